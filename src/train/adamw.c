@@ -1,16 +1,16 @@
-/* AdamW (Loshchilov, Hutter 2019), gradient clipping, and the cosine schedule.
+/* adamw.c - AdamW (Loshchilov, Hutter 2019), gradient clipping, and the cosine schedule.
  *
  *   m = b1 m + (1 - b1) g        v = b2 v + (1 - b2) g^2
  *   x = x - lr ( (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + eps) + decay x )
  *
- * Every number stands alone, is made of IEEE operations only and nothing is fused: threads and
+ * Every number is computed by itself with IEEE operations, and nothing is fused: threads and
  * instruction sets change no bit. */
 #include "adamw.h"
 #include <math.h>
 
 enum { LANES = 16, BLOCK = 1 << 14 };
 
-static void lanes_plain(adamw_piece p, size_t n, const adamw_rates *r)
+static void step_plain(adamw_piece p, size_t n, const adamw_rates *r)
 {
     for (size_t i = 0; i < n; i++) {
         const float g = p.g[i], x = p.x[i];
@@ -24,8 +24,8 @@ static void lanes_plain(adamw_piece p, size_t n, const adamw_rates *r)
 #if defined(__x86_64__)
 #include <immintrin.h>
 
-__attribute__((target("avx512f"))) static void lanes_avx512(adamw_piece p, size_t n,
-                                                            const adamw_rates *r)
+__attribute__((target("avx512f"))) static void step_avx512(adamw_piece p, size_t n,
+                                                           const adamw_rates *r)
 {
     const __m512 b1 = _mm512_set1_ps(r->b1), a1 = _mm512_set1_ps(r->a1);
     const __m512 b2 = _mm512_set1_ps(r->b2), a2 = _mm512_set1_ps(r->a2);
@@ -37,17 +37,16 @@ __attribute__((target("avx512f"))) static void lanes_avx512(adamw_piece p, size_
         __m512 m = _mm512_maskz_loadu_ps(on, p.m + i), v = _mm512_maskz_loadu_ps(on, p.v + i);
         m = _mm512_add_ps(_mm512_mul_ps(b1, m), _mm512_mul_ps(a1, g));
         v = _mm512_add_ps(_mm512_mul_ps(b2, v), _mm512_mul_ps(a2, _mm512_mul_ps(g, g)));
-        const __m512 under = _mm512_add_ps(_mm512_mul_ps(_mm512_sqrt_ps(v), root), eps);
-        const __m512 by = _mm512_mul_ps(lr, _mm512_div_ps(m, under));
-        const __m512 kept = _mm512_sub_ps(x, _mm512_mul_ps(decay, x));
+        const __m512 divisor = _mm512_add_ps(_mm512_mul_ps(_mm512_sqrt_ps(v), root), eps);
+        const __m512 change = _mm512_mul_ps(lr, _mm512_div_ps(m, divisor));
+        const __m512 decayed = _mm512_sub_ps(x, _mm512_mul_ps(decay, x));
         _mm512_mask_storeu_ps(p.m + i, on, m);
         _mm512_mask_storeu_ps(p.v + i, on, v);
-        _mm512_mask_storeu_ps(p.x + i, on, _mm512_sub_ps(kept, by));
+        _mm512_mask_storeu_ps(p.x + i, on, _mm512_sub_ps(decayed, change));
     }
 }
 
-__attribute__((target("avx2"))) static void lanes_avx2(adamw_piece p, size_t n,
-                                                       const adamw_rates *r)
+__attribute__((target("avx2"))) static void step_avx2(adamw_piece p, size_t n, const adamw_rates *r)
 {
     const __m256 b1 = _mm256_set1_ps(r->b1), a1 = _mm256_set1_ps(r->a1);
     const __m256 b2 = _mm256_set1_ps(r->b2), a2 = _mm256_set1_ps(r->a2);
@@ -59,14 +58,14 @@ __attribute__((target("avx2"))) static void lanes_avx2(adamw_piece p, size_t n,
         __m256 m = _mm256_loadu_ps(p.m + i), v = _mm256_loadu_ps(p.v + i);
         m = _mm256_add_ps(_mm256_mul_ps(b1, m), _mm256_mul_ps(a1, g));
         v = _mm256_add_ps(_mm256_mul_ps(b2, v), _mm256_mul_ps(a2, _mm256_mul_ps(g, g)));
-        const __m256 under = _mm256_add_ps(_mm256_mul_ps(_mm256_sqrt_ps(v), root), eps);
-        const __m256 by = _mm256_mul_ps(lr, _mm256_div_ps(m, under));
-        const __m256 kept = _mm256_sub_ps(x, _mm256_mul_ps(decay, x));
+        const __m256 divisor = _mm256_add_ps(_mm256_mul_ps(_mm256_sqrt_ps(v), root), eps);
+        const __m256 change = _mm256_mul_ps(lr, _mm256_div_ps(m, divisor));
+        const __m256 decayed = _mm256_sub_ps(x, _mm256_mul_ps(decay, x));
         _mm256_storeu_ps(p.m + i, m);
         _mm256_storeu_ps(p.v + i, v);
-        _mm256_storeu_ps(p.x + i, _mm256_sub_ps(kept, by));
+        _mm256_storeu_ps(p.x + i, _mm256_sub_ps(decayed, change));
     }
-    lanes_plain((adamw_piece){p.x + i, p.m + i, p.v + i, p.g + i}, n - i, r);
+    step_plain((adamw_piece){p.x + i, p.m + i, p.v + i, p.g + i}, n - i, r);
 }
 #endif
 
@@ -74,10 +73,10 @@ size_t adamw_variants(adamw_variant out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) out[n++] = (adamw_variant){"avx512", lanes_avx512};
-    if (__builtin_cpu_supports("avx2")) out[n++] = (adamw_variant){"avx2", lanes_avx2};
+    if (__builtin_cpu_supports("avx512f")) out[n++] = (adamw_variant){"avx512", step_avx512};
+    if (__builtin_cpu_supports("avx2")) out[n++] = (adamw_variant){"avx2", step_avx2};
 #endif
-    out[n++] = (adamw_variant){"portable", lanes_plain};
+    out[n++] = (adamw_variant){"portable", step_plain};
     return n;
 }
 
@@ -88,7 +87,7 @@ typedef struct update {
     adamw_variant with;
 } update;
 
-/* Numbers [from, to), slot by slot: which ones decay is said by the slot. */
+/* Numbers [from, to), slot by slot: vectors may decay differently. */
 static void update_block(void *ctx, size_t block)
 {
     const update *const u = ctx;
@@ -125,15 +124,14 @@ void pare_adamw_step(pare_params *p, const float *grad, float *m, float *v, uint
     pare_parallel(exec, (p->count + BLOCK - 1) / BLOCK, update_block, &u);
 }
 
-/* ---- clipping ----------------------------------------------------------------------------------
- */
+/* ---- clipping ------------------------------------------------------------------------------- */
 
 enum { PARTS = 256 };
 
 typedef struct clipping {
     float *grad;
     size_t count, per;
-    float by;
+    float scale;
     double part[PARTS];
 } clipping;
 
@@ -163,7 +161,7 @@ static void square_part(void *ctx, size_t block)
 static void scale_part(void *ctx, size_t block)
 {
     const clipping *const c = ctx;
-    for (size_t i = block * c->per; i < part_end(c, block); i++) c->grad[i] *= c->by;
+    for (size_t i = block * c->per; i < part_end(c, block); i++) c->grad[i] *= c->scale;
 }
 
 double pare_clip(float *grad, size_t count, double clip, const pare_exec *exec)
@@ -176,14 +174,13 @@ double pare_clip(float *grad, size_t count, double clip, const pare_exec *exec)
     for (size_t b = 0; b < blocks; b++) sum += c.part[b];
     const double norm = sqrt(sum);
     if (clip > 0 && norm > clip && isfinite(norm)) {
-        c.by = (float)(clip / norm);
+        c.scale = (float)(clip / norm);
         pare_parallel(exec, blocks, scale_part, &c);
     }
     return norm;
 }
 
-/* ---- schedule ----------------------------------------------------------------------------------
- */
+/* ---- schedule ------------------------------------------------------------------------------- */
 
 double pare_cosine(uint64_t step, uint64_t steps, uint64_t warmup, double lr, double last)
 {

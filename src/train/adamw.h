@@ -1,4 +1,4 @@
-/* adamw.h - the variants of the optimiser's kernel, so that the tests can run each one. */
+/* adamw.h - the variants of the optimizer's kernel, so that the tests can run each one. */
 #ifndef PARE_SRC_ADAMW_H
 #define PARE_SRC_ADAMW_H
 #include <pare/train.h>
@@ -10,7 +10,7 @@ typedef struct adamw_rates { /* of one step, in f32 */
     float decay; /* lr * weight_decay, where it applies */
 } adamw_rates;
 
-typedef struct adamw_piece { /* what belongs together in the four arrays */
+typedef struct adamw_piece { /* the same range of the four arrays */
     float *x, *m, *v;
     const float *g;
 } adamw_piece;

@@ -1,16 +1,17 @@
-/* A checkpoint is a safetensors file whose last tensor is the SHA-256 of all bytes before it.
+/* checkpoint.c - a safetensors file whose last tensor is the SHA-256 of all bytes before it.
  *
- * The reader believes nothing that the checksum does not cover, then compares the run that the file
- * names with the run that asks, and at last the whole header with the one it would write itself:
- * there is one right layout, so nothing in it needs to be looked at by itself. */
+ * The reader trusts nothing that the checksum does not cover; then it compares the fingerprint of the
+ * run in the file with the one of the run that asks, and at last the whole header with the one it
+ * would write itself: there is one valid layout, so no part of the header is parsed by itself. */
 #include "checkpoint.h"
+#include "base/work.h"
 #include <math.h>
 #include <string.h>
 
 #define CHECKPOINT_VERSION 1
 #define META               "pare.checkpoint"
 
-enum { DIGITS = PARE_SHA256_HEX - 1, ALIGN = 64, TENSORS = 8, MARKS = 3 };
+enum { DIGITS = PARE_SHA256_HEX - 1, ALIGN = 64, TENSORS = 8, SCORES = 3 };
 
 typedef struct tensor {
     const char *name, *dtype;
@@ -18,10 +19,10 @@ typedef struct tensor {
     void *data; /* NULL: the checksum */
 } tensor;
 
-static void layout(tensor t[TENSORS], const checkpoint *c, double marks[MARKS])
+static void layout(tensor t[TENSORS], const checkpoint *c, double scores[SCORES])
 {
     const tensor all[TENSORS] = {
-        {"marks", "F64", MARKS, sizeof(double), marks},
+        {"marks", "F64", SCORES, sizeof(double), scores},
         {"values", "F32", c->count, sizeof(float), c->values},
         {"stats", "F32", c->nstats, sizeof(float), c->stats},
         {"m", "F32", c->count, sizeof(float), c->m},
@@ -33,158 +34,125 @@ static void layout(tensor t[TENSORS], const checkpoint *c, double marks[MARKS])
     memcpy(t, all, sizeof all);
 }
 
-/* ---- the header -------------------------------------------------------------------------------
- */
+/* ---- the header ------------------------------------------------------------------------------- */
 
-static bool add_tensor(cJSON *to, const tensor *t, size_t *at)
+/* The metadata as JSON text in the arena: version, steps, and the fingerprint of the run. */
+static char *meta_text(pare_work *w, const checkpoint *c, const cJSON *run)
 {
-    cJSON *const o = pare_json_add_object(to, t->name);
-    const size_t from = *at;
-    *at += t->count * t->size;
-    if (!o || !pare_json_add_string(o, "dtype", t->dtype)) return false;
-    cJSON *const shape = pare_json_add_array(o, "shape");
-    cJSON *const range = pare_json_add_array(o, "data_offsets");
-    return shape && range && pare_json_add_size(shape, NULL, t->count) &&
-           pare_json_add_size(range, NULL, from) && pare_json_add_size(range, NULL, *at);
-}
-
-static pare_status meta_text(char **text, pare_arena *a, const checkpoint *c, const cJSON *run,
-                             pare_err *err)
-{
+    char *text = NULL;
+    if (w->st) return NULL;
     cJSON *const o = cJSON_CreateObject();
-    cJSON *const twin = cJSON_Duplicate(run, 1);
-    bool ok = o && twin && pare_json_add_size(o, "version", CHECKPOINT_VERSION) &&
-              pare_json_add_u64(o, "step", c->step) &&
-              pare_json_add_u64(o, "best_step", c->best_step);
-    if (ok && cJSON_AddItemToObject(o, "run", twin)) {
-        const pare_status st = pare_json_print(text, NULL, a, o, 0, err);
-        cJSON_Delete(o);
-        return st;
-    }
-    cJSON_Delete(twin);
+    cJSON *const copy = cJSON_Duplicate(run, 1);
+    const bool ok = o && copy && pare_json_add_size(o, "version", CHECKPOINT_VERSION) &&
+                    pare_json_add_u64(o, "step", c->step) &&
+                    pare_json_add_u64(o, "best_step", c->best_step);
+    const bool added = ok && cJSON_AddItemToObject(o, "run", copy);
+    w->st = added ? pare_json_print(&text, NULL, w->arena, o, 0, w->err) : pare_no_memory(w->err);
+    if (!added) cJSON_Delete(copy);
     cJSON_Delete(o);
-    return pare_no_memory(err);
+    return text;
 }
 
-/* The header with spaces at its end, so that the tensors begin at a multiple of ALIGN. */
-static pare_status header_text(char **out, size_t *bytes, pare_arena *a, const tensor t[TENSORS],
-                               const char *meta, pare_err *err)
+/* The header, with spaces at its end so that the tensors begin at a multiple of ALIGN. */
+static char *header_text(pare_work *w, size_t *bytes, const tensor t[TENSORS], const checkpoint *c,
+                         const cJSON *run)
 {
+    char *const meta = meta_text(w, c, run), *text = NULL;
+    if (w->st) return NULL;
     cJSON *const o = cJSON_CreateObject();
     cJSON *const data = o ? pare_json_add_object(o, "__metadata__") : NULL;
     bool ok = data && pare_json_add_string(data, META, meta);
     size_t at = 0, n = 0;
-    char *text = NULL;
-    for (size_t i = 0; ok && i < TENSORS; i++) ok = add_tensor(o, &t[i], &at);
-    pare_status st = ok ? pare_json_print(&text, &n, a, o, 0, err) : pare_no_memory(err);
+    for (size_t i = 0; ok && i < TENSORS; i++) {
+        cJSON *const entry = pare_json_add_object(o, t[i].name);
+        const size_t from = at;
+        at += t[i].count * t[i].size;
+        ok = entry && pare_json_add_string(entry, "dtype", t[i].dtype);
+        cJSON *const shape = ok ? pare_json_add_array(entry, "shape") : NULL;
+        cJSON *const range = ok ? pare_json_add_array(entry, "data_offsets") : NULL;
+        ok = shape && range && pare_json_add_size(shape, NULL, t[i].count) &&
+             pare_json_add_size(range, NULL, from) && pare_json_add_size(range, NULL, at);
+    }
+    w->st = ok ? pare_json_print(&text, &n, w->arena, o, 0, w->err) : pare_no_memory(w->err);
     cJSON_Delete(o);
-    if (st) return st;
     *bytes = (8 + n + ALIGN - 1) / ALIGN * ALIGN - 8;
-    *out = pare_alloc(a, *bytes, 1);
-    if (!*out) return pare_no_memory(err);
-    memset(*out, ' ', *bytes);
-    memcpy(*out, text, n);
-    return PARE_OK;
+    char *const padded = pare_work_alloc(w, *bytes, 1);
+    if (w->st) return NULL;
+    memset(padded, ' ', *bytes);
+    memcpy(padded, text, n);
+    return padded;
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing ---------------------------------------------------------------------------------- */
 
-static pare_status put(pare_out *o, pare_sha256 *h, const void *data, size_t bytes, pare_err *err)
+static void put(pare_work *w, pare_out *o, pare_sha256 *h, const void *data, size_t bytes)
 {
+    if (w->st) return;
     pare_sha256_add(h, data, bytes);
-    return pare_out_write(o, data, bytes, err);
-}
-
-static pare_status put_all(pare_out *o, const tensor t[TENSORS], const char *header, size_t bytes,
-                           pare_err *err)
-{
-    uint8_t length[8];
-    char hex[PARE_SHA256_HEX];
-    pare_sha256 h;
-    for (int i = 0; i < 8; i++) length[i] = (uint8_t)(bytes >> (8 * i));
-    pare_status st = pare_sha256_begin(&h, err);
-    if (st) return st;
-    st = put(o, &h, length, sizeof length, err);
-    if (!st) st = put(o, &h, header, bytes, err);
-    for (size_t i = 0; !st && i < TENSORS; i++)
-        if (t[i].data) st = put(o, &h, t[i].data, t[i].count * t[i].size, err);
-    pare_sha256_end(&h, hex);
-    return st ? st : pare_out_write(o, hex, DIGITS, err);
+    w->st = pare_out_write(o, data, bytes, w->err);
 }
 
 pare_status checkpoint_write(const char *path, const checkpoint *c, const cJSON *run, pare_err *err)
 {
-    double marks[MARKS] = {c->val, c->test, c->loss};
+    double scores[SCORES] = {c->val, c->test, c->loss};
     tensor t[TENSORS];
-    char *meta = NULL, *header = NULL;
+    uint8_t length[8];
+    char hex[PARE_SHA256_HEX];
     size_t bytes = 0;
     pare_out *o = NULL;
-    pare_arena *const a = pare_arena_new();
-    layout(t, c, marks);
-    pare_status st = a ? meta_text(&meta, a, c, run, err) : pare_no_memory(err);
-    if (!st) st = header_text(&header, &bytes, a, t, meta, err);
-    if (!st) st = pare_out_open(&o, path, true, err);
-    if (!st) st = put_all(o, t, header, bytes, err);
-    if (!st) {
-        st = pare_out_commit(o, err);
+    pare_sha256 h;
+    pare_work w = {.arena = pare_arena_new(), .err = err};
+    if (!w.arena) return pare_no_memory(err);
+    layout(t, c, scores);
+    const char *const header = header_text(&w, &bytes, t, c, run);
+    for (int i = 0; i < 8; i++) length[i] = (uint8_t)(bytes >> (8 * i));
+    if (!w.st) w.st = pare_out_open(&o, path, true, err);
+    if (!w.st && !(w.st = pare_sha256_begin(&h, err))) {
+        put(&w, o, &h, length, sizeof length);
+        put(&w, o, &h, header, bytes);
+        for (size_t i = 0; i < TENSORS; i++)
+            if (t[i].data) put(&w, o, &h, t[i].data, t[i].count * t[i].size);
+        pare_sha256_end(&h, hex);
+        if (!w.st) w.st = pare_out_write(o, hex, DIGITS, err);
+    }
+    if (!w.st) {
+        w.st = pare_out_commit(o, err);
         o = NULL;
     }
     pare_out_abort(o);
-    pare_arena_free(a);
-    return st;
+    pare_arena_free(w.arena);
+    return w.st;
 }
 
-/* ---- reading ----------------------------------------------------------------------------------
- */
+/* ---- comparing fingerprints ------------------------------------------------------------------- */
 
-static pare_status damaged(pare_err *err, const char *how)
+/* One value of a fingerprint as text, to be compared and shown. */
+static char *value_text(pare_work *w, const cJSON *v)
 {
-    return pare_fail(err, PARE_ERR_INPUT, "the checkpoint is damaged: %s", how);
-}
-
-static pare_status sum_check(const pare_blob *b, pare_err *err)
-{
-    char hex[PARE_SHA256_HEX];
-    if (b->bytes < 8 + DIGITS) return damaged(err, "it is too short");
-    const size_t body = b->bytes - DIGITS;
-    const pare_status st = pare_sha256_of(hex, b->data, body, err);
-    if (st) return st;
-    return memcmp(hex, b->data + body, DIGITS) == 0
-               ? PARE_OK
-               : damaged(err, "its bytes do not fit its checksum");
-}
-
-/* One line of a run as text, to be compared and shown. */
-static pare_status shown(char **out, pare_arena *a, const cJSON *v, pare_err *err)
-{
-    *out = "not given";
-    if (cJSON_IsString(v)) {
-        *out = pare_strdup(a, v->valuestring);
-        return *out ? PARE_OK : pare_no_memory(err);
+    char *text = "not given";
+    if (w->st || !v) return text;
+    if (!cJSON_IsString(v)) {
+        w->st = pare_json_print(&text, NULL, w->arena, v, 0, w->err);
+    } else if (!(text = pare_strdup(w->arena, v->valuestring))) {
+        w->st = pare_no_memory(w->err);
     }
-    return v ? pare_json_print(out, NULL, a, v, 0, err) : PARE_OK;
+    return text;
 }
 
-static size_t word_length(const char *s)
-{
-    return strcspn(s, " ");
-}
-
-/* The words of two lessons, "text window 64 batch 16 HASH", up to the first that differs: it is the
+/* The words of two tasks, "text window 64 batch 16 HASH", up to the first that differs: it is the
  * value of the word before it, unless it is the hash of a file. */
-static pare_status compare_lessons(const char *is, const char *want, pare_err *err)
+static void report_other_task(pare_work *w, const char *is, const char *want)
 {
     const char *before = "";
     int length = 0;
     for (;;) {
-        const size_t m = word_length(is), n = word_length(want);
+        const size_t m = strcspn(is, " "), n = strcspn(want, " ");
         if (m != n || memcmp(is, want, n) != 0) {
             if (m >= DIGITS || n >= DIGITS || !length) break;
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "the checkpoint is of another run: %.*s was %.*s in it and is %.*s "
-                             "now",
-                             length, before, (int)m, is, (int)n, want);
+            pare_work_fail(w, PARE_ERR_INPUT,
+                           "the checkpoint is of another run: %.*s was %.*s in it and is %.*s now",
+                           length, before, (int)m, is, (int)n, want);
+            return;
         }
         before = want;
         length = (int)n;
@@ -192,163 +160,135 @@ static pare_status compare_lessons(const char *is, const char *want, pare_err *e
         is += m + 1;
         want += n + 1;
     }
-    return pare_fail(err, PARE_ERR_INPUT,
-                     "the checkpoint is of another run: it learned from other data");
+    pare_work_fail(w, PARE_ERR_INPUT,
+                   "the checkpoint is of another run: it learned from other data");
 }
 
-static pare_status compare_line(pare_arena *a, const char *key, const cJSON *there,
-                                const cJSON *here, pare_err *err)
+static void compare_value(pare_work *w, const char *key, const cJSON *in_file, const cJSON *wanted)
 {
-    char *is = NULL, *want = NULL;
-    pare_status st = shown(&is, a, there, err);
-    if (!st) st = shown(&want, a, here, err);
-    if (st || strcmp(is, want) == 0) return st;
-    if (strcmp(key, "lesson") == 0) return compare_lessons(is, want, err);
-    if (strcmp(key, "start") == 0 || strcmp(key, "teacher") == 0)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         strcmp(key, "start") == 0
-                             ? "the checkpoint is of another run: it began with another model"
-                             : "the checkpoint is of another run: it had another teacher");
-    return pare_fail(err, PARE_ERR_INPUT,
-                     "the checkpoint is of another run: %.64s was %.150s in it and is %.150s now",
-                     key, is, want);
+    const char *const is = value_text(w, in_file), *const want = value_text(w, wanted);
+    if (w->st || strcmp(is, want) == 0) return;
+    if (strcmp(key, "lesson") == 0)
+        report_other_task(w, is, want);
+    else if (strcmp(key, "start") == 0)
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "the checkpoint is of another run: it began with another model");
+    else if (strcmp(key, "teacher") == 0)
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "the checkpoint is of another run: it had another teacher");
+    else
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "the checkpoint is of another run: %.64s was %.150s in it and is %.150s now",
+                       key, is, want);
 }
 
-static pare_status run_check(pare_arena *a, const cJSON *there, const cJSON *here, pare_err *err)
+static void compare_runs(pare_work *w, const cJSON *in_file, const cJSON *wanted)
 {
-    const cJSON *line = NULL;
-    pare_status st = PARE_OK;
-    cJSON_ArrayForEach(line, here)
+    const cJSON *v = NULL;
+    cJSON_ArrayForEach(v, wanted)
     {
-        if (st) break;
-        const cJSON *const other = cJSON_GetObjectItemCaseSensitive(there, line->string);
-        st = compare_line(a, line->string, other, line, err);
+        compare_value(w, v->string, cJSON_GetObjectItemCaseSensitive(in_file, v->string), v);
     }
-    cJSON_ArrayForEach(line, there) /* what was said then and is not now */
+    cJSON_ArrayForEach(v, in_file) /* given then and not now */
     {
-        if (st) break;
-        if (!cJSON_GetObjectItemCaseSensitive(here, line->string))
-            st = compare_line(a, line->string, line, NULL, err);
+        if (!cJSON_GetObjectItemCaseSensitive(wanted, v->string))
+            compare_value(w, v->string, v, NULL);
     }
-    return st;
 }
 
-static pare_status meta_read(checkpoint *c, pare_arena *a, const char *text, const cJSON *run,
-                             uint64_t steps, pare_err *err)
+/* ---- reading ---------------------------------------------------------------------------------- */
+
+static void damaged(pare_work *w, const char *how)
 {
-    cJSON *o = NULL;
-    const cJSON *there = NULL;
+    pare_work_fail(w, PARE_ERR_INPUT, "the checkpoint is damaged: %s", how);
+}
+
+/* Steps and fingerprint out of the metadata in the header. */
+static void read_meta(pare_work *w, checkpoint *c, const char *header, size_t bytes,
+                      const cJSON *run, uint64_t steps)
+{
+    cJSON *o = NULL, *meta = NULL;
+    const cJSON *data = NULL, *in_file = NULL;
+    const char *text = NULL;
     size_t version = 0;
-    pare_status st = pare_json_parse(&o, text, strlen(text), err);
-    if (!st) st = pare_json_size(&version, o, "version", err);
-    if (!st && version != CHECKPOINT_VERSION)
-        st =
-            pare_fail(err, PARE_ERR_INPUT, "the checkpoint has version %zu, this is for version %d",
-                      version, CHECKPOINT_VERSION);
-    if (!st) st = pare_json_object(&there, o, "run", err);
-    if (!st) st = run_check(a, there, run, err);
-    if (!st) st = pare_json_u64(&c->step, o, "step", err);
-    if (!st) st = pare_json_u64(&c->best_step, o, "best_step", err);
-    if (!st && (c->step > steps || c->best_step > c->step))
-        st = damaged(err, "no run can be at its step");
+    if (w->st) return;
+    w->st = pare_json_parse(&o, header, bytes, w->err);
+    if (!w->st) w->st = pare_json_object(&data, o, "__metadata__", w->err);
+    if (!w->st) w->st = pare_json_string(&text, data, META, w->err);
+    if (!w->st) w->st = pare_json_parse(&meta, text, strlen(text), w->err);
+    if (!w->st) w->st = pare_json_size(&version, meta, "version", w->err);
+    if (!w->st && version != CHECKPOINT_VERSION)
+        pare_work_fail(w, PARE_ERR_INPUT, "the checkpoint has version %zu, this is for version %d",
+                       version, CHECKPOINT_VERSION);
+    if (!w->st) w->st = pare_json_object(&in_file, meta, "run", w->err);
+    if (!w->st) compare_runs(w, in_file, run);
+    if (!w->st) w->st = pare_json_u64(&c->step, meta, "step", w->err);
+    if (!w->st) w->st = pare_json_u64(&c->best_step, meta, "best_step", w->err);
+    if (!w->st && (c->step > steps || c->best_step > c->step))
+        damaged(w, "no run can be at its step");
+    cJSON_Delete(meta);
     cJSON_Delete(o);
-    return st;
 }
 
-/* The text in the header that says what the file is; in the arena. */
-static pare_status meta_find(char **text, pare_arena *a, const char *header, size_t bytes,
-                             pare_err *err)
+/* Checksum and header. *c has the steps of the file afterwards; returns where the tensors begin. */
+static size_t check_file(pare_work *w, checkpoint *c, const pare_blob *b, const cJSON *run,
+                         uint64_t steps)
 {
-    cJSON *o = NULL;
-    const cJSON *data = NULL;
-    const char *found = NULL;
-    pare_status st = pare_json_parse(&o, header, bytes, err);
-    if (!st) st = pare_json_object(&data, o, "__metadata__", err);
-    if (!st) st = pare_json_string(&found, data, META, err);
-    if (!st && !(*text = pare_strdup(a, found))) st = pare_no_memory(err);
-    cJSON_Delete(o);
-    return st;
-}
-
-/* Everything after the checksum, up to the tensors: c has the marks of the file afterwards, and
- * *body is where they begin. */
-static pare_status header_check(checkpoint *c, size_t *body, pare_arena *a, const pare_blob *b,
-                                const cJSON *run, uint64_t steps, pare_err *err)
-{
-    uint64_t n = 0;
-    for (int i = 0; i < 8; i++) n |= (uint64_t)b->data[i] << (8 * i);
-    if (n > b->bytes - 8 - DIGITS) return damaged(err, "its header is longer than the file");
-    const char *const there = (const char *)b->data + 8;
-    char *meta = NULL, *again = NULL, *own = NULL;
-    size_t bytes = 0;
-    double marks[MARKS] = {0};
+    char hex[PARE_SHA256_HEX];
+    double scores[SCORES] = {0};
     tensor t[TENSORS];
-    pare_status st = meta_find(&meta, a, there, (size_t)n, err);
-    if (!st) st = meta_read(c, a, meta, run, steps, err);
-    layout(t, c, marks);
-    if (!st) st = meta_text(&own, a, c, run, err);
-    if (!st) st = header_text(&again, &bytes, a, t, own, err);
-    if (st) return st;
+    uint64_t n = 0;
+    size_t bytes = 0;
+    if (!w->st && b->bytes < 8 + DIGITS) damaged(w, "it is too short");
+    if (w->st) return 0;
+    const size_t body = b->bytes - DIGITS;
+    w->st = pare_sha256_of(hex, b->data, body, w->err);
+    if (!w->st && memcmp(hex, b->data + body, DIGITS) != 0)
+        damaged(w, "its bytes do not fit its checksum");
+    for (int i = 0; i < 8; i++) n |= (uint64_t)b->data[i] << (8 * i);
+    if (!w->st && n > body - 8) damaged(w, "its header is longer than the file");
+    const char *const header = (const char *)b->data + 8;
+    read_meta(w, c, header, (size_t)n, run, steps);
+    layout(t, c, scores);
+    const char *const own = header_text(w, &bytes, t, c, run);
     size_t whole = 8 + bytes;
     for (size_t i = 0; i < TENSORS; i++) whole += t[i].count * t[i].size;
-    if (n != bytes || memcmp(there, again, bytes) != 0 || b->bytes != whole)
-        return damaged(err, "its tensors are not those of this model");
-    *body = 8 + bytes;
-    return PARE_OK;
-}
-
-static bool all_finite(const uint8_t *p, size_t n)
-{
-    bool ok = true;
-    for (size_t i = 0; i < n; i++) {
-        float x;
-        memcpy(&x, p + i * sizeof x, sizeof x);
-        ok = ok && isfinite(x);
-    }
-    return ok;
-}
-
-static pare_status tensors_check(const tensor t[TENSORS], const uint8_t *p, pare_err *err)
-{
-    for (size_t i = 0; i < TENSORS; i++) {
-        if (t[i].size == sizeof(float) && !all_finite(p, t[i].count))
-            return damaged(err, "it holds a nan or an inf");
-        p += t[i].count * t[i].size;
-    }
-    return PARE_OK;
-}
-
-static void tensors_copy(const tensor t[TENSORS], const uint8_t *p)
-{
-    for (size_t i = 0; i < TENSORS; i++) {
-        if (t[i].data && t[i].count) memcpy(t[i].data, p, t[i].count * t[i].size);
-        p += t[i].count * t[i].size;
-    }
+    if (!w->st && (n != bytes || memcmp(header, own, bytes) != 0 || b->bytes != whole))
+        damaged(w, "its tensors are not those of this model");
+    return 8 + bytes;
 }
 
 pare_status checkpoint_read(checkpoint *c, const char *path, const cJSON *run, uint64_t steps,
                             pare_err *err)
 {
     checkpoint now = *c;
-    double marks[MARKS];
+    double scores[SCORES];
     tensor t[TENSORS];
-    size_t body = 0;
     pare_blob *b = NULL;
-    pare_arena *const a = pare_arena_new();
-    pare_status st = a ? pare_blob_open(&b, path, err) : pare_no_memory(err);
-    if (!st) {
-        st = sum_check(b, err);
-        if (!st) st = header_check(&now, &body, a, b, run, steps, err);
-        layout(t, &now, marks);
-        if (!st) st = tensors_check(t, b->data + body, err);
-        if (st) pare_err_prefix(err, path);
+    pare_work w = {.arena = pare_arena_new(), .err = err};
+    if (!w.arena) return pare_no_memory(err);
+    w.st = pare_blob_open(&b, path, err);
+    const bool opened = !w.st;
+    const size_t body = check_file(&w, &now, b, run, steps);
+    layout(t, &now, scores);
+    /* Two walks: nothing is taken of a file with a tensor that is refused. */
+    for (int copy = 0; copy < 2 && !w.st; copy++) {
+        const uint8_t *p = b->data + body;
+        for (size_t i = 0; i < TENSORS && !w.st; p += t[i].count * t[i].size, i++) {
+            if (copy && t[i].data && t[i].count) memcpy(t[i].data, p, t[i].count * t[i].size);
+            for (size_t k = 0; !copy && t[i].size == sizeof(float) && k < t[i].count; k++) {
+                float x;
+                memcpy(&x, p + k * sizeof x, sizeof x);
+                if (!isfinite(x)) damaged(&w, "it holds a nan or an inf");
+            }
+        }
     }
-    if (!st) {
-        tensors_copy(t, b->data + body);
-        now.val = marks[0], now.test = marks[1], now.loss = marks[2];
+    if (w.st && opened) pare_err_prefix(err, path);
+    if (!w.st) {
+        now.val = scores[0], now.test = scores[1], now.loss = scores[2];
         *c = now;
     }
     pare_blob_release(b);
-    pare_arena_free(a);
-    return st;
+    pare_arena_free(w.arena);
+    return w.st;
 }

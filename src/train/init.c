@@ -1,14 +1,18 @@
-/* Fresh models to be trained. Graph kinds are the practical variant of Shirzad 2024 (D.2):
- *   h = We x + be;  per layer  z = BN(h + attention(h)),  h' = BN(z + W2 relu(W1 z + b1) + b2)
- * with Wq, Wk, Wv without bias. A single head needs no Wo (a product Wo Wv is one matrix)
- * and has none. Every tensor is drawn from a stream of its own, in file order of its
- * making.
+/* init.c - fresh models to be trained.
+ *
+ * Graph kinds are the practical variant of Shirzad 2024 (D.2):
+ *
+ *     h = We x + be;   per layer   z = BN(h + attention(h)),   h' = BN(z + W2 relu(W1 z + b1) + b2)
+ *
+ * with Wq, Wk, Wv without bias. A single head needs no Wo (the product Wo Wv is one matrix) and has
+ * none. Every tensor is drawn from a stream of its own, in the order of construction.
  *
  * Without skips and norms nothing restores the size of the rows: torch's weights (variance 1/3 of
  * 1 / inputs) would shrink them by .14 in every layer, GPT-2's by more. Such nets are drawn with
- * variance 1 / inputs, and 2 / inputs behind an activation that cuts off one half (He et al. 2015),
- * so that the mean square of the rows stays what it is. */
+ * variance 1 / inputs, and 2 / inputs after an activation that cuts off one half (He et al. 2015), so
+ * that the mean square of the rows is preserved. */
 #include <pare/init.h>
+#include "base/work.h"
 
 #include <math.h>
 
@@ -19,27 +23,20 @@
 typedef enum fill_kind { FILL_UNIFORM, FILL_NORMAL } fill_kind;
 
 typedef struct maker {
+    pare_work work; /* its arena is the model's */
     pare_model *m;
-    pare_init o; /* zeros replaced */
+    pare_init o; /* zeros replaced by defaults */
     uint64_t tensors;
-    bool no_memory;
 } maker;
 
-/* ---- numbers ------------------------------------------------------------------------------- */
-
-static void *get(maker *k, size_t count, size_t size)
-{
-    void *p = k->no_memory ? NULL : pare_alloc(k->m->arena, count, size);
-    if (!p) k->no_memory = true;
-    return p;
-}
+/* ---- tensors ------------------------------------------------------------------------------- */
 
 static pare_weight drawn(maker *k, size_t rows, size_t cols, fill_kind kind, double spread)
 {
     size_t count = 0;
-    if (!pare_mul(&count, rows, cols)) k->no_memory = true;
-    if (k->o.source) return (pare_weight){PARE_F32, rows, cols, NULL}; /* freeze_one has the rest */
-    float *v = get(k, count, sizeof *v);
+    if (!pare_mul(&count, rows, cols)) pare_work_keep(&k->work, pare_no_memory(k->work.err));
+    if (k->o.source) return (pare_weight){PARE_F32, rows, cols, NULL}; /* filled by freeze_one */
+    float *v = pare_work_alloc(&k->work, count, sizeof *v);
     if (!v) return (pare_weight){0};
     pare_rng r = pare_rng_at(k->o.seed, FIRST_STREAM + k->tensors++);
     for (size_t i = 0; i < count; i++)
@@ -48,9 +45,9 @@ static pare_weight drawn(maker *k, size_t rows, size_t cols, fill_kind kind, dou
     return (pare_weight){PARE_F32, rows, cols, v};
 }
 
-static pare_weight same(maker *k, size_t n, float value)
+static pare_weight constant(maker *k, size_t n, float value)
 {
-    float *v = get(k, n, sizeof *v);
+    float *v = pare_work_alloc(&k->work, n, sizeof *v);
     for (size_t i = 0; v && i < n; i++) v[i] = value;
     return v ? (pare_weight){PARE_F32, 1, n, v} : (pare_weight){0};
 }
@@ -73,7 +70,7 @@ static pare_weight matrix(maker *k, size_t out, size_t in)
                      : drawn(k, out, in, FILL_UNIFORM, 1 / sqrt((double)in));
 }
 
-/* The last map of a branch: GPT-2 keeps the variance of the sum of 2 L branches in bounds. */
+/* The last map of a branch: GPT-2 bounds the variance of the sum of 2 L branches. */
 static pare_weight residual(maker *k, size_t out, size_t in)
 {
     return is_gpt(k) && !is_bare(k)
@@ -84,7 +81,7 @@ static pare_weight residual(maker *k, size_t out, size_t in)
 static pare_weight bias(maker *k, size_t out, size_t in)
 {
     if (k->o.source) return (pare_weight){0};
-    return is_gpt(k) ? same(k, out, 0) : drawn(k, 1, out, FILL_UNIFORM, 1 / sqrt((double)in));
+    return is_gpt(k) ? constant(k, out, 0) : drawn(k, 1, out, FILL_UNIFORM, 1 / sqrt((double)in));
 }
 
 /* torch's Embedding is standard normal. A bare GPT reads its rows and its logits off one table:
@@ -100,49 +97,26 @@ static pare_norm norm(maker *k, pare_norm_kind kind)
     const size_t d = k->o.dim;
     pare_norm n = {.kind = kind, .eps = NORM_EPS, .divisor = (double)d};
     if (k->o.source) return n;
-    n.gain = same(k, d, 1);
-    n.bias = same(k, d, 0);
+    n.gain = constant(k, d, 1);
+    n.bias = constant(k, d, 0);
     if (kind == PARE_NORM_BATCH) {
-        n.mean = same(k, d, 0);
-        n.var = same(k, d, 1);
+        n.mean = constant(k, d, 0);
+        n.var = constant(k, d, 1);
     }
     return n;
 }
 
-/* ---- parts --------------------------------------------------------------------------------- */
+/* ---- layers -------------------------------------------------------------------------------- */
 
 static bool on_nodes(const pare_init *o)
 {
     return o->kind == PARE_INIT_GRAPH || o->kind == PARE_INIT_MLP || o->kind == PARE_INIT_GCN;
 }
 
-static void put_heads(maker *k, pare_attn *a)
-{
-    const size_t d = k->o.dim, dk = d / k->o.heads;
-    a->nheads = k->o.heads;
-    a->heads = get(k, a->nheads, sizeof *a->heads);
-    for (size_t h = 0; a->heads && h < a->nheads; h++)
-        a->heads[h] = (pare_head){.dk = dk,
-                                  .dv = dk,
-                                  .q = h * dk,
-                                  .k = h * dk,
-                                  .v = h * dk,
-                                  .o = h * dk,
-                                  .scale = 1 / sqrt((double)dk)};
-    a->wq = matrix(k, d, d);
-    a->wk = matrix(k, d, d);
-    a->wv = matrix(k, d, d);
-    if (!on_nodes(&k->o) || a->nheads > 1) a->wo = residual(k, d, d);
-    if (on_nodes(&k->o)) return;
-    a->bq = bias(k, d, d);
-    a->bk = bias(k, d, d);
-    a->bv = bias(k, d, d);
-    a->bo = bias(k, d, d);
-}
-
 static pare_attn attention(maker *k)
 {
-    const size_t d = k->o.dim;
+    const size_t d = k->o.dim, dk = d / k->o.heads;
+    const bool nodes = on_nodes(&k->o);
     pare_attn a = {.kind = PARE_ATTN_NONE};
     if (k->o.kind == PARE_INIT_MLP) return a;
     a = (pare_attn){.kind = PARE_ATTN_EXACT, .din = d, .dout = d};
@@ -151,49 +125,59 @@ static pare_attn attention(maker *k)
         a.kind = PARE_ATTN_UNIFORM;
         a.mix = matrix(k, d, d);
     } else {
-        put_heads(k, &a);
+        a.nheads = k->o.heads;
+        a.heads = pare_work_alloc(&k->work, a.nheads, sizeof *a.heads);
+        for (size_t h = 0; a.heads && h < a.nheads; h++)
+            a.heads[h] = (pare_head){.dk = dk,
+                                     .dv = dk,
+                                     .q = h * dk,
+                                     .k = h * dk,
+                                     .v = h * dk,
+                                     .o = h * dk,
+                                     .scale = 1 / sqrt((double)dk)};
+        a.wq = matrix(k, d, d);
+        a.wk = matrix(k, d, d);
+        a.wv = matrix(k, d, d);
+        if (!nodes || a.nheads > 1) a.wo = residual(k, d, d);
+        if (!nodes) {
+            a.bq = bias(k, d, d);
+            a.bk = bias(k, d, d);
+            a.bv = bias(k, d, d);
+            a.bo = bias(k, d, d);
+        }
     }
-    if (on_nodes(&k->o))
+    if (nodes)
         a.out_norm = norm(k, PARE_NORM_BATCH);
     else
         a.in_norm = norm(k, PARE_NORM_LAYER);
     return a;
 }
 
-static pare_act activation(const maker *k)
-{
-    if (k->o.variant.has_act) return k->o.variant.act;
-    return on_nodes(&k->o) ? PARE_ACT_RELU : is_gpt(k) ? PARE_ACT_GELU_TANH : PARE_ACT_GELU;
-}
-
-static pare_weight after_activation(maker *k, size_t out, size_t in)
-{
-    const pare_act act = activation(k);
-    const bool halves = act != PARE_ACT_NONE && act != PARE_ACT_TANH;
-    if (is_bare(k) && halves) return drawn(k, out, in, FILL_UNIFORM, sqrt(6 / (double)in));
-    return residual(k, out, in);
-}
-
 static pare_ffn feed_forward(maker *k)
 {
     const size_t d = k->o.dim, hidden = k->o.ffn;
+    const bool nodes = on_nodes(&k->o);
     pare_ffn f = {.kind = PARE_FFN_MLP, .din = d, .dout = d, .nlayers = 2};
-    f.act = activation(k);
+    f.act = nodes ? PARE_ACT_RELU : is_gpt(k) ? PARE_ACT_GELU_TANH : PARE_ACT_GELU;
+    if (k->o.variant.has_act) f.act = k->o.variant.act;
     f.skip.kind = PARE_SKIP_IDENTITY;
-    f.layers = get(k, 2, sizeof *f.layers);
+    f.layers = pare_work_alloc(&k->work, 2, sizeof *f.layers);
     if (!f.layers) return f;
+    const bool halves = f.act != PARE_ACT_NONE && f.act != PARE_ACT_TANH;
     f.layers[0].w = matrix(k, hidden, d);
     f.layers[0].b = bias(k, hidden, d);
-    f.layers[1].w = after_activation(k, d, hidden);
+    f.layers[1].w = is_bare(k) && halves
+                        ? drawn(k, d, hidden, FILL_UNIFORM, sqrt(6 / (double)hidden))
+                        : residual(k, d, hidden);
     f.layers[1].b = bias(k, d, hidden);
-    if (on_nodes(&k->o))
+    if (nodes)
         f.out_norm = norm(k, PARE_NORM_BATCH);
     else
         f.in_norm = norm(k, PARE_NORM_LAYER);
     return f;
 }
 
-static void put_stem(maker *k)
+static void put_embedding(maker *k)
 {
     const pare_init *o = &k->o;
     pare_stem *s = &k->m->stem;
@@ -211,11 +195,11 @@ static void put_stem(maker *k)
     s->pos.table = table(k, o->context);
 }
 
-static void put_top(maker *k)
+static void put_head(maker *k)
 {
     pare_top *t = &k->m->top;
     if (!on_nodes(&k->o)) t->norm = norm(k, PARE_NORM_LAYER);
-    if (k->o.source) t->norm.gain = same(k, k->o.dim, (float)sqrt(768 / (double)k->o.dim));
+    if (k->o.source) t->norm.gain = constant(k, k->o.dim, (float)sqrt(768 / (double)k->o.dim));
     t->pool = k->o.pool;
     t->tied = is_gpt(k); /* the embedding is the head: no weight of its own */
     if (t->tied) return;
@@ -223,53 +207,51 @@ static void put_top(maker *k)
     t->out.b = bias(k, k->o.outputs, k->o.dim);
 }
 
-static pare_pattern pattern(const pare_init *o)
-{
-    pare_pattern p = {.kind = o->kind == PARE_INIT_GPT ? PARE_CAUSAL : PARE_FULL};
-    if (!on_nodes(o) || o->full || o->kind == PARE_INIT_MLP) return p;
-    p.kind = PARE_GRAPH;
-    p.self_loops = o->self_loops;
-    p.expander_degree = o->expander_degree;
-    p.expander_seed = o->expander_degree ? o->seed : 0;
-    return p;
-}
-
 /* Frozen weights are filled in when every matrix has its name. */
 static pare_status freeze_one(void *self, const char *name, pare_weight *w, bool vector,
                               pare_err *err)
 {
     maker *const k = self;
+    (void)err;
     pare_frozen from;
     if (vector || w->rows == 0) return PARE_OK;
     const bool known = pare_frozen_gpt_of(&from, k->o.source, name, k->o.dim, k->o.layers);
     PARE_ASSERT(known);
-    float *const v = get(k, w->rows * w->cols, sizeof *v);
-    if (!v) return pare_no_memory(err);
+    float *const v = pare_work_alloc(&k->work, w->rows * w->cols, sizeof *v);
+    if (!v) return k->work.st;
     pare_frozen_fill(v, &from, 0, w->rows * w->cols);
     w->data = v;
     return PARE_OK;
 }
 
-static pare_status lay_out(maker *k, pare_err *err)
+static pare_status build(maker *k)
 {
     static const char *const names[] = {"graph transformer", "graph mlp", "graph convolution",
                                         "gpt", "encoder"};
-    pare_model *m = k->m;
-    m->pattern = pattern(&k->o);
-    m->context = k->o.context;
-    if (k->o.vocab == 256) m->tokenizer = PARE_TOK_BYTES;
-    m->name = pare_strdup(m->arena, names[k->o.kind]);
-    m->nblocks = k->o.layers;
-    m->blocks = get(k, k->o.layers, sizeof *m->blocks);
-    put_stem(k);
-    for (size_t b = 0; b < k->o.layers && !k->no_memory; b++) {
+    pare_work *const w = &k->work;
+    pare_model *const m = k->m;
+    const pare_init *const o = &k->o;
+    m->pattern.kind = is_gpt(k) ? PARE_CAUSAL : PARE_FULL;
+    if (on_nodes(o) && !o->full && o->kind != PARE_INIT_MLP)
+        m->pattern = (pare_pattern){.kind = PARE_GRAPH,
+                                    .self_loops = o->self_loops,
+                                    .expander_degree = o->expander_degree,
+                                    .expander_seed = o->expander_degree ? o->seed : 0};
+    m->context = o->context;
+    if (o->vocab == 256) m->tokenizer = PARE_TOK_BYTES;
+    m->name = pare_strdup(m->arena, names[o->kind]);
+    m->nblocks = o->layers;
+    m->blocks = pare_work_alloc(w, o->layers, sizeof *m->blocks);
+    put_embedding(k);
+    for (size_t b = 0; b < o->layers && !w->st; b++) {
         m->blocks[b].attn = attention(k);
         m->blocks[b].ffn = feed_forward(k);
     }
-    put_top(k);
-    if (k->no_memory || !m->name) return pare_no_memory(err);
-    pare_model_vary(m, &k->o.variant);
-    return k->o.source ? pare_model_visit(m, freeze_one, k, err) : PARE_OK;
+    put_head(k);
+    if (!m->name) pare_work_keep(w, pare_no_memory(w->err));
+    if (w->st) return w->st;
+    pare_model_vary(m, &o->variant);
+    return o->source ? pare_model_visit(m, freeze_one, k, w->err) : PARE_OK;
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -279,7 +261,7 @@ static pare_status at_least_one(size_t v, const char *name, pare_err *err)
     return v > 0 ? PARE_OK : pare_fail(err, PARE_ERR_USAGE, "%s must be at least 1", name);
 }
 
-static pare_status settle_nodes(pare_init *o, pare_err *err)
+static pare_status check_graph_options(pare_init *o, pare_err *err)
 {
     if (o->full && (o->self_loops || o->expander_degree))
         return pare_fail(err, PARE_ERR_USAGE,
@@ -292,7 +274,7 @@ static pare_status settle_nodes(pare_init *o, pare_err *err)
     return at_least_one(o->features, "features", err);
 }
 
-static pare_status settle_sequence(pare_init *o, pare_err *err)
+static pare_status check_sequence_options(pare_init *o, pare_err *err)
 {
     if (o->full || o->self_loops || o->expander_degree)
         return pare_fail(err, PARE_ERR_USAGE,
@@ -314,9 +296,8 @@ static pare_status settle_sequence(pare_init *o, pare_err *err)
     return st;
 }
 
-static pare_status settle_source(const pare_init *o, pare_err *err)
+static pare_status check_frozen_options(const pare_init *o, pare_err *err)
 {
-    if (!o->source) return PARE_OK;
     if (o->kind != PARE_INIT_GPT)
         return pare_fail(err, PARE_ERR_USAGE, "frozen weights are for the kind gpt");
     if (!pare_variant_is_usual(&o->variant))
@@ -330,8 +311,8 @@ static pare_status settle_source(const pare_init *o, pare_err *err)
                                              s);
 }
 
-/* Replaces zeros and refuses what does not fit. */
-static pare_status settle(pare_init *o, pare_err *err)
+/* Replaces zeros by defaults and refuses what does not fit. */
+static pare_status check_options(pare_init *o, pare_err *err)
 {
     if ((unsigned)o->kind > PARE_INIT_ENCODER)
         return pare_fail(err, PARE_ERR_USAGE, "unknown kind %d", (int)o->kind);
@@ -341,9 +322,9 @@ static pare_status settle(pare_init *o, pare_err *err)
     if (!st && o->dim % o->heads != 0)
         st =
             pare_fail(err, PARE_ERR_USAGE, "dim %zu is no multiple of heads %zu", o->dim, o->heads);
-    if (!st) st = on_nodes(o) ? settle_nodes(o, err) : settle_sequence(o, err);
+    if (!st) st = on_nodes(o) ? check_graph_options(o, err) : check_sequence_options(o, err);
     if (!st) st = at_least_one(o->outputs, "outputs", err);
-    if (!st) st = settle_source(o, err);
+    if (!st && o->source) st = check_frozen_options(o, err);
     if (!st && o->ffn == 0) o->ffn = on_nodes(o) ? o->dim : 4 * o->dim;
     return st;
 }
@@ -352,9 +333,12 @@ pare_status pare_init_model(pare_model **out, const pare_init *o, pare_err *err)
 {
     *out = NULL;
     maker k = {.o = *o};
-    pare_status st = settle(&k.o, err);
+    pare_status st = check_options(&k.o, err);
     if (!st) st = pare_model_new(&k.m, err);
-    if (!st) st = lay_out(&k, err);
+    if (!st) {
+        k.work = (pare_work){.arena = k.m->arena, .err = err};
+        st = build(&k);
+    }
     if (!st) st = pare_model_check(k.m, err);
     if (st) {
         pare_model_free(k.m);

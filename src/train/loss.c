@@ -1,4 +1,4 @@
-/* Losses and their gradients, row by row.
+/* loss.c - losses and their gradients, row by row.
  *
  *   cross entropy  -log p_label            d/dy = p - onehot
  *   MSE            (y - value)^2           d/dy = 2 (y - value)
@@ -7,23 +7,23 @@
  * each a mean over what counts. Rows are cut into at most BLOCKS blocks by their number alone; each
  * block has its own partial sum, and these are added in order: same bits for any threads. */
 #include "loss.h"
-#include "softrow.h"
+#include "softmax_row.h"
 #include <math.h>
 
 enum { BLOCKS = 256 };
 
-typedef struct work {
+typedef struct loss_job {
     const pare_logits *y;
     void *dy;
     const int64_t *label;
     const double *value;
     const void *teacher;
-    double by, w; /* of the softmax; of the gradient of one row or entry */
-    size_t per;   /* rows of a block */
+    double scale, w; /* of the softmax; of the gradient of one row or entry */
+    size_t per;      /* rows of a block */
     double part[BLOCKS];
-} work;
+} loss_job;
 
-static double run(work *j, void (*fn)(void *ctx, size_t block), const pare_exec *exec)
+static double sum_blocks(loss_job *j, void (*fn)(void *ctx, size_t block), const pare_exec *exec)
 {
     j->per = (j->y->rows + BLOCKS - 1) / BLOCKS;
     if (j->per == 0) return 0;
@@ -34,46 +34,44 @@ static double run(work *j, void (*fn)(void *ctx, size_t block), const pare_exec 
     return sum;
 }
 
-static size_t end_of(const work *j, size_t block)
+static size_t block_end(const loss_job *j, size_t block)
 {
     const size_t end = (block + 1) * j->per;
     return end < j->y->rows ? end : j->y->rows;
 }
 
-static pare_status nothing(pare_err *err, const char *what)
+static pare_status nothing_counts(pare_err *err, const char *what)
 {
     return pare_fail(err, PARE_ERR_INPUT, "no %s counts: there is nothing to learn from", what);
 }
 
-/* ---- cross entropy -----------------------------------------------------------------------------
- */
+/* ---- cross entropy -------------------------------------------------------------------------- */
 
-/* -log p_label of row r; its gradient is added to dy. */
-static double entropy_row(const work *j, size_t r)
-{
-    const size_t n = j->y->cols, label = (size_t)j->label[r];
-    if (j->y->dtype == PARE_F32) {
-        const float *const x = (const float *)j->y->v + r * n;
-        float *const dy = (float *)j->dy + r * n;
-        const soft s = soft_of_f32(x, n, 1);
-        soft_back_f32(dy, x, n, s, (float)j->w);
-        dy[label] -= (float)j->w;
-        return log(s.sum) - ((double)x[label] - s.top);
-    }
-    const double *const x = (const double *)j->y->v + r * n;
-    double *const dy = (double *)j->dy + r * n;
-    const soft s = soft_of_f64(x, n, 1);
-    soft_back_f64(dy, x, n, s, j->w);
-    dy[label] -= j->w;
-    return log(s.sum) - (x[label] - s.top);
-}
-
+/* -log p_label of every row; its gradient is added to dy. */
 static void entropy_block(void *ctx, size_t block)
 {
-    work *const j = ctx;
+    loss_job *const j = ctx;
+    const size_t n = j->y->cols;
     double sum = 0;
-    for (size_t r = block * j->per; r < end_of(j, block); r++)
-        if (j->label[r] >= 0) sum += entropy_row(j, r);
+    for (size_t r = block * j->per; r < block_end(j, block); r++) {
+        const size_t label = (size_t)j->label[r];
+        if (j->label[r] < 0) continue;
+        if (j->y->dtype == PARE_F32) {
+            const float *const x = (const float *)j->y->v + r * n;
+            float *const dy = (float *)j->dy + r * n;
+            const softmax_row s = softmax_row_f32(x, n, 1);
+            softmax_backward_f32(dy, x, n, s, (float)j->w);
+            dy[label] -= (float)j->w;
+            sum += log(s.sum) - ((double)x[label] - s.row_max);
+        } else {
+            const double *const x = (const double *)j->y->v + r * n;
+            double *const dy = (double *)j->dy + r * n;
+            const softmax_row s = softmax_row_f64(x, n, 1);
+            softmax_backward_f64(dy, x, n, s, j->w);
+            dy[label] -= j->w;
+            sum += log(s.sum) - (x[label] - s.row_max);
+        }
+    }
     j->part[block] = sum;
 }
 
@@ -89,19 +87,18 @@ pare_status pare_loss_cross_entropy(double *loss, void *dy, const pare_logits *y
                              (long long)label[r], r, y->cols);
         counted += label[r] >= 0;
     }
-    if (counted == 0) return nothing(err, "row");
-    work j = {.y = y, .dy = dy, .label = label, .w = weight / (double)counted};
-    *loss = run(&j, entropy_block, exec) / (double)counted;
+    if (counted == 0) return nothing_counts(err, "row");
+    loss_job j = {.y = y, .dy = dy, .label = label, .w = weight / (double)counted};
+    *loss = sum_blocks(&j, entropy_block, exec) / (double)counted;
     return PARE_OK;
 }
 
-/* ---- mean square -------------------------------------------------------------------------------
- */
+/* ---- mean square ---------------------------------------------------------------------------- */
 
-static void square_block(void *ctx, size_t block)
+static void mse_block(void *ctx, size_t block)
 {
-    work *const j = ctx;
-    const size_t n = j->y->cols, end = end_of(j, block) * n;
+    loss_job *const j = ctx;
+    const size_t n = j->y->cols, end = block_end(j, block) * n;
     double sum = 0;
     for (size_t i = block * j->per * n; i < end; i++) {
         if (isnan(j->value[i])) continue;
@@ -123,20 +120,20 @@ pare_status pare_loss_mse(double *loss, void *dy, const pare_logits *y, const do
 {
     size_t counted = 0;
     for (size_t i = 0; i < y->rows * y->cols; i++) counted += isnan(value[i]) ? 0 : 1;
-    if (counted == 0) return nothing(err, "value");
-    work j = {.y = y, .dy = dy, .value = value, .w = 2 * weight / (double)counted};
-    *loss = run(&j, square_block, exec) / (double)counted;
+    if (counted == 0) return nothing_counts(err, "value");
+    loss_job j = {.y = y, .dy = dy, .value = value, .w = 2 * weight / (double)counted};
+    *loss = sum_blocks(&j, mse_block, exec) / (double)counted;
     return PARE_OK;
 }
 
-static void between_block(void *ctx, size_t block)
+static void mse_f32_block(void *ctx, size_t block)
 {
-    work *const j = ctx;
+    loss_job *const j = ctx;
     const float *const y = j->y->v, *const other = j->teacher;
     const float w = (float)j->w;
     float *const dy = j->dy;
     double sum = 0;
-    for (size_t i = block * j->per * j->y->cols; i < end_of(j, block) * j->y->cols; i++) {
+    for (size_t i = block * j->per * j->y->cols; i < block_end(j, block) * j->y->cols; i++) {
         const float d = y[i] - other[i];
         sum += (double)d * (double)d;
         dy[i] += w * d;
@@ -144,38 +141,34 @@ static void between_block(void *ctx, size_t block)
     j->part[block] = sum;
 }
 
-double loss_between(float *dy, const pare_logits *y, const float *other, double weight,
+double loss_mse_f32(float *dy, const pare_logits *y, const float *other, double weight,
                     const pare_exec *exec)
 {
     const double n = (double)(y->rows * y->cols);
-    work j = {.y = y, .dy = dy, .teacher = other, .w = 2 * weight / n};
-    return run(&j, between_block, exec) / n;
+    loss_job j = {.y = y, .dy = dy, .teacher = other, .w = 2 * weight / n};
+    return sum_blocks(&j, mse_f32_block, exec) / n;
 }
 
-/* ---- distillation ------------------------------------------------------------------------------
- */
-
-static double kl_row(const work *j, size_t r)
-{
-    const size_t n = j->y->cols, at = r * n;
-    if (j->y->dtype == PARE_F32) {
-        const float *const y = (const float *)j->y->v + at, *const t =
-                                                                (const float *)j->teacher + at;
-        const float by = (float)j->by;
-        return soft_kl_f32((float *)j->dy + at, y, soft_of_f32(y, n, by), t, soft_of_f32(t, n, by),
-                           n, by, (float)j->w);
-    }
-    const double *const y = (const double *)j->y->v + at, *const t =
-                                                              (const double *)j->teacher + at;
-    return soft_kl_f64((double *)j->dy + at, y, soft_of_f64(y, n, j->by), t,
-                       soft_of_f64(t, n, j->by), n, j->by, j->w);
-}
+/* ---- distillation --------------------------------------------------------------------------- */
 
 static void kl_block(void *ctx, size_t block)
 {
-    work *const j = ctx;
+    loss_job *const j = ctx;
+    const size_t n = j->y->cols;
     double sum = 0;
-    for (size_t r = block * j->per; r < end_of(j, block); r++) sum += kl_row(j, r);
+    for (size_t r = block * j->per; r < block_end(j, block); r++) {
+        if (j->y->dtype == PARE_F32) {
+            const float *const y = (const float *)j->y->v + r * n, scale = (float)j->scale;
+            const float *const t = (const float *)j->teacher + r * n;
+            sum += softmax_kl_f32((float *)j->dy + r * n, y, softmax_row_f32(y, n, scale), t,
+                                  softmax_row_f32(t, n, scale), n, scale, (float)j->w);
+        } else {
+            const double *const y = (const double *)j->y->v + r * n;
+            const double *const t = (const double *)j->teacher + r * n;
+            sum += softmax_kl_f64((double *)j->dy + r * n, y, softmax_row_f64(y, n, j->scale), t,
+                                  softmax_row_f64(t, n, j->scale), n, j->scale, j->w);
+        }
+    }
     j->part[block] = sum;
 }
 
@@ -184,12 +177,12 @@ pare_status pare_loss_kl(double *loss, void *dy, const pare_logits *y, const voi
 {
     if (!(temperature > 0) || isinf(temperature))
         return pare_fail(err, PARE_ERR_USAGE, "the temperature %g is not above 0", temperature);
-    if (y->rows == 0 || y->cols == 0) return nothing(err, "row");
-    work j = {.y = y,
-              .dy = dy,
-              .teacher = teacher,
-              .by = 1 / temperature,
-              .w = weight * temperature / (double)y->rows};
-    *loss = temperature * temperature * run(&j, kl_block, exec) / (double)y->rows;
+    if (y->rows == 0 || y->cols == 0) return nothing_counts(err, "row");
+    loss_job j = {.y = y,
+                  .dy = dy,
+                  .teacher = teacher,
+                  .scale = 1 / temperature,
+                  .w = weight * temperature / (double)y->rows};
+    *loss = temperature * temperature * sum_blocks(&j, kl_block, exec) / (double)y->rows;
     return PARE_OK;
 }

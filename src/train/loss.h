@@ -4,6 +4,6 @@
 #include <pare/train.h>
 
 /* The mean square of y - other (rows x cols, f32, not empty); dy += weight times its gradient. */
-double loss_between(float *dy, const pare_logits *y, const float *other, double weight,
+double loss_mse_f32(float *dy, const pare_logits *y, const float *other, double weight,
                     const pare_exec *exec);
 #endif

@@ -1,11 +1,58 @@
-/* A model whose trainable weights lie side by side.
+/* params.c - a model whose trainable weights lie side by side, and plain deep copies.
  *
- * Two walks over the same list of weights: the first counts, the second copies and leads the
- * model's pointers into the arrays. What is not trained and is no running figure (the rotary
- * frequencies) is copied as it is, so that the model borrows nothing. */
-#include <pare/gradient.h>
+ * Two walks over the same list of weights: the first counts, the second copies and points the model
+ * into the arrays. What is neither trained nor a running statistic (the rotary frequencies) is copied
+ * as it is, so that the model borrows nothing. */
+#include "params.h"
 #include <math.h>
 #include <string.h>
+
+/* ---- copies ----------------------------------------------------------------------------------- */
+
+static const void *copy_bytes(pare_arena *a, const void *from, size_t n, size_t size)
+{
+    void *const to = pare_alloc(a, n ? n : 1, size);
+    if (to && n) memcpy(to, from, n * size);
+    return to;
+}
+
+static pare_status copy_weight(pare_arena *a, pare_weight *w, pare_err *err)
+{
+    w->data = copy_bytes(a, w->data, w->rows * w->cols, pare_dtype_size(w->dtype));
+    return w->data ? PARE_OK : pare_no_memory(err);
+}
+
+/* The tokenizer's bytes may lie in the arena of the model that was copied. */
+static pare_status copy_vocab(pare_arena *a, pare_model *m, pare_err *err)
+{
+    if (!m->vocab) return PARE_OK;
+    m->vocab = copy_bytes(a, m->vocab, m->vocab_bytes, 1);
+    return m->vocab ? PARE_OK : pare_no_memory(err);
+}
+
+static pare_status copy_one(void *self, const char *name, pare_weight *w, bool vector,
+                            pare_err *err)
+{
+    (void)name, (void)vector;
+    return pare_has(w) ? copy_weight(self, w, err) : PARE_OK;
+}
+
+pare_status model_deep_copy(pare_model **out, const pare_model *m, pare_err *err)
+{
+    pare_model *copy = NULL;
+    *out = NULL;
+    pare_status st = pare_model_clone(&copy, m, err);
+    if (st) return st;
+    st = pare_model_visit(copy, copy_one, copy->arena, err);
+    if (!st) st = copy_vocab(copy->arena, copy, err);
+    if (st)
+        pare_model_free(copy);
+    else
+        *out = copy;
+    return st;
+}
+
+/* ---- parameters side by side ------------------------------------------------------------------- */
 
 typedef struct packing {
     pare_params *p;
@@ -42,8 +89,8 @@ static pare_status count_one(void *self, const char *name, pare_weight *w, bool 
     return PARE_OK;
 }
 
-/* w as numbers of the type of p at element `at` of `to`; PARE_ERR_NONFINITE where f32 cannot hold
- * one. */
+/* Converts w to the type of p, from element `at` of `to` on; PARE_ERR_NONFINITE where f32 cannot hold
+ * a number. */
 static pare_status copy_numbers(pare_params *p, void *to, size_t at, const char *name,
                                 pare_weight *w, pare_err *err)
 {
@@ -63,16 +110,6 @@ static pare_status copy_numbers(pare_params *p, void *to, size_t at, const char 
     return PARE_OK;
 }
 
-static pare_status copy_frozen(pare_params *p, pare_weight *w, pare_err *err)
-{
-    const size_t n = w->rows * w->cols, size = pare_dtype_size(w->dtype);
-    void *const to = pare_alloc(p->arena, n ? n : 1, size);
-    if (!to) return pare_no_memory(err);
-    memcpy(to, w->data, n * size);
-    w->data = to;
-    return PARE_OK;
-}
-
 static pare_status pack_one(void *self, const char *name, pare_weight *w, bool vector,
                             pare_err *err)
 {
@@ -82,7 +119,7 @@ static pare_status pack_one(void *self, const char *name, pare_weight *w, bool v
     if (!pare_has(w)) return PARE_OK;
     switch (part_of(name)) {
     case FROZEN:
-        return copy_frozen(p, w, err);
+        return copy_weight(p->arena, w, err);
     case STAT:
         k->stats += n;
         return copy_numbers(p, p->stats, k->stats - n, name, w, err);
@@ -94,31 +131,6 @@ static pare_status pack_one(void *self, const char *name, pare_weight *w, bool v
     if (!s->name) return pare_no_memory(err);
     k->values += n;
     return copy_numbers(p, p->values, s->offset, name, w, err);
-}
-
-static pare_status pack(pare_params *p, pare_err *err)
-{
-    pare_status st = pare_model_visit(p->model, count_one, p, err);
-    if (st) return st;
-    const size_t size = pare_dtype_size(p->dtype);
-    packing k = {.p = p};
-    p->slots = pare_alloc(p->arena, p->nslots ? p->nslots : 1, sizeof *p->slots);
-    p->values = pare_alloc(p->arena, p->count ? p->count : 1, size);
-    p->stats = pare_alloc(p->arena, p->nstats ? p->nstats : 1, size);
-    if (!p->slots || !p->values || !p->stats) return pare_no_memory(err);
-    return pare_model_visit(p->model, pack_one, &k, err);
-}
-
-/* The tokenizer's bytes may lie in the arena of the model that was given. */
-static pare_status copy_vocab(pare_params *p, pare_err *err)
-{
-    pare_model *const m = p->model;
-    if (!m->vocab) return PARE_OK;
-    uint8_t *const to = pare_alloc(p->arena, m->vocab_bytes ? m->vocab_bytes : 1, 1);
-    if (!to) return pare_no_memory(err);
-    memcpy(to, m->vocab, m->vocab_bytes);
-    m->vocab = to;
-    return PARE_OK;
 }
 
 pare_status pare_params_new(pare_params **out, const pare_model *m, pare_dtype dtype, pare_err *err)
@@ -134,8 +146,17 @@ pare_status pare_params_new(pare_params **out, const pare_model *m, pare_dtype d
     p->arena = a;
     p->dtype = dtype;
     pare_status st = pare_model_clone(&p->model, m, err);
-    if (!st) st = pack(p, err);
-    if (!st) st = copy_vocab(p, err);
+    if (!st) st = pare_model_visit(p->model, count_one, p, err);
+    if (!st) {
+        const size_t size = pare_dtype_size(dtype);
+        packing k = {.p = p};
+        p->slots = pare_alloc(a, p->nslots ? p->nslots : 1, sizeof *p->slots);
+        p->values = pare_alloc(a, p->count ? p->count : 1, size);
+        p->stats = pare_alloc(a, p->nstats ? p->nstats : 1, size);
+        st = p->slots && p->values && p->stats ? pare_model_visit(p->model, pack_one, &k, err)
+                                               : pare_no_memory(err);
+    }
+    if (!st) st = copy_vocab(a, p->model, err);
     if (st)
         pare_params_free(p);
     else

@@ -1,5 +1,7 @@
+/* popup.c - edge-popup: scores choose which of the frozen weights are used (popup.h). */
 #include "popup.h"
-#include "popup_select.h"
+#include "base/work.h"
+#include "popup_topk.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,8 +14,8 @@ struct popup {
     pare_params *student;
     pare_params scores;  /* the slots that have scores; offsets as in the student */
     const float *weight; /* frozen: what the student had */
-    select_matrix *matrix;
-    selection *top;
+    topk_matrix *matrix;
+    topk *topk;
     pare_arena *arena;
 };
 
@@ -22,30 +24,17 @@ size_t pare_popup_kept(double keep, size_t n)
     return n - (size_t)floor((1 - keep) * (double)n);
 }
 
-/* ---- opening ----------------------------------------------------------------------------------
- */
+/* ---- opening ---------------------------------------------------------------------------------- */
 
-static pare_status room(popup *p, pare_err *err)
+/* The matrices of the student are the slots that have scores: U(-1, 1) / sqrt(columns), a stream for
+ * each matrix. */
+static pare_status init_scores(popup *p, double keep, uint64_t seed, pare_err *err)
 {
     const pare_params *const s = p->student;
-    const size_t n = s->count ? s->count : 1;
-    float *const weight = pare_alloc(p->arena, n, sizeof *weight);
-    p->scores = *s;
-    p->scores.values = pare_alloc(p->arena, n, sizeof(float));
-    p->scores.slots = pare_alloc(p->arena, s->nslots ? s->nslots : 1, sizeof *s->slots);
-    p->matrix = pare_alloc(p->arena, s->nslots ? s->nslots : 1, sizeof *p->matrix);
-    if (!weight || !p->scores.values || !p->scores.slots || !p->matrix) return pare_no_memory(err);
-    memcpy(weight, s->values, s->count * sizeof *weight);
-    p->weight = weight;
-    return PARE_OK;
-}
-
-static pare_status choose_slots(popup *p, double keep, pare_err *err)
-{
-    const pare_params *const s = p->student;
+    pare_params *const scores = &p->scores;
     if (!(keep > 0 && keep <= 1))
         return pare_fail(err, PARE_ERR_USAGE, "keep is %g: it must be above 0 and at most 1", keep);
-    p->scores.nslots = 0;
+    scores->nslots = 0;
     for (size_t i = 0; i < s->nslots; i++) {
         const pare_slot *const k = &s->slots[i];
         const size_t n = k->rows * k->cols, left = pare_popup_kept(keep, n);
@@ -53,24 +42,15 @@ static pare_status choose_slots(popup *p, double keep, pare_err *err)
         if (left == 0)
             return pare_fail(err, PARE_ERR_USAGE, "keep %g leaves none of the %zu weights of %s",
                              keep, n, k->name);
-        p->matrix[p->scores.nslots] = (select_matrix){k->offset, n, left};
-        p->scores.slots[p->scores.nslots++] = *k;
+        float *const score = (float *)scores->values + k->offset;
+        const double bound = 1 / sqrt((double)k->cols);
+        pare_rng r = pare_rng_at(seed, FIRST_STREAM + scores->nslots);
+        for (size_t j = 0; j < n; j++) score[j] = (float)(bound * (2 * pare_rng_uniform(&r) - 1));
+        p->matrix[scores->nslots] = (topk_matrix){k->offset, n, left};
+        scores->slots[scores->nslots++] = *k;
     }
-    return p->scores.nslots ? PARE_OK
-                            : pare_fail(err, PARE_ERR_USAGE, "the model has no matrix to mask");
-}
-
-/* U(-1, 1) / sqrt(columns), a stream for each matrix. */
-static void draw_scores(popup *p, uint64_t seed)
-{
-    for (size_t i = 0; i < p->scores.nslots; i++) {
-        const pare_slot *const k = &p->scores.slots[i];
-        float *const s = (float *)p->scores.values + k->offset;
-        const double most = 1 / sqrt((double)k->cols);
-        pare_rng r = pare_rng_at(seed, FIRST_STREAM + i);
-        for (size_t j = 0; j < k->rows * k->cols; j++)
-            s[j] = (float)(most * (2 * pare_rng_uniform(&r) - 1));
-    }
+    if (scores->nslots) return PARE_OK;
+    return pare_fail(err, PARE_ERR_USAGE, "the model has no matrix to mask");
 }
 
 pare_status popup_new(popup **out, pare_params *student, const pare_popup *o, uint64_t seed,
@@ -78,23 +58,28 @@ pare_status popup_new(popup **out, pare_params *student, const pare_popup *o, ui
 {
     PARE_ASSERT(student->dtype == PARE_F32);
     *out = NULL;
-    pare_arena *const a = pare_arena_new();
-    popup *const p = a ? pare_alloc(a, 1, sizeof *p) : NULL;
-    if (!p) {
-        pare_arena_free(a);
-        return pare_no_memory(err);
+    pare_work w = {.arena = pare_arena_new(), .err = err};
+    if (!w.arena) return pare_no_memory(err);
+    popup *const p = pare_work_alloc(&w, 1, sizeof *p);
+    float *const weight = pare_work_alloc(&w, student->count, sizeof *weight);
+    if (!w.st) {
+        memcpy(weight, student->values, student->count * sizeof *weight);
+        *p = (popup){.exec = exec,
+                     .student = student,
+                     .scores = *student,
+                     .weight = weight,
+                     .arena = w.arena};
+        p->scores.values = pare_work_alloc(&w, student->count, sizeof(float));
+        p->scores.slots = pare_work_alloc(&w, student->nslots, sizeof *student->slots);
+        p->matrix = pare_work_alloc(&w, student->nslots, sizeof *p->matrix);
     }
-    *p = (popup){.exec = exec, .student = student, .arena = a};
-    pare_status st = room(p, err);
-    if (!st) st = choose_slots(p, o->keep, err);
-    if (!st) st = select_new(&p->top, a, p->matrix, p->scores.nslots, err);
-    if (st) {
-        popup_free(p);
-        return st;
-    }
-    draw_scores(p, seed);
-    *out = p;
-    return PARE_OK;
+    if (!w.st) w.st = init_scores(p, o->keep, seed, err);
+    if (!w.st) w.st = topk_new(&p->topk, w.arena, p->matrix, p->scores.nslots, err);
+    if (w.st)
+        pare_arena_free(w.arena); /* p lives there */
+    else
+        *out = p;
+    return w.st;
 }
 
 void popup_free(popup *p)
@@ -107,46 +92,41 @@ pare_params *popup_scores(popup *p)
     return &p->scores;
 }
 
-/* ---- a step -----------------------------------------------------------------------------------
- */
+/* ---- a step ----------------------------------------------------------------------------------- */
 
 void popup_apply(popup *p)
 {
-    select_run(p->top, p->student->values, p->weight, p->scores.values, p->exec);
+    topk_apply(p->topk, p->student->values, p->weight, p->scores.values, p->exec);
 }
 
-typedef struct turning {
+typedef struct gradient_job {
     const popup *p;
     float *grad;
-} turning;
+} gradient_job;
 
-/* w sign(s) by the sign bit; a score of 0 has no side. */
-static void turn_span(float *g, const float *w, const float *s, size_t n)
+/* Numbers of one block: g w sign(s), by the sign bit (0 where the score is 0). What has no scores has
+ * no gradient either. */
+static void gradient_block(void *ctx, size_t block)
 {
-    for (size_t i = 0; i < n; i++) g[i] *= s[i] == 0 ? 0 : copysignf(1, s[i]) * w[i];
-}
-
-/* Numbers of one block; what has no scores has no gradient either. */
-static void turn_block(void *ctx, size_t block)
-{
-    const turning *const t = ctx;
+    const gradient_job *const t = ctx;
     const pare_params *const k = &t->p->scores;
-    const float *const score = k->values;
+    const float *const score = k->values, *const w = t->p->weight;
     const size_t from = block * BLOCK, to = k->count - from < BLOCK ? k->count : from + BLOCK;
+    float *const g = t->grad;
     size_t at = from;
     for (size_t i = 0; i < k->nslots; i++) {
         const size_t begin = k->slots[i].offset, end = begin + k->slots[i].rows * k->slots[i].cols;
         const size_t a = begin > from ? begin : from, b = end < to ? end : to;
         if (a >= b) continue;
-        memset(t->grad + at, 0, (a - at) * sizeof *t->grad);
-        turn_span(t->grad + a, t->p->weight + a, score + a, b - a);
+        memset(g + at, 0, (a - at) * sizeof *g);
+        for (size_t j = a; j < b; j++) g[j] *= score[j] == 0 ? 0 : copysignf(1, score[j]) * w[j];
         at = b;
     }
-    memset(t->grad + at, 0, (to - at) * sizeof *t->grad);
+    memset(g + at, 0, (to - at) * sizeof *g);
 }
 
-void popup_turn(const popup *p, float *grad)
+void popup_score_gradient(const popup *p, float *grad)
 {
-    turning t = {p, grad};
-    pare_parallel(p->exec, (p->scores.count + BLOCK - 1) / BLOCK, turn_block, &t);
+    gradient_job t = {p, grad};
+    pare_parallel(p->exec, (p->scores.count + BLOCK - 1) / BLOCK, gradient_block, &t);
 }

@@ -12,10 +12,10 @@ typedef struct popup popup;
 PARE_MUST_USE pare_status popup_new(popup **out, pare_params *student, const pare_popup *o,
                                     uint64_t seed, const pare_exec *exec, pare_err *err);
 void popup_free(popup *p); /* accepts NULL */
-/* What the optimiser moves: the scores lie where the student's values lie. */
+/* What the optimizer moves: the scores lie where the student's values lie. */
 pare_params *popup_scores(popup *p);
 /* The student's values from the scores as they are now. */
 void popup_apply(popup *p);
 /* d loss / d values becomes d loss / d scores. */
-void popup_turn(const popup *p, float *grad);
+void popup_score_gradient(const popup *p, float *grad);
 #endif

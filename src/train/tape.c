@@ -1,43 +1,8 @@
-/* A pass that remembers, and its way back: stem, blocks, top, in order and in reverse. */
+/* tape.c - a forward pass that saves its activations, and the backward pass: embedding, blocks,
+ * output head, in order and in reverse. */
 #include "tape.h"
 #include <stdlib.h>
 #include <string.h>
-
-/* ---- making -----------------------------------------------------------------------------------
- */
-
-static void name_sublayers(pare_tape *t)
-{
-    for (size_t b = 0; b < t->m->nblocks; b++) {
-        const pare_attn *const a = &t->m->blocks[b].attn;
-        const pare_ffn *const f = &t->m->blocks[b].ffn;
-        t->sub[2 * b] = (sublayer){.block = b,
-                                   .attn = a,
-                                   .in_norm = &a->in_norm,
-                                   .out_norm = &a->out_norm,
-                                   .skip = &a->skip,
-                                   .dout = a->kind == PARE_ATTN_NONE ? 0 : a->dout};
-        t->sub[2 * b + 1] = (sublayer){.block = b,
-                                       .ffn = f,
-                                       .in_norm = &f->in_norm,
-                                       .out_norm = &f->out_norm,
-                                       .skip = &f->skip,
-                                       .dout = f->kind == PARE_FFN_NONE ? 0 : f->dout};
-    }
-}
-
-static bool ffn_memory(pare_tape *t)
-{
-    for (size_t i = 1; i < 2 * t->m->nblocks; i += 2) {
-        const size_t layers = t->sub[i].ffn->nlayers + 1;
-        ffn_kept *const k = &t->sub[i].ffn_kept;
-        k->pre = pare_alloc(t->lasting, layers, sizeof *k->pre);
-        k->post = pare_alloc(t->lasting, layers, sizeof *k->post);
-        k->drop = pare_alloc(t->lasting, layers, sizeof *k->drop);
-        if (!k->pre || !k->post || !k->drop) return false;
-    }
-    return true;
-}
 
 pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec, pare_err *err)
 {
@@ -48,293 +13,276 @@ pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec
         pare_arena_free(a);
         return pare_no_memory(err);
     }
-    const size_t blocks = p->model->nblocks;
-    t->lasting = a;
+    const pare_model *const m = t->m = p->model;
+    const size_t blocks = m->nblocks;
+    pare_work *const w = &t->work;
+    *w = (pare_work){.arena = a, .err = err};
     t->p = p;
-    t->m = p->model;
-    t->exec = exec;
-    t->sub = pare_alloc(a, 2 * blocks + 1, sizeof *t->sub);
-    t->stream = pare_alloc(a, blocks + 1, sizeof *t->stream);
-    t->dstream = pare_alloc(a, blocks + 1, sizeof *t->dstream);
-    t->shown = pare_alloc(a, blocks + 1, sizeof *t->shown);
-    t->dshown = pare_alloc(a, blocks + 1, sizeof *t->dshown);
-    t->angles = pare_alloc(a, blocks + 1, sizeof *t->angles);
-    t->use = pare_alloc(a, blocks + 1, sizeof *t->use);
-    const bool ok =
-        t->sub && t->stream && t->dstream && t->shown && t->dshown && t->angles && t->use;
-    if (ok) name_sublayers(t);
-    if (!ok || !ffn_memory(t)) {
-        pare_tape_free(t);
-        return pare_no_memory(err);
+    t->sub = pare_work_alloc(w, 2 * blocks + 1, sizeof *t->sub);
+    t->stream = pare_work_alloc(w, blocks + 1, sizeof *t->stream);
+    t->dstream = pare_work_alloc(w, blocks + 1, sizeof *t->dstream);
+    t->stream_out = pare_work_alloc(w, blocks + 1, sizeof *t->stream_out);
+    t->dstream_out = pare_work_alloc(w, blocks + 1, sizeof *t->dstream_out);
+    t->rotary = pare_work_alloc(w, blocks + 1, sizeof *t->rotary);
+    t->poly_use = pare_work_alloc(w, blocks + 1, sizeof *t->poly_use);
+    for (size_t b = 0; !w->st && b < blocks; b++) {
+        const pare_attn *const attn = &m->blocks[b].attn;
+        const pare_ffn *const ffn = &m->blocks[b].ffn;
+        const size_t layers = ffn->nlayers + 1;
+        t->sub[2 * b] = (sublayer){.block = b,
+                                   .attn = attn,
+                                   .in_norm = &attn->in_norm,
+                                   .out_norm = &attn->out_norm,
+                                   .skip = &attn->skip,
+                                   .dout = attn->kind == PARE_ATTN_NONE ? 0 : attn->dout};
+        t->sub[2 * b + 1] = (sublayer){.block = b,
+                                       .ffn = ffn,
+                                       .in_norm = &ffn->in_norm,
+                                       .out_norm = &ffn->out_norm,
+                                       .skip = &ffn->skip,
+                                       .dout = ffn->kind == PARE_FFN_NONE ? 0 : ffn->dout};
+        ffn_saved *const k = &t->sub[2 * b + 1].ffn_saved;
+        k->pre = pare_work_alloc(w, layers, sizeof *k->pre);
+        k->post = pare_work_alloc(w, layers, sizeof *k->post);
+        k->dropout = pare_work_alloc(w, layers, sizeof *k->dropout);
     }
-    *out = t;
-    return PARE_OK;
+    const pare_status st = w->st;
+    w->exec = exec;
+    if (st)
+        pare_tape_free(t);
+    else
+        *out = t;
+    return st;
 }
 
 void pare_tape_free(pare_tape *t)
 {
     if (!t) return;
-    store_free(&t->store);
-    pare_arena_free(t->graphs);
-    pare_arena_free(t->turns);
-    pare_arena_free(t->lasting); /* t itself lives there */
+    stack_free(&t->stack);
+    pare_arena_free(t->graph_arena);
+    pare_arena_free(t->position_arena);
+    pare_arena_free(t->work.arena); /* t itself lives there */
 }
 
-/* ---- there ------------------------------------------------------------------------------------
- */
+/* ---- forward ---------------------------------------------------------------------------------- */
 
-/* The widest keys and values of a head. */
-static size_t head_width(const pare_model *m)
+/* The completed graph in the order of the tape, and its transpose; made anew when the pointers of
+ * the input are others than last time. */
+static void set_graph(pare_tape *t, const pare_graph *g)
 {
-    size_t most = 0;
-    for (size_t b = 0; b < m->nblocks; b++) {
-        const pare_attn *const a = &m->blocks[b].attn;
-        for (size_t h = 0; h < a->nheads; h++)
-            if (a->heads[h].dk + a->heads[h].dv > most) most = a->heads[h].dk + a->heads[h].dv;
-    }
-    return most;
-}
-
-/* The graph that is attended over, in the order of the tape, and it seen from its keys. */
-static pare_status make_graph(pare_tape *t, const pare_graph *g)
-{
-    const size_t width = head_width(t->m);
-    pare_graph whole;
-    pare_status st = pare_graph_complete(&whole, t->graphs, g, &t->m->pattern, t->err);
-    t->whole = whole;
-    t->order = NULL;
-    if (!st && tape_may_order(t->m))
-        st = pare_graph_order(&t->whole, &t->order, t->graphs, &whole, width, t->err);
-    return st ? st : pare_graph_turn(&t->turned, t->graphs, &t->whole, width, t->err);
-}
-
-static pare_status take_graph(pare_tape *t, const pare_input *in)
-{
+    pare_work *const w = &t->work;
+    size_t width = 0; /* of keys and values of the widest head */
     t->graph = NULL;
-    if (t->m->pattern.kind != PARE_GRAPH) return PARE_OK;
-    const pare_graph *const g = in->graph;
-    if (t->graphs && g->n == t->given.n && g->ptr == t->given.ptr && g->idx == t->given.idx) {
-        t->graph = &t->whole;
-        return PARE_OK;
+    if (t->m->pattern.kind != PARE_GRAPH) return;
+    if (t->graph_arena && g->n == t->input_graph.n && g->ptr == t->input_graph.ptr &&
+        g->idx == t->input_graph.idx) {
+        t->graph = &t->completed;
+        return;
     }
-    pare_arena_free(t->graphs);
-    t->graphs = pare_arena_new();
-    pare_status st = t->graphs ? PARE_OK : pare_no_memory(t->err);
-    if (!st) st = make_graph(t, g);
-    if (st) {
-        pare_arena_free(t->graphs);
-        t->graphs = NULL;
-        return st;
+    for (size_t b = 0; b < t->m->nblocks; b++) {
+        const pare_attn *const a = &t->m->blocks[b].attn;
+        for (size_t h = 0; h < a->nheads; h++)
+            if (a->heads[h].dk + a->heads[h].dv > width) width = a->heads[h].dk + a->heads[h].dv;
     }
-    t->given = *g;
-    t->graph = &t->whole;
-    return PARE_OK;
+    pare_graph completed = {0};
+    pare_arena_free(t->graph_arena);
+    t->order = NULL;
+    t->graph_arena = pare_arena_new();
+    if (!t->graph_arena) pare_work_keep(w, pare_no_memory(w->err));
+    if (!w->st) w->st = pare_graph_complete(&completed, t->graph_arena, g, &t->m->pattern, w->err);
+    t->completed = completed;
+    if (!w->st && tape_can_reorder(t->m))
+        w->st =
+            pare_graph_order(&t->completed, &t->order, t->graph_arena, &completed, width, w->err);
+    if (!w->st)
+        w->st = pare_graph_turn(&t->transposed, t->graph_arena, &t->completed, width, w->err);
+    if (w->st) {
+        pare_arena_free(t->graph_arena);
+        t->graph_arena = NULL;
+        return;
+    }
+    t->input_graph = *g;
+    t->graph = &t->completed;
 }
 
-static pare_status sublayer_there(pare_tape *t, sublayer *s, rows *y, const rows *x)
+static rows sublayer_forward(pare_tape *t, sublayer *s, const rows *x)
 {
-    const size_t place = s->attn ? DROP_ATTN : DROP_FFN;
-    rows sum, branch;
-    pare_status st;
     s->x = *x;
-    if ((st = tape_norm(t, &s->in, &s->z, x, s->in_norm)) ||
-        (st = tape_new_rows(t, &sum, x->n, s->dout)))
-        return st;
-    branch = sum;
-    if ((st = s->attn ? tape_attn(t, s, &branch) : tape_ffn(t, s, &branch)) ||
-        (st = tape_drop_mask(t, &s->drop, sum.n, sum.d, s->block, place)) ||
-        (st = tape_skip(t, &sum, &branch, &s->drop, x, s->skip)))
-        return st;
-    return tape_norm(t, &s->out, y, &sum, s->out_norm);
+    s->z = tape_norm(t, &s->in, x, s->in_norm);
+    rows sum = tape_new_rows(t, x->n, s->dout), branch = sum;
+    if (s->attn)
+        tape_attn(t, s, &branch);
+    else
+        tape_ffn(t, s, &branch);
+    s->dropout = tape_dropout_draw(t, sum.n, sum.d, s->block, s->attn ? DROPOUT_ATTN : DROPOUT_FFN);
+    tape_skip(t, &sum, &branch, &s->dropout, x, s->skip);
+    return tape_norm(t, &s->out, &sum, s->out_norm);
 }
 
-static pare_status all_there(pare_tape *t, const pare_input *in)
+/* Memory for streams in the order of the input; they are copied there when somebody asks. */
+static void new_streams_out(pare_tape *t, rows *out, const rows *stream)
 {
-    pare_status st = tape_stem(t, &t->stream[0], in);
-    for (size_t b = 0; !st && b < t->m->nblocks; b++) {
-        rows x = t->stream[b];
-        st = pare_stopped(t->exec, t->err);
-        for (size_t i = 2 * b; !st && i < 2 * b + 2; i++) {
-            rows y = x;
-            if (t->sub[i].dout) st = sublayer_there(t, &t->sub[i], &y, &x);
-            x = y;
-        }
-        t->stream[b + 1] = x;
-    }
-    rows y;
-    if (!st) st = tape_top(t, &y, &t->stream[t->m->nblocks]);
-    return st ? st : tape_show(t, &t->y, &y);
+    for (size_t b = 0; t->order && b <= t->m->nblocks; b++)
+        out[b] = tape_new_rows(t, stream[b].n, stream[b].d);
 }
 
-/* Streams are shown when somebody asks; room for them is kept. */
-static pare_status make_room(pare_tape *t, rows *room, const rows *stream)
-{
-    pare_status st = PARE_OK;
-    for (size_t b = 0; t->order && !st && b <= t->m->nblocks; b++)
-        st = tape_new_rows(t, &room[b], stream[b].n, stream[b].d);
-    return st;
-}
-
-static const void *show_stream(const pare_tape *t, rows *room, const rows *stream)
+static const void *stream_in_input_order(const pare_tape *t, rows *out, const rows *stream)
 {
     if (!t->order) return stream->v;
-    tape_show_in(t, room, stream);
-    return room->v;
-}
-
-static pare_status check_mode(const pare_mode *m, pare_err *err)
-{
-    if (!(m->dropout >= 0 && m->dropout < 1))
-        return pare_fail(err, PARE_ERR_USAGE, "dropout is %g, must be at least 0 and below 1",
-                         m->dropout);
-    if (!(m->momentum >= 0 && m->momentum <= 1))
-        return pare_fail(err, PARE_ERR_USAGE, "momentum is %g, must be between 0 and 1",
-                         m->momentum);
-    return PARE_OK;
+    tape_copy_to_input_order(t, out, stream);
+    return out->v;
 }
 
 pare_status pare_tape_forward(pare_tape *t, const pare_input *in, const pare_mode *mode,
                               const void **y, pare_err *err)
 {
-    pare_status st;
+    const size_t blocks = t->m->nblocks;
     t->ready = false;
-    t->err = err;
-    if ((st = check_mode(mode, err)) || (st = pare_input_check(t->m, in, err))) return st;
-    store_reset(&t->store, (store_mark){NULL, 0});
+    if (!(mode->dropout >= 0 && mode->dropout < 1))
+        return pare_fail(err, PARE_ERR_USAGE, "dropout is %g, must be at least 0 and below 1",
+                         mode->dropout);
+    if (!(mode->momentum >= 0 && mode->momentum <= 1))
+        return pare_fail(err, PARE_ERR_USAGE, "momentum is %g, must be between 0 and 1",
+                         mode->momentum);
+    t->work.err = err;
+    t->work.st = pare_input_check(t->m, in, err);
+    if (t->work.st) return t->work.st;
+    stack_reset(&t->stack, (stack_mark){NULL, 0});
     t->mode = *mode;
     t->batch = in->batch;
     t->tokens = in->tokens;
     t->n = in->batch * in->tokens;
-    if ((st = take_graph(t, in)) || (st = tape_angles(t, in->tokens)) || (st = all_there(t, in)) ||
-        (st = make_room(t, t->shown, t->stream)))
-        return st;
-    t->forward_end = store_top(&t->store);
-    t->ready = true;
-    if (y) *y = t->y.v;
-    return PARE_OK;
+    set_graph(t, in->graph);
+    tape_position_tables(t, in->tokens);
+    t->stream[0] = tape_embedding(t, in);
+    for (size_t b = 0; !t->work.st && b < blocks; b++) {
+        rows x = t->stream[b];
+        t->work.st = pare_stopped(t->work.exec, err);
+        for (size_t i = 2 * b; i < 2 * b + 2; i++)
+            if (t->sub[i].dout) x = sublayer_forward(t, &t->sub[i], &x);
+        t->stream[b + 1] = x;
+    }
+    if (t->work.st) return t->work.st;
+    const rows outputs = tape_output(t, &t->stream[blocks]);
+    t->y = tape_to_input_order(t, &outputs);
+    new_streams_out(t, t->stream_out, t->stream);
+    t->forward_end = stack_top(&t->stack);
+    t->ready = !t->work.st;
+    if (y && t->ready) *y = t->y.v;
+    return t->work.st;
 }
 
 const void *pare_tape_stream(const pare_tape *t, size_t block)
 {
     PARE_ASSERT(t->ready && block <= t->m->nblocks);
-    return show_stream(t, &t->shown[block], &t->stream[block]);
+    return stream_in_input_order(t, &t->stream_out[block], &t->stream[block]);
 }
 
-/* ---- back -------------------------------------------------------------------------------------
- */
+/* ---- backward --------------------------------------------------------------------------------- */
 
-/* The gradient of the branch, which begins with the one of the sum. */
-static pare_status branch_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *sum)
+/* dz (+)= the gradient of the branch, whose output was dropped out and added to a sum with gradient
+ * dsum. */
+static void branch_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dsum)
 {
-    rows branch = *sum;
-    pare_status st;
-    if (s->drop.keep && ((st = tape_new_rows(t, &branch, sum->n, sum->d)) ||
-                         (st = tape_drop(t, &branch, sum, &s->drop, NULL))))
-        return st;
-    return s->attn ? tape_attn_back(t, s, dz, add, &branch) : tape_ffn_back(t, s, dz, add, &branch);
+    rows branch = *dsum;
+    if (s->dropout.keep) {
+        branch = tape_new_rows(t, dsum->n, dsum->d);
+        tape_dropout(t, &branch, dsum, &s->dropout, NULL);
+    }
+    if (s->attn)
+        tape_attn_backward(t, s, dz, add, &branch);
+    else
+        tape_ffn_backward(t, s, dz, add, &branch);
 }
 
-static pare_status general_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
+static void sublayer_backward(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
 {
-    rows sum = *dy, dz, skipped;
-    bool skips;
-    pare_status st;
-    if (s->out_norm->kind != PARE_NORM_NONE &&
-        ((st = tape_new_rows(t, &sum, dy->n, dy->d)) ||
-         (st = tape_norm_back(t, &s->out, &sum, dy, NULL, s->out_norm))))
-        return st;
-    if ((st = tape_new_rows(t, &dz, s->z.n, s->z.d)) ||
-        (st = branch_back(t, s, &dz, false, &sum)) ||
-        (st = tape_skip_back(t, &skipped, &skips, &sum, &s->x, s->skip)))
-        return st;
-    return tape_norm_back(t, &s->in, dx, &dz, skips ? &skipped : NULL, s->in_norm);
+    const stack_mark mark = stack_top(&t->stack);
+    const bool has_out_norm = s->out_norm->kind != PARE_NORM_NONE;
+    if (s->in_norm->kind == PARE_NORM_NONE && tape_can_add(s) && has_out_norm &&
+        s->skip->kind == PARE_SKIP_IDENTITY) {
+        /* norm(x + branch(x)): the gradient of the norm's input goes along the skip as it is, and
+         * the branch adds to it in place. */
+        tape_norm_backward(t, &s->out, dx, dy, NULL, s->out_norm);
+        branch_backward(t, s, dx, true, dx);
+    } else {
+        rows dsum = *dy, along_skip;
+        if (has_out_norm) {
+            dsum = tape_new_rows(t, dy->n, dy->d);
+            tape_norm_backward(t, &s->out, &dsum, dy, NULL, s->out_norm);
+        }
+        rows dz = tape_new_rows(t, s->z.n, s->z.d);
+        branch_backward(t, s, &dz, false, &dsum);
+        const bool skips = s->skip->kind != PARE_SKIP_NONE;
+        if (skips) along_skip = tape_skip_backward(t, &dsum, &s->x, s->skip);
+        tape_norm_backward(t, &s->in, dx, &dz, skips ? &along_skip : NULL, s->in_norm);
+    }
+    stack_reset(&t->stack, mark);
 }
 
-/* x + branch(x), then a norm: what the norm gives back is what goes along the skip, and the branch
- * is added to it where it lies. */
-static pare_status straight_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
-{
-    const pare_status st = tape_norm_back(t, &s->out, dx, dy, NULL, s->out_norm);
-    return st ? st : branch_back(t, s, dx, true, dx);
-}
-
-static pare_status sublayer_back(pare_tape *t, const sublayer *s, rows *dx, const rows *dy)
-{
-    const store_mark mark = store_top(&t->store);
-    const bool straight = s->in_norm->kind == PARE_NORM_NONE && tape_can_add(s) &&
-                          s->out_norm->kind != PARE_NORM_NONE &&
-                          s->skip->kind == PARE_SKIP_IDENTITY;
-    const pare_status st = straight ? straight_back(t, s, dx, dy) : general_back(t, s, dx, dy);
-    store_reset(&t->store, mark);
-    return st;
-}
-
-/* From where block b ends to where it begins. */
-static pare_status block_back(pare_tape *t, size_t b)
+/* From the end of block b to its beginning. */
+static void block_backward(pare_tape *t, size_t b)
 {
     const sublayer *const attn = &t->sub[2 * b], *const ffn = attn + 1;
     rows *const dx = &t->dstream[b], *const dy = &t->dstream[b + 1];
-    pare_status st;
-    if (!attn->dout && !ffn->dout) return tape_sum(t, dx, dy, NULL);
-    if (!attn->dout) return sublayer_back(t, ffn, dx, dy);
-    if (!ffn->dout) return sublayer_back(t, attn, dx, dy);
-    const store_mark mark = store_top(&t->store);
-    rows between;
-    if ((st = tape_new_rows(t, &between, t->n, attn->dout)) ||
-        (st = sublayer_back(t, ffn, &between, dy)) || (st = sublayer_back(t, attn, dx, &between)))
-        return st;
-    store_reset(&t->store, mark);
-    return PARE_OK;
+    if (!attn->dout && !ffn->dout) {
+        tape_sum(t, dx, dy, NULL);
+    } else if (!attn->dout || !ffn->dout) {
+        sublayer_backward(t, attn->dout ? attn : ffn, dx, dy);
+    } else {
+        const stack_mark mark = stack_top(&t->stack);
+        rows between = tape_new_rows(t, t->n, attn->dout);
+        sublayer_backward(t, ffn, &between, dy);
+        sublayer_backward(t, attn, dx, &between);
+        stack_reset(&t->stack, mark);
+    }
 }
 
-/* What a loss that looks at the stream itself has to say. */
-static pare_status add_given(pare_tape *t, size_t b, const void *const *dstream)
+/* Adds the gradient of a loss on hidden states. */
+static void add_hidden_gradient(pare_tape *t, size_t b, const void *const *dstream)
 {
-    rows given = t->dstream[b], taken;
-    if (!dstream || !dstream[b]) return PARE_OK;
-    const store_mark mark = store_top(&t->store);
+    if (!dstream || !dstream[b]) return;
+    const stack_mark mark = stack_top(&t->stack);
+    rows given = t->dstream[b];
     given.v = (void *)dstream[b];
-    pare_status st = tape_take(t, &taken, &given);
-    if (!st) st = tape_sum(t, &t->dstream[b], &t->dstream[b], &taken);
-    store_reset(&t->store, mark);
-    return st;
-}
-
-static pare_status all_back(pare_tape *t, const void *dy, const void *const *dstream)
-{
-    const size_t blocks = t->m->nblocks;
-    pare_status st = PARE_OK;
-    for (size_t b = 0; !st && b <= blocks; b++)
-        st = tape_new_rows(t, &t->dstream[b], t->n, t->stream[b].d);
-    if (!st) st = make_room(t, t->dshown, t->dstream);
-    if (st) return st;
-    const store_mark mark = store_top(&t->store);
-    rows given = t->y, taken;
-    given.v = (void *)dy;
-    if (dy && !(st = tape_take(t, &taken, &given)))
-        st = tape_top_back(t, &t->dstream[blocks], &taken);
-    else if (!dy)
-        st = tape_zero(t, &t->dstream[blocks]);
-    store_reset(&t->store, mark);
-    if (!st) st = add_given(t, blocks, dstream);
-    for (size_t b = blocks; !st && b-- > 0;)
-        if (!(st = pare_stopped(t->exec, t->err)) && !(st = block_back(t, b)))
-            st = add_given(t, b, dstream);
-    return st ? st : tape_stem_back(t, &t->dstream[0]);
+    const rows ordered = tape_from_input_order(t, &given);
+    tape_sum(t, &t->dstream[b], &t->dstream[b], &ordered);
+    stack_reset(&t->stack, mark);
 }
 
 pare_status pare_tape_backward(pare_tape *t, const void *dy, const void *const *dstream, void *grad,
                                pare_err *err)
 {
+    const size_t blocks = t->m->nblocks;
     PARE_ASSERT(t->ready);
-    store_reset(&t->store, t->forward_end);
-    t->err = err;
+    stack_reset(&t->stack, t->forward_end);
+    t->work.err = err;
+    t->work.st = PARE_OK;
     t->grad = grad;
-    return all_back(t, dy, dstream);
+    for (size_t b = 0; b <= blocks; b++) t->dstream[b] = tape_new_rows(t, t->n, t->stream[b].d);
+    new_streams_out(t, t->dstream_out, t->dstream);
+    const stack_mark mark = stack_top(&t->stack);
+    if (dy) {
+        rows given = t->y;
+        given.v = (void *)dy;
+        const rows ordered = tape_from_input_order(t, &given);
+        tape_output_backward(t, &t->dstream[blocks], &ordered);
+    } else {
+        tape_zero(t, &t->dstream[blocks]);
+    }
+    stack_reset(&t->stack, mark);
+    add_hidden_gradient(t, blocks, dstream);
+    for (size_t b = blocks; b-- > 0;) {
+        if (!t->work.st) t->work.st = pare_stopped(t->work.exec, err);
+        block_backward(t, b);
+        add_hidden_gradient(t, b, dstream);
+    }
+    tape_embedding_backward(t, &t->dstream[0]);
+    return t->work.st;
 }
 
 const void *pare_tape_dstream(const pare_tape *t, size_t block)
 {
     PARE_ASSERT(t->ready && block <= t->m->nblocks && t->dstream[block].v);
-    return show_stream(t, &t->dshown[block], &t->dstream[block]);
+    return stream_in_input_order(t, &t->dstream_out[block], &t->dstream[block]);
 }

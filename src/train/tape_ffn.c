@@ -1,103 +1,81 @@
-/* Feed-forward branches: any depth, or gated.
+/* tape_ffn.c - feed-forward branches: MLPs of any depth, and gated ones.
  *
- * A layer's hidden rows are kept before and after the activation: the slope needs the first, the
- * gradient of the next matrix the second (with what dropout left of it). */
+ * Hidden rows are saved before and after the activation: its derivative needs the first, the
+ * gradient of the next matrix the second (after dropout). */
 #include "tape.h"
 
-/* ---- gated: down( drop( act(gate z) up z ) ) --------------------------------------------------
- */
-
-static pare_status gated(pare_tape *t, sublayer *s, rows *y)
+/* y = down(dropout(act(gate z) * up z)) */
+static void gated(pare_tape *t, sublayer *s, rows *y)
 {
     const pare_dense *const l = s->ffn->layers;
-    ffn_kept *const k = &s->ffn_kept;
-    const size_t n = s->z.n, hidden = l[0].w.rows;
-    const act_step w = {s->ffn->act, &k->pre[0], &k->pre[1], k->drop};
-    pare_status st;
-    if ((st = tape_new_rows(t, &k->pre[0], n, hidden)) ||
-        (st = tape_new_rows(t, &k->pre[1], n, hidden)) ||
-        (st = tape_new_rows(t, &k->post[0], n, hidden)) ||
-        (st = tape_drop_mask(t, k->drop, n, hidden, s->block, DROP_LAYER)) ||
-        (st = tape_dense(t, &k->pre[0], &s->z, &l[0].w, &l[0].b)) ||
-        (st = tape_dense(t, &k->pre[1], &s->z, &l[1].w, &l[1].b)) ||
-        (st = tape_act(t, &w, &k->post[0])))
-        return st;
-    return tape_dense(t, y, &k->post[0], &l[2].w, &l[2].b);
+    ffn_saved *const k = &s->ffn_saved;
+    const act_step step = {s->ffn->act, &k->pre[0], &k->pre[1], k->dropout};
+    k->post[0] = tape_new_rows(t, s->z.n, l[0].w.rows);
+    k->dropout[0] = tape_dropout_draw(t, s->z.n, l[0].w.rows, s->block, DROPOUT_LAYER);
+    k->pre[0] = tape_dense(t, &s->z, &l[0].w, &l[0].b);
+    k->pre[1] = tape_dense(t, &s->z, &l[1].w, &l[1].b);
+    tape_act(t, &step, &k->post[0]);
+    tape_dense_into(t, y, &k->post[0], &l[2].w, &l[2].b);
 }
 
-static pare_status gated_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
+static void gated_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const pare_dense *const l = s->ffn->layers;
-    const ffn_kept *const k = &s->ffn_kept;
-    rows dgate, dup;
-    const act_step w = {s->ffn->act, &k->pre[0], &k->pre[1], k->drop};
-    pare_status st;
-    if ((st = tape_new_rows(t, &dgate, dy->n, l[0].w.rows)) ||
-        (st = tape_new_rows(t, &dup, dy->n, l[0].w.rows)) ||
-        (st = tape_dense_back(t, &dgate, false, dy, &k->post[0], &l[2].w, &l[2].b)) ||
-        (st = tape_act_back(t, &w, &dgate, &dup)) ||
-        (st = tape_dense_back(t, dz, add, &dgate, &s->z, &l[0].w, &l[0].b)))
-        return st;
-    return tape_dense_back(t, dz, true, &dup, &s->z, &l[1].w, &l[1].b);
+    const ffn_saved *const k = &s->ffn_saved;
+    const act_step step = {s->ffn->act, &k->pre[0], &k->pre[1], k->dropout};
+    rows dup = tape_new_rows(t, dy->n, l[0].w.rows);
+    rows dgate = tape_dense_backward(t, dy, &k->post[0], &l[2].w, &l[2].b);
+    tape_act_backward(t, &step, &dgate, &dup);
+    tape_dense_backward_into(t, dz, add, &dgate, &s->z, &l[0].w, &l[0].b);
+    tape_dense_backward_into(t, dz, true, &dup, &s->z, &l[1].w, &l[1].b);
 }
 
-/* ---- mlp ------------------------------------------------------------------------------------- */
-
-/* relu tells from what it left where its slope is 0, and dropout leaves 0 where nothing goes back:
- * one array serves for before and after. */
-static pare_status new_hidden(pare_tape *t, sublayer *s, size_t l, size_t n, size_t d)
-{
-    ffn_kept *const k = &s->ffn_kept;
-    const pare_status st = tape_new_rows(t, &k->pre[l], n, d);
-    k->post[l] = k->pre[l];
-    return st || s->ffn->act == PARE_ACT_RELU ? st : tape_new_rows(t, &k->post[l], n, d);
-}
-
-static pare_status mlp(pare_tape *t, sublayer *s, rows *y)
+static void mlp(pare_tape *t, sublayer *s, rows *y)
 {
     const pare_ffn *const f = s->ffn;
-    ffn_kept *const k = &s->ffn_kept;
+    ffn_saved *const k = &s->ffn_saved;
     const size_t n = s->z.n, hidden = f->nlayers - 1;
     const rows *x = &s->z;
-    pare_status st;
     for (size_t l = 0; l < hidden; l++) {
         const size_t d = f->layers[l].w.rows;
-        const act_step w = {f->act, &k->pre[l], NULL, &k->drop[l]};
-        if ((st = new_hidden(t, s, l, n, d)) ||
-            (st = tape_drop_mask(t, &k->drop[l], n, d, s->block, DROP_LAYER + l)) ||
-            (st = tape_dense(t, &k->pre[l], x, &f->layers[l].w, &f->layers[l].b)) ||
-            (st = tape_act(t, &w, &k->post[l])))
-            return st;
+        const act_step step = {f->act, &k->pre[l], NULL, &k->dropout[l]};
+        k->pre[l] = k->post[l] = tape_new_rows(t, n, d);
+        /* relu's output tells where its derivative is 0, and dropout leaves 0 where no gradient
+         * passes: one array serves for before and after. */
+        if (f->act != PARE_ACT_RELU) k->post[l] = tape_new_rows(t, n, d);
+        k->dropout[l] = tape_dropout_draw(t, n, d, s->block, DROPOUT_LAYER + l);
+        tape_dense_into(t, &k->pre[l], x, &f->layers[l].w, &f->layers[l].b);
+        tape_act(t, &step, &k->post[l]);
         x = &k->post[l];
     }
-    return tape_dense(t, y, x, &f->layers[hidden].w, &f->layers[hidden].b);
+    tape_dense_into(t, y, x, &f->layers[hidden].w, &f->layers[hidden].b);
 }
 
-static pare_status mlp_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
+static void mlp_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
-    const pare_ffn *const f = s->ffn;
-    const ffn_kept *const k = &s->ffn_kept;
-    rows d = *dy, below;
-    pare_status st;
-    for (size_t l = f->nlayers - 1; l > 0; l--) {
-        const pare_dense *const layer = &f->layers[l];
-        const act_step w = {f->act, &k->pre[l - 1], NULL, &k->drop[l - 1]};
-        if ((st = tape_new_rows(t, &below, d.n, layer->w.cols)) ||
-            (st = tape_dense_back(t, &below, false, &d, &k->post[l - 1], &layer->w, &layer->b)) ||
-            (st = tape_act_back(t, &w, &below, NULL)))
-            return st;
-        d = below;
+    const pare_dense *const layer = s->ffn->layers;
+    const ffn_saved *const k = &s->ffn_saved;
+    rows d = *dy;
+    for (size_t l = s->ffn->nlayers - 1; l > 0; l--) {
+        const act_step step = {s->ffn->act, &k->pre[l - 1], NULL, &k->dropout[l - 1]};
+        d = tape_dense_backward(t, &d, &k->post[l - 1], &layer[l].w, &layer[l].b);
+        tape_act_backward(t, &step, &d, NULL);
     }
-    return tape_dense_back(t, dz, add, &d, &s->z, &f->layers[0].w, &f->layers[0].b);
+    tape_dense_backward_into(t, dz, add, &d, &s->z, &layer[0].w, &layer[0].b);
 }
 
-pare_status tape_ffn(pare_tape *t, sublayer *s, rows *y)
+void tape_ffn(pare_tape *t, sublayer *s, rows *y)
 {
-    return s->ffn->kind == PARE_FFN_GATED ? gated(t, s, y) : mlp(t, s, y);
+    if (s->ffn->kind == PARE_FFN_GATED)
+        gated(t, s, y);
+    else
+        mlp(t, s, y);
 }
 
-pare_status tape_ffn_back(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
+void tape_ffn_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
-    return s->ffn->kind == PARE_FFN_GATED ? gated_back(t, s, dz, add, dy)
-                                          : mlp_back(t, s, dz, add, dy);
+    if (s->ffn->kind == PARE_FFN_GATED)
+        gated_backward(t, s, dz, add, dy);
+    else
+        mlp_backward(t, s, dz, add, dy);
 }

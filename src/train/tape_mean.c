@@ -1,5 +1,5 @@
-/* U x: the plain mean of what each row sees (0 where it sees nothing), and U^T x. */
-#include "tape_mean.h"
+/* tape_mean.c - U x, the plain mean over the keys of each row (0 where there is none), and U^T x. */
+#include "tape_kernels.h"
 #include <string.h>
 
 static void add_scaled(double *to, const double *x, double by, size_t d)
@@ -14,7 +14,7 @@ static void full_sequence(void *self, size_t b)
 {
     const mean_job *const w = self;
     const size_t n = w->t->tokens, d = w->x->d, first = b * n;
-    double *const sum = w->room + 2 * b * d, *const row = sum + d;
+    double *const sum = w->scratch + 2 * b * d, *const row = sum + d;
     memset(sum, 0, d * sizeof *sum);
     for (size_t i = first; i < first + n; i++) add_scaled(sum, row_read(w->x, i, row), 1, d);
     for (size_t i = first; i < first + n; i++) {
@@ -29,7 +29,7 @@ static void causal_sequence(void *self, size_t b)
 {
     const mean_job *const w = self;
     const size_t n = w->t->tokens, d = w->x->d;
-    double *const sum = w->room + 2 * b * d, *const row = sum + d;
+    double *const sum = w->scratch + 2 * b * d, *const row = sum + d;
     memset(sum, 0, d * sizeof *sum);
     for (size_t step = 0; step < n; step++) {
         const size_t i = w->transposed ? n - 1 - step : step;
@@ -48,27 +48,23 @@ static pare_keys keys_of(const mean_job *w, size_t query)
     return pare_visible(&w->t->m->pattern, w->t->graph, w->t->tokens, query);
 }
 
-/* The queries that see this key. */
-static pare_keys queries_of(const mean_job *w, size_t key)
+/* Transposed: the queries that attend to key i. */
+pare_keys mean_keys(const mean_job *w, size_t i)
 {
     const pare_pattern *const p = &w->t->m->pattern;
+    if (!w->transposed) return keys_of(w, i);
     if (p->kind == PARE_GRAPH) {
-        const pare_graph *const g = &w->t->turned.by_key;
-        return (pare_keys){.list = g->idx + g->ptr[key], .count = g->ptr[key + 1] - g->ptr[key]};
+        const pare_graph *const g = &w->t->transposed.by_key;
+        return (pare_keys){.list = g->idx + g->ptr[i], .count = g->ptr[i + 1] - g->ptr[i]};
     }
-    const size_t n = w->t->tokens, left = n - key;
-    const size_t count = key < p->sinks || p->window > left ? left : p->window;
-    return (pare_keys){.from = {key, 0}, .to = {key + count, 0}, .count = count};
+    const size_t left = w->t->tokens - i;
+    const size_t count = i < p->sinks || p->window > left ? left : p->window;
+    return (pare_keys){.from = {i, 0}, .to = {i + count, 0}, .count = count};
 }
 
-pare_keys mean_seen(const mean_job *w, size_t i)
+double mean_weight(const mean_job *w, const pare_keys *keys, size_t at)
 {
-    return w->transposed ? queries_of(w, i) : keys_of(w, i);
-}
-
-double mean_share(const mean_job *w, const pare_keys *seen, size_t at)
-{
-    return 1 / (double)(w->transposed ? keys_of(w, at).count : seen->count);
+    return 1 / (double)(w->transposed ? keys_of(w, at).count : keys->count);
 }
 
 static void mean_span(void *self, const span *s)
@@ -77,27 +73,28 @@ static void mean_span(void *self, const span *s)
     const size_t n = w->t->tokens, d = w->x->d;
     for (size_t i = s->first; i < s->end; i++) {
         const size_t first = i / n * n;
-        const pare_keys k = mean_seen(w, i - first);
+        const pare_keys k = mean_keys(w, i - first);
         double *const y = row_write(w->y, i, s->row[0]);
         memset(y, 0, d * sizeof *y);
         for (size_t e = 0; e < k.count; e++) {
             const size_t at = pare_key(&k, e);
-            add_scaled(y, row_read(w->x, first + at, s->row[1]), mean_share(w, &k, at), d);
+            add_scaled(y, row_read(w->x, first + at, s->row[1]), mean_weight(w, &k, at), d);
         }
         row_done(w->y, i, y);
     }
 }
 
-pare_status tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed)
+void tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed)
 {
     const pare_pattern_kind kind = t->m->pattern.kind;
     mean_job w = {.t = t, .x = x, .y = y, .transposed = transposed};
-    if (kind == PARE_WINDOW || kind == PARE_GRAPH)
-        return tape_spans(t, x->n, x->d, 0, NULL, x->t == PARE_F32 ? mean_f32() : mean_span, &w);
-    const store_mark mark = store_top(&t->store);
-    w.room = store_get(&t->store, 2 * t->batch * x->d, sizeof *w.room);
-    if (!w.room) return pare_no_memory(t->err);
-    pare_parallel(t->exec, t->batch, kind == PARE_FULL ? full_sequence : causal_sequence, &w);
-    store_reset(&t->store, mark);
-    return PARE_OK;
+    if (kind == PARE_WINDOW || kind == PARE_GRAPH) {
+        tape_spans(t, x->n, x->d, 0, NULL, x->t == PARE_F32 ? mean_f32() : mean_span, &w);
+        return;
+    }
+    const stack_mark mark = stack_top(&t->stack);
+    w.scratch = tape_alloc(t, 2 * t->batch * x->d, sizeof *w.scratch);
+    if (!w.scratch) return;
+    pare_parallel(t->work.exec, t->batch, kind == PARE_FULL ? full_sequence : causal_sequence, &w);
+    stack_reset(&t->stack, mark);
 }

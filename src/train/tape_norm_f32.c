@@ -1,13 +1,13 @@
-/* Norms in f32. Sums over a row have 16 partial sums, what is done once per row is f64; sums over
- * the rows of a span are f32 (those that a mean comes from f64), over spans f64. */
-#include "lanes.h"
-#include "tape_norm.h"
+/* tape_norm_f32.c - norms in f32 (equations: tape_norm.c). Sums over a row have 16 partial sums, what
+ * is done once per row is f64; sums over the rows of a span are f32 (f64 where a mean comes of them),
+ * sums over spans f64. */
+#include "simd_lanes.h"
 #include <math.h>
 
-/* A row's figures on the way back. */
-typedef struct row_figures {
+/* Moments of a row in the backward pass. */
+typedef struct row_moments {
     float mean, inv, s1, s2; /* s1: mean of dy gain (0: not centred), s2: of dy gain u */
-} row_figures;
+} row_moments;
 
 /* ---- row by row ------------------------------------------------------------------------------ */
 
@@ -15,7 +15,7 @@ LANES_INLINE float row_mean(const float *x, const float *offset, size_t d)
 {
     lanes part = {0}, v, o;
     for (size_t j = 0; j < d; j += LANES) {
-        const size_t n = lanes_at(j, d);
+        const size_t n = lanes_count(j, d);
         lanes_load(&v, x, j, n, 0);
         lanes_load(&o, offset, j, n, 0);
         part += v + o;
@@ -46,7 +46,7 @@ LANES_INLINE void scale_row(float *y, const float *x, float mean, float inv, con
 {
     lanes v, o, g, b;
     for (size_t j = 0; j < d; j += LANES) {
-        const size_t n = lanes_at(j, d);
+        const size_t n = lanes_count(j, d);
         lanes_load(&v, x, j, n, 0);
         lanes_load(&o, offset, j, n, 0);
         lanes_load(&g, gain, j, n, 1);
@@ -65,32 +65,33 @@ LANES_INLINE void norm_rows(const norm_job *w, const span *s)
     for (size_t i = s->first; i < s->end; i++) {
         const float *const x = rows_at(w->x, i, 0);
         const float mean = centres ? row_mean(x, offset, d) : 0;
-        double by = 1;
+        double deviation = 1;
         if (divides) {
             const double squares = (double)row_squares(x, offset, mean, d);
-            by = sqrt((squares + n->shift) / n->divisor + n->eps);
+            deviation = sqrt((squares + n->shift) / n->divisor + n->eps);
         }
         w->k->mean[i] = (double)mean;
-        w->k->inv[i] = by > 0 ? 1 / by : 0;
+        w->k->inv[i] = deviation > 0 ? 1 / deviation : 0;
         scale_row(rows_at(w->y, i, 0), x, mean, (float)w->k->inv[i], offset, gain, n->bias.data, d);
     }
 }
 
 /* Adds this row to the sums of gain and bias, and finds its own. */
-LANES_INLINE void back_sums(row_figures *f, float *dgain, float *dbias, const float *x,
-                            const float *dy, const float *offset, const float *gain, size_t d)
+LANES_INLINE void row_backward_sums(row_moments *f, float *dgain, float *dbias, const float *x,
+                                    const float *dy, const float *offset, const float *gain,
+                                    size_t d)
 {
     lanes p1 = {0}, p2 = {0};
     for (size_t j = 0; j < d; j += LANES) {
-        const size_t n = lanes_at(j, d);
+        const size_t n = lanes_count(j, d);
         lanes v, o, e, g;
         lanes_load(&v, x, j, n, 0);
         lanes_load(&o, offset, j, n, 0);
         lanes_load(&e, dy, j, n, 0); /* 0 where it is filled up: the sums do not see it */
         lanes_load(&g, gain, j, n, 1);
         const lanes u = (v + o - f->mean) * f->inv, q = e * g;
-        *(lanes_there *)(dgain + j) += e * u;
-        *(lanes_there *)(dbias + j) += e;
+        *(lanes_unaligned *)(dgain + j) += e * u;
+        *(lanes_unaligned *)(dbias + j) += e;
         p1 += q;
         p2 += q * u;
     }
@@ -98,12 +99,12 @@ LANES_INLINE void back_sums(row_figures *f, float *dgain, float *dbias, const fl
     f->s2 = lanes_total(&p2);
 }
 
-LANES_INLINE void back_row(float *dx, const row_figures *f, float *doffset, const float *x,
-                           const float *dy, const float *plus, const float *offset,
-                           const float *gain, size_t d)
+LANES_INLINE void row_backward(float *dx, const row_moments *f, float *doffset, const float *x,
+                               const float *dy, const float *plus, const float *offset,
+                               const float *gain, size_t d)
 {
     for (size_t j = 0; j < d; j += LANES) {
-        const size_t n = lanes_at(j, d);
+        const size_t n = lanes_count(j, d);
         lanes v, o, e, g, p;
         lanes_load(&v, x, j, n, 0);
         lanes_load(&o, offset, j, n, 0);
@@ -118,7 +119,7 @@ LANES_INLINE void back_row(float *dx, const row_figures *f, float *doffset, cons
     }
 }
 
-LANES_INLINE void norm_rows_back(const norm_job *w, const span *s)
+LANES_INLINE void norm_rows_backward(const norm_job *w, const span *s)
 {
     const pare_norm *const n = w->n;
     const float *const offset = n->offset.data, *const gain = n->gain.data;
@@ -129,24 +130,23 @@ LANES_INLINE void norm_rows_back(const norm_job *w, const span *s)
     for (size_t i = s->first; i < s->end; i++) {
         const float *const x = rows_at(w->x, i, 0), *const dy = rows_at(w->dy, i, 0);
         const float *const plus = w->plus ? rows_at(w->plus, i, 0) : NULL;
-        row_figures f = {(float)w->k->mean[i], (float)w->k->inv[i], 0, 0};
-        back_sums(&f, sum[0], sum[1], x, dy, offset, gain, d);
+        row_moments f = {(float)w->k->mean[i], (float)w->k->inv[i], 0, 0};
+        row_backward_sums(&f, sum[0], sum[1], x, dy, offset, gain, d);
         f.s1 = centres ? f.s1 / (float)d : 0;
         f.s2 = divides ? (float)((double)f.s2 / n->divisor) : 0;
-        back_row(rows_at(w->y, i, 0), &f, sum[2], x, dy, plus, offset, gain, d);
+        row_backward(rows_at(w->y, i, 0), &f, sum[2], x, dy, plus, offset, gain, d);
     }
-    for (size_t k = 0; k < 3; k++) lanes_hand_over(s->sum + k * d, sum[k], d);
+    for (size_t k = 0; k < 3; k++) lanes_widen(s->sum + k * d, sum[k], d);
 }
 
-/* ---- batch ------------------------------------------------------------------------------------
- */
+/* ---- batch norm: by columns ------------------------------------------------------------------ */
 
 /* The n columns from j on of a row; n is known where this is inlined, unless they are the last. */
 LANES_INLINE void sum_chunk(double *sum, const float *x, size_t j, size_t n)
 {
     lanes v;
     lanes_load(&v, x, j, n, 0);
-    *(lanes_wide *)(sum + j) += __builtin_convertvector(v, lanes_wide);
+    *(lanes_f64 *)(sum + j) += __builtin_convertvector(v, lanes_f64);
 }
 
 LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, size_t j, size_t n)
@@ -155,13 +155,13 @@ LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, s
     lanes_load(&v, x, j, n, 0);
     lanes_load(&m, mean, j, n, 0);
     v -= m;
-    *(lanes_there *)(sum + j) += v * v;
+    *(lanes_unaligned *)(sum + j) += v * v;
 }
 
 /* Of the rows of a span: their sums, their squared distances from the span's own mean, so that
  * nothing cancels where that is large, and sum^2 / rows, from which the distances from the mean of
- * all follow. The second look finds the rows in the cache. */
-LANES_INLINE void column_figures(const norm_job *w, const span *s)
+ * all rows follow. The second pass finds the rows in the cache. */
+LANES_INLINE void column_moments(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d, whole = d / LANES * LANES;
     const double count = (double)(s->end - s->first);
@@ -192,7 +192,7 @@ LANES_INLINE void norm_chunk(const norm_job *w, float *y, const float *x, size_t
     lanes v, m, a, b;
     lanes_load(&v, x, j, n, 0);
     lanes_load(&m, w->mean, j, n, 0);
-    lanes_load(&a, w->by, j, n, 0);
+    lanes_load(&a, w->scale, j, n, 0);
     lanes_load(&b, w->shift, j, n, 0);
     v = (v - m) * a + b;
     lanes_store(y, &v, j, n);
@@ -218,12 +218,11 @@ LANES_INLINE void sums_chunk(float *s1, float *s2, const float *x, const float *
     lanes_load(&v, x, j, n, 0);
     lanes_load(&e, dy, j, n, 0);
     lanes_load(&m, mean, j, n, 0);
-    *(lanes_there *)(s1 + j) += e * (v - m);
-    *(lanes_there *)(s2 + j) += e;
+    *(lanes_unaligned *)(s1 + j) += e * (v - m);
+    *(lanes_unaligned *)(s2 + j) += e;
 }
 
-/* by is inv here. */
-LANES_INLINE void sums_back(const norm_job *w, const span *s)
+LANES_INLINE void column_sums_backward(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d;
     const float *const mean = w->mean;
@@ -237,25 +236,25 @@ LANES_INLINE void sums_back(const norm_job *w, const span *s)
         if (j < d) sums_chunk(s1, s2, x, dy, mean, j, d - j);
     }
     for (size_t j = 0; j < d; j++) s->sum[j] = (double)s1[j] * w->k->inv[j];
-    lanes_hand_over(s->sum + d, s2, d);
+    lanes_widen(s->sum + d, s2, d);
 }
 
-LANES_INLINE void back_chunk(const norm_job *w, float *dx, const float *x, const float *dy,
-                             const float *plus, size_t j, size_t n)
+LANES_INLINE void columns_backward_chunk(const norm_job *w, float *dx, const float *x,
+                                         const float *dy, const float *plus, size_t j, size_t n)
 {
     lanes v, e, m, a, b, c, p;
     lanes_load(&v, x, j, n, 0);
     lanes_load(&e, dy, j, n, 0);
     lanes_load(&m, w->mean, j, n, 0);
-    lanes_load(&a, w->by, j, n, 0);
+    lanes_load(&a, w->scale, j, n, 0);
     lanes_load(&b, w->shift, j, n, 0);
-    lanes_load(&c, w->lean, j, n, 0);
+    lanes_load(&c, w->coupling, j, n, 0);
     lanes_load(&p, plus, j, n, 0);
     v = (e - b - (v - m) * c) * a + p;
     lanes_store(dx, &v, j, n);
 }
 
-LANES_INLINE void columns_back(const norm_job *w, const span *s)
+LANES_INLINE void norm_columns_backward(const norm_job *w, const span *s)
 {
     const norm_job here = *w;
     const size_t d = w->x->d;
@@ -264,39 +263,38 @@ LANES_INLINE void columns_back(const norm_job *w, const span *s)
         const float *const plus = w->plus ? rows_at(w->plus, i, 0) : NULL;
         float *const dx = rows_at(w->y, i, 0);
         size_t j = 0;
-        for (; j + LANES <= d; j += LANES) back_chunk(&here, dx, x, dy, plus, j, LANES);
-        if (j < d) back_chunk(&here, dx, x, dy, plus, j, d - j);
+        for (; j + LANES <= d; j += LANES) columns_backward_chunk(&here, dx, x, dy, plus, j, LANES);
+        if (j < d) columns_backward_chunk(&here, dx, x, dy, plus, j, d - j);
     }
 }
 
-/* ---- by instruction set -----------------------------------------------------------------------
- */
+/* ---- dispatch -------------------------------------------------------------------------------- */
 
-LANES_INLINE void run(const norm_job *w, const span *s)
+LANES_INLINE void norm_any(const norm_job *w, const span *s)
 {
     switch (w->op) {
     case NORM_ROWS:
         norm_rows(w, s);
         return;
-    case NORM_ROWS_BACK:
-        norm_rows_back(w, s);
+    case NORM_ROWS_BACKWARD:
+        norm_rows_backward(w, s);
         return;
     case NORM_SUM:
     case NORM_SQUARES: /* in f64 alone */
         return;
-    case NORM_FIGURES:
-        column_figures(w, s);
+    case NORM_MOMENTS:
+        column_moments(w, s);
         return;
     case NORM_COLUMNS:
         norm_columns(w, s);
         return;
-    case NORM_SUMS_BACK:
-        sums_back(w, s);
+    case NORM_SUMS_BACKWARD:
+        column_sums_backward(w, s);
         return;
-    case NORM_COLUMNS_BACK:
-        columns_back(w, s);
+    case NORM_COLUMNS_BACKWARD:
+        norm_columns_backward(w, s);
         return;
     }
 }
 
-LANES_CHOICE(norm_f32, run)
+LANES_DISPATCH(norm_f32, norm_any)

@@ -1,13 +1,21 @@
-/* Steps over rows: spans, products, sums. */
+/* tape_rows.c - steps over rows: spans, matrix products, sums. */
 #include "tape.h"
 #include <string.h>
 
-pare_status tape_new_rows(pare_tape *t, rows *out, size_t n, size_t d)
+void *tape_alloc(pare_tape *t, size_t count, size_t size)
 {
+    if (t->work.st) return NULL;
+    void *const p = stack_alloc(&t->stack, count, size);
+    if (!p) t->work.st = pare_no_memory(t->work.err);
+    return p;
+}
+
+rows tape_new_rows(pare_tape *t, size_t n, size_t d)
+{
+    const pare_dtype type = t->p->dtype;
     size_t count;
-    *out = (rows){t->p->dtype, n, d, d, NULL};
-    if (pare_mul(&count, n, d)) out->v = store_get(&t->store, count, pare_dtype_size(out->t));
-    return out->v ? PARE_OK : pare_no_memory(t->err);
+    if (!pare_mul(&count, n, d)) count = SIZE_MAX; /* more than there is memory */
+    return (rows){type, n, d, d, tape_alloc(t, count, pare_dtype_size(type))};
 }
 
 /* ---- gradients by address ------------------------------------------------------------------ */
@@ -22,7 +30,7 @@ void *tape_grad(const pare_tape *t, const pare_weight *w)
 
 void tape_grad_add(const pare_tape *t, const pare_weight *w, const double *sum)
 {
-    void *const g = tape_grad(t, w);
+    void *const g = t->work.st ? NULL : tape_grad(t, w);
     for (size_t i = 0; g && i < w->rows * w->cols; i++) {
         if (t->p->dtype == PARE_F64)
             ((double *)g)[i] += sum[i];
@@ -37,7 +45,7 @@ typedef struct span_job {
     span_fn *fn;
     void *job;
     size_t n, width, nsums;
-    void *room;
+    void *buffers;
     double *sums;
 } span_job;
 
@@ -47,98 +55,114 @@ static void one_span(void *self, size_t b)
     const size_t first = b * SPAN, end = first + SPAN < w->n ? first + SPAN : w->n;
     span s = {.first = first, .end = end, .sum = w->sums + b * w->nsums};
     for (size_t r = 0; r < SPAN_ROWS; r++) {
-        void *const room = (char *)w->room + (b * SPAN_ROWS + r) * w->width * sizeof(double);
-        s.row[r] = room;
-        s.row32[r] = room;
+        void *const buffer = (char *)w->buffers + (b * SPAN_ROWS + r) * w->width * sizeof(double);
+        s.row[r] = buffer;
+        s.row32[r] = buffer;
     }
     w->fn(w->job, &s);
 }
 
-pare_status tape_spans(pare_tape *t, size_t n, size_t width, size_t nsums, double *total,
-                       span_fn *fn, void *job)
+void tape_spans(pare_tape *t, size_t n, size_t width, size_t nsums, double *total, span_fn *fn,
+                void *job)
 {
     const size_t spans = (n + SPAN - 1) / SPAN;
-    const store_mark mark = store_top(&t->store);
+    const stack_mark mark = stack_top(&t->stack);
     span_job w = {.fn = fn, .job = job, .n = n, .width = width, .nsums = nsums};
-    w.room = store_get(&t->store, spans * SPAN_ROWS, width * sizeof(double));
-    w.sums = store_get(&t->store, spans, nsums * sizeof *w.sums);
-    if (!w.room || !w.sums) return pare_no_memory(t->err);
+    w.buffers = tape_alloc(t, spans * SPAN_ROWS, width * sizeof(double));
+    w.sums = tape_alloc(t, spans, nsums * sizeof *w.sums);
+    if (t->work.st) return;
     memset(w.sums, 0, spans * nsums * sizeof *w.sums);
-    pare_parallel(t->exec, spans, one_span, &w);
+    pare_parallel(t->work.exec, spans, one_span, &w);
     for (size_t j = 0; j < nsums; j++) total[j] = 0;
     for (size_t b = 0; b < spans; b++)
         for (size_t j = 0; j < nsums; j++) total[j] += w.sums[b * nsums + j];
-    store_reset(&t->store, mark);
-    return PARE_OK;
+    stack_reset(&t->stack, mark);
 }
 
-const double *row_read(const rows *r, size_t i, double *room)
+const double *row_read(const rows *r, size_t i, double *buffer)
 {
     if (r->t == PARE_F64) return rows_at(r, i, 0);
     const float *const from = rows_at(r, i, 0);
-    for (size_t j = 0; j < r->d; j++) room[j] = (double)from[j];
-    return room;
+    for (size_t j = 0; j < r->d; j++) buffer[j] = (double)from[j];
+    return buffer;
 }
 
-double *row_write(const rows *r, size_t i, double *room)
+double *row_write(const rows *r, size_t i, double *buffer)
 {
-    return r->t == PARE_F64 ? rows_at(r, i, 0) : room;
+    return r->t == PARE_F64 ? rows_at(r, i, 0) : buffer;
 }
 
-void row_done(const rows *r, size_t i, const double *room)
+void row_done(const rows *r, size_t i, const double *buffer)
 {
     if (r->t == PARE_F64) return;
     float *const to = rows_at(r, i, 0);
-    for (size_t j = 0; j < r->d; j++) to[j] = (float)room[j];
+    for (size_t j = 0; j < r->d; j++) to[j] = (float)buffer[j];
 }
 
 /* ---- products -------------------------------------------------------------------------------- */
 
-static pare_mat view64(const rows *r)
+void tape_dense_into(pare_tape *t, rows *y, const rows *x, const pare_weight *w,
+                     const pare_weight *b)
 {
-    return (pare_mat){r->n, r->d, r->ld, r->v};
-}
-
-pare_status tape_dense(pare_tape *t, rows *y, const rows *x, const pare_weight *w,
-                       const pare_weight *b)
-{
+    pare_work *const k = &t->work;
+    if (k->st) return;
     PARE_ASSERT(y->n == x->n && y->d == w->rows && x->d == w->cols);
-    if (y->t == PARE_F32)
-        return pare_dense_f32(y->v, y->ld, x->v, x->ld, x->n, w, b, t->exec, t->err);
-    pare_mat out = view64(y);
-    const pare_mat in = view64(x);
-    return pare_dense_f64(&out, &in, w, b, t->exec, t->err);
+    if (y->t == PARE_F32) {
+        k->st = pare_dense_f32(y->v, y->ld, x->v, x->ld, x->n, w, b, k->exec, k->err);
+    } else {
+        pare_mat out = {y->n, y->d, y->ld, y->v};
+        const pare_mat in = {x->n, x->d, x->ld, x->v};
+        k->st = pare_dense_f64(&out, &in, w, b, k->exec, k->err);
+    }
 }
 
-pare_status tape_dense_back(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
-                            const pare_weight *w, const pare_weight *b)
+rows tape_dense(pare_tape *t, const rows *x, const pare_weight *w, const pare_weight *b)
 {
-    return tape_dense_back_to(t, dx, add, dy, x, w, tape_grad(t, w),
-                              b && pare_has(b) ? tape_grad(t, b) : NULL);
+    rows y = tape_new_rows(t, x->n, w->rows);
+    tape_dense_into(t, &y, x, w, b);
+    return y;
 }
 
-pare_status tape_dense_back_to(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
-                               const pare_weight *w, void *dw, void *db)
+void tape_dense_backward_to(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
+                            const pare_weight *w, void *dw, void *db)
 {
+    pare_work *const k = &t->work;
     void *const to = dx ? dx->v : NULL;
     const size_t ld = dx ? dx->ld : 0;
+    if (k->st) return;
     if (dy->t == PARE_F32)
-        return pare_dense_backward_f32(to, ld, add, dw, db, dy->v, dy->ld, x->v, x->ld, x->n, w,
-                                       t->exec, t->err);
-    return pare_dense_backward_f64(to, ld, add, dw, db, dy->v, dy->ld, x->v, x->ld, x->n, w,
-                                   t->exec, t->err);
+        k->st = pare_dense_backward_f32(to, ld, add, dw, db, dy->v, dy->ld, x->v, x->ld, x->n, w,
+                                        k->exec, k->err);
+    else
+        k->st = pare_dense_backward_f64(to, ld, add, dw, db, dy->v, dy->ld, x->v, x->ld, x->n, w,
+                                        k->exec, k->err);
+}
+
+void tape_dense_backward_into(pare_tape *t, rows *dx, bool add, const rows *dy, const rows *x,
+                              const pare_weight *w, const pare_weight *b)
+{
+    tape_dense_backward_to(t, dx, add, dy, x, w, tape_grad(t, w),
+                           b && pare_has(b) ? tape_grad(t, b) : NULL);
+}
+
+rows tape_dense_backward(pare_tape *t, const rows *dy, const rows *x, const pare_weight *w,
+                         const pare_weight *b)
+{
+    rows dx = tape_new_rows(t, dy->n, w->cols);
+    tape_dense_backward_into(t, &dx, false, dy, x, w, b);
+    return dx;
 }
 
 /* ---- sums ------------------------------------------------------------------------------------ */
 
-pare_status tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus)
+void tape_sum(pare_tape *t, rows *y, const rows *x, const rows *plus)
 {
-    static const drop_kept nothing = {0};
+    static const dropout_mask nothing = {0};
     PARE_ASSERT(y->n == x->n && y->d == x->d && (!plus || plus->d == y->d));
-    return tape_drop(t, y, x, &nothing, plus);
+    tape_dropout(t, y, x, &nothing, plus);
 }
 
-static void columns_span(void *self, const span *s)
+static void column_sums_span(void *self, const span *s)
 {
     const rows *const x = self;
     for (size_t i = s->first; i < s->end; i++) {
@@ -147,16 +171,14 @@ static void columns_span(void *self, const span *s)
     }
 }
 
-pare_status tape_bias_back(pare_tape *t, const pare_weight *b, const rows *dy)
+void tape_bias_backward(pare_tape *t, const pare_weight *b, const rows *dy)
 {
-    if (!pare_has(b) || !tape_grad(t, b)) return PARE_OK;
-    const store_mark mark = store_top(&t->store);
-    double *const sum = store_get(&t->store, dy->d, sizeof *sum);
-    if (!sum) return pare_no_memory(t->err);
-    const pare_status st = tape_spans(t, dy->n, dy->d, dy->d, sum, columns_span, (void *)dy);
-    if (!st) tape_grad_add(t, b, sum);
-    store_reset(&t->store, mark);
-    return st;
+    if (!pare_has(b) || !tape_grad(t, b)) return;
+    const stack_mark mark = stack_top(&t->stack);
+    double *const sum = tape_alloc(t, dy->d, sizeof *sum);
+    tape_spans(t, dy->n, dy->d, dy->d, sum, column_sums_span, (void *)dy);
+    tape_grad_add(t, b, sum);
+    stack_reset(&t->stack, mark);
 }
 
 typedef struct fill_job {
@@ -176,14 +198,14 @@ static void fill_span(void *self, const span *s)
     }
 }
 
-pare_status tape_fill(pare_tape *t, rows *y, const pare_weight *b)
+void tape_fill(pare_tape *t, rows *y, const pare_weight *b)
 {
     fill_job w = {y, b};
-    return tape_spans(t, y->n, 0, 0, NULL, fill_span, &w);
+    tape_spans(t, y->n, 0, 0, NULL, fill_span, &w);
 }
 
-pare_status tape_zero(pare_tape *t, rows *y)
+void tape_zero(pare_tape *t, rows *y)
 {
     static const pare_weight absent = {0};
-    return tape_fill(t, y, &absent);
+    tape_fill(t, y, &absent);
 }

@@ -1,4 +1,5 @@
-/* Skips: what goes around a branch. */
+/* tape_skip.c - skip connections: y = dropout(branch) + skip(x), where skip(x) is nothing, x, w * x
+ * entry by entry, or a dense map of x. */
 #include "tape.h"
 
 typedef struct diagonal_job {
@@ -21,7 +22,7 @@ static void diagonal_span(void *self, const span *s)
 }
 
 /* to = w dy; sum: of dy x. */
-static void diagonal_back_span(void *self, const span *s)
+static void diagonal_backward_span(void *self, const span *s)
 {
     const diagonal_job *const g = self;
     for (size_t i = s->first; i < s->end; i++) {
@@ -36,45 +37,31 @@ static void diagonal_back_span(void *self, const span *s)
     }
 }
 
-pare_status tape_skip(pare_tape *t, rows *y, const rows *branch, const drop_kept *k, const rows *x,
-                      const pare_skip *s)
+void tape_skip(pare_tape *t, rows *y, const rows *branch, const dropout_mask *k, const rows *x,
+               const pare_skip *s)
 {
-    diagonal_job g = {.to = y, .x = x, .w = &s->w};
-    pare_status st;
-    if (s->kind == PARE_SKIP_NONE) return tape_drop(t, y, branch, k, NULL);
-    if (s->kind == PARE_SKIP_IDENTITY) return tape_drop(t, y, branch, k, x);
-    if (s->kind == PARE_SKIP_DIAGONAL) {
-        st = tape_drop(t, y, branch, k, NULL);
-        return st ? st : tape_spans(t, y->n, y->d, 0, NULL, diagonal_span, &g);
+    if (s->kind == PARE_SKIP_NONE || s->kind == PARE_SKIP_IDENTITY) {
+        tape_dropout(t, y, branch, k, s->kind == PARE_SKIP_NONE ? NULL : x);
+    } else if (s->kind == PARE_SKIP_DIAGONAL) {
+        diagonal_job g = {.to = y, .x = x, .w = &s->w};
+        tape_dropout(t, y, branch, k, NULL);
+        tape_spans(t, y->n, y->d, 0, NULL, diagonal_span, &g);
+    } else {
+        const stack_mark mark = stack_top(&t->stack);
+        const rows mapped = tape_dense(t, x, &s->w, NULL);
+        tape_dropout(t, y, branch, k, &mapped);
+        stack_reset(&t->stack, mark);
     }
-    const store_mark mark = store_top(&t->store);
-    rows mapped;
-    st = tape_new_rows(t, &mapped, y->n, y->d);
-    if (!st) st = tape_dense(t, &mapped, x, &s->w, NULL);
-    if (!st) st = tape_drop(t, y, branch, k, &mapped);
-    store_reset(&t->store, mark);
-    return st;
 }
 
-static pare_status diagonal_back(pare_tape *t, rows *dx, const rows *dy, const rows *x,
-                                 const pare_weight *w)
+rows tape_skip_backward(pare_tape *t, const rows *dy, const rows *x, const pare_skip *s)
 {
-    diagonal_job g = {.to = dx, .x = x, .dy = dy, .w = w};
-    double *const sum = store_get(&t->store, dx->d, sizeof *sum);
-    if (!sum) return pare_no_memory(t->err);
-    const pare_status st = tape_spans(t, dx->n, dx->d, dx->d, sum, diagonal_back_span, &g);
-    if (!st) tape_grad_add(t, w, sum);
-    return st;
-}
-
-pare_status tape_skip_back(pare_tape *t, rows *dx, bool *there, const rows *dy, const rows *x,
-                           const pare_skip *s)
-{
-    *there = s->kind != PARE_SKIP_NONE;
-    *dx = *dy;
-    if (s->kind == PARE_SKIP_NONE || s->kind == PARE_SKIP_IDENTITY) return PARE_OK;
-    const pare_status st = tape_new_rows(t, dx, x->n, x->d);
-    if (st) return st;
-    if (s->kind == PARE_SKIP_DIAGONAL) return diagonal_back(t, dx, dy, x, &s->w);
-    return tape_dense_back(t, dx, false, dy, x, &s->w, NULL);
+    if (s->kind == PARE_SKIP_IDENTITY) return *dy;
+    if (s->kind != PARE_SKIP_DIAGONAL) return tape_dense_backward(t, dy, x, &s->w, NULL);
+    rows dx = tape_new_rows(t, x->n, x->d);
+    diagonal_job g = {.to = &dx, .x = x, .dy = dy, .w = &s->w};
+    double *const sum = tape_alloc(t, dx.d, sizeof *sum);
+    tape_spans(t, dx.n, dx.d, dx.d, sum, diagonal_backward_span, &g);
+    tape_grad_add(t, &s->w, sum);
+    return dx;
 }

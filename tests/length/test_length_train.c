@@ -1,4 +1,4 @@
-/* Tests src/length/length_train.c and src/train/tape_attn_by.c: the gradients of whole models whose
+/* Tests src/length/length_train.c and src/train/tape_heads_provider.c: the gradients of whole models whose
  * attention goes through an oracle of M tokens are those of ordinary training. */
 #include <pare/backend.h>
 #include <pare/random_model.h>

@@ -87,8 +87,7 @@ static void gradients_are_slopes_where_rows_are_many(void **state)
     }
 }
 
-/* ---- the same as pare_forward, and the same in f32 --------------------------------------------
- */
+/* ---- the same as pare_forward, and the same in f32 ------------------------------------------ */
 
 typedef struct both {
     pare_params *p[2]; /* f32, f64 */
@@ -281,8 +280,7 @@ static void a_used_tape_is_as_good_as_a_new_one(void **state)
     }
 }
 
-/* ---- what a loss on hidden states sees ---------------------------------------------------------
- */
+/* ---- what a loss on hidden states sees ------------------------------------------------------ */
 
 /* The blocks from b on as a model of its own, that takes the stream as vectors. */
 static pare_model *rest_of(const pare_model *m, size_t b)
@@ -380,8 +378,7 @@ static void without_grad_and_dy_there_is_still_a_dstream(void **state)
     pare_model_free(m);
 }
 
-/* ---- batch norm and dropout, by hand -----------------------------------------------------------
- */
+/* ---- batch norm and dropout, by hand -------------------------------------------------------- */
 
 /* Vectors of width 2, one batch norm at the head, nothing else. */
 static pare_model *norm_only(double *mean, double *var)

@@ -1,4 +1,4 @@
-/* Tests src/train/loss.c and softrow.c: the losses, and their gradients against differences. */
+/* Tests src/train/loss.c and softmax_row.c: the losses, and their gradients against differences. */
 #include <pare/train.h>
 #include <pare_test.h>
 

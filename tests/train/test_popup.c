@@ -1,6 +1,6 @@
-/* Tests src/train/popup.c, popup_source.c and what run.c makes of them. */
+/* Tests src/train/popup.c, frozen_gpt.c and what train_loop.c makes of them. */
 #include "train/popup.h"
-#include "tiny_lesson.h"
+#include "tiny_task.h"
 #include <pare/coded.h>
 #include <pare/init.h>
 
@@ -44,17 +44,17 @@ static size_t ones(const float *v, size_t n)
     return k;
 }
 
-/* ---- the gradient ------------------------------------------------------------------------------
- */
+/* ---- the gradient --------------------------------------------------------------------------- */
 
-typedef struct soft { /* f64: weights w (m + |s| - |s0|), of which the scores' gradient is exact */
+typedef struct
+    soft_mask { /* f64: weights w (m + |s| - |s0|), of which the scores' gradient is exact */
     pare_params *p;
     pare_tape *tape;
     const pare_input *in;
     const int64_t *label;
-} soft;
+} soft_mask;
 
-static double soft_loss(soft *x)
+static double soft_loss(soft_mask *x)
 {
     static const pare_mode still = {.training = true};
     pare_err err = {0};
@@ -66,7 +66,7 @@ static double soft_loss(soft *x)
     return loss;
 }
 
-static void score_gradient(float *g, pare_params *p, popup *pop, const soft *x)
+static void score_gradient(float *g, pare_params *p, popup *pop, const soft_mask *x)
 {
     static const pare_mode still = {.training = true};
     pare_err err = {0};
@@ -79,7 +79,7 @@ static void score_gradient(float *g, pare_params *p, popup *pop, const soft *x)
     assert_ok(pare_tape_forward(tape, x->in, &still, &y.v, &err), &err);
     assert_ok(pare_loss_cross_entropy(&loss, dy, &y, x->label, 1, NULL, &err), &err);
     assert_ok(pare_tape_backward(tape, dy, NULL, g, &err), &err);
-    popup_turn(pop, g);
+    popup_score_gradient(pop, g);
     pare_tape_free(tape);
 }
 
@@ -92,7 +92,7 @@ static void compare(const pare_model *m, const pare_input *in, const int64_t *la
     assert_ok(pare_params_new(&p, m, PARE_F32, &err), &err);
     assert_ok(pare_params_new(&p64, m, PARE_F64, &err), &err);
     assert_ok(popup_new(&pop, p, &third, 5, NULL, &err), &err);
-    soft x = {.p = p64, .in = in, .label = label};
+    soft_mask x = {.p = p64, .in = in, .label = label};
     assert_ok(pare_tape_new(&x.tape, p64, NULL, &err), &err);
     float *const g = calloc(p->count, sizeof *g), *const eff = p->values;
     float *const w = malloc(p->count * sizeof *w);
@@ -151,8 +151,7 @@ static void the_gradient_of_scores_is_that_of_the_soft_mask(void **state)
     tiny_close(&t);
 }
 
-/* ---- runs --------------------------------------------------------------------------------------
- */
+/* ---- runs ----------------------------------------------------------------------------------- */
 
 /* Every weight is what it was, or 0; so many of each matrix are left. */
 static void only_masked(const pare_model *start, pare_model *found, double keep)
@@ -287,8 +286,7 @@ static void a_share_outside_of_0_and_1_is_refused(void **state)
     tiny_close(&t);
 }
 
-/* ---- the source --------------------------------------------------------------------------------
- */
+/* ---- the source ----------------------------------------------------------------------------- */
 
 static double spread(const pare_weight *w)
 {

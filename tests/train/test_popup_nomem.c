@@ -1,6 +1,6 @@
 /* Every allocation of a search for a mask, and of its ticket, fails once: a status, no crash, no
  * leak. */
-#include "tiny_lesson.h"
+#include "tiny_task.h"
 #include <fail_alloc.h>
 #include <pare/init.h>
 

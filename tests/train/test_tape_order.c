@@ -134,15 +134,15 @@ static void only_models_blind_to_the_order_are_ordered(void **state)
 {
     (void)state;
     pare_model *const m = wide_model();
-    assert_true(tape_may_order(m));
+    assert_true(tape_can_reorder(m));
     m->stem.pos.kind = PARE_POS_SINUSOIDAL;
-    assert_false(tape_may_order(m));
+    assert_false(tape_can_reorder(m));
     m->stem.pos.kind = PARE_POS_NONE;
     m->top.pool = PARE_POOL_FIRST;
-    assert_false(tape_may_order(m));
+    assert_false(tape_can_reorder(m));
     m->top.pool = PARE_POOL_NONE;
     m->pattern.kind = PARE_CAUSAL;
-    assert_false(tape_may_order(m));
+    assert_false(tape_can_reorder(m));
     m->pattern.kind = PARE_GRAPH;
     pare_model_free(m);
 }

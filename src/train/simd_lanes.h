@@ -1,0 +1,129 @@
+/* simd_lanes.h - the f32 kernels of training: sixteen SIMD lanes.
+ *
+ * Each is written once, in plain C over 16 lanes, and compiled for several instruction sets; the
+ * choice is made at run time. No operation is fused and sums have one order, so every instruction
+ * set gives the same bits. All operands are loaded before a result is stored: results may overwrite
+ * their operands. */
+#ifndef PARE_SRC_LANES_H
+#define PARE_SRC_LANES_H
+#include "tape_kernels.h"
+#include <string.h>
+
+#define LANES_INLINE static inline __attribute__((always_inline))
+#if defined(__x86_64__)
+#define LANES_X86    1
+#define LANES_AVX2   __attribute__((target("avx2")))
+#define LANES_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
+#endif
+
+enum { LANES = 16 };
+
+/* The best of three that this CPU can run. */
+static inline span_fn *lanes_dispatch(span_fn *plain, span_fn *avx2, span_fn *avx512)
+{
+#if defined(LANES_X86)
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
+        return avx512;
+    if (__builtin_cpu_supports("avx2")) return avx2;
+#endif
+    (void)avx2, (void)avx512;
+    return plain;
+}
+
+/* NAME(): the loop `run(job, span)`, which is always inlined, compiled for each instruction set. */
+#if defined(LANES_X86)
+#define LANES_DISPATCH(name, run)                                                                  \
+    static void name##_plain(void *job, const span *s)                                             \
+    {                                                                                              \
+        run(job, s);                                                                               \
+    }                                                                                              \
+    LANES_AVX2 static void name##_avx2(void *job, const span *s)                                   \
+    {                                                                                              \
+        run(job, s);                                                                               \
+    }                                                                                              \
+    LANES_AVX512 static void name##_avx512(void *job, const span *s)                               \
+    {                                                                                              \
+        run(job, s);                                                                               \
+    }                                                                                              \
+    span_fn *name(void)                                                                            \
+    {                                                                                              \
+        return lanes_dispatch(name##_plain, name##_avx2, name##_avx512);                           \
+    }
+#else
+#define LANES_DISPATCH(name, run)                                                                  \
+    static void name##_plain(void *job, const span *s)                                             \
+    {                                                                                              \
+        run(job, s);                                                                               \
+    }                                                                                              \
+    span_fn *name(void)                                                                            \
+    {                                                                                              \
+        return name##_plain;                                                                       \
+    }
+#endif
+
+/* Sixteen numbers, in as many registers as they need: arrays would go through memory. Passed by
+ * address, since passing by value depends on the instruction set. */
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+typedef float lanes_unaligned
+    __attribute__((vector_size(LANES * sizeof(float)), aligned(4), may_alias));
+typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double)), aligned(8)));
+typedef uint8_t lanes_u8 __attribute__((vector_size(LANES), aligned(1), may_alias));
+
+/* Entries of the chunk that begins at j; the last chunk of a row may be shorter. */
+LANES_INLINE size_t lanes_count(size_t j, size_t d)
+{
+    return d - j < LANES ? d - j : LANES;
+}
+
+/* Entries [j, j + n) of a row, 0 behind them; all `absent` where there is no row. */
+LANES_INLINE void lanes_load(lanes *v, const float *from, size_t j, size_t n, float absent)
+{
+    if (!from)
+        *v = (lanes){0} + absent;
+    else if (n == LANES)
+        *v = *(const lanes_unaligned *)(from + j);
+    else {
+        float some[LANES] = {0};
+        memcpy(some, from + j, n * sizeof *some);
+        *v = *(const lanes_unaligned *)some;
+    }
+}
+
+LANES_INLINE void lanes_store(float *to, const lanes *v, size_t j, size_t n)
+{
+    if (n == LANES)
+        *(lanes_unaligned *)(to + j) = *v;
+    else
+        memcpy(to + j, v, n * sizeof *to);
+}
+
+/* The factors of dropout for n entries from `at` on: 0 or its scale. */
+LANES_INLINE void lanes_dropout(lanes *k, const dropout_mask *mask, size_t at, size_t n)
+{
+    uint8_t some[LANES] = {0};
+    if (!mask || !mask->keep) {
+        *k = (lanes){0} + 1;
+        return;
+    }
+    const uint8_t *const keep = n == LANES ? mask->keep + at : some;
+    if (n < LANES) memcpy(some, mask->keep + at, n);
+    *k = __builtin_convertvector(*(const lanes_u8 *)keep, lanes) * (float)mask->scale;
+}
+
+/* The sum of sixteen partial sums, as a tree. */
+LANES_INLINE float lanes_total(const lanes *part)
+{
+    float s[LANES];
+    *(lanes_unaligned *)s = *part;
+    for (size_t w = LANES / 2; w > 0; w /= 2)
+        for (size_t l = 0; l < w; l++) s[l] += s[l + w];
+    return s[0];
+}
+
+/* The f32 sums of a span in f64. */
+LANES_INLINE void lanes_widen(double *sum, const float *part, size_t d)
+{
+    for (size_t j = 0; j < d; j++) sum[j] = (double)part[j];
+}
+#endif

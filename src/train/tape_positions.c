@@ -1,0 +1,109 @@
+/* tape_positions.c - computed positions: rotary for queries and keys, sinusoidal for the stream. The
+ * tables are made once and hold the positions of the longest input so far. */
+#include "tape.h"
+#include <math.h>
+
+static bool make_sinusoids(pare_tape *t, size_t tokens)
+{
+    const pare_positions *const p = &t->m->stem.pos;
+    const size_t d = p->after_map ? pare_model_width(t->m, 0) : t->m->stem.width;
+    t->sinusoids = pare_alloc(t->position_arena, tokens, d * sizeof *t->sinusoids);
+    for (size_t i = 0; t->sinusoids && i < tokens * d; i++) {
+        const size_t j = i % d;
+        const double angle = (double)(i / d) / pow(p->base, (double)(j / 2 * 2) / (double)d);
+        t->sinusoids[i] = j % 2 ? cos(angle) : sin(angle);
+    }
+    return t->sinusoids;
+}
+
+static bool make_rotary(pare_tape *t, size_t tokens)
+{
+    for (size_t b = 0; b < t->m->nblocks; b++) {
+        const pare_weight *const f = &t->m->blocks[b].attn.freqs;
+        rotary_table *const r = &t->rotary[b];
+        const size_t n = tokens * f->cols;
+        if (!pare_has(f)) continue;
+        r->cosine = pare_alloc(t->position_arena, n, sizeof *r->cosine);
+        r->sine = pare_alloc(t->position_arena, n, sizeof *r->sine);
+        if (!r->cosine || !r->sine) return false;
+        for (size_t i = 0; i < n; i++) {
+            const double angle = (double)(i / f->cols) * pare_weight_at(f, i % f->cols);
+            r->cosine[i] = cos(angle);
+            r->sine[i] = sin(angle);
+        }
+    }
+    return true;
+}
+
+void tape_position_tables(pare_tape *t, size_t tokens)
+{
+    const pare_position_kind kind = t->m->stem.pos.kind;
+    const bool rotary = kind == PARE_POS_ROTARY;
+    if (t->work.st || tokens <= t->position_tokens) return;
+    if (!rotary && kind != PARE_POS_SINUSOIDAL) return;
+    pare_arena_free(t->position_arena);
+    t->position_arena = pare_arena_new();
+    const bool ok =
+        t->position_arena && (rotary ? make_rotary(t, tokens) : make_sinusoids(t, tokens));
+    t->position_tokens = ok ? tokens : 0;
+    if (!ok) t->work.st = pare_no_memory(t->work.err);
+}
+
+typedef struct rotary_job {
+    const pare_attn *a;
+    const rotary_table *table;
+    rows *r;
+    size_t tokens;
+    bool interleaved, keys, backward;
+} rotary_job;
+
+/* Heads may share keys: each is rotated once, for the first head. */
+static bool shares_keys(const pare_attn *a, size_t h)
+{
+    for (size_t e = 0; e < h; e++)
+        if (a->heads[e].k == a->heads[h].k) return true;
+    return false;
+}
+
+/* (x1, x2) <- (x1 c - x2 s, x1 s + x2 c) in every plane of every head. */
+static void rotary_span(void *self, const span *s)
+{
+    const rotary_job *const w = self;
+    const size_t freqs = w->a->freqs.cols;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const was = row_read(w->r, i, s->row[0]);
+        double *const row = row_write(w->r, i, s->row[0]); /* the same place */
+        PARE_ASSERT(was == row);
+        for (size_t h = 0; h < w->a->nheads; h++) {
+            const pare_head *const head = &w->a->heads[h];
+            const size_t at = i % w->tokens * freqs + head->freq;
+            double *const x = row + (w->keys ? head->k : head->q);
+            if (w->keys && shares_keys(w->a, h)) continue;
+            for (size_t f = 0; f < head->planes; f++) {
+                const size_t one = w->interleaved ? 2 * f : f;
+                const size_t two = w->interleaved ? 2 * f + 1 : f + head->planes;
+                const double c = w->table->cosine[at + f];
+                const double sine = w->table->sine[at + f], sn = w->backward ? -sine : sine;
+                const double a = x[one], b = x[two];
+                x[one] = a * c - b * sn;
+                x[two] = a * sn + b * c;
+            }
+        }
+        row_done(w->r, i, row);
+    }
+}
+
+void tape_rotary(pare_tape *t, const sublayer *s, rows *q, rows *k, bool backward)
+{
+    rotary_job w = {.a = s->attn,
+                    .table = &t->rotary[s->block],
+                    .r = q,
+                    .tokens = t->tokens,
+                    .interleaved = t->m->stem.pos.interleaved,
+                    .backward = backward};
+    if (!pare_has(&s->attn->freqs)) return;
+    tape_spans(t, q->n, q->d, 0, NULL, rotary_span, &w);
+    w.r = k;
+    w.keys = true;
+    tape_spans(t, k->n, k->d, 0, NULL, rotary_span, &w);
+}

@@ -1,0 +1,130 @@
+/* Tests src/train/task_sentences.c. */
+#include "task_cases.h"
+
+#include <stdio.h>
+
+static char dir[200], some[300], others[300], bad[300];
+static pare_arena *arena;
+
+/* n sentences: row i has 1 + i % 3 letters, all of them 'a' + i % 5; the label says whether the sum
+ * of both is odd. */
+static void write_rows(const char *path, size_t n)
+{
+    FILE *f = fopen(path, "w");
+    assert_non_null(f);
+    fputs("sentence\tlabel\n", f);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k <= i % 3; k++) fputc('a' + (int)(i % 5), f);
+        fprintf(f, "\t%zu\n", (i % 3 + i % 5) % 2);
+    }
+    assert_int_equal(fclose(f), 0);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    test_mkdir(dir);
+    arena = pare_arena_new();
+    write_rows(test_path(some, dir, "some.tsv"), 100);
+    write_rows(test_path(others, dir, "others.tsv"), 12);
+    test_path(bad, dir, "bad.tsv");
+    return arena ? 0 : -1;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    test_rmdir(dir);
+    pare_arena_free(arena);
+    return 0;
+}
+
+static pare_lesson make(pare_sentence_lesson o, pare_lesson_facts *f)
+{
+    pare_lesson l;
+    pare_err err = {0};
+    o.tokenizer = PARE_TOK_BYTES;
+    assert_ok(pare_lesson_sentences(&l, f, arena, &o, &err), &err);
+    return l;
+}
+
+static void the_facts_are_those_of_the_files(void **state)
+{
+    (void)state;
+    pare_lesson_facts f;
+    const pare_lesson l = make((pare_sentence_lesson){.train = some, .batch = 8}, &f);
+    assert_true(f.ids == 256 && f.outputs == 2 && f.tokens == 3 && f.pool == PARE_POOL_FIRST);
+    assert_true(f.train == 80 && f.val == 10 && f.test == 10);
+    assert_string_equal(l.metric, "accuracy");
+    assert_true(l.more_is_better && l.epoch == 10);
+    make((pare_sentence_lesson){.train = some, .val = others, .test = others, .batch = 8}, &f);
+    assert_true(f.train == 100 && f.val == 12 && f.test == 12);
+    make((pare_sentence_lesson){.train = some, .batch = 8, .context = 2}, &f);
+    assert_int_equal(f.tokens, 2); /* longer ones are left out */
+    assert_true(f.train + f.val + f.test < 100);
+}
+
+/* One length in a batch, labels with their sentences, and every length as often as it is there. */
+static void a_batch_has_one_length_and_every_row_its_turn(void **state)
+{
+    (void)state;
+    enum { STEPS = 3000 };
+    pare_lesson_facts f;
+    pare_err err = {0};
+    const pare_lesson l = make((pare_sentence_lesson){.train = some, .batch = 4}, &f);
+    size_t length[4] = {0};
+    for (uint64_t step = 0; step < STEPS; step++) {
+        pare_batch b;
+        const pare_mark mark = pare_arena_mark(arena);
+        assert_ok(l.batch(l.self, &b, arena, 0, step, &err), &err);
+        assert_true(b.in.batch == 4 && b.in.tokens >= 1 && b.in.tokens <= 3 && !b.value);
+        length[b.in.tokens]++;
+        for (size_t i = 0; i < 4; i++) {
+            const int64_t *const id = b.in.ids + i * b.in.tokens;
+            assert_int_equal(b.label[i], ((int64_t)b.in.tokens - 1 + id[0] - 'a') % 2);
+            for (size_t k = 1; k < b.in.tokens; k++) assert_int_equal(id[k], id[0]);
+        }
+        pare_arena_reset(arena, mark);
+    }
+    for (size_t t = 1; t <= 3; t++) /* about a third each: 80 of 100 rows are drawn from */
+        assert_true(length[t] > STEPS / 5 && length[t] < STEPS / 2);
+}
+
+static void parts_follow_the_split(void **state)
+{
+    (void)state;
+    pare_lesson_facts f;
+    const pare_lesson a = make((pare_sentence_lesson){.train = some, .batch = 4}, &f);
+    const pare_lesson b = make((pare_sentence_lesson){.train = some, .batch = 4, .split = 1}, &f);
+    assert_string_not_equal(a.id, b.id);
+}
+
+static void refused(pare_sentence_lesson o, const char *why)
+{
+    pare_lesson l;
+    pare_lesson_facts f;
+    pare_err err = {0};
+    o.tokenizer = PARE_TOK_BYTES;
+    o.batch = 2;
+    assert_status(pare_lesson_sentences(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, why);
+}
+
+static void bad_files_are_named(void **state)
+{
+    (void)state;
+    write_rows(bad, 5);
+    refused((pare_sentence_lesson){.train = bad}, "too few sentences");
+    refused((pare_sentence_lesson){.train = some, .outputs = 1}, "line 5");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_facts_are_those_of_the_files),
+        cmocka_unit_test(a_batch_has_one_length_and_every_row_its_turn),
+        cmocka_unit_test(parts_follow_the_split),
+        cmocka_unit_test(bad_files_are_named),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}
