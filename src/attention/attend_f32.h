@@ -2,7 +2,7 @@
  * variant), and which kind of kernel serves a pattern. */
 #ifndef PARE_ATTENTION_ATTEND_F32_H
 #define PARE_ATTENTION_ATTEND_F32_H
-#include "listed.h"
+#include "sparse.h"
 #include "panel.h"
 #include "tile.h"
 #include <pare/attention.h>

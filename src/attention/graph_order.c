@@ -7,7 +7,7 @@
  * keeps the line from shrinking to a point. At last, in short pieces of the line, nodes that see
  * the same large ones step together. That is a few passes over the edges; weighing every pair of
  * nodes with a common neighbour takes a hundred times as long and was no faster in use. */
-#include "listed.h"
+#include "sparse.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,7 +7,7 @@
  * under a window of m keys, cut the rows into chunks of m, and what row i sees is the end of the
  * chunk before, added up backwards, and the beginning of its own. Rows of a graph add up their
  * lists, in f32. */
-#include "listed.h"
+#include "sparse.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The way back of one tile: a block of queries over a range of keys, whose weights are computed
  * anew from the rows' log-sums over all their keys. Tiles of a cover add up to the whole gradient.
  */
-#include "backward_tiled.h"
+#include "tiled_backward.h"
 #include <math.h>
 
 pare_status pare_attend_partial_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,

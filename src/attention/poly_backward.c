@@ -9,7 +9,7 @@
  * their number alone, whose sums the threads take first: same bits for any number of threads.
  * The centre of the keys moves with their mean: the mean of dk is taken from it at the end.
  * Rows that were computed exactly go back through the exact kernel (poly_backward_exact.c). */
-#include "poly_back.h"
+#include "poly_backward.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 /* The way back of rows that polynomial attention has left to the exact kernel. */
-#include "backward_tiled.h"
-#include "poly_back.h"
+#include "tiled_backward.h"
+#include "poly_backward.h"
 #include "tiled.h"
 #include <string.h>
 

@@ -4,7 +4,7 @@
  * the sums over queries with their u. Sums over the table give numerator and denominator (the
  * slopes of u); products with it give the slopes of the monomials, which go back to the variables
  * block by block from the highest degree on. poly_backward_f64.c has the formulas. */
-#include "poly_back.h"
+#include "poly_backward.h"
 #include <math.h>
 #include <pare/vmath.h>
 #include <string.h>

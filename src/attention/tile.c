@@ -6,7 +6,7 @@
  * weights is taken by fours and per tile, so that its rounding error grows with n / 4, not with n.
  */
 #include "tile.h"
-#include "tile_slopes.h"
+#include "tile_softmax_backward.h"
 #include <math.h>
 #include <pare/vexp.h>
 

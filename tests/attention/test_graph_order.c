@@ -1,6 +1,6 @@
 /* Tests src/attention/graph_order.c: the same graph, and its neighbours closer together. */
 #include "kernel_cases.h"
-#include "attention/visits.h"
+#include "attention/edge_schedule.h"
 
 enum { N = 900, WIDTH = 1024 }; /* more nodes than a block has */
 

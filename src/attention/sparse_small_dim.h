@@ -1,7 +1,7 @@
 /* listed_narrow.h - kernels for rows so narrow that several keys fit one register. */
 #ifndef PARE_ATTENTION_LISTED_NARROW_H
 #define PARE_ATTENTION_LISTED_NARROW_H
-#include "listed.h"
+#include "sparse.h"
 
 #if defined(__x86_64__)
 /* As those of list_kernel, for a width of at most LIST_NARROW. */

@@ -1,7 +1,7 @@
 /* Attention of the f32 engine for training: forward that keeps the rows' log-sums, and the way
  * back, by lists or by tiles as on the way forward. */
 #include "attend_f32.h"
-#include "backward_tiled.h"
+#include "tiled_backward.h"
 
 pare_status attend_backward_f32_with(const attend_kernels *kernels, pare_mat32 *dq, pare_mat32 *dk,
                                      pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,

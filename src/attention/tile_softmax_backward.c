@@ -2,7 +2,7 @@
  *
  * A weight is at most 1, but s and lse carry the rounding of numbers as large as the scores: what
  * would come out above 1 is 1. A nan passes. */
-#include "tile_slopes.h"
+#include "tile_softmax_backward.h"
 #include <pare/vexp.h>
 
 void slopes_portable(float *s, float *t, const float *lse, const float *mean, size_t keys, size_t v)

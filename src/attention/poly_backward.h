@@ -2,7 +2,7 @@
 #ifndef PARE_ATTENTION_POLY_BACK_H
 #define PARE_ATTENTION_POLY_BACK_H
 #include "poly.h"
-#include "poly_slopes.h"
+#include "poly_gradient_kernels.h"
 
 typedef struct poly_back {
     poly_job w; /* without a column for moments: u = weight [value - centre, 1] */

@@ -4,8 +4,8 @@
  * row still subtracts its largest score. That takes one number an edge, as the graph itself does.
  * Where the order of visits was written down before (training), block after block as well, but
  * scores, weights and values of a stretch at once: a row keeps the largest score so far. */
-#include "listed.h"
-#include "visits.h"
+#include "sparse.h"
+#include "edge_schedule.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

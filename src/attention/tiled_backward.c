@@ -10,7 +10,7 @@
  * dv and has a sum of its own for dq, and these G sums are added in their order. Striped, because
  * the first keys of a causal pattern are seen by most.
  * Memory: O(n (dk + dv)) for the packed side, O(G n dk) for the sums of dq. */
-#include "backward_tiled.h"
+#include "tiled_backward.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>

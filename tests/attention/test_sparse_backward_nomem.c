@@ -2,7 +2,7 @@
  * memory is out: every allocation fails once, and each time the status says so and nothing leaks.
  */
 #include "kernel_cases.h"
-#include "attention/listed.h"
+#include "attention/sparse.h"
 #include "fail_alloc.h"
 
 enum { N = 700, D = 420 }; /* more keys than one block has */

@@ -1,6 +1,6 @@
 /* A graph seen from its keys: a counting sort of the edges by key, which keeps the queries of a key
  * in order. */
-#include "visits.h"
+#include "edge_schedule.h"
 
 pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g, size_t width,
                             pare_err *err)

@@ -1,6 +1,6 @@
 /* Kernels over lists of rows: products with four rows at a time along their width, e^x over the
  * whole list, then sums of rows, 64 columns at a time. The rows that a list names lie anywhere. */
-#include "listed_narrow.h"
+#include "sparse_small_dim.h"
 #include <math.h>
 #include <pare/vexp.h>
 #include <string.h>

@@ -4,8 +4,8 @@
  * they stream, and nobody has to find out again where a row leaves a block. A row with few edges in
  * a block visits them together with those in the next: fetching the row once more costs more than
  * fetching what these edges name. */
-#include "visits.h"
-#include "listed.h"
+#include "edge_schedule.h"
+#include "sparse.h"
 #include <string.h>
 
 enum { UNIT = 64 /* stretches of one unit of work */ };

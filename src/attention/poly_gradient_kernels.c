@@ -1,6 +1,6 @@
 /* From the slopes of monomials to those of their parents and variables, one row in each lane. A run
  * has one variable: its numbers and its slopes stay in registers. */
-#include "poly_slopes.h"
+#include "poly_gradient_kernels.h"
 #include <pare/vexp.h>
 
 #define INLINE static inline __attribute__((always_inline))

@@ -2,7 +2,7 @@
  * that nothing of it is idle; and of rows with few keys two are served at once, one in each half,
  * from the scores to the values without going through memory: on a board every row has at most
  * eight keys, and what a row costs is then the time its sums wait for one another. */
-#include "listed_narrow.h"
+#include "sparse_small_dim.h"
 #include <math.h>
 #include <pare/vexp.h>
 

@@ -11,8 +11,8 @@
  * go block after block (visits.c): while the keys of a block of queries come by, one after the
  * other, each of these queries reads on in its own row of pairs, so that these are in the cache,
  * too. */
-#include "listed.h"
-#include "visits.h"
+#include "sparse.h"
+#include "edge_schedule.h"
 #include <string.h>
 
 enum { UNIT = 256 /* rows of one unit of work */ };

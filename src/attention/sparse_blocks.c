@@ -1,7 +1,7 @@
 /* Rows of a graph in blocks of keys. A row names keys anywhere: where they do not all fit the
  * cache next to a core, all rows visit the first block of keys, then all the second, and each key
  * comes from the far cache once a block and not once an edge. */
-#include "listed.h"
+#include "sparse.h"
 #include <stdlib.h>
 #if defined(__SSE2__)
 #include <emmintrin.h>

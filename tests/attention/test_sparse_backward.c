@@ -7,8 +7,8 @@
  * sum |dy y|) and by what y itself is off, delta' sum |dy| max |v|, where delta' = 2 delta +
  * gamma_{2n}. A sum over n edges adds gamma_{n + 8} of its absolute terms. */
 #include "kernel_cases.h"
-#include "attention/listed.h"
-#include "attention/visits.h"
+#include "attention/sparse.h"
+#include "attention/edge_schedule.h"
 
 typedef struct grads {
     double *q, *k, *v;    /* n x d */
