@@ -1,17 +1,19 @@
-/* Attention when every query is the same: a key's weight is e^(score) whoever asks, so what a row
- * sees is a mean with weights, and the n x n scores are n of them. Weights are taken from the
- * smallest score, e^(s - smallest) >= 1: sums of them cannot lose a row whose keys are all small.
- * That holds while the largest fits: in f64 for ranges, in f32 (and with digits to spare, also when
- * it multiplies a value) for the lists of a graph. Else it is attention like any other. */
+/* attend_equal_queries.c - attention when all queries are equal.
+ *
+ * The weight of a key, e^(score), is then the same for every query: a row is a weighted mean of the
+ * values it sees, and the n x n scores are n numbers. Weights are taken relative to the smallest
+ * score, e^(s - smallest) >= 1, so that no row vanishes whose keys all have small weights. This
+ * works while the largest weight fits: in f64 for ranges of keys; in f32, with digits to spare for
+ * its product with a value, for the lists of a graph. Otherwise it is attention as usual. */
 #include <math.h>
 #include <pare/elementary.h>
 #include <pare/attention.h>
 #include <stdlib.h>
 
-#define MOST_RANGES 600.0 /* e^600 = 4e260 */
-#define MOST_LISTS  20.0  /* e^20 = 5e8 */
+#define MAX_SPREAD_F64 600.0 /* e^600 = 4e260 */
+#define MAX_SPREAD_F32 20.0  /* e^20 = 5e8 */
 
-/* Eight sums, so that none waits for another. */
+/* Eight independent sums. */
 static double dot(const float *a, const float *b, size_t n)
 {
     double part[8] = {0};
@@ -23,29 +25,30 @@ static double dot(const float *a, const float *b, size_t n)
            ((part[2] + part[6]) + (part[3] + part[7]));
 }
 
-/* Whether the weights fit; then they are in w. */
-static bool weigh(double *w, const float *q, const pare_mat32 *k, float scale, double most)
+/* Weights of the keys; false: their spread is too large. */
+static bool key_weights(double *w, const float *q, const pare_mat32 *k, float scale,
+                        double max_spread)
 {
-    double low = INFINITY, top = -INFINITY;
+    double low = INFINITY, high = -INFINITY;
     for (size_t j = 0; j < k->rows; j++) {
         w[j] = (double)scale * dot(q, k->v + j * k->ld, k->cols);
         if (!isfinite(w[j])) return false;
         low = w[j] < low ? w[j] : low;
-        top = w[j] > top ? w[j] : top;
+        high = w[j] > high ? w[j] : high;
     }
-    if (!(top - low <= most)) return false;
+    if (!(high - low <= max_spread)) return false;
     for (size_t j = 0; j < k->rows; j++) w[j] = pare_exp(w[j] - low);
     return true;
 }
 
 /* Whether n products of weights and values add up within f32. */
-static bool sums_fit(const pare_mat32 *v, double most)
+static bool sums_fit(const pare_mat32 *v, double max_spread)
 {
     double largest = 0;
     for (size_t j = 0; j < v->rows; j++)
         for (size_t c = 0; c < v->cols; c++)
             largest = fmax(largest, fabs((double)v->v[j * v->ld + c]));
-    return largest * pare_exp(most) * (double)v->rows <= 1e37;
+    return largest * pare_exp(max_spread) * (double)v->rows <= 1e37;
 }
 
 pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
@@ -55,9 +58,9 @@ pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_
     if (k->rows == 0) return PARE_OK;
     double *const w = malloc(k->rows * sizeof *w);
     if (!w) return pare_no_memory(err);
-    const bool lists = p->kind == PARE_GRAPH;
-    const bool fits = weigh(w, q->v, k, scale, lists ? MOST_LISTS : MOST_RANGES) &&
-                      (!lists || sums_fit(v, MOST_LISTS));
+    const bool graph = p->kind == PARE_GRAPH;
+    const bool fits = key_weights(w, q->v, k, scale, graph ? MAX_SPREAD_F32 : MAX_SPREAD_F64) &&
+                      (!graph || sums_fit(v, MAX_SPREAD_F32));
     const pare_status st = fits ? pare_mean_f32(y, v, w, p, g, exec, err)
                                 : pare_attend_f32(y, q, k, v, scale, p, g, exec, err);
     free(w);

@@ -134,7 +134,7 @@ pare_status pare_graph_order(pare_graph *out, const uint32_t **order, pare_arena
     const size_t n = g->n, edges = g->ptr[n];
     *out = *g;
     *order = NULL;
-    if (list_block(g, width) >= n) return PARE_OK;
+    if (key_block_size(g, width) >= n) return PARE_OK;
     uint32_t *const nodes = pare_alloc(a, n, sizeof *nodes);
     uint32_t *const idx = pare_alloc(a, edges, sizeof *idx);
     size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);

@@ -23,7 +23,7 @@ typedef struct mean_job {
     const double *w;
     const pare_pattern *p;
     const pare_graph *g;
-    const list_kernel *kernel;
+    const sparse_kernel *kernel;
     size_t width;  /* of a sum: the columns, then the weights */
     double *parts; /* of each block of rows: its sum, and then the sum of all blocks before */
     double *sinks; /* k: the sum of the first k rows; window only */
@@ -184,7 +184,7 @@ static void mean_window(mean_job *m, const pare_exec *exec)
 
 static void listed_row(const mean_job *m, size_t i, float *s)
 {
-    const list_rows x = {m->x->v, m->x->ld, m->x->cols};
+    const sparse_rows x = {m->x->v, m->x->ld, m->x->cols};
     const uint32_t *const idx = m->g->idx + m->g->ptr[i];
     const size_t n = m->g->ptr[i + 1] - m->g->ptr[i];
     float *const y = m->y->v + i * m->y->ld;
@@ -204,7 +204,7 @@ static void listed_unit(void *ctx, size_t b)
     size_t most = 0;
     for (size_t i = b * LISTS; i < end; i++)
         if (m->g->ptr[i + 1] - m->g->ptr[i] > most) most = m->g->ptr[i + 1] - m->g->ptr[i];
-    float *const s = malloc((most + LIST_PAD) * sizeof *s);
+    float *const s = malloc((most + SCORE_PAD) * sizeof *s);
     for (size_t i = b * LISTS; s && i < end; i++) listed_row(m, i, s);
     if (!s) atomic_store(&m->no_memory, true);
     free(s);
@@ -222,8 +222,8 @@ pare_status pare_mean_f32(pare_mat32 *y, const pare_mat32 *x, const double *w,
     if (p->kind == PARE_WINDOW && p->window >= n) pattern.kind = PARE_CAUSAL;
     m.p = &pattern;
     if (pattern.kind == PARE_GRAPH) {
-        list_kernel all[3];
-        list_kernels(all);
+        sparse_kernel all[3];
+        sparse_kernels(all);
         m.kernel = &all[0];
         pare_parallel(exec, (n + LISTS - 1) / LISTS, listed_unit, &m);
     } else if (pattern.kind == PARE_WINDOW) {

@@ -1,4 +1,4 @@
-/* An oracle that passes everything on and counts it: what a plan predicted must be what happens. */
+/* oracle_counting.c - an oracle that forwards everything and counts it: a plan predicts these counts. */
 #include <pare/oracle.h>
 #include <stdlib.h>
 
@@ -14,7 +14,7 @@ static void caps(void *self, pare_oracle_caps *out)
     o->inner.ops->caps(o->inner.self, out);
 }
 
-/* Pairs (query, key) that a staircase shows. */
+/* Visible pairs (query, key) of a staircase mask. */
 static uint64_t visible_pairs(uint64_t nq, uint64_t nk, int64_t vis0)
 {
     if (vis0 >= (int64_t)nk) return nq * nk;
@@ -50,7 +50,7 @@ static void count_call(const counting *o, const pare_call *call)
     case PARE_CALL_QKV:
         count_head(o, a->n, a->n, a->dk, (uint64_t)a->dv + a->dv2, a->causal ? 1 : PARE_VIS_ALL, 0);
         break;
-    case PARE_CALL_STRICT: /* its flops are the backend's own affair */
+    case PARE_CALL_STRICT: /* only the backend knows its flops */
         o->count->bytes_in += o->bytes * s->n * s->din;
         o->count->bytes_out += o->bytes * s->n * s->dout;
         if (s->n > o->count->max_len) o->count->max_len = s->n;

@@ -7,20 +7,20 @@
 #include "poly_remez.h"
 #include <pare/poly.h>
 
-#define POLY_MOST_FEATURES ((size_t)1 << 24)
+#define POLY_MAX_FEATURES ((size_t)1 << 24)
 enum {
-    POLY_BLOCK = 128,  /* monomials of a block: 128 x 64 rows stay in the first-level cache */
-    POLY_LONG = 24,    /* runs of at least that many are not stored for keys */
-    POLY_KEYS = 64,    /* keys of a block; rows of a chunk under the causal pattern */
-    POLY_ABREAST = 32, /* of these that are summed at a time */
-    POLY_FLUSH = 4,    /* blocks of keys that are added in f32 before f64 takes over */
-    POLY_BINS = 64,    /* of row norms, in the proof */
+    POLY_BLOCK = 128,       /* monomials of a block: 128 x 64 rows stay in the first-level cache */
+    POLY_LONG_RUN = 24,     /* runs of at least that many are not stored for keys */
+    POLY_KEYS = 64,         /* keys of a block; rows of a chunk under the causal pattern */
+    POLY_KEYS_AT_ONCE = 32, /* of these that are summed at a time */
+    POLY_FLUSH = 4,         /* blocks of keys that are added in f32 before f64 takes over */
+    POLY_BINS = 64,         /* of row norms, in the proof */
     POLY_F32_DEGREE = 12
 };
 #define POLY_REMEZ_BOUND 8.0 /* largest B for which one polynomial may serve all rows in f32 */
 /* Largest |q'| |k'| at all: powers up to POLY_F32_DEGREE of either side, brought to one size, then
  * stay within 2^43. Long rows are left to the exact kernel one by one. */
-#define POLY_F32_REACH 64.0
+#define POLY_F32_LOGITS 64.0
 
 static inline double poly_power(double x, size_t n)
 {
@@ -55,11 +55,12 @@ typedef struct poly_table {
 PARE_MUST_USE pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m,
                                          pare_err *err);
 
-/* ---- centring (poly_centre.c) --------------------------------------------------------------- */
+/* ---- centring (poly_center.c) --------------------------------------------------------------- */
 
 /* Smallest and largest number of each column; PARE_ERR_NONFINITE names `what`. */
-PARE_MUST_USE pare_status poly_extremes(float *low, float *high, const pare_mat32 *x,
-                                        const char *what, const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status poly_column_ranges(float *low, float *high, const pare_mat32 *x,
+                                             const char *what, const pare_exec *exec,
+                                             pare_err *err);
 /* Row by row without gaps: x = (from - centre) by, |x_i|_2 from above, and
  * a_i = with . (from_i - centre) in f64, or with32 . x_i in f32. Results may be NULL. */
 typedef struct poly_side {
@@ -71,9 +72,9 @@ typedef struct poly_side {
     float *x, *norm;
     double *a;
 } poly_side;
-void poly_centre(const poly_side *s, const pare_exec *exec);
+void poly_center(const poly_side *s, const pare_exec *exec);
 /* x (rows x d) = rows [first, first + rows), centred. */
-void poly_centred(float *x, const poly_side *s, size_t first, size_t rows);
+void poly_centered_rows(float *x, const poly_side *s, size_t first, size_t rows);
 
 /* ---- the proof of a row (poly_proof.c) ------------------------------------------------------- */
 
@@ -181,61 +182,61 @@ typedef struct poly_sums {
 } poly_sums;
 
 /* Room of one thread that sums keys: of a chunk, x (centred) and u (what x is summed with). */
-typedef struct poly_room {
+typedef struct poly_workspace {
     float *phi, *u, *x; /* POLY_KEYS x ldphi, x cols4, x d */
     float *s;           /* cols4 x ld: sums that are not in f64 yet */
-} poly_room;
-size_t poly_room_floats(const poly_job *w);
-poly_room poly_room_at(const poly_job *w, float *at);
+} poly_workspace;
+size_t poly_workspace_floats(const poly_job *w);
+poly_workspace poly_workspace_at(const poly_job *w, float *at);
 /* u (rows x cols4): what the keys of a chunk are summed with; heavy keys with 0 where `state`. */
-void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool state);
+void poly_weighted_values(float *u, const poly_job *w, size_t first, size_t rows, bool state);
 /* The keys of a chunk into the room, */
-void poly_load_keys(const poly_room *r, const poly_job *w, size_t chunk);
+void poly_load_keys(const poly_workspace *r, const poly_job *w, size_t chunk);
 /* `rows` rows that are there into its sums, */
-void poly_add_loaded(const poly_room *r, const poly_job *w, size_t rows);
-void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk); /* both */
+void poly_add_loaded(const poly_workspace *r, const poly_job *w, size_t rows);
+void poly_add_chunk(const poly_workspace *r, const poly_job *w, size_t chunk); /* both */
 /* and these into f64, of the same unit. */
-void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w);
-double poly_fade(const poly_sums *s, double shift);
+void poly_flush(poly_sums *to, const poly_workspace *r, const poly_job *w);
+double poly_rescale_factor(const poly_sums *s, double shift);
 void poly_set_shift(poly_sums *s, const poly_job *w, double shift);
 /* state (table.count x cols4, by blocks) = the sums with the factors of the monomials. */
-void poly_narrow(float *state, const poly_job *w, const double *sums);
+void poly_state_from_sums(float *state, const poly_job *w, const double *sums);
 /* poly_flush and poly_set_shift of `now`, and the state of both, in one pass. */
-void poly_settle(float *state, poly_sums *now, const poly_room *r, const poly_job *w, double shift,
-                 const poly_sums *before);
+void poly_update_state(float *state, poly_sums *now, const poly_workspace *r, const poly_job *w,
+                       double shift, const poly_sums *before);
 
 /* Room of one thread that computes rows: x, k, u rows of queries and keys, the others columns. */
-typedef struct poly_panel_room {
+typedef struct poly_panel_workspace {
     float *q, *low, *top, *o, *s, *ones, *x, *k, *u;
-} poly_panel_room;
+} poly_panel_workspace;
 size_t poly_panel_floats(const poly_job *w);
-poly_panel_room poly_panel_at(const poly_job *w, float *at);
+poly_panel_workspace poly_panel_at(const poly_job *w, float *at);
 /* o (cols4 x p) = state^T monomials of the rows in r->q, top degree first; those below the highest
  * degree are left in r->low. */
-void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
+void poly_from_state(const poly_job *w, const poly_panel_workspace *r, const float *state,
                      const panel *p);
 /* Rows [first, end), from a state; NULL: none. Under the causal pattern they are of this chunk,
  * whose keys are loaded. y, with bounds; or, where only sums are wanted, these. */
-void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state,
-               const poly_room *keys, size_t chunk, size_t first, size_t end);
+void poly_rows(const poly_job *w, const poly_panel_workspace *r, const float *state,
+               const poly_workspace *keys, size_t chunk, size_t first, size_t end);
 
 /* So many floats, 64-byte aligned; *base is to be freed. NULL when memory is out. */
-float *poly_floats(void **base, size_t floats);
-/* All rows of y with their bounds (poly_sweep.c). */
-PARE_MUST_USE pare_status poly_sweep(const poly_job *w, pare_arena *a, const pare_exec *exec,
-                                     pare_err *err);
-/* Rows above the tolerance: by their true moments, then by the exact kernel (poly_repair.c). */
-PARE_MUST_USE pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report,
-                                      pare_arena *a, const pare_exec *exec, pare_err *err);
+float *poly_alloc_floats(void **base, size_t floats);
+/* All rows of y with their bounds (poly_scan.c). */
+PARE_MUST_USE pare_status poly_scan(const poly_job *w, pare_arena *a, const pare_exec *exec,
+                                    pare_err *err);
+/* Rows above the tolerance: by their true moments, then by the exact kernel (poly_fallback.c). */
+PARE_MUST_USE pare_status poly_fallback(poly_job *w, uint8_t *exact, pare_poly_report *report,
+                                        pare_arena *a, const pare_exec *exec, pare_err *err);
 /* Centres (midranges or means), norms, heavy keys and B of a plan (poly_sizes.c); coordinate (d):
  * max |q'_c| max |k'_c|. */
-PARE_MUST_USE pare_status poly_plan_sizes(pare_poly_plan *p, double *coordinate, bool mean,
-                                          pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
-                                          size_t heavy, const pare_exec *exec, pare_err *err);
-/* Work in units of one multiplication and addition of the kernels (poly_work.c). */
-double poly_exact_work(double pairs, size_t d, size_t dv);
-double poly_work(double rows, size_t features, size_t d, size_t cols, bool causal);
-double poly_moment_work(double keys, double rows, size_t features, size_t d, bool causal);
+PARE_MUST_USE pare_status poly_measure(pare_poly_plan *p, double *coordinate, bool mean,
+                                       pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
+                                       size_t heavy, const pare_exec *exec, pare_err *err);
+/* Work in units of one multiplication and addition of the kernels (poly_cost.c). */
+double poly_exact_cost(double pairs, size_t d, size_t dv);
+double poly_cost(double rows, size_t features, size_t d, size_t cols, bool causal);
+double poly_moment_cost(double keys, double rows, size_t features, size_t d, bool causal);
 bool poly_fits(size_t features, size_t cols, size_t max_bytes);
 
 /* pare_poly_attend_f32 with a chosen kernel: the tests run every variant. */

@@ -24,7 +24,7 @@ static pare_status exact(pare_mat32 *y, const pare_poly_kept *kept, pare_poly_re
         if (kept->bound) kept->bound[i] = 0;
         if (kept->exact) kept->exact[i] = 1;
     }
-    return attend_keep_f32_with(&kernels, y, &keep, q, k, v, (float)plan->scale, &p, NULL, NULL,
+    return attend_save_f32_with(&kernels, y, &keep, q, k, v, (float)plan->scale, &p, NULL, NULL,
                                 exec, err);
 }
 
@@ -44,9 +44,9 @@ static pare_status by_polynomial(poly_job *w, const pare_poly_kept *kept, pare_p
 {
     pare_status st = poly_job_new(w, a, fit, exec, err);
     if (st || !*fit) return st;
-    if ((st = poly_sweep(w, a, exec, err))) return st;
+    if ((st = poly_scan(w, a, exec, err))) return st;
     keep_logs(w); /* of all rows: the exact kernel writes over its own */
-    st = poly_repair(w, kept ? kept->exact : NULL, report, a, exec, err);
+    st = poly_fallback(w, kept ? kept->exact : NULL, report, a, exec, err);
     if (!st && kept && kept->bound) memcpy(kept->bound, w->bound, w->n * sizeof *w->bound);
     return st;
 }

@@ -18,12 +18,12 @@
 enum { STRETCHES = 16, LEAST_STRETCH = 16 /* chunks */ };
 
 typedef struct sweep {
-    const poly_back *b;
+    const poly_backward_job *b;
     bool keys_back; /* the second sweep */
     size_t count, chunks;
-    poly_sums *sums;          /* count + 1: before each stretch */
-    float *state;             /* full: of all */
-    poly_heavy_slopes *heavy; /* count: of the first sweep */
+    poly_sums *sums;             /* count + 1: before each stretch */
+    float *state;                /* full: of all */
+    poly_heavy_gradients *heavy; /* count: of the first sweep */
     atomic_bool no_memory;
 } sweep;
 
@@ -45,7 +45,7 @@ static size_t stretch_end(const sweep *s, size_t i)
     return end < s->b->w.chunks ? end : s->b->w.chunks;
 }
 
-static void add_chunk(const sweep *s, const poly_room *r, size_t chunk)
+static void add_chunk(const sweep *s, const poly_workspace *r, size_t chunk)
 {
     if (s->keys_back)
         poly_add_queries(r, s->b, chunk);
@@ -65,12 +65,12 @@ static void sum_stretch(void *ctx, size_t i)
     sweep *const s = ctx;
     const poly_job *const w = &s->b->w;
     void *base;
-    float *const at = poly_floats(&base, poly_room_floats(w));
+    float *const at = poly_alloc_floats(&base, poly_workspace_floats(w));
     if (!at) {
         atomic_store(&s->no_memory, true);
         return;
     }
-    const poly_room r = poly_room_at(w, at);
+    const poly_workspace r = poly_workspace_at(w, at);
     poly_sums *const to = &s->sums[i + 1];
     const size_t end = stretch_end(s, i);
     for (size_t t = i * s->chunks; t < end; t++) {
@@ -87,22 +87,22 @@ static void join_stretch(sweep *s, size_t i)
     const size_t size = s->b->w.cols4 * s->b->w.table.ld;
     const poly_sums *const before = &s->sums[i];
     poly_sums *const to = &s->sums[i + 1];
-    const double fade = poly_fade(before, to->shift);
+    const double fade = poly_rescale_factor(before, to->shift);
     for (size_t e = 0; e < size; e++) to->v[e] += fade * before->v[e];
 }
 
-static void rows_of(const sweep *s, const poly_back_room *r, const float *state, size_t chunk,
-                    size_t stretch)
+static void rows_of(const sweep *s, const poly_backward_workspace *r, const float *state,
+                    size_t chunk, size_t stretch)
 {
     if (s->keys_back)
-        poly_keys_back(s->b, r, state, chunk);
+        poly_keys_backward(s->b, r, state, chunk);
     else
-        poly_queries_back(s->b, r, state, chunk, &s->heavy[stretch]);
+        poly_queries_backward(s->b, r, state, chunk, &s->heavy[stretch]);
 }
 
 typedef struct walk {
-    poly_room sums;
-    poly_back_room rows;
+    poly_workspace sums;
+    poly_backward_workspace rows;
     float *state;
     poly_sums now; /* of the chunks of this stretch so far */
 } walk;
@@ -111,7 +111,7 @@ static void walk_chunk(const sweep *s, walk *k, const poly_sums *before, size_t 
 {
     const poly_job *const w = &s->b->w;
     const size_t chunk = chunk_at(s, t);
-    poly_settle(k->state, &k->now, &k->sums, w, unit_of(s, chunk), before);
+    poly_update_state(k->state, &k->now, &k->sums, w, unit_of(s, chunk), before);
     rows_of(s, &k->rows, t > 0 ? k->state : NULL, chunk, stretch);
     add_chunk(s, &k->sums, chunk);
 }
@@ -121,17 +121,18 @@ static void walk_stretch(void *ctx, size_t i)
     sweep *const s = ctx;
     const poly_job *const w = &s->b->w;
     const size_t sums = padded(w->cols4 * w->table.ld, POLY_LANES);
-    const size_t a = padded(poly_room_floats(w), POLY_LANES);
-    const size_t b = padded(poly_back_floats(s->b), POLY_LANES), c = state_floats(w);
+    const size_t a = padded(poly_workspace_floats(w), POLY_LANES);
+    const size_t b = padded(poly_backward_floats(s->b), POLY_LANES), c = state_floats(w);
     void *base;
-    float *const at = poly_floats(&base, w->plan->causal ? a + b + c + 2 * sums : b);
+    float *const at = poly_alloc_floats(&base, w->plan->causal ? a + b + c + 2 * sums : b);
     if (!at) {
         atomic_store(&s->no_memory, true);
         return;
     }
-    walk k = {.rows = poly_back_at(s->b, at), .state = s->state, .now = {NULL, -INFINITY}};
+    walk k = {
+        .rows = poly_backward_workspace_at(s->b, at), .state = s->state, .now = {NULL, -INFINITY}};
     if (w->plan->causal) {
-        k.sums = poly_room_at(w, at + b);
+        k.sums = poly_workspace_at(w, at + b);
         k.state = memset(at + a + b, 0, c * sizeof *k.state);
         k.now.v = memset(at + a + b + c, 0, sums * sizeof *k.now.v);
     }
@@ -169,7 +170,7 @@ static pare_status sweep_memory(sweep *s, pare_arena *a, pare_err *err)
     return PARE_OK;
 }
 
-static pare_status run_sweep(const poly_back *b, bool keys_back, const pare_exec *exec,
+static pare_status run_sweep(const poly_backward_job *b, bool keys_back, const pare_exec *exec,
                              pare_err *err)
 {
     sweep s = {.b = b, .keys_back = keys_back};
@@ -179,19 +180,19 @@ static pare_status run_sweep(const poly_back *b, bool keys_back, const pare_exec
     if (!st && !atomic_load(&s.no_memory)) {
         for (size_t i = 0; i < s.count; i++) join_stretch(&s, i);
         const double *const all = s.sums[s.count].v;
-        if (!b->w.plan->causal) poly_narrow(s.state, &b->w, all);
+        if (!b->w.plan->causal) poly_state_from_sums(s.state, &b->w, all);
         pare_parallel(exec, s.count, walk_stretch, &s);
     }
     if (!st && atomic_load(&s.no_memory)) st = pare_no_memory(err);
     for (size_t i = 0; !st && !keys_back && i < s.count; i++)
-        for (size_t h = 0; h < b->w.plan->nheavy; h++) poly_heavy_back(b, &s.heavy[i], h);
+        for (size_t h = 0; h < b->w.plan->nheavy; h++) poly_heavy_key_backward(b, &s.heavy[i], h);
     pare_arena_free(a);
     return st;
 }
 
 /* ---- all ------------------------------------------------------------------------------------- */
 
-static bool all_exact(const poly_back *b)
+static bool all_exact(const poly_backward_job *b)
 {
     size_t i = 0;
     while (b->exact && i < b->w.n && b->exact[i]) i++;
@@ -214,13 +215,13 @@ static void take_mean(pare_mat32 *dk, double *sum, const double *before)
         for (size_t c = 0; c < dk->cols; c++) dk->v[j * dk->ld + c] -= (float)sum[c];
 }
 
-static pare_status sweeps(poly_back *b, const pare_poly_plan *plan, pare_arena *a,
+static pare_status sweeps(poly_backward_job *b, const pare_poly_plan *plan, pare_arena *a,
                           const pare_exec *exec, pare_err *err)
 {
     bool fit;
     pare_status st = poly_job_new(&b->w, a, &fit, exec, err);
     if (st) return st;
-    if (!fit) return poly_run_back(b, 0, b->w.n, exec, err);
+    if (!fit) return poly_exact_range_backward(b, 0, b->w.n, exec, err);
     const double size = poly_balance(plan);
     b->slopes = poly_slopes_for(&b->w.kernel->tile);
     b->to_q = (float)(plan->scale / size);
@@ -234,7 +235,7 @@ static pare_status sweeps(poly_back *b, const pare_poly_plan *plan, pare_arena *
     st = run_sweep(b, false, exec, err);
     if (!st) st = run_sweep(b, true, exec, err);
     if (!st) take_mean(&b->dk, sum + b->w.d, sum);
-    return st ? st : poly_exact_back(b, exec, err);
+    return st ? st : poly_exact_rows_backward(b, exec, err);
 }
 
 pare_status poly_backward_with(const poly_kernel *kernel, pare_mat32 *dq, pare_mat32 *dk,
@@ -249,15 +250,15 @@ pare_status poly_backward_with(const poly_kernel *kernel, pare_mat32 *dq, pare_m
     PARE_ASSERT(dk->cols == plan->d && v->cols == dv->cols && dy->cols == dv->cols);
     pare_poly_plan bare = *plan;
     if (bare.kind == PARE_POLY_TAYLOR) bare.kind = PARE_POLY_REMEZ; /* no column for moments */
-    poly_back b = {.w = {.plan = &bare, .kernel = kernel, .q = q, .k = k, .v = v},
-                   .dy = dy,
-                   .exact = exact,
-                   .dq = *dq,
-                   .dk = *dk,
-                   .dv = *dv};
+    poly_backward_job b = {.w = {.plan = &bare, .kernel = kernel, .q = q, .k = k, .v = v},
+                           .dy = dy,
+                           .exact = exact,
+                           .dq = *dq,
+                           .dk = *dk,
+                           .dv = *dv};
     b.w.n = b.w.rows = n, b.w.d = plan->d, b.w.dv = v->cols;
     if (n == 0) return PARE_OK;
-    if (all_exact(&b)) return poly_run_back(&b, 0, n, exec, err);
+    if (all_exact(&b)) return poly_exact_range_backward(&b, 0, n, exec, err);
     pare_arena *const a = pare_arena_new();
     const pare_status st = a ? sweeps(&b, plan, a, exec, err) : pare_no_memory(err);
     pare_arena_free(a);

@@ -1,5 +1,4 @@
 /* The way back of rows that polynomial attention has left to the exact kernel. */
-#include "tiled_backward.h"
 #include "poly_backward.h"
 #include "tiled.h"
 #include <string.h>
@@ -7,7 +6,7 @@
 typedef struct exact_rows {
     pare_mat32 q, dy, dq;    /* of these rows, */
     pare_mat32 k, v, dk, dv; /* of the keys that the last of them sees */
-    sight sees;
+    key_mask mask;
 } exact_rows;
 
 static pare_status exact_back(const exact_rows *x, const tile_kernel *kernel, float scale,
@@ -22,7 +21,7 @@ static pare_status exact_back(const exact_rows *x, const tile_kernel *kernel, fl
                              .k = &x->k,
                              .v = &x->v,
                              .scale = scale,
-                             .sees = x->sees,
+                             .mask = x->mask,
                              .kernel = kernel,
                              .y = y,
                              .lse = lse};
@@ -36,7 +35,7 @@ static pare_status exact_back(const exact_rows *x, const tile_kernel *kernel, fl
                                      .y = &y,
                                      .lse = lse,
                                      .scale = scale,
-                                     .sees = x->sees,
+                                     .mask = x->mask,
                                      .kernel = kernel};
     if (!st) st = tiled_attend(&there, exec, err);
     if (!st) st = tiled_backward(&back, exec, err);
@@ -49,8 +48,8 @@ static pare_mat32 rows_at(const pare_mat32 *m, size_t first, size_t rows)
     return (pare_mat32){rows, m->cols, m->ld, m->v + first * m->ld};
 }
 
-pare_status poly_run_back(const poly_back *b, size_t first, size_t end, const pare_exec *exec,
-                          pare_err *err)
+pare_status poly_exact_range_backward(const poly_backward_job *b, size_t first, size_t end,
+                                      const pare_exec *exec, pare_err *err)
 {
     const poly_job *const w = &b->w;
     const bool causal = w->plan->causal;
@@ -62,7 +61,7 @@ pare_status poly_run_back(const poly_back *b, size_t first, size_t end, const pa
                           .v = rows_at(w->v, 0, keys),
                           .dk = rows_at(&b->dk, 0, keys),
                           .dv = rows_at(&b->dv, 0, keys),
-                          .sees = {causal ? (int64_t)first + 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
+                          .mask = {causal ? (int64_t)first + 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
     return exact_back(&x, &w->kernel->tile, (float)w->plan->scale, exec, err);
 }
 
@@ -74,7 +73,7 @@ static void copy_rows(pare_mat32 *to, const pare_mat32 *from, const uint8_t *whi
 }
 
 /* Rows here and there under the full pattern: packed, and their dq handed back. */
-static pare_status packed_back(const poly_back *b, size_t count, const pare_exec *exec,
+static pare_status packed_back(const poly_backward_job *b, size_t count, const pare_exec *exec,
                                pare_err *err)
 {
     const poly_job *const w = &b->w;
@@ -92,7 +91,7 @@ static pare_status packed_back(const poly_back *b, size_t count, const pare_exec
                     .v = *w->v,
                     .dk = b->dk,
                     .dv = b->dv,
-                    .sees = {PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
+                    .mask = {PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
     copy_rows(&x.q, w->q, b->exact);
     copy_rows(&x.dy, b->dy, b->exact);
     const pare_status st = exact_back(&x, &w->kernel->tile, (float)w->plan->scale, exec, err);
@@ -103,20 +102,21 @@ static pare_status packed_back(const poly_back *b, size_t count, const pare_exec
     return st;
 }
 
-pare_status poly_exact_back(const poly_back *b, const pare_exec *exec, pare_err *err)
+pare_status poly_exact_rows_backward(const poly_backward_job *b, const pare_exec *exec,
+                                     pare_err *err)
 {
     const size_t n = b->w.n;
     size_t count = 0;
     pare_status st = PARE_OK;
     for (size_t i = 0; b->exact && i < n; i++) count += b->exact[i] != 0;
     if (count == 0) return PARE_OK;
-    if (count == n) return poly_run_back(b, 0, n, exec, err);
+    if (count == n) return poly_exact_range_backward(b, 0, n, exec, err);
     if (!b->w.plan->causal) return packed_back(b, count, exec, err);
     for (size_t i = 0, end; !st && i < n; i = end) {
         end = i + 1;
         if (!b->exact[i]) continue;
         while (end < n && b->exact[end]) end++;
-        st = poly_run_back(b, i, end, exec, err);
+        st = poly_exact_range_backward(b, i, end, exec, err);
     }
     return st;
 }

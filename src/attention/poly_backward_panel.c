@@ -18,7 +18,7 @@ static size_t most_lanes(const poly_job *w)
 
 enum { PARTS = 15 };
 
-static size_t lay_out(const poly_back *b, float *at, float *part[PARTS])
+static size_t lay_out(const poly_backward_job *b, float *at, float *part[PARTS])
 {
     const poly_job *const w = &b->w;
     const size_t p = most_lanes(w), heavy = padded(w->plan->nheavy, TILE_STEP);
@@ -48,39 +48,39 @@ static size_t lay_out(const poly_back *b, float *at, float *part[PARTS])
     return need;
 }
 
-size_t poly_back_floats(const poly_back *b)
+size_t poly_backward_floats(const poly_backward_job *b)
 {
     float *part[PARTS];
     return lay_out(b, NULL, part);
 }
 
-poly_back_room poly_back_at(const poly_back *b, float *at)
+poly_backward_workspace poly_backward_workspace_at(const poly_backward_job *b, float *at)
 {
     float *part[PARTS];
     memset(at, 0, lay_out(b, at, part) * sizeof *at);
-    return (poly_back_room){poly_panel_at(&b->w, part[0]),
-                            part[1],
-                            part[2],
-                            part[3],
-                            part[4],
-                            part[5],
-                            part[6],
-                            part[7],
-                            part[8],
-                            part[9],
-                            part[10],
-                            part[11],
-                            part[12],
-                            part[13],
-                            part[14]};
+    return (poly_backward_workspace){poly_panel_at(&b->w, part[0]),
+                                     part[1],
+                                     part[2],
+                                     part[3],
+                                     part[4],
+                                     part[5],
+                                     part[6],
+                                     part[7],
+                                     part[8],
+                                     part[9],
+                                     part[10],
+                                     part[11],
+                                     part[12],
+                                     part[13],
+                                     part[14]};
 }
 
 /* ---- monomials ------------------------------------------------------------------------------- */
 
 /* dx += the slopes of the panel's variables, for slopes `in` of the sums over the table. The
  * monomials below the highest degree are in r.low, as poly_from_state leaves them. */
-static void monomials_back(const poly_back *b, const poly_back_room *r, const float *state,
-                           const panel *p)
+static void monomials_back(const poly_backward_job *b, const poly_backward_workspace *r,
+                           const float *state, const panel *p)
 {
     const poly_job *const w = &b->w;
     const poly_table *const t = &w->table;
@@ -122,22 +122,22 @@ typedef struct direct {
     const float *fade; /* keys: du is of u before it was multiplied by this; NULL: it was not */
 } direct;
 
-static void direct_there(const poly_job *w, const poly_back_room *r, const direct *d,
+static void direct_there(const poly_job *w, const poly_backward_workspace *r, const direct *d,
                          const panel *p)
 {
     const size_t keys4 = padded(d->keys, TILE_STEP);
-    const sight sees = {d->hide ? 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX};
+    const key_mask mask = {d->hide ? 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX};
     w->kernel->tile.scores(d->e, r->r.q, d->k, keys4, w->d, p->v, false);
-    hide_tile(d->e, &sees, p, d->first, d->first + d->keys, w->n);
+    mask_tile(d->e, &mask, p, d->first, d->first + d->keys, w->n);
     pare_exp_f32(d->e, d->e, keys4 * p->p);
     w->kernel->tile.values(r->r.o, r->r.ones, d->e, d->u, d->keys, w->cols4, p->v);
 }
 
 /* to (keys x cols) += by s (keys x p) x (p rows of cols numbers, filled up to whole vectors); where
  * `fade` is given, each key's sum is times its number. */
-static void add_to_keys(const poly_job *w, const poly_back_room *r, float *to, size_t ld, float by,
-                        const float *fade, size_t keys, size_t cols, const float *s, const float *x,
-                        const panel *p)
+static void add_to_keys(const poly_job *w, const poly_backward_workspace *r, float *to, size_t ld,
+                        float by, const float *fade, size_t keys, size_t cols, const float *s,
+                        const float *x, const panel *p)
 {
     const size_t lanes = w->kernel->tile.lanes, most = most_lanes(w);
     for (size_t c = 0; c < cols; c += most) {
@@ -152,7 +152,8 @@ static void add_to_keys(const poly_job *w, const poly_back_room *r, float *to, s
     }
 }
 
-static void direct_back(const poly_job *w, const poly_back_room *r, const direct *d, const panel *p)
+static void direct_back(const poly_job *w, const poly_backward_workspace *r, const direct *d,
+                        const panel *p)
 {
     const size_t keys4 = padded(d->keys, TILE_STEP);
     w->kernel->tile.scores(r->t, r->in, d->u, keys4, w->cols4, p->v, false);
@@ -178,7 +179,8 @@ static void turn(const poly_job *w, float *to, const float *from, size_t cols, c
 /* ---- queries --------------------------------------------------------------------------------- */
 
 /* Heavy keys before `end`, in the unit of the chunk. */
-static direct heavy_of(const poly_back *b, const poly_back_room *r, size_t chunk, size_t end)
+static direct heavy_of(const poly_backward_job *b, const poly_backward_workspace *r, size_t chunk,
+                       size_t end)
 {
     const pare_poly_plan *const plan = b->w.plan;
     const size_t cols4 = b->w.cols4;
@@ -193,17 +195,17 @@ static direct heavy_of(const poly_back *b, const poly_back_room *r, size_t chunk
     return d;
 }
 
-static direct chunk_of(const poly_back *b, const poly_back_room *r, size_t chunk)
+static direct chunk_of(const poly_backward_job *b, const poly_backward_workspace *r, size_t chunk)
 {
     const poly_job *const w = &b->w;
     const size_t first = chunk * POLY_KEYS,
                  keys = w->plan->causal ? chunk_end(w, chunk) - first : 0;
     if (keys) {
         const size_t rest = padded(keys, TILE_STEP) - keys;
-        poly_centred(r->r.k, &w->keys, first, keys);
+        poly_centered_rows(r->r.k, &w->keys, first, keys);
         memset(r->r.k + keys * w->d, 0, rest * w->d * sizeof *r->r.k);
         memset(r->r.u + keys * w->cols4, 0, rest * w->cols4 * sizeof *r->r.u);
-        poly_weigh(r->r.u, w, first, keys, false);
+        poly_weighted_values(r->r.u, w, first, keys, false);
     }
     return (direct){.k = r->r.k,
                     .u = r->r.u,
@@ -219,7 +221,8 @@ static direct chunk_of(const poly_back *b, const poly_back_room *r, size_t chunk
 }
 
 /* in = d loss / d [numerator, denominator] from o. */
-static void slopes_of_sums(const poly_back *b, const poly_back_room *r, const panel *p)
+static void slopes_of_sums(const poly_backward_job *b, const poly_backward_workspace *r,
+                           const panel *p)
 {
     const poly_job *const w = &b->w;
     memset(r->in, 0, w->cols4 * p->p * sizeof *r->in);
@@ -238,17 +241,17 @@ static void slopes_of_sums(const poly_back *b, const poly_back_room *r, const pa
 
 /* x = the centred queries; 0 where the exact kernel has the row: its monomials may be beyond f32.
  */
-static void load_queries(const poly_back *b, float *x, size_t first, size_t rows)
+static void load_queries(const poly_backward_job *b, float *x, size_t first, size_t rows)
 {
     const size_t d = b->w.d;
-    poly_centred(x, &b->w.queries, first, rows);
+    poly_centered_rows(x, &b->w.queries, first, rows);
     for (size_t i = 0; b->exact && i < rows; i++)
         if (b->exact[first + i]) memset(x + i * d, 0, d * sizeof *x);
 }
 
 /* d[0]: heavy keys, d[1]: the chunk's own. */
-static void panel_back(const poly_back *b, const poly_back_room *r, const float *state,
-                       const direct d[2], const panel *p)
+static void panel_back(const poly_backward_job *b, const poly_backward_workspace *r,
+                       const float *state, const direct d[2], const panel *p)
 {
     const poly_job *const w = &b->w;
     load_queries(b, r->r.x, p->first, p->rows);
@@ -273,8 +276,8 @@ static void panel_back(const poly_back *b, const poly_back_room *r, const float 
     unpack(b->dq.v + p->first * b->dq.ld, b->dq.ld, r->dx, p->p, p->rows, w->d, r->by, true);
 }
 
-void poly_queries_back(const poly_back *b, const poly_back_room *r, const float *state,
-                       size_t chunk, const poly_heavy_slopes *heavy)
+void poly_queries_backward(const poly_backward_job *b, const poly_backward_workspace *r,
+                           const float *state, size_t chunk, const poly_heavy_gradients *heavy)
 {
     const poly_job *const w = &b->w;
     const size_t first = chunk * POLY_KEYS, end = chunk_end(w, chunk);
@@ -287,7 +290,7 @@ void poly_queries_back(const poly_back *b, const poly_back_room *r, const float 
     }
 }
 
-void poly_add_queries(const poly_room *r, const poly_back *b, size_t chunk)
+void poly_add_queries(const poly_workspace *r, const poly_backward_job *b, size_t chunk)
 {
     const poly_job *const w = &b->w;
     const size_t first = chunk * POLY_KEYS, rows = chunk_end(w, chunk) - first;
@@ -299,7 +302,7 @@ void poly_add_queries(const poly_room *r, const poly_back *b, size_t chunk)
 /* ---- keys ------------------------------------------------------------------------------------ */
 
 /* dk and dv of key j from the slopes of its u, through its value and its weight. */
-static void key_slopes(const poly_back *b, size_t j, const float *u, const float *du)
+static void key_slopes(const poly_backward_job *b, size_t j, const float *u, const float *du)
 {
     const poly_job *const w = &b->w;
     float *const dk = b->dk.v + j * b->dk.ld, *const dv = b->dv.v + j * b->dv.ld;
@@ -310,7 +313,7 @@ static void key_slopes(const poly_back *b, size_t j, const float *u, const float
 }
 
 /* The rows of du: what the state gives (not to heavy keys) and the pairs of the chunk. */
-static void write_keys(const poly_back *b, const poly_back_room *r, const panel *p)
+static void write_keys(const poly_backward_job *b, const poly_backward_workspace *r, const panel *p)
 {
     const poly_job *const w = &b->w;
     float *const du = r->out;
@@ -322,14 +325,15 @@ static void write_keys(const poly_back *b, const poly_back_room *r, const panel 
         for (size_t c = 0; c < w->cols4; c++)
             row[c] = (heavy ? 0 : row[c]) + (b->du ? b->du[j * w->cols4 + c] : 0);
         float *const u = r->in; /* of one key, its weight in it */
-        poly_weigh(u, w, j, 1, false);
+        poly_weighted_values(u, w, j, 1, false);
         key_slopes(b, j, u, row);
     }
     for (size_t i = 0; i < p->p; i++) r->by[i] = b->to_k;
     unpack(b->dk.v + p->first * b->dk.ld, b->dk.ld, r->dx, p->p, p->rows, w->d, r->by, true);
 }
 
-void poly_keys_back(const poly_back *b, const poly_back_room *r, const float *state, size_t chunk)
+void poly_keys_backward(const poly_backward_job *b, const poly_backward_workspace *r,
+                        const float *state, size_t chunk)
 {
     const poly_job *const w = &b->w;
     const size_t end = chunk_end(w, chunk);
@@ -338,9 +342,9 @@ void poly_keys_back(const poly_back *b, const poly_back_room *r, const float *st
         memset(r->dx, 0, w->d * p.p * sizeof *r->dx);
         memset(r->r.o, 0, w->cols4 * p.p * sizeof *r->r.o);
         if (state) {
-            poly_centred(r->r.x, &w->keys, i, p.rows);
+            poly_centered_rows(r->r.x, &w->keys, i, p.rows);
             pack_queries(r->r.q, p.p, r->r.x, w->d, p.rows, w->d, 1);
-            poly_weigh(r->r.u, w, i, p.rows, true);
+            poly_weighted_values(r->r.u, w, i, p.rows, true);
             pack_queries(r->in, p.p, r->r.u, w->cols4, p.rows, w->cols4, 1);
             poly_from_state(w, &r->r, state, &p);
             monomials_back(b, r, state, &p);
@@ -349,7 +353,7 @@ void poly_keys_back(const poly_back *b, const poly_back_room *r, const float *st
     }
 }
 
-void poly_heavy_back(const poly_back *b, const poly_heavy_slopes *s, size_t h)
+void poly_heavy_key_backward(const poly_backward_job *b, const poly_heavy_gradients *s, size_t h)
 {
     const poly_job *const w = &b->w;
     const size_t j = w->plan->heavy[h];

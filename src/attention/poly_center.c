@@ -119,8 +119,8 @@ static pare_status name_bad(const pare_mat32 *x, const char *what, pare_err *err
     return PARE_OK;
 }
 
-pare_status poly_extremes(float *low, float *high, const pare_mat32 *x, const char *what,
-                          const pare_exec *exec, pare_err *err)
+pare_status poly_column_ranges(float *low, float *high, const pare_mat32 *x, const char *what,
+                               const pare_exec *exec, pare_err *err)
 {
     const size_t blocks = blocks_of(x->rows), d = x->cols;
     float *const both = malloc((2 * blocks * d + 1) * sizeof *both);
@@ -256,13 +256,13 @@ static void centre_block(void *ctx, size_t b)
         centre_span(s, first, end, is);
 }
 
-void poly_centre(const poly_side *s, const pare_exec *exec)
+void poly_center(const poly_side *s, const pare_exec *exec)
 {
     poly_side w = *s;
     pare_parallel(exec, blocks_of(s->from->rows), centre_block, &w);
 }
 
-void poly_centred(float *x, const poly_side *s, size_t first, size_t rows)
+void poly_centered_rows(float *x, const poly_side *s, size_t first, size_t rows)
 {
     const pare_mat32 from = {rows, s->from->cols, s->from->ld, s->from->v + first * s->from->ld};
     const poly_side part = {.from = &from, .centre = s->centre, .by = s->by, .x = x};

@@ -58,7 +58,7 @@ static pare_status moments(float *sums, const poly_job *w, const size_t *rows, s
     for (size_t e = 0; e < m->count; e++)
         one.by[e] = m->power[e] == w->plan->degree + 1 ? m->weight[e] : 0;
     one.which = rows, one.rows = count;
-    return poly_sweep(&one, a, exec, err);
+    return poly_scan(&one, a, exec, err);
 }
 
 static bool moments_pay(const poly_job *w, const size_t *rows, size_t count)
@@ -68,8 +68,8 @@ static bool moments_pay(const poly_job *w, const size_t *rows, size_t count)
     double pairs = 0;
     for (size_t i = 0; i < count; i++) pairs += (double)(p->causal ? rows[i] + 1 : w->n);
     return p->kind == PARE_POLY_TAYLOR && p->degree % 2 == 1 && poly_fits(r, 1, p->max_bytes) &&
-           poly_moment_work((double)w->n, (double)count, r, w->d, p->causal) <
-               poly_exact_work(pairs, w->d, w->dv);
+           poly_moment_cost((double)w->n, (double)count, r, w->d, p->causal) <
+               poly_exact_cost(pairs, w->d, w->dv);
 }
 
 static pare_status by_moments(poly_job *w, pare_poly_report *report, pare_arena *a,
@@ -107,7 +107,7 @@ static pare_status all_exact(const poly_job *w, const pare_exec *exec, pare_err 
                          .k = w->k,
                          .v = w->v,
                          .scale = (float)w->plan->scale,
-                         .sees = {w->plan->causal ? 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX},
+                         .mask = {w->plan->causal ? 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX},
                          .kernel = &w->kernel->tile,
                          .y = w->y,
                          .lse = w->lse};
@@ -206,7 +206,7 @@ static void exact_panel(void *ctx, size_t b)
     f.p = f.v * lanes;
     f.dv4 = padded(w->dv, TILE_STEP);
     void *base;
-    float *const at = poly_floats(&base, few_floats(w, f.p));
+    float *const at = poly_alloc_floats(&base, few_floats(w, f.p));
     if (!at) {
         atomic_store(&e->no_memory, true);
         return;
@@ -228,8 +228,8 @@ static pare_status rows_exact(const poly_job *w, const size_t *rows, size_t coun
     return atomic_load(&e.no_memory) ? pare_no_memory(err) : PARE_OK;
 }
 
-pare_status poly_repair(poly_job *w, uint8_t *exact, pare_poly_report *report, pare_arena *a,
-                        const pare_exec *exec, pare_err *err)
+pare_status poly_fallback(poly_job *w, uint8_t *exact, pare_poly_report *report, pare_arena *a,
+                          const pare_exec *exec, pare_err *err)
 {
     size_t count;
     pare_status st = by_moments(w, report, a, exec, err);

@@ -82,7 +82,7 @@ static void flush_portable(double *to, float *from, size_t n)
     }
 }
 
-static void settle_portable(float *to, double *now, float *from, const poly_fades *f,
+static void settle_portable(float *to, double *now, float *from, const poly_rescale *f,
                             const double *before, const double *by, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
@@ -252,7 +252,7 @@ PARE_AVX512 static void flush_avx512(double *to, float *from, size_t n)
     }
 }
 
-PARE_AVX512 static void settle_avx512(float *to, double *now, float *from, const poly_fades *f,
+PARE_AVX512 static void settle_avx512(float *to, double *now, float *from, const poly_rescale *f,
                                       const double *before, const double *by, size_t n)
 {
     const size_t whole = n / 8 * 8;

@@ -26,9 +26,9 @@ typedef struct poly_factors {
 enum { POLY_FACTORS = 4 }; /* at most so many: beyond, products of products are faster */
 
 /* What sums are times when their unit changes: those of this stretch, those before it. */
-typedef struct poly_fades {
+typedef struct poly_rescale {
     double now, before;
-} poly_fades;
+} poly_rescale;
 
 typedef struct poly_kernel {
     const char *name;
@@ -54,7 +54,7 @@ typedef struct poly_kernel {
     void (*flush)(double *to, float *from, size_t n);
     /* The same for sums that grow chunk by chunk, and what queries read of them: now[i] = (now[i] +
      * from[i]) f->now, from[i] = 0, to[i] = (f->before before[i] + now[i]) by[i]; any n. */
-    void (*settle)(float *to, double *now, float *from, const poly_fades *f, const double *before,
+    void (*settle)(float *to, double *now, float *from, const poly_rescale *f, const double *before,
                    const double *by, size_t n);
 } poly_kernel;
 

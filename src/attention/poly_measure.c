@@ -77,8 +77,8 @@ static pare_status centres(pare_poly_plan *p, pare_ub *box, double *coordinate, 
     double *const centre = pare_alloc(a, 2 * d, sizeof *centre);
     if (!e || !centre) return pare_no_memory(err);
     pare_status st;
-    if ((st = poly_extremes(e, e + d, q, "queries", exec, err)) ||
-        (st = poly_extremes(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
+    if ((st = poly_column_ranges(e, e + d, q, "queries", exec, err)) ||
+        (st = poly_column_ranges(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
         return st;
     *box = pare_ub_exact(0);
     if (mean) means(c, q), means(c + d, k);
@@ -99,9 +99,9 @@ static pare_status centres(pare_poly_plan *p, pare_ub *box, double *coordinate, 
     return PARE_OK;
 }
 
-pare_status poly_plan_sizes(pare_poly_plan *p, double *coordinate, bool mean, pare_arena *a,
-                            const pare_mat32 *q, const pare_mat32 *k, size_t heavy,
-                            const pare_exec *exec, pare_err *err)
+pare_status poly_measure(pare_poly_plan *p, double *coordinate, bool mean, pare_arena *a,
+                         const pare_mat32 *q, const pare_mat32 *k, size_t heavy,
+                         const pare_exec *exec, pare_err *err)
 {
     float *const c = pare_alloc(a, 2 * p->d, sizeof *c);
     float *const qn = pare_alloc(a, p->n, sizeof *qn), *const kn = pare_alloc(a, p->n, sizeof *kn);
@@ -111,8 +111,8 @@ pare_status poly_plan_sizes(pare_poly_plan *p, double *coordinate, bool mean, pa
     if (st) return st;
     const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = qn};
     const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = kn};
-    poly_centre(&queries, exec);
-    poly_centre(&keys, exec);
+    poly_center(&queries, exec);
+    poly_center(&keys, exec);
     p->query_norms = qn;
     p->key_norms = kn;
     p->query = largest(qn, p->n);

@@ -41,7 +41,7 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
                                   pare_err *err)
 {
     const size_t n = pare_monomials_count(d, degree);
-    if (n > POLY_MOST_FEATURES)
+    if (n > POLY_MAX_FEATURES)
         return pare_fail(err, PARE_ERR_INPUT, "monomials of degree %zu in %zu variables: too many",
                          degree, d);
     maker t = {.parent = pare_alloc(a, n, sizeof *t.parent),
@@ -119,7 +119,7 @@ static void join_runs(poly_table *t)
     }
     t->nmade = t->nwhole;
     t->made = m->count;
-    while (t->nmade > 0 && t->whole[t->nmade - 1].count >= POLY_LONG &&
+    while (t->nmade > 0 && t->whole[t->nmade - 1].count >= POLY_LONG_RUN &&
            t->whole[t->nmade - 1].to >= t->low)
         t->made = t->whole[--t->nmade].to;
 }

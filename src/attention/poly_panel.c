@@ -25,7 +25,7 @@ static size_t most_exact(const poly_job *w)
     return padded(w->plan->nheavy > POLY_KEYS ? w->plan->nheavy : POLY_KEYS, TILE_STEP);
 }
 
-static poly_panel_room lay_out(const poly_job *w, float *at, size_t *need)
+static poly_panel_workspace lay_out(const poly_job *w, float *at, size_t *need)
 {
     const size_t p = most_lanes(w), keys = most_exact(w);
     const size_t sizes[9] = {
@@ -37,8 +37,8 @@ static poly_panel_room lay_out(const poly_job *w, float *at, size_t *need)
         part[i] = at ? at + *need : NULL;
         *need += aligned(sizes[i]);
     }
-    return (poly_panel_room){part[0], part[1], part[2], part[3], part[4],
-                             part[5], part[6], part[7], part[8]};
+    return (poly_panel_workspace){part[0], part[1], part[2], part[3], part[4],
+                                  part[5], part[6], part[7], part[8]};
 }
 
 size_t poly_panel_floats(const poly_job *w)
@@ -48,15 +48,15 @@ size_t poly_panel_floats(const poly_job *w)
     return need;
 }
 
-poly_panel_room poly_panel_at(const poly_job *w, float *at)
+poly_panel_workspace poly_panel_at(const poly_job *w, float *at)
 {
     size_t need;
-    const poly_panel_room r = lay_out(w, at, &need);
+    const poly_panel_workspace r = lay_out(w, at, &need);
     for (size_t i = 0; i < most_lanes(w); i++) r.ones[i] = 1;
     return r;
 }
 
-void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *state,
+void poly_from_state(const poly_job *w, const poly_panel_workspace *r, const float *state,
                      const panel *p)
 {
     const poly_table *const t = &w->table;
@@ -81,19 +81,19 @@ void poly_from_state(const poly_job *w, const poly_panel_room *r, const float *s
 }
 
 /* o += sum over keys of e^(q.k) u. Keys of number `first` on; hidden where the row is before. */
-static void add_exact(const poly_job *w, const poly_panel_room *r, const float *k, const float *u,
-                      size_t first, size_t keys, const panel *p, bool hide)
+static void add_exact(const poly_job *w, const poly_panel_workspace *r, const float *k,
+                      const float *u, size_t first, size_t keys, const panel *p, bool hide)
 {
     const size_t keys4 = padded(keys, TILE_STEP);
     w->kernel->tile.scores(r->s, r->q, k, keys4, w->d, p->v, false);
-    const sight sees = {hide ? 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX};
-    hide_tile(r->s, &sees, p, first, first + keys, w->n);
+    const key_mask mask = {hide ? 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX};
+    mask_tile(r->s, &mask, p, first, first + keys, w->n);
     pare_exp_f32(r->s, r->s, keys4 * p->p);
     w->kernel->tile.values(r->o, r->ones, r->s, u, keys, w->cols4, p->v);
 }
 
 /* Heavy keys before `end`, which are no part of the state; true when there are some. */
-static bool add_heavy(const poly_job *w, const poly_panel_room *r, size_t chunk, size_t end,
+static bool add_heavy(const poly_job *w, const poly_panel_workspace *r, size_t chunk, size_t end,
                       const panel *p)
 {
     const pare_poly_plan *const plan = w->plan;
@@ -112,21 +112,21 @@ static bool add_heavy(const poly_job *w, const poly_panel_room *r, size_t chunk,
 
 /* The keys of the chunk, as they are loaded for the state: but heavy ones have no weight there, and
  * the column of moments is the state's alone. */
-static void add_chunk(const poly_job *w, const poly_panel_room *r, const poly_room *loaded,
-                      size_t chunk, const panel *p)
+static void add_chunk(const poly_job *w, const poly_panel_workspace *r,
+                      const poly_workspace *loaded, size_t chunk, const panel *p)
 {
     const size_t first = chunk * POLY_KEYS, keys = chunk_end(w, chunk) - first;
     float *const moment = w->moment ? r->o + (w->dv + 1) * p->p : NULL;
     const float *u = loaded->u;
-    if (w->heavy) poly_weigh(r->u, w, first, keys, false), u = r->u;
+    if (w->heavy) poly_weighted_values(r->u, w, first, keys, false), u = r->u;
     if (moment) memcpy(r->x, moment, p->p * sizeof *moment); /* the panel's rows are packed */
     add_exact(w, r, loaded->x, u, first, keys, p, true);
     if (moment) memcpy(moment, r->x, p->p * sizeof *moment);
 }
 
 /* What e^x itself gives: heavy keys, and the keys of the chunk; true when there are some. */
-static bool add_exact_keys(const poly_job *w, const poly_panel_room *r, const poly_room *loaded,
-                           size_t chunk, const panel *p)
+static bool add_exact_keys(const poly_job *w, const poly_panel_workspace *r,
+                           const poly_workspace *loaded, size_t chunk, const panel *p)
 {
     const bool causal = w->plan->causal;
     const bool heavy = add_heavy(w, r, chunk, causal ? chunk * POLY_KEYS : w->n, p);
@@ -134,7 +134,7 @@ static bool add_exact_keys(const poly_job *w, const poly_panel_room *r, const po
     return causal || heavy;
 }
 
-static void finish(const poly_job *w, const poly_panel_room *r, const panel *p, double weight,
+static void finish(const poly_job *w, const poly_panel_workspace *r, const panel *p, double weight,
                    bool exact)
 {
     const float *const sum = r->o + w->dv * p->p, *const moment = sum + p->p;
@@ -157,13 +157,13 @@ static void finish(const poly_job *w, const poly_panel_room *r, const panel *p, 
 /* x = the centred queries of a panel. */
 static void load_queries(const poly_job *w, float *x, const panel *p)
 {
-    if (!w->which) poly_centred(x, &w->queries, p->first, p->rows);
+    if (!w->which) poly_centered_rows(x, &w->queries, p->first, p->rows);
     for (size_t i = 0; w->which && i < p->rows; i++)
-        poly_centred(x + i * w->d, &w->queries, w->which[p->first + i], 1);
+        poly_centered_rows(x + i * w->d, &w->queries, w->which[p->first + i], 1);
 }
 
-void poly_rows(const poly_job *w, const poly_panel_room *r, const float *state,
-               const poly_room *keys, size_t chunk, size_t first, size_t end)
+void poly_rows(const poly_job *w, const poly_panel_workspace *r, const float *state,
+               const poly_workspace *keys, size_t chunk, size_t first, size_t end)
 {
     const size_t most = most_lanes(w), lanes = w->kernel->tile.lanes;
     for (size_t i = first; i < end; i += most) {

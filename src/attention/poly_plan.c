@@ -19,7 +19,7 @@ enum { ADAPTIVE_MOST = 20000 }; /* monomials that are looked for */
 /* Chosen monomials come in short runs, which cost more. */
 static double adaptive_work(const pare_poly_plan *p, size_t features)
 {
-    return CALL_WORK + 1.5 * poly_work((double)p->n, features, p->d, p->dv + 1, p->causal);
+    return CALL_WORK + 1.5 * poly_cost((double)p->n, features, p->d, p->dv + 1, p->causal);
 }
 
 /* So many of them may cost less than `work`. */
@@ -169,14 +169,14 @@ static void try_taylor(search *s, const sample *m, size_t g)
     const double n = (double)p->n;
     choice c = {.kind = PARE_POLY_TAYLOR,
                 .degree = g,
-                .work = CALL_WORK + poly_work(n, r, p->d, p->dv + 2, p->causal)};
+                .work = CALL_WORK + poly_cost(n, r, p->d, p->dv + 2, p->causal)};
     if (!(c.work < s->best.work)) return; /* nor will it with rows left over */
     const odds o = odds_of(m, p, g, r);
     double left = o.lengths * s->exact;
     c.left = o.lengths;
     if (o.moments < o.lengths && poly_fits(next, 1, p->max_bytes)) {
         const double by =
-            o.moments * s->exact + poly_moment_work(n, o.lengths * n, next, p->d, p->causal);
+            o.moments * s->exact + poly_moment_cost(n, o.lengths * n, next, p->d, p->causal);
         if (by < left) left = by, c.left = o.moments;
     }
     if (c.left >= 0.5) return; /* then all rows are exact */
@@ -190,7 +190,7 @@ static void try_remez(search *s, size_t g)
     const size_t r = pare_monomials_count(p->d, g);
     choice c = {.kind = PARE_POLY_REMEZ, .degree = g};
     if (!poly_fits(r, p->dv + 1, p->max_bytes) || !(p->B.v <= POLY_REMEZ_BOUND)) return;
-    c.work = CALL_WORK + poly_work((double)p->n, r, p->d, p->dv + 1, p->causal);
+    c.work = CALL_WORK + poly_cost((double)p->n, r, p->d, p->dv + 1, p->causal);
     if (!(c.work < s->best.work)) return;
     c.fit = poly_remez(p->B.v, g);
     const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * poly_power(p->B.v, g));
@@ -251,7 +251,7 @@ const char *pare_poly_kind_name(pare_poly_kind k)
 bool pare_poly_degree(size_t *degree, pare_ub *tv, double B, double variation)
 {
     poly_fit fit;
-    const bool found = poly_least_degree(&fit, B, variation, POLY_MOST_DEGREE);
+    const bool found = poly_least_degree(&fit, B, variation, POLY_MAX_DEGREE);
     *degree = fit.degree;
     *tv = poly_variation(fit.error);
     return found;
@@ -261,7 +261,7 @@ static void stay_exact(const search *s)
 {
     pare_poly_plan *const p = s->p;
     p->kind = PARE_POLY_EXACT;
-    if (!(p->query.v * p->key.v <= POLY_F32_REACH))
+    if (!(p->query.v * p->key.v <= POLY_F32_LOGITS))
         snprintf(p->why, sizeof p->why, "exact: centred logits may reach %.3g", p->B.v);
     else if (s->best.kind != PARE_POLY_EXACT)
         snprintf(p->why, sizeof p->why,
@@ -308,7 +308,7 @@ static pare_status find(bool *found, search *s, pare_arena *a, const pare_mat32 
     sample *const m = malloc(sizeof *m);
     if (!m) return pare_no_memory(err);
     s->best = (choice){.kind = PARE_POLY_EXACT, .work = INFINITY};
-    if (s->p->query.v * s->p->key.v <= POLY_F32_REACH) {
+    if (s->p->query.v * s->p->key.v <= POLY_F32_LOGITS) {
         take_sample(m, s->p, q, k);
         st = look(s, m, a, err);
     }
@@ -326,7 +326,7 @@ static pare_status decide(search *s, pare_arena *a, const pare_mat32 *q, const p
     pare_status st = PARE_OK;
     for (int mean = 0; mean < 2 && !st && !found; mean++) {
         if (mean && s->best.kind != PARE_POLY_EXACT) break; /* it fits, and is slower */
-        st = poly_plan_sizes(s->p, s->coordinate, mean, a, q, k, s->o->heavy, exec, err);
+        st = poly_measure(s->p, s->coordinate, mean, a, q, k, s->o->heavy, exec, err);
         if (!st) st = find(&found, s, a, q, k, err);
     }
     if (st || found) return st ? st : adopt(s, a, err);
@@ -368,7 +368,7 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
     }
     const double n = (double)out->n;
     search s = {.o = opts, .p = out, .pairs = out->causal ? n * n / 2 : n * n};
-    s.exact = poly_exact_work(s.pairs, out->d, dv);
+    s.exact = poly_exact_cost(s.pairs, out->d, dv);
     if (s.exact < CALL_WORK && !opts->always) { /* not even worth a plan */
         snprintf(out->why, sizeof out->why, "exact: %zu tokens are too few", out->n);
         return PARE_OK;

@@ -18,7 +18,7 @@ static pare_status centre_values(poly_job *w, pare_arena *a, bool *fit, const pa
                                                               pare_alloc(a, w->dv, sizeof *high);
     w->centre = pare_alloc(a, w->dv, sizeof *w->centre);
     if (!low || !high || !w->centre) return pare_no_memory(err);
-    const pare_status st = poly_extremes(low, high, w->v, "values", exec, err);
+    const pare_status st = poly_column_ranges(low, high, w->v, "values", exec, err);
     w->sizes.spread = w->sizes.away = w->least = 1;
     *fit = true;
     for (size_t c = 0; !st && c < w->dv; c++) {
@@ -66,8 +66,8 @@ static void mark_heavy(poly_job *w)
     for (size_t h = 0; h < p->nheavy; h++) {
         const size_t j = p->heavy[h];
         w->heavy[j] = 1;
-        poly_centred(w->heavy_k + h * w->d, &w->keys, j, 1);
-        poly_weigh(w->heavy_u + h * w->cols4, w, j, 1, false);
+        poly_centered_rows(w->heavy_k + h * w->d, &w->keys, j, 1);
+        poly_weighted_values(w->heavy_u + h * w->cols4, w, j, 1, false);
     }
 }
 
@@ -165,7 +165,7 @@ static pare_status centre_sides(poly_job *w, pare_arena *a, double *weights, boo
     poly_side k = w->keys;
     k.a = weights;
     choose_width(w, &k, with, c + 2 * w->d);
-    poly_centre(&k, exec);
+    poly_center(&k, exec);
     w->q_size = (float)(1 / size);
     w->k_size = (float)size;
     return PARE_OK;

@@ -20,7 +20,7 @@
 #include <string.h>
 
 enum {
-    POINTS = POLY_MOST_DEGREE + 2,
+    POINTS = POLY_MAX_DEGREE + 2,
     PER_POINT = 32,            /* places of the grid for each point of the exchange */
     GRID = PER_POINT * POINTS, /* at most */
     ROUNDS = 30,               /* of the exchange: it converges quadratically */
@@ -66,10 +66,10 @@ static pare_ub miss_at(const double *c, size_t degree, double x)
 typedef struct claim {
     const double *c;
     size_t degree;
-    double r[POLY_MOST_DEGREE + 1],
-        abs_r[POLY_MOST_DEGREE + 1]; /* p - 2 p' + p''; its terms' sizes */
-    pare_ub top;                     /* largest value at an end of a cell so far */
-    pare_ub all;                     /* over the cells done */
+    double r[POLY_MAX_DEGREE + 1],
+        abs_r[POLY_MAX_DEGREE + 1]; /* p - 2 p' + p''; its terms' sizes */
+    pare_ub top;                    /* largest value at an end of a cell so far */
+    pare_ub all;                    /* over the cells done */
 } claim;
 
 static void second_slope(claim *w)
@@ -87,7 +87,7 @@ static void second_slope(claim *w)
 static pare_ub bend(const claim *w, double mid, double half)
 {
     const size_t g = w->degree;
-    double t[POLY_MOST_DEGREE + 1];
+    double t[POLY_MAX_DEGREE + 1];
     memcpy(t, w->r, (g + 1) * sizeof *t);
     for (size_t k = 0; k < g; k++) /* repeated synthetic division: r expanded at mid */
         for (size_t i = g; i-- > k;) t[i] += mid * t[i + 1];
@@ -126,7 +126,7 @@ static void prove_cell(claim *w, double a, pare_ub fa, double b, pare_ub fb, int
 
 pare_ub poly_relative_error(const double *c, size_t degree, double bound)
 {
-    PARE_ASSERT(degree <= POLY_MOST_DEGREE && bound >= 0);
+    PARE_ASSERT(degree <= POLY_MAX_DEGREE && bound >= 0);
     for (size_t k = 0; k <= degree; k++)
         if (!isfinite(c[k])) return pare_ub_inf();
     if (!(bound < TOO_FAR)) return pare_ub_inf();
@@ -238,7 +238,7 @@ static bool exchange(double *t, const grid *g, const double *f, size_t need)
 }
 
 typedef struct choice {
-    double c[POLY_MOST_DEGREE + 1]; /* in t = x / bound */
+    double c[POLY_MAX_DEGREE + 1]; /* in t = x / bound */
     double est;
 } choice;
 
@@ -252,7 +252,7 @@ static void offer(choice *best, const grid *g, const double *c, size_t degree)
 
 static void run_exchange(choice *best, const grid *g, size_t degree)
 {
-    double t[POINTS], c[POLY_MOST_DEGREE + 1], f[GRID + 1];
+    double t[POINTS], c[POLY_MAX_DEGREE + 1], f[GRID + 1];
     for (size_t k = 0; k < degree + 2; k++) t[k] = -cos(M_PI * (double)k / (double)(degree + 1));
     for (int round = 0; round < ROUNDS; round++) {
         const double before = best->est;
@@ -266,7 +266,7 @@ static void run_exchange(choice *best, const grid *g, size_t degree)
 
 static void offer_chebyshev(choice *best, const grid *g, size_t degree)
 {
-    double t[POINTS], y[POINTS], c[POLY_MOST_DEGREE + 1];
+    double t[POINTS], y[POINTS], c[POLY_MAX_DEGREE + 1];
     for (size_t k = 0; k <= degree; k++) {
         t[k] = -cos(M_PI * ((double)k + 0.5) / (double)(degree + 1));
         y[k] = exp(g->bound * t[k]);
@@ -277,7 +277,7 @@ static void offer_chebyshev(choice *best, const grid *g, size_t degree)
 
 static double taylor_est(const grid *g, size_t degree)
 {
-    double c[POLY_MOST_DEGREE + 1] = {1};
+    double c[POLY_MAX_DEGREE + 1] = {1};
     for (size_t k = 1; k <= degree; k++) c[k] = c[k - 1] * g->bound / (double)k;
     return largest_est(g, c, degree);
 }
@@ -298,7 +298,7 @@ poly_fit poly_taylor(double bound, size_t degree)
 
 poly_fit poly_remez(double bound, size_t degree)
 {
-    PARE_ASSERT(degree <= POLY_MOST_DEGREE && bound >= 0);
+    PARE_ASSERT(degree <= POLY_MAX_DEGREE && bound >= 0);
     if (bound == 0 || !(bound < TOO_FAR)) return poly_taylor(bound, degree);
     grid g;
     choice best = {.est = INFINITY};
@@ -323,7 +323,7 @@ pare_ub poly_variation(pare_ub relative)
 
 bool poly_least_degree(poly_fit *out, double bound, double variation, size_t most)
 {
-    for (size_t g = 0; g <= most && g <= POLY_MOST_DEGREE; g++) {
+    for (size_t g = 0; g <= most && g <= POLY_MAX_DEGREE; g++) {
         const poly_fit fit = poly_remez(bound, g);
         if (g == 0 || fit.error.v < out->error.v) *out = fit;
         if (poly_variation(fit.error).v <= variation) return true;

@@ -3,15 +3,15 @@
 #define PARE_ATTENTION_POLY_REMEZ_H
 #include <pare/linalg.h>
 
-enum { POLY_MOST_DEGREE = 24 };
+enum { POLY_MAX_DEGREE = 24 };
 
 typedef struct poly_fit {
     size_t degree;
-    double c[POLY_MOST_DEGREE + 1]; /* p(x) = c[0] + c[1] x + ... as these very doubles */
-    pare_ub error;                  /* >= max |p(x) e^-x - 1| over |x| <= bound; inf: unknown */
+    double c[POLY_MAX_DEGREE + 1]; /* p(x) = c[0] + c[1] x + ... as these very doubles */
+    pare_ub error;                 /* >= max |p(x) e^-x - 1| over |x| <= bound; inf: unknown */
 } poly_fit;
 
-/* Of degree <= POLY_MOST_DEGREE, bound >= 0. The best relative error there is (within the grid of
+/* Of degree <= POLY_MAX_DEGREE, bound >= 0. The best relative error there is (within the grid of
  * the exchange); its proof is at most 2 % above it, or where f64 itself ends: about
  * 2^-50 e^(2 bound). */
 poly_fit poly_remez(double bound, size_t degree);

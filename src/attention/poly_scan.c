@@ -19,7 +19,7 @@ enum {
 
 /* ---- memory of a thread --------------------------------------------------------------------- */
 
-float *poly_floats(void **base, size_t floats)
+float *poly_alloc_floats(void **base, size_t floats)
 {
     size_t bytes;
     *base = NULL;
@@ -66,12 +66,12 @@ static void sum_stretch(void *ctx, size_t b)
     stretches *const s = ctx;
     const poly_job *const w = s->w;
     void *base;
-    float *const at = poly_floats(&base, poly_room_floats(w));
+    float *const at = poly_alloc_floats(&base, poly_workspace_floats(w));
     if (!at) {
         atomic_store(&s->no_memory, true);
         return;
     }
-    const poly_room r = poly_room_at(w, at);
+    const poly_workspace r = poly_workspace_at(w, at);
     poly_sums *const to = &s->sums[b + 1];
     const size_t end = stretch_end(s, b);
     for (size_t t = b * s->chunks; t < end; t++) {
@@ -87,7 +87,7 @@ static void join_stretch(stretches *s, size_t b)
 {
     const double shift = s->sums[b + 1].shift;
     double *const to = s->sums[b + 1].v;
-    const double fade = poly_fade(&s->sums[b], shift);
+    const double fade = poly_rescale_factor(&s->sums[b], shift);
     for (size_t i = 0; i < s->w->cols4 * s->w->table.ld; i++) to[i] += fade * s->sums[b].v[i];
 }
 
@@ -99,12 +99,12 @@ static void rows_block(void *ctx, size_t b)
     const poly_job *const w = s->w;
     const size_t first = b * ROWS, end = w->rows - first < ROWS ? w->rows : first + ROWS;
     void *base;
-    float *const at = poly_floats(&base, poly_panel_floats(w));
+    float *const at = poly_alloc_floats(&base, poly_panel_floats(w));
     if (!at) {
         atomic_store(&s->no_memory, true);
         return;
     }
-    const poly_panel_room r = poly_panel_at(w, at);
+    const poly_panel_workspace r = poly_panel_at(w, at);
     poly_rows(w, &r, s->state, NULL, 0, first, end);
     free(base);
 }
@@ -118,7 +118,7 @@ static pare_status attend_full(stretches *s, pare_arena *a, const pare_exec *exe
     if (atomic_load(&s->no_memory)) return pare_no_memory(err);
     for (size_t b = 0; b < s->count; b++) join_stretch(s, b);
     const double *const sums = s->sums[s->count].v;
-    poly_narrow(s->state, w, sums);
+    poly_state_from_sums(s->state, w, sums);
     w->weight[0] = sums[w->dv * w->table.ld];
     pare_parallel(exec, (w->rows + ROWS - 1) / ROWS, rows_block, s);
     return atomic_load(&s->no_memory) ? pare_no_memory(err) : PARE_OK;
@@ -127,8 +127,8 @@ static pare_status attend_full(stretches *s, pare_arena *a, const pare_exec *exe
 /* ---- causal --------------------------------------------------------------------------------- */
 
 typedef struct walk {
-    poly_room keys;
-    poly_panel_room rows;
+    poly_workspace keys;
+    poly_panel_workspace rows;
     float *state;
     poly_sums now; /* of the chunks of this stretch so far */
 } walk;
@@ -137,8 +137,8 @@ static void walk_chunk(walk *k, const poly_job *w, const poly_sums *before, size
 {
     const size_t first = w->some ? w->some[t] : t * POLY_KEYS, one = w->dv * w->table.ld;
     const size_t end = w->some ? w->some[t + 1] : chunk_end(w, t);
-    poly_settle(k->state, &k->now, &k->keys, w, w->shift[t], before);
-    w->weight[t] = poly_fade(before, w->shift[t]) * before->v[one] + k->now.v[one];
+    poly_update_state(k->state, &k->now, &k->keys, w, w->shift[t], before);
+    w->weight[t] = poly_rescale_factor(before, w->shift[t]) * before->v[one] + k->now.v[one];
     poly_load_keys(&k->keys, w, t);
     poly_rows(w, &k->rows, t > 0 ? k->state : NULL, &k->keys, t, first, end);
     poly_add_loaded(&k->keys, w, chunk_end(w, t) - t * POLY_KEYS);
@@ -148,14 +148,14 @@ static void walk_chunk(walk *k, const poly_job *w, const poly_sums *before, size
 static bool walk_stretch(const stretches *s, size_t b, double *now)
 {
     const poly_job *const w = s->w;
-    const size_t sums = w->cols4 * w->table.ld, keys = padded(poly_room_floats(w), 16);
+    const size_t sums = w->cols4 * w->table.ld, keys = padded(poly_workspace_floats(w), 16);
     const size_t rows = padded(poly_panel_floats(w), 16);
     const size_t state = padded(w->table.m->count * w->cols4, 16);
     void *base;
-    float *const at = poly_floats(&base, keys + rows + state + 2 * sums);
+    float *const at = poly_alloc_floats(&base, keys + rows + state + 2 * sums);
     if (!at) return false;
     void *const own = at + keys + rows + state; /* aligned for doubles: all sizes are padded */
-    walk k = {.keys = poly_room_at(w, at),
+    walk k = {.keys = poly_workspace_at(w, at),
               .rows = poly_panel_at(w, at + keys),
               .state = at + keys + rows,
               .now = {now ? now : own, -INFINITY}};
@@ -190,7 +190,7 @@ static pare_status attend_causal(stretches *s, const pare_exec *exec, pare_err *
     return PARE_OK;
 }
 
-pare_status poly_sweep(const poly_job *w, pare_arena *a, const pare_exec *exec, pare_err *err)
+pare_status poly_scan(const poly_job *w, pare_arena *a, const pare_exec *exec, pare_err *err)
 {
     stretches s = {0};
     const pare_status st = stretches_new(&s, w, a, err);

@@ -12,25 +12,25 @@ static size_t aligned(size_t n)
     return padded(n, POLY_LANES);
 }
 
-size_t poly_room_floats(const poly_job *w)
+size_t poly_workspace_floats(const poly_job *w)
 {
     return aligned(POLY_KEYS * w->table.ldphi) + aligned(POLY_KEYS * w->cols4) +
            aligned(POLY_KEYS * w->d) + aligned(w->cols4 * w->table.ld);
 }
 
-poly_room poly_room_at(const poly_job *w, float *at)
+poly_workspace poly_workspace_at(const poly_job *w, float *at)
 {
-    poly_room r = {.phi = at};
+    poly_workspace r = {.phi = at};
     r.u = r.phi + aligned(POLY_KEYS * w->table.ldphi);
     r.x = r.u + aligned(POLY_KEYS * w->cols4);
     r.s = r.x + aligned(POLY_KEYS * w->d);
-    memset(at, 0, poly_room_floats(w) * sizeof *at);
+    memset(at, 0, poly_workspace_floats(w) * sizeof *at);
     return r;
 }
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool state)
+void poly_weighted_values(float *u, const poly_job *w, size_t first, size_t rows, bool state)
 {
     const size_t power = w->plan->degree ? w->plan->degree - 1 : 1, dv4 = w->dv / 4 * 4;
     for (size_t j = first; j < first + rows; j++, u += w->cols4) {
@@ -47,7 +47,7 @@ void poly_weigh(float *u, const poly_job *w, size_t first, size_t rows, bool sta
     }
 }
 
-static void make_monomials(const poly_room *r, const poly_job *w, const float *x, size_t rows)
+static void make_monomials(const poly_workspace *r, const poly_job *w, const float *x, size_t rows)
 {
     const poly_table *const t = &w->table;
     if (w->kernel->products && t->factors.factor) {
@@ -62,7 +62,7 @@ static void make_monomials(const poly_room *r, const poly_job *w, const float *x
 }
 
 /* Their monomials stay in the first-level cache while all sums over them are taken. */
-static void add_rows(const poly_room *r, const poly_job *w, size_t first, size_t rows)
+static void add_rows(const poly_workspace *r, const poly_job *w, size_t first, size_t rows)
 {
     const poly_table *const t = &w->table;
     const float *const x = r->x + first * w->d;
@@ -73,32 +73,32 @@ static void add_rows(const poly_room *r, const poly_job *w, size_t first, size_t
         w->kernel->gather(r->s + k->to, t->ld, &keys, r->phi + k->from, x + k->var, k->count);
 }
 
-void poly_load_keys(const poly_room *r, const poly_job *w, size_t chunk)
+void poly_load_keys(const poly_workspace *r, const poly_job *w, size_t chunk)
 {
     const size_t first = chunk * POLY_KEYS, rows = chunk_end(w, chunk) - first;
-    poly_centred(r->x, &w->keys, first, rows);
-    poly_weigh(r->u, w, first, rows, true);
+    poly_centered_rows(r->x, &w->keys, first, rows);
+    poly_weighted_values(r->u, w, first, rows, true);
 }
 
-void poly_add_loaded(const poly_room *r, const poly_job *w, size_t rows)
+void poly_add_loaded(const poly_workspace *r, const poly_job *w, size_t rows)
 {
-    for (size_t j = 0; j < rows; j += POLY_ABREAST)
-        add_rows(r, w, j, rows - j < POLY_ABREAST ? rows - j : POLY_ABREAST);
+    for (size_t j = 0; j < rows; j += POLY_KEYS_AT_ONCE)
+        add_rows(r, w, j, rows - j < POLY_KEYS_AT_ONCE ? rows - j : POLY_KEYS_AT_ONCE);
 }
 
-void poly_add_chunk(const poly_room *r, const poly_job *w, size_t chunk)
+void poly_add_chunk(const poly_workspace *r, const poly_job *w, size_t chunk)
 {
     poly_load_keys(r, w, chunk);
     poly_add_loaded(r, w, chunk_end(w, chunk) - chunk * POLY_KEYS);
 }
 
-void poly_flush(poly_sums *to, const poly_room *r, const poly_job *w)
+void poly_flush(poly_sums *to, const poly_workspace *r, const poly_job *w)
 {
     w->kernel->flush(to->v, r->s, w->cols4 * w->table.ld);
 }
 
 /* What sums are times in another unit. */
-double poly_fade(const poly_sums *s, double shift)
+double poly_rescale_factor(const poly_sums *s, double shift)
 {
     return s->shift == -INFINITY ? 0 : s->shift == shift ? 1 : pare_exp(s->shift - shift);
 }
@@ -106,15 +106,15 @@ double poly_fade(const poly_sums *s, double shift)
 void poly_set_shift(poly_sums *s, const poly_job *w, double shift)
 {
     if (s->shift == shift) return;
-    const double fade = poly_fade(s, shift);
+    const double fade = poly_rescale_factor(s, shift);
     for (size_t i = 0; s->shift != -INFINITY && i < w->cols4 * w->table.ld; i++) s->v[i] *= fade;
     s->shift = shift;
 }
 
-void poly_settle(float *state, poly_sums *now, const poly_room *r, const poly_job *w, double shift,
-                 const poly_sums *before)
+void poly_update_state(float *state, poly_sums *now, const poly_workspace *r, const poly_job *w,
+                       double shift, const poly_sums *before)
 {
-    const poly_fades f = {poly_fade(now, shift), poly_fade(before, shift)};
+    const poly_rescale f = {poly_rescale_factor(now, shift), poly_rescale_factor(before, shift)};
     for (size_t b = 0; b < w->table.nblocks; b++) {
         const poly_block *const k = &w->table.blocks[b];
         for (size_t c = 0; c < w->cols; c++) {
@@ -127,7 +127,7 @@ void poly_settle(float *state, poly_sums *now, const poly_room *r, const poly_jo
     now->shift = shift;
 }
 
-void poly_narrow(float *state, const poly_job *w, const double *sums)
+void poly_state_from_sums(float *state, const poly_job *w, const double *sums)
 {
     for (size_t b = 0; b < w->table.nblocks; b++) {
         const poly_block *const k = &w->table.blocks[b];

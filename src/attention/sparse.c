@@ -1,9 +1,13 @@
-/* Attention over lists of keys. Where keys lie close together or are few, row after row: scores,
- * weights, values. Where every row sees many keys of a large graph, in blocks of keys that stay in
- * the cache (list_sweep.c): the scores of all rows, then all weights, then all values, so that each
- * row still subtracts its largest score. That takes one number an edge, as the graph itself does.
- * Where the order of visits was written down before (training), block after block as well, but
- * scores, weights and values of a stretch at once: a row keeps the largest score so far. */
+/* sparse.c - sparse attention: softmax over the list of keys of each query.
+ *
+ * Three orders of work, chosen by the graph:
+ *   rows       scores, weights, values of one row after the other: where the keys fit the cache, or
+ *              a row has few of them;
+ *   blocks     where every row has many keys of a large graph: the scores of all rows, block by
+ *              block of keys (sparse_blocks.c), then all weights, then all values, so that a row
+ *              still subtracts its largest score. Takes one float per edge, as the graph itself;
+ *   schedule   where a blocked order of the edges was built before (edge_schedule.c; training):
+ *              scores, weights and values of a segment at once, with an online softmax. */
 #include "sparse.h"
 #include "edge_schedule.h"
 #include <stdatomic.h>
@@ -12,245 +16,203 @@
 
 enum { UNIT = 64 /* rows of one unit of work */ };
 
-static list_rows rows_of(const pare_mat32 *m)
-{
-    return (list_rows){m->v, m->ld, m->cols};
-}
-
-static void keep(const listed_job *w, size_t i, list_sum sum)
-{
-    if (w->lse) w->lse[i] = sum.top + logf(sum.sum);
-}
-
-static void empty_row(const listed_job *w, size_t i)
-{
-    memset(w->y.v + i * w->y.ld, 0, w->y.cols * sizeof(float));
-    if (w->lse) w->lse[i] = -INFINITY;
-}
-
-/* ---- row after row ----------------------------------------------------------------------------
- */
-
-static pare_keys keys_of(const listed_job *w, size_t i)
-{
-    return pare_visible(w->pattern, w->graph, w->q->rows, i);
-}
-
-/* The keys as a list: a graph has one, a window's is written into `room`. */
-static const uint32_t *list_of(const pare_keys *keys, uint32_t *room)
-{
-    if (keys->list) return keys->list;
-    for (size_t j = 0; j < keys->count; j++) room[j] = (uint32_t)pare_key(keys, j);
-    return room;
-}
-
-/* The values are asked for while the keys are being multiplied. */
-static void one_row(const listed_job *w, size_t i, const uint32_t *idx, size_t n, float *s)
-{
-    const list_rows k = rows_of(w->k), v = rows_of(w->v);
-    w->kernel->scores(s, w->q->v + i * w->q->ld, &k, w->scale, idx, n);
-    float *const kept = w->scores ? w->scores + w->graph->ptr[i] : NULL;
-    const list_sum sum = w->kernel->weights(s, kept, n, LIST_NOTHING);
-    w->kernel->values(w->y.v + i * w->y.ld, s, &v, idx, n, 1 / sum.sum, 0);
-    keep(w, i, sum);
-}
-
-/* Rows i and i + 1 are for the kernel that takes two, which keeps no scores. */
-static bool is_pair(const listed_job *w, size_t i, size_t end)
-{
-    if (w->scores) return false;
-    if (!w->kernel->pair || i + 2 > end || w->pattern->kind != PARE_GRAPH) return false;
-    if (w->k->cols > LIST_NARROW || w->v->cols > LIST_NARROW) return false;
-    const size_t *const at = w->graph->ptr + i;
-    return at[1] - at[0] - 1 < LIST_FEW && at[2] - at[1] - 1 < LIST_FEW;
-}
-
-static void two_rows(const listed_job *w, size_t i)
-{
-    const size_t *const at = w->graph->ptr + i;
-    const list_pair p = {.q = {w->q->v + i * w->q->ld, w->q->v + (i + 1) * w->q->ld},
-                         .y = {w->y.v + i * w->y.ld, w->y.v + (i + 1) * w->y.ld},
-                         .idx = {w->graph->idx + at[0], w->graph->idx + at[1]},
-                         .n = {at[1] - at[0], at[2] - at[1]},
-                         .k = rows_of(w->k),
-                         .v = rows_of(w->v),
-                         .scale = w->scale};
-    list_sum sum[2];
-    w->kernel->pair(&p, w->lse ? sum : NULL);
-    for (size_t r = 0; w->lse && r < 2; r++) keep(w, i + r, sum[r]);
-}
-
-static bool rows_from(const listed_job *w, size_t first)
-{
-    const size_t n = w->q->rows, end = n - first < UNIT ? n : first + UNIT;
-    size_t most = 0;
-    for (size_t i = first; i < end; i++) {
-        const size_t count = keys_of(w, i).count;
-        if (count > most) most = count;
-    }
-    float *const s = malloc((most + LIST_PAD) * sizeof *s);
-    uint32_t *const room = malloc((w->pattern->kind == PARE_GRAPH ? 1 : most) * sizeof *room);
-    for (size_t i = first; s && room && i < end; i++) {
-        if (is_pair(w, i, end)) {
-            two_rows(w, i++);
-            continue;
-        }
-        const pare_keys keys = keys_of(w, i);
-        if (keys.count == 0)
-            empty_row(w, i);
-        else
-            one_row(w, i, list_of(&keys, room), keys.count, s);
-    }
-    const bool enough = s && room;
-    free(s);
-    free(room);
-    return enough;
-}
-
 typedef struct shared {
-    const listed_job *w;
+    const sparse_job *w;
+    float *scores;        /* blocks: edge e of row i at e + i SCORE_PAD, since a row is padded */
+    float *inverse_sum;   /* blocks: of each row, 1 / the sum of its weights */
+    softmax_state *state; /* schedule: of each row so far */
     atomic_bool no_memory;
 } shared;
 
-static void unit_of_rows(void *ctx, size_t b)
+static size_t unit_end(const sparse_job *w, size_t unit)
 {
-    shared *const s = ctx;
-    if (!rows_from(s->w, b * UNIT)) atomic_store(&s->no_memory, true);
+    const size_t n = w->q->rows;
+    return n - unit * UNIT < UNIT ? n : (unit + 1) * UNIT;
 }
 
-static pare_status by_rows(const listed_job *w, const pare_exec *exec, pare_err *err)
+static void save_lse(const sparse_job *w, size_t i, softmax_state state)
 {
-    shared s = {.w = w};
-    const size_t units = (w->q->rows + UNIT - 1) / UNIT;
-    const pare_status st = pare_parallel_until(exec, units, unit_of_rows, &s, err);
-    return atomic_load(&s.no_memory) ? pare_no_memory(err) : st;
+    if (w->lse) w->lse[i] = state.row_max + logf(state.sum);
 }
 
-/* ---- block after block ------------------------------------------------------------------------
- */
+static void empty_row(const sparse_job *w, size_t i)
+{
+    memset(row_of(&w->y, i), 0, w->y.cols * sizeof(float));
+    if (w->lse) w->lse[i] = -INFINITY;
+}
 
-typedef struct blocked {
-    const listed_job *w;
-    float *s;  /* edge e of row i at e + i LIST_PAD: a row writes beyond its end */
-    float *by; /* of each row, 1 / the sum of its weights */
-} blocked;
+/* ---- rows -------------------------------------------------------------------------------------- */
+
+/* Rows i and i + 1 by the kernel for two, which saves no scores; false: it does not apply. */
+static bool attend_two_rows(const sparse_job *w, size_t i, size_t end)
+{
+    if (w->scores || !w->kernel->two_rows || i + 2 > end || w->pattern->kind != PARE_GRAPH ||
+        w->k->cols > SMALL_DIM || w->v->cols > SMALL_DIM)
+        return false;
+    const size_t *const ptr = w->graph->ptr + i;
+    if (ptr[1] - ptr[0] - 1 >= FEW_KEYS || ptr[2] - ptr[1] - 1 >= FEW_KEYS) return false;
+    const row_pair p = {.q = {row_of(w->q, i), row_of(w->q, i + 1)},
+                        .y = {row_of(&w->y, i), row_of(&w->y, i + 1)},
+                        .idx = {w->graph->idx + ptr[0], w->graph->idx + ptr[1]},
+                        .n = {ptr[1] - ptr[0], ptr[2] - ptr[1]},
+                        .k = rows_of(w->k),
+                        .v = rows_of(w->v),
+                        .scale = w->scale};
+    softmax_state state[2];
+    w->kernel->two_rows(&p, w->lse ? state : NULL);
+    for (size_t r = 0; w->lse && r < 2; r++) save_lse(w, i + r, state[r]);
+    return true;
+}
+
+static void attend_row(const sparse_job *w, size_t i, const uint32_t *idx, size_t n, float *s)
+{
+    const sparse_rows k = rows_of(w->k), v = rows_of(w->v);
+    w->kernel->scores(s, row_of(w->q, i), &k, w->scale, idx, n);
+    float *const saved = w->scores ? w->scores + w->graph->ptr[i] : NULL;
+    const softmax_state state = w->kernel->weights(s, saved, n, SOFTMAX_EMPTY);
+    w->kernel->values(row_of(&w->y, i), s, &v, idx, n, 1 / state.sum, 0);
+    save_lse(w, i, state);
+}
+
+static void attend_rows(void *ctx, size_t unit)
+{
+    shared *const b = ctx;
+    const sparse_job *const w = b->w;
+    const size_t n = w->q->rows, end = unit_end(w, unit);
+    size_t longest = 0;
+    for (size_t i = unit * UNIT; i < end; i++) {
+        const size_t count = pare_visible(w->pattern, w->graph, n, i).count;
+        if (count > longest) longest = count;
+    }
+    /* A graph has lists of keys; that of a window is written down. */
+    const bool graph = w->pattern->kind == PARE_GRAPH;
+    float *const s = malloc((longest + SCORE_PAD) * sizeof *s);
+    uint32_t *const list = malloc((graph ? 1 : longest) * sizeof *list);
+    if (!s || !list) atomic_store(&b->no_memory, true);
+    for (size_t i = unit * UNIT; s && list && i < end; i++) {
+        if (attend_two_rows(w, i, end)) {
+            i++;
+            continue;
+        }
+        const pare_keys keys = pare_visible(w->pattern, w->graph, n, i);
+        for (size_t j = 0; !graph && j < keys.count; j++) list[j] = (uint32_t)pare_key(&keys, j);
+        if (keys.count == 0)
+            empty_row(w, i);
+        else
+            attend_row(w, i, graph ? keys.list : list, keys.count, s);
+    }
+    free(s);
+    free(list);
+}
+
+/* ---- blocks ------------------------------------------------------------------------------------ */
 
 static void score_segment(void *ctx, size_t i, size_t first, size_t count)
 {
-    const blocked *const b = ctx;
-    const listed_job *const w = b->w;
-    const list_rows k = rows_of(w->k);
-    w->kernel->scores(b->s + first + i * LIST_PAD, w->q->v + i * w->q->ld, &k, w->scale,
+    const shared *const b = ctx;
+    const sparse_job *const w = b->w;
+    const sparse_rows k = rows_of(w->k);
+    w->kernel->scores(b->scores + first + i * SCORE_PAD, row_of(w->q, i), &k, w->scale,
                       w->graph->idx + first, count);
 }
 
 static void weigh_rows(void *ctx, size_t unit)
 {
-    const blocked *const b = ctx;
-    const listed_job *const w = b->w;
-    const size_t n = w->q->rows, end = n - unit * UNIT < UNIT ? n : (unit + 1) * UNIT;
-    for (size_t i = unit * UNIT; i < end; i++) {
+    const shared *const b = ctx;
+    const sparse_job *const w = b->w;
+    for (size_t i = unit * UNIT; i < unit_end(w, unit); i++) {
         const size_t first = w->graph->ptr[i], count = w->graph->ptr[i + 1] - first;
         empty_row(w, i);
         if (count == 0) continue;
-        float *const s = b->s + first + i * LIST_PAD;
-        const list_sum sum = w->kernel->weights(s, NULL, count, LIST_NOTHING);
-        b->by[i] = 1 / sum.sum;
-        keep(w, i, sum);
+        float *const s = b->scores + first + i * SCORE_PAD;
+        const softmax_state state = w->kernel->weights(s, NULL, count, SOFTMAX_EMPTY);
+        b->inverse_sum[i] = 1 / state.sum;
+        save_lse(w, i, state);
     }
 }
 
 static void value_segment(void *ctx, size_t i, size_t first, size_t count)
 {
-    const blocked *const b = ctx;
-    const listed_job *const w = b->w;
-    const list_rows v = rows_of(w->v);
-    w->kernel->values(w->y.v + i * w->y.ld, b->s + first + i * LIST_PAD, &v, w->graph->idx + first,
-                      count, b->by[i], 1);
+    const shared *const b = ctx;
+    const sparse_job *const w = b->w;
+    const sparse_rows v = rows_of(w->v);
+    w->kernel->values(row_of(&w->y, i), b->scores + first + i * SCORE_PAD, &v,
+                      w->graph->idx + first, count, b->inverse_sum[i], 1);
 }
 
-static pare_status by_blocks(const listed_job *w, const pare_exec *exec, pare_err *err)
+static pare_status attend_blocks(shared *b, size_t units, const pare_exec *exec, pare_err *err)
 {
+    const sparse_job *const w = b->w;
     const pare_graph *const g = w->graph;
-    const size_t n = g->n, room = g->ptr[n] + n * LIST_PAD;
-    blocked b = {.w = w, .s = malloc(room * sizeof *b.s), .by = malloc(n * sizeof *b.by)};
-    pare_status st = b.s && b.by ? PARE_OK : pare_no_memory(err);
-    if (!st) st = list_sweep(g, list_block(g, w->k->cols), SIZE_MAX, score_segment, &b, exec, err);
+    b->scores = malloc((g->ptr[g->n] + g->n * SCORE_PAD) * sizeof *b->scores);
+    b->inverse_sum = malloc(g->n * sizeof *b->inverse_sum);
+    pare_status st = b->scores && b->inverse_sum ? PARE_OK : pare_no_memory(err);
+    if (!st) st = for_key_blocks(g, key_block_size(g, w->k->cols), score_segment, b, exec, err);
     if (!st) {
-        pare_parallel(exec, (n + UNIT - 1) / UNIT, weigh_rows, &b);
-        st = list_sweep(g, list_block(g, w->v->cols), SIZE_MAX, value_segment, &b, exec, err);
+        pare_parallel(exec, units, weigh_rows, b);
+        st = for_key_blocks(g, key_block_size(g, w->v->cols), value_segment, b, exec, err);
     }
-    free(b.s);
-    free(b.by);
+    free(b->scores);
+    free(b->inverse_sum);
     return st;
 }
 
-/* ---- in the order of visits --------------------------------------------------------------------
- */
+/* ---- schedule ---------------------------------------------------------------------------------- */
 
-typedef struct visited {
-    const listed_job *w;
-    list_sum *sum; /* of each row, so far */
-} visited;
-
-/* Some more keys of row i: what is there already fades where a larger score comes. */
-static void more_keys(const visited *b, size_t i, size_t first, size_t n)
+/* Some more keys of a row, MAX_EDGES at a time: where a larger score comes, y is rescaled. */
+static void attend_segment(void *ctx, size_t segment)
 {
-    const listed_job *const w = b->w;
-    const list_rows k = rows_of(w->k), v = rows_of(w->v);
-    const uint32_t *const idx = w->visits->other + first;
-    float s[VISIT_MOST + LIST_PAD];
-    w->kernel->scores(s, w->q->v + i * w->q->ld, &k, w->scale, idx, n);
-    float *const kept = w->scores ? w->scores + first : NULL;
-    const list_sum sum = b->sum[i] = w->kernel->weights(s, kept, n, b->sum[i]);
-    w->kernel->values(w->y.v + i * w->y.ld, s, &v, idx, n, 1, sum.fade);
+    const shared *const b = ctx;
+    const sparse_job *const w = b->w;
+    const pare_visits *const schedule = w->schedule;
+    const sparse_rows k = rows_of(w->k), v = rows_of(w->v);
+    const size_t i = schedule->row[segment], ahead = schedule->row[segment + SEGMENTS_AHEAD];
+    const size_t end = schedule->start[segment + 1];
+    prefetch_row(w->q, ahead);
+    prefetch_row(&w->y, ahead);
+    for (size_t first = schedule->start[segment]; first < end; first += MAX_EDGES) {
+        const size_t n = end - first < MAX_EDGES ? end - first : MAX_EDGES;
+        const uint32_t *const idx = schedule->neighbor + first;
+        float s[MAX_EDGES + SCORE_PAD];
+        w->kernel->scores(s, row_of(w->q, i), &k, w->scale, idx, n);
+        float *const saved = w->scores ? w->scores + first : NULL;
+        b->state[i] = w->kernel->weights(s, saved, n, b->state[i]);
+        w->kernel->values(row_of(&w->y, i), s, &v, idx, n, 1, b->state[i].rescale);
+    }
 }
 
-static void visit_stretch(void *ctx, size_t s)
+static void normalize_rows(void *ctx, size_t unit)
 {
-    const visited *const b = ctx;
-    const pare_visits *const v = b->w->visits;
-    const size_t i = v->row[s], ahead = v->row[s + VISIT_AHEAD];
-    visit_ask_for(b->w->q, ahead);
-    visit_ask_for(&b->w->y, ahead);
-    for (size_t at = v->start[s], end = v->start[s + 1]; at < end; at += VISIT_MOST)
-        more_keys(b, i, at, end - at < VISIT_MOST ? end - at : VISIT_MOST);
-}
-
-static void end_rows(void *ctx, size_t unit)
-{
-    const visited *const b = ctx;
-    const listed_job *const w = b->w;
-    const size_t n = w->q->rows, end = n - unit * UNIT < UNIT ? n : (unit + 1) * UNIT;
-    for (size_t i = unit * UNIT; i < end; i++) {
-        float *const y = w->y.v + i * w->y.ld;
-        const float by = 1 / b->sum[i].sum;
+    const shared *const b = ctx;
+    const sparse_job *const w = b->w;
+    for (size_t i = unit * UNIT; i < unit_end(w, unit); i++) {
+        float *const y = row_of(&w->y, i);
+        const float by = 1 / b->state[i].sum;
         if (w->graph->ptr[i] == w->graph->ptr[i + 1]) {
             empty_row(w, i);
             continue;
         }
         for (size_t c = 0; c < w->y.cols; c++) y[c] *= by;
-        keep(w, i, b->sum[i]);
+        save_lse(w, i, b->state[i]);
     }
 }
 
-static pare_status by_visits(const listed_job *w, const pare_exec *exec, pare_err *err)
+pare_status sparse_attend(const sparse_job *w, const pare_exec *exec, pare_err *err)
 {
-    const size_t n = w->q->rows;
-    visited b = {.w = w, .sum = malloc(n * sizeof *b.sum)};
-    if (!b.sum) return pare_no_memory(err);
-    for (size_t i = 0; i < n; i++) b.sum[i] = LIST_NOTHING;
-    visit_all(w->visits, visit_stretch, &b, exec);
-    pare_parallel(exec, (n + UNIT - 1) / UNIT, end_rows, &b);
-    free(b.sum);
-    return PARE_OK;
-}
-
-pare_status listed_attend(const listed_job *w, const pare_exec *exec, pare_err *err)
-{
-    if (w->visits) return w->visits->blocks > 1 ? by_visits(w, exec, err) : by_rows(w, exec, err);
-    const bool pays =
-        w->pattern->kind == PARE_GRAPH && (list_block(w->graph, w->k->cols) < w->graph->n ||
-                                           list_block(w->graph, w->v->cols) < w->graph->n);
-    return pays ? by_blocks(w, exec, err) : by_rows(w, exec, err);
+    shared b = {.w = w};
+    const size_t n = w->q->rows, units = (n + UNIT - 1) / UNIT;
+    if (w->schedule && w->schedule->blocks > 1) {
+        b.state = malloc(n * sizeof *b.state);
+        if (!b.state) return pare_no_memory(err);
+        for (size_t i = 0; i < n; i++) b.state[i] = SOFTMAX_EMPTY;
+        edge_schedule_run(w->schedule, attend_segment, &b, exec);
+        pare_parallel(exec, units, normalize_rows, &b);
+        free(b.state);
+        return PARE_OK;
+    }
+    if (!w->schedule && w->pattern->kind == PARE_GRAPH &&
+        (key_block_size(w->graph, w->k->cols) < n || key_block_size(w->graph, w->v->cols) < n))
+        return attend_blocks(&b, units, exec, err);
+    const pare_status st = pare_parallel_until(exec, units, attend_rows, &b, err);
+    return atomic_load(&b.no_memory) ? pare_no_memory(err) : st;
 }

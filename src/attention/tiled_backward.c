@@ -1,30 +1,30 @@
-/* The way back through dense attention: tiles of 64 keys by panels of queries, weights computed
- * again from the kept log-sums, never N x N.
+/* tiled_backward.c - gradients of dense attention: tiles of 64 keys by panels of queries, weights
+ * recomputed from the saved lse, never N x N.
  *
- * With queries in the lanes, as on the way forward (so the scores have the very same bits), a tile
- * is five products:
- *     s = k q^T,  t = v dy^T,  w = e^(s - lse),  u = w (t - mean),  mean_i = dy_i.y_i
- *     dv += w dy,  dk += u q,  dq^T += k^T u
- * where q is scaled. The queries' side (q and dy, as they are and turned) is packed once. Tile t of
- * keys belongs to group t mod G, G by the number of keys alone: a group owns its rows of dk and
- * dv and has a sum of its own for dq, and these G sums are added in their order. Striped, because
- * the first keys of a causal pattern are seen by most.
+ * With queries in the lanes, as in the forward pass (so the scores have the same bits), a tile is
+ *
+ *     s = k q^T,   t = v dy^T,   w = e^(s - lse),   u = w (t - mean),   mean_i = dy_i.y_i,
+ *     dv += w dy,   dk += u q,   dq^T += k^T u
+ *
+ * where q is scaled. The side of the queries (q and dy, as they are and transposed) is packed once.
+ * Tile t of keys belongs to group t mod G, G by the number of keys alone: a group owns its rows of dk
+ * and dv and has its own sum for dq, and these G sums are added in order. Groups are striped because
+ * the first keys of a causal pattern are seen by most queries.
  * Memory: O(n (dk + dv)) for the packed side, O(G n dk) for the sums of dq. */
-#include "tiled_backward.h"
+#include "tiled.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    GROUP_ROWS = 256, /* keys for each group, */
-    MOST_GROUPS = 16, /* of which there are at most so many */
-    ALIGN = 16        /* floats: 64 bytes */
+    GROUP_KEYS = 256, /* keys for each group, */
+    MAX_GROUPS = 16   /* at most so many groups */
 };
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* The columns of a matrix in pieces of whole vectors: `wide` of them at a time. */
+/* The columns of a matrix in pieces of at most `wide`, each padded to whole vectors. */
 typedef struct columns {
     size_t count, wide, lanes;
 } columns;
@@ -34,7 +34,7 @@ typedef struct panel_data {
     float *qt, *dyt;   /* dk4 x p, dv4 x p */
     float *q, *dy;     /* p rows, in pieces */
     float *lse, *mean; /* p */
-    size_t dq;         /* where its dq^T (dk4 x p) begins in a group's sum */
+    size_t dq;         /* where its dq^T (dk4 x p) begins in the sum of a group */
 } panel_data;
 
 typedef struct shared {
@@ -66,52 +66,27 @@ static size_t vectors(const columns *x, size_t c)
     return (least(x->wide, x->count - c) + x->lanes - 1) / x->lanes;
 }
 
-/* Memory that is laid out twice: with v == NULL to count, then to take. */
-typedef struct room {
-    float *v;
-    size_t used;
-} room;
-
-static float *take(room *r, size_t n)
+static size_t padded_columns(const columns *x)
 {
-    float *const here = r->v ? r->v + r->used : NULL;
-    r->used += padded(n, ALIGN);
-    return here;
+    return padded(x->count, x->lanes);
 }
 
-/* n floats and what their alignment may cost; NULL when memory is out. The caller frees. */
-static float *floats(size_t n)
-{
-    size_t bytes;
-    return pare_mul(&bytes, n + ALIGN, sizeof(float)) ? malloc(bytes) : NULL;
-}
+/* ---- the side of the queries ------------------------------------------------------------------- */
 
-static room room_in(float *buffer)
-{
-    const size_t off = (uintptr_t)buffer / sizeof(float) % ALIGN;
-    return (room){.v = buffer + (off ? ALIGN - off : 0)};
-}
-
-/* ---- the queries' side ------------------------------------------------------------------------
- */
-
-/* to[0 .. width-1] = by from[0 .. cols-1], filled up with zeros; width is a multiple of four. */
-static void copy_row(float *to, size_t width, const float *from, size_t cols, float by)
-{
-    size_t c = 0;
-    for (; c + 4 <= cols; c += 4) *(four *)(to + c) = *(const four *)(from + c) * by;
-    for (; c < cols; c++) to[c] = from[c] * by;
-    for (; c < width; c++) to[c] = 0;
-}
-
-/* Rows of `from`, times `by`, in pieces of p rows each; what fills up is 0. */
+/* Rows of `from`, times `by`, in pieces of p rows each; padding is 0. */
 static void pack_pieces(float *to, const columns *x, size_t p, const float *from, size_t ld,
                         size_t rows, float by)
 {
     for (size_t c = 0; c < x->count; c += x->wide) {
-        const size_t cols = least(x->wide, x->count - c), width = vectors(x, c) * x->lanes;
-        for (size_t i = 0; i < p; i++, to += width)
-            copy_row(to, width, from + (i < rows ? i * ld + c : 0), i < rows ? cols : 0, by);
+        const size_t width = vectors(x, c) * x->lanes; /* a multiple of four */
+        for (size_t i = 0; i < p; i++, to += width) {
+            const float *const row = from + (i < rows ? i * ld + c : 0);
+            const size_t cols = i < rows ? least(x->wide, x->count - c) : 0;
+            size_t e = 0;
+            for (; e + 4 <= cols; e += 4) *(four *)(to + e) = *(const four *)(row + e) * by;
+            for (; e < cols; e++) to[e] = row[e] * by;
+            for (; e < width; e++) to[e] = 0;
+        }
     }
 }
 
@@ -144,25 +119,13 @@ static void pack_panel(void *ctx, size_t b)
     memset(x->dyt + dv * p, 0, (w->dv4 - dv) * p * sizeof *x->dyt);
     pack_pieces(x->q, &w->dk, p, q, d->q->ld, rows, d->scale);
     pack_pieces(x->dy, &w->dv, p, dy, d->dy->ld, rows, 1);
-    for (size_t i = 0; i < p; i++) { /* lanes without a query weigh nothing */
+    for (size_t i = 0; i < p; i++) { /* lanes without a query have no weight */
         x->lse[i] = i < rows ? d->lse[first + i] : INFINITY;
         x->mean[i] = i < rows ? dot(dy + i * d->dy->ld, d->y->v + (first + i) * d->y->ld, dv) : 0;
     }
 }
 
-static void lay_out_panel(panel_data *x, const shared *w, room *at)
-{
-    const size_t p = x->at.p;
-    x->qt = take(at, w->dk4 * p);
-    x->dyt = take(at, w->dv4 * p);
-    x->q = take(at, padded(w->dk.count, w->dk.lanes) * p);
-    x->dy = take(at, padded(w->dv.count, w->dv.lanes) * p);
-    x->lse = take(at, p);
-    x->mean = take(at, p);
-}
-
-/* ---- one tile of keys ---------------------------------------------------------------------------
- */
+/* ---- one tile of keys -------------------------------------------------------------------------- */
 
 /* out (keys x columns) += s (keys x p) x, piece by piece. */
 static void add_products(const tile_kernel *k, float *out, const columns *cols, size_t from,
@@ -177,29 +140,22 @@ static void add_products(const tile_kernel *k, float *out, const columns *cols, 
 }
 
 /* Keys [from, to) of the tile that begins at j0, by one panel. */
-static void one_panel(const shared *w, const tile_data *t, const panel_data *x, float *dq,
-                      size_t j0, size_t from, size_t to)
+static void panel_backward(const shared *w, const tile_data *t, const panel_data *x, float *dq,
+                           size_t j0, size_t from, size_t to)
 {
     const tile_kernel *const kernel = w->d->kernel;
     const size_t keys = padded(to - from, TILE_STEP), off = from - j0, p = x->at.p, v = x->at.v;
     const float *const k = t->k + off * w->dk4;
     kernel->scores(t->s, x->qt, k, keys, w->dk4, v, false);
-    hide_tile(t->s, &w->d->sees, &x->at, from, to, w->d->k->rows);
+    mask_tile(t->s, &w->d->mask, &x->at, from, to, w->d->k->rows);
     kernel->scores(t->t, x->dyt, t->v + off * w->dv4, keys, w->dv4, v, false);
-    kernel->slopes(t->s, t->t, x->lse, x->mean, keys, v);
+    kernel->softmax_backward(t->s, t->t, x->lse, x->mean, keys, v);
     add_products(kernel, t->dv, &w->dv, off, t->s, x->dy, keys, p);
     add_products(kernel, t->dk, &w->dk, off, t->t, x->q, keys, p);
     kernel->values(dq + x->dq, t->one, t->t, k, keys, w->dk4, v);
 }
 
-static void add_row(float *to, const float *from, size_t n)
-{
-    size_t i = 0;
-    for (; i + 4 <= n; i += 4) *(four *)(to + i) += *(const four *)(from + i);
-    for (; i < n; i++) to[i] += from[i];
-}
-
-/* Adds the tile's rows, which lie in pieces, to those of `to` from j0 on. */
+/* Adds the rows of a tile, which lie in pieces, to those of `to` from j0 on. */
 static void add_rows(pare_mat32 to, const float *from, const columns *x, size_t j0, size_t rows)
 {
     for (size_t c = 0; c < x->count; c += x->wide) {
@@ -210,122 +166,116 @@ static void add_rows(pare_mat32 to, const float *from, const columns *x, size_t 
     }
 }
 
-static void one_tile(const shared *w, const tile_data *t, size_t j0, float *dq)
+static void tile_backward(const shared *w, const tile_data *t, size_t j0, float *dq)
 {
     const tiled_backward_job *const d = w->d;
     const size_t n = d->k->rows, j1 = n - j0 < TILE_KEYS ? n : j0 + TILE_KEYS;
     copy_tile(t->k, d->k->v + j0 * d->k->ld, d->k->ld, j1 - j0, d->k->cols, w->dk4);
     copy_tile(t->v, d->v->v + j0 * d->v->ld, d->v->ld, j1 - j0, d->v->cols, w->dv4);
-    memset(t->dk, 0, TILE_KEYS * padded(w->dk.count, w->dk.lanes) * sizeof *t->dk);
-    memset(t->dv, 0, TILE_KEYS * padded(w->dv.count, w->dv.lanes) * sizeof *t->dv);
+    memset(t->dk, 0, TILE_KEYS * padded_columns(&w->dk) * sizeof *t->dk);
+    memset(t->dv, 0, TILE_KEYS * padded_columns(&w->dv) * sizeof *t->dv);
     for (size_t a = 0; a < w->npanels; a++) {
         size_t from = j0, to = j1;
-        if (seen_keys(&from, &to, &d->sees, &w->panels[a].at, n))
-            one_panel(w, t, &w->panels[a], dq, j0, from, to);
+        if (visible_keys(&from, &to, &d->mask, &w->panels[a].at, n))
+            panel_backward(w, t, &w->panels[a], dq, j0, from, to);
     }
     add_rows(d->dk, t->dk, &w->dk, j0, j1 - j0);
     add_rows(d->dv, t->dv, &w->dv, j0, j1 - j0);
 }
 
-static void lay_out_tile(tile_data *t, const shared *w, room *at)
+static void lay_out_tile(tile_data *t, const shared *w, layout *l)
 {
-    const size_t most = w->dk.wide;
-    t->k = take(at, TILE_KEYS * w->dk4);
-    t->v = take(at, TILE_KEYS * w->dv4);
-    t->s = take(at, TILE_KEYS * most);
-    t->t = take(at, TILE_KEYS * most);
-    t->dk = take(at, TILE_KEYS * padded(w->dk.count, w->dk.lanes));
-    t->dv = take(at, TILE_KEYS * padded(w->dv.count, w->dv.lanes));
-    t->one = take(at, most);
+    const size_t lanes = w->dk.wide;
+    t->k = layout_take(l, TILE_KEYS * w->dk4);
+    t->v = layout_take(l, TILE_KEYS * w->dv4);
+    t->s = layout_take(l, TILE_KEYS * lanes);
+    t->t = layout_take(l, TILE_KEYS * lanes);
+    t->dk = layout_take(l, TILE_KEYS * padded_columns(&w->dk));
+    t->dv = layout_take(l, TILE_KEYS * padded_columns(&w->dv));
+    t->one = layout_take(l, lanes);
 }
 
-static void one_group(void *ctx, size_t g)
+static void group_backward(void *ctx, size_t g)
 {
     shared *const w = ctx;
     float *const dq = w->dq + g * w->dq_size;
     tile_data t;
-    room r = {0};
-    lay_out_tile(&t, w, &r);
-    float *const buffer = floats(r.used);
-    if (!buffer) {
+    layout l = {0};
+    lay_out_tile(&t, w, &l);
+    if (!layout_alloc(&l)) {
         atomic_store(&w->no_memory, true);
         return;
     }
-    r = room_in(buffer);
-    lay_out_tile(&t, w, &r);
+    lay_out_tile(&t, w, &l);
     for (size_t i = 0; i < w->dk.wide; i++) t.one[i] = 1;
     memset(dq, 0, w->dq_size * sizeof *dq);
-    for (size_t tile = g; tile < w->tiles; tile += w->groups) one_tile(w, &t, tile * TILE_KEYS, dq);
-    free(buffer);
+    for (size_t tile = g; tile < w->tiles; tile += w->groups)
+        tile_backward(w, &t, tile * TILE_KEYS, dq);
+    free(l.base);
 }
 
-/* ---- all ----------------------------------------------------------------------------------------
- */
+/* ---- all --------------------------------------------------------------------------------------- */
 
-/* The groups' sums of one panel, in their order, into dq. */
+/* The groups' sums of one panel, in order, into dq. */
 static void merge_panel(void *ctx, size_t b)
 {
     const shared *const w = ctx;
     const panel_data *const x = &w->panels[b];
     const pare_mat32 *const dq = &w->d->dq;
     float *const sum = w->dq + x->dq;
-    for (size_t g = 1; g < w->groups; g++) add_row(sum, sum + g * w->dq_size, w->dk4 * x->at.p);
+    for (size_t g = 1; g < w->groups; g++)
+        for (size_t i = 0; i < w->dk4 * x->at.p; i += 4)
+            *(four *)(sum + i) += *(const four *)(sum + g * w->dq_size + i);
     for (size_t i = 0; i < x->at.p; i++) x->mean[i] = w->d->scale;
     unpack(dq->v + x->at.first * dq->ld, dq->ld, sum, x->at.p, x->at.rows, dq->cols, x->mean, true);
 }
 
-static void lay_out(shared *w, room *at)
+static void lay_out_panels(shared *w, layout *l)
 {
-    const size_t n = w->d->q->rows, most = w->dk.wide, lanes = w->dk.lanes;
+    const size_t n = w->d->q->rows, wide = w->dk.wide, lanes = w->dk.lanes;
     w->dq_size = 0;
     for (size_t b = 0; b < w->npanels; b++) {
         panel_data *const x = &w->panels[b];
-        const size_t rows = least(most, n - b * most), v = (rows + lanes - 1) / lanes;
-        x->at = (panel){b * most, rows, v, v * lanes};
+        const size_t rows = least(wide, n - b * wide), v = (rows + lanes - 1) / lanes;
+        const size_t p = v * lanes;
+        x->at = (panel){b * wide, rows, v, p};
         x->dq = w->dq_size;
-        w->dq_size += padded(w->dk4 * x->at.p, ALIGN);
-        lay_out_panel(x, w, at);
+        w->dq_size += padded(w->dk4 * p, FLOAT_ALIGN);
+        x->qt = layout_take(l, w->dk4 * p);
+        x->dyt = layout_take(l, w->dv4 * p);
+        x->q = layout_take(l, padded_columns(&w->dk) * p);
+        x->dy = layout_take(l, padded_columns(&w->dv) * p);
+        x->lse = layout_take(l, p);
+        x->mean = layout_take(l, p);
     }
-    w->dq = take(at, w->groups * w->dq_size);
-}
-
-static size_t groups_of(size_t n)
-{
-    const size_t g = n / GROUP_ROWS;
-    return g < 1 ? 1 : least(g, MOST_GROUPS);
-}
-
-static void run(shared *w, const pare_exec *exec)
-{
-    pare_parallel(exec, w->npanels, pack_panel, w);
-    pare_parallel(exec, w->groups, one_group, w);
-    if (!atomic_load(&w->no_memory)) pare_parallel(exec, w->npanels, merge_panel, w);
+    w->dq = layout_take(l, w->groups * w->dq_size);
 }
 
 pare_status tiled_backward(const tiled_backward_job *d, const pare_exec *exec, pare_err *err)
 {
     const size_t n = d->q->rows, nk = d->k->rows, dk = d->q->cols, dv = d->v->cols;
-    const size_t lanes = d->kernel->lanes, most = lanes * d->kernel->vecs;
+    const size_t lanes = d->kernel->lanes, wide = lanes * d->kernel->vecs;
     shared w = {.d = d,
                 .dk4 = padded(dk, TILE_STEP),
                 .dv4 = padded(dv, TILE_STEP),
-                .dk = {dk, most, lanes},
-                .dv = {dv, most, lanes},
-                .npanels = (n + most - 1) / most,
+                .dk = {dk, wide, lanes},
+                .dv = {dv, wide, lanes},
+                .npanels = (n + wide - 1) / wide,
                 .tiles = (nk + TILE_KEYS - 1) / TILE_KEYS,
-                .groups = groups_of(nk)};
+                .groups = nk < GROUP_KEYS ? 1 : least(nk / GROUP_KEYS, MAX_GROUPS)};
     if (n == 0) return PARE_OK;
     w.panels = calloc(w.npanels, sizeof *w.panels);
     if (!w.panels) return pare_no_memory(err);
-    room r = {0};
-    lay_out(&w, &r);
-    float *const buffer = floats(r.used);
-    if (buffer) {
-        r = room_in(buffer);
-        lay_out(&w, &r);
-        run(&w, exec);
+    layout l = {0};
+    lay_out_panels(&w, &l);
+    const bool enough = layout_alloc(&l);
+    if (enough) {
+        lay_out_panels(&w, &l);
+        pare_parallel(exec, w.npanels, pack_panel, &w);
+        pare_parallel(exec, w.groups, group_backward, &w);
+        if (!atomic_load(&w.no_memory)) pare_parallel(exec, w.npanels, merge_panel, &w);
     }
-    free(buffer);
+    free(l.base);
     free(w.panels);
-    return buffer && !atomic_load(&w.no_memory) ? PARE_OK : pare_no_memory(err);
+    return enough && !atomic_load(&w.no_memory) ? PARE_OK : pare_no_memory(err);
 }

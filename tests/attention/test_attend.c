@@ -1,4 +1,4 @@
-/* Tests src/attention/attend_*.c against softmax written down in long double. */
+/* Tests src/attention/attend_*.c against softmax written in long double. */
 #include <pare_test.h>
 #include <pare/attention.h>
 

@@ -1,4 +1,4 @@
-/* Tests src/attention/{backward,backward_f64,backward_tiled}.c: f64 against softmax differentiated
+/* Tests src/attention/{attend_f32,attend_f64,tiled_backward}.c: f64 against softmax differentiated
  * by hand with whole n x n matrices and against central differences; every f32 variant against f64
  * within a bound.
  *
@@ -33,11 +33,11 @@ typedef struct back_case {
     double *lse64, *p, *t, *slack;               /* n; n x n: weights, slopes, errors of slopes */
     double *e;                                   /* n: E of a row */
     pare_graph g;
-    pare_turned turned;
+    pare_turned transpose;
 } back_case;
 
-/* The graph turned, which is compared with plain loops. */
-static pare_turned turn(pare_arena *a, const pare_graph *g, size_t width)
+/* The graph transpose, which is compared with plain loops. */
+static pare_turned transpose_of(pare_arena *a, const pare_graph *g, size_t width)
 {
     size_t *const ptr = pare_alloc(a, g->n + 1, sizeof *ptr);
     uint32_t *const idx = pare_alloc(a, g->ptr[g->n] + 1, sizeof *idx);
@@ -83,7 +83,7 @@ static back_case back_new(pare_arena *a, size_t n, size_t dk, size_t dv, data_ki
     b.slack = pare_alloc(a, n * n + 1, sizeof *b.slack);
     assert_true(b.lse && b.lse64 && b.e && b.p && b.t && b.slack);
     b.g = odd_graph(a, n);
-    b.turned = turn(a, &b.g, b.h.dk + b.h.dv);
+    b.transpose = transpose_of(a, &b.g, b.h.dk + b.h.dv);
     return b;
 }
 
@@ -193,13 +193,13 @@ static void run32(const attend_kernels *k, back_case *b, const pare_pattern *p, 
     head_case *const h = &b->h;
     pare_err err = {0};
     copy32(&b->dq, &b->dq0), copy32(&b->dk, &b->dk0), copy32(&b->dv, &b->dv0);
-    const pare_kept32 kept = {.lse = b->lse};
-    assert_ok(attend_keep_f32_with(k, &h->y, &kept, &h->q, &h->k, &h->v, h->scale, p,
-                                   graph ? &b->g : NULL, graph ? &b->turned : NULL, &x, &err),
+    const pare_kept32 saved = {.lse = b->lse};
+    assert_ok(attend_save_f32_with(k, &h->y, &saved, &h->q, &h->k, &h->v, h->scale, p,
+                                   graph ? &b->g : NULL, graph ? &b->transpose : NULL, &x, &err),
               &err);
     assert_ok(attend_backward_f32_with(k, &b->dq, &b->dk, &b->dv, &b->dy, &h->q, &h->k, &h->v,
-                                       &h->y, &kept, h->scale, p, graph ? &b->g : NULL,
-                                       graph ? &b->turned : NULL, &x, &err),
+                                       &h->y, &saved, h->scale, p, graph ? &b->g : NULL,
+                                       graph ? &b->transpose : NULL, &x, &err),
               &err);
 }
 
@@ -269,7 +269,8 @@ static void check64(pare_arena *a, back_case *b, const pare_pattern *p, const pa
     for (size_t i = 0; i < h->n; i++)
         assert_near(lse[i], b->lse64[i], tol * (1 + fabs(b->lse64[i])));
     assert_ok(pare_attend_backward_f64(&dq, &dk, &dv, &b->dy64, &h->q64, &h->k64, &h->v64, &y, lse,
-                                       (double)h->scale, p, g, g ? &b->turned : NULL, &two, &err),
+                                       (double)h->scale, p, g, g ? &b->transpose : NULL, &two,
+                                       &err),
               &err);
     near64(&dq, &b->dq64, tol);
     near64(&dk, &b->dk64, tol);
@@ -370,7 +371,7 @@ static void gradients_are_the_slopes_of_the_forward_pass(void **state)
                   &err);
         assert_ok(pare_attend_backward_f64(&dq, &dk, &dv, &b.dy64, &h->q64, &h->k64, &h->v64,
                                            &h->y64, lse, (double)h->scale, &PATTERNS[p], g,
-                                           graph ? &b.turned : NULL, NULL, &err),
+                                           graph ? &b.transpose : NULL, NULL, &err),
                   &err);
         check_slopes(&b, &h->q64, &dq, &PATTERNS[p], g);
         check_slopes(&b, &h->k64, &dk, &PATTERNS[p], g);
@@ -435,12 +436,12 @@ static void the_best_variant_is_the_one_that_is_used(void **state)
     back_case b = back_new(a, 70, 9, 9, RANDOM, 2), same = back_new(a, 70, 9, 9, RANDOM, 2);
     head_case *const h = &same.h;
     run32(&kernels[0], &b, &PATTERNS[1], 1);
-    const pare_kept32 kept = {.lse = same.lse};
-    assert_int_equal(pare_attend_keep_f32(&h->y, &kept, &h->q, &h->k, &h->v, h->scale, &PATTERNS[1],
-                                          NULL, NULL, NULL, NULL),
+    const pare_kept32 saved = {.lse = same.lse};
+    assert_int_equal(pare_attend_keep_f32(&h->y, &saved, &h->q, &h->k, &h->v, h->scale,
+                                          &PATTERNS[1], NULL, NULL, NULL, NULL),
                      PARE_OK);
     assert_int_equal(pare_attend_backward_f32(&same.dq0, &same.dk0, &same.dv0, &same.dy, &h->q,
-                                              &h->k, &h->v, &h->y, &kept, h->scale, &PATTERNS[1],
+                                              &h->k, &h->v, &h->y, &saved, h->scale, &PATTERNS[1],
                                               NULL, NULL, NULL, NULL),
                      PARE_OK);
     assert_memory_equal(b.lse, same.lse, 70 * sizeof(float));

@@ -26,7 +26,7 @@ static pare_graph shuffled_groups(pare_arena *a, uint64_t seed)
     return (pare_graph){N, ptr, idx};
 }
 
-static size_t stretches(pare_arena *a, const pare_graph *g)
+static size_t segments(pare_arena *a, const pare_graph *g)
 {
     pare_turned t;
     pare_err err = {0};
@@ -82,7 +82,7 @@ static void neighbours_come_closer(void **state)
         }
         if (!(is < 0.5 * was)) print_error("seed %d: %g, was %g\n", (int)seed, is, was);
         assert_true(is < 0.5 * was);
-        assert_true(stretches(a, &o) < stretches(a, &g));
+        assert_true(segments(a, &o) < segments(a, &g));
         pare_arena_free(a);
     }
 }

@@ -1,4 +1,4 @@
-/* Tests src/attention/{attend_f32,tiled,tile,listed}.c: every variant this CPU can run, against the
+/* Tests src/attention/{attend_f32,tiled,tile,sparse}.c: every variant this CPU can run, against the
  * f64 reference and the bound that kernel_cases.h derives. */
 #include "kernel_cases.h"
 #include "attention/attend_f32.h"
@@ -128,8 +128,8 @@ static void narrow_rows_with_few_keys_are_within_their_bound(void **state)
         float *const lse = pare_alloc(a, N, sizeof *lse);
         reference(&h, p, &g);
         for (size_t i = 0; i < variants; i++) {
-            const pare_kept32 kept = {.lse = lse};
-            assert_int_equal(attend_keep_f32_with(&kernels[i], &h.y, &kept, &h.q, &h.k, &h.v,
+            const pare_kept32 saved = {.lse = lse};
+            assert_int_equal(attend_save_f32_with(&kernels[i], &h.y, &saved, &h.q, &h.k, &h.v,
                                                   h.scale, p, &g, NULL, NULL, NULL),
                              PARE_OK);
             check_bound(&h, p, &g);
@@ -165,8 +165,8 @@ static void widths_below_eight_read_no_farther_than_their_rows(void **state)
         reference(&h, p, &g);
         tighten(a, &h.q), tighten(a, &h.k), tighten(a, &h.v);
         for (size_t i = 0; i < variants; i++) {
-            const pare_kept32 kept = {.lse = lse};
-            assert_int_equal(attend_keep_f32_with(&kernels[i], &h.y, &kept, &h.q, &h.k, &h.v,
+            const pare_kept32 saved = {.lse = lse};
+            assert_int_equal(attend_save_f32_with(&kernels[i], &h.y, &saved, &h.q, &h.k, &h.v,
                                                   h.scale, p, &g, NULL, NULL, NULL),
                              PARE_OK);
             check_bound(&h, p, &g);

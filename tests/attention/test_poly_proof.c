@@ -33,7 +33,7 @@ static void kappa_is_the_rest_of_the_series(void **state)
 {
     (void)state;
     pare_rng r = pare_rng_at(1, 1);
-    for (size_t g = 0; g <= POLY_MOST_DEGREE; g++) {
+    for (size_t g = 0; g <= POLY_MAX_DEGREE; g++) {
         check(poly_kappa(g, 0), remainder_of(g, 0), "kappa at 0", g);
         check(poly_kappa(g, 128), remainder_of(g, 128), "kappa at 128", g);
         for (int i = 0; i < 40; i++) {
@@ -50,7 +50,7 @@ static void kappa_is_the_rest_of_the_series(void **state)
 typedef struct tables {
     pare_poly_plan plan;
     poly_sizes s;
-    double coef[POLY_MOST_DEGREE + 1];
+    double coef[POLY_MAX_DEGREE + 1];
     poly_proof proof;
 } tables;
 

@@ -165,7 +165,7 @@ static void the_degrees_are_those_of_the_table(void **state)
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         for (size_t t = 0; t < 3; t++) {
             poly_fit f;
-            assert_true(poly_least_degree(&f, row[i].bound, tol[t], POLY_MOST_DEGREE));
+            assert_true(poly_least_degree(&f, row[i].bound, tol[t], POLY_MAX_DEGREE));
             assert_int_equal(f.degree, row[i].degree[t]);
             assert_le(poly_variation(f.error).v, tol[t]);
         }
