@@ -16,6 +16,13 @@ float *layout_take(layout *l, size_t floats)
     return here;
 }
 
+float *layout_take_zeroed(layout *l, size_t floats)
+{
+    float *const here = layout_take(l, floats);
+    if (here) memset(here, 0, floats * sizeof *here);
+    return here;
+}
+
 bool layout_alloc(layout *l)
 {
     size_t bytes;

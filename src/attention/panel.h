@@ -22,6 +22,20 @@ typedef struct panel {
     size_t first, rows, v, p; /* queries first .. first + rows - 1; v vectors, p = v lanes */
 } panel;
 
+/* Queries of a panel, at most. */
+static inline size_t panel_lanes(const tile_kernel *k)
+{
+    return k->lanes * k->vecs;
+}
+
+/* The panel of queries first, first + 1, ... below end. */
+static inline panel panel_from(const tile_kernel *k, size_t first, size_t end)
+{
+    const size_t most = panel_lanes(k), rows = end - first < most ? end - first : most;
+    const size_t v = (rows + k->lanes - 1) / k->lanes;
+    return (panel){first, rows, v, v * k->lanes};
+}
+
 static inline size_t padded(size_t n, size_t to)
 {
     return (n + to - 1) / to * to;
@@ -54,6 +68,7 @@ typedef struct layout {
     void *base;
 } layout;
 float *layout_take(layout *l, size_t floats);
+float *layout_take_zeroed(layout *l, size_t floats);
 bool layout_alloc(layout *l); /* false: out of memory */
 
 #endif

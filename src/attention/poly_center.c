@@ -1,8 +1,8 @@
-/* Centres of queries and keys, and what is measured around them: O(n d), over the threads.
+/* poly_center.c - rows around a center: ranges, norms, centered rows; O(n d), over the threads.
  *
  * softmax_j(scale q.k_j) does not change when a constant is added to a row of scores, so keys may
  * be moved by any kc; and scale q.k' = scale qc.k' + scale (q - qc).k', whose first part is a
- * weight of the key. Both steps are exact for every centre; midranges make the second part small.
+ * weight of the key. Both steps are exact for every center; midranges make the second part small.
  */
 #include "poly.h"
 #include <math.h>
@@ -137,7 +137,7 @@ pare_status poly_column_ranges(float *low, float *high, const pare_mat32 *x, con
     return atomic_load(&w.bad) ? name_bad(x, what, err) : PARE_OK;
 }
 
-/* ---- centred rows --------------------------------------------------------------------------- */
+/* ---- centered rows --------------------------------------------------------------------------- */
 
 /* The norm is raised by what d + 4 roundings may have taken from it. */
 static float norm_up(float squares, size_t d)
@@ -161,7 +161,7 @@ static four sums_of(const four x[4])
 }
 
 /* Columns from d4 on, which are fewer than four. */
-static row_sums centre_rest(float *x, const float *from, const float *c, float by,
+static row_sums center_rest(float *x, const float *from, const float *c, float by,
                             const float *with, size_t d4, size_t d)
 {
     row_sums rest = {0, 0};
@@ -174,13 +174,13 @@ static row_sums centre_rest(float *x, const float *from, const float *c, float b
     return rest;
 }
 
-/* What is wanted of centred rows: known where the loops are inlined. */
+/* What is wanted of centered rows: known where the loops are inlined. */
 typedef struct wanted {
     bool x, squares, with;
 } wanted;
 
 /* Row i and the next, at most four, whose sums are taken side by side. */
-INLINE void centre_rows(row_sums out[4], const poly_side *s, size_t i, const size_t rows,
+INLINE void center_rows(row_sums out[4], const poly_side *s, size_t i, const size_t rows,
                         const wanted is)
 {
     const size_t d = s->from->cols, d4 = d / 4 * 4, ld = s->from->ld;
@@ -189,7 +189,7 @@ INLINE void centre_rows(row_sums out[4], const poly_side *s, size_t i, const siz
     float *const x = is.x ? s->x + i * d : NULL;
     four sum[4] = {{0}, {0}, {0}, {0}}, dot[4] = {{0}, {0}, {0}, {0}};
     for (size_t e = 0; e < d4; e += 4) {
-        const four c = *(const four *)(s->centre + e);
+        const four c = *(const four *)(s->center + e);
         const four with = is.with ? *(const four *)(s->with32 + e) : (four){0};
 #pragma GCC unroll 4
         for (size_t r = 0; r < rows; r++) {
@@ -203,7 +203,7 @@ INLINE void centre_rows(row_sums out[4], const poly_side *s, size_t i, const siz
     for (size_t r = 0; r < rows; r++) {
         out[r] = (row_sums){0, 0};
         if (d4 < d)
-            out[r] = centre_rest(x ? x + r * d : NULL, from + r * ld, s->centre, s->by,
+            out[r] = center_rest(x ? x + r * d : NULL, from + r * ld, s->center, s->by,
                                  is.with ? s->with32 : NULL, d4, d);
         out[r].squares += squares[r];
         out[r].with += dots[r];
@@ -223,48 +223,48 @@ static double product(const double *with, const float *x, const float *c, size_t
     return (sum[0] + sum[1]) + (sum[2] + sum[3]) + rest;
 }
 
-INLINE void centre_some(const poly_side *s, size_t i, const size_t rows, const wanted is)
+INLINE void center_some(const poly_side *s, size_t i, const size_t rows, const wanted is)
 {
     row_sums sums[4];
-    centre_rows(sums, s, i, rows, is);
+    center_rows(sums, s, i, rows, is);
     for (size_t r = 0; r < rows; r++) {
         const float *const from = s->from->v + (i + r) * s->from->ld;
         if (is.squares) s->norm[i + r] = norm_up(sums[r].squares, s->from->cols);
         if (s->a)
             s->a[i + r] =
-                is.with ? (double)sums[r].with : product(s->with, from, s->centre, s->from->cols);
+                is.with ? (double)sums[r].with : product(s->with, from, s->center, s->from->cols);
     }
 }
 
-INLINE void centre_span(const poly_side *s, size_t first, size_t end, const wanted is)
+INLINE void center_span(const poly_side *s, size_t first, size_t end, const wanted is)
 {
     size_t i = first;
-    for (; i + 4 <= end; i += 4) centre_some(s, i, 4, is);
-    for (; i < end; i++) centre_some(s, i, 1, is);
+    for (; i + 4 <= end; i += 4) center_some(s, i, 4, is);
+    for (; i < end; i++) center_some(s, i, 1, is);
 }
 
-static void centre_block(void *ctx, size_t b)
+static void center_block(void *ctx, size_t b)
 {
     const poly_side *const s = ctx;
     const size_t n = s->from->rows, first = b * ROWS, end = n - first < ROWS ? n : first + ROWS;
     const wanted is = {s->x, s->norm, s->with32};
     if (!is.x && is.squares && !is.with)
-        centre_span(s, first, end, (wanted){.squares = true});
+        center_span(s, first, end, (wanted){.squares = true});
     else if (!is.x && !is.squares && is.with)
-        centre_span(s, first, end, (wanted){.with = true});
+        center_span(s, first, end, (wanted){.with = true});
     else
-        centre_span(s, first, end, is);
+        center_span(s, first, end, is);
 }
 
 void poly_center(const poly_side *s, const pare_exec *exec)
 {
     poly_side w = *s;
-    pare_parallel(exec, blocks_of(s->from->rows), centre_block, &w);
+    pare_parallel(exec, blocks_of(s->from->rows), center_block, &w);
 }
 
 void poly_centered_rows(float *x, const poly_side *s, size_t first, size_t rows)
 {
     const pare_mat32 from = {rows, s->from->cols, s->from->ld, s->from->v + first * s->from->ld};
-    const poly_side part = {.from = &from, .centre = s->centre, .by = s->by, .x = x};
-    centre_span(&part, 0, rows, (wanted){.x = true});
+    const poly_side part = {.from = &from, .center = s->center, .by = s->by, .x = x};
+    center_span(&part, 0, rows, (wanted){.x = true});
 }

@@ -1,5 +1,5 @@
-/* What a plan of polynomial attention is made around: centres of queries and keys, their largest
- * norms, keys that are handled exactly, and the bound B on the scores that are left. */
+/* poly_measure.c - what a plan of polynomial attention depends on: centers of queries and keys, their
+ * largest norms, heavy keys (handled exactly), and the bound B on the other scores. */
 #include "poly.h"
 #include <math.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static pare_ub largest(const float *x, size_t n)
     return pare_ub_exact((double)top);
 }
 
-/* Column means of rows a fixed distance apart, at most MEAN_ROWS of them: a centre like any other,
+/* Column means of rows a fixed distance apart, at most MEAN_ROWS of them: a center like any other,
  * which a single long row does not move. */
 static void means(float *c, const pare_mat32 *x)
 {
@@ -66,16 +66,16 @@ static void means(float *c, const pare_mat32 *x)
     }
 }
 
-/* The centres as f32 numbers, midranges or means; *box = sum_c |scale| max|q_c - qc_c| max|k_c -
+/* The centers as f32 numbers, midranges or means; *box = sum_c |scale| max|q_c - qc_c| max|k_c -
  * kc_c|. */
-static pare_status centres(pare_poly_plan *p, pare_ub *box, double *coordinate, float *c, bool mean,
+static pare_status centers(pare_poly_plan *p, pare_ub *box, double *coordinate, float *c, bool mean,
                            pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
                            const pare_exec *exec, pare_err *err)
 {
     const size_t d = p->d;
     float *const e = pare_alloc(a, 4 * d, sizeof *e);
-    double *const centre = pare_alloc(a, 2 * d, sizeof *centre);
-    if (!e || !centre) return pare_no_memory(err);
+    double *const center = pare_alloc(a, 2 * d, sizeof *center);
+    if (!e || !center) return pare_no_memory(err);
     pare_status st;
     if ((st = poly_column_ranges(e, e + d, q, "queries", exec, err)) ||
         (st = poly_column_ranges(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
@@ -87,15 +87,15 @@ static pare_status centres(pare_poly_plan *p, pare_ub *box, double *coordinate, 
         for (size_t side = 0; side < 2; side++) {
             const double l = (double)e[2 * side * d + i], h = (double)e[(2 * side + 1) * d + i];
             if (!mean) c[side * d + i] = (float)(0.5 * l + 0.5 * h);
-            const double mid = centre[side * d + i] = (double)c[side * d + i];
+            const double mid = center[side * d + i] = (double)c[side * d + i];
             far[side] = pare_ub_of(fmax(h - mid, mid - l));
         }
         const pare_ub x = pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(far[0], far[1]));
         coordinate[i] = x.v;
         *box = pare_ub_add(*box, x);
     }
-    p->qc = centre;
-    p->kc = centre + d;
+    p->qc = center;
+    p->kc = center + d;
     return PARE_OK;
 }
 
@@ -107,10 +107,10 @@ pare_status poly_measure(pare_poly_plan *p, double *coordinate, bool mean, pare_
     float *const qn = pare_alloc(a, p->n, sizeof *qn), *const kn = pare_alloc(a, p->n, sizeof *kn);
     pare_ub box;
     if (!c || !qn || !kn) return pare_no_memory(err);
-    pare_status st = centres(p, &box, coordinate, c, mean, a, q, k, exec, err);
+    pare_status st = centers(p, &box, coordinate, c, mean, a, q, k, exec, err);
     if (st) return st;
-    const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = qn};
-    const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = kn};
+    const poly_side queries = {.from = q, .center = c, .by = (float)p->scale, .norm = qn};
+    const poly_side keys = {.from = k, .center = c + p->d, .by = 1, .norm = kn};
     poly_center(&queries, exec);
     poly_center(&keys, exec);
     p->query_norms = qn;

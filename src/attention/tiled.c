@@ -60,14 +60,10 @@ typedef struct tile {
 
 /* ---- panels of a grid: those of its columns one after the other -------------------------------- */
 
-static size_t panel_rows(const tiled_grid *g)
-{
-    return g->jobs->kernel->lanes * g->jobs->kernel->vecs;
-}
-
 static size_t panels_of(const tiled_grid *g, size_t column)
 {
-    return (g->jobs[column].q->rows + panel_rows(g) - 1) / panel_rows(g);
+    const size_t lanes = panel_lanes(g->jobs->kernel);
+    return (g->jobs[column].q->rows + lanes - 1) / lanes;
 }
 
 /* Panels of a column have the same number of vectors, or one more: a short last one would be slow. */
@@ -86,7 +82,7 @@ static void find_panel(panel_state *w, const tiled_grid *g, size_t at)
 
 static void lay_out(unit *u, size_t first, size_t end, layout *l)
 {
-    const size_t lanes = panel_rows(u->g);
+    const size_t lanes = panel_lanes(u->g->jobs->kernel);
     u->npanels = 0;
     for (size_t i = first; i < end; i++) {
         panel_state *const w = &u->panels[u->npanels++];

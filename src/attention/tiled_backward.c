@@ -232,13 +232,11 @@ static void merge_panel(void *ctx, size_t b)
 
 static void lay_out_panels(shared *w, layout *l)
 {
-    const size_t n = w->d->q->rows, wide = w->dk.wide, lanes = w->dk.lanes;
     w->dq_size = 0;
     for (size_t b = 0; b < w->npanels; b++) {
         panel_data *const x = &w->panels[b];
-        const size_t rows = least(wide, n - b * wide), v = (rows + lanes - 1) / lanes;
-        const size_t p = v * lanes;
-        x->at = (panel){b * wide, rows, v, p};
+        x->at = panel_from(w->d->kernel, b * w->dk.wide, w->d->q->rows);
+        const size_t p = x->at.p;
         x->dq = w->dq_size;
         w->dq_size += padded(w->dk4 * p, FLOAT_ALIGN);
         x->qt = layout_take(l, w->dk4 * p);
@@ -254,7 +252,7 @@ static void lay_out_panels(shared *w, layout *l)
 pare_status tiled_backward(const tiled_backward_job *d, const pare_exec *exec, pare_err *err)
 {
     const size_t n = d->q->rows, nk = d->k->rows, dk = d->q->cols, dv = d->v->cols;
-    const size_t lanes = d->kernel->lanes, wide = lanes * d->kernel->vecs;
+    const size_t lanes = d->kernel->lanes, wide = panel_lanes(d->kernel);
     shared w = {.d = d,
                 .dk4 = padded(dk, TILE_STEP),
                 .dv4 = padded(dv, TILE_STEP),

@@ -73,7 +73,7 @@ static void draw_tables(tables *t, pare_arena *a, size_t degree, pare_rng *r)
                         .all_keys = any_size(r, 1e5),
                         .depth = any_size(r, 1e5),
                         .spread = 1 + any_size(r, 4),
-                        .away = 1 + any_size(r, 1e9),
+                        .value_radius = 1 + any_size(r, 1e9),
                         .flush = (size_t)any_size(r, 1e5)}};
     for (size_t m = 0; m <= degree; m++) t->coef[m] = pare_rng_normal(r);
     t->coef[degree + 1] = NAN; /* no coefficient of it */
@@ -110,7 +110,7 @@ static void check_tables(const tables *t)
     }
     assert_true(t->proof.most == s->q && t->proof.tv == -1 && t->proof.spread == s->spread);
     assert_near(t->proof.per_bin * s->q, 64, 1e-12);
-    assert_near(t->proof.largest * s->away, 0x1p126, 0x1p80);
+    assert_near(t->proof.largest * s->value_radius, 0x1p126, 0x1p80);
     assert_int_equal(t->proof.power, g == 0 ? 1 : g - 1);
 }
 
@@ -156,7 +156,8 @@ static void a_polynomial_for_all_rows_keeps_its_error(void **state)
                                  .coef = coef,
                                  .tv = {0.125},
                                  .table = {.d = 2, .degree = 3, .count = 4, .power = power}};
-    const poly_sizes s = {.q = 1, .key = 1, .all_keys = 1, .spread = 1, .away = 1, .flush = 4};
+    const poly_sizes s = {
+        .q = 1, .key = 1, .all_keys = 1, .spread = 1, .value_radius = 1, .flush = 4};
     poly_proof p;
     poly_proof_new(&p, &plan, &s);
     assert_true(p.tv == 0.125);
