@@ -22,7 +22,7 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Makes `count` longest keys heavy; or, with `some`, SOME of them where they stick out. */
+/* The `count` longest keys become heavy; with `some` and no count, SOME of them in a long sequence. */
 static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *norm, size_t count,
                                 bool some, pare_err *err)
 {
@@ -47,15 +47,15 @@ static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *n
 
 static pare_ub largest(const float *x, size_t n)
 {
-    float top = 0;
+    float most = 0;
     for (size_t i = 0; i < n; i++)
-        if (!(x[i] <= top)) top = x[i];
-    return pare_ub_exact((double)top);
+        if (!(x[i] <= most)) most = x[i];
+    return pare_ub_exact((double)most);
 }
 
 /* Column means of rows a fixed distance apart, at most MEAN_ROWS of them: a center like any other,
  * which a single long row does not move. */
-static void means(float *c, const pare_mat32 *x)
+static void column_means(float *c, const pare_mat32 *x)
 {
     enum { MEAN_ROWS = 4096 };
     const size_t step = x->rows / MEAN_ROWS + 1;
@@ -81,16 +81,16 @@ static pare_status centers(pare_poly_plan *p, pare_ub *box, double *coordinate, 
         (st = poly_column_ranges(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
         return st;
     *box = pare_ub_exact(0);
-    if (mean) means(c, q), means(c + d, k);
+    if (mean) column_means(c, q), column_means(c + d, k);
     for (size_t i = 0; i < d; i++) {
-        pare_ub far[2];
+        pare_ub radius[2];
         for (size_t side = 0; side < 2; side++) {
             const double l = (double)e[2 * side * d + i], h = (double)e[(2 * side + 1) * d + i];
             if (!mean) c[side * d + i] = (float)(0.5 * l + 0.5 * h);
             const double mid = center[side * d + i] = (double)c[side * d + i];
-            far[side] = pare_ub_of(fmax(h - mid, mid - l));
+            radius[side] = pare_ub_of(fmax(h - mid, mid - l));
         }
-        const pare_ub x = pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(far[0], far[1]));
+        const pare_ub x = pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(radius[0], radius[1]));
         coordinate[i] = x.v;
         *box = pare_ub_add(*box, x);
     }
