@@ -56,19 +56,6 @@ static void softmax(double *s, size_t n)
     for (size_t j = 0; j < n; j++) s[j] /= sum;
 }
 
-/* Row i over its own keys. */
-static void attend_row(job *w, size_t i, double *s)
-{
-    const pare_keys keys = pare_visible(w->p, w->g, w->q->rows, i);
-    double *const y = pare_row_mut(&w->y, i);
-    for (size_t c = 0; c < w->y.cols; c++) y[c] = 0;
-    if (keys.count == 0) return;
-    for (size_t j = 0; j < keys.count; j++) s[j] = score(w, i, pare_key(&keys, j));
-    softmax(s, keys.count);
-    for (size_t j = 0; j < keys.count; j++)
-        add_scaled_f64(y, s[j], pare_row(w->v, pare_key(&keys, j)), w->y.cols);
-}
-
 /* Rows [r0, r0 + rows) against keys [0, nk): nk covers the longest of them. */
 static void attend_block(job *w, size_t r0, size_t rows, size_t nk, double *s)
 {
@@ -99,7 +86,16 @@ static void attend_unit(void *ctx, size_t b)
         return;
     }
     if (dense) attend_block(w, r0, rows, nk, s);
-    for (size_t i = r0; !dense && i < r0 + rows; i++) attend_row(w, i, s);
+    for (size_t i = r0; !dense && i < r0 + rows; i++) { /* over its own keys */
+        const pare_keys keys = pare_visible(w->p, w->g, n, i);
+        double *const y = pare_row_mut(&w->y, i);
+        for (size_t c = 0; c < w->y.cols; c++) y[c] = 0;
+        if (keys.count == 0) continue;
+        for (size_t j = 0; j < keys.count; j++) s[j] = score(w, i, pare_key(&keys, j));
+        softmax(s, keys.count);
+        for (size_t j = 0; j < keys.count; j++)
+            add_scaled_f64(y, s[j], pare_row(w->v, pare_key(&keys, j)), w->y.cols);
+    }
     free(s);
 }
 

@@ -42,7 +42,9 @@ static void rank_nodes(node_place *line, uint32_t *place, size_t n)
 /* ---- pieces ------------------------------------------------------------------------------------ */
 
 typedef struct member {
-    uint32_t piece, large[LARGE], node;
+    uint32_t piece;
+    uint32_t large[LARGE]; /* neighbors of largest degree, by rank */
+    uint32_t node;
 } member;
 
 static int by_piece(const void *a, const void *b)
@@ -52,21 +54,6 @@ static int by_piece(const void *a, const void *b)
     for (size_t l = 0; l < LARGE; l++)
         if (x->large[l] != y->large[l]) return x->large[l] < y->large[l] ? -1 : 1;
     return (x->node > y->node) - (x->node < y->node);
-}
-
-/* The neighbors of node i with the largest degrees, by rank. */
-static void find_large(uint32_t large[LARGE], const pare_graph *g, const uint32_t *rank, size_t i)
-{
-    for (size_t l = 0; l < LARGE; l++) large[l] = UINT32_MAX;
-    for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
-        uint32_t r = rank[g->idx[e]];
-        for (size_t l = 0; l < LARGE && r < UINT32_MAX; l++)
-            if (r < large[l]) {
-                const uint32_t next = large[l];
-                large[l] = r;
-                r = next;
-            }
-    }
 }
 
 /* ---- the order --------------------------------------------------------------------------------- */
@@ -94,8 +81,18 @@ static void find_order(uint32_t *order, const workspace *r, const pare_graph *g)
         rank_nodes(r->line, r->place, g->n);
     }
     for (size_t i = 0; i < g->n; i++) {
-        r->members[i] = (member){.piece = r->place[i] / PIECE, .node = (uint32_t)i};
-        find_large(r->members[i].large, g, r->rank, i);
+        member *const m = &r->members[i];
+        *m = (member){.piece = r->place[i] / PIECE, .node = (uint32_t)i};
+        for (size_t l = 0; l < LARGE; l++) m->large[l] = UINT32_MAX;
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) { /* insert by rank */
+            uint32_t rank = r->rank[g->idx[e]];
+            for (size_t l = 0; l < LARGE && rank < UINT32_MAX; l++)
+                if (rank < m->large[l]) {
+                    const uint32_t next = m->large[l];
+                    m->large[l] = rank;
+                    rank = next;
+                }
+        }
     }
     qsort(r->members, g->n, sizeof *r->members, by_piece);
     for (size_t i = 0; i < g->n; i++) {

@@ -40,24 +40,19 @@ static void caps(void *self, pare_oracle_caps *out)
     out->features &= ~(uint32_t)PARE_ORC_ADD; /* what is not written cannot be checked */
 }
 
-static bool reserve_calls(checked *o, size_t more)
-{
-    if (more <= o->capacity - o->n) return true;
-    const size_t capacity = 2 * o->capacity + more;
-    pare_call *const calls = realloc(o->calls, capacity * sizeof *calls);
-    if (calls) o->calls = calls;
-    uint64_t *const number = realloc(o->number, capacity * sizeof *number);
-    if (number) o->number = number;
-    if (!calls || !number) return false;
-    o->capacity = capacity;
-    return true;
-}
-
 static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
 {
     checked *const o = self;
     pare_oracle_check *const c = o->check;
-    if (!reserve_calls(o, n)) return pare_no_memory(err);
+    if (n > o->capacity - o->n) {
+        const size_t capacity = 2 * o->capacity + n;
+        pare_call *const grown = realloc(o->calls, capacity * sizeof *grown);
+        if (grown) o->calls = grown;
+        uint64_t *const number = realloc(o->number, capacity * sizeof *number);
+        if (number) o->number = number;
+        if (!grown || !number) return pare_no_memory(err);
+        o->capacity = capacity;
+    }
     const pare_status st = o->inner.ops->evaluate(o->inner.self, calls, n, err);
     if (st) return st;
     for (size_t i = 0; i < n; i++) {

@@ -14,23 +14,17 @@ static void caps(void *self, pare_oracle_caps *out)
     o->inner.ops->caps(o->inner.self, out);
 }
 
-/* Visible pairs (query, key) of a staircase mask. */
-static uint64_t visible_pairs(uint64_t nq, uint64_t nk, int64_t vis0)
-{
-    if (vis0 >= (int64_t)nk) return nq * nk;
-    uint64_t pairs = 0;
-    for (uint64_t p = 0; p < nq; p++) {
-        const int64_t n = vis0 + (int64_t)p;
-        pairs += n <= 0 ? 0 : (uint64_t)n < nk ? (uint64_t)n : nk;
-    }
-    return pairs;
-}
-
 static void count_head(const counting *o, uint64_t nq, uint64_t nk, uint64_t dk, uint64_t dv,
                        int64_t vis0, uint64_t extra_out)
 {
     pare_oracle_count *const c = o->count;
-    c->flops += visible_pairs(nq, nk, vis0) * (2 * (dk + dv) + 5);
+    uint64_t pairs = 0; /* visible pairs (query, key) */
+    for (uint64_t p = 0; vis0 < (int64_t)nk && p < nq; p++) {
+        const int64_t n = vis0 + (int64_t)p;
+        pairs += n <= 0 ? 0 : (uint64_t)n < nk ? (uint64_t)n : nk;
+    }
+    if (vis0 >= (int64_t)nk) pairs = nq * nk;
+    c->flops += pairs * (2 * (dk + dv) + 5);
     c->bytes_in += o->bytes * (nq * dk + nk * (dk + dv));
     c->bytes_out += o->bytes * nq * (dv + extra_out);
     if (nq > c->max_len) c->max_len = nq;

@@ -140,24 +140,6 @@ static bool follows(const pare_call *c, const request *x)
            a->dv2 == have_qkv->dv2;
 }
 
-/* Up to GRID requests of the calls. */
-static size_t collect_requests(request *out, const pare_call *calls, size_t count)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < count; i++) {
-        request *const last = n ? &out[n - 1] : NULL;
-        if (last && follows(&calls[i], last)) {
-            last->p.nq += calls[i].into.rows;
-            last->calls++;
-        } else if (n < GRID) {
-            out[n++] = request_of(&calls[i]);
-        } else {
-            break;
-        }
-    }
-    return n;
-}
-
 /* Requests x[0], x[1], ... as a grid: how many in a row have the keys of the first, and how many such
  * rows of the same queries follow one another. Rows that are added to sums have an order: they are
  * never in one row of the grid. */
@@ -186,7 +168,19 @@ static pare_status run_grid_f32(const pare_call *calls, size_t count, size_t *do
     tiled_job jobs[GRID];
     tile_kernel kernels[3];
     tile_kernels(kernels);
-    tiled_grid g = find_grid(requests, collect_requests(requests, calls, count));
+    size_t n = 0;
+    for (size_t i = 0; i < count; i++) {
+        request *const last = n ? &requests[n - 1] : NULL;
+        if (last && follows(&calls[i], last)) {
+            last->p.nq += calls[i].into.rows;
+            last->calls++;
+        } else if (n < GRID) {
+            requests[n++] = request_of(&calls[i]);
+        } else {
+            break;
+        }
+    }
+    tiled_grid g = find_grid(requests, n);
     g.jobs = jobs;
     *done = 0;
     for (size_t i = 0; i < g.across * g.down; i++) {

@@ -76,28 +76,26 @@ static void mask_scores(float *s, size_t n)
     for (; i < n; i++) s[i] = -INFINITY;
 }
 
-/* Key j: the queries before the first that sees it, and those whose window it has left. */
-static void mask_key(float *s, const key_mask *m, const panel *p, size_t j)
-{
-    size_t lead = 0, end = p->p;
-    if (m->vis0 != PARE_VIS_ALL) {
-        const int64_t n = (int64_t)j + 1 - m->vis0 - (int64_t)p->first;
-        lead = n <= 0 ? 0 : (uint64_t)n < p->p ? (size_t)n : p->p;
-    }
-    if (j >= m->sinks && behind_window(m, j, p->first + p->p - 1)) {
-        const size_t leaves = j + m->window; /* no overflow: it is below the last query */
-        end = leaves > p->first ? leaves - p->first : 0;
-    }
-    mask_scores(s, lead);
-    mask_scores(s + end, p->p - end);
-}
-
 void mask_tile(float *s, const key_mask *m, const panel *p, size_t from, size_t to, size_t nk)
 {
     const size_t last = p->first + p->rows - 1, keys = to - from;
     const bool all_visible =
         to <= keys_end(m, p->first, nk) && (!behind_window(m, from, last) || to <= m->sinks);
-    for (size_t j = from; !all_visible && j < to; j++) mask_key(s + (j - from) * p->p, m, p, j);
+    for (size_t j = from; !all_visible && j < to; j++) {
+        float *const key = s + (j - from) * p->p;
+        /* Masked: the queries before the first that sees key j, and those whose window it has left. */
+        size_t lead = 0, end = p->p;
+        if (m->vis0 != PARE_VIS_ALL) {
+            const int64_t n = (int64_t)j + 1 - m->vis0 - (int64_t)p->first;
+            lead = n <= 0 ? 0 : (uint64_t)n < p->p ? (size_t)n : p->p;
+        }
+        if (j >= m->sinks && behind_window(m, j, p->first + p->p - 1)) {
+            const size_t leaves = j + m->window; /* no overflow: it is below the last query */
+            end = leaves > p->first ? leaves - p->first : 0;
+        }
+        mask_scores(key, lead);
+        mask_scores(key + end, p->p - end);
+    }
     mask_scores(s + keys * p->p, (padded(keys, TILE_STEP) - keys) * p->p);
 }
 

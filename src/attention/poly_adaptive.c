@@ -110,19 +110,6 @@ static pare_ub tail_of(const search *s)
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static bool push_children(search *s, const term *t, size_t index)
-{
-    for (size_t v = t->var; v < s->d && s->a[v] > 0; v++) {
-        const uint32_t times = index && v == t->var ? t->times + 1 : 1;
-        const double size = t->size * s->a[v] / times;
-        /* below the least normal number the roundings would not be counted */
-        const term child = {fmax(size, DBL_MIN), ++s->front.born, (uint32_t)index,
-                            (uint32_t)v,         times,           t->degree + 1};
-        if (!push(&s->front, child)) return false;
-    }
-    return true;
-}
-
 /* Takes terms until the proven tail is at most tol. The tail is summed where a running estimate is
  * below tol, or is rounding error itself, and not again before a sixteenth more terms. */
 static bool take_terms(search *s, pare_ub *tail, double tol)
@@ -137,7 +124,15 @@ static bool take_terms(search *s, pare_ub *tail, double tol)
         const term t = pop(&s->front);
         s->taken[s->count++] = t;
         left -= t.size;
-        if (!push_children(s, &t, s->count - 1)) return false;
+        const size_t index = s->count - 1;
+        for (size_t v = t.var; v < s->d && s->a[v] > 0; v++) { /* its children */
+            const uint32_t times = index && v == t.var ? t.times + 1 : 1;
+            const double size = t.size * s->a[v] / times;
+            /* below the least normal number the roundings would not be counted */
+            const term child = {fmax(size, DBL_MIN), ++s->front.born, (uint32_t)index,
+                                (uint32_t)v,         times,           t.degree + 1};
+            if (!push(&s->front, child)) return false;
+        }
         if ((left > tol && left > unsure) || s->count < again) continue;
         *tail = tail_of(s);
         if (tail->v <= tol) return true;

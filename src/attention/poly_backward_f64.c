@@ -221,16 +221,6 @@ static void exact_row_backward(job *w, size_t i)
     }
 }
 
-static void rows_backward(job *w, size_t from, size_t to)
-{
-    for (size_t i = from; i < to; i++) {
-        if (w->exact && w->exact[i])
-            exact_row_backward(w, i);
-        else
-            query_backward(w, i);
-    }
-}
-
 static void sum_dk(const job *w, double *sum)
 {
     memset(sum, 0, w->d * sizeof *sum);
@@ -245,7 +235,12 @@ static void scans(job *w)
     for (size_t c = 0; c < chunks; c++) {
         const size_t from = c * size, to = from + size < w->n ? from + size : w->n;
         if (!causal) add_keys(w, from, to);
-        rows_backward(w, from, to);
+        for (size_t i = from; i < to; i++) {
+            if (w->exact && w->exact[i])
+                exact_row_backward(w, i);
+            else
+                query_backward(w, i);
+        }
         if (causal) add_keys(w, from, to);
     }
     memset(w->state, 0, w->r * w->m * sizeof *w->state);

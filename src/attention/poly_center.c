@@ -24,13 +24,13 @@ static size_t blocks_of(size_t n)
     return (n + ROWS - 1) / ROWS;
 }
 
-/* ---- extremes ------------------------------------------------------------------------------- */
+/* ---- ranges of columns ------------------------------------------------------------------------------- */
 
-typedef struct extremes_job {
+typedef struct ranges_job {
     const pare_mat32 *x;
     float *low, *high; /* blocks x cols */
-    atomic_bool bad;
-} extremes_job;
+    atomic_bool nonfinite;
+} ranges_job;
 
 /* a < b ? a : b, lane by lane, and a > b ? a : b. */
 #if defined(__SSE__)
@@ -61,41 +61,41 @@ INLINE four greater(four a, four b)
 #endif
 
 typedef struct four_columns {
-    four low, high, nothing; /* nothing: 0, but nan where a number was not finite */
+    four low, high, zero; /* zero: 0, but nan where a number was not finite */
 } four_columns;
 
-INLINE void meet(four_columns *e, const float *x)
+INLINE void include_row(four_columns *e, const float *x)
 {
     const four v = *(const four *)x;
-    e->nothing += v * (four){0};
+    e->zero += v * (four){0};
     e->low = lesser(v, e->low);
     e->high = greater(v, e->high);
 }
 
 /* Four columns from c on, which stay in registers: two rows at a time, in chains of their own. */
-static four extremes_of_four(const extremes_job *w, size_t from, size_t to, size_t c, float *low,
-                             float *high)
+static four ranges_of_four(const ranges_job *w, size_t from, size_t to, size_t c, float *low,
+                           float *high)
 {
     const size_t ld = w->x->ld;
     const float *x = w->x->v + from * ld + c;
     four_columns a = {*(const four *)x, *(const four *)x, {0}}, b = a;
-    for (size_t i = from; i + 2 <= to; i += 2, x += 2 * ld) meet(&a, x), meet(&b, x + ld);
-    if ((to - from) % 2) meet(&a, x);
+    for (size_t i = from; i + 2 <= to; i += 2, x += 2 * ld)
+        include_row(&a, x), include_row(&b, x + ld);
+    if ((to - from) % 2) include_row(&a, x);
     *(four *)low = lesser(b.low, a.low);
     *(four *)high = greater(b.high, a.high);
-    return a.nothing + b.nothing;
+    return a.zero + b.zero;
 }
 
-static void extremes_block(void *ctx, size_t b)
+static void ranges_block(void *ctx, size_t b)
 {
-    extremes_job *const w = ctx;
+    ranges_job *const w = ctx;
     const size_t d = w->x->cols, d4 = d / 4 * 4, from = b * ROWS;
     const size_t to = w->x->rows - from < ROWS ? w->x->rows : from + ROWS;
     float *const low = w->low + b * d, *const high = w->high + b * d;
-    four nothing = {0};
+    four zero = {0};
     float rest = 0;
-    for (size_t c = 0; c < d4; c += 4)
-        nothing += extremes_of_four(w, from, to, c, low + c, high + c);
+    for (size_t c = 0; c < d4; c += 4) zero += ranges_of_four(w, from, to, c, low + c, high + c);
     for (size_t c = d4; c < d; c++) low[c] = INFINITY, high[c] = -INFINITY;
     for (size_t i = from; d4 < d && i < to; i++) {
         const float *const x = w->x->v + i * w->x->ld;
@@ -105,18 +105,8 @@ static void extremes_block(void *ctx, size_t b)
             if (x[c] > high[c]) high[c] = x[c];
         }
     }
-    rest += nothing[0] + nothing[1] + nothing[2] + nothing[3];
-    if (!(rest == 0)) atomic_store(&w->bad, true); /* 0 inf and 0 nan are nan */
-}
-
-static pare_status name_bad(const pare_mat32 *x, const char *what, pare_err *err)
-{
-    for (size_t i = 0; i < x->rows; i++)
-        for (size_t c = 0; c < x->cols; c++)
-            if (!isfinite(x->v[i * x->ld + c]))
-                return pare_fail(err, PARE_ERR_NONFINITE, "%s: row %zu, column %zu is %s", what, i,
-                                 c, isnan(x->v[i * x->ld + c]) ? "nan" : "infinite");
-    return PARE_OK;
+    rest += zero[0] + zero[1] + zero[2] + zero[3];
+    if (!(rest == 0)) atomic_store(&w->nonfinite, true); /* 0 inf and 0 nan are nan */
 }
 
 pare_status poly_column_ranges(float *low, float *high, const pare_mat32 *x, const char *what,
@@ -125,8 +115,8 @@ pare_status poly_column_ranges(float *low, float *high, const pare_mat32 *x, con
     const size_t blocks = blocks_of(x->rows), d = x->cols;
     float *const both = malloc((2 * blocks * d + 1) * sizeof *both);
     if (!both) return pare_no_memory(err);
-    extremes_job w = {.x = x, .low = both, .high = both + blocks * d};
-    pare_parallel(exec, blocks, extremes_block, &w);
+    ranges_job w = {.x = x, .low = both, .high = both + blocks * d};
+    pare_parallel(exec, blocks, ranges_block, &w);
     for (size_t c = 0; c < d; c++) low[c] = INFINITY, high[c] = -INFINITY;
     for (size_t b = 0; b < blocks; b++)
         for (size_t c = 0; c < d; c++) {
@@ -134,16 +124,17 @@ pare_status poly_column_ranges(float *low, float *high, const pare_mat32 *x, con
             if (w.high[b * d + c] > high[c]) high[c] = w.high[b * d + c];
         }
     free(both);
-    return atomic_load(&w.bad) ? name_bad(x, what, err) : PARE_OK;
+    for (size_t i = 0; atomic_load(&w.nonfinite) && i < x->rows; i++)
+        for (size_t c = 0; c < d; c++) {
+            const float v = x->v[i * x->ld + c];
+            if (!isfinite(v))
+                return pare_fail(err, PARE_ERR_NONFINITE, "%s: row %zu, column %zu is %s", what, i,
+                                 c, isnan(v) ? "nan" : "infinite");
+        }
+    return PARE_OK;
 }
 
 /* ---- centered rows --------------------------------------------------------------------------- */
-
-/* The norm is raised by what d + 4 roundings may have taken from it. */
-static float norm_up(float squares, size_t d)
-{
-    return sqrtf(squares) * (1 + (float)(d + 6) * 0x1p-23f) + 0x1p-70f;
-}
 
 typedef struct row_sums {
     float squares, with;
@@ -210,7 +201,7 @@ INLINE void center_rows(row_sums out[4], const poly_side *s, size_t i, const siz
     }
 }
 
-static double product(const double *with, const float *x, const float *c, size_t d)
+static double centered_dot(const double *with, const float *x, const float *c, size_t d)
 {
     const size_t d4 = d / 4 * 4;
     four_wide sum = {0};
@@ -229,10 +220,12 @@ INLINE void center_some(const poly_side *s, size_t i, const size_t rows, const w
     center_rows(sums, s, i, rows, is);
     for (size_t r = 0; r < rows; r++) {
         const float *const from = s->from->v + (i + r) * s->from->ld;
-        if (is.squares) s->norm[i + r] = norm_up(sums[r].squares, s->from->cols);
+        if (is.squares) /* raised by what d + 4 roundings may have taken from it */
+            s->norm[i + r] =
+                sqrtf(sums[r].squares) * (1 + (float)(s->from->cols + 6) * 0x1p-23f) + 0x1p-70f;
         if (s->a)
-            s->a[i + r] =
-                is.with ? (double)sums[r].with : product(s->with, from, s->center, s->from->cols);
+            s->a[i + r] = is.with ? (double)sums[r].with
+                                  : centered_dot(s->with, from, s->center, s->from->cols);
     }
 }
 

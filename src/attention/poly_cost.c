@@ -24,13 +24,9 @@ double poly_moment_cost(double keys, double rows, size_t features, size_t d, boo
     return poly_cost(keys + rows, features, d, 1, causal) / 2;
 }
 
-/* Sums of all segments, and the workspace of a thread. */
-static double bytes_of(size_t features, size_t cols)
-{
-    return (double)features * (8.0 * 20 * (double)padded(cols, TILE_STEP) + 4.0 * POLY_KEYS);
-}
-
 bool poly_fits(size_t features, size_t cols, size_t max_bytes)
 {
-    return features <= POLY_MAX_FEATURES && bytes_of(features, cols) <= (double)max_bytes;
+    /* the sums of all segments, and the workspace of a thread */
+    const double bytes = 8.0 * 20 * (double)padded(cols, TILE_STEP) + 4.0 * POLY_KEYS;
+    return features <= POLY_MAX_FEATURES && (double)features * bytes <= (double)max_bytes;
 }

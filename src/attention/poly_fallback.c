@@ -53,26 +53,23 @@ static pare_status compute_moments(float *sums, const poly_job *w, const size_t 
     return poly_scan(&one, a, exec, err);
 }
 
-static bool moments_pay(const poly_job *w, const size_t *rows, size_t count)
-{
-    const pare_poly_plan *const p = w->plan;
-    const size_t r = pare_monomials_count(w->d, p->degree + 1);
-    double pairs = 0;
-    for (size_t i = 0; i < count; i++) pairs += (double)(p->causal ? rows[i] + 1 : w->n);
-    return p->kind == PARE_POLY_TAYLOR && p->degree % 2 == 1 && poly_fits(r, 1, p->max_bytes) &&
-           poly_moment_cost((double)w->n, (double)count, r, w->d, p->causal) <
-               poly_exact_cost(pairs, w->d, w->dv);
-}
-
 static pare_status bound_by_moments(poly_job *w, pare_poly_report *report, pare_arena *a,
                                     const pare_exec *exec, pare_err *err)
 {
-    const bool causal = w->plan->causal;
+    const pare_poly_plan *const plan = w->plan;
+    const bool causal = plan->causal;
+    const size_t features = pare_monomials_count(w->d, plan->degree + 1);
     size_t count;
     const size_t *const rows = failing_rows(w, a, &count);
     float *const sums = pare_alloc(a, count + 1, sizeof *sums);
     if (!rows || !sums) return pare_no_memory(err);
-    if (count == 0 || !moments_pay(w, rows, count)) return PARE_OK;
+    double pairs = 0; /* of the exact kernel, instead */
+    for (size_t i = 0; i < count; i++) pairs += (double)(causal ? rows[i] + 1 : w->n);
+    const bool pays = poly_moment_cost((double)w->n, (double)count, features, w->d, causal) <
+                      poly_exact_cost(pairs, w->d, w->dv);
+    if (count == 0 || plan->kind != PARE_POLY_TAYLOR || plan->degree % 2 == 0 ||
+        !poly_fits(features, 1, plan->max_bytes) || !pays)
+        return PARE_OK;
     pare_monomials m;
     pare_status st = pare_monomials_graded(&m, a, w->d, w->plan->degree + 1, err);
     if (!st) st = compute_moments(sums, w, rows, count, &m, a, exec, err);

@@ -25,18 +25,6 @@ typedef struct builder {
     size_t at;
 } builder;
 
-/* x_v times the entry `from`: the multiplicity of v in it is counted down the parents. */
-static void put(builder *t, size_t from, size_t v)
-{
-    const size_t e = t->at++, m = t->power[from] + 1;
-    size_t times = 1;
-    for (size_t p = from; p && t->var[p] == v; p = t->parent[p]) times++;
-    t->parent[e] = (uint32_t)from;
-    t->var[e] = (uint32_t)v;
-    t->power[e] = (uint32_t)m;
-    t->weight[e] = t->weight[from] * (double)m / (double)times;
-}
-
 pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, size_t degree,
                                   pare_err *err)
 {
@@ -58,7 +46,15 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
             const size_t prefix =
                 m == 1 ? 1
                        : pare_monomials_count(v + 1, m - 1) - pare_monomials_count(v + 1, m - 2);
-            for (size_t i = 0; i < prefix; i++) put(&t, level + i, v);
+            for (size_t from = level; from < level + prefix; from++) { /* x_v times this entry */
+                const size_t e = t.at++;
+                size_t times = 1; /* power of v: counted down the parents */
+                for (size_t p = from; p && t.var[p] == v; p = t.parent[p]) times++;
+                t.parent[e] = (uint32_t)from;
+                t.var[e] = (uint32_t)v;
+                t.power[e] = (uint32_t)m;
+                t.weight[e] = t.weight[from] * (double)m / (double)times;
+            }
         }
     }
     *out = (pare_monomials){d, degree, t.at, t.parent, t.var, t.power, t.weight};

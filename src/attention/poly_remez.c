@@ -185,16 +185,6 @@ static double largest_est(const grid *g, const double *c, size_t degree)
     return largest;
 }
 
-/* Where |f| peaks near place i: the vertex of the parabola through it and its neighbors. */
-static double peak_near(const grid *g, const double *f, size_t i)
-{
-    if (i == 0 || i == g->n) return g->t[i];
-    const double a = g->t[i] - g->t[i - 1], b = g->t[i + 1] - g->t[i];
-    const double left = (f[i] - f[i - 1]) / a, right = (f[i + 1] - f[i]) / b;
-    const double x = g->t[i] + 0.5 * (a * b) * (left / a + right / b) / (left - right);
-    return x > g->t[i - 1] && x < g->t[i + 1] ? x : g->t[i];
-}
-
 /* The points move to the largest |f| between changes of sign: `need` of them; of more, the smaller end
  * is dropped. False: there are fewer. */
 static bool move_points(double *t, const grid *g, const double *f, size_t need)
@@ -211,7 +201,16 @@ static bool move_points(double *t, const grid *g, const double *f, size_t need)
             count--;
     }
     if (count - first < need) return false;
-    for (size_t k = 0; k < need; k++) t[k] = peak_near(g, f, at[first + k]);
+    for (size_t k = 0; k < need; k++) {
+        const size_t i = at[first + k];
+        t[k] = g->t[i];
+        if (i == 0 || i == g->n) continue;
+        /* |f| peaks near it: the vertex of the parabola through it and its neighbors */
+        const double a = g->t[i] - g->t[i - 1], b = g->t[i + 1] - g->t[i];
+        const double left = (f[i] - f[i - 1]) / a, right = (f[i + 1] - f[i]) / b;
+        const double x = g->t[i] + 0.5 * (a * b) * (left / a + right / b) / (left - right);
+        if (x > g->t[i - 1] && x < g->t[i + 1]) t[k] = x;
+    }
     for (size_t k = 1; k < need; k++)
         if (!(t[k] > t[k - 1])) return false;
     return true;

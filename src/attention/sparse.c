@@ -64,20 +64,11 @@ static bool attend_two_rows(const sparse_job *w, size_t i, size_t end)
     return true;
 }
 
-static void attend_row(const sparse_job *w, size_t i, const uint32_t *idx, size_t n, float *s)
-{
-    const sparse_rows k = rows_of(w->k), v = rows_of(w->v);
-    w->kernel->scores(s, row_of(w->q, i), &k, w->scale, idx, n);
-    float *const saved = w->scores ? w->scores + w->graph->ptr[i] : NULL;
-    const softmax_state state = w->kernel->weights(s, saved, n, SOFTMAX_EMPTY);
-    w->kernel->values(row_of(&w->y, i), s, &v, idx, n, 1 / state.sum, 0);
-    save_lse(w, i, state);
-}
-
 static void attend_rows(void *ctx, size_t unit)
 {
     shared *const b = ctx;
     const sparse_job *const w = b->w;
+    const sparse_rows k = rows_of(w->k), v = rows_of(w->v);
     const size_t n = w->q->rows, end = unit_end(w, unit);
     size_t longest = 0;
     for (size_t i = unit * UNIT; i < end; i++) {
@@ -95,11 +86,17 @@ static void attend_rows(void *ctx, size_t unit)
             continue;
         }
         const pare_keys keys = pare_visible(w->pattern, w->graph, n, i);
+        const uint32_t *const idx = graph ? keys.list : list;
         for (size_t j = 0; !graph && j < keys.count; j++) list[j] = (uint32_t)pare_key(&keys, j);
-        if (keys.count == 0)
+        if (keys.count == 0) {
             empty_row(w, i);
-        else
-            attend_row(w, i, graph ? keys.list : list, keys.count, s);
+            continue;
+        }
+        w->kernel->scores(s, row_of(w->q, i), &k, w->scale, idx, keys.count);
+        float *const saved = w->scores ? w->scores + w->graph->ptr[i] : NULL;
+        const softmax_state state = w->kernel->weights(s, saved, keys.count, SOFTMAX_EMPTY);
+        w->kernel->values(row_of(&w->y, i), s, &v, idx, keys.count, 1 / state.sum, 0);
+        save_lse(w, i, state);
     }
     free(s);
     free(list);
