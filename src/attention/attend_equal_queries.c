@@ -41,16 +41,6 @@ static bool key_weights(double *w, const float *q, const pare_mat32 *k, float sc
     return true;
 }
 
-/* Whether n products of weights and values add up within f32. */
-static bool sums_fit(const pare_mat32 *v, double max_spread)
-{
-    double largest = 0;
-    for (size_t j = 0; j < v->rows; j++)
-        for (size_t c = 0; c < v->cols; c++)
-            largest = fmax(largest, fabs((double)v->v[j * v->ld + c]));
-    return largest * pare_exp(max_spread) * (double)v->rows <= 1e37;
-}
-
 pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
                                  const pare_mat32 *v, float scale, const pare_pattern *p,
                                  const pare_graph *g, const pare_exec *exec, pare_err *err)
@@ -59,8 +49,14 @@ pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_
     double *const w = malloc(k->rows * sizeof *w);
     if (!w) return pare_no_memory(err);
     const bool graph = p->kind == PARE_GRAPH;
-    const bool fits = key_weights(w, q->v, k, scale, graph ? MAX_SPREAD_F32 : MAX_SPREAD_F64) &&
-                      (!graph || sums_fit(v, MAX_SPREAD_F32));
+    bool fits = key_weights(w, q->v, k, scale, graph ? MAX_SPREAD_F32 : MAX_SPREAD_F64);
+    if (fits && graph) { /* n products of weights and values must add up within f32 */
+        double largest = 0;
+        for (size_t j = 0; j < v->rows; j++)
+            for (size_t c = 0; c < v->cols; c++)
+                largest = fmax(largest, fabs((double)v->v[j * v->ld + c]));
+        fits = largest * pare_exp(MAX_SPREAD_F32) * (double)v->rows <= 1e37;
+    }
     const pare_status st = fits ? pare_mean_f32(y, v, w, p, g, exec, err)
                                 : pare_attend_f32(y, q, k, v, scale, p, g, exec, err);
     free(w);

@@ -40,26 +40,23 @@ static pare_status check_rows(const cpu *o, const char *what, uint32_t n, pare_e
                      (unsigned)n, what, (unsigned)o->max_len);
 }
 
-static pare_status check_sums(const cpu *o, const pare_call *c, pare_err *err)
-{
-    const pare_call_partial p = oracle_partial_of(c);
-    if (o->dtype != PARE_F32)
-        return pare_fail(err, PARE_ERR_INPUT, "oracle call: only f32 is added to sums");
-    if (c->kind == PARE_CALL_QKV && c->u.a.dv2 != 2)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "oracle call: sums of rows that %u columns weigh, not 2",
-                         (unsigned)c->u.a.dv2);
-    if (c->into.rows <= p.nq && c->into.ld >= p.dv) return PARE_OK;
-    return pare_fail(err, PARE_ERR_INPUT,
-                     "oracle call: %u sums of %u numbers, ld %zu, of %u queries",
-                     (unsigned)c->into.rows, (unsigned)p.dv, c->into.ld, (unsigned)p.nq);
-}
-
 static pare_status check_call(const cpu *o, const pare_call *c, pare_err *err)
 {
     const pare_call_partial *const p = &c->u.p;
     pare_status st;
-    if (c->into.weigh && c->kind != PARE_CALL_STRICT && (st = check_sums(o, c, err))) return st;
+    if (c->into.weigh && c->kind != PARE_CALL_STRICT) {
+        const pare_call_partial rows = oracle_partial_of(c);
+        if (o->dtype != PARE_F32)
+            return pare_fail(err, PARE_ERR_INPUT, "oracle call: only f32 is added to sums");
+        if (c->kind == PARE_CALL_QKV && c->u.a.dv2 != 2)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "oracle call: sums of rows that %u columns weigh, not 2",
+                             (unsigned)c->u.a.dv2);
+        if (c->into.rows > rows.nq || c->into.ld < rows.dv)
+            return pare_fail(
+                err, PARE_ERR_INPUT, "oracle call: %u sums of %u numbers, ld %zu, of %u queries",
+                (unsigned)c->into.rows, (unsigned)rows.dv, c->into.ld, (unsigned)rows.nq);
+    }
     switch (c->kind) {
     case PARE_CALL_PARTIAL:
         if ((st = check_rows(o, "queries", p->nq, err)) || (st = check_rows(o, "keys", p->nk, err)))

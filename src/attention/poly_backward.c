@@ -85,36 +85,31 @@ static void scan_segment(void *ctx, size_t i)
     free(l.base);
 }
 
-static pare_status scan_memory(scan *s, pare_arena *a, pare_err *err)
-{
-    const poly_job *const w = &s->b->w;
-    const pare_status st = poly_segments_new(&s->s, LEAST_CHUNKS, a, err);
-    if (st) return st;
-    const size_t heavy = s->s.backward ? 0 : w->plan->nheavy;
-    s->s.state = pare_alloc(a, state_floats(w), sizeof *s->s.state);
-    s->heavy = pare_alloc(a, s->s.count, sizeof *s->heavy);
-    if (!s->s.state || !s->heavy) return pare_no_memory(err);
-    for (size_t i = 0; heavy && i < s->s.count; i++) {
-        s->heavy[i].dx = pare_alloc(a, heavy * w->d, sizeof(float));
-        s->heavy[i].du = pare_alloc(a, heavy * w->cols4, sizeof(float));
-        if (!s->heavy[i].dx || !s->heavy[i].du) return pare_no_memory(err);
-    }
-    return PARE_OK;
-}
-
 static pare_status run_scan(const poly_backward_job *b, bool backward, const pare_exec *exec,
                             pare_err *err)
 {
-    scan s = {.b = b, .s = {.w = &b->w, .backward = backward, .add_chunk = add_chunk, .ctx = &s}};
+    const poly_job *const w = &b->w;
+    const size_t heavy = backward ? 0 : w->plan->nheavy;
+    scan s = {.b = b, .s = {.w = w, .backward = backward, .add_chunk = add_chunk, .ctx = &s}};
     pare_arena *const a = pare_arena_new();
-    pare_status st = a ? scan_memory(&s, a, err) : pare_no_memory(err);
+    pare_status st = a ? poly_segments_new(&s.s, LEAST_CHUNKS, a, err) : pare_no_memory(err);
+    if (!st) {
+        s.s.state = pare_alloc(a, state_floats(w), sizeof *s.s.state);
+        s.heavy = pare_alloc(a, s.s.count, sizeof *s.heavy);
+        if (!s.s.state || !s.heavy) st = pare_no_memory(err);
+    }
+    for (size_t i = 0; heavy && !st && i < s.s.count; i++) {
+        s.heavy[i].dx = pare_alloc(a, heavy * w->d, sizeof(float));
+        s.heavy[i].du = pare_alloc(a, heavy * w->cols4, sizeof(float));
+        if (!s.heavy[i].dx || !s.heavy[i].du) st = pare_no_memory(err);
+    }
     if (!st && poly_sum_segments(&s.s, exec)) {
-        if (!b->w.plan->causal) poly_state_from_sums(s.s.state, &b->w, s.s.sums[s.s.count].v);
+        if (!w->plan->causal) poly_state_from_sums(s.s.state, w, s.s.sums[s.s.count].v);
         pare_parallel(exec, s.s.count, scan_segment, &s);
     }
     if (!st && atomic_load(&s.s.no_memory)) st = pare_no_memory(err);
-    for (size_t i = 0; !st && !backward && i < s.s.count; i++)
-        for (size_t h = 0; h < b->w.plan->nheavy; h++) poly_heavy_key_backward(b, &s.heavy[i], h);
+    for (size_t i = 0; !st && i < s.s.count; i++)
+        for (size_t h = 0; h < heavy; h++) poly_heavy_key_backward(b, &s.heavy[i], h);
     pare_arena_free(a);
     return st;
 }

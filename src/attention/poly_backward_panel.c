@@ -191,25 +191,6 @@ static void load_queries(const poly_backward_job *b, float *x, size_t first, siz
         if (b->exact[first + i]) memset(x + i * d, 0, d * sizeof *x);
 }
 
-/* in = d loss / d [numerator, denominator] from o. */
-static void sums_backward(const poly_backward_job *b, const poly_backward_workspace *r,
-                          const panel *p)
-{
-    const poly_job *const w = &b->w;
-    memset(r->in, 0, w->cols4 * p->p * sizeof *r->in);
-    for (size_t i = 0; i < p->rows; i++) {
-        if (b->exact && b->exact[p->first + i]) continue;
-        const float *const dy = b->dy->v + (p->first + i) * b->dy->ld;
-        const float inverse = 1 / r->r.o[w->dv * p->p + i];
-        float sum = 0;
-        for (size_t c = 0; c < w->dv; c++) {
-            r->in[c * p->p + i] = dy[c] * inverse;
-            sum += dy[c] * (r->r.o[c * p->p + i] * inverse);
-        }
-        r->in[w->dv * p->p + i] = -sum * inverse;
-    }
-}
-
 void poly_queries_backward(const poly_backward_job *b, const poly_backward_workspace *r,
                            const float *state, size_t chunk, const poly_heavy_gradients *heavy)
 {
@@ -227,7 +208,18 @@ void poly_queries_backward(const poly_backward_job *b, const poly_backward_works
             memset(r->r.o, 0, w->cols4 * p.p * sizeof *r->r.o);
         for (size_t s = 0; s < 2; s++)
             if (keys[s].keys) exact_keys_forward(w, r, &keys[s], &p);
-        sums_backward(b, r, &p);
+        memset(r->in, 0, w->cols4 * p.p * sizeof *r->in); /* in = d loss / d [num, den] */
+        for (size_t j = 0; j < p.rows; j++) {
+            if (b->exact && b->exact[i + j]) continue;
+            const float *const dy = b->dy->v + (i + j) * b->dy->ld;
+            const float inverse = 1 / r->r.o[w->dv * p.p + j];
+            float sum = 0;
+            for (size_t c = 0; c < w->dv; c++) {
+                r->in[c * p.p + j] = dy[c] * inverse;
+                sum += dy[c] * (r->r.o[c * p.p + j] * inverse);
+            }
+            r->in[w->dv * p.p + j] = -sum * inverse;
+        }
         unpack(b->g + p.first * w->cols4, w->cols4, r->in, p.p, p.rows, w->cols4, r->r.ones, false);
         memset(r->dx, 0, padded(w->d, TILE_STEP) * p.p * sizeof *r->dx);
         if (state) monomials_backward(w, r, state, &p);

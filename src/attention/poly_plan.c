@@ -83,14 +83,15 @@ static void take_sample(sample *s, const pare_poly_plan *p, const pare_mat32 *q,
     }
 }
 
-typedef struct odds {
+typedef struct failures {
     double lengths, moments; /* shares of rows that either bound leaves to the exact kernel */
-} odds;
+} failures;
 
 /* The rows of the sample whose bounds for a Taylor polynomial would fail. */
-static odds odds_of(const sample *s, const pare_poly_plan *p, size_t g, size_t features)
+static failures expected_failures(const sample *s, const pare_poly_plan *p, size_t g,
+                                  size_t features)
 {
-    odds o = {0, 0};
+    failures o = {0, 0};
     double power[KEYS];
     for (size_t j = 0; j < s->nk; j++) power[j] = s->w[j] * poly_power(s->kn[j], g ? g - 1 : 1);
     for (size_t i = 0; i < s->nq; i++) {
@@ -158,7 +159,7 @@ static void try_taylor(search *s, const sample *m, size_t g)
                 .degree = g,
                 .cost = CALL_COST + poly_cost(n, r, p->d, p->dv + 2, p->causal)};
     if (!(c.cost < s->best.cost)) return; /* even without exact rows */
-    const odds o = odds_of(m, p, g, r);
+    const failures o = expected_failures(m, p, g, r);
     double left = o.lengths * s->exact;
     c.left = o.lengths;
     if (o.moments < o.lengths && poly_fits(next, 1, p->max_bytes)) {

@@ -245,22 +245,6 @@ static void add_tile(const unit *u, panel_state *w, tile *t, size_t j0, size_t f
 
 /* ---- the end of a panel ------------------------------------------------------------------------ */
 
-/* Adds to the sums what add_row_columns has not added. */
-static void finish_sums(const unit *u, panel_state *w, const float *by)
-{
-    const panel *const p = &w->at;
-    const size_t rest = u->dv - u->row_cols;
-    tile_sums to = *sums_of(u, w, by);
-    if (u->row_cols && !w->written) {
-        if (!w->begun) memset(w->rows, 0, u->row_cols * p->p * sizeof *w->rows);
-        tile_rows_add(&to, w->rows, u->row_cols, by, p->rows, u->row_cols);
-    }
-    if (!rest) return;
-    to.sum += u->row_cols;
-    unpack(u->transposed, rest, w->o, p->p, p->rows, rest, by, false);
-    tile_rows_add(&to, u->transposed, rest, NULL, p->rows, rest);
-}
-
 static void finish_panel(const unit *u, panel_state *w)
 {
     const tiled_job *const d = &u->row[w->column];
@@ -270,8 +254,16 @@ static void finish_panel(const unit *u, panel_state *w)
     if (d->into && w->written && !rest) return;
     const bool known = w->written && !unnormalized(d);
     const float *const by = known ? u->by : final_factors(u, w);
-    if (d->into) {
-        finish_sums(u, w, by);
+    if (d->into) { /* add to the sums what add_row_columns has not added */
+        tile_sums to = *sums_of(u, w, by);
+        if (u->row_cols && !w->written) {
+            if (!w->begun) memset(w->rows, 0, u->row_cols * p->p * sizeof *w->rows);
+            tile_rows_add(&to, w->rows, u->row_cols, by, p->rows, u->row_cols);
+        }
+        if (!rest) return;
+        to.sum += u->row_cols;
+        unpack(u->transposed, rest, w->o, p->p, p->rows, rest, by, false);
+        tile_rows_add(&to, u->transposed, rest, NULL, p->rows, rest);
         return;
     }
     /* Row columns of a panel under a staircase mask, which has not come to the last key. */
