@@ -2,14 +2,20 @@
  *
  * Let W_j e^(x_j) be the true weights of the keys (x_j = q'.k'_j), W_j p(x_j) those of the
  * polynomial, P their sum. The shares of both differ in total variation by at most
+ *
  *     sum_j W_j |p(x_j) - e^(x_j)| / P :
+ *
  * of the differences of shares, which sum to 0, take the parts of the sign for which sum_j W_j p
  * and sum_j W_j e^x differ in favour; each of these is at most W_j |p - e^x| / P. Entries of the
  * result move by the total variation times the range of their column. For Taylor's polynomial of
  * degree g
+ *
  *     |e^x - T(x)| <= kappa(B) |x|^(g+1),   |x| <= B,   kappa(B) = sum_{k > g} B^(k-g-1) / k!,
+ *
  * (below 0 the remainder is at most the first term left out), and with |x_j| <= |q'| |k'_j|
+ *
  *     sum_j W_j |x_j|^(g+1) <= |q'|^(g-1) q'^T (sum_j W_j |k'_j|^(g-1) k'_j k'_j^T) q':
+ *
  * one more column of the state, for any degree. (The moment itself needs monomials of degree
  * g + 1.) Keys with exact weights e^x add nothing to the sum and only help P.
  *
@@ -20,10 +26,11 @@
  * state (2): COUNT(m) roundings in all. The sum over monomials runs from the highest degree to the
  * lowest: a term of degree m goes through N_m = sum_{m' <= m} r_m' additions, r_m' the number of
  * monomials of degree m'. So the sum is off by at most
+ *
  *     sum_m ((1 + u)^(COUNT + N_m) - 1) |c_m| B^m.
  *
- * Numbers that underflow. Centred queries and keys are brought to one size by a power of two. A
- * weight w_j = e^(a_j - unit) that f32 rounds to 0 may stand before e^x = e^87 and be most of the
+ * Numbers that underflow. Centered queries and keys are brought to one size by a power of two. A
+ * weight w_j = e^(a_j - unit) that f32 rounds to 0 may be multiplied by e^x = e^87 and be most of the
  * row; likewise w_j (v_j - center). So a call is refused (every row is computed by the exact kernel)
  * unless the smallest weight of all keys, in the largest unit that any chunk uses, times the
  * smallest radius of a column of values (or 1) is at least 2^-100. Then no weight is lost or

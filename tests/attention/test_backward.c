@@ -4,7 +4,7 @@
  *
  * The bound, per row i with kernel_cases.h's lambda and u = 2^-24: a weight is off by a factor
  * e^+-E, E = 2 lambda + u (|lse| + range) + gamma(2 n + 40); y, and so mean = dy.y, by as much of
- * their absolute sums; a slope p (t - mean) by E |p (t - mean)| + p times the errors of t and mean.
+ * their absolute sums; a gradient p (t - mean) by E |p (t - mean)| + p times the errors of t and mean.
  * Sums over rows or keys add gamma(n + 70) of their absolute values, and products below 2^-126
  * vanish. */
 #include "kernel_cases.h"
@@ -30,8 +30,8 @@ typedef struct back_case {
     pare_mat32 dy, dq, dk, dv, dq0, dk0, dv0; /* 0: what was there before */
     float *lse;
     pare_mat dy64, dq64, dk64, dv64, bq, bk, bv; /* b: bounds of the errors of f32 */
-    double *lse64, *p, *t, *slack;               /* n; n x n: weights, slopes, errors of slopes */
-    double *e;                                   /* n: E of a row */
+    double *lse64, *p, *t, *slack; /* n; n x n: weights, gradients of scores, their errors */
+    double *e;                     /* n: E of a row */
     pare_graph g;
     pare_turned transpose;
 } back_case;
@@ -108,21 +108,21 @@ static void slow_row(back_case *b, const pare_pattern *pat, const pare_graph *g,
     double *const w = malloc((n + 1) * sizeof *w), *const dy = pare_row_mut(&b->dy64, i);
     assert_non_null(w);
     const row_facts f = row_weights(h, &keys, i, w);
-    double mean = 0, size = 0, top = -INFINITY, sum = 0;
+    double mean = 0, size = 0, row_max = -INFINITY, sum = 0;
     for (size_t a = 0; a < keys.count; a++) {
         const size_t j = pare_key(&keys, a);
         const double s =
             (double)h->scale * dot64(pare_row(&h->q64, i), pare_row(&h->k64, j), h->dk, false);
-        top = fmax(top, s);
+        row_max = fmax(row_max, s);
         mean += w[a] * dot64(dy, pare_row(&h->v64, j), dv, false);
         size += w[a] * dot64(dy, pare_row(&h->v64, j), dv, true);
     }
     for (size_t a = 0; a < keys.count; a++) {
         const size_t j = pare_key(&keys, a);
         const double *const q = pare_row(&h->q64, i), *const k = pare_row(&h->k64, j);
-        sum += exp((double)h->scale * dot64(q, k, h->dk, false) - top);
+        sum += exp((double)h->scale * dot64(q, k, h->dk, false) - row_max);
     }
-    b->lse64[i] = keys.count ? top + log(sum) : -INFINITY;
+    b->lse64[i] = keys.count ? row_max + log(sum) : -INFINITY;
     const double e = keys.count == 0
                          ? 0
                          : expm1(2 * f.lambda + U32 * (2 * fabs(b->lse64[i]) + f.range) +
@@ -338,8 +338,8 @@ static double loss(back_case *b, const pare_pattern *p, const pare_graph *g)
     return s;
 }
 
-static void check_slopes(back_case *b, pare_mat *x, const pare_mat *got, const pare_pattern *p,
-                         const pare_graph *g)
+static void check_differences(back_case *b, pare_mat *x, const pare_mat *got, const pare_pattern *p,
+                              const pare_graph *g)
 {
     for (size_t i = 0; i < x->rows; i++)
         for (size_t c = 0; c < x->cols; c++) {
@@ -353,7 +353,7 @@ static void check_slopes(back_case *b, pare_mat *x, const pare_mat *got, const p
         }
 }
 
-static void gradients_are_the_slopes_of_the_forward_pass(void **state)
+static void gradients_are_the_differences_of_the_forward_pass(void **state)
 {
     (void)state;
     enum { N = 13 };
@@ -373,9 +373,9 @@ static void gradients_are_the_slopes_of_the_forward_pass(void **state)
                                            &h->y64, lse, (double)h->scale, &PATTERNS[p], g,
                                            graph ? &b.transpose : NULL, NULL, &err),
                   &err);
-        check_slopes(&b, &h->q64, &dq, &PATTERNS[p], g);
-        check_slopes(&b, &h->k64, &dk, &PATTERNS[p], g);
-        check_slopes(&b, &h->v64, &dv, &PATTERNS[p], g);
+        check_differences(&b, &h->q64, &dq, &PATTERNS[p], g);
+        check_differences(&b, &h->k64, &dk, &PATTERNS[p], g);
+        check_differences(&b, &h->v64, &dv, &PATTERNS[p], g);
     }
     pare_arena_free(a);
 }
@@ -456,7 +456,7 @@ int main(void)
         cmocka_unit_test(every_variant_is_within_its_bound),
         cmocka_unit_test(every_width_of_a_head_is_served),
         cmocka_unit_test(the_bound_is_not_needlessly_large),
-        cmocka_unit_test(gradients_are_the_slopes_of_the_forward_pass),
+        cmocka_unit_test(gradients_are_the_differences_of_the_forward_pass),
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(long_inputs_are_the_sum_of_their_groups),
         cmocka_unit_test(no_tokens_are_no_work),

@@ -1,4 +1,4 @@
-/* Tests src/attention/graph_order.c: the same graph, and its neighbours closer together. */
+/* Tests src/attention/graph_order.c: the same graph, and its neighbors closer together. */
 #include "kernel_cases.h"
 #include "attention/edge_schedule.h"
 
@@ -63,7 +63,7 @@ static void an_order_is_the_same_graph_with_other_names(void **state)
     pare_arena_free(a);
 }
 
-static void neighbours_come_closer(void **state)
+static void neighbors_come_closer(void **state)
 {
     (void)state;
     for (uint64_t seed = 2; seed < 5; seed++) {
@@ -116,7 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_is_the_same_graph_with_other_names),
-        cmocka_unit_test(neighbours_come_closer),
+        cmocka_unit_test(neighbors_come_closer),
         cmocka_unit_test(a_graph_that_gains_nothing_stays_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

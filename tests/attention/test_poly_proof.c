@@ -167,7 +167,7 @@ static void a_polynomial_for_all_rows_keeps_its_error(void **state)
           "noise", 63);
 }
 
-/* Queries that are all at their centre: the first bin. */
+/* Queries that are all at their center: the first bin. */
 static void queries_without_length_have_a_bound(void **state)
 {
     tables t;

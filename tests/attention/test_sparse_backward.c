@@ -66,7 +66,7 @@ static double gamma_n(size_t n)
     return (double)n * U32 / (1 - (double)n * U32);
 }
 
-/* One edge: its weight, its slope, and how far they may be off. */
+/* One edge: its weight, its gradient, and how far they may be off. */
 typedef struct edge_facts {
     double p, ds, pe, dse;
 } edge_facts;
@@ -118,11 +118,11 @@ static grads plain(pare_arena *a, const back_case *b, const pare_pattern *p, dou
         lse[i] = -INFINITY;
         if (keys.count == 0) continue;
         const row_facts f = row_weights(h, &keys, i, w);
-        double top = 0;
+        double row_max = 0;
         for (size_t c = 0; c < h->dk; c++)
-            top += at(&h->q, i, c) * at(&h->k, pare_key(&keys, 0), c);
-        lse[i] = top * (double)h->scale - log(w[0]); /* w is normalised */
-        if (!(w[0] > 0x1p-1000)) lse[i] = NAN;       /* the first key says nothing */
+            row_max += at(&h->q, i, c) * at(&h->k, pare_key(&keys, 0), c);
+        lse[i] = row_max * (double)h->scale - log(w[0]); /* w is normalised */
+        if (!(w[0] > 0x1p-1000)) lse[i] = NAN;           /* the first key says nothing */
         const double size = fabs(isnan(lse[i]) ? 2e4 : lse[i]) + f.range;
         const double delta = 2 * f.lambda + 4 * U32 * size + 16 * U32 + gamma_n(keys.count + 8);
         for (size_t c = 0; c < h->dv; c++) y[c] = 0;
