@@ -6,7 +6,7 @@
  *     sum_j W_j |p(x_j) - e^(x_j)| / P :
  *
  * of the differences of shares, which sum to 0, take the parts of the sign for which sum_j W_j p
- * and sum_j W_j e^x differ in favour; each of these is at most W_j |p - e^x| / P. Entries of the
+ * and sum_j W_j e^x differ in its favor; each of these is at most W_j |p - e^x| / P. Entries of the
  * result move by the total variation times the range of their column. For Taylor's polynomial of
  * degree g
  *

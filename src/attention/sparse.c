@@ -137,23 +137,6 @@ static void value_segment(void *ctx, size_t i, size_t first, size_t count)
                       w->graph->idx + first, count, b->inverse_sum[i], 1);
 }
 
-static pare_status attend_blocks(shared *b, size_t units, const pare_exec *exec, pare_err *err)
-{
-    const sparse_job *const w = b->w;
-    const pare_graph *const g = w->graph;
-    b->scores = malloc((g->ptr[g->n] + g->n * SCORE_PAD) * sizeof *b->scores);
-    b->inverse_sum = malloc(g->n * sizeof *b->inverse_sum);
-    pare_status st = b->scores && b->inverse_sum ? PARE_OK : pare_no_memory(err);
-    if (!st) st = for_key_blocks(g, key_block_size(g, w->k->cols), score_segment, b, exec, err);
-    if (!st) {
-        pare_parallel(exec, units, weigh_rows, b);
-        st = for_key_blocks(g, key_block_size(g, w->v->cols), value_segment, b, exec, err);
-    }
-    free(b->scores);
-    free(b->inverse_sum);
-    return st;
-}
-
 /* ---- schedule ---------------------------------------------------------------------------------- */
 
 /* Some more keys of a row, MAX_EDGES at a time: where a larger score comes, y is rescaled. */
@@ -207,9 +190,20 @@ pare_status sparse_attend(const sparse_job *w, const pare_exec *exec, pare_err *
         free(b.state);
         return PARE_OK;
     }
-    if (!w->schedule && w->pattern->kind == PARE_GRAPH &&
-        (key_block_size(w->graph, w->k->cols) < n || key_block_size(w->graph, w->v->cols) < n))
-        return attend_blocks(&b, units, exec, err);
+    const bool graph = w->pattern->kind == PARE_GRAPH && !w->schedule;
+    const size_t k_block = graph ? key_block_size(w->graph, w->k->cols) : n;
+    const size_t v_block = graph ? key_block_size(w->graph, w->v->cols) : n;
+    if (k_block < n || v_block < n) {
+        b.scores = malloc((w->graph->ptr[n] + n * SCORE_PAD) * sizeof *b.scores);
+        b.inverse_sum = malloc(n * sizeof *b.inverse_sum);
+        pare_status st = b.scores && b.inverse_sum ? PARE_OK : pare_no_memory(err);
+        if (!st) st = for_key_blocks(w->graph, k_block, score_segment, &b, exec, err);
+        if (!st) pare_parallel(exec, units, weigh_rows, &b);
+        if (!st) st = for_key_blocks(w->graph, v_block, value_segment, &b, exec, err);
+        free(b.scores);
+        free(b.inverse_sum);
+        return st;
+    }
     const pare_status st = pare_parallel_until(exec, units, attend_rows, &b, err);
     return atomic_load(&b.no_memory) ? pare_no_memory(err) : st;
 }

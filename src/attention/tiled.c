@@ -66,27 +66,26 @@ static size_t panels_of(const tiled_grid *g, size_t column)
     return (g->jobs[column].q->rows + lanes - 1) / lanes;
 }
 
-/* Panels of a column have the same number of vectors, or one more: a short last one would be slow. */
-static void find_panel(panel_state *w, const tiled_grid *g, size_t at)
-{
-    const size_t lanes = g->jobs->kernel->lanes;
-    panel *const p = &w->at;
-    for (w->column = 0; at >= panels_of(g, w->column); w->column++) at -= panels_of(g, w->column);
-    const size_t rows = g->jobs[w->column].q->rows, vectors = (rows + lanes - 1) / lanes;
-    const size_t n = panels_of(g, w->column), each = vectors / n, more = vectors % n;
-    p->first = (at * each + (at < more ? at : more)) * lanes;
-    p->v = each + (at < more ? 1 : 0);
-    p->p = p->v * lanes;
-    p->rows = rows - p->first < p->p ? rows - p->first : p->p;
-}
-
+/* Panels [first, end) of the grid, and the arrays of the unit. */
 static void lay_out(unit *u, size_t first, size_t end, layout *l)
 {
-    const size_t lanes = panel_lanes(u->g->jobs->kernel);
+    const tiled_grid *const g = u->g;
+    const size_t lanes = panel_lanes(g->jobs->kernel), vector = g->jobs->kernel->lanes;
     u->npanels = 0;
     for (size_t i = first; i < end; i++) {
         panel_state *const w = &u->panels[u->npanels++];
-        find_panel(w, u->g, i);
+        panel *const p = &w->at;
+        size_t at = i; /* panel of the column */
+        for (w->column = 0; at >= panels_of(g, w->column); w->column++)
+            at -= panels_of(g, w->column);
+        /* Panels of a column have the same number of vectors, or one more: a short last one would be
+         * slow. */
+        const size_t rows = g->jobs[w->column].q->rows, vectors = (rows + vector - 1) / vector;
+        const size_t n = panels_of(g, w->column), each = vectors / n, more = vectors % n;
+        p->first = (at * each + (at < more ? at : more)) * vector;
+        p->v = each + (at < more ? 1 : 0);
+        p->p = p->v * vector;
+        p->rows = rows - p->first < p->p ? rows - p->first : p->p;
         w->q = layout_take(l, u->dk * w->at.p);
         w->o = layout_take(l, u->panel_cols * w->at.p);
         w->rows = layout_take(l, u->row_cols * w->at.p);

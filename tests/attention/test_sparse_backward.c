@@ -118,10 +118,10 @@ static grads plain(pare_arena *a, const back_case *b, const pare_pattern *p, dou
         lse[i] = -INFINITY;
         if (keys.count == 0) continue;
         const row_facts f = row_weights(h, &keys, i, w);
-        double row_max = 0;
+        double score = 0;
         for (size_t c = 0; c < h->dk; c++)
-            row_max += at(&h->q, i, c) * at(&h->k, pare_key(&keys, 0), c);
-        lse[i] = row_max * (double)h->scale - log(w[0]); /* w is normalised */
+            score += at(&h->q, i, c) * at(&h->k, pare_key(&keys, 0), c);
+        lse[i] = score * (double)h->scale - log(w[0]); /* w is normalized */
         if (!(w[0] > 0x1p-1000)) lse[i] = NAN;           /* the first key says nothing */
         const double size = fabs(isnan(lse[i]) ? 2e4 : lse[i]) + f.range;
         const double delta = 2 * f.lambda + 4 * U32 * size + 16 * U32 + gamma_n(keys.count + 8);
