@@ -1,5 +1,5 @@
-/* attend_f32.c - attention of the f32 engine for one head, forward and backward: tiles where rows see
- * many keys (tiled.c), sparse kernels where they see few (graphs, short windows; sparse.c). */
+/* attend_f32.c - attention of the f32 engine for one head, forward and backward: tiles where rows
+ * see many keys (tiled.c), sparse kernels where they see few (graphs, short windows; sparse.c). */
 #include "attend_f32.h"
 #include "tiled.h"
 
@@ -36,7 +36,7 @@ size_t attention_kernels(attend_kernels out[3])
     return n;
 }
 
-/* ---- forward ----------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 pare_status attend_save_f32_with(const attend_kernels *kernels, pare_mat32 *y,
                                  const pare_kept32 *saved, const pare_mat32 *q, const pare_mat32 *k,
@@ -100,7 +100,7 @@ pare_status pare_attend_keep_f32(pare_mat32 *y, const pare_kept32 *saved, const 
     return attend_save_f32_with(&kernels[0], y, saved, q, k, v, scale, p, g, transpose, exec, err);
 }
 
-/* ---- backward ---------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 pare_status attend_backward_f32_with(const attend_kernels *kernels, pare_mat32 *dq, pare_mat32 *dk,
                                      pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,

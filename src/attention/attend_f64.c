@@ -1,5 +1,5 @@
-/* attend_f64.c - plain softmax attention in f64, forward and backward: the reference for every faster
- * kernel.
+/* attend_f64.c - plain softmax attention in f64, forward and backward: the reference for every
+ * faster kernel.
  *
  *     s_ij = scale q_i.k_j  over the visible j,
  *     p_ij = e^(s_ij - lse_i),   lse_i = log sum_j e^(s_ij),
@@ -44,7 +44,7 @@ static double score(const job *w, size_t i, size_t j)
     return w->scale * dot_f64(pare_row(w->q, i), pare_row(w->k, j), w->q->cols);
 }
 
-/* ---- forward ----------------------------------------------------------------------------------- */
+/* ---- forward --------------------------------------------------------------------------------- */
 
 /* Turns n > 0 scores into weights, in place. */
 static void softmax(double *s, size_t n)
@@ -148,7 +148,7 @@ pare_status pare_attend_keep_f64(pare_mat *y, double *lse, const pare_mat *q, co
     return PARE_OK;
 }
 
-/* ---- backward ---------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 typedef struct pair {
     double p, t; /* weight; d loss / d (q_i.k_j) */

@@ -3,9 +3,9 @@
  * A row has neighbors anywhere. Where their rows do not all fit the cache next to a core, all rows
  * take their neighbors of the first block, then all those of the second (as in sparse_blocks.c).
  * Here that order is stored, and lists, scores and weights of edges lie in it: they stream, and no
- * pass searches again for the edge where a row leaves a block. A row with few edges in a block takes
- * them together with those in the next: fetching the row once more costs more than fetching these
- * neighbors. */
+ * pass searches again for the edge where a row leaves a block. A row with few edges in a block
+ * takes them together with those in the next: fetching the row once more costs more than fetching
+ * these neighbors. */
 #include "edge_schedule.h"
 #include "sparse.h"
 #include <string.h>
@@ -106,7 +106,7 @@ pare_status edge_schedule_build(pare_turned *t, pare_arena *a, const pare_graph 
     return PARE_OK;
 }
 
-/* ---- running ----------------------------------------------------------------------------------- */
+/* ---- running --------------------------------------------------------------------------------- */
 
 typedef struct block_run {
     edge_segment_fn *fn;

@@ -1,5 +1,5 @@
-/* graph_complete.c - the graph a model attends over: the edges of the data, self loops, and a random
- * expander. */
+/* graph_complete.c - the graph a model attends over: the edges of the data, self loops, and a
+ * random expander. */
 #include <pare/attention.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,8 +26,8 @@ static size_t count_below(const uint32_t *row, size_t n, uint32_t limit)
 }
 
 /* Merges a row of the data, ascending and distinct, with the keys of `extra`, which get sorted;
- * duplicates are dropped. Rows are long and extras few: the runs between them are copied, and the row
- * is not sorted again. Returns the length of `to`. */
+ * duplicates are dropped. Rows are long and extras few: the runs between them are copied, and the
+ * row is not sorted again. Returns the length of `to`. */
 static size_t merge_row(uint32_t *to, const uint32_t *row, size_t n, uint32_t *extra, size_t extras)
 {
     size_t at = 0, count = 0;

@@ -1,12 +1,12 @@
 /* graph_order.c - an order of the nodes of a graph in which nodes with common neighbors are close
- * together: their rows are in the cache already when the next node reads them, and a row has edges in
- * fewer blocks of keys (edge_schedule.c).
+ * together: their rows are in the cache already when the next node reads them, and a row has edges
+ * in fewer blocks of keys (edge_schedule.c).
  *
- * The nodes are ranked by degree, largest first. Some times, every node moves to the mean place of its
- * neighbors, and places are made consecutive again: neighbors are pulled together, and ranking keeps
- * the order from collapsing. Last, within short pieces of the order, nodes with the same neighbors of
- * large degree are grouped. These are a few passes over the edges; weighing every pair of nodes with a
- * common neighbor takes a hundred times as long and was no faster in use. */
+ * The nodes are ranked by degree, largest first. Some times, every node moves to the mean place of
+ * its neighbors, and places are made consecutive again: neighbors are pulled together, and ranking
+ * keeps the order from collapsing. Last, within short pieces of the order, nodes with the same
+ * neighbors of large degree are grouped. These are a few passes over the edges; weighing every pair
+ * of nodes with a common neighbor takes a hundred times as long and was no faster in use. */
 #include "sparse.h"
 #include <stdlib.h>
 #include <string.h>
@@ -17,7 +17,7 @@ enum {
     LARGE = 8    /* neighbors of largest degree that are compared */
 };
 
-/* ---- places ------------------------------------------------------------------------------------ */
+/* ---- places ---------------------------------------------------------------------------------- */
 
 typedef struct node_place {
     double where;
@@ -39,7 +39,7 @@ static void rank_nodes(node_place *line, uint32_t *place, size_t n)
     for (size_t i = 0; i < n; i++) place[line[i].node] = (uint32_t)i;
 }
 
-/* ---- pieces ------------------------------------------------------------------------------------ */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 typedef struct member {
     uint32_t piece;
@@ -56,7 +56,7 @@ static int by_piece(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* ---- the order --------------------------------------------------------------------------------- */
+/* ---- the order ------------------------------------------------------------------------------- */
 
 typedef struct workspace {
     node_place *line;

@@ -1,5 +1,5 @@
-/* graph_transpose.c - the transposed graph (CSC): a counting sort of the edges by key, which keeps the
- * queries of a key in order. */
+/* graph_transpose.c - the transposed graph (CSC): a counting sort of the edges by key, which keeps
+ * the queries of a key in order. */
 #include "edge_schedule.h"
 
 pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g, size_t width,

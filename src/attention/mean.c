@@ -2,9 +2,9 @@
  *
  *     y_i = sum_j w_j x_j / sum_j w_j        (w_j = 1: the plain mean)
  *
- * Nothing is ever subtracted from a sum, so weights of very different sizes do no harm. Where rows see
- * ranges, the sums are in f64 and linear in time: a running sum under the causal pattern; under a
- * window of m keys the rows are cut into chunks of m, and row i sees the end of the chunk before,
+ * Nothing is ever subtracted from a sum, so weights of very different sizes do no harm. Where rows
+ * see ranges, the sums are in f64 and linear in time: a running sum under the causal pattern; under
+ * a window of m keys the rows are cut into chunks of m, and row i sees the end of the chunk before,
  * summed backwards, and the beginning of its own. Rows of a graph sum their lists, in f32. */
 #include "sparse.h"
 #include <stdatomic.h>
@@ -57,7 +57,7 @@ static size_t end_of(const mean_job *m, size_t first, size_t rows)
     return n - first < rows ? n : first + rows;
 }
 
-/* ---- full and causal --------------------------------------------------------------------------- */
+/* ---- full and causal ------------------------------------------------------------------------- */
 
 static void sum_block(void *ctx, size_t b)
 {
@@ -100,7 +100,7 @@ static void mean_prefix(mean_job *m, const pare_exec *exec)
     free(m->parts);
 }
 
-/* ---- windows ----------------------------------------------------------------------------------- */
+/* ---- windows --------------------------------------------------------------------------------- */
 
 /* Rows of one unit of work: a chunk, or several short ones. */
 static size_t window_rows(const mean_job *m)
@@ -157,7 +157,7 @@ static void mean_window(mean_job *m, const pare_exec *exec)
     free(m->sinks);
 }
 
-/* ---- graphs ------------------------------------------------------------------------------------ */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 static void graph_unit(void *ctx, size_t b)
 {

@@ -11,13 +11,13 @@
  *
  *     delta = lambda + u (range + 2 lambda) + (e + 1) u (n + 2),
  *
- * up to a factor common to the row: the ratio y is free of it, and in acc and l it is the error of m,
- * at most lambda. Sums of n terms add g = gamma_{2n+8}:
+ * up to a factor common to the row: the ratio y is free of it, and in acc and l it is the error of
+ * m, at most lambda. Sums of n terms add g = gamma_{2n+8}:
  *
  *     |y' - y| <= (e^(2 delta) (1 + g) - 1) sum_j p_j |v_j| + n (n + 4) tiny (max|v| + 1),
  *
- * and the same with weights e^(s - m) in the place of p for acc and l. The bound is convex in u and 0
- * at 0, so the roundings of the engine and of this check may be added in u. */
+ * and the same with weights e^(s - m) in the place of p for acc and l. The bound is convex in u and
+ * 0 at 0, so the roundings of the engine and of this check may be added in u. */
 #include "oracle_calls.h"
 #include <pare/elementary.h>
 #include <math.h>

@@ -1,4 +1,5 @@
-/* oracle_counting.c - an oracle that forwards everything and counts it: a plan predicts these counts. */
+/* oracle_counting.c - an oracle that forwards everything and counts it: a plan predicts these
+ * counts. */
 #include <pare/oracle.h>
 #include <stdlib.h>
 

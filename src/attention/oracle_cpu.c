@@ -1,4 +1,5 @@
-/* oracle_cpu.c - the built-in oracle: partial calls and plain attention on the kernels of this module. */
+/* oracle_cpu.c - the built-in oracle: partial calls and plain attention on the kernels of this
+ * module. */
 #include "oracle_calls.h"
 #include "rows_f64.h"
 #include "tiled.h"
@@ -31,7 +32,7 @@ static void caps(void *self, pare_oracle_caps *out)
     };
 }
 
-/* ---- what is refused --------------------------------------------------------------------------- */
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static pare_status check_rows(const cpu *o, const char *what, uint32_t n, pare_err *err)
 {
@@ -78,7 +79,7 @@ static pare_status check_call(const cpu *o, const pare_call *c, pare_err *err)
                      "oracle call: the cpu oracle knows partial and qkv calls");
 }
 
-/* ---- f32: the kernels -------------------------------------------------------------------------- */
+/* ---- f32: the kernels ------------------------------------------------------------------------ */
 
 enum { GRID = 96, ACROSS = 4 }; /* requests that share work, at most; of them with the same keys */
 
@@ -137,9 +138,9 @@ static bool follows(const pare_call *c, const request *x)
            a->dv2 == have_qkv->dv2;
 }
 
-/* Requests x[0], x[1], ... as a grid: how many in a row have the keys of the first, and how many such
- * rows of the same queries follow one another. Rows that are added to sums have an order: they are
- * never in one row of the grid. */
+/* Requests x[0], x[1], ... as a grid: how many in a row have the keys of the first, and how many
+ * such rows of the same queries follow one another. Rows that are added to sums have an order: they
+ * are never in one row of the grid. */
 static tiled_grid find_grid(const request *x, size_t count)
 {
     tiled_grid g = {NULL, 1, 1, tile_rows_kernel()};
@@ -205,7 +206,7 @@ static pare_status run_grid_f32(const pare_call *calls, size_t count, size_t *do
     return tiled_attend_grid(&g, exec, NULL);
 }
 
-/* ---- f64: plain loops -------------------------------------------------------------------------- */
+/* ---- f64: plain loops ------------------------------------------------------------------------ */
 
 /* acc = sum_j w_j v_j / by */
 static void weighted_mean(double *acc, const double *w, const double *v, size_t ldv, size_t dv,
@@ -244,7 +245,7 @@ static pare_status run_call_f64(const pare_call *call)
     return PARE_OK;
 }
 
-/* ---- a round ----------------------------------------------------------------------------------- */
+/* ---- a round --------------------------------------------------------------------------------- */
 
 typedef struct batch {
     const cpu *o;
@@ -265,9 +266,9 @@ static void run_block(void *ctx, size_t b)
             atomic_store(&w->no_memory, true);
 }
 
-/* Many calls are spread over the threads in blocks; few run one after the other, with threads within
- * each, and so do those that are added to sums, which have an order. May depend on the threads,
- * because no call depends on the others nor on its threads. */
+/* Many calls are spread over the threads in blocks; few run one after the other, with threads
+ * within each, and so do those that are added to sums, which have an order. May depend on the
+ * threads, because no call depends on the others nor on its threads. */
 static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
 {
     enum { BLOCKS = 4 }; /* per thread */

@@ -1,5 +1,6 @@
 /* oracle_faulty.c - an oracle that fails at chosen calls: a backend that is down, loses a round or
- * computes wrong numbers. Its numbers are changed at the barrier, since they need not be there before. */
+ * computes wrong numbers. Its numbers are changed at the barrier, since they need not be there
+ * before. */
 #include "oracle_calls.h"
 #include <math.h>
 #include <stdlib.h>

@@ -7,7 +7,7 @@
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* ---- buffers ----------------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
 float *layout_take(layout *l, size_t floats)
 {
@@ -34,7 +34,7 @@ bool layout_alloc(layout *l)
     return l->base;
 }
 
-/* ---- masks ------------------------------------------------------------------------------------- */
+/* ---- masks ----------------------------------------------------------------------------------- */
 
 /* Query i sees no key from this one on, because they are ahead of it. */
 static size_t keys_end(const key_mask *m, size_t i, size_t nk)
@@ -83,7 +83,8 @@ void mask_tile(float *s, const key_mask *m, const panel *p, size_t from, size_t 
         to <= keys_end(m, p->first, nk) && (!behind_window(m, from, last) || to <= m->sinks);
     for (size_t j = from; !all_visible && j < to; j++) {
         float *const key = s + (j - from) * p->p;
-        /* Masked: the queries before the first that sees key j, and those whose window it has left. */
+        /* Masked: the queries before the first that sees key j, and those whose window it has
+         * left. */
         size_t lead = 0, end = p->p;
         if (m->vis0 != PARE_VIS_ALL) {
             const int64_t n = (int64_t)j + 1 - m->vis0 - (int64_t)p->first;

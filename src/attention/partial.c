@@ -1,14 +1,16 @@
-/* partial.c - attention over a range of keys, left unnormalized; the merge of such results; gradients.
+/* partial.c - attention over a range of keys, left unnormalized; the merge of such results;
+ * gradients.
  *
  * For disjoint ranges t with maxima m_t, sums l_t and vectors acc_t, and m = max_t m_t,
  *
  *     y = sum_t e^(m_t - m) acc_t / sum_t e^(m_t - m) l_t
  *
- * is attention over their union: exactly, in real numbers, whatever the ranges are. In f64 the merge
- * adds less than an f32 rounding to what the engine computed.
+ * is attention over their union: exactly, in real numbers, whatever the ranges are. In f64 the
+ * merge adds less than an f32 rounding to what the engine computed.
  *
- * The backward pass of a block of queries over a range of keys recomputes the weights from the rows'
- * lse over all their keys: the gradients of ranges that cover all keys add up to the whole. */
+ * The backward pass of a block of queries over a range of keys recomputes the weights from the
+ * rows' lse over all their keys: the gradients of ranges that cover all keys add up to the
+ * whole. */
 #include "rows_f64.h"
 #include "tiled.h"
 #include <pare/elementary.h>
@@ -71,7 +73,7 @@ void pare_merge_partials(pare_mat32 *y, const pare_partial *parts, size_t count)
     }
 }
 
-/* ---- backward ---------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 pare_status pare_attend_partial_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
                                              const pare_mat32 *dy, const pare_mat32 *q,

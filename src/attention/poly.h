@@ -55,7 +55,7 @@ typedef struct poly_table {
 PARE_MUST_USE pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m,
                                          pare_err *err);
 
-/* ---- centering (poly_center.c) ----------------------------------------------------------------- */
+/* ---- centering (poly_center.c) --------------------------------------------------------------- */
 
 /* Smallest and largest number of each column; PARE_ERR_NONFINITE names `what`. */
 PARE_MUST_USE pare_status poly_column_ranges(float *low, float *high, const pare_mat32 *x,
@@ -76,7 +76,7 @@ void poly_center(const poly_side *s, const pare_exec *exec);
 /* x (rows x d) = rows [first, first + rows), centered. */
 void poly_centered_rows(float *x, const poly_side *s, size_t first, size_t rows);
 
-/* ---- the error bound of a row (poly_proof.c) --------------------------------------------------- */
+/* ---- the error bound of a row (poly_proof.c) ------------------------------------------------- */
 
 /* All that the bound of a row depends on besides its own numbers, by bins of |q'|. */
 typedef struct poly_proof {
@@ -119,7 +119,7 @@ double poly_row_bound(const poly_proof *p, const poly_row *r);
  */
 double poly_kappa(size_t degree, double B);
 
-/* ---- one call (poly_prepare.c) ----------------------------------------------------------------- */
+/* ---- one call (poly_prepare.c) --------------------------------------------------------------- */
 
 /* Columns of the state: the centered values, 1, and |k'|^(g-1) for the moment. */
 typedef struct poly_job {
@@ -174,7 +174,7 @@ double poly_balance(const pare_poly_plan *p);
 PARE_MUST_USE pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
                                        pare_err *err);
 
-/* ---- the state: sums over keys (poly_state.c) -------------------------------------------------- */
+/* ---- the state: sums over keys (poly_state.c) ------------------------------------------------ */
 
 /* Sums over keys in f64, cols4 x table.ld. */
 typedef struct poly_sums {
@@ -205,7 +205,7 @@ void poly_state_from_sums(float *state, const poly_job *w, const double *sums);
 void poly_update_state(float *state, poly_sums *now, const poly_workspace *r, const poly_job *w,
                        double shift, const poly_sums *before);
 
-/* ---- rows from a state (poly_panel.c) ---------------------------------------------------------- */
+/* ---- rows from a state (poly_panel.c) -------------------------------------------------------- */
 
 /* Workspace of a thread that computes rows: x, k, u have rows of queries and keys, the others
  * queries in the lanes. */
@@ -222,7 +222,7 @@ void poly_evaluate_state(const poly_job *w, const poly_panel_workspace *r, const
 void poly_rows(const poly_job *w, const poly_panel_workspace *r, const float *state,
                const poly_workspace *keys, size_t chunk, size_t first, size_t end);
 
-/* ---- chunks over the threads (poly_scan.c) ----------------------------------------------------- */
+/* ---- chunks over the threads (poly_scan.c) --------------------------------------------------- */
 
 /* Chunks in segments, by their number alone, and the sums before each segment. */
 typedef struct poly_segments {
@@ -249,7 +249,7 @@ bool poly_sum_segments(poly_segments *s, const pare_exec *exec);
 PARE_MUST_USE pare_status poly_scan(const poly_job *w, pare_arena *a, const pare_exec *exec,
                                     pare_err *err);
 
-/* ---- the other steps --------------------------------------------------------------------------- */
+/* ---- the other steps ------------------------------------------------------------------------- */
 
 /* Rows above the tolerance: by their true moments, then by the exact kernel (poly_fallback.c). */
 PARE_MUST_USE pare_status poly_fallback(poly_job *w, uint8_t *exact, pare_poly_report *report,

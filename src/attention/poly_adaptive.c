@@ -13,7 +13,8 @@
  *     a^alpha/alpha! (1 + a_v/(c+1) + a_v^2/((c+1)(c+2)) + ...) e^(sum of a_u, u after v).
  *
  * All terms are positive: the tail has no cancellation, while e^(sum a) minus the sum of what was
- * taken would be lost in 2^-53 e^(sum a). A term of degree m is a product of 2 m rounded operations. */
+ * taken would be lost in 2^-53 e^(sum a). A term of degree m is a product of 2 m rounded
+ * operations. */
 #include <pare/poly.h>
 #include <float.h>
 #include <math.h>

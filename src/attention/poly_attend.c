@@ -1,4 +1,5 @@
-/* poly_attend.c - polynomial attention of the f32 engine: executes a plan, with a bound for every row. */
+/* poly_attend.c - polynomial attention of the f32 engine: executes a plan, with a bound for every
+ * row. */
 #include "attend_f32.h"
 #include "poly.h"
 #include <math.h>

@@ -5,8 +5,8 @@
  *     2. sums over queries of g -> keys: dk and dv.
  * Full: all sums first. Causal: a chunk sees the sums of the chunks before it in the order of the
  * scan, from the front in the first and from the end in the second; a state is in the unit of its
- * last chunk, so that rescaling only ever shrinks it. Chunks are cut into segments as in the forward
- * pass (poly_scan.c): same bits for any number of threads.
+ * last chunk, so that rescaling only ever shrinks it. Chunks are cut into segments as in the
+ * forward pass (poly_scan.c): same bits for any number of threads.
  * The center of the keys moves with their mean: the mean of dk is subtracted at the end.
  * Rows that were computed exactly get the exact kernel's gradients (poly_backward_exact.c). */
 #include "poly_backward.h"
@@ -114,7 +114,7 @@ static pare_status run_scan(const poly_backward_job *b, bool backward, const par
     return st;
 }
 
-/* ---- all --------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 static void sum_rows(double *sum, const pare_mat32 *dk)
 {

@@ -1,4 +1,5 @@
-/* poly_backward_exact.c - gradients of the rows that polynomial attention has left to the exact kernel. */
+/* poly_backward_exact.c - gradients of the rows that polynomial attention has left to the exact
+ * kernel. */
 #include "poly_backward.h"
 #include "tiled.h"
 #include <string.h>

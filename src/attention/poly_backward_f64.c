@@ -1,24 +1,25 @@
-/* poly_backward_f64.c - gradients of polynomial attention in f64, by plain loops: the reference for the
- * f32 kernels.
+/* poly_backward_f64.c - gradients of polynomial attention in f64, by plain loops: the reference for
+ * the f32 kernels.
  *
  * With e running over monomials, A_e = coef x orderings, u_j = [v_j, 1] and m = dv + 1 columns,
  *
  *     [num, den]_i = sum_e A_e q'_i^e S_e + sum over exact j of w_j e^(q'_i.k'_j) u_j,
  *     S_e = sum over the other j of w_j k'_j^e u_j,      y_i = num_i / den_i,
  *
- * where j has an exact weight for row i when it is a heavy key, or under the causal pattern a key of
- * the chunk of i. Then with g_i = [dy_i, -dy_i.y_i] / den_i = d loss / d [num, den]_i
+ * where j has an exact weight for row i when it is a heavy key, or under the causal pattern a key
+ * of the chunk of i. Then with g_i = [dy_i, -dy_i.y_i] / den_i = d loss / d [num, den]_i
  *
  *     d q'_i^e = A_e S_e.g_i,   d S_e = sum_i A_e q'_i^e g_i,
  *     d k'_j^e = w_j dS_e.u_j,  d u_j = w_j sum_e k'_j^e dS_e,  d log w_j = u_j.du_j,
  *
- * and an exact pair adds t = w_j e^(q'_i.k'_j) g_i.u_j to d(q'_i.k'_j) and to d log w_j. Gradients of
- * monomials are propagated to their variables by the table from its end: x^e = x^parent x_var. Last,
+ * and an exact pair adds t = w_j e^(q'_i.k'_j) g_i.u_j to d(q'_i.k'_j) and to d log w_j. Gradients
+ * of monomials are propagated to their variables by the table from its end: x^e = x^parent x_var.
+ * Last,
  *
  *     dq = scale dq',   dk = dk' + scale qc d log w,
  *
- * and the mean of this dk is subtracted from all of them: the gradient of the center of the keys, which
- * moves with their mean.
+ * and the mean of this dk is subtracted from all of them: the gradient of the center of the keys,
+ * which moves with their mean.
  *
  * Causal: S of the chunks before, summed from the front; dS of the chunks behind, from the end. */
 #include "rows_f64.h"
@@ -44,7 +45,7 @@ typedef struct job {
     double *factor;     /* r: A */
 } job;
 
-/* ---- forward: centered rows, weights, monomials ------------------------------------------------ */
+/* ---- forward: centered rows, weights, monomials ---------------------------------------------- */
 
 static void center(job *w)
 {
@@ -99,8 +100,8 @@ static void add_keys(const job *w, size_t from, size_t to)
     }
 }
 
-/* Iterates over the keys with exact weights for row i: heavy ones and those of [from, to), as far as
- * it sees them. */
+/* Iterates over the keys with exact weights for row i: heavy ones and those of [from, to), as far
+ * as it sees them. */
 typedef struct exact_keys {
     size_t from, to, seen, heavy;
 } exact_keys;
@@ -126,7 +127,7 @@ static double weight_of(const job *w, size_t i, size_t j)
     return w->w[j] * exp(dot_f64(pare_row(&w->qs, i), pare_row(&w->ks, j), w->d));
 }
 
-/* ---- backward ---------------------------------------------------------------------------------- */
+/* ---- backward -------------------------------------------------------------------------------- */
 
 static void query_backward(job *w, size_t i)
 {

@@ -2,9 +2,9 @@
  * lane.
  *
  * Both sides work alike: queries with the sums over keys and their gradients g, keys with the sums
- * over queries and their u. Sums over the table give numerator and denominator (the gradients of u);
- * products with it give the gradients of the monomials, which are propagated to the variables block
- * by block from the highest degree on. poly_backward_f64.c has the formulas. */
+ * over queries and their u. Sums over the table give numerator and denominator (the gradients of
+ * u); products with it give the gradients of the monomials, which are propagated to the variables
+ * block by block from the highest degree on. poly_backward_f64.c has the formulas. */
 #include "poly_backward.h"
 #include <math.h>
 #include <pare/vmath.h>
@@ -59,7 +59,7 @@ static void monomials_backward(const poly_job *w, const poly_backward_workspace 
     }
 }
 
-/* ---- keys with exact weights e^x --------------------------------------------------------------- */
+/* ---- keys with exact weights e^x ------------------------------------------------------------- */
 
 typedef struct exact_keys {
     const float *k, *u; /* keys x d, x cols4 */
@@ -127,7 +127,7 @@ static void transpose(const poly_job *w, float *to, const float *from, size_t co
     }
 }
 
-/* ---- queries ----------------------------------------------------------------------------------- */
+/* ---- queries --------------------------------------------------------------------------------- */
 
 /* Heavy keys that the chunk sees outside of it, in its unit. */
 static exact_keys heavy_keys(const poly_backward_job *b, const poly_backward_workspace *r,
@@ -182,7 +182,8 @@ static exact_keys chunk_keys(const poly_backward_job *b, const poly_backward_wor
                         .ldu = w->cols4};
 }
 
-/* x = the centered queries; 0 where the exact kernel has the row: its monomials may overflow f32. */
+/* x = the centered queries; 0 where the exact kernel has the row: its monomials may overflow
+ * f32. */
 static void load_queries(const poly_backward_job *b, float *x, size_t first, size_t rows)
 {
     const size_t d = b->w.d;
@@ -243,7 +244,7 @@ void poly_add_queries(const poly_workspace *r, const poly_backward_job *b, size_
     poly_add_loaded(r, w, rows);
 }
 
-/* ---- keys -------------------------------------------------------------------------------------- */
+/* ---- keys ------------------------------------------------------------------------------------ */
 
 /* dk and dv of key j from the gradient of its u, through its value and its weight. */
 static void key_backward(const poly_backward_job *b, size_t j, const float *u, const float *du)

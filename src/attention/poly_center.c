@@ -24,7 +24,7 @@ static size_t blocks_of(size_t n)
     return (n + ROWS - 1) / ROWS;
 }
 
-/* ---- ranges of columns ------------------------------------------------------------------------------- */
+/* ---- ranges of columns ----------------------------------------------------------------------- */
 
 typedef struct ranges_job {
     const pare_mat32 *x;

@@ -1,10 +1,10 @@
 /* poly_fallback.c - rows of polynomial attention whose first bound is above the tolerance.
  *
  * First the moment itself, sum_j w_j x_j^(g+1) for odd g, by the monomials of degree g + 1: it
- * depends on the angles between a query and the keys, while the first bound knows only the lengths of
- * the keys. Under the causal pattern the moment of a row is that of the chunks before it: the keys of
- * its own chunk have exact weights e^x, as heavy keys have. Rows that are still above the tolerance
- * are computed by the exact kernels, in panels of scattered rows. */
+ * depends on the angles between a query and the keys, while the first bound knows only the lengths
+ * of the keys. Under the causal pattern the moment of a row is that of the chunks before it: the
+ * keys of its own chunk have exact weights e^x, as heavy keys have. Rows that are still above the
+ * tolerance are computed by the exact kernels, in panels of scattered rows. */
 #include "poly.h"
 #include "tiled.h"
 #include <math.h>
@@ -27,7 +27,7 @@ static size_t *failing_rows(const poly_job *w, pare_arena *a, size_t *count)
     return rows;
 }
 
-/* ---- the moment -------------------------------------------------------------------------------- */
+/* ---- the moment ------------------------------------------------------------------------------ */
 
 /* sums[r] = sum_j w_j (q'.k'_j)^(g+1) for the given rows, over the keys of their state: a scan of
  * its own, with weights only. */
@@ -88,7 +88,7 @@ static pare_status bound_by_moments(poly_job *w, pare_poly_report *report, pare_
     return PARE_OK;
 }
 
-/* ---- the exact kernel -------------------------------------------------------------------------- */
+/* ---- the exact kernel ------------------------------------------------------------------------ */
 
 typedef struct exact_job {
     const poly_job *w;
@@ -129,8 +129,8 @@ static void add_tile(const scattered_panel *f, const poly_job *w, size_t j0, siz
     if (keys4 > keys || w->v->ld > w->dv || f->dv4 > w->dv)
         copy_tile(f->x, x, w->v->ld, keys, w->dv, f->dv4), x = f->x;
     t->scores(f->s, f->q, k, keys4, w->d, v, false);
-    /* Rows do not see keys behind them, and nothing sees padding. The lanes of rows that are done do
-     * not matter. */
+    /* Rows do not see keys behind them, and nothing sees padding. The lanes of rows that are done
+     * do not matter. */
     if (keys4 > keys || (causal && f->rows[f->done] < j0 + keys))
         for (size_t j = 0; j < keys4; j++)
             for (size_t r = 0; r < p; r++)

@@ -1,10 +1,10 @@
 /* poly_kernels.c - the inner loops of polynomial attention: AVX-512, AVX2 with FMA, and portable.
  *
- * The monomials of one key are contiguous, so that a run is a vector times one number and the sum over
- * keys broadcasts a value to a vector of monomials; the monomials of a panel of queries have one row
- * of lanes each, so that a run is a product of vectors. accumulate holds columns x vectors of sums in
- * registers. In the backward pass a run has one variable: its numbers and its gradient stay in
- * registers. */
+ * The monomials of one key are contiguous, so that a run is a vector times one number and the sum
+ * over keys broadcasts a value to a vector of monomials; the monomials of a panel of queries have
+ * one row of lanes each, so that a run is a product of vectors. accumulate holds columns x vectors
+ * of sums in registers. In the backward pass a run has one variable: its numbers and its gradient
+ * stay in registers. */
 #include "poly_kernels.h"
 #include <pare/vexp.h>
 
@@ -14,8 +14,8 @@
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Rows that are computed together: a run reads what the run before has stored, and a load across two
- * recent stores waits for both; with other rows in between it does not. */
+/* Rows that are computed together: a run reads what the run before has stored, and a load across
+ * two recent stores waits for both; with other rows in between it does not. */
 enum { ROWS_AT_ONCE = 8 };
 
 static size_t some(size_t rows)

@@ -52,8 +52,8 @@ typedef struct poly_kernel {
                        size_t count);
     /* to[i] += from[i], and from[i] = 0; n a multiple of POLY_LANES. */
     void (*flush)(double *to, float *from, size_t n);
-    /* The same for sums that grow chunk by chunk, and the state that queries read: now[i] = (now[i] +
-     * from[i]) f->now, from[i] = 0, to[i] = (f->before before[i] + now[i]) by[i]; any n. */
+    /* The same for sums that grow chunk by chunk, and the state that queries read: now[i] = (now[i]
+     * + from[i]) f->now, from[i] = 0, to[i] = (f->before before[i] + now[i]) by[i]; any n. */
     void (*update_state)(float *to, double *now, float *from, const poly_rescale *f,
                          const double *before, const double *by, size_t n);
     /* The gradient through monomials, for v vectors of rows side by side, and every monomial

@@ -1,5 +1,5 @@
-/* poly_measure.c - what a plan of polynomial attention depends on: centers of queries and keys, their
- * largest norms, heavy keys (handled exactly), and the bound B on the other scores. */
+/* poly_measure.c - what a plan of polynomial attention depends on: centers of queries and keys,
+ * their largest norms, heavy keys (handled exactly), and the bound B on the other scores. */
 #include "poly.h"
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The `count` longest keys become heavy; with `some` and no count, SOME of them in a long sequence. */
+/* The `count` longest keys become heavy; with `some` and no count, SOME of them in a long
+ * sequence. */
 static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *norm, size_t count,
                                 bool some, pare_err *err)
 {

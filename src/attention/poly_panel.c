@@ -1,9 +1,9 @@
-/* poly_panel.c - rows of polynomial attention from a state: a panel of queries at a time, one in each
- * lane.
+/* poly_panel.c - rows of polynomial attention from a state: a panel of queries at a time, one in
+ * each lane.
  *
  * The monomials of a panel are computed block by block and used at once, from the highest degree to
- * the lowest: small numbers are added first. Keys of the row's own chunk (causal) and heavy keys have
- * exact weights e^x. Then each row gets its error bound, and is written. */
+ * the lowest: small numbers are added first. Keys of the row's own chunk (causal) and heavy keys
+ * have exact weights e^x. Then each row gets its error bound, and is written. */
 #include "poly.h"
 #include <pare/elementary.h>
 #include <pare/vmath.h>

@@ -1,9 +1,9 @@
-/* poly_plan.c - the plan of polynomial attention: the cheapest polynomial that is likely to be proven
- * within the tolerance, or exact attention, with the reason.
+/* poly_plan.c - the plan of polynomial attention: the cheapest polynomial that is likely to be
+ * proven within the tolerance, or exact attention, with the reason.
  *
- * The plan decides only about speed. Taylor polynomials are judged by what their bounds would be on a
- * sample of queries and keys; the bounds themselves are computed row by row when the plan is executed.
- * Remez polynomials (and adaptive monomials) are proven here, for all rows at once. */
+ * The plan decides only about speed. Taylor polynomials are judged by what their bounds would be on
+ * a sample of queries and keys; the bounds themselves are computed row by row when the plan is
+ * executed. Remez polynomials (and adaptive monomials) are proven here, for all rows at once. */
 #include "poly.h"
 #include <math.h>
 #include <stdlib.h>
@@ -334,8 +334,8 @@ pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a, const pare_ma
     }
     s.coordinate = pare_alloc(a, out->d, sizeof *s.coordinate);
     if (!s.coordinate) return pare_no_memory(err);
-    /* Midranges first. Where nothing fits around them, a few long rows may be the reason: then means,
-     * and the longest keys become heavy. */
+    /* Midranges first. Where nothing fits around them, a few long rows may be the reason: then
+     * means, and the longest keys become heavy. */
     bool found = false;
     pare_status st = PARE_OK;
     for (int mean = 0; mean < 2 && !st && !found; mean++) {

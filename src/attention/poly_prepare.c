@@ -7,7 +7,7 @@
 
 #define SMALLEST_RADIUS 0x1p-80 /* of a column of values around its center, unless it is 0 */
 #define LARGEST_RADIUS  0x1p60
-#define MAX_DEPTH       100.0 /* bits that a weight, and its product with a value, may sink below 1 */
+#define MAX_DEPTH       100.0 /* bits that a weight, and its product with a value, may lose */
 #define MAX_ROUNDINGS   1e5 /* in a weight: beyond it the first order of the bound is not enough */
 
 /* Values around their midranges; *fit: f32 can sum numbers of their size. */
@@ -47,15 +47,16 @@ static double longest_key(const pare_poly_plan *p)
     return most;
 }
 
-/* A power of two brings both sides to one size: their powers then neither overflow nor underflow. */
+/* A power of two brings both sides to one size: their powers then neither overflow nor
+ * underflow. */
 double poly_balance(const pare_poly_plan *p)
 {
     const double ratio = p->query.v > 0 && p->key.v > 0 ? p->query.v / p->key.v : 1;
     return exp2(round(log2(ratio) / 2));
 }
 
-/* How queries and keys are centered, and log_weight_j = scale qc.k'_j; *fit: their factors are normal
- * f32 numbers. */
+/* How queries and keys are centered, and log_weight_j = scale qc.k'_j; *fit: their factors are
+ * normal f32 numbers. */
 static pare_status center_sides(poly_job *w, pare_arena *a, double *log_weight, bool *fit,
                                 const pare_exec *exec, pare_err *err)
 {
@@ -95,7 +96,8 @@ static pare_status center_sides(poly_job *w, pare_arena *a, double *log_weight, 
 }
 
 /* Weights in the unit of their chunk: the difference is rounded once. False: the smallest weight in
- * the largest unit, or its product with a value, may underflow f32, and e^x may make it large again. */
+ * the largest unit, or its product with a value, may underflow f32, and e^x may make it large
+ * again. */
 static bool weigh_keys(poly_job *w, const double *log_weight)
 {
     double high = -INFINITY, low = INFINITY, depth = 0;

@@ -30,10 +30,10 @@
  *     sum_m ((1 + u)^(COUNT + N_m) - 1) |c_m| B^m.
  *
  * Numbers that underflow. Centered queries and keys are brought to one size by a power of two. A
- * weight w_j = e^(a_j - unit) that f32 rounds to 0 may be multiplied by e^x = e^87 and be most of the
- * row; likewise w_j (v_j - center). So a call is refused (every row is computed by the exact kernel)
- * unless the smallest weight of all keys, in the largest unit that any chunk uses, times the
- * smallest radius of a column of values (or 1) is at least 2^-100. Then no weight is lost or
+ * weight w_j = e^(a_j - unit) that f32 rounds to 0 may be multiplied by e^x = e^87 and be most of
+ * the row; likewise w_j (v_j - center). So a call is refused (every row is computed by the exact
+ * kernel) unless the smallest weight of all keys, in the largest unit that any chunk uses, times
+ * the smallest radius of a column of values (or 1) is at least 2^-100. Then no weight is lost or
  * subnormal, before or after it is brought to a later chunk's unit, and its product with a value
  * is off by at most 2^-149 besides its roundings: 2^-49 of the weight times the radius, less than a
  * rounding that COUNT holds, and the weight in the state is not 0 unless the state is empty.

@@ -1,10 +1,10 @@
 /* poly_remez.c - polynomials of least relative error for e^x on [-B, B], and proofs of their error
  * (docs/theory/depth.md "Polynomials of least relative error").
  *
- * Remez: p and E solve  p(x_k) + (-1)^k E e^(x_k) = e^(x_k)  at g + 2 points; the points move to the
- * extrema of f(x) = p(x) e^-x - 1 until these are level. The exchange breaks down where f is near
- * rounding; so the best of its polynomials, the Chebyshev interpolant and Taylor's is taken, by a
- * grid. All this is an estimate.
+ * Remez: p and E solve  p(x_k) + (-1)^k E e^(x_k) = e^(x_k)  at g + 2 points; the points move to
+ * the extrema of f(x) = p(x) e^-x - 1 until these are level. The exchange breaks down where f is
+ * near rounding; so the best of its polynomials, the Chebyshev interpolant and Taylor's is taken,
+ * by a grid. All this is an estimate.
  *
  * The proof does not depend on it: it takes p with its coefficients and bounds |f| on [-B, B]. On a
  * cell [a, b] of width h, f lies within h^2/8 sup|f''| of the chord, so
@@ -13,8 +13,8 @@
  *
  * and sup|r| over the cell is at most the sum of |r_k| (h/2)^k with r expanded at the middle. Cells
  * are halved until the second term is a hundredth of the largest value seen. Every value counts its
- * roundings: Horner's rule 2 g + 2 of them (gamma_(2g+2) sum |c_k| |x|^k), e^-x EXP_ERROR, the rest by
- * pare_ub; the expansion gamma_(4g+16) times the sum of |terms|, which is R(|middle| + h/2). */
+ * roundings: Horner's rule 2 g + 2 of them (gamma_(2g+2) sum |c_k| |x|^k), e^-x EXP_ERROR, the rest
+ * by pare_ub; the expansion gamma_(4g+16) times the sum of |terms|, which is R(|middle| + h/2). */
 #include "poly_remez.h"
 #include <pare/elementary.h>
 #include <float.h>
@@ -185,8 +185,8 @@ static double largest_est(const grid *g, const double *c, size_t degree)
     return largest;
 }
 
-/* The points move to the largest |f| between changes of sign: `need` of them; of more, the smaller end
- * is dropped. False: there are fewer. */
+/* The points move to the largest |f| between changes of sign: `need` of them; of more, the smaller
+ * end is dropped. False: there are fewer. */
 static bool move_points(double *t, const grid *g, const double *f, size_t need)
 {
     size_t at[GRID + 1], count = 0, first = 0;
@@ -243,7 +243,7 @@ static void run_exchange(choice *best, const grid *g, size_t degree)
     }
 }
 
-/* ---- results ----------------------------------------------------------------------------------- */
+/* ---- results --------------------------------------------------------------------------------- */
 
 poly_fit poly_taylor(double bound, size_t degree)
 {

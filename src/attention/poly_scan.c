@@ -18,7 +18,7 @@ enum {
     ROWS = 512         /* of a unit of work that computes rows */
 };
 
-/* ---- segments of chunks ------------------------------------------------------------------------ */
+/* ---- segments of chunks ---------------------------------------------------------------------- */
 
 pare_status poly_segments_new(poly_segments *s, size_t least_chunks, pare_arena *a, pare_err *err)
 {
@@ -92,7 +92,7 @@ bool poly_sum_segments(poly_segments *s, const pare_exec *exec)
     return true;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 static void add_keys(const void *ctx, const poly_workspace *r, size_t chunk)
 {

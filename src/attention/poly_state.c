@@ -1,8 +1,8 @@
 /* poly_state.c - the state of polynomial attention: sums over keys of weight x monomials x
  * (values, 1, ...).
  *
- * Sums are in f32 over POLY_KEYS keys (and a few such blocks), then in f64: their error does not grow
- * with n. Which keys are summed together depends on the sizes alone. */
+ * Sums are in f32 over POLY_KEYS keys (and a few such blocks), then in f64: their error does not
+ * grow with n. Which keys are summed together depends on the sizes alone. */
 #include "poly.h"
 #include <pare/elementary.h>
 #include <math.h>

@@ -41,7 +41,7 @@ static void empty_row(const sparse_job *w, size_t i)
     if (w->lse) w->lse[i] = -INFINITY;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 /* Rows i and i + 1 by the kernel for two, which saves no scores; false: it does not apply. */
 static bool attend_two_rows(const sparse_job *w, size_t i, size_t end)
@@ -102,7 +102,7 @@ static void attend_rows(void *ctx, size_t unit)
     free(list);
 }
 
-/* ---- blocks ------------------------------------------------------------------------------------ */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static void score_segment(void *ctx, size_t i, size_t first, size_t count)
 {
@@ -137,7 +137,7 @@ static void value_segment(void *ctx, size_t i, size_t first, size_t count)
                       w->graph->idx + first, count, b->inverse_sum[i], 1);
 }
 
-/* ---- schedule ---------------------------------------------------------------------------------- */
+/* ---- schedule -------------------------------------------------------------------------------- */
 
 /* Some more keys of a row, MAX_EDGES at a time: where a larger score comes, y is rescaled. */
 static void attend_segment(void *ctx, size_t segment)

@@ -29,7 +29,8 @@ static inline float *row_of(const pare_mat32 *m, size_t i)
 }
 
 /* Online softmax of a row after some of its keys: the largest score, sum_j e^(s_j - row_max), and
- * the factor e^(old row_max - row_max) by which the last keys have rescaled what was summed before. */
+ * the factor e^(old row_max - row_max) by which the last keys have rescaled what was summed
+ * before. */
 typedef struct softmax_state {
     float row_max, sum, rescale;
 } softmax_state;
@@ -104,9 +105,10 @@ typedef struct sparse_backward_job {
 PARE_MUST_USE pare_status sparse_backward(const sparse_backward_job *w, const pare_exec *exec,
                                           pare_err *err);
 
-/* ---- cache blocking over the keys (sparse_blocks.c) ------------------------------------------- */
+/* ---- cache blocking over the keys (sparse_blocks.c) ------------------------------------------ */
 
-/* A segment: the edges first .. first + count - 1 of a row, count > 0, whose keys are in one block. */
+/* A segment: the edges first .. first + count - 1 of a row, count > 0, whose keys are in one
+ * block. */
 typedef void key_segment_fn(void *ctx, size_t row, size_t first, size_t count);
 
 /* How many keys of `width` floats each make a block that stays in the cache while all rows use it;

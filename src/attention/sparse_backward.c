@@ -11,9 +11,9 @@
  *     dv_j += sum_i p_ij dy_i,
  *     dk_j += sum_i ds_ij q_i.
  *
- * p and ds of an edge lie side by side, two floats per edge, from the first pass to the second. Both
- * passes run block by block (edge_schedule.c): while the keys pass by a block of queries, each of
- * these queries reads on in its own row of pairs, so that the pairs are in the cache, too. */
+ * p and ds of an edge lie side by side, two floats per edge, from the first pass to the second.
+ * Both passes run block by block (edge_schedule.c): while the keys pass by a block of queries, each
+ * of these queries reads on in its own row of pairs, so that the pairs are in the cache, too. */
 #include "sparse.h"
 #include "edge_schedule.h"
 #include <string.h>

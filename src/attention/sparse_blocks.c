@@ -1,8 +1,8 @@
 /* sparse_blocks.c - cache blocking over the keys of a graph.
  *
- * A row has keys anywhere in the graph. Where they do not all fit the cache next to a core, all rows
- * take their keys of the first block, then all those of the second, and so on: each key comes from
- * the far cache once per block, not once per edge. */
+ * A row has keys anywhere in the graph. Where they do not all fit the cache next to a core, all
+ * rows take their keys of the first block, then all those of the second, and so on: each key comes
+ * from the far cache once per block, not once per edge. */
 #include "sparse.h"
 #include <stdlib.h>
 #if defined(__SSE2__)

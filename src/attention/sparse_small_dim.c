@@ -1,9 +1,9 @@
 /* sparse_small_dim.c - sparse attention for rows of at most SMALL_DIM columns (AVX-512).
  *
- * A register holds two keys of eight columns, or four keys of four, so that no lane is idle. Of rows
- * with few keys two are computed at once, one in each half of a register, from scores to values
- * without going through memory: on a board graph every row has at most eight keys, and the time of a
- * row is then the latency of its sums. */
+ * A register holds two keys of eight columns, or four keys of four, so that no lane is idle. Of
+ * rows with few keys two are computed at once, one in each half of a register, from scores to
+ * values without going through memory: on a board graph every row has at most eight keys, and the
+ * time of a row is then the latency of its sums. */
 #include "sparse_small_dim.h"
 #include <math.h>
 #include <pare/vexp.h>

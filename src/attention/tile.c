@@ -1,9 +1,10 @@
 /* tile.c - the inner kernels of dense attention: AVX-512, AVX2 with FMA, and portable.
  *
- * scores and values hold TILE_STEP x v vectors of results in registers and broadcast one number of a
- * key (of a value) to all of them: half a load per product, so that the multiply-adds are the limit.
- * `v` is a constant in each instance: the loops over it are unrolled. The weights of a tile are summed
- * by fours and per tile, so that the rounding error of the sum grows with n / 4, not with n.
+ * scores and values hold TILE_STEP x v vectors of results in registers and broadcast one number of
+ * a key (of a value) to all of them: half a load per product, so that the multiply-adds are the
+ * limit. `v` is a constant in each instance: the loops over it are unrolled. The weights of a tile
+ * are summed by fours and per tile, so that the rounding error of the sum grows with n / 4, not
+ * with n.
  *
  * softmax_backward: a weight is at most 1, but s and lse carry the rounding of numbers as large as
  * the scores: what would come out above 1 is set to 1. A nan passes. */
@@ -13,7 +14,7 @@
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* ---- portable: four lanes ---------------------------------------------------------------------- */
+/* ---- portable: four lanes -------------------------------------------------------------------- */
 
 typedef float four __attribute__((vector_size(16), may_alias));
 

@@ -24,8 +24,8 @@ typedef struct tile_kernel {
     void (*scores)(float *s, const float *q, const float *k, size_t keys, size_t dk, size_t v,
                    bool add);
     /* Scores become weights e^(s - m), where m (P) is the running maximum, raised first if need be;
-     * rescale (P) = e^(old m - m); l (P) = rescale l + sum of the weights. A row that has seen only -inf
-     * keeps m = -inf and weighs nothing. */
+     * rescale (P) = e^(old m - m); l (P) = rescale l + sum of the weights. A row that has seen only
+     * -inf keeps m = -inf and weighs nothing. */
     void (*weights)(float *s, float *m, float *l, float *rescale, size_t keys, size_t v);
     /* o (dv x P) = rescale o + x^T s, x keys x dv */
     void (*values)(float *o, const float *rescale, const float *s, const float *x, size_t keys,

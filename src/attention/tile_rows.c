@@ -4,9 +4,9 @@
  * tile_kernel.values has queries in the lanes, which suits a panel that meets many tiles: its sums
  * are transposed into rows once, at the end. A call of an oracle meets one or two tiles, and the
  * transposition would take a tenth of its time; here the columns are in the lanes, and nothing is
- * transposed. Every sum takes the same products in the same order either way. Rows that are added to
- * f64 sums are added from the registers (AVX-512; the sums are prefetched before the products), or
- * one by one between the products of the next rows (AVX2). */
+ * transposed. Every sum takes the same products in the same order either way. Rows that are added
+ * to f64 sums are added from the registers (AVX-512; the sums are prefetched before the products),
+ * or one by one between the products of the next rows (AVX2). */
 #include "tile_rows.h"
 #include <pare/vexp.h>
 
@@ -145,8 +145,9 @@ PARE_AVX512 static void rows_avx512(float *y, size_t ldy, const float *old, size
 enum { QUERIES8 = 6 };
 #define INLINE256 static inline __attribute__((always_inline)) PARE_AVX2
 
-/* Rows of a block that wait to be added to sums. One of them is added after every few keys of the next
- * block, which is limited by its multiplications: conversions, additions and stores are free then. */
+/* Rows of a block that wait to be added to sums. One of them is added after every few keys of the
+ * next block, which is limited by its multiplications: conversions, additions and stores are free
+ * then. */
 typedef struct pending_rows {
     size_t rows; /* still to add */
     const float *x;

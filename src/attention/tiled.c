@@ -58,7 +58,7 @@ typedef struct tile {
     bool has_values;
 } tile;
 
-/* ---- panels of a grid: those of its columns one after the other -------------------------------- */
+/* ---- panels of a grid: those of its columns one after the other ------------------------------ */
 
 static size_t panels_of(const tiled_grid *g, size_t column)
 {
@@ -78,8 +78,8 @@ static void lay_out(unit *u, size_t first, size_t end, layout *l)
         size_t at = i; /* panel of the column */
         for (w->column = 0; at >= panels_of(g, w->column); w->column++)
             at -= panels_of(g, w->column);
-        /* Panels of a column have the same number of vectors, or one more: a short last one would be
-         * slow. */
+        /* Panels of a column have the same number of vectors, or one more: a short last one would
+         * be slow. */
         const size_t rows = g->jobs[w->column].q->rows, vectors = (rows + vector - 1) / vector;
         const size_t n = panels_of(g, w->column), each = vectors / n, more = vectors % n;
         p->first = (at * each + (at < more ? at : more)) * vector;
@@ -101,7 +101,7 @@ static void lay_out(unit *u, size_t first, size_t end, layout *l)
     u->transposed = layout_take(l, lanes * u->panel_cols);
 }
 
-/* ---- one tile ---------------------------------------------------------------------------------- */
+/* ---- one tile -------------------------------------------------------------------------------- */
 
 static size_t tile_end(const unit *u, size_t j0)
 {
@@ -242,7 +242,7 @@ static void add_tile(const unit *u, panel_state *w, tile *t, size_t j0, size_t f
     w->begun = true;
 }
 
-/* ---- the end of a panel ------------------------------------------------------------------------ */
+/* ---- the end of a panel ---------------------------------------------------------------------- */
 
 static void finish_panel(const unit *u, panel_state *w)
 {
@@ -280,7 +280,7 @@ static void finish_panel(const unit *u, panel_state *w)
     memcpy(d->l + p->first, w->l, p->rows * sizeof *w->l);
 }
 
-/* ---- units of work ----------------------------------------------------------------------------- */
+/* ---- units of work --------------------------------------------------------------------------- */
 
 /* One row of the grid, for the panels of the unit. */
 static void attend_grid_row(unit *u)
@@ -316,7 +316,8 @@ typedef struct shared {
     atomic_bool no_memory;
 } shared;
 
-/* The last rows of a causal pattern see most keys: they come first, so that threads end together. */
+/* The last rows of a causal pattern see most keys: they come first, so that threads end
+ * together. */
 static void attend_unit(void *ctx, size_t b)
 {
     shared *const w = ctx;

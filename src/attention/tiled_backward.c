@@ -7,9 +7,9 @@
  *     dv += w dy,   dk += u q,   dq^T += k^T u
  *
  * where q is scaled. The side of the queries (q and dy, as they are and transposed) is packed once.
- * Tile t of keys belongs to group t mod G, G by the number of keys alone: a group owns its rows of dk
- * and dv and has its own sum for dq, and these G sums are added in order. Groups are striped because
- * the first keys of a causal pattern are seen by most queries.
+ * Tile t of keys belongs to group t mod G, G by the number of keys alone: a group owns its rows of
+ * dk and dv and has its own sum for dq, and these G sums are added in order. Groups are striped
+ * because the first keys of a causal pattern are seen by most queries.
  * Memory: O(n (dk + dv)) for the packed side, O(G n dk) for the sums of dq. */
 #include "tiled.h"
 #include <math.h>
@@ -71,7 +71,7 @@ static size_t padded_columns(const columns *x)
     return padded(x->count, x->lanes);
 }
 
-/* ---- the side of the queries ------------------------------------------------------------------- */
+/* ---- the side of the queries ----------------------------------------------------------------- */
 
 /* Rows of `from`, times `by`, in pieces of p rows each; padding is 0. */
 static void pack_pieces(float *to, const columns *x, size_t p, const float *from, size_t ld,
@@ -125,7 +125,7 @@ static void pack_panel(void *ctx, size_t b)
     }
 }
 
-/* ---- one tile of keys -------------------------------------------------------------------------- */
+/* ---- one tile of keys ------------------------------------------------------------------------ */
 
 /* out (keys x columns) += s (keys x p) x, piece by piece. */
 static void add_products(const tile_kernel *k, float *out, const columns *cols, size_t from,
@@ -208,7 +208,7 @@ static void group_backward(void *ctx, size_t g)
     free(l.base);
 }
 
-/* ---- all --------------------------------------------------------------------------------------- */
+/* ---- all ------------------------------------------------------------------------------------- */
 
 /* The groups' sums of one panel, in order, into dq. */
 static void merge_panel(void *ctx, size_t b)

@@ -4,9 +4,9 @@
  *
  * The bound, per row i with kernel_cases.h's lambda and u = 2^-24: a weight is off by a factor
  * e^+-E, E = 2 lambda + u (|lse| + range) + gamma(2 n + 40); y, and so mean = dy.y, by as much of
- * their absolute sums; a gradient p (t - mean) by E |p (t - mean)| + p times the errors of t and mean.
- * Sums over rows or keys add gamma(n + 70) of their absolute values, and products below 2^-126
- * vanish. */
+ * their absolute sums; a gradient p (t - mean) by E |p (t - mean)| + p times the errors of t and
+ * mean. Sums over rows or keys add gamma(n + 70) of their absolute values, and products below
+ * 2^-126 vanish. */
 #include "kernel_cases.h"
 #include "attention/attend_f32.h"
 

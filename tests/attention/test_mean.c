@@ -1,4 +1,5 @@
-/* Tests src/attention/{mean,attend_equal_queries}.c: against sums in long double over what each row sees. */
+/* Tests src/attention/{mean,attend_equal_queries}.c: against sums in long double over what each row
+ * sees. */
 #include "pare_test.h"
 #include <pare/attention.h>
 #include <math.h>

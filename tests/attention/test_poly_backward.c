@@ -223,8 +223,8 @@ static void check_kernels(pare_arena *a, poly_case *c)
     }
 }
 
-/* A common shift of all keys changes nothing in attention: a bias of keys has no gradient. Gradients
- * are added to what is there, which is no part of the mean. */
+/* A common shift of all keys changes nothing in attention: a bias of keys has no gradient.
+ * Gradients are added to what is there, which is no part of the mean. */
 static void gradients_of_keys_sum_to_zero(void **state)
 {
     (void)state;

@@ -1,5 +1,6 @@
 /* Tests src/attention/{sparse_backward,edge_schedule,sparse_blocks,graph_transpose}.c and the
- * row sums of sparse.c: every variant this CPU can run, with and without saved scores, against plain f64 loops.
+ * row sums of sparse.c: every variant this CPU can run, with and without saved scores, against
+ * plain f64 loops.
  *
  * How far an f32 gradient may be off. With u = 2^-24 the scores are off by lambda (kernel_cases.h),
  * lse by u |lse| + lambda + a few u, so each p by a factor e^+-delta with delta = 2 lambda +
@@ -122,7 +123,7 @@ static grads plain(pare_arena *a, const back_case *b, const pare_pattern *p, dou
         for (size_t c = 0; c < h->dk; c++)
             score += at(&h->q, i, c) * at(&h->k, pare_key(&keys, 0), c);
         lse[i] = score * (double)h->scale - log(w[0]); /* w is normalized */
-        if (!(w[0] > 0x1p-1000)) lse[i] = NAN;           /* the first key says nothing */
+        if (!(w[0] > 0x1p-1000)) lse[i] = NAN;         /* the first key says nothing */
         const double size = fabs(isnan(lse[i]) ? 2e4 : lse[i]) + f.range;
         const double delta = 2 * f.lambda + 4 * U32 * size + 16 * U32 + gamma_n(keys.count + 8);
         for (size_t c = 0; c < h->dv; c++) y[c] = 0;
