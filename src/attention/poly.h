@@ -115,8 +115,7 @@ void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes
 /* |y - exact| <= this times the range of the values (and the rounding of y); inf: nothing is
  * known. */
 double poly_row_bound(const poly_proof *p, const poly_row *r);
-/* sum_{k > g} B^(k-g-1) / k!, from above; so |e^x - T_g(x)| <= kappa |x|^(g+1), |x| <= B.
- */
+/* sum_{k > g} B^(k-g-1) / k!, from above; so |e^x - T_g(x)| <= kappa |x|^(g+1), |x| <= B. */
 double poly_kappa(size_t degree, double B);
 
 /* ---- one call (poly_prepare.c) --------------------------------------------------------------- */

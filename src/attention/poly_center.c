@@ -2,8 +2,8 @@
  *
  * softmax_j(scale q.k_j) does not change when a constant is added to a row of scores, so keys may
  * be moved by any kc; and scale q.k' = scale qc.k' + scale (q - qc).k', whose first part is a
- * weight of the key. Both steps are exact for every center; midranges make the second part small.
- */
+ * weight of the key. Both steps are exact for every center; midranges make the second part
+ * small. */
 #include "poly.h"
 #include <math.h>
 #include <pare/vexp.h>

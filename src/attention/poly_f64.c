@@ -169,8 +169,8 @@ static void add_exact_key(reference *r, size_t j)
     r->out[r->p->dv] += w;
 }
 
-/* Row i from the sums, heavy keys before `before`, and keys [from, to) exactly. Returns its bound.
- */
+/* Row i from the sums, heavy keys before `before`, and keys [from, to) exactly. Returns its
+ * bound. */
 static double polynomial_row(reference *r, double *y, size_t i, size_t before, size_t from,
                              size_t to)
 {

@@ -158,8 +158,8 @@ static inline double check_bound(const head_case *h, const pare_pattern *pat, co
     return used;
 }
 
-/* Node i sees i+1, i+5, 7 i and, every eighth node, all the others; every tenth node sees nobody.
- */
+/* Node i sees i+1, i+5, 7 i and, every eighth node, all the others; every tenth node sees
+ * nobody. */
 static inline pare_graph odd_graph(pare_arena *a, size_t n)
 {
     size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);

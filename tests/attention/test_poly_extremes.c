@@ -158,8 +158,8 @@ static void numbers_of_any_size_keep_the_promise(void **state)
     assert_true(proven > 5000);
 }
 
-/* As f32 such a scale has only some binary digits, and a bound that counts on 24 of them is none.
- */
+/* As f32 such a scale has only some binary digits, and a bound that counts on 24 of them is
+ * none. */
 static void a_scale_below_the_normal_numbers_is_left_to_the_exact_kernel(void **state)
 {
     (void)state;

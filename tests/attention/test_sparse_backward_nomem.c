@@ -1,6 +1,5 @@
 /* Tests src/attention/{sparse*,edge_schedule,graph_transpose,graph_order}.c when memory
- * is out: every allocation fails once, and each time the status says so and nothing leaks.
- */
+ * is out: every allocation fails once, and each time the status says so and nothing leaks. */
 #include "kernel_cases.h"
 #include "attention/sparse.h"
 #include "fail_alloc.h"
