@@ -20,8 +20,8 @@ poly_fit poly_taylor(double bound, size_t degree);
 /* max |p(x) e^-x - 1| over |x| <= bound, from above. */
 pare_ub poly_relative_error(const double *c, size_t degree, double bound);
 /* What a relative error of the weights does to their shares: weights within 1 +- e of the true ones
- * give a total variation of at most e / (1 + sqrt(1 - e^2)) = tanh(atanh(e) / 2); inf for e >=
- * 1. */
+ * give a total variation of at most e / (1 + sqrt(1 - e^2)) = tanh(atanh(e) / 2);
+ * inf for e >= 1. */
 pare_ub poly_variation(pare_ub relative);
 /* The smallest degree <= most whose proven variation is at most `variation`; false: there is none,
  * and *out is the best of those tried. */

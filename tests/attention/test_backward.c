@@ -325,8 +325,7 @@ static void the_bound_is_not_needlessly_large(void **state)
     assert_le(0.01, check_shape(8, 1, 1, RANDOM, 5));
 }
 
-/* ---- central differences: shares nothing with the formulas above
- * ------------------------------ */
+/* ---- central differences: shares nothing with the formulas above ----------------------------- */
 
 /* sum_i dy_i.y_i of pare_attend_f64. */
 static double loss(back_case *b, const pare_pattern *p, const pare_graph *g)
@@ -380,8 +379,7 @@ static void gradients_are_the_differences_of_the_forward_pass(void **state)
     pare_arena_free(a);
 }
 
-/* ---- threads, groups, edges
- * -------------------------------------------------------------------- */
+/* ---- threads, groups, edges ------------------------------------------------------------------ */
 
 /* 700 tokens: two groups of key tiles; 1300: five. */
 static void bits_do_not_depend_on_the_number_of_threads(void **state)
