@@ -1,4 +1,5 @@
-/* The graph a model attends over: the data's edges, self loops, and a random expander. */
+/* graph_complete.c - the graph a model attends over: the edges of the data, self loops, and a
+ * random expander. */
 #include <pare/attention.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@ static int by_value(const void *a, const void *b)
 }
 
 /* How many of the ascending numbers are below `limit`. */
-static size_t below(const uint32_t *row, size_t n, uint32_t limit)
+static size_t count_below(const uint32_t *row, size_t n, uint32_t limit)
 {
     size_t from = 0;
     while (n > 0) {
@@ -24,23 +25,23 @@ static size_t below(const uint32_t *row, size_t n, uint32_t limit)
     return from;
 }
 
-/* A row of the data, ascending and distinct, with the keys of `extra`, which get sorted; what
- * stands twice is dropped. Rows are long and extras are few: runs between them are copied, and
- * nothing is sorted that is in order already. Returns the length of `to`. */
-static size_t join(uint32_t *to, const uint32_t *row, size_t n, uint32_t *extra, size_t extras)
+/* Merges a row of the data, ascending and distinct, with the keys of `extra`, which get sorted;
+ * duplicates are dropped. Rows are long and extras few: the runs between them are copied, and the
+ * row is not sorted again. Returns the length of `to`. */
+static size_t merge_row(uint32_t *to, const uint32_t *row, size_t n, uint32_t *extra, size_t extras)
 {
-    size_t at = 0, kept = 0;
+    size_t at = 0, count = 0;
     if (extras > 1) qsort(extra, extras, sizeof *extra, by_value);
     for (size_t e = 0; e < extras; e++) {
-        const size_t run = below(row + at, n - at, extra[e]);
-        if (run) memcpy(to + kept, row + at, run * sizeof *to);
+        const size_t run = count_below(row + at, n - at, extra[e]);
+        if (run) memcpy(to + count, row + at, run * sizeof *to);
         at += run;
-        kept += run;
+        count += run;
         if (at < n && row[at] == extra[e]) at++;
-        if (kept == 0 || to[kept - 1] != extra[e]) to[kept++] = extra[e];
+        if (count == 0 || to[count - 1] != extra[e]) to[count++] = extra[e];
     }
-    if (at < n) memcpy(to + kept, row + at, (n - at) * sizeof *to);
-    return kept + (n - at);
+    if (at < n) memcpy(to + count, row + at, (n - at) * sizeof *to);
+    return count + (n - at);
 }
 
 /* Each permutation gives node i one key, and its inverse one more: of the `stride` numbers of a
@@ -71,11 +72,11 @@ pare_status pare_graph_complete(pare_graph *out, pare_arena *a, const pare_graph
         return PARE_OK;
     }
     const size_t stride = degree + p->self_loops; /* extra keys of a node, at most */
-    size_t added, room; /* the degree comes from a file: it may be any number */
-    if (!pare_mul(&added, n, stride) || !pare_add(&room, added, data->ptr[n]))
+    size_t added, capacity; /* the degree comes from a file: it may be any number */
+    if (!pare_mul(&added, n, stride) || !pare_add(&capacity, added, data->ptr[n]))
         return pare_no_memory(err);
     size_t *ptr = pare_alloc(a, n + 1, sizeof *ptr);
-    uint32_t *idx = pare_alloc(a, room ? room : 1, sizeof *idx);
+    uint32_t *idx = pare_alloc(a, capacity ? capacity : 1, sizeof *idx);
     uint32_t *extra = pare_alloc(a, added ? added : 1, sizeof *extra);
     if (!ptr || !idx || !extra) return pare_no_memory(err);
     if (degree) {
@@ -84,12 +85,12 @@ pare_status pare_graph_complete(pare_graph *out, pare_arena *a, const pare_graph
     }
     for (size_t i = 0, at = 0; i < n; i++) {
         uint32_t *const mine = extra + i * stride;
-        size_t extras = 0; /* a permutation that leaves i where it is gives nothing */
+        size_t extras = 0; /* a fixed point of a permutation adds nothing */
         for (size_t e = 0; e < degree; e++)
             if (mine[e] != i) mine[extras++] = mine[e];
         if (p->self_loops) mine[extras++] = (uint32_t)i;
         const size_t len = data->ptr[i + 1] - data->ptr[i];
-        at += join(idx + at, len ? data->idx + data->ptr[i] : idx, len, mine, extras);
+        at += merge_row(idx + at, len ? data->idx + data->ptr[i] : idx, len, mine, extras);
         ptr[i + 1] = at;
     }
     *out = (pare_graph){n, ptr, idx};

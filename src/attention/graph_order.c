@@ -1,58 +1,50 @@
-/* An order of the nodes of a graph in which those that see the same ones lie close together: their
- * rows are then in the cache already when the next one asks for them, and fewer blocks of keys
- * concern a row (visits.c).
+/* graph_order.c - an order of the nodes of a graph in which nodes with common neighbors are close
+ * together: their rows are in the cache already when the next node reads them, and a row has edges
+ * in fewer blocks of keys (edge_schedule.c).
  *
- * The nodes stand in a line, those with most edges first. Some times, every node goes to the mean
- * place of those it sees, and the line closes up: neighbours are pulled together, and closing up
- * keeps the line from shrinking to a point. At last, in short pieces of the line, nodes that see
- * the same large ones step together. That is a few passes over the edges; weighing every pair of
- * nodes with a common neighbour takes a hundred times as long and was no faster in use. */
-#include "listed.h"
+ * The nodes are ranked by degree, largest first. Some times, every node moves to the mean place of
+ * its neighbors, and places are made consecutive again: neighbors are pulled together, and ranking
+ * keeps the order from collapsing. Last, within short pieces of the order, nodes with the same
+ * neighbors of large degree are grouped. These are a few passes over the edges; weighing every pair
+ * of nodes with a common neighbor takes a hundred times as long and was no faster in use. */
+#include "sparse.h"
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    TIMES = 8,
+    ROUNDS = 8,
     PIECE = 128, /* nodes */
-    LARGE = 8    /* nodes that a node is known by */
+    LARGE = 8    /* neighbors of largest degree that are compared */
 };
 
-/* ---- the line ----------------------------------------------------------------------------------
- */
+/* ---- places ---------------------------------------------------------------------------------- */
 
-typedef struct standing {
+typedef struct node_place {
     double where;
     uint32_t node;
-} standing;
+} node_place;
 
-/* A total order: no two nodes are the same. */
+/* A total order: no two nodes are equal. */
 static int by_place(const void *a, const void *b)
 {
-    const standing *const x = a, *const y = b;
+    const node_place *const x = a, *const y = b;
     if (x->where != y->where) return x->where < y->where ? -1 : 1;
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* Sorts by what `where` says; place[i] is then where node i stands. */
-static void close_up(standing *line, uint32_t *place, size_t n)
+/* Sorts by `where`; place[i] is then the rank of node i. */
+static void rank_nodes(node_place *line, uint32_t *place, size_t n)
 {
     qsort(line, n, sizeof *line, by_place);
     for (size_t i = 0; i < n; i++) place[line[i].node] = (uint32_t)i;
 }
 
-static double mean_place(const pare_graph *g, const uint32_t *place, size_t i)
-{
-    const size_t count = g->ptr[i + 1] - g->ptr[i];
-    uint64_t sum = 0;
-    for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) sum += place[g->idx[e]];
-    return count ? (double)sum / (double)count : (double)place[i];
-}
-
-/* ---- pieces ------------------------------------------------------------------------------------
- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 typedef struct member {
-    uint32_t piece, large[LARGE], node;
+    uint32_t piece;
+    uint32_t large[LARGE]; /* neighbors of largest degree, by rank */
+    uint32_t node;
 } member;
 
 static int by_piece(const void *a, const void *b)
@@ -64,44 +56,43 @@ static int by_piece(const void *a, const void *b)
     return (x->node > y->node) - (x->node < y->node);
 }
 
-/* The largest of those that node i sees, by their rank. */
-static void find_large(uint32_t large[LARGE], const pare_graph *g, const uint32_t *rank, size_t i)
-{
-    for (size_t l = 0; l < LARGE; l++) large[l] = UINT32_MAX;
-    for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
-        uint32_t r = rank[g->idx[e]];
-        for (size_t l = 0; l < LARGE && r < UINT32_MAX; l++)
-            if (r < large[l]) {
-                const uint32_t next = large[l];
-                large[l] = r;
-                r = next;
-            }
-    }
-}
+/* ---- the order ------------------------------------------------------------------------------- */
 
-/* ---- all --------------------------------------------------------------------------------------
- */
-
-typedef struct room {
-    standing *line;
+typedef struct workspace {
+    node_place *line;
     member *members;
-    uint32_t *rank, *place; /* of each node: by the number of its edges; in the line */
-} room;
+    uint32_t *rank, *place; /* of each node: by degree; in the order */
+} workspace;
 
-static void find_order(uint32_t *order, const room *r, const pare_graph *g)
+static void find_order(uint32_t *order, const workspace *r, const pare_graph *g)
 {
     for (size_t i = 0; i < g->n; i++)
-        r->line[i] = (standing){-(double)(g->ptr[i + 1] - g->ptr[i]), (uint32_t)i};
-    close_up(r->line, r->rank, g->n);
+        r->line[i] = (node_place){-(double)(g->ptr[i + 1] - g->ptr[i]), (uint32_t)i};
+    rank_nodes(r->line, r->rank, g->n);
     memcpy(r->place, r->rank, g->n * sizeof *r->place);
-    for (size_t t = 0; t < TIMES; t++) {
-        for (size_t i = 0; i < g->n; i++)
-            r->line[i] = (standing){mean_place(g, r->place, i), (uint32_t)i};
-        close_up(r->line, r->place, g->n);
+    for (size_t t = 0; t < ROUNDS; t++) {
+        for (size_t i = 0; i < g->n; i++) { /* the mean place of the neighbors */
+            const size_t count = g->ptr[i + 1] - g->ptr[i];
+            uint64_t sum = 0;
+            for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) sum += r->place[g->idx[e]];
+            const double mean = count ? (double)sum / (double)count : (double)r->place[i];
+            r->line[i] = (node_place){mean, (uint32_t)i};
+        }
+        rank_nodes(r->line, r->place, g->n);
     }
     for (size_t i = 0; i < g->n; i++) {
-        r->members[i] = (member){.piece = r->place[i] / PIECE, .node = (uint32_t)i};
-        find_large(r->members[i].large, g, r->rank, i);
+        member *const m = &r->members[i];
+        *m = (member){.piece = r->place[i] / PIECE, .node = (uint32_t)i};
+        for (size_t l = 0; l < LARGE; l++) m->large[l] = UINT32_MAX;
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) { /* insert by rank */
+            uint32_t rank = r->rank[g->idx[e]];
+            for (size_t l = 0; l < LARGE && rank < UINT32_MAX; l++)
+                if (rank < m->large[l]) {
+                    const uint32_t next = m->large[l];
+                    m->large[l] = rank;
+                    rank = next;
+                }
+        }
     }
     qsort(r->members, g->n, sizeof *r->members, by_piece);
     for (size_t i = 0; i < g->n; i++) {
@@ -116,34 +107,28 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-static void rename_nodes(size_t *ptr, uint32_t *idx, const pare_graph *g, const uint32_t *order,
-                         const uint32_t *place)
-{
-    for (size_t i = 0; i < g->n; i++) {
-        const size_t from = g->ptr[order[i]], count = g->ptr[order[i] + 1] - from;
-        uint32_t *const row = idx + ptr[i];
-        for (size_t e = 0; e < count; e++) row[e] = place[g->idx[from + e]];
-        if (count > 1) qsort(row, count, sizeof *row, by_number);
-        ptr[i + 1] = ptr[i] + count;
-    }
-}
-
 pare_status pare_graph_order(pare_graph *out, const uint32_t **order, pare_arena *a,
                              const pare_graph *g, size_t width, pare_err *err)
 {
     const size_t n = g->n, edges = g->ptr[n];
     *out = *g;
     *order = NULL;
-    if (list_block(g, width) >= n) return PARE_OK;
+    if (key_block_size(g, width) >= n) return PARE_OK;
     uint32_t *const nodes = pare_alloc(a, n, sizeof *nodes);
     uint32_t *const idx = pare_alloc(a, edges, sizeof *idx);
     size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);
-    const room r = {malloc(n * sizeof *r.line), malloc(n * sizeof *r.members),
-                    malloc(n * sizeof *r.rank), malloc(n * sizeof *r.place)};
+    const workspace r = {malloc(n * sizeof *r.line), malloc(n * sizeof *r.members),
+                         malloc(n * sizeof *r.rank), malloc(n * sizeof *r.place)};
     const bool enough = nodes && idx && ptr && r.line && r.members && r.rank && r.place;
     if (enough) {
         find_order(nodes, &r, g);
-        rename_nodes(ptr, idx, g, nodes, r.place);
+        for (size_t i = 0; i < n; i++) { /* row i is that of node nodes[i], with new numbers */
+            const size_t from = g->ptr[nodes[i]], count = g->ptr[nodes[i] + 1] - from;
+            uint32_t *const row = idx + ptr[i];
+            for (size_t e = 0; e < count; e++) row[e] = r.place[g->idx[from + e]];
+            if (count > 1) qsort(row, count, sizeof *row, by_number);
+            ptr[i + 1] = ptr[i] + count;
+        }
         *out = (pare_graph){n, ptr, idx};
         *order = nodes;
     }

@@ -1,20 +1,19 @@
-/* Means over the keys a row sees: what attention is when every row asks the same.
+/* mean.c - weighted means over the keys that a row sees: attention when all queries are equal.
  *
  *     y_i = sum_j w_j x_j / sum_j w_j        (w_j = 1: the plain mean)
  *
- * Sums only ever grow: nothing is subtracted, so weights of very different sizes do no harm. Where
- * rows see ranges, the sums are in f64 and taken once: a running one under the causal pattern;
- * under a window of m keys, cut the rows into chunks of m, and what row i sees is the end of the
- * chunk before, added up backwards, and the beginning of its own. Rows of a graph add up their
- * lists, in f32. */
-#include "listed.h"
+ * Nothing is ever subtracted from a sum, so weights of very different sizes do no harm. Where rows
+ * see ranges, the sums are in f64 and linear in time: a running sum under the causal pattern; under
+ * a window of m keys the rows are cut into chunks of m, and row i sees the end of the chunk before,
+ * summed backwards, and the beginning of its own. Rows of a graph sum their lists, in f32. */
+#include "sparse.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    BLOCK = 256, /* rows of one unit of work */
-    LISTS = 64   /* the same on a graph */
+    BLOCK = 256,     /* rows of one unit of work */
+    GRAPH_BLOCK = 64 /* the same on a graph */
 };
 
 typedef struct mean_job {
@@ -23,16 +22,17 @@ typedef struct mean_job {
     const double *w;
     const pare_pattern *p;
     const pare_graph *g;
-    const list_kernel *kernel;
-    size_t width;  /* of a sum: the columns, then the weights */
-    double *parts; /* of each block of rows: its sum, and then the sum of all blocks before */
-    double *sinks; /* k: the sum of the first k rows; window only */
+    const sparse_kernel *kernel;
+    size_t width;       /* of a sum: the columns, then the weights */
+    double *parts;      /* of each block of rows: its sum, then the sum of all blocks before it */
+    const double *sums; /* full: of all rows */
+    double *sinks;      /* window: [k] is the sum of the first k rows */
     atomic_bool no_memory;
 } mean_job;
 
 static void add_row(double *sum, const mean_job *m, size_t j)
 {
-    const float *const x = m->x->v + j * m->x->ld;
+    const float *const x = row_of(m->x, j);
     const double w = m->w ? m->w[j] : 1;
     const size_t d = m->x->cols;
     for (size_t c = 0; c < d; c++) sum[c] += w * (double)x[c];
@@ -44,9 +44,9 @@ static void add_sum(double *sum, const double *more, size_t width)
     for (size_t c = 0; c < width; c++) sum[c] += more[c];
 }
 
-static void put_row(const mean_job *m, size_t i, const double *sum)
+static void write_row(const mean_job *m, size_t i, const double *sum)
 {
-    float *const y = m->y->v + i * m->y->ld;
+    float *const y = row_of(m->y, i);
     const double by = sum[m->width - 1];
     for (size_t c = 0; c < m->y->cols; c++) y[c] = (float)(sum[c] / by);
 }
@@ -57,7 +57,7 @@ static size_t end_of(const mean_job *m, size_t first, size_t rows)
     return n - first < rows ? n : first + rows;
 }
 
-/* ---- all rows, and all up to the row itself -------------------------------------------------- */
+/* ---- full and causal ------------------------------------------------------------------------- */
 
 static void sum_block(void *ctx, size_t b)
 {
@@ -67,27 +67,26 @@ static void sum_block(void *ctx, size_t b)
     for (size_t j = b * BLOCK; j < end_of(m, b * BLOCK, BLOCK); j++) add_row(sum, m, j);
 }
 
-static void causal_block(void *ctx, size_t b)
+static void write_block(void *ctx, size_t b)
 {
     const mean_job *const m = ctx;
-    double *const sum = m->parts + b * m->width; /* before the block; grows */
+    double *const running = m->parts + b * m->width; /* causal: before the block, then grows */
     for (size_t j = b * BLOCK; j < end_of(m, b * BLOCK, BLOCK); j++) {
-        add_row(sum, m, j);
-        put_row(m, j, sum);
+        if (!m->sums) add_row(running, m, j);
+        write_row(m, j, m->sums ? m->sums : running);
     }
 }
 
-static void full_block(void *ctx, size_t b)
+static void mean_prefix(mean_job *m, const pare_exec *exec)
 {
-    const mean_job *const m = ctx;
-    const double *const all = m->parts + (m->x->rows + BLOCK - 1) / BLOCK * m->width;
-    for (size_t j = b * BLOCK; j < end_of(m, b * BLOCK, BLOCK); j++) put_row(m, j, all);
-}
-
-/* parts[b] becomes the sum before block b; one more: the sum of all. */
-static void sums_before(const mean_job *m, size_t blocks)
-{
-    const size_t width = m->width;
+    const size_t blocks = (m->x->rows + BLOCK - 1) / BLOCK, width = m->width;
+    m->parts = malloc((blocks + 1) * width * sizeof *m->parts);
+    if (!m->parts) {
+        atomic_store(&m->no_memory, true);
+        return;
+    }
+    pare_parallel(exec, blocks, sum_block, m);
+    /* parts[b] becomes the sum before block b; one more: the sum of all. */
     double *const all = m->parts + blocks * width;
     memset(all, 0, width * sizeof *all);
     for (size_t b = 0; b < blocks; b++)
@@ -96,77 +95,55 @@ static void sums_before(const mean_job *m, size_t blocks)
             m->parts[b * width + c] = all[c];
             all[c] += own;
         }
-}
-
-static void mean_prefix(mean_job *m, const pare_exec *exec)
-{
-    const size_t blocks = (m->x->rows + BLOCK - 1) / BLOCK;
-    m->parts = malloc((blocks + 1) * m->width * sizeof *m->parts);
-    if (m->parts) {
-        pare_parallel(exec, blocks, sum_block, m);
-        sums_before(m, blocks);
-        pare_parallel(exec, blocks, m->p->kind == PARE_FULL ? full_block : causal_block, m);
-    } else {
-        atomic_store(&m->no_memory, true);
-    }
+    if (m->p->kind == PARE_FULL) m->sums = all;
+    pare_parallel(exec, blocks, write_block, m);
     free(m->parts);
 }
 
 /* ---- windows --------------------------------------------------------------------------------- */
 
-/* ends[k]: rows k .. size - 1 of the chunk that begins at `first`. */
-static void sum_ends(const mean_job *m, double *ends, size_t first, size_t size)
+/* Rows of one unit of work: a chunk, or several short ones. */
+static size_t window_rows(const mean_job *m)
 {
-    const size_t width = m->width;
-    memset(ends + size * width, 0, width * sizeof *ends);
-    for (size_t k = size; k-- > 0;) {
-        memcpy(ends + k * width, ends + (k + 1) * width, width * sizeof *ends);
-        add_row(ends + k * width, m, first + k);
-    }
-}
-
-static void window_chunk(const mean_job *m, size_t first, double *ends, double *own, double *sum)
-{
-    const size_t size = m->p->window, width = m->width;
-    if (first) sum_ends(m, ends, first - size, size);
-    memset(own, 0, width * sizeof *own);
-    for (size_t i = first; i < end_of(m, first, size); i++) {
-        add_row(own, m, i);
-        memcpy(sum, own, width * sizeof *sum);
-        if (first) {
-            const size_t from = i + 1 - size; /* the oldest key */
-            add_sum(sum, ends + (from - (first - size)) * width, width);
-            add_sum(sum, m->sinks + (m->p->sinks < from ? m->p->sinks : from) * width, width);
-        }
-        put_row(m, i, sum);
-    }
-}
-
-/* Chunks that are shorter than a unit of work are taken several at a time. */
-static size_t chunks_of_unit(const mean_job *m)
-{
-    return m->p->window < BLOCK ? BLOCK / m->p->window : 1;
+    return (m->p->window < BLOCK ? BLOCK / m->p->window : 1) * m->p->window;
 }
 
 static void window_unit(void *ctx, size_t b)
 {
     mean_job *const m = ctx;
-    const size_t size = m->p->window, unit = chunks_of_unit(m) * size;
-    double *const room = malloc((size + 3) * m->width * sizeof *room);
-    if (!room) {
+    const size_t size = m->p->window, width = m->width, rows = window_rows(m);
+    double *const ends = malloc((size + 3) * width * sizeof *ends);
+    if (!ends) {
         atomic_store(&m->no_memory, true);
         return;
     }
-    double *const own = room + (size + 1) * m->width;
-    for (size_t first = b * unit; first < end_of(m, b * unit, unit); first += size)
-        window_chunk(m, first, room, own, own + m->width);
-    free(room);
+    double *const own = ends + (size + 1) * width, *const sum = own + width;
+    for (size_t first = b * rows; first < end_of(m, b * rows, rows); first += size) {
+        /* ends[k]: the sum of rows k .. size - 1 of the chunk before */
+        if (first) memset(ends + size * width, 0, width * sizeof *ends);
+        for (size_t k = first ? size : 0; k-- > 0;) {
+            memcpy(ends + k * width, ends + (k + 1) * width, width * sizeof *ends);
+            add_row(ends + k * width, m, first - size + k);
+        }
+        memset(own, 0, width * sizeof *own);
+        for (size_t i = first; i < end_of(m, first, size); i++) {
+            add_row(own, m, i);
+            memcpy(sum, own, width * sizeof *sum);
+            if (first) {
+                const size_t from = i + 1 - size; /* the oldest key */
+                add_sum(sum, ends + (from - (first - size)) * width, width);
+                add_sum(sum, m->sinks + (m->p->sinks < from ? m->p->sinks : from) * width, width);
+            }
+            write_row(m, i, sum);
+        }
+    }
+    free(ends);
 }
 
 static void mean_window(mean_job *m, const pare_exec *exec)
 {
     const size_t n = m->x->rows, sinks = m->p->sinks < n ? m->p->sinks : n;
-    const size_t unit = chunks_of_unit(m) * m->p->window;
+    const size_t rows = window_rows(m);
     m->sinks = calloc((sinks + 1) * m->width, sizeof *m->sinks);
     for (size_t k = 0; m->sinks && k < sinks; k++) {
         double *const next = m->sinks + (k + 1) * m->width;
@@ -174,7 +151,7 @@ static void mean_window(mean_job *m, const pare_exec *exec)
         add_row(next, m, k);
     }
     if (m->sinks)
-        pare_parallel(exec, (n + unit - 1) / unit, window_unit, m);
+        pare_parallel(exec, (n + rows - 1) / rows, window_unit, m);
     else
         atomic_store(&m->no_memory, true);
     free(m->sinks);
@@ -182,31 +159,28 @@ static void mean_window(mean_job *m, const pare_exec *exec)
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-static void listed_row(const mean_job *m, size_t i, float *s)
-{
-    const list_rows x = {m->x->v, m->x->ld, m->x->cols};
-    const uint32_t *const idx = m->g->idx + m->g->ptr[i];
-    const size_t n = m->g->ptr[i + 1] - m->g->ptr[i];
-    float *const y = m->y->v + i * m->y->ld;
-    double sum = 0;
-    if (n == 0) {
-        memset(y, 0, m->y->cols * sizeof *y);
-        return;
-    }
-    for (size_t j = 0; j < n; j++) sum += s[j] = m->w ? (float)m->w[idx[j]] : 1;
-    m->kernel->values(y, s, &x, idx, n, (float)(1 / sum), 0);
-}
-
-static void listed_unit(void *ctx, size_t b)
+static void graph_unit(void *ctx, size_t b)
 {
     mean_job *const m = ctx;
-    const size_t end = end_of(m, b * LISTS, LISTS);
-    size_t most = 0;
-    for (size_t i = b * LISTS; i < end; i++)
-        if (m->g->ptr[i + 1] - m->g->ptr[i] > most) most = m->g->ptr[i + 1] - m->g->ptr[i];
-    float *const s = malloc((most + LIST_PAD) * sizeof *s);
-    for (size_t i = b * LISTS; s && i < end; i++) listed_row(m, i, s);
+    const sparse_rows x = rows_of(m->x);
+    const size_t *const ptr = m->g->ptr;
+    const size_t first = b * GRAPH_BLOCK, end = end_of(m, first, GRAPH_BLOCK);
+    size_t longest = 0;
+    for (size_t i = first; i < end; i++)
+        if (ptr[i + 1] - ptr[i] > longest) longest = ptr[i + 1] - ptr[i];
+    float *const s = malloc((longest + SCORE_PAD) * sizeof *s);
     if (!s) atomic_store(&m->no_memory, true);
+    for (size_t i = first; s && i < end; i++) {
+        const uint32_t *const idx = m->g->idx + ptr[i];
+        const size_t n = ptr[i + 1] - ptr[i];
+        double sum = 0;
+        if (n == 0) {
+            memset(row_of(m->y, i), 0, m->y->cols * sizeof(float));
+            continue;
+        }
+        for (size_t j = 0; j < n; j++) sum += s[j] = m->w ? (float)m->w[idx[j]] : 1;
+        m->kernel->values(row_of(m->y, i), s, &x, idx, n, (float)(1 / sum), 0);
+    }
     free(s);
 }
 
@@ -222,10 +196,10 @@ pare_status pare_mean_f32(pare_mat32 *y, const pare_mat32 *x, const double *w,
     if (p->kind == PARE_WINDOW && p->window >= n) pattern.kind = PARE_CAUSAL;
     m.p = &pattern;
     if (pattern.kind == PARE_GRAPH) {
-        list_kernel all[3];
-        list_kernels(all);
-        m.kernel = &all[0];
-        pare_parallel(exec, (n + LISTS - 1) / LISTS, listed_unit, &m);
+        sparse_kernel kernels[3];
+        sparse_kernels(kernels);
+        m.kernel = &kernels[0];
+        pare_parallel(exec, (n + GRAPH_BLOCK - 1) / GRAPH_BLOCK, graph_unit, &m);
     } else if (pattern.kind == PARE_WINDOW) {
         mean_window(&m, exec);
     } else {

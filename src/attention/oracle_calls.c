@@ -1,7 +1,7 @@
-/* Calls of an oracle, seen alike. */
+/* oracle_calls.c - qkv and partial calls in one form. */
 #include "oracle_calls.h"
 
-pare_call_partial oracle_as_partial(const pare_call *c)
+pare_call_partial oracle_partial_of(const pare_call *c)
 {
     if (c->kind == PARE_CALL_PARTIAL) return c->u.p;
     const pare_call_qkv *const a = &c->u.a;
@@ -20,7 +20,7 @@ pare_call_partial oracle_as_partial(const pare_call *c)
                                .ldacc = a->dv};
 }
 
-size_t oracle_visible(const pare_call_partial *p, size_t i)
+size_t oracle_visible_keys(const pare_call_partial *p, size_t i)
 {
     if (p->vis0 >= (int64_t)p->nk) return p->nk;
     const int64_t n = p->vis0 + (int64_t)i;

@@ -1,4 +1,5 @@
-/* An oracle that passes everything on and counts it: what a plan predicted must be what happens. */
+/* oracle_counting.c - an oracle that forwards everything and counts it: a plan predicts these
+ * counts. */
 #include <pare/oracle.h>
 #include <stdlib.h>
 
@@ -14,23 +15,17 @@ static void caps(void *self, pare_oracle_caps *out)
     o->inner.ops->caps(o->inner.self, out);
 }
 
-/* Pairs (query, key) that a staircase shows. */
-static uint64_t visible_pairs(uint64_t nq, uint64_t nk, int64_t vis0)
-{
-    if (vis0 >= (int64_t)nk) return nq * nk;
-    uint64_t pairs = 0;
-    for (uint64_t p = 0; p < nq; p++) {
-        const int64_t n = vis0 + (int64_t)p;
-        pairs += n <= 0 ? 0 : (uint64_t)n < nk ? (uint64_t)n : nk;
-    }
-    return pairs;
-}
-
 static void count_head(const counting *o, uint64_t nq, uint64_t nk, uint64_t dk, uint64_t dv,
                        int64_t vis0, uint64_t extra_out)
 {
     pare_oracle_count *const c = o->count;
-    c->flops += visible_pairs(nq, nk, vis0) * (2 * (dk + dv) + 5);
+    uint64_t pairs = 0; /* visible pairs (query, key) */
+    for (uint64_t p = 0; vis0 < (int64_t)nk && p < nq; p++) {
+        const int64_t n = vis0 + (int64_t)p;
+        pairs += n <= 0 ? 0 : (uint64_t)n < nk ? (uint64_t)n : nk;
+    }
+    if (vis0 >= (int64_t)nk) pairs = nq * nk;
+    c->flops += pairs * (2 * (dk + dv) + 5);
     c->bytes_in += o->bytes * (nq * dk + nk * (dk + dv));
     c->bytes_out += o->bytes * nq * (dv + extra_out);
     if (nq > c->max_len) c->max_len = nq;
@@ -50,7 +45,7 @@ static void count_call(const counting *o, const pare_call *call)
     case PARE_CALL_QKV:
         count_head(o, a->n, a->n, a->dk, (uint64_t)a->dv + a->dv2, a->causal ? 1 : PARE_VIS_ALL, 0);
         break;
-    case PARE_CALL_STRICT: /* its flops are the backend's own affair */
+    case PARE_CALL_STRICT: /* only the backend knows its flops */
         o->count->bytes_in += o->bytes * s->n * s->din;
         o->count->bytes_out += o->bytes * s->n * s->dout;
         if (s->n > o->count->max_len) o->count->max_len = s->n;

@@ -1,36 +1,65 @@
-/* Panels of queries: what they see of the keys, and how rows become panels and back. */
+/* panel.c - panels of queries: what they see of the keys, and how rows become panels and back. */
 #include "panel.h"
 #include <math.h>
 #include <pare/vexp.h>
+#include <stdlib.h>
 #include <string.h>
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* ---- who sees whom --------------------------------------------------------------------------- */
+/* ---- buffers --------------------------------------------------------------------------------- */
 
-/* The first key that query i does not see because it is too far ahead. */
-static size_t keys_until(const sight *s, size_t i, size_t nk)
+float *layout_take(layout *l, size_t floats)
 {
-    if (s->vis0 == PARE_VIS_ALL) return nk;
-    const int64_t end = s->vis0 + (int64_t)i;
+    float *const here = l->v ? l->v + l->used : NULL;
+    l->used += padded(floats, FLOAT_ALIGN);
+    return here;
+}
+
+float *layout_take_zeroed(layout *l, size_t floats)
+{
+    float *const here = layout_take(l, floats);
+    if (here) memset(here, 0, floats * sizeof *here);
+    return here;
+}
+
+bool layout_alloc(layout *l)
+{
+    size_t bytes;
+    if (!pare_mul(&bytes, l->used + FLOAT_ALIGN, sizeof(float))) return false;
+    l->base = malloc(bytes);
+    l->used = 0;
+    const size_t off = (uintptr_t)l->base / sizeof(float) % FLOAT_ALIGN;
+    if (l->base) l->v = (float *)l->base + (off ? FLOAT_ALIGN - off : 0);
+    return l->base;
+}
+
+/* ---- masks ----------------------------------------------------------------------------------- */
+
+/* Query i sees no key from this one on, because they are ahead of it. */
+static size_t keys_end(const key_mask *m, size_t i, size_t nk)
+{
+    if (m->vis0 == PARE_VIS_ALL) return nk;
+    const int64_t end = m->vis0 + (int64_t)i;
     return end <= 0 ? 0 : (uint64_t)end < nk ? (size_t)end : nk;
 }
 
-/* j + window <= i without overflow: key j has left the window of query i. */
-static bool has_left(const sight *s, size_t j, size_t i)
+/* j + window <= i without overflow: key j is behind the window of query i. */
+static bool behind_window(const key_mask *m, size_t j, size_t i)
 {
-    return j < i && i - j >= s->window;
+    return j < i && i - j >= m->window;
 }
 
-bool seen_keys(size_t *from, size_t *to, const sight *s, const panel *p, size_t nk)
+bool visible_keys(size_t *from, size_t *to, const key_mask *m, const panel *p, size_t nk)
 {
-    const size_t end = keys_until(s, p->first + p->rows - 1, nk);
+    const size_t end = keys_end(m, p->first + p->rows - 1, nk);
     if (*from >= end) return false;
     if (*to > end) *to = end;
-    if (!has_left(s, *from, p->first)) return true;
-    const size_t window = p->first - s->window + 1; /* the first key still in it */
-    if (*from < s->sinks) {
-        if (s->sinks<window && * to> s->sinks && *to <= window) *to = s->sinks;
+    if (!behind_window(m, *from, p->first)) return true;
+    const size_t window = p->first - m->window + 1; /* first key in the window of the first query */
+    if (*from < m->sinks) {
+        const bool only_sinks = *to > m->sinks && *to <= window;
+        if (m->sinks < window && only_sinks) *to = m->sinks;
         return true;
     }
     if (*to <= window) return false;
@@ -38,14 +67,8 @@ bool seen_keys(size_t *from, size_t *to, const sight *s, const panel *p, size_t 
     return true;
 }
 
-static bool tile_is_open(const sight *s, const panel *p, size_t j0, size_t j1, size_t nk)
-{
-    const size_t last = p->first + p->rows - 1;
-    return j1 <= keys_until(s, p->first, nk) && (!has_left(s, j0, last) || j1 <= s->sinks);
-}
-
-/* A call of memcpy or memset would cost more than these few numbers. */
-static void hide_scores(float *s, size_t n)
+/* A call of memset would cost more than these few numbers. */
+static void mask_scores(float *s, size_t n)
 {
     size_t i = 0;
     for (; i + 4 <= n; i += 4)
@@ -53,34 +76,34 @@ static void hide_scores(float *s, size_t n)
     for (; i < n; i++) s[i] = -INFINITY;
 }
 
-/* Scores of key j that a query of the panel must not see become -inf: the queries before the first
- * that sees it, and those whose window it has left. */
-static void hide(float *s, const sight *sees, const panel *p, size_t j)
+void mask_tile(float *s, const key_mask *m, const panel *p, size_t from, size_t to, size_t nk)
 {
-    size_t lead = 0, end = p->p;
-    if (sees->vis0 != PARE_VIS_ALL) {
-        const int64_t n = (int64_t)j + 1 - sees->vis0 - (int64_t)p->first;
-        lead = n <= 0 ? 0 : (uint64_t)n < p->p ? (size_t)n : p->p;
+    const size_t last = p->first + p->rows - 1, keys = to - from;
+    const bool all_visible =
+        to <= keys_end(m, p->first, nk) && (!behind_window(m, from, last) || to <= m->sinks);
+    for (size_t j = from; !all_visible && j < to; j++) {
+        float *const key = s + (j - from) * p->p;
+        /* Masked: the queries before the first that sees key j, and those whose window it has
+         * left. */
+        size_t lead = 0, end = p->p;
+        if (m->vis0 != PARE_VIS_ALL) {
+            const int64_t n = (int64_t)j + 1 - m->vis0 - (int64_t)p->first;
+            lead = n <= 0 ? 0 : (uint64_t)n < p->p ? (size_t)n : p->p;
+        }
+        if (j >= m->sinks && behind_window(m, j, p->first + p->p - 1)) {
+            const size_t leaves = j + m->window; /* no overflow: it is below the last query */
+            end = leaves > p->first ? leaves - p->first : 0;
+        }
+        mask_scores(key, lead);
+        mask_scores(key + end, p->p - end);
     }
-    if (j >= sees->sinks && has_left(sees, j, p->first + p->p - 1)) {
-        const size_t leaves = j + sees->window; /* no overflow: it is below the last query */
-        end = leaves > p->first ? leaves - p->first : 0;
-    }
-    hide_scores(s, lead);
-    hide_scores(s + end, p->p - end);
-}
-
-void hide_tile(float *s, const sight *sees, const panel *p, size_t from, size_t to, size_t nk)
-{
-    if (!tile_is_open(sees, p, from, to, nk))
-        for (size_t j = from; j < to; j++) hide(s + (j - from) * p->p, sees, p, j);
-    hide_scores(s + (to - from) * p->p, (padded(to - from, TILE_STEP) - (to - from)) * p->p);
+    mask_scores(s + keys * p->p, (padded(keys, TILE_STEP) - keys) * p->p);
 }
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* Four rows of four become four columns. */
-static inline void turn4(four out[4], four a, four b, four c, four d)
+/* Transposes 4 x 4. */
+static inline void transpose4(four out[4], four a, four b, four c, four d)
 {
     const four ab0 = {a[0], b[0], a[1], b[1]}, ab1 = {a[2], b[2], a[3], b[3]};
     const four cd0 = {c[0], d[0], c[1], d[1]}, cd1 = {c[2], d[2], c[3], d[3]};
@@ -91,9 +114,9 @@ static inline void turn4(four out[4], four a, four b, four c, four d)
 }
 
 #if defined(__x86_64__)
-/* Sixteen rows of sixteen become sixteen columns. */
+/* Transposes 16 x 16. */
 #define BLOCK 16
-static inline __attribute__((always_inline)) PARE_AVX512 void turn16(__m512 r[BLOCK])
+static inline __attribute__((always_inline)) PARE_AVX512 void transpose16(__m512 r[BLOCK])
 {
     __m512 t[BLOCK];
 #pragma GCC unroll 8
@@ -135,7 +158,7 @@ PARE_AVX512 static void pack_blocks(float *to, size_t p, const float *from, size
             __m512 r[BLOCK];
 #pragma GCC unroll 16
             for (size_t e = 0; e < BLOCK; e++) r[e] = _mm512_loadu_ps(from + (i + e) * ld + c);
-            turn16(r);
+            transpose16(r);
 #pragma GCC unroll 16
             for (size_t e = 0; e < BLOCK; e++)
                 _mm512_storeu_ps(to + (c + e) * p + i, _mm512_mul_ps(r[e], by));
@@ -152,13 +175,14 @@ PARE_AVX512 static void unpack_blocks(float *to, size_t ld, const float *from, s
 #pragma GCC unroll 16
             for (size_t e = 0; e < BLOCK; e++)
                 r[e] = _mm512_mul_ps(_mm512_loadu_ps(from + (c + e) * p + i), f);
-            turn16(r);
+            transpose16(r);
 #pragma GCC unroll 16
             for (size_t e = 0; e < BLOCK; e++) _mm512_storeu_ps(to + (i + e) * ld + c, r[e]);
         }
 }
 
-/* Columns that go in whole blocks; the others, and all of them where rows do not, go by fours. */
+/* Columns that are transposed in blocks of 16; the others by fours, and all of them where the rows
+ * are no multiple of 16. */
 static size_t block_columns(size_t rows, size_t cols)
 {
     return rows % BLOCK == 0 && __builtin_cpu_supports("avx512f") ? cols / BLOCK * BLOCK : 0;
@@ -179,8 +203,8 @@ void pack_queries(float *to, size_t p, const float *from, size_t ld, size_t rows
         for (size_t c = 0; c < cols4; c += 4) {
             const float *const at = from + i * ld + c;
             four t[4];
-            turn4(t, *(const four *)at, *(const four *)(at + ld), *(const four *)(at + 2 * ld),
-                  *(const four *)(at + 3 * ld));
+            transpose4(t, *(const four *)at, *(const four *)(at + ld), *(const four *)(at + 2 * ld),
+                       *(const four *)(at + 3 * ld));
             for (size_t e = 0; e < 4; e++) *(four *)(to + (c + e) * p + i) = t[e] * by;
         }
     for (size_t c = 0; c < cols; c++) {
@@ -198,7 +222,7 @@ static void unpack_pair(float *to, size_t ld, const float *from, size_t p, size_
         const four f = *(const four *)(by + i);
         const four a = *(const four *)(from + i) * f, b = *(const four *)(from + p + i) * f;
         const four t[] = {{a[0], b[0], a[1], b[1]}, {a[2], b[2], a[3], b[3]}};
-        if (ld == 2 && i + 4 <= rows) { /* side by side */
+        if (ld == 2 && i + 4 <= rows) { /* contiguous */
             *(four *)(to + i * 2) = t[0];
             *(four *)(to + i * 2 + 4) = t[1];
         } else {
@@ -226,8 +250,8 @@ void unpack(float *to, size_t ld, const float *from, size_t p, size_t rows, size
             const four f = *(const four *)(by + i);
             const float *const at = from + c * p + i;
             four t[4];
-            turn4(t, *(const four *)at * f, *(const four *)(at + p) * f,
-                  *(const four *)(at + 2 * p) * f, *(const four *)(at + 3 * p) * f);
+            transpose4(t, *(const four *)at * f, *(const four *)(at + p) * f,
+                       *(const four *)(at + 2 * p) * f, *(const four *)(at + 3 * p) * f);
 #pragma GCC unroll 4
             for (size_t e = 0; e < 4; e++) {
                 four *const y = (four *)(to + (i + e) * ld + c);

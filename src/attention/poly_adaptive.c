@@ -1,27 +1,31 @@
-/* Monomials for coordinates of unequal size (docs/theory/depth.md "Adaptive monomials"):
+/* poly_adaptive.c - monomials for coordinates of unequal size (docs/theory/depth.md "Adaptive
+ * monomials"):
  *
  *     e^(x_1 + ... + x_d) = sum over alpha of x^alpha / alpha!,    |x_i| <= a_i,
  *
  * the terms taken best first. A term's children multiply it by its last variable or a later one
  * (variables in descending order of a), so that every monomial comes once and after its parent.
  *
- * What is left out is the sum over the terms on the front (reached, not taken) of all that descends
- * from them. The descendants of alpha with last variable v, c times, change the power of v upwards
- * and those after v at will:
+ * What is left out is the sum over the terms on the front (reached, not taken) of all their
+ * descendants. The descendants of alpha with last variable v, c times, raise the power of v, and
+ * have any powers of the variables after v:
+ *
  *     a^alpha/alpha! (1 + a_v/(c+1) + a_v^2/((c+1)(c+2)) + ...) e^(sum of a_u, u after v).
- * All terms are positive: the tail has no cancellation, where e^(sum a) less the sum of what was
- * taken would end at 2^-53 e^(sum a). A term of degree m is a product of 2 m rounded operations. */
+ *
+ * All terms are positive: the tail has no cancellation, while e^(sum a) minus the sum of what was
+ * taken would be lost in 2^-53 e^(sum a). A term of degree m is a product of 2 m rounded
+ * operations. */
 #include <pare/poly.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_POWER = 1000 };
+enum { MAX_POWER = 1000 };
 
 typedef struct term {
     double size;     /* a^alpha / alpha! */
-    size_t born;     /* order of birth: of equal terms the older is taken */
+    size_t born;     /* order of creation: of equal terms the older is taken */
     uint32_t parent; /* among those taken */
     uint32_t var;    /* of the descending order */
     uint32_t times;  /* power of var */
@@ -30,7 +34,7 @@ typedef struct term {
 
 typedef struct front { /* a heap, the largest term first */
     term *v;
-    size_t count, room, born;
+    size_t count, capacity, born;
 } front;
 
 typedef struct search {
@@ -51,12 +55,12 @@ static bool before(const term *x, const term *y)
 
 static bool push(front *f, term t)
 {
-    if (f->count == f->room) {
-        const size_t room = f->room ? 2 * f->room : 256;
-        term *const v = realloc(f->v, room * sizeof *v);
+    if (f->count == f->capacity) {
+        const size_t capacity = f->capacity ? 2 * f->capacity : 256;
+        term *const v = realloc(f->v, capacity * sizeof *v);
         if (!v) return false;
         f->v = v;
-        f->room = room;
+        f->capacity = capacity;
     }
     size_t i = f->count++;
     for (; i > 0 && before(&t, &f->v[(i - 1) / 2]); i = (i - 1) / 2) f->v[i] = f->v[(i - 1) / 2];
@@ -66,7 +70,7 @@ static bool push(front *f, term t)
 
 static term pop(front *f)
 {
-    const term top = f->v[0], last = f->v[--f->count];
+    const term first = f->v[0], last = f->v[--f->count];
     size_t i = 0;
     for (size_t c; (c = 2 * i + 1) < f->count; i = c) {
         if (c + 1 < f->count && before(&f->v[c + 1], &f->v[c])) c++;
@@ -74,7 +78,7 @@ static term pop(front *f)
         f->v[i] = f->v[c];
     }
     f->v[i] = last;
-    return top;
+    return first;
 }
 
 /* ---- the tail -------------------------------------------------------------------------------- */
@@ -84,7 +88,7 @@ static term pop(front *f)
 static pare_ub higher_powers(double a, size_t c)
 {
     pare_ub sum = pare_ub_exact(0), t = pare_ub_exact(1);
-    for (size_t k = 1; k < MOST_POWER; k++) {
+    for (size_t k = 1; k < MAX_POWER; k++) {
         if (t.v < 1e-20 && a < 0.5 * (double)(c + k)) return pare_ub_fma(t, pare_ub_exact(2), sum);
         sum = pare_ub_add(sum, t);
         t = pare_ub_mul(t, pare_ub_div(pare_ub_exact(a), (double)(c + k)));
@@ -92,39 +96,24 @@ static pare_ub higher_powers(double a, size_t c)
     return pare_ub_inf();
 }
 
-static pare_ub descendants(const search *s, const term *t)
-{
-    const pare_ub rounded = pare_ub_add(pare_ub_exact(1), pare_gamma(2 * t->degree, PARE_UNIT_F64));
-    const pare_ub size = pare_ub_mul(pare_ub_of(t->size), rounded);
-    return pare_ub_mul(pare_ub_mul(size, higher_powers(s->a[t->var], t->times)), s->after[t->var]);
-}
-
 static pare_ub tail_of(const search *s)
 {
     pare_ub sum = pare_ub_exact(0);
-    for (size_t i = 0; i < s->front.count; i++)
-        sum = pare_ub_add(sum, descendants(s, &s->front.v[i]));
+    for (const term *t = s->front.v; t < s->front.v + s->front.count; t++) {
+        const pare_ub rounded =
+            pare_ub_add(pare_ub_exact(1), pare_gamma(2 * t->degree, PARE_UNIT_F64));
+        const pare_ub size = pare_ub_mul(pare_ub_of(t->size), rounded);
+        const pare_ub own = pare_ub_mul(size, higher_powers(s->a[t->var], t->times));
+        sum = pare_ub_add(sum, pare_ub_mul(own, s->after[t->var]));
+    }
     return sum;
 }
 
 /* ---- the search ------------------------------------------------------------------------------ */
 
-static bool bear(search *s, const term *t, size_t index)
-{
-    for (size_t v = t->var; v < s->d && s->a[v] > 0; v++) {
-        const uint32_t times = index && v == t->var ? t->times + 1 : 1;
-        const double size = t->size * s->a[v] / times;
-        /* below the least normal number the roundings would not be counted */
-        const term child = {fmax(size, DBL_MIN), ++s->front.born, (uint32_t)index,
-                            (uint32_t)v,         times,           t->degree + 1};
-        if (!push(&s->front, child)) return false;
-    }
-    return true;
-}
-
-/* Takes terms until the proven tail is at most tol. It is summed where a running estimate says so,
- * or is nothing but rounding itself, and not again before a sixteenth more terms. */
-static bool grow(search *s, pare_ub *tail, double tol)
+/* Takes terms until the proven tail is at most tol. The tail is summed where a running estimate is
+ * below tol, or is rounding error itself, and not again before a sixteenth more terms. */
+static bool take_terms(search *s, pare_ub *tail, double tol)
 {
     double total = 0, left;
     for (size_t v = 0; v < s->d; v++) total += s->a[v];
@@ -136,7 +125,15 @@ static bool grow(search *s, pare_ub *tail, double tol)
         const term t = pop(&s->front);
         s->taken[s->count++] = t;
         left -= t.size;
-        if (!bear(s, &t, s->count - 1)) return false;
+        const size_t index = s->count - 1;
+        for (size_t v = t.var; v < s->d && s->a[v] > 0; v++) { /* its children */
+            const uint32_t times = index && v == t.var ? t.times + 1 : 1;
+            const double size = t.size * s->a[v] / times;
+            /* below the least normal number the roundings would not be counted */
+            const term child = {fmax(size, DBL_MIN), ++s->front.born, (uint32_t)index,
+                                (uint32_t)v,         times,           t.degree + 1};
+            if (!push(&s->front, child)) return false;
+        }
         if ((left > tol && left > unsure) || s->count < again) continue;
         *tail = tail_of(s);
         if (tail->v <= tol) return true;
@@ -189,25 +186,6 @@ static bool write_table(pare_monomials *out, pare_arena *a, const search *s, con
     return true;
 }
 
-static void sort_sizes(double *a, size_t *order, const double *size, size_t d)
-{
-    for (size_t i = 0; i < d; i++) { /* by insertion: stable, and d is small */
-        size_t k = i;
-        for (; k > 0 && size[order[k - 1]] < size[i]; k--) order[k] = order[k - 1];
-        order[k] = i;
-    }
-    for (size_t i = 0; i < d; i++) a[i] = size[order[i]];
-}
-
-static void exp_after(pare_ub *after, const double *a, size_t d)
-{
-    pare_ub sum = pare_ub_exact(0);
-    for (size_t v = d; v-- > 0;) {
-        after[v] = pare_ub_exp(sum);
-        sum = pare_ub_add(sum, pare_ub_exact(a[v]));
-    }
-}
-
 pare_status pare_monomials_adaptive(pare_monomials *out, pare_ub *tail, pare_arena *a,
                                     const double *size, size_t d, double tol, size_t most,
                                     pare_err *err)
@@ -225,9 +203,18 @@ pare_status pare_monomials_adaptive(pare_monomials *out, pare_ub *tail, pare_are
     s.taken = malloc(most * sizeof *s.taken);
     bool ok = sorted && order && s.after && s.taken;
     if (ok) {
-        sort_sizes(sorted, order, size, d);
-        exp_after(s.after, sorted, d);
-        ok = grow(&s, tail, tol) && write_table(out, a, &s, order);
+        for (size_t i = 0; i < d; i++) { /* by insertion: stable, and d is small */
+            size_t k = i;
+            for (; k > 0 && size[order[k - 1]] < size[i]; k--) order[k] = order[k - 1];
+            order[k] = i;
+        }
+        for (size_t i = 0; i < d; i++) sorted[i] = size[order[i]];
+        pare_ub sum = pare_ub_exact(0);
+        for (size_t v = d; v-- > 0;) {
+            s.after[v] = pare_ub_exp(sum);
+            sum = pare_ub_add(sum, pare_ub_exact(sorted[v]));
+        }
+        ok = take_terms(&s, tail, tol) && write_table(out, a, &s, order);
     }
     free(sorted);
     free(order);

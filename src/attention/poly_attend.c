@@ -1,57 +1,51 @@
-/* Polynomial attention of the f32 engine: a plan carried out, with a proof for every row. */
+/* poly_attend.c - polynomial attention of the f32 engine: executes a plan, with a bound for every
+ * row. */
 #include "attend_f32.h"
 #include "poly.h"
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-static pare_pattern pattern_of(const pare_poly_plan *p)
-{
-    return (pare_pattern){.kind = p->causal ? PARE_CAUSAL : PARE_FULL};
-}
-
 /* Every row by the exact kernel of the same vectors. */
-static pare_status exact(pare_mat32 *y, const pare_poly_kept *kept, pare_poly_report *report,
-                         const poly_kernel *kernel, const pare_poly_plan *plan, const pare_mat32 *q,
-                         const pare_mat32 *k, const pare_mat32 *v, const pare_exec *exec,
-                         pare_err *err)
+static pare_status attend_exact(pare_mat32 *y, const pare_poly_kept *saved,
+                                pare_poly_report *report, const poly_kernel *kernel,
+                                const pare_poly_plan *plan, const pare_mat32 *q,
+                                const pare_mat32 *k, const pare_mat32 *v, const pare_exec *exec,
+                                pare_err *err)
 {
-    const pare_pattern p = pattern_of(plan);
+    const pare_pattern p = {.kind = plan->causal ? PARE_CAUSAL : PARE_FULL};
     const attend_kernels kernels = {.name = kernel->name, .tile = kernel->tile};
-    const pare_kept32 keep = {.lse = kept ? kept->lse : NULL};
+    const pare_kept32 save_lse = {.lse = saved ? saved->lse : NULL};
     report->rows_exact = q->rows;
-    for (size_t i = 0; kept && i < q->rows; i++) {
-        if (kept->bound) kept->bound[i] = 0;
-        if (kept->exact) kept->exact[i] = 1;
+    for (size_t i = 0; saved && i < q->rows; i++) {
+        if (saved->bound) saved->bound[i] = 0;
+        if (saved->exact) saved->exact[i] = 1;
     }
-    return attend_keep_f32_with(&kernels, y, &keep, q, k, v, (float)plan->scale, &p, NULL, NULL,
+    return attend_save_f32_with(&kernels, y, &save_lse, q, k, v, (float)plan->scale, &p, NULL, NULL,
                                 exec, err);
 }
 
-/* log sum_j e^(scale q.k_j) = log(sum of weights) + their unit + scale q.kc. */
-static void keep_logs(const poly_job *w)
+static pare_status attend_polynomial(poly_job *w, const pare_poly_kept *saved,
+                                     pare_poly_report *report, bool *fit, pare_arena *a,
+                                     const pare_exec *exec, pare_err *err)
 {
+    pare_status st = poly_job_new(w, a, fit, exec, err);
+    if (st || !*fit) return st;
+    if ((st = poly_scan(w, a, exec, err))) return st;
+    /* log sum_j e^(scale q.k_j) = log(sum of weights) + their unit + scale q.kc, of all rows: the
+     * exact kernel overwrites its own. */
     for (size_t i = 0; w->lse && i < w->n; i++) {
         double s = log((double)w->sum[i]) + w->shift[i / POLY_KEYS];
         for (size_t c = 0; c < w->d; c++)
             s += w->plan->scale * (double)w->q->v[i * w->q->ld + c] * w->plan->kc[c];
         w->lse[i] = (float)s;
     }
-}
-
-static pare_status by_polynomial(poly_job *w, const pare_poly_kept *kept, pare_poly_report *report,
-                                 bool *fit, pare_arena *a, const pare_exec *exec, pare_err *err)
-{
-    pare_status st = poly_job_new(w, a, fit, exec, err);
-    if (st || !*fit) return st;
-    if ((st = poly_sweep(w, a, exec, err))) return st;
-    keep_logs(w); /* of all rows: the exact kernel writes over its own */
-    st = poly_repair(w, kept ? kept->exact : NULL, report, a, exec, err);
-    if (!st && kept && kept->bound) memcpy(kept->bound, w->bound, w->n * sizeof *w->bound);
+    st = poly_fallback(w, saved ? saved->exact : NULL, report, a, exec, err);
+    if (!st && saved && saved->bound) memcpy(saved->bound, w->bound, w->n * sizeof *w->bound);
     return st;
 }
 
-pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const pare_poly_kept *kept,
+pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const pare_poly_kept *saved,
                              pare_poly_report *report, const pare_poly_plan *plan,
                              const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
                              const pare_exec *exec, pare_err *err)
@@ -64,7 +58,7 @@ pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const par
         .kind = plan->kind, .degree = plan->degree, .rows = plan->n, .features = plan->table.count};
     memcpy(to->why, plan->why, sizeof to->why);
     if (plan->kind == PARE_POLY_EXACT || plan->n == 0)
-        return exact(y, kept, to, kernel, plan, q, k, v, exec, err);
+        return attend_exact(y, saved, to, kernel, plan, q, k, v, exec, err);
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     poly_job w = {.plan = plan,
@@ -73,29 +67,29 @@ pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const par
                   .k = k,
                   .v = v,
                   .y = *y,
-                  .lse = kept ? kept->lse : NULL,
+                  .lse = saved ? saved->lse : NULL,
                   .n = plan->n,
                   .rows = plan->n,
                   .d = plan->d,
                   .dv = plan->dv};
     bool fit;
-    pare_status st = by_polynomial(&w, kept, to, &fit, a, exec, err);
+    pare_status st = attend_polynomial(&w, saved, to, &fit, a, exec, err);
     pare_arena_free(a);
     if (st || fit) return st;
     to->kind = PARE_POLY_EXACT;
     snprintf(to->why, sizeof to->why,
              "exact: values are too large or too small for sums in f32, or weights too unequal");
-    return exact(y, kept, to, kernel, plan, q, k, v, exec, err);
+    return attend_exact(y, saved, to, kernel, plan, q, k, v, exec, err);
 }
 
-pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_kept *kept,
+pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_kept *saved,
                                  pare_poly_report *report, const pare_poly_plan *plan,
                                  const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
                                  const pare_exec *exec, pare_err *err)
 {
     poly_kernel kernels[3];
     poly_kernels(kernels);
-    return poly_attend_with(&kernels[0], y, kept, report, plan, q, k, v, exec, err);
+    return poly_attend_with(&kernels[0], y, saved, report, plan, q, k, v, exec, err);
 }
 
 pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report, const pare_mat32 *q,

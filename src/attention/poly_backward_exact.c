@@ -1,45 +1,47 @@
-/* The way back of rows that polynomial attention has left to the exact kernel. */
-#include "backward_tiled.h"
-#include "poly_back.h"
+/* poly_backward_exact.c - gradients of the rows that polynomial attention has left to the exact
+ * kernel. */
+#include "poly_backward.h"
 #include "tiled.h"
 #include <string.h>
 
 typedef struct exact_rows {
     pare_mat32 q, dy, dq;    /* of these rows, */
     pare_mat32 k, v, dk, dv; /* of the keys that the last of them sees */
-    sight sees;
+    key_mask mask;
 } exact_rows;
 
-static pare_status exact_back(const exact_rows *x, const tile_kernel *kernel, float scale,
-                              const pare_exec *exec, pare_err *err)
+/* Forward for y and lse, then backward. */
+static pare_status rows_backward(const exact_rows *x, const poly_job *w, const pare_exec *exec,
+                                 pare_err *err)
 {
     const size_t n = x->q.rows, dv = x->v.cols;
+    const float scale = (float)w->plan->scale;
     pare_arena *const a = pare_arena_new();
     pare_mat32 y = {n, dv, dv, a ? pare_alloc(a, n, dv * sizeof(float)) : NULL};
     float *const lse = a ? pare_alloc(a, n, sizeof *lse) : NULL;
     pare_status st = y.v && lse ? PARE_OK : pare_no_memory(err);
-    const tiled_job there = {.q = &x->q,
-                             .k = &x->k,
-                             .v = &x->v,
-                             .scale = scale,
-                             .sees = x->sees,
-                             .kernel = kernel,
-                             .y = y,
-                             .lse = lse};
-    const tiled_backward_job back = {.dq = x->dq,
-                                     .dk = x->dk,
-                                     .dv = x->dv,
-                                     .dy = &x->dy,
-                                     .q = &x->q,
-                                     .k = &x->k,
-                                     .v = &x->v,
-                                     .y = &y,
-                                     .lse = lse,
-                                     .scale = scale,
-                                     .sees = x->sees,
-                                     .kernel = kernel};
-    if (!st) st = tiled_attend(&there, exec, err);
-    if (!st) st = tiled_backward(&back, exec, err);
+    const tiled_job forward = {.q = &x->q,
+                               .k = &x->k,
+                               .v = &x->v,
+                               .scale = scale,
+                               .mask = x->mask,
+                               .kernel = &w->kernel->tile,
+                               .y = y,
+                               .lse = lse};
+    const tiled_backward_job backward = {.dq = x->dq,
+                                         .dk = x->dk,
+                                         .dv = x->dv,
+                                         .dy = &x->dy,
+                                         .q = &x->q,
+                                         .k = &x->k,
+                                         .v = &x->v,
+                                         .y = &y,
+                                         .lse = lse,
+                                         .scale = scale,
+                                         .mask = x->mask,
+                                         .kernel = &w->kernel->tile};
+    if (!st) st = tiled_attend(&forward, exec, err);
+    if (!st) st = tiled_backward(&backward, exec, err);
     pare_arena_free(a);
     return st;
 }
@@ -49,8 +51,8 @@ static pare_mat32 rows_at(const pare_mat32 *m, size_t first, size_t rows)
     return (pare_mat32){rows, m->cols, m->ld, m->v + first * m->ld};
 }
 
-pare_status poly_run_back(const poly_back *b, size_t first, size_t end, const pare_exec *exec,
-                          pare_err *err)
+pare_status poly_exact_range_backward(const poly_backward_job *b, size_t first, size_t end,
+                                      const pare_exec *exec, pare_err *err)
 {
     const poly_job *const w = &b->w;
     const bool causal = w->plan->causal;
@@ -62,8 +64,8 @@ pare_status poly_run_back(const poly_back *b, size_t first, size_t end, const pa
                           .v = rows_at(w->v, 0, keys),
                           .dk = rows_at(&b->dk, 0, keys),
                           .dv = rows_at(&b->dv, 0, keys),
-                          .sees = {causal ? (int64_t)first + 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
-    return exact_back(&x, &w->kernel->tile, (float)w->plan->scale, exec, err);
+                          .mask = {causal ? (int64_t)first + 1 : PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
+    return rows_backward(&x, w, exec, err);
 }
 
 static void copy_rows(pare_mat32 *to, const pare_mat32 *from, const uint8_t *which)
@@ -73,50 +75,53 @@ static void copy_rows(pare_mat32 *to, const pare_mat32 *from, const uint8_t *whi
             memcpy(to->v + at++ * to->ld, from->v + i * from->ld, to->cols * sizeof *to->v);
 }
 
-/* Rows here and there under the full pattern: packed, and their dq handed back. */
-static pare_status packed_back(const poly_back *b, size_t count, const pare_exec *exec,
-                               pare_err *err)
+/* `count` scattered rows under the full pattern: packed, and their dq scattered back. */
+static pare_status packed_backward(const poly_backward_job *b, size_t count, const pare_exec *exec,
+                                   pare_err *err)
 {
     const poly_job *const w = &b->w;
     const size_t d = w->d, dv = w->dv;
     pare_arena *const a = pare_arena_new();
-    float *const room = a ? pare_alloc(a, count, (2 * d + dv) * sizeof *room) : NULL;
-    if (!room) {
+    float *const packed = a ? pare_alloc(a, count, (2 * d + dv) * sizeof *packed) : NULL;
+    if (!packed) {
         pare_arena_free(a);
         return pare_no_memory(err);
     }
-    exact_rows x = {.q = {count, d, d, room},
-                    .dq = {count, d, d, room + count * d},
-                    .dy = {count, dv, dv, room + 2 * count * d},
+    exact_rows x = {.q = {count, d, d, packed},
+                    .dq = {count, d, d, packed + count * d},
+                    .dy = {count, dv, dv, packed + 2 * count * d},
                     .k = *w->k,
                     .v = *w->v,
                     .dk = b->dk,
                     .dv = b->dv,
-                    .sees = {PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
+                    .mask = {PARE_VIS_ALL, SIZE_MAX, SIZE_MAX}};
     copy_rows(&x.q, w->q, b->exact);
     copy_rows(&x.dy, b->dy, b->exact);
-    const pare_status st = exact_back(&x, &w->kernel->tile, (float)w->plan->scale, exec, err);
-    for (size_t i = 0, at = 0; !st && i < w->n; i++)
-        for (size_t c = 0; b->exact[i] && c < d; at += ++c == d)
-            b->dq.v[i * b->dq.ld + c] += x.dq.v[at * d + c];
+    const pare_status st = rows_backward(&x, w, exec, err);
+    for (size_t i = 0, at = 0; !st && i < w->n; i++) {
+        if (!b->exact[i]) continue;
+        for (size_t c = 0; c < d; c++) b->dq.v[i * b->dq.ld + c] += x.dq.v[at * d + c];
+        at++;
+    }
     pare_arena_free(a);
     return st;
 }
 
-pare_status poly_exact_back(const poly_back *b, const pare_exec *exec, pare_err *err)
+pare_status poly_exact_rows_backward(const poly_backward_job *b, const pare_exec *exec,
+                                     pare_err *err)
 {
     const size_t n = b->w.n;
     size_t count = 0;
     pare_status st = PARE_OK;
     for (size_t i = 0; b->exact && i < n; i++) count += b->exact[i] != 0;
     if (count == 0) return PARE_OK;
-    if (count == n) return poly_run_back(b, 0, n, exec, err);
-    if (!b->w.plan->causal) return packed_back(b, count, exec, err);
-    for (size_t i = 0, end; !st && i < n; i = end) {
+    if (count == n) return poly_exact_range_backward(b, 0, n, exec, err);
+    if (!b->w.plan->causal) return packed_backward(b, count, exec, err);
+    for (size_t i = 0, end; !st && i < n; i = end) { /* each run of marked rows */
         end = i + 1;
         if (!b->exact[i]) continue;
         while (end < n && b->exact[end]) end++;
-        st = poly_run_back(b, i, end, exec, err);
+        st = poly_exact_range_backward(b, i, end, exec, err);
     }
     return st;
 }

@@ -1,19 +1,28 @@
-/* The way back through polynomial attention in f64, by plain loops: what the f32 kernels are held
- * against.
+/* poly_backward_f64.c - gradients of polynomial attention in f64, by plain loops: the reference for
+ * the f32 kernels.
  *
  * With e running over monomials, A_e = coef x orderings, u_j = [v_j, 1] and m = dv + 1 columns,
- *     [num, den]_i = sum_e A_e q'_i^e S_e + sum over direct j of w_j e^(q'_i.k'_j) u_j,
+ *
+ *     [num, den]_i = sum_e A_e q'_i^e S_e + sum over exact j of w_j e^(q'_i.k'_j) u_j,
  *     S_e = sum over the other j of w_j k'_j^e u_j,      y_i = num_i / den_i,
- * where j is direct for row i when it is a heavy key, or under the causal pattern a key of i's own
- * chunk. Then with g_i = [dy_i, -dy_i.y_i] / den_i = d loss / d [num, den]_i
+ *
+ * where j has an exact weight for row i when it is a heavy key, or under the causal pattern a key
+ * of the chunk of i. Then with g_i = [dy_i, -dy_i.y_i] / den_i = d loss / d [num, den]_i
+ *
  *     d q'_i^e = A_e S_e.g_i,   d S_e = sum_i A_e q'_i^e g_i,
  *     d k'_j^e = w_j dS_e.u_j,  d u_j = w_j sum_e k'_j^e dS_e,  d log w_j = u_j.du_j,
- * and a direct pair adds t = w_j e^(q'_i.k'_j) g_i.u_j to d(q'_i.k'_j) and to d log w_j. Monomials
- * go back to their variables by the table from its end: x^e = x^parent x_var. Last,
- * dq = scale dq', dk = dk' + scale qc d log w, and the mean of this dk is taken from all of them:
- * that is what the centre of the keys gives back when it moves with their mean.
+ *
+ * and an exact pair adds t = w_j e^(q'_i.k'_j) g_i.u_j to d(q'_i.k'_j) and to d log w_j. Gradients
+ * of monomials are propagated to their variables by the table from its end: x^e = x^parent x_var.
+ * Last,
+ *
+ *     dq = scale dq',   dk = dk' + scale qc d log w,
+ *
+ * and the mean of this dk is subtracted from all of them: the gradient of the center of the keys,
+ * which moves with their mean.
  *
  * Causal: S of the chunks before, summed from the front; dS of the chunks behind, from the end. */
+#include "rows_f64.h"
 #include <pare/poly.h>
 #include <math.h>
 #include <string.h>
@@ -33,38 +42,27 @@ typedef struct job {
     double *phi, *dphi; /* r */
     double *u, *out;    /* m */
     double *before;     /* d: sum of dk */
-    double *by;         /* r: A */
+    double *factor;     /* r: A */
 } job;
 
-static double dot(const double *a, const double *b, size_t n)
-{
-    double s = 0;
-    for (size_t i = 0; i < n; i++) s += a[i] * b[i];
-    return s;
-}
+/* ---- forward: centered rows, weights, monomials ---------------------------------------------- */
 
-static void add_times(double *to, double by, const double *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++) to[i] += by * x[i];
-}
-
-/* ---- there: centred rows, weights, monomials ------------------------------------------------- */
-
-static void centre(job *w)
+static void center(job *w)
 {
     const pare_poly_plan *const p = w->plan;
-    double top = -INFINITY;
+    double row_max = -INFINITY;
     for (size_t i = 0; i < w->n; i++) {
         for (size_t c = 0; c < w->d; c++) {
             pare_row_mut(&w->qs, i)[c] = p->scale * (pare_row(w->q, i)[c] - p->qc[c]);
             pare_row_mut(&w->ks, i)[c] = pare_row(w->k, i)[c] - p->kc[c];
         }
-        w->w[i] = p->scale * dot(p->qc, pare_row(&w->ks, i), w->d);
-        if (!(w->w[i] <= top)) top = w->w[i];
+        w->w[i] = p->scale * dot_f64(p->qc, pare_row(&w->ks, i), w->d);
+        if (!(w->w[i] <= row_max)) row_max = w->w[i];
     }
-    for (size_t i = 0; i < w->n; i++) w->w[i] = exp(w->w[i] - top);
+    for (size_t i = 0; i < w->n; i++) w->w[i] = exp(w->w[i] - row_max);
     for (size_t i = 0; i < p->nheavy; i++) w->heavy[p->heavy[i]] = 1;
-    for (size_t e = 0; e < w->r; e++) w->by[e] = p->coef[p->table.power[e]] * p->table.weight[e];
+    for (size_t e = 0; e < w->r; e++)
+        w->factor[e] = p->coef[p->table.power[e]] * p->table.weight[e];
 }
 
 static void monomials(const job *w, const double *x)
@@ -74,8 +72,8 @@ static void monomials(const job *w, const double *x)
     for (size_t e = 1; e < w->r; e++) w->phi[e] = w->phi[t->parent[e]] * x[t->var[e]];
 }
 
-/* dphi, which is used up, and phi of x: adds to dx. */
-static void monomials_back(const job *w, double *dx, const double *x)
+/* Adds to dx, from dphi, which is overwritten, and phi of x. */
+static void monomials_backward(const job *w, double *dx, const double *x)
 {
     const pare_monomials *const t = &w->plan->table;
     for (size_t e = w->r; e-- > 1;) {
@@ -84,7 +82,7 @@ static void monomials_back(const job *w, double *dx, const double *x)
     }
 }
 
-static void extend(const job *w, double *u, size_t j)
+static void load_value(const job *w, double *u, size_t j)
 {
     memcpy(u, pare_row(w->v, j), (w->m - 1) * sizeof *u);
     u[w->m - 1] = 1;
@@ -96,24 +94,25 @@ static void add_keys(const job *w, size_t from, size_t to)
     for (size_t j = from; j < to; j++) {
         if (w->heavy[j]) continue;
         monomials(w, pare_row(&w->ks, j));
-        extend(w, w->u, j);
+        load_value(w, w->u, j);
         for (size_t e = 0; e < w->r; e++)
-            add_times(w->state + e * w->m, w->w[j] * w->phi[e], w->u, w->m);
+            add_scaled_f64(w->state + e * w->m, w->w[j] * w->phi[e], w->u, w->m);
     }
 }
 
-/* The keys row i meets one by one: heavy ones and those of [from, to), as far as it sees them. */
-typedef struct direct {
+/* Iterates over the keys with exact weights for row i: heavy ones and those of [from, to), as far
+ * as it sees them. */
+typedef struct exact_keys {
     size_t from, to, seen, heavy;
-} direct;
+} exact_keys;
 
-static direct direct_of(const job *w, size_t i)
+static exact_keys exact_keys_of(const job *w, size_t i)
 {
-    if (!w->plan->causal) return (direct){w->n, w->n, w->n, 0};
-    return (direct){i / w->chunk * w->chunk, i + 1, i + 1, 0};
+    if (!w->plan->causal) return (exact_keys){w->n, w->n, w->n, 0};
+    return (exact_keys){i / w->chunk * w->chunk, i + 1, i + 1, 0};
 }
 
-static bool next_direct(const job *w, direct *d, size_t *j)
+static bool next_exact(const job *w, exact_keys *d, size_t *j)
 {
     while (d->heavy < w->plan->nheavy) {
         *j = w->plan->heavy[d->heavy++];
@@ -125,54 +124,45 @@ static bool next_direct(const job *w, direct *d, size_t *j)
 
 static double weight_of(const job *w, size_t i, size_t j)
 {
-    return w->w[j] * exp(dot(pare_row(&w->qs, i), pare_row(&w->ks, j), w->d));
+    return w->w[j] * exp(dot_f64(pare_row(&w->qs, i), pare_row(&w->ks, j), w->d));
 }
 
-/* ---- back ------------------------------------------------------------------------------------ */
+/* ---- backward -------------------------------------------------------------------------------- */
 
-/* A direct pair, g_i known. */
-static void pair_back(job *w, size_t i, size_t j)
+static void query_backward(job *w, size_t i)
 {
     const pare_poly_plan *const p = w->plan;
-    const double e = weight_of(w, i, j), *const g = pare_row(&w->g, i);
-    extend(w, w->u, j);
-    const double t = e * dot(g, w->u, w->m);
-    add_times(pare_row_mut(w->dq, i), p->scale * t, pare_row(&w->ks, j), w->d);
-    add_times(pare_row_mut(w->dk, j), t, pare_row(&w->qs, i), w->d);
-    add_times(pare_row_mut(w->dk, j), p->scale * t, p->qc, w->d);
-    add_times(pare_row_mut(w->dv, j), e, g, w->m - 1);
-}
-
-/* [num, den] and from it g; phi is that of q'_i. */
-static void slope_of(job *w, size_t i)
-{
-    const double *const dy = pare_row(w->dy, i);
-    double *const g = pare_row_mut(&w->g, i), *const out = w->out;
+    const double *const dy = pare_row(w->dy, i), *const x = pare_row(&w->qs, i);
+    double *const g = pare_row_mut(&w->g, i), *const dq = pare_row_mut(w->dq, i), *out = w->out;
     size_t j;
-    memset(out, 0, w->m * sizeof *out);
+    monomials(w, x);
+    memset(out, 0, w->m * sizeof *out); /* [num, den], and from it g */
     for (size_t e = 0; e < w->r; e++)
-        add_times(out, w->by[e] * w->phi[e], w->state + e * w->m, w->m);
-    for (direct d = direct_of(w, i); next_direct(w, &d, &j);) {
-        extend(w, w->u, j);
-        add_times(out, weight_of(w, i, j), w->u, w->m);
+        add_scaled_f64(out, w->factor[e] * w->phi[e], w->state + e * w->m, w->m);
+    for (exact_keys d = exact_keys_of(w, i); next_exact(w, &d, &j);) {
+        load_value(w, w->u, j);
+        add_scaled_f64(out, weight_of(w, i, j), w->u, w->m);
     }
     const double den = out[w->m - 1];
     for (size_t c = 0; c + 1 < w->m; c++) g[c] = dy[c] / den;
-    g[w->m - 1] = -dot(dy, out, w->m - 1) / den / den;
-}
+    g[w->m - 1] = -dot_f64(dy, out, w->m - 1) / den / den;
 
-static void query_back(job *w, size_t i)
-{
-    size_t j;
-    monomials(w, pare_row(&w->qs, i));
-    slope_of(w, i);
-    const double *const g = pare_row(&w->g, i);
-    for (size_t e = 0; e < w->r; e++) w->dphi[e] = w->by[e] * dot(w->state + e * w->m, g, w->m);
+    for (size_t e = 0; e < w->r; e++)
+        w->dphi[e] = w->factor[e] * dot_f64(w->state + e * w->m, g, w->m);
     double *const dx = w->out;
     memset(dx, 0, (w->d > w->m ? w->d : w->m) * sizeof *dx);
-    monomials_back(w, dx, pare_row(&w->qs, i));
-    add_times(pare_row_mut(w->dq, i), w->plan->scale, dx, w->d);
-    for (direct d = direct_of(w, i); next_direct(w, &d, &j);) pair_back(w, i, j);
+    monomials_backward(w, dx, x);
+    add_scaled_f64(dq, p->scale, dx, w->d);
+    for (exact_keys d = exact_keys_of(w, i); next_exact(w, &d, &j);) {
+        const double e = weight_of(w, i, j);
+        double *const dk = pare_row_mut(w->dk, j);
+        load_value(w, w->u, j);
+        const double t = e * dot_f64(g, w->u, w->m);
+        add_scaled_f64(dq, p->scale * t, pare_row(&w->ks, j), w->d);
+        add_scaled_f64(dk, t, x, w->d);
+        add_scaled_f64(dk, p->scale * t, p->qc, w->d);
+        add_scaled_f64(pare_row_mut(w->dv, j), e, g, w->m - 1);
+    }
 }
 
 /* dS += the queries of [from, to). */
@@ -182,112 +172,88 @@ static void add_queries(job *w, size_t from, size_t to)
         if (w->exact && w->exact[i]) continue;
         monomials(w, pare_row(&w->qs, i));
         for (size_t e = 0; e < w->r; e++)
-            add_times(w->state + e * w->m, w->by[e] * w->phi[e], pare_row(&w->g, i), w->m);
+            add_scaled_f64(w->state + e * w->m, w->factor[e] * w->phi[e], pare_row(&w->g, i), w->m);
     }
 }
 
-static void key_back(job *w, size_t j)
+static void key_backward(job *w, size_t j)
 {
     const double *const x = pare_row(&w->ks, j);
     double *const du = w->out, *const dk = pare_row_mut(w->dk, j);
     if (w->heavy[j]) return;
     monomials(w, x);
-    extend(w, w->u, j);
+    load_value(w, w->u, j);
     memset(du, 0, w->m * sizeof *du);
     for (size_t e = 0; e < w->r; e++) {
         const double *const ds = w->state + e * w->m;
-        add_times(du, w->w[j] * w->phi[e], ds, w->m);
-        w->dphi[e] = w->w[j] * dot(ds, w->u, w->m);
+        add_scaled_f64(du, w->w[j] * w->phi[e], ds, w->m);
+        w->dphi[e] = w->w[j] * dot_f64(ds, w->u, w->m);
     }
-    add_times(pare_row_mut(w->dv, j), 1, du, w->m - 1);
-    add_times(dk, w->plan->scale * dot(du, w->u, w->m), w->plan->qc, w->d);
-    monomials_back(w, dk, x);
+    add_scaled_f64(pare_row_mut(w->dv, j), 1, du, w->m - 1);
+    add_scaled_f64(dk, w->plan->scale * dot_f64(du, w->u, w->m), w->plan->qc, w->d);
+    monomials_backward(w, dk, x);
 }
 
 /* A row that was computed exactly, over the keys it sees. */
-static void exact_back(job *w, size_t i)
+static void exact_row_backward(job *w, size_t i)
 {
     const pare_pattern p = {.kind = w->plan->causal ? PARE_CAUSAL : PARE_FULL};
     const pare_keys keys = pare_visible(&p, NULL, w->n, i);
     const double scale = w->plan->scale, *const q = pare_row(w->q, i),
                  *const dy = pare_row(w->dy, i);
     const size_t dv = w->m - 1;
-    double top = -INFINITY, sum = 0, mean = 0;
+    double row_max = -INFINITY, sum = 0, mean = 0;
     for (size_t a = 0; a < keys.count; a++)
-        top = fmax(top, scale * dot(q, pare_row(w->k, pare_key(&keys, a)), w->d));
+        row_max = fmax(row_max, scale * dot_f64(q, pare_row(w->k, pare_key(&keys, a)), w->d));
     for (size_t a = 0; a < keys.count; a++) {
         const size_t j = pare_key(&keys, a);
-        const double e = exp(scale * dot(q, pare_row(w->k, j), w->d) - top);
+        const double e = exp(scale * dot_f64(q, pare_row(w->k, j), w->d) - row_max);
         sum += e;
-        mean += e * dot(dy, pare_row(w->v, j), dv);
+        mean += e * dot_f64(dy, pare_row(w->v, j), dv);
     }
     mean /= sum;
     for (size_t a = 0; a < keys.count; a++) {
         const size_t j = pare_key(&keys, a);
-        const double e = exp(scale * dot(q, pare_row(w->k, j), w->d) - top) / sum;
-        const double t = scale * e * (dot(dy, pare_row(w->v, j), dv) - mean);
-        add_times(pare_row_mut(w->dq, i), t, pare_row(w->k, j), w->d);
-        add_times(pare_row_mut(w->dk, j), t, q, w->d);
-        add_times(pare_row_mut(w->dv, j), e, dy, dv);
+        const double e = exp(scale * dot_f64(q, pare_row(w->k, j), w->d) - row_max) / sum;
+        const double t = scale * e * (dot_f64(dy, pare_row(w->v, j), dv) - mean);
+        add_scaled_f64(pare_row_mut(w->dq, i), t, pare_row(w->k, j), w->d);
+        add_scaled_f64(pare_row_mut(w->dk, j), t, q, w->d);
+        add_scaled_f64(pare_row_mut(w->dv, j), e, dy, dv);
     }
 }
 
-static void rows_back(job *w, size_t from, size_t to)
-{
-    for (size_t i = from; i < to; i++) {
-        if (w->exact && w->exact[i])
-            exact_back(w, i);
-        else
-            query_back(w, i);
-    }
-}
-
-static void clear_state(job *w)
-{
-    memset(w->state, 0, w->r * w->m * sizeof *w->state);
-}
-
-static void sum_keys(const job *w, double *sum)
+static void sum_dk(const job *w, double *sum)
 {
     memset(sum, 0, w->d * sizeof *sum);
-    for (size_t j = 0; j < w->n; j++) add_times(sum, 1, pare_row(w->dk, j), w->d);
+    for (size_t j = 0; j < w->n; j++) add_scaled_f64(sum, 1, pare_row(w->dk, j), w->d);
 }
 
-static void take_mean(job *w, const double *before)
+/* Full: one chunk of all rows, whose keys are summed before its rows. */
+static void scans(job *w)
 {
-    double *const sum = w->out;
-    sum_keys(w, sum);
-    add_times(sum, -1, before, w->d);
-    for (size_t j = 0; j < w->n; j++)
-        add_times(pare_row_mut(w->dk, j), -1 / (double)w->n, sum, w->d);
-}
-
-static void full_back(job *w)
-{
-    add_keys(w, 0, w->n);
-    rows_back(w, 0, w->n);
-    clear_state(w);
-    add_queries(w, 0, w->n);
-    for (size_t j = 0; j < w->n; j++) key_back(w, j);
-}
-
-static void causal_back(job *w)
-{
-    const size_t chunks = (w->n + w->chunk - 1) / w->chunk;
+    const bool causal = w->plan->causal;
+    const size_t size = causal ? w->chunk : w->n, chunks = (w->n + size - 1) / size;
     for (size_t c = 0; c < chunks; c++) {
-        const size_t from = c * w->chunk, to = from + w->chunk < w->n ? from + w->chunk : w->n;
-        rows_back(w, from, to);
-        add_keys(w, from, to);
+        const size_t from = c * size, to = from + size < w->n ? from + size : w->n;
+        if (!causal) add_keys(w, from, to);
+        for (size_t i = from; i < to; i++) {
+            if (w->exact && w->exact[i])
+                exact_row_backward(w, i);
+            else
+                query_backward(w, i);
+        }
+        if (causal) add_keys(w, from, to);
     }
-    clear_state(w);
+    memset(w->state, 0, w->r * w->m * sizeof *w->state);
     for (size_t c = chunks; c-- > 0;) {
-        const size_t from = c * w->chunk, to = from + w->chunk < w->n ? from + w->chunk : w->n;
-        for (size_t j = from; j < to; j++) key_back(w, j);
-        add_queries(w, from, to);
+        const size_t from = c * size, to = from + size < w->n ? from + size : w->n;
+        if (!causal) add_queries(w, from, to);
+        for (size_t j = from; j < to; j++) key_backward(w, j);
+        if (causal) add_queries(w, from, to);
     }
 }
 
-static bool take_room(job *w, pare_arena *a)
+static bool job_memory(job *w, pare_arena *a)
 {
     const size_t widest = w->d > w->m ? w->d : w->m;
     size_t state;
@@ -298,13 +264,13 @@ static bool take_room(job *w, pare_arena *a)
     w->heavy = pare_alloc(a, w->n, 1);
     w->phi = pare_alloc(a, w->r, sizeof *w->phi);
     w->dphi = pare_alloc(a, w->r, sizeof *w->dphi);
-    w->by = pare_alloc(a, w->r, sizeof *w->by);
+    w->factor = pare_alloc(a, w->r, sizeof *w->factor);
     w->u = pare_alloc(a, w->m, sizeof *w->u);
     w->out = pare_alloc(a, widest, sizeof *w->out);
     w->before = pare_alloc(a, w->d, sizeof *w->before);
     if (pare_mul(&state, w->r, w->m)) w->state = pare_alloc(a, state, sizeof *w->state);
-    return w->qs.v && w->ks.v && w->g.v && w->w && w->heavy && w->phi && w->dphi && w->by && w->u &&
-           w->out && w->before && w->state;
+    return w->qs.v && w->ks.v && w->g.v && w->w && w->heavy && w->phi && w->dphi && w->factor &&
+           w->u && w->out && w->before && w->state;
 }
 
 pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, const pare_mat *dy,
@@ -333,19 +299,19 @@ pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, con
              .chunk = chunk ? chunk : CHUNK};
     if (n == 0) return PARE_OK;
     if (plan->kind == PARE_POLY_EXACT) {
-        for (size_t i = 0; i < n; i++) exact_back(&w, i);
+        for (size_t i = 0; i < n; i++) exact_row_backward(&w, i);
         return PARE_OK;
     }
     pare_arena *const a = pare_arena_new();
-    const bool ok = a && take_room(&w, a);
+    const bool ok = a && job_memory(&w, a);
     if (ok) {
-        centre(&w);
-        sum_keys(&w, w.before);
-        if (plan->causal)
-            causal_back(&w);
-        else
-            full_back(&w);
-        take_mean(&w, w.before);
+        center(&w);
+        sum_dk(&w, w.before);
+        scans(&w);
+        sum_dk(&w, w.out);
+        add_scaled_f64(w.out, -1, w.before, w.d);
+        for (size_t j = 0; j < n; j++)
+            add_scaled_f64(pare_row_mut(dk, j), -1 / (double)n, w.out, w.d);
     }
     pare_arena_free(a);
     return ok ? PARE_OK : pare_no_memory(err);

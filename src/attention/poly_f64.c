@@ -1,10 +1,13 @@
-/* The reference form of polynomial attention: f64, plain loops, one thread, real arithmetic in
- * mind.
+/* poly_f64.c - the reference form of polynomial attention: f64, plain loops, one thread; bounds are
+ * those of real arithmetic.
  *
  * Taylor polynomials of odd degree are certified row by row by the moment itself,
+ *
  *     |y_i - exact_i| <= kappa(B_i) sum_j w_j x_ij^(g+1) / den_i  of the range of the values,
+ *
  * B_i = |q'_i| max |k'_j|; all others by the relative error of the plan. */
 #include "poly.h"
+#include "rows_f64.h"
 #include <pare/elementary.h>
 #include <math.h>
 #include <string.h>
@@ -37,16 +40,16 @@ static pare_status midranges(double *c, const pare_mat *x, const char *what, par
     return PARE_OK;
 }
 
-static double reach(const pare_mat *x, const double *c, size_t k)
+static double radius(const pare_mat *x, const double *c, size_t k)
 {
     double most = 0;
     for (size_t i = 0; i < x->rows; i++) most = fmax(most, fabs(pare_row(x, i)[k] - c[k]));
     return most;
 }
 
-/* The keys that are left when the longest are taken out one by one; O(n heavy). */
-static pare_status take_heavy(pare_poly_plan *p, pare_arena *a, const pare_mat *k, size_t count,
-                              pare_err *err)
+/* The longest keys become heavy, one by one; O(n heavy). */
+static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const pare_mat *k, size_t count,
+                                pare_err *err)
 {
     uint8_t *const taken = pare_alloc(a, p->n + 1, sizeof *taken);
     size_t *const rows = pare_alloc(a, count + 1, sizeof *rows);
@@ -77,29 +80,16 @@ static pare_status measure(pare_poly_plan *p, pare_arena *a, const pare_mat *q, 
     p->kc = c + p->d;
     pare_status st;
     if ((st = midranges(c, q, "queries", err)) || (st = midranges(c + p->d, k, "keys", err)) ||
-        (st = take_heavy(p, a, k, heavy, err)))
+        (st = choose_heavy(p, a, k, heavy, err)))
         return st;
     double box = 0, most = 0;
     for (size_t i = 0; i < p->d; i++)
-        box += fabs(p->scale) * reach(q, c, i) * reach(k, c + p->d, i);
+        box += fabs(p->scale) * radius(q, c, i) * radius(k, c + p->d, i);
     for (size_t i = 0; i < p->n; i++)
         most = fmax(most, norm_of(pare_row(q, i), p->qc, p->scale, p->d));
     p->query = pare_ub_of(most * (1 + 0x1p-40));
     p->B = pare_ub_min(pare_ub_of(box * (1 + 0x1p-40)), pare_ub_mul(p->query, p->key));
     return PARE_OK;
-}
-
-/* The smallest degree that meets the tolerance for every row, or the one that is forced. */
-static bool choose(poly_fit *fit, const pare_poly_plan *p, const pare_poly_opts *o)
-{
-    const bool taylor = o->kind == PARE_POLY_TAYLOR;
-    const size_t from = o->degree >= 0 ? (size_t)o->degree : 0;
-    const size_t to = o->degree >= 0 ? from : POLY_F32_DEGREE;
-    for (size_t g = from; g <= to; g++) {
-        *fit = taylor ? poly_taylor(p->B.v, g) : poly_remez(p->B.v, g);
-        if (o->degree >= 0 || poly_variation(fit->error).v <= p->tolerance) return true;
-    }
-    return false;
 }
 
 pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_mat *q,
@@ -115,12 +105,21 @@ pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_ma
                             .dv = dv,
                             .scale = scale,
                             .tolerance = opts->tolerance};
-    poly_fit fit;
     if (out->n > 0) {
         const pare_status st = measure(out, a, q, k, opts->heavy, err);
         if (st) return st;
     }
-    if (out->n == 0 || opts->kind == PARE_POLY_EXACT || !choose(&fit, out, opts)) {
+    /* The smallest degree that meets the tolerance for every row, or the one that is forced. */
+    const bool forced = opts->degree >= 0;
+    const size_t first = forced ? (size_t)opts->degree : 0, last = forced ? first : POLY_F32_DEGREE;
+    poly_fit fit;
+    bool found = false;
+    for (size_t g = first; out->n > 0 && opts->kind != PARE_POLY_EXACT && !found && g <= last;
+         g++) {
+        fit = opts->kind == PARE_POLY_TAYLOR ? poly_taylor(out->B.v, g) : poly_remez(out->B.v, g);
+        found = forced || poly_variation(fit.error).v <= out->tolerance;
+    }
+    if (!found) {
         snprintf(out->why, sizeof out->why, "exact: logits may reach %.3g", out->B.v);
         return PARE_OK;
     }
@@ -155,34 +154,13 @@ static void monomials(double *phi, const pare_monomials *m, const double *x)
     for (size_t e = 1; e < m->count; e++) phi[e] = phi[m->parent[e]] * x[m->var[e]];
 }
 
-static void centred(double *x, const double *from, const double *c, double by, size_t d)
+static void center_row(double *x, const double *from, const double *c, double by, size_t d)
 {
     for (size_t i = 0; i < d; i++) x[i] = by * (from[i] - c[i]);
 }
 
-static void add_key(reference *r, size_t j)
-{
-    const size_t cols = r->p->dv + 1;
-    const double w = pare_exp(r->a[j] - r->shift);
-    centred(r->x, pare_row(r->k, j), r->p->kc, 1, r->p->d);
-    monomials(r->phi, &r->m, r->x);
-    for (size_t e = 0; e < r->m.count; e++) {
-        double *const s = r->sums + e * cols;
-        for (size_t c = 0; c + 1 < cols; c++) s[c] += w * r->phi[e] * pare_row(r->v, j)[c];
-        s[cols - 1] += w * r->phi[e];
-    }
-}
-
-static void set_shift(reference *r, double shift)
-{
-    if (!(shift > r->shift)) return;
-    const double fade = r->shift == -INFINITY ? 0 : pare_exp(r->shift - shift);
-    for (size_t i = 0; i < r->m.count * (r->p->dv + 1); i++) r->sums[i] *= fade;
-    r->shift = shift;
-}
-
 /* Adds e^(a + x) [v, 1] of one key; r->x is the query. */
-static void add_exactly(reference *r, size_t j)
+static void add_exact_key(reference *r, size_t j)
 {
     double s = r->a[j] - r->shift;
     for (size_t i = 0; i < r->p->d; i++) s += r->x[i] * (pare_row(r->k, j)[i] - r->p->kc[i]);
@@ -191,15 +169,16 @@ static void add_exactly(reference *r, size_t j)
     r->out[r->p->dv] += w;
 }
 
-/* Row i from the sums, heavy keys before `before`, and keys [from, to) exactly. Returns its bound.
- */
-static double one_row(reference *r, double *y, size_t i, size_t before, size_t from, size_t to)
+/* Row i from the sums, heavy keys before `before`, and keys [from, to) exactly. Returns its
+ * bound. */
+static double polynomial_row(reference *r, double *y, size_t i, size_t before, size_t from,
+                             size_t to)
 {
     const pare_poly_plan *const p = r->p;
     const size_t cols = p->dv + 1;
     double moment = 0;
     memset(r->out, 0, cols * sizeof *r->out);
-    centred(r->x, pare_row(r->q, i), p->qc, p->scale, p->d);
+    center_row(r->x, pare_row(r->q, i), p->qc, p->scale, p->d);
     monomials(r->phi, &r->m, r->x);
     for (size_t e = 0; e < r->m.count; e++) {
         const double f = r->m.weight[e] * r->phi[e], *const s = r->sums + e * cols;
@@ -208,8 +187,8 @@ static double one_row(reference *r, double *y, size_t i, size_t before, size_t f
         else
             for (size_t c = 0; c < cols; c++) r->out[c] += p->coef[r->m.power[e]] * f * s[c];
     }
-    for (size_t h = 0; h < p->nheavy && p->heavy[h] < before; h++) add_exactly(r, p->heavy[h]);
-    for (size_t j = from; j < to; j++) add_exactly(r, j);
+    for (size_t h = 0; h < p->nheavy && p->heavy[h] < before; h++) add_exact_key(r, p->heavy[h]);
+    for (size_t j = from; j < to; j++) add_exact_key(r, j);
     for (size_t c = 0; c < p->dv; c++) y[c] = r->out[c] / r->out[p->dv];
     if (!(r->out[p->dv] > 0)) return INFINITY;
     if (!r->moments) return p->tv.v;
@@ -217,25 +196,20 @@ static double one_row(reference *r, double *y, size_t i, size_t before, size_t f
     return poly_kappa(p->degree, B) * fmax(moment, 0) / r->out[p->dv];
 }
 
-static double exact_row(reference *r, double *y, size_t i, size_t seen)
+static void exact_row(const reference *r, double *y, size_t i, size_t visible)
 {
     const pare_poly_plan *const p = r->p;
-    double top = -INFINITY, sum = 0;
+    const double *const q = pare_row(r->q, i);
+    double row_max = -INFINITY, sum = 0;
     memset(y, 0, p->dv * sizeof *y);
-    for (int pass = 0; pass < 2; pass++)
-        for (size_t j = 0; j < seen; j++) {
-            double s = 0;
-            for (size_t c = 0; c < p->d; c++) s += pare_row(r->q, i)[c] * pare_row(r->k, j)[c];
-            s *= p->scale;
-            if (pass == 0) {
-                top = fmax(top, s);
-                continue;
-            }
-            sum += pare_exp(s - top);
-            for (size_t c = 0; c < p->dv; c++) y[c] += pare_exp(s - top) * pare_row(r->v, j)[c];
-        }
+    for (size_t j = 0; j < visible; j++)
+        row_max = fmax(row_max, dot_f64(q, pare_row(r->k, j), p->d) * p->scale);
+    for (size_t j = 0; j < visible; j++) {
+        const double w = pare_exp(dot_f64(q, pare_row(r->k, j), p->d) * p->scale - row_max);
+        sum += w;
+        add_scaled_f64(y, w, pare_row(r->v, j), p->dv);
+    }
     for (size_t c = 0; c < p->dv; c++) y[c] /= sum;
-    return 0;
 }
 
 static pare_status prepare(reference *r, pare_arena *a, pare_err *err)
@@ -263,7 +237,7 @@ static pare_status prepare(reference *r, pare_arena *a, pare_err *err)
     return PARE_OK;
 }
 
-/* Rows of one chunk: all of them when the pattern is full, then the keys come first. */
+/* Rows [from, to), from the sums of the keys before them (causal) or of all keys. */
 static void chunk_rows(reference *r, pare_mat *y, double *bound, pare_poly_report *report,
                        size_t from, size_t to)
 {
@@ -271,10 +245,11 @@ static void chunk_rows(reference *r, pare_mat *y, double *bound, pare_poly_repor
     for (size_t i = from; i < to; i++) {
         double *const row = pare_row_mut(y, i);
         double b = p->kind == PARE_POLY_EXACT ? INFINITY
-                   : p->causal                ? one_row(r, row, i, from, from, i + 1)
-                                              : one_row(r, row, i, p->n, 0, 0);
+                   : p->causal                ? polynomial_row(r, row, i, from, from, i + 1)
+                                              : polynomial_row(r, row, i, p->n, 0, 0);
         if (!(b <= p->tolerance)) {
-            b = exact_row(r, row, i, p->causal ? i + 1 : p->n);
+            exact_row(r, row, i, p->causal ? i + 1 : p->n);
+            b = 0;
             report->rows_exact++;
         }
         if (bound) bound[i] = b;
@@ -282,17 +257,31 @@ static void chunk_rows(reference *r, pare_mat *y, double *bound, pare_poly_repor
     }
 }
 
-static void chunk_keys(reference *r, size_t from, size_t to)
+/* The unit of the sums becomes that of the largest weight up to `to`. */
+static void chunk_unit(reference *r, size_t from, size_t to)
 {
-    for (size_t j = from; j < to; j++)
-        if (!r->heavy[j]) add_key(r, j);
+    double shift = r->shift;
+    for (size_t j = from; j < to; j++) shift = fmax(shift, r->a[j]);
+    if (!(shift > r->shift)) return;
+    const double rescale = r->shift == -INFINITY ? 0 : pare_exp(r->shift - shift);
+    for (size_t i = 0; i < r->m.count * (r->p->dv + 1); i++) r->sums[i] *= rescale;
+    r->shift = shift;
 }
 
-static void chunk_shift(reference *r, size_t from, size_t to)
+static void chunk_keys(reference *r, size_t from, size_t to)
 {
-    double top = r->shift;
-    for (size_t j = from; j < to; j++) top = fmax(top, r->a[j]);
-    set_shift(r, top);
+    const size_t dv = r->p->dv;
+    for (size_t j = from; j < to; j++) {
+        if (r->heavy[j]) continue;
+        const double w = pare_exp(r->a[j] - r->shift), *const v = pare_row(r->v, j);
+        center_row(r->x, pare_row(r->k, j), r->p->kc, 1, r->p->d);
+        monomials(r->phi, &r->m, r->x);
+        for (size_t e = 0; e < r->m.count; e++) {
+            double *const s = r->sums + e * (dv + 1);
+            for (size_t c = 0; c < dv; c++) s[c] += w * r->phi[e] * v[c];
+            s[dv] += w * r->phi[e];
+        }
+    }
 }
 
 pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *report,
@@ -313,7 +302,7 @@ pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *r
     const size_t step = !plan->causal ? plan->n : chunk ? chunk : CHUNK;
     for (size_t from = 0; !st && from < plan->n; from += step) {
         const size_t end = plan->n - from < step ? plan->n : from + step;
-        if (!exact) chunk_shift(&r, from, end);
+        if (!exact) chunk_unit(&r, from, end);
         if (!exact && !plan->causal) chunk_keys(&r, from, end);
         chunk_rows(&r, y, bound, to, from, end);
         if (!exact && plan->causal) chunk_keys(&r, from, end);

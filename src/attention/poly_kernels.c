@@ -1,9 +1,10 @@
-/* The inner loops of polynomial attention: AVX-512, AVX2 with FMA, and portable.
+/* poly_kernels.c - the inner loops of polynomial attention: AVX-512, AVX2 with FMA, and portable.
  *
- * Monomials of one key lie side by side, so that a run is a vector times one number and the sum
- * over keys broadcasts a value to a vector of monomials; monomials of a panel of queries lie one
- * row of lanes each, so that a run is a plain product of vectors. gather holds columns x vectors of
- * sums in registers. */
+ * The monomials of one key are contiguous, so that a run is a vector times one number and the sum
+ * over keys broadcasts a value to a vector of monomials; the monomials of a panel of queries have
+ * one row of lanes each, so that a run is a product of vectors. accumulate holds columns x vectors
+ * of sums in registers. In the backward pass a run has one variable: its numbers and its gradient
+ * stay in registers. */
 #include "poly_kernels.h"
 #include <pare/vexp.h>
 
@@ -13,13 +14,13 @@
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* Rows that are made side by side: a run reads what the run before has stored, and a load across
- * two fresh stores waits for both; with other rows in between it does not. */
-enum { ABREAST = 8 };
+/* Rows that are computed together: a run reads what the run before has stored, and a load across
+ * two recent stores waits for both; with other rows in between it does not. */
+enum { ROWS_AT_ONCE = 8 };
 
 static size_t some(size_t rows)
 {
-    return rows < ABREAST ? rows : ABREAST;
+    return rows < ROWS_AT_ONCE ? rows : ROWS_AT_ONCE;
 }
 
 static void rows_portable(float *phi, size_t ldphi, const poly_run *runs, size_t n, const float *x,
@@ -53,8 +54,8 @@ static void add_some(float *s, const float *sum, size_t count, size_t n)
     for (size_t i = 0; i < n && i < count; i++) s[i] += sum[i];
 }
 
-static void gather_portable(float *s, size_t lds, const poly_keys *k, const float *phi,
-                            const float *x, size_t count)
+static void accumulate_portable(float *s, size_t lds, const poly_keys *k, const float *phi,
+                                const float *x, size_t count)
 {
     for (size_t i = 0; i < count; i += 8)
         for (size_t c = 0; c < k->cols; c += TILE_STEP) {
@@ -82,14 +83,32 @@ static void flush_portable(double *to, float *from, size_t n)
     }
 }
 
-static void settle_portable(float *to, double *now, float *from, const poly_fades *f,
-                            const double *before, const double *by, size_t n)
+static void update_state_portable(float *to, double *now, float *from, const poly_rescale *f,
+                                  const double *before, const double *by, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         now[i] = (now[i] + (double)from[i]) * f->now;
         from[i] = 0;
         to[i] = (float)((f->before * before[i] + now[i]) * by[i]);
     }
+}
+
+static void monomials_backward_portable(float *dfrom, float *dx, const float *dto, size_t first,
+                                        const float *from, const poly_run *runs, size_t n,
+                                        const float *x, size_t v)
+{
+    for (const poly_run *r = runs; r < runs + n; r++)
+        for (size_t e = 0; e < v; e++) {
+            const four by = ((const four *)x)[r->var * v + e];
+            four sum = ((const four *)dx)[r->var * v + e];
+            for (size_t i = 0; i < r->count; i++) {
+                const size_t at = (r->from + i) * v + e;
+                const four d = ((const four *)dto)[(r->to - first + i) * v + e];
+                ((four *)dfrom)[at] += d * by;
+                sum += d * ((const four *)from)[at];
+            }
+            ((four *)dx)[r->var * v + e] = sum;
+        }
 }
 
 #if defined(__x86_64__)
@@ -112,7 +131,7 @@ PARE_AVX512 static void rows_avx512(float *phi, size_t ldphi, const poly_run *ru
 }
 
 /* Sixteen monomials of `rows` rows: each factor is a shuffle of the variables, in the order of
- * rows_avx512, so that the bits are the same. Nothing waits for what has just been stored. */
+ * rows_avx512, so that the bits are the same. Nothing waits for a recent store. */
 INLINE512 void products16(float *phi, size_t ldphi, const poly_factors *m, const __m512 *x,
                           const size_t rows, const size_t degree)
 {
@@ -182,7 +201,7 @@ PARE_AVX512 static void columns_avx512(float *to, size_t first, const float *fro
     }
 }
 
-/* `cols` columns by `v` vectors, constants where this is inlined; the last vector has `last`. */
+/* `cols` columns by `v` vectors, constants where this is inlined; `last` masks the last vector. */
 INLINE512 void sums16(float *s, size_t lds, const poly_keys *k, const float *u, const float *phi,
                       const float *x, __mmask16 last, const size_t cols, const size_t v)
 {
@@ -231,8 +250,8 @@ INLINE512 void strip16(float *s, size_t lds, const poly_keys *k, size_t c, const
     }
 }
 
-PARE_AVX512 static void gather_avx512(float *s, size_t lds, const poly_keys *k, const float *phi,
-                                      const float *x, size_t count)
+PARE_AVX512 static void accumulate_avx512(float *s, size_t lds, const poly_keys *k,
+                                          const float *phi, const float *x, size_t count)
 {
     for (size_t c = 0, take; c < k->cols; c += take) {
         const size_t left = k->cols - c;
@@ -252,15 +271,16 @@ PARE_AVX512 static void flush_avx512(double *to, float *from, size_t n)
     }
 }
 
-PARE_AVX512 static void settle_avx512(float *to, double *now, float *from, const poly_fades *f,
-                                      const double *before, const double *by, size_t n)
+PARE_AVX512 static void update_state_avx512(float *to, double *now, float *from,
+                                            const poly_rescale *f, const double *before,
+                                            const double *by, size_t n)
 {
     const size_t whole = n / 8 * 8;
-    const __m512d fade = _mm512_set1_pd(f->before), own = _mm512_set1_pd(f->now);
+    const __m512d rescale = _mm512_set1_pd(f->before), own = _mm512_set1_pd(f->now);
     for (size_t i = 0; i < whole; i += 8) {
         const __m512d add = _mm512_cvtps_pd(_mm256_loadu_ps(from + i));
         const __m512d sum = _mm512_mul_pd(_mm512_add_pd(_mm512_loadu_pd(now + i), add), own);
-        const __m512d all = _mm512_fmadd_pd(fade, _mm512_loadu_pd(before + i), sum);
+        const __m512d all = _mm512_fmadd_pd(rescale, _mm512_loadu_pd(before + i), sum);
         _mm512_storeu_pd(now + i, sum);
         _mm256_storeu_ps(from + i, _mm256_setzero_ps());
         _mm256_storeu_ps(to + i, _mm512_cvtpd_ps(_mm512_mul_pd(all, _mm512_loadu_pd(by + i))));
@@ -269,6 +289,43 @@ PARE_AVX512 static void settle_avx512(float *to, double *now, float *from, const
         now[i] = (now[i] + (double)from[i]) * f->now;
         from[i] = 0;
         to[i] = (float)(__builtin_fma(f->before, before[i], now[i]) * by[i]);
+    }
+}
+
+/* v is a constant where this is inlined. */
+INLINE512 void run_backward16(float *dfrom, float *dx, const float *dto, const float *from,
+                              const float *x, size_t count, const size_t v)
+{
+    __m512 by[4], sum[4];
+#pragma GCC unroll 4
+    for (size_t e = 0; e < v; e++) {
+        by[e] = _mm512_load_ps(x + 16 * e);
+        sum[e] = _mm512_load_ps(dx + 16 * e);
+    }
+    for (size_t i = 0; i < count; i++, dfrom += 16 * v, dto += 16 * v, from += 16 * v)
+#pragma GCC unroll 4
+        for (size_t e = 0; e < v; e++) {
+            const __m512 d = _mm512_load_ps(dto + 16 * e), p = _mm512_load_ps(dfrom + 16 * e);
+            _mm512_store_ps(dfrom + 16 * e, _mm512_fmadd_ps(d, by[e], p));
+            sum[e] = _mm512_fmadd_ps(d, _mm512_load_ps(from + 16 * e), sum[e]);
+        }
+#pragma GCC unroll 4
+    for (size_t e = 0; e < v; e++) _mm512_store_ps(dx + 16 * e, sum[e]);
+}
+
+PARE_AVX512 static void monomials_backward_avx512(float *dfrom, float *dx, const float *dto,
+                                                  size_t first, const float *from,
+                                                  const poly_run *runs, size_t n, const float *x,
+                                                  size_t v)
+{
+    const size_t p = 16 * v;
+    for (const poly_run *r = runs; r < runs + n; r++) {
+        float *const df = dfrom + r->from * p, *const to = dx + r->var * p;
+        const float *const d = dto + (r->to - first) * p, *const f = from + r->from * p;
+        if (v == 1) run_backward16(df, to, d, f, x + r->var * p, r->count, 1);
+        if (v == 2) run_backward16(df, to, d, f, x + r->var * p, r->count, 2);
+        if (v == 3) run_backward16(df, to, d, f, x + r->var * p, r->count, 3);
+        if (v == 4) run_backward16(df, to, d, f, x + r->var * p, r->count, 4);
     }
 }
 
@@ -303,8 +360,8 @@ PARE_AVX2 static void columns_avx2(float *to, size_t first, const float *from, c
         }
 }
 
-PARE_AVX2 static void gather_avx2(float *s, size_t lds, const poly_keys *k, const float *phi,
-                                  const float *x, size_t count)
+PARE_AVX2 static void accumulate_avx2(float *s, size_t lds, const poly_keys *k, const float *phi,
+                                      const float *x, size_t count)
 {
     for (size_t i = 0; i < count; i += 16)
         for (size_t c = 0; c < k->cols; c += TILE_STEP) {
@@ -336,6 +393,25 @@ PARE_AVX2 static void flush_avx2(double *to, float *from, size_t n)
         _mm_storeu_ps(from + i, _mm_setzero_ps());
     }
 }
+
+PARE_AVX2 static void monomials_backward_avx2(float *dfrom, float *dx, const float *dto,
+                                              size_t first, const float *from, const poly_run *runs,
+                                              size_t n, const float *x, size_t v)
+{
+    const size_t p = 8 * v;
+    for (const poly_run *r = runs; r < runs + n; r++)
+        for (size_t e = 0; e < p; e += 8) {
+            const __m256 by = _mm256_load_ps(x + r->var * p + e);
+            __m256 sum = _mm256_load_ps(dx + r->var * p + e);
+            for (size_t i = 0; i < r->count; i++) {
+                const size_t at = (r->from + i) * p + e;
+                const __m256 d = _mm256_load_ps(dto + (r->to - first + i) * p + e);
+                _mm256_store_ps(dfrom + at, _mm256_fmadd_ps(d, by, _mm256_load_ps(dfrom + at)));
+                sum = _mm256_fmadd_ps(d, _mm256_load_ps(from + at), sum);
+            }
+            _mm256_store_ps(dx + r->var * p + e, sum);
+        }
+}
 #endif
 
 size_t poly_kernels(poly_kernel out[3])
@@ -343,16 +419,35 @@ size_t poly_kernels(poly_kernel out[3])
     tile_kernel tiles[3];
     const size_t n = tile_kernels(tiles);
     for (size_t i = 0; i < n; i++)
-        out[i] = (poly_kernel){tiles[i].name,    tiles[i],        NULL,           rows_portable,
-                               columns_portable, gather_portable, flush_portable, settle_portable};
+        out[i] = (poly_kernel){.name = tiles[i].name,
+                               .tile = tiles[i],
+                               .rows = rows_portable,
+                               .columns = columns_portable,
+                               .accumulate = accumulate_portable,
+                               .flush = flush_portable,
+                               .update_state = update_state_portable,
+                               .monomials_backward = monomials_backward_portable};
 #if defined(__x86_64__)
     for (size_t i = 0; i < n; i++) {
         if (tiles[i].lanes == 16)
-            out[i] = (poly_kernel){tiles[i].name,  tiles[i],      products_avx512, rows_avx512,
-                                   columns_avx512, gather_avx512, flush_avx512,    settle_avx512};
+            out[i] = (poly_kernel){.name = tiles[i].name,
+                                   .tile = tiles[i],
+                                   .products = products_avx512,
+                                   .rows = rows_avx512,
+                                   .columns = columns_avx512,
+                                   .accumulate = accumulate_avx512,
+                                   .flush = flush_avx512,
+                                   .update_state = update_state_avx512,
+                                   .monomials_backward = monomials_backward_avx512};
         if (tiles[i].lanes == 8)
-            out[i] = (poly_kernel){tiles[i].name, tiles[i],    NULL,       rows_avx2,
-                                   columns_avx2,  gather_avx2, flush_avx2, settle_portable};
+            out[i] = (poly_kernel){.name = tiles[i].name,
+                                   .tile = tiles[i],
+                                   .rows = rows_avx2,
+                                   .columns = columns_avx2,
+                                   .accumulate = accumulate_avx2,
+                                   .flush = flush_avx2,
+                                   .update_state = update_state_portable,
+                                   .monomials_backward = monomials_backward_avx2};
     }
 #endif
     return n;

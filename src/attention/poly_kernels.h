@@ -23,12 +23,12 @@ typedef struct poly_factors {
     const uint32_t *factor;
     size_t degree, ld;
 } poly_factors;
-enum { POLY_FACTORS = 4 }; /* at most so many: beyond, products of products are faster */
+enum { POLY_FACTORS = 4 }; /* at most: for more, products of products are faster */
 
-/* What sums are times when their unit changes: those of this stretch, those before it. */
-typedef struct poly_fades {
+/* Factors of sums when their unit changes: of those of this segment, of those before it. */
+typedef struct poly_rescale {
     double now, before;
-} poly_fades;
+} poly_rescale;
 
 typedef struct poly_kernel {
     const char *name;
@@ -42,20 +42,27 @@ typedef struct poly_kernel {
     void (*rows)(float *phi, size_t ldphi, const poly_run *runs, size_t n, const float *x,
                  size_t ldx, size_t rows);
     /* The same for v vectors of rows, number e of all of them side by side: those of the runs go
-     * to `to`, where monomial `first` stands first; x likewise. */
+     * to `to`, which begins at monomial `first`; x likewise. */
     void (*columns)(float *to, size_t first, const float *from, const poly_run *runs, size_t n,
                     const float *x, size_t v);
     /* s (cols x count) += sum over keys of u^T (x phi): u keys x cols (a multiple of TILE_STEP),
      * phi keys x count and what a vector reads behind it, x one number a key; NULL: 1. The keys'
      * sum is taken first, then added. */
-    void (*gather)(float *s, size_t lds, const poly_keys *k, const float *phi, const float *x,
-                   size_t count);
+    void (*accumulate)(float *s, size_t lds, const poly_keys *k, const float *phi, const float *x,
+                       size_t count);
     /* to[i] += from[i], and from[i] = 0; n a multiple of POLY_LANES. */
     void (*flush)(double *to, float *from, size_t n);
-    /* The same for sums that grow chunk by chunk, and what queries read of them: now[i] = (now[i] +
-     * from[i]) f->now, from[i] = 0, to[i] = (f->before before[i] + now[i]) by[i]; any n. */
-    void (*settle)(float *to, double *now, float *from, const poly_fades *f, const double *before,
-                   const double *by, size_t n);
+    /* The same for sums that grow chunk by chunk, and the state that queries read: now[i] = (now[i]
+     * + from[i]) f->now, from[i] = 0, to[i] = (f->before before[i] + now[i]) by[i]; any n. */
+    void (*update_state)(float *to, double *now, float *from, const poly_rescale *f,
+                         const double *before, const double *by, size_t n);
+    /* The gradient through monomials, for v vectors of rows side by side, and every monomial
+     * e = parent x_var of the runs:
+     *     dfrom_parent += dto_e x_var,   dx_var += dto_e from_parent.
+     * dto begins at monomial `first`, dfrom and from at the constant. */
+    void (*monomials_backward)(float *dfrom, float *dx, const float *dto, size_t first,
+                               const float *from, const poly_run *runs, size_t n, const float *x,
+                               size_t v);
 } poly_kernel;
 
 /* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */

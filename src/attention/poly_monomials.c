@@ -1,4 +1,4 @@
-/* All monomials up to a degree, and how the kernels walk them.
+/* poly_monomials.c - all monomials up to a degree, and their order in the kernels.
  *
  * (x.y)^m = sum over |a| = m of m!/a! x^a y^a: symmetric monomials, C(d + g, g) of them up to
  * degree g, where the full tensors would have sum d^m. Within degree m they are sorted by their
@@ -19,35 +19,23 @@ size_t pare_monomials_count(size_t d, size_t degree)
     return c;
 }
 
-typedef struct maker {
+typedef struct builder {
     uint32_t *parent, *var, *power;
     double *weight;
     size_t at;
-} maker;
-
-/* x_v times the entry `from`: the multiplicity of v in it is counted down the parents. */
-static void put(maker *t, size_t from, size_t v)
-{
-    const size_t e = t->at++, m = t->power[from] + 1;
-    size_t times = 1;
-    for (size_t p = from; p && t->var[p] == v; p = t->parent[p]) times++;
-    t->parent[e] = (uint32_t)from;
-    t->var[e] = (uint32_t)v;
-    t->power[e] = (uint32_t)m;
-    t->weight[e] = t->weight[from] * (double)m / (double)times;
-}
+} builder;
 
 pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, size_t degree,
                                   pare_err *err)
 {
     const size_t n = pare_monomials_count(d, degree);
-    if (n > POLY_MOST_FEATURES)
+    if (n > POLY_MAX_FEATURES)
         return pare_fail(err, PARE_ERR_INPUT, "monomials of degree %zu in %zu variables: too many",
                          degree, d);
-    maker t = {.parent = pare_alloc(a, n, sizeof *t.parent),
-               .var = pare_alloc(a, n, sizeof *t.var),
-               .power = pare_alloc(a, n, sizeof *t.power),
-               .weight = pare_alloc(a, n, sizeof *t.weight)};
+    builder t = {.parent = pare_alloc(a, n, sizeof *t.parent),
+                 .var = pare_alloc(a, n, sizeof *t.var),
+                 .power = pare_alloc(a, n, sizeof *t.power),
+                 .weight = pare_alloc(a, n, sizeof *t.weight)};
     if (!t.parent || !t.var || !t.power || !t.weight) return pare_no_memory(err);
     t.weight[0] = 1;
     t.at = 1;
@@ -58,7 +46,15 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
             const size_t prefix =
                 m == 1 ? 1
                        : pare_monomials_count(v + 1, m - 1) - pare_monomials_count(v + 1, m - 2);
-            for (size_t i = 0; i < prefix; i++) put(&t, level + i, v);
+            for (size_t from = level; from < level + prefix; from++) { /* x_v times this entry */
+                const size_t e = t.at++;
+                size_t times = 1; /* power of v: counted down the parents */
+                for (size_t p = from; p && t.var[p] == v; p = t.parent[p]) times++;
+                t.parent[e] = (uint32_t)from;
+                t.var[e] = (uint32_t)v;
+                t.power[e] = (uint32_t)m;
+                t.weight[e] = t.weight[from] * (double)m / (double)times;
+            }
         }
     }
     *out = (pare_monomials){d, degree, t.at, t.parent, t.var, t.power, t.weight};
@@ -69,7 +65,7 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
 /* ---- runs and blocks ------------------------------------------------------------------------ */
 
 /* A run reads nothing that it writes: its monomials are of one degree. */
-static bool goes_on(const pare_monomials *m, const poly_run *r, size_t e)
+static bool continues_run(const pare_monomials *m, const poly_run *r, size_t e)
 {
     return m->var[e] == r->var && m->parent[e] == r->from + r->count &&
            m->power[e] == m->power[r->to];
@@ -90,7 +86,7 @@ static void cut_blocks(poly_table *t)
         }
         b->count++;
         if (e == 0) continue; /* the constant is no product */
-        if (r && goes_on(m, r, e)) {
+        if (r && continues_run(m, r, e)) {
             r->count++;
             continue;
         }
@@ -100,8 +96,8 @@ static void cut_blocks(poly_table *t)
     }
 }
 
-/* Whole runs, behind the variables themselves; of the highest degree the long ones at the end need
- * not be stored. */
+/* Whole runs, behind the variables themselves; the long ones of the highest degree, at the end,
+ * need not be stored. */
 static void join_runs(poly_table *t)
 {
     const pare_monomials *const m = t->m;
@@ -110,30 +106,30 @@ static void join_runs(poly_table *t)
            m->var[1 + t->copied] == t->copied)
         t->copied++;
     for (size_t e = 1 + t->copied; e < m->count; e++) {
-        if (r && goes_on(m, r, e)) {
+        if (r && continues_run(m, r, e)) {
             r->count++;
             continue;
         }
         r = &t->whole[t->nwhole++];
         *r = (poly_run){.to = e, .from = m->parent[e], .count = 1, .var = m->var[e]};
     }
-    t->nmade = t->nwhole;
-    t->made = m->count;
-    while (t->nmade > 0 && t->whole[t->nmade - 1].count >= POLY_LONG &&
-           t->whole[t->nmade - 1].to >= t->low)
-        t->made = t->whole[--t->nmade].to;
+    t->nstored = t->nwhole;
+    t->stored = m->count;
+    while (t->nstored > 0 && t->whole[t->nstored - 1].count >= POLY_LONG_RUN &&
+           t->whole[t->nstored - 1].to >= t->low)
+        t->stored = t->whole[--t->nstored].to;
 }
 
-/* The variables of the monomials that are made, the one that was multiplied first in front. */
+/* The variables of the stored monomials, in the order of multiplication. */
 static bool find_factors(poly_table *t, pare_arena *a)
 {
     const pare_monomials *const m = t->m;
-    const size_t degree = m->power[t->made - 1], ld = padded(t->made, POLY_LANES);
+    const size_t degree = m->power[t->stored - 1], ld = padded(t->stored, POLY_LANES);
     if (m->d > POLY_LANES || degree == 0 || degree > POLY_FACTORS) return true;
     uint32_t *const factor = pare_alloc(a, degree * ld, sizeof *factor);
     if (!factor) return false;
     for (size_t i = 0; i < degree * ld; i++) factor[i] = POLY_LANES;
-    for (size_t e = 1; e < t->made; e++)
+    for (size_t e = 1; e < t->stored; e++)
         for (size_t p = e; p > 0; p = m->parent[p]) factor[(m->power[p] - 1) * ld + e] = m->var[p];
     t->factors = (poly_factors){factor, degree, ld};
     return true;
@@ -150,7 +146,8 @@ pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials 
     cut_blocks(out);
     join_runs(out);
     if (!find_factors(out, a)) return pare_no_memory(err);
-    out->ldphi = padded(out->made + 2 * POLY_LANES, POLY_LANES);
-    if (out->ldphi / 16 % 2 == 0) out->ldphi += 16; /* an odd number of lines apart: all sets */
+    out->ldphi = padded(out->stored + 2 * POLY_LANES, POLY_LANES);
+    if (out->ldphi / 16 % 2 == 0)
+        out->ldphi += 16; /* an odd number of cache lines apart: uses all sets */
     return PARE_OK;
 }

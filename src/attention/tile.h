@@ -11,10 +11,10 @@
 #include <stddef.h>
 
 enum {
-    TILE_KEYS = 64,  /* scores of a tile (64 x 64 f32) stay in the first-level cache */
+    TILE_KEYS = 64,  /* the scores of a tile (64 x 64 f32) stay in the first-level cache */
     PANEL_ROWS = 64, /* at most */
-    TILE_STEP = 4,   /* keys that the kernels take at a time; columns of values where there are */
-    COLUMN_STEP = 2  /* so many, else two */
+    TILE_STEP = 4,   /* keys that the kernels take at a time, and columns of values */
+    COLUMN_STEP = 2  /* the last columns of values may be two */
 };
 
 typedef struct tile_kernel {
@@ -24,15 +24,16 @@ typedef struct tile_kernel {
     void (*scores)(float *s, const float *q, const float *k, size_t keys, size_t dk, size_t v,
                    bool add);
     /* Scores become weights e^(s - m), where m (P) is the running maximum, raised first if need be;
-     * fade (P) = e^(old m - m); l (P) = fade l + sum of the weights. A row that has seen only -inf
-     * keeps m = -inf and weighs nothing. */
-    void (*weights)(float *s, float *m, float *l, float *fade, size_t keys, size_t v);
-    /* o (dv x P) = fade o + x^T s, x keys x dv */
-    void (*values)(float *o, const float *fade, const float *s, const float *x, size_t keys,
+     * rescale (P) = e^(old m - m); l (P) = rescale l + sum of the weights. A row that has seen only
+     * -inf keeps m = -inf and weighs nothing. */
+    void (*weights)(float *s, float *m, float *l, float *rescale, size_t keys, size_t v);
+    /* o (dv x P) = rescale o + x^T s, x keys x dv */
+    void (*values)(float *o, const float *rescale, const float *s, const float *x, size_t keys,
                    size_t dv, size_t v);
-    /* The way back: scores s become weights w = e^(s - lse), and t = dy.v becomes w (t - mean); lse
-     * and mean are P long. */
-    void (*slopes)(float *s, float *t, const float *lse, const float *mean, size_t keys, size_t v);
+    /* Backward: scores s become weights w = e^(s - lse), and t = dy.v becomes w (t - mean); lse and
+     * mean are P long. */
+    void (*softmax_backward)(float *s, float *t, const float *lse, const float *mean, size_t keys,
+                             size_t v);
 } tile_kernel;
 
 /* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */

@@ -87,7 +87,7 @@ static inline void reference(head_case *h, const pare_pattern *p, const pare_gra
         &err);
 }
 
-/* What the bound of row i needs: weights p (room for n) and the error of the scores. */
+/* What the bound of row i needs: weights p (capacity n) and the error of the scores. */
 typedef struct row_facts {
     double lambda, range;
     size_t count;
@@ -95,7 +95,7 @@ typedef struct row_facts {
 
 static inline row_facts row_weights(const head_case *h, const pare_keys *keys, size_t i, double *p)
 {
-    double top = -INFINITY, low = INFINITY, size = 0, sum = 0, big = 0;
+    double row_max = -INFINITY, low = INFINITY, size = 0, sum = 0, big = 0;
     const double *const q = pare_row(&h->q64, i), scale = fabs((double)h->scale);
     for (size_t j = 0; j < keys->count; j++) {
         const double *const k = pare_row(&h->k64, pare_key(keys, j));
@@ -105,12 +105,12 @@ static inline row_facts row_weights(const head_case *h, const pare_keys *keys, s
             big = fmax(big, fmax(fabs(q[c]), fabs(k[c])));
         }
         p[j] = s * (double)h->scale;
-        top = fmax(top, p[j]), low = fmin(low, p[j]), size = fmax(size, a * scale);
+        row_max = fmax(row_max, p[j]), low = fmin(low, p[j]), size = fmax(size, a * scale);
     }
-    for (size_t j = 0; j < keys->count; j++) sum += p[j] = exp(p[j] - top);
+    for (size_t j = 0; j < keys->count; j++) sum += p[j] = exp(p[j] - row_max);
     for (size_t j = 0; j < keys->count; j++) p[j] /= sum;
     const double g = (double)(h->dk + 3) * U32, under = (double)(h->dk + 2) * 0x1p-126;
-    return (row_facts){g / (1 - g) * size + under * (1 + scale) * (1 + big), top - low,
+    return (row_facts){g / (1 - g) * size + under * (1 + scale) * (1 + big), row_max - low,
                        keys->count};
 }
 
@@ -158,8 +158,8 @@ static inline double check_bound(const head_case *h, const pare_pattern *pat, co
     return used;
 }
 
-/* Node i sees i+1, i+5, 7 i and, every eighth node, all the others; every tenth node sees nobody.
- */
+/* Node i sees i+1, i+5, 7 i and, every eighth node, all the others; every tenth node sees
+ * nobody. */
 static inline pare_graph odd_graph(pare_arena *a, size_t n)
 {
     size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);

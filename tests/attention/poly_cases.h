@@ -38,9 +38,9 @@ static inline double *midrange(pare_arena *a, const pare_mat *x)
     return c;
 }
 
-/* Distances of rows from the centre, times `by`, from above; *most: the largest. */
+/* Distances of rows from the center, times `by`, from above; *most: the largest. */
 static inline float *distances(pare_ub *most, pare_arena *a, const pare_mat *x,
-                               const double *centre, double by)
+                               const double *center, double by)
 {
     float *const norm = pare_alloc(a, x->rows, sizeof *norm);
     assert_non_null(norm);
@@ -48,7 +48,7 @@ static inline float *distances(pare_ub *most, pare_arena *a, const pare_mat *x,
     for (size_t i = 0; i < x->rows; i++) {
         double sum = 0;
         for (size_t c = 0; c < x->cols; c++) {
-            const double t = by * (pare_row(x, i)[c] - centre[c]);
+            const double t = by * (pare_row(x, i)[c] - center[c]);
             sum += t * t;
         }
         norm[i] = (float)(sqrt(sum) * (1 + 1e-6));

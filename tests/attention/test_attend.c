@@ -1,4 +1,4 @@
-/* Tests src/attention/attend_*.c against softmax written down in long double. */
+/* Tests src/attention/attend_*.c against softmax written in long double. */
 #include <pare_test.h>
 #include <pare/attention.h>
 
@@ -23,15 +23,15 @@ static long double slow(const head *h, const pare_pattern *p, const pare_graph *
                         size_t i, size_t c)
 {
     const pare_keys keys = pare_visible(p, g, N, i);
-    long double top = -INFINITY, sum = 0, out = 0, s[N];
+    long double row_max = -INFINITY, sum = 0, out = 0, s[N];
     for (size_t j = 0; j < keys.count; j++) {
         s[j] = 0;
         for (size_t d = 0; d < DK; d++)
             s[j] += (long double)h->q[i * DK + d] * h->k[pare_key(&keys, j) * DK + d];
         s[j] *= scale;
-        if (s[j] > top) top = s[j];
+        if (s[j] > row_max) row_max = s[j];
     }
-    for (size_t j = 0; j < keys.count; j++) sum += s[j] = expl(s[j] - top);
+    for (size_t j = 0; j < keys.count; j++) sum += s[j] = expl(s[j] - row_max);
     for (size_t j = 0; j < keys.count; j++) out += s[j] / sum * h->v[pare_key(&keys, j) * DV + c];
     return out;
 }

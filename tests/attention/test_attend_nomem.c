@@ -17,7 +17,7 @@ static pare_status tiled(head_case *h, const pare_graph *g, pare_err *err)
     return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, NULL, &TWO, err);
 }
 
-static pare_status listed(head_case *h, const pare_graph *g, pare_err *err)
+static pare_status sparse(head_case *h, const pare_graph *g, pare_err *err)
 {
     const pare_pattern p = {.kind = PARE_GRAPH};
     return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, g, &TWO, err);
@@ -56,25 +56,25 @@ static pare_status keep(head_case *h, const pare_graph *g, pare_err *err)
     (void)g;
     static float lse[N];
     const pare_pattern p = {.kind = PARE_CAUSAL};
-    const pare_kept32 kept = {.lse = lse};
-    return pare_attend_keep_f32(&h->y, &kept, &h->q, &h->k, &h->v, 1, &p, NULL, NULL, &TWO, err);
+    const pare_kept32 saved = {.lse = lse};
+    return pare_attend_keep_f32(&h->y, &saved, &h->q, &h->k, &h->v, 1, &p, NULL, NULL, &TWO, err);
 }
 
 static pare_status tiled_back(head_case *h, const pare_graph *g, pare_err *err)
 {
     (void)g;
-    static float room[3][N * D], lse[N];
-    pare_mat32 dq = {N, D, D, room[0]}, dk = {N, D, D, room[1]}, dv = {N, D, D, room[2]};
+    static float buffer[3][N * D], lse[N];
+    pare_mat32 dq = {N, D, D, buffer[0]}, dk = {N, D, D, buffer[1]}, dv = {N, D, D, buffer[2]};
     const pare_pattern p = {.kind = PARE_FULL};
     for (size_t i = 0; i < N; i++) lse[i] = 100;
-    const pare_kept32 kept = {.lse = lse};
-    return pare_attend_backward_f32(&dq, &dk, &dv, &h->v, &h->q, &h->k, &h->v, &h->v, &kept, 1, &p,
+    const pare_kept32 saved = {.lse = lse};
+    return pare_attend_backward_f32(&dq, &dk, &dv, &h->v, &h->q, &h->k, &h->v, &h->v, &saved, 1, &p,
                                     NULL, NULL, &TWO, err);
 }
 
 static pare_status oracle(const head_case *h, pare_dtype t, pare_err *err)
 {
-    static double room[N * D], zeros[N * D];
+    static double buffer[N * D], zeros[N * D];
     static const pare_fault fault = {0, PARE_FAULT_SHORT, 0}; /* after the check: not seen by it */
     pare_oracle o = {0}, cpu = {0}, counting = {0}, checked = {0};
     pare_oracle_count count = {0};
@@ -88,7 +88,7 @@ static pare_status oracle(const head_case *h, pare_dtype t, pare_err *err)
                                  .dk = D,
                                  .dv = D,
                                  .causal = true,
-                                 .y = room}};
+                                 .y = buffer}};
     pare_status st = pare_oracle_cpu(&cpu, t, 0, &TWO, err);
     if (!st) st = pare_oracle_counting(&counting, cpu, &count, err);
     if (!st) st = pare_oracle_checked(&checked, counting, &check, err);
@@ -114,7 +114,7 @@ static pare_status oracle_f64(head_case *h, const pare_graph *g, pare_err *err)
 static void every_failed_allocation_is_reported(void **state)
 {
     (void)state;
-    work_fn *const works[] = {tiled, listed,     short_window, same_query, partial,
+    work_fn *const works[] = {tiled, sparse,     short_window, same_query, partial,
                               keep,  tiled_back, oracle_f32,   oracle_f64};
     pare_arena *const a = pare_arena_new();
     head_case h = case_new(a, N, D, D, RANDOM, 1);

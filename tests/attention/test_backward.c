@@ -1,12 +1,12 @@
-/* Tests src/attention/{backward,backward_f64,backward_tiled}.c: f64 against softmax differentiated
+/* Tests src/attention/{attend_f32,attend_f64,tiled_backward}.c: f64 against softmax differentiated
  * by hand with whole n x n matrices and against central differences; every f32 variant against f64
  * within a bound.
  *
  * The bound, per row i with kernel_cases.h's lambda and u = 2^-24: a weight is off by a factor
  * e^+-E, E = 2 lambda + u (|lse| + range) + gamma(2 n + 40); y, and so mean = dy.y, by as much of
- * their absolute sums; a slope p (t - mean) by E |p (t - mean)| + p times the errors of t and mean.
- * Sums over rows or keys add gamma(n + 70) of their absolute values, and products below 2^-126
- * vanish. */
+ * their absolute sums; a gradient p (t - mean) by E |p (t - mean)| + p times the errors of t and
+ * mean. Sums over rows or keys add gamma(n + 70) of their absolute values, and products below
+ * 2^-126 vanish. */
 #include "kernel_cases.h"
 #include "attention/attend_f32.h"
 
@@ -30,14 +30,14 @@ typedef struct back_case {
     pare_mat32 dy, dq, dk, dv, dq0, dk0, dv0; /* 0: what was there before */
     float *lse;
     pare_mat dy64, dq64, dk64, dv64, bq, bk, bv; /* b: bounds of the errors of f32 */
-    double *lse64, *p, *t, *slack;               /* n; n x n: weights, slopes, errors of slopes */
-    double *e;                                   /* n: E of a row */
+    double *lse64, *p, *t, *slack; /* n; n x n: weights, gradients of scores, their errors */
+    double *e;                     /* n: E of a row */
     pare_graph g;
-    pare_turned turned;
+    pare_turned transpose;
 } back_case;
 
-/* The graph turned, which is compared with plain loops. */
-static pare_turned turn(pare_arena *a, const pare_graph *g, size_t width)
+/* The graph transpose, which is compared with plain loops. */
+static pare_turned transpose_of(pare_arena *a, const pare_graph *g, size_t width)
 {
     size_t *const ptr = pare_alloc(a, g->n + 1, sizeof *ptr);
     uint32_t *const idx = pare_alloc(a, g->ptr[g->n] + 1, sizeof *idx);
@@ -83,7 +83,7 @@ static back_case back_new(pare_arena *a, size_t n, size_t dk, size_t dv, data_ki
     b.slack = pare_alloc(a, n * n + 1, sizeof *b.slack);
     assert_true(b.lse && b.lse64 && b.e && b.p && b.t && b.slack);
     b.g = odd_graph(a, n);
-    b.turned = turn(a, &b.g, b.h.dk + b.h.dv);
+    b.transpose = transpose_of(a, &b.g, b.h.dk + b.h.dv);
     return b;
 }
 
@@ -108,21 +108,21 @@ static void slow_row(back_case *b, const pare_pattern *pat, const pare_graph *g,
     double *const w = malloc((n + 1) * sizeof *w), *const dy = pare_row_mut(&b->dy64, i);
     assert_non_null(w);
     const row_facts f = row_weights(h, &keys, i, w);
-    double mean = 0, size = 0, top = -INFINITY, sum = 0;
+    double mean = 0, size = 0, row_max = -INFINITY, sum = 0;
     for (size_t a = 0; a < keys.count; a++) {
         const size_t j = pare_key(&keys, a);
         const double s =
             (double)h->scale * dot64(pare_row(&h->q64, i), pare_row(&h->k64, j), h->dk, false);
-        top = fmax(top, s);
+        row_max = fmax(row_max, s);
         mean += w[a] * dot64(dy, pare_row(&h->v64, j), dv, false);
         size += w[a] * dot64(dy, pare_row(&h->v64, j), dv, true);
     }
     for (size_t a = 0; a < keys.count; a++) {
         const size_t j = pare_key(&keys, a);
         const double *const q = pare_row(&h->q64, i), *const k = pare_row(&h->k64, j);
-        sum += exp((double)h->scale * dot64(q, k, h->dk, false) - top);
+        sum += exp((double)h->scale * dot64(q, k, h->dk, false) - row_max);
     }
-    b->lse64[i] = keys.count ? top + log(sum) : -INFINITY;
+    b->lse64[i] = keys.count ? row_max + log(sum) : -INFINITY;
     const double e = keys.count == 0
                          ? 0
                          : expm1(2 * f.lambda + U32 * (2 * fabs(b->lse64[i]) + f.range) +
@@ -193,13 +193,13 @@ static void run32(const attend_kernels *k, back_case *b, const pare_pattern *p, 
     head_case *const h = &b->h;
     pare_err err = {0};
     copy32(&b->dq, &b->dq0), copy32(&b->dk, &b->dk0), copy32(&b->dv, &b->dv0);
-    const pare_kept32 kept = {.lse = b->lse};
-    assert_ok(attend_keep_f32_with(k, &h->y, &kept, &h->q, &h->k, &h->v, h->scale, p,
-                                   graph ? &b->g : NULL, graph ? &b->turned : NULL, &x, &err),
+    const pare_kept32 saved = {.lse = b->lse};
+    assert_ok(attend_save_f32_with(k, &h->y, &saved, &h->q, &h->k, &h->v, h->scale, p,
+                                   graph ? &b->g : NULL, graph ? &b->transpose : NULL, &x, &err),
               &err);
     assert_ok(attend_backward_f32_with(k, &b->dq, &b->dk, &b->dv, &b->dy, &h->q, &h->k, &h->v,
-                                       &h->y, &kept, h->scale, p, graph ? &b->g : NULL,
-                                       graph ? &b->turned : NULL, &x, &err),
+                                       &h->y, &saved, h->scale, p, graph ? &b->g : NULL,
+                                       graph ? &b->transpose : NULL, &x, &err),
               &err);
 }
 
@@ -269,7 +269,8 @@ static void check64(pare_arena *a, back_case *b, const pare_pattern *p, const pa
     for (size_t i = 0; i < h->n; i++)
         assert_near(lse[i], b->lse64[i], tol * (1 + fabs(b->lse64[i])));
     assert_ok(pare_attend_backward_f64(&dq, &dk, &dv, &b->dy64, &h->q64, &h->k64, &h->v64, &y, lse,
-                                       (double)h->scale, p, g, g ? &b->turned : NULL, &two, &err),
+                                       (double)h->scale, p, g, g ? &b->transpose : NULL, &two,
+                                       &err),
               &err);
     near64(&dq, &b->dq64, tol);
     near64(&dk, &b->dk64, tol);
@@ -324,8 +325,7 @@ static void the_bound_is_not_needlessly_large(void **state)
     assert_le(0.01, check_shape(8, 1, 1, RANDOM, 5));
 }
 
-/* ---- central differences: shares nothing with the formulas above ------------------------------
- */
+/* ---- central differences: shares nothing with the formulas above ----------------------------- */
 
 /* sum_i dy_i.y_i of pare_attend_f64. */
 static double loss(back_case *b, const pare_pattern *p, const pare_graph *g)
@@ -337,8 +337,8 @@ static double loss(back_case *b, const pare_pattern *p, const pare_graph *g)
     return s;
 }
 
-static void check_slopes(back_case *b, pare_mat *x, const pare_mat *got, const pare_pattern *p,
-                         const pare_graph *g)
+static void check_differences(back_case *b, pare_mat *x, const pare_mat *got, const pare_pattern *p,
+                              const pare_graph *g)
 {
     for (size_t i = 0; i < x->rows; i++)
         for (size_t c = 0; c < x->cols; c++) {
@@ -352,7 +352,7 @@ static void check_slopes(back_case *b, pare_mat *x, const pare_mat *got, const p
         }
 }
 
-static void gradients_are_the_slopes_of_the_forward_pass(void **state)
+static void gradients_are_the_differences_of_the_forward_pass(void **state)
 {
     (void)state;
     enum { N = 13 };
@@ -370,17 +370,16 @@ static void gradients_are_the_slopes_of_the_forward_pass(void **state)
                   &err);
         assert_ok(pare_attend_backward_f64(&dq, &dk, &dv, &b.dy64, &h->q64, &h->k64, &h->v64,
                                            &h->y64, lse, (double)h->scale, &PATTERNS[p], g,
-                                           graph ? &b.turned : NULL, NULL, &err),
+                                           graph ? &b.transpose : NULL, NULL, &err),
                   &err);
-        check_slopes(&b, &h->q64, &dq, &PATTERNS[p], g);
-        check_slopes(&b, &h->k64, &dk, &PATTERNS[p], g);
-        check_slopes(&b, &h->v64, &dv, &PATTERNS[p], g);
+        check_differences(&b, &h->q64, &dq, &PATTERNS[p], g);
+        check_differences(&b, &h->k64, &dk, &PATTERNS[p], g);
+        check_differences(&b, &h->v64, &dv, &PATTERNS[p], g);
     }
     pare_arena_free(a);
 }
 
-/* ---- threads, groups, edges --------------------------------------------------------------------
- */
+/* ---- threads, groups, edges ------------------------------------------------------------------ */
 
 /* 700 tokens: two groups of key tiles; 1300: five. */
 static void bits_do_not_depend_on_the_number_of_threads(void **state)
@@ -435,12 +434,12 @@ static void the_best_variant_is_the_one_that_is_used(void **state)
     back_case b = back_new(a, 70, 9, 9, RANDOM, 2), same = back_new(a, 70, 9, 9, RANDOM, 2);
     head_case *const h = &same.h;
     run32(&kernels[0], &b, &PATTERNS[1], 1);
-    const pare_kept32 kept = {.lse = same.lse};
-    assert_int_equal(pare_attend_keep_f32(&h->y, &kept, &h->q, &h->k, &h->v, h->scale, &PATTERNS[1],
-                                          NULL, NULL, NULL, NULL),
+    const pare_kept32 saved = {.lse = same.lse};
+    assert_int_equal(pare_attend_keep_f32(&h->y, &saved, &h->q, &h->k, &h->v, h->scale,
+                                          &PATTERNS[1], NULL, NULL, NULL, NULL),
                      PARE_OK);
     assert_int_equal(pare_attend_backward_f32(&same.dq0, &same.dk0, &same.dv0, &same.dy, &h->q,
-                                              &h->k, &h->v, &h->y, &kept, h->scale, &PATTERNS[1],
+                                              &h->k, &h->v, &h->y, &saved, h->scale, &PATTERNS[1],
                                               NULL, NULL, NULL, NULL),
                      PARE_OK);
     assert_memory_equal(b.lse, same.lse, 70 * sizeof(float));
@@ -455,7 +454,7 @@ int main(void)
         cmocka_unit_test(every_variant_is_within_its_bound),
         cmocka_unit_test(every_width_of_a_head_is_served),
         cmocka_unit_test(the_bound_is_not_needlessly_large),
-        cmocka_unit_test(gradients_are_the_slopes_of_the_forward_pass),
+        cmocka_unit_test(gradients_are_the_differences_of_the_forward_pass),
         cmocka_unit_test(bits_do_not_depend_on_the_number_of_threads),
         cmocka_unit_test(long_inputs_are_the_sum_of_their_groups),
         cmocka_unit_test(no_tokens_are_no_work),

@@ -1,6 +1,6 @@
-/* Tests src/attention/graph_order.c: the same graph, and its neighbours closer together. */
+/* Tests src/attention/graph_order.c: the same graph, and its neighbors closer together. */
 #include "kernel_cases.h"
-#include "attention/visits.h"
+#include "attention/edge_schedule.h"
 
 enum { N = 900, WIDTH = 1024 }; /* more nodes than a block has */
 
@@ -26,7 +26,7 @@ static pare_graph shuffled_groups(pare_arena *a, uint64_t seed)
     return (pare_graph){N, ptr, idx};
 }
 
-static size_t stretches(pare_arena *a, const pare_graph *g)
+static size_t segments(pare_arena *a, const pare_graph *g)
 {
     pare_turned t;
     pare_err err = {0};
@@ -63,7 +63,7 @@ static void an_order_is_the_same_graph_with_other_names(void **state)
     pare_arena_free(a);
 }
 
-static void neighbours_come_closer(void **state)
+static void neighbors_come_closer(void **state)
 {
     (void)state;
     for (uint64_t seed = 2; seed < 5; seed++) {
@@ -82,7 +82,7 @@ static void neighbours_come_closer(void **state)
         }
         if (!(is < 0.5 * was)) print_error("seed %d: %g, was %g\n", (int)seed, is, was);
         assert_true(is < 0.5 * was);
-        assert_true(stretches(a, &o) < stretches(a, &g));
+        assert_true(segments(a, &o) < segments(a, &g));
         pare_arena_free(a);
     }
 }
@@ -116,7 +116,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_order_is_the_same_graph_with_other_names),
-        cmocka_unit_test(neighbours_come_closer),
+        cmocka_unit_test(neighbors_come_closer),
         cmocka_unit_test(a_graph_that_gains_nothing_stays_as_it_is),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

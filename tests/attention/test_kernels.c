@@ -1,4 +1,4 @@
-/* Tests src/attention/{attend_f32,tiled,tile,listed}.c: every variant this CPU can run, against the
+/* Tests src/attention/{attend_f32,tiled,tile,sparse}.c: every variant this CPU can run, against the
  * f64 reference and the bound that kernel_cases.h derives. */
 #include "kernel_cases.h"
 #include "attention/attend_f32.h"
@@ -96,20 +96,20 @@ static pare_graph small_rows(pare_arena *a, size_t n)
 static void check_sums(const head_case *h, const pare_graph *g, const float *lse)
 {
     for (size_t i = 0; i < h->n; i++) {
-        double top = -INFINITY, sum = 0;
+        double row_max = -INFINITY, sum = 0;
         for (int pass = 0; pass < 2; pass++)
             for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
                 double s = 0;
                 for (size_t c = 0; c < h->dk; c++)
                     s += pare_row(&h->q64, i)[c] * pare_row(&h->k64, g->idx[e])[c];
                 s *= (double)h->scale;
-                if (pass == 0) top = fmax(top, s);
-                if (pass == 1) sum += exp(s - top);
+                if (pass == 0) row_max = fmax(row_max, s);
+                if (pass == 1) sum += exp(s - row_max);
             }
         if (g->ptr[i] == g->ptr[i + 1])
             assert_true(lse[i] == -INFINITY);
         else
-            assert_near((double)lse[i], top + log(sum), 1e-5);
+            assert_near((double)lse[i], row_max + log(sum), 1e-5);
     }
 }
 
@@ -128,8 +128,8 @@ static void narrow_rows_with_few_keys_are_within_their_bound(void **state)
         float *const lse = pare_alloc(a, N, sizeof *lse);
         reference(&h, p, &g);
         for (size_t i = 0; i < variants; i++) {
-            const pare_kept32 kept = {.lse = lse};
-            assert_int_equal(attend_keep_f32_with(&kernels[i], &h.y, &kept, &h.q, &h.k, &h.v,
+            const pare_kept32 saved = {.lse = lse};
+            assert_int_equal(attend_save_f32_with(&kernels[i], &h.y, &saved, &h.q, &h.k, &h.v,
                                                   h.scale, p, &g, NULL, NULL, NULL),
                              PARE_OK);
             check_bound(&h, p, &g);
@@ -165,8 +165,8 @@ static void widths_below_eight_read_no_farther_than_their_rows(void **state)
         reference(&h, p, &g);
         tighten(a, &h.q), tighten(a, &h.k), tighten(a, &h.v);
         for (size_t i = 0; i < variants; i++) {
-            const pare_kept32 kept = {.lse = lse};
-            assert_int_equal(attend_keep_f32_with(&kernels[i], &h.y, &kept, &h.q, &h.k, &h.v,
+            const pare_kept32 saved = {.lse = lse};
+            assert_int_equal(attend_save_f32_with(&kernels[i], &h.y, &saved, &h.q, &h.k, &h.v,
                                                   h.scale, p, &g, NULL, NULL, NULL),
                              PARE_OK);
             check_bound(&h, p, &g);
@@ -313,10 +313,10 @@ static void a_nan_or_an_infinity_stays_visible_and_harms_nothing_else(void **sta
                 float *const at[] = {&h.q.v[41 * h.q.ld + 2], &h.k.v[41 * h.k.ld + 2],
                                      &h.v.v[41 * h.v.ld + 2]};
                 for (size_t w = 0; w < 3; w++) {
-                    const float kept = *at[w];
+                    const float saved = *at[w];
                     *at[w] = bad[b];
                     run(&kernels[i], &h, &PATTERNS[p], &g, 1);
-                    *at[w] = kept;
+                    *at[w] = saved;
                     if (b == 0 && pare_visible(&PATTERNS[p], &g, n, 41).count > 1 && w == 0)
                         assert_true(isnan(h.y.v[41 * h.y.ld]));
                     for (size_t r = 0; w == 0 && r < n; r++) /* a query is nobody else's */

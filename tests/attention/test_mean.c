@@ -1,4 +1,5 @@
-/* Tests src/attention/{mean,attend_same}.c: against sums in long double over what each row sees. */
+/* Tests src/attention/{mean,attend_equal_queries}.c: against sums in long double over what each row
+ * sees. */
 #include "pare_test.h"
 #include <pare/attention.h>
 #include <math.h>
@@ -20,7 +21,7 @@ static void fill(float *v, size_t n, double size, pare_rng *r)
     for (size_t i = 0; i < n; i++) v[i] = (float)(size * pare_rng_normal(r));
 }
 
-/* Rows without neighbours, rows with many. */
+/* Rows without neighbors, rows with many. */
 static void make_graph(size_t n, pare_rng *r)
 {
     size_t at = 0;
@@ -124,14 +125,14 @@ static void early_rows_survive_a_large_key(void **state)
 {
     (void)state;
     const pare_pattern causal = {.kind = PARE_CAUSAL};
-    for (double top = 0; top <= 2000; top += 250) {
-        float kv[] = {0, 1, (float)top}, qv[] = {1, 1, 1}, xv[] = {3, 5, 7}, yv[3];
+    for (double high = 0; high <= 2000; high += 250) {
+        float kv[] = {0, 1, (float)high}, qv[] = {1, 1, 1}, xv[] = {3, 5, 7}, yv[3];
         const pare_mat32 q = {3, 1, 1, qv}, k = {3, 1, 1, kv}, v = {3, 1, 1, xv};
         pare_mat32 y = {3, 1, 1, yv};
         assert_ok(pare_attend_same_f32(&y, &q, &k, &v, 1, &causal, NULL, NULL, NULL), NULL);
         assert_near(yv[0], 3, 0);
         assert_near(yv[1], (3 + 5 * exp(1)) / (1 + exp(1)), 1e-6);
-        if (top > 0) assert_near(yv[2], 7, 1e-6);
+        if (high > 0) assert_near(yv[2], 7, 1e-6);
     }
 }
 

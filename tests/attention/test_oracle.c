@@ -307,10 +307,11 @@ static void long_attention(double *y, const pare_oracle *o, const numbers *x, bo
         run(o, calls, n);
         for (size_t i = 0; i < nq; i++)
             for (size_t c = 0; c < DV; c++) {
-                double top = -INFINITY, sum = 0, out = 0;
-                for (size_t t = 0; t < n; t++) top = fmax(top, f32 ? (double)mf[t][i] : m[t][i]);
+                double row_max = -INFINITY, sum = 0, out = 0;
+                for (size_t t = 0; t < n; t++)
+                    row_max = fmax(row_max, f32 ? (double)mf[t][i] : m[t][i]);
                 for (size_t t = 0; t < n; t++) {
-                    const double w = exp((f32 ? (double)mf[t][i] : m[t][i]) - top);
+                    const double w = exp((f32 ? (double)mf[t][i] : m[t][i]) - row_max);
                     sum += w * (f32 ? (double)lf[t][i] : l[t][i]);
                     out += w * (f32 ? (double)accf[t][i * DV + c] : acc[t][i * DV + c]);
                 }

@@ -31,20 +31,20 @@ static void attend_range(pare_partial *out, const head_case *h, size_t q0, size_
 static void check_row(const pare_partial *p, const head_case *h, size_t row, size_t i, size_t k0,
                       size_t seen)
 {
-    double top = -INFINITY, sum = 0, *const s = malloc((seen + 1) * sizeof *s);
+    double row_max = -INFINITY, sum = 0, *const s = malloc((seen + 1) * sizeof *s);
     assert_non_null(s);
     for (size_t j = 0; j < seen; j++) {
         s[j] = 0;
         for (size_t c = 0; c < h->dk; c++)
             s[j] += pare_row(&h->q64, i)[c] * pare_row(&h->k64, k0 + j)[c] * (double)h->scale;
-        top = fmax(top, s[j]);
+        row_max = fmax(row_max, s[j]);
     }
-    for (size_t j = 0; j < seen; j++) sum += exp(s[j] - top);
-    assert_near(p->m[row], top, 1e-5);
+    for (size_t j = 0; j < seen; j++) sum += exp(s[j] - row_max);
+    assert_near(p->m[row], row_max, 1e-5);
     assert_near(p->l[row], sum, 1e-5 * (1 + sum));
     for (size_t c = 0; c < h->dv; c++) {
         double acc = 0;
-        for (size_t j = 0; j < seen; j++) acc += exp(s[j] - top) * pare_row(&h->v64, k0 + j)[c];
+        for (size_t j = 0; j < seen; j++) acc += exp(s[j] - row_max) * pare_row(&h->v64, k0 + j)[c];
         assert_near(p->acc.v[row * p->acc.ld + c], acc, 2e-5 * (1 + sum));
     }
     for (size_t c = h->dv; c < p->acc.ld; c++) assert_true(p->acc.v[row * p->acc.ld + c] == CANARY);
@@ -149,7 +149,7 @@ static void parts_that_saw_nothing_do_not_count(void **state)
 }
 
 /* The bits of a row are the same alone, among others, and for any number of threads. */
-static void a_row_does_not_depend_on_its_neighbours(void **state)
+static void a_row_does_not_depend_on_its_neighbors(void **state)
 {
     (void)state;
     pare_arena *const a = pare_arena_new();
@@ -176,7 +176,7 @@ int main(void)
         cmocka_unit_test(merged_results_are_attention_over_the_union),
         cmocka_unit_test(a_merge_adds_no_rounding_of_its_own),
         cmocka_unit_test(parts_that_saw_nothing_do_not_count),
-        cmocka_unit_test(a_row_does_not_depend_on_its_neighbours),
+        cmocka_unit_test(a_row_does_not_depend_on_its_neighbors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

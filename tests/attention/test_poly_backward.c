@@ -29,7 +29,7 @@ static grads backward(pare_arena *a, const poly_case *c)
     return g;
 }
 
-/* The centre of the keys goes along with their mean. */
+/* The center of the keys goes along with their mean. */
 static void set_number(poly_case *c, pare_mat *x, size_t i, double to)
 {
     if (x == &c->k)
@@ -37,7 +37,7 @@ static void set_number(poly_case *c, pare_mat *x, size_t i, double to)
     x->v[i] = to;
 }
 
-static void check_slopes(poly_case *c, pare_mat *x, const pare_mat *dx, const char *name)
+static void check_differences(poly_case *c, pare_mat *x, const pare_mat *dx, const char *name)
 {
     const double h = 1e-5;
     for (size_t i = 0; i < x->rows * x->cols; i++) {
@@ -45,22 +45,22 @@ static void check_slopes(poly_case *c, pare_mat *x, const pare_mat *dx, const ch
         set_number(c, x, i, keep + h);
         const double up = poly_loss(c);
         set_number(c, x, i, keep - h);
-        const double slope = (up - poly_loss(c)) / (2 * h);
+        const double difference = (up - poly_loss(c)) / (2 * h);
         set_number(c, x, i, keep);
-        if (!(fabs(slope - dx->v[i]) <= 1e-8)) print_error("%s, number %zu:\n", name, i);
-        assert_near(dx->v[i], slope, 1e-8);
+        if (!(fabs(difference - dx->v[i]) <= 1e-8)) print_error("%s, number %zu:\n", name, i);
+        assert_near(dx->v[i], difference, 1e-8);
     }
 }
 
 static void check_case(pare_arena *a, poly_case *c)
 {
     const grads g = backward(a, c);
-    check_slopes(c, &c->q, &g.dq, "q");
-    check_slopes(c, &c->k, &g.dk, "k");
-    check_slopes(c, &c->v, &g.dv, "v");
+    check_differences(c, &c->q, &g.dq, "q");
+    check_differences(c, &c->k, &g.dk, "k");
+    check_differences(c, &c->v, &g.dv, "v");
 }
 
-static void gradients_are_slopes_with_the_plan_held(void **state)
+static void gradients_are_differences_with_a_fixed_plan(void **state)
 {
     (void)state;
     static const size_t heavy[] = {1, 6, 9};
@@ -97,9 +97,9 @@ static void every_degree_and_width(void **state)
 
 static double largest_gap(const pare_mat *x, const pare_mat *y)
 {
-    double top = 0;
-    for (size_t i = 0; i < x->rows * x->cols; i++) top = fmax(top, fabs(x->v[i] - y->v[i]));
-    return top;
+    double largest = 0;
+    for (size_t i = 0; i < x->rows * x->cols; i++) largest = fmax(largest, fabs(x->v[i] - y->v[i]));
+    return largest;
 }
 
 /* Holding the centres leaves the gradient of attention itself: the better the polynomial, the
@@ -223,9 +223,9 @@ static void check_kernels(pare_arena *a, poly_case *c)
     }
 }
 
-/* A common shift of all keys changes nothing in attention: a bias of keys has no slope. Gradients
- * are added to what is there, which is no part of the mean. */
-static void slopes_of_keys_sum_to_nothing(void **state)
+/* A common shift of all keys changes nothing in attention: a bias of keys has no gradient.
+ * Gradients are added to what is there, which is no part of the mean. */
+static void gradients_of_keys_sum_to_zero(void **state)
 {
     (void)state;
     for (int causal = 0; causal < 2; causal++) {
@@ -293,7 +293,7 @@ static void f32_knows_heavy_keys_exact_rows_and_chosen_monomials(void **state)
     }
 }
 
-/* Weights that grow by e^30 along the keys, and fall: units that only ever fade. */
+/* Weights that grow by e^30 along the keys, and fall: rescaling that only ever shrinks. */
 static void f32_survives_weights_that_run_away(void **state)
 {
     (void)state;
@@ -391,10 +391,10 @@ static void the_bits_do_not_depend_on_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gradients_are_slopes_with_the_plan_held),
+        cmocka_unit_test(gradients_are_differences_with_a_fixed_plan),
         cmocka_unit_test(every_degree_and_width),
         cmocka_unit_test(a_better_polynomial_is_nearer_to_the_gradient_of_attention),
-        cmocka_unit_test(slopes_of_keys_sum_to_nothing),
+        cmocka_unit_test(gradients_of_keys_sum_to_zero),
         cmocka_unit_test(exact_rows_are_the_exact_gradient),
         cmocka_unit_test(f32_is_the_f64_form_for_every_shape_and_kernel),
         cmocka_unit_test(f32_knows_heavy_keys_exact_rows_and_chosen_monomials),

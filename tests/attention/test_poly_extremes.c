@@ -48,16 +48,16 @@ static void true_row(const head *h, size_t i, long double *w, long double *y)
 {
     const size_t seen = pare_visible(&h->pattern, NULL, h->n, i).count;
     long double sum = 0;
-    __float128 *const s = malloc(seen * sizeof *s), top = 0;
+    __float128 *const s = malloc(seen * sizeof *s), row_max = 0;
     assert_non_null(s);
     for (size_t j = 0; j < seen; j++) {
         s[j] = 0;
         for (size_t c = 0; c < h->d; c++)
             s[j] += (__float128)h->q.v[i * h->d + c] * h->k.v[j * h->d + c];
         s[j] *= h->scale;
-        if (j == 0 || s[j] > top) top = s[j];
+        if (j == 0 || s[j] > row_max) row_max = s[j];
     }
-    for (size_t j = 0; j < seen; j++) sum += w[j] = expl((long double)(s[j] - top));
+    for (size_t j = 0; j < seen; j++) sum += w[j] = expl((long double)(s[j] - row_max));
     for (size_t c = 0; c < h->dv; c++) {
         y[c] = 0;
         for (size_t j = 0; j < seen; j++) y[c] += w[j] / sum * h->v.v[j * h->dv + c];
@@ -104,11 +104,12 @@ static size_t attend(head *h, const pare_poly_opts *o, char why[160])
     pare_poly_plan plan;
     pare_poly_report r;
     pare_err err = {0};
-    const pare_poly_kept kept = {.bound = h->bound, .exact = h->exact};
+    const pare_poly_kept saved = {.bound = h->bound, .exact = h->exact};
     assert_ok(
         pare_poly_plan_f32(&plan, h->a, &h->q, &h->k, h->dv, h->scale, &h->pattern, o, NULL, &err),
         &err);
-    assert_ok(pare_poly_attend_f32(&h->y, &kept, &r, &plan, &h->q, &h->k, &h->v, NULL, &err), &err);
+    assert_ok(pare_poly_attend_f32(&h->y, &saved, &r, &plan, &h->q, &h->k, &h->v, NULL, &err),
+              &err);
     if (why) memcpy(why, r.why, sizeof r.why);
     return proven_rows(h, o->tolerance);
 }
@@ -157,8 +158,8 @@ static void numbers_of_any_size_keep_the_promise(void **state)
     assert_true(proven > 5000);
 }
 
-/* As f32 such a scale has only some binary digits, and a bound that counts on 24 of them is none.
- */
+/* As f32 such a scale has only some binary digits, and a bound that counts on 24 of them is
+ * none. */
 static void a_scale_below_the_normal_numbers_is_left_to_the_exact_kernel(void **state)
 {
     (void)state;

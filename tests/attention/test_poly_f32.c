@@ -8,7 +8,7 @@ static const pare_pattern FULL = {.kind = PARE_FULL}, CAUSAL = {.kind = PARE_CAU
 /* ---- data ----------------------------------------------------------------------------------- */
 
 typedef enum shape {
-    CENTRED,  /* independent normal numbers */
+    CENTERED, /* independent normal numbers */
     OFFSET,   /* far from 0: all of it must be removed */
     ALIGNED,  /* every query and every key on one line: lengths are all there is */
     HEAVY,    /* one key twenty times as long */
@@ -156,14 +156,14 @@ static void every_row_keeps_its_promise_on_every_unit(void **state)
                                   .always = true};
         const pare_poly_plan plan = plan_of(a, &h, p, &o);
         const kept_rows k = kept_new(a, n);
-        const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+        const pare_poly_kept saved = {k.bound, k.lse, k.exact};
         reference(&h, p, NULL);
         for (size_t u = 0; u < units; u++) {
             pare_err err = {0};
             pare_poly_report r;
-            assert_ok(
-                poly_attend_with(&kernels[u], &h.y, &kept, &r, &plan, &h.q, &h.k, &h.v, NULL, &err),
-                &err);
+            assert_ok(poly_attend_with(&kernels[u], &h.y, &saved, &r, &plan, &h.q, &h.k, &h.v, NULL,
+                                       &err),
+                      &err);
             check_promise(&h, p, &k, o.tolerance);
             size_t count = 0;
             for (size_t i = 0; i < n; i++) count += k.exact[i];
@@ -196,17 +196,17 @@ static void bounds_are_not_needlessly_large(void **state)
             .tolerance = 0.1, .kind = PARE_POLY_TAYLOR, .degree = g, .always = true};
         const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
         const kept_rows k = kept_new(a, h.n);
-        const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+        const pare_poly_kept saved = {k.bound, k.lse, k.exact};
         pare_err err = {0};
         reference(&h, &FULL, NULL);
-        assert_ok(pare_poly_attend_f32(&h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
+        assert_ok(pare_poly_attend_f32(&h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
                   &err);
         assert_le(0.4, check_promise(&h, &FULL, &k, o.tolerance));
         pare_arena_free(a);
     }
 }
 
-/* Keys of the chunks before are at the centre, where every polynomial is right; those of a row's
+/* Keys of the chunks before are at the center, where every polynomial is right; those of a row's
  * own chunk are weighed by e^x, and a bound must not charge the row for them. */
 static void keys_of_the_own_chunk_cost_rounding_alone(void **state)
 {
@@ -215,7 +215,7 @@ static void keys_of_the_own_chunk_cost_rounding_alone(void **state)
     const size_t units = poly_kernels(kernels);
     for (size_t u = 0; u < units; u++) {
         pare_arena *const a = pare_arena_new();
-        head_case h = poly_case(a, 2 * POLY_KEYS, 3, 2, CENTRED, 0.1, 25);
+        head_case h = poly_case(a, 2 * POLY_KEYS, 3, 2, CENTERED, 0.1, 25);
         for (size_t i = 0; i < POLY_KEYS; i++) memset(h.k.v + i * h.k.ld, 0, 3 * sizeof *h.k.v);
         for (size_t i = 0; i < h.n; i++) /* midranges at 0 */
             for (size_t c = 0; c < 3 && i >= h.n - 2; c++) {
@@ -227,11 +227,11 @@ static void keys_of_the_own_chunk_cost_rounding_alone(void **state)
             .tolerance = 1, .kind = PARE_POLY_TAYLOR, .degree = 1, .always = true};
         const pare_poly_plan plan = plan_of(a, &h, &CAUSAL, &o);
         const kept_rows k = kept_new(a, h.n);
-        const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+        const pare_poly_kept saved = {k.bound, k.lse, k.exact};
         pare_err err = {0};
         reference(&h, &CAUSAL, NULL);
         assert_ok(
-            poly_attend_with(&kernels[u], &h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
+            poly_attend_with(&kernels[u], &h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
             &err);
         check_promise(&h, &CAUSAL, &k, o.tolerance);
         for (size_t i = 0; i < h.n; i++) assert_true(!k.exact[i] && k.bound[i] < 4e-5);
@@ -245,7 +245,7 @@ static void roundings_are_counted(void **state)
 {
     (void)state;
     pare_arena *const a = pare_arena_new();
-    head_case h = poly_case(a, 331, 1, 4, CENTRED, 1, 15);
+    head_case h = poly_case(a, 331, 1, 4, CENTERED, 1, 15);
     for (size_t i = 0; i < h.n; i++) {
         h.k.v[i * h.k.ld] = i == 0 ? 1.1f : -0.9f - 0.0001f * (float)i;
         h.q.v[i * h.q.ld] = (i % 2 ? -2.7f : 2.7f) + 0.001f * (float)i;
@@ -255,11 +255,11 @@ static void roundings_are_counted(void **state)
         .tolerance = 0.1, .kind = PARE_POLY_REMEZ, .degree = 12, .always = true};
     const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
     const kept_rows k = kept_new(a, h.n);
-    const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+    const pare_poly_kept saved = {k.bound, k.lse, k.exact};
     pare_poly_report r;
     pare_err err = {0};
     reference(&h, &FULL, NULL);
-    assert_ok(pare_poly_attend_f32(&h.y, &kept, &r, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
+    assert_ok(pare_poly_attend_f32(&h.y, &saved, &r, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
     assert_true(r.rows_exact == 0 && plan.tv.v < 1e-7);
     check_promise(&h, &FULL, &k, o.tolerance);
     pare_arena_free(a);
@@ -271,13 +271,14 @@ static size_t two_heavy_keys(pare_arena *a, head_case *h, const pare_pattern *p,
     const pare_poly_opts o = {.tolerance = tolerance, .degree = -1, .heavy = 2, .always = true};
     const pare_poly_plan plan = plan_of(a, h, p, &o);
     const kept_rows k = kept_new(a, h->n);
-    const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+    const pare_poly_kept saved = {k.bound, k.lse, k.exact};
     pare_poly_report r;
     pare_err err = {0};
     assert_true(plan.kind != PARE_POLY_EXACT && plan.nheavy == 2);
     widen(h);
     reference(h, p, NULL);
-    assert_ok(pare_poly_attend_f32(&h->y, &kept, &r, &plan, &h->q, &h->k, &h->v, NULL, &err), &err);
+    assert_ok(pare_poly_attend_f32(&h->y, &saved, &r, &plan, &h->q, &h->k, &h->v, NULL, &err),
+              &err);
     check_promise(h, p, &k, tolerance);
     return r.rows_exact;
 }
@@ -301,7 +302,7 @@ static void what_a_large_e_to_the_x_brings_back_is_not_lost(void **state)
     };
     for (size_t t = 0; t < sizeof cases / sizeof *cases; t++) {
         pare_arena *const a = pare_arena_new();
-        head_case h = poly_case(a, 1200, 2, 1, CENTRED, 1, 81);
+        head_case h = poly_case(a, 1200, 2, 1, CENTERED, 1, 81);
         const float far = 0x1p-10f;
         for (size_t i = 0; i < h.n; i++) {
             float *const k = h.k.v + i * h.k.ld;
@@ -318,7 +319,7 @@ static void what_a_large_e_to_the_x_brings_back_is_not_lost(void **state)
     }
 }
 
-/* Two opposite long keys across the centre of the queries: their products with it cancel, and in
+/* Two opposite long keys across the center of the queries: their products with it cancel, and in
  * f32 what is left of them would be rounding. */
 static void scores_of_heavy_keys_are_summed_in_f64(void **state)
 {
@@ -326,12 +327,12 @@ static void scores_of_heavy_keys_are_summed_in_f64(void **state)
     for (uint64_t seed = 1; seed <= 6; seed++) {
         pare_arena *const a = pare_arena_new();
         pare_rng r = pare_rng_at(seed, 3);
-        head_case h = poly_case(a, 700, 4, 1, CENTRED, 0.01, seed);
+        head_case h = poly_case(a, 700, 4, 1, CENTERED, 0.01, seed);
         const float c0 = 0.3f + 0.07f * (float)pare_rng_uniform(&r);
         const float k1 = 1000003 + rintf(1000 * (float)pare_rng_uniform(&r));
-        const float centre[] = {c0, -0.6f, 0.1f, 0.2f}, k[] = {rintf((8 + 0.6f * k1) / c0), k1};
+        const float center[] = {c0, -0.6f, 0.1f, 0.2f}, k[] = {rintf((8 + 0.6f * k1) / c0), k1};
         for (size_t i = 0; i < h.n; i++) {
-            for (size_t c = 0; c < 4; c++) h.q.v[i * h.q.ld + c] = centre[c];
+            for (size_t c = 0; c < 4; c++) h.q.v[i * h.q.ld + c] = center[c];
             h.q.v[i * h.q.ld + 2] += i % 2 ? 1e-7f : -1e-7f;
             h.v.v[i * h.v.ld] = i == 5;
         }
@@ -380,7 +381,7 @@ static void the_moment_saves_rows_from_the_exact_kernel(void **state)
         pare_arena *const a = pare_arena_new();
         const pare_pattern *const p = t % 2 ? &CAUSAL : &FULL;
         const size_t n = 5000;
-        head_case h = poly_case(a, n, 6, 2, t < 2 ? CENTRED : HEAVY, 0.2, 9);
+        head_case h = poly_case(a, n, 6, 2, t < 2 ? CENTERED : HEAVY, 0.2, 9);
         const pare_poly_opts o = {.tolerance = 1e-3,
                                   .kind = PARE_POLY_TAYLOR,
                                   .degree = 3,
@@ -388,7 +389,7 @@ static void the_moment_saves_rows_from_the_exact_kernel(void **state)
                                   .always = true};
         const pare_poly_plan plan = plan_of(a, &h, p, &o);
         const kept_rows k = kept_new(a, n);
-        const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+        const pare_poly_kept saved = {k.bound, k.lse, k.exact};
         float *const first = pare_alloc(a, n * h.y.ld, sizeof *first);
         assert_true(first && plan.nheavy == o.heavy);
         reference(&h, p, NULL);
@@ -396,7 +397,7 @@ static void the_moment_saves_rows_from_the_exact_kernel(void **state)
             const pare_exec exec = {.threads = u < units ? 1 : 3};
             pare_poly_report r;
             pare_err err = {0};
-            assert_ok(poly_attend_with(&kernels[u % units], &h.y, &kept, &r, &plan, &h.q, &h.k,
+            assert_ok(poly_attend_with(&kernels[u % units], &h.y, &saved, &r, &plan, &h.q, &h.k,
                                        &h.v, &exec, &err),
                       &err);
             assert_true(r.rows_moment > 20 && r.rows_exact < r.rows_moment);
@@ -419,11 +420,11 @@ static void logs_of_sums_are_kept(void **state)
         const pare_poly_opts o = {.tolerance = 1e-3, .degree = -1, .always = true};
         const pare_poly_plan plan = plan_of(a, &h, p, &o);
         const kept_rows k = kept_new(a, h.n);
-        const pare_poly_kept kept = {.lse = k.lse};
+        const pare_poly_kept saved = {.lse = k.lse};
         double *const lse = pare_alloc(a, h.n, sizeof *lse);
         pare_err err = {0};
         assert_int_not_equal(plan.kind, PARE_POLY_EXACT);
-        assert_ok(pare_poly_attend_f32(&h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
+        assert_ok(pare_poly_attend_f32(&h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
                   &err);
         assert_ok(pare_attend_keep_f64(&h.y64, lse, &h.q64, &h.k64, &h.v64, 1, p, NULL, NULL, &err),
                   &err);
@@ -439,7 +440,7 @@ static void logs_of_exact_rows_are_those_of_the_exact_kernel(void **state)
     (void)state;
     for (int t = 0; t < 4; t++) {
         pare_arena *const a = pare_arena_new();
-        head_case h = poly_case(a, 200, 2, 2, CENTRED, 0.1, 23);
+        head_case h = poly_case(a, 200, 2, 2, CENTERED, 0.1, 23);
         const pare_pattern *const p = t % 2 ? &CAUSAL : &FULL;
         for (size_t i = 0; i < h.n; i++)
             for (size_t c = 0; i % 9 == 0 && c < 2; c++) h.q.v[i * h.q.ld + c] *= 30;
@@ -449,12 +450,12 @@ static void logs_of_exact_rows_are_those_of_the_exact_kernel(void **state)
         pare_poly_plan plan = plan_of(a, &h, p, &o);
         if (t >= 2) plan.tolerance = 1e-12;
         const kept_rows k = kept_new(a, h.n);
-        const pare_poly_kept kept = {.lse = k.lse, .exact = k.exact};
+        const pare_poly_kept saved = {.lse = k.lse, .exact = k.exact};
         double *const lse = pare_alloc(a, h.n, sizeof *lse);
         size_t exact = 0;
         pare_err err = {0};
         assert_int_not_equal(plan.kind, PARE_POLY_EXACT);
-        assert_ok(pare_poly_attend_f32(&h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
+        assert_ok(pare_poly_attend_f32(&h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
                   &err);
         assert_ok(pare_attend_keep_f64(&h.y64, lse, &h.q64, &h.k64, &h.v64, 1, p, NULL, NULL, &err),
                   &err);
@@ -474,21 +475,21 @@ static void reasons_for_exact_attention_are_given(void **state)
     pare_poly_opts o = PARE_POLY_DEFAULT;
     pare_poly_report r;
     pare_err err = {0};
-    head_case h = poly_case(a, 300, 8, 4, CENTRED, 0.1, 31);
+    head_case h = poly_case(a, 300, 8, 4, CENTERED, 0.1, 31);
     assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
     assert_true(r.kind == PARE_POLY_EXACT && r.rows_exact == 300);
     assert_contains(r.why, "exact: 300 tokens are too few");
-    h = poly_case(a, 700, 8, 4, CENTRED, 0.1, 31);
+    h = poly_case(a, 700, 8, 4, CENTERED, 0.1, 31);
     reference(&h, &FULL, NULL);
     assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
     assert_contains(r.why, "exact: 700 tokens are too few, degree 3 (165 features) would be");
     check_bound(&h, &FULL, NULL);
-    h = poly_case(a, 1000, 8, 4, CENTRED, 9, 32); /* logits to about 100 */
+    h = poly_case(a, 1000, 8, 4, CENTERED, 9, 32); /* logits to about 100 */
     reference(&h, &FULL, NULL);
     assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
     assert_contains(r.why, "exact: centred logits may reach");
     check_bound(&h, &FULL, NULL);
-    h = poly_case(a, 300, 8, 4, CENTRED, 0.1, 33);
+    h = poly_case(a, 300, 8, 4, CENTERED, 0.1, 33);
     o.always = true, o.max_bytes = 1000, o.degree = 3;
     assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
     assert_contains(r.why, "memory");
@@ -507,7 +508,7 @@ static void values_of_extreme_size_are_left_to_the_exact_kernel(void **state)
     static const float sizes[] = {0x1p100f, 0x1p-100f};
     for (size_t s = 0; s < 2; s++) {
         pare_arena *const a = pare_arena_new();
-        head_case h = poly_case(a, 100, 2, 2, CENTRED, 0.1, 41);
+        head_case h = poly_case(a, 100, 2, 2, CENTERED, 0.1, 41);
         for (size_t i = 0; i < h.n * h.v.ld; i++) h.v.v[i] *= sizes[s];
         const pare_poly_opts o = {.tolerance = 1e-3, .degree = 3, .always = true};
         pare_poly_report r;
@@ -526,7 +527,7 @@ static void a_number_that_is_none_is_refused(void **state)
     for (size_t t = 0; t < 6; t++) {
         const size_t s = t % 3;
         pare_arena *const a = pare_arena_new();
-        head_case h = poly_case(a, 100, 5, 5, CENTRED, 0.1, 51);
+        head_case h = poly_case(a, 100, 5, 5, CENTERED, 0.1, 51);
         const pare_mat32 *const sides[] = {&h.q, &h.k, &h.v};
         const pare_poly_opts o = {.tolerance = 1e-3, .degree = 2, .always = true};
         pare_poly_report r;
@@ -558,7 +559,7 @@ static void centred_logits_need_degree_three(void **state)
     for (size_t d = 8; d <= 16; d += 8) {
         pare_arena *const a = pare_arena_new();
         const size_t n = d == 8 ? 4000 : 6000;
-        head_case h = poly_case(a, n, d, d, CENTRED, 0.1, 61);
+        head_case h = poly_case(a, n, d, d, CENTERED, 0.1, 61);
         const pare_poly_opts o = PARE_POLY_DEFAULT;
         pare_poly_report r;
         pare_err err = {0};
@@ -583,9 +584,9 @@ static void unequal_coordinates_get_chosen_monomials(void **state)
     assert_int_equal(plan.kind, PARE_POLY_ADAPTIVE);
     assert_true(plan.table.count < pare_monomials_count(8, plan.degree) / 10);
     const kept_rows k = kept_new(a, h.n);
-    const pare_poly_kept kept = {k.bound, k.lse, k.exact};
+    const pare_poly_kept saved = {k.bound, k.lse, k.exact};
     pare_err err = {0};
-    assert_ok(pare_poly_attend_f32(&h.y, &kept, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
+    assert_ok(pare_poly_attend_f32(&h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
     reference(&h, &FULL, NULL);
     check_promise(&h, &FULL, &k, o.tolerance);
     pare_arena_free(a);

@@ -33,7 +33,7 @@ static void kappa_is_the_rest_of_the_series(void **state)
 {
     (void)state;
     pare_rng r = pare_rng_at(1, 1);
-    for (size_t g = 0; g <= POLY_MOST_DEGREE; g++) {
+    for (size_t g = 0; g <= POLY_MAX_DEGREE; g++) {
         check(poly_kappa(g, 0), remainder_of(g, 0), "kappa at 0", g);
         check(poly_kappa(g, 128), remainder_of(g, 128), "kappa at 128", g);
         for (int i = 0; i < 40; i++) {
@@ -50,7 +50,7 @@ static void kappa_is_the_rest_of_the_series(void **state)
 typedef struct tables {
     pare_poly_plan plan;
     poly_sizes s;
-    double coef[POLY_MOST_DEGREE + 1];
+    double coef[POLY_MAX_DEGREE + 1];
     poly_proof proof;
 } tables;
 
@@ -73,7 +73,7 @@ static void draw_tables(tables *t, pare_arena *a, size_t degree, pare_rng *r)
                         .all_keys = any_size(r, 1e5),
                         .depth = any_size(r, 1e5),
                         .spread = 1 + any_size(r, 4),
-                        .away = 1 + any_size(r, 1e9),
+                        .value_radius = 1 + any_size(r, 1e9),
                         .flush = (size_t)any_size(r, 1e5)}};
     for (size_t m = 0; m <= degree; m++) t->coef[m] = pare_rng_normal(r);
     t->coef[degree + 1] = NAN; /* no coefficient of it */
@@ -110,7 +110,7 @@ static void check_tables(const tables *t)
     }
     assert_true(t->proof.most == s->q && t->proof.tv == -1 && t->proof.spread == s->spread);
     assert_near(t->proof.per_bin * s->q, 64, 1e-12);
-    assert_near(t->proof.largest * s->away, 0x1p126, 0x1p80);
+    assert_near(t->proof.largest * s->value_radius, 0x1p126, 0x1p80);
     assert_int_equal(t->proof.power, g == 0 ? 1 : g - 1);
 }
 
@@ -156,7 +156,8 @@ static void a_polynomial_for_all_rows_keeps_its_error(void **state)
                                  .coef = coef,
                                  .tv = {0.125},
                                  .table = {.d = 2, .degree = 3, .count = 4, .power = power}};
-    const poly_sizes s = {.q = 1, .key = 1, .all_keys = 1, .spread = 1, .away = 1, .flush = 4};
+    const poly_sizes s = {
+        .q = 1, .key = 1, .all_keys = 1, .spread = 1, .value_radius = 1, .flush = 4};
     poly_proof p;
     poly_proof_new(&p, &plan, &s);
     assert_true(p.tv == 0.125);
@@ -166,7 +167,7 @@ static void a_polynomial_for_all_rows_keeps_its_error(void **state)
           "noise", 63);
 }
 
-/* Queries that are all at their centre: the first bin. */
+/* Queries that are all at their center: the first bin. */
 static void queries_without_length_have_a_bound(void **state)
 {
     tables t;

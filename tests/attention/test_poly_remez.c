@@ -17,13 +17,13 @@ static long double wide_miss(const poly_fit *f, long double x)
 /* By 64 bits of mantissa and a fine grid that does not know the cells of the proof. */
 static double measured(const poly_fit *f, double bound, size_t steps)
 {
-    long double top = 0;
+    long double peak = 0;
     for (size_t i = 0; i <= steps; i++) {
         const long double x = bound * (2.0L * (long double)i / (long double)steps - 1);
         const long double miss = wide_miss(f, x);
-        if (!(miss <= top)) top = miss;
+        if (!(miss <= peak)) peak = miss;
     }
-    return (double)top;
+    return (double)peak;
 }
 
 static void no_point_of_a_fine_grid_exceeds_the_proof_nor_is_it_needlessly_large(void **state)
@@ -39,7 +39,7 @@ static void no_point_of_a_fine_grid_exceeds_the_proof_nor_is_it_needlessly_large
             }
 }
 
-/* On a cell that bends, ends alone would miss the top: a parabola with equal ends. */
+/* On a cell that bends, ends alone would miss the peak: a parabola with equal ends. */
 static void the_top_between_two_ends_is_counted(void **state)
 {
     (void)state;
@@ -101,7 +101,7 @@ static void the_error_alternates_at_one_level(void **state)
         for (size_t g = 0; g <= 9; g++) {
             const poly_fit f = poly_remez(bounds[b], g);
             if (f.error.v < 1e-11 * exp(2 * bounds[b])) continue; /* rounding decides */
-            double top = 0, least = INFINITY;
+            double peak = 0, least = INFINITY;
             int sign = 0;
             size_t tops = 0;
             for (int i = 0; i <= 20000; i++) {
@@ -110,14 +110,14 @@ static void the_error_alternates_at_one_level(void **state)
                 for (size_t k = g + 1; k-- > 0;) s = s * x + f.c[k];
                 const double e = s * exp(-x) - 1;
                 if (e * sign < 0 || i == 0) {
-                    if (i) least = fmin(least, top);
+                    if (i) least = fmin(least, peak);
                     sign = e < 0 ? -1 : 1;
-                    top = 0;
+                    peak = 0;
                     tops++;
                 }
-                top = fmax(top, fabs(e));
+                peak = fmax(peak, fabs(e));
             }
-            least = fmin(least, top);
+            least = fmin(least, peak);
             assert_true(tops >= g + 2);
             assert_le(f.error.v, 1.03 * least);
         }
@@ -165,7 +165,7 @@ static void the_degrees_are_those_of_the_table(void **state)
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         for (size_t t = 0; t < 3; t++) {
             poly_fit f;
-            assert_true(poly_least_degree(&f, row[i].bound, tol[t], POLY_MOST_DEGREE));
+            assert_true(poly_least_degree(&f, row[i].bound, tol[t], POLY_MAX_DEGREE));
             assert_int_equal(f.degree, row[i].degree[t]);
             assert_le(poly_variation(f.error).v, tol[t]);
         }

@@ -1,5 +1,5 @@
-/* What a plan of polynomial attention is made around: centres of queries and keys, their largest
- * norms, keys that are handled exactly, and the bound B on the scores that are left. */
+/* poly_measure.c - what a plan of polynomial attention depends on: centers of queries and keys,
+ * their largest norms, heavy keys (handled exactly), and the bound B on the other scores. */
 #include "poly.h"
 #include <math.h>
 #include <stdlib.h>
@@ -22,7 +22,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Makes `count` longest keys heavy; or, with `some`, SOME of them where they stick out. */
+/* The `count` longest keys become heavy; with `some` and no count, SOME of them in a long
+ * sequence. */
 static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *norm, size_t count,
                                 bool some, pare_err *err)
 {
@@ -47,15 +48,15 @@ static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *n
 
 static pare_ub largest(const float *x, size_t n)
 {
-    float top = 0;
+    float most = 0;
     for (size_t i = 0; i < n; i++)
-        if (!(x[i] <= top)) top = x[i];
-    return pare_ub_exact((double)top);
+        if (!(x[i] <= most)) most = x[i];
+    return pare_ub_exact((double)most);
 }
 
-/* Column means of rows a fixed distance apart, at most MEAN_ROWS of them: a centre like any other,
+/* Column means of rows a fixed distance apart, at most MEAN_ROWS of them: a center like any other,
  * which a single long row does not move. */
-static void means(float *c, const pare_mat32 *x)
+static void column_means(float *c, const pare_mat32 *x)
 {
     enum { MEAN_ROWS = 4096 };
     const size_t step = x->rows / MEAN_ROWS + 1;
@@ -66,53 +67,53 @@ static void means(float *c, const pare_mat32 *x)
     }
 }
 
-/* The centres as f32 numbers, midranges or means; *box = sum_c |scale| max|q_c - qc_c| max|k_c -
+/* The centers as f32 numbers, midranges or means; *box = sum_c |scale| max|q_c - qc_c| max|k_c -
  * kc_c|. */
-static pare_status centres(pare_poly_plan *p, pare_ub *box, double *coordinate, float *c, bool mean,
+static pare_status centers(pare_poly_plan *p, pare_ub *box, double *coordinate, float *c, bool mean,
                            pare_arena *a, const pare_mat32 *q, const pare_mat32 *k,
                            const pare_exec *exec, pare_err *err)
 {
     const size_t d = p->d;
     float *const e = pare_alloc(a, 4 * d, sizeof *e);
-    double *const centre = pare_alloc(a, 2 * d, sizeof *centre);
-    if (!e || !centre) return pare_no_memory(err);
+    double *const center = pare_alloc(a, 2 * d, sizeof *center);
+    if (!e || !center) return pare_no_memory(err);
     pare_status st;
-    if ((st = poly_extremes(e, e + d, q, "queries", exec, err)) ||
-        (st = poly_extremes(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
+    if ((st = poly_column_ranges(e, e + d, q, "queries", exec, err)) ||
+        (st = poly_column_ranges(e + 2 * d, e + 3 * d, k, "keys", exec, err)))
         return st;
     *box = pare_ub_exact(0);
-    if (mean) means(c, q), means(c + d, k);
+    if (mean) column_means(c, q), column_means(c + d, k);
     for (size_t i = 0; i < d; i++) {
-        pare_ub far[2];
+        pare_ub radius[2];
         for (size_t side = 0; side < 2; side++) {
             const double l = (double)e[2 * side * d + i], h = (double)e[(2 * side + 1) * d + i];
             if (!mean) c[side * d + i] = (float)(0.5 * l + 0.5 * h);
-            const double mid = centre[side * d + i] = (double)c[side * d + i];
-            far[side] = pare_ub_of(fmax(h - mid, mid - l));
+            const double mid = center[side * d + i] = (double)c[side * d + i];
+            radius[side] = pare_ub_of(fmax(h - mid, mid - l));
         }
-        const pare_ub x = pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(far[0], far[1]));
+        const pare_ub x = pare_ub_mul(pare_ub_exact(p->scale), pare_ub_mul(radius[0], radius[1]));
         coordinate[i] = x.v;
         *box = pare_ub_add(*box, x);
     }
-    p->qc = centre;
-    p->kc = centre + d;
+    p->qc = center;
+    p->kc = center + d;
     return PARE_OK;
 }
 
-pare_status poly_plan_sizes(pare_poly_plan *p, double *coordinate, bool mean, pare_arena *a,
-                            const pare_mat32 *q, const pare_mat32 *k, size_t heavy,
-                            const pare_exec *exec, pare_err *err)
+pare_status poly_measure(pare_poly_plan *p, double *coordinate, bool mean, pare_arena *a,
+                         const pare_mat32 *q, const pare_mat32 *k, size_t heavy,
+                         const pare_exec *exec, pare_err *err)
 {
     float *const c = pare_alloc(a, 2 * p->d, sizeof *c);
     float *const qn = pare_alloc(a, p->n, sizeof *qn), *const kn = pare_alloc(a, p->n, sizeof *kn);
     pare_ub box;
     if (!c || !qn || !kn) return pare_no_memory(err);
-    pare_status st = centres(p, &box, coordinate, c, mean, a, q, k, exec, err);
+    pare_status st = centers(p, &box, coordinate, c, mean, a, q, k, exec, err);
     if (st) return st;
-    const poly_side queries = {.from = q, .centre = c, .by = (float)p->scale, .norm = qn};
-    const poly_side keys = {.from = k, .centre = c + p->d, .by = 1, .norm = kn};
-    poly_centre(&queries, exec);
-    poly_centre(&keys, exec);
+    const poly_side queries = {.from = q, .center = c, .by = (float)p->scale, .norm = qn};
+    const poly_side keys = {.from = k, .center = c + p->d, .by = 1, .norm = kn};
+    poly_center(&queries, exec);
+    poly_center(&keys, exec);
     p->query_norms = qn;
     p->key_norms = kn;
     p->query = largest(qn, p->n);

@@ -1,6 +1,8 @@
-/* Kernels over lists of rows: products with four rows at a time along their width, e^x over the
- * whole list, then sums of rows, 64 columns at a time. The rows that a list names lie anywhere. */
-#include "listed_narrow.h"
+/* sparse_kernels.c - the inner loops of sparse attention: AVX-512, AVX2 with FMA, and portable.
+ *
+ * Dot products with four keys at a time along their width, e^x over the whole list of scores, then
+ * weighted sums of rows, 64 columns at a time. The rows that a list selects lie anywhere. */
+#include "sparse_small_dim.h"
 #include <math.h>
 #include <pare/vexp.h>
 #include <string.h>
@@ -9,8 +11,7 @@ enum { GROUP = 4 /* keys at a time */ };
 
 /* ---- portable ------------------------------------------------------------------------------- */
 
-/* Eight partial sums in a fixed order: what the compiler may turn into vectors without being
- * allowed to reorder anything itself. */
+/* Eight partial sums in a fixed order: the compiler may vectorize them without reordering. */
 static float dot8(const float *a, const float *b, size_t n)
 {
     float part[8] = {0};
@@ -23,25 +24,25 @@ static float dot8(const float *a, const float *b, size_t n)
     return s;
 }
 
-static void scores_portable(float *s, const float *x, const list_rows *rows, float scale,
+static void scores_portable(float *s, const float *x, const sparse_rows *rows, float scale,
                             const uint32_t *idx, size_t n)
 {
     for (size_t j = 0; j < n; j++) s[j] = scale * dot8(x, rows->v + idx[j] * rows->ld, rows->width);
 }
 
-static list_sum weights_portable(float *s, float *kept, size_t n, list_sum so_far)
+static softmax_state weights_portable(float *s, float *saved, size_t n, softmax_state before)
 {
-    float top = so_far.top, part[GROUP] = {0};
+    float row_max = before.row_max, part[GROUP] = {0};
     for (size_t j = 0; j < n; j++)
-        if (s[j] > top) top = s[j];
-    const float fade = pare_exp_scalar(so_far.top - top);
-    for (size_t j = 0; kept && j < n; j++) kept[j] = s[j];
-    for (size_t j = 0; j < n; j++) part[j % GROUP] += s[j] = pare_exp_scalar(s[j] - top);
+        if (s[j] > row_max) row_max = s[j];
+    const float rescale = pare_exp_scalar(before.row_max - row_max);
+    for (size_t j = 0; saved && j < n; j++) saved[j] = s[j];
+    for (size_t j = 0; j < n; j++) part[j % GROUP] += s[j] = pare_exp_scalar(s[j] - row_max);
     const float sum = (part[0] + part[1]) + (part[2] + part[3]);
-    return (list_sum){top, fade * so_far.sum + sum, fade};
+    return (softmax_state){row_max, rescale * before.sum + sum, rescale};
 }
 
-static void values_portable(float *y, const float *s, const list_rows *rows, const uint32_t *idx,
+static void values_portable(float *y, const float *s, const sparse_rows *rows, const uint32_t *idx,
                             size_t n, float by, float old)
 {
     for (size_t c = 0; c < rows->width; c += 8) {
@@ -58,9 +59,9 @@ static void values_portable(float *y, const float *s, const list_rows *rows, con
     }
 }
 
-static void both_portable(float *y, float *z, const float *pair, const uint32_t *from,
-                          const list_rows *rows, const list_rows *more, const uint32_t *idx,
-                          size_t n, bool add)
+static void weighted_sums_portable(float *y, float *z, const float *pair, const uint32_t *from,
+                                   const sparse_rows *rows, const sparse_rows *more,
+                                   const uint32_t *idx, size_t n, bool add)
 {
     if (!add) memset(y, 0, rows->width * sizeof *y), memset(z, 0, more->width * sizeof *z);
     for (size_t j = 0; j < n; j++) {
@@ -71,8 +72,8 @@ static void both_portable(float *y, float *z, const float *pair, const uint32_t 
     }
 }
 
-static void slopes_portable(float *pair, float *ds, const float *s, const float *t, float lse,
-                            float mean, float scale, size_t n)
+static void softmax_backward_portable(float *pair, float *ds, const float *s, const float *t,
+                                      float lse, float mean, float scale, size_t n)
 {
     for (size_t j = 0; j < n; j++) {
         const float p = pare_exp_scalar(s[j] - lse);
@@ -92,8 +93,8 @@ PARE_AVX512 static inline __mmask16 rest16(size_t n)
 
 #define INLINE static inline __attribute__((always_inline))
 
-/* 64 columns of a row, or the masked rest of it. `whole` is known where this is inlined: masks that
- * are always there cost as much as the products. */
+/* 64 columns of a row, or the masked rest of it. `whole` is a constant where this is inlined:
+ * masking every load costs as much as the products. */
 typedef struct cols64 {
     __m512 c[4];
 } cols64;
@@ -108,7 +109,7 @@ PARE_AVX512 INLINE cols64 load64(const float *x, size_t width, bool whole)
     return m;
 }
 
-/* The products of 64 columns, lane by lane */
+/* Lane-wise products of 64 columns. */
 PARE_AVX512 INLINE __m512 products64(const cols64 *x, const float *k, size_t width, bool whole)
 {
     const cols64 y = load64(k, width, whole);
@@ -116,8 +117,8 @@ PARE_AVX512 INLINE __m512 products64(const cols64 *x, const float *k, size_t wid
     return _mm512_fmadd_ps(x->c[3], y.c[3], _mm512_fmadd_ps(x->c[2], y.c[2], a));
 }
 
-/* Of four keys, the sums of each quarter: (a0, a1, a2, a3) four times. */
-PARE_AVX512 INLINE __m512 quarters(const cols64 *x, const list_rows *rows, const uint32_t *idx,
+/* Of four keys, the sums within each quarter of the vector: (a0, a1, a2, a3) four times. */
+PARE_AVX512 INLINE __m512 quarters(const cols64 *x, const sparse_rows *rows, const uint32_t *idx,
                                    bool whole)
 {
     const float *const k = rows->v;
@@ -133,7 +134,7 @@ PARE_AVX512 INLINE __m512 quarters(const cols64 *x, const list_rows *rows, const
                          _mm512_castpd_ps(_mm512_unpackhi_pd(c0, c1)));
 }
 
-/* Quarters 0 and 2 of a and of b, and quarters 1 and 3 */
+/* Quarters 0 and 2 of a and of b, plus quarters 1 and 3. */
 PARE_AVX512 INLINE __m512 halves(__m512 a, __m512 b)
 {
     return _mm512_add_ps(_mm512_shuffle_f32x4(a, b, 0x88), _mm512_shuffle_f32x4(a, b, 0xdd));
@@ -145,23 +146,24 @@ PARE_AVX512 INLINE void put_sums(float *s, __m512 sum, float scale, bool add)
     _mm512_storeu_ps(s, _mm512_fmadd_ps(sum, _mm512_set1_ps(scale), old));
 }
 
-/* The last n < 16 keys. They are stored at once like sixteen: who reads sixteen next need not wait
- * for several stores to reach the cache. */
-PARE_AVX512 INLINE __m512 last_sums(const cols64 *x, const list_rows *rows, const uint32_t *idx,
+/* The last n < 16 keys. They are stored at once like sixteen: a load of sixteen floats right after
+ * several smaller stores would stall. */
+PARE_AVX512 INLINE __m512 last_sums(const cols64 *x, const sparse_rows *rows, const uint32_t *idx,
                                     size_t n, bool whole)
 {
-    uint32_t some[16]; /* beyond the end: the last key once more */
+    uint32_t padded[16]; /* behind the end: the last key again */
     const __m512i all = _mm512_maskz_loadu_epi32(rest16(n), idx);
-    _mm512_storeu_si512(some, _mm512_mask_set1_epi32(all, (__mmask16)~rest16(n), (int)idx[n - 1]));
-    __m512 a = quarters(x, rows, some, whole), b = _mm512_setzero_ps(), c = b, d = b;
-    if (n > 4) b = quarters(x, rows, some + 4, whole);
-    if (n > 8) c = quarters(x, rows, some + 8, whole);
-    if (n > 12) d = quarters(x, rows, some + 12, whole);
+    _mm512_storeu_si512(padded,
+                        _mm512_mask_set1_epi32(all, (__mmask16)~rest16(n), (int)idx[n - 1]));
+    __m512 a = quarters(x, rows, padded, whole), b = _mm512_setzero_ps(), c = b, d = b;
+    if (n > 4) b = quarters(x, rows, padded + 4, whole);
+    if (n > 8) c = quarters(x, rows, padded + 8, whole);
+    if (n > 12) d = quarters(x, rows, padded + 12, whole);
     return halves(halves(a, b), halves(c, d));
 }
 
-/* s = scale (what the `width` columns of x and rows give), added to s or not; sixteen at a time. */
-PARE_AVX512 INLINE void scores64(float *s, const float *x, const list_rows *rows, float scale,
+/* s = scale x.rows over `width` columns, or added to s; sixteen keys at a time. */
+PARE_AVX512 INLINE void scores64(float *s, const float *x, const sparse_rows *rows, float scale,
                                  const uint32_t *idx, size_t n, bool add, bool whole)
 {
     const cols64 q = load64(x, rows->width, whole);
@@ -176,42 +178,43 @@ PARE_AVX512 INLINE void scores64(float *s, const float *x, const list_rows *rows
     if (j < n) put_sums(s + j, last_sums(&q, rows, idx + j, n - j, whole), scale, add);
 }
 
-PARE_AVX512 static void scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
-                                      const uint32_t *idx, size_t n)
+PARE_AVX512 static void scores_avx512(float *s, const float *x, const sparse_rows *rows,
+                                      float scale, const uint32_t *idx, size_t n)
 {
-    if (rows->width <= LIST_NARROW) {
-        narrow_scores_avx512(s, x, rows, scale, idx, n);
+    if (rows->width <= SMALL_DIM) {
+        small_dim_scores_avx512(s, x, rows, scale, idx, n);
         return;
     }
     size_t c = 0;
     for (; c + 64 <= rows->width; c += 64) {
-        const list_rows part = {rows->v + c, rows->ld, 64};
+        const sparse_rows part = {rows->v + c, rows->ld, 64};
         scores64(s, x + c, &part, scale, idx, n, c > 0, true);
     }
-    const list_rows rest = {rows->v + c, rows->ld, rows->width - c};
+    const sparse_rows rest = {rows->v + c, rows->ld, rows->width - c};
     if (rest.width || c == 0) scores64(s, x + c, &rest, scale, idx, n, c > 0, false);
 }
 
-/* Scores become weights; beyond the end, 0. */
-PARE_AVX512 static list_sum weights_avx512(float *s, float *kept, size_t n, list_sum so_far)
+/* Scores become weights; behind the end, 0. */
+PARE_AVX512 static softmax_state weights_avx512(float *s, float *saved, size_t n,
+                                                softmax_state before)
 {
-    const __m512 low = _mm512_set1_ps(-INFINITY), was = _mm512_set1_ps(so_far.top);
-    __m512 top = was, sum = _mm512_setzero_ps();
+    const __m512 low = _mm512_set1_ps(-INFINITY), was = _mm512_set1_ps(before.row_max);
+    __m512 row_max = was, sum = _mm512_setzero_ps();
     for (size_t j = 0; j < n; j += 16) {
         const __m512 x = _mm512_loadu_ps(s + j);
-        top = _mm512_mask_max_ps(top, rest16(n - j), x, top);
-        if (kept) _mm512_mask_storeu_ps(kept + j, rest16(n - j), x);
+        row_max = _mm512_mask_max_ps(row_max, rest16(n - j), x, row_max);
+        if (saved) _mm512_mask_storeu_ps(saved + j, rest16(n - j), x);
     }
-    const float most = _mm512_reduce_max_ps(top);
-    const __m512 base = _mm512_set1_ps(most);
-    const float fade = _mm512_cvtss_f32(pare_exp_avx512(_mm512_sub_ps(was, base)));
+    const float largest = _mm512_reduce_max_ps(row_max);
+    const __m512 base = _mm512_set1_ps(largest);
+    const float rescale = _mm512_cvtss_f32(pare_exp_avx512(_mm512_sub_ps(was, base)));
     for (size_t j = 0; j < n; j += 16) {
         const __m512 x = _mm512_mask_sub_ps(low, rest16(n - j), _mm512_loadu_ps(s + j), base);
         const __m512 w = pare_exp_avx512(x);
         _mm512_storeu_ps(s + j, w);
         sum = _mm512_add_ps(sum, w);
     }
-    return (list_sum){most, fade * so_far.sum + _mm512_reduce_add_ps(sum), fade};
+    return (softmax_state){largest, rescale * before.sum + _mm512_reduce_add_ps(sum), rescale};
 }
 
 PARE_AVX512 INLINE void add64(cols64 *acc, float w, const float *x, size_t width, bool whole)
@@ -222,8 +225,8 @@ PARE_AVX512 INLINE void add64(cols64 *acc, float w, const float *x, size_t width
         acc->c[b] = _mm512_fmadd_ps(_mm512_set1_ps(w), y.c[b], acc->c[b]);
 }
 
-/* Even and odd keys apart: eight chains. */
-PARE_AVX512 INLINE void values64(float *y, const float *s, const list_rows *rows,
+/* Even and odd keys have their own accumulators: eight independent chains. */
+PARE_AVX512 INLINE void values64(float *y, const float *s, const sparse_rows *rows,
                                  const uint32_t *idx, size_t n, float by, float old, bool whole)
 {
     const __m512 zero = _mm512_setzero_ps(), f = _mm512_set1_ps(by);
@@ -240,24 +243,24 @@ PARE_AVX512 INLINE void values64(float *y, const float *s, const list_rows *rows
         const __mmask16 on = whole ? 0xffff : width > 16 * b ? rest16(width - 16 * b) : 0;
         const __m512 was = old != 0 ? _mm512_maskz_loadu_ps(on, y + 16 * b) : zero;
         const __m512 sum = _mm512_add_ps(even.c[b], odd.c[b]);
-        const __m512 faded = _mm512_mul_ps(_mm512_set1_ps(old), was);
-        _mm512_mask_storeu_ps(y + 16 * b, on, _mm512_fmadd_ps(sum, f, faded));
+        const __m512 rescaled = _mm512_mul_ps(_mm512_set1_ps(old), was);
+        _mm512_mask_storeu_ps(y + 16 * b, on, _mm512_fmadd_ps(sum, f, rescaled));
     }
 }
 
-PARE_AVX512 static void values_avx512(float *y, const float *s, const list_rows *rows,
+PARE_AVX512 static void values_avx512(float *y, const float *s, const sparse_rows *rows,
                                       const uint32_t *idx, size_t n, float by, float old)
 {
-    if (rows->width <= LIST_NARROW) {
-        narrow_values_avx512(y, s, rows, idx, n, by, old);
+    if (rows->width <= SMALL_DIM) {
+        small_dim_values_avx512(y, s, rows, idx, n, by, old);
         return;
     }
     size_t c = 0;
     for (; c + 64 <= rows->width; c += 64) {
-        const list_rows part = {rows->v + c, rows->ld, 64};
+        const sparse_rows part = {rows->v + c, rows->ld, 64};
         values64(y + c, s, &part, idx, n, by, old, true);
     }
-    const list_rows rest = {rows->v + c, rows->ld, rows->width - c};
+    const sparse_rows rest = {rows->v + c, rows->ld, rows->width - c};
     if (rest.width) values64(y + c, s, &rest, idx, n, by, old, false);
 }
 
@@ -271,16 +274,16 @@ PARE_AVX512 INLINE void put64(float *y, const cols64 *sum, size_t width, bool ad
     }
 }
 
-/* 64 columns of each, or the masked rest. The pairs lie anywhere: they are asked for in advance. */
-PARE_AVX512 INLINE void both64(float *y, float *z, const float *pair, const uint32_t *from,
-                               const list_rows *rows, const list_rows *more, const uint32_t *idx,
-                               size_t n, bool add, bool whole)
+/* 64 columns of each, or the masked rest. The pairs lie anywhere: they are prefetched. */
+PARE_AVX512 INLINE void weighted_sums64(float *y, float *z, const float *pair, const uint32_t *from,
+                                        const sparse_rows *rows, const sparse_rows *more,
+                                        const uint32_t *idx, size_t n, bool add, bool whole)
 {
     const __m512 zero = _mm512_setzero_ps();
     cols64 a = {{zero, zero, zero, zero}}, b = a;
     for (size_t j = 0; j < n; j++) {
         const float *const w = pair + 2 * (size_t)from[j];
-        __builtin_prefetch(pair + 2 * (size_t)from[j + LIST_AHEAD]);
+        __builtin_prefetch(pair + 2 * (size_t)from[j + EDGES_AHEAD]);
         add64(&a, w[0], rows->v + idx[j] * rows->ld, rows->width, whole);
         add64(&b, w[1], more->v + idx[j] * more->ld, more->width, whole);
     }
@@ -288,25 +291,27 @@ PARE_AVX512 INLINE void both64(float *y, float *z, const float *pair, const uint
     put64(z, &b, more->width, add, whole);
 }
 
-PARE_AVX512 static void both_avx512(float *y, float *z, const float *pair, const uint32_t *from,
-                                    const list_rows *rows, const list_rows *more,
-                                    const uint32_t *idx, size_t n, bool add)
+PARE_AVX512 static void weighted_sums_avx512(float *y, float *z, const float *pair,
+                                             const uint32_t *from, const sparse_rows *rows,
+                                             const sparse_rows *more, const uint32_t *idx, size_t n,
+                                             bool add)
 {
-    const size_t most = rows->width > more->width ? rows->width : more->width;
-    for (size_t c = 0; c < most; c += 64) {
+    const size_t widest = rows->width > more->width ? rows->width : more->width;
+    for (size_t c = 0; c < widest; c += 64) {
         const size_t wide = rows->width > c ? rows->width - c : 0;
         const size_t wider = more->width > c ? more->width - c : 0;
-        const list_rows a = {rows->v + c, rows->ld, wide < 64 ? wide : 64};
-        const list_rows b = {more->v + c, more->ld, wider < 64 ? wider : 64};
+        const sparse_rows a = {rows->v + c, rows->ld, wide < 64 ? wide : 64};
+        const sparse_rows b = {more->v + c, more->ld, wider < 64 ? wider : 64};
         if (wide >= 64 && wider >= 64)
-            both64(y + c, z + c, pair, from, &a, &b, idx, n, add, true);
+            weighted_sums64(y + c, z + c, pair, from, &a, &b, idx, n, add, true);
         else
-            both64(y + c, z + c, pair, from, &a, &b, idx, n, add, false);
+            weighted_sums64(y + c, z + c, pair, from, &a, &b, idx, n, add, false);
     }
 }
 
-PARE_AVX512 static void slopes_avx512(float *pair, float *ds, const float *s, const float *t,
-                                      float lse, float mean, float scale, size_t n)
+PARE_AVX512 static void softmax_backward_avx512(float *pair, float *ds, const float *s,
+                                                const float *t, float lse, float mean, float scale,
+                                                size_t n)
 {
     const __m512 high = _mm512_set1_ps(PARE_EXP_HIGH), by = _mm512_set1_ps(scale);
     const __m512i low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
@@ -316,13 +321,12 @@ PARE_AVX512 static void slopes_avx512(float *pair, float *ds, const float *s, co
         const __m512 x = _mm512_sub_ps(_mm512_maskz_loadu_ps(on, s + j), _mm512_set1_ps(lse));
         const __m512 d = _mm512_sub_ps(_mm512_maskz_loadu_ps(on, t + j), _mm512_set1_ps(mean));
         const __m512 p = pare_exp_avx512(_mm512_min_ps(high, x));
-        const __m512 slope = _mm512_mul_ps(_mm512_mul_ps(by, p), d);
+        const __m512 ds_j = _mm512_mul_ps(_mm512_mul_ps(by, p), d);
         const size_t left = n - j < 16 ? n - j : 16;
-        _mm512_storeu_ps(ds + j, slope);
-        _mm512_mask_storeu_ps(pair + 2 * j, rest16(2 * left),
-                              _mm512_permutex2var_ps(p, low, slope));
+        _mm512_storeu_ps(ds + j, ds_j);
+        _mm512_mask_storeu_ps(pair + 2 * j, rest16(2 * left), _mm512_permutex2var_ps(p, low, ds_j));
         _mm512_mask_storeu_ps(pair + 2 * j + 16, left > 8 ? rest16(2 * left - 16) : 0,
-                              _mm512_permutex2var_ps(p, _mm512_add_epi32(low, eight), slope));
+                              _mm512_permutex2var_ps(p, _mm512_add_epi32(low, eight), ds_j));
     }
 }
 
@@ -340,7 +344,7 @@ PARE_AVX2 static inline __m128 sums8(__m256 a0, __m256 a1, __m256 a2, __m256 a3)
     return _mm_add_ps(_mm256_castps256_ps128(c), _mm256_extractf128_ps(c, 1));
 }
 
-PARE_AVX2 static void scores_avx2(float *s, const float *x, const list_rows *rows, float scale,
+PARE_AVX2 static void scores_avx2(float *s, const float *x, const sparse_rows *rows, float scale,
                                   const uint32_t *idx, size_t n)
 {
     for (size_t j = 0; j < n; j += GROUP) {
@@ -362,28 +366,29 @@ PARE_AVX2 static void scores_avx2(float *s, const float *x, const list_rows *row
     }
 }
 
-PARE_AVX2 static list_sum weights_avx2(float *s, float *kept, size_t n, list_sum so_far)
+PARE_AVX2 static softmax_state weights_avx2(float *s, float *saved, size_t n, softmax_state before)
 {
     __m256 sum = _mm256_setzero_ps();
-    float top = so_far.top, part[8];
+    float row_max = before.row_max, part[8];
     for (size_t j = 0; j < n; j++)
-        if (s[j] > top) top = s[j];
-    const float fade = pare_exp_scalar(so_far.top - top);
-    for (size_t j = 0; kept && j < n; j++) kept[j] = s[j];
-    for (size_t i = n; i < n + LIST_PAD; i++) s[i] = -INFINITY;
+        if (s[j] > row_max) row_max = s[j];
+    const float rescale = pare_exp_scalar(before.row_max - row_max);
+    for (size_t j = 0; saved && j < n; j++) saved[j] = s[j];
+    for (size_t i = n; i < n + SCORE_PAD; i++) s[i] = -INFINITY;
     for (size_t j = 0; j < n; j += 8) {
-        const __m256 w = pare_exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + j), _mm256_set1_ps(top)));
+        const __m256 w =
+            pare_exp_avx2(_mm256_sub_ps(_mm256_loadu_ps(s + j), _mm256_set1_ps(row_max)));
         _mm256_storeu_ps(s + j, w);
         sum = _mm256_add_ps(sum, w);
     }
     _mm256_storeu_ps(part, sum);
     const float all =
         ((part[0] + part[1]) + (part[2] + part[3])) + ((part[4] + part[5]) + (part[6] + part[7]));
-    return (list_sum){top, fade * so_far.sum + all, fade};
+    return (softmax_state){row_max, rescale * before.sum + all, rescale};
 }
 
-/* 64 columns at a time: eight chains. */
-PARE_AVX2 static void values_avx2(float *y, const float *s, const list_rows *rows,
+/* 64 columns at a time: eight independent chains. */
+PARE_AVX2 static void values_avx2(float *y, const float *s, const sparse_rows *rows,
                                   const uint32_t *idx, size_t n, float by, float old)
 {
     for (size_t c = 0; c < rows->width; c += 64) {
@@ -405,21 +410,22 @@ PARE_AVX2 static void values_avx2(float *y, const float *s, const list_rows *row
             const __m256i mine = b < whole ? rest8(8) : on;
             const __m256 was =
                 old != 0 ? _mm256_maskload_ps(y + c + 8 * b, mine) : _mm256_setzero_ps();
-            const __m256 faded = _mm256_mul_ps(_mm256_set1_ps(old), was);
-            _mm256_maskstore_ps(y + c + 8 * b, mine, _mm256_fmadd_ps(acc[b], f, faded));
+            const __m256 rescaled = _mm256_mul_ps(_mm256_set1_ps(old), was);
+            _mm256_maskstore_ps(y + c + 8 * b, mine, _mm256_fmadd_ps(acc[b], f, rescaled));
         }
     }
 }
 
-/* One weight of each pair as a list, then its sum. */
-PARE_AVX2 static void both_avx2(float *y, float *z, const float *pair, const uint32_t *from,
-                                const list_rows *rows, const list_rows *more, const uint32_t *idx,
-                                size_t n, bool add)
+/* Gathers one weight of each pair, then sums. */
+PARE_AVX2 static void weighted_sums_avx2(float *y, float *z, const float *pair,
+                                         const uint32_t *from, const sparse_rows *rows,
+                                         const sparse_rows *more, const uint32_t *idx, size_t n,
+                                         bool add)
 {
-    enum { SOME = 64 };
-    float a[SOME], b[SOME];
-    for (size_t first = 0; first < n; first += SOME) {
-        const size_t count = n - first < SOME ? n - first : SOME;
+    enum { PAIRS_AT_A_TIME = 64 };
+    float a[PAIRS_AT_A_TIME], b[PAIRS_AT_A_TIME];
+    for (size_t first = 0; first < n; first += PAIRS_AT_A_TIME) {
+        const size_t count = n - first < PAIRS_AT_A_TIME ? n - first : PAIRS_AT_A_TIME;
         for (size_t j = 0; j < count; j++) {
             const float *const w = pair + 2 * (size_t)from[first + j];
             a[j] = w[0], b[j] = w[1];
@@ -430,8 +436,8 @@ PARE_AVX2 static void both_avx2(float *y, float *z, const float *pair, const uin
     }
 }
 
-PARE_AVX2 static void slopes_avx2(float *pair, float *ds, const float *s, const float *t, float lse,
-                                  float mean, float scale, size_t n)
+PARE_AVX2 static void softmax_backward_avx2(float *pair, float *ds, const float *s, const float *t,
+                                            float lse, float mean, float scale, size_t n)
 {
     const __m256 high = _mm256_set1_ps(PARE_EXP_HIGH), by = _mm256_set1_ps(scale);
     for (size_t j = 0; j < n; j += 8) {
@@ -440,9 +446,9 @@ PARE_AVX2 static void slopes_avx2(float *pair, float *ds, const float *s, const 
         const __m256 x = _mm256_sub_ps(_mm256_maskload_ps(s + j, on), _mm256_set1_ps(lse));
         const __m256 d = _mm256_sub_ps(_mm256_maskload_ps(t + j, on), _mm256_set1_ps(mean));
         const __m256 p = pare_exp_avx2(_mm256_min_ps(high, x));
-        const __m256 slope = _mm256_mul_ps(_mm256_mul_ps(by, p), d);
-        const __m256 a = _mm256_unpacklo_ps(p, slope), b = _mm256_unpackhi_ps(p, slope);
-        _mm256_storeu_ps(ds + j, slope);
+        const __m256 ds_j = _mm256_mul_ps(_mm256_mul_ps(by, p), d);
+        const __m256 a = _mm256_unpacklo_ps(p, ds_j), b = _mm256_unpackhi_ps(p, ds_j);
+        _mm256_storeu_ps(ds + j, ds_j);
         _mm256_maskstore_ps(pair + 2 * j, rest8(2 * left), _mm256_permute2f128_ps(a, b, 0x20));
         _mm256_maskstore_ps(pair + 2 * j + 8, rest8(left > 4 ? 2 * left - 8 : 0),
                             _mm256_permute2f128_ps(a, b, 0x31));
@@ -450,23 +456,29 @@ PARE_AVX2 static void slopes_avx2(float *pair, float *ds, const float *s, const 
 }
 #endif
 
-size_t list_kernels(list_kernel out[3])
+size_t sparse_kernels(sparse_kernel out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx512f"))
-        out[n++] = (list_kernel){"avx512",    scores_avx512, weights_avx512,    values_avx512,
-                                 both_avx512, slopes_avx512, narrow_pair_avx512};
+        out[n++] = (sparse_kernel){"avx512",
+                                   scores_avx512,
+                                   weights_avx512,
+                                   values_avx512,
+                                   weighted_sums_avx512,
+                                   softmax_backward_avx512,
+                                   small_dim_two_rows_avx512};
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[n++] = (list_kernel){"avx2",    scores_avx2, weights_avx2, values_avx2,
-                                 both_avx2, slopes_avx2, NULL};
+        out[n++] = (sparse_kernel){"avx2",      scores_avx2,        weights_avx2,
+                                   values_avx2, weighted_sums_avx2, softmax_backward_avx2,
+                                   NULL};
 #endif
-    out[n++] = (list_kernel){"portable",
-                             scores_portable,
-                             weights_portable,
-                             values_portable,
-                             both_portable,
-                             slopes_portable,
-                             NULL};
+    out[n++] = (sparse_kernel){"portable",
+                               scores_portable,
+                               weights_portable,
+                               values_portable,
+                               weighted_sums_portable,
+                               softmax_backward_portable,
+                               NULL};
     return n;
 }

@@ -1,9 +1,9 @@
-/* Centres of queries and keys, and what is measured around them: O(n d), over the threads.
+/* poly_center.c - rows around a center: ranges, norms, centered rows; O(n d), over the threads.
  *
  * softmax_j(scale q.k_j) does not change when a constant is added to a row of scores, so keys may
  * be moved by any kc; and scale q.k' = scale qc.k' + scale (q - qc).k', whose first part is a
- * weight of the key. Both steps are exact for every centre; midranges make the second part small.
- */
+ * weight of the key. Both steps are exact for every center; midranges make the second part
+ * small. */
 #include "poly.h"
 #include <math.h>
 #include <pare/vexp.h>
@@ -24,13 +24,13 @@ static size_t blocks_of(size_t n)
     return (n + ROWS - 1) / ROWS;
 }
 
-/* ---- extremes ------------------------------------------------------------------------------- */
+/* ---- ranges of columns ----------------------------------------------------------------------- */
 
-typedef struct extremes_job {
+typedef struct ranges_job {
     const pare_mat32 *x;
     float *low, *high; /* blocks x cols */
-    atomic_bool bad;
-} extremes_job;
+    atomic_bool nonfinite;
+} ranges_job;
 
 /* a < b ? a : b, lane by lane, and a > b ? a : b. */
 #if defined(__SSE__)
@@ -61,41 +61,41 @@ INLINE four greater(four a, four b)
 #endif
 
 typedef struct four_columns {
-    four low, high, nothing; /* nothing: 0, but nan where a number was not finite */
+    four low, high, zero; /* zero: 0, but nan where a number was not finite */
 } four_columns;
 
-INLINE void meet(four_columns *e, const float *x)
+INLINE void include_row(four_columns *e, const float *x)
 {
     const four v = *(const four *)x;
-    e->nothing += v * (four){0};
+    e->zero += v * (four){0};
     e->low = lesser(v, e->low);
     e->high = greater(v, e->high);
 }
 
 /* Four columns from c on, which stay in registers: two rows at a time, in chains of their own. */
-static four extremes_of_four(const extremes_job *w, size_t from, size_t to, size_t c, float *low,
-                             float *high)
+static four ranges_of_four(const ranges_job *w, size_t from, size_t to, size_t c, float *low,
+                           float *high)
 {
     const size_t ld = w->x->ld;
     const float *x = w->x->v + from * ld + c;
     four_columns a = {*(const four *)x, *(const four *)x, {0}}, b = a;
-    for (size_t i = from; i + 2 <= to; i += 2, x += 2 * ld) meet(&a, x), meet(&b, x + ld);
-    if ((to - from) % 2) meet(&a, x);
+    for (size_t i = from; i + 2 <= to; i += 2, x += 2 * ld)
+        include_row(&a, x), include_row(&b, x + ld);
+    if ((to - from) % 2) include_row(&a, x);
     *(four *)low = lesser(b.low, a.low);
     *(four *)high = greater(b.high, a.high);
-    return a.nothing + b.nothing;
+    return a.zero + b.zero;
 }
 
-static void extremes_block(void *ctx, size_t b)
+static void ranges_block(void *ctx, size_t b)
 {
-    extremes_job *const w = ctx;
+    ranges_job *const w = ctx;
     const size_t d = w->x->cols, d4 = d / 4 * 4, from = b * ROWS;
     const size_t to = w->x->rows - from < ROWS ? w->x->rows : from + ROWS;
     float *const low = w->low + b * d, *const high = w->high + b * d;
-    four nothing = {0};
+    four zero = {0};
     float rest = 0;
-    for (size_t c = 0; c < d4; c += 4)
-        nothing += extremes_of_four(w, from, to, c, low + c, high + c);
+    for (size_t c = 0; c < d4; c += 4) zero += ranges_of_four(w, from, to, c, low + c, high + c);
     for (size_t c = d4; c < d; c++) low[c] = INFINITY, high[c] = -INFINITY;
     for (size_t i = from; d4 < d && i < to; i++) {
         const float *const x = w->x->v + i * w->x->ld;
@@ -105,28 +105,18 @@ static void extremes_block(void *ctx, size_t b)
             if (x[c] > high[c]) high[c] = x[c];
         }
     }
-    rest += nothing[0] + nothing[1] + nothing[2] + nothing[3];
-    if (!(rest == 0)) atomic_store(&w->bad, true); /* 0 inf and 0 nan are nan */
+    rest += zero[0] + zero[1] + zero[2] + zero[3];
+    if (!(rest == 0)) atomic_store(&w->nonfinite, true); /* 0 inf and 0 nan are nan */
 }
 
-static pare_status name_bad(const pare_mat32 *x, const char *what, pare_err *err)
-{
-    for (size_t i = 0; i < x->rows; i++)
-        for (size_t c = 0; c < x->cols; c++)
-            if (!isfinite(x->v[i * x->ld + c]))
-                return pare_fail(err, PARE_ERR_NONFINITE, "%s: row %zu, column %zu is %s", what, i,
-                                 c, isnan(x->v[i * x->ld + c]) ? "nan" : "infinite");
-    return PARE_OK;
-}
-
-pare_status poly_extremes(float *low, float *high, const pare_mat32 *x, const char *what,
-                          const pare_exec *exec, pare_err *err)
+pare_status poly_column_ranges(float *low, float *high, const pare_mat32 *x, const char *what,
+                               const pare_exec *exec, pare_err *err)
 {
     const size_t blocks = blocks_of(x->rows), d = x->cols;
     float *const both = malloc((2 * blocks * d + 1) * sizeof *both);
     if (!both) return pare_no_memory(err);
-    extremes_job w = {.x = x, .low = both, .high = both + blocks * d};
-    pare_parallel(exec, blocks, extremes_block, &w);
+    ranges_job w = {.x = x, .low = both, .high = both + blocks * d};
+    pare_parallel(exec, blocks, ranges_block, &w);
     for (size_t c = 0; c < d; c++) low[c] = INFINITY, high[c] = -INFINITY;
     for (size_t b = 0; b < blocks; b++)
         for (size_t c = 0; c < d; c++) {
@@ -134,16 +124,17 @@ pare_status poly_extremes(float *low, float *high, const pare_mat32 *x, const ch
             if (w.high[b * d + c] > high[c]) high[c] = w.high[b * d + c];
         }
     free(both);
-    return atomic_load(&w.bad) ? name_bad(x, what, err) : PARE_OK;
+    for (size_t i = 0; atomic_load(&w.nonfinite) && i < x->rows; i++)
+        for (size_t c = 0; c < d; c++) {
+            const float v = x->v[i * x->ld + c];
+            if (!isfinite(v))
+                return pare_fail(err, PARE_ERR_NONFINITE, "%s: row %zu, column %zu is %s", what, i,
+                                 c, isnan(v) ? "nan" : "infinite");
+        }
+    return PARE_OK;
 }
 
-/* ---- centred rows --------------------------------------------------------------------------- */
-
-/* The norm is raised by what d + 4 roundings may have taken from it. */
-static float norm_up(float squares, size_t d)
-{
-    return sqrtf(squares) * (1 + (float)(d + 6) * 0x1p-23f) + 0x1p-70f;
-}
+/* ---- centered rows --------------------------------------------------------------------------- */
 
 typedef struct row_sums {
     float squares, with;
@@ -161,7 +152,7 @@ static four sums_of(const four x[4])
 }
 
 /* Columns from d4 on, which are fewer than four. */
-static row_sums centre_rest(float *x, const float *from, const float *c, float by,
+static row_sums center_rest(float *x, const float *from, const float *c, float by,
                             const float *with, size_t d4, size_t d)
 {
     row_sums rest = {0, 0};
@@ -174,13 +165,13 @@ static row_sums centre_rest(float *x, const float *from, const float *c, float b
     return rest;
 }
 
-/* What is wanted of centred rows: known where the loops are inlined. */
+/* What is wanted of centered rows: known where the loops are inlined. */
 typedef struct wanted {
     bool x, squares, with;
 } wanted;
 
 /* Row i and the next, at most four, whose sums are taken side by side. */
-INLINE void centre_rows(row_sums out[4], const poly_side *s, size_t i, const size_t rows,
+INLINE void center_rows(row_sums out[4], const poly_side *s, size_t i, const size_t rows,
                         const wanted is)
 {
     const size_t d = s->from->cols, d4 = d / 4 * 4, ld = s->from->ld;
@@ -189,7 +180,7 @@ INLINE void centre_rows(row_sums out[4], const poly_side *s, size_t i, const siz
     float *const x = is.x ? s->x + i * d : NULL;
     four sum[4] = {{0}, {0}, {0}, {0}}, dot[4] = {{0}, {0}, {0}, {0}};
     for (size_t e = 0; e < d4; e += 4) {
-        const four c = *(const four *)(s->centre + e);
+        const four c = *(const four *)(s->center + e);
         const four with = is.with ? *(const four *)(s->with32 + e) : (four){0};
 #pragma GCC unroll 4
         for (size_t r = 0; r < rows; r++) {
@@ -203,14 +194,14 @@ INLINE void centre_rows(row_sums out[4], const poly_side *s, size_t i, const siz
     for (size_t r = 0; r < rows; r++) {
         out[r] = (row_sums){0, 0};
         if (d4 < d)
-            out[r] = centre_rest(x ? x + r * d : NULL, from + r * ld, s->centre, s->by,
+            out[r] = center_rest(x ? x + r * d : NULL, from + r * ld, s->center, s->by,
                                  is.with ? s->with32 : NULL, d4, d);
         out[r].squares += squares[r];
         out[r].with += dots[r];
     }
 }
 
-static double product(const double *with, const float *x, const float *c, size_t d)
+static double centered_dot(const double *with, const float *x, const float *c, size_t d)
 {
     const size_t d4 = d / 4 * 4;
     four_wide sum = {0};
@@ -223,48 +214,50 @@ static double product(const double *with, const float *x, const float *c, size_t
     return (sum[0] + sum[1]) + (sum[2] + sum[3]) + rest;
 }
 
-INLINE void centre_some(const poly_side *s, size_t i, const size_t rows, const wanted is)
+INLINE void center_some(const poly_side *s, size_t i, const size_t rows, const wanted is)
 {
     row_sums sums[4];
-    centre_rows(sums, s, i, rows, is);
+    center_rows(sums, s, i, rows, is);
     for (size_t r = 0; r < rows; r++) {
         const float *const from = s->from->v + (i + r) * s->from->ld;
-        if (is.squares) s->norm[i + r] = norm_up(sums[r].squares, s->from->cols);
+        if (is.squares) /* raised by what d + 4 roundings may have taken from it */
+            s->norm[i + r] =
+                sqrtf(sums[r].squares) * (1 + (float)(s->from->cols + 6) * 0x1p-23f) + 0x1p-70f;
         if (s->a)
-            s->a[i + r] =
-                is.with ? (double)sums[r].with : product(s->with, from, s->centre, s->from->cols);
+            s->a[i + r] = is.with ? (double)sums[r].with
+                                  : centered_dot(s->with, from, s->center, s->from->cols);
     }
 }
 
-INLINE void centre_span(const poly_side *s, size_t first, size_t end, const wanted is)
+INLINE void center_span(const poly_side *s, size_t first, size_t end, const wanted is)
 {
     size_t i = first;
-    for (; i + 4 <= end; i += 4) centre_some(s, i, 4, is);
-    for (; i < end; i++) centre_some(s, i, 1, is);
+    for (; i + 4 <= end; i += 4) center_some(s, i, 4, is);
+    for (; i < end; i++) center_some(s, i, 1, is);
 }
 
-static void centre_block(void *ctx, size_t b)
+static void center_block(void *ctx, size_t b)
 {
     const poly_side *const s = ctx;
     const size_t n = s->from->rows, first = b * ROWS, end = n - first < ROWS ? n : first + ROWS;
     const wanted is = {s->x, s->norm, s->with32};
     if (!is.x && is.squares && !is.with)
-        centre_span(s, first, end, (wanted){.squares = true});
+        center_span(s, first, end, (wanted){.squares = true});
     else if (!is.x && !is.squares && is.with)
-        centre_span(s, first, end, (wanted){.with = true});
+        center_span(s, first, end, (wanted){.with = true});
     else
-        centre_span(s, first, end, is);
+        center_span(s, first, end, is);
 }
 
-void poly_centre(const poly_side *s, const pare_exec *exec)
+void poly_center(const poly_side *s, const pare_exec *exec)
 {
     poly_side w = *s;
-    pare_parallel(exec, blocks_of(s->from->rows), centre_block, &w);
+    pare_parallel(exec, blocks_of(s->from->rows), center_block, &w);
 }
 
-void poly_centred(float *x, const poly_side *s, size_t first, size_t rows)
+void poly_centered_rows(float *x, const poly_side *s, size_t first, size_t rows)
 {
     const pare_mat32 from = {rows, s->from->cols, s->from->ld, s->from->v + first * s->from->ld};
-    const poly_side part = {.from = &from, .centre = s->centre, .by = s->by, .x = x};
-    centre_span(&part, 0, rows, (wanted){.x = true});
+    const poly_side part = {.from = &from, .center = s->center, .by = s->by, .x = x};
+    center_span(&part, 0, rows, (wanted){.x = true});
 }

@@ -1,5 +1,6 @@
-/* Tests src/attention/{listed_backward,visits,list_sweep,graph_turn}.c and the row sums of
- * listed.c: every variant this CPU can run, with and without kept scores, against plain f64 loops.
+/* Tests src/attention/{sparse_backward,edge_schedule,sparse_blocks,graph_transpose}.c and the
+ * row sums of sparse.c: every variant this CPU can run, with and without saved scores, against
+ * plain f64 loops.
  *
  * How far an f32 gradient may be off. With u = 2^-24 the scores are off by lambda (kernel_cases.h),
  * lse by u |lse| + lambda + a few u, so each p by a factor e^+-delta with delta = 2 lambda +
@@ -7,8 +8,8 @@
  * sum |dy y|) and by what y itself is off, delta' sum |dy| max |v|, where delta' = 2 delta +
  * gamma_{2n}. A sum over n edges adds gamma_{n + 8} of its absolute terms. */
 #include "kernel_cases.h"
-#include "attention/listed.h"
-#include "attention/visits.h"
+#include "attention/sparse.h"
+#include "attention/edge_schedule.h"
 
 typedef struct grads {
     double *q, *k, *v;    /* n x d */
@@ -18,9 +19,9 @@ typedef struct grads {
 typedef struct back_case {
     head_case h;
     pare_mat32 dy, dq, dk, dv;
-    float *lse, *scores, *room; /* the last two and a canary for the edges of g */
+    float *lse, *scores, *pair; /* the last two and a canary for the edges of g */
     pare_graph g;
-    pare_turned turned;
+    pare_turned transpose;
 } back_case;
 
 static double *zeros(pare_arena *a, size_t n)
@@ -49,10 +50,10 @@ static back_case back_new(pare_arena *a, size_t n, size_t dk, size_t dv, data_ki
     pare_err err = {0};
     const size_t edges = g.ptr[g.n];
     b.scores = pare_alloc(a, edges + 1, sizeof *b.scores);
-    b.room = pare_alloc(a, 2 * edges + 1, sizeof *b.room);
-    assert_true(b.lse && b.scores && b.room);
-    b.scores[edges] = b.room[2 * edges] = CANARY;
-    assert_ok(pare_graph_turn(&b.turned, a, &g, dk + dv, &err), &err);
+    b.pair = pare_alloc(a, 2 * edges + 1, sizeof *b.pair);
+    assert_true(b.lse && b.scores && b.pair);
+    b.scores[edges] = b.pair[2 * edges] = CANARY;
+    assert_ok(pare_graph_turn(&b.transpose, a, &g, dk + dv, &err), &err);
     return b;
 }
 
@@ -66,7 +67,7 @@ static double gamma_n(size_t n)
     return (double)n * U32 / (1 - (double)n * U32);
 }
 
-/* One edge: its weight, its slope, and how far they may be off. */
+/* One edge: its weight, its gradient, and how far they may be off. */
 typedef struct edge_facts {
     double p, ds, pe, dse;
 } edge_facts;
@@ -118,11 +119,11 @@ static grads plain(pare_arena *a, const back_case *b, const pare_pattern *p, dou
         lse[i] = -INFINITY;
         if (keys.count == 0) continue;
         const row_facts f = row_weights(h, &keys, i, w);
-        double top = 0;
+        double score = 0;
         for (size_t c = 0; c < h->dk; c++)
-            top += at(&h->q, i, c) * at(&h->k, pare_key(&keys, 0), c);
-        lse[i] = top * (double)h->scale - log(w[0]); /* w is normalised */
-        if (!(w[0] > 0x1p-1000)) lse[i] = NAN;       /* the first key says nothing */
+            score += at(&h->q, i, c) * at(&h->k, pare_key(&keys, 0), c);
+        lse[i] = score * (double)h->scale - log(w[0]); /* w is normalized */
+        if (!(w[0] > 0x1p-1000)) lse[i] = NAN;         /* the first key says nothing */
         const double size = fabs(isnan(lse[i]) ? 2e4 : lse[i]) + f.range;
         const double delta = 2 * f.lambda + 4 * U32 * size + 16 * U32 + gamma_n(keys.count + 8);
         for (size_t c = 0; c < h->dv; c++) y[c] = 0;
@@ -136,28 +137,28 @@ static grads plain(pare_arena *a, const back_case *b, const pare_pattern *p, dou
     return g;
 }
 
-/* keeps: as training does it, with scores kept and in the order of visits. */
-static void run(const list_kernel *kernel, back_case *b, const pare_pattern *p, bool keeps,
+/* saves: as training does it, with saved scores and a schedule. */
+static void run(const sparse_kernel *kernel, back_case *b, const pare_pattern *p, bool saves,
                 int threads, float start)
 {
     const bool graph = p->kind == PARE_GRAPH;
     const size_t edges = b->g.ptr[b->g.n];
-    const pare_kept32 kept = {b->lse, keeps ? b->scores : NULL, keeps ? b->room : NULL,
-                              isnan(start)}; /* what was there is not read */
+    const pare_kept32 saved = {b->lse, saves ? b->scores : NULL, saves ? b->pair : NULL,
+                               isnan(start)}; /* what was there is not read */
     const pare_exec x = {.threads = threads};
     pare_err err = {0};
-    const listed_job f = {.y = b->h.y,
+    const sparse_job f = {.y = b->h.y,
                           .lse = b->lse,
-                          .scores = kept.scores,
+                          .scores = saved.scores,
                           .q = &b->h.q,
                           .k = &b->h.k,
                           .v = &b->h.v,
                           .scale = b->h.scale,
                           .pattern = p,
                           .graph = graph ? &b->g : NULL,
-                          .visits = keeps ? b->turned.queries : NULL,
+                          .schedule = saves ? b->transpose.queries : NULL,
                           .kernel = kernel};
-    const listed_backward_job w = {.dq = b->dq,
+    const sparse_backward_job w = {.dq = b->dq,
                                    .dk = b->dk,
                                    .dv = b->dv,
                                    .dy = &b->dy,
@@ -165,16 +166,16 @@ static void run(const list_kernel *kernel, back_case *b, const pare_pattern *p, 
                                    .k = &b->h.k,
                                    .v = &b->h.v,
                                    .y = &b->h.y,
-                                   .kept = kept,
+                                   .saved = saved,
                                    .scale = b->h.scale,
                                    .pattern = p,
                                    .graph = graph ? &b->g : NULL,
-                                   .turned = graph ? &b->turned : NULL,
+                                   .transpose = graph ? &b->transpose : NULL,
                                    .kernel = kernel};
     fill(&b->dq, start), fill(&b->dk, start), fill(&b->dv, start);
-    assert_ok(listed_attend(&f, &x, &err), &err);
-    assert_ok(listed_backward(&w, &x, &err), &err);
-    assert_true(b->scores[edges] == CANARY && b->room[2 * edges] == CANARY);
+    assert_ok(sparse_attend(&f, &x, &err), &err);
+    assert_ok(sparse_backward(&w, &x, &err), &err);
+    assert_true(b->scores[edges] == CANARY && b->pair[2 * edges] == CANARY);
 }
 
 static void check_mat(const pare_mat32 *got, const double *want, const double *bound, double start,
@@ -196,8 +197,8 @@ static void check_mat(const pare_mat32 *got, const double *want, const double *b
 
 static void check_case(pare_arena *a, back_case *b, const pare_pattern *p)
 {
-    list_kernel kernels[3];
-    const size_t variants = list_kernels(kernels);
+    sparse_kernel kernels[3];
+    const size_t variants = sparse_kernels(kernels);
     double *const lse = zeros(a, b->h.n);
     const grads g = plain(a, b, p, lse);
     const size_t ways = p->kind == PARE_GRAPH ? 3 : 1;
@@ -275,9 +276,9 @@ static void blocks_of_keys_change_nothing_but_roundings(void **state)
     pare_arena *const a = pare_arena_new();
     const pare_graph g = random_graph(a, LARGE, 0.05, 3);
     back_case b = back_new(a, LARGE, WIDE, WIDE, RANDOM, g, 60);
-    assert_true(list_block(&b.g, WIDE) < LARGE);
-    assert_true(b.turned.queries->blocks > 2 && b.turned.keys->blocks > 2);
-    assert_true(list_block(&b.g, 8) >= LARGE); /* all keys fit */
+    assert_true(key_block_size(&b.g, WIDE) < LARGE);
+    assert_true(b.transpose.queries->blocks > 2 && b.transpose.keys->blocks > 2);
+    assert_true(key_block_size(&b.g, 8) >= LARGE); /* all keys fit */
     check_case(a, &b, &GRAPH);
     reference(&b.h, &GRAPH, &b.g);
     check_bound(&b.h, &GRAPH, &b.g);
@@ -287,8 +288,8 @@ static void blocks_of_keys_change_nothing_but_roundings(void **state)
 static void bits_do_not_depend_on_the_number_of_threads(void **state)
 {
     (void)state;
-    list_kernel kernels[3];
-    const size_t variants = list_kernels(kernels);
+    sparse_kernel kernels[3];
+    const size_t variants = sparse_kernels(kernels);
     pare_arena *const a = pare_arena_new();
     const pare_graph g = random_graph(a, LARGE, 0.05, 4);
     const pare_pattern window = {.kind = PARE_WINDOW, .window = 7, .sinks = 2};
@@ -337,9 +338,9 @@ static void a_turned_graph_has_every_edge_once_in_its_place(void **state)
     }
 }
 
-/* A row has at most one stretch in a block, rows in order, and its stretches are its list cut up;
- * nothing is left out. Few edges of a stretch are of other blocks. */
-static void check_visits(const pare_visits *v, const pare_graph *g, size_t block)
+/* A row has at most one segment in a block, rows in order, and its segments are its list cut up;
+ * nothing is left out. Few edges of a segment are of other blocks. */
+static void check_schedule(const pare_visits *v, const pare_graph *g, size_t block)
 {
     size_t at = 0, *const next = calloc(g->n + 1, sizeof *next);
     for (size_t i = 0; i < g->n; i++) next[i] = g->ptr[i];
@@ -353,10 +354,10 @@ static void check_visits(const pare_visits *v, const pare_graph *g, size_t block
             assert_int_equal(v->opens[s], next[i] == g->ptr[i]);
             for (; at < v->start[s + 1]; at++) {
                 assert_true(next[i] < g->ptr[i + 1]);
-                assert_int_equal(v->other[at], g->idx[next[i]++]);
-                ++*(v->other[at] / block == b ? &here : &elsewhere);
+                assert_int_equal(v->neighbor[at], g->idx[next[i]++]);
+                ++*(v->neighbor[at] / block == b ? &here : &elsewhere);
             }
-            assert_true(here > 0 && elsewhere < 2 * VISIT_FEW);
+            assert_true(here > 0 && elsewhere < 2 * FEW_EDGES);
         }
     for (size_t i = 0; i < g->n; i++) assert_int_equal(next[i], g->ptr[i + 1]);
     assert_int_equal(at, g->ptr[g->n]);
@@ -374,9 +375,9 @@ static void every_edge_is_visited_once_and_found_from_both_sides(void **state)
         pare_turned t;
         pare_err err = {0};
         assert_ok(pare_graph_turn(&t, a, &g, width, &err), &err);
-        const size_t block = n ? list_block(&g, width) : 1;
-        check_visits(t.queries, &g, block);
-        check_visits(t.keys, &t.by_key, block);
+        const size_t block = n ? key_block_size(&g, width) : 1;
+        check_schedule(t.queries, &g, block);
+        check_schedule(t.keys, &t.by_key, block);
         uint32_t *const query = pare_alloc(a, g.ptr[n] + 1, sizeof *query);
         assert_non_null(query);
         for (size_t x = 0; x < t.queries->first[t.queries->blocks]; x++)
@@ -384,8 +385,8 @@ static void every_edge_is_visited_once_and_found_from_both_sides(void **state)
                 query[e] = t.queries->row[x];
         for (size_t x = 0; x < t.keys->first[t.keys->blocks]; x++)
             for (size_t e = t.keys->start[x]; e < t.keys->start[x + 1]; e++) {
-                assert_int_equal(query[t.keys->from[e]], t.keys->other[e]);
-                assert_int_equal(t.queries->other[t.keys->from[e]], t.keys->row[x]);
+                assert_int_equal(query[t.keys->from[e]], t.keys->neighbor[e]);
+                assert_int_equal(t.queries->neighbor[t.keys->from[e]], t.keys->row[x]);
             }
         pare_arena_free(a);
     }

@@ -1,8 +1,7 @@
-/* Tests src/attention/{listed,listed_backward,visits,list_sweep,graph_turn,graph_order}.c when
- * memory is out: every allocation fails once, and each time the status says so and nothing leaks.
- */
+/* Tests src/attention/{sparse*,edge_schedule,graph_transpose,graph_order}.c when memory
+ * is out: every allocation fails once, and each time the status says so and nothing leaks. */
 #include "kernel_cases.h"
-#include "attention/listed.h"
+#include "attention/sparse.h"
 #include "fail_alloc.h"
 
 enum { N = 700, D = 420 }; /* more keys than one block has */
@@ -15,9 +14,9 @@ typedef pare_status work_fn(head_case *h, const pare_graph *g, const pare_patter
 
 static pare_status forward(head_case *h, const pare_graph *g, const pare_pattern *p, pare_err *err)
 {
-    list_kernel kernels[3];
-    list_kernels(kernels);
-    const listed_job w = {.y = h->y,
+    sparse_kernel kernels[3];
+    sparse_kernels(kernels);
+    const sparse_job w = {.y = h->y,
                           .lse = lse,
                           .q = &h->q,
                           .k = &h->k,
@@ -26,29 +25,29 @@ static pare_status forward(head_case *h, const pare_graph *g, const pare_pattern
                           .pattern = p,
                           .graph = p->kind == PARE_GRAPH ? g : NULL,
                           .kernel = &kernels[0]};
-    return listed_attend(&w, &TWO, err);
+    return sparse_attend(&w, &TWO, err);
 }
 
 /* The gradients go to q, k, v of another case, which nobody reads. */
 static pare_status backward(head_case *h, const pare_graph *g, const pare_pattern *p, pare_err *err)
 {
     static head_case to;
-    list_kernel kernels[3];
-    list_kernels(kernels);
+    sparse_kernel kernels[3];
+    sparse_kernels(kernels);
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    pare_turned turned = {0};
+    pare_turned transpose = {0};
     const bool graph = p->kind == PARE_GRAPH;
     pare_graph ordered;
     const uint32_t *order;
     pare_status st = graph ? pare_graph_order(&ordered, &order, a, g, 2 * D, err) : PARE_OK;
     if (!st && graph) assert_non_null(order);
-    if (!st && graph) st = pare_graph_turn(&turned, a, g, 2 * D, err);
-    float *const room = pare_alloc(a, 3 * (size_t)N * D, sizeof *room);
-    if (!st && !room) st = pare_no_memory(err);
-    to.q = to.k = to.v = (pare_mat32){N, D, D, room};
-    if (room) to.k.v += (size_t)N * D, to.v.v += 2 * (size_t)N * D;
-    const listed_backward_job w = {.dq = to.q,
+    if (!st && graph) st = pare_graph_turn(&transpose, a, g, 2 * D, err);
+    float *const buffer = pare_alloc(a, 3 * (size_t)N * D, sizeof *buffer);
+    if (!st && !buffer) st = pare_no_memory(err);
+    to.q = to.k = to.v = (pare_mat32){N, D, D, buffer};
+    if (buffer) to.k.v += (size_t)N * D, to.v.v += 2 * (size_t)N * D;
+    const sparse_backward_job w = {.dq = to.q,
                                    .dk = to.k,
                                    .dv = to.v,
                                    .dy = &h->v,
@@ -56,13 +55,13 @@ static pare_status backward(head_case *h, const pare_graph *g, const pare_patter
                                    .k = &h->k,
                                    .v = &h->v,
                                    .y = &h->y,
-                                   .kept = {.lse = lse},
+                                   .saved = {.lse = lse},
                                    .scale = 1,
                                    .pattern = p,
                                    .graph = graph ? g : NULL,
-                                   .turned = graph ? &turned : NULL,
+                                   .transpose = graph ? &transpose : NULL,
                                    .kernel = &kernels[0]};
-    const listed_job f = {.y = h->y,
+    const sparse_job f = {.y = h->y,
                           .lse = lse,
                           .q = &h->q,
                           .k = &h->k,
@@ -70,10 +69,10 @@ static pare_status backward(head_case *h, const pare_graph *g, const pare_patter
                           .scale = 1,
                           .pattern = p,
                           .graph = graph ? g : NULL,
-                          .visits = graph ? turned.queries : NULL,
+                          .schedule = graph ? transpose.queries : NULL,
                           .kernel = &kernels[0]};
-    if (!st) st = listed_attend(&f, &TWO, err);
-    if (!st) st = listed_backward(&w, &TWO, err);
+    if (!st) st = sparse_attend(&f, &TWO, err);
+    if (!st) st = sparse_backward(&w, &TWO, err);
     pare_arena_free(a);
     return st;
 }
@@ -86,7 +85,7 @@ static void every_failed_allocation_is_reported(void **state)
     pare_arena *const a = pare_arena_new();
     head_case h = case_new(a, N, D, D, RANDOM, 1);
     const pare_graph g = odd_graph(a, N);
-    assert_true(list_block(&g, D) < N);
+    assert_true(key_block_size(&g, D) < N);
     for (size_t w = 0; w < 4; w++)
         for (long n = 0;; n++) {
             pare_err err = {0};

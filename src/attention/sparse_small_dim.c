@@ -1,8 +1,10 @@
-/* Kernels over lists of narrow rows. A register holds two keys of eight columns or four of four, so
- * that nothing of it is idle; and of rows with few keys two are served at once, one in each half,
- * from the scores to the values without going through memory: on a board every row has at most
- * eight keys, and what a row costs is then the time its sums wait for one another. */
-#include "listed_narrow.h"
+/* sparse_small_dim.c - sparse attention for rows of at most SMALL_DIM columns (AVX-512).
+ *
+ * A register holds two keys of eight columns, or four keys of four, so that no lane is idle. Of
+ * rows with few keys two are computed at once, one in each half of a register, from scores to
+ * values without going through memory: on a board graph every row has at most eight keys, and the
+ * time of a row is then the latency of its sums. */
+#include "sparse_small_dim.h"
 #include <math.h>
 #include <pare/vexp.h>
 
@@ -14,7 +16,7 @@ INLINE __mmask16 columns(size_t width)
     return (__mmask16)((1u << width) - 1);
 }
 
-/* `width` columns, the others 0; `whole` (all of them) is known where this is inlined. */
+/* `width` columns, the others 0; `whole` (all eight) is a constant where this is inlined. */
 INLINE __m512 row8(const float *x, size_t width, bool whole)
 {
     return whole ? _mm512_castps256_ps512(_mm256_loadu_ps(x))
@@ -31,7 +33,7 @@ INLINE __m512 halves(const float *a, const float *b, size_t width, bool whole)
 
 /* ---- sums of products ------------------------------------------------------------------------ */
 
-/* Quarter by quarter (sum p0, sum p1, sum p2, sum p3) */
+/* In each quarter: (sum p0, sum p1, sum p2, sum p3). */
 INLINE __m512 quarter_sums(const __m512 p[4])
 {
     const __m512 a = _mm512_add_ps(_mm512_unpacklo_ps(p[0], p[1]), _mm512_unpackhi_ps(p[0], p[1]));
@@ -51,14 +53,14 @@ INLINE __m512 half_sums(const __m512 p[8])
 
 /* ---- one row --------------------------------------------------------------------------------- */
 
-/* Key j, or the last one beyond the end. */
-INLINE const float *key(const list_rows *rows, const uint32_t *idx, size_t n, size_t j)
+/* Key j, or the last one behind the end. */
+INLINE const float *key(const sparse_rows *rows, const uint32_t *idx, size_t n, size_t j)
 {
     return rows->v + idx[j < n ? j : n - 1] * rows->ld;
 }
 
 /* 16 keys in the order of their list: A is 0-3 and 8-11, B the others. */
-INLINE __m512 scores_by_8(__m512 q, const list_rows *rows, const uint32_t *idx, size_t n,
+INLINE __m512 scores_by_8(__m512 q, const sparse_rows *rows, const uint32_t *idx, size_t n,
                           bool whole)
 {
     __m512 p[8];
@@ -78,7 +80,7 @@ INLINE __m128 row4(const float *x, size_t width, bool whole)
 }
 
 /* The same for at most four columns: key 4 l + j is quarter l of p[j]. */
-INLINE __m512 scores_by_4(__m512 q, const list_rows *rows, const uint32_t *idx, size_t n,
+INLINE __m512 scores_by_4(__m512 q, const sparse_rows *rows, const uint32_t *idx, size_t n,
                           bool whole)
 {
     __m512 p[4];
@@ -93,7 +95,7 @@ INLINE __m512 scores_by_4(__m512 q, const list_rows *rows, const uint32_t *idx, 
     return quarter_sums(p);
 }
 
-INLINE void all_scores(float *s, const float *x, const list_rows *rows, float scale,
+INLINE void all_scores(float *s, const float *x, const sparse_rows *rows, float scale,
                        const uint32_t *idx, size_t n, bool four, bool whole)
 {
     const __m512 by = _mm512_set1_ps(scale);
@@ -106,8 +108,8 @@ INLINE void all_scores(float *s, const float *x, const list_rows *rows, float sc
     }
 }
 
-PARE_AVX512 void narrow_scores_avx512(float *s, const float *x, const list_rows *rows, float scale,
-                                      const uint32_t *idx, size_t n)
+PARE_AVX512 void small_dim_scores_avx512(float *s, const float *x, const sparse_rows *rows,
+                                         float scale, const uint32_t *idx, size_t n)
 {
     if (rows->width == 8)
         all_scores(s, x, rows, scale, idx, n, false, true);
@@ -119,16 +121,16 @@ PARE_AVX512 void narrow_scores_avx512(float *s, const float *x, const list_rows 
         all_scores(s, x, rows, scale, idx, n, true, false);
 }
 
-/* The two halves of a sum that was made in both. */
-INLINE __m512 joined(__m512 sum)
+/* Adds the two halves of a sum. */
+INLINE __m512 add_halves(__m512 sum)
 {
     const __m256d upper = _mm512_extractf64x4_pd(_mm512_castps_pd(sum), 1);
     return _mm512_castps256_ps512(_mm256_add_ps(_mm512_castps512_ps256(sum), //
                                                 _mm256_castpd_ps(upper)));
 }
 
-/* Two keys at a time, in two chains; what is left one by one, in the lower half. */
-INLINE __m512 all_values(const float *s, const list_rows *rows, const uint32_t *idx, size_t n,
+/* Two keys at a time, in two independent chains; the rest one by one, in the lower half. */
+INLINE __m512 all_values(const float *s, const sparse_rows *rows, const uint32_t *idx, size_t n,
                          bool whole)
 {
     const __m512i first = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1);
@@ -147,23 +149,23 @@ INLINE __m512 all_values(const float *s, const list_rows *rows, const uint32_t *
     for (; j < n; j++)
         a = _mm512_mask3_fmadd_ps(_mm512_set1_ps(s[j]), row8(v + idx[j] * ld, width, whole), a,
                                   0x00ff);
-    return joined(_mm512_add_ps(a, b));
+    return add_halves(_mm512_add_ps(a, b));
 }
 
-PARE_AVX512 void narrow_values_avx512(float *y, const float *s, const list_rows *rows,
-                                      const uint32_t *idx, size_t n, float by, float old)
+PARE_AVX512 void small_dim_values_avx512(float *y, const float *s, const sparse_rows *rows,
+                                         const uint32_t *idx, size_t n, float by, float old)
 {
     const __mmask16 on = columns(rows->width);
     const __m512 was = old == 0 ? _mm512_setzero_ps()
                                 : _mm512_mul_ps(_mm512_set1_ps(old), _mm512_maskz_loadu_ps(on, y));
-    const __m512 sum = rows->width == LIST_NARROW ? all_values(s, rows, idx, n, true)
-                                                  : all_values(s, rows, idx, n, false);
+    const __m512 sum = rows->width == SMALL_DIM ? all_values(s, rows, idx, n, true)
+                                                : all_values(s, rows, idx, n, false);
     _mm512_mask_storeu_ps(y, on, _mm512_fmadd_ps(sum, _mm512_set1_ps(by), was));
 }
 
 /* ---- two rows -------------------------------------------------------------------------------- */
 
-/* Row A has the quarters 0 and 2, row B 1 and 3: a whole row in every entry of its own. */
+/* Row A is quarters 0 and 2, row B quarters 1 and 3: the maximum of a row in each of its lanes. */
 INLINE __m512 row_max(__m512 s)
 {
     s = _mm512_max_ps(s, _mm512_shuffle_f32x4(s, s, 0x4e));
@@ -178,33 +180,33 @@ INLINE __m512 row_sum(__m512 s)
     return _mm512_add_ps(s, _mm512_permute_ps(s, 0xb1));
 }
 
-/* Where the keys that there are stand among the scores. */
-INLINE __mmask16 keys_there(const size_t n[2])
+/* The lanes of the keys that exist. */
+INLINE __mmask16 key_lanes(const size_t n[2])
 {
     const unsigned a = (1u << n[0]) - 1, b = (1u << n[1]) - 1;
     return (__mmask16)((a & 15) | (b & 15) << 4 | (a >> 4) << 8 | (b >> 4) << 12);
 }
 
-INLINE __m512 pair_scores(const list_pair *p, bool whole)
+INLINE __m512 pair_scores(const row_pair *p, bool whole)
 {
     const __m512 q = halves(p->q[0], p->q[1], p->k.width, whole);
-    __m512 prod[LIST_FEW];
+    __m512 prod[FEW_KEYS];
 #pragma GCC unroll 8
-    for (size_t j = 0; j < LIST_FEW; j++) {
+    for (size_t j = 0; j < FEW_KEYS; j++) {
         const float *const a = key(&p->k, p->idx[0], p->n[0], j);
         prod[j] = _mm512_mul_ps(q, halves(a, key(&p->k, p->idx[1], p->n[1], j), p->k.width, whole));
     }
     return _mm512_mul_ps(_mm512_set1_ps(p->scale), half_sums(prod));
 }
 
-/* `full`: both rows have all eight keys. A key that is not there must not be multiplied by a weight
- * of 0: it may be infinite. */
-INLINE __m512 pair_values(const list_pair *p, __m512 w, bool whole, bool full)
+/* `full`: both rows have all eight keys. A key that does not exist must not be multiplied by a
+ * weight of 0: its copy may be infinite. */
+INLINE __m512 pair_values(const row_pair *p, __m512 w, bool whole, bool full)
 {
     const __m512i first = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
     __m512 acc[2] = {_mm512_setzero_ps(), _mm512_setzero_ps()};
 #pragma GCC unroll 8
-    for (size_t j = 0; j < LIST_FEW; j++) {
+    for (size_t j = 0; j < FEW_KEYS; j++) {
         const int at = (int)(j < 4 ? j : j + 4);
         const __m512 weight =
             _mm512_permutexvar_ps(_mm512_add_epi32(first, _mm512_set1_epi32(at)), w);
@@ -217,12 +219,12 @@ INLINE __m512 pair_values(const list_pair *p, __m512 w, bool whole, bool full)
     return _mm512_add_ps(acc[0], acc[1]);
 }
 
-INLINE void pair(const list_pair *p, list_sum sum[2], bool whole, bool full)
+INLINE void two_rows(const row_pair *p, softmax_state state[2], bool whole, bool full)
 {
-    const __mmask16 there = full ? 0xffff : keys_there(p->n);
+    const __mmask16 exists = full ? 0xffff : key_lanes(p->n);
     const __m512 none = _mm512_set1_ps(-INFINITY);
-    const __m512 s = _mm512_mask_mov_ps(none, there, pair_scores(p, whole)), top = row_max(s);
-    const __m512 w = pare_exp_avx512(_mm512_sub_ps(s, top)), total = row_sum(w);
+    const __m512 s = _mm512_mask_mov_ps(none, exists, pair_scores(p, whole)), largest = row_max(s);
+    const __m512 w = pare_exp_avx512(_mm512_sub_ps(s, largest)), total = row_sum(w);
     const __m512i rows = _mm512_setr_epi32(0, 0, 0, 0, 0, 0, 0, 0, 4, 4, 4, 4, 4, 4, 4, 4);
     const __m256 by = _mm256_div_ps(_mm256_set1_ps(1), _mm512_castps512_ps256(total));
     const __m512 y = _mm512_mul_ps(_mm512_permutexvar_ps(rows, _mm512_castps256_ps512(by)),
@@ -230,18 +232,18 @@ INLINE void pair(const list_pair *p, list_sum sum[2], bool whole, bool full)
     const __mmask16 on = columns(p->v.width);
     _mm512_mask_storeu_ps(p->y[0], on, y);
     _mm512_mask_storeu_ps(p->y[1], on, _mm512_shuffle_f32x4(y, y, 0x4e));
-    if (!sum) return;
-    sum[0] = (list_sum){_mm512_cvtss_f32(top), _mm512_cvtss_f32(total), 0};
-    sum[1] = (list_sum){_mm512_cvtss_f32(_mm512_shuffle_f32x4(top, top, 0x55)),
-                        _mm512_cvtss_f32(_mm512_shuffle_f32x4(total, total, 0x55)), 0};
+    if (!state) return;
+    state[0] = (softmax_state){_mm512_cvtss_f32(largest), _mm512_cvtss_f32(total), 0};
+    state[1] = (softmax_state){_mm512_cvtss_f32(_mm512_shuffle_f32x4(largest, largest, 0x55)),
+                               _mm512_cvtss_f32(_mm512_shuffle_f32x4(total, total, 0x55)), 0};
 }
 
-PARE_AVX512 void narrow_pair_avx512(const list_pair *p, list_sum sum[2])
+PARE_AVX512 void small_dim_two_rows_avx512(const row_pair *p, softmax_state state[2])
 {
-    const bool whole = p->k.width == LIST_NARROW && p->v.width == LIST_NARROW;
-    if (whole && p->n[0] == LIST_FEW && p->n[1] == LIST_FEW)
-        pair(p, sum, true, true);
+    const bool whole = p->k.width == SMALL_DIM && p->v.width == SMALL_DIM;
+    if (whole && p->n[0] == FEW_KEYS && p->n[1] == FEW_KEYS)
+        two_rows(p, state, true, true);
     else
-        pair(p, sum, false, false);
+        two_rows(p, state, false, false);
 }
 #endif

@@ -1,6 +1,6 @@
-/* A graph seen from its keys: a counting sort of the edges by key, which keeps the queries of a key
- * in order. */
-#include "visits.h"
+/* graph_transpose.c - the transposed graph (CSC): a counting sort of the edges by key, which keeps
+ * the queries of a key in order. */
+#include "edge_schedule.h"
 
 pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g, size_t width,
                             pare_err *err)
@@ -13,7 +13,7 @@ pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g
     uint32_t *const idx = pare_alloc(a, edges ? edges : 1, sizeof *idx);
     uint32_t *const edge = pare_alloc(a, edges ? edges : 1, sizeof *edge);
     if (!ptr || !idx || !edge) return pare_no_memory(err);
-    /* While it fills, ptr[j + 1] is where the next query of key j goes: it ends as ptr[j + 1]. */
+    /* While it fills, ptr[j + 1] is the place of the next query of key j; it ends as ptr[j + 1]. */
     for (size_t e = 0; e < edges; e++) ptr[(size_t)g->idx[e] + 2]++;
     for (size_t j = 2; j <= n; j++) ptr[j] += ptr[j - 1];
     for (size_t i = 0; i < n; i++)
@@ -23,5 +23,5 @@ pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g
             edge[at] = (uint32_t)e;
         }
     *out = (pare_turned){.by_key = {n, ptr, idx}, .edge = edge};
-    return visits_plan(out, a, g, width, err);
+    return edge_schedule_build(out, a, g, width, err);
 }
