@@ -9,4 +9,10 @@
 PARE_MUST_USE pare_status pare_forward_ms(double *ms, const pare_model *const *m, size_t n,
                                           const pare_input *in, pare_arena *scratch,
                                           const pare_exec *exec, pare_err *err);
+/* The attention of all heads of two models by itself, on seeded random rows in their shapes: the
+ * best of a few turns, in milliseconds. One sequence. */
+PARE_MUST_USE pare_status pare_attention_ms(double *ms_f, double *ms_g, const pare_model *f,
+                                            const pare_model *g, const pare_input *in,
+                                            uint64_t seed, pare_arena *scratch,
+                                            const pare_exec *exec, pare_err *err);
 #endif

@@ -1,10 +1,10 @@
 /* pare compose: one certificate for a chain of cuts. */
-#include "cut_chain.h"
+#include "reduce_command.h"
 #include "show_cut.h"
 
 #include <string.h>
 
-static pare_status print(cli *c, const reduction *r)
+static pare_status print(cli *c, const pare_reduction *r)
 {
     const pare_cert *const cert = &r->cert;
     if (c->json) {
@@ -27,20 +27,36 @@ static pare_status print(cli *c, const reduction *r)
     return PARE_OK;
 }
 
+/* The ends of the chain are known once its certificates are read. */
+static pare_status on_event(void *self, pare_reduce_event e, const pare_reduction *r)
+{
+    cli *const c = self;
+    pare_status st = PARE_OK;
+    if (e == PARE_REDUCE_LOADED) {
+        st = cli_may_write(c, r->cert_path, r->from);
+        if (!st) st = cli_may_write(c, r->cert_path, r->to);
+    }
+    if (e == PARE_REDUCE_PUBLISHED)
+        c->stopped = "stopped before speed and quality were measured; the certificate is written";
+    return st;
+}
+
 static pare_status compose(cli *c)
 {
-    reduction r = {0};
-    pare_status st = chain_paths(c, &r, c->out);
+    reduction r = {.c = c, .o = {.overwrite = c->force, .event = on_event, .self = c}};
+    pare_status st = reduce_paths(&r, c->out);
     if (!st) st = cli_may_write(c, r.run_path, NULL);
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
-    if (!st) st = chain_write(c, &r, c->operand, c->noperands);
-    if (st == PARE_ERR_INPUT && strstr(c->err.msg, "different inputs")) {
-        const pare_err why = c->err;
+    if (!st)
+        st = pare_reduce_chain(&r.r, c->arena, c->out, c->operand, c->noperands, &r.o, &c->whole,
+                               &c->err);
+    if (st == PARE_ERR_INPUT && strstr(c->err.msg, "different inputs"))
         return pare_fail(&c->err, st,
                          "%s; --data, --heldout and --prove of each cut are in its .run.json",
-                         why.msg);
-    }
-    return st ? st : print(c, &r);
+                         c->err.msg);
+    if (!st && r.r.no_metric) cli_note(c, "quality is not measured: %s", r.r.no_metric);
+    if (!st) st = reduce_write_run_file(&r);
+    return st ? st : print(c, &r.r);
 }
 
 int cmd_compose(int argc, char **argv)

@@ -1,6 +1,5 @@
 /* pare length: how an engine that takes M tokens runs N of them: a plan of small calls. */
-#include "prove_length.h"
-#include "engine.h"
+#include "backend.h"
 #include "length_pack.h"
 #include "out.h"
 
@@ -14,7 +13,7 @@ enum { MOST_ORACLE = 1 << 24, TRIES = 5, USUAL_TOKENS = 1024 };
 typedef struct length_opts {
     size_t tokens, mode, mask, dtype, blocks;
     const char *oracle, *data, *backend;
-    length_input in;
+    pare_length_input in;
     bool fixed, apart, host, single, dry, no_fallback, certify, pack;
     double penalty; /* --pack */
     size_t rows;
@@ -114,7 +113,8 @@ static pare_status what_for(cli *c, length_opts *o, pare_model *m)
                          "%s takes at most %zu tokens (its positions are learned), so no plan for "
                          "%zu could run: give --tokens %zu or less",
                          c->operand[0], m->context, o->tokens, m->context);
-    if (o->data || o->certify) return length_input_read(c, &o->in, m, o->data, o->tokens, c->seed);
+    if (o->data || o->certify)
+        return pare_length_input_read(&o->in, c->arena, m, o->data, o->tokens, c->seed, &c->err);
     o->in.in.tokens = o->tokens;
     return PARE_OK;
 }
@@ -171,7 +171,7 @@ static pare_status write_plan(cli *c, const length_opts *o)
 static pare_status certify(cli *c, length_opts *o, const pare_model *m)
 {
     pare_oracle orc;
-    pare_status st = length_oracle(&orc, &o->plan, &c->exec, &c->err);
+    pare_status st = pare_length_oracle(&orc, &o->plan, &c->exec, &c->err);
     if (st) return st;
     st = pare_length_certify(&o->cert, &o->plan, &orc, m, &o->in.in, o->rows, &c->exec, &c->err);
     pare_oracle_free(&orc);
@@ -270,9 +270,9 @@ static void print_text(const cli *c, const length_opts *o)
                 (unsigned long long)k->d_token, (unsigned long long)k->max_partials);
     if (o->certify) {
         out_row("proven", "rounding moves no output of a head by more than %s (median row %s)",
-                pare_ub_format(b, pare_ub_exact(length_cert_written(o->cert.proven)), 4),
+                pare_ub_format(b, pare_ub_exact(pare_length_cert_written(o->cert.proven)), 4),
                 pare_ub_format(d, pare_ub_of(o->cert.proven_median), 4));
-        out_row("", "on %s", length_cert_domain(o->data));
+        out_row("", "on %s", pare_length_cert_domain(o->data));
         out_row("measured", "%.3g, the largest difference from extended precision, on %zu rows",
                 o->cert.measured, o->cert.rows);
         if (o->cert.bad_rows)
@@ -280,7 +280,7 @@ static void print_text(const cli *c, const length_opts *o)
                     (unsigned long long)o->cert.bad_rows);
         if (c->verbose)
             out_row("a priori", "%s from norms alone",
-                    pare_ub_format(b, pare_ub_exact(length_cert_written(o->cert.apriori)), 4));
+                    pare_ub_format(b, pare_ub_exact(pare_length_cert_written(o->cert.apriori)), 4));
     }
     if (o->call_ms >= 0)
         out_row("time", "%.3g ms here if every call takes as long as one of the largest (%.3g ms)",
@@ -373,7 +373,14 @@ static pare_status length(cli *c, length_opts *o)
     if (!st && o->certify) st = certify(c, o, m);
     if (!st && !o->dry) st = write_plan(c, o);
     if (!st && o->certify)
-        st = length_cert_write(c, c->operand[0], o->data, c->out, o->rows, &o->plan, &o->cert);
+        st = pare_length_cert_write(&o->cert, &o->plan,
+                                    &(pare_length_cert_opts){.model = c->operand[0],
+                                                             .plan = c->out,
+                                                             .data = o->data,
+                                                             .rows = o->rows,
+                                                             .seed = c->seed,
+                                                             .overwrite = c->force},
+                                    &c->err);
     if (!st && c->json)
         st = print_json(c, o);
     else if (!st)
@@ -387,7 +394,7 @@ int cmd_length(int argc, char **argv)
 {
     static const char *const mask_help[] = {"both full and causal attention", "full attention only",
                                             "causal attention only", NULL};
-    length_opts o = {.tokens = TOKENS_NOT_GIVEN, .rows = LENGTH_ROWS};
+    length_opts o = {.tokens = TOKENS_NOT_GIVEN, .rows = PARE_LENGTH_ROWS};
     char usual[64];
     snprintf(usual, sizeof usual, "%d, or the longest input of the model", USUAL_TOKENS);
     const opt own[] = {
@@ -407,7 +414,7 @@ int cmd_length(int argc, char **argv)
          .unset = "an input of N random tokens"},
         {.name = "dry-run", .kind = OPT_FLAG, .to = &o.dry,
          .help = "print what the plan costs, write nothing"},
-        {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .choices = engine_modes, .choice_help = engine_mode_help,
+        {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .choices = backend_modes, .choice_help = backend_mode_help,
          .help = "how the calls make up the whole"},
         {.name = "no-pack", .kind = OPT_FLAG, .to = &o.apart, .rare = true,
          .help = "one piece of attention in each call, also where several fit"},

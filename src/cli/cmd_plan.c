@@ -1,8 +1,8 @@
 /* pare plan: one budget, spent over the directions, explained and done. */
 #include "aside.h"
-#include "cut_chain.h"
-#include "cut_data.h"
+#include "reduce_command.h"
 #include "show_cut.h"
+#include "warn_text.h"
 
 #include <pare/plan.h>
 
@@ -28,7 +28,7 @@ typedef struct plan_opts {
     const char *data, *directions;
     size_t split, max_bytes; /* 0: no such budget */
     pare_plan_opts o;
-    cut_data d;
+    pare_heldout d;
     pare_plan plan;
     const pare_plan_try *chosen;
     reduction r; /* of the whole: from the model to -o */
@@ -58,7 +58,7 @@ static void print_table(const cli *c, const plan_opts *o)
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
         /* Of what was made the file tells; the others are estimates. */
-        const uint64_t bytes = t == o->chosen && t->nsteps > 0 ? o->r.after.file_bytes : t->bytes;
+        const uint64_t bytes = t == o->chosen && t->nsteps > 0 ? o->r.r.after.file_bytes : t->bytes;
         words_of(words, t);
         if (t->refused)
             out_line("  %-44s %s", words, t->refused);
@@ -72,7 +72,7 @@ static void print_table(const cli *c, const plan_opts *o)
     if (most < o->plan.n) out_line("  (%zu more with -v)", o->plan.n - most);
 }
 
-static void print_people(const cli *c, const plan_opts *o)
+static void print_text(const cli *c, const plan_opts *o)
 {
     char words[160];
     if (o->chosen->nsteps == 0) {
@@ -82,10 +82,10 @@ static void print_people(const cli *c, const plan_opts *o)
         if (o->plan.n > 1) print_table(c, o);
         return;
     }
-    show_results(c, &o->r);
-    show_shapes(&o->r, words_of(words, o->chosen));
+    show_results(c, &o->r.r);
+    show_shapes(&o->r.r, words_of(words, o->chosen));
     print_table(c, o);
-    show_end(c, &o->r);
+    show_end(c, &o->r.r);
 }
 
 static bool json_try(cJSON *to, const pare_plan_try *t)
@@ -111,13 +111,13 @@ static pare_status print_json(cli *c, const plan_opts *o)
     if (ok && o->chosen) {
         ok = pare_json_add_string(root, "chosen", words_of(words, o->chosen));
         if (ok && o->chosen->nsteps > 0)
-            ok = reduce_json_front(root, &o->r) && reduce_json_end(root, &o->r);
+            ok = reduce_json_front(root, &o->r.r) && reduce_json_end(root, &o->r.r);
     }
     return out_json(c, root, ok);
 }
 
 /* One line for each try, as it is made: it may take a while. */
-static void tell(void *self, const pare_plan_try *t)
+static void note_try(void *self, const pare_plan_try *t)
 {
     cli *const c = self;
     char words[160], count[32];
@@ -139,16 +139,36 @@ static char *stage(cli *c, const pare_plan_try *t, size_t i)
     return pare_sprintf(c->arena, "%s.step%zu", c->out, i + 1);
 }
 
+static pare_status on_event(void *self, pare_reduce_event e, const pare_reduction *r)
+{
+    reduction *const own = self;
+    cli *const c = own->c;
+    pare_status st = PARE_OK;
+    if (e == PARE_REDUCE_LOADED) { /* of a chain: its ends are known */
+        st = cli_may_write(c, r->cert_path, r->from);
+        if (!st) st = cli_may_write(c, r->cert_path, r->to);
+        return st;
+    }
+    st = reduce_on_event(own, e, r);
+    if (e == PARE_REDUCE_PUBLISHED && r->cert.nchain > 0)
+        c->stopped = "stopped before speed and quality were measured; the certificate is written";
+    return st;
+}
+
 /* One link, from file to file. */
-static pare_status one_step(cli *c, plan_opts *o, const pare_plan_step *s, reduction *link)
+static pare_status one_step(cli *c, plan_opts *o, const pare_plan_step *s)
 {
     pare_model *m = NULL, *small = NULL;
     uint64_t bytes;
-    pare_status st = cli_load(c, &m, link->from);
+    pare_status st = cli_load(c, &m, o->r.o.from);
+    o->r.r =
+        (pare_reduction){.from = o->r.o.from, .to = o->r.o.to, .inputs = o->d, .output_error = NAN};
     cli_phase(c, "cut", 4);
     if (!st) st = pare_plan_make(&small, &bytes, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
     cli_phase(c, NULL, 4);
-    if (!st) st = reduce_publish(c, link, m, &small, &o->d.held, pare_plan_prover(s));
+    if (!st)
+        st = pare_reduce_publish(&o->r.r, c->arena, m, &small, pare_plan_prover(s), &o->r.o,
+                                 &c->exec, &c->err);
     pare_model_free(small);
     pare_model_free(m);
     return st;
@@ -163,7 +183,7 @@ static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try 
         unlink(path);
         unlink(cert);
     }
-    unlink(o->r.cert_path);
+    unlink(o->r.r.cert_path);
     unlink(o->r.run_path);
     return PARE_OK;
 }
@@ -172,7 +192,7 @@ static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try 
  * bytes, their pass timed again. */
 static double misses_by(const plan_opts *o)
 {
-    const reduction *const r = &o->r;
+    const pare_reduction *const r = &o->r.r;
     return pare_plan_over(&o->o, o->o.seen ? r->cert.measured : r->cert.proven, r->after.file_bytes,
                           r->ms_after);
 }
@@ -181,24 +201,37 @@ static double misses_by(const plan_opts *o)
 static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const pare_model *m)
 {
     char *certs[PARE_PLAN_WAYS];
-    reduction link = {.started = pare_seconds(), .max_error = INFINITY, .from = c->operand[0]};
+    pare_reduction *const r = &o->r.r;
     const char *const whole =
         cli_suffixed(c, c->out, t->nsteps > 1 ? ".chain.cert.json" : ".cert.json");
-    pare_status st = whole ? chain_paths(c, &o->r, whole) : PARE_ERR_MEMORY;
+    o->r.c = c;
+    o->r.o = (pare_reduce_opts){.from = c->operand[0],
+                                .max_error = INFINITY,
+                                .overwrite = c->force,
+                                .seed = c->seed,
+                                .started = pare_seconds(),
+                                .event = on_event,
+                                .self = &o->r};
+    pare_status st = whole ? reduce_paths(&o->r, whole) : PARE_ERR_MEMORY;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
-        link.to = stage(c, t, i);
-        certs[i] = link.to ? cli_suffixed(c, link.to, ".cert.json") : NULL;
+        if (i > 0) o->r.o.from = o->r.o.to;
+        o->r.o.to = stage(c, t, i);
+        certs[i] = o->r.o.to ? cli_suffixed(c, o->r.o.to, ".cert.json") : NULL;
         if (!certs[i]) return pare_no_memory(&c->err);
-        st = one_step(c, o, &t->steps[i], &link);
-        if (i + 1 < t->nsteps) link.from = link.to;
+        st = one_step(c, o, &t->steps[i]);
+        r->cert_path = whole;
     }
-    if (!st && t->nsteps > 1) return chain_write(c, &o->r, certs, t->nsteps);
     if (st) return st;
-    link.cert_path = o->r.cert_path;
-    link.run_path = o->r.run_path;
-    link.held_out = o->d.apart;
-    o->r = link;
-    return reduce_compare(c, &o->r, m, &o->d.held);
+    cli_phase(c, "measure speed and quality", 100); /* what is left of the bar */
+    if (t->nsteps > 1) {
+        o->r.o.started = 0;
+        st = pare_reduce_chain(r, c->arena, whole, certs, t->nsteps, &o->r.o, &c->exec, &c->err);
+    } else {
+        r->held_out = o->d.apart;
+        st = pare_reduce_measure(r, c->arena, m, &o->r.o, &c->exec, &c->err);
+    }
+    if (!st && r->no_metric) cli_note(c, "quality is not measured: %s", r->no_metric);
+    return st ? st : reduce_write_run_file(&o->r);
 }
 
 /* The size of a file is estimated before it is written, mostly a little too large, and a clock
@@ -285,11 +318,11 @@ static pare_status may_leave(cli *c, const char *data)
     return st;
 }
 
-static pare_status settle(cli *c, plan_opts *o)
+static pare_status check_options(cli *c, plan_opts *o)
 {
     o->o.max_bytes = o->max_bytes ? o->max_bytes : UINT64_MAX;
     o->o.seed = c->seed;
-    o->o.note = tell;
+    o->o.note = note_try;
     o->o.self = c;
     if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
         return pare_fail(&c->err, PARE_ERR_USAGE,
@@ -306,21 +339,24 @@ static pare_status settle(cli *c, plan_opts *o)
 
 static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
 {
-    const cut_plan plan = {.split = o->split,
-                           .windows = PLAN_WINDOWS,
-                           .held = PLAN_HELD_OUT,
-                           .proven = PLAN_PROVEN,
-                           .proven_tokens = PLAN_PROVEN_TOKENS,
-                           .work = INFINITY,
-                           .only_texts = true};
-    return cut_data_load(c, &o->d, m, o->data, &plan);
+    const pare_heldout_opts limits = {.split = o->split,
+                                      .most_fitted = PLAN_WINDOWS,
+                                      .most_measured = PLAN_HELD_OUT,
+                                      .most_proven = PLAN_PROVEN,
+                                      .proven_tokens = PLAN_PROVEN_TOKENS,
+                                      .work = INFINITY,
+                                      .cut_only_texts = true};
+    const pare_status st =
+        pare_heldout_load(&o->d, c->arena, m, o->data, NULL, &limits, c->seed, &c->err);
+    if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
+    return st;
 }
 
 static pare_status plan(cli *c, plan_opts *o)
 {
     pare_model *m = NULL;
     facts whole;
-    pare_status st = settle(c, o);
+    pare_status st = check_options(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = reduce_split_applies(c, m);
     if (!st) st = load_data(c, o, m);
@@ -347,7 +383,7 @@ static pare_status plan(cli *c, plan_opts *o)
     if (st)
         print_table(c, o);
     else
-        print_people(c, o);
+        print_text(c, o);
     return st;
 }
 
@@ -355,7 +391,7 @@ int cmd_plan(int argc, char **argv)
 {
     plan_opts o = {.o = PARE_PLAN_OPTS_DEFAULT};
     char usual[32];
-    snprintf(usual, sizeof usual, "%d random inputs", CLI_RANDOM_INPUTS);
+    snprintf(usual, sizeof usual, "%d random inputs", PARE_RANDOM_INPUTS);
     opt data = opt_data(&o.data, "inputs that cuts are fitted to, measured and proven on", usual);
     data.group = "Data";
     /* clang-format off */

@@ -1,5 +1,5 @@
 /* pare run: generates text, or computes one forward pass over an array, a text or a graph. */
-#include "engine.h"
+#include "backend.h"
 #include "run.h"
 #include "warn_text.h"
 #include "trace.h"
@@ -314,7 +314,7 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
     if (!st) st = run_set_attention(c, &s);
     if (!st) {
-        const char *const why = run_cannot_generate(s.m);
+        const char *const why = pare_generate_refuses(s.m);
         const bool asked =
             o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN);
         const bool text = o->texts.n || o->prompts;
@@ -385,7 +385,7 @@ int cmd_run(int argc, char **argv)
          .help = "the engine of --oracle or --plan: cpu (built in), mpi (all processes of an mpirun), paper (slow "
                  "reference of Yu 2025), onnx:FILE, or pipe:COMMAND (your own program)"},
         {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .rare = true,
-         .help = "how the calls of --oracle make up the whole", .choices = engine_modes, .choice_help = engine_mode_help},
+         .help = "how the calls of --oracle make up the whole", .choices = backend_modes, .choice_help = backend_mode_help},
         {.name = "timeout", .kind = OPT_REAL, .to = &o.timeout, .metavar = "SECONDS", .rare = true,
          .help = "how long a pipe: or onnx: engine may take for an answer", .low = 1e-3, .high = 1e6},
         {.name = "eps", .kind = OPT_REAL, .to = &o.eps, .metavar = "E", .rare = true,

@@ -64,9 +64,7 @@ void run_check_finite(const cli *c, run_state *s);
 
 /* The ids of a text, at least one and as many as the context takes; - is standard input. */
 pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in);
-/* Does the model write text? NULL, or why not. */
-const char *run_cannot_generate(const pare_model *m);
-/* Goes on with every text, on stdout as it comes; with --json all of it at the end. */
+/* Continues every text, on stdout as it comes; with --json all of it at the end. */
 pare_status run_generate(cli *c, run_state *s);
 
 /* --attention: every softmax layer becomes poly or exact. */

@@ -1,5 +1,5 @@
 /* pare run --oracle M: attention by small calls of an engine, here or elsewhere. */
-#include "engine.h"
+#include "backend.h"
 #include "out.h"
 #include "run.h"
 
@@ -8,7 +8,7 @@
 pare_status run_check_length(cli *c, const run_opts *o)
 {
     if (!o->oracle && !o->plan) return PARE_OK;
-    const pare_status st = engine_check(c, o->backend);
+    const pare_status st = backend_check(c, o->backend);
     if (st) return st;
     if (o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN))
         return pare_fail(&c->err, PARE_ERR_USAGE,
@@ -86,7 +86,7 @@ pare_status run_open_oracle(cli *c, run_state *s)
     if (!s->plan)
         s->engine = (pare_oracle_caps){.max_len = (uint32_t)s->o->oracle,
                                        .dtype = s->o->f64 ? PARE_F64 : PARE_F32};
-    pare_status st = engine_open(c, &engine, s->o->backend, s->m, &s->engine, s->o->timeout);
+    pare_status st = backend_open(c, &engine, s->o->backend, s->m, &s->engine, s->o->timeout);
     st = pare_ranks_agree(s->ranks, st, &c->err);
     if (st) {
         pare_oracle_free(&engine);
@@ -104,7 +104,7 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
                           .seed = c->seed,
                           .eps = s->o->eps,
                           .delta = s->o->delta};
-    if (!o.mode && engine_is_strict(s->o->backend)) /* it takes no other calls */
+    if (!o.mode && pare_engine_is_strict(s->o->backend)) /* it takes no other calls */
         o.mode = PARE_LENGTH_STRICT;
     pare_status st = s->plan ? options_of_plan(c, s, in, &o) : PARE_OK;
     if (!st)

@@ -165,9 +165,10 @@ static pare_status print_json(cli *c, const required *r)
 /* How long the rows of the given inputs are; of ids nothing needs to be known. */
 static pare_status read_alpha(cli *c, required *r, const ticket_opts *o, const pare_model *m)
 {
-    cert_inputs in = {0};
+    pare_cert_inputs in = {0};
     if (m->stem.ids) return PARE_OK;
-    const pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
+    const pare_status st =
+        pare_cert_inputs_load(&in, c->arena, m, o->r.o.data, o->r.o.split, c->seed, &c->err);
     if (!st) r->alpha = pare_ticket_alpha(&in.set);
     return st;
 }
