@@ -39,6 +39,7 @@ typedef struct pare_length_cert_opts {
     uint64_t seed;
     bool overwrite;
 } pare_length_cert_opts;
+/* Reads the files once more, hashes them, and writes PLAN.cert.json. */
 PARE_MUST_USE pare_status pare_length_cert_write(const pare_length_cert *cert,
                                                  const pare_length_plan *plan,
                                                  const pare_length_cert_opts *o, pare_err *err);

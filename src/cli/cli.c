@@ -1,4 +1,4 @@
-/* How every command begins and ends, and the files between. */
+/* cli.c - how every command begins and ends: options, progress, errors, files (cli.h). */
 #include "cli.h"
 #include "interrupt.h"
 #include "out.h"

@@ -1,4 +1,4 @@
-/* pare compose: one certificate for a chain of cuts. */
+/* cmd_compose.c - pare compose: one certificate for a chain of cuts. */
 #include "reduce_command.h"
 #include "show_cut.h"
 

@@ -1,4 +1,4 @@
-/* pare depth: a model with fewer attention layers, with its certificate. */
+/* cmd_depth.c - pare depth: a model with fewer attention layers, with its certificate. */
 #include "reduce_command.h"
 #include "show_cut.h"
 

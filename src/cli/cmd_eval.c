@@ -1,4 +1,4 @@
-/* pare eval: how good a model is on data, and how far from another one. */
+/* cmd_eval.c - pare eval: how good a model is on data, and how far from another one. */
 #include "out.h"
 #include "warn_text.h"
 

@@ -1,4 +1,4 @@
-/* pare fold: the same function written with less, with its certificate. */
+/* cmd_fold.c - pare fold: the same function written with less, with its certificate. */
 #include "reduce_command.h"
 #include "show_cut.h"
 

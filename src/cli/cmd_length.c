@@ -1,4 +1,5 @@
-/* pare length: how an engine that takes M tokens runs N of them: a plan of small calls. */
+/* cmd_length.c - pare length: a plan of small calls, by which an engine that takes M tokens runs N of
+ * them. */
 #include "backend.h"
 #include "length_pack.h"
 #include "out.h"
@@ -97,8 +98,9 @@ static pare_status make_plan(cli *c, length_opts *o, const pare_model *m)
                                  o->in.graph, &caps, &opts, &c->err);
 }
 
-/* A number of tokens is enough for a plan, unless it runs or the pattern is the data's. */
-static pare_status what_for(cli *c, length_opts *o, pare_model *m)
+/* The input of the plan: its number of tokens is enough unless the plan is run, or the pattern is a
+ * graph of the data. */
+static pare_status choose_input(cli *c, length_opts *o, pare_model *m)
 {
     if (pare_length_may_exceed(m)) m->context = 0;
     if (o->tokens == TOKENS_NOT_GIVEN)
@@ -367,7 +369,7 @@ static pare_status length(cli *c, length_opts *o)
     if (!st && o->certify)
         st = cli_may_write(c, cli_suffixed(c, c->out, ".cert.json"), c->operand[0]);
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = what_for(c, o, m);
+    if (!st) st = choose_input(c, o, m);
     if (!st) st = make_plan(c, o, m);
     if (!st) st = time_call(c, o);
     if (!st && o->certify) st = certify(c, o, m);

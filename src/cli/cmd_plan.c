@@ -1,4 +1,4 @@
-/* pare plan: one budget, spent over the directions, explained and done. */
+/* cmd_plan.c - pare plan: one budget, spent over the directions, explained and done. */
 #include "aside.h"
 #include "reduce_command.h"
 #include "show_cut.h"
@@ -36,7 +36,7 @@ typedef struct plan_opts {
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static const char *words_of(char buf[160], const pare_plan_try *t)
+static const char *try_words(char buf[160], const pare_plan_try *t)
 {
     size_t at = 0;
     snprintf(buf, 160, "as it is");
@@ -57,9 +57,9 @@ static void print_table(const cli *c, const plan_opts *o)
     out_line("  %-44s %12s %10s %10s  %s", "cut", "bytes", "ms", "error", "budget");
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
-        /* Of what was made the file tells; the others are estimates. */
+        /* The size of the chosen cut is that of its file; the others are estimates. */
         const uint64_t bytes = t == o->chosen && t->nsteps > 0 ? o->r.r.after.file_bytes : t->bytes;
-        words_of(words, t);
+        try_words(words, t);
         if (t->refused)
             out_line("  %-44s %s", words, t->refused);
         else if (t->over <= 1)
@@ -83,7 +83,7 @@ static void print_text(const cli *c, const plan_opts *o)
         return;
     }
     show_results(c, &o->r.r);
-    show_shapes(&o->r.r, words_of(words, o->chosen));
+    show_shapes(&o->r.r, try_words(words, o->chosen));
     print_table(c, o);
     show_end(c, &o->r.r);
 }
@@ -91,7 +91,7 @@ static void print_text(const cli *c, const plan_opts *o)
 static bool json_try(cJSON *to, const pare_plan_try *t)
 {
     char words[160];
-    bool ok = to && pare_json_add_string(to, "cut", words_of(words, t));
+    bool ok = to && pare_json_add_string(to, "cut", try_words(words, t));
     if (t->refused) return ok && pare_json_add_string(to, "refused", t->refused);
     return ok && pare_json_add_number(to, "parameters", (double)t->parameters) &&
            pare_json_add_number(to, "bytes", (double)t->bytes) &&
@@ -109,7 +109,7 @@ static pare_status print_json(cli *c, const plan_opts *o)
     for (size_t i = 0; ok && i < o->plan.n; i++)
         ok = json_try(pare_json_add_object(list, NULL), &o->plan.tries[i]);
     if (ok && o->chosen) {
-        ok = pare_json_add_string(root, "chosen", words_of(words, o->chosen));
+        ok = pare_json_add_string(root, "chosen", try_words(words, o->chosen));
         if (ok && o->chosen->nsteps > 0)
             ok = reduce_json_front(root, &o->r.r) && reduce_json_end(root, &o->r.r);
     }
@@ -122,7 +122,7 @@ static void note_try(void *self, const pare_plan_try *t)
     cli *const c = self;
     char words[160], count[32];
     if (c->bar.drawn) pare_bar_clear(&c->bar);
-    words_of(words, t);
+    try_words(words, t);
     if (t->refused)
         cli_note(c, "%s: %s", words, t->refused);
     else
@@ -156,7 +156,7 @@ static pare_status on_event(void *self, pare_reduce_event e, const pare_reductio
 }
 
 /* One link, from file to file. */
-static pare_status one_step(cli *c, plan_opts *o, const pare_plan_step *s)
+static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s)
 {
     pare_model *m = NULL, *small = NULL;
     uint64_t bytes;
@@ -190,7 +190,7 @@ static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try 
 
 /* By what factor the files on the disk miss the budget: their proof or what was measured, their
  * bytes, their pass timed again. */
-static double misses_by(const plan_opts *o)
+static double budget_excess(const plan_opts *o)
 {
     const pare_reduction *const r = &o->r.r;
     return pare_plan_over(&o->o, o->o.seen ? r->cert.measured : r->cert.proven, r->after.file_bytes,
@@ -218,7 +218,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
         o->r.o.to = stage(c, t, i);
         certs[i] = o->r.o.to ? cli_suffixed(c, o->r.o.to, ".cert.json") : NULL;
         if (!certs[i]) return pare_no_memory(&c->err);
-        st = one_step(c, o, &t->steps[i]);
+        st = make_step(c, o, &t->steps[i]);
         r->cert_path = whole;
     }
     if (st) return st;
@@ -240,7 +240,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
 
 /* Down the list until one keeps its promise when it is done: proofs add a little to what was
  * measured. */
-static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
+static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
 {
     const pare_plan_try *near = NULL; /* of what was done, or else of what was tried */
     double least = INFINITY;
@@ -250,7 +250,7 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
         o->chosen = t;
         if (t->nsteps == 0) return PARE_OK;
         const pare_status st = perform(c, o, t, m);
-        const double over = st ? INFINITY : misses_by(o);
+        const double over = st ? INFINITY : budget_excess(o);
         if (over <= 1) return PARE_OK;
         const pare_status gone = remove_files(c, o, t);
         c->stopped = NULL; /* nothing is left of it */
@@ -264,7 +264,7 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
         least = near->over;
     }
     char words[160] = "nothing";
-    if (near) words_of(words, near);
+    if (near) try_words(words, near);
     return pare_fail(&c->err, PARE_ERR_PROMISE,
                      "no cut meets the budget; the nearest of the %zu that were tried is \"%s\", "
                      "which exceeds it %.3g times; nothing was written",
@@ -272,11 +272,11 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
 }
 
 /* An error, or a model that is good as it is, leaves everything as it was. */
-static pare_status do_all(cli *c, plan_opts *o, const pare_model *m)
+static pare_status perform_or_restore(cli *c, plan_opts *o, const pare_model *m)
 {
     aside old;
     pare_status st = aside_begin(c, &old, tails, TAILS);
-    if (!st) st = do_best(c, o, m);
+    if (!st) st = perform_best(c, o, m);
     const pare_status ended = aside_end(c, &old, st || o->chosen->nsteps == 0);
     return st ? st : ended;
 }
@@ -307,7 +307,7 @@ static pare_status read_directions(cli *c, plan_opts *o)
 }
 
 /* Whatever will be chosen: nothing that is there now is written over. */
-static pare_status may_leave(cli *c, const char *data)
+static pare_status check_outputs(cli *c, const char *data)
 {
     pare_status st = PARE_OK;
     for (size_t i = 1; !st && i < TAILS; i++) {
@@ -334,7 +334,7 @@ static pare_status check_options(cli *c, plan_opts *o)
                       "several directions in --directions");
     if (!st) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st) st = cli_may_write(c, c->out, o->data);
-    return st ? st : may_leave(c, o->data);
+    return st ? st : check_outputs(c, o->data);
 }
 
 static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
@@ -371,7 +371,7 @@ static pare_status plan(cli *c, plan_opts *o)
         st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
                               &c->err);
     }
-    if (!st) st = do_all(c, o, m);
+    if (!st) st = perform_or_restore(c, o, m);
     pare_model_free(m);
     cli_bar_end(c);
     if (st && st != PARE_ERR_PROMISE) return st;

@@ -1,4 +1,4 @@
-/* pare ticket: a model as a seed and masks, with its certificate. */
+/* cmd_ticket.c - pare ticket: a model as a seed and masks, with its certificate. */
 #include "show_ticket.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* pare width: a narrower model, with its certificate. */
+/* cmd_width.c - pare width: a narrower model, with its certificate. */
 #include "reduce_command.h"
 #include "show_cut.h"
 
@@ -14,30 +14,6 @@ typedef struct width_opts {
 } width_opts;
 
 /* ---- results ------------------------------------------------------------------------------- */
-
-static size_t widest(const pare_width_report *p)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < p->npoints; i++)
-        if (p->points[i].before > most) most = p->points[i].before;
-    return most;
-}
-
-static size_t most_keys(const pare_width_report *p)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < p->nheads; i++)
-        if (p->heads[i].before > most) most = p->heads[i].before;
-    return most;
-}
-
-static size_t most_units(const pare_width_report *p)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < p->nhidden; i++)
-        if (p->hidden[i].before > most) most = p->hidden[i].before;
-    return most;
-}
 
 static void print_details(const pare_width_report *p)
 {
@@ -113,10 +89,16 @@ static bool json_cut(cJSON *root, const width_opts *o)
     cJSON *to = pare_json_add_object(root, "cut");
     const pare_reduction *const r = &o->r.r;
     const pare_width_report *const p = &r->width;
+    size_t dim = 0, qk_dim = 0, ffn_dim = 0; /* the widest before the cut */
+    for (size_t i = 0; i < p->npoints; i++)
+        if (p->points[i].before > dim) dim = p->points[i].before;
+    for (size_t i = 0; i < p->nheads; i++)
+        if (p->heads[i].before > qk_dim) qk_dim = p->heads[i].before;
+    for (size_t i = 0; i < p->nhidden; i++)
+        if (p->hidden[i].before > ffn_dim) ffn_dim = p->hidden[i].before;
     return to && pare_json_add_string(to, "method", pare_width_method_names[o->method]) &&
-           json_pair(to, "dim", widest(p), p->dim) &&
-           json_pair(to, "qk_dim", most_keys(p), p->qk_dim) &&
-           json_pair(to, "ffn_dim", most_units(p), p->ffn_dim) &&
+           json_pair(to, "dim", dim, p->dim) && json_pair(to, "qk_dim", qk_dim, p->qk_dim) &&
+           json_pair(to, "ffn_dim", ffn_dim, p->ffn_dim) &&
            (isnan(r->output_error) || pare_json_add_number(to, "output_error", r->output_error)) &&
            (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
                                pare_json_add_number(to, "validation", r->distilled.val)));

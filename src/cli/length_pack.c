@@ -1,5 +1,5 @@
-/* pare length --pack: the inputs of a file through a model, as many in each call of the engine as
- * it holds (Yu 2025, Theorem 4.2), beside the same inputs one by one. */
+/* length_pack.c - pare length --pack: the inputs of a file through a model, as many in each call of
+ * the engine as it holds (Yu 2025, Theorem 4.2), beside the same inputs one by one. */
 #include "length_pack.h"
 #include "backend.h"
 #include "out.h"

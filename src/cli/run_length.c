@@ -1,4 +1,4 @@
-/* pare run --oracle M: attention by small calls of an engine, here or elsewhere. */
+/* run_length.c - pare run --oracle M: attention by small calls of an engine, here or elsewhere. */
 #include "backend.h"
 #include "out.h"
 #include "run.h"
@@ -52,8 +52,8 @@ pare_status run_read_plan(cli *c, run_state *s, run_opts *o)
 }
 
 /* The plan must be for this model and this input. */
-static pare_status options_of_plan(cli *c, const run_state *s, const pare_input *in,
-                                   pare_length_opts *o)
+static pare_status read_plan_options(cli *c, const run_state *s, const pare_input *in,
+                                     pare_length_opts *o)
 {
     pare_length_plan plan;
     pare_graph graph, *whole = NULL;
@@ -96,8 +96,8 @@ pare_status run_open_oracle(cli *c, run_state *s)
     return pare_oracle_counting(&s->oracle, engine, &s->count, &c->err);
 }
 
-pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
-                        const pare_trace *trace)
+pare_status run_by_oracle(cli *c, run_state *s, void *out, const pare_input *in,
+                          const pare_trace *trace)
 {
     pare_length_stats l = {0};
     pare_length_opts o = {.mode = (pare_length_mode)s->o->mode,
@@ -106,7 +106,7 @@ pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
                           .delta = s->o->delta};
     if (!o.mode && pare_engine_is_strict(s->o->backend)) /* it takes no other calls */
         o.mode = PARE_LENGTH_STRICT;
-    pare_status st = s->plan ? options_of_plan(c, s, in, &o) : PARE_OK;
+    pare_status st = s->plan ? read_plan_options(c, s, in, &o) : PARE_OK;
     if (!st)
         st = pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec,
                                  &c->err);
@@ -141,7 +141,7 @@ pare_status run_count_calls(cli *c, run_state *s)
     return PARE_OK;
 }
 
-void run_say_length(const run_state *s)
+void run_print_length(const run_state *s)
 {
     char a[32], b[32];
     if (!s->o->oracle) return;

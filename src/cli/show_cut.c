@@ -217,7 +217,7 @@ static void print_rounding(const pare_reduction *r)
 
 /* "within radius ...: no output moves by more than X": the sentence of a claim without its last
  * part. */
-static const char *place_of(pare_arena *a, const pare_claim *t)
+static const char *claim_place(pare_arena *a, const pare_claim *t)
 {
     const char *const words = pare_claim_sentence(a, t);
     const char *last = words;
@@ -249,7 +249,7 @@ static void print_near(const cli *c, const pare_reduction *r)
     for (size_t i = 0; i < r->cert.nclaims; i++) {
         const pare_claim *const t = &r->cert.claims[i];
         if (t->kind == PARE_BALL_OUTPUTS) {
-            print_moves(label, place_of(c->arena, t), r, t);
+            print_moves(label, claim_place(c->arena, t), r, t);
         } else if (t->kind == PARE_BALL_ROWS_CHANGED || t->kind == PARE_BALL_SCORE) {
             const char *const words = out_claim_words(c->arena, t);
             out_row(label, "%s", words ? words : "");
