@@ -30,6 +30,18 @@ PARE_MUST_USE pare_status pare_length_input_read(pare_length_input *out, pare_ar
 PARE_MUST_USE pare_status pare_length_oracle(pare_oracle *out, const pare_length_plan *plan,
                                              const pare_exec *exec, pare_err *err);
 
+/* ---- the file of a plan ------------------------------------------------------------------------- */
+
+/* Writes pare_length_plan_json. */
+PARE_MUST_USE pare_status pare_length_plan_write(const char *path, const pare_length_plan *plan,
+                                                 bool overwrite, pare_err *err);
+/* The plan as JSON (caller frees it with cJSON_Delete; pare_length_plan_parse takes it), the engine
+ * it is for (max_len, layers, heads, features and dtype), and its mode. PARE_ERR_INPUT: the file is
+ * no plan. */
+PARE_MUST_USE pare_status pare_length_plan_read(cJSON **json, pare_oracle_caps *engine,
+                                                pare_length_mode *mode, const char *path,
+                                                pare_err *err);
+
 /* ---- the file -------------------------------------------------------------------------------- */
 
 typedef struct pare_length_cert_opts {

@@ -148,26 +148,6 @@ static pare_status time_call(cli *c, length_opts *o)
     return st;
 }
 
-static pare_status write_plan(cli *c, const length_opts *o)
-{
-    cJSON *json;
-    char *text;
-    size_t bytes;
-    pare_out *out = NULL;
-    pare_status st = pare_length_plan_json(&json, &o->plan, &c->err);
-    if (st) return st;
-    st = pare_json_print(&text, &bytes, c->arena, json, 2, &c->err);
-    cJSON_Delete(json);
-    if (!st) st = pare_out_open(&out, c->out, c->force, &c->err);
-    if (!st) st = pare_out_write(out, text, bytes, &c->err);
-    if (!st) st = pare_out_write(out, "\n", 1, &c->err);
-    if (st) {
-        pare_out_abort(out);
-        return st;
-    }
-    return pare_out_commit(out, &c->err);
-}
-
 /* ---- the certificate of a run ---------------------------------------------------------------- */
 
 static pare_status certify(cli *c, length_opts *o, const pare_model *m)
@@ -373,7 +353,7 @@ static pare_status length(cli *c, length_opts *o)
     if (!st) st = make_plan(c, o, m);
     if (!st) st = time_call(c, o);
     if (!st && o->certify) st = certify(c, o, m);
-    if (!st && !o->dry) st = write_plan(c, o);
+    if (!st && !o->dry) st = pare_length_plan_write(c->out, &o->plan, c->force, &c->err);
     if (!st && o->certify)
         st = pare_length_cert_write(&o->cert, &o->plan,
                                     &(pare_length_cert_opts){.model = c->operand[0],

@@ -3,8 +3,6 @@
 #include "out.h"
 #include "run.h"
 
-#include <string.h>
-
 pare_status run_check_length(cli *c, const run_opts *o)
 {
     if (!o->oracle && !o->plan) return PARE_OK;
@@ -20,34 +18,15 @@ pare_status run_check_length(cli *c, const run_opts *o)
 /* ---- a plan from its file ---------------------------------------------------------------------
  */
 
-/* What the plan says of the engine and of the pass stands in the place of options. */
+/* The plan's engine, numbers and mode replace the options. */
 pare_status run_read_plan(cli *c, run_state *s, run_opts *o)
 {
-    pare_oracle_caps *const k = &s->engine;
-    const cJSON *oracle;
-    const char *type, *mode;
-    size_t n[4];
-    static const char *const keys[] = {"length", "layers", "heads", "features"};
-    pare_status st = pare_json_read(&s->plan, o->plan, &c->err);
-    if (!st && !pare_json_has(s->plan, "pare_plan"))
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "is not a plan of pare length");
-    if (!st) st = pare_json_object(&oracle, s->plan, "oracle", &c->err);
-    for (size_t i = 0; i < 4 && !st; i++) st = pare_json_size(&n[i], oracle, keys[i], &c->err);
-    if (!st) st = pare_json_string(&type, oracle, "dtype", &c->err);
-    if (!st) st = pare_json_string(&mode, s->plan, "mode", &c->err);
-    if (!st && (n[0] < 1 || n[0] > UINT32_MAX || n[1] > UINT32_MAX || n[2] > UINT32_MAX ||
-                n[3] > UINT32_MAX || pare_length_mode_of(mode) < 1))
-        st = pare_fail(&c->err, PARE_ERR_INPUT,
-                       "is not a plan of `pare length`: its engine or its mode is impossible");
-    if (st) return cli_name(c, st, o->plan);
-    o->f64 = strcmp(type, pare_dtype_name(PARE_F64)) == 0;
-    o->oracle = n[0];
-    o->mode = (size_t)pare_length_mode_of(mode);
-    *k = (pare_oracle_caps){.max_len = (uint32_t)n[0],
-                            .layers = (uint32_t)n[1],
-                            .heads = (uint32_t)n[2],
-                            .features = (uint32_t)n[3],
-                            .dtype = o->f64 ? PARE_F64 : PARE_F32};
+    pare_length_mode mode;
+    const pare_status st = pare_length_plan_read(&s->plan, &s->engine, &mode, o->plan, &c->err);
+    if (st) return st;
+    o->f64 = s->engine.dtype == PARE_F64;
+    o->oracle = s->engine.max_len;
+    o->mode = (size_t)mode;
     return PARE_OK;
 }
 

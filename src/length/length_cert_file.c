@@ -1,4 +1,4 @@
-/* length_cert_file.c - the certificate of a length run as a JSON file: writing and reading it,
+/* length_cert_file.c - a plan, and the certificate of its run, as JSON files: writing and reading them,
  * hashing the files it is about, comparing its claims with a run (docs/format.md). */
 #include "length_cert_file.h"
 #include <pare/data.h>
@@ -23,6 +23,64 @@ pare_status pare_length_oracle(pare_oracle *out, const pare_length_plan *plan,
         return pare_oracle_paper(out, k->dtype, k->max_len, k->layers ? k->layers : 1,
                                  k->heads ? k->heads : 1, k->features, exec, err);
     return pare_oracle_cpu(out, k->dtype, k->max_len, exec, err);
+}
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+static pare_status write_json(pare_arena *a, const cJSON *json, const char *path, bool overwrite,
+                              pare_err *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    pare_out *out = NULL;
+    pare_status st = pare_json_print(&text, &bytes, a, json, 2, err);
+    if (!st) st = pare_out_open(&out, path, overwrite, err);
+    if (!st) st = pare_out_write(out, text, bytes, err);
+    if (!st) st = pare_out_write(out, "\n", 1, err);
+    if (!st) return pare_out_commit(out, err);
+    pare_out_abort(out);
+    return st;
+}
+
+pare_status pare_length_plan_write(const char *path, const pare_length_plan *plan, bool overwrite,
+                                   pare_err *err)
+{
+    cJSON *json = NULL;
+    pare_arena *const a = pare_arena_new();
+    pare_status st = a ? pare_length_plan_json(&json, plan, err) : pare_no_memory(err);
+    if (!st) st = write_json(a, json, path, overwrite, err);
+    cJSON_Delete(json);
+    pare_arena_free(a);
+    return st;
+}
+
+pare_status pare_length_plan_read(cJSON **json, pare_oracle_caps *engine, pare_length_mode *mode,
+                                  const char *path, pare_err *err)
+{
+    static const char *const keys[] = {"length", "layers", "heads", "features"};
+    const cJSON *oracle;
+    const char *type, *word;
+    size_t n[4];
+    pare_status st = pare_json_read(json, path, err);
+    if (!st && !pare_json_has(*json, "pare_plan"))
+        st = pare_fail(err, PARE_ERR_INPUT, "is not a plan of pare length");
+    if (!st) st = pare_json_object(&oracle, *json, "oracle", err);
+    for (size_t i = 0; i < 4 && !st; i++) st = pare_json_size(&n[i], oracle, keys[i], err);
+    if (!st) st = pare_json_string(&type, oracle, "dtype", err);
+    if (!st) st = pare_json_string(&word, *json, "mode", err);
+    if (!st && (n[0] < 1 || n[0] > UINT32_MAX || n[1] > UINT32_MAX || n[2] > UINT32_MAX ||
+                n[3] > UINT32_MAX || pare_length_mode_of(word) < 1))
+        st = pare_fail(err, PARE_ERR_INPUT,
+                       "is not a plan of `pare length`: its engine or its mode is impossible");
+    if (st) return pare_err_path(err, st, path);
+    const bool f64 = strcmp(type, pare_dtype_name(PARE_F64)) == 0;
+    *mode = (pare_length_mode)pare_length_mode_of(word);
+    *engine = (pare_oracle_caps){.max_len = (uint32_t)n[0],
+                                 .layers = (uint32_t)n[1],
+                                 .heads = (uint32_t)n[2],
+                                 .features = (uint32_t)n[3],
+                                 .dtype = f64 ? PARE_F64 : PARE_F32};
+    return PARE_OK;
 }
 
 /* ---- reading what it is about ---------------------------------------------------------------- */
@@ -161,20 +219,6 @@ static bool add_all(cJSON *o, uint64_t seed, const pare_length_file f[PARE_LENGT
            pare_json_add_number(o, "tolerance", TOLERANCE);
 }
 
-static pare_status write_json(pare_work *w, const cJSON *json, const char *path, bool overwrite)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    pare_out *out = NULL;
-    pare_status st = pare_json_print(&text, &bytes, w->arena, json, 2, w->err);
-    if (!st) st = pare_out_open(&out, path, overwrite, w->err);
-    if (!st) st = pare_out_write(out, text, bytes, w->err);
-    if (!st) st = pare_out_write(out, "\n", 1, w->err);
-    if (!st) return pare_out_commit(out, w->err);
-    pare_out_abort(out);
-    return st;
-}
-
 pare_status pare_length_cert_write(const pare_length_cert *cert, const pare_length_plan *plan,
                                    const pare_length_cert_opts *o, pare_err *err)
 {
@@ -196,7 +240,7 @@ pare_status pare_length_cert_write(const pare_length_cert *cert, const pare_leng
     if (!st) {
         cJSON *const root = cJSON_CreateObject();
         st = add_all(root, o->seed, f, o->rows, plan, cert)
-                 ? write_json(&w, root, path, o->overwrite)
+                 ? write_json(w.arena, root, path, o->overwrite, err)
                  : pare_no_memory(err);
         cJSON_Delete(root);
     }

@@ -23,7 +23,6 @@ static void open_scene(scene *s)
     pare_length_cert cert;
     pare_oracle orc;
     pare_oracle_caps caps;
-    cJSON *json = NULL;
     o.dim = 8;
     o.heads = 2;
     *s = (scene){.a = pare_arena_new()};
@@ -42,12 +41,7 @@ static void open_scene(scene *s)
     assert_ok(pare_length_plan_make(&plan, s->a, heads, count, 24, &m->pattern, NULL, &caps,
                                     &(pare_length_opts){0}, &s->err),
               &s->err);
-    assert_ok(pare_length_plan_json(&json, &plan, &s->err), &s->err);
-    char *text;
-    size_t bytes;
-    assert_ok(pare_json_print(&text, &bytes, s->a, json, 2, &s->err), &s->err);
-    cJSON_Delete(json);
-    test_write_file(s->plan, text, bytes);
+    assert_ok(pare_length_plan_write(s->plan, &plan, false, &s->err), &s->err);
     assert_ok(pare_length_oracle(&orc, &plan, NULL, &s->err), &s->err);
     assert_ok(pare_length_certify(&cert, &plan, &orc, m, &in.in, 16, NULL, &s->err), &s->err);
     pare_oracle_free(&orc);
@@ -123,11 +117,31 @@ static void no_change_survives(void **state)
     close_scene(&s);
 }
 
+static void a_plan_says_which_engine_it_is_for(void **state)
+{
+    (void)state;
+    scene s;
+    cJSON *json = NULL;
+    pare_oracle_caps engine;
+    pare_length_mode mode;
+    open_scene(&s);
+    assert_ok(pare_length_plan_read(&json, &engine, &mode, s.plan, &s.err), &s.err);
+    cJSON_Delete(json);
+    assert_true(engine.max_len == 8 && engine.dtype == PARE_F32 && mode == PARE_LENGTH_NATIVE);
+    json = NULL;
+    assert_status(pare_length_plan_read(&json, &engine, &mode, s.cert, &s.err), PARE_ERR_INPUT,
+                  &s.err);
+    cJSON_Delete(json);
+    assert_contains(s.err.msg, "is not a plan of pare length");
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_certificate_holds_by_itself_and_on_another_engine),
         cmocka_unit_test(no_change_survives),
+        cmocka_unit_test(a_plan_says_which_engine_it_is_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
