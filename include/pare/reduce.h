@@ -117,9 +117,9 @@ typedef enum pare_reduce_kind {
 
 /* What has happened, as it happens. */
 typedef enum pare_reduce_event {
-    PARE_REDUCE_LOADED,   /* the inputs are read (their notes are worth a look); of a chain: the
-                             paths of its ends are known */
-    PARE_REDUCE_MADE,     /* the smaller model is made, its report filled in */
+    PARE_REDUCE_LOADED, /* the inputs are read: their notes are worth a look */
+    PARE_REDUCE_MADE, /* the smaller model is made, its report filled in; of a chain: it is composed,
+                           and the paths of its ends are known */
     PARE_REDUCE_PROVING,  /* the proof begins: proof_work */
     PARE_REDUCE_PUBLISHED /* the files are written */
 } pare_reduce_event;

@@ -27,23 +27,9 @@ static pare_status print(cli *c, const pare_reduction *r)
     return PARE_OK;
 }
 
-/* The ends of the chain are known once its certificates are read. */
-static pare_status on_event(void *self, pare_reduce_event e, const pare_reduction *r)
-{
-    cli *const c = self;
-    pare_status st = PARE_OK;
-    if (e == PARE_REDUCE_LOADED) {
-        st = cli_may_write(c, r->cert_path, r->from);
-        if (!st) st = cli_may_write(c, r->cert_path, r->to);
-    }
-    if (e == PARE_REDUCE_PUBLISHED)
-        c->stopped = "stopped before speed and quality were measured; the certificate is written";
-    return st;
-}
-
 static pare_status compose(cli *c)
 {
-    reduction r = {.c = c, .o = {.overwrite = c->force, .event = on_event, .self = c}};
+    reduction r = {.c = c, .o = {.overwrite = c->force, .event = reduce_on_event, .self = &r}};
     pare_status st = reduce_paths(&r, c->out);
     if (!st) st = cli_may_write(c, r.run_path, NULL);
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ORACLE = 1 << 24, TRIES = 5, USUAL_TOKENS = 1024 };
+enum { MOST_ORACLE = 1 << 24, USUAL_TOKENS = 1024 };
 #define TOKENS_NOT_GIVEN SIZE_MAX
 
 typedef struct length_opts {
@@ -119,33 +119,6 @@ static pare_status choose_input(cli *c, length_opts *o, pare_model *m)
         return pare_length_input_read(&o->in, c->arena, m, o->data, o->tokens, c->seed, &c->err);
     o->in.in.tokens = o->tokens;
     return PARE_OK;
-}
-
-/* One call of M rows on the built-in engine: what the plan's calls take here, at most. */
-static pare_status time_call(cli *c, length_opts *o)
-{
-    const pare_length_plan *const p = &o->plan;
-    const uint32_t m = p->cost.max_len < 4096 ? (uint32_t)p->cost.max_len : 4096;
-    const uint32_t dk = (uint32_t)p->heads[0].dk, dv = (uint32_t)p->heads[0].dv + 2;
-    const size_t b = pare_dtype_size(p->caps.dtype);
-    pare_oracle orc;
-    pare_call call = {.kind = PARE_CALL_QKV, .u.a = {.n = m, .dk = dk, .dv = dv}};
-    void *const x = pare_alloc(c->arena, (size_t)m * (dk > dv ? dk : dv) + 1, b);
-    void *const y = pare_alloc(c->arena, (size_t)m * dv + 1, b);
-    o->call_ms = -1;
-    if (!x || !y) return pare_no_memory(&c->err);
-    if (!m || p->cost.max_len > m) return PARE_OK;
-    call.u.a.q = call.u.a.k = call.u.a.v = x;
-    call.u.a.y = y;
-    pare_status st = pare_oracle_cpu(&orc, p->caps.dtype, m, &c->exec, &c->err);
-    for (int i = 0; i < TRIES && !st; i++) {
-        const double t0 = pare_seconds();
-        st = orc.ops->evaluate(orc.self, &call, 1, &c->err);
-        const double ms = 1e3 * (pare_seconds() - t0);
-        if (o->call_ms < 0 || ms < o->call_ms) o->call_ms = ms;
-    }
-    pare_oracle_free(&orc);
-    return st;
 }
 
 /* ---- the certificate of a run ---------------------------------------------------------------- */
@@ -351,7 +324,7 @@ static pare_status length(cli *c, length_opts *o)
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = choose_input(c, o, m);
     if (!st) st = make_plan(c, o, m);
-    if (!st) st = time_call(c, o);
+    if (!st) st = pare_length_call_ms(&o->call_ms, &o->plan, c->arena, &c->exec, &c->err);
     if (!st && o->certify) st = certify(c, o, m);
     if (!st && !o->dry) st = pare_length_plan_write(c->out, &o->plan, c->force, &c->err);
     if (!st && o->certify)

@@ -139,22 +139,6 @@ static char *stage(cli *c, const pare_plan_try *t, size_t i)
     return pare_sprintf(c->arena, "%s.step%zu", c->out, i + 1);
 }
 
-static pare_status on_event(void *self, pare_reduce_event e, const pare_reduction *r)
-{
-    reduction *const own = self;
-    cli *const c = own->c;
-    pare_status st = PARE_OK;
-    if (e == PARE_REDUCE_LOADED) { /* of a chain: its ends are known */
-        st = cli_may_write(c, r->cert_path, r->from);
-        if (!st) st = cli_may_write(c, r->cert_path, r->to);
-        return st;
-    }
-    st = reduce_on_event(own, e, r);
-    if (e == PARE_REDUCE_PUBLISHED && r->cert.nchain > 0)
-        c->stopped = "stopped before speed and quality were measured; the certificate is written";
-    return st;
-}
-
 /* One link, from file to file. */
 static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s)
 {
@@ -210,7 +194,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
                                 .overwrite = c->force,
                                 .seed = c->seed,
                                 .started = pare_seconds(),
-                                .event = on_event,
+                                .event = reduce_on_event,
                                 .self = &o->r};
     pare_status st = whole ? reduce_paths(&o->r, whole) : PARE_ERR_MEMORY;
     for (size_t i = 0; i < t->nsteps && !st; i++) {

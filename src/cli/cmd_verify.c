@@ -236,7 +236,7 @@ static pare_status reword(cli *c, const verify_opts *o, const pare_verified *v, 
     if (st == PARE_ERR_USAGE && o->backend && !v->is_length)
         return cli_only(c, "backend", false, "certificates of pare length");
     cli_reword(c, st, "data has no effect", "--data has no effect");
-    cli_reword(c, st, "engine:", "--backend:");
+    if (st == PARE_ERR_USAGE) cli_reword(c, st, "engine:", "--backend:");
     cli_reword(c, st, "engine onnx:", "--backend onnx:");
     if (st == PARE_ERR_INPUT && strstr(c->err.msg, "is a plan without a certificate"))
         return pare_fail(&c->err, st,

@@ -95,8 +95,10 @@ static void announce_proof(cli *c, const pare_reduction *r)
 static void note_published(cli *c, const reduction *self, const pare_reduction *r)
 {
     const size_t n = r->inputs.held.data.inputs.n, prove = self->o.prove;
-    c->stopped = "stopped before speed and quality were measured; the model and its certificate "
-                 "are written";
+    c->stopped = r->cert.nchain > 0 ? "stopped before speed and quality were measured; the "
+                                      "certificate is written"
+                                    : "stopped before speed and quality were measured; the model "
+                                      "and its certificate are written";
     if (r->no_new_inputs) {
         const char *why = cli_replaced(c, r->no_new_inputs, "max_error", "--max-error");
         why = cli_replaced(c, why, "with heldout", "with --heldout");
@@ -136,7 +138,10 @@ pare_status reduce_on_event(void *self, pare_reduce_event e, const pare_reductio
     if (e == PARE_REDUCE_MADE) note_made(c, r);
     if (e == PARE_REDUCE_PROVING) announce_proof(c, r);
     if (e == PARE_REDUCE_PUBLISHED) note_published(c, own, r);
-    return PARE_OK;
+    if (r->cert.nchain == 0 || e != PARE_REDUCE_MADE) return PARE_OK;
+    /* The ends of a chain are known once its certificates are read. */
+    const pare_status st = cli_may_write(c, r->cert_path, r->from);
+    return st ? st : cli_may_write(c, r->cert_path, r->to);
 }
 
 pare_status reduce_reword(cli *c, pare_status st)

@@ -17,12 +17,14 @@ static pare_status open_ends(reducer *r, pare_model **f)
     out->to = pare_path_beside(r->arena, out->cert_path, cert->output.path);
     const char *const data = d->path ? pare_path_beside(r->arena, out->cert_path, d->path) : NULL;
     if (!out->from || !out->to || (d->path && !data)) return pare_no_memory(r->err);
-    pare_status st = reduce_event(r, PARE_REDUCE_LOADED);
+    pare_status st = reduce_event(r, PARE_REDUCE_MADE);
     if (!st) st = pare_err_path(r->err, pare_model_load(f, out->from, r->err), out->from);
     if (st) return st;
     if (!data)
         return pare_inputs_random(&in->set, r->arena, *f, d->count, d->tokens, cert->seed, r->err);
     st = pare_cert_inputs_load(in, r->arena, *f, data, d->split, cert->seed, r->err);
+    const pare_status told = reduce_event(r, PARE_REDUCE_LOADED);
+    if (!st) st = told;
     if (st || strcmp(d->kind, "part") != 0) return st;
     return pare_inputs_part(&in->set, r->arena, &in->data.inputs, d->first, d->count, d->tokens,
                             r->err);

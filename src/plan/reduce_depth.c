@@ -53,7 +53,7 @@ static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bo
     reduce_phase(r, NULL, search ? 10 : 60);
     pare_status st = make(r, &small, depth);
     reduce_phase(r, NULL, search ? 10 : 30);
-    if (!st) st = reduce_publish(r, &small, pare_depth_prover.reduction);
+    if (!st) st = reduce_publish(r, &small, "depth");
     pare_model_free(small);
     return st;
 }

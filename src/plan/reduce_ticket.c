@@ -1,7 +1,6 @@
 /* reduce_ticket.c - models as a seed and masks, beside plain rounding to as many bytes (reduce.c). */
 #include "reduce_parts.h"
 #include <pare/outputs.h>
-#include <pare/ticket_bounds.h>
 
 #include <math.h>
 
@@ -120,7 +119,7 @@ pare_status reduce_ticket(reducer *r)
     if (!st) st = make(r, &small);
     if (!st) st = keep_report(r);
     reduce_phase(r, NULL, search ? 20 : 44);
-    if (!st) st = reduce_publish(r, &small, pare_ticket_prover.reduction);
+    if (!st) st = reduce_publish(r, &small, "ticket");
     pare_model_free(small);
     out->held_out = out->inputs.apart;
     if (!st) st = reduce_measure(r);
