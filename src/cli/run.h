@@ -80,7 +80,7 @@ pare_status run_check_length(cli *c, const run_opts *o);
 pare_status run_read_plan(cli *c, run_state *s, run_opts *o);
 pare_status run_open_oracle(cli *c, run_state *s);
 pare_status run_by_oracle(cli *c, run_state *s, void *out, const pare_input *in,
-                        const pare_trace *trace);
+                          const pare_trace *trace);
 pare_status run_count_calls(cli *c, run_state *s);
 void run_print_length(const run_state *s);
 bool run_json_length(cJSON *root, const run_state *s);
