@@ -38,7 +38,6 @@ int main(void)
 {
     char folder[] = "/tmp/pare-example-XXXXXX";
     const pare_random_model_opts opts = PARE_RANDOM_MODEL_DEFAULT;
-    const pare_verify_opts v = {.provers = &pare_fold_prover, .nprovers = 1};
     pare_err err = {0};
     pare_model *m = NULL;
     pare_arena *a = pare_arena_new();
@@ -50,7 +49,7 @@ int main(void)
     if (!st) st = pare_model_save(m, in, false, NULL, &err);
     pare_model_free(m);
     if (!st) st = fold(in, out, a, &err);
-    if (!st) st = pare_cert_verify(cert, &v, &err);
+    if (!st) st = pare_verify_file(out, NULL, &err);
     puts(st ? err.msg : "verified");
     if (in && out && cert) unlink(in), unlink(out), unlink(cert);
     rmdir(folder);

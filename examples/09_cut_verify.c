@@ -9,16 +9,6 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Loads the inputs that a certificate names; pare_cert_verify calls it. */
-static pare_status load(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
-                        size_t split, pare_files *files, pare_err *err)
-{
-    pare_dataset d = {0};
-    const pare_status st = pare_dataset_load_files(&d, a, m, path, split, 0, files, err);
-    *out = d.inputs;
-    return st;
-}
-
 static pare_status cut(const char *in, const char *board, const char *out, pare_arena *a,
                        const pare_exec *exec, pare_err *err)
 {
@@ -63,18 +53,17 @@ static pare_status forge(const char *from, const char *to, pare_arena *a, pare_e
 static pare_status run(const char *folder, pare_arena *a, pare_err *err)
 {
     const pare_exec exec = {.threads = pare_cores()};
-    const pare_verify_opts v = {
-        .provers = pare_width_provers, .nprovers = PARE_WIDTH_METHODS, .load = load, .exec = &exec};
+    const pare_verify_file_opts v = {.exec = &exec};
     char *const board = pare_sprintf(a, "%s/board.npz", folder);
     char *const out = pare_sprintf(a, "%s/small.safetensors", folder);
     char *const cert = pare_sprintf(a, "%s/small.safetensors.cert.json", folder);
     if (!board || !out || !cert) return pare_no_memory(err);
     pare_status st = pare_make_minesweeper(board, 20, 1, false, err);
     if (!st) st = cut("models/minesweeper.safetensors", board, out, a, &exec, err);
-    if (!st) st = pare_cert_verify(cert, &v, err);
+    if (!st) st = pare_verify_file(cert, &v, err);
     if (!st) puts("verified from the files");
     if (!st) st = forge(cert, cert, a, err);
-    if (!st && pare_cert_verify(cert, &v, err) == PARE_ERR_VERIFY) {
+    if (!st && pare_verify_file(cert, &v, err) == PARE_ERR_VERIFY) {
         const char *const why = strstr(err->msg, "proven:");
         printf("refused: %s\n", why ? why : err->msg);
     } else if (!st) {

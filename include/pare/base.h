@@ -44,6 +44,9 @@ pare_status pare_fail(pare_err *err, pare_status code, const char *fmt, ...) PAR
 pare_status pare_no_memory(pare_err *err);
 /* Puts `prefix: ` before a message already in err: the file whose tensor was wrong. */
 void pare_err_prefix(pare_err *err, const char *prefix);
+/* Puts the path of a file before the message of st, unless it is in it already or the fault lies in
+ * memory or options. Returns st. */
+pare_status pare_err_path(pare_err *err, pare_status st, const char *path);
 /* The exit code of the command for a status: 0, 1, 2, 3 or 4; 130, what shells report after Ctrl-C,
  * for a call that was stopped. */
 int pare_exit_code(pare_status st);

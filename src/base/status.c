@@ -32,6 +32,14 @@ void pare_err_prefix(pare_err *err, const char *prefix)
     pare_fail(err, err->code, "%s: %s", prefix, err->msg);
 }
 
+pare_status pare_err_path(pare_err *err, pare_status st, const char *path)
+{
+    if (st && st != PARE_ERR_MEMORY && st != PARE_ERR_USAGE && err && path &&
+        !strstr(err->msg, path))
+        pare_err_prefix(err, path);
+    return st;
+}
+
 int pare_exit_code(pare_status st)
 {
     switch (st) {

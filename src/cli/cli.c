@@ -1,15 +1,13 @@
-/* How every command begins and ends, and the files between. */
+/* cli.c - how every command begins and ends: options, progress, errors, files (cli.h). */
 #include "cli.h"
 #include "interrupt.h"
 #include "out.h"
 #include "suggest.h"
-#include "warn_text.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <dirent.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -295,9 +293,22 @@ void cli_note(cli *c, const char *fmt, ...)
 
 pare_status cli_name(cli *c, pare_status st, const char *path)
 {
-    if (st && st != PARE_ERR_MEMORY && st != PARE_ERR_USAGE && !strstr(c->err.msg, path))
-        pare_err_prefix(&c->err, path);
-    return st;
+    return pare_err_path(&c->err, st, path);
+}
+
+const char *cli_replaced(cli *c, const char *text, const char *words, const char *option)
+{
+    const char *const at = strstr(text, words);
+    const char *const new =
+        at ? pare_sprintf(c->arena, "%.*s%s%s", (int)(at - text), text, option, at + strlen(words))
+           : NULL;
+    return new ? new : text;
+}
+
+pare_status cli_reword(cli *c, pare_status st, const char *words, const char *option)
+{
+    if (!st || !strstr(c->err.msg, words)) return st;
+    return pare_fail(&c->err, st, "%s", cli_replaced(c, c->err.msg, words, option));
 }
 
 char *cli_suffixed(cli *c, const char *path, const char *suffix)
@@ -386,94 +397,12 @@ pare_status cli_load(cli *c, pare_model **out, const char *path)
 
 /* ---- facts --------------------------------------------------------------------------------- */
 
-size_t cli_default_tokens(const pare_model *m)
-{
-    return m->context && m->context < CLI_RANDOM_TOKENS ? m->context : CLI_RANDOM_TOKENS;
-}
-
-/* Visible pairs of a graph with what the model adds to it. */
-static pare_status edges_of(cli *c, uint64_t *edges, const pare_model *m, const pare_graph *g)
-{
-    const pare_mark mark = pare_arena_mark(c->arena);
-    pare_graph whole = {0};
-    const pare_status st = pare_graph_complete(&whole, c->arena, g, &m->pattern, &c->err);
-    if (!st) *edges = whole.ptr[whole.n];
-    pare_arena_reset(c->arena, mark);
-    return st;
-}
-
-/* Bytes of a file, or of the plain files in a folder. */
-static uint64_t bytes_at(const char *path)
-{
-    struct stat info;
-    uint64_t sum = 0;
-    if (stat(path, &info) != 0) return 0;
-    if (S_ISREG(info.st_mode)) return (uint64_t)info.st_size;
-    DIR *d = opendir(path);
-    for (const struct dirent *e; d && (e = readdir(d));)
-        if (fstatat(dirfd(d), e->d_name, &info, 0) == 0 && S_ISREG(info.st_mode))
-            sum += (uint64_t)info.st_size;
-    if (d) closedir(d);
-    return sum;
-}
-
 pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
                       const pare_input *in, bool hash)
 {
-    *out = (facts){.path = path, .tokens = in ? in->tokens : cli_default_tokens(m)};
-    uint64_t edges = 0;
-    pare_status st = PARE_OK;
-    if (in && in->graph) st = edges_of(c, &edges, m, in->graph);
-    if (st) return st;
-    out->size = pare_model_size(m, out->tokens, edges);
-    out->file_bytes = bytes_at(path);
-    return hash && !pare_is_dir(path) ? pare_sha256_file(out->sha256, path, &c->err) : PARE_OK;
-}
-
-/* ---- inputs of a certificate --------------------------------------------------------------- */
-
-pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char *data,
-                       size_t split)
-{
-    *out = (cert_inputs){.path = data, .split = split};
-    if (!data) {
-        out->tokens = cli_default_tokens(m);
-        return pare_inputs_random(&out->set, c->arena, m, CLI_RANDOM_INPUTS, out->tokens, c->seed,
-                                  &c->err);
-    }
-    pare_files *const files = pare_files_new();
-    if (!files) return pare_no_memory(&c->err);
-    pare_status st =
-        pare_dataset_load_files(&out->data, c->arena, m, data, split, 0, files, &c->err);
-    if (!st) st = pare_files_identity(out->sha256, files, data, &c->err);
-    pare_files_free(files);
-    if (!st && out->data.inputs.n == 0)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
-    out->set = out->data.inputs;
-    if (!st) warn_text(c, data, &out->data.notes);
-    return cli_name(c, st, data);
-}
-
-pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
-                              const char *path, size_t split, pare_files *files, pare_err *err)
-{
-    pare_dataset d = {0};
-    const pare_status st = pare_dataset_load_files(&d, a, m, path, split, 0, files, err);
-    *out = d.inputs;
-    return st;
-}
-
-const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts)
-{
-    c->provers[0] = pare_fold_prover;
-    c->provers[1] = pare_depth_prover;
-    c->provers[2] = pare_ticket_prover;
-    memcpy(c->provers + 3, pare_width_provers, sizeof pare_width_provers);
-    opts->provers = c->provers;
-    opts->nprovers = sizeof c->provers / sizeof *c->provers;
-    opts->load = cli_reload_inputs;
-    opts->exec = &c->exec;
-    return opts;
+    const pare_status st = pare_model_facts_of(out, path, m, in, c->arena, &c->err);
+    if (st || !hash || pare_is_dir(path)) return st;
+    return pare_sha256_file(out->sha256, path, &c->err);
 }
 
 int cli_end(int rc)

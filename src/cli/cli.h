@@ -5,10 +5,8 @@
 
 #include "opt.h"
 
-#define CLI_RANDOM_INPUTS 64 /* what a certificate speaks about without --data */
-#define CLI_RANDOM_TOKENS 64
-#define CLI_MAX_THREADS   1024
-#define CLI_COMMON_ROWS   8
+#define CLI_MAX_THREADS 1024
+#define CLI_COMMON_ROWS 8
 
 typedef enum cli_out { CLI_NO_OUT, CLI_MAY_OUT, CLI_MUST_OUT } cli_out;
 
@@ -33,7 +31,6 @@ typedef struct cli {
     const char
         *stopped; /* what is said when the user has stopped it; NULL: that nothing was written */
     pare_err err;
-    pare_prover provers[3 + PARE_WIDTH_METHODS]; /* of every reduction: filled when one is asked */
 } cli;
 
 /* Parses; false when the command is over already, *rc is then its exit code. out_help explains
@@ -89,6 +86,11 @@ pare_status cli_load(cli *c, pare_model **out, const char *path);
 /* Puts the path before the message unless it is in it already or the fault lies in the options.
  * Returns st. */
 pare_status cli_name(cli *c, pare_status st, const char *path);
+/* The library's messages name things, the command's name options: the first `words` in the message
+ * become `option`. Returns st. */
+pare_status cli_reword(cli *c, pare_status st, const char *words, const char *option);
+/* The same in any text, in the arena; the text itself where there is nothing to replace. */
+const char *cli_replaced(cli *c, const char *text, const char *words, const char *option);
 /* A path with a suffix, in the arena; NULL when memory is out (and c->err says so). */
 char *cli_suffixed(cli *c, const char *path, const char *suffix);
 /* A name beside `path` for what is still to be checked: no file of the user has it. */
@@ -96,45 +98,12 @@ char *cli_fresh(cli *c, const char *path);
 
 /* ---- what a model file is ------------------------------------------------------------------ */
 
-typedef struct facts {
-    const char *path;
-    char sha256[PARE_SHA256_HEX]; /* "" for a folder */
-    uint64_t file_bytes;          /* 0 for a folder */
-    pare_size size;               /* MACs: of one pass over `tokens` */
-    size_t tokens;
-} facts;
+typedef pare_model_facts facts;
 
-/* Tokens a model is shown with when nobody says how many. */
-size_t cli_default_tokens(const pare_model *m);
 /* MACs of one pass over `in`; in NULL: over the default number of tokens. Hashes the file only
  * when asked to. */
 pare_status cli_facts(cli *c, facts *out, const char *path, const pare_model *m,
                       const pare_input *in, bool hash);
-/* pare_forward_ms for the attention of all heads by itself (time_attention.c); one sequence. */
-pare_status cli_attention_ms(cli *c, double *ms_f, double *ms_g, const pare_model *f,
-                             const pare_model *g, const pare_input *in);
-
-/* ---- inputs of a certificate --------------------------------------------------------------- */
-
-typedef struct cert_inputs {
-    pare_inputs set;
-    const char *path;             /* NULL: random */
-    char sha256[PARE_SHA256_HEX]; /* of the files that were read */
-    size_t split, tokens;         /* of a graph; of each random input */
-    bool part;         /* `set` is a part of the file's inputs, from number `first`, with at */
-    size_t first;      /* most `tokens` tokens of each */
-    pare_dataset data; /* when there is a path */
-} cert_inputs;
-
-/* The file, or CLI_RANDOM_INPUTS random inputs made from the seed. */
-pare_status cli_inputs(cli *c, cert_inputs *out, const pare_model *m, const char *data,
-                       size_t split);
-/* The same inputs from the file a certificate names: pare_verify_opts.load. */
-pare_status cli_reload_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
-                              const char *path, size_t split, pare_files *files, pare_err *err);
-/* Fills in every reduction this command can prove again, and how; returns opts. */
-const pare_verify_opts *cli_verify_opts(cli *c, pare_verify_opts *opts);
-
 /* ---- one function per command -------------------------------------------------------------- */
 
 int cmd_info(int argc, char **argv);

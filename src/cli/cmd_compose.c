@@ -1,10 +1,10 @@
-/* pare compose: one certificate for a chain of cuts. */
-#include "cut_chain.h"
+/* cmd_compose.c - pare compose: one certificate for a chain of cuts. */
+#include "reduce_command.h"
 #include "show_cut.h"
 
 #include <string.h>
 
-static pare_status print(cli *c, const reduction *r)
+static pare_status print(cli *c, const pare_reduction *r)
 {
     const pare_cert *const cert = &r->cert;
     if (c->json) {
@@ -29,18 +29,20 @@ static pare_status print(cli *c, const reduction *r)
 
 static pare_status compose(cli *c)
 {
-    reduction r = {0};
-    pare_status st = chain_paths(c, &r, c->out);
+    reduction r = {.c = c, .o = {.overwrite = c->force, .event = reduce_on_event, .self = &r}};
+    pare_status st = reduce_paths(&r, c->out);
     if (!st) st = cli_may_write(c, r.run_path, NULL);
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
-    if (!st) st = chain_write(c, &r, c->operand, c->noperands);
-    if (st == PARE_ERR_INPUT && strstr(c->err.msg, "different inputs")) {
-        const pare_err why = c->err;
+    if (!st)
+        st = pare_reduce_chain(&r.r, c->arena, c->out, c->operand, c->noperands, &r.o, &c->whole,
+                               &c->err);
+    if (st == PARE_ERR_INPUT && strstr(c->err.msg, "different inputs"))
         return pare_fail(&c->err, st,
                          "%s; --data, --heldout and --prove of each cut are in its .run.json",
-                         why.msg);
-    }
-    return st ? st : print(c, &r);
+                         c->err.msg);
+    if (!st && r.r.no_metric) cli_note(c, "quality is not measured: %s", r.r.no_metric);
+    if (!st) st = reduce_write_run_file(&r);
+    return st ? st : print(c, &r.r);
 }
 
 int cmd_compose(int argc, char **argv)

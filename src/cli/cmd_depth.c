@@ -1,35 +1,16 @@
-/* pare depth: a model with fewer attention layers, with its certificate. */
-#include "cut_data.h"
-#include "next_input.h"
+/* cmd_depth.c - pare depth: a model with fewer attention layers, with its certificate. */
+#include "reduce_command.h"
 #include "show_cut.h"
 
 #include <math.h>
-#include <string.h>
-
-enum {
-    DEPTH_WINDOWS = 64, /* inputs that kinds are fitted to, unless asked otherwise ... */
-    DEPTH_TOKENS = 256, /* ... and tokens of each text */
-    DEPTH_HELD_OUT = 1u << 20,
-    DEPTH_HELD_OUT_TEXT = 128,
-    DEPTH_PROVEN_TEXT = 8,   /* texts that are proven on unless --prove says more, ... */
-    DEPTH_PROVEN_TOKENS = 64 /* ... and tokens of each */
-};
-#define DEPTH_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
 
 typedef struct depth_opts {
-    size_t layers, kind, select, split, windows, tokens;
-    const char *exact, *heldout, *one_layer;
-    bool search; /* for the fewest exact layers that keep --max-error */
+    size_t kind, select;
+    const char *exact, *one_layer;
     double ball; /* radius; 0: none */
     size_t ball_norm;
-    double diam;  /* of inputs that the theorems speak of; 0: none */
-    size_t prove; /* inputs to prove on, 0: not said */
-    pare_depth_opts cut;
-    pare_depth_one_opts one;
-    pare_depth_one_report one_report;
-    cut_data d;
+    double diam; /* of inputs that the theorems speak of; 0: none */
     reduction r;
-    pare_depth_report report;
 } depth_opts;
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -56,69 +37,73 @@ static pare_status read_list(cli *c, depth_opts *o)
                              o->exact);
         }
     }
-    o->cut.exact = list;
-    o->cut.nexact = n;
+    o->r.o.depth.exact = list;
+    o->r.o.depth.nexact = n;
     return PARE_OK;
 }
 
-static pare_status settle_one(cli *c, depth_opts *o)
+static pare_status choose_one_layer(cli *c, depth_opts *o)
 {
-    if (!o->one_layer) return PARE_OK;
+    const pare_depth_opts *const d = &o->r.o.depth;
+    pare_depth_one_opts *const one = &o->r.o.one_layer;
     size_t which;
     pare_status st = cli_choose(c, &which, "--one-layer", o->one_layer, pare_collapse_names);
     if (st) return st;
-    o->one.which = (pare_collapse)which;
+    o->r.o.kind = PARE_REDUCE_ONE_LAYER;
+    one->which = (pare_collapse)which;
     st = cli_only(c, "layers,kind,select", false, "cuts without --one-layer");
-    if (!st && o->cut.nexact > 1)
+    if (!st && d->nexact > 1)
         st = pare_fail(&c->err, PARE_ERR_USAGE,
                        "--one-layer leaves one layer: --exact may name one to keep, not %zu",
-                       o->cut.nexact);
-    o->one.keep = o->cut.nexact ? o->cut.exact[0] : PARE_DEPTH_UNSET;
+                       d->nexact);
+    one->keep = d->nexact ? d->exact[0] : PARE_DEPTH_UNSET;
     return st;
+}
+
+/* Whether --max-error looks for the fewest exact layers. */
+static bool searches(const depth_opts *o)
+{
+    return o->r.o.depth.layers == PARE_DEPTH_UNSET && !o->one_layer && isfinite(o->r.o.max_error);
 }
 
 /* What has no meaning in this call; the rest needs the model (check_model). */
-static pare_status check_options(cli *c, const depth_opts *o)
-{
-    pare_status st = cli_only(c, "heldout,prove,windows,tokens", o->r.data != NULL, "--data FILE");
-    if (!st) st = cli_only(c, "ball-norm", o->ball > 0, "--ball R");
-    if (!st)
-        st = cli_only(c, "select", o->layers != PARE_DEPTH_UNSET || o->search,
-                      "--layers K or --max-error E: with --exact alone nothing is chosen");
-    return st;
-}
-
-static pare_status settle(cli *c, void *self)
+static pare_status check_options(cli *c, void *self)
 {
     depth_opts *const o = self;
+    pare_reduce_opts *const r = &o->r.o;
     pare_status st = read_list(c, o);
-    o->r.heldout = o->heldout;
-    o->cut.layers = o->layers;
-    o->cut.select = (pare_depth_select)o->select;
-    o->cut.kind =
+    r->depth.select = (pare_depth_select)o->select;
+    r->depth.kind =
         o->kind == PARE_DEPTH_KINDS ? PARE_ATTN_NONE : (pare_attn_kind)(PARE_ATTN_ZERO + o->kind);
-    if (!st) st = settle_one(c, o);
-    o->search = o->layers == PARE_DEPTH_UNSET && !o->one_layer && isfinite(o->r.max_error);
-    if (!st && o->layers == PARE_DEPTH_UNSET && !o->exact && !o->one_layer && !o->search)
+    if (!st && o->one_layer) st = choose_one_layer(c, o);
+    if (!st && r->depth.layers == PARE_DEPTH_UNSET && !o->exact && !o->one_layer && !searches(o))
         st =
             pare_fail(&c->err, PARE_ERR_USAGE,
                       "say what stays: --layers K (how many attention layers), --exact LIST (which "
                       "ones) or --max-error E (the fewest within that error)");
-    return st ? st : check_options(c, o);
+    if (o->ball > 0) r->ask[r->nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
+    if (o->diam > 0) r->ask[r->nask++] = pare_depth_diameter(o->diam);
+    if (!st) st = cli_only(c, "heldout,prove,windows,tokens", r->data != NULL, "--data FILE");
+    if (!st) st = cli_only(c, "ball-norm", o->ball > 0, "--ball R");
+    if (!st)
+        st = cli_only(c, "select", r->depth.layers != PARE_DEPTH_UNSET || searches(o),
+                      "--layers K or --max-error E: with --exact alone nothing is chosen");
+    return st;
 }
 
 /* The same, where the model decides. */
-static pare_status check_model(cli *c, const depth_opts *o, const pare_model *m)
+static pare_status check_model(cli *c, void *self, const pare_model *m)
 {
+    const depth_opts *const o = self;
     const bool text = m->stem.ids && m->top.pool == PARE_POOL_NONE;
     pare_status st = reduce_split_applies(c, m);
     if (!st) st = cli_only(c, "tokens", text, "language models, whose texts are long");
     if (!st)
         st = cli_only(c, "input-diam", !m->stem.ids,
                       "models that take vectors; of tokens the bound covers all sequences");
-    if (st || o->r.data) return st;
-    if (o->one_layer ? pare_depth_one_needs_data(&o->one)
-                     : !o->search && pare_depth_needs_data(m, &o->cut))
+    if (st || o->r.o.data) return st;
+    if (o->one_layer ? pare_depth_one_needs_data(&o->r.o.one_layer)
+                     : !searches(o) && pare_depth_needs_data(m, &o->r.o.depth))
         st = pare_fail(
             &c->err, PARE_ERR_USAGE,
             "--data FILE is needed: this cut is chosen or fitted by it; without data only "
@@ -147,34 +132,34 @@ static void print_layers(const pare_depth_report *p)
 
 static void print_cut(const depth_opts *o)
 {
-    const pare_depth_report *const p = &o->report;
+    const pare_reduction *const r = &o->r.r;
+    const pare_depth_report *const p = &r->depth;
     static const char *const by[] = {"greedily", "among all choices", "by what each costs alone",
                                      "by block influence"};
     char words[160], kept[40] = "", how[80] = "";
-    if (o->one_report.keep != PARE_DEPTH_UNSET)
-        snprintf(kept, sizeof kept, ", layer %zu kept", o->one_report.keep);
+    if (r->one_layer.keep != PARE_DEPTH_UNSET)
+        snprintf(kept, sizeof kept, ", layer %zu kept", r->one_layer.keep);
     if (o->one_layer) {
         snprintf(words, sizeof words, "all attention layers become one: %s%s", o->one_layer, kept);
-        show_shapes(&o->r, words);
+        show_shapes(r, words);
         return;
     }
-    const bool chosen = p->exact > o->cut.nexact; /* else they were named, or none stays */
+    const bool chosen = p->exact > o->r.o.depth.nexact; /* else they were named, or none stays */
     if (chosen)
         snprintf(how, sizeof how, ", chosen %s (--select %s)", by[o->select],
                  pare_depth_select_names[o->select]);
     snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s)%s",
              p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind], how);
-    show_shapes(&o->r, words);
+    show_shapes(r, words);
     print_layers(p);
 }
 
-static void print_people(const cli *c, const pare_model *m, const void *self)
+static void print_text(const cli *c, const void *self)
 {
     const depth_opts *const o = self;
-    (void)m;
-    show_results(c, &o->r);
+    show_results(c, &o->r.r);
     print_cut(o);
-    show_end(c, &o->r);
+    show_end(c, &o->r.r);
 }
 
 static bool json_layers(cJSON *to, const pare_depth_report *p)
@@ -195,14 +180,15 @@ static bool json_layers(cJSON *to, const pare_depth_report *p)
 
 static bool json_cut(cJSON *root, const depth_opts *o)
 {
+    const pare_reduction *const r = &o->r.r;
     cJSON *const to = pare_json_add_object(root, "cut");
     if (o->one_layer)
         return to && pare_json_add_string(to, "one_layer", o->one_layer) &&
-               (o->one_report.keep == PARE_DEPTH_UNSET ||
-                pare_json_add_size(to, "kept", o->one_report.keep));
+               (r->one_layer.keep == PARE_DEPTH_UNSET ||
+                pare_json_add_size(to, "kept", r->one_layer.keep));
     return to && pare_json_add_string(to, "kind", pare_depth_kind_names[o->kind]) &&
            pare_json_add_string(to, "select", pare_depth_select_names[o->select]) &&
-           pare_json_add_size(to, "exact", o->report.exact) && json_layers(to, &o->report);
+           pare_json_add_size(to, "exact", r->depth.exact) && json_layers(to, &r->depth);
 }
 
 static pare_status print_json(cli *c, const void *self)
@@ -210,117 +196,8 @@ static pare_status print_json(cli *c, const void *self)
     const depth_opts *const o = self;
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
-                    reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        reduce_json_end(root, &o->r));
-}
-
-/* ---- the cut ------------------------------------------------------------------------------- */
-
-static pare_status load_data(cli *c, depth_opts *o, const pare_model *m)
-{
-    const bool text = m->stem.ids && m->top.pool == PARE_POOL_NONE;
-    const size_t held = text ? DEPTH_HELD_OUT_TEXT : DEPTH_HELD_OUT;
-    const cut_plan plan = {.split = o->split,
-                           .windows = o->windows,
-                           .fit_tokens = o->tokens,
-                           .held = o->prove > held ? o->prove : held,
-                           .proven = o->prove ? o->prove
-                                     : text   ? DEPTH_PROVEN_TEXT
-                                              : DEPTH_HELD_OUT,
-                           .proven_tokens = DEPTH_PROVEN_TOKENS,
-                           .work = DEPTH_WORK,
-                           .only_texts = true,
-                           .unseen =
-                               !o->search && (o->one_layer ? !pare_depth_one_needs_data(&o->one)
-                                                           : !pare_depth_needs_data(m, &o->cut))};
-    pare_status st = o->heldout ? cut_data_load_two(c, &o->d, m, o->r.data, o->heldout, &plan)
-                                : cut_data_load(c, &o->d, m, o->r.data, &plan);
-    if (st || !o->r.data) return st;
-    /* --max-error: how many stay is chosen by what is proven on them */
-    next_ask(c, &o->r, &o->d, o->search);
-    return PARE_OK;
-}
-
-/* The report lives in the cut model, which publishing frees: what is shown is copied. */
-static pare_status keep_report(cli *c, pare_depth_report *p)
-{
-    pare_depth_layer *const copy = pare_alloc(c->arena, p->nlayers ? p->nlayers : 1, sizeof *copy);
-    if (!copy) return pare_no_memory(&c->err);
-    if (p->nlayers) memcpy(copy, p->layers, p->nlayers * sizeof *copy);
-    p->layers = copy;
-    if (p->unknowns > p->tokens)
-        cli_note(c,
-                 "the cut is fitted to %zu tokens, fewer than the %zu unknowns of one output; more "
-                 "--data would help",
-                 p->tokens, p->unknowns);
-    return PARE_OK;
-}
-
-static pare_status make(cli *c, depth_opts *o, pare_model **small, const pare_model *m)
-{
-    const pare_inputs *const fit = o->r.data ? &o->d.fit : NULL;
-    if (o->one_layer)
-        return pare_depth_one_layer(small, &o->one_report, m, fit, &o->one, &c->exec, &c->err);
-    const pare_status st = pare_depth(small, &o->report, m, fit, &o->cut, &c->exec, &c->err);
-    return st ? st : keep_report(c, &o->report);
-}
-
-/* What the certificate is to say beside the headline. */
-static void ask(depth_opts *o)
-{
-    if (o->ball > 0) o->r.ask[o->r.nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
-    if (o->diam > 0) o->r.ask[o->r.nask++] = pare_depth_diameter(o->diam);
-}
-
-static pare_status make_and_publish(cli *c, depth_opts *o, const pare_model *m)
-{
-    pare_model *small = NULL;
-    cli_phase(c, NULL, o->search ? 10 : 60);
-    pare_status st = make(c, o, &small, m);
-    cli_phase(c, NULL, o->search ? 10 : 30);
-    if (!st) st = reduce_publish(c, &o->r, m, &small, &o->d.held, &pare_depth_prover);
-    if (!st && o->r.data) next_prove_note(c, &o->d, o->prove);
-    pare_model_free(small);
-    return st;
-}
-
-static pare_status none_will_do(cli *c, const depth_opts *o, double best, size_t at, bool all)
-{
-    char bound[40];
-    return pare_fail(&c->err, PARE_ERR_PROMISE,
-                     "no cut that was tried stays within --max-error %g: the best proven bound is "
-                     "%s, with %zu exact layer%s; nothing was written%s",
-                     o->r.max_error, pare_ub_format(bound, pare_ub_exact(best), 3), at,
-                     at == 1 ? "" : "s", all ? "" : " (with --data more cuts can be tried)");
-}
-
-/* The fewest exact layers whose proven headline keeps the promise. One more need not be better, so
- * they are tried one by one from the fewest. */
-static pare_status fewest_layers(cli *c, depth_opts *o, const pare_model *m)
-{
-    double best = INFINITY;
-    size_t at = o->cut.nexact;
-    for (size_t k = at;; k++) {
-        o->cut.layers = k;
-        const pare_status st = make_and_publish(c, o, m);
-        if (st != PARE_ERR_PROMISE) return st;
-        if (o->r.cert.proven < best) best = o->r.cert.proven, at = k;
-        if (k + 1 >= o->report.nlayers) return none_will_do(c, o, best, at, true);
-        o->cut.layers = k + 1;
-        if (!o->r.data && pare_depth_needs_data(m, &o->cut))
-            return none_will_do(c, o, best, at, false);
-    }
-}
-
-static pare_status cut(cli *c, void *self, const pare_model *m)
-{
-    depth_opts *const o = self;
-    pare_status st = check_model(c, o, m);
-    if (!st) st = load_data(c, o, m);
-    ask(o);
-    if (!st) st = o->search ? fewest_layers(c, o, m) : make_and_publish(c, o, m);
-    o->r.held_out = o->d.apart;
-    return st ? st : reduce_compare(c, &o->r, m, &o->d.held);
+                    reduce_json_front(root, &o->r.r) && json_cut(root, o) &&
+                        reduce_json_end(root, &o->r.r));
 }
 
 static const char *const kind_help[] = {
@@ -342,22 +219,18 @@ static const char *const norm_help[] = {"largest entry", "Euclidean length of a 
 
 int cmd_depth(int argc, char **argv)
 {
-    depth_opts o = {.layers = PARE_DEPTH_UNSET,
-                    .kind = PARE_DEPTH_KINDS,
-                    .one_report = {.keep = PARE_DEPTH_UNSET},
-                    .windows = DEPTH_WINDOWS,
-                    .tokens = DEPTH_TOKENS,
-                    .ball_norm = PARE_BALL_TWO};
-    o.r.max_error = INFINITY;
-    o.r.output_error = NAN;
-    opt data = opt_data(&o.r.data,
+    depth_opts o = {.kind = PARE_DEPTH_KINDS,
+                    .ball_norm = PARE_BALL_TWO,
+                    .r.o = pare_reduce_defaults(PARE_REDUCE_DEPTH)};
+    pare_reduce_opts *const r = &o.r.o;
+    opt data = opt_data(&r->data,
                         "inputs that the cut is fitted to and proven on; needed unless the cut is "
                         "chosen by hand and not fitted",
                         "64 random inputs to prove on");
     data.group = "Data";
     /* clang-format off */
     const opt own[] = {
-        {.name = "layers", .kind = OPT_SIZE, .to = &o.layers, .metavar = "K", .max = REDUCE_MOST, .group = "What to cut",
+        {.name = "layers", .kind = OPT_SIZE, .to = &r->depth.layers, .metavar = "K", .max = REDUCE_MOST, .group = "What to cut",
          .unset = "as many as --exact names", .help = "attention layers that stay as they are; the others are replaced"},
         {.name = "exact", .kind = OPT_TEXT, .to = &o.exact, .metavar = "LIST", .unset = "none",
          .help = "layers that stay, such as 0,3 (counted from 0); --layers may add more"},
@@ -367,13 +240,13 @@ int cmd_depth(int argc, char **argv)
          .help = "how the layers that stay are chosen"},
         {.name = "one-layer", .kind = OPT_TEXT, .to = &o.one_layer, .metavar = "W", .unset = "no", .rare = true,
          .help = "replace all layers of a network of attention and skips alone by one: identity, keep, keepbias, parallel, uniform, uniform+keep, parallel+uniform, rankone or umix"},
-        REDUCE_MAX_ERROR(o.r.max_error, "; without --layers: keep as few layers as E allows"),
+        REDUCE_MAX_ERROR(r->max_error, "; without --layers: keep as few layers as E allows"),
         data,
-        REDUCE_HELDOUT(o.heldout, "the last quarter of --data"),
-        NEXT_PROVE(o.prove, "8 texts, or all other inputs"),
-        opt_split(&o.split),
-        REDUCE_WINDOWS(o.windows),
-        REDUCE_TOKENS(o.tokens),
+        REDUCE_HELDOUT(r->heldout, "the last quarter of --data"),
+        REDUCE_PROVE(r->prove, "8 texts, or all other inputs"),
+        opt_split(&r->split),
+        REDUCE_WINDOWS(r->fit_inputs),
+        REDUCE_TOKENS(r->fit_tokens),
         REDUCE_BALL(o.ball, ""),
         {.name = "ball-norm", .kind = OPT_CHOICE, .to = &o.ball_norm, .metavar = "W", .choices = pare_depth_ball_norms, .choice_help = norm_help, .rare = true,
          .help = "in which norm the distance of --ball is measured"},
@@ -398,6 +271,6 @@ int cmd_depth(int argc, char **argv)
     cli c;
     int rc;
     if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {settle, cut, print_people, print_json};
+    const reduce_steps steps = {check_options, check_model, print_text, print_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

@@ -1,5 +1,4 @@
-/* pare eval: how good a model is on data, and how far from another one. */
-#include "evaluate.h"
+/* cmd_eval.c - pare eval: how good a model is on data, and how far from another one. */
 #include "out.h"
 #include "warn_text.h"
 
@@ -13,7 +12,7 @@ typedef struct eval_opts {
 } eval_opts;
 
 typedef struct eval_result {
-    evaluation model, reference;
+    pare_evaluation model, reference;
     pare_kl_report kl;
     size_t inputs, skipped, split;
     pare_task task;
@@ -28,7 +27,7 @@ static const char *counted_what(const eval_result *r)
     return r->task == PARE_TASK_SENTENCE && r->sentences ? "sentences" : what[r->task];
 }
 
-static void print_metric(const char *label, const evaluation *e, const eval_result *r)
+static void print_metric(const char *label, const pare_evaluation *e, const eval_result *r)
 {
     char n[32];
     const char *const counted = out_count(n, e->scores.counted), *const what = counted_what(r);
@@ -115,6 +114,16 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
     return out_json(c, root, time && pare_json_add_number(time, "eval", r->ms));
 }
 
+static pare_status evaluate(cli *c, const eval_opts *o, eval_result *r, const pare_model *m,
+                            const pare_model *reference, const pare_dataset *d)
+{
+    if (!reference) return pare_evaluate(&r->model, m, d, o->f64, c->arena, &c->exec, &c->err);
+    return cli_reword(c,
+                      pare_evaluate_against(&r->model, m, &r->reference, &r->kl, reference, d,
+                                            o->f64, c->arena, &c->exec, &c->err),
+                      "the reference", "--reference");
+}
+
 static pare_status eval(cli *c, const eval_opts *o)
 {
     pare_model *m = NULL, *ref = NULL;
@@ -133,7 +142,7 @@ static pare_status eval(cli *c, const eval_opts *o)
     if (!st) st = cli_only(c, "window", d.task == PARE_TASK_TEXT, "text");
     if (!st) st = cli_only(c, "split", d.task == PARE_TASK_NODES, "a graph");
     const double start = pare_seconds();
-    if (!st) st = evaluate(c, &r.model, m, &d, o->f64, &r.reference, &r.kl, ref);
+    if (!st) st = evaluate(c, o, &r, m, ref, &d);
     if (!st) {
         r.ms = 1e3 * (pare_seconds() - start);
         r.inputs = d.inputs.n;

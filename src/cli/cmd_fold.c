@@ -1,28 +1,22 @@
-/* pare fold: the same function written with less, with its certificate. */
+/* cmd_fold.c - pare fold: the same function written with less, with its certificate. */
+#include "reduce_command.h"
 #include "show_cut.h"
 
 #include <math.h>
 
-typedef struct fold_opts {
-    size_t split;
-    reduction r;
-    pare_fold_report report;
-} fold_opts;
-
-static void print_people(const cli *c, const pare_model *m, const void *self)
+static void print_text(const cli *c, const void *self)
 {
-    const fold_opts *const o = self;
-    const pare_fold_report *const f = &o->report;
+    const pare_reduction *const r = &((const reduction *)self)->r;
+    const pare_fold_report *const f = &r->fold;
     char n[32];
-    (void)m;
-    show_results(c, &o->r);
+    show_results(c, r);
     out_row("cut",
             "norms folded into the maps around them: %zu; key biases dropped: %zu; value biases "
             "merged: %zu",
             f->norms, f->key_biases, f->value_biases);
     if (f->rounded)
         out_row("", "%s weights were rounded to f32 on the way", out_count(n, f->rounded));
-    show_end(c, &o->r);
+    show_end(c, r);
 }
 
 static bool json_folded(cJSON *to, const pare_fold_report *f)
@@ -36,36 +30,28 @@ static bool json_folded(cJSON *to, const pare_fold_report *f)
 
 static pare_status print_json(cli *c, const void *self)
 {
-    const fold_opts *const o = self;
+    const pare_reduction *const r = &((const reduction *)self)->r;
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
-                    reduce_json_front(root, &o->r) && json_folded(root, &o->report) &&
-                        reduce_json_end(root, &o->r));
+                    reduce_json_front(root, r) && json_folded(root, &r->fold) &&
+                        reduce_json_end(root, r));
 }
 
-static pare_status cut(cli *c, void *self, const pare_model *m)
+static pare_status check_model(cli *c, void *self, const pare_model *m)
 {
-    fold_opts *const o = self;
-    cert_inputs in;
-    pare_model *folded = NULL;
-    pare_status st = reduce_split_applies(c, m);
-    if (!st) st = cli_inputs(c, &in, m, o->r.data, o->split);
-    if (!st) st = pare_fold(&folded, &o->report, m, &c->err);
-    cli_phase(c, NULL, 92);
-    if (!st) st = reduce_publish(c, &o->r, m, &folded, &in, &pare_fold_prover);
-    pare_model_free(folded);
-    return st ? st : reduce_compare(c, &o->r, m, &in);
+    (void)self;
+    return reduce_split_applies(c, m);
 }
 
 int cmd_fold(int argc, char **argv)
 {
-    fold_opts o = {.r.max_error = INFINITY};
+    reduction r = {.o = pare_reduce_defaults(PARE_REDUCE_FOLD)};
     char usual[32];
-    snprintf(usual, sizeof usual, "%d random inputs", CLI_RANDOM_INPUTS);
+    snprintf(usual, sizeof usual, "%d random inputs", PARE_RANDOM_INPUTS);
     const opt own[] = {
-        opt_data(&o.r.data, "inputs that the certificate is proven on", usual),
-        opt_split(&o.split),
-        REDUCE_MAX_ERROR(o.r.max_error, ""),
+        opt_data(&r.o.data, "inputs that the certificate is proven on", usual),
+        opt_split(&r.o.split),
+        REDUCE_MAX_ERROR(r.o.max_error, ""),
     };
     static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
@@ -86,6 +72,6 @@ int cmd_fold(int argc, char **argv)
     cli c;
     int rc;
     if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {NULL, cut, print_people, print_json};
-    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
+    const reduce_steps steps = {NULL, check_model, print_text, print_json};
+    return cli_finish(&c, reduce_run(&c, &r, &steps, &r));
 }

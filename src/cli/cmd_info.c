@@ -179,7 +179,7 @@ int cmd_info(int argc, char **argv)
 {
     info_opts o = {0};
     char usual[48];
-    snprintf(usual, sizeof usual, "the context, at most %d", CLI_RANDOM_TOKENS);
+    snprintf(usual, sizeof usual, "the context, at most %d", PARE_RANDOM_TOKENS);
     const opt own[] = {
         {.name = "tokens", .kind = OPT_SIZE, .to = &o.tokens, .metavar = "N", .unset = usual, .min = 1, .max = 1u << 30,
          .help = "count the multiply-adds of a forward pass over N tokens"},

@@ -1,6 +1,6 @@
-/* pare length: how an engine that takes M tokens runs N of them: a plan of small calls. */
-#include "prove_length.h"
-#include "engine.h"
+/* cmd_length.c - pare length: a plan of small calls, by which an engine that takes M tokens runs N of
+ * them. */
+#include "backend.h"
 #include "length_pack.h"
 #include "out.h"
 
@@ -8,13 +8,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_ORACLE = 1 << 24, TRIES = 5, USUAL_TOKENS = 1024 };
+enum { MOST_ORACLE = 1 << 24, USUAL_TOKENS = 1024 };
 #define TOKENS_NOT_GIVEN SIZE_MAX
 
 typedef struct length_opts {
     size_t tokens, mode, mask, dtype, blocks;
     const char *oracle, *data, *backend;
-    length_input in;
+    pare_length_input in;
     bool fixed, apart, host, single, dry, no_fallback, certify, pack;
     double penalty; /* --pack */
     size_t rows;
@@ -98,8 +98,9 @@ static pare_status make_plan(cli *c, length_opts *o, const pare_model *m)
                                  o->in.graph, &caps, &opts, &c->err);
 }
 
-/* A number of tokens is enough for a plan, unless it runs or the pattern is the data's. */
-static pare_status what_for(cli *c, length_opts *o, pare_model *m)
+/* The input of the plan: its number of tokens is enough unless the plan is run, or the pattern is a
+ * graph of the data. */
+static pare_status choose_input(cli *c, length_opts *o, pare_model *m)
 {
     if (pare_length_may_exceed(m)) m->context = 0;
     if (o->tokens == TOKENS_NOT_GIVEN)
@@ -114,56 +115,10 @@ static pare_status what_for(cli *c, length_opts *o, pare_model *m)
                          "%s takes at most %zu tokens (its positions are learned), so no plan for "
                          "%zu could run: give --tokens %zu or less",
                          c->operand[0], m->context, o->tokens, m->context);
-    if (o->data || o->certify) return length_input_read(c, &o->in, m, o->data, o->tokens, c->seed);
+    if (o->data || o->certify)
+        return pare_length_input_read(&o->in, c->arena, m, o->data, o->tokens, c->seed, &c->err);
     o->in.in.tokens = o->tokens;
     return PARE_OK;
-}
-
-/* One call of M rows on the built-in engine: what the plan's calls take here, at most. */
-static pare_status time_call(cli *c, length_opts *o)
-{
-    const pare_length_plan *const p = &o->plan;
-    const uint32_t m = p->cost.max_len < 4096 ? (uint32_t)p->cost.max_len : 4096;
-    const uint32_t dk = (uint32_t)p->heads[0].dk, dv = (uint32_t)p->heads[0].dv + 2;
-    const size_t b = pare_dtype_size(p->caps.dtype);
-    pare_oracle orc;
-    pare_call call = {.kind = PARE_CALL_QKV, .u.a = {.n = m, .dk = dk, .dv = dv}};
-    void *const x = pare_alloc(c->arena, (size_t)m * (dk > dv ? dk : dv) + 1, b);
-    void *const y = pare_alloc(c->arena, (size_t)m * dv + 1, b);
-    o->call_ms = -1;
-    if (!x || !y) return pare_no_memory(&c->err);
-    if (!m || p->cost.max_len > m) return PARE_OK;
-    call.u.a.q = call.u.a.k = call.u.a.v = x;
-    call.u.a.y = y;
-    pare_status st = pare_oracle_cpu(&orc, p->caps.dtype, m, &c->exec, &c->err);
-    for (int i = 0; i < TRIES && !st; i++) {
-        const double t0 = pare_seconds();
-        st = orc.ops->evaluate(orc.self, &call, 1, &c->err);
-        const double ms = 1e3 * (pare_seconds() - t0);
-        if (o->call_ms < 0 || ms < o->call_ms) o->call_ms = ms;
-    }
-    pare_oracle_free(&orc);
-    return st;
-}
-
-static pare_status write_plan(cli *c, const length_opts *o)
-{
-    cJSON *json;
-    char *text;
-    size_t bytes;
-    pare_out *out = NULL;
-    pare_status st = pare_length_plan_json(&json, &o->plan, &c->err);
-    if (st) return st;
-    st = pare_json_print(&text, &bytes, c->arena, json, 2, &c->err);
-    cJSON_Delete(json);
-    if (!st) st = pare_out_open(&out, c->out, c->force, &c->err);
-    if (!st) st = pare_out_write(out, text, bytes, &c->err);
-    if (!st) st = pare_out_write(out, "\n", 1, &c->err);
-    if (st) {
-        pare_out_abort(out);
-        return st;
-    }
-    return pare_out_commit(out, &c->err);
 }
 
 /* ---- the certificate of a run ---------------------------------------------------------------- */
@@ -171,7 +126,7 @@ static pare_status write_plan(cli *c, const length_opts *o)
 static pare_status certify(cli *c, length_opts *o, const pare_model *m)
 {
     pare_oracle orc;
-    pare_status st = length_oracle(&orc, &o->plan, &c->exec, &c->err);
+    pare_status st = pare_length_oracle(&orc, &o->plan, &c->exec, &c->err);
     if (st) return st;
     st = pare_length_certify(&o->cert, &o->plan, &orc, m, &o->in.in, o->rows, &c->exec, &c->err);
     pare_oracle_free(&orc);
@@ -270,9 +225,9 @@ static void print_text(const cli *c, const length_opts *o)
                 (unsigned long long)k->d_token, (unsigned long long)k->max_partials);
     if (o->certify) {
         out_row("proven", "rounding moves no output of a head by more than %s (median row %s)",
-                pare_ub_format(b, pare_ub_exact(length_cert_written(o->cert.proven)), 4),
+                pare_ub_format(b, pare_ub_exact(pare_length_cert_written(o->cert.proven)), 4),
                 pare_ub_format(d, pare_ub_of(o->cert.proven_median), 4));
-        out_row("", "on %s", length_cert_domain(o->data));
+        out_row("", "on %s", pare_length_cert_domain(o->data));
         out_row("measured", "%.3g, the largest difference from extended precision, on %zu rows",
                 o->cert.measured, o->cert.rows);
         if (o->cert.bad_rows)
@@ -280,7 +235,7 @@ static void print_text(const cli *c, const length_opts *o)
                     (unsigned long long)o->cert.bad_rows);
         if (c->verbose)
             out_row("a priori", "%s from norms alone",
-                    pare_ub_format(b, pare_ub_exact(length_cert_written(o->cert.apriori)), 4));
+                    pare_ub_format(b, pare_ub_exact(pare_length_cert_written(o->cert.apriori)), 4));
     }
     if (o->call_ms >= 0)
         out_row("time", "%.3g ms here if every call takes as long as one of the largest (%.3g ms)",
@@ -367,13 +322,20 @@ static pare_status length(cli *c, length_opts *o)
     if (!st && o->certify)
         st = cli_may_write(c, cli_suffixed(c, c->out, ".cert.json"), c->operand[0]);
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = what_for(c, o, m);
+    if (!st) st = choose_input(c, o, m);
     if (!st) st = make_plan(c, o, m);
-    if (!st) st = time_call(c, o);
+    if (!st) st = pare_length_call_ms(&o->call_ms, &o->plan, c->arena, &c->exec, &c->err);
     if (!st && o->certify) st = certify(c, o, m);
-    if (!st && !o->dry) st = write_plan(c, o);
+    if (!st && !o->dry) st = pare_length_plan_write(c->out, &o->plan, c->force, &c->err);
     if (!st && o->certify)
-        st = length_cert_write(c, c->operand[0], o->data, c->out, o->rows, &o->plan, &o->cert);
+        st = pare_length_cert_write(&o->cert, &o->plan,
+                                    &(pare_length_cert_opts){.model = c->operand[0],
+                                                             .plan = c->out,
+                                                             .data = o->data,
+                                                             .rows = o->rows,
+                                                             .seed = c->seed,
+                                                             .overwrite = c->force},
+                                    &c->err);
     if (!st && c->json)
         st = print_json(c, o);
     else if (!st)
@@ -387,7 +349,7 @@ int cmd_length(int argc, char **argv)
 {
     static const char *const mask_help[] = {"both full and causal attention", "full attention only",
                                             "causal attention only", NULL};
-    length_opts o = {.tokens = TOKENS_NOT_GIVEN, .rows = LENGTH_ROWS};
+    length_opts o = {.tokens = TOKENS_NOT_GIVEN, .rows = PARE_LENGTH_ROWS};
     char usual[64];
     snprintf(usual, sizeof usual, "%d, or the longest input of the model", USUAL_TOKENS);
     const opt own[] = {
@@ -407,7 +369,7 @@ int cmd_length(int argc, char **argv)
          .unset = "an input of N random tokens"},
         {.name = "dry-run", .kind = OPT_FLAG, .to = &o.dry,
          .help = "print what the plan costs, write nothing"},
-        {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .choices = engine_modes, .choice_help = engine_mode_help,
+        {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .choices = backend_modes, .choice_help = backend_mode_help,
          .help = "how the calls make up the whole"},
         {.name = "no-pack", .kind = OPT_FLAG, .to = &o.apart, .rare = true,
          .help = "one piece of attention in each call, also where several fit"},

@@ -1,8 +1,8 @@
-/* pare plan: one budget, spent over the directions, explained and done. */
+/* cmd_plan.c - pare plan: one budget, spent over the directions, explained and done. */
 #include "aside.h"
-#include "cut_chain.h"
-#include "cut_data.h"
+#include "reduce_command.h"
 #include "show_cut.h"
+#include "warn_text.h"
 
 #include <pare/plan.h>
 
@@ -28,7 +28,7 @@ typedef struct plan_opts {
     const char *data, *directions;
     size_t split, max_bytes; /* 0: no such budget */
     pare_plan_opts o;
-    cut_data d;
+    pare_heldout d;
     pare_plan plan;
     const pare_plan_try *chosen;
     reduction r; /* of the whole: from the model to -o */
@@ -36,7 +36,7 @@ typedef struct plan_opts {
 
 /* ---- words ----------------------------------------------------------------------------------- */
 
-static const char *words_of(char buf[160], const pare_plan_try *t)
+static const char *try_words(char buf[160], const pare_plan_try *t)
 {
     size_t at = 0;
     snprintf(buf, 160, "as it is");
@@ -57,9 +57,9 @@ static void print_table(const cli *c, const plan_opts *o)
     out_line("  %-44s %12s %10s %10s  %s", "cut", "bytes", "ms", "error", "budget");
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
-        /* Of what was made the file tells; the others are estimates. */
-        const uint64_t bytes = t == o->chosen && t->nsteps > 0 ? o->r.after.file_bytes : t->bytes;
-        words_of(words, t);
+        /* The size of the chosen cut is that of its file; the others are estimates. */
+        const uint64_t bytes = t == o->chosen && t->nsteps > 0 ? o->r.r.after.file_bytes : t->bytes;
+        try_words(words, t);
         if (t->refused)
             out_line("  %-44s %s", words, t->refused);
         else if (t->over <= 1)
@@ -72,7 +72,7 @@ static void print_table(const cli *c, const plan_opts *o)
     if (most < o->plan.n) out_line("  (%zu more with -v)", o->plan.n - most);
 }
 
-static void print_people(const cli *c, const plan_opts *o)
+static void print_text(const cli *c, const plan_opts *o)
 {
     char words[160];
     if (o->chosen->nsteps == 0) {
@@ -82,16 +82,16 @@ static void print_people(const cli *c, const plan_opts *o)
         if (o->plan.n > 1) print_table(c, o);
         return;
     }
-    show_results(c, &o->r);
-    show_shapes(&o->r, words_of(words, o->chosen));
+    show_results(c, &o->r.r);
+    show_shapes(&o->r.r, try_words(words, o->chosen));
     print_table(c, o);
-    show_end(c, &o->r);
+    show_end(c, &o->r.r);
 }
 
 static bool json_try(cJSON *to, const pare_plan_try *t)
 {
     char words[160];
-    bool ok = to && pare_json_add_string(to, "cut", words_of(words, t));
+    bool ok = to && pare_json_add_string(to, "cut", try_words(words, t));
     if (t->refused) return ok && pare_json_add_string(to, "refused", t->refused);
     return ok && pare_json_add_number(to, "parameters", (double)t->parameters) &&
            pare_json_add_number(to, "bytes", (double)t->bytes) &&
@@ -109,20 +109,20 @@ static pare_status print_json(cli *c, const plan_opts *o)
     for (size_t i = 0; ok && i < o->plan.n; i++)
         ok = json_try(pare_json_add_object(list, NULL), &o->plan.tries[i]);
     if (ok && o->chosen) {
-        ok = pare_json_add_string(root, "chosen", words_of(words, o->chosen));
+        ok = pare_json_add_string(root, "chosen", try_words(words, o->chosen));
         if (ok && o->chosen->nsteps > 0)
-            ok = reduce_json_front(root, &o->r) && reduce_json_end(root, &o->r);
+            ok = reduce_json_front(root, &o->r.r) && reduce_json_end(root, &o->r.r);
     }
     return out_json(c, root, ok);
 }
 
 /* One line for each try, as it is made: it may take a while. */
-static void tell(void *self, const pare_plan_try *t)
+static void note_try(void *self, const pare_plan_try *t)
 {
     cli *const c = self;
     char words[160], count[32];
     if (c->bar.drawn) pare_bar_clear(&c->bar);
-    words_of(words, t);
+    try_words(words, t);
     if (t->refused)
         cli_note(c, "%s: %s", words, t->refused);
     else
@@ -140,15 +140,19 @@ static char *stage(cli *c, const pare_plan_try *t, size_t i)
 }
 
 /* One link, from file to file. */
-static pare_status one_step(cli *c, plan_opts *o, const pare_plan_step *s, reduction *link)
+static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s)
 {
     pare_model *m = NULL, *small = NULL;
     uint64_t bytes;
-    pare_status st = cli_load(c, &m, link->from);
+    pare_status st = cli_load(c, &m, o->r.o.from);
+    o->r.r =
+        (pare_reduction){.from = o->r.o.from, .to = o->r.o.to, .inputs = o->d, .output_error = NAN};
     cli_phase(c, "cut", 4);
     if (!st) st = pare_plan_make(&small, &bytes, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
     cli_phase(c, NULL, 4);
-    if (!st) st = reduce_publish(c, link, m, &small, &o->d.held, pare_plan_prover(s));
+    if (!st)
+        st = pare_reduce_publish(&o->r.r, c->arena, m, &small, pare_plan_prover(s), &o->r.o,
+                                 &c->exec, &c->err);
     pare_model_free(small);
     pare_model_free(m);
     return st;
@@ -163,16 +167,16 @@ static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try 
         unlink(path);
         unlink(cert);
     }
-    unlink(o->r.cert_path);
+    unlink(o->r.r.cert_path);
     unlink(o->r.run_path);
     return PARE_OK;
 }
 
 /* By what factor the files on the disk miss the budget: their proof or what was measured, their
  * bytes, their pass timed again. */
-static double misses_by(const plan_opts *o)
+static double budget_excess(const plan_opts *o)
 {
-    const reduction *const r = &o->r;
+    const pare_reduction *const r = &o->r.r;
     return pare_plan_over(&o->o, o->o.seen ? r->cert.measured : r->cert.proven, r->after.file_bytes,
                           r->ms_after);
 }
@@ -181,24 +185,37 @@ static double misses_by(const plan_opts *o)
 static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const pare_model *m)
 {
     char *certs[PARE_PLAN_WAYS];
-    reduction link = {.started = pare_seconds(), .max_error = INFINITY, .from = c->operand[0]};
+    pare_reduction *const r = &o->r.r;
     const char *const whole =
         cli_suffixed(c, c->out, t->nsteps > 1 ? ".chain.cert.json" : ".cert.json");
-    pare_status st = whole ? chain_paths(c, &o->r, whole) : PARE_ERR_MEMORY;
+    o->r.c = c;
+    o->r.o = (pare_reduce_opts){.from = c->operand[0],
+                                .max_error = INFINITY,
+                                .overwrite = c->force,
+                                .seed = c->seed,
+                                .started = pare_seconds(),
+                                .event = reduce_on_event,
+                                .self = &o->r};
+    pare_status st = whole ? reduce_paths(&o->r, whole) : PARE_ERR_MEMORY;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
-        link.to = stage(c, t, i);
-        certs[i] = link.to ? cli_suffixed(c, link.to, ".cert.json") : NULL;
+        if (i > 0) o->r.o.from = o->r.o.to;
+        o->r.o.to = stage(c, t, i);
+        certs[i] = o->r.o.to ? cli_suffixed(c, o->r.o.to, ".cert.json") : NULL;
         if (!certs[i]) return pare_no_memory(&c->err);
-        st = one_step(c, o, &t->steps[i], &link);
-        if (i + 1 < t->nsteps) link.from = link.to;
+        st = make_step(c, o, &t->steps[i]);
+        r->cert_path = whole;
     }
-    if (!st && t->nsteps > 1) return chain_write(c, &o->r, certs, t->nsteps);
     if (st) return st;
-    link.cert_path = o->r.cert_path;
-    link.run_path = o->r.run_path;
-    link.held_out = o->d.apart;
-    o->r = link;
-    return reduce_compare(c, &o->r, m, &o->d.held);
+    cli_phase(c, "measure speed and quality", 100); /* what is left of the bar */
+    if (t->nsteps > 1) {
+        o->r.o.started = 0;
+        st = pare_reduce_chain(r, c->arena, whole, certs, t->nsteps, &o->r.o, &c->exec, &c->err);
+    } else {
+        r->held_out = o->d.apart;
+        st = pare_reduce_measure(r, c->arena, m, &o->r.o, &c->exec, &c->err);
+    }
+    if (!st && r->no_metric) cli_note(c, "quality is not measured: %s", r->no_metric);
+    return st ? st : reduce_write_run_file(&o->r);
 }
 
 /* The size of a file is estimated before it is written, mostly a little too large, and a clock
@@ -207,7 +224,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
 
 /* Down the list until one keeps its promise when it is done: proofs add a little to what was
  * measured. */
-static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
+static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
 {
     const pare_plan_try *near = NULL; /* of what was done, or else of what was tried */
     double least = INFINITY;
@@ -217,7 +234,7 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
         o->chosen = t;
         if (t->nsteps == 0) return PARE_OK;
         const pare_status st = perform(c, o, t, m);
-        const double over = st ? INFINITY : misses_by(o);
+        const double over = st ? INFINITY : budget_excess(o);
         if (over <= 1) return PARE_OK;
         const pare_status gone = remove_files(c, o, t);
         c->stopped = NULL; /* nothing is left of it */
@@ -231,7 +248,7 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
         least = near->over;
     }
     char words[160] = "nothing";
-    if (near) words_of(words, near);
+    if (near) try_words(words, near);
     return pare_fail(&c->err, PARE_ERR_PROMISE,
                      "no cut meets the budget; the nearest of the %zu that were tried is \"%s\", "
                      "which exceeds it %.3g times; nothing was written",
@@ -239,11 +256,11 @@ static pare_status do_best(cli *c, plan_opts *o, const pare_model *m)
 }
 
 /* An error, or a model that is good as it is, leaves everything as it was. */
-static pare_status do_all(cli *c, plan_opts *o, const pare_model *m)
+static pare_status perform_or_restore(cli *c, plan_opts *o, const pare_model *m)
 {
     aside old;
     pare_status st = aside_begin(c, &old, tails, TAILS);
-    if (!st) st = do_best(c, o, m);
+    if (!st) st = perform_best(c, o, m);
     const pare_status ended = aside_end(c, &old, st || o->chosen->nsteps == 0);
     return st ? st : ended;
 }
@@ -274,7 +291,7 @@ static pare_status read_directions(cli *c, plan_opts *o)
 }
 
 /* Whatever will be chosen: nothing that is there now is written over. */
-static pare_status may_leave(cli *c, const char *data)
+static pare_status check_outputs(cli *c, const char *data)
 {
     pare_status st = PARE_OK;
     for (size_t i = 1; !st && i < TAILS; i++) {
@@ -285,11 +302,11 @@ static pare_status may_leave(cli *c, const char *data)
     return st;
 }
 
-static pare_status settle(cli *c, plan_opts *o)
+static pare_status check_options(cli *c, plan_opts *o)
 {
     o->o.max_bytes = o->max_bytes ? o->max_bytes : UINT64_MAX;
     o->o.seed = c->seed;
-    o->o.note = tell;
+    o->o.note = note_try;
     o->o.self = c;
     if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
         return pare_fail(&c->err, PARE_ERR_USAGE,
@@ -301,26 +318,29 @@ static pare_status settle(cli *c, plan_opts *o)
                       "several directions in --directions");
     if (!st) st = cli_may_write(c, c->out, c->operand[0]);
     if (!st) st = cli_may_write(c, c->out, o->data);
-    return st ? st : may_leave(c, o->data);
+    return st ? st : check_outputs(c, o->data);
 }
 
 static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
 {
-    const cut_plan plan = {.split = o->split,
-                           .windows = PLAN_WINDOWS,
-                           .held = PLAN_HELD_OUT,
-                           .proven = PLAN_PROVEN,
-                           .proven_tokens = PLAN_PROVEN_TOKENS,
-                           .work = INFINITY,
-                           .only_texts = true};
-    return cut_data_load(c, &o->d, m, o->data, &plan);
+    const pare_heldout_opts limits = {.split = o->split,
+                                      .most_fitted = PLAN_WINDOWS,
+                                      .most_measured = PLAN_HELD_OUT,
+                                      .most_proven = PLAN_PROVEN,
+                                      .proven_tokens = PLAN_PROVEN_TOKENS,
+                                      .work = INFINITY,
+                                      .cut_only_texts = true};
+    const pare_status st =
+        pare_heldout_load(&o->d, c->arena, m, o->data, NULL, &limits, c->seed, &c->err);
+    if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
+    return st;
 }
 
 static pare_status plan(cli *c, plan_opts *o)
 {
     pare_model *m = NULL;
     facts whole;
-    pare_status st = settle(c, o);
+    pare_status st = check_options(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = reduce_split_applies(c, m);
     if (!st) st = load_data(c, o, m);
@@ -335,7 +355,7 @@ static pare_status plan(cli *c, plan_opts *o)
         st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
                               &c->err);
     }
-    if (!st) st = do_all(c, o, m);
+    if (!st) st = perform_or_restore(c, o, m);
     pare_model_free(m);
     cli_bar_end(c);
     if (st && st != PARE_ERR_PROMISE) return st;
@@ -347,7 +367,7 @@ static pare_status plan(cli *c, plan_opts *o)
     if (st)
         print_table(c, o);
     else
-        print_people(c, o);
+        print_text(c, o);
     return st;
 }
 
@@ -355,7 +375,7 @@ int cmd_plan(int argc, char **argv)
 {
     plan_opts o = {.o = PARE_PLAN_OPTS_DEFAULT};
     char usual[32];
-    snprintf(usual, sizeof usual, "%d random inputs", CLI_RANDOM_INPUTS);
+    snprintf(usual, sizeof usual, "%d random inputs", PARE_RANDOM_INPUTS);
     opt data = opt_data(&o.data, "inputs that cuts are fitted to, measured and proven on", usual);
     data.group = "Data";
     /* clang-format off */

@@ -1,7 +1,6 @@
 /* cmd_report.c - pare report: one page to read and to show. */
 #include "interrupt.h"
 #include "out.h"
-#include "prove_length.h"
 
 #include <pare/report.h>
 
@@ -14,11 +13,15 @@ static pare_status verify_again(void *self, const char *path, const pare_cert *c
                                 const cJSON *length, pare_err *err)
 {
     cli *c = self;
-    pare_verify_opts opts = {0};
     pare_cert *again = NULL;
+    pare_length_verified run;
     cli_phase(c, NULL, 100.0 / (double)c->noperands);
-    return cert ? pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), err)
-                : length_cert_holds(c, path, length);
+    const pare_status st =
+        cert ? pare_verify_cert(&again, c->arena, cert, path,
+                                &(pare_verify_file_opts){.exec = &c->exec}, err)
+             : pare_length_cert_verify(&run, c->arena, path, length, &(pare_length_verify_opts){0},
+                                       &c->exec, err);
+    return st;
 }
 
 static pare_status report(cli *c, const report_opts *o)

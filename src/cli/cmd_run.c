@@ -1,5 +1,5 @@
-/* pare run: generates text, or computes one forward pass over an array, a text or a graph. */
-#include "engine.h"
+/* cmd_run.c - pare run: generates text, or computes one forward pass over an array, a text or a graph. */
+#include "backend.h"
 #include "run.h"
 #include "warn_text.h"
 #include "trace.h"
@@ -15,10 +15,10 @@
 static pare_status read_stdin(cli *c, const char **text, size_t *bytes)
 {
     char *all = NULL;
-    size_t n = 0, room = 0;
+    size_t n = 0, capacity = 0;
     for (;;) {
-        if (room - n < STDIN_CHUNK) {
-            char *more = pare_alloc(c->arena, room = 2 * room + 2 * STDIN_CHUNK, 1);
+        if (capacity - n < STDIN_CHUNK) {
+            char *more = pare_alloc(c->arena, capacity = 2 * capacity + 2 * STDIN_CHUNK, 1);
             if (!more) return pare_no_memory(&c->err);
             if (n) memcpy(more, all, n);
             all = more;
@@ -66,7 +66,7 @@ pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in)
     const bool is_stdin = strcmp(text, "-") == 0;
     if (!st && is_stdin) st = read_stdin(c, &text, &bytes);
     if (!st) st = pare_encode(&ids, &n, c->arena, s->tok, text, bytes, &c->err);
-    if (!st && s->o->prompts) { /* the file is looked at as a whole */
+    if (!st && s->o->prompts) { /* noted for the file as a whole */
         pare_text_note_words(&s->notes, s->tok, text, bytes);
     } else if (!st) {
         pare_text_notes notes = {0};
@@ -144,7 +144,7 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
     for (size_t i = 0; i < s->set.n && !st; i++) {
         const pare_input *in = &s->set.in[i];
         void *const to = (char *)s->out + at * size;
-        st = s->o->oracle ? run_through(c, s, to, in, trace)
+        st = s->o->oracle ? run_by_oracle(c, s, to, in, trace)
                           : pare_forward_by(to, s->o->f64 ? PARE_F64 : PARE_F32, s->m, in, NULL,
                                             trace, &c->exec, &c->err);
         at += pare_output_rows(s->m, in) * s->cols;
@@ -157,8 +157,8 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
 static pare_status forward_traced(cli *c, run_state *s)
 {
     tracer t;
-    pare_trace trace = {.self = s, .poly = run_poly};
-    pare_status st = run_watch_poly(c, s);
+    pare_trace trace = {.self = s, .poly = run_add_poly};
+    pare_status st = run_collect_poly(c, s);
     if (st) return st;
     if (!s->o->trace) return forward_all(c, s, s->layers ? &trace : NULL);
     if (s->set.n != 1)
@@ -293,7 +293,7 @@ static pare_status one_pass(cli *c, run_state *s)
     if (pare_ranks_rank(s->ranks) > 0) return st; /* the first speaks for all */
     if (!st && c->out) st = write_result(c, s);
     cli_bar_end(c);
-    if (!st) run_say_poly(c, s);
+    if (!st) run_note_poly(c, s);
     if (!st) run_check_finite(c, s);
     if (!st && c->json)
         st = run_print_json(c, s);
@@ -305,7 +305,7 @@ static pare_status one_pass(cli *c, run_state *s)
 /* A text is continued unless one forward pass is asked for, or all that the model can do. */
 static pare_status run(cli *c, void *self, pare_ranks *ranks)
 {
-    run_opts own = *(const run_opts *)self; /* a plan has its say */
+    run_opts own = *(const run_opts *)self; /* a plan sets some of them */
     const run_opts *const o = &own;
     run_state s = {.o = o, .ranks = ranks};
     pare_status st = check_options(c, o);
@@ -314,7 +314,7 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
     if (!st) st = cli_load(c, &s.m, c->operand[0]);
     if (!st) st = run_set_attention(c, &s);
     if (!st) {
-        const char *const why = run_cannot_generate(s.m);
+        const char *const why = pare_generate_refuses(s.m);
         const bool asked =
             o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN);
         const bool text = o->texts.n || o->prompts;
@@ -385,7 +385,7 @@ int cmd_run(int argc, char **argv)
          .help = "the engine of --oracle or --plan: cpu (built in), mpi (all processes of an mpirun), paper (slow "
                  "reference of Yu 2025), onnx:FILE, or pipe:COMMAND (your own program)"},
         {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "MODE", .rare = true,
-         .help = "how the calls of --oracle make up the whole", .choices = engine_modes, .choice_help = engine_mode_help},
+         .help = "how the calls of --oracle make up the whole", .choices = backend_modes, .choice_help = backend_mode_help},
         {.name = "timeout", .kind = OPT_REAL, .to = &o.timeout, .metavar = "SECONDS", .rare = true,
          .help = "how long a pipe: or onnx: engine may take for an answer", .low = 1e-3, .high = 1e6},
         {.name = "eps", .kind = OPT_REAL, .to = &o.eps, .metavar = "E", .rare = true,

@@ -1,6 +1,6 @@
-/* pare verify: a certificate proven again from its files; the exit code is the answer. */
+/* cmd_verify.c - pare verify: a certificate proven again from its files; the exit code is the answer. */
+#include "backend.h"
 #include "out.h"
-#include "prove_length.h"
 
 #include <pare/publish.h>
 
@@ -10,7 +10,6 @@
 typedef struct verify_opts {
     const char *input, *output, *data, *backend;
     bool evidence;
-    const char *cert; /* what was named, or the certificate beside it */
 } verify_opts;
 
 static const char *shown(const char *override, const char *path)
@@ -19,7 +18,7 @@ static const char *shown(const char *override, const char *path)
 }
 
 /* What was proven again beside what is claimed: the claim that was found again. */
-static const pare_claim *found(const pare_cert *again, const pare_claim *c)
+static const pare_claim *find_claim(const pare_cert *again, const pare_claim *c)
 {
     for (size_t i = 0; i < again->nclaims; i++)
         if (pare_same_claim(&again->claims[i], c)) return &again->claims[i];
@@ -29,7 +28,7 @@ static const pare_claim *found(const pare_cert *again, const pare_claim *c)
 static void print_claims(const cli *c, const pare_cert *cert, const pare_cert *again)
 {
     for (size_t i = 0; i < cert->nclaims; i++) {
-        const pare_claim *const t = &cert->claims[i], *const now = found(again, t);
+        const pare_claim *const t = &cert->claims[i], *const now = find_claim(again, t);
         const pare_section s = pare_kinds[t->kind].section;
         const char *const words = out_claim_words(c->arena, t);
         char here[64] = "";
@@ -73,9 +72,10 @@ static void print_verdict(const pare_cert *cert)
 }
 
 /* What was compared, file by file. */
-static void print_files(const cli *c, const pare_cert *cert, const verify_opts *o)
+static void print_files(const cli *c, const pare_verified *v, const verify_opts *o)
 {
-    out_row("certificate", "%s (%s)", o->cert, cert->reduction);
+    const pare_cert *const cert = v->claimed;
+    out_row("certificate", "%s (%s)", v->path, cert->reduction);
     out_verdict("input", true, "holds", "   %s: sha256 %.12s..., %zu tensors",
                 shown(o->input, cert->input.path), cert->input.sha256, cert->input.ntensors);
     out_verdict("output", true, "holds", "   %s: sha256 %.12s..., %zu tensors",
@@ -129,12 +129,12 @@ static void print_counts(const pare_cert *cert, const pare_cert *again)
 }
 
 /* Only reached when everything that was checked holds. */
-static void print_people(const cli *c, const pare_cert *cert, const pare_cert *again,
-                         const verify_opts *o)
+static void print_text(const cli *c, const pare_verified *v, const verify_opts *o)
 {
+    const pare_cert *const cert = v->claimed, *const again = v->again;
     char buf[40];
     print_verdict(cert);
-    print_files(c, cert, o);
+    print_files(c, v, o);
     if (c->verbose) {
         out_verdict("proven", true, "holds", "   %s",
                     pare_ub_format(buf, pare_ub_exact(cert->proven), 4));
@@ -149,29 +149,27 @@ static void print_people(const cli *c, const pare_cert *cert, const pare_cert *a
 }
 
 /* The answer "no" is a result as well. */
-static pare_status print_json(cli *c, const verify_opts *o, const pare_cert *cert,
-                              pare_status answer)
+static pare_status print_json(cli *c, const char *path, const pare_cert *cert, pare_status answer)
 {
     cJSON *root = out_json_begin(c);
     bool ok = root && pare_json_add_bool(root, "holds", answer == PARE_OK);
-    if (ok && cert) ok = out_json_cert(root, o->cert, cert);
+    if (ok && cert) ok = out_json_cert(root, path, cert);
     if (ok && answer) ok = pare_json_add_string(root, "reason", c->err.msg);
     return out_json(c, root, ok);
 }
 
 /* The verdict and its reason on stdout, in words or as JSON; stderr says no more than that. */
-static pare_status refuse(cli *c, const verify_opts *o, const pare_cert *cert, pare_status answer)
+static pare_status refuse(cli *c, const char *path, const pare_cert *cert, pare_status answer)
 {
     if (c->json) {
-        const pare_status printed = print_json(c, o, cert, answer);
-        return printed ? printed : cli_name(c, answer, o->cert);
+        const pare_status printed = print_json(c, path, cert, answer);
+        return printed ? printed : cli_name(c, answer, path);
     }
     const bool files = strstr(c->err.msg, "sha256") != NULL;
-    const size_t n = strlen(o->cert); /* the next line names the file */
-    const bool named =
-        strncmp(c->err.msg, o->cert, n) == 0 && strncmp(c->err.msg + n, ": ", 2) == 0;
+    const size_t n = strlen(path); /* the next line names the file */
+    const bool named = strncmp(c->err.msg, path, n) == 0 && strncmp(c->err.msg + n, ": ", 2) == 0;
     out_verdict("verdict", false, "REFUSED", "  %s", c->err.msg + (named ? n + 2 : 0));
-    out_row("certificate", "%s%s%s%s", o->cert, cert ? " (" : "", cert ? cert->reduction : "",
+    out_row("certificate", "%s%s%s%s", path, cert ? " (" : "", cert ? cert->reduction : "",
             cert ? ")" : "");
     if (files)
         out_row("what to do", "if a file was moved or renamed, say where it is (--input, --output, "
@@ -179,120 +177,100 @@ static pare_status refuse(cli *c, const verify_opts *o, const pare_cert *cert, p
     else
         out_row("what to do", "do not rely on this certificate; make the cut again to get one that "
                               "holds");
-    return pare_fail(&c->err, answer, "%s is refused", o->cert);
+    return pare_fail(&c->err, answer, "%s is refused", path);
 }
 
-/* ---- which certificate ----------------------------------------------------------------------- */
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static void print_length(const pare_verified *v, const verify_opts *o)
+{
+    const pare_length_claims *const k = &v->length.claims;
+    char proven[40], apriori[40];
+    pare_ub_format(proven, pare_ub_exact(k->proven), 4);
+    pare_ub_format(apriori, pare_ub_exact(k->apriori), 4);
+    out_verdict("verdict", true, "HOLDS",
+                "  no output of a head's attention is off by more than %s", proven);
+    out_row("", "on %s", k->domain);
+    out_row("certificate", "%s (length)", v->path);
+    for (size_t i = 0; i < PARE_LENGTH_FILES; i++)
+        if (k->files[i].path)
+            out_verdict(pare_length_file_keys[i], true, "holds", "   %s: sha256 %.12s...",
+                        k->files[i].path, k->files[i].sha256);
+    out_verdict("calls", true, "holds", "   %zu", k->calls);
+    out_verdict("a priori", true, "holds", "   %s", apriori);
+    out_verdict("proven", true, "holds", "   %s", proven);
+    out_verdict("measured", true, "holds", "   %.4g", k->measured);
+    out_verdict("other engine", true, "holds", "   %s: largest difference %.4g",
+                o->backend ? o->backend : "the f64 engine of pare", v->length.other_engine);
+}
+
+static pare_status print_length_json(cli *c, const pare_length_verified *v)
+{
+    cJSON *const root = out_json_begin(c);
+    return out_json(c, root,
+                    root && pare_json_add_bool(root, "holds", true) &&
+                        pare_json_add_number(root, "proven", v->again.proven) &&
+                        pare_json_add_number(root, "measured", v->again.measured) &&
+                        pare_json_add_number(root, "other_engine", v->other_engine));
+}
 
 /* Who names a model, or the plan of a length, means the certificate beside it. */
-static pare_status find_certificate(cli *c, verify_opts *o)
+static pare_status note_certificate(cli *c)
 {
-    static const char tail[] = ".cert.json";
-    const char *const given = c->operand[0];
-    size_t n = strlen(given), t = sizeof tail - 1;
-    o->cert = given;
-    if (n > t && strcmp(given + n - t, tail) == 0) return PARE_OK;
+    const char *const given = c->operand[0], *found;
+    const pare_status st = pare_find_certificate(&found, c->arena, given, &c->err);
+    if (st || strcmp(found, given) == 0) return st;
+    size_t n = strlen(given);
     while (n > 1 && given[n - 1] == '/') n--;
-    const char *const name = pare_strndup(c->arena, given, n);
-    const char *const beside = name ? cli_suffixed(c, name, tail) : NULL;
-    const char *const inside = name ? cli_suffixed(c, name, "/pare.cert.json") : NULL;
-    const char *const chain = name ? cli_suffixed(c, name, ".chain.cert.json") : NULL;
-    if (!beside || !inside || !chain) return pare_no_memory(&c->err);
-    const char *const found = pare_file_exists(beside)   ? beside
-                              : pare_file_exists(inside) ? inside
-                                                         : NULL;
-    if (found) {
-        cli_note(c, "checking %s, the certificate of %s", found, given);
-        o->cert = found;
-        if (pare_file_exists(chain))
-            cli_note(c, "%s is the certificate of the whole chain of cuts", chain);
-        return PARE_OK;
-    }
-    if (!pare_is_dir(given)) return PARE_OK;
-    return pare_fail(&c->err, PARE_ERR_INPUT,
-                     "%s is a folder, and there is no certificate %s beside it or %s in it", given,
-                     beside, inside);
+    const char *const chain = pare_sprintf(c->arena, "%.*s.chain.cert.json", (int)n, given);
+    if (!chain) return pare_no_memory(&c->err);
+    cli_note(c, "checking %s, the certificate of %s", found, given);
+    if (pare_file_exists(chain))
+        cli_note(c, "%s is the certificate of the whole chain of cuts", chain);
+    return PARE_OK;
 }
 
-/* What was read is not JSON: a model, most likely. */
-static pare_status not_a_certificate(cli *c, const verify_opts *o)
+/* The library's messages in the words of the options. */
+static pare_status reword(cli *c, const verify_opts *o, const pare_verified *v, pare_status st)
 {
-    pare_model *m = NULL;
-    const pare_err why = c->err;
-    const bool model = pare_model_load(&m, o->cert, &c->err) == PARE_OK;
-    pare_model_free(m);
-    if (!model && !strstr(why.msg, "line 1, column 1:")) { /* damaged JSON: where */
-        const size_t n = strlen(o->cert);
-        const bool named = strncmp(why.msg, o->cert, n) == 0 && strncmp(why.msg + n, ": ", 2) == 0;
-        return pare_fail(&c->err, PARE_ERR_INPUT, "%s is not a certificate: %s", o->cert,
-                         why.msg + (named ? n + 2 : 0));
-    }
-    if (!model)
-        return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "%s is not JSON; give a certificate (OUT.cert.json)", o->cert);
-    return pare_fail(&c->err, PARE_ERR_INPUT,
-                     "%s is a model, and there is no certificate %s.cert.json beside it; every cut "
-                     "writes one",
-                     o->cert, o->cert);
-}
-
-static pare_status verify_length(cli *c, const verify_opts *o, const cJSON *json)
-{
-    const pare_status st = length_cert_verify(
-        c, o->cert, json, &(length_verify){o->input, o->output, o->data, o->backend});
-    return st == PARE_ERR_VERIFY ? refuse(c, o, NULL, st) : cli_name(c, st, o->cert);
-}
-
-static pare_status verify_cut(cli *c, const verify_opts *o, const cJSON *json)
-{
-    pare_verify_opts opts = {
-        .input = o->input, .output = o->output, .data = o->data, .evidence = o->evidence};
-    pare_cert *cert = NULL, *again = NULL;
-    const char *const path = o->cert;
-    pare_status st = pare_cert_parse(&cert, c->arena, json, path, &c->err);
-    if (st == PARE_ERR_VERIFY) return refuse(c, o, NULL, st);
-    if (st) return cli_name(c, st, path);
-    if (o->data && !cert->data.path)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--data has no effect: %s is about random inputs made from its seed, not "
-                         "about a file",
-                         path);
-    st = pare_cert_check(&again, c->arena, cert, path, cli_verify_opts(c, &opts), &c->err);
-    cli_bar_end(c);
-    if (st == PARE_ERR_VERIFY) return refuse(c, o, cert, st);
-    if (st == PARE_ERR_IO)
-        cli_note(c, "if files were moved, say where they are: --input, --output, --data");
-    if (!st && c->json) return print_json(c, o, cert, st);
-    if (!st) print_people(c, cert, again, o);
-    return cli_name(c, st, path);
-}
-
-/* JSON of something else. */
-static pare_status other_json(cli *c, const verify_opts *o, const cJSON *json)
-{
-    if (pare_json_has(json, "pare_plan"))
-        return pare_fail(&c->err, PARE_ERR_INPUT,
+    if (st == PARE_ERR_USAGE && o->backend && !v->is_length)
+        return cli_only(c, "backend", false, "certificates of pare length");
+    cli_reword(c, st, "data has no effect", "--data has no effect");
+    if (st == PARE_ERR_USAGE) cli_reword(c, st, "engine:", "--backend:");
+    cli_reword(c, st, "engine onnx:", "--backend onnx:");
+    if (st == PARE_ERR_INPUT && strstr(c->err.msg, "is a plan without a certificate"))
+        return pare_fail(&c->err, st,
                          "%s is a plan without a certificate; pare length --certify writes both",
-                         o->cert);
-    return pare_fail(&c->err, PARE_ERR_INPUT, "%s is JSON, but not a certificate", o->cert);
+                         v->path);
+    if (st == PARE_ERR_IO && v->claimed)
+        cli_note(c, "if files were moved, say where they are: --input, --output, --data");
+    return st;
 }
 
-static pare_status verify(cli *c, verify_opts *o)
+static pare_status verify(cli *c, const verify_opts *o)
 {
-    cJSON *json = NULL;
-    pare_status st = find_certificate(c, o);
+    pare_verified v;
+    const pare_engine engine = backend_engine(c, o->backend, 0);
+    const pare_verify_file_opts opts = {.input = o->input,
+                                        .output = o->output,
+                                        .data = o->data,
+                                        .evidence = o->evidence,
+                                        .engine = o->backend ? &engine : NULL,
+                                        .exec = &c->exec};
+    pare_status st = note_certificate(c);
     if (st) return st;
-    st = pare_json_read(&json, o->cert, &c->err); /* once */
-    if (st == PARE_ERR_INPUT) return not_a_certificate(c, o);
-    if (st) return cli_name(c, st, o->cert);
-    if (length_cert_is(json))
-        st = verify_length(c, o, json);
-    else if (!pare_json_has(json, "pare"))
-        st = other_json(c, o, json);
-    else if (!(st = cli_only(c, "backend", false, "certificates of pare length")))
-        st = verify_cut(c, o, json);
-    cJSON_Delete(json);
-    return st;
+    st = pare_verify_file_report(&v, c->arena, c->operand[0], &opts, &c->err);
+    cli_bar_end(c);
+    if (st == PARE_ERR_VERIFY) return refuse(c, v.path, v.claimed, st);
+    if (st) return reword(c, o, &v, st);
+    if (v.is_length && c->json) return print_length_json(c, &v.length);
+    if (v.is_length)
+        print_length(&v, o);
+    else if (c->json)
+        return print_json(c, v.path, v.claimed, st);
+    else
+        print_text(c, &v, o);
+    return PARE_OK;
 }
 
 int cmd_verify(int argc, char **argv)

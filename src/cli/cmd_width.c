@@ -1,61 +1,19 @@
-/* pare width: a narrower model, with its certificate. */
-#include "cut_data.h"
-#include "next_input.h"
+/* cmd_width.c - pare width: a narrower model, with its certificate. */
+#include "reduce_command.h"
 #include "show_cut.h"
-#include <pare/lesson.h>
 
 #include <math.h>
-#include <string.h>
-
-enum {
-    WIDTH_WINDOWS = 128,     /* inputs that a cut is fitted to, unless asked otherwise ... */
-    WIDTH_TOKENS = 256,      /* ... and tokens of each */
-    WIDTH_HELD_OUT = 256,    /* inputs that are measured at most */
-    WIDTH_PROVEN = 8,        /* inputs that are proven on unless --prove says more, ... */
-    WIDTH_PROVEN_TOKENS = 64 /* ... and tokens of each */
-};
 
 typedef struct width_opts {
-    size_t split, method, rows, start, rule, basis; /* choices as their numbers */
-    pare_width_opts cut;
-    bool edits; /* all single-node edits are proven as well */
+    size_t method, rows, start, rule, basis; /* choices as their numbers */
+    size_t epochs;                           /* of --distill */
+    bool edits;                              /* all single-node edits are proven as well */
     size_t edit_rows;
     double ball; /* radius; 0: none */
-    const char *heldout;
-    size_t prove;  /* inputs to prove on, 0: not said */
-    size_t epochs; /* of distilling; 0: none */
-    pare_distill_opts distill;
-    pare_train_result taught;
-    size_t windows; /* inputs of a text that a cut is fitted to */
     reduction r;
-    pare_width_report report;
 } width_opts;
 
 /* ---- results ------------------------------------------------------------------------------- */
-
-static size_t widest(const pare_width_report *p)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < p->npoints; i++)
-        if (p->points[i].before > most) most = p->points[i].before;
-    return most;
-}
-
-static size_t most_keys(const pare_width_report *p)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < p->nheads; i++)
-        if (p->heads[i].before > most) most = p->heads[i].before;
-    return most;
-}
-
-static size_t most_units(const pare_width_report *p)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < p->nhidden; i++)
-        if (p->hidden[i].before > most) most = p->hidden[i].before;
-    return most;
-}
 
 static void print_details(const pare_width_report *p)
 {
@@ -103,21 +61,21 @@ static void print_optimality(const cli *c, const pare_cert *cert)
     if (words) out_row("", "%s", words);
 }
 
-static void print_people(const cli *c, const pare_model *m, const void *self)
+static void print_text(const cli *c, const void *self)
 {
     const width_opts *const o = self;
+    const pare_reduction *const r = &o->r.r;
     char words[80];
-    (void)m;
-    show_results(c, &o->r);
-    snprintf(words, sizeof words, o->cut.keep > 0 ? "method %s, --keep %.2g" : "method %s",
-             pare_width_method_names[o->method], o->cut.keep);
-    show_shapes(&o->r, words);
-    print_optimality(c, &o->r.cert);
+    show_results(c, r);
+    snprintf(words, sizeof words, r->keep > 0 ? "method %s, --keep %.2g" : "method %s",
+             pare_width_method_names[o->method], r->keep);
+    show_shapes(r, words);
+    print_optimality(c, &r->cert);
     if (o->epochs)
         out_row("distilled", "%zu epochs, the best is number %llu: validation score %.6f",
-                o->epochs, (unsigned long long)o->taught.best_step + 1, o->taught.val);
-    if (c->verbose) print_details(&o->report);
-    show_end(c, &o->r);
+                o->epochs, (unsigned long long)r->distilled.best_step + 1, r->distilled.val);
+    if (c->verbose) print_details(&r->width);
+    show_end(c, r);
 }
 
 static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)
@@ -129,15 +87,21 @@ static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)
 static bool json_cut(cJSON *root, const width_opts *o)
 {
     cJSON *to = pare_json_add_object(root, "cut");
-    const pare_width_report *const p = &o->report;
+    const pare_reduction *const r = &o->r.r;
+    const pare_width_report *const p = &r->width;
+    size_t dim = 0, qk_dim = 0, ffn_dim = 0; /* the widest before the cut */
+    for (size_t i = 0; i < p->npoints; i++)
+        if (p->points[i].before > dim) dim = p->points[i].before;
+    for (size_t i = 0; i < p->nheads; i++)
+        if (p->heads[i].before > qk_dim) qk_dim = p->heads[i].before;
+    for (size_t i = 0; i < p->nhidden; i++)
+        if (p->hidden[i].before > ffn_dim) ffn_dim = p->hidden[i].before;
     return to && pare_json_add_string(to, "method", pare_width_method_names[o->method]) &&
-           json_pair(to, "dim", widest(p), p->dim) &&
-           json_pair(to, "qk_dim", most_keys(p), p->qk_dim) &&
-           json_pair(to, "ffn_dim", most_units(p), p->ffn_dim) &&
-           (isnan(o->r.output_error) ||
-            pare_json_add_number(to, "output_error", o->r.output_error)) &&
+           json_pair(to, "dim", dim, p->dim) && json_pair(to, "qk_dim", qk_dim, p->qk_dim) &&
+           json_pair(to, "ffn_dim", ffn_dim, p->ffn_dim) &&
+           (isnan(r->output_error) || pare_json_add_number(to, "output_error", r->output_error)) &&
            (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
-                               pare_json_add_number(to, "validation", o->taught.val)));
+                               pare_json_add_number(to, "validation", r->distilled.val)));
 }
 
 static pare_status print_json(cli *c, const void *self)
@@ -145,219 +109,30 @@ static pare_status print_json(cli *c, const void *self)
     const width_opts *const o = self;
     cJSON *root = out_json_begin(c);
     return out_json(c, root,
-                    reduce_json_front(root, &o->r) && json_cut(root, o) &&
-                        reduce_json_end(root, &o->r));
-}
-
-/* ---- the cut ------------------------------------------------------------------------------- */
-
-/* The report lives in the cut model, which publishing frees: what is shown is copied. */
-static pare_status keep_report(cli *c, pare_width_report *p)
-{
-    struct {
-        void **list;
-        size_t n, size;
-    } all[] = {{(void **)&p->points, p->npoints, sizeof *p->points},
-               {(void **)&p->heads, p->nheads, sizeof *p->heads},
-               {(void **)&p->hidden, p->nhidden, sizeof *p->hidden}};
-    for (size_t i = 0; i < 3; i++) {
-        void *const copy = pare_alloc(c->arena, all[i].n ? all[i].n : 1, all[i].size);
-        if (!copy) return pare_no_memory(&c->err);
-        memcpy(copy, *all[i].list, all[i].n * all[i].size);
-        *all[i].list = copy;
-    }
-    return PARE_OK;
-}
-
-/* *small becomes the model that was taught. */
-static pare_status distill(cli *c, width_opts *o, const pare_model *m, pare_model **small)
-{
-    pare_lesson lesson;
-    pare_lesson_facts asked;
-    pare_model *taught = NULL;
-    const pare_graph_lesson g = {.path = o->r.data,
-                                 .split = o->split,
-                                 .full = m->pattern.kind != PARE_GRAPH,
-                                 .classes = pare_model_outputs(m)};
-    o->distill.epochs = o->epochs;
-    o->distill.seed = c->seed;
-    pare_status st = pare_lesson_graph(&lesson, &asked, c->arena, &g, &c->err);
-    if (!st)
-        st = pare_width_distill(&taught, &o->taught, *small, m, &lesson, &o->distill, &c->exec,
-                                &c->err);
-    if (st) return st;
-    pare_model_free(*small);
-    *small = taught;
-    return PARE_OK;
-}
-
-/* Fitted to `in`, proven on `on`. */
-static pare_status cut(cli *c, width_opts *o, const pare_model *m, const cert_inputs *in,
-                       const cert_inputs *on)
-{
-    pare_model *small = NULL;
-    pare_width_opts *const w = &o->cut;
-    w->method = (pare_width_method)o->method;
-    w->rows = (pare_width_rows)o->rows;
-    w->start = (pare_width_start)o->start;
-    w->rule = (pare_width_rule)o->rule;
-    w->basis = (pare_width_basis)o->basis;
-    w->seed = c->seed;
-    /* A promise without a dimension looks for one; a little below, as the proof adds its slack. */
-    if (!w->dim && !w->qk_dim && !w->ffn_dim && w->keep == 0) w->max_move = 0.99 * o->r.max_error;
-    cli_phase(c, NULL, o->epochs ? 10 : 20);
-    pare_status st = pare_width(&small, &o->report, m, &in->set, w, &c->exec, &c->err);
-    if (!st) st = keep_report(c, &o->report);
-    if (o->epochs) cli_phase(c, "distill", 60);
-    if (!st && o->epochs) st = distill(c, o, m, &small);
-    cli_phase(c, NULL, o->epochs ? 25 : 72);
-    if (!st) st = reduce_publish(c, &o->r, m, &small, on, &pare_width_provers[o->method]);
-    pare_model_free(small);
-    return st;
-}
-
-/* What the certificate is to say beside the headline. */
-static void ask(width_opts *o)
-{
-    if (o->edits || o->edit_rows) o->r.ask[o->r.nask++] = pare_width_edits(o->edit_rows);
-    if (o->ball > 0) o->r.ask[o->r.nask++] = pare_ball_claim(o->ball, PARE_BALL_TWO);
-}
-
-static pare_status check_edits(cli *c, const width_opts *o, const pare_model *m,
-                               const cert_inputs *on)
-{
-    if (on->set.n != 1)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--edits works for one graph; %s has %zu inputs",
-                         on->path, on->set.n);
-    return pare_width_edits_check(m, &on->set.in[0], o->edit_rows, &c->err);
-}
-
-/* ---- language models and encoders ----------------------------------------------------------- */
-
-static pare_status measure_text(cli *c, width_opts *o, const pare_model *m, const cut_data *d)
-{
-    pare_model *g = NULL;
-    o->r.held_out = d->apart;
-    pare_status st = reduce_compare(c, &o->r, m, &d->held);
-    if (st || o->r.has_metric) return st; /* targets say more than a distance */
-    st = cli_load(c, &g, c->out);
-    if (!st) st = cut_output_error(c, &o->r.output_error, m, g, d);
-    if (!st) o->r.error_inputs = cut_error_inputs(d);
-    pare_model_free(g);
-    return st;
-}
-
-/* Whether any size was asked for; without one --max-error looks for it. */
-static bool sized(const width_opts *o)
-{
-    const pare_width_opts *const w = &o->cut;
-    return w->dim || w->qk_dim || w->v_dim || w->ffn_dim || w->keep > 0;
-}
-
-static pare_status make_text(cli *c, width_opts *o, pare_model **small, const pare_model *m,
-                             const cut_data *d)
-{
-    return pare_width(small, &o->report, m, d->fit.n ? &d->fit : NULL, &o->cut, &c->exec, &c->err);
-}
-
-/* The smallest share of the parameters, in percent, whose proven bound is within --max-error. The
- * bound need not grow with every percent: the answer is one that was proven, not the least there
- * is. */
-static pare_status search_share(cli *c, width_opts *o, const pare_model *m, const cut_data *d)
-{
-    size_t low = 1, high = 100;
-    double best = INFINITY;
-    while (low < high) {
-        pare_model *g = NULL;
-        pare_output_bound bound;
-        const size_t mid = (low + high) / 2;
-        double proven = INFINITY;
-        o->cut.keep = (double)mid / 100;
-        pare_status st = make_text(c, o, &g, m, d);
-        const bool too_few = st == PARE_ERR_PROMISE; /* no cut leaves so few parameters */
-        if (too_few) st = PARE_OK;
-        if (!st && !too_few) {
-            st = pare_outputs_compare(&bound, m, g, &d->held.set, false, &c->exec, &c->err);
-            if (!st) proven = pare_ub_written(bound.gap.proven);
-        }
-        pare_model_free(g);
-        if (st) return st;
-        best = fmin(best, proven);
-        if (proven <= o->r.max_error)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    o->cut.keep = (double)high / 100;
-    if (high < 100) return PARE_OK;
-    char shown[40];
-    return pare_fail(&c->err, PARE_ERR_PROMISE,
-                     "no cut that was tried stays within --max-error %g: the best proven bound is "
-                     "%s; nothing was written",
-                     o->r.max_error, pare_ub_format(shown, pare_ub_exact(best), 3));
-}
-
-static pare_status width_of_text(cli *c, width_opts *o, const pare_model *m)
-{
-    const cut_plan plan = {.windows = o->windows,
-                           .held = o->prove > WIDTH_HELD_OUT ? o->prove : WIDTH_HELD_OUT,
-                           .proven = o->prove ? o->prove : WIDTH_PROVEN,
-                           .proven_tokens = WIDTH_PROVEN_TOKENS,
-                           .work = INFINITY};
-    const bool search = !sized(o);
-    cut_data d;
-    pare_model *small = NULL;
-    o->cut.method = (pare_width_method)o->method;
-    o->cut.basis = (pare_width_basis)o->basis;
-    o->cut.seed = c->seed;
-    pare_status st = o->heldout ? cut_data_load_two(c, &d, m, o->r.data, o->heldout, &plan)
-                                : cut_data_load(c, &d, m, o->r.data, &plan);
-    if (!st && o->r.data) next_ask(c, &o->r, &d, search);
-    if (search) cli_phase(c, "find the share to keep", 60);
-    if (!st && search) st = search_share(c, o, m, &d);
-    cli_phase(c, NULL, search ? 20 : 65);
-    if (!st) st = make_text(c, o, &small, m, &d);
-    if (!st) st = keep_report(c, &o->report);
-    cli_phase(c, NULL, search ? 13 : 28);
-    if (!st) st = reduce_publish(c, &o->r, m, &small, &d.held, &pare_width_provers[o->method]);
-    if (!st) next_prove_note(c, &d, o->prove);
-    pare_model_free(small);
-    return st ? st : measure_text(c, o, m, &d);
-}
-
-static pare_status width_of_graph(cli *c, width_opts *o, const pare_model *m)
-{
-    cert_inputs in, on;
-    size_t seen = 0;
-    pare_status st = cli_inputs(c, &in, m, o->r.data, o->split);
-    on = in;
-    if (!st && o->heldout) st = cli_inputs(c, &on, m, o->heldout, o->split);
-    if (!st && o->heldout) st = cut_has_seen(c, &seen, &in.set, &on.set, 0);
-    const cut_data d = {.fit = in.set,
-                        .held = on,
-                        .apart = true,
-                        .seen = seen,
-                        .no_next = seen ? cut_saw_some : NULL};
-    if (!st && o->heldout) next_ask(c, &o->r, &d, false);
-    if (!st && (o->edits || o->edit_rows)) st = check_edits(c, o, m, &on);
-    if (!st) st = cut(c, o, m, &in, &on);
-    o->r.held_out = o->heldout != NULL;
-    return st ? st : reduce_compare(c, &o->r, m, &on);
+                    reduce_json_front(root, &o->r.r) && json_cut(root, o) &&
+                        reduce_json_end(root, &o->r.r));
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static pare_status settle(cli *c, void *self)
+static pare_status check_options(cli *c, void *self)
 {
     width_opts *const o = self;
-    if (!o->r.data && o->method != PARE_WIDTH_SVD)
+    pare_reduce_opts *const r = &o->r.o;
+    if (!r->data && o->method != PARE_WIDTH_SVD)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--data FILE is needed: the cut is fitted to it (only --method svd works "
                          "without data)");
-    o->r.time_attention = true;
-    o->r.heldout = o->heldout;
-    ask(o);
-    return cli_only(c, "heldout,prove", o->r.data != NULL, "--data FILE");
+    r->time_attention = true;
+    r->width.method = (pare_width_method)o->method;
+    r->width.rows = (pare_width_rows)o->rows;
+    r->width.start = (pare_width_start)o->start;
+    r->width.rule = (pare_width_rule)o->rule;
+    r->width.basis = (pare_width_basis)o->basis;
+    r->distill.epochs = o->epochs;
+    if (o->edits || o->edit_rows) r->ask[r->nask++] = pare_width_edits(o->edit_rows);
+    if (o->ball > 0) r->ask[r->nask++] = pare_ball_claim(o->ball, PARE_BALL_TWO);
+    return cli_only(c, "heldout,prove", r->data != NULL, "--data FILE");
 }
 
 /* One row for each option that has a meaning only in some calls. */
@@ -390,7 +165,8 @@ static pare_status check_meaning(cli *c, const width_opts *o, bool text)
         {"distill", !text && automatic, "--method auto of a graph transformer"},
         {"distill-lr,distill-weight", o->epochs > 0, "--distill N"},
         {"basis", stream || slice, "--method lowrank, leverage or slice"},
-        {"rows", stream && o->cut.ffn_dim > 0, "--ffn-dim N and --method leverage or lowrank"},
+        {"rows", stream && o->r.o.width.ffn_dim > 0,
+         "--ffn-dim N and --method leverage or lowrank"},
         {"start,rule", cluster, "--method cluster"},
         {"trials", jl || cluster || (stream && o->rows == PARE_ROWS_SAMPLE),
          "--method jl, --method cluster or --rows sample"},
@@ -404,7 +180,7 @@ static pare_status check_meaning(cli *c, const width_opts *o, bool text)
 /* How large the result is: one way of saying it, not two and not none. */
 static pare_status check_size(cli *c, const width_opts *o, bool text)
 {
-    const pare_width_opts *const w = &o->cut;
+    const pare_width_opts *const w = &o->r.o.width;
     const bool scores = o->method == PARE_WIDTH_JL || o->method == PARE_WIDTH_QK;
     const bool within = text && (scores || o->method == PARE_WIDTH_AUTO);
     const char *const width = within   ? "--qk-dim, --v-dim or --ffn-dim"
@@ -417,7 +193,8 @@ static pare_status check_size(cli *c, const width_opts *o, bool text)
         return pare_fail(&c->err, PARE_ERR_USAGE,
                          "--keep chooses the widths itself: give either --keep or widths (%s)",
                          width);
-    if (sized(o) || isfinite(o->r.max_error) || o->method == PARE_WIDTH_EXACT) return PARE_OK;
+    const bool sized = w->dim || w->qk_dim || w->v_dim || w->ffn_dim || w->keep > 0;
+    if (sized || isfinite(o->r.o.max_error) || o->method == PARE_WIDTH_EXACT) return PARE_OK;
     return pare_fail(&c->err, PARE_ERR_USAGE,
                      "the size of the result is missing: give --keep SHARE (such as --keep 75%%), "
                      "%s, or --max-error E for the smallest model within that error",
@@ -433,9 +210,9 @@ static pare_status check_basis(cli *c, const width_opts *o)
     return PARE_OK;
 }
 
-static pare_status any_width(cli *c, void *self, const pare_model *m)
+static pare_status check_model(cli *c, void *self, const pare_model *m)
 {
-    width_opts *const o = self;
+    const width_opts *const o = self;
     const bool text = pare_width_is_text(m, (pare_width_method)o->method);
     if (text && m->pattern.kind == PARE_GRAPH)
         return pare_fail(&c->err, PARE_ERR_USAGE,
@@ -449,9 +226,7 @@ static pare_status any_width(cli *c, void *self, const pare_model *m)
                          pare_width_method_names[o->method]);
     pare_status st = check_meaning(c, o, text);
     if (!st) st = check_size(c, o, text);
-    if (!st) st = check_basis(c, o);
-    if (st) return st;
-    return text ? width_of_text(c, o, m) : width_of_graph(c, o, m);
+    return st ? st : check_basis(c, o);
 }
 
 static const char *const method_help[] = {
@@ -479,39 +254,35 @@ static const char *const basis_help[] = {
 
 int cmd_width(int argc, char **argv)
 {
-    width_opts o = {.method = PARE_WIDTH_AUTO,
-                    .cut = PARE_WIDTH_OPTS_DEFAULT,
-                    .distill = PARE_DISTILL_OPTS_DEFAULT};
-    o.r.max_error = INFINITY;
-    o.r.output_error = NAN;
-    o.windows = WIDTH_WINDOWS;
-    o.cut.tokens = WIDTH_TOKENS;
+    width_opts o = {.method = PARE_WIDTH_AUTO, .r.o = pare_reduce_defaults(PARE_REDUCE_WIDTH)};
+    pare_reduce_opts *const r = &o.r.o;
+    r->width.tokens = r->fit_tokens;
     opt data =
-        opt_data(&o.r.data,
+        opt_data(&r->data,
                  "inputs that the cut is fitted to and proven on: a graph, a text, or token arrays",
                  "required, except with --method svd");
     data.group = "Data";
     /* clang-format off */
     const opt own[] = {
-        {.name = "keep", .kind = OPT_SHARE, .to = &o.cut.keep, .metavar = "SHARE", .group = "What to cut", .unset = "not set", .low = 1e-6, .high = 1,
+        {.name = "keep", .kind = OPT_SHARE, .to = &r->width.keep, .metavar = "SHARE", .group = "What to cut", .unset = "not set", .low = 1e-6, .high = 1,
          .help = "keep at most this share of the parameters, e.g. 0.75 or 75%"},
-        {.name = "dim", .kind = OPT_SIZE, .to = &o.cut.dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
+        {.name = "dim", .kind = OPT_SIZE, .to = &r->width.dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
          .help = "width of the residual stream (language models and encoders: only with --method slice or svd)"},
-        {.name = "qk-dim", .kind = OPT_SIZE, .to = &o.cut.qk_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
+        {.name = "qk-dim", .kind = OPT_SIZE, .to = &r->width.qk_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
          .help = "width of queries and keys, per head"},
-        {.name = "v-dim", .kind = OPT_SIZE, .to = &o.cut.v_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
+        {.name = "v-dim", .kind = OPT_SIZE, .to = &r->width.v_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
          .help = "width of values, per head (only language models and encoders)"},
-        {.name = "ffn-dim", .kind = OPT_SIZE, .to = &o.cut.ffn_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
+        {.name = "ffn-dim", .kind = OPT_SIZE, .to = &r->width.ffn_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
          .help = "hidden units of each feed-forward layer"},
-        REDUCE_MAX_ERROR(o.r.max_error, "; without a width: find the smallest model within E"),
+        REDUCE_MAX_ERROR(r->max_error, "; without a width: find the smallest model within E"),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .choices = pare_width_method_names, .choice_help = method_help,
          .help = "how the model is made narrower; auto is best for most models, --help all explains the others"},
         data,
-        REDUCE_HELDOUT(o.heldout, "texts: the last quarter of --data; graphs: all of --data"),
-        NEXT_PROVE(o.prove, "8 texts; all graphs"),
-        opt_split(&o.split),
-        REDUCE_WINDOWS(o.windows),
-        REDUCE_TOKENS(o.cut.tokens),
+        REDUCE_HELDOUT(r->heldout, "texts: the last quarter of --data; graphs: all of --data"),
+        REDUCE_PROVE(r->prove, "8 texts; all graphs"),
+        opt_split(&r->split),
+        REDUCE_WINDOWS(r->fit_inputs),
+        REDUCE_TOKENS(r->width.tokens),
         {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .group = "Also prove (graph transformers)", .rare = true,
          .help = "a bound for every change of one node's features to those of another node"},
         {.name = "edit-rows", .kind = OPT_SIZE, .to = &o.edit_rows, .metavar = "N", .unset = "all", .min = 1, .max = REDUCE_MOST, .rare = true,
@@ -519,17 +290,17 @@ int cmd_width(int argc, char **argv)
         REDUCE_BALL(o.ball, " (Euclidean length of a row)"),
         {.name = "distill", .kind = OPT_SIZE, .to = &o.epochs, .metavar = "N", .group = "Training after the cut (graph transformers)", .unset = "no training", .min = 1, .max = REDUCE_MOST, .rare = true,
          .help = "train the smaller model for N epochs with the larger one as teacher"},
-        {.name = "distill-lr", .kind = OPT_REAL, .to = &o.distill.lr, .metavar = "R", .high = INFINITY, .rare = true,
+        {.name = "distill-lr", .kind = OPT_REAL, .to = &r->distill.lr, .metavar = "R", .high = INFINITY, .rare = true,
          .help = "learning rate of --distill"},
-        {.name = "distill-weight", .kind = OPT_REAL, .to = &o.distill.weight, .metavar = "W", .high = 1, .rare = true,
+        {.name = "distill-weight", .kind = OPT_REAL, .to = &r->distill.weight, .metavar = "W", .high = 1, .rare = true,
          .help = "weight of the teacher's outputs in the loss of --distill; the labels have the rest"},
         {.name = "basis", .kind = OPT_CHOICE, .to = &o.basis, .metavar = "W", .group = "Details of methods", .choices = pare_width_basis_names, .choice_help = basis_help, .rare = true,
          .help = "subspace of lowrank, leverage and slice"},
-        {.name = "untie", .kind = OPT_FLAG, .to = &o.cut.untie, .rare = true,
+        {.name = "untie", .kind = OPT_FLAG, .to = &r->width.untie, .rare = true,
          .help = "slice, svd: give a head that shares the embedding a matrix of its own"},
         {.name = "rows", .kind = OPT_CHOICE, .to = &o.rows, .metavar = "W", .choices = pare_width_rows_names, .choice_help = rows_help, .rare = true,
          .help = "how leverage chooses hidden units"},
-        {.name = "trials", .kind = OPT_SIZE, .to = &o.cut.trials, .metavar = "N", .min = 1, .max = REDUCE_MOST, .rare = true,
+        {.name = "trials", .kind = OPT_SIZE, .to = &r->width.trials, .metavar = "N", .min = 1, .max = REDUCE_MOST, .rare = true,
          .help = "random draws of jl, cluster and --rows sample; the best one is taken"},
         {.name = "start", .kind = OPT_CHOICE, .to = &o.start, .metavar = "W", .choices = pare_width_start_names, .choice_help = start_help, .rare = true,
          .help = "how cluster maps the first layer"},
@@ -552,6 +323,6 @@ int cmd_width(int argc, char **argv)
     cli c;
     int rc;
     if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {settle, any_width, print_people, print_json};
+    const reduce_steps steps = {check_options, check_model, print_text, print_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

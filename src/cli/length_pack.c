@@ -1,7 +1,7 @@
-/* pare length --pack: the inputs of a file through a model, as many in each call of the engine as
- * it holds (Yu 2025, Theorem 4.2), beside the same inputs one by one. */
+/* length_pack.c - pare length --pack: the inputs of a file through a model, as many in each call of
+ * the engine as it holds (Yu 2025, Theorem 4.2), beside the same inputs one by one. */
 #include "length_pack.h"
-#include "engine.h"
+#include "backend.h"
 #include "out.h"
 
 #include <math.h>
@@ -90,8 +90,8 @@ static void *outputs(cli *c, packed *p)
 
 static pare_status run_alone(cli *c, packed *p, const pare_oracle *engine)
 {
-    const pare_length_opts o = {.mode = engine_is_strict(p->o->backend) ? PARE_LENGTH_STRICT
-                                                                        : PARE_LENGTH_ZEROREF};
+    const pare_length_opts o = {.mode = pare_engine_is_strict(p->o->backend) ? PARE_LENGTH_STRICT
+                                                                             : PARE_LENGTH_ZEROREF};
     pare_status st = PARE_OK;
     for (size_t i = 0; i < p->n && !st; i++) {
         pare_length_stats s = {0};
@@ -118,7 +118,7 @@ static pare_status run_both(cli *c, packed *p)
 {
     const pack_opts *const o = p->o;
     pare_oracle inner = {0}, engine = {0};
-    pare_status st = engine_open(c, &inner, o->backend, p->m, &o->engine, PARE_PIPE_TIMEOUT);
+    pare_status st = backend_open(c, &inner, o->backend, p->m, &o->engine, PARE_PIPE_TIMEOUT);
     if (!st) st = pare_oracle_counting(&engine, inner, &p->count, &c->err);
     if (st) return st;
     engine.ops->caps(engine.self, &p->caps);
@@ -224,7 +224,7 @@ pare_status length_pack(cli *c, const pack_opts *o)
                          ? PARE_OK
                          : pare_fail(&c->err, PARE_ERR_USAGE,
                                      "--pack runs the inputs of a file: give it with --data FILE");
-    if (!st) st = engine_check(c, o->backend);
+    if (!st) st = backend_check(c, o->backend);
     if (!st && strcmp(o->backend, "mpi") == 0)
         st = pare_fail(&c->err, PARE_ERR_USAGE,
                        "--pack works in one process: give --backend cpu, not mpi");

@@ -1,5 +1,4 @@
-/* run.h - one pass and what it gave, or a text that goes on: shared by the command and its parts.
- */
+/* run.h - pare run: one forward pass and its outputs, or generated text; shared by its files. */
 #ifndef PARE_CLI_RUN_H
 #define PARE_CLI_RUN_H
 #include "cli.h"
@@ -33,7 +32,7 @@ typedef enum run_attention {
     RUN_ATTENTION_EXACT,
     RUN_ATTENTION_POLY
 } run_attention;
-typedef struct run_layer run_layer; /* what polynomials did in one layer: run_poly.c */
+typedef struct run_layer run_layer; /* what polynomials did in one layer: run_add_poly.c */
 
 typedef struct run_state {
     const run_opts *o;
@@ -59,31 +58,30 @@ typedef struct run_state {
 /* A summary for people: shape, range, likeliest tokens or classes, time. */
 void run_print(const cli *c, const run_state *s);
 pare_status run_print_json(cli *c, const run_state *s);
-/* Counts what is no number, and says so on stderr, also with -q: a model that overflows. */
+/* Counts outputs that are nan or infinite and warns of them on stderr, also with -q. */
 void run_check_finite(const cli *c, run_state *s);
 
 /* The ids of a text, at least one and as many as the context takes; - is standard input. */
 pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in);
-/* Does the model write text? NULL, or why not. */
-const char *run_cannot_generate(const pare_model *m);
-/* Goes on with every text, on stdout as it comes; with --json all of it at the end. */
+/* Continues every text, on stdout as it comes; with --json all of it at the end. */
 pare_status run_generate(cli *c, run_state *s);
 
 /* --attention: every softmax layer becomes poly or exact. */
 pare_status run_set_attention(cli *c, run_state *s);
-/* Makes room to listen (run_poly is pare_trace.poly, self the state), says and writes it. */
-pare_status run_watch_poly(cli *c, run_state *s);
-void run_poly(void *self, size_t block, size_t head, const pare_poly_report *r);
-void run_say_poly(cli *c, const run_state *s);
+/* Collects what polynomials did in each layer (run_add_poly is pare_trace.poly, self the state),
+ * and reports it: notes on stderr, JSON. */
+pare_status run_collect_poly(cli *c, run_state *s);
+void run_add_poly(void *self, size_t block, size_t head, const pare_poly_report *r);
+void run_note_poly(cli *c, const run_state *s);
 bool run_json_poly(cJSON *root, const run_state *s);
 
-/* --oracle: the options, the engine, a pass through it, and what is said of it. */
+/* --oracle and --plan: the options, the engine, a pass by its calls, and what is reported of it. */
 pare_status run_check_length(cli *c, const run_opts *o);
 pare_status run_read_plan(cli *c, run_state *s, run_opts *o);
 pare_status run_open_oracle(cli *c, run_state *s);
-pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
-                        const pare_trace *trace);
+pare_status run_by_oracle(cli *c, run_state *s, void *out, const pare_input *in,
+                          const pare_trace *trace);
 pare_status run_count_calls(cli *c, run_state *s);
-void run_say_length(const run_state *s);
+void run_print_length(const run_state *s);
 bool run_json_length(cJSON *root, const run_state *s);
 #endif

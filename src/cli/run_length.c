@@ -1,14 +1,12 @@
-/* pare run --oracle M: attention by small calls of an engine, here or elsewhere. */
-#include "engine.h"
+/* run_length.c - pare run --oracle M: attention by small calls of an engine, here or elsewhere. */
+#include "backend.h"
 #include "out.h"
 #include "run.h"
-
-#include <string.h>
 
 pare_status run_check_length(cli *c, const run_opts *o)
 {
     if (!o->oracle && !o->plan) return PARE_OK;
-    const pare_status st = engine_check(c, o->backend);
+    const pare_status st = backend_check(c, o->backend);
     if (st) return st;
     if (o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN))
         return pare_fail(&c->err, PARE_ERR_USAGE,
@@ -20,40 +18,21 @@ pare_status run_check_length(cli *c, const run_opts *o)
 /* ---- a plan from its file ---------------------------------------------------------------------
  */
 
-/* What the plan says of the engine and of the pass stands in the place of options. */
+/* The plan's engine, numbers and mode replace the options. */
 pare_status run_read_plan(cli *c, run_state *s, run_opts *o)
 {
-    pare_oracle_caps *const k = &s->engine;
-    const cJSON *oracle;
-    const char *type, *mode;
-    size_t n[4];
-    static const char *const keys[] = {"length", "layers", "heads", "features"};
-    pare_status st = pare_json_read(&s->plan, o->plan, &c->err);
-    if (!st && !pare_json_has(s->plan, "pare_plan"))
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "is not a plan of pare length");
-    if (!st) st = pare_json_object(&oracle, s->plan, "oracle", &c->err);
-    for (size_t i = 0; i < 4 && !st; i++) st = pare_json_size(&n[i], oracle, keys[i], &c->err);
-    if (!st) st = pare_json_string(&type, oracle, "dtype", &c->err);
-    if (!st) st = pare_json_string(&mode, s->plan, "mode", &c->err);
-    if (!st && (n[0] < 1 || n[0] > UINT32_MAX || n[1] > UINT32_MAX || n[2] > UINT32_MAX ||
-                n[3] > UINT32_MAX || pare_length_mode_of(mode) < 1))
-        st = pare_fail(&c->err, PARE_ERR_INPUT,
-                       "is not a plan of `pare length`: its engine or its mode is impossible");
-    if (st) return cli_name(c, st, o->plan);
-    o->f64 = strcmp(type, pare_dtype_name(PARE_F64)) == 0;
-    o->oracle = n[0];
-    o->mode = (size_t)pare_length_mode_of(mode);
-    *k = (pare_oracle_caps){.max_len = (uint32_t)n[0],
-                            .layers = (uint32_t)n[1],
-                            .heads = (uint32_t)n[2],
-                            .features = (uint32_t)n[3],
-                            .dtype = o->f64 ? PARE_F64 : PARE_F32};
+    pare_length_mode mode;
+    const pare_status st = pare_length_plan_read(&s->plan, &s->engine, &mode, o->plan, &c->err);
+    if (st) return st;
+    o->f64 = s->engine.dtype == PARE_F64;
+    o->oracle = s->engine.max_len;
+    o->mode = (size_t)mode;
     return PARE_OK;
 }
 
 /* The plan must be for this model and this input. */
-static pare_status options_of_plan(cli *c, const run_state *s, const pare_input *in,
-                                   pare_length_opts *o)
+static pare_status read_plan_options(cli *c, const run_state *s, const pare_input *in,
+                                     pare_length_opts *o)
 {
     pare_length_plan plan;
     pare_graph graph, *whole = NULL;
@@ -86,7 +65,7 @@ pare_status run_open_oracle(cli *c, run_state *s)
     if (!s->plan)
         s->engine = (pare_oracle_caps){.max_len = (uint32_t)s->o->oracle,
                                        .dtype = s->o->f64 ? PARE_F64 : PARE_F32};
-    pare_status st = engine_open(c, &engine, s->o->backend, s->m, &s->engine, s->o->timeout);
+    pare_status st = backend_open(c, &engine, s->o->backend, s->m, &s->engine, s->o->timeout);
     st = pare_ranks_agree(s->ranks, st, &c->err);
     if (st) {
         pare_oracle_free(&engine);
@@ -96,17 +75,17 @@ pare_status run_open_oracle(cli *c, run_state *s)
     return pare_oracle_counting(&s->oracle, engine, &s->count, &c->err);
 }
 
-pare_status run_through(cli *c, run_state *s, void *out, const pare_input *in,
-                        const pare_trace *trace)
+pare_status run_by_oracle(cli *c, run_state *s, void *out, const pare_input *in,
+                          const pare_trace *trace)
 {
     pare_length_stats l = {0};
     pare_length_opts o = {.mode = (pare_length_mode)s->o->mode,
                           .seed = c->seed,
                           .eps = s->o->eps,
                           .delta = s->o->delta};
-    if (!o.mode && engine_is_strict(s->o->backend)) /* it takes no other calls */
+    if (!o.mode && pare_engine_is_strict(s->o->backend)) /* it takes no other calls */
         o.mode = PARE_LENGTH_STRICT;
-    pare_status st = s->plan ? options_of_plan(c, s, in, &o) : PARE_OK;
+    pare_status st = s->plan ? read_plan_options(c, s, in, &o) : PARE_OK;
     if (!st)
         st = pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec,
                                  &c->err);
@@ -141,7 +120,7 @@ pare_status run_count_calls(cli *c, run_state *s)
     return PARE_OK;
 }
 
-void run_say_length(const run_state *s)
+void run_print_length(const run_state *s)
 {
     char a[32], b[32];
     if (!s->o->oracle) return;

@@ -1,4 +1,4 @@
-/* pare run --attention poly: which layers it reaches, and what became of each. */
+/* run_poly.c - pare run --attention poly: which layers it reaches, and what became of each. */
 #include "out.h"
 #include "run.h"
 
@@ -40,14 +40,14 @@ static bool has_poly(const pare_model *m)
     return any;
 }
 
-pare_status run_watch_poly(cli *c, run_state *s)
+pare_status run_collect_poly(cli *c, run_state *s)
 {
     if (s->o->f64 || !has_poly(s->m)) return PARE_OK;
     s->layers = pare_alloc(c->arena, s->m->nblocks, sizeof *s->layers);
     return s->layers ? PARE_OK : pare_no_memory(&c->err);
 }
 
-void run_poly(void *self, size_t block, size_t head, const pare_poly_report *r)
+void run_add_poly(void *self, size_t block, size_t head, const pare_poly_report *r)
 {
     run_layer *const l = &((run_state *)self)->layers[block];
     (void)head;
@@ -64,7 +64,7 @@ void run_poly(void *self, size_t block, size_t head, const pare_poly_report *r)
     l->proven = pare_ub_max(l->proven, r->proven);
 }
 
-void run_say_poly(cli *c, const run_state *s)
+void run_note_poly(cli *c, const run_state *s)
 {
     char bound[40];
     for (size_t b = 0; s->layers && b < s->m->nblocks; b++) {

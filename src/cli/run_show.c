@@ -1,4 +1,4 @@
-/* What `pare run` says about its result. */
+/* run_show.c - what `pare run` prints about its result. */
 #include "out.h"
 #include "run.h"
 
@@ -59,14 +59,14 @@ static bool predicts_tokens(const run_state *s)
            s->cols == s->m->stem.vocab;
 }
 
-static const char *token_text(char *buf, size_t room, const run_state *s, size_t id)
+static const char *token_text(char *buf, size_t size, const run_state *s, size_t id)
 {
     size_t bytes = 0;
     const pare_input *in = &s->set.in[0];
     const char *t = NULL;
     if (id < pare_tokenizer_size(s->tok))
         t = pare_decode(s->tok, in->ids[in->tokens - 1], (int64_t)id, &bytes);
-    return out_text(buf, room, t ? t : "", t ? bytes : 0);
+    return out_text(buf, size, t ? t : "", t ? bytes : 0);
 }
 
 static void print_top(const run_state *s)
@@ -102,7 +102,7 @@ void run_print(const cli *c, const run_state *s)
     out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(shape, s->shape, s->ndim),
             s->o->f64 ? "f64" : "f32", lo, hi);
     if (s->text && (predicts_tokens(s) || s->m->top.pool != PARE_POOL_NONE)) print_top(s);
-    run_say_length(s);
+    run_print_length(s);
     out_row("time", "%.3f ms (%s, %zu %s)", s->ms, s->o->f64 ? "f64" : "f32", c->threads,
             c->threads == 1 ? "thread" : "threads");
 }

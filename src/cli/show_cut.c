@@ -1,6 +1,5 @@
 /* show_cut.c - what every cut prints (show_cut.h): results first, then what is proven. */
 #include "show_cut.h"
-#include "next_input.h"
 
 #include <math.h>
 #include <string.h>
@@ -27,7 +26,7 @@ const char *show_metric_name(const char *metric)
 
 /* ---- before and after ----------------------------------------------------------------------- */
 
-static void print_size(const reduction *r)
+static void print_size(const pare_reduction *r)
 {
     const uint64_t before = r->before.file_bytes, after = r->after.file_bytes;
     char b[32], a[32], p[32], q[32];
@@ -40,7 +39,7 @@ static void print_size(const reduction *r)
                  out_count(q, r->after.size.parameters));
 }
 
-static void print_speed(const cli *c, const reduction *r)
+static void print_speed(const cli *c, const pare_reduction *r)
 {
     const char *const what = strcmp(r->row_word, "node") == 0 ? "node" : "token";
     char times[32] = "";
@@ -51,7 +50,7 @@ static void print_speed(const cli *c, const reduction *r)
 }
 
 /* "on 165 tokens of 15 held-out inputs" */
-static void print_counted(const reduction *r)
+static void print_counted(const pare_reduction *r)
 {
     static const char *const what[] = {[PARE_TASK_NODES] = "test nodes",
                                        [PARE_TASK_TEXT] = "tokens",
@@ -71,9 +70,9 @@ static void print_counted(const reduction *r)
     out_line("%s%zu %sinput%s", *what[r->task] ? " of " : "", n, held, n == 1 ? "" : "s");
 }
 
-static void print_metric(const reduction *r)
+static void print_metric(const pare_reduction *r)
 {
-    const evaluation *const b = &r->metric_before, *const a = &r->metric_after;
+    const pare_evaluation *const b = &r->metric_before, *const a = &r->metric_after;
     out_part("%-13s%s ", "quality", show_metric_name(b->metric));
     if (strcmp(b->metric, "accuracy") == 0)
         out_part("%.4g %% -> %.4g %%", 100 * b->value, 100 * a->value);
@@ -87,7 +86,7 @@ static void print_metric(const reduction *r)
 
 /* What the outputs themselves do, where nothing says which of them are right, and where attention
  * was replaced. */
-static void print_outputs(const reduction *r)
+static void print_outputs(const pare_reduction *r)
 {
     const pare_claim *const relative = pare_cert_find(&r->cert, PARE_RELATIVE_ERROR);
     const pare_claim *const row = pare_cert_find(&r->cert, PARE_ROW_ERROR);
@@ -112,7 +111,7 @@ static void print_outputs(const reduction *r)
 /* ---- what is proven ------------------------------------------------------------------------- */
 
 /* A bound that a model which always returns 0 meets as well. NaN: nothing to compare with. */
-static bool is_vacuous(const reduction *r, double bound)
+static bool is_vacuous(const pare_reduction *r, double bound)
 {
     return isinf(bound) || bound > r->largest_output;
 }
@@ -125,7 +124,7 @@ static void leave_out(char *words, const char *part)
 }
 
 /* The certificate's words, without what is empty here, and how many inputs there are. */
-static void print_domain(const reduction *r)
+static void print_domain(const pare_reduction *r)
 {
     const pare_data_ref *const d = &r->cert.data;
     char words[256], part[64];
@@ -149,7 +148,7 @@ static void print_domain(const reduction *r)
 }
 
 /* Said behind a bound that is vacuous; other inputs than the given ones may have larger outputs. */
-static const char *vacuous_words(char buf[64], const reduction *r, double bound)
+static const char *vacuous_words(char buf[64], const pare_reduction *r, double bound)
 {
     buf[0] = '\0';
     if (!isinf(bound) && is_vacuous(r, bound))
@@ -157,7 +156,7 @@ static const char *vacuous_words(char buf[64], const reduction *r, double bound)
     return buf;
 }
 
-static void print_headline(const reduction *r)
+static void print_headline(const pare_reduction *r)
 {
     const pare_cert *const cert = &r->cert;
     const bool usual = strcmp(cert->norm, PARE_NORM_HEADLINE) == 0;
@@ -180,7 +179,7 @@ static void print_headline(const reduction *r)
     print_domain(r);
 }
 
-static void print_rows(const reduction *r)
+static void print_rows(const pare_reduction *r)
 {
     if (!pare_cert_find(&r->cert, PARE_ROWS_CHANGED) || r->rows == 0) return;
     const size_t same = r->rows - out_rows_changed(&r->cert, r->rows);
@@ -192,7 +191,7 @@ static void print_rows(const reduction *r)
                 r->row_word, plural);
 }
 
-static void print_auc(const reduction *r, bool verbose)
+static void print_auc(const pare_reduction *r, bool verbose)
 {
     const pare_claim *const high = pare_cert_find(&r->cert, PARE_AUC_MOST);
     const pare_claim *const low = pare_cert_find(&r->cert, PARE_AUC_LEAST);
@@ -203,7 +202,7 @@ static void print_auc(const reduction *r, bool verbose)
 
 /* The proof is about real numbers; what f32 adds is measured, and proven where that says
  * something. */
-static void print_rounding(const reduction *r)
+static void print_rounding(const pare_reduction *r)
 {
     const pare_claim *const seen = pare_cert_find(&r->cert, PARE_ENGINE_DISTANCE);
     const pare_claim *const bound = pare_cert_find(&r->cert, PARE_ENGINE_ROUNDING);
@@ -218,7 +217,7 @@ static void print_rounding(const reduction *r)
 
 /* "within radius ...: no output moves by more than X": the sentence of a claim without its last
  * part. */
-static const char *place_of(pare_arena *a, const pare_claim *t)
+static const char *claim_place(pare_arena *a, const pare_claim *t)
 {
     const char *const words = pare_claim_sentence(a, t);
     const char *last = words;
@@ -226,7 +225,7 @@ static const char *place_of(pare_arena *a, const pare_claim *t)
     return words ? pare_strndup(a, words, (size_t)(last - words)) : NULL;
 }
 
-static void print_moves(const char *label, const char *where, const reduction *r,
+static void print_moves(const char *label, const char *where, const pare_reduction *r,
                         const pare_claim *t)
 {
     char bound[40], empty[64];
@@ -234,7 +233,7 @@ static void print_moves(const char *label, const char *where, const reduction *r
             vacuous_words(empty, r, t->value));
 }
 
-static void print_near(const cli *c, const reduction *r)
+static void print_near(const cli *c, const pare_reduction *r)
 {
     const pare_claim *const edits = pare_cert_find(&r->cert, PARE_EDITS_OUTPUTS);
     const pare_claim *const share = pare_cert_find(&r->cert, PARE_EDITS_ROWS_CHANGED);
@@ -250,7 +249,7 @@ static void print_near(const cli *c, const reduction *r)
     for (size_t i = 0; i < r->cert.nclaims; i++) {
         const pare_claim *const t = &r->cert.claims[i];
         if (t->kind == PARE_BALL_OUTPUTS) {
-            print_moves(label, place_of(c->arena, t), r, t);
+            print_moves(label, claim_place(c->arena, t), r, t);
         } else if (t->kind == PARE_BALL_ROWS_CHANGED || t->kind == PARE_BALL_SCORE) {
             const char *const words = out_claim_words(c->arena, t);
             out_row(label, "%s", words ? words : "");
@@ -262,7 +261,7 @@ static void print_near(const cli *c, const reduction *r)
 }
 
 /* Bounds for all inputs of a kind: those that were asked for, and those that say something. */
-static void print_everywhere(const cli *c, const reduction *r)
+static void print_everywhere(const cli *c, const pare_reduction *r)
 {
     const char *label = "all inputs";
     for (size_t i = 0; i < r->cert.nclaims; i++) {
@@ -286,7 +285,39 @@ static void print_everywhere(const cli *c, const reduction *r)
     }
 }
 
-void show_results(const cli *c, const reduction *r)
+/* Statements about inputs that are not there yet. */
+static void print_new_inputs(const pare_cert *cert)
+{
+    const char *label = "new input";
+    for (size_t i = 0; i < cert->nclaims; i++) {
+        const pare_claim *const t = &cert->claims[i];
+        const size_t left_out = (size_t)t->p[1];
+        char bound[40], p[40], left[64] = "";
+        if (!pare_kind_is_drawn(t->kind)) continue;
+        if (left_out)
+            snprintf(left, sizeof left, " (%zu larger error%s left out)", left_out,
+                     left_out == 1 ? "" : "s");
+        out_bound(bound, t);
+        out_probability(p, t->probability);
+        if (t->kind == PARE_NEW_INPUTS_SHARE) {
+            out_row("", "at most %.1f %% of new inputs exceed that (confidence %.4g %%)",
+                    fmin(100, ceil(1e3 * t->value) / 10), 100 * t->probability);
+            continue;
+        }
+        out_row(label, "no output moves by more than %s%s, with probability %s", bound, left, p);
+        if (*label) {
+            /* What follows it is the hypothesis, which has a row of its own. */
+            const char *const end = strstr(t->domain, ", which neither");
+            out_row("", "on %.*s", (int)(end ? (size_t)(end - t->domain) : strlen(t->domain)),
+                    t->domain);
+            out_row("", "provided that those were drawn independently and the model was not "
+                        "trained on them");
+        }
+        label = "";
+    }
+}
+
+void show_results(const cli *c, const pare_reduction *r)
 {
     print_size(r);
     print_speed(c, r);
@@ -298,26 +329,36 @@ void show_results(const cli *c, const reduction *r)
     print_rounding(r);
     print_near(c, r);
     print_everywhere(c, r);
-    next_print(&r->cert);
+    print_new_inputs(&r->cert);
 }
 
 /* ---- what was cut --------------------------------------------------------------------------- */
 
-static void range_part(bool *begun, const char *name, const width_range *before,
-                       const width_range *after)
+/* "192", or "120 to 184" where places differ. */
+static const char *range_words(char buf[48], const pare_width_range *r)
+{
+    if (r->least == r->most)
+        snprintf(buf, 48, "%zu", r->most);
+    else
+        snprintf(buf, 48, "%zu to %zu", r->least, r->most);
+    return buf;
+}
+
+static void range_part(bool *begun, const char *name, const pare_width_range *before,
+                       const pare_width_range *after)
 {
     char b[48], a[48];
     const bool same_mean = before->sum * after->n == after->sum * before->n;
     if (before->n == 0 || after->n == 0 ||
         (same_mean && before->least == after->least && before->most == after->most))
         return;
-    out_part("%s%s %s -> %s", *begun ? ", " : "             ", name, cut_range_words(b, before),
-             cut_range_words(a, after));
+    out_part("%s%s %s -> %s", *begun ? ", " : "             ", name, range_words(b, before),
+             range_words(a, after));
     *begun = true;
 }
 
 /* How much smaller the parts are; one may grow. */
-static void print_parts(const cut_shape *b, const cut_shape *a)
+static void print_parts(const pare_model_shape *b, const pare_model_shape *a)
 {
     const struct {
         const char *name;
@@ -335,9 +376,9 @@ static void print_parts(const cut_shape *b, const cut_shape *a)
     if (begun) putchar('\n');
 }
 
-void show_shapes(const reduction *r, const char *words)
+void show_shapes(const pare_reduction *r, const char *words)
 {
-    const cut_shape *const b = &r->shape_before, *const a = &r->shape_after;
+    const pare_model_shape *const b = &r->shape_before, *const a = &r->shape_after;
     bool begun = false;
     out_row("cut", "%s", words);
     range_part(&begun, "residual stream", &b->stream, &a->stream);
@@ -350,17 +391,17 @@ void show_shapes(const reduction *r, const char *words)
 
 /* ---- the end -------------------------------------------------------------------------------- */
 
-static void print_all(const cli *c, const reduction *r)
+static void print_all(const cli *c, const pare_reduction *r)
 {
     out_tiers(c->arena, &r->cert);
     out_before_after(&r->before, &r->after, r->ms_before, r->ms_after);
-    if (r->time_attention) out_ms("ms attention", r->attn_before, r->attn_after);
+    if (r->has_attention_ms) out_ms("ms attention", r->attn_before, r->attn_after);
     if (r->has_metric)
         out_row(r->metric_before.metric, "%18.6g %18.6g", r->metric_before.value,
                 r->metric_after.value);
 }
 
-void show_end(const cli *c, const reduction *r)
+void show_end(const cli *c, const pare_reduction *r)
 {
     if (c->verbose) print_all(c, r);
     const bool beside = strlen(r->cert_path) > strlen(r->to) &&

@@ -2,15 +2,15 @@
  * where the certificate is. One printer for fold, width, depth, ticket, plan and compose. */
 #ifndef PARE_CLI_SHOW_CUT_H
 #define PARE_CLI_SHOW_CUT_H
-#include "reduce.h"
+#include "out.h"
 
 /* Sizes, times, quality, the proven statements, balls and new inputs. */
-void show_results(const cli *c, const reduction *r);
+void show_results(const cli *c, const pare_reduction *r);
 /* What was cut: `words`, then the widths and the share of the parameters of each part that changed.
  */
-void show_shapes(const reduction *r, const char *words);
+void show_shapes(const pare_reduction *r, const char *words);
 /* The files, and how to check them. With -v before that every figure and every claim. */
-void show_end(const cli *c, const reduction *r);
+void show_end(const cli *c, const pare_reduction *r);
 
 /* "12.3 MB"; four digits. */
 const char *show_bytes(char buf[32], uint64_t v);

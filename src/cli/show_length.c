@@ -1,4 +1,4 @@
-/* The length part of a probe for people: engines, modes, logits, types of numbers, sampling. */
+/* show_length.c - the length part of a probe as text: engines, modes, logits, number types, sampling. */
 #include "show_length.h"
 #include "describe.h"
 #include "out.h"

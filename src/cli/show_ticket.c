@@ -1,4 +1,4 @@
-/* What pare ticket prints: sizes, errors, and a quantizer of the same size (show_ticket.h). */
+/* show_ticket.c - what pare ticket prints: sizes, errors, and a quantizer of the same size (show_ticket.h). */
 #include "show_ticket.h"
 #include "show_cut.h"
 
@@ -7,16 +7,17 @@
 
 static uint64_t ticket_bytes(const ticket_opts *o)
 {
-    return o->report.bytes + o->report.number_bytes;
+    const pare_ticket_report *const r = &o->r.r.ticket;
+    return r->bytes + r->number_bytes;
 }
 
 static void print_cut(const ticket_opts *o)
 {
-    const pare_ticket_report *const r = &o->report;
-    const double all = (double)o->r.before.size.parameters; /* merged heads have others */
+    const pare_ticket_report *const r = &o->r.r.ticket;
+    const double all = (double)o->r.r.before.size.parameters; /* merged heads have others */
     char n[32], t[32], f[32], h[32];
     out_row("cut", "%zu weight matrices are stored as the random seed %llu and bit masks (%s)",
-            r->n, (unsigned long long)o->cut.seed, r->merged ? "merged" : "factored");
+            r->n, (unsigned long long)o->r.r.ticket_made.seed, r->merged ? "merged" : "factored");
     out_row("", "%.4g bits a weight, %.4g with the %s numbers that are stored as they are",
             8 * (double)r->bytes / (double)r->weights, 8 * (double)ticket_bytes(o) / all,
             out_count(n, r->numbers));
@@ -42,7 +43,7 @@ static void print_matrices(const pare_ticket_report *r)
     }
 }
 
-static void print_quantizer(const char *row, const char *how, const rounded *r)
+static void print_quantizer(const char *row, const char *how, const pare_rounded *r)
 {
     if (isnan(r->measured)) return;
     out_part("%-13srounding to %.4g bits a weight%s: largest error %.4g", row, r->bits, how,
@@ -56,41 +57,40 @@ static void print_quantizer(const char *row, const char *how, const rounded *r)
 /* What plain rounding does in as many bytes. */
 static void print_rounded(const ticket_opts *o)
 {
-    print_quantizer("compare", "", &o->plain);
-    print_quantizer(isnan(o->plain.measured) ? "compare" : "", " with the same error feedback",
-                    &o->fed);
+    print_quantizer("compare", "", &o->r.r.rounded);
+    print_quantizer(isnan(o->r.r.rounded.measured) ? "compare" : "",
+                    " with the same error feedback", &o->r.r.rounded_with_feedback);
 }
 
-void show_ticket(const cli *c, const pare_model *m, const void *self)
+void show_ticket(const cli *c, const void *self)
 {
     const ticket_opts *const o = self;
-    (void)m;
-    show_results(c, &o->r);
+    show_results(c, &o->r.r);
     print_cut(o);
     print_rounded(o);
-    if (c->verbose) print_matrices(&o->report);
-    show_end(c, &o->r);
+    if (c->verbose) print_matrices(&o->r.r.ticket);
+    show_end(c, &o->r.r);
 }
 
 static bool json_ticket(cJSON *root, const ticket_opts *o)
 {
-    const pare_ticket_report *const r = &o->report;
+    const pare_ticket_report *const r = &o->r.r.ticket;
     cJSON *const to = pare_json_add_object(root, "ticket");
     return to && pare_json_add_string(to, "mode", r->merged ? "merged" : "factored") &&
            pare_json_add_string(to, "method", pare_ticket_method_names[o->method]) &&
            pare_json_add_string(to, "coding", pare_coding_names[o->coding]) &&
-           pare_json_add_size(to, "bits", o->cut.bits) &&
-           pare_json_add_size(to, "hidden", o->cut.hidden) &&
+           pare_json_add_size(to, "bits", o->r.r.ticket_made.bits) &&
+           pare_json_add_size(to, "hidden", o->r.r.ticket_made.hidden) &&
            pare_json_add_size(to, "matrices", r->n) &&
            pare_json_add_size(to, "relu_parts", r->relu_parts) &&
            pare_json_add_number(to, "weights", (double)r->weights) &&
            pare_json_add_number(to, "ticket_bytes", (double)r->bytes) &&
            pare_json_add_number(to, "number_bytes", (double)r->number_bytes) &&
            pare_json_add_number(to, "bits_per_weight", 8 * (double)r->bytes / (double)r->weights) &&
-           pare_json_add_number(to, "relative_error", o->error);
+           pare_json_add_number(to, "relative_error", o->r.r.output_error);
 }
 
-static bool json_rounded(cJSON *root, const char *name, const rounded *r)
+static bool json_rounded(cJSON *root, const char *name, const pare_rounded *r)
 {
     if (isnan(r->measured)) return true;
     cJSON *const to = pare_json_add_object(root, name);
@@ -104,9 +104,10 @@ pare_status show_ticket_json(cli *c, const void *self)
 {
     const ticket_opts *const o = self;
     cJSON *root = out_json_begin(c);
-    return out_json(c, root,
-                    reduce_json_front(root, &o->r) && json_ticket(root, o) &&
-                        json_rounded(root, "rounded", &o->plain) &&
-                        json_rounded(root, "rounded_with_feedback", &o->fed) &&
-                        reduce_json_end(root, &o->r));
+    return out_json(
+        c, root,
+        reduce_json_front(root, &o->r.r) && json_ticket(root, o) &&
+            json_rounded(root, "rounded", &o->r.r.rounded) &&
+            json_rounded(root, "rounded_with_feedback", &o->r.r.rounded_with_feedback) &&
+            reduce_json_end(root, &o->r.r));
 }

@@ -169,7 +169,7 @@ static pare_status print_json(cli *c, const required *r)
 pare_status ticket_required(cli *c, const ticket_opts *o)
 {
     required r = {0};
-    cert_inputs in = {0};
+    pare_cert_inputs in = {0};
     pare_model *m = NULL;
     char why[200] = "";
     pare_status st = read_pair(c, &r, o->required);
@@ -180,7 +180,7 @@ pare_status ticket_required(cli *c, const ticket_opts *o)
     if (!st) st = cli_load(c, &m, c->operand[0]);
     /* How long the rows of the given inputs are; nothing needs to be known about ids. */
     if (!st && !m->stem.ids) {
-        st = cli_inputs(c, &in, m, o->r.data, o->split);
+        st = pare_cert_inputs_load(&in, c->arena, m, o->r.o.data, o->r.o.split, c->seed, &c->err);
         if (!st) r.alpha = pare_ticket_alpha(&in.set);
     }
     if (!st && !(r.layer = pare_alloc(c->arena, m->nblocks + 1, sizeof *r.layer)))

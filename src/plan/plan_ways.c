@@ -4,7 +4,7 @@
 #include <math.h>
 #include <pare/depth.h>
 #include <pare/ticket.h>
-#include <pare/ticket_bounds.h>
+#include <pare/verify.h>
 #include <pare/width.h>
 
 enum { TEXT_TOKENS = 256 }; /* of each input that a width cut of a text model looks at */
@@ -136,9 +136,10 @@ pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_st
 
 const pare_prover *pare_plan_prover(const pare_plan_step *s)
 {
-    static const pare_prover *const provers[] = {
-        [PARE_PLAN_DEPTH] = &pare_depth_prover, [PARE_PLAN_WEIGHTS] = &pare_ticket_prover};
-    return s->way == PARE_PLAN_WIDTH ? &pare_width_provers[PARE_WIDTH_AUTO] : provers[s->way];
+    static const char *const reductions[] = {[PARE_PLAN_WIDTH] = "width.auto",
+                                             [PARE_PLAN_DEPTH] = "depth",
+                                             [PARE_PLAN_WEIGHTS] = "ticket"};
+    return pare_prover_of(reductions[s->way]);
 }
 
 const char *const pare_plan_way_names[] = {"width", "depth", "ticket", NULL};

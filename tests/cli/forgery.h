@@ -11,7 +11,7 @@
 #include <pare/ticket_bounds.h>
 #include <pare/width.h>
 
-/* As src/cli/cli.c loads them. */
+/* As src/plan/verify_file.c loads them. */
 static inline pare_status forgery_load(pare_inputs *out, pare_arena *a, const pare_model *m,
                                        const char *path, size_t split, pare_files *files,
                                        pare_err *err)

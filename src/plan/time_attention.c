@@ -1,6 +1,8 @@
-/* The attention of two models by itself: scores, softmax and weighted values of all heads of all
- * blocks, on rows of random numbers in the shapes that the models have. */
-#include "cli.h"
+/* time_attention.c - the attention of two models by itself (pare/stopwatch.h): scores, softmax and
+ * weighted values of all heads of all blocks, on rows of random numbers in the shapes that the
+ * models have. */
+#include <pare/attention.h>
+#include <pare/stopwatch.h>
 
 #define RUNS   9
 #define BUDGET 4.0 /* seconds */
@@ -22,16 +24,18 @@ static void widen(size_t *to, size_t end)
     if (end > *to) *to = end;
 }
 
-static pare_status room(cli *c, pare_mat32 *m, size_t rows, size_t cols, uint64_t stream)
+static pare_status random_rows(pare_mat32 *m, pare_arena *a, size_t rows, size_t cols,
+                               uint64_t seed, uint64_t stream, pare_err *err)
 {
-    pare_rng rng = pare_rng_at(c->seed, stream);
-    *m = (pare_mat32){rows, cols, cols, pare_alloc(c->arena, rows, cols * sizeof(float))};
-    if (!m->v) return pare_no_memory(&c->err);
+    pare_rng rng = pare_rng_at(seed, stream);
+    *m = (pare_mat32){rows, cols, cols, pare_alloc(a, rows, cols * sizeof(float))};
+    if (!m->v) return pare_no_memory(err);
     for (size_t i = 0; i < rows * cols; i++) m->v[i] = (float)pare_rng_normal(&rng);
     return PARE_OK;
 }
 
-static pare_status clock_new(cli *c, attention_clock *w, const pare_model *m, const pare_input *in)
+static pare_status clock_new(attention_clock *w, pare_arena *a, const pare_model *m,
+                             const pare_input *in, uint64_t seed, pare_err *err)
 {
     size_t q = 1, k = 1, v = 1, y = 1;
     *w = (attention_clock){.m = m, .best = 1e300};
@@ -43,11 +47,11 @@ static pare_status clock_new(cli *c, attention_clock *w, const pare_model *m, co
         }
     pare_status st = PARE_OK;
     if (m->pattern.kind == PARE_GRAPH)
-        st = pare_graph_complete(&w->graph, c->arena, in->graph, &m->pattern, &c->err);
-    if (!st) st = room(c, &w->q, in->tokens, q, 1);
-    if (!st) st = room(c, &w->k, in->tokens, k, 2);
-    if (!st) st = room(c, &w->v, in->tokens, v, 3);
-    return st ? st : room(c, &w->y, in->tokens, y, 4);
+        st = pare_graph_complete(&w->graph, a, in->graph, &m->pattern, err);
+    if (!st) st = random_rows(&w->q, a, in->tokens, q, seed, 1, err);
+    if (!st) st = random_rows(&w->k, a, in->tokens, k, seed, 2, err);
+    if (!st) st = random_rows(&w->v, a, in->tokens, v, seed, 3, err);
+    return st ? st : random_rows(&w->y, a, in->tokens, y, seed, 4, err);
 }
 
 static pare_mat32 columns(const pare_mat32 *m, size_t from, size_t n)
@@ -55,9 +59,9 @@ static pare_mat32 columns(const pare_mat32 *m, size_t from, size_t n)
     return (pare_mat32){m->rows, n, m->ld, m->v + from};
 }
 
-static pare_status run_once(cli *c, attention_clock *w)
+static pare_status run_once(attention_clock *w, const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = pare_silent(&c->exec);
+    const pare_exec silent = pare_silent(exec);
     const pare_graph *const g = w->m->pattern.kind == PARE_GRAPH ? &w->graph : NULL;
     const double start = pare_seconds();
     pare_status st = PARE_OK;
@@ -68,8 +72,7 @@ static pare_status run_once(cli *c, attention_clock *w)
             pare_mat32 y = columns(&w->y, d->o, d->dv);
             const pare_mat32 q = columns(&w->q, d->q, d->dk), k = columns(&w->k, d->k, d->dk);
             const pare_mat32 v = columns(&w->v, d->v, d->dv);
-            st = pare_attend_f32(&y, &q, &k, &v, (float)d->scale, &w->m->pattern, g, &silent,
-                                 &c->err);
+            st = pare_attend_f32(&y, &q, &k, &v, (float)d->scale, &w->m->pattern, g, &silent, err);
         }
     }
     const double took = pare_seconds() - start;
@@ -77,20 +80,21 @@ static pare_status run_once(cli *c, attention_clock *w)
     return st;
 }
 
-pare_status cli_attention_ms(cli *c, double *ms_f, double *ms_g, const pare_model *f,
-                             const pare_model *g, const pare_input *in)
+pare_status pare_attention_ms(double *ms_f, double *ms_g, const pare_model *f, const pare_model *g,
+                              const pare_input *in, uint64_t seed, pare_arena *scratch,
+                              const pare_exec *exec, pare_err *err)
 {
     attention_clock a, b;
-    const pare_mark mark = pare_arena_mark(c->arena);
+    const pare_mark mark = pare_arena_mark(scratch);
     const double start = pare_seconds();
-    pare_status st = clock_new(c, &a, f, in);
-    if (!st) st = clock_new(c, &b, g, in);
+    pare_status st = clock_new(&a, scratch, f, in, seed, err);
+    if (!st) st = clock_new(&b, scratch, g, in, seed, err);
     for (size_t i = 0; !st && i < RUNS && (i == 0 || pare_seconds() - start < BUDGET); i++) {
-        st = run_once(c, &a);
-        if (!st) st = run_once(c, &b);
+        st = run_once(&a, exec, err);
+        if (!st) st = run_once(&b, exec, err);
     }
     *ms_f = st ? 0 : 1e3 * a.best;
     *ms_g = st ? 0 : 1e3 * b.best;
-    pare_arena_reset(c->arena, mark);
+    pare_arena_reset(scratch, mark);
     return st;
 }

@@ -1,9 +1,46 @@
-/* cut_shape.c - how large the parts of a model are (cut_shape.h). */
-#include "cut_shape.h"
+/* model_facts.c - how large a model file and its parts are (pare/reduce.h). */
+#include <pare/reduce.h>
 
+#include <dirent.h>
 #include <string.h>
+#include <sys/stat.h>
 
-static void add_width(width_range *r, size_t width)
+/* Bytes of a file, or of the plain files in a folder. */
+static uint64_t bytes_at(const char *path)
+{
+    struct stat info;
+    uint64_t sum = 0;
+    if (stat(path, &info) != 0) return 0;
+    if (S_ISREG(info.st_mode)) return (uint64_t)info.st_size;
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (fstatat(dirfd(d), e->d_name, &info, 0) == 0 && S_ISREG(info.st_mode))
+            sum += (uint64_t)info.st_size;
+    if (d) closedir(d);
+    return sum;
+}
+
+pare_status pare_model_facts_of(pare_model_facts *out, const char *path, const pare_model *m,
+                                const pare_input *in, pare_arena *scratch, pare_err *err)
+{
+    *out = (pare_model_facts){.path = path, .tokens = in ? in->tokens : pare_default_tokens(m)};
+    uint64_t edges = 0;
+    if (in && in->graph) { /* visible pairs, with what the model adds to the graph */
+        const pare_mark mark = pare_arena_mark(scratch);
+        pare_graph whole = {0};
+        const pare_status st = pare_graph_complete(&whole, scratch, in->graph, &m->pattern, err);
+        if (!st) edges = whole.ptr[whole.n];
+        pare_arena_reset(scratch, mark);
+        if (st) return st;
+    }
+    out->size = pare_model_size(m, out->tokens, edges);
+    out->file_bytes = bytes_at(path);
+    return PARE_OK;
+}
+
+/* ---- widths ---------------------------------------------------------------------------------- */
+
+static void add_width(pare_width_range *r, size_t width)
 {
     if (r->n == 0 || width < r->least) r->least = width;
     if (r->n == 0 || width > r->most) r->most = width;
@@ -15,7 +52,7 @@ static void add_width(width_range *r, size_t width)
 static pare_status add_weight(void *self, const char *name, pare_weight *w, bool vector,
                               pare_err *err)
 {
-    cut_shape *const s = self;
+    pare_model_shape *const s = self;
     const uint64_t n = pare_has(w) ? (uint64_t)w->rows * w->cols : 0;
     (void)vector;
     (void)err;
@@ -28,9 +65,9 @@ static pare_status add_weight(void *self, const char *name, pare_weight *w, bool
     return PARE_OK;
 }
 
-void cut_shape_of(cut_shape *out, const pare_model *m)
+void pare_model_shape_of(pare_model_shape *out, const pare_model *m)
 {
-    *out = (cut_shape){0};
+    *out = (pare_model_shape){0};
     /* The visitor hands out mutable weights; counting does not touch them. */
     const pare_status st = pare_model_visit((pare_model *)m, add_weight, out, NULL);
     PARE_ASSERT(st == PARE_OK);
@@ -50,13 +87,4 @@ void cut_shape_of(cut_shape *out, const pare_model *m)
         for (size_t l = 0; l + 1 < f->nlayers; l++)
             if (f->kind == PARE_FFN_MLP || l == 0) add_width(&out->hidden, f->layers[l].w.rows);
     }
-}
-
-const char *cut_range_words(char buf[48], const width_range *r)
-{
-    if (r->least == r->most)
-        snprintf(buf, 48, "%zu", r->most);
-    else
-        snprintf(buf, 48, "%zu to %zu", r->least, r->most);
-    return buf;
 }

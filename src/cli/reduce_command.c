@@ -1,0 +1,209 @@
+/* reduce_command.c - what the commands of all reductions share (reduce_command.h). */
+#include "reduce_command.h"
+#include "bench.h"
+#include "warn_text.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- results ------------------------------------------------------------------------------- */
+
+static bool json_times(cJSON *to, const pare_reduction *r)
+{
+    cJSON *o = pare_json_add_object(to, "time_ms");
+    return o && pare_json_add_number(o, "before", r->ms_before) &&
+           pare_json_add_number(o, "after", r->ms_after) &&
+           (!r->has_attention_ms || (pare_json_add_number(o, "attention_before", r->attn_before) &&
+                                     pare_json_add_number(o, "attention_after", r->attn_after))) &&
+           pare_json_add_number(o, "reduction", r->ms_reduction);
+}
+
+static bool json_metric(cJSON *to, const pare_reduction *r)
+{
+    if (!r->has_metric) return true;
+    cJSON *o = pare_json_add_object(to, "metric");
+    return o && pare_json_add_string(o, "name", r->metric_before.metric) &&
+           pare_json_add_number(o, "before", r->metric_before.value) &&
+           pare_json_add_number(o, "after", r->metric_after.value) &&
+           (r->task != PARE_TASK_TEXT ||
+            (pare_json_add_number(o, "perplexity_before", r->metric_before.scores.perplexity) &&
+             pare_json_add_number(o, "perplexity_after", r->metric_after.scores.perplexity))) &&
+           pare_json_add_size(o, "counted", r->metric_before.scores.counted) &&
+           pare_json_add_size(o, "inputs", r->metric_inputs) &&
+           pare_json_add_bool(o, "held_out", r->held_out);
+}
+
+bool reduce_json_front(cJSON *root, const pare_reduction *r)
+{
+    return root && out_json_facts(root, "input", &r->before) &&
+           out_json_facts(root, "output", &r->after) && out_json_cert(root, r->cert_path, &r->cert);
+}
+
+/* Beside it a bound can be called vacuous. */
+static bool json_largest(cJSON *root, const pare_reduction *r)
+{
+    return isnan(r->largest_output) ||
+           pare_json_add_number(root, "largest_output", r->largest_output);
+}
+
+bool reduce_json_end(cJSON *root, const pare_reduction *r)
+{
+    return json_metric(root, r) && json_largest(root, r) && json_times(root, r);
+}
+
+/* What wrote it, and where its times were measured. */
+static bool json_machine(cJSON *root)
+{
+    bench_machine m;
+    bench_machine_look(&m);
+    cJSON *const o = pare_json_add_string(root, "version", pare_version())
+                         ? pare_json_add_object(root, "machine")
+                         : NULL;
+    return o && pare_json_add_string(o, "cpu", m.cpu) &&
+           pare_json_add_size(o, "cores", (size_t)m.cores);
+}
+
+/* What the certificate must not hold: times, host facts, the command; and the sizes, so that a
+ * report needs no model. */
+pare_status reduce_write_run_file(const reduction *self)
+{
+    cli *const c = self->c;
+    const pare_reduction *const r = &self->r;
+    cJSON *root = out_json_begin(c);
+    /* Folders too, by the hash that the certificate has: a report compares them. */
+    const bool ok = root && pare_json_add_string(root, "line", c->line) && json_machine(root) &&
+                    out_json_facts(root, "input", &r->before) &&
+                    out_json_facts(root, "output", &r->after) && json_metric(root, r) &&
+                    json_largest(root, r) && json_times(root, r);
+    return out_json_file(c, root, ok, self->run_path);
+}
+
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+/* A long proof says so where there is no bar. The rate is of one core; a proof is some ten passes,
+ * and one in double-double where that may be needed. */
+static void announce_proof(cli *c, const pare_reduction *r)
+{
+    const double long_time = 10, rate = 1.5e8;
+    const size_t n = r->inputs.held.set.n;
+    const double seconds = r->proof_work / rate / fmin((double)c->threads, 8);
+    if (c->bar.tty || !(seconds > long_time)) return;
+    cli_note(c, "proving on %zu input%s, which takes about %.0f %s", n, n == 1 ? "" : "s",
+             seconds < 120 ? seconds : seconds / 60, seconds < 120 ? "seconds" : "minutes");
+}
+
+static void note_published(cli *c, const reduction *self, const pare_reduction *r)
+{
+    const size_t n = r->inputs.held.data.inputs.n, prove = self->o.prove;
+    c->stopped = r->cert.nchain > 0 ? "stopped before speed and quality were measured; the "
+                                      "certificate is written"
+                                    : "stopped before speed and quality were measured; the model "
+                                      "and its certificate are written";
+    if (r->no_new_inputs) {
+        const char *why = cli_replaced(c, r->no_new_inputs, "max_error", "--max-error");
+        why = cli_replaced(c, why, "with heldout", "with --heldout");
+        cli_note(c, "the certificate makes no statement about new inputs: %s", why);
+    }
+    if (prove > n)
+        cli_note(c, "--prove %zu: there %s only %zu held-out input%s", prove, n == 1 ? "is" : "are",
+                 n, n == 1 ? "" : "s");
+}
+
+/* What is odd about a model that was made. */
+static void note_made(cli *c, const pare_reduction *r)
+{
+    const pare_depth_report *const d = &r->depth;
+    size_t out_of_reach = 0;
+    if (d->unknowns > d->tokens)
+        cli_note(c,
+                 "the cut is fitted to %zu tokens, fewer than the %zu unknowns of one output; more "
+                 "--data would help",
+                 d->tokens, d->unknowns);
+    for (size_t i = 0; i < r->ticket.n; i++) out_of_reach += r->ticket.matrix[i].reach > 1;
+    if (out_of_reach)
+        cli_note(
+            c,
+            "%zu of %zu matrices have weights that the random products cannot reach; more bits "
+            "or a larger --scale help",
+            out_of_reach, r->ticket.n);
+}
+
+pare_status reduce_on_event(void *self, pare_reduce_event e, const pare_reduction *r)
+{
+    const reduction *const own = self;
+    cli *const c = own->c;
+    const pare_heldout *const h = &r->inputs;
+    if (e == PARE_REDUCE_LOADED && own->o.heldout) warn_text(c, own->o.data, &h->fit_notes);
+    if (e == PARE_REDUCE_LOADED && h->held.path) warn_text(c, h->held.path, &h->held.data.notes);
+    if (e == PARE_REDUCE_MADE) note_made(c, r);
+    if (e == PARE_REDUCE_PROVING) announce_proof(c, r);
+    if (e == PARE_REDUCE_PUBLISHED) note_published(c, own, r);
+    if (r->cert.nchain == 0 || e != PARE_REDUCE_MADE) return PARE_OK;
+    /* The ends of a chain are known once its certificates are read. */
+    const pare_status st = cli_may_write(c, r->cert_path, r->from);
+    return st ? st : cli_may_write(c, r->cert_path, r->to);
+}
+
+pare_status reduce_reword(cli *c, pare_status st)
+{
+    static const char *const words[][2] = {
+        {"max_error", "--max-error"},
+        {"(with data more cuts", "(with --data more cuts"},
+        {"edits are proven for one graph", "--edits works for one graph"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        cli_reword(c, st, words[i][0], words[i][1]);
+    return st;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+pare_status reduce_paths(reduction *r, const char *cert_path)
+{
+    static const char tail[] = ".cert.json";
+    const size_t n = strlen(cert_path), t = sizeof tail - 1;
+    const bool usual = n > t && strcmp(cert_path + n - t, tail) == 0;
+    r->r.cert_path = cert_path;
+    r->run_path = pare_sprintf(r->c->arena, "%.*s.run.json", (int)(usual ? n - t : n), cert_path);
+    return r->run_path ? PARE_OK : pare_no_memory(&r->c->err);
+}
+
+pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
+{
+    const char *const cert_path = cli_suffixed(c, c->out, ".cert.json");
+    pare_model *m = NULL;
+    pare_files *files = NULL;
+    r->c = c;
+    r->o.from = c->operand[0];
+    r->o.to = c->out;
+    r->o.overwrite = c->force;
+    r->o.seed = c->seed;
+    r->o.started = pare_seconds();
+    r->o.event = reduce_on_event;
+    r->o.self = r;
+    pare_status st = cert_path ? reduce_paths(r, cert_path) : PARE_ERR_MEMORY;
+    if (!st) st = cli_may_write(c, c->out, c->operand[0]);
+    if (!st) st = cli_may_write(c, c->out, r->o.data);
+    if (!st) st = cli_may_write(c, cert_path, NULL);
+    if (!st) st = cli_may_write(c, r->run_path, NULL);
+    if (!st && s->check_options) st = s->check_options(c, self);
+    if (!st && !(files = pare_files_new())) st = pare_no_memory(&c->err);
+    r->o.files = files;
+    if (!st) st = cli_name(c, pare_model_load_files(&m, r->o.from, files, &c->err), r->o.from);
+    if (!st) st = s->check_model(c, self, m);
+    if (!st) st = reduce_reword(c, pare_reduce(&r->r, c->arena, m, &r->o, &c->whole, &c->err));
+    if (!st && r->r.no_metric) cli_note(c, "quality is not measured: %s", r->r.no_metric);
+    if (!st) st = reduce_write_run_file(r);
+    cli_bar_end(c);
+    if (!st && c->json)
+        st = s->print_json(c, self);
+    else if (!st)
+        s->print_text(c, self);
+    pare_model_free(m);
+    pare_files_free(files);
+    return st;
+}
+
+pare_status reduce_split_applies(cli *c, const pare_model *m)
+{
+    return cli_only(c, "split", !m->stem.ids, "graphs, and this model takes tokens");
+}

@@ -1,0 +1,193 @@
+/* evaluate.c - a model on a dataset, input by input (pare/evaluate.h). */
+#include <pare/evaluate.h>
+#include "base/work.h"
+
+#include <math.h>
+
+/* One of the models that are scored. */
+typedef struct scored {
+    const pare_model *m;
+    pare_metric *metric;
+    float *out;     /* of one input */
+    double squares; /* values: the sum of the squared errors, ... */
+    size_t counted; /* ... and how many they are */
+} scored;
+
+bool pare_dataset_has_targets(const pare_model *m, const pare_dataset *d)
+{
+    if (d->value) return true;
+    for (size_t i = 0; i < d->inputs.n; i++)
+        for (size_t r = 0; r < pare_output_rows(m, &d->inputs.in[i]); r++)
+            if (d->target[i][r] >= 0) return true;
+    return false;
+}
+
+static void open_scored(pare_work *w, scored *s, const pare_model *m, const pare_dataset *d)
+{
+    size_t rows = 0, n = 0;
+    for (size_t i = 0; i < d->inputs.n; i++) {
+        const size_t here = pare_output_rows(m, &d->inputs.in[i]);
+        if (here > rows) rows = here;
+    }
+    s->m = m;
+    if (!pare_mul(&n, rows, pare_model_outputs(m))) pare_work_keep(w, pare_no_memory(w->err));
+    s->out = pare_work_alloc(w, n, sizeof *s->out);
+    if (!w->st)
+        pare_work_keep(w, pare_metric_new(&s->metric, w->arena, pare_model_outputs(m), w->err));
+}
+
+/* The outputs of input i, added to the scores. */
+static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, size_t i, bool f64)
+{
+    const pare_input *const in = &d->inputs.in[i];
+    const size_t rows = pare_output_rows(s->m, in), n = rows * pare_model_outputs(s->m);
+    pare_status st;
+    if (f64) {
+        const pare_mark mark = pare_arena_mark(w->arena);
+        double *const y = pare_alloc(w->arena, n, sizeof *y);
+        st = y ? pare_forward_f64(y, s->m, in, NULL, w->exec, w->err) : pare_no_memory(w->err);
+        for (size_t k = 0; !st && k < n; k++) s->out[k] = (float)y[k];
+        pare_arena_reset(w->arena, mark);
+    } else {
+        st = pare_forward_f32(s->out, s->m, in, NULL, w->exec, w->err);
+    }
+    if (st) return st;
+    if (!d->value) return pare_metric_add(s->metric, s->out, d->target[i], rows, w->err);
+    const double *const value = d->value + i * d->nvalues;
+    for (size_t k = 0; k < d->nvalues; k++) {
+        if (!isfinite(s->out[k]))
+            return pare_fail(w->err, PARE_ERR_NONFINITE, "output %zu is %g", k, (double)s->out[k]);
+        s->squares += ((double)s->out[k] - value[k]) * ((double)s->out[k] - value[k]);
+    }
+    s->counted += d->nvalues;
+    return PARE_OK;
+}
+
+static pare_status final_scores(pare_evaluation *e, scored *s, pare_task task, pare_err *err)
+{
+    if (task == PARE_TASK_VALUES) {
+        *e = (pare_evaluation){
+            "mse",
+            s->squares / (double)s->counted,
+            {.counted = s->counted, .accuracy = NAN, .nats = NAN, .perplexity = NAN, .auc = NAN}};
+        return PARE_OK;
+    }
+    const pare_status st = pare_metric_scores(&e->scores, s->metric, err);
+    if (st) return st;
+    if (task == PARE_TASK_TEXT) {
+        e->metric = "perplexity";
+        e->value = e->scores.perplexity;
+    } else if (task == PARE_TASK_NODES && !isnan(e->scores.auc)) {
+        e->metric = "auc";
+        e->value = e->scores.auc;
+    } else {
+        e->metric = "accuracy";
+        e->value = e->scores.accuracy;
+    }
+    return PARE_OK;
+}
+
+static pare_status check_reference(const pare_model *m, const pare_model *ref,
+                                   const pare_dataset *d, pare_err *err)
+{
+    if (pare_model_outputs(m) != pare_model_outputs(ref))
+        return pare_fail(err, PARE_ERR_INPUT, "the reference has %zu outputs, the model %zu",
+                         pare_model_outputs(ref), pare_model_outputs(m));
+    if (m->top.pool != ref->top.pool &&
+        (m->top.pool == PARE_POOL_NONE || ref->top.pool == PARE_POOL_NONE))
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "the reference and the model do not pool alike: %s and %s",
+                         pare_pool_name(ref->top.pool), pare_pool_name(m->top.pool));
+    for (size_t i = 0; i < d->inputs.n; i++) {
+        const pare_status st = pare_input_check(ref, &d->inputs.in[i], err);
+        if (st) {
+            pare_err_prefix(err, "the reference");
+            return st;
+        }
+    }
+    return PARE_OK;
+}
+
+pare_status pare_evaluate_against(pare_evaluation *out, const pare_model *m,
+                                  pare_evaluation *of_reference, pare_kl_report *report,
+                                  const pare_model *reference, const pare_dataset *d, bool f64,
+                                  pare_arena *scratch, const pare_exec *exec, pare_err *err)
+{
+    const pare_mark mark = pare_arena_mark(scratch);
+    pare_work w = {.arena = scratch, .exec = exec, .err = err};
+    scored s = {0}, ref = {0};
+    pare_kl *kl = NULL;
+    const size_t cols = pare_model_outputs(m);
+    open_scored(&w, &s, m, d);
+    pare_status st = w.st;
+    if (!st && reference) st = check_reference(m, reference, d, err);
+    if (!st && reference) {
+        open_scored(&w, &ref, reference, d);
+        st = w.st;
+        if (!st) st = pare_kl_new(&kl, scratch, cols, err);
+    }
+    for (size_t i = 0; i < d->inputs.n && !st; i++) {
+        st = add_input(&w, &s, d, i, f64);
+        if (!st && reference) st = add_input(&w, &ref, d, i, f64);
+        const size_t rows = reference && !d->value ? pare_output_rows(m, &d->inputs.in[i]) : 0;
+        for (size_t r = 0; r < rows && !st; r++) /* those that the metric counts */
+            if (d->target[i][r] >= 0)
+                st = pare_kl_add(kl, ref.out + r * cols, s.out + r * cols, 1, err);
+        if (!st) st = pare_progress(exec, "evaluating", i + 1, d->inputs.n, err);
+    }
+    if (!st) st = final_scores(out, &s, d->task, err);
+    if (!st && reference) st = final_scores(of_reference, &ref, d->task, err);
+    if (!st && reference && !d->value) st = pare_kl_scores(report, kl, err);
+    pare_arena_reset(scratch, mark);
+    return st;
+}
+
+pare_status pare_evaluate(pare_evaluation *out, const pare_model *m, const pare_dataset *d,
+                          bool f64, pare_arena *scratch, const pare_exec *exec, pare_err *err)
+{
+    return pare_evaluate_against(out, m, NULL, NULL, NULL, d, f64, scratch, exec, err);
+}
+
+/* ---- outputs themselves ---------------------------------------------------------------------- */
+
+pare_status pare_output_error(double *out, const pare_model *f, const pare_model *g,
+                              const pare_inputs *set, pare_arena *scratch, const pare_exec *exec,
+                              pare_err *err)
+{
+    double difference = 0, size = 0; /* sums of squares */
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < set->n; i++) {
+        const pare_mark mark = pare_arena_mark(scratch);
+        const size_t n = pare_output_rows(f, &set->in[i]) * pare_model_outputs(f);
+        float *const a = pare_alloc(scratch, n, sizeof *a);
+        float *const b = pare_alloc(scratch, n, sizeof *b);
+        st = a && b ? PARE_OK : pare_no_memory(err);
+        if (!st) st = pare_forward_f32(a, f, &set->in[i], NULL, exec, err);
+        if (!st) st = pare_forward_f32(b, g, &set->in[i], NULL, exec, err);
+        for (size_t k = 0; !st && k < n; k++) {
+            difference += ((double)a[k] - (double)b[k]) * ((double)a[k] - (double)b[k]);
+            size += (double)a[k] * (double)a[k];
+        }
+        pare_arena_reset(scratch, mark);
+    }
+    *out = size > 0 ? sqrt(difference / size) : 0;
+    return st;
+}
+
+pare_status pare_largest_output(double *out, const pare_model *m, const pare_inputs *set,
+                                pare_arena *scratch, const pare_exec *exec, pare_err *err)
+{
+    pare_status st = PARE_OK;
+    double most = 0;
+    for (size_t i = 0; !st && !isnan(most) && i < set->n; i++) {
+        const pare_mark mark = pare_arena_mark(scratch);
+        const size_t n = pare_output_rows(m, &set->in[i]) * pare_model_outputs(m);
+        float *const y = pare_alloc(scratch, n, sizeof *y);
+        st = y ? pare_forward_f32(y, m, &set->in[i], NULL, exec, err) : pare_no_memory(err);
+        for (size_t k = 0; !st && k < n; k++)
+            most = isfinite(y[k]) ? fmax(most, fabs((double)y[k])) : NAN;
+        pare_arena_reset(scratch, mark);
+    }
+    *out = st == PARE_ERR_NONFINITE ? NAN : most;
+    return st == PARE_ERR_NONFINITE ? PARE_OK : st;
+}

@@ -1,0 +1,35 @@
+/* length_cert_file.h - the parts of the file of a length certificate, for the writer and the
+ * verifier. */
+#ifndef PARE_LENGTH_CERT_PARTS_H
+#define PARE_LENGTH_CERT_PARTS_H
+#include "base/work.h"
+#include <pare/length_cert.h>
+
+/* Each file is read once: what is parsed is what is hashed. *is says what it is, also where it
+ * could be read but not parsed. */
+PARE_MUST_USE pare_status length_read_model(pare_work *w, pare_length_file *is, pare_model **m,
+                                            const char *path);
+PARE_MUST_USE pare_status length_read_plan(pare_work *w, pare_length_file *is, cJSON **json,
+                                           const char *path);
+PARE_MUST_USE pare_status length_read_data(pare_work *w, pare_length_file *is,
+                                           pare_length_input *in, const pare_model *m,
+                                           const char *path, size_t tokens, uint64_t seed);
+/* The claims of a file, in the arena. */
+PARE_MUST_USE pare_status length_read_claims(pare_work *w, pare_length_claims *k, const char *path,
+                                             const cJSON *json,
+                                             const pare_length_verify_opts *where);
+
+/* PARE_ERR_VERIFY unless ... it is the file that was claimed; st: whether it could be read */
+PARE_MUST_USE pare_status length_same_file(const pare_length_file *claimed,
+                                           const pare_length_file *is, pare_status st,
+                                           pare_err *err);
+/* ... the claims are about this plan */
+PARE_MUST_USE pare_status length_compare_plan(const pare_length_claims *k,
+                                              const pare_length_plan *p, pare_err *err);
+/* ... they follow from a run that was made here, in numbers of type t */
+PARE_MUST_USE pare_status length_compare_run(const pare_length_claims *k,
+                                             const pare_length_cert *now, pare_dtype t,
+                                             pare_err *err);
+/* PARE_ERR_VERIFY with both numbers. */
+pare_status length_not_true(const char *what, double claimed, double is, pare_err *err);
+#endif

@@ -1,0 +1,280 @@
+/* reduce.c - a reduction from file to file: what all directions share (pare/reduce.h). */
+#include "reduce_parts.h"
+#include <pare/outputs.h>
+#include <pare/stopwatch.h>
+#include <pare/verify.h>
+
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+
+pare_reduce_opts pare_reduce_defaults(pare_reduce_kind kind)
+{
+    pare_reduce_opts o = {
+        .kind = kind,
+        .max_error = INFINITY,
+        .width = PARE_WIDTH_OPTS_DEFAULT,
+        .distill = PARE_DISTILL_OPTS_DEFAULT,
+        .depth = {.layers = PARE_DEPTH_UNSET, .kind = PARE_ATTN_NONE},
+        .one_layer = {.keep = PARE_DEPTH_UNSET},
+        .ticket = PARE_TICKET_OPTS,
+    };
+    o.fit_inputs = kind == PARE_REDUCE_WIDTH ? 128 : kind == PARE_REDUCE_TICKET ? 48 : 64;
+    o.fit_tokens = kind == PARE_REDUCE_TICKET ? 128 : 256;
+    return o;
+}
+
+/* ---- steps ----------------------------------------------------------------------------------- */
+
+void reduce_phase(reducer *r, const char *what, double share)
+{
+    r->exec = pare_step(&r->steps, what, share);
+}
+
+pare_status reduce_event(const reducer *r, pare_reduce_event e)
+{
+    return r->o->event ? r->o->event(r->o->self, e, r->out) : PARE_OK;
+}
+
+pare_status reduce_load(reducer *r, pare_heldout_opts limits)
+{
+    const pare_reduce_opts *const o = r->o;
+    limits.split = o->split;
+    const pare_status st = pare_heldout_load(&r->out->inputs, r->arena, r->m, o->data, o->heldout,
+                                             &limits, o->seed, r->err);
+    const pare_status told = reduce_event(r, PARE_REDUCE_LOADED);
+    return st ? st : told;
+}
+
+pare_status reduce_new_inputs(reducer *r, bool chosen)
+{
+    const pare_heldout *const h = &r->out->inputs;
+    const char *why = h->no_new_inputs;
+    if (why == pare_some_were_seen && h->apart) {
+        why = pare_sprintf(r->arena,
+                           "%zu of the %zu held-out inputs also occur%s among those that the cut "
+                           "was fitted to; give other data with heldout",
+                           h->seen, h->held.set.n, h->seen == 1 ? "s" : "");
+        if (!why) return pare_no_memory(r->err);
+    } else if (!why && chosen) {
+        why = "the held-out inputs chose the size of the cut";
+    } else if (!why && r->o->max_error < INFINITY) {
+        why = "with max_error the held-out inputs decide whether the model is written";
+    }
+    r->out->no_new_inputs = why;
+    r->out->new_inputs = !why;
+    r->out->prove_more = h->more;
+    return PARE_OK;
+}
+
+pare_status reduce_keep(reducer *r, void *list, size_t n, size_t size)
+{
+    void **const at = list;
+    void *const copy = pare_alloc(r->arena, n ? n : 1, size);
+    if (!copy) return pare_no_memory(r->err);
+    if (n) memcpy(copy, *at, n * size);
+    *at = copy;
+    return PARE_OK;
+}
+
+pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_model *m,
+                                pare_model **small, const pare_prover *prover,
+                                const pare_reduce_opts *o, const pare_exec *exec, pare_err *err)
+{
+    const pare_heldout *const h = &r->inputs;
+    const pare_cert_inputs *const in = &h->held;
+    const bool about_new = r->new_inputs || r->no_new_inputs;
+    const pare_publish_opts p = {
+        .in_path = o->from,
+        .in_files = o->files,
+        .out_path = o->to,
+        .overwrite = o->overwrite,
+        .max_error = o->max_error,
+        .seed = o->seed,
+        .data_path = in->path,
+        .data_sha256 = in->sha256,
+        .split = in->split,
+        .tokens = in->tokens,
+        .part = in->part,
+        .first = in->first,
+        .set = &in->set,
+        .new_inputs = r->new_inputs,
+        .fitted = about_new && !h->nothing_fitted ? &h->fit : NULL,
+        .fitted_tokens = about_new ? h->compared_tokens : 0,
+        .prover = prover,
+        .ask = o->ask,
+        .nask = o->nask,
+        .exec = exec,
+    };
+    r->proof_work = pare_passes_work(m, *small, &in->set);
+    pare_status st = o->event ? o->event(o->self, PARE_REDUCE_PROVING, r) : PARE_OK;
+    if (!st) st = pare_publish(&r->cert, a, m, small, &p, err);
+    r->ms_reduction = 1e3 * (pare_seconds() - o->started);
+    r->published = !st;
+    if (!st) return o->event ? o->event(o->self, PARE_REDUCE_PUBLISHED, r) : PARE_OK;
+    if (st != PARE_ERR_PROMISE) return st;
+    char proven[40];
+    return pare_fail(err, st,
+                     "the proven bound is %s, larger than max_error %g; nothing was written; cut "
+                     "less or allow a larger error",
+                     pare_ub_format(proven, pare_ub_exact(r->cert.proven), 3), o->max_error);
+}
+
+pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction)
+{
+    return pare_reduce_publish(r->out, r->arena, r->m, small, pare_prover_of(reduction), r->o,
+                               r->exec, r->err);
+}
+
+/* ---- what it is worth ------------------------------------------------------------------------ */
+
+void reduce_in_nats(pare_evaluation *e)
+{
+    if (strcmp(e->metric, "perplexity") != 0) return;
+    e->metric = "nats";
+    e->value = e->scores.nats;
+}
+
+/* The f32 engine may overflow where the proof does not need it: then there is no metric to show,
+ * but the model and its certificate stand. */
+static pare_status measure_quality(pare_reduction *r, pare_arena *a, const pare_model *m,
+                                   const pare_model *g, const pare_exec *exec, pare_err *err)
+{
+    const pare_dataset *const d = &r->inputs.held.data;
+    pare_err why = {0};
+    pare_status st = pare_evaluate(&r->metric_before, m, d, false, a, exec, &why);
+    if (!st) st = pare_evaluate(&r->metric_after, g, d, false, a, exec, &why);
+    r->has_metric = !st;
+    if (st == PARE_ERR_NONFINITE) {
+        r->no_metric = pare_strdup(a, why.msg);
+        return r->no_metric ? PARE_OK : pare_no_memory(err);
+    }
+    if (st) return pare_fail(err, st, "%s", why.msg);
+    reduce_in_nats(&r->metric_before);
+    reduce_in_nats(&r->metric_after);
+    r->task = d->task;
+    r->metric_inputs = d->inputs.n;
+    return PARE_OK;
+}
+
+/* A folder is as large as the files that were read from it. */
+static uint64_t folder_bytes(const pare_files *files)
+{
+    uint64_t sum = 0;
+    struct stat one;
+    for (size_t i = 0; files && i < pare_files_count(files); i++)
+        if (stat(pare_files_path(files, i), &one) == 0) sum += (uint64_t)one.st_size;
+    return sum;
+}
+
+/* What certificate and sizes say about the inputs that are proven on. */
+static void describe_inputs(pare_reduction *r, const pare_model *m)
+{
+    const pare_cert_inputs *const in = &r->inputs.held;
+    const pare_inputs *const set = &in->set, *const all = &in->data.inputs;
+    bool whole = set->n <= all->n; /* none of them is cut to its first tokens */
+    for (size_t i = 0; whole && i < set->n; i++) whole = set->in[i].tokens == all->in[i].tokens;
+    r->rows = 0;
+    for (size_t i = 0; i < set->n; i++) r->rows += pare_output_rows(m, &set->in[i]);
+    r->row_word = m->pattern.kind == PARE_GRAPH   ? "node"
+                  : m->top.pool != PARE_POOL_NONE ? "input"
+                                                  : "position";
+    r->all_tokens = in->part && whole;
+    r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
+    r->of_inputs = in->part && all->n > set->n ? all->n : 0;
+}
+
+pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_model *m,
+                                const pare_reduce_opts *o, const pare_exec *exec, pare_err *err)
+{
+    const pare_cert_inputs *const in = &r->inputs.held;
+    const pare_input *const one = &in->set.in[0];
+    pare_model *g = NULL;
+    double ms[2] = {NAN, NAN};
+    pare_status st = pare_err_path(err, pare_model_load(&g, r->to, err), r->to);
+    if (!st) st = pare_model_facts_of(&r->before, r->from, m, one, a, err);
+    if (!st) st = pare_model_facts_of(&r->after, r->to, g, one, a, err);
+    if (!st) st = pare_forward_ms(ms, (const pare_model *const[]){m, g}, 2, one, a, exec, err);
+    r->ms_before = ms[0];
+    r->ms_after = ms[1];
+    r->has_attention_ms = o->time_attention;
+    if (!st && o->time_attention)
+        st = pare_attention_ms(&r->attn_before, &r->attn_after, m, g, one, o->seed, a, exec, err);
+    if (!st && in->path && pare_dataset_has_targets(m, &in->data))
+        st = measure_quality(r, a, m, g, exec, err);
+    if (!st) {
+        if (r->before.file_bytes == 0) r->before.file_bytes = folder_bytes(o->files);
+        pare_model_shape_of(&r->shape_before, m);
+        pare_model_shape_of(&r->shape_after, g);
+        describe_inputs(r, m);
+        st = pare_largest_output(&r->largest_output, m, &in->set, a, exec, err);
+    }
+    memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
+    memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);
+    pare_model_free(g);
+    return st;
+}
+
+pare_status reduce_measure(reducer *r)
+{
+    reduce_phase(r, "measure speed and quality", 100); /* what is left of the bar */
+    return pare_reduce_measure(r->out, r->arena, r->m, r->o, r->exec, r->err);
+}
+
+pare_status reduce_output_error(reducer *r)
+{
+    pare_reduction *const out = r->out;
+    const pare_inputs *const on = pare_heldout_measured(&out->inputs);
+    pare_model *g = NULL;
+    pare_status st = pare_err_path(r->err, pare_model_load(&g, out->to, r->err), out->to);
+    if (!st) st = pare_output_error(&out->output_error, r->m, g, on, r->arena, r->exec, r->err);
+    if (!st) out->error_inputs = on->n;
+    pare_model_free(g);
+    return st;
+}
+
+/* ---- the whole way --------------------------------------------------------------------------- */
+
+static pare_status reduce_fold(reducer *r)
+{
+    const pare_reduce_opts *const o = r->o;
+    pare_model *folded = NULL;
+    pare_status st = pare_cert_inputs_load(&r->out->inputs.held, r->arena, r->m, o->data, o->split,
+                                           o->seed, r->err);
+    const pare_status told = reduce_event(r, PARE_REDUCE_LOADED);
+    if (!st) st = told;
+    if (!st) st = pare_fold(&folded, &r->out->fold, r->m, r->err);
+    reduce_phase(r, NULL, 92);
+    if (!st) st = reduce_publish(r, &folded, "fold");
+    pare_model_free(folded);
+    return st ? st : reduce_measure(r);
+}
+
+pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
+                        const pare_reduce_opts *opts, const pare_exec *exec, pare_err *err)
+{
+    static pare_status (*const directions[])(reducer *) = {[PARE_REDUCE_FOLD] = reduce_fold,
+                                                           [PARE_REDUCE_WIDTH] = reduce_width,
+                                                           [PARE_REDUCE_DEPTH] = reduce_depth,
+                                                           [PARE_REDUCE_ONE_LAYER] = reduce_depth,
+                                                           [PARE_REDUCE_TICKET] = reduce_ticket};
+    pare_reduce_opts o = *opts;
+    if (o.started <= 0) o.started = pare_seconds();
+    *out = (pare_reduction){.from = o.from,
+                            .to = o.to,
+                            .heldout = o.heldout,
+                            .one_layer.keep = PARE_DEPTH_UNSET,
+                            .rounded.measured = NAN,
+                            .rounded_with_feedback.measured = NAN,
+                            .output_error = NAN};
+    out->cert_path = pare_sprintf(a, "%s.cert.json", o.to);
+    if (!out->cert_path) return pare_no_memory(err);
+    reducer r = {.o = &o,
+                 .m = m,
+                 .out = out,
+                 .arena = a,
+                 .steps = pare_steps_of(exec, 100),
+                 .exec = exec,
+                 .err = err};
+    return directions[o.kind](&r);
+}

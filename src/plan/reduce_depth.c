@@ -1,0 +1,96 @@
+/* reduce_depth.c - models with fewer attention layers (reduce.c). */
+#include "reduce_parts.h"
+
+#include <math.h>
+
+enum {
+    ALL = 1u << 20,
+    MEASURED_TEXTS = 128, /* held-out texts, at most, ... */
+    PROVEN_TEXTS = 8,     /* ... and those that are proven on, unless more are asked for, ... */
+    PROVEN_TOKENS = 64    /* ... by their first tokens */
+};
+#define PROOF_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
+
+static pare_status load_data(reducer *r, bool search)
+{
+    const pare_reduce_opts *const o = r->o;
+    const bool text = r->m->stem.ids && r->m->top.pool == PARE_POOL_NONE;
+    const size_t measured = text ? MEASURED_TEXTS : ALL;
+    const bool needs_data = o->kind == PARE_REDUCE_ONE_LAYER
+                                ? pare_depth_one_needs_data(&o->one_layer)
+                                : pare_depth_needs_data(r->m, &o->depth);
+    const pare_status st = reduce_load(
+        r, (pare_heldout_opts){.most_fitted = o->fit_inputs,
+                               .fit_tokens = o->fit_tokens,
+                               .most_measured = o->prove > measured ? o->prove : measured,
+                               .most_proven = o->prove ? o->prove
+                                              : text   ? PROVEN_TEXTS
+                                                       : ALL,
+                               .proven_tokens = PROVEN_TOKENS,
+                               .work = PROOF_WORK,
+                               .cut_only_texts = true,
+                               .nothing_fitted = !search && !needs_data});
+    if (st || !o->data) return st;
+    return reduce_new_inputs(r, search); /* how many stay is chosen by what is proven on them */
+}
+
+/* The report lives in the cut model, which publishing frees. */
+static pare_status make(reducer *r, pare_model **small, const pare_depth_opts *depth)
+{
+    pare_reduction *const out = r->out;
+    const pare_inputs *const fit = r->o->data ? &out->inputs.fit : NULL;
+    if (r->o->kind == PARE_REDUCE_ONE_LAYER)
+        return pare_depth_one_layer(small, &out->one_layer, r->m, fit, &r->o->one_layer, r->exec,
+                                    r->err);
+    pare_status st = pare_depth(small, &out->depth, r->m, fit, depth, r->exec, r->err);
+    if (!st) st = reduce_keep(r, &out->depth.layers, out->depth.nlayers, sizeof *out->depth.layers);
+    return st ? st : reduce_event(r, PARE_REDUCE_MADE);
+}
+
+static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bool search)
+{
+    pare_model *small = NULL;
+    reduce_phase(r, NULL, search ? 10 : 60);
+    pare_status st = make(r, &small, depth);
+    reduce_phase(r, NULL, search ? 10 : 30);
+    if (!st) st = reduce_publish(r, &small, "depth");
+    pare_model_free(small);
+    return st;
+}
+
+/* The fewest exact layers whose proven headline stays within max_error. One more need not be better,
+ * so they are tried one by one from the fewest. */
+static pare_status search_layers(reducer *r)
+{
+    const pare_reduction *const out = r->out;
+    pare_depth_opts depth = r->o->depth;
+    double best = INFINITY;
+    size_t at = depth.nexact;
+    bool all = false, more = true;
+    for (size_t k = at; more; k++) {
+        depth.layers = k;
+        const pare_status st = make_and_publish(r, &depth, true);
+        if (st != PARE_ERR_PROMISE) return st;
+        if (out->cert.proven < best) best = out->cert.proven, at = k;
+        all = k + 1 >= out->depth.nlayers;
+        depth.layers = k + 1;
+        more = !all && (r->o->data || !pare_depth_needs_data(r->m, &depth));
+    }
+    char bound[40];
+    return pare_fail(r->err, PARE_ERR_PROMISE,
+                     "no cut that was tried stays within max_error %g: the best proven bound is "
+                     "%s, with %zu exact layer%s; nothing was written%s",
+                     r->o->max_error, pare_ub_format(bound, pare_ub_exact(best), 3), at,
+                     at == 1 ? "" : "s", all ? "" : " (with data more cuts can be tried)");
+}
+
+pare_status reduce_depth(reducer *r)
+{
+    const pare_reduce_opts *const o = r->o;
+    const bool search = o->kind == PARE_REDUCE_DEPTH && o->depth.layers == PARE_DEPTH_UNSET &&
+                        isfinite(o->max_error);
+    pare_status st = load_data(r, search);
+    if (!st) st = search ? search_layers(r) : make_and_publish(r, &o->depth, false);
+    r->out->held_out = r->out->inputs.apart;
+    return st ? st : reduce_measure(r);
+}

@@ -1,0 +1,131 @@
+/* reduce_ticket.c - models as a seed and masks, beside plain rounding to as many bytes (reduce.c). */
+#include "reduce_parts.h"
+#include <pare/outputs.h>
+
+#include <math.h>
+
+enum {
+    ALL = 1u << 20,
+    MEASURED_TEXTS = 128, /* held-out texts, at most, ... */
+    PROVEN_TEXTS = 200,   /* ... and those that are proven on, ... */
+    PROVEN_TOKENS = 64,   /* ... by their first tokens */
+    FEWEST_BITS = 2,
+    MOST_BITS = 26, /* more do not serve an f32 */
+    SEARCH_STEP = 3
+};
+#define PROOF_WORK 5e8 /* multiplications of a pass over all that is proven on */
+
+static pare_status load_data(reducer *r)
+{
+    const pare_reduce_opts *const o = r->o;
+    const bool text = r->m->stem.ids && r->m->top.pool == PARE_POOL_NONE;
+    const bool feedback = o->ticket.method == PARE_TICKET_FEEDBACK;
+    const pare_status st =
+        reduce_load(r, (pare_heldout_opts){.most_fitted = feedback ? o->fit_inputs : 1,
+                                           .fit_tokens = feedback ? o->fit_tokens : 1,
+                                           .most_measured = text ? MEASURED_TEXTS : ALL,
+                                           .most_proven = text ? PROVEN_TEXTS : ALL,
+                                           .proven_tokens = PROVEN_TOKENS,
+                                           .work = PROOF_WORK,
+                                           .cut_only_texts = true,
+                                           .nothing_fitted = !feedback});
+    pare_ticket_opts *const t = &r->out->ticket_made;
+    *t = o->ticket;
+    t->seed = o->seed;
+    if (feedback && o->data) t->fit = &r->out->inputs.fit;
+    return st;
+}
+
+static pare_status make(reducer *r, pare_model **small)
+{
+    return pare_err_path(
+        r->err, pare_ticket(small, &r->out->ticket, r->m, &r->out->ticket_made, r->exec, r->err),
+        r->o->from);
+}
+
+/* The fewest bits whose proven bound is small enough: it need not fall with every bit, so that the
+ * answer is one that was proven, not the least there is. Few bits are quick: upwards until one is
+ * enough, then by halves. */
+static pare_status search_bits(reducer *r)
+{
+    pare_ticket_opts *const t = &r->out->ticket_made;
+    size_t low = FEWEST_BITS, high = MOST_BITS + 1;
+    while (low < high) {
+        pare_model *g = NULL;
+        pare_output_bound bound;
+        const bool found = high <= MOST_BITS;
+        const size_t next = low + (found ? (high - low) / 2 : SEARCH_STEP);
+        t->bits = next < MOST_BITS ? next : MOST_BITS;
+        pare_status st = make(r, &g);
+        if (!st)
+            st = pare_outputs_compare(&bound, r->m, g, &r->out->inputs.held.set, false, r->exec,
+                                      r->err);
+        pare_model_free(g);
+        if (st) return st;
+        if (pare_ub_written(bound.gap.proven) <= r->o->max_error)
+            high = t->bits;
+        else
+            low = t->bits + 1;
+    }
+    t->bits = high;
+    if (high <= MOST_BITS) return PARE_OK;
+    return pare_fail(r->err, PARE_ERR_PROMISE,
+                     "no ticket of up to %d bits a weight is proven to stay within max_error %g; "
+                     "nothing was written",
+                     MOST_BITS, r->o->max_error);
+}
+
+/* The report lives in the ticket, which publishing frees. */
+static pare_status keep_report(reducer *r)
+{
+    pare_ticket_report *const p = &r->out->ticket;
+    const pare_status st = reduce_keep(r, &p->matrix, p->n, sizeof *p->matrix);
+    if (st) return st;
+    for (size_t i = 0; i < p->n; i++)
+        if (!(p->matrix[i].name = pare_strdup(r->arena, p->matrix[i].name)))
+            return pare_no_memory(r->err);
+    return reduce_event(r, PARE_REDUCE_MADE);
+}
+
+/* Plain rounding into as many bytes; `fit` NULL: without feedback. */
+static pare_status compare_rounding(reducer *r, pare_rounded *to, const pare_inputs *fit)
+{
+    const pare_reduction *const out = r->out;
+    const pare_cert_inputs *const held = &out->inputs.held;
+    pare_model *g = NULL;
+    pare_status st = pare_ticket_rounded(&g, &to->bits, r->m, &out->ticket, fit, r->exec, r->err);
+    if (!st) st = pare_measure(&to->measured, r->m, g, &held->set, r->exec, r->err);
+    if (!st)
+        st = pare_output_error(&to->error, r->m, g, pare_heldout_measured(&out->inputs), r->arena,
+                               r->exec, r->err);
+    to->has_metric = !st && out->has_metric;
+    if (to->has_metric)
+        st = pare_evaluate(&to->metric, g, &held->data, false, r->arena, r->exec, r->err);
+    if (to->has_metric && !st) reduce_in_nats(&to->metric);
+    pare_model_free(g);
+    return st;
+}
+
+pare_status reduce_ticket(reducer *r)
+{
+    pare_reduction *const out = r->out;
+    const pare_ticket_opts *const t = &out->ticket_made;
+    const bool search = !r->o->ticket.hidden && !r->o->ticket.bits;
+    pare_model *small = NULL;
+    pare_status st = load_data(r);
+    if (search) reduce_phase(r, "find the number of bits", 60);
+    if (!st && search) st = search_bits(r);
+    reduce_phase(r, NULL, search ? 15 : 50);
+    if (!st) st = make(r, &small);
+    if (!st) st = keep_report(r);
+    reduce_phase(r, NULL, search ? 20 : 44);
+    if (!st) st = reduce_publish(r, &small, "ticket");
+    pare_model_free(small);
+    out->held_out = out->inputs.apart;
+    if (!st) st = reduce_measure(r);
+    if (!st) st = reduce_output_error(r);
+    if (st || out->ticket.merged) return st;
+    st = compare_rounding(r, &out->rounded, NULL);
+    if (!st && t->fit) st = compare_rounding(r, &out->rounded_with_feedback, t->fit);
+    return st;
+}

@@ -1,0 +1,187 @@
+/* reduce_width.c - narrower models (reduce.c): language models and encoders are fitted to a part of
+ * the data and proven on another, graph transformers take whole graphs. */
+#include "reduce_parts.h"
+#include <pare/lesson.h>
+#include <pare/outputs.h>
+
+#include <math.h>
+#include <string.h>
+
+enum {
+    MEASURED_TEXTS = 256, /* held-out texts, at most, ... */
+    PROVEN_TEXTS = 8,     /* ... and those that are proven on, unless more are asked for, ... */
+    PROVEN_TOKENS = 64    /* ... by their first tokens */
+};
+
+/* The report lives in the cut model, which publishing frees. */
+static pare_status make(reducer *r, pare_model **small, const pare_width_opts *w,
+                        const pare_inputs *fit)
+{
+    pare_width_report *const p = &r->out->width;
+    pare_status st = pare_width(small, p, r->m, fit, w, r->exec, r->err);
+    if (!st) st = reduce_keep(r, &p->points, p->npoints, sizeof *p->points);
+    if (!st) st = reduce_keep(r, &p->heads, p->nheads, sizeof *p->heads);
+    if (!st) st = reduce_keep(r, &p->hidden, p->nhidden, sizeof *p->hidden);
+    return st;
+}
+
+/* ---- language models and encoders ------------------------------------------------------------- */
+
+/* The smallest share of the parameters, in percent, whose proven bound is within max_error. The
+ * bound need not grow with every percent: the answer is one that was proven, not the least there
+ * is. */
+static pare_status search_share(reducer *r, pare_width_opts *w, const pare_inputs *fit)
+{
+    const double max_error = r->o->max_error;
+    size_t low = 1, high = 100;
+    double best = INFINITY;
+    while (low < high) {
+        pare_model *g = NULL;
+        pare_output_bound bound;
+        const size_t mid = (low + high) / 2;
+        double proven = INFINITY;
+        w->keep = (double)mid / 100;
+        pare_status st = pare_width(&g, &r->out->width, r->m, fit, w, r->exec, r->err);
+        const bool too_few = st == PARE_ERR_PROMISE; /* no cut leaves so few parameters */
+        if (too_few) st = PARE_OK;
+        if (!st && !too_few) {
+            st = pare_outputs_compare(&bound, r->m, g, &r->out->inputs.held.set, false, r->exec,
+                                      r->err);
+            if (!st) proven = pare_ub_written(bound.gap.proven);
+        }
+        pare_model_free(g);
+        if (st) return st;
+        best = fmin(best, proven);
+        if (proven <= max_error)
+            high = mid;
+        else
+            low = mid + 1;
+    }
+    w->keep = (double)high / 100;
+    if (high < 100) return PARE_OK;
+    char shown[40];
+    return pare_fail(r->err, PARE_ERR_PROMISE,
+                     "no cut that was tried stays within max_error %g: the best proven bound is "
+                     "%s; nothing was written",
+                     max_error, pare_ub_format(shown, pare_ub_exact(best), 3));
+}
+
+static pare_status reduce_text(reducer *r)
+{
+    const pare_reduce_opts *const o = r->o;
+    pare_reduction *const out = r->out;
+    pare_width_opts w = o->width;
+    const bool search = !w.dim && !w.qk_dim && !w.v_dim && !w.ffn_dim && !(w.keep > 0);
+    pare_model *small = NULL;
+    w.seed = o->seed;
+    pare_status st = reduce_load(
+        r,
+        (pare_heldout_opts){.most_fitted = o->fit_inputs,
+                            .most_measured = o->prove > MEASURED_TEXTS ? o->prove : MEASURED_TEXTS,
+                            .most_proven = o->prove ? o->prove : PROVEN_TEXTS,
+                            .proven_tokens = PROVEN_TOKENS,
+                            .work = INFINITY});
+    const pare_inputs *const fit = out->inputs.fit.n ? &out->inputs.fit : NULL;
+    if (!st && o->data) st = reduce_new_inputs(r, search);
+    if (search) reduce_phase(r, "find the share to keep", 60);
+    if (!st && search) st = search_share(r, &w, fit);
+    out->keep = w.keep;
+    reduce_phase(r, NULL, search ? 20 : 65);
+    if (!st) st = make(r, &small, &w, fit);
+    reduce_phase(r, NULL, search ? 13 : 28);
+    if (!st) st = reduce_publish(r, &small, pare_width_provers[w.method].reduction);
+    pare_model_free(small);
+    out->held_out = out->inputs.apart;
+    if (!st) st = reduce_measure(r);
+    /* Targets say more than a distance. */
+    return st || out->has_metric ? st : reduce_output_error(r);
+}
+
+/* ---- graph transformers ------------------------------------------------------------------------ */
+
+static pare_status load_graphs(reducer *r, pare_cert_inputs *fit)
+{
+    const pare_reduce_opts *const o = r->o;
+    pare_heldout *const h = &r->out->inputs;
+    pare_status st = pare_cert_inputs_load(fit, r->arena, r->m, o->data, o->split, o->seed, r->err);
+    h->held = *fit;
+    if (!st && o->heldout) {
+        h->fit_notes = fit->data.notes;
+        st = pare_cert_inputs_load(&h->held, r->arena, r->m, o->heldout, o->split, o->seed, r->err);
+    }
+    const pare_status told = reduce_event(r, PARE_REDUCE_LOADED);
+    if (!st) st = told;
+    h->fit = fit->set;
+    h->apart = true;
+    if (!st && o->heldout)
+        st = pare_count_seen(&h->seen, r->arena, &fit->set, &h->held.set, 0, r->err);
+    if (h->seen) h->no_new_inputs = pare_some_were_seen;
+    return st || !o->heldout ? st : reduce_new_inputs(r, false);
+}
+
+static pare_status check_edits(const reducer *r)
+{
+    const pare_cert_inputs *const on = &r->out->inputs.held;
+    for (size_t i = 0; i < r->o->nask; i++) {
+        const pare_claim *const t = &r->o->ask[i];
+        if (t->kind != PARE_EDITS_OUTPUTS) continue;
+        if (on->set.n != 1)
+            return pare_fail(r->err, PARE_ERR_USAGE,
+                             "edits are proven for one graph; %s has %zu inputs",
+                             on->path ? on->path : "the data", on->set.n);
+        return pare_width_edits_check(r->m, &on->set.in[0], (size_t)t->p[0], r->err);
+    }
+    return PARE_OK;
+}
+
+/* *small becomes the model that was trained with m as its teacher. */
+static pare_status distill(reducer *r, pare_model **small)
+{
+    const pare_reduce_opts *const o = r->o;
+    pare_distill_opts d = o->distill;
+    pare_lesson lesson;
+    pare_lesson_facts facts;
+    pare_model *student = NULL;
+    const pare_graph_lesson g = {.path = o->data,
+                                 .split = o->split,
+                                 .full = r->m->pattern.kind != PARE_GRAPH,
+                                 .classes = pare_model_outputs(r->m)};
+    d.seed = o->seed;
+    pare_status st = pare_lesson_graph(&lesson, &facts, r->arena, &g, r->err);
+    if (!st)
+        st = pare_width_distill(&student, &r->out->distilled, *small, r->m, &lesson, &d, r->exec,
+                                r->err);
+    if (st) return st;
+    pare_model_free(*small);
+    *small = student;
+    return PARE_OK;
+}
+
+static pare_status reduce_graph(reducer *r)
+{
+    const pare_reduce_opts *const o = r->o;
+    const bool train = o->distill.epochs > 0;
+    pare_width_opts w = o->width;
+    pare_cert_inputs fit;
+    pare_model *small = NULL;
+    w.seed = o->seed;
+    /* A bound without a size looks for one; a little below, as the proof adds its slack. */
+    if (!w.dim && !w.qk_dim && !w.ffn_dim && w.keep == 0) w.max_move = 0.99 * o->max_error;
+    r->out->keep = w.keep;
+    pare_status st = load_graphs(r, &fit);
+    if (!st) st = check_edits(r);
+    reduce_phase(r, NULL, train ? 10 : 20);
+    if (!st) st = make(r, &small, &w, &fit.set);
+    if (train) reduce_phase(r, "distill", 60);
+    if (!st && train) st = distill(r, &small);
+    reduce_phase(r, NULL, train ? 25 : 72);
+    if (!st) st = reduce_publish(r, &small, pare_width_provers[w.method].reduction);
+    pare_model_free(small);
+    r->out->held_out = o->heldout != NULL;
+    return st ? st : reduce_measure(r);
+}
+
+pare_status reduce_width(reducer *r)
+{
+    return pare_width_is_text(r->m, r->o->width.method) ? reduce_text(r) : reduce_graph(r);
+}
