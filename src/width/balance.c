@@ -303,7 +303,7 @@ void lm_balance(work *w, const lm *m, lm_attn *a)
     lm_balance_values(w, a);
 }
 
-/* ---- heads of a net (net.h) ------------------------------------------------------------------ */
+/* ---- heads of a net (folded_net.h) ------------------------------------------------------------------ */
 
 static void head_scores_even(work *w, net_head *h)
 {

@@ -2,7 +2,7 @@
 #ifndef PARE_SRC_WIDTH_BALANCE_H
 #define PARE_SRC_WIDTH_BALANCE_H
 #include "lm.h"
-#include "net.h"
+#include "folded_net.h"
 
 /* left (r x m) and right (r x n) become balanced factors of the same product left^T right. Pairs
  * that are balanced already (balance.c) stay as they are, bit for bit. */

@@ -13,7 +13,7 @@
  *
  * Proof. y_i - (Wh m_a + bh) is the first term, because relu moves nothing apart; y^_i -
  * (Wh^ e_a + bh^) is the second; the rest is the third, which is rounding alone in a cut by
- * cluster.c (Wh^ e_a = Wh m_a). []
+ * cut_cluster.c (Wh^ e_a = Wh m_a). []
  *
  * It holds for any clusters; near ones make it small. In the paper's words: the first term is
  * beta^2 eps, and selectors with room between the clusters make the second of the same order. The

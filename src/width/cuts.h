@@ -1,8 +1,8 @@
 /* cuts.h - the constructions, one file each, and what they share. Everything works on nets
- * (net.h), allocates from the work's arena and leaves its inputs alone. */
+ * (folded_net.h), allocates from the work's arena and leaves its inputs alone. */
 #ifndef PARE_SRC_WIDTH_CUTS_H
 #define PARE_SRC_WIDTH_CUTS_H
-#include "net.h"
+#include "folded_net.h"
 #include <pare/width.h>
 
 /* ---- affine bases (basis.c): h ~ U h^ + mu, h^ = U^T (h - mu) ---- */
@@ -64,7 +64,7 @@ size_t *jl_representatives(work *w, size_t *count, const pare_mat *h);
 /* M (d x D) with independent entries N(0, 1/d). */
 pare_mat jl_map(work *w, size_t d, size_t from, pare_rng *rng);
 
-/* ---- hidden units that stand for all (neurons.c, leverage.c) ---- */
+/* ---- hidden units that stand for all (select_units.c, leverage.c) ---- */
 
 typedef struct neurons {
     size_t n, *which;            /* ascending */
@@ -105,12 +105,12 @@ size_t *omp_neurons(work *w, const pare_mat *base, const pare_mat *pool, const p
 typedef struct units_fit {
     double all, before, after;
 } units_fit;
-/* Moves the units of l (w1, b1) so that with the stream z they say more about y (units.c), never
+/* Moves the units of l (w1, b1) so that with the stream z they say more about y (refine_units.c), never
  * less; leaves them alone, and answers nan, where there are too many. */
 units_fit refine_units(work *w, net_layer *l, const pare_mat *z, const pare_mat *y,
                        const pare_mat *g);
 
-/* ---- regression in the gradient metric (slopes.c, rrr.c) ---- */
+/* ---- regression in the gradient metric (gradient_metric.c, rrr.c) ---- */
 
 /* 2 blocks + 1 matrices, one for each stream point of the folded model. */
 pare_mat *gradient_metric(work *w, const pare_model *folded, const pare_input *in, uint64_t seed);
@@ -141,12 +141,12 @@ net cut_static(work *w, const net *n, const points *p, const pare_width_opts *o,
 /* jl and qk: queries and keys alone, layer by layer on the stream that is already cut. */
 net cut_scores(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r);
 
-/* The practical pipeline (auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL:
+/* The practical pipeline (cut_auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL:
  * every direction counts alike, units stay as chosen, values have no bias. */
 net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
              const pare_width_opts *o, cut_record *r);
 
-/* Theorem 4.4 (cluster.c). */
+/* Theorem 4.4 (cut_cluster.c). */
 typedef struct clusters {
     size_t k, *label; /* n */
     pare_mat centre;  /* k x D */
@@ -164,7 +164,7 @@ cluster_facts clusters_check(work *w, const pare_mat *z, const clusters *c);
 net cut_cluster(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r,
                 cluster_facts *facts);
 
-/* ---- another gauge (gauge.c) ---- */
+/* ---- another gauge (change_basis.c) ---- */
 
 /* The same function with every skip the identity. Fails (PARE_ERR_INPUT, naming the layer) where a
  * skip is not square or not invertible. cond: of the worst change of coordinates. */

@@ -18,7 +18,7 @@
  *
  *   x ~ U x^,   x^ = W^T x;   orthonormal where a norm follows;  W = U for plain projections.
  *
- * How a method works (slice.c is the example):
+ * How a method works (lm_slice.c is the example):
  *
  *   for each block:  l = lm_block(w, m, b)                   canonical, from the arena
  *                    rows = lm_attend(...), lm_feed(...)     the calibration rows one step on
@@ -30,7 +30,7 @@
  * same steps run a cut block, so a method that follows the cut model's own stream has both. */
 #ifndef PARE_SRC_WIDTH_LM_H
 #define PARE_SRC_WIDTH_LM_H
-#include "store.h"
+#include "stored_weights.h"
 #include <pare/forward.h>
 #include <pare/width.h>
 
@@ -124,7 +124,7 @@ void lm_centre_columns(work *w, pare_mat *m); /* every column loses its mean */
 /* Value biases into bo: only where no row can be empty (lm->merges). */
 void lm_merge_values(work *w, lm_attn *a);
 
-/* ---- rows of the calibration set (lm_rows.c) ---- */
+/* ---- rows of the calibration set (lm_forward.c) ---- */
 
 typedef struct lm_rows {
     size_t n;                 /* sequences */
@@ -160,7 +160,7 @@ lm_norm lm_project_norm(work *w, const lm_norm *n, const lm_basis *b);
 lm_attn lm_project_attn(work *w, const lm_attn *a, const lm_basis *in, const lm_basis *out);
 lm_ffn lm_project_ffn(work *w, const lm_ffn *f, const lm_basis *in, const lm_basis *out);
 
-/* ---- smaller heads and hidden layers (lm_inner.c) ---- */
+/* ---- smaller heads and hidden layers (lm_shrink.c) ---- */
 
 /* The hidden units `which` (ascending), no more. */
 lm_ffn lm_take_units(work *w, const lm_ffn *f, const size_t *which, size_t n);

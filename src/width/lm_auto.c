@@ -2,10 +2,10 @@
  * dimensions of queries and keys go where that costs least, and the maps behind them make good what
  * they can.
  *
- *   1. the metric of every place from slopes (lm_slopes.c);
+ *   1. the metric of every place from slopes (lm_gradient_metric.c);
  *   2. on the large model, for every sublayer the order in which the inputs of its last map would
- *      go, and what each costs (lm_weigh.c); the same for queries and keys (lm_keys.c), at what the
- *      outputs then really lose; the share that is asked for is spread over them (lm_share.c);
+ *      go, and what each costs (lm_removal_costs.c); the same for queries and keys (lm_keys.c), at what the
+ *      outputs then really lose; the share that is asked for is spread over them (lm_budget.c);
  *   3. layer by layer on the stream of the model that is already cut: the inputs go, and the last
  *      map is fitted again, towards what the large model had at that place (lm_refit.c).
  *

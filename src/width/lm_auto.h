@@ -2,9 +2,9 @@
 #ifndef PARE_SRC_WIDTH_LM_AUTO_H
 #define PARE_SRC_WIDTH_LM_AUTO_H
 #include "lm.h"
-#include "repair.h"
+#include "eliminate.h"
 
-/* ---- lm_slopes.c ---- */
+/* ---- lm_gradient_metric.c ---- */
 
 /* One matrix for each place, mean over the tokens; at most `most` tokens of an input (0: all). */
 pare_mat *lm_metric(work *w, const lm *m, const pare_inputs *data, size_t most, uint64_t seed);
@@ -41,7 +41,7 @@ typedef struct choice {
 choice choose(work *w, const repair *r, const pare_mat *root, const bundles *b, size_t gone);
 choice chosen(work *w, const bundles *b, bool *gone, size_t inputs);
 
-/* ---- lm_look.c ---- */
+/* ---- lm_attention_stats.c ---- */
 
 typedef struct head_seen { /* means over the queries that were looked at */
     pare_mat first;        /* dk x dk: C_i^T G C_i without the scale (lm_keys.c) */
@@ -70,7 +70,7 @@ choice keys_within(work *w, const lm_attn *a, const keys_turn *t, size_t most);
 /* Numbers that go with the n bundles of an order, one after the other. */
 void keys_sizes(size_t *size, const lm_attn *a, const keys_turn *t, const size_t *order, size_t n);
 
-/* ---- lm_share.c ---- */
+/* ---- lm_budget.c ---- */
 
 typedef struct part_cost { /* hidden units of a layer, values or keys of its heads */
     size_t of;             /* how many there are */
@@ -98,7 +98,7 @@ typedef struct pass {
     lm_out *out;
 } pass;
 
-/* lm_weigh.c: what every part would cost, on the rows of the large model. */
+/* lm_removal_costs.c: what every part would cost, on the rows of the large model. */
 void lm_weigh(pass *p);
 /* G^1/2 of a place. */
 pare_mat metric_at(pass *p, size_t place);

@@ -10,7 +10,7 @@
  * so with M = E C_i^T G C_i, the metric G of the outputs, and the second moment Cq of [u, 1], the
  * rows that queries read, a change dW of [Wq bq] costs tr dW Cq dW^T M, in the unit of all other
  * parts (were u_i and C_i independent). That is the loss of a map [Wq bq]^T that reads keys: what
- * repair.h takes inputs from and makes good. The metric of first order is blind where attention is
+ * eliminate.h takes inputs from and makes good. The metric of first order is blind where attention is
  * certain of itself, hence M has a share of the spread of the keys themselves, weighed by what a
  * score moves at all.
  *

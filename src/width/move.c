@@ -22,7 +22,7 @@
  *     out_i <= ( |R2 + c W2 W1| + r |W2 S^-1||S W1| ) m_i     for slopes in [c - r, c + r], any S.
  *
  * Rounding. Products carry gamma_n times Frobenius norms; the weights at H are known up to a
- * factor, which only enlarges them; norms come with their residuals (svals.c).
+ * factor, which only enlarges them; norms come with their residuals (singular_bounds.c).
  *
  * Cost: a layer's forward pass three times over, and (ReLU) four products D x D x D for each row
  * whose undecided units leave it a chance against the second bound. */

@@ -1,6 +1,6 @@
 /* Hidden units by greedy forward choice: each time the one that explains most of what is still
  * missing of the next stream point, given the stream and the units chosen before (orthogonal
- * matching pursuit, docs/theory/width.md section 9). Unlike the choices of neurons.c it looks at
+ * matching pursuit, docs/theory/width.md section 9). Unlike the choices of select_units.c it looks at
  * what the units are for, not at the units. */
 #include "cuts.h"
 #include <math.h>

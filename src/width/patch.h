@@ -15,7 +15,7 @@
  * move it by less than PATCH_TINY, which every step adds. Beyond that range a radius is inf. */
 #ifndef PARE_SRC_WIDTH_PATCH_H
 #define PARE_SRC_WIDTH_PATCH_H
-#include "net.h"
+#include "folded_net.h"
 #include <math.h>
 
 #define PATCH_BIG  0x1p200

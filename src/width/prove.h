@@ -10,7 +10,7 @@
 /* sup over inputs with |x_i|_2 <= x of |f - g| (largest entry): |f| + |g|, and for nets that differ
  * only in their queries and keys the recursion of Theorem 3.3 as it is true, if smaller. */
 pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x);
-/* ---- attention weights (ratios.c) ---- */
+/* ---- attention weights (attention_ratios.c) ---- */
 
 /* Both models must see the same keys: attention weights are compared key by key. */
 bool same_pattern(const pare_pattern *a, const pare_pattern *b);
@@ -38,7 +38,7 @@ edits_bound edits_prove(work *w, const pare_model *f, const pare_model *g, const
 /* The domain in words, where `text` says which graph. NULL when memory is out. */
 const char *edits_domain(pare_arena *a, const char *text, const edits_bound *e);
 
-/* ---- norms to the last digits (svals.c) ---- */
+/* ---- norms to the last digits (singular_bounds.c) ---- */
 
 pare_ub vector_norm(const double *v, size_t n);
 pare_ub fro_norm(const pare_mat *m);
@@ -99,12 +99,12 @@ typedef struct pair {                /* the models of a certificate */
     bool same;                   /* the streams have the same coordinates */
 } pair;
 
-/* ---- heads without wo (joined.c) ---- */
+/* ---- heads without wo (identity_wo.c) ---- */
 
 /* The identity in the place of every wo that is not there; m is the caller's own copy. */
 PARE_MUST_USE pare_status join_heads(pare_model *m, pare_err *err);
 
-/* ---- every input near the given one (ball.c) ---- */
+/* ---- every input near the given one (ball_bound.c) ---- */
 
 /* The last rows of the path from the given input; r: how far those of any input are from them
  * whose rows are each within rho of the given ones. */
@@ -116,7 +116,7 @@ typedef struct ball_bound {
 ball_bound ball_compare(work *w, const tube *f, const tube *g, double rho);
 ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rho);
 
-/* ---- layer by layer (local.c) ---- */
+/* ---- layer by layer (layerwise_bound.c) ---- */
 
 /* f is never run from end to end: its layers are applied to the rows the small model had, brought
  * to f's coordinates by least squares (or taken as they are, `same`). small: h_0 .. h_L of the
@@ -129,7 +129,7 @@ pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set);
 /* The affine map of the small rows that is nearest to `target`, applied to them. */
 pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target);
 
-/* ---- Theorem 4.2 (plain.c) ---- */
+/* ---- Theorem 4.2 (lowrank_bound.c) ---- */
 
 const char *plain_refuses(const net *n); /* which hypothesis fails; NULL: none */
 typedef struct plain_facts {
@@ -148,7 +148,7 @@ pare_ub plain_maps(work *w, const net *n); /* the largest norm of a map, scales 
 pare_ub cluster_gap(work *w, const pare_model *f, const pare_model *g, const net *nf, const net *ng,
                     const points *pf, const pare_input *in);
 
-/* ---- what Shirzad 2024 prints (printed.c) ---- */
+/* ---- what Shirzad 2024 prints (paper_formulas.c) ---- */
 
 /* jl, cluster: formulas for the certificate's list `paper`. What jl.distortion says in `cert` is
  * the eps of Theorem 3.3. */
@@ -168,7 +168,7 @@ typedef struct qk_bounds {
 qk_bounds qk_enclosed(work *w, const net_head *a, const net_head *b, const pare_mat *h,
                       const pare_graph *g);
 
-/* ---- what no cut can beat (lower.c) ---- */
+/* ---- what no cut can beat (lower_bounds.c) ---- */
 
 /* From below, a theorem: |a - b|_F for any b whose rows are an affine map of d numbers each. rad:
  * how far the rows meant are from those of a, euclidean. NULL: a is meant as it is stored; with a
@@ -197,7 +197,7 @@ double decoded_residual(work *w, const pare_mat *a, const pare_mat *x);
 pare_ub decoded_above(work *w, const pare_mat *a, const double *rad_a, const pare_mat *x,
                       const double *rad_x);
 
-/* ---- models with norms (lm_prove.c): a pare_prover's function ---- */
+/* ---- models with norms (lm_verify.c): a pare_prover's function ---- */
 
 pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,
                      const pare_model *g, const pare_inputs *set, const pare_exec *exec,

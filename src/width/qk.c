@@ -15,7 +15,7 @@
  *
  *     |Rq (B - B^) Rk|_F  >=  sqrt(sum_{i > d} sigma_i(S)^2) - |S - Rq B Rk|_F,
  *
- * sigma_i from below (svals.c) and the second term by the rounding of three products. That Rq and
+ * sigma_i from below (singular_bounds.c) and the second term by the rounding of three products. That Rq and
  * Rk are the roots of the data's moments is true up to rounding only: what is proven is about this
  * metric, and about the head's stored (or folded) f64 weights. */
 #include "balance.h"

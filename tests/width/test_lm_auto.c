@@ -1,4 +1,4 @@
-/* Tests src/width/lm_auto.c, lm_weigh.c, lm_refit.c and lm_slopes.c: the best cut of language
+/* Tests src/width/lm_auto.c, lm_removal_costs.c, lm_refit.c and lm_gradient_metric.c: the best cut of language
  * models and encoders, against the ones that users know. */
 #include <pare/random_model.h>
 #include <pare/width.h>

@@ -1,4 +1,4 @@
-/* Tests src/width/lm_keys.c and lm_look.c: queries and keys of language models and encoders, in the
+/* Tests src/width/lm_keys.c and lm_attention_stats.c: queries and keys of language models and encoders, in the
  * metric of the data. */
 #include <pare/random_model.h>
 #include <pare/width.h>

@@ -1,4 +1,4 @@
-/* Tests src/width/points.c, net.c, steps.c: the streams are those of the model, and a net is the
+/* Tests src/width/activations.c, folded_net.c, net_forward.c: the streams are those of the model, and a net is the
  * model it was read from. */
 #include "width_nets.h"
 

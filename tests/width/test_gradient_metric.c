@@ -1,4 +1,4 @@
-/* Tests src/width/slopes.c: the metric is the mean square of slopes, as differences give them. */
+/* Tests src/width/gradient_metric.c: the metric is the mean square of slopes, as differences give them. */
 #include "width_nets.h"
 
 /* y at row j when x_i has moved by `step` along k: n x outputs. */

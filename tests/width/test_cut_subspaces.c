@@ -1,4 +1,4 @@
-/* Tests src/width/static.c: `exact` loses nothing, `lowrank` loses what the residual says. */
+/* Tests src/width/cut_subspaces.c: `exact` loses nothing, `lowrank` loses what the residual says. */
 #include "width_nets.h"
 
 static const size_t alone[] = {3, 17, SIZE_MAX};

@@ -2,7 +2,7 @@
  * queries (lm_keys.c says why), and how far their keys are spread. Every head for itself, some
  * thousand queries of all sequences. */
 #include "lm_auto.h"
-#include "net.h"
+#include "folded_net.h"
 #include <math.h>
 #include <string.h>
 

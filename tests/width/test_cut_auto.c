@@ -1,4 +1,4 @@
-/* Tests src/width/auto.c and distill.c: the practical pipeline and its rank guard. */
+/* Tests src/width/cut_auto.c and distill.c: the practical pipeline and its rank guard. */
 #include "width_nets.h"
 #include <pare/data.h>
 

@@ -1,4 +1,4 @@
-/* Tests src/width/plain.c: each figure that Theorem 4.2 of Shirzad 2024 reads off a net and its
+/* Tests src/width/lowrank_bound.c: each figure that Theorem 4.2 of Shirzad 2024 reads off a net and its
  * data, against singular values and rows computed here, with nets in which one place after the
  * other is the largest. */
 #include "width_nets.h"

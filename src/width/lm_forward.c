@@ -1,7 +1,7 @@
 /* The calibration rows, one place after the other (lm.h). Steps are run by the f64 reference on
  * models of one sublayer, so that a cut block and the model's own go the same way. */
 #include "lm.h"
-#include "net.h"
+#include "folded_net.h"
 #include <math.h>
 #include <string.h>
 

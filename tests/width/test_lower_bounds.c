@@ -1,4 +1,4 @@
-/* Tests src/width/lower.c: no rows of d numbers, however they are found and decoded, are nearer
+/* Tests src/width/lower_bounds.c: no rows of d numbers, however they are found and decoded, are nearer
  * than the bound; the best ones are hardly farther. */
 #include "width_nets.h"
 #include "width/prove.h"

@@ -1,5 +1,5 @@
 /* What every part of a model would cost, on the rows of the large model (lm_auto.c, step 2): the
- * order of repair.c is followed to its end, and the price of each step is kept. */
+ * order of eliminate.c is followed to its end, and the price of each step is kept. */
 #include "lm_auto.h"
 
 #define METRIC_RIDGE 1e-3 /* of its largest eigenvalue: it was estimated from few slopes */

@@ -1,4 +1,4 @@
-/* Backward elimination with repair (optimal brain surgery on whole columns), see repair.h.
+/* Backward elimination with repair (optimal brain surgery on whole columns), see eliminate.h.
  *
  * With V = G^1/2 W and the inverse K = H^-1, losing the columns b costs
  *
@@ -7,7 +7,7 @@
  * is the best map without them, and its inverse. Many inputs go a few at a time, the cheapest
  * together, so that the update is a matrix product. The map itself is solved for at the end, from
  * H, because a thousand updates are a thousand roundings. */
-#include "repair.h"
+#include "eliminate.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

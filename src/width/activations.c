@@ -1,7 +1,7 @@
 /* The streams of a model on its data: h_0, z_0, h_1, ..., h_L by the f64 reference, and the hidden
  * activations of every feed-forward part. Every data-driven cut looks at these, and at nothing
  * else. */
-#include "net.h"
+#include "folded_net.h"
 #include <string.h>
 
 typedef struct listener {

@@ -1,4 +1,4 @@
-/* Tests src/width/units.c: hidden units moved to where they say more. */
+/* Tests src/width/refine_units.c: hidden units moved to where they say more. */
 #include "width_nets.h"
 
 enum { N = 1500 /* more than one block of nodes */ };

@@ -1,4 +1,4 @@
-/* repair.h - a linear map that loses some of its inputs, and what the others can make good.
+/* eliminate.h - a linear map that loses some of its inputs, and what the others can make good.
  *
  * A sublayer writes y = [f, 1] W^T: f are hidden units or pooled values, W the map behind them with
  * its bias as the last column. Everything is in moments over the rows of the calibration set:
@@ -9,9 +9,9 @@
  * and away from it the loss grows by tr G (V - W) H (V - W)^T, in the metric G of the outputs. So
  * the ridge holds the map where it was in directions that the data do not show, and no repaired
  * map is worse on the calibration set than W_0 with the same inputs. */
-#ifndef PARE_SRC_WIDTH_REPAIR_H
-#define PARE_SRC_WIDTH_REPAIR_H
-#include "work.h"
+#ifndef PARE_SRC_WIDTH_ELIMINATE_H
+#define PARE_SRC_WIDTH_ELIMINATE_H
+#include "matrices.h"
 
 typedef struct repair {
     size_t inputs; /* without the constant */

@@ -1,10 +1,10 @@
-/* work.h - matrices while a cut is made: an arena, threads, and one error that stays.
+/* matrices.h - matrices while a cut is made: an arena, threads, and one error that stays.
  *
  * The first failure is kept; everything after it does nothing and returns empty matrices, so that a
  * construction reads like its mathematics and is asked once at its end whether it went well. Who
  * reads entries by hand asks w->st first. */
-#ifndef PARE_SRC_WIDTH_WORK_H
-#define PARE_SRC_WIDTH_WORK_H
+#ifndef PARE_SRC_WIDTH_MATRICES_H
+#define PARE_SRC_WIDTH_MATRICES_H
 #include <pare/linalg.h>
 #include <pare/attention.h>
 

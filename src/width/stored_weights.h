@@ -1,7 +1,7 @@
-/* store.h - between stored weights and the matrices a cut works on. */
-#ifndef PARE_SRC_WIDTH_STORE_H
-#define PARE_SRC_WIDTH_STORE_H
-#include "work.h"
+/* stored_weights.h - between stored weights and the matrices a cut works on. */
+#ifndef PARE_SRC_WIDTH_STORED_WEIGHTS_H
+#define PARE_SRC_WIDTH_STORED_WEIGHTS_H
+#include "matrices.h"
 #include <pare/model.h>
 
 /* ---- reading: widened copies ---- */

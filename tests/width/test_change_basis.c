@@ -1,4 +1,4 @@
-/* Tests src/width/gauge.c: outputs stay, skips become identities, singular ones are refused.
+/* Tests src/width/change_basis.c: outputs stay, skips become identities, singular ones are refused.
  */
 #include "width_nets.h"
 

@@ -1,6 +1,6 @@
-/* Between a model and its matrices (net.h). */
-#include "net.h"
-#include "store.h"
+/* Between a model and its matrices (folded_net.h). */
+#include "folded_net.h"
+#include "stored_weights.h"
 #include <string.h>
 
 /* ---- what is of this form ------------------------------------------------------------------- */

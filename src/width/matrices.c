@@ -1,5 +1,5 @@
-/* Matrices while a cut is made (work.h). */
-#include "work.h"
+/* Matrices while a cut is made (matrices.h). */
+#include "matrices.h"
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>

@@ -8,7 +8,7 @@
  * the least that any d numbers a row can leave of what stood there.
  *
  * sum_{i > d} sigma_i^2 is taken from C = (PA)^T (PA), or (PA) (PA)^T if that is smaller: its
- * eigenvalues are enclosed (svals.c), C is off by gamma |PA|_F^2 in norm, and so is each of the
+ * eigenvalues are enclosed (singular_bounds.c), C is off by gamma |PA|_F^2 in norm, and so is each of the
  * small eigenvalues at most. And the bound itself moves by at most |dA|_F when A does: so rows
  * known up to radii give it up to those. */
 #include "prove.h"

@@ -1,4 +1,4 @@
-/* Tests src/width/printed.c: the formulas that Shirzad 2024 prints, with the numbers of the errata.
+/* Tests src/width/paper_formulas.c: the formulas that Shirzad 2024 prints, with the numbers of the errata.
  */
 #include "width/prove.h"
 #include "width_nets.h"

@@ -1,5 +1,5 @@
-/* Between stored weights and matrices (store.h). */
-#include "store.h"
+/* Between stored weights and matrices (stored_weights.h). */
+#include "stored_weights.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
 

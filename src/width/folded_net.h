@@ -1,4 +1,4 @@
-/* net.h - a model in the form every construction works on, as plain f64 matrices
+/* folded_net.h - a model in the form every construction works on, as plain f64 matrices
  * (docs/theory/width.md section 8):
  *
  *   h_0 = We x + be
@@ -9,9 +9,9 @@
  *
  * Batch norms are folded, key biases are gone, skips are none or dense. It is closed under every
  * cut here: a change of basis makes a skip dense, no more. */
-#ifndef PARE_SRC_WIDTH_NET_H
-#define PARE_SRC_WIDTH_NET_H
-#include "work.h"
+#ifndef PARE_SRC_WIDTH_FOLDED_NET_H
+#define PARE_SRC_WIDTH_FOLDED_NET_H
+#include "matrices.h"
 #include <pare/forward.h>
 
 typedef struct net_head {
@@ -52,7 +52,7 @@ void net_merge_values(work *w, net *n);
 bool net_joins(const net_layer *l);
 size_t net_parameters(const net *n); /* as net_write stores them */
 
-/* ---- one step at a time (steps.c); rows are nodes ---- */
+/* ---- one step at a time (net_forward.c); rows are nodes ---- */
 
 /* The score of every listed pair, in the order of g->idx. */
 double *head_scores(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
@@ -65,7 +65,7 @@ pare_mat step_attention(work *w, const net_layer *l, const pare_mat *h, const pa
 pare_mat step_hidden(work *w, const net_layer *l, const pare_mat *z);
 pare_mat step_ffn(work *w, const net_layer *l, const pare_mat *z, const pare_mat *p);
 
-/* ---- the streams of a model on its data (points.c) ---- */
+/* ---- the streams of a model on its data (activations.c) ---- */
 
 typedef struct points {
     size_t nlayers;

@@ -1,5 +1,5 @@
 /* One step of a net at a time, in f64: what the constructions that go layer by layer stand on. */
-#include "net.h"
+#include "folded_net.h"
 #include <math.h>
 
 /* ---- attention ------------------------------------------------------------------------------ */

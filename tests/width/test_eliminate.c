@@ -1,4 +1,4 @@
-/* Tests src/width/repair.c, lm_values.c and lm_share.c: inputs of a map go, the others make good
+/* Tests src/width/eliminate.c, lm_values.c and lm_budget.c: inputs of a map go, the others make good
  * what they can. */
 #include "width_nets.h"
 #include "width/lm_auto.h"
