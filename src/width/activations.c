@@ -5,13 +5,13 @@
 #include <string.h>
 
 typedef struct listener {
-    work *w;
-    points *p;
+    pare_work *w;
+    activations *p;
 } listener;
 
-static pare_mat copied(work *w, const void *v, size_t rows, size_t cols)
+static pare_mat copied(pare_work *w, const void *v, size_t rows, size_t cols)
 {
-    pare_mat m = w_mat(w, rows, cols);
+    pare_mat m = mat_zeros(w, rows, cols);
     if (!w->st) memcpy(m.v, v, rows * cols * sizeof(double));
     return m;
 }
@@ -27,12 +27,12 @@ static void listen(void *self, pare_tap tap, size_t block, pare_dtype dtype, con
         l->p->h[block + 1] = copied(l->w, v, rows, cols);
 }
 
-static pare_graph listed(work *w, const pare_pattern *p, size_t n)
+static pare_graph listed(pare_work *w, const pare_pattern *p, size_t n)
 {
-    size_t *const ptr = w_alloc(w, n + 1, sizeof *ptr);
+    size_t *const ptr = pare_work_alloc(w, n + 1, sizeof *ptr);
     for (size_t i = 0; !w->st && i < n; i++)
         ptr[i + 1] = ptr[i] + pare_visible(p, NULL, n, i).count;
-    uint32_t *const idx = w_alloc(w, w->st ? 0 : ptr[n], sizeof *idx);
+    uint32_t *const idx = pare_work_alloc(w, w->st ? 0 : ptr[n], sizeof *idx);
     for (size_t i = 0; !w->st && i < n; i++) {
         const pare_keys keys = pare_visible(p, NULL, n, i);
         for (size_t k = 0; k < keys.count; k++) idx[ptr[i] + k] = (uint32_t)pare_key(&keys, k);
@@ -40,37 +40,39 @@ static pare_graph listed(work *w, const pare_pattern *p, size_t n)
     return (pare_graph){n, ptr, idx};
 }
 
-pare_graph graph_of(work *w, const pare_pattern *p, const pare_graph *data, size_t n)
+pare_graph key_graph(pare_work *w, const pare_pattern *p, const pare_graph *data, size_t n)
 {
     pare_graph g = {0};
     if (w->st) return g;
     if (p->kind != PARE_GRAPH) return listed(w, p, n);
-    w->st = pare_graph_complete(&g, w->a, data, p, w->err);
+    w->st = pare_graph_complete(&g, w->arena, data, p, w->err);
     return g;
 }
 
-points points_of(work *w, const pare_model *folded, const net *n, const pare_input *in)
+activations activations_of(pare_work *w, const pare_model *folded, const net *n,
+                           const pare_input *in)
 {
-    points p = {.nlayers = n->nlayers};
+    activations p = {.nlayers = n->nlayers};
     if (w->st) return p;
     if (in->batch != 1 || in->tokens == 0) {
-        w_fail(w, PARE_ERR_INPUT, "width needs one graph with nodes, not %zu inputs of %zu tokens",
-               in->batch, in->tokens);
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "width needs one graph with nodes, not %zu inputs of %zu tokens", in->batch,
+                       in->tokens);
         return p;
     }
-    p.h = w_alloc(w, n->nlayers + 1, sizeof *p.h);
-    p.z = w_alloc(w, n->nlayers, sizeof *p.z);
-    p.p = w_alloc(w, n->nlayers, sizeof *p.p);
-    pare_mat y = w_mat(w, in->tokens, n->wh.rows);
+    p.h = pare_work_alloc(w, n->nlayers + 1, sizeof *p.h);
+    p.z = pare_work_alloc(w, n->nlayers, sizeof *p.z);
+    p.p = pare_work_alloc(w, n->nlayers, sizeof *p.p);
+    pare_mat y = mat_zeros(w, in->tokens, n->wh.rows);
     if (!w->st) w->st = pare_input_check(folded, in, w->err);
     if (w->st) return p;
     listener l = {w, &p};
     const pare_trace trace = {.fn = listen, .self = &l};
     const pare_status st = pare_forward_f64(y.v, folded, in, &trace, w->exec, w->err);
     if (!w->st) w->st = st;
-    p.graph = graph_of(w, &folded->pattern, in->graph, in->tokens);
+    p.graph = key_graph(w, &folded->pattern, in->graph, in->tokens);
     p.x = copied(w, in->x, in->tokens, in->width);
     for (size_t i = 0; !w->st && i < n->nlayers; i++)
-        p.p[i] = step_hidden(w, &n->layers[i], &p.z[i]);
+        p.p[i] = layer_hidden(w, &n->layers[i], &p.z[i]);
     return p;
 }

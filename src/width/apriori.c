@@ -13,12 +13,12 @@
 #include "prove.h"
 #include <math.h>
 
-static pare_ub norm_of(work *w, const pare_mat *m)
+static pare_ub norm_of(pare_work *w, const pare_mat *m)
 {
     pare_ub n = pare_ub_exact(0);
     PARE_ASSERT(m->ld == m->cols);
     const pare_weight v = {PARE_F64, m->rows, m->cols, m->v};
-    if (!w->st) w->st = pare_norm_spectral(&n, &v, w->a, w->err); /* of no matrix: 0 */
+    if (!w->st) w->st = pare_norm_spectral(&n, &v, w->arena, w->err); /* of no matrix: 0 */
     return n;
 }
 
@@ -51,13 +51,13 @@ static pare_ub top_of(const net *n, pare_ub h)
 
 /* ---- how large rows can be ------------------------------------------------------------------ */
 
-static pare_ub value_norm(work *w, const net_head *hd, pare_ub h)
+static pare_ub value_norm(pare_work *w, const net_head *hd, pare_ub h)
 {
     return affine(norm_of(w, &hd->wv), h, hd->bv, hd->wv.rows);
 }
 
 /* Of the rows after a layer. */
-static pare_ub layer_norms(work *w, const net_layer *l, pare_ub h)
+static pare_ub layer_norms(pare_work *w, const net_layer *l, pare_ub h)
 {
     pare_ub z = affine(norm_of(w, &l->r1), h, l->c1, l->heads[0].wo.rows);
     for (size_t i = 0; i < l->nheads; i++)
@@ -68,7 +68,7 @@ static pare_ub layer_norms(work *w, const net_layer *l, pare_ub h)
     return pare_ub_fma(norm_of(w, &l->w2), p, skip);
 }
 
-static pare_ub largest_output(work *w, const net *n, pare_ub x)
+static pare_ub largest_output(pare_work *w, const net *n, pare_ub x)
 {
     pare_ub h = affine(norm_of(w, &n->we), x, n->be, n->we.rows);
     for (size_t i = 0; i < n->nlayers; i++) h = layer_norms(w, &n->layers[i], h);
@@ -133,9 +133,9 @@ static pare_ub form_size(const net_head *hd)
 
 /* |B - B^|_2 with B = [Wq bq]^T Wk; the products are rounded, so what they may be off by is added:
  * each entry is one sum over the inner dimensions of both. */
-static pare_ub form_gap(work *w, const net_head *a, const net_head *b)
+static pare_ub form_gap(pare_work *w, const net_head *a, const net_head *b)
 {
-    pare_mat gap = w_mat(w, a->wq.cols + 1, a->wq.cols);
+    pare_mat gap = mat_zeros(w, a->wq.cols + 1, a->wq.cols);
     if (w->st) return pare_ub_inf();
     add_form(&gap, 1, a);
     add_form(&gap, -1, b);
@@ -145,7 +145,8 @@ static pare_ub form_gap(work *w, const net_head *a, const net_head *b)
 }
 
 /* 2 tanh(w/2), w the error of a head's scores: rows of norm h moved by e, the form changed. */
-static pare_ub weights_move(work *w, const net_head *a, const net_head *b, pare_ub h, pare_ub e)
+static pare_ub weights_move(pare_work *w, const net_head *a, const net_head *b, pare_ub h,
+                            pare_ub e)
 {
     const pare_ub nq = norm_of(w, &a->wq), nk = norm_of(w, &a->wk);
     const pare_ub q = affine(nq, h, a->bq, a->wq.rows), k = pare_ub_mul(nk, h);
@@ -159,7 +160,7 @@ static pare_ub weights_move(work *w, const net_head *a, const net_head *b, pare_
     return pare_ub_mul(pare_ub_exact(2), pare_ub_tanh(s));
 }
 
-static pare_ub layer_gap(work *w, const net_layer *a, const net_layer *b, pare_ub h, pare_ub e)
+static pare_ub layer_gap(pare_work *w, const net_layer *a, const net_layer *b, pare_ub h, pare_ub e)
 {
     pare_ub z = pare_ub_mul(norm_of(w, &a->r1), e);
     for (size_t i = 0; i < a->nheads; i++) {
@@ -174,7 +175,7 @@ static pare_ub layer_gap(work *w, const net_layer *a, const net_layer *b, pare_u
     return pare_ub_mul(pare_ub_add(norm_of(w, &a->r2), hidden), z);
 }
 
-static pare_ub scores_gap(work *w, const net *f, const net *g, pare_ub x)
+static pare_ub scores_gap(pare_work *w, const net *f, const net *g, pare_ub x)
 {
     pare_ub h = affine(norm_of(w, &f->we), x, f->be, f->we.rows), e = pare_ub_exact(0);
     if (!same_ends(f, g)) return pare_ub_inf();
@@ -189,7 +190,7 @@ static pare_ub scores_gap(work *w, const net *f, const net *g, pare_ub x)
     return pare_ub_mul(most, e);
 }
 
-pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x)
+pare_ub apriori_gap(pare_work *w, const net *f, const net *g, pare_ub x)
 {
     const pare_ub cap = pare_ub_add(largest_output(w, f, x), largest_output(w, g, x));
     const pare_ub gap = pare_ub_min(cap, scores_gap(w, f, g, x));

@@ -26,11 +26,11 @@ typedef struct side { /* one model at one layer */
 } side;
 
 /* Wq above Wk, in f64 (an exact widening), with their biases. */
-static pare_dense stacked(work *w, const pare_attn *a)
+static pare_dense stacked(pare_work *w, const pare_attn *a)
 {
     const size_t q = a->wq.rows, k = a->wk.rows;
-    pare_mat m = w_mat(w, q + k, a->din);
-    double *const b = w_vec(w, q + k);
+    pare_mat m = mat_zeros(w, q + k, a->din);
+    double *const b = vec_zeros(w, q + k);
     if (w->st) return (pare_dense){0};
     pare_mat top = pare_mat_part(&m, 0, 0, q, a->din), low = pare_mat_part(&m, q, 0, k, a->din);
     pare_weight_widen(&top, &a->wq, 0, 0);
@@ -40,12 +40,12 @@ static pare_dense stacked(work *w, const pare_attn *a)
     return (pare_dense){{PARE_F64, q + k, a->din, m.v}, {PARE_F64, 1, q + k, b}};
 }
 
-static void open_side(work *w, side *o, const pare_model *m, size_t l)
+static void open_side(pare_work *w, side *o, const pare_model *m, size_t l)
 {
     *o = (side){.m = m, .part = *m, .attn = &m->blocks[l].attn};
     o->part.nblocks = l;
     o->part.top = (pare_top){.norm = o->attn->in_norm, .out = stacked(w, o->attn)};
-    if (!w->st) w->st = pare_model_norms_new(&o->norms, w->a, &o->part, W_QUIET(w), w->err);
+    if (!w->st) w->st = pare_model_norms_new(&o->norms, w->arena, &o->part, SILENT_EXEC(w), w->err);
 }
 
 /* Turns one head's part of a row; returns by how much more its entries are off. */
@@ -89,11 +89,12 @@ static void turn_rows(side *o)
     }
 }
 
-static void enclose_side(work *w, side *o, const pare_input *in, size_t longest)
+static void enclose_side(pare_work *w, side *o, const pare_input *in, size_t longest)
 {
-    o->s = w_vec(w, longest);
-    o->r = w_vec(w, longest);
-    if (!w->st) w->st = pare_enclose(&o->e, w->a, &o->part, o->norms, in, W_QUIET(w), w->err);
+    o->s = vec_zeros(w, longest);
+    o->r = vec_zeros(w, longest);
+    if (!w->st)
+        w->st = pare_enclose(&o->e, w->arena, &o->part, o->norms, in, SILENT_EXEC(w), w->err);
     if (!w->st) turn_rows(o);
 }
 
@@ -156,10 +157,10 @@ static void compare_row(ratio_bound *out, side *f, side *g, size_t head, const u
     }
 }
 
-static void one_sequence(work *w, ratio_bound *out, side *a, side *b, const pare_input *in)
+static void one_sequence(pare_work *w, ratio_bound *out, side *a, side *b, const pare_input *in)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
-    const pare_graph keys = graph_of(w, &a->m->pattern, in->graph, in->tokens);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const pare_graph keys = key_graph(w, &a->m->pattern, in->graph, in->tokens);
     size_t longest = 0;
     for (size_t i = 0; !w->st && i < keys.n; i++)
         if (keys.ptr[i + 1] - keys.ptr[i] > longest) longest = keys.ptr[i + 1] - keys.ptr[i];
@@ -170,14 +171,14 @@ static void one_sequence(work *w, ratio_bound *out, side *a, side *b, const pare
             const size_t n = keys.ptr[i + 1] - keys.ptr[i];
             if (n > 1) compare_row(out, a, b, h, keys.idx + keys.ptr[i], n, i);
         }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
 }
 
-ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
-                            const pare_inputs *set, size_t l)
+ratio_bound attention_ratios(pare_work *w, const pare_model *f, const pare_model *g,
+                             const pare_inputs *set, size_t l)
 {
     ratio_bound out = {pare_ub_exact(0), 0};
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     side a, b;
     open_side(w, &a, f, l);
     open_side(w, &b, g, l);
@@ -189,7 +190,7 @@ ratio_bound ratios_of_layer(work *w, const pare_model *f, const pare_model *g,
             if (one.x) one.x += s * one.tokens * one.width;
             one_sequence(w, &out, &a, &b, &one);
         }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     if (w->st) out.proven = pare_ub_inf();
     return out;
 }

@@ -9,10 +9,10 @@
 #include <math.h>
 #include <string.h>
 
-pare_mat ball_path(work *w, const tube *t, double rho, pare_ub *r)
+pare_mat ball_path(pare_work *w, const tube *t, double rho, pare_ub *r)
 {
     pare_mat h = tube_stem(w, t, r);
-    pare_ub *const next = w_alloc(w, h.rows, sizeof *next);
+    pare_ub *const next = pare_work_alloc(w, h.rows, sizeof *next);
     for (size_t i = 0; !w->st && i < h.rows; i++)
         r[i] = pare_ub_fma(t->map, pare_ub_exact(rho), r[i]);
     for (size_t l = 0; !w->st && l < t->n->nlayers; l++) {
@@ -31,11 +31,11 @@ typedef struct side { /* one model */
 } side;
 
 /* |w_c - w_k| <= |w~_c - w~_k| + what |w_c| and |w_k| may be off by. */
-static pare_mat class_gaps(work *w, const tube *t)
+static pare_mat class_gaps(pare_work *w, const tube *t)
 {
     const pare_mat *const wh = &t->n->wh;
-    pare_mat gap = w_mat(w, wh->rows, wh->rows);
-    double *const d = w_vec(w, wh->cols);
+    pare_mat gap = mat_zeros(w, wh->rows, wh->rows);
+    double *const d = vec_zeros(w, wh->cols);
     for (size_t c = 0; !w->st && c < wh->rows; c++)
         for (size_t k = 0; k < wh->rows; k++) {
             for (size_t j = 0; j < wh->cols; j++) d[j] = pare_row(wh, c)[j] - pare_row(wh, k)[j];
@@ -47,9 +47,9 @@ static pare_mat class_gaps(work *w, const tube *t)
     return gap;
 }
 
-static side side_of(work *w, const tube *t, double rho)
+static side side_of(pare_work *w, const tube *t, double rho)
 {
-    side s = {.t = t, .r = w_alloc(w, t->in->tokens, sizeof *s.r)};
+    side s = {.t = t, .r = pare_work_alloc(w, t->in->tokens, sizeof *s.r)};
     if (w->st) return s;
     const pare_mat h = ball_path(w, t, rho, s.r);
     if (!w->st) s.out = tube_top(w, t, &h);
@@ -87,34 +87,34 @@ static void compare_row(ball_bound *b, const side *f, const side *g, size_t i)
     b->certain += stays(f, i, c) && stays(g, i, c);
 }
 
-ball_bound ball_compare(work *w, const tube *f, const tube *g, double rho)
+ball_bound ball_compare(pare_work *w, const tube *f, const tube *g, double rho)
 {
     ball_bound b = {0};
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const side a = side_of(w, f, rho), c = side_of(w, g, rho);
     if (!w->st && (a.out.rows != c.out.rows || a.out.cols != c.out.cols))
-        w_fail(w, PARE_ERR_VERIFY, "outputs [%zu, %zu] and [%zu, %zu] of the models", a.out.rows,
-               a.out.cols, c.out.rows, c.out.cols);
+        pare_work_fail(w, PARE_ERR_VERIFY, "outputs [%zu, %zu] and [%zu, %zu] of the models",
+                       a.out.rows, a.out.cols, c.out.rows, c.out.cols);
     for (size_t i = 0; !w->st && i < a.out.rows; i++) compare_row(&b, &a, &c, i);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     if (w->st) b.apart = pare_ub_inf();
     return b;
 }
 
-ball_bound ball_of_set(work *w, const pair *p, const pare_inputs *set, double rho)
+ball_bound ball_of_set(pare_work *w, const model_pair *p, const pare_inputs *set, double rho)
 {
     ball_bound all = {0};
     for (size_t i = 0; !w->st && i < set->n; i++) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         const pare_input *const in = &set->in[i];
-        const pare_graph keys = graph_of(w, &p->f->pattern, in->graph, in->tokens);
+        const pare_graph keys = key_graph(w, &p->f->pattern, in->graph, in->tokens);
         const tube f = tube_new(w, p->f, p->nf, p->rounded_f, in, &keys);
         const tube g = tube_new(w, p->g, p->ng, p->rounded_g, in, &keys);
         const ball_bound b = ball_compare(w, &f, &g, rho);
         all.apart = pare_ub_max(all.apart, b.apart);
         all.rows += b.rows;
         all.certain += b.certain;
-        pare_arena_reset(w->a, mark);
+        pare_arena_reset(w->arena, mark);
     }
     if (w->st || tube_refuses(p->f) || tube_refuses(p->g))
         all = (ball_bound){pare_ub_inf(), all.rows, 0};

@@ -17,60 +17,62 @@ typedef struct change {
     pare_mat g, back;
 } change;
 
-static change through(work *w, const change *from, const pare_mat *r, size_t layer,
+static change through(pare_work *w, const change *from, const pare_mat *r, size_t layer,
                       const char *which, double *cond)
 {
     change c = {0};
     if (w->st) return c;
     if (!r->v || r->rows != r->cols) {
-        w_fail(w, PARE_ERR_INPUT, "layer %zu: the skip around %s is %s: it cannot be the identity",
-               layer, which, r->v ? "not square" : "not there");
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "layer %zu: the skip around %s is %s: it cannot be the identity", layer,
+                       which, r->v ? "not square" : "not there");
         return c;
     }
-    const w_svd_of s = w_svd(w, r);
+    const svd_factors s = svd_of(w, r);
     if (w->st) return c;
     if (!(s.s[s.n - 1] > SINGULAR * s.s[0])) {
-        w_fail(w, PARE_ERR_INPUT,
-               "layer %zu: the skip around %s is singular (%.3g beside %.3g): it cannot be the "
-               "identity",
-               layer, which, s.s[s.n - 1], s.s[0]);
+        pare_work_fail(
+            w, PARE_ERR_INPUT,
+            "layer %zu: the skip around %s is singular (%.3g beside %.3g): it cannot be the "
+            "identity",
+            layer, which, s.s[s.n - 1], s.s[0]);
         return c;
     }
-    pare_mat v = w_transpose(w, &s.vt);
+    pare_mat v = mat_transpose(w, &s.vt);
     for (size_t i = 0; !w->st && i < v.rows; i++)
         for (size_t j = 0; j < v.cols; j++) pare_row_mut(&v, i)[j] /= s.s[j];
-    const pare_mat inverse = w_mul(w, &v, false, &s.u, true);
-    c.g = w_mul(w, &from->g, false, &inverse, false);
-    c.back = w_mul(w, r, false, &from->back, false);
-    *cond = fmax(*cond, w_norm_est(w, &c.g) * w_norm_est(w, &c.back));
+    const pare_mat inverse = mat_mul(w, &v, false, &s.u, true);
+    c.g = mat_mul(w, &from->g, false, &inverse, false);
+    c.back = mat_mul(w, r, false, &from->back, false);
+    *cond = fmax(*cond, mat_norm_est(w, &c.g) * mat_norm_est(w, &c.back));
     return c;
 }
 
-static void turn_layer(work *w, net_layer *l, const net_layer *from, const change *in,
+static void turn_layer(pare_work *w, net_layer *l, const net_layer *from, const change *in,
                        const change *mid, const change *out)
 {
     *l = *from;
-    l->heads = w_alloc(w, from->nheads, sizeof *l->heads);
+    l->heads = pare_work_alloc(w, from->nheads, sizeof *l->heads);
     for (size_t i = 0; !w->st && i < from->nheads; i++) {
         const net_head *const h = &from->heads[i];
         l->heads[i] = *h;
-        l->heads[i].wq = w_mul(w, &h->wq, false, &in->back, false);
-        l->heads[i].wk = w_mul(w, &h->wk, false, &in->back, false);
-        l->heads[i].wv = w_mul(w, &h->wv, false, &in->back, false);
-        l->heads[i].wo = w_mul(w, &mid->g, false, &h->wo, false);
+        l->heads[i].wq = mat_mul(w, &h->wq, false, &in->back, false);
+        l->heads[i].wk = mat_mul(w, &h->wk, false, &in->back, false);
+        l->heads[i].wv = mat_mul(w, &h->wv, false, &in->back, false);
+        l->heads[i].wo = mat_mul(w, &mid->g, false, &h->wo, false);
     }
-    l->r1 = w_identity(w, mid->g.rows);
-    l->c1 = w_apply(w, &mid->g, false, from->c1, NULL);
-    l->w1 = w_mul(w, &from->w1, false, &mid->back, false);
-    l->w2 = w_mul(w, &out->g, false, &from->w2, false);
-    l->r2 = w_identity(w, out->g.rows);
-    l->c2 = w_apply(w, &out->g, false, from->c2, NULL);
+    l->r1 = mat_identity(w, mid->g.rows);
+    l->c1 = mat_vec(w, &mid->g, false, from->c1, NULL);
+    l->w1 = mat_mul(w, &from->w1, false, &mid->back, false);
+    l->w2 = mat_mul(w, &out->g, false, &from->w2, false);
+    l->r2 = mat_identity(w, out->g.rows);
+    l->c2 = mat_vec(w, &out->g, false, from->c2, NULL);
 }
 
-net gauge_fix(work *w, const net *n, double *cond)
+net net_identity_skips(pare_work *w, const net *n, double *cond)
 {
     net to = net_shallow(w, n);
-    change at = {w_identity(w, n->we.rows), w_identity(w, n->we.rows)};
+    change at = {mat_identity(w, n->we.rows), mat_identity(w, n->we.rows)};
     *cond = 1;
     for (size_t l = 0; !w->st && l < n->nlayers; l++) {
         const net_layer *const from = &n->layers[l];
@@ -79,6 +81,6 @@ net gauge_fix(work *w, const net *n, double *cond)
         if (!w->st) turn_layer(w, &to.layers[l], from, &at, &mid, &out);
         at = out;
     }
-    if (!w->st) to.wh = w_mul(w, &n->wh, false, &at.back, false);
+    if (!w->st) to.wh = mat_mul(w, &n->wh, false, &at.back, false);
     return to;
 }

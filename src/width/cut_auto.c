@@ -5,7 +5,7 @@
  *     h_0      rrr(x -> h_0)                                          We^, be^
  *     z_i      queries and keys by qk_optimal on the small stream; pooled_k = sum_j a^_ij h^_j;
  *              rrr([h^, pooled_1, ...] -> z_i)                        R1^, Wv^ of each head, c1^
- *     h_i+1    p = act(W1 z) for all units; S by omp_neurons, then moved (refine_units);
+ *     h_i+1    p = act(W1 z) for all units; S by omp_units, then moved (refine_units);
  *              rrr([z^, p_S] -> h_i+1)                                W1^, R2^, W2^, c2^
  *     y        the head on U h^ + mu
  *
@@ -18,9 +18,9 @@
 #include <string.h>
 
 typedef struct pipeline {
-    work *w;
+    pare_work *w;
     const net *n;
-    const points *p;
+    const activations *p;
     const pare_mat *metric; /* 2 L + 1, or NULL: every direction counts alike */
     cut_record *r;
     size_t dim, qk_dim, ffn_dim; /* asked for; 0: as it is */
@@ -30,11 +30,11 @@ typedef struct pipeline {
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-static pare_mat beside(work *w, const pare_mat *const *all, size_t n)
+static pare_mat beside(pare_work *w, const pare_mat *const *all, size_t n)
 {
     size_t cols = 0;
     for (size_t k = 0; k < n; k++) cols += all[k]->cols;
-    pare_mat m = w_mat(w, all[0]->rows, cols);
+    pare_mat m = mat_zeros(w, all[0]->rows, cols);
     for (size_t k = 0, at = 0; !w->st && k < n; at += all[k]->cols, k++)
         for (size_t i = 0; i < m.rows; i++)
             memcpy(pare_row_mut(&m, i) + at, pare_row(all[k], i), all[k]->cols * sizeof *m.v);
@@ -42,18 +42,18 @@ static pare_mat beside(work *w, const pare_mat *const *all, size_t n)
 }
 
 /* Rows [from, from + n) of c, turned: the map that they are. */
-static pare_mat part_turned(work *w, const pare_mat *c, size_t from, size_t n)
+static pare_mat part_turned(pare_work *w, const pare_mat *c, size_t from, size_t n)
 {
     if (w->st) return (pare_mat){0};
     const pare_mat part = pare_mat_part(c, from, 0, n, c->cols);
-    return w_transpose(w, &part);
+    return mat_transpose(w, &part);
 }
 
 /* The largest distance of a row from what the small stream says about it. */
-static double farthest(work *w, const pare_mat *y, const pare_mat *h, const basis *b)
+static double farthest(pare_work *w, const pare_mat *y, const pare_mat *h, const basis *b)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
-    const pare_mat back = w_dense(w, h, &b->u, b->mu);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const pare_mat back = affine_rows(w, h, &b->u, b->mu);
     double worst = 0;
     for (size_t i = 0; !w->st && i < y->rows; i++) {
         double sum = 0;
@@ -62,14 +62,14 @@ static double farthest(work *w, const pare_mat *y, const pare_mat *h, const basi
                    (pare_row(y, i)[j] - pare_row(&back, i)[j]);
         worst = fmax(worst, sqrt(sum));
     }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return worst;
 }
 
 /* On to stream point k, which was y: the fit, with h and b moved there. */
 static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_mat *y)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     const size_t d = a->dim && a->dim < y->cols ? a->dim : y->cols;
     const rrr_fit f = rrr(w, phi, y, d, a->metric ? &a->metric[k] : NULL);
     a->h = rrr_coords(w, &f, phi);
@@ -86,11 +86,11 @@ static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_ma
 /* ---- one layer ------------------------------------------------------------------------------ */
 
 /* One column, 1 for a node with keys and 0 for one without; no column where all are alike. */
-static pare_mat who_sees(work *w, const pare_graph *g)
+static pare_mat who_sees(pare_work *w, const pare_graph *g)
 {
     size_t some = 0;
     for (size_t i = 0; i < g->n; i++) some += g->ptr[i + 1] > g->ptr[i];
-    pare_mat m = w_mat(w, g->n, some > 0 && some < g->n);
+    pare_mat m = mat_zeros(w, g->n, some > 0 && some < g->n);
     for (size_t i = 0; !w->st && m.cols && i < g->n; i++) m.v[i] = g->ptr[i + 1] > g->ptr[i];
     return m;
 }
@@ -98,7 +98,7 @@ static pare_mat who_sees(work *w, const pare_graph *g)
 /* Scores in few dimensions; the values are the stream itself until the fit says what they are. */
 static net_head head_for(pipeline *a, const net_head *hd, pare_width_head *note)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     qk_fit fit = {0, NAN, NAN, NAN};
     const net_head whole = qk_exact(w, hd, &a->b);
     if (w->st) return whole;
@@ -106,12 +106,12 @@ static net_head head_for(pipeline *a, const net_head *hd, pare_width_head *note)
     net_head few = qk_optimal(w, &whole, &a->h, &a->p->graph, d, &fit);
     const double *const before = head_scores(w, &whole, &a->h, &a->p->graph);
     const double *const after = head_scores(w, &few, &a->h, &a->p->graph);
-    few.wv = few.wo = w_identity(w, a->h.cols);
-    few.bv = w_vec(w, a->h.cols);
+    few.wv = few.wo = mat_identity(w, a->h.cols);
+    few.bv = vec_zeros(w, a->h.cols);
     if (w->st) return few;
     note->before = hd->wq.rows;
     note->after = few.wq.rows;
-    note->scores_est = scores_apart(before, after, &a->p->graph);
+    note->scores_est = score_half_range(before, after, &a->p->graph);
     note->objective_est = fit.objective;
     note->least_est = fit.least;
     return few;
@@ -119,19 +119,19 @@ static net_head head_for(pipeline *a, const net_head *hd, pare_width_head *note)
 
 static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_t i, size_t head)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     const size_t d = a->h.cols, last = l->nheads + 1;
-    pare_mat *const pooled = w_alloc(w, l->nheads, sizeof *pooled);
-    const pare_mat **const all = w_alloc(w, last + 1, sizeof *all);
-    const pare_mat seeing = a->metric ? who_sees(w, &a->p->graph) : w_mat(w, a->h.rows, 0);
-    out->heads = w_alloc(w, l->nheads, sizeof *out->heads);
+    pare_mat *const pooled = pare_work_alloc(w, l->nheads, sizeof *pooled);
+    const pare_mat **const all = pare_work_alloc(w, last + 1, sizeof *all);
+    const pare_mat seeing = a->metric ? who_sees(w, &a->p->graph) : mat_zeros(w, a->h.rows, 0);
+    out->heads = pare_work_alloc(w, l->nheads, sizeof *out->heads);
     if (w->st) return;
     all[0] = &a->h;
     for (size_t k = 0; k < l->nheads; k++) {
         pare_width_head *const note = &a->r->heads[head + k];
         *note = (pare_width_head){.layer = i, .head = k};
         out->heads[k] = head_for(a, &l->heads[k], note);
-        pooled[k] = head_pool(w, &out->heads[k], &a->h, &a->p->graph);
+        pooled[k] = head_pooled(w, &out->heads[k], &a->h, &a->p->graph);
         all[k + 1] = &pooled[k];
         if (w->st) return;
     }
@@ -142,8 +142,8 @@ static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_
     out->c1 = rrr_offset(w, &f);
     for (size_t k = 0; !w->st && k < l->nheads; k++) {
         out->heads[k].wv = part_turned(w, &f.c, (k + 1) * d, d);
-        out->heads[k].wo = w_identity(w, f.c.cols);
-        out->heads[k].bv = w_vec(w, f.c.cols);
+        out->heads[k].wo = mat_identity(w, f.c.cols);
+        out->heads[k].bv = vec_zeros(w, f.c.cols);
     }
     if (!w->st && seeing.cols > 0) /* one head's values say it: its weights add up to 1 */
         memcpy(out->heads[0].bv, pare_row(&f.c, last * d), f.c.cols * sizeof(double));
@@ -151,22 +151,22 @@ static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_
 
 static void ffn_for(pipeline *a, net_layer *out, const net_layer *l, size_t i)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     const size_t d = a->h.cols, f0 = l->w1.rows;
     const size_t k = a->ffn_dim && a->ffn_dim < f0 ? a->ffn_dim : f0;
     const pare_mat *const y = &a->p->h[i + 1];
-    out->w1 = w_mul(w, &l->w1, false, &a->b.u, false);
-    out->b1 = w_apply(w, &l->w1, false, a->b.mu, l->b1);
+    out->w1 = mat_mul(w, &l->w1, false, &a->b.u, false);
+    out->b1 = mat_vec(w, &l->w1, false, a->b.mu, l->b1);
     if (w->st) return;
-    const pare_mat units = step_hidden(w, out, &a->h);
+    const pare_mat units = layer_hidden(w, out, &a->h);
     const pare_mat *const metric = a->metric ? &a->metric[2 * i + 2] : NULL;
-    const size_t *const which = omp_neurons(w, &a->h, &units, y, k, metric);
+    const size_t *const which = omp_units(w, &a->h, &units, y, k, metric);
     if (w->st) return;
-    out->w1 = w_take_rows(w, &out->w1, which, k);
+    out->w1 = mat_take_rows(w, &out->w1, which, k);
     for (size_t j = 0; !w->st && j < k; j++) out->b1[j] = out->b1[which[j]]; /* which ascends */
     if (k < f0 && metric) refine_units(w, out, &a->h, y, metric);
     if (w->st) return;
-    const pare_mat chosen = step_hidden(w, out, &a->h);
+    const pare_mat chosen = layer_hidden(w, out, &a->h);
     const pare_mat *const all[] = {&a->h, &chosen};
     const pare_mat phi = beside(w, all, 2);
     const rrr_fit f = advance(a, 2 * i + 2, &phi, y);
@@ -186,7 +186,7 @@ static size_t units_for(const pare_width_opts *o, const net_layer *l)
     return k > 0 ? k : 1;
 }
 
-net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
+net cut_auto(pare_work *w, const net *n, const activations *p, const pare_mat *metric,
              const pare_width_opts *o, cut_record *r)
 {
     net out = *n;
@@ -197,10 +197,10 @@ net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
                   .r = r,
                   .dim = o->dim,
                   .qk_dim = o->qk_dim ? o->qk_dim : o->dim};
-    out.layers = w_alloc(w, n->nlayers, sizeof *out.layers);
+    out.layers = pare_work_alloc(w, n->nlayers, sizeof *out.layers);
     if (w->st) return out;
     const rrr_fit f = advance(&a, 0, &p->x, &p->h[0]);
-    out.we = w->st ? f.c : w_transpose(w, &f.c);
+    out.we = w->st ? f.c : mat_transpose(w, &f.c);
     out.be = w->st ? NULL : rrr_offset(w, &f);
     for (size_t i = 0, head = 0; !w->st && i < n->nlayers; head += n->layers[i].nheads, i++) {
         const net_layer *const l = &n->layers[i];
@@ -211,7 +211,7 @@ net cut_auto(work *w, const net *n, const points *p, const pare_mat *metric,
         if (!w->st) w->st = pare_progress(w->exec, "width", i + 1, n->nlayers, w->err);
     }
     if (w->st) return out;
-    out.wh = w_mul(w, &n->wh, false, &a.b.u, false);
-    out.bh = w_apply(w, &n->wh, false, a.b.mu, n->bh);
+    out.wh = mat_mul(w, &n->wh, false, &a.b.u, false);
+    out.bh = mat_vec(w, &n->wh, false, a.b.mu, n->bh);
     return out;
 }

@@ -4,7 +4,7 @@
 #include "cuts.h"
 #include <math.h>
 
-static net_head fewer(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
+static net_head fewer(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
                       const pare_width_opts *o, uint64_t stream, pare_width_head *note)
 {
     qk_fit fit = {0, NAN, NAN, NAN};
@@ -19,13 +19,13 @@ static net_head fewer(work *w, const net_head *hd, const pare_mat *h, const pare
     const double *const before = head_scores(w, hd, h, g), *const after =
                                                                head_scores(w, &out, h, g);
     if (w->st) return out;
-    note->scores_est = scores_apart(before, after, g);
+    note->scores_est = score_half_range(before, after, g);
     note->objective_est = fit.objective;
     note->least_est = fit.least;
     return out;
 }
 
-static void note_widths(cut_record *r, const points *p)
+static void note_widths(cut_record *r, const activations *p)
 {
     for (size_t i = 0; i < r->npoints; i++) {
         pare_width_point *const at = &r->points[i];
@@ -37,7 +37,8 @@ static void note_widths(cut_record *r, const points *p)
         r->hidden[i] = (pare_width_hidden){i, p->p[i].cols, p->p[i].cols, 1, NAN, NAN};
 }
 
-net cut_scores(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r)
+net cut_scores(pare_work *w, const net *n, const activations *p, const pare_width_opts *o,
+               cut_record *r)
 {
     net out = net_shallow(w, n);
     pare_mat h = p->h[0];
@@ -52,8 +53,8 @@ net cut_scores(work *w, const net *n, const points *p, const pare_width_opts *o,
             note->after = l->heads[k].wq.rows;
         }
         if (i + 1 == n->nlayers) break;
-        const pare_mat z = step_attention(w, l, &h, &p->graph), q = step_hidden(w, l, &z);
-        h = step_ffn(w, l, &z, &q);
+        const pare_mat z = layer_attention(w, l, &h, &p->graph), q = layer_hidden(w, l, &z);
+        h = layer_ffn(w, l, &z, &q);
         if (!w->st) w->st = pare_progress(w->exec, "width", i + 1, n->nlayers, w->err);
     }
     return out;

@@ -22,10 +22,10 @@
 #define EXACT_ROWS  1e-9  /* largest residual of a row, of the largest entry of the stream */
 #define EXACT_UNITS 1e-10 /* of the first pivot among the hidden units */
 
-static basis basis_for(work *w, const pare_mat *h, const pare_width_opts *o)
+static basis basis_for(pare_work *w, const pare_mat *h, const pare_width_opts *o)
 {
     if (w->st) return (basis){0};
-    if (o->method == PARE_WIDTH_EXACT) return basis_within(w, h, EXACT_ROWS * w_largest(h), true);
+    if (o->method == PARE_WIDTH_EXACT) return basis_within(w, h, EXACT_ROWS * mat_max_abs(h), true);
     if (o->dim == 0) return basis_identity(w, h->cols);
     const size_t d = o->dim < h->cols ? o->dim : h->cols;
     return o->basis == PARE_BASIS_MINMAX ? basis_minmax(w, h, d) : basis_pca(w, h, d, true);
@@ -36,17 +36,17 @@ static bool whole_stream(const pare_width_opts *o)
     return o->method != PARE_WIDTH_EXACT && o->dim == 0;
 }
 
-cut_record record_new(work *w, const net *n)
+cut_record record_new(pare_work *w, const net *n)
 {
     cut_record r = {.npoints = 2 * n->nlayers + 1, .nhidden = n->nlayers};
     for (size_t i = 0; i < n->nlayers; i++) r.nheads += n->layers[i].nheads;
-    r.points = w_alloc(w, r.npoints, sizeof *r.points);
-    r.heads = w_alloc(w, r.nheads, sizeof *r.heads);
-    r.hidden = w_alloc(w, r.nhidden, sizeof *r.hidden);
+    r.points = pare_work_alloc(w, r.npoints, sizeof *r.points);
+    r.heads = pare_work_alloc(w, r.nheads, sizeof *r.heads);
+    r.hidden = pare_work_alloc(w, r.nhidden, sizeof *r.hidden);
     return r;
 }
 
-static void note_point(work *w, cut_record *r, size_t i, const basis *b, const pare_mat *h,
+static void note_point(pare_work *w, cut_record *r, size_t i, const basis *b, const pare_mat *h,
                        const pare_width_opts *o)
 {
     if (w->st) return;
@@ -59,7 +59,7 @@ static void note_point(work *w, cut_record *r, size_t i, const basis *b, const p
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-static net_head scores_for(work *w, const net_head *hd, const basis *b, const points *p,
+static net_head scores_for(pare_work *w, const net_head *hd, const basis *b, const activations *p,
                            size_t layer, const pare_width_opts *o, pare_width_head *note)
 {
     net_head out = whole_stream(o) ? *hd : qk_exact(w, hd, b);
@@ -72,19 +72,19 @@ static net_head scores_for(work *w, const net_head *hd, const basis *b, const po
     const double *const before = head_scores(w, &out, &x, &p->graph);
     const double *const after = head_scores(w, &few, &x, &p->graph);
     if (w->st) return few;
-    note->scores_est = scores_apart(before, after, &p->graph);
+    note->scores_est = score_half_range(before, after, &p->graph);
     note->objective_est = fit.objective;
     note->least_est = fit.least;
     return few;
 }
 
 /* Values: in fewer dimensions than a head has, wo becomes the identity; in more, it keeps them. */
-static void values_for(work *w, net_head *out, const net_head *hd, const basis *in,
+static void values_for(pare_work *w, net_head *out, const net_head *hd, const basis *in,
                        const basis *mid)
 {
-    double *const b = w_apply(w, &hd->wv, false, in->mu, hd->bv);
-    const pare_mat v = w_mul(w, &hd->wv, false, &in->u, false);
-    const pare_mat o = w_mul(w, &mid->u, true, &hd->wo, false);
+    double *const b = mat_vec(w, &hd->wv, false, in->mu, hd->bv);
+    const pare_mat v = mat_mul(w, &hd->wv, false, &in->u, false);
+    const pare_mat o = mat_mul(w, &mid->u, true, &hd->wo, false);
     if (w->st) return;
     if (hd->wv.rows <= basis_dim(mid)) {
         out->wv = v;
@@ -92,55 +92,56 @@ static void values_for(work *w, net_head *out, const net_head *hd, const basis *
         out->bv = b;
         return;
     }
-    out->wv = w_mul(w, &o, false, &v, false);
-    out->bv = w_apply(w, &o, false, b, NULL);
-    out->wo = w_identity(w, basis_dim(mid));
+    out->wv = mat_mul(w, &o, false, &v, false);
+    out->bv = mat_vec(w, &o, false, b, NULL);
+    out->wo = mat_identity(w, basis_dim(mid));
 }
 
 /* to^T (A mu + c - mu') with A absent (zero) where a->v is NULL. */
-static double *offset_for(work *w, const pare_mat *a, const double *mu, const double *c,
+static double *offset_for(pare_work *w, const pare_mat *a, const double *mu, const double *c,
                           const basis *to)
 {
     const size_t d = to->u.rows;
-    double *const v = a->v ? w_apply(w, a, false, mu, c) : w_vec(w, d);
+    double *const v = a->v ? mat_vec(w, a, false, mu, c) : vec_zeros(w, d);
     for (size_t i = 0; !w->st && i < d; i++) v[i] = (a->v ? v[i] : c[i]) - to->mu[i];
-    return w->st ? NULL : w_apply(w, &to->u, true, v, NULL);
+    return w->st ? NULL : mat_vec(w, &to->u, true, v, NULL);
 }
 
-static pare_mat skip_for(work *w, const pare_mat *r, const basis *from, const basis *to)
+static pare_mat skip_for(pare_work *w, const pare_mat *r, const basis *from, const basis *to)
 {
-    return r->v ? w_mul3(w, &to->u, true, r, &from->u, false) : (pare_mat){0};
+    return r->v ? mat_mul3(w, &to->u, true, r, &from->u, false) : (pare_mat){0};
 }
 
 /* ---- feed-forward --------------------------------------------------------------------------- */
 
-static neurons units_for(work *w, const pare_mat *p, const pare_width_opts *o, size_t layer)
+static unit_selection units_for(pare_work *w, const pare_mat *p, const pare_width_opts *o,
+                                size_t layer)
 {
-    if (w->st) return (neurons){0};
-    if (o->method == PARE_WIDTH_EXACT) return neurons_exact(w, p, EXACT_UNITS);
-    if (o->ffn_dim == 0 || o->ffn_dim >= p->cols) return neurons_all(w, p->cols);
-    return neurons_choose(w, p, o->ffn_dim, o, layer);
+    if (w->st) return (unit_selection){0};
+    if (o->method == PARE_WIDTH_EXACT) return select_units_exact(w, p, EXACT_UNITS);
+    if (o->ffn_dim == 0 || o->ffn_dim >= p->cols) return select_all_units(w, p->cols);
+    return select_units(w, p, o->ffn_dim, o, layer);
 }
 
-static void ffn_for(work *w, net_layer *out, const net_layer *l, const basis *mid, const basis *end,
-                    const neurons *s)
+static void ffn_for(pare_work *w, net_layer *out, const net_layer *l, const basis *mid,
+                    const basis *end, const unit_selection *s)
 {
-    const pare_mat rows = w_take_rows(w, &l->w1, s->which, s->n);
-    double *const bias = w_vec(w, s->n);
+    const pare_mat rows = mat_take_rows(w, &l->w1, s->which, s->n);
+    double *const bias = vec_zeros(w, s->n);
     for (size_t i = 0; !w->st && i < s->n; i++) bias[i] = l->b1[s->which[i]];
-    out->w1 = w_mul(w, &rows, false, &mid->u, false);
-    out->b1 = w_apply(w, &rows, false, mid->mu, bias);
-    out->w2 = w_mul3(w, &end->u, true, &l->w2, &s->decode, false);
+    out->w1 = mat_mul(w, &rows, false, &mid->u, false);
+    out->b1 = mat_vec(w, &rows, false, mid->mu, bias);
+    out->w2 = mat_mul3(w, &end->u, true, &l->w2, &s->decode, false);
     out->r2 = skip_for(w, &l->r2, mid, end);
-    const double *const constant = w_apply(w, &l->w2, false, s->rest, l->c2);
+    const double *const constant = mat_vec(w, &l->w2, false, s->rest, l->c2);
     out->c2 = w->st ? NULL : offset_for(w, &l->r2, mid->mu, constant, end);
 }
 
-static net_layer layer_for(work *w, const net_layer *l, const basis b[3], const points *p, size_t i,
-                           const pare_width_opts *o, cut_record *r, size_t head)
+static net_layer layer_for(pare_work *w, const net_layer *l, const basis b[3], const activations *p,
+                           size_t i, const pare_width_opts *o, cut_record *r, size_t head)
 {
     net_layer out = *l;
-    out.heads = w_alloc(w, l->nheads, sizeof *out.heads);
+    out.heads = pare_work_alloc(w, l->nheads, sizeof *out.heads);
     for (size_t k = 0; !w->st && k < l->nheads; k++) {
         pare_width_head *const note = &r->heads[head + k];
         out.heads[k] = scores_for(w, &l->heads[k], &b[0], p, i, o, note);
@@ -152,22 +153,23 @@ static net_layer layer_for(work *w, const net_layer *l, const basis b[3], const 
     }
     out.r1 = skip_for(w, &l->r1, &b[0], &b[1]);
     out.c1 = w->st ? NULL : offset_for(w, &l->r1, b[0].mu, l->c1, &b[1]);
-    const neurons s = units_for(w, &p->p[i], o, i);
+    const unit_selection s = units_for(w, &p->p[i], o, i);
     ffn_for(w, &out, l, &b[1], &b[2], &s);
     if (!w->st) r->hidden[i] = (pare_width_hidden){i, l->w1.rows, s.n, s.spread, s.limit, s.units};
     return out;
 }
 
-net cut_static(work *w, const net *n, const points *p, const pare_width_opts *o, cut_record *r)
+net cut_static(pare_work *w, const net *n, const activations *p, const pare_width_opts *o,
+               cut_record *r)
 {
     net out = *n;
     basis b[3];
     b[0] = basis_for(w, &p->h[0], o);
-    out.layers = w_alloc(w, n->nlayers, sizeof *out.layers);
+    out.layers = pare_work_alloc(w, n->nlayers, sizeof *out.layers);
     if (w->st) return out;
     note_point(w, r, 0, &b[0], &p->h[0], o);
     const pare_mat no_skip = {0};
-    out.we = w_mul(w, &b[0].u, true, &n->we, false);
+    out.we = mat_mul(w, &b[0].u, true, &n->we, false);
     out.be = offset_for(w, &no_skip, NULL, n->be, &b[0]);
     for (size_t i = 0, head = 0; !w->st && i < n->nlayers; head += n->layers[i].nheads, i++) {
         b[1] = basis_for(w, &p->z[i], o);
@@ -178,7 +180,7 @@ net cut_static(work *w, const net *n, const points *p, const pare_width_opts *o,
         b[0] = b[2];
         if (!w->st) w->st = pare_progress(w->exec, "width", i + 1, n->nlayers, w->err);
     }
-    out.wh = w_mul(w, &n->wh, false, &b[0].u, false);
-    out.bh = w->st ? NULL : w_apply(w, &n->wh, false, b[0].mu, n->bh);
+    out.wh = mat_mul(w, &n->wh, false, &b[0].u, false);
+    out.bh = w->st ? NULL : mat_vec(w, &n->wh, false, b[0].mu, n->bh);
     return out;
 }

@@ -40,7 +40,8 @@ static void product_block(void *self, size_t block)
 }
 
 /* c += alpha a^T b */
-static void add_product(work *w, pare_mat *c, double alpha, const pare_mat *a, const pare_mat *b)
+static void add_product(pare_work *w, pare_mat *c, double alpha, const pare_mat *a,
+                        const pare_mat *b)
 {
     product p = {c, a, b, alpha};
     if (!w->st) pare_parallel(w->exec, (c->cols + COLUMNS - 1) / COLUMNS, product_block, &p);
@@ -48,17 +49,17 @@ static void add_product(work *w, pare_mat *c, double alpha, const pare_mat *a, c
 
 /* ---- moments -------------------------------------------------------------------------------- */
 
-moments moments_new(work *w, size_t inputs, size_t outputs)
+moments moments_new(pare_work *w, size_t inputs, size_t outputs)
 {
-    moments m = {.square = w_mat(w, inputs + 1, inputs + 1)};
-    m.cross = w_mat(w, inputs + 1, outputs);
+    moments m = {.square = mat_zeros(w, inputs + 1, inputs + 1)};
+    m.cross = mat_zeros(w, inputs + 1, outputs);
     return m;
 }
 
-void moments_add(work *w, moments *m, const pare_mat *f, const pare_mat *r)
+void moments_add(pare_work *w, moments *m, const pare_mat *f, const pare_mat *r)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
-    pare_mat one = w_mat(w, f->rows, f->cols + 1);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    pare_mat one = mat_zeros(w, f->rows, f->cols + 1);
     for (size_t i = 0; !w->st && i < f->rows; i++) {
         memcpy(pare_row_mut(&one, i), pare_row(f, i), f->cols * sizeof *f->v);
         pare_row_mut(&one, i)[f->cols] = 1;
@@ -66,14 +67,14 @@ void moments_add(work *w, moments *m, const pare_mat *f, const pare_mat *r)
     add_product(w, &m->square, 1, &one, &one);
     if (r) add_product(w, &m->cross, 1, &one, r);
     m->rows += f->rows;
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
 }
 
 /* ---- the best map --------------------------------------------------------------------------- */
 
-static pare_mat inverse_of(work *w, const pare_mat *h)
+static pare_mat inverse_of(pare_work *w, const pare_mat *h)
 {
-    pare_mat k = w_mat(w, h->rows, h->cols);
+    pare_mat k = mat_zeros(w, h->rows, h->cols);
     if (!w->st) w->st = pare_spd_inverse(&k, h, w->err);
     return k;
 }
@@ -86,10 +87,10 @@ static void add_ridge(pare_mat *h, size_t inputs, size_t rows)
     for (size_t i = 0; i < inputs; i++) pare_row_mut(h, i)[i] += by;
 }
 
-repair repair_of(work *w, const moments *m, const pare_mat *map0, const double *bias0)
+ridge_fit ridge_fit_of(pare_work *w, const moments *m, const pare_mat *map0, const double *bias0)
 {
     const size_t n = map0->cols;
-    repair r = {.inputs = n, .h = m->square, .map = w_mat(w, map0->rows, n + 1)};
+    ridge_fit r = {.inputs = n, .h = m->square, .map = mat_zeros(w, map0->rows, n + 1)};
     const double share = 1 / (double)(m->rows ? m->rows : 1);
     for (size_t i = 0; !w->st && i < (n + 1) * (n + 1); i++) r.h.v[i] *= share;
     if (!w->st && n > 0) add_ridge(&r.h, n, m->rows ? m->rows : 1);
@@ -98,58 +99,59 @@ repair repair_of(work *w, const moments *m, const pare_mat *map0, const double *
         memcpy(pare_row_mut(&r.map, o), pare_row(map0, o), n * sizeof *map0->v);
         pare_row_mut(&r.map, o)[n] = bias0[o];
     }
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat k = inverse_of(w, &r.h);
     if (!w->st) pare_gemm(&r.map, share, &m->cross, true, &k, false, 1);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return r;
 }
 
 /* With the constant, which stays what it is. */
-static pare_mat and_one(work *w, const pare_mat *t)
+static pare_mat and_one(pare_work *w, const pare_mat *t)
 {
-    pare_mat all = w_mat(w, t->rows + 1, t->cols + 1);
+    pare_mat all = mat_zeros(w, t->rows + 1, t->cols + 1);
     for (size_t i = 0; !w->st && i < t->rows; i++)
         memcpy(pare_row_mut(&all, i), pare_row(t, i), t->cols * sizeof *t->v);
     if (!w->st) pare_row_mut(&all, t->rows)[t->cols] = 1;
     return all;
 }
 
-repair repair_turned(work *w, const repair *r, const pare_mat *t, const pare_mat *inverse)
+ridge_fit ridge_fit_rebased(pare_work *w, const ridge_fit *r, const pare_mat *t,
+                            const pare_mat *inverse)
 {
     const pare_mat to = and_one(w, t), back = and_one(w, inverse);
-    repair out = {.inputs = r->inputs};
-    out.h = w_mul3(w, &to, false, &r->h, &to, true);
-    out.map = w_mul(w, &r->map, false, &back, false);
+    ridge_fit out = {.inputs = r->inputs};
+    out.h = mat_mul3(w, &to, false, &r->h, &to, true);
+    out.map = mat_mul(w, &r->map, false, &back, false);
     return out;
 }
 
-pare_mat repair_kept(work *w, const repair *r, const size_t *kept, size_t n)
+pare_mat ridge_fit_restricted(pare_work *w, const ridge_fit *r, const size_t *kept, size_t n)
 {
-    pare_mat map = w_mat(w, r->map.rows, n + 1);
-    const pare_mark mark = pare_arena_mark(w->a);
-    size_t *const which = w_alloc(w, n + 1, sizeof *which);
+    pare_mat map = mat_zeros(w, r->map.rows, n + 1);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    size_t *const which = pare_work_alloc(w, n + 1, sizeof *which);
     if (w->st) return map;
     memcpy(which, kept, n * sizeof *which);
     which[n] = r->inputs;
-    const pare_mat all = w_mul(w, &r->map, false, &r->h, false);
-    const pare_mat seen = w_take_cols(w, &all, which, n + 1);
-    pare_mat square = w_mat(w, n + 1, n + 1);
+    const pare_mat all = mat_mul(w, &r->map, false, &r->h, false);
+    const pare_mat seen = mat_take_cols(w, &all, which, n + 1);
+    pare_mat square = mat_zeros(w, n + 1, n + 1);
     for (size_t i = 0; !w->st && i <= n; i++)
         for (size_t j = 0; j <= n; j++)
             pare_row_mut(&square, i)[j] = pare_row(&r->h, which[i])[which[j]];
     const pare_mat k = inverse_of(w, &square);
     if (!w->st) pare_gemm(&map, 1, &seen, false, &k, false, 0);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return map;
 }
 
 /* ---- elimination ---------------------------------------------------------------------------- */
 
-bundles bundles_single(work *w, size_t inputs)
+bundles bundles_single(pare_work *w, size_t inputs)
 {
-    bundle *const all = w_alloc(w, inputs, sizeof *all);
-    size_t *const column = w_alloc(w, inputs, sizeof *column);
+    bundle *const all = pare_work_alloc(w, inputs, sizeof *all);
+    size_t *const column = pare_work_alloc(w, inputs, sizeof *column);
     for (size_t i = 0; !w->st && i < inputs; i++) {
         all[i] = (bundle){i, 1, 0};
         column[i] = i;
@@ -158,7 +160,7 @@ bundles bundles_single(work *w, size_t inputs)
 }
 
 typedef struct surgery {
-    work *w;
+    pare_work *w;
     const bundles *b;
     pare_mat k, v; /* H^-1; G^1/2 W */
     bool *gone;    /* of each bundle */
@@ -169,9 +171,9 @@ typedef struct surgery {
 static void parts(surgery *s, const size_t *column, size_t n, pare_mat *kk, pare_mat *rows,
                   pare_mat *vb)
 {
-    *rows = w_take_rows(s->w, &s->k, column, n);
-    *kk = w_take_cols(s->w, rows, column, n);
-    *vb = w_take_cols(s->w, &s->v, column, n);
+    *rows = mat_take_rows(s->w, &s->k, column, n);
+    *kk = mat_take_cols(s->w, rows, column, n);
+    *vb = mat_take_cols(s->w, &s->v, column, n);
 }
 
 static double trace_of(const pare_mat *a, const pare_mat *b)
@@ -187,12 +189,12 @@ static double price(surgery *s, const bundle *b, const double *squares)
 {
     const size_t *const column = s->b->column + b->from;
     if (b->count == 1) return squares[*column] / fmax(pare_row(&s->k, *column)[*column], 1e-300);
-    const pare_mark mark = pare_arena_mark(s->w->a);
+    const pare_mark mark = pare_arena_mark(s->w->arena);
     pare_mat kk, rows, vb;
     parts(s, column, b->count, &kk, &rows, &vb);
-    const pare_mat inverse = inverse_of(s->w, &kk), gram = w_mul(s->w, &vb, true, &vb, false);
+    const pare_mat inverse = inverse_of(s->w, &kk), gram = mat_mul(s->w, &vb, true, &vb, false);
     const double cost = s->w->st ? NAN : trace_of(&inverse, &gram);
-    pare_arena_reset(s->w->a, mark);
+    pare_arena_reset(s->w->arena, mark);
     return cost;
 }
 
@@ -212,7 +214,7 @@ static int by_price(const void *a, const void *b)
 static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
 {
     const bundles *const b = s->b;
-    double *const squares = w_vec(s->w, s->v.cols);
+    double *const squares = vec_zeros(s->w, s->v.cols);
     size_t n = 0, k = 0;
     for (size_t o = 0; !s->w->st && o < s->v.rows; o++)
         for (size_t j = 0; j < s->v.cols; j++)
@@ -235,42 +237,42 @@ static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
 /* Takes them out; what that costs. */
 static double take_out(surgery *s, const size_t *chosen, size_t n)
 {
-    work *const w = s->w;
+    pare_work *const w = s->w;
     size_t count = 0, at = 0;
     for (size_t i = 0; i < n; i++) count += s->b->all[chosen[i]].count;
-    size_t *const column = w_alloc(w, count, sizeof *column);
+    size_t *const column = pare_work_alloc(w, count, sizeof *column);
     for (size_t i = 0; !w->st && i < n; i++)
         for (size_t c = 0; c < s->b->all[chosen[i]].count; c++)
             column[at++] = s->b->column[s->b->all[chosen[i]].from + c];
     if (w->st) return NAN;
     pare_mat kk, rows, vb;
     parts(s, column, count, &kk, &rows, &vb);
-    const pare_mat inverse = inverse_of(w, &kk), gram = w_mul(w, &vb, true, &vb, false);
-    const pare_mat by = w_mul(w, &inverse, false, &rows, false), vt = w_transpose(w, &vb);
+    const pare_mat inverse = inverse_of(w, &kk), gram = mat_mul(w, &vb, true, &vb, false);
+    const pare_mat by = mat_mul(w, &inverse, false, &rows, false), vt = mat_transpose(w, &vb);
     if (w->st) return NAN;
     add_product(w, &s->v, -1, &vt, &by);
     add_product(w, &s->k, -1, &rows, &by);
     return trace_of(&inverse, &gram);
 }
 
-void repair_order(work *w, size_t *order, double *cost, const repair *r, const pare_mat *root,
-                  const bundles *b, size_t keep)
+void elimination_order(pare_work *w, size_t *order, double *cost, const ridge_fit *r,
+                       const pare_mat *root, const bundles *b, size_t keep)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     surgery s = {.w = w, .b = b, .k = inverse_of(w, &r->h)};
-    s.v = w_mul(w, root, false, &r->map, false);
-    s.gone = w_alloc(w, b->n, sizeof *s.gone);
-    s.left = w_alloc(w, b->ngroups, sizeof *s.left);
-    priced *const list = w_alloc(w, b->n, sizeof *list);
+    s.v = mat_mul(w, root, false, &r->map, false);
+    s.gone = pare_work_alloc(w, b->n, sizeof *s.gone);
+    s.left = pare_work_alloc(w, b->ngroups, sizeof *s.left);
+    priced *const list = pare_work_alloc(w, b->n, sizeof *list);
     for (size_t i = 0; !w->st && i < b->n; i++) s.left[b->all[i].group]++;
     for (size_t done = 0, n; !w->st && done + keep < b->n; done += n) {
-        const pare_mark step = pare_arena_mark(w->a);
+        const pare_mark step = pare_arena_mark(w->arena);
         const size_t left = b->n - done, some = 1 + left / STEP, room = left - keep;
         n = cheapest(&s, order + done, some < room ? some : room, list);
         PARE_ASSERT(w->st || n > 0);
         const double all = w->st ? NAN : take_out(&s, order + done, n);
         for (size_t i = 0; i < n; i++) cost[done + i] = all / (double)n;
-        pare_arena_reset(w->a, step);
+        pare_arena_reset(w->arena, step);
     }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
 }

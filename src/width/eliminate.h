@@ -13,11 +13,11 @@
 #define PARE_SRC_WIDTH_ELIMINATE_H
 #include "matrices.h"
 
-typedef struct repair {
+typedef struct ridge_fit {
     size_t inputs; /* without the constant */
     pare_mat h;    /* (inputs + 1)^2 */
     pare_mat map;  /* outputs x (inputs + 1) */
-} repair;
+} ridge_fit;
 
 /* Moments of rows, added up a few rows at a time. */
 typedef struct moments {
@@ -25,15 +25,16 @@ typedef struct moments {
     pare_mat square; /* (inputs + 1)^2: sum of [f,1]^T [f,1] */
     pare_mat cross;  /* (inputs + 1) x outputs: sum of [f,1]^T r */
 } moments;
-moments moments_new(work *w, size_t inputs, size_t outputs);
+moments moments_new(pare_work *w, size_t inputs, size_t outputs);
 /* r may be NULL: nothing is missed. */
-void moments_add(work *w, moments *m, const pare_mat *f, const pare_mat *r);
+void moments_add(pare_work *w, moments *m, const pare_mat *f, const pare_mat *r);
 
 /* The best map with all inputs; map0: outputs x inputs, bias0: outputs. The moments go into it:
  * they are not the sums any more afterwards. */
-repair repair_of(work *w, const moments *m, const pare_mat *map0, const double *bias0);
+ridge_fit ridge_fit_of(pare_work *w, const moments *m, const pare_mat *map0, const double *bias0);
 /* Inputs f' = t f with t invertible, given with its inverse. */
-repair repair_turned(work *w, const repair *r, const pare_mat *t, const pare_mat *inverse);
+ridge_fit ridge_fit_rebased(pare_work *w, const ridge_fit *r, const pare_mat *t,
+                            const pare_mat *inverse);
 
 /* Inputs that go together: columns [from, from + count) of `column`. No group loses its last one.
  */
@@ -45,14 +46,14 @@ typedef struct bundles {
     const bundle *all; /* n */
     const size_t *column;
 } bundles;
-bundles bundles_single(work *w, size_t inputs); /* every input for itself, one group */
+bundles bundles_single(pare_work *w, size_t inputs); /* every input for itself, one group */
 
 /* Backward elimination: the bundle whose loss, repaired by the inputs that are left, costs least
  * for each of its columns goes first, until `keep` are left. order, cost: n - keep; cost is in E
  * |G^1/2 (y - target)|^2, and what one group alone loses is never less than its own optimum
  * (lm_values.c). root: G^1/2. */
-void repair_order(work *w, size_t *order, double *cost, const repair *r, const pare_mat *root,
-                  const bundles *b, size_t keep);
+void elimination_order(pare_work *w, size_t *order, double *cost, const ridge_fit *r,
+                       const pare_mat *root, const bundles *b, size_t keep);
 /* The best map with the inputs `kept` (ascending) alone: outputs x (n + 1). */
-pare_mat repair_kept(work *w, const repair *r, const size_t *kept, size_t n);
+pare_mat ridge_fit_restricted(pare_work *w, const ridge_fit *r, const size_t *kept, size_t n);
 #endif

@@ -40,43 +40,44 @@ typedef struct net {
 } net;
 
 /* `folded` is what pare_fold makes. PARE_ERR_INPUT names the place that is not of this form. */
-net net_read(work *w, const pare_model *folded);
+net net_read(pare_work *w, const pare_model *folded);
 /* A model of its own with like's pattern and name. */
 PARE_MUST_USE pare_status net_write(pare_model **out, const net *n, const pare_model *like,
                                     pare_err *err);
 /* Copies of the lists, the matrices shared: so that a cut can replace some of them. */
-net net_shallow(work *w, const net *n);
+net net_shallow(pare_work *w, const net *n);
 /* Value biases into the constants: only where no row can be empty. */
-void net_merge_values(work *w, net *n);
+void net_merge_value_biases(pare_work *w, net *n);
 /* Whether the heads side by side are the output as they are: no output projection is stored. */
-bool net_joins(const net_layer *l);
+bool net_has_identity_wo(const net_layer *l);
 size_t net_parameters(const net *n); /* as net_write stores them */
 
 /* ---- one step at a time (net_forward.c); rows are nodes ---- */
 
 /* The score of every listed pair, in the order of g->idx. */
-double *head_scores(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
+double *head_scores(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
 /* Half the spread of `a - b` within each row's keys, at most; the only part of a score error that
  * softmax sees. */
-double scores_apart(const double *a, const double *b, const pare_graph *g);
+double score_half_range(const double *a, const double *b, const pare_graph *g);
 /* sum_j a_ij (Wv h_j + bv), without Wo: n x dv. A row without keys is 0. */
-pare_mat head_pool(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
-pare_mat step_attention(work *w, const net_layer *l, const pare_mat *h, const pare_graph *g);
-pare_mat step_hidden(work *w, const net_layer *l, const pare_mat *z);
-pare_mat step_ffn(work *w, const net_layer *l, const pare_mat *z, const pare_mat *p);
+pare_mat head_pooled(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
+pare_mat layer_attention(pare_work *w, const net_layer *l, const pare_mat *h, const pare_graph *g);
+pare_mat layer_hidden(pare_work *w, const net_layer *l, const pare_mat *z);
+pare_mat layer_ffn(pare_work *w, const net_layer *l, const pare_mat *z, const pare_mat *p);
 
 /* ---- the streams of a model on its data (activations.c) ---- */
 
-typedef struct points {
+typedef struct activations {
     size_t nlayers;
     pare_graph graph; /* who sees whom: complete, as compressed rows */
     pare_mat x;       /* the features */
     pare_mat *h;      /* nlayers + 1 */
     pare_mat *z, *p;  /* nlayers: after attention; hidden activations */
-} points;
+} activations;
 
 /* By the f64 reference with a trace; `n` is `folded` as it was read. */
-points points_of(work *w, const pare_model *folded, const net *n, const pare_input *in);
+activations activations_of(pare_work *w, const pare_model *folded, const net *n,
+                           const pare_input *in);
 /* The pattern of a model over n tokens as a graph. */
-pare_graph graph_of(work *w, const pare_pattern *p, const pare_graph *data, size_t n);
+pare_graph key_graph(pare_work *w, const pare_pattern *p, const pare_graph *data, size_t n);
 #endif

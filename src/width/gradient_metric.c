@@ -5,7 +5,7 @@
  *
  * With random signs the cross terms between nodes vanish on average: one way back gives a draw of
  * the sum over all outputs. Two classes: the sign goes on the difference of the logits; more: on
- * the centred logits, as softmax sees no others. No labels are needed.
+ * the centered logits, as softmax sees no others. No labels are needed.
  *
  * Every block is split into one of attention alone and one of the feed-forward part alone, so that
  * every stream point is where some block begins. */
@@ -16,7 +16,7 @@
 #define PROBES  4
 #define NOTHING 1e-20 /* a trace of G */
 
-/* d (sum of signs times centred outputs) / d outputs. */
+/* d (sum of signs times centered outputs) / d outputs. */
 static void draw_signs(double *dy, size_t n, size_t outputs, pare_rng *rng)
 {
     for (size_t i = 0; i < n; i++) {
@@ -34,7 +34,7 @@ static void draw_signs(double *dy, size_t n, size_t outputs, pare_rng *rng)
     }
 }
 
-static void probe(work *w, pare_mat *g, size_t count, pare_tape *t, double *dy, size_t n)
+static void probe(pare_work *w, pare_mat *g, size_t count, pare_tape *t, double *dy, size_t n)
 {
     w->st = pare_tape_backward(t, dy, NULL, NULL, w->err);
     for (size_t k = 0; !w->st && k < count; k++) {
@@ -44,14 +44,14 @@ static void probe(work *w, pare_mat *g, size_t count, pare_tape *t, double *dy, 
     }
 }
 
-static void probe_all(work *w, pare_mat *g, const pare_model *split, const pare_input *in,
+static void probe_all(pare_work *w, pare_mat *g, const pare_model *split, const pare_input *in,
                       uint64_t seed)
 {
     const pare_mode still = {.momentum = 0.1};
     const size_t outputs = pare_model_outputs(split);
     pare_params *p = NULL;
     pare_tape *t = NULL;
-    double *const dy = w_vec(w, in->tokens * outputs);
+    double *const dy = vec_zeros(w, in->tokens * outputs);
     if (!w->st) w->st = pare_params_new(&p, split, PARE_F64, w->err);
     if (!w->st) w->st = pare_tape_new(&t, p, w->exec, w->err);
     if (!w->st) w->st = pare_tape_forward(t, in, &still, NULL, w->err);
@@ -74,13 +74,14 @@ static void one_where_nothing(pare_mat *g)
         for (size_t j = 0; j < g->cols; j++) pare_row_mut(g, i)[j] = i == j;
 }
 
-pare_mat *gradient_metric(work *w, const pare_model *folded, const pare_input *in, uint64_t seed)
+pare_mat *gradient_metric(pare_work *w, const pare_model *folded, const pare_input *in,
+                          uint64_t seed)
 {
     const pare_model split = sublayers_of(w, folded);
-    pare_mat *const g = w_alloc(w, w->st ? 0 : split.nblocks + 1, sizeof *g);
+    pare_mat *const g = pare_work_alloc(w, w->st ? 0 : split.nblocks + 1, sizeof *g);
     for (size_t k = 0; !w->st && k <= split.nblocks; k++) {
         const size_t d = pare_model_width(&split, k);
-        g[k] = w_mat(w, d, d);
+        g[k] = mat_zeros(w, d, d);
     }
     if (!w->st) probe_all(w, g, &split, in, seed);
     for (size_t k = 0; !w->st && k <= split.nblocks; k++) one_where_nothing(&g[k]);

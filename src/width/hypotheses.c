@@ -9,11 +9,11 @@
 #define WORTH 0.01 /* of the scores in the metric of the data: what may be lost unseen */
 
 typedef struct look {
-    work w;
+    pare_work w;
     pare_arena *keep;
     pare_survey *out;
     net n;
-    points p;
+    activations p;
 } look;
 
 static void *kept(look *l, size_t count, size_t size)
@@ -31,14 +31,14 @@ static void look_at_points(look *l)
     out->npoints = 2 * l->n.nlayers + 1;
     out->points = kept(l, out->npoints, sizeof *out->points);
     for (size_t i = 0; !l->w.st && i < out->npoints; i++) {
-        const pare_mark mark = pare_arena_mark(l->w.a);
+        const pare_mark mark = pare_arena_mark(l->w.arena);
         const pare_mat *const h = i % 2 ? &l->p.z[i / 2] : &l->p.h[i / 2];
         pare_survey_point *const at = &out->points[i];
         const basis b = basis_pca(&l->w, h, out->dim, true);
         at->residual_est = basis_residual(&l->w, &b, h);
         at->width = h->cols;
         snprintf(at->name, sizeof at->name, "%c%zu", i % 2 ? 'z' : 'h', i / 2);
-        pare_arena_reset(l->w.a, mark);
+        pare_arena_reset(l->w.arena, mark);
         if (!l->w.st)
             l->w.st = pare_progress(l->w.exec, "survey stream", i + 1, out->npoints, l->w.err);
     }
@@ -103,12 +103,12 @@ static void look_at_layers(look *l, size_t groups_at_most)
     out->nlayers = l->n.nlayers;
     out->layers = kept(l, out->nlayers, sizeof *out->layers);
     for (size_t i = 0; !l->w.st && i < out->nlayers; i++) {
-        const pare_mark mark = pare_arena_mark(l->w.a);
+        const pare_mark mark = pare_arena_mark(l->w.arena);
         what_it_is(&out->layers[i], &l->n.layers[i]);
         lemma(l, &out->layers[i], i);
         units(l, &out->layers[i], i);
         groups(l, &out->layers[i], i, groups_at_most);
-        pare_arena_reset(l->w.a, mark);
+        pare_arena_reset(l->w.arena, mark);
         if (!l->w.st)
             l->w.st = pare_progress(l->w.exec, "survey layers", i + 1, out->nlayers, l->w.err);
     }
@@ -132,15 +132,15 @@ static size_t enough(const double *s, size_t n)
 static void look_at_head(look *l, pare_survey_head *at, size_t layer, size_t head)
 {
     const net_head *const hd = &l->n.layers[layer].heads[head];
-    const pare_mark mark = pare_arena_mark(l->w.a);
+    const pare_mark mark = pare_arena_mark(l->w.arena);
     size_t n = 0;
-    const double *const s = qk_worth(&l->w, &n, hd, &l->p.h[layer], &l->p.graph);
+    const double *const s = qk_singular_values(&l->w, &n, hd, &l->p.h[layer], &l->p.graph);
     *at = (pare_survey_head){.layer = layer, .head = head, .dim = hd->wq.rows};
     at->n = n < at->dim ? n : at->dim; /* the others are 0: the form has no higher rank */
     at->form_est = kept(l, at->n, sizeof *at->form_est);
     if (!l->w.st) memcpy(at->form_est, s, at->n * sizeof *s);
     if (!l->w.st) at->needed = enough(at->form_est, at->n);
-    pare_arena_reset(l->w.a, mark);
+    pare_arena_reset(l->w.arena, mark);
 }
 
 static void look_at_heads(look *l)
@@ -163,9 +163,9 @@ static void set_up(look *l, const pare_model *folded, const pare_inputs *data, s
 {
     l->n = net_read(&l->w, folded);
     if (!l->w.st && data->n != 1)
-        w_fail(&l->w, PARE_ERR_INPUT, "a survey needs one graph with its features, not %zu inputs",
-               data->n);
-    if (!l->w.st) l->p = points_of(&l->w, folded, &l->n, &data->in[0]);
+        pare_work_fail(&l->w, PARE_ERR_INPUT,
+                       "a survey needs one graph with its features, not %zu inputs", data->n);
+    if (!l->w.st) l->p = activations_of(&l->w, folded, &l->n, &data->in[0]);
     if (l->w.st) return;
     const size_t eighth = (l->n.we.rows + 7) / 8;
     l->out->dim = dim ? dim : eighth > 0 ? eighth : 1;
@@ -179,13 +179,13 @@ pare_status pare_width_survey(pare_survey *out, pare_arena *a, const pare_model 
     pare_model *folded = NULL;
     pare_fold_report report;
     *out = (pare_survey){.eps = o->eps, .delta = o->delta};
-    if (!l.w.a) return pare_no_memory(err);
+    if (!l.w.arena) return pare_no_memory(err);
     l.w.st = pare_fold(&folded, &report, m, err);
     if (!l.w.st) set_up(&l, folded, data, o->dim);
     if (!l.w.st) look_at_points(&l);
     if (!l.w.st) look_at_layers(&l, o->clusters ? o->clusters : out->dim);
     if (!l.w.st) look_at_heads(&l);
     pare_model_free(folded);
-    pare_arena_free(l.w.a);
+    pare_arena_free(l.w.arena);
     return l.w.st;
 }

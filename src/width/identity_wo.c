@@ -8,7 +8,7 @@ static bool side_by_side(const pare_attn *a)
     return pare_attn_has_softmax(a->kind) && !pare_has(&a->wo);
 }
 
-pare_status join_heads(pare_model *m, pare_err *err)
+pare_status insert_identity_wo(pare_model *m, pare_err *err)
 {
     pare_status st = PARE_OK;
     for (size_t b = 0; !st && b < m->nblocks; b++) {

@@ -14,14 +14,14 @@
 
 #define RCOND 1e-10
 
-pare_mat nearest_rows(work *w, const pare_mat *small, const pare_mat *target)
+pare_mat decode_rows(pare_work *w, const pare_mat *small, const pare_mat *target)
 {
-    const double *const from = w_col_means(w, small), *const to = w_col_means(w, target);
+    const double *const from = mat_col_means(w, small), *const to = mat_col_means(w, target);
     if (w->st) return (pare_mat){0};
-    const pare_mat a = w_centred(w, small, from), b = w_centred(w, target, to);
-    pare_mat map = w_mat(w, small->cols, target->cols);
-    if (!w->st) w->st = pare_lstsq(&map, NULL, &a, &b, RCOND, w->a, w->err);
-    pare_mat y = w_mul(w, &a, false, &map, false);
+    const pare_mat a = mat_centered(w, small, from), b = mat_centered(w, target, to);
+    pare_mat map = mat_zeros(w, small->cols, target->cols);
+    if (!w->st) w->st = pare_lstsq(&map, NULL, &a, &b, RCOND, w->arena, w->err);
+    pare_mat y = mat_mul(w, &a, false, &map, false);
     for (size_t i = 0; !w->st && i < y.rows; i++)
         for (size_t j = 0; j < y.cols; j++) pare_row_mut(&y, i)[j] += to[j];
     return y;
@@ -35,27 +35,27 @@ static pare_ub apart(const pare_mat *x, const pare_mat *y, size_t i, double *roo
 }
 
 /* The rows that stand for f's from here on: `next` of radii r is where f's layer arrives. */
-static pare_mat settle(work *w, const pare_mat *next, const pare_ub *r, const pare_mat *small,
+static pare_mat settle(pare_work *w, const pare_mat *next, const pare_ub *r, const pare_mat *small,
                        bool same, pare_ub *b)
 {
-    pare_mat h = w_mat(w, next->rows, next->cols);
-    const pare_mark mark = pare_arena_mark(w->a);
-    double *const room = w_vec(w, next->cols);
-    const pare_mat y = same ? *small : nearest_rows(w, small, next);
+    pare_mat h = mat_zeros(w, next->rows, next->cols);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    double *const room = vec_zeros(w, next->cols);
+    const pare_mat y = same ? *small : decode_rows(w, small, next);
     if (!w->st && (y.rows != h.rows || y.cols != h.cols))
-        w_fail(w, PARE_ERR_VERIFY, "rows of %zu and %zu numbers at one place of the stream", h.cols,
-               y.cols);
+        pare_work_fail(w, PARE_ERR_VERIFY, "rows of %zu and %zu numbers at one place of the stream",
+                       h.cols, y.cols);
     for (size_t i = 0; !w->st && i < h.rows; i++) {
         memcpy(pare_row_mut(&h, i), pare_row(&y, i), h.cols * sizeof *h.v);
         b[i] = pare_ub_add(r[i], apart(next, &h, i, room));
     }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return h;
 }
 
-pare_mat local_path(work *w, const tube *f, const pare_mat *small, bool same, pare_ub *b)
+pare_mat layerwise_path(pare_work *w, const tube *f, const pare_mat *small, bool same, pare_ub *b)
 {
-    pare_ub *const r = w_alloc(w, f->in->tokens, sizeof *r);
+    pare_ub *const r = pare_work_alloc(w, f->in->tokens, sizeof *r);
     if (w->st) return (pare_mat){0};
     const pare_mat first = tube_stem(w, f, r);
     pare_mat h = settle(w, &first, r, &small[0], same, b);
@@ -68,18 +68,18 @@ pare_mat local_path(work *w, const tube *f, const pare_mat *small, bool same, pa
     return h;
 }
 
-pare_ub local_gap(work *w, const tube *f, const pare_mat *small, bool same,
-                  const pare_enclosure *out)
+pare_ub layerwise_gap(pare_work *w, const tube *f, const pare_mat *small, bool same,
+                      const pare_enclosure *out)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
-    pare_ub most = pare_ub_exact(0), *const b = w_alloc(w, f->in->tokens, sizeof *b);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    pare_ub most = pare_ub_exact(0), *const b = pare_work_alloc(w, f->in->tokens, sizeof *b);
     pare_mat h = {0};
     pare_enclosure top = {0};
-    if (!w->st) h = local_path(w, f, small, same, b);
+    if (!w->st) h = layerwise_path(w, f, small, same, b);
     if (!w->st) top = tube_top(w, f, &h);
     if (!w->st && (top.rows != out->rows || top.cols != out->cols))
-        w_fail(w, PARE_ERR_VERIFY, "outputs [%zu, %zu] and [%zu, %zu] of the models", top.rows,
-               top.cols, out->rows, out->cols);
+        pare_work_fail(w, PARE_ERR_VERIFY, "outputs [%zu, %zu] and [%zu, %zu] of the models",
+                       top.rows, top.cols, out->rows, out->cols);
     for (size_t i = 0; !w->st && i < top.rows; i++)
         for (size_t c = 0; c < top.cols; c++) {
             const double y = top.mid[i * top.cols + c], z = out->mid[i * top.cols + c];
@@ -88,25 +88,25 @@ pare_ub local_gap(work *w, const tube *f, const pare_mat *small, bool same,
                 pare_ub_add(pare_ub_exact(top.rad[i]), pare_ub_exact(out->rad[i]));
             most = pare_ub_max(most, pare_ub_add(pare_ub_fma(f->top[c], b[i], far), rounds));
         }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return w->st ? pare_ub_inf() : most;
 }
 
-pare_ub local_of_set(work *w, const pair *p, const pare_inputs *set)
+pare_ub layerwise_gap_of_set(pare_work *w, const model_pair *p, const pare_inputs *set)
 {
     pare_ub most = pare_ub_exact(0);
     pare_model_norms *norms = NULL;
     if (tube_refuses(p->f)) return pare_ub_inf();
-    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, p->g, W_QUIET(w), w->err);
+    if (!w->st) w->st = pare_model_norms_new(&norms, w->arena, p->g, SILENT_EXEC(w), w->err);
     for (size_t i = 0; !w->st && i < set->n; i++) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         const pare_input *const in = &set->in[i];
         pare_enclosure out = {0};
-        const points small = points_of(w, p->small, p->ng, in);
+        const activations small = activations_of(w, p->small, p->ng, in);
         const tube f = tube_new(w, p->f, p->nf, p->rounded_f, in, &small.graph);
-        if (!w->st) w->st = pare_enclose(&out, w->a, p->g, norms, in, W_QUIET(w), w->err);
-        if (!w->st) most = pare_ub_max(most, local_gap(w, &f, small.h, p->same, &out));
-        pare_arena_reset(w->a, mark);
+        if (!w->st) w->st = pare_enclose(&out, w->arena, p->g, norms, in, SILENT_EXEC(w), w->err);
+        if (!w->st) most = pare_ub_max(most, layerwise_gap(w, &f, small.h, p->same, &out));
+        pare_arena_reset(w->arena, mark);
     }
     return w->st ? pare_ub_inf() : most;
 }

@@ -37,37 +37,41 @@ static bool within(const pare_width_opts *o) /* the sublayers alone, on data (lm
     return o->method == PARE_WIDTH_AUTO || o->method == PARE_WIDTH_QK;
 }
 
-static void check_opts(work *w, const pare_width_opts *o, const pare_inputs *data)
+static void check_opts(pare_work *w, const pare_width_opts *o, const pare_inputs *data)
 {
     const bool slice = o->method == PARE_WIDTH_SLICE, qk = o->method == PARE_WIDTH_QK;
     const char *const name = pare_width_method_names[o->method];
-    if (!(o->keep >= 0 && o->keep <= 1)) w_fail(w, PARE_ERR_USAGE, "keep must be in (0, 1]");
+    if (!(o->keep >= 0 && o->keep <= 1))
+        pare_work_fail(w, PARE_ERR_USAGE, "keep must be in (0, 1]");
     if (slice && (o->qk_dim || o->v_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE,
-               "the method slice cuts only the residual stream: set dim, not qk_dim, v_dim or "
-               "ffn_dim");
+        pare_work_fail(
+            w, PARE_ERR_USAGE,
+            "the method slice cuts only the residual stream: set dim, not qk_dim, v_dim or "
+            "ffn_dim");
     if ((slice || within(o)) && (!data || data->n == 0))
-        w_fail(w, PARE_ERR_USAGE, "the method %s is fitted to data; none is given", name);
+        pare_work_fail(w, PARE_ERR_USAGE, "the method %s is fitted to data; none is given", name);
     if (qk && (o->dim || o->v_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE,
-               "the method qk cuts only queries and keys: set qk_dim, not dim, v_dim or ffn_dim");
+        pare_work_fail(
+            w, PARE_ERR_USAGE,
+            "the method qk cuts only queries and keys: set qk_dim, not dim, v_dim or ffn_dim");
     if (within(o) && o->dim)
-        w_fail(
+        pare_work_fail(
             w, PARE_ERR_USAGE,
             "the method auto keeps the residual stream of such a model: set keep, qk_dim, v_dim or "
             "ffn_dim, or take the method slice for dim");
     if (within(o) && o->keep > 0 && (o->qk_dim || o->v_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE,
-               "the method %s chooses the widths by keep: leave qk_dim, v_dim and ffn_dim at 0",
-               name);
+        pare_work_fail(
+            w, PARE_ERR_USAGE,
+            "the method %s chooses the widths by keep: leave qk_dim, v_dim and ffn_dim at 0", name);
     if (o->basis == PARE_BASIS_MINMAX)
-        w_fail(w, PARE_ERR_USAGE, "the method %s has no basis minmax; take pca or shared", name);
+        pare_work_fail(w, PARE_ERR_USAGE, "the method %s has no basis minmax; take pca or shared",
+                       name);
     if (!o->dim && !o->qk_dim && !o->v_dim && !o->ffn_dim && !(o->keep > 0))
-        w_fail(w, PARE_ERR_USAGE, "the method %s needs %s or keep", name,
-               slice                          ? "dim"
-               : qk                           ? "qk_dim"
-               : o->method == PARE_WIDTH_AUTO ? "qk_dim, v_dim, ffn_dim"
-                                              : "dim, qk_dim, v_dim, ffn_dim");
+        pare_work_fail(w, PARE_ERR_USAGE, "the method %s needs %s or keep", name,
+                       slice                          ? "dim"
+                       : qk                           ? "qk_dim"
+                       : o->method == PARE_WIDTH_AUTO ? "qk_dim, v_dim, ffn_dim"
+                                                      : "dim, qk_dim, v_dim, ffn_dim");
 }
 
 static size_t most(const size_t *v, size_t n)
@@ -78,7 +82,7 @@ static size_t most(const size_t *v, size_t n)
     return best;
 }
 
-static size_t most_units(const lm *m, const lm_fact *f)
+static size_t most_units(const lm *m, const lm_shape *f)
 {
     size_t units = 0;
     for (size_t b = 0; b < m->m->nblocks; b++)
@@ -86,7 +90,7 @@ static size_t most_units(const lm *m, const lm_fact *f)
     return units;
 }
 
-static void check_sizes(work *w, const lm *m, const lm_fact *f, const pare_width_opts *o)
+static void check_sizes(pare_work *w, const lm *m, const lm_shape *f, const pare_width_opts *o)
 {
     size_t dk = 0, dv = 0;
     for (size_t b = 0; b < m->m->nblocks; b++) {
@@ -102,14 +106,15 @@ static void check_sizes(work *w, const lm *m, const lm_fact *f, const pare_width
                {"ffn-dim", o->ffn_dim, most_units(m, f)}};
     for (size_t i = 0; i < 4; i++)
         if (all[i].asked > all[i].have)
-            w_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
-                   all[i].asked, all[i].have);
+            pare_work_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
+                           all[i].asked, all[i].have);
 }
 
 /* ---- a share of the parameters -------------------------------------------------------------- */
 
 /* The widest stream that fits; with `both` the hidden layers shrink by the same share. */
-static void keep_share(work *w, lm_sizes *s, const lm *m, const lm_fact *f, double keep, bool both)
+static void keep_share(pare_work *w, lm_sizes *s, const lm *m, const lm_shape *f, double keep,
+                       bool both)
 {
     const double limit = keep * (double)pare_model_size(m->m, 1, 1).parameters;
     const size_t wide = most(m->width, m->nplaces), units = most_units(m, f);
@@ -126,11 +131,12 @@ static void keep_share(work *w, lm_sizes *s, const lm *m, const lm_fact *f, doub
     s->dim = low;
     if (both) s->ffn = (units * low + wide - 1) / wide;
     if (low == 0)
-        w_fail(w, PARE_ERR_PROMISE,
-               "even dimension 1 leaves more parameters than that share; keep a larger one");
+        pare_work_fail(
+            w, PARE_ERR_PROMISE,
+            "even dimension 1 leaves more parameters than that share; keep a larger one");
 }
 
-static lm_sizes settled(work *w, const lm *m, const lm_fact *f, const pare_width_opts *o)
+static lm_sizes settled(pare_work *w, const lm *m, const lm_shape *f, const pare_width_opts *o)
 {
     lm_sizes s = {.dim = o->dim, .qk = o->qk_dim, .v = o->v_dim, .ffn = o->ffn_dim};
     s.own = o->method == PARE_WIDTH_SLICE && o->basis == PARE_BASIS_PCA;
@@ -143,20 +149,20 @@ static lm_sizes settled(work *w, const lm *m, const lm_fact *f, const pare_width
 
 /* ---- what methods share --------------------------------------------------------------------- */
 
-void lm_need_one_width(work *w, const lm *m)
+void lm_need_one_width(pare_work *w, const lm *m)
 {
     for (size_t p = 1; p < m->nplaces; p++)
         if (m->width[p] != m->width[0])
-            w_fail(w, PARE_ERR_INPUT,
-                   "the stream has widths %zu and %zu: one basis cannot serve both", m->width[0],
-                   m->width[p]);
+            pare_work_fail(w, PARE_ERR_INPUT,
+                           "the stream has widths %zu and %zu: one basis cannot serve both",
+                           m->width[0], m->width[p]);
 }
 
-void lm_job_ends(lm_job *j, const lm_basis *first, const lm_basis *last)
+void lm_job_write_ends(lm_job *j, const lm_basis *first, const lm_basis *last)
 {
     const bool tied = first && j->m->m->top.tied && !j->size.untie;
     const pare_mat embed = tied ? lm_embed_basis(j->w, j->m, first) : (pare_mat){0};
-    lm_put_ends(j->w, j->out, first, last, tied ? &embed : NULL);
+    lm_write_ends(j->w, j->out, first, last, tied ? &embed : NULL);
 }
 
 /* ---- the report ----------------------------------------------------------------------------- */
@@ -191,7 +197,7 @@ static void report_block(pare_width_report *r, const pare_block *f, const pare_b
     if (units_of(&g->ffn) > r->ffn_dim) r->ffn_dim = units_of(&g->ffn);
 }
 
-static void report_on(work *w, pare_width_report *r, const pare_model *f, pare_model *g)
+static void report_on(pare_work *w, pare_width_report *r, const pare_model *f, pare_model *g)
 {
     size_t heads = 0;
     if (w->st) return;
@@ -230,24 +236,24 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
                      const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
                      pare_err *err)
 {
-    work w = {pare_arena_new(), exec, err, PARE_OK};
+    pare_work w = {pare_arena_new(), exec, err, PARE_OK};
     lm_out o = {0};
     *out = NULL;
-    if (!w.a) return pare_no_memory(err);
+    if (!w.arena) return pare_no_memory(err);
     check_opts(&w, opts, data);
     const bool inner =
         opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) && !(opts->keep > 0);
     const lm m = lm_open(&w, in, !inner && !within(opts));
-    const lm_fact *const facts = w.st ? NULL : lm_facts(&w, &m);
+    const lm_shape *const facts = w.st ? NULL : lm_shapes(&w, &m);
     if (!w.st) check_sizes(&w, &m, facts, opts);
     lm_job j = {&w, &m, opts, data, &o, facts, {0}};
     if (!w.st) j.size = settled(&w, &m, facts, opts);
-    lm_begin(&w, &o, &m);
+    lm_write_begin(&w, &o, &m);
     if (!w.st) cut(&j);
-    pare_model *small = lm_finish(&w, &o);
+    pare_model *small = lm_write_finish(&w, &o);
     report_on(&w, report, in, small);
     if (w.st) pare_model_free(small);
     *out = w.st ? NULL : small;
-    pare_arena_free(w.a);
+    pare_arena_free(w.arena);
     return w.st;
 }

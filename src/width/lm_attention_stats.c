@@ -11,7 +11,7 @@ enum { QUERIES = 4096 }; /* that are looked at, all sequences together */
 /* ---- one query ------------------------------------------------------------------------------ */
 
 typedef struct room {      /* of one head, for one query */
-    pare_mat keys, values; /* of the tokens it sees, centred */
+    pare_mat keys, values; /* of the tokens it sees, centered */
     pare_mat c, one;       /* dv x dk, dk x dk */
     double *weight, *mean, *angle;
 } room;
@@ -21,7 +21,7 @@ typedef struct look { /* at one sequence */
     const lm_attn *a;
     const pare_graph *graph;
     const pare_mat *q, *k, *v; /* of heads, of groups, of heads in the metric; q, k are turned */
-    head_seen *seen;
+    attention_stats *seen;
     room *room;
     size_t first, stride;
 } look;
@@ -61,7 +61,7 @@ static void attend_row(room *s, const double *q, double scale, size_t n)
     for (size_t j = 0; j < n; j++) s->weight[j] /= sum;
 }
 
-static void centre(pare_mat *m, size_t n, const double *weight, double *mean)
+static void center(pare_mat *m, size_t n, const double *weight, double *mean)
 {
     memset(mean, 0, m->cols * sizeof *mean);
     for (size_t j = 0; j < n; j++)
@@ -96,7 +96,7 @@ static void add_query(const look *l, size_t h, size_t i, const uint32_t *idx, si
 {
     const lm_head *const hd = &l->a->heads[h];
     const lm_keys *const g = &l->a->keys[hd->keys];
-    head_seen *const seen = &l->seen[h];
+    attention_stats *const seen = &l->seen[h];
     room *const s = &l->room[h];
     const size_t dk = s->keys.cols, dv = s->values.cols;
     for (size_t j = 0; j < n; j++) {
@@ -104,8 +104,8 @@ static void add_query(const look *l, size_t h, size_t i, const uint32_t *idx, si
         memcpy(pare_row_mut(&s->values, j), pare_row(&l->v[h], idx[j]), dv * sizeof(double));
     }
     attend_row(s, pare_row(&l->q[h], i), hd->scale, n);
-    centre(&s->keys, n, s->weight, s->mean);
-    centre(&s->values, n, s->weight, s->mean);
+    center(&s->keys, n, s->weight, s->mean);
+    center(&s->values, n, s->weight, s->mean);
     for (size_t j = 0; j < n; j++)
         for (size_t t = 0; t < dv; t++) {
             double *const x = &pare_row_mut(&s->values, j)[t];
@@ -133,26 +133,27 @@ static void look_at_head(void *self, size_t h)
 
 /* ---- all sequences -------------------------------------------------------------------------- */
 
-static void make_room(work *w, look *l, size_t longest)
+static void make_room(pare_work *w, look *l, size_t longest)
 {
     const lm_attn *const a = l->a;
-    l->seen = w_alloc(w, a->nheads, sizeof *l->seen);
-    l->room = w_alloc(w, a->nheads, sizeof *l->room);
+    l->seen = pare_work_alloc(w, a->nheads, sizeof *l->seen);
+    l->room = pare_work_alloc(w, a->nheads, sizeof *l->room);
     for (size_t h = 0; !w->st && h < a->nheads; h++) {
         const size_t dk = a->heads[h].wq.rows, dv = a->heads[h].wo.cols, most = dk > dv ? dk : dv;
-        l->seen[h] = (head_seen){.first = w_mat(w, dk, dk), .spread = w_mat(w, dk, dk)};
-        l->room[h] = (room){.keys = w_mat(w, longest, dk), .values = w_mat(w, longest, dv)};
-        l->room[h].c = w_mat(w, dv, dk);
-        l->room[h].one = w_mat(w, dk, dk);
-        l->room[h].weight = w_vec(w, longest);
-        l->room[h].mean = w_vec(w, most);
-        l->room[h].angle = w_vec(w, dk);
+        l->seen[h] =
+            (attention_stats){.first = mat_zeros(w, dk, dk), .spread = mat_zeros(w, dk, dk)};
+        l->room[h] = (room){.keys = mat_zeros(w, longest, dk), .values = mat_zeros(w, longest, dv)};
+        l->room[h].c = mat_zeros(w, dv, dk);
+        l->room[h].one = mat_zeros(w, dk, dk);
+        l->room[h].weight = vec_zeros(w, longest);
+        l->room[h].mean = vec_zeros(w, most);
+        l->room[h].angle = vec_zeros(w, dk);
     }
 }
 
-static void turn_rows(work *w, const lm *m, const lm_keys *k, pare_mat *x)
+static void turn_rows(pare_work *w, const lm *m, const lm_keys *k, pare_mat *x)
 {
-    double *const angle = w_vec(w, 2 * k->planes);
+    double *const angle = vec_zeros(w, 2 * k->planes);
     for (size_t i = 0; !w->st && k->planes && i < x->rows; i++) {
         angles(angle, k, (double)i);
         turn(m, k, pare_row_mut(x, i), angle, 1);
@@ -160,22 +161,23 @@ static void turn_rows(work *w, const lm *m, const lm_keys *k, pare_mat *x)
 }
 
 /* Queries, keys and values of one sequence; out: (Wo^T G Wo)^1/2 of each head. */
-static void look_at_sequence(work *w, look *l, const pare_mat *u, const pare_mat *out)
+static void look_at_sequence(pare_work *w, look *l, const pare_mat *u, const pare_mat *out)
 {
     const lm_attn *const a = l->a;
-    pare_mat *const q = w_alloc(w, a->nheads, sizeof *q), *const k =
-                                                              w_alloc(w, a->nkeys, sizeof *k);
-    pare_mat *const v = w_alloc(w, a->nheads, sizeof *v);
+    pare_mat *const q = pare_work_alloc(w, a->nheads, sizeof *q), *const k = pare_work_alloc(
+                                                                      w, a->nkeys, sizeof *k);
+    pare_mat *const v = pare_work_alloc(w, a->nheads, sizeof *v);
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
-        k[g] = w_dense(w, u, &a->keys[g].wk, a->keys[g].bk);
+        k[g] = affine_rows(w, u, &a->keys[g].wk, a->keys[g].bk);
         turn_rows(w, l->m, &a->keys[g], &k[g]);
     }
     for (size_t h = 0; !w->st && h < a->nheads; h++) {
         const lm_keys *const g = &a->keys[a->heads[h].keys];
-        const pare_mat seen = w_mul(w, &out[h], false, &g->wv, false); /* a constant is centred */
-        q[h] = w_dense(w, u, &a->heads[h].wq, a->heads[h].bq);
+        const pare_mat seen =
+            mat_mul(w, &out[h], false, &g->wv, false); /* a constant is centered */
+        q[h] = affine_rows(w, u, &a->heads[h].wq, a->heads[h].bq);
         turn_rows(w, l->m, g, &q[h]);
-        v[h] = w_dense(w, u, &seen, NULL);
+        v[h] = affine_rows(w, u, &seen, NULL);
     }
     l->q = q;
     l->k = k;
@@ -191,18 +193,18 @@ static size_t longest_of(const lm_rows *r)
 }
 
 /* (Wo^T G Wo)^1/2 of each head. */
-static pare_mat *roots_of(work *w, const lm_attn *a, const pare_mat *root)
+static pare_mat *roots_of(pare_work *w, const lm_attn *a, const pare_mat *root)
 {
-    pare_mat *const out = w_alloc(w, a->nheads, sizeof *out);
+    pare_mat *const out = pare_work_alloc(w, a->nheads, sizeof *out);
     for (size_t h = 0; !w->st && h < a->nheads; h++) {
-        const pare_mat seen = w_mul(w, root, false, &a->heads[h].wo, false);
-        const pare_mat gram = w_mul(w, &seen, true, &seen, false);
-        out[h] = w_root(w, &gram, 0).root;
+        const pare_mat seen = mat_mul(w, root, false, &a->heads[h].wo, false);
+        const pare_mat gram = mat_mul(w, &seen, true, &seen, false);
+        out[h] = sym_roots_of(w, &gram, 0).root;
     }
     return out;
 }
 
-static void mean_of(head_seen *s)
+static void mean_of(attention_stats *s)
 {
     const double by = 1 / (double)(s->queries ? s->queries : 1);
     for (size_t i = 0; i < s->first.rows * s->first.cols; i++) {
@@ -212,22 +214,22 @@ static void mean_of(head_seen *s)
     s->moves *= by;
 }
 
-head_seen *lm_look(work *w, const lm *m, const lm_attn *a, const lm_rows *r, const pare_mat *root,
-                   moments *moment)
+attention_stats *lm_attention_stats(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *r,
+                                    const pare_mat *root, moments *moment)
 {
     look l = {.m = m, .a = a, .stride = 1 + r->x.rows / QUERIES};
     const pare_mat *const out = roots_of(w, a, root);
     make_room(w, &l, longest_of(r));
     for (size_t i = 0, at = 0; !w->st && i < r->n; at += r->tokens[i], i++) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         const pare_mat x = pare_mat_part(&r->x, at, 0, r->tokens[i], r->x.cols);
         const pare_mat u = lm_normed(w, &a->in, &x);
-        const pare_graph g = graph_of(w, &m->m->pattern, r->graph[i], r->tokens[i]);
+        const pare_graph g = key_graph(w, &m->m->pattern, r->graph[i], r->tokens[i]);
         l.graph = &g;
         l.first = (l.stride - at % l.stride) % l.stride; /* every stride-th of all tokens */
         if (!w->st) look_at_sequence(w, &l, &u, out);
         if (!w->st) moments_add(w, moment, &u, NULL);
-        pare_arena_reset(w->a, mark);
+        pare_arena_reset(w->arena, mark);
     }
     for (size_t h = 0; !w->st && h < a->nheads; h++) mean_of(&l.seen[h]);
     return l.seen;

@@ -22,7 +22,7 @@ static void rise(part_cost *p)
     for (size_t i = 1; i < p->n; i++) p->cost[i] = fmax(p->cost[i], p->cost[i - 1]);
 }
 
-size_t lm_share(part_cost *p, size_t parts, size_t parameters)
+size_t allocate_removals(part_cost *p, size_t parts, size_t parameters)
 {
     size_t done = 0;
     for (size_t k = 0; k < parts; k++) {

@@ -19,7 +19,7 @@ static size_t less(size_t a, size_t b)
     return a < b ? a : b;
 }
 
-static void see_attention(lm_fact *f, const lm_attn *a)
+static void see_attention(lm_shape *f, const lm_attn *a)
 {
     f->attn = a->here;
     f->skip[0] = a->skip.kind;
@@ -48,7 +48,7 @@ static void see_attention(lm_fact *f, const lm_attn *a)
     f->offset[1] = a->out.offset;
 }
 
-static void see_ffn(lm_fact *f, const lm_ffn *n)
+static void see_ffn(lm_shape *f, const lm_ffn *n)
 {
     f->ffn = n->here;
     f->skip[1] = n->skip.kind;
@@ -62,16 +62,16 @@ static void see_ffn(lm_fact *f, const lm_ffn *n)
     f->offset[3] = n->out.offset;
 }
 
-lm_fact *lm_facts(work *w, const lm *m)
+lm_shape *lm_shapes(pare_work *w, const lm *m)
 {
-    lm_fact *const f = w_alloc(w, m->m->nblocks, sizeof *f);
+    lm_shape *const f = pare_work_alloc(w, m->m->nblocks, sizeof *f);
     for (size_t b = 0; !w->st && b < m->m->nblocks; b++) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         const lm_block k = lm_read(w, m, b);
         if (w->st) break;
         see_attention(&f[b], &k.attn);
         see_ffn(&f[b], &k.ffn);
-        pare_arena_reset(w->a, mark);
+        pare_arena_reset(w->arena, mark);
     }
     return f;
 }
@@ -97,7 +97,7 @@ static size_t norm_size(const pare_norm *n)
     return sum;
 }
 
-static size_t attention_size(const lm_fact *f, const lm_sizes *s, size_t in, size_t out)
+static size_t attention_size(const lm_shape *f, const lm_sizes *s, size_t in, size_t out)
 {
     if (!f->attn) return 0;
     /* Heads of one layer have one size in every model seen; ragged ones are counted from above. */
@@ -111,7 +111,7 @@ static size_t attention_size(const lm_fact *f, const lm_sizes *s, size_t in, siz
            skip_size(f->skip[0], in, out, s->own && s->dim);
 }
 
-static size_t ffn_size(const lm_fact *f, const lm_sizes *s, size_t in, size_t out)
+static size_t ffn_size(const lm_shape *f, const lm_sizes *s, size_t in, size_t out)
 {
     if (!f->ffn) return 0;
     const size_t u = cut(f->units, s->ffn);
@@ -133,7 +133,7 @@ static size_t ends_as_they_are(const pare_model *m)
            weight_size(&m->top.out.w) + weight_size(&m->top.out.b);
 }
 
-/* As lm_put_ends makes them. */
+/* As lm_write_ends makes them. */
 static size_t ends_size(const lm *m, const lm_sizes *s)
 {
     const pare_stem *const st = &m->m->stem;
@@ -143,8 +143,8 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
     const bool shift = !m->top.plain && !all_zero(m->top.shift, m->width[m->nplaces - 1]);
     const size_t d = cut(m->width[0], s->dim), l = cut(m->width[m->nplaces - 1], s->dim);
     const bool narrow = tied && st->ids && !mapped && behind;
-    const size_t e = narrow ? d + (m->centred && d < m->width[0]) : st->width;
-    const bool own_map = !st->ids || !behind || (tied && (mapped || m->centred));
+    const size_t e = narrow ? d + (m->centered && d < m->width[0]) : st->width;
+    const bool own_map = !st->ids || !behind || (tied && (mapped || m->centered));
     size_t n = learned ? st->pos.table.rows * (behind ? d : st->width) : 0;
     n += st->ids ? st->vocab * (tied || !behind ? e : d) : 0;
     n += own_map ? d * e + (weight_size(&st->map.b) ? d : 0) : 0;
@@ -152,13 +152,13 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
         return n + t->dense.w.rows * (l + 1) + weight_size(&t->out.w) + weight_size(&t->out.b) +
                (t->tied ? weight_size(&st->embedding) : 0);
     if (tied)
-        return n + (m->top.plain && !s->own && !m->centred ? 0 : e * l + (shift ? e : 0)) +
+        return n + (m->top.plain && !s->own && !m->centered ? 0 : e * l + (shift ? e : 0)) +
                weight_size(&t->out.b);
     const size_t outs = pare_model_outputs(m->m);
     return n + outs * l + (shift || pare_has(&t->out.b) ? outs : 0);
 }
 
-size_t lm_count(const lm *m, const lm_fact *f, const lm_sizes *s)
+size_t lm_count(const lm *m, const lm_shape *f, const lm_sizes *s)
 {
     size_t n = m->stream ? ends_size(m, s) : ends_as_they_are(m->m);
     for (size_t b = 0; b < m->m->nblocks; b++) {

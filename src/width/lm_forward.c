@@ -24,7 +24,7 @@ static pare_model single(const lm *m, pare_block *b, size_t width)
     return p;
 }
 
-static void run(work *w, const pare_model *p, double *out, const double *x, size_t batch,
+static void run(pare_work *w, const pare_model *p, double *out, const double *x, size_t batch,
                 size_t tokens, const pare_graph *graph)
 {
     const pare_input in = {
@@ -39,38 +39,38 @@ static void swap(lm_rows *r, size_t width)
     r->spare = old;
 }
 
-void lm_attend(work *w, const lm *m, const lm_attn *a, lm_rows *r)
+void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r)
 {
     if (w->st || !a->here) return;
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const lm_block one = {.attn = *a, .ffn = {.here = false}};
-    store s = {w->a, PARE_F64, PARE_OK, w->err};
-    pare_block b = lm_stored(&s, &one);
+    weight_writer s = {{w->arena, NULL, w->err, PARE_OK}, PARE_F64};
+    pare_block b = lm_stored_block(&s, &one);
     const pare_model p = single(m, &b, a->din);
-    w->st = s.st;
+    w->st = s.w.st;
     for (size_t i = 0, n, at = 0; !w->st && i < r->n; i += n) {
         for (n = 1; i + n < r->n && !r->graph[i] && r->tokens[i + n] == r->tokens[i];) n++;
         run(w, &p, r->spare + at * a->dout, r->x.v + at * a->din, n, r->tokens[i], r->graph[i]);
         at += n * r->tokens[i];
     }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     if (!w->st) swap(r, a->dout);
 }
 
-void lm_feed(work *w, const lm *m, const lm_ffn *f, lm_rows *r)
+void lm_ffn_step(pare_work *w, const lm *m, const lm_ffn *f, lm_rows *r)
 {
     if (w->st || !f->here) return;
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const lm_block one = {.attn = {.here = false}, .ffn = *f};
-    store s = {w->a, PARE_F64, PARE_OK, w->err};
-    pare_block b = lm_stored(&s, &one);
+    weight_writer s = {{w->arena, NULL, w->err, PARE_OK}, PARE_F64};
+    pare_block b = lm_stored_block(&s, &one);
     const pare_model p = single(m, &b, f->din);
-    w->st = s.st;
+    w->st = s.w.st;
     for (size_t i = 0; !w->st && i < r->x.rows; i += CHUNK) {
         const size_t n = r->x.rows - i < CHUNK ? r->x.rows - i : CHUNK;
         run(w, &p, r->spare + i * f->dout, r->x.v + i * f->din, 1, n, NULL);
     }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     if (!w->st) swap(r, f->dout);
 }
 
@@ -85,9 +85,9 @@ static void divide_row(double *x, size_t d, const lm_norm *n)
     for (size_t j = 0; j < d; j++) x[j] = by > 0 ? x[j] / by : 0; /* as the f64 pass does */
 }
 
-pare_mat lm_normed(work *w, const lm_norm *n, const pare_mat *x)
+pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x)
 {
-    pare_mat y = w_copy(w, x);
+    pare_mat y = mat_copy(w, x);
     if (w->st || !n->here) return y;
     if (n->raw) {
         const pare_model p = {.stem.width = x->cols, .top.norm = *n->raw};
@@ -99,12 +99,12 @@ pare_mat lm_normed(work *w, const lm_norm *n, const pare_mat *x)
 
 /* ---- the stem ------------------------------------------------------------------------------- */
 
-static void count_rows(work *w, lm_rows *r, const pare_inputs *data, size_t most)
+static void count_rows(pare_work *w, lm_rows *r, const pare_inputs *data, size_t most)
 {
     size_t rows = 0, k = 0;
     for (size_t i = 0; i < data->n; i++) r->n += data->in[i].batch;
-    r->tokens = w_alloc(w, r->n, sizeof *r->tokens);
-    r->graph = w_alloc(w, r->n, sizeof *r->graph);
+    r->tokens = pare_work_alloc(w, r->n, sizeof *r->tokens);
+    r->graph = pare_work_alloc(w, r->n, sizeof *r->graph);
     for (size_t i = 0; !w->st && i < data->n; i++)
         for (size_t b = 0; b < data->in[i].batch; b++, k++) {
             const pare_input *const in = &data->in[i];
@@ -116,7 +116,7 @@ static void count_rows(work *w, lm_rows *r, const pare_inputs *data, size_t most
 }
 
 /* What the model's own stem gives without its norm. */
-static void stem_of(work *w, const lm *m, const pare_inputs *data, lm_rows *r)
+static void stem_of(pare_work *w, const lm *m, const pare_inputs *data, lm_rows *r)
 {
     pare_model p = {.stem = m->m->stem, .pattern = {.kind = PARE_FULL}, .context = m->m->context};
     p.stem.norm = (pare_norm){0};
@@ -144,7 +144,7 @@ static void centre_rows(pare_mat *x)
     }
 }
 
-lm_rows lm_stem_rows(work *w, const lm *m, const pare_inputs *data, size_t most)
+lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t most)
 {
     lm_rows r = {0};
     size_t widest = 0;
@@ -152,49 +152,49 @@ lm_rows lm_stem_rows(work *w, const lm *m, const pare_inputs *data, size_t most)
         if (m->width[p] > widest) widest = m->width[p];
     count_rows(w, &r, data, most);
     const size_t rows = r.x.rows;
-    r.x = w_mat(w, rows, widest);
-    r.spare = w_mat(w, rows, widest).v;
+    r.x = mat_zeros(w, rows, widest);
+    r.spare = mat_zeros(w, rows, widest).v;
     if (w->st) return r;
     r.x.cols = r.x.ld = m->width[0];
     stem_of(w, m, data, &r);
     if (w->st) return r;
-    if (m->stream && (m->centred || m->m->stem.norm.kind == PARE_NORM_LAYER)) centre_rows(&r.x);
-    const pare_mark mark = pare_arena_mark(w->a);
-    const pare_mat y = lm_normed(w, &m->stem_norm, &r.x);
+    if (m->stream && (m->centered || m->m->stem.norm.kind == PARE_NORM_LAYER)) centre_rows(&r.x);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const pare_mat y = lm_normed(w, &m->embedding_norm, &r.x);
     if (!w->st) memcpy(r.x.v, y.v, rows * y.cols * sizeof *y.v);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return r;
 }
 
 /* ---- what lies inside a sublayer ------------------------------------------------------------ */
 
-pare_mat lm_pooled(work *w, const lm *m, const lm_attn *a, const lm_rows *r)
+pare_mat lm_pooled(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *r)
 {
     size_t dv = 0, at = 0;
     lm_attn inner = *a;
     for (size_t i = 0; i < a->nheads; i++) dv += a->heads[i].wo.cols;
-    pare_mat y = w_mat(w, r->x.rows, dv);
-    inner.heads = w_alloc(w, a->nheads, sizeof *inner.heads);
+    pare_mat y = mat_zeros(w, r->x.rows, dv);
+    inner.heads = pare_work_alloc(w, a->nheads, sizeof *inner.heads);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         inner.heads[i] = a->heads[i];
-        inner.heads[i].wo = w_mat(w, dv, a->heads[i].wo.cols);
+        inner.heads[i].wo = mat_zeros(w, dv, a->heads[i].wo.cols);
         for (size_t j = 0; !w->st && j < a->heads[i].wo.cols; j++)
             pare_row_mut(&inner.heads[i].wo, at++)[j] = 1;
     }
     inner.dout = dv;
-    inner.bo = w_vec(w, dv);
+    inner.bo = vec_zeros(w, dv);
     inner.out = (lm_norm){0};
     inner.skip = (lm_skip){.kind = PARE_SKIP_NONE};
     lm_rows copy = *r;
     copy.spare = y.v;
-    lm_attend(w, m, &inner, &copy);
+    lm_attention_step(w, m, &inner, &copy);
     return y;
 }
 
-pare_mat lm_hidden(work *w, const lm_ffn *f, const pare_mat *u)
+pare_mat lm_hidden(pare_work *w, const lm_ffn *f, const pare_mat *u)
 {
-    pare_mat p = w_dense(w, u, &f->w1, f->b1);
-    const pare_mat up = f->gated ? w_dense(w, u, &f->w3, f->b3) : (pare_mat){0};
+    pare_mat p = affine_rows(w, u, &f->w1, f->b1);
+    const pare_mat up = f->gated ? affine_rows(w, u, &f->w3, f->b3) : (pare_mat){0};
     for (size_t i = 0; !w->st && i < p.rows; i++)
         for (size_t j = 0; j < p.cols; j++) {
             double *const v = &pare_row_mut(&p, i)[j];
@@ -220,7 +220,7 @@ static void gram_block(void *self, size_t block)
     pare_gemm(&to, 1, j->x, true, &part, false, 1);
 }
 
-void lm_gram(work *w, pare_mat *g, const pare_mat *x)
+void lm_gram(pare_work *w, pare_mat *g, const pare_mat *x)
 {
     gram_job j = {g, x};
     if (!w->st) pare_parallel(w->exec, (x->cols + COLUMNS - 1) / COLUMNS, gram_block, &j);

@@ -37,27 +37,27 @@ static void draw(float *dy, const float *y, size_t n, bool logits, pare_rng *rng
 }
 
 /* g[k] += slopes^T slopes of one input. */
-static void probe(work *w, pare_mat *g, size_t places, pare_tape *t, const pare_input *in,
+static void probe(pare_work *w, pare_mat *g, size_t places, pare_tape *t, const pare_input *in,
                   const pare_model *m, pare_rng *rng)
 {
     const pare_mode still = {.momentum = 0.1};
     const size_t rows = pare_output_rows(m, in), outs = pare_model_outputs(m);
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const void *y = NULL;
-    float *const dy = w_alloc(w, rows * outs, sizeof *dy);
+    float *const dy = pare_work_alloc(w, rows * outs, sizeof *dy);
     if (!w->st) w->st = pare_tape_forward(t, in, &still, &y, w->err);
     for (size_t i = 0; !w->st && i < rows; i++)
         draw(dy + i * outs, (const float *)y + i * outs, outs, has_logits(m), rng);
     if (!w->st) w->st = pare_tape_backward(t, dy, NULL, NULL, w->err);
     for (size_t k = 0; !w->st && k < places; k++) {
-        const pare_mark here = pare_arena_mark(w->a);
+        const pare_mark here = pare_arena_mark(w->arena);
         const float *const slope = pare_tape_dstream(t, k);
-        pare_mat s = w_mat(w, in->batch * in->tokens, g[k].rows);
+        pare_mat s = mat_zeros(w, in->batch * in->tokens, g[k].rows);
         for (size_t i = 0; !w->st && i < s.rows * s.cols; i++) s.v[i] = (double)slope[i];
         lm_gram(w, &g[k], &s);
-        pare_arena_reset(w->a, here);
+        pare_arena_reset(w->arena, here);
     }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
 }
 
 /* One sequence of input i, no longer than `most`. */
@@ -71,7 +71,7 @@ static pare_input sequence(const pare_input *in, size_t b, size_t most)
     return one;
 }
 
-static void probe_all(work *w, pare_mat *g, const pare_model *m, const pare_inputs *data,
+static void probe_all(pare_work *w, pare_mat *g, const pare_model *m, const pare_inputs *data,
                       size_t most, uint64_t seed)
 {
     pare_params *p = NULL;
@@ -94,13 +94,14 @@ static void probe_all(work *w, pare_mat *g, const pare_model *m, const pare_inpu
     pare_params_free(p);
 }
 
-pare_mat *lm_metric(work *w, const lm *m, const pare_inputs *data, size_t most, uint64_t seed)
+pare_mat *lm_gradient_metric(pare_work *w, const lm *m, const pare_inputs *data, size_t most,
+                             uint64_t seed)
 {
-    pare_mat *const g = w_alloc(w, m->nplaces, sizeof *g);
-    for (size_t k = 0; !w->st && k < m->nplaces; k++) g[k] = w_mat(w, m->width[k], m->width[k]);
-    const pare_mark mark = pare_arena_mark(w->a);
+    pare_mat *const g = pare_work_alloc(w, m->nplaces, sizeof *g);
+    for (size_t k = 0; !w->st && k < m->nplaces; k++) g[k] = mat_zeros(w, m->width[k], m->width[k]);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const pare_model s = sublayers_of(w, m->m);
     if (!w->st) probe_all(w, g, &s, data, most, seed);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return g;
 }

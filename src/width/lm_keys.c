@@ -27,7 +27,7 @@
 /* ---- as a map that reads keys --------------------------------------------------------------- */
 
 /* scale^2 (first + SPREAD moves spread), and a ridge: of one head, at its place in h. */
-static void put_metric(pare_mat *h, size_t at, const head_seen *s, double scale)
+static void put_metric(pare_mat *h, size_t at, const attention_stats *s, double scale)
 {
     const size_t n = s->first.rows;
     const double by = SPREAD * s->moves;
@@ -41,10 +41,10 @@ static void put_metric(pare_mat *h, size_t at, const head_seen *s, double scale)
     for (size_t i = 0; i < n; i++) pare_row_mut(h, at + i)[at + i] += fmax(RIDGE * mean, 1e-100);
 }
 
-static repair fit_of(work *w, const lm_attn *a, const head_seen *s, const size_t *at)
+static ridge_fit fit_of(pare_work *w, const lm_attn *a, const attention_stats *s, const size_t *at)
 {
     const size_t n = at[a->nheads], d = a->din;
-    repair r = {.inputs = n, .h = w_mat(w, n + 1, n + 1), .map = w_mat(w, d + 1, n + 1)};
+    ridge_fit r = {.inputs = n, .h = mat_zeros(w, n + 1, n + 1), .map = mat_zeros(w, d + 1, n + 1)};
     for (size_t h = 0; !w->st && h < a->nheads; h++) {
         const lm_head *const hd = &a->heads[h];
         put_metric(&r.h, at[h], &s[h], hd->scale);
@@ -58,20 +58,20 @@ static repair fit_of(work *w, const lm_attn *a, const head_seen *s, const size_t
     return r;
 }
 
-static size_t *starts_of_keys(work *w, const lm_attn *a)
+static size_t *starts_of_keys(pare_work *w, const lm_attn *a)
 {
-    size_t *const at = w_alloc(w, a->nheads + 1, sizeof *at);
+    size_t *const at = pare_work_alloc(w, a->nheads + 1, sizeof *at);
     for (size_t h = 0; !w->st && h < a->nheads; h++) at[h + 1] = at[h] + a->heads[h].wq.rows;
     return at;
 }
 
 /* Planes first, then what stands still; heads of one group together. */
-static bundles bundles_of(work *w, const lm *m, const lm_attn *a, const size_t *at)
+static bundles bundles_of(pare_work *w, const lm *m, const lm_attn *a, const size_t *at)
 {
     size_t n = 0, c = 0, k = 0;
     for (size_t g = 0; g < a->nkeys; g++) n += a->keys[g].wk.rows - a->keys[g].planes;
-    bundle *const all = w_alloc(w, n, sizeof *all);
-    size_t *const column = w_alloc(w, w->st ? 0 : at[a->nheads], sizeof *column);
+    bundle *const all = pare_work_alloc(w, n, sizeof *all);
+    size_t *const column = pare_work_alloc(w, w->st ? 0 : at[a->nheads], sizeof *column);
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
         const size_t planes = a->keys[g].planes, dims = a->keys[g].wk.rows;
         for (size_t i = 0; i < dims - planes; i++, k++) {
@@ -88,18 +88,18 @@ static bundles bundles_of(work *w, const lm *m, const lm_attn *a, const size_t *
 }
 
 /* What stands still is turned to its own directions. */
-static void turn_still(work *w, keys_turn *t, const lm_attn *a, const repair *r)
+static void turn_still(pare_work *w, key_directions *t, const lm_attn *a, const ridge_fit *r)
 {
     size_t *const at = starts_of_keys(w, a);
-    pare_mat all = w_identity(w, r->inputs), back = w_identity(w, r->inputs);
-    pare_mat k = w_mat(w, r->h.rows, r->h.cols);
-    const pare_mat v = w_mul(w, &t->root, false, &r->map, false);
+    pare_mat all = mat_identity(w, r->inputs), back = mat_identity(w, r->inputs);
+    pare_mat k = mat_zeros(w, r->h.rows, r->h.cols);
+    const pare_mat v = mat_mul(w, &t->root, false, &r->map, false);
     if (!w->st) w->st = pare_spd_inverse(&k, &r->h, w->err);
     for (size_t h = 0; !w->st && h < a->nheads; h++) at[h] += 2 * a->keys[a->heads[h].keys].planes;
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
         const size_t n = a->keys[g].wk.rows - 2 * a->keys[g].planes;
         if (n == 0) continue;
-        pare_mat from = w_mat(w, n, n);
+        pare_mat from = mat_zeros(w, n, n);
         group_directions(w, &t->to[g], &from, a, g, at, &k, &v);
         for (size_t h = 0; !w->st && h < a->nheads; h++) {
             if (a->heads[h].keys != g) continue;
@@ -107,29 +107,29 @@ static void turn_still(work *w, keys_turn *t, const lm_attn *a, const repair *r)
             put_block(&back, at[h], &from);
         }
     }
-    if (!w->st) t->fit = repair_turned(w, r, &all, &back);
+    if (!w->st) t->fit = ridge_fit_rebased(w, r, &all, &back);
 }
 
-keys_turn keys_turned(work *w, const lm *m, const lm_attn *a, const lm_rows *rows,
-                      const pare_mat *root)
+key_directions key_directions_of(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *rows,
+                                 const pare_mat *root)
 {
     const size_t *const at = starts_of_keys(w, a);
-    keys_turn t = {.to = w_alloc(w, a->nkeys, sizeof *t.to)};
+    key_directions t = {.to = pare_work_alloc(w, a->nkeys, sizeof *t.to)};
     moments moment = moments_new(w, a->din, 1);
-    const head_seen *const s = lm_look(w, m, a, rows, root, &moment);
+    const attention_stats *const s = lm_attention_stats(w, m, a, rows, root, &moment);
     if (w->st) return t;
     const double n = (double)rows->x.rows;
     for (size_t i = 0; i < moment.square.rows * moment.square.cols; i++) moment.square.v[i] /= n;
-    t.root = w_root(w, &moment.square, 0).root;
+    t.root = sym_roots_of(w, &moment.square, 0).root;
     bool still = false;
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
         const size_t left = a->keys[g].wk.rows - 2 * a->keys[g].planes;
-        t.to[g] = w_mat(w, left, left);
+        t.to[g] = mat_zeros(w, left, left);
         still |= left > 0;
     }
     t.fit = fit_of(w, a, s, at);
     if (!w->st && still) {
-        const repair straight = t.fit;
+        const ridge_fit straight = t.fit;
         turn_still(w, &t, a, &straight);
     }
     t.b = bundles_of(w, m, a, at);
@@ -147,13 +147,14 @@ static void put_query(lm_head *h, size_t row, const pare_mat *map, size_t c)
 }
 
 /* Group g, whose bundles begin at `first`; place: of every column of the fit in the map. */
-static void take_group(work *w, const lm *m, lm_attn *out, size_t g, const keys_turn *t,
+static void take_group(pare_work *w, const lm *m, lm_attn *out, size_t g, const key_directions *t,
                        size_t first, const bool *gone, const pare_mat *map, const size_t *place)
 {
     const size_t planes = out->keys[g].planes, rest = t->to[g].rows, n = planes + rest;
-    size_t *const still = w_alloc(w, rest, sizeof *still), nstill = 0;
-    lm_key_cut c = {.which = w_alloc(w, planes, sizeof *c.which)};
-    size_t *const from = w_alloc(w, n, sizeof *from); /* first column of each bundle that stays */
+    size_t *const still = pare_work_alloc(w, rest, sizeof *still), nstill = 0;
+    lm_key_cut c = {.which = pare_work_alloc(w, planes, sizeof *c.which)};
+    size_t *const from =
+        pare_work_alloc(w, n, sizeof *from); /* first column of each bundle that stays */
     for (size_t i = 0; !w->st && i < n; i++) {
         if (gone[first + i]) continue;
         from[c.planes + nstill] = t->b.all[first + i].from;
@@ -162,8 +163,8 @@ static void take_group(work *w, const lm *m, lm_attn *out, size_t g, const keys_
         else
             still[nstill++] = i - planes;
     }
-    c.keys = w_take_rows(w, &t->to[g], still, nstill);
-    c.queries = w_mat(w, nstill, rest); /* they come from the map */
+    c.keys = mat_take_rows(w, &t->to[g], still, nstill);
+    c.queries = mat_zeros(w, nstill, rest); /* they come from the map */
     lm_cut_keys(w, m, out, g, &c);
     for (size_t h = 0, e = 0; !w->st && h < out->nheads; h++) {
         if (out->heads[h].keys != g) continue;
@@ -179,12 +180,13 @@ static void take_group(work *w, const lm *m, lm_attn *out, size_t g, const keys_
     }
 }
 
-lm_attn keys_taken(work *w, const lm *m, const lm_attn *a, const keys_turn *t, const choice *c)
+lm_attn attn_without_keys(pare_work *w, const lm *m, const lm_attn *a, const key_directions *t,
+                          const removal *c)
 {
     lm_attn out = lm_shallow(w, a);
     if (w->st) return out;
-    const pare_mat map = repair_kept(w, &t->fit, c->kept, c->n);
-    size_t *const place = w_alloc(w, t->fit.inputs, sizeof *place);
+    const pare_mat map = ridge_fit_restricted(w, &t->fit, c->kept, c->n);
+    size_t *const place = pare_work_alloc(w, t->fit.inputs, sizeof *place);
     for (size_t i = 0; !w->st && i < c->n; i++) place[c->kept[i]] = i;
     for (size_t g = 0, first = 0; !w->st && g < a->nkeys; g++) {
         take_group(w, m, &out, g, t, first, c->gone, &map, place);
@@ -195,21 +197,21 @@ lm_attn keys_taken(work *w, const lm *m, const lm_attn *a, const keys_turn *t, c
 
 /* ---- how many ------------------------------------------------------------------------------- */
 
-static size_t dims(const keys_turn *t, const lm_attn *a, size_t i)
+static size_t dims(const key_directions *t, const lm_attn *a, size_t i)
 {
     size_t heads = 0;
     for (size_t h = 0; h < a->nheads; h++) heads += a->heads[h].keys == t->b.all[i].group;
     return heads > 0 ? t->b.all[i].count / heads : 1; /* every group has a head */
 }
 
-choice keys_within(work *w, const lm_attn *a, const keys_turn *t, size_t most)
+removal choose_keys_within(pare_work *w, const lm_attn *a, const key_directions *t, size_t most)
 {
     const size_t n = t->b.n - t->b.ngroups;
-    size_t *const order = w_alloc(w, n, sizeof *order), *const left =
-                                                            w_alloc(w, a->nkeys, sizeof *left);
-    double *const cost = w_vec(w, n);
-    bool *const gone = w_alloc(w, t->b.n, sizeof *gone);
-    if (!w->st) repair_order(w, order, cost, &t->fit, &t->root, &t->b, t->b.ngroups);
+    size_t *const order = pare_work_alloc(w, n, sizeof *order), *const left = pare_work_alloc(
+                                                                    w, a->nkeys, sizeof *left);
+    double *const cost = vec_zeros(w, n);
+    bool *const gone = pare_work_alloc(w, t->b.n, sizeof *gone);
+    if (!w->st) elimination_order(w, order, cost, &t->fit, &t->root, &t->b, t->b.ngroups);
     for (size_t g = 0; !w->st && g < a->nkeys; g++) left[g] = a->keys[g].wk.rows;
     /* Groups do not disturb one another: the order of one is the same whatever others lose. */
     for (size_t i = 0; !w->st && i < n; i++) {
@@ -220,14 +222,15 @@ choice keys_within(work *w, const lm_attn *a, const keys_turn *t, size_t most)
     }
     for (size_t g = 0; !w->st && g < a->nkeys; g++)
         if (left[g] > most)
-            w_fail(w, PARE_ERR_USAGE, "qk-dim %zu: rotary queries and keys go in whole planes of 2",
-                   most);
-    return chosen(w, &t->b, gone, t->fit.inputs);
+            pare_work_fail(w, PARE_ERR_USAGE,
+                           "qk-dim %zu: rotary queries and keys go in whole planes of 2", most);
+    return removal_of(w, &t->b, gone, t->fit.inputs);
 }
 
 /* Numbers that each bundle takes with it: rows of Wq and Wk with their biases, a frequency. Groups
  * that lose different planes list their frequencies each for itself: the first to go pays that. */
-void keys_sizes(size_t *size, const lm_attn *a, const keys_turn *t, const size_t *order, size_t n)
+void key_parameters(size_t *size, const lm_attn *a, const key_directions *t, const size_t *order,
+                    size_t n)
 {
     size_t planes = 0, most = 0;
     bool bq = false, bk = false;

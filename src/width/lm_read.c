@@ -6,16 +6,17 @@
 
 /* ---- what is of this form ------------------------------------------------------------------- */
 
-static void refuse(work *w, const char *where, size_t block, const char *what)
+static void refuse(pare_work *w, const char *where, size_t block, const char *what)
 {
     if (block == SIZE_MAX)
-        w_fail(w, PARE_ERR_INPUT, "%s: %s: width cannot cut this", where, what);
+        pare_work_fail(w, PARE_ERR_INPUT, "%s: %s: width cannot cut this", where, what);
     else
-        w_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width cannot cut this", block, where, what);
+        pare_work_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width cannot cut this", block, where,
+                       what);
 }
 
 /* Heads share keys and values whole or not at all. */
-static void check_heads(work *w, size_t b, const pare_attn *a)
+static void check_heads(pare_work *w, size_t b, const pare_attn *a)
 {
     for (size_t i = 0; i < a->nheads; i++)
         for (size_t k = 0; k < i; k++) {
@@ -30,7 +31,7 @@ static void check_heads(work *w, size_t b, const pare_attn *a)
         }
 }
 
-static void check_block(work *w, size_t b, const pare_block *k)
+static void check_block(pare_work *w, size_t b, const pare_block *k)
 {
     char text[64];
     const pare_ffn *const f = &k->ffn;
@@ -51,23 +52,23 @@ static bool divides(const pare_norm *n)
 }
 
 /* One reader of the stream, where `after` stands between place and reader. */
-static void check_reader(work *w, const lm *m, const char *where, size_t b, const pare_norm *n,
+static void check_reader(pare_work *w, const lm *m, const char *where, size_t b, const pare_norm *n,
                          const lm_affine *after)
 {
     if (n->kind != PARE_NORM_NONE && !after->plain)
         refuse(w, where, b, "a norm reads what another norm's gain has scaled");
-    if (m->centred && n->kind != PARE_NORM_LAYER && n->kind != PARE_NORM_MEAN)
+    if (m->centered && n->kind != PARE_NORM_LAYER && n->kind != PARE_NORM_MEAN)
         refuse(w, where, b,
                "it reads the mean, which layer norms elsewhere take away: the stream "
                "cannot be cut");
 }
 
-static void check_writer(work *w, const lm *m, const char *where, size_t b, const pare_skip *s,
+static void check_writer(pare_work *w, const lm *m, const char *where, size_t b, const pare_skip *s,
                          const pare_norm *out)
 {
-    if (m->centred && out->kind == PARE_NORM_RMS && pare_has(&out->offset))
+    if (m->centered && out->kind == PARE_NORM_RMS && pare_has(&out->offset))
         refuse(w, where, b, "a norm with an offset beside layer norms: the stream cannot be cut");
-    if (m->centred && s->kind != PARE_SKIP_IDENTITY && s->kind != PARE_SKIP_NONE)
+    if (m->centered && s->kind != PARE_SKIP_IDENTITY && s->kind != PARE_SKIP_NONE)
         refuse(w, where, b, "a skip with weights beside layer norms: the stream cannot be cut");
 }
 
@@ -93,13 +94,13 @@ static void take_mean(double *v, size_t d)
     for (size_t i = 0; i < d; i++) v[i] -= mean;
 }
 
-static lm_norm divisor_of(work *w, const lm *m, const pare_norm *n, size_t d)
+static lm_norm divisor_of(pare_work *w, const lm *m, const pare_norm *n, size_t d)
 {
     if (!m->stream) return (lm_norm){.here = n->kind != PARE_NORM_NONE, .raw = n};
     if (!divides(n)) return (lm_norm){0};
     lm_norm out = {.here = true, .eps = n->eps, .divisor = n->divisor, .shift = n->shift};
     if (pare_has(&n->offset)) {
-        out.offset = read_bias(w, &n->offset, 0, d);
+        out.offset = read_vector(w, &n->offset, 0, d);
         if (!w->st && n->kind == PARE_NORM_LAYER) take_mean(out.offset, d);
     }
     return out;
@@ -111,12 +112,12 @@ static lm_affine plain(void)
 }
 
 /* scale (C x) + shift behind the division. */
-static lm_affine affine_of(work *w, const lm *m, const pare_norm *n, size_t d)
+static lm_affine affine_of(pare_work *w, const lm *m, const pare_norm *n, size_t d)
 {
-    lm_affine f = {.centre = n->kind == PARE_NORM_MEAN};
+    lm_affine f = {.center = n->kind == PARE_NORM_MEAN};
     if (n->kind == PARE_NORM_NONE || !m->stream) return plain();
-    f.scale = w_vec(w, d);
-    f.shift = read_bias(w, &n->bias, 0, d);
+    f.scale = vec_zeros(w, d);
+    f.shift = read_vector(w, &n->bias, 0, d);
     if (w->st) return f;
     for (size_t i = 0; i < d; i++) {
         f.scale[i] = pare_has(&n->gain) ? pare_weight_at(&n->gain, i) : 1;
@@ -125,7 +126,7 @@ static lm_affine affine_of(work *w, const lm *m, const pare_norm *n, size_t d)
         f.shift[i] -= pare_weight_at(&n->mean, i) * f.scale[i];
     }
     if (n->kind == PARE_NORM_MEAN && pare_has(&n->offset)) {
-        double *const o = read_bias(w, &n->offset, 0, d);
+        double *const o = read_vector(w, &n->offset, 0, d);
         if (w->st) return f;
         take_mean(o, d);
         for (size_t i = 0; i < d; i++) f.shift[i] += f.scale[i] * o[i];
@@ -136,14 +137,14 @@ static lm_affine affine_of(work *w, const lm *m, const pare_norm *n, size_t d)
 /* Is it the identity after all? A norm without gain and bias only divides. */
 static lm_affine simplified(lm_affine f, size_t d)
 {
-    bool nothing = !f.centre;
+    bool nothing = !f.center;
     for (size_t i = 0; nothing && !f.plain && i < d; i++)
         nothing = f.scale[i] == 1 && f.shift[i] == 0;
     if (nothing) f.plain = true;
     return f;
 }
 
-static lm_affine behind(work *w, const lm *m, const pare_norm *n, size_t d)
+static lm_affine behind(pare_work *w, const lm *m, const pare_norm *n, size_t d)
 {
     const lm_affine f = affine_of(w, m, n, d);
     return w->st ? f : simplified(f, d);
@@ -151,7 +152,7 @@ static lm_affine behind(work *w, const lm *m, const pare_norm *n, size_t d)
 
 /* ---- the whole model ------------------------------------------------------------------------ */
 
-static void see_places(work *w, lm *m)
+static void see_places(pare_work *w, lm *m)
 {
     const pare_model *const p = m->m;
     size_t d = pare_model_width(p, 0);
@@ -174,7 +175,7 @@ static void see_places(work *w, lm *m)
     }
 }
 
-static void check_stream(work *w, const lm *m)
+static void check_stream(pare_work *w, const lm *m)
 {
     const pare_model *const p = m->m;
     for (size_t b = 0; !w->st && b < p->nblocks; b++) {
@@ -193,25 +194,25 @@ static void check_stream(work *w, const lm *m)
         refuse(w, "positions", SIZE_MAX, "sines that are added behind the input map");
 }
 
-lm lm_open(work *w, const pare_model *p, bool stream)
+lm lm_open(pare_work *w, const pare_model *p, bool stream)
 {
     lm m = {.m = p, .stream = stream, .nplaces = 2 * p->nblocks + 1};
     if (w->st) return m;
     if (p->nblocks == 0) refuse(w, "model", SIZE_MAX, "it has no blocks");
     for (size_t b = 0; b < p->nblocks; b++) check_block(w, b, &p->blocks[b]);
-    m.dtype = read_dtype(w, p);
-    m.centred = stream && any_layer_before(p);
+    m.dtype = widest_dtype(w, p);
+    m.centered = stream && any_layer_before(p);
     m.merges = pare_never_empty(&p->pattern);
     m.interleaved = p->stem.pos.interleaved;
-    m.width = w_alloc(w, m.nplaces, sizeof *m.width);
-    m.after = w_alloc(w, m.nplaces, sizeof *m.after);
+    m.width = pare_work_alloc(w, m.nplaces, sizeof *m.width);
+    m.after = pare_work_alloc(w, m.nplaces, sizeof *m.after);
     if (w->st) return m;
     see_places(w, &m);
     if (!w->st && stream) check_stream(w, &m);
     if (w->st) return m;
     const size_t last = m.width[m.nplaces - 1];
-    m.stem_norm = divisor_of(w, &m, &p->stem.norm, m.width[0]);
-    m.top_norm = divisor_of(w, &m, &p->top.norm, last);
+    m.embedding_norm = divisor_of(w, &m, &p->stem.norm, m.width[0]);
+    m.head_norm = divisor_of(w, &m, &p->top.norm, last);
     m.top = p->top.norm.kind == PARE_NORM_NONE ? m.after[m.nplaces - 1]
                                                : behind(w, &m, &p->top.norm, last);
     return m;
@@ -219,7 +220,7 @@ lm lm_open(work *w, const pare_model *p, bool stream)
 
 /* ---- readers and writers -------------------------------------------------------------------- */
 
-void lm_fold_in(work *w, pare_mat *m, double *b, const lm_affine *f)
+void lm_fold_in(pare_work *w, pare_mat *m, double *b, const lm_affine *f)
 {
     if (w->st || f->plain) return;
     for (size_t i = 0; i < m->rows; i++) {
@@ -228,12 +229,12 @@ void lm_fold_in(work *w, pare_mat *m, double *b, const lm_affine *f)
             if (b) b[i] += row[j] * f->shift[j];
             row[j] *= f->scale[j];
         }
-        if (f->centre) take_mean(row, m->cols);
+        if (f->center) take_mean(row, m->cols);
     }
 }
 
 /* C m: every column loses its mean. */
-void lm_centre_columns(work *w, pare_mat *m)
+void lm_center_columns(pare_work *w, pare_mat *m)
 {
     for (size_t j = 0; !w->st && j < m->cols; j++) {
         double mean = 0;
@@ -247,31 +248,31 @@ void lm_centre_columns(work *w, pare_mat *m)
 typedef struct ends {
     lm_affine reads;     /* what the maps read */
     const lm_affine *at; /* what the skip reads */
-    bool centre;         /* what is written loses its mean */
+    bool center;         /* what is written loses its mean */
 } ends;
 
-static ends ends_of(work *w, const lm *m, const lm_affine *at, const pare_norm *in,
+static ends ends_of(pare_work *w, const lm *m, const lm_affine *at, const pare_norm *in,
                     const pare_norm *out, size_t din)
 {
     ends e = {.at = at};
     e.reads = in->kind == PARE_NORM_NONE ? *at : behind(w, m, in, din);
-    e.centre = m->stream && (m->centred || out->kind == PARE_NORM_LAYER);
+    e.center = m->stream && (m->centered || out->kind == PARE_NORM_LAYER);
     return e;
 }
 
 /* The skip in canonical coordinates; what is constant in it goes to b. */
-static lm_skip skip_of(work *w, const lm *m, const pare_skip *s, const ends *e, size_t din,
+static lm_skip skip_of(pare_work *w, const lm *m, const pare_skip *s, const ends *e, size_t din,
                        double *b)
 {
     lm_skip out = {.kind = s->kind};
-    const bool same = e->at->plain && (!e->centre || m->centred);
+    const bool same = e->at->plain && (!e->center || m->centered);
     if (s->kind == PARE_SKIP_NONE || (s->kind == PARE_SKIP_IDENTITY && same)) return out;
     out.kind = PARE_SKIP_DENSE;
-    out.w = s->kind == PARE_SKIP_DENSE ? read_all(w, &s->w) : w_identity(w, din);
+    out.w = s->kind == PARE_SKIP_DENSE ? read_matrix(w, &s->w) : mat_identity(w, din);
     for (size_t i = 0; !w->st && s->kind == PARE_SKIP_DIAGONAL && i < din; i++)
         pare_row_mut(&out.w, i)[i] = pare_weight_at(&s->w, i);
     lm_fold_in(w, &out.w, b, e->at);
-    if (e->centre) lm_centre_columns(w, &out.w);
+    if (e->center) lm_center_columns(w, &out.w);
     return out;
 }
 
@@ -285,14 +286,14 @@ static size_t owner(const pare_attn *a, size_t i)
     return k;
 }
 
-static lm_keys keys_of(work *w, const pare_attn *a, const pare_head *h, const ends *e)
+static lm_keys keys_of(pare_work *w, const pare_attn *a, const pare_head *h, const ends *e)
 {
-    lm_keys k = {.wk = read_part(w, &a->wk, h->k, 0, h->dk, a->din),
-                 .wv = read_part(w, &a->wv, h->v, 0, h->dv, a->din),
-                 .bk = read_bias(w, &a->bk, h->k, h->dk),
-                 .bv = read_bias(w, &a->bv, h->v, h->dv),
+    lm_keys k = {.wk = read_matrix_part(w, &a->wk, h->k, 0, h->dk, a->din),
+                 .wv = read_matrix_part(w, &a->wv, h->v, 0, h->dv, a->din),
+                 .bk = read_vector(w, &a->bk, h->k, h->dk),
+                 .bv = read_vector(w, &a->bv, h->v, h->dv),
                  .planes = h->planes};
-    k.freqs = read_bias(w, &a->freqs, h->freq, h->planes);
+    k.freqs = read_vector(w, &a->freqs, h->freq, h->planes);
     lm_fold_in(w, &k.wk, k.bk, &e->reads);
     lm_fold_in(w, &k.wv, k.bv, &e->reads);
     /* A constant on a key that does not turn shifts all scores of a query alike. */
@@ -300,22 +301,22 @@ static lm_keys keys_of(work *w, const pare_attn *a, const pare_head *h, const en
     return k;
 }
 
-static lm_head head_of(work *w, const pare_attn *a, const pare_head *h, const ends *e)
+static lm_head head_of(pare_work *w, const pare_attn *a, const pare_head *h, const ends *e)
 {
-    lm_head q = {.wq = read_part(w, &a->wq, h->q, 0, h->dk, a->din),
-                 .wo = read_join(w, a, h),
-                 .bq = read_bias(w, &a->bq, h->q, h->dk),
+    lm_head q = {.wq = read_matrix_part(w, &a->wq, h->q, 0, h->dk, a->din),
+                 .wo = read_wo(w, a, h),
+                 .bq = read_vector(w, &a->bq, h->q, h->dk),
                  .scale = h->scale};
     lm_fold_in(w, &q.wq, q.bq, &e->reads);
-    if (e->centre) lm_centre_columns(w, &q.wo);
+    if (e->center) lm_center_columns(w, &q.wo);
     return q;
 }
 
-static void read_heads(work *w, lm_attn *out, const pare_attn *a, const ends *e)
+static void read_heads(pare_work *w, lm_attn *out, const pare_attn *a, const ends *e)
 {
-    size_t *const group = w_alloc(w, a->nheads, sizeof *group);
-    out->heads = w_alloc(w, a->nheads, sizeof *out->heads);
-    out->keys = w_alloc(w, a->nheads, sizeof *out->keys);
+    size_t *const group = pare_work_alloc(w, a->nheads, sizeof *group);
+    out->heads = pare_work_alloc(w, a->nheads, sizeof *out->heads);
+    out->keys = pare_work_alloc(w, a->nheads, sizeof *out->keys);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         const size_t k = owner(a, i);
         if (k == i) {
@@ -327,15 +328,15 @@ static void read_heads(work *w, lm_attn *out, const pare_attn *a, const ends *e)
     }
 }
 
-void lm_merge_values(work *w, lm_attn *a)
+void lm_merge_value_biases(pare_work *w, lm_attn *a)
 {
     for (size_t i = 0; !w->st && i < a->nheads; i++)
-        a->bo = w_apply(w, &a->heads[i].wo, false, a->keys[a->heads[i].keys].bv, a->bo);
+        a->bo = mat_vec(w, &a->heads[i].wo, false, a->keys[a->heads[i].keys].bv, a->bo);
     for (size_t k = 0; !w->st && k < a->nkeys; k++)
         memset(a->keys[k].bv, 0, a->keys[k].wv.rows * sizeof *a->keys[k].bv);
 }
 
-lm_attn lm_read_attn(work *w, const lm *m, size_t b)
+lm_attn lm_read_attn(pare_work *w, const lm *m, size_t b)
 {
     const pare_attn *const a = &m->m->blocks[b].attn;
     lm_attn out = {.din = m->width[2 * b], .dout = m->width[2 * b + 1]};
@@ -343,11 +344,11 @@ lm_attn lm_read_attn(work *w, const lm *m, size_t b)
     const ends e = ends_of(w, m, &m->after[2 * b], &a->in_norm, &a->out_norm, a->din);
     out.here = true;
     out.nheads = a->nheads;
-    out.bo = read_bias(w, &a->bo, 0, a->dout);
+    out.bo = read_vector(w, &a->bo, 0, a->dout);
     out.skip = skip_of(w, m, &a->skip, &e, a->din, out.bo);
-    if (!w->st && e.centre) take_mean(out.bo, a->dout);
+    if (!w->st && e.center) take_mean(out.bo, a->dout);
     read_heads(w, &out, a, &e);
-    if (m->merges) lm_merge_values(w, &out);
+    if (m->merges) lm_merge_value_biases(w, &out);
     out.in = divisor_of(w, m, &a->in_norm, a->din);
     out.out = divisor_of(w, m, &a->out_norm, a->dout);
     return out;
@@ -355,7 +356,7 @@ lm_attn lm_read_attn(work *w, const lm *m, size_t b)
 
 /* ---- feed-forward --------------------------------------------------------------------------- */
 
-lm_ffn lm_read_ffn(work *w, const lm *m, size_t b)
+lm_ffn lm_read_ffn(pare_work *w, const lm *m, size_t b)
 {
     const pare_ffn *const f = &m->m->blocks[b].ffn;
     lm_ffn out = {.din = m->width[2 * b + 1], .dout = m->width[2 * b + 2]};
@@ -366,32 +367,32 @@ lm_ffn lm_read_ffn(work *w, const lm *m, size_t b)
     out.here = true;
     out.act = f->act;
     out.gated = f->kind == PARE_FFN_GATED;
-    out.w1 = read_all(w, &f->layers[0].w);
-    out.b1 = read_bias(w, &f->layers[0].b, 0, units);
+    out.w1 = read_matrix(w, &f->layers[0].w);
+    out.b1 = read_vector(w, &f->layers[0].b, 0, units);
     lm_fold_in(w, &out.w1, out.b1, &e.reads);
-    out.b3 = read_bias(w, &f->layers[1].b, 0, out.gated ? units : 0);
+    out.b3 = read_vector(w, &f->layers[1].b, 0, out.gated ? units : 0);
     if (out.gated) {
-        out.w3 = read_all(w, &f->layers[1].w);
+        out.w3 = read_matrix(w, &f->layers[1].w);
         lm_fold_in(w, &out.w3, out.b3, &e.reads);
     }
-    out.w2 = read_all(w, &down->w);
-    out.b2 = read_bias(w, &down->b, 0, f->dout);
+    out.w2 = read_matrix(w, &down->w);
+    out.b2 = read_vector(w, &down->b, 0, f->dout);
     out.skip = skip_of(w, m, &f->skip, &e, f->din, out.b2);
-    if (e.centre) lm_centre_columns(w, &out.w2);
-    if (!w->st && e.centre) take_mean(out.b2, f->dout);
+    if (e.center) lm_center_columns(w, &out.w2);
+    if (!w->st && e.center) take_mean(out.b2, f->dout);
     out.in = divisor_of(w, m, &f->in_norm, f->din);
     out.out = divisor_of(w, m, &f->out_norm, f->dout);
     return out;
 }
 
-lm_block lm_read(work *w, const lm *m, size_t b)
+lm_block lm_read(pare_work *w, const lm *m, size_t b)
 {
     lm_block k = {.attn = lm_read_attn(w, m, b)};
     k.ffn = lm_read_ffn(w, m, b);
     return k;
 }
 
-lm_norm lm_reader(work *w, const lm *m, size_t p)
+lm_norm lm_reading_norm(pare_work *w, const lm *m, size_t p)
 {
     for (size_t i = p; i + 1 < m->nplaces; i++) {
         const pare_block *const k = &m->m->blocks[i / 2];
@@ -400,5 +401,5 @@ lm_norm lm_reader(work *w, const lm *m, size_t p)
         if (i % 2 == 1 && k->ffn.kind != PARE_FFN_NONE)
             return divisor_of(w, m, &k->ffn.in_norm, m->width[p]);
     }
-    return m->top_norm;
+    return m->head_norm;
 }

@@ -2,29 +2,29 @@
 #include "lm.h"
 #include <string.h>
 
-static double *taken(work *w, const double *v, const size_t *which, size_t n)
+static double *taken(pare_work *w, const double *v, const size_t *which, size_t n)
 {
-    double *const t = w_vec(w, n);
+    double *const t = vec_zeros(w, n);
     for (size_t i = 0; !w->st && i < n; i++) t[i] = v[which[i]];
     return t;
 }
 
-lm_ffn lm_take_units(work *w, const lm_ffn *f, const size_t *which, size_t n)
+lm_ffn lm_select_units(pare_work *w, const lm_ffn *f, const size_t *which, size_t n)
 {
     lm_ffn to = *f;
-    to.w1 = w_take_rows(w, &f->w1, which, n);
+    to.w1 = mat_take_rows(w, &f->w1, which, n);
     to.b1 = taken(w, f->b1, which, n);
-    if (f->gated) to.w3 = w_take_rows(w, &f->w3, which, n);
+    if (f->gated) to.w3 = mat_take_rows(w, &f->w3, which, n);
     if (f->gated) to.b3 = taken(w, f->b3, which, n);
-    to.w2 = w_take_cols(w, &f->w2, which, n);
+    to.w2 = mat_take_cols(w, &f->w2, which, n);
     return to;
 }
 
-lm_attn lm_shallow(work *w, const lm_attn *a)
+lm_attn lm_shallow(pare_work *w, const lm_attn *a)
 {
     lm_attn to = *a;
-    to.heads = w_alloc(w, a->nheads, sizeof *to.heads);
-    to.keys = w_alloc(w, a->nkeys, sizeof *to.keys);
+    to.heads = pare_work_alloc(w, a->nheads, sizeof *to.heads);
+    to.keys = pare_work_alloc(w, a->nkeys, sizeof *to.keys);
     if (w->st || !a->here) return to;
     memcpy(to.heads, a->heads, a->nheads * sizeof *to.heads);
     memcpy(to.keys, a->keys, a->nkeys * sizeof *to.keys);
@@ -40,12 +40,12 @@ void lm_plane_rows(const lm *m, size_t f, size_t planes, size_t row[2])
 }
 
 /* m (dk x din) and b (dk): the kept planes, then `still` times the rest. */
-static void cut_rows(work *w, const lm *m, pare_mat *mat, double **b, size_t planes,
+static void cut_rows(pare_work *w, const lm *m, pare_mat *mat, double **b, size_t planes,
                      const lm_key_cut *c, const pare_mat *still)
 {
     const size_t turn = 2 * c->planes, r = still->rows, rest = mat->rows - 2 * planes;
-    pare_mat to = w_mat(w, turn + r, mat->cols);
-    double *const bias = w_vec(w, turn + r);
+    pare_mat to = mat_zeros(w, turn + r, mat->cols);
+    double *const bias = vec_zeros(w, turn + r);
     for (size_t f = 0; !w->st && f < c->planes; f++) {
         size_t from[2], at[2];
         lm_plane_rows(m, c->which[f], planes, from);
@@ -67,7 +67,7 @@ static void cut_rows(work *w, const lm *m, pare_mat *mat, double **b, size_t pla
     *b = bias;
 }
 
-void lm_cut_keys(work *w, const lm *m, lm_attn *a, size_t g, const lm_key_cut *c)
+void lm_cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, const lm_key_cut *c)
 {
     lm_keys *const k = &a->keys[g];
     if (w->st) return;
@@ -81,12 +81,12 @@ void lm_cut_keys(work *w, const lm *m, lm_attn *a, size_t g, const lm_key_cut *c
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-void lm_cut_values(work *w, lm_attn *a, size_t g, const pare_mat *values, const pare_mat *back)
+void lm_cut_values(pare_work *w, lm_attn *a, size_t g, const pare_mat *values, const pare_mat *back)
 {
     lm_keys *const k = &a->keys[g];
     if (w->st) return;
-    k->wv = w_mul(w, values, false, &k->wv, false);
-    k->bv = w_apply(w, values, false, k->bv, NULL);
+    k->wv = mat_mul(w, values, false, &k->wv, false);
+    k->bv = mat_vec(w, values, false, k->bv, NULL);
     for (size_t i = 0; !w->st && i < a->nheads; i++)
-        if (a->heads[i].keys == g) a->heads[i].wo = w_mul(w, &a->heads[i].wo, false, back, false);
+        if (a->heads[i].keys == g) a->heads[i].wo = mat_mul(w, &a->heads[i].wo, false, back, false);
 }

@@ -11,12 +11,12 @@
 #include <string.h>
 
 /* The last d eigenvectors, the largest first; `u` is D x d. */
-static void principal(work *w, pare_mat *u, const pare_mat *gram)
+static void principal(pare_work *w, pare_mat *u, const pare_mat *gram)
 {
     const size_t n = gram->rows;
-    pare_mat v = w_mat(w, n, n);
-    double *const values = w_vec(w, n);
-    if (!w->st) w->st = pare_eigh(values, &v, gram, w->a, w->err);
+    pare_mat v = mat_zeros(w, n, n);
+    double *const values = vec_zeros(w, n);
+    if (!w->st) w->st = pare_eigh(values, &v, gram, w->arena, w->err);
     for (size_t i = 0; !w->st && i < n; i++)
         for (size_t k = 0; k < u->cols; k++) pare_row_mut(u, i)[k] = pare_row(&v, i)[n - 1 - k];
 }
@@ -30,39 +30,39 @@ static size_t wanted(const lm_job *j, size_t p)
 /* The basis of place p from the rows that are there. */
 static lm_basis basis_at(lm_job *j, const lm_rows *r, size_t p)
 {
-    work *const w = j->w;
-    lm_basis b = {.read = w_mat(w, j->m->width[p], wanted(j, p))};
-    const pare_mark mark = pare_arena_mark(w->a);
-    pare_mat g = w_mat(w, j->m->width[p], j->m->width[p]);
-    const lm_norm n = lm_reader(w, j->m, p);
+    pare_work *const w = j->w;
+    lm_basis b = {.read = mat_zeros(w, j->m->width[p], wanted(j, p))};
+    const pare_mark mark = pare_arena_mark(w->arena);
+    pare_mat g = mat_zeros(w, j->m->width[p], j->m->width[p]);
+    const lm_norm n = lm_reading_norm(w, j->m, p);
     const pare_mat u = lm_normed(w, &n, &r->x);
     lm_gram(w, &g, &u);
     principal(w, &b.read, &g);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return b;
 }
 
 /* A sublayer that is not there leaves the basis as it is. */
 static void step(lm_job *j, lm_rows *r, size_t b, lm_basis *basis)
 {
-    work *const w = j->w;
+    pare_work *const w = j->w;
     const size_t p = 2 * b;
     const pare_model *const m = j->m->m;
     /* What outlives the block comes before the mark: its matrices are given back. */
     lm_basis mid = basis[p], out;
-    const pare_mark start = pare_arena_mark(w->a);
+    const pare_mark start = pare_arena_mark(w->arena);
     if (m->blocks[b].attn.kind != PARE_ATTN_NONE) {
         const lm_attn a = lm_read_attn(w, j->m, b);
-        lm_attend(w, j->m, &a, r);
-        pare_arena_reset(w->a, start);
+        lm_attention_step(w, j->m, &a, r);
+        pare_arena_reset(w->arena, start);
         mid = basis_at(j, r, p + 1);
     }
     out = mid;
-    const pare_mark middle = pare_arena_mark(w->a);
+    const pare_mark middle = pare_arena_mark(w->arena);
     if (m->blocks[b].ffn.kind != PARE_FFN_NONE) {
         const lm_ffn f = lm_read_ffn(w, j->m, b);
-        lm_feed(w, j->m, &f, r);
-        pare_arena_reset(w->a, middle);
+        lm_ffn_step(w, j->m, &f, r);
+        pare_arena_reset(w->arena, middle);
         out = basis_at(j, r, p + 2);
     }
     basis[p + 1] = mid;
@@ -72,22 +72,22 @@ static void step(lm_job *j, lm_rows *r, size_t b, lm_basis *basis)
 static void put_block(lm_job *j, size_t b, const lm_basis *in, const lm_basis *mid,
                       const lm_basis *out)
 {
-    work *const w = j->w;
-    const pare_mark mark = pare_arena_mark(w->a);
+    pare_work *const w = j->w;
+    const pare_mark mark = pare_arena_mark(w->arena);
     const lm_block k = lm_read(w, j->m, b);
     lm_block small = {.attn = lm_project_attn(w, &k.attn, in, mid)};
     small.ffn = lm_project_ffn(w, &k.ffn, mid, out);
     lm_balance(w, j->m, &small.attn);
-    lm_put(w, j->out, b, &small);
-    pare_arena_reset(w->a, mark);
+    lm_write_block(w, j->out, b, &small);
+    pare_arena_reset(w->arena, mark);
     if (!w->st) w->st = pare_progress(w->exec, "cut", b + 1, j->m->m->nblocks, w->err);
 }
 
 static void own_bases(lm_job *j)
 {
-    work *const w = j->w;
-    lm_rows r = lm_stem_rows(w, j->m, j->data, j->o->tokens);
-    lm_basis *const basis = w_alloc(w, j->m->nplaces, sizeof *basis);
+    pare_work *const w = j->w;
+    lm_rows r = lm_embedding_rows(w, j->m, j->data, j->o->tokens);
+    lm_basis *const basis = pare_work_alloc(w, j->m->nplaces, sizeof *basis);
     if (w->st) return;
     basis[0] = basis_at(j, &r, 0);
     for (size_t b = 0; !w->st && b < j->m->m->nblocks; b++) {
@@ -95,46 +95,46 @@ static void own_bases(lm_job *j)
         if (w->st) return;
         put_block(j, b, &basis[2 * b], &basis[2 * b + 1], &basis[2 * b + 2]);
     }
-    lm_job_ends(j, &basis[0], &basis[j->m->nplaces - 1]);
+    lm_job_write_ends(j, &basis[0], &basis[j->m->nplaces - 1]);
 }
 
 /* ---- one basis for all places --------------------------------------------------------------- */
 
 static void add_gram(lm_job *j, pare_mat *g, const lm_rows *r, size_t p)
 {
-    work *const w = j->w;
-    const pare_mark mark = pare_arena_mark(w->a);
-    const lm_norm n = lm_reader(w, j->m, p);
+    pare_work *const w = j->w;
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const lm_norm n = lm_reading_norm(w, j->m, p);
     const pare_mat u = lm_normed(w, &n, &r->x);
     lm_gram(w, g, &u);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
 }
 
 static pare_mat gram_of_all(lm_job *j)
 {
-    work *const w = j->w;
+    pare_work *const w = j->w;
     const lm *const m = j->m;
-    pare_mat g = w_mat(w, m->width[0], m->width[0]);
-    const pare_mark mark = pare_arena_mark(w->a);
-    lm_rows r = lm_stem_rows(w, m, j->data, j->o->tokens);
+    pare_mat g = mat_zeros(w, m->width[0], m->width[0]);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    lm_rows r = lm_embedding_rows(w, m, j->data, j->o->tokens);
     if (!w->st) add_gram(j, &g, &r, 0);
     for (size_t b = 0; !w->st && b < m->m->nblocks; b++) {
-        const pare_mark here = pare_arena_mark(w->a);
+        const pare_mark here = pare_arena_mark(w->arena);
         const lm_block k = lm_read(w, m, b);
-        lm_attend(w, m, &k.attn, &r);
+        lm_attention_step(w, m, &k.attn, &r);
         if (k.attn.here) add_gram(j, &g, &r, 2 * b + 1);
-        lm_feed(w, m, &k.ffn, &r);
+        lm_ffn_step(w, m, &k.ffn, &r);
         if (k.ffn.here) add_gram(j, &g, &r, 2 * b + 2);
-        pare_arena_reset(w->a, here);
+        pare_arena_reset(w->arena, here);
         if (!w->st) w->st = pare_progress(w->exec, "calibrate", b + 1, m->m->nblocks, w->err);
     }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return g;
 }
 
 static void one_basis(lm_job *j)
 {
-    work *const w = j->w;
+    pare_work *const w = j->w;
     lm_need_one_width(w, j->m);
     if (w->st) return;
     pare_steps steps = pare_steps_of(w->exec, 2);
@@ -142,10 +142,10 @@ static void one_basis(lm_job *j)
     w->exec = pare_step(&steps, "cut", 1);
     const pare_mat g = gram_of_all(j);
     (void)pare_step(&steps, "cut", 1);
-    lm_basis b = {.read = w_mat(w, g.rows, wanted(j, 0))};
+    lm_basis b = {.read = mat_zeros(w, g.rows, wanted(j, 0))};
     if (!w->st) principal(w, &b.read, &g);
     for (size_t k = 0; !w->st && k < j->m->m->nblocks; k++) put_block(j, k, &b, &b, &b);
-    lm_job_ends(j, &b, &b);
+    lm_job_write_ends(j, &b, &b);
     w->exec = exec;
 }
 

@@ -42,12 +42,12 @@ static double squares(const double *v, size_t n)
 }
 
 /* Eigenvectors of a symmetric matrix, the largest first, in columns. */
-static pare_mat leading(work *w, const pare_mat *g, double *values)
+static pare_mat leading(pare_work *w, const pare_mat *g, double *values)
 {
     const size_t n = g->rows;
-    pare_mat v = w_mat(w, n, n), out = w_mat(w, n, n);
-    double *const s = w_vec(w, n);
-    if (!w->st && n > 0) w->st = pare_eigh(s, &v, g, w->a, w->err);
+    pare_mat v = mat_zeros(w, n, n), out = mat_zeros(w, n, n);
+    double *const s = vec_zeros(w, n);
+    if (!w->st && n > 0) w->st = pare_eigh(s, &v, g, w->arena, w->err);
     for (size_t i = 0; !w->st && i < n; i++) {
         values[i] = s[n - 1 - i];
         for (size_t k = 0; k < n; k++) pare_row_mut(&out, k)[i] = pare_row(&v, k)[n - 1 - i];
@@ -72,12 +72,12 @@ static pare_mat rows_from(const pare_mat *m, size_t r)
 }
 
 /* wk = (u s) vt: with l = u s and q = l^+ = s^-1 u^T, keys q k have orthonormal rows vt. */
-static void factor(work *w, still_part *p, const pare_mat *wk)
+static void factor(pare_work *w, still_part *p, const pare_mat *wk)
 {
-    const w_svd_of s = w_svd(w, wk);
-    p->n = w->st ? 0 : w_rank(&s, 1e-12);
-    p->l = w_mat(w, wk->rows, p->n);
-    p->q = w_mat(w, p->n, wk->rows);
+    const svd_factors s = svd_of(w, wk);
+    p->n = w->st ? 0 : svd_rank(&s, 1e-12);
+    p->l = mat_zeros(w, wk->rows, p->n);
+    p->q = mat_zeros(w, p->n, wk->rows);
     for (size_t i = 0; !w->st && i < wk->rows; i++)
         for (size_t k = 0; k < p->n; k++) {
             pare_row_mut(&p->l, i)[k] = pare_row(&s.u, i)[k] * s.s[k];
@@ -85,20 +85,21 @@ static void factor(work *w, still_part *p, const pare_mat *wk)
         }
 }
 
-static still_part still_of(work *w, const lm_attn *a, size_t g)
+static still_part still_of(pare_work *w, const lm_attn *a, size_t g)
 {
     const size_t turn = 2 * a->keys[g].planes;
     still_part p = {0};
     const pare_mat wk = rows_from(&a->keys[g].wk, turn);
     factor(w, &p, &wk);
-    pare_mat gram = w_mat(w, p.n, p.n);
-    p.energy = w_vec(w, p.n);
+    pare_mat gram = mat_zeros(w, p.n, p.n);
+    p.energy = vec_zeros(w, p.n);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         if (a->heads[i].keys != g) continue;
         const pare_mat wq = rows_from(&a->heads[i].wq, turn);
         const pare_mat bq = pare_mat_of(a->heads[i].bq + turn, 1, wq.rows);
         const double scale = a->heads[i].scale * a->heads[i].scale;
-        const pare_mat m = w_mul(w, &p.l, true, &wq, false), b = w_mul(w, &bq, false, &p.l, false);
+        const pare_mat m = mat_mul(w, &p.l, true, &wq, false),
+                       b = mat_mul(w, &bq, false, &p.l, false);
         if (w->st) break;
         pare_gemm(&gram, scale, &m, false, &m, true, 1);
         pare_gemm(&gram, scale, &b, true, &b, false, 1);
@@ -127,12 +128,12 @@ static double plane_energy(const lm *m, const lm_attn *a, size_t g, size_t f)
 }
 
 /* Planes cost two dimensions, others one; the strongest for their cost stay while there is room. */
-static void choose(work *w, const lm *m, const lm_attn *a, size_t g, size_t room, still_part *p,
-                   lm_key_cut *c, size_t *kept)
+static void choose_removals(pare_work *w, const lm *m, const lm_attn *a, size_t g, size_t room,
+                            still_part *p, lm_key_cut *c, size_t *kept)
 {
     const size_t planes = a->keys[g].planes, n = planes + p->n;
-    ranked *const all = w_alloc(w, n, sizeof *all);
-    c->which = w_alloc(w, planes, sizeof *c->which);
+    ranked *const all = pare_work_alloc(w, n, sizeof *all);
+    c->which = pare_work_alloc(w, planes, sizeof *c->which);
     if (w->st) return;
     for (size_t f = 0; f < planes; f++) all[f] = (ranked){plane_energy(m, a, g, f) / 2, f, 2};
     for (size_t i = 0; i < p->n; i++) all[planes + i] = (ranked){p->energy[i], planes + i, 1};
@@ -148,26 +149,26 @@ static void choose(work *w, const lm *m, const lm_attn *a, size_t g, size_t room
     qsort(c->which, c->planes, sizeof *c->which, by_number);
 }
 
-static void cut_keys(work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
+static void cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
 {
     lm_key_cut c = {0};
     size_t kept = 0;
     still_part p = still_of(w, a, g);
-    choose(w, m, a, g, qk, &p, &c, &kept);
+    choose_removals(w, m, a, g, qk, &p, &c, &kept);
     if (!w->st && c.planes == 0 && kept == 0) /* a head needs one dimension */
-        w_fail(w, PARE_ERR_USAGE, "qk-dim %zu: rotary queries and keys go in whole planes of 2",
-               qk);
-    const pare_mat v = w_first_cols(w, &p.v, kept);
-    c.keys = w_mul(w, &v, true, &p.q, false);
-    c.queries = w_mul(w, &v, true, &p.l, true);
+        pare_work_fail(w, PARE_ERR_USAGE,
+                       "qk-dim %zu: rotary queries and keys go in whole planes of 2", qk);
+    const pare_mat v = mat_first_cols(w, &p.v, kept);
+    c.keys = mat_mul(w, &v, true, &p.q, false);
+    c.queries = mat_mul(w, &v, true, &p.l, true);
     lm_cut_keys(w, m, a, g, &c);
 }
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-static pare_mat with_column(work *w, const pare_mat *m, const double *b)
+static pare_mat with_column(pare_work *w, const pare_mat *m, const double *b)
 {
-    pare_mat all = w_mat(w, m->rows, m->cols + 1);
+    pare_mat all = mat_zeros(w, m->rows, m->cols + 1);
     for (size_t i = 0; !w->st && i < m->rows; i++) {
         memcpy(pare_row_mut(&all, i), pare_row(m, i), m->cols * sizeof *m->v);
         pare_row_mut(&all, i)[m->cols] = b[i];
@@ -175,32 +176,32 @@ static pare_mat with_column(work *w, const pare_mat *m, const double *b)
     return all;
 }
 
-static void cut_values(work *w, lm_attn *a, size_t g, size_t dv)
+static void cut_values(pare_work *w, lm_attn *a, size_t g, size_t dv)
 {
     still_part p = {0};
     const pare_mat wv = with_column(w, &a->keys[g].wv, a->keys[g].bv);
     if (!w->st) factor(w, &p, &wv);
-    pare_mat gram = w_mat(w, p.n, p.n);
-    p.energy = w_vec(w, p.n);
+    pare_mat gram = mat_zeros(w, p.n, p.n);
+    p.energy = vec_zeros(w, p.n);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         if (a->heads[i].keys != g) continue;
-        const pare_mat m = w_mul(w, &a->heads[i].wo, false, &p.l, false);
+        const pare_mat m = mat_mul(w, &a->heads[i].wo, false, &p.l, false);
         if (!w->st) pare_gemm(&gram, 1, &m, true, &m, false, 1);
     }
     p.v = leading(w, &gram, p.energy);
     size_t r = dv < p.n ? dv : p.n;
     if (!w->st && r == 0) { /* values that are all zero: one dimension of zeros */
-        const pare_mat none = w_mat(w, 1, wv.rows), back = w_mat(w, wv.rows, 1);
+        const pare_mat none = mat_zeros(w, 1, wv.rows), back = mat_zeros(w, wv.rows, 1);
         lm_cut_values(w, a, g, &none, &back);
         return;
     }
-    const pare_mat v = w_first_cols(w, &p.v, r);
-    const pare_mat values = w_mul(w, &v, true, &p.q, false);
-    const pare_mat back = w_mul(w, &p.l, false, &v, false);
+    const pare_mat v = mat_first_cols(w, &p.v, r);
+    const pare_mat values = mat_mul(w, &v, true, &p.q, false);
+    const pare_mat back = mat_mul(w, &p.l, false, &v, false);
     lm_cut_values(w, a, g, &values, &back);
 }
 
-lm_attn lm_svd_heads(work *w, const lm *m, const lm_attn *a, size_t qk, size_t dv)
+lm_attn lm_svd_heads(pare_work *w, const lm *m, const lm_attn *a, size_t qk, size_t dv)
 {
     lm_attn to = lm_shallow(w, a);
     for (size_t g = 0; !w->st && a->here && g < a->nkeys; g++) {
@@ -212,13 +213,13 @@ lm_attn lm_svd_heads(work *w, const lm *m, const lm_attn *a, size_t qk, size_t d
 
 /* ---- hidden units --------------------------------------------------------------------------- */
 
-lm_ffn lm_svd_units(work *w, const lm_ffn *f, size_t n)
+lm_ffn lm_svd_units(pare_work *w, const lm_ffn *f, size_t n)
 {
     if (w->st || !f->here || n == 0 || n >= f->w1.rows) return *f;
     const size_t all = f->w1.rows;
-    ranked *const r = w_alloc(w, all, sizeof *r);
-    size_t *const which = w_alloc(w, n, sizeof *which);
-    const pare_mat down = w_transpose(w, &f->w2);
+    ranked *const r = pare_work_alloc(w, all, sizeof *r);
+    size_t *const which = pare_work_alloc(w, n, sizeof *which);
+    const pare_mat down = mat_transpose(w, &f->w2);
     if (w->st) return *f;
     for (size_t u = 0; u < all; u++) {
         double e = squares(pare_row(&f->w1, u), f->w1.cols) + f->b1[u] * f->b1[u];
@@ -228,14 +229,14 @@ lm_ffn lm_svd_units(work *w, const lm_ffn *f, size_t n)
     qsort(r, all, sizeof *r, by_value);
     for (size_t i = 0; i < n; i++) which[i] = r[i].which;
     qsort(which, n, sizeof *which, by_number);
-    return lm_take_units(w, f, which, n);
+    return lm_select_units(w, f, which, n);
 }
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 
-static void add_block(work *w, pare_mat *g, const lm *m, size_t b)
+static void add_block(pare_work *w, pare_mat *g, const lm *m, size_t b)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const lm_block k = lm_read(w, m, b);
     if (w->st) return;
     for (size_t i = 0; i < k.attn.nkeys; i++) {
@@ -245,11 +246,11 @@ static void add_block(work *w, pare_mat *g, const lm *m, size_t b)
     for (size_t i = 0; i < k.attn.nheads; i++) lm_gram(w, g, &k.attn.heads[i].wq);
     if (k.ffn.here) lm_gram(w, g, &k.ffn.w1);
     if (k.ffn.here && k.ffn.gated) lm_gram(w, g, &k.ffn.w3);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
 }
 
 /* The head's map, some rows at a time. */
-static void add_head(work *w, pare_mat *g, const lm *m)
+static void add_head(pare_work *w, pare_mat *g, const lm *m)
 {
     enum { ROWS = 1024 };
     const pare_top *const t = &m->m->top;
@@ -257,51 +258,51 @@ static void add_head(work *w, pare_mat *g, const lm *m)
                                  : t->tied             ? &m->m->stem.embedding
                                                        : &t->out.w;
     for (size_t r = 0; !w->st && pare_has(v) && r < v->rows; r += ROWS) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         const size_t n = v->rows - r < ROWS ? v->rows - r : ROWS;
-        pare_mat part = read_part(w, v, r, 0, n, v->cols);
+        pare_mat part = read_matrix_part(w, v, r, 0, n, v->cols);
         lm_fold_in(w, &part, NULL, &m->top);
         if (!w->st) lm_gram(w, g, &part);
-        pare_arena_reset(w->a, mark);
+        pare_arena_reset(w->arena, mark);
     }
 }
 
 /* C g C: a stream without its mean is read through C. */
-static void take_mean_away(work *w, pare_mat *g)
+static void take_mean_away(pare_work *w, pare_mat *g)
 {
-    lm_centre_columns(w, g);
-    const pare_mat t = w_transpose(w, g);
+    lm_center_columns(w, g);
+    const pare_mat t = mat_transpose(w, g);
     if (w->st) return;
     memcpy(g->v, t.v, g->rows * g->cols * sizeof *g->v);
-    lm_centre_columns(w, g);
+    lm_center_columns(w, g);
 }
 
 static lm_basis stream_basis(lm_job *j)
 {
-    work *const w = j->w;
+    pare_work *const w = j->w;
     const size_t d = j->m->width[0];
-    lm_basis b = {.read = w_mat(w, d, j->size.dim < d ? j->size.dim : d)};
-    const pare_mark mark = pare_arena_mark(w->a);
-    pare_mat g = w_mat(w, d, d);
-    double *const values = w_vec(w, d);
+    lm_basis b = {.read = mat_zeros(w, d, j->size.dim < d ? j->size.dim : d)};
+    const pare_mark mark = pare_arena_mark(w->arena);
+    pare_mat g = mat_zeros(w, d, d);
+    double *const values = vec_zeros(w, d);
     for (size_t k = 0; !w->st && k < j->m->m->nblocks; k++) add_block(w, &g, j->m, k);
     add_head(w, &g, j->m);
-    if (j->m->centred) take_mean_away(w, &g);
+    if (j->m->centered) take_mean_away(w, &g);
     const pare_mat v = leading(w, &g, values);
     for (size_t i = 0; !w->st && i < d; i++)
         memcpy(pare_row_mut(&b.read, i), pare_row(&v, i), b.read.cols * sizeof(double));
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return b;
 }
 
 void lm_svd(lm_job *j)
 {
-    work *const w = j->w;
+    pare_work *const w = j->w;
     const bool stream = j->m->stream;
     if (stream) lm_need_one_width(w, j->m);
     const lm_basis basis = stream && !w->st ? stream_basis(j) : (lm_basis){0};
     for (size_t b = 0; !w->st && b < j->m->m->nblocks; b++) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         lm_block k = lm_read(w, j->m, b);
         if (stream) k.attn = lm_project_attn(w, &k.attn, &basis, &basis);
         if (stream) k.ffn = lm_project_ffn(w, &k.ffn, &basis, &basis);
@@ -309,9 +310,9 @@ void lm_svd(lm_job *j)
         if (stream || j->size.qk) lm_balance_scores(w, j->m, &k.attn);
         if (stream || j->size.v) lm_balance_values(w, &k.attn);
         k.ffn = lm_svd_units(w, &k.ffn, j->size.ffn);
-        lm_put(w, j->out, b, &k);
-        pare_arena_reset(w->a, mark);
+        lm_write_block(w, j->out, b, &k);
+        pare_arena_reset(w->arena, mark);
         if (!w->st) w->st = pare_progress(w->exec, "cut", b + 1, j->m->m->nblocks, w->err);
     }
-    lm_job_ends(j, stream ? &basis : NULL, stream ? &basis : NULL);
+    lm_job_write_ends(j, stream ? &basis : NULL, stream ? &basis : NULL);
 }

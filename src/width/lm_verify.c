@@ -25,14 +25,14 @@ static bool alike(const pare_model *f, const pare_model *g)
 
 /* ---- attention weights ---------------------------------------------------------------------- */
 
-static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *f,
+static void weights(pare_work *w, pare_cert *again, pare_arena *a, const pare_model *f,
                     const pare_model *g, const pare_inputs *set)
 {
     pare_steps steps = pare_steps_of(w->exec, (double)(f->nblocks * (f->nblocks + 1)));
     for (size_t l = 0; !w->st && l < f->nblocks; l++) {
         w->exec = pare_step(&steps, "prove attention", 2.0 * (double)(l + 1));
         if (f->blocks[l].attn.kind == PARE_ATTN_NONE) continue;
-        const ratio_bound r = ratios_of_layer(w, f, g, set, l);
+        const ratio_bound r = attention_ratios(w, f, g, set, l);
         if (!w->st)
             w->st = pare_cert_add(
                 again, a,
@@ -41,7 +41,7 @@ static void weights(work *w, pare_cert *again, pare_arena *a, const pare_model *
     }
 }
 
-static void fill(work *w, pare_cert *again, pare_arena *a, const pare_cert *claimed,
+static void fill(pare_work *w, pare_cert *again, pare_arena *a, const pare_cert *claimed,
                  const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     pare_output_bound o;
@@ -69,9 +69,9 @@ pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, 
                      const pare_model *g, const pare_inputs *set, const pare_exec *exec,
                      pare_err *err)
 {
-    work w = {pare_arena_new(), exec, err, PARE_OK};
-    if (!w.a) return pare_no_memory(err);
+    pare_work w = {pare_arena_new(), exec, err, PARE_OK};
+    if (!w.arena) return pare_no_memory(err);
     fill(&w, again, a, claimed, f, g, set);
-    pare_arena_free(w.a);
+    pare_arena_free(w.arena);
     return w.st;
 }

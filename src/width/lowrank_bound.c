@@ -16,7 +16,7 @@ static bool zeros(const double *v, size_t n)
     return true;
 }
 
-const char *plain_refuses(const net *n)
+const char *lowrank_refuses(const net *n)
 {
     for (size_t l = 0; l < n->nlayers; l++) {
         const net_layer *const k = &n->layers[l];
@@ -33,7 +33,7 @@ const char *plain_refuses(const net *n)
 }
 
 /* The rows that layer l reads, or its hidden ones. */
-static pare_enclosure rows_at(work *w, const pare_model *m, const pare_input *in, size_t l,
+static pare_enclosure rows_at(pare_work *w, const pare_model *m, const pare_input *in, size_t l,
                               bool hidden)
 {
     pare_model part = *m;
@@ -41,7 +41,7 @@ static pare_enclosure rows_at(work *w, const pare_model *m, const pare_input *in
     pare_enclosure e = {0};
     part.top = (pare_top){0};
     part.nblocks = hidden ? l + 1 : l;
-    part.blocks = w_alloc(w, part.nblocks, sizeof *part.blocks);
+    part.blocks = pare_work_alloc(w, part.nblocks, sizeof *part.blocks);
     if (w->st) return e;
     memcpy(part.blocks, m->blocks, part.nblocks * sizeof *part.blocks);
     if (hidden) {
@@ -49,8 +49,8 @@ static pare_enclosure rows_at(work *w, const pare_model *m, const pare_input *in
         part.top.act = m->blocks[l].ffn.act;
         part.blocks[l].ffn = (pare_ffn){0};
     }
-    pare_status st = pare_model_norms_new(&norms, w->a, &part, W_QUIET(w), w->err);
-    if (!st) st = pare_enclose(&e, w->a, &part, norms, in, W_QUIET(w), w->err);
+    pare_status st = pare_model_norms_new(&norms, w->arena, &part, SILENT_EXEC(w), w->err);
+    if (!st) st = pare_enclose(&e, w->arena, &part, norms, in, SILENT_EXEC(w), w->err);
     w->st = st;
     return e;
 }
@@ -63,13 +63,13 @@ static pare_ub reach(const pare_enclosure *e, size_t i, pare_ub mid)
 
 /* The largest distance of an exact row from some subspace of d dimensions, and the largest norm;
  * either may be NULL. */
-static void measure(work *w, const pare_enclosure *e, size_t d, pare_ub *eps, pare_ub *norm)
+static void measure(pare_work *w, const pare_enclosure *e, size_t d, pare_ub *eps, pare_ub *norm)
 {
     if (w->st) return;
     const pare_mat x = pare_mat_of(e->mid, e->rows, e->cols);
     const basis b = basis_pca(w, &x, d, false);
-    const pare_mat c = w_mul(w, &x, false, &b.u, false);
-    pare_mat left = w_copy(w, &x);
+    const pare_mat c = mat_mul(w, &x, false, &b.u, false);
+    pare_mat left = mat_copy(w, &x);
     if (w->st) return;
     pare_gemm(&left, -1, &c, false, &b.u, true, 1);
     const pare_ub size = fro_norm(&b.u), one = pare_ub_exact(1);
@@ -84,39 +84,39 @@ static void measure(work *w, const pare_enclosure *e, size_t d, pare_ub *eps, pa
     }
 }
 
-pare_ub plain_maps(work *w, const net *n)
+pare_ub largest_map_norm(pare_work *w, const net *n)
 {
     pare_ub most = pare_ub_exact(0);
     for (size_t l = 0; l < n->nlayers; l++) {
         const net_head *const h = &n->layers[l].heads[0];
-        const pare_ub ov = pare_ub_mul(sharp_norm(w, &h->wo), sharp_norm(w, &h->wv));
-        const pare_ub q = pare_ub_mul(pare_ub_exact(h->scale), sharp_norm(w, &h->wq));
-        const pare_ub scores = pare_ub_max(q, sharp_norm(w, &h->wk));
+        const pare_ub ov = pare_ub_mul(spectral_norm(w, &h->wo), spectral_norm(w, &h->wv));
+        const pare_ub q = pare_ub_mul(pare_ub_exact(h->scale), spectral_norm(w, &h->wq));
+        const pare_ub scores = pare_ub_max(q, spectral_norm(w, &h->wk));
         const pare_ub ffn =
-            pare_ub_max(sharp_norm(w, &n->layers[l].w1), sharp_norm(w, &n->layers[l].w2));
+            pare_ub_max(spectral_norm(w, &n->layers[l].w1), spectral_norm(w, &n->layers[l].w2));
         most = pare_ub_max(pare_ub_max(most, ov), pare_ub_max(scores, ffn));
     }
     return most;
 }
 
-plain_facts plain_measure(work *w, const pare_model *m, const net *n, const pare_inputs *set,
-                          size_t d)
+lowrank_facts lowrank_measure(pare_work *w, const pare_model *m, const net *n,
+                              const pare_inputs *set, size_t d)
 {
-    plain_facts p = {.rows = pare_ub_exact(0), .eps = pare_ub_exact(0)};
+    lowrank_facts p = {.rows = pare_ub_exact(0), .eps = pare_ub_exact(0)};
     PARE_ASSERT(set->n <= 1); /* subspaces of their own would say nothing of one net */
     for (size_t k = 0; !w->st && k < set->n; k++)
         for (size_t l = 0; !w->st && l < n->nlayers; l++) {
-            const pare_mark mark = pare_arena_mark(w->a);
+            const pare_mark mark = pare_arena_mark(w->arena);
             const pare_enclosure h = rows_at(w, m, &set->in[k], l, false);
             const pare_enclosure hidden = rows_at(w, m, &set->in[k], l, true);
             /* Rows behind a layer are those of its hidden: their distances are not needed. */
             measure(w, &h, d, l == 0 ? &p.eps : NULL, &p.rows);
             measure(w, &hidden, d, &p.eps, NULL);
-            pare_arena_reset(w->a, mark);
+            pare_arena_reset(w->arena, mark);
         }
     /* Rounding alone is not the same on every machine: below this it is raised. */
     p.eps = pare_ub_max(p.eps, pare_ub_mul(pare_ub_exact(1e-9), p.rows));
-    p.maps = plain_maps(w, n);
+    p.maps = largest_map_norm(w, n);
     p.bound = w->st ? pare_ub_inf() : pare_lowrank_bound(p.maps, p.rows, n->nlayers, p.eps);
     return p;
 }

@@ -1,65 +1,59 @@
-/* matrices.h - matrices while a cut is made: an arena, threads, and one error that stays.
+/* matrices.h - matrices and vectors of a construction, on a pare_work.
  *
- * The first failure is kept; everything after it does nothing and returns empty matrices, so that a
- * construction reads like its mathematics and is asked once at its end whether it went well. Who
- * reads entries by hand asks w->st first. */
+ * The first failure stays in w->st; everything after it does nothing and returns empty matrices.
+ * Code that reads entries by hand asks w->st first. All memory comes from w->arena. */
 #ifndef PARE_SRC_WIDTH_MATRICES_H
 #define PARE_SRC_WIDTH_MATRICES_H
-#include <pare/linalg.h>
+#include "base/work.h"
 #include <pare/attention.h>
+#include <pare/linalg.h>
 
-typedef struct work {
-    pare_arena *a;
-    const pare_exec *exec;
-    pare_err *err;
-    pare_status st;
-} work;
+/* The threads and the stop flag of w, without its progress: for a part of a step that is reported
+ * as a whole. */
+#define SILENT_EXEC(w) ((const pare_exec[]){pare_silent((w)->exec)})
 
-/* Its threads and stop flag, for what is a part of a step that is reported as a whole. */
-#define W_QUIET(w) ((const pare_exec[]){pare_silent((w)->exec)})
-
-void w_fail(work *w, pare_status st, const char *fmt, ...) PARE_PRINTF(3, 4);
-void *w_alloc(work *w, size_t count, size_t size); /* zeroed; NULL only after a failure */
-pare_mat w_mat(work *w, size_t rows, size_t cols); /* zeros */
-double *w_vec(work *w, size_t n);
-pare_mat w_identity(work *w, size_t n);
-pare_mat w_copy(work *w, const pare_mat *m);
-pare_mat w_transpose(work *w, const pare_mat *m);
-/* op(a) op(b) */
-pare_mat w_mul(work *w, const pare_mat *a, bool ta, const pare_mat *b, bool tb);
-/* a b c; the transposes of the outer two where ta, tc. */
-pare_mat w_mul3(work *w, const pare_mat *a, bool ta, const pare_mat *b, const pare_mat *c, bool tc);
+pare_mat mat_zeros(pare_work *w, size_t rows, size_t cols);
+double *vec_zeros(pare_work *w, size_t n);
+pare_mat mat_identity(pare_work *w, size_t n);
+pare_mat mat_copy(pare_work *w, const pare_mat *m);
+pare_mat mat_transpose(pare_work *w, const pare_mat *m);
+/* op(a) op(b), op the transpose where ta, tb. */
+pare_mat mat_mul(pare_work *w, const pare_mat *a, bool ta, const pare_mat *b, bool tb);
+/* op(a) b op(c) */
+pare_mat mat_mul3(pare_work *w, const pare_mat *a, bool ta, const pare_mat *b, const pare_mat *c,
+                  bool tc);
 /* op(a) x + y; y may be NULL (zeros). */
-double *w_apply(work *w, const pare_mat *a, bool ta, const double *x, const double *y);
+double *mat_vec(pare_work *w, const pare_mat *a, bool ta, const double *x, const double *y);
 /* x m^T + b row by row, on all threads; b may be NULL. */
-pare_mat w_dense(work *w, const pare_mat *x, const pare_mat *m, const double *b);
-/* The rows (or columns) whose numbers are given. */
-pare_mat w_take_rows(work *w, const pare_mat *m, const size_t *which, size_t n);
-pare_mat w_take_cols(work *w, const pare_mat *m, const size_t *which, size_t n);
-pare_mat w_first_cols(work *w, const pare_mat *m, size_t n);
-double *w_col_means(work *w, const pare_mat *m);
-pare_mat w_centred(work *w, const pare_mat *m, const double *mean);
+pare_mat affine_rows(pare_work *w, const pare_mat *x, const pare_mat *m, const double *b);
+/* The rows (or columns) with the given indices. */
+pare_mat mat_take_rows(pare_work *w, const pare_mat *m, const size_t *which, size_t n);
+pare_mat mat_take_cols(pare_work *w, const pare_mat *m, const size_t *which, size_t n);
+pare_mat mat_first_cols(pare_work *w, const pare_mat *m, size_t n);
+double *mat_col_means(pare_work *w, const pare_mat *m);
+pare_mat mat_centered(pare_work *w, const pare_mat *m, const double *mean); /* every row - mean */
 
-typedef struct w_svd_of { /* a = u diag(s) vt */
+typedef struct svd_factors { /* a = u diag(s) vt, s descending */
     pare_mat u, vt;
     double *s;
     size_t n;
-} w_svd_of;
-w_svd_of w_svd(work *w, const pare_mat *a);
-/* Singular values above `cut` times the largest. */
-size_t w_rank(const w_svd_of *s, double cut);
-/* Roots of a symmetric matrix that is not negative: g^1/2 and g^-1/2, eigenvalues raised by
- * `ridge` times the largest. */
-typedef struct w_root_of {
+} svd_factors;
+svd_factors svd_of(pare_work *w, const pare_mat *a);
+/* The number of singular values above `cut` times the largest. */
+size_t svd_rank(const svd_factors *s, double cut);
+
+typedef struct sym_roots { /* of a positive semidefinite g: g^1/2 and g^-1/2 */
     pare_mat root, inverse;
-} w_root_of;
-w_root_of w_root(work *w, const pare_mat *g, double ridge);
+} sym_roots;
+/* Eigenvalues are raised by `ridge` times the largest. */
+sym_roots sym_roots_of(pare_work *w, const pare_mat *g, double ridge);
+
 /* |v|_2 without over- or underflow on the way. */
-double w_length(const double *v, size_t n);
-/* What to multiply keys of length k with, and to divide queries of length q by, so that both have
- * the same length; 1 where one of them is nothing. */
-double w_even(double q, double k);
-double w_norm_est(work *w, const pare_mat *a); /* |a|_2 */
-double w_fro(const pare_mat *a);
-double w_largest(const pare_mat *a); /* of the |entries| */
+double vec_norm_est(const double *v, size_t n);
+double mat_norm_est(pare_work *w, const pare_mat *a); /* |a|_2 */
+double mat_fro_est(const pare_mat *a);
+double mat_max_abs(const pare_mat *a); /* largest |entry| */
+/* The factor for keys of norm k, and the divisor for queries of norm q, that makes both norms
+ * equal; 1 where one of them is 0. */
+double balance_factor(double q, double k);
 #endif

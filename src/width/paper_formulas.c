@@ -44,31 +44,34 @@ static double longest(const pare_mat *a, const pare_mat *minus)
     return most;
 }
 
-static double scores_step(work *w, const net_layer *l, const pare_mat *h, const pare_mat *moved)
+static double scores_step(pare_work *w, const net_layer *l, const pare_mat *h,
+                          const pare_mat *moved)
 {
     const double root = longest(h, NULL), e = longest(h, moved);
     double beta = 0;
     for (size_t i = 0; i < l->nheads; i++)
-        beta = fmax(beta, fmax(sharp_norm(w, &l->heads[i].wq).v, sharp_norm(w, &l->heads[i].wk).v));
+        beta = fmax(beta,
+                    fmax(spectral_norm(w, &l->heads[i].wq).v, spectral_norm(w, &l->heads[i].wk).v));
     return e > UNSEEN * root ? 2 * root * beta * e + beta * e * beta * e : 0;
 }
 
-static double selector_bias(work *w, const pare_mat *z, size_t k)
+static double selector_bias(pare_work *w, const pare_mat *z, size_t k)
 {
     const clusters c = clusters_of(w, z, k);
-    const double most = w->st ? 0 : longest(&c.centre, NULL);
+    const double most = w->st ? 0 : longest(&c.center, NULL);
     return -3 * most * most;
 }
 
 /* Theorem 3.3 is about plain nets; its eps is the largest distortion of a product as drawn. */
-static void theorem_3_3(work *w, pare_cert *cert, pare_arena *keep, const net *f, const points *pf)
+static void theorem_3_3(pare_work *w, pare_cert *cert, pare_arena *keep, const net *f,
+                        const activations *pf)
 {
     double eps = -1, root = 0;
     for (size_t i = 0; i < cert->nclaims; i++)
         if (cert->claims[i].kind == PARE_JL_DISTORTION) eps = fmax(eps, cert->claims[i].value);
-    if (eps < 0 || plain_refuses(f)) return;
+    if (eps < 0 || lowrank_refuses(f)) return;
     for (size_t l = 0; l < f->nlayers; l++) root = fmax(root, longest(&pf->h[l], NULL));
-    const double beta = plain_maps(w, f).v;
+    const double beta = largest_map_norm(w, f).v;
     if (w->st) return;
     if (!(eps > UNSEEN)) eps = 0;
     w->st = pare_cert_add(
@@ -77,14 +80,14 @@ static void theorem_3_3(work *w, pare_cert *cert, pare_arena *keep, const net *f
         w->err);
 }
 
-void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_method method,
-                      const net *f, const net *g, const points *pf, const points *pg)
+void add_paper_formulas(pare_work *w, pare_cert *cert, pare_arena *keep, pare_width_method method,
+                        const net *f, const net *g, const activations *pf, const activations *pg)
 {
     const bool jl = method == PARE_WIDTH_JL;
     if (w->st || (!jl && method != PARE_WIDTH_CLUSTER)) return;
     if (jl) theorem_3_3(w, cert, keep, f, pf);
     for (size_t l = 0; !w->st && l < f->nlayers; l++) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         const double value = jl ? scores_step(w, &f->layers[l], &pf->h[l], &pg->h[l])
                                 : selector_bias(w, &pf->z[l], g->layers[l].w1.rows);
         if (!w->st)
@@ -93,6 +96,6 @@ void printed_formulas(work *w, pare_cert *cert, pare_arena *keep, pare_width_met
                                                .p = {(double)l},
                                                .value = value},
                                   w->err);
-        pare_arena_reset(w->a, mark);
+        pare_arena_reset(w->arena, mark);
     }
 }

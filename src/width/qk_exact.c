@@ -10,18 +10,18 @@
 
 #define CUT 1e-12 /* of the largest singular value: rounding */
 
-net_head qk_exact(work *w, const net_head *hd, const basis *b)
+net_head qk_exact(pare_work *w, const net_head *hd, const basis *b)
 {
     net_head out = *hd;
-    const pare_mat keys = w_mul(w, &hd->wk, false, &b->u, false);
-    const pare_mat queries = w_mul(w, &hd->wq, false, &b->u, false);
-    const double *const shift = w_apply(w, &hd->wq, false, b->mu, hd->bq);
-    const w_svd_of s = w_svd(w, &keys);
+    const pare_mat keys = mat_mul(w, &hd->wk, false, &b->u, false);
+    const pare_mat queries = mat_mul(w, &hd->wq, false, &b->u, false);
+    const double *const shift = mat_vec(w, &hd->wq, false, b->mu, hd->bq);
+    const svd_factors s = svd_of(w, &keys);
     if (w->st) return out;
-    const size_t rank = w_rank(&s, CUT);
-    const pare_mat p = w_first_cols(w, &s.u, rank > 0 ? rank : 1);
-    out.wq = w_mul(w, &p, true, &queries, false);
-    out.wk = w_mul(w, &p, true, &keys, false);
-    out.bq = w_apply(w, &p, true, shift, NULL);
+    const size_t rank = svd_rank(&s, CUT);
+    const pare_mat p = mat_first_cols(w, &s.u, rank > 0 ? rank : 1);
+    out.wq = mat_mul(w, &p, true, &queries, false);
+    out.wk = mat_mul(w, &p, true, &keys, false);
+    out.bq = mat_vec(w, &p, true, shift, NULL);
     return out;
 }

@@ -33,7 +33,7 @@ enum {
 };
 
 typedef struct layer_fit {
-    work *w;
+    pare_work *w;
     pare_act act;
     const pare_mat *z;
     pare_mat t;              /* what is to be said, in the metric */
@@ -94,18 +94,18 @@ static void slopes_of_block(layer_fit *f, size_t n)
 /* ---- the linear part --------------------------------------------------------------------------
  */
 
-static pare_mat inverse_of(work *w, const pare_mat *a)
+static pare_mat inverse_of(pare_work *w, const pare_mat *a)
 {
-    const w_root_of r = w_root(w, a, RIDGE);
-    return w_mul(w, &r.inverse, false, &r.inverse, false);
+    const sym_roots r = sym_roots_of(w, a, RIDGE);
+    return mat_mul(w, &r.inverse, false, &r.inverse, false);
 }
 
 /* The best map for these weights, and what it leaves. */
 static double solve(layer_fit *f, const pare_mat *wb)
 {
-    work *const w = f->w;
-    pare_mat moment = w_mat(w, f->phi.cols, f->phi.cols);
-    pare_mat cross = w_mat(w, f->phi.cols, f->t.cols);
+    pare_work *const w = f->w;
+    pare_mat moment = mat_zeros(w, f->phi.cols, f->phi.cols);
+    pare_mat cross = mat_zeros(w, f->phi.cols, f->t.cols);
     for (size_t from = 0; !w->st && from < f->z->rows; from += NODES) {
         const size_t n = load(f, wb, from);
         const pare_mat phi = first_rows(&f->phi, n);
@@ -114,7 +114,7 @@ static double solve(layer_fit *f, const pare_mat *wb)
         pare_gemm(&cross, 1, &phi, true, &t, false, 1);
     }
     f->inverse = inverse_of(w, &moment);
-    f->x = w_mul(w, &f->inverse, false, &cross, false);
+    f->x = mat_mul(w, &f->inverse, false, &cross, false);
     double said = 0;
     for (size_t i = 0; !w->st && i < cross.rows; i++)
         for (size_t j = 0; j < cross.cols; j++)
@@ -128,9 +128,9 @@ static double solve(layer_fit *f, const pare_mat *wb)
 /* D^T D and Phi^T D, and r, block by block; x is the best map. */
 static void add_blocks(layer_fit *f, pare_mat *cross, const pare_mat *v)
 {
-    work *const w = f->w;
+    pare_work *const w = f->w;
     const size_t d1 = f->z->cols + 1;
-    pare_mat ev = w_mat(w, NODES, v->rows);
+    pare_mat ev = mat_zeros(w, NODES, v->rows);
     for (size_t from = 0; !w->st && from < f->z->rows; from += NODES) {
         const size_t n = load(f, &f->wb, from);
         slopes_of_block(f, n);
@@ -151,16 +151,16 @@ static void add_blocks(layer_fit *f, pare_mat *cross, const pare_mat *v)
 /* H and r where the weights are. */
 static void equations(layer_fit *f)
 {
-    work *const w = f->w;
+    pare_work *const w = f->w;
     const size_t d1 = f->z->cols + 1, k = f->wb.rows, n = k * d1;
-    pare_mat cross = w_mat(w, f->phi.cols, n);
-    f->normal = w_mat(w, n, n);
-    f->right = w_vec(w, n);
+    pare_mat cross = mat_zeros(w, f->phi.cols, n);
+    f->normal = mat_zeros(w, n, n);
+    f->right = vec_zeros(w, n);
     if (w->st) return;
     const pare_mat v = pare_mat_part(&f->x, d1, 0, k, f->x.cols);
-    const pare_mat both = w_mul(w, &v, false, &v, true);
+    const pare_mat both = mat_mul(w, &v, false, &v, true);
     add_blocks(f, &cross, &v);
-    const pare_mat along = w_mul3(w, &cross, true, &f->inverse, &cross, false);
+    const pare_mat along = mat_mul3(w, &cross, true, &f->inverse, &cross, false);
     f->size = 0;
     for (size_t p = 0; !w->st && p < n; p++) {
         f->size = fmax(f->size, pare_row(&both, p / d1)[p / d1] * pare_row(&f->normal, p)[p]);
@@ -173,16 +173,16 @@ static void equations(layer_fit *f)
 /* False: there is no such step. */
 static bool move(layer_fit *f, pare_mat *to, double damping)
 {
-    work *const w = f->w;
-    pare_mat a = w_copy(w, &f->normal);
+    pare_work *const w = f->w;
+    pare_mat a = mat_copy(w, &f->normal);
     if (!(f->size > 1e-200 && f->size < 1e200)) return false; /* the outputs read no unit */
     for (size_t p = 0; !w->st && p < a.rows; p++) {
         double *const at = &pare_row_mut(&a, p)[p];
         *at = *at * (1 + damping) + RIDGE * f->size;
     }
     const pare_mat inverse = inverse_of(w, &a);
-    const double *const step = w_apply(w, &inverse, false, f->right, NULL);
-    const double most = STRIDE * fmax(w_largest(&f->wb), 1);
+    const double *const step = mat_vec(w, &inverse, false, f->right, NULL);
+    const double most = STRIDE * fmax(mat_max_abs(&f->wb), 1);
     for (size_t p = 0; !w->st && p < a.rows; p++) {
         to->v[p] = f->wb.v[p] + step[p];
         if (!(fabs(to->v[p]) <= most)) return false;
@@ -193,7 +193,7 @@ static bool move(layer_fit *f, pare_mat *to, double damping)
 /* Whether another step is worth it. `next`: room for weights. */
 static bool improve(layer_fit *f, pare_mat *next, double *damping)
 {
-    work *const w = f->w;
+    pare_work *const w = f->w;
     f->left = solve(f, &f->wb);
     equations(f);
     for (size_t t = 0; !w->st && t < TRIES; t++, *damping *= 8) {
@@ -212,53 +212,53 @@ static bool improve(layer_fit *f, pare_mat *next, double *damping)
 /* ---- all of it --------------------------------------------------------------------------------
  */
 
-static layer_fit fit_of(work *w, const net_layer *l, const pare_mat *z, const pare_mat *y,
+static layer_fit fit_of(pare_work *w, const net_layer *l, const pare_mat *z, const pare_mat *y,
                         const pare_mat *g)
 {
     const size_t d = z->cols, k = l->w1.rows;
-    const double *const mean = w_col_means(w, y);
-    layer_fit f = {.w = w, .act = l->act, .z = z, .t = w_centred(w, y, mean)};
+    const double *const mean = mat_col_means(w, y);
+    layer_fit f = {.w = w, .act = l->act, .z = z, .t = mat_centered(w, y, mean)};
     if (g) {
         const pare_mat root = metric_root(w, g, NULL);
-        f.t = w_mul(w, &f.t, false, &root, false);
+        f.t = mat_mul(w, &f.t, false, &root, false);
     }
-    f.wb = w_mat(w, k, d + 1);
-    f.phi = w_mat(w, NODES, d + 1 + k);
-    f.pre = w_mat(w, NODES, k);
-    f.d = w_mat(w, NODES, k * (d + 1));
-    f.e = w_mat(w, NODES, y->cols);
+    f.wb = mat_zeros(w, k, d + 1);
+    f.phi = mat_zeros(w, NODES, d + 1 + k);
+    f.pre = mat_zeros(w, NODES, k);
+    f.d = mat_zeros(w, NODES, k * (d + 1));
+    f.e = mat_zeros(w, NODES, y->cols);
     for (size_t j = 0; !w->st && j < k; j++) {
         memcpy(pare_row_mut(&f.wb, j), pare_row(&l->w1, j), d * sizeof *f.wb.v);
         pare_row_mut(&f.wb, j)[d] = l->b1[j];
     }
-    f.all = w->st ? 0 : w_fro(&f.t) * w_fro(&f.t);
+    f.all = w->st ? 0 : mat_fro_est(&f.t) * mat_fro_est(&f.t);
     return f;
 }
 
-units_fit refine_units(work *w, net_layer *l, const pare_mat *z, const pare_mat *y,
+units_fit refine_units(pare_work *w, net_layer *l, const pare_mat *z, const pare_mat *y,
                        const pare_mat *g)
 {
     const size_t d = z->cols, k = l->w1.rows;
     units_fit squares = {NAN, NAN, NAN};
     if (w->st || k * (d + 1) > WEIGHTS) return squares;
-    pare_mat w1 = w_mat(w, k, d);
-    double *const b1 = w_vec(w, k), damping = 0.01;
-    const pare_mark mark = pare_arena_mark(w->a);
+    pare_mat w1 = mat_zeros(w, k, d);
+    double *const b1 = vec_zeros(w, k), damping = 0.01;
+    const pare_mark mark = pare_arena_mark(w->arena);
     layer_fit f = fit_of(w, l, z, y, g);
-    pare_mat next = w_mat(w, k, d + 1);
+    pare_mat next = mat_zeros(w, k, d + 1);
     squares = (units_fit){f.all, w->st ? NAN : solve(&f, &f.wb), NAN};
     bool more = true;
     for (size_t s = 0; !w->st && more && s < STEPS; s++) {
-        const pare_mark step = pare_arena_mark(w->a);
+        const pare_mark step = pare_arena_mark(w->arena);
         more = improve(&f, &next, &damping);
-        pare_arena_reset(w->a, step);
+        pare_arena_reset(w->arena, step);
     }
     for (size_t j = 0; !w->st && j < k; j++) {
         memcpy(pare_row_mut(&w1, j), pare_row(&f.wb, j), d * sizeof *w1.v);
         b1[j] = pare_row(&f.wb, j)[d];
     }
     squares.after = f.left;
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     l->w1 = w1;
     l->b1 = b1;
     return squares;

@@ -14,15 +14,15 @@
 #include <math.h>
 #include <string.h>
 
-double rows_limit(size_t f, size_t d, size_t k)
+double pinv_norm_limit(size_t f, size_t d, size_t k)
 {
     return k < d ? INFINITY : sqrt((double)d * (double)(f - d + 1) / (double)(k - d + 1));
 }
 
-double rows_spread(work *w, const pare_mat *q, const size_t *which, size_t k)
+double pinv_norm(pare_work *w, const pare_mat *q, const size_t *which, size_t k)
 {
-    const pare_mat rows = w_take_rows(w, q, which, k);
-    const w_svd_of s = w_svd(w, &rows);
+    const pare_mat rows = mat_take_rows(w, q, which, k);
+    const svd_factors s = svd_of(w, &rows);
     if (w->st) return NAN;
     return s.n < q->cols || !(s.s[s.n - 1] > 0) ? INFINITY : 1 / s.s[s.n - 1];
 }
@@ -62,13 +62,13 @@ static size_t cheapest(double *z, double *rest, double *trial, const pare_mat *i
     return best;
 }
 
-size_t *backward_rows(work *w, const pare_mat *q, size_t k)
+size_t *eliminate_rows(pare_work *w, const pare_mat *q, size_t k)
 {
     const size_t d = q->cols;
-    size_t n = q->rows, *const left = w_alloc(w, n, sizeof *left);
-    double *const z = w_vec(w, d), *const trial = w_vec(w, d);
+    size_t n = q->rows, *const left = pare_work_alloc(w, n, sizeof *left);
+    double *const z = vec_zeros(w, d), *const trial = vec_zeros(w, d);
     /* Q^T Q is I up to rounding e: its inverse is 2 I - Q^T Q up to e^2. */
-    pare_mat inverse = w_identity(w, d);
+    pare_mat inverse = mat_identity(w, d);
     if (w->st) return NULL;
     pare_gemm(&inverse, -1, q, true, q, false, 2);
     for (size_t i = 0; i < n; i++) left[i] = i;
@@ -125,14 +125,14 @@ static size_t pivots(pare_mat *t, bool *chosen, size_t *order, double cut)
 /* ---- decoders ------------------------------------------------------------------------------- */
 
 /* p ~ decode p_S + rest by least squares over the nodes. */
-static void least_squares(work *w, neurons *s, const pare_mat *p)
+static void least_squares(pare_work *w, unit_selection *s, const pare_mat *p)
 {
-    const double *const mean = w_col_means(w, p);
-    const pare_mat all = w_centred(w, p, mean), some = w_take_cols(w, &all, s->which, s->n);
-    pare_mat g = w_mat(w, s->n, p->cols);
-    if (!w->st && s->n > 0) w->st = pare_lstsq(&g, NULL, &some, &all, 1e-12, w->a, w->err);
-    s->decode = w_transpose(w, &g);
-    s->rest = w_vec(w, p->cols);
+    const double *const mean = mat_col_means(w, p);
+    const pare_mat all = mat_centered(w, p, mean), some = mat_take_cols(w, &all, s->which, s->n);
+    pare_mat g = mat_zeros(w, s->n, p->cols);
+    if (!w->st && s->n > 0) w->st = pare_lstsq(&g, NULL, &some, &all, 1e-12, w->arena, w->err);
+    s->decode = mat_transpose(w, &g);
+    s->rest = vec_zeros(w, p->cols);
     for (size_t f = 0; !w->st && f < p->cols; f++) {
         s->rest[f] = mean[f];
         for (size_t i = 0; i < s->n; i++)
@@ -140,41 +140,41 @@ static void least_squares(work *w, neurons *s, const pare_mat *p)
     }
 }
 
-pare_mat select_decode(work *w, const pare_mat *a, const size_t *which, size_t k,
-                       const double *weight)
+pare_mat unit_decoder(pare_work *w, const pare_mat *a, const size_t *which, size_t k,
+                      const double *weight)
 {
-    pare_mat rows = w_take_rows(w, a, which, k), eye = w_identity(w, k),
-             plus = w_mat(w, a->cols, k);
+    pare_mat rows = mat_take_rows(w, a, which, k), eye = mat_identity(w, k),
+             plus = mat_zeros(w, a->cols, k);
     for (size_t i = 0; !w->st && weight && i < k; i++) {
         for (size_t j = 0; j < a->cols; j++) pare_row_mut(&rows, i)[j] *= weight[i];
         pare_row_mut(&eye, i)[i] = weight[i];
     }
-    if (!w->st) w->st = pare_lstsq(&plus, NULL, &rows, &eye, 1e-14, w->a, w->err);
-    return w_mul(w, a, false, &plus, false);
+    if (!w->st) w->st = pare_lstsq(&plus, NULL, &rows, &eye, 1e-14, w->arena, w->err);
+    return mat_mul(w, a, false, &plus, false);
 }
 
 /* ---- the choices ---------------------------------------------------------------------------- */
 
-neurons neurons_all(work *w, size_t f)
+unit_selection select_all_units(pare_work *w, size_t f)
 {
-    neurons s = {.n = f, .spread = 1, .limit = NAN, .units = NAN};
-    s.which = w_alloc(w, f, sizeof *s.which);
+    unit_selection s = {.n = f, .spread = 1, .limit = NAN, .units = NAN};
+    s.which = pare_work_alloc(w, f, sizeof *s.which);
     for (size_t i = 0; !w->st && i < f; i++) s.which[i] = i;
-    s.decode = w_identity(w, f);
-    s.rest = w_vec(w, f);
+    s.decode = mat_identity(w, f);
+    s.rest = vec_zeros(w, f);
     return s;
 }
 
-neurons neurons_exact(work *w, const pare_mat *p, double cut)
+unit_selection select_units_exact(pare_work *w, const pare_mat *p, double cut)
 {
     const size_t f = p->cols;
-    neurons s = {.spread = NAN, .limit = NAN, .units = NAN};
-    const double *const mean = w_col_means(w, p);
-    const pare_mat centred = w_centred(w, p, mean);
-    pare_mat t = w_transpose(w, &centred);
-    bool *const chosen = w_alloc(w, f, sizeof *chosen);
-    size_t *const order = w_alloc(w, f, sizeof *order);
-    s.which = w_alloc(w, f, sizeof *s.which);
+    unit_selection s = {.spread = NAN, .limit = NAN, .units = NAN};
+    const double *const mean = mat_col_means(w, p);
+    const pare_mat centered = mat_centered(w, p, mean);
+    pare_mat t = mat_transpose(w, &centered);
+    bool *const chosen = pare_work_alloc(w, f, sizeof *chosen);
+    size_t *const order = pare_work_alloc(w, f, sizeof *order);
+    s.which = pare_work_alloc(w, f, sizeof *s.which);
     if (w->st) return s;
     const size_t found = pivots(&t, chosen, order, cut);
     /* A part that never moves is a constant; one unit stays, as a map needs a row. */
@@ -185,43 +185,44 @@ neurons neurons_exact(work *w, const pare_mat *p, double cut)
     return s;
 }
 
-static void greedy(work *w, neurons *s, const basis *b, size_t k)
+static void greedy(pare_work *w, unit_selection *s, const basis *b, size_t k)
 {
     s->n = k;
-    s->which = backward_rows(w, &b->u, k);
-    s->spread = w->st ? NAN : rows_spread(w, &b->u, s->which, k);
-    s->limit = rows_limit(b->u.rows, basis_dim(b), k);
+    s->which = eliminate_rows(w, &b->u, k);
+    s->spread = w->st ? NAN : pinv_norm(w, &b->u, s->which, k);
+    s->limit = pinv_norm_limit(b->u.rows, basis_dim(b), k);
     s->units = NAN;
 }
 
-static void sampled(work *w, neurons *s, const basis *b, size_t k, size_t trials, pare_rng *rng)
+static void sampled(pare_work *w, unit_selection *s, const basis *b, size_t k, size_t trials,
+                    pare_rng *rng)
 {
     const size_t f = b->u.rows, d = basis_dim(b);
     size_t rank, hit;
     const double *const scores = leverage_scores(w, &b->u, &rank);
-    s->which = w_alloc(w, k, sizeof *s->which);
+    s->which = pare_work_alloc(w, k, sizeof *s->which);
     s->spread = INFINITY;
     for (size_t t = 0; !w->st && t < trials; t++) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         const size_t *const draw = leverage_sample(w, scores, f, k, rng, &hit, NULL);
-        const double spread = rows_spread(w, &b->u, draw, hit);
+        const double spread = pinv_norm(w, &b->u, draw, hit);
         if (w->st) return;
         if (s->n == 0 || spread < s->spread) {
             s->n = hit;
             s->spread = spread;
             memcpy(s->which, draw, hit * sizeof *draw);
         }
-        pare_arena_reset(w->a, mark);
+        pare_arena_reset(w->arena, mark);
     }
     s->units = leverage_draws(d);
     /* With that many draws sigma_min(Q_S)^2 >= 1/2, weights included. */
     s->limit = (double)k >= s->units ? leverage_constant(d, (double)k) : INFINITY;
 }
 
-neurons neurons_choose(work *w, const pare_mat *p, size_t k, const pare_width_opts *o,
-                       uint64_t stream)
+unit_selection select_units(pare_work *w, const pare_mat *p, size_t k, const pare_width_opts *o,
+                            uint64_t stream)
 {
-    neurons s = {0};
+    unit_selection s = {0};
     const basis b = basis_pca(w, p, k, true);
     pare_rng rng = pare_rng_at(o->seed, stream);
     if (w->st) return s;

@@ -44,9 +44,9 @@ static pare_ub differences(const pare_mat *m)
 }
 
 /* |Q^T Q - I|_F for q with k columns (or rows, `rows` true). */
-static pare_ub skew(work *w, const pare_mat *q, bool rows)
+static pare_ub skew(pare_work *w, const pare_mat *q, bool rows)
 {
-    pare_mat g = w_mul(w, q, !rows, q, rows);
+    pare_mat g = mat_mul(w, q, !rows, q, rows);
     if (w->st) return pare_ub_inf();
     for (size_t i = 0; i < g.rows; i++) pare_row_mut(&g, i)[i] -= 1;
     const pare_ub size = fro_norm(q);
@@ -54,9 +54,9 @@ static pare_ub skew(work *w, const pare_mat *q, bool rows)
 }
 
 /* |A - U S V^T|_F */
-static pare_ub residual(work *w, const pare_mat *a, const w_svd_of *f)
+static pare_ub residual(pare_work *w, const pare_mat *a, const svd_factors *f)
 {
-    pare_mat us = w_copy(w, &f->u), e = w_copy(w, a);
+    pare_mat us = mat_copy(w, &f->u), e = mat_copy(w, a);
     if (w->st) return pare_ub_inf();
     for (size_t i = 0; i < us.rows; i++)
         for (size_t j = 0; j < us.cols; j++) pare_row_mut(&us, i)[j] *= f->s[j];
@@ -75,15 +75,15 @@ static double floor_of(double s, double skew_u, double skew_v, double off)
     return low > 0 ? low * (1 - 0x1p-48) : 0;
 }
 
-svals svals_of(work *w, const pare_mat *a)
+singular_bounds singular_bounds_of(pare_work *w, const pare_mat *a)
 {
-    svals out = {.n = a->rows < a->cols ? a->rows : a->cols};
-    const pare_mat whole = w_copy(w, a); /* without gaps */
-    const w_svd_of f = w_svd(w, &whole);
-    out.low = w_vec(w, out.n);
-    out.high = w_alloc(w, out.n, sizeof *out.high);
+    singular_bounds out = {.n = a->rows < a->cols ? a->rows : a->cols};
+    const pare_mat whole = mat_copy(w, a); /* without gaps */
+    const svd_factors f = svd_of(w, &whole);
+    out.low = vec_zeros(w, out.n);
+    out.high = pare_work_alloc(w, out.n, sizeof *out.high);
     const pare_ub du = skew(w, &f.u, false), dv = skew(w, &f.vt, true), e = residual(w, &whole, &f);
-    if (w->st) return (svals){0};
+    if (w->st) return (singular_bounds){0};
     const pare_ub one = pare_ub_exact(1);
     const pare_ub grow = pare_ub_sqrt(pare_ub_mul(pare_ub_add(one, du), pare_ub_add(one, dv)));
     for (size_t i = 0; i < out.n; i++) {
@@ -93,13 +93,13 @@ svals svals_of(work *w, const pare_mat *a)
     return out;
 }
 
-pare_ub sharp_norm(work *w, const pare_mat *m)
+pare_ub spectral_norm(pare_work *w, const pare_mat *m)
 {
     if (w->st) return pare_ub_inf();
     if (!m->v || m->rows == 0 || m->cols == 0) return pare_ub_exact(0);
-    const pare_mark mark = pare_arena_mark(w->a);
-    const svals s = svals_of(w, m);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const singular_bounds s = singular_bounds_of(w, m);
     const pare_ub norm = w->st ? pare_ub_inf() : s.high[0];
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return norm;
 }

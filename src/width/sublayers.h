@@ -5,5 +5,5 @@
 #include <pare/model.h>
 
 /* Views, one sublayer to a block, so that every place of the stream is where some block begins. */
-pare_model sublayers_of(work *w, const pare_model *m);
+pare_model sublayers_of(pare_work *w, const pare_model *m);
 #endif

@@ -18,13 +18,13 @@
 
 /* Everything the hypotheses look at. */
 typedef struct view {
-    work w;
+    pare_work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
     pare_model *jf, *jg; /* with the identity in the place of a wo that is not there */
     pare_model *ff, *gf; /* those, folded */
     net f, g;
-    points pf, pg;
+    activations pf, pg;
     size_t rounded[2]; /* weights that folding rounded */
     const pare_cert *claimed;
     pare_steps steps;
@@ -62,7 +62,7 @@ static const char *point_name(view *v, size_t i)
 
 /* ---- hypotheses ----------------------------------------------------------------------------- */
 
-static const pare_mat *point(const points *p, size_t i)
+static const pare_mat *point(const activations *p, size_t i)
 {
     return i % 2 ? &p->z[i / 2] : &p->h[i / 2];
 }
@@ -72,10 +72,10 @@ static const pare_mat *point(const points *p, size_t i)
 static void subspaces(view *v, bool exact)
 {
     for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
-        const pare_mark mark = pare_arena_mark(v->w.a);
+        const pare_mark mark = pare_arena_mark(v->w.arena);
         const pare_mat *const h = point(&v->pf, i);
         const size_t d = point(&v->pg, i)->cols;
-        const double scale = w_largest(h);
+        const double scale = mat_max_abs(h);
         const basis b =
             exact ? basis_within(&v->w, h, EXACT * scale, true) : basis_pca(&v->w, h, d, true);
         if (exact)
@@ -89,7 +89,7 @@ static void subspaces(view *v, bool exact)
                                 .text = point_name(v, i),
                                 .value = basis_residual(&v->w, &b, h),
                                 .slack = f64_noise(scale)});
-        pare_arena_reset(v->w.a, mark);
+        pare_arena_reset(v->w.arena, mark);
     }
 }
 
@@ -140,7 +140,8 @@ static double row_norm(const pare_mat *m, size_t i)
 static double drawn_eps(view *v, const net_head *a, const net_head *b, const pare_mat *h)
 {
     const pare_graph *const g = &v->pg.graph;
-    const pare_mat q = w_dense(&v->w, h, &a->wq, a->bq), k = w_dense(&v->w, h, &a->wk, NULL);
+    const pare_mat q = affine_rows(&v->w, h, &a->wq, a->bq),
+                   k = affine_rows(&v->w, h, &a->wk, NULL);
     const double *const s = head_scores(&v->w, a, h, g), *const t = head_scores(&v->w, b, h, g);
     double worst = 0;
     for (size_t i = 0; !v->w.st && i < g->n; i++)
@@ -155,7 +156,7 @@ static double drawn_eps(view *v, const net_head *a, const net_head *b, const par
 static void lemma(view *v)
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        const pare_mark mark = pare_arena_mark(v->w.a);
+        const pare_mark mark = pare_arena_mark(v->w.arena);
         size_t rows, pairs, dk = SIZE_MAX;
         double eps = 0;
         jl_distinct(&v->w, &rows, &pairs, &v->pg.h[l], &v->pg.graph);
@@ -178,7 +179,7 @@ static void lemma(view *v)
                             .value = eps,
                             .limit = EPS,
                             .slack = f64_noise(1)});
-        pare_arena_reset(v->w.a, mark);
+        pare_arena_reset(v->w.arena, mark);
     }
 }
 
@@ -187,17 +188,17 @@ static void forms(view *v)
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++)
         for (size_t i = 0; !v->w.st && i < v->f.layers[l].nheads; i++) {
-            const pare_mark mark = pare_arena_mark(v->w.a);
+            const pare_mark mark = pare_arena_mark(v->w.arena);
             const net_head *const a = &v->f.layers[l].heads[i], *const b = &v->g.layers[l].heads[i];
             qk_fit fit;
             (void)qk_optimal(&v->w, a, &v->pg.h[l], &v->pg.graph, b->wq.rows, &fit);
-            const qk_bounds q = qk_enclosed(&v->w, a, b, &v->pg.h[l], &v->pg.graph);
+            const qk_bounds q = qk_bounds_of(&v->w, a, b, &v->pg.h[l], &v->pg.graph);
             add(v, (pare_claim){.kind = PARE_QK_OPTIMALITY,
                                 .p = {(double)l, (double)i, (double)b->wq.rows},
                                 .value = q.reached.v,
                                 .limit = q.least,
                                 .slack = 1e-6 * fit.total}); /* f32 weights, and rounding */
-            pare_arena_reset(v->w.a, mark);
+            pare_arena_reset(v->w.arena, mark);
         }
 }
 
@@ -206,9 +207,9 @@ static void forms(view *v)
 static void one_stream(view *v, pare_kind kind, size_t i, const pare_mat *a)
 {
     const pare_mat *const x = point(&v->pg, i);
-    const double scale = w_fro(a), rows = sqrt((double)a->rows);
-    const double left = decoded_residual(&v->w, a, x);
-    const double least = least_residual(&v->w, a, NULL, x->cols);
+    const double scale = mat_fro_est(a), rows = sqrt((double)a->rows);
+    const double left = decoding_residual_est(&v->w, a, x);
+    const double least = residual_lower_bound(&v->w, a, NULL, x->cols);
     add(v, (pare_claim){.kind = kind,
                         .p = {(double)x->cols},
                         .text = point_name(v, i),
@@ -229,11 +230,11 @@ static void streams_by_gradients(view *v, const pare_inputs *set, uint64_t seed)
 {
     const pare_mat *const metric = v->w.st ? NULL : gradient_metric(&v->w, v->ff, set->in, seed);
     for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
-        const pare_mark mark = pare_arena_mark(v->w.a);
+        const pare_mark mark = pare_arena_mark(v->w.arena);
         const pare_mat root = metric_root(&v->w, &metric[i], NULL);
-        const pare_mat a = w_mul(&v->w, point(&v->pf, i), false, &root, false);
+        const pare_mat a = mat_mul(&v->w, point(&v->pf, i), false, &root, false);
         one_stream(v, PARE_STREAM_OPTIMALITY_WEIGHTED, i, &a);
-        pare_arena_reset(v->w.a, mark);
+        pare_arena_reset(v->w.arena, mark);
     }
 }
 
@@ -245,7 +246,7 @@ static void least_outputs(view *v, const pare_model *f, const pare_inputs *set)
     if (v->w.st || v->f.wh.rows <= d) return;
     add(v, (pare_claim){.kind = PARE_OUTPUTS_LEAST,
                         .p = {(double)d},
-                        .value = least_of_outputs(&v->w, f, set, d)});
+                        .value = outputs_lower_bound(&v->w, f, set, d)});
 }
 
 /* Figures that prove nothing, computed where they are wanted. */
@@ -335,7 +336,7 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
 {
     for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
         step(v, "prove attention", time_of_layer(v, l));
-        const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
+        const ratio_bound r = attention_ratios(&v->w, f, g, set, l);
         add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v});
         add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO_SEEN,
                             .p = {(double)l},
@@ -346,7 +347,7 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
 
 /* ---- statements that stand beside the headline ---------------------------------------------- */
 
-static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
+static void one_ball(view *v, const model_pair *p, const pare_inputs *set, double rho)
 {
     char r[40];
     const ball_bound b = ball_of_set(&v->w, p, set, rho);
@@ -368,7 +369,8 @@ static void all_edits(view *v, const pare_model *f, const pare_model *g, const p
                       size_t rows)
 {
     if (set->n > 1)
-        w_fail(&v->w, PARE_ERR_INPUT, "edits are proven on one graph, not on %zu inputs", set->n);
+        pare_work_fail(&v->w, PARE_ERR_INPUT, "edits are proven on one graph, not on %zu inputs",
+                       set->n);
     if (v->w.st) return;
     const edits_bound e = edits_prove(&v->w, f, g, &set->in[0], rows);
     if (v->w.st) return;
@@ -386,13 +388,13 @@ static void near_by(view *v, pare_width_method method, const pare_model *f, cons
                     const pare_inputs *set, double scale)
 {
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
-    const pair p = {f, g, v->gf, &v->f, &v->g, v->rounded[0], v->rounded[1], scores};
+    const model_pair p = {f, g, v->gf, &v->f, &v->g, v->rounded[0], v->rounded[1], scores};
     double rho;
     pare_ball_norm norm;
     const char *const why = tube_refuses(f);
     if (why) add(v, (pare_claim){.kind = PARE_LOCAL_APPLIES, .text = why});
     /* Rounding alone is not the same on every machine: below what f64 sees it is raised. */
-    const pare_ub local = v->w.st ? pare_ub_inf() : local_of_set(&v->w, &p, set);
+    const pare_ub local = v->w.st ? pare_ub_inf() : layerwise_gap_of_set(&v->w, &p, set);
     if (!isinf(local.v))
         add(v, (pare_claim){.kind = PARE_LOCAL_OUTPUTS, .value = fmax(local.v, EXACT * scale)});
     for (size_t i = 0; !v->w.st && i < v->claimed->nclaims; i++) {
@@ -414,14 +416,14 @@ static void theorem(view *v, const pare_model *f, const pare_inputs *set)
     /* One subspace for the rows of all inputs would have to be found. */
     const char *const why = set->n > 1      ? "one input"
                             : v->rounded[0] ? "a model that is folded already"
-                                            : plain_refuses(&v->f);
+                                            : lowrank_refuses(&v->f);
     add(v, (pare_claim){.kind = PARE_PLAIN_APPLIES,
                         .holds = truth(!why),
                         .text = why ? why : "nothing that this net lacks"});
     if (why || v->w.st) return;
     for (size_t l = 0; l <= v->g.nlayers; l++)
         if (v->pg.h[l].cols > d) d = v->pg.h[l].cols;
-    const plain_facts p = plain_measure(&v->w, f, &v->f, set, d);
+    const lowrank_facts p = lowrank_measure(&v->w, f, &v->f, set, d);
     add(v, (pare_claim){.kind = PARE_PLAIN_EPS, .p = {(double)d}, .value = p.eps.v});
     add(v, (pare_claim){.kind = PARE_PLAIN_OUTPUTS, .p = {(double)d}, .value = p.bound.v});
     add(v, (pare_claim){.kind = PARE_PAPER_PLAIN,
@@ -454,29 +456,30 @@ bool same_pattern(const pare_pattern *a, const pare_pattern *b)
 static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     pare_fold_report rf = {0}, rg = {0};
-    work *const w = &v->w;
-    if (set->n == 0) w_fail(w, PARE_ERR_INPUT, "a width certificate needs a graph, there is none");
+    pare_work *const w = &v->w;
+    if (set->n == 0)
+        pare_work_fail(w, PARE_ERR_INPUT, "a width certificate needs a graph, there is none");
     if (!w->st) w->st = pare_model_clone(&v->jf, f, w->err);
     if (!w->st) w->st = pare_model_clone(&v->jg, g, w->err);
-    if (!w->st) w->st = join_heads(v->jf, w->err);
-    if (!w->st) w->st = join_heads(v->jg, w->err);
+    if (!w->st) w->st = insert_identity_wo(v->jf, w->err);
+    if (!w->st) w->st = insert_identity_wo(v->jg, w->err);
     if (!w->st) w->st = pare_fold(&v->ff, &rf, v->jf, w->err);
     if (!w->st) w->st = pare_fold(&v->gf, &rg, v->jg, w->err);
     if (w->st) return 0;
     v->f = net_read(w, v->ff);
     v->g = net_read(w, v->gf);
     if (!w->st && v->f.nlayers != v->g.nlayers)
-        w_fail(w, PARE_ERR_VERIFY, "the models have %zu and %zu layers", v->f.nlayers,
-               v->g.nlayers);
+        pare_work_fail(w, PARE_ERR_VERIFY, "the models have %zu and %zu layers", v->f.nlayers,
+                       v->g.nlayers);
     if (!w->st && !same_pattern(&f->pattern, &g->pattern))
-        w_fail(w, PARE_ERR_VERIFY, "the models have other patterns of attention");
+        pare_work_fail(w, PARE_ERR_VERIFY, "the models have other patterns of attention");
     for (size_t l = 0; !w->st && l < v->f.nlayers; l++)
         if (v->f.layers[l].nheads != v->g.layers[l].nheads)
-            w_fail(w, PARE_ERR_VERIFY, "layer %zu of the models has %zu and %zu heads", l,
-                   v->f.layers[l].nheads, v->g.layers[l].nheads);
+            pare_work_fail(w, PARE_ERR_VERIFY, "layer %zu of the models has %zu and %zu heads", l,
+                           v->f.layers[l].nheads, v->g.layers[l].nheads);
     if (w->st) return 0;
-    v->pf = points_of(w, v->ff, &v->f, &set->in[0]);
-    v->pg = points_of(w, v->gf, &v->g, &set->in[0]);
+    v->pf = activations_of(w, v->ff, &v->f, &set->in[0]);
+    v->pg = activations_of(w, v->gf, &v->g, &set->in[0]);
     v->rounded[0] = rf.rounded;
     v->rounded[1] = rg.rounded;
     return rf.rounded + rg.rounded;
@@ -507,9 +510,9 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     from_norms(v, rounded, set);
     const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     if (!v->w.st && scores && !same_stream(v))
-        w_fail(&v->w, PARE_ERR_VERIFY,
-               "queries and keys alone were cut, but the streams of the "
-               "models have other widths");
+        pare_work_fail(&v->w, PARE_ERR_VERIFY,
+                       "queries and keys alone were cut, but the streams of the "
+                       "models have other widths");
     if (!v->w.st) v->w.st = pare_cert_take_outputs(c, v->keep, &o, v->w.err);
     look(v, method);
     if (!v->w.st) evidence(v, method, set, claimed->seed);
@@ -520,7 +523,7 @@ static void prove_all(view *v, pare_width_method method, const pare_cert *claime
     near_by(v, method, f, g, set, o.gap.scale);
     if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
     if (method == PARE_WIDTH_CLUSTER) clusters_to_outputs(v, rounded, f, g, set, o.gap.scale);
-    printed_formulas(&v->w, c, v->keep, method, &v->f, &v->g, &v->pf, &v->pg);
+    add_paper_formulas(&v->w, c, v->keep, method, &v->f, &v->g, &v->pf, &v->pg);
     if (!v->w.st)
         v->w.st = pare_add_new_inputs(c, v->keep, &claimed->data, f, g, set, v->w.exec, v->w.err);
 }
@@ -542,13 +545,13 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
         return lm_prove(again, a, claimed, f, g, set, exec, err);
     view v = {
         .w = {pare_arena_new(), exec, err, PARE_OK}, .keep = a, .cert = again, .claimed = claimed};
-    if (!v.w.a) return pare_no_memory(err);
+    if (!v.w.arena) return pare_no_memory(err);
     prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
     pare_model_free(v.ff);
     pare_model_free(v.gf);
     pare_model_free(v.jf);
     pare_model_free(v.jg);
-    pare_arena_free(v.w.a);
+    pare_arena_free(v.w.arena);
     return v.w.st;
 }
 

@@ -17,12 +17,12 @@ const char *const pare_width_basis_names[] = {"pca", "minmax", "shared", NULL};
 
 /* Everything a trial with another dimension needs again. */
 typedef struct scene {
-    work w;
+    pare_work w;
     const pare_model *in;
     pare_model *folded;
     const pare_inputs *data;
     net n;
-    points p;
+    activations p;
     pare_mat *metric; /* auto: of every stream point */
 } scene;
 
@@ -38,27 +38,29 @@ static bool searched(const pare_width_opts *o)
     return o->keep > 0 || isfinite(o->max_move);
 }
 
-static void check_opts(work *w, const pare_width_opts *o)
+static void check_opts(pare_work *w, const pare_width_opts *o)
 {
     const char *const name = pare_width_method_names[o->method];
     const bool exact = o->method == PARE_WIDTH_EXACT, cluster = o->method == PARE_WIDTH_CLUSTER;
     if (!(o->keep >= 0 && o->keep <= 1) || !(o->max_move >= 0))
-        w_fail(w, PARE_ERR_USAGE, "keep must be in (0, 1], max_move must not be negative");
-    if (o->trials < 1) w_fail(w, PARE_ERR_USAGE, "trials must be at least 1");
+        pare_work_fail(w, PARE_ERR_USAGE, "keep must be in (0, 1], max_move must not be negative");
+    if (o->trials < 1) pare_work_fail(w, PARE_ERR_USAGE, "trials must be at least 1");
     if (exact && (o->dim || o->qk_dim || o->ffn_dim || o->keep > 0))
-        w_fail(w, PARE_ERR_USAGE,
-               "the method exact finds its dimensions itself; leave dim, qk_dim, ffn_dim and "
-               "keep at 0");
+        pare_work_fail(
+            w, PARE_ERR_USAGE,
+            "the method exact finds its dimensions itself; leave dim, qk_dim, ffn_dim and "
+            "keep at 0");
     if (of_scores(o) && (o->dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE,
-               "the method %s cuts only queries and keys: set qk_dim, not dim or ffn_dim", name);
+        pare_work_fail(w, PARE_ERR_USAGE,
+                       "the method %s cuts only queries and keys: set qk_dim, not dim or ffn_dim",
+                       name);
     if (of_scores(o) && !o->qk_dim && !searched(o))
-        w_fail(w, PARE_ERR_USAGE, "the method %s needs qk_dim, keep or max_move", name);
+        pare_work_fail(w, PARE_ERR_USAGE, "the method %s needs qk_dim, keep or max_move", name);
     if (cluster && (o->qk_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE, "the method cluster takes dim only");
+        pare_work_fail(w, PARE_ERR_USAGE, "the method cluster takes dim only");
     if (!exact && !of_scores(o) && !o->dim && !searched(o) &&
         (cluster || (!o->qk_dim && !o->ffn_dim)))
-        w_fail(w, PARE_ERR_USAGE, "the method %s needs dim, keep or max_move", name);
+        pare_work_fail(w, PARE_ERR_USAGE, "the method %s needs dim, keep or max_move", name);
 }
 
 static size_t widest(const net *n)
@@ -88,7 +90,7 @@ static size_t most_units(const net *n)
     return most;
 }
 
-static void check_sizes(work *w, const net *n, const pare_width_opts *o)
+static void check_sizes(pare_work *w, const net *n, const pare_width_opts *o)
 {
     const struct {
         const char *name;
@@ -98,19 +100,19 @@ static void check_sizes(work *w, const net *n, const pare_width_opts *o)
                {"ffn-dim", o->ffn_dim, most_units(n)}};
     for (size_t i = 0; i < 3; i++)
         if (all[i].asked > all[i].most)
-            w_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
-                   all[i].asked, all[i].most);
+            pare_work_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
+                           all[i].asked, all[i].most);
 }
 
 /* ---- one trial ------------------------------------------------------------------------------ */
 
 static net cut_by(scene *s, const pare_width_opts *o, cut_record *r)
 {
-    work *const w = &s->w;
+    pare_work *const w = &s->w;
     if (of_scores(o)) return cut_scores(w, &s->n, &s->p, o, r);
     if (o->method == PARE_WIDTH_AUTO) return cut_auto(w, &s->n, &s->p, s->metric, o, r);
     if (o->method != PARE_WIDTH_CLUSTER) return cut_static(w, &s->n, &s->p, o, r);
-    cluster_facts *const facts = w_alloc(w, s->n.nlayers, sizeof *facts);
+    cluster_facts *const facts = pare_work_alloc(w, s->n.nlayers, sizeof *facts);
     return w->st ? s->n : cut_cluster(w, &s->n, &s->p, o, r, facts);
 }
 
@@ -119,7 +121,7 @@ static net cut(scene *s, const pare_width_opts *o, cut_record *r)
     *r = record_new(&s->w, &s->n);
     if (s->w.st) return s->n;
     net n = cut_by(s, o, r);
-    if (!s->w.st && pare_never_empty(&s->folded->pattern)) net_merge_values(&s->w, &n);
+    if (!s->w.st && pare_never_empty(&s->folded->pattern)) net_merge_value_biases(&s->w, &n);
     if (!s->w.st) net_balance(&s->w, &n, !of_scores(o)); /* jl, qk: values stay what they are */
     return n;
 }
@@ -136,7 +138,7 @@ static pare_width_opts with_dim(const pare_width_opts *o, size_t d)
 /* Does this dimension do what is asked? Memory is given back. */
 static bool serves(scene *s, const pare_width_opts *o, size_t d)
 {
-    const pare_mark mark = pare_arena_mark(s->w.a);
+    const pare_mark mark = pare_arena_mark(s->w.arena);
     const pare_width_opts t = with_dim(o, d);
     const pare_exec *const exec = s->w.exec, quiet = pare_silent(exec);
     cut_record r;
@@ -154,7 +156,7 @@ static bool serves(scene *s, const pare_width_opts *o, size_t d)
         yes = moved <= o->max_move;
         pare_model_free(m);
     }
-    pare_arena_reset(s->w.a, mark);
+    pare_arena_reset(s->w.arena, mark);
     s->w.exec = exec;
     return yes;
 }
@@ -168,11 +170,12 @@ static size_t search(scene *s, const pare_width_opts *o)
     size_t low = 1, high = of_scores(o) ? most_keys(&s->n) : widest(&s->n);
     const size_t end = up ? low : high;
     if (!serves(s, o, end))
-        w_fail(&s->w, PARE_ERR_PROMISE,
-               up ? "even dimension %zu leaves more parameters than that share; keep a larger one"
-                  : "even the full dimension %zu moves an output by more than that; allow a larger "
-                    "error",
-               end);
+        pare_work_fail(
+            &s->w, PARE_ERR_PROMISE,
+            up ? "even dimension %zu leaves more parameters than that share; keep a larger one"
+               : "even the full dimension %zu moves an output by more than that; allow a larger "
+                 "error",
+            end);
     for (size_t k = 1; !s->w.st && low < high; k++) {
         s->w.st = pare_progress(s->w.exec, "cut", k, HALVINGS, s->w.err);
         const size_t mid = up ? (low + high + 1) / 2 : (low + high) / 2;
@@ -195,7 +198,7 @@ static pare_width_opts settled(scene *s, const pare_width_opts *o)
 
 /* ---- the report ----------------------------------------------------------------------------- */
 
-static void *kept(work *w, pare_arena *to, const void *list, size_t n, size_t size)
+static void *kept(pare_work *w, pare_arena *to, const void *list, size_t n, size_t size)
 {
     void *const copy = pare_alloc(to, n ? n : 1, size);
     if (!copy)
@@ -205,7 +208,8 @@ static void *kept(work *w, pare_arena *to, const void *list, size_t n, size_t si
     return copy;
 }
 
-static void fill(work *w, pare_width_report *out, pare_model *m, const net *n, const cut_record *r)
+static void fill(pare_work *w, pare_width_report *out, pare_model *m, const net *n,
+                 const cut_record *r)
 {
     *out = (pare_width_report){.dim = widest(n),
                                .qk_dim = most_keys(n),
@@ -222,18 +226,18 @@ static void fill(work *w, pare_width_report *out, pare_model *m, const net *n, c
 
 static void set_up(scene *s, const pare_width_opts *o)
 {
-    work *const w = &s->w;
+    pare_work *const w = &s->w;
     pare_fold_report folded;
     check_opts(w, o);
     if (!w->st && s->data->n != 1)
-        w_fail(w, PARE_ERR_INPUT,
-               "this cut is fitted to one graph with its features; the data has %zu inputs",
-               s->data->n);
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "this cut is fitted to one graph with its features; the data has %zu inputs",
+                       s->data->n);
     if (!w->st) w->st = pare_fold(&s->folded, &folded, s->in, w->err);
     if (w->st) return;
     s->n = net_read(w, s->folded);
     if (!w->st) check_sizes(w, &s->n, o);
-    if (!w->st) s->p = points_of(w, s->folded, &s->n, &s->data->in[0]);
+    if (!w->st) s->p = activations_of(w, s->folded, &s->n, &s->data->in[0]);
     if (!w->st && o->method == PARE_WIDTH_AUTO)
         s->metric = gradient_metric(w, s->folded, &s->data->in[0], o->seed);
 }
@@ -248,7 +252,7 @@ pare_status pare_width(pare_model **out, pare_width_report *report, const pare_m
     cut_record r;
     pare_model *m = NULL;
     *out = NULL;
-    if (!s.w.a) return pare_no_memory(err);
+    if (!s.w.arena) return pare_no_memory(err);
     /* The gradient metric of auto takes about as long as the cut, a search about eight cuts. */
     const bool tries = opts->method != PARE_WIDTH_EXACT && searched(opts) &&
                        (of_scores(opts) ? opts->qk_dim : opts->dim) == 0;
@@ -271,6 +275,6 @@ pare_status pare_width(pare_model **out, pare_width_report *report, const pare_m
     }
     *out = m;
     pare_model_free(s.folded);
-    pare_arena_free(s.w.a);
+    pare_arena_free(s.w.arena);
     return s.w.st;
 }

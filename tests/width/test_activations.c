@@ -11,7 +11,7 @@ static void streams_are_the_golden_ones(void **state)
     stage_open(&s, 1);
     tiny_open(&s, &t);
     const net n = net_read(&s.w, t.m);
-    const points p = points_of(&s.w, t.m, &n, &t.in);
+    const activations p = activations_of(&s.w, t.m, &n, &t.in);
     assert_work(&s);
     const struct {
         const char *name;
@@ -50,10 +50,10 @@ static void steps_are_those_of_the_forward_pass(void **state)
         pare_model *const m = model_of(&s, &n);
         const pare_input in = input_of(&x, &g);
         const net back = net_read(&s.w, m);
-        const points p = points_of(&s.w, m, &back, &in);
+        const activations p = activations_of(&s.w, m, &back, &in);
         for (size_t i = 0; i < 2; i++) {
-            const pare_mat z = step_attention(&s.w, &back.layers[i], &p.h[i], &p.graph);
-            const pare_mat h = step_ffn(&s.w, &back.layers[i], &z, &p.p[i]);
+            const pare_mat z = layer_attention(&s.w, &back.layers[i], &p.h[i], &p.graph);
+            const pare_mat h = layer_ffn(&s.w, &back.layers[i], &z, &p.p[i]);
             assert_work(&s);
             if (!(mats_apart(&z, &p.z[i]) <= 1e-13 && mats_apart(&h, &p.h[i + 1]) <= 1e-13))
                 fail_msg("seed %llu: a step differs", (unsigned long long)seed);
@@ -76,16 +76,16 @@ static void a_row_without_keys_is_zero_and_row_constants_are_invisible(void **st
                 .features = 6, .dim = 10, .layers = 1, .classes = 2, .heads = 2, .residual = true});
     const pare_graph g = rand_graph(&s, 30, 4, alone);
     const pare_mat h = rand_mat(&s, 30, 10, 1);
-    const pare_mat o = head_pool(&s.w, &n.layers[0].heads[0], &h, &g);
+    const pare_mat o = head_pooled(&s.w, &n.layers[0].heads[0], &h, &g);
     assert_work(&s);
     for (size_t j = 0; j < o.cols; j++) assert_true(pare_row(&o, 5)[j] == 0);
     double *const a = head_scores(&s.w, &n.layers[0].heads[0], &h, &g);
     double *const b = head_scores(&s.w, &n.layers[0].heads[0], &h, &g);
     for (size_t i = 0; i < g.n; i++)
         for (size_t e = g.ptr[i]; e < g.ptr[i + 1]; e++) b[e] += (double)i;
-    assert_le(scores_apart(a, b, &g), 1e-13);
+    assert_le(score_half_range(a, b, &g), 1e-13);
     b[g.ptr[2]] += 0.5; /* one entry of a row: half of it is seen */
-    assert_near(scores_apart(a, b, &g), 0.25, 1e-13);
+    assert_near(score_half_range(a, b, &g), 0.25, 1e-13);
     stage_close(&s);
 }
 

@@ -18,7 +18,7 @@ typedef struct match { /* two models on one graph */
     pare_mat x;
     pare_input in;
     pare_inputs set;
-    pair p;
+    model_pair p;
     pare_width_method method;
 } match;
 
@@ -87,7 +87,7 @@ static void match_open(match *m, uint64_t seed, bool batch)
     assert_ok(pare_width(&m->g, &r, m->f, &m->set, &o, NULL, &m->s.err), &m->s.err);
     const size_t rf = folded(&m->s, &m->ff, &m->nf, m->f), rg = folded(&m->s, &m->gf, &m->ng, m->g);
     assert_true(batch == (rf > 0) && rg == 0);
-    m->p = (pair){m->f, m->g, m->gf, &m->nf, &m->ng, rf, rg, o.qk_dim > 0};
+    m->p = (model_pair){m->f, m->g, m->gf, &m->nf, &m->ng, rf, rg, o.qk_dim > 0};
 }
 
 static void match_close(match *m)
@@ -110,15 +110,15 @@ static size_t largest(const double *v, size_t n)
 typedef struct view { /* one attack's input: the features of m and a step, on the balls' surface */
     match *m;
     double rho;
-    const pare_mat *centre; /* f at the given features */
+    const pare_mat *center; /* f at the given features */
     double apart;
-    size_t changed; /* rows that do not have the centre's class in both models */
+    size_t changed; /* rows that do not have the center's class in both models */
 } view;
 
 /* Rows of `step` cut to length rho. */
 static pare_mat moved(const view *v, const pare_mat *step)
 {
-    pare_mat x = w_copy(&v->m->s.w, &v->m->x);
+    pare_mat x = mat_copy(&v->m->s.w, &v->m->x);
     for (size_t i = 0; i < x.rows; i++) {
         double len = 0;
         for (size_t j = 0; j < x.cols; j++) len += pow(pare_row(step, i)[j], 2);
@@ -137,7 +137,7 @@ static double gap_at(view *v, const pare_mat *x, size_t i, size_t c)
     if (i != SIZE_MAX) return fabs(pare_row(&y, i)[c] - pare_row(&z, i)[c]);
     size_t changed = 0;
     for (size_t k = 0; k < y.rows; k++) {
-        const size_t was = largest(pare_row(v->centre, k), y.cols);
+        const size_t was = largest(pare_row(v->center, k), y.cols);
         changed +=
             largest(pare_row(&y, k), y.cols) != was || largest(pare_row(&z, k), z.cols) != was;
     }
@@ -152,18 +152,18 @@ static void climb(view *v, size_t i, size_t c)
     stage *const s = &v->m->s;
     pare_mat step = rand_mat(s, NODES, FEATURES, 1);
     for (int round = 0; round < 4; round++) {
-        const pare_mark mark = pare_arena_mark(s->w.a);
+        const pare_mark mark = pare_arena_mark(s->w.arena);
         const pare_mat at = moved(v, &step);
         double slope[NODES * FEATURES];
         const double h = 1e-3 * v->rho;
         for (size_t k = 0; k < NODES * FEATURES; k++) {
-            pare_mat there = w_copy(&s->w, &at);
+            pare_mat there = mat_copy(&s->w, &at);
             there.v[k] += h;
             const double up = gap_at(v, &there, i, c);
             there.v[k] -= 2 * h;
             slope[k] = up - gap_at(v, &there, i, c);
         }
-        pare_arena_reset(s->w.a, mark);
+        pare_arena_reset(s->w.arena, mark);
         memcpy(step.v, slope, sizeof slope);
         const pare_mat x = moved(v, &step);
         (void)gap_at(v, &x, SIZE_MAX, 0);
@@ -173,7 +173,7 @@ static void climb(view *v, size_t i, size_t c)
 static void attack(match *m, uint64_t seed, double rho, double *tight)
 {
     stage *const s = &m->s;
-    const pare_mark mark = pare_arena_mark(s->w.a);
+    const pare_mark mark = pare_arena_mark(s->w.arena);
     const ball_bound b = ball_of_set(&s->w, &m->p, &m->set, rho);
     assert_work(s);
     const pare_mat y = output_of(s, m->f, &m->in);
@@ -188,7 +188,7 @@ static void attack(match *m, uint64_t seed, double rho, double *tight)
         fail_msg("seed %d rho %g: %.9g apart, bound %.9g; %zu rows changed, %zu certain", (int)seed,
                  rho, v.apart, b.apart.v, v.changed, b.certain);
     *tight = fmax(*tight, v.apart / b.apart.v);
-    pare_arena_reset(s->w.a, mark);
+    pare_arena_reset(s->w.arena, mark);
 }
 
 static void nothing_inside_a_ball_breaks_it(void **state)
@@ -203,7 +203,7 @@ static void nothing_inside_a_ball_breaks_it(void **state)
         match_close(&m);
     }
     print_message("largest share of a bound that was reached: %.6f\n", tight);
-    assert_true(tight > 0.9); /* small balls: hardly more than the difference at the centre */
+    assert_true(tight > 0.9); /* small balls: hardly more than the difference at the center */
 }
 
 /* A class is only certain where it could not change: small balls keep all, large ones none. */
@@ -235,7 +235,8 @@ static void layer_by_layer_is_above_the_truth(void **state)
         match m;
         match_open(&m, seed, seed >= 10);
         const pare_mat y = output_of(&m.s, m.f, &m.in), z = output_of(&m.s, m.g, &m.in);
-        const double truth = mats_apart(&y, &z), bound = local_of_set(&m.s.w, &m.p, &m.set).v;
+        const double truth = mats_apart(&y, &z),
+                     bound = layerwise_gap_of_set(&m.s.w, &m.p, &m.set).v;
         assert_work(&m.s);
         if (!(truth <= bound)) fail_msg("seed %d: %.9g apart, bound %.9g", (int)seed, truth, bound);
         if (truth > 1e-9) tight = fmax(tight, truth / bound);
@@ -251,11 +252,11 @@ static void a_model_beside_itself_is_near(void **state)
     (void)state;
     match m;
     match_open(&m, 1, false);
-    const pair same = {m.f, m.f, m.ff, &m.nf, &m.nf, 0, 0, true};
-    pair fitted = same;
+    const model_pair same = {m.f, m.f, m.ff, &m.nf, &m.nf, 0, 0, true};
+    model_pair fitted = same;
     fitted.same = false;
-    const double exact = local_of_set(&m.s.w, &same, &m.set).v;
-    const double least_squares = local_of_set(&m.s.w, &fitted, &m.set).v;
+    const double exact = layerwise_gap_of_set(&m.s.w, &same, &m.set).v;
+    const double least_squares = layerwise_gap_of_set(&m.s.w, &fitted, &m.set).v;
     assert_work(&m.s);
     assert_true(exact > 0 && exact < 1e-9);
     assert_true(least_squares > 0 && least_squares < 1e-7);
@@ -277,9 +278,10 @@ static void a_certificate_proves_the_balls_it_names(void **state)
     pare_cert wish = blank, cert = blank, again = blank;
     wish.nclaims = 2;
     wish.claims = asked;
-    assert_ok(prover->prove(&cert, m.s.w.a, &wish, m.f, m.g, &m.set, NULL, &m.s.err), &m.s.err);
+    assert_ok(prover->prove(&cert, m.s.w.arena, &wish, m.f, m.g, &m.set, NULL, &m.s.err), &m.s.err);
     assert_ok(pare_cert_inflate(&cert, &m.s.err), &m.s.err);
-    assert_ok(prover->prove(&again, m.s.w.a, &cert, m.f, m.g, &m.set, NULL, &m.s.err), &m.s.err);
+    assert_ok(prover->prove(&again, m.s.w.arena, &cert, m.f, m.g, &m.set, NULL, &m.s.err),
+              &m.s.err);
     assert_int_equal(again.nclaims, cert.nclaims);
     assert_ok(pare_cert_compare(&cert, &again, &m.s.err), &m.s.err);
     size_t balls = 0;
@@ -301,7 +303,7 @@ static void a_certificate_proves_the_balls_it_names(void **state)
             cert.claims[i].p[0] = wrong[k].radius;
             cert.claims[i].text = wrong[k].norm;
             again = blank;
-            assert_ok(prover->prove(&again, m.s.w.a, &cert, m.f, m.g, &m.set, NULL, &m.s.err),
+            assert_ok(prover->prove(&again, m.s.w.arena, &cert, m.f, m.g, &m.set, NULL, &m.s.err),
                       &m.s.err);
             assert_status(pare_cert_compare(&cert, &again, &m.s.err), PARE_ERR_VERIFY, &m.s.err);
         }

@@ -22,7 +22,7 @@ static void outputs_stay_and_skips_are_identities(void **state)
         stage st, *const s = &st;
         double cond = 0;
         stage_open(s, seed);
-        const net n = dense_net(s, 6), fixed = gauge_fix(&s->w, &n, &cond);
+        const net n = dense_net(s, 6), fixed = net_identity_skips(&s->w, &n, &cond);
         assert_work(s);
         const pare_graph g = rand_graph(s, 15, 4, alone);
         const pare_mat x = rand_mat(s, 15, 4, 1);
@@ -53,7 +53,7 @@ static void what_has_no_inverse_is_refused_by_name(void **state)
             for (size_t j = 0; j < 6; j++) pare_row_mut(&n.layers[1].r2, 4)[j] = 0;
         if (what == 1) n.layers[1].r2.v = NULL;
         if (what == 2) n.layers[1].r2.rows = 5;
-        (void)gauge_fix(&s->w, &n, &cond);
+        (void)net_identity_skips(&s->w, &n, &cond);
         assert_int_equal(s->w.st, PARE_ERR_INPUT);
         assert_non_null(strstr(s->err.msg, "layer 1: the skip around the hidden layer is"));
         stage_close(s);

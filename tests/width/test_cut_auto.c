@@ -110,7 +110,7 @@ static void outputs_are_the_golden_ones(void **state)
     tiny_open(&s, &t);
     const pare_width_opts o = {.method = PARE_WIDTH_AUTO, .dim = 6, .qk_dim = 4, .ffn_dim = 8};
     const net n = net_read(&s.w, t.m);
-    const points p = points_of(&s.w, t.m, &n, &t.in);
+    const activations p = activations_of(&s.w, t.m, &n, &t.in);
     cut_record r = record_new(&s.w, &n);
     const net small = cut_auto(&s.w, &n, &p, NULL, &o, &r);
     assert_work(&s);
@@ -125,8 +125,8 @@ static void outputs_are_the_golden_ones(void **state)
 static double auc_of(stage *s, const pare_model *m, const pare_dataset *d)
 {
     const pare_mat y = output_of(s, m, &d->inputs.in[0]);
-    double *const score = w_vec(&s->w, y.rows), auc;
-    uint8_t *const mine = w_alloc(&s->w, y.rows, 1);
+    double *const score = vec_zeros(&s->w, y.rows), auc;
+    uint8_t *const mine = pare_work_alloc(&s->w, y.rows, 1);
     size_t n = 0;
     for (size_t i = 0; i < y.rows; i++) {
         if (d->target[0][i] < 0) continue;
@@ -149,7 +149,7 @@ static void on_minesweeper_the_guard_finds_the_ranks(void **state)
     pare_width_report r;
     stage_open(&s, 1);
     assert_ok(pare_model_load(&m, TEACHER, &s.err), &s.err);
-    assert_ok(pare_dataset_load(&d, s.w.a, m, MINES, 0, 0, &s.err), &s.err);
+    assert_ok(pare_dataset_load(&d, s.w.arena, m, MINES, 0, 0, &s.err), &s.err);
     pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
     o.dim = 16;
     assert_ok(pare_width(&cut, &r, m, &d.inputs, &o, NULL, &s.err), &s.err);
@@ -175,7 +175,7 @@ static void eight_dimensions_keep_the_mark(void **state)
     pare_width_report r;
     stage_open(&s, 1);
     assert_ok(pare_model_load(&m, TEACHER, &s.err), &s.err);
-    assert_ok(pare_dataset_load(&d, s.w.a, m, MINES, 0, 0, &s.err), &s.err);
+    assert_ok(pare_dataset_load(&d, s.w.arena, m, MINES, 0, 0, &s.err), &s.err);
     pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
     o.dim = 8;
     assert_ok(pare_width(&cut, &r, m, &d.inputs, &o, NULL, &s.err), &s.err);

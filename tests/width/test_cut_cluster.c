@@ -5,8 +5,8 @@ enum { TYPES = 6, EACH = 12, N = TYPES * EACH };
 
 static pare_graph typed_graph(stage *s)
 {
-    size_t *const ptr = w_alloc(&s->w, N + 1, sizeof *ptr);
-    uint32_t *const idx = w_alloc(&s->w, N * 7, sizeof *idx);
+    size_t *const ptr = pare_work_alloc(&s->w, N + 1, sizeof *ptr);
+    uint32_t *const idx = pare_work_alloc(&s->w, N * 7, sizeof *idx);
     for (size_t i = 0; i < N; i++) {
         const size_t first = (i / EACH + 1) % TYPES * EACH;
         size_t at = ptr[i], left = 7;
@@ -80,7 +80,7 @@ static void the_error_is_of_the_order_of_the_radius(void **state)
             const pare_graph g = typed_graph(&s);
             const net n = exact_net(&s, 32, 3);
             const pare_mat x = typed_rows(&s, 32, pow(10, -2 - k));
-            for (size_t i = 0; i < N * 32; i++) x.v[i] *= 1.5; /* centres need not have norm 1 */
+            for (size_t i = 0; i < N * 32; i++) x.v[i] *= 1.5; /* centers need not have norm 1 */
             const pare_width_opts o = cluster_opts((pare_width_rule)rule, PARE_START_RANK);
             error[rule][k] = cut_moves(&s, &cut, &r, NULL, &n, &x, &g, &o);
             assert_int_equal(r.dim, TYPES);
@@ -95,7 +95,7 @@ static void the_error_is_of_the_order_of_the_radius(void **state)
     for (int k = 0; k < 3; k++) assert_le(error[PARE_RULE_MARGIN][k], error[PARE_RULE_PAPER][k]);
 }
 
-/* The numbers of the hypothesis, by hand: orthonormal centres. */
+/* The numbers of the hypothesis, by hand: orthonormal centers. */
 static void radius_and_separation_are_told(void **state)
 {
     (void)state;
@@ -111,7 +111,7 @@ static void radius_and_separation_are_told(void **state)
     assert_near(f.least, 1, 1e-2);
     assert_near(f.most, 1, 1e-2);
     assert_true(f.sep < 0.01);
-    const clusters more = clusters_of(&s.w, &c.centre, N); /* six different rows */
+    const clusters more = clusters_of(&s.w, &c.center, N); /* six different rows */
     assert_int_equal(more.k, TYPES);
     stage_close(&s);
 }
@@ -128,7 +128,7 @@ static void the_first_layer_may_be_drawn(void **state)
     const pare_mat x = typed_rows(&s, 64, 1e-6);
     pare_model *const m = model_of(&s, &n);
     const pare_input in = input_of(&x, &g);
-    const points p = points_of(&s.w, m, &n, &in);
+    const activations p = activations_of(&s.w, m, &n, &in);
     double before = INFINITY;
     for (size_t trials = 1; trials <= 16; trials *= 4) {
         pare_width_opts o = cluster_opts(PARE_RULE_MARGIN, PARE_START_JL);
@@ -181,7 +181,7 @@ static void what_it_does_not_cover_is_refused_with_its_numbers(void **state)
     other.layers[1].act = PARE_ACT_TANH;
     refused(&s, &other, &x, &g, o, "without activations other than ReLU; block 1");
     other = net_shallow(&s.w, &n);
-    other.layers[1].r1 = w_identity(&s.w, 16);
+    other.layers[1].r1 = mat_identity(&s.w, 16);
     refused(&s, &other, &x, &g, o, "without skip connections; block 1");
     other = net_shallow(&s.w, &n);
     other.layers[0].heads[0].bv = rand_vec(&s, 16, 1);
@@ -192,8 +192,8 @@ static void what_it_does_not_cover_is_refused_with_its_numbers(void **state)
     pare_width_opts paper = o;
     paper.rule = PARE_RULE_PAPER;
     refused(&s, &n, &loose, &g, paper, "are not separable: c.c' = ");
-    /* A node without keys pools to 0: a centre that cannot be selected. */
-    size_t *const ptr = w_alloc(&s.w, N + 1, sizeof *ptr);
+    /* A node without keys pools to 0: a center that cannot be selected. */
+    size_t *const ptr = pare_work_alloc(&s.w, N + 1, sizeof *ptr);
     memcpy(ptr, g.ptr, (N + 1) * sizeof *ptr);
     for (size_t i = N - EACH + 1; i <= N; i++) ptr[i] = ptr[N - EACH];
     const pare_graph alone = {N, ptr, g.idx};

@@ -5,7 +5,7 @@
 static pare_mat moved_output(stage *s, const pare_model *m, const pare_mat *x, const pare_graph *g,
                              size_t i, size_t k, double step)
 {
-    pare_mat at = w_copy(&s->w, x);
+    pare_mat at = mat_copy(&s->w, x);
     pare_row_mut(&at, i)[k] += step;
     const pare_input in = input_of(&at, g);
     return output_of(s, m, &in);
@@ -27,7 +27,7 @@ static pare_mat by_differences(stage *s, const pare_model *m, const pare_mat *x,
 {
     const size_t d = x->cols, n = x->rows, c = pare_model_outputs(m), rows = c > 2 ? c * n : n;
     const double step = 1e-5;
-    pare_mat sum = w_mat(&s->w, d, d), slope = w_mat(&s->w, rows, d);
+    pare_mat sum = mat_zeros(&s->w, d, d), slope = mat_zeros(&s->w, rows, d);
     for (size_t i = 0; i < n; i++) {
         for (size_t k = 0; k < d; k++) {
             const pare_mat up = moved_output(s, m, x, g, i, k, step);
@@ -49,8 +49,8 @@ static net net_on_features(stage *s, size_t d, size_t classes)
                                     .classes = classes,
                                     .heads = 2,
                                     .residual = true});
-    n.we = w_identity(&s->w, d);
-    n.be = w_vec(&s->w, d);
+    n.we = mat_identity(&s->w, d);
+    n.be = vec_zeros(&s->w, d);
     return n;
 }
 
@@ -68,7 +68,7 @@ static void at_the_head_it_is_the_head(void **state)
         const pare_input in = input_of(&x, &g);
         const pare_mat *const metric = gradient_metric(&s.w, m, &in, 1);
         assert_work(&s);
-        pare_mat want = w_mat(&s.w, 6, 6), row = w_mat(&s.w, 1, 6);
+        pare_mat want = mat_zeros(&s.w, 6, 6), row = mat_zeros(&s.w, 1, 6);
         for (size_t j = 0; j < 6; j++)
             row.v[j] = pare_row(&n.wh, classes - 1)[j] - (classes == 2 ? n.wh.v[j] : 0);
         pare_gemm(&want, 1, &row, true, &row, false, 0);
@@ -85,8 +85,8 @@ static void without_slopes_it_is_the_identity(void **state)
     stage s;
     stage_open(&s, 5);
     net n = net_on_features(&s, 6, 2);
-    n.wh = w_mat(&s.w, 2, 6);
-    const pare_mat x = rand_mat(&s, 15, 6, 1), want = w_identity(&s.w, 6);
+    n.wh = mat_zeros(&s.w, 2, 6);
+    const pare_mat x = rand_mat(&s, 15, 6, 1), want = mat_identity(&s.w, 6);
     const pare_graph g = rand_graph(&s, 15, 4, NULL);
     pare_model *const m = model_of(&s, &n);
     const pare_input in = input_of(&x, &g);
@@ -111,7 +111,7 @@ static void without_edges_it_is_exact_at_the_input(void **state)
     const pare_mat *const metric = gradient_metric(&s.w, m, &in, 1);
     const pare_mat want = by_differences(&s, m, &x, &g);
     assert_work(&s);
-    assert_le(mats_apart(&metric[0], &want), 1e-6 * w_largest(&want));
+    assert_le(mats_apart(&metric[0], &want), 1e-6 * mat_max_abs(&want));
     pare_model_free(m);
     stage_close(&s);
 }
@@ -130,13 +130,13 @@ static void with_edges_it_is_right_on_average(void **state)
         pare_model *const m = model_of(&s, &n);
         const pare_input in = input_of(&x, &g);
         const pare_mat want = by_differences(&s, m, &x, &g);
-        pare_mat mean = w_mat(&s.w, 4, 4);
+        pare_mat mean = mat_zeros(&s.w, 4, 4);
         for (uint64_t seed = 0; seed < SEEDS; seed++) {
             const pare_mat *const metric = gradient_metric(&s.w, m, &in, seed);
             assert_work(&s);
             for (size_t k = 0; k < 16; k++) mean.v[k] += metric[0].v[k] / SEEDS;
         }
-        assert_le(mats_apart(&mean, &want), 0.05 * w_largest(&want));
+        assert_le(mats_apart(&mean, &want), 0.05 * mat_max_abs(&want));
         pare_model_free(m);
         stage_close(&s);
     }

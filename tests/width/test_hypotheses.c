@@ -18,7 +18,7 @@ static void scene_open(scene *c, net_shape shape, size_t nodes)
     stage_open(&c->s, 5);
     const net n = rand_net(&c->s, shape);
     c->m = model_of(&c->s, &n);
-    c->x = w_mat(&c->s.w, nodes, shape.features);
+    c->x = mat_zeros(&c->s.w, nodes, shape.features);
     for (size_t i = 0; i < nodes; i++) pare_row_mut(&c->x, i)[i % 2] = 1;
     c->g = rand_graph(&c->s, nodes, 3, NULL);
     c->in = input_of(&c->x, &c->g);
@@ -36,7 +36,7 @@ static pare_survey survey(scene *c, pare_survey_opts o, int threads)
 {
     pare_survey v;
     const pare_exec exec = {.threads = threads};
-    assert_ok(pare_width_survey(&v, c->s.w.a, c->m, &c->set, &o, &exec, &c->s.err), &c->s.err);
+    assert_ok(pare_width_survey(&v, c->s.w.arena, c->m, &c->set, &o, &exec, &c->s.err), &c->s.err);
     return v;
 }
 
@@ -160,16 +160,17 @@ static void models_of_other_forms_are_refused_by_name(void **state)
     const pare_random_model_opts r = PARE_RANDOM_MODEL_DEFAULT;
     stage_open(&s, 1);
     assert_ok(pare_random_model(&m, &r, &s.err), &s.err);
-    assert_ok(pare_inputs_random(&set, s.w.a, m, 1, 8, 1, &s.err), &s.err);
-    assert_status(pare_width_survey(&v, s.w.a, m, &set, &o, NULL, &s.err), PARE_ERR_INPUT, &s.err);
+    assert_ok(pare_inputs_random(&set, s.w.arena, m, 1, 8, 1, &s.err), &s.err);
+    assert_status(pare_width_survey(&v, s.w.arena, m, &set, &o, NULL, &s.err), PARE_ERR_INPUT,
+                  &s.err);
     assert_contains(s.err.msg, "ids");
     pare_model_free(m);
     scene c;
     scene_open(&c, (net_shape){.features = 8, .dim = 8, .layers = 1, .heads = 1}, 8);
     pare_input two[2] = {c.in, c.in};
     const pare_inputs both = {2, two};
-    assert_status(pare_width_survey(&v, c.s.w.a, c.m, &both, &o, NULL, &c.s.err), PARE_ERR_INPUT,
-                  &c.s.err);
+    assert_status(pare_width_survey(&v, c.s.w.arena, c.m, &both, &o, NULL, &c.s.err),
+                  PARE_ERR_INPUT, &c.s.err);
     assert_contains(c.s.err.msg, "2 inputs");
     scene_close(&c);
     stage_close(&s);

@@ -100,10 +100,10 @@ static void assert_ball_holds(small_net *s)
     pare_err err = {0};
     pare_fold_report report;
     pare_model *joined = NULL, *folded = NULL;
-    work w = {pare_arena_new(), NULL, &err, PARE_OK};
+    pare_work w = {pare_arena_new(), NULL, &err, PARE_OK};
     assert_ok(pare_model_check(s->m, &err), &err);
     assert_ok(pare_model_clone(&joined, s->m, &err), &err);
-    assert_ok(join_heads(joined, &err), &err);
+    assert_ok(insert_identity_wo(joined, &err), &err);
     assert_ok(pare_fold(&folded, &report, joined, &err), &err);
     const net n = net_read(&w, folded);
     const size_t ptr[] = {0, 0, 0, 2};
@@ -118,7 +118,7 @@ static void assert_ball_holds(small_net *s)
     if (!(rad[2].v >= moves(s))) fail_msg("moves by %g, radius %g", moves(s), rad[2].v);
     pare_model_free(folded);
     pare_model_free(joined);
-    pare_arena_free(w.a);
+    pare_arena_free(w.arena);
     pare_model_free(s->m);
 }
 
@@ -167,11 +167,11 @@ static void an_edit_counts_the_fold_where_there_is_no_wo(void **state)
     pare_err err = {0};
     make_biased(&s);
     assert_ok(pare_model_check(s.m, &err), &err);
-    work w = {pare_arena_new(), NULL, &err, PARE_OK};
+    pare_work w = {pare_arena_new(), NULL, &err, PARE_OK};
     const patch_net p = patch_read(&w, s.m);
     assert_ok(w.st, &err);
-    const pare_mat x = w_mat(&w, 2, 1);
-    pare_mat y = w_mat(&w, 2, 1);
+    const pare_mat x = mat_zeros(&w, 2, 1);
+    pare_mat y = mat_zeros(&w, 2, 1);
     double rad[2];
     patch_rows t = patch_rows_new(&w, &p, 2), u = patch_rows_new(&w, &p, 2);
     patch_scratch room = patch_scratch_new(&w, &p, 2, 2);
@@ -187,7 +187,7 @@ static void an_edit_counts_the_fold_where_there_is_no_wo(void **state)
     const double off = (double)fabsl(exact - (long double)y.v[0]);
     if (!(rad[0] >= off)) fail_msg("off by %g, radius %g", off, rad[0]);
     assert_true(off > 5e-5 && rad[0] < .015); /* the rounding is there */
-    pare_arena_free(w.a);
+    pare_arena_free(w.arena);
     pare_model_free(s.m);
 }
 
@@ -206,7 +206,7 @@ static void the_identity_has_the_type_of_the_values(void **state)
         s.head = (pare_head){.dk = 1, .dv = 1, .scale = 1};
         a->wq = a->wk = a->wv = row(&s.one, 1, 1);
         if (wide) a->wv = (pare_weight){PARE_F64, 1, 1, &one};
-        assert_ok(join_heads(s.m, &err), &err);
+        assert_ok(insert_identity_wo(s.m, &err), &err);
         assert_int_equal(a->wo.dtype, wide ? PARE_F64 : PARE_F32);
         assert_true(a->wo.rows == 1 && pare_weight_at(&a->wo, 0) == 1);
         pare_model_free(s.m);

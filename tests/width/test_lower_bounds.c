@@ -29,11 +29,11 @@ static double descend(stage *s, const pare_mat *a, size_t d, int steps)
 {
     pare_mat x = rand_mat(s, a->rows, d, 1);
     for (int k = 0; k < steps; k++) { /* x: the coordinates of what its own decoder says */
-        const pare_mat y = nearest_rows(&s->w, &x, a);
+        const pare_mat y = decode_rows(&s->w, &x, a);
         const basis b = basis_pca(&s->w, &y, d, true);
         x = basis_coords(&s->w, &b, a);
     }
-    const pare_mat y = nearest_rows(&s->w, &x, a);
+    const pare_mat y = decode_rows(&s->w, &x, a);
     assert_work(s);
     return fro_apart(a, &y);
 }
@@ -47,20 +47,20 @@ static void no_rows_are_nearer_and_the_best_are_hardly_farther(void **state)
         const bool wide = seed % 2;
         const pare_mat a = wide ? some_rows(s, COLS, ROWS) : some_rows(s, ROWS, COLS);
         for (size_t d = 1; d < COLS - 1; d++) {
-            const double least = least_residual(&s->w, &a, NULL, d);
+            const double least = residual_lower_bound(&s->w, &a, NULL, d);
             double best = INFINITY;
             for (int go = 0; go < 8; go++) best = fmin(best, descend(s, &a, d, 3 * go));
             const basis b = basis_pca(&s->w, &a, d, true);
-            const pare_mat x = basis_coords(&s->w, &b, &a), y = nearest_rows(&s->w, &x, &a);
+            const pare_mat x = basis_coords(&s->w, &b, &a), y = decode_rows(&s->w, &x, &a);
             const double pca = fro_apart(&a, &y);
             assert_work(s);
             if (!(least <= best && least <= pca && least >= pca * (1 - 2e-4)))
                 fail_msg("seed %d, %zu numbers: least %.9g, found %.9g, PCA %.9g", (int)seed, d,
                          least, best, pca);
-            assert_true(fabs(decoded_residual(&s->w, &a, &x) - pca) <= 1e-9 * pca);
-            assert_le(least_entry(&s->w, &a, NULL, d), mats_apart(&a, &y));
+            assert_true(fabs(decoding_residual_est(&s->w, &a, &x) - pca) <= 1e-9 * pca);
+            assert_le(entry_lower_bound(&s->w, &a, NULL, d), mats_apart(&a, &y));
         }
-        assert_true(least_residual(&s->w, &a, NULL, COLS) == 0); /* nothing is left */
+        assert_true(residual_lower_bound(&s->w, &a, NULL, COLS) == 0); /* nothing is left */
         stage_close(s);
     }
 }
@@ -74,13 +74,13 @@ static void radii_are_taken_off(void **state)
     const pare_mat a = some_rows(s, ROWS, COLS);
     double rad[ROWS];
     for (size_t i = 0; i < ROWS; i++) rad[i] = 0.02;
-    const double with = least_residual(&s->w, &a, rad, 2),
-                 without = least_residual(&s->w, &a, NULL, 2);
+    const double with = residual_lower_bound(&s->w, &a, rad, 2),
+                 without = residual_lower_bound(&s->w, &a, NULL, 2);
     assert_true(with < without && with > 0);
     /* The rows moved as far as they may be, towards the plane of their two best numbers. */
     const basis b = basis_pca(&s->w, &a, 2, true);
-    const pare_mat x = basis_coords(&s->w, &b, &a), y = nearest_rows(&s->w, &x, &a);
-    pare_mat nearer = w_copy(&s->w, &a);
+    const pare_mat x = basis_coords(&s->w, &b, &a), y = decode_rows(&s->w, &x, &a);
+    pare_mat nearer = mat_copy(&s->w, &a);
     for (size_t i = 0; i < ROWS; i++) {
         double len = 0;
         for (size_t j = 0; j < COLS; j++) len += pow(pare_row(&y, i)[j] - pare_row(&a, i)[j], 2);
@@ -105,22 +105,22 @@ static void what_is_reached_is_bounded_from_above(void **state)
         const size_t d = 1 + seed % 4;
         const basis b = basis_pca(&s->w, &a, d, true);
         const pare_mat x = basis_coords(&s->w, &b, &a);
-        const double est = decoded_residual(&s->w, &a, &x);
-        const pare_ub above = decoded_above(&s->w, &a, NULL, &x, NULL);
+        const double est = decoding_residual_est(&s->w, &a, &x);
+        const pare_ub above = decoding_residual_ub(&s->w, &a, NULL, &x, NULL);
         assert_work(s);
-        assert_le(least_residual(&s->w, &a, NULL, d), above.v);
+        assert_le(residual_lower_bound(&s->w, &a, NULL, d), above.v);
         assert_le(est * (1 - 1e-12), above.v);
         assert_le(above.v, est * (1 + 1e-10) + 1e-12);
         double ra[ROWS], rx[ROWS];
-        pare_mat a2 = w_copy(&s->w, &a), x2 = w_copy(&s->w, &x);
+        pare_mat a2 = mat_copy(&s->w, &a), x2 = mat_copy(&s->w, &x);
         for (size_t i = 0; i < ROWS; i++) { /* one entry takes the whole radius */
             ra[i] = 0.01 * pare_rng_uniform(&s->rng), rx[i] = 0.02 * pare_rng_uniform(&s->rng);
             pare_row_mut(&a2, i)[i % COLS] += i % 2 ? ra[i] : -ra[i];
             pare_row_mut(&x2, i)[i % d] -= i % 3 ? rx[i] : -rx[i];
         }
-        const pare_ub wide = decoded_above(&s->w, &a, ra, &x, rx);
+        const pare_ub wide = decoding_residual_ub(&s->w, &a, ra, &x, rx);
         /* every map is an upper bound of the best: the best of the moved rows is below it */
-        assert_le(decoded_residual(&s->w, &a2, &x2), wide.v);
+        assert_le(decoding_residual_est(&s->w, &a2, &x2), wide.v);
         assert_true(wide.v > above.v);
         assert_work(s);
         stage_close(s);
@@ -138,14 +138,14 @@ static void the_affine_rank_is_proven_from_below(void **state)
     pare_mat x = rand_mat(s, ROWS, 3, 1);
     const pare_mat m = rand_orthonormal(s, COLS, 3);
     for (size_t i = 0; i < ROWS; i++) pare_row_mut(&x, i)[2] *= 1e-10;
-    pare_mat a = w_mul(&s->w, &x, false, &m, true);
+    pare_mat a = mat_mul(&s->w, &x, false, &m, true);
     for (size_t i = 0; i < ROWS; i++) {
         rad[i] = 1e-9;
         for (size_t j = 0; j < COLS; j++) pare_row_mut(&a, i)[j] += 3;
     }
     assert_int_equal(affine_rank_at_least(&s->w, &a, NULL), 3);
     assert_int_equal(affine_rank_at_least(&s->w, &a, rad), 2);
-    const basis b = basis_within(&s->w, &a, 1e-9 * w_largest(&a), true);
+    const basis b = basis_within(&s->w, &a, 1e-9 * mat_max_abs(&a), true);
     assert_int_equal(basis_dim(&b), 2); /* what an observation says */
     assert_work(s);
     stage_close(s);
@@ -167,7 +167,7 @@ static void streams_are_enclosed(void **state)
         const pare_mat x = rand_mat(s, ROWS, 6, 1);
         const pare_input in = input_of(&x, &g);
         pare_model *const f = model_of(s, &n);
-        const points p = points_of(&s->w, f, &n, &in);
+        const activations p = activations_of(&s->w, f, &n, &in);
         for (size_t place = 0; place <= 4; place++) {
             const pare_mat *const h = place % 2 ? &p.z[place / 2] : &p.h[place / 2];
             double *rad = NULL;
@@ -181,8 +181,8 @@ static void streams_are_enclosed(void **state)
                 assert_le(sqrt(sum), 2 * rad[i] + 1e-14);
                 assert_le(rad[i], 1e-9);
             }
-            const double proven = least_of_stream(&s->w, f, place, &in, 3);
-            const double stored = least_residual(&s->w, h, NULL, 3);
+            const double proven = stream_lower_bound(&s->w, f, place, &in, 3);
+            const double stored = residual_lower_bound(&s->w, h, NULL, 3);
             assert_le(proven, stored * (1 + 1e-9));
             assert_le(stored * (1 - 1e-6) - 1e-7, proven);
         }
@@ -216,14 +216,14 @@ static void no_cut_has_better_outputs(void **state)
                 o.method = method ? PARE_WIDTH_AUTO : PARE_WIDTH_LOWRANK;
                 o.dim = d;
                 const double moved = cut_moves(s, &cut, &r, NULL, &n, &x, &g, &o);
-                const double least = least_of_outputs(&s->w, f, &set, d);
+                const double least = outputs_lower_bound(&s->w, f, &set, d);
                 assert_work(s);
                 assert_true(least > 0);
                 assert_le(least, moved);
                 share = fmax(share, least / moved);
                 pare_model_free(cut);
             }
-        assert_true(least_of_outputs(&s->w, f, &set, 9) == 0); /* as many numbers as classes */
+        assert_true(outputs_lower_bound(&s->w, f, &set, 9) == 0); /* as many numbers as classes */
         pare_model_free(f);
         stage_close(s);
     }

@@ -46,8 +46,8 @@ static void the_bound_is_above_what_is_seen_and_falls_with_the_noise(void **stat
         for (double noise = 1e-2; noise > 1e-6; noise /= 10) {
             plain p;
             plain_open(&p, seed, noise);
-            assert_null(plain_refuses(&p.n));
-            const plain_facts f = plain_measure(&p.s.w, p.m, &p.n, &p.set, RANK);
+            assert_null(lowrank_refuses(&p.n));
+            const lowrank_facts f = lowrank_measure(&p.s.w, p.m, &p.n, &p.set, RANK);
             pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
             pare_width_report r;
             pare_model *g = NULL;
@@ -77,18 +77,18 @@ static void what_is_not_plain_is_named(void **state)
     stage st, *const s = &st;
     stage_open(s, 2);
     net n = rand_net(s, (net_shape){.features = 4, .dim = 4, .layers = 1, .heads = 1});
-    assert_null(plain_refuses(&n));
+    assert_null(lowrank_refuses(&n));
     net_layer *const l = &n.layers[0];
     l->b1[2] = 1;
-    assert_string_equal(plain_refuses(&n), "no biases");
+    assert_string_equal(lowrank_refuses(&n), "no biases");
     l->b1[2] = 0;
-    l->r2 = w_identity(&s->w, 4);
-    assert_string_equal(plain_refuses(&n), "no skips");
+    l->r2 = mat_identity(&s->w, 4);
+    assert_string_equal(lowrank_refuses(&n), "no skips");
     l->r2.v = NULL;
     l->act = PARE_ACT_GELU;
-    assert_non_null(strstr(plain_refuses(&n), "slopes"));
+    assert_non_null(strstr(lowrank_refuses(&n), "slopes"));
     n = rand_net(s, (net_shape){.features = 4, .dim = 4, .layers = 1, .heads = 2});
-    assert_string_equal(plain_refuses(&n), "one head");
+    assert_string_equal(lowrank_refuses(&n), "one head");
     stage_close(s);
 }
 
@@ -108,9 +108,9 @@ static void it_stands_in_the_certificate(void **state)
     const pare_data_ref data = {.kind = "random", .count = 1, .tokens = NODES};
     const pare_cert wish = {.reduction = prover->reduction, .data = data};
     pare_cert cert = wish, again = wish;
-    assert_ok(prover->prove(&cert, p.s.w.a, &wish, p.m, g, &p.set, NULL, &p.s.err), &p.s.err);
+    assert_ok(prover->prove(&cert, p.s.w.arena, &wish, p.m, g, &p.set, NULL, &p.s.err), &p.s.err);
     assert_ok(pare_cert_inflate(&cert, &p.s.err), &p.s.err);
-    assert_ok(prover->prove(&again, p.s.w.a, &cert, p.m, g, &p.set, NULL, &p.s.err), &p.s.err);
+    assert_ok(prover->prove(&again, p.s.w.arena, &cert, p.m, g, &p.set, NULL, &p.s.err), &p.s.err);
     assert_ok(pare_cert_compare(&cert, &again, &p.s.err), &p.s.err);
     assert_int_equal(claims_in(&cert, PARE_PAPER), 1);
     assert_true(claim_must(&cert, PARE_PLAIN_APPLIES)->holds == PARE_TRUE);
@@ -118,7 +118,7 @@ static void it_stands_in_the_certificate(void **state)
     assert_true(width > 0 && width <= RANK);
     assert_true(isfinite(claim_value(&cert, PARE_PLAIN_OUTPUTS)));
     pare_claim *const paper = &cert.claims[claim_must(&cert, PARE_PAPER_PLAIN) - cert.claims];
-    const plain_facts facts = plain_measure(&p.s.w, p.m, &p.n, &p.set, (size_t)width);
+    const lowrank_facts facts = lowrank_measure(&p.s.w, p.m, &p.n, &p.set, (size_t)width);
     const double printed = pare_lowrank_printed(facts.maps.v, facts.rows.v, 2, facts.eps.v);
     assert_near(paper->value, printed, 1e-6 * printed);
     paper->value *= 1.01;
@@ -143,14 +143,14 @@ static void theorem_3_3_stands_in_the_certificate_of_a_jl_cut(void **state)
     const pare_cert wish = {.reduction = prover->reduction,
                             .data = {.kind = "random", .count = 1, .tokens = NODES}};
     pare_cert cert = wish, again = wish;
-    assert_ok(prover->prove(&cert, p.s.w.a, &wish, p.m, g, &p.set, NULL, &p.s.err), &p.s.err);
+    assert_ok(prover->prove(&cert, p.s.w.arena, &wish, p.m, g, &p.set, NULL, &p.s.err), &p.s.err);
     assert_ok(pare_cert_inflate(&cert, &p.s.err), &p.s.err);
-    assert_ok(prover->prove(&again, p.s.w.a, &cert, p.m, g, &p.set, NULL, &p.s.err), &p.s.err);
+    assert_ok(prover->prove(&again, p.s.w.arena, &cert, p.m, g, &p.set, NULL, &p.s.err), &p.s.err);
     assert_ok(pare_cert_compare(&cert, &again, &p.s.err), &p.s.err);
     double eps = 0;
     for (size_t i = 0; i < cert.nclaims; i++)
         if (cert.claims[i].kind == PARE_JL_DISTORTION) eps = fmax(eps, cert.claims[i].value);
-    const plain_facts f = plain_measure(&p.s.w, p.m, &p.n, &p.set, RANK);
+    const lowrank_facts f = lowrank_measure(&p.s.w, p.m, &p.n, &p.set, RANK);
     const double printed = pare_jl_printed(f.maps.v, f.rows.v, 2, eps);
     assert_true(eps > 1e-3);
     assert_near(claim_value(&cert, PARE_PAPER_JL), printed, 1e-3 * printed);
@@ -179,7 +179,7 @@ static void several_inputs_are_not_spoken_of(void **state)
     pare_cert wish = {.reduction = prover->reduction,
                       .data = {.kind = "random", .count = 2, .tokens = NODES}};
     pare_cert cert = wish;
-    assert_ok(prover->prove(&cert, p.s.w.a, &wish, p.m, g, &two, NULL, &p.s.err), &p.s.err);
+    assert_ok(prover->prove(&cert, p.s.w.arena, &wish, p.m, g, &two, NULL, &p.s.err), &p.s.err);
     assert_int_equal(claims_in(&cert, PARE_PAPER), 0);
     assert_null(pare_cert_find(&cert, PARE_PLAIN_OUTPUTS));
     assert_null(pare_cert_find(&cert, PARE_PLAIN_EPS));

@@ -12,16 +12,16 @@ static long refuse_each(const pare_model *m, const net *n, const pare_inputs *se
 {
     for (long allowed = 0;; allowed++) {
         pare_err err = {0};
-        work w = {.a = pare_arena_new(), .err = &err};
-        assert_non_null(w.a);
-        assert_non_null(pare_alloc(w.a, used, 1));
+        pare_work w = {.arena = pare_arena_new(), .err = &err};
+        assert_non_null(w.arena);
+        assert_non_null(pare_alloc(w.arena, used, 1));
         fail_alloc_once(allowed);
-        const plain_facts p = plain_measure(&w, m, n, set, 2);
+        const lowrank_facts p = lowrank_measure(&w, m, n, set, 2);
         const bool hit = fail_alloc_hit();
         fail_alloc_after(-1);
         assert_status(w.st, hit ? PARE_ERR_MEMORY : PARE_OK, &err);
         assert_true(isinf(p.bound.v) == hit);
-        pare_arena_free(w.a);
+        pare_arena_free(w.arena);
         if (!hit) return allowed;
     }
 }

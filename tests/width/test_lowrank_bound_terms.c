@@ -23,8 +23,8 @@ static double longest(const pare_mat *m)
 /* The farthest row from the d directions of the largest singular values. */
 static double farthest(stage *s, const pare_mat *m, size_t d)
 {
-    const w_svd_of f = w_svd(&s->w, m);
-    pare_mat left = w_copy(&s->w, m);
+    const svd_factors f = svd_of(&s->w, m);
+    pare_mat left = mat_copy(&s->w, m);
     assert_work(s);
     for (size_t i = 0; i < m->rows; i++)
         for (size_t k = 0; k < d; k++) {
@@ -43,14 +43,14 @@ static void assert_just_above(double bound, double exact)
 }
 
 /* Without the map of the features, where that is the identity: they are the rows, exactly. */
-static plain_facts facts_of(stage *s, const net *n, const pare_mat *x, const pare_graph *g,
-                            size_t d)
+static lowrank_facts facts_of(stage *s, const net *n, const pare_mat *x, const pare_graph *g,
+                              size_t d)
 {
     pare_model *const m = model_of(s, n);
     if (n->we.rows == n->we.cols) m->stem.map = (pare_dense){0};
     pare_input in = input_of(x, g);
     const pare_inputs set = {1, &in};
-    const plain_facts p = plain_measure(&s->w, m, n, &set, d);
+    const lowrank_facts p = lowrank_measure(&s->w, m, n, &set, d);
     assert_work(s);
     assert_true(p.bound.v == pare_lowrank_bound(p.maps, p.rows, n->nlayers, p.eps).v);
     pare_model_free(m);
@@ -93,14 +93,14 @@ static void the_farthest_and_the_longest_row_are_found_where_they_are(void **sta
             times(&n.layers[l].w1, by[t][1 + 2 * l]);
             times(&n.layers[l].w2, by[t][2 + 2 * l]);
         }
-        const plain_facts p = facts_of(s, &n, &x, &g, RANK);
+        const lowrank_facts p = facts_of(s, &n, &x, &g, RANK);
         double eps[3] = {farthest(s, &x, RANK)}, rows[2] = {longest(&x)};
         pare_mat h = x;
         for (size_t l = 0; l < 2; l++) {
-            const pare_mat z = step_attention(&s->w, &n.layers[l], &h, &g);
-            const pare_mat hidden = step_hidden(&s->w, &n.layers[l], &z);
+            const pare_mat z = layer_attention(&s->w, &n.layers[l], &h, &g);
+            const pare_mat hidden = layer_hidden(&s->w, &n.layers[l], &z);
             eps[1 + l] = farthest(s, &hidden, RANK);
-            h = step_ffn(&s->w, &n.layers[l], &z, &hidden);
+            h = layer_ffn(&s->w, &n.layers[l], &z, &hidden);
             if (l == 0) rows[1] = longest(&h);
             behind += farthest(s, &h, RANK) > 2 * p.eps.v;
         }
@@ -136,7 +136,7 @@ static void the_largest_map_is_found_where_it_is(void **state)
             for (size_t i = 0; i < 6; i++) {
                 if (t == 6 * l + i) times(all[i], 10);
                 if (t == 12) times(all[i], 0.01);
-                norms[l][i] = w_norm_est(&s->w, all[i]);
+                norms[l][i] = mat_norm_est(&s->w, all[i]);
             }
             norms[l][0] *= 0.3;
             norms[l][2] *= norms[l][3];
@@ -164,12 +164,12 @@ static void radii_of_rows_count(void **state)
     net n = two_layers(s, &unused, &g);
     for (size_t l = 0; l < 2; l++) times(&n.layers[l].w1, 1e-9);
     const double far = 1e12;
-    n.we = w_mat(&s->w, D, 2 * D);
+    n.we = mat_zeros(&s->w, D, 2 * D);
     for (size_t j = 0; j < D; j++) {
         pare_row_mut(&n.we, j)[j] = far;
         pare_row_mut(&n.we, j)[j + D] = -far;
     }
-    pare_mat x = w_mat(&s->w, NODES, 2 * D);
+    pare_mat x = mat_zeros(&s->w, NODES, 2 * D);
     for (size_t i = 0; i < NODES; i++)
         for (size_t j = 0; j < D; j++) {
             pare_row_mut(&x, i)[j + D] = pare_rng_normal(&s->rng);
@@ -182,12 +182,12 @@ static void radii_of_rows_count(void **state)
     pare_model_norms *norms = NULL;
     pare_enclosure e;
     const pare_input in = input_of(&x, &g);
-    assert_ok(pare_model_norms_new(&norms, s->w.a, &start, NULL, &s->err), &s->err);
-    assert_ok(pare_enclose(&e, s->w.a, &start, norms, &in, NULL, &s->err), &s->err);
+    assert_ok(pare_model_norms_new(&norms, s->w.arena, &start, NULL, &s->err), &s->err);
+    assert_ok(pare_enclose(&e, s->w.arena, &start, norms, &in, NULL, &s->err), &s->err);
     assert_true(e.rows == NODES && e.cols == D);
     const pare_mat mid = pare_mat_of(e.mid, NODES, D);
     double size = 0, eps = 0;
-    const w_svd_of f = w_svd(&s->w, &mid);
+    const svd_factors f = svd_of(&s->w, &mid);
     for (size_t i = 0; i < NODES; i++) {
         double c = 0, left = 0;
         for (size_t j = 0; j < D; j++) c += pare_row(&mid, i)[j] * pare_row(&f.vt, 0)[j];
@@ -198,7 +198,7 @@ static void radii_of_rows_count(void **state)
         assert_true(e.rad[i] > 1e-5);
     }
     assert_true(eps > 1e-8 * size && sqrt(D) * e.rad[0] > 0.5 * farthest(s, &mid, 1));
-    const plain_facts p = facts_of(s, &n, &x, &g, 1);
+    const lowrank_facts p = facts_of(s, &n, &x, &g, 1);
     assert_just_above(p.eps.v, eps);
     assert_just_above(p.rows.v, size);
     pare_model_free(m);
@@ -217,14 +217,14 @@ static void roundings_of_the_distance_count(void **state)
     const double r = 1e-8;
     net n = rand_net(
         s, (net_shape){.features = N + 1, .dim = N + 1, .layers = 1, .heads = 1, .gain = 1e-12});
-    pare_mat x = w_mat(&s->w, 2 * N, N + 1);
+    pare_mat x = mat_zeros(&s->w, 2 * N, N + 1);
     for (size_t i = 0; i < 2 * N; i++) {
         for (size_t j = 0; j < N; j++)
             pare_row_mut(&x, i)[j] = __builtin_popcountll((i % N) & j) % 2 ? -1 : 1;
         pare_row_mut(&x, i)[N] = i < N ? r : -r;
     }
     const pare_graph g = rand_graph(s, 2 * N, 2, NULL);
-    const plain_facts p = facts_of(s, &n, &x, &g, N);
+    const lowrank_facts p = facts_of(s, &n, &x, &g, N);
     const double off = (N + 3) * 0x1p-53 * (8 + 8 * 8);
     assert_near(p.eps.v, r + off, 0.01 * off);
     assert_near(p.rows.v, 8, 1e-12);
@@ -242,7 +242,7 @@ static void exact_subspaces_are_within_1e_9_of_the_rows(void **state)
     const pare_graph g = rand_graph(s, NODES, 3, NULL);
     pare_mat x = rand_product(s, NODES, RANK, D);
     times(&x, 0.01);
-    const plain_facts p = facts_of(s, &n, &x, &g, RANK);
+    const lowrank_facts p = facts_of(s, &n, &x, &g, RANK);
     assert_just_above(p.eps.v, 1e-9 * p.rows.v);
     assert_just_above(p.rows.v, longest(&x));
     stage_close(s);
@@ -264,15 +264,15 @@ static void what_is_not_finite_bounds_nothing(void **state)
     double bad[D * 7];
     for (size_t i = 0; i < D * 7; i++) bad[i] = INFINITY;
     m->blocks[0].ffn.layers[0].w.data = bad;
-    assert_true(isinf(plain_measure(&s->w, m, &n, &set, RANK).bound.v));
+    assert_true(isinf(lowrank_measure(&s->w, m, &n, &set, RANK).bound.v));
     m->blocks[0].ffn.layers[0].w.data = w1;
     s->w.st = PARE_OK;
     x.v[3] = INFINITY;
-    assert_true(isinf(plain_measure(&s->w, m, &n, &set, RANK).bound.v));
+    assert_true(isinf(lowrank_measure(&s->w, m, &n, &set, RANK).bound.v));
     assert_status(s->w.st, PARE_ERR_NONFINITE, &s->err);
     s->w.st = PARE_OK;
     x.v[3] = kept;
-    assert_true(isfinite(plain_measure(&s->w, m, &n, &set, RANK).bound.v));
+    assert_true(isfinite(lowrank_measure(&s->w, m, &n, &set, RANK).bound.v));
     assert_work(s);
     pare_model_free(m);
     stage_close(s);
@@ -292,31 +292,31 @@ static void every_hypothesis_is_looked_at_in_every_layer(void **state)
     net_layer *const l = &n.layers[1];
     double **const lists[] = {&l->heads[0].bq, &l->heads[0].bv, &l->c1, &l->b1, &l->c2};
     static const size_t sizes[] = {D, D, D, 7, D};
-    assert_null(plain_refuses(&n));
+    assert_null(lowrank_refuses(&n));
     for (size_t i = 0; i < 5; i++) {
-        double *const list = w_vec(&s->w, sizes[i] + 1);
+        double *const list = vec_zeros(&s->w, sizes[i] + 1);
         *lists[i] = list;
         list[sizes[i]] = 1; /* behind it */
-        assert_null(plain_refuses(&n));
+        assert_null(lowrank_refuses(&n));
         for (size_t j = 0; j < sizes[i]; j++) {
             list[j] = -1;
-            assert_string_equal(plain_refuses(&n), "no biases");
+            assert_string_equal(lowrank_refuses(&n), "no biases");
             list[j] = 0;
         }
     }
     pare_mat *const skips[] = {&l->r1, &l->r2};
     for (size_t i = 0; i < 2; i++) {
-        *skips[i] = w_identity(&s->w, D);
-        assert_string_equal(plain_refuses(&n), "no skips");
+        *skips[i] = mat_identity(&s->w, D);
+        assert_string_equal(lowrank_refuses(&n), "no skips");
         skips[i]->v = NULL;
     }
     for (int act = 0; act < 6; act++) {
         l->act = (pare_act)act;
-        assert_true((plain_refuses(&n) == NULL) == (pare_act_lipschitz(l->act) <= 1));
+        assert_true((lowrank_refuses(&n) == NULL) == (pare_act_lipschitz(l->act) <= 1));
     }
     l->act = PARE_ACT_NONE;
     l->nheads = 2;
-    assert_string_equal(plain_refuses(&n), "one head");
+    assert_string_equal(lowrank_refuses(&n), "one head");
     stage_close(s);
 }
 

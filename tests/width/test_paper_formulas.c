@@ -15,15 +15,15 @@ static void the_step_of_theorem_3_3_is_the_printed_one(void **state)
     net_layer layer = {.nheads = 1, .heads = &head};
     const net f = {.nlayers = 1, .layers = &layer};
     pare_mat h = pare_mat_of(&row, 1, 1), k = pare_mat_of(&moved, 1, 1);
-    const points pf = {.nlayers = 1, .h = &h}, pg = {.nlayers = 1, .h = &k};
+    const activations pf = {.nlayers = 1, .h = &h}, pg = {.nlayers = 1, .h = &k};
     pare_cert cert = {0};
-    printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_JL, &f, &f, &pf, &pg);
+    add_paper_formulas(&s->w, &cert, s->w.arena, PARE_WIDTH_JL, &f, &f, &pf, &pg);
     assert_ok(s->w.st, &s->err);
     assert_int_equal(cert.nclaims, 1);
     assert_near(claim_value(&cert, PARE_PAPER_SCORES), .69, 1e-9);
     assert_true(9 * (1.1 * 1.1 - 1) > cert.claims[0].value);
     cert = (pare_cert){0};
-    printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_JL, &f, &f, &pf, &pf);
+    add_paper_formulas(&s->w, &cert, s->w.arena, PARE_WIDTH_JL, &f, &f, &pf, &pf);
     assert_true(cert.nclaims == 1 && claim_value(&cert, PARE_PAPER_SCORES) == 0);
     stage_close(s);
 }
@@ -54,11 +54,11 @@ static void theorem_3_3_stands_in_the_list_of_plain_nets(void **state)
     }
     double rows[] = {3, 0}, longer[] = {0, 1};
     pare_mat h[] = {pare_mat_of(rows, 1, 2), pare_mat_of(longer, 1, 2)};
-    const points p = {.nlayers = 2, .h = h};
+    const activations p = {.nlayers = 2, .h = h};
     pare_cert cert = {0};
     const double eps[] = {1e-4, 1e-3};
     for (size_t l = 0; l < 2; l++)
-        assert_ok(pare_cert_add(&cert, s->w.a,
+        assert_ok(pare_cert_add(&cert, s->w.arena,
                                 (pare_claim){.kind = PARE_JL_DISTORTION,
                                              .p = {(double)l},
                                              .holds = PARE_TRUE,
@@ -66,12 +66,12 @@ static void theorem_3_3_stands_in_the_list_of_plain_nets(void **state)
                                              .limit = 1},
                                 &s->err),
                   &s->err);
-    printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_JL, &n, &n, &p, &p);
+    add_paper_formulas(&s->w, &cert, s->w.arena, PARE_WIDTH_JL, &n, &n, &p, &p);
     assert_ok(s->w.st, &s->err);
     assert_near(claim_value(&cert, PARE_PAPER_JL), 201 * .768, 1e-6);
     cert.nclaims = 2;
-    n.layers[1].r2 = w_identity(&s->w, 2);
-    printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_JL, &n, &n, &p, &p);
+    n.layers[1].r2 = mat_identity(&s->w, 2);
+    add_paper_formulas(&s->w, &cert, s->w.arena, PARE_WIDTH_JL, &n, &n, &p, &p);
     assert_null(pare_cert_find(&cert, PARE_PAPER_JL));
     stage_close(s);
 }
@@ -86,7 +86,7 @@ static void the_last_line_of_theorem_4_2_is_the_printed_one(void **state)
     assert_true(pare_lowrank_printed(4, 1, 0, 1e-3) == 1e-3);
 }
 
-/* |c| = 2: the printed bias is -12, and the selector 4 - 12 is 0 at its own centre. */
+/* |c| = 2: the printed bias is -12, and the selector 4 - 12 is 0 at its own center. */
 static void the_bias_of_theorem_4_4_is_the_printed_one(void **state)
 {
     (void)state;
@@ -96,14 +96,14 @@ static void the_bias_of_theorem_4_4_is_the_printed_one(void **state)
     net_layer layer = {.w1 = pare_mat_of(w1, 2, 2)};
     const net g = {.nlayers = 1, .layers = &layer};
     pare_mat z = pare_mat_of(rows, 4, 2);
-    const points p = {.nlayers = 1, .z = &z};
+    const activations p = {.nlayers = 1, .z = &z};
     pare_cert cert = {0};
-    printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_CLUSTER, &g, &g, &p, &p);
+    add_paper_formulas(&s->w, &cert, s->w.arena, PARE_WIDTH_CLUSTER, &g, &g, &p, &p);
     assert_ok(s->w.st, &s->err);
     assert_int_equal(cert.nclaims, 1);
     assert_near(claim_value(&cert, PARE_PAPER_SELECTOR), -12, 1e-12);
     cert = (pare_cert){0};
-    printed_formulas(&s->w, &cert, s->w.a, PARE_WIDTH_QK, &g, &g, &p, &p);
+    add_paper_formulas(&s->w, &cert, s->w.arena, PARE_WIDTH_QK, &g, &g, &p, &p);
     assert_int_equal(cert.nclaims, 0);
     stage_close(s);
 }

@@ -7,8 +7,8 @@ enum { N = 1500 /* more than one block of nodes */ };
 static pare_mat said_by(stage *s, const net_layer *l, const pare_mat *z, const pare_mat *a,
                         const pare_mat *b)
 {
-    const pare_mat p = step_hidden(&s->w, l, z);
-    pare_mat y = w_mul(&s->w, z, false, a, false);
+    const pare_mat p = layer_hidden(&s->w, l, z);
+    pare_mat y = mat_mul(&s->w, z, false, a, false);
     assert_work(s);
     pare_gemm(&y, 1, &p, false, b, false, 1);
     for (size_t i = 0; i < y.rows; i++) pare_row_mut(&y, i)[0] += 3;
@@ -23,14 +23,14 @@ static net_layer rand_units(stage *s, size_t k, size_t d, pare_act act)
 /* The squares that the best linear map leaves, by a fit that is not ours. */
 static double squares_left(stage *s, const net_layer *l, const pare_mat *z, const pare_mat *y)
 {
-    const pare_mat p = step_hidden(&s->w, l, z);
-    pare_mat phi = w_mat(&s->w, z->rows, z->cols + p.cols);
+    const pare_mat p = layer_hidden(&s->w, l, z);
+    pare_mat phi = mat_zeros(&s->w, z->rows, z->cols + p.cols);
     for (size_t i = 0; i < z->rows; i++) {
         memcpy(pare_row_mut(&phi, i), pare_row(z, i), z->cols * sizeof(double));
         memcpy(pare_row_mut(&phi, i) + z->cols, pare_row(&p, i), p.cols * sizeof(double));
     }
     const rrr_fit f = rrr(&s->w, &phi, y, y->cols, NULL);
-    const pare_mat h = rrr_coords(&s->w, &f, &phi), back = w_dense(&s->w, &h, &f.u, f.to);
+    const pare_mat h = rrr_coords(&s->w, &f, &phi), back = affine_rows(&s->w, &h, &f.u, f.to);
     double sum = 0;
     assert_work(s);
     for (size_t i = 0; i < y->rows; i++)
@@ -94,7 +94,7 @@ static void the_metric_decides_where_to(void **state)
         stage s;
         stage_open(&s, 3);
         const pare_mat z = rand_mat(&s, N, 2, 1);
-        pare_mat y = w_mat(&s.w, N, 2), g = w_mat(&s.w, 2, 2);
+        pare_mat y = mat_zeros(&s.w, N, 2), g = mat_zeros(&s.w, 2, 2);
         for (size_t i = 0; i < N; i++)
             for (size_t j = 0; j < 2; j++) pare_row_mut(&y, i)[j] = fmax(pare_row(&z, i)[j], 0);
         g.v[0] = which ? 1e-3 : 1, g.v[3] = which ? 1 : 1e-3;

@@ -3,8 +3,8 @@
 
 static double pinv_fro2(stage *s, const pare_mat *q, const size_t *which, size_t k)
 {
-    const pare_mat rows = w_take_rows(&s->w, q, which, k);
-    const w_svd_of v = w_svd(&s->w, &rows);
+    const pare_mat rows = mat_take_rows(&s->w, q, which, k);
+    const svd_factors v = svd_of(&s->w, &rows);
     double sum = 0;
     for (size_t i = 0; i < v.n; i++) sum += 1 / (v.s[i] * v.s[i]);
     return sum;
@@ -21,19 +21,20 @@ static void greedy_removal_keeps_its_guarantee(void **state)
         stage s;
         stage_open(&s, seed);
         const size_t d = 2 + seed % 6;
-        pare_mat a = rand_mat(&s, F, d, 1), q = w_mat(&s.w, F, d), r = w_mat(&s.w, d, d);
+        pare_mat a = rand_mat(&s, F, d, 1), q = mat_zeros(&s.w, F, d), r = mat_zeros(&s.w, d, d);
         for (size_t i = 0; i < F; i++) {
             const double size = exp(2 * pare_rng_normal(&s.rng));
             for (size_t j = 0; j < d; j++) pare_row_mut(&a, i)[j] *= size;
         }
-        assert_ok(pare_qr(&q, &r, &a, s.w.a, &s.err), &s.err);
+        assert_ok(pare_qr(&q, &r, &a, s.w.arena, &s.err), &s.err);
         const size_t ks[] = {d, d + 2, 3 * d};
         for (size_t i = 0; i < 3; i++) {
-            const size_t *const which = backward_rows(&s.w, &q, ks[i]);
-            const double got = pinv_fro2(&s, &q, which, ks[i]), limit = rows_limit(F, d, ks[i]);
+            const size_t *const which = eliminate_rows(&s.w, &q, ks[i]);
+            const double got = pinv_fro2(&s, &q, which, ks[i]),
+                         limit = pinv_norm_limit(F, d, ks[i]);
             assert_work(&s);
             assert_le(got, limit * limit * (1 + 1e-9));
-            assert_le(rows_spread(&s.w, &q, which, ks[i]), limit * (1 + 1e-9));
+            assert_le(pinv_norm(&s.w, &q, which, ks[i]), limit * (1 + 1e-9));
             tightest = fmax(tightest, got / (limit * limit));
         }
         stage_close(&s);
@@ -67,7 +68,7 @@ static void each_removal_is_the_cheapest(void **state)
             }
             n--;
             for (size_t i = best; i < n; i++) left[i] = left[i + 1];
-            const size_t *const got = backward_rows(&s.w, &q, n);
+            const size_t *const got = eliminate_rows(&s.w, &q, n);
             assert_work(&s);
             assert_memory_equal(got, left, n * sizeof *got);
         }
@@ -84,11 +85,13 @@ static void all_nodes_are_within_the_spread(void **state)
     const pare_mat q = rand_orthonormal(&s, 40, 4), c = rand_mat(&s, 500, 4, 1);
     pare_mat p = rand_mat(&s, 500, 40, 0.01);
     pare_gemm(&p, 1, &c, false, &q, true, 1);
-    const size_t *const which = backward_rows(&s.w, &q, 8);
-    const pare_mat u = select_decode(&s.w, &q, which, 8, NULL);
-    const pare_mat some = w_take_cols(&s.w, &p, which, 8), back = w_dense(&s.w, &some, &u, NULL);
-    const pare_mat on = w_mul(&s.w, &p, false, &q, false), near = w_dense(&s.w, &on, &q, NULL);
-    const double spread = rows_spread(&s.w, &q, which, 8);
+    const size_t *const which = eliminate_rows(&s.w, &q, 8);
+    const pare_mat u = unit_decoder(&s.w, &q, which, 8, NULL);
+    const pare_mat some = mat_take_cols(&s.w, &p, which, 8),
+                   back = affine_rows(&s.w, &some, &u, NULL);
+    const pare_mat on = mat_mul(&s.w, &p, false, &q, false),
+                   near = affine_rows(&s.w, &on, &q, NULL);
+    const double spread = pinv_norm(&s.w, &q, which, 8);
     assert_work(&s);
     for (size_t i = 0; i < p.rows; i++) {
         double off = 0, rest = 0;
@@ -144,9 +147,11 @@ static void sampled_rows_serve_almost_all_nodes(void **state)
     double weight[F], ratio[N];
     const double *const lev = leverage_scores(&s.w, &q, &rank);
     const size_t *const which = leverage_sample(&s.w, lev, F, k, &s.rng, &hit, weight);
-    const pare_mat u = select_decode(&s.w, &q, which, hit, weight);
-    const pare_mat some = w_take_cols(&s.w, &p, which, hit), back = w_dense(&s.w, &some, &u, NULL);
-    const pare_mat on = w_mul(&s.w, &p, false, &q, false), near = w_dense(&s.w, &on, &q, NULL);
+    const pare_mat u = unit_decoder(&s.w, &q, which, hit, weight);
+    const pare_mat some = mat_take_cols(&s.w, &p, which, hit),
+                   back = affine_rows(&s.w, &some, &u, NULL);
+    const pare_mat on = mat_mul(&s.w, &p, false, &q, false),
+                   near = affine_rows(&s.w, &on, &q, NULL);
     assert_work(&s);
     double square = 0; /* E w^2 = 1 over the draws: the weights sum to F in the mean */
     for (size_t i = 0; i < hit; i++) square += weight[i] * weight[i];
@@ -175,7 +180,7 @@ static void choices_are_the_golden_ones(void **state)
     tiny_open(&s, &t);
     const pare_mat q = tiny_mat(&s, &t, "basis5"), want = tiny_mat(&s, &t, "bwd_rows");
     const pare_mat lev5 = tiny_mat(&s, &t, "lev5");
-    const size_t *const got = backward_rows(&s.w, &q, want.cols);
+    const size_t *const got = eliminate_rows(&s.w, &q, want.cols);
     size_t rank;
     const double *const lev = leverage_scores(&s.w, &q, &rank);
     assert_work(&s);
@@ -226,14 +231,14 @@ static void as_many_units_as_the_rank_lose_nothing(void **state)
     pare_mat p = rand_product(&s, 60, 5, 20);
     for (size_t i = 0; i < p.rows; i++)
         for (size_t j = 0; j < p.cols; j++) pare_row_mut(&p, i)[j] += (double)j;
-    const neurons n = neurons_exact(&s.w, &p, 1e-10);
+    const unit_selection n = select_units_exact(&s.w, &p, 1e-10);
     assert_work(&s);
     assert_int_equal(n.n, 5);
-    const pare_mat some = w_take_cols(&s.w, &p, n.which, n.n);
-    const pare_mat back = w_dense(&s.w, &some, &n.decode, n.rest);
+    const pare_mat some = mat_take_cols(&s.w, &p, n.which, n.n);
+    const pare_mat back = affine_rows(&s.w, &some, &n.decode, n.rest);
     assert_le(mats_apart(&back, &p), 1e-10);
-    const pare_mat dead = w_mat(&s.w, 10, 4);
-    const neurons none = neurons_exact(&s.w, &dead, 1e-10);
+    const pare_mat dead = mat_zeros(&s.w, 10, 4);
+    const unit_selection none = select_units_exact(&s.w, &dead, 1e-10);
     assert_work(&s);
     assert_int_equal(none.n, 1);
     for (size_t j = 0; j < 4; j++) assert_true(none.rest[j] == 0);
@@ -252,17 +257,17 @@ static void chosen_units_decode_by_least_squares(void **state)
     for (size_t k = 2; k <= 20; k += 6) {
         for (int rows = 0; rows < 2; rows++) {
             const pare_width_opts o = {.rows = (pare_width_rows)rows, .trials = 20};
-            const neurons n = neurons_choose(&s.w, &p, k, &o, 0);
-            const pare_mat some = w_take_cols(&s.w, &p, n.which, n.n);
-            const pare_mat back = w_dense(&s.w, &some, &n.decode, n.rest);
+            const unit_selection n = select_units(&s.w, &p, k, &o, 0);
+            const pare_mat some = mat_take_cols(&s.w, &p, n.which, n.n);
+            const pare_mat back = affine_rows(&s.w, &some, &n.decode, n.rest);
             assert_work(&s);
-            pare_mat off = w_copy(&s.w, &p);
+            pare_mat off = mat_copy(&s.w, &p);
             for (size_t i = 0; i < 80 * 20; i++) off.v[i] -= back.v[i];
             if (rows == 0) {
                 assert_int_equal(n.n, k);
                 assert_le(n.spread, n.limit * (1 + 1e-9));
-                assert_le(w_fro(&off), before);
-                before = w_fro(&off);
+                assert_le(mat_fro_est(&off), before);
+                before = mat_fro_est(&off);
             } else
                 assert_true(n.n <= k && n.n > 0);
         }
