@@ -285,7 +285,7 @@ static void group_planes(pare_work *w, const lm *m, lm_attn *a, size_t g)
 
 void lm_balance_scores(pare_work *w, const lm *m, lm_attn *a)
 {
-    for (size_t g = 0; !w->st && a->here && g < a->nkeys; g++) {
+    for (size_t g = 0; !w->st && a->present && g < a->nkeys; g++) {
         group_planes(w, m, a, g);
         group_still(w, a, g);
     }
@@ -293,7 +293,7 @@ void lm_balance_scores(pare_work *w, const lm *m, lm_attn *a)
 
 void lm_balance_values(pare_work *w, lm_attn *a)
 {
-    if (w->st || !a->here || lm_has_identity_wo(a)) return;
+    if (w->st || !a->present || lm_has_identity_wo(a)) return;
     for (size_t g = 0; !w->st && g < a->nkeys; g++) group_values(w, a, g);
 }
 

@@ -27,7 +27,7 @@ size_t basis_dim(const basis *b);
 
 /* ---- queries and keys ---- */
 
-/* The head in new coordinates of its input, with as few dimensions as lose nothing (qk_exact.c);
+/* The head in new coordinates of its input, with as few dimensions as lose nothing (qk.c);
  * wv, bv, wo stay those of `hd`. */
 net_head qk_exact(pare_work *w, const net_head *hd, const basis *b);
 

@@ -163,7 +163,7 @@ typedef struct surgery {
     pare_work *w;
     const bundles *b;
     pare_mat k, v; /* H^-1; G^1/2 W */
-    bool *gone;    /* of each bundle */
+    bool *removed;    /* of each bundle */
     size_t *left;  /* of each group */
 } surgery;
 
@@ -220,7 +220,7 @@ static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
         for (size_t j = 0; j < s->v.cols; j++)
             squares[j] += pare_row(&s->v, o)[j] * pare_row(&s->v, o)[j];
     for (size_t i = 0; !s->w->st && i < b->n; i++)
-        if (!s->gone[i] && s->left[b->all[i].group] > 1)
+        if (!s->removed[i] && s->left[b->all[i].group] > 1)
             list[n++] = (priced){price(s, &b->all[i], squares) / (double)b->all[i].count, i};
     if (s->w->st) return 0;
     qsort(list, n, sizeof *list, by_price);
@@ -228,7 +228,7 @@ static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
         size_t *const left = &s->left[b->all[list[i].which].group];
         if (*left <= 1) continue;
         --*left;
-        s->gone[list[i].which] = true;
+        s->removed[list[i].which] = true;
         chosen[k++] = list[i].which;
     }
     return k;
@@ -261,7 +261,7 @@ void elimination_order(pare_work *w, size_t *order, double *cost, const ridge_fi
     const pare_mark mark = pare_arena_mark(w->arena);
     surgery s = {.w = w, .b = b, .k = inverse_of(w, &r->h)};
     s.v = mat_mul(w, root, false, &r->map, false);
-    s.gone = pare_work_alloc(w, b->n, sizeof *s.gone);
+    s.removed = pare_work_alloc(w, b->n, sizeof *s.removed);
     s.left = pare_work_alloc(w, b->ngroups, sizeof *s.left);
     priced *const list = pare_work_alloc(w, b->n, sizeof *list);
     for (size_t i = 0; !w->st && i < b->n; i++) s.left[b->all[i].group]++;

@@ -1,20 +1,52 @@
-/* The gradient metric of every stream point (docs/theory/width.md section 9): G = mean over nodes
- * and probes of g g^T, where g is the slope of a random combination of the outputs, signs +1 and
- * -1, with respect to the node's row. A direction of the stream counts as much as the outputs move
- * with it.
+/* gradient_metric.c - how much the outputs move with each direction of the residual stream
+ * (docs/theory/width.md section 9).
  *
- * With random signs the cross terms between nodes vanish on average: one way back gives a draw of
- * the sum over all outputs. Two classes: the sign goes on the difference of the logits; more: on
- * the centered logits, as softmax sees no others. No labels are needed.
+ * At every point of the stream the metric is
  *
- * Every block is split into one of attention alone and one of the feed-forward part alone, so that
- * every stream point is where some block begins. */
+ *     G = mean over tokens and probes of g g^T,
+ *
+ * g the gradient of a random combination of the outputs with respect to the token's row. With
+ * random signs the cross terms between tokens vanish on average, so one backward pass gives a draw
+ * of the sum over all outputs. No labels are needed. The combination is
+ *
+ *     graph nets    signs +1, -1 on the difference of the logits (two classes) or on the centered
+ *                   logits (more), because softmax sees no others;
+ *     logits y      sum_j s_j sqrt(p_j) (y_j - p.y) with p = softmax(y): its gradients have the
+ *                   second moment J^T (diag p - p p^T) J, so d^T G d / 2 is the divergence, in
+ *                   nats, that a small error d makes;
+ *     embeddings    signs on all of them.
+ *
+ * The attention and the feed-forward part of every block become blocks of their own, so that every
+ * point of the stream is the input of some block. */
 #include "cuts.h"
-#include "sublayers.h"
+#include "lm_auto.h"
 #include <pare/gradient.h>
+#include <math.h>
 
-#define PROBES  4
-#define NOTHING 1e-20 /* a trace of G */
+#define PROBES     4
+#define ZERO_TRACE 1e-20 /* traces of G below it: the outputs do not depend on this point */
+
+enum {
+    TOKENS = 4096,  /* of the calibration set that are used */
+    MIN_TOKENS = 64 /* of the last sequence, which is cut short */
+};
+
+static const pare_mode eval_mode = {.momentum = 0.1};
+
+/* Views of m's weights, one sublayer to a block. */
+static pare_model split_blocks(pare_work *w, const pare_model *m)
+{
+    pare_model s = *m;
+    s.nblocks = 2 * m->nblocks;
+    s.blocks = pare_work_alloc(w, s.nblocks, sizeof *s.blocks);
+    for (size_t b = 0; !w->st && b < m->nblocks; b++) {
+        s.blocks[2 * b].attn = m->blocks[b].attn;
+        s.blocks[2 * b + 1].ffn = m->blocks[b].ffn;
+    }
+    return s;
+}
+
+/* ---- graph nets: one graph, f64 --------------------------------------------------------------- */
 
 /* d (sum of signs times centered outputs) / d outputs. */
 static void draw_signs(double *dy, size_t n, size_t outputs, pare_rng *rng)
@@ -34,56 +66,120 @@ static void draw_signs(double *dy, size_t n, size_t outputs, pare_rng *rng)
     }
 }
 
-static void probe(pare_work *w, pare_mat *g, size_t count, pare_tape *t, double *dy, size_t n)
-{
-    w->st = pare_tape_backward(t, dy, NULL, NULL, w->err);
-    for (size_t k = 0; !w->st && k < count; k++) {
-        const pare_mat slope =
-            pare_mat_of((double *)(uintptr_t)pare_tape_dstream(t, k), n, g[k].rows);
-        pare_gemm(&g[k], 1 / ((double)n * PROBES), &slope, true, &slope, false, 1);
-    }
-}
-
-static void probe_all(pare_work *w, pare_mat *g, const pare_model *split, const pare_input *in,
-                      uint64_t seed)
-{
-    const pare_mode still = {.momentum = 0.1};
-    const size_t outputs = pare_model_outputs(split);
-    pare_params *p = NULL;
-    pare_tape *t = NULL;
-    double *const dy = vec_zeros(w, in->tokens * outputs);
-    if (!w->st) w->st = pare_params_new(&p, split, PARE_F64, w->err);
-    if (!w->st) w->st = pare_tape_new(&t, p, w->exec, w->err);
-    if (!w->st) w->st = pare_tape_forward(t, in, &still, NULL, w->err);
-    for (uint64_t k = 0; !w->st && k < PROBES; k++) {
-        pare_rng rng = pare_rng_at(seed, k);
-        draw_signs(dy, in->tokens, outputs, &rng);
-        probe(w, g, split->nblocks + 1, t, dy, in->tokens);
-        if (!w->st) w->st = pare_progress(w->exec, "gradient metric", k + 1, PROBES, w->err);
-    }
-    pare_tape_free(t);
-    pare_params_free(p);
-}
-
-/* Where the outputs do not move with the stream at all, every direction counts alike. */
-static void one_where_nothing(pare_mat *g)
-{
-    double trace = 0;
-    for (size_t i = 0; i < g->rows; i++) trace += pare_row(g, i)[i];
-    for (size_t i = 0; trace < NOTHING && i < g->rows; i++)
-        for (size_t j = 0; j < g->cols; j++) pare_row_mut(g, i)[j] = i == j;
-}
-
 pare_mat *gradient_metric(pare_work *w, const pare_model *folded, const pare_input *in,
                           uint64_t seed)
 {
-    const pare_model split = sublayers_of(w, folded);
-    pare_mat *const g = pare_work_alloc(w, w->st ? 0 : split.nblocks + 1, sizeof *g);
-    for (size_t k = 0; !w->st && k <= split.nblocks; k++) {
+    const pare_model split = split_blocks(w, folded);
+    const size_t npoints = w->st ? 0 : split.nblocks + 1, n = in->tokens;
+    pare_mat *const g = pare_work_alloc(w, npoints, sizeof *g);
+    for (size_t k = 0; !w->st && k < npoints; k++) {
         const size_t d = pare_model_width(&split, k);
         g[k] = mat_zeros(w, d, d);
     }
-    if (!w->st) probe_all(w, g, &split, in, seed);
-    for (size_t k = 0; !w->st && k <= split.nblocks; k++) one_where_nothing(&g[k]);
+    if (w->st) return g;
+    const size_t outputs = pare_model_outputs(&split);
+    pare_params *p = NULL;
+    pare_tape *t = NULL;
+    double *const dy = vec_zeros(w, n * outputs);
+    if (!w->st) w->st = pare_params_new(&p, &split, PARE_F64, w->err);
+    if (!w->st) w->st = pare_tape_new(&t, p, w->exec, w->err);
+    if (!w->st) w->st = pare_tape_forward(t, in, &eval_mode, NULL, w->err);
+    for (uint64_t probe = 0; !w->st && probe < PROBES; probe++) {
+        pare_rng rng = pare_rng_at(seed, probe);
+        draw_signs(dy, n, outputs, &rng);
+        w->st = pare_tape_backward(t, dy, NULL, NULL, w->err);
+        for (size_t k = 0; !w->st && k < npoints; k++) {
+            double *const rows = (double *)(uintptr_t)pare_tape_dstream(t, k);
+            const pare_mat gradient = pare_mat_of(rows, n, g[k].rows);
+            pare_gemm(&g[k], 1 / ((double)n * PROBES), &gradient, true, &gradient, false, 1);
+        }
+        if (!w->st) w->st = pare_progress(w->exec, "gradient metric", probe + 1, PROBES, w->err);
+    }
+    pare_tape_free(t);
+    pare_params_free(p);
+    /* Where the outputs do not depend on the stream, every direction counts alike. */
+    for (size_t k = 0; !w->st && k < npoints; k++) {
+        double trace = 0;
+        for (size_t i = 0; i < g[k].rows; i++) trace += pare_row(&g[k], i)[i];
+        for (size_t i = 0; trace < ZERO_TRACE && i < g[k].rows; i++)
+            for (size_t j = 0; j < g[k].cols; j++) pare_row_mut(&g[k], i)[j] = i == j;
+    }
+    return g;
+}
+
+/* ---- language models: some sequences, f32 ------------------------------------------------------ */
+
+/* The gradient at one row of outputs y. */
+static void draw_row(float *dy, const float *y, size_t n, bool logits, pare_rng *rng)
+{
+    float row_max = y[0];
+    double sum = 0, mean = 0;
+    for (size_t j = 0; j < n; j++) dy[j] = pare_rng_u32(rng) & 1 ? 1 : -1;
+    if (!logits || n < 2) return;
+    for (size_t j = 1; j < n; j++) row_max = y[j] > row_max ? y[j] : row_max;
+    for (size_t j = 0; j < n; j++) sum += exp((double)(y[j] - row_max));
+    for (size_t j = 0; j < n; j++) {
+        const double p = exp((double)(y[j] - row_max)) / sum;
+        dy[j] *= (float)sqrt(p);
+        mean += (double)dy[j];
+    }
+    for (size_t j = 0; j < n; j++) dy[j] -= (float)(exp((double)(y[j] - row_max)) / sum * mean);
+}
+
+/* Adds the gradients of one sequence to g. */
+static void add_sequence(pare_work *w, pare_mat *g, pare_tape *t, const pare_input *in,
+                         const pare_model *m, pare_rng *rng)
+{
+    const size_t rows = pare_output_rows(m, in), outputs = pare_model_outputs(m);
+    const bool logits = m->top.tied || pare_has(&m->top.out.w);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const void *y = NULL;
+    float *const dy = pare_work_alloc(w, rows * outputs, sizeof *dy);
+    if (!w->st) w->st = pare_tape_forward(t, in, &eval_mode, &y, w->err);
+    for (size_t i = 0; !w->st && i < rows; i++)
+        draw_row(dy + i * outputs, (const float *)y + i * outputs, outputs, logits, rng);
+    if (!w->st) w->st = pare_tape_backward(t, dy, NULL, NULL, w->err);
+    for (size_t k = 0; !w->st && k <= m->nblocks; k++) {
+        const pare_mark here = pare_arena_mark(w->arena);
+        const float *const gradient = pare_tape_dstream(t, k);
+        pare_mat s = mat_zeros(w, in->batch * in->tokens, g[k].rows);
+        for (size_t i = 0; !w->st && i < s.rows * s.cols; i++) s.v[i] = (double)gradient[i];
+        lm_gram(w, &g[k], &s);
+        pare_arena_reset(w->arena, here);
+    }
+    pare_arena_reset(w->arena, mark);
+}
+
+pare_mat *lm_gradient_metric(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens,
+                             uint64_t seed)
+{
+    pare_mat *const g = pare_work_alloc(w, m->nplaces, sizeof *g);
+    for (size_t k = 0; !w->st && k < m->nplaces; k++) g[k] = mat_zeros(w, m->width[k], m->width[k]);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const pare_model split = split_blocks(w, m->m);
+    pare_params *p = NULL;
+    pare_tape *t = NULL;
+    pare_rng rng = pare_rng_at(seed, 0);
+    size_t done = 0;
+    if (!w->st) w->st = pare_params_new(&p, &split, PARE_F32, w->err);
+    if (!w->st) w->st = pare_tape_new(&t, p, w->exec, w->err);
+    for (size_t i = 0; !w->st && i < data->n && done + MIN_TOKENS <= TOKENS; i++)
+        for (size_t b = 0; !w->st && b < data->in[i].batch && done + MIN_TOKENS <= TOKENS; b++) {
+            const size_t left = TOKENS - done;
+            const size_t longest = max_tokens && max_tokens < left ? max_tokens : left;
+            pare_input one = data->in[i];
+            if (one.ids) one.ids += b * one.tokens;
+            if (one.x) one.x += b * one.tokens * one.width;
+            one.batch = 1;
+            if (!one.graph && one.tokens > longest) one.tokens = longest;
+            add_sequence(w, g, t, &one, &split, &rng);
+            done += one.tokens;
+            if (!w->st) w->st = pare_progress(w->exec, "gradient metric", done, TOKENS, w->err);
+        }
+    for (size_t k = 0; !w->st && k <= split.nblocks; k++)
+        for (size_t e = 0; e < g[k].rows * g[k].cols; e++) g[k].v[e] /= (double)(done ? done : 1);
+    pare_tape_free(t);
+    pare_params_free(p);
+    pare_arena_reset(w->arena, mark);
     return g;
 }

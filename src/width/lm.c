@@ -32,7 +32,7 @@ bool pare_width_is_text(const pare_model *m, pare_width_method method)
 
 /* ---- what is asked -------------------------------------------------------------------------- */
 
-static bool within(const pare_width_opts *o) /* the sublayers alone, on data (lm_auto.c) */
+static bool fits_on_data(const pare_width_opts *o) /* the sublayers alone, on data (lm_auto.c) */
 {
     return o->method == PARE_WIDTH_AUTO || o->method == PARE_WIDTH_QK;
 }
@@ -48,18 +48,18 @@ static void check_opts(pare_work *w, const pare_width_opts *o, const pare_inputs
             w, PARE_ERR_USAGE,
             "the method slice cuts only the residual stream: set dim, not qk_dim, v_dim or "
             "ffn_dim");
-    if ((slice || within(o)) && (!data || data->n == 0))
+    if ((slice || fits_on_data(o)) && (!data || data->n == 0))
         pare_work_fail(w, PARE_ERR_USAGE, "the method %s is fitted to data; none is given", name);
     if (qk && (o->dim || o->v_dim || o->ffn_dim))
         pare_work_fail(
             w, PARE_ERR_USAGE,
             "the method qk cuts only queries and keys: set qk_dim, not dim, v_dim or ffn_dim");
-    if (within(o) && o->dim)
+    if (fits_on_data(o) && o->dim)
         pare_work_fail(
             w, PARE_ERR_USAGE,
             "the method auto keeps the residual stream of such a model: set keep, qk_dim, v_dim or "
             "ffn_dim, or take the method slice for dim");
-    if (within(o) && o->keep > 0 && (o->qk_dim || o->v_dim || o->ffn_dim))
+    if (fits_on_data(o) && o->keep > 0 && (o->qk_dim || o->v_dim || o->ffn_dim))
         pare_work_fail(
             w, PARE_ERR_USAGE,
             "the method %s chooses the widths by keep: leave qk_dim, v_dim and ffn_dim at 0", name);
@@ -142,7 +142,7 @@ static lm_sizes settled(pare_work *w, const lm *m, const lm_shape *f, const pare
     s.own = o->method == PARE_WIDTH_SLICE && o->basis == PARE_BASIS_PCA;
     s.untie = o->untie;
     const bool alone = !o->qk_dim && !o->v_dim && !o->ffn_dim;
-    if (o->dim == 0 && o->keep > 0 && !within(o))
+    if (o->dim == 0 && o->keep > 0 && !fits_on_data(o))
         keep_share(w, &s, m, f, o->keep, alone && o->method == PARE_WIDTH_SVD);
     return s;
 }
@@ -226,7 +226,7 @@ static void cut(lm_job *j)
 {
     if (j->o->method == PARE_WIDTH_SLICE)
         lm_slice(j);
-    else if (within(j->o))
+    else if (fits_on_data(j->o))
         lm_auto(j);
     else
         lm_svd(j);
@@ -243,11 +243,11 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
     check_opts(&w, opts, data);
     const bool inner =
         opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) && !(opts->keep > 0);
-    const lm m = lm_open(&w, in, !inner && !within(opts));
-    const lm_shape *const facts = w.st ? NULL : lm_shapes(&w, &m);
-    if (!w.st) check_sizes(&w, &m, facts, opts);
-    lm_job j = {&w, &m, opts, data, &o, facts, {0}};
-    if (!w.st) j.size = settled(&w, &m, facts, opts);
+    const lm m = lm_open(&w, in, !inner && !fits_on_data(opts));
+    const lm_shape *const shapes = w.st ? NULL : lm_shapes(&w, &m);
+    if (!w.st) check_sizes(&w, &m, shapes, opts);
+    lm_job j = {&w, &m, opts, data, &o, shapes, {0}};
+    if (!w.st) j.size = settled(&w, &m, shapes, opts);
     lm_write_begin(&w, &o, &m);
     if (!w.st) cut(&j);
     pare_model *small = lm_write_finish(&w, &o);

@@ -35,7 +35,7 @@
 #include <pare/width.h>
 
 typedef struct lm_norm { /* divides only */
-    bool here;
+    bool present;
     double eps, divisor, shift;
     double *offset;       /* added to x first; NULL: none */
     const pare_norm *raw; /* not NULL: the model's own norm, of any kind (lm->stream is false) */
@@ -65,7 +65,7 @@ typedef struct lm_head {
 } lm_head;
 
 typedef struct lm_attn {
-    bool here; /* else: what comes in goes out */
+    bool present; /* else: what comes in goes out */
     size_t din, dout, nheads, nkeys;
     lm_head *heads;
     lm_keys *keys;
@@ -75,7 +75,7 @@ typedef struct lm_attn {
 } lm_attn;
 
 typedef struct lm_ffn { /* W2 act(W1 u + b1) + b2, or gated: W2 (act(W1 u + b1) (W3 u + b3)) + b2 */
-    bool here, gated;
+    bool present, gated;
     pare_act act;
     size_t din, dout;
     pare_mat w1, w3, w2; /* F x din, F x din (gated), dout x F */
@@ -240,7 +240,7 @@ typedef struct lm_job {
     const pare_width_opts *o;
     const pare_inputs *data; /* NULL: none was given */
     lm_out *out;
-    const lm_shape *facts;
+    const lm_shape *shapes;
     lm_sizes size; /* settled: what the method shall do */
 } lm_job;
 /* lm_write_ends with the head tied or not as the sizes say. */

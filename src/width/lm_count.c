@@ -21,9 +21,9 @@ static size_t less(size_t a, size_t b)
 
 static void see_attention(lm_shape *f, const lm_attn *a)
 {
-    f->attn = a->here;
+    f->attn = a->present;
     f->skip[0] = a->skip.kind;
-    if (!a->here) return;
+    if (!a->present) return;
     f->nheads = a->nheads;
     f->nkeys = a->nkeys;
     for (size_t i = 0; i < a->nheads; i++) {
@@ -50,9 +50,9 @@ static void see_attention(lm_shape *f, const lm_attn *a)
 
 static void see_ffn(lm_shape *f, const lm_ffn *n)
 {
-    f->ffn = n->here;
+    f->ffn = n->present;
     f->skip[1] = n->skip.kind;
-    if (!n->here) return;
+    if (!n->present) return;
     f->gated = n->gated;
     f->units = n->w1.rows;
     f->b1 = !all_zero(n->b1, n->w1.rows);

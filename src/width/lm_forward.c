@@ -41,9 +41,9 @@ static void swap(lm_rows *r, size_t width)
 
 void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r)
 {
-    if (w->st || !a->here) return;
+    if (w->st || !a->present) return;
     const pare_mark mark = pare_arena_mark(w->arena);
-    const lm_block one = {.attn = *a, .ffn = {.here = false}};
+    const lm_block one = {.attn = *a, .ffn = {.present = false}};
     weight_writer s = {{w->arena, NULL, w->err, PARE_OK}, PARE_F64};
     pare_block b = lm_stored_block(&s, &one);
     const pare_model p = single(m, &b, a->din);
@@ -59,9 +59,9 @@ void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r)
 
 void lm_ffn_step(pare_work *w, const lm *m, const lm_ffn *f, lm_rows *r)
 {
-    if (w->st || !f->here) return;
+    if (w->st || !f->present) return;
     const pare_mark mark = pare_arena_mark(w->arena);
-    const lm_block one = {.attn = {.here = false}, .ffn = *f};
+    const lm_block one = {.attn = {.present = false}, .ffn = *f};
     weight_writer s = {{w->arena, NULL, w->err, PARE_OK}, PARE_F64};
     pare_block b = lm_stored_block(&s, &one);
     const pare_model p = single(m, &b, f->din);
@@ -88,7 +88,7 @@ static void divide_row(double *x, size_t d, const lm_norm *n)
 pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x)
 {
     pare_mat y = mat_copy(w, x);
-    if (w->st || !n->here) return y;
+    if (w->st || !n->present) return y;
     if (n->raw) {
         const pare_model p = {.stem.width = x->cols, .top.norm = *n->raw};
         run(w, &p, y.v, x->v, 1, x->rows, NULL);

@@ -45,7 +45,7 @@ lm_attn lm_project_attn(pare_work *w, const lm_attn *a, const lm_basis *in, cons
     lm_attn to = *a;
     to.din = lm_dim(in);
     to.dout = lm_dim(out);
-    if (!a->here || w->st) return to;
+    if (!a->present || w->st) return to;
     to.heads = pare_work_alloc(w, a->nheads, sizeof *to.heads);
     to.keys = pare_work_alloc(w, a->nkeys, sizeof *to.keys);
     for (size_t i = 0; !w->st && i < a->nkeys; i++) {
@@ -70,7 +70,7 @@ lm_ffn lm_project_ffn(pare_work *w, const lm_ffn *f, const lm_basis *in, const l
     lm_ffn to = *f;
     to.din = lm_dim(in);
     to.dout = lm_dim(out);
-    if (!f->here || w->st) return to;
+    if (!f->present || w->st) return to;
     to.w1 = mat_mul(w, &f->w1, false, &in->read, false);
     if (f->gated) to.w3 = mat_mul(w, &f->w3, false, &in->read, false);
     to.w2 = mat_mul(w, writes(out), true, &f->w2, false);

@@ -96,9 +96,9 @@ static void take_mean(double *v, size_t d)
 
 static lm_norm divisor_of(pare_work *w, const lm *m, const pare_norm *n, size_t d)
 {
-    if (!m->stream) return (lm_norm){.here = n->kind != PARE_NORM_NONE, .raw = n};
+    if (!m->stream) return (lm_norm){.present = n->kind != PARE_NORM_NONE, .raw = n};
     if (!divides(n)) return (lm_norm){0};
-    lm_norm out = {.here = true, .eps = n->eps, .divisor = n->divisor, .shift = n->shift};
+    lm_norm out = {.present = true, .eps = n->eps, .divisor = n->divisor, .shift = n->shift};
     if (pare_has(&n->offset)) {
         out.offset = read_vector(w, &n->offset, 0, d);
         if (!w->st && n->kind == PARE_NORM_LAYER) take_mean(out.offset, d);
@@ -342,7 +342,7 @@ lm_attn lm_read_attn(pare_work *w, const lm *m, size_t b)
     lm_attn out = {.din = m->width[2 * b], .dout = m->width[2 * b + 1]};
     if (a->kind == PARE_ATTN_NONE) return out;
     const ends e = ends_of(w, m, &m->after[2 * b], &a->in_norm, &a->out_norm, a->din);
-    out.here = true;
+    out.present = true;
     out.nheads = a->nheads;
     out.bo = read_vector(w, &a->bo, 0, a->dout);
     out.skip = skip_of(w, m, &a->skip, &e, a->din, out.bo);
@@ -364,7 +364,7 @@ lm_ffn lm_read_ffn(pare_work *w, const lm *m, size_t b)
     const ends e = ends_of(w, m, &m->after[2 * b + 1], &f->in_norm, &f->out_norm, f->din);
     const pare_dense *const down = &f->layers[f->nlayers - 1];
     const size_t units = f->layers[0].w.rows;
-    out.here = true;
+    out.present = true;
     out.act = f->act;
     out.gated = f->kind == PARE_FFN_GATED;
     out.w1 = read_matrix(w, &f->layers[0].w);

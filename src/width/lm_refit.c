@@ -13,12 +13,12 @@
 
 /* ---- what goes ------------------------------------------------------------------------------ */
 
-removal removal_of(pare_work *w, const bundles *b, bool *gone, size_t inputs)
+removal removal_of(pare_work *w, const bundles *b, bool *removed, size_t inputs)
 {
-    removal c = {.gone = gone, .kept = pare_work_alloc(w, inputs, sizeof *c.kept)};
+    removal c = {.removed = removed, .kept = pare_work_alloc(w, inputs, sizeof *c.kept)};
     bool *const out = pare_work_alloc(w, inputs, sizeof *out);
     for (size_t i = 0; !w->st && i < b->n; i++)
-        for (size_t k = 0; gone[i] && k < b->all[i].count; k++)
+        for (size_t k = 0; removed[i] && k < b->all[i].count; k++)
             out[b->column[b->all[i].from + k]] = true;
     for (size_t i = 0; !w->st && i < inputs; i++)
         if (!out[i]) c.kept[c.n++] = i;
@@ -26,13 +26,13 @@ removal removal_of(pare_work *w, const bundles *b, bool *gone, size_t inputs)
 }
 
 removal choose_removals(pare_work *w, const ridge_fit *r, const pare_mat *root, const bundles *b,
-                        size_t gone)
+                        size_t removed)
 {
     bool *const out = pare_work_alloc(w, b->n, sizeof *out);
-    size_t *const order = pare_work_alloc(w, gone, sizeof *order);
-    double *const cost = vec_zeros(w, gone);
-    if (!w->st) elimination_order(w, order, cost, r, root, b, b->n - gone);
-    for (size_t i = 0; !w->st && i < gone; i++) out[order[i]] = true;
+    size_t *const order = pare_work_alloc(w, removed, sizeof *order);
+    double *const cost = vec_zeros(w, removed);
+    if (!w->st) elimination_order(w, order, cost, r, root, b, b->n - removed);
+    for (size_t i = 0; !w->st && i < removed; i++) out[order[i]] = true;
     return removal_of(w, b, out, r->inputs);
 }
 
@@ -40,14 +40,14 @@ removal choose_removals(pare_work *w, const ridge_fit *r, const pare_mat *root, 
 
 static void norm_rows(pare_work *w, const lm_norm *n, lm_rows *r)
 {
-    if (w->st || !n->here) return;
+    if (w->st || !n->present) return;
     const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat y = lm_normed(w, n, &r->x);
     if (!w->st) memcpy(r->x.v, y.v, y.rows * y.cols * sizeof *y.v);
     pare_arena_reset(w->arena, mark);
 }
 
-static pare_mat missed_by(pare_work *w, const lm_rows *large, const lm_rows *small)
+static pare_mat residual_of(pare_work *w, const lm_rows *large, const lm_rows *small)
 {
     pare_mat r = mat_copy(w, &large->x);
     for (size_t i = 0; !w->st && i < r.rows * r.cols; i++) r.v[i] -= small->x.v[i];
@@ -99,32 +99,32 @@ static pare_mat change_of(pare_work *w, const pare_mat *map, const removal *c, c
 /* ---- attention ------------------------------------------------------------------------------ */
 
 static lm_attn refit_values(prune_pass *p, const lm_attn *a, const pare_mat *pooled, size_t place,
-                            size_t gone)
+                            size_t removed)
 {
     pare_work *const w = p->w;
-    const pare_mat missed = missed_by(w, &p->large, &p->small), root = metric_root_at(p, place);
-    const ridge_fit r = attn_fit(w, a, pooled, &missed);
+    const pare_mat residual = residual_of(w, &p->large, &p->small), root = metric_root_at(p, place);
+    const ridge_fit r = attn_fit(w, a, pooled, &residual);
     const value_directions t = value_directions_of(w, a, &r, &root);
     if (w->st) return *a;
-    const removal c = choose_removals(w, &t.fit, &root, &t.b, gone);
+    const removal c = choose_removals(w, &t.fit, &root, &t.b, removed);
     const pare_mat map = ridge_fit_restricted(w, &t.fit, c.kept, c.n), wo = concat_wo(w, a);
     const pare_mat change = w->st ? map : change_of(w, &map, &c, &t.all, &wo, a->bo);
     move_rows(w, &p->small.x, pooled, &change);
-    return w->st ? *a : attn_without_values(w, a, &t, c.gone, &map);
+    return w->st ? *a : attn_without_values(w, a, &t, c.removed, &map);
 }
 
 /* Fewer queries and keys, on the stream that they will meet. */
-static lm_attn cut_keys(prune_pass *p, const lm_attn *a, size_t place, size_t gone)
+static lm_attn cut_keys(prune_pass *p, const lm_attn *a, size_t place, size_t removed)
 {
     pare_work *const w = p->w;
-    bool wide = gone > 0;
+    bool wide = removed > 0;
     for (size_t g = 0; p->qk_dim && g < a->nkeys; g++) wide |= a->keys[g].wk.rows > p->qk_dim;
     if (w->st || !wide) return *a;
     const pare_mat root = metric_root_at(p, place);
     const key_directions t = key_directions_of(w, p->m, a, &p->small, &root);
     if (w->st) return *a;
     const removal c = p->qk_dim ? choose_keys_within(w, a, &t, p->qk_dim)
-                                : choose_removals(w, &t.fit, &t.root, &t.b, gone);
+                                : choose_removals(w, &t.fit, &t.root, &t.b, removed);
     p->changed = true;
     return w->st ? *a : attn_without_keys(w, p->m, a, &t, &c);
 }
@@ -132,17 +132,17 @@ static lm_attn cut_keys(prune_pass *p, const lm_attn *a, size_t place, size_t go
 static lm_attn cut_attention(prune_pass *p, const lm_attn *a, size_t place, const part_cost *parts)
 {
     pare_work *const w = p->w;
-    if (w->st || !a->here) return *a;
-    lm_attn out = cut_keys(p, a, place, parts[KEYS].gone), sum = *a;
+    if (w->st || !a->present) return *a;
+    lm_attn out = cut_keys(p, a, place, parts[KEYS].removed), sum = *a;
     const lm_attn keys = out;
-    const bool fit = p->fit && (parts[VALUES].gone || p->changed);
+    const bool fit = p->fit && (parts[VALUES].removed || p->changed);
     const pare_mat pooled = fit ? lm_pooled(w, p->m, &keys, &p->small) : (pare_mat){0};
     sum.out = (lm_norm){0};
     lm_attention_step(w, p->m, &sum, &p->large);
     sum = keys;
     sum.out = (lm_norm){0};
     lm_attention_step(w, p->m, &sum, &p->small);
-    if (!w->st && fit) out = refit_values(p, &keys, &pooled, place, parts[VALUES].gone);
+    if (!w->st && fit) out = refit_values(p, &keys, &pooled, place, parts[VALUES].removed);
     p->changed |= fit;
     if (keys.heads != a->heads) lm_balance_scores(w, p->m, &out); /* cut: lists of its own */
     if (fit) lm_balance_values(w, &out);
@@ -155,13 +155,13 @@ static lm_attn cut_attention(prune_pass *p, const lm_attn *a, size_t place, cons
 
 /* before: the small stream that the sublayer read. */
 static lm_ffn refit_units(prune_pass *p, const lm_ffn *f, const pare_mat *before, size_t place,
-                          size_t gone)
+                          size_t removed)
 {
     pare_work *const w = p->w;
-    const pare_mat missed = missed_by(w, &p->large, &p->small), root = metric_root_at(p, place);
-    const ridge_fit r = ffn_fit(w, f, before, &missed);
+    const pare_mat residual = residual_of(w, &p->large, &p->small), root = metric_root_at(p, place);
+    const ridge_fit r = ffn_fit(w, f, before, &residual);
     const bundles b = bundles_single(w, f->w1.rows);
-    const removal c = choose_removals(w, &r, &root, &b, gone);
+    const removal c = choose_removals(w, &r, &root, &b, removed);
     const pare_mat map = ridge_fit_restricted(w, &r, c.kept, c.n);
     lm_ffn out = w->st ? *f : lm_select_units(w, f, c.kept, c.n);
     if (w->st) return out;
@@ -180,17 +180,17 @@ static lm_ffn refit_units(prune_pass *p, const lm_ffn *f, const pare_mat *before
     return out;
 }
 
-static lm_ffn cut_units(prune_pass *p, const lm_ffn *f, size_t place, size_t gone)
+static lm_ffn cut_units(prune_pass *p, const lm_ffn *f, size_t place, size_t removed)
 {
     pare_work *const w = p->w;
     lm_ffn sum = *f, out = *f;
-    if (w->st || !f->here) return out;
-    const bool fit = p->fit && (gone || p->changed);
+    if (w->st || !f->present) return out;
+    const bool fit = p->fit && (removed || p->changed);
     const pare_mat before = fit ? mat_copy(w, &p->small.x) : (pare_mat){0};
     sum.out = (lm_norm){0};
     lm_ffn_step(w, p->m, &sum, &p->large);
     lm_ffn_step(w, p->m, &sum, &p->small);
-    if (!w->st && fit) out = refit_units(p, f, &before, place, gone);
+    if (!w->st && fit) out = refit_units(p, f, &before, place, removed);
     p->changed |= fit;
     norm_rows(w, &f->out, &p->large);
     norm_rows(w, &f->out, &p->small);
@@ -207,7 +207,7 @@ void lm_refit(prune_pass *p)
         lm_write_attn(w, p->out, b, &few);
         pare_arena_reset(w->arena, mark); /* what the moments of the units need is much */
         const lm_ffn f = lm_read_ffn(w, p->m, b);
-        const lm_ffn less = cut_units(p, &f, 2 * b + 2, parts[UNITS].gone);
+        const lm_ffn less = cut_units(p, &f, 2 * b + 2, parts[UNITS].removed);
         lm_write_ffn(w, p->out, b, &less);
         pare_arena_reset(w->arena, mark);
         if (!w->st) w->st = pare_progress(w->exec, "cut", b + 1, p->m->m->nblocks, w->err);

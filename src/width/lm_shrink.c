@@ -25,7 +25,7 @@ lm_attn lm_shallow(pare_work *w, const lm_attn *a)
     lm_attn to = *a;
     to.heads = pare_work_alloc(w, a->nheads, sizeof *to.heads);
     to.keys = pare_work_alloc(w, a->nkeys, sizeof *to.keys);
-    if (w->st || !a->here) return to;
+    if (w->st || !a->present) return to;
     memcpy(to.heads, a->heads, a->nheads * sizeof *to.heads);
     memcpy(to.keys, a->keys, a->nkeys * sizeof *to.keys);
     return to;

@@ -119,13 +119,13 @@ static pare_mat gram_of_all(lm_job *j)
     lm_rows r = lm_embedding_rows(w, m, j->data, j->o->tokens);
     if (!w->st) add_gram(j, &g, &r, 0);
     for (size_t b = 0; !w->st && b < m->m->nblocks; b++) {
-        const pare_mark here = pare_arena_mark(w->arena);
+        const pare_mark present = pare_arena_mark(w->arena);
         const lm_block k = lm_read(w, m, b);
         lm_attention_step(w, m, &k.attn, &r);
-        if (k.attn.here) add_gram(j, &g, &r, 2 * b + 1);
+        if (k.attn.present) add_gram(j, &g, &r, 2 * b + 1);
         lm_ffn_step(w, m, &k.ffn, &r);
-        if (k.ffn.here) add_gram(j, &g, &r, 2 * b + 2);
-        pare_arena_reset(w->arena, here);
+        if (k.ffn.present) add_gram(j, &g, &r, 2 * b + 2);
+        pare_arena_reset(w->arena, present);
         if (!w->st) w->st = pare_progress(w->exec, "calibrate", b + 1, m->m->nblocks, w->err);
     }
     pare_arena_reset(w->arena, mark);

@@ -204,7 +204,7 @@ static void cut_values(pare_work *w, lm_attn *a, size_t g, size_t dv)
 lm_attn lm_svd_heads(pare_work *w, const lm *m, const lm_attn *a, size_t qk, size_t dv)
 {
     lm_attn to = lm_shallow(w, a);
-    for (size_t g = 0; !w->st && a->here && g < a->nkeys; g++) {
+    for (size_t g = 0; !w->st && a->present && g < a->nkeys; g++) {
         if (qk && qk < a->keys[g].wk.rows) cut_keys(w, m, &to, g, qk);
         if (!w->st && dv && dv < a->keys[g].wv.rows) cut_values(w, &to, g, dv);
     }
@@ -215,7 +215,7 @@ lm_attn lm_svd_heads(pare_work *w, const lm *m, const lm_attn *a, size_t qk, siz
 
 lm_ffn lm_svd_units(pare_work *w, const lm_ffn *f, size_t n)
 {
-    if (w->st || !f->here || n == 0 || n >= f->w1.rows) return *f;
+    if (w->st || !f->present || n == 0 || n >= f->w1.rows) return *f;
     const size_t all = f->w1.rows;
     ranked *const r = pare_work_alloc(w, all, sizeof *r);
     size_t *const which = pare_work_alloc(w, n, sizeof *which);
@@ -244,8 +244,8 @@ static void add_block(pare_work *w, pare_mat *g, const lm *m, size_t b)
         lm_gram(w, g, &k.attn.keys[i].wv);
     }
     for (size_t i = 0; i < k.attn.nheads; i++) lm_gram(w, g, &k.attn.heads[i].wq);
-    if (k.ffn.here) lm_gram(w, g, &k.ffn.w1);
-    if (k.ffn.here && k.ffn.gated) lm_gram(w, g, &k.ffn.w3);
+    if (k.ffn.present) lm_gram(w, g, &k.ffn.w1);
+    if (k.ffn.present && k.ffn.gated) lm_gram(w, g, &k.ffn.w3);
     pare_arena_reset(w->arena, mark);
 }
 

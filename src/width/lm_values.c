@@ -41,7 +41,7 @@ void group_directions(pare_work *w, pare_mat *to, pare_mat *back, const lm_attn 
     pare_gemm(back, 1, &b.inverse, false, &e, false, 0);
 }
 
-void put_block(pare_mat *big, size_t at, const pare_mat *block)
+void set_diagonal_block(pare_mat *big, size_t at, const pare_mat *block)
 {
     for (size_t i = 0; i < block->rows; i++)
         memcpy(pare_row_mut(big, at + i) + at, pare_row(block, i), block->cols * sizeof *block->v);
@@ -79,8 +79,8 @@ value_directions value_directions_of(pare_work *w, const lm_attn *a, const ridge
         group_directions(w, &t.to[g], &from, a, g, at, &k, &v);
         for (size_t h = 0; !w->st && h < a->nheads; h++) {
             if (a->heads[h].keys != g) continue;
-            put_block(&t.all, at[h], &t.to[g]);
-            put_block(&back, at[h], &from);
+            set_diagonal_block(&t.all, at[h], &t.to[g]);
+            set_diagonal_block(&back, at[h], &from);
         }
     }
     if (w->st) return t;
@@ -90,7 +90,7 @@ value_directions value_directions_of(pare_work *w, const lm_attn *a, const ridge
 }
 
 lm_attn attn_without_values(pare_work *w, const lm_attn *a, const value_directions *t,
-                            const bool *gone, const pare_mat *map)
+                            const bool *removed, const pare_mat *map)
 {
     lm_attn out = lm_shallow(w, a);
     out.bo = vec_zeros(w, a->dout);
@@ -99,7 +99,7 @@ lm_attn attn_without_values(pare_work *w, const lm_attn *a, const value_directio
         n = a->keys[g].wv.rows;
         size_t *const which = pare_work_alloc(w, n, sizeof *which);
         for (size_t i = 0; !w->st && i < n; i++)
-            if (!gone[k + i]) which[kept++] = i;
+            if (!removed[k + i]) which[kept++] = i;
         const pare_mat to = mat_take_rows(w, &t->to[g], which, kept);
         const pare_mat none = mat_zeros(w, n, kept); /* the maps behind come from the fit */
         lm_cut_values(w, &out, g, &to, &none);

@@ -32,7 +32,7 @@ static pare_norm copy_norm(weight_writer *o, const pare_norm *n)
 static pare_norm stored_norm(weight_writer *o, const lm_norm *n, size_t d)
 {
     if (n->raw) return copy_norm(o, n->raw);
-    if (!n->here) return (pare_norm){0};
+    if (!n->present) return (pare_norm){0};
     return (pare_norm){.kind = PARE_NORM_RMS,
                        .eps = n->eps,
                        .divisor = n->divisor,
@@ -156,7 +156,7 @@ bool lm_has_identity_wo(const lm_attn *a)
 static pare_attn stored_attn(weight_writer *o, const lm_attn *a)
 {
     pare_attn to = {.kind = PARE_ATTN_NONE};
-    if (!a->here || o->w.st) return to;
+    if (!a->present || o->w.st) return to;
     to = (pare_attn){.kind = PARE_ATTN_EXACT, .din = a->din, .dout = a->dout, .nheads = a->nheads};
     to.heads = pare_work_alloc(&o->w, a->nheads, sizeof *to.heads);
     layout l = lay_out(o, a);
@@ -183,7 +183,7 @@ static pare_attn stored_attn(weight_writer *o, const lm_attn *a)
 static pare_ffn stored_ffn(weight_writer *o, const lm_ffn *f)
 {
     pare_ffn to = {.kind = PARE_FFN_NONE};
-    if (!f->here || o->w.st) return to;
+    if (!f->present || o->w.st) return to;
     to = (pare_ffn){.kind = f->gated ? PARE_FFN_GATED : PARE_FFN_MLP,
                     .din = f->din,
                     .dout = f->dout,

@@ -1,5 +1,6 @@
-/* The best bilinear form of rank d for queries and keys, in the metric of the data
- * (docs/theory/width.md section 2).
+/* qk.c - queries and keys in fewer dimensions (docs/theory/width.md section 2).
+ *
+ * The best bilinear form of rank d, in the metric of the data (qk_optimal).
  *
  * Softmax sees only B = [Wq bq]^T Wk, and of its scores only differences within a row. Let Cq be
  * the second moment of [h, 1] over the queries and Ck the covariance of keys within neighborhoods.
@@ -17,12 +18,25 @@
  *
  * sigma_i from below (singular_bounds.c) and the second term by the rounding of three products. That Rq and
  * Rk are the roots of the data's moments is true up to rounding only: what is proven is about this
- * metric, and about the head's stored (or folded) f64 weights. */
+ * metric, and about the head's stored (or folded) f64 weights.
+ *
+ * Without loss, in an affine basis of the input (qk_exact). With h = U x + mu the scores are
+ *
+ *     (Wq U x_i + Wq mu + bq) . (Wk U x_j + Wk mu);
+ *
+ * the part with Wk mu is the same for all j, so softmax does not see it. With P the left singular
+ * vectors of Wk U,
+ *
+ *     Wq' = P^T Wq U,     bq' = P^T (Wq mu + bq),     Wk' = P^T Wk U
+ *
+ * is exact, has rank(Wk U) <= d dimensions, and keeps bq (Wq' = I, Wk' = U^T Wq^T Wk U of
+ * Proposition 4.1 of Shirzad 2024, which has no biases, would not). */
 #include "balance.h"
 #include "prove.h"
 #include <math.h>
 
-#define RIDGE 1e-10 /* of the largest eigenvalue: directions that the data never takes */
+#define RIDGE    1e-10 /* of the largest eigenvalue: directions that the data never takes */
+#define ROUNDING 1e-12 /* of the largest singular value */
 
 /* [h, 1]^T [h, 1] / n */
 static pare_mat query_moment(pare_work *w, const pare_mat *h)
@@ -202,9 +216,27 @@ net_head qk_optimal(pare_work *w, const net_head *hd, const pare_mat *h, const p
     if (!fit || w->st) return out;
     double tail = 0, head = 0;
     for (size_t r = 0; r < s.n; r++) *(r < k ? &head : &tail) += s.s[r] * s.s[r];
-    fit->rank = svd_rank(&s, 1e-12);
+    fit->rank = svd_rank(&s, ROUNDING);
     fit->least = fabs(hd->scale) * sqrt(tail);
     fit->total = fabs(hd->scale) * sqrt(head + tail);
     fit->objective = objective(w, hd, &out, &cq, &ck);
+    return out;
+}
+
+/* ---- without loss --------------------------------------------------------------------------- */
+
+net_head qk_exact(pare_work *w, const net_head *hd, const basis *b)
+{
+    net_head out = *hd;
+    const pare_mat keys = mat_mul(w, &hd->wk, false, &b->u, false);
+    const pare_mat queries = mat_mul(w, &hd->wq, false, &b->u, false);
+    const double *const shift = mat_vec(w, &hd->wq, false, b->mu, hd->bq);
+    const svd_factors s = svd_of(w, &keys);
+    if (w->st) return out;
+    const size_t rank = svd_rank(&s, ROUNDING);
+    const pare_mat p = mat_first_cols(w, &s.u, rank > 0 ? rank : 1);
+    out.wq = mat_mul(w, &p, true, &queries, false);
+    out.wk = mat_mul(w, &p, true, &keys, false);
+    out.bq = mat_vec(w, &p, true, shift, NULL);
     return out;
 }

@@ -7,7 +7,7 @@ enum { ROWS = 300, INPUTS = 12, OUTPUTS = 5 };
 
 typedef struct scene {
     stage s;
-    pare_mat f, missed, map0, root;
+    pare_mat f, residual, map0, root;
     double *bias0;
     ridge_fit r;
 } scene;
@@ -20,7 +20,7 @@ static void scene_open(scene *c, uint64_t seed)
     c->f = rand_product(&c->s, ROWS, INPUTS - 3, INPUTS);
     const pare_mat noise = rand_mat(&c->s, ROWS, INPUTS, 0.3);
     for (size_t i = 0; i < ROWS * INPUTS; i++) c->f.v[i] += noise.v[i] + 0.5;
-    c->missed = rand_mat(&c->s, ROWS, OUTPUTS, 0.5);
+    c->residual = rand_mat(&c->s, ROWS, OUTPUTS, 0.5);
     c->map0 = rand_mat(&c->s, OUTPUTS, INPUTS, 1);
     c->bias0 = rand_vec(&c->s, OUTPUTS, 1);
     const pare_mat half = rand_mat(&c->s, OUTPUTS, OUTPUTS, 1);
@@ -29,8 +29,8 @@ static void scene_open(scene *c, uint64_t seed)
     moments m = moments_new(w, INPUTS, OUTPUTS);
     const pare_mat f1 = pare_mat_part(&c->f, 0, 0, 100, INPUTS);
     const pare_mat f2 = pare_mat_part(&c->f, 100, 0, ROWS - 100, INPUTS);
-    const pare_mat r1 = pare_mat_part(&c->missed, 0, 0, 100, OUTPUTS);
-    const pare_mat r2 = pare_mat_part(&c->missed, 100, 0, ROWS - 100, OUTPUTS);
+    const pare_mat r1 = pare_mat_part(&c->residual, 0, 0, 100, OUTPUTS);
+    const pare_mat r2 = pare_mat_part(&c->residual, 100, 0, ROWS - 100, OUTPUTS);
     moments_add(w, &m, &f1, &r1);
     moments_add(w, &m, &f2, &r2);
     c->r = ridge_fit_of(w, &m, &c->map0, c->bias0);
@@ -53,14 +53,14 @@ static double loss_of(scene *c, const pare_mat *map, const size_t *kept, size_t 
     return sum;
 }
 
-static size_t *all_but(scene *c, const size_t *order, size_t gone)
+static size_t *all_but(scene *c, const size_t *order, size_t removed)
 {
     bool out[INPUTS] = {false};
     size_t *const kept = pare_work_alloc(&c->s.w, INPUTS, sizeof *kept), n = 0;
-    for (size_t i = 0; i < gone; i++) out[order[i]] = true;
+    for (size_t i = 0; i < removed; i++) out[order[i]] = true;
     for (size_t i = 0; i < INPUTS; i++)
         if (!out[i]) kept[n++] = i;
-    assert_int_equal(n, INPUTS - gone);
+    assert_int_equal(n, INPUTS - removed);
     return kept;
 }
 
@@ -70,7 +70,7 @@ static double misfit(const scene *c, const pare_mat *map, const size_t *kept, si
     double sum = 0;
     for (size_t i = 0; i < ROWS; i++)
         for (size_t o = 0; o < OUTPUTS; o++) {
-            double y = pare_row(map, o)[n], target = c->bias0[o] + pare_row(&c->missed, i)[o];
+            double y = pare_row(map, o)[n], target = c->bias0[o] + pare_row(&c->residual, i)[o];
             for (size_t k = 0; k < n; k++) y += pare_row(map, o)[k] * pare_row(&c->f, i)[kept[k]];
             for (size_t k = 0; k < INPUTS; k++)
                 target += pare_row(&c->map0, o)[k] * pare_row(&c->f, i)[k];
@@ -89,14 +89,14 @@ static void prices_add_up_to_what_the_repaired_map_loses(void **state)
         scene_open(&c, seed);
         const bundles b = bundles_single(&c.s.w, INPUTS);
         elimination_order(&c.s.w, order, cost, &c.r, &c.root, &b, 1);
-        for (size_t gone = 1; gone < INPUTS; gone++) {
-            const size_t *const kept = all_but(&c, order, gone);
-            const pare_mat map = ridge_fit_restricted(&c.s.w, &c.r, kept, INPUTS - gone);
+        for (size_t removed = 1; removed < INPUTS; removed++) {
+            const size_t *const kept = all_but(&c, order, removed);
+            const pare_mat map = ridge_fit_restricted(&c.s.w, &c.r, kept, INPUTS - removed);
             assert_work(&c.s);
-            sum += cost[gone - 1];
-            const double loss = loss_of(&c, &map, kept, INPUTS - gone);
+            sum += cost[removed - 1];
+            const double loss = loss_of(&c, &map, kept, INPUTS - removed);
             if (!(fabs(sum - loss) <= 1e-8 * loss))
-                fail_msg("seed %d: %zu gone, %g is not %g", (int)seed, gone, sum, loss);
+                fail_msg("seed %d: %zu gone, %g is not %g", (int)seed, removed, sum, loss);
         }
         stage_close(&c.s);
     }
@@ -127,10 +127,10 @@ static void repair_is_never_worse_than_none_on_the_rows_it_saw(void **state)
     for (uint64_t seed = 1; seed <= 10; seed++) {
         scene c;
         scene_open(&c, seed);
-        for (size_t gone = 0; gone < INPUTS; gone++) {
+        for (size_t removed = 0; removed < INPUTS; removed++) {
             size_t first[INPUTS];
             for (size_t i = 0; i < INPUTS; i++) first[i] = i;
-            const size_t n = INPUTS - gone, *const kept = all_but(&c, first, gone);
+            const size_t n = INPUTS - removed, *const kept = all_but(&c, first, removed);
             const pare_mat map = ridge_fit_restricted(&c.s.w, &c.r, kept, n);
             pare_mat none = mat_zeros(&c.s.w, OUTPUTS, n + 1);
             assert_work(&c.s);
@@ -142,7 +142,7 @@ static void repair_is_never_worse_than_none_on_the_rows_it_saw(void **state)
             const double with = misfit(&c, &map, kept, n), without = misfit(&c, &none, kept, n);
             if (!(with <= without)) fail_msg("seed %d: %g > %g", (int)seed, with, without);
             /* It is not the map as it was, either. */
-            if (gone > 0) assert_true(with <= 0.99 * without);
+            if (removed > 0) assert_true(with <= 0.99 * without);
         }
         stage_close(&c.s);
     }
@@ -180,7 +180,7 @@ static void what_others_say_already_goes_for_little(void **state)
 static lm_attn two_groups(scene *c)
 {
     pare_work *const w = &c->s.w;
-    lm_attn a = {.here = true, .din = 6, .dout = OUTPUTS, .nheads = 3, .nkeys = 2, .bo = c->bias0};
+    lm_attn a = {.present = true, .din = 6, .dout = OUTPUTS, .nheads = 3, .nkeys = 2, .bo = c->bias0};
     a.heads = pare_work_alloc(w, 3, sizeof *a.heads);
     a.keys = pare_work_alloc(w, 2, sizeof *a.keys);
     for (size_t h = 0; h < 3; h++) {
@@ -234,7 +234,7 @@ static void turned_values_say_the_same(void **state)
     scene c;
     size_t order[8];
     double cost[8];
-    bool gone[8] = {false};
+    bool removed[8] = {false};
     scene_open(&c, 4);
     pare_work *const w = &c.s.w;
     const lm_attn a = two_groups(&c);
@@ -242,7 +242,7 @@ static void turned_values_say_the_same(void **state)
     moments_add(w, &m, &c.f, NULL);
     const ridge_fit r = ridge_fit_of(w, &m, &c.map0, c.bias0);
     const value_directions t = value_directions_of(w, &a, &r, &c.root);
-    const lm_attn b = attn_without_values(w, &a, &t, gone, &t.fit.map);
+    const lm_attn b = attn_without_values(w, &a, &t, removed, &t.fit.map);
     assert_work(&c.s);
     for (size_t h = 0; h < 3; h++) {
         const pare_mat x = mat_mul(w, &a.heads[h].wo, false, &a.keys[a.heads[h].keys].wv, false);
@@ -268,17 +268,17 @@ static void cheap_parts_give_more_and_no_part_gives_all(void **state)
     size_t size[9];
     for (size_t i = 0; i < 9; i++) low[i] = 1, high[i] = 5, size[i] = 10;
     low[4] = 0.1; /* met late: costs that fall do not make a bargain */
-    part_cost p[] = {{.of = 10, .n = 9, .cost = low, .size = size},
-                     {.of = 10, .n = 9, .cost = high, .size = size},
-                     {.of = 0, .n = 0}};
+    part_cost p[] = {{.count = 10, .n = 9, .cost = low, .size = size},
+                     {.count = 10, .n = 9, .cost = high, .size = size},
+                     {.count = 0, .n = 0}};
     assert_int_equal(allocate_removals(p, 3, 75), 80);
-    assert_true(p[0].gone > p[1].gone && p[1].gone > 0 && p[0].gone + p[1].gone == 8);
+    assert_true(p[0].removed > p[1].removed && p[1].removed > 0 && p[0].removed + p[1].removed == 8);
     assert_int_equal(allocate_removals(p, 3, 1000), 180);
-    assert_true(p[0].gone == 9 && p[1].gone == 9 && p[2].gone == 0);
+    assert_true(p[0].removed == 9 && p[1].removed == 9 && p[2].removed == 0);
     size[0] = 1; /* the first one gives little: its price is that for what it gives */
     p[1].size = (size_t[9]){100, 100, 100, 100, 100, 100, 100, 100, 100};
     assert_int_equal(allocate_removals(p, 2, 250), 300);
-    assert_true(p[0].gone == 0 && p[1].gone == 3);
+    assert_true(p[0].removed == 0 && p[1].removed == 3);
 }
 
 int main(void)

@@ -260,8 +260,8 @@ static void the_fit_follows_the_model_as_it_is_cut(pare_random_kind kind, size_t
     p.large = lm_embedding_rows(&w, &l, &set, 0);
     p.small = lm_embedding_rows(&w, &l, &set, 0);
     assert_ok(w.st, &err);
-    p.parts[VALUES].gone = v; /* of the first block; the others only make good */
-    p.parts[UNITS].gone = u;
+    p.parts[VALUES].removed = v; /* of the first block; the others only make good */
+    p.parts[UNITS].removed = u;
     lm_refit(&p);
     lm_write_ends(&w, &out, NULL, NULL, NULL);
     pare_model *const g = lm_write_finish(&w, &out);

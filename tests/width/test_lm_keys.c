@@ -98,7 +98,7 @@ static void the_metric_is_what_small_steps_of_the_queries_do(void **state)
                 other.heads[h].bq = mat_copy(&s->w, &bias).v;
                 other.heads[h].bq[t] += eps;
                 const double scale = s->a.heads[h].scale;
-                const double says = scale * scale * eps * eps * pare_row(&seen[h].first, t)[t];
+                const double says = scale * scale * eps * eps * pare_row(&seen[h].query_metric, t)[t];
                 const double does = moved(s, &s->a, &other);
                 if (!(fabs(says / does - 1) <= 1e-3))
                     fail_msg("%s, head %zu, entry %zu: %g is not %g", pare_random_kinds[kinds[k]],
@@ -137,7 +137,7 @@ static void the_spread_is_that_of_the_keys_by_their_weight(void **state)
         }
         sum += two - one * one;
     }
-    assert_le(fabs(pare_row(&seen[1].spread, 0)[0] - sum / (double)q.rows), 1e-12 * sum);
+    assert_le(fabs(pare_row(&seen[1].key_covariance, 0)[0] - sum / (double)q.rows), 1e-12 * sum);
     close_scene(s);
 }
 
@@ -273,7 +273,7 @@ static void a_plane_that_no_query_asks_for_goes_first(void **state)
         const lm_attn b = attn_without_keys(&s->w, &s->m, &s->a, &t, &c);
         assert_ok(s->w.st, &s->err);
         for (size_t g = 0; g < s->a.nkeys; g++)
-            for (size_t e = 0; e < 4; e++) assert_true(c.gone[4 * g + e] == (e == f));
+            for (size_t e = 0; e < 4; e++) assert_true(c.removed[4 * g + e] == (e == f));
         assert_true(b.keys[0].planes == 3 && b.keys[0].wk.rows == 6 && b.heads[0].wq.rows == 6);
         assert_true(b.keys[0].freqs[f < 3 ? f : 2] == s->a.keys[0].freqs[f < 3 ? f + 1 : 2]);
         assert_true(moved(s, &s->a, &b) <= 1e-20);
@@ -295,7 +295,7 @@ static void queries_that_stay_make_good_what_goes(void **state)
         for (size_t i = 0; i < c.n; i++)
             pare_row_mut(&mended, o)[c.kept[i]] -= pare_row(&map, o)[i];
     for (size_t i = 0; i < t.b.n; i++)
-        for (size_t k = 0; c.gone[i] && k < t.b.all[i].count; k++)
+        for (size_t k = 0; c.removed[i] && k < t.b.all[i].count; k++)
             for (size_t o = 0; o < map.rows; o++) {
                 const size_t col = t.b.column[t.b.all[i].from + k];
                 pare_row_mut(&plain, o)[col] = pare_row(&t.fit.map, o)[col];

@@ -1,4 +1,4 @@
-/* Tests src/width/qk_exact.c and qk.c: nothing is lost at full rank, and below it nothing better
+/* Tests src/width/qk.c: nothing is lost at full rank, and below it nothing better
  * exists in the metric of the data. */
 #include "width_nets.h"
 #include "width/prove.h"
