@@ -1,6 +1,6 @@
-/* The practical pipeline (docs/theory/width.md section 9): layer by layer, each new piece is the
- * best map of rank d, in the gradient metric, from what the small net has to what the large one
- * had.
+/* cut_auto.c - the practical pipeline (docs/theory/width.md section 9): layer by layer, each new
+ * piece is the best map of rank d, in the gradient metric, from what the small net has to what the
+ * large one had (rrr: reduced-rank regression).
  *
  *     h_0      rrr(x -> h_0)                                          We^, be^
  *     z_i      queries and keys by qk_optimal on the small stream; pooled_k = sum_j a^_ij h^_j;
@@ -9,10 +9,10 @@
  *              rrr([z^, p_S] -> h_i+1)                                W1^, R2^, W2^, c2^
  *     y        the head on U h^ + mu
  *
- * Errors of earlier layers are seen and made good where they can be. A node without keys pools 0,
- * before and after: where there are such nodes, whether a node has keys is one more thing that the
- * small net knows, and what it is worth becomes the bias of the values (the large stream's mean is
- * in there). Without them the offset takes care of it. */
+ * So errors of earlier layers are compensated where they can be. A node without keys pools 0,
+ * before and after: where there are such nodes, whether a node has keys is one more input of the
+ * regression, and its coefficient becomes the bias of the values (which contains the mean of the
+ * large stream). Without such nodes the offset takes care of it. */
 #include "cuts.h"
 #include <math.h>
 #include <string.h>
@@ -30,7 +30,8 @@ typedef struct pipeline {
 
 /* ---- pieces --------------------------------------------------------------------------------- */
 
-static pare_mat beside(pare_work *w, const pare_mat *const *all, size_t n)
+/* The matrices side by side. */
+static pare_mat concat_cols(pare_work *w, const pare_mat *const *all, size_t n)
 {
     size_t cols = 0;
     for (size_t k = 0; k < n; k++) cols += all[k]->cols;
@@ -41,32 +42,15 @@ static pare_mat beside(pare_work *w, const pare_mat *const *all, size_t n)
     return m;
 }
 
-/* Rows [from, from + n) of c, turned: the map that they are. */
-static pare_mat part_turned(pare_work *w, const pare_mat *c, size_t from, size_t n)
+/* Rows [from, from + n) of c, transposed. */
+static pare_mat rows_transposed(pare_work *w, const pare_mat *c, size_t from, size_t n)
 {
     if (w->st) return (pare_mat){0};
     const pare_mat part = pare_mat_part(c, from, 0, n, c->cols);
     return mat_transpose(w, &part);
 }
 
-/* The largest distance of a row from what the small stream says about it. */
-static double farthest(pare_work *w, const pare_mat *y, const pare_mat *h, const basis *b)
-{
-    const pare_mark mark = pare_arena_mark(w->arena);
-    const pare_mat back = affine_rows(w, h, &b->u, b->mu);
-    double worst = 0;
-    for (size_t i = 0; !w->st && i < y->rows; i++) {
-        double sum = 0;
-        for (size_t j = 0; j < y->cols; j++)
-            sum += (pare_row(y, i)[j] - pare_row(&back, i)[j]) *
-                   (pare_row(y, i)[j] - pare_row(&back, i)[j]);
-        worst = fmax(worst, sqrt(sum));
-    }
-    pare_arena_reset(w->arena, mark);
-    return worst;
-}
-
-/* On to stream point k, which was y: the fit, with h and b moved there. */
+/* The fit of y, the rows of the large model at point k; h and b move there. */
 static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_mat *y)
 {
     pare_work *const w = a->w;
@@ -75,18 +59,25 @@ static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_ma
     a->h = rrr_coords(w, &f, phi);
     a->b = (basis){f.u, f.to};
     if (w->st) return f;
-    pare_width_point *const at = &a->r->points[k];
-    snprintf(at->name, sizeof at->name, "%c%zu", k % 2 ? 'z' : 'h', k / 2);
-    at->before = y->cols;
-    at->after = f.c.cols;
-    at->residual_est = farthest(w, y, &a->h, &a->b);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const pare_mat decoded = affine_rows(w, &a->h, &a->b.u, a->b.mu);
+    double worst = 0; /* the largest distance of a row from its decoded one */
+    for (size_t i = 0; !w->st && i < y->rows; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < y->cols; j++)
+            sum += (pare_row(y, i)[j] - pare_row(&decoded, i)[j]) *
+                   (pare_row(y, i)[j] - pare_row(&decoded, i)[j]);
+        worst = fmax(worst, sqrt(sum));
+    }
+    pare_arena_reset(w->arena, mark);
+    record_point(a->r, k, y->cols, f.c.cols, worst);
     return f;
 }
 
 /* ---- one layer ------------------------------------------------------------------------------ */
 
 /* One column, 1 for a node with keys and 0 for one without; no column where all are alike. */
-static pare_mat who_sees(pare_work *w, const pare_graph *g)
+static pare_mat has_keys(pare_work *w, const pare_graph *g)
 {
     size_t some = 0;
     for (size_t i = 0; i < g->n; i++) some += g->ptr[i + 1] > g->ptr[i];
@@ -95,25 +86,18 @@ static pare_mat who_sees(pare_work *w, const pare_graph *g)
     return m;
 }
 
-/* Scores in few dimensions; the values are the stream itself until the fit says what they are. */
+/* Scores in few dimensions; the values are the stream itself until the regression sets them. */
 static net_head head_for(pipeline *a, const net_head *hd, pare_width_head *note)
 {
     pare_work *const w = a->w;
-    qk_fit fit = {0, NAN, NAN, NAN};
     const net_head whole = qk_exact(w, hd, &a->b);
     if (w->st) return whole;
-    const size_t most = whole.wq.rows, d = a->qk_dim && a->qk_dim < most ? a->qk_dim : most;
-    net_head few = qk_optimal(w, &whole, &a->h, &a->p->graph, d, &fit);
-    const double *const before = head_scores(w, &whole, &a->h, &a->p->graph);
-    const double *const after = head_scores(w, &few, &a->h, &a->p->graph);
+    const size_t dk = whole.wq.rows, d = a->qk_dim && a->qk_dim < dk ? a->qk_dim : dk;
+    net_head few = qk_reduced(w, &whole, &a->h, &a->p->graph, d, note);
     few.wv = few.wo = mat_identity(w, a->h.cols);
     few.bv = vec_zeros(w, a->h.cols);
-    if (w->st) return few;
     note->before = hd->wq.rows;
     note->after = few.wq.rows;
-    note->scores_est = score_half_range(before, after, &a->p->graph);
-    note->objective_est = fit.objective;
-    note->least_est = fit.least;
     return few;
 }
 
@@ -123,7 +107,7 @@ static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_
     const size_t d = a->h.cols, last = l->nheads + 1;
     pare_mat *const pooled = pare_work_alloc(w, l->nheads, sizeof *pooled);
     const pare_mat **const all = pare_work_alloc(w, last + 1, sizeof *all);
-    const pare_mat seeing = a->metric ? who_sees(w, &a->p->graph) : mat_zeros(w, a->h.rows, 0);
+    const pare_mat keyed = a->metric ? has_keys(w, &a->p->graph) : mat_zeros(w, a->h.rows, 0);
     out->heads = pare_work_alloc(w, l->nheads, sizeof *out->heads);
     if (w->st) return;
     all[0] = &a->h;
@@ -135,17 +119,17 @@ static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_
         all[k + 1] = &pooled[k];
         if (w->st) return;
     }
-    all[last] = &seeing;
-    const pare_mat phi = beside(w, all, last + (seeing.cols > 0));
+    all[last] = &keyed;
+    const pare_mat phi = concat_cols(w, all, last + (keyed.cols > 0));
     const rrr_fit f = advance(a, 2 * i + 1, &phi, &a->p->z[i]);
-    out->r1 = part_turned(w, &f.c, 0, d);
+    out->r1 = rows_transposed(w, &f.c, 0, d);
     out->c1 = rrr_offset(w, &f);
     for (size_t k = 0; !w->st && k < l->nheads; k++) {
-        out->heads[k].wv = part_turned(w, &f.c, (k + 1) * d, d);
+        out->heads[k].wv = rows_transposed(w, &f.c, (k + 1) * d, d);
         out->heads[k].wo = mat_identity(w, f.c.cols);
         out->heads[k].bv = vec_zeros(w, f.c.cols);
     }
-    if (!w->st && seeing.cols > 0) /* one head's values say it: its weights add up to 1 */
+    if (!w->st && keyed.cols > 0) /* in one head's values: its weights add up to 1 */
         memcpy(out->heads[0].bv, pare_row(&f.c, last * d), f.c.cols * sizeof(double));
 }
 
@@ -166,25 +150,17 @@ static void ffn_for(pipeline *a, net_layer *out, const net_layer *l, size_t i)
     for (size_t j = 0; !w->st && j < k; j++) out->b1[j] = out->b1[which[j]]; /* which ascends */
     if (k < f0 && metric) refine_units(w, out, &a->h, y, metric);
     if (w->st) return;
-    const pare_mat chosen = layer_hidden(w, out, &a->h);
-    const pare_mat *const all[] = {&a->h, &chosen};
-    const pare_mat phi = beside(w, all, 2);
+    const pare_mat selected = layer_hidden(w, out, &a->h);
+    const pare_mat *const all[] = {&a->h, &selected};
+    const pare_mat phi = concat_cols(w, all, 2);
     const rrr_fit f = advance(a, 2 * i + 2, &phi, y);
-    out->r2 = part_turned(w, &f.c, 0, d);
-    out->w2 = part_turned(w, &f.c, d, k);
+    out->r2 = rows_transposed(w, &f.c, 0, d);
+    out->w2 = rows_transposed(w, &f.c, d, k);
     out->c2 = rrr_offset(w, &f);
     a->r->hidden[i] = (pare_width_hidden){i, f0, k, NAN, NAN, NAN};
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
-
-/* Hidden units in the proportion that the model has, where nothing else is said. */
-static size_t units_for(const pare_width_opts *o, const net_layer *l)
-{
-    if (o->ffn_dim || !o->dim) return o->ffn_dim;
-    const size_t d = l->w1.cols, k = (o->dim * l->w1.rows + d - 1) / d;
-    return k > 0 ? k : 1;
-}
 
 net cut_auto(pare_work *w, const net *n, const activations *p, const pare_mat *metric,
              const pare_width_opts *o, cut_record *r)
@@ -205,7 +181,11 @@ net cut_auto(pare_work *w, const net *n, const activations *p, const pare_mat *m
     for (size_t i = 0, head = 0; !w->st && i < n->nlayers; head += n->layers[i].nheads, i++) {
         const net_layer *const l = &n->layers[i];
         out.layers[i] = *l;
-        a.ffn_dim = units_for(o, l);
+        a.ffn_dim = o->ffn_dim;
+        if (!o->ffn_dim && o->dim) { /* in the proportion that the model has */
+            const size_t d = l->w1.cols, k = (o->dim * l->w1.rows + d - 1) / d;
+            a.ffn_dim = k > 0 ? k : 1;
+        }
         attention_for(&a, &out.layers[i], l, i, head);
         if (!w->st) ffn_for(&a, &out.layers[i], l, i);
         if (!w->st) w->st = pare_progress(w->exec, "width", i + 1, n->nlayers, w->err);

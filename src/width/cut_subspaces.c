@@ -1,37 +1,31 @@
-/* The stream in affine subspaces, chosen on the streams of the original model (Proposition 4.1 and
- * Theorem 4.2, with skips, norms folded, several heads, biases and nodes without keys).
+/* cut_subspaces.c - the methods exact, lowrank and leverage: the stream in affine subspaces, chosen
+ * on the streams of the original model (Proposition 4.1 and Theorem 4.2 of Shirzad 2024, with skips,
+ * norms folded, several heads, biases and nodes without keys).
  *
- * At each point of the stream h ~ U h^ + mu. Then, with (U, mu) -> (U1, mu1) across attention and
+ * At each point of the stream h ~ U h^ + mu. With (U, mu) -> (U1, mu1) across attention and
  * (U1, mu1) -> (U2, mu2) across the feed-forward part,
+ *
  *     We^ = U0^T We                       be^ = U0^T (be - mu0)
  *     Wq^, bq^, Wk^  by qk_exact          Wv^ = U1^T Wo Wv U,  bv^ = U1^T Wo (Wv mu + bv)
  *     R1^ = U1^T R1 U                     c1^ = U1^T (R1 mu + c1 - mu1)
  *     W1^ = W1_S U1                       b1^ = W1_S mu1 + b1_S
  *     R2^ = U2^T R2 U1,  W2^ = U2^T W2 G  c2^ = U2^T (W2 g0 + R2 mu1 + c2 - mu2)
  *     Wh^ = Wh U_L                        bh^ = Wh mu_L + bh
- * with S hidden units that stand for all, p ~ G p_S + g0. The offset of the values stays inside the
+ *
+ * where S are the selected hidden units, p ~ G p_S + g0. The offset of the values stays inside the
  * attention sum: a node without keys gets 0, before and after.
  *
  * Nothing is lost (Proposition 4.1) when every row of the stream lies in its subspace and p in the
- * span of p_S: that is `exact`. The proposition is about one
- * head without skips, where low rank of the hidden activations is enough; with a skip or several
- * heads rank(z) may be (1 + heads) times rank(h). */
+ * span of p_S: that is `exact`. The proposition is about one head without skips, where low rank of
+ * the hidden activations is enough; with a skip or several heads rank(z) may be (1 + heads) times
+ * rank(h). */
 #include "cuts.h"
 #include <math.h>
 
 #define EXACT_ROWS  1e-9  /* largest residual of a row, of the largest entry of the stream */
 #define EXACT_UNITS 1e-10 /* of the first pivot among the hidden units */
 
-static basis basis_for(pare_work *w, const pare_mat *h, const pare_width_opts *o)
-{
-    if (w->st) return (basis){0};
-    if (o->method == PARE_WIDTH_EXACT) return basis_within(w, h, EXACT_ROWS * mat_max_abs(h), true);
-    if (o->dim == 0) return basis_identity(w, h->cols);
-    const size_t d = o->dim < h->cols ? o->dim : h->cols;
-    return o->basis == PARE_BASIS_MINMAX ? basis_minmax(w, h, d) : basis_pca(w, h, d, true);
-}
-
-static bool whole_stream(const pare_width_opts *o)
+static bool keeps_stream(const pare_width_opts *o)
 {
     return o->method != PARE_WIDTH_EXACT && o->dim == 0;
 }
@@ -46,15 +40,32 @@ cut_record record_new(pare_work *w, const net *n)
     return r;
 }
 
-static void note_point(pare_work *w, cut_record *r, size_t i, const basis *b, const pare_mat *h,
-                       const pare_width_opts *o)
+void record_point(cut_record *r, size_t k, size_t before, size_t after, double residual_est)
 {
-    if (w->st) return;
-    pare_width_point *const at = &r->points[i];
-    snprintf(at->name, sizeof at->name, "%c%zu", i % 2 ? 'z' : 'h', i / 2);
-    at->before = h->cols;
-    at->after = basis_dim(b);
-    at->residual_est = whole_stream(o) ? NAN : basis_residual(w, b, h);
+    pare_width_point *const at = &r->points[k];
+    snprintf(at->name, sizeof at->name, "%c%zu", k % 2 ? 'z' : 'h', k / 2);
+    at->before = before;
+    at->after = after;
+    at->residual_est = residual_est;
+}
+
+/* The basis of point k, whose rows are h. */
+static basis basis_for(pare_work *w, const pare_mat *h, const pare_width_opts *o, cut_record *r,
+                       size_t k)
+{
+    const size_t d = o->dim < h->cols ? o->dim : h->cols;
+    basis b = {0};
+    if (w->st) return b;
+    if (o->method == PARE_WIDTH_EXACT)
+        b = basis_within(w, h, EXACT_ROWS * mat_max_abs(h), true);
+    else if (o->dim == 0)
+        b = basis_identity(w, h->cols);
+    else
+        b = o->basis == PARE_BASIS_MINMAX ? basis_minmax(w, h, d) : basis_pca(w, h, d, true);
+    if (w->st) return b;
+    const double residual = keeps_stream(o) ? NAN : basis_residual(w, &b, h);
+    record_point(r, k, h->cols, basis_dim(&b), residual);
+    return b;
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
@@ -62,23 +73,16 @@ static void note_point(pare_work *w, cut_record *r, size_t i, const basis *b, co
 static net_head scores_for(pare_work *w, const net_head *hd, const basis *b, const activations *p,
                            size_t layer, const pare_width_opts *o, pare_width_head *note)
 {
-    net_head out = whole_stream(o) ? *hd : qk_exact(w, hd, b);
-    qk_fit fit = {0, NAN, NAN, NAN};
+    const net_head out = keeps_stream(o) ? *hd : qk_exact(w, hd, b);
     note->scores_est = 0;
     note->objective_est = note->least_est = NAN;
     if (w->st || o->qk_dim == 0 || o->qk_dim >= out.wq.rows) return out;
     const pare_mat x = basis_coords(w, b, &p->h[layer]);
-    const net_head few = qk_optimal(w, &out, &x, &p->graph, o->qk_dim, &fit);
-    const double *const before = head_scores(w, &out, &x, &p->graph);
-    const double *const after = head_scores(w, &few, &x, &p->graph);
-    if (w->st) return few;
-    note->scores_est = score_half_range(before, after, &p->graph);
-    note->objective_est = fit.objective;
-    note->least_est = fit.least;
-    return few;
+    return qk_reduced(w, &out, &x, &p->graph, o->qk_dim, note);
 }
 
-/* Values: in fewer dimensions than a head has, wo becomes the identity; in more, it keeps them. */
+/* With fewer dimensions than a head has values, Wo becomes the identity; else the head keeps its
+ * values and Wo. */
 static void values_for(pare_work *w, net_head *out, const net_head *hd, const basis *in,
                        const basis *mid)
 {
@@ -112,70 +116,61 @@ static pare_mat skip_for(pare_work *w, const pare_mat *r, const basis *from, con
     return r->v ? mat_mul3(w, &to->u, true, r, &from->u, false) : (pare_mat){0};
 }
 
-/* ---- feed-forward --------------------------------------------------------------------------- */
-
-static unit_selection units_for(pare_work *w, const pare_mat *p, const pare_width_opts *o,
-                                size_t layer)
-{
-    if (w->st) return (unit_selection){0};
-    if (o->method == PARE_WIDTH_EXACT) return select_units_exact(w, p, EXACT_UNITS);
-    if (o->ffn_dim == 0 || o->ffn_dim >= p->cols) return select_all_units(w, p->cols);
-    return select_units(w, p, o->ffn_dim, o, layer);
-}
-
-static void ffn_for(pare_work *w, net_layer *out, const net_layer *l, const basis *mid,
-                    const basis *end, const unit_selection *s)
-{
-    const pare_mat rows = mat_take_rows(w, &l->w1, s->which, s->n);
-    double *const bias = vec_zeros(w, s->n);
-    for (size_t i = 0; !w->st && i < s->n; i++) bias[i] = l->b1[s->which[i]];
-    out->w1 = mat_mul(w, &rows, false, &mid->u, false);
-    out->b1 = mat_vec(w, &rows, false, mid->mu, bias);
-    out->w2 = mat_mul3(w, &end->u, true, &l->w2, &s->decode, false);
-    out->r2 = skip_for(w, &l->r2, mid, end);
-    const double *const constant = mat_vec(w, &l->w2, false, s->rest, l->c2);
-    out->c2 = w->st ? NULL : offset_for(w, &l->r2, mid->mu, constant, end);
-}
-
 static net_layer layer_for(pare_work *w, const net_layer *l, const basis b[3], const activations *p,
                            size_t i, const pare_width_opts *o, cut_record *r, size_t head)
 {
+    const basis *const in = &b[0], *const mid = &b[1], *const end = &b[2];
     net_layer out = *l;
     out.heads = pare_work_alloc(w, l->nheads, sizeof *out.heads);
     for (size_t k = 0; !w->st && k < l->nheads; k++) {
         pare_width_head *const note = &r->heads[head + k];
-        out.heads[k] = scores_for(w, &l->heads[k], &b[0], p, i, o, note);
-        values_for(w, &out.heads[k], &l->heads[k], &b[0], &b[1]);
+        out.heads[k] = scores_for(w, &l->heads[k], in, p, i, o, note);
+        values_for(w, &out.heads[k], &l->heads[k], in, mid);
         note->layer = i;
         note->head = k;
         note->before = l->heads[k].wq.rows;
         note->after = out.heads[k].wq.rows;
     }
-    out.r1 = skip_for(w, &l->r1, &b[0], &b[1]);
-    out.c1 = w->st ? NULL : offset_for(w, &l->r1, b[0].mu, l->c1, &b[1]);
-    const unit_selection s = units_for(w, &p->p[i], o, i);
-    ffn_for(w, &out, l, &b[1], &b[2], &s);
-    if (!w->st) r->hidden[i] = (pare_width_hidden){i, l->w1.rows, s.n, s.spread, s.limit, s.units};
+    out.r1 = skip_for(w, &l->r1, in, mid);
+    out.c1 = w->st ? NULL : offset_for(w, &l->r1, in->mu, l->c1, mid);
+
+    const pare_mat *const hidden = &p->p[i];
+    unit_selection s = {0};
+    if (w->st) return out;
+    if (o->method == PARE_WIDTH_EXACT)
+        s = select_units_exact(w, hidden, EXACT_UNITS);
+    else if (o->ffn_dim == 0 || o->ffn_dim >= hidden->cols)
+        s = select_all_units(w, hidden->cols);
+    else
+        s = select_units(w, hidden, o->ffn_dim, o, i);
+    const pare_mat rows = mat_take_rows(w, &l->w1, s.which, s.n);
+    double *const bias = vec_zeros(w, s.n);
+    for (size_t u = 0; !w->st && u < s.n; u++) bias[u] = l->b1[s.which[u]];
+    out.w1 = mat_mul(w, &rows, false, &mid->u, false);
+    out.b1 = mat_vec(w, &rows, false, mid->mu, bias);
+    out.w2 = mat_mul3(w, &end->u, true, &l->w2, &s.decode, false);
+    out.r2 = skip_for(w, &l->r2, mid, end);
+    const double *const constant = mat_vec(w, &l->w2, false, s.offset, l->c2);
+    out.c2 = w->st ? NULL : offset_for(w, &l->r2, mid->mu, constant, end);
+    if (!w->st)
+        r->hidden[i] = (pare_width_hidden){i, l->w1.rows, s.n, s.pinv_norm, s.limit, s.units};
     return out;
 }
 
-net cut_static(pare_work *w, const net *n, const activations *p, const pare_width_opts *o,
-               cut_record *r)
+net cut_subspaces(pare_work *w, const net *n, const activations *p, const pare_width_opts *o,
+                  cut_record *r)
 {
     net out = *n;
     basis b[3];
-    b[0] = basis_for(w, &p->h[0], o);
+    b[0] = basis_for(w, &p->h[0], o, r, 0);
     out.layers = pare_work_alloc(w, n->nlayers, sizeof *out.layers);
     if (w->st) return out;
-    note_point(w, r, 0, &b[0], &p->h[0], o);
     const pare_mat no_skip = {0};
     out.we = mat_mul(w, &b[0].u, true, &n->we, false);
     out.be = offset_for(w, &no_skip, NULL, n->be, &b[0]);
     for (size_t i = 0, head = 0; !w->st && i < n->nlayers; head += n->layers[i].nheads, i++) {
-        b[1] = basis_for(w, &p->z[i], o);
-        b[2] = basis_for(w, &p->h[i + 1], o);
-        note_point(w, r, 2 * i + 1, &b[1], &p->z[i], o);
-        note_point(w, r, 2 * i + 2, &b[2], &p->h[i + 1], o);
+        b[1] = basis_for(w, &p->z[i], o, r, 2 * i + 1);
+        b[2] = basis_for(w, &p->h[i + 1], o, r, 2 * i + 2);
         out.layers[i] = layer_for(w, &n->layers[i], b, p, i, o, r, head);
         b[0] = b[2];
         if (!w->st) w->st = pare_progress(w->exec, "width", i + 1, n->nlayers, w->err);

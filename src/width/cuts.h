@@ -42,7 +42,11 @@ typedef struct qk_fit {
 net_head qk_optimal(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
                     size_t d, qk_fit *fit);
 
-/* What each dimension of the scores is worth in that metric: singular values, descending. */
+/* The same, with the estimates of what is lost in `note`. */
+net_head qk_reduced(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
+                    size_t d, pare_width_head *note);
+
+/* The singular values of the form in that metric, descending. */
 double *qk_singular_values(pare_work *w, size_t *n, const net_head *hd, const pare_mat *h,
                            const pare_graph *g);
 
@@ -68,15 +72,15 @@ pare_mat jl_map(pare_work *w, size_t d, size_t from, pare_rng *rng);
 /* ---- hidden units that stand for all (select_units.c, leverage.c) ---- */
 
 typedef struct unit_selection {
-    size_t n, *which;            /* ascending */
-    pare_mat decode;             /* F x n: p ~ decode p_S + rest */
-    double *rest;                /* F */
-    double spread, limit, units; /* as in pare_width_hidden */
+    size_t n, *which;               /* ascending */
+    pare_mat decode;                /* F x n: p ~ decode p_S + offset */
+    double *offset;                 /* F */
+    double pinv_norm, limit, units; /* spread, limit, units of pare_width_hidden */
 } unit_selection;
 
 /* k of the rows of q (F x d, orthonormal columns) by greedy removal. */
 size_t *eliminate_rows(pare_work *w, const pare_mat *q, size_t k);
-/* |Q_S^+|_2 of chosen rows. */
+/* |Q_S^+|_2 of selected rows. */
 double pinv_norm(pare_work *w, const pare_mat *q, const size_t *which, size_t k);
 /* sqrt(d (F - d + 1) / (k - d + 1)): what greedy removal guarantees for |Q_S^+|_F. */
 double pinv_norm_limit(size_t f, size_t d, size_t k);
@@ -138,9 +142,11 @@ typedef struct cut_record {
     size_t npoints, nheads, nhidden;
 } cut_record;
 cut_record record_new(pare_work *w, const net *n);
+/* Point k of the stream: h0 z0 h1 ... */
+void record_point(cut_record *r, size_t k, size_t before, size_t after, double residual_est);
 
-net cut_static(pare_work *w, const net *n, const activations *p, const pare_width_opts *o,
-               cut_record *r);
+net cut_subspaces(pare_work *w, const net *n, const activations *p, const pare_width_opts *o,
+                  cut_record *r);
 /* jl and qk: queries and keys alone, layer by layer on the stream that is already cut. */
 net cut_scores(pare_work *w, const net *n, const activations *p, const pare_width_opts *o,
                cut_record *r);

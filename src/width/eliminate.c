@@ -163,7 +163,7 @@ typedef struct surgery {
     pare_work *w;
     const bundles *b;
     pare_mat k, v; /* H^-1; G^1/2 W */
-    bool *removed;    /* of each bundle */
+    bool *removed; /* of each bundle */
     size_t *left;  /* of each group */
 } surgery;
 

@@ -48,6 +48,13 @@ typedef struct sym_roots { /* of a positive semidefinite g: g^1/2 and g^-1/2 */
 /* Eigenvalues are raised by `ridge` times the largest. */
 sym_roots sym_roots_of(pare_work *w, const pare_mat *g, double ridge);
 
+static inline double vec_dot(const double *a, const double *b, size_t n)
+{
+    double sum = 0;
+    for (size_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
 /* |v|_2 without over- or underflow on the way. */
 double vec_norm_est(const double *v, size_t n);
 double mat_norm_est(pare_work *w, const pare_mat *a); /* |a|_2 */

@@ -93,27 +93,27 @@ static pare_mat with_bias(pare_work *w, const net_head *hd)
     return m;
 }
 
-/* sqrt(s_r) times row r of `rows` (columns of u when turned), times `inverse`: d rows. */
+/* The first d rows (or columns) of `from`, row r times sqrt(s_r), times `inverse`. */
 static pare_mat factor(pare_work *w, const pare_mat *from, bool columns, const double *s, size_t d,
                        const pare_mat *inverse)
 {
-    pare_mat top = mat_zeros(w, d, inverse->rows);
+    pare_mat scaled = mat_zeros(w, d, inverse->rows);
     for (size_t r = 0; !w->st && r < d; r++)
-        for (size_t j = 0; j < top.cols; j++)
-            pare_row_mut(&top, r)[j] =
+        for (size_t j = 0; j < scaled.cols; j++)
+            pare_row_mut(&scaled, r)[j] =
                 sqrt(s[r]) * (columns ? pare_row(from, j)[r] : pare_row(from, r)[j]);
-    return mat_mul(w, &top, false, inverse, false);
+    return mat_mul(w, &scaled, false, inverse, false);
 }
 
-/* What is lost in the metric: the norm above. */
+/* |Cq^1/2 (B - B^) Ck^1/2|_F of two heads. */
 static double objective(pare_work *w, const net_head *a, const net_head *b, const sym_roots *cq,
                         const sym_roots *ck)
 {
     const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
     pare_mat gap = mat_mul(w, &qa, true, &a->wk, false);
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
-    const pare_mat seen = mat_mul3(w, &cq->root, false, &gap, &ck->root, false);
-    return w->st ? NAN : fabs(a->scale) * mat_fro_est(&seen);
+    const pare_mat whitened = mat_mul3(w, &cq->root, false, &gap, &ck->root, false);
+    return w->st ? NAN : fabs(a->scale) * mat_fro_est(&whitened);
 }
 
 double qk_objective(pare_work *w, const net_head *a, const net_head *b, const pare_mat *h,
@@ -125,8 +125,8 @@ double qk_objective(pare_work *w, const net_head *a, const net_head *b, const pa
 }
 
 /* Cq^1/2 B Ck^1/2 */
-static pare_mat form_seen(pare_work *w, const net_head *hd, const sym_roots *cq,
-                          const sym_roots *ck)
+static pare_mat whitened_scores(pare_work *w, const net_head *hd, const sym_roots *cq,
+                                const sym_roots *ck)
 {
     const pare_mat wq = with_bias(w, hd), form = mat_mul(w, &wq, true, &hd->wk, false);
     return mat_mul3(w, &cq->root, false, &form, &ck->root, false);
@@ -137,8 +137,8 @@ double *qk_singular_values(pare_work *w, size_t *n, const net_head *hd, const pa
 {
     const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
     const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
-    const pare_mat seen = form_seen(w, hd, &cq, &ck);
-    const svd_factors s = svd_of(w, &seen);
+    const pare_mat whitened = whitened_scores(w, hd, &cq, &ck);
+    const svd_factors s = svd_of(w, &whitened);
     for (size_t i = 0; !w->st && i < s.n; i++) s.s[i] *= fabs(hd->scale);
     *n = w->st ? 0 : s.n;
     return s.s;
@@ -177,9 +177,9 @@ qk_bounds qk_bounds_of(pare_work *w, const net_head *a, const net_head *b, const
     const pare_mat form = mat_mul(w, &qa, true, &a->wk, false);
     pare_mat gap = mat_copy(w, &form);
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
-    const pare_mat seen = mat_mul3(w, &cq.root, false, &form, &ck.root, false);
+    const pare_mat whitened = mat_mul3(w, &cq.root, false, &form, &ck.root, false);
     const pare_mat lost = mat_mul3(w, &cq.root, false, &gap, &ck.root, false);
-    const singular_bounds s = singular_bounds_of(w, &seen);
+    const singular_bounds s = singular_bounds_of(w, &whitened);
     if (!w->st) {
         const pare_ub own = product_rounding(qa.rows, fro_norm(&qa), fro_norm(&a->wk));
         const pare_ub other = product_rounding(qb.rows + 2, fro_norm(&qb), fro_norm(&b->wk));
@@ -203,8 +203,8 @@ net_head qk_optimal(pare_work *w, const net_head *hd, const pare_mat *h, const p
     net_head out = *hd;
     const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
     const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
-    const pare_mat seen = form_seen(w, hd, &cq, &ck);
-    const svd_factors s = svd_of(w, &seen);
+    const pare_mat whitened = whitened_scores(w, hd, &cq, &ck);
+    const svd_factors s = svd_of(w, &whitened);
     if (w->st) return out;
     const size_t k = d < s.n ? d : s.n;
     pare_mat q = factor(w, &s.u, true, s.s, k, &cq.inverse);
@@ -220,6 +220,20 @@ net_head qk_optimal(pare_work *w, const net_head *hd, const pare_mat *h, const p
     fit->least = fabs(hd->scale) * sqrt(tail);
     fit->total = fabs(hd->scale) * sqrt(head + tail);
     fit->objective = objective(w, hd, &out, &cq, &ck);
+    return out;
+}
+
+net_head qk_reduced(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
+                    size_t d, pare_width_head *note)
+{
+    qk_fit fit = {0, NAN, NAN, NAN};
+    const net_head out = qk_optimal(w, hd, h, g, d, &fit);
+    const double *const before = head_scores(w, hd, h, g);
+    const double *const after = head_scores(w, &out, h, g);
+    if (w->st) return out;
+    note->scores_est = score_half_range(before, after, g);
+    note->objective_est = fit.objective;
+    note->least_est = fit.least;
     return out;
 }
 

@@ -111,7 +111,7 @@ static net cut_by(scene *s, const pare_width_opts *o, cut_record *r)
     pare_work *const w = &s->w;
     if (of_scores(o)) return cut_scores(w, &s->n, &s->p, o, r);
     if (o->method == PARE_WIDTH_AUTO) return cut_auto(w, &s->n, &s->p, s->metric, o, r);
-    if (o->method != PARE_WIDTH_CLUSTER) return cut_static(w, &s->n, &s->p, o, r);
+    if (o->method != PARE_WIDTH_CLUSTER) return cut_subspaces(w, &s->n, &s->p, o, r);
     cluster_facts *const facts = pare_work_alloc(w, s->n.nlayers, sizeof *facts);
     return w->st ? s->n : cut_cluster(w, &s->n, &s->p, o, r, facts);
 }

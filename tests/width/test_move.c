@@ -224,7 +224,7 @@ static void fixtures_to_one_in_a_million(void **state)
     o.method = PARE_WIDTH_LOWRANK;
     o.dim = 6;
     cut_record record = record_new(&s->w, &n);
-    const net small = cut_static(&s->w, &n, &p, &o, &record);
+    const net small = cut_subspaces(&s->w, &n, &p, &o, &record);
     pare_model *const g = model_of(s, &small);
     const activations q = activations_of(&s->w, g, &small, &t.in);
     pare_mat rows[3];

@@ -235,13 +235,13 @@ static void as_many_units_as_the_rank_lose_nothing(void **state)
     assert_work(&s);
     assert_int_equal(n.n, 5);
     const pare_mat some = mat_take_cols(&s.w, &p, n.which, n.n);
-    const pare_mat back = affine_rows(&s.w, &some, &n.decode, n.rest);
+    const pare_mat back = affine_rows(&s.w, &some, &n.decode, n.offset);
     assert_le(mats_apart(&back, &p), 1e-10);
     const pare_mat dead = mat_zeros(&s.w, 10, 4);
     const unit_selection none = select_units_exact(&s.w, &dead, 1e-10);
     assert_work(&s);
     assert_int_equal(none.n, 1);
-    for (size_t j = 0; j < 4; j++) assert_true(none.rest[j] == 0);
+    for (size_t j = 0; j < 4; j++) assert_true(none.offset[j] == 0);
     stage_close(&s);
 }
 
@@ -259,13 +259,13 @@ static void chosen_units_decode_by_least_squares(void **state)
             const pare_width_opts o = {.rows = (pare_width_rows)rows, .trials = 20};
             const unit_selection n = select_units(&s.w, &p, k, &o, 0);
             const pare_mat some = mat_take_cols(&s.w, &p, n.which, n.n);
-            const pare_mat back = affine_rows(&s.w, &some, &n.decode, n.rest);
+            const pare_mat back = affine_rows(&s.w, &some, &n.decode, n.offset);
             assert_work(&s);
             pare_mat off = mat_copy(&s.w, &p);
             for (size_t i = 0; i < 80 * 20; i++) off.v[i] -= back.v[i];
             if (rows == 0) {
                 assert_int_equal(n.n, k);
-                assert_le(n.spread, n.limit * (1 + 1e-9));
+                assert_le(n.pinv_norm, n.limit * (1 + 1e-9));
                 assert_le(mat_fro_est(&off), before);
                 before = mat_fro_est(&off);
             } else
