@@ -59,11 +59,7 @@ moments moments_new(pare_work *w, size_t inputs, size_t outputs)
 void moments_add(pare_work *w, moments *m, const pare_mat *f, const pare_mat *r)
 {
     const pare_mark mark = pare_arena_mark(w->arena);
-    pare_mat one = mat_zeros(w, f->rows, f->cols + 1);
-    for (size_t i = 0; !w->st && i < f->rows; i++) {
-        memcpy(pare_row_mut(&one, i), pare_row(f, i), f->cols * sizeof *f->v);
-        pare_row_mut(&one, i)[f->cols] = 1;
-    }
+    const pare_mat one = mat_append_col(w, f, NULL);
     add_product(w, &m->square, 1, &one, &one);
     if (r) add_product(w, &m->cross, 1, &one, r);
     m->rows += f->rows;

@@ -6,15 +6,6 @@
 
 /* ---- what is of this form ------------------------------------------------------------------- */
 
-static void refuse(pare_work *w, const char *where, size_t block, const char *what)
-{
-    if (block == SIZE_MAX)
-        pare_work_fail(w, PARE_ERR_INPUT, "%s: %s: width cannot cut this", where, what);
-    else
-        pare_work_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width cannot cut this", block, where,
-                       what);
-}
-
 /* Heads share keys and values whole or not at all. */
 static void check_heads(pare_work *w, size_t b, const pare_attn *a)
 {
@@ -27,7 +18,7 @@ static void check_heads(pare_work *w, size_t b, const pare_attn *a)
                                (x->v + x->dv <= y->v || y->v + y->dv <= x->v);
             const bool own = x->q + x->dk <= y->q || y->q + y->dk <= x->q;
             if (!own || (!same && !apart))
-                refuse(w, "attention", b, "heads that share a part of their keys or values");
+                refuse_model(w, "attention", b, "heads that share a part of their keys or values");
         }
 }
 
@@ -37,12 +28,12 @@ static void check_block(pare_work *w, size_t b, const pare_block *k)
     const pare_ffn *const f = &k->ffn;
     if (k->attn.kind != PARE_ATTN_NONE && k->attn.kind != PARE_ATTN_EXACT) {
         snprintf(text, sizeof text, "attention of kind %s", pare_attn_name(k->attn.kind));
-        refuse(w, "attention", b, text);
+        refuse_model(w, "attention", b, text);
     }
     if (k->attn.kind == PARE_ATTN_EXACT) check_heads(w, b, &k->attn);
     if (f->kind == PARE_FFN_MLP && f->nlayers != 2) {
         snprintf(text, sizeof text, "%s of %zu maps", pare_ffn_name(f->kind), f->nlayers);
-        refuse(w, "feed-forward", b, text);
+        refuse_model(w, "feed-forward", b, text);
     }
 }
 
@@ -56,20 +47,22 @@ static void check_reader(pare_work *w, const lm *m, const char *where, size_t b,
                          const lm_affine *after)
 {
     if (n->kind != PARE_NORM_NONE && !after->plain)
-        refuse(w, where, b, "a norm reads what another norm's gain has scaled");
+        refuse_model(w, where, b, "a norm reads what another norm's gain has scaled");
     if (m->centered && n->kind != PARE_NORM_LAYER && n->kind != PARE_NORM_MEAN)
-        refuse(w, where, b,
-               "it reads the mean, which layer norms elsewhere take away: the stream "
-               "cannot be cut");
+        refuse_model(w, where, b,
+                     "it reads the mean, which layer norms elsewhere take away: the stream "
+                     "cannot be cut");
 }
 
 static void check_writer(pare_work *w, const lm *m, const char *where, size_t b, const pare_skip *s,
                          const pare_norm *out)
 {
     if (m->centered && out->kind == PARE_NORM_RMS && pare_has(&out->offset))
-        refuse(w, where, b, "a norm with an offset beside layer norms: the stream cannot be cut");
+        refuse_model(w, where, b,
+                     "a norm with an offset beside layer norms: the stream cannot be cut");
     if (m->centered && s->kind != PARE_SKIP_IDENTITY && s->kind != PARE_SKIP_NONE)
-        refuse(w, where, b, "a skip with weights beside layer norms: the stream cannot be cut");
+        refuse_model(w, where, b,
+                     "a skip with weights beside layer norms: the stream cannot be cut");
 }
 
 static bool any_layer_before(const pare_model *m)
@@ -191,14 +184,14 @@ static void check_stream(pare_work *w, const lm *m)
     }
     check_reader(w, m, "head", SIZE_MAX, &p->top.norm, &m->after[m->nplaces - 1]);
     if (p->stem.pos.kind == PARE_POS_SINUSOIDAL && p->stem.pos.after_map)
-        refuse(w, "positions", SIZE_MAX, "sines that are added behind the input map");
+        refuse_model(w, "positions", SIZE_MAX, "sines that are added behind the input map");
 }
 
 lm lm_open(pare_work *w, const pare_model *p, bool stream)
 {
     lm m = {.m = p, .stream = stream, .nplaces = 2 * p->nblocks + 1};
     if (w->st) return m;
-    if (p->nblocks == 0) refuse(w, "model", SIZE_MAX, "it has no blocks");
+    if (p->nblocks == 0) refuse_model(w, "model", SIZE_MAX, "it has no blocks");
     for (size_t b = 0; b < p->nblocks; b++) check_block(w, b, &p->blocks[b]);
     m.dtype = widest_dtype(w, p);
     m.centered = stream && any_layer_before(p);
@@ -268,9 +261,7 @@ static lm_skip skip_of(pare_work *w, const lm *m, const pare_skip *s, const ends
     const bool same = e->at->plain && (!e->center || m->centered);
     if (s->kind == PARE_SKIP_NONE || (s->kind == PARE_SKIP_IDENTITY && same)) return out;
     out.kind = PARE_SKIP_DENSE;
-    out.w = s->kind == PARE_SKIP_DENSE ? read_matrix(w, &s->w) : mat_identity(w, din);
-    for (size_t i = 0; !w->st && s->kind == PARE_SKIP_DIAGONAL && i < din; i++)
-        pare_row_mut(&out.w, i)[i] = pare_weight_at(&s->w, i);
+    out.w = read_skip(w, s, din);
     lm_fold_in(w, &out.w, b, e->at);
     if (e->center) lm_center_columns(w, &out.w);
     return out;

@@ -1,49 +1,48 @@
-/* PCA slicing of the stream (the idea of SliceGPT), for every model of lm.h.
+/* lm_slice.c - the method slice: PCA of the residual stream (the idea of SliceGPT), for every model
+ * of lm.h.
  *
- * At every place the rows that the next sublayer reads (behind its norm) have a Gram matrix; its
- * first d eigenvectors are the basis of the place, and everything else is dropped. Between places
- * with bases of their own an identity skip becomes the dense map U_out^T U_in; with one basis for
- * all places (the eigenvectors of the sum of all Gram matrices) skips stay identities.
+ * At every point of the stream the rows that the next sublayer reads (behind its norm) have a Gram
+ * matrix; its first d eigenvectors are the basis of that point, and everything else is dropped.
+ * Between points with bases of their own an identity skip becomes the dense map U_out^T U_in; with
+ * one basis for all points (the eigenvectors of the sum of all Gram matrices) skips stay identities.
  *
  * With d = D nothing is lost: an orthonormal change of coordinates commutes with norms that only
- * divide. Cost: one way through the model in f64, and per place n D^2 for the Gram matrix. */
+ * divide. Cost: one pass through the model in f64, and per point n D^2 for the Gram matrix. */
 #include "balance.h"
 #include <string.h>
 
-/* The last d eigenvectors, the largest first; `u` is D x d. */
-static void principal(pare_work *w, pare_mat *u, const pare_mat *gram)
-{
-    const size_t n = gram->rows;
-    pare_mat v = mat_zeros(w, n, n);
-    double *const values = vec_zeros(w, n);
-    if (!w->st) w->st = pare_eigh(values, &v, gram, w->arena, w->err);
-    for (size_t i = 0; !w->st && i < n; i++)
-        for (size_t k = 0; k < u->cols; k++) pare_row_mut(u, i)[k] = pare_row(&v, i)[n - 1 - k];
-}
-
-static size_t wanted(const lm_job *j, size_t p)
+/* The dimension of point p. */
+static size_t dim_at(const lm_job *j, size_t p)
 {
     const size_t have = j->m->width[p];
     return j->size.dim < have ? j->size.dim : have;
 }
 
-/* The basis of place p from the rows that are there. */
+/* g += the Gram matrix of the rows that are read at point p. */
+static void add_gram(lm_job *j, pare_mat *g, const lm_rows *r, size_t p)
+{
+    pare_work *const w = j->w;
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const lm_norm n = lm_reading_norm(w, j->m, p);
+    const pare_mat u = lm_normed(w, &n, &r->x);
+    lm_gram(w, g, &u);
+    pare_arena_reset(w->arena, mark);
+}
+
 static lm_basis basis_at(lm_job *j, const lm_rows *r, size_t p)
 {
     pare_work *const w = j->w;
-    lm_basis b = {.read = mat_zeros(w, j->m->width[p], wanted(j, p))};
+    lm_basis b = {.read = mat_zeros(w, j->m->width[p], dim_at(j, p))};
     const pare_mark mark = pare_arena_mark(w->arena);
     pare_mat g = mat_zeros(w, j->m->width[p], j->m->width[p]);
-    const lm_norm n = lm_reading_norm(w, j->m, p);
-    const pare_mat u = lm_normed(w, &n, &r->x);
-    lm_gram(w, &g, &u);
-    principal(w, &b.read, &g);
+    add_gram(j, &g, r, p);
+    leading_eigenvectors(w, &b.read, NULL, &g);
     pare_arena_reset(w->arena, mark);
     return b;
 }
 
-/* A sublayer that is not there leaves the basis as it is. */
-static void step(lm_job *j, lm_rows *r, size_t b, lm_basis *basis)
+/* The bases behind block b. A missing sublayer leaves the basis as it is. */
+static void bases_of_block(lm_job *j, lm_rows *r, size_t b, lm_basis *basis)
 {
     pare_work *const w = j->w;
     const size_t p = 2 * b;
@@ -69,8 +68,9 @@ static void step(lm_job *j, lm_rows *r, size_t b, lm_basis *basis)
     basis[p + 2] = out;
 }
 
-static void put_block(lm_job *j, size_t b, const lm_basis *in, const lm_basis *mid,
-                      const lm_basis *out)
+/* Block b in the bases of its three points. */
+static void write_projected(lm_job *j, size_t b, const lm_basis *in, const lm_basis *mid,
+                            const lm_basis *out)
 {
     pare_work *const w = j->w;
     const pare_mark mark = pare_arena_mark(w->arena);
@@ -91,24 +91,14 @@ static void own_bases(lm_job *j)
     if (w->st) return;
     basis[0] = basis_at(j, &r, 0);
     for (size_t b = 0; !w->st && b < j->m->m->nblocks; b++) {
-        step(j, &r, b, basis);
+        bases_of_block(j, &r, b, basis);
         if (w->st) return;
-        put_block(j, b, &basis[2 * b], &basis[2 * b + 1], &basis[2 * b + 2]);
+        write_projected(j, b, &basis[2 * b], &basis[2 * b + 1], &basis[2 * b + 2]);
     }
     lm_job_write_ends(j, &basis[0], &basis[j->m->nplaces - 1]);
 }
 
-/* ---- one basis for all places --------------------------------------------------------------- */
-
-static void add_gram(lm_job *j, pare_mat *g, const lm_rows *r, size_t p)
-{
-    pare_work *const w = j->w;
-    const pare_mark mark = pare_arena_mark(w->arena);
-    const lm_norm n = lm_reading_norm(w, j->m, p);
-    const pare_mat u = lm_normed(w, &n, &r->x);
-    lm_gram(w, g, &u);
-    pare_arena_reset(w->arena, mark);
-}
+/* ---- one basis for all points --------------------------------------------------------------- */
 
 static pare_mat gram_of_all(lm_job *j)
 {
@@ -142,9 +132,9 @@ static void one_basis(lm_job *j)
     w->exec = pare_step(&steps, "cut", 1);
     const pare_mat g = gram_of_all(j);
     (void)pare_step(&steps, "cut", 1);
-    lm_basis b = {.read = mat_zeros(w, g.rows, wanted(j, 0))};
-    if (!w->st) principal(w, &b.read, &g);
-    for (size_t k = 0; !w->st && k < j->m->m->nblocks; k++) put_block(j, k, &b, &b, &b);
+    lm_basis b = {.read = mat_zeros(w, g.rows, dim_at(j, 0))};
+    if (!w->st) leading_eigenvectors(w, &b.read, NULL, &g);
+    for (size_t k = 0; !w->st && k < j->m->m->nblocks; k++) write_projected(j, k, &b, &b, &b);
     lm_job_write_ends(j, &b, &b);
     w->exec = exec;
 }

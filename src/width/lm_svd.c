@@ -1,9 +1,10 @@
-/* Plain singular value decomposition, without data: the baseline that needs nothing but weights.
+/* lm_svd.c - the method svd: singular value decompositions of the weights alone, without data, the
+ * baseline.
  *
  *   stream   V = first d right singular vectors of all maps that read the stream, one below the
  *            other: W ~ W V V^T, and V goes into the maps on both sides
- *   Q K      of every group of shared keys: the product [Wq bq]^T Wk to rank r; dimensions that
- *            turn (rotary) only as whole planes, those with the largest |Wq_f||Wk_f|
+ *   Q K      of every group of shared keys: the product [Wq bq]^T Wk to rank r; rotary dimensions
+ *            only as whole planes, those with the largest |Wq_f||Wk_f|
  *   V O      the products Wo [Wv bv] to rank r
  *   hidden   units by |w1||w2| (gated: |w1||w3||w2|), the largest stay
  *
@@ -21,14 +22,14 @@ typedef struct ranked {
 } ranked;
 
 /* Largest first; the first one where they are equal. */
-static int by_value(const void *a, const void *b)
+static int descending(const void *a, const void *b)
 {
     const ranked *const x = a, *const y = b;
     if (x->value != y->value) return x->value < y->value ? 1 : -1;
     return x->which < y->which ? -1 : x->which > y->which;
 }
 
-static int by_number(const void *a, const void *b)
+static int ascending(const void *a, const void *b)
 {
     const size_t x = *(const size_t *)a, y = *(const size_t *)b;
     return x < y ? -1 : x > y;
@@ -36,46 +37,25 @@ static int by_number(const void *a, const void *b)
 
 static double squares(const double *v, size_t n)
 {
-    double s = 0;
-    for (size_t i = 0; i < n; i++) s += v[i] * v[i];
-    return s;
-}
-
-/* Eigenvectors of a symmetric matrix, the largest first, in columns. */
-static pare_mat leading(pare_work *w, const pare_mat *g, double *values)
-{
-    const size_t n = g->rows;
-    pare_mat v = mat_zeros(w, n, n), out = mat_zeros(w, n, n);
-    double *const s = vec_zeros(w, n);
-    if (!w->st && n > 0) w->st = pare_eigh(s, &v, g, w->arena, w->err);
-    for (size_t i = 0; !w->st && i < n; i++) {
-        values[i] = s[n - 1 - i];
-        for (size_t k = 0; k < n; k++) pare_row_mut(&out, k)[i] = pare_row(&v, k)[n - 1 - i];
-    }
-    return out;
+    return vec_dot(v, v, n);
 }
 
 /* ---- queries and keys ----------------------------------------------------------------------- */
 
-/* What does not turn, as a product: keys = l q with orthonormal rows of q; score^2 by direction. */
-typedef struct still_part {
+/* A matrix as a product of which the directions can be cut. */
+typedef struct factored {
     pare_mat l;     /* R x n */
     pare_mat q;     /* n x R: pseudo-inverse of l */
-    pare_mat v;     /* n x n: directions, the strongest first */
-    double *energy; /* n */
+    pare_mat v;     /* n x n: directions, the largest energy first */
+    double *energy; /* n: sum of squares of the product with its partners */
     size_t n;
-} still_part;
-
-static pare_mat rows_from(const pare_mat *m, size_t r)
-{
-    return pare_mat_part(m, r, 0, m->rows - r, m->cols);
-}
+} factored;
 
 /* wk = (u s) vt: with l = u s and q = l^+ = s^-1 u^T, keys q k have orthonormal rows vt. */
-static void factor(pare_work *w, still_part *p, const pare_mat *wk)
+static factored factor(pare_work *w, const pare_mat *wk)
 {
     const svd_factors s = svd_of(w, wk);
-    p->n = w->st ? 0 : svd_rank(&s, 1e-12);
+    factored f = {.n = w->st ? 0 : svd_rank(&s, 1e-12)}, *const p = &f;
     p->l = mat_zeros(w, wk->rows, p->n);
     p->q = mat_zeros(w, p->n, wk->rows);
     for (size_t i = 0; !w->st && i < wk->rows; i++)
@@ -83,29 +63,9 @@ static void factor(pare_work *w, still_part *p, const pare_mat *wk)
             pare_row_mut(&p->l, i)[k] = pare_row(&s.u, i)[k] * s.s[k];
             pare_row_mut(&p->q, k)[i] = pare_row(&s.u, i)[k] / s.s[k];
         }
-}
-
-static still_part still_of(pare_work *w, const lm_attn *a, size_t g)
-{
-    const size_t turn = 2 * a->keys[g].planes;
-    still_part p = {0};
-    const pare_mat wk = rows_from(&a->keys[g].wk, turn);
-    factor(w, &p, &wk);
-    pare_mat gram = mat_zeros(w, p.n, p.n);
-    p.energy = vec_zeros(w, p.n);
-    for (size_t i = 0; !w->st && i < a->nheads; i++) {
-        if (a->heads[i].keys != g) continue;
-        const pare_mat wq = rows_from(&a->heads[i].wq, turn);
-        const pare_mat bq = pare_mat_of(a->heads[i].bq + turn, 1, wq.rows);
-        const double scale = a->heads[i].scale * a->heads[i].scale;
-        const pare_mat m = mat_mul(w, &p.l, true, &wq, false),
-                       b = mat_mul(w, &bq, false, &p.l, false);
-        if (w->st) break;
-        pare_gemm(&gram, scale, &m, false, &m, true, 1);
-        pare_gemm(&gram, scale, &b, true, &b, false, 1);
-    }
-    p.v = leading(w, &gram, p.energy);
-    return p;
+    p->v = mat_zeros(w, p->n, p->n);
+    p->energy = vec_zeros(w, p->n);
+    return f;
 }
 
 static double plane_energy(const lm *m, const lm_attn *a, size_t g, size_t f)
@@ -122,40 +82,53 @@ static double plane_energy(const lm *m, const lm_attn *a, size_t g, size_t f)
         if (h->keys != g) continue;
         const double q = squares(pare_row(&h->wq, one), h->wq.cols) + h->bq[one] * h->bq[one] +
                          squares(pare_row(&h->wq, two), h->wq.cols) + h->bq[two] * h->bq[two];
-        sum += h->scale * h->scale * q * keys / 2; /* the mean over all turns */
+        sum += h->scale * h->scale * q * keys / 2; /* the mean over all rotations */
     }
     return sum;
 }
 
-/* Planes cost two dimensions, others one; the strongest for their cost stay while there is room. */
-static void choose_removals(pare_work *w, const lm *m, const lm_attn *a, size_t g, size_t room,
-                            still_part *p, lm_key_cut *c, size_t *kept)
-{
-    const size_t planes = a->keys[g].planes, n = planes + p->n;
-    ranked *const all = pare_work_alloc(w, n, sizeof *all);
-    c->which = pare_work_alloc(w, planes, sizeof *c->which);
-    if (w->st) return;
-    for (size_t f = 0; f < planes; f++) all[f] = (ranked){plane_energy(m, a, g, f) / 2, f, 2};
-    for (size_t i = 0; i < p->n; i++) all[planes + i] = (ranked){p->energy[i], planes + i, 1};
-    qsort(all, n, sizeof *all, by_value);
-    for (size_t i = 0; i < n; i++) {
-        if (all[i].cost > room) continue;
-        room -= all[i].cost;
-        if (all[i].which < planes)
-            c->which[c->planes++] = all[i].which;
-        else
-            ++*kept;
-    }
-    qsort(c->which, c->planes, sizeof *c->which, by_number);
-}
-
+/* Group g to qk dimensions: planes cost two, others one; those with the largest energy for their
+ * cost stay while there is space. */
 static void cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
 {
-    lm_key_cut c = {0};
-    size_t kept = 0;
-    still_part p = still_of(w, a, g);
-    choose_removals(w, m, a, g, qk, &p, &c, &kept);
-    if (!w->st && c.planes == 0 && kept == 0) /* a head needs one dimension */
+    const lm_keys *const keys = &a->keys[g];
+    const size_t planes = keys->planes, rotary = 2 * planes, rest = keys->wk.rows - rotary;
+    /* Dimensions without rotary positions. */
+    const pare_mat wk = pare_mat_part(&keys->wk, rotary, 0, rest, keys->wk.cols);
+    factored p = factor(w, &wk);
+    pare_mat gram = mat_zeros(w, p.n, p.n);
+    for (size_t i = 0; !w->st && i < a->nheads; i++) {
+        const lm_head *const h = &a->heads[i];
+        if (h->keys != g) continue;
+        const pare_mat wq = pare_mat_part(&h->wq, rotary, 0, rest, h->wq.cols);
+        const pare_mat bq = pare_mat_of(h->bq + rotary, 1, rest);
+        const double scale = h->scale * h->scale;
+        const pare_mat lq = mat_mul(w, &p.l, true, &wq, false);
+        const pare_mat lb = mat_mul(w, &bq, false, &p.l, false);
+        if (w->st) break;
+        pare_gemm(&gram, scale, &lq, false, &lq, true, 1);
+        pare_gemm(&gram, scale, &lb, true, &lb, false, 1);
+    }
+    leading_eigenvectors(w, &p.v, p.energy, &gram);
+
+    const size_t n = planes + p.n;
+    size_t left = qk, kept = 0;
+    ranked *const all = pare_work_alloc(w, n, sizeof *all);
+    lm_key_cut c = {.which = pare_work_alloc(w, planes, sizeof *c.which)};
+    if (w->st) return;
+    for (size_t f = 0; f < planes; f++) all[f] = (ranked){plane_energy(m, a, g, f) / 2, f, 2};
+    for (size_t i = 0; i < p.n; i++) all[planes + i] = (ranked){p.energy[i], planes + i, 1};
+    qsort(all, n, sizeof *all, descending);
+    for (size_t i = 0; i < n; i++) {
+        if (all[i].cost > left) continue;
+        left -= all[i].cost;
+        if (all[i].which < planes)
+            c.which[c.planes++] = all[i].which;
+        else
+            kept++;
+    }
+    qsort(c.which, c.planes, sizeof *c.which, ascending);
+    if (c.planes == 0 && kept == 0) /* a head needs one dimension */
         pare_work_fail(w, PARE_ERR_USAGE,
                        "qk-dim %zu: rotary queries and keys go in whole planes of 2", qk);
     const pare_mat v = mat_first_cols(w, &p.v, kept);
@@ -166,30 +139,18 @@ static void cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-static pare_mat with_column(pare_work *w, const pare_mat *m, const double *b)
-{
-    pare_mat all = mat_zeros(w, m->rows, m->cols + 1);
-    for (size_t i = 0; !w->st && i < m->rows; i++) {
-        memcpy(pare_row_mut(&all, i), pare_row(m, i), m->cols * sizeof *m->v);
-        pare_row_mut(&all, i)[m->cols] = b[i];
-    }
-    return all;
-}
-
 static void cut_values(pare_work *w, lm_attn *a, size_t g, size_t dv)
 {
-    still_part p = {0};
-    const pare_mat wv = with_column(w, &a->keys[g].wv, a->keys[g].bv);
-    if (!w->st) factor(w, &p, &wv);
+    const pare_mat wv = mat_append_col(w, &a->keys[g].wv, a->keys[g].bv);
+    factored p = factor(w, &wv);
     pare_mat gram = mat_zeros(w, p.n, p.n);
-    p.energy = vec_zeros(w, p.n);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         if (a->heads[i].keys != g) continue;
         const pare_mat m = mat_mul(w, &a->heads[i].wo, false, &p.l, false);
         if (!w->st) pare_gemm(&gram, 1, &m, true, &m, false, 1);
     }
-    p.v = leading(w, &gram, p.energy);
-    size_t r = dv < p.n ? dv : p.n;
+    leading_eigenvectors(w, &p.v, p.energy, &gram);
+    const size_t r = dv < p.n ? dv : p.n;
     if (!w->st && r == 0) { /* values that are all zero: one dimension of zeros */
         const pare_mat none = mat_zeros(w, 1, wv.rows), back = mat_zeros(w, wv.rows, 1);
         lm_cut_values(w, a, g, &none, &back);
@@ -226,9 +187,9 @@ lm_ffn lm_svd_units(pare_work *w, const lm_ffn *f, size_t n)
         if (f->gated) e *= squares(pare_row(&f->w3, u), f->w3.cols) + f->b3[u] * f->b3[u];
         r[u] = (ranked){e * squares(pare_row(&down, u), down.cols), u, 1};
     }
-    qsort(r, all, sizeof *r, by_value);
+    qsort(r, all, sizeof *r, descending);
     for (size_t i = 0; i < n; i++) which[i] = r[i].which;
-    qsort(which, n, sizeof *which, by_number);
+    qsort(which, n, sizeof *which, ascending);
     return lm_select_units(w, f, which, n);
 }
 
@@ -249,8 +210,8 @@ static void add_block(pare_work *w, pare_mat *g, const lm *m, size_t b)
     pare_arena_reset(w->arena, mark);
 }
 
-/* The head's map, some rows at a time. */
-static void add_head(pare_work *w, pare_mat *g, const lm *m)
+/* The output head, some rows at a time. */
+static void add_output_head(pare_work *w, pare_mat *g, const lm *m)
 {
     enum { ROWS = 1024 };
     const pare_top *const t = &m->m->top;
@@ -267,16 +228,6 @@ static void add_head(pare_work *w, pare_mat *g, const lm *m)
     }
 }
 
-/* C g C: a stream without its mean is read through C. */
-static void take_mean_away(pare_work *w, pare_mat *g)
-{
-    lm_center_columns(w, g);
-    const pare_mat t = mat_transpose(w, g);
-    if (w->st) return;
-    memcpy(g->v, t.v, g->rows * g->cols * sizeof *g->v);
-    lm_center_columns(w, g);
-}
-
 static lm_basis stream_basis(lm_job *j)
 {
     pare_work *const w = j->w;
@@ -284,13 +235,14 @@ static lm_basis stream_basis(lm_job *j)
     lm_basis b = {.read = mat_zeros(w, d, j->size.dim < d ? j->size.dim : d)};
     const pare_mark mark = pare_arena_mark(w->arena);
     pare_mat g = mat_zeros(w, d, d);
-    double *const values = vec_zeros(w, d);
     for (size_t k = 0; !w->st && k < j->m->m->nblocks; k++) add_block(w, &g, j->m, k);
-    add_head(w, &g, j->m);
-    if (j->m->centered) take_mean_away(w, &g);
-    const pare_mat v = leading(w, &g, values);
-    for (size_t i = 0; !w->st && i < d; i++)
-        memcpy(pare_row_mut(&b.read, i), pare_row(&v, i), b.read.cols * sizeof(double));
+    add_output_head(w, &g, j->m);
+    if (j->m->centered) { /* C g C: a stream without its mean is read through C */
+        lm_center_columns(w, &g);
+        g = mat_transpose(w, &g);
+        if (!w->st) lm_center_columns(w, &g);
+    }
+    leading_eigenvectors(w, &b.read, NULL, &g);
     pare_arena_reset(w->arena, mark);
     return b;
 }

@@ -41,6 +41,23 @@ pare_mat mat_transpose(pare_work *w, const pare_mat *m)
     return t;
 }
 
+double *vec_copy(pare_work *w, const double *v, size_t n)
+{
+    double *const c = vec_zeros(w, n);
+    if (!w->st) memcpy(c, v, n * sizeof *c);
+    return c;
+}
+
+pare_mat mat_append_col(pare_work *w, const pare_mat *m, const double *b)
+{
+    pare_mat all = mat_zeros(w, m->rows, m->cols + 1);
+    for (size_t i = 0; !w->st && i < m->rows; i++) {
+        memcpy(pare_row_mut(&all, i), pare_row(m, i), m->cols * sizeof *m->v);
+        pare_row_mut(&all, i)[m->cols] = b ? b[i] : 1;
+    }
+    return all;
+}
+
 pare_mat mat_mul(pare_work *w, const pare_mat *a, bool ta, const pare_mat *b, bool tb)
 {
     pare_mat c = mat_zeros(w, ta ? a->cols : a->rows, tb ? b->rows : b->cols);
@@ -135,6 +152,18 @@ size_t svd_rank(const svd_factors *s, double cut)
     size_t r = 0;
     while (r < s->n && s->s[r] > cut * s->s[0]) r++;
     return r;
+}
+
+void leading_eigenvectors(pare_work *w, pare_mat *u, double *values, const pare_mat *g)
+{
+    const size_t n = g->rows;
+    pare_mat v = mat_zeros(w, n, n);
+    double *const ascending = vec_zeros(w, n);
+    if (!w->st && n > 0) w->st = pare_eigh(ascending, &v, g, w->arena, w->err);
+    for (size_t k = 0; !w->st && k < u->cols; k++) {
+        if (values) values[k] = ascending[n - 1 - k];
+        for (size_t i = 0; i < n; i++) pare_row_mut(u, i)[k] = pare_row(&v, i)[n - 1 - k];
+    }
 }
 
 /* v diag(f) v^T */

@@ -17,6 +17,9 @@ double *vec_zeros(pare_work *w, size_t n);
 pare_mat mat_identity(pare_work *w, size_t n);
 pare_mat mat_copy(pare_work *w, const pare_mat *m);
 pare_mat mat_transpose(pare_work *w, const pare_mat *m);
+double *vec_copy(pare_work *w, const double *v, size_t n);
+/* [m b] with one more column; b NULL: ones. */
+pare_mat mat_append_col(pare_work *w, const pare_mat *m, const double *b);
 /* op(a) op(b), op the transpose where ta, tb. */
 pare_mat mat_mul(pare_work *w, const pare_mat *a, bool ta, const pare_mat *b, bool tb);
 /* op(a) b op(c) */
@@ -41,6 +44,10 @@ typedef struct svd_factors { /* a = u diag(s) vt, s descending */
 svd_factors svd_of(pare_work *w, const pare_mat *a);
 /* The number of singular values above `cut` times the largest. */
 size_t svd_rank(const svd_factors *s, double cut);
+
+/* The first u->cols eigenvectors of a symmetric g, the largest eigenvalue first; values may be
+ * NULL. */
+void leading_eigenvectors(pare_work *w, pare_mat *u, double *values, const pare_mat *g);
 
 typedef struct sym_roots { /* of a positive semidefinite g: g^1/2 and g^-1/2 */
     pare_mat root, inverse;

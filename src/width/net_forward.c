@@ -1,4 +1,4 @@
-/* One step of a net at a time, in f64: what the constructions that go layer by layer stand on. */
+/* net_forward.c - a folded net one step at a time, in f64, for constructions that go layer by layer. */
 #include "folded_net.h"
 #include <math.h>
 
@@ -20,9 +20,7 @@ static void score_rows(void *ctx, size_t block)
     for (size_t i = block * ROWS; i < end; i++)
         for (size_t e = c->g->ptr[i]; e < c->g->ptr[i + 1]; e++) {
             const double *const q = pare_row(c->q, i), *const k = pare_row(c->k, c->g->idx[e]);
-            double sum = 0;
-            for (size_t t = 0; t < c->q->cols; t++) sum += q[t] * k[t];
-            c->s[e] = c->scale * sum;
+            c->s[e] = c->scale * vec_dot(q, k, c->q->cols);
         }
 }
 
@@ -59,15 +57,15 @@ pare_mat head_pooled(pare_work *w, const net_head *hd, const pare_mat *h, const 
     return y;
 }
 
-static void add(pare_work *w, pare_mat *to, const pare_mat *x)
+static void add_rows(pare_work *w, pare_mat *to, const pare_mat *x)
 {
     for (size_t i = 0; !w->st && i < to->rows; i++)
         for (size_t j = 0; j < to->cols; j++) pare_row_mut(to, i)[j] += pare_row(x, i)[j];
 }
 
 /* R x + c; no skip: c in every row. */
-static pare_mat skipped(pare_work *w, const pare_mat *r, const pare_mat *x, const double *c,
-                        size_t d)
+static pare_mat skip_rows(pare_work *w, const pare_mat *r, const pare_mat *x, const double *c,
+                          size_t d)
 {
     if (r->v) return affine_rows(w, x, r, c);
     pare_mat y = mat_zeros(w, x->rows, d);
@@ -78,11 +76,11 @@ static pare_mat skipped(pare_work *w, const pare_mat *r, const pare_mat *x, cons
 
 pare_mat layer_attention(pare_work *w, const net_layer *l, const pare_mat *h, const pare_graph *g)
 {
-    pare_mat z = skipped(w, &l->r1, h, l->c1, l->heads[0].wo.rows);
+    pare_mat z = skip_rows(w, &l->r1, h, l->c1, l->heads[0].wo.rows);
     for (size_t i = 0; i < l->nheads; i++) {
         const pare_mat pooled = head_pooled(w, &l->heads[i], h, g);
         const pare_mat o = affine_rows(w, &pooled, &l->heads[i].wo, NULL);
-        add(w, &z, &o);
+        add_rows(w, &z, &o);
     }
     return z;
 }
@@ -98,8 +96,8 @@ pare_mat layer_hidden(pare_work *w, const net_layer *l, const pare_mat *z)
 
 pare_mat layer_ffn(pare_work *w, const net_layer *l, const pare_mat *z, const pare_mat *p)
 {
-    pare_mat h = skipped(w, &l->r2, z, l->c2, l->w2.rows);
+    pare_mat h = skip_rows(w, &l->r2, z, l->c2, l->w2.rows);
     const pare_mat y = affine_rows(w, p, &l->w2, NULL);
-    add(w, &h, &y);
+    add_rows(w, &h, &y);
     return h;
 }

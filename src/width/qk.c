@@ -41,11 +41,7 @@
 /* [h, 1]^T [h, 1] / n */
 static pare_mat query_moment(pare_work *w, const pare_mat *h)
 {
-    pare_mat one = mat_zeros(w, h->rows, h->cols + 1);
-    for (size_t i = 0; !w->st && i < h->rows; i++) {
-        for (size_t j = 0; j < h->cols; j++) pare_row_mut(&one, i)[j] = pare_row(h, i)[j];
-        pare_row_mut(&one, i)[h->cols] = 1;
-    }
+    const pare_mat one = mat_append_col(w, h, NULL);
     pare_mat c = mat_zeros(w, h->cols + 1, h->cols + 1);
     if (!w->st) pare_gemm(&c, 1 / (double)h->rows, &one, true, &one, false, 0);
     return c;
@@ -81,18 +77,6 @@ static pare_mat key_covariance(pare_work *w, const pare_mat *h, const pare_graph
     return c;
 }
 
-/* [Wq bq] */
-static pare_mat with_bias(pare_work *w, const net_head *hd)
-{
-    const size_t d = hd->wq.cols;
-    pare_mat m = mat_zeros(w, hd->wq.rows, d + 1);
-    for (size_t i = 0; !w->st && i < m.rows; i++) {
-        for (size_t j = 0; j < d; j++) pare_row_mut(&m, i)[j] = pare_row(&hd->wq, i)[j];
-        pare_row_mut(&m, i)[d] = hd->bq[i];
-    }
-    return m;
-}
-
 /* The first d rows (or columns) of `from`, row r times sqrt(s_r), times `inverse`. */
 static pare_mat factor(pare_work *w, const pare_mat *from, bool columns, const double *s, size_t d,
                        const pare_mat *inverse)
@@ -109,7 +93,7 @@ static pare_mat factor(pare_work *w, const pare_mat *from, bool columns, const d
 static double objective(pare_work *w, const net_head *a, const net_head *b, const sym_roots *cq,
                         const sym_roots *ck)
 {
-    const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
+    const pare_mat qa = mat_append_col(w, &a->wq, a->bq), qb = mat_append_col(w, &b->wq, b->bq);
     pare_mat gap = mat_mul(w, &qa, true, &a->wk, false);
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
     const pare_mat whitened = mat_mul3(w, &cq->root, false, &gap, &ck->root, false);
@@ -128,7 +112,8 @@ double qk_objective(pare_work *w, const net_head *a, const net_head *b, const pa
 static pare_mat whitened_scores(pare_work *w, const net_head *hd, const sym_roots *cq,
                                 const sym_roots *ck)
 {
-    const pare_mat wq = with_bias(w, hd), form = mat_mul(w, &wq, true, &hd->wk, false);
+    const pare_mat wq = mat_append_col(w, &hd->wq, hd->bq),
+                   form = mat_mul(w, &wq, true, &hd->wk, false);
     return mat_mul3(w, &cq->root, false, &form, &ck->root, false);
 }
 
@@ -157,15 +142,6 @@ static pare_ub sandwich_off(const pare_mat *left, const pare_mat *middle, pare_u
     return pare_ub_fma(first, r, product_rounding(right->rows, inner, r));
 }
 
-/* sqrt(sum of squares of s_i, i >= d) from below: products, sums and the root round at most n + 2
- * times downwards or upwards, by 2^-53 each. */
-static double tail_below(const singular_bounds *s, size_t d)
-{
-    double sum = 0;
-    for (size_t i = d; i < s->n; i++) sum += s->low[i] * s->low[i];
-    return isfinite(sum) ? sqrt(sum) * (1 - (double)(s->n + 4) * 0x1p-50) : 0;
-}
-
 qk_bounds qk_bounds_of(pare_work *w, const net_head *a, const net_head *b, const pare_mat *h,
                        const pare_graph *g)
 {
@@ -173,7 +149,7 @@ qk_bounds qk_bounds_of(pare_work *w, const net_head *a, const net_head *b, const
     const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
     const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
-    const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
+    const pare_mat qa = mat_append_col(w, &a->wq, a->bq), qb = mat_append_col(w, &b->wq, b->bq);
     const pare_mat form = mat_mul(w, &qa, true, &a->wk, false);
     pare_mat gap = mat_copy(w, &form);
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
@@ -187,7 +163,12 @@ qk_bounds qk_bounds_of(pare_work *w, const net_head *a, const net_head *b, const
         const pare_ub off_form = sandwich_off(&cq.root, &form, own, &ck.root);
         const pare_ub off_gap =
             sandwich_off(&cq.root, &gap, pare_ub_add(own, pare_ub_add(other, sum)), &ck.root);
-        const double low = tail_below(&s, b->wq.rows) - off_form.v, scale = fabs(a->scale);
+        double squares = 0;
+        for (size_t i = b->wq.rows; i < s.n; i++) squares += s.low[i] * s.low[i];
+        /* Products, sums and the root round at most n + 2 times, by 2^-53 each. */
+        const double tail =
+            isfinite(squares) ? sqrt(squares) * (1 - (double)(s.n + 4) * 0x1p-50) : 0;
+        const double low = tail - off_form.v, scale = fabs(a->scale);
         if (a->scale == b->scale)
             out.reached = pare_ub_mul(pare_ub_exact(scale), pare_ub_add(fro_norm(&lost), off_gap));
         /* As a certificate writes it: one part in 1e4 lower, for the last bits of another CPU. */

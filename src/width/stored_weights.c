@@ -31,6 +31,26 @@ pare_mat read_wo(pare_work *w, const pare_attn *a, const pare_head *h)
     return m;
 }
 
+pare_mat read_skip(pare_work *w, const pare_skip *s, size_t din)
+{
+    pare_mat r = {0};
+    if (s->kind == PARE_SKIP_NONE) return r;
+    if (s->kind == PARE_SKIP_DENSE) return read_matrix(w, &s->w);
+    r = mat_identity(w, din);
+    for (size_t i = 0; !w->st && s->kind == PARE_SKIP_DIAGONAL && i < din; i++)
+        pare_row_mut(&r, i)[i] = pare_weight_at(&s->w, i);
+    return r;
+}
+
+void refuse_model(pare_work *w, const char *where, size_t block, const char *what)
+{
+    if (block == SIZE_MAX)
+        pare_work_fail(w, PARE_ERR_INPUT, "%s: %s: width cannot cut this", where, what);
+    else
+        pare_work_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width cannot cut this", block, where,
+                       what);
+}
+
 static pare_status note_f64(void *self, const char *name, pare_weight *v, bool vector,
                             pare_err *err)
 {

@@ -13,6 +13,10 @@ pare_mat read_matrix(pare_work *w, const pare_weight *from);
 double *read_vector(pare_work *w, const pare_weight *b, size_t at, size_t n);
 /* A head's columns of Wo. A model without Wo writes the heads side by side: the identity. */
 pare_mat read_wo(pare_work *w, const pare_attn *a, const pare_head *h);
+/* The skip as a matrix; v NULL: none. */
+pare_mat read_skip(pare_work *w, const pare_skip *s, size_t din);
+/* PARE_ERR_INPUT: the model is not of the form that can be cut. block SIZE_MAX: not in a block. */
+void refuse_model(pare_work *w, const char *where, size_t block, const char *what);
 /* f64 when any matrix of the model is f64. */
 pare_dtype widest_dtype(pare_work *w, const pare_model *m);
 
