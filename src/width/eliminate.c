@@ -17,35 +17,7 @@
                     */
 #define FLOOR 1e-9 /* of the mean square of an input, at least */
 
-enum {
-    STEP = 256,  /* 1 / STEP of the bundles that are left go together */
-    COLUMNS = 64 /* of a product, in one piece of work */
-};
-
-/* ---- products on all threads ---------------------------------------------------------------- */
-
-typedef struct product {
-    pare_mat *c;
-    const pare_mat *a, *b;
-    double alpha;
-} product;
-
-static void product_block(void *self, size_t block)
-{
-    const product *const p = self;
-    const size_t at = block * COLUMNS, left = p->c->cols - at, n = left < COLUMNS ? left : COLUMNS;
-    pare_mat c = pare_mat_part(p->c, 0, at, p->c->rows, n);
-    const pare_mat b = pare_mat_part(p->b, 0, at, p->b->rows, n);
-    pare_gemm(&c, p->alpha, p->a, true, &b, false, 1);
-}
-
-/* c += alpha a^T b */
-static void add_product(pare_work *w, pare_mat *c, double alpha, const pare_mat *a,
-                        const pare_mat *b)
-{
-    product p = {c, a, b, alpha};
-    if (!w->st) pare_parallel(w->exec, (c->cols + COLUMNS - 1) / COLUMNS, product_block, &p);
-}
+enum { STEP = 256 }; /* 1 / STEP of the bundles that are left go together */
 
 /* ---- moments -------------------------------------------------------------------------------- */
 
@@ -60,8 +32,8 @@ void moments_add(pare_work *w, moments *m, const pare_mat *f, const pare_mat *r)
 {
     const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat one = mat_append_col(w, f, NULL);
-    add_product(w, &m->square, 1, &one, &one);
-    if (r) add_product(w, &m->cross, 1, &one, r);
+    mat_add_product(w, &m->square, 1, &one, &one);
+    if (r) mat_add_product(w, &m->cross, 1, &one, r);
     m->rows += f->rows;
     pare_arena_reset(w->arena, mark);
 }
@@ -246,8 +218,8 @@ static double take_out(surgery *s, const size_t *chosen, size_t n)
     const pare_mat inverse = inverse_of(w, &kk), gram = mat_mul(w, &vb, true, &vb, false);
     const pare_mat by = mat_mul(w, &inverse, false, &rows, false), vt = mat_transpose(w, &vb);
     if (w->st) return NAN;
-    add_product(w, &s->v, -1, &vt, &by);
-    add_product(w, &s->k, -1, &rows, &by);
+    mat_add_product(w, &s->v, -1, &vt, &by);
+    mat_add_product(w, &s->k, -1, &rows, &by);
     return trace_of(&inverse, &gram);
 }
 

@@ -4,24 +4,19 @@
 #include <math.h>
 #include <string.h>
 
-static bool divides(const pare_norm *n)
-{
-    return n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
-}
-
 /* What the constructions for graph transformers can not hold. */
 static bool is_text(const pare_model *m)
 {
     if (m->pattern.kind == PARE_GRAPH) return false;
-    if (m->stem.ids || m->stem.pos.kind != PARE_POS_NONE || divides(&m->stem.norm)) return true;
+    if (m->stem.ids || m->stem.pos.kind != PARE_POS_NONE || lm_divides(&m->stem.norm)) return true;
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;
-        if (divides(&a->in_norm) || divides(&a->out_norm) || divides(&f->in_norm) ||
-            divides(&f->out_norm) || f->kind == PARE_FFN_GATED)
+        if (lm_divides(&a->in_norm) || lm_divides(&a->out_norm) || lm_divides(&f->in_norm) ||
+            lm_divides(&f->out_norm) || f->kind == PARE_FFN_GATED)
             return true;
     }
-    return divides(&m->top.norm);
+    return lm_divides(&m->top.norm);
 }
 
 bool pare_width_is_text(const pare_model *m, pare_width_method method)

@@ -110,6 +110,8 @@ typedef struct lm {
     lm_affine top;    /* what the head's maps read: behind head_norm, or after[last] */
 } lm;
 
+bool lm_divides(const pare_norm *n); /* layer norm or RMS norm */
+
 /* PARE_ERR_INPUT names the place that is not of this form, and why. `m` must outlive it. With
  * stream = false nothing is folded: for cuts within the sublayers, of any model with heads. */
 lm lm_open(pare_work *w, const pare_model *m, bool stream);
@@ -120,6 +122,7 @@ lm_ffn lm_read_ffn(pare_work *w, const lm *m, size_t b);
 lm_norm lm_reading_norm(pare_work *w, const lm *m, size_t p);
 /* m (and b, where not NULL) as a map of x where it was one of f(x). */
 void lm_fold_in(pare_work *w, pare_mat *m, double *b, const lm_affine *f);
+void lm_subtract_mean(double *v, size_t n);
 void lm_center_columns(pare_work *w, pare_mat *m); /* every column loses its mean */
 /* Value biases into bo: only where no row can be empty (lm->merges). */
 void lm_merge_value_biases(pare_work *w, lm_attn *a);
@@ -135,7 +138,7 @@ typedef struct lm_rows {
 } lm_rows;
 
 /* What place 0 holds. Sequences of a batch are taken apart; no more than `most` tokens of each. */
-lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t most);
+lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens);
 /* The next place's rows in the place of the old ones. */
 void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r);
 void lm_ffn_step(pare_work *w, const lm *m, const lm_ffn *f, lm_rows *r);
@@ -153,6 +156,8 @@ typedef struct lm_basis {
     pare_mat read;  /* D x d */
     pare_mat write; /* D x d; v NULL: the same */
 } lm_basis;
+/* By which writers write. */
+const pare_mat *lm_write_basis(const lm_basis *b);
 size_t lm_dim(const lm_basis *b);
 lm_norm lm_project_norm(pare_work *w, const lm_norm *n, const lm_basis *b);
 /* The sublayer between two places. An identity stays one where both bases are the same matrices. A

@@ -1,18 +1,17 @@
-/* The calibration rows, one place after the other (lm.h). Steps are run by the f64 reference on
- * models of one sublayer, so that a cut block and the model's own go the same way. */
+/* lm_forward.c - the calibration rows, one point of the stream after the other (lm.h). Steps are run_model
+ * by the f64 reference on models of one sublayer, so that a cut block and the model's own run_model by the
+ * same code. */
 #include "lm.h"
 #include "folded_net.h"
 #include <math.h>
 #include <string.h>
 
-enum {
-    CHUNK = 1024, /* rows that go through a feed-forward part at a time */
-    COLUMNS = 64  /* of a Gram matrix, in one piece of work */
-};
+enum { CHUNK = 1024 }; /* rows that go through a feed-forward part at a time */
 
 /* ---- running one sublayer ------------------------------------------------------------------- */
 
-static pare_model single(const lm *m, pare_block *b, size_t width)
+/* A model of one block, which reads rows of that width. */
+static pare_model one_block_model(const lm *m, pare_block *b, size_t width)
 {
     pare_model p = {.pattern = m->m->pattern, .nblocks = 1, .blocks = b};
     p.stem.width = width;
@@ -24,15 +23,16 @@ static pare_model single(const lm *m, pare_block *b, size_t width)
     return p;
 }
 
-static void run(pare_work *w, const pare_model *p, double *out, const double *x, size_t batch,
-                size_t tokens, const pare_graph *graph)
+static void run_model(pare_work *w, const pare_model *p, double *out, const double *x, size_t batch,
+                      size_t tokens, const pare_graph *graph)
 {
     const pare_input in = {
         .batch = batch, .tokens = tokens, .width = p->stem.width, .x = x, .graph = graph};
     if (!w->st) w->st = pare_forward_f64(out, p, &in, NULL, w->exec, w->err);
 }
 
-static void swap(lm_rows *r, size_t width)
+/* The rows that a step has written to `spare` become x. */
+static void swap_rows(lm_rows *r, size_t width)
 {
     double *const old = r->x.v;
     r->x = pare_mat_of(r->spare, r->x.rows, width);
@@ -46,15 +46,16 @@ void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r)
     const lm_block one = {.attn = *a, .ffn = {.present = false}};
     weight_writer s = {{w->arena, NULL, w->err, PARE_OK}, PARE_F64};
     pare_block b = lm_stored_block(&s, &one);
-    const pare_model p = single(m, &b, a->din);
+    const pare_model p = one_block_model(m, &b, a->din);
     w->st = s.w.st;
     for (size_t i = 0, n, at = 0; !w->st && i < r->n; i += n) {
         for (n = 1; i + n < r->n && !r->graph[i] && r->tokens[i + n] == r->tokens[i];) n++;
-        run(w, &p, r->spare + at * a->dout, r->x.v + at * a->din, n, r->tokens[i], r->graph[i]);
+        run_model(w, &p, r->spare + at * a->dout, r->x.v + at * a->din, n, r->tokens[i],
+                  r->graph[i]);
         at += n * r->tokens[i];
     }
     pare_arena_reset(w->arena, mark);
-    if (!w->st) swap(r, a->dout);
+    if (!w->st) swap_rows(r, a->dout);
 }
 
 void lm_ffn_step(pare_work *w, const lm *m, const lm_ffn *f, lm_rows *r)
@@ -64,26 +65,17 @@ void lm_ffn_step(pare_work *w, const lm *m, const lm_ffn *f, lm_rows *r)
     const lm_block one = {.attn = {.present = false}, .ffn = *f};
     weight_writer s = {{w->arena, NULL, w->err, PARE_OK}, PARE_F64};
     pare_block b = lm_stored_block(&s, &one);
-    const pare_model p = single(m, &b, f->din);
+    const pare_model p = one_block_model(m, &b, f->din);
     w->st = s.w.st;
     for (size_t i = 0; !w->st && i < r->x.rows; i += CHUNK) {
         const size_t n = r->x.rows - i < CHUNK ? r->x.rows - i : CHUNK;
-        run(w, &p, r->spare + i * f->dout, r->x.v + i * f->din, 1, n, NULL);
+        run_model(w, &p, r->spare + i * f->dout, r->x.v + i * f->din, 1, n, NULL);
     }
     pare_arena_reset(w->arena, mark);
-    if (!w->st) swap(r, f->dout);
+    if (!w->st) swap_rows(r, f->dout);
 }
 
 /* ---- norms ---------------------------------------------------------------------------------- */
-
-static void divide_row(double *x, size_t d, const lm_norm *n)
-{
-    double squares = 0;
-    for (size_t j = 0; n->offset && j < d; j++) x[j] += n->offset[j];
-    for (size_t j = 0; j < d; j++) squares += x[j] * x[j];
-    const double by = sqrt((squares + n->shift) / n->divisor + n->eps);
-    for (size_t j = 0; j < d; j++) x[j] = by > 0 ? x[j] / by : 0; /* as the f64 pass does */
-}
 
 pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x)
 {
@@ -91,74 +83,67 @@ pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x)
     if (w->st || !n->present) return y;
     if (n->raw) {
         const pare_model p = {.stem.width = x->cols, .top.norm = *n->raw};
-        run(w, &p, y.v, x->v, 1, x->rows, NULL);
+        run_model(w, &p, y.v, x->v, 1, x->rows, NULL);
     }
-    for (size_t i = 0; !n->raw && i < y.rows; i++) divide_row(pare_row_mut(&y, i), y.cols, n);
+    for (size_t i = 0; !n->raw && i < y.rows; i++) {
+        double *const row = pare_row_mut(&y, i), squares = 0;
+        for (size_t j = 0; n->offset && j < y.cols; j++) row[j] += n->offset[j];
+        for (size_t j = 0; j < y.cols; j++) squares += row[j] * row[j];
+        const double by = sqrt((squares + n->shift) / n->divisor + n->eps);
+        for (size_t j = 0; j < y.cols; j++) row[j] = by > 0 ? row[j] / by : 0; /* as in forward */
+    }
     return y;
 }
 
-/* ---- the stem ------------------------------------------------------------------------------- */
+/* ---- the embedding -------------------------------------------------------------------------- */
 
-static void count_rows(pare_work *w, lm_rows *r, const pare_inputs *data, size_t most)
+/* Sequence b of an input, its first `tokens` tokens. */
+static pare_input sequence(const pare_input *in, size_t b, size_t tokens)
 {
-    size_t rows = 0, k = 0;
-    for (size_t i = 0; i < data->n; i++) r->n += data->in[i].batch;
-    r->tokens = pare_work_alloc(w, r->n, sizeof *r->tokens);
-    r->graph = pare_work_alloc(w, r->n, sizeof *r->graph);
-    for (size_t i = 0; !w->st && i < data->n; i++)
-        for (size_t b = 0; b < data->in[i].batch; b++, k++) {
-            const pare_input *const in = &data->in[i];
-            r->graph[k] = in->graph;
-            r->tokens[k] = most && !in->graph && in->tokens > most ? most : in->tokens;
-            rows += r->tokens[k];
-        }
-    r->x.rows = rows;
+    pare_input one = *in;
+    if (one.ids) one.ids += b * in->tokens;
+    if (one.x) one.x += b * in->tokens * in->width;
+    one.graph = NULL;
+    one.batch = 1;
+    one.tokens = tokens;
+    return one;
 }
 
-/* What the model's own stem gives without its norm. */
-static void stem_of(pare_work *w, const lm *m, const pare_inputs *data, lm_rows *r)
-{
-    pare_model p = {.stem = m->m->stem, .pattern = {.kind = PARE_FULL}, .context = m->m->context};
-    p.stem.norm = (pare_norm){0};
-    double *to = r->x.v;
-    for (size_t i = 0, k = 0; !w->st && i < data->n; i++)
-        for (size_t b = 0; !w->st && b < data->in[i].batch; b++, k++) {
-            pare_input in = data->in[i];
-            if (in.ids) in.ids += b * in.tokens;
-            if (in.x) in.x += b * in.tokens * in.width;
-            in.graph = NULL;
-            in.batch = 1;
-            in.tokens = r->tokens[k];
-            w->st = pare_forward_f64(to, &p, &in, NULL, w->exec, w->err);
-            to += in.tokens * r->x.cols;
-        }
-}
-
-static void centre_rows(pare_mat *x)
-{
-    for (size_t i = 0; i < x->rows; i++) {
-        double *const row = pare_row_mut(x, i), mean = 0;
-        for (size_t j = 0; j < x->cols; j++) mean += row[j];
-        mean /= (double)x->cols;
-        for (size_t j = 0; j < x->cols; j++) row[j] -= mean;
-    }
-}
-
-lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t most)
+lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens)
 {
     lm_rows r = {0};
-    size_t widest = 0;
+    size_t widest = 0, rows = 0;
     for (size_t p = 0; p < m->nplaces; p++)
         if (m->width[p] > widest) widest = m->width[p];
-    count_rows(w, &r, data, most);
-    const size_t rows = r.x.rows;
+    for (size_t i = 0; i < data->n; i++) r.n += data->in[i].batch;
+    r.tokens = pare_work_alloc(w, r.n, sizeof *r.tokens);
+    r.graph = pare_work_alloc(w, r.n, sizeof *r.graph);
+    for (size_t i = 0, k = 0; !w->st && i < data->n; i++)
+        for (size_t b = 0; b < data->in[i].batch; b++, k++) {
+            const pare_input *const in = &data->in[i];
+            const bool cut = max_tokens && !in->graph && in->tokens > max_tokens;
+            r.graph[k] = in->graph;
+            r.tokens[k] = cut ? max_tokens : in->tokens;
+            rows += r.tokens[k];
+        }
     r.x = mat_zeros(w, rows, widest);
     r.spare = mat_zeros(w, rows, widest).v;
     if (w->st) return r;
     r.x.cols = r.x.ld = m->width[0];
-    stem_of(w, m, data, &r);
+    /* The model's own embedding without its norm. */
+    pare_model p = {.stem = m->m->stem, .pattern = {.kind = PARE_FULL}, .context = m->m->context};
+    p.stem.norm = (pare_norm){0};
+    double *to = r.x.v;
+    for (size_t i = 0, k = 0; !w->st && i < data->n; i++)
+        for (size_t b = 0; !w->st && b < data->in[i].batch; b++, k++) {
+            const pare_input in = sequence(&data->in[i], b, r.tokens[k]);
+            w->st = pare_forward_f64(to, &p, &in, NULL, w->exec, w->err);
+            to += in.tokens * r.x.cols;
+        }
     if (w->st) return r;
-    if (m->stream && (m->centered || m->m->stem.norm.kind == PARE_NORM_LAYER)) centre_rows(&r.x);
+    const bool center = m->stream && (m->centered || m->m->stem.norm.kind == PARE_NORM_LAYER);
+    for (size_t i = 0; center && i < r.x.rows; i++)
+        lm_subtract_mean(pare_row_mut(&r.x, i), r.x.cols);
     const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat y = lm_normed(w, &m->embedding_norm, &r.x);
     if (!w->st) memcpy(r.x.v, y.v, rows * y.cols * sizeof *y.v);
@@ -166,7 +151,7 @@ lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, si
     return r;
 }
 
-/* ---- what lies inside a sublayer ------------------------------------------------------------ */
+/* ---- inside a sublayer ----------- ------------------------------------------------------------ */
 
 pare_mat lm_pooled(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *r)
 {
@@ -204,24 +189,7 @@ pare_mat lm_hidden(pare_work *w, const lm_ffn *f, const pare_mat *u)
     return p;
 }
 
-/* ---- Gram matrices -------------------------------------------------------------------------- */
-
-typedef struct gram_job {
-    pare_mat *g;
-    const pare_mat *x;
-} gram_job;
-
-static void gram_block(void *self, size_t block)
-{
-    const gram_job *const j = self;
-    const size_t c = block * COLUMNS, left = j->x->cols - c, n = left < COLUMNS ? left : COLUMNS;
-    pare_mat to = pare_mat_part(j->g, 0, c, j->g->rows, n);
-    const pare_mat part = pare_mat_part(j->x, 0, c, j->x->rows, n);
-    pare_gemm(&to, 1, j->x, true, &part, false, 1);
-}
-
 void lm_gram(pare_work *w, pare_mat *g, const pare_mat *x)
 {
-    gram_job j = {g, x};
-    if (!w->st) pare_parallel(w->exec, (x->cols + COLUMNS - 1) / COLUMNS, gram_block, &j);
+    mat_add_product(w, g, 1, x, x);
 }

@@ -1,5 +1,5 @@
-/* A sublayer between two places in new coordinates: x ~ U x^ where it reads, x^ = W^T x where it
- * writes (lm.h). With orthonormal U = W of full width nothing changes: |x| = |x^|. */
+/* lm_project.c - a sublayer in new coordinates: x ~ U x^ where it reads, x^ = W^T x where it writes
+ * (lm.h). With orthonormal U = W of full width nothing changes: |x| = |x^|. */
 #include "lm.h"
 
 size_t lm_dim(const lm_basis *b)
@@ -7,7 +7,7 @@ size_t lm_dim(const lm_basis *b)
     return b->read.cols;
 }
 
-static const pare_mat *writes(const lm_basis *b)
+const pare_mat *lm_write_basis(const lm_basis *b)
 {
     return b->write.v ? &b->write : &b->read;
 }
@@ -36,7 +36,7 @@ static lm_skip projected_skip(pare_work *w, const lm_skip *s, const lm_basis *in
     to.kind = PARE_SKIP_DENSE;
     const pare_mat read =
         s->kind == PARE_SKIP_DENSE ? mat_mul(w, &s->w, false, &in->read, false) : in->read;
-    to.w = mat_mul(w, writes(out), true, &read, false);
+    to.w = mat_mul(w, lm_write_basis(out), true, &read, false);
     return to;
 }
 
@@ -56,9 +56,9 @@ lm_attn lm_project_attn(pare_work *w, const lm_attn *a, const lm_basis *in, cons
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         to.heads[i] = a->heads[i];
         to.heads[i].wq = mat_mul(w, &a->heads[i].wq, false, &in->read, false);
-        to.heads[i].wo = mat_mul(w, writes(out), true, &a->heads[i].wo, false);
+        to.heads[i].wo = mat_mul(w, lm_write_basis(out), true, &a->heads[i].wo, false);
     }
-    to.bo = mat_vec(w, writes(out), true, a->bo, NULL);
+    to.bo = mat_vec(w, lm_write_basis(out), true, a->bo, NULL);
     to.in = lm_project_norm(w, &a->in, in);
     to.out = lm_project_norm(w, &a->out, out);
     to.skip = projected_skip(w, &a->skip, in, out);
@@ -73,8 +73,8 @@ lm_ffn lm_project_ffn(pare_work *w, const lm_ffn *f, const lm_basis *in, const l
     if (!f->present || w->st) return to;
     to.w1 = mat_mul(w, &f->w1, false, &in->read, false);
     if (f->gated) to.w3 = mat_mul(w, &f->w3, false, &in->read, false);
-    to.w2 = mat_mul(w, writes(out), true, &f->w2, false);
-    to.b2 = mat_vec(w, writes(out), true, f->b2, NULL);
+    to.w2 = mat_mul(w, lm_write_basis(out), true, &f->w2, false);
+    to.b2 = mat_vec(w, lm_write_basis(out), true, f->b2, NULL);
     to.in = lm_project_norm(w, &f->in, in);
     to.out = lm_project_norm(w, &f->out, out);
     to.skip = projected_skip(w, &f->skip, in, out);

@@ -1,10 +1,10 @@
-/* From a model to the one form that cuts work on (lm.h): gains and biases of norms move into the
- * maps behind them, the mean subtraction into the maps before them. */
+/* lm_read.c - from a model to the one form that cuts use (lm.h): gains and biases of norms move into
+ * the maps behind them, the mean subtraction into the maps before them. */
 #include "lm.h"
 #include <math.h>
 #include <string.h>
 
-/* ---- what is of this form ------------------------------------------------------------------- */
+/* ---- which models can be cut ---------------------------------------------------------------- */
 
 /* Heads share keys and values whole or not at all. */
 static void check_heads(pare_work *w, size_t b, const pare_attn *a)
@@ -22,27 +22,12 @@ static void check_heads(pare_work *w, size_t b, const pare_attn *a)
         }
 }
 
-static void check_block(pare_work *w, size_t b, const pare_block *k)
-{
-    char text[64];
-    const pare_ffn *const f = &k->ffn;
-    if (k->attn.kind != PARE_ATTN_NONE && k->attn.kind != PARE_ATTN_EXACT) {
-        snprintf(text, sizeof text, "attention of kind %s", pare_attn_name(k->attn.kind));
-        refuse_model(w, "attention", b, text);
-    }
-    if (k->attn.kind == PARE_ATTN_EXACT) check_heads(w, b, &k->attn);
-    if (f->kind == PARE_FFN_MLP && f->nlayers != 2) {
-        snprintf(text, sizeof text, "%s of %zu maps", pare_ffn_name(f->kind), f->nlayers);
-        refuse_model(w, "feed-forward", b, text);
-    }
-}
-
-static bool divides(const pare_norm *n)
+bool lm_divides(const pare_norm *n)
 {
     return n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
 }
 
-/* One reader of the stream, where `after` stands between place and reader. */
+/* What reads the stream through norm n, where `after` stands between the stream and its reader. */
 static void check_reader(pare_work *w, const lm *m, const char *where, size_t b, const pare_norm *n,
                          const lm_affine *after)
 {
@@ -54,6 +39,7 @@ static void check_reader(pare_work *w, const lm *m, const char *where, size_t b,
                      "cannot be cut");
 }
 
+/* What writes to the stream through norm `out`, beside skip s. */
 static void check_writer(pare_work *w, const lm *m, const char *where, size_t b, const pare_skip *s,
                          const pare_norm *out)
 {
@@ -65,21 +51,22 @@ static void check_writer(pare_work *w, const lm *m, const char *where, size_t b,
                      "a skip with weights beside layer norms: the stream cannot be cut");
 }
 
-static bool any_layer_before(const pare_model *m)
+/* Whether a layer norm stands before some sublayer or the head. */
+static bool has_pre_layer_norm(const pare_model *m)
 {
-    if (m->top.norm.kind == PARE_NORM_LAYER) return true;
-    for (size_t b = 0; b < m->nblocks; b++)
-        if ((m->blocks[b].attn.kind != PARE_ATTN_NONE &&
-             m->blocks[b].attn.in_norm.kind == PARE_NORM_LAYER) ||
-            (m->blocks[b].ffn.kind != PARE_FFN_NONE &&
-             m->blocks[b].ffn.in_norm.kind == PARE_NORM_LAYER))
-            return true;
-    return false;
+    bool any = m->top.norm.kind == PARE_NORM_LAYER;
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        const pare_ffn *const f = &m->blocks[b].ffn;
+        any |= a->kind != PARE_ATTN_NONE && a->in_norm.kind == PARE_NORM_LAYER;
+        any |= f->kind != PARE_FFN_NONE && f->in_norm.kind == PARE_NORM_LAYER;
+    }
+    return any;
 }
 
 /* ---- norms in two parts: what divides, and what is affine ------------------------------------ */
 
-static void take_mean(double *v, size_t d)
+void lm_subtract_mean(double *v, size_t d)
 {
     double mean = 0;
     for (size_t i = 0; i < d; i++) mean += v[i];
@@ -90,25 +77,20 @@ static void take_mean(double *v, size_t d)
 static lm_norm divisor_of(pare_work *w, const lm *m, const pare_norm *n, size_t d)
 {
     if (!m->stream) return (lm_norm){.present = n->kind != PARE_NORM_NONE, .raw = n};
-    if (!divides(n)) return (lm_norm){0};
+    if (!lm_divides(n)) return (lm_norm){0};
     lm_norm out = {.present = true, .eps = n->eps, .divisor = n->divisor, .shift = n->shift};
     if (pare_has(&n->offset)) {
         out.offset = read_vector(w, &n->offset, 0, d);
-        if (!w->st && n->kind == PARE_NORM_LAYER) take_mean(out.offset, d);
+        if (!w->st && n->kind == PARE_NORM_LAYER) lm_subtract_mean(out.offset, d);
     }
     return out;
 }
 
-static lm_affine plain(void)
-{
-    return (lm_affine){.plain = true};
-}
-
-/* scale (C x) + shift behind the division. */
+/* The affine part of a norm, behind the division: scale (C x) + shift. */
 static lm_affine affine_of(pare_work *w, const lm *m, const pare_norm *n, size_t d)
 {
     lm_affine f = {.center = n->kind == PARE_NORM_MEAN};
-    if (n->kind == PARE_NORM_NONE || !m->stream) return plain();
+    if (n->kind == PARE_NORM_NONE || !m->stream) return (lm_affine){.plain = true};
     f.scale = vec_zeros(w, d);
     f.shift = read_vector(w, &n->bias, 0, d);
     if (w->st) return f;
@@ -121,65 +103,55 @@ static lm_affine affine_of(pare_work *w, const lm *m, const pare_norm *n, size_t
     if (n->kind == PARE_NORM_MEAN && pare_has(&n->offset)) {
         double *const o = read_vector(w, &n->offset, 0, d);
         if (w->st) return f;
-        take_mean(o, d);
+        lm_subtract_mean(o, d);
         for (size_t i = 0; i < d; i++) f.shift[i] += f.scale[i] * o[i];
     }
+    /* A norm without gain and bias only divides. */
+    f.plain = !f.center;
+    for (size_t i = 0; f.plain && i < d; i++) f.plain = f.scale[i] == 1 && f.shift[i] == 0;
     return f;
-}
-
-/* Is it the identity after all? A norm without gain and bias only divides. */
-static lm_affine simplified(lm_affine f, size_t d)
-{
-    bool nothing = !f.center;
-    for (size_t i = 0; nothing && !f.plain && i < d; i++)
-        nothing = f.scale[i] == 1 && f.shift[i] == 0;
-    if (nothing) f.plain = true;
-    return f;
-}
-
-static lm_affine behind(pare_work *w, const lm *m, const pare_norm *n, size_t d)
-{
-    const lm_affine f = affine_of(w, m, n, d);
-    return w->st ? f : simplified(f, d);
 }
 
 /* ---- the whole model ------------------------------------------------------------------------ */
 
-static void see_places(pare_work *w, lm *m)
+/* Widths of all points, and what stands between each and its readers. */
+static void read_points(pare_work *w, lm *m)
 {
     const pare_model *const p = m->m;
     size_t d = pare_model_width(p, 0);
     m->width[0] = d;
-    m->after[0] = behind(w, m, &p->stem.norm, d);
+    m->after[0] = affine_of(w, m, &p->stem.norm, d);
     for (size_t b = 0; !w->st && b < p->nblocks; b++) {
         const pare_block *const k = &p->blocks[b];
         m->after[2 * b + 1] = m->after[2 * b];
         if (k->attn.kind != PARE_ATTN_NONE) {
             d = k->attn.dout;
-            m->after[2 * b + 1] = behind(w, m, &k->attn.out_norm, d);
+            m->after[2 * b + 1] = affine_of(w, m, &k->attn.out_norm, d);
         }
         m->width[2 * b + 1] = d;
         m->after[2 * b + 2] = m->after[2 * b + 1];
         if (k->ffn.kind != PARE_FFN_NONE) {
             d = k->ffn.dout;
-            m->after[2 * b + 2] = behind(w, m, &k->ffn.out_norm, d);
+            m->after[2 * b + 2] = affine_of(w, m, &k->ffn.out_norm, d);
         }
         m->width[2 * b + 2] = d;
     }
 }
 
+/* Whether every reader and writer of the stream can be folded. */
 static void check_stream(pare_work *w, const lm *m)
 {
     const pare_model *const p = m->m;
     for (size_t b = 0; !w->st && b < p->nblocks; b++) {
-        const pare_block *const k = &p->blocks[b];
-        if (k->attn.kind != PARE_ATTN_NONE) {
-            check_reader(w, m, "attention", b, &k->attn.in_norm, &m->after[2 * b]);
-            check_writer(w, m, "attention", b, &k->attn.skip, &k->attn.out_norm);
+        const pare_attn *const a = &p->blocks[b].attn;
+        const pare_ffn *const f = &p->blocks[b].ffn;
+        if (a->kind != PARE_ATTN_NONE) {
+            check_reader(w, m, "attention", b, &a->in_norm, &m->after[2 * b]);
+            check_writer(w, m, "attention", b, &a->skip, &a->out_norm);
         }
-        if (k->ffn.kind != PARE_FFN_NONE) {
-            check_reader(w, m, "feed-forward", b, &k->ffn.in_norm, &m->after[2 * b + 1]);
-            check_writer(w, m, "feed-forward", b, &k->ffn.skip, &k->ffn.out_norm);
+        if (f->kind != PARE_FFN_NONE) {
+            check_reader(w, m, "feed-forward", b, &f->in_norm, &m->after[2 * b + 1]);
+            check_writer(w, m, "feed-forward", b, &f->skip, &f->out_norm);
         }
     }
     check_reader(w, m, "head", SIZE_MAX, &p->top.norm, &m->after[m->nplaces - 1]);
@@ -192,22 +164,35 @@ lm lm_open(pare_work *w, const pare_model *p, bool stream)
     lm m = {.m = p, .stream = stream, .nplaces = 2 * p->nblocks + 1};
     if (w->st) return m;
     if (p->nblocks == 0) refuse_model(w, "model", SIZE_MAX, "it has no blocks");
-    for (size_t b = 0; b < p->nblocks; b++) check_block(w, b, &p->blocks[b]);
+    for (size_t b = 0; b < p->nblocks; b++) {
+        const pare_attn *const a = &p->blocks[b].attn;
+        const pare_ffn *const f = &p->blocks[b].ffn;
+        char text[64];
+        if (a->kind != PARE_ATTN_NONE && a->kind != PARE_ATTN_EXACT) {
+            snprintf(text, sizeof text, "attention of kind %s", pare_attn_name(a->kind));
+            refuse_model(w, "attention", b, text);
+        }
+        if (a->kind == PARE_ATTN_EXACT) check_heads(w, b, a);
+        if (f->kind == PARE_FFN_MLP && f->nlayers != 2) {
+            snprintf(text, sizeof text, "%s of %zu maps", pare_ffn_name(f->kind), f->nlayers);
+            refuse_model(w, "feed-forward", b, text);
+        }
+    }
     m.dtype = widest_dtype(w, p);
-    m.centered = stream && any_layer_before(p);
+    m.centered = stream && has_pre_layer_norm(p);
     m.merges = pare_never_empty(&p->pattern);
     m.interleaved = p->stem.pos.interleaved;
     m.width = pare_work_alloc(w, m.nplaces, sizeof *m.width);
     m.after = pare_work_alloc(w, m.nplaces, sizeof *m.after);
     if (w->st) return m;
-    see_places(w, &m);
+    read_points(w, &m);
     if (!w->st && stream) check_stream(w, &m);
     if (w->st) return m;
     const size_t last = m.width[m.nplaces - 1];
     m.embedding_norm = divisor_of(w, &m, &p->stem.norm, m.width[0]);
     m.head_norm = divisor_of(w, &m, &p->top.norm, last);
     m.top = p->top.norm.kind == PARE_NORM_NONE ? m.after[m.nplaces - 1]
-                                               : behind(w, &m, &p->top.norm, last);
+                                               : affine_of(w, &m, &p->top.norm, last);
     return m;
 }
 
@@ -222,7 +207,7 @@ void lm_fold_in(pare_work *w, pare_mat *m, double *b, const lm_affine *f)
             if (b) b[i] += row[j] * f->shift[j];
             row[j] *= f->scale[j];
         }
-        if (f->center) take_mean(row, m->cols);
+        if (f->center) lm_subtract_mean(row, m->cols);
     }
 }
 
@@ -237,7 +222,7 @@ void lm_center_columns(pare_work *w, pare_mat *m)
     }
 }
 
-/* Everything about one sublayer's two ends. */
+/* How one sublayer reads the stream and writes to it. */
 typedef struct ends {
     lm_affine reads;     /* what the maps read */
     const lm_affine *at; /* what the skip reads */
@@ -248,12 +233,12 @@ static ends ends_of(pare_work *w, const lm *m, const lm_affine *at, const pare_n
                     const pare_norm *out, size_t din)
 {
     ends e = {.at = at};
-    e.reads = in->kind == PARE_NORM_NONE ? *at : behind(w, m, in, din);
+    e.reads = in->kind == PARE_NORM_NONE ? *at : affine_of(w, m, in, din);
     e.center = m->stream && (m->centered || out->kind == PARE_NORM_LAYER);
     return e;
 }
 
-/* The skip in canonical coordinates; what is constant in it goes to b. */
+/* The skip in the coordinates of lm.h; its constant part goes to b. */
 static lm_skip skip_of(pare_work *w, const lm *m, const pare_skip *s, const ends *e, size_t din,
                        double *b)
 {
@@ -269,15 +254,7 @@ static lm_skip skip_of(pare_work *w, const lm *m, const pare_skip *s, const ends
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-/* The group of head i: the first head that names the same keys. */
-static size_t owner(const pare_attn *a, size_t i)
-{
-    size_t k = 0;
-    while (a->heads[k].k != a->heads[i].k) k++;
-    return k;
-}
-
-static lm_keys keys_of(pare_work *w, const pare_attn *a, const pare_head *h, const ends *e)
+static lm_keys read_keys(pare_work *w, const pare_attn *a, const pare_head *h, const ends *e)
 {
     lm_keys k = {.wk = read_matrix_part(w, &a->wk, h->k, 0, h->dk, a->din),
                  .wv = read_matrix_part(w, &a->wv, h->v, 0, h->dv, a->din),
@@ -287,20 +264,9 @@ static lm_keys keys_of(pare_work *w, const pare_attn *a, const pare_head *h, con
     k.freqs = read_vector(w, &a->freqs, h->freq, h->planes);
     lm_fold_in(w, &k.wk, k.bk, &e->reads);
     lm_fold_in(w, &k.wv, k.bv, &e->reads);
-    /* A constant on a key that does not turn shifts all scores of a query alike. */
+    /* A constant on a key without rotary position shifts all scores of a query alike. */
     for (size_t i = 2 * h->planes; !w->st && i < h->dk; i++) k.bk[i] = 0;
     return k;
-}
-
-static lm_head head_of(pare_work *w, const pare_attn *a, const pare_head *h, const ends *e)
-{
-    lm_head q = {.wq = read_matrix_part(w, &a->wq, h->q, 0, h->dk, a->din),
-                 .wo = read_wo(w, a, h),
-                 .bq = read_vector(w, &a->bq, h->q, h->dk),
-                 .scale = h->scale};
-    lm_fold_in(w, &q.wq, q.bq, &e->reads);
-    if (e->center) lm_center_columns(w, &q.wo);
-    return q;
 }
 
 static void read_heads(pare_work *w, lm_attn *out, const pare_attn *a, const ends *e)
@@ -309,13 +275,21 @@ static void read_heads(pare_work *w, lm_attn *out, const pare_attn *a, const end
     out->heads = pare_work_alloc(w, a->nheads, sizeof *out->heads);
     out->keys = pare_work_alloc(w, a->nheads, sizeof *out->keys);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
-        const size_t k = owner(a, i);
-        if (k == i) {
+        const pare_head *const h = &a->heads[i];
+        size_t owner = 0; /* the first head that names the same keys */
+        while (a->heads[owner].k != h->k) owner++;
+        if (owner == i) {
             group[i] = out->nkeys++;
-            out->keys[group[i]] = keys_of(w, a, &a->heads[i], e);
+            out->keys[group[i]] = read_keys(w, a, h, e);
         }
-        out->heads[i] = head_of(w, a, &a->heads[i], e);
-        out->heads[i].keys = group[k];
+        lm_head q = {.keys = group[owner],
+                     .wq = read_matrix_part(w, &a->wq, h->q, 0, h->dk, a->din),
+                     .wo = read_wo(w, a, h),
+                     .bq = read_vector(w, &a->bq, h->q, h->dk),
+                     .scale = h->scale};
+        lm_fold_in(w, &q.wq, q.bq, &e->reads);
+        if (e->center) lm_center_columns(w, &q.wo);
+        out->heads[i] = q;
     }
 }
 
@@ -337,7 +311,7 @@ lm_attn lm_read_attn(pare_work *w, const lm *m, size_t b)
     out.nheads = a->nheads;
     out.bo = read_vector(w, &a->bo, 0, a->dout);
     out.skip = skip_of(w, m, &a->skip, &e, a->din, out.bo);
-    if (!w->st && e.center) take_mean(out.bo, a->dout);
+    if (!w->st && e.center) lm_subtract_mean(out.bo, a->dout);
     read_heads(w, &out, a, &e);
     if (m->merges) lm_merge_value_biases(w, &out);
     out.in = divisor_of(w, m, &a->in_norm, a->din);
@@ -370,7 +344,7 @@ lm_ffn lm_read_ffn(pare_work *w, const lm *m, size_t b)
     out.b2 = read_vector(w, &down->b, 0, f->dout);
     out.skip = skip_of(w, m, &f->skip, &e, f->din, out.b2);
     if (e.center) lm_center_columns(w, &out.w2);
-    if (!w->st && e.center) take_mean(out.b2, f->dout);
+    if (!w->st && e.center) lm_subtract_mean(out.b2, f->dout);
     out.in = divisor_of(w, m, &f->in_norm, f->din);
     out.out = divisor_of(w, m, &f->out_norm, f->dout);
     return out;

@@ -1,4 +1,4 @@
-/* From the one form of lm.h back to a model. */
+/* lm_write.c - from the form of lm.h back to a model. */
 #include "lm.h"
 #include <string.h>
 
@@ -16,6 +16,11 @@ static pare_weight copy_weight(weight_writer *o, const pare_weight *v)
     if (data) memcpy(data, v->data, v->rows * v->cols * size);
     c.data = data;
     return c;
+}
+
+static pare_dense copy_dense(weight_writer *o, const pare_dense *d)
+{
+    return (pare_dense){copy_weight(o, &d->w), copy_weight(o, &d->b)};
 }
 
 static pare_norm copy_norm(weight_writer *o, const pare_norm *n)
@@ -81,24 +86,19 @@ static layout lay_out(weight_writer *o, const lm_attn *a)
     return l;
 }
 
-/* Groups that turn alike share their frequencies in the file. */
-static bool same_freqs(const lm_attn *a)
-{
-    for (size_t i = 1; i < a->nkeys; i++)
-        if (a->keys[i].planes != a->keys[0].planes ||
-            memcmp(a->keys[i].freqs, a->keys[0].freqs, a->keys[0].planes * sizeof(double)) != 0)
-            return false;
-    return true;
-}
-
 static void put_freqs(weight_writer *o, pare_attn *to, const lm_attn *a, layout *l)
 {
-    if (same_freqs(a)) {
+    const lm_keys *const first = &a->keys[0];
+    bool same = true; /* then all groups share one list in the file */
+    for (size_t i = 1; same && i < a->nkeys; i++)
+        same = a->keys[i].planes == first->planes &&
+               memcmp(a->keys[i].freqs, first->freqs, first->planes * sizeof(double)) == 0;
+    if (same) {
         l->freqs = a->keys[0].planes;
         memset(l->freq, 0, a->nkeys * sizeof *l->freq);
     }
     if (!l->freqs) return;
-    weight_writer exact = {o->w, PARE_F64}; /* a turn grows with the token's number */
+    weight_writer exact = {o->w, PARE_F64}; /* an angle grows with the position */
     to->freqs = writer_reserve(&exact, 1, l->freqs);
     for (size_t i = 0; i < a->nkeys; i++) {
         const pare_mat f = pare_mat_of(a->keys[i].freqs, 1, a->keys[i].planes);
@@ -207,7 +207,7 @@ pare_block lm_stored_block(weight_writer *o, const lm_block *b)
     return to;
 }
 
-/* ---- the ends ------------------------------------------------------------------------------- */
+/* ---- embedding and head ------------------------------------------------------------------------------- */
 
 /* from * map^T row block by row block: a table in other coordinates. b may be NULL. */
 static pare_weight mapped_rows(pare_work *w, weight_writer *o, const pare_weight *from,
@@ -223,19 +223,6 @@ static pare_weight mapped_rows(pare_work *w, weight_writer *o, const pare_weight
         pare_arena_reset(w->arena, mark);
     }
     return to;
-}
-
-static const pare_mat *writes(const lm_basis *b)
-{
-    return b->write.v ? &b->write : &b->read;
-}
-
-/* W^T, or W^T C: from what the stem makes to the new place 0. */
-static pare_mat into_stream(pare_work *w, const lm *m, const lm_basis *first)
-{
-    pare_mat t = mat_copy(w, writes(first));
-    if (m->centered || m->m->stem.norm.kind == PARE_NORM_LAYER) lm_center_columns(w, &t);
-    return mat_transpose(w, &t);
 }
 
 static bool is_identity(const pare_mat *m)
@@ -261,12 +248,16 @@ static bool narrows(const pare_stem *s)
     return s->ids && !pare_has(&s->map.w) && lm_foldable(s);
 }
 
+/* The embedding in the coordinates of `first`. */
 static void put_stem(pare_work *w, lm_out *o, const lm_basis *first, const pare_mat *embed)
 {
     const lm *const m = o->m;
     const pare_stem *const s = &m->m->stem;
     pare_stem *const to = &o->model->stem;
-    pare_mat in = into_stream(w, m, first);
+    /* W^T, or W^T C: from the output of the embedding to the new point 0. */
+    pare_mat basis = mat_copy(w, lm_write_basis(first));
+    if (m->centered || s->norm.kind == PARE_NORM_LAYER) lm_center_columns(w, &basis);
+    const pare_mat in = mat_transpose(w, &basis);
     const bool learned = s->pos.kind == PARE_POS_LEARNED, behind = lm_foldable(s);
     const pare_mat map =
         pare_has(&s->map.w) ? read_matrix(w, &s->map.w) : mat_identity(w, s->width);
@@ -296,20 +287,8 @@ static void put_stem(pare_work *w, lm_out *o, const lm_basis *first, const pare_
     }
 }
 
-/* Readers of the last place: w A U, and b + w shift. */
-static pare_dense read_by(pare_work *w, weight_writer *o, const lm *m, const pare_dense *d,
-                          const pare_mat *u)
-{
-    pare_mat map = read_matrix(w, &d->w);
-    double *const b = read_vector(w, &d->b, 0, d->w.rows);
-    lm_fold_in(w, &map, b, &m->top);
-    const pare_mat cut = mat_mul(w, &map, false, u, false);
-    if (w->st) return (pare_dense){0};
-    return writer_dense(o, &cut, b);
-}
-
-/* A U and the shift: what stands between the last place and a wide reader. */
-static pare_mat gained(pare_work *w, const lm *m, const pare_mat *u, double **shift)
+/* A U and the shift: the affine map from the last point to a reader in the old coordinates. */
+static pare_mat head_input(pare_work *w, const lm *m, const pare_mat *u, double **shift)
 {
     pare_mat a = mat_identity(w, u->rows);
     *shift = vec_zeros(w, u->rows);
@@ -317,38 +296,12 @@ static pare_mat gained(pare_work *w, const lm *m, const pare_mat *u, double **sh
     return mat_mul(w, &a, false, u, false);
 }
 
-/* A large matrix: row block by row block. */
-static void put_out(pare_work *w, lm_out *o, const pare_weight *from, const pare_weight *b,
-                    const pare_mat *u)
-{
-    double *shift;
-    const pare_mat a = gained(w, o->m, u, &shift), at = mat_transpose(w, &a);
-    double *const bias = read_vector(w, b, 0, from->rows);
-    for (size_t i = 0; !w->st && !all_zero(shift, u->rows) && i < from->rows; i++)
-        for (size_t j = 0; j < from->cols; j++)
-            bias[i] += pare_weight_at(from, i * from->cols + j) * shift[j];
-    if (w->st) return;
-    o->model->top.out.w = mapped_rows(w, &o->writer, from, &at, NULL);
-    o->model->top.out.b = writer_vector(&o->writer, bias, from->rows);
-}
-
-static void put_tied(pare_work *w, lm_out *o, const pare_mat *u, const pare_mat *embed)
-{
-    pare_top *const to = &o->model->top;
-    double *shift;
-    const pare_mat a = gained(w, o->m, u, &shift), dense = mat_mul(w, embed, true, &a, false);
-    double *const b = mat_vec(w, embed, true, shift, NULL);
-    if (w->st) return;
-    to->tied = true;
-    to->out.b = copy_weight(&o->writer, &o->m->m->top.out.b);
-    if (is_identity(&dense) && all_zero(b, dense.rows)) return;
-    to->dense = writer_dense(&o->writer, &dense, b);
-}
-
+/* The output head in the coordinates of `last`. */
 static void put_top(pare_work *w, lm_out *o, const lm_basis *last, const pare_mat *embed)
 {
     const lm *const m = o->m;
     const pare_top *const t = &m->m->top;
+    const pare_weight *const from = t->tied ? &m->m->stem.embedding : &t->out.w;
     pare_top *const to = &o->model->top;
     const pare_mat *const u = &last->read;
     const lm_norm norm = lm_project_norm(w, &m->head_norm, last);
@@ -356,41 +309,41 @@ static void put_top(pare_work *w, lm_out *o, const lm_basis *last, const pare_ma
     to->pool = t->pool;
     to->act = t->act;
     if (pare_has(&t->dense.w)) {
-        to->dense = read_by(w, &o->writer, m, &t->dense, u);
-        to->out = (pare_dense){copy_weight(&o->writer, t->tied ? &m->m->stem.embedding : &t->out.w),
-                               copy_weight(&o->writer, &t->out.b)};
-    } else if (t->tied && embed) {
-        put_tied(w, o, u, embed);
-    } else if (t->tied || pare_has(&t->out.w)) {
-        put_out(w, o, t->tied ? &m->m->stem.embedding : &t->out.w, &t->out.b, u);
-    } else {
-        double *shift;
-        const pare_mat a = gained(w, m, u, &shift);
+        pare_mat map = read_matrix(w, &t->dense.w);
+        double *const b = read_vector(w, &t->dense.b, 0, t->dense.w.rows);
+        lm_fold_in(w, &map, b, &m->top);
+        const pare_mat cut = mat_mul(w, &map, false, u, false);
+        if (!w->st) to->dense = writer_dense(&o->writer, &cut, b);
+        to->out = (pare_dense){copy_weight(&o->writer, from), copy_weight(&o->writer, &t->out.b)};
+        return;
+    }
+    double *shift;
+    const pare_mat a = head_input(w, m, u, &shift);
+    if (t->tied && embed) {
+        const pare_mat dense = mat_mul(w, embed, true, &a, false);
+        double *const b = mat_vec(w, embed, true, shift, NULL);
         if (w->st) return;
+        to->tied = true;
+        to->out.b = copy_weight(&o->writer, &t->out.b);
+        if (is_identity(&dense) && all_zero(b, dense.rows)) return;
+        to->dense = writer_dense(&o->writer, &dense, b);
+    } else if (pare_has(from)) { /* a large matrix: row block by row block */
+        const pare_mat at = mat_transpose(w, &a);
+        double *const bias = read_vector(w, &t->out.b, 0, from->rows);
+        for (size_t i = 0; !w->st && !all_zero(shift, u->rows) && i < from->rows; i++)
+            for (size_t j = 0; j < from->cols; j++)
+                bias[i] += pare_weight_at(from, i * from->cols + j) * shift[j];
+        if (w->st) return;
+        to->out.w = mapped_rows(w, &o->writer, from, &at, NULL);
+        to->out.b = writer_vector(&o->writer, bias, from->rows);
+    } else if (!w->st) {
         to->out = writer_dense(&o->writer, &a, shift);
     }
 }
 
-static void copy_ends(lm_out *o)
-{
-    const pare_model *const m = o->m->m;
-    pare_stem *const s = &o->model->stem;
-    pare_top *const t = &o->model->top;
-    *s = m->stem;
-    s->embedding = copy_weight(&o->writer, &m->stem.embedding);
-    s->pos.table = copy_weight(&o->writer, &m->stem.pos.table);
-    s->map = (pare_dense){copy_weight(&o->writer, &s->map.w), copy_weight(&o->writer, &s->map.b)};
-    s->norm = copy_norm(&o->writer, &m->stem.norm);
-    *t = m->top;
-    t->norm = copy_norm(&o->writer, &m->top.norm);
-    t->dense =
-        (pare_dense){copy_weight(&o->writer, &t->dense.w), copy_weight(&o->writer, &t->dense.b)};
-    t->out = (pare_dense){copy_weight(&o->writer, &t->out.w), copy_weight(&o->writer, &t->out.b)};
-}
-
 pare_mat lm_embed_basis(pare_work *w, const lm *m, const lm_basis *first)
 {
-    const pare_mat *const from = writes(first);
+    const pare_mat *const from = lm_write_basis(first);
     const size_t d = from->rows, n = from->cols + (m->centered && from->cols < d);
     if (!m->centered || n == from->cols) return mat_copy(w, from);
     /* Directions of a centered stream are at right angles to the mean's, up to rounding: taken away
@@ -408,16 +361,27 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
                    const pare_mat *embed)
 {
     if (w->st) return;
+    const pare_stem *const s = &o->m->m->stem;
+    const pare_top *const t = &o->m->m->top;
+    pare_stem *const stem = &o->model->stem;
+    pare_top *const top = &o->model->top;
     if (first) {
-        o->model->stem.ids = o->m->m->stem.ids;
-        o->model->stem.width = o->m->m->stem.width;
-        o->model->stem.vocab = o->m->m->stem.vocab;
-        const pare_stem *const s = &o->m->m->stem;
+        stem->ids = s->ids;
+        stem->width = s->width;
+        stem->vocab = s->vocab;
         const pare_mat wide = embed && !narrows(s) ? mat_identity(w, s->width) : (pare_mat){0};
         put_stem(w, o, first, embed);
         put_top(w, o, last, wide.v ? &wide : embed);
     } else {
-        copy_ends(o);
+        *stem = *s;
+        stem->embedding = copy_weight(&o->writer, &s->embedding);
+        stem->pos.table = copy_weight(&o->writer, &s->pos.table);
+        stem->map = copy_dense(&o->writer, &s->map);
+        stem->norm = copy_norm(&o->writer, &s->norm);
+        *top = *t;
+        top->norm = copy_norm(&o->writer, &t->norm);
+        top->dense = copy_dense(&o->writer, &t->dense);
+        top->out = copy_dense(&o->writer, &t->out);
     }
     if (!w->st) w->st = o->writer.w.st;
 }

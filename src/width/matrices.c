@@ -119,6 +119,29 @@ pare_mat mat_first_cols(pare_work *w, const pare_mat *m, size_t n)
     return mat_copy(w, &part);
 }
 
+enum { COLUMNS = 64 }; /* of a product, in one piece of work */
+
+typedef struct product {
+    pare_mat *c;
+    const pare_mat *a, *b;
+    double alpha;
+} product;
+
+static void product_block(void *self, size_t block)
+{
+    const product *const p = self;
+    const size_t at = block * COLUMNS, left = p->c->cols - at, n = left < COLUMNS ? left : COLUMNS;
+    pare_mat c = pare_mat_part(p->c, 0, at, p->c->rows, n);
+    const pare_mat b = pare_mat_part(p->b, 0, at, p->b->rows, n);
+    pare_gemm(&c, p->alpha, p->a, true, &b, false, 1);
+}
+
+void mat_add_product(pare_work *w, pare_mat *c, double alpha, const pare_mat *a, const pare_mat *b)
+{
+    product p = {c, a, b, alpha};
+    if (!w->st) pare_parallel(w->exec, (c->cols + COLUMNS - 1) / COLUMNS, product_block, &p);
+}
+
 double *mat_col_means(pare_work *w, const pare_mat *m)
 {
     double *const mean = vec_zeros(w, m->cols);

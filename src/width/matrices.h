@@ -33,6 +33,8 @@ pare_mat affine_rows(pare_work *w, const pare_mat *x, const pare_mat *m, const d
 pare_mat mat_take_rows(pare_work *w, const pare_mat *m, const size_t *which, size_t n);
 pare_mat mat_take_cols(pare_work *w, const pare_mat *m, const size_t *which, size_t n);
 pare_mat mat_first_cols(pare_work *w, const pare_mat *m, size_t n);
+/* c += alpha a^T b, on all threads, some columns of c at a time. */
+void mat_add_product(pare_work *w, pare_mat *c, double alpha, const pare_mat *a, const pare_mat *b);
 double *mat_col_means(pare_work *w, const pare_mat *m);
 pare_mat mat_centered(pare_work *w, const pare_mat *m, const double *mean); /* every row - mean */
 
