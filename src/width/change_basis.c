@@ -1,24 +1,27 @@
-/* Dense skips turned into identities. At every place of the stream the coordinates may be changed
- * by any invertible G: the weights change, the outputs do not (docs/theory/width.md section 8).
+/* change_basis.c - rewrite a net so that its dense skips become identities.
+ *
+ * The coordinates of the residual stream may be changed by any invertible matrix without changing
+ * the outputs (docs/theory/width.md section 8). In a layer with skips R1 (attention) and R2 (FFN)
  *
  *     in:      h'  = G  h
  *     middle:  z'  = G1 z,   G1 = G  R1^-1,   so that  G1 R1 G^-1  = I
  *     out:     h'' = G2 h,   G2 = G1 R2^-1,   so that  G2 R2 G1^-1 = I
  *
- * and the head multiplies by G2^-1. In real numbers nothing changes; in f64 outputs move by about
- * 1e-16 cond(G)^2. Not for training: coordinates of very different size learn badly. */
+ * and the output head multiplies by G2^-1. Exact in real numbers; in f64 outputs move by about
+ * 1e-16 cond(G)^2. Not meant for training: the new coordinates can differ widely in size. */
 #include "cuts.h"
 #include <math.h>
 
 #define SINGULAR 1e-12 /* smallest singular value, of the largest */
 
-/* G R^-1 and its inverse; grows *cond. */
+/* New coordinates G, and G^-1. */
 typedef struct change {
     pare_mat g, back;
 } change;
 
-static change through(pare_work *w, const change *from, const pare_mat *r, size_t layer,
-                      const char *which, double *cond)
+/* G R^-1 and its inverse; raises *cond. */
+static change basis_after_skip(pare_work *w, const change *from, const pare_mat *r, size_t layer,
+                               const char *which, double *cond)
 {
     change c = {0};
     if (w->st) return c;
@@ -48,27 +51,6 @@ static change through(pare_work *w, const change *from, const pare_mat *r, size_
     return c;
 }
 
-static void turn_layer(pare_work *w, net_layer *l, const net_layer *from, const change *in,
-                       const change *mid, const change *out)
-{
-    *l = *from;
-    l->heads = pare_work_alloc(w, from->nheads, sizeof *l->heads);
-    for (size_t i = 0; !w->st && i < from->nheads; i++) {
-        const net_head *const h = &from->heads[i];
-        l->heads[i] = *h;
-        l->heads[i].wq = mat_mul(w, &h->wq, false, &in->back, false);
-        l->heads[i].wk = mat_mul(w, &h->wk, false, &in->back, false);
-        l->heads[i].wv = mat_mul(w, &h->wv, false, &in->back, false);
-        l->heads[i].wo = mat_mul(w, &mid->g, false, &h->wo, false);
-    }
-    l->r1 = mat_identity(w, mid->g.rows);
-    l->c1 = mat_vec(w, &mid->g, false, from->c1, NULL);
-    l->w1 = mat_mul(w, &from->w1, false, &mid->back, false);
-    l->w2 = mat_mul(w, &out->g, false, &from->w2, false);
-    l->r2 = mat_identity(w, out->g.rows);
-    l->c2 = mat_vec(w, &out->g, false, from->c2, NULL);
-}
-
 net net_identity_skips(pare_work *w, const net *n, double *cond)
 {
     net to = net_shallow(w, n);
@@ -76,9 +58,23 @@ net net_identity_skips(pare_work *w, const net *n, double *cond)
     *cond = 1;
     for (size_t l = 0; !w->st && l < n->nlayers; l++) {
         const net_layer *const from = &n->layers[l];
-        const change mid = through(w, &at, &from->r1, l, "attention", cond);
-        const change out = through(w, &mid, &from->r2, l, "the hidden layer", cond);
-        if (!w->st) turn_layer(w, &to.layers[l], from, &at, &mid, &out);
+        const change mid = basis_after_skip(w, &at, &from->r1, l, "attention", cond);
+        const change out = basis_after_skip(w, &mid, &from->r2, l, "the hidden layer", cond);
+        net_layer *const layer = &to.layers[l];
+        for (size_t i = 0; !w->st && i < from->nheads; i++) {
+            const net_head *const h = &from->heads[i];
+            layer->heads[i].wq = mat_mul(w, &h->wq, false, &at.back, false);
+            layer->heads[i].wk = mat_mul(w, &h->wk, false, &at.back, false);
+            layer->heads[i].wv = mat_mul(w, &h->wv, false, &at.back, false);
+            layer->heads[i].wo = mat_mul(w, &mid.g, false, &h->wo, false);
+        }
+        if (w->st) break;
+        layer->r1 = mat_identity(w, mid.g.rows);
+        layer->c1 = mat_vec(w, &mid.g, false, from->c1, NULL);
+        layer->w1 = mat_mul(w, &from->w1, false, &mid.back, false);
+        layer->w2 = mat_mul(w, &out.g, false, &from->w2, false);
+        layer->r2 = mat_identity(w, out.g.rows);
+        layer->c2 = mat_vec(w, &out.g, false, from->c2, NULL);
         at = out;
     }
     if (!w->st) to.wh = mat_mul(w, &n->wh, false, &at.back, false);

@@ -1,33 +1,30 @@
-/* pare_width for models with norms, positions and ids (lm.h): sizes are settled, the method cuts,
- * and what came out is reported. */
+/* lm.c - pare_width for models with norms, positions and ids (lm.h): set the sizes, cut by the method,
+ * report. */
 #include "lm.h"
 #include <math.h>
 #include <string.h>
 
-/* What the constructions for graph transformers can not hold. */
-static bool is_text(const pare_model *m)
+bool pare_width_is_text(const pare_model *m, pare_width_method method)
 {
+    if (method != PARE_WIDTH_AUTO && method != PARE_WIDTH_QK)
+        return method == PARE_WIDTH_SLICE || method == PARE_WIDTH_SVD;
+    /* What the constructions for graph transformers cannot represent. */
     if (m->pattern.kind == PARE_GRAPH) return false;
-    if (m->stem.ids || m->stem.pos.kind != PARE_POS_NONE || lm_divides(&m->stem.norm)) return true;
+    bool text = m->stem.ids || m->stem.pos.kind != PARE_POS_NONE || lm_divides(&m->stem.norm) ||
+                lm_divides(&m->top.norm);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;
-        if (lm_divides(&a->in_norm) || lm_divides(&a->out_norm) || lm_divides(&f->in_norm) ||
-            lm_divides(&f->out_norm) || f->kind == PARE_FFN_GATED)
-            return true;
+        text = text || lm_divides(&a->in_norm) || lm_divides(&a->out_norm) ||
+               lm_divides(&f->in_norm) || lm_divides(&f->out_norm) || f->kind == PARE_FFN_GATED;
     }
-    return lm_divides(&m->top.norm);
+    return text;
 }
 
-bool pare_width_is_text(const pare_model *m, pare_width_method method)
-{
-    if (method == PARE_WIDTH_AUTO || method == PARE_WIDTH_QK) return is_text(m);
-    return method == PARE_WIDTH_SLICE || method == PARE_WIDTH_SVD;
-}
+/* ---- options -------------------------------------------------------------------------------- */
 
-/* ---- what is asked -------------------------------------------------------------------------- */
-
-static bool fits_on_data(const pare_width_opts *o) /* the sublayers alone, on data (lm_auto.c) */
+/* The methods that cut the sublayers alone, fitted to data (lm_auto.c). */
+static bool fits_on_data(const pare_width_opts *o)
 {
     return o->method == PARE_WIDTH_AUTO || o->method == PARE_WIDTH_QK;
 }
@@ -69,7 +66,7 @@ static void check_opts(pare_work *w, const pare_width_opts *o, const pare_inputs
                                                       : "dim, qk_dim, v_dim, ffn_dim");
 }
 
-static size_t most(const size_t *v, size_t n)
+static size_t largest(const size_t *v, size_t n)
 {
     size_t best = 0;
     for (size_t i = 0; i < n; i++)
@@ -77,7 +74,7 @@ static size_t most(const size_t *v, size_t n)
     return best;
 }
 
-static size_t most_units(const lm *m, const lm_shape *f)
+static size_t max_units(const lm *m, const lm_shape *f)
 {
     size_t units = 0;
     for (size_t b = 0; b < m->m->nblocks; b++)
@@ -95,10 +92,10 @@ static void check_sizes(pare_work *w, const lm *m, const lm_shape *f, const pare
     const struct {
         const char *name;
         size_t asked, have;
-    } all[] = {{"dim", o->dim, most(m->width, m->nplaces)},
+    } all[] = {{"dim", o->dim, largest(m->width, m->nplaces)},
                {"qk-dim", o->qk_dim, dk},
                {"v-dim", o->v_dim, dv},
-               {"ffn-dim", o->ffn_dim, most_units(m, f)}};
+               {"ffn-dim", o->ffn_dim, max_units(m, f)}};
     for (size_t i = 0; i < 4; i++)
         if (all[i].asked > all[i].have)
             pare_work_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
@@ -107,12 +104,12 @@ static void check_sizes(pare_work *w, const lm *m, const lm_shape *f, const pare
 
 /* ---- a share of the parameters -------------------------------------------------------------- */
 
-/* The widest stream that fits; with `both` the hidden layers shrink by the same share. */
-static void keep_share(pare_work *w, lm_sizes *s, const lm *m, const lm_shape *f, double keep,
-                       bool both)
+/* The widest stream within the share `keep`; with `both` the hidden layers shrink alike. */
+static void size_by_share(pare_work *w, lm_sizes *s, const lm *m, const lm_shape *f, double keep,
+                          bool both)
 {
     const double limit = keep * (double)pare_model_size(m->m, 1, 1).parameters;
-    const size_t wide = most(m->width, m->nplaces), units = most_units(m, f);
+    const size_t wide = largest(m->width, m->nplaces), units = max_units(m, f);
     size_t low = 0, high = wide;
     while (low < high) { /* the largest that fits; 0: none */
         const size_t mid = (low + high + 1) / 2;
@@ -129,17 +126,6 @@ static void keep_share(pare_work *w, lm_sizes *s, const lm *m, const lm_shape *f
         pare_work_fail(
             w, PARE_ERR_PROMISE,
             "even dimension 1 leaves more parameters than that share; keep a larger one");
-}
-
-static lm_sizes settled(pare_work *w, const lm *m, const lm_shape *f, const pare_width_opts *o)
-{
-    lm_sizes s = {.dim = o->dim, .qk = o->qk_dim, .v = o->v_dim, .ffn = o->ffn_dim};
-    s.own = o->method == PARE_WIDTH_SLICE && o->basis == PARE_BASIS_PCA;
-    s.untie = o->untie;
-    const bool alone = !o->qk_dim && !o->v_dim && !o->ffn_dim;
-    if (o->dim == 0 && o->keep > 0 && !fits_on_data(o))
-        keep_share(w, &s, m, f, o->keep, alone && o->method == PARE_WIDTH_SVD);
-    return s;
 }
 
 /* ---- what methods share --------------------------------------------------------------------- */
@@ -192,7 +178,7 @@ static void report_block(pare_width_report *r, const pare_block *f, const pare_b
     if (units_of(&g->ffn) > r->ffn_dim) r->ffn_dim = units_of(&g->ffn);
 }
 
-static void report_on(pare_work *w, pare_width_report *r, const pare_model *f, pare_model *g)
+static void write_report(pare_work *w, pare_width_report *r, const pare_model *f, pare_model *g)
 {
     size_t heads = 0;
     if (w->st) return;
@@ -217,16 +203,6 @@ static void report_on(pare_work *w, pare_width_report *r, const pare_model *f, p
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static void cut(lm_job *j)
-{
-    if (j->o->method == PARE_WIDTH_SLICE)
-        lm_slice(j);
-    else if (fits_on_data(j->o))
-        lm_auto(j);
-    else
-        lm_svd(j);
-}
-
 pare_status lm_width(pare_model **out, pare_width_report *report, const pare_model *in,
                      const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
                      pare_err *err)
@@ -242,11 +218,24 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
     const lm_shape *const shapes = w.st ? NULL : lm_shapes(&w, &m);
     if (!w.st) check_sizes(&w, &m, shapes, opts);
     lm_job j = {&w, &m, opts, data, &o, shapes, {0}};
-    if (!w.st) j.size = settled(&w, &m, shapes, opts);
+    const bool slice = opts->method == PARE_WIDTH_SLICE, svd = opts->method == PARE_WIDTH_SVD;
+    if (!w.st) {
+        j.size = (lm_sizes){.dim = opts->dim,
+                            .qk = opts->qk_dim,
+                            .v = opts->v_dim,
+                            .ffn = opts->ffn_dim,
+                            .own = slice && opts->basis == PARE_BASIS_PCA,
+                            .untie = opts->untie};
+        const bool stream_only = !opts->qk_dim && !opts->v_dim && !opts->ffn_dim;
+        if (opts->dim == 0 && opts->keep > 0 && (slice || svd))
+            size_by_share(&w, &j.size, &m, shapes, opts->keep, stream_only && svd);
+    }
     lm_write_begin(&w, &o, &m);
-    if (!w.st) cut(&j);
+    if (!w.st && slice) lm_slice(&j);
+    if (!w.st && svd) lm_svd(&j);
+    if (!w.st && fits_on_data(opts)) lm_auto(&j);
     pare_model *small = lm_write_finish(&w, &o);
-    report_on(&w, report, in, small);
+    write_report(&w, report, in, small);
     if (w.st) pare_model_free(small);
     *out = w.st ? NULL : small;
     pare_arena_free(w.arena);

@@ -1,20 +1,15 @@
-/* Theorem 4.2 as it is true, on the data of a certificate. It is about plain nets: one head, no
- * skips, no biases, an activation that moves nothing apart. If the rows of the stream at its start
- * and all hidden rows are within eps of subspaces of d dimensions, some net of width d is, decoded,
- * within pare_lowrank_bound(beta, sqrt(alpha), L, eps) of this one: beta bounds all maps (scores
- * with their scale), sqrt(alpha) all rows that a layer reads. All of these are bounded here from
- * above on the exact rows: enclosures of the model up to each place, and the distance from U (U^T
- * x) of any U with d columns. */
+/* lowrank_bound.c - Theorem 4.2 of Shirzad 2024 as it is true, on the data of a certificate.
+ *
+ * It is about plain nets: one head, no skips, no biases, an activation with slopes of at most 1. If
+ * the rows of the stream at its start and all hidden rows are within eps of subspaces of d
+ * dimensions, some net of width d is, decoded, within pare_lowrank_bound(beta, sqrt(alpha), L, eps)
+ * of this one: beta bounds all maps (scores with their scale), sqrt(alpha) all rows that a layer
+ * reads. These are bounded here from above on the exact rows: by enclosures of the model up to each
+ * point, and by the distance from U (U^T x) for any U with d columns. */
 #include "prove.h"
+#include "stored_weights.h"
 #include <math.h>
 #include <string.h>
-
-static bool zeros(const double *v, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (v[i] != 0) return false;
-    return true;
-}
 
 const char *lowrank_refuses(const net *n)
 {
@@ -23,8 +18,9 @@ const char *lowrank_refuses(const net *n)
         const net_head *const h = &k->heads[0];
         if (k->nheads != 1) return "one head";
         if (k->r1.v || k->r2.v) return "no skips";
-        if (!zeros(h->bq, h->wq.rows) || !zeros(h->bv, h->wv.rows) || !zeros(k->c1, h->wo.rows) ||
-            !zeros(k->b1, k->w1.rows) || !zeros(k->c2, k->w2.rows))
+        if (!all_zero(h->bq, h->wq.rows) || !all_zero(h->bv, h->wv.rows) ||
+            !all_zero(k->c1, h->wo.rows) || !all_zero(k->b1, k->w1.rows) ||
+            !all_zero(k->c2, k->w2.rows))
             return "no biases";
         if (k->act != PARE_ACT_RELU && k->act != PARE_ACT_NONE && k->act != PARE_ACT_TANH)
             return "an activation whose slopes are at most 1";
@@ -55,7 +51,8 @@ static pare_enclosure rows_at(pare_work *w, const pare_model *m, const pare_inpu
     return e;
 }
 
-static pare_ub reach(const pare_enclosure *e, size_t i, pare_ub mid)
+/* A bound on a row of the enclosure, from one on its midpoint. */
+static pare_ub with_radius(const pare_enclosure *e, size_t i, pare_ub mid)
 {
     const pare_ub cols = pare_ub_sqrt(pare_ub_exact((double)e->cols));
     return pare_ub_fma(cols, pare_ub_exact(e->rad[i]), mid);
@@ -79,8 +76,8 @@ static void measure(pare_work *w, const pare_enclosure *e, size_t d, pare_ub *ep
         const pare_ub terms = pare_ub_fma(vector_norm(pare_row(&c, i), c.cols), size, row);
         const pare_ub off = product_rounding(c.cols + 1, terms, one);
         const pare_ub far = vector_norm(pare_row(&left, i), x.cols);
-        if (eps) *eps = pare_ub_max(*eps, reach(e, i, pare_ub_add(far, off)));
-        if (norm) *norm = pare_ub_max(*norm, reach(e, i, row));
+        if (eps) *eps = pare_ub_max(*eps, with_radius(e, i, pare_ub_add(far, off)));
+        if (norm) *norm = pare_ub_max(*norm, with_radius(e, i, row));
     }
 }
 

@@ -1,23 +1,22 @@
-/* Hidden units that suit the narrow stream better than those they were chosen from: their weights
- * are moved until the layer, with the best linear map after it, says most about the next stream
- * point - least squares in the gradient metric, as in the choice before (omp.c) and the map after
- * (rrr.c):
+/* refine_units.c - move the selected hidden units so that the layer, with the best linear map behind
+ * it, explains most of the next point of the stream. Least squares in the gradient metric, as in the
+ * selection before (omp.c) and the map after (rrr.c):
  *
- *     least over W of  |T - X^ Phi|_F^2,    Phi = [z, 1, act(W [z, 1])],   X^ the best X
+ *     minimize over W  |T - Phi X^|_F^2,    Phi = [z, 1, act(W [z, 1])],    X^ the best X
  *
- * Variable projection: the linear part is solved for; W goes by Gauss-Newton with slopes taken
- * perpendicular to Phi (Kaufman), damped (Levenberg), and a step is taken only when fewer squares
- * are left. Let D be the slopes of the units, one column for each weight, V the part of X that
- * reads the units, (j, a) weight a of unit j:
+ * Variable projection: X is solved for; W moves by Gauss-Newton with derivatives projected
+ * perpendicular to Phi (Kaufman), damped (Levenberg), and a step is accepted only when the squares
+ * fall. With D the derivatives of the units, one column for each weight, V the rows of X that read
+ * the units, E what is left of T, and (j, a) weight a of unit j:
  *
  *     H = (D^T D - D^T Phi (Phi^T Phi)^-1 Phi^T D) o (V V^T)_jj'     r_ja = sum_i D_ija (E V^T)_ij
  *
- * With more weights than nodes H can be nothing but the rounding of the two products it is the
- * difference of; so its ridge is a share of D^T D o V V^T. A step that is not finite, or far larger
- * than the weights, is not tried.
+ * With more weights than nodes H can be the rounding of the two products whose difference it is: so
+ * its ridge is a share of D^T D o V V^T. A step that is not finite, or far larger than the weights,
+ * is not tried.
  *
  * Nodes come a block at a time, so that a step costs the product D^T D and no memory. No labels are
- * looked at, and nothing beyond this layer. */
+ * used, and nothing beyond this layer. */
 #include "cuts.h"
 #include <math.h>
 #include <string.h>
@@ -36,9 +35,9 @@ typedef struct layer_fit {
     pare_work *w;
     pare_act act;
     const pare_mat *z;
-    pare_mat t;              /* what is to be said, in the metric */
+    pare_mat t;              /* the target, in the metric */
     pare_mat wb;             /* the weights: k x (d + 1), the bias last */
-    pare_mat phi, pre, d, e; /* of a block: features, what the units read, slopes, what is left */
+    pare_mat phi, pre, d, e; /* of a block: features, inputs of the units, derivatives, residual */
     pare_mat inverse, x;     /* (Phi^T Phi)^-1, the best map */
     double all, left;        /* squares of t; those that x leaves */
     double size;             /* the largest entry of (D^T D) o (V V^T): what H is a part of */
@@ -54,7 +53,7 @@ static pare_mat first_rows(const pare_mat *m, size_t n)
 }
 
 /* phi and pre of nodes `from` on; how many there are. */
-static size_t load(layer_fit *f, const pare_mat *wb, size_t from)
+static size_t load_block(layer_fit *f, const pare_mat *wb, size_t from)
 {
     const size_t left = f->z->rows - from, n = left < NODES ? left : NODES;
     const size_t d = f->z->cols, k = wb->rows;
@@ -72,27 +71,23 @@ static size_t load(layer_fit *f, const pare_mat *wb, size_t from)
     return n;
 }
 
-static double slope_of(pare_act act, double x)
-{
-    if (act == PARE_ACT_RELU) return x > 0;
-    const double e = 1e-5 * (1 + fabs(x));
-    return (pare_act_f64(act, x + e) - pare_act_f64(act, x - e)) / (2 * e);
-}
-
 /* Column j (d + 1) + a of d: act'(pre_j) times entry a of [z, 1]. */
-static void slopes_of_block(layer_fit *f, size_t n)
+static void set_derivatives(layer_fit *f, size_t n)
 {
     const size_t d1 = f->z->cols + 1, k = f->wb.rows;
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < k; j++) {
-            const double by = slope_of(f->act, pare_row(&f->pre, i)[j]);
+            const double x = pare_row(&f->pre, i)[j], e = 1e-5 * (1 + fabs(x));
+            const double slope =
+                f->act == PARE_ACT_RELU
+                    ? x > 0
+                    : (pare_act_f64(f->act, x + e) - pare_act_f64(f->act, x - e)) / (2 * e);
             double *const to = pare_row_mut(&f->d, i) + j * d1;
-            for (size_t a = 0; a < d1; a++) to[a] = by * pare_row(&f->phi, i)[a];
+            for (size_t a = 0; a < d1; a++) to[a] = slope * pare_row(&f->phi, i)[a];
         }
 }
 
-/* ---- the linear part --------------------------------------------------------------------------
- */
+/* ---- the linear part -------------------------------------------------------------------------- */
 
 static pare_mat inverse_of(pare_work *w, const pare_mat *a)
 {
@@ -107,7 +102,7 @@ static double solve(layer_fit *f, const pare_mat *wb)
     pare_mat moment = mat_zeros(w, f->phi.cols, f->phi.cols);
     pare_mat cross = mat_zeros(w, f->phi.cols, f->t.cols);
     for (size_t from = 0; !w->st && from < f->z->rows; from += NODES) {
-        const size_t n = load(f, wb, from);
+        const size_t n = load_block(f, wb, from);
         const pare_mat phi = first_rows(&f->phi, n);
         const pare_mat t = pare_mat_part(&f->t, from, 0, n, f->t.cols);
         pare_gemm(&moment, 1, &phi, true, &phi, false, 1);
@@ -115,25 +110,24 @@ static double solve(layer_fit *f, const pare_mat *wb)
     }
     f->inverse = inverse_of(w, &moment);
     f->x = mat_mul(w, &f->inverse, false, &cross, false);
-    double said = 0;
+    double explained = 0;
     for (size_t i = 0; !w->st && i < cross.rows; i++)
         for (size_t j = 0; j < cross.cols; j++)
-            said += pare_row(&cross, i)[j] * pare_row(&f->x, i)[j];
-    return f->all - said;
+            explained += pare_row(&cross, i)[j] * pare_row(&f->x, i)[j];
+    return f->all - explained;
 }
 
-/* ---- a step -----------------------------------------------------------------------------------
- */
+/* ---- a step ----------------------------------------------------------------------------------- */
 
 /* D^T D and Phi^T D, and r, block by block; x is the best map. */
-static void add_blocks(layer_fit *f, pare_mat *cross, const pare_mat *v)
+static void add_products(layer_fit *f, pare_mat *cross, const pare_mat *v)
 {
     pare_work *const w = f->w;
     const size_t d1 = f->z->cols + 1;
     pare_mat ev = mat_zeros(w, NODES, v->rows);
     for (size_t from = 0; !w->st && from < f->z->rows; from += NODES) {
-        const size_t n = load(f, &f->wb, from);
-        slopes_of_block(f, n);
+        const size_t n = load_block(f, &f->wb, from);
+        set_derivatives(f, n);
         const pare_mat phi = first_rows(&f->phi, n), d = first_rows(&f->d, n);
         pare_mat e = first_rows(&f->e, n), seen = first_rows(&ev, n);
         for (size_t i = 0; i < n; i++)
@@ -149,7 +143,7 @@ static void add_blocks(layer_fit *f, pare_mat *cross, const pare_mat *v)
 }
 
 /* H and r where the weights are. */
-static void equations(layer_fit *f)
+static void normal_equations(layer_fit *f)
 {
     pare_work *const w = f->w;
     const size_t d1 = f->z->cols + 1, k = f->wb.rows, n = k * d1;
@@ -159,7 +153,7 @@ static void equations(layer_fit *f)
     if (w->st) return;
     const pare_mat v = pare_mat_part(&f->x, d1, 0, k, f->x.cols);
     const pare_mat both = mat_mul(w, &v, false, &v, true);
-    add_blocks(f, &cross, &v);
+    add_products(f, &cross, &v);
     const pare_mat along = mat_mul3(w, &cross, true, &f->inverse, &cross, false);
     f->size = 0;
     for (size_t p = 0; !w->st && p < n; p++) {
@@ -170,8 +164,8 @@ static void equations(layer_fit *f)
     }
 }
 
-/* False: there is no such step. */
-static bool move(layer_fit *f, pare_mat *to, double damping)
+/* The weights after a step; false: there is no such step. */
+static bool try_step(layer_fit *f, pare_mat *to, double damping)
 {
     pare_work *const w = f->w;
     pare_mat a = mat_copy(w, &f->normal);
@@ -190,14 +184,14 @@ static bool move(layer_fit *f, pare_mat *to, double damping)
     return !w->st;
 }
 
-/* Whether another step is worth it. `next`: room for weights. */
+/* Whether another step is worth it. `next`: scratch for weights. */
 static bool improve(layer_fit *f, pare_mat *next, double *damping)
 {
     pare_work *const w = f->w;
     f->left = solve(f, &f->wb);
-    equations(f);
+    normal_equations(f);
     for (size_t t = 0; !w->st && t < TRIES; t++, *damping *= 8) {
-        if (!move(f, next, *damping)) continue;
+        if (!try_step(f, next, *damping)) continue;
         const double left = solve(f, next);
         if (w->st || !(left < f->left)) continue;
         const double won = f->left - left;
@@ -209,11 +203,10 @@ static bool improve(layer_fit *f, pare_mat *next, double *damping)
     return false;
 }
 
-/* ---- all of it --------------------------------------------------------------------------------
- */
+/* ---- all of it -------------------------------------------------------------------------------- */
 
-static layer_fit fit_of(pare_work *w, const net_layer *l, const pare_mat *z, const pare_mat *y,
-                        const pare_mat *g)
+static layer_fit layer_fit_of(pare_work *w, const net_layer *l, const pare_mat *z,
+                              const pare_mat *y, const pare_mat *g)
 {
     const size_t d = z->cols, k = l->w1.rows;
     const double *const mean = mat_col_means(w, y);
@@ -222,15 +215,11 @@ static layer_fit fit_of(pare_work *w, const net_layer *l, const pare_mat *z, con
         const pare_mat root = metric_root(w, g, NULL);
         f.t = mat_mul(w, &f.t, false, &root, false);
     }
-    f.wb = mat_zeros(w, k, d + 1);
+    f.wb = mat_append_col(w, &l->w1, l->b1);
     f.phi = mat_zeros(w, NODES, d + 1 + k);
     f.pre = mat_zeros(w, NODES, k);
     f.d = mat_zeros(w, NODES, k * (d + 1));
     f.e = mat_zeros(w, NODES, y->cols);
-    for (size_t j = 0; !w->st && j < k; j++) {
-        memcpy(pare_row_mut(&f.wb, j), pare_row(&l->w1, j), d * sizeof *f.wb.v);
-        pare_row_mut(&f.wb, j)[d] = l->b1[j];
-    }
     f.all = w->st ? 0 : mat_fro_est(&f.t) * mat_fro_est(&f.t);
     return f;
 }
@@ -244,7 +233,7 @@ units_fit refine_units(pare_work *w, net_layer *l, const pare_mat *z, const pare
     pare_mat w1 = mat_zeros(w, k, d);
     double *const b1 = vec_zeros(w, k), damping = 0.01;
     const pare_mark mark = pare_arena_mark(w->arena);
-    layer_fit f = fit_of(w, l, z, y, g);
+    layer_fit f = layer_fit_of(w, l, z, y, g);
     pare_mat next = mat_zeros(w, k, d + 1);
     squares = (units_fit){f.all, w->st ? NAN : solve(&f, &f.wb), NAN};
     bool more = true;
