@@ -1,15 +1,23 @@
-/* Bounds from norms alone (Shirzad 2024, Theorems 3.3 and 4.2, mended; docs/theory/width.md section
- * 1 and section 3, docs/errata.md).
+/* apriori.c - bounds from norms alone (Theorems 3.3 and 4.2 of Shirzad 2024, repaired;
+ * docs/theory/width.md sections 1 and 3, docs/errata.md).
  *
- * Scores: |q.k - q'.k'| <= |q||Wk|e + |Wq|e|k| + |Wq||Wk|e^2 for rows moved by e (the paper drops a
- * factor), plus, where the form itself was changed, |[h 1]| |B - B^|_2 |h|. If scores of a row are
- * off by at most w,  |a - a^|_1 <= 2 tanh(w/2) <= w: no smallness condition. Then, per layer,
+ * Scores of rows that moved by e (the paper drops a factor), where the form B became B^:
+ *
+ *     |q.k - q'.k'| <= |q||Wk| e + |Wq| e |k| + |Wq||Wk| e^2 + |[h 1]| |B - B^|_2 |h|.
+ *
+ * If the scores of a row are off by at most w, |a - a^|_1 <= 2 tanh(w/2) <= w: no smallness
+ * condition. Then, per layer,
+ *
  *     |z - z^| <= |R1| e + sum_heads |Wo| (|Wv| e + 2 tanh(w/2) |v|)
  *     |h - h^| <= (|R2| + lip |W2||W1|) |z - z^|
- * with skips, several heads and biases, which the paper does not have. In its own case this is
- *     w = b^2 (s + e)^2 eps + b^2 (2 s e + e^2),   e' = b^2 (b e + b s 2 tanh(w/2))
- * (b: all norms, s: all rows). For trained nets these are far above |f| + |g|, the other bound
- * here; they are kept because they are true for every input. */
+ *
+ * with skips, several heads and biases, which the paper does not have. In its own case (b bounds all
+ * norms, s all rows) this is
+ *
+ *     w = b^2 (s + e)^2 eps + b^2 (2 s e + e^2),     e' = b^2 (b e + b s 2 tanh(w/2)).
+ *
+ * For trained nets these are far above |f| + |g|, the other bound here; they are kept because they
+ * are true for every input. */
 #include "prove.h"
 #include <math.h>
 

@@ -1,13 +1,20 @@
-/* Attention weights before and after a cut: the largest |ln(a / a^)| of a layer, proven.
+/* attention_ratios.c - attention weights before and after a cut: the largest |ln(a / a^)| of a layer,
+ * proven.
  *
- * All theorems claim that attention is kept, so the certificate says how well. Queries and keys of
- * layer l are the outputs of a model that ends there: its blocks before l, and a head [Wq; Wk]. An
- * enclosure of that model gives them with radii; with q, k off by at most rq, rk in each entry a
- * score is off by at most  |scale| (rk |q|_1 + rq |k|_1 + dk rq rk)  and its rounding. For a row
+ * All theorems claim that attention is preserved, so the certificate says how well. Queries and keys
+ * of layer l are the outputs of a model that ends there: its blocks before l, and a head [Wq; Wk].
+ * An enclosure of that model gives them with radii; with q, k off by at most rq, rk in each entry a
+ * score is off by at most
+ *
+ *     |scale| (rk |q|_1 + rq |k|_1 + dk rq rk)
+ *
+ * and its rounding. For a row
+ *
  *     ln a_j - ln a^_j = (s_j - s^_j) - (lse s - lse s^),
+ *
  * and lse moves by no more than the largest of its scores. Rows with one key have a = a^ = 1.
  *
- * Rotary positions turn mid-points and radii: a turned entry is off by at most sqrt(2) of what the
+ * Rotary positions rotate midpoints and radii: a rotated entry is off by at most sqrt(2) of what the
  * plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of 2^-53, two
  * products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
 #include "prove.h"
@@ -26,7 +33,7 @@ typedef struct side { /* one model at one layer */
 } side;
 
 /* Wq above Wk, in f64 (an exact widening), with their biases. */
-static pare_dense stacked(pare_work *w, const pare_attn *a)
+static pare_dense stack_qk(pare_work *w, const pare_attn *a)
 {
     const size_t q = a->wq.rows, k = a->wk.rows;
     pare_mat m = mat_zeros(w, q + k, a->din);
@@ -44,12 +51,12 @@ static void open_side(pare_work *w, side *o, const pare_model *m, size_t l)
 {
     *o = (side){.m = m, .part = *m, .attn = &m->blocks[l].attn};
     o->part.nblocks = l;
-    o->part.top = (pare_top){.norm = o->attn->in_norm, .out = stacked(w, o->attn)};
+    o->part.top = (pare_top){.norm = o->attn->in_norm, .out = stack_qk(w, o->attn)};
     if (!w->st) w->st = pare_model_norms_new(&o->norms, w->arena, &o->part, SILENT_EXEC(w), w->err);
 }
 
-/* Turns one head's part of a row; returns by how much more its entries are off. */
-static double turn(const side *o, const pare_head *h, double *x, double t)
+/* Rotates one head's part of a row; returns by how much more its entries are off. */
+static double rotate_head(const side *o, const pare_head *h, double *x, double t)
 {
     const bool pairs = o->m->stem.pos.interleaved;
     double off = 0;
@@ -67,23 +74,17 @@ static double turn(const side *o, const pare_head *h, double *x, double t)
     return off;
 }
 
-/* Keys that several heads name are turned once. */
-static bool turned_before(const pare_attn *a, size_t h)
-{
-    for (size_t e = 0; e < h; e++)
-        if (a->heads[e].k == a->heads[h].k) return true;
-    return false;
-}
-
-static void turn_rows(side *o)
+static void rotate_rows(side *o)
 {
     if (!pare_has(&o->attn->freqs)) return;
     for (size_t i = 0; i < o->e.rows; i++) {
         double *const q = o->e.mid + i * o->e.cols, *const k = q + o->attn->wq.rows, off = 0;
         for (size_t h = 0; h < o->attn->nheads; h++) {
             const pare_head *const at = &o->attn->heads[h];
-            off = fmax(off, turn(o, at, q + at->q, (double)i));
-            if (!turned_before(o->attn, h)) off = fmax(off, turn(o, at, k + at->k, (double)i));
+            off = fmax(off, rotate_head(o, at, q + at->q, (double)i));
+            bool done = false; /* keys that several heads share are rotated once */
+            for (size_t e = 0; e < h; e++) done = done || o->attn->heads[e].k == at->k;
+            if (!done) off = fmax(off, rotate_head(o, at, k + at->k, (double)i));
         }
         o->e.rad[i] = (1.41421356237309515 * o->e.rad[i] + off) * (1 + 0x1p-50);
     }
@@ -95,7 +96,7 @@ static void enclose_side(pare_work *w, side *o, const pare_input *in, size_t lon
     o->r = vec_zeros(w, longest);
     if (!w->st)
         w->st = pare_enclose(&o->e, w->arena, &o->part, o->norms, in, SILENT_EXEC(w), w->err);
-    if (!w->st) turn_rows(o);
+    if (!w->st) rotate_rows(o);
 }
 
 /* Scores of query i for its keys, with radii; returns lse of them. */

@@ -1,5 +1,5 @@
-/* Every input near the given one: if each feature row moves by at most rho (euclidean, all rows at
- * once), how far apart are the two models then? (docs/theory/width.md section 6)
+/* ball_bound.c - how far apart two models are on every input near the given one: each feature row
+ * may move by at most rho (euclidean, all rows at once; docs/theory/width.md section 6).
  *
  * Each model's outputs stay within the radius of its own path (tube.c), so an entry differs by at
  * most |F - G| + r_f + r_g, with r of entry c: |w_c| times the radius of the last row, and

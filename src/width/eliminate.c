@@ -1,23 +1,26 @@
-/* Backward elimination with repair (optimal brain surgery on whole columns), see eliminate.h.
+/* eliminate.c - backward elimination with compensation (Optimal Brain Surgeon on whole columns), see
+ * eliminate.h.
  *
- * With V = G^1/2 W and the inverse K = H^-1, losing the columns b costs
+ * With V = G^1/2 W and the inverse K = H^-1, removing the columns b costs
  *
- *     tr V_b K_bb^-1 V_b^T        and then   V -= V_b K_bb^-1 K_b,   K -= K_b^T K_bb^-1 K_b
+ *     tr V_b K_bb^-1 V_b^T,
  *
- * is the best map without them, and its inverse. Many inputs go a few at a time, the cheapest
- * together, so that the update is a matrix product. The map itself is solved for at the end, from
+ * and the best map without them, and its inverse, are
+ *
+ *     V <- V - V_b K_bb^-1 K_b,     K <- K - K_b^T K_bb^-1 K_b.
+ *
+ * Some inputs are removed at a time, the cheapest together, so that the update is a matrix product. The map itself is solved for at the end, from
  * H, because a thousand updates are a thousand roundings. */
 #include "eliminate.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define RIDGE                                                                                      \
-    0.1            /* of the mean square of an input, times inputs / rows: few rows prove little   \
-                    */
+/* Of the mean square of an input, times inputs / rows: few rows prove little. */
+#define RIDGE 0.1
 #define FLOOR 1e-9 /* of the mean square of an input, at least */
 
-enum { STEP = 256 }; /* 1 / STEP of the bundles that are left go together */
+enum { STEP = 256 }; /* 1 / STEP of the bundles that are left are removed together */
 
 /* ---- moments -------------------------------------------------------------------------------- */
 
@@ -47,22 +50,18 @@ static pare_mat inverse_of(pare_work *w, const pare_mat *h)
     return k;
 }
 
-static void add_ridge(pare_mat *h, size_t inputs, size_t rows)
-{
-    double mean = 0;
-    for (size_t i = 0; i < inputs; i++) mean += pare_row(h, i)[i] / (double)inputs;
-    const double by = fmax(RIDGE * (double)inputs / (double)rows, FLOOR) * fmax(mean, 1e-300);
-    for (size_t i = 0; i < inputs; i++) pare_row_mut(h, i)[i] += by;
-}
-
 ridge_fit ridge_fit_of(pare_work *w, const moments *m, const pare_mat *map0, const double *bias0)
 {
     const size_t n = map0->cols;
     ridge_fit r = {.inputs = n, .h = m->square, .map = mat_zeros(w, map0->rows, n + 1)};
     const double share = 1 / (double)(m->rows ? m->rows : 1);
     for (size_t i = 0; !w->st && i < (n + 1) * (n + 1); i++) r.h.v[i] *= share;
-    if (!w->st && n > 0) add_ridge(&r.h, n, m->rows ? m->rows : 1);
-    if (!w->st) pare_row_mut(&r.h, n)[n] *= 1 + 1e-12; /* its own ridge is nought */
+    double mean = 0;
+    for (size_t i = 0; !w->st && i < n; i++) mean += pare_row(&r.h, i)[i] / (double)n;
+    const double rows = (double)(m->rows ? m->rows : 1);
+    const double ridge = fmax(RIDGE * (double)n / rows, FLOOR) * fmax(mean, 1e-300);
+    for (size_t i = 0; !w->st && i < n; i++) pare_row_mut(&r.h, i)[i] += ridge;
+    if (!w->st) pare_row_mut(&r.h, n)[n] *= 1 + 1e-12; /* the constant has no other ridge */
     for (size_t o = 0; !w->st && o < map0->rows; o++) {
         memcpy(pare_row_mut(&r.map, o), pare_row(map0, o), n * sizeof *map0->v);
         pare_row_mut(&r.map, o)[n] = bias0[o];
@@ -75,7 +74,7 @@ ridge_fit ridge_fit_of(pare_work *w, const moments *m, const pare_mat *map0, con
 }
 
 /* With the constant, which stays what it is. */
-static pare_mat and_one(pare_work *w, const pare_mat *t)
+static pare_mat with_constant(pare_work *w, const pare_mat *t)
 {
     pare_mat all = mat_zeros(w, t->rows + 1, t->cols + 1);
     for (size_t i = 0; !w->st && i < t->rows; i++)
@@ -87,7 +86,7 @@ static pare_mat and_one(pare_work *w, const pare_mat *t)
 ridge_fit ridge_fit_rebased(pare_work *w, const ridge_fit *r, const pare_mat *t,
                             const pare_mat *inverse)
 {
-    const pare_mat to = and_one(w, t), back = and_one(w, inverse);
+    const pare_mat to = with_constant(w, t), back = with_constant(w, inverse);
     ridge_fit out = {.inputs = r->inputs};
     out.h = mat_mul3(w, &to, false, &r->h, &to, true);
     out.map = mat_mul(w, &r->map, false, &back, false);
@@ -127,16 +126,16 @@ bundles bundles_single(pare_work *w, size_t inputs)
     return (bundles){inputs, 1, all, column};
 }
 
-typedef struct surgery {
+typedef struct elimination {
     pare_work *w;
     const bundles *b;
     pare_mat k, v; /* H^-1; G^1/2 W */
     bool *removed; /* of each bundle */
     size_t *left;  /* of each group */
-} surgery;
+} elimination;
 
 /* The part of k and the columns of v that belong to some columns. */
-static void parts(surgery *s, const size_t *column, size_t n, pare_mat *kk, pare_mat *rows,
+static void parts(elimination *s, const size_t *column, size_t n, pare_mat *kk, pare_mat *rows,
                   pare_mat *vb)
 {
     *rows = mat_take_rows(s->w, &s->k, column, n);
@@ -153,7 +152,7 @@ static double trace_of(const pare_mat *a, const pare_mat *b)
 }
 
 /* tr V_b K_bb^-1 V_b^T of one bundle; squares: |v|^2 of every column. */
-static double price(surgery *s, const bundle *b, const double *squares)
+static double removal_cost(elimination *s, const bundle *b, const double *squares)
 {
     const size_t *const column = s->b->column + b->from;
     if (b->count == 1) return squares[*column] / fmax(pare_row(&s->k, *column)[*column], 1e-300);
@@ -166,20 +165,20 @@ static double price(surgery *s, const bundle *b, const double *squares)
     return cost;
 }
 
-typedef struct priced {
+typedef struct candidate {
     double cost;
     size_t which;
-} priced;
+} candidate;
 
-static int by_price(const void *a, const void *b)
+static int by_cost(const void *a, const void *b)
 {
-    const priced *const x = a, *const y = b;
+    const candidate *const x = a, *const y = b;
     if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
     return x->which < y->which ? -1 : x->which > y->which;
 }
 
-/* The cheapest bundles, at most `most`, so that every group keeps one. */
-static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
+/* Marks the cheapest bundles as removed, at most `most`, so that every group keeps one. */
+static size_t mark_cheapest(elimination *s, size_t *chosen, size_t most, candidate *list)
 {
     const bundles *const b = s->b;
     double *const squares = vec_zeros(s->w, s->v.cols);
@@ -189,9 +188,10 @@ static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
             squares[j] += pare_row(&s->v, o)[j] * pare_row(&s->v, o)[j];
     for (size_t i = 0; !s->w->st && i < b->n; i++)
         if (!s->removed[i] && s->left[b->all[i].group] > 1)
-            list[n++] = (priced){price(s, &b->all[i], squares) / (double)b->all[i].count, i};
+            list[n++] =
+                (candidate){removal_cost(s, &b->all[i], squares) / (double)b->all[i].count, i};
     if (s->w->st) return 0;
-    qsort(list, n, sizeof *list, by_price);
+    qsort(list, n, sizeof *list, by_cost);
     for (size_t i = 0; i < n && k < most; i++) {
         size_t *const left = &s->left[b->all[list[i].which].group];
         if (*left <= 1) continue;
@@ -202,8 +202,8 @@ static size_t cheapest(surgery *s, size_t *chosen, size_t most, priced *list)
     return k;
 }
 
-/* Takes them out; what that costs. */
-static double take_out(surgery *s, const size_t *chosen, size_t n)
+/* Removes them; returns what that costs. */
+static double remove_bundles(elimination *s, const size_t *chosen, size_t n)
 {
     pare_work *const w = s->w;
     size_t count = 0, at = 0;
@@ -227,18 +227,18 @@ void elimination_order(pare_work *w, size_t *order, double *cost, const ridge_fi
                        const pare_mat *root, const bundles *b, size_t keep)
 {
     const pare_mark mark = pare_arena_mark(w->arena);
-    surgery s = {.w = w, .b = b, .k = inverse_of(w, &r->h)};
+    elimination s = {.w = w, .b = b, .k = inverse_of(w, &r->h)};
     s.v = mat_mul(w, root, false, &r->map, false);
     s.removed = pare_work_alloc(w, b->n, sizeof *s.removed);
     s.left = pare_work_alloc(w, b->ngroups, sizeof *s.left);
-    priced *const list = pare_work_alloc(w, b->n, sizeof *list);
+    candidate *const list = pare_work_alloc(w, b->n, sizeof *list);
     for (size_t i = 0; !w->st && i < b->n; i++) s.left[b->all[i].group]++;
     for (size_t done = 0, n; !w->st && done + keep < b->n; done += n) {
         const pare_mark step = pare_arena_mark(w->arena);
-        const size_t left = b->n - done, some = 1 + left / STEP, room = left - keep;
-        n = cheapest(&s, order + done, some < room ? some : room, list);
+        const size_t left = b->n - done, some = 1 + left / STEP, most = left - keep;
+        n = mark_cheapest(&s, order + done, some < most ? some : most, list);
         PARE_ASSERT(w->st || n > 0);
-        const double all = w->st ? NAN : take_out(&s, order + done, n);
+        const double all = w->st ? NAN : remove_bundles(&s, order + done, n);
         for (size_t i = 0; i < n; i++) cost[done + i] = all / (double)n;
         pare_arena_reset(w->arena, step);
     }

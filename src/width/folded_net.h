@@ -1,14 +1,14 @@
-/* folded_net.h - a model in the form every construction works on, as plain f64 matrices
+/* folded_net.h - a graph transformer in the form every construction uses, as plain f64 matrices
  * (docs/theory/width.md section 8):
  *
- *   h_0 = We x + be
- *   z   = R1 h + sum_heads Wo sum_j a_ij (Wv h_j + bv) + c1
- *         with scores  scale (Wq h_i + bq).(Wk h_j)
- *   h'  = R2 z + W2 act(W1 z + b1) + c2
- *   y   = Wh h_L + bh
+ *     h_0 = We x + be
+ *     z   = R1 h + sum_heads Wo sum_j a_ij (Wv h_j + bv) + c1,
+ *           a_ij the softmax over j of the scores  scale (Wq h_i + bq).(Wk h_j)
+ *     h'  = R2 z + W2 act(W1 z + b1) + c2
+ *     y   = Wh h_L + bh
  *
- * Batch norms are folded, key biases are gone, skips are none or dense. It is closed under every
- * cut here: a change of basis makes a skip dense, no more. */
+ * Batch norms are folded, key biases are dropped (softmax does not see them), skips are absent or
+ * dense. The form is closed under every cut here: a change of basis only makes a skip dense. */
 #ifndef PARE_SRC_WIDTH_FOLDED_NET_H
 #define PARE_SRC_WIDTH_FOLDED_NET_H
 #include "matrices.h"
@@ -46,18 +46,18 @@ PARE_MUST_USE pare_status net_write(pare_model **out, const net *n, const pare_m
                                     pare_err *err);
 /* Copies of the lists, the matrices shared: so that a cut can replace some of them. */
 net net_shallow(pare_work *w, const net *n);
-/* Value biases into the constants: only where no row can be empty. */
+/* Moves value biases into c1: only where every row has a key. */
 void net_merge_value_biases(pare_work *w, net *n);
-/* Whether the heads side by side are the output as they are: no output projection is stored. */
+/* Whether the output projection is the identity on the heads side by side: it is not stored. */
 bool net_has_identity_wo(const net_layer *l);
 size_t net_parameters(const net *n); /* as net_write stores them */
 
-/* ---- one step at a time (net_forward.c); rows are nodes ---- */
+/* ---- one step of the forward pass (net_forward.c); rows are nodes ---- */
 
 /* The score of every listed pair, in the order of g->idx. */
 double *head_scores(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
-/* Half the spread of `a - b` within each row's keys, at most; the only part of a score error that
- * softmax sees. */
+/* The largest (max - min) / 2 of `a - b` within a row: the only part of a score error that softmax
+ * sees. */
 double score_half_range(const double *a, const double *b, const pare_graph *g);
 /* sum_j a_ij (Wv h_j + bv), without Wo: n x dv. A row without keys is 0. */
 pare_mat head_pooled(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g);
@@ -65,7 +65,7 @@ pare_mat layer_attention(pare_work *w, const net_layer *l, const pare_mat *h, co
 pare_mat layer_hidden(pare_work *w, const net_layer *l, const pare_mat *z);
 pare_mat layer_ffn(pare_work *w, const net_layer *l, const pare_mat *z, const pare_mat *p);
 
-/* ---- the streams of a model on its data (activations.c) ---- */
+/* ---- the activations of a model on its data (activations.c) ---- */
 
 typedef struct activations {
     size_t nlayers;

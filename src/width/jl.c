@@ -1,7 +1,9 @@
-/* Queries and keys by random projection (Theorem 3.3; Johnson-Lindenstrauss).
+/* jl.c - queries and keys by random projection (Theorem 3.3 of Shirzad 2024; Johnson-Lindenstrauss).
  *
  * Claim, as it is true: M (d x D) with independent entries N(0, 1/d). For unit x, y
+ *
  *     P(|Mx . My - x . y| > eps) <= 2 exp(-(d/2) (eps - ln(1 + eps))),
+ *
  * because the product of two correlated normals is (1+r)/2 u^2 - (1-r)/2 w^2 and the log of its
  * moment function is at most that of u^2. So  d >= 2 ln(2 m / delta) / (eps - ln(1 + eps))  serves
  * m pairs at once, |error| <= eps |q||k|, with probability 1 - delta. delta = 1 says only that such

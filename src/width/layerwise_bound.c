@@ -1,11 +1,11 @@
-/* A bound that is put together layer by layer (docs/theory/width.md section 6). The input model is
- * never run from end to end: every one of its layers is applied once to the rows that the small
- * model had before it.
+/* layerwise_bound.c - a bound from the errors of the single layers (docs/theory/width.md section 6).
+ * The input model is never run from end to end: every one of its layers is applied once to the rows
+ * that the small model had before it. With H_k the small model's rows, decoded,
  *
- *     B_0     = |h_0 - H_0|                         H_k: the small model's rows, decoded
+ *     B_0     = |h_0 - H_0|
  *     B_{k+1} = |layer_k(H_k) - H_{k+1}| + move_k(H_k, B_k)
  *
- * says |h_k - H_k| <= B_k row by row, whatever the H_k are. So the decoder need not be known: it is
+ * gives |h_k - H_k| <= B_k row by row, whatever the H_k are. So the decoder need not be known: it is
  * fitted, from the small model's rows to layer_k(H_k), and then is just rows of doubles in the
  * proof. Where a cut left the coordinates alone (queries and keys) there is nothing to decode.
  * The parts compose: a cut of another layer adds its own local error to the same sum. */
@@ -28,26 +28,26 @@ pare_mat decode_rows(pare_work *w, const pare_mat *small, const pare_mat *target
 }
 
 /* |x_i - y_i| of doubles; the differences round once. */
-static pare_ub apart(const pare_mat *x, const pare_mat *y, size_t i, double *room)
+static pare_ub apart(const pare_mat *x, const pare_mat *y, size_t i, double *scratch)
 {
-    for (size_t j = 0; j < x->cols; j++) room[j] = pare_row(x, i)[j] - pare_row(y, i)[j];
-    return pare_ub_mul(vector_norm(room, x->cols), pare_ub_exact(1 + 0x1p-51));
+    for (size_t j = 0; j < x->cols; j++) scratch[j] = pare_row(x, i)[j] - pare_row(y, i)[j];
+    return pare_ub_mul(vector_norm(scratch, x->cols), pare_ub_exact(1 + 0x1p-51));
 }
 
-/* The rows that stand for f's from here on: `next` of radii r is where f's layer arrives. */
-static pare_mat settle(pare_work *w, const pare_mat *next, const pare_ub *r, const pare_mat *small,
-                       bool same, pare_ub *b)
+/* The decoded rows H_{k+1}, and B_{k+1}: `next` with radii r is the output of f's layer. */
+static pare_mat decode_next(pare_work *w, const pare_mat *next, const pare_ub *r,
+                            const pare_mat *small, bool same, pare_ub *b)
 {
     pare_mat h = mat_zeros(w, next->rows, next->cols);
     const pare_mark mark = pare_arena_mark(w->arena);
-    double *const room = vec_zeros(w, next->cols);
+    double *const scratch = vec_zeros(w, next->cols);
     const pare_mat y = same ? *small : decode_rows(w, small, next);
     if (!w->st && (y.rows != h.rows || y.cols != h.cols))
         pare_work_fail(w, PARE_ERR_VERIFY, "rows of %zu and %zu numbers at one place of the stream",
                        h.cols, y.cols);
     for (size_t i = 0; !w->st && i < h.rows; i++) {
         memcpy(pare_row_mut(&h, i), pare_row(&y, i), h.cols * sizeof *h.v);
-        b[i] = pare_ub_add(r[i], apart(next, &h, i, room));
+        b[i] = pare_ub_add(r[i], apart(next, &h, i, scratch));
     }
     pare_arena_reset(w->arena, mark);
     return h;
@@ -58,10 +58,10 @@ pare_mat layerwise_path(pare_work *w, const tube *f, const pare_mat *small, bool
     pare_ub *const r = pare_work_alloc(w, f->in->tokens, sizeof *r);
     if (w->st) return (pare_mat){0};
     const pare_mat first = tube_stem(w, f, r);
-    pare_mat h = settle(w, &first, r, &small[0], same, b);
+    pare_mat h = decode_next(w, &first, r, &small[0], same, b);
     for (size_t l = 0; !w->st && l < f->n->nlayers; l++) {
         const pare_mat next = tube_layer(w, f, l, &h, b, r);
-        h = settle(w, &next, r, &small[l + 1], same, b);
+        h = decode_next(w, &next, r, &small[l + 1], same, b);
         if (!w->st)
             w->st = pare_progress(w->exec, "prove layer by layer", l + 1, f->n->nlayers, w->err);
     }

@@ -1,4 +1,4 @@
-/* Leverage scores (Shirzad 2024, Lemma C.3 and Proposition 4.3 by sampling).
+/* leverage.c - leverage scores (Shirzad 2024, Lemma C.3 and Proposition 4.3 by sampling).
  *
  * l_i = |row i of an orthonormal basis|^2, they sum to the rank d. k independent draws with
  * p_i = l_i / d, each row weighted by 1 / sqrt(k p_i), equal rows merged. For

@@ -1,17 +1,17 @@
-/* The cut, block by block (lm_auto.c, step 3). Two streams run side by side: that of the large
- * model, and that of the model as it is cut. At every sublayer
+/* lm_refit.c - the cut, block by block (step 3 of lm_auto.c). Two streams run side by side: that of
+ * the large model, and that of the model as it is cut. At every sublayer the last map, with fewer
+ * inputs, is fitted to its old outputs plus
  *
- *     missed = what the large model has there - what the old sublayer makes of the small stream
+ *     residual = stream of the large model - output of the old sublayer on the small stream,
  *
- * is the target that the last map, with fewer inputs, is fitted to beside its old outputs. So
- * errors of earlier layers are made good where the inputs can say so. The small stream then moves
+ * so errors of earlier layers are compensated where the inputs allow it. The small stream then moves
  * by the change of the map: the sublayer does not run again. Sums are compared before the norm that
  * some models have behind them. */
 #include "balance.h"
 #include "lm_auto.h"
 #include <string.h>
 
-/* ---- what goes ------------------------------------------------------------------------------ */
+/* ---- what is removed ------------------------------------------------------------------------------ */
 
 removal removal_of(pare_work *w, const bundles *b, bool *removed, size_t inputs)
 {
@@ -65,33 +65,27 @@ static void move_rows(pare_work *w, pare_mat *rows, const pare_mat *f, const par
             pare_row_mut(rows, i)[o] += pare_row(change, o)[f->cols];
 }
 
-/* The map (outputs x (kept + 1)) in all inputs. Of values: they were turned by `all` (t.all). */
-static pare_mat in_all_inputs(pare_work *w, const pare_mat *map, const removal *c, size_t inputs,
-                              const pare_mat *all)
+/* The new map (outputs x (kept + 1)) in all inputs, less the old one. basis: of the new inputs
+ * (value_directions.all), NULL: they are some of the old ones. */
+static pare_mat change_of(pare_work *w, const pare_mat *map, const removal *c,
+                          const pare_mat *basis, const pare_mat *map0, const double *bias0)
 {
-    pare_mat wide = mat_zeros(w, map->rows, inputs + 1);
-    if (w->st) return wide;
-    for (size_t o = 0; o < map->rows; o++) {
-        double *const row = pare_row_mut(&wide, o);
-        for (size_t i = 0; !all && i < c->n; i++) row[c->kept[i]] = pare_row(map, o)[i];
+    const size_t inputs = map0->cols;
+    pare_mat d = mat_zeros(w, map->rows, inputs + 1);
+    for (size_t o = 0; !w->st && o < map->rows; o++) {
+        double *const row = pare_row_mut(&d, o);
+        for (size_t i = 0; !basis && i < c->n; i++) row[c->kept[i]] = pare_row(map, o)[i];
         row[inputs] = pare_row(map, o)[c->n];
     }
-    if (!all) return wide;
-    const pare_mat back = mat_take_rows(w, all, c->kept, c->n);
-    const pare_mat front = pare_mat_part(map, 0, 0, map->rows, c->n);
-    pare_mat to = pare_mat_part(&wide, 0, 0, map->rows, inputs);
-    if (!w->st) pare_gemm(&to, 1, &front, false, &back, false, 0);
-    return wide;
-}
-
-/* What the map became less what it was. */
-static pare_mat change_of(pare_work *w, const pare_mat *map, const removal *c, const pare_mat *all,
-                          const pare_mat *map0, const double *bias0)
-{
-    pare_mat d = in_all_inputs(w, map, c, map0->cols, all);
+    if (!w->st && basis) {
+        const pare_mat back = mat_take_rows(w, basis, c->kept, c->n);
+        const pare_mat front = pare_mat_part(map, 0, 0, map->rows, c->n);
+        pare_mat to = pare_mat_part(&d, 0, 0, map->rows, inputs);
+        if (!w->st) pare_gemm(&to, 1, &front, false, &back, false, 0);
+    }
     for (size_t o = 0; !w->st && o < d.rows; o++) {
-        for (size_t i = 0; i < map0->cols; i++) pare_row_mut(&d, o)[i] -= pare_row(map0, o)[i];
-        pare_row_mut(&d, o)[map0->cols] -= bias0[o];
+        for (size_t i = 0; i < inputs; i++) pare_row_mut(&d, o)[i] -= pare_row(map0, o)[i];
+        pare_row_mut(&d, o)[inputs] -= bias0[o];
     }
     return d;
 }

@@ -1,9 +1,11 @@
-/* The values of heads, turned so that directions can go one by one.
+/* lm_values.c - the values of heads in a basis whose directions can be removed one by one.
  *
  * The inputs of Wo are the pooled values of all heads. In one group of shared keys and values let
- * A = sum over its heads of W_h^T G W_h and B = the sum of the blocks (H^-1)_hh. Losing the
- * direction u of the group's values costs, for one head, u^T A u / u^T B u when all other inputs
- * make good what they can; so the eigenvectors of B^-1/2 A B^-1/2 are the directions, and for one
+ *
+ *     A = sum over its heads of W_h^T G W_h,     B = sum of the blocks (H^-1)_hh.
+ *
+ * Removing the direction u of the group's values costs, for one head, u^T A u / u^T B u when all
+ * other inputs compensate what they can; so the eigenvectors of B^-1/2 A B^-1/2 are the directions, and for one
  * head the r largest are the best r dimensions there are (reduced-rank regression: Eckart-Young in
  * that metric). Heads that share values lose the same directions. */
 #include "lm_auto.h"

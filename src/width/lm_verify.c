@@ -1,17 +1,17 @@
-/* Proving the cut of a model with norms again, from the two files and the inputs alone: how far the
- * outputs are apart, for which rows the largest entry is surely the same, and for every layer how
- * far the attention weights are apart. How the cut was made is not asked. */
+/* lm_verify.c - prove the cut of a model with norms again, from the two files and the inputs alone:
+ * how far the outputs are apart, for which rows the largest entry is surely the same, and for every
+ * layer how far the attention weights are apart. How the cut was made does not matter. */
 #include "prove.h"
 #include <pare/exchange.h>
 #include <pare/publish.h>
 #include <math.h>
 
-/* Multiplications of all the passes that the attention weights need: beyond it, they are not looked
- * at (minutes on a model of a hundred million parameters). From shapes alone. */
+/* Multiplications of all the passes that the attention weights need: beyond it, they are skipped
+ * (minutes on a model of a hundred million parameters). From shapes alone. */
 #define RATIO_WORK 2.5e10
 
 /* Weights can be compared key by key where both models have the same heads on the same pattern. */
-static bool alike(const pare_model *f, const pare_model *g)
+static bool same_heads(const pare_model *f, const pare_model *g)
 {
     if (f->nblocks != g->nblocks || !same_pattern(&f->pattern, &g->pattern)) return false;
     for (size_t b = 0; b < f->nblocks; b++) {
@@ -23,32 +23,14 @@ static bool alike(const pare_model *f, const pare_model *g)
     return true;
 }
 
-/* ---- attention weights ---------------------------------------------------------------------- */
-
-static void weights(pare_work *w, pare_cert *again, pare_arena *a, const pare_model *f,
-                    const pare_model *g, const pare_inputs *set)
-{
-    pare_steps steps = pare_steps_of(w->exec, (double)(f->nblocks * (f->nblocks + 1)));
-    for (size_t l = 0; !w->st && l < f->nblocks; l++) {
-        w->exec = pare_step(&steps, "prove attention", 2.0 * (double)(l + 1));
-        if (f->blocks[l].attn.kind == PARE_ATTN_NONE) continue;
-        const ratio_bound r = attention_ratios(w, f, g, set, l);
-        if (!w->st)
-            w->st = pare_cert_add(
-                again, a,
-                (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v},
-                w->err);
-    }
-}
-
-static void fill(pare_work *w, pare_cert *again, pare_arena *a, const pare_cert *claimed,
-                 const pare_model *f, const pare_model *g, const pare_inputs *set)
+static void prove_all(pare_work *w, pare_cert *again, pare_arena *a, const pare_cert *claimed,
+                      const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
     pare_output_bound o;
     /* In units of one enclosure of both models; the headline is likely to be proven twice. */
     const double again_wide = 6;
     const bool ratios =
-        alike(f, g) && (double)f->nblocks / 2 * pare_passes_work(f, g, set) <= RATIO_WORK;
+        same_heads(f, g) && (double)f->nblocks / 2 * pare_passes_work(f, g, set) <= RATIO_WORK;
     const double attention = ratios ? (double)f->nblocks / 2 : 0;
     const bool draws = claimed->data.candidates == 1;
     pare_steps steps = pare_steps_of(w->exec, again_wide + attention + (draws ? 1 : 0));
@@ -58,9 +40,16 @@ static void fill(pare_work *w, pare_cert *again, pare_arena *a, const pare_cert 
     w->st = again->domain ? pare_outputs_compare(&o, f, g, set, true, w->exec, w->err)
                           : pare_no_memory(w->err);
     if (!w->st) w->st = pare_cert_take_outputs(again, a, &o, w->err);
-    /* A layer needs those below it. */
     w->exec = pare_step(&steps, NULL, attention);
-    if (!w->st && ratios) weights(w, again, a, f, g, set);
+    /* A layer needs those below it. */
+    pare_steps layers = pare_steps_of(w->exec, (double)(f->nblocks * (f->nblocks + 1)));
+    for (size_t l = 0; !w->st && ratios && l < f->nblocks; l++) {
+        w->exec = pare_step(&layers, "prove attention", 2.0 * (double)(l + 1));
+        if (f->blocks[l].attn.kind == PARE_ATTN_NONE) continue;
+        const double bound = attention_ratios(w, f, g, set, l).proven.v;
+        const pare_claim c = {.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = bound};
+        if (!w->st) w->st = pare_cert_add(again, a, c, w->err);
+    }
     w->exec = pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
     if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, w->err);
 }
@@ -71,7 +60,7 @@ pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, 
 {
     pare_work w = {pare_arena_new(), exec, err, PARE_OK};
     if (!w.arena) return pare_no_memory(err);
-    fill(&w, again, a, claimed, f, g, set);
+    prove_all(&w, again, a, claimed, f, g, set);
     pare_arena_free(w.arena);
     return w.st;
 }

@@ -1,9 +1,11 @@
-/* What no cut can beat: lower bounds beside the upper ones (Eckart-Young).
+/* lower_bounds.c - what no cut can beat: lower bounds beside the upper ones (Eckart-Young).
  *
- * Let A (n x D) be rows of the input model, and P take their mean away. Rows that are an affine map
+ * Let A (n x D) be rows of the input model, and P subtract their mean. Rows that are an affine map
  * of n x d numbers, B = X W^T + 1 b^T, have rank(P B) <= d, so
+ *
  *     |A - B|_F >= |P (A - B)|_F >= sqrt(sum_{i > d} sigma_i(P A)^2).
- * For the outputs this speaks of every model with an affine head on d numbers a row, however it was
+ *
+ * For the outputs this holds for every model with an affine head on d numbers a row, however it was
  * found; the largest entry of A - B is at least 1/sqrt(n D) of it. For a place of the stream it is
  * the least that any d numbers a row can leave of what stood there.
  *

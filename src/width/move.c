@@ -1,4 +1,4 @@
-/* How far a layer moves its rows when its input rows move (docs/theory/width.md section 6).
+/* move.c - how far a layer moves its rows when its input rows move (docs/theory/width.md section 6).
  *
  * Claim. If |h'_i - h_i| <= e_i for all i, then |layer(H')_i - layer(H)_i| <= out_i, for the
  * real-number function of the layer at the given doubles H.
@@ -6,18 +6,28 @@
  * Scores. (q + dq).(k_j + dk_j) - q.k_j = dq.k_j + q.dk_j + dq.dk_j, and what is the same for all
  * keys of a row does not count: k_j may be taken from any center c_i. So the score of key j moves
  * by at most
+ *
  *     d_j = |scale| (e_i |Wq^T (k_j - c_i)| + e_j |Wk^T q_i| + |Wq^T Wk| e_i e_j).
+ *
  * Weights. If scores move by at most d_j, a weight a_j grows at most to
- *     hi = a_j / (a_j + sum_{u /= j} a_u e^{-d_u - d_j}),   hi - a_j = a_j E / (1 - E),
- *     E = sum_{u /= j} a_u (1 - e^{-d_u - d_j}),
+ *
+ *     hi = a_j / (a_j + sum_{u /= j} a_u e^{-d_u - d_j}),
+ *     hi - a_j = a_j E / (1 - E),     E = sum_{u /= j} a_u (1 - e^{-d_u - d_j}),
+ *
  * and falls by at most a_j F / (1 + F), F = sum_{u /= j} a_u (e^{d_u + d_j} - 1). Written so,
  * nothing cancels, and all of it grows with a and d: upper bounds of these are enough. Total
  * variation is at most tanh(max d / 2), the sum of the rises, the sum of the falls, and 1. (d must
  * not be capped: a weight below e^-300 may still become 1.)
- * Values. With u = Wo (Wv h + bv), any center o_i, and w_j the larger of rise and fall:
- *     min( sum_j w_j |u_j - o_i|, 2 TV max_j |u_j - o_i| ) + |Wo Wv| (sum a_j e_j + TV (max - min
- * e)). Hidden layer. Where t_f = w1_f.z + b1_f is farther from 0 than |w1_f| m_i (m_i: what z_i
+ *
+ * Values. With u = Wo (Wv h + bv), any center o_i, and w_j the larger of rise and fall, the head's
+ * output moves by at most
+ *
+ *     min( sum_j w_j |u_j - o_i|, 2 TV max_j |u_j - o_i| )
+ *       + |Wo Wv| (sum_j a_j e_j + TV (max e - min e)).
+ *
+ * Hidden layer. Where t_f = w1_f.z + b1_f is farther from 0 than |w1_f| m_i (m_i: what z_i
  * moves) a ReLU is linear on the way; the others have some slope in [0, 1]:
+ *
  *     out_i <= ( |R2 + W2 diag(1 | 0 | 1/2) W1| + 1/2 sum_{others} |w2_f||w1_f| ) m_i
  *     out_i <= ( |R2 + c W2 W1| + r |W2 S^-1||S W1| ) m_i     for slopes in [c - r, c + r], any S.
  *

@@ -10,7 +10,7 @@
 #include "prove.h"
 #include <math.h>
 
-#define UNSEEN 1e-9 /* of the rows: rounding alone is not the same on every machine */
+#define ROUNDING 1e-9 /* of the rows: rounding alone is not the same on every machine */
 
 double pare_jl_printed(double beta, double root_alpha, size_t layers, double eps)
 {
@@ -30,7 +30,8 @@ double pare_lowrank_printed(double beta, double root_alpha, size_t layers, doubl
     return e;
 }
 
-static double longest(const pare_mat *a, const pare_mat *minus)
+/* The largest norm of a row of a, or of a - minus. */
+static double max_row_norm(const pare_mat *a, const pare_mat *minus)
 {
     double most = 0;
     for (size_t i = 0; i < a->rows; i++) {
@@ -47,19 +48,12 @@ static double longest(const pare_mat *a, const pare_mat *minus)
 static double scores_step(pare_work *w, const net_layer *l, const pare_mat *h,
                           const pare_mat *moved)
 {
-    const double root = longest(h, NULL), e = longest(h, moved);
+    const double root = max_row_norm(h, NULL), e = max_row_norm(h, moved);
     double beta = 0;
     for (size_t i = 0; i < l->nheads; i++)
         beta = fmax(beta,
                     fmax(spectral_norm(w, &l->heads[i].wq).v, spectral_norm(w, &l->heads[i].wk).v));
-    return e > UNSEEN * root ? 2 * root * beta * e + beta * e * beta * e : 0;
-}
-
-static double selector_bias(pare_work *w, const pare_mat *z, size_t k)
-{
-    const clusters c = clusters_of(w, z, k);
-    const double most = w->st ? 0 : longest(&c.center, NULL);
-    return -3 * most * most;
+    return e > ROUNDING * root ? 2 * root * beta * e + beta * e * beta * e : 0;
 }
 
 /* Theorem 3.3 is about plain nets; its eps is the largest distortion of a product as drawn. */
@@ -70,10 +64,10 @@ static void theorem_3_3(pare_work *w, pare_cert *cert, pare_arena *keep, const n
     for (size_t i = 0; i < cert->nclaims; i++)
         if (cert->claims[i].kind == PARE_JL_DISTORTION) eps = fmax(eps, cert->claims[i].value);
     if (eps < 0 || lowrank_refuses(f)) return;
-    for (size_t l = 0; l < f->nlayers; l++) root = fmax(root, longest(&pf->h[l], NULL));
+    for (size_t l = 0; l < f->nlayers; l++) root = fmax(root, max_row_norm(&pf->h[l], NULL));
     const double beta = largest_map_norm(w, f).v;
     if (w->st) return;
-    if (!(eps > UNSEEN)) eps = 0;
+    if (!(eps > ROUNDING)) eps = 0;
     w->st = pare_cert_add(
         cert, keep,
         (pare_claim){.kind = PARE_PAPER_JL, .value = pare_jl_printed(beta, root, f->nlayers, eps)},
@@ -88,8 +82,14 @@ void add_paper_formulas(pare_work *w, pare_cert *cert, pare_arena *keep, pare_wi
     if (jl) theorem_3_3(w, cert, keep, f, pf);
     for (size_t l = 0; !w->st && l < f->nlayers; l++) {
         const pare_mark mark = pare_arena_mark(w->arena);
-        const double value = jl ? scores_step(w, &f->layers[l], &pf->h[l], &pg->h[l])
-                                : selector_bias(w, &pf->z[l], g->layers[l].w1.rows);
+        double value;
+        if (jl) {
+            value = scores_step(w, &f->layers[l], &pf->h[l], &pg->h[l]);
+        } else {
+            const clusters c = clusters_of(w, &pf->z[l], g->layers[l].w1.rows);
+            const double norm = w->st ? 0 : max_row_norm(&c.center, NULL);
+            value = -3 * norm * norm;
+        }
         if (!w->st)
             w->st = pare_cert_add(cert, keep,
                                   (pare_claim){.kind = jl ? PARE_PAPER_SCORES : PARE_PAPER_SELECTOR,

@@ -1,12 +1,13 @@
-/* Reduced-rank regression in a metric: of all maps of rank d from what the small net has to what
- * the large one had, the one with the least squares (docs/theory/width.md section 9).
+/* rrr.c - reduced-rank regression in a metric: of all maps of rank d from what the small net has to
+ * what the large one had, the one with the least squares (docs/theory/width.md section 9).
  *
- *     T = (Y - mean) G^1/2      B = (P^T P + ridge)^-1 P^T T      P = Phi - mean
- *     V = the d foremost eigenvectors of B^T P^T P B
- *     h^ = (phi - mean) C, C = B V      y ~ U h^ + mean, U = G^-1/2 V
+ *     P = Phi - mean,     T = (Y - mean) G^1/2,     B = (P^T P + ridge)^-1 P^T T
+ *     V = the d leading eigenvectors of B^T P^T P B
+ *     h^ = (phi - mean) C,     C = B V
+ *     y ~ U h^ + mean,         U = G^-1/2 V
  *
- * then every coordinate is scaled to unit variance. That is why there is a rank guard: a coordinate
- * that the data does not have would be rounding noise, blown up to the size of the others. */
+ * Then every coordinate is scaled to unit variance. Hence the rank guard: a coordinate that the data
+ * does not have would be rounding noise, scaled to the size of the others. */
 #include "cuts.h"
 #include <math.h>
 
@@ -27,7 +28,7 @@ static eigen eigen_of(pare_work *w, const pare_mat *a)
 }
 
 /* (a + ridge)^-1 b; directions that are not there at all give 0. */
-static pare_mat solved(pare_work *w, const pare_mat *a, const pare_mat *b)
+static pare_mat ridge_solve(pare_work *w, const pare_mat *a, const pare_mat *b)
 {
     const eigen e = eigen_of(w, a);
     pare_mat c = mat_mul(w, &e.v, true, b, false);
@@ -42,8 +43,8 @@ static pare_mat solved(pare_work *w, const pare_mat *a, const pare_mat *b)
     return mat_mul(w, &e.v, false, &c, false);
 }
 
-/* The foremost eigenvectors, at most d, at least 1, none that is noise. */
-static pare_mat foremost(pare_work *w, const pare_mat *fit, size_t d)
+/* The leading eigenvectors, at most d, at least 1, none that is noise. */
+static pare_mat leading(pare_work *w, const pare_mat *fit, size_t d)
 {
     const eigen e = eigen_of(w, fit);
     if (w->st) return (pare_mat){0};
@@ -56,17 +57,6 @@ static pare_mat foremost(pare_work *w, const pare_mat *fit, size_t d)
     for (size_t i = 0; !w->st && i < n; i++)
         for (size_t j = 0; j < k; j++) pare_row_mut(&v, i)[j] = pare_row(&e.v, i)[n - 1 - j];
     return v;
-}
-
-/* Unit variance: column j of c by 1 / s_j, of u by s_j. moment: P^T P. */
-static void even_out(pare_work *w, rrr_fit *f, const pare_mat *moment, size_t n)
-{
-    const pare_mat seen = mat_mul3(w, &f->c, true, moment, &f->c, false);
-    for (size_t j = 0; !w->st && j < f->c.cols; j++) {
-        const double s = sqrt(fmax(pare_row(&seen, j)[j] / (double)n, 1e-30));
-        for (size_t i = 0; i < f->c.rows; i++) pare_row_mut(&f->c, i)[j] /= s;
-        for (size_t i = 0; i < f->u.rows; i++) pare_row_mut(&f->u, i)[j] *= s;
-    }
 }
 
 pare_mat metric_root(pare_work *w, const pare_mat *g, pare_mat *inverse)
@@ -87,12 +77,18 @@ rrr_fit rrr(pare_work *w, const pare_mat *phi, const pare_mat *y, size_t d, cons
         cross = mat_mul(w, &cross, false, &root, false);
     }
     if (w->st) return f;
-    const pare_mat b = solved(w, &moment, &cross);
+    const pare_mat b = ridge_solve(w, &moment, &cross);
     const pare_mat fit = mat_mul3(w, &b, true, &moment, &b, false);
-    const pare_mat v = foremost(w, &fit, d);
+    const pare_mat v = leading(w, &fit, d);
     f.c = mat_mul(w, &b, false, &v, false);
     f.u = g ? mat_mul(w, &inverse, false, &v, false) : v;
-    even_out(w, &f, &moment, phi->rows);
+    /* Unit variance: column j of c by 1 / s_j, of u by s_j. */
+    const pare_mat variance = mat_mul3(w, &f.c, true, &moment, &f.c, false);
+    for (size_t j = 0; !w->st && j < f.c.cols; j++) {
+        const double s = sqrt(fmax(pare_row(&variance, j)[j] / (double)phi->rows, 1e-30));
+        for (size_t i = 0; i < f.c.rows; i++) pare_row_mut(&f.c, i)[j] /= s;
+        for (size_t i = 0; i < f.u.rows; i++) pare_row_mut(&f.u, i)[j] *= s;
+    }
     return f;
 }
 

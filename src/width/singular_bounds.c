@@ -1,8 +1,14 @@
-/* All singular values of a matrix, enclosed: what LAPACK says, judged by its residual.
+/* singular_bounds.c - all singular values of a matrix, enclosed: LAPACK's, with their residuals.
  *
  * For any U (m x k), S = diag(s) >= 0, V (n x k), k = min(m, n), and E = A - U S V^T:
+ *
  *     s_i smin(U) smin(V) - |E|_F  <=  sigma_i(A)  <=  s_i |U|_2 |V|_2 + |E|_F,
- * and with D = U^T U - I:  1 - |D|_F <= smin(U)^2,  |U|_2^2 <= 1 + |D|_F. The three residuals are
+ *
+ * and with D = U^T U - I:
+ *
+ *     1 - |D|_F <= smin(U)^2,     |U|_2^2 <= 1 + |D|_F.
+ *
+ * The three residuals are
  * computed; a product with inner dimension p is off by at most gamma_{p+2} |A|_F |B|_F, and by what
  * its terms lose below the smallest normal number: at most 2^-1022 each, p of them in an entry, and
  * no memory holds 2^48 entries, so (p + 2) 2^-990 is more than their Frobenius norm. */
