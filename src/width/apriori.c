@@ -46,17 +46,6 @@ static pare_ub affine(pare_ub norm, pare_ub x, const double *b, size_t n)
     return pare_ub_fma(norm, x, vector_norm(b, n));
 }
 
-/* The largest output entry of rows of norm h. */
-static pare_ub top_of(const net *n, pare_ub h)
-{
-    pare_ub most = pare_ub_exact(0);
-    for (size_t c = 0; c < n->wh.rows; c++) {
-        const pare_ub row = vector_norm(pare_row(&n->wh, c), n->wh.cols);
-        most = pare_ub_max(most, pare_ub_fma(row, h, pare_ub_exact(fabs(n->bh[c]))));
-    }
-    return most;
-}
-
 /* ---- how large rows can be ------------------------------------------------------------------ */
 
 static pare_ub value_norm(pare_work *w, const net_head *hd, pare_ub h)
@@ -65,7 +54,7 @@ static pare_ub value_norm(pare_work *w, const net_head *hd, pare_ub h)
 }
 
 /* Of the rows after a layer. */
-static pare_ub layer_norms(pare_work *w, const net_layer *l, pare_ub h)
+static pare_ub layer_row_norm(pare_work *w, const net_layer *l, pare_ub h)
 {
     pare_ub z = affine(norm_of(w, &l->r1), h, l->c1, l->heads[0].wo.rows);
     for (size_t i = 0; i < l->nheads; i++)
@@ -79,8 +68,13 @@ static pare_ub layer_norms(pare_work *w, const net_layer *l, pare_ub h)
 static pare_ub largest_output(pare_work *w, const net *n, pare_ub x)
 {
     pare_ub h = affine(norm_of(w, &n->we), x, n->be, n->we.rows);
-    for (size_t i = 0; i < n->nlayers; i++) h = layer_norms(w, &n->layers[i], h);
-    return top_of(n, h);
+    for (size_t i = 0; i < n->nlayers; i++) h = layer_row_norm(w, &n->layers[i], h);
+    pare_ub most = pare_ub_exact(0);
+    for (size_t c = 0; c < n->wh.rows; c++) {
+        const pare_ub row = vector_norm(pare_row(&n->wh, c), n->wh.cols);
+        most = pare_ub_max(most, pare_ub_fma(row, h, pare_ub_exact(fabs(n->bh[c]))));
+    }
+    return most;
 }
 
 /* ---- queries and keys changed, nothing else ------------------------------------------------- */
@@ -114,12 +108,6 @@ static bool same_but_scores(const net_layer *a, const net_layer *b)
     }
     return same_vec(a->c1, b->c1, a->heads[0].wo.rows) && same_vec(a->b1, b->b1, a->w1.rows) &&
            same_vec(a->c2, b->c2, a->w2.rows);
-}
-
-static bool same_ends(const net *a, const net *b)
-{
-    return a->nlayers == b->nlayers && same_mat(&a->we, &b->we) && same_mat(&a->wh, &b->wh) &&
-           same_vec(a->be, b->be, a->we.rows) && same_vec(a->bh, b->bh, a->wh.rows);
 }
 
 /* sign [Wq bq]^T Wk more; the last row is that of the bias. */
@@ -186,11 +174,13 @@ static pare_ub layer_gap(pare_work *w, const net_layer *a, const net_layer *b, p
 static pare_ub scores_gap(pare_work *w, const net *f, const net *g, pare_ub x)
 {
     pare_ub h = affine(norm_of(w, &f->we), x, f->be, f->we.rows), e = pare_ub_exact(0);
-    if (!same_ends(f, g)) return pare_ub_inf();
+    if (f->nlayers != g->nlayers || !same_mat(&f->we, &g->we) || !same_mat(&f->wh, &g->wh) ||
+        !same_vec(f->be, g->be, f->we.rows) || !same_vec(f->bh, g->bh, f->wh.rows))
+        return pare_ub_inf();
     for (size_t i = 0; !w->st && i < f->nlayers; i++) {
         if (!same_but_scores(&f->layers[i], &g->layers[i])) return pare_ub_inf();
         e = layer_gap(w, &f->layers[i], &g->layers[i], h, e);
-        h = layer_norms(w, &f->layers[i], h);
+        h = layer_row_norm(w, &f->layers[i], h);
     }
     pare_ub most = pare_ub_exact(0);
     for (size_t c = 0; c < f->wh.rows; c++)

@@ -192,24 +192,8 @@ static void margin_unit(pare_work *w, net_layer *out, const pare_mat *p, const c
 
 /* ---- values --------------------------------------------------------------------------------- */
 
-/* Largest |a_i.a_j - b_i.b_j| over all pairs of rows. */
-static double gram_apart(pare_work *w, const pare_mat *a, const pare_mat *b)
-{
-    double worst = 0;
-    for (size_t i = 0; !w->st && i < a->rows; i += PAIR_ROWS) {
-        const pare_mark mark = pare_arena_mark(w->arena);
-        const size_t n = a->rows - i < PAIR_ROWS ? a->rows - i : PAIR_ROWS;
-        const pare_mat ai = pare_mat_part(a, i, 0, n, a->cols);
-        const pare_mat bi = pare_mat_part(b, i, 0, n, b->cols);
-        pare_mat gap = mat_mul(w, &ai, false, a, true);
-        if (w->st) break;
-        pare_gemm(&gap, -1, &bi, false, b, true, 1);
-        worst = fmax(worst, mat_max_abs(&gap));
-        pare_arena_reset(w->arena, mark);
-    }
-    return worst;
-}
-
+/* Random values: the best of some draws, judged by the largest |v^.v^' - v.v'| of all pairs, which
+ * is returned. */
 static double draw_values(pare_work *w, net_head *out, const pare_mat *values, const pare_mat *h,
                           const pare_width_opts *o)
 {
@@ -223,7 +207,18 @@ static double draw_values(pare_work *w, net_head *out, const pare_mat *values, c
     for (size_t t = 0; !w->st && t < o->trials; t++) {
         const pare_mark mark = pare_arena_mark(w->arena);
         const pare_mat m = jl_map(w, o->dim, values->rows, &rng), mv = affine_rows(w, &v, &m, NULL);
-        const double off = gram_apart(w, &v, &mv);
+        double off = 0;
+        for (size_t i = 0; !w->st && i < v.rows; i += PAIR_ROWS) {
+            const pare_mark here = pare_arena_mark(w->arena);
+            const size_t n = v.rows - i < PAIR_ROWS ? v.rows - i : PAIR_ROWS;
+            const pare_mat vi = pare_mat_part(&v, i, 0, n, v.cols);
+            const pare_mat mvi = pare_mat_part(&mv, i, 0, n, mv.cols);
+            pare_mat gap = mat_mul(w, &vi, false, &v, true);
+            if (w->st) break;
+            pare_gemm(&gap, -1, &mvi, false, &mv, true, 1);
+            off = fmax(off, mat_max_abs(&gap));
+            pare_arena_reset(w->arena, here);
+        }
         if (w->st) break;
         if (off < least) {
             least = off;

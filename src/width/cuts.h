@@ -1,5 +1,5 @@
-/* cuts.h - the constructions, one file each, and what they share. Everything works on nets
- * (folded_net.h), allocates from the work's arena and leaves its inputs alone. */
+/* cuts.h - the constructions for graph transformers, one file each, and what they share. All use nets
+ * (folded_net.h), allocate from w->arena and leave their inputs alone. */
 #ifndef PARE_SRC_WIDTH_CUTS_H
 #define PARE_SRC_WIDTH_CUTS_H
 #include "folded_net.h"
@@ -37,7 +37,7 @@ typedef struct qk_fit {
     /* |Cq^1/2 (B - B^) Ck^1/2|_F; the least of any form of this rank. Both are estimates, as LAPACK
      * and products in f64 give them: qk_bounds_of (prove.h) bounds them. */
     double objective, least;
-    double total; /* the same for B^ = 0: what the scores are worth */
+    double total; /* the same for B^ = 0: the size of the scores */
 } qk_fit;
 net_head qk_optimal(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
                     size_t d, qk_fit *fit);
@@ -69,7 +69,7 @@ size_t *jl_representatives(pare_work *w, size_t *count, const pare_mat *h);
 /* M (d x D) with independent entries N(0, 1/d). */
 pare_mat jl_map(pare_work *w, size_t d, size_t from, pare_rng *rng);
 
-/* ---- hidden units that stand for all (select_units.c, leverage.c) ---- */
+/* ---- hidden units from which the others are decoded (select_units.c, leverage.c) ---- */
 
 typedef struct unit_selection {
     size_t n, *which;               /* ascending */
@@ -101,17 +101,17 @@ unit_selection select_units_exact(pare_work *w, const pare_mat *p, double cut);
 unit_selection select_units(pare_work *w, const pare_mat *p, size_t k, const pare_width_opts *o,
                             uint64_t stream);
 
-/* k columns of `pool` (ascending) that, with those of `base`, say most about y in the metric g
+/* k columns of `pool` (ascending) that, with those of `base`, explain most of y in the metric g
  * (NULL: the identity): omp.c. */
 size_t *omp_units(pare_work *w, const pare_mat *base, const pare_mat *pool, const pare_mat *y,
                   size_t k, const pare_mat *g);
 
-/* Squares of y in the metric: all, and those that the layer does not say, before and after. */
+/* Squares of y in the metric: all, and those that the layer leaves unexplained, before and after. */
 typedef struct units_fit {
     double all, before, after;
 } units_fit;
-/* Moves the units of l (w1, b1) so that with the stream z they say more about y (refine_units.c), never
- * less; leaves them alone, and answers nan, where there are too many. */
+/* Moves the units of l (w1, b1) so that with the stream z they explain more of y (refine_units.c), never
+ * less; leaves them alone, and returns nan, where there are too many. */
 units_fit refine_units(pare_work *w, net_layer *l, const pare_mat *z, const pare_mat *y,
                        const pare_mat *g);
 
@@ -174,7 +174,7 @@ cluster_facts clusters_check(pare_work *w, const pare_mat *z, const clusters *c)
 net cut_cluster(pare_work *w, const net *n, const activations *p, const pare_width_opts *o,
                 cut_record *r, cluster_facts *facts);
 
-/* ---- another gauge (change_basis.c) ---- */
+/* ---- a change of basis (change_basis.c) ---- */
 
 /* The same function with every skip the identity. Fails (PARE_ERR_INPUT, naming the layer) where a
  * skip is not square or not invertible. cond: of the worst change of coordinates. */

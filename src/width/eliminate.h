@@ -1,14 +1,18 @@
-/* eliminate.h - a linear map that loses some of its inputs, and what the others can make good.
+/* eliminate.h - remove inputs of a linear map and let the others compensate.
  *
  * A sublayer writes y = [f, 1] W^T: f are hidden units or pooled values, W the map behind them with
- * its bias as the last column. Everything is in moments over the rows of the calibration set:
+ * its bias as the last column. Everything is in moments over the rows of the calibration set, with
+ * r = target - y:
  *
- *     H = E [f,1]^T [f,1] + ridge          X = E [f,1]^T r,  r: what y misses of its target
- *     least |[f,1] W^T - target|^2 + ridge |W - W_0|^2       is at  W = W_0 + (H^-1 X)^T
+ *     H = E [f,1]^T [f,1] + ridge,     X = E [f,1]^T r.
  *
- * and away from it the loss grows by tr G (V - W) H (V - W)^T, in the metric G of the outputs. So
- * the ridge holds the map where it was in directions that the data do not show, and no repaired
- * map is worse on the calibration set than W_0 with the same inputs. */
+ * The minimum of  |[f,1] W^T - target|^2 + ridge |W - W_0|^2  is at
+ *
+ *     W = W_0 + (H^-1 X)^T,
+ *
+ * and at any other V the loss is larger by tr G (V - W) H (V - W)^T, in the metric G of the outputs.
+ * So the ridge holds the map in directions that the data do not show, and no fitted map is worse on
+ * the calibration set than W_0 with the same inputs. */
 #ifndef PARE_SRC_WIDTH_ELIMINATE_H
 #define PARE_SRC_WIDTH_ELIMINATE_H
 #include "matrices.h"
@@ -26,18 +30,18 @@ typedef struct moments {
     pare_mat cross;  /* (inputs + 1) x outputs: sum of [f,1]^T r */
 } moments;
 moments moments_new(pare_work *w, size_t inputs, size_t outputs);
-/* r may be NULL: nothing is missed. */
+/* r may be NULL: 0. */
 void moments_add(pare_work *w, moments *m, const pare_mat *f, const pare_mat *r);
 
-/* The best map with all inputs; map0: outputs x inputs, bias0: outputs. The moments go into it:
- * they are not the sums any more afterwards. */
+/* The best map with all inputs; map0: outputs x inputs, bias0: outputs. The moments are
+ * overwritten. */
 ridge_fit ridge_fit_of(pare_work *w, const moments *m, const pare_mat *map0, const double *bias0);
-/* Inputs f' = t f with t invertible, given with its inverse. */
+/* The fit in inputs f' = t f, t invertible and given with its inverse. */
 ridge_fit ridge_fit_rebased(pare_work *w, const ridge_fit *r, const pare_mat *t,
                             const pare_mat *inverse);
 
-/* Inputs that go together: columns [from, from + count) of `column`. No group loses its last one.
- */
+/* Inputs that are removed together: columns [from, from + count) of `column`. Every group keeps one
+ * bundle. */
 typedef struct bundle {
     size_t from, count, group;
 } bundle;
@@ -46,11 +50,11 @@ typedef struct bundles {
     const bundle *all; /* n */
     const size_t *column;
 } bundles;
-bundles bundles_single(pare_work *w, size_t inputs); /* every input for itself, one group */
+bundles bundles_single(pare_work *w, size_t inputs); /* every input by itself, one group */
 
-/* Backward elimination: the bundle whose loss, repaired by the inputs that are left, costs least
- * for each of its columns goes first, until `keep` are left. order, cost: n - keep; cost is in E
- * |G^1/2 (y - target)|^2, and what one group alone loses is never less than its own optimum
+/* Backward elimination: the bundle that costs least for each of its columns, compensated by the
+ * inputs that are left, is removed first, until `keep` are left. order, cost: n - keep; the cost is
+ * in E |G^1/2 (y - target)|^2, and what one group alone loses is never less than its own optimum
  * (lm_values.c). root: G^1/2. */
 void elimination_order(pare_work *w, size_t *order, double *cost, const ridge_fit *r,
                        const pare_mat *root, const bundles *b, size_t keep);

@@ -27,27 +27,23 @@ pare_mat decode_rows(pare_work *w, const pare_mat *small, const pare_mat *target
     return y;
 }
 
-/* |x_i - y_i| of doubles; the differences round once. */
-static pare_ub apart(const pare_mat *x, const pare_mat *y, size_t i, double *scratch)
-{
-    for (size_t j = 0; j < x->cols; j++) scratch[j] = pare_row(x, i)[j] - pare_row(y, i)[j];
-    return pare_ub_mul(vector_norm(scratch, x->cols), pare_ub_exact(1 + 0x1p-51));
-}
-
 /* The decoded rows H_{k+1}, and B_{k+1}: `next` with radii r is the output of f's layer. */
 static pare_mat decode_next(pare_work *w, const pare_mat *next, const pare_ub *r,
                             const pare_mat *small, bool same, pare_ub *b)
 {
     pare_mat h = mat_zeros(w, next->rows, next->cols);
     const pare_mark mark = pare_arena_mark(w->arena);
-    double *const scratch = vec_zeros(w, next->cols);
+    double *const gap = vec_zeros(w, next->cols);
     const pare_mat y = same ? *small : decode_rows(w, small, next);
     if (!w->st && (y.rows != h.rows || y.cols != h.cols))
         pare_work_fail(w, PARE_ERR_VERIFY, "rows of %zu and %zu numbers at one place of the stream",
                        h.cols, y.cols);
     for (size_t i = 0; !w->st && i < h.rows; i++) {
         memcpy(pare_row_mut(&h, i), pare_row(&y, i), h.cols * sizeof *h.v);
-        b[i] = pare_ub_add(r[i], apart(next, &h, i, scratch));
+        /* |next_i - h_i|: the differences round once. */
+        for (size_t j = 0; j < h.cols; j++) gap[j] = pare_row(next, i)[j] - pare_row(&h, i)[j];
+        const pare_ub off = pare_ub_mul(vector_norm(gap, h.cols), pare_ub_exact(1 + 0x1p-51));
+        b[i] = pare_ub_add(r[i], off);
     }
     pare_arena_reset(w->arena, mark);
     return h;

@@ -160,24 +160,6 @@ static size_t place_width(const pare_model *m, size_t p)
     return a->kind == PARE_ATTN_NONE ? pare_model_width(m, p / 2) : a->dout;
 }
 
-static void report_block(pare_width_report *r, const pare_block *f, const pare_block *g, size_t b)
-{
-    for (size_t i = 0; f->attn.kind != PARE_ATTN_NONE && i < f->attn.nheads; i++) {
-        r->heads[r->nheads++] = (pare_width_head){.layer = b,
-                                                  .head = i,
-                                                  .before = f->attn.heads[i].dk,
-                                                  .after = g->attn.heads[i].dk,
-                                                  .scores_est = NAN,
-                                                  .objective_est = NAN,
-                                                  .least_est = NAN};
-        if (g->attn.heads[i].dk > r->qk_dim) r->qk_dim = g->attn.heads[i].dk;
-    }
-    if (f->ffn.kind == PARE_FFN_NONE) return;
-    r->hidden[r->nhidden++] =
-        (pare_width_hidden){b, units_of(&f->ffn), units_of(&g->ffn), NAN, NAN, NAN};
-    if (units_of(&g->ffn) > r->ffn_dim) r->ffn_dim = units_of(&g->ffn);
-}
-
 static void write_report(pare_work *w, pare_width_report *r, const pare_model *f, pare_model *g)
 {
     size_t heads = 0;
@@ -198,7 +180,18 @@ static void write_report(pare_work *w, pare_width_report *r, const pare_model *f
         snprintf(to->name, sizeof to->name, "%c%zu", p % 2 ? 'z' : 'h', p / 2);
         if (to->after > r->dim) r->dim = to->after;
     }
-    for (size_t b = 0; b < f->nblocks; b++) report_block(r, &f->blocks[b], &g->blocks[b], b);
+    for (size_t b = 0; b < f->nblocks; b++) {
+        const pare_attn *const fa = &f->blocks[b].attn, *const ga = &g->blocks[b].attn;
+        const pare_ffn *const ff = &f->blocks[b].ffn, *const gf = &g->blocks[b].ffn;
+        for (size_t i = 0; fa->kind != PARE_ATTN_NONE && i < fa->nheads; i++) {
+            r->heads[r->nheads++] =
+                (pare_width_head){b, i, fa->heads[i].dk, ga->heads[i].dk, NAN, NAN, NAN};
+            if (ga->heads[i].dk > r->qk_dim) r->qk_dim = ga->heads[i].dk;
+        }
+        if (ff->kind == PARE_FFN_NONE) continue;
+        r->hidden[r->nhidden++] = (pare_width_hidden){b, units_of(ff), units_of(gf), NAN, NAN, NAN};
+        if (units_of(gf) > r->ffn_dim) r->ffn_dim = units_of(gf);
+    }
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */

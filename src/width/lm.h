@@ -1,33 +1,37 @@
-/* lm.h - a model with norms, positions, shared keys, gates and tied heads, as a width cut sees it.
+/* lm.h - a model with norms, positions, shared keys, gates and tied heads, as a width cut uses it.
  *
  * One form for all of them, in f64, one block at a time (the weights stay as the file has them):
  *
- *   x_0 = norm?( stem )                                      a norm here only divides:
- *   z   = norm?( S x + sum_heads Wo sum_j a_ij (Wv u_j + bv) + bo )     u = x or norm(x),
- *   x'  = norm?( S z + W2 act(W1 u + b1) + b2 )              norm(x) = x / sqrt((|x|^2 + shift)
- *   y   = top( norm?(x_L) )                                                    / divisor + eps)
+ *     x_0 = norm?( embedding )
+ *     z   = norm?( S x + sum_heads Wo sum_j a_ij (Wv u_j + bv) + bo )          u = x or norm(x)
+ *     x'  = norm?( S z + W2 act(W1 u + b1) + b2 )                              u = z or norm(z)
+ *     y   = head( norm?(x_L) )
+ *
+ * where a norm only divides:
+ *
+ *     norm(x) = x / sqrt((|x|^2 + shift) / divisor + eps).
  *
  * Gains and biases of the norms are in the maps that read behind them, the mean subtraction of a
- * layer norm is in the maps that write before it, so every norm that is left survives an
- * orthonormal basis: x = U x^ has |x| = |x^|. Before-norm models (GPT-2, Llama) have identities
- * for skips; after-norm ones (BERT) get dense skips, because the gain lies between norm and skip.
+ * layer norm is in the maps that write before it, so every norm that is left commutes with an
+ * orthonormal basis: x = U x^ has |x| = |x^|. Pre-norm models (GPT-2, Llama) have identities for
+ * skips; post-norm ones (BERT) get dense skips, because the gain lies between norm and skip.
  *
- * The places of the stream are numbered: 0 is what the stem gives, 2 b + 1 what the attention of
- * block b gives, 2 b + 2 its feed-forward part. Each has a width, and a cut gives each a basis: U
- * (D x d) by which readers read and W (D x d) by which writers write, W^T U = I:
+ * The places of the stream are numbered: 0 is the output of the embedding, 2 b + 1 that of the
+ * attention of block b, 2 b + 2 that of its feed-forward part. Each has a width, and a cut gives
+ * each a basis: U (D x d) by which readers read and W (D x d) by which writers write, W^T U = I:
  *
- *   x ~ U x^,   x^ = W^T x;   orthonormal where a norm follows;  W = U for plain projections.
+ *     x ~ U x^,     x^ = W^T x;     orthonormal where a norm follows;     W = U for projections.
  *
  * How a method works (lm_slice.c is the example):
  *
- *   for each block:  l = lm_block(w, m, b)                   canonical, from the arena
- *                    rows = lm_attention_step(...), lm_ffn_step(...)     the calibration rows one step on
- *                    small = lm_project_attn(...), ...       or matrices of its own making
- *                    lm_write_block(out, b, &small)                  stored in the output's dtype
- *   lm_put_stem, lm_put_top, lm_write_finish
+ *     for each block:  l = lm_read(w, m, b)                           this form, from the arena
+ *                      lm_attention_step(...), lm_ffn_step(...)       the rows one step on
+ *                      small = lm_project_attn(...), ...              or matrices of its own
+ *                      lm_write_block(w, out, b, &small)              in the output's dtype
+ *     lm_write_ends, lm_write_finish
  *
- * Only the rows of one place (all calibration tokens x width) are held, never all activations. The
- * same steps run a cut block, so a method that follows the cut model's own stream has both. */
+ * Only the rows of one place (all calibration tokens x width) are in memory, never all activations.
+ * The same steps run a cut block, so a method that follows the cut model's own stream has both. */
 #ifndef PARE_SRC_WIDTH_LM_H
 #define PARE_SRC_WIDTH_LM_H
 #include "stored_weights.h"
@@ -46,12 +50,12 @@ typedef struct lm_skip { /* kind none, identity or dense */
     pare_mat w; /* dout x din, dense only */
 } lm_skip;
 
-/* Keys and values, shared by the heads that name them. The first 2 planes dimensions of a key turn
- * with the token's number, plane f by freqs[f], the rest stand still. Whether plane f is (2 f,
+/* Keys and values, shared by the heads that name them. The first 2 planes dimensions of a key are
+ * rotated by the position times freqs[f], the rest are not. Whether plane f is (2 f,
  * 2 f + 1) or (f, f + planes) is the model's (lm->interleaved). */
 typedef struct lm_keys {
     pare_mat wk, wv; /* dk x din, dv x din */
-    double *bk, *bv; /* never NULL; bk is 0 unless some plane turns */
+    double *bk, *bv; /* never NULL; bk is 0 without rotary planes */
     size_t planes;
     double *freqs; /* planes */
 } lm_keys;
@@ -118,13 +122,13 @@ lm lm_open(pare_work *w, const pare_model *m, bool stream);
 lm_block lm_read(pare_work *w, const lm *m, size_t b);
 lm_attn lm_read_attn(pare_work *w, const lm *m, size_t b);
 lm_ffn lm_read_ffn(pare_work *w, const lm *m, size_t b);
-/* The norm through which place p is read next. */
+/* The norm through which the next reader of place p reads. */
 lm_norm lm_reading_norm(pare_work *w, const lm *m, size_t p);
 /* m (and b, where not NULL) as a map of x where it was one of f(x). */
 void lm_fold_in(pare_work *w, pare_mat *m, double *b, const lm_affine *f);
 void lm_subtract_mean(double *v, size_t n);
 void lm_center_columns(pare_work *w, pare_mat *m); /* every column loses its mean */
-/* Value biases into bo: only where no row can be empty (lm->merges). */
+/* Moves value biases into bo: only where every row has a key (lm->merges). */
 void lm_merge_value_biases(pare_work *w, lm_attn *a);
 
 /* ---- rows of the calibration set (lm_forward.c) ---- */
@@ -134,12 +138,12 @@ typedef struct lm_rows {
     size_t *tokens;           /* of each */
     const pare_graph **graph; /* of each; NULL unless the pattern is a graph */
     pare_mat x;               /* all tokens x width, one sequence below the other */
-    double *spare;            /* room for the next place */
+    double *spare;            /* scratch for the rows of the next place */
 } lm_rows;
 
-/* What place 0 holds. Sequences of a batch are taken apart; no more than `most` tokens of each. */
+/* The rows at place 0. The sequences of a batch are separated; at most max_tokens tokens of each. */
 lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens);
-/* The next place's rows in the place of the old ones. */
+/* Replaces the rows by those of the next place. */
 void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r);
 void lm_ffn_step(pare_work *w, const lm *m, const lm_ffn *f, lm_rows *r);
 /* What the sublayer's maps read: the rows, or their norm. */
@@ -169,8 +173,8 @@ lm_ffn lm_project_ffn(pare_work *w, const lm_ffn *f, const lm_basis *in, const l
 
 /* The hidden units `which` (ascending), no more. */
 lm_ffn lm_select_units(pare_work *w, const lm_ffn *f, const size_t *which, size_t n);
-/* Keys of group g: the planes `which` (ascending), and `still` (R x r) for the R dimensions that
- * do not turn: the keys become still^+ of theirs, the queries still^T: give both maps. */
+/* Keys of group g: the rotary planes `which` (ascending), and for the R other dimensions the maps
+ * keys = T^+ and queries = T^T of some T (R x r). */
 typedef struct lm_key_cut {
     size_t planes, *which;
     pare_mat keys, queries; /* r x R each: k' = keys k, q' = queries q; r may be 0 */
@@ -185,9 +189,9 @@ lm_attn lm_shallow(pare_work *w, const lm_attn *a);
 
 /* ---- the output (lm_write.c) ---- */
 
-/* Whether the heads side by side are the output as they are: no output projection is stored. */
+/* Whether the output projection is the identity on the heads side by side: it is not stored. */
 bool lm_has_identity_wo(const lm_attn *a);
-/* As a block of a model: its weights go to the store. */
+/* As a block of a model, its weights written by o. */
 pare_block lm_stored_block(weight_writer *o, const lm_block *b);
 
 typedef struct lm_out {

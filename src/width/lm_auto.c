@@ -75,18 +75,6 @@ static void remove_for_share(lm_job *j, const prune_pass *p)
             p->fit ? "queries, keys, values and hidden units" : "queries and keys", target, now);
 }
 
-/* Removals until the widths are those of the options. */
-static void remove_for_widths(const lm_job *j, prune_pass *p)
-{
-    p->qk_dim = j->o->qk_dim;
-    for (size_t b = 0; b < j->m->m->nblocks; b++) {
-        part_cost *const v = &p->parts[PARTS * b + VALUES], *const u = &p->parts[PARTS * b + UNITS];
-        const size_t dv = j->shapes[b].nkeys * j->o->v_dim;
-        if (j->o->v_dim && dv < v->count) v->removed = v->count - dv;
-        if (j->o->ffn_dim && j->o->ffn_dim < u->count) u->removed = u->count - j->o->ffn_dim;
-    }
-}
-
 void lm_auto(lm_job *j)
 {
     pare_work *const w = j->w;
@@ -114,8 +102,15 @@ void lm_auto(lm_job *j)
         if (!w->st) lm_removal_costs(&p);
         pare_arena_reset(w->arena, mark);
         if (!w->st) remove_for_share(j, &p);
-    } else if (!w->st) {
-        remove_for_widths(j, &p);
+    } else if (!w->st) { /* until the widths are those of the options */
+        p.qk_dim = j->o->qk_dim;
+        for (size_t b = 0; b < nblocks; b++) {
+            part_cost *const v = &p.parts[PARTS * b + VALUES], *const u =
+                                                                   &p.parts[PARTS * b + UNITS];
+            const size_t dv = f[b].nkeys * j->o->v_dim;
+            if (j->o->v_dim && dv < v->count) v->removed = v->count - dv;
+            if (j->o->ffn_dim && j->o->ffn_dim < u->count) u->removed = u->count - j->o->ffn_dim;
+        }
     }
     (void)pare_step(&steps, "cut", 1.5);
     p.large = lm_embedding_rows(w, j->m, j->data, j->o->tokens);

@@ -123,13 +123,6 @@ static size_t dense_size(const pare_dense *d)
     return weight_size(&d->w) + weight_size(&d->b);
 }
 
-static size_t unchanged_ends_size(const pare_model *m)
-{
-    return weight_size(&m->stem.embedding) + weight_size(&m->stem.pos.table) +
-           dense_size(&m->stem.map) + norm_size(&m->stem.norm) + norm_size(&m->top.norm) +
-           dense_size(&m->top.dense) + dense_size(&m->top.out);
-}
-
 /* As lm_write_ends makes them. */
 static size_t ends_size(const lm *m, const lm_sizes *s)
 {
@@ -157,7 +150,15 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
 
 size_t lm_count(const lm *m, const lm_shape *f, const lm_sizes *s)
 {
-    size_t n = m->stream ? ends_size(m, s) : unchanged_ends_size(m->m);
+    const pare_stem *const st = &m->m->stem;
+    const pare_top *const t = &m->m->top;
+    size_t n = 0;
+    if (m->stream)
+        n = ends_size(m, s);
+    else
+        n = weight_size(&st->embedding) + weight_size(&st->pos.table) + dense_size(&st->map) +
+            norm_size(&st->norm) + norm_size(&t->norm) + dense_size(&t->dense) +
+            dense_size(&t->out);
     for (size_t b = 0; b < m->m->nblocks; b++) {
         const pare_block *const k = &m->m->blocks[b];
         const size_t in = cut_to(m->width[2 * b], s->dim),

@@ -55,16 +55,6 @@ static void set_costs(pare_work *w, part_cost *c, const ridge_fit *fit, const pa
     for (size_t i = 0; i < c->n; i++) c->size[i] = size;
 }
 
-static void value_costs(pare_work *w, const lm_attn *a, const pare_mat *pooled,
-                        const pare_mat *root, part_cost *c)
-{
-    if (w->st || c->n == 0) return;
-    const ridge_fit r = attn_fit(w, a, pooled, NULL);
-    const value_directions t = value_directions_of(w, a, &r, root);
-    /* A row of Wv, and a column of Wo for each head that shares it (on average). */
-    set_costs(w, c, &t.fit, root, &t.b, a->din + a->dout * (a->nheads / a->nkeys));
-}
-
 static void unit_costs(prune_pass *p, const lm_ffn *f, part_cost *c, size_t place)
 {
     pare_work *const w = p->w;
@@ -102,23 +92,18 @@ static double measured_loss(prune_pass *p, const lm_attn *cut, const pare_mat *p
     return sum / (double)(gap.rows ? gap.rows : 1);
 }
 
-/* Queries are fitted to these rows. On other rows they lose more, for p inputs and n rows
- * (n + p) / (n - p) times as much (Akaike's final prediction error). Values and units need no such
- * factor, because a ridge holds them. 0: too few rows to say, less than two for every input. */
-static double prediction_factor(const prune_pass *p, const lm_attn *a)
-{
-    const double inputs = (double)a->din + 1, rows = (double)p->large.x.rows;
-    if (!p->fit) return 1; /* keys are compared with keys alone */
-    return rows > 2 * inputs ? (rows + inputs) / (rows - inputs) : 0;
-}
-
 static void key_costs(prune_pass *p, const lm_attn *a, const pare_mat *pooled, const pare_mat *root,
                       part_cost *c)
 {
     enum { POINTS = 8 }; /* at which the loss is measured */
     pare_work *const w = p->w;
-    const double factor = prediction_factor(p, a);
-    if (!(factor > 0)) c->n = 0;
+    /* Queries are fitted to these rows. On other rows they lose more, for p inputs and n rows
+     * (n + p) / (n - p) times as much (Akaike's final prediction error). Values and units need no
+     * such factor, because a ridge holds them; nor do keys that are compared with keys alone. With
+     * fewer than two rows for every input nothing can be said, and no keys are removed. */
+    const double inputs = (double)a->din + 1, rows = (double)p->large.x.rows;
+    const double factor = p->fit ? (rows + inputs) / (rows - inputs) : 1;
+    if (p->fit && !(rows > 2 * inputs)) c->n = 0;
     if (w->st || c->n == 0) return;
     const key_directions t = key_directions_of(w, p->m, a, &p->large, root);
     size_t *const order = pare_work_alloc(w, c->n, sizeof *order);
@@ -156,7 +141,13 @@ void lm_removal_costs(prune_pass *p)
         if (!w->st && a.present) {
             const pare_mat pooled = lm_pooled(w, p->m, &a, &p->large);
             const pare_mat root = metric_root_at(p, 2 * b + 1);
-            value_costs(w, &a, &pooled, &root, &parts[VALUES]);
+            if (!w->st && parts[VALUES].n > 0) {
+                const ridge_fit r = attn_fit(w, &a, &pooled, NULL);
+                const value_directions t = value_directions_of(w, &a, &r, &root);
+                /* A row of Wv, and a column of Wo for each head that shares it (on average). */
+                const size_t size = a.din + a.dout * (a.nheads / a.nkeys);
+                set_costs(w, &parts[VALUES], &t.fit, &root, &t.b, size);
+            }
             key_costs(p, &a, &pooled, &root, &parts[KEYS]);
         }
         lm_attention_step(w, p->m, &a, &p->large);

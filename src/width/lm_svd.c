@@ -195,21 +195,6 @@ lm_ffn lm_svd_units(pare_work *w, const lm_ffn *f, size_t n)
 
 /* ---- the stream ----------------------------------------------------------------------------- */
 
-static void add_block(pare_work *w, pare_mat *g, const lm *m, size_t b)
-{
-    const pare_mark mark = pare_arena_mark(w->arena);
-    const lm_block k = lm_read(w, m, b);
-    if (w->st) return;
-    for (size_t i = 0; i < k.attn.nkeys; i++) {
-        lm_gram(w, g, &k.attn.keys[i].wk);
-        lm_gram(w, g, &k.attn.keys[i].wv);
-    }
-    for (size_t i = 0; i < k.attn.nheads; i++) lm_gram(w, g, &k.attn.heads[i].wq);
-    if (k.ffn.present) lm_gram(w, g, &k.ffn.w1);
-    if (k.ffn.present && k.ffn.gated) lm_gram(w, g, &k.ffn.w3);
-    pare_arena_reset(w->arena, mark);
-}
-
 /* The output head, some rows at a time. */
 static void add_output_head(pare_work *w, pare_mat *g, const lm *m)
 {
@@ -228,23 +213,35 @@ static void add_output_head(pare_work *w, pare_mat *g, const lm *m)
     }
 }
 
+/* The first right singular vectors of all maps that read the stream. */
 static lm_basis stream_basis(lm_job *j)
 {
     pare_work *const w = j->w;
     const size_t d = j->m->width[0];
-    lm_basis b = {.read = mat_zeros(w, d, j->size.dim < d ? j->size.dim : d)};
+    lm_basis basis = {.read = mat_zeros(w, d, j->size.dim < d ? j->size.dim : d)};
     const pare_mark mark = pare_arena_mark(w->arena);
     pare_mat g = mat_zeros(w, d, d);
-    for (size_t k = 0; !w->st && k < j->m->m->nblocks; k++) add_block(w, &g, j->m, k);
+    for (size_t b = 0; !w->st && b < j->m->m->nblocks; b++) {
+        const pare_mark here = pare_arena_mark(w->arena);
+        const lm_block k = lm_read(w, j->m, b);
+        for (size_t i = 0; !w->st && i < k.attn.nkeys; i++) {
+            lm_gram(w, &g, &k.attn.keys[i].wk);
+            lm_gram(w, &g, &k.attn.keys[i].wv);
+        }
+        for (size_t i = 0; !w->st && i < k.attn.nheads; i++) lm_gram(w, &g, &k.attn.heads[i].wq);
+        if (k.ffn.present) lm_gram(w, &g, &k.ffn.w1);
+        if (k.ffn.present && k.ffn.gated) lm_gram(w, &g, &k.ffn.w3);
+        pare_arena_reset(w->arena, here);
+    }
     add_output_head(w, &g, j->m);
     if (j->m->centered) { /* C g C: a stream without its mean is read through C */
         lm_center_columns(w, &g);
         g = mat_transpose(w, &g);
         if (!w->st) lm_center_columns(w, &g);
     }
-    leading_eigenvectors(w, &b.read, NULL, &g);
+    leading_eigenvectors(w, &basis.read, NULL, &g);
     pare_arena_reset(w->arena, mark);
-    return b;
+    return basis;
 }
 
 void lm_svd(lm_job *j)

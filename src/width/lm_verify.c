@@ -23,9 +23,12 @@ static bool same_heads(const pare_model *f, const pare_model *g)
     return true;
 }
 
-static void prove_all(pare_work *w, pare_cert *again, pare_arena *a, const pare_cert *claimed,
-                      const pare_model *f, const pare_model *g, const pare_inputs *set)
+pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,
+                     const pare_model *g, const pare_inputs *set, const pare_exec *exec,
+                     pare_err *err)
 {
+    pare_work work = {pare_arena_new(), exec, err, PARE_OK}, *const w = &work;
+    if (!w->arena) return pare_no_memory(err);
     pare_output_bound o;
     /* In units of one enclosure of both models; the headline is likely to be proven twice. */
     const double again_wide = 6;
@@ -52,15 +55,6 @@ static void prove_all(pare_work *w, pare_cert *again, pare_arena *a, const pare_
     }
     w->exec = pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
     if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, w->err);
-}
-
-pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, const pare_model *f,
-                     const pare_model *g, const pare_inputs *set, const pare_exec *exec,
-                     pare_err *err)
-{
-    pare_work w = {pare_arena_new(), exec, err, PARE_OK};
-    if (!w.arena) return pare_no_memory(err);
-    prove_all(&w, again, a, claimed, f, g, set);
-    pare_arena_free(w.arena);
-    return w.st;
+    pare_arena_free(w->arena);
+    return w->st;
 }

@@ -77,26 +77,19 @@ double entry_lower_bound(pare_work *w, const pare_mat *a, const double *rad, siz
 
 /* ---- streams of the exact model -------------------------------------------------------------- */
 
-/* f up to a place: its own layers, and the stream as the output. */
-static pare_model ends_at(pare_work *w, const pare_model *f, size_t place)
-{
-    const size_t n = (place + 1) / 2;
-    pare_model part = *f;
-    part.top = (pare_top){0};
-    part.nblocks = n;
-    part.blocks = pare_work_alloc(w, n, sizeof *part.blocks);
-    if (w->st) return part;
-    memcpy(part.blocks, f->blocks, n * sizeof *part.blocks);
-    if (place % 2) part.blocks[n - 1].ffn = (pare_ffn){0};
-    return part;
-}
-
 pare_mat stream_enclosed(pare_work *w, double **rad, const pare_model *f, size_t place,
                          const pare_input *in)
 {
-    const pare_model part = ends_at(w, f, place);
+    /* f up to that place: its own layers, and the stream as the output. */
+    const size_t n = (place + 1) / 2;
+    pare_model part = *f;
     pare_model_norms *norms = NULL;
     pare_enclosure e = {0};
+    part.top = (pare_top){0};
+    part.nblocks = n;
+    part.blocks = pare_work_alloc(w, n, sizeof *part.blocks);
+    if (!w->st) memcpy(part.blocks, f->blocks, n * sizeof *part.blocks);
+    if (!w->st && place % 2) part.blocks[n - 1].ffn = (pare_ffn){0};
     if (!w->st) w->st = pare_model_norms_new(&norms, w->arena, &part, SILENT_EXEC(w), w->err);
     if (!w->st) w->st = pare_enclose(&e, w->arena, &part, norms, in, SILENT_EXEC(w), w->err);
     if (w->st) return (pare_mat){0};

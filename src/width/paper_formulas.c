@@ -45,17 +45,6 @@ static double max_row_norm(const pare_mat *a, const pare_mat *minus)
     return most;
 }
 
-static double scores_step(pare_work *w, const net_layer *l, const pare_mat *h,
-                          const pare_mat *moved)
-{
-    const double root = max_row_norm(h, NULL), e = max_row_norm(h, moved);
-    double beta = 0;
-    for (size_t i = 0; i < l->nheads; i++)
-        beta = fmax(beta,
-                    fmax(spectral_norm(w, &l->heads[i].wq).v, spectral_norm(w, &l->heads[i].wk).v));
-    return e > ROUNDING * root ? 2 * root * beta * e + beta * e * beta * e : 0;
-}
-
 /* Theorem 3.3 is about plain nets; its eps is the largest distortion of a product as drawn. */
 static void theorem_3_3(pare_work *w, pare_cert *cert, pare_arena *keep, const net *f,
                         const activations *pf)
@@ -84,7 +73,14 @@ void add_paper_formulas(pare_work *w, pare_cert *cert, pare_arena *keep, pare_wi
         const pare_mark mark = pare_arena_mark(w->arena);
         double value;
         if (jl) {
-            value = scores_step(w, &f->layers[l], &pf->h[l], &pg->h[l]);
+            const net_layer *const k = &f->layers[l];
+            const double root = max_row_norm(&pf->h[l], NULL);
+            const double e = max_row_norm(&pf->h[l], &pg->h[l]);
+            double beta = 0;
+            for (size_t i = 0; i < k->nheads; i++)
+                beta = fmax(beta, fmax(spectral_norm(w, &k->heads[i].wq).v,
+                                       spectral_norm(w, &k->heads[i].wk).v));
+            value = e > ROUNDING * root ? 2 * root * beta * e + beta * e * beta * e : 0;
         } else {
             const clusters c = clusters_of(w, &pf->z[l], g->layers[l].w1.rows);
             const double norm = w->st ? 0 : max_row_norm(&c.center, NULL);

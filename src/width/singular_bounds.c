@@ -74,13 +74,6 @@ static pare_ub residual(pare_work *w, const pare_mat *a, const svd_factors *f)
     return pare_ub_add(differences(&e), parts);
 }
 
-static double floor_of(double s, double skew_u, double skew_v, double off)
-{
-    if (!(skew_u < 1) || !(skew_v < 1)) return 0;
-    const double low = s * sqrt(1 - skew_u) * sqrt(1 - skew_v) * (1 - 0x1p-48) - off;
-    return low > 0 ? low * (1 - 0x1p-48) : 0;
-}
-
 singular_bounds singular_bounds_of(pare_work *w, const pare_mat *a)
 {
     singular_bounds out = {.n = a->rows < a->cols ? a->rows : a->cols};
@@ -94,7 +87,9 @@ singular_bounds singular_bounds_of(pare_work *w, const pare_mat *a)
     const pare_ub grow = pare_ub_sqrt(pare_ub_mul(pare_ub_add(one, du), pare_ub_add(one, dv)));
     for (size_t i = 0; i < out.n; i++) {
         out.high[i] = pare_ub_fma(pare_ub_exact(f.s[i]), grow, e);
-        out.low[i] = floor_of(f.s[i], du.v, dv.v, e.v);
+        if (!(du.v < 1) || !(dv.v < 1)) continue;
+        const double low = f.s[i] * sqrt(1 - du.v) * sqrt(1 - dv.v) * (1 - 0x1p-48) - e.v;
+        if (low > 0) out.low[i] = low * (1 - 0x1p-48);
     }
     return out;
 }
