@@ -1,6 +1,6 @@
 /* activations.c - the activations of a model on its data: the residual stream h_0, z_0, h_1, ...,
- * h_L by the f64 reference, and the hidden units of every feed-forward part. Every cut that is fitted
- * to data uses these, and nothing else. */
+ * h_L by the f64 reference, and the hidden units of every feed-forward part. Every cut that is
+ * fitted to data uses these, and nothing else. */
 #include "folded_net.h"
 #include <string.h>
 

@@ -11,8 +11,8 @@
  *     |z - z^| <= |R1| e + sum_heads |Wo| (|Wv| e + 2 tanh(w/2) |v|)
  *     |h - h^| <= (|R2| + lip |W2||W1|) |z - z^|
  *
- * with skips, several heads and biases, which the paper does not have. In its own case (b bounds all
- * norms, s all rows) this is
+ * with skips, several heads and biases, which the paper does not have. In its own case (b bounds
+ * all norms, s all rows) this is
  *
  *     w = b^2 (s + e)^2 eps + b^2 (2 s e + e^2),     e' = b^2 (b e + b s 2 tanh(w/2)).
  *

@@ -1,10 +1,10 @@
-/* attention_ratios.c - attention weights before and after a cut: the largest |ln(a / a^)| of a layer,
- * proven.
+/* attention_ratios.c - attention weights before and after a cut: the largest |ln(a / a^)| of a
+ * layer, proven.
  *
- * All theorems claim that attention is preserved, so the certificate says how well. Queries and keys
- * of layer l are the outputs of a model that ends there: its blocks before l, and a head [Wq; Wk].
- * An enclosure of that model gives them with radii; with q, k off by at most rq, rk in each entry a
- * score is off by at most
+ * All theorems claim that attention is preserved, so the certificate says how well. Queries and
+ * keys of layer l are the outputs of a model that ends there: its blocks before l, and a head [Wq;
+ * Wk]. An enclosure of that model gives them with radii; with q, k off by at most rq, rk in each
+ * entry a score is off by at most
  *
  *     |scale| (rk |q|_1 + rq |k|_1 + dk rq rk)
  *
@@ -14,9 +14,9 @@
  *
  * and lse moves by no more than the largest of its scores. Rows with one key have a = a^ = 1.
  *
- * Rotary positions rotate midpoints and radii: a rotated entry is off by at most sqrt(2) of what the
- * plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of 2^-53, two
- * products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
+ * Rotary positions rotate midpoints and radii: a rotated entry is off by at most sqrt(2) of what
+ * the plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of
+ * 2^-53, two products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
 #include "prove.h"
 #include <pare/dd.h>
 #include <pare/elementary.h>

@@ -21,8 +21,8 @@
  * Heads that share keys and values: the shared factor is balanced against all of its partners, one
  * beside the other. Rotary planes: a plane's two rows may be scaled by one number only (rotations
  * by one angle commute with the position's and change no norm), so both sides get one Frobenius
- * norm. Dimensions without rotary positions are a pair like any other. Where no Wo is stored there is
- * nothing to balance against. */
+ * norm. Dimensions without rotary positions are a pair like any other. Where no Wo is stored there
+ * is nothing to balance against. */
 #include "balance.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* basis.c - affine bases of a point of the stream: h ~ U h^ + mu with orthonormal columns in U.
  *
  * Affine beats linear by one dimension (one-hot features have rank 7 and affine rank 6). Least
- * squares use the singular values of the centered rows, not their Gram matrix: directions of relative
- * size 1e-8 must be visible for a cut to be exact. For the largest residual (a hard problem) the
- * rows are weighted,
+ * squares use the singular values of the centered rows, not their Gram matrix: directions of
+ * relative size 1e-8 must be visible for a cut to be exact. For the largest residual (a hard
+ * problem) the rows are weighted,
  *
  *     w_i <- w_i exp(eta (r_i / max r)^2 / sqrt(t)),
  *

@@ -35,7 +35,7 @@ static double distance2(const double *a, const double *b, size_t n)
     return sum;
 }
 
-/* ---- finding clusters --------------------------------------------------------------------------- */
+/* ---- finding clusters ------------------------------------------------------------------------ */
 
 /* Farthest first from row 0, until k are found or the farthest row is suddenly near (a tenth of the
  * distance before): what is left then is the width of the clusters, and splitting one would make

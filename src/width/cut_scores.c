@@ -1,5 +1,5 @@
-/* cut_scores.c - the methods jl and qk: queries and keys in fewer dimensions, nothing else. Layer by
- * layer, each fitted on the stream that the layers before it, already cut, produce: a map that
+/* cut_scores.c - the methods jl and qk: queries and keys in fewer dimensions, nothing else. Layer
+ * by layer, each fitted on the stream that the layers before it, already cut, produce: a map that
  * suits the original stream may not suit the one it will meet. */
 #include "cuts.h"
 #include <math.h>

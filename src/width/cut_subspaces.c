@@ -1,6 +1,6 @@
 /* cut_subspaces.c - the methods exact, lowrank and leverage: the stream in affine subspaces, chosen
- * on the streams of the original model (Proposition 4.1 and Theorem 4.2 of Shirzad 2024, with skips,
- * norms folded, several heads, biases and nodes without keys).
+ * on the streams of the original model (Proposition 4.1 and Theorem 4.2 of Shirzad 2024, with
+ * skips, norms folded, several heads, biases and nodes without keys).
  *
  * At each point of the stream h ~ U h^ + mu. With (U, mu) -> (U1, mu1) across attention and
  * (U1, mu1) -> (U2, mu2) across the feed-forward part,

@@ -1,5 +1,5 @@
-/* cuts.h - the constructions for graph transformers, one file each, and what they share. All use nets
- * (folded_net.h), allocate from w->arena and leave their inputs alone. */
+/* cuts.h - the constructions for graph transformers, one file each, and what they share. All use
+ * nets (folded_net.h), allocate from w->arena and leave their inputs alone. */
 #ifndef PARE_SRC_WIDTH_CUTS_H
 #define PARE_SRC_WIDTH_CUTS_H
 #include "folded_net.h"
@@ -106,12 +106,13 @@ unit_selection select_units(pare_work *w, const pare_mat *p, size_t k, const par
 size_t *omp_units(pare_work *w, const pare_mat *base, const pare_mat *pool, const pare_mat *y,
                   size_t k, const pare_mat *g);
 
-/* Squares of y in the metric: all, and those that the layer leaves unexplained, before and after. */
+/* Squares of y in the metric: all, and those that the layer leaves unexplained, before and
+ * after. */
 typedef struct units_fit {
     double all, before, after;
 } units_fit;
-/* Moves the units of l (w1, b1) so that with the stream z they explain more of y (refine_units.c), never
- * less; leaves them alone, and returns nan, where there are too many. */
+/* Moves the units of l (w1, b1) so that with the stream z they explain more of y (refine_units.c),
+ * never less; leaves them alone, and returns nan, where there are too many. */
 units_fit refine_units(pare_work *w, net_layer *l, const pare_mat *z, const pare_mat *y,
                        const pare_mat *g);
 

@@ -1,6 +1,6 @@
 /* distill.c - distillation of a cut model from its teacher. The coordinates that cut_auto.c writes
- * have unit variance and dense skips, which trains well; with skips rewritten as identities the same
- * training collapses (docs/theory/width.md section 8). */
+ * have unit variance and dense skips, which trains well; with skips rewritten as identities the
+ * same training collapses (docs/theory/width.md section 8). */
 #include <pare/width.h>
 
 #define WARMUP 3 /* epochs */

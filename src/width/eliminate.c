@@ -1,5 +1,5 @@
-/* eliminate.c - backward elimination with compensation (Optimal Brain Surgeon on whole columns), see
- * eliminate.h.
+/* eliminate.c - backward elimination with compensation (Optimal Brain Surgeon on whole columns),
+ * see eliminate.h.
  *
  * With V = G^1/2 W and the inverse K = H^-1, removing the columns b costs
  *
@@ -9,8 +9,9 @@
  *
  *     V <- V - V_b K_bb^-1 K_b,     K <- K - K_b^T K_bb^-1 K_b.
  *
- * Some inputs are removed at a time, the cheapest together, so that the update is a matrix product. The map itself is solved for at the end, from
- * H, because a thousand updates are a thousand roundings. */
+ * Some inputs are removed at a time, the cheapest together, so that the update is a matrix
+ * product. The map itself is solved for at the end, from H, because a thousand updates are a
+ * thousand roundings. */
 #include "eliminate.h"
 #include <math.h>
 #include <stdlib.h>

@@ -10,9 +10,9 @@
  *
  *     W = W_0 + (H^-1 X)^T,
  *
- * and at any other V the loss is larger by tr G (V - W) H (V - W)^T, in the metric G of the outputs.
- * So the ridge holds the map in directions that the data do not show, and no fitted map is worse on
- * the calibration set than W_0 with the same inputs. */
+ * and at any other V the loss is larger by tr G (V - W) H (V - W)^T, in the metric G of the
+ * outputs. So the ridge holds the map in directions that the data do not show, and no fitted map
+ * is worse on the calibration set than W_0 with the same inputs. */
 #ifndef PARE_SRC_WIDTH_ELIMINATE_H
 #define PARE_SRC_WIDTH_ELIMINATE_H
 #include "matrices.h"

@@ -46,7 +46,7 @@ static pare_model split_blocks(pare_work *w, const pare_model *m)
     return s;
 }
 
-/* ---- graph nets: one graph, f64 --------------------------------------------------------------- */
+/* ---- graph nets: one graph, f64 -------------------------------------------------------------- */
 
 /* d (sum of signs times centered outputs) / d outputs. */
 static void draw_signs(double *dy, size_t n, size_t outputs, pare_rng *rng)
@@ -107,7 +107,7 @@ pare_mat *gradient_metric(pare_work *w, const pare_model *folded, const pare_inp
     return g;
 }
 
-/* ---- language models: some sequences, f32 ------------------------------------------------------ */
+/* ---- language models: some sequences, f32 ---------------------------------------------------- */
 
 /* The gradient at one row of outputs y. */
 static void draw_row(float *dy, const float *y, size_t n, bool logits, pare_rng *rng)

@@ -1,4 +1,5 @@
-/* jl.c - queries and keys by random projection (Theorem 3.3 of Shirzad 2024; Johnson-Lindenstrauss).
+/* jl.c - queries and keys by random projection (Theorem 3.3 of Shirzad 2024;
+ * Johnson-Lindenstrauss).
  *
  * Claim, as it is true: M (d x D) with independent entries N(0, 1/d). For unit x, y
  *

@@ -1,12 +1,12 @@
-/* layerwise_bound.c - a bound from the errors of the single layers (docs/theory/width.md section 6).
- * The input model is never run from end to end: every one of its layers is applied once to the rows
- * that the small model had before it. With H_k the small model's rows, decoded,
+/* layerwise_bound.c - a bound from the errors of the single layers (docs/theory/width.md section
+ * 6). The input model is never run from end to end: every one of its layers is applied once to the
+ * rows that the small model had before it. With H_k the small model's rows, decoded,
  *
  *     B_0     = |h_0 - H_0|
  *     B_{k+1} = |layer_k(H_k) - H_{k+1}| + move_k(H_k, B_k)
  *
- * gives |h_k - H_k| <= B_k row by row, whatever the H_k are. So the decoder need not be known: it is
- * fitted, from the small model's rows to layer_k(H_k), and then is just rows of doubles in the
+ * gives |h_k - H_k| <= B_k row by row, whatever the H_k are. So the decoder need not be known: it
+ * is fitted, from the small model's rows to layer_k(H_k), and then is just rows of doubles in the
  * proof. Where a cut left the coordinates alone (queries and keys) there is nothing to decode.
  * The parts compose: a cut of another layer adds its own local error to the same sum. */
 #include "prove.h"

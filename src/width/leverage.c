@@ -5,7 +5,7 @@
  * k >= 6.52 d ln(d / .005) a matrix Chernoff bound gives sigma_min(S Q)^2 >= 1/2 with probability
  * .995, and Markov's inequality with E|Q^T S^T S r|^2 <= (d / k) |r|^2 puts each node within
  * sqrt(1 + 800 d / k) times its residual with probability .99 (a plain 20 is looser). That k is
- * above 64 from d = 2 on: so units are drawn, and then looked at. */
+ * above 64 from d = 2 on: so units are drawn, and the draw is checked. */
 #include "cuts.h"
 #include <math.h>
 

@@ -1,5 +1,5 @@
-/* lm.c - pare_width for models with norms, positions and ids (lm.h): set the sizes, cut by the method,
- * report. */
+/* lm.c - pare_width for models with norms, positions and ids (lm.h): set the sizes, cut by the
+ * method, report. */
 #include "lm.h"
 #include <math.h>
 #include <string.h>

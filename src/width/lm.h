@@ -69,7 +69,7 @@ typedef struct lm_head {
 } lm_head;
 
 typedef struct lm_attn {
-    bool present; /* else: what comes in goes out */
+    bool present; /* else: the identity */
     size_t din, dout, nheads, nkeys;
     lm_head *heads;
     lm_keys *keys;
@@ -108,9 +108,9 @@ typedef struct lm {
     bool interleaved;       /* how planes lie */
     size_t nplaces;         /* 2 blocks + 1 */
     size_t *width;          /* of each place */
-    lm_norm embedding_norm; /* on what the stem gives */
+    lm_norm embedding_norm; /* on the output of the embedding */
     lm_norm head_norm;
-    lm_affine *after; /* nplaces: between a place and its readers, where no norm stands there */
+    lm_affine *after; /* nplaces: between a place and its readers without a norm */
     lm_affine top;    /* what the head's maps read: behind head_norm, or after[last] */
 } lm;
 
@@ -141,7 +141,8 @@ typedef struct lm_rows {
     double *spare;            /* scratch for the rows of the next place */
 } lm_rows;
 
-/* The rows at place 0. The sequences of a batch are separated; at most max_tokens tokens of each. */
+/* The rows at place 0. The sequences of a batch are separated; at most max_tokens tokens of
+ * each. */
 lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens);
 /* Replaces the rows by those of the next place. */
 void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r);
@@ -165,7 +166,7 @@ const pare_mat *lm_write_basis(const lm_basis *b);
 size_t lm_dim(const lm_basis *b);
 lm_norm lm_project_norm(pare_work *w, const lm_norm *n, const lm_basis *b);
 /* The sublayer between two places. An identity stays one where both bases are the same matrices. A
- * sublayer that is not there asks for the same basis on both sides. */
+ * missing sublayer needs the same basis on both sides. */
 lm_attn lm_project_attn(pare_work *w, const lm_attn *a, const lm_basis *in, const lm_basis *out);
 lm_ffn lm_project_ffn(pare_work *w, const lm_ffn *f, const lm_basis *in, const lm_basis *out);
 
@@ -203,16 +204,16 @@ void lm_write_begin(pare_work *w, lm_out *o, const lm *m);
 void lm_write_block(pare_work *w, lm_out *o, size_t b, const lm_block *block);
 void lm_write_attn(pare_work *w, lm_out *o, size_t b, const lm_attn *a);
 void lm_write_ffn(pare_work *w, lm_out *o, size_t b, const lm_ffn *f);
-/* The stem writes by first, the head reads by last (both NULL: the ends stay as they are).
+/* The embedding writes by first, the head reads by last (both NULL: both stay as they are).
  * A tied head stays tied when `embed` (D x e, orthonormal columns) is given: the embedding becomes
- * E embed, the stem gets a map d x e and the head a dense map e x d; where such a map is the
+ * E embed, the embedding gets a map d x e and the head a dense map e x d; where such a map is the
  * identity it is not there. lm_embed_basis is the usual one. NULL: the head becomes a matrix of its
  * own, which loses less and stores more. */
 void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basis *last,
                    const pare_mat *embed);
 /* Are positions added where the new coordinates already are, or not at all? */
 bool lm_foldable(const pare_stem *s);
-/* The stem's basis, and one more direction for the mean where the stream has lost it. */
+/* The basis of place 0, and one more direction for the mean where the stream has lost it. */
 pare_mat lm_embed_basis(pare_work *w, const lm *m, const lm_basis *first);
 /* Checks and hands over (NULL after a failure; everything is freed). */
 pare_model *lm_write_finish(pare_work *w, lm_out *o);
@@ -250,7 +251,7 @@ typedef struct lm_job {
     const pare_inputs *data; /* NULL: none was given */
     lm_out *out;
     const lm_shape *shapes;
-    lm_sizes size; /* settled: what the method shall do */
+    lm_sizes size; /* what the method shall do */
 } lm_job;
 /* lm_write_ends with the head tied or not as the sizes say. */
 void lm_job_write_ends(lm_job *j, const lm_basis *first, const lm_basis *last);
@@ -258,7 +259,7 @@ void lm_job_write_ends(lm_job *j, const lm_basis *first, const lm_basis *last);
 void lm_need_one_width(pare_work *w, const lm *m);
 void lm_slice(lm_job *j);
 void lm_svd(lm_job *j);
-void lm_auto(lm_job *j); /* asks for a lm with stream = false */
+void lm_auto(lm_job *j); /* needs an lm with stream = false */
 /* Parts of svd that serve elsewhere. */
 lm_attn lm_svd_heads(pare_work *w, const lm *m, const lm_attn *a, size_t qk, size_t dv);
 lm_ffn lm_svd_units(pare_work *w, const lm_ffn *f, size_t n);

@@ -1,6 +1,6 @@
-/* lm_forward.c - the calibration rows, one point of the stream after the other (lm.h). Steps are run_model
- * by the f64 reference on models of one sublayer, so that a cut block and the model's own run_model by the
- * same code. */
+/* lm_forward.c - the calibration rows, one point of the stream after the other (lm.h). Steps are
+ * run_model by the f64 reference on models of one sublayer, so that a cut block and the model's
+ * own run_model by the same code. */
 #include "lm.h"
 #include "folded_net.h"
 #include <math.h>
@@ -151,7 +151,7 @@ lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, si
     return r;
 }
 
-/* ---- inside a sublayer ----------- ------------------------------------------------------------ */
+/* ---- inside a sublayer ----------- ----------------------------------------------------------- */
 
 pare_mat lm_pooled(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *r)
 {

@@ -4,14 +4,14 @@
  *
  *     residual = stream of the large model - output of the old sublayer on the small stream,
  *
- * so errors of earlier layers are compensated where the inputs allow it. The small stream then moves
- * by the change of the map: the sublayer does not run again. Sums are compared before the norm that
- * some models have behind them. */
+ * so errors of earlier layers are compensated where the inputs allow it. The small stream then
+ * moves by the change of the map: the sublayer does not run again. Sums are compared before the
+ * norm that some models have behind them. */
 #include "balance.h"
 #include "lm_auto.h"
 #include <string.h>
 
-/* ---- what is removed ------------------------------------------------------------------------------ */
+/* ---- what is removed ------------------------------------------------------------------------- */
 
 removal removal_of(pare_work *w, const bundles *b, bool *removed, size_t inputs)
 {

@@ -1,5 +1,5 @@
-/* lm_shrink.c - smaller heads and hidden layers (lm.h): what any method does once it knows which part
- * to keep. */
+/* lm_shrink.c - smaller heads and hidden layers (lm.h): what any method does once it knows which
+ * part to keep. */
 #include "lm.h"
 #include <string.h>
 

@@ -4,7 +4,8 @@
  * At every point of the stream the rows that the next sublayer reads (behind its norm) have a Gram
  * matrix; its first d eigenvectors are the basis of that point, and everything else is dropped.
  * Between points with bases of their own an identity skip becomes the dense map U_out^T U_in; with
- * one basis for all points (the eigenvectors of the sum of all Gram matrices) skips stay identities.
+ * one basis for all points (the eigenvectors of the sum of all Gram matrices) skips stay
+ * identities.
  *
  * With d = D nothing is lost: an orthonormal change of coordinates commutes with norms that only
  * divide. Cost: one pass through the model in f64, and per point n D^2 for the Gram matrix. */

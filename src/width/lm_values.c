@@ -5,9 +5,9 @@
  *     A = sum over its heads of W_h^T G W_h,     B = sum of the blocks (H^-1)_hh.
  *
  * Removing the direction u of the group's values costs, for one head, u^T A u / u^T B u when all
- * other inputs compensate what they can; so the eigenvectors of B^-1/2 A B^-1/2 are the directions, and for one
- * head the r largest are the best r dimensions there are (reduced-rank regression: Eckart-Young in
- * that metric). Heads that share values lose the same directions. */
+ * other inputs compensate what they can; so the eigenvectors of B^-1/2 A B^-1/2 are the
+ * directions, and for one head the r largest are the best r dimensions there are (reduced-rank
+ * regression: Eckart-Young in that metric). Heads that share values lose the same directions. */
 #include "lm_auto.h"
 #include <string.h>
 

@@ -207,7 +207,7 @@ pare_block lm_stored_block(weight_writer *o, const lm_block *b)
     return to;
 }
 
-/* ---- embedding and head ------------------------------------------------------------------------------- */
+/* ---- embedding and head ---------------------------------------------------------------------- */
 
 /* from * map^T row block by row block: a table in other coordinates. b may be NULL. */
 static pare_weight mapped_rows(pare_work *w, weight_writer *o, const pare_weight *from,

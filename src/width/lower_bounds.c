@@ -10,14 +10,15 @@
  * the least that any d numbers a row can leave of what stood there.
  *
  * sum_{i > d} sigma_i^2 is taken from C = (PA)^T (PA), or (PA) (PA)^T if that is smaller: its
- * eigenvalues are enclosed (singular_bounds.c), C is off by gamma |PA|_F^2 in norm, and so is each of the
- * small eigenvalues at most. And the bound itself moves by at most |dA|_F when A does: so rows
- * known up to radii give it up to those. */
+ * eigenvalues are enclosed (singular_bounds.c), C is off by gamma |PA|_F^2 in norm, and so is each
+ * of the small eigenvalues at most. And the bound itself moves by at most |dA|_F when A does: so
+ * rows known up to radii give it up to those. */
 #include "prove.h"
 #include <math.h>
 #include <string.h>
 
-/* What the computed centered rows may be off by, in the Frobenius norm, with the rows' own radii. */
+/* What the computed centered rows may be off by, in the Frobenius norm, with the rows' own
+ * radii. */
 static pare_ub centring(const pare_mat *a, const pare_mat *centered, const double *rad)
 {
     pare_ub squares = pare_ub_exact(0);

@@ -100,7 +100,7 @@ lowrank_facts lowrank_measure(pare_work *w, const pare_model *m, const net *n,
                               const pare_inputs *set, size_t d)
 {
     lowrank_facts p = {.rows = pare_ub_exact(0), .eps = pare_ub_exact(0)};
-    PARE_ASSERT(set->n <= 1); /* subspaces of their own would say nothing of one net */
+    PARE_ASSERT(set->n <= 1); /* a subspace for each input would prove nothing about one net */
     for (size_t k = 0; !w->st && k < set->n; k++)
         for (size_t l = 0; !w->st && l < n->nlayers; l++) {
             const pare_mark mark = pare_arena_mark(w->arena);

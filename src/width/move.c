@@ -1,4 +1,5 @@
-/* move.c - how far a layer moves its rows when its input rows move (docs/theory/width.md section 6).
+/* move.c - how far a layer moves its rows when its input rows move (docs/theory/width.md section
+ * 6).
  *
  * Claim. If |h'_i - h_i| <= e_i for all i, then |layer(H')_i - layer(H)_i| <= out_i, for the
  * real-number function of the layer at the given doubles H.

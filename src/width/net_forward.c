@@ -1,4 +1,5 @@
-/* net_forward.c - a folded net one step at a time, in f64, for constructions that go layer by layer. */
+/* net_forward.c - a folded net one step at a time, in f64, for constructions that go layer by
+ * layer. */
 #include "folded_net.h"
 #include <math.h>
 

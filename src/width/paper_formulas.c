@@ -1,6 +1,6 @@
-/* paper_formulas.c - what Shirzad 2024 prints of Theorems 3.3, 4.2 and 4.4, for a certificate's list
- * `paper`, with this model's numbers (a: alpha, b: beta). Nothing is concluded from them; what is
- * wrong with each: docs/errata.md.
+/* paper_formulas.c - what Shirzad 2024 prints of Theorems 3.3, 4.2 and 4.4, for a certificate's
+ * list `paper`, with this model's numbers (a: alpha, b: beta). Nothing is concluded from them;
+ * what is wrong with each: docs/errata.md.
  *   3.3  e' = c1 e + c2 eps,  c1 = b^3 + 8 b a + 4 b^2 sqrt(a),
  *                             c2 = 4 b^2 (a sqrt(a) + 2 a + sqrt(a))
  *   3.3  C.1, a step of the proof: scores of rows that moved by e are off by

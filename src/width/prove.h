@@ -57,8 +57,8 @@ pare_ub spectral_norm(pare_work *w,
 /* ---- how far a layer moves its rows (move.c) ---- */
 
 typedef struct mover mover; /* one layer and its norms */
-/* `off`: entries of r1, wo, r2, w2 may be wrong by this share of themselves (a fold's roundings).
- */
+/* `off`: entries of r1, wo, r2, w2 may be wrong by this share of themselves (a fold's
+ * roundings). */
 mover *mover_new(pare_work *w, const net_layer *l, double off);
 pare_ub mover_stretch(const mover *m); /* of the hidden layer with its skip: a Lipschitz constant */
 pare_ub mover_longest(const mover *m); /* largest |row| of W1 */

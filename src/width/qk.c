@@ -16,9 +16,9 @@
  *
  *     |Rq (B - B^) Rk|_F  >=  sqrt(sum_{i > d} sigma_i(S)^2) - |S - Rq B Rk|_F,
  *
- * sigma_i from below (singular_bounds.c) and the second term by the rounding of three products. That Rq and
- * Rk are the roots of the data's moments is true up to rounding only: what is proven is about this
- * metric, and about the head's stored (or folded) f64 weights.
+ * sigma_i from below (singular_bounds.c) and the second term by the rounding of three products.
+ * That Rq and Rk are the roots of the data's moments is true up to rounding only: what is proven
+ * is about this metric, and about the head's stored (or folded) f64 weights.
  *
  * Without loss, in an affine basis of the input (qk_exact). With h = U x + mu the scores are
  *

@@ -1,6 +1,6 @@
-/* refine_units.c - move the selected hidden units so that the layer, with the best linear map behind
- * it, explains most of the next point of the stream. Least squares in the gradient metric, as in the
- * selection before (omp.c) and the map after (rrr.c):
+/* refine_units.c - move the selected hidden units so that the layer, with the best linear map
+ * behind it, explains most of the next point of the stream. Least squares in the gradient metric,
+ * as in the selection before (omp.c) and the map after (rrr.c):
  *
  *     minimize over W  |T - Phi X^|_F^2,    Phi = [z, 1, act(W [z, 1])],    X^ the best X
  *
@@ -87,7 +87,7 @@ static void set_derivatives(layer_fit *f, size_t n)
         }
 }
 
-/* ---- the linear part -------------------------------------------------------------------------- */
+/* ---- the linear part ------------------------------------------------------------------------- */
 
 static pare_mat inverse_of(pare_work *w, const pare_mat *a)
 {
@@ -117,7 +117,7 @@ static double solve(layer_fit *f, const pare_mat *wb)
     return f->all - explained;
 }
 
-/* ---- a step ----------------------------------------------------------------------------------- */
+/* ---- a step ---------------------------------------------------------------------------------- */
 
 /* D^T D and Phi^T D, and r, block by block; x is the best map. */
 static void add_products(layer_fit *f, pare_mat *cross, const pare_mat *v)
@@ -203,7 +203,7 @@ static bool improve(layer_fit *f, pare_mat *next, double *damping)
     return false;
 }
 
-/* ---- all of it -------------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static layer_fit layer_fit_of(pare_work *w, const net_layer *l, const pare_mat *z,
                               const pare_mat *y, const pare_mat *g)

@@ -6,8 +6,8 @@
  *     h^ = (phi - mean) C,     C = B V
  *     y ~ U h^ + mean,         U = G^-1/2 V
  *
- * Then every coordinate is scaled to unit variance. Hence the rank guard: a coordinate that the data
- * does not have would be rounding noise, scaled to the size of the others. */
+ * Then every coordinate is scaled to unit variance. Hence the rank guard: a coordinate that the
+ * data does not have would be rounding noise, scaled to the size of the others. */
 #include "cuts.h"
 #include <math.h>
 

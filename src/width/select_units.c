@@ -73,7 +73,7 @@ size_t *eliminate_rows(pare_work *w, const pare_mat *q, size_t k)
     return left;
 }
 
-/* ---- exactly, as many as the rank -------------------------------------------------------------------- */
+/* ---- exactly, as many as the rank ------------------------------------------------------------ */
 
 /* Pivoted Gram-Schmidt, twice for each step, on the units as rows of t; returns how many pivots are
  * above `cut` times the first. */

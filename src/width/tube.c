@@ -4,8 +4,8 @@
  * pare_enclose gives the exact value with a radius; what the layer does to the distance between H
  * and the stream itself, move.c bounds. So with |h_i - H_i| <= e_i
  *     |layer(h)_i - M_i| <= rad_i sqrt(width) + move(H, e)_i,     M: the enclosure's midpoint,
- * and the same holds for every stream that begins within e of the path: balls (ball_bound.c), and paths
- * that another model took (layerwise_bound.c).
+ * and the same holds for every stream that begins within e of the path: balls (ball_bound.c), and
+ * paths that another model took (layerwise_bound.c).
  *
  * Norms are taken of folded matrices. A fold multiplies entries by gain / sqrt(var + eps), rounded
  * four times, and stores them in the model's own type once more: `off` of themselves. Batch norms

@@ -1,5 +1,5 @@
-/* Tests src/width/activations.c, folded_net.c, net_forward.c: the streams are those of the model, and a net is the
- * model it was read from. */
+/* Tests src/width/activations.c, folded_net.c, net_forward.c: the streams are those of the model,
+ * and a net is the model it was read from. */
 #include "width_nets.h"
 
 static void streams_are_the_golden_ones(void **state)

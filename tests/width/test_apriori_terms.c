@@ -3,8 +3,7 @@
 #include "width_nets.h"
 #include "width/prove.h"
 
-/* ---- the formulas, by hand --------------------------------------------------------------------
- */
+/* ---- the formulas, by hand ------------------------------------------------------------------- */
 
 static double length(const double *v, size_t n)
 {
@@ -96,8 +95,7 @@ static void assert_just_above(double bound, double exact)
     assert_le(bound, exact * (1 + 1e-7));
 }
 
-/* ---- queries and keys -------------------------------------------------------------------------
- */
+/* ---- queries and keys ------------------------------------------------------------------------ */
 
 /* Sides of every matrix differ, so that no length is taken for another. */
 static net some_net(stage *s, uint64_t seed)
@@ -161,8 +159,8 @@ static void the_bound_is_its_formula(void **state)
 }
 
 /* Queries doubled, keys halved, and a row of zeros beside them: the same form, of small whole
- * numbers, so that its computed distance is 0. What is left is what its roundings could have been.
- */
+ * numbers, so that its computed distance is 0. What is left is what its roundings could have
+ * been. */
 static void equal_forms_are_as_far_apart_as_their_rounding(void **state)
 {
     (void)state;
@@ -195,8 +193,8 @@ static void equal_forms_are_as_far_apart_as_their_rounding(void **state)
     stage_close(s);
 }
 
-/* Products below the smallest number are lost: forms of 2^-1200 and 3 * 2^-1200 both come out as 0.
- */
+/* Products below the smallest number are lost: forms of 2^-1200 and 3 * 2^-1200 both come out as
+ * 0. */
 static void forms_that_underflow_are_not_taken_for_equal(void **state)
 {
     (void)state;
@@ -215,8 +213,7 @@ static void forms_that_underflow_are_not_taken_for_equal(void **state)
     stage_close(s);
 }
 
-/* ---- nets that differ elsewhere ---------------------------------------------------------------
- */
+/* ---- nets that differ elsewhere -------------------------------------------------------------- */
 
 typedef struct difference {
     const char *what;
@@ -343,8 +340,7 @@ static void a_weight_that_is_no_number_bounds_nothing(void **state)
     stage_close(s);
 }
 
-/* ---- one norm for all -------------------------------------------------------------------------
- */
+/* ---- one norm for all ------------------------------------------------------------------------ */
 
 static double moved(double w)
 {

@@ -1,6 +1,6 @@
-/* Tests src/width/ball_bound.c and layerwise_bound.c: nothing inside a ball breaks what is stated of it, by chance
- * or by climbing; the layer-local bound is above the truth; a certificate proves the balls it
- * names. */
+/* Tests src/width/ball_bound.c and layerwise_bound.c: nothing inside a ball breaks what is stated
+ * of it, by chance or by climbing; the layer-local bound is above the truth; a certificate proves
+ * the balls it names. */
 #include "width_nets.h"
 #include <claims.h>
 #include "width/prove.h"

@@ -1,5 +1,5 @@
-/* Tests src/width/change_basis.c: outputs stay, skips become identities, singular ones are refused.
- */
+/* Tests src/width/change_basis.c: outputs stay, skips become identities, singular ones are
+ * refused. */
 #include "width_nets.h"
 
 static net dense_net(stage *s, size_t d)

@@ -119,8 +119,7 @@ static void what_rounding_hides_is_counted(void **state)
     stage_close(&s);
 }
 
-/* ---- nets of any shape, and cuts that are no clusters -------------------------------------------
- */
+/* ---- nets of any shape, and cuts that are no clusters ---------------------------------------- */
 
 static void no_pair_of_nets_is_farther_apart(void **state)
 {

@@ -1,4 +1,5 @@
-/* Tests src/width/cut_cluster.c on graphs whose nodes come in types: type a sees type a + 1 only. */
+/* Tests src/width/cut_cluster.c on graphs whose nodes come in types: type a sees type a + 1
+ * only. */
 #include "width_nets.h"
 
 enum { TYPES = 6, EACH = 12, N = TYPES * EACH };

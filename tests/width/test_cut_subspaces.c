@@ -1,10 +1,11 @@
-/* Tests src/width/cut_subspaces.c: `exact` loses nothing, `lowrank` loses what the residual says. */
+/* Tests src/width/cut_subspaces.c: `exact` loses nothing, `lowrank` loses what the residual
+ * says. */
 #include "width_nets.h"
 
 static const size_t alone[] = {3, 17, SIZE_MAX};
 
-/* Shirzad 2024, Proposition 4.1: hidden maps with 4 directions, features of rank 3; several heads.
- */
+/* Shirzad 2024, Proposition 4.1: hidden maps with 4 directions, features of rank 3; several
+ * heads. */
 static void at_the_rank_of_the_data_outputs_are_equal(void **state)
 {
     (void)state;
@@ -93,8 +94,7 @@ static void with_all_dimensions_nothing_changes(void **state)
 }
 
 /* Shirzad 2024, Theorem 4.2: features and hidden maps at distance eps from low rank: an error of
- * order eps.
- */
+ * order eps. */
 static void the_error_is_of_the_order_of_the_distance(void **state)
 {
     (void)state;

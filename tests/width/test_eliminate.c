@@ -1,5 +1,5 @@
-/* Tests src/width/eliminate.c, lm_values.c and lm_budget.c: inputs of a map go, the others make good
- * what they can. */
+/* Tests src/width/eliminate.c, lm_values.c and lm_budget.c: inputs of a map go, the others make
+ * good what they can. */
 #include "width_nets.h"
 #include "width/lm_auto.h"
 
@@ -180,7 +180,8 @@ static void what_others_say_already_goes_for_little(void **state)
 static lm_attn two_groups(scene *c)
 {
     pare_work *const w = &c->s.w;
-    lm_attn a = {.present = true, .din = 6, .dout = OUTPUTS, .nheads = 3, .nkeys = 2, .bo = c->bias0};
+    lm_attn a = {
+        .present = true, .din = 6, .dout = OUTPUTS, .nheads = 3, .nkeys = 2, .bo = c->bias0};
     a.heads = pare_work_alloc(w, 3, sizeof *a.heads);
     a.keys = pare_work_alloc(w, 2, sizeof *a.keys);
     for (size_t h = 0; h < 3; h++) {
@@ -272,7 +273,8 @@ static void cheap_parts_give_more_and_no_part_gives_all(void **state)
                      {.count = 10, .n = 9, .cost = high, .size = size},
                      {.count = 0, .n = 0}};
     assert_int_equal(allocate_removals(p, 3, 75), 80);
-    assert_true(p[0].removed > p[1].removed && p[1].removed > 0 && p[0].removed + p[1].removed == 8);
+    assert_true(p[0].removed > p[1].removed && p[1].removed > 0 &&
+                p[0].removed + p[1].removed == 8);
     assert_int_equal(allocate_removals(p, 3, 1000), 180);
     assert_true(p[0].removed == 9 && p[1].removed == 9 && p[2].removed == 0);
     size[0] = 1; /* the first one gives little: its price is that for what it gives */

@@ -1,4 +1,5 @@
-/* Tests src/width/gradient_metric.c: the metric is the mean square of slopes, as differences give them. */
+/* Tests src/width/gradient_metric.c: the metric is the mean square of slopes, as differences give
+ * them. */
 #include "width_nets.h"
 
 /* y at row j when x_i has moved by `step` along k: n x outputs. */
@@ -20,8 +21,8 @@ static double signal(const pare_mat *y, size_t i, size_t c)
     return pare_row(y, i)[c] - mean;
 }
 
-/* mean_i sum_j g g^T with g = d signal_j / d x_i, by central differences; the stem is the identity.
- */
+/* mean_i sum_j g g^T with g = d signal_j / d x_i, by central differences; the stem is the
+ * identity. */
 static pare_mat by_differences(stage *s, const pare_model *m, const pare_mat *x,
                                const pare_graph *g)
 {

@@ -1,4 +1,5 @@
-/* Tests src/width/hypotheses.c: figures on nets whose answers are known, the refusals, the threads. */
+/* Tests src/width/hypotheses.c: figures on nets whose answers are known, the refusals, the
+ * threads. */
 #include "width_nets.h"
 #include <pare/random_model.h>
 #include <pare/survey.h>

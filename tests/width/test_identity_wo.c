@@ -1,6 +1,6 @@
-/* Tests src/width/identity_wo.c and what counts a fold's roundings with it (tube.c, patch_read.c): nets
- * made so that a rounding of the fold, and nothing else, decides the result. Each of them broke a
- * bound that charged the rounding to a wo that was not there, or to another number type. */
+/* Tests src/width/identity_wo.c and what counts a fold's roundings with it (tube.c, patch_read.c):
+ * nets made so that a rounding of the fold, and nothing else, decides the result. Each of them
+ * broke a bound that charged the rounding to a wo that was not there, or to another number type. */
 #include "width/patch.h"
 #include "width/prove.h"
 #include <pare/fold.h>

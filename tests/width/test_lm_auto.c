@@ -1,5 +1,5 @@
-/* Tests src/width/lm_auto.c, lm_removal_costs.c, lm_refit.c and lm_gradient_metric.c: the best cut of language
- * models and encoders, against the ones that users know. */
+/* Tests src/width/lm_auto.c, lm_removal_costs.c, lm_refit.c and lm_gradient_metric.c: the best cut
+ * of language models and encoders, against the ones that users know. */
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
@@ -176,8 +176,8 @@ static double divergence(const double *x, const double *y, size_t rows, size_t n
     return sum;
 }
 
-/* A small error d at the head's input costs d^T G d / 2 nats: over all directions, half the trace.
- */
+/* A small error d at the head's input costs d^T G d / 2 nats: over all directions, half the
+ * trace. */
 static void the_metric_counts_in_nats(void **state)
 {
     const double eps = 1e-3;

@@ -1,5 +1,5 @@
-/* Tests src/width/lm_keys.c and lm_attention_stats.c: queries and keys of language models and encoders, in the
- * metric of the data. */
+/* Tests src/width/lm_keys.c and lm_attention_stats.c: queries and keys of language models and
+ * encoders, in the metric of the data. */
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
@@ -98,7 +98,8 @@ static void the_metric_is_what_small_steps_of_the_queries_do(void **state)
                 other.heads[h].bq = mat_copy(&s->w, &bias).v;
                 other.heads[h].bq[t] += eps;
                 const double scale = s->a.heads[h].scale;
-                const double says = scale * scale * eps * eps * pare_row(&seen[h].query_metric, t)[t];
+                const double says =
+                    scale * scale * eps * eps * pare_row(&seen[h].query_metric, t)[t];
                 const double does = moved(s, &s->a, &other);
                 if (!(fabs(says / does - 1) <= 1e-3))
                     fail_msg("%s, head %zu, entry %zu: %g is not %g", pare_random_kinds[kinds[k]],

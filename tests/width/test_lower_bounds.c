@@ -1,5 +1,5 @@
-/* Tests src/width/lower_bounds.c: no rows of d numbers, however they are found and decoded, are nearer
- * than the bound; the best ones are hardly farther. */
+/* Tests src/width/lower_bounds.c: no rows of d numbers, however they are found and decoded, are
+ * nearer than the bound; the best ones are hardly farther. */
 #include "width_nets.h"
 #include "width/prove.h"
 
@@ -151,8 +151,8 @@ static void the_affine_rank_is_proven_from_below(void **state)
     stage_close(s);
 }
 
-/* The stream of the exact model: its f64 rows are within the radii, and no cut is below its bound.
- */
+/* The stream of the exact model: its f64 rows are within the radii, and no cut is below its
+ * bound. */
 static void streams_are_enclosed(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* Tests src/width/lowrank_bound.c: Theorem 4.2 as it is true, on data that is nearly of low rank. */
+/* Tests src/width/lowrank_bound.c: Theorem 4.2 as it is true, on data that is nearly of low
+ * rank. */
 #include "width_nets.h"
 #include <claims.h>
 #include "width/prove.h"

@@ -1,6 +1,6 @@
 /* Whatever allocation fails while the figures of Theorem 4.2 are taken: PARE_ERR_MEMORY, and no
- * bound. An arena that is partly used asks for memory at another place: it is filled step by step.
- */
+ * bound. An arena that is partly used asks for memory at another place: it is filled step by
+ * step. */
 #include "width_nets.h"
 #include "width/prove.h"
 #include <fail_alloc.h>

@@ -1,6 +1,6 @@
-/* Tests src/width/lowrank_bound.c: each figure that Theorem 4.2 of Shirzad 2024 reads off a net and its
- * data, against singular values and rows computed here, with nets in which one place after the
- * other is the largest. */
+/* Tests src/width/lowrank_bound.c: each figure that Theorem 4.2 of Shirzad 2024 reads off a net
+ * and its data, against singular values and rows computed here, with nets in which one place after
+ * the other is the largest. */
 #include "width_nets.h"
 #include "width/prove.h"
 
@@ -279,8 +279,7 @@ static void what_is_not_finite_bounds_nothing(void **state)
 }
 
 /* Lists with one number more than counts, in a net of two layers whose second one breaks a
- * hypothesis.
- */
+ * hypothesis. */
 static void every_hypothesis_is_looked_at_in_every_layer(void **state)
 {
     (void)state;

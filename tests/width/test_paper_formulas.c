@@ -1,5 +1,5 @@
-/* Tests src/width/paper_formulas.c: the formulas that Shirzad 2024 prints, with the numbers of the errata.
- */
+/* Tests src/width/paper_formulas.c: the formulas that Shirzad 2024 prints, with the numbers of the
+ * errata. */
 #include "width/prove.h"
 #include "width_nets.h"
 #include <claims.h>

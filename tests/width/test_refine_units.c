@@ -85,8 +85,8 @@ static void it_never_says_less(void **state)
     }
 }
 
-/* Output 0 is about one unit, output 1 about another, and there is one unit: the metric says which.
- */
+/* Output 0 is about one unit, output 1 about another, and there is one unit: the metric says
+ * which. */
 static void the_metric_decides_where_to(void **state)
 {
     (void)state;

@@ -101,8 +101,8 @@ static void coordinates_have_mean_0_and_variance_1(void **state)
     stage_close(&s);
 }
 
-/* The guard: columns that repeat others, constants, and data that is not there give no coordinate.
- */
+/* The guard: columns that repeat others, constants, and data that is not there give no
+ * coordinate. */
 static void noise_is_no_coordinate(void **state)
 {
     (void)state;

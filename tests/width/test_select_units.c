@@ -1,4 +1,5 @@
-/* Tests src/width/select_units.c and leverage.c: chosen rows stand for all, with the constants told. */
+/* Tests src/width/select_units.c and leverage.c: chosen rows stand for all, with the constants
+ * told. */
 #include "width_nets.h"
 
 static double pinv_fro2(stage *s, const pare_mat *q, const size_t *which, size_t k)

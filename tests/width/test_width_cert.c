@@ -1,5 +1,5 @@
-/* Tests src/width/verify.c, attention_ratios.c and src/cert/outputs.c: what a certificate says is true, it
- * verifies, and no field of it can change unseen. */
+/* Tests src/width/verify.c, attention_ratios.c and src/cert/outputs.c: what a certificate says is
+ * true, it verifies, and no field of it can change unseen. */
 #include "width_nets.h"
 #include "width/prove.h"
 #include <claims.h>
