@@ -1,24 +1,32 @@
-/* Bounds from norms alone (Shirzad 2024, Theorems 3.3 and 4.2, mended; docs/theory/width.md section
- * 1 and section 3, docs/errata.md).
+/* apriori.c - bounds from norms alone (Theorems 3.3 and 4.2 of Shirzad 2024, repaired;
+ * docs/theory/width.md sections 1 and 3, docs/errata.md).
  *
- * Scores: |q.k - q'.k'| <= |q||Wk|e + |Wq|e|k| + |Wq||Wk|e^2 for rows moved by e (the paper drops a
- * factor), plus, where the form itself was changed, |[h 1]| |B - B^|_2 |h|. If scores of a row are
- * off by at most w,  |a - a^|_1 <= 2 tanh(w/2) <= w: no smallness condition. Then, per layer,
+ * Scores of rows that moved by e (the paper drops a factor), where the form B became B^:
+ *
+ *     |q.k - q'.k'| <= |q||Wk| e + |Wq| e |k| + |Wq||Wk| e^2 + |[h 1]| |B - B^|_2 |h|.
+ *
+ * If the scores of a row are off by at most w, |a - a^|_1 <= 2 tanh(w/2) <= w: no smallness
+ * condition. Then, per layer,
+ *
  *     |z - z^| <= |R1| e + sum_heads |Wo| (|Wv| e + 2 tanh(w/2) |v|)
  *     |h - h^| <= (|R2| + lip |W2||W1|) |z - z^|
- * with skips, several heads and biases, which the paper does not have. In its own case this is
- *     w = b^2 (s + e)^2 eps + b^2 (2 s e + e^2),   e' = b^2 (b e + b s 2 tanh(w/2))
- * (b: all norms, s: all rows). For trained nets these are far above |f| + |g|, the other bound
- * here; they are kept because they are true for every input. */
+ *
+ * with skips, several heads and biases, which the paper does not have. In its own case (b bounds
+ * all norms, s all rows) this is
+ *
+ *     w = b^2 (s + e)^2 eps + b^2 (2 s e + e^2),     e' = b^2 (b e + b s 2 tanh(w/2)).
+ *
+ * For trained nets these are far above |f| + |g|, the other bound here; they are kept because they
+ * are true for every input. */
 #include "prove.h"
 #include <math.h>
 
-static pare_ub norm_of(work *w, const pare_mat *m)
+static pare_ub norm_of(pare_work *w, const pare_mat *m)
 {
     pare_ub n = pare_ub_exact(0);
     PARE_ASSERT(m->ld == m->cols);
     const pare_weight v = {PARE_F64, m->rows, m->cols, m->v};
-    if (!w->st) w->st = pare_norm_spectral(&n, &v, w->a, w->err); /* of no matrix: 0 */
+    if (!w->st) w->st = pare_norm_spectral(&n, &v, w->arena, w->err); /* of no matrix: 0 */
     return n;
 }
 
@@ -38,26 +46,15 @@ static pare_ub affine(pare_ub norm, pare_ub x, const double *b, size_t n)
     return pare_ub_fma(norm, x, vector_norm(b, n));
 }
 
-/* The largest output entry of rows of norm h. */
-static pare_ub top_of(const net *n, pare_ub h)
-{
-    pare_ub most = pare_ub_exact(0);
-    for (size_t c = 0; c < n->wh.rows; c++) {
-        const pare_ub row = vector_norm(pare_row(&n->wh, c), n->wh.cols);
-        most = pare_ub_max(most, pare_ub_fma(row, h, pare_ub_exact(fabs(n->bh[c]))));
-    }
-    return most;
-}
-
 /* ---- how large rows can be ------------------------------------------------------------------ */
 
-static pare_ub value_norm(work *w, const net_head *hd, pare_ub h)
+static pare_ub value_norm(pare_work *w, const net_head *hd, pare_ub h)
 {
     return affine(norm_of(w, &hd->wv), h, hd->bv, hd->wv.rows);
 }
 
 /* Of the rows after a layer. */
-static pare_ub layer_norms(work *w, const net_layer *l, pare_ub h)
+static pare_ub layer_row_norm(pare_work *w, const net_layer *l, pare_ub h)
 {
     pare_ub z = affine(norm_of(w, &l->r1), h, l->c1, l->heads[0].wo.rows);
     for (size_t i = 0; i < l->nheads; i++)
@@ -68,11 +65,16 @@ static pare_ub layer_norms(work *w, const net_layer *l, pare_ub h)
     return pare_ub_fma(norm_of(w, &l->w2), p, skip);
 }
 
-static pare_ub largest_output(work *w, const net *n, pare_ub x)
+static pare_ub largest_output(pare_work *w, const net *n, pare_ub x)
 {
     pare_ub h = affine(norm_of(w, &n->we), x, n->be, n->we.rows);
-    for (size_t i = 0; i < n->nlayers; i++) h = layer_norms(w, &n->layers[i], h);
-    return top_of(n, h);
+    for (size_t i = 0; i < n->nlayers; i++) h = layer_row_norm(w, &n->layers[i], h);
+    pare_ub most = pare_ub_exact(0);
+    for (size_t c = 0; c < n->wh.rows; c++) {
+        const pare_ub row = vector_norm(pare_row(&n->wh, c), n->wh.cols);
+        most = pare_ub_max(most, pare_ub_fma(row, h, pare_ub_exact(fabs(n->bh[c]))));
+    }
+    return most;
 }
 
 /* ---- queries and keys changed, nothing else ------------------------------------------------- */
@@ -108,12 +110,6 @@ static bool same_but_scores(const net_layer *a, const net_layer *b)
            same_vec(a->c2, b->c2, a->w2.rows);
 }
 
-static bool same_ends(const net *a, const net *b)
-{
-    return a->nlayers == b->nlayers && same_mat(&a->we, &b->we) && same_mat(&a->wh, &b->wh) &&
-           same_vec(a->be, b->be, a->we.rows) && same_vec(a->bh, b->bh, a->wh.rows);
-}
-
 /* sign [Wq bq]^T Wk more; the last row is that of the bias. */
 static void add_form(pare_mat *to, double sign, const net_head *hd)
 {
@@ -133,9 +129,9 @@ static pare_ub form_size(const net_head *hd)
 
 /* |B - B^|_2 with B = [Wq bq]^T Wk; the products are rounded, so what they may be off by is added:
  * each entry is one sum over the inner dimensions of both. */
-static pare_ub form_gap(work *w, const net_head *a, const net_head *b)
+static pare_ub form_gap(pare_work *w, const net_head *a, const net_head *b)
 {
-    pare_mat gap = w_mat(w, a->wq.cols + 1, a->wq.cols);
+    pare_mat gap = mat_zeros(w, a->wq.cols + 1, a->wq.cols);
     if (w->st) return pare_ub_inf();
     add_form(&gap, 1, a);
     add_form(&gap, -1, b);
@@ -145,7 +141,8 @@ static pare_ub form_gap(work *w, const net_head *a, const net_head *b)
 }
 
 /* 2 tanh(w/2), w the error of a head's scores: rows of norm h moved by e, the form changed. */
-static pare_ub weights_move(work *w, const net_head *a, const net_head *b, pare_ub h, pare_ub e)
+static pare_ub weights_move(pare_work *w, const net_head *a, const net_head *b, pare_ub h,
+                            pare_ub e)
 {
     const pare_ub nq = norm_of(w, &a->wq), nk = norm_of(w, &a->wk);
     const pare_ub q = affine(nq, h, a->bq, a->wq.rows), k = pare_ub_mul(nk, h);
@@ -159,7 +156,7 @@ static pare_ub weights_move(work *w, const net_head *a, const net_head *b, pare_
     return pare_ub_mul(pare_ub_exact(2), pare_ub_tanh(s));
 }
 
-static pare_ub layer_gap(work *w, const net_layer *a, const net_layer *b, pare_ub h, pare_ub e)
+static pare_ub layer_gap(pare_work *w, const net_layer *a, const net_layer *b, pare_ub h, pare_ub e)
 {
     pare_ub z = pare_ub_mul(norm_of(w, &a->r1), e);
     for (size_t i = 0; i < a->nheads; i++) {
@@ -174,14 +171,16 @@ static pare_ub layer_gap(work *w, const net_layer *a, const net_layer *b, pare_u
     return pare_ub_mul(pare_ub_add(norm_of(w, &a->r2), hidden), z);
 }
 
-static pare_ub scores_gap(work *w, const net *f, const net *g, pare_ub x)
+static pare_ub scores_gap(pare_work *w, const net *f, const net *g, pare_ub x)
 {
     pare_ub h = affine(norm_of(w, &f->we), x, f->be, f->we.rows), e = pare_ub_exact(0);
-    if (!same_ends(f, g)) return pare_ub_inf();
+    if (f->nlayers != g->nlayers || !same_mat(&f->we, &g->we) || !same_mat(&f->wh, &g->wh) ||
+        !same_vec(f->be, g->be, f->we.rows) || !same_vec(f->bh, g->bh, f->wh.rows))
+        return pare_ub_inf();
     for (size_t i = 0; !w->st && i < f->nlayers; i++) {
         if (!same_but_scores(&f->layers[i], &g->layers[i])) return pare_ub_inf();
         e = layer_gap(w, &f->layers[i], &g->layers[i], h, e);
-        h = layer_norms(w, &f->layers[i], h);
+        h = layer_row_norm(w, &f->layers[i], h);
     }
     pare_ub most = pare_ub_exact(0);
     for (size_t c = 0; c < f->wh.rows; c++)
@@ -189,7 +188,7 @@ static pare_ub scores_gap(work *w, const net *f, const net *g, pare_ub x)
     return pare_ub_mul(most, e);
 }
 
-pare_ub apriori_gap(work *w, const net *f, const net *g, pare_ub x)
+pare_ub apriori_gap(pare_work *w, const net *f, const net *g, pare_ub x)
 {
     const pare_ub cap = pare_ub_add(largest_output(w, f, x), largest_output(w, g, x));
     const pare_ub gap = pare_ub_min(cap, scores_gap(w, f, g, x));

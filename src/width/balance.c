@@ -21,8 +21,8 @@
  * Heads that share keys and values: the shared factor is balanced against all of its partners, one
  * beside the other. Rotary planes: a plane's two rows may be scaled by one number only (rotations
  * by one angle commute with the position's and change no norm), so both sides get one Frobenius
- * norm. What does not turn is a pair like any other. Where the heads' values are the output as they
- * are (no Wo is stored) there is nothing to balance against. */
+ * norm. Dimensions without rotary positions are a pair like any other. Where no Wo is stored there
+ * is nothing to balance against. */
 #include "balance.h"
 #include <math.h>
 #include <stdlib.h>
@@ -32,15 +32,15 @@
 
 /* ---- one pair ------------------------------------------------------------------------------- */
 
-static bool balanced(work *w, const pare_mat *left, const pare_mat *right)
+static bool is_balanced(pare_work *w, const pare_mat *left, const pare_mat *right)
 {
-    pare_mat gram = w_mul(w, left, false, left, true);
-    const pare_mat other = w_mul(w, right, false, right, true);
+    pare_mat gram = mat_mul(w, left, false, left, true);
+    const pare_mat other = mat_mul(w, right, false, right, true);
     if (w->st) return true;
-    const double size = (w_fro(&gram) + w_fro(&other)) / 2;
+    const double size = (mat_fro_est(&gram) + mat_fro_est(&other)) / 2;
     for (size_t i = 0; i < gram.rows; i++)
         for (size_t j = 0; j < gram.cols; j++) pare_row_mut(&gram, i)[j] -= pare_row(&other, i)[j];
-    return w_fro(&gram) <= BALANCED * size;
+    return mat_fro_est(&gram) <= BALANCED * size;
 }
 
 /* m^T = q t with orthonormal columns of q; a wide m^T is its own t, and q is left empty. */
@@ -48,22 +48,22 @@ typedef struct triangle {
     pare_mat q, t;
 } triangle;
 
-static triangle triangle_of(work *w, const pare_mat *m)
+static triangle triangle_of(pare_work *w, const pare_mat *m)
 {
-    triangle f = {.t = w_transpose(w, m)};
+    triangle f = {.t = mat_transpose(w, m)};
     if (w->st || m->cols < m->rows) return f;
     const pare_mat tall = f.t;
-    f.q = w_mat(w, m->cols, m->rows);
-    f.t = w_mat(w, m->rows, m->rows);
-    if (!w->st) w->st = pare_qr(&f.q, &f.t, &tall, w->a, w->err);
+    f.q = mat_zeros(w, m->cols, m->rows);
+    f.t = mat_zeros(w, m->rows, m->rows);
+    if (!w->st) w->st = pare_qr(&f.q, &f.t, &tall, w->arena, w->err);
     return f;
 }
 
 /* The first n rows of m become sqrt(s_i) (q basis_i)^T, the others zero; basis_i: column i. */
-static void put_half(work *w, pare_mat *m, const pare_mat *q, const pare_mat *basis,
+static void put_half(pare_work *w, pare_mat *m, const pare_mat *q, const pare_mat *basis,
                      const double *s, size_t n)
 {
-    const pare_mat columns = q->v ? w_mul(w, q, false, basis, false) : *basis;
+    const pare_mat columns = q->v ? mat_mul(w, q, false, basis, false) : *basis;
     if (w->st) return;
     for (size_t i = 0; i < m->rows; i++) {
         const double root = i < n ? sqrt(s[i]) : 0;
@@ -72,49 +72,45 @@ static void put_half(work *w, pare_mat *m, const pare_mat *q, const pare_mat *ba
     }
 }
 
-/* A copy with entries of about 1 at most, 2^-exponent times m: the squares of either factor alone
- * may overflow where their product is an ordinary number. */
-static pare_mat near_one(work *w, const pare_mat *m, int exponent)
-{
-    pare_mat to = w_copy(w, m);
-    for (size_t i = 0; !w->st && i < to.rows; i++)
-        for (size_t j = 0; j < to.cols; j++)
-            pare_row_mut(&to, i)[j] = ldexp(pare_row(m, i)[j], -exponent);
-    return to;
-}
-
 static void clear(pare_mat *m)
 {
     for (size_t i = 0; i < m->rows; i++) memset(pare_row_mut(m, i), 0, m->cols * sizeof *m->v);
 }
 
-static void rewrite(work *w, pare_mat *left, pare_mat *right, int el, int er)
+static pare_mat scaled_copy(pare_work *w, const pare_mat *m, int exponent)
 {
-    const pare_mat a = near_one(w, left, el), b = near_one(w, right, er);
-    const triangle l = triangle_of(w, &a), r = triangle_of(w, &b);
-    const pare_mat core = w_mul(w, &l.t, false, &r.t, true);
-    const w_svd_of s = w_svd(w, &core);
-    const pare_mat v = w_transpose(w, &s.vt);
-    for (size_t i = 0; !w->st && i < s.n; i++) s.s[i] = ldexp(s.s[i], el + er);
-    put_half(w, left, &l.q, &s.u, s.s, s.n);
-    put_half(w, right, &r.q, &v, s.s, s.n);
+    pare_mat to = mat_copy(w, m);
+    for (size_t i = 0; !w->st && i < to.rows; i++)
+        for (size_t j = 0; j < to.cols; j++)
+            pare_row_mut(&to, i)[j] = ldexp(pare_row(m, i)[j], exponent);
+    return to;
 }
 
-void balance_pair(work *w, pare_mat *left, pare_mat *right)
+void balance_pair(pare_work *w, pare_mat *left, pare_mat *right)
 {
     PARE_ASSERT(w->st || left->rows == right->rows);
     if (w->st || left->rows == 0) return;
-    const double ml = w_largest(left), mr = w_largest(right);
+    const double ml = mat_max_abs(left), mr = mat_max_abs(right);
     if (!(ml > 0) || !(mr > 0)) {
         clear(left);
         clear(right);
     }
     if (!(ml > 0 && mr > 0 && ml < INFINITY && mr < INFINITY)) return;
     const int el = ilogb(ml), er = ilogb(mr);
-    const pare_mark mark = pare_arena_mark(w->a);
-    const bool alike = abs(el) < 200 && abs(er) < 200;
-    if (!alike || !balanced(w, left, right)) rewrite(w, left, right, el, er);
-    pare_arena_reset(w->a, mark);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    if (abs(el) >= 200 || abs(er) >= 200 || !is_balanced(w, left, right)) {
+        /* Entries of about 1 at most: the squares of one factor may overflow where the product is
+         * an ordinary number. */
+        const pare_mat a = scaled_copy(w, left, -el), b = scaled_copy(w, right, -er);
+        const triangle l = triangle_of(w, &a), r = triangle_of(w, &b);
+        const pare_mat core = mat_mul(w, &l.t, false, &r.t, true);
+        const svd_factors s = svd_of(w, &core);
+        const pare_mat v = mat_transpose(w, &s.vt);
+        for (size_t i = 0; !w->st && i < s.n; i++) s.s[i] = ldexp(s.s[i], el + er);
+        put_half(w, left, &l.q, &s.u, s.s, s.n);
+        put_half(w, right, &r.q, &v, s.s, s.n);
+    }
+    pare_arena_reset(w->arena, mark);
 }
 
 /* ---- matrices side by side, with their biases ------------------------------------------------ */
@@ -125,37 +121,18 @@ static void copy_in(pare_mat *to, size_t column, const pare_mat *m, size_t from_
         memcpy(pare_row_mut(to, i) + column, pare_row(m, from_row + i), m->cols * sizeof *m->v);
 }
 
-static pare_mat part_of(work *w, const pare_mat *from, size_t column, size_t cols)
+static pare_mat part_of(pare_work *w, const pare_mat *from, size_t column, size_t cols)
 {
     if (w->st) return (pare_mat){0};
     const pare_mat part = pare_mat_part(from, 0, column, from->rows, cols);
-    return w_copy(w, &part);
-}
-
-/* Rows [row, ...) of m, or all of them, replaced by `part`. */
-static pare_mat with_rows(work *w, const pare_mat *m, size_t row, const pare_mat *part)
-{
-    pare_mat to = w_copy(w, m);
-    for (size_t i = 0; !w->st && i < part->rows; i++)
-        memcpy(pare_row_mut(&to, row + i), pare_row(part, i), m->cols * sizeof *m->v);
-    return to;
-}
-
-static double *with_bias(work *w, const double *b, size_t n, size_t row, const pare_mat *from,
-                         size_t column)
-{
-    double *const to = w_vec(w, n);
-    if (w->st) return to;
-    memcpy(to, b, n * sizeof *to);
-    for (size_t i = 0; i < from->rows; i++) to[row + i] = pare_row(from, i)[column];
-    return to;
+    return mat_copy(w, &part);
 }
 
 /* Rows [row, n) of [m, b]; no column for a bias that is zero there. */
-static pare_mat biased(work *w, const pare_mat *m, const double *b, size_t row)
+static pare_mat biased(pare_work *w, const pare_mat *m, const double *b, size_t row)
 {
     const size_t n = m->rows - row;
-    pare_mat all = w_mat(w, n, m->cols + !all_zero(b + row, n));
+    pare_mat all = mat_zeros(w, n, m->cols + !all_zero(b + row, n));
     if (w->st) return all;
     copy_in(&all, 0, m, row);
     for (size_t i = 0; all.cols > m->cols && i < n; i++)
@@ -163,31 +140,38 @@ static pare_mat biased(work *w, const pare_mat *m, const double *b, size_t row)
     return all;
 }
 
-static void put_biased(work *w, pare_mat *m, double **b, size_t row, const pare_mat *all)
+/* The same rows of m and b, in copies, become those of `all`. */
+static void put_biased(pare_work *w, pare_mat *m, double **b, size_t row, const pare_mat *all)
 {
-    const pare_mat part = part_of(w, all, 0, m->cols);
+    pare_mat to = mat_copy(w, m);
+    double *const bias = vec_copy(w, *b, m->rows);
     if (w->st) return;
-    if (all->cols > m->cols) *b = with_bias(w, *b, m->rows, row, all, m->cols);
-    *m = with_rows(w, m, row, &part);
+    for (size_t i = 0; i < all->rows; i++) {
+        memcpy(pare_row_mut(&to, row + i), pare_row(all, i), m->cols * sizeof *m->v);
+        if (all->cols > m->cols) bias[row + i] = pare_row(all, i)[m->cols];
+    }
+    *m = to;
+    *b = bias;
 }
 
 /* ---- groups of heads (lm.h) ------------------------------------------------------------------ */
 
-static size_t partners(const lm_attn *a, size_t g)
+static size_t heads_of_group(const lm_attn *a, size_t g)
 {
     size_t n = 0;
     for (size_t h = 0; h < a->nheads; h++) n += a->heads[h].keys == g;
     return n;
 }
 
-static void group_values(work *w, lm_attn *a, size_t g)
+/* Values and output projections of one group. */
+static void balance_group_values(pare_work *w, lm_attn *a, size_t g)
 {
     lm_keys *const k = &a->keys[g];
     pare_mat right = biased(w, &k->wv, k->bv, 0);
-    pare_mat left = w_mat(w, k->wv.rows, partners(a, g) * a->dout);
+    pare_mat left = mat_zeros(w, k->wv.rows, heads_of_group(a, g) * a->dout);
     for (size_t h = 0, at = 0; !w->st && h < a->nheads; h++) {
         if (a->heads[h].keys != g) continue;
-        const pare_mat wo = w_transpose(w, &a->heads[h].wo);
+        const pare_mat wo = mat_transpose(w, &a->heads[h].wo);
         if (!w->st) copy_in(&left, at, &wo, 0);
         at += a->dout;
     }
@@ -195,23 +179,23 @@ static void group_values(work *w, lm_attn *a, size_t g)
     for (size_t h = 0, at = 0; !w->st && h < a->nheads; h++) {
         if (a->heads[h].keys != g) continue;
         const pare_mat part = part_of(w, &left, at, a->dout);
-        a->heads[h].wo = w_transpose(w, &part);
+        a->heads[h].wo = mat_transpose(w, &part);
         at += a->dout;
     }
     put_biased(w, &k->wv, &k->bv, 0, &right);
 }
 
-/* Dimensions from 2 planes on, which do not turn. */
-static void group_still(work *w, lm_attn *a, size_t g)
+/* Queries and keys from dimension 2 planes on, without rotary positions. */
+static void balance_plain(pare_work *w, lm_attn *a, size_t g)
 {
     lm_keys *const k = &a->keys[g];
-    const size_t turn = 2 * k->planes, n = k->wk.rows - turn, each = a->din + 1;
+    const size_t rotary = 2 * k->planes, n = k->wk.rows - rotary, each = a->din + 1;
     if (n == 0) return;
-    pare_mat right = biased(w, &k->wk, k->bk, turn);
-    pare_mat left = w_mat(w, n, partners(a, g) * each);
+    pare_mat right = biased(w, &k->wk, k->bk, rotary);
+    pare_mat left = mat_zeros(w, n, heads_of_group(a, g) * each);
     for (size_t h = 0, at = 0; !w->st && h < a->nheads; h++) {
         if (a->heads[h].keys != g) continue;
-        const pare_mat q = biased(w, &a->heads[h].wq, a->heads[h].bq, turn);
+        const pare_mat q = biased(w, &a->heads[h].wq, a->heads[h].bq, rotary);
         if (!w->st) copy_in(&left, at, &q, 0);
         at += each;
     }
@@ -219,22 +203,23 @@ static void group_still(work *w, lm_attn *a, size_t g)
     for (size_t h = 0, at = 0; !w->st && h < a->nheads; h++) {
         lm_head *const hd = &a->heads[h];
         if (hd->keys != g) continue;
-        const bool bias = !all_zero(hd->bq + turn, n);
+        const bool bias = !all_zero(hd->bq + rotary, n);
         const pare_mat q = part_of(w, &left, at, a->din + bias);
-        put_biased(w, &hd->wq, &hd->bq, turn, &q);
+        put_biased(w, &hd->wq, &hd->bq, rotary, &q);
         at += each;
     }
-    put_biased(w, &k->wk, &k->bk, turn, &right);
+    put_biased(w, &k->wk, &k->bk, rotary, &right);
 }
 
-static double rows_length(const pare_mat *m, const double *b, const size_t row[2])
+/* The Frobenius norm of two rows with their biases. */
+static double plane_norm(const pare_mat *m, const double *b, const size_t row[2])
 {
-    const double one = hypot(w_length(pare_row(m, row[0]), m->cols), b[row[0]]);
-    const double two = hypot(w_length(pare_row(m, row[1]), m->cols), b[row[1]]);
+    const double one = hypot(vec_norm_est(pare_row(m, row[0]), m->cols), b[row[0]]);
+    const double two = hypot(vec_norm_est(pare_row(m, row[1]), m->cols), b[row[1]]);
     return hypot(one, two);
 }
 
-static void scale_rows(pare_mat *m, double *b, const size_t row[2], double by)
+static void scale_plane(pare_mat *m, double *b, const size_t row[2], double by)
 {
     for (int k = 0; k < 2; k++) {
         for (size_t j = 0; j < m->cols; j++) pare_row_mut(m, row[k])[j] *= by;
@@ -242,93 +227,73 @@ static void scale_rows(pare_mat *m, double *b, const size_t row[2], double by)
     }
 }
 
-static double *copy_bias(work *w, const double *b, size_t n)
-{
-    double *const to = w_vec(w, n);
-    if (!w->st) memcpy(to, b, n * sizeof *to);
-    return to;
-}
-
-/* Copies of the rows, which may be shared with the model that was read. */
-static void own_rows(work *w, lm_attn *a, size_t g)
-{
-    lm_keys *const k = &a->keys[g];
-    k->wk = w_copy(w, &k->wk);
-    k->bk = copy_bias(w, k->bk, k->wk.rows);
-    for (size_t h = 0; !w->st && h < a->nheads; h++) {
-        lm_head *const hd = &a->heads[h];
-        if (hd->keys != g) continue;
-        hd->wq = w_copy(w, &hd->wq);
-        hd->bq = copy_bias(w, hd->bq, hd->wq.rows);
-    }
-}
-
-static void group_planes(work *w, const lm *m, lm_attn *a, size_t g)
+/* Every rotary plane of queries and keys by one number. */
+static void balance_planes(pare_work *w, const lm *m, lm_attn *a, size_t g)
 {
     lm_keys *const k = &a->keys[g];
     if (k->planes == 0) return;
-    own_rows(w, a, g);
+    /* Copies of the rows, which may be shared with the model that was read. */
+    k->wk = mat_copy(w, &k->wk);
+    k->bk = vec_copy(w, k->bk, k->wk.rows);
+    for (size_t h = 0; !w->st && h < a->nheads; h++) {
+        lm_head *const hd = &a->heads[h];
+        if (hd->keys != g) continue;
+        hd->wq = mat_copy(w, &hd->wq);
+        hd->bq = vec_copy(w, hd->bq, hd->wq.rows);
+    }
     for (size_t f = 0; !w->st && f < k->planes; f++) {
         size_t row[2];
         double queries = 0;
         lm_plane_rows(m, f, k->planes, row);
         for (size_t h = 0; h < a->nheads; h++)
             if (a->heads[h].keys == g)
-                queries = hypot(queries, rows_length(&a->heads[h].wq, a->heads[h].bq, row));
-        const double by = w_even(queries, rows_length(&k->wk, k->bk, row));
+                queries = hypot(queries, plane_norm(&a->heads[h].wq, a->heads[h].bq, row));
+        const double by = balance_factor(queries, plane_norm(&k->wk, k->bk, row));
         if (fabs(by - 1) <= BALANCED) continue;
-        scale_rows(&k->wk, k->bk, row, by);
+        scale_plane(&k->wk, k->bk, row, by);
         for (size_t h = 0; h < a->nheads; h++)
-            if (a->heads[h].keys == g) scale_rows(&a->heads[h].wq, a->heads[h].bq, row, 1 / by);
+            if (a->heads[h].keys == g) scale_plane(&a->heads[h].wq, a->heads[h].bq, row, 1 / by);
     }
 }
 
-void lm_balance_scores(work *w, const lm *m, lm_attn *a)
+void lm_balance_scores(pare_work *w, const lm *m, lm_attn *a)
 {
-    for (size_t g = 0; !w->st && a->here && g < a->nkeys; g++) {
-        group_planes(w, m, a, g);
-        group_still(w, a, g);
+    for (size_t g = 0; !w->st && a->present && g < a->nkeys; g++) {
+        balance_planes(w, m, a, g);
+        balance_plain(w, a, g);
     }
 }
 
-void lm_balance_values(work *w, lm_attn *a)
+void lm_balance_values(pare_work *w, lm_attn *a)
 {
-    if (w->st || !a->here || lm_joins(a)) return;
-    for (size_t g = 0; !w->st && g < a->nkeys; g++) group_values(w, a, g);
+    if (w->st || !a->present || lm_has_identity_wo(a)) return;
+    for (size_t g = 0; !w->st && g < a->nkeys; g++) balance_group_values(w, a, g);
 }
 
-void lm_balance(work *w, const lm *m, lm_attn *a)
+void lm_balance(pare_work *w, const lm *m, lm_attn *a)
 {
     lm_balance_scores(w, m, a);
     lm_balance_values(w, a);
 }
 
-/* ---- heads of a net (net.h) ------------------------------------------------------------------ */
+/* ---- heads of a net (folded_net.h) ----------------------------------------------------------- */
 
-static void head_scores_even(work *w, net_head *h)
-{
-    pare_mat left = biased(w, &h->wq, h->bq, 0), right = w_copy(w, &h->wk);
-    balance_pair(w, &left, &right);
-    put_biased(w, &h->wq, &h->bq, 0, &left);
-    h->wk = right;
-}
-
-static void head_values_even(work *w, net_head *h)
-{
-    pare_mat left = w_transpose(w, &h->wo), right = biased(w, &h->wv, h->bv, 0);
-    balance_pair(w, &left, &right);
-    h->wo = w_transpose(w, &left);
-    put_biased(w, &h->wv, &h->bv, 0, &right);
-}
-
-void net_balance(work *w, net *n, bool values)
+void net_balance(pare_work *w, net *n, bool values)
 {
     for (size_t i = 0; !w->st && i < n->nlayers; i++) {
         net_layer *const l = &n->layers[i];
-        const bool outputs = values && !net_joins(l);
+        const bool outputs = values && !net_has_identity_wo(l);
         for (size_t k = 0; !w->st && k < l->nheads; k++) {
-            head_scores_even(w, &l->heads[k]);
-            if (outputs) head_values_even(w, &l->heads[k]);
+            net_head *const h = &l->heads[k];
+            pare_mat queries = biased(w, &h->wq, h->bq, 0), keys = mat_copy(w, &h->wk);
+            balance_pair(w, &queries, &keys);
+            put_biased(w, &h->wq, &h->bq, 0, &queries);
+            h->wk = keys;
+            if (!outputs) continue;
+            pare_mat left = mat_transpose(w, &h->wo), right = biased(w, &h->wv, h->bv, 0);
+            balance_pair(w, &left, &right);
+            h->wo = mat_transpose(w, &left);
+            put_biased(w, &h->wv, &h->bv, 0, &right);
         }
     }
 }

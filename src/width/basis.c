@@ -1,10 +1,13 @@
-/* Affine bases of a stream point: h ~ U h^ + mu with orthonormal columns in U.
+/* basis.c - affine bases of a point of the stream: h ~ U h^ + mu with orthonormal columns in U.
  *
  * Affine beats linear by one dimension (one-hot features have rank 7 and affine rank 6). Least
- * squares by the singular values of the centred rows, not by their Gram matrix: directions of
- * relative size 1e-8 must be seen for a cut to be exact. For the largest residual (a hard problem)
- * weights follow the worst rows: w_i grows by exp(eta (r_i / max r)^2 / sqrt(t)), and the best
- * basis seen is kept. */
+ * squares use the singular values of the centered rows, not their Gram matrix: directions of
+ * relative size 1e-8 must be visible for a cut to be exact. For the largest residual (a hard
+ * problem) the rows are weighted,
+ *
+ *     w_i <- w_i exp(eta (r_i / max r)^2 / sqrt(t)),
+ *
+ * r_i the residual of row i, and the best basis of all iterations is kept. */
 #include "cuts.h"
 #include <math.h>
 #include <string.h>
@@ -14,51 +17,42 @@ size_t basis_dim(const basis *b)
     return b->u.cols;
 }
 
-basis basis_identity(work *w, size_t d)
+basis basis_identity(pare_work *w, size_t d)
 {
-    return (basis){w_identity(w, d), w_vec(w, d)};
+    return (basis){mat_identity(w, d), vec_zeros(w, d)};
 }
 
 /* The first d right singular vectors as columns. */
-static pare_mat directions(work *w, const w_svd_of *s, size_t d)
+static pare_mat directions(pare_work *w, const svd_factors *s, size_t d)
 {
     if (w->st) return (pare_mat){0};
-    const pare_mat top = pare_mat_part(&s->vt, 0, 0, d, s->vt.cols);
-    return w_transpose(w, &top);
+    const pare_mat first = pare_mat_part(&s->vt, 0, 0, d, s->vt.cols);
+    return mat_transpose(w, &first);
 }
 
-static double noise(const pare_mat *h)
+basis basis_pca(pare_work *w, const pare_mat *h, size_t d, bool center)
 {
-    return (double)(h->rows > h->cols ? h->rows : h->cols) * 0x1p-52;
-}
-
-/* Directions whose size is not rounding alone; at least 1, as a stream of width 0 is no stream. */
-static size_t useful(const w_svd_of *s, const pare_mat *h)
-{
-    const double floor = noise(h) * fmax(s->n ? s->s[0] : 0, w_largest(h));
-    size_t r = 0;
-    while (r < s->n && s->s[r] > floor) r++;
-    return r > 0 ? r : 1;
-}
-
-basis basis_pca(work *w, const pare_mat *h, size_t d, bool centre)
-{
-    basis b = {.mu = centre ? w_col_means(w, h) : w_vec(w, h->cols)};
-    const pare_mat rows = w_centred(w, h, b.mu);
-    const w_svd_of s = w_svd(w, &rows);
+    basis b = {.mu = center ? mat_col_means(w, h) : vec_zeros(w, h->cols)};
+    const pare_mat rows = mat_centered(w, h, b.mu);
+    const svd_factors s = svd_of(w, &rows);
     if (w->st) return b;
-    const size_t most = useful(&s, h);
-    b.u = directions(w, &s, d < most ? d : most);
+    /* Directions that are not rounding alone; at least 1, because a stream needs a width. */
+    const double largest_side = (double)(h->rows > h->cols ? h->rows : h->cols);
+    const double floor = largest_side * 0x1p-52 * fmax(s.n ? s.s[0] : 0, mat_max_abs(h));
+    size_t rank = 0;
+    while (rank < s.n && s.s[rank] > floor) rank++;
+    if (rank == 0) rank = 1;
+    b.u = directions(w, &s, d < rank ? d : rank);
     return b;
 }
 
-basis basis_within(work *w, const pare_mat *h, double tol, bool centre)
+basis basis_within(pare_work *w, const pare_mat *h, double tol, bool center)
 {
-    basis b = {.mu = centre ? w_col_means(w, h) : w_vec(w, h->cols)};
-    const pare_mat rows = w_centred(w, h, b.mu);
-    const w_svd_of s = w_svd(w, &rows);
-    const pare_mat c = w_dense(w, &rows, &s.vt, NULL); /* coordinates */
-    double *const left = w_vec(w, h->rows);            /* squares behind the first d */
+    basis b = {.mu = center ? mat_col_means(w, h) : vec_zeros(w, h->cols)};
+    const pare_mat rows = mat_centered(w, h, b.mu);
+    const svd_factors s = svd_of(w, &rows);
+    const pare_mat c = affine_rows(w, &rows, &s.vt, NULL); /* coordinates */
+    double *const left = vec_zeros(w, h->rows);            /* squares behind the first d */
     if (w->st) return b;
     size_t d = s.n;
     for (; d > 1; d--) {
@@ -73,18 +67,18 @@ basis basis_within(work *w, const pare_mat *h, double tol, bool centre)
     return b;
 }
 
-pare_mat basis_coords(work *w, const basis *b, const pare_mat *h)
+pare_mat basis_coords(pare_work *w, const basis *b, const pare_mat *h)
 {
-    const pare_mat rows = w_centred(w, h, b->mu), ut = w_transpose(w, &b->u);
-    return w_dense(w, &rows, &ut, NULL);
+    const pare_mat rows = mat_centered(w, h, b->mu), ut = mat_transpose(w, &b->u);
+    return affine_rows(w, &rows, &ut, NULL);
 }
 
 /* Distances of the rows from the subspace. */
-static double *residuals(work *w, const basis *b, const pare_mat *h)
+static double *residuals(pare_work *w, const basis *b, const pare_mat *h)
 {
-    const pare_mat rows = w_centred(w, h, b->mu), c = basis_coords(w, b, h);
-    const pare_mat back = w_dense(w, &c, &b->u, NULL);
-    double *const r = w_vec(w, h->rows);
+    const pare_mat rows = mat_centered(w, h, b->mu), c = basis_coords(w, b, h);
+    const pare_mat back = affine_rows(w, &c, &b->u, NULL);
+    double *const r = vec_zeros(w, h->rows);
     for (size_t i = 0; !w->st && i < h->rows; i++) {
         for (size_t j = 0; j < h->cols; j++) {
             const double off = pare_row(&rows, i)[j] - pare_row(&back, i)[j];
@@ -95,13 +89,13 @@ static double *residuals(work *w, const basis *b, const pare_mat *h)
     return r;
 }
 
-double basis_residual(work *w, const basis *b, const pare_mat *h)
+double basis_residual(pare_work *w, const basis *b, const pare_mat *h)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const double *const r = residuals(w, b, h);
     double worst = w->st ? NAN : 0;
     for (size_t i = 0; !w->st && i < h->rows; i++) worst = fmax(worst, r[i]);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return worst;
 }
 
@@ -111,24 +105,22 @@ enum { ITERATIONS = 60 };
 #define ETA 2.0
 
 /* Weighted least squares: weights sum to 1. */
-static basis weighted(work *w, const pare_mat *h, const double *weight, size_t d)
+static basis weighted_pca(pare_work *w, const pare_mat *h, const double *weight, size_t d)
 {
-    basis b = {.mu = w_vec(w, h->cols)};
+    basis b = {.mu = vec_zeros(w, h->cols)};
     for (size_t i = 0; !w->st && i < h->rows; i++)
         for (size_t j = 0; j < h->cols; j++) b.mu[j] += weight[i] * pare_row(h, i)[j];
-    pare_mat rows = w_centred(w, h, b.mu);
+    pare_mat rows = mat_centered(w, h, b.mu);
     for (size_t i = 0; !w->st && i < h->rows; i++)
         for (size_t j = 0; j < h->cols; j++) pare_row_mut(&rows, i)[j] *= sqrt(weight[i]);
-    pare_mat gram = w_mul(w, &rows, true, &rows, false), v = w_mat(w, h->cols, h->cols);
-    double *const e = w_vec(w, h->cols);
-    if (!w->st) w->st = pare_eigh(e, &v, &gram, w->a, w->err);
-    b.u = w_mat(w, h->cols, d);
-    for (size_t i = 0; !w->st && i < h->cols; i++) /* the largest stand last */
-        for (size_t j = 0; j < d; j++) pare_row_mut(&b.u, i)[j] = pare_row(&v, i)[h->cols - 1 - j];
+    const pare_mat gram = mat_mul(w, &rows, true, &rows, false);
+    b.u = mat_zeros(w, h->cols, d);
+    leading_eigenvectors(w, &b.u, NULL, &gram);
     return b;
 }
 
-static double follow_worst(double *weight, const double *r, size_t n, size_t step)
+/* Raises the weights of the worst rows; returns the largest residual. */
+static double reweight(double *weight, const double *r, size_t n, size_t step)
 {
     double worst = 0, sum = 0;
     for (size_t i = 0; i < n; i++) worst = fmax(worst, r[i]);
@@ -141,24 +133,24 @@ static double follow_worst(double *weight, const double *r, size_t n, size_t ste
     return worst;
 }
 
-basis basis_minmax(work *w, const pare_mat *h, size_t d)
+basis basis_minmax(pare_work *w, const pare_mat *h, size_t d)
 {
     basis best = basis_pca(w, h, d, true);
     double least = basis_residual(w, &best, h);
-    double *const weight = w_vec(w, h->rows);
+    double *const weight = vec_zeros(w, h->rows);
     if (w->st || basis_dim(&best) < d) return best; /* nothing is left over */
     for (size_t i = 0; i < h->rows; i++) weight[i] = 1 / (double)h->rows;
     for (size_t t = 0; !w->st && t < ITERATIONS && least > 0; t++) {
-        const pare_mark mark = pare_arena_mark(w->a);
-        const basis b = weighted(w, h, weight, d);
+        const pare_mark mark = pare_arena_mark(w->arena);
+        const basis b = weighted_pca(w, h, weight, d);
         const double *const r = residuals(w, &b, h);
-        const double worst = w->st ? INFINITY : follow_worst(weight, r, h->rows, t);
+        const double worst = w->st ? INFINITY : reweight(weight, r, h->rows, t);
         if (worst < least) {
             least = worst;
             memcpy(best.u.v, b.u.v, h->cols * d * sizeof(double));
             memcpy(best.mu, b.mu, h->cols * sizeof(double));
         }
-        if (!w->st) pare_arena_reset(w->a, mark);
+        if (!w->st) pare_arena_reset(w->arena, mark);
     }
     return best;
 }

@@ -5,7 +5,7 @@
  *     y_i  = Wh h_i + bh,     h_i = W2 relu(W1 z_i + b1) + c2      the input model, z_i pooled rows
  *     y^_i = Wh^ p_i + bh^                                         the cut, p_i its codes
  *
- * Let node i be in cluster a with centre c_a, m_a = W2 relu(W1 c_a + b1) + c2, and e_a the code
+ * Let node i be in cluster a with center c_a, m_a = W2 relu(W1 c_a + b1) + c2, and e_a the code
  * that is 1 at a and 0 elsewhere. Then, for every output
  *
  *     |y_i - y^_i| <= |Wh| |W2||W1| |z_i - c_a| + |Wh^| |p_i - e_a|
@@ -13,7 +13,7 @@
  *
  * Proof. y_i - (Wh m_a + bh) is the first term, because relu moves nothing apart; y^_i -
  * (Wh^ e_a + bh^) is the second; the rest is the third, which is rounding alone in a cut by
- * cluster.c (Wh^ e_a = Wh m_a). []
+ * cut_cluster.c (Wh^ e_a = Wh m_a). []
  *
  * It holds for any clusters; near ones make it small. In the paper's words: the first term is
  * beta^2 eps, and selectors with room between the clusters make the second of the same order. The
@@ -38,16 +38,16 @@ typedef struct meanings {
     pare_ub *off;           /* how far a computed m_a may be from its own, euclidean */
 } meanings;
 
-static meanings meanings_of(work *w, const net *n, const net_layer *l, const pare_mat *centre)
+static meanings meanings_of(pare_work *w, const net *n, const net_layer *l, const pare_mat *center)
 {
-    const pare_mat hidden = step_hidden(w, l, centre);
-    meanings m = {.rows = step_ffn(w, l, centre, &hidden),
-                  .off = w_alloc(w, centre->rows, sizeof *m.off)};
-    m.outputs = w_dense(w, &m.rows, &n->wh, n->bh);
-    const pare_ub second = sharp_norm(w, &l->w2);
-    for (size_t a = 0; !w->st && a < centre->rows; a++) {
+    const pare_mat hidden = layer_hidden(w, l, center);
+    meanings m = {.rows = layer_ffn(w, l, center, &hidden),
+                  .off = pare_work_alloc(w, center->rows, sizeof *m.off)};
+    m.outputs = affine_rows(w, &m.rows, &n->wh, n->bh);
+    const pare_ub second = spectral_norm(w, &l->w2);
+    for (size_t a = 0; !w->st && a < center->rows; a++) {
         const pare_ub first =
-            map_rounding(fro_norm(&l->w1), l->b1, l->w1.rows, l->w1.cols, row_length(centre, a));
+            map_rounding(fro_norm(&l->w1), l->b1, l->w1.rows, l->w1.cols, row_length(center, a));
         const pare_ub last =
             map_rounding(fro_norm(&l->w2), l->c2, l->w2.rows, l->w2.cols, row_length(&hidden, a));
         m.off[a] = pare_ub_fma(second, first, last);
@@ -81,8 +81,8 @@ static pare_ub distance(const pare_mat *m, size_t i, double rad, const double *t
     return pare_ub_add(pare_ub_sqrt(sum), pare_ub_exact(rad));
 }
 
-pare_ub cluster_gap(work *w, const pare_model *f, const pare_model *g, const net *nf, const net *ng,
-                    const points *pf, const pare_input *in)
+pare_ub cluster_gap(pare_work *w, const pare_model *f, const pare_model *g, const net *nf,
+                    const net *ng, const activations *pf, const pare_input *in)
 {
     double *rad_z = NULL, *rad_p = NULL;
     pare_ub most = pare_ub_exact(0);
@@ -92,11 +92,11 @@ pare_ub cluster_gap(work *w, const pare_model *f, const pare_model *g, const net
     const clusters c = clusters_of(w, &pf->z[nf->nlayers - 1], ng->wh.cols);
     const pare_mat z = stream_enclosed(w, &rad_z, f, 2 * nf->nlayers - 1, in);
     const pare_mat p = stream_enclosed(w, &rad_p, g, 2 * nf->nlayers, in);
-    const meanings m = meanings_of(w, nf, l, &c.centre);
-    const pare_ub stretch = pare_ub_mul(sharp_norm(w, &l->w2), sharp_norm(w, &l->w1));
+    const meanings m = meanings_of(w, nf, l, &c.center);
+    const pare_ub stretch = pare_ub_mul(spectral_norm(w, &l->w2), spectral_norm(w, &l->w1));
     for (size_t i = 0; !w->st && i < z.rows; i++) {
         const size_t a = c.label[i];
-        const pare_ub radius = distance(&z, i, rad_z[i], pare_row(&c.centre, a), 0);
+        const pare_ub radius = distance(&z, i, rad_z[i], pare_row(&c.center, a), 0);
         const pare_ub code = distance(&p, i, rad_p[i], NULL, a);
         for (size_t o = 0; o < nf->wh.rows; o++) {
             const pare_ub rows = pare_ub_mul(row_length(&nf->wh, o), pare_ub_mul(stretch, radius));

@@ -1,5 +1,5 @@
-/* Distillation of a cut model from its teacher. The pipeline's coordinates have unit variance and
- * its skips are dense, which is the basis that trains well; with skips turned into identities the
+/* distill.c - distillation of a cut model from its teacher. The coordinates that cut_auto.c writes
+ * have unit variance and dense skips, which trains well; with skips rewritten as identities the
  * same training collapses (docs/theory/width.md section 8). */
 #include <pare/width.h>
 

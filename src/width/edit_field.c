@@ -2,12 +2,12 @@
  * per layer; a node that has changed stays changed (skip, query). */
 #include "edits.h"
 
-bool edit_field_of(edit_field *f, const edit_map *m, uint32_t centre, size_t most)
+bool edit_field_of(edit_field *f, const edit_map *m, uint32_t center, size_t most)
 {
     const pare_graph *const g = m->by_key;
     size_t n = 1, done = 0;
-    f->node[0] = centre;
-    m->place[centre] = 0;
+    f->node[0] = center;
+    m->place[center] = 0;
     f->upto[0] = 1;
     for (size_t l = 0; l < f->hops && n <= most; l++) {
         for (const size_t end = n; done < end; done++) {

@@ -41,16 +41,16 @@ static size_t kinds_of(kind *out, sorter *s, const pare_mat *x)
     return n;
 }
 
-edit_rows edit_rows_of(work *w, const pare_mat *x, size_t most)
+edit_rows edit_rows_of(pare_work *w, const pare_mat *x, size_t most)
 {
     edit_rows r = {0};
-    const pare_mark mark = pare_arena_mark(w->a);
-    r.row = w_alloc(w, x->rows, sizeof *r.row);
-    r.of = w_alloc(w, x->rows, sizeof *r.of);
-    kind *const kinds = w_alloc(w, x->rows, sizeof *kinds);
-    sorter *const s = w_alloc(w, x->rows, sizeof *s);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    r.row = pare_work_alloc(w, x->rows, sizeof *r.row);
+    r.of = pare_work_alloc(w, x->rows, sizeof *r.of);
+    kind *const kinds = pare_work_alloc(w, x->rows, sizeof *kinds);
+    sorter *const s = pare_work_alloc(w, x->rows, sizeof *s);
     if (w->st) {
-        pare_arena_reset(w->a, mark);
+        pare_arena_reset(w->arena, mark);
         return (edit_rows){0};
     }
     r.different = kinds_of(kinds, s, x);

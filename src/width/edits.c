@@ -30,8 +30,8 @@ typedef struct side {
     double *rad;
 } side;
 
-typedef struct block { /* `edits` edits, from row number `value` of node `centre` on */
-    size_t centre, value, edits, rows, keys;
+typedef struct block { /* `edits` edits, from row number `value` of node `center` on */
+    size_t center, value, edits, rows, keys;
 } block;
 
 /* What one thread works with. */
@@ -51,7 +51,7 @@ typedef struct desk {
 } desk;
 
 typedef struct all {
-    work *w;
+    pare_work *w;
     pare_mat x;
     edit_rows values;
     pare_graph graph;
@@ -116,7 +116,7 @@ static void leave_block(void *ctx, size_t b)
                 end_of(b, j->a->x.rows));
 }
 
-/* The centre of a head's keys is their mean: keys lie closer to it than to 0. */
+/* The center of a head's keys is their mean: keys lie closer to it than to 0. */
 static void set_centres(patch_layer *l, const patch_rows *t)
 {
     for (size_t g = 0; g < l->nheads; g++) {
@@ -124,30 +124,30 @@ static void set_centres(patch_layer *l, const patch_rows *t)
         for (size_t c = 0; c < hd->dk; c++) {
             double sum = 0;
             for (size_t i = 0; i < t->n; i++) sum += pare_row(&t->qkv, i)[hd->k + c];
-            hd->centre[c] = t->n ? sum / (double)t->n : 0;
+            hd->center[c] = t->n ? sum / (double)t->n : 0;
         }
     }
 }
 
 static void run_base(all *a, side *s)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     const size_t n = a->x.rows, blocks = (n + ROWS - 1) / ROWS, layers = s->net.nlayers;
-    uint32_t *const self = w_alloc(w, n, sizeof *self);
-    base_job j = {a, s, w_alloc(w, blocks, sizeof *j.scratch), self, 0};
-    s->base = w_alloc(w, layers + 1, sizeof *s->base);
+    uint32_t *const self = pare_work_alloc(w, n, sizeof *self);
+    base_job j = {a, s, pare_work_alloc(w, blocks, sizeof *j.scratch), self, 0};
+    s->base = pare_work_alloc(w, layers + 1, sizeof *s->base);
     for (size_t l = 0; !w->st && l <= layers; l++) s->base[l] = patch_rows_new(w, &s->net, n);
     for (size_t b = 0; !w->st && b < blocks; b++)
         j.scratch[b] = patch_scratch_new(w, &s->net, ROWS, a->widest_row);
-    s->y = w_mat(w, n, s->net.top.w.rows);
-    s->rad = w_vec(w, n);
+    s->y = mat_zeros(w, n, s->net.top.w.rows);
+    s->rad = vec_zeros(w, n);
     if (w->st) return;
     for (size_t i = 0; i < n; i++) self[i] = (uint32_t)i;
     pare_parallel(w->exec, blocks, enter_block, &j);
     for (j.layer = 0; j.layer < layers; j.layer++) {
         pare_parallel(w->exec, blocks, project_block, &j);
         set_centres(&s->net.layers[j.layer], &s->base[j.layer]);
-        pare_parallel(w->exec, blocks, project_block, &j); /* once more, around the centres */
+        pare_parallel(w->exec, blocks, project_block, &j); /* once more, around the centers */
         pare_parallel(w->exec, blocks, step_block, &j);
     }
     pare_parallel(w->exec, blocks, leave_block, &j);
@@ -185,16 +185,16 @@ static size_t keys_of(const all *a, const edit_field *f)
     return sum;
 }
 
-static edit_field field_new(work *w, size_t hops, size_t n)
+static edit_field field_new(pare_work *w, size_t hops, size_t n)
 {
-    return (edit_field){hops, w_alloc(w, hops + 1, sizeof(size_t)),
-                        w_alloc(w, n, sizeof(uint32_t))};
+    return (edit_field){hops, pare_work_alloc(w, hops + 1, sizeof(size_t)),
+                        pare_work_alloc(w, n, sizeof(uint32_t))};
 }
 
 static edit_map map_new(const all *a)
 {
     const size_t n = a->graph.n;
-    edit_map m = {&a->graph, &a->turned.by_key, w_alloc(a->w, n, sizeof *m.place)};
+    edit_map m = {&a->graph, &a->turned.by_key, pare_work_alloc(a->w, n, sizeof *m.place)};
     for (size_t i = 0; !a->w->st && i < n; i++) m.place[i] = EDIT_NOWHERE;
     return m;
 }
@@ -202,23 +202,24 @@ static edit_map map_new(const all *a)
 static void too_much(const all *a, double so_far, size_t nodes)
 {
     const double whole = so_far / (double)(nodes + 1) * (double)a->graph.n;
-    w_fail(a->w, PARE_ERR_INPUT,
-           "single-node edits: %zu different rows of features on %zu nodes, and each edit reaches "
-           "many: about %.1e multiplications, more than %.0e; fewer rows (--edit-rows) make "
-           "fewer edits",
-           a->values.different, a->graph.n, whole, WORK);
+    pare_work_fail(
+        a->w, PARE_ERR_INPUT,
+        "single-node edits: %zu different rows of features on %zu nodes, and each edit reaches "
+        "many: about %.1e multiplications, more than %.0e; fewer rows (--edit-rows) make "
+        "fewer edits",
+        a->values.different, a->graph.n, whole, WORK);
 }
 
 /* How many nodes each node reaches, and whether all of it can be done. */
 static void survey(all *a)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     const size_t n = a->graph.n, hops = a->side[0].net.nlayers;
     edit_field f = field_new(w, hops, n);
     const edit_map m = map_new(a);
     double sum = 0;
-    a->reach = w_alloc(w, n, sizeof *a->reach);
-    a->keys = w_alloc(w, n, sizeof *a->keys);
+    a->reach = pare_work_alloc(w, n, sizeof *a->reach);
+    a->keys = pare_work_alloc(w, n, sizeof *a->keys);
     for (size_t c = 0; !w->st && c < n; c++) {
         const size_t edits = a->values.n - (a->values.of[c] != SIZE_MAX);
         (void)edit_field_of(&f, &m, (uint32_t)c, n);
@@ -230,12 +231,12 @@ static void survey(all *a)
     }
 }
 
-/* The next edit after (centre, value); false: there is none. */
-static bool next_edit(const all *a, size_t *centre, size_t *value)
+/* The next edit after (center, value); false: there is none. */
+static bool next_edit(const all *a, size_t *center, size_t *value)
 {
-    for (; *centre < a->graph.n; ++*centre, *value = 0)
+    for (; *center < a->graph.n; ++*center, *value = 0)
         for (; *value < a->values.n; ++*value)
-            if (a->values.of[*centre] != *value) return true;
+            if (a->values.of[*center] != *value) return true;
     return false;
 }
 
@@ -250,7 +251,7 @@ static size_t cut_blocks(const all *a, block *to)
             n++;
             b = (block){0};
         }
-        if (b.edits == 0) b = (block){.centre = c, .value = v};
+        if (b.edits == 0) b = (block){.center = c, .value = v};
         b.edits++;
         b.rows += a->reach[c];
         b.keys += a->keys[c];
@@ -264,8 +265,8 @@ static void plan(all *a)
     survey(a);
     if (a->w->st) return;
     a->nblocks = cut_blocks(a, NULL);
-    a->blocks = w_alloc(a->w, a->nblocks, sizeof *a->blocks);
-    a->found = w_alloc(a->w, a->nblocks, sizeof *a->found);
+    a->blocks = pare_work_alloc(a->w, a->nblocks, sizeof *a->blocks);
+    a->found = pare_work_alloc(a->w, a->nblocks, sizeof *a->found);
     if (a->w->st) return;
     (void)cut_blocks(a, a->blocks);
     for (size_t i = 0; i < a->nblocks; i++) {
@@ -280,31 +281,31 @@ static void plan(all *a)
 
 static void desk_new(const all *a, desk *d)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     const size_t edits = a->most.edits, rows = a->most.rows, hops = a->side[0].net.nlayers;
     atomic_flag_clear(&d->taken);
     d->map = map_new(a);
-    d->field = w_alloc(w, edits, sizeof *d->field);
-    d->upto = w_alloc(w, edits * (hops + 1), sizeof *d->upto);
-    d->node = w_alloc(w, rows, sizeof *d->node);
-    d->x = w_mat(w, edits, a->x.cols);
-    d->self = w_alloc(w, rows, sizeof *d->self);
-    d->idx = w_alloc(w, a->most.keys, sizeof *d->idx);
-    d->ptr = w_alloc(w, rows + 1, sizeof *d->ptr);
+    d->field = pare_work_alloc(w, edits, sizeof *d->field);
+    d->upto = pare_work_alloc(w, edits * (hops + 1), sizeof *d->upto);
+    d->node = pare_work_alloc(w, rows, sizeof *d->node);
+    d->x = mat_zeros(w, edits, a->x.cols);
+    d->self = pare_work_alloc(w, rows, sizeof *d->self);
+    d->idx = pare_work_alloc(w, a->most.keys, sizeof *d->idx);
+    d->ptr = pare_work_alloc(w, rows + 1, sizeof *d->ptr);
     for (size_t k = 0; k < 2; k++) {
         for (size_t t = 0; t < 2; t++) d->rows[k][t] = patch_rows_new(w, &a->side[k].net, rows);
         d->scratch[k] = patch_scratch_new(w, &a->side[k].net, ROWS, a->widest_row);
-        d->y[k] = w_mat(w, rows, a->side[k].net.top.w.rows);
-        d->rad[k] = w_vec(w, rows);
+        d->y[k] = mat_zeros(w, rows, a->side[k].net.top.w.rows);
+        d->rad[k] = vec_zeros(w, rows);
     }
-    d->rad32 = w_vec(w, rows);
+    d->rad32 = vec_zeros(w, rows);
 }
 
 /* The fields of a block's edits and the rows they put in. */
 static void set_edits(const all *a, desk *d, const block *b)
 {
     const size_t hops = a->side[0].net.nlayers;
-    size_t c = b->centre, v = b->value, before = SIZE_MAX;
+    size_t c = b->center, v = b->value, before = SIZE_MAX;
     uint32_t *node = d->node;
     for (size_t e = 0; e < b->edits; e++, v++) {
         PARE_ASSERT(next_edit(a, &c, &v));
@@ -382,9 +383,9 @@ static void one_block(void *ctx, size_t i)
 
 static void run_blocks(all *a)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     a->ndesks = w->exec && w->exec->threads > 1 ? (size_t)w->exec->threads : 1;
-    a->desks = w_alloc(w, a->ndesks, sizeof *a->desks);
+    a->desks = pare_work_alloc(w, a->ndesks, sizeof *a->desks);
     for (size_t i = 0; !w->st && i < a->ndesks; i++) desk_new(a, &a->desks[i]);
     for (a->first = 0; !w->st && a->first < a->nblocks; a->first += ROUND) {
         const size_t n = a->nblocks - a->first < ROUND ? a->nblocks - a->first : ROUND;
@@ -395,26 +396,26 @@ static void run_blocks(all *a)
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static void check_input(work *w, const pare_model *f, const pare_input *in)
+static void check_input(pare_work *w, const pare_model *f, const pare_input *in)
 {
     if (w->st) return;
     if (f->pattern.kind != PARE_GRAPH)
-        w_fail(w, PARE_ERR_INPUT, "edits: the model attends over %s, not over a graph",
-               pare_pattern_name(f->pattern.kind));
+        pare_work_fail(w, PARE_ERR_INPUT, "edits: the model attends over %s, not over a graph",
+                       pare_pattern_name(f->pattern.kind));
     else if (in->batch != 1 || !in->x || in->tokens == 0 || in->tokens >= UINT32_MAX / 2)
-        w_fail(w, PARE_ERR_INPUT, "edits need one graph with features on its nodes");
+        pare_work_fail(w, PARE_ERR_INPUT, "edits need one graph with features on its nodes");
 }
 
 /* The edits, the graph, and the net of the input model. */
 static void set_up(all *a, const pare_model *f, const pare_input *in, size_t most)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     check_input(w, f, in);
     if (w->st) return;
     a->x = pare_mat_of((double *)(uintptr_t)in->x, in->tokens, in->width);
     a->values = edit_rows_of(w, &a->x, most);
-    a->graph = graph_of(w, &f->pattern, in->graph, in->tokens);
-    if (!w->st) w->st = pare_graph_turn(&a->turned, w->a, &a->graph, 1, w->err);
+    a->graph = key_graph(w, &f->pattern, in->graph, in->tokens);
+    if (!w->st) w->st = pare_graph_turn(&a->turned, w->arena, &a->graph, 1, w->err);
     for (size_t i = 0; !w->st && i < a->graph.n; i++)
         if (a->graph.ptr[i + 1] - a->graph.ptr[i] > a->widest_row)
             a->widest_row = a->graph.ptr[i + 1] - a->graph.ptr[i];
@@ -423,14 +424,14 @@ static void set_up(all *a, const pare_model *f, const pare_input *in, size_t mos
 
 static void add_model(all *a, const pare_model *g)
 {
-    work *const w = a->w;
+    pare_work *const w = a->w;
     if (!w->st) a->side[1].net = patch_read(w, g);
     if (!w->st && a->side[0].net.nlayers != a->side[1].net.nlayers)
-        w_fail(w, PARE_ERR_INPUT, "edits: the models have %zu and %zu layers",
-               a->side[0].net.nlayers, a->side[1].net.nlayers);
+        pare_work_fail(w, PARE_ERR_INPUT, "edits: the models have %zu and %zu layers",
+                       a->side[0].net.nlayers, a->side[1].net.nlayers);
     if (!w->st && a->side[0].net.top.w.rows != a->side[1].net.top.w.rows)
-        w_fail(w, PARE_ERR_INPUT, "edits: the models have %zu and %zu outputs",
-               a->side[0].net.top.w.rows, a->side[1].net.top.w.rows);
+        pare_work_fail(w, PARE_ERR_INPUT, "edits: the models have %zu and %zu outputs",
+                       a->side[0].net.top.w.rows, a->side[1].net.top.w.rows);
 }
 
 /* The graph without an edit, and then every edit: nodes that an edit does not reach are as in the
@@ -443,7 +444,7 @@ static void gather(all *a, edits_bound *out)
                                 .cols = a->side[k].y.cols,
                                 .mid = a->side[k].y.v,
                                 .rad = a->side[k].rad,
-                                .rad32 = w_vec(a->w, a->x.rows)};
+                                .rad32 = vec_zeros(a->w, a->x.rows)};
     pare_output_bound base = {0};
     for (size_t i = 0; !a->w->st && i < a->x.rows; i++) pare_outputs_row(&base, &e[0], &e[1], i);
     if (a->w->st) return;
@@ -463,11 +464,11 @@ static void gather(all *a, edits_bound *out)
     }
 }
 
-edits_bound edits_prove(work *w, const pare_model *f, const pare_model *g, const pare_input *in,
-                        size_t most)
+edits_bound edits_prove(pare_work *w, const pare_model *f, const pare_model *g,
+                        const pare_input *in, size_t most)
 {
     edits_bound out = {.proven = pare_ub_inf()};
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     all a = {.w = w};
     set_up(&a, f, in, most);
     add_model(&a, g);
@@ -475,18 +476,18 @@ edits_bound edits_prove(work *w, const pare_model *f, const pare_model *g, const
     for (size_t k = 0; !w->st && k < 2; k++) run_base(&a, &a.side[k]);
     if (!w->st) run_blocks(&a);
     if (!w->st) gather(&a, &out);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return out;
 }
 
 pare_status pare_width_edits_check(const pare_model *m, const pare_input *in, size_t rows,
                                    pare_err *err)
 {
-    work w = {pare_arena_new(), NULL, err, PARE_OK};
-    if (!w.a) return pare_no_memory(err);
+    pare_work w = {pare_arena_new(), NULL, err, PARE_OK};
+    if (!w.arena) return pare_no_memory(err);
     all a = {.w = &w};
     set_up(&a, m, in, rows);
     if (!w.st) survey(&a);
-    pare_arena_free(w.a);
+    pare_arena_free(w.arena);
     return w.st;
 }

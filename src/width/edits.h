@@ -12,7 +12,7 @@ typedef struct edit_rows {
     size_t *of;       /* for each node: which of them it has, SIZE_MAX: none */
 } edit_rows;
 /* most 0: all of them. */
-edit_rows edit_rows_of(work *w, const pare_mat *x, size_t most);
+edit_rows edit_rows_of(pare_work *w, const pare_mat *x, size_t most);
 
 /* ---- whom an edit reaches (edit_field.c) ---- */
 
@@ -31,7 +31,7 @@ typedef struct edit_map {
 #define EDIT_NOWHERE UINT32_MAX
 
 /* `f` has room for all nodes. Stops beyond `most` nodes and says so. */
-bool edit_field_of(edit_field *f, const edit_map *m, uint32_t centre, size_t most);
+bool edit_field_of(edit_field *f, const edit_map *m, uint32_t center, size_t most);
 /* The rows of layer l + 1 as patch_step reads them: appended to the view's lists, for an edit whose
  * rows of layer l begin at `first`. */
 void edit_field_view(const edit_field *f, const edit_map *m, size_t l, size_t first, size_t split,

@@ -1,7 +1,10 @@
-/* Queries and keys by random projection (Theorem 3.3; Johnson-Lindenstrauss).
+/* jl.c - queries and keys by random projection (Theorem 3.3 of Shirzad 2024;
+ * Johnson-Lindenstrauss).
  *
  * Claim, as it is true: M (d x D) with independent entries N(0, 1/d). For unit x, y
+ *
  *     P(|Mx . My - x . y| > eps) <= 2 exp(-(d/2) (eps - ln(1 + eps))),
+ *
  * because the product of two correlated normals is (1+r)/2 u^2 - (1-r)/2 w^2 and the log of its
  * moment function is at most that of u^2. So  d >= 2 ln(2 m / delta) / (eps - ln(1 + eps))  serves
  * m pairs at once, |error| <= eps |q||k|, with probability 1 - delta. delta = 1 says only that such
@@ -27,43 +30,43 @@ size_t pare_jl_dim(double pairs, double eps, double delta)
     return d >= 0x1p63 ? SIZE_MAX : d < 1 ? 1 : (size_t)d;
 }
 
-pare_mat jl_map(work *w, size_t d, size_t from, pare_rng *rng)
+pare_mat jl_map(pare_work *w, size_t d, size_t from, pare_rng *rng)
 {
-    pare_mat m = w_mat(w, d, from);
+    pare_mat m = mat_zeros(w, d, from);
     for (size_t i = 0; !w->st && i < d; i++)
         for (size_t j = 0; j < from; j++)
             pare_row_mut(&m, i)[j] = pare_rng_normal(rng) / sqrt((double)d);
     return m;
 }
 
-static net_head projected(work *w, const net_head *hd, const pare_mat *m)
+static net_head projected(pare_work *w, const net_head *hd, const pare_mat *m)
 {
     net_head out = *hd;
-    out.wq = w_mul(w, m, false, &hd->wq, false);
-    out.wk = w_mul(w, m, false, &hd->wk, false);
-    out.bq = w_apply(w, m, false, hd->bq, NULL);
+    out.wq = mat_mul(w, m, false, &hd->wq, false);
+    out.wk = mat_mul(w, m, false, &hd->wk, false);
+    out.bq = mat_vec(w, m, false, hd->bq, NULL);
     return out;
 }
 
-net_head jl_search(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
-                   jl_draws *draws)
+net_head jl_search(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
+                   size_t d, jl_draws *draws)
 {
     const double *const scores = head_scores(w, hd, h, g);
-    pare_mat best = w_mat(w, d, hd->wq.rows);
+    pare_mat best = mat_zeros(w, d, hd->wq.rows);
     draws->best = draws->first = INFINITY;
     for (size_t t = 0; !w->st && t < draws->trials; t++) {
-        const pare_mark mark = pare_arena_mark(w->a);
+        const pare_mark mark = pare_arena_mark(w->arena);
         const pare_mat m = jl_map(w, d, hd->wq.rows, &draws->rng);
         const net_head trial = projected(w, hd, &m);
         const double *const s = head_scores(w, &trial, h, g);
         if (w->st) break;
-        const double off = scores_apart(scores, s, g);
+        const double off = score_half_range(scores, s, g);
         if (t == 0) draws->first = off;
         if (t == 0 || off < draws->best) {
             draws->best = off;
             memcpy(best.v, m.v, d * hd->wq.rows * sizeof(double));
         }
-        pare_arena_reset(w->a, mark);
+        pare_arena_reset(w->arena, mark);
     }
     return projected(w, hd, &best);
 }
@@ -83,10 +86,10 @@ static int by_bits(const void *a, const void *b)
 }
 
 /* The number of each row's class. */
-static size_t *classes_of(work *w, size_t *count, const pare_mat *h)
+static size_t *classes_of(pare_work *w, size_t *count, const pare_mat *h)
 {
-    row_at *const rows = w_alloc(w, h->rows, sizeof *rows);
-    size_t *const cls = w_alloc(w, h->rows, sizeof *cls);
+    row_at *const rows = pare_work_alloc(w, h->rows, sizeof *rows);
+    size_t *const cls = pare_work_alloc(w, h->rows, sizeof *cls);
     *count = 0;
     if (w->st) return NULL;
     for (size_t i = 0; i < h->rows; i++) rows[i] = (row_at){pare_row(h, i), h->cols, i};
@@ -98,10 +101,10 @@ static size_t *classes_of(work *w, size_t *count, const pare_mat *h)
     return cls;
 }
 
-size_t *jl_representatives(work *w, size_t *count, const pare_mat *h)
+size_t *jl_representatives(pare_work *w, size_t *count, const pare_mat *h)
 {
     const size_t *const cls = classes_of(w, count, h);
-    size_t *const first = w_alloc(w, *count, sizeof *first);
+    size_t *const first = pare_work_alloc(w, *count, sizeof *first);
     for (size_t i = h->rows; !w->st && i-- > 0;) first[cls[i]] = i;
     return first;
 }
@@ -112,11 +115,11 @@ static int by_number(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-void jl_distinct(work *w, size_t *rows, size_t *pairs, const pare_mat *h, const pare_graph *g)
+void jl_distinct(pare_work *w, size_t *rows, size_t *pairs, const pare_mat *h, const pare_graph *g)
 {
     const size_t *const cls = classes_of(w, rows, h);
     const size_t m = g->ptr[g->n];
-    uint64_t *const pair = w_alloc(w, m, sizeof *pair);
+    uint64_t *const pair = pare_work_alloc(w, m, sizeof *pair);
     *pairs = 0;
     if (w->st) return;
     for (size_t i = 0; i < g->n; i++)

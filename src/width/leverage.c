@@ -1,31 +1,32 @@
-/* Leverage scores (Shirzad 2024, Lemma C.3 and Proposition 4.3 by sampling).
+/* leverage.c - leverage scores (Shirzad 2024, Lemma C.3 and Proposition 4.3 by sampling).
  *
  * l_i = |row i of an orthonormal basis|^2, they sum to the rank d. k independent draws with
  * p_i = l_i / d, each row weighted by 1 / sqrt(k p_i), equal rows merged. For
  * k >= 6.52 d ln(d / .005) a matrix Chernoff bound gives sigma_min(S Q)^2 >= 1/2 with probability
  * .995, and Markov's inequality with E|Q^T S^T S r|^2 <= (d / k) |r|^2 puts each node within
  * sqrt(1 + 800 d / k) times its residual with probability .99 (a plain 20 is looser). That k is
- * above 64 from d = 2 on: so units are drawn, and then looked at. */
+ * above 64 from d = 2 on: so units are drawn, and the draw is checked. */
 #include "cuts.h"
 #include <math.h>
 
-double *leverage_scores(work *w, const pare_mat *a, size_t *rank)
+double *leverage_scores(pare_work *w, const pare_mat *a, size_t *rank)
 {
-    const w_svd_of s = w_svd(w, a);
-    double *const lev = w_vec(w, a->rows);
+    const svd_factors s = svd_of(w, a);
+    double *const lev = vec_zeros(w, a->rows);
     *rank = 0;
     if (w->st) return NULL;
     const double most = (double)(a->rows > a->cols ? a->rows : a->cols);
-    *rank = w_rank(&s, 1e-12 * most);
+    *rank = svd_rank(&s, 1e-12 * most);
     for (size_t i = 0; i < a->rows; i++)
         for (size_t r = 0; r < *rank; r++) lev[i] += pare_row(&s.u, i)[r] * pare_row(&s.u, i)[r];
     return lev;
 }
 
-size_t *leverage_sample(work *w, const double *scores, size_t f, size_t k, pare_rng *rng,
+size_t *leverage_sample(pare_work *w, const double *scores, size_t f, size_t k, pare_rng *rng,
                         size_t *hit, double *weight)
 {
-    size_t *const count = w_alloc(w, f, sizeof *count), *const rows = w_alloc(w, f, sizeof *rows);
+    size_t *const count = pare_work_alloc(w, f, sizeof *count), *const rows = pare_work_alloc(
+                                                                    w, f, sizeof *rows);
     double sum = 0;
     *hit = 0;
     if (w->st) return NULL;

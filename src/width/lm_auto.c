@@ -1,103 +1,121 @@
-/* The best cut we know of models with norms, positions and ids: hidden units, value directions, and
- * dimensions of queries and keys go where that costs least, and the maps behind them make good what
- * they can.
+/* lm_auto.c - the best cut we know of models with norms, positions and ids: hidden units, value
+ * directions, and dimensions of queries and keys are removed where that costs least, and the maps
+ * behind them are fitted again.
  *
- *   1. the metric of every place from slopes (lm_slopes.c);
+ *   1. the gradient metric of every point of the stream (gradient_metric.c);
  *   2. on the large model, for every sublayer the order in which the inputs of its last map would
- *      go, and what each costs (lm_weigh.c); the same for queries and keys (lm_keys.c), at what the
- *      outputs then really lose; the share that is asked for is spread over them (lm_share.c);
- *   3. layer by layer on the stream of the model that is already cut: the inputs go, and the last
- *      map is fitted again, towards what the large model had at that place (lm_refit.c).
+ *      be removed, and the cost of each (lm_removal_costs.c); the same for queries and keys
+ *      (lm_keys.c), at the measured loss; the removals are then spread over the sublayers
+ *      (allocate_removals);
+ *   3. layer by layer on the stream of the model that is already cut: the inputs are removed, and
+ *      the last map is fitted again, towards what the large model had there (lm_refit.c).
  *
- * The stream keeps its width: with it gone the same number of parameters costs more. With nothing
- * to take away nothing is changed. `qk` is the same for queries and keys alone: no map is fitted
- * again.
+ * The stream keeps its width: narrowing it costs more for the same number of parameters. With
+ * nothing to remove nothing is changed. The method `qk` is the same for queries and keys alone,
+ * without fitting.
  *
- * Cost: two ways through the model in f64, and F^3 for the F inputs of each sublayer. Only one
- * place's rows and one sublayer's moments are in memory at a time. */
+ * Cost: two passes through the model in f64, and F^3 for the F inputs of each sublayer. Only the
+ * rows of one point and the moments of one sublayer are in memory at a time. */
 #include "lm_auto.h"
+#include <math.h>
 
-static part_cost part(work *w, size_t of, size_t stay)
+#define STEEPNESS 8 /* of the price below */
+
+static part_cost part(pare_work *w, size_t count, size_t min_left)
 {
-    part_cost p = {.of = of, .n = of > stay ? of - stay : 0};
-    p.cost = w_vec(w, p.n);
-    p.size = w_alloc(w, p.n, sizeof *p.size);
+    part_cost p = {.count = count, .n = count > min_left ? count - min_left : 0};
+    p.cost = vec_zeros(w, p.n);
+    p.size = pare_work_alloc(w, p.n, sizeof *p.size);
     return p;
 }
 
-/* Every group of values and of keys keeps one direction, every layer one hidden unit. */
-static part_cost *parts_of(work *w, const lm *m, const lm_fact *f, bool keys_alone)
+/* Costs of different layers do not simply add up: an error on top of another costs more than
+ * alone. So the price of the next removal in a part rises with the share x of the part that is
+ * removed already, by 1 + STEEPNESS x^2, which spreads the cut wider than the sum would. */
+static double price(const part_cost *p)
 {
-    part_cost *const p = w_alloc(w, PARTS * m->m->nblocks, sizeof *p);
-    for (size_t b = 0; !w->st && b < m->m->nblocks; b++) {
-        p[PARTS * b + KEYS] = part(w, f[b].k - f[b].planes, f[b].nkeys);
-        p[PARTS * b + VALUES] = part(w, f[b].v, keys_alone ? f[b].v : f[b].nkeys);
-        p[PARTS * b + UNITS] = part(w, f[b].units, keys_alone ? f[b].units : 1);
-    }
-    return p;
+    const double x = (double)(p->removed + 1) / (double)p->count;
+    return p->cost[p->removed] * (1 + STEEPNESS * x * x) / (double)p->size[p->removed];
 }
 
-/* Biases that the fit adds where the model has none. */
-static size_t new_biases(const lm *m, const lm_fact *f)
+size_t allocate_removals(part_cost *p, size_t parts, size_t parameters)
 {
-    size_t n = 0;
-    for (size_t b = 0; b < m->m->nblocks; b++) {
-        if (f[b].attn && !f[b].bo) n += m->width[2 * b + 1];
-        if (f[b].ffn && !f[b].b2) n += m->width[2 * b + 2];
+    size_t done = 0;
+    for (size_t k = 0; k < parts; k++) {
+        /* Costs must not fall: greedy removal meets a cheap unit late now and then. */
+        for (size_t i = 1; i < p[k].n; i++) p[k].cost[i] = fmax(p[k].cost[i], p[k].cost[i - 1]);
+        p[k].removed = 0;
     }
-    return n;
+    while (done < parameters) {
+        part_cost *best = NULL;
+        for (size_t k = 0; k < parts; k++)
+            if (p[k].removed < p[k].n && (!best || price(&p[k]) < price(best))) best = &p[k];
+        if (!best) break;
+        done += best->size[best->removed++];
+    }
+    return done;
 }
 
-static void share(lm_job *j, const pass *p)
+/* Removals until the share `keep` of the parameters is left. */
+static void remove_for_share(lm_job *j, const prune_pass *p)
 {
+    const size_t nblocks = j->m->m->nblocks;
     const size_t now = (size_t)pare_model_size(j->m->m, 1, 1).parameters;
-    const size_t stay = (size_t)(j->o->keep * (double)now);
-    if (stay >= now) return;
-    const size_t go = now - stay + (p->fit ? new_biases(j->m, j->facts) : 0);
-    if (lm_share(p->parts, PARTS * j->m->m->nblocks, go) < go)
-        w_fail(j->w, PARE_ERR_PROMISE,
-               "removing %s does not leave as few as %zu of %zu parameters; keep a larger share",
-               p->fit ? "queries, keys, values and hidden units" : "queries and keys", stay, now);
-}
-
-/* Sizes that were given. */
-static void as_asked(const lm_job *j, pass *p)
-{
-    p->qk_dim = j->o->qk_dim;
-    for (size_t b = 0; b < j->m->m->nblocks; b++) {
-        part_cost *const v = &p->parts[PARTS * b + VALUES], *const u = &p->parts[PARTS * b + UNITS];
-        const size_t dv = j->facts[b].nkeys * j->o->v_dim;
-        if (j->o->v_dim && dv < v->of) v->gone = v->of - dv;
-        if (j->o->ffn_dim && j->o->ffn_dim < u->of) u->gone = u->of - j->o->ffn_dim;
+    const size_t target = (size_t)(j->o->keep * (double)now);
+    if (target >= now) return;
+    size_t wanted = now - target;
+    for (size_t b = 0; p->fit && b < nblocks; b++) { /* biases that the fit adds */
+        if (j->shapes[b].attn && !j->shapes[b].bo) wanted += j->m->width[2 * b + 1];
+        if (j->shapes[b].ffn && !j->shapes[b].b2) wanted += j->m->width[2 * b + 2];
     }
+    if (allocate_removals(p->parts, PARTS * nblocks, wanted) < wanted)
+        pare_work_fail(
+            j->w, PARE_ERR_PROMISE,
+            "removing %s does not leave as few as %zu of %zu parameters; keep a larger share",
+            p->fit ? "queries, keys, values and hidden units" : "queries and keys", target, now);
 }
 
 void lm_auto(lm_job *j)
 {
-    work *const w = j->w;
-    const bool keys = j->o->method == PARE_WIDTH_QK;
-    pass p = {.w = w, .m = j->m, .out = j->out, .fit = !keys};
-    /* Thirds, roughly: the metric, weighing, and the cut itself. */
-    const double weighing = j->o->keep > 0 ? 1 : 0;
-    pare_steps steps = pare_steps_of(w->exec, 1 + weighing + 1.5);
+    pare_work *const w = j->w;
+    const bool keys_only = j->o->method == PARE_WIDTH_QK;
+    const size_t nblocks = j->m->m->nblocks;
+    const lm_shape *const f = j->shapes;
+    prune_pass p = {.w = w, .m = j->m, .out = j->out, .fit = !keys_only};
+    /* About a third each: the metric, the costs, and the cut itself. */
+    const double cost_time = j->o->keep > 0 ? 1 : 0;
+    pare_steps steps = pare_steps_of(w->exec, 1 + cost_time + 1.5);
     const pare_exec *const exec = w->exec;
     w->exec = pare_step(&steps, "cut", 1);
-    p.parts = parts_of(w, j->m, j->facts, keys);
-    p.metric = w->st ? NULL : lm_metric(w, j->m, j->data, j->o->tokens, j->o->seed);
-    (void)pare_step(&steps, "cut", weighing);
+    /* Every group of values and of keys keeps one direction, every layer one hidden unit. */
+    p.parts = pare_work_alloc(w, PARTS * nblocks, sizeof *p.parts);
+    for (size_t b = 0; !w->st && b < nblocks; b++) {
+        p.parts[PARTS * b + KEYS] = part(w, f[b].k - f[b].planes, f[b].nkeys);
+        p.parts[PARTS * b + VALUES] = part(w, f[b].v, keys_only ? f[b].v : f[b].nkeys);
+        p.parts[PARTS * b + UNITS] = part(w, f[b].units, keys_only ? f[b].units : 1);
+    }
+    p.metric = w->st ? NULL : lm_gradient_metric(w, j->m, j->data, j->o->tokens, j->o->seed);
+    (void)pare_step(&steps, "cut", cost_time);
     if (j->o->keep > 0) {
-        const pare_mark mark = pare_arena_mark(w->a);
-        p.large = lm_stem_rows(w, j->m, j->data, j->o->tokens);
-        if (!w->st) lm_weigh(&p);
-        pare_arena_reset(w->a, mark);
-        if (!w->st) share(j, &p);
-    } else if (!w->st) {
-        as_asked(j, &p);
+        const pare_mark mark = pare_arena_mark(w->arena);
+        p.large = lm_embedding_rows(w, j->m, j->data, j->o->tokens);
+        if (!w->st) lm_removal_costs(&p);
+        pare_arena_reset(w->arena, mark);
+        if (!w->st) remove_for_share(j, &p);
+    } else if (!w->st) { /* until the widths are those of the options */
+        p.qk_dim = j->o->qk_dim;
+        for (size_t b = 0; b < nblocks; b++) {
+            part_cost *const v = &p.parts[PARTS * b + VALUES], *const u =
+                                                                   &p.parts[PARTS * b + UNITS];
+            const size_t dv = f[b].nkeys * j->o->v_dim;
+            if (j->o->v_dim && dv < v->count) v->removed = v->count - dv;
+            if (j->o->ffn_dim && j->o->ffn_dim < u->count) u->removed = u->count - j->o->ffn_dim;
+        }
     }
     (void)pare_step(&steps, "cut", 1.5);
-    p.large = lm_stem_rows(w, j->m, j->data, j->o->tokens);
-    p.small = lm_stem_rows(w, j->m, j->data, j->o->tokens);
+    p.large = lm_embedding_rows(w, j->m, j->data, j->o->tokens);
+    p.small = lm_embedding_rows(w, j->m, j->data, j->o->tokens);
     if (!w->st) lm_refit(&p);
-    lm_put_ends(w, j->out, NULL, NULL, NULL);
+    lm_write_ends(w, j->out, NULL, NULL, NULL);
     w->exec = exec;
 }

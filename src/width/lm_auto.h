@@ -1,114 +1,126 @@
-/* lm_auto.h - pieces of the best cut of models with norms (lm_auto.c says what it does). */
+/* lm_auto.h - the parts of the best cut of models with norms (lm_auto.c says how they work
+ * together). "Removed" inputs are hidden units, directions of values, or directions of keys. */
 #ifndef PARE_SRC_WIDTH_LM_AUTO_H
 #define PARE_SRC_WIDTH_LM_AUTO_H
+#include "eliminate.h"
 #include "lm.h"
-#include "repair.h"
 
-/* ---- lm_slopes.c ---- */
+/* ---- the metric (gradient_metric.c) ---- */
 
-/* One matrix for each place, mean over the tokens; at most `most` tokens of an input (0: all). */
-pare_mat *lm_metric(work *w, const lm *m, const pare_inputs *data, size_t most, uint64_t seed);
+/* One matrix for each point of the stream, the mean over the tokens; at most `max_tokens` tokens of
+ * an input (0: all). */
+pare_mat *lm_gradient_metric(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens,
+                             uint64_t seed);
 
-/* ---- lm_values.c ---- */
+/* ---- directions of values (lm_values.c) ---- */
 
-/* The pooled values of a sublayer, turned so that directions can go one by one. */
-typedef struct values_turn {
-    repair fit;   /* in the turned inputs */
-    bundles b;    /* one for each group of keys and direction: as many columns as heads */
-    pare_mat *to; /* of each group: v' = to v */
-    pare_mat all; /* of all inputs: f' = all f */
-} values_turn;
-values_turn values_turned(work *w, const lm_attn *a, const repair *r, const pare_mat *root);
-/* What is left of the sublayer: the bundles that are not gone, with a map (dout x (their columns
- * + 1)) behind them. */
-lm_attn values_taken(work *w, const lm_attn *a, const values_turn *t, const bool *gone,
-                     const pare_mat *map);
-pare_mat values_map(work *w, const lm_attn *a); /* Wo of all heads side by side */
+/* The pooled values of a sublayer in a basis whose directions can be removed one by one. */
+typedef struct value_directions {
+    ridge_fit fit; /* in the new basis */
+    bundles b;     /* one for each group of keys and direction: as many columns as heads */
+    pare_mat *to;  /* of each group: v' = to v */
+    pare_mat all;  /* of all inputs: f' = all f */
+} value_directions;
+value_directions value_directions_of(pare_work *w, const lm_attn *a, const ridge_fit *r,
+                                     const pare_mat *root);
+/* The sublayer without the removed bundles; map (dout x (columns that are left + 1)) becomes its
+ * output projection and bias. */
+lm_attn attn_without_values(pare_work *w, const lm_attn *a, const value_directions *t,
+                            const bool *removed, const pare_mat *map);
+pare_mat concat_wo(pare_work *w, const lm_attn *a); /* Wo of all heads side by side */
 /* The directions of group g among inputs of which each head has to->rows, beginning at[h]: k = H^-1
- * and v = G^1/2 W of all. to = E^T B^1/2 and back = B^-1/2 E, its inverse. */
-void group_directions(work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
+ * and v = G^1/2 W of all inputs. to = E^T B^1/2 and back = B^-1/2 E, its inverse. */
+void group_directions(pare_work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
                       const size_t *at, const pare_mat *k, const pare_mat *v);
-void put_block(pare_mat *big, size_t at, const pare_mat *block); /* on the diagonal */
+/* Copies a square block to the diagonal of `big`, from row `at`. */
+void set_diagonal_block(pare_mat *big, size_t at, const pare_mat *block);
 
-/* ---- lm_refit.c ---- */
+/* ---- what is removed (lm_refit.c) ---- */
 
-typedef struct choice {
-    bool *gone;   /* of each bundle */
-    size_t *kept; /* columns, ascending */
+typedef struct removal {
+    bool *removed; /* of each bundle */
+    size_t *kept;  /* columns, ascending */
     size_t n;
-} choice;
-/* The bundles that cost least go, `gone` of them; or those that are named. */
-choice choose(work *w, const repair *r, const pare_mat *root, const bundles *b, size_t gone);
-choice chosen(work *w, const bundles *b, bool *gone, size_t inputs);
+} removal;
+/* The `count` bundles that cost least. */
+removal choose_removals(pare_work *w, const ridge_fit *r, const pare_mat *root, const bundles *b,
+                        size_t count);
+/* The bundles that are marked. */
+removal removal_of(pare_work *w, const bundles *b, bool *removed, size_t inputs);
 
-/* ---- lm_look.c ---- */
+/* ---- statistics of attention (lm_attention_stats.c) ---- */
 
-typedef struct head_seen { /* means over the queries that were looked at */
-    pare_mat first;        /* dk x dk: C_i^T G C_i without the scale (lm_keys.c) */
-    pare_mat spread;       /* dk x dk: covariance of the keys by attention weight */
-    double moves;          /* sum_j a_ij^2 |Wo (v_j - mean_i)|^2 in the metric */
+typedef struct attention_stats { /* of one head, means over a sample of queries */
+    pare_mat query_metric;       /* dk x dk: C_i^T G C_i without the scale (lm_keys.c) */
+    pare_mat key_covariance;     /* dk x dk: of the keys, weighted by attention */
+    double value_moment;         /* sum_j a_ij^2 |Wo (v_j - mean_i)|^2 in the metric */
     size_t queries;
-} head_seen;
-/* root: G^1/2 of the place behind; moment (din inputs) gets the rows that queries read. */
-head_seen *lm_look(work *w, const lm *m, const lm_attn *a, const lm_rows *r, const pare_mat *root,
-                   moments *moment);
+} attention_stats;
+/* One for each head. root: G^1/2 behind the sublayer; the rows that queries read are added to
+ * moment (din inputs). */
+attention_stats *lm_attention_stats(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *r,
+                                    const pare_mat *root, moments *moment);
 
-/* ---- lm_keys.c ---- */
+/* ---- directions of keys (lm_keys.c) ---- */
 
-/* Queries as a map that reads keys; what does not turn is turned to its own directions. */
-typedef struct keys_turn {
-    repair fit;    /* inputs: the keys of every head, side by side */
-    pare_mat root; /* (din + 1)^2: the metric of what queries read */
-    bundles b;     /* of each group: planes, then what stands still; as many columns as heads */
-    pare_mat *to;  /* of each group: k' = to k, of what stands still */
-} keys_turn;
-keys_turn keys_turned(work *w, const lm *m, const lm_attn *a, const lm_rows *rows,
-                      const pare_mat *root);
-lm_attn keys_taken(work *w, const lm *m, const lm_attn *a, const keys_turn *t, const choice *c);
-/* So that no group has more than that many dimensions. */
-choice keys_within(work *w, const lm_attn *a, const keys_turn *t, size_t most);
-/* Numbers that go with the n bundles of an order, one after the other. */
-void keys_sizes(size_t *size, const lm_attn *a, const keys_turn *t, const size_t *order, size_t n);
+/* Queries as a linear map of keys; dimensions without rotary positions are in a basis of their
+ * own. */
+typedef struct key_directions {
+    ridge_fit fit; /* inputs: the keys of every head, side by side */
+    pare_mat root; /* (din + 1)^2: root of the second moment of what queries read */
+    bundles b;     /* of each group: rotary planes, then the other directions */
+    pare_mat *to;  /* of each group: k' = to k, for the dimensions without rotary positions */
+} key_directions;
+key_directions key_directions_of(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *rows,
+                                 const pare_mat *root);
+lm_attn attn_without_keys(pare_work *w, const lm *m, const lm_attn *a, const key_directions *t,
+                          const removal *c);
+/* The cheapest removals that leave every group at most max_dim dimensions. */
+removal choose_keys_within(pare_work *w, const lm_attn *a, const key_directions *t, size_t max_dim);
+/* size[i]: parameters that are removed with bundle order[i]. */
+void key_parameters(size_t *size, const lm_attn *a, const key_directions *t, const size_t *order,
+                    size_t n);
 
-/* ---- lm_share.c ---- */
+/* ---- how many are removed where (lm_auto.c) ---- */
 
-typedef struct part_cost { /* hidden units of a layer, values or keys of its heads */
-    size_t of;             /* how many there are */
-    size_t n;              /* that may go */
-    double *cost;          /* n: of the next one to go */
-    size_t *size;          /* n: parameters that it takes with it */
-    size_t gone;           /* how many go */
+typedef struct part_cost { /* the hidden units of a layer, the values or the keys of its heads */
+    size_t count;          /* how many there are */
+    size_t n;              /* how many may be removed */
+    double *cost;          /* n: of the next removal */
+    size_t *size;          /* n: parameters that are removed with it */
+    size_t removed;        /* how many are removed */
 } part_cost;
-/* Settles `gone` until `parameters` are gone, or nothing is left that may go; how many are. */
-size_t lm_share(part_cost *p, size_t parts, size_t parameters);
+/* Raises `removed` of the parts until `parameters` parameters are removed or nothing more may be.
+ * Returns how many are. */
+size_t allocate_removals(part_cost *p, size_t parts, size_t parameters);
 
-/* ---- the two ways through the model ---- */
+/* ---- the two passes through the model ---- */
 
 enum { VALUES, UNITS, KEYS, PARTS };
 
-typedef struct pass {
-    work *w;
+typedef struct prune_pass {
+    pare_work *w;
     const lm *m;
-    const pare_mat *metric; /* of each place */
+    const pare_mat *metric; /* at each point of the stream */
     part_cost *parts;       /* PARTS for each block */
-    size_t qk_dim;          /* that was asked for; 0: parts say how many keys go */
-    bool fit;               /* last maps are fitted again */
-    lm_rows large, small;   /* small: of the model as it is cut */
+    size_t qk_dim;          /* that was requested; 0: parts say how many keys are removed */
+    bool fit;               /* the last maps are fitted again */
+    lm_rows large, small;   /* rows of the input model, and of the model as it is cut */
     bool changed;           /* they differ from here on */
     lm_out *out;
-} pass;
+} prune_pass;
 
-/* lm_weigh.c: what every part would cost, on the rows of the large model. */
-void lm_weigh(pass *p);
-/* G^1/2 of a place. */
-pare_mat metric_at(pass *p, size_t place);
-/* The fit of a sublayer's last map. missed: what the outputs miss; NULL: nothing. */
-repair attn_fit(work *w, const lm_attn *a, const pare_mat *pooled, const pare_mat *missed);
-repair ffn_fit(work *w, const lm_ffn *f, const pare_mat *x, const pare_mat *missed);
+/* The costs of all parts, on the rows of the large model (lm_removal_costs.c). */
+void lm_removal_costs(prune_pass *p);
+pare_mat metric_root_at(prune_pass *p, size_t place); /* G^1/2 */
+/* The fit of a sublayer's last map. residual: target minus output; NULL: 0. */
+ridge_fit attn_fit(pare_work *w, const lm_attn *a, const pare_mat *pooled,
+                   const pare_mat *residual);
+ridge_fit ffn_fit(pare_work *w, const lm_ffn *f, const pare_mat *x, const pare_mat *residual);
 /* The hidden units of rows [i, i + LM_CHUNK) of x, the stream before the sublayer. */
 enum { LM_CHUNK = 1024 };
-pare_mat units_of_rows(work *w, const lm_ffn *f, const pare_mat *x, size_t i);
+pare_mat hidden_rows(pare_work *w, const lm_ffn *f, const pare_mat *x, size_t i);
 
-/* lm_refit.c: the cut, block by block. */
-void lm_refit(pass *p);
+/* The cut, block by block (lm_refit.c). */
+void lm_refit(prune_pass *p);
 #endif

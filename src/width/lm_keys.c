@@ -1,77 +1,66 @@
-/* Queries and keys of heads in the metric of the data, so that dimensions can go one by one: whole
- * planes where keys turn, any direction where they stand still.
+/* lm_keys.c - queries and keys in a metric of the data in which dimensions can be removed one by
+ * one: whole planes where positions rotate the keys, any direction elsewhere.
  *
  * A score is linear in the key: s_ij = scale q_i . k_ij, where k_ij is the key of token j as token
- * i sees it, turned back by i. To first order queries that are off by dq_i move what the head gives
- * by
+ * i sees it, rotated back by i. To first order, queries that are off by dq_i change the output of
+ * the head by
  *
- *     C_i dq_i,  C_i = scale Wo sum_j a_ij (v_j - mean_i) k_ij^T      (softmax sees no constant),
+ *     C_i dq_i,     C_i = scale Wo sum_j a_ij (v_j - mean_i) k_ij^T     (softmax sees no constant).
  *
- * so with M = E C_i^T G C_i, the metric G of the outputs, and the second moment Cq of [u, 1], the
- * rows that queries read, a change dW of [Wq bq] costs tr dW Cq dW^T M, in the unit of all other
- * parts (were u_i and C_i independent). That is the loss of a map [Wq bq]^T that reads keys: what
- * repair.h takes inputs from and makes good. The metric of first order is blind where attention is
- * certain of itself, hence M has a share of the spread of the keys themselves, weighed by what a
- * score moves at all.
+ * With M = E C_i^T G C_i, G the metric of the outputs, and Cq the second moment of [u, 1], the rows
+ * that queries read, a change dW of [Wq bq] costs
  *
- * Heads with keys of their own that stand still: the directions are those of the truncated singular
- * value decomposition of Cq^1/2 [Wq bq]^T M^1/2, the best there are (Eckart-Young). Heads that
- * share keys lose the same directions. */
+ *     tr dW Cq dW^T M,
+ *
+ * in the unit of all other parts (if u_i and C_i are independent). That is the loss of the linear
+ * map [Wq bq]^T of the keys, whose inputs eliminate.h removes. The first-order metric is blind
+ * where attention is saturated: so M also has a share of the covariance of the keys, weighted by
+ * how much a score changes the output at all.
+ *
+ * For heads with keys of their own, without rotary positions, the directions are those of the
+ * truncated singular value decomposition of Cq^1/2 [Wq bq]^T M^1/2, which is optimal
+ * (Eckart-Young). Heads that share keys lose the same directions. */
 #include "lm_auto.h"
 #include <math.h>
 #include <string.h>
 
-#define SPREAD 1    /* of the keys, beside the metric of first order */
-#define RIDGE  1e-6 /* of the mean square of a key's entry */
+#define COVARIANCE 1    /* share of the covariance of the keys beside the first-order metric */
+#define RIDGE      1e-6 /* of the mean square of a key's entry */
 
-/* ---- as a map that reads keys --------------------------------------------------------------- */
+/* ---- queries as a map of keys --------------------------------------------------------------- */
 
-/* scale^2 (first + SPREAD moves spread), and a ridge: of one head, at its place in h. */
-static void put_metric(pare_mat *h, size_t at, const head_seen *s, double scale)
+/* The metric of one head, and a ridge, to its place in h:
+ *     scale^2 (query_metric + COVARIANCE value_moment key_covariance) */
+static void put_metric(pare_mat *h, size_t at, const attention_stats *s, double scale)
 {
-    const size_t n = s->first.rows;
-    const double by = SPREAD * s->moves;
+    const size_t n = s->query_metric.rows;
+    const double by = COVARIANCE * s->value_moment;
     double mean = 0;
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < n; j++)
             pare_row_mut(h, at + i)[at + j] =
-                scale * scale * (pare_row(&s->first, i)[j] + by * pare_row(&s->spread, i)[j]);
+                scale * scale *
+                (pare_row(&s->query_metric, i)[j] + by * pare_row(&s->key_covariance, i)[j]);
         mean += pare_row(h, at + i)[at + i] / (double)n;
     }
     for (size_t i = 0; i < n; i++) pare_row_mut(h, at + i)[at + i] += fmax(RIDGE * mean, 1e-100);
 }
 
-static repair fit_of(work *w, const lm_attn *a, const head_seen *s, const size_t *at)
+/* The column at which each head's keys begin. */
+static size_t *key_columns(pare_work *w, const lm_attn *a)
 {
-    const size_t n = at[a->nheads], d = a->din;
-    repair r = {.inputs = n, .h = w_mat(w, n + 1, n + 1), .map = w_mat(w, d + 1, n + 1)};
-    for (size_t h = 0; !w->st && h < a->nheads; h++) {
-        const lm_head *const hd = &a->heads[h];
-        put_metric(&r.h, at[h], &s[h], hd->scale);
-        for (size_t i = 0; i < hd->wq.rows; i++) {
-            for (size_t j = 0; j < d; j++)
-                pare_row_mut(&r.map, j)[at[h] + i] = pare_row(&hd->wq, i)[j];
-            pare_row_mut(&r.map, d)[at[h] + i] = hd->bq[i];
-        }
-    }
-    if (!w->st) pare_row_mut(&r.h, n)[n] = 1; /* the constant, of which nothing is read */
-    return r;
-}
-
-static size_t *starts_of_keys(work *w, const lm_attn *a)
-{
-    size_t *const at = w_alloc(w, a->nheads + 1, sizeof *at);
+    size_t *const at = pare_work_alloc(w, a->nheads + 1, sizeof *at);
     for (size_t h = 0; !w->st && h < a->nheads; h++) at[h + 1] = at[h] + a->heads[h].wq.rows;
     return at;
 }
 
-/* Planes first, then what stands still; heads of one group together. */
-static bundles bundles_of(work *w, const lm *m, const lm_attn *a, const size_t *at)
+/* Of each group the rotary planes, then the other dimensions; heads of one group together. */
+static bundles bundles_of(pare_work *w, const lm *m, const lm_attn *a, const size_t *at)
 {
     size_t n = 0, c = 0, k = 0;
     for (size_t g = 0; g < a->nkeys; g++) n += a->keys[g].wk.rows - a->keys[g].planes;
-    bundle *const all = w_alloc(w, n, sizeof *all);
-    size_t *const column = w_alloc(w, w->st ? 0 : at[a->nheads], sizeof *column);
+    bundle *const all = pare_work_alloc(w, n, sizeof *all);
+    size_t *const column = pare_work_alloc(w, w->st ? 0 : at[a->nheads], sizeof *column);
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
         const size_t planes = a->keys[g].planes, dims = a->keys[g].wk.rows;
         for (size_t i = 0; i < dims - planes; i++, k++) {
@@ -87,107 +76,117 @@ static bundles bundles_of(work *w, const lm *m, const lm_attn *a, const size_t *
     return (bundles){n, a->nkeys, all, column};
 }
 
-/* What stands still is turned to its own directions. */
-static void turn_still(work *w, keys_turn *t, const lm_attn *a, const repair *r)
+/* The fit with dimensions without rotary positions in the basis t->to. */
+static void rebase(pare_work *w, key_directions *t, const lm_attn *a)
 {
-    size_t *const at = starts_of_keys(w, a);
-    pare_mat all = w_identity(w, r->inputs), back = w_identity(w, r->inputs);
-    pare_mat k = w_mat(w, r->h.rows, r->h.cols);
-    const pare_mat v = w_mul(w, &t->root, false, &r->map, false);
-    if (!w->st) w->st = pare_spd_inverse(&k, &r->h, w->err);
+    const ridge_fit r = t->fit;
+    size_t *const at = key_columns(w, a);
+    pare_mat all = mat_identity(w, r.inputs), back = mat_identity(w, r.inputs);
+    pare_mat k = mat_zeros(w, r.h.rows, r.h.cols);
+    const pare_mat v = mat_mul(w, &t->root, false, &r.map, false);
+    if (!w->st) w->st = pare_spd_inverse(&k, &r.h, w->err);
     for (size_t h = 0; !w->st && h < a->nheads; h++) at[h] += 2 * a->keys[a->heads[h].keys].planes;
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
-        const size_t n = a->keys[g].wk.rows - 2 * a->keys[g].planes;
+        const size_t n = t->to[g].rows;
         if (n == 0) continue;
-        pare_mat from = w_mat(w, n, n);
+        pare_mat from = mat_zeros(w, n, n);
         group_directions(w, &t->to[g], &from, a, g, at, &k, &v);
         for (size_t h = 0; !w->st && h < a->nheads; h++) {
             if (a->heads[h].keys != g) continue;
-            put_block(&all, at[h], &t->to[g]);
-            put_block(&back, at[h], &from);
+            set_diagonal_block(&all, at[h], &t->to[g]);
+            set_diagonal_block(&back, at[h], &from);
         }
     }
-    if (!w->st) t->fit = repair_turned(w, r, &all, &back);
+    if (!w->st) t->fit = ridge_fit_rebased(w, &r, &all, &back);
 }
 
-keys_turn keys_turned(work *w, const lm *m, const lm_attn *a, const lm_rows *rows,
-                      const pare_mat *root)
+key_directions key_directions_of(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *rows,
+                                 const pare_mat *root)
 {
-    const size_t *const at = starts_of_keys(w, a);
-    keys_turn t = {.to = w_alloc(w, a->nkeys, sizeof *t.to)};
-    moments moment = moments_new(w, a->din, 1);
-    const head_seen *const s = lm_look(w, m, a, rows, root, &moment);
+    const size_t *const at = key_columns(w, a);
+    const size_t d = a->din;
+    key_directions t = {.to = pare_work_alloc(w, a->nkeys, sizeof *t.to)};
+    moments moment = moments_new(w, d, 1);
+    const attention_stats *const s = lm_attention_stats(w, m, a, rows, root, &moment);
     if (w->st) return t;
-    const double n = (double)rows->x.rows;
-    for (size_t i = 0; i < moment.square.rows * moment.square.cols; i++) moment.square.v[i] /= n;
-    t.root = w_root(w, &moment.square, 0).root;
-    bool still = false;
+    const double ntokens = (double)rows->x.rows;
+    for (size_t i = 0; i < moment.square.rows * moment.square.cols; i++)
+        moment.square.v[i] /= ntokens;
+    t.root = sym_roots_of(w, &moment.square, 0).root;
+    bool any = false; /* dimension without rotary positions */
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
         const size_t left = a->keys[g].wk.rows - 2 * a->keys[g].planes;
-        t.to[g] = w_mat(w, left, left);
-        still |= left > 0;
+        t.to[g] = mat_zeros(w, left, left);
+        any |= left > 0;
     }
-    t.fit = fit_of(w, a, s, at);
-    if (!w->st && still) {
-        const repair straight = t.fit;
-        turn_still(w, &t, a, &straight);
+    const size_t n = at[a->nheads];
+    t.fit = (ridge_fit){n, mat_zeros(w, n + 1, n + 1), mat_zeros(w, d + 1, n + 1)};
+    for (size_t h = 0; !w->st && h < a->nheads; h++) {
+        const lm_head *const hd = &a->heads[h];
+        put_metric(&t.fit.h, at[h], &s[h], hd->scale);
+        for (size_t i = 0; i < hd->wq.rows; i++) {
+            for (size_t j = 0; j < d; j++)
+                pare_row_mut(&t.fit.map, j)[at[h] + i] = pare_row(&hd->wq, i)[j];
+            pare_row_mut(&t.fit.map, d)[at[h] + i] = hd->bq[i];
+        }
     }
+    if (!w->st) pare_row_mut(&t.fit.h, n)[n] = 1; /* the constant, which the map does not read */
+    if (!w->st && any) rebase(w, &t, a);
     t.b = bundles_of(w, m, a, at);
     return t;
 }
 
-/* ---- fewer of them -------------------------------------------------------------------------- */
+/* ---- removing them --------------------------------------------------------------------------- */
 
-/* Row `row` of head h: column c of the map. */
-static void put_query(lm_head *h, size_t row, const pare_mat *map, size_t c)
-{
-    const size_t d = h->wq.cols;
-    for (size_t j = 0; j < d; j++) pare_row_mut(&h->wq, row)[j] = pare_row(map, j)[c];
-    h->bq[row] = pare_row(map, d)[c];
-}
-
-/* Group g, whose bundles begin at `first`; place: of every column of the fit in the map. */
-static void take_group(work *w, const lm *m, lm_attn *out, size_t g, const keys_turn *t,
-                       size_t first, const bool *gone, const pare_mat *map, const size_t *place)
+/* Cuts group g, whose bundles begin at `first`; place: of every column of the fit in the map. */
+static void cut_group(pare_work *w, const lm *m, lm_attn *out, size_t g, const key_directions *t,
+                      size_t first, const bool *removed, const pare_mat *map, const size_t *place)
 {
     const size_t planes = out->keys[g].planes, rest = t->to[g].rows, n = planes + rest;
-    size_t *const still = w_alloc(w, rest, sizeof *still), nstill = 0;
-    lm_key_cut c = {.which = w_alloc(w, planes, sizeof *c.which)};
-    size_t *const from = w_alloc(w, n, sizeof *from); /* first column of each bundle that stays */
+    size_t *const other = pare_work_alloc(w, rest, sizeof *other), nother = 0;
+    lm_key_cut c = {.which = pare_work_alloc(w, planes, sizeof *c.which)};
+    /* The first column of each bundle that stays. */
+    size_t *const from = pare_work_alloc(w, n, sizeof *from);
     for (size_t i = 0; !w->st && i < n; i++) {
-        if (gone[first + i]) continue;
-        from[c.planes + nstill] = t->b.all[first + i].from;
+        if (removed[first + i]) continue;
+        from[c.planes + nother] = t->b.all[first + i].from;
         if (i < planes)
             c.which[c.planes++] = i;
         else
-            still[nstill++] = i - planes;
+            other[nother++] = i - planes;
     }
-    c.keys = w_take_rows(w, &t->to[g], still, nstill);
-    c.queries = w_mat(w, nstill, rest); /* they come from the map */
+    c.keys = mat_take_rows(w, &t->to[g], other, nother);
+    c.queries = mat_zeros(w, nother, rest); /* set from the map below */
     lm_cut_keys(w, m, out, g, &c);
     for (size_t h = 0, e = 0; !w->st && h < out->nheads; h++) {
         if (out->heads[h].keys != g) continue;
-        for (size_t i = 0; i < c.planes + nstill; i++) {
+        for (size_t i = 0; i < c.planes + nother; i++) {
             const bool plane = i < c.planes;
             const size_t *const column = t->b.column + from[i] + (plane ? 2 * e : e);
             size_t row[2] = {c.planes + i};
             if (plane) lm_plane_rows(m, i, c.planes, row);
-            for (size_t k = 0; k < (plane ? 2 : 1); k++)
-                put_query(&out->heads[h], row[k], map, place[column[k]]);
+            for (size_t k = 0; k < (plane ? 2 : 1); k++) {
+                const size_t from_col = place[column[k]];
+                lm_head *const hd = &out->heads[h];
+                for (size_t j = 0; j < hd->wq.cols; j++)
+                    pare_row_mut(&hd->wq, row[k])[j] = pare_row(map, j)[from_col];
+                hd->bq[row[k]] = pare_row(map, hd->wq.cols)[from_col];
+            }
         }
         e++;
     }
 }
 
-lm_attn keys_taken(work *w, const lm *m, const lm_attn *a, const keys_turn *t, const choice *c)
+lm_attn attn_without_keys(pare_work *w, const lm *m, const lm_attn *a, const key_directions *t,
+                          const removal *c)
 {
     lm_attn out = lm_shallow(w, a);
     if (w->st) return out;
-    const pare_mat map = repair_kept(w, &t->fit, c->kept, c->n);
-    size_t *const place = w_alloc(w, t->fit.inputs, sizeof *place);
+    const pare_mat map = ridge_fit_restricted(w, &t->fit, c->kept, c->n);
+    size_t *const place = pare_work_alloc(w, t->fit.inputs, sizeof *place);
     for (size_t i = 0; !w->st && i < c->n; i++) place[c->kept[i]] = i;
     for (size_t g = 0, first = 0; !w->st && g < a->nkeys; g++) {
-        take_group(w, m, &out, g, t, first, c->gone, &map, place);
+        cut_group(w, m, &out, g, t, first, c->removed, &map, place);
         first += a->keys[g].wk.rows - a->keys[g].planes;
     }
     return out;
@@ -195,39 +194,41 @@ lm_attn keys_taken(work *w, const lm *m, const lm_attn *a, const keys_turn *t, c
 
 /* ---- how many ------------------------------------------------------------------------------- */
 
-static size_t dims(const keys_turn *t, const lm_attn *a, size_t i)
+/* The dimensions of a key in bundle i: 2 for a plane. */
+static size_t bundle_dims(const key_directions *t, const lm_attn *a, size_t i)
 {
     size_t heads = 0;
     for (size_t h = 0; h < a->nheads; h++) heads += a->heads[h].keys == t->b.all[i].group;
     return heads > 0 ? t->b.all[i].count / heads : 1; /* every group has a head */
 }
 
-choice keys_within(work *w, const lm_attn *a, const keys_turn *t, size_t most)
+removal choose_keys_within(pare_work *w, const lm_attn *a, const key_directions *t, size_t max_dim)
 {
     const size_t n = t->b.n - t->b.ngroups;
-    size_t *const order = w_alloc(w, n, sizeof *order), *const left =
-                                                            w_alloc(w, a->nkeys, sizeof *left);
-    double *const cost = w_vec(w, n);
-    bool *const gone = w_alloc(w, t->b.n, sizeof *gone);
-    if (!w->st) repair_order(w, order, cost, &t->fit, &t->root, &t->b, t->b.ngroups);
+    size_t *const order = pare_work_alloc(w, n, sizeof *order);
+    size_t *const left = pare_work_alloc(w, a->nkeys, sizeof *left);
+    double *const cost = vec_zeros(w, n);
+    bool *const removed = pare_work_alloc(w, t->b.n, sizeof *removed);
+    if (!w->st) elimination_order(w, order, cost, &t->fit, &t->root, &t->b, t->b.ngroups);
     for (size_t g = 0; !w->st && g < a->nkeys; g++) left[g] = a->keys[g].wk.rows;
     /* Groups do not disturb one another: the order of one is the same whatever others lose. */
     for (size_t i = 0; !w->st && i < n; i++) {
         const size_t g = t->b.all[order[i]].group;
-        if (left[g] <= most) continue;
-        gone[order[i]] = true;
-        left[g] -= dims(t, a, order[i]);
+        if (left[g] <= max_dim) continue;
+        removed[order[i]] = true;
+        left[g] -= bundle_dims(t, a, order[i]);
     }
     for (size_t g = 0; !w->st && g < a->nkeys; g++)
-        if (left[g] > most)
-            w_fail(w, PARE_ERR_USAGE, "qk-dim %zu: rotary queries and keys go in whole planes of 2",
-                   most);
-    return chosen(w, &t->b, gone, t->fit.inputs);
+        if (left[g] > max_dim)
+            pare_work_fail(w, PARE_ERR_USAGE,
+                           "qk-dim %zu: rotary queries and keys go in whole planes of 2", max_dim);
+    return removal_of(w, &t->b, removed, t->fit.inputs);
 }
 
-/* Numbers that each bundle takes with it: rows of Wq and Wk with their biases, a frequency. Groups
- * that lose different planes list their frequencies each for itself: the first to go pays that. */
-void keys_sizes(size_t *size, const lm_attn *a, const keys_turn *t, const size_t *order, size_t n)
+/* Rows of Wq and Wk with their biases, and a frequency. Groups that lose different planes each need
+ * a list of frequencies of their own: the first removal pays for it. */
+void key_parameters(size_t *size, const lm_attn *a, const key_directions *t, const size_t *order,
+                    size_t n)
 {
     size_t planes = 0, most = 0;
     bool bq = false, bk = false;
@@ -238,7 +239,7 @@ void keys_sizes(size_t *size, const lm_attn *a, const keys_turn *t, const size_t
         most = a->keys[g].planes > most ? a->keys[g].planes : most;
     }
     for (size_t i = 0; i < n; i++) {
-        const size_t d = dims(t, a, order[i]), heads = t->b.all[order[i]].count / d;
+        const size_t d = bundle_dims(t, a, order[i]), heads = t->b.all[order[i]].count / d;
         size[i] = d * (a->din * (1 + heads) + (bq ? heads : 0) + (bk ? 1 : 0)) + (d > 1 ? 1 : 0);
     }
     const size_t lists = planes - most;

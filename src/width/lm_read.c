@@ -1,21 +1,13 @@
-/* From a model to the one form that cuts work on (lm.h): gains and biases of norms move into the
- * maps behind them, the mean subtraction into the maps before them. */
+/* lm_read.c - from a model to the one form that cuts use (lm.h): gains and biases of norms move
+ * into the maps behind them, the mean subtraction into the maps before them. */
 #include "lm.h"
 #include <math.h>
 #include <string.h>
 
-/* ---- what is of this form ------------------------------------------------------------------- */
-
-static void refuse(work *w, const char *where, size_t block, const char *what)
-{
-    if (block == SIZE_MAX)
-        w_fail(w, PARE_ERR_INPUT, "%s: %s: width cannot cut this", where, what);
-    else
-        w_fail(w, PARE_ERR_INPUT, "block %zu, %s: %s: width cannot cut this", block, where, what);
-}
+/* ---- which models can be cut ---------------------------------------------------------------- */
 
 /* Heads share keys and values whole or not at all. */
-static void check_heads(work *w, size_t b, const pare_attn *a)
+static void check_heads(pare_work *w, size_t b, const pare_attn *a)
 {
     for (size_t i = 0; i < a->nheads; i++)
         for (size_t k = 0; k < i; k++) {
@@ -26,66 +18,55 @@ static void check_heads(work *w, size_t b, const pare_attn *a)
                                (x->v + x->dv <= y->v || y->v + y->dv <= x->v);
             const bool own = x->q + x->dk <= y->q || y->q + y->dk <= x->q;
             if (!own || (!same && !apart))
-                refuse(w, "attention", b, "heads that share a part of their keys or values");
+                refuse_model(w, "attention", b, "heads that share a part of their keys or values");
         }
 }
 
-static void check_block(work *w, size_t b, const pare_block *k)
-{
-    char text[64];
-    const pare_ffn *const f = &k->ffn;
-    if (k->attn.kind != PARE_ATTN_NONE && k->attn.kind != PARE_ATTN_EXACT) {
-        snprintf(text, sizeof text, "attention of kind %s", pare_attn_name(k->attn.kind));
-        refuse(w, "attention", b, text);
-    }
-    if (k->attn.kind == PARE_ATTN_EXACT) check_heads(w, b, &k->attn);
-    if (f->kind == PARE_FFN_MLP && f->nlayers != 2) {
-        snprintf(text, sizeof text, "%s of %zu maps", pare_ffn_name(f->kind), f->nlayers);
-        refuse(w, "feed-forward", b, text);
-    }
-}
-
-static bool divides(const pare_norm *n)
+bool lm_divides(const pare_norm *n)
 {
     return n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
 }
 
-/* One reader of the stream, where `after` stands between place and reader. */
-static void check_reader(work *w, const lm *m, const char *where, size_t b, const pare_norm *n,
+/* What reads the stream through norm n, where `after` stands between the stream and its reader. */
+static void check_reader(pare_work *w, const lm *m, const char *where, size_t b, const pare_norm *n,
                          const lm_affine *after)
 {
     if (n->kind != PARE_NORM_NONE && !after->plain)
-        refuse(w, where, b, "a norm reads what another norm's gain has scaled");
-    if (m->centred && n->kind != PARE_NORM_LAYER && n->kind != PARE_NORM_MEAN)
-        refuse(w, where, b,
-               "it reads the mean, which layer norms elsewhere take away: the stream "
-               "cannot be cut");
+        refuse_model(w, where, b, "a norm reads what another norm's gain has scaled");
+    if (m->centered && n->kind != PARE_NORM_LAYER && n->kind != PARE_NORM_MEAN)
+        refuse_model(w, where, b,
+                     "it reads the mean, which layer norms elsewhere take away: the stream "
+                     "cannot be cut");
 }
 
-static void check_writer(work *w, const lm *m, const char *where, size_t b, const pare_skip *s,
+/* What writes to the stream through norm `out`, beside skip s. */
+static void check_writer(pare_work *w, const lm *m, const char *where, size_t b, const pare_skip *s,
                          const pare_norm *out)
 {
-    if (m->centred && out->kind == PARE_NORM_RMS && pare_has(&out->offset))
-        refuse(w, where, b, "a norm with an offset beside layer norms: the stream cannot be cut");
-    if (m->centred && s->kind != PARE_SKIP_IDENTITY && s->kind != PARE_SKIP_NONE)
-        refuse(w, where, b, "a skip with weights beside layer norms: the stream cannot be cut");
+    if (m->centered && out->kind == PARE_NORM_RMS && pare_has(&out->offset))
+        refuse_model(w, where, b,
+                     "a norm with an offset beside layer norms: the stream cannot be cut");
+    if (m->centered && s->kind != PARE_SKIP_IDENTITY && s->kind != PARE_SKIP_NONE)
+        refuse_model(w, where, b,
+                     "a skip with weights beside layer norms: the stream cannot be cut");
 }
 
-static bool any_layer_before(const pare_model *m)
+/* Whether a layer norm stands before some sublayer or the head. */
+static bool has_pre_layer_norm(const pare_model *m)
 {
-    if (m->top.norm.kind == PARE_NORM_LAYER) return true;
-    for (size_t b = 0; b < m->nblocks; b++)
-        if ((m->blocks[b].attn.kind != PARE_ATTN_NONE &&
-             m->blocks[b].attn.in_norm.kind == PARE_NORM_LAYER) ||
-            (m->blocks[b].ffn.kind != PARE_FFN_NONE &&
-             m->blocks[b].ffn.in_norm.kind == PARE_NORM_LAYER))
-            return true;
-    return false;
+    bool any = m->top.norm.kind == PARE_NORM_LAYER;
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        const pare_ffn *const f = &m->blocks[b].ffn;
+        any |= a->kind != PARE_ATTN_NONE && a->in_norm.kind == PARE_NORM_LAYER;
+        any |= f->kind != PARE_FFN_NONE && f->in_norm.kind == PARE_NORM_LAYER;
+    }
+    return any;
 }
 
 /* ---- norms in two parts: what divides, and what is affine ------------------------------------ */
 
-static void take_mean(double *v, size_t d)
+void lm_subtract_mean(double *v, size_t d)
 {
     double mean = 0;
     for (size_t i = 0; i < d; i++) mean += v[i];
@@ -93,30 +74,25 @@ static void take_mean(double *v, size_t d)
     for (size_t i = 0; i < d; i++) v[i] -= mean;
 }
 
-static lm_norm divisor_of(work *w, const lm *m, const pare_norm *n, size_t d)
+static lm_norm divisor_of(pare_work *w, const lm *m, const pare_norm *n, size_t d)
 {
-    if (!m->stream) return (lm_norm){.here = n->kind != PARE_NORM_NONE, .raw = n};
-    if (!divides(n)) return (lm_norm){0};
-    lm_norm out = {.here = true, .eps = n->eps, .divisor = n->divisor, .shift = n->shift};
+    if (!m->stream) return (lm_norm){.present = n->kind != PARE_NORM_NONE, .raw = n};
+    if (!lm_divides(n)) return (lm_norm){0};
+    lm_norm out = {.present = true, .eps = n->eps, .divisor = n->divisor, .shift = n->shift};
     if (pare_has(&n->offset)) {
-        out.offset = read_bias(w, &n->offset, 0, d);
-        if (!w->st && n->kind == PARE_NORM_LAYER) take_mean(out.offset, d);
+        out.offset = read_vector(w, &n->offset, 0, d);
+        if (!w->st && n->kind == PARE_NORM_LAYER) lm_subtract_mean(out.offset, d);
     }
     return out;
 }
 
-static lm_affine plain(void)
+/* The affine part of a norm, behind the division: scale (C x) + shift. */
+static lm_affine affine_of(pare_work *w, const lm *m, const pare_norm *n, size_t d)
 {
-    return (lm_affine){.plain = true};
-}
-
-/* scale (C x) + shift behind the division. */
-static lm_affine affine_of(work *w, const lm *m, const pare_norm *n, size_t d)
-{
-    lm_affine f = {.centre = n->kind == PARE_NORM_MEAN};
-    if (n->kind == PARE_NORM_NONE || !m->stream) return plain();
-    f.scale = w_vec(w, d);
-    f.shift = read_bias(w, &n->bias, 0, d);
+    lm_affine f = {.center = n->kind == PARE_NORM_MEAN};
+    if (n->kind == PARE_NORM_NONE || !m->stream) return (lm_affine){.plain = true};
+    f.scale = vec_zeros(w, d);
+    f.shift = read_vector(w, &n->bias, 0, d);
     if (w->st) return f;
     for (size_t i = 0; i < d; i++) {
         f.scale[i] = pare_has(&n->gain) ? pare_weight_at(&n->gain, i) : 1;
@@ -125,101 +101,104 @@ static lm_affine affine_of(work *w, const lm *m, const pare_norm *n, size_t d)
         f.shift[i] -= pare_weight_at(&n->mean, i) * f.scale[i];
     }
     if (n->kind == PARE_NORM_MEAN && pare_has(&n->offset)) {
-        double *const o = read_bias(w, &n->offset, 0, d);
+        double *const o = read_vector(w, &n->offset, 0, d);
         if (w->st) return f;
-        take_mean(o, d);
+        lm_subtract_mean(o, d);
         for (size_t i = 0; i < d; i++) f.shift[i] += f.scale[i] * o[i];
     }
+    /* A norm without gain and bias only divides. */
+    f.plain = !f.center;
+    for (size_t i = 0; f.plain && i < d; i++) f.plain = f.scale[i] == 1 && f.shift[i] == 0;
     return f;
-}
-
-/* Is it the identity after all? A norm without gain and bias only divides. */
-static lm_affine simplified(lm_affine f, size_t d)
-{
-    bool nothing = !f.centre;
-    for (size_t i = 0; nothing && !f.plain && i < d; i++)
-        nothing = f.scale[i] == 1 && f.shift[i] == 0;
-    if (nothing) f.plain = true;
-    return f;
-}
-
-static lm_affine behind(work *w, const lm *m, const pare_norm *n, size_t d)
-{
-    const lm_affine f = affine_of(w, m, n, d);
-    return w->st ? f : simplified(f, d);
 }
 
 /* ---- the whole model ------------------------------------------------------------------------ */
 
-static void see_places(work *w, lm *m)
+/* Widths of all points, and what stands between each and its readers. */
+static void read_points(pare_work *w, lm *m)
 {
     const pare_model *const p = m->m;
     size_t d = pare_model_width(p, 0);
     m->width[0] = d;
-    m->after[0] = behind(w, m, &p->stem.norm, d);
+    m->after[0] = affine_of(w, m, &p->stem.norm, d);
     for (size_t b = 0; !w->st && b < p->nblocks; b++) {
         const pare_block *const k = &p->blocks[b];
         m->after[2 * b + 1] = m->after[2 * b];
         if (k->attn.kind != PARE_ATTN_NONE) {
             d = k->attn.dout;
-            m->after[2 * b + 1] = behind(w, m, &k->attn.out_norm, d);
+            m->after[2 * b + 1] = affine_of(w, m, &k->attn.out_norm, d);
         }
         m->width[2 * b + 1] = d;
         m->after[2 * b + 2] = m->after[2 * b + 1];
         if (k->ffn.kind != PARE_FFN_NONE) {
             d = k->ffn.dout;
-            m->after[2 * b + 2] = behind(w, m, &k->ffn.out_norm, d);
+            m->after[2 * b + 2] = affine_of(w, m, &k->ffn.out_norm, d);
         }
         m->width[2 * b + 2] = d;
     }
 }
 
-static void check_stream(work *w, const lm *m)
+/* Whether every reader and writer of the stream can be folded. */
+static void check_stream(pare_work *w, const lm *m)
 {
     const pare_model *const p = m->m;
     for (size_t b = 0; !w->st && b < p->nblocks; b++) {
-        const pare_block *const k = &p->blocks[b];
-        if (k->attn.kind != PARE_ATTN_NONE) {
-            check_reader(w, m, "attention", b, &k->attn.in_norm, &m->after[2 * b]);
-            check_writer(w, m, "attention", b, &k->attn.skip, &k->attn.out_norm);
+        const pare_attn *const a = &p->blocks[b].attn;
+        const pare_ffn *const f = &p->blocks[b].ffn;
+        if (a->kind != PARE_ATTN_NONE) {
+            check_reader(w, m, "attention", b, &a->in_norm, &m->after[2 * b]);
+            check_writer(w, m, "attention", b, &a->skip, &a->out_norm);
         }
-        if (k->ffn.kind != PARE_FFN_NONE) {
-            check_reader(w, m, "feed-forward", b, &k->ffn.in_norm, &m->after[2 * b + 1]);
-            check_writer(w, m, "feed-forward", b, &k->ffn.skip, &k->ffn.out_norm);
+        if (f->kind != PARE_FFN_NONE) {
+            check_reader(w, m, "feed-forward", b, &f->in_norm, &m->after[2 * b + 1]);
+            check_writer(w, m, "feed-forward", b, &f->skip, &f->out_norm);
         }
     }
     check_reader(w, m, "head", SIZE_MAX, &p->top.norm, &m->after[m->nplaces - 1]);
     if (p->stem.pos.kind == PARE_POS_SINUSOIDAL && p->stem.pos.after_map)
-        refuse(w, "positions", SIZE_MAX, "sines that are added behind the input map");
+        refuse_model(w, "positions", SIZE_MAX, "sines that are added behind the input map");
 }
 
-lm lm_open(work *w, const pare_model *p, bool stream)
+lm lm_open(pare_work *w, const pare_model *p, bool stream)
 {
     lm m = {.m = p, .stream = stream, .nplaces = 2 * p->nblocks + 1};
     if (w->st) return m;
-    if (p->nblocks == 0) refuse(w, "model", SIZE_MAX, "it has no blocks");
-    for (size_t b = 0; b < p->nblocks; b++) check_block(w, b, &p->blocks[b]);
-    m.dtype = read_dtype(w, p);
-    m.centred = stream && any_layer_before(p);
+    if (p->nblocks == 0) refuse_model(w, "model", SIZE_MAX, "it has no blocks");
+    for (size_t b = 0; b < p->nblocks; b++) {
+        const pare_attn *const a = &p->blocks[b].attn;
+        const pare_ffn *const f = &p->blocks[b].ffn;
+        char text[64];
+        if (a->kind != PARE_ATTN_NONE && a->kind != PARE_ATTN_EXACT) {
+            snprintf(text, sizeof text, "attention of kind %s", pare_attn_name(a->kind));
+            refuse_model(w, "attention", b, text);
+        }
+        if (a->kind == PARE_ATTN_EXACT) check_heads(w, b, a);
+        if (f->kind == PARE_FFN_MLP && f->nlayers != 2) {
+            snprintf(text, sizeof text, "%s of %zu maps", pare_ffn_name(f->kind), f->nlayers);
+            refuse_model(w, "feed-forward", b, text);
+        }
+    }
+    m.dtype = widest_dtype(w, p);
+    m.centered = stream && has_pre_layer_norm(p);
     m.merges = pare_never_empty(&p->pattern);
     m.interleaved = p->stem.pos.interleaved;
-    m.width = w_alloc(w, m.nplaces, sizeof *m.width);
-    m.after = w_alloc(w, m.nplaces, sizeof *m.after);
+    m.width = pare_work_alloc(w, m.nplaces, sizeof *m.width);
+    m.after = pare_work_alloc(w, m.nplaces, sizeof *m.after);
     if (w->st) return m;
-    see_places(w, &m);
+    read_points(w, &m);
     if (!w->st && stream) check_stream(w, &m);
     if (w->st) return m;
     const size_t last = m.width[m.nplaces - 1];
-    m.stem_norm = divisor_of(w, &m, &p->stem.norm, m.width[0]);
-    m.top_norm = divisor_of(w, &m, &p->top.norm, last);
+    m.embedding_norm = divisor_of(w, &m, &p->stem.norm, m.width[0]);
+    m.head_norm = divisor_of(w, &m, &p->top.norm, last);
     m.top = p->top.norm.kind == PARE_NORM_NONE ? m.after[m.nplaces - 1]
-                                               : behind(w, &m, &p->top.norm, last);
+                                               : affine_of(w, &m, &p->top.norm, last);
     return m;
 }
 
 /* ---- readers and writers -------------------------------------------------------------------- */
 
-void lm_fold_in(work *w, pare_mat *m, double *b, const lm_affine *f)
+void lm_fold_in(pare_work *w, pare_mat *m, double *b, const lm_affine *f)
 {
     if (w->st || f->plain) return;
     for (size_t i = 0; i < m->rows; i++) {
@@ -228,12 +207,12 @@ void lm_fold_in(work *w, pare_mat *m, double *b, const lm_affine *f)
             if (b) b[i] += row[j] * f->shift[j];
             row[j] *= f->scale[j];
         }
-        if (f->centre) take_mean(row, m->cols);
+        if (f->center) lm_subtract_mean(row, m->cols);
     }
 }
 
 /* C m: every column loses its mean. */
-void lm_centre_columns(work *w, pare_mat *m)
+void lm_center_columns(pare_work *w, pare_mat *m)
 {
     for (size_t j = 0; !w->st && j < m->cols; j++) {
         double mean = 0;
@@ -243,111 +222,98 @@ void lm_centre_columns(work *w, pare_mat *m)
     }
 }
 
-/* Everything about one sublayer's two ends. */
+/* How one sublayer reads the stream and writes to it. */
 typedef struct ends {
     lm_affine reads;     /* what the maps read */
     const lm_affine *at; /* what the skip reads */
-    bool centre;         /* what is written loses its mean */
+    bool center;         /* what is written loses its mean */
 } ends;
 
-static ends ends_of(work *w, const lm *m, const lm_affine *at, const pare_norm *in,
+static ends ends_of(pare_work *w, const lm *m, const lm_affine *at, const pare_norm *in,
                     const pare_norm *out, size_t din)
 {
     ends e = {.at = at};
-    e.reads = in->kind == PARE_NORM_NONE ? *at : behind(w, m, in, din);
-    e.centre = m->stream && (m->centred || out->kind == PARE_NORM_LAYER);
+    e.reads = in->kind == PARE_NORM_NONE ? *at : affine_of(w, m, in, din);
+    e.center = m->stream && (m->centered || out->kind == PARE_NORM_LAYER);
     return e;
 }
 
-/* The skip in canonical coordinates; what is constant in it goes to b. */
-static lm_skip skip_of(work *w, const lm *m, const pare_skip *s, const ends *e, size_t din,
+/* The skip in the coordinates of lm.h; its constant part goes to b. */
+static lm_skip skip_of(pare_work *w, const lm *m, const pare_skip *s, const ends *e, size_t din,
                        double *b)
 {
     lm_skip out = {.kind = s->kind};
-    const bool same = e->at->plain && (!e->centre || m->centred);
+    const bool same = e->at->plain && (!e->center || m->centered);
     if (s->kind == PARE_SKIP_NONE || (s->kind == PARE_SKIP_IDENTITY && same)) return out;
     out.kind = PARE_SKIP_DENSE;
-    out.w = s->kind == PARE_SKIP_DENSE ? read_all(w, &s->w) : w_identity(w, din);
-    for (size_t i = 0; !w->st && s->kind == PARE_SKIP_DIAGONAL && i < din; i++)
-        pare_row_mut(&out.w, i)[i] = pare_weight_at(&s->w, i);
+    out.w = read_skip(w, s, din);
     lm_fold_in(w, &out.w, b, e->at);
-    if (e->centre) lm_centre_columns(w, &out.w);
+    if (e->center) lm_center_columns(w, &out.w);
     return out;
 }
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-/* The group of head i: the first head that names the same keys. */
-static size_t owner(const pare_attn *a, size_t i)
+static lm_keys read_keys(pare_work *w, const pare_attn *a, const pare_head *h, const ends *e)
 {
-    size_t k = 0;
-    while (a->heads[k].k != a->heads[i].k) k++;
-    return k;
-}
-
-static lm_keys keys_of(work *w, const pare_attn *a, const pare_head *h, const ends *e)
-{
-    lm_keys k = {.wk = read_part(w, &a->wk, h->k, 0, h->dk, a->din),
-                 .wv = read_part(w, &a->wv, h->v, 0, h->dv, a->din),
-                 .bk = read_bias(w, &a->bk, h->k, h->dk),
-                 .bv = read_bias(w, &a->bv, h->v, h->dv),
+    lm_keys k = {.wk = read_matrix_part(w, &a->wk, h->k, 0, h->dk, a->din),
+                 .wv = read_matrix_part(w, &a->wv, h->v, 0, h->dv, a->din),
+                 .bk = read_vector(w, &a->bk, h->k, h->dk),
+                 .bv = read_vector(w, &a->bv, h->v, h->dv),
                  .planes = h->planes};
-    k.freqs = read_bias(w, &a->freqs, h->freq, h->planes);
+    k.freqs = read_vector(w, &a->freqs, h->freq, h->planes);
     lm_fold_in(w, &k.wk, k.bk, &e->reads);
     lm_fold_in(w, &k.wv, k.bv, &e->reads);
-    /* A constant on a key that does not turn shifts all scores of a query alike. */
+    /* A constant on a key without rotary position shifts all scores of a query alike. */
     for (size_t i = 2 * h->planes; !w->st && i < h->dk; i++) k.bk[i] = 0;
     return k;
 }
 
-static lm_head head_of(work *w, const pare_attn *a, const pare_head *h, const ends *e)
+static void read_heads(pare_work *w, lm_attn *out, const pare_attn *a, const ends *e)
 {
-    lm_head q = {.wq = read_part(w, &a->wq, h->q, 0, h->dk, a->din),
-                 .wo = read_join(w, a, h),
-                 .bq = read_bias(w, &a->bq, h->q, h->dk),
-                 .scale = h->scale};
-    lm_fold_in(w, &q.wq, q.bq, &e->reads);
-    if (e->centre) lm_centre_columns(w, &q.wo);
-    return q;
-}
-
-static void read_heads(work *w, lm_attn *out, const pare_attn *a, const ends *e)
-{
-    size_t *const group = w_alloc(w, a->nheads, sizeof *group);
-    out->heads = w_alloc(w, a->nheads, sizeof *out->heads);
-    out->keys = w_alloc(w, a->nheads, sizeof *out->keys);
+    size_t *const group = pare_work_alloc(w, a->nheads, sizeof *group);
+    out->heads = pare_work_alloc(w, a->nheads, sizeof *out->heads);
+    out->keys = pare_work_alloc(w, a->nheads, sizeof *out->keys);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
-        const size_t k = owner(a, i);
-        if (k == i) {
+        const pare_head *const h = &a->heads[i];
+        size_t owner = 0; /* the first head that names the same keys */
+        while (a->heads[owner].k != h->k) owner++;
+        if (owner == i) {
             group[i] = out->nkeys++;
-            out->keys[group[i]] = keys_of(w, a, &a->heads[i], e);
+            out->keys[group[i]] = read_keys(w, a, h, e);
         }
-        out->heads[i] = head_of(w, a, &a->heads[i], e);
-        out->heads[i].keys = group[k];
+        lm_head q = {.keys = group[owner],
+                     .wq = read_matrix_part(w, &a->wq, h->q, 0, h->dk, a->din),
+                     .wo = read_wo(w, a, h),
+                     .bq = read_vector(w, &a->bq, h->q, h->dk),
+                     .scale = h->scale};
+        lm_fold_in(w, &q.wq, q.bq, &e->reads);
+        if (e->center) lm_center_columns(w, &q.wo);
+        out->heads[i] = q;
     }
 }
 
-void lm_merge_values(work *w, lm_attn *a)
+void lm_merge_value_biases(pare_work *w, lm_attn *a)
 {
     for (size_t i = 0; !w->st && i < a->nheads; i++)
-        a->bo = w_apply(w, &a->heads[i].wo, false, a->keys[a->heads[i].keys].bv, a->bo);
+        a->bo = mat_vec(w, &a->heads[i].wo, false, a->keys[a->heads[i].keys].bv, a->bo);
     for (size_t k = 0; !w->st && k < a->nkeys; k++)
         memset(a->keys[k].bv, 0, a->keys[k].wv.rows * sizeof *a->keys[k].bv);
 }
 
-lm_attn lm_read_attn(work *w, const lm *m, size_t b)
+lm_attn lm_read_attn(pare_work *w, const lm *m, size_t b)
 {
     const pare_attn *const a = &m->m->blocks[b].attn;
     lm_attn out = {.din = m->width[2 * b], .dout = m->width[2 * b + 1]};
     if (a->kind == PARE_ATTN_NONE) return out;
     const ends e = ends_of(w, m, &m->after[2 * b], &a->in_norm, &a->out_norm, a->din);
-    out.here = true;
+    out.present = true;
     out.nheads = a->nheads;
-    out.bo = read_bias(w, &a->bo, 0, a->dout);
+    out.bo = read_vector(w, &a->bo, 0, a->dout);
     out.skip = skip_of(w, m, &a->skip, &e, a->din, out.bo);
-    if (!w->st && e.centre) take_mean(out.bo, a->dout);
+    if (!w->st && e.center) lm_subtract_mean(out.bo, a->dout);
     read_heads(w, &out, a, &e);
-    if (m->merges) lm_merge_values(w, &out);
+    if (m->merges) lm_merge_value_biases(w, &out);
     out.in = divisor_of(w, m, &a->in_norm, a->din);
     out.out = divisor_of(w, m, &a->out_norm, a->dout);
     return out;
@@ -355,7 +321,7 @@ lm_attn lm_read_attn(work *w, const lm *m, size_t b)
 
 /* ---- feed-forward --------------------------------------------------------------------------- */
 
-lm_ffn lm_read_ffn(work *w, const lm *m, size_t b)
+lm_ffn lm_read_ffn(pare_work *w, const lm *m, size_t b)
 {
     const pare_ffn *const f = &m->m->blocks[b].ffn;
     lm_ffn out = {.din = m->width[2 * b + 1], .dout = m->width[2 * b + 2]};
@@ -363,35 +329,35 @@ lm_ffn lm_read_ffn(work *w, const lm *m, size_t b)
     const ends e = ends_of(w, m, &m->after[2 * b + 1], &f->in_norm, &f->out_norm, f->din);
     const pare_dense *const down = &f->layers[f->nlayers - 1];
     const size_t units = f->layers[0].w.rows;
-    out.here = true;
+    out.present = true;
     out.act = f->act;
     out.gated = f->kind == PARE_FFN_GATED;
-    out.w1 = read_all(w, &f->layers[0].w);
-    out.b1 = read_bias(w, &f->layers[0].b, 0, units);
+    out.w1 = read_matrix(w, &f->layers[0].w);
+    out.b1 = read_vector(w, &f->layers[0].b, 0, units);
     lm_fold_in(w, &out.w1, out.b1, &e.reads);
-    out.b3 = read_bias(w, &f->layers[1].b, 0, out.gated ? units : 0);
+    out.b3 = read_vector(w, &f->layers[1].b, 0, out.gated ? units : 0);
     if (out.gated) {
-        out.w3 = read_all(w, &f->layers[1].w);
+        out.w3 = read_matrix(w, &f->layers[1].w);
         lm_fold_in(w, &out.w3, out.b3, &e.reads);
     }
-    out.w2 = read_all(w, &down->w);
-    out.b2 = read_bias(w, &down->b, 0, f->dout);
+    out.w2 = read_matrix(w, &down->w);
+    out.b2 = read_vector(w, &down->b, 0, f->dout);
     out.skip = skip_of(w, m, &f->skip, &e, f->din, out.b2);
-    if (e.centre) lm_centre_columns(w, &out.w2);
-    if (!w->st && e.centre) take_mean(out.b2, f->dout);
+    if (e.center) lm_center_columns(w, &out.w2);
+    if (!w->st && e.center) lm_subtract_mean(out.b2, f->dout);
     out.in = divisor_of(w, m, &f->in_norm, f->din);
     out.out = divisor_of(w, m, &f->out_norm, f->dout);
     return out;
 }
 
-lm_block lm_read(work *w, const lm *m, size_t b)
+lm_block lm_read(pare_work *w, const lm *m, size_t b)
 {
     lm_block k = {.attn = lm_read_attn(w, m, b)};
     k.ffn = lm_read_ffn(w, m, b);
     return k;
 }
 
-lm_norm lm_reader(work *w, const lm *m, size_t p)
+lm_norm lm_reading_norm(pare_work *w, const lm *m, size_t p)
 {
     for (size_t i = p; i + 1 < m->nplaces; i++) {
         const pare_block *const k = &m->m->blocks[i / 2];
@@ -400,5 +366,5 @@ lm_norm lm_reader(work *w, const lm *m, size_t p)
         if (i % 2 == 1 && k->ffn.kind != PARE_FFN_NONE)
             return divisor_of(w, m, &k->ffn.in_norm, m->width[p]);
     }
-    return m->top_norm;
+    return m->head_norm;
 }

@@ -1,30 +1,32 @@
-/* The values of heads, turned so that directions can go one by one.
+/* lm_values.c - the values of heads in a basis whose directions can be removed one by one.
  *
  * The inputs of Wo are the pooled values of all heads. In one group of shared keys and values let
- * A = sum over its heads of W_h^T G W_h and B = the sum of the blocks (H^-1)_hh. Losing the
- * direction u of the group's values costs, for one head, u^T A u / u^T B u when all other inputs
- * make good what they can; so the eigenvectors of B^-1/2 A B^-1/2 are the directions, and for one
- * head the r largest are the best r dimensions there are (reduced-rank regression: Eckart-Young in
- * that metric). Heads that share values lose the same directions. */
+ *
+ *     A = sum over its heads of W_h^T G W_h,     B = sum of the blocks (H^-1)_hh.
+ *
+ * Removing the direction u of the group's values costs, for one head, u^T A u / u^T B u when all
+ * other inputs compensate what they can; so the eigenvectors of B^-1/2 A B^-1/2 are the
+ * directions, and for one head the r largest are the best r dimensions there are (reduced-rank
+ * regression: Eckart-Young in that metric). Heads that share values lose the same directions. */
 #include "lm_auto.h"
 #include <string.h>
 
 #define RIDGE 1e-12
 
 /* Where the columns of each head begin. */
-static size_t *starts(work *w, const lm_attn *a)
+static size_t *starts(pare_work *w, const lm_attn *a)
 {
-    size_t *const at = w_alloc(w, a->nheads + 1, sizeof *at);
+    size_t *const at = pare_work_alloc(w, a->nheads + 1, sizeof *at);
     for (size_t h = 0; !w->st && h < a->nheads; h++) at[h + 1] = at[h] + a->heads[h].wo.cols;
     return at;
 }
 
-void group_directions(work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
+void group_directions(pare_work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
                       const size_t *at, const pare_mat *k, const pare_mat *v)
 {
     const size_t n = to->rows;
-    pare_mat gram = w_mat(w, n, n), within = w_mat(w, n, n), e = w_mat(w, n, n);
-    double *const values = w_vec(w, n);
+    pare_mat gram = mat_zeros(w, n, n), within = mat_zeros(w, n, n), e = mat_zeros(w, n, n);
+    double *const values = vec_zeros(w, n);
     for (size_t h = 0; !w->st && h < a->nheads; h++) {
         if (a->heads[h].keys != g) continue;
         const pare_mat part = pare_mat_part(v, 0, at[h], v->rows, n);
@@ -33,26 +35,26 @@ void group_directions(work *w, pare_mat *to, pare_mat *back, const lm_attn *a, s
         for (size_t i = 0; i < n; i++)
             for (size_t j = 0; j < n; j++) pare_row_mut(&within, i)[j] += pare_row(&block, i)[j];
     }
-    const w_root_of b = w_root(w, &within, RIDGE);
-    const pare_mat seen = w_mul3(w, &b.inverse, false, &gram, &b.inverse, false);
-    if (!w->st) w->st = pare_eigh(values, &e, &seen, w->a, w->err);
+    const sym_roots b = sym_roots_of(w, &within, RIDGE);
+    const pare_mat seen = mat_mul3(w, &b.inverse, false, &gram, &b.inverse, false);
+    if (!w->st) w->st = pare_eigh(values, &e, &seen, w->arena, w->err);
     if (w->st) return;
     pare_gemm(to, 1, &e, true, &b.root, false, 0);
     pare_gemm(back, 1, &b.inverse, false, &e, false, 0);
 }
 
-void put_block(pare_mat *big, size_t at, const pare_mat *block)
+void set_diagonal_block(pare_mat *big, size_t at, const pare_mat *block)
 {
     for (size_t i = 0; i < block->rows; i++)
         memcpy(pare_row_mut(big, at + i) + at, pare_row(block, i), block->cols * sizeof *block->v);
 }
 
-static bundles bundles_of(work *w, const lm_attn *a, const size_t *at)
+static bundles bundles_of(pare_work *w, const lm_attn *a, const size_t *at)
 {
     size_t n = 0, c = 0, k = 0;
     for (size_t g = 0; g < a->nkeys; g++) n += a->keys[g].wv.rows;
-    bundle *const all = w_alloc(w, n, sizeof *all);
-    size_t *const column = w_alloc(w, w->st ? 0 : at[a->nheads], sizeof *column);
+    bundle *const all = pare_work_alloc(w, n, sizeof *all);
+    size_t *const column = pare_work_alloc(w, w->st ? 0 : at[a->nheads], sizeof *column);
     for (size_t g = 0; !w->st && g < a->nkeys; g++)
         for (size_t i = 0; i < a->keys[g].wv.rows; i++, k++) {
             all[k] = (bundle){.from = c, .group = g};
@@ -63,60 +65,61 @@ static bundles bundles_of(work *w, const lm_attn *a, const size_t *at)
     return (bundles){n, a->nkeys, all, column};
 }
 
-values_turn values_turned(work *w, const lm_attn *a, const repair *r, const pare_mat *root)
+value_directions value_directions_of(pare_work *w, const lm_attn *a, const ridge_fit *r,
+                                     const pare_mat *root)
 {
     const size_t *const at = starts(w, a);
-    values_turn t = {.to = w_alloc(w, a->nkeys, sizeof *t.to)};
-    pare_mat back = w_mat(w, r->inputs, r->inputs), k = w_mat(w, r->h.rows, r->h.cols);
-    t.all = w_mat(w, r->inputs, r->inputs);
-    const pare_mat v = w_mul(w, root, false, &r->map, false);
+    value_directions t = {.to = pare_work_alloc(w, a->nkeys, sizeof *t.to)};
+    pare_mat back = mat_zeros(w, r->inputs, r->inputs), k = mat_zeros(w, r->h.rows, r->h.cols);
+    t.all = mat_zeros(w, r->inputs, r->inputs);
+    const pare_mat v = mat_mul(w, root, false, &r->map, false);
     if (!w->st) w->st = pare_spd_inverse(&k, &r->h, w->err);
     for (size_t g = 0; !w->st && g < a->nkeys; g++) {
         const size_t n = a->keys[g].wv.rows;
-        pare_mat from = w_mat(w, n, n);
-        t.to[g] = w_mat(w, n, n);
+        pare_mat from = mat_zeros(w, n, n);
+        t.to[g] = mat_zeros(w, n, n);
         group_directions(w, &t.to[g], &from, a, g, at, &k, &v);
         for (size_t h = 0; !w->st && h < a->nheads; h++) {
             if (a->heads[h].keys != g) continue;
-            put_block(&t.all, at[h], &t.to[g]);
-            put_block(&back, at[h], &from);
+            set_diagonal_block(&t.all, at[h], &t.to[g]);
+            set_diagonal_block(&back, at[h], &from);
         }
     }
     if (w->st) return t;
-    t.fit = repair_turned(w, r, &t.all, &back);
+    t.fit = ridge_fit_rebased(w, r, &t.all, &back);
     t.b = bundles_of(w, a, at);
     return t;
 }
 
-lm_attn values_taken(work *w, const lm_attn *a, const values_turn *t, const bool *gone,
-                     const pare_mat *map)
+lm_attn attn_without_values(pare_work *w, const lm_attn *a, const value_directions *t,
+                            const bool *removed, const pare_mat *map)
 {
     lm_attn out = lm_shallow(w, a);
-    out.bo = w_vec(w, a->dout);
+    out.bo = vec_zeros(w, a->dout);
     for (size_t g = 0, k = 0, n; !w->st && g < a->nkeys; g++, k += n) {
         size_t kept = 0;
         n = a->keys[g].wv.rows;
-        size_t *const which = w_alloc(w, n, sizeof *which);
+        size_t *const which = pare_work_alloc(w, n, sizeof *which);
         for (size_t i = 0; !w->st && i < n; i++)
-            if (!gone[k + i]) which[kept++] = i;
-        const pare_mat to = w_take_rows(w, &t->to[g], which, kept);
-        const pare_mat none = w_mat(w, n, kept); /* the maps behind come from the fit */
+            if (!removed[k + i]) which[kept++] = i;
+        const pare_mat to = mat_take_rows(w, &t->to[g], which, kept);
+        const pare_mat none = mat_zeros(w, n, kept); /* the maps behind come from the fit */
         lm_cut_values(w, &out, g, &to, &none);
     }
     for (size_t h = 0, at = 0; !w->st && h < a->nheads; h++) {
         const size_t n = out.heads[h].wo.cols;
         const pare_mat part = pare_mat_part(map, 0, at, a->dout, n);
-        out.heads[h].wo = w_copy(w, &part);
+        out.heads[h].wo = mat_copy(w, &part);
         at += n;
     }
     for (size_t o = 0; !w->st && o < a->dout; o++) out.bo[o] = pare_row(map, o)[map->cols - 1];
     return out;
 }
 
-pare_mat values_map(work *w, const lm_attn *a)
+pare_mat concat_wo(pare_work *w, const lm_attn *a)
 {
     const size_t *const at = starts(w, a);
-    pare_mat m = w_mat(w, a->dout, w->st ? 0 : at[a->nheads]);
+    pare_mat m = mat_zeros(w, a->dout, w->st ? 0 : at[a->nheads]);
     for (size_t h = 0; !w->st && h < a->nheads; h++)
         for (size_t o = 0; o < a->dout; o++)
             memcpy(pare_row_mut(&m, o) + at[h], pare_row(&a->heads[h].wo, o),

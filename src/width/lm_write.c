@@ -1,4 +1,4 @@
-/* From the one form of lm.h back to a model. */
+/* lm_write.c - from the form of lm.h back to a model. */
 #include "lm.h"
 #include <string.h>
 
@@ -6,22 +6,24 @@ enum { ROWS = 1024 }; /* of an embedding that are in f64 at a time */
 
 /* ---- norms and skips ------------------------------------------------------------------------ */
 
-static pare_weight copy_weight(store *o, const pare_weight *v)
+static pare_weight copy_weight(weight_writer *o, const pare_weight *v)
 {
     pare_weight c = {0};
-    if (!pare_has(v) || o->st) return c;
+    if (!pare_has(v) || o->w.st) return c;
     const size_t size = pare_dtype_size(v->dtype);
     c = *v;
-    void *const data = pare_alloc(o->a, v->rows * v->cols, size);
-    if (!data)
-        o->st = pare_no_memory(o->err);
-    else
-        memcpy(data, v->data, v->rows * v->cols * size);
+    void *const data = pare_work_alloc(&o->w, v->rows * v->cols, size);
+    if (data) memcpy(data, v->data, v->rows * v->cols * size);
     c.data = data;
     return c;
 }
 
-static pare_norm copy_norm(store *o, const pare_norm *n)
+static pare_dense copy_dense(weight_writer *o, const pare_dense *d)
+{
+    return (pare_dense){copy_weight(o, &d->w), copy_weight(o, &d->b)};
+}
+
+static pare_norm copy_norm(weight_writer *o, const pare_norm *n)
 {
     pare_norm c = *n;
     c.gain = copy_weight(o, &n->gain);
@@ -32,20 +34,20 @@ static pare_norm copy_norm(store *o, const pare_norm *n)
     return c;
 }
 
-static pare_norm stored_norm(store *o, const lm_norm *n, size_t d)
+static pare_norm stored_norm(weight_writer *o, const lm_norm *n, size_t d)
 {
     if (n->raw) return copy_norm(o, n->raw);
-    if (!n->here) return (pare_norm){0};
+    if (!n->present) return (pare_norm){0};
     return (pare_norm){.kind = PARE_NORM_RMS,
                        .eps = n->eps,
                        .divisor = n->divisor,
                        .shift = n->shift,
-                       .offset = n->offset ? store_bias(o, n->offset, d) : (pare_weight){0}};
+                       .offset = n->offset ? writer_vector(o, n->offset, d) : (pare_weight){0}};
 }
 
-static pare_skip stored_skip(store *o, const lm_skip *s)
+static pare_skip stored_skip(weight_writer *o, const lm_skip *s)
 {
-    if (s->kind == PARE_SKIP_DENSE) return store_skip(o, &s->w);
+    if (s->kind == PARE_SKIP_DENSE) return writer_skip(o, &s->w);
     return (pare_skip){.kind = s->kind};
 }
 
@@ -58,12 +60,11 @@ typedef struct layout {
     bool bq, bk, bv;
 } layout;
 
-static layout lay_out(store *o, const lm_attn *a)
+static layout lay_out(weight_writer *o, const lm_attn *a)
 {
     layout l = {0};
-    l.key = pare_alloc(o->a, 3 * a->nkeys, sizeof *l.key);
-    if (!l.key) o->st = pare_no_memory(o->err);
-    if (o->st) return l;
+    l.key = pare_work_alloc(&o->w, 3 * a->nkeys, sizeof *l.key);
+    if (o->w.st) return l;
     l.value = l.key + a->nkeys;
     l.freq = l.value + a->nkeys;
     for (size_t i = 0; i < a->nkeys; i++) {
@@ -85,49 +86,44 @@ static layout lay_out(store *o, const lm_attn *a)
     return l;
 }
 
-/* Groups that turn alike share their frequencies in the file. */
-static bool same_freqs(const lm_attn *a)
+static void put_freqs(weight_writer *o, pare_attn *to, const lm_attn *a, layout *l)
 {
-    for (size_t i = 1; i < a->nkeys; i++)
-        if (a->keys[i].planes != a->keys[0].planes ||
-            memcmp(a->keys[i].freqs, a->keys[0].freqs, a->keys[0].planes * sizeof(double)) != 0)
-            return false;
-    return true;
-}
-
-static void put_freqs(store *o, pare_attn *to, const lm_attn *a, layout *l)
-{
-    if (same_freqs(a)) {
+    const lm_keys *const first = &a->keys[0];
+    bool same = true; /* then all groups share one list in the file */
+    for (size_t i = 1; same && i < a->nkeys; i++)
+        same = a->keys[i].planes == first->planes &&
+               memcmp(a->keys[i].freqs, first->freqs, first->planes * sizeof(double)) == 0;
+    if (same) {
         l->freqs = a->keys[0].planes;
         memset(l->freq, 0, a->nkeys * sizeof *l->freq);
     }
     if (!l->freqs) return;
-    store exact = {o->a, PARE_F64, o->st, o->err}; /* a turn grows with the token's number */
-    to->freqs = store_room(&exact, 1, l->freqs);
+    weight_writer exact = {o->w, PARE_F64}; /* an angle grows with the position */
+    to->freqs = writer_reserve(&exact, 1, l->freqs);
     for (size_t i = 0; i < a->nkeys; i++) {
         const pare_mat f = pare_mat_of(a->keys[i].freqs, 1, a->keys[i].planes);
-        store_put(&exact, &to->freqs, 0, l->freq[i], &f);
+        writer_put(&exact, &to->freqs, 0, l->freq[i], &f);
     }
-    o->st = exact.st;
+    o->w.st = exact.w.st;
 }
 
-static void put_keys(store *o, pare_attn *to, const lm_attn *a, const layout *l)
+static void put_keys(weight_writer *o, pare_attn *to, const lm_attn *a, const layout *l)
 {
-    for (size_t i = 0; !o->st && i < a->nkeys; i++) {
+    for (size_t i = 0; !o->w.st && i < a->nkeys; i++) {
         const lm_keys *const k = &a->keys[i];
         const pare_mat bk = pare_mat_of(k->bk, 1, k->wk.rows);
         const pare_mat bv = pare_mat_of(k->bv, 1, k->wv.rows);
-        store_put(o, &to->wk, l->key[i], 0, &k->wk);
-        store_put(o, &to->wv, l->value[i], 0, &k->wv);
-        if (l->bk) store_put(o, &to->bk, 0, l->key[i], &bk);
-        if (l->bv) store_put(o, &to->bv, 0, l->value[i], &bv);
+        writer_put(o, &to->wk, l->key[i], 0, &k->wk);
+        writer_put(o, &to->wv, l->value[i], 0, &k->wv);
+        if (l->bk) writer_put(o, &to->bk, 0, l->key[i], &bk);
+        if (l->bv) writer_put(o, &to->bv, 0, l->value[i], &bv);
     }
 }
 
-static void put_heads(store *o, pare_attn *to, const lm_attn *a, const layout *l)
+static void put_heads(weight_writer *o, pare_attn *to, const lm_attn *a, const layout *l)
 {
     size_t q = 0, out = 0;
-    for (size_t i = 0; !o->st && i < a->nheads; i++) {
+    for (size_t i = 0; !o->w.st && i < a->nheads; i++) {
         const lm_head *const h = &a->heads[i];
         const pare_mat bq = pare_mat_of(h->bq, 1, h->wq.rows);
         to->heads[i] = (pare_head){.dk = h->wq.rows,
@@ -139,44 +135,43 @@ static void put_heads(store *o, pare_attn *to, const lm_attn *a, const layout *l
                                    .scale = h->scale,
                                    .freq = a->keys[h->keys].planes ? l->freq[h->keys] : 0,
                                    .planes = a->keys[h->keys].planes};
-        store_put(o, &to->wq, q, 0, &h->wq);
-        if (pare_has(&to->wo)) store_put(o, &to->wo, 0, out, &h->wo);
-        if (l->bq) store_put(o, &to->bq, 0, q, &bq);
+        writer_put(o, &to->wq, q, 0, &h->wq);
+        if (pare_has(&to->wo)) writer_put(o, &to->wo, 0, out, &h->wo);
+        if (l->bq) writer_put(o, &to->bq, 0, q, &bq);
         q += h->wq.rows;
         out += h->wo.cols;
     }
 }
 
-bool lm_joins(const lm_attn *a)
+bool lm_has_identity_wo(const lm_attn *a)
 {
     size_t first = 0;
     for (size_t i = 0; i < a->nheads; i++) {
-        if (!is_join(&a->heads[i].wo, first)) return false;
+        if (!is_identity_wo(&a->heads[i].wo, first)) return false;
         first += a->heads[i].wo.cols;
     }
     return first == a->dout;
 }
 
-static pare_attn stored_attn(store *o, const lm_attn *a)
+static pare_attn stored_attn(weight_writer *o, const lm_attn *a)
 {
     pare_attn to = {.kind = PARE_ATTN_NONE};
-    if (!a->here || o->st) return to;
+    if (!a->present || o->w.st) return to;
     to = (pare_attn){.kind = PARE_ATTN_EXACT, .din = a->din, .dout = a->dout, .nheads = a->nheads};
-    to.heads = pare_alloc(o->a, a->nheads, sizeof *to.heads);
-    if (!to.heads) o->st = pare_no_memory(o->err);
+    to.heads = pare_work_alloc(&o->w, a->nheads, sizeof *to.heads);
     layout l = lay_out(o, a);
-    if (o->st) return to;
-    to.wq = store_room(o, l.q, a->din);
-    to.wk = store_room(o, l.k, a->din);
-    to.wv = store_room(o, l.v, a->din);
-    if (!lm_joins(a)) to.wo = store_room(o, a->dout, l.o);
-    if (l.bq) to.bq = store_room(o, 1, l.q);
-    if (l.bk) to.bk = store_room(o, 1, l.k);
-    if (l.bv) to.bv = store_room(o, 1, l.v);
+    if (o->w.st) return to;
+    to.wq = writer_reserve(o, l.q, a->din);
+    to.wk = writer_reserve(o, l.k, a->din);
+    to.wv = writer_reserve(o, l.v, a->din);
+    if (!lm_has_identity_wo(a)) to.wo = writer_reserve(o, a->dout, l.o);
+    if (l.bq) to.bq = writer_reserve(o, 1, l.q);
+    if (l.bk) to.bk = writer_reserve(o, 1, l.k);
+    if (l.bv) to.bv = writer_reserve(o, 1, l.v);
     put_freqs(o, &to, a, &l);
     put_keys(o, &to, a, &l);
     put_heads(o, &to, a, &l);
-    to.bo = store_bias(o, a->bo, a->dout);
+    to.bo = writer_vector(o, a->bo, a->dout);
     to.in_norm = stored_norm(o, &a->in, a->din);
     to.out_norm = stored_norm(o, &a->out, a->dout);
     to.skip = stored_skip(o, &a->skip);
@@ -185,64 +180,49 @@ static pare_attn stored_attn(store *o, const lm_attn *a)
 
 /* ---- feed-forward --------------------------------------------------------------------------- */
 
-static pare_ffn stored_ffn(store *o, const lm_ffn *f)
+static pare_ffn stored_ffn(weight_writer *o, const lm_ffn *f)
 {
     pare_ffn to = {.kind = PARE_FFN_NONE};
-    if (!f->here || o->st) return to;
+    if (!f->present || o->w.st) return to;
     to = (pare_ffn){.kind = f->gated ? PARE_FFN_GATED : PARE_FFN_MLP,
                     .din = f->din,
                     .dout = f->dout,
                     .nlayers = f->gated ? 3 : 2,
                     .act = f->act};
-    to.layers = pare_alloc(o->a, to.nlayers, sizeof *to.layers);
-    if (!to.layers) o->st = pare_no_memory(o->err);
-    if (o->st) return to;
-    to.layers[0] = (pare_dense){store_all(o, &f->w1), store_bias(o, f->b1, f->w1.rows)};
-    if (f->gated)
-        to.layers[1] = (pare_dense){store_all(o, &f->w3), store_bias(o, f->b3, f->w3.rows)};
-    to.layers[to.nlayers - 1] = (pare_dense){store_all(o, &f->w2), store_bias(o, f->b2, f->dout)};
+    to.layers = pare_work_alloc(&o->w, to.nlayers, sizeof *to.layers);
+    if (o->w.st) return to;
+    to.layers[0] = writer_dense(o, &f->w1, f->b1);
+    if (f->gated) to.layers[1] = writer_dense(o, &f->w3, f->b3);
+    to.layers[to.nlayers - 1] = writer_dense(o, &f->w2, f->b2);
     to.in_norm = stored_norm(o, &f->in, f->din);
     to.out_norm = stored_norm(o, &f->out, f->dout);
     to.skip = stored_skip(o, &f->skip);
     return to;
 }
 
-pare_block lm_stored(store *o, const lm_block *b)
+pare_block lm_stored_block(weight_writer *o, const lm_block *b)
 {
     pare_block to = {.attn = stored_attn(o, &b->attn)};
     to.ffn = stored_ffn(o, &b->ffn);
     return to;
 }
 
-/* ---- the ends ------------------------------------------------------------------------------- */
+/* ---- embedding and head ---------------------------------------------------------------------- */
 
 /* from * map^T row block by row block: a table in other coordinates. b may be NULL. */
-static pare_weight mapped_rows(work *w, store *o, const pare_weight *from, const pare_mat *map,
-                               const double *b)
+static pare_weight mapped_rows(pare_work *w, weight_writer *o, const pare_weight *from,
+                               const pare_mat *map, const double *b)
 {
-    pare_weight to = store_room(o, from->rows, map->rows);
-    for (size_t r = 0; !o->st && !w->st && r < from->rows; r += ROWS) {
-        const pare_mark mark = pare_arena_mark(w->a);
+    pare_weight to = writer_reserve(o, from->rows, map->rows);
+    for (size_t r = 0; !o->w.st && !w->st && r < from->rows; r += ROWS) {
+        const pare_mark mark = pare_arena_mark(w->arena);
         const size_t n = from->rows - r < ROWS ? from->rows - r : ROWS;
-        const pare_mat x = read_part(w, from, r, 0, n, from->cols);
-        const pare_mat y = w_dense(w, &x, map, b);
-        if (!w->st) store_put(o, &to, r, 0, &y);
-        pare_arena_reset(w->a, mark);
+        const pare_mat x = read_matrix_part(w, from, r, 0, n, from->cols);
+        const pare_mat y = affine_rows(w, &x, map, b);
+        if (!w->st) writer_put(o, &to, r, 0, &y);
+        pare_arena_reset(w->arena, mark);
     }
     return to;
-}
-
-static const pare_mat *writes(const lm_basis *b)
-{
-    return b->write.v ? &b->write : &b->read;
-}
-
-/* W^T, or W^T C: from what the stem makes to the new place 0. */
-static pare_mat into_stream(work *w, const lm *m, const lm_basis *first)
-{
-    pare_mat t = w_copy(w, writes(first));
-    if (m->centred || m->m->stem.norm.kind == PARE_NORM_LAYER) lm_centre_columns(w, &t);
-    return w_transpose(w, &t);
 }
 
 static bool is_identity(const pare_mat *m)
@@ -268,175 +248,154 @@ static bool narrows(const pare_stem *s)
     return s->ids && !pare_has(&s->map.w) && lm_foldable(s);
 }
 
-static void put_stem(work *w, lm_out *o, const lm_basis *first, const pare_mat *embed)
+/* The embedding in the coordinates of `first`. */
+static void put_stem(pare_work *w, lm_out *o, const lm_basis *first, const pare_mat *embed)
 {
     const lm *const m = o->m;
     const pare_stem *const s = &m->m->stem;
     pare_stem *const to = &o->model->stem;
-    pare_mat in = into_stream(w, m, first);
+    /* W^T, or W^T C: from the output of the embedding to the new point 0. */
+    pare_mat basis = mat_copy(w, lm_write_basis(first));
+    if (m->centered || s->norm.kind == PARE_NORM_LAYER) lm_center_columns(w, &basis);
+    const pare_mat in = mat_transpose(w, &basis);
     const bool learned = s->pos.kind == PARE_POS_LEARNED, behind = lm_foldable(s);
-    const pare_mat map = pare_has(&s->map.w) ? read_all(w, &s->map.w) : w_identity(w, s->width);
-    double *const bias = read_bias(w, &s->map.b, 0, map.rows);
-    const pare_mat all = w_mul(w, &in, false, &map, false);
-    double *const b = w_apply(w, &in, false, bias, NULL);
+    const pare_mat map =
+        pare_has(&s->map.w) ? read_matrix(w, &s->map.w) : mat_identity(w, s->width);
+    double *const bias = read_vector(w, &s->map.b, 0, map.rows);
+    const pare_mat all = mat_mul(w, &in, false, &map, false);
+    double *const b = mat_vec(w, &in, false, bias, NULL);
     if (w->st) return;
-    const lm_norm norm = lm_project_norm(w, &m->stem_norm, first);
-    to->norm = stored_norm(&o->store, &norm, in.rows);
+    const lm_norm norm = lm_project_norm(w, &m->embedding_norm, first);
+    to->norm = stored_norm(&o->writer, &norm, in.rows);
     to->pos = s->pos;
     to->pos.table = (pare_weight){0};
-    if (learned && behind) to->pos.table = mapped_rows(w, &o->store, &s->pos.table, &in, NULL);
-    if (learned && !behind) to->pos.table = copy_weight(&o->store, &s->pos.table);
+    if (learned && behind) to->pos.table = mapped_rows(w, &o->writer, &s->pos.table, &in, NULL);
+    if (learned && !behind) to->pos.table = copy_weight(&o->writer, &s->pos.table);
     if (embed && narrows(s)) { /* tied: E embed, then d x e */
-        const pare_mat t = w_transpose(w, embed), back = w_mul(w, &in, false, embed, false);
+        const pare_mat t = mat_transpose(w, embed), back = mat_mul(w, &in, false, embed, false);
         if (w->st) return;
         to->width = embed->cols;
-        to->embedding = mapped_rows(w, &o->store, &s->embedding, &t, NULL);
-        if (!is_identity(&back)) to->map.w = store_all(&o->store, &back);
+        to->embedding = mapped_rows(w, &o->writer, &s->embedding, &t, NULL);
+        if (!is_identity(&back)) to->map.w = writer_matrix(&o->writer, &back);
         to->pos.after_map = pare_has(&to->map.w) || s->pos.after_map;
     } else if (s->ids && behind && !embed) {
         to->width = in.rows;
-        to->embedding = mapped_rows(w, &o->store, &s->embedding, &all, b);
+        to->embedding = mapped_rows(w, &o->writer, &s->embedding, &all, b);
     } else {
-        if (s->ids) to->embedding = copy_weight(&o->store, &s->embedding);
-        to->map = (pare_dense){store_all(&o->store, &all), store_bias(&o->store, b, in.rows)};
+        if (s->ids) to->embedding = copy_weight(&o->writer, &s->embedding);
+        to->map = writer_dense(&o->writer, &all, b);
     }
 }
 
-/* Readers of the last place: w A U, and b + w shift. */
-static pare_dense read_by(work *w, store *o, const lm *m, const pare_dense *d, const pare_mat *u)
+/* A U and the shift: the affine map from the last point to a reader in the old coordinates. */
+static pare_mat head_input(pare_work *w, const lm *m, const pare_mat *u, double **shift)
 {
-    pare_mat map = read_all(w, &d->w);
-    double *const b = read_bias(w, &d->b, 0, d->w.rows);
-    lm_fold_in(w, &map, b, &m->top);
-    const pare_mat cut = w_mul(w, &map, false, u, false);
-    if (w->st) return (pare_dense){0};
-    return (pare_dense){store_all(o, &cut), store_bias(o, b, d->w.rows)};
-}
-
-/* A U and the shift: what stands between the last place and a wide reader. */
-static pare_mat gained(work *w, const lm *m, const pare_mat *u, double **shift)
-{
-    pare_mat a = w_identity(w, u->rows);
-    *shift = w_vec(w, u->rows);
+    pare_mat a = mat_identity(w, u->rows);
+    *shift = vec_zeros(w, u->rows);
     lm_fold_in(w, &a, *shift, &m->top);
-    return w_mul(w, &a, false, u, false);
+    return mat_mul(w, &a, false, u, false);
 }
 
-/* A large matrix: row block by row block. */
-static void put_out(work *w, lm_out *o, const pare_weight *from, const pare_weight *b,
-                    const pare_mat *u)
-{
-    double *shift;
-    const pare_mat a = gained(w, o->m, u, &shift), at = w_transpose(w, &a);
-    double *const bias = read_bias(w, b, 0, from->rows);
-    for (size_t i = 0; !w->st && !all_zero(shift, u->rows) && i < from->rows; i++)
-        for (size_t j = 0; j < from->cols; j++)
-            bias[i] += pare_weight_at(from, i * from->cols + j) * shift[j];
-    if (w->st) return;
-    o->model->top.out.w = mapped_rows(w, &o->store, from, &at, NULL);
-    o->model->top.out.b = store_bias(&o->store, bias, from->rows);
-}
-
-static void put_tied(work *w, lm_out *o, const pare_mat *u, const pare_mat *embed)
-{
-    pare_top *const to = &o->model->top;
-    double *shift;
-    const pare_mat a = gained(w, o->m, u, &shift), dense = w_mul(w, embed, true, &a, false);
-    double *const b = w_apply(w, embed, true, shift, NULL);
-    if (w->st) return;
-    to->tied = true;
-    to->out.b = copy_weight(&o->store, &o->m->m->top.out.b);
-    if (is_identity(&dense) && all_zero(b, dense.rows)) return;
-    to->dense = (pare_dense){store_all(&o->store, &dense), store_bias(&o->store, b, dense.rows)};
-}
-
-static void put_top(work *w, lm_out *o, const lm_basis *last, const pare_mat *embed)
+/* The output head in the coordinates of `last`. */
+static void put_top(pare_work *w, lm_out *o, const lm_basis *last, const pare_mat *embed)
 {
     const lm *const m = o->m;
     const pare_top *const t = &m->m->top;
+    const pare_weight *const from = t->tied ? &m->m->stem.embedding : &t->out.w;
     pare_top *const to = &o->model->top;
     const pare_mat *const u = &last->read;
-    const lm_norm norm = lm_project_norm(w, &m->top_norm, last);
-    to->norm = stored_norm(&o->store, &norm, u->cols);
+    const lm_norm norm = lm_project_norm(w, &m->head_norm, last);
+    to->norm = stored_norm(&o->writer, &norm, u->cols);
     to->pool = t->pool;
     to->act = t->act;
     if (pare_has(&t->dense.w)) {
-        to->dense = read_by(w, &o->store, m, &t->dense, u);
-        to->out = (pare_dense){copy_weight(&o->store, t->tied ? &m->m->stem.embedding : &t->out.w),
-                               copy_weight(&o->store, &t->out.b)};
-    } else if (t->tied && embed) {
-        put_tied(w, o, u, embed);
-    } else if (t->tied || pare_has(&t->out.w)) {
-        put_out(w, o, t->tied ? &m->m->stem.embedding : &t->out.w, &t->out.b, u);
-    } else {
-        double *shift;
-        const pare_mat a = gained(w, m, u, &shift);
+        pare_mat map = read_matrix(w, &t->dense.w);
+        double *const b = read_vector(w, &t->dense.b, 0, t->dense.w.rows);
+        lm_fold_in(w, &map, b, &m->top);
+        const pare_mat cut = mat_mul(w, &map, false, u, false);
+        if (!w->st) to->dense = writer_dense(&o->writer, &cut, b);
+        to->out = (pare_dense){copy_weight(&o->writer, from), copy_weight(&o->writer, &t->out.b)};
+        return;
+    }
+    double *shift;
+    const pare_mat a = head_input(w, m, u, &shift);
+    if (t->tied && embed) {
+        const pare_mat dense = mat_mul(w, embed, true, &a, false);
+        double *const b = mat_vec(w, embed, true, shift, NULL);
         if (w->st) return;
-        to->out = (pare_dense){store_all(&o->store, &a), store_bias(&o->store, shift, a.rows)};
+        to->tied = true;
+        to->out.b = copy_weight(&o->writer, &t->out.b);
+        if (is_identity(&dense) && all_zero(b, dense.rows)) return;
+        to->dense = writer_dense(&o->writer, &dense, b);
+    } else if (pare_has(from)) { /* a large matrix: row block by row block */
+        const pare_mat at = mat_transpose(w, &a);
+        double *const bias = read_vector(w, &t->out.b, 0, from->rows);
+        for (size_t i = 0; !w->st && !all_zero(shift, u->rows) && i < from->rows; i++)
+            for (size_t j = 0; j < from->cols; j++)
+                bias[i] += pare_weight_at(from, i * from->cols + j) * shift[j];
+        if (w->st) return;
+        to->out.w = mapped_rows(w, &o->writer, from, &at, NULL);
+        to->out.b = writer_vector(&o->writer, bias, from->rows);
+    } else if (!w->st) {
+        to->out = writer_dense(&o->writer, &a, shift);
     }
 }
 
-static void copy_ends(lm_out *o)
+pare_mat lm_embed_basis(pare_work *w, const lm *m, const lm_basis *first)
 {
-    const pare_model *const m = o->m->m;
-    pare_stem *const s = &o->model->stem;
-    pare_top *const t = &o->model->top;
-    *s = m->stem;
-    s->embedding = copy_weight(&o->store, &m->stem.embedding);
-    s->pos.table = copy_weight(&o->store, &m->stem.pos.table);
-    s->map = (pare_dense){copy_weight(&o->store, &s->map.w), copy_weight(&o->store, &s->map.b)};
-    s->norm = copy_norm(&o->store, &m->stem.norm);
-    *t = m->top;
-    t->norm = copy_norm(&o->store, &m->top.norm);
-    t->dense =
-        (pare_dense){copy_weight(&o->store, &t->dense.w), copy_weight(&o->store, &t->dense.b)};
-    t->out = (pare_dense){copy_weight(&o->store, &t->out.w), copy_weight(&o->store, &t->out.b)};
-}
-
-pare_mat lm_embed_basis(work *w, const lm *m, const lm_basis *first)
-{
-    const pare_mat *const from = writes(first);
-    const size_t d = from->rows, n = from->cols + (m->centred && from->cols < d);
-    if (!m->centred || n == from->cols) return w_copy(w, from);
-    /* Directions of a centred stream are at right angles to the mean's, up to rounding: taken away
+    const pare_mat *const from = lm_write_basis(first);
+    const size_t d = from->rows, n = from->cols + (m->centered && from->cols < d);
+    if (!m->centered || n == from->cols) return mat_copy(w, from);
+    /* Directions of a centered stream are at right angles to the mean's, up to rounding: taken away
      * before the columns are made orthonormal again. */
-    pare_mat all = w_mat(w, d, n), r = w_mat(w, n, n), q = w_mat(w, d, n);
+    pare_mat all = mat_zeros(w, d, n), r = mat_zeros(w, n, n), q = mat_zeros(w, d, n);
     for (size_t i = 0; !w->st && i < d; i++) {
         pare_row_mut(&all, i)[0] = 1;
         memcpy(pare_row_mut(&all, i) + 1, pare_row(from, i), from->cols * sizeof(double));
     }
-    if (!w->st) w->st = pare_qr(&q, &r, &all, w->a, w->err);
+    if (!w->st) w->st = pare_qr(&q, &r, &all, w->arena, w->err);
     return q;
 }
 
-void lm_put_ends(work *w, lm_out *o, const lm_basis *first, const lm_basis *last,
-                 const pare_mat *embed)
+void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basis *last,
+                   const pare_mat *embed)
 {
     if (w->st) return;
+    const pare_stem *const s = &o->m->m->stem;
+    const pare_top *const t = &o->m->m->top;
+    pare_stem *const stem = &o->model->stem;
+    pare_top *const top = &o->model->top;
     if (first) {
-        o->model->stem.ids = o->m->m->stem.ids;
-        o->model->stem.width = o->m->m->stem.width;
-        o->model->stem.vocab = o->m->m->stem.vocab;
-        const pare_stem *const s = &o->m->m->stem;
-        const pare_mat wide = embed && !narrows(s) ? w_identity(w, s->width) : (pare_mat){0};
+        stem->ids = s->ids;
+        stem->width = s->width;
+        stem->vocab = s->vocab;
+        const pare_mat wide = embed && !narrows(s) ? mat_identity(w, s->width) : (pare_mat){0};
         put_stem(w, o, first, embed);
         put_top(w, o, last, wide.v ? &wide : embed);
     } else {
-        copy_ends(o);
+        *stem = *s;
+        stem->embedding = copy_weight(&o->writer, &s->embedding);
+        stem->pos.table = copy_weight(&o->writer, &s->pos.table);
+        stem->map = copy_dense(&o->writer, &s->map);
+        stem->norm = copy_norm(&o->writer, &s->norm);
+        *top = *t;
+        top->norm = copy_norm(&o->writer, &t->norm);
+        top->dense = copy_dense(&o->writer, &t->dense);
+        top->out = copy_dense(&o->writer, &t->out);
     }
-    if (!w->st) w->st = o->store.st;
+    if (!w->st) w->st = o->writer.w.st;
 }
 
 /* ---- the model ------------------------------------------------------------------------------ */
 
-void lm_begin(work *w, lm_out *o, const lm *m)
+void lm_write_begin(pare_work *w, lm_out *o, const lm *m)
 {
     *o = (lm_out){.m = m};
     if (w->st) return;
     w->st = pare_model_new(&o->model, w->err);
     if (w->st) return;
     pare_model *const to = o->model;
-    o->store = (store){to->arena, m->dtype, PARE_OK, w->err};
+    o->writer = (weight_writer){{to->arena, NULL, w->err, PARE_OK}, m->dtype};
     to->name = pare_strdup(to->arena, m->m->name ? m->m->name : "width");
     to->blocks = pare_alloc(to->arena, m->m->nblocks, sizeof *to->blocks);
     if (!to->name || !to->blocks) w->st = pare_no_memory(w->err);
@@ -455,28 +414,28 @@ void lm_begin(work *w, lm_out *o, const lm *m)
     to->vocab = vocab;
 }
 
-void lm_put(work *w, lm_out *o, size_t b, const lm_block *block)
+void lm_write_block(pare_work *w, lm_out *o, size_t b, const lm_block *block)
 {
     if (w->st) return;
-    o->model->blocks[b] = lm_stored(&o->store, block);
-    w->st = o->store.st;
+    o->model->blocks[b] = lm_stored_block(&o->writer, block);
+    w->st = o->writer.w.st;
 }
 
-void lm_put_attn(work *w, lm_out *o, size_t b, const lm_attn *a)
+void lm_write_attn(pare_work *w, lm_out *o, size_t b, const lm_attn *a)
 {
     if (w->st) return;
-    o->model->blocks[b].attn = stored_attn(&o->store, a);
-    w->st = o->store.st;
+    o->model->blocks[b].attn = stored_attn(&o->writer, a);
+    w->st = o->writer.w.st;
 }
 
-void lm_put_ffn(work *w, lm_out *o, size_t b, const lm_ffn *f)
+void lm_write_ffn(pare_work *w, lm_out *o, size_t b, const lm_ffn *f)
 {
     if (w->st) return;
-    o->model->blocks[b].ffn = stored_ffn(&o->store, f);
-    w->st = o->store.st;
+    o->model->blocks[b].ffn = stored_ffn(&o->writer, f);
+    w->st = o->writer.w.st;
 }
 
-pare_model *lm_finish(work *w, lm_out *o)
+pare_model *lm_write_finish(pare_work *w, lm_out *o)
 {
     if (!w->st) w->st = pare_model_check(o->model, w->err);
     if (w->st) {

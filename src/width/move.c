@@ -1,28 +1,39 @@
-/* How far a layer moves its rows when its input rows move (docs/theory/width.md section 6).
+/* move.c - how far a layer moves its rows when its input rows move (docs/theory/width.md section
+ * 6).
  *
  * Claim. If |h'_i - h_i| <= e_i for all i, then |layer(H')_i - layer(H)_i| <= out_i, for the
  * real-number function of the layer at the given doubles H.
  *
  * Scores. (q + dq).(k_j + dk_j) - q.k_j = dq.k_j + q.dk_j + dq.dk_j, and what is the same for all
- * keys of a row does not count: k_j may be taken from any centre c_i. So the score of key j moves
+ * keys of a row does not count: k_j may be taken from any center c_i. So the score of key j moves
  * by at most
+ *
  *     d_j = |scale| (e_i |Wq^T (k_j - c_i)| + e_j |Wk^T q_i| + |Wq^T Wk| e_i e_j).
+ *
  * Weights. If scores move by at most d_j, a weight a_j grows at most to
- *     hi = a_j / (a_j + sum_{u /= j} a_u e^{-d_u - d_j}),   hi - a_j = a_j E / (1 - E),
- *     E = sum_{u /= j} a_u (1 - e^{-d_u - d_j}),
+ *
+ *     hi = a_j / (a_j + sum_{u /= j} a_u e^{-d_u - d_j}),
+ *     hi - a_j = a_j E / (1 - E),     E = sum_{u /= j} a_u (1 - e^{-d_u - d_j}),
+ *
  * and falls by at most a_j F / (1 + F), F = sum_{u /= j} a_u (e^{d_u + d_j} - 1). Written so,
  * nothing cancels, and all of it grows with a and d: upper bounds of these are enough. Total
  * variation is at most tanh(max d / 2), the sum of the rises, the sum of the falls, and 1. (d must
  * not be capped: a weight below e^-300 may still become 1.)
- * Values. With u = Wo (Wv h + bv), any centre o_i, and w_j the larger of rise and fall:
- *     min( sum_j w_j |u_j - o_i|, 2 TV max_j |u_j - o_i| ) + |Wo Wv| (sum a_j e_j + TV (max - min
- * e)). Hidden layer. Where t_f = w1_f.z + b1_f is farther from 0 than |w1_f| m_i (m_i: what z_i
+ *
+ * Values. With u = Wo (Wv h + bv), any center o_i, and w_j the larger of rise and fall, the head's
+ * output moves by at most
+ *
+ *     min( sum_j w_j |u_j - o_i|, 2 TV max_j |u_j - o_i| )
+ *       + |Wo Wv| (sum_j a_j e_j + TV (max e - min e)).
+ *
+ * Hidden layer. Where t_f = w1_f.z + b1_f is farther from 0 than |w1_f| m_i (m_i: what z_i
  * moves) a ReLU is linear on the way; the others have some slope in [0, 1]:
+ *
  *     out_i <= ( |R2 + W2 diag(1 | 0 | 1/2) W1| + 1/2 sum_{others} |w2_f||w1_f| ) m_i
  *     out_i <= ( |R2 + c W2 W1| + r |W2 S^-1||S W1| ) m_i     for slopes in [c - r, c + r], any S.
  *
  * Rounding. Products carry gamma_n times Frobenius norms; the weights at H are known up to a
- * factor, which only enlarges them; norms come with their residuals (svals.c).
+ * factor, which only enlarges them; norms come with their residuals (singular_bounds.c).
  *
  * Cost: a layer's forward pass three times over, and (ReLU) four products D x D x D for each row
  * whose undecided units leave it a chance against the second bound. */
@@ -70,25 +81,25 @@ struct mover {
 };
 
 /* |W|_2 of a matrix whose entries are off by a share of themselves, and by `under` together. */
-static pare_ub norm_off(work *w, const pare_mat *m, pare_ub off, pare_ub under)
+static pare_ub norm_off(pare_work *w, const pare_mat *m, pare_ub off, pare_ub under)
 {
-    const pare_ub own = sharp_norm(w, m);
+    const pare_ub own = spectral_norm(w, m);
     return m->v ? add(own, pare_ub_fma(off, fro_norm(m), under)) : own;
 }
 
 /* |A B|_2, A off by a share of itself. */
-static pare_ub norm_of_product(work *w, const pare_mat *a, bool ta, const pare_mat *b, pare_ub off,
-                               pare_ub under)
+static pare_ub norm_of_product(pare_work *w, const pare_mat *a, bool ta, const pare_mat *b,
+                               pare_ub off, pare_ub under)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
-    const pare_mat p = w_mul(w, a, ta, b, false);
-    const pare_ub own = sharp_norm(w, &p), fa = fro_norm(a), fb = fro_norm(b);
-    pare_arena_reset(w->a, mark);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const pare_mat p = mat_mul(w, a, ta, b, false);
+    const pare_ub own = spectral_norm(w, &p), fa = fro_norm(a), fb = fro_norm(b);
+    pare_arena_reset(w->arena, mark);
     const pare_ub share = pare_ub_fma(off, fa, under);
     return add(own, add(product_rounding(ta ? a->rows : a->cols, fa, fb), mul(share, fb)));
 }
 
-static head_sizes sizes_of(work *w, const net_head *h, const mover *m)
+static head_sizes sizes_of(pare_work *w, const net_head *h, const mover *m)
 {
     head_sizes s = {.scale = ub(h->scale),
                     .fq = fro_norm(&h->wq),
@@ -114,10 +125,10 @@ static void slopes(pare_act act, double *middle, double *half)
 }
 
 /* |W2 S^-1||S W1| with S_f = sqrt(|w2_f| / |w1_f|); units without weights do nothing. */
-static pare_ub balanced(work *w, const mover *m, const pare_ub *n2)
+static pare_ub balanced(pare_work *w, const mover *m, const pare_ub *n2)
 {
     const net_layer *const l = m->l;
-    pare_mat a = w_copy(w, &l->w2), b = w_copy(w, &l->w1);
+    pare_mat a = mat_copy(w, &l->w2), b = mat_copy(w, &l->w1);
     for (size_t f = 0; !w->st && f < l->w1.rows; f++) {
         const double s = fmin(fmax(sqrt(n2[f].v / m->n1[f].v), 0x1p-40), 0x1p40); /* any will do */
         for (size_t i = 0; i < a.rows; i++) pare_row_mut(&a, i)[f] /= s;
@@ -141,16 +152,16 @@ static void jacobian(pare_mat *j, pare_mat *left, const net_layer *l, const doub
     pare_gemm(j, 1, left, false, &l->w1, false, 1);
 }
 
-static void hidden_sizes(work *w, mover *m)
+static void hidden_sizes(pare_work *w, mover *m)
 {
     const net_layer *const l = m->l;
     const size_t units = l->w1.rows;
     double middle, half;
-    m->n1 = w_alloc(w, units, sizeof *m->n1);
-    m->both = w_alloc(w, units, sizeof *m->both);
-    const pare_mat cols = w_transpose(w, &l->w2);
-    pare_ub *const n2 = w_alloc(w, units, sizeof *n2);
-    pare_mat j = w_mat(w, l->w2.rows, l->w1.cols), left = w_mat(w, l->w2.rows, units);
+    m->n1 = pare_work_alloc(w, units, sizeof *m->n1);
+    m->both = pare_work_alloc(w, units, sizeof *m->both);
+    const pare_mat cols = mat_transpose(w, &l->w2);
+    pare_ub *const n2 = pare_work_alloc(w, units, sizeof *n2);
+    pare_mat j = mat_zeros(w, l->w2.rows, l->w1.cols), left = mat_zeros(w, l->w2.rows, units);
     if (w->st) return;
     for (size_t f = 0; f < units; f++) {
         m->n1[f] = vector_norm(pare_row(&l->w1, f), l->w1.cols);
@@ -165,16 +176,16 @@ static void hidden_sizes(work *w, mover *m)
     m->blur = add(m->blur, mul(m->under, add(fro_norm(&l->w1), ub(1))));
     slopes(l->act, &middle, &half);
     jacobian(&j, &left, l, NULL, middle);
-    const pare_ub linear = add(sharp_norm(w, &j), m->blur);
+    const pare_ub linear = add(spectral_norm(w, &j), m->blur);
     m->whole = half == 0 ? linear : pare_ub_fma(ub(half), balanced(w, m, n2), linear);
     /* |J|^(2^(1 + squarings)) is bounded by a Frobenius norm: more of them are sharper. */
     m->squarings = j.cols <= 8 ? 6 : 2;
 }
 
-mover *mover_new(work *w, const net_layer *l, double off)
+mover *mover_new(pare_work *w, const net_layer *l, double off)
 {
-    mover *const m = w_alloc(w, 1, sizeof *m);
-    head_sizes *const heads = w_alloc(w, l->nheads, sizeof *heads);
+    mover *const m = pare_work_alloc(w, 1, sizeof *m);
+    head_sizes *const heads = pare_work_alloc(w, l->nheads, sizeof *heads);
     if (w->st) return NULL;
     /* 2^38 entries that lose 2^-149 each (f32), or 2^-1074. */
     const pare_ub under = off == 0 ? ub(TINY) : ub(0x1p-130);
@@ -233,19 +244,19 @@ static void row_sizes(head_rows *r, const pare_mat *h, const pare_mat *qk, const
     r->ru[i] = add(add(product_rounding(dv, n->fo, nv), mul(n->fo, rv)), add(wrong, ub(TINY)));
 }
 
-static bool head_open(work *w, head_rows *r, const pare_mat *h)
+static bool head_open(pare_work *w, head_rows *r, const pare_mat *h)
 {
     const net_head *const hd = r->hd;
     const size_t n = h->rows;
-    const pare_mat qt = w_transpose(w, &hd->wq), kt = w_transpose(w, &hd->wk);
-    r->q = w_dense(w, h, &hd->wq, hd->bq);
-    r->k = w_dense(w, h, &hd->wk, NULL);
-    r->kq = w_dense(w, &r->k, &qt, NULL);
-    const pare_mat qk = w_dense(w, &r->q, &kt, NULL), v = w_dense(w, h, &hd->wv, hd->bv);
-    r->u = w_dense(w, &v, &hd->wo, NULL);
+    const pare_mat qt = mat_transpose(w, &hd->wq), kt = mat_transpose(w, &hd->wk);
+    r->q = affine_rows(w, h, &hd->wq, hd->bq);
+    r->k = affine_rows(w, h, &hd->wk, NULL);
+    r->kq = affine_rows(w, &r->k, &qt, NULL);
+    const pare_mat qk = affine_rows(w, &r->q, &kt, NULL), v = affine_rows(w, h, &hd->wv, hd->bv);
+    r->u = affine_rows(w, &v, &hd->wo, NULL);
     pare_ub **const lists[] = {&r->rq, &r->rk, &r->rkq, &r->ru, &r->turn, &r->nq, &r->nk};
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        *lists[i] = w_alloc(w, n, sizeof **lists[i]);
+        *lists[i] = pare_work_alloc(w, n, sizeof **lists[i]);
     for (size_t i = 0; !w->st && i < n; i++) row_sizes(r, h, &qk, &v, i);
     return !w->st;
 }
@@ -256,7 +267,7 @@ typedef struct row_room {
     pare_ub *big, *d, *rise, *fall;    /* weights from above, moves of scores, swings of weights */
     pare_ub *grow, *shrink, *keep;     /* e^d - 1, 1 - e^-d, e^-d */
     pare_ub *left[SUMS], *right[SUMS]; /* running sums from both ends */
-    double *centre, *apart;            /* D each */
+    double *center, *apart;            /* D each */
 } row_room;
 
 /* Computed weights of row i; how far their logarithms may be off (inf: says nothing). */
@@ -286,10 +297,10 @@ static double row_weights(const head_rows *r, row_room *o, size_t i)
     return isfinite(sum) ? all.v : INFINITY;
 }
 
-/* |x_j - centre| for two rows of D numbers. */
+/* |x_j - center| for two rows of D numbers. */
 static pare_ub distance(const double *x, row_room *o, size_t d)
 {
-    for (size_t c = 0; c < d; c++) o->apart[c] = x[c] - o->centre[c];
+    for (size_t c = 0; c < d; c++) o->apart[c] = x[c] - o->center[c];
     return mul(vector_norm(o->apart, d), ub(1 + 0x1p-51));
 }
 
@@ -297,10 +308,10 @@ static pare_ub distance(const double *x, row_room *o, size_t d)
 static void centre_on(const head_rows *r, row_room *o, const pare_mat *m, size_t i)
 {
     const size_t from = r->g->ptr[i], n = r->g->ptr[i + 1] - from;
-    memset(o->centre, 0, m->cols * sizeof *o->centre);
+    memset(o->center, 0, m->cols * sizeof *o->center);
     for (size_t j = 0; j < n; j++) {
         const double *const x = pare_row(m, r->g->idx[from + j]);
-        for (size_t c = 0; c < m->cols; c++) o->centre[c] += o->a[j] * x[c];
+        for (size_t c = 0; c < m->cols; c++) o->center[c] += o->a[j] * x[c];
     }
 }
 
@@ -432,9 +443,9 @@ static bool room_new(row_room *o, pare_arena *a, size_t keys, size_t d)
     if (!a) return false;
     pare_ub **const lists[] = {&o->big, &o->d, &o->rise, &o->fall, &o->grow, &o->shrink, &o->keep};
     o->a = pare_alloc(a, keys, sizeof *o->a);
-    o->centre = pare_alloc(a, d, sizeof *o->centre);
+    o->center = pare_alloc(a, d, sizeof *o->center);
     o->apart = pare_alloc(a, d, sizeof *o->apart);
-    bool ok = o->a && o->centre && o->apart;
+    bool ok = o->a && o->center && o->apart;
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
         ok = (*lists[i] = pare_alloc(a, keys, sizeof(pare_ub))) && ok;
     for (size_t k = 0; k < SUMS; k++) {
@@ -567,13 +578,13 @@ static void ffn_block(void *ctx, size_t b)
 
 /* ---- the layer ------------------------------------------------------------------------------ */
 
-void move_layer(work *w, pare_ub *out, const mover *mv, const pare_mat *h, const pare_ub *e,
+void move_layer(pare_work *w, pare_ub *out, const mover *mv, const pare_mat *h, const pare_ub *e,
                 const pare_graph *g, const pare_enclosure *hidden)
 {
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const size_t n = h->rows, blocks = (n + ROWS - 1) / ROWS;
     atomic_bool no_memory = false;
-    pare_ub *const z = w_alloc(w, n, sizeof *z);
+    pare_ub *const z = pare_work_alloc(w, n, sizeof *z);
     for (size_t i = 0; !w->st && i < n; i++) z[i] = mul(mv->r1, e[i]);
     for (size_t k = 0; !w->st && k < mv->l->nheads; k++) {
         head_rows r = {.mv = mv,
@@ -588,5 +599,5 @@ void move_layer(work *w, pare_ub *out, const mover *mv, const pare_mat *h, const
     ffn_rows f = {mv, hidden, z, out, n, &no_memory};
     if (!w->st) pare_parallel(w->exec, blocks, ffn_block, &f);
     if (!w->st && atomic_load(&no_memory)) w->st = pare_no_memory(w->err);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
 }

@@ -21,7 +21,7 @@ double patch_norm(const double *x, size_t n)
 
 /* ---- room ----------------------------------------------------------------------------------- */
 
-patch_rows patch_rows_new(work *w, const patch_net *p, size_t n)
+patch_rows patch_rows_new(pare_work *w, const patch_net *p, size_t n)
 {
     patch_rows t = {.n = n};
     size_t read = 0, heads = 0;
@@ -29,22 +29,22 @@ patch_rows patch_rows_new(work *w, const patch_net *p, size_t n)
         if (p->layers[l].qkv.w.rows > read) read = p->layers[l].qkv.w.rows;
         if (p->layers[l].nheads > heads) heads = p->layers[l].nheads;
     }
-    t.h = w_mat(w, n, p->widest);
-    t.qkv = w_mat(w, n, read);
-    t.rad = w_vec(w, n);
-    t.norm = w_vec(w, n);
-    t.mark = w_alloc(w, n * heads, sizeof *t.mark);
+    t.h = mat_zeros(w, n, p->widest);
+    t.qkv = mat_zeros(w, n, read);
+    t.rad = vec_zeros(w, n);
+    t.norm = vec_zeros(w, n);
+    t.mark = pare_work_alloc(w, n * heads, sizeof *t.mark);
     return t;
 }
 
-patch_scratch patch_scratch_new(work *w, const patch_net *p, size_t room, size_t keys)
+patch_scratch patch_scratch_new(pare_work *w, const patch_net *p, size_t room, size_t keys)
 {
     return (patch_scratch){.room = room,
-                           .a = w_mat(w, room, p->widest),
-                           .b = w_mat(w, room, p->widest),
-                           .rad = w_vec(w, room),
-                           .norm = w_vec(w, room),
-                           .weight = w_vec(w, keys)};
+                           .a = mat_zeros(w, room, p->widest),
+                           .b = mat_zeros(w, room, p->widest),
+                           .rad = vec_zeros(w, room),
+                           .norm = vec_zeros(w, room),
+                           .weight = vec_zeros(w, keys)};
 }
 
 /* Rows [from, to) of m, the first `cols` columns of them. */
@@ -99,10 +99,10 @@ void patch_leave(const patch_net *p, const patch_rows *t, pare_mat *y, double *r
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-static double off_centre(const double *k, const double *centre, size_t n)
+static double off_centre(const double *k, const double *center, size_t n)
 {
     double s = 0;
-    for (size_t c = 0; c < n; c++) s += (k[c] - centre[c]) * (k[c] - centre[c]);
+    for (size_t c = 0; c < n; c++) s += (k[c] - center[c]) * (k[c] - center[c]);
     return raised(s);
 }
 
@@ -114,7 +114,7 @@ static patch_mark mark_of(const patch_head *hd, const double *qkv, double norm, 
                         .k_rad = raised(map_radius(&hd->mk, norm, rad)),
                         .v_norm = patch_norm(qkv + hd->v, hd->dv),
                         .v_rad = raised(map_radius(&hd->mv, norm, rad)),
-                        .k_off2 = off_centre(qkv + hd->k, hd->centre, hd->dk)};
+                        .k_off2 = off_centre(qkv + hd->k, hd->center, hd->dk)};
 }
 
 void patch_project(const patch_layer *l, patch_rows *t, size_t from, size_t to)

@@ -15,7 +15,7 @@
  * move it by less than PATCH_TINY, which every step adds. Beyond that range a radius is inf. */
 #ifndef PARE_SRC_WIDTH_PATCH_H
 #define PARE_SRC_WIDTH_PATCH_H
-#include "net.h"
+#include "folded_net.h"
 #include <math.h>
 
 #define PATCH_BIG  0x1p200
@@ -47,7 +47,7 @@ typedef struct patch_head {
     size_t o;       /* columns of what it gives */
     double scale, round;
     patch_map mq, mk, mv; /* norms only: the products are made for all heads at once */
-    double *centre;       /* dk: any point near the keys */
+    double *center;       /* dk: any point near the keys */
 } patch_head;
 
 typedef struct patch_layer {
@@ -67,14 +67,14 @@ typedef struct patch_net {
 
 /* PARE_ERR_INPUT names what is not covered. A batch norm is folded in f64, and what that rounds is
  * part of the maps' drift. */
-patch_net patch_read(work *w, const pare_model *m);
+patch_net patch_read(pare_work *w, const pare_model *m);
 
 /* ---- rows ----------------------------------------------------------------------------------- */
 
 /* What one head reads of one row, from above. */
 typedef struct patch_mark {
     double q_norm, q_rad, k_norm, k_rad, v_norm, v_rad;
-    double k_off2; /* |k - centre|^2 */
+    double k_off2; /* |k - center|^2 */
 } patch_mark;
 
 /* Rows of the stream where a layer begins, and what its attention reads of them. */
@@ -87,7 +87,7 @@ typedef struct patch_rows {
 } patch_rows;
 
 /* Room for n rows of any layer. */
-patch_rows patch_rows_new(work *w, const patch_net *p, size_t n);
+patch_rows patch_rows_new(pare_work *w, const patch_net *p, size_t n);
 
 /* Who sees whom among rows of two lists: numbers below `split` are rows of `base`, the others, less
  * it, rows of `own` (which may be NULL). */
@@ -106,7 +106,7 @@ typedef struct patch_scratch {
     double *rad, *norm;
     double *weight; /* of one row's keys */
 } patch_scratch;
-patch_scratch patch_scratch_new(work *w, const patch_net *p, size_t room, size_t keys);
+patch_scratch patch_scratch_new(pare_work *w, const patch_net *p, size_t room, size_t keys);
 
 /* Rows [from, to) of `t`: features in, the stream of layer 0 out. */
 void patch_enter(const patch_net *p, patch_rows *t, const pare_mat *x, size_t from, size_t to);

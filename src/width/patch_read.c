@@ -27,14 +27,14 @@ static pare_status widen(void *self, const char *name, pare_weight *v, bool vect
     return PARE_OK;
 }
 
-static void need_batch(work *w, const char *where, size_t block, const pare_norm *n)
+static void need_batch(pare_work *w, const char *where, size_t block, const pare_norm *n)
 {
     if (w->st || n->kind == PARE_NORM_NONE || n->kind == PARE_NORM_BATCH) return;
-    w_fail(w, PARE_ERR_INPUT, "block %zu, %s: a norm of kind %s: edits do not cover that", block,
-           where, pare_norm_name(n->kind));
+    pare_work_fail(w, PARE_ERR_INPUT, "block %zu, %s: a norm of kind %s: edits do not cover that",
+                   block, where, pare_norm_name(n->kind));
 }
 
-static void check_norms(work *w, const pare_model *m)
+static void check_norms(pare_work *w, const pare_model *m)
 {
     for (size_t b = 0; b < m->nblocks; b++) {
         need_batch(w, "attention", b, &m->blocks[b].attn.in_norm);
@@ -88,15 +88,15 @@ static double off_of(const pare_weight *w, const pare_weight *b, norm_size befor
 /* ---- maps ----------------------------------------------------------------------------------- */
 
 typedef struct reader {
-    work *w;
+    pare_work *w;
     bool rounded; /* folding has changed something */
 } reader;
 
-static double two_of(work *w, const pare_weight *v)
+static double two_of(pare_work *w, const pare_weight *v)
 {
     pare_ub two = pare_norm_fro(v), proven;
     if (w->st) return INFINITY;
-    const pare_status st = pare_norm_spectral(&proven, v, w->a, NULL);
+    const pare_status st = pare_norm_spectral(&proven, v, w->arena, NULL);
     if (st == PARE_ERR_MEMORY) w->st = pare_no_memory(w->err);
     return st ? two.v : pare_ub_min(two, proven).v;
 }
@@ -137,7 +137,7 @@ static patch_map skip_of(const reader *r, const pare_mat *m, size_t terms)
     patch_map p = {0};
     if (r->w->st || !m->v) return p;
     if (!is_diagonal(m)) return map_of(r, *m, NULL, terms + m->cols, 0);
-    pare_mat d = w_mat(r->w, 1, m->cols);
+    pare_mat d = mat_zeros(r->w, 1, m->cols);
     double most = 0;
     for (size_t k = 0; !r->w->st && k < m->cols; k++) {
         d.v[k] = pare_row(m, k)[k];
@@ -152,7 +152,7 @@ static patch_map skip_of(const reader *r, const pare_mat *m, size_t terms)
 /* ---- layers --------------------------------------------------------------------------------- */
 
 /* The maps of all heads below one another: queries, keys, values. */
-static void stack(work *w, pare_mat *to, double *bias, size_t at, const pare_mat *m,
+static void stack(pare_work *w, pare_mat *to, double *bias, size_t at, const pare_mat *m,
                   const double *b)
 {
     for (size_t i = 0; !w->st && i < m->rows; i++) {
@@ -164,15 +164,15 @@ static void stack(work *w, pare_mat *to, double *bias, size_t at, const pare_mat
 static void read_heads(const reader *r, patch_layer *l, const net_layer *n, double q_off,
                        double v_off)
 {
-    work *const w = r->w;
+    pare_work *const w = r->w;
     size_t dk = 0, dv = 0, k = 0, v = 0;
     for (size_t i = 0; i < n->nheads; i++) {
         dk += n->heads[i].wq.rows;
         dv += n->heads[i].wv.rows;
     }
-    pare_mat all = w_mat(w, 2 * dk + dv, l->din);
-    double *const bias = w_vec(w, 2 * dk + dv);
-    l->heads = w_alloc(w, n->nheads, sizeof *l->heads);
+    pare_mat all = mat_zeros(w, 2 * dk + dv, l->din);
+    double *const bias = vec_zeros(w, 2 * dk + dv);
+    l->heads = pare_work_alloc(w, n->nheads, sizeof *l->heads);
     for (size_t i = 0; !w->st && i < n->nheads; i++) {
         const net_head *const hd = &n->heads[i];
         patch_head *const to = &l->heads[i];
@@ -184,7 +184,7 @@ static void read_heads(const reader *r, patch_layer *l, const net_layer *n, doub
         to->mq = map_of(r, hd->wq, hd->bq, l->din, q_off);
         to->mk = map_of(r, hd->wk, NULL, l->din, 0);
         to->mv = map_of(r, hd->wv, hd->bv, l->din, v_off);
-        to->centre = w_vec(w, to->dk);
+        to->center = vec_zeros(w, to->dk);
         stack(w, &all, bias, to->q, &hd->wq, hd->bq);
         stack(w, &all, bias, to->k, &hd->wk, NULL);
         stack(w, &all, bias, to->v, &hd->wv, hd->bv);
@@ -198,7 +198,7 @@ static void read_heads(const reader *r, patch_layer *l, const net_layer *n, doub
 static patch_map outputs_of(const reader *r, const net_layer *n, size_t pooled, size_t din,
                             double off)
 {
-    pare_mat wo = w_mat(r->w, n->heads[0].wo.rows, pooled);
+    pare_mat wo = mat_zeros(r->w, n->heads[0].wo.rows, pooled);
     for (size_t g = 0, at = 0; !r->w->st && g < n->nheads; at += n->heads[g].wo.cols, g++)
         for (size_t i = 0; i < wo.rows; i++)
             for (size_t j = 0; j < n->heads[g].wo.cols; j++)
@@ -251,7 +251,7 @@ static patch_net read_folded(const reader *r, const pare_model *folded, const pa
     const norm_size none = {1, 0}, stem = size_of(&m->stem.norm), top = size_of(&m->top.norm);
     const net n = net_read(r->w, folded);
     patch_net p = {.nlayers = n.nlayers};
-    p.layers = w_alloc(r->w, n.nlayers, sizeof *p.layers);
+    p.layers = pare_work_alloc(r->w, n.nlayers, sizeof *p.layers);
     if (r->w->st) return p;
     p.stem = map_of(r, n.we, n.be, n.we.cols, off_of(&m->stem.map.w, &m->stem.map.b, none, stem));
     p.top = map_of(r, n.wh, n.bh, n.wh.cols, off_of(&m->top.out.w, &m->top.out.b, top, none));
@@ -262,18 +262,18 @@ static patch_net read_folded(const reader *r, const pare_model *folded, const pa
 }
 
 /* Sums of more numbers would need more than what patch.h sets aside for their roundings. */
-static void check_widths(work *w, const patch_net *p)
+static void check_widths(pare_work *w, const patch_net *p)
 {
     size_t most = p->widest > p->stem.w.cols ? p->widest : p->stem.w.cols;
     for (size_t l = 0; l < p->nlayers; l++)
         for (size_t h = 0; h < p->layers[l].nheads; h++)
             if (p->layers[l].heads[h].dk > most) most = p->layers[l].heads[h].dk;
     if (most >= PATCH_WIDEST)
-        w_fail(w, PARE_ERR_INPUT, "edits: rows of %zu numbers, fewer than %d are covered", most,
-               PATCH_WIDEST);
+        pare_work_fail(w, PARE_ERR_INPUT, "edits: rows of %zu numbers, fewer than %d are covered",
+                       most, PATCH_WIDEST);
 }
 
-patch_net patch_read(work *w, const pare_model *m)
+patch_net patch_read(pare_work *w, const pare_model *m)
 {
     patch_net p = {0};
     pare_model *wide = NULL, *folded = NULL;
@@ -281,7 +281,7 @@ patch_net patch_read(work *w, const pare_model *m)
     check_norms(w, m);
     if (!w->st) w->st = pare_model_clone(&wide, m, w->err);
     if (!w->st) w->st = pare_model_visit(wide, widen, wide->arena, w->err);
-    if (!w->st) w->st = join_heads(wide, w->err);
+    if (!w->st) w->st = insert_identity_wo(wide, w->err);
     if (!w->st) w->st = pare_fold(&folded, &report, wide, w->err);
     const reader r = {w, report.rounded > 0};
     if (!w->st) p = read_folded(&r, folded, wide);

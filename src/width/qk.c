@@ -1,38 +1,48 @@
-/* The best bilinear form of rank d for queries and keys, in the metric of the data
- * (docs/theory/width.md section 2).
+/* qk.c - queries and keys in fewer dimensions (docs/theory/width.md section 2).
+ *
+ * The best bilinear form of rank d, in the metric of the data (qk_optimal).
  *
  * Softmax sees only B = [Wq bq]^T Wk, and of its scores only differences within a row. Let Cq be
- * the second moment of [h, 1] over the queries and Ck the covariance of keys within neighbourhoods.
+ * the second moment of [h, 1] over the queries and Ck the covariance of keys within neighborhoods.
  * Then  |Cq^1/2 (B - B^) Ck^1/2|_F  over rank(B^) <= d is least for the truncated singular value
  * decomposition, and the least value is the root of the squares of what was cut off (Eckart-Young):
  * no other choice of d dimensions does better in this metric. Were queries and their keys
  * independent, its square would be the mean squared error of the scores that softmax sees. For
  * d >= rank nothing is lost.
  *
- * qk_enclosed makes the pair a theorem. Its metric is the two matrices Rq, Rk of doubles that this
+ * qk_bounds_of makes the pair a theorem. Its metric is the two matrices Rq, Rk of doubles that this
  * file computes as roots of Cq and Ck; whatever they are, with S the computed Rq B Rk and every
  * form B^ of rank d,
  *
  *     |Rq (B - B^) Rk|_F  >=  sqrt(sum_{i > d} sigma_i(S)^2) - |S - Rq B Rk|_F,
  *
- * sigma_i from below (svals.c) and the second term by the rounding of three products. That Rq and
- * Rk are the roots of the data's moments is true up to rounding only: what is proven is about this
- * metric, and about the head's stored (or folded) f64 weights. */
+ * sigma_i from below (singular_bounds.c) and the second term by the rounding of three products.
+ * That Rq and Rk are the roots of the data's moments is true up to rounding only: what is proven
+ * is about this metric, and about the head's stored (or folded) f64 weights.
+ *
+ * Without loss, in an affine basis of the input (qk_exact). With h = U x + mu the scores are
+ *
+ *     (Wq U x_i + Wq mu + bq) . (Wk U x_j + Wk mu);
+ *
+ * the part with Wk mu is the same for all j, so softmax does not see it. With P the left singular
+ * vectors of Wk U,
+ *
+ *     Wq' = P^T Wq U,     bq' = P^T (Wq mu + bq),     Wk' = P^T Wk U
+ *
+ * is exact, has rank(Wk U) <= d dimensions, and keeps bq (Wq' = I, Wk' = U^T Wq^T Wk U of
+ * Proposition 4.1 of Shirzad 2024, which has no biases, would not). */
 #include "balance.h"
 #include "prove.h"
 #include <math.h>
 
-#define RIDGE 1e-10 /* of the largest eigenvalue: directions that the data never takes */
+#define RIDGE    1e-10 /* of the largest eigenvalue: directions that the data never takes */
+#define ROUNDING 1e-12 /* of the largest singular value */
 
 /* [h, 1]^T [h, 1] / n */
-static pare_mat query_moment(work *w, const pare_mat *h)
+static pare_mat query_moment(pare_work *w, const pare_mat *h)
 {
-    pare_mat one = w_mat(w, h->rows, h->cols + 1);
-    for (size_t i = 0; !w->st && i < h->rows; i++) {
-        for (size_t j = 0; j < h->cols; j++) pare_row_mut(&one, i)[j] = pare_row(h, i)[j];
-        pare_row_mut(&one, i)[h->cols] = 1;
-    }
-    pare_mat c = w_mat(w, h->cols + 1, h->cols + 1);
+    const pare_mat one = mat_append_col(w, h, NULL);
+    pare_mat c = mat_zeros(w, h->cols + 1, h->cols + 1);
     if (!w->st) pare_gemm(&c, 1 / (double)h->rows, &one, true, &one, false, 0);
     return c;
 }
@@ -40,16 +50,16 @@ static pare_mat query_moment(work *w, const pare_mat *h)
 /* sum over rows and keys (h_j - mean)(h_j - mean)^T / m = (sum_j in_j h_j h_j^T
  * - sum_i deg_i mean_i mean_i^T) / m would cancel; so the differences are formed, a block of rows
  * at a time. */
-static pare_mat key_covariance(work *w, const pare_mat *h, const pare_graph *g)
+static pare_mat key_covariance(pare_work *w, const pare_mat *h, const pare_graph *g)
 {
     enum { EDGES = 4096 };
     const size_t d = h->cols, m = g->ptr[g->n];
-    pare_mat c = w_mat(w, d, d);
-    double *const mean = w_vec(w, d);
+    pare_mat c = mat_zeros(w, d, d);
+    double *const mean = vec_zeros(w, d);
     size_t filled = 0, longest = 0;
     for (size_t i = 0; i < g->n; i++)
         if (g->ptr[i + 1] - g->ptr[i] > longest) longest = g->ptr[i + 1] - g->ptr[i];
-    pare_mat rows = w_mat(w, EDGES + longest, d);
+    pare_mat rows = mat_zeros(w, EDGES + longest, d);
     for (size_t i = 0; !w->st && i < g->n; i++) {
         const size_t from = g->ptr[i], to = g->ptr[i + 1];
         for (size_t j = 0; j < d; j++) mean[j] = 0;
@@ -67,62 +77,53 @@ static pare_mat key_covariance(work *w, const pare_mat *h, const pare_graph *g)
     return c;
 }
 
-/* [Wq bq] */
-static pare_mat with_bias(work *w, const net_head *hd)
-{
-    const size_t d = hd->wq.cols;
-    pare_mat m = w_mat(w, hd->wq.rows, d + 1);
-    for (size_t i = 0; !w->st && i < m.rows; i++) {
-        for (size_t j = 0; j < d; j++) pare_row_mut(&m, i)[j] = pare_row(&hd->wq, i)[j];
-        pare_row_mut(&m, i)[d] = hd->bq[i];
-    }
-    return m;
-}
-
-/* sqrt(s_r) times row r of `rows` (columns of u when turned), times `inverse`: d rows. */
-static pare_mat factor(work *w, const pare_mat *from, bool columns, const double *s, size_t d,
+/* The first d rows (or columns) of `from`, row r times sqrt(s_r), times `inverse`. */
+static pare_mat factor(pare_work *w, const pare_mat *from, bool columns, const double *s, size_t d,
                        const pare_mat *inverse)
 {
-    pare_mat top = w_mat(w, d, inverse->rows);
+    pare_mat scaled = mat_zeros(w, d, inverse->rows);
     for (size_t r = 0; !w->st && r < d; r++)
-        for (size_t j = 0; j < top.cols; j++)
-            pare_row_mut(&top, r)[j] =
+        for (size_t j = 0; j < scaled.cols; j++)
+            pare_row_mut(&scaled, r)[j] =
                 sqrt(s[r]) * (columns ? pare_row(from, j)[r] : pare_row(from, r)[j]);
-    return w_mul(w, &top, false, inverse, false);
+    return mat_mul(w, &scaled, false, inverse, false);
 }
 
-/* What is lost in the metric: the norm above. */
-static double objective(work *w, const net_head *a, const net_head *b, const w_root_of *cq,
-                        const w_root_of *ck)
+/* |Cq^1/2 (B - B^) Ck^1/2|_F of two heads. */
+static double objective(pare_work *w, const net_head *a, const net_head *b, const sym_roots *cq,
+                        const sym_roots *ck)
 {
-    const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
-    pare_mat gap = w_mul(w, &qa, true, &a->wk, false);
+    const pare_mat qa = mat_append_col(w, &a->wq, a->bq), qb = mat_append_col(w, &b->wq, b->bq);
+    pare_mat gap = mat_mul(w, &qa, true, &a->wk, false);
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
-    const pare_mat seen = w_mul3(w, &cq->root, false, &gap, &ck->root, false);
-    return w->st ? NAN : fabs(a->scale) * w_fro(&seen);
+    const pare_mat whitened = mat_mul3(w, &cq->root, false, &gap, &ck->root, false);
+    return w->st ? NAN : fabs(a->scale) * mat_fro_est(&whitened);
 }
 
-double qk_objective(work *w, const net_head *a, const net_head *b, const pare_mat *h,
+double qk_objective(pare_work *w, const net_head *a, const net_head *b, const pare_mat *h,
                     const pare_graph *g)
 {
     const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
-    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
+    const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
     return objective(w, a, b, &cq, &ck);
 }
 
 /* Cq^1/2 B Ck^1/2 */
-static pare_mat form_seen(work *w, const net_head *hd, const w_root_of *cq, const w_root_of *ck)
+static pare_mat whitened_scores(pare_work *w, const net_head *hd, const sym_roots *cq,
+                                const sym_roots *ck)
 {
-    const pare_mat wq = with_bias(w, hd), form = w_mul(w, &wq, true, &hd->wk, false);
-    return w_mul3(w, &cq->root, false, &form, &ck->root, false);
+    const pare_mat wq = mat_append_col(w, &hd->wq, hd->bq),
+                   form = mat_mul(w, &wq, true, &hd->wk, false);
+    return mat_mul3(w, &cq->root, false, &form, &ck->root, false);
 }
 
-double *qk_worth(work *w, size_t *n, const net_head *hd, const pare_mat *h, const pare_graph *g)
+double *qk_singular_values(pare_work *w, size_t *n, const net_head *hd, const pare_mat *h,
+                           const pare_graph *g)
 {
     const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
-    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
-    const pare_mat seen = form_seen(w, hd, &cq, &ck);
-    const w_svd_of s = w_svd(w, &seen);
+    const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
+    const pare_mat whitened = whitened_scores(w, hd, &cq, &ck);
+    const svd_factors s = svd_of(w, &whitened);
     for (size_t i = 0; !w->st && i < s.n; i++) s.s[i] *= fabs(hd->scale);
     *n = w->st ? 0 : s.n;
     return s.s;
@@ -141,29 +142,20 @@ static pare_ub sandwich_off(const pare_mat *left, const pare_mat *middle, pare_u
     return pare_ub_fma(first, r, product_rounding(right->rows, inner, r));
 }
 
-/* sqrt(sum of squares of s_i, i >= d) from below: products, sums and the root round at most n + 2
- * times downwards or upwards, by 2^-53 each. */
-static double tail_below(const svals *s, size_t d)
-{
-    double sum = 0;
-    for (size_t i = d; i < s->n; i++) sum += s->low[i] * s->low[i];
-    return isfinite(sum) ? sqrt(sum) * (1 - (double)(s->n + 4) * 0x1p-50) : 0;
-}
-
-qk_bounds qk_enclosed(work *w, const net_head *a, const net_head *b, const pare_mat *h,
-                      const pare_graph *g)
+qk_bounds qk_bounds_of(pare_work *w, const net_head *a, const net_head *b, const pare_mat *h,
+                       const pare_graph *g)
 {
     qk_bounds out = {.reached = pare_ub_inf()};
-    const pare_mark mark = pare_arena_mark(w->a);
+    const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
-    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
-    const pare_mat qa = with_bias(w, a), qb = with_bias(w, b);
-    const pare_mat form = w_mul(w, &qa, true, &a->wk, false);
-    pare_mat gap = w_copy(w, &form);
+    const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
+    const pare_mat qa = mat_append_col(w, &a->wq, a->bq), qb = mat_append_col(w, &b->wq, b->bq);
+    const pare_mat form = mat_mul(w, &qa, true, &a->wk, false);
+    pare_mat gap = mat_copy(w, &form);
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
-    const pare_mat seen = w_mul3(w, &cq.root, false, &form, &ck.root, false);
-    const pare_mat lost = w_mul3(w, &cq.root, false, &gap, &ck.root, false);
-    const svals s = svals_of(w, &seen);
+    const pare_mat whitened = mat_mul3(w, &cq.root, false, &form, &ck.root, false);
+    const pare_mat lost = mat_mul3(w, &cq.root, false, &gap, &ck.root, false);
+    const singular_bounds s = singular_bounds_of(w, &whitened);
     if (!w->st) {
         const pare_ub own = product_rounding(qa.rows, fro_norm(&qa), fro_norm(&a->wk));
         const pare_ub other = product_rounding(qb.rows + 2, fro_norm(&qb), fro_norm(&b->wk));
@@ -171,38 +163,75 @@ qk_bounds qk_enclosed(work *w, const net_head *a, const net_head *b, const pare_
         const pare_ub off_form = sandwich_off(&cq.root, &form, own, &ck.root);
         const pare_ub off_gap =
             sandwich_off(&cq.root, &gap, pare_ub_add(own, pare_ub_add(other, sum)), &ck.root);
-        const double low = tail_below(&s, b->wq.rows) - off_form.v, scale = fabs(a->scale);
+        double squares = 0;
+        for (size_t i = b->wq.rows; i < s.n; i++) squares += s.low[i] * s.low[i];
+        /* Products, sums and the root round at most n + 2 times, by 2^-53 each. */
+        const double tail =
+            isfinite(squares) ? sqrt(squares) * (1 - (double)(s.n + 4) * 0x1p-50) : 0;
+        const double low = tail - off_form.v, scale = fabs(a->scale);
         if (a->scale == b->scale)
             out.reached = pare_ub_mul(pare_ub_exact(scale), pare_ub_add(fro_norm(&lost), off_gap));
         /* As a certificate writes it: one part in 1e4 lower, for the last bits of another CPU. */
         out.least = low > 0 ? scale * low * (1 - 1e-4) : 0;
     }
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return out;
 }
 
-net_head qk_optimal(work *w, const net_head *hd, const pare_mat *h, const pare_graph *g, size_t d,
-                    qk_fit *fit)
+net_head qk_optimal(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
+                    size_t d, qk_fit *fit)
 {
     net_head out = *hd;
     const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
-    const w_root_of cq = w_root(w, &moment, RIDGE), ck = w_root(w, &within, RIDGE);
-    const pare_mat seen = form_seen(w, hd, &cq, &ck);
-    const w_svd_of s = w_svd(w, &seen);
+    const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
+    const pare_mat whitened = whitened_scores(w, hd, &cq, &ck);
+    const svd_factors s = svd_of(w, &whitened);
     if (w->st) return out;
     const size_t k = d < s.n ? d : s.n;
     pare_mat q = factor(w, &s.u, true, s.s, k, &cq.inverse);
     out.wk = factor(w, &s.vt, false, s.s, k, &ck.inverse);
     balance_pair(w, &q, &out.wk); /* a small spread of the keys makes their map huge */
-    out.wq = w_first_cols(w, &q, h->cols);
-    out.bq = w_vec(w, k);
+    out.wq = mat_first_cols(w, &q, h->cols);
+    out.bq = vec_zeros(w, k);
     for (size_t i = 0; !w->st && i < k; i++) out.bq[i] = pare_row(&q, i)[h->cols];
     if (!fit || w->st) return out;
     double tail = 0, head = 0;
     for (size_t r = 0; r < s.n; r++) *(r < k ? &head : &tail) += s.s[r] * s.s[r];
-    fit->rank = w_rank(&s, 1e-12);
+    fit->rank = svd_rank(&s, ROUNDING);
     fit->least = fabs(hd->scale) * sqrt(tail);
     fit->total = fabs(hd->scale) * sqrt(head + tail);
     fit->objective = objective(w, hd, &out, &cq, &ck);
+    return out;
+}
+
+net_head qk_reduced(pare_work *w, const net_head *hd, const pare_mat *h, const pare_graph *g,
+                    size_t d, pare_width_head *note)
+{
+    qk_fit fit = {0, NAN, NAN, NAN};
+    const net_head out = qk_optimal(w, hd, h, g, d, &fit);
+    const double *const before = head_scores(w, hd, h, g);
+    const double *const after = head_scores(w, &out, h, g);
+    if (w->st) return out;
+    note->scores_est = score_half_range(before, after, g);
+    note->objective_est = fit.objective;
+    note->least_est = fit.least;
+    return out;
+}
+
+/* ---- without loss --------------------------------------------------------------------------- */
+
+net_head qk_exact(pare_work *w, const net_head *hd, const basis *b)
+{
+    net_head out = *hd;
+    const pare_mat keys = mat_mul(w, &hd->wk, false, &b->u, false);
+    const pare_mat queries = mat_mul(w, &hd->wq, false, &b->u, false);
+    const double *const shift = mat_vec(w, &hd->wq, false, b->mu, hd->bq);
+    const svd_factors s = svd_of(w, &keys);
+    if (w->st) return out;
+    const size_t rank = svd_rank(&s, ROUNDING);
+    const pare_mat p = mat_first_cols(w, &s.u, rank > 0 ? rank : 1);
+    out.wq = mat_mul(w, &p, true, &queries, false);
+    out.wk = mat_mul(w, &p, true, &keys, false);
+    out.bq = mat_vec(w, &p, true, shift, NULL);
     return out;
 }

@@ -4,8 +4,8 @@
  * pare_enclose gives the exact value with a radius; what the layer does to the distance between H
  * and the stream itself, move.c bounds. So with |h_i - H_i| <= e_i
  *     |layer(h)_i - M_i| <= rad_i sqrt(width) + move(H, e)_i,     M: the enclosure's midpoint,
- * and the same holds for every stream that begins within e of the path: balls (ball.c), and paths
- * that another model took (local.c).
+ * and the same holds for every stream that begins within e of the path: balls (ball_bound.c), and
+ * paths that another model took (layerwise_bound.c).
  *
  * Norms are taken of folded matrices. A fold multiplies entries by gain / sqrt(var + eps), rounded
  * four times, and stores them in the model's own type once more: `off` of themselves. Batch norms
@@ -49,7 +49,7 @@ static pare_status look_for_f32(void *self, const char *name, pare_weight *w, bo
 }
 
 /* What one rounding of a fold is worth: as soon as one weight is f32, folded ones may be. */
-static double own_share(work *w, const pare_model *m)
+static double own_share(pare_work *w, const pare_model *m)
 {
     bool any = false;
     /* The visitor hands out mutable weights; looking does not touch them. */
@@ -57,16 +57,16 @@ static double own_share(work *w, const pare_model *m)
     return any ? 0x1p-23 : 0x1p-49;
 }
 
-tube tube_new(work *w, const pare_model *m, const net *n, size_t rounded, const pare_input *in,
+tube tube_new(pare_work *w, const pare_model *m, const net *n, size_t rounded, const pare_input *in,
               const pare_graph *g)
 {
     const double off = rounded ? own_share(w, m) : 0;
     tube t = {.m = m, .n = n, .in = in, .g = g, .off = pare_ub_exact(off)};
-    t.layers = w_alloc(w, n->nlayers, sizeof *t.layers);
+    t.layers = pare_work_alloc(w, n->nlayers, sizeof *t.layers);
     for (size_t l = 0; !w->st && l < n->nlayers; l++)
         t.layers[l] = mover_new(w, &n->layers[l], off);
-    t.map = with_share(sharp_norm(w, &n->we), &n->we, t.off);
-    t.top = w_alloc(w, n->wh.rows, sizeof *t.top);
+    t.map = with_share(spectral_norm(w, &n->we), &n->we, t.off);
+    t.top = pare_work_alloc(w, n->wh.rows, sizeof *t.top);
     for (size_t c = 0; !w->st && c < n->wh.rows; c++) {
         const pare_mat row = pare_mat_part(&n->wh, c, 0, 1, n->wh.cols);
         t.top[c] = with_share(vector_norm(row.v, row.cols), &row, t.off);
@@ -75,12 +75,12 @@ tube tube_new(work *w, const pare_model *m, const net *n, size_t rounded, const 
 }
 
 /* A part of the model on given rows: blocks [l, l + nblocks) of `part`. */
-static pare_enclosure enclosed(work *w, const pare_model *part, const pare_input *in)
+static pare_enclosure enclosed(pare_work *w, const pare_model *part, const pare_input *in)
 {
     pare_enclosure e = {0};
     pare_model_norms *norms = NULL;
-    if (!w->st) w->st = pare_model_norms_new(&norms, w->a, part, W_QUIET(w), w->err);
-    if (!w->st) w->st = pare_enclose(&e, w->a, part, norms, in, W_QUIET(w), w->err);
+    if (!w->st) w->st = pare_model_norms_new(&norms, w->arena, part, SILENT_EXEC(w), w->err);
+    if (!w->st) w->st = pare_enclose(&e, w->arena, part, norms, in, SILENT_EXEC(w), w->err);
     return e;
 }
 
@@ -110,7 +110,7 @@ static pare_ub row_radius(const pare_enclosure *e, size_t i)
     return pare_ub_mul(cols, pare_ub_exact(e->rad[i]));
 }
 
-pare_mat tube_stem(work *w, const tube *t, pare_ub *r)
+pare_mat tube_stem(pare_work *w, const tube *t, pare_ub *r)
 {
     pare_model part = *t->m;
     part.nblocks = 0;
@@ -121,7 +121,7 @@ pare_mat tube_stem(work *w, const tube *t, pare_ub *r)
 }
 
 /* The attention part of layer l at the rows h: z, with radii of rows. */
-static pare_enclosure attention_at(work *w, const tube *t, size_t l, const pare_mat *h)
+static pare_enclosure attention_at(pare_work *w, const tube *t, size_t l, const pare_mat *h)
 {
     const pare_input in = on_rows(t, h);
     pare_block half = t->m->blocks[l];
@@ -133,7 +133,7 @@ static pare_enclosure attention_at(work *w, const tube *t, size_t l, const pare_
 }
 
 /* The rest of it at the rows z. */
-static pare_enclosure ffn_at(work *w, const tube *t, size_t l, const pare_mat *z)
+static pare_enclosure ffn_at(pare_work *w, const tube *t, size_t l, const pare_mat *z)
 {
     const pare_input in = on_rows(t, z);
     pare_block half = t->m->blocks[l];
@@ -145,7 +145,7 @@ static pare_enclosure ffn_at(work *w, const tube *t, size_t l, const pare_mat *z
 }
 
 /* W1 z + b1 at the rows z, for all rows within r of them. */
-static pare_enclosure hidden_at(work *w, const tube *t, size_t l, const pare_mat *z,
+static pare_enclosure hidden_at(pare_work *w, const tube *t, size_t l, const pare_mat *z,
                                 const pare_ub *r)
 {
     const pare_input in = on_rows(t, z);
@@ -158,12 +158,12 @@ static pare_enclosure hidden_at(work *w, const tube *t, size_t l, const pare_mat
     return e;
 }
 
-pare_mat tube_layer(work *w, const tube *t, size_t l, const pare_mat *h, const pare_ub *e,
+pare_mat tube_layer(pare_work *w, const tube *t, size_t l, const pare_mat *h, const pare_ub *e,
                     pare_ub *r)
 {
-    pare_mat out = w_mat(w, h->rows, t->n->layers[l].w2.rows);
-    const pare_mark mark = pare_arena_mark(w->a);
-    pare_ub *const rz = w_alloc(w, h->rows, sizeof *rz);
+    pare_mat out = mat_zeros(w, h->rows, t->n->layers[l].w2.rows);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    pare_ub *const rz = pare_work_alloc(w, h->rows, sizeof *rz);
     const pare_enclosure at = attention_at(w, t, l, h);
     for (size_t i = 0; !w->st && i < at.rows; i++) rz[i] = row_radius(&at, i);
     const pare_mat z = pare_mat_of(at.mid, at.rows, at.cols);
@@ -175,11 +175,11 @@ pare_mat tube_layer(work *w, const tube *t, size_t l, const pare_mat *h, const p
         r[i] = pare_ub_add(r[i], rounds);
     }
     if (!w->st) memcpy(out.v, rest.mid, rest.rows * rest.cols * sizeof *out.v);
-    pare_arena_reset(w->a, mark);
+    pare_arena_reset(w->arena, mark);
     return out;
 }
 
-pare_enclosure tube_top(work *w, const tube *t, const pare_mat *h)
+pare_enclosure tube_top(pare_work *w, const tube *t, const pare_mat *h)
 {
     pare_model part = bare(t, h->cols);
     const pare_input in = on_rows(t, h);

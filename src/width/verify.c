@@ -1,10 +1,11 @@
-/* Proving a width cut again, from the two files and the data alone.
+/* verify.c - prove a width cut again, from the two model files and the data alone.
  *
- * The headline does not ask how the cut was made: both models are enclosed on all rows of the data,
- * and what lies between them is proven. The theorems beside it (labels, attention weights) are of
- * the same kind. The hypotheses are those of the theorem behind the method, looked at on the input
- * model's own streams with the dimensions that the output model has: they say why the cut is as
- * good as it is, and nothing else rests on them. Of several inputs they look at the first. */
+ * The headline does not depend on how the cut was made: both models are enclosed on all rows of the
+ * data, and the distance between the enclosures is proven. The theorems beside it (labels,
+ * attention weights, balls, edits) are of the same kind. The hypotheses are those of the theorem
+ * behind the method, checked on the input model's own residual stream with the dimensions of the
+ * output model: they explain why the cut is as good as it is, and nothing else depends on them. Of
+ * several inputs they use the first. */
 #include "prove.h"
 #include <pare/exchange.h>
 #include <pare/fold.h>
@@ -13,30 +14,33 @@
 #include <string.h>
 
 #define EXACT 1e-9 /* of the largest entry: what counts as lying in a subspace */
-#define EPS   0.5  /* of the Johnson-Lindenstrauss lemma as it is looked at */
+#define EPS   0.5  /* of the Johnson-Lindenstrauss lemma as it is checked */
 #define DELTA 0.01
 
-/* Everything the hypotheses look at. */
-typedef struct view {
-    work w;
+/* One certificate that is proven again. */
+typedef struct proof {
+    pare_work w;
     pare_arena *keep; /* of the certificate: what must outlive this */
     pare_cert *cert;
-    pare_model *jf, *jg; /* with the identity in the place of a wo that is not there */
-    pare_model *ff, *gf; /* those, folded */
-    net f, g;
-    points pf, pg;
-    size_t rounded[2]; /* weights that folding rounded */
     const pare_cert *claimed;
+    pare_width_method method;
+    const pare_model *f, *g; /* input model, output model */
+    const pare_inputs *set;
+    pare_model *f_wo, *g_wo;         /* with the identity where an output projection is missing */
+    pare_model *f_folded, *g_folded; /* those, folded */
+    net nf, ng;
+    activations af, ag;          /* on the first input */
+    size_t rounded_f, rounded_g; /* weights that folding rounded */
     pare_steps steps;
-} view;
+} proof;
 
-static void add(view *v, pare_claim c)
+static void add(proof *v, pare_claim c)
 {
     if (!v->w.st) v->w.st = pare_cert_add(v->cert, v->keep, c, v->w.err);
 }
 
-/* A word of a claim, made by pare_sprintf. */
-static const char *word(view *v, const char *text)
+/* A text made by pare_sprintf: NULL is a failure. */
+static const char *checked_text(proof *v, const char *text)
 {
     if (!v->w.st && !text) v->w.st = pare_no_memory(v->w.err);
     return text;
@@ -47,58 +51,69 @@ static pare_truth truth(bool holds)
     return holds ? PARE_TRUE : PARE_FALSE;
 }
 
-/* Absolute, of an f64 computation on rows of that size: what it may be off by on another machine.
- */
+/* How far an f64 computation on rows of that size may be off on another machine. */
 static double f64_noise(double scale)
 {
     return 1e-9 * scale;
 }
 
-/* "h2" or "z2": the residual stream before layer 2, and between its attention and its FFN. */
-static const char *point_name(view *v, size_t i)
+static bool cuts_scores(const proof *v)
 {
-    return word(v, pare_sprintf(v->keep, "%c%zu", i % 2 ? 'z' : 'h', i / 2));
+    return v->method == PARE_WIDTH_JL || v->method == PARE_WIDTH_QK;
 }
 
-/* ---- hypotheses ----------------------------------------------------------------------------- */
+/* The points of the residual stream: h_0, z_0, h_1, ..., h_L. */
+static size_t npoints(const proof *v)
+{
+    return 2 * v->nf.nlayers + 1;
+}
 
-static const pare_mat *point(const points *p, size_t i)
+static const pare_mat *point(const activations *p, size_t i)
 {
     return i % 2 ? &p->z[i / 2] : &p->h[i / 2];
 }
 
+/* "h2" or "z2": the residual stream before layer 2, and between its attention and its FFN. */
+static const char *point_name(proof *v, size_t i)
+{
+    return checked_text(v, pare_sprintf(v->keep, "%c%zu", i % 2 ? 'z' : 'h', i / 2));
+}
+
+/* ---- hypotheses ----------------------------------------------------------------------------- */
+
 /* Proposition 4.1, Theorem 4.2: how near every row of the stream is to as many dimensions as the
  * output model has. */
-static void subspaces(view *v, bool exact)
+static void add_subspaces(proof *v)
 {
-    for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
-        const pare_mark mark = pare_arena_mark(v->w.a);
-        const pare_mat *const h = point(&v->pf, i);
-        const size_t d = point(&v->pg, i)->cols;
-        const double scale = w_largest(h);
-        const basis b =
-            exact ? basis_within(&v->w, h, EXACT * scale, true) : basis_pca(&v->w, h, d, true);
-        if (exact)
+    for (size_t i = 0; !v->w.st && i < npoints(v); i++) {
+        const pare_mark mark = pare_arena_mark(v->w.arena);
+        const pare_mat *const h = point(&v->af, i);
+        const size_t d = point(&v->ag, i)->cols;
+        const double scale = mat_max_abs(h);
+        if (v->method == PARE_WIDTH_EXACT) {
+            const basis b = basis_within(&v->w, h, EXACT * scale, true);
             add(v, (pare_claim){.kind = PARE_STREAM_RANK,
                                 .p = {(double)d, EXACT},
                                 .text = point_name(v, i),
                                 .value = (double)basis_dim(&b)});
-        else
+        } else {
+            const basis b = basis_pca(&v->w, h, d, true);
             add(v, (pare_claim){.kind = PARE_STREAM_RESIDUAL,
                                 .p = {(double)d},
                                 .text = point_name(v, i),
                                 .value = basis_residual(&v->w, &b, h),
                                 .slack = f64_noise(scale)});
-        pare_arena_reset(v->w.a, mark);
+        }
+        pare_arena_reset(v->w.arena, mark);
     }
 }
 
-/* Proposition 4.3: the draws that sampling by leverage scores asks for. */
-static void units(view *v)
+/* Proposition 4.3: the draws that sampling by leverage scores needs. */
+static void add_leverage_draws(proof *v)
 {
-    for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        const size_t k = v->g.layers[l].w1.rows;
-        const size_t d = k < v->g.layers[l].w1.cols ? k : v->g.layers[l].w1.cols;
+    for (size_t l = 0; !v->w.st && l < v->nf.nlayers; l++) {
+        const size_t k = v->ng.layers[l].w1.rows;
+        const size_t d = k < v->ng.layers[l].w1.cols ? k : v->ng.layers[l].w1.cols;
         add(v, (pare_claim){.kind = PARE_LEVERAGE_DRAWS,
                             .p = {(double)l, (double)d},
                             .holds = truth((double)k >= leverage_draws(d)),
@@ -107,13 +122,13 @@ static void units(view *v)
     }
 }
 
-/* Theorem 4.4 */
-static void separation(view *v)
+/* Theorem 4.4: radius and separation of the clusters. */
+static void add_clusters(proof *v)
 {
-    for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        const size_t k = v->g.layers[l].w1.rows;
-        const clusters c = clusters_of(&v->w, &v->pf.z[l], k);
-        const cluster_facts f = clusters_check(&v->w, &v->pf.z[l], &c);
+    for (size_t l = 0; !v->w.st && l < v->nf.nlayers; l++) {
+        const size_t k = v->ng.layers[l].w1.rows;
+        const clusters c = clusters_of(&v->w, &v->af.z[l], k);
+        const cluster_facts f = clusters_check(&v->w, &v->af.z[l], &c);
         add(v, (pare_claim){.kind = PARE_CLUSTER_RADIUS,
                             .p = {(double)l, (double)k},
                             .holds = truth(f.eps <= 1),
@@ -137,13 +152,14 @@ static double row_norm(const pare_mat *m, size_t i)
 }
 
 /* Largest |s - s^| / |scale||q||k| over the pairs of one head, on the stream of the cut model. */
-static double drawn_eps(view *v, const net_head *a, const net_head *b, const pare_mat *h)
+static double score_distortion(proof *v, const net_head *a, const net_head *b, const pare_mat *h)
 {
-    const pare_graph *const g = &v->pg.graph;
-    const pare_mat q = w_dense(&v->w, h, &a->wq, a->bq), k = w_dense(&v->w, h, &a->wk, NULL);
-    const double *const s = head_scores(&v->w, a, h, g), *const t = head_scores(&v->w, b, h, g);
+    pare_work *const w = &v->w;
+    const pare_graph *const g = &v->ag.graph;
+    const pare_mat q = affine_rows(w, h, &a->wq, a->bq), k = affine_rows(w, h, &a->wk, NULL);
+    const double *const s = head_scores(w, a, h, g), *const t = head_scores(w, b, h, g);
     double worst = 0;
-    for (size_t i = 0; !v->w.st && i < g->n; i++)
+    for (size_t i = 0; !w->st && i < g->n; i++)
         for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
             const double size = fabs(a->scale) * row_norm(&q, i) * row_norm(&k, g->idx[e]);
             if (size > 0) worst = fmax(worst, fabs(s[e] - t[e]) / size);
@@ -151,64 +167,67 @@ static double drawn_eps(view *v, const net_head *a, const net_head *b, const par
     return worst;
 }
 
-/* Theorem 3.3: what the lemma asks for, and what the draw really is. */
-static void lemma(view *v)
+/* Theorem 3.3: the dimension that the lemma needs, and the distortion of the draw itself. */
+static void add_projections(proof *v)
 {
-    for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        const pare_mark mark = pare_arena_mark(v->w.a);
+    for (size_t l = 0; !v->w.st && l < v->nf.nlayers; l++) {
+        const pare_mark mark = pare_arena_mark(v->w.arena);
+        const net_layer *const lf = &v->nf.layers[l], *const lg = &v->ng.layers[l];
         size_t rows, pairs, dk = SIZE_MAX;
         double eps = 0;
-        jl_distinct(&v->w, &rows, &pairs, &v->pg.h[l], &v->pg.graph);
-        for (size_t i = 0; !v->w.st && i < v->f.layers[l].nheads; i++) {
-            const net_head *const a = &v->f.layers[l].heads[i], *const b = &v->g.layers[l].heads[i];
-            if (b->wq.rows < dk) dk = b->wq.rows;
-            eps = fmax(eps, drawn_eps(v, a, b, &v->pg.h[l]));
+        jl_distinct(&v->w, &rows, &pairs, &v->ag.h[l], &v->ag.graph);
+        for (size_t i = 0; !v->w.st && i < lf->nheads; i++) {
+            if (lg->heads[i].wq.rows < dk) dk = lg->heads[i].wq.rows;
+            eps = fmax(eps, score_distortion(v, &lf->heads[i], &lg->heads[i], &v->ag.h[l]));
         }
         if (v->w.st) return;
-        const double all = (double)(pairs ? pairs : 1) * (double)v->f.layers[l].nheads;
-        const size_t asked = pare_jl_dim(all, EPS, DELTA);
+        const double all = (double)(pairs ? pairs : 1) * (double)lf->nheads;
+        const size_t needed = pare_jl_dim(all, EPS, DELTA);
         add(v, (pare_claim){.kind = PARE_JL_DIMENSION,
                             .p = {(double)l, EPS, DELTA},
-                            .holds = truth(dk >= asked),
+                            .holds = truth(dk >= needed),
                             .value = (double)dk,
-                            .limit = (double)asked});
+                            .limit = (double)needed});
         add(v, (pare_claim){.kind = PARE_JL_DISTORTION,
                             .p = {(double)l},
                             .holds = truth(eps <= EPS),
                             .value = eps,
                             .limit = EPS,
                             .slack = f64_noise(1)});
-        pare_arena_reset(v->w.a, mark);
+        pare_arena_reset(v->w.arena, mark);
     }
 }
 
-/* How far the form is from the best of its rank: the lower bound beside it. */
-static void forms(view *v)
+/* ---- evidence: figures that prove nothing --------------------------------------------------- */
+
+/* How far the bilinear form is from the best of its rank: the lower bound beside it. */
+static void add_qk_optimality(proof *v)
 {
-    for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++)
-        for (size_t i = 0; !v->w.st && i < v->f.layers[l].nheads; i++) {
-            const pare_mark mark = pare_arena_mark(v->w.a);
-            const net_head *const a = &v->f.layers[l].heads[i], *const b = &v->g.layers[l].heads[i];
+    for (size_t l = 0; !v->w.st && l < v->nf.nlayers; l++)
+        for (size_t i = 0; !v->w.st && i < v->nf.layers[l].nheads; i++) {
+            const pare_mark mark = pare_arena_mark(v->w.arena);
+            const net_head *const a = &v->nf.layers[l].heads[i];
+            const net_head *const b = &v->ng.layers[l].heads[i];
             qk_fit fit;
-            (void)qk_optimal(&v->w, a, &v->pg.h[l], &v->pg.graph, b->wq.rows, &fit);
-            const qk_bounds q = qk_enclosed(&v->w, a, b, &v->pg.h[l], &v->pg.graph);
+            (void)qk_optimal(&v->w, a, &v->ag.h[l], &v->ag.graph, b->wq.rows, &fit);
+            const qk_bounds q = qk_bounds_of(&v->w, a, b, &v->ag.h[l], &v->ag.graph);
             add(v, (pare_claim){.kind = PARE_QK_OPTIMALITY,
                                 .p = {(double)l, (double)i, (double)b->wq.rows},
                                 .value = q.reached.v,
                                 .limit = q.least,
                                 .slack = 1e-6 * fit.total}); /* f32 weights, and rounding */
-            pare_arena_reset(v->w.a, mark);
+            pare_arena_reset(v->w.arena, mark);
         }
 }
 
-/* Eckart-Young for the stream: what is left of the input model's rows when they are decoded from
- * this cut's, and from the best rows of that width; `root` NULL, or the root of a metric. */
-static void one_stream(view *v, pare_kind kind, size_t i, const pare_mat *a)
+/* Eckart-Young at point i of the stream: what is left of the input model's rows `a` when they are
+ * decoded from the cut's rows, and from the best rows of that width. */
+static void add_stream_optimality(proof *v, pare_kind kind, size_t i, const pare_mat *a)
 {
-    const pare_mat *const x = point(&v->pg, i);
-    const double scale = w_fro(a), rows = sqrt((double)a->rows);
-    const double left = decoded_residual(&v->w, a, x);
-    const double least = least_residual(&v->w, a, NULL, x->cols);
+    const pare_mat *const x = point(&v->ag, i);
+    const double scale = mat_fro_est(a), rows = sqrt((double)a->rows);
+    const double left = decoding_residual_est(&v->w, a, x);
+    const double least = residual_lower_bound(&v->w, a, NULL, x->cols);
     add(v, (pare_claim){.kind = kind,
                         .p = {(double)x->cols},
                         .text = point_name(v, i),
@@ -217,65 +236,36 @@ static void one_stream(view *v, pare_kind kind, size_t i, const pare_mat *a)
                         .slack = f64_noise(100 * scale) / rows});
 }
 
-static void streams(view *v)
+static void add_evidence(proof *v)
 {
-    for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++)
-        one_stream(v, PARE_STREAM_OPTIMALITY, i, point(&v->pf, i));
-}
-
-/* The same in the gradient metric, which is what `auto` cuts by: a direction counts as much as the
- * outputs move with it. True of every metric; which one this is, the seed says. */
-static void streams_by_gradients(view *v, const pare_inputs *set, uint64_t seed)
-{
-    const pare_mat *const metric = v->w.st ? NULL : gradient_metric(&v->w, v->ff, set->in, seed);
-    for (size_t i = 0; !v->w.st && i < 2 * v->f.nlayers + 1; i++) {
-        const pare_mark mark = pare_arena_mark(v->w.a);
-        const pare_mat root = metric_root(&v->w, &metric[i], NULL);
-        const pare_mat a = w_mul(&v->w, point(&v->pf, i), false, &root, false);
-        one_stream(v, PARE_STREAM_OPTIMALITY_WEIGHTED, i, &a);
-        pare_arena_reset(v->w.a, mark);
-    }
-}
-
-/* What no model of that width can beat, where the outputs have more entries than its last rows have
- * numbers. */
-static void least_outputs(view *v, const pare_model *f, const pare_inputs *set)
-{
-    const size_t d = v->pg.h[v->g.nlayers].cols;
-    if (v->w.st || v->f.wh.rows <= d) return;
-    add(v, (pare_claim){.kind = PARE_OUTPUTS_LEAST,
-                        .p = {(double)d},
-                        .value = least_of_outputs(&v->w, f, set, d)});
-}
-
-/* Figures that prove nothing, computed where they are wanted. */
-static void evidence(view *v, pare_width_method method, const pare_inputs *set, uint64_t seed)
-{
-    const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
     if (!v->cert->evidence) return;
-    if (method == PARE_WIDTH_QK) forms(v);
-    if (!scores) streams(v);
-    if (method == PARE_WIDTH_AUTO) streams_by_gradients(v, set, seed);
-}
-
-static void look(view *v, pare_width_method method)
-{
-    if (method == PARE_WIDTH_EXACT || method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE)
-        subspaces(v, method == PARE_WIDTH_EXACT);
-    if (method == PARE_WIDTH_LEVERAGE) units(v);
-    if (method == PARE_WIDTH_CLUSTER) separation(v);
-    if (method == PARE_WIDTH_JL) lemma(v);
+    if (v->method == PARE_WIDTH_QK) add_qk_optimality(v);
+    for (size_t i = 0; !cuts_scores(v) && !v->w.st && i < npoints(v); i++)
+        add_stream_optimality(v, PARE_STREAM_OPTIMALITY, i, point(&v->af, i));
+    if (v->method != PARE_WIDTH_AUTO || v->w.st) return;
+    /* The same in the gradient metric, by which `auto` cuts. True of every metric; the seed says
+     * which one this is. */
+    const pare_mat *const metric =
+        gradient_metric(&v->w, v->f_folded, v->set->in, v->claimed->seed);
+    for (size_t i = 0; !v->w.st && i < npoints(v); i++) {
+        const pare_mark mark = pare_arena_mark(v->w.arena);
+        const pare_mat root = metric_root(&v->w, &metric[i], NULL);
+        const pare_mat a = mat_mul(&v->w, point(&v->af, i), false, &root, false);
+        add_stream_optimality(v, PARE_STREAM_OPTIMALITY_WEIGHTED, i, &a);
+        pare_arena_reset(v->w.arena, mark);
+    }
 }
 
 /* ---- bounds --------------------------------------------------------------------------------- */
 
 /* From norms alone, for every input whose rows are not longer: only where the matrices are the
  * model's own, not rounded by a fold. */
-static void from_norms(view *v, size_t rounded, const pare_inputs *set)
+static void add_apriori(proof *v)
 {
+    const size_t rounded = v->rounded_f + v->rounded_g;
     pare_ub x = pare_ub_exact(0);
-    for (size_t k = 0; k < set->n; k++) {
-        const pare_input *const in = &set->in[k];
+    for (size_t k = 0; k < v->set->n; k++) {
+        const pare_input *const in = &v->set->in[k];
         for (size_t i = 0; i < in->tokens; i++) {
             const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
             x = pare_ub_max(x, pare_norm_fro(&row));
@@ -285,14 +275,15 @@ static void from_norms(view *v, size_t rounded, const pare_inputs *set)
                         .holds = truth(rounded == 0),
                         .value = (double)rounded});
     if (v->w.st || rounded > 0) return;
-    const pare_ub bound = apriori_gap(&v->w, &v->f, &v->g, x);
+    const pare_ub bound = apriori_gap(&v->w, &v->nf, &v->ng, x);
     if (isinf(bound.v)) return;
     add(v, (pare_claim){.kind = PARE_APRIORI_OUTPUTS,
                         .value = bound.v,
-                        .domain = word(v, pare_sprintf(v->keep,
-                                                       "every input whose rows have a euclidean "
-                                                       "length of at most %.17g",
-                                                       x.v))});
+                        .domain =
+                            checked_text(v, pare_sprintf(v->keep,
+                                                         "every input whose rows have a euclidean "
+                                                         "length of at most %.17g",
+                                                         x.v))});
 }
 
 /* part / of, rounded up: both are below 2^53. */
@@ -302,40 +293,37 @@ static double share(size_t part, size_t of)
     return s > 0 ? fmin(1, nextafter(s, 2)) : 0;
 }
 
-/* ---- progress: in units of one enclosure of both models, as measured on graphs of 10,000 nodes --
- */
-
+/* Progress: in units of one enclosure of both models, as measured on graphs of 10,000 nodes. */
 enum { EDITS_TIME = 60 };
-static const double evidence_time = 2, local_time = 2.5;
+static const double evidence_time = 2, layerwise_time = 2.5;
 
-static double time_of_layer(const view *v, size_t l)
+static double attention_time(const proof *v, size_t l)
 {
-    return 0.05 + (double)l / (double)(v->f.nlayers ? v->f.nlayers : 1);
+    return 0.05 + (double)l / (double)(v->nf.nlayers ? v->nf.nlayers : 1);
 }
 
-/* What follows set_up. */
-static double time_left(const view *v, const pare_model *f)
+static double total_time(const proof *v)
 {
     double sum = 1 + (v->cert->evidence ? evidence_time : 0);
-    for (size_t l = 0; l < v->f.nlayers; l++) sum += time_of_layer(v, l);
-    if (!tube_refuses(f)) sum += local_time;
+    for (size_t l = 0; l < v->nf.nlayers; l++) sum += attention_time(v, l);
+    if (!tube_refuses(v->f)) sum += layerwise_time;
     for (size_t i = 0; i < v->claimed->nclaims; i++) {
-        if (v->claimed->claims[i].kind == PARE_BALL_OUTPUTS) sum += local_time;
+        if (v->claimed->claims[i].kind == PARE_BALL_OUTPUTS) sum += layerwise_time;
         if (v->claimed->claims[i].kind == PARE_EDITS_OUTPUTS) sum += EDITS_TIME;
     }
     return sum;
 }
 
-static void step(view *v, const char *what, double time)
+static void begin_step(proof *v, const char *what, double time)
 {
     v->w.exec = pare_step(&v->steps, what, time);
 }
 
-static void weights(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
+static void add_attention_ratios(proof *v)
 {
-    for (size_t l = 0; !v->w.st && l < v->f.nlayers; l++) {
-        step(v, "prove attention", time_of_layer(v, l));
-        const ratio_bound r = ratios_of_layer(&v->w, f, g, set, l);
+    for (size_t l = 0; !v->w.st && l < v->nf.nlayers; l++) {
+        begin_step(v, "prove attention", attention_time(v, l));
+        const ratio_bound r = attention_ratios(&v->w, v->f, v->g, v->set, l);
         add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v});
         add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO_SEEN,
                             .p = {(double)l},
@@ -344,17 +332,16 @@ static void weights(view *v, const pare_model *f, const pare_model *g, const par
     }
 }
 
-/* ---- statements that stand beside the headline ---------------------------------------------- */
-
-static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
+/* Every input in the ball of radius rho around each of the given ones. */
+static void add_ball(proof *v, const model_pair *p, double rho)
 {
     char r[40];
-    const ball_bound b = ball_of_set(&v->w, p, set, rho);
+    const ball_bound b = ball_of_set(&v->w, p, v->set, rho);
     pare_ball_text(r, rho);
-    const char *const domain =
-        word(v, pare_sprintf(v->keep,
-                             "every input whose feature rows are each within %s %s of those of %s",
-                             r, pare_ball_norm_words[PARE_BALL_TWO], v->cert->domain));
+    const char *const domain = checked_text(
+        v,
+        pare_sprintf(v->keep, "every input whose feature rows are each within %s %s of those of %s",
+                     r, pare_ball_norm_words[PARE_BALL_TWO], v->cert->domain));
     pare_claim c = pare_ball_claim(rho, PARE_BALL_TWO);
     c.domain = domain;
     c.value = b.apart.v;
@@ -364,16 +351,17 @@ static void one_ball(view *v, const pair *p, const pare_inputs *set, double rho)
     add(v, c);
 }
 
-static void all_edits(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set,
-                      size_t rows)
+/* Every edit of one node, to one of the most frequent rows. */
+static void add_edits(proof *v, size_t rows)
 {
-    if (set->n > 1)
-        w_fail(&v->w, PARE_ERR_INPUT, "edits are proven on one graph, not on %zu inputs", set->n);
+    if (v->set->n > 1)
+        pare_work_fail(&v->w, PARE_ERR_INPUT, "edits are proven on one graph, not on %zu inputs",
+                       v->set->n);
     if (v->w.st) return;
-    const edits_bound e = edits_prove(&v->w, f, g, &set->in[0], rows);
+    const edits_bound e = edits_prove(&v->w, v->f, v->g, &v->set->in[0], rows);
     if (v->w.st) return;
     pare_claim c = pare_width_edits(rows);
-    c.domain = word(v, edits_domain(v->keep, v->cert->domain, &e));
+    c.domain = checked_text(v, edits_domain(v->keep, v->cert->domain, &e));
     c.value = e.proven.v;
     add(v, c);
     c.kind = PARE_EDITS_ROWS_CHANGED;
@@ -382,61 +370,59 @@ static void all_edits(view *v, const pare_model *f, const pare_model *g, const p
 }
 
 /* Layer by layer, and the balls and edits that the certificate speaks of. */
-static void near_by(view *v, pare_width_method method, const pare_model *f, const pare_model *g,
-                    const pare_inputs *set, double scale)
+static void add_layerwise(proof *v, double scale)
 {
-    const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
-    const pair p = {f, g, v->gf, &v->f, &v->g, v->rounded[0], v->rounded[1], scores};
+    const model_pair p = {v->f,   v->g,         v->g_folded,  &v->nf,
+                          &v->ng, v->rounded_f, v->rounded_g, cuts_scores(v)};
     double rho;
     pare_ball_norm norm;
-    const char *const why = tube_refuses(f);
+    const char *const why = tube_refuses(v->f);
     if (why) add(v, (pare_claim){.kind = PARE_LOCAL_APPLIES, .text = why});
-    /* Rounding alone is not the same on every machine: below what f64 sees it is raised. */
-    const pare_ub local = v->w.st ? pare_ub_inf() : local_of_set(&v->w, &p, set);
-    if (!isinf(local.v))
-        add(v, (pare_claim){.kind = PARE_LOCAL_OUTPUTS, .value = fmax(local.v, EXACT * scale)});
+    /* A gap of rounding alone differs between machines: it is raised to EXACT. */
+    const pare_ub gap = v->w.st ? pare_ub_inf() : layerwise_gap_of_set(&v->w, &p, v->set);
+    if (!isinf(gap.v))
+        add(v, (pare_claim){.kind = PARE_LOCAL_OUTPUTS, .value = fmax(gap.v, EXACT * scale)});
     for (size_t i = 0; !v->w.st && i < v->claimed->nclaims; i++) {
         const pare_claim *const c = &v->claimed->claims[i];
         if (pare_ball_asked(&rho, &norm, c) && norm == PARE_BALL_TWO) {
-            step(v, "prove the ball", local_time);
-            one_ball(v, &p, set, rho);
+            begin_step(v, "prove the ball", layerwise_time);
+            add_ball(v, &p, rho);
         }
         if (c->kind != PARE_EDITS_OUTPUTS || !(c->p[0] >= 0 && c->p[0] <= 0x1p40)) continue;
-        step(v, "prove edits", EDITS_TIME);
-        all_edits(v, f, g, set, (size_t)c->p[0]);
+        begin_step(v, "prove edits", EDITS_TIME);
+        add_edits(v, (size_t)c->p[0]);
     }
 }
 
 /* Theorem 4.2 in the form that holds: not of this cut, but of some net of its width. */
-static void theorem(view *v, const pare_model *f, const pare_inputs *set)
+static void add_lowrank_theorem(proof *v)
 {
     size_t d = 0; /* the cut's widest rows: h_0 may need fewer dimensions, and then loses nothing */
-    /* One subspace for the rows of all inputs would have to be found. */
-    const char *const why = set->n > 1      ? "one input"
-                            : v->rounded[0] ? "a model that is folded already"
-                                            : plain_refuses(&v->f);
+    /* For several inputs one subspace for all rows would have to be found. */
+    const char *const why = v->set->n > 1  ? "one input"
+                            : v->rounded_f ? "a model that is folded already"
+                                           : lowrank_refuses(&v->nf);
     add(v, (pare_claim){.kind = PARE_PLAIN_APPLIES,
                         .holds = truth(!why),
                         .text = why ? why : "nothing that this net lacks"});
     if (why || v->w.st) return;
-    for (size_t l = 0; l <= v->g.nlayers; l++)
-        if (v->pg.h[l].cols > d) d = v->pg.h[l].cols;
-    const plain_facts p = plain_measure(&v->w, f, &v->f, set, d);
+    for (size_t l = 0; l <= v->ng.nlayers; l++)
+        if (v->ag.h[l].cols > d) d = v->ag.h[l].cols;
+    const lowrank_facts p = lowrank_measure(&v->w, v->f, &v->nf, v->set, d);
+    const double printed = pare_lowrank_printed(p.maps.v, p.rows.v, v->nf.nlayers, p.eps.v);
     add(v, (pare_claim){.kind = PARE_PLAIN_EPS, .p = {(double)d}, .value = p.eps.v});
     add(v, (pare_claim){.kind = PARE_PLAIN_OUTPUTS, .p = {(double)d}, .value = p.bound.v});
-    add(v, (pare_claim){.kind = PARE_PAPER_PLAIN,
-                        .value = pare_lowrank_printed(p.maps.v, p.rows.v, v->f.nlayers, p.eps.v)});
+    add(v, (pare_claim){.kind = PARE_PAPER_PLAIN, .value = printed});
 }
 
 /* Theorem 4.4 in the form that holds, of this very cut. */
-static void clusters_to_outputs(view *v, size_t rounded, const pare_model *f, const pare_model *g,
-                                const pare_inputs *set, double scale)
+static void add_cluster_theorem(proof *v, double scale)
 {
-    if (v->w.st || rounded > 0 || set->n > 1) return;
-    const pare_ub bound = cluster_gap(&v->w, f, g, &v->f, &v->g, &v->pf, &set->in[0]);
+    if (v->w.st || v->rounded_f + v->rounded_g > 0 || v->set->n > 1) return;
+    const pare_ub bound = cluster_gap(&v->w, v->f, v->g, &v->nf, &v->ng, &v->af, &v->set->in[0]);
     if (isinf(bound.v)) return;
     add(v, (pare_claim){.kind = PARE_CLUSTER_OUTPUTS,
-                        .p = {(double)v->g.wh.cols},
+                        .p = {(double)v->ng.wh.cols},
                         .value = fmax(bound.v, EXACT * scale)});
 }
 
@@ -451,104 +437,114 @@ bool same_pattern(const pare_pattern *a, const pare_pattern *b)
            (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
 }
 
-static size_t set_up(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set)
+/* Folds both models, reads them, checks that they can be compared, and runs them. */
+static void set_up(proof *v)
 {
     pare_fold_report rf = {0}, rg = {0};
-    work *const w = &v->w;
-    if (set->n == 0) w_fail(w, PARE_ERR_INPUT, "a width certificate needs a graph, there is none");
-    if (!w->st) w->st = pare_model_clone(&v->jf, f, w->err);
-    if (!w->st) w->st = pare_model_clone(&v->jg, g, w->err);
-    if (!w->st) w->st = join_heads(v->jf, w->err);
-    if (!w->st) w->st = join_heads(v->jg, w->err);
-    if (!w->st) w->st = pare_fold(&v->ff, &rf, v->jf, w->err);
-    if (!w->st) w->st = pare_fold(&v->gf, &rg, v->jg, w->err);
-    if (w->st) return 0;
-    v->f = net_read(w, v->ff);
-    v->g = net_read(w, v->gf);
-    if (!w->st && v->f.nlayers != v->g.nlayers)
-        w_fail(w, PARE_ERR_VERIFY, "the models have %zu and %zu layers", v->f.nlayers,
-               v->g.nlayers);
-    if (!w->st && !same_pattern(&f->pattern, &g->pattern))
-        w_fail(w, PARE_ERR_VERIFY, "the models have other patterns of attention");
-    for (size_t l = 0; !w->st && l < v->f.nlayers; l++)
-        if (v->f.layers[l].nheads != v->g.layers[l].nheads)
-            w_fail(w, PARE_ERR_VERIFY, "layer %zu of the models has %zu and %zu heads", l,
-                   v->f.layers[l].nheads, v->g.layers[l].nheads);
-    if (w->st) return 0;
-    v->pf = points_of(w, v->ff, &v->f, &set->in[0]);
-    v->pg = points_of(w, v->gf, &v->g, &set->in[0]);
-    v->rounded[0] = rf.rounded;
-    v->rounded[1] = rg.rounded;
-    return rf.rounded + rg.rounded;
+    pare_work *const w = &v->w;
+    if (v->set->n == 0)
+        pare_work_fail(w, PARE_ERR_INPUT, "a width certificate needs a graph, there is none");
+    if (!w->st) w->st = pare_model_clone(&v->f_wo, v->f, w->err);
+    if (!w->st) w->st = pare_model_clone(&v->g_wo, v->g, w->err);
+    if (!w->st) w->st = insert_identity_wo(v->f_wo, w->err);
+    if (!w->st) w->st = insert_identity_wo(v->g_wo, w->err);
+    if (!w->st) w->st = pare_fold(&v->f_folded, &rf, v->f_wo, w->err);
+    if (!w->st) w->st = pare_fold(&v->g_folded, &rg, v->g_wo, w->err);
+    if (w->st) return;
+    v->rounded_f = rf.rounded;
+    v->rounded_g = rg.rounded;
+    v->nf = net_read(w, v->f_folded);
+    v->ng = net_read(w, v->g_folded);
+    if (!w->st && v->nf.nlayers != v->ng.nlayers)
+        pare_work_fail(w, PARE_ERR_VERIFY, "the models have %zu and %zu layers", v->nf.nlayers,
+                       v->ng.nlayers);
+    if (!w->st && !same_pattern(&v->f->pattern, &v->g->pattern))
+        pare_work_fail(w, PARE_ERR_VERIFY, "the models have other patterns of attention");
+    for (size_t l = 0; !w->st && l < v->nf.nlayers; l++)
+        if (v->nf.layers[l].nheads != v->ng.layers[l].nheads)
+            pare_work_fail(w, PARE_ERR_VERIFY, "layer %zu of the models has %zu and %zu heads", l,
+                           v->nf.layers[l].nheads, v->ng.layers[l].nheads);
+    if (w->st) return;
+    v->af = activations_of(w, v->f_folded, &v->nf, &v->set->in[0]);
+    v->ag = activations_of(w, v->g_folded, &v->ng, &v->set->in[0]);
 }
 
-/* Streams of one width at every point: what looks at f's heads on g's stream needs it. */
-static bool same_stream(const view *v)
-{
-    for (size_t i = 0; i < 2 * v->f.nlayers + 1; i++)
-        if (point(&v->pf, i)->cols != point(&v->pg, i)->cols) return false;
-    return true;
-}
-
-static void prove_all(view *v, pare_width_method method, const pare_cert *claimed,
-                      const pare_model *f, const pare_model *g, const pare_inputs *set)
+static void prove_all(proof *v)
 {
     pare_output_bound o;
+    pare_work *const w = &v->w;
     pare_cert *const c = v->cert;
-    const size_t rounded = set_up(v, f, g, set);
-    if (v->w.st) return;
-    v->steps = pare_steps_of(v->w.exec, time_left(v, f));
-    step(v, "prove", 1);
+    set_up(v);
+    if (w->st) return;
+    v->steps = pare_steps_of(w->exec, total_time(v));
+    begin_step(v, "prove", 1);
     c->norm = PARE_NORM_HEADLINE;
-    c->domain = pare_domain_text(v->keep, &claimed->data);
-    if (!c->domain) v->w.st = pare_no_memory(v->w.err);
-    if (!v->w.st) v->w.st = pare_outputs_compare(&o, f, g, set, false, v->w.exec, v->w.err);
-    step(v, "prove", v->cert->evidence ? evidence_time : 0);
-    from_norms(v, rounded, set);
-    const bool scores = method == PARE_WIDTH_JL || method == PARE_WIDTH_QK;
-    if (!v->w.st && scores && !same_stream(v))
-        w_fail(&v->w, PARE_ERR_VERIFY,
-               "queries and keys alone were cut, but the streams of the "
-               "models have other widths");
-    if (!v->w.st) v->w.st = pare_cert_take_outputs(c, v->keep, &o, v->w.err);
-    look(v, method);
-    if (!v->w.st) evidence(v, method, set, claimed->seed);
-    least_outputs(v, f, set);
-    if (v->w.st) return;
-    weights(v, f, g, set);
-    step(v, "prove layer by layer", tube_refuses(f) ? 0 : local_time);
-    near_by(v, method, f, g, set, o.gap.scale);
-    if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE) theorem(v, f, set);
-    if (method == PARE_WIDTH_CLUSTER) clusters_to_outputs(v, rounded, f, g, set, o.gap.scale);
-    printed_formulas(&v->w, c, v->keep, method, &v->f, &v->g, &v->pf, &v->pg);
-    if (!v->w.st)
-        v->w.st = pare_add_new_inputs(c, v->keep, &claimed->data, f, g, set, v->w.exec, v->w.err);
-}
+    c->domain = pare_domain_text(v->keep, &v->claimed->data);
+    if (!c->domain) w->st = pare_no_memory(w->err);
+    if (!w->st) w->st = pare_outputs_compare(&o, v->f, v->g, v->set, false, w->exec, w->err);
+    begin_step(v, "prove", c->evidence ? evidence_time : 0);
+    add_apriori(v);
+    /* Heads of f are applied to the stream of g below, so both must have the same widths. */
+    for (size_t i = 0; !w->st && cuts_scores(v) && i < npoints(v); i++)
+        if (point(&v->af, i)->cols != point(&v->ag, i)->cols)
+            pare_work_fail(w, PARE_ERR_VERIFY,
+                           "queries and keys alone were cut, but the streams of the "
+                           "models have other widths");
+    if (!w->st) w->st = pare_cert_take_outputs(c, v->keep, &o, w->err);
 
-/* The certificate says by its name which method it is about. */
-static pare_width_method method_of(const char *reduction)
-{
-    size_t m = 0;
-    while (m < PARE_WIDTH_METHODS && strcmp(pare_width_provers[m].reduction, reduction) != 0) m++;
-    PARE_ASSERT(m < PARE_WIDTH_METHODS);
-    return (pare_width_method)m;
+    const pare_width_method method = v->method;
+    const bool lowrank = method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE;
+    if (lowrank || method == PARE_WIDTH_EXACT) add_subspaces(v);
+    if (method == PARE_WIDTH_LEVERAGE) add_leverage_draws(v);
+    if (method == PARE_WIDTH_CLUSTER) add_clusters(v);
+    if (method == PARE_WIDTH_JL) add_projections(v);
+    if (!w->st) add_evidence(v);
+    /* What no model of that width can beat, where the outputs have more entries than its last rows
+     * have numbers. */
+    const size_t d = v->ag.h[v->ng.nlayers].cols;
+    if (!w->st && v->nf.wh.rows > d)
+        add(v, (pare_claim){.kind = PARE_OUTPUTS_LEAST,
+                            .p = {(double)d},
+                            .value = outputs_lower_bound(w, v->f, v->set, d)});
+    if (w->st) return;
+
+    add_attention_ratios(v);
+    begin_step(v, "prove layer by layer", tube_refuses(v->f) ? 0 : layerwise_time);
+    add_layerwise(v, o.gap.scale);
+    if (lowrank) add_lowrank_theorem(v);
+    if (method == PARE_WIDTH_CLUSTER) add_cluster_theorem(v, o.gap.scale);
+    add_paper_formulas(w, c, v->keep, method, &v->nf, &v->ng, &v->af, &v->ag);
+    if (!w->st)
+        w->st =
+            pare_add_new_inputs(c, v->keep, &v->claimed->data, v->f, v->g, v->set, w->exec, w->err);
 }
 
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err)
 {
-    if (pare_width_is_text(f, method_of(claimed->reduction)))
+    size_t m = 0; /* the name of the reduction says which method it is about */
+    while (m < PARE_WIDTH_METHODS &&
+           strcmp(pare_width_provers[m].reduction, claimed->reduction) != 0)
+        m++;
+    PARE_ASSERT(m < PARE_WIDTH_METHODS);
+    if (pare_width_is_text(f, (pare_width_method)m))
         return lm_prove(again, a, claimed, f, g, set, exec, err);
-    view v = {
-        .w = {pare_arena_new(), exec, err, PARE_OK}, .keep = a, .cert = again, .claimed = claimed};
-    if (!v.w.a) return pare_no_memory(err);
-    prove_all(&v, method_of(claimed->reduction), claimed, f, g, set);
-    pare_model_free(v.ff);
-    pare_model_free(v.gf);
-    pare_model_free(v.jf);
-    pare_model_free(v.jg);
-    pare_arena_free(v.w.a);
+    proof v = {.w = {pare_arena_new(), exec, err, PARE_OK},
+               .keep = a,
+               .cert = again,
+               .claimed = claimed,
+               .method = (pare_width_method)m,
+               .f = f,
+               .g = g,
+               .set = set};
+    if (!v.w.arena) return pare_no_memory(err);
+    prove_all(&v);
+    pare_model_free(v.f_folded);
+    pare_model_free(v.g_folded);
+    pare_model_free(v.f_wo);
+    pare_model_free(v.g_wo);
+    pare_arena_free(v.w.arena);
     return v.w.st;
 }
 

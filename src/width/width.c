@@ -1,6 +1,6 @@
-/* pare_width: from a model and its data to a narrower model (pare/width.h). Fold, read the streams,
- * cut, write; where a share of the parameters or a largest move is asked for, the dimension is
- * found by halving. */
+/* width.c - pare_width: from a model and its data to a narrower model (pare/width.h). Fold, compute
+ * the activations, cut, write; where a share of the parameters or a largest error is requested, the
+ * dimension is found by bisection. */
 #include "balance.h"
 #include "cuts.h"
 #include "lm.h"
@@ -15,53 +15,55 @@ const char *const pare_width_start_names[] = {"rank", "jl", NULL};
 const char *const pare_width_rule_names[] = {"margin", "paper", NULL};
 const char *const pare_width_basis_names[] = {"pca", "minmax", "shared", NULL};
 
-/* Everything a trial with another dimension needs again. */
-typedef struct scene {
-    work w;
+/* What every trial of the search needs. */
+typedef struct width_job {
+    pare_work w;
     const pare_model *in;
     pare_model *folded;
     const pare_inputs *data;
     net n;
-    points p;
+    activations p;
     pare_mat *metric; /* auto: of every stream point */
-} scene;
+} width_job;
 
 /* ---- options -------------------------------------------------------------------------------- */
 
-static bool of_scores(const pare_width_opts *o)
+static bool cuts_scores(const pare_width_opts *o)
 {
     return o->method == PARE_WIDTH_JL || o->method == PARE_WIDTH_QK;
 }
 
-static bool searched(const pare_width_opts *o)
+static bool is_search(const pare_width_opts *o)
 {
     return o->keep > 0 || isfinite(o->max_move);
 }
 
-static void check_opts(work *w, const pare_width_opts *o)
+static void check_opts(pare_work *w, const pare_width_opts *o)
 {
     const char *const name = pare_width_method_names[o->method];
     const bool exact = o->method == PARE_WIDTH_EXACT, cluster = o->method == PARE_WIDTH_CLUSTER;
     if (!(o->keep >= 0 && o->keep <= 1) || !(o->max_move >= 0))
-        w_fail(w, PARE_ERR_USAGE, "keep must be in (0, 1], max_move must not be negative");
-    if (o->trials < 1) w_fail(w, PARE_ERR_USAGE, "trials must be at least 1");
+        pare_work_fail(w, PARE_ERR_USAGE, "keep must be in (0, 1], max_move must not be negative");
+    if (o->trials < 1) pare_work_fail(w, PARE_ERR_USAGE, "trials must be at least 1");
     if (exact && (o->dim || o->qk_dim || o->ffn_dim || o->keep > 0))
-        w_fail(w, PARE_ERR_USAGE,
-               "the method exact finds its dimensions itself; leave dim, qk_dim, ffn_dim and "
-               "keep at 0");
-    if (of_scores(o) && (o->dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE,
-               "the method %s cuts only queries and keys: set qk_dim, not dim or ffn_dim", name);
-    if (of_scores(o) && !o->qk_dim && !searched(o))
-        w_fail(w, PARE_ERR_USAGE, "the method %s needs qk_dim, keep or max_move", name);
+        pare_work_fail(
+            w, PARE_ERR_USAGE,
+            "the method exact finds its dimensions itself; leave dim, qk_dim, ffn_dim and "
+            "keep at 0");
+    if (cuts_scores(o) && (o->dim || o->ffn_dim))
+        pare_work_fail(w, PARE_ERR_USAGE,
+                       "the method %s cuts only queries and keys: set qk_dim, not dim or ffn_dim",
+                       name);
+    if (cuts_scores(o) && !o->qk_dim && !is_search(o))
+        pare_work_fail(w, PARE_ERR_USAGE, "the method %s needs qk_dim, keep or max_move", name);
     if (cluster && (o->qk_dim || o->ffn_dim))
-        w_fail(w, PARE_ERR_USAGE, "the method cluster takes dim only");
-    if (!exact && !of_scores(o) && !o->dim && !searched(o) &&
+        pare_work_fail(w, PARE_ERR_USAGE, "the method cluster takes dim only");
+    if (!exact && !cuts_scores(o) && !o->dim && !is_search(o) &&
         (cluster || (!o->qk_dim && !o->ffn_dim)))
-        w_fail(w, PARE_ERR_USAGE, "the method %s needs dim, keep or max_move", name);
+        pare_work_fail(w, PARE_ERR_USAGE, "the method %s needs dim, keep or max_move", name);
 }
 
-static size_t widest(const net *n)
+static size_t max_width(const net *n)
 {
     size_t most = n->we.rows;
     for (size_t i = 0; i < n->nlayers; i++) {
@@ -71,7 +73,7 @@ static size_t widest(const net *n)
     return most;
 }
 
-static size_t most_keys(const net *n)
+static size_t max_qk_dim(const net *n)
 {
     size_t most = 0;
     for (size_t i = 0; i < n->nlayers; i++)
@@ -80,7 +82,7 @@ static size_t most_keys(const net *n)
     return most;
 }
 
-static size_t most_units(const net *n)
+static size_t max_units(const net *n)
 {
     size_t most = 0;
     for (size_t i = 0; i < n->nlayers; i++)
@@ -88,39 +90,40 @@ static size_t most_units(const net *n)
     return most;
 }
 
-static void check_sizes(work *w, const net *n, const pare_width_opts *o)
+static void check_sizes(pare_work *w, const net *n, const pare_width_opts *o)
 {
     const struct {
         const char *name;
         size_t asked, most;
-    } all[] = {{"dim", o->dim, widest(n)},
-               {"qk-dim", o->qk_dim, most_keys(n)},
-               {"ffn-dim", o->ffn_dim, most_units(n)}};
+    } all[] = {{"dim", o->dim, max_width(n)},
+               {"qk-dim", o->qk_dim, max_qk_dim(n)},
+               {"ffn-dim", o->ffn_dim, max_units(n)}};
     for (size_t i = 0; i < 3; i++)
         if (all[i].asked > all[i].most)
-            w_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
-                   all[i].asked, all[i].most);
+            pare_work_fail(w, PARE_ERR_USAGE, "%s %zu is larger than the model's %zu", all[i].name,
+                           all[i].asked, all[i].most);
 }
 
 /* ---- one trial ------------------------------------------------------------------------------ */
 
-static net cut_by(scene *s, const pare_width_opts *o, cut_record *r)
+static net cut_net(width_job *s, const pare_width_opts *o, cut_record *r)
 {
-    work *const w = &s->w;
-    if (of_scores(o)) return cut_scores(w, &s->n, &s->p, o, r);
-    if (o->method == PARE_WIDTH_AUTO) return cut_auto(w, &s->n, &s->p, s->metric, o, r);
-    if (o->method != PARE_WIDTH_CLUSTER) return cut_static(w, &s->n, &s->p, o, r);
-    cluster_facts *const facts = w_alloc(w, s->n.nlayers, sizeof *facts);
-    return w->st ? s->n : cut_cluster(w, &s->n, &s->p, o, r, facts);
-}
-
-static net cut(scene *s, const pare_width_opts *o, cut_record *r)
-{
-    *r = record_new(&s->w, &s->n);
-    if (s->w.st) return s->n;
-    net n = cut_by(s, o, r);
-    if (!s->w.st && pare_never_empty(&s->folded->pattern)) net_merge_values(&s->w, &n);
-    if (!s->w.st) net_balance(&s->w, &n, !of_scores(o)); /* jl, qk: values stay what they are */
+    pare_work *const w = &s->w;
+    net n = s->n;
+    *r = record_new(w, &s->n);
+    if (w->st) return n;
+    if (cuts_scores(o)) {
+        n = cut_scores(w, &s->n, &s->p, o, r);
+    } else if (o->method == PARE_WIDTH_AUTO) {
+        n = cut_auto(w, &s->n, &s->p, s->metric, o, r);
+    } else if (o->method == PARE_WIDTH_CLUSTER) {
+        cluster_facts *const facts = pare_work_alloc(w, s->n.nlayers, sizeof *facts);
+        if (!w->st) n = cut_cluster(w, &s->n, &s->p, o, r, facts);
+    } else {
+        n = cut_subspaces(w, &s->n, &s->p, o, r);
+    }
+    if (!w->st && pare_never_empty(&s->folded->pattern)) net_merge_value_biases(w, &n);
+    if (!w->st) net_balance(w, &n, !cuts_scores(o)); /* jl, qk: values stay what they are */
     return n;
 }
 
@@ -128,20 +131,20 @@ static pare_width_opts with_dim(const pare_width_opts *o, size_t d)
 {
     pare_width_opts t = *o;
     t.keep = 0;
-    *(of_scores(o) ? &t.qk_dim : &t.dim) = d;
+    *(cuts_scores(o) ? &t.qk_dim : &t.dim) = d;
     if (o->method == PARE_WIDTH_LEVERAGE && o->ffn_dim == 0) t.ffn_dim = d;
     return t;
 }
 
-/* Does this dimension do what is asked? Memory is given back. */
-static bool serves(scene *s, const pare_width_opts *o, size_t d)
+/* Whether dimension d meets the request. Memory is given back. */
+static bool meets_request(width_job *s, const pare_width_opts *o, size_t d)
 {
-    const pare_mark mark = pare_arena_mark(s->w.a);
+    const pare_mark mark = pare_arena_mark(s->w.arena);
     const pare_width_opts t = with_dim(o, d);
     const pare_exec *const exec = s->w.exec, quiet = pare_silent(exec);
     cut_record r;
     s->w.exec = &quiet;
-    const net n = cut(s, &t, &r);
+    const net n = cut_net(s, &t, &r);
     bool yes = false;
     if (!s->w.st && o->keep > 0)
         yes =
@@ -154,29 +157,30 @@ static bool serves(scene *s, const pare_width_opts *o, size_t d)
         yes = moved <= o->max_move;
         pare_model_free(m);
     }
-    pare_arena_reset(s->w.a, mark);
+    pare_arena_reset(s->w.arena, mark);
     s->w.exec = exec;
     return yes;
 }
 
 enum { HALVINGS = 8 }; /* of a usual search, for its progress */
 
-/* keep: the largest that serves; max_move: the smallest. */
-static size_t search(scene *s, const pare_width_opts *o)
+/* keep: the largest that meets_request; max_move: the smallest. */
+static size_t search(width_job *s, const pare_width_opts *o)
 {
     const bool up = o->keep > 0;
-    size_t low = 1, high = of_scores(o) ? most_keys(&s->n) : widest(&s->n);
+    size_t low = 1, high = cuts_scores(o) ? max_qk_dim(&s->n) : max_width(&s->n);
     const size_t end = up ? low : high;
-    if (!serves(s, o, end))
-        w_fail(&s->w, PARE_ERR_PROMISE,
-               up ? "even dimension %zu leaves more parameters than that share; keep a larger one"
-                  : "even the full dimension %zu moves an output by more than that; allow a larger "
-                    "error",
-               end);
+    if (!meets_request(s, o, end))
+        pare_work_fail(
+            &s->w, PARE_ERR_PROMISE,
+            up ? "even dimension %zu leaves more parameters than that share; keep a larger one"
+               : "even the full dimension %zu moves an output by more than that; allow a larger "
+                 "error",
+            end);
     for (size_t k = 1; !s->w.st && low < high; k++) {
         s->w.st = pare_progress(s->w.exec, "cut", k, HALVINGS, s->w.err);
         const size_t mid = up ? (low + high + 1) / 2 : (low + high) / 2;
-        const bool yes = serves(s, o, mid);
+        const bool yes = meets_request(s, o, mid);
         if (up)
             *(yes ? &low : &high) = yes ? mid : mid - 1;
         else
@@ -185,17 +189,9 @@ static size_t search(scene *s, const pare_width_opts *o)
     return low;
 }
 
-static pare_width_opts settled(scene *s, const pare_width_opts *o)
-{
-    const size_t asked = of_scores(o) ? o->qk_dim : o->dim;
-    if (s->w.st || o->method == PARE_WIDTH_EXACT) return *o;
-    if (asked == 0 && searched(o)) return with_dim(o, search(s, o));
-    return asked ? with_dim(o, asked) : *o;
-}
-
 /* ---- the report ----------------------------------------------------------------------------- */
 
-static void *kept(work *w, pare_arena *to, const void *list, size_t n, size_t size)
+static void *copy_list(pare_work *w, pare_arena *to, const void *list, size_t n, size_t size)
 {
     void *const copy = pare_alloc(to, n ? n : 1, size);
     if (!copy)
@@ -205,72 +201,64 @@ static void *kept(work *w, pare_arena *to, const void *list, size_t n, size_t si
     return copy;
 }
 
-static void fill(work *w, pare_width_report *out, pare_model *m, const net *n, const cut_record *r)
-{
-    *out = (pare_width_report){.dim = widest(n),
-                               .qk_dim = most_keys(n),
-                               .ffn_dim = most_units(n),
-                               .npoints = r->npoints,
-                               .nheads = r->nheads,
-                               .nhidden = r->nhidden};
-    out->points = kept(w, m->arena, r->points, r->npoints, sizeof *r->points);
-    out->heads = kept(w, m->arena, r->heads, r->nheads, sizeof *r->heads);
-    out->hidden = kept(w, m->arena, r->hidden, r->nhidden, sizeof *r->hidden);
-}
-
-/* ---- all of it ------------------------------------------------------------------------------ */
-
-static void set_up(scene *s, const pare_width_opts *o)
-{
-    work *const w = &s->w;
-    pare_fold_report folded;
-    check_opts(w, o);
-    if (!w->st && s->data->n != 1)
-        w_fail(w, PARE_ERR_INPUT,
-               "this cut is fitted to one graph with its features; the data has %zu inputs",
-               s->data->n);
-    if (!w->st) w->st = pare_fold(&s->folded, &folded, s->in, w->err);
-    if (w->st) return;
-    s->n = net_read(w, s->folded);
-    if (!w->st) check_sizes(w, &s->n, o);
-    if (!w->st) s->p = points_of(w, s->folded, &s->n, &s->data->in[0]);
-    if (!w->st && o->method == PARE_WIDTH_AUTO)
-        s->metric = gradient_metric(w, s->folded, &s->data->in[0], o->seed);
-}
-
 pare_status pare_width(pare_model **out, pare_width_report *report, const pare_model *in,
                        const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
     if (pare_width_is_text(in, opts->method))
         return lm_width(out, report, in, data, opts, exec, err);
-    scene s = {.w = {pare_arena_new(), exec, err, PARE_OK}, .in = in, .data = data};
+    width_job s = {.w = {pare_arena_new(), exec, err, PARE_OK}, .in = in, .data = data};
     cut_record r;
     pare_model *m = NULL;
     *out = NULL;
-    if (!s.w.a) return pare_no_memory(err);
+    pare_work *const w = &s.w;
+    if (!w->arena) return pare_no_memory(err);
     /* The gradient metric of auto takes about as long as the cut, a search about eight cuts. */
-    const bool tries = opts->method != PARE_WIDTH_EXACT && searched(opts) &&
-                       (of_scores(opts) ? opts->qk_dim : opts->dim) == 0;
-    const double metric = opts->method == PARE_WIDTH_AUTO ? 1 : 0.3;
+    const size_t requested = cuts_scores(opts) ? opts->qk_dim : opts->dim;
+    const bool exact = opts->method == PARE_WIDTH_EXACT;
+    const bool tries = !exact && is_search(opts) && requested == 0;
+    const double metric_time = opts->method == PARE_WIDTH_AUTO ? 1 : 0.3;
     const double search_time = tries ? HALVINGS : 0;
-    pare_steps steps = pare_steps_of(exec, metric + search_time + 1);
-    s.w.exec = pare_step(&steps, "cut", metric);
-    set_up(&s, opts);
+    pare_steps steps = pare_steps_of(exec, metric_time + search_time + 1);
+    w->exec = pare_step(&steps, "cut", metric_time);
+    pare_fold_report folded;
+    check_opts(w, opts);
+    if (!w->st && data->n != 1)
+        pare_work_fail(w, PARE_ERR_INPUT,
+                       "this cut is fitted to one graph with its features; the data has %zu inputs",
+                       data->n);
+    if (!w->st) w->st = pare_fold(&s.folded, &folded, in, err);
+    if (!w->st) s.n = net_read(w, s.folded);
+    if (!w->st) check_sizes(w, &s.n, opts);
+    if (!w->st) s.p = activations_of(w, s.folded, &s.n, &data->in[0]);
+    if (!w->st && opts->method == PARE_WIDTH_AUTO)
+        s.metric = gradient_metric(w, s.folded, &data->in[0], opts->seed);
     (void)pare_step(&steps, "cut", search_time);
-    const pare_width_opts o = settled(&s, opts);
+    pare_width_opts o = *opts;
+    if (!w->st && tries) o = with_dim(opts, search(&s, opts));
+    if (!w->st && !exact && requested) o = with_dim(opts, requested);
     (void)pare_step(&steps, "cut", 1);
-    if (!s.w.st) {
-        const net n = cut(&s, &o, &r);
-        if (!s.w.st) s.w.st = net_write(&m, &n, s.folded, err);
-        if (!s.w.st) fill(&s.w, report, m, &n, &r);
+    if (!w->st) {
+        const net n = cut_net(&s, &o, &r);
+        if (!w->st) w->st = net_write(&m, &n, s.folded, err);
+        if (!w->st) {
+            *report = (pare_width_report){.dim = max_width(&n),
+                                          .qk_dim = max_qk_dim(&n),
+                                          .ffn_dim = max_units(&n),
+                                          .npoints = r.npoints,
+                                          .nheads = r.nheads,
+                                          .nhidden = r.nhidden};
+            report->points = copy_list(w, m->arena, r.points, r.npoints, sizeof *r.points);
+            report->heads = copy_list(w, m->arena, r.heads, r.nheads, sizeof *r.heads);
+            report->hidden = copy_list(w, m->arena, r.hidden, r.nhidden, sizeof *r.hidden);
+        }
     }
-    if (s.w.st) {
+    if (w->st) {
         pare_model_free(m);
         m = NULL;
     }
     *out = m;
     pare_model_free(s.folded);
-    pare_arena_free(s.w.a);
-    return s.w.st;
+    pare_arena_free(w->arena);
+    return w->st;
 }

@@ -71,8 +71,8 @@ static inline pare_model *typed_model(attack *t)
 {
     stage *const s = &t->s;
     const size_t each = A_NODES / A_TYPES, d = A_WIDTH;
-    size_t *const ptr = w_alloc(&s->w, A_NODES + 1, sizeof *ptr);
-    uint32_t *const idx = w_alloc(&s->w, A_NODES * each, sizeof *idx);
+    size_t *const ptr = pare_work_alloc(&s->w, A_NODES + 1, sizeof *ptr);
+    uint32_t *const idx = pare_work_alloc(&s->w, A_NODES * each, sizeof *idx);
     for (size_t i = 0; i < A_NODES; i++) {
         ptr[i + 1] = ptr[i] + each;
         for (size_t j = 0; j < each; j++)
@@ -157,7 +157,7 @@ static inline bool attack_cut(attack *t, tally *sum)
     const pare_cert claimed = {
         .reduction = prover->reduction, .data = data, .nclaims = 2, .claims = ask};
     t->cert = (pare_cert){.reduction = prover->reduction, .data = data};
-    assert_ok(prover->prove(&t->cert, t->s.w.a, &claimed, t->f, t->g, &set, NULL, &t->s.err),
+    assert_ok(prover->prove(&t->cert, t->s.w.arena, &claimed, t->f, t->g, &set, NULL, &t->s.err),
               &t->s.err);
     sum->by_method[o.method]++;
     return true;
@@ -175,22 +175,22 @@ static inline void attack_holds(const attack *t, const char *what, double found,
 /* Largest |f - g|, in f64. */
 static inline double apart_f64(attack *t, const pare_mat *x)
 {
-    const pare_mark mark = pare_arena_mark(t->s.w.a);
+    const pare_mark mark = pare_arena_mark(t->s.w.arena);
     const pare_input in = input_of(x, &t->graph);
     const pare_mat a = output_of(&t->s, t->f, &in), b = output_of(&t->s, t->g, &in);
     const double apart = mats_apart(&a, &b);
-    pare_arena_reset(t->s.w.a, mark);
+    pare_arena_reset(t->s.w.arena, mark);
     return apart;
 }
 
 static inline double apart_quad(attack *t, const pare_mat *x)
 {
-    const pare_mark mark = pare_arena_mark(t->s.w.a);
+    const pare_mark mark = pare_arena_mark(t->s.w.arena);
     const pare_input in = input_of(x, &t->graph);
-    const qmat a = q_model(t->s.w.a, t->f, &in, 0), b = q_model(t->s.w.a, t->g, &in, 0);
+    const qmat a = q_model(t->s.w.arena, t->f, &in, 0), b = q_model(t->s.w.arena, t->g, &in, 0);
     double most = 0;
     for (size_t i = 0; i < a.n * a.d; i++) most = fmax(most, (double)q_abs(a.v[i] - b.v[i]));
-    pare_arena_reset(t->s.w.a, mark);
+    pare_arena_reset(t->s.w.arena, mark);
     return most;
 }
 
@@ -198,7 +198,7 @@ static inline double apart_quad(attack *t, const pare_mat *x)
 static inline double auc_quad(attack *t, const pare_model *m)
 {
     const pare_input in = input_of(&t->x, &t->graph);
-    const qmat y = q_model(t->s.w.a, m, &in, 0);
+    const qmat y = q_model(t->s.w.arena, m, &in, 0);
     double sum = 0, pairs = 0;
     for (size_t p = 0; p < A_NODES; p++)
         for (size_t n = 0; n < A_NODES; n++) {
@@ -228,7 +228,7 @@ static inline void attack_edits(attack *t, tally *sum)
 {
     const double bound = claim_value(&t->cert, PARE_EDITS_OUTPUTS);
     const size_t kinds = t->temper == A_TYPED ? A_NODES : A_KINDS;
-    pare_mat y = w_copy(&t->s.w, &t->x), worst = w_copy(&t->s.w, &t->x);
+    pare_mat y = mat_copy(&t->s.w, &t->x), worst = mat_copy(&t->s.w, &t->x);
     double most = -1;
     size_t tried = 0;
     for (size_t i = 0; i < A_NODES; i++) {
@@ -275,7 +275,7 @@ static inline void shorten(pare_mat *x, const pare_mat *from, double size)
 static inline void ascend(attack *t, pare_mat *x, const pare_mat *from, double size)
 {
     const double step = size;
-    pare_mat slope = w_mat(&t->s.w, x->rows, A_WIDTH);
+    pare_mat slope = mat_zeros(&t->s.w, x->rows, A_WIDTH);
     double norm = 0;
     for (size_t i = 0; i < A_NODES * A_WIDTH; i++) {
         const double at = x->v[i], h = 1e-4 * size;
@@ -321,7 +321,7 @@ static inline void attack_norms(attack *t, tally *sum)
     double size = 0;
     const double bound = pare_cert_apriori(&t->cert);
     if (!(bound < 1e300)) return;
-    const pare_mat zero = w_mat(&t->s.w, A_NODES, A_WIDTH);
+    const pare_mat zero = mat_zeros(&t->s.w, A_NODES, A_WIDTH);
     for (size_t i = 0; i < A_NODES; i++) size = fmax(size, row_size(pare_row(&t->x, i)));
     const double found = search(t, sum, &zero, size);
     attack_holds(t, "a priori", found, bound);

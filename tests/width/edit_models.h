@@ -73,7 +73,7 @@ static inline pare_model *temper_model(stage *s, uint64_t seed, size_t temper, s
 static inline pare_mat repeating_rows(stage *s, size_t n, size_t kinds)
 {
     const pare_mat few = rand_mat(s, kinds, 4, 1);
-    pare_mat x = w_mat(&s->w, n, 4);
+    pare_mat x = mat_zeros(&s->w, n, 4);
     for (size_t i = 0; i < n; i++)
         memcpy(pare_row_mut(&x, i),
                pare_row(&few, i < kinds ? i : (size_t)pare_rng_below(&s->rng, kinds)),

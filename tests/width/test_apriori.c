@@ -14,7 +14,7 @@ static double widest_map(stage *s, const net *n)
         const net_layer *const l = &n->layers[i];
         const pare_mat *const all[] = {&l->heads[0].wq, &l->heads[0].wk, &l->heads[0].wv, &l->w1,
                                        &l->w2};
-        for (size_t k = 0; k < 5; k++) most = fmax(most, w_norm_est(&s->w, all[k]));
+        for (size_t k = 0; k < 5; k++) most = fmax(most, mat_norm_est(&s->w, all[k]));
     }
     return most * (1 + 1e-12);
 }
@@ -52,14 +52,15 @@ static net plain_net(stage *s, pare_mat *x, double gain)
 static double drawn_eps(stage *s, const net_head *a, const net_head *b, const pare_mat *h,
                         const pare_graph *g)
 {
-    const pare_mat q = w_dense(&s->w, h, &a->wq, a->bq), k = w_dense(&s->w, h, &a->wk, NULL);
+    const pare_mat q = affine_rows(&s->w, h, &a->wq, a->bq),
+                   k = affine_rows(&s->w, h, &a->wk, NULL);
     const double *const x = head_scores(&s->w, a, h, g), *const y = head_scores(&s->w, b, h, g);
     double worst = 0;
     for (size_t i = 0; i < g->n; i++)
         for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
             const pare_mat qi = pare_mat_part(&q, i, 0, 1, q.cols);
             const pare_mat kj = pare_mat_part(&k, g->idx[e], 0, 1, k.cols);
-            worst = fmax(worst, fabs(x[e] - y[e]) / (w_fro(&qi) * w_fro(&kj)));
+            worst = fmax(worst, fabs(x[e] - y[e]) / (mat_fro_est(&qi) * mat_fro_est(&kj)));
         }
     return worst;
 }
@@ -83,12 +84,12 @@ static void random_projections_stay_below_the_recursion(void **state)
             jl_draws d = {.trials = 5, .rng = pare_rng_at(seed, l)};
             cut.layers[l].heads[0] = jl_search(&s.w, &n.layers[l].heads[0], &h, &g, 12, &d);
             eps = fmax(eps, drawn_eps(&s, &n.layers[l].heads[0], &cut.layers[l].heads[0], &h, &g));
-            const pare_mat z = step_attention(&s.w, &cut.layers[l], &h, &g);
-            const pare_mat p = step_hidden(&s.w, &cut.layers[l], &z);
-            h = step_ffn(&s.w, &cut.layers[l], &z, &p);
-            const pare_mat zf = step_attention(&s.w, &n.layers[l], &full, &g);
-            const pare_mat pf = step_hidden(&s.w, &n.layers[l], &zf);
-            full = step_ffn(&s.w, &n.layers[l], &zf, &pf);
+            const pare_mat z = layer_attention(&s.w, &cut.layers[l], &h, &g);
+            const pare_mat p = layer_hidden(&s.w, &cut.layers[l], &z);
+            h = layer_ffn(&s.w, &cut.layers[l], &z, &p);
+            const pare_mat zf = layer_attention(&s.w, &n.layers[l], &full, &g);
+            const pare_mat pf = layer_hidden(&s.w, &n.layers[l], &zf);
+            full = layer_ffn(&s.w, &n.layers[l], &zf, &pf);
             if (l == 0) size = fmax(size, longest_row(&full));
         }
         assert_work(&s);
@@ -119,7 +120,7 @@ static void the_recursion_is_nearly_met_in_one_dimension(void **state)
     net_head *const hd = &n.layers[0].heads[0];
     hd->wq.v[0] = hd->wk.v[0] = hd->wv.v[0] = n.layers[0].w1.v[0] = n.layers[0].w2.v[0] = beta;
     net cut = net_shallow(&s.w, &n);
-    cut.layers[0].heads[0].wq = w_mat(&s.w, 1, 1);
+    cut.layers[0].heads[0].wq = mat_zeros(&s.w, 1, 1);
     cut.layers[0].heads[0].wq.v[0] = beta * (1 + eps);
     double rows[] = {r, -r};
     const size_t ptr[] = {0, 2, 4};
@@ -155,15 +156,15 @@ static void projected_streams_stay_below_the_recursion(void **state)
             const basis b = basis_pca(&s.w, &full, 10, false);
             eps = fmax(eps, basis_residual(&s.w, &b, &full) / (l ? beta : 1));
             const pare_mat c = basis_coords(&s.w, &b, &h);
-            h = w_dense(&s.w, &c, &b.u, NULL);
+            h = affine_rows(&s.w, &c, &b.u, NULL);
             assert_work(&s);
             if (l == 2) break;
             size = fmax(size, longest_row(&full));
             pare_mat *const both[] = {&full, &h};
             for (int k = 0; k < 2; k++) {
-                const pare_mat z = step_attention(&s.w, &n.layers[l], both[k], &g);
-                const pare_mat p = step_hidden(&s.w, &n.layers[l], &z);
-                *both[k] = step_ffn(&s.w, &n.layers[l], &z, &p);
+                const pare_mat z = layer_attention(&s.w, &n.layers[l], both[k], &g);
+                const pare_mat p = layer_hidden(&s.w, &n.layers[l], &z);
+                *both[k] = layer_ffn(&s.w, &n.layers[l], &z, &p);
             }
         }
         const double moved = rows_apart(&h, &full);

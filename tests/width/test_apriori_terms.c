@@ -3,8 +3,7 @@
 #include "width_nets.h"
 #include "width/prove.h"
 
-/* ---- the formulas, by hand --------------------------------------------------------------------
- */
+/* ---- the formulas, by hand ------------------------------------------------------------------- */
 
 static double length(const double *v, size_t n)
 {
@@ -15,7 +14,7 @@ static double length(const double *v, size_t n)
 
 static double norm(stage *s, const pare_mat *m)
 {
-    return m->v ? w_norm_est(&s->w, m) : 0;
+    return m->v ? mat_norm_est(&s->w, m) : 0;
 }
 
 static double rows_after(stage *s, const net_layer *l, double h)
@@ -43,7 +42,7 @@ static double output_by_hand(stage *s, const net *n, double x)
 static double forms_apart(stage *s, const net_head *a, const net_head *b)
 {
     const size_t d = a->wq.cols;
-    pare_mat gap = w_mat(&s->w, d + 1, d);
+    pare_mat gap = mat_zeros(&s->w, d + 1, d);
     double size = 0;
     const net_head *const both[] = {a, b};
     for (int k = 0; k < 2; k++) {
@@ -61,7 +60,7 @@ static double forms_apart(stage *s, const net_head *a, const net_head *b)
         size += sqrt(q * keys);
     }
     const double terms = (double)(a->wq.rows + b->wq.rows + 2);
-    return w_norm_est(&s->w, &gap) + terms * 0x1p-53 / (1 - terms * 0x1p-53) * size +
+    return mat_norm_est(&s->w, &gap) + terms * 0x1p-53 / (1 - terms * 0x1p-53) * size +
            terms * 0x1p-990;
 }
 
@@ -96,8 +95,7 @@ static void assert_just_above(double bound, double exact)
     assert_le(bound, exact * (1 + 1e-7));
 }
 
-/* ---- queries and keys -------------------------------------------------------------------------
- */
+/* ---- queries and keys ------------------------------------------------------------------------ */
 
 /* Sides of every matrix differ, so that no length is taken for another. */
 static net some_net(stage *s, uint64_t seed)
@@ -126,9 +124,9 @@ static net moved_scores(stage *s, const net *n, double by)
     for (size_t l = 0; l < g.nlayers; l++)
         for (size_t i = 0; i < g.layers[l].nheads; i++) {
             net_head *const k = &g.layers[l].heads[i];
-            k->wq = w_copy(&s->w, &k->wq);
-            k->wk = w_copy(&s->w, &k->wk);
-            double *const bq = w_vec(&s->w, k->wq.rows);
+            k->wq = mat_copy(&s->w, &k->wq);
+            k->wk = mat_copy(&s->w, &k->wk);
+            double *const bq = vec_zeros(&s->w, k->wq.rows);
             for (size_t r = 0; r < k->wq.rows; r++) bq[r] = k->bq[r] * (1 + by);
             k->bq = bq;
             for (size_t j = 0; j < k->wq.rows * k->wq.cols; j++) {
@@ -161,8 +159,8 @@ static void the_bound_is_its_formula(void **state)
 }
 
 /* Queries doubled, keys halved, and a row of zeros beside them: the same form, of small whole
- * numbers, so that its computed distance is 0. What is left is what its roundings could have been.
- */
+ * numbers, so that its computed distance is 0. What is left is what its roundings could have
+ * been. */
 static void equal_forms_are_as_far_apart_as_their_rounding(void **state)
 {
     (void)state;
@@ -177,9 +175,9 @@ static void equal_forms_are_as_far_apart_as_their_rounding(void **state)
             a->wk.v[i] = 2 * (double)pare_rng_below(&s->rng, 5) - 4;
         }
         for (size_t r = 0; r < k; r++) a->bq[r] = (double)r;
-        b->wq = w_mat(&s->w, k + 1, d);
-        b->wk = w_mat(&s->w, k + 1, d);
-        b->bq = w_vec(&s->w, k + 1);
+        b->wq = mat_zeros(&s->w, k + 1, d);
+        b->wk = mat_zeros(&s->w, k + 1, d);
+        b->bq = vec_zeros(&s->w, k + 1);
         for (size_t r = 0; r < k; r++) {
             b->bq[r] = 2 * a->bq[r];
             for (size_t j = 0; j < d; j++) {
@@ -195,8 +193,8 @@ static void equal_forms_are_as_far_apart_as_their_rounding(void **state)
     stage_close(s);
 }
 
-/* Products below the smallest number are lost: forms of 2^-1200 and 3 * 2^-1200 both come out as 0.
- */
+/* Products below the smallest number are lost: forms of 2^-1200 and 3 * 2^-1200 both come out as
+ * 0. */
 static void forms_that_underflow_are_not_taken_for_equal(void **state)
 {
     (void)state;
@@ -207,7 +205,7 @@ static void forms_that_underflow_are_not_taken_for_equal(void **state)
     a->wq.v[0] = a->wk.v[0] = 0x1p-600;
     a->wv.v[0] = f.layers[0].w1.v[0] = f.layers[0].w2.v[0] = 1;
     const net g = net_shallow(&s->w, &f);
-    g.layers[0].heads[0].wq = w_copy(&s->w, &a->wq);
+    g.layers[0].heads[0].wq = mat_copy(&s->w, &a->wq);
     g.layers[0].heads[0].wq.v[0] = 3 * 0x1p-600;
     const double x = 0x1p480, exact = gap_by_hand(s, &f, &g, x);
     assert_true(exact > 1e-9 * x && exact < 1e-7 * x);
@@ -215,8 +213,7 @@ static void forms_that_underflow_are_not_taken_for_equal(void **state)
     stage_close(s);
 }
 
-/* ---- nets that differ elsewhere ---------------------------------------------------------------
- */
+/* ---- nets that differ elsewhere -------------------------------------------------------------- */
 
 typedef struct difference {
     const char *what;
@@ -320,10 +317,10 @@ static void nets_are_compared_to_the_end_of_their_lists(void **state)
     stage_open(s, 7);
     const net f = some_net(s, 0);
     net g = f;
-    g.be = w_vec(&s->w, f.we.rows + 1);
+    g.be = vec_zeros(&s->w, f.we.rows + 1);
     memcpy(g.be, f.be, f.we.rows * sizeof *g.be);
     g.be[f.we.rows] = NAN;
-    g.we.v = w_vec(&s->w, f.we.rows * f.we.cols + 1);
+    g.we.v = vec_zeros(&s->w, f.we.rows * f.we.cols + 1);
     memcpy(g.we.v, f.we.v, f.we.rows * f.we.cols * sizeof *g.we.v);
     g.we.v[f.we.rows * f.we.cols] = NAN;
     assert_le(apriori_gap(&s->w, &f, &g, pare_ub_exact(0.5)).v, 1e-10);
@@ -343,8 +340,7 @@ static void a_weight_that_is_no_number_bounds_nothing(void **state)
     stage_close(s);
 }
 
-/* ---- one norm for all -------------------------------------------------------------------------
- */
+/* ---- one norm for all ------------------------------------------------------------------------ */
 
 static double moved(double w)
 {

@@ -7,7 +7,7 @@ static void affine_beats_linear_by_one_dimension(void **state)
     (void)state;
     stage s;
     stage_open(&s, 1);
-    pare_mat x = w_mat(&s.w, 70, 7);
+    pare_mat x = mat_zeros(&s.w, 70, 7);
     for (size_t i = 0; i < 70; i++) pare_row_mut(&x, i)[i % 7] = 1;
     const basis a = basis_pca(&s.w, &x, 7, true), b = basis_pca(&s.w, &x, 7, false);
     const basis c = basis_within(&s.w, &x, 1e-9, true), d = basis_within(&s.w, &x, 1e-9, false);
@@ -29,13 +29,13 @@ static void columns_are_orthonormal_and_the_residual_is_the_rest(void **state)
     for (size_t d = 1; d <= 9; d++) {
         const basis b[] = {basis_pca(&s.w, &h, d, true), basis_minmax(&s.w, &h, d)};
         for (int k = 0; k < 2; k++) {
-            const pare_mat gram = w_mul(&s.w, &b[k].u, true, &b[k].u, false);
-            const pare_mat eye = w_identity(&s.w, d);
+            const pare_mat gram = mat_mul(&s.w, &b[k].u, true, &b[k].u, false);
+            const pare_mat eye = mat_identity(&s.w, d);
             assert_work(&s);
             assert_le(mats_apart(&gram, &eye), 1e-13);
         }
         const pare_mat c = basis_coords(&s.w, &b[0], &h);
-        const pare_mat back = w_dense(&s.w, &c, &b[0].u, b[0].mu);
+        const pare_mat back = affine_rows(&s.w, &c, &b[0].u, b[0].mu);
         assert_near(basis_residual(&s.w, &b[0], &h), rows_apart(&back, &h), 1e-13);
         assert_le(basis_residual(&s.w, &b[1], &h), basis_residual(&s.w, &b[0], &h));
     }
@@ -72,7 +72,7 @@ static void the_smallest_dimension_within_a_tolerance_is_found(void **state)
     assert_int_equal(basis_dim(&tight), 8);
     assert_le(basis_residual(&s.w, &loose, &h), 1e-4);
     /* A stream that never moves still has one dimension. */
-    const pare_mat still = w_mat(&s.w, 5, 3);
+    const pare_mat still = mat_zeros(&s.w, 5, 3);
     const basis one = basis_within(&s.w, &still, 0, true), other = basis_pca(&s.w, &still, 2, true);
     assert_work(&s);
     assert_true(basis_dim(&one) == 1 && basis_dim(&other) == 1);

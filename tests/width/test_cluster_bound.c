@@ -34,7 +34,7 @@ static double gap_of(const line *t, double *seen)
     stage_open(&s, 1);
     const net f = one_number(&s, t->w1, 0, t->w2, t->wh, 0),
               g = one_number(&s, t->v1, t->b, 1, t->vh, t->bh);
-    pare_mat x = w_mat(&s.w, NODES, 1);
+    pare_mat x = mat_zeros(&s.w, NODES, 1);
     size_t ptr[NODES + 1];
     uint32_t idx[NODES];
     for (size_t i = 0; i < NODES; i++) {
@@ -46,7 +46,7 @@ static double gap_of(const line *t, double *seen)
     const pare_graph graph = {NODES, ptr, idx};
     const pare_input in = input_of(&x, &graph);
     pare_model *const mf = model_of(&s, &f), *const mg = model_of(&s, &g);
-    const points pf = points_of(&s.w, mf, &f, &in);
+    const activations pf = activations_of(&s.w, mf, &f, &in);
     const pare_mat y = output_of(&s, mf, &in), z = output_of(&s, mg, &in);
     *seen = mats_apart(&y, &z);
     const pare_ub bound = cluster_gap(&s.w, mf, mg, &f, &g, &pf, &in);
@@ -99,28 +99,27 @@ static void what_rounding_hides_is_counted(void **state)
     stage s;
     stage_open(&s, 2);
     net f = one_number(&s, -3 * 0x1p30, 0x1p30, 1, 1, 0), g = one_number(&s, 0, 1, 1, 0, 0);
-    pare_mat x = w_mat(&s.w, 1, 1);
+    pare_mat x = mat_zeros(&s.w, 1, 1);
     x.v[0] = 1.0 / 3;
     size_t ptr[2] = {0, 1};
     uint32_t idx[1] = {0};
     const pare_graph graph = {1, ptr, idx};
     const pare_input in = input_of(&x, &graph);
     pare_model *const mf = model_of(&s, &f), *const mg = model_of(&s, &g);
-    const points pf = points_of(&s.w, mf, &f, &in);
+    const activations pf = activations_of(&s.w, mf, &f, &in);
     assert_le(0x1p-24, cluster_gap(&s.w, mf, mg, &f, &g, &pf, &in).v);
     /* Not of nets with a skip there, or another activation. */
     f.layers[0].act = PARE_ACT_TANH;
     assert_true(isinf(cluster_gap(&s.w, mf, mg, &f, &g, &pf, &in).v));
     f.layers[0].act = PARE_ACT_RELU;
-    f.layers[0].r2 = w_identity(&s.w, 1);
+    f.layers[0].r2 = mat_identity(&s.w, 1);
     assert_true(isinf(cluster_gap(&s.w, mf, mg, &f, &g, &pf, &in).v));
     pare_model_free(mf);
     pare_model_free(mg);
     stage_close(&s);
 }
 
-/* ---- nets of any shape, and cuts that are no clusters -------------------------------------------
- */
+/* ---- nets of any shape, and cuts that are no clusters ---------------------------------------- */
 
 static void no_pair_of_nets_is_farther_apart(void **state)
 {
@@ -141,7 +140,7 @@ static void no_pair_of_nets_is_farther_apart(void **state)
         const pare_graph graph = rand_graph(&s, 20, 3, NULL);
         const pare_input in = input_of(&x, &graph);
         pare_model *const mf = model_of(&s, &f), *const mg = model_of(&s, &g);
-        const points pf = points_of(&s.w, mf, &f, &in);
+        const activations pf = activations_of(&s.w, mf, &f, &in);
         const pare_mat y = output_of(&s, mf, &in), z = output_of(&s, mg, &in);
         const double bound = cluster_gap(&s.w, mf, mg, &f, &g, &pf, &in).v;
         assert_work(&s);

@@ -32,7 +32,7 @@ static void steps_from(size_t *steps, const pare_graph *g, size_t from)
 static void look_at(truth *t, stage *s, const pare_model *f, const pare_model *g,
                     const pare_input *in, const size_t *steps)
 {
-    const qmat a = q_model(s->w.a, f, in, 0), b = q_model(s->w.a, g, in, 0);
+    const qmat a = q_model(s->w.arena, f, in, 0), b = q_model(s->w.arena, g, in, 0);
     for (size_t i = 0; i < a.n; i++) {
         for (size_t c = 0; c < a.d; c++)
             t->most = fmax(t->most, (double)q_abs(a.v[i * a.d + c] - b.v[i * a.d + c]));
@@ -48,18 +48,18 @@ static truth try_all(stage *s, const pare_model *f, const pare_model *g, const p
 {
     truth t = {0};
     size_t steps[NODES];
-    const pare_graph whole = graph_of(&s->w, &f->pattern, graph, x->rows);
-    pare_mat y = w_copy(&s->w, x);
+    const pare_graph whole = key_graph(&s->w, &f->pattern, graph, x->rows);
+    pare_mat y = mat_copy(&s->w, x);
     const pare_input in = input_of(&y, graph);
     look_at(&t, s, f, g, &in, NULL);
     for (size_t i = 0; i < x->rows; i++) {
         steps_from(steps, &whole, i);
         for (size_t k = 0; k < KINDS; k++) { /* the first KINDS rows are the different ones */
-            const pare_mark mark = pare_arena_mark(s->w.a);
+            const pare_mark mark = pare_arena_mark(s->w.arena);
             if (memcmp(pare_row(x, k), pare_row(x, i), x->cols * sizeof *x->v) == 0) continue;
             memcpy(pare_row_mut(&y, i), pare_row(x, k), x->cols * sizeof *x->v);
             look_at(&t, s, f, g, &in, steps);
-            pare_arena_reset(s->w.a, mark);
+            pare_arena_reset(s->w.arena, mark);
         }
         memcpy(pare_row_mut(&y, i), pare_row(x, i), x->cols * sizeof *x->v);
     }
@@ -124,7 +124,7 @@ static void the_most_frequent_rows_come_first(void **state)
     stage s;
     stage_open(&s, 1);
     const double kinds[] = {3, 1, 2, 1, 2, 2, 3, 4};
-    pare_mat x = w_mat(&s.w, 8, 1);
+    pare_mat x = mat_zeros(&s.w, 8, 1);
     memcpy(x.v, kinds, sizeof kinds);
     edit_rows r = edit_rows_of(&s.w, &x, 0);
     assert_work(&s);

@@ -43,7 +43,7 @@ static void a_new_input_is_rarely_worse(void **state)
     size_t worse = 0;
     double probability = 0;
     for (int game = 0; game < GAMES; game++) {
-        const pare_mark mark = pare_arena_mark(s->w.a);
+        const pare_mark mark = pare_arena_mark(s->w.arena);
         pare_input in[SEEN];
         double most = 0;
         for (size_t k = 0; k < SEEN; k++) {
@@ -58,7 +58,7 @@ static void a_new_input_is_rarely_worse(void **state)
         board next;
         board_new(s, &next);
         worse += error_on(s, f, g, &next.in) > said.value;
-        pare_arena_reset(s->w.a, mark);
+        pare_arena_reset(s->w.arena, mark);
     }
     assert_true(probability == (double)SEEN / (SEEN + 1));
     /* 400 games at 1/4: 100 of them, give or take 8.7; four of these either way. */

@@ -20,14 +20,14 @@ static void the_tail_is_below_the_chernoff_value(void **state)
         dot /= sqrt(nx * ny);
         size_t over = 0;
         for (size_t t = 0; t < T; t++) {
-            const pare_mark mark = pare_arena_mark(s.w.a);
+            const pare_mark mark = pare_arena_mark(s.w.arena);
             const pare_mat m = jl_map(&s.w, cases[c].d, D, &s.rng);
-            const double *const mx = w_apply(&s.w, &m, false, x, NULL);
-            const double *const my = w_apply(&s.w, &m, false, y, NULL);
+            const double *const mx = mat_vec(&s.w, &m, false, x, NULL);
+            const double *const my = mat_vec(&s.w, &m, false, y, NULL);
             double got = 0;
             for (size_t i = 0; i < cases[c].d; i++) got += mx[i] * my[i];
             over += fabs(got / sqrt(nx * ny) - dot) > cases[c].eps;
-            pare_arena_reset(s.w.a, mark);
+            pare_arena_reset(s.w.arena, mark);
         }
         const double eps = cases[c].eps;
         const double tail = 2 * exp(-(double)cases[c].d / 2 * (eps - log1p(eps)));
@@ -68,7 +68,8 @@ static void more_draws_are_never_worse(void **state)
         double *const a = head_scores(&s.w, &n.layers[0].heads[0], &h, &g);
         double *const b = head_scores(&s.w, &best, &h, &g);
         assert_work(&s);
-        assert_near(scores_apart(a, b, &g), d.best, 1e-12); /* the draw that is told is the kept */
+        assert_near(score_half_range(a, b, &g), d.best,
+                    1e-12); /* the draw that is told is the kept */
         assert_le(d.best, before);
         assert_le(d.best, d.first);
         before = d.best;
@@ -82,7 +83,7 @@ static void equal_rows_count_once(void **state)
     stage s;
     stage_open(&s, 6);
     const pare_mat three = rand_mat(&s, 3, 4, 1);
-    pare_mat h = w_mat(&s.w, 30, 4);
+    pare_mat h = mat_zeros(&s.w, 30, 4);
     for (size_t i = 0; i < 30; i++)
         memcpy(pare_row_mut(&h, i), pare_row(&three, i % 3), 4 * sizeof(double));
     const pare_graph g = rand_graph(&s, 30, 8, NULL);

@@ -1,4 +1,4 @@
-/* Tests src/width/lm*.c, slice.c and svd_cut.c: cuts of models with norms, positions and ids. */
+/* Tests src/width/lm*.c, lm_slice.c and lm_svd.c: cuts of models with norms, positions and ids. */
 #include <pare_test.h>
 #include "width/lm.h"
 #include <pare/random_model.h>

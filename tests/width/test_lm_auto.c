@@ -1,5 +1,5 @@
-/* Tests src/width/lm_auto.c, lm_weigh.c, lm_refit.c and lm_slopes.c: the best cut of language
- * models and encoders, against the ones that users know. */
+/* Tests src/width/lm_auto.c, lm_removal_costs.c, lm_refit.c and lm_gradient_metric.c: the best cut
+ * of language models and encoders, against the ones that users know. */
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
@@ -176,29 +176,30 @@ static double divergence(const double *x, const double *y, size_t rows, size_t n
     return sum;
 }
 
-/* A small error d at the head's input costs d^T G d / 2 nats: over all directions, half the trace.
- */
+/* A small error d at the head's input costs d^T G d / 2 nats: over all directions, half the
+ * trace. */
 static void the_metric_counts_in_nats(void **state)
 {
     const double eps = 1e-3;
     pare_err err = {0};
     pare_model *const m = random_model(PARE_RANDOM_GPT);
-    work w = {*state, NULL, &err, PARE_OK};
-    const pare_inputs set = inputs_for(w.a, m, 60);
+    pare_work w = {*state, NULL, &err, PARE_OK};
+    const pare_inputs set = inputs_for(w.arena, m, 60);
     const lm l = lm_open(&w, m, false);
-    const pare_mat g = lm_metric(&w, &l, &set, 0, SEED)[l.nplaces - 1];
-    lm_rows r = lm_stem_rows(&w, &l, &set, 0);
+    const pare_mat g = lm_gradient_metric(&w, &l, &set, 0, SEED)[l.nplaces - 1];
+    lm_rows r = lm_embedding_rows(&w, &l, &set, 0);
     for (size_t b = 0; b < m->nblocks; b++) {
         const lm_block k = lm_read(&w, &l, b);
-        lm_attend(&w, &l, &k.attn, &r);
-        lm_feed(&w, &l, &k.ffn, &r);
+        lm_attention_step(&w, &l, &k.attn, &r);
+        lm_ffn_step(&w, &l, &k.ffn, &r);
     }
     assert_ok(w.st, &err);
     pare_model head = {.stem.width = r.x.cols, .top = m->top};
     if (m->top.tied) head.top.out.w = m->stem.embedding;
     head.top.tied = false;
     const size_t n = r.x.rows, outs = pare_model_outputs(m);
-    double *const y = w_vec(&w, n * outs), *const z = w_vec(&w, n * outs), trace = 0, nats = 0;
+    double *const y = vec_zeros(&w, n * outs), *const z = vec_zeros(&w, n * outs), trace = 0,
+                  nats = 0;
     const pare_input in = {.batch = 1, .tokens = n, .width = r.x.cols, .x = r.x.v};
     assert_ok(pare_forward_f64(y, &head, &in, NULL, NULL, &err), &err);
     for (size_t j = 0; j < r.x.cols; j++) {
@@ -232,7 +233,7 @@ static double farthest(pare_model *g, const pare_inputs *set, const pare_mat *ro
 }
 
 /* The constant is an input of the last map: what is still missed has mean 0. */
-static double mean_missed(const pass *p)
+static double mean_missed(const prune_pass *p)
 {
     double most = 0;
     for (size_t j = 0; j < p->large.x.cols; j++) {
@@ -248,30 +249,30 @@ static void the_fit_follows_the_model_as_it_is_cut(pare_random_kind kind, size_t
 {
     pare_err err = {0};
     pare_model *const m = random_model(kind);
-    work w = {pare_arena_new(), NULL, &err, PARE_OK};
-    const pare_inputs set = inputs_for(w.a, m, 20);
+    pare_work w = {pare_arena_new(), NULL, &err, PARE_OK};
+    const pare_inputs set = inputs_for(w.arena, m, 20);
     const lm l = lm_open(&w, m, false);
     lm_out out = {0};
-    lm_begin(&w, &out, &l);
-    pass p = {.w = &w, .m = &l, .out = &out, .fit = true};
-    p.parts = w_alloc(&w, PARTS * m->nblocks, sizeof *p.parts);
-    p.metric = lm_metric(&w, &l, &set, 0, SEED);
-    p.large = lm_stem_rows(&w, &l, &set, 0);
-    p.small = lm_stem_rows(&w, &l, &set, 0);
+    lm_write_begin(&w, &out, &l);
+    prune_pass p = {.w = &w, .m = &l, .out = &out, .fit = true};
+    p.parts = pare_work_alloc(&w, PARTS * m->nblocks, sizeof *p.parts);
+    p.metric = lm_gradient_metric(&w, &l, &set, 0, SEED);
+    p.large = lm_embedding_rows(&w, &l, &set, 0);
+    p.small = lm_embedding_rows(&w, &l, &set, 0);
     assert_ok(w.st, &err);
-    p.parts[VALUES].gone = v; /* of the first block; the others only make good */
-    p.parts[UNITS].gone = u;
+    p.parts[VALUES].removed = v; /* of the first block; the others only make good */
+    p.parts[UNITS].removed = u;
     lm_refit(&p);
-    lm_put_ends(&w, &out, NULL, NULL, NULL);
-    pare_model *const g = lm_finish(&w, &out);
+    lm_write_ends(&w, &out, NULL, NULL, NULL);
+    pare_model *const g = lm_write_finish(&w, &out);
     assert_ok(w.st, &err);
-    const double size = w_largest(&p.large.x), off = farthest(g, &set, &p.small.x);
+    const double size = mat_max_abs(&p.large.x), off = farthest(g, &set, &p.small.x);
     if (!(off <= 1e-5 * size)) fail_msg("%s: off by %g", pare_random_kinds[kind], off);
-    assert_true(w_largest(&p.small.x) > 0.1 * size);
+    assert_true(mat_max_abs(&p.small.x) > 0.1 * size);
     if (kind != PARE_RANDOM_BERT) assert_true(mean_missed(&p) <= 1e-9 * size);
     pare_model_free(g);
     pare_model_free(m);
-    pare_arena_free(w.a);
+    pare_arena_free(w.arena);
 }
 
 static void the_stream_it_goes_on_with_is_that_of_the_cut_model(void **state)

@@ -1,5 +1,5 @@
-/* Tests src/width/lm_keys.c and lm_look.c: queries and keys of language models and encoders, in the
- * metric of the data. */
+/* Tests src/width/lm_keys.c and lm_attention_stats.c: queries and keys of language models and
+ * encoders, in the metric of the data. */
 #include <pare/random_model.h>
 #include <pare/width.h>
 #include <pare_test.h>
@@ -17,7 +17,7 @@ static const pare_random_kind kinds[] = {PARE_RANDOM_GPT, PARE_RANDOM_LLAMA, PAR
 typedef struct scene {
     pare_model *model;
     pare_err err;
-    work w;
+    pare_work w;
     lm m;
     lm_attn a;
     lm_rows rows;
@@ -27,7 +27,7 @@ typedef struct scene {
 static pare_mat random_mat(scene *s, size_t rows, size_t cols, uint64_t stream)
 {
     pare_rng rng = pare_rng_at(SEED, stream);
-    pare_mat m = w_mat(&s->w, rows, cols);
+    pare_mat m = mat_zeros(&s->w, rows, cols);
     for (size_t i = 0; i < rows * cols; i++) m.v[i] = pare_rng_normal(&rng);
     return m;
 }
@@ -37,7 +37,7 @@ static scene *open_scene(pare_random_kind kind)
     static scene one;
     scene *const s = &one;
     *s = (scene){0};
-    s->w = (work){pare_arena_new(), NULL, &s->err, PARE_OK};
+    s->w = (pare_work){pare_arena_new(), NULL, &s->err, PARE_OK};
     pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
     o.kind = kind;
     o.dim = 32;
@@ -47,10 +47,11 @@ static scene *open_scene(pare_random_kind kind)
     o.seed = SEED;
     assert_ok(pare_random_model(&s->model, &o, &s->err), &s->err);
     pare_inputs set;
-    assert_ok(pare_inputs_random(&set, s->w.a, s->model, INPUTS, TOKENS, SEED, &s->err), &s->err);
+    assert_ok(pare_inputs_random(&set, s->w.arena, s->model, INPUTS, TOKENS, SEED, &s->err),
+              &s->err);
     s->m = lm_open(&s->w, s->model, false);
     s->a = lm_read_attn(&s->w, &s->m, 0);
-    s->rows = lm_stem_rows(&s->w, &s->m, &set, 0);
+    s->rows = lm_embedding_rows(&s->w, &s->m, &set, 0);
     s->root = random_mat(s, s->a.dout, s->a.dout, 1);
     for (size_t h = 0; kind != PARE_RANDOM_LLAMA && h < s->a.nheads; h++)
         s->a.heads[h].bq = random_mat(s, 1, s->a.heads[h].wq.rows, 2 + h).v;
@@ -62,7 +63,7 @@ static void close_scene(scene *s)
 {
     assert_ok(s->w.st, &s->err);
     pare_model_free(s->model);
-    pare_arena_free(s->w.a);
+    pare_arena_free(s->w.arena);
 }
 
 /* E |root Wo (pooled - pooled')|^2 */
@@ -71,10 +72,10 @@ static double moved(scene *s, const lm_attn *a, const lm_attn *b)
     const pare_mat x = lm_pooled(&s->w, &s->m, a, &s->rows);
     pare_mat y = lm_pooled(&s->w, &s->m, b, &s->rows);
     for (size_t i = 0; i < y.rows * y.cols; i++) y.v[i] -= x.v[i];
-    const pare_mat wo = values_map(&s->w, a), seen = w_mul(&s->w, &s->root, false, &wo, false);
-    const pare_mat out = w_dense(&s->w, &y, &seen, NULL);
+    const pare_mat wo = concat_wo(&s->w, a), seen = mat_mul(&s->w, &s->root, false, &wo, false);
+    const pare_mat out = affine_rows(&s->w, &y, &seen, NULL);
     assert_ok(s->w.st, &s->err);
-    return w_fro(&out) * w_fro(&out) / (double)out.rows;
+    return mat_fro_est(&out) * mat_fro_est(&out) / (double)out.rows;
 }
 
 /* ---- the metric ----------------------------------------------------------------------------- */
@@ -87,16 +88,18 @@ static void the_metric_is_what_small_steps_of_the_queries_do(void **state)
     for (size_t k = 0; k < 3; k++) {
         scene *const s = open_scene(kinds[k]);
         moments m = moments_new(&s->w, s->a.din, 1);
-        const head_seen *const seen = lm_look(&s->w, &s->m, &s->a, &s->rows, &s->root, &m);
+        const attention_stats *const seen =
+            lm_attention_stats(&s->w, &s->m, &s->a, &s->rows, &s->root, &m);
         assert_ok(s->w.st, &s->err);
         for (size_t h = 0; h < s->a.nheads; h++)
             for (size_t t = 0; t < s->a.heads[h].wq.rows; t++) {
                 lm_attn other = lm_shallow(&s->w, &s->a);
                 const pare_mat bias = pare_mat_of(other.heads[h].bq, 1, other.heads[h].wq.rows);
-                other.heads[h].bq = w_copy(&s->w, &bias).v;
+                other.heads[h].bq = mat_copy(&s->w, &bias).v;
                 other.heads[h].bq[t] += eps;
                 const double scale = s->a.heads[h].scale;
-                const double says = scale * scale * eps * eps * pare_row(&seen[h].first, t)[t];
+                const double says =
+                    scale * scale * eps * eps * pare_row(&seen[h].query_metric, t)[t];
                 const double does = moved(s, &s->a, &other);
                 if (!(fabs(says / does - 1) <= 1e-3))
                     fail_msg("%s, head %zu, entry %zu: %g is not %g", pare_random_kinds[kinds[k]],
@@ -113,11 +116,12 @@ static void the_spread_is_that_of_the_keys_by_their_weight(void **state)
     (void)state;
     scene *const s = open_scene(PARE_RANDOM_BERT);
     moments m = moments_new(&s->w, s->a.din, 1);
-    const head_seen *const seen = lm_look(&s->w, &s->m, &s->a, &s->rows, &s->root, &m);
+    const attention_stats *const seen =
+        lm_attention_stats(&s->w, &s->m, &s->a, &s->rows, &s->root, &m);
     const lm_head *const hd = &s->a.heads[1];
     const pare_mat u = lm_normed(&s->w, &s->a.in, &s->rows.x);
-    const pare_mat q = w_dense(&s->w, &u, &hd->wq, hd->bq);
-    const pare_mat k = w_dense(&s->w, &u, &s->a.keys[hd->keys].wk, NULL);
+    const pare_mat q = affine_rows(&s->w, &u, &hd->wq, hd->bq);
+    const pare_mat k = affine_rows(&s->w, &u, &s->a.keys[hd->keys].wk, NULL);
     double sum = 0;
     for (size_t i = 0; i < q.rows; i++) {
         double a[TOKENS], all = 0, one = 0, two = 0;
@@ -134,7 +138,7 @@ static void the_spread_is_that_of_the_keys_by_their_weight(void **state)
         }
         sum += two - one * one;
     }
-    assert_le(fabs(pare_row(&seen[1].spread, 0)[0] - sum / (double)q.rows), 1e-12 * sum);
+    assert_le(fabs(pare_row(&seen[1].key_covariance, 0)[0] - sum / (double)q.rows), 1e-12 * sum);
     close_scene(s);
 }
 
@@ -145,9 +149,9 @@ static void with_all_of_them_nothing_changes(void **state)
     (void)state;
     for (size_t k = 0; k < 3; k++) {
         scene *const s = open_scene(kinds[k]);
-        const keys_turn t = keys_turned(&s->w, &s->m, &s->a, &s->rows, &s->root);
-        const choice all = choose(&s->w, &t.fit, &t.root, &t.b, 0);
-        const lm_attn b = keys_taken(&s->w, &s->m, &s->a, &t, &all);
+        const key_directions t = key_directions_of(&s->w, &s->m, &s->a, &s->rows, &s->root);
+        const removal all = choose_removals(&s->w, &t.fit, &t.root, &t.b, 0);
+        const lm_attn b = attn_without_keys(&s->w, &s->m, &s->a, &t, &all);
         const double off = moved(s, &s->a, &b);
         if (!(off <= 1e-16)) fail_msg("%s: moved by %g", pare_random_kinds[kinds[k]], off);
         close_scene(s);
@@ -155,27 +159,27 @@ static void with_all_of_them_nothing_changes(void **state)
 }
 
 /* tr D^T Cq D H over the columns of head h: what the change D of the map costs there. */
-static double costs(scene *s, const keys_turn *t, const pare_mat *change, size_t h)
+static double costs(scene *s, const key_directions *t, const pare_mat *change, size_t h)
 {
     const size_t n = s->a.heads[h].wq.rows;
     const pare_mat part = pare_mat_part(change, 0, h * n, change->rows, n);
-    const pare_mat d = w_mul(&s->w, &t->root, false, &part, false);
+    const pare_mat d = mat_mul(&s->w, &t->root, false, &part, false);
     const pare_mat block = pare_mat_part(&t->fit.h, h * n, h * n, n, n);
-    const pare_mat cost = w_mul3(&s->w, &d, false, &block, &d, true);
+    const pare_mat cost = mat_mul3(&s->w, &d, false, &block, &d, true);
     double sum = 0;
     for (size_t i = 0; i < cost.rows; i++) sum += pare_row(&cost, i)[i];
     return sum;
 }
 
 /* The sum of the squares behind the first `kept` singular values of Cq^1/2 [Wq bq]^T H^1/2. */
-static double tail(scene *s, const keys_turn *t, size_t h, size_t kept)
+static double tail(scene *s, const key_directions *t, size_t h, size_t kept)
 {
     const size_t n = s->a.heads[h].wq.rows;
     const pare_mat block = pare_mat_part(&t->fit.h, h * n, h * n, n, n);
     const pare_mat map = pare_mat_part(&t->fit.map, 0, h * n, t->fit.map.rows, n);
-    const pare_mat root = w_root(&s->w, &block, 0).root;
-    const pare_mat seen = w_mul3(&s->w, &t->root, false, &map, &root, false);
-    const w_svd_of f = w_svd(&s->w, &seen);
+    const pare_mat root = sym_roots_of(&s->w, &block, 0).root;
+    const pare_mat seen = mat_mul3(&s->w, &t->root, false, &map, &root, false);
+    const svd_factors f = svd_of(&s->w, &seen);
     double sum = 0;
     for (size_t i = kept; i < f.n; i++) sum += f.s[i] * f.s[i];
     return sum;
@@ -186,12 +190,12 @@ static void keys_that_stand_still_lose_the_least_there_is(void **state)
 {
     (void)state;
     scene *const s = open_scene(PARE_RANDOM_GPT);
-    const keys_turn t = keys_turned(&s->w, &s->m, &s->a, &s->rows, &s->root);
+    const key_directions t = key_directions_of(&s->w, &s->m, &s->a, &s->rows, &s->root);
     assert_ok(s->w.st, &s->err);
     for (size_t most = 1; most < s->a.heads[0].wq.rows; most++) {
-        const choice c = keys_within(&s->w, &s->a, &t, most);
-        const pare_mat map = repair_kept(&s->w, &t.fit, c.kept, c.n);
-        pare_mat change = w_copy(&s->w, &t.fit.map);
+        const removal c = choose_keys_within(&s->w, &s->a, &t, most);
+        const pare_mat map = ridge_fit_restricted(&s->w, &t.fit, c.kept, c.n);
+        pare_mat change = mat_copy(&s->w, &t.fit.map);
         for (size_t o = 0; o < map.rows; o++)
             for (size_t i = 0; i < c.n; i++)
                 pare_row_mut(&change, o)[c.kept[i]] -= pare_row(&map, o)[i];
@@ -208,12 +212,12 @@ static void keys_that_stand_still_lose_the_least_there_is(void **state)
 static pare_mat form(scene *s, const lm_attn *a, size_t h)
 {
     const lm_head *const hd = &a->heads[h];
-    pare_mat q = w_mat(&s->w, hd->wq.rows, a->din + 1);
+    pare_mat q = mat_zeros(&s->w, hd->wq.rows, a->din + 1);
     for (size_t i = 0; i < q.rows; i++) {
         memcpy(pare_row_mut(&q, i), pare_row(&hd->wq, i), a->din * sizeof(double));
         pare_row_mut(&q, i)[a->din] = hd->bq[i];
     }
-    return w_mul(&s->w, &q, true, &a->keys[hd->keys].wk, false);
+    return mat_mul(&s->w, &q, true, &a->keys[hd->keys].wk, false);
 }
 
 /* What was chosen is what is written, and neither of its factors is tiny. */
@@ -222,24 +226,24 @@ static void the_factors_give_the_form_and_have_one_norm(void **state)
     (void)state;
     scene *const s = open_scene(PARE_RANDOM_GPT);
     const size_t n = s->a.heads[0].wq.rows;
-    const keys_turn t = keys_turned(&s->w, &s->m, &s->a, &s->rows, &s->root);
-    const choice c = keys_within(&s->w, &s->a, &t, n / 2);
-    const pare_mat map = repair_kept(&s->w, &t.fit, c.kept, c.n);
-    lm_attn b = keys_taken(&s->w, &s->m, &s->a, &t, &c);
+    const key_directions t = key_directions_of(&s->w, &s->m, &s->a, &s->rows, &s->root);
+    const removal c = choose_keys_within(&s->w, &s->a, &t, n / 2);
+    const pare_mat map = ridge_fit_restricted(&s->w, &t.fit, c.kept, c.n);
+    lm_attn b = attn_without_keys(&s->w, &s->m, &s->a, &t, &c);
     lm_balance_scores(&s->w, &s->m, &b);
     assert_ok(s->w.st, &s->err);
     for (size_t h = 0, at = 0; h < s->a.nheads; h++, at += n / 2) {
         const size_t g = s->a.heads[h].keys;
         size_t which[16];
         for (size_t i = 0; i < n / 2; i++) which[i] = c.kept[at + i] - h * n;
-        const pare_mat to = w_take_rows(&s->w, &t.to[g], which, n / 2);
-        const pare_mat keys = w_mul(&s->w, &to, false, &s->a.keys[g].wk, false);
+        const pare_mat to = mat_take_rows(&s->w, &t.to[g], which, n / 2);
+        const pare_mat keys = mat_mul(&s->w, &to, false, &s->a.keys[g].wk, false);
         const pare_mat part = pare_mat_part(&map, 0, at, map.rows, n / 2);
-        pare_mat gap = w_mul(&s->w, &part, false, &keys, false);
-        const double size = w_largest(&gap);
+        pare_mat gap = mat_mul(&s->w, &part, false, &keys, false);
+        const double size = mat_max_abs(&gap);
         const pare_mat now = form(s, &b, h);
         for (size_t i = 0; i < gap.rows * gap.cols; i++) gap.v[i] -= now.v[i];
-        assert_true(w_largest(&gap) <= 1e-12 * size);
+        assert_true(mat_max_abs(&gap) <= 1e-12 * size);
         for (size_t i = 0; i < n / 2; i++) {
             double q = b.heads[h].bq[i] * b.heads[h].bq[i], k = 0;
             for (size_t j = 0; j < s->a.din; j++) {
@@ -265,12 +269,12 @@ static void a_plane_that_no_query_asks_for_goes_first(void **state)
         for (size_t h = 0; h < s->a.nheads; h++)
             for (size_t k = 0; k < 2; k++)
                 memset(pare_row_mut(&s->a.heads[h].wq, row[k]), 0, s->a.din * sizeof(double));
-        const keys_turn t = keys_turned(&s->w, &s->m, &s->a, &s->rows, &s->root);
-        const choice c = keys_within(&s->w, &s->a, &t, 6);
-        const lm_attn b = keys_taken(&s->w, &s->m, &s->a, &t, &c);
+        const key_directions t = key_directions_of(&s->w, &s->m, &s->a, &s->rows, &s->root);
+        const removal c = choose_keys_within(&s->w, &s->a, &t, 6);
+        const lm_attn b = attn_without_keys(&s->w, &s->m, &s->a, &t, &c);
         assert_ok(s->w.st, &s->err);
         for (size_t g = 0; g < s->a.nkeys; g++)
-            for (size_t e = 0; e < 4; e++) assert_true(c.gone[4 * g + e] == (e == f));
+            for (size_t e = 0; e < 4; e++) assert_true(c.removed[4 * g + e] == (e == f));
         assert_true(b.keys[0].planes == 3 && b.keys[0].wk.rows == 6 && b.heads[0].wq.rows == 6);
         assert_true(b.keys[0].freqs[f < 3 ? f : 2] == s->a.keys[0].freqs[f < 3 ? f + 1 : 2]);
         assert_true(moved(s, &s->a, &b) <= 1e-20);
@@ -283,15 +287,16 @@ static void queries_that_stay_make_good_what_goes(void **state)
 {
     (void)state;
     scene *const s = open_scene(PARE_RANDOM_LLAMA);
-    const keys_turn t = keys_turned(&s->w, &s->m, &s->a, &s->rows, &s->root);
-    const choice c = keys_within(&s->w, &s->a, &t, 6);
-    const pare_mat map = repair_kept(&s->w, &t.fit, c.kept, c.n);
-    pare_mat mended = w_copy(&s->w, &t.fit.map), plain = w_mat(&s->w, map.rows, t.fit.map.cols);
+    const key_directions t = key_directions_of(&s->w, &s->m, &s->a, &s->rows, &s->root);
+    const removal c = choose_keys_within(&s->w, &s->a, &t, 6);
+    const pare_mat map = ridge_fit_restricted(&s->w, &t.fit, c.kept, c.n);
+    pare_mat mended = mat_copy(&s->w, &t.fit.map),
+             plain = mat_zeros(&s->w, map.rows, t.fit.map.cols);
     for (size_t o = 0; o < map.rows; o++)
         for (size_t i = 0; i < c.n; i++)
             pare_row_mut(&mended, o)[c.kept[i]] -= pare_row(&map, o)[i];
     for (size_t i = 0; i < t.b.n; i++)
-        for (size_t k = 0; c.gone[i] && k < t.b.all[i].count; k++)
+        for (size_t k = 0; c.removed[i] && k < t.b.all[i].count; k++)
             for (size_t o = 0; o < map.rows; o++) {
                 const size_t col = t.b.column[t.b.all[i].from + k];
                 pare_row_mut(&plain, o)[col] = pare_row(&t.fit.map, o)[col];
@@ -331,7 +336,8 @@ static void qk_changes_queries_and_keys_alone(void **state)
     for (size_t k = 0; k < 3; k++) {
         scene *const s = open_scene(kinds[k]);
         pare_inputs set;
-        assert_ok(pare_inputs_random(&set, s->w.a, s->model, 4, TOKENS, SEED, &s->err), &s->err);
+        assert_ok(pare_inputs_random(&set, s->w.arena, s->model, 4, TOKENS, SEED, &s->err),
+                  &s->err);
         pare_model *const g =
             cut(s->model, &set, (pare_width_opts){.method = PARE_WIDTH_QK, .qk_dim = 4});
         for (size_t b = 0; b < g->nblocks; b++) {
@@ -354,7 +360,8 @@ static void a_share_is_met_by_queries_and_keys_alone(void **state)
         scene *const s = open_scene(kinds[k]);
         pare_inputs set;
         const double all = (double)pare_model_size(s->model, 1, 1).parameters;
-        assert_ok(pare_inputs_random(&set, s->w.a, s->model, 4, TOKENS, SEED, &s->err), &s->err);
+        assert_ok(pare_inputs_random(&set, s->w.arena, s->model, 4, TOKENS, SEED, &s->err),
+                  &s->err);
         pare_model *const g =
             cut(s->model, &set, (pare_width_opts){.method = PARE_WIDTH_QK, .keep = 0.97});
         const double now = (double)pare_model_size(g, 1, 1).parameters;

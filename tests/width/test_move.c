@@ -1,5 +1,5 @@
-/* Tests src/width/move.c, svals.c and tube.c: no input inside the radii moves a layer's rows
- * farther than it says, and it says no more than an independent numpy
+/* Tests src/width/move.c, singular_bounds.c and tube.c: no input inside the radii moves a layer's
+ * rows farther than it says, and it says no more than an independent numpy
  * implementation does. */
 #include "width_nets.h"
 #include "width/prove.h"
@@ -38,22 +38,22 @@ static void scene_close(scene *c)
 
 static pare_ub *same_radius(stage *s, size_t n, double rho)
 {
-    pare_ub *const e = w_alloc(&s->w, n, sizeof *e);
+    pare_ub *const e = pare_work_alloc(&s->w, n, sizeof *e);
     for (size_t i = 0; i < n; i++) e[i] = pare_ub_exact(rho);
     return e;
 }
 
 static pare_mat layer_of_net(stage *s, const net_layer *l, const pare_mat *h, const pare_graph *g)
 {
-    const pare_mat z = step_attention(&s->w, l, h, g), p = step_hidden(&s->w, l, &z);
-    return step_ffn(&s->w, l, &z, &p);
+    const pare_mat z = layer_attention(&s->w, l, h, g), p = layer_hidden(&s->w, l, &z);
+    return layer_ffn(&s->w, l, &z, &p);
 }
 
 /* h with every row moved by e_i in a direction that `kind` chooses: all random, all the same, or
  * one row alone. */
 static pare_mat moved(stage *s, const pare_mat *h, const pare_ub *e, int kind)
 {
-    pare_mat to = w_copy(&s->w, h);
+    pare_mat to = mat_copy(&s->w, h);
     double *const same = rand_vec(s, h->cols, 1);
     const size_t one = (size_t)pare_rng_below(&s->rng, h->rows);
     for (size_t i = 0; i < h->rows; i++) {
@@ -128,7 +128,7 @@ static void it_grows_with_the_radius_and_is_zero_without_one(void **state)
     stage *const s = &c.s;
     const pare_mat h = rand_mat(s, 15, 8, 1);
     pare_ub *const r = same_radius(s, 15, 0), *const before = same_radius(s, 15, 0);
-    pare_mat t = w_mat(&s->w, 15, 8);
+    pare_mat t = mat_zeros(&s->w, 15, 8);
     double zero[15] = {0};
     const pare_enclosure hidden = {.rows = 15, .cols = 8, .mid = t.v, .rad = zero};
     move_layer(&s->w, r, c.t.layers[0], &h, before, &c.g, &hidden);
@@ -214,25 +214,25 @@ static void fixtures_to_one_in_a_million(void **state)
     pare_ub *const e = same_radius(s, 40, 1e-2), *const r = same_radius(s, 40, 0);
     (void)tube_layer(&s->w, &f, 0, &h0, e, r);
     near_fixture(r, pare_ub_exact(1), &move0, 1e-9);
-    const pare_ub top = sharp_norm(&s->w, &n.wh);
+    const pare_ub top = spectral_norm(&s->w, &n.wh);
     (void)ball_path(&s->w, &f, 1e-3, r);
     const pare_mat ball = tiny_mat(s, &t, "ball1e3"), apost = tiny_mat(s, &t, "apost6");
     near_fixture(r, top, &ball, 0.05);
     /* The rows of the static cut to 6 dimensions, decoded by its own bases. */
-    const points p = points_of(&s->w, t.m, &n, &t.in);
+    const activations p = activations_of(&s->w, t.m, &n, &t.in);
     pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
     o.method = PARE_WIDTH_LOWRANK;
     o.dim = 6;
     cut_record record = record_new(&s->w, &n);
-    const net small = cut_static(&s->w, &n, &p, &o, &record);
+    const net small = cut_subspaces(&s->w, &n, &p, &o, &record);
     pare_model *const g = model_of(s, &small);
-    const points q = points_of(&s->w, g, &small, &t.in);
+    const activations q = activations_of(&s->w, g, &small, &t.in);
     pare_mat rows[3];
     for (size_t k = 0; k < 3; k++) {
         const basis b = basis_pca(&s->w, &p.h[k], 6, true);
-        rows[k] = w_dense(&s->w, &q.h[k], &b.u, b.mu);
+        rows[k] = affine_rows(&s->w, &q.h[k], &b.u, b.mu);
     }
-    (void)local_path(&s->w, &f, rows, true, r);
+    (void)layerwise_path(&s->w, &f, rows, true, r);
     near_fixture(r, top, &apost, 0.2);
     assert_work(s);
     pare_model_free(g);
@@ -246,12 +246,12 @@ static void singular_values_are_enclosed_tightly(void **state)
     stage st, *const s = &st;
     stage_open(s, 11);
     const pare_mat u = rand_orthonormal(s, 40, 6), v = rand_orthonormal(s, 9, 6);
-    pare_mat us = w_copy(&s->w, &u);
+    pare_mat us = mat_copy(&s->w, &u);
     const double sigma[] = {7, 5, 2, 1, 1e-3, 0};
     for (size_t i = 0; i < 40; i++)
         for (size_t j = 0; j < 6; j++) pare_row_mut(&us, i)[j] *= sigma[j];
-    const pare_mat a = w_mul(&s->w, &us, false, &v, true);
-    const svals found = svals_of(&s->w, &a);
+    const pare_mat a = mat_mul(&s->w, &us, false, &v, true);
+    const singular_bounds found = singular_bounds_of(&s->w, &a);
     assert_work(s);
     for (size_t i = 0; i < 9; i++) {
         const double truth = i < 6 ? sigma[i] : 0; /* known to 1e-14 */
@@ -268,12 +268,13 @@ static void singular_values_of_what_underflows_are_enclosed(void **state)
     for (uint64_t seed = 1; seed <= 10; seed++) {
         stage st, *const s = &st;
         stage_open(s, seed);
-        pare_mat big = w_mat(&s->w, 12, 9), low = w_mat(&s->w, 12, 9);
+        pare_mat big = mat_zeros(&s->w, 12, 9), low = mat_zeros(&s->w, 12, 9);
         for (size_t i = 0; i < 12 * 9; i++) {
             big.v[i] = (double)pare_rng_below(&s->rng, 9) - 4;
             low.v[i] = big.v[i] * 0x1p-1074; /* exact */
         }
-        const svals found = svals_of(&s->w, &low), truth = svals_of(&s->w, &big);
+        const singular_bounds found = singular_bounds_of(&s->w, &low),
+                              truth = singular_bounds_of(&s->w, &big);
         assert_work(s);
         for (size_t i = 0; i < 9; i++) {
             assert_true(found.low[i] <= ldexp(truth.low[i], -1074));
@@ -281,8 +282,8 @@ static void singular_values_of_what_underflows_are_enclosed(void **state)
         }
         /* Squares that are lost leave nothing to be told from below. */
         for (size_t i = 0; i < 12 * 9; i++) low.v[i] = big.v[i] * 0x1p-530;
-        const double least = least_residual(&s->w, &low, NULL, 2);
-        assert_true(least <= ldexp(least_residual(&s->w, &big, NULL, 2), -530) * (1 + 1e-3));
+        const double least = residual_lower_bound(&s->w, &low, NULL, 2);
+        assert_true(least <= ldexp(residual_lower_bound(&s->w, &big, NULL, 2), -530) * (1 + 1e-3));
         stage_close(s);
     }
 }

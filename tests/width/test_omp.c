@@ -13,10 +13,10 @@ static void units_that_were_planted_are_found(void **state)
         pare_mat pool = rand_mat(&s, 200, 15, 1);
         for (size_t i = 0; i < 200; i++) /* a large one that the base explains, and an empty one */
             pare_row_mut(&pool, i)[0] = 100 * pare_row(&base, i)[1], pare_row_mut(&pool, i)[1] = 0;
-        const pare_mat few = w_take_cols(&s.w, &pool, planted, 3), b = rand_mat(&s, 3, 6, 1);
-        pare_mat y = w_mul(&s.w, &base, false, &a, false);
+        const pare_mat few = mat_take_cols(&s.w, &pool, planted, 3), b = rand_mat(&s, 3, 6, 1);
+        pare_mat y = mat_mul(&s.w, &base, false, &a, false);
         pare_gemm(&y, 1, &few, false, &b, false, 1);
-        const size_t *const which = omp_neurons(&s.w, &base, &pool, &y, 3, NULL);
+        const size_t *const which = omp_units(&s.w, &base, &pool, &y, 3, NULL);
         assert_work(&s);
         for (size_t k = 0; k < 3; k++) assert_int_equal(which[k], planted[k]);
         stage_close(&s);
@@ -30,14 +30,14 @@ static void the_metric_decides_what_counts(void **state)
     stage s;
     stage_open(&s, 2);
     const pare_mat base = rand_mat(&s, 100, 2, 1), pool = rand_mat(&s, 100, 5, 1);
-    pare_mat y = w_mat(&s.w, 100, 2), g = w_mat(&s.w, 2, 2);
+    pare_mat y = mat_zeros(&s.w, 100, 2), g = mat_zeros(&s.w, 2, 2);
     for (size_t i = 0; i < 100; i++) {
         pare_row_mut(&y, i)[0] = pare_row(&pool, i)[3];
         pare_row_mut(&y, i)[1] = 5 * pare_row(&pool, i)[1];
     }
-    assert_int_equal(omp_neurons(&s.w, &base, &pool, &y, 1, NULL)[0], 1);
+    assert_int_equal(omp_units(&s.w, &base, &pool, &y, 1, NULL)[0], 1);
     g.v[0] = 100, g.v[3] = 0.001;
-    assert_int_equal(omp_neurons(&s.w, &base, &pool, &y, 1, &g)[0], 3);
+    assert_int_equal(omp_units(&s.w, &base, &pool, &y, 1, &g)[0], 3);
     assert_work(&s);
     stage_close(&s);
 }
@@ -49,8 +49,8 @@ static void all_of_them_can_be_asked_for(void **state)
     stage s;
     stage_open(&s, 2);
     const pare_mat base = rand_mat(&s, 5, 8, 1), y = rand_mat(&s, 5, 3, 1);
-    const pare_mat pool = w_mat(&s.w, 5, 9);
-    const size_t *const which = omp_neurons(&s.w, &base, &pool, &y, 9, NULL);
+    const pare_mat pool = mat_zeros(&s.w, 5, 9);
+    const size_t *const which = omp_units(&s.w, &base, &pool, &y, 9, NULL);
     assert_work(&s);
     for (size_t k = 0; k < 9; k++) assert_int_equal(which[k], k);
     stage_close(&s);
@@ -66,7 +66,7 @@ static void the_choice_is_the_golden_one(void **state)
     tiny_open(&s, &t);
     const pare_mat z = tiny_mat(&s, &t, "z0"), p = tiny_mat(&s, &t, "p0"),
                    h = tiny_mat(&s, &t, "h1"), want = tiny_mat(&s, &t, "omp_rows");
-    const size_t *const which = omp_neurons(&s.w, &z, &p, &h, want.cols, NULL);
+    const size_t *const which = omp_units(&s.w, &z, &p, &h, want.cols, NULL);
     assert_work(&s);
     for (size_t k = 0; k < want.cols; k++) assert_int_equal(which[k], (size_t)want.v[k]);
     tiny_close(&t);

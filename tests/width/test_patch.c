@@ -11,12 +11,12 @@ enum { NODES = 14, SEEDS = 10, DRAWS = 20 };
 static pare_mat run_rows(stage *s, double *rad, const patch_net *p, const pare_mat *x,
                          const pare_graph *g, double off)
 {
-    work *const w = &s->w;
+    pare_work *const w = &s->w;
     const size_t n = x->rows, half = n / 2;
     patch_rows now = patch_rows_new(w, p, n), next = patch_rows_new(w, p, n);
     patch_scratch t = patch_scratch_new(w, p, n, n);
-    uint32_t *const self = w_alloc(w, n, sizeof *self);
-    pare_mat y = w_mat(w, n, p->top.w.rows);
+    uint32_t *const self = pare_work_alloc(w, n, sizeof *self);
+    pare_mat y = mat_zeros(w, n, p->top.w.rows);
     assert_work(s);
     for (size_t i = 0; i < n; i++) self[i] = (uint32_t)i;
     patch_enter(p, &now, x, 0, n);
@@ -43,9 +43,9 @@ static double worst_share(stage *s, double *wide, const pare_model *m, const par
     double rad[NODES], share = 0, most = 0, radius = 0;
     const patch_net p = patch_read(&s->w, m);
     assert_work(s);
-    const pare_graph g = graph_of(&s->w, &m->pattern, in->graph, in->tokens);
+    const pare_graph g = key_graph(&s->w, &m->pattern, in->graph, in->tokens);
     const pare_mat y = run_rows(s, rad, &p, &x, &g, 0);
-    const qmat exact = q_model(s->w.a, m, in, 0);
+    const qmat exact = q_model(s->w.arena, m, in, 0);
     for (size_t i = 0; i < y.rows; i++)
         for (size_t c = 0; c < y.cols; c++) {
             const quad off = q_abs(exact.v[i * exact.d + c] - (quad)pare_row(&y, i)[c]);
@@ -89,7 +89,7 @@ static void every_output_is_within_its_radius(void **state)
 /* x with every row moved by at most `off`: half of them by all of it. */
 static pare_mat moved_rows(stage *s, const pare_mat *x, double off)
 {
-    pare_mat y = w_copy(&s->w, x);
+    pare_mat y = mat_copy(&s->w, x);
     for (size_t i = 0; i < x->rows; i++) {
         double d[8], sum = 0;
         const double far = i % 2 ? off * pare_rng_uniform(&s->rng) : off;
@@ -108,12 +108,12 @@ static double moved_share(stage *s, const pare_model *m, const pare_mat *x, cons
     double rad[NODES], share = 0;
     const patch_net p = patch_read(&s->w, m);
     assert_work(s);
-    const pare_graph whole = graph_of(&s->w, &m->pattern, g, x->rows);
+    const pare_graph whole = key_graph(&s->w, &m->pattern, g, x->rows);
     const pare_mat y = run_rows(s, rad, &p, x, &whole, off);
     for (size_t draw = 0; draw < DRAWS; draw++) {
         const pare_mat z = moved_rows(s, x, off);
         const pare_input in = input_of(&z, g);
-        const qmat exact = q_model(s->w.a, m, &in, 0);
+        const qmat exact = q_model(s->w.arena, m, &in, 0);
         for (size_t i = 0; i < y.rows; i++)
             for (size_t c = 0; c < y.cols; c++) {
                 const quad far = q_abs(exact.v[i * exact.d + c] - (quad)pare_row(&y, i)[c]);
@@ -211,11 +211,11 @@ static quad head_at(const corner *c, unsigned signs)
 /* Largest distance of a corner from the computed output, in radii. */
 static double corner_share(const corner *c)
 {
-    double qkv[3 * KEYS], centre = 0, out, weight[KEYS], share = 0;
+    double qkv[3 * KEYS], center = 0, out, weight[KEYS], share = 0;
     const uint32_t self = 0, idx[KEYS] = {0, 1, 2};
     const size_t ptr[] = {0, c->n};
     patch_mark mark[KEYS];
-    for (size_t j = 0; j < c->n; j++) centre += c->k[j] / (double)c->n;
+    for (size_t j = 0; j < c->n; j++) center += c->k[j] / (double)c->n;
     for (size_t j = 0; j < c->n; j++) {
         const double row[] = {c->q, c->k[j], c->v[j]};
         memcpy(qkv + 3 * j, row, sizeof row);
@@ -225,7 +225,7 @@ static double corner_share(const corner *c)
                                c->ek[j],
                                fabs(c->v[j]),
                                c->ev[j],
-                               pow(c->k[j] - centre, 2) * (1 + 1e-15)};
+                               pow(c->k[j] - center, 2) * (1 + 1e-15)};
     }
     patch_head hd = {.dk = 1, .dv = 1, .k = 1, .v = 2, .scale = c->scale, .round = 6e-16};
     const patch_layer l = {.nheads = 1, .pooled = 1, .heads = &hd};

@@ -1,4 +1,4 @@
-/* Tests src/width/qk_exact.c and qk.c: nothing is lost at full rank, and below it nothing better
+/* Tests src/width/qk.c: nothing is lost at full rank, and below it nothing better
  * exists in the metric of the data. */
 #include "width_nets.h"
 #include "width/prove.h"
@@ -27,9 +27,9 @@ static void at_full_rank_scores_are_kept(void **state)
         assert_work(&s);
         double most = 0;
         for (size_t e = 0; e < g.ptr[g.n]; e++) most = fmax(most, fabs(a[e]));
-        if (!(scores_apart(a, b, &g) <= 1e-6 * most))
+        if (!(score_half_range(a, b, &g) <= 1e-6 * most))
             fail_msg("seed %llu: rank 5 of 5 loses %g", (unsigned long long)seed,
-                     scores_apart(a, b, &g));
+                     score_half_range(a, b, &g));
         assert_int_equal(fit.rank, 5);
         stage_close(&s);
     }
@@ -107,8 +107,8 @@ static void both_maps_have_one_length(void **state)
         const net_head *const hd = &n.layers[0].heads[0];
         const net_head few = qk_optimal(&s.w, hd, &h, &g, 1, NULL);
         assert_work(&s);
-        const double q = hypot(w_length(pare_row(&few.wq, 0), 10), few.bq[0]);
-        const double k = w_length(pare_row(&few.wk, 0), 10);
+        const double q = hypot(vec_norm_est(pare_row(&few.wq, 0), 10), few.bq[0]);
+        const double k = vec_norm_est(pare_row(&few.wk, 0), 10);
         if (!(fabs(q / k - 1) <= 1e-9 && q > 0 && q < 1e30))
             fail_msg("rows of size 1e%d: queries %g, keys %g", size, q, k);
         stage_close(&s);
@@ -139,24 +139,24 @@ static void no_form_is_below_the_enclosed_least(void **state)
         qk_fit fit;
         net_head b = qk_optimal(&s.w, hd, &h, &g, d, &fit);
         assert_work(&s);
-        const qk_bounds exact = qk_enclosed(&s.w, hd, &b, &h, &g);
+        const qk_bounds exact = qk_bounds_of(&s.w, hd, &b, &h, &g);
         assert_le(exact.least, exact.reached.v);
         assert_le(fit.objective, exact.reached.v);
         if (exact.least > 1e-9 * fit.total) closest = fmin(closest, exact.reached.v / exact.least);
         if (exact.least > 1e-6 * fit.total) assert_le(exact.reached.v, exact.least * (1 + 1e-3));
         to_f32(&b.wq), to_f32(&b.wk);
-        const qk_bounds stored = qk_enclosed(&s.w, hd, &b, &h, &g);
+        const qk_bounds stored = qk_bounds_of(&s.w, hd, &b, &h, &g);
         assert_le(stored.least, stored.reached.v);
         assert_true(stored.least == exact.least);
         for (int t = 0; t < 4; t++) {
             net_head other = b;
             other.wq = rand_mat(&s, b.wq.rows, 10, t ? pow(10, -2 * t) : 1);
             for (size_t i = 0; t && i < b.wq.rows * 10; i++) other.wq.v[i] += b.wq.v[i];
-            const qk_bounds near = qk_enclosed(&s.w, hd, &other, &h, &g);
+            const qk_bounds near = qk_bounds_of(&s.w, hd, &other, &h, &g);
             assert_le(exact.least, near.reached.v);
         }
         b.scale *= 2;
-        assert_true(isinf(qk_enclosed(&s.w, hd, &b, &h, &g).reached.v));
+        assert_true(isinf(qk_bounds_of(&s.w, hd, &b, &h, &g).reached.v));
         assert_work(&s);
         stage_close(&s);
     }
@@ -173,7 +173,7 @@ static void scores_are_the_golden_ones(void **state)
     stage_open(&s, 1);
     tiny_open(&s, &t);
     const net n = net_read(&s.w, t.m);
-    const points p = points_of(&s.w, t.m, &n, &t.in);
+    const activations p = activations_of(&s.w, t.m, &n, &t.in);
     for (size_t d = 1; d <= 3; d++) {
         char name[40];
         snprintf(name, sizeof name, "qk_opt_scores_d%zu", d);
@@ -181,7 +181,7 @@ static void scores_are_the_golden_ones(void **state)
         const net_head few = qk_optimal(&s.w, &n.layers[0].heads[0], &p.h[0], &p.graph, d, NULL);
         double *const got = head_scores(&s.w, &few, &p.h[0], &p.graph);
         assert_work(&s);
-        assert_le(scores_apart(got, want.v, &p.graph), 1e-7);
+        assert_le(score_half_range(got, want.v, &p.graph), 1e-7);
     }
     tiny_close(&t);
     stage_close(&s);
@@ -199,19 +199,19 @@ static void in_an_affine_basis_nothing_is_lost_not_even_the_query_bias(void **st
     const pare_graph g = rand_graph(&s, 40, 5, NULL);
     const pare_mat x = rand_mat(&s, 40, 3, 1);
     basis b = {rand_orthonormal(&s, 10, 3), rand_vec(&s, 10, 1)};
-    const pare_mat wqu = w_mul(&s.w, &hd.wq, false, &b.u, false);
-    pare_mat gone = w_mul(&s.w, &wqu, false, &b.u, true); /* Wq U U^T: now Wq mu+ drops out */
+    const pare_mat wqu = mat_mul(&s.w, &hd.wq, false, &b.u, false);
+    pare_mat gone = mat_mul(&s.w, &wqu, false, &b.u, true); /* Wq U U^T: now Wq mu+ drops out */
     hd.wq = gone;
     for (size_t j = 0; j < 10; j++) hd.bq[j] = pare_rng_normal(&s.rng);
-    const pare_mat h = w_dense(&s.w, &x, &b.u, b.mu);
+    const pare_mat h = affine_rows(&s.w, &x, &b.u, b.mu);
     const net_head few = qk_exact(&s.w, &hd, &b);
     double *const a = head_scores(&s.w, &hd, &h, &g), *const c = head_scores(&s.w, &few, &x, &g);
     assert_work(&s);
     assert_int_equal(few.wq.rows, 3);
-    assert_le(scores_apart(a, c, &g), 1e-12);
+    assert_le(score_half_range(a, c, &g), 1e-12);
     memset(few.bq, 0, 3 * sizeof(double)); /* it is the bias that does it */
     double *const without = head_scores(&s.w, &few, &x, &g);
-    assert_true(scores_apart(a, without, &g) > 0.01);
+    assert_true(score_half_range(a, without, &g) > 0.01);
     stage_close(&s);
 }
 

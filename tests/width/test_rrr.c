@@ -6,28 +6,28 @@ static double missed(stage *s, const rrr_fit *f, const pare_mat *phi, const pare
                      const pare_mat *root)
 {
     const pare_mat h = rrr_coords(&s->w, f, phi);
-    pare_mat gap = w_dense(&s->w, &h, &f->u, f->to);
+    pare_mat gap = affine_rows(&s->w, &h, &f->u, f->to);
     assert_work(s);
     for (size_t i = 0; i < y->rows * y->cols; i++) gap.v[i] = y->v[i] - gap.v[i];
-    if (!root) return w_fro(&gap);
-    gap = w_mul(&s->w, &gap, false, root, false);
-    return w_fro(&gap);
+    if (!root) return mat_fro_est(&gap);
+    gap = mat_mul(&s->w, &gap, false, root, false);
+    return mat_fro_est(&gap);
 }
 
 /* The rest of least squares on [phi, 1], in the coordinates of root. */
 static pare_mat ols_fit(stage *s, double *rest, const pare_mat *phi, const pare_mat *y,
                         const pare_mat *root)
 {
-    pare_mat a = w_mat(&s->w, phi->rows, phi->cols + 1), x = w_mat(&s->w, a.cols, y->cols);
+    pare_mat a = mat_zeros(&s->w, phi->rows, phi->cols + 1), x = mat_zeros(&s->w, a.cols, y->cols);
     for (size_t i = 0; i < a.rows; i++) {
         memcpy(pare_row_mut(&a, i), pare_row(phi, i), phi->cols * sizeof *a.v);
         pare_row_mut(&a, i)[phi->cols] = 1;
     }
-    const pare_mat t = root ? w_mul(&s->w, y, false, root, false) : *y;
-    assert_ok(pare_lstsq(&x, NULL, &a, &t, 1e-12, s->w.a, &s->err), &s->err);
-    pare_mat fit = w_mul(&s->w, &a, false, &x, false), gap = w_copy(&s->w, &t);
+    const pare_mat t = root ? mat_mul(&s->w, y, false, root, false) : *y;
+    assert_ok(pare_lstsq(&x, NULL, &a, &t, 1e-12, s->w.arena, &s->err), &s->err);
+    pare_mat fit = mat_mul(&s->w, &a, false, &x, false), gap = mat_copy(&s->w, &t);
     for (size_t i = 0; i < gap.rows * gap.cols; i++) gap.v[i] -= fit.v[i];
-    *rest = w_fro(&gap);
+    *rest = mat_fro_est(&gap);
     return fit;
 }
 
@@ -59,12 +59,12 @@ static void of_lower_rank_it_is_the_least(void **state)
         const size_t d = 1 + seed % 5;
         const bool in_metric = seed % 2;
         const pare_mat phi = rand_mat(&s, 80, 7, 1), y = rand_mat(&s, 80, 10, 2);
-        const pare_mat half = rand_mat(&s, 10, 10, 1), g = w_mul(&s.w, &half, true, &half, false);
+        const pare_mat half = rand_mat(&s, 10, 10, 1), g = mat_mul(&s.w, &half, true, &half, false);
         const pare_mat root = metric_root(&s.w, &g, NULL);
         const pare_mat fit = ols_fit(&s, &rest, &phi, &y, in_metric ? &root : NULL);
-        const double *const mean = w_col_means(&s.w, &fit);
-        const pare_mat centred = w_centred(&s.w, &fit, mean);
-        const w_svd_of v = w_svd(&s.w, &centred);
+        const double *const mean = mat_col_means(&s.w, &fit);
+        const pare_mat centered = mat_centered(&s.w, &fit, mean);
+        const svd_factors v = svd_of(&s.w, &centered);
         assert_work(&s);
         for (size_t k = d; k < v.n; k++) tail += v.s[k] * v.s[k];
         const double want = sqrt(rest * rest + tail);
@@ -101,20 +101,20 @@ static void coordinates_have_mean_0_and_variance_1(void **state)
     stage_close(&s);
 }
 
-/* The guard: columns that repeat others, constants, and data that is not there give no coordinate.
- */
+/* The guard: columns that repeat others, constants, and data that is not there give no
+ * coordinate. */
 static void noise_is_no_coordinate(void **state)
 {
     (void)state;
     stage s;
     stage_open(&s, 4);
     const pare_mat phi = rand_product(&s, 60, 3, 8), map = rand_mat(&s, 8, 12, 1);
-    const pare_mat y = w_mul(&s.w, &phi, false, &map, false);
+    const pare_mat y = mat_mul(&s.w, &phi, false, &map, false);
     const rrr_fit f = rrr(&s.w, &phi, &y, 12, NULL);
     assert_work(&s);
     assert_int_equal(f.c.cols, 3);
-    assert_le(missed(&s, &f, &phi, &y, NULL), 1e-6 * w_fro(&y));
-    const pare_mat none = w_mat(&s.w, 60, 8), still = w_mat(&s.w, 60, 12);
+    assert_le(missed(&s, &f, &phi, &y, NULL), 1e-6 * mat_fro_est(&y));
+    const pare_mat none = mat_zeros(&s.w, 60, 8), still = mat_zeros(&s.w, 60, 12);
     const rrr_fit empty = rrr(&s.w, &none, &still, 12, NULL);
     assert_work(&s);
     assert_int_equal(empty.c.cols, 1); /* a stream of width 0 is no stream */

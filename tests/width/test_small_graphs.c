@@ -1,6 +1,6 @@
 /* Tests that every cut of small graph transformers ends in a model, whatever the graph: few nodes,
- * fewer than the layers have weights; rows that are all alike; nodes without keys; maps of zeros.
- */
+ * fewer than the layers have weights; rows that are all alike; nodes without keys; maps of
+ * zeros. */
 #include "width_nets.h"
 
 enum { SEEDS = 200 };

@@ -47,7 +47,7 @@ static size_t largest(const double *v, size_t n)
 static double truth(stage *s, size_t *changed, const pare_model *f, const pare_model *g,
                     const pare_input *in)
 {
-    const qmat x = q_model(s->w.a, f, in, 0), y = q_model(s->w.a, g, in, 0);
+    const qmat x = q_model(s->w.arena, f, in, 0), y = q_model(s->w.arena, g, in, 0);
     double worst = 0;
     *changed = 0;
     for (size_t i = 0; i < x.n; i++) {
@@ -86,7 +86,7 @@ static void no_certificate_is_broken(void **state)
         const pare_data_ref data = {.kind = "random", .count = 1, .tokens = NODES};
         const pare_cert claimed = {.reduction = prover->reduction, .data = data};
         pare_cert cert = claimed;
-        assert_ok(prover->prove(&cert, s.w.a, &claimed, f, g, &set, NULL, &s.err), &s.err);
+        assert_ok(prover->prove(&cert, s.w.arena, &claimed, f, g, &set, NULL, &s.err), &s.err);
         const double moved = truth(&s, &changed, f, g, &in);
         if (!(moved <= cert.proven && moved <= pare_cert_apriori(&cert) &&
               (double)changed / NODES <= claim_value(&cert, PARE_ROWS_CHANGED)))

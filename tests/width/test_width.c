@@ -112,11 +112,11 @@ static void later_layers_see_the_stream_that_is_already_cut(void **state)
         (void)cut_moves(&s, &cut, &r, NULL, &n, &x, &g, &o);
         const net few = net_read(&s.w, cut);
         const pare_input in = input_of(&x, &g);
-        const points p = points_of(&s.w, cut, &few, &in);
+        const activations p = activations_of(&s.w, cut, &few, &in);
         const double *const a = head_scores(&s.w, &n.layers[1].heads[0], &p.h[1], &g);
         const double *const b = head_scores(&s.w, &few.layers[1].heads[0], &p.h[1], &g);
         assert_work(&s);
-        assert_near(scores_apart(a, b, &g), r.heads[1].scores_est, 1e-9);
+        assert_near(score_half_range(a, b, &g), r.heads[1].scores_est, 1e-9);
         pare_model_free(cut);
         stage_close(&s);
     }

@@ -1,5 +1,5 @@
-/* Tests src/width/verify.c, ratios.c and src/cert/outputs.c: what a certificate says is true, it
- * verifies, and no field of it can change unseen. */
+/* Tests src/width/verify.c, attention_ratios.c and src/cert/outputs.c: what a certificate says is
+ * true, it verifies, and no field of it can change unseen. */
 #include "width_nets.h"
 #include "width/prove.h"
 #include <claims.h>
@@ -26,7 +26,7 @@ static void play_open(play *p, pare_model *m)
     snprintf(p->cert, sizeof p->cert, "%s.cert.json", p->out);
     p->m = m;
     assert_ok(pare_model_save(m, p->in, false, NULL, &p->s.err), &p->s.err);
-    assert_ok(pare_inputs_random(&p->set, p->s.w.a, m, 1, NODES, 5, &p->s.err), &p->s.err);
+    assert_ok(pare_inputs_random(&p->set, p->s.w.arena, m, 1, NODES, 5, &p->s.err), &p->s.err);
     p->opts = (pare_publish_opts){.in_path = p->in,
                                   .out_path = p->out,
                                   .max_error = INFINITY,
@@ -76,7 +76,7 @@ static void publish(play *p, pare_cert *cert, pare_width_method method)
     const pare_width_opts o = opts_of(method);
     p->opts.prover = &pare_width_provers[method];
     assert_ok(pare_width(&g, &r, p->m, &p->set, &o, NULL, &p->s.err), &p->s.err);
-    assert_ok(pare_publish(cert, p->s.w.a, p->m, &g, &p->opts, &p->s.err), &p->s.err);
+    assert_ok(pare_publish(cert, p->s.w.arena, p->m, &g, &p->opts, &p->s.err), &p->s.err);
 }
 
 static pare_status verify(play *p, const char *cert)
@@ -86,8 +86,8 @@ static pare_status verify(play *p, const char *cert)
 }
 
 /* Softmax of the scores of one row, in the plainest way. */
-static double worst_ratio(stage *s, const net *a, const net *b, const points *x, const points *y,
-                          size_t l)
+static double worst_ratio(stage *s, const net *a, const net *b, const activations *x,
+                          const activations *y, size_t l)
 {
     double worst = 0;
     const pare_graph *const g = &x->graph;
@@ -180,9 +180,10 @@ static void attention_weights_are_within_what_is_stated(void **state)
                                                           : PARE_WIDTH_JL);
         assert_ok(pare_width(&g, &r, f, &set, &o, NULL, &s.err), &s.err);
         const net k = net_read(&s.w, g);
-        const points pf = points_of(&s.w, f, &n, &in), pg = points_of(&s.w, g, &k, &in);
+        const activations pf = activations_of(&s.w, f, &n, &in),
+                          pg = activations_of(&s.w, g, &k, &in);
         for (size_t l = 0; l < 2; l++) {
-            const ratio_bound b = ratios_of_layer(&s.w, f, g, &set, l);
+            const ratio_bound b = attention_ratios(&s.w, f, g, &set, l);
             const double truth = worst_ratio(&s, &n, &k, &pf, &pg, l);
             assert_work(&s);
             assert_le(truth, b.proven.v + 1e-12); /* the plain way is rounded too */
@@ -190,7 +191,7 @@ static void attention_weights_are_within_what_is_stated(void **state)
             assert_le(b.proven.v, 1.001 * truth + 1e-9);
         }
         /* A model beside itself: nothing moves, and the bound says how well that is known. */
-        const ratio_bound same = ratios_of_layer(&s.w, f, f, &set, 1);
+        const ratio_bound same = attention_ratios(&s.w, f, f, &set, 1);
         assert_true(same.measured == 0 && same.proven.v > 1e-16); /* rounding is counted */
         assert_le(same.proven.v, 1e-9);
         pare_model_free(f);
@@ -250,8 +251,8 @@ static void clusters_are_certified_too(void **state)
     const pare_width_opts o = opts_of(PARE_WIDTH_CLUSTER);
     assert_ok(pare_width(&g, &r, p.m, &p.set, &o, NULL, &p.s.err), &p.s.err);
     cert = claimed;
-    assert_ok(pare_width_provers[PARE_WIDTH_CLUSTER].prove(&cert, p.s.w.a, &claimed, p.m, g, &p.set,
-                                                           NULL, &p.s.err),
+    assert_ok(pare_width_provers[PARE_WIDTH_CLUSTER].prove(&cert, p.s.w.arena, &claimed, p.m, g,
+                                                           &p.set, NULL, &p.s.err),
               &p.s.err);
     /* Exact but for rounding: the measured value is that of an f64 pass. */
     assert_le(cert.measured, cert.proven + cert.measured_radius);
@@ -270,7 +271,7 @@ static void clusters_are_certified_too(void **state)
     given_file_write(test_path(file, p.dir, "data"), &p.set);
     p.opts.data_path = file;
     p.opts.prover = &pare_width_provers[PARE_WIDTH_CLUSTER];
-    assert_ok(pare_publish(&cert, p.s.w.a, p.m, &g, &p.opts, &p.s.err), &p.s.err);
+    assert_ok(pare_publish(&cert, p.s.w.arena, p.m, &g, &p.opts, &p.s.err), &p.s.err);
     forge_all(&f, p.cert, &how, 1, 0);
     print_message("%zu changes, %zu refused\n", f.tried, f.refused);
     assert_int_equal(f.broken, 0);
@@ -296,7 +297,7 @@ static void a_model_that_is_no_cut_is_refused(void **state)
         assert_ok(pare_width(&g, &r, p.m, &p.set, &o, NULL, &p.s.err), &p.s.err);
         if (what == 0) g->nblocks = 1;
         if (what == 1) g->pattern.self_loops = false;
-        assert_status(pare_width_provers[PARE_WIDTH_QK].prove(&cert, p.s.w.a, &claimed, p.m, g,
+        assert_status(pare_width_provers[PARE_WIDTH_QK].prove(&cert, p.s.w.arena, &claimed, p.m, g,
                                                               &p.set, NULL, &p.s.err),
                       PARE_ERR_VERIFY, &p.s.err);
         pare_model_free(g);

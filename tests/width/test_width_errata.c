@@ -18,8 +18,8 @@ static void width_corollary_3_2_has_its_probability_reversed(void **state)
     false_as_printed(.01, 1, NAN);
 }
 
-/* Orthogonal vectors: a factor turns 0 into nothing else. Up to an additive eps all draws are good.
- */
+/* Orthogonal vectors: a factor turns 0 into nothing else. Up to an additive eps all draws are
+ * good. */
 static void width_corollary_3_2_is_not_multiplicative(void **state)
 {
     (void)state;

@@ -30,7 +30,7 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
         pare_width_report r;
         stage_open(&s, 9);
         p.m = model_for(&s, (pare_width_method)method);
-        p.a = s.w.a;
+        p.a = s.w.arena;
         p.o.method = (pare_width_method)method;
         p.o.trials = 2;
         if (method == PARE_WIDTH_LOWRANK || method == PARE_WIDTH_LEVERAGE ||

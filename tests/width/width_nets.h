@@ -5,7 +5,7 @@
 #include "width/cuts.h"
 
 typedef struct stage {
-    work w;
+    pare_work w;
     pare_err err;
     pare_rng rng;
 } stage;
@@ -13,22 +13,22 @@ typedef struct stage {
 static inline void stage_open(stage *s, uint64_t seed)
 {
     memset(s, 0, sizeof *s);
-    s->w.a = pare_arena_new();
+    s->w.arena = pare_arena_new();
     s->w.err = &s->err;
     s->rng = pare_rng_at(seed, 0);
-    assert_non_null(s->w.a);
+    assert_non_null(s->w.arena);
 }
 
 static inline void stage_close(stage *s)
 {
-    pare_arena_free(s->w.a);
+    pare_arena_free(s->w.arena);
 }
 
 #define assert_work(s) assert_ok((s)->w.st, &(s)->err)
 
 static inline pare_mat rand_mat(stage *s, size_t rows, size_t cols, double sigma)
 {
-    pare_mat m = w_mat(&s->w, rows, cols);
+    pare_mat m = mat_zeros(&s->w, rows, cols);
     for (size_t i = 0; i < rows * cols; i++) m.v[i] = sigma * pare_rng_normal(&s->rng);
     return m;
 }
@@ -36,7 +36,7 @@ static inline pare_mat rand_mat(stage *s, size_t rows, size_t cols, double sigma
 static inline pare_mat rand_product(stage *s, size_t rows, size_t rank, size_t cols)
 {
     const pare_mat a = rand_mat(s, rows, rank, 1), b = rand_mat(s, rank, cols, 1);
-    return w_mul(&s->w, &a, false, &b, false);
+    return mat_mul(&s->w, &a, false, &b, false);
 }
 
 static inline double *rand_vec(stage *s, size_t n, double sigma)
@@ -48,16 +48,16 @@ static inline double *rand_vec(stage *s, size_t n, double sigma)
 static inline pare_mat rand_orthonormal(stage *s, size_t rows, size_t cols)
 {
     const pare_mat a = rand_mat(s, rows, cols, 1);
-    pare_mat q = w_mat(&s->w, rows, cols), r = w_mat(&s->w, cols, cols);
-    assert_ok(pare_qr(&q, &r, &a, s->w.a, &s->err), &s->err);
+    pare_mat q = mat_zeros(&s->w, rows, cols), r = mat_zeros(&s->w, cols, cols);
+    assert_ok(pare_qr(&q, &r, &a, s->w.arena, &s->err), &s->err);
     return q;
 }
 
 /* deg random keys for each node but those of `alone` (ended by SIZE_MAX; may be NULL). */
 static inline pare_graph rand_graph(stage *s, size_t n, size_t deg, const size_t *alone)
 {
-    size_t *const ptr = w_alloc(&s->w, n + 1, sizeof *ptr);
-    uint32_t *const idx = w_alloc(&s->w, n * deg, sizeof *idx);
+    size_t *const ptr = pare_work_alloc(&s->w, n + 1, sizeof *ptr);
+    uint32_t *const idx = pare_work_alloc(&s->w, n * deg, sizeof *idx);
     for (size_t i = 0; i < n; i++) {
         size_t k = deg, at = ptr[i];
         for (const size_t *a = alone; a && *a != SIZE_MAX; a++)
@@ -88,7 +88,7 @@ static inline pare_mat rand_w1(stage *s, const net_shape *k)
 {
     if (!k->lowrank) return rand_map(s, k->ffn, k->dim, k->gain);
     const pare_mat few = rand_map(s, k->lowrank, k->dim, k->gain);
-    pare_mat w1 = w_mat(&s->w, k->ffn, k->dim);
+    pare_mat w1 = mat_zeros(&s->w, k->ffn, k->dim);
     for (size_t f = 0; f < k->ffn; f++) {
         const double scale = fabs(k->gain * pare_rng_normal(&s->rng));
         const size_t r = (size_t)pare_rng_below(&s->rng, k->lowrank);
@@ -106,13 +106,13 @@ static inline net_head rand_head(stage *s, const net_shape *k, size_t din)
                   .bq = rand_vec(s, dh, k->residual ? 0.1 : 0),
                   .bv = rand_vec(s, dh, k->residual ? 0.1 : 0),
                   .scale = 1 / sqrt((double)dh)};
-    h.wo = k->heads == 1 ? w_identity(&s->w, dh) : rand_map(s, k->dim, dh, k->gain);
+    h.wo = k->heads == 1 ? mat_identity(&s->w, dh) : rand_map(s, k->dim, dh, k->gain);
     return h;
 }
 
 static inline pare_mat rand_skip(stage *s, size_t d)
 {
-    pare_mat r = w_identity(&s->w, d);
+    pare_mat r = mat_identity(&s->w, d);
     for (size_t i = 0; i < d; i++) pare_row_mut(&r, i)[i] = 0.5 + pare_rng_uniform(&s->rng);
     return r;
 }
@@ -123,14 +123,14 @@ static inline net rand_net(stage *s, net_shape k)
     if (k.ffn == 0) k.ffn = k.dim;
     net n = {.nlayers = k.layers, .dtype = PARE_F64};
     size_t din = k.residual ? k.dim : k.features;
-    n.layers = w_alloc(&s->w, k.layers, sizeof *n.layers);
-    n.we = k.residual ? rand_map(s, k.dim, k.features, 1) : w_identity(&s->w, k.features);
+    n.layers = pare_work_alloc(&s->w, k.layers, sizeof *n.layers);
+    n.we = k.residual ? rand_map(s, k.dim, k.features, 1) : mat_identity(&s->w, k.features);
     n.be = rand_vec(s, n.we.rows, k.residual ? 0.1 : 0);
     for (size_t i = 0; i < k.layers; i++, din = k.dim) {
         net_layer *const l = &n.layers[i];
         l->nheads = k.heads;
         l->act = PARE_ACT_RELU;
-        l->heads = w_alloc(&s->w, k.heads, sizeof *l->heads);
+        l->heads = pare_work_alloc(&s->w, k.heads, sizeof *l->heads);
         for (size_t h = 0; h < k.heads; h++) l->heads[h] = rand_head(s, &k, din);
         l->w1 = rand_w1(s, &k);
         l->w2 = rand_map(s, k.dim, k.ffn, k.gain);
@@ -140,7 +140,7 @@ static inline net rand_net(stage *s, net_shape k)
         if (k.residual) l->r1 = rand_skip(s, k.dim);
         if (k.residual) l->r2 = rand_skip(s, k.dim);
     }
-    n.wh = k.residual ? rand_map(s, k.classes, k.dim, 1) : w_identity(&s->w, k.dim);
+    n.wh = k.residual ? rand_map(s, k.classes, k.dim, 1) : mat_identity(&s->w, k.dim);
     n.bh = rand_vec(s, n.wh.rows, k.residual ? 1 : 0);
     return n;
 }
@@ -163,7 +163,7 @@ static inline pare_input input_of(const pare_mat *x, const pare_graph *g)
 
 static inline pare_mat output_of(stage *s, const pare_model *m, const pare_input *in)
 {
-    pare_mat y = w_mat(&s->w, in->tokens, pare_model_outputs(m));
+    pare_mat y = mat_zeros(&s->w, in->tokens, pare_model_outputs(m));
     assert_work(s);
     assert_ok(pare_forward_f64(y.v, m, in, NULL, NULL, &s->err), &s->err);
     return y;
@@ -204,7 +204,7 @@ static inline double cut_moves(stage *s, pare_model **cut, pare_width_report *r,
     const pare_inputs set = {1, &in};
     assert_ok(pare_width(cut, r, m, &set, o, NULL, &s->err), &s->err);
     const pare_mat before = output_of(s, m, &in), after = output_of(s, *cut, &in);
-    if (scale) *scale = w_largest(&before);
+    if (scale) *scale = mat_max_abs(&before);
     pare_model_free(m);
     return mats_apart(&before, &after);
 }
@@ -226,19 +226,19 @@ static inline pare_mat tiny_mat(stage *s, const tiny *t, const char *name)
     pare_array v;
     assert_ok(pare_npz_get(&v, t->z, name, &s->err), &s->err);
     const size_t rows = v.ndim > 1 ? v.shape[0] : 1, cols = pare_array_count(&v) / rows;
-    pare_mat m = w_mat(&s->w, rows, cols);
+    pare_mat m = mat_zeros(&s->w, rows, cols);
     for (size_t i = 0; i < rows * cols; i++) m.v[i] = pare_array_f64(&v, i);
     return m;
 }
 
 static inline void tiny_open(stage *s, tiny *t)
 {
-    assert_ok(pare_npz_open(&t->z, s->w.a, TINY, &s->err), &s->err);
+    assert_ok(pare_npz_open(&t->z, s->w.arena, TINY, &s->err), &s->err);
     assert_ok(pare_model_load(&t->m, TINY, &s->err), &s->err);
     const pare_mat ptr = tiny_mat(s, t, "ptr"), idx = tiny_mat(s, t, "idx");
     t->x = tiny_mat(s, t, "X");
-    size_t *const p = w_alloc(&s->w, ptr.cols, sizeof *p);
-    uint32_t *const i = w_alloc(&s->w, idx.cols, sizeof *i);
+    size_t *const p = pare_work_alloc(&s->w, ptr.cols, sizeof *p);
+    uint32_t *const i = pare_work_alloc(&s->w, idx.cols, sizeof *i);
     for (size_t k = 0; k < ptr.cols; k++) p[k] = (size_t)ptr.v[k];
     for (size_t k = 0; k < idx.cols; k++) i[k] = (uint32_t)idx.v[k];
     t->graph = (pare_graph){ptr.cols - 1, p, i};
