@@ -5,7 +5,7 @@
  * const, constq, linear and affmix ask for: the mean of F is its last row, and so is the mean of z,
  * hence the mean query of each head. The values that these mean queries gather need a second pass.
  * Memory is that of one input: nothing is kept of the others but the sums. */
-#include "cut.h"
+#include "replace_layers.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* The door to the theorems of this room (theory.h) for those who look at depth from outside. */
-#include "theory.h"
+/* The door to the theorems of this room (depth_bounds.h) for those who look at depth from outside. */
+#include "depth_bounds.h"
 #include <pare/collapse.h>
 #include <string.h>
 

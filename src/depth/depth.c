@@ -1,6 +1,6 @@
 /* pare_depth: from a model and its data to one with fewer attention layers (pare/depth.h). Gather,
  * make every kind that is allowed, choose, write. */
-#include "cut.h"
+#include "replace_layers.h"
 #include <math.h>
 #include <string.h>
 

@@ -8,12 +8,12 @@
  *                                      of ids: a trained net often lives in few directions
  * Each is a theorem, and the least of them stands. Norms must be affine: behind a layer or rms norm
  * nothing is known of how far errors spread, and the bound is honestly infinite; what a removed
- * layer injects is bounded there all the same (injected.c).
+ * layer injects is bounded there all the same (injected_error.c).
  *
  * Replaces the printed Theorem D.1, which is false (docs/errata.md). Cost: a few dozen products of
  * d x d matrices for each head. */
-#include "chain.h"
-#include "starts.h"
+#include "collapse_chain.h"
+#include "initial_set.h"
 #include <pare/alike.h>
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * injects behind its norm, rank collapse where there are no skips, and what Rank collapse 2025
  * prints. Each is a function of the two models and of how large the inputs are. */
 #include "theorems.h"
-#include "theory.h"
+#include "depth_bounds.h"
 #include <pare/publish.h>
 #include <math.h>
 #include <stdlib.h>

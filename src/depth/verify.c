@@ -2,8 +2,8 @@
  * what they were fitted to is not asked: both models are enclosed on every input, and what lies
  * between them is proven. What stands where, and how much of what attention does is lost, is looked
  * at in the same way: it says why the cut is as good as it is, and no bound rests on it. */
-#include "ball.h"
-#include "cut.h"
+#include "depth_ball.h"
+#include "replace_layers.h"
 #include "theorems.h"
 #include <pare/exchange.h>
 #include <pare/outputs.h>

@@ -2,8 +2,8 @@
  * of g, and how far they are apart. Theorem 1 (recurrence.c) is a walk from stem to head. */
 #ifndef PARE_SRC_DEPTH_WALK_H
 #define PARE_SRC_DEPTH_WALK_H
-#include "heads.h"
-#include "ruler.h"
+#include "effective_maps.h"
+#include "token_norm.h"
 
 /* Tokens: each within w of the centre c, two of one input at most d apart. */
 typedef struct reach {

@@ -5,7 +5,7 @@
  * and least <= |P x| where P takes the mean away if the next norm does. */
 #ifndef PARE_SRC_TICKET_BOUNDS_H
 #define PARE_SRC_TICKET_BOUNDS_H
-#include "rmat.h"
+#include "radius_matrix.h"
 #include <pare/ticket_bounds.h>
 
 typedef struct span {

@@ -1,7 +1,7 @@
 /* feedback.h - errors that later weights make good (feedback.c). Private to the room. */
 #ifndef PARE_SRC_TICKET_FEEDBACK_H
 #define PARE_SRC_TICKET_FEEDBACK_H
-#include "entering.h"
+#include "input_moments.h"
 
 /* The weights of an output are settled one input after the other, in this order. */
 typedef struct feedback {

@@ -10,7 +10,7 @@
  * units of its sign. Behind another ReLU no input is negative, the second half is not needed, and
  * the units of every column come from the whole pool: n / d of them and not n / (2 d).
  * Donors have no meaning: two inputs of one unit do not separate. Choosing units by sign and size,
- * more units for the worst column and the scale do (fit_best.c, matrix.c). A bias is one more such
+ * more units for the worst column and the scale do (fit_best.c, ticket_matrix.c). A bias is one more such
  * matrix, of one column, whose input is 1: units with a positive bias and no input. */
 #include "fit.h"
 

@@ -8,8 +8,8 @@
  * Fitted are: c Wq^T Wk and Wo Wv of every head (rotary heads: Wq, Wk, and Wo Wv), every dense
  * layer (the first of a ReLU part for both signs of its inputs, as a ReLU source must), embedding,
  * position table and last map. Gains and biases are kept as they are. */
-#include "merged.h"
-#include "recursion.h"
+#include "merged_heads.h"
+#include "model_bound.h"
 #include <math.h>
 
 typedef struct fitted { /* what is fitted in all */

@@ -1,6 +1,6 @@
 /* pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
-#include "matrix.h"
-#include "merged.h"
+#include "ticket_matrix.h"
+#include "merged_heads.h"
 #include <math.h>
 #include <string.h>
 

@@ -6,8 +6,8 @@
  * for all inputs, Theorem C layer by layer for the given ones, what each attention layer adds on
  * its own, what no ticket of these errors can do without, how many products an entry would have
  * been promised beforehand, and what Otsuka 2025 prints. */
-#include "recursion.h"
-#include "said.h"
+#include "model_bound.h"
+#include "cert_builder.h"
 #include <pare/exchange.h>
 #include <pare/outputs.h>
 #include <pare/publish.h>

@@ -2,7 +2,7 @@
  * without biases, masks and skips; and inputs that are made to hurt. */
 #ifndef TEST_DEPTH_NETS_H
 #define TEST_DEPTH_NETS_H
-#include "depth/theory.h"
+#include "depth/depth_bounds.h"
 #include <pare_test.h>
 
 typedef enum weight_law { LAW_UNIFORM, LAW_SIGNS, LAW_GAUSS, LAW_POSITIVE, LAW_ALL_ETA } weight_law;

@@ -1,9 +1,9 @@
-/* Tries to break what the theorems of depth say (src/depth/theory.h) with another search than their
+/* Tries to break what the theorems of depth say (src/depth/depth_bounds.h) with another search than their
  * own tests have: a box is a ball around 0 in the largest entry, so the climb of balls serves; for
  * token sequences every word is tried in every place. No input may be worse than its bound. */
 #include "../cert/pair_models.h"
 #include "../cert/splitmix_nets.h"
-#include "depth/theory.h"
+#include "depth/depth_bounds.h"
 
 enum { MODELS = 1500, ONE_LAYER = 240, SENTENCES = 400 };
 

@@ -1,5 +1,5 @@
 /* The lemmas everything in depth rests on, by random search and at equality: T (softmax), Res, R
- * (contraction), and the norms of heads that the bounds use (heads.c, imat.c, ruler.c). */
+ * (contraction), and the norms of heads that the bounds use (effective_maps.c, imat.c, token_norm.c). */
 #include "depth_nets.h"
 #include "depth/walk.h"
 

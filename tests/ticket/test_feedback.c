@@ -2,7 +2,7 @@
  * good, and bits that are chosen by what they cost. */
 #include "pare_test.h"
 #include "ticket/fit_feedback.h"
-#include "ticket/matrix.h"
+#include "ticket/ticket_matrix.h"
 #include <pare/pare.h>
 
 /* E y y^T of 3 n rows whose k-th direction has the size (k + 1)^-power. */

@@ -1,0 +1,193 @@
+/* collapse_chain.c - one-layer networks as chains.
+ *
+ *   identity          every block adds nothing
+ *   keep, keepbias k  block k is g's, the others add nothing
+ *   uniform, umix     every block has uniform attention: x <- x + U x V_b + c_b. Multiplied out,
+ *                     sum_j U^j x E_j + bias; under full attention U^2 = U and one power is left
+ *   rankone           every head of block b has g's constant query; its values are f's. Every block
+ *                     adds a common row, softmax does not see common rows of keys, and so all
+ *                     weights are those at the input
+ * f against the chain is Theorem 1. What is left is linear in averages of the input's tokens: the
+ * difference between the chain's matrices, multiplied out with their rounding, and the stored ones.
+ */
+#include "collapse_chain.h"
+
+static eff_attn empty_block(calc *k, const eff_attn *like)
+{
+    eff_attn e = {.din = like->din, .dout = like->dout};
+    e.t = imat_identity(k, like->din);
+    e.inside = imat_zero(k, 1, like->dout);
+    e.outside = imat_zero(k, 1, like->dout);
+    return e;
+}
+
+static eff_attn uniform_block(calc *k, const eff_attn *fb)
+{
+    eff_attn e = *fb;
+    e.nheads = 0;
+    e.heads = NULL;
+    if (fb->nheads == 0) return e;
+    e.npowers = 1;
+    e.mix = pare_alloc(k->a, 1, sizeof *e.mix);
+    if (!e.mix) calc_fail(k, pare_no_memory(k->err));
+    if (!k->st) e.mix[0] = heads_total(k, fb);
+    return e;
+}
+
+/* g's heads [from, from + nheads of fb) give the queries. */
+static eff_attn rankone_block(calc *k, const eff_attn *fb, const eff_attn *g, size_t from)
+{
+    eff_attn e = *fb;
+    e.heads = pare_alloc(k->a, fb->nheads ? fb->nheads : 1, sizeof *e.heads);
+    if (!e.heads) calc_fail(k, pare_no_memory(k->err));
+    for (size_t h = 0; !k->st && h < fb->nheads; h++) {
+        e.heads[h] = fb->heads[h];
+        e.heads[h].query = QUERY_SAME;
+        e.heads[h].b = imat_zero(k, fb->din, fb->din);
+        e.heads[h].l = g->heads[from + h].l;
+    }
+    return e;
+}
+
+static void effective_g(calc *k, const chain *c, eff_attn *out)
+{
+    const char *why = NULL;
+    const bool affine =
+        effective_attn(k, out, &c->g->blocks[0].attn, pare_model_width(c->g, 0), &why);
+    PARE_ASSERT(affine); /* pure: no norms */
+}
+
+void chain_attn(calc *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb, size_t b)
+{
+    eff_attn g;
+    *same = false;
+    *out = empty_block(k, fb);
+    switch (c->kind) {
+    case PARE_ONE_IDENTITY:
+        break;
+    case PARE_ONE_KEEP:
+    case PARE_ONE_KEEPBIAS:
+        if (b == c->keep) effective_g(k, c, out);
+        *same = b == c->keep && c->keeps_same;
+        break;
+    case PARE_ONE_UNIFORM:
+    case PARE_ONE_UMIX:
+        *out = uniform_block(k, fb);
+        break;
+    case PARE_ONE_RANKONE:
+        effective_g(k, c, &g);
+        if (!k->st) *out = rankone_block(k, fb, &g, c->heads);
+        c->heads += fb->nheads;
+        break;
+    case PARE_ONE_PARALLEL:
+    case PARE_ONE_UNIFORM_KEEP:
+    case PARE_ONE_PARALLEL_UNIFORM:
+    case PARE_ONES:
+        pare_assert_failed(__FILE__, __LINE__, "a collapse that is no chain");
+    }
+}
+
+/* ---- what is left --------------------------------------------------------------------------- */
+
+bool chain_block(calc *k, eff_attn *out, const pare_model *m, size_t b)
+{
+    const char *why = NULL;
+    return effective_attn(k, out, &m->blocks[b].attn, pare_model_width(m, b), &why);
+}
+
+/* E_0 = I, E_j and the bias of the uniform chain; `full`: one power. */
+static imat *multiplied_out(calc *k, const chain *c, bool full, size_t *n, imat *bias)
+{
+    const size_t d = pare_model_width(c->f, 0), most = full ? 1 : c->f->nblocks;
+    imat *const e = pare_alloc(k->a, most + 1, sizeof *e);
+    if (!e) calc_fail(k, pare_no_memory(k->err));
+    *n = most + 1;
+    *bias = imat_zero(k, 1, d);
+    for (size_t j = 0; !k->st && j <= most; j++)
+        e[j] = j == 0 ? imat_identity(k, d) : imat_zero(k, d, d);
+    for (size_t b = 0; !k->st && c->kind != PARE_ONE_IDENTITY && b < c->f->nblocks; b++) {
+        eff_attn fb;
+        (void)chain_block(k, &fb, c->f, b);
+        const imat v = heads_total(k, &fb), constant = imat_sum(k, &fb.inside, &fb.outside);
+        const imat last = full ? imat_mul(k, &e[1], &v) : (imat){0};
+        for (size_t j = most; !k->st && j > 0; j--) {
+            const imat more = imat_mul(k, &e[j - 1], &v);
+            e[j] = imat_sum(k, &e[j], &more);
+        }
+        if (full) e[1] = imat_sum(k, &e[1], &last);
+        const imat moved = imat_mul(k, bias, &v), sum = imat_sum(k, bias, &moved);
+        *bias = imat_sum(k, &sum, &constant);
+    }
+    return e;
+}
+
+typedef struct remainder {
+    calc *k;
+    const ruler *in, *out;
+    const reach *x0;
+    imat constant; /* 1 x d, what the centre becomes and all constants */
+    pare_mat size;
+} remainder;
+
+/* An average of the input's tokens times m. */
+static void leave(remainder *r, const imat *m)
+{
+    const imat moved = imat_mul(r->k, &r->x0->c, m);
+    const pare_mat map = ruler_map(r->k, r->in, r->out, m), y = up_times(r->k, &r->x0->w, &map);
+    r->constant = imat_sum(r->k, &r->constant, &moved);
+    if (!r->k->st) up_add(r->k, &r->size, &y);
+}
+
+static void leave_uniform(remainder *r, const chain *c, const eff_attn *g, bool full)
+{
+    size_t n = 0;
+    imat bias, *const e = multiplied_out(r->k, c, full, &n, &bias);
+    const imat stored = imat_sum(r->k, &g->inside, &g->outside);
+    r->constant = imat_diff(r->k, &bias, &stored);
+    const size_t most = n > g->npowers + 1 ? n : g->npowers + 1;
+    for (size_t j = 0; !r->k->st && j < most; j++) {
+        const imat none = imat_zero(r->k, g->din, g->dout);
+        const imat *const have = j == 0 ? &g->t : j <= g->npowers ? &g->mix[j - 1] : &none;
+        const imat off = imat_diff(r->k, j < n ? &e[j] : &none, have);
+        leave(r, &off);
+    }
+}
+
+/* V_h of block b times the product of I + V_m over the later blocks, against g's value matrices. */
+static void leave_rankone(remainder *r, const chain *c, const eff_attn *g)
+{
+    calc *const k = r->k;
+    const size_t d = pare_model_width(c->f, 0);
+    imat later = imat_identity(k, d), bias = imat_zero(k, 1, d);
+    size_t at = g->nheads;
+    for (size_t b = c->f->nblocks; !k->st && b-- > 0;) {
+        eff_attn fb;
+        (void)chain_block(k, &fb, c->f, b);
+        const imat constant = imat_sum(k, &fb.inside, &fb.outside);
+        const imat moved = imat_mul(k, &constant, &later), v = heads_total(k, &fb);
+        bias = imat_sum(k, &bias, &moved);
+        for (size_t h = fb.nheads; !k->st && h-- > 0;) {
+            const imat through = imat_mul(k, &fb.heads[h].v, &later);
+            const imat off = imat_diff(k, &through, &g->heads[--at].v);
+            leave(r, &off);
+        }
+        const imat more = imat_mul(k, &v, &later);
+        later = imat_sum(k, &later, &more);
+    }
+    const imat stored = imat_sum(k, &g->inside, &g->outside), off = imat_diff(k, &bias, &stored);
+    r->constant = imat_sum(k, &r->constant, &off);
+}
+
+pare_mat chain_rest(calc *k, chain *c, const ruler *in, const ruler *out, const reach *x0, sight s)
+{
+    remainder r = {k, in, out, x0, imat_zero(k, 1, out->d), calc_mat(k, 1, out->k)};
+    if (c->kind == PARE_ONE_KEEP || c->kind == PARE_ONE_KEEPBIAS || k->st) return r.size;
+    eff_attn g;
+    effective_g(k, c, &g);
+    if (c->kind == PARE_ONE_RANKONE)
+        leave_rankone(&r, c, &g);
+    else
+        leave_uniform(&r, c, &g, s.full && c->kind != PARE_ONE_UMIX);
+    const pare_mat constant = ruler_size(k, out, &r.constant);
+    return up_plus(k, &r.size, &constant);
+}

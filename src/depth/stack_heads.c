@@ -1,0 +1,140 @@
+/* stack_heads.c - heads of several layers side by side in one attention. */
+#include "one_layer.h"
+#include <string.h>
+
+static double *numbers(head_stack *s, size_t rows, size_t cols)
+{
+    size_t n;
+    double *const v = pare_mul(&n, rows + 1, cols + 1) ? pare_alloc(s->a, n, sizeof *v) : NULL;
+    if (!v && !s->st) s->st = pare_no_memory(s->err);
+    return v;
+}
+
+static size_t outputs_of(const pare_attn *at)
+{
+    const pare_head *const last = &at->heads[at->nheads - 1];
+    return pare_has(&at->wo) ? at->wo.cols : last->o + last->dv;
+}
+
+void stack_begin(head_stack *s, const pare_model *m)
+{
+    s->d = pare_model_width(m, 0);
+    s->room_heads = s->room_q = s->room_k = 1;
+    s->room_v = s->room_o = s->d; /* of the uniform head */
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const at = &m->blocks[b].attn;
+        if (at->kind == PARE_ATTN_NONE) continue;
+        s->room_heads += at->nheads;
+        s->room_q += at->wq.rows;
+        s->room_k += at->wk.rows;
+        s->room_v += at->wv.rows;
+        s->room_o += at->nheads ? outputs_of(at) : 0;
+    }
+    s->heads = pare_alloc(s->a, s->room_heads, sizeof *s->heads);
+    if (!s->heads && !s->st) s->st = pare_no_memory(s->err);
+    s->wq = numbers(s, s->room_q, s->d);
+    s->wk = numbers(s, s->room_k, s->d);
+    s->wv = numbers(s, s->room_v, s->d);
+    s->wo = numbers(s, s->room_o, s->d);
+    s->bq = numbers(s, s->room_q, 1);
+    s->bk = numbers(s, s->room_k, 1);
+    s->bv = numbers(s, s->room_v, 1);
+}
+
+static void put(double *to, const pare_weight *w)
+{
+    for (size_t i = 0; pare_has(w) && i < w->rows * w->cols; i++) to[i] = pare_weight_at(w, i);
+}
+
+/* Columns of wo as rows; heads side by side have those of the identity. */
+static void put_outputs(double *to, const pare_attn *at, const pare_mat *wo, size_t cols)
+{
+    const size_t d = at->dout;
+    for (size_t c = 0; c < cols; c++)
+        for (size_t i = 0; i < d; i++)
+            to[c * d + i] = wo                  ? pare_row(wo, i)[c]
+                            : pare_has(&at->wo) ? pare_weight_at(&at->wo, i * at->wo.cols + c)
+                                                : (double)(i == c);
+}
+
+/* Values that several heads share (and so their columns) stay shared: rows of wv and columns of wo
+ * are counted apart. */
+void stack_attn(head_stack *s, const pare_attn *at, const pare_mat *wo)
+{
+    if (s->st || at->nheads == 0) return;
+    const size_t no = s->no, outs = outputs_of(at);
+    PARE_ASSERT(s->nheads + at->nheads <= s->room_heads && no + outs <= s->room_o);
+    for (size_t h = 0; h < at->nheads; h++) {
+        pare_head *const to = &s->heads[s->nheads + h];
+        *to = at->heads[h];
+        to->q += s->nq;
+        to->k += s->nk;
+        to->v += s->nv;
+        to->o += no;
+    }
+    put(s->wq + s->nq * s->d, &at->wq);
+    put(s->wk + s->nk * s->d, &at->wk);
+    put(s->wv + s->nv * s->d, &at->wv);
+    put(s->bq + s->nq, &at->bq);
+    put(s->bk + s->nk, &at->bk);
+    put(s->bv + s->nv, &at->bv);
+    put_outputs(s->wo + no * s->d, at, wo, outs);
+    s->any_bq |= pare_has(&at->bq);
+    s->any_bk |= pare_has(&at->bk);
+    s->any_bv |= pare_has(&at->bv);
+    s->nheads += at->nheads;
+    s->nq += at->wq.rows;
+    s->nk += at->wk.rows;
+    s->nv += at->wv.rows;
+    s->no += outs;
+}
+
+void stack_uniform(head_stack *s, const pare_mat *m)
+{
+    if (s->st) return;
+    s->heads[s->nheads++] = (pare_head){
+        .dk = 1, .dv = s->d, .q = s->nq, .k = s->nk, .v = s->nv, .o = s->no, .scale = 1};
+    for (size_t i = 0; i < s->d; i++) {
+        for (size_t j = 0; j < s->d; j++) s->wv[(s->nv + i) * s->d + j] = pare_row(m, j)[i];
+        s->wo[(s->no + i) * s->d + i] = 1;
+    }
+    s->nq += 1;
+    s->nk += 1;
+    s->nv += s->d;
+    s->no += s->d;
+}
+
+pare_weight depth_stored(head_stack *s, const double *v, size_t rows, size_t cols, pare_dtype dtype)
+{
+    void *const data = s->st ? NULL : pare_alloc(s->a, rows * cols + 1, pare_dtype_size(dtype));
+    if (!data && !s->st) s->st = pare_no_memory(s->err);
+    if (s->st) return (pare_weight){0};
+    for (size_t i = 0; i < rows * cols; i++) {
+        if (dtype == PARE_F64)
+            ((double *)data)[i] = v[i];
+        else
+            ((float *)data)[i] = (float)v[i];
+    }
+    return (pare_weight){dtype, rows, cols, data};
+}
+
+void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double *bo,
+               pare_dtype dtype)
+{
+    double *const turned = numbers(s, s->no, s->d);
+    *out = (pare_attn){.kind = kind, .din = s->d, .dout = s->d, .nheads = s->nheads};
+    out->skip.kind = PARE_SKIP_IDENTITY;
+    if (s->st) return;
+    for (size_t c = 0; c < s->no; c++)
+        for (size_t i = 0; i < s->d; i++) turned[i * s->no + c] = s->wo[c * s->d + i];
+    out->heads = s->heads;
+    const bool constant = kind == PARE_ATTN_CONSTQ;
+    if (!constant) out->wq = depth_stored(s, s->wq, s->nq, s->d, dtype);
+    if (constant || s->any_bq) out->bq = depth_stored(s, s->bq, 1, s->nq, dtype);
+    out->wk = depth_stored(s, s->wk, s->nk, s->d, dtype);
+    if (s->any_bk) out->bk = depth_stored(s, s->bk, 1, s->nk, dtype);
+    out->wv = depth_stored(s, s->wv, s->nv, s->d, dtype);
+    if (s->any_bv) out->bv = depth_stored(s, s->bv, 1, s->nv, dtype);
+    out->wo = depth_stored(s, turned, s->d, s->no, dtype);
+    if (bo) out->bo = depth_stored(s, bo, 1, s->d, dtype);
+}

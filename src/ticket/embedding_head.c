@@ -1,0 +1,204 @@
+/* Stem and head in both models. Words: the largest of |e_v|, |e~_v|, |e_v - e~_v| over the
+ * vocabulary; positions are bounded in the same way and added. Sinusoidal ones are the same in
+ * both: d/2 pairs of sine and cosine (the last one may be alone). Outputs one by one: |w_o x + b_o
+ * - w~_o x~ - b~_o| <= |w_o| d + |w_o - w~_o| |x~| + |b_o - b~_o|. */
+#include "embedding_head.h"
+#include <pare/alike.h>
+#include <math.h>
+
+static const pare_ub zero = {0};
+
+/* ---- stem ------------------------------------------------------------------------------------ */
+
+static span row_sizes(const pare_weight *f, const pare_weight *g, size_t i)
+{
+    const size_t d = f->cols;
+    pare_ub x = zero, y = zero, e = zero;
+    for (size_t j = 0; j < d; j++) {
+        const double a = pare_weight_at(f, i * d + j), b = pare_weight_at(g, i * d + j);
+        const pare_ub gap = a == b ? zero : pare_ub_of(a - b);
+        x = pare_ub_fma(pare_ub_exact(a), pare_ub_exact(a), x);
+        y = pare_ub_fma(pare_ub_exact(b), pare_ub_exact(b), y);
+        e = pare_ub_fma(gap, gap, e);
+    }
+    return (span){pare_ub_sqrt(x), pare_ub_sqrt(y), pare_ub_sqrt(e), 0};
+}
+
+/* Over all rows of two stored tables. */
+static span table_sizes(const pare_weight *f, const pare_weight *g)
+{
+    span s = {zero, zero, zero, 0};
+    for (size_t i = 0; i < f->rows; i++) {
+        const span row = row_sizes(f, g, i);
+        s.f = pare_ub_max(s.f, row.f);
+        s.g = pare_ub_max(s.g, row.g);
+        s.d = pare_ub_max(s.d, row.d);
+    }
+    return s;
+}
+
+static span position_sizes(const pare_model *f, const pare_model *g, char *why)
+{
+    const pare_positions *const a = &f->stem.pos, *const b = &g->stem.pos;
+    span s = {zero, zero, zero, 0};
+    const bool waves = a->kind == PARE_POS_SINUSOIDAL;
+    if (a->kind != b->kind || a->after_map != b->after_map || a->table.rows != b->table.rows ||
+        a->table.cols != b->table.cols || (waves && a->base != b->base)) {
+        bounds_refuse(why, "the positions of the ticket are not the target's");
+        return s;
+    }
+    const bool behind = a->after_map && pare_has(&f->stem.map.w);
+    const size_t width = behind ? f->stem.map.w.rows : f->stem.width;
+    if (waves) s.f = s.g = pare_ub_sqrt(pare_ub_exact((double)((width + 1) / 2)));
+    return a->kind == PARE_POS_LEARNED ? table_sizes(&a->table, &b->table) : s;
+}
+
+stem_sizes stem_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why)
+{
+    const pare_stem *const a = &f->stem, *const b = &g->stem;
+    stem_sizes s = {.ids = a->ids, .map = pare_has(&a->map.w), .after_map = a->pos.after_map};
+    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
+        s.map != pare_has(&b->map.w))
+        bounds_refuse(why, "the ticket does not take what the target takes");
+    if (*why) return s;
+    if (a->ids) s.rows = table_sizes(&a->embedding, &b->embedding);
+    s.positions = position_sizes(f, g, why);
+    if (s.map) s.dense = dense_sizes_of(p, &a->map, &b->map, why);
+    s.norm = norm_sizes_of(&a->norm, &b->norm, pare_model_width(f, 0), why);
+    return s;
+}
+
+static span span_plus(span a, span b)
+{
+    return (span){pare_ub_add(a.f, b.f), pare_ub_add(a.g, b.g), pare_ub_add(a.d, b.d), 0};
+}
+
+/* Up to the norm. */
+static span through_stem(const stem_sizes *s, span x, span positions)
+{
+    if (!s->after_map) x = span_plus(x, positions);
+    if (s->map) x = dense_move(&s->dense, x);
+    return s->after_map ? span_plus(x, positions) : x;
+}
+
+span stem_move(const stem_sizes *s, span x)
+{
+    return norm_move(&s->norm, through_stem(s, s->ids ? s->rows : x, s->positions));
+}
+
+span stem_row(const stem_sizes *s, const pare_model *f, const pare_model *g, const pare_input *in,
+              size_t i)
+{
+    const bool learned = f->stem.pos.kind == PARE_POS_LEARNED;
+    const span at =
+        learned ? row_sizes(&f->stem.pos.table, &g->stem.pos.table, i % in->tokens) : s->positions;
+    if (s->ids)
+        return through_stem(
+            s, row_sizes(&f->stem.embedding, &g->stem.embedding, (size_t)in->ids[i]), at);
+    const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
+    const pare_ub x = pare_norm_fro(&row);
+    return through_stem(s, (span){x, x, zero, 0}, at);
+}
+
+/* ---- head ------------------------------------------------------------------------------------ */
+
+static const pare_weight *last_map(const pare_model *m)
+{
+    return m->top.tied ? &m->stem.embedding : &m->top.out.w;
+}
+
+static pare_ub part_norm(const pare_weight *w, size_t row)
+{
+    pare_ub sum = zero;
+    for (size_t j = 0; j < w->cols; j++) {
+        const pare_ub x = pare_ub_exact(pare_weight_at(w, row * w->cols + j));
+        sum = pare_ub_fma(x, x, sum);
+    }
+    return pare_ub_sqrt(sum);
+}
+
+static pare_ub gap_norm(const pare_weight *a, const pare_weight *b, size_t row)
+{
+    pare_ub sum = zero;
+    for (size_t j = 0; j < a->cols; j++) {
+        const double x = pare_weight_at(a, row * a->cols + j),
+                     y = pare_weight_at(b, row * b->cols + j);
+        const pare_ub gap = x == y ? zero : pare_ub_of(x - y);
+        sum = pare_ub_fma(gap, gap, sum);
+    }
+    return pare_ub_sqrt(sum);
+}
+
+static void output_sizes(proof *p, top_sizes *s, const pare_model *f, const pare_model *g)
+{
+    const pare_weight *const w = last_map(f), *const wt = last_map(g);
+    const pare_weight *const b = &f->top.out.b, *const bt = &g->top.out.b;
+    s->row_f = pare_alloc(p->a, 4 * w->rows + 1, sizeof *s->row_f);
+    if (!s->row_f) p->st = pare_no_memory(p->err);
+    if (p->st) return;
+    s->row_g = s->row_f + w->rows;
+    s->row_e = s->row_g + w->rows;
+    s->bias_e = s->row_e + w->rows;
+    for (size_t o = 0; o < w->rows; o++) {
+        const double x = pare_has(b) ? pare_weight_at(b, o) : 0,
+                     y = pare_has(bt) ? pare_weight_at(bt, o) : 0;
+        s->row_f[o] = part_norm(w, o);
+        s->row_g[o] = part_norm(wt, o);
+        s->row_e[o] = gap_norm(w, wt, o);
+        s->bias_e[o] = x == y ? zero : pare_ub_of(x - y);
+    }
+}
+
+top_sizes top_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why)
+{
+    const pare_top *const a = &f->top, *const b = &g->top;
+    const pare_weight *const w = last_map(f), *const wt = last_map(g);
+    top_sizes s = {.dense_there = pare_has(&a->dense.w),
+                   .out_there = pare_has(w),
+                   .slope = pare_act_lipschitz(a->act),
+                   .outputs = pare_model_outputs(f)};
+    if (a->pool != b->pool || a->act != b->act || s.dense_there != pare_has(&b->dense.w) ||
+        s.out_there != pare_has(wt) || s.outputs != pare_model_outputs(g) ||
+        (s.out_there && (w->cols != wt->cols || w->rows != wt->rows)))
+        bounds_refuse(why, "the head of the ticket is not the target's");
+    if (*why) return s;
+    s.norm = norm_sizes_of(&a->norm, &b->norm, pare_model_width(f, f->nblocks), why);
+    if (s.dense_there) s.dense = dense_sizes_of(p, &a->dense, &b->dense, why);
+    if (s.out_there) output_sizes(p, &s, f, g);
+    return s;
+}
+
+/* Pooling takes one row, or a convex combination: no bound grows. */
+pare_ub top_move(const top_sizes *t, span s)
+{
+    s = norm_move(&t->norm, s);
+    if (t->dense_there) s = dense_move(&t->dense, s);
+    s.d = pare_ub_mul(pare_ub_exact(t->slope), s.d);
+    s = span_settled(s);
+    if (!t->out_there) return s.d;
+    pare_ub most = zero;
+    for (size_t o = 0; o < t->outputs; o++) {
+        const pare_ub by_g = pare_ub_fma(t->row_f[o], s.d, pare_ub_mul(t->row_e[o], s.g)),
+                      by_f = pare_ub_fma(t->row_g[o], s.d, pare_ub_mul(t->row_e[o], s.f));
+        most = pare_ub_max(most, pare_ub_add(pare_ub_min(by_f, by_g), t->bias_e[o]));
+    }
+    return most;
+}
+
+static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
+{
+    return a->kind == b->kind && a->window == b->window && a->sinks == b->sinks &&
+           a->self_loops == b->self_loops && a->expander_degree == b->expander_degree &&
+           (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
+}
+
+void ends_compare(const pare_model *f, const pare_model *g, char *why)
+{
+    if (f->nblocks != g->nblocks)
+        bounds_refuse(why, "the ticket has %zu blocks, the target %zu", g->nblocks, f->nblocks);
+    if (!same_pattern(&f->pattern, &g->pattern))
+        bounds_refuse(why, "the tokens of the ticket do not see what the target's see");
+    for (size_t b = 0; !*why && b < f->nblocks; b++)
+        if (pare_model_width(f, b) != pare_model_width(g, b))
+            bounds_refuse(why, "block %zu of the ticket has another width", b);
+}

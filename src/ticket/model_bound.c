@@ -1,0 +1,89 @@
+/* Whole models, for all inputs (Otsuka 2025, Theorems 6, 11 and 14 mended;
+ * docs/theory/ticket.md "Blocks and models (Theorems 6, 11, 14)").
+ *
+ * Claim. For every input in the domain - all token sequences, or all rows of length at most alpha -
+ * of any number of tokens, |f - g| is at most what comes out when a span walks through the model:
+ * stem, then norm, attention (Theorem B), skip, norm, feed-forward part, skip, norm for each block,
+ * then the head. Each step carries how long the rows of both models can be and how far they can be
+ * apart. It grows like a product over the blocks: true for every input, tight for few blocks.
+ * Hypotheses: blocks, heads, norms and pattern pair up; else the bound is inf and `why` says so. */
+#include "model_bound.h"
+#include <math.h>
+
+/* out_norm( skip(x) + branch( in_norm(x) ) ) */
+static span attention_sublayer(const attn_sizes *m, span x)
+{
+    return norm_move(&m->out, skip_move(&m->skip, x, attn_move(m, norm_move(&m->in, x))));
+}
+
+static span ffn_sublayer(const ffn_sizes *m, span x)
+{
+    return norm_move(&m->out, skip_move(&m->skip, x, ffn_move(m, norm_move(&m->in, x))));
+}
+
+span block_attention_move(const block_sizes *b, span x)
+{
+    x.least = 0; /* nothing is known of all inputs */
+    return b->attn.kind != PARE_ATTN_NONE ? attention_sublayer(&b->attn, x) : x;
+}
+
+span block_move(const block_sizes *b, span x)
+{
+    x = block_attention_move(b, x);
+    if (b->ffn.kind != PARE_FFN_NONE) x = ffn_sublayer(&b->ffn, x);
+    return x;
+}
+
+model_sizes model_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why)
+{
+    model_sizes m = {.nblocks = f->nblocks};
+    ends_compare(f, g, why);
+    if (!*why) m.stem = stem_sizes_of(p, f, g, why);
+    if (!*why) m.blocks = pare_alloc(p->a, f->nblocks + 1, sizeof *m.blocks);
+    if (!*why && !m.blocks) p->st = pare_no_memory(p->err);
+    for (size_t b = 0; !p->st && !*why && b < f->nblocks; b++) {
+        m.blocks[b].attn = attn_sizes_of(p, f, g, b, why);
+        m.blocks[b].ffn = ffn_sizes_of(p, &f->blocks[b].ffn, &g->blocks[b].ffn, why);
+    }
+    if (!*why && !p->st) m.top = top_sizes_of(p, f, g, why);
+    return m;
+}
+
+void model_move(pare_ticket_bound *out, const model_sizes *m, double alpha)
+{
+    const pare_ub a = pare_ub_exact(alpha);
+    span x = stem_move(&m->stem, (span){a, a, pare_ub_exact(0), 0});
+    for (size_t b = 0; b < m->nblocks; b++) x = block_move(&m->blocks[b], x);
+    out->rows = x.d;
+    out->outputs = top_move(&m->top, x);
+}
+
+pare_status pare_ticket_bound_free(pare_ticket_bound *out, const pare_model *f, const pare_model *g,
+                                   double alpha, const pare_exec *exec, pare_err *err)
+{
+    *out = (pare_ticket_bound){pare_ub_inf(), pare_ub_inf(), ""};
+    if (!f->stem.ids && !(alpha > 0 && alpha < INFINITY)) {
+        bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
+        return PARE_OK;
+    }
+    proof p = {pare_arena_new(), exec, err, PARE_OK};
+    if (!p.a) return pare_no_memory(err);
+    const model_sizes m = model_sizes_of(&p, f, g, out->why);
+    if (!p.st && !*out->why) model_move(out, &m, alpha);
+    if (!*out->why && isinf(out->outputs.v)) bounds_refuse(out->why, "the bound overflows");
+    pare_arena_free(p.a);
+    return p.st;
+}
+
+double pare_ticket_alpha(const pare_inputs *set)
+{
+    pare_ub most = pare_ub_exact(0);
+    for (size_t i = 0; i < set->n; i++) {
+        const pare_input *const in = &set->in[i];
+        for (size_t r = 0; in->x && r < in->batch * in->tokens; r++) {
+            const pare_weight row = {PARE_F64, 1, in->width, in->x + r * in->width};
+            most = pare_ub_max(most, pare_norm_fro(&row));
+        }
+    }
+    return most.v;
+}

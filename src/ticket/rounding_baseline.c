@@ -1,0 +1,122 @@
+/* What a round-to-nearest quantiser does with the bytes of a ticket: an honest neighbour. */
+#include "feedback.h"
+#include "ticket_matrix.h"
+#include <math.h>
+#include <string.h>
+
+enum { SCALE_BITS = 32 }; /* one f32 for each matrix */
+#define MOST_LEVELS 0x1p24
+
+typedef struct rounder {
+    const pare_ticket_report *of;
+    const pare_model *in;
+    pare_model *m;
+    const pare_inputs *fit; /* NULL: no feedback */
+    const pare_exec *exec;
+    double bits; /* stored, over all matrices */
+} rounder;
+
+static const pare_ticket_matrix *find(const pare_ticket_report *r, const char *name)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (strcmp(r->matrix[i].name, name) == 0) return &r->matrix[i];
+    return NULL;
+}
+
+/* Levels at equal distances from -most to most; the number need not be a power of two. */
+static double levels_for(size_t bytes, size_t count)
+{
+    const double bits = (8 * (double)bytes - SCALE_BITS) / (double)count;
+    const double levels = floor(exp2(bits));
+    return levels < 2 ? 2 : levels > MOST_LEVELS ? MOST_LEVELS : levels;
+}
+
+typedef struct grid {
+    double most, step;
+    pare_mat to;
+} grid;
+
+static double nearest(void *self, size_t output, size_t input, double goal, double worth)
+{
+    grid *const g = self;
+    (void)worth;
+    const double inside = fmax(-g->most, fmin(g->most, goal));
+    const double v = g->most > 0 ? nearbyint((inside + g->most) / g->step) * g->step - g->most : 0;
+    return pare_row_mut(&g->to, output)[input] = (float)v;
+}
+
+static grid grid_of(const pare_mat *w, double levels, pare_mat to)
+{
+    grid g = {.to = to};
+    for (size_t i = 0; i < w->rows; i++)
+        for (size_t j = 0; j < w->cols; j++) g.most = fmax(g.most, fabs(pare_row(w, i)[j]));
+    g.step = 2 * g.most / (levels - 1);
+    return g;
+}
+
+/* The levels nearest to w; with feedback to what it should be by then. */
+static pare_status round_matrix(pare_mat *to, const rounder *r, const pare_mat *w, double levels,
+                                uint64_t stream, pare_arena *a, pare_err *err)
+{
+    entering enters = {0};
+    feedback f;
+    pare_mat aim = *w;
+    grid g = grid_of(w, levels, *to);
+    double *const room = pare_alloc(a, w->cols, sizeof *room);
+    pare_status st = room ? PARE_OK : pare_no_memory(err);
+    if (!st && r->fit) st = entering_of(&enters, a, r->in, r->m, stream, r->fit, r->exec, err);
+    if (!st) st = feedback_of(&f, a, w->cols, &enters, err);
+    if (!st && f.push.v) { /* rows are known, and not all of them zeros */
+        aim = pare_mat_new(a, w->rows, w->cols);
+        st = aim.v ? feedback_aim(&aim, w, &enters, a, err) : pare_no_memory(err);
+    }
+    for (size_t i = 0; !st && i < w->rows; i++)
+        feedback_run(&f, pare_row(&aim, i), room, i, nearest, &g);
+    return st;
+}
+
+static pare_status round_one(void *self, const char *name, pare_weight *w, bool vector,
+                             pare_err *err)
+{
+    rounder *const r = self;
+    const pare_ticket_matrix *const t = pare_has(w) ? find(r->of, name) : NULL;
+    (void)vector;
+    if (!t) return PARE_OK;
+    const size_t count = w->rows * w->cols;
+    const double levels = levels_for(t->bytes, count);
+    pare_arena *const scratch = pare_arena_new();
+    float *const to = pare_alloc(r->m->arena, count, sizeof *to);
+    if (!scratch || !to) {
+        pare_arena_free(scratch);
+        return pare_no_memory(err);
+    }
+    pare_mat wide = pare_mat_new(scratch, w->rows, w->cols),
+             levelled = pare_mat_new(scratch, w->rows, w->cols);
+    pare_status st = wide.v && levelled.v ? PARE_OK : pare_no_memory(err);
+    if (!st) pare_weight_widen(&wide, w, 0, 0);
+    if (!st) st = round_matrix(&levelled, r, &wide, levels, matrix_stream(name), scratch, err);
+    for (size_t i = 0; !st && i < count; i++) to[i] = (float)levelled.v[i];
+    pare_arena_free(scratch);
+    if (st) return st;
+    r->bits += (double)count * log2(levels) + SCALE_BITS;
+    *w = (pare_weight){PARE_F32, w->rows, w->cols, to};
+    return PARE_OK;
+}
+
+pare_status pare_ticket_rounded(pare_model **out, double *bits, const pare_model *in,
+                                const pare_ticket_report *of, const pare_inputs *fit,
+                                const pare_exec *exec, pare_err *err)
+{
+    pare_model *m = NULL;
+    pare_status st = pare_model_clone(&m, in, err);
+    rounder r = {.of = of, .in = in, .m = m, .fit = fit, .exec = exec};
+    if (!st) st = pare_model_visit(m, round_one, &r, err);
+    if (!st) st = pare_model_check(m, err);
+    if (st) {
+        pare_model_free(m);
+        m = NULL;
+    }
+    *bits = of->weights ? r.bits / (double)of->weights : 0;
+    *out = m;
+    return st;
+}
