@@ -16,7 +16,7 @@ const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_d
 }
 
 /* The smaller of both stands, with its theorem. */
-static void keep_best(depth_bound *best, const depth_bound *other)
+static void take_smaller(depth_bound *best, const depth_bound *other)
 {
     if (!(other->bound.v < best->bound.v)) return;
     *best = *other;
@@ -53,12 +53,12 @@ static pare_status one_layer(depth_bound *out, const pare_model *f, const pare_m
     for (pare_collapse kind = 0; kind < PARE_ONES; kind++)
         for (size_t keep = 0; keep < f->nblocks; keep++) {
             depth_bound b;
-            if (!one_layer_fits(f, g, kind, keep)) continue;
+            if (!collapse_fits(f, g, kind, keep)) continue;
             const pare_status st = try_one(&b, f, g, d, kind, keep, exec, err);
             if (st) return st;
             if (isinf(out->bound.v) && isinf(b.bound.v))
                 *out = b; /* its reason is the better one */
-            keep_best(out, &b);
+            take_smaller(out, &b);
         }
     return PARE_OK;
 }

@@ -10,24 +10,24 @@
 /* Comparing all pairs of rows costs n^3: of so many in all for each head, first inputs first. */
 #define MOST_PAIRS 2e8
 
-typedef struct xray_job {
+typedef struct stats_job {
     const pare_model *m;
     pare_xray *out;
-    xray_layer_sums *layer;
-    xray_head_sums *head;
+    layer_stats *layer;
+    head_totals *head;
     const pare_exec *exec;
     pare_err *err;
-} xray_job;
+} stats_job;
 
 /* ---- which blocks ---------------------------------------------------------------------------- */
 
-static pare_status list_layers(xray_job *j, pare_arena *a, pare_arena *scratch)
+static pare_status list_layers(stats_job *j, pare_arena *a, pare_arena *scratch)
 {
     pare_xray *const out = j->out;
-    out->nlayers = softmax_layers(NULL, j->m);
+    out->nlayers = list_softmax_layers(NULL, j->m);
     layer *const list = pare_alloc(scratch, out->nlayers + 1, sizeof *list);
     if (!list) return pare_no_memory(j->err);
-    softmax_layers(list, j->m);
+    list_softmax_layers(list, j->m);
     for (size_t l = 0; l < out->nlayers; l++) out->nheads += list[l].a->nheads;
     out->layers = pare_alloc(a, out->nlayers + 1, sizeof *out->layers);
     out->heads = pare_alloc(a, out->nheads + 1, sizeof *out->heads);
@@ -44,7 +44,7 @@ static pare_status list_layers(xray_job *j, pare_arena *a, pare_arena *scratch)
     return PARE_OK;
 }
 
-static pare_status open_sums(xray_job *j, pare_arena *a)
+static pare_status open_sums(stats_job *j, pare_arena *a)
 {
     j->layer = pare_alloc(a, j->out->nlayers + 1, sizeof *j->layer);
     j->head = pare_alloc(a, j->out->nheads + 1, sizeof *j->head);
@@ -61,7 +61,7 @@ static pare_status open_sums(xray_job *j, pare_arena *a)
 
 /* One block's part of it. */
 typedef struct scene {
-    xray_job *j;
+    stats_job *j;
     size_t l; /* of the list of layers */
     const pare_attn *attn;
     const pare_graph *graph;
@@ -70,25 +70,26 @@ typedef struct scene {
     pare_mat x, z; /* the stream before the attention, and behind its norm */
 } scene;
 
-static pare_status enter(scene *s, xray_job *j, const streams *heard, size_t l,
+static pare_status enter(scene *s, stats_job *j, const residual_streams *heard, size_t l,
                          const pare_input *from, const pare_graph *graph, pare_arena *a)
 {
     const size_t b = j->out->layers[l].block;
     const pare_attn *const attn = &j->m->blocks[b].attn;
-    const pare_model norm = section_norm(j->m, &attn->in_norm, attn->din);
+    const pare_model norm = submodel_norm(j->m, &attn->in_norm, attn->din);
     *s = (scene){
         .j = j, .l = l, .attn = attn, .graph = graph, .a = a, .in = *from, .x = heard->at[b]};
-    return section_run(&s->z, a, &norm, from, &s->x, j->exec, j->err);
+    return submodel_run(&s->z, a, &norm, from, &s->x, j->exec, j->err);
 }
 
 /* fn for every layer on one input. */
-static pare_status each_layer(xray_job *j, const pare_input *in, pare_status (*fn)(scene *))
+static pare_status each_layer(stats_job *j, const pare_input *in, pare_status (*fn)(scene *))
 {
     pare_arena *const a = pare_arena_new();
-    streams heard;
+    residual_streams heard;
     pare_graph whole = {0};
     const bool graph = j->m->pattern.kind == PARE_GRAPH;
-    pare_status st = a ? streams_of(&heard, a, j->m, in, j->exec, j->err) : pare_no_memory(j->err);
+    pare_status st =
+        a ? residual_streams_of(&heard, a, j->m, in, j->exec, j->err) : pare_no_memory(j->err);
     if (!st && graph) st = pare_graph_complete(&whole, a, in->graph, &j->m->pattern, j->err);
     for (size_t l = 0; !st && l < j->out->nlayers; l++) {
         scene s;
@@ -105,7 +106,7 @@ static pare_status each_layer(xray_job *j, const pare_input *in, pare_status (*f
 
 static pare_status add_mean(scene *s)
 {
-    xray_layer_sums *const to = &s->j->layer[s->l];
+    layer_stats *const to = &s->j->layer[s->l];
     for (size_t i = 0; i < s->z.rows; i++)
         for (size_t c = 0; c < s->z.cols; c++) to->mean[c] += pare_row(&s->z, i)[c];
     to->fitted += s->z.rows;
@@ -132,7 +133,7 @@ static pare_status fit_direction(pare_xray_head *x, const pare_attn *a, const do
     return PARE_OK;
 }
 
-static pare_status fit_all(xray_job *j, const pare_inputs *fit)
+static pare_status fit_all(stats_job *j, const pare_inputs *fit)
 {
     pare_status st = PARE_OK;
     for (size_t i = 0; !st && i < fit->n; i++) {
@@ -155,28 +156,28 @@ static pare_status fit_all(xray_job *j, const pare_inputs *fit)
 static pare_status look_at_stream(scene *s)
 {
     pare_xray_layer *const at = &s->j->out->layers[s->l];
-    xray_layer_sums *const to = &s->j->layer[s->l];
+    layer_stats *const to = &s->j->layer[s->l];
     pare_block block;
     pare_mat f;
-    const pare_model branch = section_branch(&block, s->j->m, s->attn);
-    pare_status st = section_run(&f, s->a, &branch, &s->in, &s->x, s->j->exec, s->j->err);
+    const pare_model branch = submodel_branch(&block, s->j->m, s->attn);
+    pare_status st = submodel_run(&f, s->a, &branch, &s->in, &s->x, s->j->exec, s->j->err);
     if (st) return st;
-    at->x = fmax(at->x, xray_largest(&s->x));
-    at->z = fmax(at->z, xray_largest(&s->z));
-    at->f = fmax(at->f, xray_largest(&f));
+    at->x = fmax(at->x, largest_abs(&s->x));
+    at->z = fmax(at->z, largest_abs(&s->z));
+    at->f = fmax(at->f, largest_abs(&f));
     for (size_t k = 0; !st && k < s->in.batch; k++) {
         const size_t n = s->in.tokens;
         const pare_mat xs = pare_mat_part(&s->x, k * n, 0, n, s->x.cols);
         const pare_mat fs = pare_mat_part(&f, k * n, 0, n, f.cols);
         double one_inf;
-        st = xray_res_1inf(&one_inf, &xs, s->j->err);
-        const double whole = xray_frobenius(&xs);
+        st = residual_norm_1inf(&one_inf, &xs, s->j->err);
+        const double whole = frobenius_of(&xs);
         to->sequences++;
         to->res_x1 += one_inf;
-        to->res_x += xray_widest(&xs, NULL) / 2;
-        to->res_f += xray_widest(&fs, NULL) / 2;
-        to->share += whole > 0 ? xray_frobenius(&fs) / whole : 0;
-        to->varied += xray_varied(&fs);
+        to->res_x += widest_column_range(&xs, NULL) / 2;
+        to->res_f += widest_column_range(&fs, NULL) / 2;
+        to->share += whole > 0 ? frobenius_of(&fs) / whole : 0;
+        to->varied += varying_share(&fs);
     }
     return st;
 }
@@ -188,7 +189,7 @@ typedef struct projected {
     pare_mat qmid, kmid; /* a row for each sequence */
     pare_mat qfit;       /* one row */
     pare_mat qmean;      /* a row for each sequence */
-    xray_sums *sums;     /* sequences x heads */
+    head_stats *sums;    /* sequences x heads */
     pare_err *err;
     const scene *s;
 } projected;
@@ -262,13 +263,13 @@ static double *same_query(pare_arena *a, const double *query, const pare_mat *ke
     return out;
 }
 
-static pare_status view_of(xray_view *v, const projected *p, size_t sequence, const pare_head *h,
+static pare_status view_of(head_inputs *v, const projected *p, size_t sequence, const pare_head *h,
                            pare_arena *a, pare_err *err)
 {
     const scene *const s = p->s;
     const size_t n = s->in.tokens, at = sequence * n;
     const bool turns = h->planes > 0, full = s->j->m->pattern.kind == PARE_FULL;
-    *v = (xray_view){.m = s->j->m, .a = s->attn, .h = h, .graph = s->graph};
+    *v = (head_inputs){.m = s->j->m, .a = s->attn, .h = h, .graph = s->graph};
     v->q = own(a, &p->q, at, n, h->q, h->dk);
     v->k = own(a, &p->k, at, n, h->k, h->dk);
     v->v = own(a, &p->v, at, n, h->v, h->dv);
@@ -278,8 +279,8 @@ static pare_status view_of(xray_view *v, const projected *p, size_t sequence, co
     if (!v->constq || (full && !v->meanq)) return pare_no_memory(err);
     if (turns) {
         const bool interleaved = s->j->m->stem.pos.interleaved;
-        xray_turn(&v->q, s->attn, h, interleaved);
-        xray_turn(&v->k, s->attn, h, interleaved);
+        rotate_rows(&v->q, s->attn, h, interleaved);
+        rotate_rows(&v->k, s->attn, h, interleaved);
     } else if (n <= PARE_XRAY_LONG) {
         v->qmid = pare_row(&p->qmid, sequence) + h->q;
         v->kmid = pare_row(&p->kmid, sequence) + h->k;
@@ -297,15 +298,15 @@ static void one_head(void *ctx, size_t unit)
     const projected *const p = ctx;
     const scene *const s = p->s;
     const size_t sequence = unit / s->attn->nheads, head = unit % s->attn->nheads;
-    const xray_head_sums *const seen = &s->j->head[s->j->out->layers[s->l].first + head];
+    const head_totals *const seen = &s->j->head[s->j->out->layers[s->l].first + head];
     pare_arena *const a = pare_arena_new();
     pare_err *const err = &p->err[unit];
-    xray_view v;
+    head_inputs v;
     err->code = a ? view_of(&v, p, sequence, &s->attn->heads[head], a, err) : pare_no_memory(err);
     if (!err->code) {
         const double spent = seen->pairs + (double)sequence * cube(s->in.tokens);
         v.pairs = !s->graph && s->in.tokens <= PARE_XRAY_PAIRS && spent < MOST_PAIRS;
-        err->code = xray_head(&p->sums[unit], &v, err);
+        err->code = head_stats_of(&p->sums[unit], &v, err);
     }
     pare_arena_free(a);
 }
@@ -321,9 +322,9 @@ static pare_status look_at_heads(scene *s)
         if (p.err[u].code) return pare_fail(s->j->err, p.err[u].code, "%s", p.err[u].msg);
         const size_t at = s->j->out->layers[s->l].first + u % s->attn->nheads;
         const pare_mat zs = pare_mat_part(&s->z, u / s->attn->nheads * n, 0, n, s->z.cols);
-        const double in = xray_widest(&zs, NULL) / 2;
-        xray_head_sums *const to = &s->j->head[at];
-        xray_add(to, &p.sums[u]);
+        const double in = widest_column_range(&zs, NULL) / 2;
+        head_totals *const to = &s->j->head[at];
+        head_totals_add(to, &p.sums[u]);
         to->pairs += cube(n);
         if (in > 0) to->all.res_out = fmax(to->all.res_out, p.sums[u].res_out / in);
     }
@@ -338,18 +339,18 @@ static pare_status look_at_layer(scene *s)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static pare_status look_all(xray_job *j, const pare_inputs *look)
+static pare_status look_all(stats_job *j, const pare_inputs *look)
 {
     pare_status st = PARE_OK;
     for (size_t h = 0; h < j->out->nheads; h++)
-        j->head[h].all = (xray_sums){.theta = NAN, .rho = NAN, .tau = NAN};
+        j->head[h].all = (head_stats){.theta = NAN, .rho = NAN, .tau = NAN};
     for (size_t i = 0; !st && i < look->n; i++) {
         st = each_layer(j, &look->in[i], look_at_layer);
         j->out->tokens += look->in[i].batch * look->in[i].tokens;
         if (look->in[i].tokens > j->out->longest) j->out->longest = look->in[i].tokens;
         if (!st) st = pare_progress(j->exec, "X-ray heads", i + 1, look->n, j->err);
     }
-    if (!st) xray_end(j->out, j->m, j->layer, j->head);
+    if (!st) attn_stats_finish(j->out, j->m, j->layer, j->head);
     return st;
 }
 
@@ -357,11 +358,11 @@ pare_status pare_depth_xray(pare_xray *out, pare_arena *a, const pare_model *m,
                             const pare_inputs *fit, const pare_inputs *look, const pare_exec *exec,
                             pare_err *err)
 {
-    xray_job j = {.m = m, .out = out, .exec = exec, .err = err};
+    stats_job j = {.m = m, .out = out, .exec = exec, .err = err};
     pare_arena *const scratch = pare_arena_new();
     *out = (pare_xray){.fitted = fit->n, .inputs = look->n};
     pare_status st = scratch ? list_layers(&j, a, scratch) : pare_no_memory(err);
-    if (!st) st = xray_weights(out, m, exec, err);
+    if (!st) st = attn_stats_weights(out, m, exec, err);
     if (!st) st = open_sums(&j, scratch);
     if (!st) st = fit_all(&j, fit);
     if (!st) st = look_all(&j, look);

@@ -5,7 +5,7 @@
 #include <pare/xray.h>
 
 /* What one head is looked at with: a sequence, normed and projected. */
-typedef struct xray_view {
+typedef struct head_inputs {
     const pare_model *m;
     const pare_attn *a;
     const pare_head *h;
@@ -14,55 +14,55 @@ typedef struct xray_view {
     double *constq, *meanq;    /* n: scores of one query for all rows; NULL: none */
     const double *qmid, *kmid; /* query and key of the midrange row; NULL: rotary */
     bool pairs;                /* rho and tau */
-} xray_view;
+} head_inputs;
 
 /* Sums over the rows of one sequence that see a key; largest ones. */
-typedef struct xray_sums {
+typedef struct head_stats {
     size_t rows, wide; /* wide: of them, with two keys or more */
     double range, tv_uniform, tv_constq, tv_meanq, entropy;
     double range_max, constq_max, meanq_max;
     double theta, rho, tau; /* nan: not looked at */
     double res_out, diam, poly_b;
-} xray_sums;
+} head_stats;
 
 /* One head on one sequence (attn_stats_head.c). */
-PARE_MUST_USE pare_status xray_head(xray_sums *out, const xray_view *v, pare_err *err);
+PARE_MUST_USE pare_status head_stats_of(head_stats *out, const head_inputs *v, pare_err *err);
 /* Turns rows of one head in place: row i has position i (attn_stats_rows.c). */
-void xray_turn(pare_mat *x, const pare_attn *a, const pare_head *h, bool interleaved);
+void rotate_rows(pare_mat *x, const pare_attn *a, const pare_head *h, bool interleaved);
 
 /* ---- sums over sequences (attn_stats_bounds.c) ---- */
 
-typedef struct xray_layer_sums { /* means of sequences are taken at the end */
-    double *mean;                /* din: of the normed rows that were fitted to */
-    size_t fitted;               /* rows */
+typedef struct layer_stats { /* means of sequences are taken at the end */
+    double *mean;            /* din: of the normed rows that were fitted to */
+    size_t fitted;           /* rows */
     size_t sequences;
     double res_x, res_x1, res_f, share, varied;
-} xray_layer_sums;
+} layer_stats;
 
-typedef struct xray_head_sums {
-    xray_sums all;
+typedef struct head_totals {
+    head_stats all;
     double theta, pairs; /* sum of the sequences'; n^3 spent */
     size_t thetas;
-} xray_head_sums;
+} head_totals;
 
-void xray_add(xray_head_sums *to, const xray_sums *s);
+void head_totals_add(head_totals *to, const head_stats *s);
 /* Figures and bounds of all layers and heads. */
-void xray_end(pare_xray *out, const pare_model *m, const xray_layer_sums *layers,
-              const xray_head_sums *heads);
+void attn_stats_finish(pare_xray *out, const pare_model *m, const layer_stats *layers,
+                       const head_totals *heads);
 
 /* eta, the norms and the constants of `out`'s lists (attn_stats_weights.c). */
-PARE_MUST_USE pare_status xray_weights(pare_xray *out, const pare_model *m, const pare_exec *exec,
-                                       pare_err *err);
+PARE_MUST_USE pare_status attn_stats_weights(pare_xray *out, const pare_model *m,
+                                             const pare_exec *exec, pare_err *err);
 
 /* ---- rows (attn_stats_rows.c) ---- */
 
 /* Largest range of a column over the rows that count (NULL: all); 0 of no row. */
-double xray_widest(const pare_mat *m, const bool *counts);
-double xray_largest(const pare_mat *m); /* |entry| */
+double widest_column_range(const pare_mat *m, const bool *counts);
+double largest_abs(const pare_mat *m); /* |entry| */
 /* Largest column sum times largest row sum of |m - 1 y^T|, its root, at the best of the mean, the
  * median and the midrange: |Res(m)|_{1,inf} from above. */
-PARE_MUST_USE pare_status xray_res_1inf(double *out, const pare_mat *m, pare_err *err);
+PARE_MUST_USE pare_status residual_norm_1inf(double *out, const pare_mat *m, pare_err *err);
 /* |m - mean row|_F^2 / |m|_F^2; 0 of nothing. */
-double xray_varied(const pare_mat *m);
-double xray_frobenius(const pare_mat *m);
+double varying_share(const pare_mat *m);
+double frobenius_of(const pare_mat *m);
 #endif

@@ -17,9 +17,9 @@ static double larger(double a, double b)
     return isnan(a) ? b : isnan(b) ? a : fmax(a, b);
 }
 
-void xray_add(xray_head_sums *to, const xray_sums *s)
+void head_totals_add(head_totals *to, const head_stats *s)
 {
-    xray_sums *const a = &to->all;
+    head_stats *const a = &to->all;
     a->rows += s->rows;
     a->wide += s->wide;
     a->range += s->range;
@@ -51,9 +51,9 @@ static void end_poly(pare_xray_head *h, size_t dk)
     h->poly_tv = pare_ub_inf();
 }
 
-static void end_head(pare_xray_head *h, const xray_head_sums *s, bool full, size_t dk)
+static void end_head(pare_xray_head *h, const head_totals *s, bool full, size_t dk)
 {
-    const xray_sums *const a = &s->all;
+    const head_stats *const a = &s->all;
     const double rows = a->rows ? (double)a->rows : NAN;
     h->range_mean = a->range / rows;
     h->range_max = a->range_max;
@@ -102,7 +102,7 @@ static void add_head(pare_xray_layer *at, const pare_xray_head *x, pare_ub unit)
     add_to(&at->bound_poly, pare_ub_mul(x->poly_tv, pare_ub_of(x->diam)));
 }
 
-static void end_layer(pare_xray_layer *at, const xray_layer_sums *s, const pare_xray_head *heads,
+static void end_layer(pare_xray_layer *at, const layer_stats *s, const pare_xray_head *heads,
                       bool rounded)
 {
     const pare_ub unit = pare_ub_exact(rounded ? PARE_UNIT_F32 : 0);
@@ -121,8 +121,8 @@ static void end_layer(pare_xray_layer *at, const xray_layer_sums *s, const pare_
     for (size_t h = at->first; h < at->first + at->nheads; h++) add_head(at, &heads[h], unit);
 }
 
-void xray_end(pare_xray *out, const pare_model *m, const xray_layer_sums *layers,
-              const xray_head_sums *heads)
+void attn_stats_finish(pare_xray *out, const pare_model *m, const layer_stats *layers,
+                       const head_totals *heads)
 {
     const bool full = m->pattern.kind == PARE_FULL;
     for (size_t h = 0; h < out->nheads; h++) {

@@ -9,8 +9,8 @@
 enum { ROWS = 64 };
 
 typedef struct head_look {
-    const xray_view *v;
-    xray_sums *s;
+    const head_inputs *v;
+    head_stats *s;
     size_t n;
     pare_mat score;               /* ROWS x n */
     double *logit, *p, *alt, *pa; /* n: of one row's keys */
@@ -21,7 +21,7 @@ typedef struct head_look {
 
 /* ---- scores --------------------------------------------------------------------------------- */
 
-static void product(pare_mat *out, const xray_view *v, size_t first, size_t rows)
+static void product(pare_mat *out, const head_inputs *v, size_t first, size_t rows)
 {
     const pare_mat some = pare_mat_part(&v->q, first, 0, rows, v->q.cols);
     pare_mat to = pare_mat_part(out, 0, 0, rows, v->k.rows);
@@ -38,7 +38,7 @@ static double dot(const double *a, const double *b, size_t n)
 /* The scores of query row i with its keys: from the block's product, or one by one. */
 static void gather(double *out, const head_look *l, size_t i, const pare_keys *keys)
 {
-    const xray_view *const v = l->v;
+    const head_inputs *const v = l->v;
     for (size_t j = 0; j < keys->count; j++) {
         const size_t at = pare_key(keys, j);
         out[j] = v->graph ? v->h->scale * dot(pare_row(&v->q, i), pare_row(&v->k, at), v->q.cols)
@@ -96,8 +96,8 @@ static void compare(head_look *l, const double *scores, const pare_keys *keys, d
 
 static void one_row(head_look *l, size_t i)
 {
-    const xray_view *const v = l->v;
-    xray_sums *const s = l->s;
+    const head_inputs *const v = l->v;
+    head_stats *const s = l->s;
     const pare_keys keys = pare_visible(&v->m->pattern, v->graph, l->n, i);
     if (keys.count == 0) return;
     l->counts[i] = true;
@@ -125,7 +125,7 @@ static void one_row(head_look *l, size_t i)
 
 static void all_rows(head_look *l)
 {
-    const xray_view *const v = l->v;
+    const head_inputs *const v = l->v;
     for (size_t first = 0; first < l->n; first += ROWS) {
         const size_t rows = l->n - first < ROWS ? l->n - first : ROWS;
         if (!v->graph) product(&l->score, v, first, rows);
@@ -161,7 +161,7 @@ static double tau_of(const pare_mat *p)
 }
 
 /* Rows of Res(Z) B Res(Z)^T: queries and keys minus those of the midrange row. */
-static pare_status theta_of(double *out, const xray_view *v, pare_arena *a, pare_err *err)
+static pare_status theta_of(double *out, const head_inputs *v, pare_arena *a, pare_err *err)
 {
     const size_t n = v->q.rows, dk = v->q.cols;
     pare_mat q = pare_mat_new(a, ROWS, dk), k = pare_mat_new(a, n, dk),
@@ -185,25 +185,25 @@ static pare_status theta_of(double *out, const xray_view *v, pare_arena *a, pare
 
 /* ---- what goes through wo ------------------------------------------------------------------- */
 
-static pare_status widest_through(double *out, const xray_view *v, const pare_mat *rows,
+static pare_status widest_through(double *out, const head_inputs *v, const pare_mat *rows,
                                   const bool *counts, pare_arena *a, pare_err *err)
 {
     if (!pare_has(&v->a->wo)) {
-        *out = xray_widest(rows, counts);
+        *out = widest_column_range(rows, counts);
         return PARE_OK;
     }
     pare_mat w = pare_mat_new(a, v->a->dout, v->h->dv), y = pare_mat_new(a, rows->rows, v->a->dout);
     if (!w.v || !y.v) return pare_no_memory(err);
     pare_weight_widen(&w, &v->a->wo, 0, v->h->o);
     pare_gemm(&y, 1, rows, false, &w, true, 0);
-    *out = xray_widest(&y, counts);
+    *out = widest_column_range(&y, counts);
     return PARE_OK;
 }
 
 /* ---- centred logits: what a polynomial has to cover ----------------------------------------- */
 
 /* Largest |entry| of each column around its midrange, and the longest centred row. */
-static double reach(double *widths, const pare_mat *m)
+static double token_set(double *widths, const pare_mat *m)
 {
     double longest = 0;
     for (size_t c = 0; c < m->cols; c++) {
@@ -226,12 +226,12 @@ static double reach(double *widths, const pare_mat *m)
     return longest;
 }
 
-static pare_status centred_reach(double *out, const xray_view *v, pare_arena *a, pare_err *err)
+static pare_status centred_reach(double *out, const head_inputs *v, pare_arena *a, pare_err *err)
 {
     const size_t dk = v->q.cols;
     double *const wide = pare_alloc(a, 4 * dk + 1, sizeof *wide), sum = 0;
     if (!wide) return pare_no_memory(err);
-    const double longest = reach(wide, &v->q) * reach(wide + 2 * dk, &v->k);
+    const double longest = token_set(wide, &v->q) * token_set(wide + 2 * dk, &v->k);
     for (size_t c = 0; c < dk; c++) sum += wide[2 * c] * wide[2 * (dk + c)];
     *out = fabs(v->h->scale) * fmin(sum, longest);
     return PARE_OK;
@@ -239,9 +239,9 @@ static pare_status centred_reach(double *out, const xray_view *v, pare_arena *a,
 
 /* ---- all of it ------------------------------------------------------------------------------ */
 
-static bool make_room(head_look *l, pare_arena *a)
+static bool alloc_buffers(head_look *l, pare_arena *a)
 {
-    const xray_view *const v = l->v;
+    const head_inputs *const v = l->v;
     const size_t n = l->n, wide = v->graph ? 0 : n;
     l->score = pare_mat_new(a, ROWS, wide);
     l->logit = pare_alloc(a, n, sizeof *l->logit);
@@ -257,12 +257,12 @@ static bool make_room(head_look *l, pare_arena *a)
            (!v->pairs || l->logits.v) && (!tau || l->weights.v);
 }
 
-pare_status xray_head(xray_sums *out, const xray_view *v, pare_err *err)
+pare_status head_stats_of(head_stats *out, const head_inputs *v, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
     head_look l = {.v = v, .s = out, .n = v->q.rows};
-    *out = (xray_sums){.theta = NAN, .rho = NAN, .tau = NAN};
-    pare_status st = a && make_room(&l, a) ? PARE_OK : pare_no_memory(err);
+    *out = (head_stats){.theta = NAN, .rho = NAN, .tau = NAN};
+    pare_status st = a && alloc_buffers(&l, a) ? PARE_OK : pare_no_memory(err);
     if (!st) all_rows(&l);
     if (!st && v->pairs) out->rho = rho_of(&l.logits);
     if (!st && l.weights.v) out->tau = tau_of(&l.weights);

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-double xray_widest(const pare_mat *m, const bool *counts)
+double widest_column_range(const pare_mat *m, const bool *counts)
 {
     double most = 0;
     for (size_t c = 0; c < m->cols; c++) {
@@ -20,7 +20,7 @@ double xray_widest(const pare_mat *m, const bool *counts)
     return most;
 }
 
-double xray_largest(const pare_mat *m)
+double largest_abs(const pare_mat *m)
 {
     double most = 0;
     for (size_t i = 0; i < m->rows; i++)
@@ -28,7 +28,7 @@ double xray_largest(const pare_mat *m)
     return most;
 }
 
-double xray_frobenius(const pare_mat *m)
+double frobenius_of(const pare_mat *m)
 {
     double s = 0;
     for (size_t i = 0; i < m->rows; i++)
@@ -79,7 +79,7 @@ static double norm_around(const pare_mat *m, const double *y, double *sums)
     return sqrt(rows * cols);
 }
 
-pare_status xray_res_1inf(double *out, const pare_mat *m, pare_err *err)
+pare_status residual_norm_1inf(double *out, const pare_mat *m, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
     const size_t d = m->cols;
@@ -95,9 +95,9 @@ pare_status xray_res_1inf(double *out, const pare_mat *m, pare_err *err)
     return v ? PARE_OK : pare_no_memory(err);
 }
 
-double xray_varied(const pare_mat *m)
+double varying_share(const pare_mat *m)
 {
-    const double all = xray_frobenius(m);
+    const double all = frobenius_of(m);
     double common = 0; /* |1 mean^T|_F^2 */
     for (size_t k = 0; k < m->cols; k++) {
         double s = 0;
@@ -109,7 +109,7 @@ double xray_varied(const pare_mat *m)
 
 /* ---- positions ------------------------------------------------------------------------------- */
 
-void xray_turn(pare_mat *x, const pare_attn *a, const pare_head *h, bool interleaved)
+void rotate_rows(pare_mat *x, const pare_attn *a, const pare_head *h, bool interleaved)
 {
     for (size_t i = 0; i < x->rows; i++) {
         double *const v = pare_row_mut(x, i);

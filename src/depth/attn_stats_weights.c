@@ -39,7 +39,7 @@ static void entries(pare_xray_head *x, const pare_attn *a, const pare_head *h)
 }
 
 /* What the norm does to entries: of a layer or rms norm what stands behind its division. */
-static affine_map gain_of(calc *k, const pare_attn *a)
+static affine_map gain_of(pare_work *k, const pare_attn *a)
 {
     affine_map m = {0};
     if (a->in_norm.kind == PARE_NORM_BATCH)
@@ -50,7 +50,7 @@ static affine_map gain_of(calc *k, const pare_attn *a)
 }
 
 /* Rotary positions stand between wq and wk: their norms are multiplied. */
-static void score_norms(pare_xray_head *x, calc *k, const eff_head *e, size_t din)
+static void score_norms(pare_xray_head *x, pare_work *k, const eff_head *e, size_t din)
 {
     const pare_ub d = pare_ub_exact((double)din);
     if (!e->rotary) {
@@ -64,7 +64,7 @@ static void score_norms(pare_xray_head *x, calc *k, const eff_head *e, size_t di
 }
 
 /* The head alone, as the theorems see it, with the gain and without. */
-static void norms(pare_xray_head *x, calc *k, const pare_attn *a, pare_head *h)
+static void norms(pare_xray_head *x, pare_work *k, const pare_attn *a, pare_head *h)
 {
     pare_attn alone = *a;
     eff_attn e, plain;
@@ -85,12 +85,12 @@ static void one_head(void *ctx, size_t i)
     const maker *const m = ctx;
     pare_xray_head *const x = &m->out->heads[i];
     const pare_attn *const a = &m->m->blocks[x->block].attn;
-    calc k = {pare_arena_new(), &m->err[i], PARE_OK, NULL};
-    if (!k.a) calc_fail(&k, pare_no_memory(k.err));
+    pare_work k = {.arena = pare_arena_new(), .err = &m->err[i]};
+    if (!k.arena) pare_work_keep(&k, pare_no_memory(k.err));
     entries(x, a, &a->heads[x->head]);
     if (!k.st) norms(x, &k, a, &a->heads[x->head]);
     m->err[i].code = k.st;
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
 }
 
 /* What the branch adds whatever the weights are: bo + wo bv, and wo bv alone. */
@@ -117,7 +117,8 @@ static void constants_of(pare_xray_layer *at, const pare_attn *a)
     }
 }
 
-pare_status xray_weights(pare_xray *out, const pare_model *m, const pare_exec *exec, pare_err *err)
+pare_status attn_stats_weights(pare_xray *out, const pare_model *m, const pare_exec *exec,
+                               pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
     maker k = {m, out, a ? pare_alloc(a, out->nheads + 1, sizeof *k.err) : NULL};

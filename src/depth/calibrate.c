@@ -9,7 +9,7 @@
 #include <math.h>
 #include <string.h>
 
-size_t softmax_layers(layer *out, const pare_model *m)
+size_t list_softmax_layers(layer *out, const pare_model *m)
 {
     size_t n = 0;
     for (size_t b = 0; b < m->nblocks; b++) {
@@ -61,19 +61,19 @@ static pare_status add_products(pare_mat *gram, pare_mat *cross, const pass *p,
 
 static pare_status run(pare_mat *out, const pass *p, const pare_model *section, const pare_mat *x)
 {
-    return section_run(out, p->a, section, p->in, x, p->exec, p->err);
+    return submodel_run(out, p->a, section, p->in, x, p->exec, p->err);
 }
 
 static pare_status branch(pare_mat *out, const pass *p, const pare_attn *a, const pare_mat *x)
 {
     pare_block block;
-    const pare_model s = section_branch(&block, p->m, a);
+    const pare_model s = submodel_branch(&block, p->m, a);
     return run(out, p, &s, x);
 }
 
 static pare_status normed(pare_mat *out, const pass *p, const pare_attn *a, const pare_mat *x)
 {
-    const pare_model s = section_norm(p->m, &a->in_norm, a->din);
+    const pare_model s = submodel_norm(p->m, &a->in_norm, a->din);
     return run(out, p, &s, x);
 }
 
@@ -104,7 +104,7 @@ static pare_status pooled_heads(pare_attn *out, const layer *l, const pass *p)
     out->bq = (pare_weight){PARE_F64, 1, out->wq.rows, l->query};
     out->wq = out->wo = out->bo = out->bk = out->freqs = (pare_weight){0};
     out->dout = l->pool_gram.rows - 1 - out->din;
-    return kind_still_heads(&out->heads, p->a, l->a, p->err);
+    return heads_without_rotary(&out->heads, p->a, l->a, p->err);
 }
 
 static pare_status second_sums(layer *l, const pass *p, const pare_mat *x)
@@ -174,8 +174,8 @@ static void mean_queries(layer *l)
 
 static pare_status one_input(layer *layers, size_t n, const pass *p, wanted what, bool second)
 {
-    streams s = {0};
-    pare_status st = streams_of(&s, p->a, p->m, p->in, p->exec, p->err);
+    residual_streams s = {0};
+    pare_status st = residual_streams_of(&s, p->a, p->m, p->in, p->exec, p->err);
     for (size_t k = 0; !st && k < n; k++) {
         layer *const l = &layers[k];
         const pare_mark mark = pare_arena_mark(p->a);

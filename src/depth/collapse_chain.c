@@ -12,7 +12,7 @@
  */
 #include "collapse_chain.h"
 
-static eff_attn empty_block(calc *k, const eff_attn *like)
+static eff_attn empty_block(pare_work *k, const eff_attn *like)
 {
     eff_attn e = {.din = like->din, .dout = like->dout};
     e.t = imat_identity(k, like->din);
@@ -21,25 +21,25 @@ static eff_attn empty_block(calc *k, const eff_attn *like)
     return e;
 }
 
-static eff_attn uniform_block(calc *k, const eff_attn *fb)
+static eff_attn uniform_block(pare_work *k, const eff_attn *fb)
 {
     eff_attn e = *fb;
     e.nheads = 0;
     e.heads = NULL;
     if (fb->nheads == 0) return e;
     e.npowers = 1;
-    e.mix = pare_alloc(k->a, 1, sizeof *e.mix);
-    if (!e.mix) calc_fail(k, pare_no_memory(k->err));
+    e.mix = pare_alloc(k->arena, 1, sizeof *e.mix);
+    if (!e.mix) pare_work_keep(k, pare_no_memory(k->err));
     if (!k->st) e.mix[0] = heads_total(k, fb);
     return e;
 }
 
 /* g's heads [from, from + nheads of fb) give the queries. */
-static eff_attn rankone_block(calc *k, const eff_attn *fb, const eff_attn *g, size_t from)
+static eff_attn rankone_block(pare_work *k, const eff_attn *fb, const eff_attn *g, size_t from)
 {
     eff_attn e = *fb;
-    e.heads = pare_alloc(k->a, fb->nheads ? fb->nheads : 1, sizeof *e.heads);
-    if (!e.heads) calc_fail(k, pare_no_memory(k->err));
+    e.heads = pare_alloc(k->arena, fb->nheads ? fb->nheads : 1, sizeof *e.heads);
+    if (!e.heads) pare_work_keep(k, pare_no_memory(k->err));
     for (size_t h = 0; !k->st && h < fb->nheads; h++) {
         e.heads[h] = fb->heads[h];
         e.heads[h].query = QUERY_SAME;
@@ -49,7 +49,7 @@ static eff_attn rankone_block(calc *k, const eff_attn *fb, const eff_attn *g, si
     return e;
 }
 
-static void effective_g(calc *k, const chain *c, eff_attn *out)
+static void effective_g(pare_work *k, const chain *c, eff_attn *out)
 {
     const char *why = NULL;
     const bool affine =
@@ -57,7 +57,7 @@ static void effective_g(calc *k, const chain *c, eff_attn *out)
     PARE_ASSERT(affine); /* pure: no norms */
 }
 
-void chain_attn(calc *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb, size_t b)
+void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb, size_t b)
 {
     eff_attn g;
     *same = false;
@@ -89,18 +89,18 @@ void chain_attn(calc *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb
 
 /* ---- what is left --------------------------------------------------------------------------- */
 
-bool chain_block(calc *k, eff_attn *out, const pare_model *m, size_t b)
+bool chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b)
 {
     const char *why = NULL;
     return effective_attn(k, out, &m->blocks[b].attn, pare_model_width(m, b), &why);
 }
 
 /* E_0 = I, E_j and the bias of the uniform chain; `full`: one power. */
-static imat *multiplied_out(calc *k, const chain *c, bool full, size_t *n, imat *bias)
+static imat *multiplied_out(pare_work *k, const chain *c, bool full, size_t *n, imat *bias)
 {
     const size_t d = pare_model_width(c->f, 0), most = full ? 1 : c->f->nblocks;
-    imat *const e = pare_alloc(k->a, most + 1, sizeof *e);
-    if (!e) calc_fail(k, pare_no_memory(k->err));
+    imat *const e = pare_alloc(k->arena, most + 1, sizeof *e);
+    if (!e) pare_work_keep(k, pare_no_memory(k->err));
     *n = most + 1;
     *bias = imat_zero(k, 1, d);
     for (size_t j = 0; !k->st && j <= most; j++)
@@ -122,9 +122,9 @@ static imat *multiplied_out(calc *k, const chain *c, bool full, size_t *n, imat 
 }
 
 typedef struct remainder {
-    calc *k;
-    const ruler *in, *out;
-    const reach *x0;
+    pare_work *k;
+    const token_norm *in, *out;
+    const token_set *x0;
     imat constant; /* 1 x d, what the centre becomes and all constants */
     pare_mat size;
 } remainder;
@@ -133,7 +133,7 @@ typedef struct remainder {
 static void leave(remainder *r, const imat *m)
 {
     const imat moved = imat_mul(r->k, &r->x0->c, m);
-    const pare_mat map = ruler_map(r->k, r->in, r->out, m), y = up_times(r->k, &r->x0->w, &map);
+    const pare_mat map = norm_of_map(r->k, r->in, r->out, m), y = up_mul(r->k, &r->x0->w, &map);
     r->constant = imat_sum(r->k, &r->constant, &moved);
     if (!r->k->st) up_add(r->k, &r->size, &y);
 }
@@ -156,7 +156,7 @@ static void leave_uniform(remainder *r, const chain *c, const eff_attn *g, bool 
 /* V_h of block b times the product of I + V_m over the later blocks, against g's value matrices. */
 static void leave_rankone(remainder *r, const chain *c, const eff_attn *g)
 {
-    calc *const k = r->k;
+    pare_work *const k = r->k;
     const size_t d = pare_model_width(c->f, 0);
     imat later = imat_identity(k, d), bias = imat_zero(k, 1, d);
     size_t at = g->nheads;
@@ -178,9 +178,10 @@ static void leave_rankone(remainder *r, const chain *c, const eff_attn *g)
     r->constant = imat_sum(k, &r->constant, &off);
 }
 
-pare_mat chain_rest(calc *k, chain *c, const ruler *in, const ruler *out, const reach *x0, sight s)
+pare_mat chain_remainder(pare_work *k, chain *c, const token_norm *in, const token_norm *out,
+                         const token_set *x0, mask_facts s)
 {
-    remainder r = {k, in, out, x0, imat_zero(k, 1, out->d), calc_mat(k, 1, out->k)};
+    remainder r = {k, in, out, x0, imat_zero(k, 1, out->d), work_matrix(k, 1, out->k)};
     if (c->kind == PARE_ONE_KEEP || c->kind == PARE_ONE_KEEPBIAS || k->st) return r.size;
     eff_attn g;
     effective_g(k, c, &g);
@@ -188,6 +189,6 @@ pare_mat chain_rest(calc *k, chain *c, const ruler *in, const ruler *out, const 
         leave_rankone(&r, c, &g);
     else
         leave_uniform(&r, c, &g, s.full && c->kind != PARE_ONE_UMIX);
-    const pare_mat constant = ruler_size(k, out, &r.constant);
-    return up_plus(k, &r.size, &constant);
+    const pare_mat constant = norm_of_row(k, out, &r.constant);
+    return up_sum(k, &r.size, &constant);
 }

@@ -14,11 +14,12 @@ typedef struct chain {
 } chain;
 
 /* The attention of block b of a pure residual network. */
-bool chain_block(calc *k, eff_attn *out, const pare_model *m, size_t b);
+bool chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b);
 /* The chain's attention of block b; `fb` is f's. *same: it is f's own, bit for bit. */
-void chain_attn(calc *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb, size_t b);
+void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb, size_t b);
 /* |chain - g| for tokens of this reach at the input; a row of sizes at the end of the blocks. */
-pare_mat chain_rest(calc *k, chain *c, const ruler *in, const ruler *out, const reach *x0, sight s);
+pare_mat chain_remainder(pare_work *k, chain *c, const token_norm *in, const token_norm *out,
+                         const token_set *x0, mask_facts s);
 
 /* Theorem 1 (recurrence.c). kind PARE_ONES: block by block; else g is that collapse of f. */
 PARE_MUST_USE pare_status depth_recurrence(depth_bound *out, const pare_model *f,

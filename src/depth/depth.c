@@ -13,9 +13,9 @@ typedef struct scene {
     size_t n, exact; /* attention layers; those that stay */
     layer *layers;
     bool *keep;
-    choice c;
+    selection c;
     pare_inputs chosen_by;
-    kinds as, way; /* what each would get; what it gets */
+    kind_plan as, plan; /* what each would get; what it gets */
     pare_arena *a;
     const pare_exec *exec;
     pare_exec quiet; /* its threads and stop flag */
@@ -31,9 +31,10 @@ static size_t exact_layers(const pare_depth_opts *o)
 
 bool pare_depth_needs_data(const pare_model *m, const pare_depth_opts *opts)
 {
-    const size_t n = softmax_layers(NULL, m), exact = exact_layers(opts);
+    const size_t n = list_softmax_layers(NULL, m), exact = exact_layers(opts);
     if (exact >= n) return false;
-    return opts->kind == PARE_ATTN_NONE || kind_fitted(opts->kind) || exact > opts->nexact;
+    return opts->kind == PARE_ATTN_NONE || replacement_is_fitted(opts->kind) ||
+           exact > opts->nexact;
 }
 
 static pare_status check_count(const scene *s)
@@ -78,7 +79,7 @@ static pare_status allow(const scene *s)
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
             const pare_attn_kind kind = (pare_attn_kind)(PARE_ATTN_ZERO + k);
             if (s->keep[l] || s->exact == s->n || (asked && asked != kind)) continue;
-            const char *const why = kind_refuses(s->in, s->layers[l].a, kind);
+            const char *const why = replacement_refused(s->in, s->layers[l].a, kind);
             if (why && asked)
                 return pare_fail(s->err, PARE_ERR_INPUT, "layer %zu cannot be %s: %s",
                                  s->layers[l].block, pare_attn_name(kind), why);
@@ -95,7 +96,7 @@ static wanted wants(const scene *s)
     for (size_t l = 0; l < s->n; l++)
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
             if (!s->c.allowed[l][k]) continue;
-            w.fit |= kind_fitted((pare_attn_kind)(PARE_ATTN_ZERO + k));
+            w.fit |= replacement_is_fitted((pare_attn_kind)(PARE_ATTN_ZERO + k));
             w.mix |= PARE_ATTN_ZERO + k == PARE_ATTN_AFFMIX;
             w.pool |= PARE_ATTN_ZERO + k == PARE_ATTN_POOL;
         }
@@ -108,8 +109,8 @@ static pare_status make_all(scene *s)
     for (size_t l = 0; !st && l < s->n; l++)
         for (size_t k = 0; !st && k < PARE_DEPTH_KINDS; k++)
             if (s->c.allowed[l][k])
-                st = kind_make(&s->c.made[l][k], s->a, &s->layers[l],
-                               (pare_attn_kind)(PARE_ATTN_ZERO + k), s->err);
+                st = replacement_make(&s->c.made[l][k], s->a, &s->layers[l],
+                                      (pare_attn_kind)(PARE_ATTN_ZERO + k), s->err);
     return st;
 }
 
@@ -130,25 +131,25 @@ static void settle_kinds(scene *s)
 /* What costs least alone need not do so together: one kind for all layers that go may be better. */
 static pare_status one_kind_for_all(scene *s)
 {
-    kinds ways[PARE_DEPTH_KINDS + 1];
+    kind_plan plans[PARE_DEPTH_KINDS + 1];
     double err2[PARE_DEPTH_KINDS + 1];
     size_t count = 1, best = 0;
-    ways[0] = s->way;
+    plans[0] = s->plan;
     for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
         bool all = true;
-        const kinds way = pare_alloc(s->a, s->n, sizeof *way);
-        if (!way) return pare_no_memory(s->err);
+        const kind_plan plan = pare_alloc(s->a, s->n, sizeof *plan);
+        if (!plan) return pare_no_memory(s->err);
         for (size_t l = 0; l < s->n; l++) {
-            const bool gone = s->way[l] != PARE_ATTN_EXACT;
-            way[l] = gone ? (pare_attn_kind)(PARE_ATTN_ZERO + k) : PARE_ATTN_EXACT;
+            const bool gone = s->plan[l] != PARE_ATTN_EXACT;
+            plan[l] = gone ? (pare_attn_kind)(PARE_ATTN_ZERO + k) : PARE_ATTN_EXACT;
             all &= !gone || s->c.allowed[l][k];
         }
-        if (all) ways[count++] = way;
+        if (all) plans[count++] = plan;
     }
-    const pare_status st = choice_errors(err2, &s->c, ways, count);
+    const pare_status st = selection_errors(err2, &s->c, plans, count);
     for (size_t w = 1; !st && w < count; w++)
         if (err2[w] < err2[best]) best = w;
-    if (!st) memcpy(s->way, ways[best], s->n * sizeof *s->way);
+    if (!st) memcpy(s->plan, plans[best], s->n * sizeof *s->plan);
     return st;
 }
 
@@ -166,18 +167,18 @@ static pare_inputs some_inputs(const pare_inputs *data)
 
 static pare_status open_scene(scene *s)
 {
-    choice *const c = &s->c;
+    selection *const c = &s->c;
     const size_t n = s->n ? s->n : 1;
     s->layers = pare_alloc(s->a, n, sizeof *s->layers);
     s->keep = pare_alloc(s->a, n, sizeof *s->keep);
     s->as = pare_alloc(s->a, n, sizeof *s->as);
-    s->way = pare_alloc(s->a, n, sizeof *s->way);
+    s->plan = pare_alloc(s->a, n, sizeof *s->plan);
     c->made = pare_alloc(s->a, n, sizeof *c->made);
     c->allowed = pare_alloc(s->a, n, sizeof *c->allowed);
     c->loo = pare_alloc(s->a, n, sizeof *c->loo);
-    if (!s->layers || !s->keep || !s->as || !s->way || !c->made || !c->allowed || !c->loo)
+    if (!s->layers || !s->keep || !s->as || !s->plan || !c->made || !c->allowed || !c->loo)
         return pare_no_memory(s->err);
-    softmax_layers(s->layers, s->in);
+    list_softmax_layers(s->layers, s->in);
     for (size_t l = 0; l < s->n; l++)
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) c->loo[l][k] = NAN;
     c->layers = s->layers;
@@ -198,8 +199,8 @@ static pare_status choose(scene *s, const pare_inputs *data)
         s->chosen_by = some_inputs(data);
         s->c.data = &s->chosen_by;
         (void)pare_step(&steps, "choose layers", 6); /* every layer in every kind */
-        st = choice_open(&s->c);
-        if (!st) st = choice_alone(&s->c);
+        st = selection_open(&s->c);
+        if (!st) st = selection_leave_one_out(&s->c);
     }
     if (st) {
         s->exec = s->c.exec = &s->quiet;
@@ -207,7 +208,7 @@ static pare_status choose(scene *s, const pare_inputs *data)
     }
     settle_kinds(s);
     (void)pare_step(&steps, "choose layers", 1);
-    st = choice_make(s->way, &s->c, s->as, s->keep, s->exact, s->o->select);
+    st = select_layers(s->plan, &s->c, s->as, s->keep, s->exact, s->o->select);
     (void)pare_step(&steps, "choose layers", any_kind ? 1 : 0);
     if (!st && any_kind && s->exact < s->n) st = one_kind_for_all(s);
     s->exec = s->c.exec = &s->quiet;
@@ -221,9 +222,9 @@ static pare_status write_model(pare_model **out, const scene *s)
     pare_model *m = NULL;
     pare_status st = pare_model_clone(&m, s->in, s->err);
     for (size_t l = 0; !st && l < s->n; l++)
-        if (s->way[l] != PARE_ATTN_EXACT)
-            st = kind_make(&m->blocks[s->layers[l].block].attn, m->arena, &s->layers[l], s->way[l],
-                           s->err);
+        if (s->plan[l] != PARE_ATTN_EXACT)
+            st = replacement_make(&m->blocks[s->layers[l].block].attn, m->arena, &s->layers[l],
+                                  s->plan[l], s->err);
     if (!st) st = pare_model_check(m, s->err);
     if (st) {
         pare_model_free(m);
@@ -241,13 +242,13 @@ static double relative(double err2, double size2)
 static pare_depth_layer describe(const scene *s, size_t l)
 {
     pare_depth_layer d = {.block = s->layers[l].block,
-                          .kind = s->way[l] == PARE_ATTN_EXACT ? s->layers[l].a->kind : s->way[l],
+                          .kind = s->plan[l] == PARE_ATTN_EXACT ? s->layers[l].a->kind : s->plan[l],
                           .loo_est = NAN,
                           .influence_est = NAN};
     if (s->o->select == PARE_DEPTH_INFLUENCE && s->layers[l].tokens > 0)
         d.influence_est = s->layers[l].influence / s->layers[l].tokens;
     /* Of a layer that stays: what it would have cost. */
-    const pare_attn_kind k = s->way[l] == PARE_ATTN_EXACT ? s->as[l] : s->way[l];
+    const pare_attn_kind k = s->plan[l] == PARE_ATTN_EXACT ? s->as[l] : s->plan[l];
     if (k != PARE_ATTN_EXACT) d.loo_est = relative(s->c.loo[l][k - PARE_ATTN_ZERO], s->c.size);
     return d;
 }
@@ -260,13 +261,13 @@ static pare_status report_on(pare_depth_report *r, pare_model *m, const scene *s
     if (!r->layers) return pare_no_memory(s->err);
     for (size_t l = 0; l < s->n; l++) {
         r->layers[l] = describe(s, l);
-        if (s->way[l] == PARE_ATTN_EXACT || !kind_fitted(s->way[l])) continue;
-        const size_t unknowns = kind_unknowns(s->layers[l].a, s->way[l]);
+        if (s->plan[l] == PARE_ATTN_EXACT || !replacement_is_fitted(s->plan[l])) continue;
+        const size_t unknowns = replacement_unknowns(s->layers[l].a, s->plan[l]);
         r->tokens = (size_t)s->layers[l].tokens;
         if (unknowns > r->unknowns) r->unknowns = unknowns;
     }
     if (!s->c.data) return PARE_OK;
-    const pare_status st = choice_errors(&err2, &s->c, &s->way, 1);
+    const pare_status st = selection_errors(&err2, &s->c, &s->plan, 1);
     r->error_est = relative(err2, s->c.size);
     return st;
 }
@@ -275,21 +276,22 @@ pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_m
                        const pare_inputs *data, const pare_depth_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
-    scene s = {.in = in, .o = opts, .n = softmax_layers(NULL, in), .exact = exact_layers(opts)};
+    scene s = {
+        .in = in, .o = opts, .n = list_softmax_layers(NULL, in), .exact = exact_layers(opts)};
     *out = NULL;
     s.a = pare_arena_new();
     if (!s.a) return pare_no_memory(err);
     s.exec = exec;
     s.quiet = pare_silent(exec);
     s.err = err;
-    s.c = (choice){.m = in, .n = s.n, .a = s.a, .exec = exec, .err = err};
+    s.c = (selection){.m = in, .n = s.n, .a = s.a, .exec = exec, .err = err};
     pare_status st = open_scene(&s);
     if (!st) st = mark_exact(&s);
     if (!st) st = check_count(&s);
     if (!st) st = allow(&s);
     if (!st && (!data || data->n == 0) && pare_depth_needs_data(in, opts))
         st = pare_fail(err, PARE_ERR_USAGE, "this cut needs data: %s",
-                       opts->kind && !kind_fitted(opts->kind)
+                       opts->kind && !replacement_is_fitted(opts->kind)
                            ? "layers are chosen by it"
                            : "what replaces attention is fitted to it");
     if (!st) st = choose(&s, data && data->n ? data : NULL);

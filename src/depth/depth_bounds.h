@@ -11,7 +11,7 @@
 
 /* Norm of a token (a row): its largest entry, or its euclidean length. |X| is the largest over the
  * tokens; D(X) the largest norm of a difference of two tokens of one input. */
-typedef enum depth_nu { NU_INF, NU_TWO, NUS } depth_nu;
+typedef enum depth_norm { DEPTH_NORM_INF, DEPTH_NORM_TWO, DEPTH_NORMS } depth_norm;
 
 /* ---- domains -------------------------------------------------------------------------------- */
 
@@ -29,11 +29,11 @@ const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_d
 /* ---- Theorem 1: sublayer by sublayer (recurrence.c, apriori_bound.c) -------------------------------- */
 
 typedef struct depth_bound {
-    pare_ub bound;       /* on the largest |f - g| over the output's entries: the least of all */
-    pare_ub by[NUS];     /* the same from the recurrence in one norm alone */
-    pare_ub difference;  /* two outputs: on |(f_1 - f_0) - (g_1 - g_0)|; else +inf */
-    const char *theorem; /* "recurrence", "parallel", "parallel+uniform", "vocabulary", ... */
-    char why[200];       /* empty, or why the bound is +inf */
+    pare_ub bound; /* on the largest |f - g| over the output's entries: the least of all */
+    pare_ub by[DEPTH_NORMS]; /* the same from the recurrence in one norm alone */
+    pare_ub difference;      /* two outputs: on |(f_1 - f_0) - (g_1 - g_0)|; else +inf */
+    const char *theorem;     /* "recurrence", "parallel", "parallel+uniform", "vocabulary", ... */
+    char why[200];           /* empty, or why the bound is +inf */
 } depth_bound;
 
 /* f and g have the same blocks but for what their attentions are (any kinds), or g has one block
@@ -60,12 +60,12 @@ PARE_MUST_USE pare_status depth_allseq(depth_bound *out, const pare_model *f, co
 
 /* ---- one-layer collapses (one_layer.c, recognize_collapse.c) ------------------------------------------ */
 
-typedef struct depth_one_opts {
+typedef struct one_layer_opts {
     pare_collapse kind;
     size_t keep;              /* keep, keepbias, uniform+keep: which block */
     const pare_inputs *calib; /* keepbias, rankone: inputs whose means are taken */
     const pare_exec *exec;
-} depth_one_opts;
+} one_layer_opts;
 
 /* One attention layer in the place of all of in's: an ordinary model that owns its new weights
  * (others are borrowed as by pare_model_clone). PARE_ERR_INPUT names what is in the way unless `in`
@@ -73,13 +73,13 @@ typedef struct depth_one_opts {
  * in the blocks, identity skips, not rotary; full attention except for identity, keep, parallel,
  * and umix. Stem and top are kept as they are. Weights are stored in the type of the old ones;
  * `keep` of a one-block model is that model, bit for bit. */
-PARE_MUST_USE pare_status depth_one_layer(pare_model **out, const pare_model *in,
-                                          const depth_one_opts *opts, pare_err *err);
+PARE_MUST_USE pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
+                                                const one_layer_opts *opts, pare_err *err);
 
 /* Which collapse of f the one-block model g is; *keep is set where it has one. PARE_ONES: none that
  * is known. Kinds, numbers of heads and their first weights decide; what differs is part of the
  * bound of depth_apriori. */
-pare_collapse depth_recognise(size_t *keep, const pare_model *f, const pare_model *g);
+pare_collapse recognize_collapse(size_t *keep, const pare_model *f, const pare_model *g);
 
 /* ---- rank collapse (rank_collapse.c) ----------------------------------------------------------------- */
 
@@ -87,10 +87,10 @@ pare_collapse depth_recognise(size_t *keep, const pare_model *f, const pare_mode
  * with affine norms only), as a natural logarithm, since the bound itself soon underflows; +inf
  * with why where the lemma does not apply (a mask, a skip, an FFN, a layer or rms norm). */
 typedef struct depth_rank {
-    double log_bound[NUS]; /* of D after the last block, by norm; may be -inf */
-    pare_ub input;         /* D of the input, in the largest entry */
-    pare_ub bound;         /* least of both, in the largest entry: e^log, rounded up */
-    bool collapses;        /* bound < what the input could have */
+    double log_bound[DEPTH_NORMS]; /* of D after the last block, by norm; may be -inf */
+    pare_ub input;                 /* D of the input, in the largest entry */
+    pare_ub bound;                 /* least of both, in the largest entry: e^log, rounded up */
+    bool collapses;                /* bound < what the input could have */
     char why[200];
 } depth_rank;
 PARE_MUST_USE pare_status depth_rank_collapse(depth_rank *out, const pare_model *f,

@@ -13,10 +13,10 @@
  */
 
 /* gain / sqrt(var + eps): three roundings, at most 4 units with room. */
-static imat batch_scale(calc *k, const pare_norm *n, size_t d)
+static imat batch_scale(pare_work *k, const pare_norm *n, size_t d)
 {
     imat s = imat_row(k, &n->gain, 0, d);
-    s.rad = calc_mat(k, 1, d);
+    s.rad = work_matrix(k, 1, d);
     for (size_t j = 0; !k->st && j < d; j++) {
         const double gain = pare_has(&n->gain) ? s.mid.v[j] : 1;
         s.mid.v[j] = gain / sqrt(pare_weight_at(&n->var, j) + n->eps);
@@ -25,7 +25,7 @@ static imat batch_scale(calc *k, const pare_norm *n, size_t d)
     return s;
 }
 
-static imat plain_gain(calc *k, const pare_norm *n, size_t d)
+static imat plain_gain(pare_work *k, const pare_norm *n, size_t d)
 {
     imat s = imat_row(k, &n->gain, 0, d);
     for (size_t j = 0; !k->st && !pare_has(&n->gain) && j < d; j++) s.mid.v[j] = 1;
@@ -33,11 +33,11 @@ static imat plain_gain(calc *k, const pare_norm *n, size_t d)
 }
 
 /* I, or I - 1 1^T / d. */
-static imat centring(calc *k, size_t d, bool centred)
+static imat centring(pare_work *k, size_t d, bool centred)
 {
     imat c = imat_identity(k, d);
     if (!centred) return c;
-    c.rad = calc_mat(k, d, d);
+    c.rad = work_matrix(k, d, d);
     for (size_t i = 0; !k->st && i < d * d; i++) {
         c.mid.v[i] -= 1 / (double)d;
         c.rad.v[i] = 2 * PARE_UNIT_F64;
@@ -45,7 +45,7 @@ static imat centring(calc *k, size_t d, bool centred)
     return c;
 }
 
-bool affine_norm(calc *k, affine_map *out, const pare_norm *n, size_t d)
+bool affine_norm(pare_work *k, affine_map *out, const pare_norm *n, size_t d)
 {
     *out = (affine_map){0};
     if (n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS) return false;
@@ -54,7 +54,7 @@ bool affine_norm(calc *k, affine_map *out, const pare_norm *n, size_t d)
     const imat c = centring(k, d, !batch);
     const imat s = batch ? batch_scale(k, n, d) : plain_gain(k, n, d);
     out->any = true;
-    out->a = imat_columns(k, &c, &s);
+    out->a = imat_scale_columns(k, &c, &s);
     const imat offset = imat_row(k, &n->offset, 0, d), bias = imat_row(k, &n->bias, 0, d);
     const imat none = imat_zero(k, 1, d), mean = batch ? imat_row(k, &n->mean, 0, d) : none;
     const imat before = imat_diff(k, &offset, &mean), moved = imat_mul(k, &before, &out->a);
@@ -62,18 +62,18 @@ bool affine_norm(calc *k, affine_map *out, const pare_norm *n, size_t d)
     return true;
 }
 
-affine_map norm_gain(calc *k, const pare_norm *n, size_t d)
+affine_map norm_gain(pare_work *k, const pare_norm *n, size_t d)
 {
     const imat row = plain_gain(k, n, d), one = imat_identity(k, d);
-    return (affine_map){true, imat_columns(k, &one, &row), imat_row(k, &n->bias, 0, d)};
+    return (affine_map){true, imat_scale_columns(k, &one, &row), imat_row(k, &n->bias, 0, d)};
 }
 
-imat affine_then(calc *k, const affine_map *m, const imat *w)
+imat affine_then(pare_work *k, const affine_map *m, const imat *w)
 {
     return m->any ? imat_mul(k, &m->a, w) : *w;
 }
 
-imat affine_after(calc *k, const imat *w, const affine_map *m)
+imat affine_after(pare_work *k, const imat *w, const affine_map *m)
 {
     return m->any ? imat_mul(k, w, &m->a) : *w;
 }
@@ -81,13 +81,13 @@ imat affine_after(calc *k, const imat *w, const affine_map *m)
 /* ---- pieces --------------------------------------------------------------------------------- */
 
 typedef struct maker {
-    calc *k;
+    pare_work *k;
     const pare_attn *at;
     affine_map in, out;
     eff_attn *e;
 } maker;
 
-static void add_row(calc *k, imat *to, const imat *row)
+static void add_row(pare_work *k, imat *to, const imat *row)
 {
     *to = imat_sum(k, to, row);
 }
@@ -119,7 +119,7 @@ static imat through(const maker *m, const imat *w, imat *row)
 /* dv x dout: what the columns of a head become. */
 static imat head_output(const maker *m, const pare_head *h)
 {
-    calc *const k = m->k;
+    pare_work *const k = m->k;
     const pare_attn *const at = m->at;
     if (at->kind == PARE_ATTN_POOL)
         return imat_weight(k, &at->matrix, 0, at->din + h->o, at->dout, h->dv, true);
@@ -131,7 +131,7 @@ static imat head_output(const maker *m, const pare_head *h)
 
 static void head_values(const maker *m, eff_head *e, const pare_head *h)
 {
-    calc *const k = m->k;
+    pare_work *const k = m->k;
     const pare_attn *const at = m->at;
     const imat wv = imat_weight(k, &at->wv, h->v, 0, h->dv, at->din, true);
     const imat bv = imat_row(k, &at->bv, h->v, h->dv), wo = head_output(m, h);
@@ -143,7 +143,7 @@ static void head_values(const maker *m, eff_head *e, const pare_head *h)
 
 static void head_scores(const maker *m, eff_head *e, const pare_head *h)
 {
-    calc *const k = m->k;
+    pare_work *const k = m->k;
     const pare_attn *const at = m->at;
     const bool same = !pare_has(&at->wq);
     const imat wq = imat_weight(k, &at->wq, h->q, 0, same ? 0 : h->dk, same ? 0 : at->din, true);
@@ -157,7 +157,7 @@ static void head_scores(const maker *m, eff_head *e, const pare_head *h)
     e->q = same ? imat_zero(k, at->din, h->dk) : affine_then(k, &m->in, &wq);
     e->q0 = same ? bq : shifted_bias(m, &wq, &bq);
     if (e->rotary) return;
-    const imat turned = imat_turned(k, &e->k), b = imat_mul(k, &e->q, &turned);
+    const imat turned = imat_transposed(k, &e->k), b = imat_mul(k, &e->q, &turned);
     const imat l = imat_mul(k, &e->q0, &turned);
     e->b = imat_scaled(k, &b, h->scale);
     e->l = imat_scaled(k, &l, h->scale);
@@ -167,8 +167,8 @@ static void all_heads(const maker *m)
 {
     eff_attn *const e = m->e;
     e->nheads = m->at->nheads;
-    e->heads = pare_alloc(m->k->a, e->nheads, sizeof *e->heads);
-    if (!e->heads) calc_fail(m->k, pare_no_memory(m->k->err));
+    e->heads = pare_alloc(m->k->arena, e->nheads, sizeof *e->heads);
+    if (!e->heads) pare_work_keep(m->k, pare_no_memory(m->k->err));
     for (size_t h = 0; !m->k->st && h < e->nheads; h++) {
         head_scores(m, &e->heads[h], &m->at->heads[h]);
         head_values(m, &e->heads[h], &m->at->heads[h]);
@@ -181,8 +181,8 @@ static void all_powers(const maker *m, size_t first, size_t count)
     eff_attn *const e = m->e;
     const pare_attn *const at = m->at;
     e->npowers = count;
-    e->mix = pare_alloc(m->k->a, count, sizeof *e->mix);
-    if (count && !e->mix) calc_fail(m->k, pare_no_memory(m->k->err));
+    e->mix = pare_alloc(m->k->arena, count, sizeof *e->mix);
+    if (count && !e->mix) pare_work_keep(m->k, pare_no_memory(m->k->err));
     for (size_t j = 0; !m->k->st && j < count; j++) {
         const imat w =
             imat_weight(m->k, &at->mix, (first + j) * at->dout, 0, at->dout, at->din, true);
@@ -239,24 +239,25 @@ static void branch(const maker *m)
 
 /* ---- sublayers ------------------------------------------------------------------------------ */
 
-static imat skip_map(calc *k, const pare_skip *s, size_t din, size_t dout)
+static imat skip_map(pare_work *k, const pare_skip *s, size_t din, size_t dout)
 {
     if (s->kind == PARE_SKIP_NONE) return imat_zero(k, din, dout);
     if (s->kind == PARE_SKIP_DENSE) return imat_weight(k, &s->w, 0, 0, dout, din, true);
     const imat one = imat_identity(k, din);
     if (s->kind == PARE_SKIP_IDENTITY) return one;
     const imat row = imat_row(k, &s->w, 0, din);
-    return imat_columns(k, &one, &row);
+    return imat_scale_columns(k, &one, &row);
 }
 
-static void begin(eff_attn *e, calc *k, size_t din, size_t dout)
+static void begin(eff_attn *e, pare_work *k, size_t din, size_t dout)
 {
     *e = (eff_attn){.din = din, .dout = dout};
     e->inside = imat_zero(k, 1, dout);
     e->outside = imat_zero(k, 1, dout);
 }
 
-bool effective_attn(calc *k, eff_attn *out, const pare_attn *at, size_t width, const char **why)
+bool effective_attn(pare_work *k, eff_attn *out, const pare_attn *at, size_t width,
+                    const char **why)
 {
     maker m = {.k = k, .at = at, .e = out};
     if (at->kind == PARE_ATTN_NONE) {
@@ -276,7 +277,7 @@ bool effective_attn(calc *k, eff_attn *out, const pare_attn *at, size_t width, c
     return true;
 }
 
-void effective_branch(calc *k, eff_attn *out, const pare_attn *at, const affine_map *in)
+void effective_branch(pare_work *k, eff_attn *out, const pare_attn *at, const affine_map *in)
 {
     const maker m = {.k = k, .at = at, .in = *in, .e = out};
     begin(out, k, at->din, at->dout);
@@ -284,7 +285,7 @@ void effective_branch(calc *k, eff_attn *out, const pare_attn *at, const affine_
     branch(&m);
 }
 
-imat heads_total(calc *k, const eff_attn *e)
+imat heads_total(pare_work *k, const eff_attn *e)
 {
     imat sum = imat_zero(k, e->din, e->dout);
     for (size_t h = 0; !k->st && h < e->nheads; h++) sum = imat_sum(k, &sum, &e->heads[h].v);
@@ -294,12 +295,12 @@ imat heads_total(calc *k, const eff_attn *e)
 /* ---- FFN and head -------------------------------------------------------------------------------
  */
 
-static void ffn_layers(calc *k, eff_ffn *e, const pare_dense *layers, size_t n)
+static void ffn_layers(pare_work *k, eff_ffn *e, const pare_dense *layers, size_t n)
 {
     e->nlayers = n;
-    e->w = pare_alloc(k->a, n, sizeof *e->w);
-    e->b = pare_alloc(k->a, n, sizeof *e->b);
-    if (n && (!e->w || !e->b)) calc_fail(k, pare_no_memory(k->err));
+    e->w = pare_alloc(k->arena, n, sizeof *e->w);
+    e->b = pare_alloc(k->arena, n, sizeof *e->b);
+    if (n && (!e->w || !e->b)) pare_work_keep(k, pare_no_memory(k->err));
     for (size_t l = 0; !k->st && layers && l < n; l++) {
         e->w[l] = imat_weight(k, &layers[l].w, 0, 0, layers[l].w.rows, layers[l].w.cols, true);
         e->b[l] = imat_row(k, &layers[l].b, 0, layers[l].w.rows);
@@ -307,7 +308,7 @@ static void ffn_layers(calc *k, eff_ffn *e, const pare_dense *layers, size_t n)
 }
 
 /* z w + b with z = x a + s, in place. */
-static void fold_front(calc *k, const affine_map *in, imat *w, imat *b)
+static void fold_front(pare_work *k, const affine_map *in, imat *w, imat *b)
 {
     if (!in->any) return;
     const imat moved = imat_mul(k, &in->shift, w);
@@ -315,7 +316,7 @@ static void fold_front(calc *k, const affine_map *in, imat *w, imat *b)
     *w = imat_mul(k, &in->a, w);
 }
 
-bool effective_ffn(calc *k, eff_ffn *out, const pare_ffn *f, size_t width, const char **why)
+bool effective_ffn(pare_work *k, eff_ffn *out, const pare_ffn *f, size_t width, const char **why)
 {
     affine_map in, behind;
     *out = (eff_ffn){.din = width, .dout = f->kind ? f->dout : width, .act = f->act};
@@ -341,11 +342,11 @@ bool effective_ffn(calc *k, eff_ffn *out, const pare_ffn *f, size_t width, const
 }
 
 /* w with the column w_1 - w_0 behind its two. */
-static imat with_difference(calc *k, const imat *w)
+static imat with_difference(pare_work *k, const imat *w)
 {
     const imat one = imat_part(w, 0, 1, w->mid.rows, 1), zero = imat_part(w, 0, 0, w->mid.rows, 1);
     const imat d = imat_diff(k, &one, &zero);
-    imat all = {calc_mat(k, w->mid.rows, 3), calc_mat(k, w->mid.rows, 3)};
+    imat all = {work_matrix(k, w->mid.rows, 3), work_matrix(k, w->mid.rows, 3)};
     for (size_t i = 0; !k->st && i < w->mid.rows; i++)
         for (size_t j = 0; j < 3; j++) {
             const imat *const from = j < 2 ? w : &d;
@@ -356,7 +357,8 @@ static imat with_difference(calc *k, const imat *w)
     return all;
 }
 
-bool effective_top(calc *k, eff_ffn *out, bool *extra, const pare_model *m, const char **why)
+bool effective_output_head(pare_work *k, eff_ffn *out, bool *extra, const pare_model *m,
+                           const char **why)
 {
     const pare_top *const t = &m->top;
     const size_t d = pare_model_width(m, m->nblocks), outputs = pare_model_outputs(m);

@@ -35,19 +35,20 @@ typedef struct affine_map {
 } affine_map;
 
 /* false: a layer or rms norm, which is not affine. */
-bool affine_norm(calc *k, affine_map *out, const pare_norm *n, size_t d);
+bool affine_norm(pare_work *k, affine_map *out, const pare_norm *n, size_t d);
 /* Gain and bias of a norm: what is behind the division of a layer or rms norm. */
-affine_map norm_gain(calc *k, const pare_norm *n, size_t d);
-imat affine_then(calc *k, const affine_map *m, const imat *w);  /* a w */
-imat affine_after(calc *k, const imat *w, const affine_map *m); /* w a */
+affine_map norm_gain(pare_work *k, const pare_norm *n, size_t d);
+imat affine_then(pare_work *k, const affine_map *m, const imat *w);  /* a w */
+imat affine_after(pare_work *k, const imat *w, const affine_map *m); /* w a */
 
 /* What the attention sublayer does, kind NONE as well (`width`: of the stream). false: *why says
  * which norm is in the way. */
-bool effective_attn(calc *k, eff_attn *out, const pare_attn *at, size_t width, const char **why);
+bool effective_attn(pare_work *k, eff_attn *out, const pare_attn *at, size_t width,
+                    const char **why);
 /* The branch alone: no skip, no norm behind; `in` stands for the norm in front. */
-void effective_branch(calc *k, eff_attn *out, const pare_attn *at, const affine_map *in);
+void effective_branch(pare_work *k, eff_attn *out, const pare_attn *at, const affine_map *in);
 /* Sum of V_h. */
-imat heads_total(calc *k, const eff_attn *e);
+imat heads_total(pare_work *k, const eff_attn *e);
 
 typedef struct eff_ffn {
     size_t din, dout, nlayers;
@@ -57,8 +58,9 @@ typedef struct eff_ffn {
     imat *w, *b;  /* layers; norms folded into the first and the last */
     imat outside; /* what the norm behind adds */
 } eff_ffn;
-bool effective_ffn(calc *k, eff_ffn *out, const pare_ffn *f, size_t width, const char **why);
+bool effective_ffn(pare_work *k, eff_ffn *out, const pare_ffn *f, size_t width, const char **why);
 /* The head of the model after pooling, as an FFN without skip; its last column is the difference of
  * the two outputs where there are two (*extra). */
-bool effective_top(calc *k, eff_ffn *out, bool *extra, const pare_model *m, const char **why);
+bool effective_output_head(pare_work *k, eff_ffn *out, bool *extra, const pare_model *m,
+                           const char **why);
 #endif

@@ -9,9 +9,9 @@ typedef struct limits {
     pare_mat lo, hi; /* 1 x columns */
 } limits;
 
-static limits column_limits(calc *k, const imat *t)
+static limits column_limits(pare_work *k, const imat *t)
 {
-    limits s = {calc_mat(k, 1, t->mid.cols), calc_mat(k, 1, t->mid.cols)};
+    limits s = {work_matrix(k, 1, t->mid.cols), work_matrix(k, 1, t->mid.cols)};
     for (size_t j = 0; !k->st && j < t->mid.cols; j++) {
         s.lo.v[j] = INFINITY;
         s.hi.v[j] = -INFINITY;
@@ -33,10 +33,10 @@ static pare_ub width_of(const limits *s, size_t j)
 }
 
 /* Centre row, and how far the limits are from it. */
-static imat middle(calc *k, const limits *s, pare_mat *half)
+static imat middle(pare_work *k, const limits *s, pare_mat *half)
 {
     imat c = imat_zero(k, 1, s->lo.cols);
-    *half = calc_mat(k, 1, s->lo.cols);
+    *half = work_matrix(k, 1, s->lo.cols);
     for (size_t j = 0; !k->st && j < s->lo.cols; j++) {
         const double m = s->lo.v[j] / 2 + s->hi.v[j] / 2;
         c.mid.v[j] = m;
@@ -46,14 +46,14 @@ static imat middle(calc *k, const limits *s, pare_mat *half)
     return c;
 }
 
-static pare_mat widths(calc *k, const limits *s)
+static pare_mat widths(pare_work *k, const limits *s)
 {
-    pare_mat w = calc_mat(k, 1, s->lo.cols);
+    pare_mat w = work_matrix(k, 1, s->lo.cols);
     for (size_t j = 0; !k->st && j < s->lo.cols; j++) w.v[j] = width_of(s, j).v;
     return w;
 }
 
-static pare_mat largest(calc *k, const pare_mat *row)
+static pare_mat largest(pare_work *k, const pare_mat *row)
 {
     double m = 0;
     for (size_t j = 0; !k->st && j < row->cols; j++) m = fmax(m, row->v[j]);
@@ -61,58 +61,59 @@ static pare_mat largest(calc *k, const pare_mat *row)
 }
 
 /* Largest euclidean distance of a row of t to c. */
-static pare_mat farthest(calc *k, const imat *t, const imat *c)
+static pare_mat farthest(pare_work *k, const imat *t, const imat *c)
 {
     pare_ub most = {0};
     for (size_t i = 0; !k->st && i < t->mid.rows; i++) {
-        const pare_mark mark = pare_arena_mark(k->a);
+        const pare_mark mark = pare_arena_mark(k->arena);
         const imat row = imat_part(t, i, 0, 1, t->mid.cols), off = imat_diff(k, &row, c);
         most = pare_ub_max(most, imat_fro(k, &off));
-        pare_arena_reset(k->a, mark);
+        pare_arena_reset(k->arena, mark);
     }
     return up_row(k, 1, most.v);
 }
 
 /* All rows of t, any of which may be a token. */
-static reach table_reach(calc *k, const ruler *at, const imat *t)
+static token_set table_set(pare_work *k, const token_norm *at, const imat *t)
 {
-    const bool turned = at->kind == RULER_BOX && at->q.mid.v;
+    const bool turned = at->kind == NORM_BOX && at->q.mid.v;
     const imat in_basis = turned ? imat_mul(k, t, &at->q) : *t;
-    if (k->st) return (reach){0};
+    if (k->st) return (token_set){0};
     const limits s = column_limits(k, &in_basis);
-    reach r = {0};
+    token_set r = {0};
     pare_mat half;
     imat c = middle(k, &s, &half);
     r.d = widths(k, &s);
     r.w = half;
     r.c = turned ? imat_mul(k, &c, &at->back) : c;
-    if (at->kind == RULER_INF) {
+    if (at->kind == NORM_INF) {
         r.w = largest(k, &half);
         r.d = largest(k, &r.d);
-    } else if (at->kind == RULER_TWO) {
+    } else if (at->kind == NORM_TWO) {
         r.w = farthest(k, t, &c);
-        r.d = k->st ? r.w : up_by(k, &r.w, pare_ub_exact(2));
+        r.d = k->st ? r.w : up_scale(k, &r.w, pare_ub_exact(2));
     }
     return r;
 }
 
 /* Vectors with entries at most w around 0, differing by at most d, through a map (NULL: none). */
-static reach box_reach(calc *k, const ruler *at, const imat *map, size_t width, double w, double d)
+static token_set box_set(pare_work *k, const token_norm *at, const imat *map, size_t width,
+                         double w, double d)
 {
-    const ruler raw = ruler_plain(at->kind, width);
+    const token_norm raw = norm_plain(at->kind, width);
     const pare_ub root =
-        at->kind == RULER_TWO ? pare_ub_sqrt(pare_ub_exact((double)width)) : pare_ub_exact(1);
+        at->kind == NORM_TWO ? pare_ub_sqrt(pare_ub_exact((double)width)) : pare_ub_exact(1);
     const double twice = 2 * w, apart = d >= 0 && d < twice ? d : twice;
     const pare_mat size = up_row(k, raw.k, pare_ub_mul(root, pare_ub_exact(w)).v);
     const pare_mat gap = up_row(k, raw.k, pare_ub_mul(root, pare_ub_exact(apart)).v);
     const imat one = map ? *map : imat_identity(k, width);
-    const pare_mat m = ruler_map(k, &raw, at, &one);
-    return (reach){imat_zero(k, 1, one.mid.cols), up_times(k, &size, &m), up_times(k, &gap, &m)};
+    const pare_mat m = norm_of_map(k, &raw, at, &one);
+    return (token_set){imat_zero(k, 1, one.mid.cols), up_mul(k, &size, &m), up_mul(k, &gap, &m)};
 }
 
-static reach reach_sum(calc *k, const reach *a, const reach *b)
+static token_set set_sum(pare_work *k, const token_set *a, const token_set *b)
 {
-    return (reach){imat_sum(k, &a->c, &b->c), up_plus(k, &a->w, &b->w), up_plus(k, &a->d, &b->d)};
+    return (token_set){imat_sum(k, &a->c, &b->c), up_sum(k, &a->w, &b->w), up_sum(k, &a->d, &b->d)};
 }
 
 /* ---- the stem ------------------------------------------------------------------------------- */
@@ -124,7 +125,7 @@ typedef struct stem_map {
     imat shift; /* 1 x d */
 } stem_map;
 
-static bool stem_map_of(calc *k, stem_map *out, const pare_stem *s, size_t d)
+static bool stem_map_of(pare_work *k, stem_map *out, const pare_stem *s, size_t d)
 {
     affine_map norm;
     *out = (stem_map){.mapped = pare_has(&s->map.w)};
@@ -147,45 +148,45 @@ static bool stem_map_of(calc *k, stem_map *out, const pare_stem *s, size_t d)
     return true;
 }
 
-static imat mapped_table(calc *k, const pare_weight *w, const imat *map, bool has)
+static imat mapped_table(pare_work *k, const pare_weight *w, const imat *map, bool has)
 {
     const imat t = imat_weight(k, w, 0, 0, w->rows, w->cols, false);
     return has ? imat_mul(k, &t, map) : t;
 }
 
 /* The set of what positions add; zero where they add nothing. */
-static reach position_reach(calc *k, const ruler *at, const pare_stem *s, const stem_map *m,
-                            size_t d)
+static token_set position_set(pare_work *k, const token_norm *at, const pare_stem *s,
+                              const stem_map *m, size_t d)
 {
     const bool late = s->pos.after_map, has = late ? m->has_late : m->has_early;
     const imat *const map = late ? &m->late : &m->early;
     if (s->pos.kind == PARE_POS_LEARNED) {
         const imat t = mapped_table(k, &s->pos.table, map, has);
-        return table_reach(k, at, &t);
+        return table_set(k, at, &t);
     }
     const double size = s->pos.kind == PARE_POS_SINUSOIDAL ? 1 : 0;
-    return box_reach(k, at, has ? map : NULL, late ? d : s->width, size, -1);
+    return box_set(k, at, has ? map : NULL, late ? d : s->width, size, -1);
 }
 
-bool start_reach(calc *k, reach *out, const ruler *at, const pare_model *m, const depth_domain *d,
-                 const char **why)
+bool initial_set(pare_work *k, token_set *out, const token_norm *at, const pare_model *m,
+                 const depth_domain *d, const char **why)
 {
     const pare_stem *const s = &m->stem;
     const size_t width = pare_model_width(m, 0);
     stem_map map;
     *why = "the norm of the stem divides by the size of its input";
     if (!stem_map_of(k, &map, s, width)) return false;
-    reach words = {0};
+    token_set words = {0};
     if (s->ids) {
         const imat t = mapped_table(k, &s->embedding, &map.early, map.has_early);
-        words = table_reach(k, at, &t);
+        words = table_set(k, at, &t);
     } else {
         words =
-            box_reach(k, at, map.has_early ? &map.early : NULL, s->width, fabs(d->phi0), d->diam0);
+            box_set(k, at, map.has_early ? &map.early : NULL, s->width, fabs(d->phi0), d->diam0);
     }
     if (s->pos.kind == PARE_POS_LEARNED || s->pos.kind == PARE_POS_SINUSOIDAL) {
-        const reach p = position_reach(k, at, s, &map, width);
-        words = reach_sum(k, &words, &p);
+        const token_set p = position_set(k, at, s, &map, width);
+        words = set_sum(k, &words, &p);
     }
     words.c = imat_sum(k, &words.c, &map.shift);
     *out = words;
@@ -218,7 +219,7 @@ static void take(void *self, pare_tap tap, size_t block, pare_dtype t, const voi
 
 /* Directions without any token would be arbitrary: a small diagonal, growing entry by entry, makes
  * the basis the same on every machine. */
-static void eigenbasis(calc *k, pare_mat *gram)
+static void eigenbasis(pare_work *k, pare_mat *gram)
 {
     const size_t d = gram->rows;
     double trace = 0;
@@ -229,43 +230,43 @@ static void eigenbasis(calc *k, pare_mat *gram)
     }
     for (size_t i = 0; i < d; i++)
         pare_row_mut(gram, i)[i] += 1e-7 * trace * (double)(i + 1) / (double)d;
-    double *const w = pare_alloc(k->a, d, sizeof *w);
-    pare_mat v = calc_mat(k, d, d);
-    if (!w) calc_fail(k, pare_no_memory(k->err));
+    double *const w = pare_alloc(k->arena, d, sizeof *w);
+    pare_mat v = work_matrix(k, d, d);
+    if (!w) pare_work_keep(k, pare_no_memory(k->err));
     if (k->st) return;
-    const pare_status st = pare_eigh(w, &v, gram, k->a, k->err);
-    if (st == PARE_ERR_MEMORY) calc_fail(k, st);
+    const pare_status st = pare_eigh(w, &v, gram, k->arena, k->err);
+    if (st == PARE_ERR_MEMORY) pare_work_keep(k, st);
     *gram = st ? (pare_mat){0} : v;
 }
 
-static pare_status run_samples(sampler *s, calc *k, const pare_model *m, size_t tokens,
+static pare_status run_samples(sampler *s, pare_work *k, const pare_model *m, size_t tokens,
                                const pare_exec *exec)
 {
     const pare_trace trace = {.fn = take, .self = s};
     pare_inputs set;
-    pare_status st = pare_inputs_random(&set, k->a, m, SAMPLES, tokens, tokens, k->err);
+    pare_status st = pare_inputs_random(&set, k->arena, m, SAMPLES, tokens, tokens, k->err);
     for (size_t i = 0; !st && i < set.n; i++) {
         double *const out = pare_alloc(
-            k->a, pare_output_rows(m, &set.in[i]) * pare_model_outputs(m) + 1, sizeof *out);
+            k->arena, pare_output_rows(m, &set.in[i]) * pare_model_outputs(m) + 1, sizeof *out);
         st = out ? pare_forward_f64(out, m, &set.in[i], &trace, exec, k->err)
                  : pare_no_memory(k->err);
     }
     return st;
 }
 
-pare_status sample_bases(pare_mat **out, calc *k, const pare_model *m, const pare_exec *exec)
+pare_status sample_bases(pare_mat **out, pare_work *k, const pare_model *m, const pare_exec *exec)
 {
     const size_t places = 2 * m->nblocks + 1;
-    sampler s = {pare_alloc(k->a, places, sizeof *s.gram), m->nblocks};
-    if (!s.gram) calc_fail(k, pare_no_memory(k->err));
+    sampler s = {pare_alloc(k->arena, places, sizeof *s.gram), m->nblocks};
+    if (!s.gram) pare_work_keep(k, pare_no_memory(k->err));
     for (size_t p = 0; !k->st && p < places; p++) {
         const size_t b = p / 2, d = pare_model_width(m, b);
         const pare_attn *const at = p % 2 ? &m->blocks[b].attn : NULL;
         const size_t w = at && at->kind ? at->dout : d;
-        s.gram[p] = calc_mat(k, w, w);
+        s.gram[p] = work_matrix(k, w, w);
     }
     for (size_t n = 1; !k->st && n <= LONGEST && (!m->context || n <= m->context); n *= 2)
-        calc_fail(k, run_samples(&s, k, m, n, exec));
+        pare_work_keep(k, run_samples(&s, k, m, n, exec));
     for (size_t p = 0; !k->st && p < places; p++) eigenbasis(k, &s.gram[p]);
     *out = s.gram;
     return k->st;

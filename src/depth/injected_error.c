@@ -21,19 +21,20 @@ static bool reads_input(const pare_attn *a)
     return a->kind != PARE_ATTN_ZERO && a->kind != PARE_ATTN_CONST;
 }
 
-static pare_ub over_the_ball(calc *k, const pare_model *f, const pare_attn *fa, const pare_attn *ga)
+static pare_ub over_the_ball(pare_work *k, const pare_model *f, const pare_attn *fa,
+                             const pare_attn *ga)
 {
     const affine_map in = norm_gain(k, &fa->in_norm, fa->din);
-    const sight s = {f->pattern.kind == PARE_FULL, pare_never_empty(&f->pattern)};
-    const ruler two = ruler_plain(RULER_TWO, fa->din), out = ruler_plain(RULER_TWO, fa->dout);
+    const mask_facts s = {f->pattern.kind == PARE_FULL, pare_never_empty(&f->pattern)};
+    const token_norm two = norm_plain(NORM_TWO, fa->din), out = norm_plain(NORM_TWO, fa->dout);
     eff_attn fe, ge;
     effective_branch(k, &fe, fa, &in);
     effective_branch(k, &ge, ga, &in);
     if (k->st || (!s.never_empty && (fe.npowers > 1 || ge.npowers > 1))) return pare_ub_inf();
     const pare_ub radius = pare_ub_sqrt(pare_ub_exact(fa->in_norm.divisor));
     const pare_ub wide = pare_ub_mul(radius, pare_ub_exact(2));
-    const reach r = {imat_zero(k, 1, fa->din), up_row(k, 1, radius.v), up_row(k, 1, wide.v)};
-    const track t = {.at = two, .x = r, .y = r, .e = calc_mat(k, 1, 1)};
+    const token_set r = {imat_zero(k, 1, fa->din), up_row(k, 1, radius.v), up_row(k, 1, wide.v)};
+    const track t = {.at = two, .x = r, .y = r, .e = work_matrix(k, 1, 1)};
     const attn_pair p = attn_pair_of(k, &fe, &ge, false);
     const track n = walk_attention(k, &p, &out, &t, s);
     return k->st ? pare_ub_inf() : (pare_ub){n.e.v[0]};
@@ -51,9 +52,9 @@ pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *
         fa->dout != ga->dout || !has_ball(&fa->in_norm) ||
         (reads_input(ga) && !pare_same_norm(&fa->in_norm, &ga->in_norm)))
         return PARE_OK;
-    calc k = {pare_arena_new(), err, PARE_OK, exec};
-    if (!k.a) return pare_no_memory(err);
+    pare_work k = {.arena = pare_arena_new(), .exec = exec, .err = err};
+    if (!k.arena) return pare_no_memory(err);
     *out = over_the_ball(&k, f, fa, ga);
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
     return k.st;
 }

@@ -20,7 +20,7 @@
 
 /* ---- what is allowed ------------------------------------------------------------------------ */
 
-const char *block_fault(const pare_block *b, size_t d)
+const char *impure_block(const pare_block *b, size_t d)
 {
     const pare_attn *const at = &b->attn;
     if (b->ffn.kind != PARE_FFN_NONE) return "has an FFN";
@@ -35,11 +35,11 @@ const char *block_fault(const pare_block *b, size_t d)
     return NULL;
 }
 
-const char *not_pure(pare_arena *a, const pare_model *m)
+const char *impure_model(pare_arena *a, const pare_model *m)
 {
     if (m->nblocks == 0) return "the model has no blocks";
     for (size_t b = 0; b < m->nblocks; b++) {
-        const char *const fault = block_fault(&m->blocks[b], pare_model_width(m, 0));
+        const char *const fault = impure_block(&m->blocks[b], pare_model_width(m, 0));
         if (!fault) continue;
         const char *const text = a ? pare_sprintf(a, "block %zu %s", b, fault) : fault;
         return text ? text : fault;
@@ -47,7 +47,7 @@ const char *not_pure(pare_arena *a, const pare_model *m)
     return NULL;
 }
 
-bool needs_full(pare_collapse k)
+bool needs_full_attention(pare_collapse k)
 {
     return k == PARE_ONE_UNIFORM || k == PARE_ONE_UNIFORM_KEEP || k == PARE_ONE_PARALLEL_UNIFORM ||
            k == PARE_ONE_RANKONE;
@@ -58,15 +58,15 @@ bool pare_collapse_keeps(pare_collapse k)
     return k == PARE_ONE_KEEP || k == PARE_ONE_KEEPBIAS || k == PARE_ONE_UNIFORM_KEEP;
 }
 
-static pare_status refuse(const pare_model *m, const depth_one_opts *o, pare_arena *a,
+static pare_status refuse(const pare_model *m, const one_layer_opts *o, pare_arena *a,
                           pare_err *err)
 {
     PARE_ASSERT(o->kind < PARE_ONES);
-    const char *const name = pare_collapse_names[o->kind], *const fault = not_pure(a, m);
+    const char *const name = pare_collapse_names[o->kind], *const fault = impure_model(a, m);
     if (fault)
         return pare_fail(err, PARE_ERR_INPUT,
                          "one layer '%s' needs a pure residual attention network: %s", name, fault);
-    if (needs_full(o->kind) && m->pattern.kind != PARE_FULL)
+    if (needs_full_attention(o->kind) && m->pattern.kind != PARE_FULL)
         return pare_fail(err, PARE_ERR_INPUT,
                          "one layer '%s' needs full attention, the pattern is %s%s", name,
                          pare_pattern_name(m->pattern.kind),
@@ -122,22 +122,22 @@ static void keepbias(builder *k, pare_attn *out)
     for (size_t i = 0; pare_has(&at->bq) && i < bq.cols; i++) bq.v[i] = pare_weight_at(&at->bq, i);
     add_queries(bq.v, at, a.v);
     *out = *at;
-    out->bq = depth_stored(&k->s, bq.v, 1, bq.cols, k->dtype);
-    out->bo = depth_stored(&k->s, bo.v, 1, k->d, k->dtype);
+    out->bq = stack_store(&k->s, bq.v, 1, bq.cols, k->dtype);
+    out->bo = stack_store(&k->s, bo.v, 1, k->d, k->dtype);
 }
 
 static void uniform(builder *k, pare_attn *out)
 {
     sum_layers(k);
-    const pare_mat bias = chain_bias(k), e = common_growth(k);
+    const pare_mat bias = uniform_bias(k), e = uniform_product(k);
     pare_mat turned = builder_mat(k, k->d, k->d);
     for (size_t i = 0; !k->s.st && i < k->d; i++)
         for (size_t j = 0; j < k->d; j++) pare_row_mut(&turned, j)[i] = pare_row(&e, i)[j];
     identity(k, out);
     out->kind = PARE_ATTN_UNIFORM;
     if (k->s.st) return;
-    out->mix = depth_stored(&k->s, turned.v, k->d, k->d, k->dtype);
-    out->bo = depth_stored(&k->s, bias.v, 1, k->d, k->dtype);
+    out->mix = stack_store(&k->s, turned.v, k->d, k->d, k->dtype);
+    out->bo = stack_store(&k->s, bias.v, 1, k->d, k->dtype);
 }
 
 /* E_0 is the skip; the stored one is zero. */
@@ -145,7 +145,7 @@ static void umix(builder *k, pare_attn *out)
 {
     const size_t powers = k->in->nblocks;
     sum_layers(k);
-    const pare_mat bias = chain_bias(k), e = chain_powers(k);
+    const pare_mat bias = uniform_bias(k), e = uniform_powers(k);
     pare_mat turned = builder_mat(k, (powers + 1) * k->d, k->d);
     for (size_t p = 0; !k->s.st && p < powers; p++)
         for (size_t i = 0; i < k->d; i++)
@@ -154,8 +154,8 @@ static void umix(builder *k, pare_attn *out)
     identity(k, out);
     out->kind = PARE_ATTN_UMIX;
     if (k->s.st) return;
-    out->mix = depth_stored(&k->s, turned.v, turned.rows, k->d, k->dtype);
-    out->bo = depth_stored(&k->s, bias.v, 1, k->d, k->dtype);
+    out->mix = stack_store(&k->s, turned.v, turned.rows, k->d, k->dtype);
+    out->bo = stack_store(&k->s, bias.v, 1, k->d, k->dtype);
 }
 
 /* Heads of the kept blocks (all, or one), and, where `rest`, a uniform head for what they lack. */
@@ -163,7 +163,7 @@ static void side_by_side(builder *k, pare_attn *out, bool one, bool rest)
 {
     sum_layers(k);
     stack_begin(&k->s, k->in);
-    pare_mat bias = chain_bias(k), e = common_growth(k);
+    pare_mat bias = uniform_bias(k), e = uniform_product(k);
     if (k->s.st) return;
     if (!rest) memset(bias.v, 0, k->d * sizeof *bias.v);
     for (size_t b = 0; b < k->in->nblocks; b++) {
@@ -199,7 +199,7 @@ static void rankone(builder *k, pare_attn *out)
     mean_tokens(k);
     sum_layers(k);
     stack_begin(&k->s, k->in);
-    const pare_mat bias = chain_bias(k);
+    const pare_mat bias = uniform_bias(k);
     pare_mat *const suffix = k->s.st ? NULL : pare_alloc(k->s.a, n + 1, sizeof *suffix);
     if (!suffix && !k->s.st) k->s.st = pare_no_memory(k->s.err);
     for (size_t b = n + 1; !k->s.st && b-- > 0;) {
@@ -264,8 +264,8 @@ static pare_dtype type_of(const pare_model *m)
     return PARE_F64;
 }
 
-pare_status depth_one_layer(pare_model **out, const pare_model *in, const depth_one_opts *opts,
-                            pare_err *err)
+pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
+                                  const one_layer_opts *opts, pare_err *err)
 {
     pare_model *m = NULL;
     *out = NULL;

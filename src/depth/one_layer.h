@@ -9,7 +9,7 @@ typedef struct head_stack {
     pare_err *err;
     pare_status st;
     size_t d, nheads, nq, nk, nv, no; /* so far */
-    size_t room_heads, room_q, room_k, room_v, room_o;
+    size_t heads_capacity, q_capacity, k_capacity, v_capacity, o_capacity;
     pare_head *heads;
     double *wq, *bq, *wk, *bk, *wv, *bv; /* rows */
     double *wo;                          /* columns of wo, as rows */
@@ -25,11 +25,10 @@ void stack_uniform(head_stack *s, const pare_mat *m);
 void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double *bo,
                pare_dtype dtype);
 /* In the arena as a weight of the given type. */
-pare_weight depth_stored(head_stack *s, const double *v, size_t rows, size_t cols,
-                         pare_dtype dtype);
+pare_weight stack_store(head_stack *s, const double *v, size_t rows, size_t cols, pare_dtype dtype);
 typedef struct builder {
     const pare_model *in;
-    const depth_one_opts *o;
+    const one_layer_opts *o;
     head_stack s; /* its arena is the new model's */
     size_t d;
     pare_dtype dtype;
@@ -44,14 +43,14 @@ pare_mat builder_mat(builder *k, size_t rows, size_t cols);
 /* V_b, c_b and the value biases of all blocks. */
 void sum_layers(builder *k);
 /* Pi - I: what the blocks add to a common mean. */
-pare_mat common_growth(builder *k);
+pare_mat uniform_product(builder *k);
 /* E_1 .. E_L of the uniform chain under a mask, L d x d matrices one above the other. */
-pare_mat chain_powers(builder *k);
+pare_mat uniform_powers(builder *k);
 /* b <- b (I + V_b) + c_b, d numbers. */
-pare_mat chain_bias(builder *k);
+pare_mat uniform_bias(builder *k);
 /* Mean tokens of the calibration inputs, every sequence counting once. */
 void mean_tokens(builder *k);
-bool needs_full(pare_collapse k);
+bool needs_full_attention(pare_collapse k);
 /* NULL, or why a block does not belong to a pure residual attention network of width d. */
-const char *block_fault(const pare_block *b, size_t d);
+const char *impure_block(const pare_block *b, size_t d);
 #endif

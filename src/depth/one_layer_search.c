@@ -17,7 +17,7 @@ static pare_status add_squares(double *err2, double *size2, const pare_model *f,
                                pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    const pare_model s[2] = {section_hidden(f), section_hidden(g)};
+    const pare_model s[2] = {submodel_hidden(f), submodel_hidden(g)};
     const size_t n = pare_output_rows(&s[0], in) * pare_model_outputs(&s[0]);
     double *const y = a ? pare_alloc(a, n + 1, sizeof *y) : NULL;
     double *const z = a ? pare_alloc(a, n + 1, sizeof *z) : NULL;
@@ -47,12 +47,12 @@ static pare_status error_of(double *out, const pare_model *f, const pare_model *
 
 /* *out is replaced by the collapse that keeps block b if that one is better. */
 static pare_status try_keeping(pare_model **out, pare_depth_one_report *r, const pare_model *in,
-                               const pare_inputs *data, depth_one_opts o, size_t b, pare_err *err)
+                               const pare_inputs *data, one_layer_opts o, size_t b, pare_err *err)
 {
     pare_model *g = NULL;
     double off = NAN;
     o.keep = b;
-    pare_status st = depth_one_layer(&g, in, &o, err);
+    pare_status st = collapse_to_one_layer(&g, in, &o, err);
     if (!st) st = error_of(&off, in, g, data, o.exec, err);
     if (!st && (!*out || off < r->error_est)) {
         pare_model_free(*out);
@@ -69,7 +69,7 @@ pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report
                                  const pare_depth_one_opts *opts, const pare_exec *exec,
                                  pare_err *err)
 {
-    const depth_one_opts o = {.kind = opts->which, .calib = data, .exec = exec};
+    const one_layer_opts o = {.kind = opts->which, .calib = data, .exec = exec};
     const bool keeps = pare_collapse_keeps(o.kind), found = keeps && opts->keep == PARE_DEPTH_UNSET;
     const pare_inputs *const by = report || found ? data : NULL; /* what errors are measured on */
     pare_depth_one_report unread, *const r = report ? report : &unread;

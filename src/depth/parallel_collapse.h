@@ -9,7 +9,7 @@ PARE_MUST_USE pare_status depth_parallel(depth_bound *out, const pare_model *f, 
                                          pare_err *err);
 /* Whether f is a pure residual attention network of which g could be that collapse, keeping block
  * `keep` (only 0 is asked for by collapses that keep none). */
-bool one_layer_fits(const pare_model *f, const pare_model *g, pare_collapse kind, size_t keep);
+bool collapse_fits(const pare_model *f, const pare_model *g, pare_collapse kind, size_t keep);
 /* NULL, or what is in the way of collapsing m into one layer. */
-const char *not_pure(pare_arena *a, const pare_model *m);
+const char *impure_model(pare_arena *a, const pare_model *m);
 #endif

@@ -41,13 +41,13 @@ static double log_contraction(double log_b, double d)
     return fmin(0, pare_log_up(pare_tanh_up(pare_exp_up(x))));
 }
 
-static double next_log(calc *k, const ruler *at, const eff_attn *e, double d)
+static double next_log(pare_work *k, const token_norm *at, const eff_attn *e, double d)
 {
     double sum = -INFINITY;
     for (size_t h = 0; !k->st && h < e->nheads; h++) {
         const eff_head *const head = &e->heads[h];
         if (head->query != QUERY_EACH) continue; /* one row for all: no difference at all */
-        const pare_mat b = ruler_form(k, at, &head->b), v = ruler_map(k, at, at, &head->v);
+        const pare_mat b = norm_of_form(k, at, &head->b), v = norm_of_map(k, at, at, &head->v);
         if (k->st) return INFINITY;
         const double tau = log_contraction(log_up((pare_ub){b.v[0]}), d);
         sum = log_sum(sum, raised(raised(tau + log_up((pare_ub){v.v[0]})) + d));
@@ -70,23 +70,23 @@ static const char *fault_of(const pare_model *f, size_t b)
     return NULL;
 }
 
-static bool all_blocks(calc *k, depth_rank *out, const pare_model *f, const depth_domain *d,
+static bool all_blocks(pare_work *k, depth_rank *out, const pare_model *f, const depth_domain *d,
                        const char **why)
 {
-    static const ruler_kind kinds[NUS] = {RULER_INF, RULER_TWO};
-    for (size_t i = 0; i < NUS; i++) {
-        ruler at = ruler_plain(kinds[i], pare_model_width(f, 0));
-        reach x;
-        if (!start_reach(k, &x, &at, f, d, why)) return false;
+    static const norm_kind kinds[DEPTH_NORMS] = {NORM_INF, NORM_TWO};
+    for (size_t i = 0; i < DEPTH_NORMS; i++) {
+        token_norm at = norm_plain(kinds[i], pare_model_width(f, 0));
+        token_set x;
+        if (!initial_set(k, &x, &at, f, d, why)) return false;
         double log_d = k->st ? INFINITY : log_up((pare_ub){x.d.v[0]});
-        if (i == NU_INF && !k->st) out->input = (pare_ub){x.d.v[0]};
+        if (i == DEPTH_NORM_INF && !k->st) out->input = (pare_ub){x.d.v[0]};
         for (size_t b = 0; !k->st && b < f->nblocks; b++) {
             eff_attn e;
-            const pare_mark mark = pare_arena_mark(k->a);
+            const pare_mark mark = pare_arena_mark(k->arena);
             at.d = pare_model_width(f, b);
             if (!effective_attn(k, &e, &f->blocks[b].attn, at.d, why)) return false;
             log_d = next_log(k, &at, &e, log_d);
-            pare_arena_reset(k->a, mark);
+            pare_arena_reset(k->arena, mark);
         }
         out->log_bound[i] = log_d;
     }
@@ -105,16 +105,17 @@ pare_status depth_rank_collapse(depth_rank *out, const pare_model *f, const dept
     const char *why = f->nblocks ? NULL : "the model has no blocks";
     *out = (depth_rank){.log_bound = {INFINITY, INFINITY}, .bound = pare_ub_inf()};
     for (size_t b = 0; !why && b < f->nblocks; b++) why = fault_of(f, b);
-    calc k = {why ? NULL : pare_arena_new(), err, PARE_OK, exec};
-    if (!why && !k.a) return pare_no_memory(err);
+    pare_work k = {.arena = why ? NULL : pare_arena_new(), .exec = exec, .err = err};
+    if (!why && !k.arena) return pare_no_memory(err);
     depth_rank r = *out;
     if (!why && all_blocks(&k, &r, f, d, &why) && !k.st) {
         *out = r;
-        out->bound = pare_ub_min(from_log(r.log_bound[NU_INF]), from_log(r.log_bound[NU_TWO]));
+        out->bound = pare_ub_min(from_log(r.log_bound[DEPTH_NORM_INF]),
+                                 from_log(r.log_bound[DEPTH_NORM_TWO]));
         out->collapses = out->bound.v < out->input.v;
         why = NULL;
     }
     if (why) snprintf(out->why, sizeof out->why, "%s", why);
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
     return k.st;
 }

@@ -51,9 +51,9 @@ static const pare_attn *first_attn(const pare_model *m)
     return &m->blocks[0].attn;
 }
 
-bool one_layer_fits(const pare_model *f, const pare_model *g, pare_collapse kind, size_t keep)
+bool collapse_fits(const pare_model *f, const pare_model *g, pare_collapse kind, size_t keep)
 {
-    if (g->nblocks != 1 || not_pure(NULL, f) || (!pare_collapse_keeps(kind) && keep > 0))
+    if (g->nblocks != 1 || impure_model(NULL, f) || (!pare_collapse_keeps(kind) && keep > 0))
         return false;
     const pare_attn *const at = &g->blocks[0].attn;
     const size_t d = pare_model_width(f, 0), all = heads_of(f);
@@ -62,9 +62,9 @@ bool one_layer_fits(const pare_model *f, const pare_model *g, pare_collapse kind
     const bool heads = pare_attn_is_softmax(at->kind);
     if (pare_model_width(g, 0) != d || pare_model_width(g, 1) != d ||
         g->blocks[0].ffn.kind != PARE_FFN_NONE || at->in_norm.kind != PARE_NORM_NONE ||
-        at->out_norm.kind != PARE_NORM_NONE || (heads && block_fault(&g->blocks[0], d)))
+        at->out_norm.kind != PARE_NORM_NONE || (heads && impure_block(&g->blocks[0], d)))
         return false;
-    if (needs_full(kind) && f->pattern.kind != PARE_FULL) return false;
+    if (needs_full_attention(kind) && f->pattern.kind != PARE_FULL) return false;
     /* A row that sees nothing does not move with the others. */
     if ((kind == PARE_ONE_UMIX || kind == PARE_ONE_PARALLEL) && !pare_never_empty(&f->pattern))
         return false;
@@ -96,11 +96,11 @@ bool one_layer_fits(const pare_model *f, const pare_model *g, pare_collapse kind
     return false;
 }
 
-pare_collapse depth_recognise(size_t *keep, const pare_model *f, const pare_model *g)
+pare_collapse recognize_collapse(size_t *keep, const pare_model *f, const pare_model *g)
 {
     for (pare_collapse kind = 0; kind < PARE_ONES; kind++)
         for (*keep = 0; *keep < f->nblocks; (*keep)++)
-            if (one_layer_fits(f, g, kind, *keep)) return kind;
+            if (collapse_fits(f, g, kind, *keep)) return kind;
     *keep = 0;
     return PARE_ONES;
 }

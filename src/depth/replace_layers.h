@@ -13,25 +13,26 @@
 /* Models on loan: they borrow weights and blocks, own nothing, and are never freed. */
 
 /* What the head reads: the whole model without its head, pooled as the head does it. */
-pare_model section_hidden(const pare_model *m);
+pare_model submodel_hidden(const pare_model *m);
 /* The same from the input of block b on, for vectors of the stream's width. */
-pare_model section_from(const pare_model *m, size_t b);
+pare_model submodel_from(const pare_model *m, size_t b);
 /* One attention without skip and norm behind it; *block is filled. */
-pare_model section_branch(pare_block *block, const pare_model *m, const pare_attn *a);
-pare_model section_norm(const pare_model *m, const pare_norm *n, size_t width);
+pare_model submodel_branch(pare_block *block, const pare_model *m, const pare_attn *a);
+pare_model submodel_norm(const pare_model *m, const pare_norm *n, size_t width);
 /* The outputs of a section whose input is the stream x (rows of all sequences of `in`). */
-PARE_MUST_USE pare_status section_run(pare_mat *out, pare_arena *a, const pare_model *section,
-                                      const pare_input *in, const pare_mat *x,
-                                      const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status submodel_run(pare_mat *out, pare_arena *a, const pare_model *section,
+                                       const pare_input *in, const pare_mat *x,
+                                       const pare_exec *exec, pare_err *err);
 
 /* The stream of one input where each block begins (and where the last one ends), and the hidden
  * rows; in the arena. */
-typedef struct streams {
+typedef struct residual_streams {
     pare_mat *at; /* nblocks + 1 */
     pare_mat hidden;
-} streams;
-PARE_MUST_USE pare_status streams_of(streams *out, pare_arena *a, const pare_model *m,
-                                     const pare_input *in, const pare_exec *exec, pare_err *err);
+} residual_streams;
+PARE_MUST_USE pare_status residual_streams_of(residual_streams *out, pare_arena *a,
+                                              const pare_model *m, const pare_input *in,
+                                              const pare_exec *exec, pare_err *err);
 
 /* ---- what the data say about a layer (calibrate.c) ---- */
 
@@ -48,7 +49,7 @@ typedef struct layer {
 } layer;
 
 /* The blocks with softmax heads, in order, and how many they are; NULL: only that. */
-size_t softmax_layers(layer *out, const pare_model *m);
+size_t list_softmax_layers(layer *out, const pare_model *m);
 
 typedef struct wanted {
     bool fit, mix, pool, influence;
@@ -60,19 +61,19 @@ PARE_MUST_USE pare_status calibrate(layer *layers, size_t n, pare_arena *a, cons
 /* ---- what stands in its place (replacement.c) ---- */
 
 /* NULL, or why this kind cannot stand for the attention of that block. */
-const char *kind_refuses(const pare_model *m, const pare_attn *a, pare_attn_kind k);
-bool kind_fitted(pare_attn_kind k); /* needs data */
+const char *replacement_refused(const pare_model *m, const pare_attn *a, pare_attn_kind k);
+bool replacement_is_fitted(pare_attn_kind k); /* needs data */
 /* New weights in `to`, the others borrowed. */
-PARE_MUST_USE pare_status kind_make(pare_attn *out, pare_arena *to, const layer *l,
-                                    pare_attn_kind k, pare_err *err);
+PARE_MUST_USE pare_status replacement_make(pare_attn *out, pare_arena *to, const layer *l,
+                                           pare_attn_kind k, pare_err *err);
 /* The heads of an attention, none of them turned by rotary positions. */
-PARE_MUST_USE pare_status kind_still_heads(pare_head **out, pare_arena *a, const pare_attn *from,
-                                           pare_err *err);
-size_t kind_unknowns(const pare_attn *a, pare_attn_kind k); /* of its least squares */
+PARE_MUST_USE pare_status heads_without_rotary(pare_head **out, pare_arena *a,
+                                               const pare_attn *from, pare_err *err);
+size_t replacement_unknowns(const pare_attn *a, pare_attn_kind k); /* of its least squares */
 
 /* ---- which layers go (select_layers.c) ---- */
 
-typedef struct choice {
+typedef struct selection {
     const pare_model *m;
     const pare_inputs *data; /* to choose by */
     pare_mat *hidden;        /* of the input model, for each input */
@@ -85,18 +86,18 @@ typedef struct choice {
     pare_arena *a;
     const pare_exec *exec;
     pare_err *err;
-} choice;
+} selection;
 
 /* A kind for every layer: PARE_ATTN_EXACT where the attention stays. */
-typedef pare_attn_kind *kinds;
+typedef pare_attn_kind *kind_plan;
 /* Fills in c->hidden and c->size. */
-PARE_MUST_USE pare_status choice_open(choice *c);
+PARE_MUST_USE pare_status selection_open(selection *c);
 /* |h - h'|^2 over all inputs for `count` ways to replace layers. */
-PARE_MUST_USE pare_status choice_errors(double *err2, const choice *c, const kinds *ways,
-                                        size_t count);
-PARE_MUST_USE pare_status choice_alone(choice *c); /* fills in loo */
+PARE_MUST_USE pare_status selection_errors(double *err2, const selection *c, const kind_plan *plans,
+                                           size_t count);
+PARE_MUST_USE pare_status selection_leave_one_out(selection *c); /* fills in loo */
 /* as[l] is the kind that layer l would get; keep[l]: it must stay. Of the others all but `exact`
  * layers (the kept ones counted) are replaced. */
-PARE_MUST_USE pare_status choice_make(kinds out, const choice *c, const kinds as, const bool *keep,
-                                      size_t exact, pare_depth_select how);
+PARE_MUST_USE pare_status select_layers(kind_plan out, const selection *c, const kind_plan as,
+                                        const bool *keep, size_t exact, pare_depth_select how);
 #endif

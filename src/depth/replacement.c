@@ -13,13 +13,13 @@
 const char *const pare_depth_kind_names[] = {"zero",   "const",  "uniform", "constq", "meanq",
                                              "linear", "affmix", "pool",    "auto",   NULL};
 
-bool kind_fitted(pare_attn_kind k)
+bool replacement_is_fitted(pare_attn_kind k)
 {
     return k == PARE_ATTN_CONST || k == PARE_ATTN_CONSTQ || k == PARE_ATTN_LINEAR ||
            k == PARE_ATTN_AFFMIX || k == PARE_ATTN_POOL;
 }
 
-const char *kind_refuses(const pare_model *m, const pare_attn *a, pare_attn_kind k)
+const char *replacement_refused(const pare_model *m, const pare_attn *a, pare_attn_kind k)
 {
     if (k == PARE_ATTN_ZERO && a->skip.kind == PARE_SKIP_NONE)
         return "it has no skip: with zero nothing would be left of its input";
@@ -28,7 +28,7 @@ const char *kind_refuses(const pare_model *m, const pare_attn *a, pare_attn_kind
     return NULL;
 }
 
-size_t kind_unknowns(const pare_attn *a, pare_attn_kind k)
+size_t replacement_unknowns(const pare_attn *a, pare_attn_kind k)
 {
     size_t n = a->din + 1;
     if (k == PARE_ATTN_AFFMIX) return n + a->din;
@@ -106,7 +106,8 @@ static pare_status make_uniform(pare_attn *out, pare_arena *to, const pare_attn 
     return st;
 }
 
-pare_status kind_still_heads(pare_head **out, pare_arena *a, const pare_attn *from, pare_err *err)
+pare_status heads_without_rotary(pare_head **out, pare_arena *a, const pare_attn *from,
+                                 pare_err *err)
 {
     *out = pare_alloc(a, from->nheads, sizeof **out);
     if (!*out) return pare_no_memory(err);
@@ -124,7 +125,7 @@ static pare_status one_direction(pare_attn *out, pare_arena *to, const layer *l,
 {
     const pare_attn *const a = l->a;
     double *const v = vector(scratch, a->nheads * a->din), *const one = vector(scratch, a->nheads);
-    const pare_status st = kind_still_heads(&out->heads, to, a, err);
+    const pare_status st = heads_without_rotary(&out->heads, to, a, err);
     if (st) return st;
     if (!v || !one) return pare_no_memory(err);
     for (size_t k = 0; k < a->nheads; k++) {
@@ -163,7 +164,7 @@ static pare_status make_meanq(pare_attn *out, pare_arena *to, const pare_attn *a
     out->bv = a->bv;
     out->wo = a->wo;
     out->bo = a->bo;
-    return kind_still_heads(&out->heads, to, a, err);
+    return heads_without_rotary(&out->heads, to, a, err);
 }
 
 /* ---- least squares --------------------------------------------------------------------------- */
@@ -265,8 +266,8 @@ static pare_status make(pare_attn *out, pare_arena *to, const layer *l, pare_att
     }
 }
 
-pare_status kind_make(pare_attn *out, pare_arena *to, const layer *l, pare_attn_kind k,
-                      pare_err *err)
+pare_status replacement_make(pare_attn *out, pare_arena *to, const layer *l, pare_attn_kind k,
+                             pare_err *err)
 {
     const pare_attn *const a = l->a;
     pare_arena *const scratch = pare_arena_new();

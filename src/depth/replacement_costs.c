@@ -14,9 +14,9 @@ typedef struct costs_job {
     const pare_xray_costs_opts *o;
     layer *layers;
     pare_inputs choose;
-    choice c;       /* on `look` */
-    choice chosen;  /* the same on `choose` */
-    double nothing; /* |h - h without attention|^2; nan: not to be had */
+    selection c;      /* on `look` */
+    selection chosen; /* the same on `choose` */
+    double nothing;   /* |h - h without attention|^2; nan: not to be had */
 } costs_job;
 
 static pare_attn_kind kind_at(size_t k)
@@ -28,9 +28,9 @@ static pare_attn_kind kind_at(size_t k)
 
 static pare_status list_layers(costs_job *j)
 {
-    choice *const c = &j->c;
+    selection *const c = &j->c;
     pare_xray_costs *const out = j->out;
-    out->nlayers = c->n = softmax_layers(NULL, c->m);
+    out->nlayers = c->n = list_softmax_layers(NULL, c->m);
     out->kinds = pare_alloc(j->keep, c->n + 1, sizeof *out->kinds);
     out->curves = pare_alloc(j->keep, PARE_DEPTH_KINDS, sizeof *out->curves);
     j->layers = pare_alloc(c->a, c->n + 1, sizeof *j->layers);
@@ -40,11 +40,11 @@ static pare_status list_layers(costs_job *j)
     if (!out->kinds || !out->curves || !j->layers || !c->made || !c->allowed || !c->loo)
         return pare_no_memory(c->err);
     c->layers = j->layers;
-    softmax_layers(j->layers, c->m);
+    list_softmax_layers(j->layers, c->m);
     for (size_t l = 0; l < c->n; l++) {
         const pare_attn *const a = j->layers[l].a;
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-            out->kinds[l][k] = (pare_xray_kind){.refused = kind_refuses(c->m, a, kind_at(k)),
+            out->kinds[l][k] = (pare_xray_kind){.refused = replacement_refused(c->m, a, kind_at(k)),
                                                 .local = NAN,
                                                 .loo = NAN,
                                                 .metric = NAN,
@@ -60,7 +60,7 @@ static pare_status list_layers(costs_job *j)
 
 static pare_status make_kinds(costs_job *j)
 {
-    choice *const c = &j->c;
+    selection *const c = &j->c;
     const wanted all = {.fit = true, .mix = true, .pool = true};
     wanted some = all;
     some.pool = false; /* where no layer can have it, its sums are not gathered */
@@ -69,7 +69,7 @@ static pare_status make_kinds(costs_job *j)
     for (size_t l = 0; !st && l < c->n; l++)
         for (size_t k = 0; !st && k < PARE_DEPTH_KINDS; k++)
             if (c->allowed[l][k])
-                st = kind_make(&c->made[l][k], c->a, &j->layers[l], kind_at(k), c->err);
+                st = replacement_make(&c->made[l][k], c->a, &j->layers[l], kind_at(k), c->err);
     return st;
 }
 
@@ -118,21 +118,21 @@ static double apart(const pare_mat *a, const pare_mat *b)
 
 static pare_status local_on(costs_job *j, const pare_input *in, pare_arena *a)
 {
-    const choice *const c = &j->c;
-    streams s;
+    const selection *const c = &j->c;
+    residual_streams s;
     pare_block block;
     pare_mat exact, other;
-    pare_status st = streams_of(&s, a, c->m, in, c->exec, c->err);
+    pare_status st = residual_streams_of(&s, a, c->m, in, c->exec, c->err);
     for (size_t l = 0; !st && l < c->n; l++) {
         const pare_mark mark = pare_arena_mark(a);
         const pare_mat *const x = &s.at[j->layers[l].block];
-        const pare_model alone = section_branch(&block, c->m, j->layers[l].a);
-        st = section_run(&exact, a, &alone, in, x, c->exec, c->err);
+        const pare_model alone = submodel_branch(&block, c->m, j->layers[l].a);
+        st = submodel_run(&exact, a, &alone, in, x, c->exec, c->err);
         for (size_t k = 0; !st && k < PARE_DEPTH_KINDS; k++) {
             pare_xray_kind *const to = &j->out->kinds[l][k];
             if (to->refused) continue;
-            const pare_model cut = section_branch(&block, c->m, &c->made[l][k]);
-            st = section_run(&other, a, &cut, in, x, c->exec, c->err);
+            const pare_model cut = submodel_branch(&block, c->m, &c->made[l][k]);
+            st = submodel_run(&other, a, &cut, in, x, c->exec, c->err);
             if (!st) to->local = fmax(isnan(to->local) ? 0 : to->local, apart(&exact, &other));
         }
         pare_arena_reset(a, mark);
@@ -154,25 +154,26 @@ static pare_status local_all(costs_job *j)
 }
 
 /* The model of a way; its blocks in the arena. */
-static pare_status model_of(pare_model *out, const choice *c, const kinds way, pare_arena *a)
+static pare_status model_of(pare_model *out, const selection *c, const kind_plan plan,
+                            pare_arena *a)
 {
     *out = *c->m;
     out->blocks = pare_alloc(a, c->m->nblocks + 1, sizeof *out->blocks);
     if (!out->blocks) return pare_no_memory(c->err);
     memcpy(out->blocks, c->m->blocks, c->m->nblocks * sizeof *out->blocks);
     for (size_t l = 0; l < c->n; l++)
-        if (way[l] != PARE_ATTN_EXACT)
-            out->blocks[c->layers[l].block].attn = c->made[l][way[l] - PARE_ATTN_ZERO];
+        if (plan[l] != PARE_ATTN_EXACT)
+            out->blocks[c->layers[l].block].attn = c->made[l][plan[l] - PARE_ATTN_ZERO];
     return PARE_OK;
 }
 
 /* What the outputs are worth and what is saved. */
-static pare_status weigh(double *metric, double *macs, const costs_job *j, const kinds way)
+static pare_status weigh(double *metric, double *macs, const costs_job *j, const kind_plan plan)
 {
-    const choice *const c = &j->c;
+    const selection *const c = &j->c;
     const pare_mark mark = pare_arena_mark(c->a);
     pare_model m;
-    pare_status st = model_of(&m, c, way, c->a);
+    pare_status st = model_of(&m, c, plan, c->a);
     *metric = NAN;
     if (!st && j->look->n > 0)
         *macs = 1 - macs_on(&m, &j->look->in[0]) / macs_on(c->m, &j->look->in[0]);
@@ -181,27 +182,27 @@ static pare_status weigh(double *metric, double *macs, const costs_job *j, const
     return st;
 }
 
-static kinds new_way(const choice *c)
+static kind_plan new_plan(const selection *c)
 {
-    const kinds way = pare_alloc(c->a, c->n + 1, sizeof *way);
-    for (size_t l = 0; way && l < c->n; l++) way[l] = PARE_ATTN_EXACT;
-    return way;
+    const kind_plan plan = pare_alloc(c->a, c->n + 1, sizeof *plan);
+    for (size_t l = 0; plan && l < c->n; l++) plan[l] = PARE_ATTN_EXACT;
+    return plan;
 }
 
 static pare_status alone_all(costs_job *j)
 {
-    choice *const c = &j->c;
-    pare_status st = choice_alone(c);
-    const kinds way = new_way(c);
-    if (!st && !way) st = pare_no_memory(c->err);
+    selection *const c = &j->c;
+    pare_status st = selection_leave_one_out(c);
+    const kind_plan plan = new_plan(c);
+    if (!st && !plan) st = pare_no_memory(c->err);
     for (size_t l = 0; !st && l < c->n; l++)
         for (size_t k = 0; !st && k < PARE_DEPTH_KINDS; k++) {
             pare_xray_kind *const to = &j->out->kinds[l][k];
             if (to->refused) continue;
             to->loo = c->size > 0 ? sqrt(c->loo[l][k] / c->size) : 0;
-            way[l] = kind_at(k);
-            st = weigh(&to->metric, &to->macs, j, way);
-            way[l] = PARE_ATTN_EXACT;
+            plan[l] = kind_at(k);
+            st = weigh(&to->metric, &to->macs, j, plan);
+            plan[l] = PARE_ATTN_EXACT;
             if (!st)
                 st = pare_progress(c->exec, "replace one layer", l * PARE_DEPTH_KINDS + k + 1,
                                    c->n * PARE_DEPTH_KINDS, c->err);
@@ -212,54 +213,54 @@ static pare_status alone_all(costs_job *j)
 /* ---- one layer after the other --------------------------------------------------------------- */
 
 /* Of the exact layers of `way` the one whose replacement costs least becomes `kind`. */
-static pare_status replace_next(kinds way, const choice *c, pare_attn_kind kind)
+static pare_status replace_next(kind_plan plan, const selection *c, pare_attn_kind kind)
 {
-    kinds *const ways = pare_alloc(c->a, c->n + 1, sizeof *ways);
+    kind_plan *const plans = pare_alloc(c->a, c->n + 1, sizeof *plans);
     size_t *const which = pare_alloc(c->a, c->n + 1, sizeof *which);
     double *const err2 = pare_alloc(c->a, c->n + 1, sizeof *err2);
     size_t count = 0, best = 0;
-    if (!ways || !which || !err2) return pare_no_memory(c->err);
+    if (!plans || !which || !err2) return pare_no_memory(c->err);
     for (size_t l = 0; l < c->n; l++) {
-        if (way[l] != PARE_ATTN_EXACT) continue;
-        if (!(ways[count] = new_way(c))) return pare_no_memory(c->err);
-        memcpy(ways[count], way, c->n * sizeof *way);
-        ways[count][l] = kind;
+        if (plan[l] != PARE_ATTN_EXACT) continue;
+        if (!(plans[count] = new_plan(c))) return pare_no_memory(c->err);
+        memcpy(plans[count], plan, c->n * sizeof *plan);
+        plans[count][l] = kind;
         which[count++] = l;
     }
-    const pare_status st = choice_errors(err2, c, ways, count);
+    const pare_status st = selection_errors(err2, c, plans, count);
     for (size_t i = 1; i < count; i++)
         if (err2[i] < err2[best]) best = i;
-    if (!st) way[which[best]] = kind;
+    if (!st) plan[which[best]] = kind;
     return st;
 }
 
-static pare_status put_point(pare_xray_point *to, const costs_job *j, const kinds way)
+static pare_status put_point(pare_xray_point *to, const costs_job *j, const kind_plan plan)
 {
     bool *const kept = pare_alloc(j->keep, j->c.n + 1, sizeof *kept);
     double err2 = 0;
     if (!kept) return pare_no_memory(j->c.err);
     *to = (pare_xray_point){.kept = kept};
-    for (size_t l = 0; l < j->c.n; l++) to->exact += kept[l] = way[l] == PARE_ATTN_EXACT;
-    pare_status st = choice_errors(&err2, &j->c, &(kinds){way}, 1);
+    for (size_t l = 0; l < j->c.n; l++) to->exact += kept[l] = plan[l] == PARE_ATTN_EXACT;
+    pare_status st = selection_errors(&err2, &j->c, &(kind_plan){plan}, 1);
     if (st) return st;
     to->error = j->c.size > 0 ? sqrt(err2 / j->c.size) : 0;
     to->lost = j->nothing > 0 ? sqrt(err2 / j->nothing) : err2 > 0 ? NAN : 0;
-    return weigh(&to->metric, &to->macs, j, way);
+    return weigh(&to->metric, &to->macs, j, plan);
 }
 
 static pare_status curve_of(costs_job *j, size_t k)
 {
-    const choice *const c = &j->c;
+    const selection *const c = &j->c;
     pare_xray_curve *const to = &j->out->curves[j->out->ncurves];
-    const kinds way = new_way(c);
+    const kind_plan plan = new_plan(c);
     for (size_t l = 0; l < c->n; l++)
         if (!c->allowed[l][k]) return PARE_OK;
     *to = (pare_xray_curve){kind_at(k), pare_alloc(j->keep, c->n + 1, sizeof *to->points)};
-    if (!way || !to->points) return pare_no_memory(c->err);
-    pare_status st = put_point(&to->points[0], j, way);
+    if (!plan || !to->points) return pare_no_memory(c->err);
+    pare_status st = put_point(&to->points[0], j, plan);
     for (size_t i = 1; !st && i <= c->n; i++) {
-        st = replace_next(way, &j->chosen, kind_at(k));
-        if (!st) st = put_point(&to->points[i], j, way);
+        st = replace_next(plan, &j->chosen, kind_at(k));
+        if (!st) st = put_point(&to->points[i], j, plan);
     }
     if (!st) j->out->ncurves++;
     return st;
@@ -268,15 +269,15 @@ static pare_status curve_of(costs_job *j, size_t k)
 /* |h - h'|^2 of the model whose attentions say nothing at all. */
 static pare_status measure_nothing(costs_job *j)
 {
-    const choice *const c = &j->c;
-    const kinds way = new_way(c);
+    const selection *const c = &j->c;
+    const kind_plan plan = new_plan(c);
     j->nothing = NAN;
-    if (!way) return pare_no_memory(c->err);
+    if (!plan) return pare_no_memory(c->err);
     for (size_t l = 0; l < c->n; l++) {
         if (!c->allowed[l][0]) return PARE_OK;
-        way[l] = PARE_ATTN_ZERO;
+        plan[l] = PARE_ATTN_ZERO;
     }
-    return choice_errors(&j->nothing, c, &(kinds){way}, 1);
+    return selection_errors(&j->nothing, c, &(kind_plan){plan}, 1);
 }
 
 static pare_status curves_all(costs_job *j)
@@ -285,7 +286,7 @@ static pare_status curves_all(costs_job *j)
     j->chosen.data = &j->choose;
     j->chosen.hidden = NULL;
     j->chosen.size = 0;
-    pare_status st = choice_open(&j->chosen);
+    pare_status st = selection_open(&j->chosen);
     if (!st) st = measure_nothing(j);
     for (size_t k = 0; !st && k < PARE_DEPTH_KINDS; k++) {
         st = curve_of(j, k);
@@ -305,7 +306,7 @@ static pare_status try_all(costs_job *j, const pare_exec *exec)
     pare_status st = make_kinds(j);
     if (!st) st = local_all(j);
     (void)pare_step(&steps, "replace one layer", 45);
-    if (!st) st = choice_open(&j->c);
+    if (!st) st = selection_open(&j->c);
     if (!st) st = alone_all(j);
     (void)pare_step(&steps, "replace one after the other", 45);
     return st ? st : curves_all(j);
@@ -318,7 +319,7 @@ pare_status pare_depth_costs(pare_xray_costs *out, pare_arena *a, const pare_mod
     pare_arena *const scratch = pare_arena_new();
     const pare_exec silent = pare_silent(exec);
     costs_job j = {.out = out, .keep = a, .fit = fit, .look = look, .o = o};
-    j.c = (choice){.m = m, .data = look, .a = scratch, .exec = &silent, .err = err};
+    j.c = (selection){.m = m, .data = look, .a = scratch, .exec = &silent, .err = err};
     j.choose = first_of(fit, CHOICE_TOKENS);
     *out = (pare_xray_costs){0};
     pare_status st = scratch ? list_layers(&j) : pare_no_memory(err);

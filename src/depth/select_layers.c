@@ -14,19 +14,20 @@ const char *const pare_depth_select_names[] = {"greedy", "exhaustive", "loo", "b
 /* ---- models of a way ------------------------------------------------------------------------- */
 
 /* The input model with the layers of a way in their places; blocks in the arena. */
-static pare_status way_model(pare_model *out, const choice *c, const kinds way, pare_arena *a)
+static pare_status plan_model(pare_model *out, const selection *c, const kind_plan plan,
+                              pare_arena *a)
 {
     *out = *c->m;
     out->blocks = pare_alloc(a, c->m->nblocks ? c->m->nblocks : 1, sizeof *out->blocks);
     if (!out->blocks) return pare_no_memory(c->err);
     memcpy(out->blocks, c->m->blocks, c->m->nblocks * sizeof *out->blocks);
     for (size_t l = 0; l < c->n; l++)
-        if (way[l] != PARE_ATTN_EXACT)
-            out->blocks[c->layers[l].block].attn = c->made[l][way[l] - PARE_ATTN_ZERO];
+        if (plan[l] != PARE_ATTN_EXACT)
+            out->blocks[c->layers[l].block].attn = c->made[l][plan[l] - PARE_ATTN_ZERO];
     return PARE_OK;
 }
 
-static size_t first_difference(const choice *c, const kinds a, const kinds b)
+static size_t first_difference(const selection *c, const kind_plan a, const kind_plan b)
 {
     for (size_t l = 0; l < c->n; l++)
         if (a[l] != b[l]) return l;
@@ -47,23 +48,23 @@ static double apart2(const pare_mat *a, const pare_mat *b)
 /* ---- errors ---------------------------------------------------------------------------------- */
 
 /* All ways on one input, from the streams of the model `base`. */
-static pare_status ways_on_input(double *err2, const choice *c, size_t i, const kinds base,
-                                 const kinds *ways, size_t count, pare_arena *a)
+static pare_status ways_on_input(double *err2, const selection *c, size_t i, const kind_plan base,
+                                 const kind_plan *plans, size_t count, pare_arena *a)
 {
     const pare_input *const in = &c->data->in[i];
     pare_model m;
-    streams s = {0};
-    pare_status st = way_model(&m, c, base, a);
-    if (!st) st = streams_of(&s, a, &m, in, c->exec, c->err);
+    residual_streams s = {0};
+    pare_status st = plan_model(&m, c, base, a);
+    if (!st) st = residual_streams_of(&s, a, &m, in, c->exec, c->err);
     for (size_t w = 0; !st && w < count; w++) {
         const pare_mark mark = pare_arena_mark(a);
-        const size_t l = first_difference(c, base, ways[w]);
+        const size_t l = first_difference(c, base, plans[w]);
         pare_mat h = s.hidden;
         if (l < c->n) {
             const size_t b = c->layers[l].block;
-            st = way_model(&m, c, ways[w], a);
-            const pare_model rest = section_from(&m, b);
-            if (!st) st = section_run(&h, a, &rest, in, &s.at[b], c->exec, c->err);
+            st = plan_model(&m, c, plans[w], a);
+            const pare_model rest = submodel_from(&m, b);
+            if (!st) st = submodel_run(&h, a, &rest, in, &s.at[b], c->exec, c->err);
         }
         if (!st) err2[w] += apart2(&c->hidden[i], &h);
         pare_arena_reset(a, mark);
@@ -71,36 +72,36 @@ static pare_status ways_on_input(double *err2, const choice *c, size_t i, const 
     return st;
 }
 
-static pare_status errors_from(double *err2, const choice *c, const kinds base, const kinds *ways,
-                               size_t count)
+static pare_status errors_from(double *err2, const selection *c, const kind_plan base,
+                               const kind_plan *plans, size_t count)
 {
     pare_status st = PARE_OK;
     for (size_t w = 0; w < count; w++) err2[w] = 0;
     for (size_t i = 0; !st && i < c->data->n; i++) {
         pare_arena *const a = pare_arena_new();
-        st = a ? ways_on_input(err2, c, i, base, ways, count, a) : pare_no_memory(c->err);
+        st = a ? ways_on_input(err2, c, i, base, plans, count, a) : pare_no_memory(c->err);
         pare_arena_free(a);
         if (!st) st = pare_progress(c->exec, "choose", i + 1, c->data->n, c->err);
     }
     return st;
 }
 
-static kinds way_new(const choice *c)
+static kind_plan plan_new(const selection *c)
 {
-    const kinds way = pare_alloc(c->a, c->n ? c->n : 1, sizeof *way);
-    for (size_t l = 0; way && l < c->n; l++) way[l] = PARE_ATTN_EXACT;
-    return way;
+    const kind_plan plan = pare_alloc(c->a, c->n ? c->n : 1, sizeof *plan);
+    for (size_t l = 0; plan && l < c->n; l++) plan[l] = PARE_ATTN_EXACT;
+    return plan;
 }
 
-pare_status choice_errors(double *err2, const choice *c, const kinds *ways, size_t count)
+pare_status selection_errors(double *err2, const selection *c, const kind_plan *plans, size_t count)
 {
-    const kinds exact = way_new(c);
-    return exact ? errors_from(err2, c, exact, ways, count) : pare_no_memory(c->err);
+    const kind_plan exact = plan_new(c);
+    return exact ? errors_from(err2, c, exact, plans, count) : pare_no_memory(c->err);
 }
 
-pare_status choice_open(choice *c)
+pare_status selection_open(selection *c)
 {
-    const pare_model s = section_hidden(c->m);
+    const pare_model s = submodel_hidden(c->m);
     c->hidden = pare_alloc(c->a, c->data->n, sizeof *c->hidden);
     pare_status st = c->hidden || c->data->n == 0 ? PARE_OK : pare_no_memory(c->err);
     for (size_t i = 0; !st && i < c->data->n; i++) {
@@ -116,20 +117,20 @@ pare_status choice_open(choice *c)
 
 /* ---- each alone ------------------------------------------------------------------------------ */
 
-pare_status choice_alone(choice *c)
+pare_status selection_leave_one_out(selection *c)
 {
     const size_t most = c->n * PARE_DEPTH_KINDS;
-    kinds *const ways = pare_alloc(c->a, most + 1, sizeof *ways);
+    kind_plan *const plans = pare_alloc(c->a, most + 1, sizeof *plans);
     double *const err2 = pare_alloc(c->a, most + 1, sizeof *err2);
     size_t count = 0;
-    if (!ways || !err2) return pare_no_memory(c->err);
+    if (!plans || !err2) return pare_no_memory(c->err);
     for (size_t l = 0; l < c->n; l++)
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
             if (!c->allowed[l][k]) continue;
-            if (!(ways[count] = way_new(c))) return pare_no_memory(c->err);
-            ways[count++][l] = (pare_attn_kind)(PARE_ATTN_ZERO + k);
+            if (!(plans[count] = plan_new(c))) return pare_no_memory(c->err);
+            plans[count++][l] = (pare_attn_kind)(PARE_ATTN_ZERO + k);
         }
-    const pare_status st = choice_errors(err2, c, ways, count);
+    const pare_status st = selection_errors(err2, c, plans, count);
     for (size_t l = c->n; !st && l-- > 0;)
         for (size_t k = PARE_DEPTH_KINDS; k-- > 0;)
             if (c->allowed[l][k]) c->loo[l][k] = err2[--count];
@@ -139,17 +140,17 @@ pare_status choice_alone(choice *c)
 /* ---- choosing -------------------------------------------------------------------------------- */
 
 /* Of the layers that are exact and need not be, the one of least cost. */
-static size_t least(const choice *c, const kinds way, const bool *keep, const double *cost)
+static size_t least(const selection *c, const kind_plan plan, const bool *keep, const double *cost)
 {
     size_t best = c->n;
     for (size_t l = 0; l < c->n; l++)
-        if (way[l] == PARE_ATTN_EXACT && !keep[l] && (best == c->n || cost[l] < cost[best]))
+        if (plan[l] == PARE_ATTN_EXACT && !keep[l] && (best == c->n || cost[l] < cost[best]))
             best = l;
     return best;
 }
 
-static void by_cost(kinds out, const choice *c, const kinds as, const bool *keep, size_t gone,
-                    const double *cost)
+static void by_cost(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
+                    size_t gone, const double *cost)
 {
     for (size_t k = 0; k < gone; k++) {
         const size_t l = least(c, out, keep, cost);
@@ -157,22 +158,23 @@ static void by_cost(kinds out, const choice *c, const kinds as, const bool *keep
     }
 }
 
-static pare_status greedy(kinds out, const choice *c, const kinds as, const bool *keep, size_t gone)
+static pare_status greedy(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
+                          size_t gone)
 {
-    kinds *const ways = pare_alloc(c->a, c->n + 1, sizeof *ways);
+    kind_plan *const plans = pare_alloc(c->a, c->n + 1, sizeof *plans);
     double *const err2 = pare_alloc(c->a, c->n + 1, sizeof *err2);
     double *const cost = pare_alloc(c->a, c->n + 1, sizeof *cost);
-    if (!ways || !err2 || !cost) return pare_no_memory(c->err);
+    if (!plans || !err2 || !cost) return pare_no_memory(c->err);
     for (size_t l = 0; l < c->n; l++)
-        if (!(ways[l] = way_new(c))) return pare_no_memory(c->err);
+        if (!(plans[l] = plan_new(c))) return pare_no_memory(c->err);
     for (size_t k = 0; k < gone; k++) {
         size_t count = 0;
         for (size_t l = 0; l < c->n; l++) {
             if (out[l] != PARE_ATTN_EXACT || keep[l]) continue;
-            memcpy(ways[count], out, c->n * sizeof *out);
-            ways[count++][l] = as[l];
+            memcpy(plans[count], out, c->n * sizeof *out);
+            plans[count++][l] = as[l];
         }
-        const pare_status st = errors_from(err2, c, out, ways, count);
+        const pare_status st = errors_from(err2, c, out, plans, count);
         if (st) return st;
         count = 0;
         for (size_t l = 0; l < c->n; l++)
@@ -203,8 +205,8 @@ static bool next_choice(size_t *pick, size_t gone, size_t of)
     return false;
 }
 
-static pare_status exhaustive(kinds out, const choice *c, const kinds as, const bool *keep,
-                              size_t gone)
+static pare_status exhaustive(kind_plan out, const selection *c, const kind_plan as,
+                              const bool *keep, size_t gone)
 {
     size_t *const free = pare_alloc(c->a, c->n + 1, sizeof *free);
     size_t *const pick = pare_alloc(c->a, gone + 1, sizeof *pick);
@@ -218,24 +220,24 @@ static pare_status exhaustive(kinds out, const choice *c, const kinds as, const 
                          "exhaustive: more than %d choices of %zu layers out of %zu; greedy "
                          "looks at fewer",
                          PARE_DEPTH_MOST_CHOICES, gone, of);
-    kinds *const ways = pare_alloc(c->a, all, sizeof *ways);
+    kind_plan *const plans = pare_alloc(c->a, all, sizeof *plans);
     double *const err2 = pare_alloc(c->a, all, sizeof *err2);
-    if (!ways || !err2) return pare_no_memory(c->err);
+    if (!plans || !err2) return pare_no_memory(c->err);
     for (size_t k = 0; k < gone; k++) pick[k] = k;
     for (size_t w = 0; w < all; w++) {
-        if (!(ways[w] = way_new(c))) return pare_no_memory(c->err);
-        for (size_t k = 0; k < gone; k++) ways[w][free[pick[k]]] = as[free[pick[k]]];
+        if (!(plans[w] = plan_new(c))) return pare_no_memory(c->err);
+        for (size_t k = 0; k < gone; k++) plans[w][free[pick[k]]] = as[free[pick[k]]];
         (void)next_choice(pick, gone, of);
     }
-    const pare_status st = choice_errors(err2, c, ways, all);
+    const pare_status st = selection_errors(err2, c, plans, all);
     for (size_t w = 1; w < all; w++)
         if (err2[w] < err2[best]) best = w;
-    if (!st) memcpy(out, ways[best], c->n * sizeof *out);
+    if (!st) memcpy(out, plans[best], c->n * sizeof *out);
     return st;
 }
 
-pare_status choice_make(kinds out, const choice *c, const kinds as, const bool *keep, size_t exact,
-                        pare_depth_select how)
+pare_status select_layers(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
+                          size_t exact, pare_depth_select how)
 {
     const size_t gone = c->n - exact;
     size_t free = 0;

@@ -19,26 +19,26 @@ static size_t outputs_of(const pare_attn *at)
 void stack_begin(head_stack *s, const pare_model *m)
 {
     s->d = pare_model_width(m, 0);
-    s->room_heads = s->room_q = s->room_k = 1;
-    s->room_v = s->room_o = s->d; /* of the uniform head */
+    s->heads_capacity = s->q_capacity = s->k_capacity = 1;
+    s->v_capacity = s->o_capacity = s->d; /* of the uniform head */
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const at = &m->blocks[b].attn;
         if (at->kind == PARE_ATTN_NONE) continue;
-        s->room_heads += at->nheads;
-        s->room_q += at->wq.rows;
-        s->room_k += at->wk.rows;
-        s->room_v += at->wv.rows;
-        s->room_o += at->nheads ? outputs_of(at) : 0;
+        s->heads_capacity += at->nheads;
+        s->q_capacity += at->wq.rows;
+        s->k_capacity += at->wk.rows;
+        s->v_capacity += at->wv.rows;
+        s->o_capacity += at->nheads ? outputs_of(at) : 0;
     }
-    s->heads = pare_alloc(s->a, s->room_heads, sizeof *s->heads);
+    s->heads = pare_alloc(s->a, s->heads_capacity, sizeof *s->heads);
     if (!s->heads && !s->st) s->st = pare_no_memory(s->err);
-    s->wq = numbers(s, s->room_q, s->d);
-    s->wk = numbers(s, s->room_k, s->d);
-    s->wv = numbers(s, s->room_v, s->d);
-    s->wo = numbers(s, s->room_o, s->d);
-    s->bq = numbers(s, s->room_q, 1);
-    s->bk = numbers(s, s->room_k, 1);
-    s->bv = numbers(s, s->room_v, 1);
+    s->wq = numbers(s, s->q_capacity, s->d);
+    s->wk = numbers(s, s->k_capacity, s->d);
+    s->wv = numbers(s, s->v_capacity, s->d);
+    s->wo = numbers(s, s->o_capacity, s->d);
+    s->bq = numbers(s, s->q_capacity, 1);
+    s->bk = numbers(s, s->k_capacity, 1);
+    s->bv = numbers(s, s->v_capacity, 1);
 }
 
 static void put(double *to, const pare_weight *w)
@@ -63,7 +63,7 @@ void stack_attn(head_stack *s, const pare_attn *at, const pare_mat *wo)
 {
     if (s->st || at->nheads == 0) return;
     const size_t no = s->no, outs = outputs_of(at);
-    PARE_ASSERT(s->nheads + at->nheads <= s->room_heads && no + outs <= s->room_o);
+    PARE_ASSERT(s->nheads + at->nheads <= s->heads_capacity && no + outs <= s->o_capacity);
     for (size_t h = 0; h < at->nheads; h++) {
         pare_head *const to = &s->heads[s->nheads + h];
         *to = at->heads[h];
@@ -104,7 +104,7 @@ void stack_uniform(head_stack *s, const pare_mat *m)
     s->no += s->d;
 }
 
-pare_weight depth_stored(head_stack *s, const double *v, size_t rows, size_t cols, pare_dtype dtype)
+pare_weight stack_store(head_stack *s, const double *v, size_t rows, size_t cols, pare_dtype dtype)
 {
     void *const data = s->st ? NULL : pare_alloc(s->a, rows * cols + 1, pare_dtype_size(dtype));
     if (!data && !s->st) s->st = pare_no_memory(s->err);
@@ -129,12 +129,12 @@ void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double 
         for (size_t i = 0; i < s->d; i++) turned[i * s->no + c] = s->wo[c * s->d + i];
     out->heads = s->heads;
     const bool constant = kind == PARE_ATTN_CONSTQ;
-    if (!constant) out->wq = depth_stored(s, s->wq, s->nq, s->d, dtype);
-    if (constant || s->any_bq) out->bq = depth_stored(s, s->bq, 1, s->nq, dtype);
-    out->wk = depth_stored(s, s->wk, s->nk, s->d, dtype);
-    if (s->any_bk) out->bk = depth_stored(s, s->bk, 1, s->nk, dtype);
-    out->wv = depth_stored(s, s->wv, s->nv, s->d, dtype);
-    if (s->any_bv) out->bv = depth_stored(s, s->bv, 1, s->nv, dtype);
-    out->wo = depth_stored(s, turned, s->d, s->no, dtype);
-    if (bo) out->bo = depth_stored(s, bo, 1, s->d, dtype);
+    if (!constant) out->wq = stack_store(s, s->wq, s->nq, s->d, dtype);
+    if (constant || s->any_bq) out->bq = stack_store(s, s->bq, 1, s->nq, dtype);
+    out->wk = stack_store(s, s->wk, s->nk, s->d, dtype);
+    if (s->any_bk) out->bk = stack_store(s, s->bk, 1, s->nk, dtype);
+    out->wv = stack_store(s, s->wv, s->nv, s->d, dtype);
+    if (s->any_bv) out->bv = stack_store(s, s->bv, 1, s->nv, dtype);
+    out->wo = stack_store(s, turned, s->d, s->no, dtype);
+    if (bo) out->bo = stack_store(s, bo, 1, s->d, dtype);
 }

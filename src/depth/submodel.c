@@ -14,21 +14,21 @@ static pare_model over_vectors(const pare_model *m, size_t width, pare_block *bl
     return s;
 }
 
-pare_model section_hidden(const pare_model *m)
+pare_model submodel_hidden(const pare_model *m)
 {
     pare_model s = *m;
     s.top = (pare_top){.norm = m->top.norm, .pool = m->top.pool};
     return s;
 }
 
-pare_model section_from(const pare_model *m, size_t b)
+pare_model submodel_from(const pare_model *m, size_t b)
 {
     pare_model s = over_vectors(m, pare_model_width(m, b), m->blocks + b, m->nblocks - b);
     s.top = (pare_top){.norm = m->top.norm, .pool = m->top.pool};
     return s;
 }
 
-pare_model section_branch(pare_block *block, const pare_model *m, const pare_attn *a)
+pare_model submodel_branch(pare_block *block, const pare_model *m, const pare_attn *a)
 {
     *block = (pare_block){.attn = *a};
     block->attn.skip = (pare_skip){PARE_SKIP_NONE, {0}};
@@ -36,16 +36,16 @@ pare_model section_branch(pare_block *block, const pare_model *m, const pare_att
     return over_vectors(m, a->din, block, 1);
 }
 
-pare_model section_norm(const pare_model *m, const pare_norm *n, size_t width)
+pare_model submodel_norm(const pare_model *m, const pare_norm *n, size_t width)
 {
     pare_model s = over_vectors(m, width, NULL, 0);
     s.top.norm = *n;
     return s;
 }
 
-pare_status section_run(pare_mat *out, pare_arena *a, const pare_model *section,
-                        const pare_input *in, const pare_mat *x, const pare_exec *exec,
-                        pare_err *err)
+pare_status submodel_run(pare_mat *out, pare_arena *a, const pare_model *section,
+                         const pare_input *in, const pare_mat *x, const pare_exec *exec,
+                         pare_err *err)
 {
     pare_input part = *in;
     part.ids = NULL;
@@ -60,7 +60,7 @@ pare_status section_run(pare_mat *out, pare_arena *a, const pare_model *section,
 
 typedef struct tapes {
     const pare_model *m;
-    streams *to;
+    residual_streams *to;
 } tapes;
 
 /* A block ends with its feed-forward layer or, where it has none, with its attention: the one that
@@ -80,10 +80,10 @@ static bool is_empty(const pare_block *b)
     return b->attn.kind == PARE_ATTN_NONE && b->ffn.kind == PARE_FFN_NONE;
 }
 
-pare_status streams_of(streams *out, pare_arena *a, const pare_model *m, const pare_input *in,
-                       const pare_exec *exec, pare_err *err)
+pare_status residual_streams_of(residual_streams *out, pare_arena *a, const pare_model *m,
+                                const pare_input *in, const pare_exec *exec, pare_err *err)
 {
-    const pare_model s = section_hidden(m);
+    const pare_model s = submodel_hidden(m);
     const size_t rows = in->batch * in->tokens;
     tapes t = {m, out};
     const pare_trace trace = {.fn = keep_stream, .self = &t};

@@ -52,7 +52,7 @@ void sum_layers(builder *k)
     }
 }
 
-pare_mat common_growth(builder *k)
+pare_mat uniform_product(builder *k)
 {
     pare_mat e = builder_mat(k, k->d, k->d), next = builder_mat(k, k->d, k->d);
     for (size_t b = 0; !k->s.st && b < k->in->nblocks; b++) {
@@ -62,7 +62,7 @@ pare_mat common_growth(builder *k)
     return e;
 }
 
-pare_mat chain_powers(builder *k)
+pare_mat uniform_powers(builder *k)
 {
     const size_t n = k->in->nblocks, d = k->d;
     pare_mat e = builder_mat(k, n * d, d);
@@ -77,7 +77,7 @@ pare_mat chain_powers(builder *k)
     return e;
 }
 
-pare_mat chain_bias(builder *k)
+pare_mat uniform_bias(builder *k)
 {
     pare_mat bias = builder_mat(k, 1, k->d), next = builder_mat(k, 1, k->d);
     for (size_t b = 0; !k->s.st && b < k->in->nblocks; b++) {

@@ -185,9 +185,9 @@ static pare_status printed(const book *b, const depth_domain *d)
     return st ? st : add(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_CLAIM, .value = p.claim});
 }
 
-pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g,
-                          const pare_inputs *set, double radius, const pare_exec *exec,
-                          pare_err *err)
+pare_status theorems_near_inputs(pare_ub *out, const pare_model *f, const pare_model *g,
+                                 const pare_inputs *set, double radius, const pare_exec *exec,
+                                 pare_err *err)
 {
     depth_domain d = domain_of(set);
     depth_bound t;
@@ -200,7 +200,7 @@ pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g
     return st;
 }
 
-pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
+pare_status theorems_add(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
                          const pare_inputs *set, const pare_exec *exec, pare_err *err)
 {
     const book b = {cert, a, f, g, exec, err};

@@ -6,15 +6,16 @@
 #include "token_norm.h"
 #include <math.h>
 
-ruler ruler_plain(ruler_kind kind, size_t d)
+token_norm norm_plain(norm_kind kind, size_t d)
 {
-    return (ruler){.kind = kind, .d = d, .k = kind == RULER_BOX ? d : 1};
+    return (token_norm){.kind = kind, .d = d, .k = kind == NORM_BOX ? d : 1};
 }
 
-ruler ruler_basis(calc *k, const pare_mat *q)
+token_norm norm_in_basis(pare_work *k, const pare_mat *q)
 {
-    ruler r = ruler_plain(RULER_BOX, q->rows);
-    const imat basis = {*q, {0}}, turned = imat_turned(k, &basis), one = imat_identity(k, q->rows);
+    token_norm r = norm_plain(NORM_BOX, q->rows);
+    const imat basis = {*q, {0}}, turned = imat_transposed(k, &basis),
+               one = imat_identity(k, q->rows);
     const imat gram = imat_mul(k, &basis, &turned), off = imat_diff(k, &gram, &one);
     const pare_ub e = imat_fro(k, &off);
     if (k->st || !(e.v < 0.5)) return r;
@@ -28,32 +29,32 @@ ruler ruler_basis(calc *k, const pare_mat *q)
     return r;
 }
 
-imat ruler_turned(calc *k, const ruler *in, const ruler *out, const imat *m)
+imat map_in_bases(pare_work *k, const token_norm *in, const token_norm *out, const imat *m)
 {
     if (k->st) return (imat){0};
     const imat left = in->q.mid.v ? imat_mul(k, &in->back, m) : *m;
     return out->q.mid.v ? imat_mul(k, &left, &out->q) : left;
 }
 
-static pare_mat single(calc *k, pare_ub v)
+static pare_mat single(pare_work *k, pare_ub v)
 {
     return up_row(k, 1, v.v);
 }
 
-pare_mat ruler_map(calc *k, const ruler *in, const ruler *out, const imat *m)
+pare_mat norm_of_map(pare_work *k, const token_norm *in, const token_norm *out, const imat *m)
 {
     if (k->st) return (pare_mat){0};
-    if (in->kind == RULER_INF) return single(k, imat_map_inf(k, m));
-    if (in->kind == RULER_TWO) return single(k, imat_map_two(k, m));
-    const imat t = ruler_turned(k, in, out, m);
+    if (in->kind == NORM_INF) return single(k, imat_map_inf(k, m));
+    if (in->kind == NORM_TWO) return single(k, imat_map_two(k, m));
+    const imat t = map_in_bases(k, in, out, m);
     return imat_abs(k, &t);
 }
 
 /* M_1, ..., M_n one above the other. */
-static imat stacked(calc *k, const imat *const *m, size_t n)
+static imat stacked(pare_work *k, const imat *const *m, size_t n)
 {
     const size_t rows = m[0]->mid.rows, cols = m[0]->mid.cols;
-    imat all = {calc_mat(k, n * rows, cols), calc_mat(k, n * rows, cols)};
+    imat all = {work_matrix(k, n * rows, cols), work_matrix(k, n * rows, cols)};
     for (size_t h = 0; !k->st && h < n; h++)
         for (size_t i = 0; i < rows; i++)
             for (size_t j = 0; j < cols; j++) {
@@ -64,49 +65,50 @@ static imat stacked(calc *k, const imat *const *m, size_t n)
     return all;
 }
 
-pare_mat ruler_stack(calc *k, const ruler *in, const ruler *out, const imat *const *m, size_t n)
+pare_mat norm_of_stack(pare_work *k, const token_norm *in, const token_norm *out,
+                       const imat *const *m, size_t n)
 {
-    pare_mat sum = calc_mat(k, in->k, out->k);
+    pare_mat sum = work_matrix(k, in->k, out->k);
     if (n == 0 || k->st) return sum;
-    const imat all = in->kind == RULER_BOX ? (imat){0} : stacked(k, m, n);
+    const imat all = in->kind == NORM_BOX ? (imat){0} : stacked(k, m, n);
     /* the largest column sum of the stack is what we want; of each alone it would be more */
-    if (in->kind == RULER_INF) return single(k, imat_map_inf(k, &all));
+    if (in->kind == NORM_INF) return single(k, imat_map_inf(k, &all));
     for (size_t h = 0; !k->st && h < n; h++) {
-        const pare_mat one = ruler_map(k, in, out, m[h]);
+        const pare_mat one = norm_of_map(k, in, out, m[h]);
         up_add(k, &sum, &one);
     }
-    if (in->kind == RULER_BOX || k->st) return sum;
+    if (in->kind == NORM_BOX || k->st) return sum;
     const pare_ub root = pare_ub_sqrt(pare_ub_exact((double)n));
     const pare_ub both = pare_ub_mul(root, imat_map_two(k, &all));
     return k->st ? sum : single(k, pare_ub_min((pare_ub){sum.v[0]}, both));
 }
 
-pare_mat ruler_form(calc *k, const ruler *in, const imat *b)
+pare_mat norm_of_form(pare_work *k, const token_norm *in, const imat *b)
 {
     if (k->st) return (pare_mat){0};
-    if (in->kind == RULER_INF) return single(k, imat_form_inf(k, b));
-    if (in->kind == RULER_TWO) return single(k, imat_map_two(k, b));
+    if (in->kind == NORM_INF) return single(k, imat_form_inf(k, b));
+    if (in->kind == NORM_TWO) return single(k, imat_map_two(k, b));
     if (!in->q.mid.v) return imat_abs(k, b);
-    const imat right = imat_turned(k, &in->back), half = imat_mul(k, b, &right);
+    const imat right = imat_transposed(k, &in->back), half = imat_mul(k, b, &right);
     const imat t = imat_mul(k, &in->back, &half);
     return imat_abs(k, &t);
 }
 
-pare_mat ruler_dual(calc *k, const ruler *in, const imat *l)
+pare_mat norm_of_functional(pare_work *k, const token_norm *in, const imat *l)
 {
     if (k->st) return (pare_mat){0};
-    if (in->kind == RULER_INF) return single(k, imat_sum_abs(k, l));
-    if (in->kind == RULER_TWO) return single(k, imat_fro(k, l));
+    if (in->kind == NORM_INF) return single(k, imat_sum_abs(k, l));
+    if (in->kind == NORM_TWO) return single(k, imat_fro(k, l));
     if (!in->q.mid.v) return imat_abs(k, l);
-    const imat right = imat_turned(k, &in->back), t = imat_mul(k, l, &right);
+    const imat right = imat_transposed(k, &in->back), t = imat_mul(k, l, &right);
     return imat_abs(k, &t);
 }
 
-pare_mat ruler_size(calc *k, const ruler *at, const imat *row)
+pare_mat norm_of_row(pare_work *k, const token_norm *at, const imat *row)
 {
     if (k->st) return (pare_mat){0};
-    if (at->kind == RULER_INF) return single(k, imat_max_abs(k, row));
-    if (at->kind == RULER_TWO) return single(k, imat_fro(k, row));
+    if (at->kind == NORM_INF) return single(k, imat_max_abs(k, row));
+    if (at->kind == NORM_TWO) return single(k, imat_fro(k, row));
     if (!at->q.mid.v) return imat_abs(k, row);
     const imat t = imat_mul(k, row, &at->q);
     return imat_abs(k, &t);
@@ -115,18 +117,18 @@ pare_mat ruler_size(calc *k, const ruler *at, const imat *row)
 /* ---- rows --------------------------------------------------------------------------------------
  */
 
-pare_mat up_row(calc *k, size_t n, double value)
+pare_mat up_row(pare_work *k, size_t n, double value)
 {
-    pare_mat r = calc_mat(k, 1, n);
+    pare_mat r = work_matrix(k, 1, n);
     for (size_t i = 0; !k->st && i < n; i++) r.v[i] = pare_ub_exact(value).v;
     return r;
 }
 
-pare_mat up_times(calc *k, const pare_mat *x, const pare_mat *m)
+pare_mat up_mul(pare_work *k, const pare_mat *x, const pare_mat *m)
 {
     if (k->st) return (pare_mat){0};
     PARE_ASSERT(x->cols == m->rows);
-    pare_mat y = calc_mat(k, 1, m->cols);
+    pare_mat y = work_matrix(k, 1, m->cols);
     for (size_t i = 0; !k->st && i < m->rows; i++) {
         const pare_ub s = {x->v[i]};
         if (s.v == 0) continue; /* m may be infinite, but nothing goes through it */
@@ -138,32 +140,32 @@ pare_mat up_times(calc *k, const pare_mat *x, const pare_mat *m)
 
 typedef pare_ub pick(pare_ub a, pare_ub b);
 
-static pare_mat each(calc *k, const pare_mat *x, const pare_mat *y, pick *fn)
+static pare_mat each(pare_work *k, const pare_mat *x, const pare_mat *y, pick *fn)
 {
     if (k->st) return (pare_mat){0};
     PARE_ASSERT(x->cols == y->cols && x->rows == 1 && y->rows == 1);
-    pare_mat z = calc_mat(k, 1, x->cols);
+    pare_mat z = work_matrix(k, 1, x->cols);
     for (size_t i = 0; !k->st && i < x->cols; i++)
         z.v[i] = fn((pare_ub){x->v[i]}, (pare_ub){y->v[i]}).v;
     return z;
 }
 
-pare_mat up_plus(calc *k, const pare_mat *x, const pare_mat *y)
+pare_mat up_sum(pare_work *k, const pare_mat *x, const pare_mat *y)
 {
     return each(k, x, y, pare_ub_add);
 }
 
-pare_mat up_least(calc *k, const pare_mat *x, const pare_mat *y)
+pare_mat up_min(pare_work *k, const pare_mat *x, const pare_mat *y)
 {
     return each(k, x, y, pare_ub_min);
 }
 
-pare_mat up_most(calc *k, const pare_mat *x, const pare_mat *y)
+pare_mat up_max(pare_work *k, const pare_mat *x, const pare_mat *y)
 {
     return each(k, x, y, pare_ub_max);
 }
 
-void up_add(calc *k, pare_mat *x, const pare_mat *y)
+void up_add(pare_work *k, pare_mat *x, const pare_mat *y)
 {
     if (k->st) return;
     PARE_ASSERT(x->rows == y->rows && x->cols == y->cols);
@@ -171,10 +173,10 @@ void up_add(calc *k, pare_mat *x, const pare_mat *y)
         x->v[i] = pare_ub_add((pare_ub){x->v[i]}, (pare_ub){y->v[i]}).v;
 }
 
-pare_mat up_by(calc *k, const pare_mat *x, pare_ub s)
+pare_mat up_scale(pare_work *k, const pare_mat *x, pare_ub s)
 {
     if (k->st) return (pare_mat){0};
-    pare_mat z = calc_mat(k, 1, x->cols);
+    pare_mat z = work_matrix(k, 1, x->cols);
     for (size_t i = 0; !k->st && i < x->cols; i++) {
         const bool nothing = x->v[i] == 0 || s.v == 0;
         z.v[i] = nothing ? 0 : pare_ub_mul((pare_ub){x->v[i]}, s).v;

@@ -5,44 +5,45 @@
  *         of x themselves)
  *
  * What is known of a set of tokens is a row of k nonnegative numbers (k = 1 or d); a linear map is
- * a k x k' matrix of nonnegative numbers, so that size(x M) <= size(x) |M| holds for each ruler. A
+ * a k x k' matrix of nonnegative numbers, so that size(x M) <= size(x) |M| holds for each norm. A
  * recurrence written with these rows and matrices is three theorems at once. */
 #ifndef PARE_SRC_DEPTH_TOKEN_NORM_H
 #define PARE_SRC_DEPTH_TOKEN_NORM_H
 #include "imat.h"
 
-typedef enum ruler_kind { RULER_INF, RULER_TWO, RULER_BOX, RULERS } ruler_kind;
+typedef enum norm_kind { NORM_INF, NORM_TWO, NORM_BOX, NORM_KINDS } norm_kind;
 
-typedef struct ruler {
-    ruler_kind kind;
+typedef struct token_norm {
+    norm_kind kind;
     size_t d, k;  /* width of a token; numbers that say its size */
     imat q, back; /* BOX in a basis: coordinates x q; back = q^-1, enclosed */
-} ruler;
+} token_norm;
 
-ruler ruler_plain(ruler_kind kind, size_t d);
+token_norm norm_plain(norm_kind kind, size_t d);
 /* BOX in the basis q (d x d, near orthogonal); without one where q's inverse cannot be proven. */
-ruler ruler_basis(calc *k, const pare_mat *q);
+token_norm norm_in_basis(pare_work *k, const pare_mat *q);
 
-pare_mat ruler_map(calc *k, const ruler *in, const ruler *out, const imat *m);
+pare_mat norm_of_map(pare_work *k, const token_norm *in, const token_norm *out, const imat *m);
 /* The same for x_1 M_1 + ... + x_n M_n where every x_h has at most the size of x. */
-pare_mat ruler_stack(calc *k, const ruler *in, const ruler *out, const imat *const *m, size_t n);
+pare_mat norm_of_stack(pare_work *k, const token_norm *in, const token_norm *out,
+                       const imat *const *m, size_t n);
 /* |u B v^T| <= size(u) |B| size(v)^T */
-pare_mat ruler_form(calc *k, const ruler *in, const imat *b);
+pare_mat norm_of_form(pare_work *k, const token_norm *in, const imat *b);
 /* |x . l| <= size(x) . dual */
-pare_mat ruler_dual(calc *k, const ruler *in, const imat *l);
+pare_mat norm_of_functional(pare_work *k, const token_norm *in, const imat *l);
 /* size of a row */
-pare_mat ruler_size(calc *k, const ruler *at, const imat *row);
+pare_mat norm_of_row(pare_work *k, const token_norm *at, const imat *row);
 /* In coordinates: q_in^-1 m q_out for BOX (else m itself). */
-imat ruler_turned(calc *k, const ruler *in, const ruler *out, const imat *m);
+imat map_in_bases(pare_work *k, const token_norm *in, const token_norm *out, const imat *m);
 
 /* ---- rows of nonnegative numbers, rounded up ------------------------------------------------ */
 
-pare_mat up_row(calc *k, size_t n, double value);
-pare_mat up_times(calc *k, const pare_mat *x, const pare_mat *m); /* x m */
-pare_mat up_plus(calc *k, const pare_mat *x, const pare_mat *y);
-pare_mat up_by(calc *k, const pare_mat *x, pare_ub s);
-pare_mat up_least(calc *k, const pare_mat *x, const pare_mat *y); /* entry by entry */
-pare_mat up_most(calc *k, const pare_mat *x, const pare_mat *y);
+pare_mat up_row(pare_work *k, size_t n, double value);
+pare_mat up_mul(pare_work *k, const pare_mat *x, const pare_mat *m); /* x m */
+pare_mat up_sum(pare_work *k, const pare_mat *x, const pare_mat *y);
+pare_mat up_scale(pare_work *k, const pare_mat *x, pare_ub s);
+pare_mat up_min(pare_work *k, const pare_mat *x, const pare_mat *y); /* entry by entry */
+pare_mat up_max(pare_work *k, const pare_mat *x, const pare_mat *y);
 pare_ub up_dot(const pare_mat *x, const pare_mat *y);
-void up_add(calc *k, pare_mat *x, const pare_mat *y); /* x += y */
+void up_add(pare_work *k, pare_mat *x, const pare_mat *y); /* x += y */
 #endif

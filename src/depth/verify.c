@@ -161,7 +161,7 @@ static pare_status asked(view *v, const pare_model *f, const pare_model *g, cons
         depth_ball_of b;
         pare_ub apriori;
         if (pare_ball_asked(&b.radius, &b.norm, c)) {
-            st = theorems_near(&apriori, f, g, set, b.radius, v->exec, v->err);
+            st = theorems_near_inputs(&apriori, f, g, set, b.radius, v->exec, v->err);
             if (!st)
                 st = depth_ball(v->cert, v->keep, f, g, set, b, scale, apriori, v->exec, v->err);
         } else if (c->kind == PARE_DIAMETER_OUTPUTS && c->p[0] > 0) {
@@ -193,7 +193,7 @@ static pare_status fill(view *v, const pare_cert *claimed, const pare_model *f, 
     v->exec = pare_step(&steps, "prove for all inputs", 2);
     if (!st) st = pare_cert_take_outputs(c, v->keep, &o, v->err);
     if (!st) st = kinds_of(v, f, g);
-    if (!st) st = theorems_say(c, v->keep, f, g, set, v->exec, v->err);
+    if (!st) st = theorems_add(c, v->keep, f, g, set, v->exec, v->err);
     if (!st) st = observations(v, f, g, set, o.gap.f64_radius);
     v->exec = pare_step(&steps, balls > 0 ? "prove the ball" : NULL, 4 * balls);
     if (!st) st = asked(v, f, g, set, o.gap.scale);

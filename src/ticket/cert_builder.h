@@ -3,13 +3,13 @@
 #define PARE_SRC_TICKET_CERT_BUILDER_H
 #include "model_bound.h"
 
-typedef struct said {
+typedef struct cert_builder {
     pare_cert *cert;
     pare_arena *keep; /* of the certificate */
     const pare_exec *exec;
     pare_err *err;
     pare_status st; /* the first thing that went wrong */
-} said;
+} cert_builder;
 
 /* What differs between a target and its ticket, matrix by matrix: merged forms where the heads have
  * other widths, stored matrices elsewhere. */

@@ -53,10 +53,11 @@ static span position_sizes(const pare_model *f, const pare_model *g, char *why)
     return a->kind == PARE_POS_LEARNED ? table_sizes(&a->table, &b->table) : s;
 }
 
-stem_sizes stem_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why)
+embedding_sizes embedding_sizes_of(pare_work *p, const pare_model *f, const pare_model *g,
+                                   char *why)
 {
     const pare_stem *const a = &f->stem, *const b = &g->stem;
-    stem_sizes s = {.ids = a->ids, .map = pare_has(&a->map.w), .after_map = a->pos.after_map};
+    embedding_sizes s = {.ids = a->ids, .map = pare_has(&a->map.w), .after_map = a->pos.after_map};
     if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
         s.map != pare_has(&b->map.w))
         bounds_refuse(why, "the ticket does not take what the target takes");
@@ -74,20 +75,20 @@ static span span_plus(span a, span b)
 }
 
 /* Up to the norm. */
-static span through_stem(const stem_sizes *s, span x, span positions)
+static span through_stem(const embedding_sizes *s, span x, span positions)
 {
     if (!s->after_map) x = span_plus(x, positions);
     if (s->map) x = dense_move(&s->dense, x);
     return s->after_map ? span_plus(x, positions) : x;
 }
 
-span stem_move(const stem_sizes *s, span x)
+span embedding_move(const embedding_sizes *s, span x)
 {
     return norm_move(&s->norm, through_stem(s, s->ids ? s->rows : x, s->positions));
 }
 
-span stem_row(const stem_sizes *s, const pare_model *f, const pare_model *g, const pare_input *in,
-              size_t i)
+span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_model *g,
+                   const pare_input *in, size_t i)
 {
     const bool learned = f->stem.pos.kind == PARE_POS_LEARNED;
     const span at =
@@ -129,11 +130,12 @@ static pare_ub gap_norm(const pare_weight *a, const pare_weight *b, size_t row)
     return pare_ub_sqrt(sum);
 }
 
-static void output_sizes(proof *p, top_sizes *s, const pare_model *f, const pare_model *g)
+static void output_sizes(pare_work *p, output_head_sizes *s, const pare_model *f,
+                         const pare_model *g)
 {
     const pare_weight *const w = last_map(f), *const wt = last_map(g);
     const pare_weight *const b = &f->top.out.b, *const bt = &g->top.out.b;
-    s->row_f = pare_alloc(p->a, 4 * w->rows + 1, sizeof *s->row_f);
+    s->row_f = pare_alloc(p->arena, 4 * w->rows + 1, sizeof *s->row_f);
     if (!s->row_f) p->st = pare_no_memory(p->err);
     if (p->st) return;
     s->row_g = s->row_f + w->rows;
@@ -149,14 +151,15 @@ static void output_sizes(proof *p, top_sizes *s, const pare_model *f, const pare
     }
 }
 
-top_sizes top_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why)
+output_head_sizes output_head_sizes_of(pare_work *p, const pare_model *f, const pare_model *g,
+                                       char *why)
 {
     const pare_top *const a = &f->top, *const b = &g->top;
     const pare_weight *const w = last_map(f), *const wt = last_map(g);
-    top_sizes s = {.dense_there = pare_has(&a->dense.w),
-                   .out_there = pare_has(w),
-                   .slope = pare_act_lipschitz(a->act),
-                   .outputs = pare_model_outputs(f)};
+    output_head_sizes s = {.dense_there = pare_has(&a->dense.w),
+                           .out_there = pare_has(w),
+                           .slope = pare_act_lipschitz(a->act),
+                           .outputs = pare_model_outputs(f)};
     if (a->pool != b->pool || a->act != b->act || s.dense_there != pare_has(&b->dense.w) ||
         s.out_there != pare_has(wt) || s.outputs != pare_model_outputs(g) ||
         (s.out_there && (w->cols != wt->cols || w->rows != wt->rows)))
@@ -169,12 +172,12 @@ top_sizes top_sizes_of(proof *p, const pare_model *f, const pare_model *g, char 
 }
 
 /* Pooling takes one row, or a convex combination: no bound grows. */
-pare_ub top_move(const top_sizes *t, span s)
+pare_ub output_head_move(const output_head_sizes *t, span s)
 {
     s = norm_move(&t->norm, s);
     if (t->dense_there) s = dense_move(&t->dense, s);
     s.d = pare_ub_mul(pare_ub_exact(t->slope), s.d);
-    s = span_settled(s);
+    s = span_tightened(s);
     if (!t->out_there) return s.d;
     pare_ub most = zero;
     for (size_t o = 0; o < t->outputs; o++) {
@@ -192,7 +195,7 @@ static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
            (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
 }
 
-void ends_compare(const pare_model *f, const pare_model *g, char *why)
+void models_compare(const pare_model *f, const pare_model *g, char *why)
 {
     if (f->nblocks != g->nblocks)
         bounds_refuse(why, "the ticket has %zu blocks, the target %zu", g->nblocks, f->nblocks);

@@ -66,7 +66,7 @@ static pare_status no_feedback(feedback *out, uint32_t *order, double *worth)
     return PARE_OK;
 }
 
-pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const entering *e,
+pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const input_moments *e,
                         pare_err *err)
 {
     uint32_t *const order = pare_alloc(a, inputs + 1, sizeof *order);
@@ -90,8 +90,8 @@ pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const enter
     return st;
 }
 
-pare_status feedback_aim(pare_mat *out, const pare_mat *w, const entering *e, pare_arena *scratch,
-                         pare_err *err)
+pare_status feedback_aim(pare_mat *out, const pare_mat *w, const input_moments *e,
+                         pare_arena *scratch, pare_err *err)
 {
     const size_t n = w->cols;
     const double ridge = RIDGE * mean_square(&e->square);
@@ -114,7 +114,7 @@ pare_status feedback_aim(pare_mat *out, const pare_mat *w, const entering *e, pa
 }
 
 void feedback_run(const feedback *f, const double *weights, double *scratch, size_t output,
-                  feedback_settle *fn, void *self)
+                  feedback_choose *fn, void *self)
 {
     for (size_t k = 0; k < f->n; k++) scratch[k] = weights[f->order[k]];
     for (size_t k = 0; k < f->n; k++) {

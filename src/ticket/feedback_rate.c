@@ -88,7 +88,7 @@ static pare_status search_scale(int *exponent, fit_feedback_opts *best, const ra
     return st;
 }
 
-pare_status feedback_settle_rate(fit_feedback_opts *o, int *exponent, pare_arena *scratch,
+pare_status feedback_choose_rate(fit_feedback_opts *o, int *exponent, pare_arena *scratch,
                                  fit_problem *p, double rate, const pare_exec *exec, pare_err *err)
 {
     double largest, loss;

@@ -109,7 +109,7 @@ pare_status fit_residual(fit_result *r, pare_arena *a, const fit_problem *p, con
     return PARE_OK;
 }
 
-static pare_mat mat_turned(pare_arena *a, const pare_mat *m)
+static pare_mat mat_transposed(pare_arena *a, const pare_mat *m)
 {
     pare_mat t = pare_mat_new(a, m->cols, m->rows);
     for (size_t i = 0; t.v && i < m->rows; i++)
@@ -117,7 +117,7 @@ static pare_mat mat_turned(pare_arena *a, const pare_mat *m)
     return t;
 }
 
-static const int32_t *turned(pare_arena *a, const int32_t *m, size_t rows, size_t cols)
+static const int32_t *transposed(pare_arena *a, const int32_t *m, size_t rows, size_t cols)
 {
     int32_t *const t = pare_alloc(a, rows * cols + 1, sizeof *t);
     for (size_t i = 0; t && i < rows; i++)
@@ -125,17 +125,17 @@ static const int32_t *turned(pare_arena *a, const int32_t *m, size_t rows, size_
     return t;
 }
 
-pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_problem *p, pare_err *err)
+pare_status fit_transpose(fit_problem *out, pare_arena *a, const fit_problem *p, pare_err *err)
 {
     *out = (fit_problem){.a = p->b, .b = p->a, .n = p->n, .scale = p->scale};
-    out->w = mat_turned(a, &p->w);
-    out->A = turned(a, p->B, p->n, p->b);
-    out->B = turned(a, p->A, p->a, p->n);
+    out->w = mat_transposed(a, &p->w);
+    out->A = transposed(a, p->B, p->n, p->b);
+    out->B = transposed(a, p->A, p->a, p->n);
     if (!out->w.v || !out->A || !out->B) return pare_no_memory(err);
     return PARE_OK;
 }
 
-static pare_bits bits_turned(pare_arena *a, const pare_bits *m)
+static pare_bits bits_transposed(pare_arena *a, const pare_bits *m)
 {
     pare_bits t = pare_bits_new(a, m->cols, m->rows);
     for (size_t i = 0; t.v && i < m->rows; i++)
@@ -144,13 +144,13 @@ static pare_bits bits_turned(pare_arena *a, const pare_bits *m)
     return t;
 }
 
-pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r, pare_err *err)
+pare_status fit_transpose_back(fit_result *out, pare_arena *a, const fit_result *r, pare_err *err)
 {
     out->own = r->own; /* of the turned problem: it has no other form */
     out->donor = r->donor;
-    out->ma = bits_turned(a, &r->mb);
-    out->mb = bits_turned(a, &r->ma);
-    out->e = mat_turned(a, &r->e);
+    out->ma = bits_transposed(a, &r->mb);
+    out->mb = bits_transposed(a, &r->ma);
+    out->e = mat_transposed(a, &r->e);
     if (!out->ma.v || !out->mb.v || !out->e.v) return pare_no_memory(err);
     return PARE_OK;
 }

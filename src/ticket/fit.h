@@ -30,8 +30,8 @@ PARE_MUST_USE pare_status fit_block(fit_result *out, pare_arena *a, const fit_pr
                                     const pare_exec *exec, pare_err *err);
 
 /* Units that serve the columns which own says (n; PARE_NO_COLUMN: none); every entry is solved. */
-PARE_MUST_USE pare_status fit_dealt(fit_result *out, pare_arena *a, const fit_problem *p,
-                                    const uint32_t *own, const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status fit_assigned(fit_result *out, pare_arena *a, const fit_problem *p,
+                                       const uint32_t *own, const pare_exec *exec, pare_err *err);
 
 /* The same units used better (fit_best.c): donors, choice of units, more units for the columns that
  * need them. */
@@ -56,10 +56,10 @@ PARE_MUST_USE pare_status fit_relu_block(fit_result *out, pare_arena *a, const f
 
 /* The problem with a and b exchanged, and a result turned back. Solve for a side of W with the
  * fewer rows or columns: n units then give n / min(a, b) items an entry. */
-PARE_MUST_USE pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_problem *p,
-                                   pare_err *err);
-PARE_MUST_USE pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r,
+PARE_MUST_USE pare_status fit_transpose(fit_problem *out, pare_arena *a, const fit_problem *p,
                                         pare_err *err);
+PARE_MUST_USE pare_status fit_transpose_back(fit_result *out, pare_arena *a, const fit_result *r,
+                                             pare_err *err);
 /* The masks of a result before anything is in them; no unit serves anyone. */
 PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p,
                                          pare_err *err);

@@ -37,7 +37,7 @@ static int64_t off(const search *s, size_t i, int64_t goal)
 {
     const int64_t *const a = s->list + i * s->cells + 1;
     if (s->full) return off_full(a, s->nb, goal);
-    return subset_pair_off(a, s->na, a + s->na + 2, s->nb, goal);
+    return subset_pair_distance(a, s->na, a + s->na + 2, s->nb, goal);
 }
 
 static bool open_search(search *s, const fit_column *c)

@@ -11,7 +11,7 @@ typedef struct feedback_job {
     const fit_feedback_opts *o;
     size_t items, step;
     uint64_t *mask; /* b x a: fit_put_blocks */
-    double *room;   /* outputs x inputs */
+    double *buffer; /* outputs x inputs */
     fit_cost *cost; /* of each output: sums */
     pare_status *status;
 } feedback_job;
@@ -68,7 +68,7 @@ static void one_output(void *ctx, size_t k)
     output_job w = {.job = job};
     w.st = pare_subset_new(&w.solver, NULL);
     if (!w.st)
-        feedback_run(job->o->f, pare_row(&job->o->aim, output), job->room + output * n, output,
+        feedback_run(job->o->f, pare_row(&job->o->aim, output), job->buffer + output * n, output,
                      settle, &w);
     pare_subset_free(w.solver);
     job->cost[k] = w.cost;
@@ -83,10 +83,10 @@ static pare_status run(fit_cost *out, feedback_job *job, pare_arena *a, const pa
     *out = (fit_cost){0};
     job->items = job->p->n / job->p->b < MOST_ITEMS ? job->p->n / job->p->b : MOST_ITEMS;
     job->mask = pare_alloc(a, outputs * inputs + 1, sizeof *job->mask);
-    job->room = pare_alloc(a, outputs * inputs + 1, sizeof *job->room);
+    job->buffer = pare_alloc(a, outputs * inputs + 1, sizeof *job->buffer);
     job->cost = pare_alloc(a, count + 1, sizeof *job->cost);
     job->status = pare_alloc(a, count + 1, sizeof *job->status);
-    if (!job->mask || !job->room || !job->cost || !job->status) return pare_no_memory(err);
+    if (!job->mask || !job->buffer || !job->cost || !job->status) return pare_no_memory(err);
     const pare_status st = pare_parallel_until(exec, count, one_output, job, err);
     if (st) return st;
     for (size_t k = 0; k < count; k++) {

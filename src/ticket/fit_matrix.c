@@ -21,12 +21,12 @@ static pare_status fit_side(fit_result *r, pare_arena *a, const fit_problem *p,
                             const pare_fit_opts *o, const pare_exec *exec, pare_err *err)
 {
     const bool rows = o->side == PARE_FIT_ROWS || (o->side == PARE_FIT_SMALLER && p->a < p->b);
-    fit_problem turned;
+    fit_problem transposed;
     fit_result half;
     if (!rows) return fit_one(r, a, p, o, exec, err);
-    pare_status st = fit_turn(&turned, a, p, err);
-    if (!st) st = fit_one(&half, a, &turned, o, exec, err);
-    return st ? st : fit_turn_back(r, a, &half, err);
+    pare_status st = fit_transpose(&transposed, a, p, err);
+    if (!st) st = fit_one(&half, a, &transposed, o, exec, err);
+    return st ? st : fit_transpose_back(r, a, &half, err);
 }
 
 pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, const pare_fit_opts *o,

@@ -40,5 +40,5 @@ pare_status fit_relu_block(fit_result *out, pare_arena *a, const fit_problem *p,
     for (size_t k = 0; k < each * p->inputs; k++)
         for (size_t j = k / each; j < p->b; j += p->inputs)
             if (p->B[k * p->b + j] != 0) own[k] = (uint32_t)j;
-    return fit_dealt(out, a, p, own, exec, err);
+    return fit_assigned(out, a, p, own, exec, err);
 }

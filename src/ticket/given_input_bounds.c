@@ -19,7 +19,7 @@ typedef struct shortened {
 } shortened;
 
 typedef struct walk {
-    proof *p;
+    pare_work *p;
     const pare_model *f, *g;
     const model_sizes *sizes;
     const pare_model_norms *norms;
@@ -48,7 +48,7 @@ static pare_enclosure rows_of(walk *w, const pare_model *m)
 {
     pare_enclosure e = {0};
     if (!w->p->st)
-        w->p->st = pare_enclose(&e, w->p->a, m, w->norms, w->in, PROOF_QUIET(w->p), w->p->err);
+        w->p->st = pare_enclose(&e, w->p->arena, m, w->norms, w->in, WORK_QUIET(w->p), w->p->err);
     return e;
 }
 
@@ -146,10 +146,10 @@ static void ffn_branch(walk *w, pare_ub *branch, const pare_enclosure *z, const 
 
 static void run(walk *w, const sublayer *s, branch_fn *fn, size_t block)
 {
-    proof *const p = w->p;
-    const pare_mark mark = pare_arena_mark(p->a);
-    double *const dz = pare_alloc(p->a, w->rows + 1, sizeof *dz);
-    pare_ub *const branch = pare_alloc(p->a, w->rows + 1, sizeof *branch);
+    pare_work *const p = w->p;
+    const pare_mark mark = pare_arena_mark(p->arena);
+    double *const dz = pare_alloc(p->arena, w->rows + 1, sizeof *dz);
+    pare_ub *const branch = pare_alloc(p->arena, w->rows + 1, sizeof *branch);
     if (!dz || !branch) p->st = pare_no_memory(p->err);
     const bool norm_in = s->in->kind != PARE_NORM_NONE, norm_out = s->out->kind != PARE_NORM_NONE;
     const pare_enclosure x = before(w, s, NULL);
@@ -167,7 +167,7 @@ static void run(walk *w, const sublayer *s, branch_fn *fn, size_t block)
         for (size_t i = 0; !p->st && i < w->rows; i++)
             w->d[i] = norm_move(s->out_sizes, span_of(w, &sum, i, s->out)).d.v;
     }
-    pare_arena_reset(p->a, mark);
+    pare_arena_reset(p->arena, mark);
 }
 
 static void block(walk *w, size_t b)
@@ -197,7 +197,7 @@ static void begin(walk *w)
         e = rows_of(w, m);
     }
     for (size_t i = 0; !w->p->st && i < w->rows; i++) {
-        span s = stem_row(&w->sizes->stem, w->f, w->g, w->in, i);
+        span s = embedding_row(&w->sizes->stem, w->f, w->g, w->in, i);
         if (divides) s.least = least_of(&e, i, n);
         w->d[i] = norm_move(&w->sizes->stem.norm, s).d.v;
     }
@@ -205,16 +205,17 @@ static void begin(walk *w)
 
 static void one_input(pare_ticket_bound *out, walk *w)
 {
-    proof *const p = w->p;
+    pare_work *const p = w->p;
     if (w->f->pattern.kind == PARE_GRAPH && !p->st) {
-        pare_graph *const graph = pare_alloc(p->a, 1, sizeof *graph);
+        pare_graph *const graph = pare_alloc(p->arena, 1, sizeof *graph);
         p->st = graph ? PARE_OK : pare_no_memory(p->err);
-        if (graph) p->st = pare_graph_complete(graph, p->a, w->in->graph, &w->f->pattern, p->err);
+        if (graph)
+            p->st = pare_graph_complete(graph, p->arena, w->in->graph, &w->f->pattern, p->err);
         w->graph = graph;
     }
     w->rows = w->in->batch * w->in->tokens;
-    w->d = p->st ? NULL : pare_alloc(p->a, w->rows + 1, sizeof *w->d);
-    w->s.blocks = p->st ? NULL : pare_alloc(p->a, w->f->nblocks + 1, sizeof *w->s.blocks);
+    w->d = p->st ? NULL : pare_alloc(p->arena, w->rows + 1, sizeof *w->d);
+    w->s.blocks = p->st ? NULL : pare_alloc(p->arena, w->f->nblocks + 1, sizeof *w->s.blocks);
     if (!p->st && (!w->d || !w->s.blocks)) p->st = pare_no_memory(p->err);
     if (p->st) return;
     begin(w);
@@ -223,7 +224,7 @@ static void one_input(pare_ticket_bound *out, walk *w)
     for (size_t i = 0; !p->st && i < w->rows; i++) {
         const span s = span_of(w, &last, i, &w->f->top.norm);
         out->rows = pare_ub_max(out->rows, s.d);
-        out->outputs = pare_ub_max(out->outputs, top_move(&w->sizes->top, s));
+        out->outputs = pare_ub_max(out->outputs, output_head_move(&w->sizes->top, s));
     }
 }
 
@@ -232,20 +233,20 @@ pare_status pare_ticket_bound_given(pare_ticket_bound *out, const pare_model *f,
                                     const pare_exec *exec, pare_err *err)
 {
     *out = (pare_ticket_bound){pare_ub_inf(), pare_ub_inf(), ""};
-    proof p = {pare_arena_new(), exec, err, PARE_OK};
-    if (!p.a) return pare_no_memory(err);
+    pare_work p = {pare_arena_new(), exec, err, PARE_OK};
+    if (!p.arena) return pare_no_memory(err);
     const model_sizes m = model_sizes_of(&p, f, g, out->why);
     pare_model_norms *norms = NULL;
-    if (!p.st && !*out->why) p.st = pare_model_norms_new(&norms, p.a, f, PROOF_QUIET(&p), err);
+    if (!p.st && !*out->why) p.st = pare_model_norms_new(&norms, p.arena, f, WORK_QUIET(&p), err);
     pare_ticket_bound b = {pare_ub_exact(0), pare_ub_exact(0), ""};
     for (size_t i = 0; !p.st && !*out->why && i < set->n; i++) {
-        const pare_mark mark = pare_arena_mark(p.a);
+        const pare_mark mark = pare_arena_mark(p.arena);
         walk w = {.p = &p, .f = f, .g = g, .sizes = &m, .norms = norms, .in = &set->in[i]};
         one_input(&b, &w);
-        pare_arena_reset(p.a, mark);
+        pare_arena_reset(p.arena, mark);
         if (!p.st) p.st = pare_progress(exec, "prove layer by layer", i + 1, set->n, err);
     }
     if (!p.st && !*out->why) *out = b;
-    pare_arena_free(p.a);
+    pare_arena_free(p.arena);
     return p.st;
 }

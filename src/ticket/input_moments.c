@@ -5,14 +5,14 @@
 #include <string.h>
 
 /* A model cut short: weights and all else are the model's own. */
-typedef struct stump {
+typedef struct truncated_model {
     pare_model m;
     pare_block *blocks;
     pare_dense *layers; /* of the last block, where they are changed */
-} stump;
+} truncated_model;
 
 /* The first `blocks` blocks, and `norm` behind them. */
-static void cut_blocks(stump *s, size_t blocks, const pare_norm *norm)
+static void truncate_blocks(truncated_model *s, size_t blocks, const pare_norm *norm)
 {
     s->m.nblocks = blocks;
     s->m.top = (pare_top){0};
@@ -20,10 +20,10 @@ static void cut_blocks(stump *s, size_t blocks, const pare_norm *norm)
 }
 
 /* The heads of block b side by side. */
-static void cut_heads(stump *s, size_t b)
+static void truncate_heads(truncated_model *s, size_t b)
 {
     pare_attn *const at = &s->blocks[b].attn;
-    cut_blocks(s, b + 1, NULL);
+    truncate_blocks(s, b + 1, NULL);
     s->blocks[b].ffn.kind = PARE_FFN_NONE;
     at->dout = at->wo.cols;
     at->wo = at->bo = (pare_weight){0};
@@ -32,7 +32,8 @@ static void cut_heads(stump *s, size_t b)
 }
 
 /* What enters layer l of the feed-forward part: an identity takes its place. */
-static pare_status cut_hidden(stump *s, pare_arena *a, size_t b, size_t l, pare_err *err)
+static pare_status truncate_hidden(truncated_model *s, pare_arena *a, size_t b, size_t l,
+                                   pare_err *err)
 {
     pare_ffn *const f = &s->blocks[b].ffn;
     const size_t width = f->layers[l].w.cols;
@@ -40,7 +41,7 @@ static pare_status cut_hidden(stump *s, pare_arena *a, size_t b, size_t l, pare_
     if (!s->layers) return pare_no_memory(err);
     memcpy(s->layers, f->layers, f->nlayers * sizeof *s->layers);
     s->layers[l].b = (pare_weight){0};
-    cut_blocks(s, b + 1, NULL);
+    truncate_blocks(s, b + 1, NULL);
     f->layers = s->layers;
     f->nlayers = l + 1;
     f->dout = width;
@@ -49,7 +50,7 @@ static pare_status cut_hidden(stump *s, pare_arena *a, size_t b, size_t l, pare_
     return pare_weight_identity(&s->layers[l].w, a, width, PARE_F32, err);
 }
 
-static void cut_top(stump *s, bool dense)
+static void truncate_head(truncated_model *s, bool dense)
 {
     s->m.top.tied = false;
     s->m.top.out = (pare_dense){0};
@@ -58,18 +59,19 @@ static void cut_top(stump *s, bool dense)
     s->m.top.act = PARE_ACT_NONE;
 }
 
-static pare_status cut_ffn(stump *s, pare_arena *a, size_t b, size_t l, pare_err *err)
+static pare_status truncate_ffn(truncated_model *s, pare_arena *a, size_t b, size_t l,
+                                pare_err *err)
 {
     const pare_ffn f = s->blocks[b].ffn;
-    if (l > (f.kind == PARE_FFN_GATED ? 1 : 0)) return cut_hidden(s, a, b, l, err);
+    if (l > (f.kind == PARE_FFN_GATED ? 1 : 0)) return truncate_hidden(s, a, b, l, err);
     s->blocks[b].ffn.kind = PARE_FFN_NONE;
-    cut_blocks(s, b + 1, &f.in_norm);
+    truncate_blocks(s, b + 1, &f.in_norm);
     return PARE_OK;
 }
 
 /* *known: whether the rows are the outputs of such a model. */
-static pare_status cut_before(stump *s, bool *known, pare_arena *a, const pare_model *m,
-                              uint64_t stream, pare_err *err)
+static pare_status truncate_before(truncated_model *s, bool *known, pare_arena *a,
+                                   const pare_model *m, uint64_t stream, pare_err *err)
 {
     const size_t b = (size_t)(stream >> 48), part = stream >> 32 & 0xffff;
     const pare_source_matrix w = (pare_source_matrix)(stream >> 24 & 0xff);
@@ -80,14 +82,14 @@ static pare_status cut_before(stump *s, bool *known, pare_arena *a, const pare_m
     s->m.blocks = s->blocks;
     *known = true;
     if (w == PARE_SOURCE_W1 || w == PARE_SOURCE_W2)
-        return cut_ffn(s, a, b, 2 * part + (w == PARE_SOURCE_W2), err);
+        return truncate_ffn(s, a, b, 2 * part + (w == PARE_SOURCE_W2), err);
     if (w == PARE_SOURCE_Q || w == PARE_SOURCE_K || w == PARE_SOURCE_V)
-        cut_blocks(s, b, &m->blocks[b].attn.in_norm);
+        truncate_blocks(s, b, &m->blocks[b].attn.in_norm);
     else if (w == PARE_SOURCE_O)
-        cut_heads(s, b);
+        truncate_heads(s, b);
     else if (w == PARE_SOURCE_OUT || w == PARE_SOURCE_DENSE ||
              (w == PARE_SOURCE_EMBEDDING && m->top.tied))
-        cut_top(s, w == PARE_SOURCE_DENSE);
+        truncate_head(s, w == PARE_SOURCE_DENSE);
     else
         *known = false;
     return PARE_OK;
@@ -107,9 +109,9 @@ static pare_status rows_of(pare_mat *out, pare_arena *a, const pare_model *m, co
     return st;
 }
 
-static pare_status add_input(entering *e, pare_arena *a, const pare_model *f, const pare_model *g,
-                             const pare_input *in, double share, const pare_exec *exec,
-                             pare_err *err)
+static pare_status add_input(input_moments *e, pare_arena *a, const pare_model *f,
+                             const pare_model *g, const pare_input *in, double share,
+                             const pare_exec *exec, pare_err *err)
 {
     const pare_mark mark = pare_arena_mark(a);
     pare_mat x, y;
@@ -123,16 +125,16 @@ static pare_status add_input(entering *e, pare_arena *a, const pare_model *f, co
     return st;
 }
 
-pare_status entering_of(entering *out, pare_arena *a, const pare_model *f, const pare_model *g,
-                        uint64_t stream, const pare_inputs *set, const pare_exec *exec,
-                        pare_err *err)
+pare_status input_moments_of(input_moments *out, pare_arena *a, const pare_model *f,
+                             const pare_model *g, uint64_t stream, const pare_inputs *set,
+                             const pare_exec *exec, pare_err *err)
 {
-    stump x, y;
+    truncated_model x, y;
     bool known = false;
     size_t rows = 0;
-    *out = (entering){0};
-    pare_status st = cut_before(&x, &known, a, f, stream, err);
-    if (!st) st = cut_before(&y, &known, a, g, stream, err);
+    *out = (input_moments){0};
+    pare_status st = truncate_before(&x, &known, a, f, stream, err);
+    if (!st) st = truncate_before(&y, &known, a, g, stream, err);
     if (st || !known) return st;
     const size_t n = pare_model_outputs(&y.m);
     out->square = pare_mat_new(a, n, n);

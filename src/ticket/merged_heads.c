@@ -16,13 +16,13 @@ static bool merges(const pare_attn *a)
     return a->kind == PARE_ATTN_EXACT;
 }
 
-const char *merge_refuses(const pare_model *m)
+const char *merge_refused(const pare_model *m)
 {
     if (pare_model_is_rotary(m))
         return "rotary positions stand between queries and keys, so that the heads cannot be "
                "merged; --mode factored can do it";
     for (size_t b = 0; b < m->nblocks; b++)
-        if (merges(&m->blocks[b].attn) || relu_part(&m->blocks[b].ffn)) return NULL;
+        if (merges(&m->blocks[b].attn) || is_relu_ffn(&m->blocks[b].ffn)) return NULL;
     return "there is no softmax attention whose heads could be merged, and no ReLU; --mode "
            "factored can do it";
 }
@@ -102,7 +102,8 @@ static pare_status merge_values(pare_mat *v, pare_mat *bias, pare_arena *s, cons
 }
 
 /* Identities side by side. */
-static pare_status eyes(pare_weight *out, pare_arena *a, size_t rows, size_t cols, pare_err *err)
+static pare_status identities(pare_weight *out, pare_arena *a, size_t rows, size_t cols,
+                              pare_err *err)
 {
     float *const v = pare_alloc(a, rows * cols, sizeof *v);
     if (!v) return pare_no_memory(err);
@@ -118,7 +119,7 @@ static pare_status join_scores(pare_attn *a, pare_arena *keep, pare_arena *s, pa
     pare_status st = g.v && bias.v ? PARE_OK : pare_no_memory(err);
     for (size_t h = 0; !st && h < a->nheads; h++) st = merge_scores(&g, &bias, s, a, h, err);
     if (!st && pare_has(&a->bq)) st = narrow(&a->bq, keep, &bias, err);
-    if (!st) st = eyes(&a->wk, keep, a->din, a->din, err);
+    if (!st) st = identities(&a->wk, keep, a->din, a->din, err);
     if (st) return st;
     a->wq = weight_of(&g);
     a->bk = (pare_weight){0};
@@ -139,7 +140,7 @@ static pare_status join_values(pare_attn *a, pare_arena *keep, pare_arena *s, pa
     pare_status st = v.v && bias.v ? PARE_OK : pare_no_memory(err);
     for (size_t h = 0; !st && h < a->nheads; h++) st = merge_values(&v, &bias, s, a, h, err);
     if (!st && pare_has(&a->bv)) st = narrow(&a->bv, keep, &bias, err);
-    if (!st) st = eyes(&a->wo, keep, a->dout, a->nheads * a->dout, err);
+    if (!st) st = identities(&a->wo, keep, a->dout, a->nheads * a->dout, err);
     if (st) return st;
     a->wv = weight_of(&v);
     for (size_t h = 0; h < a->nheads; h++) {

@@ -34,28 +34,28 @@ span block_move(const block_sizes *b, span x)
     return x;
 }
 
-model_sizes model_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why)
+model_sizes model_sizes_of(pare_work *p, const pare_model *f, const pare_model *g, char *why)
 {
     model_sizes m = {.nblocks = f->nblocks};
-    ends_compare(f, g, why);
-    if (!*why) m.stem = stem_sizes_of(p, f, g, why);
-    if (!*why) m.blocks = pare_alloc(p->a, f->nblocks + 1, sizeof *m.blocks);
+    models_compare(f, g, why);
+    if (!*why) m.stem = embedding_sizes_of(p, f, g, why);
+    if (!*why) m.blocks = pare_alloc(p->arena, f->nblocks + 1, sizeof *m.blocks);
     if (!*why && !m.blocks) p->st = pare_no_memory(p->err);
     for (size_t b = 0; !p->st && !*why && b < f->nblocks; b++) {
         m.blocks[b].attn = attn_sizes_of(p, f, g, b, why);
         m.blocks[b].ffn = ffn_sizes_of(p, &f->blocks[b].ffn, &g->blocks[b].ffn, why);
     }
-    if (!*why && !p->st) m.top = top_sizes_of(p, f, g, why);
+    if (!*why && !p->st) m.top = output_head_sizes_of(p, f, g, why);
     return m;
 }
 
 void model_move(pare_ticket_bound *out, const model_sizes *m, double alpha)
 {
     const pare_ub a = pare_ub_exact(alpha);
-    span x = stem_move(&m->stem, (span){a, a, pare_ub_exact(0), 0});
+    span x = embedding_move(&m->stem, (span){a, a, pare_ub_exact(0), 0});
     for (size_t b = 0; b < m->nblocks; b++) x = block_move(&m->blocks[b], x);
     out->rows = x.d;
-    out->outputs = top_move(&m->top, x);
+    out->outputs = output_head_move(&m->top, x);
 }
 
 pare_status pare_ticket_bound_free(pare_ticket_bound *out, const pare_model *f, const pare_model *g,
@@ -66,12 +66,12 @@ pare_status pare_ticket_bound_free(pare_ticket_bound *out, const pare_model *f, 
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }
-    proof p = {pare_arena_new(), exec, err, PARE_OK};
-    if (!p.a) return pare_no_memory(err);
+    pare_work p = {pare_arena_new(), exec, err, PARE_OK};
+    if (!p.arena) return pare_no_memory(err);
     const model_sizes m = model_sizes_of(&p, f, g, out->why);
     if (!p.st && !*out->why) model_move(out, &m, alpha);
     if (!*out->why && isinf(out->outputs.v)) bounds_refuse(out->why, "the bound overflows");
-    pare_arena_free(p.a);
+    pare_arena_free(p.arena);
     return p.st;
 }
 

@@ -9,13 +9,13 @@ typedef struct block_sizes {
 } block_sizes;
 
 typedef struct model_sizes {
-    stem_sizes stem;
+    embedding_sizes stem;
     size_t nblocks;
     block_sizes *blocks;
-    top_sizes top;
+    output_head_sizes top;
 } model_sizes;
 
-model_sizes model_sizes_of(proof *p, const pare_model *f, const pare_model *g, char *why);
+model_sizes model_sizes_of(pare_work *p, const pare_model *f, const pare_model *g, char *why);
 /* Through the attention of a block, its skip and its norms; then through all of the block. */
 span block_attention_move(const block_sizes *b, span x);
 span block_move(const block_sizes *b, span x);

@@ -44,7 +44,7 @@ static void head_of(head_sizes *h, fitted *all, double eta, const pare_attn *at,
 {
     const size_t d = at->din, o = pare_has(&at->wo) ? at->dout : at->heads[i].dv;
     const size_t dk = at->heads[i].dk, one = pare_has(&at->bq) ? 1 : 0;
-    if (h->turns) { /* biases are stored */
+    if (h->factored) { /* biases are stored */
         h->qe = h->ke = (affine){spread(eta, dk, d), pare_ub_exact(0), spread(eta, dk, d)};
         h->qt = widened(&h->q, &h->qe);
         h->kt = widened(&h->k, &h->ke);
@@ -79,7 +79,7 @@ static void table_of(span *s, fitted *all, double eta, const pare_weight *w)
     count(all, w->rows, w->cols, pare_norm_max(w));
 }
 
-static void top_of(top_sizes *t, fitted *all, double eta, const pare_model *f)
+static void top_of(output_head_sizes *t, fitted *all, double eta, const pare_model *f)
 {
     const pare_weight *const w = f->top.tied ? &f->stem.embedding : &f->top.out.w;
     if (t->dense_there) dense_of(&t->dense, all, eta, &f->top.dense, 1);
@@ -104,7 +104,7 @@ static fitted suppose(model_sizes *m, const pare_model *f, double eta)
             head_of(&m->blocks[b].attn.heads[h], &all, eta, &x->attn, h);
         for (size_t l = 0; m->blocks[b].ffn.kind != PARE_FFN_NONE && l < x->ffn.nlayers; l++)
             dense_of(&m->blocks[b].ffn.layers[l], &all, eta, &x->ffn.layers[l],
-                     l == 0 && relu_part(&x->ffn) ? 2 : 1);
+                     l == 0 && is_relu_ffn(&x->ffn) ? 2 : 1);
     }
     top_of(&m->top, &all, eta, f);
     return all;
@@ -135,8 +135,8 @@ pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_mod
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }
-    proof k = {pare_arena_new(), exec, err, PARE_OK};
-    if (!k.a) return pare_no_memory(err);
+    pare_work k = {pare_arena_new(), exec, err, PARE_OK};
+    if (!k.arena) return pare_no_memory(err);
     model_sizes m = model_sizes_of(&k, f, f, out->why);
     if (!k.st && !*out->why) {
         out->eta = largest_eta(&m, f, alpha, eps);
@@ -147,6 +147,6 @@ pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_mod
         else
             bounds_refuse(out->why, "no error of the entries above 2^-60 is small enough");
     }
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
     return k.st;
 }

@@ -18,7 +18,7 @@ static const char *missing(const pare_attn *at, const attn_sizes *s)
     for (size_t h = 0; h < at->nheads; h++)
         if (at->heads[h].planes > 0) return "positions that are not rotary";
     for (size_t h = 0; h < s->nheads; h++)
-        if (s->heads[h].turns) return "rows narrow enough to multiply queries and keys out";
+        if (s->heads[h].factored) return "rows narrow enough to multiply queries and keys out";
     return pare_has(&at->bq) ? "queries without a bias" : NULL;
 }
 
@@ -66,17 +66,17 @@ pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200], 
         bounds_refuse(why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }
-    proof k = {pare_arena_new(), exec, err, PARE_OK};
-    if (!k.a) return pare_no_memory(err);
+    pare_work k = {pare_arena_new(), exec, err, PARE_OK};
+    if (!k.arena) return pare_no_memory(err);
     const model_sizes m = model_sizes_of(&k, f, f, why);
     span x = {a, a, pare_ub_exact(0), 0};
-    if (!k.st && !*why) x = stem_move(&m.stem, x);
+    if (!k.st && !*why) x = embedding_move(&m.stem, x);
     for (size_t b = 0; !k.st && !*why && b < f->nblocks; b++) {
         const attn_sizes *const s = &m.blocks[b].attn;
         out[b].there = s->kind != PARE_ATTN_NONE;
         if (out[b].there) plan_one(&out[b], &f->blocks[b].attn, s, norm_move(&s->in, x).f, eps, p);
         x = block_move(&m.blocks[b], x);
     }
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
     return k.st;
 }

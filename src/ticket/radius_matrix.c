@@ -11,43 +11,38 @@
 
 static const pare_ub nothing = {0};
 
-static void fail(proof *p, pare_status st)
-{
-    if (!p->st) p->st = st;
-}
-
-rmat rmat_new(proof *p, size_t rows, size_t cols)
+rmat rmat_new(pare_work *p, size_t rows, size_t cols)
 {
     rmat m = {{0}, nothing};
     if (!p->st) p->st = pare_stopped(p->exec, p->err);
     if (p->st) return m;
-    m.mid = pare_mat_new(p->a, rows, cols);
-    if (!m.mid.v) fail(p, pare_no_memory(p->err));
+    m.mid = pare_mat_new(p->arena, rows, cols);
+    if (!m.mid.v) pare_work_keep(p, pare_no_memory(p->err));
     return m;
 }
 
-rmat rmat_weight(proof *p, const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols)
+rmat rmat_weight(pare_work *p, const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols)
 {
     rmat m = rmat_new(p, rows, cols);
     if (!p->st && pare_has(w)) pare_weight_widen(&m.mid, w, r, c);
     return m;
 }
 
-rmat rmat_column(proof *p, const pare_weight *w, size_t at, size_t n)
+rmat rmat_column(pare_work *p, const pare_weight *w, size_t at, size_t n)
 {
     rmat m = rmat_new(p, n, 1);
     for (size_t i = 0; !p->st && pare_has(w) && i < n; i++) m.mid.v[i] = pare_weight_at(w, at + i);
     return m;
 }
 
-rmat rmat_identity(proof *p, size_t n)
+rmat rmat_identity(pare_work *p, size_t n)
 {
     rmat m = rmat_new(p, n, n);
     for (size_t i = 0; !p->st && i < n; i++) pare_row_mut(&m.mid, i)[i] = 1;
     return m;
 }
 
-rmat rmat_beside(proof *p, const rmat *a, const rmat *b)
+rmat rmat_beside(pare_work *p, const rmat *a, const rmat *b)
 {
     if (p->st) return (rmat){{0}, nothing};
     const size_t left = a->mid.cols, right = b->mid.cols;
@@ -123,7 +118,7 @@ pare_ub rmat_max_row2(const rmat *a)
 }
 
 /* Without gaps between the rows. */
-static pare_mat packed(proof *p, const pare_mat *m)
+static pare_mat packed(pare_work *p, const pare_mat *m)
 {
     if (m->ld == m->cols) return *m;
     const rmat copy = rmat_new(p, m->rows, m->cols);
@@ -132,7 +127,7 @@ static pare_mat packed(proof *p, const pare_mat *m)
     return copy.mid;
 }
 
-pare_ub rmat_two(proof *p, const rmat *a)
+pare_ub rmat_two(pare_work *p, const rmat *a)
 {
     if (p->st || !a->mid.v) return pare_ub_inf();
     pare_ub norm = nothing;
@@ -140,16 +135,16 @@ pare_ub rmat_two(proof *p, const rmat *a)
     const pare_ub size = fro(&a->mid);
     if (a->mid.rows == 1 || a->mid.cols == 1 || size.v == 0) return pare_ub_add(size, a->off);
     if (isinf(a->off.v) || !all_finite(&a->mid)) return pare_ub_inf();
-    const pare_mark mark = pare_arena_mark(p->a);
+    const pare_mark mark = pare_arena_mark(p->arena);
     const pare_mat m = packed(p, &a->mid);
     const pare_weight w = {PARE_F64, m.rows, m.cols, m.v};
     pare_err why = {0};
     if (!p->st) {
-        const pare_status st = pare_norm_spectral(&norm, &w, p->a, &why);
-        if (st == PARE_ERR_MEMORY) fail(p, pare_no_memory(p->err));
+        const pare_status st = pare_norm_spectral(&norm, &w, p->arena, &why);
+        if (st == PARE_ERR_MEMORY) pare_work_keep(p, pare_no_memory(p->err));
         if (st) norm = pare_ub_inf(); /* what cannot be factored has its Frobenius norm still */
     }
-    pare_arena_reset(p->a, mark);
+    pare_arena_reset(p->arena, mark);
     return p->st ? pare_ub_inf() : pare_ub_add(pare_ub_min(norm, size), a->off);
 }
 
@@ -162,7 +157,7 @@ static pare_ub rounded(const pare_mat *m)
     return isinf(size.v) ? size : pare_ub_mul(pare_ub_exact(PARE_UNIT_F64), size);
 }
 
-rmat rmat_scaled(proof *p, const rmat *a, double s)
+rmat rmat_scaled(pare_work *p, const rmat *a, double s)
 {
     if (p->st || s == 1) return *a;
     rmat m = rmat_new(p, a->mid.rows, a->mid.cols);
@@ -175,7 +170,7 @@ rmat rmat_scaled(proof *p, const rmat *a, double s)
     return m;
 }
 
-static rmat combined(proof *p, const rmat *a, const rmat *b, double sign)
+static rmat combined(pare_work *p, const rmat *a, const rmat *b, double sign)
 {
     if (p->st) return (rmat){{0}, nothing};
     PARE_ASSERT(a->mid.rows == b->mid.rows && a->mid.cols == b->mid.cols);
@@ -187,25 +182,26 @@ static rmat combined(proof *p, const rmat *a, const rmat *b, double sign)
     return m;
 }
 
-rmat rmat_sum(proof *p, const rmat *a, const rmat *b)
+rmat rmat_sum(pare_work *p, const rmat *a, const rmat *b)
 {
     return combined(p, a, b, 1);
 }
 
-rmat rmat_diff(proof *p, const rmat *a, const rmat *b)
+rmat rmat_diff(pare_work *p, const rmat *a, const rmat *b)
 {
     return combined(p, a, b, -1);
 }
 
-rmat rmat_mul(proof *p, const rmat *a, bool turn, const rmat *b)
+rmat rmat_mul(pare_work *p, const rmat *a, bool transpose, const rmat *b)
 {
     if (p->st) return (rmat){{0}, nothing};
-    const size_t rows = turn ? a->mid.cols : a->mid.rows, n = turn ? a->mid.rows : a->mid.cols;
+    const size_t rows = transpose ? a->mid.cols : a->mid.rows,
+                 n = transpose ? a->mid.rows : a->mid.cols;
     PARE_ASSERT(n == b->mid.rows);
     rmat m = rmat_new(p, rows, b->mid.cols);
     if (p->st) return m;
     if (n > 0 && rows > 0 && b->mid.cols > 0)
-        pare_gemm(&m.mid, 1, &a->mid, turn, &b->mid, false, 0);
+        pare_gemm(&m.mid, 1, &a->mid, transpose, &b->mid, false, 0);
     const pare_ub fa = fro(&a->mid), fb = fro(&b->mid);
     const pare_ub tiny = pare_ub_mul(pare_ub_exact((double)rows * (double)b->mid.cols),
                                      pare_ub_exact((double)n * 0x1p-1074));

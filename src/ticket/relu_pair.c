@@ -42,7 +42,7 @@ static bool pairs_up(const pare_dense *f, const pare_dense *inner, const pare_de
 }
 
 /* max(B, 0) or min(B, 0), and relu(c) as a column. */
-static rmat one_sign(proof *p, const pare_weight *w, size_t rows, size_t cols, double sign)
+static rmat one_sign(pare_work *p, const pare_weight *w, size_t rows, size_t cols, double sign)
 {
     const rmat m = pare_has(w) && w->cols == cols ? rmat_weight(p, w, 0, 0, rows, cols)
                                                   : rmat_column(p, w, 0, rows);
@@ -52,14 +52,14 @@ static rmat one_sign(proof *p, const pare_weight *w, size_t rows, size_t cols, d
 }
 
 /* s A B, B of one sign. */
-static rmat passed(proof *p, const rmat *a, const pare_dense *inner, double sign, double s)
+static rmat passed(pare_work *p, const rmat *a, const pare_dense *inner, double sign, double s)
 {
     const rmat b = one_sign(p, &inner->w, inner->w.rows, inner->w.cols, sign);
     const rmat ab = rmat_mul(p, a, false, &b);
     return rmat_scaled(p, &ab, s);
 }
 
-relu_maps relu_pair_maps(proof *p, const pare_dense *f, const pare_dense *inner,
+relu_maps relu_pair_maps(pare_work *p, const pare_dense *f, const pare_dense *inner,
                          const pare_dense *outer, bool after_relu)
 {
     const size_t o = f->w.rows, d = f->w.cols, n = inner->w.rows;
@@ -79,12 +79,12 @@ relu_maps relu_pair_maps(proof *p, const pare_dense *f, const pare_dense *inner,
     return m;
 }
 
-dense_sizes relu_pair_sizes(proof *p, const pare_dense *f, const pare_dense *inner,
+dense_sizes relu_pair_sizes(pare_work *p, const pare_dense *f, const pare_dense *inner,
                             const pare_dense *outer, bool after_relu, char *why)
 {
     dense_sizes s = {0};
     if (!pairs_up(f, inner, outer, why)) return s;
-    const pare_mark mark = pare_arena_mark(p->a);
+    const pare_mark mark = pare_arena_mark(p->arena);
     const relu_maps m = relu_pair_maps(p, f, inner, outer, after_relu);
     s.f = affine_sizes(p, &m.f, &m.f_bias);
     s.g = affine_sizes(p, &m.g, &m.g_bias);
@@ -95,6 +95,6 @@ dense_sizes relu_pair_sizes(proof *p, const pare_dense *f, const pare_dense *inn
     s.max_g = rmat_max(&m.g_bias);
     s.w_max = rmat_max(&m.f);
     s.e_max = rmat_max(&m.e);
-    pare_arena_reset(p->a, mark);
+    pare_arena_reset(p->arena, mark);
     return s;
 }

@@ -10,7 +10,7 @@
 #include "merged_heads.h"
 #include <stdio.h>
 
-bool relu_part(const pare_ffn *f)
+bool is_relu_ffn(const pare_ffn *f)
 {
     return f->kind == PARE_FFN_MLP && f->act == PARE_ACT_RELU;
 }
@@ -55,8 +55,8 @@ pare_status relu_split(pare_model *m, size_t *parts, size_t *others, pare_err *e
     for (size_t b = 0; !st && b < m->nblocks; b++) {
         pare_ffn *const f = &m->blocks[b].ffn;
         if (f->kind == PARE_FFN_NONE) continue;
-        ++*(relu_part(f) ? parts : others);
-        if (relu_part(f)) st = split(f, m->arena, err);
+        ++*(is_relu_ffn(f) ? parts : others);
+        if (is_relu_ffn(f)) st = split(f, m->arena, err);
     }
     return st;
 }
@@ -67,6 +67,6 @@ pare_relu_source relu_source_of(const pare_model *m, const char *name)
     int at = 0;
     if (sscanf(name, "blocks.%zu.ffn.%zu.%n", &block, &layer, &at) != 2 || !at)
         return PARE_RELU_NONE;
-    if (!relu_part(&m->blocks[block].ffn)) return PARE_RELU_NONE;
+    if (!is_relu_ffn(&m->blocks[block].ffn)) return PARE_RELU_NONE;
     return layer == 1 && name[at] == 'w' ? PARE_RELU_SIGNS : PARE_RELU_POSITIVE;
 }

@@ -58,20 +58,21 @@ static grid grid_of(const pare_mat *w, double levels, pare_mat to)
 static pare_status round_matrix(pare_mat *to, const rounder *r, const pare_mat *w, double levels,
                                 uint64_t stream, pare_arena *a, pare_err *err)
 {
-    entering enters = {0};
+    input_moments moments = {0};
     feedback f;
     pare_mat aim = *w;
     grid g = grid_of(w, levels, *to);
-    double *const room = pare_alloc(a, w->cols, sizeof *room);
-    pare_status st = room ? PARE_OK : pare_no_memory(err);
-    if (!st && r->fit) st = entering_of(&enters, a, r->in, r->m, stream, r->fit, r->exec, err);
-    if (!st) st = feedback_of(&f, a, w->cols, &enters, err);
+    double *const buffer = pare_alloc(a, w->cols, sizeof *buffer);
+    pare_status st = buffer ? PARE_OK : pare_no_memory(err);
+    if (!st && r->fit)
+        st = input_moments_of(&moments, a, r->in, r->m, stream, r->fit, r->exec, err);
+    if (!st) st = feedback_of(&f, a, w->cols, &moments, err);
     if (!st && f.push.v) { /* rows are known, and not all of them zeros */
         aim = pare_mat_new(a, w->rows, w->cols);
-        st = aim.v ? feedback_aim(&aim, w, &enters, a, err) : pare_no_memory(err);
+        st = aim.v ? feedback_aim(&aim, w, &moments, a, err) : pare_no_memory(err);
     }
     for (size_t i = 0; !st && i < w->rows; i++)
-        feedback_run(&f, pare_row(&aim, i), room, i, nearest, &g);
+        feedback_run(&f, pare_row(&aim, i), buffer, i, nearest, &g);
     return st;
 }
 

@@ -71,7 +71,8 @@ static bool coarse_then(pare_subset_solver *s, subset_job *j, size_t fine, size_
     if (!subset_coarse(s, j, fine, &last.target, whole)) return false;
     last.error = j->error; /* only what is closer counts: it keeps the search of one window small */
     bool all;
-    const bool ok = windows ? subset_four(s, &last, windows, 0, &all) : subset_halves(s, &last);
+    const bool ok =
+        windows ? subset_four_lists(s, &last, windows, 0, &all) : subset_meet_middle(s, &last);
     if (!ok || subset_abs(last.error) >= subset_abs(j->error)) return ok;
     j->error = last.error;
     memcpy(j->mask, whole, (j->n + 63) / 64 * sizeof *whole);
@@ -92,10 +93,10 @@ static bool rough(pare_subset_solver *s, subset_job *j, int64_t tolerance)
 static bool run(pare_subset_solver *s, subset_job *j, const pare_subset_opts *o, bool *best)
 {
     *best = j->n <= ALWAYS || (o->exact && j->n <= TWO);
-    if (*best) return subset_halves(s, j);
+    if (*best) return subset_meet_middle(s, j);
     if (!rough(s, j, o->tolerance)) return false;
     if (!o->exact || subset_abs(j->error) <= o->tolerance) return true;
-    return subset_four(s, j, 0, o->tolerance, best);
+    return subset_four_lists(s, j, 0, o->tolerance, best);
 }
 
 pare_status pare_subset_solve(pare_subset_solver *s, pare_subset *out, uint64_t *mask,

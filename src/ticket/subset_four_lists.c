@@ -22,7 +22,7 @@ typedef struct four {
     subset_sums part[LISTS];
     size_t first[LISTS]; /* item of each part */
     pairs p, q;
-    size_t room; /* of each list below */
+    size_t capacity; /* of each list below */
     int64_t *ps, *qs, *spare;
     uint32_t *count;
     int64_t target, far; /* |error| of the best so far */
@@ -47,13 +47,13 @@ static size_t count_in(const pairs *p, window w)
 }
 
 /* The same, listed: at most `room` of them. */
-static size_t list_in(int64_t *out, const pairs *p, window w, size_t room)
+static size_t list_in(int64_t *out, const pairs *p, window w, size_t capacity)
 {
     size_t from = p->nb, to = from, n = 0;
     for (size_t i = 0; i < p->na; i++) {
         while (from > 0 && p->b[from - 1] >= w.lo - p->a[i]) from--;
         while (to > 0 && p->b[to - 1] >= w.hi - p->a[i]) to--;
-        for (size_t j = from; j < to && n < room; j++) out[n++] = p->a[i] + p->b[j];
+        for (size_t j = from; j < to && n < capacity; j++) out[n++] = p->a[i] + p->b[j];
     }
     return n;
 }
@@ -101,14 +101,14 @@ static void sort_window(four *f, int64_t *v, size_t n, window w)
 static size_t sums_in(four *f, int64_t *out, const pairs *p, window w)
 {
     if (w.hi - w.lo == 1) return list_in(out, p, w, 1);
-    const size_t n = list_in(out, p, w, f->room);
+    const size_t n = list_in(out, p, w, f->capacity);
     sort_window(f, out, n, w);
     return n;
 }
 
 static bool fits(const four *f, const pairs *p, window w)
 {
-    return w.hi - w.lo == 1 || count_in(p, w) <= f->room;
+    return w.hi - w.lo == 1 || count_in(p, w) <= f->capacity;
 }
 
 /* p up, q down. */
@@ -170,7 +170,7 @@ static int64_t likely(const four *f, const subset_job *j, int64_t *width)
     }
     const double share = var[0] / (var[0] + var[1] + 1);
     const double density = (double)f->p.na * (double)f->p.nb / (2.5 * sqrt(var[0]) + 1);
-    *width = (int64_t)fmin(fmax(0.5 * (double)f->room / density, 1), 0x1p60);
+    *width = (int64_t)fmin(fmax(0.5 * (double)f->capacity / density, 1), 0x1p60);
     return (int64_t)(mean[0] + share * ((double)j->target - mean[0] - mean[1]));
 }
 
@@ -185,13 +185,13 @@ static window next_window(const four *f, bool right, int64_t at, int64_t limit, 
     window w;
     size_t n;
     for (;; *width /= 2) {
-        const int64_t room = right ? limit - at : at - limit;
-        const int64_t wide = *width < room ? *width : room;
+        const int64_t capacity = right ? limit - at : at - limit;
+        const int64_t wide = *width < capacity ? *width : capacity;
         w = right ? (window){at, at + wide} : (window){at - wide, at};
         n = count_in(&f->p, w);
-        if (n <= f->room || *width <= 1) break;
+        if (n <= f->capacity || *width <= 1) break;
     }
-    if (n < f->room / 4 && *width < (int64_t)1 << 60) *width *= 2;
+    if (n < f->capacity / 4 && *width < (int64_t)1 << 60) *width *= 2;
     return w;
 }
 
@@ -224,9 +224,10 @@ static bool prepare(four *f, pare_subset_solver *s, const subset_job *j)
         m[k] = j->n / LISTS + (k < j->n % LISTS);
         cells += subset_sums_cells((unsigned)m[k]);
     }
-    f->room = (size_t)4 << m[0];
-    if (f->room < 1024) f->room = 1024;
-    int64_t *v = subset_cells(s, cells + 3 * f->room + f->room + 1); /* buckets: at most 2 room */
+    f->capacity = (size_t)4 << m[0];
+    if (f->capacity < 1024) f->capacity = 1024;
+    int64_t *v =
+        subset_cells(s, cells + 3 * f->capacity + f->capacity + 1); /* buckets: at most 2 room */
     if (!v) return false;
     for (size_t k = 0; k < LISTS; k++) {
         f->first[k] = at;
@@ -235,9 +236,9 @@ static bool prepare(four *f, pare_subset_solver *s, const subset_job *j)
         at += m[k];
     }
     f->ps = v;
-    f->qs = v + f->room;
-    f->spare = v + 2 * f->room;
-    f->count = (uint32_t *)(v + 3 * f->room);
+    f->qs = v + f->capacity;
+    f->spare = v + 2 * f->capacity;
+    f->count = (uint32_t *)(v + 3 * f->capacity);
     const subset_sums *const l = f->part;
     f->p = (pairs){subset_sums_list(&l[0]), subset_sums_list(&l[1]), subset_sums_count(&l[0]),
                    subset_sums_count(&l[1])};
@@ -259,7 +260,8 @@ static void mask_of(const four *f, size_t half, int64_t sum, uint64_t *mask)
     subset_sums_mask(&f->part[2 * half + 1], sum - p->a[i], f->first[2 * half + 1], mask);
 }
 
-bool subset_four(pare_subset_solver *s, subset_job *j, size_t windows, int64_t tolerance, bool *all)
+bool subset_four_lists(pare_subset_solver *s, subset_job *j, size_t windows, int64_t tolerance,
+                       bool *all)
 {
     four f = {.better = false};
     if (!prepare(&f, s, j)) return false;

@@ -64,13 +64,14 @@ static spot closest(const walk *w)
     return best[0];
 }
 
-int64_t subset_pair_off(const int64_t *a, size_t na, const int64_t *b, size_t nb, int64_t target)
+int64_t subset_pair_distance(const int64_t *a, size_t na, const int64_t *b, size_t nb,
+                             int64_t target)
 {
     const walk w = {a, b, na, nb, target};
     return closest(&w).far;
 }
 
-bool subset_halves(pare_subset_solver *s, subset_job *j)
+bool subset_meet_middle(pare_subset_solver *s, subset_job *j)
 {
     PARE_ASSERT(j->n <= 2 * SUBSET_HALF);
     const unsigned ma = (unsigned)(j->n / 2), mb = (unsigned)j->n - ma;

@@ -14,7 +14,7 @@ typedef struct maker {
     const pare_exec *exec;
     pare_coded *coded;
     pare_ticket_report *r;
-    size_t room, ncoded;
+    size_t capacity, ncoded;
     uint64_t total; /* weights */
     pare_steps *steps;
 } maker;
@@ -98,7 +98,7 @@ static pare_status count(void *self, const char *name, pare_weight *w, bool vect
     maker *const k = self;
     (void)err;
     if (!pare_has(w) || !is_drawn(k, name, vector)) return PARE_OK;
-    k->room++;
+    k->capacity++;
     k->total += (uint64_t)w->rows * w->cols;
     return PARE_OK;
 }
@@ -111,7 +111,7 @@ static void keep_numbers(maker *k, const pare_weight *w)
 }
 
 /* Identities side by side, or one above its negative, need no ticket of their own. */
-static bool is_eyes(const pare_weight *w)
+static bool is_identities(const pare_weight *w)
 {
     const bool above = w->rows == 2 * w->cols;
     if (!above && w->cols % w->rows != 0) return false;
@@ -124,7 +124,7 @@ static bool is_eyes(const pare_weight *w)
     return true;
 }
 
-static pare_status keep_eyes(maker *k, const char *name, pare_weight *w, pare_err *err)
+static pare_status keep_identities(maker *k, const char *name, pare_weight *w, pare_err *err)
 {
     pare_coded *const coded = &k->coded[k->ncoded];
     pare_status st = pare_coded_eye(coded, k->m->arena, w->rows, w->cols, err);
@@ -143,20 +143,21 @@ static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, bool 
     pare_arena *const keep = k->m->arena;
     pare_arena *const scratch = pare_arena_new();
     pare_coded *const coded = &k->coded[k->ncoded];
-    entering enters = {0};
+    input_moments moments = {0};
     const matrix_job job = {.name = pare_strdup(keep, name),
                             .w = scratch ? pare_mat_new(scratch, w->rows, w->cols) : (pare_mat){0},
                             .relu = k->r->relu_parts ? relu_source_of(k->m, name) : PARE_RELU_NONE,
                             .vector = vector,
                             .stream = matrix_stream(name),
                             .o = k->o,
-                            .enters = &enters,
+                            .moments = &moments,
                             .exec = k->exec};
     pare_weight expanded;
     pare_mat wide = job.w;
     pare_status st = job.name && wide.v ? PARE_OK : pare_no_memory(err);
     if (!st && k->before)
-        st = entering_of(&enters, scratch, k->before, k->m, job.stream, k->o->fit, k->exec, err);
+        st = input_moments_of(&moments, scratch, k->before, k->m, job.stream, k->o->fit, k->exec,
+                              err);
     if (!st) {
         pare_weight_widen(&wide, w, 0, 0);
         st = matrix_ticket(coded, &expanded, &k->r->matrix[k->r->n], keep, &job, err);
@@ -183,7 +184,7 @@ static pare_status make(void *self, const char *name, pare_weight *w, bool vecto
     const pare_exec *const exec = k->exec;
     k->exec = pare_step(k->steps, "fit", (double)w->rows * (double)w->cols);
     const pare_status st =
-        is_eyes(w) ? keep_eyes(k, name, w, err) : draw_ticket(k, name, w, vector, err);
+        is_identities(w) ? keep_identities(k, name, w, err) : draw_ticket(k, name, w, vector, err);
     k->exec = exec;
     return st;
 }
@@ -215,7 +216,7 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
  * come in blocks. */
 static pare_status settle_mode(maker *k, const pare_model *in, pare_err *err)
 {
-    const char *const why = merge_refuses(in);
+    const char *const why = merge_refused(in);
     uint64_t now, merged;
     merge_sizes(&now, &merged, in);
     if (k->o->mode == PARE_TICKET_MERGED && why) return pare_fail(err, PARE_ERR_INPUT, "%s", why);
@@ -240,8 +241,8 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
         st = pare_model_clone(&k.before, k.m, err);
     if (!st) st = pare_model_visit(k.m, count, &k, err);
     if (!st) {
-        k.coded = pare_alloc(k.m->arena, k.room + 1, sizeof *k.coded);
-        report->matrix = pare_alloc(k.m->arena, k.room + 1, sizeof *report->matrix);
+        k.coded = pare_alloc(k.m->arena, k.capacity + 1, sizeof *k.coded);
+        report->matrix = pare_alloc(k.m->arena, k.capacity + 1, sizeof *report->matrix);
         pare_steps steps = pare_steps_of(exec, (double)k.total);
         k.steps = &steps;
         st = k.coded && report->matrix ? pare_model_visit(k.m, make, &k, err) : pare_no_memory(err);

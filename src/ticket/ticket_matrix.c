@@ -137,7 +137,7 @@ static pare_status settle_scale(int *out, pare_arena *a, const fit_problem *p,
 
 /* ---- the whole ------------------------------------------------------------------------------- */
 
-static pare_mat turned_of(pare_arena *a, const pare_mat *w)
+static pare_mat mat_transposed(pare_arena *a, const pare_mat *w)
 {
     pare_mat t = pare_mat_new(a, w->cols, w->rows);
     for (size_t i = 0; t.v && i < w->rows; i++)
@@ -158,12 +158,12 @@ static pare_status draw_source(fit_problem *p, pare_arena *a, const matrix_job *
 
 /* The blocks are on the smaller side: n units are then n / min(rows, cols) items an entry. A unit
  * of a ReLU reads one input: there they are on that side. */
-static pare_status make_problem(fit_problem *p, bool *turned, pare_arena *a, const matrix_job *job,
-                                pare_err *err)
+static pare_status make_problem(fit_problem *p, bool *transposed, pare_arena *a,
+                                const matrix_job *job, pare_err *err)
 {
     const pare_ticket_opts *const o = job->o;
-    *turned = job->vector || (!job->relu && job->w.rows < job->w.cols);
-    *p = (fit_problem){.w = *turned ? turned_of(a, &job->w) : job->w};
+    *transposed = job->vector || (!job->relu && job->w.rows < job->w.cols);
+    *p = (fit_problem){.w = *transposed ? mat_transposed(a, &job->w) : job->w};
     if (!p->w.v) return pare_no_memory(err);
     p->a = p->w.rows;
     p->b = p->w.cols;
@@ -183,17 +183,18 @@ static double rate_of(const matrix_job *job)
 }
 
 static pare_status fit_fed_back(fit_result *r, pare_bridge *bridge, int *exponent, pare_arena *a,
-                                fit_problem *p, const matrix_job *job, bool turned, pare_err *err)
+                                fit_problem *p, const matrix_job *job, bool transposed,
+                                pare_err *err)
 {
     feedback f;
-    fit_feedback_opts o = {.f = &f, .aim = job->w, .columns = turned};
-    pare_status st = feedback_of(&f, a, job->w.cols, job->enters, err);
+    fit_feedback_opts o = {.f = &f, .aim = job->w, .columns = transposed};
+    pare_status st = feedback_of(&f, a, job->w.cols, job->moments, err);
     if (!st && f.push.v) { /* rows are known, and not all of them zeros */
         o.aim = pare_mat_new(a, job->w.rows, job->w.cols);
-        st = o.aim.v ? feedback_aim(&o.aim, &job->w, job->enters, a, err) : pare_no_memory(err);
+        st = o.aim.v ? feedback_aim(&o.aim, &job->w, job->moments, a, err) : pare_no_memory(err);
     }
     *exponent = job->o->strict ? 0 : job->o->exponent;
-    if (!st) st = feedback_settle_rate(&o, exponent, a, p, rate_of(job), job->exec, err);
+    if (!st) st = feedback_choose_rate(&o, exponent, a, p, rate_of(job), job->exec, err);
     if (!st) st = fit_feedback(r, a, p, &o, job->exec, err);
     *bridge = o.price > 0 ? o.bridge : (pare_bridge){0};
     return st;
@@ -201,14 +202,14 @@ static pare_status fit_fed_back(fit_result *r, pare_bridge *bridge, int *exponen
 
 static pare_status code(pare_coded *coded, pare_weight *expanded, pare_arena *a,
                         const matrix_job *job, const fit_problem *p, const fit_result *r,
-                        pare_bridge bridge, bool turned, int exponent, pare_err *err)
+                        pare_bridge bridge, bool transposed, int exponent, pare_err *err)
 {
     const pare_factored f = {.seed = job->o->seed,
                              .stream = job->stream,
                              .rows = job->w.rows,
                              .cols = job->w.cols,
                              .n = p->n,
-                             .turned = turned,
+                             .turned = transposed,
                              .relu = job->relu,
                              .exponent = exponent,
                              .own = r->own,
@@ -248,19 +249,20 @@ pare_status matrix_ticket(pare_coded *coded, pare_weight *expanded, pare_ticket_
 {
     fit_problem p;
     fit_result r;
-    bool turned = false;
+    bool transposed = false;
     int exponent = 0;
     pare_bridge bridge = {0};
     pare_arena *const scratch = pare_arena_new();
-    pare_status st = scratch ? make_problem(&p, &turned, scratch, job, err) : pare_no_memory(err);
+    pare_status st =
+        scratch ? make_problem(&p, &transposed, scratch, job, err) : pare_no_memory(err);
     if (!st && job->o->method == PARE_TICKET_FEEDBACK) {
-        st = fit_fed_back(&r, &bridge, &exponent, scratch, &p, job, turned, err);
+        st = fit_fed_back(&r, &bridge, &exponent, scratch, &p, job, transposed, err);
     } else if (!st) {
         st = settle_scale(&exponent, scratch, &p, job->o, job->exec, err);
         p.scale = ldexp(1, exponent);
         if (!st) st = fit_by(&r, scratch, &p, false, job->o, job->exec, err);
     }
-    if (!st) st = code(coded, expanded, a, job, &p, &r, bridge, turned, exponent, err);
+    if (!st) st = code(coded, expanded, a, job, &p, &r, bridge, transposed, exponent, err);
     if (!st) describe(report, job, &p, expanded, exponent, coded->bytes);
     pare_arena_free(scratch);
     if (st && st != PARE_ERR_MEMORY) {

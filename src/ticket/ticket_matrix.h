@@ -14,7 +14,7 @@ typedef struct matrix_job {
     pare_relu_source relu; /* what w multiplies */
     bool vector;           /* a bias: one row, which multiplies 1 */
     const pare_ticket_opts *o;
-    const entering *enters; /* of FEEDBACK: the rows that enter it; NULL: not known */
+    const input_moments *moments; /* of FEEDBACK: the rows that enter it; NULL: not known */
     const pare_exec *exec;
 } matrix_job;
 /* Of the matrix that has this name in the file. */

@@ -16,13 +16,13 @@
 #define GIVEN_WORK 1e10 /* multiply-adds of all passes: more is not walked layer by layer */
 #define FAILURE    0.01 /* of the promise that is looked at */
 
-static void add(said *s, pare_claim c)
+static void add(cert_builder *s, pare_claim c)
 {
     if (!s->st) s->st = pare_cert_add(s->cert, s->keep, c, s->err);
 }
 
 /* A theorem on that domain; vacuous bounds are left out. */
-static void bound_by(said *s, pare_claim c, const char *domain, pare_ub bound)
+static void bound_by(cert_builder *s, pare_claim c, const char *domain, pare_ub bound)
 {
     if (!s->st && !domain) s->st = pare_no_memory(s->err);
     if (s->st || isinf(bound.v)) return;
@@ -33,7 +33,7 @@ static void bound_by(said *s, pare_claim c, const char *domain, pare_ub bound)
 
 /* ---- all inputs ------------------------------------------------------------------------------ */
 
-static const char *all_words(said *s, const pare_model *f, double alpha)
+static const char *all_words(cert_builder *s, const pare_model *f, double alpha)
 {
     if (f->stem.ids && f->context)
         return pare_sprintf(s->keep, "all token sequences of up to %zu tokens", f->context);
@@ -42,16 +42,17 @@ static const char *all_words(said *s, const pare_model *f, double alpha)
 }
 
 /* What a layer's own ticket adds where the walk of f has come to. */
-static void layer_adds(said *s, size_t b, const char *what, const char *domain, pare_ub bound)
+static void layer_adds(cert_builder *s, size_t b, const char *what, const char *domain,
+                       pare_ub bound)
 {
     bound_by(s, (pare_claim){.kind = PARE_LAYER_TICKET, .p = {(double)b}, .text = what}, domain,
              bound);
 }
 
-static void layers(said *s, const model_sizes *m, const char *domain, double alpha)
+static void layers(cert_builder *s, const model_sizes *m, const char *domain, double alpha)
 {
     const pare_ub a = pare_ub_exact(alpha);
-    span x = stem_move(&m->stem, (span){a, a, pare_ub_exact(0), 0});
+    span x = embedding_move(&m->stem, (span){a, a, pare_ub_exact(0), 0});
     for (size_t b = 0; !s->st && b < m->nblocks; b++) {
         const attn_sizes *const at = &m->blocks[b].attn;
         const ffn_sizes *const ff = &m->blocks[b].ffn;
@@ -67,17 +68,17 @@ static void layers(said *s, const model_sizes *m, const char *domain, double alp
     }
 }
 
-static void printed(said *s, const model_sizes *m, const pare_model *f, double alpha)
+static void printed(cert_builder *s, const model_sizes *m, const pare_model *f, double alpha)
 {
     const pare_attn *const at = m->nblocks == 1 ? &f->blocks[0].attn : NULL;
     if (s->st || !at || m->blocks[0].attn.nheads == 0 || f->stem.ids) return;
-    if (at->in_norm.kind != PARE_NORM_NONE || m->blocks[0].attn.heads[0].turns || m->stem.map)
+    if (at->in_norm.kind != PARE_NORM_NONE || m->blocks[0].attn.heads[0].factored || m->stem.map)
         return;
     add(s, (pare_claim){.kind = PARE_PAPER_TICKET,
                         .value = paper_form(&m->blocks[0].attn, at->din, at->dout, alpha)});
 }
 
-static void all_inputs(said *s, const model_sizes *m, const char *why, const pare_model *f,
+static void all_inputs(cert_builder *s, const model_sizes *m, const char *why, const pare_model *f,
                        double alpha)
 {
     pare_ticket_bound b = {pare_ub_inf(), pare_ub_inf(), ""};
@@ -108,7 +109,8 @@ static double walk_work(const pare_model *f, const pare_model *g, const pare_inp
     return 6 * (double)(f->nblocks + 1) * pare_passes_work(f, g, set);
 }
 
-static void given_inputs(said *s, const pare_model *f, const pare_model *g, const pare_inputs *set)
+static void given_inputs(cert_builder *s, const pare_model *f, const pare_model *g,
+                         const pare_inputs *set)
 {
     pare_ticket_bound b;
     if (s->st || !(walk_work(f, g, set) <= GIVEN_WORK)) return;
@@ -118,7 +120,8 @@ static void given_inputs(said *s, const pare_model *f, const pare_model *g, cons
 
 /* ---- what it takes --------------------------------------------------------------------------- */
 
-static void what_it_takes(said *s, const model_sizes *m, const pare_model *f, const pare_model *g)
+static void what_it_takes(cert_builder *s, const model_sizes *m, const pare_model *f,
+                          const pare_model *g)
 {
     const ticket_entries e = ticket_entries_of(m, f, g);
     if (s->st || e.entries == 0 || !(e.error > 0)) return;
@@ -139,25 +142,26 @@ static void what_it_takes(said *s, const model_sizes *m, const pare_model *f, co
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static void theorems(said *s, const pare_model *f, const pare_model *g, const pare_inputs *set)
+static void theorems(cert_builder *s, const pare_model *f, const pare_model *g,
+                     const pare_inputs *set)
 {
     char why[200] = "";
-    proof p = {pare_arena_new(), s->exec, s->err, PARE_OK};
-    if (!p.a) s->st = pare_no_memory(s->err);
+    pare_work p = {pare_arena_new(), s->exec, s->err, PARE_OK};
+    if (!p.arena) s->st = pare_no_memory(s->err);
     if (s->st) return;
     const model_sizes m = model_sizes_of(&p, f, g, why);
     s->st = p.st;
     if (!s->st) all_inputs(s, &m, why, f, pare_ticket_alpha(set));
     if (!s->st && !*why) what_it_takes(s, &m, f, g);
     if (!s->st && !*why) given_inputs(s, f, g, set);
-    pare_arena_free(p.a);
+    pare_arena_free(p.arena);
 }
 
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err)
 {
-    said s = {again, a, exec, err, PARE_OK};
+    cert_builder s = {again, a, exec, err, PARE_OK};
     pare_output_bound o;
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);

@@ -132,8 +132,8 @@ static inline pare_model *collapsed(const pare_model *m, pare_collapse kind, siz
 {
     pare_model *g = NULL;
     pare_err err = {0};
-    const depth_one_opts o = {kind, keep, calib, NULL};
-    assert_ok(depth_one_layer(&g, m, &o, &err), &err);
+    const one_layer_opts o = {kind, keep, calib, NULL};
+    assert_ok(collapse_to_one_layer(&g, m, &o, &err), &err);
     return g;
 }
 

@@ -130,10 +130,10 @@ static pare_mat branch_of(scene *s, const pare_attn *a)
 {
     pare_block block;
     pare_mat y, x = pare_mat_new(s->a, first(s)->tokens, a->din);
-    const pare_model branch = section_branch(&block, s->m, a);
+    const pare_model branch = submodel_branch(&block, s->m, a);
     assert_non_null(x.v);
     memcpy(x.v, first(s)->x, x.rows * x.cols * sizeof *x.v);
-    assert_ok(section_run(&y, s->a, &branch, first(s), &x, NULL, &s->err), &s->err);
+    assert_ok(submodel_run(&y, s->a, &branch, first(s), &x, NULL, &s->err), &s->err);
     return y;
 }
 

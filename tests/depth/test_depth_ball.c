@@ -208,12 +208,12 @@ static void no_input_near_a_one_layer_cut_is_worse(void **state)
         stream s = {.x = seed};
         pair_case t = {.seed = seed};
         const depth_ball_of b = {seed % 3 ? 0.1 : 0.01, (pare_ball_norm)(seed % 2)};
-        const depth_one_opts o = {.kind = seed % 4 == 3 ? PARE_ONE_PARALLEL : PARE_ONE_UNIFORM};
+        const one_layer_opts o = {.kind = seed % 4 == 3 ? PARE_ONE_PARALLEL : PARE_ONE_UNIFORM};
         pare_cert said = {.domain = "it"};
         t.f = san_of(&s, 3, 2, 4, 0.1 + 0.1 * (double)(seed % 4), 0.5, PARE_FULL);
         t.in = rows_of(&s, 5, 4, 1);
         const pare_inputs set = {1, &t.in};
-        assert_ok(depth_one_layer(&t.g, t.f, &o, &t.err), &t.err);
+        assert_ok(collapse_to_one_layer(&t.g, t.f, &o, &t.err), &t.err);
         pare_arena *const a = pare_arena_new();
         assert_ok(depth_ball(&said, a, t.f, t.g, &set, b, 0, pare_ub_inf(), NULL, &t.err), &t.err);
         const double bound = claim_value(&said, PARE_BALL_OUTPUTS);

@@ -67,7 +67,7 @@ static void the_logarithm_triples_and_does_not_underflow(void **state)
                              .no_skip = true};
         pare_model *const m = net_of(&r, &s);
         const depth_rank k = rank_of(m, 1, .01);
-        log_d[t] = k.log_bound[NU_INF];
+        log_d[t] = k.log_bound[DEPTH_NORM_INF];
         assert_true(k.bound.v > 0 && k.bound.v < 1e-250 && k.collapses);
         pare_model_free(m);
     }

@@ -59,8 +59,8 @@ static void rows_that_see_nothing_do_not_move_with_the_others(void **state)
     pare_model *const f = two_layers((pare_pattern){.kind = PARE_GRAPH}), *g;
     layer(f, 0, 0, 0, 5, -5);
     layer(f, 1, 0, 1, 0, 0);
-    const depth_one_opts o = {.kind = PARE_ONE_PARALLEL};
-    assert_ok(depth_one_layer(&g, f, &o, NULL), NULL);
+    const one_layer_opts o = {.kind = PARE_ONE_PARALLEL};
+    assert_ok(collapse_to_one_layer(&g, f, &o, NULL), NULL);
     size_t ptr[] = {0, 1, 1};
     uint32_t idx[] = {1};
     const pare_graph graph = {2, ptr, idx};
@@ -81,8 +81,8 @@ static void a_collapse_without_its_skip_is_another_network(void **state)
     const double x[] = {1, 1};
     pare_input in = {.batch = 1, .tokens = 2, .width = 1, .x = x};
     const pare_inputs calib = {1, &in};
-    const depth_one_opts o = {.kind = PARE_ONE_RANKONE, .calib = &calib};
-    assert_ok(depth_one_layer(&g, f, &o, NULL), NULL);
+    const one_layer_opts o = {.kind = PARE_ONE_RANKONE, .calib = &calib};
+    assert_ok(collapse_to_one_layer(&g, f, &o, NULL), NULL);
     assert_le(bound(f, g, 1), 1e-4);
     g->blocks[0].attn.skip.kind = PARE_SKIP_NONE;
     assert_le(.9, apart(f, g, &in));

@@ -211,11 +211,11 @@ static void no_sentence_is_beyond_the_bound_of_bert_sst(void **state)
         worst = fmax(worst, worst_sentence(f, g, &r, 1 + t % 6, 150, each));
     print_message("logit difference: seen %.3g, bound %.3g; logits %.3g, bound %.3g; "
                   "in one number %.3g\n",
-                  worst, b.difference.v, fmax(each[0], each[1]), b.bound.v, b.by[NU_TWO].v);
+                  worst, b.difference.v, fmax(each[0], each[1]), b.bound.v, b.by[DEPTH_NORM_TWO].v);
     assert_le(worst, b.difference.v);
     assert_le(fmax(each[0], each[1]), b.bound.v);
     assert_le(b.difference.v, 1e-4);
-    assert_le(b.by[NU_TWO].v, 3e-4); /* the published recurrence, too */
+    assert_le(b.by[DEPTH_NORM_TWO].v, 3e-4); /* the published recurrence, too */
     pare_model_free(g);
     pare_model_free(f);
 }
