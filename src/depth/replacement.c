@@ -1,7 +1,7 @@
-/* The attention that stands in the place of another, by kind (docs/theory/depth.md "What stands in
- * the place of attention"). Weights that a kind does not use are not kept: zero, const, uniform,
- * linear and affmix carry no queries and no keys.
- * One query for all tokens stands at no position: under rotary positions its keys are not turned.
+/* replacement.c - the attention that replaces another, by kind (docs/theory/depth.md "What stands in
+ * the place of attention"). Weights that a kind does not use are dropped: zero, const, uniform,
+ * linear and affmix have no queries and no keys.
+ * One query for all tokens has no position: under rotary positions its keys are not rotated.
  *
  * Fits are ridge regressions: (G + t I) M = C with t = 1e-3 tr(G) / dim, by Cholesky factors in
  * f64, rounded once to the model's number type. */
@@ -37,33 +37,29 @@ size_t replacement_unknowns(const pare_attn *a, pare_attn_kind k)
     return k == PARE_ATTN_LINEAR || k == PARE_ATTN_POOL ? n : 0;
 }
 
-/* ---- weights --------------------------------------------------------------------------------- */
+typedef struct maker {
+    pare_work to;      /* where the new weights go */
+    pare_work scratch; /* its failures are handed on at the end */
+    const softmax_layer *l;
+    pare_attn *out;
+} maker;
 
 /* In the number type of the model. */
-static pare_status store(pare_weight *w, pare_arena *to, const pare_attn *like, size_t rows,
-                         size_t cols, const double *v, pare_err *err)
+static pare_weight store(maker *m, size_t rows, size_t cols, const double *v)
 {
-    const pare_dtype t = pare_has(&like->wv) ? like->wv.dtype : PARE_F64;
-    void *const data = pare_alloc(to, rows * cols + 1, pare_dtype_size(t));
-    if (!data) return pare_no_memory(err);
-    for (size_t i = 0; i < rows * cols; i++) {
+    const pare_weight *const like = &m->l->attn->wv;
+    const pare_dtype t = pare_has(like) ? like->dtype : PARE_F64;
+    void *const data = pare_work_alloc(&m->to, rows * cols + 1, pare_dtype_size(t));
+    for (size_t i = 0; data && v && i < rows * cols; i++) {
         if (t == PARE_F32)
             ((float *)data)[i] = (float)v[i];
         else
             ((double *)data)[i] = v[i];
     }
-    *w = (pare_weight){t, rows, cols, data};
-    return PARE_OK;
+    return (pare_weight){t, rows, cols, data};
 }
 
-static double *vector(pare_arena *a, size_t n)
-{
-    return pare_alloc(a, n ? n : 1, sizeof(double));
-}
-
-/* ---- the sum of all heads -------------------------------------------------------------------- */
-
-/* What wo makes of one head's values: out += wo[:, o .. o + dv] w, w dv x cols. */
+/* The output map of one head: out += wo[:, o .. o + dv] w, w dv x cols. */
 static void add_head(pare_mat *out, const pare_attn *a, const pare_head *h, const pare_mat *w)
 {
     for (size_t i = 0; i < out->rows; i++)
@@ -75,59 +71,48 @@ static void add_head(pare_mat *out, const pare_attn *a, const pare_head *h, cons
         }
 }
 
-/* sum_h wo_h wv_h and sum_h wo_h bv_h: values of all heads as one map. */
-static pare_status joined_values(pare_mat *mix, pare_mat *bias, const pare_attn *a,
-                                 pare_arena *scratch, pare_err *err)
+/* sum_h wo_h wv_h and sum_h wo_h bv_h: the values of all heads as one map. */
+static void make_uniform(maker *m)
 {
-    *mix = pare_mat_new(scratch, a->dout, a->din);
-    *bias = pare_mat_new(scratch, a->dout, 1);
-    if (!mix->v || !bias->v) return pare_no_memory(err);
+    const pare_attn *const a = m->l->attn;
+    pare_work *const s = &m->scratch;
+    pare_mat mix = work_matrix(s, a->dout, a->din), bias = work_matrix(s, a->dout, 1);
     for (size_t k = 0; k < a->nheads; k++) {
         const pare_head *const h = &a->heads[k];
-        pare_mat w = pare_mat_new(scratch, h->dv, a->din), b = pare_mat_new(scratch, h->dv, 1);
-        if (!w.v || !b.v) return pare_no_memory(err);
+        pare_mat w = work_matrix(s, h->dv, a->din), b = work_matrix(s, h->dv, 1);
+        if (s->st) return;
         pare_weight_widen(&w, &a->wv, h->v, 0);
         for (size_t e = 0; pare_has(&a->bv) && e < h->dv; e++)
             b.v[e] = pare_weight_at(&a->bv, h->v + e);
-        add_head(mix, a, h, &w);
-        add_head(bias, a, h, &b);
+        add_head(&mix, a, h, &w);
+        add_head(&bias, a, h, &b);
     }
-    return PARE_OK;
+    m->out->bo = a->bo;
+    m->out->mix = store(m, a->dout, a->din, mix.v);
+    if (pare_has(&a->bv)) m->out->bv = store(m, 1, a->dout, bias.v);
 }
 
-static pare_status make_uniform(pare_attn *out, pare_arena *to, const pare_attn *a,
-                                pare_arena *scratch, pare_err *err)
+pare_head *heads_without_rotary(pare_work *w, const pare_attn *from)
 {
-    pare_mat mix, bias;
-    pare_status st = joined_values(&mix, &bias, a, scratch, err);
-    out->bo = a->bo;
-    if (!st) st = store(&out->mix, to, a, a->dout, a->din, mix.v, err);
-    if (!st && pare_has(&a->bv)) st = store(&out->bv, to, a, 1, a->dout, bias.v, err);
-    return st;
-}
-
-pare_status heads_without_rotary(pare_head **out, pare_arena *a, const pare_attn *from,
-                                 pare_err *err)
-{
-    *out = pare_alloc(a, from->nheads, sizeof **out);
-    if (!*out) return pare_no_memory(err);
-    for (size_t h = 0; h < from->nheads; h++) {
-        (*out)[h] = from->heads[h];
-        (*out)[h].freq = (*out)[h].planes = 0;
+    pare_head *const out = pare_work_alloc(w, from->nheads, sizeof *out);
+    for (size_t h = 0; out && h < from->nheads; h++) {
+        out[h] = from->heads[h];
+        out[h].freq = out[h].planes = 0;
     }
-    return PARE_OK;
+    return out;
 }
 
-/* With one query for all, a head's score of z is (scale Wk^T query).z: one direction, and that is
- * all that is stored of its keys. A key bias shifts all scores of a row alike, and goes. */
-static pare_status one_direction(pare_attn *out, pare_arena *to, const layer *l,
-                                 pare_arena *scratch, pare_err *err)
+/* With one query for all, a head's score of z is (scale Wk^T query) . z: one direction replaces its
+ * keys. A key bias shifts all scores of a row alike, and is dropped. */
+static void one_direction(maker *m)
 {
-    const pare_attn *const a = l->a;
-    double *const v = vector(scratch, a->nheads * a->din), *const one = vector(scratch, a->nheads);
-    const pare_status st = heads_without_rotary(&out->heads, to, a, err);
-    if (st) return st;
-    if (!v || !one) return pare_no_memory(err);
+    const softmax_layer *const l = m->l;
+    const pare_attn *const a = l->attn;
+    pare_attn *const out = m->out;
+    double *const v = pare_work_alloc(&m->scratch, a->nheads * a->din, sizeof *v);
+    double *const one = pare_work_alloc(&m->scratch, a->nheads, sizeof *one);
+    out->heads = heads_without_rotary(&m->to, a);
+    if (!v || !one || m->to.st) return;
     for (size_t k = 0; k < a->nheads; k++) {
         pare_head *const h = &out->heads[k];
         for (size_t e = 0; e < h->dk; e++)
@@ -142,142 +127,89 @@ static pare_status one_direction(pare_attn *out, pare_arena *to, const layer *l,
     out->nheads = a->nheads;
     out->wv = a->wv;
     out->bv = a->bv;
-    const pare_status kept = store(&out->wk, to, a, a->nheads, a->din, v, err);
-    return kept ? kept : store(&out->bq, to, a, 1, a->nheads, one, err);
+    out->wk = store(m, a->nheads, a->din, v);
+    out->bq = store(m, 1, a->nheads, one);
 }
 
-static pare_status make_constq(pare_attn *out, pare_arena *to, const layer *l, pare_arena *scratch,
-                               pare_err *err)
+/* (gram + t I)^-1 cross for the first n - 1 features and the last one, the constant. */
+static pare_mat ridge(pare_work *w, const pare_mat *gram, const pare_mat *cross, size_t n)
 {
-    out->wo = l->a->wo;
-    out->bo = l->a->bo;
-    return one_direction(out, to, l, scratch, err);
-}
-
-static pare_status make_meanq(pare_attn *out, pare_arena *to, const pare_attn *a, pare_err *err)
-{
-    out->nheads = a->nheads;
-    out->wq = a->wq;
-    out->bq = a->bq;
-    out->wk = a->wk;
-    out->wv = a->wv;
-    out->bv = a->bv;
-    out->wo = a->wo;
-    out->bo = a->bo;
-    return heads_without_rotary(&out->heads, to, a, err);
-}
-
-/* ---- least squares --------------------------------------------------------------------------- */
-
-/* m = (gram + t I)^-1 cross for the features in the list; the last one is the constant. */
-static pare_status ridge(pare_mat *m, const pare_mat *gram, const pare_mat *cross,
-                         const size_t *which, size_t n, pare_arena *scratch, pare_err *err)
-{
-    pare_mat g = pare_mat_new(scratch, n, n), inverse = pare_mat_new(scratch, n, n);
-    pare_mat c = pare_mat_new(scratch, n, cross->cols);
+    const size_t last = gram->rows - 1;
+    pare_mat g = work_matrix(w, n, n), inverse = work_matrix(w, n, n);
+    pare_mat c = work_matrix(w, n, cross->cols), m = work_matrix(w, n, cross->cols);
     double trace = 0;
-    *m = pare_mat_new(scratch, n, cross->cols);
-    if (!g.v || !inverse.v || !c.v || !m->v) return pare_no_memory(err);
-    for (size_t i = 0; i < n; i++) {
-        for (size_t j = 0; j < n; j++) pare_row_mut(&g, i)[j] = pare_row(gram, which[i])[which[j]];
-        memcpy(pare_row_mut(&c, i), pare_row(cross, which[i]), c.cols * sizeof *c.v);
+    for (size_t i = 0; !w->st && i < n; i++) {
+        const double *const from = pare_row(gram, i + 1 < n ? i : last);
+        for (size_t j = 0; j < n; j++) pare_row_mut(&g, i)[j] = from[j + 1 < n ? j : last];
+        memcpy(pare_row_mut(&c, i), pare_row(cross, i + 1 < n ? i : last), c.cols * sizeof *c.v);
         trace += pare_row(&g, i)[i];
     }
-    for (size_t i = 0; i < n; i++) pare_row_mut(&g, i)[i] += RIDGE * trace / (double)n;
-    const pare_status st = pare_spd_inverse(&inverse, &g, err);
-    if (!st) pare_gemm(m, 1, &inverse, false, &c, false, 0);
-    return st;
+    for (size_t i = 0; !w->st && i < n; i++) pare_row_mut(&g, i)[i] += RIDGE * trace / (double)n;
+    if (!w->st) w->st = pare_spd_inverse(&inverse, &g, w->err);
+    if (!w->st) pare_gemm(&m, 1, &inverse, false, &c, false, 0);
+    return m;
 }
 
-/* Rows [first, first + n) of m as a stored map [out, in]. */
-static pare_status store_map(pare_weight *w, pare_arena *to, const pare_attn *like,
-                             const pare_mat *m, size_t first, size_t n, pare_arena *scratch,
-                             pare_err *err)
+/* Rows [first, first + n) of x as a stored map [out, in]. */
+static pare_weight store_map(maker *m, const pare_mat *x, size_t first, size_t n)
 {
-    double *const v = vector(scratch, m->cols * n);
-    if (!v) return pare_no_memory(err);
-    for (size_t o = 0; o < m->cols; o++)
-        for (size_t i = 0; i < n; i++) v[o * n + i] = pare_row(m, first + i)[o];
-    return store(w, to, like, m->cols, n, v, err);
+    double *const v = pare_work_alloc(&m->scratch, x->cols * n, sizeof *v);
+    for (size_t o = 0; v && o < x->cols; o++)
+        for (size_t i = 0; i < n; i++) v[o * n + i] = pare_row(x, first + i)[o];
+    return store(m, x->cols, n, v);
 }
 
-/* linear and affmix: maps of z and of Uz, and a constant. */
-static pare_status make_fit(pare_attn *out, pare_arena *to, const layer *l, bool mix,
-                            pare_arena *scratch, pare_err *err)
+/* linear, affmix: maps of z and of Uz, and a constant. pool: of z and the gathered values. */
+static void make_fit(maker *m, pare_attn_kind k)
 {
-    const size_t d = l->a->din, n = (mix ? 2 : 1) * d + 1;
-    size_t *const which = pare_alloc(scratch, n, sizeof *which);
-    pare_mat m;
-    if (!which) return pare_no_memory(err);
-    for (size_t i = 0; i + 1 < n; i++) which[i] = i;
-    which[n - 1] = l->gram.rows - 1;
-    pare_status st = ridge(&m, &l->gram, &l->cross, which, n, scratch, err);
-    if (!st) st = store_map(&out->matrix, to, l->a, &m, 0, d, scratch, err);
-    if (!st && mix) st = store_map(&out->mix, to, l->a, &m, d, d, scratch, err);
-    return st ? st : store(&out->bo, to, l->a, 1, l->a->dout, pare_row(&m, n - 1), err);
+    const softmax_layer *const l = m->l;
+    const bool pool = k == PARE_ATTN_POOL, mix = k == PARE_ATTN_AFFMIX;
+    const size_t d = l->attn->din, n = pool ? l->pool_gram.rows : (mix ? 2 : 1) * d + 1;
+    if (pool) one_direction(m);
+    const pare_mat x =
+        ridge(&m->scratch, pool ? &l->pool_gram : &l->gram, pool ? &l->pool_cross : &l->cross, n);
+    if (m->scratch.st) return;
+    m->out->matrix = store_map(m, &x, 0, pool ? n - 1 : d);
+    if (mix) m->out->mix = store_map(m, &x, d, d);
+    m->out->bo = store(m, 1, l->attn->dout, pare_row(&x, n - 1));
 }
 
-static pare_status make_pool(pare_attn *out, pare_arena *to, const layer *l, pare_arena *scratch,
-                             pare_err *err)
+static void make_const(maker *m)
 {
-    const size_t n = l->pool_gram.rows;
-    size_t *const which = pare_alloc(scratch, n, sizeof *which);
-    pare_mat m;
-    if (!which) return pare_no_memory(err);
-    for (size_t i = 0; i < n; i++) which[i] = i;
-    pare_status st = one_direction(out, to, l, scratch, err);
-    if (!st) st = ridge(&m, &l->pool_gram, &l->pool_cross, which, n, scratch, err);
-    if (!st) st = store_map(&out->matrix, to, l->a, &m, 0, n - 1, scratch, err);
-    return st ? st : store(&out->bo, to, l->a, 1, l->a->dout, pare_row(&m, n - 1), err);
-}
-
-/* ---- kinds ----------------------------------------------------------------------------------- */
-
-static pare_status make_const(pare_attn *out, pare_arena *to, const layer *l, pare_arena *scratch,
-                              pare_err *err)
-{
-    double *const mean = vector(scratch, l->a->dout);
-    if (!mean) return pare_no_memory(err);
-    for (size_t i = 0; i < l->a->dout; i++)
+    const softmax_layer *const l = m->l;
+    const size_t n = l->attn->dout;
+    double *const mean = pare_work_alloc(&m->scratch, n, sizeof *mean);
+    for (size_t i = 0; mean && i < n; i++)
         mean[i] = pare_row(&l->cross, l->cross.rows - 1)[i] / l->tokens;
-    return store(&out->bo, to, l->a, 1, l->a->dout, mean, err);
+    m->out->bo = store(m, 1, n, mean);
 }
 
-static pare_status make(pare_attn *out, pare_arena *to, const layer *l, pare_attn_kind k,
-                        pare_arena *scratch, pare_err *err)
+pare_status replacement_make(pare_attn *out, pare_arena *to, const softmax_layer *l,
+                             pare_attn_kind k, pare_err *err)
 {
-    const pare_attn *const a = l->a;
-    switch (k) {
-    case PARE_ATTN_CONST:
-        return make_const(out, to, l, scratch, err);
-    case PARE_ATTN_UNIFORM:
-        return make_uniform(out, to, a, scratch, err);
-    case PARE_ATTN_MEANQ:
-        return make_meanq(out, to, a, err);
-    case PARE_ATTN_CONSTQ:
-        return make_constq(out, to, l, scratch, err);
-    case PARE_ATTN_LINEAR:
-    case PARE_ATTN_AFFMIX:
-        return make_fit(out, to, l, k == PARE_ATTN_AFFMIX, scratch, err);
-    case PARE_ATTN_POOL:
-        return make_pool(out, to, l, scratch, err);
-    default:
-        return PARE_OK;
-    }
-}
-
-pare_status replacement_make(pare_attn *out, pare_arena *to, const layer *l, pare_attn_kind k,
-                             pare_err *err)
-{
-    const pare_attn *const a = l->a;
-    pare_arena *const scratch = pare_arena_new();
-    if (!scratch) return pare_no_memory(err);
+    const pare_attn *const a = l->attn;
+    maker m = {.to = {.arena = to, .err = err}, .l = l, .out = out};
+    m.scratch = scratch_open(&m.to);
     *out = (pare_attn){.kind = k, .din = a->din, .dout = a->dout};
     out->skip = a->skip;
     out->out_norm = a->out_norm;
-    /* What does not look at its input needs no norm of it. */
+    /* zero and const do not read their input */
     if (k != PARE_ATTN_ZERO && k != PARE_ATTN_CONST) out->in_norm = a->in_norm;
-    const pare_status st = make(out, to, l, k, scratch, err);
-    pare_arena_free(scratch);
-    return st;
+    if (k == PARE_ATTN_CONST) make_const(&m);
+    if (k == PARE_ATTN_UNIFORM) make_uniform(&m);
+    if (k == PARE_ATTN_LINEAR || k == PARE_ATTN_AFFMIX || k == PARE_ATTN_POOL) make_fit(&m, k);
+    if (k == PARE_ATTN_CONSTQ) {
+        out->wo = a->wo;
+        out->bo = a->bo;
+        one_direction(&m);
+    }
+    if (k == PARE_ATTN_MEANQ) {
+        *out = *a;
+        out->kind = k;
+        out->bk = out->freqs = out->matrix = out->mix = (pare_weight){0};
+        out->tolerance = 0;
+        out->heads = heads_without_rotary(&m.to, a);
+    }
+    scratch_close(&m.scratch, &m.to);
+    return m.to.st;
 }

@@ -1,9 +1,10 @@
-/* Which layers go, by what they cost on the data: the squared distance of the hidden rows that the
- * head reads (docs/theory/depth.md "Which layers go"). Ties go to the lower index.
+/* select_layers.c - which layers are replaced, by their cost on the data: the squared distance of
+ * the hidden rows that the head reads (docs/theory/depth.md "Which layers go"). Ties go to the lower
+ * index.
  *
- * Ways to replace layers are compared input by input. A way runs from the first block in which it
- * differs from what has already run, so that going backwards one layer at a time costs about half
- * of a pass for each candidate. */
+ * Plans are compared input by input. A plan runs from the first block in which it differs from what
+ * has already run, so that going backwards one layer at a time costs about half of a pass for each
+ * candidate. */
 #include "replace_layers.h"
 #include <math.h>
 #include <string.h>
@@ -11,30 +12,63 @@
 const char *const pare_depth_select_names[] = {"greedy", "exhaustive", "loo", "block-influence",
                                                NULL};
 
-/* ---- models of a way ------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
-/* The input model with the layers of a way in their places; blocks in the arena. */
-static pare_status plan_model(pare_model *out, const selection *c, const kind_plan plan,
-                              pare_arena *a)
+void selection_open(selection *c)
 {
-    *out = *c->m;
-    out->blocks = pare_alloc(a, c->m->nblocks ? c->m->nblocks : 1, sizeof *out->blocks);
-    if (!out->blocks) return pare_no_memory(c->err);
-    memcpy(out->blocks, c->m->blocks, c->m->nblocks * sizeof *out->blocks);
+    pare_work *const w = c->work;
+    c->n = list_softmax_layers(NULL, c->m);
+    c->layers = pare_work_alloc(w, c->n, sizeof *c->layers);
+    c->made = pare_work_alloc(w, c->n, sizeof *c->made);
+    c->allowed = pare_work_alloc(w, c->n, sizeof *c->allowed);
+    c->loo = pare_work_alloc(w, c->n, sizeof *c->loo);
+    if (w->st) return;
+    list_softmax_layers(c->layers, c->m);
+    for (size_t l = 0; l < c->n; l++)
+        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) c->loo[l][k] = NAN;
+}
+
+void selection_make(selection *c)
+{
+    pare_work *const w = c->work;
+    for (size_t l = 0; l < c->n; l++)
+        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++)
+            if (!w->st && c->allowed[l][k])
+                w->st =
+                    replacement_make(&c->made[l][k], w->arena, &c->layers[l], kind_at(k), w->err);
+}
+
+kind_plan selection_plan(const selection *c)
+{
+    const kind_plan plan = pare_work_alloc(c->work, c->n, sizeof *plan);
+    for (size_t l = 0; plan && l < c->n; l++) plan[l] = PARE_ATTN_EXACT;
+    return plan;
+}
+
+pare_model selection_model(const selection *c, const kind_plan plan, pare_work *w)
+{
+    pare_model m = *c->m;
+    pare_block *const blocks = pare_work_alloc(w, c->m->nblocks, sizeof *blocks);
+    if (w->st) return m;
+    m.blocks = blocks;
+    memcpy(m.blocks, c->m->blocks, c->m->nblocks * sizeof *m.blocks);
     for (size_t l = 0; l < c->n; l++)
         if (plan[l] != PARE_ATTN_EXACT)
-            out->blocks[c->layers[l].block].attn = c->made[l][plan[l] - PARE_ATTN_ZERO];
-    return PARE_OK;
+            m.blocks[c->layers[l].block].attn = c->made[l][plan[l] - PARE_ATTN_ZERO];
+    return m;
 }
 
-static size_t first_difference(const selection *c, const kind_plan a, const kind_plan b)
+pare_inputs selection_inputs(const pare_inputs *all, size_t tokens)
 {
-    for (size_t l = 0; l < c->n; l++)
-        if (a[l] != b[l]) return l;
-    return c->n;
+    pare_inputs some = {.in = all->in};
+    for (size_t t = 0; some.n < all->n && t < tokens; some.n++)
+        t += all->in[some.n].batch * all->in[some.n].tokens;
+    return some;
 }
 
-static double apart2(const pare_mat *a, const pare_mat *b)
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static double squared_distance(const pare_mat *a, const pare_mat *b)
 {
     double sum = 0;
     for (size_t i = 0; i < a->rows; i++)
@@ -45,218 +79,179 @@ static double apart2(const pare_mat *a, const pare_mat *b)
     return sum;
 }
 
-/* ---- errors ---------------------------------------------------------------------------------- */
-
-/* All ways on one input, from the streams of the model `base`. */
-static pare_status ways_on_input(double *err2, const selection *c, size_t i, const kind_plan base,
-                                 const kind_plan *plans, size_t count, pare_arena *a)
+/* err2 of all plans, each from the first layer in which it differs from the plan `base`. */
+static void errors_from(double *err2, const selection *c, const kind_plan base,
+                        const kind_plan *plans, size_t count)
 {
-    const pare_input *const in = &c->data->in[i];
-    pare_model m;
-    residual_streams s = {0};
-    pare_status st = plan_model(&m, c, base, a);
-    if (!st) st = residual_streams_of(&s, a, &m, in, c->exec, c->err);
-    for (size_t w = 0; !st && w < count; w++) {
-        const pare_mark mark = pare_arena_mark(a);
-        const size_t l = first_difference(c, base, plans[w]);
-        pare_mat h = s.hidden;
-        if (l < c->n) {
-            const size_t b = c->layers[l].block;
-            st = plan_model(&m, c, plans[w], a);
-            const pare_model rest = submodel_from(&m, b);
-            if (!st) st = submodel_run(&h, a, &rest, in, &s.at[b], c->exec, c->err);
-        }
-        if (!st) err2[w] += apart2(&c->hidden[i], &h);
-        pare_arena_reset(a, mark);
-    }
-    return st;
-}
-
-static pare_status errors_from(double *err2, const selection *c, const kind_plan base,
-                               const kind_plan *plans, size_t count)
-{
-    pare_status st = PARE_OK;
-    for (size_t w = 0; w < count; w++) err2[w] = 0;
-    for (size_t i = 0; !st && i < c->data->n; i++) {
-        pare_arena *const a = pare_arena_new();
-        st = a ? ways_on_input(err2, c, i, base, plans, count, a) : pare_no_memory(c->err);
-        pare_arena_free(a);
-        if (!st) st = pare_progress(c->exec, "choose", i + 1, c->data->n, c->err);
-    }
-    return st;
-}
-
-static kind_plan plan_new(const selection *c)
-{
-    const kind_plan plan = pare_alloc(c->a, c->n ? c->n : 1, sizeof *plan);
-    for (size_t l = 0; plan && l < c->n; l++) plan[l] = PARE_ATTN_EXACT;
-    return plan;
-}
-
-pare_status selection_errors(double *err2, const selection *c, const kind_plan *plans, size_t count)
-{
-    const kind_plan exact = plan_new(c);
-    return exact ? errors_from(err2, c, exact, plans, count) : pare_no_memory(c->err);
-}
-
-pare_status selection_open(selection *c)
-{
-    const pare_model s = submodel_hidden(c->m);
-    c->hidden = pare_alloc(c->a, c->data->n, sizeof *c->hidden);
-    pare_status st = c->hidden || c->data->n == 0 ? PARE_OK : pare_no_memory(c->err);
-    for (size_t i = 0; !st && i < c->data->n; i++) {
+    pare_work *const w = c->work;
+    if (w->st) return;
+    for (size_t p = 0; p < count; p++) err2[p] = 0;
+    for (size_t i = 0; !w->st && i < c->data->n; i++) {
         const pare_input *const in = &c->data->in[i];
-        pare_mat *const h = &c->hidden[i];
-        *h = pare_mat_new(c->a, pare_output_rows(&s, in), pare_model_outputs(&s));
-        if (!h->v) return pare_no_memory(c->err);
-        st = pare_forward_f64(h->v, &s, in, NULL, c->exec, c->err);
-        for (size_t k = 0; k < h->rows * h->cols; k++) c->size += h->v[k] * h->v[k];
+        pare_work scratch = scratch_open(w);
+        const pare_model m = selection_model(c, base, &scratch);
+        const residual_streams s = residual_streams_of(&scratch, &m, in);
+        for (size_t p = 0; !scratch.st && p < count; p++) {
+            const pare_mark mark = pare_arena_mark(scratch.arena);
+            pare_mat h = s.hidden;
+            size_t l = 0;
+            while (l < c->n && base[l] == plans[p][l]) l++;
+            if (l < c->n) {
+                const size_t b = c->layers[l].block;
+                const pare_model changed = selection_model(c, plans[p], &scratch);
+                const pare_model rest = submodel_from(&changed, b);
+                h = submodel_run(&scratch, &rest, in, &s.at[b]);
+            }
+            if (!scratch.st) err2[p] += squared_distance(&c->hidden[i], &h);
+            pare_arena_reset(scratch.arena, mark);
+        }
+        scratch_close(&scratch, w);
+        if (!w->st) w->st = pare_progress(w->exec, "choose", i + 1, c->data->n, w->err);
     }
-    return st;
 }
 
-/* ---- each alone ------------------------------------------------------------------------------ */
+void selection_errors(double *err2, const selection *c, const kind_plan *plans, size_t count)
+{
+    errors_from(err2, c, selection_plan(c), plans, count);
+}
 
-pare_status selection_leave_one_out(selection *c)
+void selection_measure(selection *c)
+{
+    pare_work *const w = c->work;
+    const pare_model s = submodel_hidden(c->m);
+    c->hidden = pare_work_alloc(w, c->data->n, sizeof *c->hidden);
+    for (size_t i = 0; !w->st && i < c->data->n; i++) {
+        const pare_input *const in = &c->data->in[i];
+        const pare_mat h = work_matrix(w, pare_output_rows(&s, in), pare_model_outputs(&s));
+        if (!w->st) w->st = pare_forward_f64(h.v, &s, in, NULL, w->exec, w->err);
+        for (size_t k = 0; !w->st && k < h.rows * h.cols; k++) c->size += h.v[k] * h.v[k];
+        c->hidden[i] = h;
+    }
+}
+
+void selection_leave_one_out(selection *c)
 {
     const size_t most = c->n * PARE_DEPTH_KINDS;
-    kind_plan *const plans = pare_alloc(c->a, most + 1, sizeof *plans);
-    double *const err2 = pare_alloc(c->a, most + 1, sizeof *err2);
+    kind_plan *const plans = pare_work_alloc(c->work, most, sizeof *plans);
+    double *const err2 = pare_work_alloc(c->work, most, sizeof *err2);
     size_t count = 0;
-    if (!plans || !err2) return pare_no_memory(c->err);
     for (size_t l = 0; l < c->n; l++)
-        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
+        for (size_t k = 0; !c->work->st && k < PARE_DEPTH_KINDS; k++) {
             if (!c->allowed[l][k]) continue;
-            if (!(plans[count] = plan_new(c))) return pare_no_memory(c->err);
-            plans[count++][l] = (pare_attn_kind)(PARE_ATTN_ZERO + k);
+            const kind_plan plan = selection_plan(c);
+            if (plan) plan[l] = kind_at(k);
+            plans[count++] = plan;
         }
-    const pare_status st = selection_errors(err2, c, plans, count);
-    for (size_t l = c->n; !st && l-- > 0;)
+    selection_errors(err2, c, plans, count);
+    for (size_t l = c->n; !c->work->st && l-- > 0;)
         for (size_t k = PARE_DEPTH_KINDS; k-- > 0;)
             if (c->allowed[l][k]) c->loo[l][k] = err2[--count];
-    return st;
 }
 
 /* ---- choosing -------------------------------------------------------------------------------- */
 
-/* Of the layers that are exact and need not be, the one of least cost. */
-static size_t least(const selection *c, const kind_plan plan, const bool *keep, const double *cost)
+/* Replaces, of the layers that are exact and need not be, the one of least cost. */
+static void replace_cheapest(kind_plan plan, const selection *c, const kind_plan as,
+                             const bool *keep, const double *cost)
 {
     size_t best = c->n;
     for (size_t l = 0; l < c->n; l++)
         if (plan[l] == PARE_ATTN_EXACT && !keep[l] && (best == c->n || cost[l] < cost[best]))
             best = l;
-    return best;
+    plan[best] = as[best];
 }
 
-static void by_cost(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
-                    size_t gone, const double *cost)
+static void greedy(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
+                   size_t replaced, double *cost)
 {
-    for (size_t k = 0; k < gone; k++) {
-        const size_t l = least(c, out, keep, cost);
-        out[l] = as[l];
-    }
-}
-
-static pare_status greedy(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
-                          size_t gone)
-{
-    kind_plan *const plans = pare_alloc(c->a, c->n + 1, sizeof *plans);
-    double *const err2 = pare_alloc(c->a, c->n + 1, sizeof *err2);
-    double *const cost = pare_alloc(c->a, c->n + 1, sizeof *cost);
-    if (!plans || !err2 || !cost) return pare_no_memory(c->err);
-    for (size_t l = 0; l < c->n; l++)
-        if (!(plans[l] = plan_new(c))) return pare_no_memory(c->err);
-    for (size_t k = 0; k < gone; k++) {
+    pare_work *const w = c->work;
+    kind_plan *const plans = pare_work_alloc(w, c->n, sizeof *plans);
+    double *const err2 = pare_work_alloc(w, c->n, sizeof *err2);
+    for (size_t l = 0; !w->st && l < c->n; l++) plans[l] = selection_plan(c);
+    for (size_t k = 0; !w->st && k < replaced; k++) {
         size_t count = 0;
         for (size_t l = 0; l < c->n; l++) {
             if (out[l] != PARE_ATTN_EXACT || keep[l]) continue;
             memcpy(plans[count], out, c->n * sizeof *out);
             plans[count++][l] = as[l];
         }
-        const pare_status st = errors_from(err2, c, out, plans, count);
-        if (st) return st;
-        count = 0;
-        for (size_t l = 0; l < c->n; l++)
-            if (out[l] == PARE_ATTN_EXACT && !keep[l]) cost[l] = err2[count++];
-        const size_t l = least(c, out, keep, cost);
-        out[l] = as[l];
+        errors_from(err2, c, out, plans, count);
+        if (w->st) return;
+        for (size_t l = c->n; l-- > 0;)
+            if (out[l] == PARE_ATTN_EXACT && !keep[l]) cost[l] = err2[--count];
+        replace_cheapest(out, c, as, keep, cost);
     }
-    return PARE_OK;
 }
 
-/* Choices of `gone` out of `of`; more than the most: one above it. */
-static size_t choices(size_t of, size_t gone)
+/* Binomial(of, k); more than the most: one above it. */
+static size_t number_of_choices(size_t of, size_t k)
 {
     double n = 1;
-    for (size_t k = 0; k < gone; k++) n = n * (double)(of - k) / (double)(k + 1);
+    for (size_t i = 0; i < k; i++) n = n * (double)(of - i) / (double)(i + 1);
     return n > PARE_DEPTH_MOST_CHOICES + 0.5 ? PARE_DEPTH_MOST_CHOICES + 1 : (size_t)(n + 0.5);
 }
 
-/* The next choice of `gone` numbers below `of`, in lexical order; false after the last. */
-static bool next_choice(size_t *pick, size_t gone, size_t of)
+/* The next choice of `count` numbers below `of`, in lexical order. */
+static void next_choice(size_t *pick, size_t count, size_t of)
 {
-    for (size_t k = gone; k-- > 0;)
-        if (pick[k] < of - gone + k) {
+    for (size_t k = count; k-- > 0;)
+        if (pick[k] < of - count + k) {
             pick[k]++;
-            while (++k < gone) pick[k] = pick[k - 1] + 1;
-            return true;
+            while (++k < count) pick[k] = pick[k - 1] + 1;
+            return;
         }
-    return false;
 }
 
-static pare_status exhaustive(kind_plan out, const selection *c, const kind_plan as,
-                              const bool *keep, size_t gone)
+static void exhaustive(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
+                       size_t replaced)
 {
-    size_t *const free = pare_alloc(c->a, c->n + 1, sizeof *free);
-    size_t *const pick = pare_alloc(c->a, gone + 1, sizeof *pick);
+    pare_work *const w = c->work;
+    size_t *const open = pare_work_alloc(w, c->n, sizeof *open);
+    size_t *const pick = pare_work_alloc(w, replaced, sizeof *pick);
     size_t of = 0, best = 0;
-    if (!free || !pick) return pare_no_memory(c->err);
-    for (size_t l = 0; l < c->n; l++)
-        if (!keep[l]) free[of++] = l;
-    const size_t all = choices(of, gone);
-    if (all > PARE_DEPTH_MOST_CHOICES)
-        return pare_fail(c->err, PARE_ERR_USAGE,
-                         "exhaustive: more than %d choices of %zu layers out of %zu; greedy "
-                         "looks at fewer",
-                         PARE_DEPTH_MOST_CHOICES, gone, of);
-    kind_plan *const plans = pare_alloc(c->a, all, sizeof *plans);
-    double *const err2 = pare_alloc(c->a, all, sizeof *err2);
-    if (!plans || !err2) return pare_no_memory(c->err);
-    for (size_t k = 0; k < gone; k++) pick[k] = k;
-    for (size_t w = 0; w < all; w++) {
-        if (!(plans[w] = plan_new(c))) return pare_no_memory(c->err);
-        for (size_t k = 0; k < gone; k++) plans[w][free[pick[k]]] = as[free[pick[k]]];
-        (void)next_choice(pick, gone, of);
+    for (size_t l = 0; !w->st && l < c->n; l++)
+        if (!keep[l]) open[of++] = l;
+    const size_t all = number_of_choices(of, replaced);
+    if (!w->st && all > PARE_DEPTH_MOST_CHOICES)
+        pare_work_fail(w, PARE_ERR_USAGE,
+                       "exhaustive: more than %d choices of %zu layers out of %zu; greedy "
+                       "looks at fewer",
+                       PARE_DEPTH_MOST_CHOICES, replaced, of);
+    kind_plan *const plans = pare_work_alloc(w, all, sizeof *plans);
+    double *const err2 = pare_work_alloc(w, all, sizeof *err2);
+    for (size_t k = 0; !w->st && k < replaced; k++) pick[k] = k;
+    for (size_t p = 0; !w->st && p < all; p++) {
+        plans[p] = selection_plan(c);
+        for (size_t k = 0; plans[p] && k < replaced; k++)
+            plans[p][open[pick[k]]] = as[open[pick[k]]];
+        next_choice(pick, replaced, of);
     }
-    const pare_status st = selection_errors(err2, c, plans, all);
-    for (size_t w = 1; w < all; w++)
-        if (err2[w] < err2[best]) best = w;
-    if (!st) memcpy(out, plans[best], c->n * sizeof *out);
-    return st;
+    selection_errors(err2, c, plans, all);
+    for (size_t p = 1; !w->st && p < all; p++)
+        if (err2[p] < err2[best]) best = p;
+    if (!w->st) memcpy(out, plans[best], c->n * sizeof *out);
 }
 
-pare_status select_layers(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
-                          size_t exact, pare_depth_select how)
+void select_layers(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
+                   size_t exact, pare_depth_select how)
 {
-    const size_t gone = c->n - exact;
-    size_t free = 0;
-    double *const cost = pare_alloc(c->a, c->n + 1, sizeof *cost);
-    if (!cost) return pare_no_memory(c->err);
+    const size_t replaced = c->n - exact;
+    size_t open = 0;
+    double *const cost = pare_work_alloc(c->work, c->n, sizeof *cost);
+    if (c->work->st) return;
     for (size_t l = 0; l < c->n; l++) {
         out[l] = PARE_ATTN_EXACT;
-        free += !keep[l];
-        const bool known = c->loo && as[l] != PARE_ATTN_EXACT;
+        open += !keep[l];
         if (how == PARE_DEPTH_INFLUENCE)
             cost[l] = c->layers[l].influence;
         else
-            cost[l] = known ? c->loo[l][as[l] - PARE_ATTN_ZERO] : NAN;
+            cost[l] = as[l] != PARE_ATTN_EXACT ? c->loo[l][as[l] - PARE_ATTN_ZERO] : NAN;
     }
-    PARE_ASSERT(gone <= free);
-    if (gone == free || how == PARE_DEPTH_LOO || how == PARE_DEPTH_INFLUENCE) {
-        by_cost(out, c, as, keep, gone, cost);
-        return PARE_OK;
-    }
-    return how == PARE_DEPTH_EXHAUSTIVE ? exhaustive(out, c, as, keep, gone)
-                                        : greedy(out, c, as, keep, gone);
+    PARE_ASSERT(replaced <= open);
+    if (replaced == open || how == PARE_DEPTH_LOO || how == PARE_DEPTH_INFLUENCE)
+        for (size_t k = 0; k < replaced; k++) replace_cheapest(out, c, as, keep, cost);
+    else if (how == PARE_DEPTH_EXHAUSTIVE)
+        exhaustive(out, c, as, keep, replaced);
+    else
+        greedy(out, c, as, keep, replaced, cost);
 }

@@ -1,7 +1,20 @@
-/* Parts of a model as models of their own (replace_layers.h), so that one forward pass serves for all: the
- * stream that enters a block is a sequence of vectors like any other. */
+/* submodel.c - parts of a model as models of their own (replace_layers.h): the residual stream that
+ * enters a block is a sequence of vectors like any other, so one forward pass serves for all. */
 #include "replace_layers.h"
 #include <string.h>
+
+pare_work scratch_open(const pare_work *parent)
+{
+    pare_work w = {pare_arena_new(), parent->exec, parent->err, parent->st};
+    if (!w.arena && !w.st) w.st = pare_no_memory(w.err);
+    return w;
+}
+
+void scratch_close(pare_work *scratch, pare_work *parent)
+{
+    pare_arena_free(scratch->arena);
+    pare_work_keep(parent, scratch->st);
+}
 
 static pare_model over_vectors(const pare_model *m, size_t width, pare_block *blocks, size_t n)
 {
@@ -43,60 +56,46 @@ pare_model submodel_norm(const pare_model *m, const pare_norm *n, size_t width)
     return s;
 }
 
-pare_status submodel_run(pare_mat *out, pare_arena *a, const pare_model *section,
-                         const pare_input *in, const pare_mat *x, const pare_exec *exec,
-                         pare_err *err)
+pare_mat submodel_run(pare_work *w, const pare_model *submodel, const pare_input *in,
+                      const pare_mat *x)
 {
+    if (w->st) return (pare_mat){0};
     pare_input part = *in;
     part.ids = NULL;
     part.x = x->v;
     part.width = x->cols;
-    *out = pare_mat_new(a, pare_output_rows(section, &part), pare_model_outputs(section));
-    if (!out->v) return pare_no_memory(err);
-    return pare_forward_f64(out->v, section, &part, NULL, exec, err);
+    const pare_mat out =
+        work_matrix(w, pare_output_rows(submodel, &part), pare_model_outputs(submodel));
+    if (!w->st) w->st = pare_forward_f64(out.v, submodel, &part, NULL, w->exec, w->err);
+    return out;
 }
 
-/* ---- all streams of one input ---------------------------------------------------------------- */
-
-typedef struct tapes {
-    const pare_model *m;
-    residual_streams *to;
-} tapes;
-
-/* A block ends with its feed-forward layer or, where it has none, with its attention: the one that
- * comes later is what stays. */
-static void keep_stream(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v,
+/* A block ends with its feed-forward layer or, where it has none, with its attention: the later tap
+ * overwrites the earlier one. */
+static void save_stream(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v,
                         size_t rows, size_t cols)
 {
-    const tapes *const t = self;
+    const residual_streams *const s = self;
     PARE_ASSERT(dtype == PARE_F64);
     if (tap != PARE_TAP_STEM && tap != PARE_TAP_ATTN_OUT && tap != PARE_TAP_FFN_OUT) return;
-    const pare_mat *const to = &t->to->at[tap == PARE_TAP_STEM ? 0 : block + 1];
+    const pare_mat *const to = &s->at[tap == PARE_TAP_STEM ? 0 : block + 1];
     if (to->rows == rows && to->cols == cols) memcpy(to->v, v, rows * cols * sizeof *to->v);
 }
 
-static bool is_empty(const pare_block *b)
+residual_streams residual_streams_of(pare_work *w, const pare_model *m, const pare_input *in)
 {
-    return b->attn.kind == PARE_ATTN_NONE && b->ffn.kind == PARE_FFN_NONE;
-}
-
-pare_status residual_streams_of(residual_streams *out, pare_arena *a, const pare_model *m,
-                                const pare_input *in, const pare_exec *exec, pare_err *err)
-{
-    const pare_model s = submodel_hidden(m);
-    const size_t rows = in->batch * in->tokens;
-    tapes t = {m, out};
-    const pare_trace trace = {.fn = keep_stream, .self = &t};
-    out->at = pare_alloc(a, m->nblocks + 1, sizeof *out->at);
-    if (!out->at) return pare_no_memory(err);
-    for (size_t b = 0; b <= m->nblocks; b++) {
-        out->at[b] = pare_mat_new(a, rows, pare_model_width(m, b));
-        if (!out->at[b].v) return pare_no_memory(err);
+    const pare_model hidden = submodel_hidden(m);
+    residual_streams s = {.at = pare_work_alloc(w, m->nblocks + 1, sizeof *s.at)};
+    const pare_trace trace = {.fn = save_stream, .self = &s};
+    if (w->st) return s;
+    for (size_t b = 0; !w->st && b <= m->nblocks; b++)
+        s.at[b] = work_matrix(w, in->batch * in->tokens, pare_model_width(m, b));
+    s.hidden = work_matrix(w, pare_output_rows(&hidden, in), pare_model_outputs(&hidden));
+    if (!w->st) w->st = pare_forward_f64(s.hidden.v, &hidden, in, &trace, w->exec, w->err);
+    for (size_t b = 0; !w->st && b < m->nblocks; b++) {
+        const bool empty =
+            m->blocks[b].attn.kind == PARE_ATTN_NONE && m->blocks[b].ffn.kind == PARE_FFN_NONE;
+        if (empty) s.at[b + 1] = s.at[b];
     }
-    out->hidden = pare_mat_new(a, pare_output_rows(&s, in), pare_model_outputs(&s));
-    if (!out->hidden.v) return pare_no_memory(err);
-    const pare_status st = pare_forward_f64(out->hidden.v, &s, in, &trace, exec, err);
-    for (size_t b = 0; b < m->nblocks; b++)
-        if (is_empty(&m->blocks[b])) out->at[b + 1] = out->at[b];
-    return st;
+    return s;
 }

@@ -129,11 +129,13 @@ static void without_queries_every_row_is_uniform(void **state)
 static pare_mat branch_of(scene *s, const pare_attn *a)
 {
     pare_block block;
-    pare_mat y, x = pare_mat_new(s->a, first(s)->tokens, a->din);
+    pare_work w = {.arena = s->a, .err = &s->err};
+    pare_mat x = pare_mat_new(s->a, first(s)->tokens, a->din);
     const pare_model branch = submodel_branch(&block, s->m, a);
     assert_non_null(x.v);
     memcpy(x.v, first(s)->x, x.rows * x.cols * sizeof *x.v);
-    assert_ok(submodel_run(&y, s->a, &branch, first(s), &x, NULL, &s->err), &s->err);
+    const pare_mat y = submodel_run(&w, &branch, first(s), &x);
+    assert_ok(w.st, &s->err);
     return y;
 }
 

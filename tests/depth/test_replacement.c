@@ -108,15 +108,14 @@ static double objective(stage *s, const pare_attn *fit, double nudge, size_t at)
     pare_weight_widen(&moved, &fit->matrix, 0, 0);
     moved.v[at % (a->dout * d)] += nudge;
     for (size_t i = 0; i < s->set.n; i++) {
-        residual_streams st;
-        pare_mat z, f;
+        pare_work w = {.arena = s->a, .err = &s->err};
+        const residual_streams st = residual_streams_of(&w, s->m, &s->set.in[i]);
         pare_block block;
-        assert_ok(residual_streams_of(&st, s->a, s->m, &s->set.in[i], NULL, &s->err), &s->err);
         const pare_model norm = submodel_norm(s->m, &a->in_norm, d);
         const pare_model branch = submodel_branch(&block, s->m, a);
-        assert_ok(submodel_run(&z, s->a, &norm, &s->set.in[i], &st.at[0], NULL, &s->err), &s->err);
-        assert_ok(submodel_run(&f, s->a, &branch, &s->set.in[i], &st.at[0], NULL, &s->err),
-                  &s->err);
+        const pare_mat z = submodel_run(&w, &norm, &s->set.in[i], &st.at[0]);
+        const pare_mat f = submodel_run(&w, &branch, &s->set.in[i], &st.at[0]);
+        assert_ok(w.st, &s->err);
         for (size_t t = 0; t < z.rows; t++) {
             for (size_t j = 0; j < d; j++) trace += pare_row(&z, t)[j] * pare_row(&z, t)[j];
             trace += 1;
