@@ -1,4 +1,4 @@
-/* apriori_bound.c - one question, "how far can f and g be apart?", put to every theorem that may answer. */
+/* apriori_bound.c - the smallest bound on |f - g| that any of the theorems proves. */
 #include "collapse_chain.h"
 #include "parallel_collapse.h"
 #include <pare/alike.h>

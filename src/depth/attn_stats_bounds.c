@@ -1,5 +1,5 @@
-/* What an X-ray has seen on all sequences, put together: means, largest figures, and what they mean
- * for an attention that something else stands in for.
+/* attn_stats_bounds.c - adds the statistics of all sequences up: means, maxima, and the bounds on
+ * replacing an attention layer that follow from them.
  *
  * Local errors (docs/theory/depth.md "Local bounds"): by Lemmas T and K
  *     |(P - P') Z V| <= tanh(range / 4) diam(Z V),   head by head,

@@ -1,4 +1,5 @@
-/* One head on one sequence: how its rows of P lie to one another and to simpler ones.
+/* attn_stats_head.c - statistics of one head on one sequence: the distances between the rows of
+ * its attention matrix P, and to simpler rows.
  *
  * Rows go in blocks of ROWS: their scores against all keys are one product; a graph's rows are
  * scored key by key, so that nothing of size n x n is ever made of one. */
@@ -19,7 +20,7 @@ typedef struct head_look {
     pare_mat logits, weights;     /* n x n, where pairs are compared */
 } head_look;
 
-/* ---- scores --------------------------------------------------------------------------------- */
+/* ---- scores ---------------------------------------------------------------------------------- */
 
 static void product(pare_mat *out, const head_inputs *v, size_t first, size_t rows)
 {
@@ -66,7 +67,7 @@ static void soften(double *p, const double *a, size_t n)
     for (size_t j = 0; j < n; j++) p[j] /= sum;
 }
 
-/* ---- one row -------------------------------------------------------------------------------- */
+/* ---- one row --------------------------------------------------------------------------------- */
 
 static double total_variation(const double *p, const double *q, size_t n)
 {
@@ -138,7 +139,7 @@ static void all_rows(head_look *l)
     }
 }
 
-/* ---- pairs of rows -------------------------------------------------------------------------- */
+/* ---- pairs of rows --------------------------------------------------------------------------- */
 
 /* Adding to a row or to a column of the logits changes no double difference: biases and shifts need
  * not be taken away. */
@@ -183,7 +184,7 @@ static pare_status theta_of(double *out, const head_inputs *v, pare_arena *a, pa
     return PARE_OK;
 }
 
-/* ---- what goes through wo ------------------------------------------------------------------- */
+/* ---- what goes through wo -------------------------------------------------------------------- */
 
 static pare_status widest_through(double *out, const head_inputs *v, const pare_mat *rows,
                                   const bool *counts, pare_arena *a, pare_err *err)
@@ -200,7 +201,7 @@ static pare_status widest_through(double *out, const head_inputs *v, const pare_
     return PARE_OK;
 }
 
-/* ---- centred logits: what a polynomial has to cover ----------------------------------------- */
+/* ---- centred logits: what a polynomial has to cover ------------------------------------------ */
 
 /* Largest |entry| of each column around its midrange, and the longest centred row. */
 static double token_set(double *widths, const pare_mat *m)
@@ -237,7 +238,7 @@ static pare_status centred_reach(double *out, const head_inputs *v, pare_arena *
     return PARE_OK;
 }
 
-/* ---- all of it ------------------------------------------------------------------------------ */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 static bool alloc_buffers(head_look *l, pare_arena *a)
 {

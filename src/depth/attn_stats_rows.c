@@ -1,5 +1,5 @@
-/* Rows of numbers: how far they are from one row repeated; and rows that turn with their positions.
- */
+/* attn_stats_rows.c - distances of rows to their nearest constant matrix (Res), and rotary
+ * positions of rows. */
 #include "attn_stats.h"
 #include <math.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ double frobenius_of(const pare_mat *m)
     return sqrt(s);
 }
 
-/* ---- Res ------------------------------------------------------------------------------------ */
+/* ---- Res ------------------------------------------------------------------------------------- */
 
 typedef struct centres { /* of each column */
     double *mean, *median, *midrange;
@@ -61,7 +61,7 @@ static void find_centres(centres *c, const pare_mat *m, double *column)
     }
 }
 
-/* sqrt(largest column sum x largest row sum) of |m - 1 y^T|; `sums` has room for the columns. */
+/* sqrt(largest column sum x largest row sum) of |m - 1 y^T|; `sums`: a buffer for the columns. */
 static double norm_around(const pare_mat *m, const double *y, double *sums)
 {
     double rows = 0, cols = 0;

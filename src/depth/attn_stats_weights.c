@@ -1,6 +1,7 @@
-/* What the weights alone say of each head: its largest entry and the norms of its two products,
- * with the gain of the norm before it. The products are those of effective_maps.c, which carry the rounding
- * of having been formed: the norms are those of the stored numbers. */
+/* attn_stats_weights.c - figures of a head that follow from its weights alone: the largest entry
+ * and the norms of its two products, with the gain of the norm before it. The products are those
+ * of effective_maps.c, with the rounding of having been formed: the norms are those of the stored
+ * numbers. */
 #include "effective_maps.h"
 #include "attn_stats.h"
 #include <math.h>

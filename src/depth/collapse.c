@@ -1,4 +1,4 @@
-/* The door to the theorems of this room (depth_bounds.h) for those who look at depth from outside. */
+/* collapse.c - the public interface (pare/collapse.h) to the bounds of depth_bounds.h. */
 #include "depth_bounds.h"
 #include <pare/collapse.h>
 #include <string.h>

@@ -87,7 +87,7 @@ void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_att
     }
 }
 
-/* ---- what is left --------------------------------------------------------------------------- */
+/* ---- what is left ---------------------------------------------------------------------------- */
 
 bool chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b)
 {

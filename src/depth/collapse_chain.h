@@ -1,5 +1,5 @@
-/* collapse_chain.h - a one-layer network g read as a chain of L blocks that f can be compared with, block by
- * block, and what is left between that chain and g itself. */
+/* collapse_chain.h - a one-layer network g as a chain of L blocks that can be compared with f
+ * block by block, and the difference between that chain and g itself. */
 #ifndef PARE_SRC_DEPTH_COLLAPSE_CHAIN_H
 #define PARE_SRC_DEPTH_COLLAPSE_CHAIN_H
 #include "depth_bounds.h"

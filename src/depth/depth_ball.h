@@ -1,4 +1,4 @@
-/* depth_ball.h - what a certificate of depth says about every input near the given ones (depth_ball.c). */
+/* depth_ball.h - certificates for every input near the given ones (depth_ball.c). */
 #ifndef PARE_SRC_DEPTH_DEPTH_BALL_H
 #define PARE_SRC_DEPTH_DEPTH_BALL_H
 #include <pare/ball.h>

@@ -1,4 +1,4 @@
-/* depth_bounds.h - what is proven about cuts in depth. Private to the room.
+/* depth_bounds.h - what is proven about cuts in depth. Private to this folder.
  *
  * Every statement is a function of (model before f, model after g, domain): the writer of a
  * certificate and its verifier call the same provers on the pair of models and never look at the
@@ -13,7 +13,7 @@
  * tokens; D(X) the largest norm of a difference of two tokens of one input. */
 typedef enum depth_norm { DEPTH_NORM_INF, DEPTH_NORM_TWO, DEPTH_NORMS } depth_norm;
 
-/* ---- domains -------------------------------------------------------------------------------- */
+/* ---- domains --------------------------------------------------------------------------------- */
 
 /* Which inputs a statement is about: all inputs of vectors whose entries are at most phi0 and in
  * which two tokens differ by at most diam0 in any entry (diam0 < 0: 2 phi0), any number of tokens
@@ -26,7 +26,7 @@ typedef struct depth_domain {
  * at most 1, tokens at most 2 apart"); in the arena, NULL when memory is out. */
 const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_domain *d);
 
-/* ---- Theorem 1: sublayer by sublayer (recurrence.c, apriori_bound.c) -------------------------------- */
+/* ---- Theorem 1: sublayer by sublayer (recurrence.c, apriori_bound.c) ------------------------- */
 
 typedef struct depth_bound {
     pare_ub bound; /* on the largest |f - g| over the output's entries: the least of all */
@@ -51,14 +51,14 @@ PARE_MUST_USE pare_status depth_apriori(depth_bound *out, const pare_model *f, c
 PARE_MUST_USE pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *g,
                                          size_t b, const pare_exec *exec, pare_err *err);
 
-/* ---- all token sequences (apriori_bound.c) ---------------------------------------------------------- */
+/* ---- all token sequences (apriori_bound.c) --------------------------------------------------- */
 
 /* depth_apriori for a model that takes ids: its domain is all sequences over the vocabulary, and
  * the embedded words themselves are where the recurrence begins. +inf with `why` for vectors. */
 PARE_MUST_USE pare_status depth_allseq(depth_bound *out, const pare_model *f, const pare_model *g,
                                        const pare_exec *exec, pare_err *err);
 
-/* ---- one-layer collapses (one_layer.c, recognize_collapse.c) ------------------------------------------ */
+/* ---- one-layer collapses (one_layer.c, recognize_collapse.c) --------------------------------- */
 
 typedef struct one_layer_opts {
     pare_collapse kind;
@@ -81,7 +81,7 @@ PARE_MUST_USE pare_status collapse_to_one_layer(pare_model **out, const pare_mod
  * bound of depth_apriori. */
 pare_collapse recognize_collapse(size_t *keep, const pare_model *f, const pare_model *g);
 
-/* ---- rank collapse (rank_collapse.c) ----------------------------------------------------------------- */
+/* ---- rank collapse (rank_collapse.c) --------------------------------------------------------- */
 
 /* Lemma R: an upper bound on D(output of the last block) of a network without skips (attention
  * with affine norms only), as a natural logarithm, since the bound itself soon underflows; +inf
@@ -97,7 +97,7 @@ PARE_MUST_USE pare_status depth_rank_collapse(depth_rank *out, const pare_model 
                                               const depth_domain *d, const pare_exec *exec,
                                               pare_err *err);
 
-/* ---- the printed formulas (paper_bound.c) --------------------------------------------------------- */
+/* ---- the printed formulas (paper_bound.c) ---------------------------------------------------- */
 
 /* Theorem D.1 as printed, for the report's "paper_not_sound". Never a bound. */
 typedef struct depth_paper {
@@ -109,7 +109,7 @@ depth_paper depth_paper_of(double eta, double phi0, size_t heads, size_t layers)
 /* eta, heads (most in a block) and layers of a model. */
 depth_paper depth_paper_model(const pare_model *f, double phi0);
 
-/* ---- what no one-layer network can do (lower_bound.c) --------------------------------------- */
+/* ---- what no one-layer network can do (lower_bound.c) ---------------------------------------- */
 
 /* A proven lower bound on sup |f - g| over |x| <= box for EVERY bias-free one-layer residual
  * network g of any number of heads, where f is the residual network of one head a layer, width 1,

@@ -9,10 +9,9 @@
 #include "effective_maps.h"
 #include <math.h>
 
-/* ---- affine norms ------------------------------------------------------------------------------
- */
+/* ---- affine norms ---------------------------------------------------------------------------- */
 
-/* gain / sqrt(var + eps): three roundings, at most 4 units with room. */
+/* gain / sqrt(var + eps): three roundings, at most 4 units in the last place together. */
 static imat batch_scale(pare_work *k, const pare_norm *n, size_t d)
 {
     imat s = imat_row(k, &n->gain, 0, d);
@@ -78,7 +77,7 @@ imat affine_after(pare_work *k, const imat *w, const affine_map *m)
     return m->any ? imat_mul(k, w, &m->a) : *w;
 }
 
-/* ---- pieces --------------------------------------------------------------------------------- */
+/* ---- pieces ---------------------------------------------------------------------------------- */
 
 typedef struct maker {
     pare_work *k;
@@ -237,7 +236,7 @@ static void branch(const maker *m)
     if (!m->k->st) add_behind(m, &m->e->outside, &bo);
 }
 
-/* ---- sublayers ------------------------------------------------------------------------------ */
+/* ---- sublayers ------------------------------------------------------------------------------- */
 
 static imat skip_map(pare_work *k, const pare_skip *s, size_t din, size_t dout)
 {
@@ -292,8 +291,7 @@ imat heads_total(pare_work *k, const eff_attn *e)
     return sum;
 }
 
-/* ---- FFN and head -------------------------------------------------------------------------------
- */
+/* ---- FFN and head ---------------------------------------------------------------------------- */
 
 static void ffn_layers(pare_work *k, eff_ffn *e, const pare_dense *layers, size_t n)
 {

@@ -1,5 +1,6 @@
-/* effective_maps.h - a sublayer as the theorems see it: affine norms, gains, skips and output maps folded
- * into matrices between streams, each with the rounding of having been formed (imat.h).
+/* effective_maps.h - a sublayer as the theorems use it: affine norms, gains, skips and output maps
+ * are folded into matrices between residual streams, each with the rounding of having been formed
+ * (imat.h).
  *
  *   attention:  x'_i = x_i T + sum_j (U^j X)_i M_j + sum_h (P_h X)_i V_h + inside + outside
  *   with scores x_i B_h x_j + l_h . x_j of head h (what is constant in a row is left out).

@@ -37,8 +37,7 @@ static double add_up(double x, double y)
     return pare_ub_add((pare_ub){x}, (pare_ub){y}).v;
 }
 
-/* ---- making -----------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
 imat imat_zero(pare_work *k, size_t rows, size_t cols)
 {
@@ -104,8 +103,7 @@ imat imat_copy(pare_work *k, const imat *a)
     return m;
 }
 
-/* ---- arithmetic ---------------------------------------------------------------------------------
- */
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
 /* s + gamma |B|, or gamma |B| alone, rounded up. */
 static pare_mat widened_right(pare_work *k, const imat *b, double gamma)
@@ -230,8 +228,7 @@ imat imat_scale_columns(pare_work *k, const imat *a, const imat *row)
     return c;
 }
 
-/* ---- norms -------------------------------------------------------------------------------------
- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 static pare_weight as_weight(const pare_mat *m)
 {

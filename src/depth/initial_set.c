@@ -1,9 +1,9 @@
-/* initial_set.c - the set of tokens behind the stem: the embedded vocabulary word by word, or a box of
- * vectors through map and norm; positions add their own set. */
+/* initial_set.c - the set of tokens behind the embedding: the embedded vocabulary word by word, or
+ * a box of vectors through map and norm; positions add a set of their own. */
 #include "initial_set.h"
 #include <math.h>
 
-/* ---- sets ----------------------------------------------------------------------------------- */
+/* ---- sets ------------------------------------------------------------------------------------ */
 
 typedef struct limits {
     pare_mat lo, hi; /* 1 x columns */
@@ -116,7 +116,7 @@ static token_set set_sum(pare_work *k, const token_set *a, const token_set *b)
     return (token_set){imat_sum(k, &a->c, &b->c), up_sum(k, &a->w, &b->w), up_sum(k, &a->d, &b->d)};
 }
 
-/* ---- the stem ------------------------------------------------------------------------------- */
+/* ---- the stem -------------------------------------------------------------------------------- */
 
 typedef struct stem_map {
     bool mapped;
@@ -193,7 +193,7 @@ bool initial_set(pare_work *k, token_set *out, const token_norm *at, const pare_
     return true;
 }
 
-/* ---- bases ---------------------------------------------------------------------------------- */
+/* ---- bases ----------------------------------------------------------------------------------- */
 
 /* Inputs of each length 1, 2, 4, ... LONGEST: in long ones the mean over the tokens, which
  * attention adds, hardly moves. */

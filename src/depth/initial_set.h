@@ -1,4 +1,4 @@
-/* initial_set.h - what is known of the tokens where block 0 begins, for all inputs of a domain. */
+/* initial_set.h - the set of tokens where block 0 begins, for all inputs of a domain. */
 #ifndef PARE_SRC_DEPTH_INITIAL_SET_H
 #define PARE_SRC_DEPTH_INITIAL_SET_H
 #include "depth_bounds.h"

@@ -1,4 +1,5 @@
-/* injected_error.c - what a replaced attention injects where it stands, behind a norm.
+/* injected_error.c - the error that a replaced attention injects at its own sublayer, behind a
+ * norm.
  *
  * u = (x - mean x) / sqrt((|x - mean x|^2 + shift) / divisor + eps), or without the mean, has
  * |u|_2 <= sqrt(divisor) for every x. So the branch reads z = u gain + bias from a ball, whatever

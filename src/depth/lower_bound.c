@@ -26,8 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- intervals ---------------------------------------------------------------------------------
- */
+/* ---- intervals ------------------------------------------------------------------------------- */
 
 typedef struct iv {
     double lo, hi;
@@ -86,7 +85,7 @@ static iv iv_sigmoid(iv a)
     return (iv){fmax(0, nextafter(1 / most, 0)), fmin(1, nextafter(1 / least, INFINITY))};
 }
 
-/* ---- the network ---------------------------------------------------------------------------- */
+/* ---- the network ----------------------------------------------------------------------------- */
 
 typedef struct net {
     const double (*layers)[2];
@@ -109,8 +108,7 @@ static iv output(const net *f, iv x1, iv x2)
     return iv_sub(y1, x1);
 }
 
-/* ---- four points ------------------------------------------------------------------------------
- */
+/* ---- four points ----------------------------------------------------------------------------- */
 
 /* |error| >= |y - a A - F(t) B| for the a and F of every one-layer network. */
 typedef struct point {
@@ -120,7 +118,7 @@ typedef struct point {
 } point;
 
 typedef struct points {
-    size_t n, room;
+    size_t n, capacity;
     point *at;
 } points;
 
@@ -210,8 +208,7 @@ static double least_error(const points *p)
     return prove(&left, &right);
 }
 
-/* ---- width 1 ----------------------------------------------------------------------------------
- */
+/* ---- width 1 --------------------------------------------------------------------------------- */
 
 /* |x2| <= box for the x2 that is meant, x1 - t / x1: |x1^2 - t| <= box |x1|. On the edge only where
  * all of it is exact. */
@@ -237,7 +234,7 @@ static void points_of(points *out, const net *f, double t, uint64_t number, doub
         for (size_t i = 0; i <= 2 * grid; i++) {
             const double x1 = box * ((double)i / (double)grid - 1), sign = s ? -1 : 1;
             if (x1 == 0 || !inside(x1, sign * t, box)) continue;
-            PARE_ASSERT(out->n < out->room);
+            PARE_ASSERT(out->n < out->capacity);
             out->at[out->n++] = point_at(f, x1, sign * t, number);
         }
 }
@@ -249,8 +246,8 @@ pare_status depth_lower_bound(depth_lower *out, const double (*layers)[2], size_
     points p = {0};
     *out = (depth_lower){0};
     if (!(box > 0) || !isfinite(box) || grid < 2 || nlayers == 0) return PARE_OK;
-    p.room = 1 + 4 * grid * 2 * (2 * grid + 1);
-    p.at = calloc(p.room, sizeof *p.at);
+    p.capacity = 1 + 4 * grid * 2 * (2 * grid + 1);
+    p.at = calloc(p.capacity, sizeof *p.at);
     if (!p.at) return pare_no_memory(err);
     const iv edge = iv_of(box);
     p.at[p.n++] = (point){edge, iv_of(0), output(&f, edge, edge), 0};
@@ -261,8 +258,7 @@ pare_status depth_lower_bound(depth_lower *out, const double (*layers)[2], size_
     return PARE_OK;
 }
 
-/* ---- a stored model ---------------------------------------------------------------------------
- */
+/* ---- a stored model -------------------------------------------------------------------------- */
 
 enum { GRID = 12, WIDEST = 64, DEEPEST = 64 };
 

@@ -18,7 +18,7 @@
 #include "parallel_collapse.h"
 #include <string.h>
 
-/* ---- what is allowed ------------------------------------------------------------------------ */
+/* ---- what is allowed ------------------------------------------------------------------------- */
 
 const char *impure_block(const pare_block *b, size_t d)
 {
@@ -88,7 +88,7 @@ static pare_status refuse(const pare_model *m, const one_layer_opts *o, pare_are
     return PARE_OK;
 }
 
-/* ---- the collapses -------------------------------------------------------------------------- */
+/* ---- the collapses --------------------------------------------------------------------------- */
 
 /* y += x w^T for the rows of wq: what a common row adds to the queries. */
 static void add_queries(double *bq, const pare_attn *at, const double *x)

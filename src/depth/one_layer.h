@@ -1,4 +1,4 @@
-/* one_layer.h - the weights of a one-layer network while it is put together. */
+/* one_layer.h - builds the weights of a one-layer network. */
 #ifndef PARE_SRC_DEPTH_ONE_LAYER_H
 #define PARE_SRC_DEPTH_ONE_LAYER_H
 #include "depth_bounds.h"

@@ -1,5 +1,5 @@
-/* pare_depth_one_layer: one of the collapses of one_layer.c. Which layer a collapse keeps is asked
- * or found: never taken for granted to be the last one. */
+/* one_layer_search.c - pare_depth_one_layer: one of the collapses of one_layer.c. The layer that a
+ * collapse keeps is given, or searched for on the data; it is not assumed to be the last one. */
 #include "replace_layers.h"
 #include "one_layer.h"
 #include <math.h>

@@ -1,6 +1,5 @@
-/* recognize_collapse.c - which one-layer collapse of f a model g may be. Kinds, numbers of heads and the
- * first keys and values decide; how far the other numbers are from the collapse is for the bound to
- * say. */
+/* recognize_collapse.c - which one-layer collapse of f a model g may be. Kinds, numbers of heads
+ * and the first keys and values decide; the distance of all other numbers is part of the bound. */
 #include "one_layer.h"
 #include "parallel_collapse.h"
 #include <pare/alike.h>

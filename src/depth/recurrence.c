@@ -38,7 +38,7 @@ typedef struct walker {
     const char *why;
 } walker;
 
-/* ---- norms --------------------------------------------------------------------------------- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 /* The norm of way `w` at a place of the stream, d wide. */
 static token_norm norm_at(walker *w, pare_work *k, size_t way, size_t place, size_t d)
@@ -55,7 +55,7 @@ static size_t widest(const pare_model *m)
     return d;
 }
 
-/* ---- blocks --------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static bool block_attention(walker *w, size_t b)
 {
@@ -114,7 +114,7 @@ static bool next_arena(walker *w, size_t b)
     return !w->k.st;
 }
 
-/* ---- the whole way -------------------------------------------------------------------------- */
+/* ---- the whole way --------------------------------------------------------------------------- */
 
 static bool begin(walker *w)
 {

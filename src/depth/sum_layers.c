@@ -1,10 +1,10 @@
-/* sum_layers.c - what one-layer collapses are made of: sums and products over the layers, and mean
- * tokens. Plain f64; what the roundings cost is part of the bound (collapse_chain.c). */
+/* sum_layers.c - sums and products over the layers, and mean tokens: the ingredients of one-layer
+ * collapses. Plain f64; the roundings are part of the bound (collapse_chain.c). */
 #include "one_layer.h"
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- sums over the heads -------------------------------------------------------------------- */
+/* ---- sums over the heads --------------------------------------------------------------------- */
 
 pare_mat builder_mat(builder *k, size_t rows, size_t cols)
 {
@@ -87,7 +87,7 @@ pare_mat uniform_bias(builder *k)
     return bias;
 }
 
-/* ---- calibration ---------------------------------------------------------------------------- */
+/* ---- calibration ----------------------------------------------------------------------------- */
 
 typedef struct mean_taker {
     builder *k;

@@ -1,7 +1,8 @@
-/* What the theorems of depth say about a pair of models, put into its certificate: theorem 1 or 2
- * for all inputs like the given ones (for ids: all token sequences), what each replaced layer
- * injects behind its norm, rank collapse where there are no skips, and what Rank collapse 2025
- * prints. Each is a function of the two models and of how large the inputs are. */
+/* theorems.c - adds to a certificate what the theorems of depth prove about a pair of models:
+ * theorem 1 or 2 for all inputs like the given ones (for ids: all token sequences), the error that
+ * each replaced layer injects behind its norm, rank collapse where there are no skips, and the
+ * bound that Rank collapse 2025 prints. Each is a function of the two models and of the size of
+ * the inputs. */
 #include "theorems.h"
 #include "depth_bounds.h"
 #include <pare/publish.h>
@@ -118,8 +119,7 @@ static pare_status collapse_of_rank(const book *b, const depth_domain *d)
                     r.bound);
 }
 
-/* ---- the domain that was asked for ------------------------------------------------------------
- */
+/* ---- the domain that was asked for ----------------------------------------------------------- */
 
 pare_claim pare_depth_diameter(double diameter)
 {
@@ -160,8 +160,7 @@ pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
     return st;
 }
 
-/* ---- what Rank collapse 2025 prints -------------------------------------------------------------
- */
+/* ---- what Rank collapse 2025 prints ---------------------------------------------------------- */
 
 /* The nets of Rank collapse 2025: attention and identity skips, nothing else. */
 static bool is_papers_net(const pare_model *f)

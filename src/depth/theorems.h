@@ -1,4 +1,4 @@
-/* theorems.h - what the theorems of depth say in a certificate (theorems.c). */
+/* theorems.h - adds the theorems of depth to a certificate (theorems.c). */
 #ifndef PARE_SRC_DEPTH_THEOREMS_H
 #define PARE_SRC_DEPTH_THEOREMS_H
 #include <pare/depth.h>

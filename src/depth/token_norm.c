@@ -114,8 +114,7 @@ pare_mat norm_of_row(pare_work *k, const token_norm *at, const imat *row)
     return imat_abs(k, &t);
 }
 
-/* ---- rows --------------------------------------------------------------------------------------
- */
+/* ---- rows ------------------------------------------------------------------------------------ */
 
 pare_mat up_row(pare_work *k, size_t n, double value)
 {

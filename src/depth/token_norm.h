@@ -1,4 +1,4 @@
-/* token_norm.h - three ways to say how large tokens are, and one arithmetic for all of them.
+/* token_norm.h - three norms for tokens, and one arithmetic for all of them.
  *
  *   INF   one number: the largest entry            TWO   one number: the euclidean length
  *   BOX   d numbers: |entries of x q| one by one, in a basis q chosen freely (no q: the entries
@@ -36,7 +36,7 @@ pare_mat norm_of_row(pare_work *k, const token_norm *at, const imat *row);
 /* In coordinates: q_in^-1 m q_out for BOX (else m itself). */
 imat map_in_bases(pare_work *k, const token_norm *in, const token_norm *out, const imat *m);
 
-/* ---- rows of nonnegative numbers, rounded up ------------------------------------------------ */
+/* ---- rows of nonnegative numbers, rounded up ------------------------------------------------- */
 
 pare_mat up_row(pare_work *k, size_t n, double value);
 pare_mat up_mul(pare_work *k, const pare_mat *x, const pare_mat *m); /* x m */

@@ -1,7 +1,7 @@
-/* Proving a depth cut again, from the two files and the inputs alone. How layers were chosen and
- * what they were fitted to is not asked: both models are enclosed on every input, and what lies
- * between them is proven. What stands where, and how much of what attention does is lost, is looked
- * at in the same way: it says why the cut is as good as it is, and no bound rests on it. */
+/* verify.c - proves a depth cut from the two files and the inputs alone. How layers were chosen
+ * and fitted does not matter: both models are enclosed on every input, and their distance is
+ * proven. Which layers were replaced, and the share of the attention that is lost, are
+ * observations: they explain the result, and no bound depends on them. */
 #include "depth_ball.h"
 #include "replace_layers.h"
 #include "theorems.h"
@@ -46,7 +46,7 @@ static pare_status kinds_of(view *v, const pare_model *f, const pare_model *g)
     return st;
 }
 
-/* ---- observations---------------------------------------------------------------------------- */
+/* ---- observations ---------------------------------------------------------------------------- */
 
 /* Squares over all outputs: of f, of f - g, and of f - f without attention; the largest sum of
  * those of f - g over a row. */
@@ -148,8 +148,7 @@ static pare_status observations(view *v, const pare_model *f, const pare_model *
     return st;
 }
 
-/* ---- theorems beside the headline --------------------------------------------------------------
- */
+/* ---- theorems beside the headline ------------------------------------------------------------ */
 
 /* Balls and diameters that the certificate speaks of. */
 static pare_status asked(view *v, const pare_model *f, const pare_model *g, const pare_inputs *set,

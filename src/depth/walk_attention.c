@@ -24,7 +24,7 @@
 #include "walk.h"
 #include <math.h>
 
-/* ---- how the tokens of one model move ------------------------------------------------------- */
+/* ---- how the tokens of one model move -------------------------------------------------------- */
 
 /* x m for rows of sizes. */
 static void add_through(pare_work *k, pare_mat *to, const pare_mat *x, const token_norm *in,
@@ -99,7 +99,7 @@ static token_set moved(pare_work *k, const eff_attn *e, const imat *total, const
     return n;
 }
 
-/* ---- how far the models move apart ---------------------------------------------------------- */
+/* ---- how far the models move apart ----------------------------------------------------------- */
 
 typedef struct gap {
     pare_work *k;

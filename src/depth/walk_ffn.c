@@ -32,7 +32,7 @@ static imat act_row(pare_work *k, pare_act a, const imat *x)
     return y;
 }
 
-/* ---- intervals of a row of units ------------------------------------------------------------ */
+/* ---- intervals of a row of units ------------------------------------------------------------- */
 
 typedef struct span {
     pare_mat lo, hi; /* 1 x units */
@@ -118,7 +118,7 @@ static span values(pare_work *k, pare_act a, const span *s)
     return out;
 }
 
-/* ---- BOX ------------------------------------------------------------------------------------ */
+/* ---- BOX ------------------------------------------------------------------------------------- */
 
 /* What a set of tokens does to the units: a span for every layer that an activation follows (for a
  * gated FFN: of gate and up), the centre behind it, and the Jacobian's enclosure. */
@@ -243,7 +243,7 @@ static track box_step(pare_work *k, const eff_ffn *f, const token_norm *out, con
     return n;
 }
 
-/* ---- one number ----------------------------------------------------------------------------- */
+/* ---- one number ------------------------------------------------------------------------------ */
 
 /* Largest unit of a layer over the set: |c w + b|_max + size of w. */
 static pare_ub largest_unit(pare_work *k, const token_norm *in, const imat *w, const imat *b,
@@ -323,7 +323,7 @@ track walk_ffn(pare_work *k, const eff_ffn *f, const token_norm *out, const trac
     return t->at.kind == NORM_BOX ? box_step(k, f, out, t) : number_step(k, f, out, t);
 }
 
-/* ---- the head ------------------------------------------------------------------------------- */
+/* ---- the head -------------------------------------------------------------------------------- */
 
 pare_mat walk_output_head(pare_work *k, const eff_ffn *f, const track *t)
 {

@@ -10,7 +10,7 @@ static imat common(pare_work *k, const eff_attn *e)
     return sum;
 }
 
-static imat *room(pare_work *k, size_t n)
+static imat *buffer(pare_work *k, size_t n)
 {
     imat *const r = pare_alloc(k->arena, n ? n : 1, sizeof *r);
     if (!r) pare_work_keep(k, pare_no_memory(k->err));
@@ -25,9 +25,9 @@ static imat power_of(pare_work *k, const eff_attn *e, size_t j)
 static void pair_heads(pare_work *k, attn_pair *p)
 {
     const size_t n = p->f->nheads;
-    p->v = room(k, n);
-    p->b = room(k, n);
-    p->l = room(k, n);
+    p->v = buffer(k, n);
+    p->b = buffer(k, n);
+    p->l = buffer(k, n);
     for (size_t h = 0; !k->st && !p->same && h < n; h++) {
         const eff_head *const f = &p->f->heads[h], *const g = &p->g->heads[h];
         p->v[h] = imat_diff(k, &f->v, &g->v);
@@ -57,7 +57,7 @@ attn_pair attn_pair_of(pare_work *k, const eff_attn *f, const eff_attn *g, bool 
     if (p.paired) pair_heads(k, &p);
     if (same || k->st) return p;
     p.t = imat_diff(k, &f->t, &g->t);
-    p.mix = room(k, p.npowers);
+    p.mix = buffer(k, p.npowers);
     for (size_t j = 0; !k->st && j < p.npowers; j++) {
         const imat a = power_of(k, f, j), b = power_of(k, g, j);
         p.mix[j] = imat_diff(k, &a, &b);

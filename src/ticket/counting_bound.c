@@ -1,5 +1,5 @@
-/* What no construction can do without (docs/theory/ticket.md "Counting: what no construction
- * can do without").
+/* counting_bound.c - a lower bound on the units of any construction, by counting
+ * (docs/theory/ticket.md "Counting: what no construction can do without").
  *
  * Claim. Fix a source of n units and a scale. If for every a x b matrix W of rank at most k whose
  * first k rows and first k columns have entries in [-r, r] some pair of masks comes within eta of W

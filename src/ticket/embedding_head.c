@@ -1,7 +1,9 @@
-/* Stem and head in both models. Words: the largest of |e_v|, |e~_v|, |e_v - e~_v| over the
- * vocabulary; positions are bounded in the same way and added. Sinusoidal ones are the same in
- * both: d/2 pairs of sine and cosine (the last one may be alone). Outputs one by one: |w_o x + b_o
- * - w~_o x~ - b~_o| <= |w_o| d + |w_o - w~_o| |x~| + |b_o - b~_o|. */
+/* embedding_head.c - embedding and output head of both models. Embeddings: the largest of |e_v|,
+ * |e~_v|, |e_v - e~_v| over the vocabulary; positions are bounded in the same way and added.
+ * Sinusoidal ones are the same in both: d/2 pairs of sine and cosine (the last one may be alone).
+ * Outputs are bounded one by one:
+ *
+ *      |w_o x + b_o - w~_o x~ - b~_o| <= |w_o| d + |w_o - w~_o| |x~| + |b_o - b~_o|. */
 #include "embedding_head.h"
 #include <pare/alike.h>
 #include <math.h>

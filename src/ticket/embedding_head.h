@@ -1,4 +1,4 @@
-/* embedding_head.h - stem and head of a target and its ticket (embedding_head.c). */
+/* embedding_head.h - embedding and output head of a target and its ticket (embedding_head.c). */
 #ifndef PARE_SRC_TICKET_EMBEDDING_HEAD_H
 #define PARE_SRC_TICKET_EMBEDDING_HEAD_H
 #include "bounds.h"

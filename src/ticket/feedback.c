@@ -1,4 +1,5 @@
-/* Errors that later weights make good.
+/* feedback.c - error feedback: the weights that are still open compensate the errors of those
+ * already chosen.
  *
  * With H = E y y^T of the rows y that enter a matrix, an error e of the weights of one output costs
  * e^T H e. When the first weights are settled and have their errors, the others can be chosen to

@@ -1,4 +1,5 @@
-/* feedback.h - errors that later weights make good (feedback.c). Private to the room. */
+/* feedback.h - error feedback between the weights of one output (feedback.c). Private to this
+ * folder. */
 #ifndef PARE_SRC_TICKET_FEEDBACK_H
 #define PARE_SRC_TICKET_FEEDBACK_H
 #include "input_moments.h"

@@ -1,5 +1,5 @@
-/* Which scale, coder and price give so many bits a weight with the least error: tried on some of
- * the outputs, which are settled each by itself, so that a few stand for all.
+/* feedback_rate.c - chooses the scale, coder and price that give a number of bits per weight with
+ * the least error, on a sample of the outputs (outputs are independent of one another).
  *
  * Coder and price are found together, round by round: what is chosen teaches the coder, and the
  * price rises while too many bits are taken. Where errors are as small as they can be for their

@@ -1,4 +1,5 @@
-/* What all ways to fit a matrix share: targets, the residual from the masks, the other side. */
+/* fit.c - shared by all ways to fit a matrix: targets, the residual from the masks, transposition.
+  */
 #include "fit.h"
 #include <math.h>
 
@@ -69,7 +70,7 @@ void fit_put_blocks(fit_result *r, const fit_problem *p, size_t items, const uin
 typedef struct residual_job {
     const fit_problem *p;
     fit_result *r;
-    uint32_t *units; /* b x n: room for the units that serve a column */
+    uint32_t *units; /* b x n: a buffer for the units that serve a column */
 } residual_job;
 
 /* The sum is an exact integer; taken as two doubles, the difference from W is rounded where it is

@@ -1,4 +1,4 @@
-/* fit.h - one matrix as the product of two masked random ones. Private to the room.
+/* fit.h - one matrix as the product of two masked random ones. Private to this folder.
  *
  *   W (a x b)  ~  scale (A o MA) (B o MB)          A a x n, B n x b: source integers
  *
@@ -44,7 +44,7 @@ typedef struct fit_best_opts {
 PARE_MUST_USE pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p,
                                    const fit_best_opts *o, const pare_exec *exec, pare_err *err);
 
-/* ---- a ReLU between the two matrices (fit_relu.c) ---- */
+/* ---- a ReLU between the two matrices (fit_relu.c) -------------------------------------------- */
 
 /* What units with the weights B (n x inputs) pass on: n x 2 inputs, or n x inputs where no input is
  * negative. */
@@ -64,7 +64,7 @@ PARE_MUST_USE pare_status fit_transpose_back(fit_result *out, pare_arena *a, con
 PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p,
                                          pare_err *err);
 
-/* ---- for all methods (fit.c) ---- */
+/* ---- for all methods (fit.c) ----------------------------------------------------------------- */
 
 /* Where scales are tried from, downwards: 2^above times the largest entry, among those that a
  * ticket can have (2^-64 to 2^64). */

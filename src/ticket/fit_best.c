@@ -1,4 +1,4 @@
-/* The same source used better than by equal blocks.
+/* fit_best.c - uses the same source better than equal blocks do.
  *
  * Donors. The masks of Otsuka 2025 leave n (b - 1) bits of MB unused. The units D of one column,
  * solved first, are donors to all others: switching MB_kj on for k in D adds the fixed vector
@@ -61,7 +61,7 @@ static void take_block(best_job *b, size_t j)
         c->unit[c->units] = (uint32_t)(j * b->each + c->units);
 }
 
-/* ---- the donor column ---- */
+/* ---- the donor column ------------------------------------------------------------------------ */
 
 static void random_units(const best_job *b, fit_column *c, size_t count, uint32_t *buffer,
                          pare_rng *r)
@@ -103,7 +103,7 @@ static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint
     return fit_column_solve_alone(c, p, b->target, j0);
 }
 
-/* ---- the others ---- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 static const fit_column *donor_of(const best_job *b)
 {

@@ -1,5 +1,5 @@
-/* The construction of Otsuka 2025 (Lemmas 4 and 7): n / b consecutive units belong to one column of
- * W, every entry is one exact question of subset sums, units left over are pruned. */
+/* fit_block.c - the construction of Otsuka 2025 (Lemmas 4 and 7): n / b consecutive units belong
+ * to one column of W, every entry is one exact subset-sum problem, units left over are pruned. */
 #include "fit.h"
 #include <pare/subset.h>
 

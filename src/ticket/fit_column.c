@@ -1,4 +1,5 @@
-/* A column with its own bits per row and the donor's bits for all rows together.
+/* fit_column.c - one column of W: bits of its own for each row, and bits of the donor column that
+ * all rows share.
  *
  * All sums of a row's own items are listed once; where that is too much, those of two halves. The
  * donors' patterns are walked in Gray order, each one addition a row away from the last; a pattern

@@ -1,4 +1,4 @@
-/* fit_column.h - one column of a matrix that is being fitted (fit_best.c). */
+/* fit_column.h - one column of the matrix that is fitted (fit_best.c). */
 #ifndef PARE_SRC_TICKET_FIT_COLUMN_H
 #define PARE_SRC_TICKET_FIT_COLUMN_H
 #include "fit.h"

@@ -1,5 +1,6 @@
-/* Entries one after the other: each takes up the errors of those before it (feedback.c), and is the
- * sum that errs least, or that errs and costs least together. */
+/* fit_feedback.c - chooses the entries one after the other: each compensates the errors of those
+ * before it (feedback.c), and is the sum with the least error, or with the least error plus cost
+ * in bits. */
 #include "fit_feedback.h"
 #include <math.h>
 #include <pare/subset.h>

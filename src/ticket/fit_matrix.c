@@ -1,4 +1,4 @@
-/* pare_ticket_fit: the fits of a matrix for those outside the room. */
+/* fit_matrix.c - pare_ticket_fit: the public interface to the fits of a matrix. */
 #include "fit.h"
 #include <pare/ticket_fit.h>
 #include <math.h>

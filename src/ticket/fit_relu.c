@@ -1,4 +1,4 @@
-/* Two layers of a ReLU source in the place of one (Otsuka 2025, Lemma 2, made explicit;
+/* fit_relu.c - two layers of a ReLU source for one layer (Otsuka 2025, Lemma 2, made explicit;
  * docs/theory/ticket.md "ReLU layers (Lemma 2)").
  *
  *   W x  ~  scale (A o MA) relu((B o MB) x)         W o x d, A o x n, B n x d: source integers

@@ -1,7 +1,7 @@
-/* Units beyond the blocks are not lost once given out: a bad column takes one from another column,
- * or exchanges one with it, where the worse of the two is then better than the bad one was. A few
- * tries bring all columns close to one another, and a column that had bad luck with its units gets
- * others.
+/* fit_trade.c - trades units between columns: a bad column takes a unit from another column, or
+ * exchanges one with it, where the worse of the two is then better than the bad one was. A few
+ * rounds bring all columns close to one another, and a column that had bad luck with its units
+ * gets others.
  *
  * A round pairs the worst columns with others, each column in one pair at most, so that the pairs
  * can be tried at the same time; pairs and exchanges come from the seed. */

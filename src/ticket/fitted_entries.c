@@ -1,5 +1,5 @@
-/* Which matrices of a target were fitted, how large their entries are and how far the ticket's are
- * from them: a count of what a search was asked for, from the two models alone. */
+/* fitted_entries.c - which matrices of a target were fitted, the size of their entries and the
+ * distance of the ticket's: what the search was asked for, from the two models alone. */
 #include "cert_builder.h"
 #include <math.h>
 

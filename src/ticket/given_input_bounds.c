@@ -1,5 +1,5 @@
-/* Whole models on given inputs (docs/theory/ticket.md "Blocks and models (Theorems 6,
- * 11, 14)") with lengths measured, and Theorem C in every attention layer.
+/* given_input_bounds.c - bounds on whole models on given inputs (docs/theory/ticket.md "Blocks and
+ * models (Theorems 6, 11, 14)") with lengths measured, and Theorem C in every attention layer.
  *
  * Claim. For each given input, |f - g| is at most what comes out when the distance d_i of every row
  * walks through the model, where f's own rows are known: |x_i|, |P x_i| and the rows that enter

@@ -1,5 +1,6 @@
-/* One head in both models: what its scores and values are made of, as matrices whose rounding is
- * known. E is always taken from the two models, never from the search that found the ticket. */
+/* head_pair.c - one head in both models: the matrices of its scores and values, with the rounding
+ * of having been formed. E is always computed from the two models, never taken from the search
+ * that found the ticket. */
 #include "bounds.h"
 
 /* s [w b], a head's rows of a map with its bias behind it. */

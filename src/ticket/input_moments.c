@@ -1,5 +1,5 @@
-/* The rows that enter a matrix are the outputs of a model that is cut short before it: no pass of
- * its own is needed to see them. */
+/* input_moments.c - second moments of the rows that enter a matrix: they are the outputs of the
+ * model truncated before it, so an ordinary forward pass computes them. */
 #include "input_moments.h"
 #include <pare/source.h>
 #include <string.h>

@@ -1,5 +1,5 @@
-/* input_moments.h - the rows that enter a matrix of a model: what its errors are weighed by. Private to
- * the room. */
+/* input_moments.h - second moments of the rows that enter a matrix of a model: they weight its
+ * errors. Private to this folder. */
 #ifndef PARE_SRC_TICKET_INPUT_MOMENTS_H
 #define PARE_SRC_TICKET_INPUT_MOMENTS_H
 #include <pare/forward.h>

@@ -1,4 +1,5 @@
-/* Heads as the theorems have them: one matrix for the scores and one for the values.
+/* merged_heads.c - heads as the theorems have them: one matrix for the scores and one for the
+ * values.
  *
  *   score(x, y) = c (Wq x + bq)(Wk y + bk)  =  (G x + g) y  + what does not depend on y
  *   G = c Wk^T Wq,  g = c Wk^T bq           (softmax does not see the rest)

@@ -1,5 +1,6 @@
-/* merged_heads.h - a model in the form the theorems have: heads whose matrices are multiplied (merged_heads.c),
- * feed-forward parts as layers of a ReLU source (relu_split.c). Private to the room. */
+/* merged_heads.h - a model in the form of the theorems: heads whose matrices are multiplied
+ * (merged_heads.c), feed-forward parts as layers of a ReLU source (relu_split.c). Private to this
+ * folder. */
 #ifndef PARE_SRC_TICKET_MERGED_HEADS_H
 #define PARE_SRC_TICKET_MERGED_HEADS_H
 #include <pare/ticket.h>

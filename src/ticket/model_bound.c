@@ -1,5 +1,5 @@
-/* Whole models, for all inputs (Otsuka 2025, Theorems 6, 11 and 14 mended;
- * docs/theory/ticket.md "Blocks and models (Theorems 6, 11, 14)").
+/* model_bound.c - bounds on whole models, for all inputs (Otsuka 2025, Theorems 6, 11 and 14
+ * repaired; docs/theory/ticket.md "Blocks and models (Theorems 6, 11, 14)").
  *
  * Claim. For every input in the domain - all token sequences, or all rows of length at most alpha -
  * of any number of tokens, |f - g| is at most what comes out when a span walks through the model:

@@ -1,4 +1,5 @@
-/* model_bound.h - all sizes of a pair of models, and the walk through them (model_bound.c). */
+/* model_bound.h - all sizes of a pair of models, and the recursion through their blocks
+ * (model_bound.c). */
 #ifndef PARE_SRC_TICKET_MODEL_BOUND_H
 #define PARE_SRC_TICKET_MODEL_BOUND_H
 #include "embedding_head.h"

@@ -1,5 +1,6 @@
-/* A whole target before anything is drawn (docs/theory/ticket.md "Theorem 3, beforehand";
- * in the place of the c^f(b,B) of Otsuka 2025, Theorem 6).
+/* plan_blocks.c - the source that a whole target needs, before anything is drawn
+ * (docs/theory/ticket.md "Theorem 3, beforehand"; replaces the c^f(b,B) of Otsuka 2025, Theorem
+ * 6).
  *
  * Claim. If every entry of every matrix that is fitted is met within eta, then |E| <= sqrt(a b) eta
  * for each of them, and Theorem B's recursion with these |E| bounds |f - g|. It grows with eta, so

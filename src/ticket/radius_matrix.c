@@ -1,4 +1,4 @@
-/* Matrices known up to a radius in the Frobenius norm.
+/* radius_matrix.c - matrices known up to a radius in the Frobenius norm.
  *
  * With |A - A'| <= r, |B - B'| <= s (all norms Frobenius, A' and B' the midpoints, n the inner
  * length) and C = fl(A' B'),

@@ -1,5 +1,5 @@
-/* radius_matrix.h - a matrix known up to a radius: |exact - mid|_F <= off. One number for the rounding of a
- * whole product is enough here: what tickets leave over is far above it. */
+/* radius_matrix.h - a matrix known up to a radius: |exact - mid|_F <= off. One number for the
+ * rounding of a whole product is enough here: the errors of tickets are far above it. */
 #ifndef PARE_SRC_TICKET_RADIUS_MATRIX_H
 #define PARE_SRC_TICKET_RADIUS_MATRIX_H
 #include "base/work.h"

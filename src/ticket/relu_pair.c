@@ -1,5 +1,5 @@
-/* Two layers of a ReLU source in the place of one (Otsuka 2025, Lemma 2, made explicit;
- * docs/theory/ticket.md "ReLU layers (Lemma 2)"; found by fit_relu.c).
+/* relu_pair.c - bounds for two layers of a ReLU source that replace one layer (Otsuka 2025, Lemma
+ * 2, made explicit; docs/theory/ticket.md "ReLU layers (Lemma 2)"; found by fit_relu.c).
  *
  * Claim. Let every row of B (n x d) have at most one entry that is not 0, and no bias there; rows
  * of zeros may have one. Then for all x, with x = x+ - x-, B+ = max(B, 0), B- = min(B, 0),

@@ -1,5 +1,6 @@
-/* Feed-forward parts as the theorems of Otsuka 2025 have them (docs/theory/ticket.md "ReLU layers
- * (Lemma 2)"): every layer of a ReLU part is a pair of layers of a ReLU source.
+/* relu_split.c - feed-forward parts as the theorems of Otsuka 2025 have them
+ * (docs/theory/ticket.md "ReLU layers (Lemma 2)"): every layer of a ReLU part is a pair of layers
+ * of a ReLU source.
  *
  *   W x = [W, -W] relu([I; -I] x),     W x = W relu(x)  where no x is negative
  *

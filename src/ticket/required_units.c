@@ -1,5 +1,5 @@
-/* How many products an entry needs, before anything is drawn (docs/theory/ticket.md "Lemma S:
- * how many items an entry needs").
+/* required_units.c - how many products an entry needs, before anything is drawn
+ * (docs/theory/ticket.md "Lemma S: how many items an entry needs").
  *
  * Lemma S. Items i.i.d. with density g, a > 0, kappa = 2 a inf_{|z| <= 2a} g. After m items the
  * probability that some |z| <= a is farther than eta from every subset sum is at most

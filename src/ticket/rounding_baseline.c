@@ -1,4 +1,4 @@
-/* What a round-to-nearest quantiser does with the bytes of a ticket: an honest neighbour. */
+/* rounding_baseline.c - the baseline: a round-to-nearest quantizer with the bytes of a ticket. */
 #include "feedback.h"
 #include "ticket_matrix.h"
 #include <math.h>

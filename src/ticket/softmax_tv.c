@@ -1,5 +1,6 @@
-/* Lemma A (in the place of Lemmas 5 and 8 of Otsuka 2025; docs/errata.md). With p = softmax(l),
- * p' = softmax(l + e) over the same keys and r = max e - min e,
+/* softmax_tv.c - Lemma A, the total variation of a perturbed softmax (replaces Lemmas 5 and 8 of
+ * Otsuka 2025; docs/errata.md). With p = softmax(l), p' = softmax(l + e) over the same keys and r
+ * = max e - min e,
  *     TV(p, p') = sum |p_k - p'_k| / 2 <= tanh(r / 4).
  * Proof. Let A be the keys whose weight grows. The odds of A grow by e^r at most, so
  *     TV = P'(A) - P(A) <= max over a of  a e^r / (a e^r + 1 - a) - a  =  tanh(r / 4),

@@ -1,4 +1,4 @@
-/* pare_subset_sum: which method for how many items.
+/* subset.c - pare_subset_sum: chooses the method by the number of items.
  *
  * Two lists are the fastest exact search while they fit a cache; four lists are slower and need
  * next to no memory. Beyond what is exact, all but the last items are fixed roughly and the last

@@ -1,8 +1,8 @@
-/* Largest differencing (Karmarkar and Karp): sum over the chosen of x - target is half of
- * sum of +-x - (2 target - sum of all), a question of dividing the numbers |x| and
- * |2 target - sum of all| into two heaps of equal weight. The two largest are put on different
- * sides, which leaves their difference as one number; until one number is left. Going back, sides
- * are given from the last difference to its two numbers, and so on. */
+/* subset_differencing.c - largest differencing (Karmarkar and Karp). The error (sum over the
+ * chosen of x) - target is half of (sum of +-x) - (2 target - sum of all), so the numbers |x| and
+ * |2 target - sum of all| are to be divided into two heaps of equal weight. The two largest
+ * numbers are put on different sides, which leaves their difference as one number, until one
+ * number is left. Going back, a difference gives opposite sides to its two numbers. */
 #include "subset_parts.h"
 #include <string.h>
 

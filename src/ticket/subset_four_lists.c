@@ -1,7 +1,7 @@
-/* The best subset in little memory: four lists of 2^(n/4) sums. A subset's sum is p + q with p from
- * lists one and two and q from lists three and four. The values of p are taken window by window,
- * from where they are most likely outwards; for a window the p in it and the q that could come
- * closer than the best so far are listed, sorted and joined by one walk.
+/* subset_four_lists.c - the best subset in little memory: four lists of 2^(n/4) sums. A subset's
+ * sum is p + q with p from lists one and two and q from lists three and four. The values of p are
+ * taken window by window, from the most likely ones outwards; for a window the p in it and the q
+ * that could come closer than the best so far are listed, sorted and joined by one walk.
  *
  * One window is a step of a list tree: an error of about 2^(-3n/4) for the price of 2^(n/4). All
  * windows are an exact search in the memory of one. A window with more sums than fit is halved; a
@@ -46,7 +46,7 @@ static size_t count_in(const pairs *p, window w)
     return n;
 }
 
-/* The same, listed: at most `room` of them. */
+/* The same, listed: at most `capacity` of them. */
 static size_t list_in(int64_t *out, const pairs *p, window w, size_t capacity)
 {
     size_t from = p->nb, to = from, n = 0;
@@ -159,7 +159,7 @@ static void search(four *f, window p)
 }
 
 /* Where p most likely is when p + q = target, were all sums normal with their own variances; and
- * how wide a window holds about half of what there is room for. */
+ * how wide a window holds about half of the capacity. */
 static int64_t likely(const four *f, const subset_job *j, int64_t *width)
 {
     double mean[2] = {0}, var[2] = {0};
@@ -226,8 +226,8 @@ static bool prepare(four *f, pare_subset_solver *s, const subset_job *j)
     }
     f->capacity = (size_t)4 << m[0];
     if (f->capacity < 1024) f->capacity = 1024;
-    int64_t *v =
-        subset_cells(s, cells + 3 * f->capacity + f->capacity + 1); /* buckets: at most 2 room */
+    int64_t *v = subset_cells(s, cells + 3 * f->capacity + f->capacity +
+                                     1); /* buckets: at most twice that */
     if (!v) return false;
     for (size_t k = 0; k < LISTS; k++) {
         f->first[k] = at;

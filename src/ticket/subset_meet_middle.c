@@ -1,9 +1,10 @@
-/* The best subset by meeting in the middle: the items in two halves, the sums of each in order, one
- * list walked up while the other is walked down. The walk visits, for every sum of the one list,
- * the sums of the other just below and just above what is missing, so the closest pair is on it.
+/* subset_meet_middle.c - the best subset by meeting in the middle: the items in two halves, the
+ * sums of each sorted, one list walked up while the other is walked down. The walk visits, for
+ * every sum of the one list, the sums of the other just below and just above what is missing, so
+ * the closest pair is on it.
  *
  * As in subset_sums.c the walk is cut into four by diagonals, and the four are taken in lock step.
- */
+  */
 #include "subset_parts.h"
 #include <string.h>
 

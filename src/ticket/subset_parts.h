@@ -31,7 +31,7 @@ static inline void subset_put(uint64_t *mask, size_t k)
     mask[k / 64] |= (uint64_t)1 << (k % 64);
 }
 
-/* ---- sorted lists of all subset sums (subset_sums.c) ---- */
+/* ---- sorted lists of all subset sums (subset_sums.c) ----------------------------------------- */
 
 /* level[r]: the 2^r sums of the first r items, ascending, between -FAR and FAR. All levels are
  * kept: which items make a sum is then found by looking, so that no masks are carried along. */
@@ -54,7 +54,7 @@ bool subset_sums_has(const int64_t *list, size_t n, int64_t value);
 /* Sets the bits first, first + 1, ... of the items whose sum is `value`, which must be one. */
 void subset_sums_mask(const subset_sums *s, int64_t value, size_t first, uint64_t *mask);
 
-/* ---- the methods; false: memory is out ---- */
+/* ---- the methods; false: memory is out ------------------------------------------------------- */
 
 /* The best subset of all n <= 2 * SUBSET_HALF items, by two lists of 2^(n/2) (subset_meet_middle.c).
  * Writes mask and error whatever they were. */

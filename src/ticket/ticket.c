@@ -1,4 +1,4 @@
-/* pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
+/* ticket.c - pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
 #include "ticket_matrix.h"
 #include "merged_heads.h"
 #include <math.h>

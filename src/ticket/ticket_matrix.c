@@ -1,4 +1,5 @@
-/* One matrix as a ticket: which side the blocks are on, which scale, the fit, the bytes. */
+/* ticket_matrix.c - one matrix as a ticket: the side of its blocks, the scale, the fit, the bytes.
+  */
 #include "fit_feedback.h"
 #include "ticket_matrix.h"
 #include <math.h>

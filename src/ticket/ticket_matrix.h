@@ -1,4 +1,5 @@
-/* ticket_matrix.h - one matrix as a ticket, whatever it is in the model. Private to the room. */
+/* ticket_matrix.h - one matrix as a ticket, whatever its place in the model. Private to this
+ * folder. */
 #ifndef PARE_SRC_TICKET_TICKET_MATRIX_H
 #define PARE_SRC_TICKET_TICKET_MATRIX_H
 #include "input_moments.h"

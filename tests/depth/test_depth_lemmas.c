@@ -87,7 +87,7 @@ static void res_moves_by_twice_its_argument_and_its_size_by_once(void **state)
     }
 }
 
-/* ---- contraction ---------------------------------------------------------------------------- */
+/* ---- contraction ----------------------------------------------------------------------------- */
 
 typedef struct head_at { /* one head of a net of width d at X */
     eff_attn e;
@@ -203,7 +203,7 @@ static void attention_contracts_by_the_interaction_of_scores(void **state)
     }
 }
 
-/* ---- interval matrices ---------------------------------------------------------------------- */
+/* ---- interval matrices ----------------------------------------------------------------------- */
 
 /* The product of three matrices in long sums of __float128 lies within the radii. */
 static void products_of_weights_hold_the_exact_one(void **state)

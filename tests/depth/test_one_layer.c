@@ -122,7 +122,7 @@ static void keeping_the_only_layer_keeps_every_bit(void **state)
     pare_model_free(f);
 }
 
-/* ---- symmetries ----------------------------------------------------------------------------- */
+/* ---- symmetries ------------------------------------------------------------------------------ */
 
 static void tokens_may_be_permuted_and_keys_shifted(void **state)
 {
@@ -150,7 +150,7 @@ static void tokens_may_be_permuted_and_keys_shifted(void **state)
     pare_model_free(f);
 }
 
-/* ---- orders --------------------------------------------------------------------------------- */
+/* ---- orders ---------------------------------------------------------------------------------- */
 
 /* log-log slope of the error against the size of the weights, eta from 1e-3 to 2e-2. */
 static double slope_of(pare_collapse kind, pare_pattern_kind pattern)
@@ -216,7 +216,7 @@ static void under_a_mask_one_mean_is_only_of_second_order(void **state)
     assert_near(slope, 2, 0.1);
 }
 
-/* ---- bounds --------------------------------------------------------------------------------- */
+/* ---- bounds ---------------------------------------------------------------------------------- */
 
 static void every_collapse_is_within_its_bound_with_biases(void **state)
 {
@@ -296,7 +296,7 @@ static void a_changed_collapse_has_a_larger_bound(void **state)
     }
 }
 
-/* ---- refused -------------------------------------------------------------------------------- */
+/* ---- refused --------------------------------------------------------------------------------- */
 
 static void assert_refused(const pare_model *m, pare_collapse kind, size_t keep, pare_status want,
                            const char *part)

@@ -2,7 +2,7 @@
  * refute. */
 #include "depth_kinds.h"
 
-/* ---- soundness on models of every kind ------------------------------------------------------ */
+/* ---- soundness on models of every kind ------------------------------------------------------- */
 
 static depth_domain domain_of(const pare_input *in, bool measure)
 {
@@ -69,7 +69,7 @@ static void no_input_is_beyond_the_bound_whatever_the_model(void **state)
     assert_true(finite == 400 && tight >= 70); /* of bounds twice as large 62 */
 }
 
-/* ---- exact cases ---------------------------------------------------------------------------- */
+/* ---- exact cases ----------------------------------------------------------------------------- */
 
 static void a_model_is_at_no_distance_from_itself(void **state)
 {
@@ -159,7 +159,7 @@ static void for_the_worst_weights_the_bounds_are_met(void **state)
     assert_le(tightness(PARE_ONE_UNIFORM, .01, 1, true), 1.2);
 }
 
-/* ---- all token sequences -------------------------------------------------------------------- */
+/* ---- all token sequences --------------------------------------------------------------------- */
 
 #define BERT "../shared/data/models/bert_sst_3layer.safetensors"
 

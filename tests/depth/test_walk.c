@@ -16,7 +16,7 @@ typedef struct trial {
     pare_mat q[2]; /* bases of both widths */
 } trial;
 
-/* ---- the sublayer alone --------------------------------------------------------------------- */
+/* ---- the sublayer alone ---------------------------------------------------------------------- */
 
 static pare_model *sublayer(const pare_model *from, bool ffn)
 {
@@ -117,7 +117,7 @@ static void run(trial *t, double *out, const pare_model *m, const double *x)
     assert_ok(pare_forward_f64(out, m, &in, NULL, NULL, &err), &err);
 }
 
-/* ---- what must hold ------------------------------------------------------------------------- */
+/* ---- what must hold -------------------------------------------------------------------------- */
 
 static void assert_within(const pare_mat *seen, const pare_mat *bound, uint64_t seed, size_t way,
                           const char *what)
@@ -194,7 +194,7 @@ static void some_graph(trial *t, pare_rng *r)
     t->graph = g;
 }
 
-/* ---- attention ------------------------------------------------------------------------------ */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 static bool same_bits(const pare_model *f, const pare_model *g)
 {
@@ -308,7 +308,7 @@ static void sharp_attention_stays_within_its_step(void **state)
     assert_true(count == 500 * 12 * NORMS_TRIED);
 }
 
-/* ---- corners -------------------------------------------------------------------------------- */
+/* ---- corners --------------------------------------------------------------------------------- */
 
 static pare_weight put(pare_model *m, size_t rows, size_t cols, const double *v)
 {
@@ -517,7 +517,7 @@ static void a_mean_query_is_not_ones_own(void **state)
     }
 }
 
-/* ---- FFN ------------------------------------------------------------------------------------ */
+/* ---- FFN ------------------------------------------------------------------------------------- */
 
 static void an_ffn_stays_within_its_step(void **state)
 {

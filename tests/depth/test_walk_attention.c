@@ -37,7 +37,7 @@ typedef struct answer {
     double e, m;
 } answer;
 
-/* ---- the formulas in plain doubles ---------------------------------------------------------- */
+/* ---- the formulas in plain doubles ----------------------------------------------------------- */
 
 static double least(double a, double b)
 {
@@ -220,7 +220,7 @@ static answer formula(const step *p)
     return n;
 }
 
-/* ---- the code on the same numbers ----------------------------------------------------------- */
+/* ---- the code on the same numbers ------------------------------------------------------------ */
 
 static imat number(pare_work *k, double v)
 {
@@ -317,7 +317,7 @@ static void check(const step *p)
     assert_is(n.m, want.m, scale);
 }
 
-/* ---- steps ---------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Of very different sizes, so that any term of a sum may be the largest; 0 at times. */
 static double some_size(pare_rng *r)
@@ -421,7 +421,7 @@ static void a_step_is_the_formula(void **state)
     assert_true(n.around > 100 && n.twice > 100);
 }
 
-/* ---- steps that are met exactly ------------------------------------------------------------- */
+/* ---- steps that are met exactly -------------------------------------------------------------- */
 
 enum { WIDTH = 3 }; /* the value of a token, its key, its query */
 

@@ -39,7 +39,7 @@ static span some_span(pare_rng *r)
     return (span){ub(some_size(r)), ub(some_size(r)), ub(some_size(r)), .5};
 }
 
-/* ---- the formulas in plain doubles ---------------------------------------------------------- */
+/* ---- the formulas in plain doubles ----------------------------------------------------------- */
 
 /* |w x + b| */
 static double at(const affine *m, double x)
@@ -198,7 +198,7 @@ static void a_layer_moves_by_the_formula(void **state)
     }
 }
 
-/* ---- what really happens, in one dimension -------------------------------------------------- */
+/* ---- what really happens, in one dimension --------------------------------------------------- */
 
 typedef struct scalar_head {
     double g, b, v; /* score of key y for query x: (x g + b) y; value v y */

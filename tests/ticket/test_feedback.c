@@ -21,7 +21,7 @@ static input_moments correlated(pare_arena *a, size_t n, double power, uint64_t 
     return e;
 }
 
-/* ---- the order and the pushes ---- */
+/* ---- the order and the pushes ---------------------------------------------------------------- */
 
 /* The first `coarse` weights of an output are settled at 0, all others where they are asked to be.
  */
@@ -105,7 +105,7 @@ static void the_aim_makes_good_what_came_before(void **state)
     assert_le(sqrt(apart / size), 0.2); /* the ridge holds it a little */
 }
 
-/* ---- what enters a matrix ---- */
+/* ---- what enters a matrix -------------------------------------------------------------------- */
 
 static pare_model *random_model(pare_random_kind kind)
 {
@@ -180,7 +180,7 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
     pare_model_free(m);
 }
 
-/* ---- fits ---- */
+/* ---- fits ------------------------------------------------------------------------------------ */
 
 typedef struct sample {
     fit_problem p;

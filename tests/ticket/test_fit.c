@@ -216,7 +216,7 @@ static void what_cannot_be_fitted_is_refused(void **state)
     assert_status(fit_best(&r, *state, &p, NULL, NULL, &err), PARE_ERR_NONFINITE, &err);
 }
 
-/* ---- golden vectors of an independent numpy implementation ---- */
+/* ---- golden vectors of an independent numpy implementation ----------------------------------- */
 
 static double number(const cJSON *list, size_t i, size_t j)
 {
