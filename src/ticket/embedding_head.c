@@ -110,35 +110,12 @@ static const pare_weight *last_map(const pare_model *m)
     return m->top.tied ? &m->stem.embedding : &m->top.out.w;
 }
 
-static pare_ub part_norm(const pare_weight *w, size_t row)
-{
-    pare_ub sum = zero;
-    for (size_t j = 0; j < w->cols; j++) {
-        const pare_ub x = pare_ub_exact(pare_weight_at(w, row * w->cols + j));
-        sum = pare_ub_fma(x, x, sum);
-    }
-    return pare_ub_sqrt(sum);
-}
-
-static pare_ub gap_norm(const pare_weight *a, const pare_weight *b, size_t row)
-{
-    pare_ub sum = zero;
-    for (size_t j = 0; j < a->cols; j++) {
-        const double x = pare_weight_at(a, row * a->cols + j),
-                     y = pare_weight_at(b, row * b->cols + j);
-        const pare_ub gap = x == y ? zero : pare_ub_of(x - y);
-        sum = pare_ub_fma(gap, gap, sum);
-    }
-    return pare_ub_sqrt(sum);
-}
-
 static void output_sizes(pare_work *p, output_head_sizes *s, const pare_model *f,
                          const pare_model *g)
 {
     const pare_weight *const w = last_map(f), *const wt = last_map(g);
     const pare_weight *const b = &f->top.out.b, *const bt = &g->top.out.b;
-    s->row_f = pare_alloc(p->arena, 4 * w->rows + 1, sizeof *s->row_f);
-    if (!s->row_f) p->st = pare_no_memory(p->err);
+    s->row_f = pare_work_alloc(p, 4 * w->rows, sizeof *s->row_f);
     if (p->st) return;
     s->row_g = s->row_f + w->rows;
     s->row_e = s->row_g + w->rows;
@@ -146,9 +123,10 @@ static void output_sizes(pare_work *p, output_head_sizes *s, const pare_model *f
     for (size_t o = 0; o < w->rows; o++) {
         const double x = pare_has(b) ? pare_weight_at(b, o) : 0,
                      y = pare_has(bt) ? pare_weight_at(bt, o) : 0;
-        s->row_f[o] = part_norm(w, o);
-        s->row_g[o] = part_norm(wt, o);
-        s->row_e[o] = gap_norm(w, wt, o);
+        const span row = row_sizes(w, wt, o);
+        s->row_f[o] = row.f;
+        s->row_g[o] = row.g;
+        s->row_e[o] = row.d;
         s->bias_e[o] = x == y ? zero : pare_ub_of(x - y);
     }
 }
@@ -190,20 +168,16 @@ pare_ub output_head_move(const output_head_sizes *t, span s)
     return most;
 }
 
-static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
-{
-    return a->kind == b->kind && a->window == b->window && a->sinks == b->sinks &&
-           a->self_loops == b->self_loops && a->expander_degree == b->expander_degree &&
-           (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
-}
-
 void models_compare(const pare_model *f, const pare_model *g, char *why)
 {
     if (f->nblocks != g->nblocks)
         bounds_refuse(why, "the ticket has %zu blocks, the target %zu", g->nblocks, f->nblocks);
-    if (!same_pattern(&f->pattern, &g->pattern))
+    const pare_pattern *const a = &f->pattern, *const b = &g->pattern;
+    if (a->kind != b->kind || a->window != b->window || a->sinks != b->sinks ||
+        a->self_loops != b->self_loops || a->expander_degree != b->expander_degree ||
+        (a->expander_degree > 0 && a->expander_seed != b->expander_seed))
         bounds_refuse(why, "the tokens of the ticket do not see what the target's see");
-    for (size_t b = 0; !*why && b < f->nblocks; b++)
-        if (pare_model_width(f, b) != pare_model_width(g, b))
-            bounds_refuse(why, "block %zu of the ticket has another width", b);
+    for (size_t k = 0; !*why && k < f->nblocks; k++)
+        if (pare_model_width(f, k) != pare_model_width(g, k))
+            bounds_refuse(why, "block %zu of the ticket has another width", k);
 }

@@ -10,28 +10,21 @@
 #include "model_bound.h"
 #include <math.h>
 
-/* out_norm( skip(x) + branch( in_norm(x) ) ) */
-static span attention_sublayer(const attn_sizes *m, span x)
-{
-    return norm_move(&m->out, skip_move(&m->skip, x, attn_move(m, norm_move(&m->in, x))));
-}
-
-static span ffn_sublayer(const ffn_sizes *m, span x)
-{
-    return norm_move(&m->out, skip_move(&m->skip, x, ffn_move(m, norm_move(&m->in, x))));
-}
-
+/* A sublayer is out_norm( skip(x) + branch( in_norm(x) ) ). */
 span block_attention_move(const block_sizes *b, span x)
 {
+    const attn_sizes *const m = &b->attn;
     x.least = 0; /* nothing is known of all inputs */
-    return b->attn.kind != PARE_ATTN_NONE ? attention_sublayer(&b->attn, x) : x;
+    if (m->kind == PARE_ATTN_NONE) return x;
+    return norm_move(&m->out, skip_move(&m->skip, x, attn_move(m, norm_move(&m->in, x))));
 }
 
 span block_move(const block_sizes *b, span x)
 {
+    const ffn_sizes *const m = &b->ffn;
     x = block_attention_move(b, x);
-    if (b->ffn.kind != PARE_FFN_NONE) x = ffn_sublayer(&b->ffn, x);
-    return x;
+    if (m->kind == PARE_FFN_NONE) return x;
+    return norm_move(&m->out, skip_move(&m->skip, x, ffn_move(m, norm_move(&m->in, x))));
 }
 
 model_sizes model_sizes_of(pare_work *p, const pare_model *f, const pare_model *g, char *why)
@@ -39,8 +32,7 @@ model_sizes model_sizes_of(pare_work *p, const pare_model *f, const pare_model *
     model_sizes m = {.nblocks = f->nblocks};
     models_compare(f, g, why);
     if (!*why) m.stem = embedding_sizes_of(p, f, g, why);
-    if (!*why) m.blocks = pare_alloc(p->arena, f->nblocks + 1, sizeof *m.blocks);
-    if (!*why && !m.blocks) p->st = pare_no_memory(p->err);
+    if (!*why) m.blocks = pare_work_alloc(p, f->nblocks, sizeof *m.blocks);
     for (size_t b = 0; !p->st && !*why && b < f->nblocks; b++) {
         m.blocks[b].attn = attn_sizes_of(p, f, g, b, why);
         m.blocks[b].ffn = ffn_sizes_of(p, &f->blocks[b].ffn, &g->blocks[b].ffn, why);

@@ -16,21 +16,6 @@ typedef struct rounder {
     double bits; /* stored, over all matrices */
 } rounder;
 
-static const pare_ticket_matrix *find(const pare_ticket_report *r, const char *name)
-{
-    for (size_t i = 0; i < r->n; i++)
-        if (strcmp(r->matrix[i].name, name) == 0) return &r->matrix[i];
-    return NULL;
-}
-
-/* Levels at equal distances from -most to most; the number need not be a power of two. */
-static double levels_for(size_t bytes, size_t count)
-{
-    const double bits = (8 * (double)bytes - SCALE_BITS) / (double)count;
-    const double levels = floor(exp2(bits));
-    return levels < 2 ? 2 : levels > MOST_LEVELS ? MOST_LEVELS : levels;
-}
-
 typedef struct grid {
     double most, step;
     pare_mat to;
@@ -45,15 +30,6 @@ static double nearest(void *self, size_t output, size_t input, double goal, doub
     return pare_row_mut(&g->to, output)[input] = (float)v;
 }
 
-static grid grid_of(const pare_mat *w, double levels, pare_mat to)
-{
-    grid g = {.to = to};
-    for (size_t i = 0; i < w->rows; i++)
-        for (size_t j = 0; j < w->cols; j++) g.most = fmax(g.most, fabs(pare_row(w, i)[j]));
-    g.step = 2 * g.most / (levels - 1);
-    return g;
-}
-
 /* The levels nearest to w; with feedback to what it should be by then. */
 static pare_status round_matrix(pare_mat *to, const rounder *r, const pare_mat *w, double levels,
                                 uint64_t stream, pare_arena *a, pare_err *err)
@@ -61,7 +37,8 @@ static pare_status round_matrix(pare_mat *to, const rounder *r, const pare_mat *
     input_moments moments = {0};
     feedback f;
     pare_mat aim = *w;
-    grid g = grid_of(w, levels, *to);
+    grid g = {.most = fit_largest_entry(w), .to = *to};
+    g.step = 2 * g.most / (levels - 1);
     double *const buffer = pare_alloc(a, w->cols, sizeof *buffer);
     pare_status st = buffer ? PARE_OK : pare_no_memory(err);
     if (!st && r->fit)
@@ -80,11 +57,14 @@ static pare_status round_one(void *self, const char *name, pare_weight *w, bool 
                              pare_err *err)
 {
     rounder *const r = self;
-    const pare_ticket_matrix *const t = pare_has(w) ? find(r->of, name) : NULL;
+    size_t t = 0;
     (void)vector;
-    if (!t) return PARE_OK;
+    while (t < r->of->n && strcmp(r->of->matrix[t].name, name) != 0) t++;
+    if (!pare_has(w) || t == r->of->n) return PARE_OK;
     const size_t count = w->rows * w->cols;
-    const double levels = levels_for(t->bytes, count);
+    /* levels at equal distances; their number need not be a power of two */
+    const double bits = (8 * (double)r->of->matrix[t].bytes - SCALE_BITS) / (double)count;
+    const double levels = fmin(fmax(floor(exp2(bits)), 2), MOST_LEVELS);
     pare_arena *const scratch = pare_arena_new();
     float *const to = pare_alloc(r->m->arena, count, sizeof *to);
     if (!scratch || !to) {

@@ -1,32 +1,18 @@
-/* ticket_matrix.c - one matrix as a ticket: the side of its blocks, the scale, the fit, the bytes.
-  */
-#include "fit_feedback.h"
+/* ticket_matrix.c - one matrix as a ticket: the side of its blocks, the scale, the fit, the bytes. */
 #include "ticket_matrix.h"
+#include "fit_feedback.h"
 #include <math.h>
 #include <string.h>
 
-/* Units beyond `bits` for each block: a matrix of a few columns must not depend on their luck. */
-enum { SPARE = 16 };
-/* Scales are tried on a few columns, by a shorter search. */
-/* Bytes of a ticket beside its masks, where all units are in blocks. */
-enum { FRAME = 64 };
+enum {
+    SPARE = 16, /* units beyond `bits` for each block: a few columns must not depend on luck */
+    FRAME = 64, /* bytes of a ticket beside its masks, where all units are in blocks */
+    /* scales are tried on a few rows and columns, by a shorter search */
+    SAMPLE_ROWS = 1024,
+    SAMPLE_COLUMNS = 8,
+    SAMPLE_DONORS = 4
+};
 #define LEAST_RATE 0.5
-enum { SAMPLE_ROWS = 1024, SAMPLE_COLUMNS = 8, SAMPLE_DONORS = 4, ABOVE = 0 };
-
-static double largest_entry(const pare_mat *w)
-{
-    double most = 0;
-    for (size_t i = 0; i < w->rows; i++)
-        for (size_t j = 0; j < w->cols; j++) most = fmax(most, fabs(pare_row(w, i)[j]));
-    return most;
-}
-
-static const int32_t *draw(pare_arena *a, uint64_t seed, uint64_t stream, size_t count)
-{
-    int32_t *const w = pare_alloc(a, count + 1, sizeof *w);
-    if (w) pare_source_weights(w, seed, stream, 0, count);
-    return w;
-}
 
 static pare_status fit_by(fit_result *r, pare_arena *a, const fit_problem *p, bool brief,
                           const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
@@ -39,34 +25,20 @@ static pare_status fit_by(fit_result *r, pare_arena *a, const fit_problem *p, bo
 
 /* ---- the scale ------------------------------------------------------------------------------- */
 
-static double squares(const pare_mat *e)
-{
-    double sum = 0;
-    for (size_t i = 0; i < e->rows; i++)
-        for (size_t j = 0; j < e->cols; j++) sum += pare_row(e, i)[j] * pare_row(e, i)[j];
-    return sum;
-}
-
-static size_t column_of_largest(const pare_mat *w)
-{
-    double most = -1;
-    size_t at = 0;
-    for (size_t i = 0; i < w->rows; i++)
-        for (size_t j = 0; j < w->cols; j++)
-            if (fabs(pare_row(w, i)[j]) > most) {
-                most = fabs(pare_row(w, i)[j]);
-                at = j;
-            }
-    return at;
-}
-
-/* Columns at equal distances, and the one with the largest entry: what is out of reach must be in
+/* Columns at equal distances, and the one with the largest entry: entries beyond all sums must be in
  * the sample. */
 static pare_mat sample_of(pare_arena *a, const pare_mat *w)
 {
     const size_t rows = w->rows < SAMPLE_ROWS ? w->rows : SAMPLE_ROWS;
     const size_t cols = w->cols < SAMPLE_COLUMNS ? w->cols : SAMPLE_COLUMNS;
-    const size_t largest = column_of_largest(w);
+    double most = -1;
+    size_t largest = 0;
+    for (size_t i = 0; i < w->rows; i++)
+        for (size_t j = 0; j < w->cols; j++)
+            if (fabs(pare_row(w, i)[j]) > most) {
+                most = fabs(pare_row(w, i)[j]);
+                largest = j;
+            }
     pare_mat s = pare_mat_new(a, rows, cols);
     for (size_t j = 0; s.v && j < cols; j++) {
         const size_t from = j || cols == w->cols ? j * w->cols / cols : largest;
@@ -76,22 +48,8 @@ static pare_mat sample_of(pare_arena *a, const pare_mat *w)
     return s;
 }
 
-static pare_status error_at(double *out, pare_arena *a, fit_problem *s, int e,
-                            const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
-{
-    fit_result r;
-    *out = INFINITY;
-    s->scale = ldexp(1, e);
-    if (e < -64 || e > 64 || !(largest_entry(&s->w) / s->scale < 2048)) return PARE_OK;
-    const pare_mark mark = pare_arena_mark(a);
-    const pare_status st = fit_by(&r, a, s, true, o, exec, err);
-    if (!st) *out = squares(&r.e);
-    pare_arena_reset(a, mark);
-    return st;
-}
-
-/* Some columns with a source of their own; a matrix no larger than that is its own sample: the luck
- * of few units is not that of others. */
+/* Some columns with a source of their own; a matrix no larger than that is its own sample, since
+ * few units have luck of their own. */
 static pare_status make_sample(fit_problem *s, pare_arena *a, const fit_problem *p,
                                const pare_ticket_opts *o, pare_err *err)
 {
@@ -102,26 +60,36 @@ static pare_status make_sample(fit_problem *s, pare_arena *a, const fit_problem 
     s->a = s->w.rows;
     s->b = s->w.cols;
     s->n = p->n / p->b * s->b;
-    s->A = draw(a, o->seed, 2, s->a * s->n); /* streams 2 and 3 are no matrix's */
-    s->B = draw(a, o->seed, 3, s->n * s->b);
+    s->A = fit_draw(a, o->seed, 2, s->a * s->n); /* streams 2 and 3 are no matrix's */
+    s->B = fit_draw(a, o->seed, 3, s->n * s->b);
     return s->A && s->B ? PARE_OK : pare_no_memory(err);
 }
 
 /* The power of two with the least error on a sample, downwards from the largest entry: too small,
- * and large entries are out of reach; too large, and the sums are far apart. */
+ * and large entries are beyond all sums; too large, and the sums are far apart. */
 static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p,
                                    const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
 {
-    const double largest = largest_entry(&p->w);
+    const double largest = fit_largest_entry(&p->w);
     fit_problem s;
     *out = 0;
     if (!isfinite(largest) || !(largest > 0)) return PARE_OK;
     double least = INFINITY;
-    int e = fit_first_exponent(largest, ABOVE);
+    int e = fit_first_exponent(largest, 0);
     pare_status st = make_sample(&s, a, p, o, err);
     for (int worse = 0; !st && worse < 2 && e >= -64; e--) {
-        double error;
-        st = error_at(&error, a, &s, e, o, exec, err);
+        double error = INFINITY;
+        s.scale = ldexp(1, e);
+        if (fit_largest_entry(&s.w) / s.scale < 2048) {
+            fit_result r;
+            const pare_mark mark = pare_arena_mark(a);
+            st = fit_by(&r, a, &s, true, o, exec, err);
+            if (!st) error = 0;
+            for (size_t i = 0; !st && i < r.e.rows; i++)
+                for (size_t j = 0; j < r.e.cols; j++)
+                    error += pare_row(&r.e, i)[j] * pare_row(&r.e, i)[j];
+            pare_arena_reset(a, mark);
+        }
         worse = error < least ? 0 : worse + 1;
         if (error < least) *out = e;
         least = fmin(least, error);
@@ -129,33 +97,7 @@ static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p
     return st;
 }
 
-static pare_status settle_scale(int *out, pare_arena *a, const fit_problem *p,
-                                const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
-{
-    *out = o->strict ? 0 : o->exponent;
-    return *out == PARE_TICKET_CHOOSE ? choose_exponent(out, a, p, o, exec, err) : PARE_OK;
-}
-
-/* ---- the whole ------------------------------------------------------------------------------- */
-
-static pare_mat mat_transposed(pare_arena *a, const pare_mat *w)
-{
-    pare_mat t = pare_mat_new(a, w->cols, w->rows);
-    for (size_t i = 0; t.v && i < w->rows; i++)
-        for (size_t j = 0; j < w->cols; j++) pare_row_mut(&t, j)[i] = pare_row(w, i)[j];
-    return t;
-}
-
-/* The two matrices of the source. */
-static pare_status draw_source(fit_problem *p, pare_arena *a, const matrix_job *job, pare_err *err)
-{
-    const bool signs = job->relu == PARE_RELU_SIGNS;
-    if (job->relu) p->inputs = signs ? p->b / 2 : p->b;
-    p->A = draw(a, job->o->seed, job->stream, p->a * p->n);
-    p->B = draw(a, job->o->seed, job->stream + 1, p->n * (job->relu ? p->inputs : p->b));
-    if (!p->A || !p->B) return pare_no_memory(err);
-    return job->relu ? fit_relu_sides(&p->B, a, p->B, p->n, p->inputs, signs, err) : PARE_OK;
-}
+/* ---- the fit --------------------------------------------------------------------------------- */
 
 /* The blocks are on the smaller side: n units are then n / min(rows, cols) items an entry. A unit
  * of a ReLU reads one input: there they are on that side. */
@@ -163,8 +105,9 @@ static pare_status make_problem(fit_problem *p, bool *transposed, pare_arena *a,
                                 const matrix_job *job, pare_err *err)
 {
     const pare_ticket_opts *const o = job->o;
+    const bool signs = job->relu == PARE_RELU_SIGNS;
     *transposed = job->vector || (!job->relu && job->w.rows < job->w.cols);
-    *p = (fit_problem){.w = *transposed ? mat_transposed(a, &job->w) : job->w};
+    *p = (fit_problem){.w = *transposed ? fit_transposed_mat(a, &job->w) : job->w};
     if (!p->w.v) return pare_no_memory(err);
     p->a = p->w.rows;
     p->b = p->w.cols;
@@ -173,59 +116,37 @@ static pare_status make_problem(fit_problem *p, bool *transposed, pare_arena *a,
         return pare_fail(err, PARE_ERR_INPUT,
                          "%zu x %zu needs at least %zu hidden units (one for each block), not %zu",
                          job->w.rows, job->w.cols, p->b, p->n);
-    return draw_source(p, a, job, err);
+    if (job->relu) p->inputs = signs ? p->b / 2 : p->b;
+    p->A = fit_draw(a, o->seed, job->stream, p->a * p->n);
+    p->B = fit_draw(a, o->seed, job->stream + 1, p->n * (job->relu ? p->inputs : p->b));
+    if (!p->A || !p->B) return pare_no_memory(err);
+    return job->relu ? fit_relu_sides(&p->B, a, p->B, p->n, p->inputs, signs, err) : PARE_OK;
 }
 
-/* What is left of the stored bits for an entry's own when header and checksum are paid. */
-static double rate_of(const matrix_job *job)
-{
-    const double frame = 8 * FRAME / (double)(job->w.rows * job->w.cols);
-    return job->o->stored > 0 ? fmax(job->o->stored - frame, LEAST_RATE) : 0;
-}
-
-static pare_status fit_fed_back(fit_result *r, pare_bridge *bridge, int *exponent, pare_arena *a,
-                                fit_problem *p, const matrix_job *job, bool transposed,
-                                pare_err *err)
+static pare_status fit_with_feedback(fit_result *r, pare_bridge *bridge, int *exponent,
+                                     pare_arena *a, fit_problem *p, const matrix_job *job,
+                                     bool transposed, pare_err *err)
 {
     feedback f;
     fit_feedback_opts o = {.f = &f, .aim = job->w, .columns = transposed};
+    /* the stored bits of an entry, without header and checksum */
+    const double frame = 8 * FRAME / (double)(job->w.rows * job->w.cols);
+    const double rate = job->o->stored > 0 ? fmax(job->o->stored - frame, LEAST_RATE) : 0;
     pare_status st = feedback_of(&f, a, job->w.cols, job->moments, err);
     if (!st && f.push.v) { /* rows are known, and not all of them zeros */
         o.aim = pare_mat_new(a, job->w.rows, job->w.cols);
         st = o.aim.v ? feedback_aim(&o.aim, &job->w, job->moments, a, err) : pare_no_memory(err);
     }
     *exponent = job->o->strict ? 0 : job->o->exponent;
-    if (!st) st = feedback_choose_rate(&o, exponent, a, p, rate_of(job), job->exec, err);
+    if (!st) st = feedback_choose_rate(&o, exponent, a, p, rate, job->exec, err);
     if (!st) st = fit_feedback(r, a, p, &o, job->exec, err);
     *bridge = o.price > 0 ? o.bridge : (pare_bridge){0};
     return st;
 }
 
-static pare_status code(pare_coded *coded, pare_weight *expanded, pare_arena *a,
-                        const matrix_job *job, const fit_problem *p, const fit_result *r,
-                        pare_bridge bridge, bool transposed, int exponent, pare_err *err)
-{
-    const pare_factored f = {.seed = job->o->seed,
-                             .stream = job->stream,
-                             .rows = job->w.rows,
-                             .cols = job->w.cols,
-                             .n = p->n,
-                             .turned = transposed,
-                             .relu = job->relu,
-                             .exponent = exponent,
-                             .own = r->own,
-                             .donor = r->donor,
-                             .ma = r->ma,
-                             .mb = r->mb,
-                             .bridge = bridge};
-    pare_status st = pare_coded_factored(coded, a, &f, job->o->coding, err);
-    if (!st) st = pare_coded_expand(expanded, NULL, a, coded->data, coded->bytes, SIZE_MAX, err);
-    return st;
-}
-
-/* Of what the file expands to, not of what the search says. */
-static void describe(pare_ticket_matrix *r, const matrix_job *job, const fit_problem *p,
-                     const pare_weight *w, int exponent, size_t bytes)
+/* Of what the file expands to, not of what the search reports. */
+static void fill_report(pare_ticket_matrix *r, const matrix_job *job, const fit_problem *p,
+                        const pare_weight *w, int exponent, size_t bytes)
 {
     const size_t count = w->rows * w->cols;
     double sum = 0;
@@ -242,12 +163,13 @@ static void describe(pare_ticket_matrix *r, const matrix_job *job, const fit_pro
     }
     r->rms = sqrt(sum / (double)count);
     /* the items of one sign add up to an eighth of their number, on average */
-    r->reach = largest_entry(&job->w) / ldexp((double)(p->n / p->b) / 8, exponent);
+    r->reach = fit_largest_entry(&job->w) / ldexp((double)(p->n / p->b) / 8, exponent);
 }
 
 pare_status matrix_ticket(pare_coded *coded, pare_weight *expanded, pare_ticket_matrix *report,
                           pare_arena *a, const matrix_job *job, pare_err *err)
 {
+    const pare_ticket_opts *const o = job->o;
     fit_problem p;
     fit_result r;
     bool transposed = false;
@@ -256,15 +178,33 @@ pare_status matrix_ticket(pare_coded *coded, pare_weight *expanded, pare_ticket_
     pare_arena *const scratch = pare_arena_new();
     pare_status st =
         scratch ? make_problem(&p, &transposed, scratch, job, err) : pare_no_memory(err);
-    if (!st && job->o->method == PARE_TICKET_FEEDBACK) {
-        st = fit_fed_back(&r, &bridge, &exponent, scratch, &p, job, transposed, err);
+    if (!st && o->method == PARE_TICKET_FEEDBACK) {
+        st = fit_with_feedback(&r, &bridge, &exponent, scratch, &p, job, transposed, err);
     } else if (!st) {
-        st = settle_scale(&exponent, scratch, &p, job->o, job->exec, err);
+        exponent = o->strict ? 0 : o->exponent;
+        if (exponent == PARE_TICKET_CHOOSE)
+            st = choose_exponent(&exponent, scratch, &p, o, job->exec, err);
         p.scale = ldexp(1, exponent);
-        if (!st) st = fit_by(&r, scratch, &p, false, job->o, job->exec, err);
+        if (!st) st = fit_by(&r, scratch, &p, false, o, job->exec, err);
     }
-    if (!st) st = code(coded, expanded, a, job, &p, &r, bridge, transposed, exponent, err);
-    if (!st) describe(report, job, &p, expanded, exponent, coded->bytes);
+    if (!st) {
+        const pare_factored f = {.seed = o->seed,
+                                 .stream = job->stream,
+                                 .rows = job->w.rows,
+                                 .cols = job->w.cols,
+                                 .n = p.n,
+                                 .turned = transposed,
+                                 .relu = job->relu,
+                                 .exponent = exponent,
+                                 .own = r.own,
+                                 .donor = r.donor,
+                                 .ma = r.ma,
+                                 .mb = r.mb,
+                                 .bridge = bridge};
+        st = pare_coded_factored(coded, a, &f, o->coding, err);
+    }
+    if (!st) st = pare_coded_expand(expanded, NULL, a, coded->data, coded->bytes, SIZE_MAX, err);
+    if (!st) fill_report(report, job, &p, expanded, exponent, coded->bytes);
     pare_arena_free(scratch);
     if (st && st != PARE_ERR_MEMORY) {
         char where[160];
