@@ -110,9 +110,9 @@ static void keepbias(builder *k, pare_attn *out)
     const size_t b = k->o->keep, last = k->in->nblocks;
     const pare_attn *const at = &k->in->blocks[b].attn;
     mean_tokens(k);
-    pare_mat a = builder_mat(k, 1, k->d), bo = builder_mat(k, 1, k->d),
-             bq = builder_mat(k, 1, at->wq.rows);
-    if (k->s.st) return;
+    pare_mat a = work_matrix(&k->s.work, 1, k->d), bo = work_matrix(&k->s.work, 1, k->d),
+             bq = work_matrix(&k->s.work, 1, at->wq.rows);
+    if (k->s.work.st) return;
     for (size_t i = 0; i < k->d; i++) {
         const double first = pare_row(&k->mean, 0)[i], before = pare_row(&k->mean, b)[i];
         a.v[i] = before - first;
@@ -126,36 +126,22 @@ static void keepbias(builder *k, pare_attn *out)
     out->bo = stack_store(&k->s, bo.v, 1, k->d, k->dtype);
 }
 
-static void uniform(builder *k, pare_attn *out)
+/* uniform: one power, X + U X E. umix: all powers, where E_0 is the skip and the stored one is zero. */
+static void uniform(builder *k, pare_attn *out, bool all_powers)
 {
+    const size_t first = all_powers ? 1 : 0, powers = all_powers ? k->in->nblocks : 1, d = k->d;
     sum_layers(k);
-    const pare_mat bias = uniform_bias(k), e = uniform_product(k);
-    pare_mat turned = builder_mat(k, k->d, k->d);
-    for (size_t i = 0; !k->s.st && i < k->d; i++)
-        for (size_t j = 0; j < k->d; j++) pare_row_mut(&turned, j)[i] = pare_row(&e, i)[j];
+    const pare_mat bias = uniform_bias(k), e = all_powers ? uniform_powers(k) : uniform_product(k);
+    pare_mat transposed = work_matrix(&k->s.work, (first + powers) * d, d);
+    for (size_t p = 0; !k->s.work.st && p < powers; p++)
+        for (size_t i = 0; i < d; i++)
+            for (size_t j = 0; j < d; j++)
+                pare_row_mut(&transposed, (first + p) * d + j)[i] = pare_row(&e, p * d + i)[j];
     identity(k, out);
-    out->kind = PARE_ATTN_UNIFORM;
-    if (k->s.st) return;
-    out->mix = stack_store(&k->s, turned.v, k->d, k->d, k->dtype);
-    out->bo = stack_store(&k->s, bias.v, 1, k->d, k->dtype);
-}
-
-/* E_0 is the skip; the stored one is zero. */
-static void umix(builder *k, pare_attn *out)
-{
-    const size_t powers = k->in->nblocks;
-    sum_layers(k);
-    const pare_mat bias = uniform_bias(k), e = uniform_powers(k);
-    pare_mat turned = builder_mat(k, (powers + 1) * k->d, k->d);
-    for (size_t p = 0; !k->s.st && p < powers; p++)
-        for (size_t i = 0; i < k->d; i++)
-            for (size_t j = 0; j < k->d; j++)
-                pare_row_mut(&turned, (p + 1) * k->d + j)[i] = pare_row(&e, p * k->d + i)[j];
-    identity(k, out);
-    out->kind = PARE_ATTN_UMIX;
-    if (k->s.st) return;
-    out->mix = stack_store(&k->s, turned.v, turned.rows, k->d, k->dtype);
-    out->bo = stack_store(&k->s, bias.v, 1, k->d, k->dtype);
+    out->kind = all_powers ? PARE_ATTN_UMIX : PARE_ATTN_UNIFORM;
+    if (k->s.work.st) return;
+    out->mix = stack_store(&k->s, transposed.v, transposed.rows, d, k->dtype);
+    out->bo = stack_store(&k->s, bias.v, 1, d, k->dtype);
 }
 
 /* Heads of the kept blocks (all, or one), and, where `rest`, a uniform head for what they lack. */
@@ -164,7 +150,7 @@ static void side_by_side(builder *k, pare_attn *out, bool one, bool rest)
     sum_layers(k);
     stack_begin(&k->s, k->in);
     pare_mat bias = uniform_bias(k), e = uniform_product(k);
-    if (k->s.st) return;
+    if (k->s.work.st) return;
     if (!rest) memset(bias.v, 0, k->d * sizeof *bias.v);
     for (size_t b = 0; b < k->in->nblocks; b++) {
         const pare_attn *const at = &k->in->blocks[b].attn;
@@ -185,8 +171,8 @@ static pare_mat late_outputs(builder *k, const pare_attn *at, const pare_mat *su
 {
     const pare_head *const last = &at->heads[at->nheads - 1];
     const size_t cols = pare_has(&at->wo) ? at->wo.cols : last->o + last->dv;
-    pare_mat wo = builder_mat(k, k->d, cols), late = builder_mat(k, k->d, cols);
-    if (k->s.st) return late;
+    pare_mat wo = work_matrix(&k->s.work, k->d, cols), late = work_matrix(&k->s.work, k->d, cols);
+    if (k->s.work.st) return late;
     if (pare_has(&at->wo)) pare_weight_widen(&wo, &at->wo, 0, 0);
     for (size_t i = 0; !pare_has(&at->wo) && i < k->d; i++) pare_row_mut(&wo, i)[i] = 1;
     pare_gemm(&late, 1, suffix, true, &wo, false, 0);
@@ -200,23 +186,22 @@ static void rankone(builder *k, pare_attn *out)
     sum_layers(k);
     stack_begin(&k->s, k->in);
     const pare_mat bias = uniform_bias(k);
-    pare_mat *const suffix = k->s.st ? NULL : pare_alloc(k->s.a, n + 1, sizeof *suffix);
-    if (!suffix && !k->s.st) k->s.st = pare_no_memory(k->s.err);
-    for (size_t b = n + 1; !k->s.st && b-- > 0;) {
-        suffix[b] = builder_mat(k, k->d, k->d);
-        if (k->s.st) return;
+    pare_mat *const suffix = pare_work_alloc(&k->s.work, n + 1, sizeof *suffix);
+    for (size_t b = n + 1; !k->s.work.st && b-- > 0;) {
+        suffix[b] = work_matrix(&k->s.work, k->d, k->d);
+        if (k->s.work.st) return;
         for (size_t i = 0; b == n && i < k->d; i++) pare_row_mut(&suffix[b], i)[i] = 1;
         if (b == n) continue;
         memcpy(suffix[b].v, suffix[b + 1].v, k->d * k->d * sizeof(double));
         pare_gemm(&suffix[b], 1, &k->v[b], false, &suffix[b + 1], false, 1);
     }
-    for (size_t b = 0; !k->s.st && b < n; b++) {
+    for (size_t b = 0; !k->s.work.st && b < n; b++) {
         const pare_attn *const at = &k->in->blocks[b].attn;
         if (at->kind == PARE_ATTN_NONE) continue;
         const pare_mat late = late_outputs(k, at, &suffix[b + 1]);
         double *const bq = k->s.bq + k->s.nq;
         stack_attn(&k->s, at, &late);
-        if (!k->s.st) add_queries(bq, at, pare_row(&k->mean, b));
+        if (!k->s.work.st) add_queries(bq, at, pare_row(&k->mean, b));
     }
     k->s.any_bv = false; /* they are in the bias */
     stack_end(&k->s, out, PARE_ATTN_CONSTQ, bias.v, k->dtype);
@@ -238,7 +223,7 @@ static void build(builder *k, pare_attn *out)
         side_by_side(k, out, false, false);
         break;
     case PARE_ONE_UNIFORM:
-        uniform(k, out);
+        uniform(k, out, false);
         break;
     case PARE_ONE_UNIFORM_KEEP:
         side_by_side(k, out, true, true);
@@ -250,18 +235,11 @@ static void build(builder *k, pare_attn *out)
         rankone(k, out);
         break;
     case PARE_ONE_UMIX:
-        umix(k, out);
+        uniform(k, out, true);
         break;
     case PARE_ONES:
         break;
     }
-}
-
-static pare_dtype type_of(const pare_model *m)
-{
-    for (size_t b = 0; b < m->nblocks; b++)
-        if (pare_has(&m->blocks[b].attn.wv)) return m->blocks[b].attn.wv.dtype;
-    return PARE_F64;
 }
 
 pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
@@ -275,15 +253,17 @@ pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
     pare_block *const block = st ? NULL : pare_alloc(m->arena, 1, sizeof *block);
     if (!st && !block) st = pare_no_memory(err);
     if (!st) {
-        builder k = {.in = in, .o = opts, .s = {.a = m->arena, .err = err}};
+        builder k = {.in = in, .o = opts, .s.work = {.arena = m->arena, .err = err}};
         k.d = pare_model_width(in, 0);
-        k.dtype = type_of(in);
+        k.dtype = PARE_F64; /* of the first values there are */
+        for (size_t b = in->nblocks; b-- > 0;)
+            if (pare_has(&in->blocks[b].attn.wv)) k.dtype = in->blocks[b].attn.wv.dtype;
         /* `m` has its own copies of the structs: what is kept is borrowed from there */
         build(&k, &block->attn);
         if (opts->kind == PARE_ONE_KEEP) block->attn = m->blocks[opts->keep].attn;
         m->blocks = block;
         m->nblocks = 1;
-        st = k.s.st ? k.s.st : pare_model_check(m, err);
+        st = k.s.work.st ? k.s.work.st : pare_model_check(m, err);
     }
     if (st) pare_model_free(m);
     if (!st) *out = m;

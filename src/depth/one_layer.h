@@ -2,12 +2,11 @@
 #ifndef PARE_SRC_DEPTH_ONE_LAYER_H
 #define PARE_SRC_DEPTH_ONE_LAYER_H
 #include "depth_bounds.h"
+#include "imat.h"
 
 /* Heads stacked into one attention: rows of wq, wk, wv and columns of wo are appended. */
 typedef struct head_stack {
-    pare_arena *a;
-    pare_err *err;
-    pare_status st;
+    pare_work work;                   /* its arena is the new model's */
     size_t d, nheads, nq, nk, nv, no; /* so far */
     size_t heads_capacity, q_capacity, k_capacity, v_capacity, o_capacity;
     pare_head *heads;
@@ -29,7 +28,7 @@ pare_weight stack_store(head_stack *s, const double *v, size_t rows, size_t cols
 typedef struct builder {
     const pare_model *in;
     const one_layer_opts *o;
-    head_stack s; /* its arena is the new model's */
+    head_stack s;
     size_t d;
     pare_dtype dtype;
     pare_mat *v;   /* nblocks: d x d */
@@ -38,11 +37,9 @@ typedef struct builder {
     pare_mat mean; /* nblocks + 1 x d: mean token before block b, and behind the last */
 } builder;
 
-/* In the new model's arena; empty once something failed. */
-pare_mat builder_mat(builder *k, size_t rows, size_t cols);
 /* V_b, c_b and the value biases of all blocks. */
 void sum_layers(builder *k);
-/* Pi - I: what the blocks add to a common mean. */
+/* Pi - I: what the blocks add to the mean token. */
 pare_mat uniform_product(builder *k);
 /* E_1 .. E_L of the uniform chain under a mask, L d x d matrices one above the other. */
 pare_mat uniform_powers(builder *k);

@@ -11,38 +11,31 @@ bool pare_depth_one_needs_data(const pare_depth_one_opts *o)
            (pare_collapse_keeps(k) && o->keep == PARE_DEPTH_UNSET);
 }
 
-/* Squares of h - h' and of h: the hidden rows that the head reads. */
-static pare_status add_squares(double *err2, double *size2, const pare_model *f,
-                               const pare_model *g, const pare_input *in, const pare_exec *exec,
-                               pare_err *err)
+/* |h - h'| / |h| of the hidden rows that the head reads, over all inputs. */
+static pare_status relative_error(double *out, const pare_model *f, const pare_model *g,
+                                  const pare_inputs *data, const pare_exec *exec, pare_err *err)
 {
-    pare_arena *const a = pare_arena_new();
     const pare_model s[2] = {submodel_hidden(f), submodel_hidden(g)};
-    const size_t n = pare_output_rows(&s[0], in) * pare_model_outputs(&s[0]);
-    double *const y = a ? pare_alloc(a, n + 1, sizeof *y) : NULL;
-    double *const z = a ? pare_alloc(a, n + 1, sizeof *z) : NULL;
-    pare_status st = y && z ? PARE_OK : pare_no_memory(err);
-    if (!st) st = pare_forward_f64(y, &s[0], in, NULL, exec, err);
-    if (!st) st = pare_forward_f64(z, &s[1], in, NULL, exec, err);
-    for (size_t i = 0; !st && i < n; i++) {
-        *err2 += (y[i] - z[i]) * (y[i] - z[i]);
-        *size2 += y[i] * y[i];
-    }
-    pare_arena_free(a);
-    return st;
-}
-
-static pare_status error_of(double *out, const pare_model *f, const pare_model *g,
-                            const pare_inputs *data, const pare_exec *exec, pare_err *err)
-{
     double err2 = 0, size2 = 0;
-    pare_status st = PARE_OK;
+    pare_work all = {.exec = exec, .err = err};
     *out = NAN;
     if (!data || data->n == 0) return PARE_OK;
-    for (size_t i = 0; !st && i < data->n; i++)
-        st = add_squares(&err2, &size2, f, g, &data->in[i], exec, err);
+    for (size_t i = 0; !all.st && i < data->n; i++) {
+        const pare_input *const in = &data->in[i];
+        const size_t n = pare_output_rows(&s[0], in) * pare_model_outputs(&s[0]);
+        pare_work w = scratch_open(&all);
+        double *const y = pare_work_alloc(&w, n, sizeof *y);
+        double *const z = pare_work_alloc(&w, n, sizeof *z);
+        if (!w.st) w.st = pare_forward_f64(y, &s[0], in, NULL, exec, err);
+        if (!w.st) w.st = pare_forward_f64(z, &s[1], in, NULL, exec, err);
+        for (size_t k = 0; !w.st && k < n; k++) {
+            err2 += (y[k] - z[k]) * (y[k] - z[k]);
+            size2 += y[k] * y[k];
+        }
+        scratch_close(&w, &all);
+    }
     *out = size2 > 0 ? sqrt(err2 / size2) : 0;
-    return st;
+    return all.st;
 }
 
 /* *out is replaced by the collapse that keeps block b if that one is better. */
@@ -53,7 +46,7 @@ static pare_status try_keeping(pare_model **out, pare_depth_one_report *r, const
     double off = NAN;
     o.keep = b;
     pare_status st = collapse_to_one_layer(&g, in, &o, err);
-    if (!st) st = error_of(&off, in, g, data, o.exec, err);
+    if (!st) st = relative_error(&off, in, g, data, o.exec, err);
     if (!st && (!*out || off < r->error_est)) {
         pare_model_free(*out);
         *out = g;

@@ -5,9 +5,8 @@
 static double *numbers(head_stack *s, size_t rows, size_t cols)
 {
     size_t n;
-    double *const v = pare_mul(&n, rows + 1, cols + 1) ? pare_alloc(s->a, n, sizeof *v) : NULL;
-    if (!v && !s->st) s->st = pare_no_memory(s->err);
-    return v;
+    if (!pare_mul(&n, rows + 1, cols + 1)) pare_work_keep(&s->work, pare_no_memory(s->work.err));
+    return pare_work_alloc(&s->work, s->work.st ? 0 : n, sizeof(double));
 }
 
 static size_t outputs_of(const pare_attn *at)
@@ -30,8 +29,7 @@ void stack_begin(head_stack *s, const pare_model *m)
         s->v_capacity += at->wv.rows;
         s->o_capacity += at->nheads ? outputs_of(at) : 0;
     }
-    s->heads = pare_alloc(s->a, s->heads_capacity, sizeof *s->heads);
-    if (!s->heads && !s->st) s->st = pare_no_memory(s->err);
+    s->heads = pare_work_alloc(&s->work, s->heads_capacity, sizeof *s->heads);
     s->wq = numbers(s, s->q_capacity, s->d);
     s->wk = numbers(s, s->k_capacity, s->d);
     s->wv = numbers(s, s->v_capacity, s->d);
@@ -46,22 +44,11 @@ static void put(double *to, const pare_weight *w)
     for (size_t i = 0; pare_has(w) && i < w->rows * w->cols; i++) to[i] = pare_weight_at(w, i);
 }
 
-/* Columns of wo as rows; heads side by side have those of the identity. */
-static void put_outputs(double *to, const pare_attn *at, const pare_mat *wo, size_t cols)
-{
-    const size_t d = at->dout;
-    for (size_t c = 0; c < cols; c++)
-        for (size_t i = 0; i < d; i++)
-            to[c * d + i] = wo                  ? pare_row(wo, i)[c]
-                            : pare_has(&at->wo) ? pare_weight_at(&at->wo, i * at->wo.cols + c)
-                                                : (double)(i == c);
-}
-
 /* Values that several heads share (and so their columns) stay shared: rows of wv and columns of wo
  * are counted apart. */
 void stack_attn(head_stack *s, const pare_attn *at, const pare_mat *wo)
 {
-    if (s->st || at->nheads == 0) return;
+    if (s->work.st || at->nheads == 0) return;
     const size_t no = s->no, outs = outputs_of(at);
     PARE_ASSERT(s->nheads + at->nheads <= s->heads_capacity && no + outs <= s->o_capacity);
     for (size_t h = 0; h < at->nheads; h++) {
@@ -78,7 +65,13 @@ void stack_attn(head_stack *s, const pare_attn *at, const pare_mat *wo)
     put(s->bq + s->nq, &at->bq);
     put(s->bk + s->nk, &at->bk);
     put(s->bv + s->nv, &at->bv);
-    put_outputs(s->wo + no * s->d, at, wo, outs);
+    /* columns of wo as rows; heads side by side have those of the identity */
+    for (size_t c = 0; c < outs; c++)
+        for (size_t i = 0; i < s->d; i++)
+            s->wo[(no + c) * s->d + i] = wo ? pare_row(wo, i)[c]
+                                         : pare_has(&at->wo)
+                                             ? pare_weight_at(&at->wo, i * at->wo.cols + c)
+                                             : (double)(i == c);
     s->any_bq |= pare_has(&at->bq);
     s->any_bk |= pare_has(&at->bk);
     s->any_bv |= pare_has(&at->bv);
@@ -91,7 +84,7 @@ void stack_attn(head_stack *s, const pare_attn *at, const pare_mat *wo)
 
 void stack_uniform(head_stack *s, const pare_mat *m)
 {
-    if (s->st) return;
+    if (s->work.st) return;
     s->heads[s->nheads++] = (pare_head){
         .dk = 1, .dv = s->d, .q = s->nq, .k = s->nk, .v = s->nv, .o = s->no, .scale = 1};
     for (size_t i = 0; i < s->d; i++) {
@@ -106,9 +99,8 @@ void stack_uniform(head_stack *s, const pare_mat *m)
 
 pare_weight stack_store(head_stack *s, const double *v, size_t rows, size_t cols, pare_dtype dtype)
 {
-    void *const data = s->st ? NULL : pare_alloc(s->a, rows * cols + 1, pare_dtype_size(dtype));
-    if (!data && !s->st) s->st = pare_no_memory(s->err);
-    if (s->st) return (pare_weight){0};
+    void *const data = pare_work_alloc(&s->work, rows * cols + 1, pare_dtype_size(dtype));
+    if (s->work.st) return (pare_weight){0};
     for (size_t i = 0; i < rows * cols; i++) {
         if (dtype == PARE_F64)
             ((double *)data)[i] = v[i];
@@ -121,12 +113,12 @@ pare_weight stack_store(head_stack *s, const double *v, size_t rows, size_t cols
 void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double *bo,
                pare_dtype dtype)
 {
-    double *const turned = numbers(s, s->no, s->d);
+    double *const wo = numbers(s, s->no, s->d);
     *out = (pare_attn){.kind = kind, .din = s->d, .dout = s->d, .nheads = s->nheads};
     out->skip.kind = PARE_SKIP_IDENTITY;
-    if (s->st) return;
+    if (s->work.st) return;
     for (size_t c = 0; c < s->no; c++)
-        for (size_t i = 0; i < s->d; i++) turned[i * s->no + c] = s->wo[c * s->d + i];
+        for (size_t i = 0; i < s->d; i++) wo[i * s->no + c] = s->wo[c * s->d + i];
     out->heads = s->heads;
     const bool constant = kind == PARE_ATTN_CONSTQ;
     if (!constant) out->wq = stack_store(s, s->wq, s->nq, s->d, dtype);
@@ -135,6 +127,6 @@ void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double 
     if (s->any_bk) out->bk = stack_store(s, s->bk, 1, s->nk, dtype);
     out->wv = stack_store(s, s->wv, s->nv, s->d, dtype);
     if (s->any_bv) out->bv = stack_store(s, s->bv, 1, s->nv, dtype);
-    out->wo = stack_store(s, turned, s->d, s->no, dtype);
+    out->wo = stack_store(s, wo, s->d, s->no, dtype);
     if (bo) out->bo = stack_store(s, bo, 1, s->d, dtype);
 }
