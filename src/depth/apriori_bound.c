@@ -15,13 +15,6 @@ const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_d
                         diam);
 }
 
-/* The smaller of both stands, with its theorem. */
-static void take_smaller(depth_bound *best, const depth_bound *other)
-{
-    if (!(other->bound.v < best->bound.v)) return;
-    *best = *other;
-}
-
 static depth_bound no_bound(const char *why)
 {
     depth_bound b = {.bound = pare_ub_inf(),
@@ -30,18 +23,6 @@ static depth_bound no_bound(const char *why)
                      .theorem = "none"};
     snprintf(b.why, sizeof b.why, "%s", why);
     return b;
-}
-
-static pare_status try_one(depth_bound *out, const pare_model *f, const pare_model *g,
-                           const depth_domain *d, pare_collapse kind, size_t keep,
-                           const pare_exec *exec, pare_err *err)
-{
-    const bool side_by_side = kind == PARE_ONE_PARALLEL || kind == PARE_ONE_PARALLEL_UNIFORM ||
-                              kind == PARE_ONE_UNIFORM_KEEP;
-    const pare_status st = side_by_side ? depth_parallel(out, f, g, d, kind, keep, err)
-                                        : depth_recurrence(out, f, g, d, kind, keep, exec, err);
-    out->theorem = pare_collapse_names[kind];
-    return st;
 }
 
 /* Shapes alone may allow several readings of g. Each bound is true; the least stands. */
@@ -54,11 +35,15 @@ static pare_status one_layer(depth_bound *out, const pare_model *f, const pare_m
         for (size_t keep = 0; keep < f->nblocks; keep++) {
             depth_bound b;
             if (!collapse_fits(f, g, kind, keep)) continue;
-            const pare_status st = try_one(&b, f, g, d, kind, keep, exec, err);
+            const bool parallel = kind == PARE_ONE_PARALLEL || kind == PARE_ONE_PARALLEL_UNIFORM ||
+                                  kind == PARE_ONE_UNIFORM_KEEP;
+            const pare_status st = parallel ? depth_parallel(&b, f, g, d, kind, keep, err)
+                                            : depth_recurrence(&b, f, g, d, kind, keep, exec, err);
+            b.theorem = pare_collapse_names[kind];
             if (st) return st;
-            if (isinf(out->bound.v) && isinf(b.bound.v))
-                *out = b; /* its reason is the better one */
-            take_smaller(out, &b);
+            /* of two vacuous bounds the later one has the better reason */
+            const bool vacuous = isinf(out->bound.v) && isinf(b.bound.v);
+            if (vacuous || b.bound.v < out->bound.v) *out = b;
         }
     return PARE_OK;
 }

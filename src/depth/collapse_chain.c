@@ -12,43 +12,6 @@
  */
 #include "collapse_chain.h"
 
-static eff_attn empty_block(pare_work *k, const eff_attn *like)
-{
-    eff_attn e = {.din = like->din, .dout = like->dout};
-    e.t = imat_identity(k, like->din);
-    e.inside = imat_zero(k, 1, like->dout);
-    e.outside = imat_zero(k, 1, like->dout);
-    return e;
-}
-
-static eff_attn uniform_block(pare_work *k, const eff_attn *fb)
-{
-    eff_attn e = *fb;
-    e.nheads = 0;
-    e.heads = NULL;
-    if (fb->nheads == 0) return e;
-    e.npowers = 1;
-    e.mix = pare_alloc(k->arena, 1, sizeof *e.mix);
-    if (!e.mix) pare_work_keep(k, pare_no_memory(k->err));
-    if (!k->st) e.mix[0] = heads_total(k, fb);
-    return e;
-}
-
-/* g's heads [from, from + nheads of fb) give the queries. */
-static eff_attn rankone_block(pare_work *k, const eff_attn *fb, const eff_attn *g, size_t from)
-{
-    eff_attn e = *fb;
-    e.heads = pare_alloc(k->arena, fb->nheads ? fb->nheads : 1, sizeof *e.heads);
-    if (!e.heads) pare_work_keep(k, pare_no_memory(k->err));
-    for (size_t h = 0; !k->st && h < fb->nheads; h++) {
-        e.heads[h] = fb->heads[h];
-        e.heads[h].query = QUERY_SAME;
-        e.heads[h].b = imat_zero(k, fb->din, fb->din);
-        e.heads[h].l = g->heads[from + h].l;
-    }
-    return e;
-}
-
 static void effective_g(pare_work *k, const chain *c, eff_attn *out)
 {
     const char *why = NULL;
@@ -61,7 +24,10 @@ void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_att
 {
     eff_attn g;
     *same = false;
-    *out = empty_block(k, fb);
+    *out = (eff_attn){.din = fb->din, .dout = fb->dout}; /* adds nothing */
+    out->t = imat_identity(k, fb->din);
+    out->inside = imat_zero(k, 1, fb->dout);
+    out->outside = imat_zero(k, 1, fb->dout);
     switch (c->kind) {
     case PARE_ONE_IDENTITY:
         break;
@@ -71,12 +37,26 @@ void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_att
         *same = b == c->keep && c->keeps_same;
         break;
     case PARE_ONE_UNIFORM:
-    case PARE_ONE_UMIX:
-        *out = uniform_block(k, fb);
+    case PARE_ONE_UMIX: /* the heads become one power of the mean */
+        *out = *fb;
+        out->nheads = 0;
+        out->heads = NULL;
+        if (fb->nheads == 0) break;
+        out->npowers = 1;
+        out->mix = pare_work_alloc(k, 1, sizeof *out->mix);
+        if (!k->st) out->mix[0] = heads_total(k, fb);
         break;
-    case PARE_ONE_RANKONE:
+    case PARE_ONE_RANKONE: /* g's heads from c->heads on give the queries */
         effective_g(k, c, &g);
-        if (!k->st) *out = rankone_block(k, fb, &g, c->heads);
+        if (k->st) break;
+        *out = *fb;
+        out->heads = pare_work_alloc(k, fb->nheads, sizeof *out->heads);
+        for (size_t h = 0; !k->st && h < fb->nheads; h++) {
+            out->heads[h] = fb->heads[h];
+            out->heads[h].query = QUERY_SAME;
+            out->heads[h].b = imat_zero(k, fb->din, fb->din);
+            out->heads[h].l = g.heads[c->heads + h].l;
+        }
         c->heads += fb->nheads;
         break;
     case PARE_ONE_PARALLEL:
@@ -96,11 +76,10 @@ bool chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b)
 }
 
 /* E_0 = I, E_j and the bias of the uniform chain; `full`: one power. */
-static imat *multiplied_out(pare_work *k, const chain *c, bool full, size_t *n, imat *bias)
+static imat *uniform_chain_maps(pare_work *k, const chain *c, bool full, size_t *n, imat *bias)
 {
     const size_t d = pare_model_width(c->f, 0), most = full ? 1 : c->f->nblocks;
-    imat *const e = pare_alloc(k->arena, most + 1, sizeof *e);
-    if (!e) pare_work_keep(k, pare_no_memory(k->err));
+    imat *const e = pare_work_alloc(k, most + 1, sizeof *e);
     *n = most + 1;
     *bias = imat_zero(k, 1, d);
     for (size_t j = 0; !k->st && j <= most; j++)
@@ -130,7 +109,7 @@ typedef struct remainder {
 } remainder;
 
 /* An average of the input's tokens times m. */
-static void leave(remainder *r, const imat *m)
+static void add_remainder(remainder *r, const imat *m)
 {
     const imat moved = imat_mul(r->k, &r->x0->c, m);
     const pare_mat map = norm_of_map(r->k, r->in, r->out, m), y = up_mul(r->k, &r->x0->w, &map);
@@ -138,10 +117,10 @@ static void leave(remainder *r, const imat *m)
     if (!r->k->st) up_add(r->k, &r->size, &y);
 }
 
-static void leave_uniform(remainder *r, const chain *c, const eff_attn *g, bool full)
+static void uniform_remainder(remainder *r, const chain *c, const eff_attn *g, bool full)
 {
     size_t n = 0;
-    imat bias, *const e = multiplied_out(r->k, c, full, &n, &bias);
+    imat bias, *const e = uniform_chain_maps(r->k, c, full, &n, &bias);
     const imat stored = imat_sum(r->k, &g->inside, &g->outside);
     r->constant = imat_diff(r->k, &bias, &stored);
     const size_t most = n > g->npowers + 1 ? n : g->npowers + 1;
@@ -149,12 +128,12 @@ static void leave_uniform(remainder *r, const chain *c, const eff_attn *g, bool 
         const imat none = imat_zero(r->k, g->din, g->dout);
         const imat *const have = j == 0 ? &g->t : j <= g->npowers ? &g->mix[j - 1] : &none;
         const imat off = imat_diff(r->k, j < n ? &e[j] : &none, have);
-        leave(r, &off);
+        add_remainder(r, &off);
     }
 }
 
 /* V_h of block b times the product of I + V_m over the later blocks, against g's value matrices. */
-static void leave_rankone(remainder *r, const chain *c, const eff_attn *g)
+static void rankone_remainder(remainder *r, const chain *c, const eff_attn *g)
 {
     pare_work *const k = r->k;
     const size_t d = pare_model_width(c->f, 0);
@@ -169,7 +148,7 @@ static void leave_rankone(remainder *r, const chain *c, const eff_attn *g)
         for (size_t h = fb.nheads; !k->st && h-- > 0;) {
             const imat through = imat_mul(k, &fb.heads[h].v, &later);
             const imat off = imat_diff(k, &through, &g->heads[--at].v);
-            leave(r, &off);
+            add_remainder(r, &off);
         }
         const imat more = imat_mul(k, &v, &later);
         later = imat_sum(k, &later, &more);
@@ -186,9 +165,9 @@ pare_mat chain_remainder(pare_work *k, chain *c, const token_norm *in, const tok
     eff_attn g;
     effective_g(k, c, &g);
     if (c->kind == PARE_ONE_RANKONE)
-        leave_rankone(&r, c, &g);
+        rankone_remainder(&r, c, &g);
     else
-        leave_uniform(&r, c, &g, s.full && c->kind != PARE_ONE_UMIX);
+        uniform_remainder(&r, c, &g, s.full && c->kind != PARE_ONE_UMIX);
     const pare_mat constant = norm_of_row(k, out, &r.constant);
     return up_sum(k, &r.size, &constant);
 }

@@ -31,26 +31,18 @@ static imat plain_gain(pare_work *k, const pare_norm *n, size_t d)
     return s;
 }
 
-/* I, or I - 1 1^T / d. */
-static imat centring(pare_work *k, size_t d, bool centred)
-{
-    imat c = imat_identity(k, d);
-    if (!centred) return c;
-    c.rad = work_matrix(k, d, d);
-    for (size_t i = 0; !k->st && i < d * d; i++) {
-        c.mid.v[i] -= 1 / (double)d;
-        c.rad.v[i] = 2 * PARE_UNIT_F64;
-    }
-    return c;
-}
-
 bool affine_norm(pare_work *k, affine_map *out, const pare_norm *n, size_t d)
 {
     *out = (affine_map){0};
     if (n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS) return false;
     if (n->kind == PARE_NORM_NONE) return true;
     const bool batch = n->kind == PARE_NORM_BATCH;
-    const imat c = centring(k, d, !batch);
+    imat c = imat_identity(k, d); /* I, or I - 1 1^T / d */
+    if (!batch) c.rad = work_matrix(k, d, d);
+    for (size_t i = 0; !k->st && !batch && i < d * d; i++) {
+        c.mid.v[i] -= 1 / (double)d;
+        c.rad.v[i] = 2 * PARE_UNIT_F64;
+    }
     const imat s = batch ? batch_scale(k, n, d) : plain_gain(k, n, d);
     out->any = true;
     out->a = imat_scale_columns(k, &c, &s);
@@ -166,8 +158,7 @@ static void all_heads(const maker *m)
 {
     eff_attn *const e = m->e;
     e->nheads = m->at->nheads;
-    e->heads = pare_alloc(m->k->arena, e->nheads, sizeof *e->heads);
-    if (!e->heads) pare_work_keep(m->k, pare_no_memory(m->k->err));
+    e->heads = pare_work_alloc(m->k, e->nheads, sizeof *e->heads);
     for (size_t h = 0; !m->k->st && h < e->nheads; h++) {
         head_scores(m, &e->heads[h], &m->at->heads[h]);
         head_values(m, &e->heads[h], &m->at->heads[h]);
@@ -180,8 +171,7 @@ static void all_powers(const maker *m, size_t first, size_t count)
     eff_attn *const e = m->e;
     const pare_attn *const at = m->at;
     e->npowers = count;
-    e->mix = pare_alloc(m->k->arena, count, sizeof *e->mix);
-    if (count && !e->mix) pare_work_keep(m->k, pare_no_memory(m->k->err));
+    e->mix = pare_work_alloc(m->k, count, sizeof *e->mix);
     for (size_t j = 0; !m->k->st && j < count; j++) {
         const imat w =
             imat_weight(m->k, &at->mix, (first + j) * at->dout, 0, at->dout, at->din, true);
@@ -296,9 +286,8 @@ imat heads_total(pare_work *k, const eff_attn *e)
 static void ffn_layers(pare_work *k, eff_ffn *e, const pare_dense *layers, size_t n)
 {
     e->nlayers = n;
-    e->w = pare_alloc(k->arena, n, sizeof *e->w);
-    e->b = pare_alloc(k->arena, n, sizeof *e->b);
-    if (n && (!e->w || !e->b)) pare_work_keep(k, pare_no_memory(k->err));
+    e->w = pare_work_alloc(k, n, sizeof *e->w);
+    e->b = pare_work_alloc(k, n, sizeof *e->b);
     for (size_t l = 0; !k->st && layers && l < n; l++) {
         e->w[l] = imat_weight(k, &layers[l].w, 0, 0, layers[l].w.rows, layers[l].w.cols, true);
         e->b[l] = imat_row(k, &layers[l].b, 0, layers[l].w.rows);

@@ -26,71 +26,39 @@ static limits column_limits(pare_work *k, const imat *t)
     return s;
 }
 
-static pare_ub width_of(const limits *s, size_t j)
-{
-    const double w = s->hi.v[j] - s->lo.v[j];
-    return w == 0 ? pare_ub_exact(0) : pare_ub_of(w);
-}
-
-/* Centre row, and how far the limits are from it. */
-static imat middle(pare_work *k, const limits *s, pare_mat *half)
-{
-    imat c = imat_zero(k, 1, s->lo.cols);
-    *half = work_matrix(k, 1, s->lo.cols);
-    for (size_t j = 0; !k->st && j < s->lo.cols; j++) {
-        const double m = s->lo.v[j] / 2 + s->hi.v[j] / 2;
-        c.mid.v[j] = m;
-        const double far = fmax(s->hi.v[j] - m, m - s->lo.v[j]);
-        half->v[j] = far == 0 ? 0 : pare_ub_of(far).v;
-    }
-    return c;
-}
-
-static pare_mat widths(pare_work *k, const limits *s)
-{
-    pare_mat w = work_matrix(k, 1, s->lo.cols);
-    for (size_t j = 0; !k->st && j < s->lo.cols; j++) w.v[j] = width_of(s, j).v;
-    return w;
-}
-
-static pare_mat largest(pare_work *k, const pare_mat *row)
-{
-    double m = 0;
-    for (size_t j = 0; !k->st && j < row->cols; j++) m = fmax(m, row->v[j]);
-    return up_row(k, 1, m);
-}
-
-/* Largest euclidean distance of a row of t to c. */
-static pare_mat farthest(pare_work *k, const imat *t, const imat *c)
-{
-    pare_ub most = {0};
-    for (size_t i = 0; !k->st && i < t->mid.rows; i++) {
-        const pare_mark mark = pare_arena_mark(k->arena);
-        const imat row = imat_part(t, i, 0, 1, t->mid.cols), off = imat_diff(k, &row, c);
-        most = pare_ub_max(most, imat_fro(k, &off));
-        pare_arena_reset(k->arena, mark);
-    }
-    return up_row(k, 1, most.v);
-}
-
 /* All rows of t, any of which may be a token. */
 static token_set table_set(pare_work *k, const token_norm *at, const imat *t)
 {
-    const bool turned = at->kind == NORM_BOX && at->q.mid.v;
-    const imat in_basis = turned ? imat_mul(k, t, &at->q) : *t;
+    const bool in_basis = at->kind == NORM_BOX && at->q.mid.v;
+    const imat coords = in_basis ? imat_mul(k, t, &at->q) : *t;
     if (k->st) return (token_set){0};
-    const limits s = column_limits(k, &in_basis);
-    token_set r = {0};
-    pare_mat half;
-    imat c = middle(k, &s, &half);
-    r.d = widths(k, &s);
-    r.w = half;
-    r.c = turned ? imat_mul(k, &c, &at->back) : c;
+    const limits s = column_limits(k, &coords);
+    const size_t d = s.lo.cols;
+    imat c = imat_zero(k, 1, d);
+    pare_mat half = work_matrix(k, 1, d), width = work_matrix(k, 1, d);
+    double half_max = 0, width_max = 0;
+    for (size_t j = 0; !k->st && j < d; j++) {
+        const double lo = s.lo.v[j], hi = s.hi.v[j], mid = lo / 2 + hi / 2;
+        const double far = fmax(hi - mid, mid - lo);
+        c.mid.v[j] = mid;
+        half.v[j] = far == 0 ? 0 : pare_ub_of(far).v;
+        width.v[j] = hi - lo == 0 ? 0 : pare_ub_of(hi - lo).v;
+        half_max = fmax(half_max, half.v[j]);
+        width_max = fmax(width_max, width.v[j]);
+    }
+    token_set r = {in_basis ? imat_mul(k, &c, &at->back) : c, half, width};
     if (at->kind == NORM_INF) {
-        r.w = largest(k, &half);
-        r.d = largest(k, &r.d);
-    } else if (at->kind == NORM_TWO) {
-        r.w = farthest(k, t, &c);
+        r.w = up_row(k, 1, half_max);
+        r.d = up_row(k, 1, width_max);
+    } else if (at->kind == NORM_TWO) { /* the largest distance of a row of t to c */
+        pare_ub most = {0};
+        for (size_t i = 0; !k->st && i < t->mid.rows; i++) {
+            const pare_mark mark = pare_arena_mark(k->arena);
+            const imat row = imat_part(t, i, 0, 1, t->mid.cols), off = imat_diff(k, &row, &c);
+            most = pare_ub_max(most, imat_fro(k, &off));
+            pare_arena_reset(k->arena, mark);
+        }
+        r.w = up_row(k, 1, most.v);
         r.d = k->st ? r.w : up_scale(k, &r.w, pare_ub_exact(2));
     }
     return r;
@@ -109,11 +77,6 @@ static token_set box_set(pare_work *k, const token_norm *at, const imat *map, si
     const imat one = map ? *map : imat_identity(k, width);
     const pare_mat m = norm_of_map(k, &raw, at, &one);
     return (token_set){imat_zero(k, 1, one.mid.cols), up_mul(k, &size, &m), up_mul(k, &gap, &m)};
-}
-
-static token_set set_sum(pare_work *k, const token_set *a, const token_set *b)
-{
-    return (token_set){imat_sum(k, &a->c, &b->c), up_sum(k, &a->w, &b->w), up_sum(k, &a->d, &b->d)};
 }
 
 /* ---- the stem -------------------------------------------------------------------------------- */
@@ -186,7 +149,8 @@ bool initial_set(pare_work *k, token_set *out, const token_norm *at, const pare_
     }
     if (s->pos.kind == PARE_POS_LEARNED || s->pos.kind == PARE_POS_SINUSOIDAL) {
         const token_set p = position_set(k, at, s, &map, width);
-        words = set_sum(k, &words, &p);
+        words = (token_set){imat_sum(k, &words.c, &p.c), up_sum(k, &words.w, &p.w),
+                            up_sum(k, &words.d, &p.d)};
     }
     words.c = imat_sum(k, &words.c, &map.shift);
     *out = words;
@@ -204,8 +168,8 @@ typedef struct sampler {
     size_t nblocks;
 } sampler;
 
-static void take(void *self, pare_tap tap, size_t block, pare_dtype t, const void *v, size_t rows,
-                 size_t cols)
+static void add_gram(void *self, pare_tap tap, size_t block, pare_dtype t, const void *v,
+                     size_t rows, size_t cols)
 {
     sampler *const s = self;
     const size_t place = tap == PARE_TAP_STEM       ? 0
@@ -230,43 +194,34 @@ static void eigenbasis(pare_work *k, pare_mat *gram)
     }
     for (size_t i = 0; i < d; i++)
         pare_row_mut(gram, i)[i] += 1e-7 * trace * (double)(i + 1) / (double)d;
-    double *const w = pare_alloc(k->arena, d, sizeof *w);
+    double *const w = pare_work_alloc(k, d, sizeof *w);
     pare_mat v = work_matrix(k, d, d);
-    if (!w) pare_work_keep(k, pare_no_memory(k->err));
     if (k->st) return;
     const pare_status st = pare_eigh(w, &v, gram, k->arena, k->err);
     if (st == PARE_ERR_MEMORY) pare_work_keep(k, st);
     *gram = st ? (pare_mat){0} : v;
 }
 
-static pare_status run_samples(sampler *s, pare_work *k, const pare_model *m, size_t tokens,
-                               const pare_exec *exec)
-{
-    const pare_trace trace = {.fn = take, .self = s};
-    pare_inputs set;
-    pare_status st = pare_inputs_random(&set, k->arena, m, SAMPLES, tokens, tokens, k->err);
-    for (size_t i = 0; !st && i < set.n; i++) {
-        double *const out = pare_alloc(
-            k->arena, pare_output_rows(m, &set.in[i]) * pare_model_outputs(m) + 1, sizeof *out);
-        st = out ? pare_forward_f64(out, m, &set.in[i], &trace, exec, k->err)
-                 : pare_no_memory(k->err);
-    }
-    return st;
-}
-
 pare_status sample_bases(pare_mat **out, pare_work *k, const pare_model *m, const pare_exec *exec)
 {
     const size_t places = 2 * m->nblocks + 1;
-    sampler s = {pare_alloc(k->arena, places, sizeof *s.gram), m->nblocks};
-    if (!s.gram) pare_work_keep(k, pare_no_memory(k->err));
+    sampler s = {pare_work_alloc(k, places, sizeof *s.gram), m->nblocks};
     for (size_t p = 0; !k->st && p < places; p++) {
         const size_t b = p / 2, d = pare_model_width(m, b);
         const pare_attn *const at = p % 2 ? &m->blocks[b].attn : NULL;
         const size_t w = at && at->kind ? at->dout : d;
         s.gram[p] = work_matrix(k, w, w);
     }
-    for (size_t n = 1; !k->st && n <= LONGEST && (!m->context || n <= m->context); n *= 2)
-        pare_work_keep(k, run_samples(&s, k, m, n, exec));
+    for (size_t n = 1; !k->st && n <= LONGEST && (!m->context || n <= m->context); n *= 2) {
+        const pare_trace trace = {.fn = add_gram, .self = &s};
+        pare_inputs set;
+        k->st = pare_inputs_random(&set, k->arena, m, SAMPLES, n, n, k->err);
+        for (size_t i = 0; !k->st && i < set.n; i++) {
+            const size_t outputs = pare_output_rows(m, &set.in[i]) * pare_model_outputs(m);
+            double *const y = pare_work_alloc(k, outputs, sizeof *y);
+            if (!k->st) k->st = pare_forward_f64(y, m, &set.in[i], &trace, exec, k->err);
+        }
+    }
     for (size_t p = 0; !k->st && p < places; p++) eigenbasis(k, &s.gram[p]);
     *out = s.gram;
     return k->st;

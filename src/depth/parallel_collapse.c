@@ -101,18 +101,15 @@ static void one_head(side *s, const eff_head *h, size_t b, const pare_mat *by, p
 }
 
 /* Differences of the tokens of X_b+1 - X_b, and its spread. */
-static void grow(side *s, const eff_attn *fb)
+static void grow_sets(side *s, const eff_attn *fb)
 {
     pare_work *const k = &s->k;
     const attn_pair p = attn_pair_of(k, fb, fb, true);
     const track t = {.at = s->at, .x = s->x, .y = s->x, .e = work_matrix(k, 1, s->at.k)};
     const track next = walk_attention(k, &p, &s->at, &t, s->mask);
     if (k->st) return;
-    const imat **const heads = pare_alloc(k->arena, fb->nheads + 1, sizeof *heads);
-    if (!heads) {
-        pare_work_keep(k, pare_no_memory(k->err));
-        return;
-    }
+    const imat **const heads = pare_work_alloc(k, fb->nheads, sizeof *heads);
+    if (k->st) return;
     for (size_t h = 0; h < fb->nheads; h++) {
         const pare_ub tau = contraction(k, &s->at, &fb->heads[h], &s->x, s->mask);
         const pare_mat part = up_scale(k, &s->x.d, tau);
@@ -128,7 +125,7 @@ static void grow(side *s, const eff_attn *fb)
 }
 
 /* The uniform chain multiplied out, its constants, and n_b (prod - 1). */
-static void carry(side *s, const eff_attn *fb, size_t b, const pare_mat *n)
+static void multiply_out(side *s, const eff_attn *fb, size_t b, const pare_mat *n)
 {
     pare_work *const k = &s->k;
     const imat v = heads_total(k, fb), constant = imat_sum(k, &fb->inside, &fb->outside);
@@ -144,7 +141,7 @@ static void carry(side *s, const eff_attn *fb, size_t b, const pare_mat *n)
 }
 
 /* The uniform head of g against E_1 minus what the other heads carry, and g's constants. */
-static void leave_rest(side *s)
+static void add_remainder(side *s)
 {
     pare_work *const k = &s->k;
     const bool uniform = s->kind != PARE_ONE_PARALLEL;
@@ -182,14 +179,14 @@ static bool all_blocks(side *s, const depth_domain *d, const char **why)
         const pare_mat by = moved_by(s);
         pare_mat n = work_matrix(k, 1, s->at.k);
         for (size_t h = 0; !k->st && h < fb.nheads; h++) one_head(s, &fb.heads[h], b, &by, &n);
-        carry(s, &fb, b, &n);
-        grow(s, &fb);
+        multiply_out(s, &fb, b, &n);
+        grow_sets(s, &fb);
     }
-    if (!k->st) leave_rest(s);
+    if (!k->st) add_remainder(s);
     return true;
 }
 
-static bool behind_the_head(side *s, depth_bound *out, size_t way, const char **why)
+static bool take_head_bound(side *s, depth_bound *out, size_t way, const char **why)
 {
     eff_ffn top;
     bool extra;
@@ -224,7 +221,7 @@ pare_status depth_parallel(depth_bound *out, const pare_model *f, const pare_mod
         if (!s.k.arena) return pare_no_memory(err);
         s.mask = (mask_facts){f->pattern.kind == PARE_FULL, pare_never_empty(&f->pattern)};
         s.at = norm_plain(kinds[i], pare_model_width(f, 0));
-        if (!all_blocks(&s, d, &why) || !behind_the_head(&s, out, i, &why))
+        if (!all_blocks(&s, d, &why) || !take_head_bound(&s, out, i, &why))
             snprintf(out->why, sizeof out->why, "%s", why);
         st = s.k.st;
         pare_arena_free(s.k.arena);

@@ -47,14 +47,6 @@ static token_norm norm_at(walker *w, pare_work *k, size_t way, size_t place, siz
     return norm_in_basis(k, &w->bases[place]);
 }
 
-static size_t widest(const pare_model *m)
-{
-    size_t d = 0;
-    for (size_t b = 0; b <= m->nblocks; b++)
-        if (pare_model_width(m, b) > d) d = pare_model_width(m, b);
-    return d;
-}
-
 /* ---- blocks ---------------------------------------------------------------------------------- */
 
 static bool block_attention(walker *w, size_t b)
@@ -116,7 +108,7 @@ static bool next_arena(walker *w, size_t b)
 
 /* ---- the whole way --------------------------------------------------------------------------- */
 
-static bool begin(walker *w)
+static bool begin_walk(walker *w)
 {
     pare_work at_start = {.arena = w->kept, .exec = w->k.exec, .err = w->k.err};
     pare_work *const k = &at_start;
@@ -133,17 +125,7 @@ static bool begin(walker *w)
     return true;
 }
 
-static void add_rest(walker *w)
-{
-    for (size_t i = 0; !w->k.st && i < w->ways; i++) {
-        track *const t = &w->track[i];
-        const pare_mat rest =
-            chain_remainder(&w->k, &w->chain, &w->first[i], &t->at, &w->start[i], w->mask);
-        if (!w->k.st) t->e = up_sum(&w->k, &t->e, &rest);
-    }
-}
-
-static bool end(walker *w, depth_bound *out)
+static bool bound_outputs(walker *w, depth_bound *out)
 {
     eff_ffn top;
     bool extra;
@@ -160,16 +142,21 @@ static bool end(walker *w, depth_bound *out)
     return true;
 }
 
-static bool whole_way(walker *w, depth_bound *out)
+static bool walk_blocks(walker *w, depth_bound *out)
 {
-    if (!begin(w)) return false;
+    if (!begin_walk(w)) return false;
     for (size_t b = 0; !w->k.st && b < w->f->nblocks; b++) {
         if (!next_arena(w, b)) return true;
         if (!block_attention(w, b) || (!w->k.st && !block_ffn(w, b))) return false;
     }
     if (w->f->nblocks == 0 && !next_arena(w, 0)) return true;
-    if (w->chain.kind != PARE_ONES) add_rest(w);
-    return w->k.st || end(w, out);
+    for (size_t i = 0; w->chain.kind != PARE_ONES && !w->k.st && i < w->ways; i++) {
+        track *const t = &w->track[i];
+        const pare_mat rest =
+            chain_remainder(&w->k, &w->chain, &w->first[i], &t->at, &w->start[i], w->mask);
+        if (!w->k.st) t->e = up_sum(&w->k, &t->e, &rest);
+    }
+    return w->k.st || bound_outputs(w, out);
 }
 
 static void nothing_proven(depth_bound *out, const char *why)
@@ -183,7 +170,8 @@ static void nothing_proven(depth_bound *out, const char *why)
 
 static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
 {
-    const bool boxes = widest(w->f) <= WIDEST;
+    bool boxes = true;
+    for (size_t b = 0; b <= w->f->nblocks; b++) boxes &= pare_model_width(w->f, b) <= WIDEST;
     w->ways = boxes ? WAYS - 1 : 2;
     w->kept = pare_arena_new();
     w->k.arena = w->kept;
@@ -194,7 +182,7 @@ static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
         w->ways = WAYS;
     }
     bool proven = false;
-    if (!w->k.st) proven = whole_way(w, out);
+    if (!w->k.st) proven = walk_blocks(w, out);
     if (!proven || w->k.st) nothing_proven(out, w->why);
     if (w->k.st == PARE_OK && isinf(out->bound.v) && !out->why[0])
         snprintf(out->why, sizeof out->why, "the bound overflows");
