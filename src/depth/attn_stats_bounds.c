@@ -42,16 +42,7 @@ void head_totals_add(head_totals *to, const head_stats *s)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-static void end_poly(pare_xray_head *h, size_t dk)
-{
-    const bool found = pare_poly_degree(&h->poly_degree, &h->poly_tv, h->poly_b, PARE_XRAY_POLY);
-    h->poly_features = found ? pare_monomials_count(dk, h->poly_degree) : SIZE_MAX;
-    if (found) return;
-    h->poly_degree = SIZE_MAX;
-    h->poly_tv = pare_ub_inf();
-}
-
-static void end_head(pare_xray_head *h, const head_totals *s, bool full, size_t dk)
+static void finish_head(pare_xray_head *h, const head_totals *s, bool full, size_t dk)
 {
     const head_stats *const a = &s->all;
     const double rows = a->rows ? (double)a->rows : NAN;
@@ -72,12 +63,16 @@ static void end_head(pare_xray_head *h, const head_totals *s, bool full, size_t 
     h->k_seen = a->res_out;
     h->diam = a->diam;
     h->poly_b = a->poly_b;
-    end_poly(h, dk);
+    const bool found = pare_poly_degree(&h->poly_degree, &h->poly_tv, h->poly_b, PARE_XRAY_POLY);
+    h->poly_features = found ? pare_monomials_count(dk, h->poly_degree) : SIZE_MAX;
+    if (found) return;
+    h->poly_degree = SIZE_MAX;
+    h->poly_tv = pare_ub_inf();
 }
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
-static pare_ub moved(double range, double diam)
+static pare_ub perturbation(double range, double diam)
 {
     return pare_ub_mul(pare_ub_tanh(pare_ub_of(range / 4)), pare_ub_of(diam));
 }
@@ -95,15 +90,15 @@ static void add_head(pare_xray_layer *at, const pare_xray_head *x, pare_ub unit)
     const double off = 4 * unit.v * x->direction * at->z; /* of the range: two scores, twice */
     add_to(&b[PARE_ATTN_ZERO - PARE_ATTN_ZERO], size);
     add_to(&b[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO],
-           pare_ub_fma(unit, size, moved(x->range_max, x->diam)));
-    add_to(&b[PARE_ATTN_CONSTQ - PARE_ATTN_ZERO], moved(x->constq_max + off, x->diam));
+           pare_ub_fma(unit, size, perturbation(x->range_max, x->diam)));
+    add_to(&b[PARE_ATTN_CONSTQ - PARE_ATTN_ZERO], perturbation(x->constq_max + off, x->diam));
     add_to(&b[PARE_ATTN_MEANQ - PARE_ATTN_ZERO],
-           isnan(x->meanq_max) ? pare_ub_inf() : moved(x->meanq_max, x->diam));
+           isnan(x->meanq_max) ? pare_ub_inf() : perturbation(x->meanq_max, x->diam));
     add_to(&at->bound_poly, pare_ub_mul(x->poly_tv, pare_ub_of(x->diam)));
 }
 
-static void end_layer(pare_xray_layer *at, const layer_stats *s, const pare_xray_head *heads,
-                      bool rounded)
+static void finish_layer(pare_xray_layer *at, const layer_stats *s, const pare_xray_head *heads,
+                         bool rounded)
 {
     const pare_ub unit = pare_ub_exact(rounded ? PARE_UNIT_F32 : 0);
     const double n = s->sequences ? (double)s->sequences : NAN;
@@ -127,9 +122,9 @@ void attn_stats_finish(pare_xray *out, const pare_model *m, const layer_stats *l
     const bool full = m->pattern.kind == PARE_FULL;
     for (size_t h = 0; h < out->nheads; h++) {
         pare_xray_head *const to = &out->heads[h];
-        end_head(to, &heads[h], full, m->blocks[to->block].attn.heads[to->head].dk);
+        finish_head(to, &heads[h], full, m->blocks[to->block].attn.heads[to->head].dk);
     }
     for (size_t l = 0; l < out->nlayers; l++)
-        end_layer(&out->layers[l], &layers[l], out->heads,
-                  m->blocks[out->layers[l].block].attn.wv.dtype == PARE_F32);
+        finish_layer(&out->layers[l], &layers[l], out->heads,
+                     m->blocks[out->layers[l].block].attn.wv.dtype == PARE_F32);
 }

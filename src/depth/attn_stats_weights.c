@@ -6,11 +6,11 @@
 #include "attn_stats.h"
 #include <math.h>
 
-typedef struct maker {
+typedef struct weights_job {
     const pare_model *m;
     pare_xray *out;
     pare_err *err; /* of each head */
-} maker;
+} weights_job;
 
 static double largest_part(const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols)
 {
@@ -22,7 +22,7 @@ static double largest_part(const pare_weight *w, size_t r, size_t c, size_t rows
 }
 
 /* A wo that only adds heads up is no weight. */
-static bool adds_up(const pare_attn *a, const pare_head *h)
+static bool is_sum(const pare_attn *a, const pare_head *h)
 {
     bool same = pare_has(&a->wo) && h->dv == a->dout;
     for (size_t i = 0; same && i < a->dout; i++)
@@ -31,65 +31,51 @@ static bool adds_up(const pare_attn *a, const pare_head *h)
     return same;
 }
 
-static void entries(pare_xray_head *x, const pare_attn *a, const pare_head *h)
-{
-    x->value_max = largest_part(&a->wv, h->v, 0, h->dv, a->din);
-    x->eta = fmax(x->value_max, fmax(largest_part(&a->wq, h->q, 0, h->dk, a->din),
-                                     largest_part(&a->wk, h->k, 0, h->dk, a->din)));
-    if (!adds_up(a, h)) x->eta = fmax(x->eta, largest_part(&a->wo, 0, h->o, a->dout, h->dv));
-}
-
-/* What the norm does to entries: of a layer or rms norm what stands behind its division. */
-static affine_map gain_of(pare_work *k, const pare_attn *a)
-{
-    affine_map m = {0};
-    if (a->in_norm.kind == PARE_NORM_BATCH)
-        (void)affine_norm(k, &m, &a->in_norm, a->din); /* it is affine */
-    else if (a->in_norm.kind != PARE_NORM_NONE)
-        m = norm_gain(k, &a->in_norm, a->din);
-    return m;
-}
-
-/* Rotary positions stand between wq and wk: their norms are multiplied. */
-static void score_norms(pare_xray_head *x, pare_work *k, const eff_head *e, size_t din)
-{
-    const pare_ub d = pare_ub_exact((double)din);
-    if (!e->rotary) {
-        x->b2 = imat_map_two(k, &e->b);
-        x->bil = pare_ub_min(imat_sum_abs(k, &e->b), pare_ub_mul(d, x->b2));
-        return;
-    }
-    const pare_ub q = imat_map_two(k, &e->q), key = imat_map_two(k, &e->k);
-    x->b2 = pare_ub_mul(pare_ub_exact(e->scale), pare_ub_mul(q, key));
-    x->bil = pare_ub_mul(d, x->b2);
-}
-
-/* The head alone, as the theorems see it, with the gain and without. */
-static void norms(pare_xray_head *x, pare_work *k, const pare_attn *a, pare_head *h)
+/* The norms of one head, as the theorems use them, with the gain of the norm in front and without.
+ * Rotary positions are between wq and wk: there the norms of both are multiplied. */
+static void measure_norms(pare_xray_head *x, pare_work *k, const pare_attn *a, pare_head *h)
 {
     pare_attn alone = *a;
     eff_attn e, plain;
+    affine_map gain = {0};
+    const affine_map none = {0};
     alone.nheads = 1;
     alone.heads = h;
-    const affine_map gain = gain_of(k, a), none = {0};
+    if (a->in_norm.kind == PARE_NORM_BATCH)
+        (void)affine_norm(k, &gain, &a->in_norm, a->din); /* it is affine */
+    else if (a->in_norm.kind != PARE_NORM_NONE)
+        gain = norm_gain(k, &a->in_norm, a->din); /* behind its division */
     effective_branch(k, &e, &alone, &gain);
     effective_branch(k, &plain, &alone, &none);
     if (k->st) return;
-    score_norms(x, k, &e.heads[0], a->din);
-    x->v2 = imat_map_two(k, &e.heads[0].v);
-    x->vinf = imat_map_inf(k, &e.heads[0].v);
+    const eff_head *const head = &e.heads[0];
+    const pare_ub d = pare_ub_exact((double)a->din);
+    if (head->rotary) {
+        const pare_ub q = imat_map_two(k, &head->q), key = imat_map_two(k, &head->k);
+        x->b2 = pare_ub_mul(pare_ub_exact(head->scale), pare_ub_mul(q, key));
+        x->bil = pare_ub_mul(d, x->b2);
+    } else {
+        x->b2 = imat_map_two(k, &head->b);
+        x->bil = pare_ub_min(imat_sum_abs(k, &head->b), pare_ub_mul(d, x->b2));
+    }
+    x->v2 = imat_map_two(k, &head->v);
+    x->vinf = imat_map_inf(k, &head->v);
     x->vz = imat_map_inf(k, &plain.heads[0].v);
 }
 
-static void one_head(void *ctx, size_t i)
+static void measure_head(void *ctx, size_t i)
 {
-    const maker *const m = ctx;
+    const weights_job *const m = ctx;
     pare_xray_head *const x = &m->out->heads[i];
     const pare_attn *const a = &m->m->blocks[x->block].attn;
+    pare_head *const h = &a->heads[x->head];
     pare_work k = {.arena = pare_arena_new(), .err = &m->err[i]};
-    if (!k.arena) pare_work_keep(&k, pare_no_memory(k.err));
-    entries(x, a, &a->heads[x->head]);
-    if (!k.st) norms(x, &k, a, &a->heads[x->head]);
+    if (!k.arena) k.st = pare_no_memory(k.err);
+    x->value_max = largest_part(&a->wv, h->v, 0, h->dv, a->din);
+    x->eta = fmax(x->value_max, fmax(largest_part(&a->wq, h->q, 0, h->dk, a->din),
+                                     largest_part(&a->wk, h->k, 0, h->dk, a->din)));
+    if (!is_sum(a, h)) x->eta = fmax(x->eta, largest_part(&a->wo, 0, h->o, a->dout, h->dv));
+    if (!k.st) measure_norms(x, &k, a, h);
     m->err[i].code = k.st;
     pare_arena_free(k.arena);
 }
@@ -122,9 +108,9 @@ pare_status attn_stats_weights(pare_xray *out, const pare_model *m, const pare_e
                                pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    maker k = {m, out, a ? pare_alloc(a, out->nheads + 1, sizeof *k.err) : NULL};
+    weights_job k = {m, out, a ? pare_alloc(a, out->nheads + 1, sizeof *k.err) : NULL};
     pare_status st = k.err ? PARE_OK : pare_no_memory(err);
-    if (!st) pare_parallel(exec, out->nheads, one_head, &k);
+    if (!st) pare_parallel(exec, out->nheads, measure_head, &k);
     for (size_t i = 0; !st && i < out->nheads; i++)
         if (k.err[i].code) st = pare_fail(err, k.err[i].code, "%s", k.err[i].msg);
     for (size_t l = 0; !st && l < out->nlayers; l++)
