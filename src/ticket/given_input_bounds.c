@@ -12,12 +12,6 @@
 #include <math.h>
 #include <string.h>
 
-/* f cut short, so that its outputs are the rows of its stream at some place. */
-typedef struct shortened {
-    pare_model m;
-    pare_block *blocks;
-} shortened;
-
 typedef struct walk {
     pare_work *p;
     const pare_model *f, *g;
@@ -26,22 +20,23 @@ typedef struct walk {
     const pare_input *in;
     const pare_graph *graph; /* completed */
     size_t rows;
-    double *d; /* rows: |x_i - x~_i| */
-    shortened s;
+    double *d;            /* rows: |x_i - x~_i| */
+    pare_model truncated; /* f, so that its outputs are the rows of its stream at some place */
+    pare_block *blocks;   /* of that */
 } walk;
 
 /* ---- f's own rows ---------------------------------------------------------------------------- */
 
 /* The first `blocks` blocks and no head; `norm` (may be NULL) behind them. */
-static pare_model *cut(walk *w, size_t blocks, const pare_norm *norm)
+static pare_model *truncate_f(walk *w, size_t blocks, const pare_norm *norm)
 {
-    w->s.m = *w->f;
-    w->s.m.blocks = w->s.blocks;
-    w->s.m.nblocks = blocks;
-    memcpy(w->s.blocks, w->f->blocks, w->f->nblocks * sizeof *w->s.blocks);
-    w->s.m.top = (pare_top){0};
-    if (norm) w->s.m.top.norm = *norm;
-    return &w->s.m;
+    w->truncated = *w->f;
+    w->truncated.blocks = w->blocks;
+    w->truncated.nblocks = blocks;
+    memcpy(w->blocks, w->f->blocks, w->f->nblocks * sizeof *w->blocks);
+    w->truncated.top = (pare_top){0};
+    if (norm) w->truncated.top.norm = *norm;
+    return &w->truncated;
 }
 
 static pare_enclosure rows_of(walk *w, const pare_model *m)
@@ -52,14 +47,8 @@ static pare_enclosure rows_of(walk *w, const pare_model *m)
     return e;
 }
 
-static pare_ub row_length(const pare_enclosure *e, size_t i)
-{
-    const pare_weight row = {PARE_F64, 1, e->cols, e->mid + i * e->cols};
-    return pare_ub_add(pare_norm_fro(&row), pare_ub_exact(e->rad[i]));
-}
-
 /* |P (x + offset)| from below: rounding of n + 4 operations, and the radius. */
-static double least_of(const pare_enclosure *e, size_t i, const pare_norm *n)
+static double shortest_row(const pare_enclosure *e, size_t i, const pare_norm *n)
 {
     const double *const x = e->mid + i * e->cols;
     const size_t d = e->cols;
@@ -81,9 +70,11 @@ static double least_of(const pare_enclosure *e, size_t i, const pare_norm *n)
 
 static span span_of(const walk *w, const pare_enclosure *e, size_t i, const pare_norm *next)
 {
-    const pare_ub f = row_length(e, i), d = pare_ub_exact(w->d[i]);
+    const pare_weight row = {PARE_F64, 1, e->cols, e->mid + i * e->cols};
+    const pare_ub f = pare_ub_add(pare_norm_fro(&row), pare_ub_exact(e->rad[i]));
+    const pare_ub d = pare_ub_exact(w->d[i]);
     const bool divides = next && (next->kind == PARE_NORM_LAYER || next->kind == PARE_NORM_RMS);
-    return (span){f, pare_ub_add(f, d), d, divides ? least_of(e, i, next) : 0};
+    return (span){f, pare_ub_add(f, d), d, divides ? shortest_row(e, i, next) : 0};
 }
 
 /* ---- sublayers ------------------------------------------------------------------------------- */
@@ -100,7 +91,7 @@ typedef struct sublayer {
 /* The stream before the sublayer (with its norm where `norm`). */
 static pare_enclosure before(walk *w, const sublayer *s, const pare_norm *norm)
 {
-    pare_model *const m = cut(w, s->before + (s->behind_attention ? 1 : 0), norm);
+    pare_model *const m = truncate_f(w, s->before + (s->behind_attention ? 1 : 0), norm);
     if (s->behind_attention) m->blocks[s->before].ffn.kind = PARE_FFN_NONE;
     return rows_of(w, m);
 }
@@ -108,7 +99,7 @@ static pare_enclosure before(walk *w, const sublayer *s, const pare_norm *norm)
 /* The sum that enters the norm behind it. */
 static pare_enclosure before_out_norm(walk *w, const sublayer *s)
 {
-    pare_model *const m = cut(w, s->before + 1, NULL);
+    pare_model *const m = truncate_f(w, s->before + 1, NULL);
     pare_block *const b = &m->blocks[s->before];
     if (s->behind_attention) {
         b->ffn.out_norm.kind = PARE_NORM_NONE;
@@ -144,13 +135,12 @@ static void ffn_branch(walk *w, pare_ub *branch, const pare_enclosure *z, const 
                   &w->sizes->blocks[b].ffn, &rows);
 }
 
-static void run(walk *w, const sublayer *s, branch_fn *fn, size_t block)
+static void walk_sublayer(walk *w, const sublayer *s, branch_fn *fn, size_t block)
 {
     pare_work *const p = w->p;
     const pare_mark mark = pare_arena_mark(p->arena);
-    double *const dz = pare_alloc(p->arena, w->rows + 1, sizeof *dz);
-    pare_ub *const branch = pare_alloc(p->arena, w->rows + 1, sizeof *branch);
-    if (!dz || !branch) p->st = pare_no_memory(p->err);
+    double *const dz = pare_work_alloc(p, w->rows, sizeof *dz);
+    pare_ub *const branch = pare_work_alloc(p, w->rows, sizeof *branch);
     const bool norm_in = s->in->kind != PARE_NORM_NONE, norm_out = s->out->kind != PARE_NORM_NONE;
     const pare_enclosure x = before(w, s, NULL);
     const pare_enclosure z = norm_in ? before(w, s, s->in) : x;
@@ -170,7 +160,7 @@ static void run(walk *w, const sublayer *s, branch_fn *fn, size_t block)
     pare_arena_reset(p->arena, mark);
 }
 
-static void block(walk *w, size_t b)
+static void walk_block(walk *w, size_t b)
 {
     const pare_attn *const at = &w->f->blocks[b].attn;
     const pare_ffn *const ff = &w->f->blocks[b].ffn;
@@ -179,48 +169,46 @@ static void block(walk *w, size_t b)
         &at->in_norm, &at->out_norm, &z->attn.in, &z->attn.out, &z->attn.skip, b, false};
     const sublayer second = {&ff->in_norm, &ff->out_norm, &z->ffn.in, &z->ffn.out, &z->ffn.skip, b,
                              true};
-    if (at->kind != PARE_ATTN_NONE && !w->p->st) run(w, &first, attention_branch, b);
-    if (ff->kind != PARE_FFN_NONE && !w->p->st) run(w, &second, ffn_branch, b);
+    if (at->kind != PARE_ATTN_NONE && !w->p->st) walk_sublayer(w, &first, attention_branch, b);
+    if (ff->kind != PARE_FFN_NONE && !w->p->st) walk_sublayer(w, &second, ffn_branch, b);
 }
 
 /* ---- an input -------------------------------------------------------------------------------- */
 
 /* What enters block 0. */
-static void begin(walk *w)
+static void walk_embedding(walk *w)
 {
     const pare_norm *const n = &w->f->stem.norm;
     const bool divides = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
     pare_enclosure e = {0};
     if (divides) {
-        pare_model *const m = cut(w, 0, NULL);
+        pare_model *const m = truncate_f(w, 0, NULL);
         m->stem.norm = (pare_norm){0};
         e = rows_of(w, m);
     }
     for (size_t i = 0; !w->p->st && i < w->rows; i++) {
         span s = embedding_row(&w->sizes->stem, w->f, w->g, w->in, i);
-        if (divides) s.least = least_of(&e, i, n);
+        if (divides) s.least = shortest_row(&e, i, n);
         w->d[i] = norm_move(&w->sizes->stem.norm, s).d.v;
     }
 }
 
-static void one_input(pare_ticket_bound *out, walk *w)
+static void walk_input(pare_ticket_bound *out, walk *w)
 {
     pare_work *const p = w->p;
     if (w->f->pattern.kind == PARE_GRAPH && !p->st) {
-        pare_graph *const graph = pare_alloc(p->arena, 1, sizeof *graph);
-        p->st = graph ? PARE_OK : pare_no_memory(p->err);
+        pare_graph *const graph = pare_work_alloc(p, 1, sizeof *graph);
         if (graph)
             p->st = pare_graph_complete(graph, p->arena, w->in->graph, &w->f->pattern, p->err);
         w->graph = graph;
     }
     w->rows = w->in->batch * w->in->tokens;
-    w->d = p->st ? NULL : pare_alloc(p->arena, w->rows + 1, sizeof *w->d);
-    w->s.blocks = p->st ? NULL : pare_alloc(p->arena, w->f->nblocks + 1, sizeof *w->s.blocks);
-    if (!p->st && (!w->d || !w->s.blocks)) p->st = pare_no_memory(p->err);
+    w->d = pare_work_alloc(p, w->rows, sizeof *w->d);
+    w->blocks = pare_work_alloc(p, w->f->nblocks, sizeof *w->blocks);
     if (p->st) return;
-    begin(w);
-    for (size_t b = 0; !p->st && b < w->f->nblocks; b++) block(w, b);
-    const pare_enclosure last = rows_of(w, cut(w, w->f->nblocks, NULL));
+    walk_embedding(w);
+    for (size_t b = 0; !p->st && b < w->f->nblocks; b++) walk_block(w, b);
+    const pare_enclosure last = rows_of(w, truncate_f(w, w->f->nblocks, NULL));
     for (size_t i = 0; !p->st && i < w->rows; i++) {
         const span s = span_of(w, &last, i, &w->f->top.norm);
         out->rows = pare_ub_max(out->rows, s.d);
@@ -242,7 +230,7 @@ pare_status pare_ticket_bound_given(pare_ticket_bound *out, const pare_model *f,
     for (size_t i = 0; !p.st && !*out->why && i < set->n; i++) {
         const pare_mark mark = pare_arena_mark(p.arena);
         walk w = {.p = &p, .f = f, .g = g, .sizes = &m, .norms = norms, .in = &set->in[i]};
-        one_input(&b, &w);
+        walk_input(&b, &w);
         pare_arena_reset(p.arena, mark);
         if (!p.st) p.st = pare_progress(exec, "prove layer by layer", i + 1, set->n, err);
     }

@@ -50,15 +50,6 @@ static pare_status truncate_hidden(truncated_model *s, pare_arena *a, size_t b, 
     return pare_weight_identity(&s->layers[l].w, a, width, PARE_F32, err);
 }
 
-static void truncate_head(truncated_model *s, bool dense)
-{
-    s->m.top.tied = false;
-    s->m.top.out = (pare_dense){0};
-    if (!dense) return;
-    s->m.top.dense = (pare_dense){0};
-    s->m.top.act = PARE_ACT_NONE;
-}
-
 static pare_status truncate_ffn(truncated_model *s, pare_arena *a, size_t b, size_t l,
                                 pare_err *err)
 {
@@ -88,9 +79,12 @@ static pare_status truncate_before(truncated_model *s, bool *known, pare_arena *
     else if (w == PARE_SOURCE_O)
         truncate_heads(s, b);
     else if (w == PARE_SOURCE_OUT || w == PARE_SOURCE_DENSE ||
-             (w == PARE_SOURCE_EMBEDDING && m->top.tied))
-        truncate_head(s, w == PARE_SOURCE_DENSE);
-    else
+             (w == PARE_SOURCE_EMBEDDING && m->top.tied)) {
+        s->m.top.tied = false;
+        s->m.top.out = (pare_dense){0};
+        if (w == PARE_SOURCE_DENSE) s->m.top.dense = (pare_dense){0};
+        if (w == PARE_SOURCE_DENSE) s->m.top.act = PARE_ACT_NONE;
+    } else
         *known = false;
     return PARE_OK;
 }
@@ -106,22 +100,6 @@ static pare_status rows_of(pare_mat *out, pare_arena *a, const pare_model *m, co
     if (!y || !out->v) return pare_no_memory(err);
     const pare_status st = pare_forward_f32(y, m, in, NULL, exec, err);
     if (!st) pare_weight_widen(out, &(pare_weight){PARE_F32, rows, cols, y}, 0, 0);
-    return st;
-}
-
-static pare_status add_input(input_moments *e, pare_arena *a, const pare_model *f,
-                             const pare_model *g, const pare_input *in, double share,
-                             const pare_exec *exec, pare_err *err)
-{
-    const pare_mark mark = pare_arena_mark(a);
-    pare_mat x, y;
-    pare_status st = rows_of(&x, a, f, in, exec, err);
-    if (!st) st = rows_of(&y, a, g, in, exec, err);
-    if (!st) {
-        pare_gemm(&e->square, share, &y, true, &y, false, 1);
-        pare_gemm(&e->cross, share, &x, true, &y, false, 1);
-    }
-    pare_arena_reset(a, mark);
     return st;
 }
 
@@ -141,7 +119,16 @@ pare_status input_moments_of(input_moments *out, pare_arena *a, const pare_model
     out->cross = pare_mat_new(a, n, n);
     if (!out->square.v || !out->cross.v) return pare_no_memory(err);
     for (size_t i = 0; i < set->n; i++) rows += pare_output_rows(&y.m, &set->in[i]);
-    for (size_t i = 0; !st && i < set->n; i++)
-        st = add_input(out, a, &x.m, &y.m, &set->in[i], 1 / (double)rows, exec, err);
+    for (size_t i = 0; !st && i < set->n; i++) {
+        const pare_mark mark = pare_arena_mark(a);
+        pare_mat xs, ys;
+        st = rows_of(&xs, a, &x.m, &set->in[i], exec, err);
+        if (!st) st = rows_of(&ys, a, &y.m, &set->in[i], exec, err);
+        if (!st) {
+            pare_gemm(&out->square, 1 / (double)rows, &ys, true, &ys, false, 1);
+            pare_gemm(&out->cross, 1 / (double)rows, &xs, true, &ys, false, 1);
+        }
+        pare_arena_reset(a, mark);
+    }
     return st;
 }

@@ -62,43 +62,12 @@ static pare_weight weight_of(const pare_mat *m)
 }
 
 /* Biases are numbers in the file: f32. */
-static pare_status narrow(pare_weight *out, pare_arena *a, const pare_mat *m, pare_err *err)
+static pare_status store_f32(pare_weight *out, pare_arena *a, const pare_mat *m, pare_err *err)
 {
     float *const v = pare_alloc(a, m->cols, sizeof *v);
     if (!v) return pare_no_memory(err);
     for (size_t i = 0; i < m->cols; i++) v[i] = (float)m->v[i];
     *out = (pare_weight){PARE_F32, 1, m->cols, v};
-    return PARE_OK;
-}
-
-/* Rows h din .. of g and of its bias. */
-static pare_status merge_scores(pare_mat *g, pare_mat *bias, pare_arena *s, const pare_attn *a,
-                                size_t h, pare_err *err)
-{
-    const pare_head *const head = &a->heads[h];
-    const pare_mat q = part(s, &a->wq, head->q, 0, head->dk, a->din);
-    const pare_mat k = part(s, &a->wk, head->k, 0, head->dk, a->din);
-    const pare_mat b = part(s, &a->bq, 0, head->q, 1, head->dk);
-    if (!q.v || !k.v || !b.v) return pare_no_memory(err);
-    pare_mat to = pare_mat_part(g, h * a->din, 0, a->din, a->din);
-    pare_mat to_bias = pare_mat_part(bias, 0, h * a->din, 1, a->din);
-    pare_gemm(&to, head->scale, &k, true, &q, false, 0);
-    pare_gemm(&to_bias, head->scale, &b, false, &k, false, 0);
-    return PARE_OK;
-}
-
-static pare_status merge_values(pare_mat *v, pare_mat *bias, pare_arena *s, const pare_attn *a,
-                                size_t h, pare_err *err)
-{
-    const pare_head *const head = &a->heads[h];
-    const pare_mat w = part(s, &a->wv, head->v, 0, head->dv, a->din);
-    const pare_mat o = part(s, &a->wo, 0, head->o, a->dout, head->dv);
-    const pare_mat b = part(s, &a->bv, 0, head->v, 1, head->dv);
-    if (!w.v || !o.v || !b.v) return pare_no_memory(err);
-    pare_mat to = pare_mat_part(v, h * a->dout, 0, a->dout, a->din);
-    pare_mat to_bias = pare_mat_part(bias, 0, h * a->dout, 1, a->dout);
-    pare_gemm(&to, 1, &o, false, &w, false, 0);
-    pare_gemm(&to_bias, 1, &b, false, &o, true, 0);
     return PARE_OK;
 }
 
@@ -113,13 +82,23 @@ static pare_status identities(pare_weight *out, pare_arena *a, size_t rows, size
     return PARE_OK;
 }
 
-static pare_status join_scores(pare_attn *a, pare_arena *keep, pare_arena *s, pare_err *err)
+static pare_status merge_scores(pare_attn *a, pare_arena *keep, pare_arena *s, pare_err *err)
 {
     pare_mat g = pare_mat_new(keep, a->nheads * a->din, a->din);
     pare_mat bias = pare_mat_new(s, 1, a->nheads * a->din);
     pare_status st = g.v && bias.v ? PARE_OK : pare_no_memory(err);
-    for (size_t h = 0; !st && h < a->nheads; h++) st = merge_scores(&g, &bias, s, a, h, err);
-    if (!st && pare_has(&a->bq)) st = narrow(&a->bq, keep, &bias, err);
+    for (size_t h = 0; !st && h < a->nheads; h++) { /* rows h din .. of g and of its bias */
+        const pare_head *const head = &a->heads[h];
+        const pare_mat q = part(s, &a->wq, head->q, 0, head->dk, a->din);
+        const pare_mat k = part(s, &a->wk, head->k, 0, head->dk, a->din);
+        const pare_mat b = part(s, &a->bq, 0, head->q, 1, head->dk);
+        if (!q.v || !k.v || !b.v) return pare_no_memory(err);
+        pare_mat to = pare_mat_part(&g, h * a->din, 0, a->din, a->din);
+        pare_mat to_bias = pare_mat_part(&bias, 0, h * a->din, 1, a->din);
+        pare_gemm(&to, head->scale, &k, true, &q, false, 0);
+        pare_gemm(&to_bias, head->scale, &b, false, &k, false, 0);
+    }
+    if (!st && pare_has(&a->bq)) st = store_f32(&a->bq, keep, &bias, err);
     if (!st) st = identities(&a->wk, keep, a->din, a->din, err);
     if (st) return st;
     a->wq = weight_of(&g);
@@ -133,14 +112,24 @@ static pare_status join_scores(pare_attn *a, pare_arena *keep, pare_arena *s, pa
     return PARE_OK;
 }
 
-static pare_status join_values(pare_attn *a, pare_arena *keep, pare_arena *s, pare_err *err)
+static pare_status merge_values(pare_attn *a, pare_arena *keep, pare_arena *s, pare_err *err)
 {
     if (!pare_has(&a->wo)) return PARE_OK; /* the heads side by side: nothing to multiply */
     pare_mat v = pare_mat_new(keep, a->nheads * a->dout, a->din);
     pare_mat bias = pare_mat_new(s, 1, a->nheads * a->dout);
     pare_status st = v.v && bias.v ? PARE_OK : pare_no_memory(err);
-    for (size_t h = 0; !st && h < a->nheads; h++) st = merge_values(&v, &bias, s, a, h, err);
-    if (!st && pare_has(&a->bv)) st = narrow(&a->bv, keep, &bias, err);
+    for (size_t h = 0; !st && h < a->nheads; h++) {
+        const pare_head *const head = &a->heads[h];
+        const pare_mat w = part(s, &a->wv, head->v, 0, head->dv, a->din);
+        const pare_mat o = part(s, &a->wo, 0, head->o, a->dout, head->dv);
+        const pare_mat b = part(s, &a->bv, 0, head->v, 1, head->dv);
+        if (!w.v || !o.v || !b.v) return pare_no_memory(err);
+        pare_mat to = pare_mat_part(&v, h * a->dout, 0, a->dout, a->din);
+        pare_mat to_bias = pare_mat_part(&bias, 0, h * a->dout, 1, a->dout);
+        pare_gemm(&to, 1, &o, false, &w, false, 0);
+        pare_gemm(&to_bias, 1, &b, false, &o, true, 0);
+    }
+    if (!st && pare_has(&a->bv)) st = store_f32(&a->bv, keep, &bias, err);
     if (!st) st = identities(&a->wo, keep, a->dout, a->nheads * a->dout, err);
     if (st) return st;
     a->wv = weight_of(&v);
@@ -158,8 +147,8 @@ pare_status merge_heads(pare_model *m, pare_err *err)
     for (size_t b = 0; !st && b < m->nblocks; b++) {
         pare_attn *const a = &m->blocks[b].attn;
         if (!merges(a)) continue;
-        st = join_scores(a, m->arena, s, err);
-        if (!st) st = join_values(a, m->arena, s, err);
+        st = merge_scores(a, m->arena, s, err);
+        if (!st) st = merge_values(a, m->arena, s, err);
     }
     pare_arena_free(s);
     return st;

@@ -16,38 +16,26 @@ bool is_relu_ffn(const pare_ffn *f)
     return f->kind == PARE_FFN_MLP && f->act == PARE_ACT_RELU;
 }
 
-static pare_status tell_signs(pare_weight *out, pare_arena *a, size_t d, pare_err *err)
-{
-    float *const v = pare_alloc(a, 2 * d * d, sizeof *v);
-    if (!v) return pare_no_memory(err);
-    for (size_t i = 0; i < 2 * d; i++) v[i * d + i % d] = i < d ? 1 : -1;
-    *out = (pare_weight){PARE_F32, 2 * d, d, v};
-    return PARE_OK;
-}
-
-static pare_status both_signs(pare_weight *w, pare_arena *a, pare_err *err)
-{
-    const size_t o = w->rows, d = w->cols;
-    double *const v = pare_alloc(a, 2 * o * d, sizeof *v);
-    if (!v) return pare_no_memory(err);
-    for (size_t i = 0; i < o; i++)
-        for (size_t j = 0; j < d; j++) {
-            v[i * 2 * d + j] = pare_weight_at(w, i * d + j);
-            v[i * 2 * d + d + j] = -v[i * 2 * d + j];
-        }
-    *w = (pare_weight){PARE_F64, o, 2 * d, v};
-    return PARE_OK;
-}
-
+/* Puts [I; -I] before the layers and [W, -W] in the place of the first. */
 static pare_status split(pare_ffn *f, pare_arena *a, pare_err *err)
 {
+    const size_t o = f->layers[0].w.rows, d = f->din, cols = f->layers[0].w.cols;
     pare_dense *const layers = pare_alloc(a, f->nlayers + 1, sizeof *layers);
-    if (!layers) return pare_no_memory(err);
+    float *const signs = pare_alloc(a, 2 * d * d, sizeof *signs);
+    double *const both = pare_alloc(a, 2 * o * cols, sizeof *both);
+    if (!layers || !signs || !both) return pare_no_memory(err);
     for (size_t l = 0; l < f->nlayers; l++) layers[l + 1] = f->layers[l];
+    for (size_t i = 0; i < 2 * d; i++) signs[i * d + i % d] = i < d ? 1 : -1;
+    for (size_t i = 0; i < o; i++)
+        for (size_t j = 0; j < cols; j++) {
+            both[i * 2 * cols + j] = pare_weight_at(&f->layers[0].w, i * cols + j);
+            both[i * 2 * cols + cols + j] = -both[i * 2 * cols + j];
+        }
+    layers[0].w = (pare_weight){PARE_F32, 2 * d, d, signs};
+    layers[1].w = (pare_weight){PARE_F64, o, 2 * cols, both};
     f->layers = layers;
     f->nlayers++;
-    const pare_status st = tell_signs(&layers[0].w, a, f->din, err);
-    return st ? st : both_signs(&layers[1].w, a, err);
+    return PARE_OK;
 }
 
 pare_status relu_split(pare_model *m, size_t *parts, size_t *others, pare_err *err)
