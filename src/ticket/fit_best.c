@@ -21,20 +21,6 @@ enum {
 };
 #define SHARE 0.8 /* of the units that are given out at once */
 
-static void order_columns(best_job *b, pare_keyed *buffer)
-{
-    const fit_problem *const p = b->p;
-    for (size_t j = 0; j < p->b; j++) {
-        buffer[j] = (pare_keyed){0, (uint32_t)j};
-        for (size_t i = 0; i < p->a; i++) {
-            const double t = (double)llabs(b->target[i * p->b + j]);
-            if (t > buffer[j].key) buffer[j].key = t;
-        }
-    }
-    pare_largest_first(buffer, p->b);
-    for (size_t j = 0; j < p->b; j++) b->order[j] = buffer[j].id;
-}
-
 /* The `count` free units with the largest |B_kj| join the column; fewer when there are no more that
  * can. How many did. */
 static size_t take_units(best_job *b, size_t j, size_t count, pare_keyed *buffer)
@@ -63,31 +49,23 @@ static void take_block(best_job *b, size_t j)
 
 /* ---- the donor column ------------------------------------------------------------------------ */
 
-static void random_units(const best_job *b, fit_column *c, size_t count, uint32_t *buffer,
-                         pare_rng *r)
-{
-    const size_t first = b->each * b->p->b, n = b->p->n - first;
-    for (size_t k = 0; k < n; k++) buffer[k] = (uint32_t)(first + k);
-    pare_rng_shuffle(r, buffer, n);
-    for (size_t k = 0; k < count && k < n; k++) c->unit[c->units++] = buffer[k];
-}
-
 /* Beside its block, the units with the smallest largest error: first the largest, then random ones.
  */
 static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint64_t seed,
                                  pare_keyed *buffer, uint32_t *units_buffer)
 {
     const fit_problem *const p = b->p;
-    const size_t j0 = b->order[0];
+    const size_t j0 = b->order[0], spare = p->n - b->each * p->b;
     fit_column best = {.worst = INT64_MAX};
     fit_column *const c = &b->col[j0];
     pare_rng r = pare_rng_at(seed, 0);
     for (unsigned t = 0; t < tries; t++) {
         take_block(b, j0);
-        if (t == 0)
-            (void)take_units(b, j0, count, buffer);
-        else
-            random_units(b, c, count, units_buffer, &r);
+        if (t == 0) (void)take_units(b, j0, count, buffer);
+        for (size_t k = 0; t > 0 && k < spare; k++) units_buffer[k] = (uint32_t)(p->n - spare + k);
+        if (t > 0) pare_rng_shuffle(&r, units_buffer, spare);
+        for (size_t k = 0; t > 0 && k < count && k < spare; k++)
+            c->unit[c->units++] = units_buffer[k];
         const pare_status st = fit_column_solve_alone(c, p, b->target, j0);
         if (st) return st;
         if (c->worst < best.worst) {
@@ -172,8 +150,8 @@ static size_t pick_round(const best_job *b, bool *passed_over, uint32_t *column,
 
 /* Spare units to the worst columns, some columns at a time: which ones depends on the sizes alone,
  * so that threads change nothing. */
-static pare_status fill(best_job *b, bool *passed_over, uint32_t *column, pare_keyed *buffer,
-                        const pare_exec *exec)
+static pare_status give_spare_units(best_job *b, bool *passed_over, uint32_t *column,
+                                    pare_keyed *buffer, const pare_exec *exec)
 {
     const fit_problem *const p = b->p;
     const size_t most = 1 + p->b / BEST_ROUND;
@@ -198,7 +176,7 @@ static pare_status fill(best_job *b, bool *passed_over, uint32_t *column, pare_k
     return PARE_OK;
 }
 
-static void put_in_place(const best_job *b)
+static void set_masks(const best_job *b)
 {
     const fit_problem *const p = b->p;
     const fit_column *const donor = donor_of(b);
@@ -228,7 +206,15 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     uint32_t *const units_buffer = pare_alloc(b->arena, p->n + 1, sizeof *units_buffer);
     bool *const passed_over = pare_alloc(b->arena, p->b + 1, sizeof *passed_over);
     if (!buffer || !units_buffer || !passed_over) return PARE_ERR_MEMORY;
-    order_columns(b, buffer);
+    for (size_t j = 0; j < p->b; j++) { /* columns, largest entry first */
+        buffer[j] = (pare_keyed){0, (uint32_t)j};
+        for (size_t i = 0; i < p->a; i++) {
+            const double t = (double)llabs(b->target[i * p->b + j]);
+            if (t > buffer[j].key) buffer[j].key = t;
+        }
+    }
+    pare_largest_first(buffer, p->b);
+    for (size_t j = 0; j < p->b; j++) b->order[j] = buffer[j].id;
     size_t each = least(FIT_CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
     if (each == 0) each = 1;
     b->each = p->a <= TALL && b->donors ? each : 0; /* units of a ReLU are chosen by sign */
@@ -245,17 +231,11 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     if (!st && p->b > b->donors)
         st = pare_parallel_until(exec, p->b - b->donors, solve_other, b, NULL);
     if (!st) st = best_status(b);
-    if (!st) st = fill(b, passed_over, units_buffer, buffer, exec);
+    if (!st) st = give_spare_units(b, passed_over, units_buffer, buffer, exec);
     if (!st && !o->no_trade) st = best_trade(b, o, exec);
     if (!st && p->b > b->donors)
         st = pare_parallel_until(exec, p->b - b->donors, finish_other, b, NULL);
     return st ? st : best_status(b);
-}
-
-/* Patterns of donors: their gain fades with the number of rows, their cost does not. */
-static unsigned donor_bits(size_t rows)
-{
-    return rows <= 32 ? 12 : rows <= 64 ? 9 : 6;
 }
 
 pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const fit_best_opts *o,
@@ -264,7 +244,9 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     const fit_best_opts none = {0};
     if (!o) o = &none;
     best_job b = {.p = p, .r = out, .arena = a, .donors = p->inputs ? 0 : 1};
-    if (b.donors) b.bits = o->donors ? o->donors : donor_bits(p->a);
+    /* the gain of donor bits fades with the number of rows, their cost does not */
+    const unsigned bits = p->a <= 32 ? 12 : p->a <= 64 ? 9 : 6;
+    if (b.donors) b.bits = o->donors ? o->donors : bits;
     int64_t *target;
     pare_status st = fit_targets(&target, a, p, err);
     if (!st) st = fit_result_new(out, a, p, err);
@@ -279,6 +261,6 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     for (size_t j = 0; j < p->b; j++) b.col[j].own = own + j * p->a;
     if (p->a > 0 && p->b > 0 && search(&b, o, exec))
         return pare_or_stopped(exec, pare_no_memory(err), err);
-    put_in_place(&b);
+    set_masks(&b);
     return fit_residual(out, a, p, exec, err);
 }

@@ -12,14 +12,15 @@ typedef struct assigned_job {
     pare_status *status; /* b */
 } assigned_job;
 
-static pare_status solve_column(const assigned_job *job, size_t j, int64_t *item)
+static void solve_column(void *ctx, size_t j)
 {
+    const assigned_job *const job = ctx;
     const fit_problem *const p = job->p;
     const uint32_t *const unit = job->unit + job->first[j];
     const size_t count = job->first[j + 1] - job->first[j];
+    int64_t item[PARE_SUBSET_ITEMS];
     pare_subset_solver *s;
     pare_status st = pare_subset_new(&s, NULL);
-    if (st) return st;
     for (size_t i = 0; !st && i < p->a; i++) {
         pare_subset best;
         for (size_t c = 0; c < count; c++) item[c] = fit_item(p, i, unit[c], j);
@@ -27,14 +28,7 @@ static pare_status solve_column(const assigned_job *job, size_t j, int64_t *item
                                job->target[i * p->b + j], NULL, NULL);
     }
     pare_subset_free(s);
-    return st;
-}
-
-static void column(void *ctx, size_t j)
-{
-    const assigned_job *const job = ctx;
-    int64_t item[PARE_SUBSET_ITEMS];
-    job->status[j] = solve_column(job, j, item);
+    job->status[j] = st;
 }
 
 /* Units of every column in order, as many as a question may have. */
@@ -71,7 +65,7 @@ pare_status fit_assigned(fit_result *out, pare_arena *a, const fit_problem *p, c
     job.mask = pare_alloc(a, p->a * p->b * job.words + 1, sizeof *job.mask);
     job.status = pare_alloc(a, p->b + 1, sizeof *job.status);
     if (!job.mask || !job.status) return pare_no_memory(err);
-    st = pare_parallel_until(exec, p->b, column, &job, err);
+    st = pare_parallel_until(exec, p->b, solve_column, &job, err);
     if (st) return st;
     for (size_t j = 0; j < p->b; j++)
         if (job.status[j]) return pare_no_memory(err); /* items and targets are in their limits */

@@ -25,20 +25,14 @@ typedef struct search {
     uint32_t *row;            /* a: in which order they are asked */
 } search;
 
-/* |goal - nearest sum| */
-static int64_t off_full(const int64_t *list, size_t n, int64_t goal)
+/* |goal - nearest sum| of row i */
+static int64_t row_distance(const search *s, size_t i, int64_t goal)
 {
-    const int64_t *at = list;
-    for (size_t m = n; m > 1; m -= m / 2) at += at[m / 2] <= goal ? m / 2 : 0;
+    const int64_t *const a = s->list + i * s->cells + 1, *at = a;
+    if (!s->full) return subset_pair_distance(a, s->na, a + s->na + 2, s->nb, goal);
+    for (size_t m = s->nb; m > 1; m -= m / 2) at += at[m / 2] <= goal ? m / 2 : 0;
     const int64_t below = subset_abs(goal - *at), above = subset_abs(at[1] - goal);
     return above < below ? above : below;
-}
-
-static int64_t off(const search *s, size_t i, int64_t goal)
-{
-    const int64_t *const a = s->list + i * s->cells + 1;
-    if (s->full) return off_full(a, s->nb, goal);
-    return subset_pair_distance(a, s->na, a + s->na + 2, s->nb, goal);
 }
 
 static bool open_search(search *s, const fit_column *c)
@@ -53,14 +47,6 @@ static bool open_search(search *s, const fit_column *c)
     s->gift = malloc((a * s->donor->units + 1) * sizeof *s->gift);
     s->row = malloc(a * sizeof *s->row);
     return s->list && s->goal && s->gift && s->row;
-}
-
-static void close_search(search *s)
-{
-    free(s->list);
-    free(s->goal);
-    free(s->gift);
-    free(s->row);
 }
 
 /* The sums of m items with the cells at both ends; the levels below the last are thrown away. */
@@ -118,7 +104,7 @@ static bool all_closer(search *s, int64_t limit, int64_t *worst)
     *worst = 0;
     for (size_t k = 0; k < s->p->a; k++) {
         const uint32_t i = s->row[k];
-        const int64_t far = off(s, i, s->goal[i]);
+        const int64_t far = row_distance(s, i, s->goal[i]);
         if (far >= limit) {
             memmove(s->row + 1, s->row, k * sizeof *s->row);
             s->row[0] = i;
@@ -195,7 +181,10 @@ pare_status fit_column_search(fit_column *c, const fit_problem *p, const int64_t
         for (size_t g = 0; g < donor->units; g++)
             if (pattern >> g & 1) c->gift |= (uint32_t)1 << s.name[g];
     }
-    close_search(&s);
+    free(s.list);
+    free(s.goal);
+    free(s.gift);
+    free(s.row);
     return open ? PARE_OK : PARE_ERR_MEMORY;
 }
 

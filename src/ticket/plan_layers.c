@@ -12,7 +12,7 @@
 #include <math.h>
 
 /* The hypothesis of Theorem 3 that this layer fails. */
-static const char *missing(const pare_attn *at, const attn_sizes *s)
+static const char *missing_hypothesis(const pare_attn *at, const attn_sizes *s)
 {
     if (s->nheads == 0) return "softmax heads";
     for (size_t h = 0; h < at->nheads; h++)
@@ -22,9 +22,15 @@ static const char *missing(const pare_attn *at, const attn_sizes *s)
     return pare_has(&at->bq) ? "queries without a bias" : NULL;
 }
 
-static pare_ticket_layer_size size_of(const pare_attn *at, const attn_sizes *s, double alpha)
+static void plan_layer(pare_ticket_layer_plan *out, const pare_attn *at, const attn_sizes *s,
+                       pare_ub alpha, double eps, double p)
 {
-    pare_ticket_layer_size z = {.heads = s->nheads, .d1 = at->din, .alpha = alpha};
+    const char *const lacks = missing_hypothesis(at, s);
+    if (lacks) {
+        bounds_refuse(out->why, "Theorem 3 needs %s", lacks);
+        return;
+    }
+    pare_ticket_layer_size z = {.heads = s->nheads, .d1 = at->din, .alpha = alpha.v};
     for (size_t h = 0; h < s->nheads; h++) {
         const pare_head *const head = &at->heads[h];
         const size_t d2 = pare_has(&at->wo) ? at->dout : head->dv;
@@ -35,21 +41,10 @@ static pare_ticket_layer_size size_of(const pare_attn *at, const attn_sizes *s, 
         z.rq = fmax(z.rq, s->heads[h].g_max.v);
         z.rv = fmax(z.rv, s->heads[h].v_max.v);
     }
-    return z;
-}
-
-static void plan_one(pare_ticket_layer_plan *out, const pare_attn *at, const attn_sizes *s,
-                     pare_ub alpha, double eps, double p)
-{
-    const char *const lacks = missing(at, s);
-    if (lacks) {
-        bounds_refuse(out->why, "Theorem 3 needs %s", lacks);
-        return;
-    }
-    out->size = size_of(at, s, alpha.v);
+    out->size = z;
     if (!(alpha.v > 0 && alpha.v < INFINITY))
         bounds_refuse(out->why, "the rows that enter it have no finite length");
-    else if (!(out->size.omega > 0 && out->size.omega < INFINITY))
+    else if (!(z.omega > 0 && z.omega < INFINITY))
         bounds_refuse(out->why, "its values are all zero, or not bounded");
     else
         out->plan = pare_ticket_plan_layer(&out->size, eps, p);
@@ -74,7 +69,8 @@ pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200], 
     for (size_t b = 0; !k.st && !*why && b < f->nblocks; b++) {
         const attn_sizes *const s = &m.blocks[b].attn;
         out[b].there = s->kind != PARE_ATTN_NONE;
-        if (out[b].there) plan_one(&out[b], &f->blocks[b].attn, s, norm_move(&s->in, x).f, eps, p);
+        if (out[b].there)
+            plan_layer(&out[b], &f->blocks[b].attn, s, norm_move(&s->in, x).f, eps, p);
         x = block_move(&m.blocks[b], x);
     }
     pare_arena_free(k.arena);

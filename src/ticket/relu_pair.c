@@ -30,17 +30,6 @@ static bool separates(const pare_dense *inner, size_t *bad)
     return true;
 }
 
-static bool pairs_up(const pare_dense *f, const pare_dense *inner, const pare_dense *outer,
-                     char *why)
-{
-    size_t bad = 0;
-    if (outer->w.rows != f->w.rows || inner->w.cols != f->w.cols || outer->w.cols != inner->w.rows)
-        bounds_refuse(why, "two layers of the ticket do not stand for one of the target");
-    else if (!separates(inner, &bad))
-        bounds_refuse(why, "hidden unit %zu of a ReLU ticket reads more than one input", bad);
-    return !*why;
-}
-
 /* max(B, 0) or min(B, 0), and relu(c) as a column. */
 static rmat one_sign(pare_work *p, const pare_weight *w, size_t rows, size_t cols, double sign)
 {
@@ -83,7 +72,12 @@ dense_sizes relu_pair_sizes(pare_work *p, const pare_dense *f, const pare_dense 
                             const pare_dense *outer, bool after_relu, char *why)
 {
     dense_sizes s = {0};
-    if (!pairs_up(f, inner, outer, why)) return s;
+    size_t bad = 0;
+    if (outer->w.rows != f->w.rows || inner->w.cols != f->w.cols || outer->w.cols != inner->w.rows)
+        bounds_refuse(why, "two layers of the ticket do not stand for one of the target");
+    else if (!separates(inner, &bad))
+        bounds_refuse(why, "hidden unit %zu of a ReLU ticket reads more than one input", bad);
+    if (*why) return s;
     const pare_mark mark = pare_arena_mark(p->arena);
     const relu_maps m = relu_pair_maps(p, f, inner, outer, after_relu);
     s.f = affine_sizes(p, &m.f, &m.f_bias);

@@ -53,17 +53,8 @@ static void difference_all(tree *t, heap *h)
     }
 }
 
-static void give_sides(tree *t)
-{
-    t->side[t->nodes - 1] = 1;
-    for (size_t d = t->nodes; d-- > t->leaves;) {
-        t->side[t->from[d][0]] = t->side[d];
-        t->side[t->from[d][1]] = (int8_t)-t->side[d];
-    }
-}
-
 /* The items of one side, the target being on the other. Kept when closer than before. */
-static void choose(subset_job *j, const tree *t, int64_t goal)
+static void take_side(subset_job *j, const tree *t, int64_t goal)
 {
     const int turn = t->side[j->n] == (goal >= 0 ? -1 : 1) ? 1 : -1;
     int64_t sum = 0;
@@ -95,7 +86,11 @@ bool subset_differencing(pare_subset_solver *s, subset_job *j)
         h.id[k] = (uint32_t)k;
     }
     difference_all(&t, &h);
-    give_sides(&t);
-    choose(j, &t, goal);
+    t.side[t.nodes - 1] = 1; /* a difference gives opposite sides to its two numbers */
+    for (size_t d = t.nodes; d-- > t.leaves;) {
+        t.side[t.from[d][0]] = t.side[d];
+        t.side[t.from[d][1]] = (int8_t)-t.side[d];
+    }
+    take_side(j, &t, goal);
     return true;
 }
