@@ -13,16 +13,6 @@
 
 const char *const pare_depth_ball_norms[] = {"inf", "2", NULL};
 
-static const char *domain_of(pare_arena *a, const pare_model *f, depth_ball_of b, const char *set)
-{
-    char text[40];
-    pare_ball_text(text, b.radius);
-    return pare_sprintf(a, "every input whose %s are each within %s %s of those of %s",
-                        f->stem.ids ? "rows after the embedding (before positions)"
-                                    : "feature rows",
-                        text, pare_ball_norm_words[b.norm], set);
-}
-
 /* How far a model alone may move from its outputs at the given inputs: its double stands between
  * both, in a ball of radius 0 as well. */
 static pare_status moves_alone(pare_ub *out, const pare_model *m, const pare_inputs *set,
@@ -59,7 +49,12 @@ pare_status depth_ball(pare_cert *cert, pare_arena *a, const pare_model *f, cons
     if (!st && ball.refused) st = one_by_one(&ball.apart, f, g, set, b, exec, err);
     if (st) return st;
     pare_claim c = pare_ball_claim(b.radius, b.norm);
-    c.domain = domain_of(a, f, b, cert->domain);
+    char text[40];
+    pare_ball_text(text, b.radius);
+    c.domain =
+        pare_sprintf(a, "every input whose %s are each within %s %s of those of %s",
+                     f->stem.ids ? "rows after the embedding (before positions)" : "feature rows",
+                     text, pare_ball_norm_words[b.norm], cert->domain);
     if (!c.domain) return pare_no_memory(err);
     c.value = fmax(pare_ub_min(ball.apart, apriori).v, UNSEEN * scale);
     st = pare_cert_add(cert, a, c, err);

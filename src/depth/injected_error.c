@@ -10,18 +10,6 @@
 #include <pare/alike.h>
 #include <math.h>
 
-static bool has_ball(const pare_norm *n)
-{
-    const bool divides = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
-    return divides && n->divisor > 0 && n->shift >= 0 && n->eps >= 0;
-}
-
-/* What says the same of every input needs no norm of it. */
-static bool reads_input(const pare_attn *a)
-{
-    return a->kind != PARE_ATTN_ZERO && a->kind != PARE_ATTN_CONST;
-}
-
 static pare_ub over_the_ball(pare_work *k, const pare_model *f, const pare_attn *fa,
                              const pare_attn *ga)
 {
@@ -49,9 +37,13 @@ pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *
     *out = pare_ub_exact(0);
     if (pare_same_attn(fa, ga)) return PARE_OK;
     *out = pare_ub_inf();
+    const pare_norm *const n = &fa->in_norm;
+    const bool divides = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
+    const bool ball = divides && n->divisor > 0 && n->shift >= 0 && n->eps >= 0;
+    /* a constant output does not depend on the norm of its input */
+    const bool reads_input = ga->kind != PARE_ATTN_ZERO && ga->kind != PARE_ATTN_CONST;
     if (fa->kind == PARE_ATTN_NONE || ga->kind == PARE_ATTN_NONE || fa->din != ga->din ||
-        fa->dout != ga->dout || !has_ball(&fa->in_norm) ||
-        (reads_input(ga) && !pare_same_norm(&fa->in_norm, &ga->in_norm)))
+        fa->dout != ga->dout || !ball || (reads_input && !pare_same_norm(n, &ga->in_norm)))
         return PARE_OK;
     pare_work k = {.arena = pare_arena_new(), .exec = exec, .err = err};
     if (!k.arena) return pare_no_memory(err);

@@ -221,24 +221,6 @@ static bool inside(double x1, double t, double box)
     return exact && fabs(off) <= edge;
 }
 
-static point point_at(const net *f, double x1, double t, uint64_t number)
-{
-    const iv one = iv_of(x1), d = iv_div(iv_of(t), one), two = iv_sub(one, d);
-    return (point){t > 0 ? two : one, t > 0 ? d : iv_sub(iv_of(0), d), output(f, one, two), number};
-}
-
-/* All points of the grid whose product is t or -t, within the box. */
-static void points_of(points *out, const net *f, double t, uint64_t number, double box, size_t grid)
-{
-    for (size_t s = 0; s < 2; s++)
-        for (size_t i = 0; i <= 2 * grid; i++) {
-            const double x1 = box * ((double)i / (double)grid - 1), sign = s ? -1 : 1;
-            if (x1 == 0 || !inside(x1, sign * t, box)) continue;
-            PARE_ASSERT(out->n < out->capacity);
-            out->at[out->n++] = point_at(f, x1, sign * t, number);
-        }
-}
-
 pare_status depth_lower_bound(depth_lower *out, const double (*layers)[2], size_t nlayers,
                               double box, size_t grid, pare_err *err)
 {
@@ -252,7 +234,16 @@ pare_status depth_lower_bound(depth_lower *out, const double (*layers)[2], size_
     const iv edge = iv_of(box);
     p.at[p.n++] = (point){edge, iv_of(0), output(&f, edge, edge), 0};
     for (size_t k = 1; k < 4 * grid; k++)
-        points_of(&p, &f, 2 * box * box * (double)k / (double)(4 * grid), k, box, grid);
+        for (size_t i = 0; i < 2 * (2 * grid + 1); i++) { /* both signs, all points of the grid */
+            const double size = 2 * box * box * (double)k / (double)(4 * grid);
+            const double t = i > 2 * grid ? -size : size;
+            const double x1 = box * ((double)(i % (2 * grid + 1)) / (double)grid - 1);
+            if (x1 == 0 || !inside(x1, t, box)) continue;
+            const iv one = iv_of(x1), d = iv_div(iv_of(t), one), two = iv_sub(one, d);
+            PARE_ASSERT(p.n < p.capacity);
+            p.at[p.n++] = (point){t > 0 ? two : one, t > 0 ? d : iv_sub(iv_of(0), d),
+                                  output(&f, one, two), k};
+        }
     out->lb = least_error(&p);
     free(p.at);
     return PARE_OK;
@@ -277,41 +268,33 @@ static bool bias_free(const pare_model *m)
     return true;
 }
 
-/* The stream is the given vectors as they are: no embedding, positions, map or norm. */
-static bool bare_input(const pare_stem *s)
-{
-    return !s->ids && !pare_has(&s->embedding) && s->pos.kind == PARE_POS_NONE &&
-           !pare_has(&s->pos.table) && !pare_has(&s->map.w) && !pare_has(&s->map.b) &&
-           s->norm.kind == PARE_NORM_NONE;
-}
-
-/* The output is the stream as it is: no norm, pooling, dense layer, activation or classifier. */
-static bool bare_output(const pare_top *t)
-{
-    return t->norm.kind == PARE_NORM_NONE && t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) &&
-           !pare_has(&t->dense.b) && t->act == PARE_ACT_NONE && !t->tied && !pare_has(&t->out.w) &&
-           !pare_has(&t->out.b);
-}
-
-static bool bare_block(const pare_block *b, size_t width)
-{
-    const pare_attn *const a = &b->attn;
-    for (size_t h = 0; pare_attn_has_softmax(a->kind) && h < a->nheads; h++)
-        if (a->heads[h].planes > 0) return false;
-    return b->ffn.kind == PARE_FFN_NONE && a->in_norm.kind == PARE_NORM_NONE &&
-           a->out_norm.kind == PARE_NORM_NONE && a->skip.kind == PARE_SKIP_IDENTITY &&
-           a->din == width && a->dout == width && !pare_has(&a->freqs);
-}
-
 /* Attention over all tokens and identity skips, nothing in front and nothing behind: exactly the
- * nets of the lemma above. Every part of a pare_model that changes its function is named here or in
- * of_heads, in_the_class, bias_free; a new one must be. */
+ * nets of the lemma above. The stream is the given vectors as they are (no embedding, positions, map
+ * or norm), and the output is the stream (no norm, pooling, dense layer, activation or classifier).
+ * Every part of a pare_model that changes its function is named here or in of_heads, in_the_class,
+ * bias_free; a new one must be. */
 static bool bare(const pare_model *m)
 {
-    if (!bare_input(&m->stem) || !bare_output(&m->top)) return false;
+    const pare_stem *const s = &m->stem;
+    const pare_top *const t = &m->top;
+    if (s->ids || pare_has(&s->embedding) || s->pos.kind != PARE_POS_NONE ||
+        pare_has(&s->pos.table) || pare_has(&s->map.w) || pare_has(&s->map.b) ||
+        s->norm.kind != PARE_NORM_NONE)
+        return false;
+    if (t->norm.kind != PARE_NORM_NONE || t->pool != PARE_POOL_NONE || pare_has(&t->dense.w) ||
+        pare_has(&t->dense.b) || t->act != PARE_ACT_NONE || t->tied || pare_has(&t->out.w) ||
+        pare_has(&t->out.b))
+        return false;
     if (m->pattern.kind != PARE_FULL || (m->context > 0 && m->context < 2)) return false;
-    for (size_t l = 0; l < m->nblocks; l++)
-        if (!bare_block(&m->blocks[l], m->stem.width)) return false;
+    for (size_t l = 0; l < m->nblocks; l++) {
+        const pare_attn *const a = &m->blocks[l].attn;
+        for (size_t h = 0; pare_attn_has_softmax(a->kind) && h < a->nheads; h++)
+            if (a->heads[h].planes > 0) return false;
+        if (m->blocks[l].ffn.kind != PARE_FFN_NONE || a->in_norm.kind != PARE_NORM_NONE ||
+            a->out_norm.kind != PARE_NORM_NONE || a->skip.kind != PARE_SKIP_IDENTITY ||
+            a->din != s->width || a->dout != s->width || pare_has(&a->freqs))
+            return false;
+    }
     return true;
 }
 
@@ -364,14 +347,6 @@ static size_t spots_within(spot *out, double h, double diam)
     return n;
 }
 
-/* Few bits, so that all points are doubles, and none is outside. */
-static double step_of(double box)
-{
-    int e;
-    const double m = frexp(box / GRID, &e);
-    return ldexp(floor(ldexp(m, 20)), e - 20);
-}
-
 static pare_status enclose_spots(pare_enclosure *e, pare_arena *a, const pare_model *f,
                                  const spot *s, size_t n, double h, const pare_exec *exec,
                                  pare_err *err)
@@ -387,19 +362,12 @@ static pare_status enclose_spots(pare_enclosure *e, pare_arena *a, const pare_mo
     return st ? st : pare_enclose(e, a, f, norms, &in, &quiet, err);
 }
 
-/* The point of one entry of the output. */
-static point point_of(const spot *s, double h, double y, double rad)
-{
-    const double x1 = h * s->i, x2 = h * s->j, d = h * abs(s->i - s->j);
-    const iv out = outward(y - rad, y + rad);
-    const iv at = {nextafter(out.lo, -INFINITY), nextafter(out.hi, INFINITY)};
-    return (point){iv_of(s->j < s->i ? x2 : x1), iv_of(d), iv_sub(at, iv_of(x1)), s->t};
-}
-
 pare_status depth_lower_model(depth_lower *out, const pare_model *f, const depth_domain *d,
                               const pare_exec *exec, pare_err *err)
 {
-    const double h = step_of(d->phi0), diam = d->diam0 >= 0 ? d->diam0 : 2 * d->phi0;
+    int e2;
+    const double m2 = frexp(d->phi0 / GRID, &e2), diam = d->diam0 >= 0 ? d->diam0 : 2 * d->phi0;
+    const double h = ldexp(floor(ldexp(m2, 20)), e2 - 20); /* few bits: all points are doubles */
     spot s[GRID * (2 * GRID + 1)];
     point at[GRID * (2 * GRID + 1)];
     pare_enclosure e = {0};
@@ -410,8 +378,14 @@ pare_status depth_lower_model(depth_lower *out, const pare_model *f, const depth
     const points p = {spots_within(s, h, diam), GRID * (2 * GRID + 1), at};
     const pare_status st = enclose_spots(&e, a, f, s, p.n, h, exec, err);
     for (size_t c = 0; !st && c < e.cols; c++) {
-        for (size_t k = 0; k < p.n; k++)
-            at[k] = point_of(&s[k], h, e.mid[2 * k * e.cols + c], e.rad[2 * k]);
+        for (size_t k = 0; k < p.n; k++) {
+            const double x1 = h * s[k].i, x2 = h * s[k].j, far = h * abs(s[k].i - s[k].j);
+            const double mid = e.mid[2 * k * e.cols + c], rad = e.rad[2 * k];
+            const iv y = outward(mid - rad, mid + rad);
+            const iv wide = {nextafter(y.lo, -INFINITY), nextafter(y.hi, INFINITY)};
+            at[k] = (point){iv_of(s[k].j < s[k].i ? x2 : x1), iv_of(far), iv_sub(wide, iv_of(x1)),
+                            s[k].t};
+        }
         out->lb = fmax(out->lb, least_error(&p));
     }
     pare_arena_free(a);

@@ -41,22 +41,16 @@ static double largest_value(const pare_attn *at, const pare_head *h)
     return most;
 }
 
-static double largest_entry(const pare_model *f)
+depth_paper depth_paper_model(const pare_model *f, double phi0)
 {
+    size_t heads = 0;
     double eta = 0;
     for (size_t b = 0; b < f->nblocks; b++) {
         const pare_attn *const at = &f->blocks[b].attn;
+        if (at->nheads > heads) heads = at->nheads;
         if (!pare_attn_is_softmax(at->kind)) continue;
         eta = fmax(eta, fmax(pare_norm_max(&at->wq).v, pare_norm_max(&at->wk).v));
         for (size_t h = 0; h < at->nheads; h++) eta = fmax(eta, largest_value(at, &at->heads[h]));
     }
-    return eta;
-}
-
-depth_paper depth_paper_model(const pare_model *f, double phi0)
-{
-    size_t heads = 0;
-    for (size_t b = 0; b < f->nblocks; b++)
-        if (f->blocks[b].attn.nheads > heads) heads = f->blocks[b].attn.nheads;
-    return depth_paper_of(largest_entry(f), phi0, heads, f->nblocks);
+    return depth_paper_of(eta, phi0, heads, f->nblocks);
 }

@@ -55,7 +55,7 @@ static double next_log(pare_work *k, const token_norm *at, const eff_attn *e, do
     return sum;
 }
 
-static const char *fault_of(const pare_model *f, size_t b)
+static const char *missing_hypothesis(const pare_model *f, size_t b)
 {
     const pare_attn *const at = &f->blocks[b].attn;
     if (f->pattern.kind != PARE_FULL) return "the pattern is not full: rows may not share a key";
@@ -70,8 +70,8 @@ static const char *fault_of(const pare_model *f, size_t b)
     return NULL;
 }
 
-static bool all_blocks(pare_work *k, depth_rank *out, const pare_model *f, const depth_domain *d,
-                       const char **why)
+static bool bound_blocks(pare_work *k, depth_rank *out, const pare_model *f, const depth_domain *d,
+                         const char **why)
 {
     static const norm_kind kinds[DEPTH_NORMS] = {NORM_INF, NORM_TWO};
     for (size_t i = 0; i < DEPTH_NORMS; i++) {
@@ -104,11 +104,11 @@ pare_status depth_rank_collapse(depth_rank *out, const pare_model *f, const dept
 {
     const char *why = f->nblocks ? NULL : "the model has no blocks";
     *out = (depth_rank){.log_bound = {INFINITY, INFINITY}, .bound = pare_ub_inf()};
-    for (size_t b = 0; !why && b < f->nblocks; b++) why = fault_of(f, b);
+    for (size_t b = 0; !why && b < f->nblocks; b++) why = missing_hypothesis(f, b);
     pare_work k = {.arena = why ? NULL : pare_arena_new(), .exec = exec, .err = err};
     if (!why && !k.arena) return pare_no_memory(err);
     depth_rank r = *out;
-    if (!why && all_blocks(&k, &r, f, d, &why) && !k.st) {
+    if (!why && bound_blocks(&k, &r, f, d, &why) && !k.st) {
         *out = r;
         out->bound = pare_ub_min(from_log(r.log_bound[DEPTH_NORM_INF]),
                                  from_log(r.log_bound[DEPTH_NORM_TWO]));

@@ -4,17 +4,13 @@
 #include "parallel_collapse.h"
 #include <pare/alike.h>
 
-static bool zero_rows(const pare_weight *w, size_t r, size_t rows)
-{
-    for (size_t i = r * w->cols; pare_has(w) && i < (r + rows) * w->cols; i++)
-        if (pare_weight_at(w, i) != 0) return false;
-    return true;
-}
-
+/* The queries of the last head are zero. */
 static bool last_is_uniform(const pare_attn *at)
 {
     const pare_head *const h = at->nheads ? &at->heads[at->nheads - 1] : NULL;
-    if (!h || !zero_rows(&at->wq, h->q, h->dk)) return false;
+    if (!h) return false;
+    for (size_t i = h->q * at->wq.cols; pare_has(&at->wq) && i < (h->q + h->dk) * at->wq.cols; i++)
+        if (pare_weight_at(&at->wq, i) != 0) return false;
     for (size_t j = 0; pare_has(&at->bq) && j < h->dk; j++)
         if (pare_weight_at(&at->bq, h->q + j) != 0) return false;
     return true;
@@ -35,28 +31,20 @@ static bool begins_as(const pare_attn *at, const pare_attn *first)
     return begins_with(&at->wk, &first->wk) && begins_with(&at->wv, &first->wv);
 }
 
-static size_t heads_of(const pare_model *m)
-{
-    size_t n = 0;
-    for (size_t b = 0; b < m->nblocks; b++)
-        if (m->blocks[b].attn.kind != PARE_ATTN_NONE) n += m->blocks[b].attn.nheads;
-    return n;
-}
-
-static const pare_attn *first_attn(const pare_model *m)
-{
-    for (size_t b = 0; b < m->nblocks; b++)
-        if (m->blocks[b].attn.kind != PARE_ATTN_NONE) return &m->blocks[b].attn;
-    return &m->blocks[0].attn;
-}
-
 bool collapse_fits(const pare_model *f, const pare_model *g, pare_collapse kind, size_t keep)
 {
     if (g->nblocks != 1 || impure_model(NULL, f) || (!pare_collapse_keeps(kind) && keep > 0))
         return false;
     const pare_attn *const at = &g->blocks[0].attn;
-    const size_t d = pare_model_width(f, 0), all = heads_of(f);
-    const pare_attn *const kept = &f->blocks[keep].attn, *const first = first_attn(f);
+    const pare_attn *const kept = &f->blocks[keep].attn, *first = NULL;
+    const size_t d = pare_model_width(f, 0);
+    size_t all = 0; /* heads of f */
+    for (size_t b = 0; b < f->nblocks; b++) {
+        if (f->blocks[b].attn.kind == PARE_ATTN_NONE) continue;
+        if (!first) first = &f->blocks[b].attn;
+        all += f->blocks[b].attn.nheads;
+    }
+    if (!first) first = &f->blocks[0].attn;
     const size_t own = kept->kind == PARE_ATTN_NONE ? 0 : kept->nheads;
     const bool heads = pare_attn_is_softmax(at->kind);
     if (pare_model_width(g, 0) != d || pare_model_width(g, 1) != d ||
