@@ -26,7 +26,8 @@ typedef struct head_stats {
 
 /* One head on one sequence (attn_stats_head.c). */
 PARE_MUST_USE pare_status head_stats_of(head_stats *out, const head_inputs *v, pare_err *err);
-/* Applies rotary positions to rows of one head in place: row i has position i (attn_stats_rows.c). */
+/* Applies rotary positions to rows of one head in place: row i has position i
+ * (attn_stats_rows.c). */
 void rotate_rows(pare_mat *x, const pare_attn *a, const pare_head *h, bool interleaved);
 
 /* ---- sums over sequences (attn_stats_bounds.c) ----------------------------------------------- */
@@ -58,8 +59,8 @@ PARE_MUST_USE pare_status attn_stats_weights(pare_xray *out, const pare_model *m
 /* Largest range of a column over the rows that count (NULL: all); 0 of no row. */
 double widest_column_range(const pare_mat *m, const bool *counts);
 double largest_abs(const pare_mat *m); /* entry */
-/* sqrt(largest column sum times largest row sum) of |m - 1 y^T|, at the best of the mean, the median
- * and the midrange y: |Res(m)|_{1,inf} from above. */
+/* sqrt(largest column sum times largest row sum) of |m - 1 y^T|, at the best of the mean, the
+ * median and the midrange y: |Res(m)|_{1,inf} from above. */
 PARE_MUST_USE pare_status residual_norm_1inf(double *out, const pare_mat *m, pare_err *err);
 /* |m - mean row|_F^2 / |m|_F^2; 0 for zeros. */
 double varying_share(const pare_mat *m);

@@ -177,9 +177,9 @@ static double widest_output(pare_work *w, const head_inputs *v, const pare_mat *
     return widest_column_range(&y, counts);
 }
 
-/* ---- centered logits: the range that a polynomial covers ------------------------------------------ */
+/* ---- centered logits: the range that a polynomial covers ------------------------------------- */
 
-/* Largest |entry| of each column around its midrange, and the longest centred row. */
+/* Largest |entry| of each column around its midrange, and the longest centered row. */
 static double center_columns(double *widths, const pare_mat *m)
 {
     double longest = 0;

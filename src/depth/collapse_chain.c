@@ -104,7 +104,7 @@ typedef struct remainder {
     pare_work *k;
     const token_norm *in, *out;
     const token_set *x0;
-    imat constant; /* 1 x d, what the centre becomes and all constants */
+    imat constant; /* 1 x d, what the center becomes and all constants */
     pare_mat size;
 } remainder;
 

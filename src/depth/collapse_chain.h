@@ -17,7 +17,7 @@ typedef struct chain {
 bool chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b);
 /* The chain's attention of block b; `fb` is f's. *same: it is f's own, bit for bit. */
 void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb, size_t b);
-/* |chain - g| for tokens of this reach at the input; a row of sizes at the end of the blocks. */
+/* |chain - g| for tokens of this set at the input; a row of sizes at the end of the blocks. */
 pare_mat chain_remainder(pare_work *k, chain *c, const token_norm *in, const token_norm *out,
                          const token_set *x0, mask_facts s);
 

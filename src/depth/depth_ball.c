@@ -1,8 +1,8 @@
-/* depth_ball.c - every input near the given ones: if every row of the input moves by at most r, how far
- * apart are the model before and the model after the cut then? cert/pair.c proves it; here are the
- * claims, each of (f, g, inputs, radius, norm) alone. Models that are no pair (another number of
- * blocks: the one-layer cuts) are proven one by one, which is coarser: |f - g| at the given inputs,
- * and how far each moves. */
+/* depth_ball.c - every input near the given ones: if every row of the input moves by at most r,
+ * how far apart are the model before and the model after the cut then? cert/pair.c proves it;
+ * here are the claims, each of (f, g, inputs, radius, norm) alone. Models that are no pair
+ * (another number of blocks: the one-layer cuts) are proven one by one, which is coarser: |f -
+ * g| at the given inputs, and how far each moves. */
 #include "depth_ball.h"
 #include <pare/depth.h>
 #include <pare/publish.h>

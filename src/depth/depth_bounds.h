@@ -37,9 +37,9 @@ typedef struct depth_bound {
 } depth_bound;
 
 /* f and g have the same blocks but for what their attentions are (any kinds), or g has one block
- * and is a one-layer collapse of f that depth_recognise knows. Norms must be affine (none, batch,
- * mean): else the bound is +inf. For ids the domain is all token sequences. PARE_OK also where
- * nothing is proven; other statuses are memory and non-finite weights. */
+ * and is a one-layer collapse of f that recognize_collapse knows. Norms must be affine (none,
+ * batch, mean): else the bound is +inf. For ids the domain is all token sequences. PARE_OK also
+ * where nothing is proven; other statuses are memory and non-finite weights. */
 PARE_MUST_USE pare_status depth_apriori(depth_bound *out, const pare_model *f, const pare_model *g,
                                         const depth_domain *d, const pare_exec *exec,
                                         pare_err *err);

@@ -1,4 +1,5 @@
-/* effective_maps.c - effective matrices of attention sublayers: B_h, l_h, V_h and the constant rows.
+/* effective_maps.c - effective matrices of attention sublayers: B_h, l_h, V_h and the constant
+ * rows.
  *
  * With z = x a + s in front (affine norm), y a' + s' behind, and stored weights as row maps,
  *     B_h = scale (a Wq_h)(a Wk_h)^T         l_h = scale (s Wq_h + bq_h)(a Wk_h)^T
@@ -148,8 +149,8 @@ static void head_scores(const maker *m, eff_head *e, const pare_head *h)
     e->q = same ? imat_zero(k, at->din, h->dk) : affine_then(k, &m->in, &wq);
     e->q0 = same ? bq : shifted_bias(m, &wq, &bq);
     if (e->rotary) return;
-    const imat turned = imat_transposed(k, &e->k), b = imat_mul(k, &e->q, &turned);
-    const imat l = imat_mul(k, &e->q0, &turned);
+    const imat transposed = imat_transposed(k, &e->k), b = imat_mul(k, &e->q, &transposed);
+    const imat l = imat_mul(k, &e->q0, &transposed);
     e->b = imat_scaled(k, &b, h->scale);
     e->l = imat_scaled(k, &l, h->scale);
 }

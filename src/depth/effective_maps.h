@@ -15,7 +15,7 @@ typedef enum query_kind { QUERY_EACH, QUERY_SAME, QUERY_MEAN } query_kind;
 typedef struct eff_head {
     query_kind query;
     bool rotary;
-    imat b, l;         /* din x din, 1 x din; not there for a rotary head, whose scores turn: */
+    imat b, l;         /* din x din, 1 x din; not there for a rotary head, whose scores rotate: */
     imat q, q0, k, k0; /* q_i = x_i q + q0, keys likewise; scores |scale| q_i R k_j, |R| = 1 */
     double scale;
     imat v; /* din x dout */

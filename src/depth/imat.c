@@ -64,11 +64,11 @@ imat imat_transposed(pare_work *k, const imat *a)
 }
 
 imat imat_weight(pare_work *k, const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols,
-                 bool turn)
+                 bool transpose)
 {
     imat m = new_imat(k, rows, cols, false);
     if (!k->st && pare_has(w)) pare_weight_widen(&m.mid, w, r, c);
-    return turn ? imat_transposed(k, &m) : m;
+    return transpose ? imat_transposed(k, &m) : m;
 }
 
 imat imat_row(pare_work *k, const pare_weight *w, size_t at, size_t n)

@@ -16,9 +16,9 @@ typedef struct imat {
 
 imat imat_zero(pare_work *k, size_t rows, size_t cols);
 imat imat_identity(pare_work *k, size_t n);
-/* rows x cols of w from (r, c), turned where `turn`; zeros where w is absent. Exact. */
+/* rows x cols of w from (r, c), transposed where `transpose`; zeros where w is absent. Exact. */
 imat imat_weight(pare_work *k, const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols,
-                 bool turn);
+                 bool transpose);
 /* Entries [at, at + n) of a stored vector as a row; zeros where it is absent. */
 imat imat_row(pare_work *k, const pare_weight *w, size_t at, size_t n);
 imat imat_transposed(pare_work *k, const imat *a);

@@ -269,10 +269,10 @@ static bool bias_free(const pare_model *m)
 }
 
 /* Attention over all tokens and identity skips, nothing in front and nothing behind: exactly the
- * nets of the lemma above. The stream is the given vectors as they are (no embedding, positions, map
- * or norm), and the output is the stream (no norm, pooling, dense layer, activation or classifier).
- * Every part of a pare_model that changes its function is named here or in of_heads, in_the_class,
- * bias_free; a new one must be. */
+ * nets of the lemma above. The stream is the given vectors as they are (no embedding, positions,
+ * map or norm), and the output is the stream (no norm, pooling, dense layer, activation or
+ * classifier). Every part of a pare_model that changes its function is named here or in
+ * of_heads, in_the_class, bias_free; a new one must be. */
 static bool bare(const pare_model *m)
 {
     const pare_stem *const s = &m->stem;

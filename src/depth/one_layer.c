@@ -12,8 +12,8 @@
  *     parallel+uniform  all heads, and a uniform head Pi - I - sum V_b           O(eta^4)
  *     rankone           all heads with constant calibrated queries, values V_h Pi_>b
  *     umix              sum_j U^j X E_j + bias, for masks (U^2 != U)
- * bias: b <- b (I + V_b) + c_b. Why uniform and rankone fold exactly is said in collapse_chain.c, where the
- * rounding of what is stored here is proven. */
+ * bias: b <- b (I + V_b) + c_b. Why uniform and rankone fold exactly is said in
+ * collapse_chain.c, where the rounding of what is stored here is proven. */
 #include "one_layer.h"
 #include "parallel_collapse.h"
 #include <string.h>
@@ -126,7 +126,8 @@ static void keepbias(builder *k, pare_attn *out)
     out->bo = stack_store(&k->s, bo.v, 1, k->d, k->dtype);
 }
 
-/* uniform: one power, X + U X E. umix: all powers, where E_0 is the skip and the stored one is zero. */
+/* uniform: one power, X + U X E. umix: all powers, where E_0 is the skip and the stored one is
+ * zero. */
 static void uniform(builder *k, pare_attn *out, bool all_powers)
 {
     const size_t first = all_powers ? 1 : 0, powers = all_powers ? k->in->nblocks : 1, d = k->d;

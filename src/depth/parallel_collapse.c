@@ -71,8 +71,8 @@ static void other_weights(side *s, const eff_head *f, const eff_head *g)
     const imat l = imat_diff(k, &f->l, &g->l), centre = imat_mul(k, &s->x0.c, &v);
     const pare_mat by = slope(k, &s->at, &b, &l, &s->x0), c = norm_of_row(k, &s->at, &centre);
     if (k->st) return;
-    const pare_mat turned = up_scale(k, &s->x0.d, softmax_variation(up_dot(&by, &s->x0.d)));
-    add_part(s, &s->e, &turned, &g->v);
+    const pare_mat reweighted = up_scale(k, &s->x0.d, softmax_variation(up_dot(&by, &s->x0.d)));
+    add_part(s, &s->e, &reweighted, &g->v);
     add_part(s, &s->e, &s->x0.w, &v);
     if (!k->st) up_add(k, &s->e, &c);
 }
@@ -93,9 +93,9 @@ static void one_head(side *s, const eff_head *h, size_t b, const pare_mat *by, p
         add_part(s, &s->e, &far, &h->v);
         return;
     }
-    const pare_mat turned = up_scale(k, &s->x0.d, moved_weights(s, h, by));
+    const pare_mat reweighted = up_scale(k, &s->x0.d, moved_weights(s, h, by));
     const pare_mat near = s->kind == PARE_ONE_PARALLEL ? *by : up_scale(k, &s->dd, tv);
-    const pare_mat both = up_sum(k, &near, &turned);
+    const pare_mat both = up_sum(k, &near, &reweighted);
     add_part(s, &s->e, &both, &h->v);
     if (!k->st) other_weights(s, h, &s->ge.heads[s->head++]);
 }

@@ -1,7 +1,7 @@
-/* replacement.c - the attention that replaces another, by kind (docs/theory/depth.md "What stands in
- * the place of attention"). Weights that a kind does not use are dropped: zero, const, uniform,
- * linear and affmix have no queries and no keys.
- * One query for all tokens has no position: under rotary positions its keys are not rotated.
+/* replacement.c - the attention that replaces another, by kind (docs/theory/depth.md "What
+ * stands in the place of attention"). Weights that a kind does not use are dropped: zero, const,
+ * uniform, linear and affmix have no queries and no keys. One query for all tokens has no
+ * position: under rotary positions its keys are not rotated.
  *
  * Fits are ridge regressions: (G + t I) M = C with t = 1e-3 tr(G) / dim, by Cholesky factors in
  * f64, rounded once to the model's number type. */

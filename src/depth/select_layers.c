@@ -1,6 +1,6 @@
-/* select_layers.c - which layers are replaced, by their cost on the data: the squared distance of
- * the hidden rows that the head reads (docs/theory/depth.md "Which layers go"). Ties go to the lower
- * index.
+/* select_layers.c - which layers are replaced, by their cost on the data: the squared distance
+ * of the hidden rows that the head reads (docs/theory/depth.md "Which layers go"). Ties go to
+ * the lower index.
  *
  * Plans are compared input by input. A plan runs from the first block in which it differs from what
  * has already run, so that going backwards one layer at a time costs about half of a pass for each

@@ -14,15 +14,15 @@ token_norm norm_plain(norm_kind kind, size_t d)
 token_norm norm_in_basis(pare_work *k, const pare_mat *q)
 {
     token_norm r = norm_plain(NORM_BOX, q->rows);
-    const imat basis = {*q, {0}}, turned = imat_transposed(k, &basis),
+    const imat basis = {*q, {0}}, transposed = imat_transposed(k, &basis),
                one = imat_identity(k, q->rows);
-    const imat gram = imat_mul(k, &basis, &turned), off = imat_diff(k, &gram, &one);
+    const imat gram = imat_mul(k, &basis, &transposed), off = imat_diff(k, &gram, &one);
     const pare_ub e = imat_fro(k, &off);
     if (k->st || !(e.v < 0.5)) return r;
     const pare_ub root = pare_ub_sqrt(pare_ub_add(pare_ub_exact(1), e));
     const pare_ub off_by = pare_ub_div(pare_ub_mul(root, e), nextafter(1 - e.v, 0));
     r.q = basis;
-    r.back = turned;
+    r.back = transposed;
     r.back.rad = up_row(k, q->rows * q->cols, off_by.v);
     r.back.rad.rows = q->cols;
     r.back.rad.cols = r.back.rad.ld = q->rows;

@@ -5,7 +5,7 @@
 #include "effective_maps.h"
 #include "token_norm.h"
 
-/* Tokens: each within w of the centre c, two of one input at most d apart. */
+/* Tokens: each within w of the center c, two of one input at most d apart. */
 typedef struct token_set {
     imat c;        /* 1 x width */
     pare_mat w, d; /* in the norm's numbers */
@@ -46,7 +46,7 @@ pare_mat walk_output_head(pare_work *k, const eff_ffn *f, const track *t);
 
 /* ---- scores (walk_scores.c) ------------------------------------------------------------------ */
 
-/* Largest row range of a head's scores over tokens of this reach, and the total variation between
+/* Largest row range of a head's scores over tokens of this set, and the total variation between
  * its weights and uniform ones that follows (Lemma T). */
 pare_ub score_range(pare_work *k, const token_norm *at, const eff_head *h, const token_set *r);
 pare_ub softmax_variation(pare_ub range);

@@ -121,7 +121,7 @@ static span values(pare_work *k, pare_act a, const span *s)
 /* ---- BOX ------------------------------------------------------------------------------------- */
 
 /* What a set of tokens does to the units: a span for every layer that an activation follows (for a
- * gated FFN: of gate and up), the centre behind it, and the Jacobian's enclosure. */
+ * gated FFN: of gate and up), the center behind it, and the Jacobian's enclosure. */
 typedef struct passage {
     span *units;
     imat centre, jacobian;

@@ -5,7 +5,7 @@
  *   |out_i - out~_i| <= sum_h [ 2 rho_i tanh(r_i / 4) + max_{k in N(i)} value_k ] + bias
  *   r_i      range over N(i) of [x_i 1] E^q x_k, plus twice the most that moving the rows can
  * change a score of g:  |[x_i 1] G~| d_k + d_i |G~_0| (|x_k| + d_k); rho_i    radius of a ball that
- * holds the attended V x_k: around their mean, the centre of their box, or 0, whichever is
+ * holds the attended V x_k: around their mean, the center of their box, or 0, whichever is
  * smallest; or of the V~ x~_k; value_k  |E^v x_k| + |V~| d_k. Rotary heads: r_i is twice the most
  * of |q_i||k_k - k~_k| + |q_i - q~_i||k~_k|. Proof. As Theorem B, with the exact x_i, x_k in the
  * place of their lengths.  [] Rounding. x_k is within rad_k of its midpoint and E within `off` of

@@ -98,7 +98,8 @@ typedef struct ffn_sizes {
     skip_sizes skip;
 } ffn_sizes;
 
-/* What is in the way goes to `why` (200 characters); it is empty where nothing is. */
+/* The reason why models cannot be compared goes to `why` (200 characters); it is empty where
+ * nothing is. */
 attn_sizes attn_sizes_of(pare_work *p, const pare_model *f, const pare_model *g, size_t b,
                          char *why);
 ffn_sizes ffn_sizes_of(pare_work *p, const pare_ffn *f, const pare_ffn *g, char *why);

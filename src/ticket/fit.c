@@ -157,7 +157,7 @@ static pare_bits bits_transposed(pare_arena *a, const pare_bits *m)
 
 pare_status fit_transpose_back(fit_result *out, pare_arena *a, const fit_result *r, pare_err *err)
 {
-    out->own = r->own; /* of the turned problem: it has no other form */
+    out->own = r->own; /* of the transposed problem: it has no other form */
     out->donor = r->donor;
     out->ma = bits_transposed(a, &r->mb);
     out->mb = bits_transposed(a, &r->ma);

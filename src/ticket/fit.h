@@ -54,7 +54,7 @@ PARE_MUST_USE pare_status fit_relu_sides(const int32_t **out, pare_arena *a, con
 PARE_MUST_USE pare_status fit_relu_block(fit_result *out, pare_arena *a, const fit_problem *p,
                                          const pare_exec *exec, pare_err *err);
 
-/* The problem with a and b exchanged, and a result turned back. Solve for a side of W with the
+/* The problem with a and b exchanged, and a result transposed back. Solve for a side of W with the
  * fewer rows or columns: n units then give n / min(a, b) items an entry. */
 PARE_MUST_USE pare_status fit_transpose(fit_problem *out, pare_arena *a, const fit_problem *p,
                                         pare_err *err);

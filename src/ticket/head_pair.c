@@ -88,7 +88,7 @@ head_pair head_pair_of(pare_work *p, const pare_attn *f, const pare_attn *g, siz
     return out;
 }
 
-/* [w b] with the bias as its last column (or, turned, its last row). */
+/* [w b] with the bias as its last column (or, transposed, its last row). */
 static affine affine_of(pare_work *p, const rmat *m, bool row)
 {
     const affine none = {pare_ub_inf(), pare_ub_inf(), pare_ub_inf()};

@@ -4,10 +4,11 @@
  *
  *     out_i = sum_h sum_k softmax_k( x_i^T G_h x_k ) V_h x_k,      G_h = c Wq^T Wk,  V_h = Wo Wv,
  *
- * on tokens of length at most alpha. Of a layer inside a model alpha is what the rows that enter it
- * can be for all inputs (the same walk as in model_bound.c, with nothing that differs), omega is the
- * largest |V_h|, and the entries to be met are at most rq and rv. Value and output biases are kept
- * as numbers and change nothing; a query bias is one more row of G_h, which the theorem lacks. */
+ * on tokens of length at most alpha. Of a layer inside a model alpha is what the rows that enter
+ * it can be for all inputs (the same walk as in model_bound.c, with nothing that differs), omega
+ * is the largest |V_h|, and the entries to be met are at most rq and rv. Value and output biases
+ * are kept as numbers and change nothing; a query bias is one more row of G_h, which the theorem
+ * lacks. */
 #include "model_bound.h"
 #include <math.h>
 

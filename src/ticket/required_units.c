@@ -95,7 +95,7 @@ pare_ticket_need pare_ticket_units(double eta, double p, double reach)
     return out;
 }
 
-/* Theorem 3, mended: Theorem B with |E| <= sqrt(ab) eta and tanh z <= z gives
+/* Theorem 3, repaired: Theorem B with |E| <= sqrt(ab) eta and tanh z <= z gives
  *     H omega alpha^3 d1 eta_q + H alpha sqrt(d1 d2) eta_v = eps,
  * a failure of p is split evenly over the entries. Otsuka 2025 has eta_q = eps / (8 H alpha^3
  * d1^1.5), eta_v = eps / (2 H alpha d1 sqrt(d2)), p = eps, blocks on the input side, and widths

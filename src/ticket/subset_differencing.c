@@ -56,15 +56,15 @@ static void difference_all(tree *t, heap *h)
 /* The items of one side, the target being on the other. Kept when closer than before. */
 static void take_side(subset_job *j, const tree *t, int64_t goal)
 {
-    const int turn = t->side[j->n] == (goal >= 0 ? -1 : 1) ? 1 : -1;
+    const int sign = t->side[j->n] == (goal >= 0 ? -1 : 1) ? 1 : -1;
     int64_t sum = 0;
     for (size_t k = 0; k < j->n; k++)
-        if (t->side[k] * turn * (j->x[k] < 0 ? -1 : 1) > 0) sum += j->x[k];
+        if (t->side[k] * sign * (j->x[k] < 0 ? -1 : 1) > 0) sum += j->x[k];
     if (subset_abs(sum - j->target) >= subset_abs(j->error)) return;
     j->error = sum - j->target;
     memset(j->mask, 0, (j->n + 63) / 64 * sizeof *j->mask);
     for (size_t k = 0; k < j->n; k++)
-        if (t->side[k] * turn * (j->x[k] < 0 ? -1 : 1) > 0) subset_put(j->mask, k);
+        if (t->side[k] * sign * (j->x[k] < 0 ? -1 : 1) > 0) subset_put(j->mask, k);
 }
 
 bool subset_differencing(pare_subset_solver *s, subset_job *j)

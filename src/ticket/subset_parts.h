@@ -56,16 +56,16 @@ void subset_sums_mask(const subset_sums *s, int64_t value, size_t first, uint64_
 
 /* ---- the methods; false: memory is out ------------------------------------------------------- */
 
-/* The best subset of all n <= 2 * SUBSET_HALF items, by two lists of 2^(n/2) (subset_meet_middle.c).
- * Writes mask and error whatever they were. */
+/* The best subset of all n <= 2 * SUBSET_HALF items, by two lists of 2^(n/2)
+ * (subset_meet_middle.c). Writes mask and error whatever they were. */
 bool subset_meet_middle(pare_subset_solver *s, subset_job *j);
 /* |target - nearest sum of one of a and one of b|; both ascending with the ends of subset_sums. */
 int64_t subset_pair_distance(const int64_t *a, size_t na, const int64_t *b, size_t nb,
                              int64_t target);
 
-/* Four lists of 2^(n/4), windows of their pair sums joined (subset_four_lists.c). Improves on mask and
- * error; `windows`: how many at most (0: all of them, and then *all says that nothing is closer).
- * Ends when |error| <= tolerance. */
+/* Four lists of 2^(n/4), windows of their pair sums joined (subset_four_lists.c). Improves on
+ * mask and error; `windows`: how many at most (0: all of them, and then *all says that nothing
+ * is closer). Ends when |error| <= tolerance. */
 bool subset_four_lists(pare_subset_solver *s, subset_job *j, size_t windows, int64_t tolerance,
                        bool *all);
 

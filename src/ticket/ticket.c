@@ -200,9 +200,9 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
     return PARE_OK;
 }
 
-/* Merged heads where they are requested, or have fewer weights; a ReLU source, which needs twice the
- * masks for the first layer of a part, only where it is requested, and not by feedback, whose units
- * come in blocks. */
+/* Merged heads where they are requested, or have fewer weights; a ReLU source, which needs twice
+ * the masks for the first layer of a part, only where it is requested, and not by feedback,
+ * whose units come in blocks. */
 static pare_status choose_mode(maker *k, const pare_model *in, pare_err *err)
 {
     const char *const why = merge_refused(in);

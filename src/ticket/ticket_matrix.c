@@ -1,4 +1,5 @@
-/* ticket_matrix.c - one matrix as a ticket: the side of its blocks, the scale, the fit, the bytes. */
+/* ticket_matrix.c - one matrix as a ticket: the side of its blocks, the scale, the fit, the
+ * bytes. */
 #include "ticket_matrix.h"
 #include "fit_feedback.h"
 #include <math.h>
@@ -25,8 +26,8 @@ static pare_status fit_by(fit_result *r, pare_arena *a, const fit_problem *p, bo
 
 /* ---- the scale ------------------------------------------------------------------------------- */
 
-/* Columns at equal distances, and the one with the largest entry: entries beyond all sums must be in
- * the sample. */
+/* Columns at equal distances, and the one with the largest entry: entries beyond all sums must
+ * be in the sample. */
 static pare_mat sample_of(pare_arena *a, const pare_mat *w)
 {
     const size_t rows = w->rows < SAMPLE_ROWS ? w->rows : SAMPLE_ROWS;

@@ -2,9 +2,9 @@
  * its source again from the seed and applied the masks, so this is a pair of ordinary models.
  *
  * The headline encloses both models on every input. The certificate adds Theorem B through all
- * layers for all inputs, Theorem C layer by layer for the given ones, the error that each layer adds
- * on its own, the bits that no ticket of these errors can do without, the number of products that an
- * entry would have needed beforehand, and the bound that Otsuka 2025 prints. */
+ * layers for all inputs, Theorem C layer by layer for the given ones, the error that each layer
+ * adds on its own, the bits that no ticket of these errors can do without, the number of
+ * products that an entry would have needed beforehand, and the bound that Otsuka 2025 prints. */
 #include "cert_builder.h"
 #include <pare/exchange.h>
 #include <pare/outputs.h>
