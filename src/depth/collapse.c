@@ -1,5 +1,5 @@
-/* The door to the theorems of this room (theory.h) for those who look at depth from outside. */
-#include "theory.h"
+/* collapse.c - the public interface (pare/collapse.h) to the bounds of depth_bounds.h. */
+#include "depth_bounds.h"
 #include <pare/collapse.h>
 #include <string.h>
 

@@ -1,26 +1,22 @@
-/* pare_depth: from a model and its data to one with fewer attention layers (pare/depth.h). Gather,
- * make every kind that is allowed, choose, write. */
-#include "cut.h"
+/* depth.c - pare_depth: from a model and its data to one with fewer attention layers
+ * (pare/depth.h). Calibrate, make every replacement that is allowed, choose, write. */
+#include "replace_layers.h"
 #include <math.h>
 #include <string.h>
 
-/* Tokens that layers are chosen by; kinds are fitted to all that are given. */
+/* Tokens that layers are chosen by; replacements are fitted to all that are given. */
 #define CHOICE_TOKENS 2048
 
-typedef struct scene {
+typedef struct depth_job {
+    pare_work work;
     const pare_model *in;
     const pare_depth_opts *o;
-    size_t n, exact; /* attention layers; those that stay */
-    layer *layers;
-    bool *keep;
-    choice c;
+    size_t exact; /* attention layers that stay */
+    bool *keep;   /* which of them are named */
+    selection c;
     pare_inputs chosen_by;
-    kinds as, way; /* what each would get; what it gets */
-    pare_arena *a;
-    const pare_exec *exec;
-    pare_exec quiet; /* its threads and stop flag */
-    pare_err *err;
-} scene;
+    kind_plan as, plan; /* what each layer would get; what it gets */
+} depth_job;
 
 /* ---- options --------------------------------------------------------------------------------- */
 
@@ -31,206 +27,135 @@ static size_t exact_layers(const pare_depth_opts *o)
 
 bool pare_depth_needs_data(const pare_model *m, const pare_depth_opts *opts)
 {
-    const size_t n = softmax_layers(NULL, m), exact = exact_layers(opts);
+    const size_t n = list_softmax_layers(NULL, m), exact = exact_layers(opts);
     if (exact >= n) return false;
-    return opts->kind == PARE_ATTN_NONE || kind_fitted(opts->kind) || exact > opts->nexact;
+    return opts->kind == PARE_ATTN_NONE || replacement_is_fitted(opts->kind) ||
+           exact > opts->nexact;
 }
 
-static pare_status check_count(const scene *s)
+static void check_options(depth_job *s)
 {
     const pare_depth_opts *const o = s->o;
-    if (o->layers == PARE_DEPTH_UNSET && o->nexact == 0)
-        return pare_fail(s->err, PARE_ERR_USAGE,
-                         "set layers or exact: how many attention layers stay, or which");
-    if (s->exact > s->n)
-        return pare_fail(s->err, PARE_ERR_USAGE,
-                         "%zu attention layer%s to stay, but the model has %zu", s->exact,
-                         s->exact == 1 ? " is" : "s are", s->n);
-    if (s->exact < o->nexact)
-        return pare_fail(s->err, PARE_ERR_USAGE, "%zu attention layer%s to stay, but %zu are named",
-                         s->exact, s->exact == 1 ? " is" : "s are", o->nexact);
-    return PARE_OK;
-}
-
-static pare_status mark_exact(const scene *s)
-{
-    for (size_t i = 0; i < s->o->nexact; i++) {
+    const size_t n = s->c.n;
+    const char *const are = s->exact == 1 ? " is" : "s are";
+    for (size_t i = 0; !s->work.st && i < o->nexact; i++) {
         size_t l = 0;
-        while (l < s->n && s->layers[l].block != s->o->exact[i]) l++;
-        if (l == s->n)
-            return pare_fail(
-                s->err, PARE_ERR_USAGE,
-                "layer %zu is to stay, but the model has no attention there (layers are "
-                "counted from 0)",
-                s->o->exact[i]);
-        if (s->keep[l])
-            return pare_fail(s->err, PARE_ERR_USAGE, "layer %zu is named twice", s->o->exact[i]);
-        s->keep[l] = true;
+        while (l < n && s->c.layers[l].block != o->exact[i]) l++;
+        if (l == n)
+            pare_work_fail(&s->work, PARE_ERR_USAGE,
+                           "layer %zu is to stay, but the model has no attention there (layers are "
+                           "counted from 0)",
+                           o->exact[i]);
+        else if (s->keep[l])
+            pare_work_fail(&s->work, PARE_ERR_USAGE, "layer %zu is named twice", o->exact[i]);
+        else
+            s->keep[l] = true;
     }
-    return PARE_OK;
+    if (o->layers == PARE_DEPTH_UNSET && o->nexact == 0)
+        pare_work_fail(&s->work, PARE_ERR_USAGE,
+                       "set layers or exact: how many attention layers stay, or which");
+    if (s->exact > n)
+        pare_work_fail(&s->work, PARE_ERR_USAGE,
+                       "%zu attention layer%s to stay, but the model has %zu", s->exact, are, n);
+    if (s->exact < o->nexact)
+        pare_work_fail(&s->work, PARE_ERR_USAGE, "%zu attention layer%s to stay, but %zu are named",
+                       s->exact, are, o->nexact);
 }
 
-/* A kind that was asked for must do for every layer that may be replaced; auto takes what does. */
-static pare_status allow(const scene *s)
+/* A kind that was requested must do for every layer that may be replaced; auto takes those that do.
+ * Returns what must be calibrated for the kinds that are allowed. */
+static calibration allow_kinds(depth_job *s)
 {
     const pare_attn_kind asked = s->o->kind;
-    for (size_t l = 0; l < s->n; l++)
+    calibration c = {.influence = s->o->select == PARE_DEPTH_INFLUENCE};
+    for (size_t l = 0; !s->work.st && l < s->c.n; l++)
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-            const pare_attn_kind kind = (pare_attn_kind)(PARE_ATTN_ZERO + k);
-            if (s->keep[l] || s->exact == s->n || (asked && asked != kind)) continue;
-            const char *const why = kind_refuses(s->in, s->layers[l].a, kind);
+            const pare_attn_kind kind = kind_at(k);
+            if (s->keep[l] || s->exact == s->c.n || (asked && asked != kind)) continue;
+            const char *const why = replacement_refused(s->in, s->c.layers[l].attn, kind);
             if (why && asked)
-                return pare_fail(s->err, PARE_ERR_INPUT, "layer %zu cannot be %s: %s",
-                                 s->layers[l].block, pare_attn_name(kind), why);
+                pare_work_fail(&s->work, PARE_ERR_INPUT, "layer %zu cannot be %s: %s",
+                               s->c.layers[l].block, pare_attn_name(kind), why);
             s->c.allowed[l][k] = !why;
+            if (why) continue;
+            c.fit |= replacement_is_fitted(kind);
+            c.mix |= kind == PARE_ATTN_AFFMIX;
+            c.pool |= kind == PARE_ATTN_POOL;
         }
-    return PARE_OK;
+    return c;
 }
 
-/* ---- kinds ----------------------------------------------------------------------------------- */
+/* ---- choosing -------------------------------------------------------------------------------- */
 
-static wanted wants(const scene *s)
+/* Replacements that cost least alone need not do so together: tries one kind for all layers. */
+static void try_one_kind(depth_job *s)
 {
-    wanted w = {.influence = s->o->select == PARE_DEPTH_INFLUENCE};
-    for (size_t l = 0; l < s->n; l++)
-        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-            if (!s->c.allowed[l][k]) continue;
-            w.fit |= kind_fitted((pare_attn_kind)(PARE_ATTN_ZERO + k));
-            w.mix |= PARE_ATTN_ZERO + k == PARE_ATTN_AFFMIX;
-            w.pool |= PARE_ATTN_ZERO + k == PARE_ATTN_POOL;
+    kind_plan plans[PARE_DEPTH_KINDS + 1];
+    double err2[PARE_DEPTH_KINDS + 1];
+    size_t count = 1, best = 0;
+    plans[0] = s->plan;
+    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
+        bool all = true;
+        const kind_plan plan = selection_plan(&s->c);
+        for (size_t l = 0; plan && l < s->c.n; l++) {
+            if (s->plan[l] == PARE_ATTN_EXACT) continue;
+            plan[l] = kind_at(k);
+            all &= s->c.allowed[l][k];
         }
-    return w;
+        if (all) plans[count++] = plan;
+    }
+    selection_errors(err2, &s->c, plans, count);
+    for (size_t p = 1; !s->work.st && p < count; p++)
+        if (err2[p] < err2[best]) best = p;
+    if (!s->work.st) memcpy(s->plan, plans[best], s->c.n * sizeof *s->plan);
 }
 
-static pare_status make_all(scene *s)
+static void choose(depth_job *s, const pare_inputs *data, calibration want)
 {
-    pare_status st = PARE_OK;
-    for (size_t l = 0; !st && l < s->n; l++)
-        for (size_t k = 0; !st && k < PARE_DEPTH_KINDS; k++)
-            if (s->c.allowed[l][k])
-                st = kind_make(&s->c.made[l][k], s->a, &s->layers[l],
-                               (pare_attn_kind)(PARE_ATTN_ZERO + k), s->err);
-    return st;
-}
-
-/* The kind asked for or, of those allowed, the one that costs least alone; of equals the first. */
-static void settle_kinds(scene *s)
-{
-    for (size_t l = 0; l < s->n; l++) {
+    pare_work *const w = &s->work;
+    const bool fits = data && (want.fit || want.influence), any_kind = s->o->kind == PARE_ATTN_NONE;
+    pare_steps steps = pare_steps_of(w->exec, (fits ? 1 : 0) + 6 + 1 + (any_kind ? 1 : 0));
+    w->exec = pare_step(&steps, "calibrate", fits ? 1 : 0);
+    if (fits) calibrate(w, s->c.layers, s->c.n, s->in, data, want);
+    selection_make(&s->c);
+    if (!w->st && data) {
+        s->chosen_by = selection_inputs(data, CHOICE_TOKENS);
+        s->c.data = &s->chosen_by;
+        (void)pare_step(&steps, "choose layers", 6); /* every layer in every kind */
+        selection_measure(&s->c);
+        selection_leave_one_out(&s->c);
+    }
+    if (w->st) return;
+    /* the requested kind or, of those allowed, the first that costs least alone */
+    for (size_t l = 0; l < s->c.n; l++) {
         size_t best = PARE_DEPTH_KINDS;
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
             if (!s->c.allowed[l][k]) continue;
             if (best == PARE_DEPTH_KINDS || s->c.loo[l][k] < s->c.loo[l][best]) best = k;
         }
-        s->as[l] =
-            best == PARE_DEPTH_KINDS ? PARE_ATTN_EXACT : (pare_attn_kind)(PARE_ATTN_ZERO + best);
+        s->as[l] = best == PARE_DEPTH_KINDS ? PARE_ATTN_EXACT : kind_at(best);
     }
-}
-
-/* What costs least alone need not do so together: one kind for all layers that go may be better. */
-static pare_status one_kind_for_all(scene *s)
-{
-    kinds ways[PARE_DEPTH_KINDS + 1];
-    double err2[PARE_DEPTH_KINDS + 1];
-    size_t count = 1, best = 0;
-    ways[0] = s->way;
-    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-        bool all = true;
-        const kinds way = pare_alloc(s->a, s->n, sizeof *way);
-        if (!way) return pare_no_memory(s->err);
-        for (size_t l = 0; l < s->n; l++) {
-            const bool gone = s->way[l] != PARE_ATTN_EXACT;
-            way[l] = gone ? (pare_attn_kind)(PARE_ATTN_ZERO + k) : PARE_ATTN_EXACT;
-            all &= !gone || s->c.allowed[l][k];
-        }
-        if (all) ways[count++] = way;
-    }
-    const pare_status st = choice_errors(err2, &s->c, ways, count);
-    for (size_t w = 1; !st && w < count; w++)
-        if (err2[w] < err2[best]) best = w;
-    if (!st) memcpy(s->way, ways[best], s->n * sizeof *s->way);
-    return st;
-}
-
-/* ---- all of it ------------------------------------------------------------------------------- */
-
-static pare_inputs some_inputs(const pare_inputs *data)
-{
-    size_t n = 0, tokens = 0;
-    while (n < data->n && tokens < CHOICE_TOKENS) {
-        tokens += data->in[n].batch * data->in[n].tokens;
-        n++;
-    }
-    return (pare_inputs){n, data->in};
-}
-
-static pare_status open_scene(scene *s)
-{
-    choice *const c = &s->c;
-    const size_t n = s->n ? s->n : 1;
-    s->layers = pare_alloc(s->a, n, sizeof *s->layers);
-    s->keep = pare_alloc(s->a, n, sizeof *s->keep);
-    s->as = pare_alloc(s->a, n, sizeof *s->as);
-    s->way = pare_alloc(s->a, n, sizeof *s->way);
-    c->made = pare_alloc(s->a, n, sizeof *c->made);
-    c->allowed = pare_alloc(s->a, n, sizeof *c->allowed);
-    c->loo = pare_alloc(s->a, n, sizeof *c->loo);
-    if (!s->layers || !s->keep || !s->as || !s->way || !c->made || !c->allowed || !c->loo)
-        return pare_no_memory(s->err);
-    softmax_layers(s->layers, s->in);
-    for (size_t l = 0; l < s->n; l++)
-        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) c->loo[l][k] = NAN;
-    c->layers = s->layers;
-    return PARE_OK;
-}
-
-static pare_status choose(scene *s, const pare_inputs *data)
-{
-    const wanted w = wants(s);
-    const bool fits = data && (w.fit || w.influence), any_kind = s->o->kind == PARE_ATTN_NONE;
-    pare_status st = PARE_OK;
-    pare_steps steps = pare_steps_of(s->exec, (fits ? 1 : 0) + 6 + 1 + (any_kind ? 1 : 0));
-    s->exec = s->c.exec = pare_step(&steps, "calibrate", fits ? 1 : 0);
-    if (data && (w.fit || w.influence))
-        st = calibrate(s->layers, s->n, s->a, s->in, data, w, s->exec, s->err);
-    if (!st) st = make_all(s);
-    if (!st && data) {
-        s->chosen_by = some_inputs(data);
-        s->c.data = &s->chosen_by;
-        (void)pare_step(&steps, "choose layers", 6); /* every layer in every kind */
-        st = choice_open(&s->c);
-        if (!st) st = choice_alone(&s->c);
-    }
-    if (st) {
-        s->exec = s->c.exec = &s->quiet;
-        return st;
-    }
-    settle_kinds(s);
     (void)pare_step(&steps, "choose layers", 1);
-    st = choice_make(s->way, &s->c, s->as, s->keep, s->exact, s->o->select);
+    select_layers(s->plan, &s->c, s->as, s->keep, s->exact, s->o->select);
     (void)pare_step(&steps, "choose layers", any_kind ? 1 : 0);
-    if (!st && any_kind && s->exact < s->n) st = one_kind_for_all(s);
-    s->exec = s->c.exec = &s->quiet;
-    return st;
+    if (!w->st && any_kind && s->exact < s->c.n) try_one_kind(s);
 }
 
 /* ---- the result ------------------------------------------------------------------------------ */
 
-static pare_status write_model(pare_model **out, const scene *s)
+static pare_model *write_model(depth_job *s)
 {
     pare_model *m = NULL;
-    pare_status st = pare_model_clone(&m, s->in, s->err);
-    for (size_t l = 0; !st && l < s->n; l++)
-        if (s->way[l] != PARE_ATTN_EXACT)
-            st = kind_make(&m->blocks[s->layers[l].block].attn, m->arena, &s->layers[l], s->way[l],
-                           s->err);
-    if (!st) st = pare_model_check(m, s->err);
-    if (st) {
-        pare_model_free(m);
-        m = NULL;
+    pare_work *const w = &s->work;
+    if (!w->st) w->st = pare_model_clone(&m, s->in, w->err);
+    for (size_t l = 0; !w->st && l < s->c.n; l++) {
+        const softmax_layer *const layer = &s->c.layers[l];
+        if (s->plan[l] != PARE_ATTN_EXACT)
+            w->st = replacement_make(&m->blocks[layer->block].attn, m->arena, layer, s->plan[l],
+                                     w->err);
     }
-    *out = m;
-    return st;
+    if (!w->st) w->st = pare_model_check(m, w->err);
+    return m;
 }
 
 static double relative(double err2, double size2)
@@ -238,67 +163,70 @@ static double relative(double err2, double size2)
     return size2 > 0 || isnan(err2) ? sqrt(err2 / size2) : 0;
 }
 
-static pare_depth_layer describe(const scene *s, size_t l)
-{
-    pare_depth_layer d = {.block = s->layers[l].block,
-                          .kind = s->way[l] == PARE_ATTN_EXACT ? s->layers[l].a->kind : s->way[l],
-                          .loo_est = NAN,
-                          .influence_est = NAN};
-    if (s->o->select == PARE_DEPTH_INFLUENCE && s->layers[l].tokens > 0)
-        d.influence_est = s->layers[l].influence / s->layers[l].tokens;
-    /* Of a layer that stays: what it would have cost. */
-    const pare_attn_kind k = s->way[l] == PARE_ATTN_EXACT ? s->as[l] : s->way[l];
-    if (k != PARE_ATTN_EXACT) d.loo_est = relative(s->c.loo[l][k - PARE_ATTN_ZERO], s->c.size);
-    return d;
-}
-
-static pare_status report_on(pare_depth_report *r, pare_model *m, const scene *s)
+static void fill_report(pare_depth_report *r, depth_job *s, pare_model *m)
 {
     double err2 = NAN;
-    *r = (pare_depth_report){.nlayers = s->n, .exact = s->exact, .error_est = NAN};
-    r->layers = pare_alloc(m->arena, s->n ? s->n : 1, sizeof *r->layers);
-    if (!r->layers) return pare_no_memory(s->err);
-    for (size_t l = 0; l < s->n; l++) {
-        r->layers[l] = describe(s, l);
-        if (s->way[l] == PARE_ATTN_EXACT || !kind_fitted(s->way[l])) continue;
-        const size_t unknowns = kind_unknowns(s->layers[l].a, s->way[l]);
-        r->tokens = (size_t)s->layers[l].tokens;
+    *r = (pare_depth_report){.nlayers = s->c.n, .exact = s->exact, .error_est = NAN};
+    r->layers = pare_alloc(m->arena, s->c.n ? s->c.n : 1, sizeof *r->layers);
+    if (!r->layers) pare_work_keep(&s->work, pare_no_memory(s->work.err));
+    if (s->work.st) return;
+    for (size_t l = 0; l < s->c.n; l++) {
+        const softmax_layer *const from = &s->c.layers[l];
+        const bool stays = s->plan[l] == PARE_ATTN_EXACT;
+        const pare_attn_kind k = stays ? s->as[l] : s->plan[l]; /* what it would have cost */
+        pare_depth_layer *const to = &r->layers[l];
+        *to = (pare_depth_layer){.block = from->block,
+                                 .kind = stays ? from->attn->kind : s->plan[l],
+                                 .loo_est = NAN,
+                                 .influence_est = NAN};
+        if (s->o->select == PARE_DEPTH_INFLUENCE && from->tokens > 0)
+            to->influence_est = from->influence / from->tokens;
+        if (k != PARE_ATTN_EXACT)
+            to->loo_est = relative(s->c.loo[l][k - PARE_ATTN_ZERO], s->c.size);
+        if (stays || !replacement_is_fitted(k)) continue;
+        const size_t unknowns = replacement_unknowns(from->attn, k);
+        r->tokens = (size_t)from->tokens;
         if (unknowns > r->unknowns) r->unknowns = unknowns;
     }
-    if (!s->c.data) return PARE_OK;
-    const pare_status st = choice_errors(&err2, &s->c, &s->way, 1);
+    if (!s->c.data) return;
+    selection_errors(&err2, &s->c, &s->plan, 1);
     r->error_est = relative(err2, s->c.size);
-    return st;
 }
 
 pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_model *in,
                        const pare_inputs *data, const pare_depth_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
-    scene s = {.in = in, .o = opts, .n = softmax_layers(NULL, in), .exact = exact_layers(opts)};
+    const pare_exec silent = pare_silent(exec);
+    depth_job s = {.work = {.arena = pare_arena_new(), .exec = exec, .err = err},
+                   .in = in,
+                   .o = opts,
+                   .exact = exact_layers(opts)};
+    pare_work *const w = &s.work;
     *out = NULL;
-    s.a = pare_arena_new();
-    if (!s.a) return pare_no_memory(err);
-    s.exec = exec;
-    s.quiet = pare_silent(exec);
-    s.err = err;
-    s.c = (choice){.m = in, .n = s.n, .a = s.a, .exec = exec, .err = err};
-    pare_status st = open_scene(&s);
-    if (!st) st = mark_exact(&s);
-    if (!st) st = check_count(&s);
-    if (!st) st = allow(&s);
-    if (!st && (!data || data->n == 0) && pare_depth_needs_data(in, opts))
-        st = pare_fail(err, PARE_ERR_USAGE, "this cut needs data: %s",
-                       opts->kind && !kind_fitted(opts->kind)
+    if (!w->arena) return pare_no_memory(err);
+    s.c = (selection){.work = w, .m = in};
+    selection_open(&s.c);
+    s.keep = pare_work_alloc(w, s.c.n, sizeof *s.keep);
+    s.as = selection_plan(&s.c);
+    s.plan = selection_plan(&s.c);
+    if (!w->st) check_options(&s);
+    const calibration want = allow_kinds(&s);
+    const bool any_data = data && data->n > 0;
+    if (!w->st && !any_data && pare_depth_needs_data(in, opts))
+        pare_work_fail(w, PARE_ERR_USAGE, "this cut needs data: %s",
+                       opts->kind && !replacement_is_fitted(opts->kind)
                            ? "layers are chosen by it"
                            : "what replaces attention is fitted to it");
-    if (!st) st = choose(&s, data && data->n ? data : NULL);
-    if (!st) st = write_model(out, &s);
-    if (!st) st = report_on(report, *out, &s);
-    if (st) {
-        pare_model_free(*out);
-        *out = NULL;
+    if (!w->st) choose(&s, any_data ? data : NULL, want);
+    w->exec = &silent;
+    pare_model *m = write_model(&s);
+    if (!w->st) fill_report(report, &s, m);
+    if (w->st) {
+        pare_model_free(m);
+        m = NULL;
     }
-    pare_arena_free(s.a);
-    return st;
+    *out = m;
+    pare_arena_free(w->arena);
+    return w->st;
 }

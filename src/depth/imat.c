@@ -10,24 +10,19 @@
 #include <math.h>
 #include <string.h>
 
-void calc_fail(calc *k, pare_status st)
+pare_mat work_matrix(pare_work *k, size_t r, size_t c)
 {
-    if (!k->st) k->st = st;
-}
-
-pare_mat calc_mat(calc *k, size_t r, size_t c)
-{
-    if (!k->st) calc_fail(k, pare_stopped(k->exec, k->err)); /* every step takes room */
+    if (!k->st) pare_work_keep(k, pare_stopped(k->exec, k->err)); /* every step allocates */
     if (k->st) return (pare_mat){0};
-    const pare_mat m = pare_mat_new(k->a, r, c);
-    if (!m.v) calc_fail(k, pare_no_memory(k->err));
+    const pare_mat m = pare_mat_new(k->arena, r, c);
+    if (!m.v) pare_work_keep(k, pare_no_memory(k->err));
     return m.v ? m : (pare_mat){0};
 }
 
-static imat new_imat(calc *k, size_t rows, size_t cols, bool radii)
+static imat new_imat(pare_work *k, size_t rows, size_t cols, bool radii)
 {
-    imat m = {calc_mat(k, rows, cols), {0}};
-    if (radii) m.rad = calc_mat(k, rows, cols);
+    imat m = {work_matrix(k, rows, cols), {0}};
+    if (radii) m.rad = work_matrix(k, rows, cols);
     return k->st ? (imat){0} : m;
 }
 
@@ -42,22 +37,21 @@ static double add_up(double x, double y)
     return pare_ub_add((pare_ub){x}, (pare_ub){y}).v;
 }
 
-/* ---- making -----------------------------------------------------------------------------------
- */
+/* ---- making ---------------------------------------------------------------------------------- */
 
-imat imat_zero(calc *k, size_t rows, size_t cols)
+imat imat_zero(pare_work *k, size_t rows, size_t cols)
 {
     return new_imat(k, rows, cols, false);
 }
 
-imat imat_identity(calc *k, size_t n)
+imat imat_identity(pare_work *k, size_t n)
 {
     imat m = new_imat(k, n, n, false);
     for (size_t i = 0; !k->st && i < n; i++) pare_row_mut(&m.mid, i)[i] = 1;
     return m;
 }
 
-imat imat_turned(calc *k, const imat *a)
+imat imat_transposed(pare_work *k, const imat *a)
 {
     if (k->st) return (imat){0};
     imat m = new_imat(k, a->mid.cols, a->mid.rows, a->rad.v != NULL);
@@ -69,15 +63,15 @@ imat imat_turned(calc *k, const imat *a)
     return m;
 }
 
-imat imat_weight(calc *k, const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols,
-                 bool turn)
+imat imat_weight(pare_work *k, const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols,
+                 bool transpose)
 {
     imat m = new_imat(k, rows, cols, false);
     if (!k->st && pare_has(w)) pare_weight_widen(&m.mid, w, r, c);
-    return turn ? imat_turned(k, &m) : m;
+    return transpose ? imat_transposed(k, &m) : m;
 }
 
-imat imat_row(calc *k, const pare_weight *w, size_t at, size_t n)
+imat imat_row(pare_work *k, const pare_weight *w, size_t at, size_t n)
 {
     imat m = new_imat(k, 1, n, false);
     for (size_t j = 0; !k->st && pare_has(w) && j < n; j++) m.mid.v[j] = pare_weight_at(w, at + j);
@@ -99,7 +93,7 @@ static void copy_mat(pare_mat *to, const pare_mat *from)
         memcpy(pare_row_mut(to, i), pare_row(from, i), from->cols * sizeof(double));
 }
 
-imat imat_copy(calc *k, const imat *a)
+imat imat_copy(pare_work *k, const imat *a)
 {
     if (k->st) return (imat){0};
     imat m = new_imat(k, a->mid.rows, a->mid.cols, a->rad.v != NULL);
@@ -109,13 +103,12 @@ imat imat_copy(calc *k, const imat *a)
     return m;
 }
 
-/* ---- arithmetic ---------------------------------------------------------------------------------
- */
+/* ---- arithmetic ------------------------------------------------------------------------------ */
 
 /* s + gamma |B|, or gamma |B| alone, rounded up. */
-static pare_mat widened_right(calc *k, const imat *b, double gamma)
+static pare_mat widened_right(pare_work *k, const imat *b, double gamma)
 {
-    pare_mat m = calc_mat(k, b->mid.rows, b->mid.cols);
+    pare_mat m = work_matrix(k, b->mid.rows, b->mid.cols);
     for (size_t i = 0; !k->st && i < m.rows; i++)
         for (size_t j = 0; j < m.cols; j++) {
             const double g = above(gamma * fabs(pare_row(&b->mid, i)[j]));
@@ -124,15 +117,15 @@ static pare_mat widened_right(calc *k, const imat *b, double gamma)
     return m;
 }
 
-static pare_mat plain_abs(calc *k, const pare_mat *a)
+static pare_mat plain_abs(pare_work *k, const pare_mat *a)
 {
-    pare_mat m = calc_mat(k, a->rows, a->cols);
+    pare_mat m = work_matrix(k, a->rows, a->cols);
     for (size_t i = 0; !k->st && i < m.rows; i++)
         for (size_t j = 0; j < m.cols; j++) pare_row_mut(&m, i)[j] = fabs(pare_row(a, i)[j]);
     return m;
 }
 
-pare_mat imat_abs(calc *k, const imat *a)
+pare_mat imat_abs(pare_work *k, const imat *a)
 {
     pare_mat m = k->st ? (pare_mat){0} : plain_abs(k, &a->mid);
     for (size_t i = 0; !k->st && a->rad.v && i < m.rows; i++)
@@ -149,7 +142,7 @@ static bool all_zero(const pare_mat *m)
     return true;
 }
 
-static imat product(calc *k, const imat *a, const imat *b)
+static imat product(pare_work *k, const imat *a, const imat *b)
 {
     const size_t n = a->mid.cols;
     imat c = new_imat(k, a->mid.rows, b->mid.cols, true);
@@ -169,7 +162,7 @@ static imat product(calc *k, const imat *a, const imat *b)
     return c;
 }
 
-imat imat_mul(calc *k, const imat *a, const imat *b)
+imat imat_mul(pare_work *k, const imat *a, const imat *b)
 {
     if (k->st) return (imat){0};
     PARE_ASSERT(a->mid.cols == b->mid.rows);
@@ -179,7 +172,7 @@ imat imat_mul(calc *k, const imat *a, const imat *b)
 }
 
 /* a + sign b. Where the sum is exact (equal entries, zeros) no radius is added. */
-static imat combined(calc *k, const imat *a, const imat *b, double sign)
+static imat combined(pare_work *k, const imat *a, const imat *b, double sign)
 {
     if (k->st) return (imat){0};
     PARE_ASSERT(a->mid.rows == b->mid.rows && a->mid.cols == b->mid.cols);
@@ -197,25 +190,25 @@ static imat combined(calc *k, const imat *a, const imat *b, double sign)
     return c;
 }
 
-imat imat_sum(calc *k, const imat *a, const imat *b)
+imat imat_sum(pare_work *k, const imat *a, const imat *b)
 {
     return combined(k, a, b, 1);
 }
 
-imat imat_diff(calc *k, const imat *a, const imat *b)
+imat imat_diff(pare_work *k, const imat *a, const imat *b)
 {
     return combined(k, a, b, -1);
 }
 
-imat imat_scaled(calc *k, const imat *a, double s)
+imat imat_scaled(pare_work *k, const imat *a, double s)
 {
     if (k->st) return (imat){0};
     imat row = new_imat(k, 1, a->mid.cols, false);
     for (size_t j = 0; !k->st && j < row.mid.cols; j++) row.mid.v[j] = s;
-    return imat_columns(k, a, &row);
+    return imat_scale_columns(k, a, &row);
 }
 
-imat imat_columns(calc *k, const imat *a, const imat *row)
+imat imat_scale_columns(pare_work *k, const imat *a, const imat *row)
 {
     if (k->st) return (imat){0};
     PARE_ASSERT(row->mid.rows == 1 && row->mid.cols == a->mid.cols);
@@ -235,22 +228,21 @@ imat imat_columns(calc *k, const imat *a, const imat *row)
     return c;
 }
 
-/* ---- norms -------------------------------------------------------------------------------------
- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
 static pare_weight as_weight(const pare_mat *m)
 {
     return (pare_weight){PARE_F64, m->rows, m->cols, m->v};
 }
 
-pare_ub imat_map_inf(calc *k, const imat *a)
+pare_ub imat_map_inf(pare_work *k, const imat *a)
 {
     const pare_mat m = imat_abs(k, a);
     const pare_weight w = as_weight(&m);
     return k->st ? pare_ub_inf() : pare_norm_max_col(&w);
 }
 
-pare_ub imat_sum_abs(calc *k, const imat *a)
+pare_ub imat_sum_abs(pare_work *k, const imat *a)
 {
     const pare_mat m = imat_abs(k, a);
     pare_ub s = {0};
@@ -258,14 +250,14 @@ pare_ub imat_sum_abs(calc *k, const imat *a)
     return k->st ? pare_ub_inf() : s;
 }
 
-pare_ub imat_max_abs(calc *k, const imat *a)
+pare_ub imat_max_abs(pare_work *k, const imat *a)
 {
     const pare_mat m = imat_abs(k, a);
     const pare_weight w = as_weight(&m);
     return k->st ? pare_ub_inf() : pare_norm_max(&w);
 }
 
-pare_ub imat_fro(calc *k, const imat *a)
+pare_ub imat_fro(pare_work *k, const imat *a)
 {
     const pare_mat m = imat_abs(k, a);
     const pare_weight w = as_weight(&m);
@@ -273,21 +265,22 @@ pare_ub imat_fro(calc *k, const imat *a)
 }
 
 /* |mid|_2 + |rad|_F; and never more than the norms that need no factorisation. */
-pare_ub imat_map_two(calc *k, const imat *a)
+pare_ub imat_map_two(pare_work *k, const imat *a)
 {
     const imat copy = imat_copy(k, a);
     if (k->st) return pare_ub_inf();
     const pare_weight mid = as_weight(&copy.mid), rad = as_weight(&copy.rad);
     pare_ub two = pare_ub_inf();
     size_t where; /* products of finite weights may have overflowed: nothing is known then */
-    const pare_status st =
-        pare_weight_finite(&mid, &where) ? pare_norm_spectral(&two, &mid, k->a, k->err) : PARE_OK;
-    if (st) calc_fail(k, st);
+    const pare_status st = pare_weight_finite(&mid, &where)
+                               ? pare_norm_spectral(&two, &mid, k->arena, k->err)
+                               : PARE_OK;
+    if (st) pare_work_keep(k, st);
     if (copy.rad.v) two = pare_ub_add(two, pare_norm_fro(&rad));
     return k->st ? pare_ub_inf() : pare_ub_min(two, imat_fro(k, a));
 }
 
-pare_ub imat_form_inf(calc *k, const imat *a)
+pare_ub imat_form_inf(pare_work *k, const imat *a)
 {
     const pare_ub two = imat_map_two(k, a), sum = imat_sum_abs(k, a);
     if (k->st) return pare_ub_inf();

@@ -1,65 +1,57 @@
 /* recurrence.c - Theorem 1: a bound on |f - g| for all inputs of a domain, from the weights alone.
  *
  * Both models are walked from the stem to the head, sublayer by sublayer (walk_attention.c,
- * walk_ffn.c), once with each ruler:
+ * walk_ffn.c), once with each norm:
  *   largest entry, euclidean length    one number for all entries (the published form)
  *   boxes                              one number for each entry
  *   boxes in a basis                   the same in the principal axes of sample tokens, for models
  *                                      of ids: a trained net often lives in few directions
  * Each is a theorem, and the least of them stands. Norms must be affine: behind a layer or rms norm
  * nothing is known of how far errors spread, and the bound is honestly infinite; what a removed
- * layer injects is bounded there all the same (injected.c).
+ * layer injects is bounded there all the same (injected_error.c).
  *
  * Replaces the printed Theorem D.1, which is false (docs/errata.md). Cost: a few dozen products of
  * d x d matrices for each head. */
-#include "chain.h"
-#include "starts.h"
+#include "collapse_chain.h"
+#include "initial_set.h"
 #include <pare/alike.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 enum { WAYS = 4, WIDEST = 320 }; /* beyond that width boxes are too much work */
-static const ruler_kind kinds[WAYS] = {RULER_INF, RULER_TWO, RULER_BOX, RULER_BOX};
+static const norm_kind kinds[WAYS] = {NORM_INF, NORM_TWO, NORM_BOX, NORM_BOX};
 
 typedef struct walker {
-    calc k;
+    pare_work k;
     pare_arena *arenas[2]; /* one holds what block b began with, the other what it makes */
     const pare_model *f, *g;
     const depth_domain *domain;
-    sight sight;
+    mask_facts mask;
     pare_mat *bases; /* for the last way; NULL: none */
     pare_arena *kept;
     size_t ways;
     track track[WAYS];
-    reach start[WAYS];
-    ruler first[WAYS];
+    token_set start[WAYS];
+    token_norm first[WAYS];
     chain chain;
     const char *why;
 } walker;
 
-/* ---- rulers --------------------------------------------------------------------------------- */
+/* ---- norms ----------------------------------------------------------------------------------- */
 
-/* The ruler of way `w` at a place of the stream, d wide. */
-static ruler ruler_at(walker *w, calc *k, size_t way, size_t place, size_t d)
+/* The norm of way `w` at a place of the stream, d wide. */
+static token_norm norm_at(walker *w, pare_work *k, size_t way, size_t place, size_t d)
 {
-    if (way + 1 < WAYS || !w->bases || !w->bases[place].v) return ruler_plain(kinds[way], d);
-    return ruler_basis(k, &w->bases[place]);
+    if (way + 1 < WAYS || !w->bases || !w->bases[place].v) return norm_plain(kinds[way], d);
+    return norm_in_basis(k, &w->bases[place]);
 }
 
-static size_t widest(const pare_model *m)
-{
-    size_t d = 0;
-    for (size_t b = 0; b <= m->nblocks; b++)
-        if (pare_model_width(m, b) > d) d = pare_model_width(m, b);
-    return d;
-}
-
-/* ---- blocks --------------------------------------------------------------------------------- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 static bool block_attention(walker *w, size_t b)
 {
-    calc *const k = &w->k;
+    pare_work *const k = &w->k;
     const size_t width = pare_model_width(w->f, b);
     const pare_attn *const fa = &w->f->blocks[b].attn;
     eff_attn fe, ge;
@@ -79,18 +71,18 @@ static bool block_attention(walker *w, size_t b)
     w->why = "the widths differ";
     if (fe.din != ge.din || fe.dout != ge.dout) return false;
     w->why = "powers of the mean over rows that may see nothing";
-    if (!w->sight.never_empty && (fe.npowers > 1 || ge.npowers > 1)) return false;
+    if (!w->mask.never_empty && (fe.npowers > 1 || ge.npowers > 1)) return false;
     const attn_pair p = attn_pair_of(k, &fe, &ge, same);
     for (size_t i = 0; !k->st && i < w->ways; i++) {
-        const ruler out = ruler_at(w, k, i, 2 * b + 1, fe.dout);
-        w->track[i] = walk_attention(k, &p, &out, &w->track[i], w->sight);
+        const token_norm out = norm_at(w, k, i, 2 * b + 1, fe.dout);
+        w->track[i] = walk_attention(k, &p, &out, &w->track[i], w->mask);
     }
     return true;
 }
 
 static bool block_ffn(walker *w, size_t b)
 {
-    calc *const k = &w->k;
+    pare_work *const k = &w->k;
     const pare_ffn *const f = &w->f->blocks[b].ffn;
     eff_ffn e;
     w->why = "the FFNs differ";
@@ -98,7 +90,7 @@ static bool block_ffn(walker *w, size_t b)
     if (f->kind == PARE_FFN_NONE) return true;
     if (!effective_ffn(k, &e, f, f->din, &w->why)) return false;
     for (size_t i = 0; !k->st && i < w->ways; i++) {
-        const ruler out = ruler_at(w, k, i, 2 * b + 2, f->dout);
+        const token_norm out = norm_at(w, k, i, 2 * b + 2, f->dout);
         w->track[i] = walk_ffn(k, &e, &out, &w->track[i]);
     }
     return true;
@@ -109,67 +101,62 @@ static bool next_arena(walker *w, size_t b)
 {
     pare_arena_free(w->arenas[b % 2]);
     w->arenas[b % 2] = pare_arena_new();
-    w->k.a = w->arenas[b % 2];
-    if (!w->k.a) calc_fail(&w->k, pare_no_memory(w->k.err));
+    w->k.arena = w->arenas[b % 2];
+    if (!w->k.arena) pare_work_keep(&w->k, pare_no_memory(w->k.err));
     return !w->k.st;
 }
 
-/* ---- the whole way -------------------------------------------------------------------------- */
+/* ---- the whole way --------------------------------------------------------------------------- */
 
-static bool begin(walker *w)
+static bool begin_walk(walker *w)
 {
-    calc at_start = {w->kept, w->k.err, PARE_OK, w->k.exec};
-    calc *const k = &at_start;
+    pare_work at_start = {.arena = w->kept, .exec = w->k.exec, .err = w->k.err};
+    pare_work *const k = &at_start;
     for (size_t i = 0; !k->st && i < w->ways; i++) {
         track *const t = &w->track[i];
-        t->at = ruler_at(w, k, i, 0, pare_model_width(w->f, 0));
-        if (!start_reach(k, &t->x, &t->at, w->f, w->domain, &w->why)) return false;
+        t->at = norm_at(w, k, i, 0, pare_model_width(w->f, 0));
+        if (!initial_set(k, &t->x, &t->at, w->f, w->domain, &w->why)) return false;
         t->y = t->x;
-        t->e = calc_mat(k, 1, t->at.k);
+        t->e = work_matrix(k, 1, t->at.k);
         w->start[i] = t->x;
         w->first[i] = t->at;
     }
-    calc_fail(&w->k, k->st);
+    pare_work_keep(&w->k, k->st);
     return true;
 }
 
-static void add_rest(walker *w)
-{
-    for (size_t i = 0; !w->k.st && i < w->ways; i++) {
-        track *const t = &w->track[i];
-        const pare_mat rest =
-            chain_rest(&w->k, &w->chain, &w->first[i], &t->at, &w->start[i], w->sight);
-        if (!w->k.st) t->e = up_plus(&w->k, &t->e, &rest);
-    }
-}
-
-static bool end(walker *w, depth_bound *out)
+static bool bound_outputs(walker *w, depth_bound *out)
 {
     eff_ffn top;
     bool extra;
-    if (!effective_top(&w->k, &top, &extra, w->f, &w->why)) return false;
+    if (!effective_output_head(&w->k, &top, &extra, w->f, &w->why)) return false;
     for (size_t i = 0; !w->k.st && i < w->ways; i++) {
-        const pare_mat e = walk_top(&w->k, &top, &w->track[i]);
+        const pare_mat e = walk_output_head(&w->k, &top, &w->track[i]);
         pare_ub most = {0};
         if (w->k.st) return true;
         for (size_t j = 0; j < e.cols - extra; j++) most = pare_ub_max(most, (pare_ub){e.v[j]});
-        if (i < NUS) out->by[i] = most;
+        if (i < DEPTH_NORMS) out->by[i] = most;
         out->bound = pare_ub_min(out->bound, most);
         if (extra) out->difference = pare_ub_min(out->difference, (pare_ub){e.v[e.cols - 1]});
     }
     return true;
 }
 
-static bool whole_way(walker *w, depth_bound *out)
+static bool walk_blocks(walker *w, depth_bound *out)
 {
-    if (!begin(w)) return false;
+    if (!begin_walk(w)) return false;
     for (size_t b = 0; !w->k.st && b < w->f->nblocks; b++) {
         if (!next_arena(w, b)) return true;
         if (!block_attention(w, b) || (!w->k.st && !block_ffn(w, b))) return false;
     }
     if (w->f->nblocks == 0 && !next_arena(w, 0)) return true;
-    if (w->chain.kind != PARE_ONES) add_rest(w);
-    return w->k.st || end(w, out);
+    for (size_t i = 0; w->chain.kind != PARE_ONES && !w->k.st && i < w->ways; i++) {
+        track *const t = &w->track[i];
+        const pare_mat rest =
+            chain_remainder(&w->k, &w->chain, &w->first[i], &t->at, &w->start[i], w->mask);
+        if (!w->k.st) t->e = up_sum(&w->k, &t->e, &rest);
+    }
+    return w->k.st || bound_outputs(w, out);
 }
 
 static void nothing_proven(depth_bound *out, const char *why)
@@ -183,18 +170,19 @@ static void nothing_proven(depth_bound *out, const char *why)
 
 static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
 {
-    const bool boxes = widest(w->f) <= WIDEST;
+    bool boxes = true;
+    for (size_t b = 0; b <= w->f->nblocks; b++) boxes &= pare_model_width(w->f, b) <= WIDEST;
     w->ways = boxes ? WAYS - 1 : 2;
     w->kept = pare_arena_new();
-    w->k.a = w->kept;
-    if (!w->kept) calc_fail(&w->k, pare_no_memory(w->k.err));
+    w->k.arena = w->kept;
+    if (!w->kept) pare_work_keep(&w->k, pare_no_memory(w->k.err));
     if (!w->k.st && boxes && w->f->stem.ids && w->f->pattern.kind != PARE_GRAPH) {
-        calc bases = {w->kept, w->k.err, PARE_OK, exec};
-        calc_fail(&w->k, sample_bases(&w->bases, &bases, w->f, exec));
+        pare_work bases = {.arena = w->kept, .exec = exec, .err = w->k.err};
+        pare_work_keep(&w->k, sample_bases(&w->bases, &bases, w->f, exec));
         w->ways = WAYS;
     }
     bool proven = false;
-    if (!w->k.st) proven = whole_way(w, out);
+    if (!w->k.st) proven = walk_blocks(w, out);
     if (!proven || w->k.st) nothing_proven(out, w->why);
     if (w->k.st == PARE_OK && isinf(out->bound.v) && !out->why[0])
         snprintf(out->why, sizeof out->why, "the bound overflows");
@@ -207,9 +195,9 @@ pare_status depth_recurrence(depth_bound *out, const pare_model *f, const pare_m
                              const depth_domain *d, pare_collapse kind, size_t keep,
                              const pare_exec *exec, pare_err *err)
 {
-    walker w = {.k = {NULL, err, PARE_OK, exec}, .f = f, .g = g, .domain = d};
-    w.sight.full = f->pattern.kind == PARE_FULL;
-    w.sight.never_empty = pare_never_empty(&f->pattern);
+    walker w = {.k = {.exec = exec, .err = err}, .f = f, .g = g, .domain = d};
+    w.mask.full = f->pattern.kind == PARE_FULL;
+    w.mask.never_empty = pare_never_empty(&f->pattern);
     w.chain = (chain){.kind = kind, .keep = keep, .f = f, .g = g};
     if (kind != PARE_ONES)
         w.chain.keeps_same = pare_same_attn(&f->blocks[keep].attn, &g->blocks[0].attn);

@@ -1,9 +1,11 @@
-/* What the theorems of depth say about a pair of models, put into its certificate: theorem 1 or 2
- * for all inputs like the given ones (for ids: all token sequences), what each replaced layer
- * injects behind its norm, rank collapse where there are no skips, and what Rank collapse 2025
- * prints. Each is a function of the two models and of how large the inputs are. */
+/* theorems.c - adds to a certificate what the theorems of depth prove about a pair of models:
+ * theorem 1 or 2 for all inputs like the given ones (for ids: all token sequences), the error that
+ * each replaced layer injects behind its norm, rank collapse where there are no skips, and the
+ * bound that Rank collapse 2025 prints. Each is a function of the two models and of the size of
+ * the inputs. */
 #include "theorems.h"
-#include "theory.h"
+#include "base/work.h"
+#include "depth_bounds.h"
 #include <pare/publish.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,181 +15,157 @@
 #define INJECTED_WIDTH 512
 #define UNSEEN         1e-9
 
-typedef struct book {
+typedef struct cert_builder {
+    pare_work work; /* its arena is the certificate's */
     pare_cert *cert;
-    pare_arena *a;
     const pare_model *f, *g;
-    const pare_exec *exec;
-    pare_err *err;
-} book;
+} cert_builder;
 
-static pare_status add(const book *b, pare_claim c)
+static void add_statement(cert_builder *b, pare_claim c)
 {
-    return pare_cert_add(b->cert, b->a, c, b->err);
+    if (!b->work.st) b->work.st = pare_cert_add(b->cert, b->work.arena, c, b->work.err);
 }
 
 /* A theorem on that domain; vacuous bounds are left out. */
-static pare_status bound_by(const book *b, pare_claim c, const char *domain, pare_ub bound)
+static void add_bound(cert_builder *b, pare_claim c, const char *domain, pare_ub bound)
 {
-    if (!domain) return pare_no_memory(b->err);
-    if (isinf(bound.v)) return PARE_OK;
+    if (!domain) pare_work_keep(&b->work, pare_no_memory(b->work.err));
     c.value = bound.v;
     c.domain = domain;
-    return add(b, c);
+    if (!isinf(bound.v)) add_statement(b, c);
 }
 
-static pare_status applies(const book *b, pare_truth holds, const char *why)
-{
-    char *const text = pare_strdup(b->a, why);
-    if (!text) return pare_no_memory(b->err);
-    return add(b, (pare_claim){.kind = PARE_APRIORI_APPLIES, .holds = holds, .text = text});
-}
-
-/* ---- how large the inputs are ---------------------------------------------------------------- */
-
-static void widen_by(depth_domain *d, const pare_input *in)
-{
-    for (size_t j = 0; j < in->width; j++) {
-        double low = INFINITY, high = -INFINITY;
-        for (size_t i = 0; i < in->batch * in->tokens; i++) {
-            const double x = in->x[i * in->width + j];
-            low = fmin(low, x);
-            high = fmax(high, x);
-        }
-        if (!(low <= high)) continue;
-        d->phi0 = fmax(d->phi0, fmax(fabs(low), fabs(high)));
-        if (high > low) d->diam0 = fmax(d->diam0, nextafter(high - low, INFINITY));
-    }
-}
-
+/* The smallest box and diameter that hold all given vectors. */
 static depth_domain domain_of(const pare_inputs *set)
 {
     depth_domain d = {0, 0};
-    for (size_t i = 0; i < set->n; i++)
-        if (set->in[i].x) widen_by(&d, &set->in[i]);
+    for (size_t k = 0; k < set->n; k++) {
+        const pare_input *const in = &set->in[k];
+        for (size_t j = 0; in->x && j < in->width; j++) {
+            double low = INFINITY, high = -INFINITY;
+            for (size_t i = 0; i < in->batch * in->tokens; i++) {
+                const double x = in->x[i * in->width + j];
+                low = fmin(low, x);
+                high = fmax(high, x);
+            }
+            if (!(low <= high)) continue;
+            d.phi0 = fmax(d.phi0, fmax(fabs(low), fabs(high)));
+            if (high > low) d.diam0 = fmax(d.diam0, nextafter(high - low, INFINITY));
+        }
+    }
     return d;
 }
 
-/* ---- what is said ---------------------------------------------------------------------------- */
+/* ---- all inputs ------------------------------------------------------------------------------ */
 
-/* What no one-layer network can beat, on the same inputs. */
-static pare_status unreachable(const book *b, const depth_domain *d, const char *domain)
+static void add_whole_domain(cert_builder *b, const depth_domain *d)
 {
-    depth_lower low = {0};
-    if (!depth_lower_applies(b->f, b->g)) return PARE_OK;
-    const pare_status st = depth_lower_model(&low, b->f, d, b->exec, b->err);
-    if (st || !(low.lb > UNSEEN * d->phi0)) return st;
-    return add(b, (pare_claim){.kind = PARE_ONE_LAYER_LEAST, .value = low.lb, .domain = domain});
-}
-
-static pare_status whole_domain(const book *b, const depth_domain *d)
-{
+    pare_work *const w = &b->work;
     depth_bound t;
-    pare_status st = depth_apriori(&t, b->f, b->g, d, b->exec, b->err);
-    if (st) return st;
-    const char *const words = depth_domain_words(b->a, b->f, d);
-    if (isinf(t.bound.v)) return applies(b, PARE_FALSE, *t.why ? t.why : "the bound overflows");
-    st = applies(b, PARE_TRUE, t.theorem);
-    if (!st) st = bound_by(b, (pare_claim){.kind = PARE_APRIORI_OUTPUTS}, words, t.bound);
-    if (!st) st = bound_by(b, (pare_claim){.kind = PARE_APRIORI_SCORE}, words, t.difference);
-    return st ? st : unreachable(b, d, words);
+    w->st = depth_apriori(&t, b->f, b->g, d, w->exec, w->err);
+    if (w->st) return;
+    const bool bounded = !isinf(t.bound.v);
+    const char *const domain = depth_domain_words(w->arena, b->f, d);
+    char *const text = pare_strdup(w->arena, bounded  ? t.theorem
+                                             : *t.why ? t.why
+                                                      : "the bound overflows");
+    if (!text) w->st = pare_no_memory(w->err);
+    add_statement(b, (pare_claim){.kind = PARE_APRIORI_APPLIES,
+                                  .holds = bounded ? PARE_TRUE : PARE_FALSE,
+                                  .text = text});
+    if (!bounded) return;
+    add_bound(b, (pare_claim){.kind = PARE_APRIORI_OUTPUTS}, domain, t.bound);
+    add_bound(b, (pare_claim){.kind = PARE_APRIORI_SCORE}, domain, t.difference);
+    /* what no one-layer network can beat, on the same inputs */
+    depth_lower low = {0};
+    if (w->st || !depth_lower_applies(b->f, b->g)) return;
+    w->st = depth_lower_model(&low, b->f, d, w->exec, w->err);
+    if (low.lb > UNSEEN * d->phi0)
+        add_statement(
+            b, (pare_claim){.kind = PARE_ONE_LAYER_LEAST, .value = low.lb, .domain = domain});
 }
 
-static pare_status injected(const book *b)
+static void add_injected_errors(cert_builder *b)
 {
-    pare_status st = PARE_OK;
-    if (b->f->nblocks != b->g->nblocks) return PARE_OK;
-    for (size_t l = 0; !st && l < b->f->nblocks; l++) {
+    pare_work *const w = &b->work;
+    for (size_t l = 0; b->f->nblocks == b->g->nblocks && l < b->f->nblocks; l++) {
         const pare_attn *const x = &b->f->blocks[l].attn, *const y = &b->g->blocks[l].attn;
         pare_ub bound = pare_ub_inf();
-        if (x->kind == y->kind || x->din > INJECTED_WIDTH) continue;
-        st = depth_injected(&bound, b->f, b->g, l, b->exec, b->err);
-        if (!st)
-            st = bound_by(b, (pare_claim){.kind = PARE_LAYER_INJECTED, .p = {(double)l}},
-                          "all inputs", bound);
+        if (x->kind == y->kind || x->din > INJECTED_WIDTH || w->st) continue;
+        w->st = depth_injected(&bound, b->f, b->g, l, w->exec, w->err);
+        add_bound(b, (pare_claim){.kind = PARE_LAYER_INJECTED, .p = {(double)l}}, "all inputs",
+                  bound);
     }
-    return st;
 }
 
-static pare_status collapse_of_rank(const book *b, const depth_domain *d)
+/* The printed bound, of the networks of Rank collapse 2025: attention, identity skips, no more. */
+static void add_printed_bound(cert_builder *b, const depth_domain *d)
 {
-    depth_rank r;
-    const pare_status st = depth_rank_collapse(&r, b->f, d, b->exec, b->err);
-    if (st || *r.why) return st;
-    return bound_by(b, (pare_claim){.kind = PARE_RANK_COLLAPSE}, depth_domain_words(b->a, b->f, d),
-                    r.bound);
+    bool applies = !b->f->stem.ids && b->f->nblocks > 0;
+    for (size_t l = 0; l < b->f->nblocks; l++) {
+        const pare_attn *const at = &b->f->blocks[l].attn;
+        applies &= at->kind == PARE_ATTN_EXACT && b->f->blocks[l].ffn.kind == PARE_FFN_NONE &&
+                   at->in_norm.kind == PARE_NORM_NONE && at->out_norm.kind == PARE_NORM_NONE &&
+                   at->skip.kind == PARE_SKIP_IDENTITY;
+    }
+    if (!applies || b->work.st) return;
+    const depth_paper p = depth_paper_model(b->f, d->phi0);
+    add_statement(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_BOUND, .value = p.bound});
+    add_statement(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_CLAIM, .value = p.claim});
 }
 
-/* ---- the domain that was asked for ------------------------------------------------------------
- */
+pare_status theorems_add(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
+                         const pare_inputs *set, const pare_exec *exec, pare_err *err)
+{
+    cert_builder b = {.work = {a, exec, err, PARE_OK}, .cert = cert, .f = f, .g = g};
+    const depth_domain d = domain_of(set);
+    depth_rank r;
+    add_whole_domain(&b, &d);
+    add_injected_errors(&b);
+    if (!b.work.st) b.work.st = depth_rank_collapse(&r, f, &d, exec, err);
+    if (!b.work.st && !*r.why)
+        add_bound(&b, (pare_claim){.kind = PARE_RANK_COLLAPSE}, depth_domain_words(a, f, &d),
+                  r.bound);
+    add_printed_bound(&b, &d);
+    return b.work.st;
+}
+
+/* ---- a domain that was requested ------------------------------------------------------------- */
 
 pare_claim pare_depth_diameter(double diameter)
 {
     return (pare_claim){.kind = PARE_DIAMETER_OUTPUTS, .p = {diameter}};
 }
 
-/* As long as the data's entries, or as the diameter needs them to be. */
-static depth_domain domain_within(const pare_inputs *set, double diam)
-{
-    depth_domain d = domain_of(set);
-    d.phi0 = fmax(d.phi0, diam / 2);
-    d.diam0 = diam;
-    return d;
-}
-
 pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
                             const pare_model *g, const pare_inputs *set, double diam,
                             const pare_exec *exec, pare_err *err)
 {
-    const book b = {cert, a, f, g, exec, err};
-    const depth_domain d = domain_within(set, diam);
-    const char *const words = depth_domain_words(a, f, &d);
+    cert_builder b = {.work = {a, exec, err, PARE_OK}, .cert = cert, .f = f, .g = g};
+    /* entries as large as the data's, or as the diameter needs them to be */
+    const depth_domain d = {fmax(domain_of(set).phi0, diam / 2), diam};
+    const char *const domain = depth_domain_words(a, f, &d);
     depth_bound t = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
     depth_rank r = {.bound = pare_ub_inf()};
-    if (!words) return pare_no_memory(err);
+    if (!domain) return pare_no_memory(err);
     pare_status st = f->stem.ids ? PARE_OK : depth_apriori(&t, f, g, &d, exec, err);
     if (!st && !f->stem.ids) st = depth_rank_collapse(&r, f, &d, exec, err);
     if (st) return st;
     pare_claim c = pare_depth_diameter(diam);
-    /* It stands there also when it is vacuous: a verifier reads the diameter from it. */
+    /* this one is added also when it is vacuous: a verifier reads the diameter from it */
     c.value = t.bound.v;
-    c.domain = words;
-    st = add(&b, c);
+    c.domain = domain;
+    add_statement(&b, c);
     c.kind = PARE_DIAMETER_SCORE;
-    if (!st) st = bound_by(&b, c, words, t.difference);
+    add_bound(&b, c, domain, t.difference);
     c.kind = PARE_DIAMETER_RANK_COLLAPSE;
-    if (!st) st = bound_by(&b, c, words, r.bound);
-    return st;
+    add_bound(&b, c, domain, r.bound);
+    return b.work.st;
 }
 
-/* ---- what Rank collapse 2025 prints -------------------------------------------------------------
- */
-
-/* The nets of Rank collapse 2025: attention and identity skips, nothing else. */
-static bool is_papers_net(const pare_model *f)
-{
-    bool yes = !f->stem.ids && f->nblocks > 0;
-    for (size_t l = 0; l < f->nblocks; l++) {
-        const pare_block *const b = &f->blocks[l];
-        yes &= b->attn.kind == PARE_ATTN_EXACT && b->ffn.kind == PARE_FFN_NONE &&
-               b->attn.in_norm.kind == PARE_NORM_NONE && b->attn.out_norm.kind == PARE_NORM_NONE &&
-               b->attn.skip.kind == PARE_SKIP_IDENTITY;
-    }
-    return yes;
-}
-
-static pare_status printed(const book *b, const depth_domain *d)
-{
-    if (!is_papers_net(b->f)) return PARE_OK;
-    const depth_paper p = depth_paper_model(b->f, d->phi0);
-    const pare_status st =
-        add(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_BOUND, .value = p.bound});
-    return st ? st : add(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_CLAIM, .value = p.claim});
-}
-
-pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g,
-                          const pare_inputs *set, double radius, const pare_exec *exec,
-                          pare_err *err)
+pare_status theorems_near_inputs(pare_ub *out, const pare_model *f, const pare_model *g,
+                                 const pare_inputs *set, double radius, const pare_exec *exec,
+                                 pare_err *err)
 {
     depth_domain d = domain_of(set);
     depth_bound t;
@@ -198,15 +176,4 @@ pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g
     const pare_status st = depth_apriori(&t, f, g, &d, exec, err);
     if (!st) *out = t.bound;
     return st;
-}
-
-pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
-                         const pare_inputs *set, const pare_exec *exec, pare_err *err)
-{
-    const book b = {cert, a, f, g, exec, err};
-    const depth_domain d = domain_of(set);
-    pare_status st = whole_domain(&b, &d);
-    if (!st) st = injected(&b);
-    if (!st) st = collapse_of_rank(&b, &d);
-    return st ? st : printed(&b, &d);
 }

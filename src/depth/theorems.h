@@ -1,10 +1,10 @@
-/* theorems.h - what the theorems of depth say in a certificate (theorems.c). */
+/* theorems.h - adds the theorems of depth to a certificate (theorems.c). */
 #ifndef PARE_SRC_DEPTH_THEOREMS_H
 #define PARE_SRC_DEPTH_THEOREMS_H
 #include <pare/depth.h>
 
 /* Theorems 1 and 2, what they need, and what Rank collapse 2025 prints; texts live in the arena. */
-PARE_MUST_USE pare_status theorems_say(pare_cert *cert, pare_arena *a, const pare_model *f,
+PARE_MUST_USE pare_status theorems_add(pare_cert *cert, pare_arena *a, const pare_model *f,
                                        const pare_model *g, const pare_inputs *set,
                                        const pare_exec *exec, pare_err *err);
 /* Theorem 1 or 2, and rank collapse, for all inputs whose tokens are at most `diam` apart in every
@@ -15,7 +15,7 @@ PARE_MUST_USE pare_status theorems_within(pare_cert *cert, pare_arena *a, const 
                                           const pare_exec *exec, pare_err *err);
 /* Theorem 1 or 2 for all inputs whose entries are within `radius` of those of the set, vectors
  * only: +inf for ids, whose theorem speaks of words and not of rows near them. */
-PARE_MUST_USE pare_status theorems_near(pare_ub *out, const pare_model *f, const pare_model *g,
-                                        const pare_inputs *set, double radius,
-                                        const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status theorems_near_inputs(pare_ub *out, const pare_model *f,
+                                               const pare_model *g, const pare_inputs *set,
+                                               double radius, const pare_exec *exec, pare_err *err);
 #endif

@@ -2,25 +2,25 @@
  * of g, and how far they are apart. Theorem 1 (recurrence.c) is a walk from stem to head. */
 #ifndef PARE_SRC_DEPTH_WALK_H
 #define PARE_SRC_DEPTH_WALK_H
-#include "heads.h"
-#include "ruler.h"
+#include "effective_maps.h"
+#include "token_norm.h"
 
-/* Tokens: each within w of the centre c, two of one input at most d apart. */
-typedef struct reach {
+/* Tokens: each within w of the center c, two of one input at most d apart. */
+typedef struct token_set {
     imat c;        /* 1 x width */
-    pare_mat w, d; /* in the ruler's numbers */
-} reach;
+    pare_mat w, d; /* in the norm's numbers */
+} token_set;
 
 typedef struct track {
-    ruler at;
-    reach x, y; /* of f, of g */
-    pare_mat e; /* token i of f minus token i of g */
-    pare_mat m; /* the mean over the tokens of that; empty: nothing better than e is known */
+    token_norm at;
+    token_set x, y; /* of f, of g */
+    pare_mat e;     /* token i of f minus token i of g */
+    pare_mat m;     /* the mean over the tokens of that; empty: nothing better than e is known */
 } track;
 
-typedef struct sight {      /* what the pattern is known to be */
+typedef struct mask_facts { /* what the pattern is known to be */
     bool full, never_empty; /* every token sees all; every token sees one at least */
-} sight;
+} mask_facts;
 
 /* The attention of a block in both models, with what differs. */
 typedef struct attn_pair {
@@ -35,31 +35,35 @@ typedef struct attn_pair {
     imat inside, outside;
 } attn_pair;
 /* walk_pairs.c */
-attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same);
+attn_pair attn_pair_of(pare_work *k, const eff_attn *f, const eff_attn *g, bool same);
 
-track walk_attention(calc *k, const attn_pair *p, const ruler *out, const track *t, sight s);
+track walk_attention(pare_work *k, const attn_pair *p, const token_norm *out, const track *t,
+                     mask_facts s);
 /* The same FFN in both. */
-track walk_ffn(calc *k, const eff_ffn *f, const ruler *out, const track *t);
+track walk_ffn(pare_work *k, const eff_ffn *f, const token_norm *out, const track *t);
 /* Behind the head: bounds on the outputs' differences, one by one (1 x dout). */
-pare_mat walk_top(calc *k, const eff_ffn *f, const track *t);
+pare_mat walk_output_head(pare_work *k, const eff_ffn *f, const track *t);
 
 /* ---- scores (walk_scores.c) ------------------------------------------------------------------ */
 
-/* Largest row range of a head's scores over tokens of this reach, and the total variation between
+/* Largest row range of a head's scores over tokens of this set, and the total variation between
  * its weights and uniform ones that follows (Lemma T). */
-pare_ub score_range(calc *k, const ruler *at, const eff_head *h, const reach *r);
+pare_ub score_range(pare_work *k, const token_norm *at, const eff_head *h, const token_set *r);
 pare_ub softmax_variation(pare_ub range);
 /* size of c B + l as a functional, plus w |B|: what multiplies differences of keys. */
-pare_mat slope(calc *k, const ruler *at, const imat *b, const imat *l, const reach *r);
+pare_mat slope(pare_work *k, const token_norm *at, const imat *b, const imat *l,
+               const token_set *r);
 /* |q_i| or |k_j| of a rotary head: (c m + m0) and what w adds. */
-pare_ub turning_length(calc *k, const ruler *at, const imat *m, const imat *m0, const reach *r);
+pare_ub rotary_length(pare_work *k, const token_norm *at, const imat *m, const imat *m0,
+                      const token_set *r);
 /* d B d: how much the scores of two rows can differ beside what is constant in a row. */
-pare_ub interaction(calc *k, const ruler *at, const imat *b, const pare_mat *d);
+pare_ub interaction(pare_work *k, const token_norm *at, const imat *b, const pare_mat *d);
 /* Lemma R's tau. */
-pare_ub contraction(calc *k, const ruler *at, const eff_head *h, const reach *r, sight s);
+pare_ub contraction(pare_work *k, const token_norm *at, const eff_head *h, const token_set *r,
+                    mask_facts s);
 /* |Cov(mean query's scores, z)| over a sequence of such tokens is at most this times the standard
  * deviation of z, in the largest entry and entry by entry (INF, BOX). */
-pare_ub mean_query(calc *k, const ruler *at, const eff_head *h, const reach *r);
+pare_ub mean_query(pare_work *k, const token_norm *at, const eff_head *h, const token_set *r);
 /* |x m|_2 <= size(x) . this (k x 1) */
-pare_mat ruler_to_two(calc *k, const ruler *in, const imat *m);
+pare_mat euclidean_norm_of_map(pare_work *k, const token_norm *in, const imat *m);
 #endif

@@ -24,56 +24,58 @@
 #include "walk.h"
 #include <math.h>
 
-/* ---- how the tokens of one model move ------------------------------------------------------- */
+/* ---- how the tokens of one model move -------------------------------------------------------- */
 
 /* x m for rows of sizes. */
-static void add_through(calc *k, pare_mat *to, const pare_mat *x, const ruler *in, const ruler *out,
-                        const imat *m)
+static void add_through(pare_work *k, pare_mat *to, const pare_mat *x, const token_norm *in,
+                        const token_norm *out, const imat *m)
 {
-    const pare_mat map = ruler_map(k, in, out, m), y = up_times(k, x, &map);
+    const pare_mat map = norm_of_map(k, in, out, m), y = up_mul(k, x, &map);
     up_add(k, to, &y);
 }
 
-static pare_mat stack_of(calc *k, const eff_attn *e, const ruler *in, const ruler *out)
+static pare_mat stack_of(pare_work *k, const eff_attn *e, const token_norm *in,
+                         const token_norm *out)
 {
-    const imat **const v = pare_alloc(k->a, e->nheads, sizeof *v);
-    if (!v) calc_fail(k, pare_no_memory(k->err));
+    const imat **const v = pare_alloc(k->arena, e->nheads, sizeof *v);
+    if (!v) pare_work_keep(k, pare_no_memory(k->err));
     for (size_t h = 0; !k->st && h < e->nheads; h++) v[h] = &e->heads[h].v;
-    return ruler_stack(k, in, out, v, e->nheads);
+    return norm_of_stack(k, in, out, v, e->nheads);
 }
 
 /* What a row that sees nothing is short of: c (all M + all V) + inside. */
-static pare_mat missing(calc *k, const eff_attn *e, const imat *total, const imat *c,
-                        const ruler *out)
+static pare_mat missing(pare_work *k, const eff_attn *e, const imat *total, const imat *c,
+                        const token_norm *out)
 {
     const imat seen = imat_diff(k, total, &e->t), moved = imat_mul(k, c, &seen);
     const imat row = imat_sum(k, &moved, &e->inside);
-    return ruler_size(k, out, &row);
+    return norm_of_row(k, out, &row);
 }
 
 /* w the other way: all averages but for what they differ from the plain mean m = (U X)_i, so that m
  * goes through T + M + V as a whole. Needs rows that see something. */
-static pare_mat around_mean(calc *k, const eff_attn *e, const imat *total, const ruler *in,
-                            const ruler *out, const reach *r)
+static pare_mat around_mean(pare_work *k, const eff_attn *e, const imat *total,
+                            const token_norm *in, const token_norm *out, const token_set *r)
 {
-    pare_mat w = calc_mat(k, 1, out->k);
+    pare_mat w = work_matrix(k, 1, out->k);
     add_through(k, &w, &r->w, in, out, total);
     add_through(k, &w, &r->d, in, out, &e->t);
     for (size_t j = 1; j < e->npowers; j++) add_through(k, &w, &r->d, in, out, &e->mix[j]);
     for (size_t h = 0; h < e->nheads; h++) {
         const pare_mat part =
-            up_by(k, &r->d, softmax_variation(score_range(k, in, &e->heads[h], r)));
+            up_scale(k, &r->d, softmax_variation(score_range(k, in, &e->heads[h], r)));
         add_through(k, &w, &part, in, out, &e->heads[h].v);
     }
     return w;
 }
 
-static reach moved(calc *k, const eff_attn *e, const imat *total, const ruler *in, const ruler *out,
-                   const reach *r, sight s)
+static token_set moved(pare_work *k, const eff_attn *e, const imat *total, const token_norm *in,
+                       const token_norm *out, const token_set *r, mask_facts s)
 {
     const imat through = imat_mul(k, &r->c, total), half = imat_sum(k, &through, &e->inside);
-    reach n = {imat_sum(k, &half, &e->outside), calc_mat(k, 1, out->k), calc_mat(k, 1, out->k)};
-    const pare_mat stack = stack_of(k, e, in, out), values = up_times(k, &r->w, &stack);
+    token_set n = {imat_sum(k, &half, &e->outside), work_matrix(k, 1, out->k),
+                   work_matrix(k, 1, out->k)};
+    const pare_mat stack = stack_of(k, e, in, out), values = up_mul(k, &r->w, &stack);
     add_through(k, &n.w, &r->w, in, out, &e->t);
     add_through(k, &n.d, &r->d, in, out, &e->t);
     up_add(k, &n.w, &values);
@@ -82,7 +84,7 @@ static reach moved(calc *k, const eff_attn *e, const imat *total, const ruler *i
         if (!s.full) add_through(k, &n.d, &r->d, in, out, &e->mix[j]);
     }
     for (size_t h = 0; h < e->nheads; h++) {
-        const pare_mat part = up_by(k, &r->d, contraction(k, in, &e->heads[h], r, s));
+        const pare_mat part = up_scale(k, &r->d, contraction(k, in, &e->heads[h], r, s));
         add_through(k, &n.d, &part, in, out, &e->heads[h].v);
     }
     if (!s.never_empty && (e->nheads || e->npowers)) {
@@ -90,28 +92,28 @@ static reach moved(calc *k, const eff_attn *e, const imat *total, const ruler *i
         up_add(k, &n.w, &short_of);
     } else if (e->nheads || e->npowers) {
         const pare_mat other = around_mean(k, e, total, in, out, r);
-        n.w = up_least(k, &n.w, &other);
+        n.w = up_min(k, &n.w, &other);
     }
-    const pare_mat twice = up_by(k, &n.w, pare_ub_exact(2));
-    n.d = s.never_empty ? up_least(k, &n.d, &twice) : twice;
+    const pare_mat twice = up_scale(k, &n.w, pare_ub_exact(2));
+    n.d = s.never_empty ? up_min(k, &n.d, &twice) : twice;
     return n;
 }
 
-/* ---- how far the models move apart ---------------------------------------------------------- */
+/* ---- how far the models move apart ----------------------------------------------------------- */
 
 typedef struct gap {
-    calc *k;
+    pare_work *k;
     const attn_pair *p;
-    const ruler *in, *out;
+    const token_norm *in, *out;
     const track *t;
-    sight s;
+    mask_facts s;
 } gap;
 
 /* The constant row that is left: c (T' + M' + V') + inside' + outside', V' by the caller. A row
  * that sees nothing has c T' + outside' instead; what is in between is below the larger. */
 static pare_mat constants(const gap *g, const imat *v)
 {
-    calc *const k = g->k;
+    pare_work *const k = g->k;
     const attn_pair *const p = g->p;
     const imat *const c = &g->t->x.c;
     imat own = imat_mul(k, c, &p->t);
@@ -123,10 +125,10 @@ static pare_mat constants(const gap *g, const imat *v)
     }
     seen = imat_sum(k, &seen, &p->inside);
     const imat both = imat_sum(k, &own, &seen);
-    const pare_mat most = ruler_size(k, g->out, &both);
+    const pare_mat most = norm_of_row(k, g->out, &both);
     if (g->s.never_empty) return most;
-    const pare_mat alone = ruler_size(k, g->out, &own);
-    return up_most(k, &most, &alone);
+    const pare_mat alone = norm_of_row(k, g->out, &own);
+    return up_max(k, &most, &alone);
 }
 
 /* to += x |m| for one of x's sizes. */
@@ -141,27 +143,28 @@ static void spread(const gap *g, pare_mat *to, const pare_mat *x, const imat *m)
  * over tilted weights, at most range^2 / 8 times the diameter of z. */
 static pare_mat mean_of_head(const gap *g, const eff_head *h, const pare_mat *most)
 {
-    calc *const k = g->k;
-    const reach *const x = &g->t->x;
-    if (g->in->kind == RULER_TWO || h->rotary || h->query != QUERY_EACH) return *most;
+    pare_work *const k = g->k;
+    const token_set *const x = &g->t->x;
+    if (g->in->kind == NORM_TWO || h->rotary || h->query != QUERY_EACH) return *most;
     const pare_ub range = score_range(k, g->in, h, x);
     const pare_ub second = pare_ub_mul(pare_ub_mul(range, range), pare_ub_exact(0.125));
-    const pare_mat half = up_by(k, &x->d, pare_ub_exact(0.5)), spreads = up_least(k, &x->w, &half);
-    const pare_mat first = up_by(k, &spreads, mean_query(k, g->in, h, x));
-    const pare_mat rest = up_by(k, &x->d, second), both = up_plus(k, &first, &rest);
-    return up_least(k, most, &both);
+    const pare_mat half = up_scale(k, &x->d, pare_ub_exact(0.5)), spreads = up_min(k, &x->w, &half);
+    const pare_mat first = up_scale(k, &spreads, mean_query(k, g->in, h, x));
+    const pare_mat rest = up_scale(k, &x->d, second), both = up_sum(k, &first, &rest);
+    return up_min(k, most, &both);
 }
 
 /* sum_h (tv_h d, or d) |V_h|; `mean`: of their mean over the tokens. */
 static void add_heads(const gap *g, pare_mat *to, bool uniform, bool mean)
 {
-    calc *const k = g->k;
-    const reach *const x = &g->t->x;
+    pare_work *const k = g->k;
+    const token_set *const x = &g->t->x;
     for (size_t h = 0; h < g->p->f->nheads; h++) {
         const eff_head *const head = &g->p->f->heads[h];
         const pare_ub tv =
             uniform ? softmax_variation(score_range(k, g->in, head, x)) : pare_ub_exact(1);
-        const pare_mat one = up_by(k, &x->d, tv), part = mean ? mean_of_head(g, head, &one) : one;
+        const pare_mat one = up_scale(k, &x->d, tv),
+                       part = mean ? mean_of_head(g, head, &one) : one;
         spread(g, to, &part, &head->v);
     }
 }
@@ -169,8 +172,8 @@ static void add_heads(const gap *g, pare_mat *to, bool uniform, bool mean)
 /* way 1: every M' for itself, M'_1 with V. `mean`: of the mean over all tokens. */
 static pare_mat heads_to_uniform(const gap *g, const pare_mat *constant, bool mean)
 {
-    calc *const k = g->k;
-    pare_mat r = up_by(k, constant, pare_ub_exact(1));
+    pare_work *const k = g->k;
+    pare_mat r = up_scale(k, constant, pare_ub_exact(1));
     spread(g, &r, &g->t->x.w, &g->p->t);
     for (size_t j = 0; j < g->p->npowers; j++) {
         const imat m = j == 0 ? imat_sum(k, &g->p->mix[0], &g->p->fv) : g->p->mix[j];
@@ -182,10 +185,10 @@ static pare_mat heads_to_uniform(const gap *g, const pare_mat *constant, bool me
 
 static pare_mat heads_as_they_are(const gap *g, const pare_mat *constant)
 {
-    calc *const k = g->k;
-    pare_mat r = up_by(k, constant, pare_ub_exact(1));
+    pare_work *const k = g->k;
+    pare_mat r = up_scale(k, constant, pare_ub_exact(1));
     const pare_mat stack = stack_of(k, g->p->f, g->in, g->out);
-    const pare_mat values = up_times(k, &g->t->x.w, &stack);
+    const pare_mat values = up_mul(k, &g->t->x.w, &stack);
     spread(g, &r, &g->t->x.w, &g->p->t);
     for (size_t j = 0; j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
     up_add(k, &r, &values);
@@ -194,8 +197,8 @@ static pare_mat heads_as_they_are(const gap *g, const pare_mat *constant)
 
 static pare_mat heads_to_own_token(const gap *g, const pare_mat *constant)
 {
-    calc *const k = g->k;
-    pare_mat r = up_by(k, constant, pare_ub_exact(1));
+    pare_work *const k = g->k;
+    pare_mat r = up_scale(k, constant, pare_ub_exact(1));
     const imat t = imat_sum(k, &g->p->t, &g->p->fv);
     spread(g, &r, &g->t->x.w, &t);
     for (size_t j = 0; j < g->p->npowers; j++) spread(g, &r, &g->t->x.w, &g->p->mix[j]);
@@ -205,8 +208,8 @@ static pare_mat heads_to_own_token(const gap *g, const pare_mat *constant)
 
 static pare_mat all_to_own_token(const gap *g, const pare_mat *constant)
 {
-    calc *const k = g->k;
-    pare_mat r = up_by(k, constant, pare_ub_exact(1));
+    pare_work *const k = g->k;
+    pare_mat r = up_scale(k, constant, pare_ub_exact(1));
     imat t = imat_sum(k, &g->p->t, &g->p->fv);
     for (size_t j = 0; j < g->p->npowers; j++) {
         const imat m = j == 0 ? imat_sum(k, &g->p->mix[0], &g->p->fv) : g->p->mix[j];
@@ -221,28 +224,28 @@ static pare_mat all_to_own_token(const gap *g, const pare_mat *constant)
 /* |F(X) - G(X)| for a g without heads. */
 static pare_mat replaced(const gap *g)
 {
-    calc *const k = g->k;
-    if (g->p->same) return calc_mat(k, 1, g->out->k);
+    pare_work *const k = g->k;
+    if (g->p->same) return work_matrix(k, 1, g->out->k);
     const pare_mat constant = constants(g, &g->p->fv);
     const pare_mat one = heads_to_uniform(g, &constant, false),
                    two = heads_as_they_are(g, &constant);
-    pare_mat least = up_least(k, &one, &two);
+    pare_mat least = up_min(k, &one, &two);
     if (!g->s.never_empty) return least;
     const pare_mat three = heads_to_own_token(g, &constant), four = all_to_own_token(g, &constant);
-    least = up_least(k, &least, &three);
-    return up_least(k, &least, &four);
+    least = up_min(k, &least, &three);
+    return up_min(k, &least, &four);
 }
 
 /* Range of the change of a row's scores between f at X and g at Y, by Lemma P; the differences of
  * the weights themselves come on top. */
 static pare_ub score_change(const gap *g, size_t h)
 {
-    calc *const k = g->k;
+    pare_work *const k = g->k;
     const track *const t = g->t;
     const eff_head *const head = &g->p->g->heads[h], *const first = &g->p->f->heads[h];
-    const pare_mat twice = up_by(k, &t->e, pare_ub_exact(2)), both = up_plus(k, &t->x.d, &t->y.d);
-    const pare_mat de = up_least(k, &twice, &both), form = ruler_form(k, g->in, &head->b);
-    const pare_mat moves = up_times(k, &t->e, &form);
+    const pare_mat twice = up_scale(k, &t->e, pare_ub_exact(2)), both = up_sum(k, &t->x.d, &t->y.d);
+    const pare_mat de = up_min(k, &twice, &both), form = norm_of_form(k, g->in, &head->b);
+    const pare_mat moves = up_mul(k, &t->e, &form);
     const pare_mat from_y = slope(k, g->in, &head->b, &head->l, &t->y);
     const pare_mat from_x = slope(k, g->in, &head->b, &head->l, &t->x);
     pare_ub r = pare_ub_min(pare_ub_add(up_dot(&moves, &t->x.d), up_dot(&from_y, &de)),
@@ -260,12 +263,13 @@ static pare_ub score_change(const gap *g, size_t h)
  */
 static pare_ub turning_change(const gap *g, const eff_head *h)
 {
-    calc *const k = g->k;
+    pare_work *const k = g->k;
     const track *const t = g->t;
-    const pare_mat qn = ruler_to_two(k, g->in, &h->q), kn = ruler_to_two(k, g->in, &h->k);
-    const pare_mat dq = up_times(k, &t->e, &qn), dk = up_times(k, &t->e, &kn);
-    const pare_ub key = turning_length(k, g->in, &h->k, &h->k0, &t->x);
-    const pare_ub query = turning_length(k, g->in, &h->q, &h->q0, &t->y);
+    const pare_mat qn = euclidean_norm_of_map(k, g->in, &h->q),
+                   kn = euclidean_norm_of_map(k, g->in, &h->k);
+    const pare_mat dq = up_mul(k, &t->e, &qn), dk = up_mul(k, &t->e, &kn);
+    const pare_ub key = rotary_length(k, g->in, &h->k, &h->k0, &t->x);
+    const pare_ub query = rotary_length(k, g->in, &h->q, &h->q0, &t->y);
     if (k->st) return pare_ub_inf();
     const pare_ub sum =
         pare_ub_fma((pare_ub){dq.v[0]}, key, pare_ub_mul(query, (pare_ub){dk.v[0]}));
@@ -275,16 +279,16 @@ static pare_ub turning_change(const gap *g, const eff_head *h)
 /* Lemma P, all heads: e |V| + tv min(d_X, d_Y) |V|, and what V' adds. */
 static pare_mat head_by_head(const gap *g)
 {
-    calc *const k = g->k;
+    pare_work *const k = g->k;
     const track *const t = g->t;
-    pare_mat r = calc_mat(k, 1, g->out->k);
-    const pare_mat nearest = up_least(k, &t->x.d, &t->y.d);
+    pare_mat r = work_matrix(k, 1, g->out->k);
+    const pare_mat nearest = up_min(k, &t->x.d, &t->y.d);
     imat total = imat_zero(k, g->p->f->din, g->p->f->dout);
     for (size_t h = 0; h < g->p->f->nheads; h++) {
         const eff_head *const head = &g->p->g->heads[h];
         const pare_ub change = head->rotary ? turning_change(g, head) : score_change(g, h);
-        const pare_mat turn = up_by(k, &nearest, softmax_variation(change));
-        const pare_mat both = up_plus(k, &t->e, &turn);
+        const pare_mat turn = up_scale(k, &nearest, softmax_variation(change));
+        const pare_mat both = up_sum(k, &t->e, &turn);
         spread(g, &r, &both, &head->v);
         if (g->p->same) continue;
         spread(g, &r, &t->x.w, &g->p->v[h]);
@@ -299,11 +303,12 @@ static pare_mat head_by_head(const gap *g)
 }
 
 /* Nothing but where both are: |c_X - c_Y| + w_X + w_Y. */
-static pare_mat far_apart(calc *k, const ruler *at, const reach *x, const reach *y)
+static pare_mat far_apart(pare_work *k, const token_norm *at, const token_set *x,
+                          const token_set *y)
 {
     const imat between = imat_diff(k, &x->c, &y->c);
-    const pare_mat centres = ruler_size(k, at, &between), wide = up_plus(k, &x->w, &y->w);
-    return up_plus(k, &centres, &wide);
+    const pare_mat centres = norm_of_row(k, at, &between), wide = up_sum(k, &x->w, &y->w);
+    return up_sum(k, &centres, &wide);
 }
 
 /* The mean over the tokens of f's minus g's, where g is without heads and every token sees all:
@@ -311,9 +316,9 @@ static pare_mat far_apart(calc *k, const ruler *at, const reach *x, const reach 
  * average. */
 static pare_mat mean_apart(const gap *g, const pare_mat *was)
 {
-    calc *const k = g->k;
+    pare_work *const k = g->k;
     imat total = g->p->g->t;
-    pare_mat m = calc_mat(k, 1, g->out->k);
+    pare_mat m = work_matrix(k, 1, g->out->k);
     for (size_t j = 0; j < g->p->g->npowers; j++) total = imat_sum(k, &total, &g->p->g->mix[j]);
     spread(g, &m, was, &total);
     if (g->p->same) return m;
@@ -323,7 +328,8 @@ static pare_mat mean_apart(const gap *g, const pare_mat *was)
     return m;
 }
 
-track walk_attention(calc *k, const attn_pair *p, const ruler *out, const track *t, sight s)
+track walk_attention(pare_work *k, const attn_pair *p, const token_norm *out, const track *t,
+                     mask_facts s)
 {
     const gap g = {k, p, &t->at, out, t, s};
     const eff_attn *const after = p->g;
@@ -335,14 +341,14 @@ track walk_attention(calc *k, const attn_pair *p, const ruler *out, const track 
     if (after->nheads > 0 && !p->paired) return n;
     const bool means = s.full && after->nheads == 0;
     const pare_mat *const mean = means && t->m.v ? &t->m : &t->e;
-    pare_mat e = calc_mat(k, 1, out->k);
+    pare_mat e = work_matrix(k, 1, out->k);
     spread(&g, &e, &t->e, &after->t);
     for (size_t j = 0; j < after->npowers; j++) spread(&g, &e, mean, &after->mix[j]);
     const pare_mat local = p->paired ? head_by_head(&g) : replaced(&g);
     up_add(k, &e, &local);
-    n.e = up_least(k, &n.e, &e);
+    n.e = up_min(k, &n.e, &e);
     if (!means) return n;
     const pare_mat m = mean_apart(&g, mean);
-    n.m = up_least(k, &m, &n.e);
+    n.m = up_min(k, &m, &n.e);
     return n;
 }

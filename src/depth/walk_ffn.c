@@ -1,6 +1,6 @@
 /* walk_ffn.c - Theorem 1, an FFN (or the head) that both models have.
  *
- * One number rulers: |ffn(x) - ffn(y)| <= L |x - y| with L = product of the layers' norms and of
+ * One number norms: |ffn(x) - ffn(y)| <= L |x - y| with L = product of the layers' norms and of
  * the activations' Lipschitz constants; for a gated FFN on the set it is used on.
  *
  * BOX: between two points of the set every activation has a secant slope, which lies between the
@@ -19,10 +19,10 @@ static double act_slack(pare_act a, double x)
     return exact ? 0 : 16 * PARE_UNIT_F64 * fabs(x) + 1024 * 0x1p-1022;
 }
 
-static imat act_row(calc *k, pare_act a, const imat *x)
+static imat act_row(pare_work *k, pare_act a, const imat *x)
 {
     imat y = imat_copy(k, x);
-    if (!y.rad.v) y.rad = calc_mat(k, 1, x->mid.cols);
+    if (!y.rad.v) y.rad = work_matrix(k, 1, x->mid.cols);
     for (size_t j = 0; !k->st && j < x->mid.cols; j++) {
         const double v = x->mid.v[j];
         const pare_ub r = {x->rad.v ? x->rad.v[j] : 0}, slack = pare_ub_of(act_slack(a, v));
@@ -32,16 +32,16 @@ static imat act_row(calc *k, pare_act a, const imat *x)
     return y;
 }
 
-/* ---- intervals of a row of units ------------------------------------------------------------ */
+/* ---- intervals of a row of units ------------------------------------------------------------- */
 
 typedef struct span {
     pare_mat lo, hi; /* 1 x units */
 } span;
 
-static span span_around(calc *k, const imat *centre, const pare_mat *r)
+static span span_around(pare_work *k, const imat *centre, const pare_mat *r)
 {
     const size_t n = centre->mid.cols;
-    span s = {calc_mat(k, 1, n), calc_mat(k, 1, n)};
+    span s = {work_matrix(k, 1, n), work_matrix(k, 1, n)};
     for (size_t j = 0; !k->st && j < n; j++) {
         const pare_ub c = {centre->rad.v ? centre->rad.v[j] : 0};
         const double wide = pare_ub_add(c, (pare_ub){r->v[j]}).v, x = centre->mid.v[j];
@@ -51,9 +51,9 @@ static span span_around(calc *k, const imat *centre, const pare_mat *r)
     return s;
 }
 
-static span span_both(calc *k, const span *a, const span *b)
+static span span_both(pare_work *k, const span *a, const span *b)
 {
-    span s = {calc_mat(k, 1, a->lo.cols), calc_mat(k, 1, a->lo.cols)};
+    span s = {work_matrix(k, 1, a->lo.cols), work_matrix(k, 1, a->lo.cols)};
     for (size_t j = 0; !k->st && j < s.lo.cols; j++) {
         s.lo.v[j] = fmin(a->lo.v[j], b->lo.v[j]);
         s.hi.v[j] = fmax(a->hi.v[j], b->hi.v[j]);
@@ -62,10 +62,10 @@ static span span_both(calc *k, const span *a, const span *b)
 }
 
 /* [lo, hi] as midpoint and radius. */
-static imat span_row(calc *k, const span *s)
+static imat span_row(pare_work *k, const span *s)
 {
     const size_t n = s->lo.cols;
-    imat m = {calc_mat(k, 1, n), calc_mat(k, 1, n)};
+    imat m = {work_matrix(k, 1, n), work_matrix(k, 1, n)};
     for (size_t j = 0; !k->st && j < n; j++) {
         const double mid = s->lo.v[j] / 2 + s->hi.v[j] / 2;
         const double r = fmax(s->hi.v[j] - mid, mid - s->lo.v[j]);
@@ -92,18 +92,18 @@ static void slopes_of(pare_act a, double lo, double hi, double *least, double *m
     if (!(far < INFINITY)) *least = fmin(*least, 1 - l), *most = l;
 }
 
-static span slopes(calc *k, pare_act a, const span *s)
+static span slopes(pare_work *k, pare_act a, const span *s)
 {
-    span out = {calc_mat(k, 1, s->lo.cols), calc_mat(k, 1, s->lo.cols)};
+    span out = {work_matrix(k, 1, s->lo.cols), work_matrix(k, 1, s->lo.cols)};
     for (size_t j = 0; !k->st && j < s->lo.cols; j++)
         slopes_of(a, s->lo.v[j], s->hi.v[j], &out.lo.v[j], &out.hi.v[j]);
     return out;
 }
 
 /* The activation's values over [lo, hi]; all fall and then rise, or only rise. */
-static span values(calc *k, pare_act a, const span *s)
+static span values(pare_work *k, pare_act a, const span *s)
 {
-    span out = {calc_mat(k, 1, s->lo.cols), calc_mat(k, 1, s->lo.cols)};
+    span out = {work_matrix(k, 1, s->lo.cols), work_matrix(k, 1, s->lo.cols)};
     const double floor = a == PARE_ACT_GELU || a == PARE_ACT_GELU_TANH ? -0.171
                          : a == PARE_ACT_SILU                          ? -0.2785
                                                                        : INFINITY;
@@ -118,48 +118,48 @@ static span values(calc *k, pare_act a, const span *s)
     return out;
 }
 
-/* ---- BOX ------------------------------------------------------------------------------------ */
+/* ---- BOX ------------------------------------------------------------------------------------- */
 
 /* What a set of tokens does to the units: a span for every layer that an activation follows (for a
- * gated FFN: of gate and up), the centre behind it, and the Jacobian's enclosure. */
+ * gated FFN: of gate and up), the center behind it, and the Jacobian's enclosure. */
 typedef struct passage {
     span *units;
     imat centre, jacobian;
 } passage;
 
-static imat affine_row(calc *k, const imat *x, const imat *w, const imat *b)
+static imat affine_row(pare_work *k, const imat *x, const imat *w, const imat *b)
 {
     const imat y = imat_mul(k, x, w);
     return imat_sum(k, &y, b);
 }
 
-static imat to_units(calc *k, const ruler *in, const imat *w)
+static imat to_units(pare_work *k, const token_norm *in, const imat *w)
 {
-    return in->kind == RULER_BOX && in->q.mid.v ? imat_mul(k, &in->back, w) : *w;
+    return in->kind == NORM_BOX && in->q.mid.v ? imat_mul(k, &in->back, w) : *w;
 }
 
-static span seen_units(calc *k, const imat *centre, const imat *j, const reach *r)
+static span seen_units(pare_work *k, const imat *centre, const imat *j, const token_set *r)
 {
-    const pare_mat size = imat_abs(k, j), wide = up_times(k, &r->w, &size);
+    const pare_mat size = imat_abs(k, j), wide = up_mul(k, &r->w, &size);
     return span_around(k, centre, &wide);
 }
 
 /* The last layer writes coordinates: turned before slopes are unknown, or their radii would mix. */
-static imat from_units(calc *k, const ruler *out, const imat *w)
+static imat from_units(pare_work *k, const token_norm *out, const imat *w)
 {
     return out->q.mid.v ? imat_mul(k, w, &out->q) : *w;
 }
 
 /* r NULL: the spans are given. */
-static void through_mlp(calc *k, passage *p, const eff_ffn *f, const ruler *in, const ruler *out,
-                        const reach *r)
+static void through_mlp(pare_work *k, passage *p, const eff_ffn *f, const token_norm *in,
+                        const token_norm *out, const token_set *r)
 {
     imat j = to_units(k, in, &f->w[0]), c = {0};
     if (r) c = affine_row(k, &r->c, &f->w[0], &f->b[0]);
     for (size_t l = 1; !k->st && l < f->nlayers; l++) {
         if (r) p->units[l - 1] = seen_units(k, &c, &j, r);
         const span s = slopes(k, f->act, &p->units[l - 1]);
-        const imat row = span_row(k, &s), bent = imat_columns(k, &j, &row);
+        const imat row = span_row(k, &s), bent = imat_scale_columns(k, &j, &row);
         const imat w = l + 1 == f->nlayers ? from_units(k, out, &f->w[l]) : f->w[l];
         j = imat_mul(k, &bent, &w);
         if (!r) continue;
@@ -170,14 +170,14 @@ static void through_mlp(calc *k, passage *p, const eff_ffn *f, const ruler *in, 
     p->centre = c;
 }
 
-static void through_gate(calc *k, passage *p, const eff_ffn *f, const ruler *in, const ruler *out,
-                         const reach *r)
+static void through_gate(pare_work *k, passage *p, const eff_ffn *f, const token_norm *in,
+                         const token_norm *out, const token_set *r)
 {
     const imat gate = to_units(k, in, &f->w[0]), up = to_units(k, in, &f->w[1]);
     if (r) {
         const imat cg = affine_row(k, &r->c, &f->w[0], &f->b[0]);
         const imat cu = affine_row(k, &r->c, &f->w[1], &f->b[1]), a = act_row(k, f->act, &cg);
-        const imat both = imat_columns(k, &a, &cu);
+        const imat both = imat_scale_columns(k, &a, &cu);
         p->centre = affine_row(k, &both, &f->w[2], &f->b[2]);
         p->units[0] = seen_units(k, &cg, &gate, r);
         p->units[1] = seen_units(k, &cu, &up, r);
@@ -185,26 +185,27 @@ static void through_gate(calc *k, passage *p, const eff_ffn *f, const ruler *in,
     if (k->st) return;
     const span s = slopes(k, f->act, &p->units[0]), v = values(k, f->act, &p->units[0]);
     const imat slope = span_row(k, &s), value = span_row(k, &v), other = span_row(k, &p->units[1]);
-    const imat weight = imat_columns(k, &slope, &other);
-    const imat left = imat_columns(k, &gate, &weight), right = imat_columns(k, &up, &value);
+    const imat weight = imat_scale_columns(k, &slope, &other);
+    const imat left = imat_scale_columns(k, &gate, &weight),
+               right = imat_scale_columns(k, &up, &value);
     const imat j = imat_sum(k, &left, &right);
     const imat down = from_units(k, out, &f->w[2]);
     p->jacobian = imat_mul(k, &j, &down);
 }
 
-static passage pass_through(calc *k, const eff_ffn *f, const ruler *in, const ruler *out,
-                            const reach *r, const span *given)
+static passage pass_through(pare_work *k, const eff_ffn *f, const token_norm *in,
+                            const token_norm *out, const token_set *r, const span *given)
 {
     passage p = {0};
-    p.units = pare_alloc(k->a, f->nlayers + 1, sizeof *p.units);
-    if (!p.units) calc_fail(k, pare_no_memory(k->err));
+    p.units = pare_alloc(k->arena, f->nlayers + 1, sizeof *p.units);
+    if (!p.units) pare_work_keep(k, pare_no_memory(k->err));
     if (k->st) return p;
     for (size_t l = 0; given && l < f->nlayers; l++) p.units[l] = given[l];
     if (f->gated)
         through_gate(k, &p, f, in, out, r);
     else
         through_mlp(k, &p, f, in, out, r);
-    const imat t = ruler_turned(k, in, out, &f->t);
+    const imat t = map_in_bases(k, in, out, &f->t);
     p.jacobian = imat_sum(k, &p.jacobian, &t);
     if (!r) return p;
     const imat skipped = imat_mul(k, &r->c, &f->t), sum = imat_sum(k, &p.centre, &skipped);
@@ -212,41 +213,41 @@ static passage pass_through(calc *k, const eff_ffn *f, const ruler *in, const ru
     return p;
 }
 
-static reach reached(calc *k, const passage *p, const reach *r)
+static token_set reached(pare_work *k, const passage *p, const token_set *r)
 {
     const pare_mat j = imat_abs(k, &p->jacobian);
-    return (reach){p->centre, up_times(k, &r->w, &j), up_times(k, &r->d, &j)};
+    return (token_set){p->centre, up_mul(k, &r->w, &j), up_mul(k, &r->d, &j)};
 }
 
 /* The error's Jacobian: its secants run between a point of one set and a point of the other. */
-static pare_mat between(calc *k, const eff_ffn *f, const ruler *in, const ruler *out,
+static pare_mat between(pare_work *k, const eff_ffn *f, const token_norm *in, const token_norm *out,
                         const passage *x, const passage *y)
 {
     const size_t n = f->gated ? 2 : f->nlayers - 1;
-    span *const s = pare_alloc(k->a, f->nlayers + 1, sizeof *s);
-    if (!s) calc_fail(k, pare_no_memory(k->err));
+    span *const s = pare_alloc(k->arena, f->nlayers + 1, sizeof *s);
+    if (!s) pare_work_keep(k, pare_no_memory(k->err));
     for (size_t l = 0; !k->st && l < n; l++) s[l] = span_both(k, &x->units[l], &y->units[l]);
     if (k->st) return (pare_mat){0};
     const passage p = pass_through(k, f, in, out, NULL, s);
     return imat_abs(k, &p.jacobian);
 }
 
-static track box_step(calc *k, const eff_ffn *f, const ruler *out, const track *t)
+static track box_step(pare_work *k, const eff_ffn *f, const token_norm *out, const track *t)
 {
     const passage x = pass_through(k, f, &t->at, out, &t->x, NULL);
     const passage y = pass_through(k, f, &t->at, out, &t->y, NULL);
     if (k->st) return (track){.at = *out};
     const pare_mat j = between(k, f, &t->at, out, &x, &y);
     track n = {.at = *out, .x = reached(k, &x, &t->x), .y = reached(k, &y, &t->y)};
-    n.e = up_times(k, &t->e, &j);
+    n.e = up_mul(k, &t->e, &j);
     return n;
 }
 
-/* ---- one number ----------------------------------------------------------------------------- */
+/* ---- one number ------------------------------------------------------------------------------ */
 
 /* Largest unit of a layer over the set: |c w + b|_max + size of w. */
-static pare_ub largest_unit(calc *k, const ruler *in, const imat *w, const imat *b, const reach *r,
-                            pare_ub norm)
+static pare_ub largest_unit(pare_work *k, const token_norm *in, const imat *w, const imat *b,
+                            const token_set *r, pare_ub norm)
 {
     const imat row = affine_row(k, &r->c, w, b);
     const pare_ub centre = imat_max_abs(k, &row);
@@ -254,14 +255,14 @@ static pare_ub largest_unit(calc *k, const ruler *in, const imat *w, const imat 
     return k->st ? pare_ub_inf() : pare_ub_fma((pare_ub){r->w.v[0]}, norm, centre);
 }
 
-static pare_ub norm_of(calc *k, const ruler *in, const imat *w)
+static pare_ub norm_of(pare_work *k, const token_norm *in, const imat *w)
 {
-    return in->kind == RULER_INF ? imat_map_inf(k, w) : imat_map_two(k, w);
+    return in->kind == NORM_INF ? imat_map_inf(k, w) : imat_map_two(k, w);
 }
 
 /* Lipschitz constant of the branch up to (not with) its last layer, on the sets a and b. */
-static pare_ub inner_lipschitz(calc *k, const eff_ffn *f, const ruler *in, const reach *a,
-                               const reach *b)
+static pare_ub inner_lipschitz(pare_work *k, const eff_ffn *f, const token_norm *in,
+                               const token_set *a, const token_set *b)
 {
     const pare_ub la = pare_ub_exact(pare_act_lipschitz(f->act));
     pare_ub l = pare_ub_exact(1);
@@ -276,13 +277,13 @@ static pare_ub inner_lipschitz(calc *k, const eff_ffn *f, const ruler *in, const
     return pare_ub_mul(la, pare_ub_fma(gate, nu, pare_ub_mul(up, ng)));
 }
 
-static imat centre_through(calc *k, const eff_ffn *f, const imat *c)
+static imat centre_through(pare_work *k, const eff_ffn *f, const imat *c)
 {
     const imat first = affine_row(k, c, &f->w[0], &f->b[0]);
     imat y = first;
     if (f->gated) {
         const imat up = affine_row(k, c, &f->w[1], &f->b[1]), a = act_row(k, f->act, &first);
-        const imat both = imat_columns(k, &a, &up);
+        const imat both = imat_scale_columns(k, &a, &up);
         y = affine_row(k, &both, &f->w[2], &f->b[2]);
     }
     for (size_t l = 1; !f->gated && !k->st && l < f->nlayers; l++) {
@@ -293,52 +294,52 @@ static imat centre_through(calc *k, const eff_ffn *f, const imat *c)
     return imat_sum(k, &sum, &f->outside);
 }
 
-static pare_ub lipschitz_of(calc *k, const eff_ffn *f, const ruler *in, const reach *a,
-                            const reach *b)
+static pare_ub lipschitz_of(pare_work *k, const eff_ffn *f, const token_norm *in,
+                            const token_set *a, const token_set *b)
 {
     const pare_ub inner = inner_lipschitz(k, f, in, a, b);
     const pare_ub last = norm_of(k, in, &f->w[f->nlayers - 1]);
     return pare_ub_fma(inner, last, norm_of(k, in, &f->t));
 }
 
-static track number_step(calc *k, const eff_ffn *f, const ruler *out, const track *t)
+static track number_step(pare_work *k, const eff_ffn *f, const token_norm *out, const track *t)
 {
     const pare_ub lx = lipschitz_of(k, f, &t->at, &t->x, &t->x);
     const pare_ub ly = lipschitz_of(k, f, &t->at, &t->y, &t->y);
     const pare_ub le = lipschitz_of(k, f, &t->at, &t->x, &t->y);
     return (track){
         .at = *out,
-        .x = {centre_through(k, f, &t->x.c), up_by(k, &t->x.w, lx), up_by(k, &t->x.d, lx)},
-        .y = {centre_through(k, f, &t->y.c), up_by(k, &t->y.w, ly), up_by(k, &t->y.d, ly)},
-        .e = up_by(k, &t->e, le)};
+        .x = {centre_through(k, f, &t->x.c), up_scale(k, &t->x.w, lx), up_scale(k, &t->x.d, lx)},
+        .y = {centre_through(k, f, &t->y.c), up_scale(k, &t->y.w, ly), up_scale(k, &t->y.d, ly)},
+        .e = up_scale(k, &t->e, le)};
 }
 
-track walk_ffn(calc *k, const eff_ffn *f, const ruler *out, const track *t)
+track walk_ffn(pare_work *k, const eff_ffn *f, const token_norm *out, const track *t)
 {
     if (k->st || f->nlayers == 0) {
         track same = *t;
         return same;
     }
-    return t->at.kind == RULER_BOX ? box_step(k, f, out, t) : number_step(k, f, out, t);
+    return t->at.kind == NORM_BOX ? box_step(k, f, out, t) : number_step(k, f, out, t);
 }
 
-/* ---- the head ------------------------------------------------------------------------------- */
+/* ---- the head -------------------------------------------------------------------------------- */
 
-pare_mat walk_top(calc *k, const eff_ffn *f, const track *t)
+pare_mat walk_output_head(pare_work *k, const eff_ffn *f, const track *t)
 {
     if (k->st) return (pare_mat){0};
-    if (t->at.kind == RULER_BOX) {
-        const ruler out = ruler_plain(RULER_BOX, f->dout);
+    if (t->at.kind == NORM_BOX) {
+        const token_norm out = norm_plain(NORM_BOX, f->dout);
         return box_step(k, f, &out, t).e;
     }
     /* Every output is one column times the hidden row. */
     const pare_ub inner = inner_lipschitz(k, f, &t->at, &t->x, &t->y);
-    const imat *const last = &f->w[f->nlayers - 1], turned = imat_turned(k, last);
-    pare_mat e = calc_mat(k, 1, f->dout);
+    const imat *const last = &f->w[f->nlayers - 1], turned = imat_transposed(k, last);
+    pare_mat e = work_matrix(k, 1, f->dout);
     for (size_t j = 0; !k->st && j < f->dout; j++) {
         const imat column = imat_part(&turned, j, 0, 1, turned.mid.cols);
         const pare_ub size =
-            t->at.kind == RULER_INF ? imat_sum_abs(k, &column) : imat_fro(k, &column);
+            t->at.kind == NORM_INF ? imat_sum_abs(k, &column) : imat_fro(k, &column);
         const pare_ub moved = pare_ub_mul(inner, (pare_ub){t->e.v[0]});
         e.v[j] = moved.v == 0 ? 0 : pare_ub_mul(size, moved).v;
     }

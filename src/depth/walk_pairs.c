@@ -1,8 +1,8 @@
 /* walk_pairs.c - the attention of a block in two models, side by side: what differs between them,
- * formed once for all rulers that walk through it. */
+ * formed once for all norms that walk through it. */
 #include "walk.h"
 
-static imat common(calc *k, const eff_attn *e)
+static imat common(pare_work *k, const eff_attn *e)
 {
     const imat v = heads_total(k, e);
     imat sum = imat_sum(k, &e->t, &v);
@@ -10,24 +10,24 @@ static imat common(calc *k, const eff_attn *e)
     return sum;
 }
 
-static imat *room(calc *k, size_t n)
+static imat *buffer(pare_work *k, size_t n)
 {
-    imat *const r = pare_alloc(k->a, n ? n : 1, sizeof *r);
-    if (!r) calc_fail(k, pare_no_memory(k->err));
+    imat *const r = pare_alloc(k->arena, n ? n : 1, sizeof *r);
+    if (!r) pare_work_keep(k, pare_no_memory(k->err));
     return r;
 }
 
-static imat power_of(calc *k, const eff_attn *e, size_t j)
+static imat power_of(pare_work *k, const eff_attn *e, size_t j)
 {
     return j < e->npowers ? e->mix[j] : imat_zero(k, e->din, e->dout);
 }
 
-static void pair_heads(calc *k, attn_pair *p)
+static void pair_heads(pare_work *k, attn_pair *p)
 {
     const size_t n = p->f->nheads;
-    p->v = room(k, n);
-    p->b = room(k, n);
-    p->l = room(k, n);
+    p->v = buffer(k, n);
+    p->b = buffer(k, n);
+    p->l = buffer(k, n);
     for (size_t h = 0; !k->st && !p->same && h < n; h++) {
         const eff_head *const f = &p->f->heads[h], *const g = &p->g->heads[h];
         p->v[h] = imat_diff(k, &f->v, &g->v);
@@ -43,7 +43,7 @@ static bool any_rotary(const eff_attn *e)
     return false;
 }
 
-attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same)
+attn_pair attn_pair_of(pare_work *k, const eff_attn *f, const eff_attn *g, bool same)
 {
     attn_pair p = {.f = f, .g = g, .same = same};
     if (k->st) return p;
@@ -57,7 +57,7 @@ attn_pair attn_pair_of(calc *k, const eff_attn *f, const eff_attn *g, bool same)
     if (p.paired) pair_heads(k, &p);
     if (same || k->st) return p;
     p.t = imat_diff(k, &f->t, &g->t);
-    p.mix = room(k, p.npowers);
+    p.mix = buffer(k, p.npowers);
     for (size_t j = 0; !k->st && j < p.npowers; j++) {
         const imat a = power_of(k, f, j), b = power_of(k, g, j);
         p.mix[j] = imat_diff(k, &a, &b);

@@ -9,8 +9,8 @@ static bool softmax_heads(pare_attn_kind k)
 }
 
 /* Rotary heads must turn in the same way: the product of both maps cannot be taken. */
-static bool same_turns(const pare_model *f, const pare_model *g, const pare_attn *x,
-                       const pare_attn *y, size_t h)
+static bool same_factored(const pare_model *f, const pare_model *g, const pare_attn *x,
+                          const pare_attn *y, size_t h)
 {
     const pare_head *const a = &x->heads[h], *const b = &y->heads[h];
     if (a->planes == 0 && b->planes == 0) return true;
@@ -40,7 +40,7 @@ static void compare(const pare_model *f, const pare_model *g, size_t b, char *wh
         return;
     }
     for (size_t h = 0; h < x->nheads; h++) {
-        if (!same_turns(f, g, x, y, h))
+        if (!same_factored(f, g, x, y, h))
             bounds_refuse(why, "block %zu head %zu: rotary heads that do not turn alike", b, h);
         if (!pare_has(&x->wo) && x->heads[h].dv != y->heads[h].dv)
             bounds_refuse(why, "block %zu head %zu: values of different widths", b, h);
@@ -48,8 +48,8 @@ static void compare(const pare_model *f, const pare_model *g, size_t b, char *wh
 }
 
 /* Every value bias through wo, and bo. */
-static void biases(proof *p, attn_sizes *s, const pare_attn *f, const pare_attn *g, rmat *inside,
-                   rmat *inside_t)
+static void biases(pare_work *p, attn_sizes *s, const pare_attn *f, const pare_attn *g,
+                   rmat *inside, rmat *inside_t)
 {
     const rmat bo = rmat_column(p, &f->bo, 0, f->dout), bt = rmat_column(p, &g->bo, 0, g->dout);
     const rmat be = rmat_diff(p, &bo, &bt);
@@ -64,11 +64,11 @@ static void biases(proof *p, attn_sizes *s, const pare_attn *f, const pare_attn 
 }
 
 /* One head after the other: its matrices are gone before the next one's are there. */
-static void heads_of(proof *p, attn_sizes *s, const pare_attn *f, const pare_attn *g)
+static void heads_of(pare_work *p, attn_sizes *s, const pare_attn *f, const pare_attn *g)
 {
     rmat inside = rmat_new(p, f->dout, 1), inside_t = rmat_new(p, f->dout, 1);
     for (size_t h = 0; !p->st && h < f->nheads; h++) {
-        const pare_mark mark = pare_arena_mark(p->a);
+        const pare_mark mark = pare_arena_mark(p->arena);
         const head_pair pair = head_pair_of(p, f, g, h);
         s->heads[h] = head_sizes_of(p, &pair);
         const rmat more = rmat_sum(p, &inside, &pair.inside),
@@ -79,20 +79,21 @@ static void heads_of(proof *p, attn_sizes *s, const pare_attn *f, const pare_att
         }
         inside.off = more.off;
         inside_t.off = more_t.off;
-        pare_arena_reset(p->a, mark);
+        pare_arena_reset(p->arena, mark);
         if (!p->st) p->st = pare_stopped(p->exec, p->err);
     }
     biases(p, s, f, g, &inside, &inside_t);
 }
 
-attn_sizes attn_sizes_of(proof *p, const pare_model *f, const pare_model *g, size_t b, char *why)
+attn_sizes attn_sizes_of(pare_work *p, const pare_model *f, const pare_model *g, size_t b,
+                         char *why)
 {
     const pare_attn *const x = &f->blocks[b].attn, *const y = &g->blocks[b].attn;
     attn_sizes s = {.kind = x->kind, .nheads = x->nheads};
     compare(f, g, b, why);
     if (*why || p->st || x->kind == PARE_ATTN_NONE) return s;
     s.may_be_empty = !pare_never_empty(&f->pattern);
-    s.heads = pare_alloc(p->a, x->nheads + 1, sizeof *s.heads);
+    s.heads = pare_alloc(p->arena, x->nheads + 1, sizeof *s.heads);
     if (!s.heads) p->st = pare_no_memory(p->err);
     if (!softmax_heads(x->kind)) s.nheads = 0;
     if (!p->st) heads_of(p, &s, x, y);
@@ -109,8 +110,8 @@ pare_status pare_ticket_layer_bound(pare_ticket_layer *out, const pare_model *f,
     *out = (pare_ticket_layer){pare_ub_inf(), INFINITY, INFINITY, ""};
     if (b >= f->nblocks || b >= g->nblocks)
         return pare_fail(err, PARE_ERR_USAGE, "there is no block %zu in both models", b);
-    proof p = {pare_arena_new(), exec, err, PARE_OK};
-    if (!p.a) return pare_no_memory(err);
+    pare_work p = {pare_arena_new(), exec, err, PARE_OK};
+    if (!p.arena) return pare_no_memory(err);
     const attn_sizes s = attn_sizes_of(&p, f, g, b, out->why);
     if (!(alpha > 0 && alpha < INFINITY))
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
@@ -122,6 +123,6 @@ pare_status pare_ticket_layer_bound(pare_ticket_layer *out, const pare_model *f,
         for (size_t h = 0; h < s.nheads; h++)
             out->largest_vo = fmax(out->largest_vo, s.heads[h].v.v);
     }
-    pare_arena_free(p.a);
+    pare_arena_free(p.arena);
     return p.st;
 }

@@ -11,14 +11,14 @@
 
 /* ---- sizes ----------------------------------------------------------------------------------- */
 
-affine affine_sizes(proof *p, const rmat *w, const rmat *b)
+affine affine_sizes(pare_work *p, const rmat *w, const rmat *b)
 {
     const rmat both = rmat_beside(p, w, b);
     const affine m = {rmat_two(p, w), rmat_fro(b), rmat_two(p, &both)};
     return m;
 }
 
-dense_sizes dense_sizes_of(proof *p, const pare_dense *f, const pare_dense *g, char *why)
+dense_sizes dense_sizes_of(pare_work *p, const pare_dense *f, const pare_dense *g, char *why)
 {
     dense_sizes s = {0};
     if (f->w.rows != g->w.rows || f->w.cols != g->w.cols) {
@@ -27,7 +27,7 @@ dense_sizes dense_sizes_of(proof *p, const pare_dense *f, const pare_dense *g, c
         return s;
     }
     const size_t o = f->w.rows, in = f->w.cols;
-    const pare_mark mark = pare_arena_mark(p->a);
+    const pare_mark mark = pare_arena_mark(p->arena);
     const rmat w = rmat_weight(p, &f->w, 0, 0, o, in), b = rmat_column(p, &f->b, 0, o);
     const rmat wt = rmat_weight(p, &g->w, 0, 0, o, in), bt = rmat_column(p, &g->b, 0, o);
     const rmat we = rmat_diff(p, &w, &wt), be = rmat_diff(p, &b, &bt);
@@ -40,17 +40,17 @@ dense_sizes dense_sizes_of(proof *p, const pare_dense *f, const pare_dense *g, c
     s.max_g = rmat_max(&bt);
     s.w_max = rmat_max(&w);
     s.e_max = rmat_max(&we);
-    pare_arena_reset(p->a, mark);
+    pare_arena_reset(p->arena, mark);
     return s;
 }
 
-skip_sizes skip_sizes_of(proof *p, const pare_skip *f, const pare_skip *g, char *why)
+skip_sizes skip_sizes_of(pare_work *p, const pare_skip *f, const pare_skip *g, char *why)
 {
     const pare_ub one = pare_ub_exact(1);
     skip_sizes s = {.there = f->kind != PARE_SKIP_NONE, .f = one, .g = one};
     if (f->kind != g->kind) bounds_refuse(why, "a skip of the ticket is not of the target's kind");
     if (!s.there || f->kind == PARE_SKIP_IDENTITY || *why) return s;
-    const pare_mark mark = pare_arena_mark(p->a);
+    const pare_mark mark = pare_arena_mark(p->arena);
     const rmat w = rmat_weight(p, &f->w, 0, 0, f->w.rows, f->w.cols);
     const rmat wt = rmat_weight(p, &g->w, 0, 0, g->w.rows, g->w.cols);
     const rmat we = rmat_diff(p, &w, &wt);
@@ -58,7 +58,7 @@ skip_sizes skip_sizes_of(proof *p, const pare_skip *f, const pare_skip *g, char 
     s.f = diagonal ? rmat_max(&w) : rmat_two(p, &w);
     s.g = diagonal ? rmat_max(&wt) : rmat_two(p, &wt);
     s.e = diagonal ? rmat_max(&we) : rmat_two(p, &we);
-    pare_arena_reset(p->a, mark);
+    pare_arena_reset(p->arena, mark);
     return s;
 }
 
@@ -70,7 +70,7 @@ span dense_move(const dense_sizes *m, span s)
                     pare_ub_min(pare_ub_fma(m->f.w, s.d, affine_at(&m->e, s.g)),
                                 pare_ub_fma(m->g.w, s.d, affine_at(&m->e, s.f))),
                     0};
-    return span_settled(y);
+    return span_tightened(y);
 }
 
 span skip_move(const skip_sizes *k, span s, span branch)
@@ -80,14 +80,14 @@ span skip_move(const skip_sizes *k, span s, span branch)
                                   pare_ub_fma(k->g, s.d, pare_ub_mul(k->e, s.f)));
     const span y = {pare_ub_fma(k->f, s.f, branch.f), pare_ub_fma(k->g, s.g, branch.g),
                     pare_ub_add(d, branch.d), 0};
-    return span_settled(y);
+    return span_tightened(y);
 }
 
 static span act_move(double slope, span s)
 {
     s.d = pare_ub_mul(pare_ub_exact(slope), s.d);
     s.least = 0;
-    return span_settled(s);
+    return span_tightened(s);
 }
 
 /* Largest entry of w x + b. */
@@ -109,7 +109,7 @@ static span gated_move(const ffn_sizes *m, span s)
                     pare_ub_min(pare_ub_fma(a.d, u_f, pare_ub_mul(a_g, u.d)),
                                 pare_ub_fma(a.d, u_g, pare_ub_mul(a_f, u.d))),
                     0};
-    return dense_move(&m->layers[2], span_settled(y));
+    return dense_move(&m->layers[2], span_tightened(y));
 }
 
 span ffn_move_from(const ffn_sizes *m, size_t l, span s)
@@ -145,7 +145,7 @@ static ffn_form form_of(const pare_ffn *f, const pare_ffn *g, char *why)
     return FFN_ALIKE;
 }
 
-static dense_sizes layer_sizes(proof *p, const pare_ffn *f, const pare_ffn *g, ffn_form form,
+static dense_sizes layer_sizes(pare_work *p, const pare_ffn *f, const pare_ffn *g, ffn_form form,
                                size_t l, char *why)
 {
     const pare_dense *const x = &f->layers[l], *const y = g->layers;
@@ -154,12 +154,12 @@ static dense_sizes layer_sizes(proof *p, const pare_ffn *f, const pare_ffn *g, f
     return dense_sizes_of(p, x, &y[form == FFN_SPLIT ? l + 1 : l], why);
 }
 
-ffn_sizes ffn_sizes_of(proof *p, const pare_ffn *f, const pare_ffn *g, char *why)
+ffn_sizes ffn_sizes_of(pare_work *p, const pare_ffn *f, const pare_ffn *g, char *why)
 {
     ffn_sizes s = {.kind = f->kind, .nlayers = f->nlayers, .slope = pare_act_lipschitz(f->act)};
     s.form = form_of(f, g, why);
     if (f->kind == PARE_FFN_NONE || *why || p->st) return s;
-    s.layers = pare_alloc(p->a, f->nlayers, sizeof *s.layers);
+    s.layers = pare_alloc(p->arena, f->nlayers, sizeof *s.layers);
     if (!s.layers) p->st = pare_no_memory(p->err);
     for (size_t l = 0; !p->st && !*why && l < f->nlayers; l++)
         s.layers[l] = layer_sizes(p, f, g, s.form, l, why);

@@ -19,7 +19,7 @@ static span span_at(const rows_view *v, size_t i)
 }
 
 /* [E_l(h), e]; *signs: it multiplies (h+, h-). */
-static rmat left_over(proof *p, const pare_ffn *f, const pare_ffn *g, ffn_form form, size_t l,
+static rmat left_over(pare_work *p, const pare_ffn *f, const pare_ffn *g, ffn_form form, size_t l,
                       bool *signs)
 {
     const pare_dense *const x = &f->layers[l], *const y = g->layers;
@@ -38,7 +38,7 @@ static rmat left_over(proof *p, const pare_ffn *f, const pare_ffn *g, ffn_form f
 }
 
 /* (z+, z-): as far from their midpoints as z is. */
-static pare_mat signs_of(proof *p, const pare_mat *z)
+static pare_mat signs_of(pare_work *p, const pare_mat *z)
 {
     rmat m = rmat_new(p, z->rows, 2 * z->cols);
     for (size_t i = 0; !p->st && i < z->rows; i++)
@@ -53,7 +53,7 @@ static pare_mat signs_of(proof *p, const pare_mat *z)
 static const double *differences(const rows_view *v, const pare_ffn *f, const pare_ffn *g,
                                  const ffn_sizes *s, size_t l)
 {
-    proof *const p = v->p;
+    pare_work *const p = v->p;
     bool signs = false;
     const rmat e = left_over(p, f, g, s->form, l, &signs);
     given_rows both = *v->x;
@@ -66,7 +66,7 @@ static const double *differences(const rows_view *v, const pare_ffn *f, const pa
 static given_rows next_rows(const rows_view *v, const pare_dense *x, const dense_sizes *s,
                             const double *d)
 {
-    proof *const p = v->p;
+    pare_work *const p = v->p;
     const rmat w = rmat_weight(p, &x->w, 0, 0, x->w.rows, x->w.cols),
                b = rmat_column(p, &x->b, 0, x->w.rows), both = rmat_beside(p, &w, &b);
     const image y = rows_image(v, &both, true, true, s->f.w);
@@ -79,9 +79,9 @@ static given_rows next_rows(const rows_view *v, const pare_dense *x, const dense
 static double *behind(const rows_view *v, const pare_ffn *f, const pare_ffn *g, const ffn_sizes *s,
                       size_t l)
 {
-    proof *const p = v->p;
+    pare_work *const p = v->p;
     const double *const e = differences(v, f, g, s, l);
-    double *const d = p->st ? NULL : pare_alloc(p->a, v->n + 1, sizeof *d);
+    double *const d = p->st ? NULL : pare_alloc(p->arena, v->n + 1, sizeof *d);
     if (!p->st && !d) p->st = pare_no_memory(p->err);
     for (size_t i = 0; !p->st && i < v->n; i++) {
         const span at = span_at(v, i);
@@ -101,14 +101,14 @@ static void by_lengths(pare_ub *out, const rows_view *v, const ffn_sizes *s, con
         span y = dense_move(&s->layers[0], at);
         const pare_ub slope = pare_ub_exact(s->slope);
         y.d = pare_ub_mul(slope, pare_ub_exact(first[i])); /* |act(x)| <= |x| */
-        out[i] = pare_ub_min(out[i], ffn_move_from(s, 1, span_settled(y)).d);
+        out[i] = pare_ub_min(out[i], ffn_move_from(s, 1, span_tightened(y)).d);
     }
 }
 
-void ffn_rows_move(proof *p, pare_ub *out, const pare_ffn *f, const pare_ffn *g, const ffn_sizes *s,
-                   const given_rows *x)
+void ffn_rows_move(pare_work *p, pare_ub *out, const pare_ffn *f, const pare_ffn *g,
+                   const ffn_sizes *s, const given_rows *x)
 {
-    const pare_mark mark = pare_arena_mark(p->a);
+    const pare_mark mark = pare_arena_mark(p->arena);
     const bool exact = f->act == PARE_ACT_RELU || f->nlayers == 1;
     given_rows at = *x;
     rows_view v = rows_view_of(p, &at);
@@ -124,5 +124,5 @@ void ffn_rows_move(proof *p, pare_ub *out, const pare_ffn *f, const pare_ffn *g,
         at = next_rows(&v, &f->layers[l], &s->layers[l], d);
         v = rows_view_of(p, &at);
     }
-    pare_arena_reset(p->a, mark);
+    pare_arena_reset(p->arena, mark);
 }

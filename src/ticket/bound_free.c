@@ -28,7 +28,7 @@ static pare_ub plus(pare_ub a, pare_ub b)
     return pare_ub_add(a, b);
 }
 
-span span_settled(span s)
+span span_tightened(span s)
 {
     s.g = pare_ub_min(s.g, plus(s.f, s.d));
     s.f = pare_ub_min(s.f, plus(s.g, s.d));
@@ -71,7 +71,7 @@ static pare_ub turning_scores(const head_sizes *h, span s)
 
 pare_ub head_scores_move(const head_sizes *h, span s)
 {
-    return h->turns ? turning_scores(h, s) : plain_scores(h, s);
+    return h->factored ? turning_scores(h, s) : plain_scores(h, s);
 }
 
 static pare_ub head_moves(const head_sizes *h, span s)
@@ -100,5 +100,5 @@ span attn_move(const attn_sizes *m, span s)
         y.g = pare_ub_max(y.g, m->empty_g);
         y.d = pare_ub_max(y.d, m->empty_e);
     }
-    return span_settled(y);
+    return span_tightened(y);
 }

@@ -131,7 +131,7 @@ static span dividing_move(const norm_sizes *n, span s)
     const pare_ub by_g = pare_ub_fma(n->gain_f, d, pare_ub_mul(n->gain_e, g)),
                   by_f = pare_ub_fma(n->gain_g, d, pare_ub_mul(n->gain_e, f));
     y.d = pare_ub_add(pare_ub_min(by_f, by_g), n->bias_e);
-    return span_settled(y);
+    return span_tightened(y);
 }
 
 span norm_move(const norm_sizes *n, span s)
@@ -141,5 +141,5 @@ span norm_move(const norm_sizes *n, span s)
     const span y = {pare_ub_fma(n->gain_f, pare_ub_add(s.f, n->offset), n->bias_f),
                     pare_ub_fma(n->gain_g, pare_ub_add(s.g, n->offset), n->bias_g),
                     pare_ub_mul(n->gain_f, s.d), 0};
-    return span_settled(y);
+    return span_tightened(y);
 }

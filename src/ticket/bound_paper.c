@@ -12,7 +12,7 @@ double paper_form(const attn_sizes *m, size_t d1, size_t d2, double alpha)
     double sum = 0;
     for (size_t h = 0; h < m->nheads; h++) {
         const head_sizes *const s = &m->heads[h];
-        if (s->turns) return INFINITY;
+        if (s->factored) return INFINITY;
         sum += sqrt(d) * alpha * expm1(2 * alpha * alpha * d * s->ge_max.v) +
                d * sqrt((double)d2) * alpha * s->ve_max.v;
     }

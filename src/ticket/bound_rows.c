@@ -5,7 +5,7 @@
  *   |out_i - out~_i| <= sum_h [ 2 rho_i tanh(r_i / 4) + max_{k in N(i)} value_k ] + bias
  *   r_i      range over N(i) of [x_i 1] E^q x_k, plus twice the most that moving the rows can
  * change a score of g:  |[x_i 1] G~| d_k + d_i |G~_0| (|x_k| + d_k); rho_i    radius of a ball that
- * holds the attended V x_k: around their mean, the centre of their box, or 0, whichever is
+ * holds the attended V x_k: around their mean, the center of their box, or 0, whichever is
  * smallest; or of the V~ x~_k; value_k  |E^v x_k| + |V~| d_k. Rotary heads: r_i is twice the most
  * of |q_i||k_k - k~_k| + |q_i - q~_i||k~_k|. Proof. As Theorem B, with the exact x_i, x_k in the
  * place of their lengths.  [] Rounding. x_k is within rad_k of its midpoint and E within `off` of
@@ -30,9 +30,9 @@ static pare_ub ub(double v)
     return pare_ub_exact(v);
 }
 
-static double *numbers(proof *p, size_t n)
+static double *numbers(pare_work *p, size_t n)
 {
-    double *const v = p->st ? NULL : pare_alloc(p->a, n + 1, sizeof *v);
+    double *const v = p->st ? NULL : pare_alloc(p->arena, n + 1, sizeof *v);
     if (!v && !p->st) p->st = pare_no_memory(p->err);
     return v;
 }
@@ -44,7 +44,7 @@ static pare_ub length_of(const double *v, size_t n)
 }
 
 /* [Z 1] for forms and biased maps. */
-static pare_mat with_ones(proof *p, const pare_mat *z)
+static pare_mat with_ones(pare_work *p, const pare_mat *z)
 {
     const rmat m = rmat_new(p, z->rows, z->cols + 1);
     for (size_t i = 0; !p->st && i < z->rows; i++) {
@@ -55,7 +55,7 @@ static pare_mat with_ones(proof *p, const pare_mat *z)
     return m.mid;
 }
 
-rows_view rows_view_of(proof *p, const given_rows *x)
+rows_view rows_view_of(pare_work *p, const given_rows *x)
 {
     const rows_view v = {p, x, x->z.rows, numbers(p, x->z.rows)};
     for (size_t i = 0; !p->st && i < v.n; i++)
@@ -63,15 +63,15 @@ rows_view rows_view_of(proof *p, const given_rows *x)
     return v;
 }
 
-image rows_image(const rows_view *v, const rmat *m, bool turn, bool one, pare_ub two)
+image rows_image(const rows_view *v, const rmat *m, bool transpose, bool one, pare_ub two)
 {
-    proof *const p = v->p;
+    pare_work *const p = v->p;
     image y = {{0}, numbers(p, v->n), numbers(p, v->n)};
     if (p->st) return y;
     const pare_mat z = one ? with_ones(p, &v->x->z) : v->x->z;
-    y.y = rmat_new(p, v->n, turn ? m->mid.rows : m->mid.cols).mid;
+    y.y = rmat_new(p, v->n, transpose ? m->mid.rows : m->mid.cols).mid;
     if (p->st) return y;
-    pare_gemm(&y.y, 1, &z, false, &m->mid, turn, 0);
+    pare_gemm(&y.y, 1, &z, false, &m->mid, transpose, 0);
     const rmat mids = {m->mid, ub(0)};
     const pare_ub each =
         pare_ub_fma(pare_gamma(z.cols + 2, PARE_UNIT_F64), rmat_fro(&mids), m->off);
@@ -221,7 +221,7 @@ static void row_of_head(void *ctx, size_t i)
     const pare_keys keys = pare_visible(x->pattern, x->graph, h->v->n, i);
     if (keys.count == 0) return;
     double *const c = h->values.y.v + (h->v->n + i) * h->values.y.cols; /* room behind the rows */
-    const pare_ub range = h->s->turns ? turning_range(h, i, &keys) : plain_range(h, i, &keys);
+    const pare_ub range = h->s->factored ? turning_range(h, i, &keys) : plain_range(h, i, &keys);
     const pare_ub rho = pare_ub_min(radius_of(h->v, &h->values, &keys, c, ub(0)),
                                     radius_of(h->v, &h->values_g, &keys, c, h->s->vt));
     const pare_ub scores = pare_ub_mul(pare_ub_mul(ub(2), rho), pare_softmax_moves(range));
@@ -229,7 +229,7 @@ static void row_of_head(void *ctx, size_t i)
 }
 
 /* The rows of the values stand in front of as many rows of room for centres. */
-static void give_room(proof *p, image *y)
+static void give_room(pare_work *p, image *y)
 {
     const rmat twice = rmat_new(p, 2 * y->y.rows, y->y.cols);
     if (p->st) return;
@@ -240,11 +240,11 @@ static void give_room(proof *p, image *y)
 static void head_rows_move(const rows_view *v, pare_ub *out, const pare_attn *f, const pare_attn *g,
                            const head_sizes *s, size_t head)
 {
-    proof *const p = v->p;
+    pare_work *const p = v->p;
     const head_pair pair = head_pair_of(p, f, g, head);
     head_rows h = {.v = v, .s = s, .out = out};
     if (p->st) return;
-    if (s->turns) {
+    if (s->factored) {
         h.q = rows_image(v, &pair.q, true, true, s->q.w);
         h.qe = rows_image(v, &pair.qe, true, true, s->qe.w);
         h.ke = rows_image(v, &pair.ke, true, true, s->ke.w);
@@ -260,15 +260,15 @@ static void head_rows_move(const rows_view *v, pare_ub *out, const pare_attn *f,
     if (!p->st) p->st = pare_parallel_until(p->exec, v->n, row_of_head, &h, p->err);
 }
 
-void attn_rows_move(proof *p, pare_ub *out, const pare_attn *f, const pare_attn *g,
+void attn_rows_move(pare_work *p, pare_ub *out, const pare_attn *f, const pare_attn *g,
                     const attn_sizes *s, const given_rows *x)
 {
     const rows_view v = rows_view_of(p, x);
     for (size_t i = 0; !p->st && i < v.n; i++) out[i] = ub(0);
     for (size_t h = 0; !p->st && h < s->nheads; h++) {
-        const pare_mark mark = pare_arena_mark(p->a);
+        const pare_mark mark = pare_arena_mark(p->arena);
         head_rows_move(&v, out, f, g, &s->heads[h], h);
-        pare_arena_reset(p->a, mark);
+        pare_arena_reset(p->arena, mark);
     }
     for (size_t i = 0; !p->st && i < v.n; i++) {
         const bool empty = pare_visible(x->pattern, x->graph, v.n, i).count == 0;
@@ -285,11 +285,11 @@ pare_status pare_ticket_rows_bound(pare_ub *out, const pare_model *f, const pare
     if (b >= f->nblocks || b >= g->nblocks || x->cols != f->blocks[b].attn.din)
         return pare_fail(err, PARE_ERR_USAGE, "rows of width %zu for block %zu do not fit", x->cols,
                          b);
-    proof p = {pare_arena_new(), exec, err, PARE_OK};
-    if (!p.a) return pare_no_memory(err);
+    pare_work p = {pare_arena_new(), exec, err, PARE_OK};
+    if (!p.arena) return pare_no_memory(err);
     const attn_sizes s = attn_sizes_of(&p, f, g, b, why);
     const given_rows rows = {*x, NULL, NULL, &f->pattern, graph};
     if (!p.st && !*why) attn_rows_move(&p, out, &f->blocks[b].attn, &g->blocks[b].attn, &s, &rows);
-    pare_arena_free(p.a);
+    pare_arena_free(p.arena);
     return p.st;
 }

@@ -20,20 +20,20 @@ typedef struct image {
 } image;
 
 typedef struct rows_view {
-    proof *p;
+    pare_work *p;
     const given_rows *x;
     size_t n;
     double *norm; /* |x_k| from above, radius included */
 } rows_view;
-rows_view rows_view_of(proof *p, const given_rows *x);
-/* Z M (turn false: M is in x out) or Z M^T. `two`: |M|_2 of the part that multiplies x. */
-image rows_image(const rows_view *v, const rmat *m, bool turn, bool one, pare_ub two);
+rows_view rows_view_of(pare_work *p, const given_rows *x);
+/* Z M (transpose false: M is in x out) or Z M^T. `two`: |M|_2 of the part that multiplies x. */
+image rows_image(const rows_view *v, const rmat *m, bool transpose, bool one, pare_ub two);
 
 /* The same for a feed-forward part: |f(x_i) - g(x~_i)| of the branch alone. */
-void ffn_rows_move(proof *p, pare_ub *out, const pare_ffn *f, const pare_ffn *g, const ffn_sizes *s,
-                   const given_rows *x);
+void ffn_rows_move(pare_work *p, pare_ub *out, const pare_ffn *f, const pare_ffn *g,
+                   const ffn_sizes *s, const given_rows *x);
 
 /* Theorem C: |out_i - out~_i| of the branch alone, into out (n). */
-void attn_rows_move(proof *p, pare_ub *out, const pare_attn *f, const pare_attn *g,
+void attn_rows_move(pare_work *p, pare_ub *out, const pare_attn *f, const pare_attn *g,
                     const attn_sizes *s, const given_rows *x);
 #endif

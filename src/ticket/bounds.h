@@ -5,7 +5,7 @@
  * and least <= |P x| where P takes the mean away if the next norm does. */
 #ifndef PARE_SRC_TICKET_BOUNDS_H
 #define PARE_SRC_TICKET_BOUNDS_H
-#include "rmat.h"
+#include "radius_matrix.h"
 #include <pare/ticket_bounds.h>
 
 typedef struct span {
@@ -13,14 +13,14 @@ typedef struct span {
     double least; /* a lower bound on |P x|; 0: nothing is known */
 } span;
 /* What follows from the triangle inequality among the three. */
-span span_settled(span s);
+span span_tightened(span s);
 
 /* x -> w x + b, or a form [x 1] W: |w x + b| is at most both w |x| + b and whole |(x, 1)|. */
 typedef struct affine {
     pare_ub w, b, whole;
 } affine;
 pare_ub affine_at(const affine *m, pare_ub x);
-affine affine_sizes(proof *p, const rmat *w, const rmat *b); /* b: a column */
+affine affine_sizes(pare_work *p, const rmat *w, const rmat *b); /* b: a column */
 
 /* ---- heads (head_pair.c) --------------------------------------------------------------------- */
 
@@ -28,7 +28,7 @@ affine affine_sizes(proof *p, const rmat *w, const rmat *b); /* b: a column */
  * R_i q_i . R_k k_k, and there the key bias counts. Values are V x_k; their biases are the layer's.
  * Of f, of g (t for tilde), and f minus g (e). */
 typedef struct head_pair {
-    bool turns; /* scores by queries and keys: rotary, or too wide for norms of products */
+    bool factored; /* scores by queries and keys: rotary, or too wide for norms of products */
     bool wide;
     rmat g, gt, ge;        /* (din + 1) x din */
     rmat q, qt, qe;        /* turns: dk x (din + 1), the scale in it */
@@ -38,15 +38,15 @@ typedef struct head_pair {
     rmat inside, inside_t; /* what the value bias gives: dout x 1 */
 } head_pair;
 /* Makes it in the proof's arena. */
-head_pair head_pair_of(proof *p, const pare_attn *f, const pare_attn *g, size_t h);
+head_pair head_pair_of(pare_work *p, const pare_attn *f, const pare_attn *g, size_t h);
 
 typedef struct head_sizes {
-    bool turns;
+    bool factored;
     affine g, gt, ge, q, qt, qe, k, kt, ke;
     pare_ub v, vt, ve;
     pare_ub g_max, v_max, ge_max, ve_max; /* largest entries */
 } head_sizes;
-head_sizes head_sizes_of(proof *p, const head_pair *h);
+head_sizes head_sizes_of(pare_work *p, const head_pair *h);
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
@@ -98,21 +98,23 @@ typedef struct ffn_sizes {
     skip_sizes skip;
 } ffn_sizes;
 
-/* What is in the way goes to `why` (200 characters); it is empty where nothing is. */
-attn_sizes attn_sizes_of(proof *p, const pare_model *f, const pare_model *g, size_t b, char *why);
-ffn_sizes ffn_sizes_of(proof *p, const pare_ffn *f, const pare_ffn *g, char *why);
+/* The reason why models cannot be compared goes to `why` (200 characters); it is empty where
+ * nothing is. */
+attn_sizes attn_sizes_of(pare_work *p, const pare_model *f, const pare_model *g, size_t b,
+                         char *why);
+ffn_sizes ffn_sizes_of(pare_work *p, const pare_ffn *f, const pare_ffn *g, char *why);
 norm_sizes norm_sizes_of(const pare_norm *f, const pare_norm *g, size_t width, char *why);
-skip_sizes skip_sizes_of(proof *p, const pare_skip *f, const pare_skip *g, char *why);
-dense_sizes dense_sizes_of(proof *p, const pare_dense *f, const pare_dense *g, char *why);
+skip_sizes skip_sizes_of(pare_work *p, const pare_skip *f, const pare_skip *g, char *why);
+dense_sizes dense_sizes_of(pare_work *p, const pare_dense *f, const pare_dense *g, char *why);
 /* What two layers in the place of one do to (x+, x-) or, `after_relu`, to x, which is then never
  * negative (relu_pair.c): f's map of x, g's map of that, and the difference. */
 typedef struct relu_maps {
     rmat f, g, e;                /* o x d; o x 2 d or o x d */
     rmat f_bias, g_bias, e_bias; /* o x 1 */
 } relu_maps;
-relu_maps relu_pair_maps(proof *p, const pare_dense *f, const pare_dense *inner,
+relu_maps relu_pair_maps(pare_work *p, const pare_dense *f, const pare_dense *inner,
                          const pare_dense *outer, bool after_relu);
-dense_sizes relu_pair_sizes(proof *p, const pare_dense *f, const pare_dense *inner,
+dense_sizes relu_pair_sizes(pare_work *p, const pare_dense *f, const pare_dense *inner,
                             const pare_dense *outer, bool after_relu, char *why);
 void bounds_refuse(char *why, const char *fmt, ...) PARE_PRINTF(2, 3); /* keeps the first */
 

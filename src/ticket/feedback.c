@@ -1,4 +1,5 @@
-/* Errors that later weights make good.
+/* feedback.c - error feedback: the weights that are still open compensate the errors of those
+ * already chosen.
  *
  * With H = E y y^T of the rows y that enter a matrix, an error e of the weights of one output costs
  * e^T H e. When the first weights are settled and have their errors, the others can be chosen to
@@ -22,24 +23,6 @@ static double mean_square(const pare_mat *h)
     return sum / (double)h->rows;
 }
 
-static pare_status order_inputs(uint32_t *order, const pare_mat *h, pare_arena *a, pare_err *err)
-{
-    pare_keyed *const list = pare_alloc(a, h->rows, sizeof *list);
-    if (!list) return pare_no_memory(err);
-    for (size_t i = 0; i < h->rows; i++) list[i] = (pare_keyed){pare_row(h, i)[i], (uint32_t)i};
-    pare_largest_first(list, h->rows);
-    for (size_t i = 0; i < h->rows; i++) order[i] = list[i].id;
-    return PARE_OK;
-}
-
-/* Inputs in this order, with the ridge. */
-static void ordered(pare_mat *out, const pare_mat *h, const uint32_t *order, double ridge)
-{
-    for (size_t i = 0; i < h->rows; i++)
-        for (size_t j = 0; j < h->rows; j++)
-            pare_row_mut(out, i)[j] = pare_row(h, order[i])[order[j]] + (i == j ? ridge : 0);
-}
-
 /* p becomes the pushes, row by row; what an error is worth is 1 / pivot. */
 static void eliminate(pare_mat *p, double *worth)
 {
@@ -57,16 +40,7 @@ static void eliminate(pare_mat *p, double *worth)
     }
 }
 
-static pare_status no_feedback(feedback *out, uint32_t *order, double *worth)
-{
-    for (size_t i = 0; i < out->n; i++) {
-        order[i] = (uint32_t)i;
-        worth[i] = 1;
-    }
-    return PARE_OK;
-}
-
-pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const entering *e,
+pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const input_moments *e,
                         pare_err *err)
 {
     uint32_t *const order = pare_alloc(a, inputs + 1, sizeof *order);
@@ -74,15 +48,26 @@ pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const enter
     if (!order || !worth) return pare_no_memory(err);
     *out = (feedback){.n = inputs, .order = order, .worth = worth};
     const double square = e && e->square.v ? mean_square(&e->square) : 0;
-    if (!(square > 0)) return no_feedback(out, order, worth);
+    for (size_t i = 0; i < inputs; i++) {
+        order[i] = (uint32_t)i;
+        worth[i] = 1;
+    }
+    if (!(square > 0)) return PARE_OK;
     PARE_ASSERT(e->square.rows == inputs);
     out->push = pare_mat_new(a, inputs, inputs);
     const pare_mark mark = pare_arena_mark(a);
     pare_mat h = pare_mat_new(a, inputs, inputs);
-    if (!out->push.v || !h.v) return pare_no_memory(err);
-    pare_status st = order_inputs(order, &e->square, a, err);
-    if (!st) ordered(&h, &e->square, order, RIDGE * square);
-    if (!st) st = pare_spd_inverse(&out->push, &h, err);
+    pare_keyed *const list = pare_alloc(a, inputs, sizeof *list);
+    if (!out->push.v || !h.v || !list) return pare_no_memory(err);
+    for (size_t i = 0; i < inputs; i++)
+        list[i] = (pare_keyed){pare_row(&e->square, i)[i], (uint32_t)i};
+    pare_largest_first(list, inputs);
+    for (size_t i = 0; i < inputs; i++) order[i] = list[i].id;
+    for (size_t i = 0; i < inputs; i++)
+        for (size_t j = 0; j < inputs; j++)
+            pare_row_mut(&h, i)[j] =
+                pare_row(&e->square, order[i])[order[j]] + (i == j ? RIDGE * square : 0);
+    pare_status st = pare_spd_inverse(&out->push, &h, err);
     if (!st) eliminate(&out->push, worth);
     for (size_t k = 0; !st && k < inputs; k++) mean += worth[k] / (double)inputs;
     for (size_t k = 0; !st && k < inputs; k++) worth[k] /= mean;
@@ -90,8 +75,8 @@ pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const enter
     return st;
 }
 
-pare_status feedback_aim(pare_mat *out, const pare_mat *w, const entering *e, pare_arena *scratch,
-                         pare_err *err)
+pare_status feedback_aim(pare_mat *out, const pare_mat *w, const input_moments *e,
+                         pare_arena *scratch, pare_err *err)
 {
     const size_t n = w->cols;
     const double ridge = RIDGE * mean_square(&e->square);
@@ -114,7 +99,7 @@ pare_status feedback_aim(pare_mat *out, const pare_mat *w, const entering *e, pa
 }
 
 void feedback_run(const feedback *f, const double *weights, double *scratch, size_t output,
-                  feedback_settle *fn, void *self)
+                  feedback_choose *fn, void *self)
 {
     for (size_t k = 0; k < f->n; k++) scratch[k] = weights[f->order[k]];
     for (size_t k = 0; k < f->n; k++) {

@@ -1,7 +1,8 @@
-/* feedback.h - errors that later weights make good (feedback.c). Private to the room. */
+/* feedback.h - error feedback between the weights of one output (feedback.c). Private to this
+ * folder. */
 #ifndef PARE_SRC_TICKET_FEEDBACK_H
 #define PARE_SRC_TICKET_FEEDBACK_H
-#include "entering.h"
+#include "input_moments.h"
 
 /* The weights of an output are settled one input after the other, in this order. */
 typedef struct feedback {
@@ -14,16 +15,16 @@ typedef struct feedback {
 /* From what enters the matrix; `e` NULL or not known: no order, no pushing, every error is worth
  * the same. In the arena. */
 PARE_MUST_USE pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs,
-                                      const entering *e, pare_err *err);
+                                      const input_moments *e, pare_err *err);
 
 /* The map (outputs x inputs) that does with the rows y of the ticket what w does with the rows x of
  * the model, as well as a linear map can: what the fit aims at. out does not alias w. */
-PARE_MUST_USE pare_status feedback_aim(pare_mat *out, const pare_mat *w, const entering *e,
+PARE_MUST_USE pare_status feedback_aim(pare_mat *out, const pare_mat *w, const input_moments *e,
                                        pare_arena *scratch, pare_err *err);
 
 /* What will stand at (output, input) for a weight that should be `goal`. */
-typedef double feedback_settle(void *self, size_t output, size_t input, double goal, double worth);
+typedef double feedback_choose(void *self, size_t output, size_t input, double goal, double worth);
 /* Settles all weights of an output; `weights` (by input) are their goals; scratch: n. */
 void feedback_run(const feedback *f, const double *weights, double *scratch, size_t output,
-                  feedback_settle *fn, void *self);
+                  feedback_choose *fn, void *self);
 #endif

@@ -1,5 +1,5 @@
-/* Which scale, coder and price give so many bits a weight with the least error: tried on some of
- * the outputs, which are settled each by itself, so that a few stand for all.
+/* feedback_rate.c - chooses the scale, coder and price that give a number of bits per weight with
+ * the least error, on a sample of the outputs (outputs are independent of one another).
  *
  * Coder and price are found together, round by round: what is chosen teaches the coder, and the
  * price rises while too many bits are taken. Where errors are as small as they can be for their
@@ -24,7 +24,7 @@ typedef struct rate_search {
 } rate_search;
 
 /* *loss: in squares of weights, as it would be with just so many bits. */
-static pare_status rounds(double *loss, const rate_search *s, int n)
+static pare_status learn_coder(double *loss, const rate_search *s, int n)
 {
     const double scale = s->p->scale;
     pare_status st = PARE_OK;
@@ -41,7 +41,7 @@ static pare_status rounds(double *loss, const rate_search *s, int n)
 }
 
 /* Where the rounds begin. */
-static void guess(const rate_search *s)
+static void guess_coder(const rate_search *s)
 {
     const double square = s->square / (s->p->scale * s->p->scale);
     pare_bridge *const b = &s->o->bridge;
@@ -49,19 +49,6 @@ static void guess(const rate_search *s)
     b->ranks = s->p->n / s->p->b;
     for (size_t k = 0; k < b->ranks; k++) b->prior[k] = UNLIKELY;
     s->o->price = 2 * M_LN2 * square * exp2(-2 * fmax(0, s->rate - BEHIND));
-}
-
-static double mean_square(double *largest, const pare_mat *w)
-{
-    double sum = 0;
-    *largest = 0;
-    for (size_t i = 0; i < w->rows; i++)
-        for (size_t j = 0; j < w->cols; j++) {
-            const double v = pare_row(w, i)[j];
-            sum += v * v / (double)(w->rows * w->cols);
-            *largest = fmax(*largest, fabs(v));
-        }
-    return sum;
 }
 
 /* The scale with the least loss, from above the largest entry downwards. */
@@ -76,8 +63,8 @@ static pare_status search_scale(int *exponent, fit_feedback_opts *best, const ra
     for (int worse = 0; !st && worse < WORSE && e >= last; e--) {
         double loss = INFINITY;
         s->p->scale = ldexp(1, e);
-        if (s->rate > 0) guess(s);
-        st = rounds(&loss, s, ROUNDS);
+        if (s->rate > 0) guess_coder(s);
+        st = learn_coder(&loss, s, ROUNDS);
         worse = loss < least ? 0 : worse + 1;
         if (loss < least) {
             *exponent = e;
@@ -88,14 +75,19 @@ static pare_status search_scale(int *exponent, fit_feedback_opts *best, const ra
     return st;
 }
 
-pare_status feedback_settle_rate(fit_feedback_opts *o, int *exponent, pare_arena *scratch,
+pare_status feedback_choose_rate(fit_feedback_opts *o, int *exponent, pare_arena *scratch,
                                  fit_problem *p, double rate, const pare_exec *exec, pare_err *err)
 {
     double largest, loss;
     const size_t few = SAMPLE / o->aim.cols > 1 ? SAMPLE / o->aim.cols : 1;
     rate_search s = {.p = p, .o = o, .rate = rate, .scratch = scratch, .exec = exec, .err = err};
     fit_feedback_opts best = *o;
-    s.square = mean_square(&largest, &o->aim);
+    largest = fit_largest_entry(&o->aim);
+    for (size_t i = 0; i < o->aim.rows; i++)
+        for (size_t j = 0; j < o->aim.cols; j++) {
+            const double v = pare_row(&o->aim, i)[j];
+            s.square += v * v / (double)(o->aim.rows * o->aim.cols);
+        }
     s.step = o->aim.rows > few ? o->aim.rows / few : 1;
     if (!isfinite(largest) || !(largest > 0)) { /* nothing to choose by */
         if (*exponent == PARE_TICKET_CHOOSE) *exponent = 0;
@@ -105,6 +97,6 @@ pare_status feedback_settle_rate(fit_feedback_opts *o, int *exponent, pare_arena
     pare_status st = search_scale(exponent, &best, &s, largest);
     p->scale = ldexp(1, *exponent);
     *o = best;
-    if (!st && rate > 0) st = rounds(&loss, &s, LAST_ROUNDS);
+    if (!st && rate > 0) st = learn_coder(&loss, &s, LAST_ROUNDS);
     return st;
 }

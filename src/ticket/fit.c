@@ -1,4 +1,5 @@
-/* What all ways to fit a matrix share: targets, the residual from the masks, the other side. */
+/* fit.c - shared by all ways to fit a matrix: targets, the residual from the masks, transposition.
+  */
 #include "fit.h"
 #include <math.h>
 
@@ -11,6 +12,21 @@ pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p,
     if (!out->ma.v || !out->mb.v || !out->own) return pare_no_memory(err);
     for (size_t k = 0; k < p->n; k++) out->own[k] = PARE_NO_COLUMN;
     return PARE_OK;
+}
+
+const int32_t *fit_draw(pare_arena *a, uint64_t seed, uint64_t stream, size_t count)
+{
+    int32_t *const w = pare_alloc(a, count + 1, sizeof *w);
+    if (w) pare_source_weights(w, seed, stream, 0, count);
+    return w;
+}
+
+double fit_largest_entry(const pare_mat *w)
+{
+    double most = 0;
+    for (size_t i = 0; i < w->rows; i++)
+        for (size_t j = 0; j < w->cols; j++) most = fmax(most, fabs(pare_row(w, i)[j]));
+    return most;
 }
 
 int fit_first_exponent(double largest, int above)
@@ -69,16 +85,8 @@ void fit_put_blocks(fit_result *r, const fit_problem *p, size_t items, const uin
 typedef struct residual_job {
     const fit_problem *p;
     fit_result *r;
-    uint32_t *units; /* b x n: room for the units that serve a column */
+    uint32_t *units; /* b x n: a buffer for the units that serve a column */
 } residual_job;
-
-/* The sum is an exact integer; taken as two doubles, the difference from W is rounded where it is
- * small. */
-static double difference(double target, int64_t sum)
-{
-    const double high = (double)sum, low = (double)(sum - (int64_t)high);
-    return (target - high) - low;
-}
 
 static void residual_column(void *ctx, size_t j)
 {
@@ -92,8 +100,11 @@ static void residual_column(void *ctx, size_t j)
         int64_t sum = 0;
         for (size_t c = 0; c < count; c++)
             if (pare_bit(&job->r->ma, i, unit[c])) sum += fit_item(p, i, unit[c], j);
+        /* an exact integer as two doubles: the difference from W is rounded where it is small */
         const double target = pare_row(&p->w, i)[j] / p->scale / PARE_SOURCE_UNIT;
-        pare_row_mut(&job->r->e, i)[j] = difference(target, sum) * PARE_SOURCE_UNIT * p->scale;
+        const double high = (double)sum, low = (double)(sum - (int64_t)high);
+        const double difference = (target - high) - low;
+        pare_row_mut(&job->r->e, i)[j] = difference * PARE_SOURCE_UNIT * p->scale;
     }
 }
 
@@ -109,7 +120,7 @@ pare_status fit_residual(fit_result *r, pare_arena *a, const fit_problem *p, con
     return PARE_OK;
 }
 
-static pare_mat mat_turned(pare_arena *a, const pare_mat *m)
+pare_mat fit_transposed_mat(pare_arena *a, const pare_mat *m)
 {
     pare_mat t = pare_mat_new(a, m->cols, m->rows);
     for (size_t i = 0; t.v && i < m->rows; i++)
@@ -117,7 +128,7 @@ static pare_mat mat_turned(pare_arena *a, const pare_mat *m)
     return t;
 }
 
-static const int32_t *turned(pare_arena *a, const int32_t *m, size_t rows, size_t cols)
+static const int32_t *transposed(pare_arena *a, const int32_t *m, size_t rows, size_t cols)
 {
     int32_t *const t = pare_alloc(a, rows * cols + 1, sizeof *t);
     for (size_t i = 0; t && i < rows; i++)
@@ -125,17 +136,17 @@ static const int32_t *turned(pare_arena *a, const int32_t *m, size_t rows, size_
     return t;
 }
 
-pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_problem *p, pare_err *err)
+pare_status fit_transpose(fit_problem *out, pare_arena *a, const fit_problem *p, pare_err *err)
 {
     *out = (fit_problem){.a = p->b, .b = p->a, .n = p->n, .scale = p->scale};
-    out->w = mat_turned(a, &p->w);
-    out->A = turned(a, p->B, p->n, p->b);
-    out->B = turned(a, p->A, p->a, p->n);
+    out->w = fit_transposed_mat(a, &p->w);
+    out->A = transposed(a, p->B, p->n, p->b);
+    out->B = transposed(a, p->A, p->a, p->n);
     if (!out->w.v || !out->A || !out->B) return pare_no_memory(err);
     return PARE_OK;
 }
 
-static pare_bits bits_turned(pare_arena *a, const pare_bits *m)
+static pare_bits bits_transposed(pare_arena *a, const pare_bits *m)
 {
     pare_bits t = pare_bits_new(a, m->cols, m->rows);
     for (size_t i = 0; t.v && i < m->rows; i++)
@@ -144,13 +155,13 @@ static pare_bits bits_turned(pare_arena *a, const pare_bits *m)
     return t;
 }
 
-pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r, pare_err *err)
+pare_status fit_transpose_back(fit_result *out, pare_arena *a, const fit_result *r, pare_err *err)
 {
-    out->own = r->own; /* of the turned problem: it has no other form */
+    out->own = r->own; /* of the transposed problem: it has no other form */
     out->donor = r->donor;
-    out->ma = bits_turned(a, &r->mb);
-    out->mb = bits_turned(a, &r->ma);
-    out->e = mat_turned(a, &r->e);
+    out->ma = bits_transposed(a, &r->mb);
+    out->mb = bits_transposed(a, &r->ma);
+    out->e = fit_transposed_mat(a, &r->e);
     if (!out->ma.v || !out->mb.v || !out->e.v) return pare_no_memory(err);
     return PARE_OK;
 }

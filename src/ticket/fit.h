@@ -1,4 +1,4 @@
-/* fit.h - one matrix as the product of two masked random ones. Private to the room.
+/* fit.h - one matrix as the product of two masked random ones. Private to this folder.
  *
  *   W (a x b)  ~  scale (A o MA) (B o MB)          A a x n, B n x b: source integers
  *
@@ -30,8 +30,8 @@ PARE_MUST_USE pare_status fit_block(fit_result *out, pare_arena *a, const fit_pr
                                     const pare_exec *exec, pare_err *err);
 
 /* Units that serve the columns which own says (n; PARE_NO_COLUMN: none); every entry is solved. */
-PARE_MUST_USE pare_status fit_dealt(fit_result *out, pare_arena *a, const fit_problem *p,
-                                    const uint32_t *own, const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status fit_assigned(fit_result *out, pare_arena *a, const fit_problem *p,
+                                       const uint32_t *own, const pare_exec *exec, pare_err *err);
 
 /* The same units used better (fit_best.c): donors, choice of units, more units for the columns that
  * need them. */
@@ -44,7 +44,7 @@ typedef struct fit_best_opts {
 PARE_MUST_USE pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p,
                                    const fit_best_opts *o, const pare_exec *exec, pare_err *err);
 
-/* ---- a ReLU between the two matrices (fit_relu.c) ---- */
+/* ---- a ReLU between the two matrices (fit_relu.c) -------------------------------------------- */
 
 /* What units with the weights B (n x inputs) pass on: n x 2 inputs, or n x inputs where no input is
  * negative. */
@@ -54,18 +54,22 @@ PARE_MUST_USE pare_status fit_relu_sides(const int32_t **out, pare_arena *a, con
 PARE_MUST_USE pare_status fit_relu_block(fit_result *out, pare_arena *a, const fit_problem *p,
                                          const pare_exec *exec, pare_err *err);
 
-/* The problem with a and b exchanged, and a result turned back. Solve for a side of W with the
+/* The problem with a and b exchanged, and a result transposed back. Solve for a side of W with the
  * fewer rows or columns: n units then give n / min(a, b) items an entry. */
-PARE_MUST_USE pare_status fit_turn(fit_problem *out, pare_arena *a, const fit_problem *p,
-                                   pare_err *err);
-PARE_MUST_USE pare_status fit_turn_back(fit_result *out, pare_arena *a, const fit_result *r,
+PARE_MUST_USE pare_status fit_transpose(fit_problem *out, pare_arena *a, const fit_problem *p,
                                         pare_err *err);
+PARE_MUST_USE pare_status fit_transpose_back(fit_result *out, pare_arena *a, const fit_result *r,
+                                             pare_err *err);
 /* The masks of a result before anything is in them; no unit serves anyone. */
 PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const fit_problem *p,
                                          pare_err *err);
 
-/* ---- for all methods (fit.c) ---- */
+/* ---- for all methods (fit.c) ----------------------------------------------------------------- */
 
+/* `count` weights of a stream of the source. NULL: no memory. */
+const int32_t *fit_draw(pare_arena *a, uint64_t seed, uint64_t stream, size_t count);
+pare_mat fit_transposed_mat(pare_arena *a, const pare_mat *m); /* v NULL: no memory */
+double fit_largest_entry(const pare_mat *w);
 /* Where scales are tried from, downwards: 2^above times the largest entry, among those that a
  * ticket can have (2^-64 to 2^64). */
 int fit_first_exponent(double largest, int above);

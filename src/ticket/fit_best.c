@@ -1,4 +1,4 @@
-/* The same source used better than by equal blocks.
+/* fit_best.c - uses the same source better than equal blocks do.
  *
  * Donors. The masks of Otsuka 2025 leave n (b - 1) bits of MB unused. The units D of one column,
  * solved first, are donors to all others: switching MB_kj on for k in D adds the fixed vector
@@ -21,35 +21,21 @@ enum {
 };
 #define SHARE 0.8 /* of the units that are given out at once */
 
-static void order_columns(best_job *b, pare_keyed *room)
-{
-    const fit_problem *const p = b->p;
-    for (size_t j = 0; j < p->b; j++) {
-        room[j] = (pare_keyed){0, (uint32_t)j};
-        for (size_t i = 0; i < p->a; i++) {
-            const double t = (double)llabs(b->target[i * p->b + j]);
-            if (t > room[j].key) room[j].key = t;
-        }
-    }
-    pare_largest_first(room, p->b);
-    for (size_t j = 0; j < p->b; j++) b->order[j] = room[j].id;
-}
-
 /* The `count` free units with the largest |B_kj| join the column; fewer when there are no more that
  * can. How many did. */
-static size_t take_units(best_job *b, size_t j, size_t count, pare_keyed *room)
+static size_t take_units(best_job *b, size_t j, size_t count, pare_keyed *buffer)
 {
     const fit_problem *const p = b->p;
     fit_column *const c = &b->col[j];
     size_t n = 0;
     for (size_t k = b->each * p->b; k < p->n; k++)
         if (b->free[k] && p->B[k * p->b + j] != 0)
-            room[n++] = (pare_keyed){abs(p->B[k * p->b + j]), (uint32_t)k};
-    pare_largest_first(room, n);
+            buffer[n++] = (pare_keyed){abs(p->B[k * p->b + j]), (uint32_t)k};
+    pare_largest_first(buffer, n);
     if (count > n) count = n;
     for (size_t i = 0; i < count; i++) {
-        c->unit[c->units++] = room[i].id;
-        b->free[room[i].id] = false;
+        c->unit[c->units++] = buffer[i].id;
+        b->free[buffer[i].id] = false;
     }
     return count;
 }
@@ -61,33 +47,25 @@ static void take_block(best_job *b, size_t j)
         c->unit[c->units] = (uint32_t)(j * b->each + c->units);
 }
 
-/* ---- the donor column ---- */
-
-static void random_units(const best_job *b, fit_column *c, size_t count, uint32_t *room,
-                         pare_rng *r)
-{
-    const size_t first = b->each * b->p->b, n = b->p->n - first;
-    for (size_t k = 0; k < n; k++) room[k] = (uint32_t)(first + k);
-    pare_rng_shuffle(r, room, n);
-    for (size_t k = 0; k < count && k < n; k++) c->unit[c->units++] = room[k];
-}
+/* ---- the donor column ------------------------------------------------------------------------ */
 
 /* Beside its block, the units with the smallest largest error: first the largest, then random ones.
  */
 static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint64_t seed,
-                                 pare_keyed *room, uint32_t *room32)
+                                 pare_keyed *buffer, uint32_t *units_buffer)
 {
     const fit_problem *const p = b->p;
-    const size_t j0 = b->order[0];
+    const size_t j0 = b->order[0], spare = p->n - b->each * p->b;
     fit_column best = {.worst = INT64_MAX};
     fit_column *const c = &b->col[j0];
     pare_rng r = pare_rng_at(seed, 0);
     for (unsigned t = 0; t < tries; t++) {
         take_block(b, j0);
-        if (t == 0)
-            (void)take_units(b, j0, count, room);
-        else
-            random_units(b, c, count, room32, &r);
+        if (t == 0) (void)take_units(b, j0, count, buffer);
+        for (size_t k = 0; t > 0 && k < spare; k++) units_buffer[k] = (uint32_t)(p->n - spare + k);
+        if (t > 0) pare_rng_shuffle(&r, units_buffer, spare);
+        for (size_t k = 0; t > 0 && k < count && k < spare; k++)
+            c->unit[c->units++] = units_buffer[k];
         const pare_status st = fit_column_solve_alone(c, p, b->target, j0);
         if (st) return st;
         if (c->worst < best.worst) {
@@ -103,7 +81,7 @@ static pare_status choose_donors(best_job *b, size_t count, unsigned tries, uint
     return fit_column_solve_alone(c, p, b->target, j0);
 }
 
-/* ---- the others ---- */
+/* ---- the others ------------------------------------------------------------------------------ */
 
 static const fit_column *donor_of(const best_job *b)
 {
@@ -157,14 +135,14 @@ static void solve_again(void *ctx, size_t k)
 
 /* Columns that get one more unit each: the worst ones that are not full, nor far better than the
  * donor, which no unit can improve any more. `tired` ones are marked. */
-static size_t pick_round(const best_job *b, bool *tired, uint32_t *column, size_t most)
+static size_t pick_round(const best_job *b, bool *passed_over, uint32_t *column, size_t most)
 {
     const int64_t enough = donor_of(b)->worst / 4;
     size_t n = 0;
     while (n < most) {
-        const size_t j = best_worst(b, tired);
+        const size_t j = best_worst(b, passed_over);
         if (j == b->p->b) break;
-        tired[j] = true;
+        passed_over[j] = true;
         if (b->col[j].units < FIT_CAP && b->col[j].worst > enough) column[n++] = (uint32_t)j;
     }
     return n;
@@ -172,21 +150,21 @@ static size_t pick_round(const best_job *b, bool *tired, uint32_t *column, size_
 
 /* Spare units to the worst columns, some columns at a time: which ones depends on the sizes alone,
  * so that threads change nothing. */
-static pare_status fill(best_job *b, bool *tired, uint32_t *column, pare_keyed *room,
-                        const pare_exec *exec)
+static pare_status give_spare_units(best_job *b, bool *passed_over, uint32_t *column,
+                                    pare_keyed *buffer, const pare_exec *exec)
 {
     const fit_problem *const p = b->p;
     const size_t most = 1 + p->b / BEST_ROUND;
     size_t left = 0;
     for (size_t k = b->each * p->b; k < p->n; k++) left += b->free[k];
-    if (b->donors) tired[b->order[0]] = true;
+    if (b->donors) passed_over[b->order[0]] = true;
     while (left > 0) {
-        const size_t n = pick_round(b, tired, column, most < left ? most : left);
+        const size_t n = pick_round(b, passed_over, column, most < left ? most : left);
         if (n == 0) return PARE_OK;
         size_t served = 0;
         for (size_t k = 0; k < n; k++) {
-            if (!take_units(b, column[k], 1, room)) continue; /* it stays tired */
-            tired[column[k]] = false;
+            if (!take_units(b, column[k], 1, buffer)) continue; /* it stays tired */
+            passed_over[column[k]] = false;
             column[served++] = column[k];
         }
         left -= served;
@@ -198,7 +176,7 @@ static pare_status fill(best_job *b, bool *tired, uint32_t *column, pare_keyed *
     return PARE_OK;
 }
 
-static void put_in_place(const best_job *b)
+static void set_masks(const best_job *b)
 {
     const fit_problem *const p = b->p;
     const fit_column *const donor = donor_of(b);
@@ -224,11 +202,19 @@ static size_t least(size_t a, size_t b)
 static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *exec)
 {
     const fit_problem *const p = b->p;
-    pare_keyed *const room = pare_alloc(b->arena, p->n + p->b, sizeof *room);
-    uint32_t *const room32 = pare_alloc(b->arena, p->n + 1, sizeof *room32);
-    bool *const tired = pare_alloc(b->arena, p->b + 1, sizeof *tired);
-    if (!room || !room32 || !tired) return PARE_ERR_MEMORY;
-    order_columns(b, room);
+    pare_keyed *const buffer = pare_alloc(b->arena, p->n + p->b, sizeof *buffer);
+    uint32_t *const units_buffer = pare_alloc(b->arena, p->n + 1, sizeof *units_buffer);
+    bool *const passed_over = pare_alloc(b->arena, p->b + 1, sizeof *passed_over);
+    if (!buffer || !units_buffer || !passed_over) return PARE_ERR_MEMORY;
+    for (size_t j = 0; j < p->b; j++) { /* columns, largest entry first */
+        buffer[j] = (pare_keyed){0, (uint32_t)j};
+        for (size_t i = 0; i < p->a; i++) {
+            const double t = (double)llabs(b->target[i * p->b + j]);
+            if (t > buffer[j].key) buffer[j].key = t;
+        }
+    }
+    pare_largest_first(buffer, p->b);
+    for (size_t j = 0; j < p->b; j++) b->order[j] = buffer[j].id;
     size_t each = least(FIT_CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
     if (each == 0) each = 1;
     b->each = p->a <= TALL && b->donors ? each : 0; /* units of a ReLU are chosen by sign */
@@ -237,25 +223,19 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     pare_status st = PARE_OK;
     if (b->donors)
         st = choose_donors(b, least(each - b->each + EXTRA, spare - b->each),
-                           o->tries ? o->tries : TRIES, o->seed, room, room32);
+                           o->tries ? o->tries : TRIES, o->seed, buffer, units_buffer);
     for (size_t k = b->donors; !st && k < p->b; k++) {
         take_block(b, b->order[k]);
-        (void)take_units(b, b->order[k], each - b->each, room);
+        (void)take_units(b, b->order[k], each - b->each, buffer);
     }
     if (!st && p->b > b->donors)
         st = pare_parallel_until(exec, p->b - b->donors, solve_other, b, NULL);
     if (!st) st = best_status(b);
-    if (!st) st = fill(b, tired, room32, room, exec);
+    if (!st) st = give_spare_units(b, passed_over, units_buffer, buffer, exec);
     if (!st && !o->no_trade) st = best_trade(b, o, exec);
     if (!st && p->b > b->donors)
         st = pare_parallel_until(exec, p->b - b->donors, finish_other, b, NULL);
     return st ? st : best_status(b);
-}
-
-/* Patterns of donors: their gain fades with the number of rows, their cost does not. */
-static unsigned donor_bits(size_t rows)
-{
-    return rows <= 32 ? 12 : rows <= 64 ? 9 : 6;
 }
 
 pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const fit_best_opts *o,
@@ -264,7 +244,9 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     const fit_best_opts none = {0};
     if (!o) o = &none;
     best_job b = {.p = p, .r = out, .arena = a, .donors = p->inputs ? 0 : 1};
-    if (b.donors) b.bits = o->donors ? o->donors : donor_bits(p->a);
+    /* the gain of donor bits fades with the number of rows, their cost does not */
+    const unsigned bits = p->a <= 32 ? 12 : p->a <= 64 ? 9 : 6;
+    if (b.donors) b.bits = o->donors ? o->donors : bits;
     int64_t *target;
     pare_status st = fit_targets(&target, a, p, err);
     if (!st) st = fit_result_new(out, a, p, err);
@@ -279,6 +261,6 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     for (size_t j = 0; j < p->b; j++) b.col[j].own = own + j * p->a;
     if (p->a > 0 && p->b > 0 && search(&b, o, exec))
         return pare_or_stopped(exec, pare_no_memory(err), err);
-    put_in_place(&b);
+    set_masks(&b);
     return fit_residual(out, a, p, exec, err);
 }

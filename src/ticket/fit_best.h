@@ -1,7 +1,7 @@
 /* fit_best.h - the pieces of fit_best: choosing, filling (fit_best.c), trading (fit_trade.c). */
 #ifndef PARE_SRC_TICKET_FIT_BEST_H
 #define PARE_SRC_TICKET_FIT_BEST_H
-#include "column.h"
+#include "fit_column.h"
 
 enum { BEST_ROUND = 8 }; /* a round works on one column in so many */
 

@@ -1,25 +1,26 @@
-/* The construction of Otsuka 2025 (Lemmas 4 and 7): n / b consecutive units belong to one column of
- * W, every entry is one exact question of subset sums, units left over are pruned. */
+/* fit_block.c - the construction of Otsuka 2025 (Lemmas 4 and 7): n / b consecutive units belong
+ * to one column of W, every entry is one exact subset-sum problem, units left over are pruned. */
 #include "fit.h"
 #include <pare/subset.h>
 
-typedef struct dealt_job {
+typedef struct assigned_job {
     const fit_problem *p;
     const int64_t *target;
     const uint32_t *first, *unit; /* those of column j are unit[first[j]] .. */
     size_t words;                 /* of an entry's mask */
     uint64_t *mask;      /* b x a x words: bits of a column's entries, put in place afterwards */
     pare_status *status; /* b */
-} dealt_job;
+} assigned_job;
 
-static pare_status solve_column(const dealt_job *job, size_t j, int64_t *item)
+static void solve_column(void *ctx, size_t j)
 {
+    const assigned_job *const job = ctx;
     const fit_problem *const p = job->p;
     const uint32_t *const unit = job->unit + job->first[j];
     const size_t count = job->first[j + 1] - job->first[j];
+    int64_t item[PARE_SUBSET_ITEMS];
     pare_subset_solver *s;
     pare_status st = pare_subset_new(&s, NULL);
-    if (st) return st;
     for (size_t i = 0; !st && i < p->a; i++) {
         pare_subset best;
         for (size_t c = 0; c < count; c++) item[c] = fit_item(p, i, unit[c], j);
@@ -27,18 +28,11 @@ static pare_status solve_column(const dealt_job *job, size_t j, int64_t *item)
                                job->target[i * p->b + j], NULL, NULL);
     }
     pare_subset_free(s);
-    return st;
-}
-
-static void column(void *ctx, size_t j)
-{
-    const dealt_job *const job = ctx;
-    int64_t item[PARE_SUBSET_ITEMS];
-    job->status[j] = solve_column(job, j, item);
+    job->status[j] = st;
 }
 
 /* Units of every column in order, as many as a question may have. */
-static pare_status list_units(dealt_job *job, pare_arena *a, const uint32_t *own, pare_err *err)
+static pare_status list_units(assigned_job *job, pare_arena *a, const uint32_t *own, pare_err *err)
 {
     const fit_problem *const p = job->p;
     uint32_t *const first = pare_alloc(a, p->b + 1, sizeof *first);
@@ -58,11 +52,11 @@ static pare_status list_units(dealt_job *job, pare_arena *a, const uint32_t *own
     return PARE_OK;
 }
 
-pare_status fit_dealt(fit_result *out, pare_arena *a, const fit_problem *p, const uint32_t *own,
-                      const pare_exec *exec, pare_err *err)
+pare_status fit_assigned(fit_result *out, pare_arena *a, const fit_problem *p, const uint32_t *own,
+                         const pare_exec *exec, pare_err *err)
 {
     int64_t *target;
-    dealt_job job = {.p = p};
+    assigned_job job = {.p = p};
     pare_status st = fit_targets(&target, a, p, err);
     if (!st) st = fit_result_new(out, a, p, err);
     if (!st) st = list_units(&job, a, own, err);
@@ -71,7 +65,7 @@ pare_status fit_dealt(fit_result *out, pare_arena *a, const fit_problem *p, cons
     job.mask = pare_alloc(a, p->a * p->b * job.words + 1, sizeof *job.mask);
     job.status = pare_alloc(a, p->b + 1, sizeof *job.status);
     if (!job.mask || !job.status) return pare_no_memory(err);
-    st = pare_parallel_until(exec, p->b, column, &job, err);
+    st = pare_parallel_until(exec, p->b, solve_column, &job, err);
     if (st) return st;
     for (size_t j = 0; j < p->b; j++)
         if (job.status[j]) return pare_no_memory(err); /* items and targets are in their limits */
@@ -89,5 +83,5 @@ pare_status fit_block(fit_result *out, pare_arena *a, const fit_problem *p, cons
     if (!own) return pare_no_memory(err);
     for (size_t k = 0; k < p->n; k++)
         own[k] = k < each * p->b ? (uint32_t)(k / each) : PARE_NO_COLUMN;
-    return fit_dealt(out, a, p, own, exec, err);
+    return fit_assigned(out, a, p, own, exec, err);
 }

@@ -31,7 +31,7 @@ PARE_MUST_USE pare_status fit_feedback_cost(fit_cost *out, pare_arena *scratch,
 /* Scale (into p), coder and price with which a weight takes `rate` bits and errs least, found on
  * some of the outputs; `rate` 0: any number of bits. `exponent` is searched where it is
  * PARE_TICKET_CHOOSE. */
-PARE_MUST_USE pare_status feedback_settle_rate(fit_feedback_opts *o, int *exponent,
+PARE_MUST_USE pare_status feedback_choose_rate(fit_feedback_opts *o, int *exponent,
                                                pare_arena *scratch, fit_problem *p, double rate,
                                                const pare_exec *exec, pare_err *err);
 #endif

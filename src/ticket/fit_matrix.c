@@ -1,32 +1,13 @@
-/* pare_ticket_fit: the fits of a matrix for those outside the room. */
+/* fit_matrix.c - pare_ticket_fit: the public interface to the fits of a matrix. */
 #include "fit.h"
 #include <pare/ticket_fit.h>
 #include <math.h>
-
-static const int32_t *drawn(pare_arena *a, uint64_t seed, uint64_t stream, size_t count)
-{
-    int32_t *const w = pare_alloc(a, count + 1, sizeof *w);
-    if (w) pare_source_weights(w, seed, stream, 0, count);
-    return w;
-}
 
 static pare_status fit_one(fit_result *r, pare_arena *a, const fit_problem *p,
                            const pare_fit_opts *o, const pare_exec *exec, pare_err *err)
 {
     const fit_best_opts best = {.seed = o->seed, .donors = o->donors};
     return o->best ? fit_best(r, a, p, &best, exec, err) : fit_block(r, a, p, exec, err);
-}
-
-static pare_status fit_side(fit_result *r, pare_arena *a, const fit_problem *p,
-                            const pare_fit_opts *o, const pare_exec *exec, pare_err *err)
-{
-    const bool rows = o->side == PARE_FIT_ROWS || (o->side == PARE_FIT_SMALLER && p->a < p->b);
-    fit_problem turned;
-    fit_result half;
-    if (!rows) return fit_one(r, a, p, o, exec, err);
-    pare_status st = fit_turn(&turned, a, p, err);
-    if (!st) st = fit_one(&half, a, &turned, o, exec, err);
-    return st ? st : fit_turn_back(r, a, &half, err);
 }
 
 pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, const pare_fit_opts *o,
@@ -43,9 +24,18 @@ pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, const pare_fit_opt
     if (!a) return pare_no_memory(err);
     fit_problem p = {.a = w->rows, .b = w->cols, .n = o->hidden, .w = *w, .scale = o->scale};
     fit_result r = {0};
-    p.A = drawn(a, o->seed, o->left, w->rows * o->hidden);
-    p.B = drawn(a, o->seed, o->right, o->hidden * w->cols);
-    const pare_status st = p.A && p.B ? fit_side(&r, a, &p, o, exec, err) : pare_no_memory(err);
+    p.A = fit_draw(a, o->seed, o->left, w->rows * o->hidden);
+    p.B = fit_draw(a, o->seed, o->right, o->hidden * w->cols);
+    pare_status st = p.A && p.B ? PARE_OK : pare_no_memory(err);
+    if (o->side == PARE_FIT_ROWS || (o->side == PARE_FIT_SMALLER && p.a < p.b)) {
+        fit_problem transposed;
+        fit_result half;
+        if (!st) st = fit_transpose(&transposed, a, &p, err);
+        if (!st) st = fit_one(&half, a, &transposed, o, exec, err);
+        if (!st) st = fit_transpose_back(&r, a, &half, err);
+    } else if (!st) {
+        st = fit_one(&r, a, &p, o, exec, err);
+    }
     for (size_t i = 0; !st && i < w->rows; i++)
         for (size_t j = 0; j < w->cols; j++)
             pare_row_mut(out, i)[j] = pare_row(w, i)[j] - pare_row(&r.e, i)[j];

@@ -1,4 +1,4 @@
-/* Two layers of a ReLU source in the place of one (Otsuka 2025, Lemma 2, made explicit;
+/* fit_relu.c - two layers of a ReLU source for one layer (Otsuka 2025, Lemma 2, made explicit;
  * docs/theory/ticket.md "ReLU layers (Lemma 2)").
  *
  *   W x  ~  scale (A o MA) relu((B o MB) x)         W o x d, A o x n, B n x d: source integers
@@ -6,12 +6,13 @@
  * A unit that reads x_j alone passes B_kj x_j+ on where B_kj > 0, and |B_kj| x_j- where B_kj < 0.
  * With x = x+ - x- the two layers are therefore [W+, W-] (x+, x-), and what is wanted is
  *   [W, -W]  ~  scale (A o MA) (S o MS),   S = [max(B, 0), max(-B, 0)]   (n x 2 d)
- * with one 1 in each row of MS: the ordinary question, two subset sums for an entry of W, each over
- * units of its sign. Behind another ReLU no input is negative, the second half is not needed, and
- * the units of every column come from the whole pool: n / d of them and not n / (2 d).
- * Donors have no meaning: two inputs of one unit do not separate. Choosing units by sign and size,
- * more units for the worst column and the scale do (fit_best.c, matrix.c). A bias is one more such
- * matrix, of one column, whose input is 1: units with a positive bias and no input. */
+ * with one 1 in each row of MS: the ordinary question, two subset sums for an entry of W, each
+ * over units of its sign. Behind another ReLU no input is negative, the second half is not
+ * needed, and the units of every column come from the whole pool: n / d of them and not n / (2
+ * d). Donors have no meaning: two inputs of one unit do not separate. Choosing units by sign and
+ * size, more units for the worst column and the scale do (fit_best.c, ticket_matrix.c). A bias
+ * is one more such matrix, of one column, whose input is 1: units with a positive bias and no
+ * input. */
 #include "fit.h"
 
 pare_status fit_relu_sides(const int32_t **out, pare_arena *a, const int32_t *B, size_t n,
@@ -40,5 +41,5 @@ pare_status fit_relu_block(fit_result *out, pare_arena *a, const fit_problem *p,
     for (size_t k = 0; k < each * p->inputs; k++)
         for (size_t j = k / each; j < p->b; j += p->inputs)
             if (p->B[k * p->b + j] != 0) own[k] = (uint32_t)j;
-    return fit_dealt(out, a, p, own, exec, err);
+    return fit_assigned(out, a, p, own, exec, err);
 }

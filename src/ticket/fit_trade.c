@@ -1,7 +1,7 @@
-/* Units beyond the blocks are not lost once given out: a bad column takes one from another column,
- * or exchanges one with it, where the worse of the two is then better than the bad one was. A few
- * tries bring all columns close to one another, and a column that had bad luck with its units gets
- * others.
+/* fit_trade.c - trades units between columns: a bad column takes a unit from another column, or
+ * exchanges one with it, where the worse of the two is then better than the bad one was. A few
+ * rounds bring all columns close to one another, and a column that had bad luck with its units
+ * gets others.
  *
  * A round pairs the worst columns with others, each column in one pair at most, so that the pairs
  * can be tried at the same time; pairs and exchanges come from the seed. */
@@ -10,46 +10,36 @@
 
 enum { SMALL = 1024, ROUNDS_SMALL = 24, ROUNDS = 8 };
 
-typedef struct deal_pair {
+typedef struct trade {
     size_t bad, other;
     size_t u, v; /* which unit of each */
     bool swap;   /* else the bad one takes v */
-} deal_pair;
+} trade;
 
-typedef struct trade_job {
+typedef struct trades_job {
     best_job *b;
-    deal_pair *pair;
-} trade_job;
+    trade *pair;
+} trades_job;
 
-/* A unit that passes nothing on to its new column is no gain to anybody. */
-static bool fits(const best_job *b, const deal_pair *d)
+static void try_pair(void *ctx, size_t k)
 {
-    const fit_problem *const p = b->p;
-    const uint32_t u = b->col[d->bad].unit[d->u], v = b->col[d->other].unit[d->v];
-    return p->B[v * p->b + d->bad] != 0 && (!d->swap || p->B[u * p->b + d->other] != 0);
-}
-
-static void exchange(fit_column *bad, fit_column *other, const deal_pair *d)
-{
-    const uint32_t taken = other->unit[d->v];
+    const trades_job *const t = ctx;
+    trade *const d = &t->pair[k];
+    fit_column *const bad = &t->b->col[d->bad], *const other = &t->b->col[d->other];
+    const int64_t limit = bad->worst;
+    const fit_problem *const p = t->b->p;
+    const uint32_t given = bad->unit[d->u], taken = other->unit[d->v];
+    /* a unit that passes nothing on to its new column is no gain */
+    if (p->B[taken * p->b + d->bad] == 0) return;
+    if (d->swap && p->B[given * p->b + d->other] == 0) return;
+    const fit_column old[2] = {*bad, *other}; /* own is not there yet */
     if (d->swap) {
-        other->unit[d->v] = bad->unit[d->u];
+        other->unit[d->v] = given;
         bad->unit[d->u] = taken;
     } else {
         other->unit[d->v] = other->unit[--other->units];
         bad->unit[bad->units++] = taken;
     }
-}
-
-static void try_pair(void *ctx, size_t k)
-{
-    const trade_job *const t = ctx;
-    deal_pair *const d = &t->pair[k];
-    fit_column *const bad = &t->b->col[d->bad], *const other = &t->b->col[d->other];
-    const int64_t limit = bad->worst;
-    if (!fits(t->b, d)) return;
-    const fit_column old[2] = {*bad, *other}; /* own is not there yet */
-    exchange(bad, other, d);
     pare_status st = best_solve(t->b, d->other, limit);
     bool better = !st && other->worst < limit;
     if (better) st = best_solve(t->b, d->bad, limit);
@@ -62,7 +52,7 @@ static void try_pair(void *ctx, size_t k)
 }
 
 /* How many pairs this round has; none: the donor, which cannot trade, is the worst. */
-static size_t pair_up(deal_pair *pair, const best_job *b, bool *taken, size_t most, pare_rng *r)
+static size_t choose_trades(trade *pair, const best_job *b, bool *taken, size_t most, pare_rng *r)
 {
     const size_t columns = b->p->b;
     const int64_t enough = b->donors ? b->col[b->order[0]].worst : 0;
@@ -76,7 +66,7 @@ static size_t pair_up(deal_pair *pair, const best_job *b, bool *taken, size_t mo
         const size_t other = (size_t)pare_rng_below(r, columns);
         if (taken[other] || b->col[other].units == b->each) continue;
         taken[other] = true;
-        deal_pair *const d = &pair[n++];
+        trade *const d = &pair[n++];
         d->bad = bad;
         d->other = other;
         const size_t own = b->col[bad].units - b->each;
@@ -92,12 +82,12 @@ pare_status best_trade(best_job *b, const fit_best_opts *o, const pare_exec *exe
     const fit_problem *const p = b->p;
     const size_t most = 1 + p->b / BEST_ROUND;
     const size_t rounds = p->a * p->b <= SMALL ? ROUNDS_SMALL : ROUNDS;
-    trade_job t = {b, pare_alloc(b->arena, most, sizeof *t.pair)};
+    trades_job t = {b, pare_alloc(b->arena, most, sizeof *t.pair)};
     bool *const taken = pare_alloc(b->arena, p->b + 1, sizeof *taken);
     if (!t.pair || !taken) return PARE_ERR_MEMORY;
     pare_rng r = pare_rng_at(o->seed, 1);
     for (size_t k = 0; p->b > 2 && k < rounds; k++) {
-        const size_t n = pair_up(t.pair, b, taken, most, &r);
+        const size_t n = choose_trades(t.pair, b, taken, most, &r);
         pare_status st = pare_parallel_until(exec, n, try_pair, &t, NULL);
         if (!st) st = best_status(b);
         if (st) return st;

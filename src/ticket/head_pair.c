@@ -1,10 +1,11 @@
-/* One head in both models: what its scores and values are made of, as matrices whose rounding is
- * known. E is always taken from the two models, never from the search that found the ticket. */
+/* head_pair.c - one head in both models: the matrices of its scores and values, with the rounding
+ * of having been formed. E is always computed from the two models, never taken from the search
+ * that found the ticket. */
 #include "bounds.h"
 
 /* s [w b], a head's rows of a map with its bias behind it. */
-static rmat with_bias(proof *p, const pare_weight *w, const pare_weight *b, size_t at, size_t rows,
-                      size_t cols, double s)
+static rmat with_bias(pare_work *p, const pare_weight *w, const pare_weight *b, size_t at,
+                      size_t rows, size_t cols, double s)
 {
     const rmat m = rmat_weight(p, w, at, 0, rows, cols), c = rmat_column(p, b, at, rows);
     const rmat both = rmat_beside(p, &m, &c);
@@ -12,7 +13,7 @@ static rmat with_bias(proof *p, const pare_weight *w, const pare_weight *b, size
 }
 
 /* [wq bq]^T c wk: (din + 1) x din. A key bias adds the same to all scores of a row. */
-static rmat scores_of(proof *p, const pare_attn *a, const pare_head *h)
+static rmat scores_of(pare_work *p, const pare_attn *a, const pare_head *h)
 {
     const rmat q = with_bias(p, &a->wq, &a->bq, h->q, h->dk, a->din, h->scale);
     const rmat k = rmat_weight(p, &a->wk, h->k, 0, h->dk, a->din);
@@ -20,7 +21,7 @@ static rmat scores_of(proof *p, const pare_attn *a, const pare_head *h)
 }
 
 /* Without wo the heads stand side by side: that moves rows, and no norm. */
-static rmat values_of(proof *p, const pare_attn *a, const pare_head *h)
+static rmat values_of(pare_work *p, const pare_attn *a, const pare_head *h)
 {
     const rmat v = rmat_weight(p, &a->wv, h->v, 0, h->dv, a->din);
     if (!pare_has(&a->wo)) return v;
@@ -28,7 +29,7 @@ static rmat values_of(proof *p, const pare_attn *a, const pare_head *h)
     return rmat_mul(p, &o, false, &v);
 }
 
-static rmat inside_of(proof *p, const pare_attn *a, const pare_head *h)
+static rmat inside_of(pare_work *p, const pare_attn *a, const pare_head *h)
 {
     const rmat b = rmat_column(p, &a->bv, h->v, h->dv);
     if (pare_has(&a->wo)) {
@@ -40,7 +41,7 @@ static rmat inside_of(proof *p, const pare_attn *a, const pare_head *h)
     return full;
 }
 
-static void turning(proof *p, head_pair *out, const pare_attn *f, const pare_attn *g, size_t h)
+static void turning(pare_work *p, head_pair *out, const pare_attn *f, const pare_attn *g, size_t h)
 {
     const pare_head *const x = &f->heads[h], *const y = &g->heads[h];
     out->q = with_bias(p, &f->wq, &f->bq, x->q, x->dk, f->din, x->scale);
@@ -55,24 +56,24 @@ static void turning(proof *p, head_pair *out, const pare_attn *f, const pare_att
  * norms of the factors serve. They are larger, and as true. */
 enum { WIDE = 256 };
 
-static rmat out_map(proof *p, const pare_attn *a, const pare_head *h)
+static rmat out_map(pare_work *p, const pare_attn *a, const pare_head *h)
 {
     return pare_has(&a->wo) ? rmat_weight(p, &a->wo, 0, h->o, a->dout, h->dv)
                             : rmat_identity(p, h->dv);
 }
 
-head_pair head_pair_of(proof *p, const pare_attn *f, const pare_attn *g, size_t h)
+head_pair head_pair_of(pare_work *p, const pare_attn *f, const pare_attn *g, size_t h)
 {
     const pare_head *const x = &f->heads[h], *const y = &g->heads[h];
     head_pair out = {.wide = f->din > WIDE && x->dk == y->dk && x->dv == y->dv};
-    out.turns = x->planes > 0 || out.wide;
+    out.factored = x->planes > 0 || out.wide;
     if (out.wide) {
         out.o = out_map(p, f, x);
         out.ot = out_map(p, g, y);
         out.w = rmat_weight(p, &f->wv, x->v, 0, x->dv, f->din);
         out.wt = rmat_weight(p, &g->wv, y->v, 0, y->dv, g->din);
     }
-    if (out.turns) {
+    if (out.factored) {
         turning(p, &out, f, g, h);
     } else {
         out.g = scores_of(p, f, &f->heads[h]);
@@ -87,8 +88,8 @@ head_pair head_pair_of(proof *p, const pare_attn *f, const pare_attn *g, size_t 
     return out;
 }
 
-/* [w b] with the bias as its last column (or, turned, its last row). */
-static affine affine_of(proof *p, const rmat *m, bool row)
+/* [w b] with the bias as its last column (or, transposed, its last row). */
+static affine affine_of(pare_work *p, const rmat *m, bool row)
 {
     const affine none = {pare_ub_inf(), pare_ub_inf(), pare_ub_inf()};
     if (p->st || !m->mid.v) return none;
@@ -99,7 +100,7 @@ static affine affine_of(proof *p, const rmat *m, bool row)
 }
 
 /* |o w| <= |o||w|,  |o w - o~ w~| <= |o - o~||w| + |o~||w - w~|; the Frobenius norm may be less. */
-static void wide_values(proof *p, head_sizes *s, const head_pair *h)
+static void wide_values(pare_work *p, head_sizes *s, const head_pair *h)
 {
     const rmat oe = rmat_diff(p, &h->o, &h->ot), we = rmat_diff(p, &h->w, &h->wt);
     const pare_ub o = rmat_two(p, &h->o), ot = rmat_two(p, &h->ot), w = rmat_two(p, &h->w);
@@ -109,10 +110,10 @@ static void wide_values(proof *p, head_sizes *s, const head_pair *h)
     s->ve = pare_ub_min(s->ve, rmat_fro(&h->ve));
 }
 
-head_sizes head_sizes_of(proof *p, const head_pair *h)
+head_sizes head_sizes_of(pare_work *p, const head_pair *h)
 {
-    head_sizes s = {.turns = h->turns};
-    if (h->turns) {
+    head_sizes s = {.factored = h->factored};
+    if (h->factored) {
         s.q = affine_of(p, &h->q, false);
         s.qt = affine_of(p, &h->qt, false);
         s.qe = affine_of(p, &h->qe, false);

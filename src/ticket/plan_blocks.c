@@ -1,5 +1,6 @@
-/* A whole target before anything is drawn (docs/theory/ticket.md "Theorem 3, beforehand";
- * in the place of the c^f(b,B) of Otsuka 2025, Theorem 6).
+/* plan_blocks.c - the source that a whole target needs, before anything is drawn
+ * (docs/theory/ticket.md "Theorem 3, beforehand"; replaces the c^f(b,B) of Otsuka 2025, Theorem
+ * 6).
  *
  * Claim. If every entry of every matrix that is fitted is met within eta, then |E| <= sqrt(a b) eta
  * for each of them, and Theorem B's recursion with these |E| bounds |f - g|. It grows with eta, so
@@ -8,8 +9,8 @@
  * Fitted are: c Wq^T Wk and Wo Wv of every head (rotary heads: Wq, Wk, and Wo Wv), every dense
  * layer (the first of a ReLU part for both signs of its inputs, as a ReLU source must), embedding,
  * position table and last map. Gains and biases are kept as they are. */
-#include "merged.h"
-#include "recursion.h"
+#include "merged_heads.h"
+#include "model_bound.h"
 #include <math.h>
 
 typedef struct fitted { /* what is fitted in all */
@@ -23,7 +24,7 @@ static pare_ub spread(double eta, size_t a, size_t b)
     return pare_ub_mul(pare_ub_exact(eta), pare_ub_sqrt(pare_ub_exact((double)a * (double)b)));
 }
 
-static void count(fitted *all, size_t a, size_t b, pare_ub largest)
+static void count_fitted(fitted *all, size_t a, size_t b, pare_ub largest)
 {
     all->entries += a * b;
     all->largest = pare_ub_max(all->largest, largest);
@@ -35,78 +36,72 @@ static affine widened(const affine *m, const affine *e)
                     pare_ub_add(m->whole, e->whole)};
 }
 
-static affine spread_map(double eta, size_t a, size_t b, size_t bias)
-{
-    return (affine){spread(eta, a, b), spread(eta, bias, 1), spread(eta, a + bias, b)};
-}
-
-static void head_of(head_sizes *h, fitted *all, double eta, const pare_attn *at, size_t i)
+static void widen_head(head_sizes *h, fitted *all, double eta, const pare_attn *at, size_t i)
 {
     const size_t d = at->din, o = pare_has(&at->wo) ? at->dout : at->heads[i].dv;
     const size_t dk = at->heads[i].dk, one = pare_has(&at->bq) ? 1 : 0;
-    if (h->turns) { /* biases are stored */
+    if (h->factored) { /* biases are stored */
         h->qe = h->ke = (affine){spread(eta, dk, d), pare_ub_exact(0), spread(eta, dk, d)};
         h->qt = widened(&h->q, &h->qe);
         h->kt = widened(&h->k, &h->ke);
-        count(all, 2 * dk, d, pare_ub_max(h->q.w, h->k.w));
+        count_fitted(all, 2 * dk, d, pare_ub_max(h->q.w, h->k.w));
     } else {
-        h->ge = spread_map(eta, d, d, 0);
-        if (one) h->ge = (affine){spread(eta, d, d), spread(eta, d, 1), spread(eta, d + 1, d)};
+        h->ge = (affine){spread(eta, d, d), spread(eta, one * d, 1), spread(eta, d + one, d)};
         h->gt = widened(&h->g, &h->ge);
-        count(all, d + one, d, h->g_max);
+        count_fitted(all, d + one, d, h->g_max);
     }
     h->ve = spread(eta, o, d);
     h->vt = pare_ub_add(h->v, h->ve);
-    count(all, o, d, h->v_max);
+    count_fitted(all, o, d, h->v_max);
 }
 
 /* `sides`: 2 where a ReLU source meets every entry for both signs of its input. */
-static void dense_of(dense_sizes *m, fitted *all, double eta, const pare_dense *d, size_t sides)
+static void widen_dense(dense_sizes *m, fitted *all, double eta, const pare_dense *d, size_t sides)
 {
     const size_t o = d->w.rows, in = sides * d->w.cols;
     m->e = (affine){spread(eta, o, in), pare_ub_exact(0), spread(eta, o, in)};
     m->g = widened(&m->f, &m->e);
     m->row_g = pare_ub_add(m->row_f, spread(eta, 1, in));
     m->max_g = m->max_f;
-    count(all, o, in, m->w_max);
+    count_fitted(all, o, in, m->w_max);
 }
 
-static void table_of(span *s, fitted *all, double eta, const pare_weight *w)
+static void widen_table(span *s, fitted *all, double eta, const pare_weight *w)
 {
     if (!pare_has(w)) return;
     s->d = spread(eta, 1, w->cols);
     s->g = pare_ub_add(s->f, s->d);
-    count(all, w->rows, w->cols, pare_norm_max(w));
+    count_fitted(all, w->rows, w->cols, pare_norm_max(w));
 }
 
-static void top_of(top_sizes *t, fitted *all, double eta, const pare_model *f)
+static void widen_output_head(output_head_sizes *t, fitted *all, double eta, const pare_model *f)
 {
     const pare_weight *const w = f->top.tied ? &f->stem.embedding : &f->top.out.w;
-    if (t->dense_there) dense_of(&t->dense, all, eta, &f->top.dense, 1);
+    if (t->dense_there) widen_dense(&t->dense, all, eta, &f->top.dense, 1);
     for (size_t o = 0; t->out_there && o < t->outputs; o++) {
         t->row_e[o] = spread(eta, 1, w->cols);
         t->row_g[o] = pare_ub_add(t->row_f[o], t->row_e[o]);
     }
-    if (t->out_there && !f->top.tied) count(all, w->rows, w->cols, pare_norm_max(w));
+    if (t->out_there && !f->top.tied) count_fitted(all, w->rows, w->cols, pare_norm_max(w));
 }
 
 /* The sizes of f beside a ticket whose entries are all within eta: written over those of (f, f). */
-static fitted suppose(model_sizes *m, const pare_model *f, double eta)
+static fitted assume_error(model_sizes *m, const pare_model *f, double eta)
 {
     fitted all = {0, pare_ub_exact(0)};
-    table_of(&m->stem.rows, &all, eta, &f->stem.embedding);
+    widen_table(&m->stem.rows, &all, eta, &f->stem.embedding);
     if (f->stem.pos.kind == PARE_POS_LEARNED)
-        table_of(&m->stem.positions, &all, eta, &f->stem.pos.table);
-    if (m->stem.map) dense_of(&m->stem.dense, &all, eta, &f->stem.map, 1);
+        widen_table(&m->stem.positions, &all, eta, &f->stem.pos.table);
+    if (m->stem.map) widen_dense(&m->stem.dense, &all, eta, &f->stem.map, 1);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_block *const x = &f->blocks[b];
         for (size_t h = 0; h < m->blocks[b].attn.nheads; h++)
-            head_of(&m->blocks[b].attn.heads[h], &all, eta, &x->attn, h);
+            widen_head(&m->blocks[b].attn.heads[h], &all, eta, &x->attn, h);
         for (size_t l = 0; m->blocks[b].ffn.kind != PARE_FFN_NONE && l < x->ffn.nlayers; l++)
-            dense_of(&m->blocks[b].ffn.layers[l], &all, eta, &x->ffn.layers[l],
-                     l == 0 && relu_part(&x->ffn) ? 2 : 1);
+            widen_dense(&m->blocks[b].ffn.layers[l], &all, eta, &x->ffn.layers[l],
+                        l == 0 && is_relu_ffn(&x->ffn) ? 2 : 1);
     }
-    top_of(&m->top, &all, eta, f);
+    widen_output_head(&m->top, &all, eta, f);
     return all;
 }
 
@@ -117,7 +112,7 @@ static double largest_eta(model_sizes *m, const pare_model *f, double alpha, dou
     while (high - low > 0.01) {
         const double mid = (low + high) / 2;
         pare_ticket_bound b = {pare_ub_inf(), pare_ub_inf(), ""};
-        (void)suppose(m, f, exp2(mid));
+        (void)assume_error(m, f, exp2(mid));
         model_move(&b, m, alpha);
         if (b.outputs.v <= eps)
             low = mid;
@@ -135,18 +130,18 @@ pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_mod
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }
-    proof k = {pare_arena_new(), exec, err, PARE_OK};
-    if (!k.a) return pare_no_memory(err);
+    pare_work k = {pare_arena_new(), exec, err, PARE_OK};
+    if (!k.arena) return pare_no_memory(err);
     model_sizes m = model_sizes_of(&k, f, f, out->why);
     if (!k.st && !*out->why) {
         out->eta = largest_eta(&m, f, alpha, eps);
-        const fitted all = suppose(&m, f, out->eta);
+        const fitted all = assume_error(&m, f, out->eta);
         out->entries = all.entries;
         if (out->eta > 0)
             out->need = pare_ticket_units(out->eta, p / (double)all.entries, all.largest.v);
         else
             bounds_refuse(out->why, "no error of the entries above 2^-60 is small enough");
     }
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
     return k.st;
 }

@@ -4,27 +4,34 @@
  *
  *     out_i = sum_h sum_k softmax_k( x_i^T G_h x_k ) V_h x_k,      G_h = c Wq^T Wk,  V_h = Wo Wv,
  *
- * on tokens of length at most alpha. Of a layer inside a model alpha is what the rows that enter it
- * can be for all inputs (the same walk as in recursion.c, with nothing that differs), omega is the
- * largest |V_h|, and the entries to be met are at most rq and rv. Value and output biases are kept
- * as numbers and change nothing; a query bias is one more row of G_h, which the theorem lacks. */
-#include "recursion.h"
+ * on tokens of length at most alpha. Of a layer inside a model alpha is what the rows that enter
+ * it can be for all inputs (the same walk as in model_bound.c, with nothing that differs), omega
+ * is the largest |V_h|, and the entries to be met are at most rq and rv. Value and output biases
+ * are kept as numbers and change nothing; a query bias is one more row of G_h, which the theorem
+ * lacks. */
+#include "model_bound.h"
 #include <math.h>
 
 /* The hypothesis of Theorem 3 that this layer fails. */
-static const char *missing(const pare_attn *at, const attn_sizes *s)
+static const char *missing_hypothesis(const pare_attn *at, const attn_sizes *s)
 {
     if (s->nheads == 0) return "softmax heads";
     for (size_t h = 0; h < at->nheads; h++)
         if (at->heads[h].planes > 0) return "positions that are not rotary";
     for (size_t h = 0; h < s->nheads; h++)
-        if (s->heads[h].turns) return "rows narrow enough to multiply queries and keys out";
+        if (s->heads[h].factored) return "rows narrow enough to multiply queries and keys out";
     return pare_has(&at->bq) ? "queries without a bias" : NULL;
 }
 
-static pare_ticket_layer_size size_of(const pare_attn *at, const attn_sizes *s, double alpha)
+static void plan_layer(pare_ticket_layer_plan *out, const pare_attn *at, const attn_sizes *s,
+                       pare_ub alpha, double eps, double p)
 {
-    pare_ticket_layer_size z = {.heads = s->nheads, .d1 = at->din, .alpha = alpha};
+    const char *const lacks = missing_hypothesis(at, s);
+    if (lacks) {
+        bounds_refuse(out->why, "Theorem 3 needs %s", lacks);
+        return;
+    }
+    pare_ticket_layer_size z = {.heads = s->nheads, .d1 = at->din, .alpha = alpha.v};
     for (size_t h = 0; h < s->nheads; h++) {
         const pare_head *const head = &at->heads[h];
         const size_t d2 = pare_has(&at->wo) ? at->dout : head->dv;
@@ -35,21 +42,10 @@ static pare_ticket_layer_size size_of(const pare_attn *at, const attn_sizes *s, 
         z.rq = fmax(z.rq, s->heads[h].g_max.v);
         z.rv = fmax(z.rv, s->heads[h].v_max.v);
     }
-    return z;
-}
-
-static void plan_one(pare_ticket_layer_plan *out, const pare_attn *at, const attn_sizes *s,
-                     pare_ub alpha, double eps, double p)
-{
-    const char *const lacks = missing(at, s);
-    if (lacks) {
-        bounds_refuse(out->why, "Theorem 3 needs %s", lacks);
-        return;
-    }
-    out->size = size_of(at, s, alpha.v);
+    out->size = z;
     if (!(alpha.v > 0 && alpha.v < INFINITY))
         bounds_refuse(out->why, "the rows that enter it have no finite length");
-    else if (!(out->size.omega > 0 && out->size.omega < INFINITY))
+    else if (!(z.omega > 0 && z.omega < INFINITY))
         bounds_refuse(out->why, "its values are all zero, or not bounded");
     else
         out->plan = pare_ticket_plan_layer(&out->size, eps, p);
@@ -66,17 +62,18 @@ pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200], 
         bounds_refuse(why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }
-    proof k = {pare_arena_new(), exec, err, PARE_OK};
-    if (!k.a) return pare_no_memory(err);
+    pare_work k = {pare_arena_new(), exec, err, PARE_OK};
+    if (!k.arena) return pare_no_memory(err);
     const model_sizes m = model_sizes_of(&k, f, f, why);
     span x = {a, a, pare_ub_exact(0), 0};
-    if (!k.st && !*why) x = stem_move(&m.stem, x);
+    if (!k.st && !*why) x = embedding_move(&m.stem, x);
     for (size_t b = 0; !k.st && !*why && b < f->nblocks; b++) {
         const attn_sizes *const s = &m.blocks[b].attn;
         out[b].there = s->kind != PARE_ATTN_NONE;
-        if (out[b].there) plan_one(&out[b], &f->blocks[b].attn, s, norm_move(&s->in, x).f, eps, p);
+        if (out[b].there)
+            plan_layer(&out[b], &f->blocks[b].attn, s, norm_move(&s->in, x).f, eps, p);
         x = block_move(&m.blocks[b], x);
     }
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
     return k.st;
 }

@@ -1,5 +1,5 @@
-/* Two layers of a ReLU source in the place of one (Otsuka 2025, Lemma 2, made explicit;
- * docs/theory/ticket.md "ReLU layers (Lemma 2)"; found by fit_relu.c).
+/* relu_pair.c - bounds for two layers of a ReLU source that replace one layer (Otsuka 2025, Lemma
+ * 2, made explicit; docs/theory/ticket.md "ReLU layers (Lemma 2)"; found by fit_relu.c).
  *
  * Claim. Let every row of B (n x d) have at most one entry that is not 0, and no bias there; rows
  * of zeros may have one. Then for all x, with x = x+ - x-, B+ = max(B, 0), B- = min(B, 0),
@@ -30,19 +30,8 @@ static bool separates(const pare_dense *inner, size_t *bad)
     return true;
 }
 
-static bool pairs_up(const pare_dense *f, const pare_dense *inner, const pare_dense *outer,
-                     char *why)
-{
-    size_t bad = 0;
-    if (outer->w.rows != f->w.rows || inner->w.cols != f->w.cols || outer->w.cols != inner->w.rows)
-        bounds_refuse(why, "two layers of the ticket do not stand for one of the target");
-    else if (!separates(inner, &bad))
-        bounds_refuse(why, "hidden unit %zu of a ReLU ticket reads more than one input", bad);
-    return !*why;
-}
-
 /* max(B, 0) or min(B, 0), and relu(c) as a column. */
-static rmat one_sign(proof *p, const pare_weight *w, size_t rows, size_t cols, double sign)
+static rmat one_sign(pare_work *p, const pare_weight *w, size_t rows, size_t cols, double sign)
 {
     const rmat m = pare_has(w) && w->cols == cols ? rmat_weight(p, w, 0, 0, rows, cols)
                                                   : rmat_column(p, w, 0, rows);
@@ -52,14 +41,14 @@ static rmat one_sign(proof *p, const pare_weight *w, size_t rows, size_t cols, d
 }
 
 /* s A B, B of one sign. */
-static rmat passed(proof *p, const rmat *a, const pare_dense *inner, double sign, double s)
+static rmat passed(pare_work *p, const rmat *a, const pare_dense *inner, double sign, double s)
 {
     const rmat b = one_sign(p, &inner->w, inner->w.rows, inner->w.cols, sign);
     const rmat ab = rmat_mul(p, a, false, &b);
     return rmat_scaled(p, &ab, s);
 }
 
-relu_maps relu_pair_maps(proof *p, const pare_dense *f, const pare_dense *inner,
+relu_maps relu_pair_maps(pare_work *p, const pare_dense *f, const pare_dense *inner,
                          const pare_dense *outer, bool after_relu)
 {
     const size_t o = f->w.rows, d = f->w.cols, n = inner->w.rows;
@@ -79,12 +68,17 @@ relu_maps relu_pair_maps(proof *p, const pare_dense *f, const pare_dense *inner,
     return m;
 }
 
-dense_sizes relu_pair_sizes(proof *p, const pare_dense *f, const pare_dense *inner,
+dense_sizes relu_pair_sizes(pare_work *p, const pare_dense *f, const pare_dense *inner,
                             const pare_dense *outer, bool after_relu, char *why)
 {
     dense_sizes s = {0};
-    if (!pairs_up(f, inner, outer, why)) return s;
-    const pare_mark mark = pare_arena_mark(p->a);
+    size_t bad = 0;
+    if (outer->w.rows != f->w.rows || inner->w.cols != f->w.cols || outer->w.cols != inner->w.rows)
+        bounds_refuse(why, "two layers of the ticket do not stand for one of the target");
+    else if (!separates(inner, &bad))
+        bounds_refuse(why, "hidden unit %zu of a ReLU ticket reads more than one input", bad);
+    if (*why) return s;
+    const pare_mark mark = pare_arena_mark(p->arena);
     const relu_maps m = relu_pair_maps(p, f, inner, outer, after_relu);
     s.f = affine_sizes(p, &m.f, &m.f_bias);
     s.g = affine_sizes(p, &m.g, &m.g_bias);
@@ -95,6 +89,6 @@ dense_sizes relu_pair_sizes(proof *p, const pare_dense *f, const pare_dense *inn
     s.max_g = rmat_max(&m.g_bias);
     s.w_max = rmat_max(&m.f);
     s.e_max = rmat_max(&m.e);
-    pare_arena_reset(p->a, mark);
+    pare_arena_reset(p->arena, mark);
     return s;
 }

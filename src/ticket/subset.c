@@ -1,4 +1,4 @@
-/* pare_subset_sum: which method for how many items.
+/* subset.c - pare_subset_sum: chooses the method by the number of items.
  *
  * Two lists are the fastest exact search while they fit a cache; four lists are slower and need
  * next to no memory. Beyond what is exact, all but the last items are fixed roughly and the last
@@ -40,8 +40,8 @@ int64_t *subset_cells(pare_subset_solver *s, size_t n)
     return s->cells;
 }
 
-static pare_status check(const int64_t *x, size_t n, int64_t target, const pare_subset_opts *o,
-                         pare_err *err)
+static pare_status check_problem(const int64_t *x, size_t n, int64_t target,
+                                 const pare_subset_opts *o, pare_err *err)
 {
     if (n > PARE_SUBSET_ITEMS)
         return pare_fail(err, PARE_ERR_INPUT, "subset sum: %zu items, at most %d", n,
@@ -71,7 +71,8 @@ static bool coarse_then(pare_subset_solver *s, subset_job *j, size_t fine, size_
     if (!subset_coarse(s, j, fine, &last.target, whole)) return false;
     last.error = j->error; /* only what is closer counts: it keeps the search of one window small */
     bool all;
-    const bool ok = windows ? subset_four(s, &last, windows, 0, &all) : subset_halves(s, &last);
+    const bool ok =
+        windows ? subset_four_lists(s, &last, windows, 0, &all) : subset_meet_middle(s, &last);
     if (!ok || subset_abs(last.error) >= subset_abs(j->error)) return ok;
     j->error = last.error;
     memcpy(j->mask, whole, (j->n + 63) / 64 * sizeof *whole);
@@ -80,22 +81,16 @@ static bool coarse_then(pare_subset_solver *s, subset_job *j, size_t fine, size_
     return true;
 }
 
-/* From the cheap to the dear, until it is good enough. */
-static bool rough(pare_subset_solver *s, subset_job *j, int64_t tolerance)
-{
-    bool ok = coarse_then(s, j, FINE, 0);
-    if (ok && j->n >= MANY && subset_abs(j->error) > tolerance) ok = subset_differencing(s, j);
-    if (ok && j->n >= TREE && subset_abs(j->error) > tolerance) ok = coarse_then(s, j, TREE, 1);
-    return ok;
-}
-
-static bool run(pare_subset_solver *s, subset_job *j, const pare_subset_opts *o, bool *best)
+/* From the cheap to the expensive methods, until the error is within the tolerance. */
+static bool search(pare_subset_solver *s, subset_job *j, const pare_subset_opts *o, bool *best)
 {
     *best = j->n <= ALWAYS || (o->exact && j->n <= TWO);
-    if (*best) return subset_halves(s, j);
-    if (!rough(s, j, o->tolerance)) return false;
-    if (!o->exact || subset_abs(j->error) <= o->tolerance) return true;
-    return subset_four(s, j, 0, o->tolerance, best);
+    if (*best) return subset_meet_middle(s, j);
+    bool ok = coarse_then(s, j, FINE, 0);
+    if (ok && j->n >= MANY && subset_abs(j->error) > o->tolerance) ok = subset_differencing(s, j);
+    if (ok && j->n >= TREE && subset_abs(j->error) > o->tolerance) ok = coarse_then(s, j, TREE, 1);
+    if (!ok || !o->exact || subset_abs(j->error) <= o->tolerance) return ok;
+    return subset_four_lists(s, j, 0, o->tolerance, best);
 }
 
 pare_status pare_subset_solve(pare_subset_solver *s, pare_subset *out, uint64_t *mask,
@@ -104,12 +99,12 @@ pare_status pare_subset_solve(pare_subset_solver *s, pare_subset *out, uint64_t 
 {
     const pare_subset_opts none = {0};
     if (!o) o = &none;
-    const pare_status st = check(x, n, target, o, err);
+    const pare_status st = check_problem(x, n, target, o, err);
     if (st) return st;
     uint64_t chosen[WORDS] = {0}; /* the empty subset to begin with */
     subset_job j = {.x = x, .n = n, .target = target, .error = -target, .mask = chosen};
     bool best = false;
-    if (!run(s, &j, o, &best)) return pare_no_memory(err);
+    if (!search(s, &j, o, &best)) return pare_no_memory(err);
     out->error = j.error;
     out->proof = best || j.error == 0                  ? PARE_SUBSET_BEST
                  : subset_abs(j.error) <= o->tolerance ? PARE_SUBSET_REACHED

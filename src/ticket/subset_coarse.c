@@ -1,6 +1,6 @@
-/* Most items roughly, the last few exactly: the coarse ones are taken largest first whenever that
- * brings the sum closer to the target less half of all fine ones, which is where the sums of the
- * fine ones are densest. */
+/* subset_coarse.c - most items greedily, the last few exactly: the coarse ones are taken largest
+ * first whenever that brings the sum closer to the target minus half of all fine ones, where the
+ * sums of the fine ones are densest. */
 #include "subset_parts.h"
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
-/* Largest differencing (Karmarkar and Karp): sum over the chosen of x - target is half of
- * sum of +-x - (2 target - sum of all), a question of dividing the numbers |x| and
- * |2 target - sum of all| into two heaps of equal weight. The two largest are put on different
- * sides, which leaves their difference as one number; until one number is left. Going back, sides
- * are given from the last difference to its two numbers, and so on. */
+/* subset_differencing.c - largest differencing (Karmarkar and Karp). The error (sum over the
+ * chosen of x) - target is half of (sum of +-x) - (2 target - sum of all), so the numbers |x| and
+ * |2 target - sum of all| are to be divided into two heaps of equal weight. The two largest
+ * numbers are put on different sides, which leaves their difference as one number, until one
+ * number is left. Going back, a difference gives opposite sides to its two numbers. */
 #include "subset_parts.h"
 #include <string.h>
 
@@ -53,27 +53,18 @@ static void difference_all(tree *t, heap *h)
     }
 }
 
-static void give_sides(tree *t)
-{
-    t->side[t->nodes - 1] = 1;
-    for (size_t d = t->nodes; d-- > t->leaves;) {
-        t->side[t->from[d][0]] = t->side[d];
-        t->side[t->from[d][1]] = (int8_t)-t->side[d];
-    }
-}
-
 /* The items of one side, the target being on the other. Kept when closer than before. */
-static void choose(subset_job *j, const tree *t, int64_t goal)
+static void take_side(subset_job *j, const tree *t, int64_t goal)
 {
-    const int turn = t->side[j->n] == (goal >= 0 ? -1 : 1) ? 1 : -1;
+    const int sign = t->side[j->n] == (goal >= 0 ? -1 : 1) ? 1 : -1;
     int64_t sum = 0;
     for (size_t k = 0; k < j->n; k++)
-        if (t->side[k] * turn * (j->x[k] < 0 ? -1 : 1) > 0) sum += j->x[k];
+        if (t->side[k] * sign * (j->x[k] < 0 ? -1 : 1) > 0) sum += j->x[k];
     if (subset_abs(sum - j->target) >= subset_abs(j->error)) return;
     j->error = sum - j->target;
     memset(j->mask, 0, (j->n + 63) / 64 * sizeof *j->mask);
     for (size_t k = 0; k < j->n; k++)
-        if (t->side[k] * turn * (j->x[k] < 0 ? -1 : 1) > 0) subset_put(j->mask, k);
+        if (t->side[k] * sign * (j->x[k] < 0 ? -1 : 1) > 0) subset_put(j->mask, k);
 }
 
 bool subset_differencing(pare_subset_solver *s, subset_job *j)
@@ -95,7 +86,11 @@ bool subset_differencing(pare_subset_solver *s, subset_job *j)
         h.id[k] = (uint32_t)k;
     }
     difference_all(&t, &h);
-    give_sides(&t);
-    choose(j, &t, goal);
+    t.side[t.nodes - 1] = 1; /* a difference gives opposite sides to its two numbers */
+    for (size_t d = t.nodes; d-- > t.leaves;) {
+        t.side[t.from[d][0]] = t.side[d];
+        t.side[t.from[d][1]] = (int8_t)-t.side[d];
+    }
+    take_side(j, &t, goal);
     return true;
 }

@@ -31,7 +31,7 @@ static inline void subset_put(uint64_t *mask, size_t k)
     mask[k / 64] |= (uint64_t)1 << (k % 64);
 }
 
-/* ---- sorted lists of all subset sums (subset_sums.c) ---- */
+/* ---- sorted lists of all subset sums (subset_sums.c) ----------------------------------------- */
 
 /* level[r]: the 2^r sums of the first r items, ascending, between -FAR and FAR. All levels are
  * kept: which items make a sum is then found by looking, so that no masks are carried along. */
@@ -54,19 +54,20 @@ bool subset_sums_has(const int64_t *list, size_t n, int64_t value);
 /* Sets the bits first, first + 1, ... of the items whose sum is `value`, which must be one. */
 void subset_sums_mask(const subset_sums *s, int64_t value, size_t first, uint64_t *mask);
 
-/* ---- the methods; false: memory is out ---- */
+/* ---- the methods; false: memory is out ------------------------------------------------------- */
 
-/* The best subset of all n <= 2 * SUBSET_HALF items, by two lists of 2^(n/2) (subset_halves.c).
- * Writes mask and error whatever they were. */
-bool subset_halves(pare_subset_solver *s, subset_job *j);
+/* The best subset of all n <= 2 * SUBSET_HALF items, by two lists of 2^(n/2)
+ * (subset_meet_middle.c). Writes mask and error whatever they were. */
+bool subset_meet_middle(pare_subset_solver *s, subset_job *j);
 /* |target - nearest sum of one of a and one of b|; both ascending with the ends of subset_sums. */
-int64_t subset_pair_off(const int64_t *a, size_t na, const int64_t *b, size_t nb, int64_t target);
+int64_t subset_pair_distance(const int64_t *a, size_t na, const int64_t *b, size_t nb,
+                             int64_t target);
 
-/* Four lists of 2^(n/4), windows of their pair sums joined (subset_four.c). Improves on mask and
- * error; `windows`: how many at most (0: all of them, and then *all says that nothing is closer).
- * Ends when |error| <= tolerance. */
-bool subset_four(pare_subset_solver *s, subset_job *j, size_t windows, int64_t tolerance,
-                 bool *all);
+/* Four lists of 2^(n/4), windows of their pair sums joined (subset_four_lists.c). Improves on
+ * mask and error; `windows`: how many at most (0: all of them, and then *all says that nothing
+ * is closer). Ends when |error| <= tolerance. */
+bool subset_four_lists(pare_subset_solver *s, subset_job *j, size_t windows, int64_t tolerance,
+                       bool *all);
 
 /* Improve on mask and error. Largest differencing (subset_differencing.c), good from about a
  * hundred items on; and greedy on all but the last `fine` items towards what those can best correct

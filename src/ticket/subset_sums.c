@@ -1,5 +1,5 @@
-/* All subset sums of a few items in order, by doubling: the sums with one item more are those
- * without it merged with the same ones shifted. No sorting.
+/* subset_sums.c - all subset sums of a few items in order, by doubling: the sums with one item
+ * more are those without it merged with the same ones shifted. No sorting.
  *
  * The complement of a subset has the sum (all - sum), so the upper half of each list is the mirror
  * image of the lower one, and only the lower one is merged. A merge is one long chain of dependent

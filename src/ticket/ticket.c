@@ -1,6 +1,6 @@
-/* pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
-#include "matrix.h"
-#include "merged.h"
+/* ticket.c - pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
+#include "ticket_matrix.h"
+#include "merged_heads.h"
 #include <math.h>
 #include <string.h>
 
@@ -14,7 +14,7 @@ typedef struct maker {
     const pare_exec *exec;
     pare_coded *coded;
     pare_ticket_report *r;
-    size_t room, ncoded;
+    size_t capacity, ncoded;
     uint64_t total; /* weights */
     pare_steps *steps;
 } maker;
@@ -47,13 +47,6 @@ static bool find_place(pare_source_matrix *out, const place *p, size_t n, const 
     return false;
 }
 
-static uint64_t layer_stream(size_t block, size_t layer, bool bias)
-{
-    const pare_source_matrix first = bias ? PARE_SOURCE_B1 : PARE_SOURCE_W1,
-                             second = bias ? PARE_SOURCE_B2 : PARE_SOURCE_W2;
-    return pare_source_stream(block, layer / 2, layer % 2 ? second : first);
-}
-
 /* From the name that a tensor has in the file; false: a gain, or what else is never drawn. */
 static bool find_stream(uint64_t *out, const char *name)
 {
@@ -65,7 +58,9 @@ static bool find_stream(uint64_t *out, const char *name)
         if (!find_place(&m, attn_places, n, name + at)) return false;
         *out = pare_source_stream(block, 0, m);
     } else if (sscanf(name, "blocks.%zu.ffn.%zu.%n", &block, &layer, &at) == 2 && at) {
-        *out = layer_stream(block, layer, strcmp(name + at, "bias") == 0);
+        static const pare_source_matrix of[2][2] = {{PARE_SOURCE_W1, PARE_SOURCE_W2},
+                                                    {PARE_SOURCE_B1, PARE_SOURCE_B2}};
+        *out = pare_source_stream(block, layer / 2, of[strcmp(name + at, "bias") == 0][layer % 2]);
     } else if (sscanf(name, "blocks.%zu.ffn.skip%n", &block, &at) == 1 && at) {
         *out = pare_source_stream(block, 0, PARE_SOURCE_FFN_SKIP);
     } else {
@@ -93,25 +88,19 @@ static bool is_drawn(const maker *k, const char *name, bool vector)
     return !vector || (k->o->biases && dot && dot[1] == 'b' && find_stream(&stream, name));
 }
 
-static pare_status count(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+static pare_status count_weight(void *self, const char *name, pare_weight *w, bool vector,
+                                pare_err *err)
 {
     maker *const k = self;
     (void)err;
     if (!pare_has(w) || !is_drawn(k, name, vector)) return PARE_OK;
-    k->room++;
+    k->capacity++;
     k->total += (uint64_t)w->rows * w->cols;
     return PARE_OK;
 }
 
-static void keep_numbers(maker *k, const pare_weight *w)
-{
-    const uint64_t n = (uint64_t)w->rows * w->cols;
-    k->r->numbers += n;
-    k->r->number_bytes += n * pare_dtype_size(w->dtype);
-}
-
 /* Identities side by side, or one above its negative, need no ticket of their own. */
-static bool is_eyes(const pare_weight *w)
+static bool is_identities(const pare_weight *w)
 {
     const bool above = w->rows == 2 * w->cols;
     if (!above && w->cols % w->rows != 0) return false;
@@ -124,39 +113,27 @@ static bool is_eyes(const pare_weight *w)
     return true;
 }
 
-static pare_status keep_eyes(maker *k, const char *name, pare_weight *w, pare_err *err)
-{
-    pare_coded *const coded = &k->coded[k->ncoded];
-    pare_status st = pare_coded_eye(coded, k->m->arena, w->rows, w->cols, err);
-    coded->name = pare_strdup(k->m->arena, name);
-    if (!st && !coded->name) st = pare_no_memory(err);
-    if (!st) st = pare_coded_expand(w, NULL, k->m->arena, coded->data, coded->bytes, SIZE_MAX, err);
-    if (st) return st;
-    k->r->bytes += coded->bytes;
-    k->ncoded++;
-    return PARE_OK;
-}
-
 static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, bool vector,
                                pare_err *err)
 {
     pare_arena *const keep = k->m->arena;
     pare_arena *const scratch = pare_arena_new();
     pare_coded *const coded = &k->coded[k->ncoded];
-    entering enters = {0};
+    input_moments moments = {0};
     const matrix_job job = {.name = pare_strdup(keep, name),
                             .w = scratch ? pare_mat_new(scratch, w->rows, w->cols) : (pare_mat){0},
                             .relu = k->r->relu_parts ? relu_source_of(k->m, name) : PARE_RELU_NONE,
                             .vector = vector,
                             .stream = matrix_stream(name),
                             .o = k->o,
-                            .enters = &enters,
+                            .moments = &moments,
                             .exec = k->exec};
     pare_weight expanded;
     pare_mat wide = job.w;
     pare_status st = job.name && wide.v ? PARE_OK : pare_no_memory(err);
     if (!st && k->before)
-        st = entering_of(&enters, scratch, k->before, k->m, job.stream, k->o->fit, k->exec, err);
+        st = input_moments_of(&moments, scratch, k->before, k->m, job.stream, k->o->fit, k->exec,
+                              err);
     if (!st) {
         pare_weight_widen(&wide, w, 0, 0);
         st = matrix_ticket(coded, &expanded, &k->r->matrix[k->r->n], keep, &job, err);
@@ -165,27 +142,40 @@ static pare_status draw_ticket(maker *k, const char *name, pare_weight *w, bool 
     if (st) return st;
     coded->name = job.name;
     k->r->weights += (uint64_t)w->rows * w->cols;
-    k->r->bytes += coded->bytes;
     k->r->n++;
-    k->ncoded++;
     *w = expanded;
     return PARE_OK;
 }
 
-static pare_status make(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+static pare_status make_weight(void *self, const char *name, pare_weight *w, bool vector,
+                               pare_err *err)
 {
     maker *const k = self;
+    pare_arena *const keep = k->m->arena;
+    const uint64_t n = (uint64_t)w->rows * w->cols;
     if (!pare_has(w)) return PARE_OK;
     if (!is_drawn(k, name, vector)) {
-        keep_numbers(k, w);
+        k->r->numbers += n;
+        k->r->number_bytes += n * pare_dtype_size(w->dtype);
         return PARE_OK;
     }
     const pare_exec *const exec = k->exec;
     k->exec = pare_step(k->steps, "fit", (double)w->rows * (double)w->cols);
-    const pare_status st =
-        is_eyes(w) ? keep_eyes(k, name, w, err) : draw_ticket(k, name, w, vector, err);
+    pare_coded *const coded = &k->coded[k->ncoded];
+    pare_status st;
+    if (is_identities(w)) {
+        st = pare_coded_eye(coded, keep, w->rows, w->cols, err);
+        coded->name = pare_strdup(keep, name);
+        if (!st && !coded->name) st = pare_no_memory(err);
+        if (!st) st = pare_coded_expand(w, NULL, keep, coded->data, coded->bytes, SIZE_MAX, err);
+    } else {
+        st = draw_ticket(k, name, w, vector, err);
+    }
     k->exec = exec;
-    return st;
+    if (st) return st;
+    k->r->bytes += coded->bytes;
+    k->ncoded++;
+    return PARE_OK;
 }
 
 static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
@@ -210,12 +200,12 @@ static pare_status check_options(const pare_ticket_opts *o, pare_err *err)
     return PARE_OK;
 }
 
-/* Merged heads where they are asked for, or are fewer weights; a ReLU source, which needs twice the
- * masks for the first layer of a part, only where it is asked for, and not by feedback, whose units
- * come in blocks. */
-static pare_status settle_mode(maker *k, const pare_model *in, pare_err *err)
+/* Merged heads where they are requested, or have fewer weights; a ReLU source, which needs twice
+ * the masks for the first layer of a part, only where it is requested, and not by feedback,
+ * whose units come in blocks. */
+static pare_status choose_mode(maker *k, const pare_model *in, pare_err *err)
 {
-    const char *const why = merge_refuses(in);
+    const char *const why = merge_refused(in);
     uint64_t now, merged;
     merge_sizes(&now, &merged, in);
     if (k->o->mode == PARE_TICKET_MERGED && why) return pare_fail(err, PARE_ERR_INPUT, "%s", why);
@@ -235,16 +225,17 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     *report = (pare_ticket_report){0};
     pare_status st = check_options(opts, err);
     if (!st) st = pare_model_clone(&k.m, in, err);
-    if (!st) st = settle_mode(&k, in, err);
+    if (!st) st = choose_mode(&k, in, err);
     if (!st && opts->method == PARE_TICKET_FEEDBACK && opts->fit)
         st = pare_model_clone(&k.before, k.m, err);
-    if (!st) st = pare_model_visit(k.m, count, &k, err);
+    if (!st) st = pare_model_visit(k.m, count_weight, &k, err);
     if (!st) {
-        k.coded = pare_alloc(k.m->arena, k.room + 1, sizeof *k.coded);
-        report->matrix = pare_alloc(k.m->arena, k.room + 1, sizeof *report->matrix);
+        k.coded = pare_alloc(k.m->arena, k.capacity + 1, sizeof *k.coded);
+        report->matrix = pare_alloc(k.m->arena, k.capacity + 1, sizeof *report->matrix);
         pare_steps steps = pare_steps_of(exec, (double)k.total);
         k.steps = &steps;
-        st = k.coded && report->matrix ? pare_model_visit(k.m, make, &k, err) : pare_no_memory(err);
+        st = k.coded && report->matrix ? pare_model_visit(k.m, make_weight, &k, err)
+                                       : pare_no_memory(err);
     }
     if (!st) {
         k.m->coded = k.coded;

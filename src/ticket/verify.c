@@ -1,87 +1,69 @@
-/* Proving a ticket again, from the two models and the inputs alone. By the time this runs, the
- * source has been drawn again from its seed and the masks laid over it (that is what loading a
- * ticket does): what is left is a pair of ordinary models.
+/* verify.c - proves a ticket from the two models and the inputs alone. Loading a ticket has drawn
+ * its source again from the seed and applied the masks, so this is a pair of ordinary models.
  *
- * The headline encloses both models on every input. Beside it stand Theorem B through all layers
- * for all inputs, Theorem C layer by layer for the given ones, what each attention layer adds on
- * its own, what no ticket of these errors can do without, how many products an entry would have
- * been promised beforehand, and what Otsuka 2025 prints. */
-#include "recursion.h"
-#include "said.h"
+ * The headline encloses both models on every input. The certificate adds Theorem B through all
+ * layers for all inputs, Theorem C layer by layer for the given ones, the error that each layer
+ * adds on its own, the bits that no ticket of these errors can do without, the number of
+ * products that an entry would have needed beforehand, and the bound that Otsuka 2025 prints. */
+#include "cert_builder.h"
 #include <pare/exchange.h>
 #include <pare/outputs.h>
 #include <pare/publish.h>
 #include <math.h>
 
-#define GIVEN_WORK 1e10 /* multiply-adds of all passes: more is not walked layer by layer */
-#define FAILURE    0.01 /* of the promise that is looked at */
+#define GIVEN_WORK 1e10 /* multiply-adds of all passes: more is not bounded layer by layer */
+#define FAILURE    0.01 /* of the number of products that is computed beforehand */
 
-static void add(said *s, pare_claim c)
+static void add_statement(cert_builder *s, pare_claim c)
 {
-    if (!s->st) s->st = pare_cert_add(s->cert, s->keep, c, s->err);
+    if (!s->work.st) s->work.st = pare_cert_add(s->cert, s->work.arena, c, s->work.err);
 }
 
 /* A theorem on that domain; vacuous bounds are left out. */
-static void bound_by(said *s, pare_claim c, const char *domain, pare_ub bound)
+static void add_bound(cert_builder *s, pare_claim c, const char *domain, pare_ub bound)
 {
-    if (!s->st && !domain) s->st = pare_no_memory(s->err);
-    if (s->st || isinf(bound.v)) return;
+    if (!domain) pare_work_keep(&s->work, pare_no_memory(s->work.err));
     c.value = bound.v;
     c.domain = domain;
-    add(s, c);
+    if (!isinf(bound.v)) add_statement(s, c);
 }
 
 /* ---- all inputs ------------------------------------------------------------------------------ */
 
-static const char *all_words(said *s, const pare_model *f, double alpha)
+static const char *domain_text(cert_builder *s, const pare_model *f, double alpha)
 {
+    pare_arena *const a = s->work.arena;
     if (f->stem.ids && f->context)
-        return pare_sprintf(s->keep, "all token sequences of up to %zu tokens", f->context);
-    if (f->stem.ids) return pare_strdup(s->keep, "all token sequences");
-    return pare_sprintf(s->keep, "all inputs with rows of euclidean length up to %.17g", alpha);
+        return pare_sprintf(a, "all token sequences of up to %zu tokens", f->context);
+    if (f->stem.ids) return pare_strdup(a, "all token sequences");
+    return pare_sprintf(a, "all inputs with rows of euclidean length up to %.17g", alpha);
 }
 
-/* What a layer's own ticket adds where the walk of f has come to. */
-static void layer_adds(said *s, size_t b, const char *what, const char *domain, pare_ub bound)
+/* The error that the ticket of each layer adds alone, where the rows of f enter it. */
+static void add_layers(cert_builder *s, const model_sizes *m, const char *domain, double alpha)
 {
-    bound_by(s, (pare_claim){.kind = PARE_LAYER_TICKET, .p = {(double)b}, .text = what}, domain,
-             bound);
-}
-
-static void layers(said *s, const model_sizes *m, const char *domain, double alpha)
-{
-    const pare_ub a = pare_ub_exact(alpha);
-    span x = stem_move(&m->stem, (span){a, a, pare_ub_exact(0), 0});
-    for (size_t b = 0; !s->st && b < m->nblocks; b++) {
+    const pare_ub a = pare_ub_exact(alpha), zero = pare_ub_exact(0);
+    span x = embedding_move(&m->stem, (span){a, a, zero, 0});
+    for (size_t b = 0; !s->work.st && b < m->nblocks; b++) {
         const attn_sizes *const at = &m->blocks[b].attn;
         const ffn_sizes *const ff = &m->blocks[b].ffn;
+        pare_claim c = {.kind = PARE_LAYER_TICKET, .p = {(double)b}, .text = "attention"};
         const pare_ub rows = norm_move(&at->in, x).f;
         if (at->kind != PARE_ATTN_NONE && at->nheads > 0)
-            layer_adds(s, b, "attention", domain,
-                       attn_move(at, (span){rows, rows, pare_ub_exact(0), 0}).d);
+            add_bound(s, c, domain, attn_move(at, (span){rows, rows, zero, 0}).d);
         const pare_ub later = norm_move(&ff->in, block_attention_move(&m->blocks[b], x)).f;
+        c.text = "feed-forward part";
         if (ff->kind != PARE_FFN_NONE)
-            layer_adds(s, b, "feed-forward part", domain,
-                       ffn_move(ff, (span){later, later, pare_ub_exact(0), 0}).d);
+            add_bound(s, c, domain, ffn_move(ff, (span){later, later, zero, 0}).d);
         x = block_move(&m->blocks[b], x);
     }
 }
 
-static void printed(said *s, const model_sizes *m, const pare_model *f, double alpha)
-{
-    const pare_attn *const at = m->nblocks == 1 ? &f->blocks[0].attn : NULL;
-    if (s->st || !at || m->blocks[0].attn.nheads == 0 || f->stem.ids) return;
-    if (at->in_norm.kind != PARE_NORM_NONE || m->blocks[0].attn.heads[0].turns || m->stem.map)
-        return;
-    add(s, (pare_claim){.kind = PARE_PAPER_TICKET,
-                        .value = paper_form(&m->blocks[0].attn, at->din, at->dout, alpha)});
-}
-
-static void all_inputs(said *s, const model_sizes *m, const char *why, const pare_model *f,
-                       double alpha)
+static void add_all_inputs(cert_builder *s, const model_sizes *m, const char *why,
+                           const pare_model *f, double alpha)
 {
     pare_ticket_bound b = {pare_ub_inf(), pare_ub_inf(), ""};
-    const char *const domain = all_words(s, f, alpha);
+    const char *const domain = domain_text(s, f, alpha);
     const bool known = f->stem.ids || alpha > 0;
     if (!*why && known) model_move(&b, m, alpha);
     const bool bounded = !*why && known && !isinf(b.outputs.v);
@@ -89,92 +71,96 @@ static void all_inputs(said *s, const model_sizes *m, const char *why, const par
                                : *why   ? why
                                : !known ? "the given rows are all zero"
                                         : "the bound overflows";
-    const char *const text = pare_strdup(s->keep, reason);
-    if (!s->st && !text) s->st = pare_no_memory(s->err);
-    add(s, (pare_claim){.kind = PARE_APRIORI_APPLIES,
-                        .holds = bounded ? PARE_TRUE : PARE_FALSE,
-                        .text = text});
+    const char *const text = pare_strdup(s->work.arena, reason);
+    if (!text) pare_work_keep(&s->work, pare_no_memory(s->work.err));
+    add_statement(s, (pare_claim){.kind = PARE_APRIORI_APPLIES,
+                                  .holds = bounded ? PARE_TRUE : PARE_FALSE,
+                                  .text = text});
     if (*why || !known) return;
-    bound_by(s, (pare_claim){.kind = PARE_APRIORI_OUTPUTS}, domain, b.outputs);
-    bound_by(s, (pare_claim){.kind = PARE_APRIORI_HIDDEN}, domain, b.rows);
-    layers(s, m, domain, alpha);
-    printed(s, m, f, alpha);
-}
-
-/* ---- given inputs ---------------------------------------------------------------------------- */
-
-static double walk_work(const pare_model *f, const pare_model *g, const pare_inputs *set)
-{
-    return 6 * (double)(f->nblocks + 1) * pare_passes_work(f, g, set);
-}
-
-static void given_inputs(said *s, const pare_model *f, const pare_model *g, const pare_inputs *set)
-{
-    pare_ticket_bound b;
-    if (s->st || !(walk_work(f, g, set) <= GIVEN_WORK)) return;
-    s->st = pare_ticket_bound_given(&b, f, g, set, s->exec, s->err);
-    if (!s->st) bound_by(s, (pare_claim){.kind = PARE_GIVEN_OUTPUTS}, s->cert->domain, b.outputs);
+    add_bound(s, (pare_claim){.kind = PARE_APRIORI_OUTPUTS}, domain, b.outputs);
+    add_bound(s, (pare_claim){.kind = PARE_APRIORI_HIDDEN}, domain, b.rows);
+    add_layers(s, m, domain, alpha);
+    /* the printed bound is about one attention layer on given vectors */
+    const attn_sizes *const first = m->nblocks == 1 ? &m->blocks[0].attn : NULL;
+    const pare_attn *const at = first ? &f->blocks[0].attn : NULL;
+    if (s->work.st || !first || first->nheads == 0 || f->stem.ids || m->stem.map ||
+        at->in_norm.kind != PARE_NORM_NONE || first->heads[0].factored)
+        return;
+    add_statement(s, (pare_claim){.kind = PARE_PAPER_TICKET,
+                                  .value = paper_form(first, at->din, at->dout, alpha)});
 }
 
 /* ---- what it takes --------------------------------------------------------------------------- */
 
-static void what_it_takes(said *s, const model_sizes *m, const pare_model *f, const pare_model *g)
+static void add_requirements(cert_builder *s, const model_sizes *m, const pare_model *f,
+                             const pare_model *g)
 {
     const ticket_entries e = ticket_entries_of(m, f, g);
-    if (s->st || e.entries == 0 || !(e.error > 0)) return;
-    add(s,
+    if (s->work.st || e.entries == 0 || !(e.error > 0)) return;
+    add_statement(
+        s,
         (pare_claim){.kind = PARE_TICKET_ENTRY_ERROR, .p = {(double)e.matrices}, .value = e.error});
     const pare_ticket_need n = pare_ticket_units(e.error, FAILURE / (double)e.entries, e.largest);
     if (n.units == 0 && n.density > 0)
-        add(s, (pare_claim){.kind = PARE_TICKET_LATTICE,
-                            .holds = PARE_FALSE,
-                            .value = e.error,
-                            .limit = n.coupling});
+        add_statement(s, (pare_claim){.kind = PARE_TICKET_LATTICE,
+                                      .holds = PARE_FALSE,
+                                      .value = e.error,
+                                      .limit = n.coupling});
     if (!s->cert->evidence) return;
-    add(s, (pare_claim){.kind = PARE_TICKET_LEAST_BITS, .limit = e.bits});
+    add_statement(s, (pare_claim){.kind = PARE_TICKET_LEAST_BITS, .limit = e.bits});
     if (n.units > 0)
-        add(s,
+        add_statement(
+            s,
             (pare_claim){.kind = PARE_TICKET_PRODUCTS, .p = {FAILURE}, .limit = (double)n.units});
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static void theorems(said *s, const pare_model *f, const pare_model *g, const pare_inputs *set)
+static void add_theorems(cert_builder *s, const pare_model *f, const pare_model *g,
+                         const pare_inputs *set, bool given)
 {
     char why[200] = "";
-    proof p = {pare_arena_new(), s->exec, s->err, PARE_OK};
-    if (!p.a) s->st = pare_no_memory(s->err);
-    if (s->st) return;
+    pare_work *const w = &s->work;
+    pare_work p = {pare_arena_new(), w->exec, w->err, PARE_OK};
+    if (!p.arena) w->st = pare_no_memory(w->err);
+    if (w->st) return;
     const model_sizes m = model_sizes_of(&p, f, g, why);
-    s->st = p.st;
-    if (!s->st) all_inputs(s, &m, why, f, pare_ticket_alpha(set));
-    if (!s->st && !*why) what_it_takes(s, &m, f, g);
-    if (!s->st && !*why) given_inputs(s, f, g, set);
-    pare_arena_free(p.a);
+    w->st = p.st;
+    if (!w->st) add_all_inputs(s, &m, why, f, pare_ticket_alpha(set));
+    if (!w->st && !*why) add_requirements(s, &m, f, g);
+    if (!w->st && !*why && given) {
+        pare_ticket_bound b;
+        w->st = pare_ticket_bound_given(&b, f, g, set, w->exec, w->err);
+        if (!w->st)
+            add_bound(s, (pare_claim){.kind = PARE_GIVEN_OUTPUTS}, s->cert->domain, b.outputs);
+    }
+    pare_arena_free(p.arena);
 }
 
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err)
 {
-    said s = {again, a, exec, err, PARE_OK};
+    cert_builder s = {.work = {.arena = a, .err = err}, .cert = again};
+    pare_work *const w = &s.work;
     pare_output_bound o;
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
     if (!again->domain) return pare_no_memory(err);
-    /* In units of one enclosure of both models; a walk takes one for every layer and more. */
+    /* In units of one enclosure of both models; bounds on the given inputs take three a block. */
     const bool draws = claimed->data.candidates == 1;
-    const double walk = walk_work(f, g, set) <= GIVEN_WORK ? 3 * (double)f->nblocks : 0;
-    pare_steps steps = pare_steps_of(exec, 1 + 0.3 + walk + (draws ? 1 : 0));
-    exec = pare_step(&steps, "prove", 1);
-    s.exec = exec;
-    s.st = pare_outputs_compare(&o, f, g, set, true, exec, err);
-    (void)pare_step(&steps, "prove layer by layer", 0.3 + walk);
-    if (!s.st) s.st = pare_cert_take_outputs(again, a, &o, err);
-    if (!s.st) theorems(&s, f, g, set);
+    const double macs = 6 * (double)(f->nblocks + 1) * pare_passes_work(f, g, set);
+    const bool given = macs <= GIVEN_WORK;
+    const double layers = 0.3 + (given ? 3 * (double)f->nblocks : 0);
+    pare_steps steps = pare_steps_of(exec, 1 + layers + (draws ? 1 : 0));
+    w->exec = pare_step(&steps, "prove", 1);
+    w->st = pare_outputs_compare(&o, f, g, set, true, w->exec, err);
+    (void)pare_step(&steps, "prove layer by layer", layers);
+    if (!w->st) w->st = pare_cert_take_outputs(again, a, &o, err);
+    if (!w->st) add_theorems(&s, f, g, set, given);
     (void)pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
-    if (!s.st) s.st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, exec, err);
-    return s.st;
+    if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, err);
+    return w->st;
 }
 
 const pare_prover pare_ticket_prover = {"ticket", prove};

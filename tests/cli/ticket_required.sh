@@ -3,7 +3,7 @@
 exec 2>&1
 t() { echo "\$ pare ticket $*"; pare ticket "$@"; echo "exit $?"; }
 # One head on rows of two numbers, G = diag(.5, .25), V = diag(.25, -.5), rows of length 1: the numbers
-# are those of tests/ticket/test_required.c, the_plan_of_a_model_is_the_formula_by_hand.
+# are those of tests/ticket/test_required_units.c, the_plan_of_a_model_is_the_formula_by_hand.
 pure_net two.st 2 1 none .5,.25/1,1/.25,-.5
 python3 - <<'PY'
 import struct

@@ -14,7 +14,7 @@ typedef struct target {
     char name[60];
 } target;
 
-/* ---- networks ------------------------------------------------------------------------------- */
+/* ---- networks -------------------------------------------------------------------------------- */
 
 static inline void attack_ffn(pare_model *m, pare_rng *r, pare_ffn *f, size_t d, double eta)
 {
@@ -144,7 +144,7 @@ static inline void attack_make(target *t, uint64_t seed, double *x)
         attack_blocks(t, &r, s);
 }
 
-/* ---- ascent --------------------------------------------------------------------------------- */
+/* ---- ascent ---------------------------------------------------------------------------------- */
 
 typedef struct climber {
     pare_params *p[2];
@@ -218,7 +218,7 @@ static inline double attack_search(const target *t, uint64_t seed, size_t starts
     return best;
 }
 
-/* ---- the attack ----------------------------------------------------------------------------- */
+/* ---- the attack ------------------------------------------------------------------------------ */
 
 static inline void attack_many(uint64_t first, uint64_t count, size_t starts, size_t steps)
 {

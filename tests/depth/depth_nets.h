@@ -2,7 +2,7 @@
  * without biases, masks and skips; and inputs that are made to hurt. */
 #ifndef TEST_DEPTH_NETS_H
 #define TEST_DEPTH_NETS_H
-#include "depth/theory.h"
+#include "depth/depth_bounds.h"
 #include <pare_test.h>
 
 typedef enum weight_law { LAW_UNIFORM, LAW_SIGNS, LAW_GAUSS, LAW_POSITIVE, LAW_ALL_ETA } weight_law;
@@ -132,8 +132,8 @@ static inline pare_model *collapsed(const pare_model *m, pare_collapse kind, siz
 {
     pare_model *g = NULL;
     pare_err err = {0};
-    const depth_one_opts o = {kind, keep, calib, NULL};
-    assert_ok(depth_one_layer(&g, m, &o, &err), &err);
+    const one_layer_opts o = {kind, keep, calib, NULL};
+    assert_ok(collapse_to_one_layer(&g, m, &o, &err), &err);
     return g;
 }
 

@@ -1,9 +1,9 @@
-/* Tries to break what the theorems of depth say (src/depth/theory.h) with another search than their
+/* Tries to break what the theorems of depth say (src/depth/depth_bounds.h) with another search than their
  * own tests have: a box is a ball around 0 in the largest entry, so the climb of balls serves; for
  * token sequences every word is tried in every place. No input may be worse than its bound. */
 #include "../cert/pair_models.h"
 #include "../cert/splitmix_nets.h"
-#include "depth/theory.h"
+#include "depth/depth_bounds.h"
 
 enum { MODELS = 1500, ONE_LAYER = 240, SENTENCES = 400 };
 
@@ -141,10 +141,10 @@ static void no_input_of_a_collapse_is_worse(void **state)
         const pare_input calibrated = t.in;
         const pare_inputs calib = {1, (pare_input *)(uintptr_t)&calibrated};
         for (int kind = 0; kind < PARE_ONES; kind++) {
-            const depth_one_opts o = {
+            const one_layer_opts o = {
                 .kind = (pare_collapse)kind, .keep = layers - 1, .calib = &calib};
             depth_bound b;
-            if (depth_one_layer(&t.g, t.f, &o, &t.err) != PARE_OK) continue;
+            if (collapse_to_one_layer(&t.g, t.f, &o, &t.err) != PARE_OK) continue;
             const depth_domain box = {1, -1};
             assert_ok(depth_apriori(&b, t.f, t.g, &box, NULL, &t.err), &t.err);
             double *const x = calloc(t.in.tokens * d, sizeof *x);

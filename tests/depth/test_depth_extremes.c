@@ -59,10 +59,10 @@ static void bounds_hold_for_numbers_of_any_size(void **state)
         const pare_collapse which[] = {PARE_ONE_IDENTITY, PARE_ONE_KEEP, PARE_ONE_PARALLEL,
                                        PARE_ONE_UMIX};
         for (size_t k = 0; k < 4; k++) {
-            const depth_one_opts o = {.kind = which[k]};
+            const one_layer_opts o = {.kind = which[k]};
             pare_model *one = NULL;
             pare_err err = {0};
-            const pare_status st = depth_one_layer(&one, f, &o, &err);
+            const pare_status st = collapse_to_one_layer(&one, f, &o, &err);
             if (st == PARE_ERR_NONFINITE) continue; /* a product of weights that is no number */
             assert_ok(st, &err);
             share = fmax(share, held_to(f, one, phi, n, &r, seed));

@@ -1,5 +1,5 @@
 /* The lemmas everything in depth rests on, by random search and at equality: T (softmax), Res, R
- * (contraction), and the norms of heads that the bounds use (heads.c, imat.c, ruler.c). */
+ * (contraction), and the norms of heads that the bounds use (effective_maps.c, imat.c, token_norm.c). */
 #include "depth_nets.h"
 #include "depth/walk.h"
 
@@ -87,11 +87,11 @@ static void res_moves_by_twice_its_argument_and_its_size_by_once(void **state)
     }
 }
 
-/* ---- contraction ---------------------------------------------------------------------------- */
+/* ---- contraction ----------------------------------------------------------------------------- */
 
 typedef struct head_at { /* one head of a net of width d at X */
     eff_attn e;
-    calc k;
+    pare_work k;
     size_t n, d;
     double x[48], p[64], out[48];
 } head_at;
@@ -121,7 +121,7 @@ static void attend(head_at *h)
     }
 }
 
-static double diameter(const double *x, size_t n, size_t d, depth_nu nu)
+static double diameter(const double *x, size_t n, size_t d, depth_norm nu)
 {
     double most = 0;
     for (size_t i = 0; i < n; i++)
@@ -131,7 +131,7 @@ static double diameter(const double *x, size_t n, size_t d, depth_nu nu)
                 const double e = fabs(x[i * d + c] - x[j * d + c]);
                 two += e * e, inf = fmax(inf, e);
             }
-            most = fmax(most, nu == NU_INF ? inf : sqrt(two));
+            most = fmax(most, nu == DEPTH_NORM_INF ? inf : sqrt(two));
         }
     return most;
 }
@@ -177,7 +177,7 @@ static void attention_contracts_by_the_interaction_of_scores(void **state)
                              .beta = 1,
                              .law = LAW_GAUSS};
         pare_model *const m = net_of(&r, &s);
-        head_at h = {.k = {.a = pare_arena_new()}, .n = 2 + pare_rng_below(&r, 6), .d = s.d};
+        head_at h = {.k = {.arena = pare_arena_new()}, .n = 2 + pare_rng_below(&r, 6), .d = s.d};
         const char *why;
         assert_true(effective_attn(&h.k, &h.e, &m->blocks[0].attn, s.d, &why));
         for (size_t i = 0; i < h.n * h.d; i++) h.x[i] = 2 * pare_rng_uniform(&r) - 1;
@@ -188,22 +188,22 @@ static void attention_contracts_by_the_interaction_of_scores(void **state)
             for (size_t j = 0; j < i; j++) tau = fmax(tau, tv(h.p + i * h.n, h.p + j * h.n, h.n));
         assert_le(tau, tanh(rho / 4) + 1e-12);
         assert_le(rho, 2 * theta + 1e-12);
-        for (depth_nu nu = 0; nu < NUS; nu++) {
-            const ruler at = ruler_plain(nu == NU_INF ? RULER_INF : RULER_TWO, h.d);
-            const double bil = ruler_form(&h.k, &at, &h.e.heads[0].b).v[0];
-            const double norm = ruler_map(&h.k, &at, &at, &h.e.heads[0].v).v[0];
+        for (depth_norm nu = 0; nu < DEPTH_NORMS; nu++) {
+            const token_norm at = norm_plain(nu == DEPTH_NORM_INF ? NORM_INF : NORM_TWO, h.d);
+            const double bil = norm_of_form(&h.k, &at, &h.e.heads[0].b).v[0];
+            const double norm = norm_of_map(&h.k, &at, &at, &h.e.heads[0].v).v[0];
             const double d = diameter(h.x, h.n, h.d, nu), out = diameter(h.out, h.n, h.d, nu);
             assert_le(rho, bil * d * d + 1e-12);
             assert_le(out, tau * norm * d + 1e-12);
             assert_le(out, tanh(bil * d * d / 4) * norm * d + 1e-12);
-            if (nu == NU_INF) assert_le(out / 2, tanh(theta / 2) * norm * d / 2 + 1e-12);
+            if (nu == DEPTH_NORM_INF) assert_le(out / 2, tanh(theta / 2) * norm * d / 2 + 1e-12);
         }
-        pare_arena_free(h.k.a);
+        pare_arena_free(h.k.arena);
         pare_model_free(m);
     }
 }
 
-/* ---- interval matrices ---------------------------------------------------------------------- */
+/* ---- interval matrices ----------------------------------------------------------------------- */
 
 /* The product of three matrices in long sums of __float128 lies within the radii. */
 static void products_of_weights_hold_the_exact_one(void **state)
@@ -213,7 +213,7 @@ static void products_of_weights_hold_the_exact_one(void **state)
         pare_rng r = pare_rng_at(seed, 4);
         const size_t n = 1 + pare_rng_below(&r, 9);
         double v[3][81];
-        calc k = {.a = pare_arena_new()};
+        pare_work k = {.arena = pare_arena_new()};
         imat m[3];
         for (size_t t = 0; t < 3; t++) {
             for (size_t i = 0; i < n * n; i++)
@@ -234,43 +234,43 @@ static void products_of_weights_hold_the_exact_one(void **state)
                 assert_le(pare_row(&sum.rad, i)[j], 1e-12 * imat_sum_abs(&k, &sum).v *
                                                         pow((double)n, 3) * (seed % 2 ? 1 : 1e40));
             }
-        pare_arena_free(k.a);
+        pare_arena_free(k.arena);
     }
 }
 
-/* size(x M) <= size(x) |M| for every ruler, in a basis too. */
-static void rulers_bound_what_they_measure(void **state)
+/* size(x M) <= size(x) |M| for every norm, in a basis too. */
+static void norms_bound_what_they_measure(void **state)
 {
     (void)state;
     for (uint64_t seed = 0; seed < 60; seed++) {
         pare_rng r = pare_rng_at(seed, 5);
         const size_t d = 1 + pare_rng_below(&r, 6);
-        calc k = {.a = pare_arena_new()};
-        pare_mat g = pare_mat_new(k.a, d, d), q = pare_mat_new(k.a, d, d);
-        pare_mat rr = pare_mat_new(k.a, d, d);
+        pare_work k = {.arena = pare_arena_new()};
+        pare_mat g = pare_mat_new(k.arena, d, d), q = pare_mat_new(k.arena, d, d);
+        pare_mat rr = pare_mat_new(k.arena, d, d);
         imat m = imat_zero(&k, d, d), x = imat_zero(&k, 1, d), y = imat_zero(&k, 1, d);
         for (size_t i = 0; i < d * d; i++)
             g.v[i] = pare_rng_normal(&r), m.mid.v[i] = pare_rng_normal(&r);
         for (size_t i = 0; i < d; i++)
             x.mid.v[i] = pare_rng_normal(&r), y.mid.v[i] = pare_rng_normal(&r);
-        assert_int_equal(pare_qr(&q, &rr, &g, k.a, NULL), PARE_OK);
-        const ruler rulers[] = {ruler_plain(RULER_INF, d), ruler_plain(RULER_TWO, d),
-                                ruler_plain(RULER_BOX, d), ruler_basis(&k, &q)};
-        const imat xm = imat_mul(&k, &x, &m), turned = imat_turned(&k, &y);
+        assert_int_equal(pare_qr(&q, &rr, &g, k.arena, NULL), PARE_OK);
+        const token_norm norms[] = {norm_plain(NORM_INF, d), norm_plain(NORM_TWO, d),
+                                    norm_plain(NORM_BOX, d), norm_in_basis(&k, &q)};
+        const imat xm = imat_mul(&k, &x, &m), turned = imat_transposed(&k, &y);
         const imat form = imat_mul(&k, &xm, &turned), dual = imat_mul(&k, &x, &turned);
-        assert_non_null(rulers[3].q.mid.v);
+        assert_non_null(norms[3].q.mid.v);
         for (size_t t = 0; t < 4; t++) {
-            const ruler *const at = &rulers[t];
-            const pare_mat sx = ruler_size(&k, at, &x), sy = ruler_size(&k, at, &y);
-            const pare_mat sm = ruler_size(&k, at, &xm), map = ruler_map(&k, at, at, &m);
-            const pare_mat through = up_times(&k, &sx, &map), b = ruler_form(&k, at, &m);
-            const pare_mat half = up_times(&k, &sx, &b), l = ruler_dual(&k, at, &y);
+            const token_norm *const at = &norms[t];
+            const pare_mat sx = norm_of_row(&k, at, &x), sy = norm_of_row(&k, at, &y);
+            const pare_mat sm = norm_of_row(&k, at, &xm), map = norm_of_map(&k, at, at, &m);
+            const pare_mat through = up_mul(&k, &sx, &map), b = norm_of_form(&k, at, &m);
+            const pare_mat half = up_mul(&k, &sx, &b), l = norm_of_functional(&k, at, &y);
             for (size_t i = 0; i < at->k; i++) assert_le(sm.v[i], through.v[i] * (1 + 1e-13));
             assert_le(fabs(form.mid.v[0]), up_dot(&half, &sy).v * (1 + 1e-13));
             assert_le(fabs(dual.mid.v[0]), up_dot(&sx, &l).v * (1 + 1e-13));
         }
         assert_int_equal(k.st, PARE_OK);
-        pare_arena_free(k.a);
+        pare_arena_free(k.arena);
     }
 }
 
@@ -281,7 +281,7 @@ int main(void)
         cmocka_unit_test(res_moves_by_twice_its_argument_and_its_size_by_once),
         cmocka_unit_test(attention_contracts_by_the_interaction_of_scores),
         cmocka_unit_test(products_of_weights_hold_the_exact_one),
-        cmocka_unit_test(rulers_bound_what_they_measure),
+        cmocka_unit_test(norms_bound_what_they_measure),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void check_collapse(const vectors *v, pare_collapse kind, const char *key
     pare_model *const g = collapsed(v->m, kind, 2, &calib);
     size_t keep = 9;
     assert_output(v, g, key);
-    assert_int_equal(depth_recognise(&keep, v->m, g), kind);
+    assert_int_equal(recognize_collapse(&keep, v->m, g), kind);
     if (kind == PARE_ONE_KEEP || kind == PARE_ONE_KEEPBIAS || kind == PARE_ONE_UNIFORM_KEEP)
         assert_int_equal(keep, 2);
     pare_model_free(g);
@@ -106,16 +106,17 @@ static void check_bound(const vectors *v, pare_collapse kind, const char *key)
     const depth_bound b = bound_of(v->m, g, 1, -1);
     const double inf = number_at(v, "apriori_inf", key), two = number_at(v, "apriori_2", key);
     const double seen = net_apart(v->m, g, v->in.x, 5, 4);
-    print_message("%s: %.6g %.6g, reference %.6g %.6g; all %.6g, seen %.3g\n", key, b.by[NU_INF].v,
-                  b.by[NU_TWO].v, inf, two, b.bound.v, seen);
-    assert_le(b.by[NU_INF].v, inf * (1 + 1e-9));
-    assert_le(b.by[NU_TWO].v, two * (1 + 1e-9));
+    print_message("%s: %.6g %.6g, reference %.6g %.6g; all %.6g, seen %.3g\n", key,
+                  b.by[DEPTH_NORM_INF].v, b.by[DEPTH_NORM_TWO].v, inf, two, b.bound.v, seen);
+    assert_le(b.by[DEPTH_NORM_INF].v, inf * (1 + 1e-9));
+    assert_le(b.by[DEPTH_NORM_TWO].v, two * (1 + 1e-9));
     assert_le(seen, b.bound.v);
-    assert_le(b.bound.v, fmin(b.by[NU_INF].v, b.by[NU_TWO].v));
-    if (kind == PARE_ONE_UNIFORM) assert_le(inf * .95, b.by[NU_INF].v); /* the mean for itself */
+    assert_le(b.bound.v, fmin(b.by[DEPTH_NORM_INF].v, b.by[DEPTH_NORM_TWO].v));
+    if (kind == PARE_ONE_UNIFORM)
+        assert_le(inf * .95, b.by[DEPTH_NORM_INF].v); /* the mean for itself */
     if (kind == PARE_ONE_PARALLEL || kind == PARE_ONE_PARALLEL_UNIFORM) {
-        assert_le(inf * (1 - 1e-9), b.by[NU_INF].v); /* the very same formula */
-        assert_le(two * (1 - 1e-9), b.by[NU_TWO].v);
+        assert_le(inf * (1 - 1e-9), b.by[DEPTH_NORM_INF].v); /* the very same formula */
+        assert_le(two * (1 - 1e-9), b.by[DEPTH_NORM_TWO].v);
     }
     pare_model_free(g);
 }
@@ -137,9 +138,9 @@ static void bounds_are_the_golden_ones_or_smaller(void **state)
     const depth_bound b = bound_of(v.m, g, 1, -1), u = bound_of(v.m, one, 1, -1);
     const double want = number_at(&v, "apriori_uniform", "inf");
     const double two = number_at(&v, "apriori_uniform", "2");
-    assert_near(b.by[NU_INF].v, want, 1e-9 * want);
-    assert_near(b.by[NU_TWO].v, two, 1e-9 * two);
-    assert_near(u.by[NU_INF].v, want, 1e-9 * want); /* one layer, the same function */
+    assert_near(b.by[DEPTH_NORM_INF].v, want, 1e-9 * want);
+    assert_near(b.by[DEPTH_NORM_TWO].v, two, 1e-9 * two);
+    assert_near(u.by[DEPTH_NORM_INF].v, want, 1e-9 * want); /* one layer, the same function */
     pare_model_free(g);
     pare_model_free(one);
     close_case(&v);

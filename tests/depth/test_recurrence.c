@@ -2,7 +2,7 @@
  * refute. */
 #include "depth_kinds.h"
 
-/* ---- soundness on models of every kind ------------------------------------------------------ */
+/* ---- soundness on models of every kind ------------------------------------------------------- */
 
 static depth_domain domain_of(const pare_input *in, bool measure)
 {
@@ -69,7 +69,7 @@ static void no_input_is_beyond_the_bound_whatever_the_model(void **state)
     assert_true(finite == 400 && tight >= 70); /* of bounds twice as large 62 */
 }
 
-/* ---- exact cases ---------------------------------------------------------------------------- */
+/* ---- exact cases ----------------------------------------------------------------------------- */
 
 static void a_model_is_at_no_distance_from_itself(void **state)
 {
@@ -159,7 +159,7 @@ static void for_the_worst_weights_the_bounds_are_met(void **state)
     assert_le(tightness(PARE_ONE_UNIFORM, .01, 1, true), 1.2);
 }
 
-/* ---- all token sequences -------------------------------------------------------------------- */
+/* ---- all token sequences --------------------------------------------------------------------- */
 
 #define BERT "../shared/data/models/bert_sst_3layer.safetensors"
 
@@ -211,11 +211,11 @@ static void no_sentence_is_beyond_the_bound_of_bert_sst(void **state)
         worst = fmax(worst, worst_sentence(f, g, &r, 1 + t % 6, 150, each));
     print_message("logit difference: seen %.3g, bound %.3g; logits %.3g, bound %.3g; "
                   "in one number %.3g\n",
-                  worst, b.difference.v, fmax(each[0], each[1]), b.bound.v, b.by[NU_TWO].v);
+                  worst, b.difference.v, fmax(each[0], each[1]), b.bound.v, b.by[DEPTH_NORM_TWO].v);
     assert_le(worst, b.difference.v);
     assert_le(fmax(each[0], each[1]), b.bound.v);
     assert_le(b.difference.v, 1e-4);
-    assert_le(b.by[NU_TWO].v, 3e-4); /* the published recurrence, too */
+    assert_le(b.by[DEPTH_NORM_TWO].v, 3e-4); /* the published recurrence, too */
     pare_model_free(g);
     pare_model_free(f);
 }

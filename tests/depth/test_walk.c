@@ -1,14 +1,14 @@
 /* Tests src/depth/walk_attention.c and walk_ffn.c, one sublayer at a time: tokens of f and of g are
  * drawn, what is known of them is exactly what they are, and where they go must be within what the
- * step says - in every ruler, for every kind, pattern and norm. With so little room a dropped term
+ * step says - in every norm, for every kind, pattern and norm. With so little room a dropped term
  * shows. */
 #include "depth_kinds.h"
 #include "depth/walk.h"
 
-enum { RULERS_TRIED = 4, MOST = 32 };
+enum { NORMS_TRIED = 4, MOST = 32 };
 
 typedef struct trial {
-    calc k;
+    pare_work k;
     pare_model *f, *g; /* one sublayer each */
     size_t n, din, dout;
     double x[256], y[256], fx[256], gy[256];
@@ -16,7 +16,7 @@ typedef struct trial {
     pare_mat q[2]; /* bases of both widths */
 } trial;
 
-/* ---- the sublayer alone --------------------------------------------------------------------- */
+/* ---- the sublayer alone ---------------------------------------------------------------------- */
 
 static pare_model *sublayer(const pare_model *from, bool ffn)
 {
@@ -34,19 +34,19 @@ static pare_model *sublayer(const pare_model *from, bool ffn)
     return m;
 }
 
-static pare_mat basis(pare_rng *r, calc *k, size_t d)
+static pare_mat basis(pare_rng *r, pare_work *k, size_t d)
 {
-    pare_mat g = calc_mat(k, d, d), q = calc_mat(k, d, d), t = calc_mat(k, d, d);
+    pare_mat g = work_matrix(k, d, d), q = work_matrix(k, d, d), t = work_matrix(k, d, d);
     for (size_t i = 0; i < d * d; i++) g.v[i] = pare_rng_normal(r);
-    assert_int_equal(pare_qr(&q, &t, &g, k->a, NULL), PARE_OK);
+    assert_int_equal(pare_qr(&q, &t, &g, k->arena, NULL), PARE_OK);
     return q;
 }
 
-static ruler ruler_no(trial *t, size_t i, bool out)
+static token_norm norm_no(trial *t, size_t i, bool out)
 {
     const size_t d = out ? t->dout : t->din;
-    if (i < 3) return ruler_plain((ruler_kind)i, d);
-    return ruler_basis(&t->k, &t->q[out]);
+    if (i < 3) return norm_plain((norm_kind)i, d);
+    return norm_in_basis(&t->k, &t->q[out]);
 }
 
 static imat row_of(trial *t, const double *x, size_t d)
@@ -56,10 +56,10 @@ static imat row_of(trial *t, const double *x, size_t d)
     return r;
 }
 
-static pare_mat size_of(trial *t, const ruler *at, const double *x, const imat *c)
+static pare_mat size_of(trial *t, const token_norm *at, const double *x, const imat *c)
 {
     const imat row = row_of(t, x, at->d), off = imat_diff(&t->k, &row, c);
-    return ruler_size(&t->k, at, &off);
+    return norm_of_row(&t->k, at, &off);
 }
 
 static void grow_to(pare_mat *most, const pare_mat *size)
@@ -68,9 +68,10 @@ static void grow_to(pare_mat *most, const pare_mat *size)
 }
 
 /* Exactly what these tokens are, around a centre that is not quite their mean. */
-static reach reach_of(trial *t, const ruler *at, const double *x)
+static token_set reach_of(trial *t, const token_norm *at, const double *x)
 {
-    reach r = {imat_zero(&t->k, 1, at->d), calc_mat(&t->k, 1, at->k), calc_mat(&t->k, 1, at->k)};
+    token_set r = {imat_zero(&t->k, 1, at->d), work_matrix(&t->k, 1, at->k),
+                   work_matrix(&t->k, 1, at->k)};
     for (size_t j = 0; j < at->d; j++) {
         double low = INFINITY, high = -INFINITY;
         for (size_t i = 0; i < t->n; i++)
@@ -89,9 +90,9 @@ static reach reach_of(trial *t, const ruler *at, const double *x)
     return r;
 }
 
-static pare_mat distance_of(trial *t, const ruler *at, const double *x, const double *y)
+static pare_mat distance_of(trial *t, const token_norm *at, const double *x, const double *y)
 {
-    pare_mat e = calc_mat(&t->k, 1, at->k);
+    pare_mat e = work_matrix(&t->k, 1, at->k);
     for (size_t i = 0; i < t->n; i++) {
         const imat other = row_of(t, y + i * at->d, at->d);
         const pare_mat d = size_of(t, at, x + i * at->d, &other);
@@ -101,11 +102,11 @@ static pare_mat distance_of(trial *t, const ruler *at, const double *x, const do
 }
 
 /* Of the mean over the tokens of x - y. */
-static pare_mat mean_of(trial *t, const ruler *at, const double *x, const double *y)
+static pare_mat mean_of(trial *t, const token_norm *at, const double *x, const double *y)
 {
     imat mean = imat_zero(&t->k, 1, at->d);
     for (size_t i = 0; i < t->n * at->d; i++) mean.mid.v[i % at->d] += (x[i] - y[i]) / (double)t->n;
-    return ruler_size(&t->k, at, &mean);
+    return norm_of_row(&t->k, at, &mean);
 }
 
 static void run(trial *t, double *out, const pare_model *m, const double *x)
@@ -116,7 +117,7 @@ static void run(trial *t, double *out, const pare_model *m, const double *x)
     assert_ok(pare_forward_f64(out, m, &in, NULL, NULL, &err), &err);
 }
 
-/* ---- what must hold ------------------------------------------------------------------------- */
+/* ---- what must hold -------------------------------------------------------------------------- */
 
 static void assert_within(const pare_mat *seen, const pare_mat *bound, uint64_t seed, size_t way,
                           const char *what)
@@ -135,15 +136,15 @@ static double share(const pare_mat *seen, const pare_mat *bound)
     return most;
 }
 
-static void check_reach(trial *t, const ruler *at, const double *out, const reach *said,
+static void check_reach(trial *t, const token_norm *at, const double *out, const token_set *said,
                         uint64_t seed, size_t way)
 {
-    pare_mat w = calc_mat(&t->k, 1, at->k);
+    pare_mat w = work_matrix(&t->k, 1, at->k);
     for (size_t i = 0; i < t->n; i++) {
         const pare_mat off = size_of(t, at, out + i * at->d, &said->c);
         grow_to(&w, &off);
     }
-    const reach is = reach_of(t, at, out);
+    const token_set is = reach_of(t, at, out);
     assert_within(&w, &said->w, seed, way, "the distance to the centre");
     assert_within(&is.d, &said->d, seed, way, "the difference of two tokens");
 }
@@ -181,9 +182,9 @@ static void some_graph(trial *t, pare_rng *r)
 {
     t->graph = NULL;
     if (t->f->pattern.kind != PARE_GRAPH) return;
-    pare_graph *const g = pare_alloc(t->k.a, 1, sizeof *g);
-    size_t *const ptr = pare_alloc(t->k.a, t->n + 1, sizeof *ptr);
-    uint32_t *const idx = pare_alloc(t->k.a, t->n * t->n, sizeof *idx);
+    pare_graph *const g = pare_alloc(t->k.arena, 1, sizeof *g);
+    size_t *const ptr = pare_alloc(t->k.arena, t->n + 1, sizeof *ptr);
+    uint32_t *const idx = pare_alloc(t->k.arena, t->n * t->n, sizeof *idx);
     for (size_t i = 0; i < t->n; i++) {
         ptr[i + 1] = ptr[i];
         for (size_t j = 0; i % 2 == 0 && j < t->n; j++)
@@ -193,7 +194,7 @@ static void some_graph(trial *t, pare_rng *r)
     t->graph = g;
 }
 
-/* ---- attention ------------------------------------------------------------------------------ */
+/* ---- attention ------------------------------------------------------------------------------- */
 
 static bool same_bits(const pare_model *f, const pare_model *g)
 {
@@ -203,16 +204,16 @@ static bool same_bits(const pare_model *f, const pare_model *g)
     return strcmp(a, b) == 0;
 }
 
-static void one_attention(uint64_t seed, double tight[RULERS_TRIED], size_t *count)
+static void one_attention(uint64_t seed, double tight[NORMS_TRIED], size_t *count)
 {
     pare_rng r = pare_rng_at(seed, 9);
     pare_model *const whole = some_model(seed, seed % 2 ? .3 : .7);
     soften_all(whole);
-    trial t = {.k = {.a = pare_arena_new()}};
+    trial t = {.k = {.arena = pare_arena_new()}};
     const pare_attn_kind kind = whole->blocks[0].attn.kind;
     if (kind == PARE_ATTN_NONE) {
         pare_model_free(whole);
-        pare_arena_free(t.k.a);
+        pare_arena_free(t.k.arena);
         return;
     }
     t.f = sublayer(whole, false);
@@ -220,7 +221,7 @@ static void one_attention(uint64_t seed, double tight[RULERS_TRIED], size_t *cou
     maker k = {.m = t.g, .r = pare_rng_at(seed, 80), .sigma = .3};
     if (seed % 3) replace(&k, &t.g->blocks[0].attn);
     t.din = t.f->blocks[0].attn.din, t.dout = t.f->blocks[0].attn.dout;
-    const sight s = {t.f->pattern.kind == PARE_FULL, pare_never_empty(&t.f->pattern)};
+    const mask_facts s = {t.f->pattern.kind == PARE_FULL, pare_never_empty(&t.f->pattern)};
     const char *why = NULL;
     eff_attn fe, ge;
     assert_true(effective_attn(&t.k, &fe, &t.f->blocks[0].attn, t.din, &why));
@@ -233,8 +234,8 @@ static void one_attention(uint64_t seed, double tight[RULERS_TRIED], size_t *cou
         some_graph(&t, &r);
         run(&t, t.fx, t.f, t.x);
         run(&t, t.gy, t.g, t.y);
-        for (size_t w = 0; w < RULERS_TRIED; w++) {
-            const ruler in = ruler_no(&t, w, false), out = ruler_no(&t, w, true);
+        for (size_t w = 0; w < NORMS_TRIED; w++) {
+            const token_norm in = norm_no(&t, w, false), out = norm_no(&t, w, true);
             const track at = {in, reach_of(&t, &in, t.x), reach_of(&t, &in, t.y),
                               distance_of(&t, &in, t.x, t.y), mean_of(&t, &in, t.x, t.y)};
             const track said = walk_attention(&t.k, &p, &out, &at, s);
@@ -246,18 +247,18 @@ static void one_attention(uint64_t seed, double tight[RULERS_TRIED], size_t *cou
     pare_model_free(t.f);
     pare_model_free(t.g);
     pare_model_free(whole);
-    pare_arena_free(t.k.a);
+    pare_arena_free(t.k.arena);
 }
 
 static void attention_stays_within_its_step(void **state)
 {
     (void)state;
-    double tight[RULERS_TRIED] = {0};
+    double tight[NORMS_TRIED] = {0};
     size_t count = 0;
     for (uint64_t seed = 0; seed < 700; seed++) one_attention(seed, tight, &count);
     print_message("%zu steps; closest shares %.3f %.3f %.3f %.3f\n", count, tight[0], tight[1],
                   tight[2], tight[3]);
-    for (size_t w = 0; w < RULERS_TRIED; w++) assert_le(.9, tight[w]);
+    for (size_t w = 0; w < NORMS_TRIED; w++) assert_le(.9, tight[w]);
 }
 
 /* Two heads' worth of trouble: large scores, few tokens, corners; kept and replaced. */
@@ -276,7 +277,7 @@ static void sharp_attention_stays_within_its_step(void **state)
                              .law = seed % 3 ? LAW_ALL_ETA : LAW_GAUSS,
                              .pattern = seed % 4 ? PARE_FULL : PARE_CAUSAL,
                              .no_skip = seed % 5 < 3};
-        trial t = {.k = {.a = pare_arena_new()}, .din = s.d, .dout = s.d};
+        trial t = {.k = {.arena = pare_arena_new()}, .din = s.d, .dout = s.d};
         t.f = net_of(&r, &s);
         t.g = seed % 2 ? net_clone(t.f) : all_uniform(t.f);
         const char *why = NULL;
@@ -289,12 +290,12 @@ static void sharp_attention_stays_within_its_step(void **state)
             draw_tokens(&t, &r);
             run(&t, t.fx, t.f, t.x);
             run(&t, t.gy, t.g, t.y);
-            for (size_t w = 0; w < RULERS_TRIED; w++) {
-                const ruler in = ruler_no(&t, w, false), out = ruler_no(&t, w, true);
+            for (size_t w = 0; w < NORMS_TRIED; w++) {
+                const token_norm in = norm_no(&t, w, false), out = norm_no(&t, w, true);
                 const track at = {in, reach_of(&t, &in, t.x), reach_of(&t, &in, t.y),
                                   distance_of(&t, &in, t.x, t.y), mean_of(&t, &in, t.x, t.y)};
                 const track said =
-                    walk_attention(&t.k, &p, &out, &at, (sight){seed % 4 != 0, true});
+                    walk_attention(&t.k, &p, &out, &at, (mask_facts){seed % 4 != 0, true});
                 double tight = 0;
                 check(&t, &said, seed, w, &tight);
                 count++;
@@ -302,12 +303,12 @@ static void sharp_attention_stays_within_its_step(void **state)
         }
         pare_model_free(t.f);
         pare_model_free(t.g);
-        pare_arena_free(t.k.a);
+        pare_arena_free(t.k.arena);
     }
-    assert_true(count == 500 * 12 * RULERS_TRIED);
+    assert_true(count == 500 * 12 * NORMS_TRIED);
 }
 
-/* ---- corners -------------------------------------------------------------------------------- */
+/* ---- corners --------------------------------------------------------------------------------- */
 
 static pare_weight put(pare_model *m, size_t rows, size_t cols, const double *v)
 {
@@ -316,8 +317,8 @@ static pare_weight put(pare_model *m, size_t rows, size_t cols, const double *v)
     return (pare_weight){PARE_F64, rows, cols, to};
 }
 
-/* f at X and g at Y, in all rulers but the basis. */
-static void check_pair(trial *t, bool same, sight s, bool about_zero, uint64_t name)
+/* f at X and g at Y, in all norms but the basis. */
+static void check_pair(trial *t, bool same, mask_facts s, bool about_zero, uint64_t name)
 {
     const char *why = NULL;
     eff_attn fe, ge;
@@ -327,11 +328,11 @@ static void check_pair(trial *t, bool same, sight s, bool about_zero, uint64_t n
     run(t, t->fx, t->f, t->x);
     run(t, t->gy, t->g, t->y);
     for (size_t w = 0; w < 3; w++) {
-        const ruler in = ruler_plain((ruler_kind)w, t->din);
+        const token_norm in = norm_plain((norm_kind)w, t->din);
         track at = {in, reach_of(t, &in, t->x), reach_of(t, &in, t->y),
                     distance_of(t, &in, t->x, t->y), mean_of(t, &in, t->x, t->y)};
         if (about_zero) { /* the same tokens, known less well */
-            at.x.w = at.y.w = size_of(t, &in, t->x, &(imat){calc_mat(&t->k, 1, t->din), {0}});
+            at.x.w = at.y.w = size_of(t, &in, t->x, &(imat){work_matrix(&t->k, 1, t->din), {0}});
             at.x.c = at.y.c = imat_zero(&t->k, 1, t->din);
         }
         const track said = walk_attention(&t->k, &p, &in, &at, s);
@@ -343,7 +344,7 @@ static void check_pair(trial *t, bool same, sight s, bool about_zero, uint64_t n
 static trial small_trial(const net_shape *s, size_t n)
 {
     pare_rng r = pare_rng_at(0, 0);
-    trial t = {.k = {.a = pare_arena_new()}, .n = n, .din = s->d, .dout = s->d};
+    trial t = {.k = {.arena = pare_arena_new()}, .n = n, .din = s->d, .dout = s->d};
     t.f = net_of(&r, s);
     return t;
 }
@@ -353,7 +354,7 @@ static void trial_end(trial *t)
     assert_int_equal(t->k.st, PARE_OK);
     pare_model_free(t->g);
     pare_model_free(t->f);
-    pare_arena_free(t->k.a);
+    pare_arena_free(t->k.arena);
 }
 
 /* Weights of one sign, small scores: the mean of what uniform weights miss is bounded for itself,
@@ -380,18 +381,18 @@ static void on_average_uniform_weights_miss_less(void **state)
             t.x[i] = random ? pare_rng_normal(&r) : i / t.din < high ? 1 : -1;
             t.y[i] = t.x[i] + (seed % 3 ? 0 : .01 * pare_rng_normal(&r));
         }
-        check_pair(&t, false, (sight){true, true}, false, seed);
+        check_pair(&t, false, (mask_facts){true, true}, false, seed);
         eff_attn fe, ge;
         const char *why = NULL;
         assert_true(effective_attn(&t.k, &fe, &t.f->blocks[0].attn, t.din, &why));
         assert_true(effective_attn(&t.k, &ge, &t.g->blocks[0].attn, t.din, &why));
         const attn_pair p = attn_pair_of(&t.k, &fe, &ge, false);
-        const ruler in = ruler_plain(RULER_INF, t.din);
-        reach at = reach_of(&t, &in, t.x);
+        const token_norm in = norm_plain(NORM_INF, t.din);
+        token_set at = reach_of(&t, &in, t.x);
         if (seed % 7 && !(seed % 5 == 0)) at.c = imat_zero(&t.k, 1, t.din), at.w.v[0] = 1;
         run(&t, t.gy, t.g, t.x);
-        const track now = {in, at, at, calc_mat(&t.k, 1, 1), calc_mat(&t.k, 1, 1)};
-        const track said = walk_attention(&t.k, &p, &in, &now, (sight){true, true});
+        const track now = {in, at, at, work_matrix(&t.k, 1, 1), work_matrix(&t.k, 1, 1)};
+        const track said = walk_attention(&t.k, &p, &in, &now, (mask_facts){true, true});
         const pare_mat mean = mean_of(&t, &in, t.fx, t.gy);
         assert_within(&mean, &said.m, seed, 0, "the mean of what is missed");
         if (seed % 2 && seed % 4 && seed % 5 && seed % 7) {
@@ -421,13 +422,14 @@ static void on_average_the_second_order_counts(void **state)
             assert_true(effective_attn(&t.k, &fe, &t.f->blocks[0].attn, 1, &why));
             assert_true(effective_attn(&t.k, &ge, &t.g->blocks[0].attn, 1, &why));
             const attn_pair p = attn_pair_of(&t.k, &fe, &ge, false);
-            const ruler in = ruler_plain(RULER_INF, 1);
-            reach at = {imat_zero(&t.k, 1, 1), calc_mat(&t.k, 1, 1), calc_mat(&t.k, 1, 1)};
+            const token_norm in = norm_plain(NORM_INF, 1);
+            token_set at = {imat_zero(&t.k, 1, 1), work_matrix(&t.k, 1, 1),
+                            work_matrix(&t.k, 1, 1)};
             at.w.v[0] = 1, at.d.v[0] = 2;
             run(&t, t.fx, t.f, t.x);
             run(&t, t.gy, t.g, t.x);
-            const track now = {in, at, at, calc_mat(&t.k, 1, 1), calc_mat(&t.k, 1, 1)};
-            const track said = walk_attention(&t.k, &p, &in, &now, (sight){true, true});
+            const track now = {in, at, at, work_matrix(&t.k, 1, 1), work_matrix(&t.k, 1, 1)};
+            const track said = walk_attention(&t.k, &p, &in, &now, (mask_facts){true, true});
             const pare_mat mean = mean_of(&t, &in, t.fx, t.gy);
             assert_within(&mean, &said.m, high, 0, "the mean of what is missed");
             closest = fmax(closest, mean.v[0] / said.m.v[0]);
@@ -450,7 +452,7 @@ static void a_row_that_sees_nothing_gives_nothing(void **state)
                          .beta = 1,
                          .no_skip = true,
                          .pattern = PARE_GRAPH};
-    const sight sees = {false, false};
+    const mask_facts sees = {false, false};
     const double one = 1, zero = 0;
     /* all tokens alike: x_i V stands for P X V, but not where nothing is seen */
     trial t = small_trial(&s, 2);
@@ -490,12 +492,12 @@ static void turning_keys_differ_where_tokens_do_not(void **state)
     memcpy(t.x, x, sizeof x);
     memcpy(t.y, x, sizeof x);
     t.g = all_uniform(t.f);
-    check_pair(&t, false, (sight){true, true}, false, 3);
+    check_pair(&t, false, (mask_facts){true, true}, false, 3);
     pare_model_free(t.g);
     t.g = net_clone(t.f); /* the same head where entry 0 has moved */
     t.y[0] = t.y[2] = 1.5;
     at->wv = t.g->blocks[0].attn.wv = put(t.f, 2, 2, (const double[]){0, 0, 0, 50});
-    check_pair(&t, true, (sight){true, true}, false, 4);
+    check_pair(&t, true, (mask_facts){true, true}, false, 4);
     trial_end(&t);
 }
 
@@ -510,23 +512,23 @@ static void a_mean_query_is_not_ones_own(void **state)
         t.g = net_clone(t.f);
         (swap ? t.f : t.g)->blocks[0].attn.kind = PARE_ATTN_MEANQ;
         t.x[0] = t.y[0] = 1, t.x[1] = t.y[1] = -1;
-        check_pair(&t, false, (sight){true, true}, false, 5);
+        check_pair(&t, false, (mask_facts){true, true}, false, 5);
         trial_end(&t);
     }
 }
 
-/* ---- FFN ------------------------------------------------------------------------------------ */
+/* ---- FFN ------------------------------------------------------------------------------------- */
 
 static void an_ffn_stays_within_its_step(void **state)
 {
     (void)state;
-    double tight[RULERS_TRIED] = {0};
+    double tight[NORMS_TRIED] = {0};
     size_t count = 0;
     for (uint64_t seed = 0; seed < 500; seed++) {
         pare_rng r = pare_rng_at(seed, 11);
         pare_model *const whole = some_model(seed, seed % 2 ? .3 : 1);
         soften_all(whole);
-        trial t = {.k = {.a = pare_arena_new()}};
+        trial t = {.k = {.arena = pare_arena_new()}};
         if (whole->blocks[0].ffn.kind != PARE_FFN_NONE) {
             t.f = sublayer(whole, true);
             t.din = t.f->blocks[0].ffn.din, t.dout = t.f->blocks[0].ffn.dout;
@@ -539,8 +541,8 @@ static void an_ffn_stays_within_its_step(void **state)
                 some_graph(&t, &r);
                 run(&t, t.fx, t.f, t.x);
                 run(&t, t.gy, t.f, t.y);
-                for (size_t w = 0; w < RULERS_TRIED; w++) {
-                    const ruler in = ruler_no(&t, w, false), out = ruler_no(&t, w, true);
+                for (size_t w = 0; w < NORMS_TRIED; w++) {
+                    const token_norm in = norm_no(&t, w, false), out = norm_no(&t, w, true);
                     const track at = {in, reach_of(&t, &in, t.x), reach_of(&t, &in, t.y),
                                       distance_of(&t, &in, t.x, t.y), mean_of(&t, &in, t.x, t.y)};
                     const track said = walk_ffn(&t.k, &e, &out, &at);
@@ -552,11 +554,11 @@ static void an_ffn_stays_within_its_step(void **state)
             pare_model_free(t.f);
         }
         pare_model_free(whole);
-        pare_arena_free(t.k.a);
+        pare_arena_free(t.k.arena);
     }
     print_message("%zu steps; closest shares %.3f %.3f %.3f %.3f\n", count, tight[0], tight[1],
                   tight[2], tight[3]);
-    for (size_t w = 0; w < RULERS_TRIED; w++) assert_le(.8, tight[w]);
+    for (size_t w = 0; w < NORMS_TRIED; w++) assert_le(.8, tight[w]);
 }
 
 int main(void)

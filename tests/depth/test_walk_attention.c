@@ -28,8 +28,8 @@ typedef struct step {
     bool same;
     range x, y;
     double e, m; /* m < 0: not known */
-    sight s;
-    ruler_kind kind;
+    mask_facts s;
+    norm_kind kind;
 } step;
 
 typedef struct answer {
@@ -37,7 +37,7 @@ typedef struct answer {
     double e, m;
 } answer;
 
-/* ---- the formulas in plain doubles ---------------------------------------------------------- */
+/* ---- the formulas in plain doubles ----------------------------------------------------------- */
 
 static double least(double a, double b)
 {
@@ -73,13 +73,13 @@ static double tv_uniform(const scalar_head *h, const range *r)
 }
 
 /* Lemma R */
-static double tau(const scalar_head *h, const range *r, sight s)
+static double tau(const scalar_head *h, const range *r, mask_facts s)
 {
     if (!s.full || h->rotary) return 1;
     return h->query == QUERY_EACH ? tanh(fabs(h->b) * r->d * r->d / 4) : 0;
 }
 
-static range moved(const scalar_attn *a, const range *r, sight s)
+static range moved(const scalar_attn *a, const range *r, mask_facts s)
 {
     const bool mixes = a->nheads || a->npowers;
     const double all = means_of(a) + values_of(a);
@@ -129,7 +129,7 @@ static double tv_mean(const step *p, const scalar_head *h)
 {
     const range *const r = &p->x;
     const double each = r->d * tv_uniform(h, r), wide = scores(h, r);
-    if (p->kind == RULER_TWO || h->rotary || h->query != QUERY_EACH) return each;
+    if (p->kind == NORM_TWO || h->rotary || h->query != QUERY_EACH) return each;
     const double query = r->w * fabs(r->c * h->b + h->l) + r->w * r->w * fabs(h->b) / 2;
     return least(each, least(r->w, r->d / 2) * query + r->d * wide * wide / 8);
 }
@@ -220,21 +220,21 @@ static answer formula(const step *p)
     return n;
 }
 
-/* ---- the code on the same numbers ----------------------------------------------------------- */
+/* ---- the code on the same numbers ------------------------------------------------------------ */
 
-static imat number(calc *k, double v)
+static imat number(pare_work *k, double v)
 {
     const imat m = imat_zero(k, 1, 1);
     m.mid.v[0] = v;
     return m;
 }
 
-static eff_attn attention_of(calc *k, const scalar_attn *a)
+static eff_attn attention_of(pare_work *k, const scalar_attn *a)
 {
     eff_attn e = {.din = 1, .dout = 1, .nheads = a->nheads, .npowers = a->npowers};
     e.t = number(k, a->t), e.inside = number(k, a->inside), e.outside = number(k, a->outside);
-    e.mix = pare_alloc(k->a, a->npowers, sizeof *e.mix);
-    e.heads = pare_alloc(k->a, a->nheads, sizeof *e.heads);
+    e.mix = pare_alloc(k->arena, a->npowers, sizeof *e.mix);
+    e.heads = pare_alloc(k->arena, a->nheads, sizeof *e.heads);
     assert_true(e.mix && e.heads);
     for (size_t j = 0; j < a->npowers; j++) e.mix[j] = number(k, a->mix[j]);
     for (size_t h = 0; h < a->nheads; h++) {
@@ -253,25 +253,25 @@ static eff_attn attention_of(calc *k, const scalar_attn *a)
     return e;
 }
 
-static pare_mat size(calc *k, double v)
+static pare_mat size(pare_work *k, double v)
 {
     return up_row(k, 1, v);
 }
 
-static reach reach_of(calc *k, const range *r)
+static token_set reach_of(pare_work *k, const range *r)
 {
-    return (reach){number(k, r->c), size(k, r->w), size(k, r->d)};
+    return (token_set){number(k, r->c), size(k, r->w), size(k, r->d)};
 }
 
-static range range_of(const reach *r)
+static range range_of(const token_set *r)
 {
     return (range){r->c.mid.v[0], r->w.v[0], r->d.v[0]};
 }
 
 static answer walked(const step *p)
 {
-    calc k = {.a = pare_arena_new()};
-    const ruler at = ruler_plain(p->kind, 1);
+    pare_work k = {.arena = pare_arena_new()};
+    const token_norm at = norm_plain(p->kind, 1);
     const eff_attn f = attention_of(&k, &p->f), g = attention_of(&k, &p->g);
     track t = {at, reach_of(&k, &p->x), reach_of(&k, &p->y), size(&k, p->e), {0}};
     if (p->m >= 0) t.m = size(&k, p->m);
@@ -280,7 +280,7 @@ static answer walked(const step *p)
     assert_int_equal(k.st, PARE_OK);
     const answer a = {range_of(&n.x), range_of(&n.y), n.e.v[0], n.m.v ? n.m.v[0] : -1};
     assert_true(n.at.kind == p->kind && n.at.k == 1);
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
     return a;
 }
 
@@ -317,7 +317,7 @@ static void check(const step *p)
     assert_is(n.m, want.m, scale);
 }
 
-/* ---- steps ---------------------------------------------------------------------------------- */
+/* ---- steps ----------------------------------------------------------------------------------- */
 
 /* Of very different sizes, so that any term of a sum may be the largest; 0 at times. */
 static double some_size(pare_rng *r)
@@ -360,10 +360,10 @@ static range some_range(pare_rng *r)
 
 static step some_step(pare_rng *r, uint64_t i)
 {
-    static const sight sights[] = {{true, true}, {false, true}, {false, false}};
+    static const mask_facts sights[] = {{true, true}, {false, true}, {false, false}};
     const size_t heads = pare_rng_below(r, HEADS + 1);
     step p = {.f = some_attention(r, heads, i % 3 == 0),
-              .kind = (ruler_kind)pare_rng_below(r, RULERS)};
+              .kind = (norm_kind)pare_rng_below(r, NORM_KINDS)};
     p.same = i % 5 == 0;
     if (p.same)
         p.g = p.f;
@@ -421,7 +421,7 @@ static void a_step_is_the_formula(void **state)
     assert_true(n.around > 100 && n.twice > 100);
 }
 
-/* ---- steps that are met exactly ------------------------------------------------------------- */
+/* ---- steps that are met exactly -------------------------------------------------------------- */
 
 enum { WIDTH = 3 }; /* the value of a token, its key, its query */
 
@@ -438,9 +438,9 @@ static double attend(const tokens *t, double x[2][WIDTH])
     return p * x[0][0] + (1 - p) * x[1][0];
 }
 
-static reach box_of(calc *k, double x[2][WIDTH])
+static token_set box_of(pare_work *k, double x[2][WIDTH])
 {
-    reach r = {imat_zero(k, 1, WIDTH), calc_mat(k, 1, WIDTH), calc_mat(k, 1, WIDTH)};
+    token_set r = {imat_zero(k, 1, WIDTH), work_matrix(k, 1, WIDTH), work_matrix(k, 1, WIDTH)};
     for (size_t j = 0; j < WIDTH; j++) {
         r.c.mid.v[j] = (x[0][j] + x[1][j]) / 2;
         r.w.v[j] = fabs(x[0][j] - x[1][j]) / 2;
@@ -451,8 +451,8 @@ static reach box_of(calc *k, double x[2][WIDTH])
 
 static double proven(tokens *t)
 {
-    calc k = {.a = pare_arena_new()};
-    const ruler at = ruler_plain(RULER_BOX, WIDTH);
+    pare_work k = {.arena = pare_arena_new()};
+    const token_norm at = norm_plain(NORM_BOX, WIDTH);
     eff_head h = {.b = imat_zero(&k, WIDTH, WIDTH),
                   .l = imat_zero(&k, 1, WIDTH),
                   .v = imat_zero(&k, WIDTH, WIDTH)};
@@ -463,17 +463,17 @@ static double proven(tokens *t)
                         .heads = &h,
                         .inside = imat_zero(&k, 1, WIDTH),
                         .outside = imat_zero(&k, 1, WIDTH)};
-    track now = {at, box_of(&k, t->x), box_of(&k, t->y), calc_mat(&k, 1, WIDTH), {0}};
+    track now = {at, box_of(&k, t->x), box_of(&k, t->y), work_matrix(&k, 1, WIDTH), {0}};
     pare_row_mut(&h.b.mid, 2)[1] = t->b;
     h.l.mid.v[1] = t->l;
     pare_row_mut(&h.v.mid, 0)[0] = 1;
     for (size_t j = 0; j < WIDTH; j++)
         now.e.v[j] = fmax(fabs(t->x[0][j] - t->y[0][j]), fabs(t->x[1][j] - t->y[1][j]));
     const attn_pair p = attn_pair_of(&k, &a, &a, true);
-    const track n = walk_attention(&k, &p, &at, &now, (sight){true, true});
+    const track n = walk_attention(&k, &p, &at, &now, (mask_facts){true, true});
     assert_int_equal(k.st, PARE_OK);
     const double e = n.e.v[0];
-    pare_arena_free(k.a);
+    pare_arena_free(k.arena);
     return e;
 }
 

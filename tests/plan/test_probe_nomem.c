@@ -22,7 +22,7 @@ static pare_status look(scene *s)
     pare_probe *p = NULL;
     o.dims = dims, o.ndims = 1, o.trials = 1;
     o.part = s->part;
-    o.no_cuts = s->part == PARE_PROBE_DEPTH; /* tests/depth/test_xray_nomem.c makes them */
+    o.no_cuts = s->part == PARE_PROBE_DEPTH; /* tests/depth/test_attn_stats_nomem.c makes them */
     const pare_status st = pare_probe_model(&p, s->m, s->with, &o, NULL, &s->err);
     assert_int_equal(p == NULL, st != PARE_OK);
     pare_probe_free(p);

@@ -39,7 +39,7 @@ static span some_span(pare_rng *r)
     return (span){ub(some_size(r)), ub(some_size(r)), ub(some_size(r)), .5};
 }
 
-/* ---- the formulas in plain doubles ---------------------------------------------------------- */
+/* ---- the formulas in plain doubles ----------------------------------------------------------- */
 
 /* |w x + b| */
 static double at(const affine *m, double x)
@@ -64,14 +64,14 @@ static double rotary(const head_sizes *h, double f, double g, double d)
 
 static double branch(const head_sizes *h, double f, double g, double d)
 {
-    const double lambda = h->turns ? rotary(h, f, g, d) : plain(h, f, g, d);
+    const double lambda = h->factored ? rotary(h, f, g, d) : plain(h, f, g, d);
     const double v = h->v.v, vt = h->vt.v, ve = h->ve.v;
     return 2 * least(f * v, g * vt) * tanh(lambda / 2) + least(v * d + g * ve, vt * d + f * ve);
 }
 
-static head_sizes some_head(pare_rng *r, bool turns)
+static head_sizes some_head(pare_rng *r, bool factored)
 {
-    return (head_sizes){.turns = turns,
+    return (head_sizes){.factored = factored,
                         .g = some_affine(r),
                         .gt = some_affine(r),
                         .ge = some_affine(r),
@@ -89,20 +89,20 @@ static head_sizes some_head(pare_rng *r, bool turns)
 static void a_span_keeps_the_triangle_inequality(void **state)
 {
     (void)state;
-    const span far = span_settled((span){ub(1), ub(10), ub(3), .25});
+    const span far = span_tightened((span){ub(1), ub(10), ub(3), .25});
     assert_is(far.f, 1);
     assert_is(far.g, 4);
     assert_is(far.d, 3);
     assert_true(far.least == .25);
-    const span long_f = span_settled((span){ub(10), ub(2), ub(5), 0});
+    const span long_f = span_tightened((span){ub(10), ub(2), ub(5), 0});
     assert_is(long_f.f, 7);
     assert_is(long_f.g, 2);
     assert_is(long_f.d, 5);
-    const span apart = span_settled((span){ub(2), ub(3), ub(50), 0});
+    const span apart = span_tightened((span){ub(2), ub(3), ub(50), 0});
     assert_is(apart.f, 2);
     assert_is(apart.g, 3);
     assert_is(apart.d, 5);
-    const span fits = span_settled((span){ub(4), ub(3), ub(2), 0});
+    const span fits = span_tightened((span){ub(4), ub(3), ub(2), 0});
     assert_is(fits.f, 4);
     assert_is(fits.g, 3);
     assert_is(fits.d, 2);
@@ -198,7 +198,7 @@ static void a_layer_moves_by_the_formula(void **state)
     }
 }
 
-/* ---- what really happens, in one dimension -------------------------------------------------- */
+/* ---- what really happens, in one dimension --------------------------------------------------- */
 
 typedef struct scalar_head {
     double g, b, v; /* score of key y for query x: (x g + b) y; value v y */

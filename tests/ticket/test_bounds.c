@@ -1,4 +1,4 @@
-/* Tests the theorems about one ticket layer (lemma_a.c, bound_free.c, bound_rows.c, bound_paper.c,
+/* Tests the theorems about one ticket layer (softmax_tv.c, bound_free.c, bound_rows.c, bound_paper.c,
  * relu_pair.c): exact cases, order of the bounds, what must not matter. */
 #include "ticket_pairs.h"
 

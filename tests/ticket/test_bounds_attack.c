@@ -1,4 +1,4 @@
-/* Tests src/ticket/bound_*.c, recursion.c and given.c by attack: a tenth of the 2,000 that
+/* Tests src/ticket/bound_*.c, model_bound.c and given_input_bounds.c by attack: a tenth of the 2,000 that
  * tests/ticket/long_bounds_attack.c makes. */
 #include "ticket_attack.h"
 

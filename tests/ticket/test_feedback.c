@@ -2,14 +2,14 @@
  * good, and bits that are chosen by what they cost. */
 #include "pare_test.h"
 #include "ticket/fit_feedback.h"
-#include "ticket/matrix.h"
+#include "ticket/ticket_matrix.h"
 #include <pare/pare.h>
 
 /* E y y^T of 3 n rows whose k-th direction has the size (k + 1)^-power. */
-static entering correlated(pare_arena *a, size_t n, double power, uint64_t seed)
+static input_moments correlated(pare_arena *a, size_t n, double power, uint64_t seed)
 {
     pare_rng r = pare_rng_at(seed, 5);
-    entering e = {pare_mat_new(a, n, n), pare_mat_new(a, n, n)};
+    input_moments e = {pare_mat_new(a, n, n), pare_mat_new(a, n, n)};
     pare_mat turn = pare_mat_new(a, n, n), y = pare_mat_new(a, 3 * n, n),
              x = pare_mat_new(a, 3 * n, n);
     for (size_t i = 0; i < n * n; i++) turn.v[i] = pare_rng_normal(&r);
@@ -21,7 +21,7 @@ static entering correlated(pare_arena *a, size_t n, double power, uint64_t seed)
     return e;
 }
 
-/* ---- the order and the pushes ---- */
+/* ---- the order and the pushes ---------------------------------------------------------------- */
 
 /* The first `coarse` weights of an output are settled at 0, all others where they are asked to be.
  */
@@ -52,7 +52,7 @@ static double cost_of(const double *e, const pare_mat *h, double ridge)
 /* Whatever the first errors are, no other choice of the rest costs less. */
 static void the_rest_makes_good_what_it_can(void **state)
 {
-    const entering e = correlated(*state, 8, 1, 3);
+    const input_moments e = correlated(*state, 8, 1, 3);
     double trace = 0, room[8];
     feedback f;
     for (size_t i = 0; i < 8; i++) trace += pare_row(&e.square, i)[i];
@@ -88,7 +88,7 @@ static void without_inputs_nothing_is_pushed(void **state)
 /* Where the ticket's rows are twice the model's, half the map does the same. */
 static void the_aim_makes_good_what_came_before(void **state)
 {
-    entering e = correlated(*state, 6, .5, 4);
+    input_moments e = correlated(*state, 6, .5, 4);
     pare_mat w = pare_mat_new(*state, 2, 6), aim = pare_mat_new(*state, 2, 6),
              half = pare_mat_new(*state, 6, 6);
     for (size_t i = 0; i < 12; i++) w.v[i] = (double)i - 5;
@@ -105,7 +105,7 @@ static void the_aim_makes_good_what_came_before(void **state)
     assert_le(sqrt(apart / size), 0.2); /* the ridge holds it a little */
 }
 
-/* ---- what enters a matrix ---- */
+/* ---- what enters a matrix -------------------------------------------------------------------- */
 
 static pare_model *random_model(pare_random_kind kind)
 {
@@ -127,9 +127,9 @@ typedef struct visitor {
 static pare_status look(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
     visitor *const v = self;
-    entering e;
+    input_moments e;
     if (!pare_has(w) || vector) return PARE_OK;
-    assert_ok(entering_of(&e, v->a, v->m, v->m, matrix_stream(name), v->set, NULL, err), err);
+    assert_ok(input_moments_of(&e, v->a, v->m, v->m, matrix_stream(name), v->set, NULL, err), err);
     if (!e.square.v) return PARE_OK;
     v->known++;
     assert_int_equal(e.square.rows, w->cols);
@@ -158,11 +158,11 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
 {
     pare_model *const m = random_model(PARE_RANDOM_GPT);
     pare_inputs set;
-    entering e;
+    input_moments e;
     const pare_weight *const w = m->top.tied ? &m->stem.embedding : &m->top.out.w;
     const char *const name = m->top.tied ? "stem.embedding" : "top.out.weight";
     assert_ok(pare_inputs_random(&set, *state, m, 1, 12, 1, NULL), NULL);
-    assert_ok(entering_of(&e, *state, m, m, matrix_stream(name), &set, NULL, NULL), NULL);
+    assert_ok(input_moments_of(&e, *state, m, m, matrix_stream(name), &set, NULL, NULL), NULL);
     pare_mat wide = pare_mat_new(*state, w->rows, w->cols),
              half = pare_mat_new(*state, w->rows, w->cols),
              got = pare_mat_new(*state, w->rows, w->rows), out = pare_mat_new(*state, 12, w->rows),
@@ -180,12 +180,12 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
     pare_model_free(m);
 }
 
-/* ---- fits ---- */
+/* ---- fits ------------------------------------------------------------------------------------ */
 
 typedef struct sample {
     fit_problem p;
     feedback f;
-    entering e;
+    input_moments e;
     fit_feedback_opts o;
 } sample;
 
@@ -209,7 +209,7 @@ static void make_sample(sample *s, pare_arena *a, size_t outputs, size_t inputs,
 }
 
 /* tr E H E^T */
-static double output_loss(const fit_result *r, const entering *e)
+static double output_loss(const fit_result *r, const input_moments *e)
 {
     double sum = 0;
     for (size_t i = 0; i < r->e.rows; i++) sum += cost_of(pare_row(&r->e, i), &e->square, 0);
@@ -251,7 +251,7 @@ static void the_price_buys_the_bits_that_are_asked_for(void **state)
         fit_cost cost;
         int exponent = PARE_TICKET_CHOOSE;
         make_sample(&s, *state, 64, 16, 12, 0);
-        assert_ok(feedback_settle_rate(&s.o, &exponent, *state, &s.p, rate, NULL, NULL), NULL);
+        assert_ok(feedback_choose_rate(&s.o, &exponent, *state, &s.p, rate, NULL, NULL), NULL);
         assert_ok(fit_feedback_cost(&cost, *state, &s.p, &s.o, 1, NULL, NULL), NULL);
         const double loss = cost.loss * s.p.scale * s.p.scale;
         print_message("asked for %.1f bits: %.3f, scale 2^%d, mean square %.2e\n", rate, cost.bits,

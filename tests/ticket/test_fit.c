@@ -162,13 +162,13 @@ static void the_smaller_side_is_worth_its_items(void **state)
 {
     double gain = 0;
     for (uint64_t seed = 0; seed < 6; seed++) {
-        fit_problem p = problem(*state, 1, 8, 32, seed), turned;
+        fit_problem p = problem(*state, 1, 8, 32, seed), transposed;
         fill(&p, seed);
         fit_result wide, narrow, back;
         assert_ok(fit_block(&wide, *state, &p, NULL, NULL), NULL);
-        assert_ok(fit_turn(&turned, *state, &p, NULL), NULL);
-        assert_ok(fit_block(&narrow, *state, &turned, NULL, NULL), NULL);
-        assert_ok(fit_turn_back(&back, *state, &narrow, NULL), NULL);
+        assert_ok(fit_transpose(&transposed, *state, &p, NULL), NULL);
+        assert_ok(fit_block(&narrow, *state, &transposed, NULL, NULL), NULL);
+        assert_ok(fit_transpose_back(&back, *state, &narrow, NULL), NULL);
         check_residual(&p, &back);
         gain += log(largest(&wide.e) / largest(&back.e));
     }
@@ -216,7 +216,7 @@ static void what_cannot_be_fitted_is_refused(void **state)
     assert_status(fit_best(&r, *state, &p, NULL, NULL, &err), PARE_ERR_NONFINITE, &err);
 }
 
-/* ---- golden vectors of an independent numpy implementation ---- */
+/* ---- golden vectors of an independent numpy implementation ----------------------------------- */
 
 static double number(const cJSON *list, size_t i, size_t j)
 {
@@ -244,10 +244,10 @@ static void blocks_are_the_golden_ones(void **state)
         if (cJSON_GetObjectItem(fit, "side")->valuestring[0] == 'B') {
             assert_ok(fit_block(&back, *state, &p, NULL, NULL), NULL);
         } else {
-            fit_problem turned;
-            assert_ok(fit_turn(&turned, *state, &p, NULL), NULL);
-            assert_ok(fit_block(&r, *state, &turned, NULL, NULL), NULL);
-            assert_ok(fit_turn_back(&back, *state, &r, NULL), NULL);
+            fit_problem transposed;
+            assert_ok(fit_transpose(&transposed, *state, &p, NULL), NULL);
+            assert_ok(fit_block(&r, *state, &transposed, NULL, NULL), NULL);
+            assert_ok(fit_transpose_back(&back, *state, &r, NULL), NULL);
         }
         const cJSON *const e = cJSON_GetObjectItem(fit, "E");
         for (size_t i = 0; i < a; i++)

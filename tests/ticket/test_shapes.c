@@ -115,8 +115,7 @@ static void large_entries_get_a_larger_scale(void **state)
     pare_model_free(f);
 }
 
-/* Keys and values may differ in width, and so may what goes in and out, but not with a skip.
- */
+/* Keys and values may differ in width, and so may what goes in and out, but not with a skip. */
 static void a_skip_needs_equal_widths(void **state)
 {
     pare_err err = {0};

@@ -45,8 +45,8 @@ static void four_lists_find_the_best_subset(void **state)
         subset_job two = {.x = x, .n = n, .target = t, .mask = a};
         subset_job four = {.x = x, .n = n, .target = t, .error = -t, .mask = b};
         bool all;
-        assert_true(subset_halves(s, &two));
-        assert_true(subset_four(s, &four, 0, 0, &all));
+        assert_true(subset_meet_middle(s, &two));
+        assert_true(subset_four_lists(s, &four, 0, 0, &all));
         if (llabs(four.error) != llabs(two.error))
             fail_msg("case %d of kind %d, %zu items, seed 12", it, it % KINDS, n);
         assert_true(all || four.error == 0);

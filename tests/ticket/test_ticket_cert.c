@@ -165,7 +165,7 @@ static void a_changed_hypothesis_domain_or_printed_value_is_found_out(void **sta
     assert_true(claims_in(read, PARE_HYPOTHESIS) + claims_in(read, PARE_EVIDENCE) +
                     claims_in(read, PARE_OBSERVATION) >=
                 4);
-    /* counting.c proves it for this class, not for every target */
+    /* counting_bound.c proves it for this class, not for every target */
     assert_int_equal(claims_of(read, PARE_TICKET_LEAST_BITS), 1);
     assert_contains(pare_kinds[PARE_TICKET_LEAST_BITS].sentence, "whose first k rows and columns");
     for (size_t i = 0; i < read->nclaims; i++) {

@@ -1,0 +1,20 @@
+/* cert_builder.h - a certificate under construction (verify.c), and the matrices that were fitted
+ * (fitted_entries.c). */
+#ifndef PARE_SRC_TICKET_CERT_BUILDER_H
+#define PARE_SRC_TICKET_CERT_BUILDER_H
+#include "model_bound.h"
+
+typedef struct cert_builder {
+    pare_work work; /* its arena is the certificate's */
+    pare_cert *cert;
+} cert_builder;
+
+/* The differences between a target and its ticket, matrix by matrix: merged forms where the heads
+ * have other widths, stored matrices elsewhere. */
+typedef struct ticket_entries {
+    size_t matrices, entries;
+    double largest, error; /* largest entry of a target, of a difference */
+    double bits;           /* sum over the matrices of a k + k b - k^2 times log2(r / eta) */
+} ticket_entries;
+ticket_entries ticket_entries_of(const model_sizes *m, const pare_model *f, const pare_model *g);
+#endif
