@@ -1,5 +1,5 @@
 /* A data set from a file, by its extension. */
-#include "blame.h"
+#include "name_file.h"
 #include "dataset.h"
 #include <math.h>
 

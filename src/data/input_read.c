@@ -1,5 +1,5 @@
 /* `--input`: one .npy for the model to run on. */
-#include "blame.h"
+#include "name_file.h"
 #include "dataset.h"
 
 /* A leading batch is optional. */

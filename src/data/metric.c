@@ -1,6 +1,6 @@
 /* Accuracy, cross entropy and, for two classes, AUC of output rows. */
 #include <pare/data.h>
-#include "series.h"
+#include "log_softmax.h"
 #include <math.h>
 
 struct pare_metric {

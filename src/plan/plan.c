@@ -1,5 +1,5 @@
 /* One budget, spent over the directions (pare/plan.h). */
-#include "plan_ways.h"
+#include "plan_directions.h"
 #include <pare/stopwatch.h>
 
 #include <math.h>

@@ -34,7 +34,7 @@ PARE_MUST_USE pare_status probe_outputs(pare_probe *p, const pare_model *m,
 /* What a model is worth on the inputs: nan without labels (probe_cuts.c). */
 PARE_MUST_USE pare_status probe_metric(double *out, const pare_model *m, const pare_dataset *data,
                                        const pare_inputs *in, const pare_exec *exec, pare_err *err);
-/* Attention and what may stand in its place (probe_depth.c, probe_verdict.c). */
+/* Attention and what may stand in its place (probe_depth.c, probe_depth_verdict.c). */
 PARE_MUST_USE pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *data,
                                       const pare_inputs *in, const pare_probe_opts *o,
                                       const pare_exec *exec, pare_err *err);
@@ -51,10 +51,10 @@ typedef struct probe_halves {
     size_t first; /* number of look's first input in the data */
 } probe_halves;
 probe_halves probe_halve(const pare_inputs *in, size_t tokens); /* probe_depth.c */
-/* Of all curves the point with at most `exact` exact layers that loses least (probe_verdict.c). */
+/* Of all curves the point with at most `exact` exact layers that loses least (probe_depth_verdict.c). */
 const pare_xray_point *probe_best_point(const pare_xray_costs *c, size_t exact,
                                         pare_attn_kind *kind);
-/* Each direction in one line, after all parts (prospects.c). data NULL: there is none. */
+/* Each direction in one line, after all parts (cost_estimates.c). data NULL: there is none. */
 PARE_MUST_USE pare_status probe_prospects(pare_probe *p, const pare_model *m,
                                           const pare_dataset *data, const pare_inputs *in,
                                           const pare_probe_opts *o, const pare_exec *exec,

@@ -2,7 +2,7 @@
 #ifndef PARE_DATA_TOKENIZER_H
 #define PARE_DATA_TOKENIZER_H
 #include <pare/text.h>
-#include "textmap.h"
+#include "token_maps.h"
 
 struct pare_tokenizer {
     pare_tokenizer_kind kind;

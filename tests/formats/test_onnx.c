@@ -1,4 +1,4 @@
-/* Tests src/model/onnx_*.c: whatever a model of sequences may have, its ONNX file computes the
+/* Tests src/formats/onnx_*.c: whatever a model of sequences may have, its ONNX file computes the
  * same. The file is evaluated in f64 by tests/peers/onnx_numpy.py, which shares nothing with the
  * writer. */
 #include <pare/export.h>

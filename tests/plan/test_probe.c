@@ -1,4 +1,4 @@
-/* Tests src/study/probe*.c: spectra and streams against hand-made ones, what is not told is said,
+/* Tests src/plan/probe*.c: spectra and streams against hand-made ones, what is not told is said,
  * and the table of cuts holds what the cuts really cost. */
 #include <pare_test.h>
 #include "plan/probe.h"

@@ -1,4 +1,4 @@
-/* Tests src/study/probe_depth*.c and probe_verdict.c: networks whose verdict is known, what is
+/* Tests src/plan/probe_depth*.c and probe_depth_verdict.c: networks whose verdict is known, what is
  * proven is never below what is seen, and the model of the showcase. */
 #include <pare_test.h>
 #include "plan/probe.h"

@@ -4,7 +4,7 @@
  * Ids: the 256 bytes in the order of those characters, one per line, then <|endoftext|>. So an
  * id is also a rank: of two possible merges the one with the smaller result comes first. */
 #include "tokenizer.h"
-#include "merge.h"
+#include "bpe_merge.h"
 #include "unicode.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* Tests src/plan/prospects.c: each direction in one line. A price is what the cut really costs,
+/* Tests src/plan/cost_estimates.c: each direction in one line. A price is what the cut really costs,
  * and what was not looked at is said to be so. */
 #include <pare_test.h>
 #include <pare/plan.h>

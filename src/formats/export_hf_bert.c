@@ -1,7 +1,7 @@
 /* BERT for sequence classification: full attention, layer norms behind the branches, the first
  * token pooled by a dense map and tanh. Types of tokens are zeros: their row is in the positions.
  */
-#include "hf.h"
+#include "export_hf.h"
 #include <stdio.h>
 
 static void check_block(hf *x, size_t l, size_t d)

@@ -1,4 +1,4 @@
-/* plan_ways.h - what each direction offers to a plan. Private to the room. */
+/* plan_directions.h - what each direction offers to a plan. Private to src/plan. */
 #ifndef PARE_SRC_STUDY_PLAN_WAYS_H
 #define PARE_SRC_STUDY_PLAN_WAYS_H
 #include <pare/plan.h>

@@ -2,7 +2,7 @@
  *   KL(p || q) = sum_i p_i (log p_i - log q_i),  p = softmax(reference), q = softmax(model),
  * in double with logarithms throughout, so that a tiny p_i or q_i is not lost. */
 #include <pare/data.h>
-#include "series.h"
+#include "log_softmax.h"
 #include <math.h>
 #include <stdlib.h>
 

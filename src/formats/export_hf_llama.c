@@ -1,6 +1,6 @@
 /* Llama: rotary positions half by half, RMS norms before the branches, shared keys, a gated
  * feed-forward part. */
-#include "hf.h"
+#include "export_hf.h"
 #include <math.h>
 #include <stdio.h>
 

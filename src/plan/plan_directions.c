@@ -1,5 +1,5 @@
-/* What each direction offers to a plan: its settings, its cut, its prover (plan_ways.h). */
-#include "plan_ways.h"
+/* What each direction offers to a plan: its settings, its cut, its prover (plan_directions.h). */
+#include "plan_directions.h"
 
 #include <math.h>
 #include <pare/depth.h>

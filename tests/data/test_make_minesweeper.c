@@ -1,4 +1,4 @@
-/* Tests src/data/minesweeper.c. */
+/* Tests src/data/make_minesweeper.c. */
 #include "small.h"
 
 static const char *const MASKS[3] = {"train_masks", "val_masks", "test_masks"};

@@ -1,4 +1,4 @@
-/* Tests src/text/llama2c.c. */
+/* Tests src/text/tokenizer_llama2c.c. */
 #include "../data/small.h"
 
 #define TOK   "../shared/data/models/stories260K_tok512.bin"

@@ -1,4 +1,4 @@
-#include "merge.h"
+#include "bpe_merge.h"
 
 #define NOWHERE UINT32_MAX
 

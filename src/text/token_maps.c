@@ -1,4 +1,4 @@
-#include "textmap.h"
+#include "token_maps.h"
 #include <string.h>
 
 /* Open addressing at half load: the tables never grow after a vocabulary is read. */

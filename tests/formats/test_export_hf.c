@@ -1,4 +1,4 @@
-/* Tests src/model/hf*.c: every block that has no place under Hugging Face's names is refused, in
+/* Tests src/formats/export_hf*.c: every block that has no place under Hugging Face's names is refused, in
  * words that name it, and nothing is written. (That what is written computes the same is in
  * tests/cli/export.sh.) */
 #include <pare/export.h>

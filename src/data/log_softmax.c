@@ -1,4 +1,4 @@
-#include "series.h"
+#include "log_softmax.h"
 #include <math.h>
 #include <string.h>
 

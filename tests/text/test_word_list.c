@@ -1,4 +1,4 @@
-/* Tests src/text/words.c. */
+/* Tests src/text/word_list.c. */
 #include "../data/small.h"
 
 static pare_tokenizer *open_words(pare_arena *a, const char *list, size_t bytes)

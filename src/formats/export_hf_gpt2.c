@@ -1,5 +1,5 @@
 /* GPT-2: learned positions, layer norms before the branches, Conv1D weights as [in, out]. */
-#include "hf.h"
+#include "export_hf.h"
 #include <stdio.h>
 
 static void check_block(hf *x, size_t l, size_t d)

@@ -1,5 +1,5 @@
 /* Export under Hugging Face's names: which family, what it asks of a model, and the two files. */
-#include "hf.h"
+#include "export_hf.h"
 #include <errno.h>
 #include <math.h>
 #include <pare/export.h>

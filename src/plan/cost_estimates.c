@@ -1,7 +1,7 @@
 /* Each direction in one line (pare_prospect): one cut that it offers, chosen by what the parts of
  * the probe saw, made as `pare plan` makes it, measured and proven on inputs that it was not fitted
  * to; and what blocks it, or more of it. */
-#include "plan_ways.h"
+#include "plan_directions.h"
 #include "probe.h"
 
 #include <pare/outputs.h>

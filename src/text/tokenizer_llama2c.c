@@ -4,7 +4,7 @@
  * Encoding: begin-of-text, a blank, then characters; what the vocabulary lacks becomes its bytes
  * (ids 3 .. 258); then the pair whose merge has the best score goes first. */
 #include "tokenizer.h"
-#include "merge.h"
+#include "bpe_merge.h"
 #include <math.h>
 #include <string.h>
 
