@@ -1,7 +1,7 @@
 /* pare-repro: the tables and figures of the papers, made again (`pare repro` calls it). */
 #include "cli/interrupt.h"
 #include "cli/out.h"
-#include "repro.h"
+#include "study.h"
 
 #include <string.h>
 

@@ -5,7 +5,7 @@
 #include <pare/random_model.h>
 #include "depth/replace_layers.h"
 #include "depth/attn_stats.h"
-#include "../../studies/repro_nets.h"
+#include "../../studies/attention_nets.h"
 
 typedef struct scene {
     pare_arena *a;

@@ -5,7 +5,7 @@
 #include <pare/data.h>
 #include <pare/random_model.h>
 #include <pare/xray.h>
-#include "../../studies/repro_nets.h"
+#include "../../studies/attention_nets.h"
 
 enum { BOUNDED = 4 };
 static const pare_attn_kind bounded[BOUNDED] = {PARE_ATTN_ZERO, PARE_ATTN_UNIFORM, PARE_ATTN_CONSTQ,

@@ -4,7 +4,7 @@
 #include <fail_alloc.h>
 #include <pare/random_model.h>
 #include <pare/xray.h>
-#include "../../studies/repro_nets.h"
+#include "../../studies/attention_nets.h"
 
 typedef struct scene {
     pare_model *m;

@@ -1,5 +1,5 @@
 /* Tests the rows of Rank collapse 2025 in docs/errata.md: the definitions of
- * studies/repro_errata_lemmas.c and repro_errata_depth.c beside numbers known by hand. */
+ * studies/errata_depth_lemmas.c and errata_depth.c beside numbers known by hand. */
 #include "depth_nets.h"
 #include <errata_rows.h>
 #include <pare/ticket_bounds.h>

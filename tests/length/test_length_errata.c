@@ -1,4 +1,4 @@
-/* Tests the rows of Yu 2025 in docs/errata.md: the definitions of studies/repro_errata_length.c
+/* Tests the rows of Yu 2025 in docs/errata.md: the definitions of studies/errata_length.c
  * beside numbers known by hand. And many short inputs in one call (Theorem 4.2). */
 #include "length_cases.h"
 #include <errata_rows.h>

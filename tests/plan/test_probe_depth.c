@@ -2,7 +2,7 @@
  * proven is never below what is seen, and the model of the showcase. */
 #include <pare_test.h>
 #include "plan/probe.h"
-#include "../../studies/repro_nets.h"
+#include "../../studies/attention_nets.h"
 
 typedef struct scene {
     pare_arena *a;

@@ -3,7 +3,7 @@
 #ifndef TEST_ERRATA_ROWS_H
 #define TEST_ERRATA_ROWS_H
 #include <pare_test.h>
-#include "../../studies/repro_errata.h"
+#include "../../studies/study_errata.h"
 
 /* Both sides of the row of this test; the example is inside the hypotheses. */
 static inline sides row_sides(const char *test, pare_verdict class)

@@ -1,5 +1,5 @@
 /* Tests the rows of Otsuka 2025 in docs/errata.md: the definitions of
- * studies/repro_errata_ticket.c beside numbers known by hand, and what pare proves instead. */
+ * studies/errata_ticket.c beside numbers known by hand, and what pare proves instead. */
 #include "ticket_pairs.h"
 #include <errata_rows.h>
 #include <pare/subset.h>

@@ -1,5 +1,5 @@
 /* Tests the rows of Shirzad 2024 in docs/errata.md: the definitions of
- * studies/repro_errata_width.c beside numbers known by hand. */
+ * studies/errata_width.c beside numbers known by hand. */
 #include <errata_rows.h>
 #include <pare/random_model.h>
 #include <pare/width.h>

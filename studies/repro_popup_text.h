@@ -1,6 +1,0 @@
-/* repro_popup_text.h - a text for a study that was given none. */
-#ifndef PARE_SRC_STUDY_REPRO_POPUP_TEXT_H
-#define PARE_SRC_STUDY_REPRO_POPUP_TEXT_H
-#include <pare/base.h>
-PARE_MUST_USE pare_status popup_text(const char *path, uint64_t seed, pare_err *err);
-#endif
