@@ -1,5 +1,5 @@
 /* Files read whole into memory. */
-#include "regular.h"
+#include "regular_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static void wish_large_pages(void *data, size_t bytes)
 static pare_status load(pare_blob *b, regular *r, pare_err *err)
 {
     const size_t align = r->bytes >= 2 * LARGE_PAGE ? LARGE_PAGE : ALIGN;
-    uint8_t *const block = malloc(r->bytes + align); /* no overflow: regular.c has looked */
+    uint8_t *const block = malloc(r->bytes + align); /* no overflow: regular_file.c has looked */
     if (!block) return pare_no_memory(err);
     uint8_t *const data = block + (align - (uintptr_t)block % align) % align;
     if (align == LARGE_PAGE) wish_large_pages(data, r->bytes);

@@ -1,5 +1,5 @@
 /* SHA-256 through libcrypto. */
-#include "regular.h"
+#include "regular_file.h"
 
 #include <openssl/evp.h>
 #include <stdlib.h>

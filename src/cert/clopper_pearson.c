@@ -2,7 +2,7 @@
  *
  * Let T(p) = P(at most k of n tries succeed), each with probability p: it falls from 1 to 0. If
  * T(p) <= delta then, with confidence 1 - delta, at most p of the source is above the (k + 1)-th
- * largest of n draws (exchange.c has the proof, which allows ties). For k = 0, T(p) = (1 - p)^n.
+ * largest of n draws (conformal.c has the proof, which allows ties). For k = 0, T(p) = (1 - p)^n.
  *
  * T is summed from its largest term, which is the last one where p is above k / n:
  *     T(p) = t_k S_k,   t_j = C(n, j) p^j q^(n-j),   S_j = 1 + S_(j-1) t_(j-1) / t_j,  q = 1 - p,

@@ -7,7 +7,7 @@
  * tokens of each where none has more): if they have the same hash they are the same. Nothing else
  * composes: the other claims stay in the links, which the composed
  * certificate carries whole. */
-#include "cert_parts.h"
+#include "cert_internal.h"
 
 #include <math.h>
 #include <pare/publish.h>

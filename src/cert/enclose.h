@@ -251,7 +251,7 @@ double enclose_tv(double d, double rest);
  * midpoints. PARE_ERR_VERIFY if their differences are further apart than their radii allow. */
 PARE_MUST_USE pare_status enclose_merge(pare_output_bound *a, const pare_output_bound *b,
                                         pare_err *err);
-/* Whether a gap proven in f64 is to be proven again with wide midpoints (gap.c). */
+/* Whether a gap proven in f64 is to be proven again with wide midpoints (output_difference.c). */
 bool enclose_goes_wide(const pare_gap *gap, const pare_model *f, const pare_model *g,
                        const pare_inputs *set);
 

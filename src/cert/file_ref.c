@@ -1,5 +1,5 @@
 /* file_ref.c - what a certificate speaks about: which bytes, which function, which inputs. */
-#include "cert_parts.h"
+#include "cert_internal.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,7 @@
  * is verified link by link; its own bounds are added up from what was proven again, and its
  * `measured` is taken anew. Provers are those that wrote the certificate: a fault in them is not
  * found here. */
-#include "cert_parts.h"
+#include "cert_internal.h"
 
 #include <pare/exchange.h>
 #include <math.h>

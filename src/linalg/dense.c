@@ -3,7 +3,7 @@
  * The work is cut into tiles of tokens x outputs whose sizes follow from the shapes alone, so the
  * bits do not depend on the number of threads. A weight stored in the other precision is converted
  * tile by tile into scratch that lives as long as the tile, never whole. */
-#include "narrow.h"
+#include "small_dense.h"
 #include "sgemm.h"
 #include <pare/linalg.h>
 #include <stdatomic.h>

@@ -1,4 +1,4 @@
-/* Tests src/base/array.c and src/base/half.c. */
+/* Tests src/base/array.c and src/base/half_precision.c. */
 #include <pare_test.h>
 #include <pare/array.h>
 

@@ -1,4 +1,4 @@
-/* Tests src/cert/file_ref.c and src/cert/measure.c: what a certificate takes from files and runs.
+/* Tests src/cert/file_ref.c and src/cert/measured_difference.c: what a certificate takes from files and runs.
  */
 #include "cert_toy.h"
 #include <sys/stat.h>

@@ -1,4 +1,4 @@
-/* ball_words.c - the words in which certificates speak of a ball. */
+/* ball_claim.c - the words in which certificates speak of a ball. */
 #include <pare/ball.h>
 #include <stdio.h>
 #include <stdlib.h>

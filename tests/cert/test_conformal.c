@@ -1,4 +1,4 @@
-/* Tests src/cert/exchange.c: a new input is above what is said no more often than it says, whatever
+/* Tests src/cert/conformal.c: a new input is above what is said no more often than it says, whatever
  * the errors are; and what a certificate says of each draw is what is proven of it. */
 #include <enclose_models.h>
 #include <pare/exchange.h>

@@ -1,4 +1,4 @@
-/* gap.c - two models on a set of inputs: how far their outputs are apart, proven.
+/* output_difference.c - two models on a set of inputs: how far their outputs are apart, proven.
  *
  * For every input and every output entry, with midpoints F, G and radii rf, rg of its row,
  *

@@ -1,4 +1,4 @@
-/* exchange.c - what held-out inputs say about inputs that are not there yet. e_1, ..., e_N: errors
+/* conformal.c - what held-out inputs say about inputs that are not there yet. e_1, ..., e_N: errors
  * of N inputs that neither model was made with; b: the largest of them but for k that are left out.
  *
  * One more input. If the N and a new one are exchangeable (independent draws of one source, say),

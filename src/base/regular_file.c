@@ -1,6 +1,6 @@
-/* Regular files, read to their end (regular.h). They are not mapped: what others do to the file
+/* Regular files, read to their end (regular_file.h). They are not mapped: what others do to the file
  * afterwards must not change bytes that were checked already, nor end the process. */
-#include "regular.h"
+#include "regular_file.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-/* Tests src/cert/gap.c: the proven distance of two models on a set of inputs. */
+/* Tests src/cert/output_difference.c: the proven distance of two models on a set of inputs. */
 #include <enclose_models.h>
 #include <enclose_quad.h>
 #include "cert/enclose.h"

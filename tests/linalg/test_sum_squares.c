@@ -1,4 +1,4 @@
-/* Tests src/linalg/squares.c. */
+/* Tests src/linalg/sum_squares.c. */
 #include <pare_test.h>
 #include <pare/linalg.h>
 

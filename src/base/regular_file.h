@@ -1,7 +1,7 @@
-/* regular.h - regular files read from their beginning to their end, for blob.c and sha256.c. A
+/* regular_file.h - regular files read from their beginning to their end, for blob.c and sha256.c. A
  * pipe or a device may never end, or never begin: neither is opened. */
-#ifndef PARE_SRC_REGULAR_H
-#define PARE_SRC_REGULAR_H
+#ifndef PARE_SRC_REGULAR_FILE_H
+#define PARE_SRC_REGULAR_FILE_H
 #include <pare/base.h>
 
 typedef struct regular {

@@ -1,5 +1,5 @@
 /* The measured tier: run both models, look at the largest difference. Evidence, not a bound. */
-#include "cert_parts.h"
+#include "cert_internal.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
-/* narrow.h - private to linalg: products of rows so short that a library spends its time on copies
+/* small_dense.h - private to linalg: products of rows so short that a library spends its time on copies
  * and on finding out what to do. */
-#ifndef PARE_LINALG_NARROW_H
-#define PARE_LINALG_NARROW_H
+#ifndef PARE_LINALG_SMALL_DENSE_H
+#define PARE_LINALG_SMALL_DENSE_H
 #include <pare/linalg.h>
 
 enum { NARROW = 16 /* inputs and outputs, at most */ };

@@ -1,7 +1,7 @@
-/* Tests src/linalg/narrow.c: every shape it serves, within the rounding that the certificates allow
+/* Tests src/linalg/small_dense.c: every shape it serves, within the rounding that the certificates allow
  * for (enclose_dense.c): an entry is a sum of in + 1 terms, gamma_{in + 2} of their sizes. */
 #include "linalg_test.h"
-#include "linalg/narrow.h"
+#include "linalg/small_dense.h"
 
 enum { GAP = 3 };
 #define CANARY 12345.5f

@@ -1,4 +1,4 @@
-/* Tests src/base/sweep.c: what the dead have left goes, everything else stays. */
+/* Tests src/base/stale_files.c: what the dead have left goes, everything else stays. */
 #include <pare_test.h>
 
 #include <sys/stat.h>

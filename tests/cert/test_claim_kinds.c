@@ -1,4 +1,4 @@
-/* Tests src/cert/kinds.c: the table of kinds, and the sentences that are made of it. */
+/* Tests src/cert/claim_kinds.c: the table of kinds, and the sentences that are made of it. */
 #include <pare/cert.h>
 #include <pare_test.h>
 

@@ -1,6 +1,6 @@
-/* cert_parts.h - what the files of this module share about certificates. */
-#ifndef PARE_SRC_CERT_PARTS_H
-#define PARE_SRC_CERT_PARTS_H
+/* cert_internal.h - what the files of this module share about certificates. */
+#ifndef PARE_SRC_CERT_INTERNAL_H
+#define PARE_SRC_CERT_INTERNAL_H
 #include <pare/cert.h>
 
 #define CERT_CHAIN "chain" /* the reduction of a composed certificate */

@@ -1,4 +1,4 @@
-/* Tests src/base/largest.c. */
+/* Tests src/base/sort_by_key.c. */
 #include <pare_test.h>
 
 static void the_largest_comes_first_and_of_equals_the_first(void **state)
