@@ -1,5 +1,5 @@
 /* Several steps as one range of progress, and a bar for a terminal. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <limits.h>
 #include <math.h>

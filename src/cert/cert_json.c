@@ -1,5 +1,7 @@
 /* cert_json.c - a certificate as JSON text. The order of the keys is the order of reading: what was
  * done, to which files, on which inputs, what is claimed. */
+#include "prove.h"
+#include "linalg/bounds.h"
 #include "cert_internal.h"
 
 #include <inttypes.h>

@@ -2,7 +2,7 @@
 #include "interrupt.h"
 #include "out.h"
 
-#include <pare/report.h>
+#include "base/json.h"
 
 typedef struct report_opts {
     const char *title;

@@ -1,6 +1,7 @@
 /* out.h - what goes to stdout: lines of text, or one JSON object. */
 #ifndef PARE_CLI_OUT_H
 #define PARE_CLI_OUT_H
+#include "base/json.h"
 #include "cli.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,11 @@
 /* length_cert_file.c - a plan, and the certificate of its run, as JSON files: writing and reading them,
  * hashing the files it is about, comparing its claims with a run (docs/format.md). */
 #include "length_cert_file.h"
-#include <pare/data.h>
+#include "base/support.h"
+#include "data/graph_data.h"
+#include "attend_plan.h"
+#include "linalg/bounds.h"
+#include "model/model_facts.h"
 
 #include <math.h>
 #include <string.h>

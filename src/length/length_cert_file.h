@@ -3,7 +3,8 @@
 #ifndef PARE_LENGTH_CERT_PARTS_H
 #define PARE_LENGTH_CERT_PARTS_H
 #include "base/work.h"
-#include <pare/length_cert.h>
+#include "base/json.h"
+#include <pare/length.h>
 
 /* Whether a JSON object is the certificate of a length run. */
 bool pare_is_length_cert(const cJSON *json);

@@ -1,4 +1,5 @@
 /* A probe as JSON: every figure, nan as null. docs/probe.md lists the keys. */
+#include "probe_internal.h"
 #include "probe.h"
 #include <math.h>
 

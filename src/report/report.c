@@ -3,7 +3,10 @@
 #include "report_write.h"
 #include "items.h"
 
-#include <pare/verify.h>
+#include "base/json.h"
+#include "base/support.h"
+#include "plan/verify_file.h"
+#include <pare/plan.h>
 #include <string.h>
 
 /* Parameters and bytes of a model, counted in the very bytes that its certificate is about. False:

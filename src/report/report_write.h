@@ -1,8 +1,8 @@
 /* report_write.h - pare_report_write with a verifier of the caller's choice (tests). */
 #ifndef PARE_REPORT_WRITE_H
 #define PARE_REPORT_WRITE_H
-#include <pare/json.h>
-#include <pare/report.h>
+#include "base/json.h"
+#include <pare/plan.h>
 
 /* Called for every certificate, with what was read from `path`: `cert`, or `length` for one of a
  * length run (the other is NULL). PARE_OK: it holds. PARE_ERR_VERIFY: it does not. Anything else

@@ -1,9 +1,7 @@
 /* Tests src/length/length_cert_file.c and verify.c: a certificate that a library user writes holds,
  * and none that was changed does. */
 #include <pare_test.h>
-#include <pare/length_cert.h>
-#include <pare/random_model.h>
-#include <pare/verify.h>
+#include <pare/cut.h>
 
 typedef struct scene {
     char dir[200], model[300], plan[300], cert[300];
