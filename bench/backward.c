@@ -80,9 +80,9 @@ static void attend(job *j)
     const pare_mat32 q = {j->n, j->in, j->in, j->x}, k = {j->n, j->in, j->in, j->w};
     const pare_mat32 v = {j->n, j->in, j->in, j->b};
     pare_mat32 y = {j->n, j->in, j->in, j->y};
-    const pare_kept32 kept = {.lse = j->lse};
-    must(pare_attend_keep_f32(&y, &kept, &q, &k, &v, 0.125f, &j->pattern, NULL, NULL, &j->exec,
-                              NULL));
+    const pare_saved32 kept = {.lse = j->lse};
+    must(pare_attend_saving_f32(&y, &kept, &q, &k, &v, 0.125f, &j->pattern, NULL, NULL, &j->exec,
+                                NULL));
 }
 
 static void attend_back(job *j)
@@ -92,7 +92,7 @@ static void attend_back(job *j)
     const pare_mat32 dy = {j->n, j->in, j->in, j->dy};
     pare_mat32 dq = {j->n, j->in, j->in, j->dx}, dk = {j->n, j->in, j->in, j->dk};
     pare_mat32 dv = {j->n, j->in, j->in, j->dv};
-    const pare_kept32 kept = {.lse = j->lse};
+    const pare_saved32 kept = {.lse = j->lse};
     must(pare_attend_backward_f32(&dq, &dk, &dv, &dy, &q, &k, &v, &y, &kept, 0.125f, &j->pattern,
                                   NULL, NULL, &j->exec, NULL));
 }

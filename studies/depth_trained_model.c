@@ -13,19 +13,19 @@ static pare_status train(pare_model **out, const char *data, uint64_t seed, cons
                          pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    pare_lesson lesson;
-    pare_lesson_facts facts = {0};
+    pare_task lesson;
+    pare_task_facts facts = {0};
     pare_model *start = NULL;
     pare_train_result result;
-    const pare_series_lesson l = {.train = data, .batch = 64};
+    const pare_task_series_opts l = {.train = data, .batch = 64};
     pare_train_opts o = {.steps = STEPS,
-                         .mark_every = STEPS / 2,
+                         .eval_every = STEPS / 2,
                          .lr = 1e-3,
                          .last_lr = 1e-4,
                          .adamw = PARE_ADAMW_DEFAULT,
                          .seed = seed,
                          .temperature = 1};
-    pare_status st = a ? pare_lesson_series(&lesson, &facts, a, &l, err) : pare_no_memory(err);
+    pare_status st = a ? pare_task_series(&lesson, &facts, a, &l, err) : pare_no_memory(err);
     const pare_init init = {.kind = PARE_INIT_GPT,
                             .dim = 48,
                             .layers = 4,

@@ -29,7 +29,7 @@ static sides lemma_8(void)
         most = fmax(most, alpha * fabs((p[0] - p[1]) - (q[0] - q[1])));
     }
     return (sides){sqrt(d1) * alpha * expm1(2 * eps), most,
-                   2 * alpha * pare_softmax_moves(pare_ub_of(2 * eps)).v, !(eps <= .5)};
+                   2 * alpha * pare_softmax_perturbation(pare_ub_of(2 * eps)).v, !(eps <= .5)};
 }
 
 /* Largest product of two weights of U[-b, b] over sqrt(n_K). */

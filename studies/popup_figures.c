@@ -44,8 +44,8 @@ typedef struct training {
 
 typedef struct study {
     frame *f;
-    pare_lesson lesson;
-    pare_lesson_facts facts;
+    pare_task lesson;
+    pare_task_facts facts;
     const char *text; /* the options that name it */
     size_t nsizes, seeds;
     uint64_t steps;
@@ -59,7 +59,7 @@ static size_t mark_tokens(const study *s)
     return learnt < MARK_TOKENS ? (size_t)learnt : MARK_TOKENS;
 }
 
-static uint64_t mark_every(uint64_t steps)
+static uint64_t eval_every(uint64_t steps)
 {
     return steps < MARKS ? 1 : steps / MARKS;
 }
@@ -94,7 +94,7 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
     const double lr = isnan(t->scale) ? DENSE_LR : POPUP_LR;
     const pare_train_opts o = {.steps = t->steps,
                                .warmup = t->steps / 50,
-                               .mark_every = mark_every(t->steps),
+                               .eval_every = eval_every(t->steps),
                                .lr = lr,
                                .last_lr = lr / 10,
                                .clip = 1,
@@ -190,7 +190,7 @@ static const char *command_of(const study *s, size of, double scale)
                               "--seed %llu --runs %zu",
                               how, s->text, of.dim, of.layers, of.dim / HEAD,
                               (unsigned long long)s->steps, (unsigned long long)s->steps / 50,
-                              (unsigned long long)mark_every(s->steps), mark_tokens(s),
+                              (unsigned long long)eval_every(s->steps), mark_tokens(s),
                               (unsigned long long)s->f->o->seed, s->seeds)
                : NULL;
 }
@@ -324,13 +324,13 @@ static pare_status open_text(study *s, const char *const text[3])
 {
     frame *const f = s->f;
     pare_arena *const a = f->r->arena;
-    pare_text_lesson o = {.train = text[0],
-                          .val = text[1],
-                          .test = text[2],
-                          .tokenizer = PARE_TOK_BYTES,
-                          .window = WINDOW,
-                          .batch = BATCH,
-                          .mark_tokens = mark_tokens(s)};
+    pare_task_text_opts o = {.train = text[0],
+                             .val = text[1],
+                             .test = text[2],
+                             .tokenizer = PARE_TOK_BYTES,
+                             .window = WINDOW,
+                             .batch = BATCH,
+                             .mark_tokens = mark_tokens(s)};
     pare_status st = PARE_OK;
     if (!o.train) {
         o.train = pare_sprintf(a, "%s/text.txt", f->r->folder);
@@ -339,7 +339,7 @@ static pare_status open_text(study *s, const char *const text[3])
                               : PARE_OK;
         st = pare_ranks_agree(f->ranks, st, f->err);
     }
-    if (!st) st = pare_lesson_text(&s->lesson, &s->facts, a, &o, f->err);
+    if (!st) st = pare_task_text(&s->lesson, &s->facts, a, &o, f->err);
     s->text = st ? NULL
                  : pare_sprintf(a, "--data %s%s%s%s%s", o.train, o.val ? " --val " : "",
                                 o.val ? o.val : "", o.test ? " --test " : "", o.test ? o.test : "");

@@ -107,7 +107,7 @@ PARE_MUST_USE pare_status pare_progress(const pare_exec *x, const char *what, ui
                                         uint64_t total, pare_err *err);
 /* Threads and stop flag of x without its progress: for work inside a block of work that is reported
  * as a whole. */
-pare_exec pare_silent(const pare_exec *x);
+pare_exec pare_exec_silent(const pare_exec *x);
 
 /* Runs fn(ctx, b) for every b < blocks, on x->threads threads in any order. The blocks are chosen
  * by the caller from the sizes alone, never from the thread count: so bits cannot depend on it.

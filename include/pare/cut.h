@@ -92,7 +92,7 @@ typedef struct pare_reduction {
     bool has_metric;
     const char *no_metric; /* why quality could not be measured though there are targets, or NULL */
     pare_evaluation metric_before, metric_after; /* of a text: "nats" per token */
-    pare_task task;                              /* that the metric belongs to */
+    pare_task_kind task;                         /* that the metric belongs to */
     size_t metric_inputs;                        /* how many it is taken over */
     bool held_out;                               /* which the cut was not fitted to */
     double output_error;                         /* pare_output_error over so many inputs; ... */

@@ -22,16 +22,16 @@ PARE_MUST_USE pare_status pare_graph_from_edges(pare_graph *out, pare_arena *a, 
 
 /* ---- data sets: inputs with targets ---------------------------------------------------------- */
 
-typedef enum pare_task {
+typedef enum pare_task_kind {
     PARE_TASK_NODES,    /* a graph: accuracy, or AUC for two classes */
     PARE_TASK_TEXT,     /* next token: perplexity */
     PARE_TASK_SENTENCE, /* one label per input: accuracy */
     PARE_TASK_TOKENS,   /* labels per token (sorting): accuracy */
     PARE_TASK_VALUES    /* numbers to be met (angular velocity): mean squared error */
-} pare_task;
+} pare_task_kind;
 
 typedef struct pare_dataset {
-    pare_task task;
+    pare_task_kind task;
     pare_inputs inputs;
     const int64_t *const *target; /* per input, one per output row; -1 = not counted */
     const double *value;          /* values only: nvalues per input, one after another */
@@ -51,7 +51,7 @@ typedef struct pare_dataset {
  * Sentences that are empty or longer than the context are skipped and counted.
  * {inputs, targets}: inputs [n, T] or [n, T, d], targets [n, T], [n] or absent (none counts).
  * {inputs, values}: values [n] or [n, k], one row per input of a model that pools; before vectors
- * stands a row of zeros, the regression token of pare_lesson_series. */
+ * stands a row of zeros, the regression token of pare_task_series. */
 PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
                                             const char *path, size_t split, size_t window,
                                             pare_err *err);

@@ -187,12 +187,12 @@ extern const pare_prover pare_depth_prover;
  * Norms (pare_ub) are proven. Everything else is a measurement in f64: what was seen on these
  * inputs, never a bound for others. Figures that do not apply are nan. */
 
-#define PARE_XRAY_PAIRS 512  /* rho and tau compare all pairs of rows: of sequences up to here */
-#define PARE_XRAY_LONG  4096 /* theta compares all rows with all keys: of sequences up to here */
+#define PARE_STATS_PAIRS 512  /* rho and tau compare all pairs of rows: of sequences up to here */
+#define PARE_STATS_LONG  4096 /* theta compares all rows with all keys: of sequences up to here */
 
-#define PARE_XRAY_POLY 1e-2 /* total variation that a polynomial may cost */
+#define PARE_STATS_POLY 1e-2 /* total variation that a polynomial may cost */
 
-typedef struct pare_xray_head {
+typedef struct pare_head_stats {
     size_t block, head;
     double eta; /* largest |entry| of its Wq, Wk, Wv, Wo */
     /* With the gain of the norm before it: B = scale Wq^T Wk, V = Wo Wv. |B|_2 and |V|_2; Bil_inf =
@@ -216,15 +216,15 @@ typedef struct pare_xray_head {
     double k_seen;  /* largest |Res(out)|_max / |Res(Z)|_max */
     double diam;    /* largest over columns: range of Z V^T */
     /* A polynomial for e^x on [-poly_b, poly_b], the largest |logit| after both centrings, that
-     * moves no row by more than PARE_XRAY_POLY: its degree (SIZE_MAX: none up to 24) and features
+     * moves no row by more than PARE_STATS_POLY: its degree (SIZE_MAX: none up to 24) and features
      */
     double poly_b;
     size_t poly_degree, poly_features;
     pare_ub poly_tv;  /* what is proven of it; +inf: none */
     double direction; /* sum of |entries| of scale Wk^T q for the fitted query: a constq head's */
-} pare_xray_head;
+} pare_head_stats;
 
-typedef struct pare_xray_layer {
+typedef struct pare_layer_stats {
     size_t block;
     bool skip;            /* false: the attention carries the whole signal */
     double x;             /* largest |entry| of the stream before it */
@@ -241,65 +241,67 @@ typedef struct pare_xray_layer {
      * every input whose ranges, diameters and entries are at most those above; +inf: there is none,
      * as for all that is fitted by least squares. And of polynomials of the heads' degrees. */
     pare_ub bound[PARE_DEPTH_KINDS], bound_poly;
-} pare_xray_layer;
+} pare_layer_stats;
 
-typedef struct pare_xray {
+typedef struct pare_attention_stats {
     size_t nlayers, nheads;
-    pare_xray_layer *layers; /* blocks with softmax heads */
-    pare_xray_head *heads;
+    pare_layer_stats *layers; /* blocks with softmax heads */
+    pare_head_stats *heads;
     size_t fitted, inputs, tokens; /* inputs that were fitted to; inputs and tokens looked at */
     size_t longest;                /* tokens of the longest sequence */
-} pare_xray;
+} pare_attention_stats;
 
 /* `fit`: what the constant queries are fitted to; `look`: what is measured on. Lists live in the
  * arena. A model without softmax heads gives empty lists. */
-PARE_MUST_USE pare_status pare_depth_xray(pare_xray *out, pare_arena *a, const pare_model *m,
-                                          const pare_inputs *fit, const pare_inputs *look,
-                                          const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
+                                                     const pare_model *m, const pare_inputs *fit,
+                                                     const pare_inputs *look, const pare_exec *exec,
+                                                     pare_err *err);
 
 /* ---- what replacing costs -------------------------------------------------------------------- */
 
-typedef struct pare_xray_kind { /* one kind in the place of one attention */
-    const char *refused;        /* NULL, or why it cannot stand there: the figures are then nan */
-    double local;               /* largest |difference| of what the branch says */
-    double loo;                 /* |h - h'|_F / |h|_F of the hidden rows, this one replaced alone */
-    double metric;              /* of the outputs then; nan: none */
-    double macs;                /* share of the pass's multiplications that is saved */
-} pare_xray_kind;
+typedef struct pare_replacement_cost { /* one kind in the place of one attention */
+    const char *refused; /* NULL, or why it cannot stand there: the figures are then nan */
+    double local;        /* largest |difference| of what the branch says */
+    double loo;          /* |h - h'|_F / |h|_F of the hidden rows, this one replaced alone */
+    double metric;       /* of the outputs then; nan: none */
+    double macs;         /* share of the pass's multiplications that is saved */
+} pare_replacement_cost;
 
-typedef struct pare_xray_point { /* some layers exact, all others replaced */
+typedef struct pare_replacement_point { /* some layers exact, all others replaced */
     size_t exact;
     const bool *kept; /* of each layer */
     double error;     /* |h - h'|_F / |h|_F */
     double lost;      /* of what attention does: |h - h'|_F / |h - h without attention|_F */
     double metric, macs;
-} pare_xray_point;
+} pare_replacement_point;
 
-typedef struct pare_xray_curve {
+typedef struct pare_replacement_curve {
     pare_attn_kind kind;
-    pare_xray_point *points; /* nlayers + 1: all exact, one less, ..., none */
-} pare_xray_curve;
+    pare_replacement_point *points; /* nlayers + 1: all exact, one less, ..., none */
+} pare_replacement_curve;
 
-typedef struct pare_xray_costs {
-    size_t nlayers; /* as the layers of pare_xray */
-    pare_xray_kind (*kinds)[PARE_DEPTH_KINDS];
+typedef struct pare_replacement_costs {
+    size_t nlayers; /* as the layers of pare_attention_stats */
+    pare_replacement_cost (*kinds)[PARE_DEPTH_KINDS];
     size_t ncurves; /* kinds that can stand for every layer */
-    pare_xray_curve *curves;
+    pare_replacement_curve *curves;
     double state; /* bytes a token leaves for the next ones in a cache, all exact layers, f32 */
     const char *skipped; /* NULL, or why nothing was tried */
-} pare_xray_costs;
+} pare_replacement_costs;
 
-typedef struct pare_xray_costs_opts {
+typedef struct pare_replacement_costs_opts {
     double macs; /* at most so many multiplications in all; 0: any number */
     /* What outputs are worth; nan: cannot be told. May be NULL. */
     pare_status (*metric)(void *self, double *out, const pare_model *m, pare_err *err);
     void *self;
-} pare_xray_costs_opts;
+} pare_replacement_costs_opts;
 
 /* Kinds are fitted to `fit`, layers are chosen by it (greedy, backwards), costs are measured on
  * `look`. Where that would take too many multiplications, *skipped says so. */
-PARE_MUST_USE pare_status pare_depth_costs(pare_xray_costs *out, pare_arena *a, const pare_model *m,
-                                           const pare_inputs *fit, const pare_inputs *look,
-                                           const pare_xray_costs_opts *o, const pare_exec *exec,
-                                           pare_err *err);
+PARE_MUST_USE pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena *a,
+                                                       const pare_model *m, const pare_inputs *fit,
+                                                       const pare_inputs *look,
+                                                       const pare_replacement_costs_opts *o,
+                                                       const pare_exec *exec, pare_err *err);
 #endif

@@ -134,7 +134,7 @@ typedef struct pare_positions {
     bool after_map;    /* the table is added after the input map */
 } pare_positions;
 
-typedef struct pare_stem { /* x = norm( map( embedding[id] or vector, + positions ) ) */
+typedef struct pare_input_layer { /* x = norm( map( embedding[id] or vector, + positions ) ) */
     bool ids;
     size_t width;          /* of the embedding or of the given vectors */
     size_t vocab;          /* ids only */
@@ -142,7 +142,7 @@ typedef struct pare_stem { /* x = norm( map( embedding[id] or vector, + position
     pare_positions pos;
     pare_dense map; /* optional */
     pare_norm norm;
-} pare_stem;
+} pare_input_layer;
 
 typedef enum pare_pool {
     PARE_POOL_NONE, /* one output row per token */
@@ -150,14 +150,14 @@ typedef enum pare_pool {
     PARE_POOL_MEAN
 } pare_pool;
 
-typedef struct pare_top { /* y = out( act( dense( pool( norm(x) ) ) ) ) */
+typedef struct pare_output_layer { /* y = out( act( dense( pool( norm(x) ) ) ) ) */
     pare_norm norm;
     pare_pool pool;
     pare_dense dense; /* optional, with act */
     pare_act act;
     bool tied;      /* out.w is the embedding */
     pare_dense out; /* optional: without it the hidden row is the output */
-} pare_top;
+} pare_output_layer;
 
 typedef enum pare_tokenizer_kind {
     PARE_TOK_NONE,
@@ -176,12 +176,12 @@ typedef struct pare_coded {
 
 typedef struct pare_model {
     char *name; /* free text: "gpt2", "llama", ... */
-    pare_stem stem;
+    pare_input_layer stem;
     pare_pattern pattern;
     size_t context; /* longest input; 0 = any */
     size_t nblocks;
     pare_block *blocks;
-    pare_top top;
+    pare_output_layer top;
     pare_tokenizer_kind tokenizer;
     const uint8_t *vocab; /* the tokenizer's file, byte for byte; NULL = none */
     size_t vocab_bytes;
@@ -211,8 +211,8 @@ PARE_MUST_USE pare_status pare_model_clone(pare_model **out, const pare_model *i
  * ("blocks.0.attn.wq"). `vector`: stored with one dimension. Stops at the first failure. */
 typedef pare_status pare_weight_fn(void *self, const char *name, pare_weight *w, bool vector,
                                    pare_err *err);
-PARE_MUST_USE pare_status pare_model_visit(pare_model *m, pare_weight_fn *fn, void *self,
-                                           pare_err *err);
+PARE_MUST_USE pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self,
+                                                 pare_err *err);
 
 /* Every shape fits its neighbours, every weight is finite, every kind has what it needs; the
  * message names the tensor and both shapes. Importers, loaders and reductions end with it. */
@@ -346,7 +346,7 @@ typedef struct pare_random_model_opts {
     pare_variant variant;  /* what is left out */
 } pare_random_model_opts;
 
-#define PARE_RANDOM_MODEL_DEFAULT                                                                  \
+#define PARE_RANDOM_MODEL_OPTS_DEFAULT                                                             \
     {                                                                                              \
         .kind = PARE_RANDOM_GPT, .dim = 64, .layers = 2, .heads = 4, .vocab = 256, .context = 64,  \
         .features = 7, .classes = 2                                                                \

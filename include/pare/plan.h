@@ -139,8 +139,8 @@ extern const char *const pare_depth_verdict_names[]; /* "collapsible (proved)", 
 #define PARE_PROBE_RANGE 0.3  /* mean logit range up to which uniform weights are usable */
 
 typedef struct pare_depth_probe {
-    pare_xray xray;
-    pare_xray_costs costs;
+    pare_attention_stats xray;
+    pare_replacement_costs costs;
     size_t nbounds;
     pare_probe_bound *bounds;
     size_t paper_heads, paper_layers;
@@ -177,7 +177,7 @@ typedef struct pare_ticket_probe {
 
 /* One direction in one line: one cut that it offers, made here and thrown away; its price, and what
  * blocks it or more of it. */
-typedef struct pare_prospect {
+typedef struct pare_cost_estimate {
     const char *direction;   /* "width", "depth", "weights", "length" */
     pare_truth can;          /* the price may be borne; unknown: nobody looked, `why` says why */
     const char *cut;         /* as the command is told: "width --dim 8"; "": none was made */
@@ -186,7 +186,7 @@ typedef struct pare_prospect {
     double measured, metric; /* the same, as seen; what the data say afterwards; nan: not looked */
     const char *domain;      /* what `proven` speaks of, in words; "" */
     const char *why;         /* what blocks it, or more of it; "": nothing does */
-} pare_prospect;
+} pare_cost_estimate;
 enum { PARE_PROBE_DIRECTIONS = 4 };
 /* What may be borne: so much less accuracy or area, so many nats more; without labels
  * PARE_PROBE_LOST of the largest output. */
@@ -211,12 +211,12 @@ typedef struct pare_probe_opts {
     pare_probe_part part;
     size_t depth_tokens; /* that the depth part fits to and looks at, at most (a graph: all) */
     double depth_macs;   /* multiplications that trying replacements may take; 0: any number */
-    pare_survey_opts survey;
+    pare_width_facts_opts survey;
 } pare_probe_opts;
 #define PARE_PROBE_OPTS_DEFAULT                                                                    \
     {                                                                                              \
         .trials = 4, .tokens = 4096, .depth_tokens = 1024, .depth_macs = 5e10,                     \
-        .survey = PARE_SURVEY_OPTS_DEFAULT                                                         \
+        .survey = PARE_WIDTH_FACTS_OPTS_DEFAULT                                                    \
     }
 
 typedef struct pare_probe {
@@ -228,7 +228,7 @@ typedef struct pare_probe {
     pare_stream *streams;
     pare_norms vectors; /* of the rows that enter a block */
     bool has_survey;
-    pare_survey survey;
+    pare_width_facts survey;
     size_t nfindings, ncuts, nuntold;
     pare_finding *findings;
     uint64_t parameters; /* before any cut */
@@ -239,8 +239,8 @@ typedef struct pare_probe {
     bool has_depth, has_ticket, has_length;
     pare_depth_probe depth;
     pare_ticket_probe ticket;
-    size_t nprospects;
-    pare_prospect prospects[PARE_PROBE_DIRECTIONS];
+    size_t nestimates;
+    pare_cost_estimate estimates[PARE_PROBE_DIRECTIONS];
     pare_length_probe length;
     const char **untold; /* sentences: what could not be told, and why */
     pare_arena *arena;
@@ -269,19 +269,19 @@ PARE_MUST_USE pare_status pare_probe_norms(pare_norms *operators, pare_norms *ve
  * sum of their errors and the product of their sizes are made and measured. Nothing is chosen that
  * was not made: the result is never worse than the best single direction. */
 
-typedef enum pare_plan_way {
+typedef enum pare_plan_direction {
     PARE_PLAN_WIDTH,
     PARE_PLAN_DEPTH,
     PARE_PLAN_WEIGHTS,
-    PARE_PLAN_WAYS /* how many there are; a mixture goes through them in this order */
-} pare_plan_way;
+    PARE_PLAN_DIRECTIONS /* how many there are; a mixture goes through them in this order */
+} pare_plan_direction;
 
 typedef struct pare_plan_step {
-    pare_plan_way way;
+    pare_plan_direction way;
     double setting; /* width: share of the parameters (below 1) or dimensions; depth: exact
                        attention layers; weights: bits */
 } pare_plan_step;
-extern const char *const pare_plan_way_names[]; /* "width", "depth", "ticket", NULL */
+extern const char *const pare_plan_direction_names[]; /* "width", "depth", "ticket", NULL */
 /* "width --dim 8": how the command would be told. */
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s);
 /* The cut of one step, and the bytes that its weights take in a file; the output may refer to
@@ -294,7 +294,7 @@ const pare_prover *pare_plan_prover(const pare_plan_step *s);
 
 typedef struct pare_plan_try {
     size_t nsteps; /* 0: the model as it is */
-    pare_plan_step steps[PARE_PLAN_WAYS];
+    pare_plan_step steps[PARE_PLAN_DIRECTIONS];
     const char *refused; /* why it could not be made; NULL: it was */
     double error; /* sum over the steps of the largest difference on `on`, f64: what a chain of
                      proofs adds up to at least; with `seen`: from the first model to the last */

@@ -28,12 +28,12 @@ size_t pare_output_rows(const pare_model *m, const pare_input *in);
 
 /* What the trace shows: the input and the output of every sublayer, rows = batch x tokens. */
 typedef enum pare_tap {
-    PARE_TAP_STEM,     /* what block 0 receives */
+    PARE_TAP_INPUT,    /* what block 0 receives */
     PARE_TAP_ATTN_IN,  /* the stream before the attention sublayer of `block` */
     PARE_TAP_ATTN_OUT, /* after it */
     PARE_TAP_FFN_IN,
     PARE_TAP_FFN_OUT,
-    PARE_TAP_TOP /* after the head's norm */
+    PARE_TAP_OUTPUT /* after the head's norm */
 } pare_tap;
 
 typedef struct pare_trace {
@@ -97,7 +97,7 @@ PARE_MUST_USE pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, co
 /* One token after the other: a language model that remembers what it has read.
  *
  *     pare_decoder_new(&d, model, 0, &exec, &err);
- *     pare_decoder_feed(d, ids, n, &logits, &err);    the prompt
+ *     pare_decoder_prefill(d, ids, n, &logits, &err);    the prompt
  *     pare_decoder_step(d, id, &logits, &err);        what was chosen, again and again
  *
  * The logits are those of pare_forward_f32 on all tokens so far, in its last row, up to f32
@@ -116,8 +116,8 @@ void pare_decoder_free(pare_decoder *d); /* accepts NULL */
 /* Reads n more tokens; *logits (pare_model_outputs of them, until the next call) follow the last.
  * PARE_ERR_INPUT, and nothing is read: no token, an id out of range, or more than there is room
  * for. Nothing is allocated. */
-PARE_MUST_USE pare_status pare_decoder_feed(pare_decoder *d, const int64_t *ids, size_t n,
-                                            const float **logits, pare_err *err);
+PARE_MUST_USE pare_status pare_decoder_prefill(pare_decoder *d, const int64_t *ids, size_t n,
+                                               const float **logits, pare_err *err);
 /* The same for one token. */
 PARE_MUST_USE pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits,
                                             pare_err *err);
@@ -127,7 +127,7 @@ PARE_MUST_USE pare_status pare_decoder_step(pare_decoder *d, int64_t id, const f
 /* A decoder of `texts` texts that are read side by side, each with room for max_tokens: one pass
  * over the weights serves a token of every text. What becomes of a text does not depend on the
  * others, to the bit. The calls above and below that name no text mean text 0. */
-enum { PARE_DECODE_TEXTS = 96 }; /* at most */
+enum { PARE_DECODE_SEQUENCES = 96 }; /* at most */
 
 /* ---- its state ------------------------------------------------------------------------------- */
 
@@ -180,7 +180,7 @@ typedef struct pare_sample_opts {
     size_t top_k;       /* at most so many of the likeliest; 0: no limit */
 } pare_sample_opts;
 
-#define PARE_SAMPLE_DEFAULT                                                                        \
+#define PARE_SAMPLE_OPTS_DEFAULT                                                                   \
     {                                                                                              \
         .temperature = 0.8, .top_p = 0.9                                                           \
     }

@@ -1,7 +1,7 @@
 /* pare/ticket.h - a model as a seed and masks: a part of a random network that computes almost what
  * the model does (strong lottery tickets; docs/ticket.md).
  *
- *   pare_ticket_opts o = PARE_TICKET_OPTS;
+ *   pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
  *   o.bits = 12;                                  // stored mask bits for a weight
  *   st = pare_ticket(&small, &report, model, &o, NULL, &err);
  *   st = pare_model_save(small, "model.ticket", false, NULL, &err);   // loads like any model
@@ -43,7 +43,7 @@ typedef struct pare_ticket_opts {
     double stored;          /* bits stored for a weight; 0: as many as it takes */
 } pare_ticket_opts;
 #define PARE_TICKET_CHOOSE INT32_MAX
-#define PARE_TICKET_OPTS                                                                           \
+#define PARE_TICKET_OPTS_DEFAULT                                                                   \
     {                                                                                              \
         .bits = 12, .exponent = PARE_TICKET_CHOOSE, .coding = PARE_CODING_BRIDGE                   \
     }
@@ -113,7 +113,7 @@ extern const pare_prover pare_ticket_prover;
 
 /* Lemma A: sum_k |p_k - p'_k| / 2 <= tanh(r / 4) for p = softmax(l), p' = softmax(l + e),
  * r = max e - min e. */
-pare_ub pare_softmax_moves(pare_ub range);
+pare_ub pare_softmax_perturbation(pare_ub range);
 
 /* ---- one attention layer (bound_free.c, bound_rows.c, bound_paper.c) ------------------------- */
 

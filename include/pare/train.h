@@ -97,7 +97,7 @@ typedef struct pare_slot { /* one trainable weight: values[offset] .. + rows * c
 } pare_slot;
 
 /* A model whose trainable weights lie side by side in one array, in the order of
- * pare_model_visit; gradients and the optimiser's moments are arrays of the same shape. Not
+ * pare_model_each_weight; gradients and the optimiser's moments are arrays of the same shape. Not
  * trained: rotary frequencies, and the running mean and variance of batch norms, which lie in
  * `stats` in the same way. A tied head is trained through the embedding. */
 typedef struct pare_params {
@@ -197,7 +197,7 @@ typedef struct pare_batch {
 typedef enum pare_fold_part { PARE_PART_VAL, PARE_PART_TEST } pare_fold_part;
 
 /* A lesson gives the batch of a step, and a mark for what was learnt. */
-typedef struct pare_lesson {
+typedef struct pare_task {
     void *self;
     const char *id;     /* what is taught from which data (hashes, split, window): part of a
                            checkpoint's fingerprint; NULL: "" */
@@ -210,7 +210,7 @@ typedef struct pare_lesson {
                          pare_err *err);
     pare_status (*score)(void *self, double *out, const pare_model *m, pare_fold_part part,
                          const pare_exec *exec, pare_err *err);
-} pare_lesson;
+} pare_task;
 
 /* ---- a run ----------------------------------------------------------------------------------- */
 
@@ -223,10 +223,10 @@ typedef struct pare_train_log { /* one line of the log */
 } pare_train_log;
 
 typedef struct pare_train_opts {
-    uint64_t steps;      /* in all */
-    uint64_t warmup;     /* of them */
-    uint64_t mark_every; /* steps between two marks; the last step is always marked */
-    uint64_t keep_every; /* steps between two checkpoints; 0: none */
+    uint64_t steps;            /* in all */
+    uint64_t warmup;           /* of them */
+    uint64_t eval_every;       /* steps between two marks; the last step is always marked */
+    uint64_t checkpoint_every; /* steps between two checkpoints; 0: none */
     double lr, last_lr;
     double clip; /* 0: none */
     double dropout;
@@ -241,8 +241,9 @@ typedef struct pare_train_opts {
     double temperature;
     double hidden; /* + hidden * mean square of (stream - teacher's), over the places where widths
                       are equal; place b of L blocks looks at place b K / L of the teacher's K */
-    const char *checkpoint; /* path; NULL: none. Written every keep_every steps and at the end */
-    bool resume;            /* go on from it when it is there; PARE_ERR_INPUT when it is damaged or
+    const char
+        *checkpoint; /* path; NULL: none. Written every checkpoint_every steps and at the end */
+    bool resume;     /* go on from it when it is there; PARE_ERR_INPUT when it is damaged or
                                of another run, by name of what differs */
     void (*log)(void *self, const pare_train_log *line);
     /* At the end, for each block of kind poly: how its heads were computed; may be NULL. */
@@ -260,7 +261,7 @@ typedef struct pare_train_result {
 /* Trains a copy of `start`; *out (caller frees) is the model with the best validation mark.
  * PARE_ERR_NUMERIC when the run diverged before its first mark. */
 PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result,
-                                     const pare_model *start, const pare_lesson *lesson,
+                                     const pare_model *start, const pare_task *lesson,
                                      const pare_train_opts *opts, const pare_exec *exec,
                                      pare_err *err);
 
@@ -268,8 +269,8 @@ PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result
 
 /* Lessons from files: graphs, text, sequences.
  *
- *   pare_lesson lesson;  pare_lesson_facts facts;
- *   pare_lesson_graph(&lesson, &facts, arena, &opts, err)    what the data are, and ask of a model
+ *   pare_task lesson;  pare_task_facts facts;
+ *   pare_task_graph(&lesson, &facts, arena, &opts, err)    what the data are, and ask of a model
  *   pare_init_model(&m, ...)                                 one that suits the facts
  *   pare_train(&out, &result, m, &lesson, ...)
  *
@@ -277,34 +278,33 @@ PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result
  * Everything lives in the arena. A lesson is only read while it is used: several runs may share
  * it. Messages name the file, and the node or the row. */
 
-typedef struct pare_lesson_facts { /* what a model must take and give */
-    size_t features;               /* vectors of this width, or */
-    size_t ids;                    /* ids below this one */
-    size_t outputs;                /* classes, ids or numbers */
-    size_t tokens;                 /* of one input (a graph: nodes) */
-    pare_pool pool;                /* one output row per input (FIRST) or per token (NONE) */
-    size_t train, val, test;       /* nodes, tokens or rows */
-    pare_text_notes notes;         /* of the training text */
-} pare_lesson_facts;
+typedef struct pare_task_facts { /* what a model must take and give */
+    size_t features;             /* vectors of this width, or */
+    size_t ids;                  /* ids below this one */
+    size_t outputs;              /* classes, ids or numbers */
+    size_t tokens;               /* of one input (a graph: nodes) */
+    pare_pool pool;              /* one output row per input (FIRST) or per token (NONE) */
+    size_t train, val, test;     /* nodes, tokens or rows */
+    pare_text_notes notes;       /* of the training text */
+} pare_task_facts;
 
 /* ---- nodes of a graph: all of it in every step ----------------------------------------------- */
 
-typedef struct pare_graph_lesson {
+typedef struct pare_task_graph_opts {
     const char *path;
     size_t split;           /* of pare_graph_masks */
     bool largest_component; /* leave the other nodes out; the masks stay those of the whole graph */
     bool full;              /* for a model that does not attend over the edges */
     size_t classes;         /* that the model knows; 0: those of the file */
-} pare_graph_lesson;
+} pare_task_graph_opts;
 /* Metric: AUC for two classes, else accuracy. PARE_ERR_INPUT: an empty part, a part of a single
  * class where AUC needs both, labels beyond `classes` (or beyond the number of nodes). */
-PARE_MUST_USE pare_status pare_lesson_graph(pare_lesson *out, pare_lesson_facts *facts,
-                                            pare_arena *a, const pare_graph_lesson *o,
-                                            pare_err *err);
+PARE_MUST_USE pare_status pare_task_graph(pare_task *out, pare_task_facts *facts, pare_arena *a,
+                                          const pare_task_graph_opts *o, pare_err *err);
 
 /* ---- text: the next token -------------------------------------------------------------------- */
 
-typedef struct pare_text_lesson {
+typedef struct pare_task_text_opts {
     const char *train, *val, *test; /* .txt or .npy of ids. val, test NULL: cut from the end of
                                        train, PARE_TEXT_SHARE of its tokens each */
     pare_tokenizer_kind tokenizer;
@@ -313,18 +313,18 @@ typedef struct pare_text_lesson {
     size_t window, batch; /* a batch: `batch` windows that begin anywhere in the training text */
     size_t mark_tokens;   /* a mark looks at windows side by side, as many as hold these tokens,
                              spread evenly over the text; 0: at the whole text */
-} pare_text_lesson;
+} pare_task_text_opts;
 #define PARE_TEXT_SHARE 0.05
 /* Metric: nats, the mean cross entropy per token. */
-PARE_MUST_USE pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts,
-                                           pare_arena *a, const pare_text_lesson *o, pare_err *err);
+PARE_MUST_USE pare_status pare_task_text(pare_task *out, pare_task_facts *facts, pare_arena *a,
+                                         const pare_task_text_opts *o, pare_err *err);
 
 /* ---- sentences with labels ------------------------------------------------------------------- */
 
 /* .tsv with the header sentence, label, as pare_dataset_load reads it. Sentences differ in length:
  * a batch holds sentences of one length, that of a row that is drawn first, so that every row is
  * equally likely. */
-typedef struct pare_sentence_lesson {
+typedef struct pare_task_sentences_opts {
     const char *train, *val, *test; /* val, test NULL: PARE_SERIES_SHARE of the training rows each,
                                        drawn by pare_rng_at(0, split) */
     pare_tokenizer_kind tokenizer;
@@ -333,11 +333,10 @@ typedef struct pare_sentence_lesson {
     size_t split, batch;
     size_t outputs; /* classes that the model knows; 0: those of the files */
     size_t context; /* longer sentences are left out; 0: none is */
-} pare_sentence_lesson;
+} pare_task_sentences_opts;
 /* Metric: accuracy. */
-PARE_MUST_USE pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts,
-                                                pare_arena *a, const pare_sentence_lesson *o,
-                                                pare_err *err);
+PARE_MUST_USE pare_status pare_task_sentences(pare_task *out, pare_task_facts *facts, pare_arena *a,
+                                              const pare_task_sentences_opts *o, pare_err *err);
 
 /* ---- sequences: {inputs, targets} or {inputs, values} ---------------------------------------- */
 
@@ -345,17 +344,16 @@ PARE_MUST_USE pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_fa
  * values: numbers [n] or [n,k], one row per sequence. Before vectors with values stands a row of
  * zeros, the regression token: its position and the map's bias are learnt, and the output is read
  * there. */
-typedef struct pare_series_lesson {
+typedef struct pare_task_series_opts {
     const char *train, *val, *test; /* .npz. val, test NULL: PARE_SERIES_SHARE of the training rows
                                        each, drawn by pare_rng_at(0, split) */
     size_t split, batch;
     size_t ids, outputs; /* that the model knows; 0: those of the files */
-} pare_series_lesson;
+} pare_task_series_opts;
 #define PARE_SERIES_SHARE 0.1
 /* Metric: accuracy over the targets that count, or mse over the values. */
-PARE_MUST_USE pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts,
-                                             pare_arena *a, const pare_series_lesson *o,
-                                             pare_err *err);
+PARE_MUST_USE pare_status pare_task_series(pare_task *out, pare_task_facts *facts, pare_arena *a,
+                                           const pare_task_series_opts *o, pare_err *err);
 
 /* ---- many runs ------------------------------------------------------------------------------- */
 
@@ -373,7 +371,7 @@ typedef struct pare_setting { /* one point of a grid */
 /* What one run is made of. */
 typedef struct pare_run_parts {
     const pare_model *start;
-    const pare_lesson *lesson;
+    const pare_task *lesson;
     pare_train_opts opts; /* a log is called from one thread at a time */
     void *own;            /* the opener's */
 } pare_run_parts;

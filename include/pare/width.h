@@ -147,7 +147,7 @@ typedef struct pare_distill_opts {
  * is the model of the epoch with the best validation mark, in f32. */
 PARE_MUST_USE pare_status pare_width_distill(pare_model **out, pare_train_result *result,
                                              const pare_model *cut, const pare_model *teacher,
-                                             const pare_lesson *lesson, const pare_distill_opts *o,
+                                             const pare_task *lesson, const pare_distill_opts *o,
                                              const pare_exec *exec, pare_err *err);
 
 /* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------- */
@@ -191,33 +191,33 @@ extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
  * Everything here is an estimate in f64. It explains why a cut is cheap or dear; no bound rests on
  * it. */
 
-typedef struct pare_survey_opts {
+typedef struct pare_width_facts_opts {
     size_t dim;        /* the width that is thought of; 0: an eighth of the stream */
     size_t clusters;   /* at most; 0: dim */
     double eps, delta; /* of the Johnson-Lindenstrauss lemma */
-} pare_survey_opts;
-#define PARE_SURVEY_OPTS_DEFAULT                                                                   \
+} pare_width_facts_opts;
+#define PARE_WIDTH_FACTS_OPTS_DEFAULT                                                              \
     {                                                                                              \
         .eps = 0.5, .delta = 0.01                                                                  \
     }
 
 /* Theorem 4.2: one place of the stream. */
-typedef struct pare_survey_point {
+typedef struct pare_width_facts_point {
     char name[24];       /* h0, z0, h1, ... */
     size_t width;        /* as it is */
     double residual_est; /* largest distance of a row from an affine subspace of `dim` dimensions */
-} pare_survey_point;
+} pare_width_facts_point;
 
 /* The bilinear form of a head in the metric of the data: how many dimensions its scores need. */
-typedef struct pare_survey_head {
+typedef struct pare_width_facts_head {
     size_t layer, head;
     size_t dim; /* of queries and keys */
     size_t n;
     double *form_est; /* n singular values, descending; they say what each dimension is worth */
     size_t needed;    /* dimensions after which less than 1 % of the scores' worth is lost */
-} pare_survey_head;
+} pare_width_facts_head;
 
-typedef struct pare_survey_layer {
+typedef struct pare_width_facts_layer {
     /* what stands in the way of the plain nets of the theorems */
     bool skip, bias, scaled, relu;
     size_t nheads;
@@ -232,14 +232,14 @@ typedef struct pare_survey_layer {
     /* Theorem 4.4 with at most `clusters` clusters of z: radius and separation must be below 1 */
     size_t clusters;
     double radius_est, separation_est, least_est, most_est; /* norms of the centres */
-} pare_survey_layer;
+} pare_width_facts_layer;
 
-typedef struct pare_survey {
+typedef struct pare_width_facts {
     size_t dim;
     double eps, delta;
     size_t nlayers, npoints, nheads;
-    pare_survey_layer *layers;
-    pare_survey_point *points;
-    pare_survey_head *heads;
-} pare_survey;
+    pare_width_facts_layer *layers;
+    pare_width_facts_point *points;
+    pare_width_facts_head *heads;
+} pare_width_facts;
 #endif

@@ -25,16 +25,16 @@ PARE_MUST_USE pare_status pare_mean_f32(pare_mat32 *y, const pare_mat32 *x, cons
 /* A graph seen from its keys: the queries that see key j are by_key.idx[by_key.ptr[j]] ..., and
  * edge[] says where each of them stands in the graph's own idx. The f32 engine visits the edges in
  * an order of its own, which is chosen here, too. */
-typedef struct pare_visits pare_visits;
-typedef struct pare_turned {
+typedef struct pare_edge_schedule pare_edge_schedule;
+typedef struct pare_transposed_graph {
     pare_graph by_key;
-    const uint32_t *edge;              /* ptr[n] */
-    const pare_visits *queries, *keys; /* the order for each query, for each key */
-} pare_turned;
+    const uint32_t *edge;                     /* ptr[n] */
+    const pare_edge_schedule *queries, *keys; /* the order for each query, for each key */
+} pare_transposed_graph;
 /* width: how many numbers of keys and values a head has; the order suits it, and is right for any.
  * PARE_ERR_INPUT beyond 2^32 - 1 edges. */
-PARE_MUST_USE pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g,
-                                          size_t width, pare_err *err);
+PARE_MUST_USE pare_status pare_graph_transpose(pare_transposed_graph *out, pare_arena *a,
+                                               const pare_graph *g, size_t width, pare_err *err);
 
 /* The same graph with its nodes in an order that suits attention of that width: node i of `out` is
  * node (*order)[i] of `g`. Where the order makes no difference, *order is NULL and *out is *g. */
@@ -42,43 +42,39 @@ PARE_MUST_USE pare_status pare_graph_order(pare_graph *out, const uint32_t **ord
                                            const pare_graph *g, size_t width, pare_err *err);
 
 /* What a pass of the f32 engine leaves for its way back. */
-typedef struct pare_kept32 {
+typedef struct pare_saved32 {
     float *lse;    /* n */
     float *scores; /* of a graph, or NULL: a number an edge. The way back is faster with them. */
     float *room;   /* of a graph, or NULL: two numbers an edge, for the way back to use */
     bool fresh;    /* of a graph: dq, dk, dv hold nothing yet and are written, not added to */
-} pare_kept32;
+} pare_saved32;
 
 /* pare_attend_* that also keep what the way back needs: lse_i = log sum_j e^(scale q_i.k_j) over
  * the visible j, -inf for an empty row. */
-PARE_MUST_USE pare_status pare_attend_keep_f64(pare_mat *y, double *lse, const pare_mat *q,
-                                               const pare_mat *k, const pare_mat *v, double scale,
-                                               const pare_pattern *p, const pare_graph *g,
-                                               const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_attend_saving_f64(pare_mat *y, double *lse, const pare_mat *q,
+                                                 const pare_mat *k, const pare_mat *v, double scale,
+                                                 const pare_pattern *p, const pare_graph *g,
+                                                 const pare_exec *exec, pare_err *err);
 /* `turned` goes with `g`; both are NULL unless the pattern is a graph. */
-PARE_MUST_USE pare_status pare_attend_keep_f32(pare_mat32 *y, const pare_kept32 *kept,
-                                               const pare_mat32 *q, const pare_mat32 *k,
-                                               const pare_mat32 *v, float scale,
-                                               const pare_pattern *p, const pare_graph *g,
-                                               const pare_turned *turned, const pare_exec *exec,
-                                               pare_err *err);
+PARE_MUST_USE pare_status pare_attend_saving_f32(pare_mat32 *y, const pare_saved32 *kept,
+                                                 const pare_mat32 *q, const pare_mat32 *k,
+                                                 const pare_mat32 *v, float scale,
+                                                 const pare_pattern *p, const pare_graph *g,
+                                                 const pare_transposed_graph *turned,
+                                                 const pare_exec *exec, pare_err *err);
 /* Adds to dq, dk, dv the gradient for d loss / d y = dy. Weights are computed again from lse: no
  * n x n memory, two numbers an edge of a graph. `turned` as above. The outputs overlap nothing
  * else. Same bits for any number of threads. */
-PARE_MUST_USE pare_status pare_attend_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv,
-                                                   const pare_mat *dy, const pare_mat *q,
-                                                   const pare_mat *k, const pare_mat *v,
-                                                   const pare_mat *y, const double *lse,
-                                                   double scale, const pare_pattern *p,
-                                                   const pare_graph *g, const pare_turned *turned,
-                                                   const pare_exec *exec, pare_err *err);
-PARE_MUST_USE pare_status pare_attend_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
-                                                   const pare_mat32 *dy, const pare_mat32 *q,
-                                                   const pare_mat32 *k, const pare_mat32 *v,
-                                                   const pare_mat32 *y, const pare_kept32 *kept,
-                                                   float scale, const pare_pattern *p,
-                                                   const pare_graph *g, const pare_turned *turned,
-                                                   const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_attend_backward_f64(
+    pare_mat *dq, pare_mat *dk, pare_mat *dv, const pare_mat *dy, const pare_mat *q,
+    const pare_mat *k, const pare_mat *v, const pare_mat *y, const double *lse, double scale,
+    const pare_pattern *p, const pare_graph *g, const pare_transposed_graph *turned,
+    const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_attend_backward_f32(
+    pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,
+    const pare_mat32 *k, const pare_mat32 *v, const pare_mat32 *y, const pare_saved32 *kept,
+    float scale, const pare_pattern *p, const pare_graph *g, const pare_transposed_graph *turned,
+    const pare_exec *exec, pare_err *err);
 
 /* ---- partial results ------------------------------------------------------------------------- */
 

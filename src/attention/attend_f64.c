@@ -32,7 +32,7 @@ typedef struct job {
     double scale;
     const pare_pattern *p;
     const pare_graph *g;
-    const pare_turned *transpose;
+    const pare_transposed_graph *transpose;
     atomic_bool no_memory;
 } job;
 
@@ -137,9 +137,9 @@ static void save_unit(void *ctx, size_t b)
     }
 }
 
-pare_status pare_attend_keep_f64(pare_mat *y, double *lse, const pare_mat *q, const pare_mat *k,
-                                 const pare_mat *v, double scale, const pare_pattern *p,
-                                 const pare_graph *g, const pare_exec *exec, pare_err *err)
+pare_status pare_attend_saving_f64(pare_mat *y, double *lse, const pare_mat *q, const pare_mat *k,
+                                   const pare_mat *v, double scale, const pare_pattern *p,
+                                   const pare_graph *g, const pare_exec *exec, pare_err *err)
 {
     (void)err;
     PARE_ASSERT(q->rows == k->rows && q->rows == v->rows && q->rows == y->rows);
@@ -208,7 +208,7 @@ pare_status pare_attend_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, c
                                      const pare_mat *q, const pare_mat *k, const pare_mat *v,
                                      const pare_mat *y, const double *lse, double scale,
                                      const pare_pattern *p, const pare_graph *g,
-                                     const pare_turned *transpose, const pare_exec *exec,
+                                     const pare_transposed_graph *transpose, const pare_exec *exec,
                                      pare_err *err)
 {
     (void)err;

@@ -58,15 +58,15 @@ PARE_MUST_USE pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a,
 /* ---- the forward pass ------------------------------------------------------------------------ */
 
 /* What a caller may want besides y; each pointer may be NULL. */
-typedef struct pare_poly_kept {
+typedef struct pare_poly_saved {
     double *bound;  /* n: bound_i, in units of the range; 0 where the row is exact */
     float *lse;     /* n: log sum_j e^(scale q_i.k_j), as what has computed the row gives it */
     uint8_t *exact; /* n: 1 where the exact kernel was used */
-} pare_poly_kept;
+} pare_poly_saved;
 
 /* y (n x dv). `plan` is of these very q and k. Same bits for any number of threads. Memory
  * O(n (d + dv)) and the plan's features. y may not overlap q, k, v. */
-PARE_MUST_USE pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_kept *kept,
+PARE_MUST_USE pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_saved *kept,
                                                pare_poly_report *report, const pare_poly_plan *plan,
                                                const pare_mat32 *q, const pare_mat32 *k,
                                                const pare_mat32 *v, const pare_exec *exec,

@@ -145,7 +145,7 @@ static void attend_segment(void *ctx, size_t segment)
 {
     const shared *const b = ctx;
     const sparse_job *const w = b->w;
-    const pare_visits *const schedule = w->schedule;
+    const pare_edge_schedule *const schedule = w->schedule;
     const sparse_rows k = rows_of(w->k), v = rows_of(w->v);
     const size_t i = schedule->row[segment], ahead = schedule->row[segment + SEGMENTS_AHEAD];
     const size_t end = schedule->start[segment + 1];

@@ -163,7 +163,7 @@ pare_status pare_progress(const pare_exec *x, const char *what, uint64_t done, u
     return pare_stopped(x, err);
 }
 
-pare_exec pare_silent(const pare_exec *x)
+pare_exec pare_exec_silent(const pare_exec *x)
 {
     return (pare_exec){.threads = x ? x->threads : 1, .stop = x ? x->stop : NULL};
 }

@@ -15,13 +15,13 @@
  * by looking at the errors. */
 #define PARE_CONFIDENCE 0.95
 enum { PARE_ONE_IN = 20 };
-size_t pare_left_out(size_t draws); /* 0: too few for more than none */
+size_t pare_left_out_count(size_t draws); /* 0: too few for more than none */
 
 /* How many draws a set is: those of a batch count one by one. */
-size_t pare_draws(const pare_inputs *set);
+size_t pare_draw_count(const pare_inputs *set);
 /* Whether they may be independent: a window of a text is not where it begins amid the text, as the
  * tokens before it are the data's as well. */
-bool pare_may_be_draws(const pare_inputs *set);
+bool pare_may_be_independent(const pare_inputs *set);
 /* One more draw, and the share of the source above; from `draws` draws, more than are left out. */
 pare_claim pare_new_input(size_t draws, size_t left_out, double bound, const char *domain);
 pare_claim pare_new_inputs(size_t draws, size_t left_out, const char *domain);

@@ -17,7 +17,7 @@
 /* ---- stem ----------------------------------------------------------------------------------- */
 
 /* Embedding rows and given vectors are exact in f64; a narrower engine rounds them once. */
-void enclose_input(flow *x, const pare_stem *s, const pare_input *in)
+void enclose_input(flow *x, const pare_input_layer *s, const pare_input *in)
 {
     const size_t d = s->width;
     const bool f64 = !s->ids || s->embedding.dtype == PARE_F64;
@@ -95,7 +95,7 @@ pare_status enclose_positions(flow *x, const enclose_ctx *c, pare_err *err)
 
 static pare_status stem_rows(flow *y, const enclose_ctx *c, const pare_input *in, pare_err *err)
 {
-    const pare_stem *const s = &c->m->stem;
+    const pare_input_layer *const s = &c->m->stem;
     flow x;
     pare_status st = enclose_flow_new(&x, c, in->batch * in->tokens, s->width, err);
     if (st != PARE_OK) return st;
@@ -273,7 +273,7 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
 
 static pare_status top(pare_enclosure *out, const enclose_ctx *c, flow *x, pare_err *err)
 {
-    const pare_top *const t = &c->m->top;
+    const pare_output_layer *const t = &c->m->top;
     flow h = *x, d;
     pare_status st = enclose_norm(x, c, &t->norm, err);
     if (st == PARE_OK && t->pool != PARE_POOL_NONE) st = enclose_pooled(&h, c, x, err);
@@ -338,9 +338,9 @@ pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const pare_model *m
     return enclose(out, a, (enclose_ctx){.m = m, .norms = norms, .exec = exec}, in, err);
 }
 
-pare_status pare_enclose_wide(pare_enclosure *out, pare_arena *a, const pare_model *m,
-                              const pare_model_norms *norms, const pare_input *in,
-                              const pare_exec *exec, pare_err *err)
+pare_status pare_enclose_dd(pare_enclosure *out, pare_arena *a, const pare_model *m,
+                            const pare_model_norms *norms, const pare_input *in,
+                            const pare_exec *exec, pare_err *err)
 {
     const enclose_ctx c = {.m = m, .norms = norms, .wide = true, .exec = exec};
     return enclose(out, a, c, in, err);

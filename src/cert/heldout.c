@@ -92,7 +92,7 @@ static pare_status hold_out(pare_heldout *h, pare_arena *a, const pare_model *m,
     const size_t wanted = set.n;
     leave_affordable(h, m, &set, o->work);
     h->more = set.n == wanted && set.n < measured->inputs.n;
-    if (!pare_may_be_draws(&set))
+    if (!pare_may_be_independent(&set))
         h->no_new_inputs = "windows of one text are not independent draws";
     h->held.set = set;
     h->held.part = tokens > 0 || set.n < all->inputs.n;

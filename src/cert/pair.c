@@ -174,7 +174,7 @@ static pare_status positions(pair *x, const pair_ctx *c, pare_err *err)
 static pare_status stem(pair *y, const pair_ctx *c, const pare_input *in, dist radius,
                         pare_err *err)
 {
-    const pare_stem *const s = &c->c[0].m->stem;
+    const pare_input_layer *const s = &c->c[0].m->stem;
     const pair start = {.one = true};
     pair x, mapped;
     flow rows;
@@ -218,7 +218,7 @@ static pare_status pooled(pair *y, const pair_ctx *c, const pair *x, pare_err *e
 
 static pare_status top(pare_ball *out, const pair_ctx *c, const pair *x, pare_err *err)
 {
-    const pare_top *const t = &c->c[0].m->top;
+    const pare_output_layer *const t = &c->c[0].m->top;
     pair y, h, hidden;
     pare_status st = pair_norm(&y, c, x, &t->norm, err);
     h = y;

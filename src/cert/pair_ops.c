@@ -318,7 +318,7 @@ static bool branches_equal(const pare_attn *a, const pare_attn *b)
 const char *pair_refuses(const pare_model *f, const pare_model *g)
 {
     if (f->nblocks != g->nblocks) return "the models have different numbers of blocks";
-    const char *const ends = pare_ends_differ(f, g);
+    const char *const ends = pare_model_ends_differ(f, g);
     if (ends) return ends;
     for (size_t b = 0; b < f->nblocks; b++) {
         const pare_attn *const x = &f->blocks[b].attn, *const y = &g->blocks[b].attn;

@@ -81,16 +81,16 @@ PARE_MUST_USE pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const
 /* The same with midpoints in double-double: |exact - (mid + lo)| <= rad[row], where rad counts
  * units of 2^-102 in place of 2^-53 (and no longer speaks of f64 passes). Slower than pare_enclose.
  */
-PARE_MUST_USE pare_status pare_enclose_wide(pare_enclosure *out, pare_arena *a, const pare_model *m,
-                                            const pare_model_norms *norms, const pare_input *in,
-                                            const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_enclose_dd(pare_enclosure *out, pare_arena *a, const pare_model *m,
+                                          const pare_model_norms *norms, const pare_input *in,
+                                          const pare_exec *exec, pare_err *err);
 /* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
  * make the bound much larger than what is seen, and the work is not too much, once more with
  * double-double midpoints. */
 PARE_MUST_USE pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                                          const pare_inputs *set, const pare_exec *exec,
                                          pare_err *err);
-/* The proven bounds of each input by itself, those of a batch one by one: pare_draws of them. */
+/* The proven bounds of each input by itself, those of a batch one by one: pare_draw_count of them. */
 PARE_MUST_USE pare_status pare_prove_each(double *each, const pare_model *f, const pare_model *g,
                                           const pare_inputs *set, const pare_exec *exec,
                                           pare_err *err);

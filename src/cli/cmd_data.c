@@ -26,7 +26,7 @@ static const data_opts defaults = {.side = 20,
                                    .symbols = 3,
                                    .vocab = 256,
                                    .width = 64,
-                                   .model = PARE_RANDOM_MODEL_DEFAULT,
+                                   .model = PARE_RANDOM_MODEL_OPTS_DEFAULT,
                                    .act = ACT_DEFAULT};
 
 /* ---- kinds --------------------------------------------------------------------------------- */

@@ -15,7 +15,7 @@ typedef struct eval_result {
     pare_evaluation model, reference;
     pare_kl_report kl;
     size_t inputs, skipped, split;
-    pare_task task;
+    pare_task_kind task;
     bool sentences; /* inputs are text */
     double ms;
 } eval_result;

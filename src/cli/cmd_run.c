@@ -341,7 +341,7 @@ int cmd_run(int argc, char **argv)
                                                  "polynomials instead of exp where that is faster and proven to be within --tol",
                                                  NULL};
     run_opts o = {.tokens = RUN_NOT_GIVEN,
-                  .sample = PARE_SAMPLE_DEFAULT,
+                  .sample = PARE_SAMPLE_OPTS_DEFAULT,
                   .tolerance = RUN_TOLERANCE,
                   .backend = "cpu",
                   .timeout = PARE_PIPE_TIMEOUT,

@@ -104,7 +104,7 @@ void describe_block(char buf[DESCRIBE_ROOM], const pare_block *b)
 void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m)
 {
     text t = {buf, 0};
-    const pare_stem *s = &m->stem;
+    const pare_input_layer *s = &m->stem;
     if (s->ids)
         append(&t, "token ids below %zu, embedding of %zu numbers", s->vocab, s->width);
     else
@@ -146,7 +146,7 @@ void describe_pattern(char buf[DESCRIBE_ROOM], const pare_model *m)
 void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m)
 {
     text t = {buf, 0};
-    const pare_top *h = &m->top;
+    const pare_output_layer *h = &m->top;
     if (h->norm.kind != PARE_NORM_NONE) append(&t, "%s norm, ", pare_norm_name(h->norm.kind));
     if (h->pool != PARE_POOL_NONE) append(&t, "pooled (%s), ", pare_pool_name(h->pool));
     if (pare_has(&h->dense.w)) append(&t, "dense %zu-%zu ", h->dense.w.cols, h->dense.w.rows);

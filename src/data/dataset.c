@@ -293,7 +293,7 @@ static pare_status folder_gather(pare_gather *g, pare_dataset *out, const char *
     for (size_t i = 0; st == PARE_OK && i < n; i++) {
         if (!ends_with(names[i], ".npz")) continue;
         const char *const path = pare_sprintf(g->arena, "%s/%s", folder, names[i]);
-        const pare_task before = out->task;
+        const pare_task_kind before = out->task;
         st = path ? npz_gather(g, out, path, split, err) : pare_no_memory(err);
         if (st == PARE_OK && found++ > 0 && out->task != before)
             st = pare_fail(err, PARE_ERR_INPUT, "not the same kind of data as the files before it");

@@ -64,7 +64,7 @@ static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, siz
     return PARE_OK;
 }
 
-static pare_status final_scores(pare_evaluation *e, scored *s, pare_task task, pare_err *err)
+static pare_status final_scores(pare_evaluation *e, scored *s, pare_task_kind task, pare_err *err)
 {
     if (task == PARE_TASK_VALUES) {
         *e = (pare_evaluation){

@@ -233,7 +233,7 @@ static void put_norms(maker *k, pare_block *b)
 static void put_stem(maker *k)
 {
     const pare_random_model_opts *o = &k->o;
-    pare_stem *s = &k->m->stem;
+    pare_input_layer *s = &k->m->stem;
     if (o->kind == PARE_RANDOM_GRAPH) {
         s->width = o->features;
         s->map = dense(k, o->dim, o->features, true);
@@ -255,7 +255,7 @@ static void put_stem(maker *k)
 static void put_top(maker *k)
 {
     const pare_random_model_opts *o = &k->o;
-    pare_top *t = &k->m->top;
+    pare_output_layer *t = &k->m->top;
     switch (o->kind) {
     case PARE_RANDOM_GPT:
         t->norm = norm(k, PARE_NORM_LAYER);

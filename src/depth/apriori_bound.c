@@ -53,7 +53,7 @@ pare_status depth_apriori(depth_bound *out, const pare_model *f, const pare_mode
                           const depth_domain *d, const pare_exec *exec, pare_err *err)
 {
     if (f->nblocks == g->nblocks) return depth_recurrence(out, f, g, d, PARE_ONES, 0, exec, err);
-    const char *const why = pare_ends_differ(f, g);
+    const char *const why = pare_model_ends_differ(f, g);
     *out = no_bound(why ? why : "");
     return why ? PARE_OK : one_layer(out, f, g, d, exec, err);
 }

@@ -278,8 +278,8 @@ static bool bias_free(const pare_model *m)
  * of_heads, in_the_class, bias_free; a new one must be. */
 static bool bare(const pare_model *m)
 {
-    const pare_stem *const s = &m->stem;
-    const pare_top *const t = &m->top;
+    const pare_input_layer *const s = &m->stem;
+    const pare_output_layer *const t = &m->top;
     if (s->ids || pare_has(&s->embedding) || s->pos.kind != PARE_POS_NONE ||
         pare_has(&s->pos.table) || pare_has(&s->map.w) || pare_has(&s->map.b) ||
         s->norm.kind != PARE_NORM_NONE)
@@ -360,7 +360,7 @@ static pare_status enclose_spots(pare_enclosure *e, pare_arena *a, const pare_mo
     if (!x) return pare_no_memory(err);
     for (size_t k = 0; k < 2 * n * d; k++) x[k] = h * (k / d % 2 ? s[k / d / 2].j : s[k / d / 2].i);
     const pare_input in = {.batch = n, .tokens = 2, .width = d, .x = x};
-    const pare_exec quiet = pare_silent(exec);
+    const pare_exec quiet = pare_exec_silent(exec);
     const pare_status st = pare_model_norms_new(&norms, a, f, &quiet, err);
     return st ? st : pare_enclose(e, a, f, norms, &in, &quiet, err);
 }

@@ -204,7 +204,7 @@ pare_status depth_recurrence(depth_bound *out, const pare_model *f, const pare_m
     w.chain = (chain){.kind = kind, .keep = keep, .f = f, .g = g};
     if (kind != PARE_ONES)
         w.chain.keeps_same = pare_same_attn(&f->blocks[keep].attn, &g->blocks[0].attn);
-    nothing_proven(out, pare_ends_differ(f, g));
+    nothing_proven(out, pare_model_ends_differ(f, g));
     if (out->why[0]) return PARE_OK;
     return walk(out, &w, exec);
 }

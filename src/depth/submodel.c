@@ -31,14 +31,14 @@ static pare_model over_vectors(const pare_model *m, size_t width, pare_block *bl
 pare_model submodel_hidden(const pare_model *m)
 {
     pare_model s = *m;
-    s.top = (pare_top){.norm = m->top.norm, .pool = m->top.pool};
+    s.top = (pare_output_layer){.norm = m->top.norm, .pool = m->top.pool};
     return s;
 }
 
 pare_model submodel_from(const pare_model *m, size_t b)
 {
     pare_model s = over_vectors(m, pare_model_width(m, b), m->blocks + b, m->nblocks - b);
-    s.top = (pare_top){.norm = m->top.norm, .pool = m->top.pool};
+    s.top = (pare_output_layer){.norm = m->top.norm, .pool = m->top.pool};
     return s;
 }
 
@@ -78,8 +78,8 @@ static void save_stream(void *self, pare_tap tap, size_t block, pare_dtype dtype
 {
     const residual_streams *const s = self;
     PARE_ASSERT(dtype == PARE_F64);
-    if (tap != PARE_TAP_STEM && tap != PARE_TAP_ATTN_OUT && tap != PARE_TAP_FFN_OUT) return;
-    const pare_mat *const to = &s->at[tap == PARE_TAP_STEM ? 0 : block + 1];
+    if (tap != PARE_TAP_INPUT && tap != PARE_TAP_ATTN_OUT && tap != PARE_TAP_FFN_OUT) return;
+    const pare_mat *const to = &s->at[tap == PARE_TAP_INPUT ? 0 : block + 1];
     if (to->rows == rows && to->cols == cols) memcpy(to->v, v, rows * cols * sizeof *to->v);
 }
 

@@ -142,7 +142,7 @@ void fold_ffn(folder *f, pare_ffn *n)
     strip(f, &n->out_norm);
 }
 
-void fold_embedding(folder *f, pare_stem *s)
+void fold_embedding(folder *f, pare_input_layer *s)
 {
     affine m;
     /* Positions added after the map would have to be scaled as well: not folded. */
@@ -153,7 +153,7 @@ void fold_embedding(folder *f, pare_stem *s)
     strip(f, &s->norm);
 }
 
-void fold_head(folder *f, pare_top *t)
+void fold_head(folder *f, pare_output_layer *t)
 {
     affine m;
     /* Pooling takes the first row or the mean: an affine map of the rows passes through both. */

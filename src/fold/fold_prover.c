@@ -58,12 +58,13 @@ static pare_status count_different(size_t *out, pare_arena *a, pare_model *m, pa
                                    pare_err *err)
 {
     pairing p = {0};
-    pare_status st = pare_model_visit(g, take, &p, err);
+    pare_status st = pare_model_each_weight(g, take, &p, err);
     if (st) return st;
     p.list = pare_alloc(a, p.n ? p.n : 1, sizeof *p.list);
     if (!p.list) return pare_no_memory(err);
     p.n = 0;
-    if ((st = pare_model_visit(g, take, &p, err)) || (st = pare_model_visit(m, compare, &p, err)))
+    if ((st = pare_model_each_weight(g, take, &p, err)) ||
+        (st = pare_model_each_weight(m, compare, &p, err)))
         return st;
     *out = p.different + (p.at != p.n);
     return PARE_OK;

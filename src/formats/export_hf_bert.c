@@ -51,7 +51,7 @@ void hf_bert(hf *x)
 {
     static const pare_weight none;
     const pare_model *const m = x->m;
-    const pare_top *const t = &m->top;
+    const pare_output_layer *const t = &m->top;
     const size_t d = m->stem.width;
     hf_check_norm(x, &m->stem.norm, PARE_NORM_LAYER, d, "the norm behind the embedding");
     for (size_t l = 0; l < m->nblocks && !x->st; l++) check_block(x, l, d);

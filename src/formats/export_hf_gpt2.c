@@ -43,7 +43,7 @@ static void put_config(hf *x, size_t d)
 void hf_gpt2(hf *x)
 {
     const pare_model *const m = x->m;
-    const pare_top *const t = &m->top;
+    const pare_output_layer *const t = &m->top;
     const size_t d = m->stem.width;
     hf_need(x, m->stem.norm.kind == PARE_NORM_NONE, "there is a norm behind the embedding");
     for (size_t l = 0; l < m->nblocks && !x->st; l++) check_block(x, l, d);

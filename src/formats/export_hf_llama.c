@@ -108,7 +108,7 @@ static void put_config(hf *x, const llama *g)
 void hf_llama(hf *x)
 {
     const pare_model *const m = x->m;
-    const pare_top *const t = &m->top;
+    const pare_output_layer *const t = &m->top;
     llama g = {.d = m->stem.width};
     hf_need(x, m->stem.norm.kind == PARE_NORM_NONE, "there is a norm behind the embedding");
     hf_need(x,

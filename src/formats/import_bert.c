@@ -41,7 +41,7 @@ static void read_sizes(im_source *s, bert *g)
     g->hf = im_has(s, "embeddings.word_embeddings.weight");
     const char *const prefix = g->hf ? "embeddings." : "";
     if (!im_shape(s, words, 2, "%sword_embeddings.weight", prefix)) return;
-    s->m->stem = (pare_stem){.ids = true, .width = words[1], .vocab = words[0]};
+    s->m->stem = (pare_input_layer){.ids = true, .width = words[1], .vocab = words[0]};
     s->m->stem.embedding = im_table(s, words[0], words[1], "%sword_embeddings.weight", prefix);
     g->d = im_outputs(s, "encoder.layer.0.attention.self.query.weight");
     g->hidden = im_outputs(s, "encoder.layer.0.intermediate.dense.weight");
@@ -63,7 +63,7 @@ static void read_sizes(im_source *s, bert *g)
  * it is as good as exact. */
 static void read_positions(im_source *s, const bert *g)
 {
-    pare_stem *stem = &s->m->stem;
+    pare_input_layer *stem = &s->m->stem;
     const bool positions = im_has(s, "embeddings.position_embeddings.weight");
     const bool types = im_has(s, "embeddings.token_type_embeddings.weight");
     size_t shape[2] = {0, 0}, type_shape[2] = {0, 0};
@@ -87,7 +87,7 @@ static void read_positions(im_source *s, const bert *g)
 
 static void read_stem(im_source *s, const bert *g)
 {
-    pare_stem *stem = &s->m->stem;
+    pare_input_layer *stem = &s->m->stem;
     stem->norm = norm_of(s, g, g->hf ? "embeddings.LayerNorm" : "LayerNorm");
     if (g->hf)
         read_positions(s, g);

@@ -65,7 +65,7 @@ void im_depth(im_source *s)
     if (s->st || !im_blocks(s, layers)) return;
     s->m->pattern.kind = PARE_CAUSAL;
     s->m->context = tokens;
-    s->m->stem = (pare_stem){.ids = true, .width = d, .vocab = vocab};
+    s->m->stem = (pare_input_layer){.ids = true, .width = d, .vocab = vocab};
     s->m->stem.embedding = im_table(s, vocab, d, "e.weight");
     s->m->stem.pos.kind = PARE_POS_LEARNED;
     s->m->stem.pos.table = im_table(s, tokens, d, "p.weight");

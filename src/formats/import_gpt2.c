@@ -71,7 +71,7 @@ static void read_sizes(im_source *s, gpt2 *g)
 
 static void read_stem(im_source *s, const gpt2 *g)
 {
-    pare_stem *stem = &s->m->stem;
+    pare_input_layer *stem = &s->m->stem;
     size_t wpe[2] = {0, 0};
     stem->ids = true;
     stem->width = g->d;

@@ -155,7 +155,7 @@ static void read_sizes(im_source *s, llama *g)
     g->base = 10000;
     g->act = PARE_ACT_SILU;
     g->eps = g->n->interleaved ? 1e-5 : 1e-6; /* what the two code bases assume */
-    s->m->stem = (pare_stem){.ids = true, .width = g->d, .vocab = embedding[0]};
+    s->m->stem = (pare_input_layer){.ids = true, .width = g->d, .vocab = embedding[0]};
     read_heads(s, g);
     g->hidden = im_outputs(s, "layers.0.%s.weight", g->n->gate);
     im_number(s, &g->eps, NULL, "rms_norm_eps");

@@ -125,7 +125,7 @@ static void read_stem(im_source *s, perhead *g)
     size_t embed[2], positions[2];
     if (!im_shape(s, embed, 2, "embed.W_E")) return;
     g->d = embed[1];
-    s->m->stem = (pare_stem){.ids = true, .width = g->d, .vocab = embed[0]};
+    s->m->stem = (pare_input_layer){.ids = true, .width = g->d, .vocab = embed[0]};
     s->m->stem.embedding = im_table(s, embed[0], g->d, "embed.W_E");
     if (!im_has(s, "pos_embed.W_pos")) return;
     if (!im_shape(s, positions, 2, "pos_embed.W_pos")) return;

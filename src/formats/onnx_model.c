@@ -38,7 +38,7 @@ static value positioned(writer *x, value v, size_t d)
 static value put_stem(writer *x)
 {
     onnx *const g = &x->g;
-    const pare_stem *const s = &x->m->stem;
+    const pare_input_layer *const s = &x->m->stem;
     snprintf(x->where, sizeof x->where, "stem");
     value v = "x";
     if (s->ids) {
@@ -86,7 +86,7 @@ static value pooled(writer *x, value v)
 static value classified(writer *x, value v)
 {
     onnx *const g = &x->g;
-    const pare_top *const t = &x->m->top;
+    const pare_output_layer *const t = &x->m->top;
     if (t->tied) {
         const value table = onnx_weight(g, "stem.embedding", &x->m->stem.embedding, ONNX_MATRIX);
         const value turned = onnx_node(g, "Transpose", &table, 1, NUMBERS("perm", 2, 1, 0));
@@ -98,7 +98,7 @@ static value classified(writer *x, value v)
 
 static value put_top(writer *x, value v)
 {
-    const pare_top *const t = &x->m->top;
+    const pare_output_layer *const t = &x->m->top;
     snprintf(x->where, sizeof x->where, "top");
     v = pooled(x, put_norm(x, v, "norm", &t->norm));
     if (pare_has(&t->dense.w))

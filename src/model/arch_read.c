@@ -158,7 +158,7 @@ static void read_blocks(pare_work *w, pare_model *m, const cJSON *root)
     }
 }
 
-static void read_embedding(pare_work *w, pare_stem *s, const cJSON *root)
+static void read_embedding(pare_work *w, pare_input_layer *s, const cJSON *root)
 {
     static const char *const keys[] = {"ids", "width", "vocab", "positions", "norm", NULL};
     static const char *const position_keys[] = {"kind", "base", "interleaved", "after_map", NULL};
@@ -192,7 +192,7 @@ static void read_pattern(pare_work *w, pare_pattern *p, const cJSON *root)
     if (!w->st) w->st = pare_json_u64(&p->expander_seed, e, "seed", w->err);
 }
 
-static void read_head(pare_work *w, pare_top *t, const cJSON *root)
+static void read_head(pare_work *w, pare_output_layer *t, const cJSON *root)
 {
     static const char *const keys[] = {"norm", "pool", "act", "tied", NULL};
     const cJSON *const o = get_object(w, root, "top", keys, REQUIRED);

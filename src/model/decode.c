@@ -39,7 +39,7 @@ static double position_at(const pare_decoder *d, size_t position, size_t j, size
 
 static void embed(pare_decoder *d, const int64_t *ids, size_t n)
 {
-    const pare_stem *const s = &d->m->stem;
+    const pare_input_layer *const s = &d->m->stem;
     const size_t width = pare_model_width(d->m, 0), ld = decode_stride(width);
     const size_t raw = decode_stride(s->width);
     for (size_t i = 0; i < n; i++) {
@@ -127,7 +127,7 @@ static void run_blocks(pare_decoder *d, const int64_t *ids, size_t n)
 /* The logits of n rows; *ld is their distance. */
 static const float *run_head(pare_decoder *d, float *x, size_t n, size_t *ld)
 {
-    const pare_top *const head = &d->m->top;
+    const pare_output_layer *const head = &d->m->top;
     size_t width = pare_model_width(d->m, d->m->nblocks);
     float *now = x, *next = d->h;
     *ld = decode_stride(width);
@@ -166,8 +166,8 @@ static pare_status check_ids(const pare_decoder *d, size_t sequence, const int64
     return PARE_OK;
 }
 
-pare_status pare_decoder_feed_text(pare_decoder *d, size_t sequence, const int64_t *ids, size_t n,
-                                   const float **logits, pare_err *err)
+pare_status pare_decoder_prefill_sequence(pare_decoder *d, size_t sequence, const int64_t *ids,
+                                          size_t n, const float **logits, pare_err *err)
 {
     *logits = NULL;
     PARE_ASSERT(sequence < d->sequences);
@@ -184,7 +184,7 @@ pare_status pare_decoder_feed_text(pare_decoder *d, size_t sequence, const int64
     return PARE_OK;
 }
 
-pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *sequence, const int64_t *ids,
+pare_status pare_decoder_step_batch(pare_decoder *d, const size_t *sequence, const int64_t *ids,
                                     size_t n, const float **logits, size_t *ld, pare_err *err)
 {
     *logits = NULL;
@@ -201,15 +201,15 @@ pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *sequence, con
     return PARE_OK;
 }
 
-pare_status pare_decoder_feed(pare_decoder *d, const int64_t *ids, size_t n, const float **logits,
-                              pare_err *err)
+pare_status pare_decoder_prefill(pare_decoder *d, const int64_t *ids, size_t n,
+                                 const float **logits, pare_err *err)
 {
-    return pare_decoder_feed_text(d, 0, ids, n, logits, err);
+    return pare_decoder_prefill_sequence(d, 0, ids, n, logits, err);
 }
 
 pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits, pare_err *err)
 {
-    return pare_decoder_feed_text(d, 0, &id, 1, logits, err);
+    return pare_decoder_prefill_sequence(d, 0, &id, 1, logits, err);
 }
 
 size_t pare_decoder_tokens_of(const pare_decoder *d, size_t sequence)
@@ -223,12 +223,12 @@ size_t pare_decoder_tokens(const pare_decoder *d)
     return d->tokens[0];
 }
 
-size_t pare_decoder_room(const pare_decoder *d)
+size_t pare_decoder_capacity(const pare_decoder *d)
 {
     return d->max_tokens;
 }
 
-void pare_decoder_reset_text(pare_decoder *d, size_t sequence)
+void pare_decoder_reset_sequence(pare_decoder *d, size_t sequence)
 {
     PARE_ASSERT(sequence < d->sequences);
     d->tokens[sequence] = 0; /* keys and values behind it are never looked at */
@@ -245,7 +245,7 @@ void pare_decoder_reset_text(pare_decoder *d, size_t sequence)
 
 void pare_decoder_reset(pare_decoder *d)
 {
-    for (size_t t = 0; t < d->sequences; t++) pare_decoder_reset_text(d, t);
+    for (size_t t = 0; t < d->sequences; t++) pare_decoder_reset_sequence(d, t);
 }
 
 /* ---- making one ------------------------------------------------------------------------------ */
@@ -272,12 +272,12 @@ static const decode_kernels *best_kernels(void)
     return &decode_portable;
 }
 
-pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size_t sequences,
+pare_status pare_decoder_new_batch(pare_decoder **out, const pare_model *m, size_t sequences,
                                    size_t max_tokens, const pare_exec *exec, pare_err *err)
 {
     enum { UNLIMITED = 1024 }; /* tokens where neither the model nor the caller says */
     *out = NULL;
-    PARE_ASSERT(sequences > 0 && sequences <= PARE_DECODE_TEXTS);
+    PARE_ASSERT(sequences > 0 && sequences <= PARE_DECODE_SEQUENCES);
     const char *const why = pare_decoder_refuses(m);
     if (why) return pare_fail(err, PARE_ERR_INPUT, "the model cannot go token by token: %s", why);
     if (m->context && max_tokens > m->context)
@@ -310,7 +310,7 @@ pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size
 pare_status pare_decoder_new(pare_decoder **out, const pare_model *m, size_t max_tokens,
                              const pare_exec *exec, pare_err *err)
 {
-    return pare_decoder_new_texts(out, m, 1, max_tokens, exec, err);
+    return pare_decoder_new_batch(out, m, 1, max_tokens, exec, err);
 }
 
 void pare_decoder_free(pare_decoder *d)

@@ -6,7 +6,9 @@
 #include "linalg/matrix.h"
 #include <pare/run.h>
 
-enum { DECODE_ROWS = PARE_DECODE_TEXTS }; /* tokens that kernels through together: 8 tall tiles */
+enum {
+    DECODE_ROWS = PARE_DECODE_SEQUENCES
+}; /* tokens that kernels through together: 8 tall tiles */
 
 /* The sequence of a row, and its position there. */
 typedef struct decode_row {

@@ -254,7 +254,7 @@ static void prepare_ffn(builder *b, decode_ffn *to, const pare_ffn *f)
 static void prepare_embedding(builder *b)
 {
     pare_decoder *const d = b->d;
-    const pare_stem *const s = &d->m->stem;
+    const pare_input_layer *const s = &d->m->stem;
     const size_t width = pare_model_width(d->m, 0), waves = s->pos.after_map ? width : s->width;
     prepare_norm(b, &d->embedding_norm, &s->norm, width);
     if (pare_has(&s->map.w)) prepare_dense(b, &d->map, &s->map.w, &s->map.b);
@@ -267,7 +267,7 @@ static void prepare_embedding(builder *b)
 static void prepare_head(builder *b)
 {
     pare_decoder *const d = b->d;
-    const pare_top *const head = &d->m->top;
+    const pare_output_layer *const head = &d->m->top;
     const pare_weight *const w = head->tied ? &d->m->stem.embedding : &head->out.w;
     prepare_norm(b, &d->head_norm, &head->norm, pare_model_width(d->m, d->m->nblocks));
     if (pare_has(&head->dense.w)) prepare_dense(b, &d->head_dense, &head->dense.w, &head->dense.b);

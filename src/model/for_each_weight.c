@@ -72,7 +72,7 @@ static void visit_ffn(walk *w, pare_ffn *f)
     visit_norm(w, "out_norm", &f->out_norm);
 }
 
-pare_status pare_model_visit(pare_model *m, pare_weight_fn *fn, void *self, pare_err *err)
+pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self, pare_err *err)
 {
     walk w = {.fn = fn, .self = self, .err = err, .prefix = "stem."};
     visit(&w, "embedding", &m->stem.embedding, false);

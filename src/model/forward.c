@@ -137,9 +137,9 @@ static void call_trace(const pass *p, const chunk *c, const step *s, bool before
     if (attn) {
         where = before ? PARE_TAP_ATTN_IN : PARE_TAP_ATTN_OUT;
     } else if (s->kind == EMBEDDING && !before) {
-        where = PARE_TAP_STEM;
+        where = PARE_TAP_INPUT;
     } else if (s->kind == HEAD_NORM && !before) {
-        where = PARE_TAP_TOP;
+        where = PARE_TAP_OUTPUT;
         block = c->plan->m->nblocks;
     } else if (s->kind != FFN) {
         return;

@@ -7,7 +7,7 @@
 /* ---- embedding ------------------------------------------------------------------------------- */
 
 typedef struct embedding_ctx {
-    const pare_stem *s;
+    const pare_input_layer *s;
     const pare_input *in;
     size_t first;        /* row of the input where the rows at hand begin */
     size_t tokens, d;    /* d: width of what positions are added to */
@@ -46,7 +46,7 @@ static void input_row(const void *self, size_t i, double *v)
 
 void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first)
 {
-    const pare_stem *const s = &p->m->stem;
+    const pare_input_layer *const s = &p->m->stem;
     rows_ctx *const c = &p->ctx;
     embedding_ctx e = {s, in, first, p->tokens, s->width, NULL};
     if (s->pos.kind == PARE_POS_SINUSOIDAL) {
@@ -119,7 +119,7 @@ const pare_weight *forward_head_weight(const pare_model *m)
 
 void forward_head(pass *p, rows *out, const rows *x)
 {
-    const pare_top *const head = &p->m->top;
+    const pare_output_layer *const head = &p->m->top;
     rows_ctx *const c = &p->ctx;
     rows h = *x;
     if (head->pool != PARE_POOL_NONE) {

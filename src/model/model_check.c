@@ -271,7 +271,7 @@ static void check_ffn(const checker *c, const pare_ffn *f, size_t d)
 static void check_embedding(pare_work *w, const pare_model *m)
 {
     const checker c = {.work = w, .at = "stem"};
-    const pare_stem *const s = &m->stem;
+    const pare_input_layer *const s = &m->stem;
     const pare_positions *const p = &s->pos;
     const size_t d = pare_model_width(m, 0);
     const bool table = p->kind == PARE_POS_LEARNED;
@@ -292,7 +292,7 @@ static void check_embedding(pare_work *w, const pare_model *m)
 static void check_head(pare_work *w, const pare_model *m, size_t d)
 {
     const checker c = {.work = w, .at = "top"};
-    const pare_top *const t = &m->top;
+    const pare_output_layer *const t = &m->top;
     const size_t inner = pare_has(&t->dense.w) ? t->dense.w.rows : d;
     const size_t out = t->out.w.rows;
     if (t->tied && (!m->stem.ids || inner != m->stem.width))
@@ -336,5 +336,5 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
         check_ffn(&c, &m->blocks[b].ffn, a->kind == PARE_ATTN_NONE ? d : a->dout);
     }
     check_head(&w, m, pare_model_width(m, m->nblocks));
-    return w.st ? w.st : pare_model_visit((pare_model *)m, check_finite, NULL, err);
+    return w.st ? w.st : pare_model_each_weight((pare_model *)m, check_finite, NULL, err);
 }

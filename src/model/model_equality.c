@@ -71,7 +71,7 @@ bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b)
            pare_same_skip(&a->skip, &b->skip);
 }
 
-static bool same_embedding(const pare_stem *a, const pare_stem *b)
+static bool same_embedding(const pare_input_layer *a, const pare_input_layer *b)
 {
     return a->ids == b->ids && a->width == b->width && a->vocab == b->vocab &&
            pare_same_weight(&a->embedding, &b->embedding) && a->pos.kind == b->pos.kind &&
@@ -90,14 +90,14 @@ static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
            (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
 }
 
-static bool same_head(const pare_top *a, const pare_top *b)
+static bool same_head(const pare_output_layer *a, const pare_output_layer *b)
 {
     return pare_same_norm(&a->norm, &b->norm) && a->pool == b->pool &&
            same_dense(&a->dense, &b->dense) && a->act == b->act && a->tied == b->tied &&
            same_dense(&a->out, &b->out);
 }
 
-const char *pare_ends_differ(const pare_model *f, const pare_model *g)
+const char *pare_model_ends_differ(const pare_model *f, const pare_model *g)
 {
     if (!same_embedding(&f->stem, &g->stem)) return "the stems differ";
     if (!same_pattern(&f->pattern, &g->pattern)) return "the patterns differ";

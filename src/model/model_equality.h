@@ -12,5 +12,5 @@ bool pare_same_skip(const pare_skip *a, const pare_skip *b);
 bool pare_same_attn(const pare_attn *a, const pare_attn *b); /* poly is exact attention */
 bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b);
 /* Stem, positions, pattern and head; NULL, or what differs in words. */
-const char *pare_ends_differ(const pare_model *f, const pare_model *g);
+const char *pare_model_ends_differ(const pare_model *f, const pare_model *g);
 #endif

@@ -41,7 +41,7 @@ pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
 {
     pare_size s = {0};
     /* The visitor hands out mutable weights; counting does not touch them. */
-    const pare_status st = pare_model_visit((pare_model *)m, count, &s, NULL);
+    const pare_status st = pare_model_each_weight((pare_model *)m, count, &s, NULL);
     PARE_ASSERT(st == PARE_OK);
     const uint64_t t = tokens, out_rows = m->top.pool == PARE_POOL_NONE ? t : 1;
     uint64_t pairs = edges; /* that see each other */

@@ -73,7 +73,7 @@ static pare_status collect(entries *l, pare_err *err)
 {
     const pare_model *const m = l->m;
     /* The visitor hands out mutable weights; collecting does not touch them. */
-    pare_status st = pare_model_visit((pare_model *)m, add_weight, l, err);
+    pare_status st = pare_model_each_weight((pare_model *)m, add_weight, l, err);
     if (!st && m->vocab) {
         pare_weight w = {PARE_U8, 1, m->vocab_bytes, m->vocab};
         st = add_weight(l, "vocab", &w, true, err);

@@ -10,7 +10,7 @@ static const double most_seconds = 4; /* fewer passes of slow models, but one of
 static pare_status pass(double *ms, const pare_model *m, const pare_input *in, pare_arena *scratch,
                         const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     const pare_mark mark = pare_arena_mark(scratch);
     float *const y =
         pare_alloc(scratch, pare_output_rows(m, in) * pare_model_outputs(m), sizeof *y);

@@ -10,7 +10,7 @@
 
 typedef enum pare_coded_kind {
     PARE_CODED_FACTORED = 1, /* two masked random matrices, multiplied */
-    PARE_CODED_EYE = 2,      /* identities side by side, or one above its negative */
+    PARE_CODED_IDENTITY = 2, /* identities side by side, or one above its negative */
     PARE_CODED_POPUP = 3,    /* a masked random matrix */
     PARE_CODED_RELU = 4      /* two masked random matrices with a ReLU between them */
 } pare_coded_kind;
@@ -95,15 +95,15 @@ pare_chosen pare_bridge_choose(const int64_t *item, size_t count, double target,
                                const pare_bridge *b);
 /* What a coder learns from masks: how much more often a rank was chosen than expected, and how sure
  * that was. */
-typedef struct pare_bridge_seen {
+typedef struct pare_bridge_counts {
     double more[PARE_BRIDGE_UNITS], unsure[PARE_BRIDGE_UNITS];
-} pare_bridge_seen;
-void pare_bridge_look(pare_bridge_seen *s, const int64_t *item, size_t count, uint64_t mask,
-                      const pare_bridge *b);
-void pare_bridge_learn(pare_bridge *b, const pare_bridge_seen *s); /* one step */
+} pare_bridge_counts;
+void pare_bridge_statistics(pare_bridge_counts *s, const int64_t *item, size_t count, uint64_t mask,
+                            const pare_bridge *b);
+void pare_bridge_learn(pare_bridge *b, const pare_bridge_counts *s); /* one step */
 /* cols = k rows: identities side by side; rows = 2 cols: an identity above its negative. */
-PARE_MUST_USE pare_status pare_coded_eye(pare_coded *out, pare_arena *a, size_t rows, size_t cols,
-                                         pare_err *err);
+PARE_MUST_USE pare_status pare_coded_identity(pare_coded *out, pare_arena *a, size_t rows,
+                                              size_t cols, pare_err *err);
 
 /* ---- a masked random matrix ------------------------------------------------------------------ */
 

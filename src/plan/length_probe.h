@@ -6,7 +6,7 @@
 #include <pare/plan.h>
 
 /* Everything in the arena. `in` may be NULL: then what sizes alone say; of a graph nothing. */
-PARE_MUST_USE pare_status pare_length_look(pare_length_probe *out, pare_arena *a,
-                                           const pare_model *m, const pare_input *in, uint64_t seed,
-                                           const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_probe_length(pare_length_probe *out, pare_arena *a,
+                                            const pare_model *m, const pare_input *in,
+                                            uint64_t seed, const pare_exec *exec, pare_err *err);
 #endif

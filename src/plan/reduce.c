@@ -21,7 +21,7 @@ pare_reduce_opts pare_reduce_defaults(pare_reduce_kind kind)
         .distill = PARE_DISTILL_OPTS_DEFAULT,
         .depth = {.layers = PARE_DEPTH_UNSET, .kind = PARE_ATTN_NONE},
         .one_layer = {.keep = PARE_DEPTH_UNSET},
-        .ticket = PARE_TICKET_OPTS,
+        .ticket = PARE_TICKET_OPTS_DEFAULT,
     };
     o.fit_inputs = kind == PARE_REDUCE_WIDTH ? 128 : kind == PARE_REDUCE_TICKET ? 48 : 64;
     o.fit_tokens = kind == PARE_REDUCE_TICKET ? 128 : 256;

@@ -60,7 +60,7 @@ static pare_mat32 columns(const pare_mat32 *m, size_t from, size_t n)
 
 static pare_status run_once(attention_clock *w, const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     const pare_graph *const g = w->m->pattern.kind == PARE_GRAPH ? &w->graph : NULL;
     const double start = pare_seconds();
     pare_status st = PARE_OK;

@@ -147,7 +147,7 @@ pare_status pare_sample(int64_t *id, pare_sampler *s, const float *logits, pare_
     return PARE_OK;
 }
 
-bool pare_ends_text(const pare_tokenizer *t, int64_t id)
+bool pare_is_end_of_text(const pare_tokenizer *t, int64_t id)
 {
     switch (t->kind) {
     case PARE_TOK_GPT2:

@@ -6,5 +6,5 @@
 /* ---- choosing the next token ----------------------------------------------------------------- */
 
 /* Does the id end a text? GPT-2's <|endoftext|>, llama2.c's begin- and end-of-text, [SEP]. */
-bool pare_ends_text(const pare_tokenizer *t, int64_t id);
+bool pare_is_end_of_text(const pare_tokenizer *t, int64_t id);
 #endif

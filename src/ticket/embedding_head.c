@@ -60,7 +60,7 @@ static span position_sizes(const pare_model *f, const pare_model *g, char *why)
 embedding_sizes embedding_sizes_of(pare_work *p, const pare_model *f, const pare_model *g,
                                    char *why)
 {
-    const pare_stem *const a = &f->stem, *const b = &g->stem;
+    const pare_input_layer *const a = &f->stem, *const b = &g->stem;
     embedding_sizes s = {.ids = a->ids, .map = pare_has(&a->map.w), .after_map = a->pos.after_map};
     if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
         s.map != pare_has(&b->map.w))
@@ -136,7 +136,7 @@ static void output_sizes(pare_work *p, output_head_sizes *s, const pare_model *f
 output_head_sizes output_head_sizes_of(pare_work *p, const pare_model *f, const pare_model *g,
                                        char *why)
 {
-    const pare_top *const a = &f->top, *const b = &g->top;
+    const pare_output_layer *const a = &f->top, *const b = &g->top;
     const pare_weight *const w = last_map(f), *const wt = last_map(g);
     output_head_sizes s = {.dense_there = pare_has(&a->dense.w),
                            .out_there = pare_has(w),

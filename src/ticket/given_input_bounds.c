@@ -37,7 +37,7 @@ static pare_model *truncate_f(walk *w, size_t blocks, const pare_norm *norm)
     w->truncated.blocks = w->blocks;
     w->truncated.nblocks = blocks;
     memcpy(w->blocks, w->f->blocks, w->f->nblocks * sizeof *w->blocks);
-    w->truncated.top = (pare_top){0};
+    w->truncated.top = (pare_output_layer){0};
     if (norm) w->truncated.top.norm = *norm;
     return &w->truncated;
 }

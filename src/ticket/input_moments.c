@@ -16,7 +16,7 @@ typedef struct truncated_model {
 static void truncate_blocks(truncated_model *s, size_t blocks, const pare_norm *norm)
 {
     s->m.nblocks = blocks;
-    s->m.top = (pare_top){0};
+    s->m.top = (pare_output_layer){0};
     if (norm) s->m.top.norm = *norm;
 }
 

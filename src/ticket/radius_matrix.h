@@ -6,7 +6,7 @@
 #include <pare/linalg.h>
 
 /* Its threads and stop flag, for what is a part of a step that is reported as a whole. */
-#define WORK_QUIET(p) ((const pare_exec[]){pare_silent((p)->exec)})
+#define WORK_QUIET(p) ((const pare_exec[]){pare_exec_silent((p)->exec)})
 
 typedef struct rmat {
     pare_mat mid;

@@ -12,7 +12,7 @@
 #include <pare/ticket.h>
 #include "bounds.h"
 
-pare_ub pare_softmax_moves(pare_ub range)
+pare_ub pare_softmax_perturbation(pare_ub range)
 {
     return pare_ub_tanh(pare_ub_mul(range, pare_ub_exact(0.25)));
 }

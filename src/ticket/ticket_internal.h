@@ -1,7 +1,7 @@
 /* ticket_internal.h - a model as a seed and masks: a part of a random network that computes almost what
  * the model does (strong lottery tickets; docs/ticket.md).
  *
- *   pare_ticket_opts o = PARE_TICKET_OPTS;
+ *   pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
  *   o.bits = 12;                                  // stored mask bits for a weight
  *   st = pare_ticket(&small, &report, model, &o, NULL, &err);
  *   st = pare_model_save(small, "model.ticket", false, NULL, &err);   // loads like any model

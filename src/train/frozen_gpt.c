@@ -93,7 +93,7 @@ pare_status pare_popup_code(pare_model *m, const pare_frozen_gpt *from, pare_err
     coding c = {.m = m, .from = from};
     c.list = pare_alloc(m->arena, 2 + 6 * m->nblocks, sizeof *c.list);
     if (!c.list) return pare_no_memory(err);
-    const pare_status st = pare_model_visit(m, code_one, &c, err);
+    const pare_status st = pare_model_each_weight(m, code_one, &c, err);
     if (st) return st;
     m->coded = c.list;
     m->ncoded = c.n;

@@ -182,7 +182,7 @@ static pare_ffn feed_forward(maker *k)
 static void put_embedding(maker *k)
 {
     const pare_init *o = &k->o;
-    pare_stem *s = &k->m->stem;
+    pare_input_layer *s = &k->m->stem;
     s->ids = o->vocab > 0;
     s->vocab = o->vocab;
     s->width = s->ids ? o->dim : o->features;
@@ -199,7 +199,7 @@ static void put_embedding(maker *k)
 
 static void put_head(maker *k)
 {
-    pare_top *t = &k->m->top;
+    pare_output_layer *t = &k->m->top;
     if (!on_nodes(&k->o)) t->norm = norm(k, PARE_NORM_LAYER);
     if (k->o.source) t->norm.gain = constant(k, k->o.dim, (float)sqrt(768 / (double)k->o.dim));
     t->pool = k->o.pool;
@@ -253,7 +253,7 @@ static pare_status build(maker *k)
     if (!m->name) pare_work_keep(w, pare_no_memory(w->err));
     if (w->st) return w->st;
     pare_model_vary(m, &o->variant);
-    return o->source ? pare_model_visit(m, freeze_one, k, w->err) : PARE_OK;
+    return o->source ? pare_model_each_weight(m, freeze_one, k, w->err) : PARE_OK;
 }
 
 /* ---- options ------------------------------------------------------------------------------- */

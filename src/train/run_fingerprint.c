@@ -59,13 +59,13 @@ static bool add_shape(cJSON *to, const pare_model *m)
 
 /* A difference is reported by its first line: the hashes, which say least, come last. */
 static bool add_lines(cJSON *to, const pare_model *model, const char *start, const char *teacher,
-                      const pare_lesson *l, const pare_train_opts *o)
+                      const pare_task *l, const pare_train_opts *o)
 {
     return pare_json_add_string(to, "metric", l->metric ? l->metric : "") &&
            pare_json_add_bool(to, "more_is_better", l->more_is_better) &&
            pare_json_add_u64(to, "seed", o->seed) && pare_json_add_u64(to, "steps", o->steps) &&
            pare_json_add_u64(to, "warmup", o->warmup) &&
-           pare_json_add_u64(to, "eval_every", o->mark_every) &&
+           pare_json_add_u64(to, "eval_every", o->eval_every) &&
            pare_json_add_number(to, "lr", o->lr) &&
            pare_json_add_number(to, "last_lr", o->last_lr) &&
            pare_json_add_number(to, "clip", o->clip) &&
@@ -85,7 +85,7 @@ static bool add_lines(cJSON *to, const pare_model *model, const char *start, con
            pare_json_add_string(to, "start", start);
 }
 
-pare_status run_fingerprint(cJSON **out, const pare_model *start, const pare_lesson *lesson,
+pare_status run_fingerprint(cJSON **out, const pare_model *start, const pare_task *lesson,
                             const pare_train_opts *o, pare_err *err)
 {
     char from[PARE_SHA256_HEX], teacher[PARE_SHA256_HEX] = "";

@@ -12,7 +12,7 @@ typedef struct embedding_job {
 static void embedding_span(void *self, const span *s)
 {
     const embedding_job *const w = self;
-    const pare_stem *const stem = &w->t->m->stem;
+    const pare_input_layer *const stem = &w->t->m->stem;
     const pare_positions *const p = &stem->pos;
     const size_t d = w->to->d;
     for (size_t i = s->first; i < s->end; i++) {
@@ -37,7 +37,7 @@ static void embedding_span(void *self, const span *s)
 
 rows tape_embedding(pare_tape *t, const pare_input *in)
 {
-    const pare_stem *const s = &t->m->stem;
+    const pare_input_layer *const s = &t->m->stem;
     embedding_saved *const k = &t->embedding;
     embedding_job w = {.t = t, .in = in, .to = &k->raw};
     if (s->ids) {
@@ -93,7 +93,7 @@ static void scatter_add(pare_tape *t, const pare_weight *table, const rows *d, c
 
 void tape_embedding_backward(pare_tape *t, const rows *dx)
 {
-    const pare_stem *const s = &t->m->stem;
+    const pare_input_layer *const s = &t->m->stem;
     const embedding_saved *const k = &t->embedding;
     const bool learned = s->pos.kind == PARE_POS_LEARNED;
     const bool raw_gradient = s->ids || (learned && !s->pos.after_map);

@@ -57,7 +57,7 @@ static const pare_weight *output_weight(const pare_model *m)
 
 rows tape_output(pare_tape *t, const rows *x)
 {
-    const pare_top *const head = &t->m->top;
+    const pare_output_layer *const head = &t->m->top;
     const pare_weight *const w = output_weight(t->m);
     output_saved *const k = &t->output;
     k->normed = tape_norm(t, &k->norm, x, &head->norm);
@@ -76,7 +76,7 @@ rows tape_output(pare_tape *t, const rows *x)
 
 void tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
 {
-    const pare_top *const head = &t->m->top;
+    const pare_output_layer *const head = &t->m->top;
     const pare_weight *const w = output_weight(t->m);
     const output_saved *const k = &t->output;
     rows d;

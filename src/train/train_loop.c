@@ -15,7 +15,7 @@
 #include <string.h>
 
 typedef struct trainer {
-    const pare_lesson *task;
+    const pare_task *task;
     const pare_train_opts *o;
     const pare_exec *exec; /* without stop flag: a step that was begun is finished */
     batch_loss loss;
@@ -99,7 +99,7 @@ static pare_status compute_gradient(trainer *l, double *norm, pare_err *err)
 static pare_status evaluate(trainer *l, pare_train_log *line, pare_err *err)
 {
     const pare_model *const m = l->loss.student->model;
-    const pare_lesson *const k = l->task;
+    const pare_task *const k = l->task;
     checkpoint *const c = &l->state;
     pare_status st = k->score(k->self, &line->val, m, PARE_PART_VAL, l->exec, err);
     if (st) return st;
@@ -151,12 +151,12 @@ static pare_status train_step(trainer *l, pare_err *err)
     if (!l->diverged) {
         pare_adamw_step(l->trained, l->grad, c->m, c->v, line.step, lr, &o->adamw, l->exec);
         if (l->popup) popup_apply(l->popup);
-        if (due(line.step, o->mark_every, o->steps)) st = evaluate(l, &line, err);
+        if (due(line.step, o->eval_every, o->steps)) st = evaluate(l, &line, err);
     }
     if (st) return st;
     if (o->log) o->log(o->log_self, &line);
     st = pare_progress(l->exec, "train", line.step, o->steps, err);
-    if (!st && !l->diverged && l->id && due(line.step, o->keep_every, o->steps)) {
+    if (!st && !l->diverged && l->id && due(line.step, o->checkpoint_every, o->steps)) {
         st = save_checkpoint(l, err);
         l->saved_step = c->step;
     }
@@ -191,7 +191,7 @@ static pare_status finish(pare_model **out, pare_train_result *result, trainer *
 }
 
 pare_status pare_train(pare_model **out, pare_train_result *result, const pare_model *start,
-                       const pare_lesson *task, const pare_train_opts *opts, const pare_exec *exec,
+                       const pare_task *task, const pare_train_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
     pare_exec whole_steps = exec ? *exec : (pare_exec){.threads = 1};

@@ -53,7 +53,7 @@ static void open_side(pare_work *w, side *o, const pare_model *m, size_t l)
 {
     *o = (side){.m = m, .part = *m, .attn = &m->blocks[l].attn};
     o->part.nblocks = l;
-    o->part.top = (pare_top){.norm = o->attn->in_norm, .out = stack_qk(w, o->attn)};
+    o->part.top = (pare_output_layer){.norm = o->attn->in_norm, .out = stack_qk(w, o->attn)};
     if (!w->st) w->st = pare_model_norms_new(&o->norms, w->arena, &o->part, SILENT_EXEC(w), w->err);
 }
 

@@ -126,8 +126,8 @@ static size_t dense_size(const pare_dense *d)
 /* As lm_write_ends makes them. */
 static size_t ends_size(const lm *m, const lm_sizes *s)
 {
-    const pare_stem *const st = &m->m->stem;
-    const pare_top *const t = &m->m->top;
+    const pare_input_layer *const st = &m->m->stem;
+    const pare_output_layer *const t = &m->m->top;
     const bool mapped = pare_has(&st->map.w), learned = st->pos.kind == PARE_POS_LEARNED;
     const bool behind = lm_foldable(st), tied = t->tied && !s->untie && !pare_has(&t->dense.w);
     const bool shift = !m->top.plain && !all_zero(m->top.shift, m->width[m->nplaces - 1]);
@@ -150,8 +150,8 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
 
 size_t lm_count(const lm *m, const lm_shape *f, const lm_sizes *s)
 {
-    const pare_stem *const st = &m->m->stem;
-    const pare_top *const t = &m->m->top;
+    const pare_input_layer *const st = &m->m->stem;
+    const pare_output_layer *const t = &m->m->top;
     size_t n = 0;
     if (m->stream)
         n = ends_size(m, s);

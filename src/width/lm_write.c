@@ -236,7 +236,7 @@ static bool is_identity(const pare_mat *m)
     return true;
 }
 
-bool lm_foldable(const pare_stem *s)
+bool lm_foldable(const pare_input_layer *s)
 {
     const pare_position_kind k = s->pos.kind;
     if (k == PARE_POS_NONE || k == PARE_POS_ROTARY) return true;
@@ -244,7 +244,7 @@ bool lm_foldable(const pare_stem *s)
 }
 
 /* Can the embedding be narrowed and still serve the head? */
-static bool narrows(const pare_stem *s)
+static bool narrows(const pare_input_layer *s)
 {
     return s->ids && !pare_has(&s->map.w) && lm_foldable(s);
 }
@@ -253,8 +253,8 @@ static bool narrows(const pare_stem *s)
 static void put_stem(pare_work *w, lm_out *o, const lm_basis *first, const pare_mat *embed)
 {
     const lm *const m = o->m;
-    const pare_stem *const s = &m->m->stem;
-    pare_stem *const to = &o->model->stem;
+    const pare_input_layer *const s = &m->m->stem;
+    pare_input_layer *const to = &o->model->stem;
     /* W^T, or W^T C: from the output of the embedding to the new point 0. */
     pare_mat basis = mat_copy(w, lm_write_basis(first));
     if (m->centered || s->norm.kind == PARE_NORM_LAYER) lm_center_columns(w, &basis);
@@ -301,9 +301,9 @@ static pare_mat head_input(pare_work *w, const lm *m, const pare_mat *u, double 
 static void put_top(pare_work *w, lm_out *o, const lm_basis *last, const pare_mat *embed)
 {
     const lm *const m = o->m;
-    const pare_top *const t = &m->m->top;
+    const pare_output_layer *const t = &m->m->top;
     const pare_weight *const from = t->tied ? &m->m->stem.embedding : &t->out.w;
-    pare_top *const to = &o->model->top;
+    pare_output_layer *const to = &o->model->top;
     const pare_mat *const u = &last->read;
     const lm_norm norm = lm_project_norm(w, &m->head_norm, last);
     to->norm = stored_norm(&o->writer, &norm, u->cols);
@@ -362,10 +362,10 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
                    const pare_mat *embed)
 {
     if (w->st) return;
-    const pare_stem *const s = &o->m->m->stem;
-    const pare_top *const t = &o->m->m->top;
-    pare_stem *const stem = &o->model->stem;
-    pare_top *const top = &o->model->top;
+    const pare_input_layer *const s = &o->m->m->stem;
+    const pare_output_layer *const t = &o->m->m->top;
+    pare_input_layer *const stem = &o->model->stem;
+    pare_output_layer *const top = &o->model->top;
     if (first) {
         stem->ids = s->ids;
         stem->width = s->width;

@@ -37,7 +37,7 @@ static pare_enclosure rows_at(pare_work *w, const pare_model *m, const pare_inpu
     pare_model part = *m;
     pare_model_norms *norms = NULL;
     pare_enclosure e = {0};
-    part.top = (pare_top){0};
+    part.top = (pare_output_layer){0};
     part.nblocks = hidden ? l + 1 : l;
     part.blocks = pare_work_alloc(w, part.nblocks, sizeof *part.blocks);
     if (w->st) return e;

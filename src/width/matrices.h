@@ -9,7 +9,7 @@
 
 /* The threads and the stop flag of w, without its progress: for a part of a step that is reported
  * as a whole. */
-#define SILENT_EXEC(w) ((const pare_exec[]){pare_silent((w)->exec)})
+#define SILENT_EXEC(w) ((const pare_exec[]){pare_exec_silent((w)->exec)})
 
 pare_mat mat_zeros(pare_work *w, size_t rows, size_t cols);
 double *vec_zeros(pare_work *w, size_t n);

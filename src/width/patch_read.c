@@ -283,7 +283,7 @@ patch_net patch_read(pare_work *w, const pare_model *m)
     pare_fold_report report = {0};
     check_norms(w, m);
     if (!w->st) w->st = pare_model_clone(&wide, m, w->err);
-    if (!w->st) w->st = pare_model_visit(wide, widen, wide->arena, w->err);
+    if (!w->st) w->st = pare_model_each_weight(wide, widen, wide->arena, w->err);
     if (!w->st) w->st = insert_identity_wo(wide, w->err);
     if (!w->st) w->st = pare_fold(&folded, &report, wide, w->err);
     const reader r = {w, report.rounded > 0};

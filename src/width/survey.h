@@ -8,7 +8,8 @@
 
 /* `data`: one graph (or one sequence of vectors). Lists live in the arena. PARE_ERR_INPUT names the
  * place of the model that these theorems do not speak about. */
-PARE_MUST_USE pare_status pare_width_survey(pare_survey *out, pare_arena *a, const pare_model *m,
-                                            const pare_inputs *data, const pare_survey_opts *o,
-                                            const pare_exec *exec, pare_err *err);
+PARE_MUST_USE pare_status pare_width_check_hypotheses(pare_width_facts *out, pare_arena *a,
+                                                      const pare_model *m, const pare_inputs *data,
+                                                      const pare_width_facts_opts *o,
+                                                      const pare_exec *exec, pare_err *err);
 #endif

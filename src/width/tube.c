@@ -55,7 +55,8 @@ static double own_share(pare_work *w, const pare_model *m)
 {
     bool any = false;
     /* The visitor hands out mutable weights; looking does not touch them. */
-    if (!w->st) w->st = pare_model_visit((pare_model *)(uintptr_t)m, look_for_f32, &any, w->err);
+    if (!w->st)
+        w->st = pare_model_each_weight((pare_model *)(uintptr_t)m, look_for_f32, &any, w->err);
     return any ? 0x1p-23 : 0x1p-49;
 }
 
@@ -90,9 +91,9 @@ static pare_enclosure enclosed(pare_work *w, const pare_model *part, const pare_
 static pare_model bare(const tube *t, size_t width)
 {
     pare_model part = *t->m;
-    part.stem = (pare_stem){.width = width};
+    part.stem = (pare_input_layer){.width = width};
     part.nblocks = 0;
-    part.top = (pare_top){0};
+    part.top = (pare_output_layer){0};
     return part;
 }
 
@@ -116,7 +117,7 @@ pare_mat tube_stem(pare_work *w, const tube *t, pare_ub *r)
 {
     pare_model part = *t->m;
     part.nblocks = 0;
-    part.top = (pare_top){0};
+    part.top = (pare_output_layer){0};
     const pare_enclosure e = enclosed(w, &part, t->in);
     for (size_t i = 0; !w->st && i < e.rows; i++) r[i] = row_radius(&e, i);
     return pare_mat_of(e.mid, e.rows, e.cols);

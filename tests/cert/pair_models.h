@@ -20,7 +20,7 @@ typedef struct pair_case {
 /* Ids become the rows they name: that is where the ball is. */
 static inline void vectors_for_ids(pair_case *t)
 {
-    pare_stem *const s = &t->f->stem;
+    pare_input_layer *const s = &t->f->stem;
     if (!s->ids) return;
     maker k = {.m = t->f};
     const size_t n = t->in.batch * t->in.tokens, d = s->width;

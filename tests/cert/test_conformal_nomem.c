@@ -11,7 +11,7 @@ static pare_status say(pare_arena *a, const pare_model *f, const pare_inputs *se
     pare_status st = pare_input_hashes_make(&data.heldout, a, set, 0, err);
     if (!st) st = pare_heldout_check(&data, a, set, err);
     if (!st) st = pare_add_new_inputs(&cert, a, &data, f, f, set, NULL, err);
-    if (!st) assert_true(cert.nclaims == (pare_left_out(pare_draws(set)) ? 5 : 3));
+    if (!st) assert_true(cert.nclaims == (pare_left_out_count(pare_draw_count(set)) ? 5 : 3));
     return st;
 }
 

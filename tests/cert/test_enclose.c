@@ -56,7 +56,7 @@ static void hold(verdict *v, const pare_model *m, const pare_input *in, const ch
     pare_enclosure e, w;
     assert_ok(pare_model_norms_new(&norms, a, m, NULL, &err), &err);
     assert_ok(pare_enclose(&e, a, m, norms, in, NULL, &err), &err);
-    assert_ok(pare_enclose_wide(&w, a, m, norms, in, NULL, &err), &err);
+    assert_ok(pare_enclose_dd(&w, a, m, norms, in, NULL, &err), &err);
     assert_true(!e.lo && w.lo && w.rows == e.rows && w.cols == e.cols);
     const size_t count = e.rows * e.cols;
     double *const f64 = pare_alloc(a, count, sizeof *f64);
@@ -346,8 +346,8 @@ static void bits_do_not_depend_on_threads_or_on_the_batch(void **state)
         assert_int_equal(pare_model_norms_new(&n2, a, m, &two, NULL), PARE_OK);
         assert_int_equal(pare_enclose(&e1, a, m, n1, &in, NULL, NULL), PARE_OK);
         assert_int_equal(pare_enclose(&e2, a, m, n2, &in, &two, NULL), PARE_OK);
-        assert_int_equal(pare_enclose_wide(&w1, a, m, n1, &in, NULL, NULL), PARE_OK);
-        assert_int_equal(pare_enclose_wide(&w2, a, m, n2, &in, &two, NULL), PARE_OK);
+        assert_int_equal(pare_enclose_dd(&w1, a, m, n1, &in, NULL, NULL), PARE_OK);
+        assert_int_equal(pare_enclose_dd(&w2, a, m, n2, &in, &two, NULL), PARE_OK);
         assert_memory_equal(w1.mid, w2.mid, e1.rows * e1.cols * sizeof(double));
         assert_memory_equal(w1.lo, w2.lo, e1.rows * e1.cols * sizeof(double));
         assert_memory_equal(w1.rad, w2.rad, e1.rows * sizeof(double));
@@ -380,7 +380,7 @@ static void an_input_that_does_not_fit_is_refused(void **state)
 static void scaled_queries_beyond_f32_promise_nothing(void **state)
 {
     (void)state;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.dim = 8;

@@ -52,7 +52,7 @@ static void hold(tally *t, const pare_model *m, const pare_input *in, const char
     pare_enclosure e, w;
     assert_ok(pare_model_norms_new(&norms, a, m, NULL, &err), &err);
     assert_ok(pare_enclose(&e, a, m, norms, in, NULL, &err), &err);
-    assert_ok(pare_enclose_wide(&w, a, m, norms, in, NULL, &err), &err);
+    assert_ok(pare_enclose_dd(&w, a, m, norms, in, NULL, &err), &err);
     double *const f64 = pare_alloc(a, e.rows * e.cols, sizeof *f64);
     float *const f32 = pare_alloc(a, e.rows * e.cols, sizeof *f32);
     assert_ok(pare_forward_f64(f64, m, in, NULL, NULL, &err), &err);

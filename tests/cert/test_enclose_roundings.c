@@ -15,7 +15,7 @@ static pare_enclosure hold_small(bench *b, const double *x, size_t tokens, doubl
     assert_int_equal(pare_forward_f32(y32, b->m, &in, NULL, NULL, NULL), PARE_OK);
     assert_int_equal(pare_forward_f64(y64, b->m, &in, NULL, NULL, NULL), PARE_OK);
     pare_enclosure w;
-    assert_int_equal(pare_enclose_wide(&w, b->a, b->m, b->norms, &in, NULL, NULL), PARE_OK);
+    assert_int_equal(pare_enclose_dd(&w, b->a, b->m, b->norms, &in, NULL, NULL), PARE_OK);
     const qmat y = q_model(b->a, b->m, &in, 0);
     *f32 = 0;
     for (size_t i = 0; i < y.n * y.d; i++) {
@@ -304,7 +304,7 @@ static void wide_steps_count_their_own_roundings(void **state)
         hold_small(&b, x, 1, &f32);
         const pare_input in = {.batch = 1, .tokens = 1, .width = 3, .x = x};
         pare_enclosure e;
-        assert_int_equal(pare_enclose_wide(&e, b.a, m, b.norms, &in, NULL, NULL), PARE_OK);
+        assert_int_equal(pare_enclose_dd(&e, b.a, m, b.norms, &in, NULL, NULL), PARE_OK);
         const qmat y = q_model(b.a, m, &in, 0);
         for (size_t i = 0; i < y.d; i++)
             seen[kind] = fmax(seen[kind], (double)q_abs(y.v[i] - (quad)e.mid[i] - (quad)e.lo[i]));

@@ -33,7 +33,7 @@ typedef struct scene {
 
 static void open_scene(scene *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = 8;
     o.context = MOST;
     *s = (scene){.o = {.most_fitted = COUNT,

@@ -17,7 +17,7 @@ typedef struct scene {
 
 static pare_model *model(uint64_t seed, size_t vocab)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.dim = 8;

@@ -16,7 +16,7 @@ typedef struct stage {
 
 static inline void stage_open(stage *s, pare_random_kind kind, size_t layers, uint64_t seed)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (stage){.a = pare_arena_new()};
     o.kind = kind;
     o.dim = 8;

@@ -65,7 +65,7 @@ static void tame(pare_model *m, uint64_t seed)
         affine_norm(&m->blocks[b].ffn.in_norm), affine_norm(&m->blocks[b].ffn.out_norm);
         if (seed % 3 == 0) m->blocks[b].ffn = (pare_ffn){0};
     }
-    if (seed % 4 == 1) assert_int_equal(pare_model_visit(m, one_sign, NULL, NULL), PARE_OK);
+    if (seed % 4 == 1) assert_int_equal(pare_model_each_weight(m, one_sign, NULL, NULL), PARE_OK);
 }
 
 /* The same change in both: blocks of f and g begin as the same. */
@@ -136,7 +136,8 @@ static void no_input_of_a_collapse_is_worse(void **state)
         const size_t layers = 1 + seed % 4, heads = 1 + seed / 2 % 2, d = 1 + seed % 5;
         pair_case t = {.seed = seed};
         t.f = san_of(&s, layers, heads, d, scales[seed % 3], 1 / sqrt((double)d), PARE_FULL);
-        if (seed % 4 == 1) assert_int_equal(pare_model_visit(t.f, one_sign, NULL, NULL), PARE_OK);
+        if (seed % 4 == 1)
+            assert_int_equal(pare_model_each_weight(t.f, one_sign, NULL, NULL), PARE_OK);
         t.in = rows_of(&s, 2 + seed % 5, d, 1);
         const pare_input calibrated = t.in;
         const pare_inputs calib = {1, (pare_input *)(uintptr_t)&calibrated};

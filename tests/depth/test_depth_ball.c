@@ -22,7 +22,7 @@ typedef struct play {
 static void play_open(play *p, pare_random_kind kind)
 {
     *p = (play){.a = pare_arena_new()};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind, o.dim = 8, o.heads = 2, o.vocab = 11, o.context = 12, o.sigma = 0.1;
     test_mkdir(p->dir);
     test_path(p->in, p->dir, "in");

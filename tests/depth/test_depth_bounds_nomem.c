@@ -94,7 +94,7 @@ static void refuse_each(play *p, work_fn *run)
 static void proofs_without_memory_are_a_status(void **state)
 {
     (void)state;
-    pare_random_model_opts shape = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts shape = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     play p = {0};
     shape.kind = PARE_RANDOM_BERT;
     shape.dim = 6, shape.heads = 2, shape.layers = 1, shape.ffn = 6, shape.vocab = 9;

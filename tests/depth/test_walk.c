@@ -29,9 +29,9 @@ static pare_model *sublayer(const pare_model *from, bool ffn)
         b->attn = (pare_attn){0};
     else
         b->ffn = (pare_ffn){0};
-    m->stem = (pare_stem){.width = ffn ? b->ffn.din : b->attn.din, .pos = m->stem.pos};
+    m->stem = (pare_input_layer){.width = ffn ? b->ffn.din : b->attn.din, .pos = m->stem.pos};
     if (!rotary) m->stem.pos = (pare_positions){0};
-    m->top = (pare_top){0};
+    m->top = (pare_output_layer){0};
     m->nblocks = 1;
     return m;
 }

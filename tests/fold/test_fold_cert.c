@@ -16,7 +16,7 @@ typedef struct stage {
 
 static void open_stage(stage *s, pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (stage){0};
     o.kind = kind;
     o.dim = 8;

@@ -16,7 +16,7 @@ typedef struct stage {
 /* A model as Hugging Face has it, loaded by the path of its weights, and its fold. */
 static void open_stage(stage *s, pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL, *g = NULL;
     pare_inputs set;
     pare_fold_report r;

@@ -8,7 +8,7 @@
 
 static pare_model *new_model(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind, o.dim = 8, o.heads = 2, o.layers = 2, o.ffn = 12, o.vocab = 9, o.context = 5;

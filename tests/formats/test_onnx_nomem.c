@@ -53,7 +53,7 @@ static void a_refused_allocation_leaves_no_file(void **state)
 {
     (void)state;
     for (int kind = PARE_RANDOM_GPT; kind <= PARE_RANDOM_BERT; kind++) {
-        pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+        pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
         stage s = {0};
         o.kind = (pare_random_kind)kind;
         o.dim = 8, o.heads = 2, o.layers = 1, o.ffn = 8, o.vocab = 7, o.context = 9;

@@ -12,7 +12,7 @@ typedef struct scene {
 /* A plan of 24 tokens on an engine of 8, run, certified and written. */
 static void open_scene(scene *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_length_head *heads;
     size_t count;

@@ -23,7 +23,7 @@ static const training_case cases[] = {
 
 static pare_model *model_of(const training_case *c)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m;
     pare_err err = {0};
     o.kind = c->kind, o.dim = 16, o.heads = 4, o.vocab = VOCAB, o.context = TOKENS;

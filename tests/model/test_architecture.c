@@ -4,7 +4,7 @@
 
 static pare_model *some(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err;
     o.kind = kind;

@@ -5,7 +5,7 @@
 
 static pare_model *small(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind;

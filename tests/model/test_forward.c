@@ -220,7 +220,7 @@ enum { CUTS = sizeof cuts / sizeof *cuts };
 
 static pare_model *cut_model(const cut *c)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m;
     pare_err err = {0};
     o.kind = c->kind;

@@ -42,7 +42,7 @@ static void every_failing_allocation_is_an_error(void **state)
 static void also_where_rows_are_cut_into_ranges(void **state)
 {
     (void)state;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m;
     pare_err err = {0};
     o.kind = PARE_RANDOM_LLAMA;

@@ -4,7 +4,7 @@
 
 static pare_model *small(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind;
@@ -40,7 +40,7 @@ static bool weight_number(nth *n, pare_model *m, size_t i)
 {
     pare_err err = {0};
     *n = (nth){.at = i};
-    assert_ok(pare_model_visit(m, find_nth, n, &err), &err);
+    assert_ok(pare_model_each_weight(m, find_nth, n, &err), &err);
     return n->done;
 }
 

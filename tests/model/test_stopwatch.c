@@ -10,7 +10,7 @@ static void a_larger_model_takes_longer(void **state)
     pare_model *m[2] = {NULL, NULL};
     double ms[2] = {0, 0};
     pare_arena *const a = pare_arena_new();
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.context = 32;
     for (size_t i = 0; i < 2; i++) {
         o.dim = i ? 256 : 16; /* some two hundred times the work */

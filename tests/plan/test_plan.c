@@ -12,7 +12,7 @@ typedef struct scene {
 
 static void open_scene(scene *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (scene){.a = pare_arena_new()};
     o.dim = 8;
     o.layers = 2;

@@ -17,7 +17,7 @@ typedef struct scene {
 /* side 0: no board. */
 static void scene_open(scene *s, pare_random_kind kind, size_t side)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     char path[256];
     memset(s, 0, sizeof *s);
     s->a = pare_arena_new();
@@ -109,7 +109,7 @@ static void spectra_are_those_of_each_head(void **state)
 static void large_matrices_go_by_their_gram(void **state)
 {
     (void)state;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     const pare_probe_opts po = PARE_PROBE_OPTS_DEFAULT;
     scene s;
     scene_open(&s, PARE_RANDOM_GRAPH, 0);

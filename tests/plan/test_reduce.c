@@ -15,7 +15,7 @@ typedef struct scene {
 
 static void open_scene(scene *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = 8;
     o.heads = 2;
     o.vocab = 16;

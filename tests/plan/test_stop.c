@@ -39,7 +39,7 @@ typedef struct scene {
 static void scene_open(scene *s)
 {
     pare_err err = {0};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     char path[256];
     *s = (scene){.a = pare_arena_new()};
     o.dim = 16;

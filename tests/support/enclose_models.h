@@ -186,7 +186,7 @@ static inline void some_ffn(maker *k, pare_ffn *f, size_t din)
 static inline void some_stem(maker *k)
 {
     pare_model *const m = k->m;
-    pare_stem *const s = &m->stem;
+    pare_input_layer *const s = &m->stem;
     s->ids = m->pattern.kind != PARE_GRAPH && maybe(k);
     s->width = 2 + pick(k, 6);
     s->vocab = s->ids ? 11 : 0;
@@ -210,7 +210,7 @@ static inline void some_stem(maker *k)
 static inline void some_top(maker *k)
 {
     pare_model *const m = k->m;
-    pare_top *const t = &m->top;
+    pare_output_layer *const t = &m->top;
     size_t d = pare_model_width(m, m->nblocks);
     t->norm = some_norm(k, d);
     t->pool = (pare_pool)pick(k, 3);

@@ -366,7 +366,7 @@ static inline qmat q_model(pare_arena *a, const pare_model *m, const pare_input 
 {
     pare_graph graph;
     const pare_graph *g = NULL;
-    const pare_stem *const s = &m->stem;
+    const pare_input_layer *const s = &m->stem;
     if (m->pattern.kind == PARE_GRAPH) {
         assert_int_equal(pare_graph_complete(&graph, a, in->graph, &m->pattern, NULL), PARE_OK);
         g = &graph;

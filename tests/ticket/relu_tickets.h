@@ -43,7 +43,7 @@ static inline pare_model *relu_ticket(pare_ticket_report *report, const pare_mod
 {
     pare_err err = {0};
     pare_model *g;
-    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     o.mode = PARE_TICKET_MERGED;
     o.method = method;
     o.bits = bits;

@@ -35,7 +35,7 @@ static void softmax_never_moves_by_more_than_lemma_a(void **state)
             l[k] = wide * pare_rng_normal(&r);
             e[k] = size * (pare_rng_below(&r, 2) ? pare_rng_normal(&r) : (double)(k % 2));
         }
-        const double bound = pare_softmax_moves(pare_ub_of(range_of(e, n))).v;
+        const double bound = pare_softmax_perturbation(pare_ub_of(range_of(e, n))).v;
         const double tv = variation(l, e, n);
         assert_le(tv, bound * (1 + 1e-12) + 1e-15);
         tightest = fmax(tightest, bound > 1e-6 ? tv / bound : 0);
@@ -48,7 +48,7 @@ static void lemma_a_is_attained(void **state)
     (void)state;
     for (double r = 1e-3; r < 20; r *= 2) {
         const double a = 1 / (1 + exp(r / 2)), l[2] = {log(a), log1p(-a)}, e[2] = {r, 0};
-        assert_near(variation(l, e, 2), pare_softmax_moves(pare_ub_exact(r)).v, 1e-9);
+        assert_near(variation(l, e, 2), pare_softmax_perturbation(pare_ub_exact(r)).v, 1e-9);
     }
 }
 

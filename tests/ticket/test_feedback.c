@@ -113,7 +113,7 @@ static pare_model *random_model(pare_random_kind kind)
 {
     pare_model *m = NULL;
     pare_err err = {0};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind, o.dim = 16, o.layers = 2, o.heads = 2, o.vocab = 30, o.context = 12;
     assert_ok(pare_random_model(&m, &o, &err), &err);
     return m;
@@ -148,7 +148,7 @@ static void every_map_of_every_model_has_its_rows(void **state)
         pare_inputs set;
         visitor v = {m, &set, *state, 0};
         assert_ok(pare_inputs_random(&set, *state, m, 3, 7, 1, NULL), NULL);
-        assert_ok(pare_model_visit(m, look, &v, NULL), NULL);
+        assert_ok(pare_model_each_weight(m, look, &v, NULL), NULL);
         print_message("%s: %zu maps\n", pare_random_kinds[kinds[k]], v.known);
         assert_true(v.known >= 12); /* four of attention and two of the rest, two blocks */
         pare_model_free(m);
@@ -270,8 +270,8 @@ static void feed_forward_parts_and_biases_stay_as_they_are(void **state)
 {
     pare_model *m = NULL, *t = NULL;
     pare_ticket_report r;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
-    pare_ticket_opts by = PARE_TICKET_OPTS;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+    pare_ticket_opts by = PARE_TICKET_OPTS_DEFAULT;
     pare_err err = {0};
     (void)state;
     o.kind = PARE_RANDOM_GRAPH, o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 3;
@@ -295,8 +295,8 @@ static void a_part_that_is_never_awake_is_fitted_as_it_is(void **state)
     pare_arena *const a = *state;
     pare_model *m = NULL, *t = NULL, *q = NULL;
     pare_ticket_report r;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
-    pare_ticket_opts by = PARE_TICKET_OPTS;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+    pare_ticket_opts by = PARE_TICKET_OPTS_DEFAULT;
     pare_err err = {0};
     double bits;
     o.kind = PARE_RANDOM_BERT, o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 3, o.vocab = 5;

@@ -184,7 +184,7 @@ static inline pare_model *pair_ticket(const pare_model *f, uint64_t seed, double
     pare_model *g;
     assert_ok(pare_model_clone(&g, f, &err), &err);
     pair_change c = {g, pare_rng_at(seed, 5), size, how, vectors};
-    assert_ok(pare_model_visit(g, pair_change_one, &c, &err), &err);
+    assert_ok(pare_model_each_weight(g, pair_change_one, &c, &err), &err);
     return g;
 }
 

@@ -294,7 +294,7 @@ static pare_model *rest_of(const pare_model *m, size_t b)
     r->nblocks -= b;
     if (r->top.tied) r->top.out.w = r->stem.embedding;
     r->top.tied = false;
-    r->stem = (pare_stem){.width = d};
+    r->stem = (pare_input_layer){.width = d};
     if (pare_model_is_rotary(m)) {
         r->stem.pos.kind = PARE_POS_ROTARY;
         r->stem.pos.interleaved = m->stem.pos.interleaved;

@@ -64,7 +64,7 @@ static tally count(char hex[PARE_SHA256_HEX], pare_model *m)
 {
     tally t = {0};
     assert_int_equal(pare_sha256_begin(&t.hash, NULL), PARE_OK);
-    assert_int_equal(pare_model_visit(m, add, &t, NULL), PARE_OK);
+    assert_int_equal(pare_model_each_weight(m, add, &t, NULL), PARE_OK);
     pare_sha256_end(&t.hash, hex);
     return t;
 }

@@ -238,7 +238,7 @@ static void a_run_that_was_stopped_ends_in_the_same_bits(void **state)
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     tiny_hash(a, m);
     o.checkpoint = test_path(path, dir, "x.ckpt");
-    o.keep_every = 5;
+    o.checkpoint_every = 5;
     t.poison = 7; /* a loss that is not finite ends the run behind the checkpoint of step 5 */
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     assert_true(r.diverged && r.steps == 8);

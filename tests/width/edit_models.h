@@ -47,7 +47,7 @@ static inline pare_model *temper_model(stage *s, uint64_t seed, size_t temper, s
 {
     pare_model *m = NULL;
     if (temper == 7) {
-        pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+        pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
         o.kind = PARE_RANDOM_GRAPH;
         o.dim = 6;
         o.heads = 1 + seed % 2;

@@ -125,7 +125,7 @@ static inline void la_join(la *t)
 static inline void la_open(la *t, uint64_t seed)
 {
     static const pare_width_method methods[] = {PARE_WIDTH_AUTO, PARE_WIDTH_SLICE, PARE_WIDTH_SVD};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     memset(t, 0, sizeof *t);
     t->seed = seed;
     t->method = methods[seed % LA_METHODS];
@@ -145,7 +145,7 @@ static inline void la_open(la *t, uint64_t seed)
     o.seed = seed;
     assert_ok(pare_random_model(&t->f, &o, &t->err), &t->err);
     if (seed % 2 || t->temper >= LA_TIES || pare_model_is_rotary(t->f))
-        assert_ok(pare_model_visit(t->f, la_widen, t->f, &t->err), &t->err);
+        assert_ok(pare_model_each_weight(t->f, la_widen, t->f, &t->err), &t->err);
     la_bend(t);
     assert_ok(pare_inputs_random(&t->set, t->a, t->f, LA_INPUTS, LA_TOKENS, seed, &t->err),
               &t->err);
@@ -298,7 +298,7 @@ static inline qmat la_rows(la *t, const pare_model *m, size_t l, const pare_inpu
 {
     pare_model part = *m;
     part.nblocks = l;
-    part.top = (pare_top){0};
+    part.top = (pare_output_layer){0};
     qmat z = q_model(t->a, &part, in, s);
     q_norm(&z, &m->blocks[l].attn.in_norm);
     return z;

@@ -54,7 +54,7 @@ static void a_new_input_is_rarely_worse(void **state)
             most = fmax(most, error_on(s, f, g, &b.in));
         }
         const pare_inputs set = {SEEN, in};
-        const pare_claim said = pare_new_input(pare_draws(&set), 0, most, "a new board");
+        const pare_claim said = pare_new_input(pare_draw_count(&set), 0, most, "a new board");
         probability = said.probability;
         board next;
         board_new(s, &next);

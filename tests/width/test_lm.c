@@ -26,14 +26,14 @@ static pare_model *random_model(pare_random_kind kind)
 {
     pare_err err = {0};
     pare_model *m = NULL;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 16;
     o.vocab = 40;
     o.context = 24;
     o.seed = SEED;
     assert_ok(pare_random_model(&m, &o, &err), &err);
-    assert_ok(pare_model_visit(m, widen, m, &err), &err);
+    assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
     return m;
 }
 
@@ -247,7 +247,7 @@ static void real_models_at_full_width_are_themselves(void **state)
         pare_model *m = NULL;
         snprintf(path, sizeof path, "../shared/data/models/%s.safetensors", names[i]);
         assert_ok(pare_model_load(&m, path, &err), &err);
-        assert_ok(pare_model_visit(m, widen, m, &err), &err);
+        assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
         pare_model *const g = cut(m, (pare_width_opts){.method = PARE_WIDTH_SLICE,
                                                        .dim = pare_model_width(m, 0),
                                                        .basis = PARE_BASIS_SHARED,

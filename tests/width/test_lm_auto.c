@@ -14,7 +14,7 @@ static pare_model *random_model(pare_random_kind kind)
 {
     pare_err err = {0};
     pare_model *m = NULL;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 16;
     o.vocab = 40;
@@ -224,7 +224,7 @@ static double farthest(pare_model *g, const pare_inputs *set, const pare_mat *ro
     double far = 0;
     double *const y = malloc(rows->rows * rows->cols * sizeof *y);
     assert_non_null(y);
-    g->top = (pare_top){0};
+    g->top = (pare_output_layer){0};
     for (size_t i = 0, at = 0; i < set->n; at += set->in[i].batch * set->in[i].tokens, i++)
         assert_ok(pare_forward_f64(y + at * rows->cols, g, &set->in[i], NULL, NULL, &err), &err);
     for (size_t i = 0; i < rows->rows * rows->cols; i++) far = fmax(far, fabs(y[i] - rows->v[i]));

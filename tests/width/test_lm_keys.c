@@ -38,7 +38,7 @@ static scene *open_scene(pare_random_kind kind)
     scene *const s = &one;
     *s = (scene){0};
     s->w = (pare_work){pare_arena_new(), NULL, &s->err, PARE_OK};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 32;
     o.vocab = 40;

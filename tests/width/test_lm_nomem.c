@@ -6,7 +6,7 @@
 
 static void one_case(pare_random_kind kind, size_t dim, size_t inputs, pare_width_opts o)
 {
-    pare_random_model_opts shape = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts shape = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_width_report r;
     play p = {.o = o, .new_inputs = true, .a = pare_arena_new()};
     assert_non_null(p.a);

@@ -179,7 +179,7 @@ static void radii_of_rows_count(void **state)
     pare_model *const m = model_of(s, &n);
     pare_model start = *m;
     start.nblocks = 0;
-    start.top = (pare_top){0};
+    start.top = (pare_output_layer){0};
     pare_model_norms *norms = NULL;
     pare_enclosure e;
     const pare_input in = input_of(&x, &g);

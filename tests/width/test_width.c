@@ -14,7 +14,7 @@ typedef struct board {
 
 static void board_open(board *b, pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     stage_open(&b->s, 21);
     o.kind = kind;
     o.dim = 12;

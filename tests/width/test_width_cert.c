@@ -45,7 +45,7 @@ static void play_close(play *p)
 
 static pare_model *random_graph_model(play *p, size_t layers)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     stage_open(&p->s, 3);
     o.kind = PARE_RANDOM_GRAPH;
