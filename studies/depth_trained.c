@@ -218,7 +218,7 @@ static size_t scale_parts(bool full)
 static pare_model hidden_of(const pare_model *m)
 {
     pare_model h = *m;
-    h.top = (pare_output_layer){.norm = m->top.norm, .pool = m->top.pool};
+    h.head = (pare_output_head){.norm = m->head.norm, .pool = m->head.pool};
     return h;
 }
 

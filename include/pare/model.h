@@ -134,15 +134,15 @@ typedef struct pare_positions {
     bool after_map;    /* the table is added after the input map */
 } pare_positions;
 
-typedef struct pare_input_layer { /* x = norm( map( embedding[id] or vector, + positions ) ) */
+typedef struct pare_embedding { /* x = norm( map( embedding[id] or vector, + positions ) ) */
     bool ids;
-    size_t width;          /* of the embedding or of the given vectors */
-    size_t vocab;          /* ids only */
-    pare_weight embedding; /* vocab x width */
+    size_t width;      /* of the embedding or of the given vectors */
+    size_t vocab;      /* ids only */
+    pare_weight table; /* vocab x width */
     pare_positions pos;
     pare_dense map; /* optional */
     pare_norm norm;
-} pare_input_layer;
+} pare_embedding;
 
 typedef enum pare_pool {
     PARE_POOL_NONE, /* one output row per token */
@@ -150,14 +150,14 @@ typedef enum pare_pool {
     PARE_POOL_MEAN
 } pare_pool;
 
-typedef struct pare_output_layer { /* y = out( act( dense( pool( norm(x) ) ) ) ) */
+typedef struct pare_output_head { /* y = out( act( dense( pool( norm(x) ) ) ) ) */
     pare_norm norm;
     pare_pool pool;
     pare_dense dense; /* optional, with act */
     pare_act act;
     bool tied;      /* out.w is the embedding */
     pare_dense out; /* optional: without it the hidden row is the output */
-} pare_output_layer;
+} pare_output_head;
 
 typedef enum pare_tokenizer_kind {
     PARE_TOK_NONE,
@@ -176,12 +176,12 @@ typedef struct pare_coded {
 
 typedef struct pare_model {
     char *name; /* free text: "gpt2", "llama", ... */
-    pare_input_layer stem;
+    pare_embedding embedding;
     pare_pattern pattern;
     size_t context; /* longest input; 0 = any */
     size_t nblocks;
     pare_block *blocks;
-    pare_output_layer top;
+    pare_output_head head;
     pare_tokenizer_kind tokenizer;
     const uint8_t *vocab; /* the tokenizer's file, byte for byte; NULL = none */
     size_t vocab_bytes;

@@ -28,12 +28,12 @@ size_t pare_output_rows(const pare_model *m, const pare_input *in);
 
 /* What the trace shows: the input and the output of every sublayer, rows = batch x tokens. */
 typedef enum pare_tap {
-    PARE_TAP_INPUT,    /* what block 0 receives */
-    PARE_TAP_ATTN_IN,  /* the stream before the attention sublayer of `block` */
-    PARE_TAP_ATTN_OUT, /* after it */
+    PARE_TAP_EMBEDDING, /* what block 0 receives */
+    PARE_TAP_ATTN_IN,   /* the stream before the attention sublayer of `block` */
+    PARE_TAP_ATTN_OUT,  /* after it */
     PARE_TAP_FFN_IN,
     PARE_TAP_FFN_OUT,
-    PARE_TAP_OUTPUT /* after the head's norm */
+    PARE_TAP_HEAD /* after the head's norm */
 } pare_tap;
 
 typedef struct pare_trace {

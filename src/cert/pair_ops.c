@@ -372,9 +372,9 @@ static void hidden(maker *k, ffn_ops *o, const pare_ffn *f, const ffn_norms *n)
 static void whole(maker *k, pair_ops *o, const pare_model *f, const pare_model *g,
                   const pare_model_norms *n)
 {
-    o->map = op_stored(&f->stem.map.w, &n->map);
-    o->dense = op_stored(&f->top.dense.w, &n->dense);
-    o->dense_units = units_of(k, &f->top.dense.w);
+    o->map = op_stored(&f->embedding.map.w, &n->map);
+    o->dense = op_stored(&f->head.dense.w, &n->dense);
+    o->dense_units = units_of(k, &f->head.dense.w);
     o->out = op_stored(top_weight(f), &n->out);
     o->out_units = units_of(k, top_weight(f));
     if (pare_has(top_weight(f)) && o->out.out <= SHARP)

@@ -149,7 +149,7 @@ static pare_status eval(cli *c, const eval_opts *o)
         r.skipped = d.skipped;
         r.split = d.split;
         r.task = d.task;
-        r.sentences = m->stem.ids;
+        r.sentences = m->embedding.ids;
     }
     if (!st && c->json) {
         st = cli_facts(c, &f, path, m, NULL, true);

@@ -126,7 +126,7 @@ static pare_status open_task(training *tr, data_kind d, pare_task *l, size_t spl
                                          .test = o->test,
                                          .split = split,
                                          .batch = o->batch,
-                                         .ids = m ? m->stem.vocab : 0,
+                                         .ids = m ? m->embedding.vocab : 0,
                                          .outputs = m ? pare_model_outputs(m) : 0};
         return pare_task_series(l, &tr->facts, c->arena, &s, &c->err);
     }
@@ -253,7 +253,7 @@ static pare_status check_model_fits(training *tr, const pare_model *m, const cha
     pare_batch b;
     cli *c = tr->c;
     const pare_task *l = &tr->lesson[0];
-    if (on_nodes(tr->o) ? m->stem.ids : m->pattern.kind == PARE_GRAPH)
+    if (on_nodes(tr->o) ? m->embedding.ids : m->pattern.kind == PARE_GRAPH)
         return pare_fail(&c->err, PARE_ERR_INPUT, "%s is a %s, but --kind is %s", option,
                          m->pattern.kind == PARE_GRAPH ? "graph transformer" : "model of token ids",
                          train_kinds[tr->o->kind]);
@@ -264,10 +264,10 @@ static pare_status check_model_fits(training *tr, const pare_model *m, const cha
     if (!st && pare_model_outputs(m) != tr->facts.outputs)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "the model has %zu outputs, the data need %zu",
                        pare_model_outputs(m), tr->facts.outputs);
-    if (!st && (m->top.pool == PARE_POOL_NONE) != (tr->facts.pool == PARE_POOL_NONE))
+    if (!st && (m->head.pool == PARE_POOL_NONE) != (tr->facts.pool == PARE_POOL_NONE))
         st = pare_fail(&c->err, PARE_ERR_INPUT,
                        "the model has an output per %s, the data need one per %s",
-                       m->top.pool == PARE_POOL_NONE ? "token" : "sequence",
+                       m->head.pool == PARE_POOL_NONE ? "token" : "sequence",
                        tr->facts.pool == PARE_POOL_NONE ? "token" : "sequence");
     if (st && st != PARE_ERR_MEMORY) pare_err_prefix(&c->err, option);
     return st;

@@ -94,11 +94,11 @@ static pare_status check_reference(const pare_model *m, const pare_model *ref,
     if (pare_model_outputs(m) != pare_model_outputs(ref))
         return pare_fail(err, PARE_ERR_INPUT, "the reference has %zu outputs, the model %zu",
                          pare_model_outputs(ref), pare_model_outputs(m));
-    if (m->top.pool != ref->top.pool &&
-        (m->top.pool == PARE_POOL_NONE || ref->top.pool == PARE_POOL_NONE))
+    if (m->head.pool != ref->head.pool &&
+        (m->head.pool == PARE_POOL_NONE || ref->head.pool == PARE_POOL_NONE))
         return pare_fail(err, PARE_ERR_INPUT,
                          "the reference and the model do not pool alike: %s and %s",
-                         pare_pool_name(ref->top.pool), pare_pool_name(m->top.pool));
+                         pare_pool_name(ref->head.pool), pare_pool_name(m->head.pool));
     for (size_t i = 0; i < d->inputs.n; i++) {
         const pare_status st = pare_input_check(ref, &d->inputs.in[i], err);
         if (st) {

@@ -9,9 +9,9 @@
 const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_domain *d)
 {
     const double diam = d->diam0 >= 0 && d->diam0 < 2 * d->phi0 ? d->diam0 : 2 * d->phi0;
-    if (f->stem.ids && f->context)
+    if (f->embedding.ids && f->context)
         return pare_sprintf(a, "all token sequences of up to %zu tokens", f->context);
-    if (f->stem.ids) return pare_strdup(a, "all token sequences");
+    if (f->embedding.ids) return pare_strdup(a, "all token sequences");
     return pare_sprintf(a, "all inputs with entries up to %.17g, tokens up to %.17g apart", d->phi0,
                         diam);
 }
@@ -63,6 +63,6 @@ pare_status depth_allseq(depth_bound *out, const pare_model *f, const pare_model
 {
     const depth_domain vocabulary = {0, 0};
     *out = no_bound("the model does not take ids");
-    if (!f->stem.ids) return PARE_OK;
+    if (!f->embedding.ids) return PARE_OK;
     return depth_apriori(out, f, g, &vocabulary, exec, err);
 }

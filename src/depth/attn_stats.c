@@ -262,8 +262,8 @@ static void measure_head(void *ctx, size_t unit)
     if (s->j->m->pattern.kind == PARE_FULL)
         v.meanq = scores_of_query(&w, pare_row(&p->qmean, sequence), &v.k, h);
     if (!w.st && h->planes > 0) {
-        rotate_rows(&v.q, s->attn, h, s->j->m->stem.pos.interleaved);
-        rotate_rows(&v.k, s->attn, h, s->j->m->stem.pos.interleaved);
+        rotate_rows(&v.q, s->attn, h, s->j->m->embedding.pos.interleaved);
+        rotate_rows(&v.k, s->attn, h, s->j->m->embedding.pos.interleaved);
     } else if (n <= PARE_STATS_LONG) {
         v.qmid = pare_row(&p->qmid, sequence) + h->q;
         v.kmid = pare_row(&p->kmid, sequence) + h->k;

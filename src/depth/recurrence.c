@@ -179,7 +179,7 @@ static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
     w->kept = pare_arena_new();
     w->k.arena = w->kept;
     if (!w->kept) pare_work_keep(&w->k, pare_no_memory(w->k.err));
-    if (!w->k.st && boxes && w->f->stem.ids && w->f->pattern.kind != PARE_GRAPH) {
+    if (!w->k.st && boxes && w->f->embedding.ids && w->f->pattern.kind != PARE_GRAPH) {
         pare_work bases = {.arena = w->kept, .exec = exec, .err = w->k.err};
         pare_work_keep(&w->k, sample_bases(&w->bases, &bases, w->f, exec));
         w->ways = WAYS;

@@ -93,8 +93,8 @@ static void take_mean(void *self, pare_tap tap, size_t block, pare_dtype t, cons
                       size_t rows, size_t cols)
 {
     mean_taker *const m = self;
-    if (tap != PARE_TAP_INPUT && tap != PARE_TAP_ATTN_OUT) return;
-    const size_t at = tap == PARE_TAP_INPUT ? 0 : block + 1;
+    if (tap != PARE_TAP_EMBEDDING && tap != PARE_TAP_ATTN_OUT) return;
+    const size_t at = tap == PARE_TAP_EMBEDDING ? 0 : block + 1;
     PARE_ASSERT(t == PARE_F64 && cols == m->k->d);
     double *const mean = pare_row_mut(&m->k->mean, at);
     const double share = 1 / ((double)m->tokens * m->sequences);

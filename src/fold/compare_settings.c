@@ -75,8 +75,8 @@ static size_t positions_differ(const pare_positions *a, const pare_positions *b)
 
 size_t outer_settings_differ(const pare_model *a, const pare_model *b)
 {
-    const pare_input_layer *const s = &a->stem, *const r = &b->stem;
-    const pare_output_layer *const t = &a->top, *const u = &b->top;
+    const pare_embedding *const s = &a->embedding, *const r = &b->embedding;
+    const pare_output_head *const t = &a->head, *const u = &b->head;
     return one_if(s->ids != r->ids) + one_if(s->width != r->width) +
            one_if(s->ids && s->vocab != r->vocab) + positions_differ(&s->pos, &r->pos) +
            norm_differs(&s->norm, &r->norm) + pattern_differs(&a->pattern, &b->pattern) +

@@ -101,8 +101,8 @@ static pare_status redo_fold(redo *r, const pare_model *in, const pare_model *ou
     pare_model mine = *in, theirs = *out;
     mine.nblocks = theirs.nblocks = 0; /* the blocks are walked one by one */
     size_t n = 0;
-    fold_embedding(&f, &mine.stem);
-    fold_head(&f, &mine.top);
+    fold_embedding(&f, &mine.embedding);
+    fold_head(&f, &mine.head);
     if (!w->st) w->st = count_different(&n, scratch, &mine, &theirs, err);
     r->different += n + outer_settings_differ(&mine, &theirs);
     const size_t nblocks = in->nblocks < out->nblocks ? in->nblocks : out->nblocks;

@@ -113,5 +113,5 @@ pare_status pare_length_plan_fits(const pare_length_plan *plan, pare_arena *a, c
 
 bool pare_length_may_exceed(const pare_model *m)
 {
-    return m->stem.pos.kind != PARE_POS_LEARNED;
+    return m->embedding.pos.kind != PARE_POS_LEARNED;
 }

@@ -158,7 +158,7 @@ static void read_blocks(pare_work *w, pare_model *m, const cJSON *root)
     }
 }
 
-static void read_embedding(pare_work *w, pare_input_layer *s, const cJSON *root)
+static void read_embedding(pare_work *w, pare_embedding *s, const cJSON *root)
 {
     static const char *const keys[] = {"ids", "width", "vocab", "positions", "norm", NULL};
     static const char *const position_keys[] = {"kind", "base", "interleaved", "after_map", NULL};
@@ -192,7 +192,7 @@ static void read_pattern(pare_work *w, pare_pattern *p, const cJSON *root)
     if (!w->st) w->st = pare_json_u64(&p->expander_seed, e, "seed", w->err);
 }
 
-static void read_head(pare_work *w, pare_output_layer *t, const cJSON *root)
+static void read_head(pare_work *w, pare_output_head *t, const cJSON *root)
 {
     static const char *const keys[] = {"norm", "pool", "act", "tied", NULL};
     const cJSON *const o = get_object(w, root, "top", keys, REQUIRED);
@@ -220,13 +220,13 @@ static void read_model(pare_work *w, pare_model *m, const cJSON *root)
     if (!w->st) w->st = pare_json_string_opt(&name, root, "name", w->err);
     get_size(w, &m->context, root, "context", OPTIONAL);
     m->tokenizer = (pare_tokenizer_kind)get_word(w, root, "tokenizer", &tokenizer_words, OPTIONAL);
-    read_embedding(w, &m->stem, root);
+    read_embedding(w, &m->embedding, root);
     read_pattern(w, &m->pattern, root);
     read_blocks(w, m, root);
     if (w->st) return;
     m->name = pare_strdup(m->arena, name);
     if (!m->name) w->st = pare_no_memory(w->err);
-    read_head(w, &m->top, root);
+    read_head(w, &m->head, root);
 }
 
 pare_status arch_read(pare_model *m, const char *text, pare_err *err)

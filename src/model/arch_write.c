@@ -53,7 +53,7 @@ static bool add_ffn(cJSON *to, const pare_ffn *f)
            add_norm(o, "in_norm", &f->in_norm) && add_norm(o, "out_norm", &f->out_norm);
 }
 
-static bool add_embedding(cJSON *to, const pare_input_layer *s)
+static bool add_embedding(cJSON *to, const pare_embedding *s)
 {
     const pare_positions *const p = &s->pos;
     cJSON *const o = pare_json_add_object(to, "stem");
@@ -90,8 +90,8 @@ static bool add_model(cJSON *root, const pare_model *m)
 {
     bool ok = pare_json_add_size(root, "version", ARCH_VERSION) &&
               pare_json_add_string(root, "name", m->name ? m->name : "") &&
-              pare_json_add_size(root, "context", m->context) && add_embedding(root, &m->stem) &&
-              add_pattern(root, &m->pattern);
+              pare_json_add_size(root, "context", m->context) &&
+              add_embedding(root, &m->embedding) && add_pattern(root, &m->pattern);
     cJSON *const blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
     for (size_t b = 0; ok && b < m->nblocks; b++) {
@@ -99,7 +99,7 @@ static bool add_model(cJSON *root, const pare_model *m)
         ok = o && add_attention(o, &m->blocks[b].attn) && add_ffn(o, &m->blocks[b].ffn);
     }
     cJSON *const head = ok ? pare_json_add_object(root, "top") : NULL;
-    const pare_output_layer *const t = &m->top;
+    const pare_output_head *const t = &m->head;
     ok = head && add_norm(head, "norm", &t->norm) &&
          pare_json_add_string(head, "pool", pare_pool_name(t->pool)) &&
          (t->act == PARE_ACT_NONE || pare_json_add_string(head, "act", pare_act_name(t->act))) &&

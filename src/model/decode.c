@@ -28,7 +28,7 @@ static void act_rows(const pare_decoder *d, float *h, const float *u, size_t ld,
 /* Entry j of what is added at a position. */
 static double position_at(const pare_decoder *d, size_t position, size_t j, size_t width)
 {
-    const pare_positions *const p = &d->m->stem.pos;
+    const pare_positions *const p = &d->m->embedding.pos;
     if (p->kind == PARE_POS_LEARNED) return pare_weight_at(&p->table, position * width + j);
     if (p->kind != PARE_POS_SINUSOIDAL) return 0;
     const double angle = (double)position / d->wavelength[j];
@@ -39,14 +39,14 @@ static double position_at(const pare_decoder *d, size_t position, size_t j, size
 
 static void embed(pare_decoder *d, const int64_t *ids, size_t n)
 {
-    const pare_input_layer *const s = &d->m->stem;
+    const pare_embedding *const s = &d->m->embedding;
     const size_t width = pare_model_width(d->m, 0), ld = decode_stride(width);
     const size_t raw = decode_stride(s->width);
     for (size_t i = 0; i < n; i++) {
         float *const to = (d->map.out ? d->z : d->x) + i * raw;
         const size_t at = (size_t)ids[i] * s->width, position = d->row[i].position;
         for (size_t j = 0; j < s->width; j++) {
-            const double e = pare_weight_at(&s->embedding, at + j);
+            const double e = pare_weight_at(&s->table, at + j);
             to[j] = (float)(s->pos.after_map ? e : e + position_at(d, position, j, s->width));
         }
         for (size_t j = s->width; j < pare_padded(s->width); j++) to[j] = 0;
@@ -127,7 +127,7 @@ static void run_blocks(pare_decoder *d, const int64_t *ids, size_t n)
 /* The logits of n rows; *ld is their distance. */
 static const float *run_head(pare_decoder *d, float *x, size_t n, size_t *ld)
 {
-    const pare_output_layer *const head = &d->m->top;
+    const pare_output_head *const head = &d->m->head;
     size_t width = pare_model_width(d->m, d->m->nblocks);
     float *now = x, *next = d->h;
     *ld = decode_stride(width);
@@ -159,10 +159,10 @@ static pare_status check_ids(const pare_decoder *d, size_t sequence, const int64
                          "decoder: %zu tokens after %zu; there is room for %zu in all", n, tokens,
                          d->max_tokens);
     for (size_t i = 0; i < n; i++)
-        if (ids[i] < 0 || (uint64_t)ids[i] >= d->m->stem.vocab)
+        if (ids[i] < 0 || (uint64_t)ids[i] >= d->m->embedding.vocab)
             return pare_fail(err, PARE_ERR_INPUT,
                              "decoder: id %lld at position %zu; the vocabulary has %zu",
-                             (long long)ids[i], tokens + i, d->m->stem.vocab);
+                             (long long)ids[i], tokens + i, d->m->embedding.vocab);
     return PARE_OK;
 }
 
@@ -252,11 +252,11 @@ void pare_decoder_reset(pare_decoder *d)
 
 const char *pare_decoder_refuses(const pare_model *m)
 {
-    if (!m->stem.ids) return "it takes vectors, not ids";
+    if (!m->embedding.ids) return "it takes vectors, not ids";
     if (m->pattern.kind != PARE_CAUSAL && m->pattern.kind != PARE_WINDOW)
         return m->pattern.kind == PARE_GRAPH ? "it attends over a graph"
                                              : "its tokens see those that come after them";
-    if (m->top.pool != PARE_POOL_NONE) return "it gives one row for all tokens";
+    if (m->head.pool != PARE_POOL_NONE) return "it gives one row for all tokens";
     for (size_t b = 0; b < m->nblocks; b++)
         if (m->blocks[b].attn.kind == PARE_ATTN_MEANQ)
             return "the query of a block is the mean over all tokens (meanq)";

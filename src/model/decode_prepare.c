@@ -254,7 +254,7 @@ static void prepare_ffn(builder *b, decode_ffn *to, const pare_ffn *f)
 static void prepare_embedding(builder *b)
 {
     pare_decoder *const d = b->d;
-    const pare_input_layer *const s = &d->m->stem;
+    const pare_embedding *const s = &d->m->embedding;
     const size_t width = pare_model_width(d->m, 0), waves = s->pos.after_map ? width : s->width;
     prepare_norm(b, &d->embedding_norm, &s->norm, width);
     if (pare_has(&s->map.w)) prepare_dense(b, &d->map, &s->map.w, &s->map.b);
@@ -267,8 +267,8 @@ static void prepare_embedding(builder *b)
 static void prepare_head(builder *b)
 {
     pare_decoder *const d = b->d;
-    const pare_output_layer *const head = &d->m->top;
-    const pare_weight *const w = head->tied ? &d->m->stem.embedding : &head->out.w;
+    const pare_output_head *const head = &d->m->head;
+    const pare_weight *const w = head->tied ? &d->m->embedding.table : &head->out.w;
     prepare_norm(b, &d->head_norm, &head->norm, pare_model_width(d->m, d->m->nblocks));
     if (pare_has(&head->dense.w)) prepare_dense(b, &d->head_dense, &head->dense.w, &head->dense.b);
     if (pare_has(w)) prepare_dense(b, &d->head_out, w, &head->out.b);
@@ -283,7 +283,7 @@ static void widen(size_t *stride, size_t d)
 static size_t measure_rows(pare_decoder *d)
 {
     size_t heads = 0;
-    widen(&d->stream_stride, d->m->stem.width);
+    widen(&d->stream_stride, d->m->embedding.width);
     widen(&d->stream_stride, pare_model_width(d->m, 0));
     for (size_t b = 0; b < d->m->nblocks; b++) {
         const decode_attn *const a = &d->attn[b];

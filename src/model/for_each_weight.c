@@ -75,10 +75,10 @@ static void visit_ffn(walk *w, pare_ffn *f)
 pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self, pare_err *err)
 {
     walk w = {.fn = fn, .self = self, .err = err, .prefix = "stem."};
-    visit(&w, "embedding", &m->stem.embedding, false);
-    visit(&w, "positions", &m->stem.pos.table, false);
-    visit_dense(&w, "map", &m->stem.map);
-    visit_norm(&w, "norm", &m->stem.norm);
+    visit(&w, "embedding", &m->embedding.table, false);
+    visit(&w, "positions", &m->embedding.pos.table, false);
+    visit_dense(&w, "map", &m->embedding.map);
+    visit_norm(&w, "norm", &m->embedding.norm);
     for (size_t b = 0; b < m->nblocks && !w.st; b++) {
         snprintf(w.prefix, sizeof w.prefix, "blocks.%zu.attn.", b);
         visit_attention(&w, &m->blocks[b].attn);
@@ -86,8 +86,8 @@ pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self
         visit_ffn(&w, &m->blocks[b].ffn);
     }
     snprintf(w.prefix, sizeof w.prefix, "top.");
-    visit_norm(&w, "norm", &m->top.norm);
-    visit_dense(&w, "dense", &m->top.dense);
-    visit_dense(&w, "out", &m->top.out);
+    visit_norm(&w, "norm", &m->head.norm);
+    visit_dense(&w, "dense", &m->head.dense);
+    visit_dense(&w, "out", &m->head.out);
     return w.st;
 }

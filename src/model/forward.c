@@ -117,7 +117,7 @@ static void do_step(pass *p, const chunk *c, const step *s, size_t first, size_t
         add_residual(p, &y, &x, &b->ffn.skip, &b->ffn.out_norm);
         break;
     case HEAD_NORM:
-        rows_norm(&x, &x, &p->m->top.norm, &p->ctx);
+        rows_norm(&x, &x, &p->m->head.norm, &p->ctx);
         break;
     case HEAD:
         if (s->by_rows) out = rows_part(&c->out, first, n);
@@ -137,9 +137,9 @@ static void call_trace(const pass *p, const chunk *c, const step *s, bool before
     if (attn) {
         where = before ? PARE_TAP_ATTN_IN : PARE_TAP_ATTN_OUT;
     } else if (s->kind == EMBEDDING && !before) {
-        where = PARE_TAP_INPUT;
+        where = PARE_TAP_EMBEDDING;
     } else if (s->kind == HEAD_NORM && !before) {
-        where = PARE_TAP_OUTPUT;
+        where = PARE_TAP_HEAD;
         block = c->plan->m->nblocks;
     } else if (s->kind != FFN) {
         return;
@@ -482,5 +482,5 @@ pare_status pare_forward_f32(float *out, const pare_model *m, const pare_input *
 
 size_t pare_output_rows(const pare_model *m, const pare_input *in)
 {
-    return m->top.pool == PARE_POOL_NONE ? in->batch * in->tokens : in->batch;
+    return m->head.pool == PARE_POOL_NONE ? in->batch * in->tokens : in->batch;
 }

@@ -197,7 +197,7 @@ void attention_project(pass *p, head_rows *h, const rows *z, const pare_attn *a)
     if (a->kind == PARE_ATTN_MEANQ) average_sequences(p, &h->q);
     rows_dense(&h->k, z, &a->wk, &a->bk, c);
     rows_dense(&h->v, z, &a->wv, &a->bv, c);
-    rotate(&h->q, &h->k, a, p->angles, p->first, p->tokens, p->m->stem.pos.interleaved, c);
+    rotate(&h->q, &h->k, a, p->angles, p->first, p->tokens, p->m->embedding.pos.interleaved, c);
 }
 
 /* The outputs of all heads side by side: what wo (or the pool's matrix) reads. */

@@ -23,28 +23,29 @@ static pare_status check_graph(const pare_input *in, pare_err *err)
 
 pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err *err)
 {
-    const size_t rows = in->batch * in->tokens, width = m->stem.width, vocab = m->stem.vocab;
+    const size_t rows = in->batch * in->tokens, width = m->embedding.width,
+                 vocab = m->embedding.vocab;
     if (in->batch == 0 || in->tokens == 0)
         return pare_fail(err, PARE_ERR_INPUT, "input: there are no tokens");
     if (m->context && in->tokens > m->context)
         return pare_fail(err, PARE_ERR_INPUT,
                          "input: %zu tokens are too many, the model takes at most %zu", in->tokens,
                          m->context);
-    if (m->stem.ids ? !in->ids : !in->x)
+    if (m->embedding.ids ? !in->ids : !in->x)
         return pare_fail(err, PARE_ERR_INPUT, "input: the model takes %s",
-                         m->stem.ids ? "token ids, not vectors" : "vectors, not token ids");
-    for (size_t i = 0; m->stem.ids && i < rows; i++)
+                         m->embedding.ids ? "token ids, not vectors" : "vectors, not token ids");
+    for (size_t i = 0; m->embedding.ids && i < rows; i++)
         if (in->ids[i] < 0 || (uint64_t)in->ids[i] >= vocab)
             return pare_fail(err, PARE_ERR_INPUT,
                              "input: token id %lld (sequence %zu, position %zu) is not in the "
                              "model's vocabulary "
                              "of %zu",
                              (long long)in->ids[i], i / in->tokens, i % in->tokens, vocab);
-    if (!m->stem.ids && in->width != width)
+    if (!m->embedding.ids && in->width != width)
         return pare_fail(err, PARE_ERR_INPUT,
                          "input: vectors of %zu numbers, but the model takes %zu", in->width,
                          width);
-    for (size_t i = 0; !m->stem.ids && i < rows * width; i++)
+    for (size_t i = 0; !m->embedding.ids && i < rows * width; i++)
         if (!isfinite(in->x[i]))
             return pare_fail(err, PARE_ERR_NONFINITE, "input: %g at row %zu, column %zu", in->x[i],
                              i / width, i % width);
@@ -103,14 +104,15 @@ static pare_status random_input(pare_input *in, pare_arena *a, const pare_model 
                                 pare_rng *rng, pare_err *err)
 {
     *in = (pare_input){.batch = 1, .tokens = tokens};
-    if (m->stem.ids) {
+    if (m->embedding.ids) {
         int64_t *const ids = pare_alloc(a, tokens, sizeof *ids);
         if (!ids) return pare_no_memory(err);
-        for (size_t i = 0; i < tokens; i++) ids[i] = (int64_t)pare_rng_below(rng, m->stem.vocab);
+        for (size_t i = 0; i < tokens; i++)
+            ids[i] = (int64_t)pare_rng_below(rng, m->embedding.vocab);
         in->ids = ids;
         return PARE_OK;
     }
-    const size_t d = m->stem.width;
+    const size_t d = m->embedding.width;
     size_t n = 0; /* tokens may come from a certificate: any number */
     double *const x = pare_mul(&n, tokens, d) ? pare_alloc(a, n, sizeof *x) : NULL;
     if (!x) return pare_no_memory(err);

@@ -271,13 +271,13 @@ static void check_ffn(const checker *c, const pare_ffn *f, size_t d)
 static void check_embedding(pare_work *w, const pare_model *m)
 {
     const checker c = {.work = w, .at = "stem"};
-    const pare_input_layer *const s = &m->stem;
+    const pare_embedding *const s = &m->embedding;
     const pare_positions *const p = &s->pos;
     const size_t d = pare_model_width(m, 0);
     const bool table = p->kind == PARE_POS_LEARNED;
     if (s->width == 0) refuse(&c, "width is 0");
     if (s->ids && s->vocab == 0) refuse(&c, "ids without a vocabulary");
-    check_weight(&c, "embedding", &s->embedding, s->vocab, s->width, s->ids ? REQUIRED : FORBIDDEN);
+    check_weight(&c, "embedding", &s->table, s->vocab, s->width, s->ids ? REQUIRED : FORBIDDEN);
     check_weight(&c, "map.weight", &s->map.w, d, s->width, OPTIONAL);
     check_weight(&c, "map.bias", &s->map.b, 1, d, pare_has(&s->map.w) ? OPTIONAL : FORBIDDEN);
     if (table && (m->context == 0 || m->context > p->table.rows))
@@ -292,16 +292,16 @@ static void check_embedding(pare_work *w, const pare_model *m)
 static void check_head(pare_work *w, const pare_model *m, size_t d)
 {
     const checker c = {.work = w, .at = "top"};
-    const pare_output_layer *const t = &m->top;
+    const pare_output_head *const t = &m->head;
     const size_t inner = pare_has(&t->dense.w) ? t->dense.w.rows : d;
     const size_t out = t->out.w.rows;
-    if (t->tied && (!m->stem.ids || inner != m->stem.width))
+    if (t->tied && (!m->embedding.ids || inner != m->embedding.width))
         refuse(&c, "a tied head needs an embedding of width %zu", inner);
     check_weight(&c, "dense.weight", &t->dense.w, inner, d, OPTIONAL);
     check_weight(&c, "dense.bias", &t->dense.b, 1, inner,
                  pare_has(&t->dense.w) ? OPTIONAL : FORBIDDEN);
     check_weight(&c, "out.weight", &t->out.w, out, inner, t->tied ? FORBIDDEN : OPTIONAL);
-    check_weight(&c, "out.bias", &t->out.b, 1, t->tied ? m->stem.vocab : out,
+    check_weight(&c, "out.bias", &t->out.b, 1, t->tied ? m->embedding.vocab : out,
                  t->tied || pare_has(&t->out.w) ? OPTIONAL : FORBIDDEN);
     check_norm(&c, "norm", &t->norm, d);
 }

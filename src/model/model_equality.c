@@ -71,10 +71,10 @@ bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b)
            pare_same_skip(&a->skip, &b->skip);
 }
 
-static bool same_embedding(const pare_input_layer *a, const pare_input_layer *b)
+static bool same_embedding(const pare_embedding *a, const pare_embedding *b)
 {
     return a->ids == b->ids && a->width == b->width && a->vocab == b->vocab &&
-           pare_same_weight(&a->embedding, &b->embedding) && a->pos.kind == b->pos.kind &&
+           pare_same_weight(&a->table, &b->table) && a->pos.kind == b->pos.kind &&
            pare_same_weight(&a->pos.table, &b->pos.table) &&
            (a->pos.kind != PARE_POS_SINUSOIDAL || a->pos.base == b->pos.base) &&
            a->pos.interleaved == b->pos.interleaved && a->pos.after_map == b->pos.after_map &&
@@ -90,7 +90,7 @@ static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
            (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
 }
 
-static bool same_head(const pare_output_layer *a, const pare_output_layer *b)
+static bool same_head(const pare_output_head *a, const pare_output_head *b)
 {
     return pare_same_norm(&a->norm, &b->norm) && a->pool == b->pool &&
            same_dense(&a->dense, &b->dense) && a->act == b->act && a->tied == b->tied &&
@@ -99,8 +99,8 @@ static bool same_head(const pare_output_layer *a, const pare_output_layer *b)
 
 const char *pare_model_ends_differ(const pare_model *f, const pare_model *g)
 {
-    if (!same_embedding(&f->stem, &g->stem)) return "the stems differ";
+    if (!same_embedding(&f->embedding, &g->embedding)) return "the stems differ";
     if (!same_pattern(&f->pattern, &g->pattern)) return "the patterns differ";
-    if (!same_head(&f->top, &g->top)) return "the heads of the models differ";
+    if (!same_head(&f->head, &g->head)) return "the heads of the models differ";
     return NULL;
 }

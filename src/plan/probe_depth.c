@@ -125,7 +125,7 @@ static pare_status bounds(prover *v)
     const size_t n = sizeof names / sizeof *names;
     pare_status st = PARE_OK;
     v->phi0 = largest_entry(&v->h->look);
-    v->domain = v->m->stem.ids
+    v->domain = v->m->embedding.ids
                     ? "all token sequences"
                     : pare_sprintf(v->p->arena, "all inputs with entries at most %.3g", v->phi0);
     d->bounds = pare_alloc(v->p->arena, n, sizeof *d->bounds);

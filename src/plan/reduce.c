@@ -180,9 +180,9 @@ static void describe_inputs(pare_reduction *r, const pare_model *m)
     for (size_t i = 0; whole && i < set->n; i++) whole = set->in[i].tokens == all->in[i].tokens;
     r->rows = 0;
     for (size_t i = 0; i < set->n; i++) r->rows += pare_output_rows(m, &set->in[i]);
-    r->row_word = m->pattern.kind == PARE_GRAPH   ? "node"
-                  : m->top.pool != PARE_POOL_NONE ? "input"
-                                                  : "position";
+    r->row_word = m->pattern.kind == PARE_GRAPH    ? "node"
+                  : m->head.pool != PARE_POOL_NONE ? "input"
+                                                   : "position";
     r->all_tokens = in->part && whole;
     r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
     r->of_inputs = in->part && all->n > set->n ? all->n : 0;

@@ -23,7 +23,7 @@ enum {
 static pare_status load_data(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
-    const bool text = r->m->stem.ids && r->m->top.pool == PARE_POOL_NONE;
+    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
     const bool feedback = o->ticket.method == PARE_TICKET_FEEDBACK;
     const pare_status st =
         reduce_load(r, (pare_heldout_opts){.most_fitted = feedback ? o->fit_inputs : 1,

@@ -34,7 +34,8 @@ const char *pare_generate_refuses(const pare_model *m)
 {
     const char *const why = pare_decoder_refuses(m);
     if (why) return why;
-    return pare_model_outputs(m) == m->stem.vocab ? NULL : "its outputs are not its vocabulary";
+    return pare_model_outputs(m) == m->embedding.vocab ? NULL
+                                                       : "its outputs are not its vocabulary";
 }
 
 /* Samples the token that follows, and decides whether the sequence goes on. */

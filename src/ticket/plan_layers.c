@@ -59,7 +59,7 @@ pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200], 
     const pare_ub a = pare_ub_exact(alpha);
     *why = '\0';
     for (size_t b = 0; b < f->nblocks; b++) out[b] = (pare_ticket_layer_plan){0};
-    if (!f->stem.ids && !(alpha > 0 && alpha < INFINITY)) {
+    if (!f->embedding.ids && !(alpha > 0 && alpha < INFINITY)) {
         bounds_refuse(why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }

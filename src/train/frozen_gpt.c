@@ -78,7 +78,7 @@ static pare_status code_one(void *self, const char *name, pare_weight *w, bool v
     pare_model *const m = c->m;
     pare_frozen f;
     if (vector || !pare_has(w)) return PARE_OK;
-    if (!pare_frozen_gpt_of(&f, c->from, name, m->stem.width, m->nblocks))
+    if (!pare_frozen_gpt_of(&f, c->from, name, m->embedding.width, m->nblocks))
         return pare_fail(err, PARE_ERR_INPUT, "tensor %s is none of a frozen network", name);
     pare_coded *const to = &c->list[c->n++];
     to->name = pare_strdup(m->arena, name);

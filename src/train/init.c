@@ -182,12 +182,12 @@ static pare_ffn feed_forward(maker *k)
 static void put_embedding(maker *k)
 {
     const pare_init *o = &k->o;
-    pare_input_layer *s = &k->m->stem;
+    pare_embedding *s = &k->m->embedding;
     s->ids = o->vocab > 0;
     s->vocab = o->vocab;
     s->width = s->ids ? o->dim : o->features;
     if (s->ids) {
-        s->embedding = table(k, o->vocab);
+        s->table = table(k, o->vocab);
     } else {
         s->map.w = matrix(k, o->dim, o->features);
         s->map.b = bias(k, o->dim, o->features);
@@ -199,7 +199,7 @@ static void put_embedding(maker *k)
 
 static void put_head(maker *k)
 {
-    pare_output_layer *t = &k->m->top;
+    pare_output_head *t = &k->m->head;
     if (!on_nodes(&k->o)) t->norm = norm(k, PARE_NORM_LAYER);
     if (k->o.source) t->norm.gain = constant(k, k->o.dim, (float)sqrt(768 / (double)k->o.dim));
     t->pool = k->o.pool;

@@ -5,8 +5,8 @@
 
 static bool make_sinusoids(pare_tape *t, size_t tokens)
 {
-    const pare_positions *const p = &t->m->stem.pos;
-    const size_t d = p->after_map ? pare_model_width(t->m, 0) : t->m->stem.width;
+    const pare_positions *const p = &t->m->embedding.pos;
+    const size_t d = p->after_map ? pare_model_width(t->m, 0) : t->m->embedding.width;
     t->sinusoids = pare_alloc(t->position_arena, tokens, d * sizeof *t->sinusoids);
     for (size_t i = 0; t->sinusoids && i < tokens * d; i++) {
         const size_t j = i % d;
@@ -37,7 +37,7 @@ static bool make_rotary(pare_tape *t, size_t tokens)
 
 void tape_position_tables(pare_tape *t, size_t tokens)
 {
-    const pare_position_kind kind = t->m->stem.pos.kind;
+    const pare_position_kind kind = t->m->embedding.pos.kind;
     const bool rotary = kind == PARE_POS_ROTARY;
     if (t->work.st || tokens <= t->position_tokens) return;
     if (!rotary && kind != PARE_POS_SINUSOIDAL) return;
@@ -99,7 +99,7 @@ void tape_rotary(pare_tape *t, const sublayer *s, rows *q, rows *k, bool backwar
                     .table = &t->rotary[s->block],
                     .r = q,
                     .tokens = t->tokens,
-                    .interleaved = t->m->stem.pos.interleaved,
+                    .interleaved = t->m->embedding.pos.interleaved,
                     .backward = backward};
     if (!pare_has(&s->attn->freqs)) return;
     tape_spans(t, q->n, q->d, 0, NULL, rotary_span, &w);

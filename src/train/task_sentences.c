@@ -73,7 +73,7 @@ static pare_status read_parts(sentence_task *l, pare_task_facts *f, pare_arena *
         train->s[i - 1] = t;
     }
     const size_t share = (size_t)(PARE_SERIES_SHARE * (double)train->n);
-    *f = (pare_task_facts){.ids = m.stem.vocab, .outputs = o->outputs, .notes = notes[TRAIN]};
+    *f = (pare_task_facts){.ids = m.embedding.vocab, .outputs = o->outputs, .notes = notes[TRAIN]};
     for (size_t p = PARTS; p-- > 0;) {
         part *const q = &l->part[p];
         if (!path[p]) { /* the end of the training rows */

@@ -95,8 +95,8 @@ static pare_status read_parts(text_task *t, pare_task_facts *f, pare_arena *a,
     if (st) return st;
     t->part[PARE_PART_VAL] = choose_windows(val, t->window, o->mark_tokens);
     t->part[PARE_PART_TEST] = choose_windows(test, t->window, o->mark_tokens);
-    *f = (pare_task_facts){.ids = m.stem.vocab,
-                           .outputs = m.stem.vocab,
+    *f = (pare_task_facts){.ids = m.embedding.vocab,
+                           .outputs = m.embedding.vocab,
                            .tokens = t->window,
                            .pool = PARE_POOL_NONE,
                            .train = t->train.n,

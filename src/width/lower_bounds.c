@@ -88,7 +88,7 @@ pare_mat stream_enclosed(pare_work *w, double **rad, const pare_model *f, size_t
     pare_model part = *f;
     pare_model_norms *norms = NULL;
     pare_enclosure e = {0};
-    part.top = (pare_output_layer){0};
+    part.head = (pare_output_head){0};
     part.nblocks = n;
     part.blocks = pare_work_alloc(w, n, sizeof *part.blocks);
     if (!w->st) memcpy(part.blocks, f->blocks, n * sizeof *part.blocks);

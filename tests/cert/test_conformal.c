@@ -104,10 +104,10 @@ static void pair_open(pair *p)
     *p = (pair){.a = pare_arena_new()};
     assert_non_null(p->a);
     assert_ok(pare_model_new(&p->f, &p->err), &p->err);
-    p->f->stem.width = 1;
-    p->f->top.out.w = (pare_weight){PARE_F64, 1, 1, w0};
+    p->f->embedding.width = 1;
+    p->f->head.out.w = (pare_weight){PARE_F64, 1, 1, w0};
     assert_ok(pare_model_clone(&p->g, p->f, &p->err), &p->err);
-    p->g->top.out.w.data = w1;
+    p->g->head.out.w.data = w1;
 }
 
 static void pair_close(pair *p)
@@ -290,9 +290,9 @@ static void each_input_has_its_own_bound(void **state)
         pare_err err = {0};
         assert_ok(pare_model_clone(&g, f, &err), &err);
         maker k = {.m = g, .r = pare_rng_at(s, 5), .sigma = 1};
-        if (pare_has(&g->top.out.w))
-            g->top.out.w = matrix(&k, g->top.out.w.rows, g->top.out.w.cols);
-        g->top.norm = (pare_norm){.kind = PARE_NORM_MEAN};
+        if (pare_has(&g->head.out.w))
+            g->head.out.w = matrix(&k, g->head.out.w.rows, g->head.out.w.cols);
+        g->head.norm = (pare_norm){.kind = PARE_NORM_MEAN};
         pare_input in[2] = {some_input(f, s, 1, 0), some_input(f, s + 100, 1, 0)};
         const pare_inputs both = {2, in};
         const size_t n = pare_draw_count(&both);

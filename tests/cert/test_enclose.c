@@ -156,7 +156,7 @@ static pare_model *empty_model(size_t width)
 {
     pare_model *m = NULL;
     assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
-    m->stem.width = width;
+    m->embedding.width = width;
     return m;
 }
 
@@ -175,7 +175,7 @@ static void a_single_map_is_within_its_roundings_and_not_far_below(void **state)
     for (size_t i = 0; i < IN; i++) x[i] = (double)(float)(1 + pare_rng_uniform(&r));
     for (size_t i = 0; i < OUT * IN; i++) w[i] = (double)(float)(1 + pare_rng_uniform(&r));
     pare_model *const m = empty_model(IN);
-    m->top.out.w = of_f64(w, OUT, IN);
+    m->head.out.w = of_f64(w, OUT, IN);
     const pare_input in = vectors(x, 1, IN);
     verdict v = {0};
     hold(&v, m, &in, "map", 3);
@@ -194,7 +194,7 @@ static void narrowed_weights_and_inputs_count(void **state)
         {0.1, 1}, {1, 0.1}, {1e-30, 1e-12}, {3e-46, 1e6}, {1e-300, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pare_model *const m = empty_model(1);
-        m->top.out.w = of_f64(&cases[i][0], 1, 1);
+        m->head.out.w = of_f64(&cases[i][0], 1, 1);
         const pare_input in = vectors(&cases[i][1], 1, 1);
         verdict v = {0};
         hold(&v, m, &in, "narrowed", i);
@@ -211,8 +211,8 @@ static void a_distance_is_stretched_by_the_spectral_norm(void **state)
     static const double x[] = {1e8 + 1 / 3.0, 1e8};
     static const double w[] = {1, -1}, stretch[] = {1e6};
     pare_model *const m = empty_model(2);
-    m->stem.map.w = of_f64(w, 1, 2);
-    m->top.out.w = of_f64(stretch, 1, 1);
+    m->embedding.map.w = of_f64(w, 1, 2);
+    m->head.out.w = of_f64(stretch, 1, 1);
     const pare_input in = vectors(x, 1, 2);
     verdict v = {0};
     hold(&v, m, &in, "stretch", 0);
@@ -273,7 +273,7 @@ static void long_sums_of_weights_are_counted(void **state)
     block.attn.wk = block.attn.wv = block.attn.wo = of_f32(one, 1, 1);
     m->nblocks = 1;
     m->blocks = &block;
-    m->top.pool = PARE_POOL_FIRST;
+    m->head.pool = PARE_POOL_FIRST;
     const pare_input in = vectors(x, N, 1);
     verdict v = {0};
     hold(&v, m, &in, "long", 0);
@@ -288,7 +288,7 @@ static void a_norm_of_nothing_is_open(void **state)
     (void)state;
     static const double x[] = {2, 2, 2};
     pare_model *const m = empty_model(3);
-    m->stem.norm = (pare_norm){.kind = PARE_NORM_LAYER, .divisor = 3};
+    m->embedding.norm = (pare_norm){.kind = PARE_NORM_LAYER, .divisor = 3};
     const pare_input in = vectors(x, 1, 3);
     pare_arena *const a = pare_arena_new();
     pare_model_norms *norms;

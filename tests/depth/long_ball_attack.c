@@ -58,8 +58,8 @@ static pare_status one_sign(void *self, const char *name, pare_weight *w, bool v
 
 static void tame(pare_model *m, uint64_t seed)
 {
-    affine_norm(&m->stem.norm);
-    affine_norm(&m->top.norm);
+    affine_norm(&m->embedding.norm);
+    affine_norm(&m->head.norm);
     for (size_t b = 0; b < m->nblocks; b++) {
         affine_norm(&m->blocks[b].attn.in_norm), affine_norm(&m->blocks[b].attn.out_norm);
         affine_norm(&m->blocks[b].ffn.in_norm), affine_norm(&m->blocks[b].ffn.out_norm);
@@ -181,12 +181,12 @@ static double worst_sentence(const pare_model *f, const pare_model *g, pare_rng 
 {
     int64_t ids[16];
     const size_t n = 1 + (size_t)pare_rng_below(r, 10);
-    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(r, f->stem.vocab);
+    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(r, f->embedding.vocab);
     double best = apart_on(f, g, ids, n);
     for (bool better = true; better;) {
         better = false;
         for (size_t i = 0; i < n; i++)
-            for (size_t w = 0; w < f->stem.vocab; w++) {
+            for (size_t w = 0; w < f->embedding.vocab; w++) {
                 const int64_t was = ids[i];
                 ids[i] = (int64_t)w;
                 const double now = apart_on(f, g, ids, n);
@@ -210,7 +210,7 @@ static void no_sentence_is_worse(void **state)
         pare_model *g = NULL, *const f = some_model(20000 + seed, sigmas[seed % 3]);
         depth_bound b;
         tame(f, seed);
-        if (f->stem.ids && pare_model_check(f, NULL) == PARE_OK) {
+        if (f->embedding.ids && pare_model_check(f, NULL) == PARE_OK) {
             assert_ok(pare_model_clone(&g, f, &err), &err);
             maker k = {.m = g, .r = pare_rng_at(seed, 6), .sigma = 0.5};
             for (size_t l = 0; l < g->nblocks; l++)

@@ -99,7 +99,7 @@ static void proofs_without_memory_are_a_status(void **state)
     shape.kind = PARE_RANDOM_BERT;
     shape.dim = 6, shape.heads = 2, shape.layers = 1, shape.ffn = 6, shape.vocab = 9;
     assert_ok(pare_random_model(&p.f, &shape, &p.err), &p.err);
-    p.f->stem.norm.kind = PARE_NORM_MEAN;
+    p.f->embedding.norm.kind = PARE_NORM_MEAN;
     p.f->blocks[0].attn.out_norm.kind = p.f->blocks[0].ffn.out_norm.kind = PARE_NORM_MEAN;
     p.g = all_uniform(p.f);
     refuse_each(&p, prove);

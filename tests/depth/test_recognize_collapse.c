@@ -29,7 +29,7 @@ static pare_model *two_layers(pare_pattern pattern)
 {
     pare_model *m;
     assert_ok(pare_model_new(&m, NULL), NULL);
-    m->stem.width = 1;
+    m->embedding.width = 1;
     m->pattern = pattern;
     m->nblocks = 2;
     m->blocks = pare_alloc(m->arena, 2, sizeof *m->blocks);

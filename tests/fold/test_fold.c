@@ -198,7 +198,7 @@ static void a_gpt_loses_gains_biases_and_key_biases_but_not_its_tied_norm(void *
         assert_true(!pare_has(&a->bk) && !pare_has(&a->bv) && pare_has(&a->bq));
         assert_false(pare_has(&g->blocks[b].ffn.in_norm.bias));
     }
-    assert_true(g->top.tied && pare_has(&g->top.norm.gain));
+    assert_true(g->head.tied && pare_has(&g->head.norm.gain));
     assert_int_equal(r.norms, 2 * m->nblocks);
     assert_int_equal(r.key_biases, m->nblocks);
     assert_int_equal(r.value_biases, m->nblocks);

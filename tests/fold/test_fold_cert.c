@@ -161,7 +161,7 @@ static bool change_setting(pare_model *m, int which)
         f->in_norm.divisor *= 1 + 1e-12;
         return true;
     case 2:
-        m->top.norm.shift += 1e-14;
+        m->head.norm.shift += 1e-14;
         return true;
     case 3:
         at->heads[1].scale *= 1 + 1e-15;
@@ -173,7 +173,7 @@ static bool change_setting(pare_model *m, int which)
         m->context++;
         return true;
     case 6:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_MEAN};
+        m->embedding.norm = (pare_norm){.kind = PARE_NORM_MEAN};
         return true;
     case 7:
         f->act = f->act == PARE_ACT_GELU ? PARE_ACT_GELU_TANH : PARE_ACT_GELU;

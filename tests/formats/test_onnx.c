@@ -90,19 +90,19 @@ static void window_and_sinks(pare_model *m)
 
 static void sinusoidal(pare_model *m)
 {
-    m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 100};
+    m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 100};
 }
 
 static void late_sinusoidal_behind_a_map(pare_model *m)
 {
     sinusoidal(m);
-    m->stem.pos.after_map = true;
-    m->stem.map = (pare_dense){random_weight(m, 8, 8), random_weight(m, 1, 8)};
+    m->embedding.pos.after_map = true;
+    m->embedding.map = (pare_dense){random_weight(m, 8, 8), random_weight(m, 1, 8)};
 }
 
 static void mean_pool(pare_model *m)
 {
-    m->top.pool = PARE_POOL_MEAN;
+    m->head.pool = PARE_POOL_MEAN;
 }
 
 static void other_skips(pare_model *m)
@@ -125,7 +125,7 @@ static void other_norms(pare_model *m)
 
 static void interleaved_turns(pare_model *m)
 {
-    m->stem.pos.interleaved = true;
+    m->embedding.pos.interleaved = true;
 }
 
 static void turns_of_some_planes(pare_model *m)

@@ -28,7 +28,7 @@ static pare_decoder *decoder(const pare_model *m, size_t max, int threads)
 static void some_ids(int64_t *ids, size_t n, const pare_model *m, uint64_t seed)
 {
     pare_rng r = pare_rng_at(seed, 5);
-    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(&r, m->stem.vocab);
+    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(&r, m->embedding.vocab);
 }
 
 static void assert_row(const double *want, const float *got, size_t n, double tol, uint64_t seed,

@@ -16,7 +16,7 @@ static void some_texts(text *t, size_t n, const pare_model *m, uint64_t seed)
         t[i].n = 2 + pare_rng_below(&r, TOKENS - 1);
         t[i].prompt = 1 + pare_rng_below(&r, t[i].n - 1);
         for (size_t j = 0; j < TOKENS; j++)
-            t[i].ids[j] = (int64_t)pare_rng_below(&r, m->stem.vocab);
+            t[i].ids[j] = (int64_t)pare_rng_below(&r, m->embedding.vocab);
     }
 }
 

@@ -143,7 +143,7 @@ static void unfit_inputs_are_refused(void **state)
         pare_model *const m = some_model(seed, 1);
         pare_input in = some_input(m, seed, 1, 0);
         const pare_input good = in;
-        int64_t id = (int64_t)m->stem.vocab;
+        int64_t id = (int64_t)m->embedding.vocab;
         double bad = NAN;
         in.batch = in.tokens = 1;
         if (in.ids) in.ids = &id;

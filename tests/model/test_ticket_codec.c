@@ -341,8 +341,8 @@ static void identities_share_what_their_file_allows(void **state)
     pare_attn *const at = &m->blocks[0].attn;
     pare_weight *const w[4] = {&at->wq, &at->wk, &at->wv, &at->wo};
     *at = (pare_attn){.kind = PARE_ATTN_EXACT, .din = D, .dout = D, .nheads = 1, .heads = &head};
-    m->stem = (pare_input_layer){.width = D};
-    m->top = (pare_output_layer){0};
+    m->embedding = (pare_embedding){.width = D};
+    m->head = (pare_output_head){0};
     m->blocks[0].ffn = (pare_ffn){.din = D, .dout = D, .kind = PARE_FFN_NONE};
     m->nblocks = 1;
     m->tokenizer = PARE_TOK_NONE;

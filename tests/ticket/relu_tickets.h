@@ -14,7 +14,7 @@ static inline pare_model *relu_target(pare_rng *r, size_t d, size_t layers, size
     pare_err err = {0};
     pare_model *m;
     assert_ok(pare_model_new(&m, &err), &err);
-    m->stem.width = d;
+    m->embedding.width = d;
     m->nblocks = blocks;
     m->blocks = pare_alloc(m->arena, blocks, sizeof *m->blocks);
     assert_non_null(m->blocks);

@@ -499,14 +499,14 @@ static void gains_and_biases_of_norms_are_counted(void **state)
     pare_ticket_bound m;
     (void)state;
     f->blocks[0].attn = (pare_attn){0};
-    f->top.norm = (pare_norm){.kind = PARE_NORM_RMS,
-                              .divisor = 4,
-                              .eps = 1e-6,
-                              .gain = {PARE_F64, 1, 4, gain},
-                              .bias = {PARE_F64, 1, 4, bias}};
+    f->head.norm = (pare_norm){.kind = PARE_NORM_RMS,
+                               .divisor = 4,
+                               .eps = 1e-6,
+                               .gain = {PARE_F64, 1, 4, gain},
+                               .bias = {PARE_F64, 1, 4, bias}};
     assert_ok(pare_model_clone(&g, f, &err), &err);
-    g->top.norm.gain.data = more;
-    g->top.norm.bias.data = other;
+    g->head.norm.gain.data = more;
+    g->head.norm.bias.data = other;
     const pare_input in = {.batch = 1, .tokens = 2, .width = 4, .x = x};
     const double far = pair_apart(f, g, &in, NULL, NULL); /* .5 sqrt(4) + .25 */
     assert_ok(pare_ticket_bound_free(&m, f, g, 100, NULL, &err), &err);

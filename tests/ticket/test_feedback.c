@@ -161,8 +161,8 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
     pare_model *const m = random_model(PARE_RANDOM_GPT);
     pare_inputs set;
     input_moments e;
-    const pare_weight *const w = m->top.tied ? &m->stem.embedding : &m->top.out.w;
-    const char *const name = m->top.tied ? "stem.embedding" : "top.out.weight";
+    const pare_weight *const w = m->head.tied ? &m->embedding.table : &m->head.out.w;
+    const char *const name = m->head.tied ? "stem.embedding" : "top.out.weight";
     assert_ok(pare_inputs_random(&set, *state, m, 1, 12, 1, NULL), NULL);
     assert_ok(input_moments_of(&e, *state, m, m, matrix_stream(name), &set, NULL, NULL), NULL);
     pare_mat wide = pare_mat_new(*state, w->rows, w->cols),
@@ -173,10 +173,10 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
     pare_gemm(&half, 1, &wide, false, &e.square, false, 0);
     pare_gemm(&got, 1, &half, false, &wide, true, 0);
     assert_ok(pare_forward_f64(out.v, m, &set.in[0], NULL, NULL, NULL), NULL);
-    if (pare_has(&m->top.out.b))
+    if (pare_has(&m->head.out.b))
         for (size_t i = 0; i < 12; i++)
             for (size_t j = 0; j < w->rows; j++)
-                pare_row_mut(&out, i)[j] -= pare_weight_at(&m->top.out.b, j);
+                pare_row_mut(&out, i)[j] -= pare_weight_at(&m->head.out.b, j);
     pare_gemm(&want, 1.0 / 12, &out, true, &out, false, 0);
     for (size_t i = 0; i < w->rows * w->rows; i++) assert_near(got.v[i], want.v[i], 1e-4);
     pare_model_free(m);

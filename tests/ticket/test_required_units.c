@@ -118,7 +118,7 @@ static pare_model *small_attention(void)
     pare_err err = {0};
     assert_ok(pare_model_new(&m, &err), &err);
     m->name = pare_strdup(m->arena, "two");
-    m->stem.width = 2;
+    m->embedding.width = 2;
     m->pattern.kind = PARE_FULL;
     m->nblocks = 1;
     m->blocks = pare_alloc(m->arena, 1, sizeof *m->blocks);

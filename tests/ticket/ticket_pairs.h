@@ -102,8 +102,8 @@ static inline pare_model *pair_target(pare_rng *r, const pair_shape *s)
     pare_err err = {0};
     pare_model *m;
     assert_ok(pare_model_new(&m, &err), &err);
-    m->stem.width = s->d1;
-    m->stem.pos.kind = s->rotary ? PARE_POS_ROTARY : PARE_POS_NONE;
+    m->embedding.width = s->d1;
+    m->embedding.pos.kind = s->rotary ? PARE_POS_ROTARY : PARE_POS_NONE;
     m->pattern = s->pattern;
     m->nblocks = s->blocks;
     m->blocks = pare_alloc(m->arena, s->blocks, sizeof *m->blocks);

@@ -29,9 +29,9 @@ static pare_model *linear(void)
     pare_err err = {0};
     assert_ok(pare_model_new(&m, &err), &err);
     m->name = pare_strdup(m->arena, "linear");
-    m->stem.width = 4;
+    m->embedding.width = 4;
     m->pattern.kind = PARE_FULL;
-    m->top.out.w = (pare_weight){PARE_F32, 3, 4, w};
+    m->head.out.w = (pare_weight){PARE_F32, 3, 4, w};
     assert_ok(pare_model_check(m, &err), &err);
     return m;
 }
@@ -309,10 +309,10 @@ static void frozen_models_have_the_spread_of_the_recipe(void **state)
     pare_err err = {0};
     assert_ok(pare_init_model(&m, &o, &err), &err);
     const double std = 0.02 * 8; /* sqrt(768 / 12) */
-    assert_near(spread(&m->stem.embedding), std, 1e-7);
-    assert_near(spread(&m->stem.pos.table), std, 1e-7);
-    assert_near(pare_weight_at(&m->top.norm.gain, 11), 8, 1e-7);
-    assert_true(m->top.tied && !pare_has(&m->top.norm.bias));
+    assert_near(spread(&m->embedding.table), std, 1e-7);
+    assert_near(spread(&m->embedding.pos.table), std, 1e-7);
+    assert_near(pare_weight_at(&m->head.norm.gain, 11), 8, 1e-7);
+    assert_true(m->head.tied && !pare_has(&m->head.norm.bias));
     for (size_t b = 0; b < 2; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;

@@ -181,12 +181,12 @@ static void the_score_is_the_metric_of_its_part(void **state)
         .kind = PARE_INIT_MLP, .dim = 2, .layers = 1, .heads = 1, .features = 2, .outputs = 2};
     assert_ok(pare_init_model(&m, &init, &err), &err);
     static const float eye[4] = {1, 0, 0, 1}, none[4] = {0}, head[4] = {0, 0, 0, 1};
-    m->stem.map.w.data = eye;
-    m->stem.map.b.data = none;
+    m->embedding.map.w.data = eye;
+    m->embedding.map.b.data = none;
     m->blocks[0].ffn.layers[1].w.data = none;
     m->blocks[0].ffn.layers[1].b.data = none;
-    m->top.out.w.data = head; /* logit 1 - logit 0 = feature 1 */
-    m->top.out.b.data = none;
+    m->head.out.w.data = head; /* logit 1 - logit 0 = feature 1 */
+    m->head.out.b.data = none;
     assert_ok(l.score(l.self, &val, m, PARE_PART_VAL, NULL, &err), &err);
     assert_ok(l.score(l.self, &test, m, PARE_PART_TEST, NULL, &err), &err);
     /* validation: nodes 2, 6, 10, 14, 18, labels 0 1 0 1 0, scores 2 0 1 2 0: 3 of 6 pairs, ties
@@ -194,7 +194,7 @@ static void the_score_is_the_metric_of_its_part(void **state)
     assert_near(val, 0.5, 1e-6);
     assert_near(test, 1.0 / 3, 1e-6);
     static const float huge[4] = {3e38F, 3e38F, 3e38F, 3e38F};
-    m->top.out.w.data = huge;
+    m->head.out.w.data = huge;
     assert_ok(l.score(l.self, &val, m, PARE_PART_VAL, NULL, &err), &err);
     assert_true(isnan(val)); /* diverged: no failure, no mark */
     pare_model_free(m);

@@ -127,8 +127,8 @@ static void the_score_of_a_constant_is_the_mean_square(void **state)
                             .outputs = 1,
                             .pool = PARE_POOL_FIRST};
     assert_ok(pare_init_model(&m, &init, &err), &err);
-    m->top.out.w.data = none;
-    m->top.out.b.data = half;
+    m->head.out.w.data = none;
+    m->head.out.b.data = half;
     assert_ok(pare_npz_open(&z, arena, turn, &err), &err);
     assert_ok(pare_npz_get(&v, z, "values", &err), &err);
     for (size_t i = 0; i < 40; i++) want += pow(pare_array_f64(&v, i) - 0.5, 2) / 40;
@@ -150,7 +150,7 @@ static void a_wrong_guess_counts_once(void **state)
         .kind = PARE_INIT_GPT, .dim = 8, .layers = 1, .heads = 1, .vocab = 3, .context = 7};
     assert_ok(pare_init_model(&m, &init, &err), &err);
     static const float none[24] = {0};
-    m->stem.embedding.data = none; /* every logit is 0: the guess is id 0 */
+    m->embedding.table.data = none; /* every logit is 0: the guess is id 0 */
     assert_ok(l.score(l.self, &got, m, PARE_PART_VAL, NULL, &err), &err);
     size_t zeros = 0;
     pare_npz *z = NULL;

@@ -465,8 +465,8 @@ static void hidden_states_are_learnt(void **state)
     o.teacher = teacher.start, o.distill = 1, o.hidden = 10, o.log = remember, o.log_self = &log;
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     assert_le(log.line[59].loss, 0.2 * log.line[0].loss);
-    const pare_weight *const x = &m->stem.embedding, *const y = &teacher.start->stem.embedding,
-                             *const z = &t.start->stem.embedding;
+    const pare_weight *const x = &m->embedding.table, *const y = &teacher.start->embedding.table,
+                             *const z = &t.start->embedding.table;
     double now = 0, then = 0;
     for (size_t i = 0; i < x->rows * x->cols; i++) {
         now += pow(pare_weight_at(x, i) - pare_weight_at(y, i), 2);

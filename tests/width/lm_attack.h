@@ -84,7 +84,7 @@ static inline void la_unlike_planes(pare_model *m, pare_attn *at)
 {
     for (size_t h = 0; h < at->nheads; h++) {
         const pare_head *const x = &at->heads[h];
-        const bool pairs = m->stem.pos.interleaved;
+        const bool pairs = m->embedding.pos.interleaved;
         const size_t f = x->k / x->dk % x->planes, two = pairs ? 2 * f + 1 : f + x->planes;
         for (size_t c = 0; c < at->wk.cols; c++) {
             la_numbers(&at->wk)[(x->k + (pairs ? 2 * f : f)) * at->wk.cols + c] *= 0.01;
@@ -97,10 +97,10 @@ static inline void la_bend(la *t)
 {
     pare_model *const m = t->f;
     if (t->temper == LA_TIES) {
-        la_pair_rows(m->top.tied ? &m->stem.embedding : &m->top.out.w, la_near(t));
-        if (pare_has(&m->top.out.b)) la_scale(&m->top.out.b, 0, 0);
+        la_pair_rows(m->head.tied ? &m->embedding.table : &m->head.out.w, la_near(t));
+        if (pare_has(&m->head.out.b)) la_scale(&m->head.out.b, 0, 0);
     }
-    if (t->temper == LA_OFFSET) la_scale(&m->stem.embedding, 1, 1e4);
+    if (t->temper == LA_OFFSET) la_scale(&m->embedding.table, 1, 1e4);
     for (size_t b = 0; t->temper == LA_SPIN && b < m->nblocks; b++)
         if (pare_has(&m->blocks[b].attn.freqs))
             la_scale(&m->blocks[b].attn.freqs, 314159.2653589793, 0);
@@ -275,8 +275,8 @@ static inline qmat la_logs(la *t, const pare_model *m, const qmat *z, size_t l, 
     const qmat k = q_dense(t->a, z, &at->wk, h->k, h->dk, &at->bk);
     qmat out = q_new(t->a, z->n, z->n);
     for (size_t i = 0; pare_has(&at->freqs) && i < z->n; i++) {
-        q_turn(q.v + i * h->dk, h, &at->freqs, m->stem.pos.interleaved, i);
-        q_turn(k.v + i * h->dk, h, &at->freqs, m->stem.pos.interleaved, i);
+        q_turn(q.v + i * h->dk, h, &at->freqs, m->embedding.pos.interleaved, i);
+        q_turn(k.v + i * h->dk, h, &at->freqs, m->embedding.pos.interleaved, i);
     }
     for (size_t i = 0; i < z->n; i++) {
         const pare_keys keys = pare_visible(&m->pattern, NULL, z->n, i);
@@ -298,7 +298,7 @@ static inline qmat la_rows(la *t, const pare_model *m, size_t l, const pare_inpu
 {
     pare_model part = *m;
     part.nblocks = l;
-    part.top = (pare_output_layer){0};
+    part.head = (pare_output_head){0};
     qmat z = q_model(t->a, &part, in, s);
     q_norm(&z, &m->blocks[l].attn.in_norm);
     return z;

@@ -150,8 +150,8 @@ static void low_rank(pare_model *m, size_t rank)
     for (size_t i = 0; i < d * rank; i++) a.v[i] = pare_rng_normal(&rng);
     assert_ok(pare_qr(&q, &r, &a, m->arena, &err), &err);
     pare_gemm(&p, 1, &q, false, &q, true, 0);
-    project(m, &m->stem.embedding, true, &p);
-    project(m, &m->stem.pos.table, true, &p);
+    project(m, &m->embedding.table, true, &p);
+    project(m, &m->embedding.pos.table, true, &p);
     for (size_t b = 0; b < m->nblocks; b++) {
         pare_attn *const t = &m->blocks[b].attn;
         pare_ffn *const f = &m->blocks[b].ffn;
@@ -208,7 +208,7 @@ static void dead_dimensions_of_heads_and_units_go_without_loss(void **state)
             if (pare_has(&a->bk)) a->bk = (pare_weight){0};
             for (size_t h = 0; h < a->nheads; h++) {
                 const pare_head *const at = &a->heads[h];
-                const bool pairs = m->stem.pos.interleaved;
+                const bool pairs = m->embedding.pos.interleaved;
                 clear_row(m, &a->wk, at->k + (rotary && !pairs ? 0 : 2));
                 if (rotary) clear_row(m, &a->wk, at->k + (pairs ? 3 : at->planes));
                 clear_row(m, &a->wv, at->v + 1);
@@ -319,7 +319,7 @@ static void what_can_not_be_cut_is_named(void **state)
     m->blocks[1].attn.tolerance = 1e-3;
     refused(m, slice, true, PARE_ERR_INPUT, "block 1, attention: attention of kind poly");
     m->blocks[1].attn.kind = PARE_ATTN_EXACT;
-    m->top.norm = (pare_norm){0}; /* the head then reads what layer norms take away */
+    m->head.norm = (pare_norm){0}; /* the head then reads what layer norms take away */
     refused(m, slice, true, PARE_ERR_INPUT, "head: it reads the mean");
     pare_model_free(m);
 }

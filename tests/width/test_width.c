@@ -241,7 +241,7 @@ static void models_it_does_not_cover_are_refused_by_layer(void **state)
     refused(&b, opts_of(PARE_WIDTH_LOWRANK, 4, 0), PARE_ERR_INPUT,
             "block 1, feed-forward: a norm of kind layer");
     *norm = batch;
-    b.m->top.pool = PARE_POOL_MEAN;
+    b.m->head.pool = PARE_POOL_MEAN;
     refused(&b, opts_of(PARE_WIDTH_LOWRANK, 4, 0), PARE_ERR_INPUT, "head: it pools");
     board_close(&b);
 }
