@@ -74,7 +74,7 @@ static void visit_ffn(walk *w, pare_ffn *f)
 
 pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self, pare_err *err)
 {
-    walk w = {.fn = fn, .self = self, .err = err, .prefix = "stem."};
+    walk w = {.fn = fn, .self = self, .err = err, .prefix = "embedding."};
     visit(&w, "embedding", &m->embedding.table, false);
     visit(&w, "positions", &m->embedding.pos.table, false);
     visit_dense(&w, "map", &m->embedding.map);
@@ -85,7 +85,7 @@ pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self
         snprintf(w.prefix, sizeof w.prefix, "blocks.%zu.ffn.", b);
         visit_ffn(&w, &m->blocks[b].ffn);
     }
-    snprintf(w.prefix, sizeof w.prefix, "top.");
+    snprintf(w.prefix, sizeof w.prefix, "head.");
     visit_norm(&w, "norm", &m->head.norm);
     visit_dense(&w, "dense", &m->head.dense);
     visit_dense(&w, "out", &m->head.out);

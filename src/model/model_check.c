@@ -270,7 +270,7 @@ static void check_ffn(const checker *c, const pare_ffn *f, size_t d)
 
 static void check_embedding(pare_work *w, const pare_model *m)
 {
-    const checker c = {.work = w, .at = "stem"};
+    const checker c = {.work = w, .at = "embedding"};
     const pare_embedding *const s = &m->embedding;
     const pare_positions *const p = &s->pos;
     const size_t d = pare_model_width(m, 0);
@@ -281,7 +281,7 @@ static void check_embedding(pare_work *w, const pare_model *m)
     check_weight(&c, "map.weight", &s->map.w, d, s->width, OPTIONAL);
     check_weight(&c, "map.bias", &s->map.b, 1, d, pare_has(&s->map.w) ? OPTIONAL : FORBIDDEN);
     if (table && (m->context == 0 || m->context > p->table.rows))
-        refuse(&c, "context %zu, but tensor stem.positions has %zu rows", m->context,
+        refuse(&c, "context %zu, but tensor embedding.positions has %zu rows", m->context,
                p->table.rows);
     if (p->kind == PARE_POS_SINUSOIDAL) check_range(&c, SCALAR_BASE, RANGE_NO_INDEX, p->base);
     check_weight(&c, "positions", &p->table, p->table.rows, p->after_map ? d : s->width,
@@ -291,7 +291,7 @@ static void check_embedding(pare_work *w, const pare_model *m)
 
 static void check_head(pare_work *w, const pare_model *m, size_t d)
 {
-    const checker c = {.work = w, .at = "top"};
+    const checker c = {.work = w, .at = "head"};
     const pare_output_head *const t = &m->head;
     const size_t inner = pare_has(&t->dense.w) ? t->dense.w.rows : d;
     const size_t out = t->out.w.rows;
