@@ -142,8 +142,7 @@ def repaired(jobs):
                 for end in (cert["input"], cert["output"]):
                     if end["path"] == model:
                         end["sha256"] = end["files"][model] = hashlib.sha256(bad).hexdigest()
-                        called = name.replace("stem.", "embedding.").replace("top.", "head.")
-                        end["tensors"][called] = hashlib.sha256(bad[a:b]).hexdigest()
+                        end["tensors"][name] = hashlib.sha256(bad[a:b]).hexdigest()
             folder_with(f"{model}.{name}.again", model, bad, chain)
             jobs.append(("weight and its hashes", f"{model} {name}", "chain.cert.json",
                          f"{model}.{name}.again"))
