@@ -333,7 +333,7 @@ pare_claim pare_ball_claim(double radius, pare_ball_norm norm);
  * Of one file the last quarter of the inputs is held out (of a single input: all of it, which is
  * then seen by both sides); of the others the first ones are fitted to. Two files may be given
  * instead. What is proven on are the first of the held-out inputs, as many as one can afford. A
- * certificate may speak about new inputs (pare/exchange.h) only where the held-out ones were not
+ * certificate may speak about new inputs (pare/cert.h) only where the held-out ones were not
  * fitted to, are independent draws, and were not picked by what they are; `no_new_inputs` says why
  * it may not. */
 

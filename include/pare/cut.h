@@ -18,8 +18,8 @@
  *     o.width.keep = 0.75;
  *     pare_reduce(&r, arena, model, &o, &exec, &err);
  *
- * The inputs are split (pare/heldout.h), the model is cut, written, proven and certified
- * (pare/publish.h), and both files are measured. With max_error and no size the smallest cut is
+ * The inputs are split (pare/cert.h), the model is cut, written, proven and certified
+ * (pare/cert.h), and both files are measured. With max_error and no size the smallest cut is
  * searched that is proven to stay within it. Results are in the caller's arena. */
 
 /* ---- what a model is, and how large its parts are -------------------------------------------- */

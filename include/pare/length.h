@@ -328,7 +328,7 @@ PARE_MUST_USE pare_status pare_engine_open(pare_oracle *out, const pare_engine *
  *     pare_length_oracle(&oracle, &plan, &exec, &err);
  *     pare_length_certify(&cert, &plan, &oracle, model, &in.in, rows, &exec, &err);
  *     pare_length_cert_write(&cert, &plan, &files, &err);     plan.json.cert.json
- *     pare_verify_file("plan.json", NULL, &err);              (pare/verify.h)
+ *     pare_verify_file("plan.json", NULL, &err);              (pare/cut.h)
  *
  * The file has hashes of model, plan and data, the bounds, and what was measured. It is proven again
  * by running the same plan on the same input and, on another engine, the model once more. */

@@ -167,7 +167,7 @@ typedef enum pare_tokenizer_kind {
     PARE_TOK_BYTES    /* every byte is its own id; no vocabulary needed */
 } pare_tokenizer_kind;
 
-/* Bytes that a file may hold in the place of a weight's numbers (pare/coded.h). */
+/* Bytes that a file may hold in the place of a weight's numbers (pare/model.h). */
 typedef struct pare_coded {
     const char *name; /* of the weight */
     const uint8_t *data;

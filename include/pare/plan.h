@@ -10,7 +10,7 @@
 
 /* What an engine of M tokens would have to do for a model: which modes apply,
  * how many calls, whether its small weights can be trusted, and whether sampling is sound. A part
- * of pare/probe.h. */
+ * of pare/plan.h. */
 
 #define PARE_PROBE_LONG   4096 /* tokens that are planned for, unless positions end before */
 #define PARE_PROBE_ORACLE 128  /* M at which types are judged */

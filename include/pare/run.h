@@ -211,7 +211,7 @@ PARE_MUST_USE pare_status pare_sample(int64_t *id, pare_sampler *s, const float 
  *
  * Up to PARE_GENERATE_BATCH sequences are decoded side by side, the others begin as soon as one of
  * those is complete. What is generated for a prompt depends neither on the other prompts nor on how
- * many are decoded at once (pare/decode.h). */
+ * many are decoded at once (pare/run.h). */
 
 enum { PARE_GENERATE_BATCH = 24 };
 

@@ -37,7 +37,7 @@ typedef struct pare_popup {
     double keep; /* of the weights of every matrix: above 0, at most 1 */
 } pare_popup;
 
-/* From now on m is saved as a ticket (pare/coded.h): seed and masks. PARE_ERR_VERIFY names a number
+/* From now on m is saved as a ticket (pare/model.h): seed and masks. PARE_ERR_VERIFY names a number
  * that is neither 0 nor that of the source. */
 PARE_MUST_USE pare_status pare_popup_code(pare_model *m, const pare_frozen_gpt *from,
                                           pare_err *err);
@@ -66,7 +66,7 @@ typedef struct pare_init {
     pare_pool pool;         /* encoder */
     pare_variant variant;   /* what is left out */
     uint64_t seed;
-    /* GPT: frozen weights, no biases, plain norms (pare/popup.h); NULL: from `seed`, to be trained
+    /* GPT: frozen weights, no biases, plain norms (pare/train.h); NULL: from `seed`, to be trained
      */
     const pare_frozen_gpt *source;
 } pare_init;
@@ -143,7 +143,7 @@ PARE_MUST_USE pare_status pare_tape_forward(pare_tape *t, const pare_input *in,
  * sequence at a time; all 0 in f64, and for other kinds. */
 typedef struct pare_poly_use {
     uint64_t polynomial, exact;
-    char why[160]; /* of the last pass, its first head: as a plan of pare/poly.h says it */
+    char why[160]; /* of the last pass, its first head: as a plan of pare/attention.h says it */
 } pare_poly_use;
 /* Adds the gradient of the last forward pass to grad (p->count numbers; NULL: not wanted).
  * dy: rows x outputs, NULL = 0. dstream: NULL, or nblocks + 1 arrays (each may be NULL) that are

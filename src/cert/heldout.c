@@ -1,4 +1,4 @@
-/* heldout.c - which inputs a reduction is fitted to, measured and proven on (pare/heldout.h). */
+/* heldout.c - which inputs a reduction is fitted to, measured and proven on (pare/cert.h). */
 #include "base/support.h"
 #include "conformal.h"
 #include "outputs.h"

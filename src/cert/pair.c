@@ -1,7 +1,7 @@
 /* pair.c - two models on every input near the given ones: how far they may be apart there.
  *
  * Claim. For every input whose rows are each within the radius of the given rows, and every output
- * entry, |f - g| <= apart; and so on, as include/pare/ball.h says (docs/ball.md). It is for every
+ * entry, |f - g| <= apart; and so on, as include/pare/cert.h says (docs/ball.md). It is for every
  * kind of attention and norm, with rounding.
  *
  * pair.h says what is known at every place. It begins with r = the radius and v = z = 0, as both

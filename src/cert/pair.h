@@ -1,5 +1,5 @@
 /* pair.h - two models that differ only in their attentions, run side by side on every input near a
- * given one. Private to the room; pair.c tells the story, include/pare/ball.h the statement.
+ * given one. Private to the room; pair.c tells the story, include/pare/cert.h the statement.
  *
  * The law of a pair. For every input of the ball let X, Y be the exact streams of f and g (real
  * numbers, stored weights) at some place, and h[0], h[1] the doubles kept here. Then for every row

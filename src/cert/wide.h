@@ -1,4 +1,4 @@
-/* wide.h - sums and rows in double-double (pare/dd.h) for the wide midpoints of the proof kernel.
+/* wide.h - sums and rows in double-double (linalg/dd.h) for the wide midpoints of the proof kernel.
  *
  * The kernel counts each operation on numbers between WIDE_TINY and WIDE_BIG as one WIDE_UNIT =
  * 2^-102 = 16 v^2, v = 2^-53. A sum of products or numbers

@@ -1,4 +1,4 @@
-/* wide_math.c - activations, weights and sinusoidal positions in double-double, on pare/dd.h. */
+/* wide_math.c - activations, weights and sinusoidal positions in double-double, on linalg/dd.h. */
 #include "wide.h"
 
 /* silu: 60 of the exponential, 2, 15 v^2. tanh: 400. Its gelu: half of 400, its argument's 25 v^2

@@ -57,7 +57,7 @@ extern const bench_kind bench_board_step, bench_file_step, bench_web_step;      
 extern const bench_kind bench_gpt_step;
 /* Only where the library can decode. */
 #if defined __has_include
-#if __has_include(<pare/decode.h>)
+#if __has_include(<pare/run.h>)
 #define BENCH_HAS_DECODER 1
 #endif
 #endif

@@ -1,4 +1,4 @@
-/* evaluate.c - a model on a dataset, input by input (pare/evaluate.h). */
+/* evaluate.c - a model on a dataset, input by input (pare/data.h). */
 #include "evaluate.h"
 #include "graph_data.h"
 #include "base/work.h"

@@ -1,4 +1,4 @@
-/* attn_stats.h - statistics of attention heads (pare/xray.h): the parts of attn_stats.c. */
+/* attn_stats.h - statistics of attention heads (pare/depth.h): the parts of attn_stats.c. */
 #ifndef PARE_SRC_DEPTH_ATTN_STATS_H
 #define PARE_SRC_DEPTH_ATTN_STATS_H
 #include <pare/depth.h>

@@ -1,4 +1,4 @@
-/* engine.c - attention engines by name (pare/engine.h). */
+/* engine.c - attention engines by name (pare/length.h). */
 #include "backend.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* time_call.c - what one call of a length plan takes on this machine (pare/stopwatch.h). */
+/* time_call.c - what one call of a length plan takes on this machine (pare/run.h). */
 #include <pare/length.h>
 
 enum { TRIES = 5, MOST_ROWS = 4096 };

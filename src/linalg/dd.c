@@ -1,6 +1,6 @@
-/* dd.c - elementary functions in double-double, and why their errors are what pare/dd.h says.
+/* dd.c - elementary functions in double-double, and why their errors are what linalg/dd.h says.
  *
- * v = 2^-53, a unit is 16 v^2; the errors of the operations are in pare/dd.h.
+ * v = 2^-53, a unit is 16 v^2; the errors of the operations are in linalg/dd.h.
  *
  * exp. x = k ln 2 + r, |r| <= 0.3466; ln 2 in three parts, the first of 36 bits, so that k times it
  * is exact for |k| <= 1100: r is off by 6 v^2 at most. With s = r / 256 the series of e^s - 1 ends

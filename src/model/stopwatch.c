@@ -1,4 +1,4 @@
-/* The clock (pare/stopwatch.h). The best pass, not the mean: what another process takes away is no
+/* The clock (pare/run.h). The best pass, not the mean: what another process takes away is no
  * property of a model. */
 #include "stopwatch.h"
 

@@ -1,5 +1,5 @@
 /* ticket_factored.c - reads a weight that is stored as the product of two masked random matrices
- * (pare/coded.h). ticket_factored_write.c writes such bodies.
+ * (pare/model.h). ticket_factored_write.c writes such bodies.
  *
  * Body:  u32 donor column (2^32 - 1: none)   u32 width (coder; 0 when raw)   u32 units of a block
  *        i8 prior of each rank, as many as a block has units (FACTORED_RANKED)

@@ -1,6 +1,6 @@
 /* vector_activation.c - activations of the f32 engine and of the decoder.
  *
- * exp: pare/vexp.h.
+ * exp: base/vexp.h.
  * tanh: an odd polynomial below 0.625 (Cephes tanhf), 1 - 2 / (e^2x + 1) above.
  * erf: x + x P(x^2) below 0.928, 1 - e^-Q(x) above (Juffa's minimax coefficients).
  * All within 4 ulp, which is what src/cert/enclose.h grants (tests/model/test_vector_kernels.c).

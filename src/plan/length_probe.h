@@ -1,6 +1,6 @@
 /* length_probe.h - what an engine of M tokens would have to do for a model: which modes apply,
  * how many calls, whether its small weights can be trusted, and whether sampling is sound. A part
- * of pare/probe.h. */
+ * of pare/plan.h. */
 #ifndef PARE_PLAN_LENGTH_PROBE_H
 #define PARE_PLAN_LENGTH_PROBE_H
 #include <pare/plan.h>

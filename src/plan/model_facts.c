@@ -1,4 +1,4 @@
-/* model_facts.c - how large a model file and its parts are (pare/reduce.h). */
+/* model_facts.c - how large a model file and its parts are (pare/cut.h). */
 #include "cert/heldout.h"
 #include "reduce.h"
 

@@ -1,4 +1,4 @@
-/* A probe from its parts (pare/probe.h). What a part cannot tell about a model is a sentence in the
+/* A probe from its parts (pare/plan.h). What a part cannot tell about a model is a sentence in the
  * result, not a failure. */
 #include "width/survey.h"
 #include "probe.h"

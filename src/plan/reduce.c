@@ -1,4 +1,4 @@
-/* reduce.c - a reduction from file to file: what all directions share (pare/reduce.h). */
+/* reduce.c - a reduction from file to file: what all directions share (pare/cut.h). */
 #include "reduce_parts.h"
 #include "base/support.h"
 #include "cert/outputs.h"

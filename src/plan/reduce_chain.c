@@ -1,4 +1,4 @@
-/* reduce_chain.c - one certificate of a chain of cuts (pare/reduce.h). */
+/* reduce_chain.c - one certificate of a chain of cuts (pare/cut.h). */
 #include "reduce_parts.h"
 #include "cert/prove.h"
 #include "model/inputs.h"

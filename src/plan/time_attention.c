@@ -1,4 +1,4 @@
-/* time_attention.c - the attention of two models by itself (pare/stopwatch.h): scores, softmax and
+/* time_attention.c - the attention of two models by itself (pare/run.h): scores, softmax and
  * weighted values of all heads of all blocks, on rows of random numbers in the shapes that the
  * models have. */
 #include "model/stopwatch.h"

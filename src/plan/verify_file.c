@@ -1,5 +1,5 @@
 /* verify_file.c - certificates by their path: which file it is, which prover it needs
- * (pare/verify.h). */
+ * (pare/cut.h). */
 #include "length/length_cert_file.h"
 #include "cert/prove.h"
 #include "data/graph_data.h"

@@ -1,4 +1,4 @@
-/* report.c - one page to read and to show (pare/report.h). */
+/* report.c - one page to read and to show (pare/plan.h). */
 #include "length/length_cert_file.h"
 #include "report_write.h"
 #include "items.h"

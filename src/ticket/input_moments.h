@@ -5,7 +5,7 @@
 #include <pare/run.h>
 
 /* Second moments of the rows x of f and y of g that enter the matrix with this stream (which says
- * where in the model it is, pare/source.h), means over the rows of the inputs. */
+ * where in the model it is, pare/model.h), means over the rows of the inputs. */
 typedef struct input_moments {
     pare_mat square; /* E y y^T; v NULL: the rows that enter it are not known */
     pare_mat cross;  /* E x y^T */

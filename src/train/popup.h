@@ -1,4 +1,4 @@
-/* popup.h - edge-popup as a run sees it (pare/popup.h says what it is). Private to src/train. */
+/* popup.h - edge-popup as a run sees it (pare/train.h says what it is). Private to src/train. */
 #ifndef PARE_SRC_TRAIN_POPUP_H
 #define PARE_SRC_TRAIN_POPUP_H
 #include <pare/train.h>

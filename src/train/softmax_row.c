@@ -1,6 +1,6 @@
 /* softmax_row.c - one row of logits through a softmax (softmax_row.h).
  *
- * The f32 rows go in pieces through small buffers, so that one vector exp (pare/vmath.h) serves every
+ * The f32 rows go in pieces through small buffers, so that one vector exp (base/vmath.h) serves every
  * CPU. The loops around it have fixed lengths and one order of sums; each is written once, in plain
  * C, and compiled for several instruction sets. No operation is fused: except for exp every CPU gives
  * the same bits. */

@@ -1,5 +1,5 @@
 /* hypotheses.c - the hypotheses of the theorems about width, checked on a model and its data
- * (pare/survey.h): the same activations and figures that the cuts and their certificates use. */
+ * (pare/width.h): the same activations and figures that the cuts and their certificates use. */
 #include "cuts.h"
 #include "stored_weights.h"
 #include "survey.h"

@@ -1,4 +1,4 @@
-/* Tests pare/dd.h, src/cert/wide.h and wide_math.c: every operation and function of double-double
+/* Tests linalg/dd.h, src/cert/wide.h and wide_math.c: every operation and function of double-double
  * against 113 bits, within the errors that the proof kernel counts for it (over the whole range of
  * f64: tests/linalg/test_dd_mpfr.c). */
 #include "wide_quad.h"

@@ -1,4 +1,4 @@
-/* Tests src/linalg/dd.c and pare/dd.h: the functions in double-double against MPFR, over the whole
+/* Tests src/linalg/dd.c and linalg/dd.h: the functions in double-double against MPFR, over the whole
  * range of f64. */
 #include "linalg/dd.h"
 #include "mpfr_cases.h"
