@@ -85,8 +85,9 @@ pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_ma
                             .scale = scale,
                             .tolerance = opts->tolerance};
     if (out->n > 0) {
-        double *const qc = pare_alloc(a, 2 * out->d, sizeof *qc), *const kc = qc + out->d;
+        double *const qc = pare_alloc(a, 2 * out->d, sizeof *qc);
         if (!qc) return pare_no_memory(err);
+        double *const kc = qc + out->d;
         out->qc = qc;
         out->kc = kc;
         pare_status st = midranges(qc, q, "queries", err);
