@@ -1,6 +1,8 @@
 /* Rates of training's kernels as CSV: the dense layer and attention, forward and back, beside the
  * rate of a square product in the same process. All take turns; of each the best time counts.
  *     build/bench/backward [--cpu]      --cpu: CPU time, for a machine that others use as well */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
 #include <pare/pare.h>
 
 #include <math.h>
@@ -78,9 +80,9 @@ static void attend(job *j)
     const pare_mat32 q = {j->n, j->in, j->in, j->x}, k = {j->n, j->in, j->in, j->w};
     const pare_mat32 v = {j->n, j->in, j->in, j->b};
     pare_mat32 y = {j->n, j->in, j->in, j->y};
-    const pare_kept32 kept = {.lse = j->lse};
-    must(pare_attend_keep_f32(&y, &kept, &q, &k, &v, 0.125f, &j->pattern, NULL, NULL, &j->exec,
-                              NULL));
+    const pare_saved32 kept = {.lse = j->lse};
+    must(pare_attend_saving_f32(&y, &kept, &q, &k, &v, 0.125f, &j->pattern, NULL, NULL, &j->exec,
+                                NULL));
 }
 
 static void attend_back(job *j)
@@ -90,7 +92,7 @@ static void attend_back(job *j)
     const pare_mat32 dy = {j->n, j->in, j->in, j->dy};
     pare_mat32 dq = {j->n, j->in, j->in, j->dx}, dk = {j->n, j->in, j->in, j->dk};
     pare_mat32 dv = {j->n, j->in, j->in, j->dv};
-    const pare_kept32 kept = {.lse = j->lse};
+    const pare_saved32 kept = {.lse = j->lse};
     must(pare_attend_backward_f32(&dq, &dk, &dv, &dy, &q, &k, &v, &y, &kept, 0.125f, &j->pattern,
                                   NULL, NULL, &j->exec, NULL));
 }

@@ -105,12 +105,12 @@ static const pare_graph *board(pare_arena *a, bool empty)
 
 static void make_input(work *w, const bench_case *c)
 {
-    const size_t n = c->batch * c->tokens, width = w->m->stem.width;
+    const size_t n = c->batch * c->tokens, width = w->m->embedding.width;
     pare_rng r = pare_rng_at(1, 0);
     w->in = (pare_input){.batch = c->batch, .tokens = c->tokens};
-    if (w->m->stem.ids) {
+    if (w->m->embedding.ids) {
         int64_t *const ids = need(pare_alloc(w->m->arena, n, sizeof *ids));
-        for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(&r, w->m->stem.vocab);
+        for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(&r, w->m->embedding.vocab);
         w->in.ids = ids;
         return;
     }

@@ -3,6 +3,7 @@
  *
  * Everything is timed in pieces of about a millisecond, over and over, and of every piece the best
  * time counts: on a busy machine longer ones never run undisturbed. */
+#include "model/decode_state.h"
 #include <pare/pare.h>
 
 #include <math.h>
@@ -99,7 +100,7 @@ static void generate_batch(pieces *p, pare_decoder *d, const shape *h)
     for (size_t i = 0; i < h->tokens / steps; i++) {
         const double start = pare_seconds();
         for (size_t k = 0; k < steps; k++) {
-            if (pare_decoder_step_texts(d, text, id, BATCH, &logits, &ld, NULL))
+            if (pare_decoder_step_batch(d, text, id, BATCH, &logits, &ld, NULL))
                 stop("generation failed");
             for (size_t t = 0; t < BATCH; t++) id[t] = likeliest(logits + t * ld, h->o.vocab);
         }
@@ -113,7 +114,7 @@ static void prompt(pieces *p, pare_decoder *d, const int64_t *ids, const shape *
     pare_decoder_reset(d);
     for (size_t i = 0; i < h->prompt / h->feed; i++) {
         const double start = pare_seconds();
-        if (pare_decoder_feed(d, ids + i * h->feed, h->feed, &logits, NULL))
+        if (pare_decoder_prefill(d, ids + i * h->feed, h->feed, &logits, NULL))
             stop("the prompt failed");
         keep_best(p, i, pare_seconds() - start);
     }
@@ -129,7 +130,7 @@ static void check(const pare_model *m, pare_decoder *d, const int64_t *ids, size
     double most = 1;
     pare_decoder_reset(d);
     if (pare_forward_f32(want, m, &in, NULL, NULL, NULL) ||
-        pare_decoder_feed(d, ids, n, &got, NULL))
+        pare_decoder_prefill(d, ids, n, &got, NULL))
         stop("the check failed");
     const float *const last = want + (n - 1) * cols;
     for (size_t j = 0; j < cols; j++) most = fmax(most, fabs((double)last[j]));
@@ -142,7 +143,8 @@ static times measure(const pare_model *m, const shape *s, int threads, const flo
                      const float *b, float *c)
 {
     const pare_exec exec = {.threads = threads};
-    const pare_sample_opts greedy = {.temperature = 0, .top_p = 1}, usual = PARE_SAMPLE_DEFAULT;
+    const pare_sample_opts greedy = {.temperature = 0, .top_p = 1},
+                           usual = PARE_SAMPLE_OPTS_DEFAULT;
     pare_arena *const arena = need(pare_arena_new());
     int64_t *const ids = need(pare_alloc(arena, s->prompt, sizeof *ids));
     pare_rng rng = pare_rng_at(1, 1);
@@ -150,7 +152,7 @@ static times measure(const pare_model *m, const shape *s, int threads, const flo
     pare_decoder *d = NULL, *many = NULL;
     pare_sampler best, random;
     if (pare_decoder_new(&d, m, 0, &exec, NULL) ||
-        pare_decoder_new_texts(&many, m, BATCH, s->tokens, &exec, NULL) ||
+        pare_decoder_new_batch(&many, m, BATCH, s->tokens, &exec, NULL) ||
         pare_sampler_new(&best, arena, s->o.vocab, &greedy, 1, 0, NULL) ||
         pare_sampler_new(&random, arena, s->o.vocab, &usual, 1, 0, NULL))
         stop("no decoder");

@@ -271,7 +271,7 @@ static void all_cases(bool wall)
 
 static pare_model *large_model(size_t tokens)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m;
     pare_err err = {0};
     o.kind = PARE_RANDOM_LLAMA;

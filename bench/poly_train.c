@@ -10,6 +10,8 @@
  * `there` plans and attends, `back` goes back; `exact` is both with the exact kernels, "-" where it
  * would take minutes. `gap` is the largest difference from the exact gradient, of any of dq, dk and
  * dv in units of its largest number; "-" likewise. */
+#include "attention/attend.h"
+#include "attention/polynomial.h"
 #include "poly_data.h"
 
 enum { RUNS = 3, EXACT_ROWS = 16384 };
@@ -30,11 +32,11 @@ static void clear(pare_mat32 m[3])
 static double exact(bench *t)
 {
     const poly_data *const b = &t->in;
-    const pare_kept32 kept = {.lse = t->lse};
+    const pare_saved32 kept = {.lse = t->lse};
     clear(t->want);
     const double start = seconds(b);
-    if (pare_attend_keep_f32(&t->y, &kept, &b->q, &b->k, &b->v, 1, &b->pattern, NULL, NULL,
-                             &b->exec, NULL) ||
+    if (pare_attend_saving_f32(&t->y, &kept, &b->q, &b->k, &b->v, 1, &b->pattern, NULL, NULL,
+                               &b->exec, NULL) ||
         pare_attend_backward_f32(&t->want[0], &t->want[1], &t->want[2], &t->dy, &b->q, &b->k, &b->v,
                                  &t->y, &kept, 1, &b->pattern, NULL, NULL, &b->exec, NULL))
         stop("out of memory");
@@ -45,7 +47,7 @@ static void poly(bench *t, double *there, double *back, pare_poly_report *report
 {
     const poly_data *const b = &t->in;
     const pare_poly_opts o = PARE_POLY_DEFAULT;
-    const pare_poly_kept kept = {.exact = t->exact};
+    const pare_poly_saved kept = {.exact = t->exact};
     pare_arena *const a = pare_arena_new();
     pare_poly_plan plan;
     clear(t->grad);

@@ -5,7 +5,6 @@
  *
  * A step is all that a run does between two marks: batch, forward, loss, back, AdamW; and for
  * edge-popup the turned gradient and the new masks. It must not fall below 0.8. */
-#include <pare/init.h>
 #include <pare/train.h>
 
 #include <stdlib.h>
@@ -89,7 +88,7 @@ static double turn(const pare_model *start, const shape *s, const pare_popup *po
     clocked c = {.best = 1e9};
     const shape own = *s;
     const pare_exec exec = {.threads = threads};
-    const pare_lesson lesson = {
+    const pare_task lesson = {
         .self = (void *)&own, .metric = "nats", .epoch = 1, .batch = batch, .score = score};
     const pare_train_opts o = {.steps = s->steps + 2,
                                .lr = 1e-3,

@@ -8,7 +8,7 @@
 
 static pare_status make(const char *path, pare_err *err)
 {
-    const pare_random_model_opts opts = PARE_RANDOM_MODEL_DEFAULT;
+    const pare_random_model_opts opts = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_status st = pare_random_model(&m, &opts, err);
     if (!st) st = pare_model_save(m, path, false, NULL, err);

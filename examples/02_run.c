@@ -7,7 +7,7 @@
 
 int main(void)
 {
-    const pare_random_model_opts opts = PARE_RANDOM_MODEL_DEFAULT;
+    const pare_random_model_opts opts = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     const int64_t ids[] = {'p', 'a', 'r', 'e'};
     const pare_input in = {.batch = 1, .tokens = 4, .ids = ids};
     const pare_exec exec = {.threads = pare_cores()};

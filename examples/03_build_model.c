@@ -22,7 +22,7 @@ static pare_status build(pare_model **out, pare_err *err)
     if (!m->name || !m->blocks || !head) return pare_no_memory(err);
     *head = (pare_head){.dk = 1, .dv = 2, .scale = 1};
     m->nblocks = 1;
-    m->stem.width = 2; /* inputs are vectors: there is no embedding */
+    m->embedding.width = 2; /* inputs are vectors: there is no embedding */
     m->pattern.kind = PARE_CAUSAL;
     m->blocks[0].attn = (pare_attn){
         .kind = PARE_ATTN_EXACT,

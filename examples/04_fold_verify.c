@@ -37,7 +37,7 @@ static pare_status fold(const char *in, const char *out, pare_arena *a, pare_err
 int main(void)
 {
     char folder[] = "/tmp/pare-example-XXXXXX";
-    const pare_random_model_opts opts = PARE_RANDOM_MODEL_DEFAULT;
+    const pare_random_model_opts opts = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_err err = {0};
     pare_model *m = NULL;
     pare_arena *a = pare_arena_new();

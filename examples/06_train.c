@@ -1,4 +1,4 @@
-/* 06_train.c - train a small GPT to sort. pare_lesson_series reads the training task from a data
+/* 06_train.c - train a small GPT to sort. pare_task_series reads the training task from a data
  * file, pare_init_model makes a model of fitting shape, and pare_train trains it and returns the
  * weights with the best validation score. */
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
@@ -16,12 +16,12 @@ static void log_step(void *self, const pare_train_log *l)
 
 static pare_status train(const char *path, pare_arena *a, pare_err *err)
 {
-    const pare_series_lesson data = {.train = path, .batch = 32};
-    pare_lesson lesson;
-    pare_lesson_facts f;
+    const pare_task_series_opts data = {.train = path, .batch = 32};
+    pare_task lesson;
+    pare_task_facts f;
     pare_model *fresh = NULL, *sorts = NULL;
     pare_train_result r;
-    pare_status st = pare_lesson_series(&lesson, &f, a, &data, err);
+    pare_status st = pare_task_series(&lesson, &f, a, &data, err);
     if (st) return st;
     const pare_init shape = {.kind = PARE_INIT_GPT,
                              .dim = 16,
@@ -31,7 +31,7 @@ static pare_status train(const char *path, pare_arena *a, pare_err *err)
                              .context = f.tokens};
     const pare_train_opts how = {.steps = 200,
                                  .warmup = 10,
-                                 .mark_every = 20,
+                                 .eval_every = 20,
                                  .lr = 1e-2,
                                  .last_lr = 1e-3,
                                  .clip = 1,

@@ -16,7 +16,7 @@ static pare_status sort_six(const pare_model *m, const int64_t *prompt, const pa
     pare_arena *a = pare_arena_new();
     pare_status st = a ? pare_decoder_new(&d, m, 0, exec, err) : pare_no_memory(err);
     if (!st) st = pare_sampler_new(&next, a, pare_model_outputs(m), &greedy, 0, 0, err);
-    if (!st) st = pare_decoder_feed(d, prompt, LENGTH, &logits, err);
+    if (!st) st = pare_decoder_prefill(d, prompt, LENGTH, &logits, err);
     for (int i = 0; i < LENGTH; i++) printf("%d ", (int)prompt[i]);
     printf("->");
     for (int i = 0; !st && i < LENGTH; i++) {

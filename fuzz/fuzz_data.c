@@ -27,9 +27,9 @@ static pare_model model_of(const asked *k)
     static const char words[] = "[CLS]\n[SEP]\ngood\nbad\n";
     const size_t outputs = k->pool == PARE_POOL_NONE ? 256 : 2;
     return (pare_model){
-        .stem = {.ids = k->ids, .width = 2, .vocab = k->ids ? 256 : 0},
+        .embedding = {.ids = k->ids, .width = 2, .vocab = k->ids ? 256 : 0},
         .context = 16,
-        .top = {.pool = k->pool, .out.w = {.dtype = PARE_F32, .rows = outputs, .cols = 2}},
+        .head = {.pool = k->pool, .out.w = {.dtype = PARE_F32, .rows = outputs, .cols = 2}},
         .tokenizer = k->tokenizer,
         .vocab = (const uint8_t *)words,
         .vocab_bytes = sizeof words - 1,
@@ -67,7 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pare_model m = model_of(k);
     pare_dataset d;
     pare_err err = {0};
-    m.top.out.w.data = none;
+    m.head.out.w.data = none;
     FUZZ_EXPECT(a && (copy || size == 1));
     if (size > 1) memcpy(copy, data + 1, size - 1);
     if (strcmp(k->path, "d.npz") == 0) (void)fuzz_reseal_npz(copy, size - 1);

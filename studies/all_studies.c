@@ -108,7 +108,7 @@ static void show(void *self, const char *what, uint64_t done, uint64_t total)
 
 static pare_exec counting(const pare_exec *exec, meter *m)
 {
-    pare_exec x = pare_silent(exec);
+    pare_exec x = pare_exec_silent(exec);
     x.progress = show;
     x.self = m;
     return x;

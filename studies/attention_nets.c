@@ -51,7 +51,7 @@ pare_status san_new(pare_model **out, const san_shape *s, pare_rng *rng, pare_er
     pare_status st = pare_model_new(out, err);
     if (st) return st;
     pare_model *const m = *out;
-    m->stem.width = s->dim;
+    m->embedding.width = s->dim;
     m->pattern.kind = s->causal ? PARE_CAUSAL : PARE_FULL;
     m->nblocks = s->layers;
     m->blocks = pare_alloc(m->arena, s->layers ? s->layers : 1, sizeof *m->blocks);

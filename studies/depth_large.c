@@ -1,7 +1,7 @@
 /* E4: where one layer stops being enough, and what was to be seen of it in the logits. Sizes and
  * draws are those of our audit (docs/repro.md, "Depth"). */
 #include "study_depth.h"
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include <math.h>
 
 /* ---- E4: large weights ----------------------------------------------------------------------- */
@@ -48,7 +48,7 @@ static pare_status large_net(double sum[LOST_ROWS], double a, const san_tokens *
     pare_model *m = NULL;
     san_pair x;
     compared c;
-    pare_xray ray;
+    pare_attention_stats ray;
     double whole = NAN, off = NAN;
     pare_status st = arena ? san_new(&m, &shape, rng, err) : pare_no_memory(err);
     if (!st) st = san_pairs(&x, arena, *t, 3 * t->n, rng, err);
@@ -58,7 +58,7 @@ static pare_status large_net(double sum[LOST_ROWS], double a, const san_tokens *
         st = lost_by(&off, &c, lost_kinds[k]);
         sum[k] += off / whole;
     }
-    if (!st) st = pare_depth_xray(&ray, arena, m, &x.fit, &x.look, NULL, err);
+    if (!st) st = pare_depth_attention_stats(&ray, arena, m, &x.fit, &x.look, NULL, err);
     for (size_t h = 0; !st && h < ray.nheads; h++) {
         sum[LOST] += ray.heads[h].range_mean / (double)ray.nheads;
         sum[LOST + 1] += ray.heads[h].tv_uniform / (double)ray.nheads;

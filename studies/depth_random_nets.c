@@ -2,7 +2,7 @@
  * error grows with the weights and with the depth; and the rank of networks without skips. Sizes
  * and draws are those of our audit (docs/repro.md, "Depth"); the random numbers are others. */
 #include "study_depth.h"
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include <math.h>
 
 static const pare_collapse kinds[] = {
@@ -248,8 +248,9 @@ static pare_status rank_of(numbers *out, const pare_model *m, const pare_inputs 
                            double diam, bool skip, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    pare_xray ray;
-    pare_status st = a ? pare_depth_xray(&ray, a, m, x, x, NULL, err) : pare_no_memory(err);
+    pare_attention_stats ray;
+    pare_status st =
+        a ? pare_depth_attention_stats(&ray, a, m, x, x, NULL, err) : pare_no_memory(err);
     for (size_t l = 0; !st && l < RANK_LAYERS; l++) number_put(out, log10_of(ray.layers[l].res_x));
     for (size_t l = 0; !st && l < RANK_LAYERS; l++) {
         pare_model first = *m;

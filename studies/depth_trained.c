@@ -1,7 +1,7 @@
 /* E8 and E9: a trained model. What its attention looks like, what each kind costs in its place, and
  * that the mean distance of the weights from simpler ones foretells what is lost. */
 #include "study_depth.h"
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include <math.h>
 #include <string.h>
 
@@ -75,9 +75,10 @@ static size_t one_part(bool full)
     return 1;
 }
 
-static void put_layer(numbers *out, const pare_xray *x, const pare_xray_costs *c, size_t l)
+static void put_layer(numbers *out, const pare_attention_stats *x, const pare_replacement_costs *c,
+                      size_t l)
 {
-    const pare_xray_layer *const at = &x->layers[l];
+    const pare_layer_stats *const at = &x->layers[l];
     double range = 0, tvu = 0, tvq = 0;
     for (size_t h = at->first; h < at->first + at->nheads; h++) {
         range += x->heads[h].range_mean / (double)at->nheads;
@@ -92,10 +93,10 @@ static void put_layer(numbers *out, const pare_xray *x, const pare_xray_costs *c
 }
 
 /* The curve of each kind: lost fraction and nats; nan where there is none. */
-static void put_curves(numbers *out, const pare_xray_costs *c)
+static void put_curves(numbers *out, const pare_replacement_costs *c)
 {
     for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-        const pare_xray_curve *of = NULL;
+        const pare_replacement_curve *of = NULL;
         for (size_t i = 0; i < c->ncurves; i++)
             if (c->curves[i].kind == (pare_attn_kind)(PARE_ATTN_ZERO + k)) of = &c->curves[i];
         for (size_t i = 0; i <= c->nlayers; i++) {
@@ -109,17 +110,19 @@ static pare_status trained_run(numbers *out, const repro_study *s, size_t part,
                                const pare_exec *exec, pare_err *err)
 {
     const split_inputs x = split(s);
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     grader g = {s, &x};
-    const pare_xray_costs_opts o = {.metric = nats_of, .self = &g};
+    const pare_replacement_costs_opts o = {.metric = nats_of, .self = &g};
     pare_arena *const a = pare_arena_new();
-    pare_xray ray;
-    pare_xray_costs costs;
+    pare_attention_stats ray;
+    pare_replacement_costs costs;
     (void)part;
-    pare_status st = a ? pare_depth_xray(&ray, a, s->trained, &x.fit, &x.look, &silent, err)
-                       : pare_no_memory(err);
+    pare_status st =
+        a ? pare_depth_attention_stats(&ray, a, s->trained, &x.fit, &x.look, &silent, err)
+          : pare_no_memory(err);
     if (!st) st = pare_progress(exec, "", 1, 8, err);
-    if (!st) st = pare_depth_costs(&costs, a, s->trained, &x.fit, &x.look, &o, &silent, err);
+    if (!st)
+        st = pare_depth_replacement_costs(&costs, a, s->trained, &x.fit, &x.look, &o, &silent, err);
     if (!st) number_put(out, (double)ray.nlayers);
     for (size_t l = 0; !st && l < ray.nlayers; l++) put_layer(out, &ray, &costs, l);
     if (!st) put_curves(out, &costs);
@@ -215,7 +218,7 @@ static size_t scale_parts(bool full)
 static pare_model hidden_of(const pare_model *m)
 {
     pare_model h = *m;
-    h.top = (pare_top){.norm = m->top.norm, .pool = m->top.pool};
+    h.head = (pare_output_head){.norm = m->head.norm, .pool = m->head.pool};
     return h;
 }
 
@@ -264,7 +267,7 @@ static pare_status scaled_run(numbers *out, const repro_study *s, size_t part,
     pare_arena *const a = pare_arena_new();
     pare_model *m = NULL;
     compared c;
-    pare_xray ray;
+    pare_attention_stats ray;
     double whole = NAN, uniform = NAN, constq = NAN, range = 0, tvu = 0, tvq = 0;
     pare_status st =
         a ? san_scaled(&m, s->trained, scales[part], scales[part], err) : pare_no_memory(err);
@@ -274,7 +277,7 @@ static pare_status scaled_run(numbers *out, const repro_study *s, size_t part,
     if (!st) st = lost_with(&uniform, &c, m, &x.fit, PARE_ATTN_UNIFORM);
     if (!st) st = pare_progress(exec, "", 1, 2, err);
     if (!st) st = lost_with(&constq, &c, m, &x.fit, PARE_ATTN_CONSTQ);
-    if (!st) st = pare_depth_xray(&ray, a, m, &x.fit, &x.look, NULL, err);
+    if (!st) st = pare_depth_attention_stats(&ray, a, m, &x.fit, &x.look, NULL, err);
     for (size_t i = 0; !st && i < ray.nheads; i++) {
         range += ray.heads[i].range_mean / (double)ray.nheads;
         tvu += ray.heads[i].tv_uniform / (double)ray.nheads;

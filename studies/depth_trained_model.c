@@ -1,7 +1,8 @@
 /* The trained model of E8 and E9: the one that is given, or a small GPT that learns to sort. */
 #include "study_depth.h"
-#include <pare/init.h>
-#include <pare/lesson.h>
+#include "base/json.h"
+#include <pare/data.h>
+#include <pare/train.h>
 #include <string.h>
 
 enum { LENGTH = 6, SYMBOLS = 4, COUNT = 12000, STEPS = 500 };
@@ -12,19 +13,19 @@ static pare_status train(pare_model **out, const char *data, uint64_t seed, cons
                          pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    pare_lesson lesson;
-    pare_lesson_facts facts = {0};
+    pare_task lesson;
+    pare_task_facts facts = {0};
     pare_model *start = NULL;
     pare_train_result result;
-    const pare_series_lesson l = {.train = data, .batch = 64};
+    const pare_task_series_opts l = {.train = data, .batch = 64};
     pare_train_opts o = {.steps = STEPS,
-                         .mark_every = STEPS / 2,
+                         .eval_every = STEPS / 2,
                          .lr = 1e-3,
                          .last_lr = 1e-4,
                          .adamw = PARE_ADAMW_DEFAULT,
                          .seed = seed,
                          .temperature = 1};
-    pare_status st = a ? pare_lesson_series(&lesson, &facts, a, &l, err) : pare_no_memory(err);
+    pare_status st = a ? pare_task_series(&lesson, &facts, a, &l, err) : pare_no_memory(err);
     const pare_init init = {.kind = PARE_INIT_GPT,
                             .dim = 48,
                             .layers = 4,
@@ -131,7 +132,7 @@ static pare_status given_model(frame *f, repro_study *s, pare_model **out, const
     if (!st && !*data && !own)
         return pare_fail(f->err, PARE_ERR_USAGE, "%s: --data says what to look at it on", o->model);
     s->data = own ? set : NULL;
-    s->tiny = own && (*out)->nblocks == 6 && (*out)->stem.vocab == 95;
+    s->tiny = own && (*out)->nblocks == 6 && (*out)->embedding.vocab == 95;
     return st;
 }
 

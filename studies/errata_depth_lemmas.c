@@ -3,17 +3,15 @@
 #include "study_errata.h"
 #include "attention_nets.h"
 #include <math.h>
-#include <pare/collapse.h>
-#include <pare/linalg.h>
-#include <pare/ticket_bounds.h>
-#include <pare/xray.h>
+#include <pare/depth.h>
+#include <pare/ticket.h>
 
 #define PAPER "Rank collapse 2025"
 
 /* Lemma T: total variation for scores that change by this range. */
 static double moves(double range)
 {
-    return pare_softmax_moves(pare_ub_of(range)).v;
+    return pare_softmax_perturbation(pare_ub_of(range)).v;
 }
 
 static double largest(const double *x, size_t n)
@@ -113,7 +111,7 @@ static pare_status lemma_5_2(sides *out, const erratum *e, pare_err *err)
 
 /* What pare sees of one head without a skip, all of whose weights are `w`, on the rows -x, -x, x, x
  * of `d` equal entries each. */
-static pare_status flat_head(pare_xray_head *out, size_t d, double w, double scale, double x,
+static pare_status flat_head(pare_head_stats *out, size_t d, double w, double scale, double x,
                              pare_err *err)
 {
     const san_shape shape = {.layers = 1,
@@ -125,14 +123,14 @@ static pare_status flat_head(pare_xray_head *out, size_t d, double w, double sca
                              .no_skip = true};
     pare_rng rng = pare_rng_at(0, 0);
     pare_model *m = NULL;
-    pare_xray seen = {0};
+    pare_attention_stats seen = {0};
     pare_arena *const a = pare_arena_new();
     double *const rows = a ? pare_alloc(a, 4 * d, sizeof *rows) : NULL;
     for (size_t i = 0; rows && i < 4 * d; i++) rows[i] = i < 2 * d ? -x : x;
     pare_input in = {.batch = 1, .tokens = 4, .width = d, .x = rows};
     const pare_inputs set = {1, &in};
     pare_status st = rows ? san_new(&m, &shape, &rng, err) : pare_no_memory(err);
-    if (!st) st = pare_depth_xray(&seen, a, m, &set, &set, NULL, err);
+    if (!st) st = pare_depth_attention_stats(&seen, a, m, &set, &set, NULL, err);
     if (!st) *out = seen.heads[0];
     pare_model_free(m);
     pare_arena_free(a);
@@ -142,7 +140,7 @@ static pare_status flat_head(pare_xray_head *out, size_t d, double w, double sca
 /* at: d, all weights, |Res X|. |Res SAtt| over |Res X|. */
 static pare_status lemma_5_1(sides *out, const erratum *e, pare_err *err)
 {
-    pare_xray_head h = {0};
+    pare_head_stats h = {0};
     const pare_status st = flat_head(&h, (size_t)e->at[0], e->at[1], 1, e->at[2], err);
     if (!st) *out = (sides){h.k_paper, h.k_seen, h.k_sound, false};
     return st;
@@ -153,7 +151,7 @@ static pare_status lemma_b4(sides *out, const erratum *e, pare_err *err)
 {
     const double d = e->at[0], eta = e->at[1], r = e->at[2], beta = e->at[3];
     const double printed = beta * eta * eta * r * r;
-    pare_xray_head h = {0};
+    pare_head_stats h = {0};
     const pare_status st = flat_head(&h, (size_t)d, eta, beta, r, err);
     if (!st) *out = (sides){printed, h.theta, 2 * d * d * d * printed, !(h.eta <= eta)};
     return st;

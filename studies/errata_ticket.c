@@ -1,7 +1,7 @@
 /* The errata of Otsuka 2025, computed. Some of its statements hold and are merely loose: their rows
  * say so. */
 #include "study_errata.h"
-#include <pare/ticket_bounds.h>
+#include <pare/ticket.h>
 #include <math.h>
 
 #define PAPER "Otsuka 2025"
@@ -29,7 +29,7 @@ static sides lemma_8(void)
         most = fmax(most, alpha * fabs((p[0] - p[1]) - (q[0] - q[1])));
     }
     return (sides){sqrt(d1) * alpha * expm1(2 * eps), most,
-                   2 * alpha * pare_softmax_moves(pare_ub_of(2 * eps)).v, !(eps <= .5)};
+                   2 * alpha * pare_softmax_perturbation(pare_ub_of(2 * eps)).v, !(eps <= .5)};
 }
 
 /* Largest product of two weights of U[-b, b] over sqrt(n_K). */

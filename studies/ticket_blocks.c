@@ -6,9 +6,7 @@
  * passes x_j+ on, one with a negative weight x_j-: each entry of W is two subset sums. The paper
  * deals units out in blocks whose halves are as large as chance has it; ours by sign. */
 #include "study_ticket.h"
-#include <pare/source.h>
-#include <pare/subset.h>
-#include <pare/ticket_bounds.h>
+#include <pare/ticket.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -85,7 +83,7 @@ static pare_status new_model(pare_model **out, size_t blocks, pare_err *err)
 {
     pare_status st = pare_model_new(out, err);
     if (st) return st;
-    (*out)->stem.width = D;
+    (*out)->embedding.width = D;
     (*out)->nblocks = blocks;
     (*out)->blocks = pare_alloc((*out)->arena, blocks, sizeof *(*out)->blocks);
     return (*out)->blocks ? PARE_OK : pare_no_memory(err);

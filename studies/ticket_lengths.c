@@ -1,7 +1,7 @@
 /* Figure 5: the error against the number of tokens, for tickets of three widths; beside it our
  * Theorem B (docs/theory/ticket.md), which holds for any number of them. */
 #include "study_ticket.h"
-#include <pare/ticket_bounds.h>
+#include <pare/ticket.h>
 #include <math.h>
 
 static const size_t lengths[] = {4, 16, 64, 256, 1024}, widths[] = {12, 20, 28};
@@ -32,7 +32,7 @@ static void head_model(pare_model *m, pare_block *b, pare_head *h, double *room,
                                .wq = {PARE_F64, 2, 2, eye},
                                .wk = {PARE_F64, 2, 2, k},
                                .wv = {PARE_F64, t->d2, 2, v}}};
-    *m = (pare_model){.stem.width = 2, .nblocks = 1, .blocks = b};
+    *m = (pare_model){.embedding.width = 2, .nblocks = 1, .blocks = b};
 }
 
 static pare_status bound_of(double *out, const circle_target *f, const circle_target *g,

@@ -1,6 +1,7 @@
 /* The three graphs of Shirzad 2024: what a file is, and its line of Table 3. */
 #include "study_width.h"
-#include <pare/lesson.h>
+#include <pare/data.h>
+#include <pare/train.h>
 #include <math.h>
 
 const char *const graph_names[GRAPHS] = {"Minesweeper", "Tolokers", "Photo"};
@@ -50,11 +51,11 @@ static pare_status recognise(graph_set *out, const pare_graph_data *d, const cha
 /* Nodes and edges that are learnt from. */
 static pare_status component(graph_set *out, pare_arena *a, const char *path, pare_err *err)
 {
-    const pare_graph_lesson o = {.path = path, .largest_component = graph_component(out->id)};
-    pare_lesson lesson;
-    pare_lesson_facts facts;
+    const pare_task_graph_opts o = {.path = path, .largest_component = graph_component(out->id)};
+    pare_task lesson;
+    pare_task_facts facts;
     pare_batch b;
-    pare_status st = pare_lesson_graph(&lesson, &facts, a, &o, err);
+    pare_status st = pare_task_graph(&lesson, &facts, a, &o, err);
     if (!st) st = lesson.batch(lesson.self, &b, a, 0, 0, err);
     if (st) return st;
     out->nodes = b.in.graph->n;

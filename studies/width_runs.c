@@ -1,7 +1,8 @@
 /* One run of `repro width`: a training, or a cut of a trained model that is then taught. What it
  * gives is what the command in its file gives. */
 #include "study_width.h"
-#include <pare/lesson.h>
+#include "base/json.h"
+#include <pare/plan.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -113,8 +114,8 @@ typedef struct run {
     pare_arena *a;
     const pare_exec *exec;
     pare_err *err;
-    pare_lesson lesson;
-    pare_lesson_facts facts;
+    pare_task lesson;
+    pare_task_facts facts;
     pare_model *m;
     pare_train_result result;
     double plain;
@@ -124,8 +125,8 @@ static pare_train_opts train_opts(const run *r, const char *checkpoint)
 {
     const run_spec *const s = r->s;
     pare_train_opts o = {.steps = s->epochs,
-                         .mark_every = s->mark,
-                         .keep_every = s->epochs / CHECKPOINTS ? s->epochs / CHECKPOINTS : 1,
+                         .eval_every = s->mark,
+                         .checkpoint_every = s->epochs / CHECKPOINTS ? s->epochs / CHECKPOINTS : 1,
                          .lr = s->lr,
                          .dropout = s->dropout,
                          .adamw = PARE_ADAMW_DEFAULT,
@@ -141,14 +142,14 @@ static pare_train_opts train_opts(const run *r, const char *checkpoint)
 static pare_status train(run *r)
 {
     const run_spec *const s = r->s;
-    const pare_graph_lesson g = {.path = s->g->path,
-                                 .split = s->split,
-                                 .largest_component = graph_component(s->g->id),
-                                 .full = s->role == RUN_MLP};
+    const pare_task_graph_opts g = {.path = s->g->path,
+                                    .split = s->split,
+                                    .largest_component = graph_component(s->g->id),
+                                    .full = s->role == RUN_MLP};
     pare_model *start = NULL;
     const char *const checkpoint = pare_sprintf(r->a, "%s.checkpoint", r->j->stem);
     pare_status st = checkpoint ? PARE_OK : pare_no_memory(r->err);
-    if (!st) st = pare_lesson_graph(&r->lesson, &r->facts, r->a, &g, r->err);
+    if (!st) st = pare_task_graph(&r->lesson, &r->facts, r->a, &g, r->err);
     const pare_init init = {.kind = kind_of(s->role),
                             .dim = s->dim,
                             .layers = s->layers,
@@ -196,12 +197,12 @@ static pare_status keep_model(run *r, cJSON *to)
 static pare_status teach(run *r, const pare_model *teacher, pare_model **small)
 {
     const run_spec *const s = r->s;
-    const pare_graph_lesson g = {
+    const pare_task_graph_opts g = {
         .path = s->g->path, .split = s->split, .classes = pare_model_outputs(teacher)};
     pare_distill_opts o = PARE_DISTILL_OPTS_DEFAULT;
     o.epochs = s->epochs;
     o.seed = s->seed;
-    pare_status st = pare_lesson_graph(&r->lesson, &r->facts, r->a, &g, r->err);
+    pare_status st = pare_task_graph(&r->lesson, &r->facts, r->a, &g, r->err);
     if (!st)
         st = r->lesson.score(r->lesson.self, &r->plain, *small, PARE_PART_TEST, r->exec, r->err);
     if (!st)
@@ -217,7 +218,7 @@ static pare_status cut(run *r)
     pare_width_report report;
     pare_dataset d;
     pare_model *teacher = NULL, *small = NULL;
-    const pare_exec silent = pare_silent(r->exec);
+    const pare_exec silent = pare_exec_silent(r->exec);
     o.dim = s->dim;
     o.seed = s->seed;
     pare_status st = pare_model_load(&teacher, s->teacher, r->err);

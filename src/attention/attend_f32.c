@@ -39,10 +39,11 @@ size_t attention_kernels(attend_kernels out[3])
 /* ---- forward --------------------------------------------------------------------------------- */
 
 pare_status attend_save_f32_with(const attend_kernels *kernels, pare_mat32 *y,
-                                 const pare_kept32 *saved, const pare_mat32 *q, const pare_mat32 *k,
-                                 const pare_mat32 *v, float scale, const pare_pattern *p,
-                                 const pare_graph *g, const pare_turned *transpose,
-                                 const pare_exec *exec, pare_err *err)
+                                 const pare_saved32 *saved, const pare_mat32 *q,
+                                 const pare_mat32 *k, const pare_mat32 *v, float scale,
+                                 const pare_pattern *p, const pare_graph *g,
+                                 const pare_transposed_graph *transpose, const pare_exec *exec,
+                                 pare_err *err)
 {
     PARE_ASSERT(q->rows == k->rows && q->rows == v->rows && q->rows == y->rows);
     PARE_ASSERT(q->cols == k->cols && v->cols == y->cols);
@@ -77,7 +78,7 @@ pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const 
                             const pare_pattern *p, const pare_graph *g, const pare_exec *exec,
                             pare_err *err)
 {
-    static const pare_kept32 nothing = {0};
+    static const pare_saved32 nothing = {0};
     return attend_save_f32_with(kernels, y, &nothing, q, k, v, scale, p, g, NULL, exec, err);
 }
 
@@ -90,10 +91,11 @@ pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32
     return attend_f32_with(&kernels[0], y, q, k, v, scale, p, g, exec, err);
 }
 
-pare_status pare_attend_keep_f32(pare_mat32 *y, const pare_kept32 *saved, const pare_mat32 *q,
-                                 const pare_mat32 *k, const pare_mat32 *v, float scale,
-                                 const pare_pattern *p, const pare_graph *g,
-                                 const pare_turned *transpose, const pare_exec *exec, pare_err *err)
+pare_status pare_attend_saving_f32(pare_mat32 *y, const pare_saved32 *saved, const pare_mat32 *q,
+                                   const pare_mat32 *k, const pare_mat32 *v, float scale,
+                                   const pare_pattern *p, const pare_graph *g,
+                                   const pare_transposed_graph *transpose, const pare_exec *exec,
+                                   pare_err *err)
 {
     attend_kernels kernels[3];
     attention_kernels(kernels);
@@ -105,8 +107,8 @@ pare_status pare_attend_keep_f32(pare_mat32 *y, const pare_kept32 *saved, const 
 pare_status attend_backward_f32_with(const attend_kernels *kernels, pare_mat32 *dq, pare_mat32 *dk,
                                      pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,
                                      const pare_mat32 *k, const pare_mat32 *v, const pare_mat32 *y,
-                                     const pare_kept32 *saved, float scale, const pare_pattern *p,
-                                     const pare_graph *g, const pare_turned *transpose,
+                                     const pare_saved32 *saved, float scale, const pare_pattern *p,
+                                     const pare_graph *g, const pare_transposed_graph *transpose,
                                      const pare_exec *exec, pare_err *err)
 {
     const size_t n = q->rows;
@@ -151,8 +153,8 @@ pare_status attend_backward_f32_with(const attend_kernels *kernels, pare_mat32 *
 pare_status pare_attend_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
                                      const pare_mat32 *dy, const pare_mat32 *q, const pare_mat32 *k,
                                      const pare_mat32 *v, const pare_mat32 *y,
-                                     const pare_kept32 *saved, float scale, const pare_pattern *p,
-                                     const pare_graph *g, const pare_turned *transpose,
+                                     const pare_saved32 *saved, float scale, const pare_pattern *p,
+                                     const pare_graph *g, const pare_transposed_graph *transpose,
                                      const pare_exec *exec, pare_err *err)
 {
     attend_kernels kernels[3];

@@ -19,15 +19,17 @@ PARE_MUST_USE pare_status attend_f32_with(const attend_kernels *kernels, pare_ma
                                           pare_err *err);
 /* The same, and saves what the backward pass needs; no scores without a transposed graph. */
 PARE_MUST_USE pare_status attend_save_f32_with(const attend_kernels *kernels, pare_mat32 *y,
-                                               const pare_kept32 *saved, const pare_mat32 *q,
+                                               const pare_saved32 *saved, const pare_mat32 *q,
                                                const pare_mat32 *k, const pare_mat32 *v,
                                                float scale, const pare_pattern *p,
-                                               const pare_graph *g, const pare_turned *transpose,
+                                               const pare_graph *g,
+                                               const pare_transposed_graph *transpose,
                                                const pare_exec *exec, pare_err *err);
 PARE_MUST_USE pare_status attend_backward_f32_with(
     const attend_kernels *kernels, pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
     const pare_mat32 *dy, const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
-    const pare_mat32 *y, const pare_kept32 *saved, float scale, const pare_pattern *p,
-    const pare_graph *g, const pare_turned *transpose, const pare_exec *exec, pare_err *err);
+    const pare_mat32 *y, const pare_saved32 *saved, float scale, const pare_pattern *p,
+    const pare_graph *g, const pare_transposed_graph *transpose, const pare_exec *exec,
+    pare_err *err);
 
 #endif

@@ -13,8 +13,10 @@
  * once by queries for dq and once by keys for dk and dv, so that every sum has one owner and one
  * order. The forward pass without lse is blocked: full and causal rows by gemm. */
 #include "rows_f64.h"
-#include <pare/attention.h>
-#include <pare/elementary.h>
+#include "attend.h"
+#include "base/support.h"
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -30,7 +32,7 @@ typedef struct job {
     double scale;
     const pare_pattern *p;
     const pare_graph *g;
-    const pare_turned *transpose;
+    const pare_transposed_graph *transpose;
     atomic_bool no_memory;
 } job;
 
@@ -130,9 +132,9 @@ static void save_unit(void *ctx, size_t b)
     }
 }
 
-pare_status pare_attend_keep_f64(pare_mat *y, double *lse, const pare_mat *q, const pare_mat *k,
-                                 const pare_mat *v, double scale, const pare_pattern *p,
-                                 const pare_graph *g, const pare_exec *exec, pare_err *err)
+pare_status pare_attend_saving_f64(pare_mat *y, double *lse, const pare_mat *q, const pare_mat *k,
+                                   const pare_mat *v, double scale, const pare_pattern *p,
+                                   const pare_graph *g, const pare_exec *exec, pare_err *err)
 {
     (void)err;
     PARE_ASSERT(q->rows == k->rows && q->rows == v->rows && q->rows == y->rows);
@@ -201,7 +203,7 @@ pare_status pare_attend_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, c
                                      const pare_mat *q, const pare_mat *k, const pare_mat *v,
                                      const pare_mat *y, const double *lse, double scale,
                                      const pare_pattern *p, const pare_graph *g,
-                                     const pare_turned *transpose, const pare_exec *exec,
+                                     const pare_transposed_graph *transpose, const pare_exec *exec,
                                      pare_err *err)
 {
     (void)err;

@@ -51,12 +51,12 @@ static void cut_segments(builder *p)
         }
 }
 
-static pare_status build(pare_visits **out, uint32_t **place, pare_arena *a, const pare_graph *g,
-                         size_t block, pare_err *err)
+static pare_status build(pare_edge_schedule **out, uint32_t **place, pare_arena *a,
+                         const pare_graph *g, size_t block, pare_err *err)
 {
     const size_t edges = g->ptr[g->n];
     builder p = {.g = g, .block = block, .blocks = g->n ? (g->n - 1) / block + 1 : 0};
-    pare_visits *const v = *out = pare_alloc(a, 1, sizeof *v);
+    pare_edge_schedule *const v = *out = pare_alloc(a, 1, sizeof *v);
     p.first = pare_alloc(a, p.blocks + 1, sizeof *p.first);
     p.edges = pare_alloc(a, p.blocks + 1, sizeof *p.edges);
     if (!v || !p.first || !p.edges) return pare_no_memory(err);
@@ -77,15 +77,15 @@ static pare_status build(pare_visits **out, uint32_t **place, pare_arena *a, con
     /* first[b] is now the end of block b: one place further it is the start of the next. */
     for (size_t b = p.blocks; b > 0; b--) p.first[b] = p.first[b - 1];
     p.first[0] = 0;
-    *v = (pare_visits){p.blocks, p.first, p.row, p.opens, p.start, p.neighbor, NULL};
+    *v = (pare_edge_schedule){p.blocks, p.first, p.row, p.opens, p.start, p.neighbor, NULL};
     return PARE_OK;
 }
 
-pare_status edge_schedule_build(pare_turned *t, pare_arena *a, const pare_graph *g, size_t width,
-                                pare_err *err)
+pare_status edge_schedule_build(pare_transposed_graph *t, pare_arena *a, const pare_graph *g,
+                                size_t width, pare_err *err)
 {
     const size_t block = key_block_size(g, width), edges = g->ptr[g->n];
-    pare_visits *by_query, *by_key;
+    pare_edge_schedule *by_query, *by_key;
     uint32_t *query_place, *key_place;
     pare_status st;
     if ((st = build(&by_query, &query_place, a, g, block ? block : 1, err)) ||
@@ -115,7 +115,8 @@ static void unit_of_segments(void *self, size_t unit)
     for (size_t s = from; s < end; s++) r->fn(r->ctx, s);
 }
 
-void edge_schedule_run(const pare_visits *v, edge_segment_fn *fn, void *ctx, const pare_exec *exec)
+void edge_schedule_run(const pare_edge_schedule *v, edge_segment_fn *fn, void *ctx,
+                       const pare_exec *exec)
 {
     for (size_t b = 0; b < v->blocks; b++) {
         block_run r = {fn, ctx, v->first[b], v->first[b + 1]};

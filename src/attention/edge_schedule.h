@@ -1,7 +1,7 @@
 /* edge_schedule.h - a cache-blocked order of the edges of a graph, built once (training). */
 #ifndef PARE_ATTENTION_EDGE_SCHEDULE_H
 #define PARE_ATTENTION_EDGE_SCHEDULE_H
-#include <pare/attention.h>
+#include "attend.h"
 
 enum {
     SEGMENTS_AHEAD = 3, /* segments whose rows may be prefetched */
@@ -12,7 +12,7 @@ enum {
 /* Edges in blocks of neighbors, so that the rows of the neighbors stay in the cache while all rows
  * use them. A segment is what one row has in one block, and the few edges that it has in the blocks
  * next to it. */
-struct pare_visits {
+struct pare_edge_schedule {
     size_t blocks;
     const size_t *first;      /* blocks + 1: block b has segments first[b] .. first[b + 1] - 1 */
     const uint32_t *row;      /* of each segment, and SEGMENTS_AHEAD more */
@@ -24,13 +24,14 @@ struct pare_visits {
 };
 
 /* The schedules by query and by key, for rows of which `width` floats are read together. */
-PARE_MUST_USE pare_status edge_schedule_build(pare_turned *t, pare_arena *a, const pare_graph *g,
-                                              size_t width, pare_err *err);
+PARE_MUST_USE pare_status edge_schedule_build(pare_transposed_graph *t, pare_arena *a,
+                                              const pare_graph *g, size_t width, pare_err *err);
 
 /* Calls fn for every segment, block after block, the segments of a block over the threads. The
  * segments of one row come in order and never at the same time. */
 typedef void edge_segment_fn(void *ctx, size_t segment);
-void edge_schedule_run(const pare_visits *v, edge_segment_fn *fn, void *ctx, const pare_exec *exec);
+void edge_schedule_run(const pare_edge_schedule *v, edge_segment_fn *fn, void *ctx,
+                       const pare_exec *exec);
 
 static inline void prefetch_row(const pare_mat32 *m, size_t row)
 {

@@ -2,8 +2,8 @@
  * the queries of a key in order. */
 #include "edge_schedule.h"
 
-pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g, size_t width,
-                            pare_err *err)
+pare_status pare_graph_transpose(pare_transposed_graph *out, pare_arena *a, const pare_graph *g,
+                                 size_t width, pare_err *err)
 {
     const size_t n = g->n, edges = g->ptr[n];
     if (edges > UINT32_MAX)
@@ -22,6 +22,6 @@ pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g
             idx[at] = (uint32_t)i;
             edge[at] = (uint32_t)e;
         }
-    *out = (pare_turned){.by_key = {n, ptr, idx}, .edge = edge};
+    *out = (pare_transposed_graph){.by_key = {n, ptr, idx}, .edge = edge};
     return edge_schedule_build(out, a, g, width, err);
 }

@@ -5,7 +5,7 @@
 #include "panel.h"
 #include "poly_kernels.h"
 #include "poly_remez.h"
-#include <pare/poly.h>
+#include "polynomial.h"
 #include <stdatomic.h>
 
 #define POLY_MAX_FEATURES ((size_t)1 << 24)
@@ -266,7 +266,7 @@ bool poly_fits(size_t features, size_t cols, size_t max_bytes);
 
 /* pare_poly_attend_f32 with a chosen kernel: the tests run every variant. */
 PARE_MUST_USE pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y,
-                                           const pare_poly_kept *saved, pare_poly_report *report,
+                                           const pare_poly_saved *saved, pare_poly_report *report,
                                            const pare_poly_plan *plan, const pare_mat32 *q,
                                            const pare_mat32 *k, const pare_mat32 *v,
                                            const pare_exec *exec, pare_err *err);

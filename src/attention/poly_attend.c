@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Every row by the exact kernel of the same vectors. */
-static pare_status attend_exact(pare_mat32 *y, const pare_poly_kept *saved,
+static pare_status attend_exact(pare_mat32 *y, const pare_poly_saved *saved,
                                 pare_poly_report *report, const poly_kernel *kernel,
                                 const pare_poly_plan *plan, const pare_mat32 *q,
                                 const pare_mat32 *k, const pare_mat32 *v, const pare_exec *exec,
@@ -15,7 +15,7 @@ static pare_status attend_exact(pare_mat32 *y, const pare_poly_kept *saved,
 {
     const pare_pattern p = {.kind = plan->causal ? PARE_CAUSAL : PARE_FULL};
     const attend_kernels kernels = {.name = kernel->name, .tile = kernel->tile};
-    const pare_kept32 save_lse = {.lse = saved ? saved->lse : NULL};
+    const pare_saved32 save_lse = {.lse = saved ? saved->lse : NULL};
     report->rows_exact = q->rows;
     for (size_t i = 0; saved && i < q->rows; i++) {
         if (saved->bound) saved->bound[i] = 0;
@@ -25,7 +25,7 @@ static pare_status attend_exact(pare_mat32 *y, const pare_poly_kept *saved,
                                 exec, err);
 }
 
-pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const pare_poly_kept *saved,
+pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const pare_poly_saved *saved,
                              pare_poly_report *report, const pare_poly_plan *plan,
                              const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
                              const pare_exec *exec, pare_err *err)
@@ -75,7 +75,7 @@ pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const par
     return attend_exact(y, saved, to, kernel, plan, q, k, v, exec, err);
 }
 
-pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_kept *saved,
+pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_saved *saved,
                                  pare_poly_report *report, const pare_poly_plan *plan,
                                  const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
                                  const pare_exec *exec, pare_err *err)

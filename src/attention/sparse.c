@@ -8,6 +8,7 @@
  *              still subtracts its largest score. Takes one float per edge, as the graph itself;
  *   schedule   where a blocked order of the edges was built before (edge_schedule.c; training):
  *              scores, weights and values of a segment at once, with an online softmax. */
+#include "base/support.h"
 #include "sparse.h"
 #include "edge_schedule.h"
 #include <stdatomic.h>
@@ -144,7 +145,7 @@ static void attend_segment(void *ctx, size_t segment)
 {
     const shared *const b = ctx;
     const sparse_job *const w = b->w;
-    const pare_visits *const schedule = w->schedule;
+    const pare_edge_schedule *const schedule = w->schedule;
     const sparse_rows k = rows_of(w->k), v = rows_of(w->v);
     const size_t i = schedule->row[segment], ahead = schedule->row[segment + SEGMENTS_AHEAD];
     const size_t end = schedule->start[segment + 1];

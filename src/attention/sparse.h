@@ -3,7 +3,7 @@
 #ifndef PARE_ATTENTION_SPARSE_H
 #define PARE_ATTENTION_SPARSE_H
 #include <math.h>
-#include <pare/attention.h>
+#include "attend.h"
 
 enum {
     SCORE_PAD = 16,   /* floats that a kernel may write behind the scores of a row */
@@ -83,7 +83,7 @@ typedef struct sparse_job {
     float scale;
     const pare_pattern *pattern;
     const pare_graph *graph;
-    const pare_visits *schedule; /* by query; or NULL */
+    const pare_edge_schedule *schedule; /* by query; or NULL */
     const sparse_kernel *kernel;
 } sparse_job;
 
@@ -94,11 +94,11 @@ PARE_MUST_USE pare_status sparse_attend(const sparse_job *w, const pare_exec *ex
 typedef struct sparse_backward_job {
     pare_mat32 dq, dk, dv;
     const pare_mat32 *dy, *q, *k, *v, *y;
-    pare_kept32 saved;
+    pare_saved32 saved;
     float scale;
     const pare_pattern *pattern;
     const pare_graph *graph;
-    const pare_turned *transpose;
+    const pare_transposed_graph *transpose;
     const sparse_kernel *kernel;
 } sparse_backward_job;
 

@@ -24,7 +24,7 @@ enum { UNIT = 256 /* rows of one unit of work */ };
 typedef struct passes {
     const sparse_backward_job *w;
     size_t n;
-    const pare_visits *queries, *keys;
+    const pare_edge_schedule *queries, *keys;
     float *mean; /* dy_i.y_i */
     float *pair; /* p and ds of each edge, in the order of the queries */
 } passes;
@@ -112,14 +112,14 @@ static pare_status run_passes(const sparse_backward_job *w, pare_arena *a, const
                               pare_err *err)
 {
     pare_graph window;
-    pare_turned transpose = {0};
+    pare_transposed_graph transpose = {0};
     const pare_graph *graph = w->graph;
     pare_status st;
     if (w->pattern->kind == PARE_GRAPH) {
         transpose = *w->transpose;
     } else {
         if ((st = window_graph(&window, a, w->pattern, w->q->rows, err)) ||
-            (st = pare_graph_turn(&transpose, a, &window, w->q->cols + w->v->cols, err)))
+            (st = pare_graph_transpose(&transpose, a, &window, w->q->cols + w->v->cols, err)))
             return st;
         graph = &window;
     }

@@ -1,7 +1,7 @@
 /* An arena: two stacks of zeroed chunks, one shared by small allocations and one where every
  * large allocation has a chunk of its own, so that a large one never strands the rest of a small
  * chunk. A mark remembers the top of both. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

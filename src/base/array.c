@@ -1,5 +1,5 @@
 /* The array as a value: element types and access. */
-#include <pare/array.h>
+#include "array.h"
 
 #include <math.h>
 #include <string.h>

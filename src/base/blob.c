@@ -1,4 +1,5 @@
 /* Files read whole into memory. */
+#include "support.h"
 #include "regular_file.h"
 
 #include <stdlib.h>

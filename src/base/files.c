@@ -1,5 +1,5 @@
 /* Files read once. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <errno.h>
 #include <stdlib.h>

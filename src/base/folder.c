@@ -1,5 +1,5 @@
 /* The files of a folder, in an order of our own. */
-#include <pare/base.h>
+#include "support.h"
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Half precision widened, exactly: every f16 and bf16 is an f32. */
-#include <pare/array.h>
+#include "array.h"
 
 #include <string.h>
 

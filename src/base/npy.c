@@ -1,5 +1,7 @@
 /* .npy, versions 1 to 3. Layout: "\x93NUMPY", two version bytes, header length (2 bytes in version
  * 1, 4 after), a Python dict as text, data. */
+#include "array.h"
+#include "support.h"
 #include "npy.h"
 
 #include <stdalign.h>

@@ -1,5 +1,5 @@
 /* Several steps as one range of progress, and a bar for a terminal. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <limits.h>
 #include <math.h>
@@ -40,7 +40,7 @@ static void in_step(void *self, const char *what, uint64_t done, uint64_t total)
 
 pare_steps pare_steps_of(const pare_exec *x, double total)
 {
-    return (pare_steps){.whole = x, .exec = pare_silent(x), .left = total};
+    return (pare_steps){.whole = x, .exec = pare_exec_silent(x), .left = total};
 }
 
 void pare_steps_add(pare_steps *s, double weight)

@@ -1,4 +1,5 @@
 /* SHA-256 through libcrypto. */
+#include "support.h"
 #include "regular_file.h"
 
 #include <openssl/evp.h>

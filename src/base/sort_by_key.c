@@ -1,5 +1,5 @@
 /* An order by size that is the same everywhere: equal keys by their number. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <stdlib.h>
 

@@ -5,7 +5,7 @@
  * wait until every thread has shown up; on a busy machine a small product then took 8 ms instead
  * of 0.3 ms.) The pool serves one caller at a time; a second one meanwhile, or a call from within a
  * block, does its blocks alone. Workers live as long as the process. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -163,7 +163,7 @@ pare_status pare_progress(const pare_exec *x, const char *what, uint64_t done, u
     return pare_stopped(x, err);
 }
 
-pare_exec pare_silent(const pare_exec *x)
+pare_exec pare_exec_silent(const pare_exec *x)
 {
     return (pare_exec){.threads = x ? x->threads : 1, .stop = x ? x->stop : NULL};
 }

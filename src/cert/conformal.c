@@ -19,7 +19,7 @@
  * Neither asks anything of the distribution; equal errors make both smaller. What is proven of each
  * of the N is at least its error, so that the (k + 1)-th largest of these is at least b, and stands
  * in its place. k and delta must not be chosen by looking at the errors: both are functions of N
- * alone (pare_left_out, PARE_CONFIDENCE).
+ * alone (pare_left_out_count, PARE_CONFIDENCE).
  *
  * What makes it true. The error is a function of both models: an input that the input model was
  * trained on is no more like a new one than an input that the cut was fitted to; and a cut that was
@@ -29,26 +29,27 @@
  * is a fitted one and that there was one candidate, and what no file can show stands there as a
  * hypothesis, undecided. Windows of one text are not independent: nothing is said of them. What is
  * proven of the first tokens of the N does not bound a whole new input: it is cut as they are. */
-#include <pare/exchange.h>
+#include "conformal.h"
+#include "prove.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-size_t pare_draws(const pare_inputs *set)
+size_t pare_draw_count(const pare_inputs *set)
 {
     size_t n = 0;
     for (size_t i = 0; i < set->n; i++) n += set->in[i].batch;
     return n;
 }
 
-bool pare_may_be_draws(const pare_inputs *set)
+bool pare_may_be_independent(const pare_inputs *set)
 {
     for (size_t i = 0; i < set->n; i++)
         if (set->in[i].continues) return false;
     return true;
 }
 
-size_t pare_left_out(size_t draws)
+size_t pare_left_out_count(size_t draws)
 {
     const size_t k = (draws + 1) / PARE_ONE_IN;
     return k > 1 ? k - 1 : 0;
@@ -109,7 +110,7 @@ pare_status pare_heldout_check(const pare_data_ref *d, pare_arena *a, const pare
                          "data.writers_word.candidates: the held-out inputs decided between %zu "
                          "cuts: nothing follows for new ones",
                          d->candidates);
-    if (!pare_may_be_draws(set))
+    if (!pare_may_be_independent(set))
         return pare_fail(err, PARE_ERR_VERIFY,
                          "data: windows of one text are not independent draws: nothing follows "
                          "for new inputs");
@@ -129,7 +130,7 @@ static pare_status bound_without(double *out, size_t k, pare_arena *scratch, con
                                  const pare_model *g, const pare_inputs *set, const pare_exec *exec,
                                  pare_err *err)
 {
-    const size_t n = pare_draws(set);
+    const size_t n = pare_draw_count(set);
     double *const each = pare_alloc(scratch, n, sizeof *each);
     if (!each) return pare_no_memory(err);
     const pare_status st = pare_prove_each(each, f, g, set, exec, err);
@@ -154,8 +155,8 @@ pare_status pare_add_new_inputs(pare_cert *cert, pare_arena *a, const pare_data_
                                 const pare_model *f, const pare_model *g, const pare_inputs *set,
                                 const pare_exec *exec, pare_err *err)
 {
-    const size_t n = pare_draws(set), fewer = pare_left_out(n);
-    if (data->candidates != 1 || !pare_may_be_draws(set) || n == 0) return PARE_OK;
+    const size_t n = pare_draw_count(set), fewer = pare_left_out_count(n);
+    if (data->candidates != 1 || !pare_may_be_independent(set) || n == 0) return PARE_OK;
     const char *const domain = domain_words(a, data, n);
     if (!domain) return pare_no_memory(err);
     double bound = cert->proven;

@@ -10,21 +10,22 @@
  * (dense, norm, attention, ffn) carries its own inequality at the head of its own file, and
  * enclose.h says what a radius means and what is assumed of the engines. Nothing here calls the
  * forward pass, whose results these radii judge. */
+#include "linalg/bounds.h"
 #include "enclose.h"
 #include <string.h>
 
 /* ---- stem ----------------------------------------------------------------------------------- */
 
 /* Embedding rows and given vectors are exact in f64; a narrower engine rounds them once. */
-void enclose_input(flow *x, const pare_stem *s, const pare_input *in)
+void enclose_input(flow *x, const pare_embedding *s, const pare_input *in)
 {
     const size_t d = s->width;
-    const bool f64 = !s->ids || s->embedding.dtype == PARE_F64;
+    const bool f64 = !s->ids || s->table.dtype == PARE_F64;
     for (size_t i = 0; i < x->x.rows; i++) {
         double *const to = pare_row_mut(&x->x, i);
         if (s->ids)
             for (size_t k = 0; k < d; k++)
-                to[k] = pare_weight_at(&s->embedding, (size_t)in->ids[i] * d + k);
+                to[k] = pare_weight_at(&s->table, (size_t)in->ids[i] * d + k);
         else
             memcpy(to, in->x + i * d, d * sizeof *to);
         const double norm = enclose_norm_up(to, d);
@@ -69,7 +70,7 @@ static void position_row(flow *t, const pare_positions *p, size_t tokens, size_t
 
 pare_status enclose_positions(flow *x, const enclose_ctx *c, pare_err *err)
 {
-    const pare_positions *const p = &c->m->stem.pos;
+    const pare_positions *const p = &c->m->embedding.pos;
     const size_t d = x->x.cols;
     const bool table = p->kind == PARE_POS_LEARNED;
     flow t;
@@ -94,7 +95,7 @@ pare_status enclose_positions(flow *x, const enclose_ctx *c, pare_err *err)
 
 static pare_status stem_rows(flow *y, const enclose_ctx *c, const pare_input *in, pare_err *err)
 {
-    const pare_stem *const s = &c->m->stem;
+    const pare_embedding *const s = &c->m->embedding;
     flow x;
     pare_status st = enclose_flow_new(&x, c, in->batch * in->tokens, s->width, err);
     if (st != PARE_OK) return st;
@@ -210,7 +211,7 @@ pare_status enclose_pooled(flow *y, const enclose_ctx *c, const flow *x, pare_er
     const size_t t = c->tokens, rows = x->x.rows / t, d = x->x.cols;
     const pare_status st = enclose_flow_new(y, c, rows, d, err);
     if (st != PARE_OK) return st;
-    const bool mean = c->m->top.pool == PARE_POOL_MEAN;
+    const bool mean = c->m->head.pool == PARE_POOL_MEAN;
     const size_t n = mean ? t : 1;
     for (size_t s = 0; s < rows; s++) {
         double *const to = pare_row_mut(&y->x, s), r[ENGINES] = {0}, size[ENGINES] = {0};
@@ -251,7 +252,7 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
     y.lo = pare_mat_of(out->lo, out->rows, out->cols);
     PARE_ASSERT(x->x.rows == out->rows && (mapped ? w->rows : x->x.cols) == out->cols);
     if (mapped) {
-        const pare_status st = enclose_product(&y.x, &y.lo, x, w, &c->m->top.out.b, c->exec, err);
+        const pare_status st = enclose_product(&y.x, &y.lo, x, w, &c->m->head.out.b, c->exec, err);
         if (st != PARE_OK) return st;
     } else {
         for (size_t i = 0; i < out->rows; i++) enclose_copy_row(&y, i, x, i);
@@ -272,7 +273,7 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
 
 static pare_status top(pare_enclosure *out, const enclose_ctx *c, flow *x, pare_err *err)
 {
-    const pare_top *const t = &c->m->top;
+    const pare_output_head *const t = &c->m->head;
     flow h = *x, d;
     pare_status st = enclose_norm(x, c, &t->norm, err);
     if (st == PARE_OK && t->pool != PARE_POOL_NONE) st = enclose_pooled(&h, c, x, err);
@@ -337,9 +338,9 @@ pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const pare_model *m
     return enclose(out, a, (enclose_ctx){.m = m, .norms = norms, .exec = exec}, in, err);
 }
 
-pare_status pare_enclose_wide(pare_enclosure *out, pare_arena *a, const pare_model *m,
-                              const pare_model_norms *norms, const pare_input *in,
-                              const pare_exec *exec, pare_err *err)
+pare_status pare_enclose_dd(pare_enclosure *out, pare_arena *a, const pare_model *m,
+                            const pare_model_norms *norms, const pare_input *in,
+                            const pare_exec *exec, pare_err *err)
 {
     const enclose_ctx c = {.m = m, .norms = norms, .wide = true, .exec = exec};
     return enclose(out, a, c, in, err);

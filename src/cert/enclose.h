@@ -40,8 +40,8 @@
 #define PARE_CERT_ENCLOSE_H
 #include "model_norms.h"
 #include "wide.h"
-#include <pare/elementary.h>
-#include <pare/outputs.h>
+#include "prove.h"
+#include "linalg/matrix.h"
 #include <float.h>
 #include <math.h>
 
@@ -207,7 +207,7 @@ void enclose_rows(const pare_exec *exec, size_t n, void (*fn)(void *ctx, size_t 
 /* ---- pieces; each makes y in the arena ---------------------------------------------------- */
 
 /* Rows of the embedding, or given vectors. */
-void enclose_input(flow *x, const pare_stem *s, const pare_input *in);
+void enclose_input(flow *x, const pare_embedding *s, const pare_input *in);
 /* x += positions, where the model adds them. */
 PARE_MUST_USE pare_status enclose_positions(flow *x, const enclose_ctx *c, pare_err *err);
 /* One row for each sequence. */

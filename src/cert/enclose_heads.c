@@ -2,6 +2,8 @@
  *
  * They are rows of dense maps, so their radii follow from the norms of the head's own row blocks;
  * rotary positions are rotations and move nothing apart. The softmax is in enclose_softmax.c. */
+#include "linalg/elementary.h"
+#include "model/model_facts.h"
 #include "enclose_heads.h"
 #include <string.h>
 
@@ -244,7 +246,7 @@ static void rotate(side *s, const heads *h, const dd *turns)
                 const double local = up_fma(turn_factor(m, d, at, pos), size, under);
                 s->r[e][k] = in_range(m, size, up_add(r.r[e], local));
             }
-            const bool interleaved = h->c->m->stem.pos.interleaved;
+            const bool interleaved = h->c->m->embedding.pos.interleaved;
             if (turns)
                 turn_wide(part(s, i, g), part_lo(s, i, g), d, interleaved,
                           turns + 2 * nf * (i % h->c->tokens));

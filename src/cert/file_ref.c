@@ -1,4 +1,8 @@
 /* file_ref.c - what a certificate speaks about: which bytes, which function, which inputs. */
+#include "base/support.h"
+#include "prove.h"
+#include "model/inputs.h"
+#include "model/model_facts.h"
 #include "cert_internal.h"
 
 #include <stdlib.h>
@@ -46,7 +50,7 @@ static pare_status walk(collector *c, const pare_model *m, pare_err *err)
 {
     c->n = 0;
     /* The visitor hands out pointers one may write through; this one only reads. */
-    const pare_status st = pare_model_visit((pare_model *)m, collect, c, err);
+    const pare_status st = pare_model_each_weight((pare_model *)m, collect, c, err);
     if (st != PARE_OK || !m->vocab) return st;
     return collect_bytes(c, "vocab", m->vocab, m->vocab_bytes, err);
 }

@@ -1,7 +1,10 @@
 /* heldout.c - which inputs a reduction is fitted to, measured and proven on (pare/heldout.h). */
-#include <pare/exchange.h>
-#include <pare/heldout.h>
-#include <pare/outputs.h>
+#include "base/support.h"
+#include "conformal.h"
+#include "outputs.h"
+#include "data/graph_data.h"
+#include "heldout.h"
+#include "model/inputs.h"
 
 const char pare_some_were_seen[] = "it is proven on inputs that the cut was fitted to";
 
@@ -89,7 +92,7 @@ static pare_status hold_out(pare_heldout *h, pare_arena *a, const pare_model *m,
     const size_t wanted = set.n;
     leave_affordable(h, m, &set, o->work);
     h->more = set.n == wanted && set.n < measured->inputs.n;
-    if (!pare_may_be_draws(&set))
+    if (!pare_may_be_independent(&set))
         h->no_new_inputs = "windows of one text are not independent draws";
     h->held.set = set;
     h->held.part = tokens > 0 || set.n < all->inputs.n;

@@ -4,6 +4,8 @@
  * each matrix is one job. Spectral norms come from pare_norm_spectral, which is proven; where it
  * cannot say anything the Frobenius norm stands, which is a bound as well. The classifier needs
  * only its longest row: every logit is one row times the hidden vector. */
+#include "base/support.h"
+#include "linalg/bounds.h"
 #include "model_norms.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -38,7 +40,7 @@ pare_weight vector_part(const pare_weight *v, size_t at, size_t n)
 
 const pare_weight *top_weight(const pare_model *m)
 {
-    return m->top.tied ? &m->stem.embedding : &m->top.out.w;
+    return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
 static void add(work *k, dense_norms *to, pare_weight w, pare_weight b)
@@ -153,7 +155,7 @@ static void list_attn(work *k, const pare_attn *at, attn_norms *n)
 static void list_model(work *k, const pare_model *m, pare_model_norms *n)
 {
     const pare_weight none = {0};
-    add(k, &n->map, m->stem.map.w, m->stem.map.b);
+    add(k, &n->map, m->embedding.map.w, m->embedding.map.b);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_ffn *const f = &m->blocks[b].ffn;
         list_attn(k, &m->blocks[b].attn, &n->attn[b]);
@@ -161,9 +163,9 @@ static void list_model(work *k, const pare_model *m, pare_model_norms *n)
             add(k, &n->ffn[b].layers[l], f->layers[l].w, f->layers[l].b);
         add(k, &n->ffn[b].skip, f->skip.kind == PARE_SKIP_NONE ? none : f->skip.w, none);
     }
-    add(k, &n->dense, m->top.dense.w, m->top.dense.b);
+    add(k, &n->dense, m->head.dense.w, m->head.dense.b);
     const size_t before = k->n;
-    add(k, &n->out, *top_weight(m), m->top.out.b);
+    add(k, &n->out, *top_weight(m), m->head.out.b);
     if (k->jobs && k->n > before) k->jobs[before].rows_only = true;
 }
 

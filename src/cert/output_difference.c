@@ -23,8 +23,10 @@
  * Both enclosures hold the exact difference, so their figures must meet; if they do not, one of
  * them is wrong, and nothing is proven. */
 #include "enclose.h"
-#include <pare/exchange.h>
-#include <pare/outputs.h>
+#include "base/support.h"
+#include "conformal.h"
+#include "outputs.h"
+#include "linalg/bounds.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -83,7 +85,7 @@ static pare_status run_engine(float **y, pare_arena *a, const prover *p, const p
 {
     *y = pare_alloc(a, g->rows * g->cols, sizeof **y);
     if (!*y) return pare_no_memory(err);
-    const pare_exec quiet = pare_silent(p->exec);
+    const pare_exec quiet = pare_exec_silent(p->exec);
     const pare_status st = pare_forward_f32(*y, p->m[1], in, NULL, &quiet, err);
     if (st == PARE_ERR_NONFINITE) *y = NULL;
     return st == PARE_ERR_NONFINITE ? PARE_OK : st;
@@ -111,7 +113,7 @@ static pare_status one_group(const prover *p, double *each, const pare_input *in
         const pare_exec *const exec =
             pare_step(p->steps, p->wide ? "prove again, in double-double" : "prove",
                       (p->wide ? WIDE : 1) * work_on(p->m[k], in));
-        st = p->wide ? pare_enclose_wide(&e[k], a, p->m[k], p->norms[k], in, exec, err)
+        st = p->wide ? pare_enclose_dd(&e[k], a, p->m[k], p->norms[k], in, exec, err)
                      : pare_enclose(&e[k], a, p->m[k], p->norms[k], in, exec, err);
     }
     if (st == PARE_OK && (f->rows != g->rows || f->cols != g->cols))
@@ -201,7 +203,7 @@ static pare_status again_wide(prover *p, pare_output_bound *out, pare_arena *a,
 {
     pare_output_bound wide;
     double *const narrow = p->each;
-    const size_t n = narrow ? pare_draws(set) : 0;
+    const size_t n = narrow ? pare_draw_count(set) : 0;
     p->wide = true;
     if (narrow) p->each = pare_alloc(a, n, sizeof *p->each);
     if (narrow && !p->each) return pare_no_memory(err);
@@ -263,7 +265,7 @@ pare_status pare_prove_each(double *each, const pare_model *f, const pare_model 
                             const pare_inputs *set, const pare_exec *exec, pare_err *err)
 {
     pare_output_bound all;
-    for (size_t i = 0, n = pare_draws(set); i < n; i++) each[i] = 0;
+    for (size_t i = 0, n = pare_draw_count(set); i < n; i++) each[i] = 0;
     return prove(&all, each, f, g, set, false, false, exec, err);
 }
 

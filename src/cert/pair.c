@@ -159,7 +159,7 @@ static pare_status ffn_sublayer(pair *y, const pair_ctx *c, const pair *x, size_
 /* The rows, which may be anywhere in the ball, and the positions. */
 static pare_status positions(pair *x, const pair_ctx *c, pare_err *err)
 {
-    const pare_position_kind kind = c->c[0].m->stem.pos.kind;
+    const pare_position_kind kind = c->c[0].m->embedding.pos.kind;
     if (kind != PARE_POS_LEARNED && kind != PARE_POS_SINUSOIDAL) return PARE_OK;
     const size_t rows = x->h[0].rows, cols = x->h[0].cols;
     flow to;
@@ -174,7 +174,7 @@ static pare_status positions(pair *x, const pair_ctx *c, pare_err *err)
 static pare_status stem(pair *y, const pair_ctx *c, const pare_input *in, dist radius,
                         pare_err *err)
 {
-    const pare_stem *const s = &c->c[0].m->stem;
+    const pare_embedding *const s = &c->c[0].m->embedding;
     const pair start = {.one = true};
     pair x, mapped;
     flow rows;
@@ -196,7 +196,7 @@ static pare_status stem(pair *y, const pair_ctx *c, const pare_input *in, dist r
 
 static pare_status pooled(pair *y, const pair_ctx *c, const pair *x, pare_err *err)
 {
-    const size_t n = x->h[0].rows, many = c->c[0].m->top.pool == PARE_POOL_MEAN ? n : 1;
+    const size_t n = x->h[0].rows, many = c->c[0].m->head.pool == PARE_POOL_MEAN ? n : 1;
     const double share = up_div(1, (double)many);
     pare_status st = pair_new(y, c, x, 1, x->h[0].cols, err);
     if (st != PARE_OK) return st;
@@ -218,7 +218,7 @@ static pare_status pooled(pair *y, const pair_ctx *c, const pair *x, pare_err *e
 
 static pare_status top(pare_ball *out, const pair_ctx *c, const pair *x, pare_err *err)
 {
-    const pare_top *const t = &c->c[0].m->top;
+    const pare_output_head *const t = &c->c[0].m->head;
     pair y, h, hidden;
     pare_status st = pair_norm(&y, c, x, &t->norm, err);
     h = y;
@@ -281,8 +281,8 @@ static pare_status sequence(pare_ball *out, runner *r, const pare_input *in, dis
 static dist first_radius(const pare_model *m, double radius, pare_ball_norm norm)
 {
     dist r = dist_of(radius);
-    if (norm == PARE_BALL_MAX) r.two = up_mul(up_sqrt((double)m->stem.width), radius);
-    return dist_tidy(r, m->stem.width);
+    if (norm == PARE_BALL_MAX) r.two = up_mul(up_sqrt((double)m->embedding.width), radius);
+    return dist_tidy(r, m->embedding.width);
 }
 
 static pare_status one_input(pare_ball *out, runner *r, pare_arena *a, const pare_input *in,

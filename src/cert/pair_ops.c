@@ -4,7 +4,11 @@
  * Frobenius norm E, hence by E in |.|_2 and in the largest |row|_2, by sqrt(columns) E in the
  * largest row sum, and by sqrt(rows columns) E in the bilinear norm of largest entries. */
 #include "pair.h"
-#include <pare/alike.h>
+#include "prove.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
+#include "model/model_equality.h"
+#include "model/model_facts.h"
 #include <string.h>
 
 enum { SHARP = 256 /* beyond, |A B|_2 is bounded by |A|_2 |B|_2 and |A B|_F */ };
@@ -314,7 +318,7 @@ static bool branches_equal(const pare_attn *a, const pare_attn *b)
 const char *pair_refuses(const pare_model *f, const pare_model *g)
 {
     if (f->nblocks != g->nblocks) return "the models have different numbers of blocks";
-    const char *const ends = pare_ends_differ(f, g);
+    const char *const ends = pare_model_ends_differ(f, g);
     if (ends) return ends;
     for (size_t b = 0; b < f->nblocks; b++) {
         const pare_attn *const x = &f->blocks[b].attn, *const y = &g->blocks[b].attn;
@@ -368,9 +372,9 @@ static void hidden(maker *k, ffn_ops *o, const pare_ffn *f, const ffn_norms *n)
 static void whole(maker *k, pair_ops *o, const pare_model *f, const pare_model *g,
                   const pare_model_norms *n)
 {
-    o->map = op_stored(&f->stem.map.w, &n->map);
-    o->dense = op_stored(&f->top.dense.w, &n->dense);
-    o->dense_units = units_of(k, &f->top.dense.w);
+    o->map = op_stored(&f->embedding.map.w, &n->map);
+    o->dense = op_stored(&f->head.dense.w, &n->dense);
+    o->dense_units = units_of(k, &f->head.dense.w);
     o->out = op_stored(top_weight(f), &n->out);
     o->out_units = units_of(k, top_weight(f));
     if (pare_has(top_weight(f)) && o->out.out <= SHARP)

@@ -5,6 +5,7 @@
  * Output c is the largest throughout the ball where for every other k
  *     F_c - F_k > |w_c - w_k| r_f + rounding,
  * and a row is certain when that holds in both models for the same c. */
+#include "linalg/bounds.h"
 #include "pair.h"
 
 typedef struct ends {
@@ -29,7 +30,7 @@ static pare_status evaluate(ends *e, size_t p, pare_err *err)
     const flow from = pair_flow(c, &e->x->h[p]);
     pare_mat none = {0};
     const pare_status st =
-        enclose_product(&e->y[p], &none, &from, e->w, &c->c[p].m->top.out.b, c->exec, err);
+        enclose_product(&e->y[p], &none, &from, e->w, &c->c[p].m->head.out.b, c->exec, err);
     for (size_t i = 0; i < rows; i++)
         e->off[p][i] = enclose_entry_radius(enclose_engine(false, 0), &c->c[p].norms->out,
                                             flow_norm(&from, i), 0);

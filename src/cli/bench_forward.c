@@ -151,7 +151,7 @@ pare_status bench_web_input(bench_job *j, const size_t *p)
 pare_status bench_gpt_input(bench_job *j, const size_t *p)
 {
     const size_t batch = p[0], tokens = p[1], heads = p[2] < 128 ? 2 : p[2] / 64;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = p[2];
     o.layers = p[3];
     o.heads = heads;

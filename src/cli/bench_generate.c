@@ -22,7 +22,7 @@ static pare_status story_input(bench_job *j, const size_t *p)
     story *s = j->state = bench_alloc(j, 1, sizeof *s);
     if (!s) return j->c->err.code;
     *s = (story){.prompt = p[0] != 0, .n = p[1], .vocab = p[4]};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = PARE_RANDOM_LLAMA;
     o.dim = p[2];
     o.layers = p[3];
@@ -60,7 +60,7 @@ static pare_status story_run(bench_job *j)
     const float *logits = NULL;
     pare_status st = PARE_OK;
     pare_decoder_reset(s->d);
-    if (s->prompt) st = pare_decoder_feed(s->d, s->ids, s->n, &logits, &j->c->err);
+    if (s->prompt) st = pare_decoder_prefill(s->d, s->ids, s->n, &logits, &j->c->err);
     for (size_t i = 0; !s->prompt && !st && i < s->n; i++) {
         st = pare_decoder_step(s->d, s->ids[i], &logits, &j->c->err);
         if (st || i + 1 == s->n) continue;

@@ -1,7 +1,7 @@
 /* cmd_data.c - pare data: test data and random models. Each kind has options of its own. */
 #include "out.h"
 #include "interrupt.h"
-#include <pare/random_model.h>
+#include "base/json.h"
 
 #include <string.h>
 
@@ -26,7 +26,7 @@ static const data_opts defaults = {.side = 20,
                                    .symbols = 3,
                                    .vocab = 256,
                                    .width = 64,
-                                   .model = PARE_RANDOM_MODEL_DEFAULT,
+                                   .model = PARE_RANDOM_MODEL_OPTS_DEFAULT,
                                    .act = ACT_DEFAULT};
 
 /* ---- kinds --------------------------------------------------------------------------------- */

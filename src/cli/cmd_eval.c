@@ -15,7 +15,7 @@ typedef struct eval_result {
     pare_evaluation model, reference;
     pare_kl_report kl;
     size_t inputs, skipped, split;
-    pare_task task;
+    pare_task_kind task;
     bool sentences; /* inputs are text */
     double ms;
 } eval_result;
@@ -149,7 +149,7 @@ static pare_status eval(cli *c, const eval_opts *o)
         r.skipped = d.skipped;
         r.split = d.split;
         r.task = d.task;
-        r.sentences = m->stem.ids;
+        r.sentences = m->embedding.ids;
     }
     if (!st && c->json) {
         st = cli_facts(c, &f, path, m, NULL, true);

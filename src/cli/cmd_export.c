@@ -60,12 +60,12 @@ static pare_status export_model(cli *c, exported *e, const pare_model *m)
 {
     const pare_status st = pare_export_onnx(m, c->out, c->force, &e->bytes, &c->err);
     if (st) return name_model(c, st);
-    const bool pooled = m->top.pool != PARE_POOL_NONE;
+    const bool pooled = m->head.pool != PARE_POOL_NONE;
     e->kind = "model";
-    if (m->stem.ids)
+    if (m->embedding.ids)
         snprintf(e->in, sizeof e->in, "ids i64 [batch, tokens]");
     else
-        snprintf(e->in, sizeof e->in, "x f32 [batch, tokens, %zu]", m->stem.width);
+        snprintf(e->in, sizeof e->in, "x f32 [batch, tokens, %zu]", m->embedding.width);
     snprintf(e->out, sizeof e->out, "y f32 [batch, %s%zu]", pooled ? "" : "tokens, ",
              pare_model_outputs(m));
     return PARE_OK;
@@ -142,9 +142,9 @@ static pare_status export_hf(cli *c, exported *e, const pare_model *m)
                        e->error);
     if (!st) {
         const pare_size size = pare_model_size(again, 1, 0);
-        e->kind = again->stem.pos.kind == PARE_POS_ROTARY ? "Llama"
-                  : again->pattern.kind == PARE_CAUSAL    ? "GPT-2"
-                                                          : "BERT";
+        e->kind = again->embedding.pos.kind == PARE_POS_ROTARY ? "Llama"
+                  : again->pattern.kind == PARE_CAUSAL         ? "GPT-2"
+                                                               : "BERT";
         e->bytes = size.bytes;
     }
     pare_model_free(again);

@@ -18,20 +18,20 @@ static pare_status add_vocab(cli *c, pare_model *m, const char *path)
 {
     pare_blob *b = NULL;
     pare_tokenizer *t = NULL;
-    if (!m->stem.ids)
+    if (!m->embedding.ids)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "--vocab %s: the model takes vectors, not text: leave it out", path);
     pare_status st = pare_blob_open(&b, path, &c->err);
     if (st) return st;
     st = pare_vocab_detect(&m->tokenizer, b->data, b->bytes, &c->err);
     if (!st) st = pare_tokenizer_new(&t, c->arena, m->tokenizer, b->data, b->bytes, &c->err);
-    if (!st && pare_tokenizer_size(t) > m->stem.vocab)
+    if (!st && pare_tokenizer_size(t) > m->embedding.vocab)
         st = pare_fail(&c->err, PARE_ERR_INPUT,
                        "%s has %zu tokens, but the model's embedding only %zu", path,
-                       pare_tokenizer_size(t), m->stem.vocab);
-    if (!st && pare_tokenizer_size(t) < m->stem.vocab)
+                       pare_tokenizer_size(t), m->embedding.vocab);
+    if (!st && pare_tokenizer_size(t) < m->embedding.vocab)
         cli_note(c, "warning: %s has %zu tokens, the model's embedding %zu", path,
-                 pare_tokenizer_size(t), m->stem.vocab);
+                 pare_tokenizer_size(t), m->embedding.vocab);
     if (!st) st = pare_model_keep(m, b, &c->err);
     m->vocab = b->data;
     m->vocab_bytes = b->bytes;

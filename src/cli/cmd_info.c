@@ -79,7 +79,7 @@ static pare_status print_text(cli *c, pare_model *m, const facts *f, const char 
         out_row("tokenizer", "%s", pare_tokenizer_name(m->tokenizer));
     if (!c->verbose) return PARE_OK;
     puts("tensors");
-    return pare_model_visit(m, list_tensor, NULL, &c->err);
+    return pare_model_each_weight(m, list_tensor, NULL, &c->err);
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ static bool add_block(cJSON *list, const pare_block *b)
 static pare_status print_json(cli *c, pare_model *m, const facts *f, const char *format)
 {
     cJSON *root = out_json_begin(c);
-    const pare_stem *e = &m->stem;
+    const pare_embedding *e = &m->embedding;
     bool ok = root && out_json_facts(root, "input", f) &&
               pare_json_add_string(root, "name", m->name ? m->name : "") &&
               pare_json_add_string(root, "format", format) &&
@@ -132,15 +132,15 @@ static pare_status print_json(cli *c, pare_model *m, const facts *f, const char 
               pare_json_add_string(root, "pattern", pare_pattern_name(m->pattern.kind)) &&
               pare_json_add_string(root, "positions", pare_position_name(e->pos.kind)) &&
               pare_json_add_size(root, "outputs", pare_model_outputs(m)) &&
-              pare_json_add_string(root, "pool", pare_pool_name(m->top.pool)) &&
-              pare_json_add_bool(root, "tied", m->top.tied) &&
+              pare_json_add_string(root, "pool", pare_pool_name(m->head.pool)) &&
+              pare_json_add_bool(root, "tied", m->head.tied) &&
               pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
     cJSON *blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
     for (size_t b = 0; ok && b < m->nblocks; b++) ok = add_block(blocks, &m->blocks[b]);
     cJSON *const tensors = ok && c->verbose ? pare_json_add_array(root, "tensors") : NULL;
     if (tensors) {
-        const pare_status st = pare_model_visit(m, list_tensor, tensors, &c->err);
+        const pare_status st = pare_model_each_weight(m, list_tensor, tensors, &c->err);
         if (st) {
             cJSON_Delete(root);
             return st;

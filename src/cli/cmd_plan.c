@@ -4,7 +4,7 @@
 #include "show_cut.h"
 #include "warn_text.h"
 
-#include <pare/plan.h>
+#include "base/json.h"
 
 #include <math.h>
 #include <string.h>
@@ -184,7 +184,7 @@ static double budget_excess(const plan_opts *o)
 /* The chain is made from the files on; what was promised is compared with what is true of them. */
 static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const pare_model *m)
 {
-    char *certs[PARE_PLAN_WAYS];
+    char *certs[PARE_PLAN_DIRECTIONS];
     pare_reduction *const r = &o->r.r;
     const char *const whole =
         cli_suffixed(c, c->out, t->nsteps > 1 ? ".chain.cert.json" : ".cert.json");
@@ -276,10 +276,10 @@ static pare_status read_directions(cli *c, plan_opts *o)
     do {
         const size_t n = strcspn(at, ",");
         int way = 0;
-        while (way < PARE_PLAN_WAYS && (strlen(pare_plan_way_names[way]) != n ||
-                                        strncmp(at, pare_plan_way_names[way], n) != 0))
+        while (way < PARE_PLAN_DIRECTIONS && (strlen(pare_plan_direction_names[way]) != n ||
+                                              strncmp(at, pare_plan_direction_names[way], n) != 0))
             way++;
-        if (way == PARE_PLAN_WAYS)
+        if (way == PARE_PLAN_DIRECTIONS)
             return pare_fail(&c->err, PARE_ERR_USAGE,
                              "--directions: '%.*s' is not a direction; give width, depth and "
                              "ticket, separated by commas",

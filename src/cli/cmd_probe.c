@@ -133,11 +133,11 @@ static void print_stream(const pare_probe *p)
 
 static void print_survey(const pare_probe *p)
 {
-    const pare_survey *const s = &p->survey;
+    const pare_width_facts *const s = &p->survey;
     out_row("scores",
             "dimensions of queries and keys that carry 99 %% of the attention scores here");
     for (size_t i = 0; i < s->nheads; i++) {
-        const pare_survey_head *const h = &s->heads[i];
+        const pare_width_facts_head *const h = &s->heads[i];
         char picture[4 * CELLS + 1];
         out_line("  %zu.%zu    %4zu of %-4zu %s", h->layer, h->head, h->needed, h->dim,
                  draw_spectrum(picture, h->form_est, h->n));
@@ -148,7 +148,7 @@ static void print_survey(const pare_probe *p)
     out_line("  %-6s %10s %10s %6s %9s %6s %9s %8s %11s", "", "rows", "pairs", "lemma", "leverage",
              "draws", "clusters", "radius", "separation");
     for (size_t i = 0; i < s->nlayers; i++) {
-        const pare_survey_layer *const l = &s->layers[i];
+        const pare_width_facts_layer *const l = &s->layers[i];
         out_line("  %-6zu %10zu %10zu %6zu %9.3f %6.0f %9zu %8.3g %11.3g", i, l->rows, l->pairs,
                  l->jl_dim, l->leverage_est, l->draws, l->clusters, l->radius_est,
                  l->separation_est);
@@ -245,7 +245,7 @@ static void print_ticket(const pare_ticket_probe *t)
 
 /* ---- each direction: what can be cut, at which price, what blocks the rest ------------------- */
 
-static void print_price(const pare_probe *p, const pare_prospect *t)
+static void print_price(const pare_probe *p, const pare_cost_estimate *t)
 {
     char bound[40];
     if (!isinf(t->proven.v) && t->proven.v == 0)
@@ -265,8 +265,8 @@ static void print_price(const pare_probe *p, const pare_prospect *t)
 static void print_directions(const cli *c, const pare_probe *p)
 {
     static const char *const can[] = {"no", "yes", "unknown"};
-    for (size_t i = 0; i < p->nprospects; i++) {
-        const pare_prospect *const t = &p->prospects[i];
+    for (size_t i = 0; i < p->nestimates; i++) {
+        const pare_cost_estimate *const t = &p->estimates[i];
         if (*t->cut)
             out_row(t->direction, "%s: pare %s %s %s", can[t->can], t->cut,
                     strcmp(t->direction, "length") == 0 ? "runs" : "leaves", t->left);
@@ -293,7 +293,7 @@ static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
     out_row("kind", "%s", block);
     if (m->nblocks) describe_block(block, &m->blocks[0]);
     if (m->nblocks) out_row("first block", "%s", block);
-    if (p->nprospects)
+    if (p->nestimates)
         out_line("What can be cut: one cut of each direction was made here and thrown away");
     print_directions(c, p);
     for (size_t i = 0; i < p->nuntold; i++) out_row("not known", "%s", p->untold[i]);
@@ -314,17 +314,16 @@ static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
 static pare_status print_json(cli *c, const facts *f, const char *data, const pare_model *m,
                               const pare_probe *p)
 {
-    cJSON *probe = NULL;
+    char *probe = NULL;
     char kind[DESCRIBE_ROOM];
-    pare_status st = pare_probe_json(&probe, p, &c->err);
+    pare_status st = pare_probe_text(&probe, c->arena, p, &c->err);
     if (st) return st;
     cJSON *root = out_json_begin(c);
     describe_kind(kind, m);
     bool ok = root && pare_json_add_string(root, "line", c->line) &&
               out_json_facts(root, "input", f) && pare_json_add_string(root, "kind", kind) &&
               (data ? pare_json_add_string(root, "data", data) : pare_json_add_null(root, "data"));
-    if (ok) ok = cJSON_AddItemToObject(root, "probe", probe);
-    if (!ok) cJSON_Delete(probe);
+    if (ok) ok = out_json_text(root, "probe", probe);
     return c->out ? out_json_file(c, root, ok, c->out) : out_json(c, root, ok);
 }
 

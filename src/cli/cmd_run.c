@@ -46,7 +46,7 @@ static pare_status tokenizer(cli *c, run_state *s)
 {
     const pare_model *m = s->m;
     if (s->tok) return PARE_OK;
-    if (!m->stem.ids)
+    if (!m->embedding.ids)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "%s takes vectors, not text: give them with --input or --data",
                          c->operand[0]);
@@ -88,7 +88,7 @@ static pare_status text_input(cli *c, run_state *s)
     pare_input in;
     const pare_status st = run_encode(c, s, s->text, &in);
     if (st) return st;
-    const bool pooled = s->m->top.pool != PARE_POOL_NONE;
+    const bool pooled = s->m->head.pool != PARE_POOL_NONE;
     s->ndim = pooled ? 1 : 2;
     s->shape[0] = pooled ? pare_model_outputs(s->m) : in.tokens;
     s->shape[1] = pare_model_outputs(s->m);
@@ -113,7 +113,7 @@ static pare_status data_input(cli *c, run_state *s)
                              "fit into one array; `pare eval` takes them",
                              path, i, rows, pare_output_rows(s->m, &s->set.in[i]));
     if (s->set.n > 1) s->shape[s->ndim++] = s->set.n;
-    if (s->m->top.pool == PARE_POOL_NONE || rows > 1) s->shape[s->ndim++] = rows;
+    if (s->m->head.pool == PARE_POOL_NONE || rows > 1) s->shape[s->ndim++] = rows;
     s->shape[s->ndim++] = pare_model_outputs(s->m);
     return PARE_OK;
 }
@@ -328,7 +328,6 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
         else
             st = one_pass(c, &s);
     }
-    cJSON_Delete(s.plan);
     pare_model_free(s.m);
     return st;
 }
@@ -342,7 +341,7 @@ int cmd_run(int argc, char **argv)
                                                  "polynomials instead of exp where that is faster and proven to be within --tol",
                                                  NULL};
     run_opts o = {.tokens = RUN_NOT_GIVEN,
-                  .sample = PARE_SAMPLE_DEFAULT,
+                  .sample = PARE_SAMPLE_OPTS_DEFAULT,
                   .tolerance = RUN_TOLERANCE,
                   .backend = "cpu",
                   .timeout = PARE_PIPE_TIMEOUT,

@@ -173,8 +173,7 @@ static pare_status check_files(cli *c, const train_opts *o)
 
 /* Writes the model beside its final name, reads it back, and renames it if it has the same
  * score. */
-static pare_status save_and_check(cli *c, const pare_lesson *l, pare_model *m, facts *f,
-                                  double test)
+static pare_status save_and_check(cli *c, const pare_task *l, pare_model *m, facts *f, double test)
 {
     pare_model *again = NULL;
     double got = NAN;
@@ -202,7 +201,7 @@ static pare_status finish(training *tr, pare_model *m, train_result *r)
     char sha[PARE_SHA256_HEX];
     const pare_runs_result *const runs = r->runs;
     const pare_train_result *best = &runs->each[runs->setting * runs->runs + runs->best];
-    const pare_lesson *const full = &tr->full_text;
+    const pare_task *const full = &tr->full_text;
     facts *f = &r->model;
     size_t diverged = 0;
     for (size_t i = 0; i < runs->runs * runs->settings; i++) diverged += runs->each[i].diverged;
@@ -263,7 +262,7 @@ static pare_status train_all(training *tr)
     const pare_run_source source = {
         .self = tr, .open = training_open_run, .close = training_close_run};
     cli_phase(c, NULL, TRAIN_SHARE);
-    const pare_exec silent = pare_silent(&c->exec); /* the log draws the bar */
+    const pare_exec silent = pare_exec_silent(&c->exec); /* the log draws the bar */
     const double start = pare_seconds();
     pare_status st =
         pare_runs(&m, &runs, &source, tr->runs, tr->settings, &silent, tr->ranks, &c->err);
@@ -400,7 +399,7 @@ int cmd_train(int argc, char **argv)
          .help = "text: tokens of a score during training, spread evenly; 0: all. The final scores always use all"},
         {TEXT("log", log, "FILE.csv"), .help = "write loss, learning rate and scores of every step"},
         {FLAG("resume", resume), .help = "continue from the checkpoint of the same command that was stopped"},
-        {SIZE("keep-every", keep_every, "N", 1, MOST_STEPS), .unset = "a 20th of all steps", .rare = true,
+        {SIZE("keep-every", checkpoint_every, "N", 1, MOST_STEPS), .unset = "a 20th of all steps", .rare = true,
          .help = "steps between two checkpoints"},
 
         {SIZE("runs", runs, "R", 1, TRAIN_MOST_RUNS), .group = "Several runs", .help = "train R times and keep the best model"},

@@ -104,7 +104,7 @@ void describe_block(char buf[DESCRIBE_ROOM], const pare_block *b)
 void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m)
 {
     text t = {buf, 0};
-    const pare_stem *s = &m->stem;
+    const pare_embedding *s = &m->embedding;
     if (s->ids)
         append(&t, "token ids below %zu, embedding of %zu numbers", s->vocab, s->width);
     else
@@ -116,7 +116,7 @@ void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m)
 void describe_positions(char buf[DESCRIBE_ROOM], const pare_model *m)
 {
     text t = {buf, 0};
-    const pare_positions *p = &m->stem.pos;
+    const pare_positions *p = &m->embedding.pos;
     append(&t, "%s", pare_position_name(p->kind));
     if (p->kind == PARE_POS_SINUSOIDAL) append(&t, ", base %g", p->base);
     if (p->kind == PARE_POS_ROTARY) {
@@ -146,7 +146,7 @@ void describe_pattern(char buf[DESCRIBE_ROOM], const pare_model *m)
 void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m)
 {
     text t = {buf, 0};
-    const pare_top *h = &m->top;
+    const pare_output_head *h = &m->head;
     if (h->norm.kind != PARE_NORM_NONE) append(&t, "%s norm, ", pare_norm_name(h->norm.kind));
     if (h->pool != PARE_POOL_NONE) append(&t, "pooled (%s), ", pare_pool_name(h->pool));
     if (pare_has(&h->dense.w)) append(&t, "dense %zu-%zu ", h->dense.w.cols, h->dense.w.rows);
@@ -158,11 +158,11 @@ void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m)
 const char *describe_task(const pare_model *m)
 {
     if (m->pattern.kind == PARE_GRAPH) return "graph transformer";
-    if (m->top.pool != PARE_POOL_NONE)
-        return m->stem.ids ? "encoder of texts, one output per text"
-                           : "encoder of sequences, one output per sequence";
+    if (m->head.pool != PARE_POOL_NONE)
+        return m->embedding.ids ? "encoder of texts, one output per text"
+                                : "encoder of sequences, one output per sequence";
     if (m->pattern.kind == PARE_FULL) return "encoder, one output per token";
-    return m->stem.ids ? "language model" : "causal encoder, one output per token";
+    return m->embedding.ids ? "language model" : "causal encoder, one output per token";
 }
 
 void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m)
@@ -173,7 +173,7 @@ void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m)
     describe_head(out, m);
     describe_pattern(pattern, m);
     append(&t, "%s: %s; attention %s; positions %s; %s", describe_task(m), in, pattern,
-           pare_position_name(m->stem.pos.kind), out);
+           pare_position_name(m->embedding.pos.kind), out);
 }
 
 /* ---- file ---------------------------------------------------------------------------------- */

@@ -153,7 +153,7 @@ static pare_status write_outputs(cli *c, const packed *p)
     for (size_t i = 0; i < p->n; i++) alike = alike && pare_output_rows(p->m, &p->in[i]) == rows;
     pare_array a = {.dtype = p->caps.dtype, .ndim = 2, .data = p->y};
     a.shape[0] = p->rows, a.shape[1] = p->cols;
-    if (alike && p->m->top.pool == PARE_POOL_NONE && p->n > 1) {
+    if (alike && p->m->head.pool == PARE_POOL_NONE && p->n > 1) {
         a.ndim = 3;
         a.shape[0] = p->n, a.shape[1] = rows, a.shape[2] = p->cols;
     }

@@ -205,5 +205,5 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
 
 pare_status reduce_split_applies(cli *c, const pare_model *m)
 {
-    return cli_only(c, "split", !m->stem.ids, "graphs, and this model takes tokens");
+    return cli_only(c, "split", !m->embedding.ids, "graphs, and this model takes tokens");
 }

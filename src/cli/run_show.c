@@ -55,8 +55,8 @@ static size_t top_entries(top_entry *top, size_t n, const run_state *s)
 
 static bool predicts_tokens(const run_state *s)
 {
-    return s->text && s->m->stem.ids && s->m->top.pool == PARE_POOL_NONE &&
-           s->cols == s->m->stem.vocab;
+    return s->text && s->m->embedding.ids && s->m->head.pool == PARE_POOL_NONE &&
+           s->cols == s->m->embedding.vocab;
 }
 
 static const char *token_text(char *buf, size_t size, const run_state *s, size_t id)
@@ -101,7 +101,7 @@ void run_print(const cli *c, const run_state *s)
             s->set.in[0].tokens);
     out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(shape, s->shape, s->ndim),
             s->o->f64 ? "f64" : "f32", lo, hi);
-    if (s->text && (predicts_tokens(s) || s->m->top.pool != PARE_POOL_NONE)) print_top(s);
+    if (s->text && (predicts_tokens(s) || s->m->head.pool != PARE_POOL_NONE)) print_top(s);
     run_print_length(s);
     out_row("time", "%.3f ms (%s, %zu %s)", s->ms, s->o->f64 ? "f64" : "f32", c->threads,
             c->threads == 1 ? "thread" : "threads");
@@ -110,7 +110,7 @@ void run_print(const cli *c, const run_state *s)
 static bool json_top(cJSON *root, const run_state *s)
 {
     const bool tokens = predicts_tokens(s);
-    if (!s->text || !(tokens || s->m->top.pool != PARE_POOL_NONE)) return true;
+    if (!s->text || !(tokens || s->m->head.pool != PARE_POOL_NONE)) return true;
     top_entry top[MOST_CLASS];
     char buf[128];
     const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);

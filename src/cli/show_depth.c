@@ -28,9 +28,9 @@ static const char *ub(char buf[40], pare_ub b)
 
 /* ---- heads and layers ------------------------------------------------------------------------ */
 
-static void head_row(const pare_xray *x, size_t h, const pare_xray_layer *l, bool all)
+static void head_row(const pare_attention_stats *x, size_t h, const pare_layer_stats *l, bool all)
 {
-    const pare_xray_head *const e = &x->heads[h];
+    const pare_head_stats *const e = &x->heads[h];
     char t[16][32], b[4][40], degree[48] = "none";
     if (e->poly_degree != SIZE_MAX)
         snprintf(degree, sizeof degree, "%zu (%.3g)", e->poly_degree, (double)e->poly_features);
@@ -49,7 +49,7 @@ static void head_row(const pare_xray *x, size_t h, const pare_xray_layer *l, boo
 }
 
 /* The head with the widest logits of a layer. */
-static size_t widest(const pare_xray *x, const pare_xray_layer *l)
+static size_t widest(const pare_attention_stats *x, const pare_layer_stats *l)
 {
     size_t most = l->first;
     for (size_t h = l->first; h < l->first + l->nheads; h++)
@@ -57,7 +57,7 @@ static size_t widest(const pare_xray *x, const pare_xray_layer *l)
     return most;
 }
 
-static void print_heads(const cli *c, const pare_xray *x)
+static void print_heads(const cli *c, const pare_attention_stats *x)
 {
     const bool each = c->verbose || x->nheads <= MOST_HEADS;
     char tokens[32];
@@ -70,7 +70,7 @@ static void print_heads(const cli *c, const pare_xray *x)
     if (c->verbose) out_part(" %8s %8s %7s %7s %7s", "Bil_inf", "N_inf(V)", "rho", "tau", "TVm");
     out_line(" | %7s %7s %7s %7s", "|F|/|X|", "Res X", "Res F", "varied");
     for (size_t i = 0; i < x->nlayers; i++) {
-        const pare_xray_layer *const l = &x->layers[i];
+        const pare_layer_stats *const l = &x->layers[i];
         if (!each) {
             head_row(x, widest(x, l), l, false);
             continue;
@@ -93,7 +93,7 @@ static void print_heads(const cli *c, const pare_xray *x)
 /* One cell: the local error with its bound, or the error of the hidden rows with the metric. */
 static void cost_cell(const pare_probe *p, size_t layer, size_t kind, bool local)
 {
-    const pare_xray_kind *const at = &p->depth.costs.kinds[layer][kind];
+    const pare_replacement_cost *const at = &p->depth.costs.kinds[layer][kind];
     const pare_ub proven = p->depth.xray.layers[layer].bound[kind];
     char a[32], b[40], text[80] = "-";
     if (at->refused)
@@ -115,7 +115,7 @@ static void cost_table(const pare_probe *p, bool local)
     for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) out_part(" %17s", pare_depth_kind_names[k]);
     out_line("%s", local ? "              poly" : "");
     for (size_t i = 0; i < p->depth.xray.nlayers; i++) {
-        const pare_xray_layer *const l = &p->depth.xray.layers[i];
+        const pare_layer_stats *const l = &p->depth.xray.layers[i];
         char bound[40];
         out_part("  %-5zu", l->block);
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) cost_cell(p, i, k, local);
@@ -127,7 +127,7 @@ static void cost_table(const pare_probe *p, bool local)
 
 static void print_alone(const pare_probe *p)
 {
-    const pare_xray *const x = &p->depth.xray;
+    const pare_attention_stats *const x = &p->depth.xray;
     double tv = 0;
     for (size_t h = 0; h < x->nheads; h++) tv += x->heads[h].tv_uniform / (double)x->nheads;
     out_row(
@@ -142,12 +142,12 @@ static void print_alone(const pare_probe *p)
             100 * tv);
 }
 
-static void curve_row(const pare_probe *p, const pare_xray_curve *curve)
+static void curve_row(const pare_probe *p, const pare_replacement_curve *curve)
 {
     const pare_depth_probe *const d = &p->depth;
     out_part("  %-8s", pare_attn_name(curve->kind));
     for (size_t k = 1; k <= d->costs.nlayers; k++) {
-        const pare_xray_point *const at = &curve->points[k];
+        const pare_replacement_point *const at = &curve->points[k];
         char kept[64] = "", a[32], b[32];
         size_t used = 0;
         for (size_t l = 0; l < d->costs.nlayers && used + 12 < sizeof kept; l++)
@@ -162,14 +162,14 @@ static void curve_row(const pare_probe *p, const pare_xray_curve *curve)
 
 static void print_curves(const pare_probe *p)
 {
-    const pare_xray_costs *const c = &p->depth.costs;
+    const pare_replacement_costs *const c = &p->depth.costs;
     char state[32];
     out_row("curves",
             "number of exact layers left: which, share of attention's effect that is lost%s%s%s",
             p->metric ? " (" : "", p->metric ? p->metric : "", p->metric ? ")" : "");
     for (size_t i = 0; i < c->ncurves; i++) curve_row(p, &c->curves[i]);
     if (c->ncurves == 0) return;
-    const pare_xray_point *const none = &c->curves[0].points[c->nlayers];
+    const pare_replacement_point *const none = &c->curves[0].points[c->nlayers];
     out_row("",
             "without attention %.0f %% of the multiplications and %s bytes a token of cache "
             "are saved",

@@ -83,7 +83,7 @@ static void print_text(const pare_model *m, const required *r)
     char n[40];
     out_row("required", "error at most %g with probability at least %g, before anything is drawn",
             r->eps, 1 - r->p);
-    if (m->stem.ids)
+    if (m->embedding.ids)
         out_row("domain", "all token sequences");
     else
         out_row("domain", "all inputs with rows of euclidean length up to %s",
@@ -179,7 +179,7 @@ pare_status ticket_required(cli *c, const ticket_opts *o)
             false, "a ticket, and --required makes none");
     if (!st) st = cli_load(c, &m, c->operand[0]);
     /* How long the rows of the given inputs are; nothing needs to be known about ids. */
-    if (!st && !m->stem.ids) {
+    if (!st && !m->embedding.ids) {
         st = pare_cert_inputs_load(&in, c->arena, m, o->r.o.data, o->r.o.split, c->seed, &c->err);
         if (!st) r.alpha = pare_ticket_alpha(&in.set);
     }

@@ -44,7 +44,7 @@ void trace_tap(void *self, pare_tap tap, size_t block, pare_dtype dtype, const v
     }
     static const char *const name[] = {"stem", "attn_in", "attn_out", "ffn_in", "ffn_out", "top"};
     const char *const path =
-        tap == PARE_TAP_STEM || tap == PARE_TAP_TOP
+        tap == PARE_TAP_EMBEDDING || tap == PARE_TAP_HEAD
             ? pare_sprintf(t->c->arena, "%s/%s.npy", t->folder, name[tap])
             : pare_sprintf(t->c->arena, "%s/block%zu.%s.npy", t->folder, block, name[tap]);
     t->st = path ? pare_npy_write(path, &a, t->c->force, &t->c->err) : pare_no_memory(&t->c->err);

@@ -3,9 +3,7 @@
 #define PARE_CLI_TRAIN_H
 #include "cli.h"
 
-#include <pare/init.h>
-#include <pare/lesson.h>
-#include <pare/runs.h>
+#include "base/json.h"
 
 extern const char *const train_kinds[]; /* in the order of pare_init_kind */
 
@@ -36,7 +34,7 @@ typedef struct train_opts {
     double scale;         /* the number that qk_scale means */
     size_t source;        /* pare_frozen_kind; SOURCE_DEFAULT */
     bool resume;
-    size_t keep_every, eval_every, eval_tokens;
+    size_t checkpoint_every, eval_every, eval_tokens;
     size_t oracle; /* tokens of the engine that attends; 0: our own attention */
 } train_opts;
 
@@ -69,9 +67,9 @@ typedef struct training {
     cli *c;
     const train_opts *o;
     pare_ranks *ranks;
-    pare_lesson *lesson; /* one for all runs, or one each */
-    pare_lesson_facts facts;
-    pare_lesson full_text; /* text: scores over all of it; else self is NULL */
+    pare_task *lesson; /* one for all runs, or one each */
+    pare_task_facts facts;
+    pare_task full_text; /* text: scores over all of it; else self is NULL */
     pare_model *from, *teacher;
     pare_tokenizer_kind tokenizer;
     pare_blob *vocab;
@@ -94,7 +92,7 @@ typedef struct training {
  * zeroed struct, too. */
 pare_status training_open(training *tr, cli *c, const train_opts *o, pare_ranks *ranks);
 void training_close(training *tr);
-const pare_lesson *training_task(const training *tr, size_t run);
+const pare_task *training_task(const training *tr, size_t run);
 uint64_t training_steps(const training *tr, size_t at);
 uint64_t training_seed(const training *tr, size_t run);
 size_t training_split(const training *tr, size_t run);

@@ -37,7 +37,7 @@ static pare_status repair_log(cli *c, const char *path, bool *headed)
 /* A new file with its header; all ranks append to it afterwards. */
 static pare_status create_log(const training *tr, const char *path)
 {
-    const pare_lesson *l = training_task(tr, 0);
+    const pare_task *l = training_task(tr, 0);
     FILE *const to = fopen(path, "w");
     if (!to) return pare_fail(&tr->c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
     fprintf(to, FIRST "# command: %s\n", tr->c->line);

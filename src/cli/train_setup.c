@@ -9,7 +9,7 @@
 
 /* ---- one run and one setting ---------------------------------------------------------------- */
 
-const pare_lesson *training_task(const training *tr, size_t run)
+const pare_task *training_task(const training *tr, size_t run)
 {
     return &tr->lesson[tr->o->over == OVER_SPLIT ? run : 0];
 }
@@ -103,7 +103,7 @@ static pare_status check_data_kind(training *tr, data_kind d)
     return PARE_OK;
 }
 
-static pare_status open_task(training *tr, data_kind d, pare_lesson *l, size_t split)
+static pare_status open_task(training *tr, data_kind d, pare_task *l, size_t split)
 {
     cli *c = tr->c;
     const train_opts *o = tr->o;
@@ -112,54 +112,54 @@ static pare_status open_task(training *tr, data_kind d, pare_lesson *l, size_t s
     const uint8_t *const vocab = m ? m->vocab : tr->vocab ? tr->vocab->data : NULL;
     const size_t vocab_bytes = m ? m->vocab_bytes : tr->vocab ? tr->vocab->bytes : 0;
     if (d == DATA_GRAPH) {
-        const pare_graph_lesson g = {.path = o->data,
-                                     .split = split,
-                                     .largest_component = o->largest_component,
-                                     .full = m ? m->pattern.kind != PARE_GRAPH
-                                               : o->full || o->kind == PARE_INIT_MLP,
-                                     .classes = m ? pare_model_outputs(m) : 0};
-        return pare_lesson_graph(l, &tr->facts, c->arena, &g, &c->err);
+        const pare_task_graph_opts g = {.path = o->data,
+                                        .split = split,
+                                        .largest_component = o->largest_component,
+                                        .full = m ? m->pattern.kind != PARE_GRAPH
+                                                  : o->full || o->kind == PARE_INIT_MLP,
+                                        .classes = m ? pare_model_outputs(m) : 0};
+        return pare_task_graph(l, &tr->facts, c->arena, &g, &c->err);
     }
     if (d == DATA_SERIES) {
-        const pare_series_lesson s = {.train = o->data,
-                                      .val = o->val,
-                                      .test = o->test,
-                                      .split = split,
-                                      .batch = o->batch,
-                                      .ids = m ? m->stem.vocab : 0,
-                                      .outputs = m ? pare_model_outputs(m) : 0};
-        return pare_lesson_series(l, &tr->facts, c->arena, &s, &c->err);
+        const pare_task_series_opts s = {.train = o->data,
+                                         .val = o->val,
+                                         .test = o->test,
+                                         .split = split,
+                                         .batch = o->batch,
+                                         .ids = m ? m->embedding.vocab : 0,
+                                         .outputs = m ? pare_model_outputs(m) : 0};
+        return pare_task_series(l, &tr->facts, c->arena, &s, &c->err);
     }
     if (d == DATA_SENTENCES) {
-        const pare_sentence_lesson s = {.train = o->data,
-                                        .val = o->val,
-                                        .test = o->test,
-                                        .tokenizer = tr->tokenizer,
-                                        .vocab = vocab,
-                                        .vocab_bytes = vocab_bytes,
-                                        .split = split,
-                                        .batch = o->batch,
-                                        .context = m ? m->context : 0,
-                                        .outputs = m ? pare_model_outputs(m) : 0};
-        const pare_status st = pare_lesson_sentences(l, &tr->facts, c->arena, &s, &c->err);
+        const pare_task_sentences_opts s = {.train = o->data,
+                                            .val = o->val,
+                                            .test = o->test,
+                                            .tokenizer = tr->tokenizer,
+                                            .vocab = vocab,
+                                            .vocab_bytes = vocab_bytes,
+                                            .split = split,
+                                            .batch = o->batch,
+                                            .context = m ? m->context : 0,
+                                            .outputs = m ? pare_model_outputs(m) : 0};
+        const pare_status st = pare_task_sentences(l, &tr->facts, c->arena, &s, &c->err);
         if (!st && split == o->split && first_rank) warn_text(c, o->data, &tr->facts.notes);
         return st;
     }
-    pare_text_lesson t = {.train = o->data,
-                          .val = o->val,
-                          .test = o->test,
-                          .tokenizer = tr->tokenizer,
-                          .vocab = vocab,
-                          .vocab_bytes = vocab_bytes,
-                          .window = o->window,
-                          .batch = o->batch,
-                          .mark_tokens = o->eval_tokens};
-    pare_status st = pare_lesson_text(l, &tr->facts, c->arena, &t, &c->err);
+    pare_task_text_opts t = {.train = o->data,
+                             .val = o->val,
+                             .test = o->test,
+                             .tokenizer = tr->tokenizer,
+                             .vocab = vocab,
+                             .vocab_bytes = vocab_bytes,
+                             .window = o->window,
+                             .batch = o->batch,
+                             .mark_tokens = o->eval_tokens};
+    pare_status st = pare_task_text(l, &tr->facts, c->arena, &t, &c->err);
     if (!st && first_rank) warn_text(c, o->data, &tr->facts.notes);
     const size_t scored = t.mark_tokens;
     if (st || scored == 0 || (tr->facts.val <= scored && tr->facts.test <= scored)) return st;
     t.mark_tokens = 0;
-    return pare_lesson_text(&tr->full_text, &tr->facts, c->arena, &t, &c->err);
+    return pare_task_text(&tr->full_text, &tr->facts, c->arena, &t, &c->err);
 }
 
 static pare_status open_tasks(training *tr)
@@ -214,7 +214,7 @@ static pare_status open_models(training *tr)
 static pare_status new_model(const training *tr, pare_model **out, uint64_t seed, pare_err *err)
 {
     const train_opts *o = tr->o;
-    const pare_lesson_facts *f = &tr->facts;
+    const pare_task_facts *f = &tr->facts;
     const pare_frozen_gpt source = popup_source(o, seed);
     const pare_init init = {.kind = (pare_init_kind)o->kind,
                             .dim = o->dim,
@@ -252,8 +252,8 @@ static pare_status check_model_fits(training *tr, const pare_model *m, const cha
 {
     pare_batch b;
     cli *c = tr->c;
-    const pare_lesson *l = &tr->lesson[0];
-    if (on_nodes(tr->o) ? m->stem.ids : m->pattern.kind == PARE_GRAPH)
+    const pare_task *l = &tr->lesson[0];
+    if (on_nodes(tr->o) ? m->embedding.ids : m->pattern.kind == PARE_GRAPH)
         return pare_fail(&c->err, PARE_ERR_INPUT, "%s is a %s, but --kind is %s", option,
                          m->pattern.kind == PARE_GRAPH ? "graph transformer" : "model of token ids",
                          train_kinds[tr->o->kind]);
@@ -264,10 +264,10 @@ static pare_status check_model_fits(training *tr, const pare_model *m, const cha
     if (!st && pare_model_outputs(m) != tr->facts.outputs)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "the model has %zu outputs, the data need %zu",
                        pare_model_outputs(m), tr->facts.outputs);
-    if (!st && (m->top.pool == PARE_POOL_NONE) != (tr->facts.pool == PARE_POOL_NONE))
+    if (!st && (m->head.pool == PARE_POOL_NONE) != (tr->facts.pool == PARE_POOL_NONE))
         st = pare_fail(&c->err, PARE_ERR_INPUT,
                        "the model has an output per %s, the data need one per %s",
-                       m->top.pool == PARE_POOL_NONE ? "token" : "sequence",
+                       m->head.pool == PARE_POOL_NONE ? "token" : "sequence",
                        tr->facts.pool == PARE_POOL_NONE ? "token" : "sequence");
     if (st && st != PARE_ERR_MEMORY) pare_err_prefix(&c->err, option);
     return st;
@@ -432,8 +432,8 @@ pare_status training_open_run(void *self, pare_run_parts *out, size_t run, size_
     out->opts = (pare_train_opts){
         .steps = steps,
         .warmup = warmup_steps(o, steps),
-        .mark_every = steps_between(o->eval_every, on_nodes(o) ? 1 : steps / 20),
-        .keep_every = steps_between(o->keep_every, steps / 20),
+        .eval_every = steps_between(o->eval_every, on_nodes(o) ? 1 : steps / 20),
+        .checkpoint_every = steps_between(o->checkpoint_every, steps / 20),
         .lr = tr->setting[at].lr,
         .last_lr = o->last_lr,
         .clip = o->clip,

@@ -42,7 +42,7 @@ static void print_setting(const training *tr, const train_result *r, size_t at)
 static void print_text(const training *tr, const train_result *r)
 {
     char n[32], val[32], test[32], bytes[32];
-    const pare_lesson_facts *f = &tr->facts;
+    const pare_task_facts *f = &tr->facts;
     const size_t at = r->runs->setting;
     const bool several = tr->runs * tr->settings > 1;
     const pare_train_result *const e = result_of(r, at, r->runs->best);
@@ -84,9 +84,9 @@ static const out_field run_fields[] = {
     {0},
 };
 static const out_field data_fields[] = {
-    {"train", NULL, OUT_SIZE, offsetof(pare_lesson_facts, train)},
-    {"val", NULL, OUT_SIZE, offsetof(pare_lesson_facts, val)},
-    {"test", NULL, OUT_SIZE, offsetof(pare_lesson_facts, test)},
+    {"train", NULL, OUT_SIZE, offsetof(pare_task_facts, train)},
+    {"val", NULL, OUT_SIZE, offsetof(pare_task_facts, val)},
+    {"test", NULL, OUT_SIZE, offsetof(pare_task_facts, test)},
     {0},
 };
 static const out_field full_text_fields[] = {

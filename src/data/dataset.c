@@ -1,4 +1,7 @@
 /* A data set from a file, by its extension. */
+#include "base/array.h"
+#include "base/support.h"
+#include "graph_data.h"
 #include "name_file.h"
 #include "dataset.h"
 #include <math.h>
@@ -27,15 +30,15 @@ static pare_status graph_gather(pare_gather *g, const char *path, size_t split, 
     pare_status st = pare_graph_load_files(d, g->arena, path, g->files, err);
     if (st == PARE_OK) st = pare_graph_masks(&train, &val, &test, g->arena, d, split, err);
     if (st) return st;
-    if (m->stem.ids)
+    if (m->embedding.ids)
         return pare_fail(err, PARE_ERR_INPUT,
                          "the file holds a graph; this model takes token ids 0 to %zu",
-                         m->stem.vocab - 1);
-    if (m->stem.width != d->features)
+                         m->embedding.vocab - 1);
+    if (m->embedding.width != d->features)
         return pare_fail(err, PARE_ERR_INPUT,
                          "the nodes have %zu features; this model takes vectors of %zu numbers",
-                         d->features, m->stem.width);
-    if (m->top.pool != PARE_POOL_NONE)
+                         d->features, m->embedding.width);
+    if (m->head.pool != PARE_POOL_NONE)
         return pare_fail(err, PARE_ERR_INPUT,
                          "a label per node needs an output per token; this model pools");
     const int64_t *target = masked_targets(g->arena, d, test);
@@ -63,24 +66,26 @@ static pare_status read_inputs(rows *r, pare_arena *a, const pare_array *in, con
                                pare_err *err)
 {
     char shape[128];
-    const size_t ndim = m->stem.ids ? 2 : 3;
-    if (in->ndim != ndim || in->dtype == PARE_TEXT || (m->stem.ids && !pare_array_is_integer(in)) ||
-        (!m->stem.ids && in->shape[2] != m->stem.width)) {
-        if (!m->stem.ids && in->ndim == 2 && pare_array_is_integer(in))
+    const size_t ndim = m->embedding.ids ? 2 : 3;
+    if (in->ndim != ndim || in->dtype == PARE_TEXT ||
+        (m->embedding.ids && !pare_array_is_integer(in)) ||
+        (!m->embedding.ids && in->shape[2] != m->embedding.width)) {
+        if (!m->embedding.ids && in->ndim == 2 && pare_array_is_integer(in))
             return pare_fail(err, PARE_ERR_INPUT,
                              "the file holds token ids; this model takes vectors of %zu numbers "
                              "(or a graph whose nodes have %zu features)",
-                             m->stem.width, m->stem.width);
+                             m->embedding.width, m->embedding.width);
         return pare_fail(err, PARE_ERR_INPUT,
                          "inputs is %s %s, the model takes %s of %zu: [n, T%s]",
                          pare_dtype_name(in->dtype), pare_shape_text(shape, in->shape, in->ndim),
-                         m->stem.ids ? "ids" : "vectors",
-                         m->stem.ids ? m->stem.vocab : m->stem.width, m->stem.ids ? "" : ", d");
+                         m->embedding.ids ? "ids" : "vectors",
+                         m->embedding.ids ? m->embedding.vocab : m->embedding.width,
+                         m->embedding.ids ? "" : ", d");
     }
     r->n = in->shape[0];
     r->tokens = in->shape[1];
-    r->width = m->stem.ids ? 0 : m->stem.width;
-    if (m->stem.ids)
+    r->width = m->embedding.ids ? 0 : m->embedding.width;
+    if (m->embedding.ids)
         r->ids = pare_array_ids(a, in);
     else
         r->x = pare_array_numbers(a, in);
@@ -91,7 +96,7 @@ static pare_status read_targets(rows *r, pare_arena *a, const pare_array *t, con
                                 pare_err *err)
 {
     char have[128], want[128];
-    const size_t shape[2] = {r->n, r->tokens}, ndim = m->top.pool == PARE_POOL_NONE ? 2 : 1;
+    const size_t shape[2] = {r->n, r->tokens}, ndim = m->head.pool == PARE_POOL_NONE ? 2 : 1;
     if (t->ndim != ndim || memcmp(t->shape, shape, ndim * sizeof *shape) != 0 ||
         !pare_array_is_integer(t))
         return pare_fail(err, PARE_ERR_INPUT, "targets is %s %s, expected integers %s",
@@ -134,7 +139,7 @@ static pare_status read_values(rows *r, pare_arena *a, const pare_array *v, cons
 {
     char shape[128];
     const size_t k = v->ndim == 2 ? v->shape[1] : 1, want = pare_model_outputs(m);
-    if (m->top.pool == PARE_POOL_NONE)
+    if (m->head.pool == PARE_POOL_NONE)
         return pare_fail(err, PARE_ERR_INPUT,
                          "values are for inputs as wholes; this model answers at every token");
     if ((v->ndim != 1 && v->ndim != 2) || v->shape[0] != r->n || k != want || v->dtype == PARE_TEXT)
@@ -155,7 +160,7 @@ static pare_status read_answers(rows *r, pare_arena *a, const pare_npz *npz, con
 {
     pare_array v;
     pare_status st = PARE_OK;
-    r->targets = m->top.pool == PARE_POOL_NONE ? r->tokens : 1;
+    r->targets = m->head.pool == PARE_POOL_NONE ? r->tokens : 1;
     if (pare_npz_has(npz, "targets")) {
         st = pare_npz_get(&v, npz, "targets", err);
         return st ? st : read_targets(r, a, &v, m, err);
@@ -175,9 +180,9 @@ static pare_status arrays_gather(pare_gather *g, pare_dataset *out, const pare_n
     if (st == PARE_OK) st = read_inputs(&r, g->arena, &in, m, err);
     if (st == PARE_OK) st = read_answers(&r, g->arena, npz, m, err);
     if (st) return st;
-    out->task = r.value                         ? PARE_TASK_VALUES
-                : m->top.pool == PARE_POOL_NONE ? PARE_TASK_TOKENS
-                                                : PARE_TASK_SENTENCE;
+    out->task = r.value                          ? PARE_TASK_VALUES
+                : m->head.pool == PARE_POOL_NONE ? PARE_TASK_TOKENS
+                                                 : PARE_TASK_SENTENCE;
     out->value = r.value;
     out->nvalues = r.nvalues;
     for (size_t i = 0; st == PARE_OK && i < r.n; i++) {
@@ -204,7 +209,7 @@ static pare_status npz_gather(pare_gather *g, pare_dataset *out, const char *pat
     pare_blob_release(b);
     if (st == PARE_OK && pare_npz_has(npz, "inputs")) {
         st = arrays_gather(g, out, npz, err);
-    } else if (st == PARE_OK && g->model->stem.ids && !pare_npz_is_graph(npz)) {
+    } else if (st == PARE_OK && g->model->embedding.ids && !pare_npz_is_graph(npz)) {
         st = pare_fail(err, PARE_ERR_INPUT,
                        "no array `inputs` in it, and the model takes ids: inputs [n, T], with "
                        "`targets` where they are known");
@@ -224,18 +229,20 @@ static pare_status plain_gather(pare_gather *g, const pare_array *a, pare_err *e
 {
     char shape[128];
     const pare_model *const m = g->model;
-    const size_t n = a->ndim, own = m->stem.ids ? 1 : 2, d = m->stem.ids ? 1 : m->stem.width;
-    const bool kind = m->stem.ids
+    const size_t n = a->ndim, own = m->embedding.ids ? 1 : 2,
+                 d = m->embedding.ids ? 1 : m->embedding.width;
+    const bool kind = m->embedding.ids
                           ? (n == 1 || n == 2) && pare_array_is_integer(a)
                           : (n == 2 || n == 3) && a->dtype != PARE_TEXT && a->shape[n - 1] == d;
     if (!kind)
         return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, the model takes %s of %zu: %s",
                          pare_dtype_name(a->dtype), pare_shape_text(shape, a->shape, n),
-                         m->stem.ids ? "ids" : "vectors", m->stem.ids ? m->stem.vocab : d,
-                         m->stem.ids ? "[T] or [B, T]" : "[T, d] or [B, T, d]");
+                         m->embedding.ids ? "ids" : "vectors",
+                         m->embedding.ids ? m->embedding.vocab : d,
+                         m->embedding.ids ? "[T] or [B, T]" : "[T, d] or [B, T, d]");
     rows r = {.n = n > own ? a->shape[0] : 1, .tokens = a->shape[n - own]};
-    r.targets = m->top.pool == PARE_POOL_NONE ? r.tokens : 1;
-    if (m->stem.ids)
+    r.targets = m->head.pool == PARE_POOL_NONE ? r.tokens : 1;
+    if (m->embedding.ids)
         r.ids = pare_array_ids(g->arena, a);
     else
         r.x = pare_array_numbers(g->arena, a);
@@ -262,7 +269,7 @@ static pare_status npy_gather(pare_gather *g, const char *path, size_t window, p
     pare_status st = pare_files_read(g->files, &b, path, err);
     if (st == PARE_OK) st = pare_npy_read_blob(&a, g->arena, b, err);
     pare_blob_release(b);
-    if (st == PARE_OK && (!g->model->stem.ids || g->model->top.pool != PARE_POOL_NONE))
+    if (st == PARE_OK && (!g->model->embedding.ids || g->model->head.pool != PARE_POOL_NONE))
         return plain_gather(g, &a, err);
     if (st == PARE_OK) st = pare_window_of(&window, g->model, window, err);
     if (st) return st;
@@ -290,7 +297,7 @@ static pare_status folder_gather(pare_gather *g, pare_dataset *out, const char *
     for (size_t i = 0; st == PARE_OK && i < n; i++) {
         if (!ends_with(names[i], ".npz")) continue;
         const char *const path = pare_sprintf(g->arena, "%s/%s", folder, names[i]);
-        const pare_task before = out->task;
+        const pare_task_kind before = out->task;
         st = path ? npz_gather(g, out, path, split, err) : pare_no_memory(err);
         if (st == PARE_OK && found++ > 0 && out->task != before)
             st = pare_fail(err, PARE_ERR_INPUT, "not the same kind of data as the files before it");

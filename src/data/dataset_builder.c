@@ -1,4 +1,5 @@
 /* Inputs and targets as they come, and the cutting of texts into windows. */
+#include "base/array.h"
 #include "dataset.h"
 #include <string.h>
 
@@ -62,12 +63,12 @@ pare_status pare_gather_windows(pare_gather *g, const int64_t *ids, size_t n, si
 
 pare_status pare_window_of(size_t *window, const pare_model *m, size_t asked, pare_err *err)
 {
-    if (!m->stem.ids)
+    if (!m->embedding.ids)
         return pare_fail(err, PARE_ERR_INPUT,
                          "text needs a model of tokens; this one takes "
                          "vectors of width %zu",
-                         m->stem.width);
-    if (m->top.pool != PARE_POOL_NONE)
+                         m->embedding.width);
+    if (m->head.pool != PARE_POOL_NONE)
         return pare_fail(err, PARE_ERR_INPUT,
                          "text needs an output per token; this model pools its tokens into one");
     if (m->context && asked > m->context)

@@ -1,5 +1,6 @@
 /* evaluate.c - a model on a dataset, input by input (pare/evaluate.h). */
-#include <pare/evaluate.h>
+#include "evaluate.h"
+#include "graph_data.h"
 #include "base/work.h"
 
 #include <math.h>
@@ -63,7 +64,7 @@ static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, siz
     return PARE_OK;
 }
 
-static pare_status final_scores(pare_evaluation *e, scored *s, pare_task task, pare_err *err)
+static pare_status final_scores(pare_evaluation *e, scored *s, pare_task_kind task, pare_err *err)
 {
     if (task == PARE_TASK_VALUES) {
         *e = (pare_evaluation){
@@ -93,11 +94,11 @@ static pare_status check_reference(const pare_model *m, const pare_model *ref,
     if (pare_model_outputs(m) != pare_model_outputs(ref))
         return pare_fail(err, PARE_ERR_INPUT, "the reference has %zu outputs, the model %zu",
                          pare_model_outputs(ref), pare_model_outputs(m));
-    if (m->top.pool != ref->top.pool &&
-        (m->top.pool == PARE_POOL_NONE || ref->top.pool == PARE_POOL_NONE))
+    if (m->head.pool != ref->head.pool &&
+        (m->head.pool == PARE_POOL_NONE || ref->head.pool == PARE_POOL_NONE))
         return pare_fail(err, PARE_ERR_INPUT,
                          "the reference and the model do not pool alike: %s and %s",
-                         pare_pool_name(ref->top.pool), pare_pool_name(m->top.pool));
+                         pare_pool_name(ref->head.pool), pare_pool_name(m->head.pool));
     for (size_t i = 0; i < d->inputs.n; i++) {
         const pare_status st = pare_input_check(ref, &d->inputs.in[i], err);
         if (st) {

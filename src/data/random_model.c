@@ -1,7 +1,7 @@
 /* Models with random weights. Shapes are laid out first, every tensor with a stream of its own;
  * then all numbers are drawn at once in blocks of fixed size, so that neither the order of the
  * tensors in memory nor the number of threads changes a bit. */
-#include <pare/random_model.h>
+#include "model/variant.h"
 
 #include <math.h>
 
@@ -233,7 +233,7 @@ static void put_norms(maker *k, pare_block *b)
 static void put_stem(maker *k)
 {
     const pare_random_model_opts *o = &k->o;
-    pare_stem *s = &k->m->stem;
+    pare_embedding *s = &k->m->embedding;
     if (o->kind == PARE_RANDOM_GRAPH) {
         s->width = o->features;
         s->map = dense(k, o->dim, o->features, true);
@@ -242,7 +242,7 @@ static void put_stem(maker *k)
     s->ids = true;
     s->width = o->dim;
     s->vocab = o->vocab;
-    s->embedding = matrix(k, o->vocab, o->dim);
+    s->table = matrix(k, o->vocab, o->dim);
     if (o->kind == PARE_RANDOM_LLAMA) {
         s->pos = (pare_positions){.kind = PARE_POS_ROTARY, .interleaved = true};
     } else {
@@ -255,7 +255,7 @@ static void put_stem(maker *k)
 static void put_top(maker *k)
 {
     const pare_random_model_opts *o = &k->o;
-    pare_top *t = &k->m->top;
+    pare_output_head *t = &k->m->head;
     switch (o->kind) {
     case PARE_RANDOM_GPT:
         t->norm = norm(k, PARE_NORM_LAYER);

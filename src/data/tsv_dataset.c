@@ -1,4 +1,5 @@
 /* Sentences with labels: a header line, then sentence, tab, label. */
+#include "base/support.h"
 #include "dataset.h"
 #include <ctype.h>
 #include <errno.h>
@@ -81,12 +82,12 @@ static pare_status read_lines(tsv_reader *r, const char *text, size_t bytes, par
 
 static pare_status check_model(const pare_model *m, pare_err *err)
 {
-    if (!m->stem.ids)
+    if (!m->embedding.ids)
         return pare_fail(err, PARE_ERR_INPUT,
                          "sentences need a model of tokens; this one takes "
                          "vectors of width %zu",
-                         m->stem.width);
-    if (m->top.pool == PARE_POOL_NONE)
+                         m->embedding.width);
+    if (m->head.pool == PARE_POOL_NONE)
         return pare_fail(err, PARE_ERR_INPUT,
                          "a label per sentence needs a model that pools; this one has an output "
                          "per token");

@@ -1,16 +1,17 @@
 /* apriori_bound.c - the smallest bound on |f - g| that any of the theorems proves. */
 #include "collapse_chain.h"
 #include "parallel_collapse.h"
-#include <pare/alike.h>
+#include "model/model_equality.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <stdio.h>
 
 const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_domain *d)
 {
     const double diam = d->diam0 >= 0 && d->diam0 < 2 * d->phi0 ? d->diam0 : 2 * d->phi0;
-    if (f->stem.ids && f->context)
+    if (f->embedding.ids && f->context)
         return pare_sprintf(a, "all token sequences of up to %zu tokens", f->context);
-    if (f->stem.ids) return pare_strdup(a, "all token sequences");
+    if (f->embedding.ids) return pare_strdup(a, "all token sequences");
     return pare_sprintf(a, "all inputs with entries up to %.17g, tokens up to %.17g apart", d->phi0,
                         diam);
 }
@@ -52,7 +53,7 @@ pare_status depth_apriori(depth_bound *out, const pare_model *f, const pare_mode
                           const depth_domain *d, const pare_exec *exec, pare_err *err)
 {
     if (f->nblocks == g->nblocks) return depth_recurrence(out, f, g, d, PARE_ONES, 0, exec, err);
-    const char *const why = pare_ends_differ(f, g);
+    const char *const why = pare_model_ends_differ(f, g);
     *out = no_bound(why ? why : "");
     return why ? PARE_OK : one_layer(out, f, g, d, exec, err);
 }
@@ -62,6 +63,6 @@ pare_status depth_allseq(depth_bound *out, const pare_model *f, const pare_model
 {
     const depth_domain vocabulary = {0, 0};
     *out = no_bound("the model does not take ids");
-    if (!f->stem.ids) return PARE_OK;
+    if (!f->embedding.ids) return PARE_OK;
     return depth_apriori(out, f, g, &vocabulary, exec, err);
 }

@@ -1,7 +1,8 @@
-/* attn_stats.c - pare_depth_xray: statistics of every attention head on data. The streams of the
+/* attn_stats.c - pare_depth_attention_stats: statistics of every attention head on data. The streams of the
  * f64 reference are held input by input, never all at once; every head of every sequence is
  * measured by itself, and the results are added in one order (attn_stats_bounds.c), so that the
  * figures do not depend on the number of threads. */
+#include "linalg/matrix.h"
 #include "attn_stats.h"
 #include "replace_layers.h"
 #include <math.h>
@@ -14,7 +15,7 @@
 typedef struct stats_job {
     pare_work work;
     const pare_model *m;
-    pare_xray *out;
+    pare_attention_stats *out;
     layer_stats *layer;
     head_totals *head;
 } stats_job;
@@ -22,7 +23,7 @@ typedef struct stats_job {
 /* Lists layers and heads in the caller's arena, and the sums over them in scratch memory. */
 static void open_job(stats_job *j, pare_arena *a)
 {
-    pare_xray *const out = j->out;
+    pare_attention_stats *const out = j->out;
     out->nlayers = list_softmax_layers(NULL, j->m);
     softmax_layer *const list = pare_work_alloc(&j->work, out->nlayers, sizeof *list);
     if (j->work.st) return;
@@ -35,13 +36,13 @@ static void open_job(stats_job *j, pare_arena *a)
     j->head = pare_work_alloc(&j->work, out->nheads, sizeof *j->head);
     for (size_t l = 0, h = 0; !j->work.st && l < out->nlayers; l++) {
         const pare_attn *const at = list[l].attn;
-        out->layers[l] = (pare_xray_layer){.block = list[l].block,
-                                           .skip = at->skip.kind != PARE_SKIP_NONE,
-                                           .first = h,
-                                           .nheads = at->nheads};
+        out->layers[l] = (pare_layer_stats){.block = list[l].block,
+                                            .skip = at->skip.kind != PARE_SKIP_NONE,
+                                            .first = h,
+                                            .nheads = at->nheads};
         for (size_t i = 0; i < at->nheads; i++) {
             j->head[h].all = (head_stats){.theta = NAN, .rho = NAN, .tau = NAN};
-            out->heads[h++] = (pare_xray_head){.block = list[l].block, .head = i};
+            out->heads[h++] = (pare_head_stats){.block = list[l].block, .head = i};
         }
         j->layer[l].mean = pare_work_alloc(&j->work, at->din, sizeof(double));
     }
@@ -94,7 +95,7 @@ static void add_mean(layer_input *s)
 }
 
 /* The direction in which a constq head with the mean query scores: sum of its |entries|. */
-static void fit_direction(pare_work *w, pare_xray_head *x, const pare_attn *a, const double *mean)
+static void fit_direction(pare_work *w, pare_head_stats *x, const pare_attn *a, const double *mean)
 {
     const pare_head *const h = &a->heads[x->head];
     double *const v = calloc(a->din, sizeof *v);
@@ -119,7 +120,7 @@ static void fit_constant_queries(stats_job *j, const pare_inputs *fit)
         if (!w->st) w->st = pare_progress(w->exec, "fit constant queries", i + 1, fit->n, w->err);
     }
     for (size_t l = 0; !w->st && l < j->out->nlayers; l++) {
-        const pare_xray_layer *const at = &j->out->layers[l];
+        const pare_layer_stats *const at = &j->out->layers[l];
         const pare_attn *const attn = &j->m->blocks[at->block].attn;
         for (size_t c = 0; j->layer[l].fitted && c < attn->din; c++)
             j->layer[l].mean[c] /= (double)j->layer[l].fitted;
@@ -132,7 +133,7 @@ static void fit_constant_queries(stats_job *j, const pare_inputs *fit)
 
 static void measure_stream(layer_input *s)
 {
-    pare_xray_layer *const at = &s->j->out->layers[s->l];
+    pare_layer_stats *const at = &s->j->out->layers[s->l];
     layer_stats *const to = &s->j->layer[s->l];
     pare_work *const w = s->work;
     pare_block block;
@@ -256,14 +257,14 @@ static void measure_head(void *ctx, size_t unit)
                      .q = copy_part(&w, &p->q, at, n, h->q, h->dk),
                      .k = copy_part(&w, &p->k, at, n, h->k, h->dk),
                      .v = copy_part(&w, &p->v, at, n, h->v, h->dv),
-                     .pairs = !s->graph && n <= PARE_XRAY_PAIRS && spent < MOST_PAIRS};
+                     .pairs = !s->graph && n <= PARE_STATS_PAIRS && spent < MOST_PAIRS};
     v.constq = scores_of_query(&w, pare_row(&p->qfit, 0), &v.k, h);
     if (s->j->m->pattern.kind == PARE_FULL)
         v.meanq = scores_of_query(&w, pare_row(&p->qmean, sequence), &v.k, h);
     if (!w.st && h->planes > 0) {
-        rotate_rows(&v.q, s->attn, h, s->j->m->stem.pos.interleaved);
-        rotate_rows(&v.k, s->attn, h, s->j->m->stem.pos.interleaved);
-    } else if (n <= PARE_XRAY_LONG) {
+        rotate_rows(&v.q, s->attn, h, s->j->m->embedding.pos.interleaved);
+        rotate_rows(&v.k, s->attn, h, s->j->m->embedding.pos.interleaved);
+    } else if (n <= PARE_STATS_LONG) {
         v.qmid = pare_row(&p->qmid, sequence) + h->q;
         v.kmid = pare_row(&p->kmid, sequence) + h->k;
     }
@@ -294,14 +295,15 @@ static void measure_layer(layer_input *s)
     }
 }
 
-pare_status pare_depth_xray(pare_xray *out, pare_arena *a, const pare_model *m,
-                            const pare_inputs *fit, const pare_inputs *look, const pare_exec *exec,
-                            pare_err *err)
+pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
+                                       const pare_model *m, const pare_inputs *fit,
+                                       const pare_inputs *look, const pare_exec *exec,
+                                       pare_err *err)
 {
     stats_job j = {
         .work = {.arena = pare_arena_new(), .exec = exec, .err = err}, .m = m, .out = out};
     pare_work *const w = &j.work;
-    *out = (pare_xray){.fitted = fit->n, .inputs = look->n};
+    *out = (pare_attention_stats){.fitted = fit->n, .inputs = look->n};
     if (!w->arena) return pare_no_memory(err);
     open_job(&j, a);
     if (!w->st) w->st = attn_stats_weights(out, m, exec, err);

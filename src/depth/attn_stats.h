@@ -1,7 +1,7 @@
 /* attn_stats.h - statistics of attention heads (pare/xray.h): the parts of attn_stats.c. */
 #ifndef PARE_SRC_DEPTH_ATTN_STATS_H
 #define PARE_SRC_DEPTH_ATTN_STATS_H
-#include <pare/xray.h>
+#include <pare/depth.h>
 
 /* The queries, keys and values of one head on one sequence. */
 typedef struct head_inputs {
@@ -47,11 +47,11 @@ typedef struct head_totals {
 
 void head_totals_add(head_totals *to, const head_stats *s);
 /* Figures and bounds of all layers and heads. */
-void attn_stats_finish(pare_xray *out, const pare_model *m, const layer_stats *layers,
+void attn_stats_finish(pare_attention_stats *out, const pare_model *m, const layer_stats *layers,
                        const head_totals *heads);
 
 /* eta, the norms and the constants of `out`'s lists (attn_stats_weights.c). */
-PARE_MUST_USE pare_status attn_stats_weights(pare_xray *out, const pare_model *m,
+PARE_MUST_USE pare_status attn_stats_weights(pare_attention_stats *out, const pare_model *m,
                                              const pare_exec *exec, pare_err *err);
 
 /* ---- rows (attn_stats_rows.c) ---------------------------------------------------------------- */

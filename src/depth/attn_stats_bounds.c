@@ -8,7 +8,9 @@
  * and entries are no larger. What stands in the place of f32 weights is rounded to f32: the one
  * matrix and the one bias of `uniform`, the one direction of a `constq` head. */
 #include "attn_stats.h"
-#include <pare/poly.h>
+#include "attention/polynomial.h"
+#include "linalg/bounds.h"
+#include <pare/depth.h>
 #include <math.h>
 
 /* nan: not known; the larger of two that may be. */
@@ -42,7 +44,7 @@ void head_totals_add(head_totals *to, const head_stats *s)
 
 /* ---- heads ----------------------------------------------------------------------------------- */
 
-static void finish_head(pare_xray_head *h, const head_totals *s, bool full, size_t dk)
+static void finish_head(pare_head_stats *h, const head_totals *s, bool full, size_t dk)
 {
     const head_stats *const a = &s->all;
     const double rows = a->rows ? (double)a->rows : NAN;
@@ -63,7 +65,7 @@ static void finish_head(pare_xray_head *h, const head_totals *s, bool full, size
     h->k_seen = a->res_out;
     h->diam = a->diam;
     h->poly_b = a->poly_b;
-    const bool found = pare_poly_degree(&h->poly_degree, &h->poly_tv, h->poly_b, PARE_XRAY_POLY);
+    const bool found = pare_poly_degree(&h->poly_degree, &h->poly_tv, h->poly_b, PARE_STATS_POLY);
     h->poly_features = found ? pare_monomials_count(dk, h->poly_degree) : SIZE_MAX;
     if (found) return;
     h->poly_degree = SIZE_MAX;
@@ -83,7 +85,7 @@ static void add_to(pare_ub *sum, pare_ub part)
 }
 
 /* What one head adds to the bounds of its layer. */
-static void add_head(pare_xray_layer *at, const pare_xray_head *x, pare_ub unit)
+static void add_head(pare_layer_stats *at, const pare_head_stats *x, pare_ub unit)
 {
     pare_ub *const b = at->bound;
     const pare_ub size = pare_ub_mul(x->vz, pare_ub_of(at->z));
@@ -97,7 +99,7 @@ static void add_head(pare_xray_layer *at, const pare_xray_head *x, pare_ub unit)
     add_to(&at->bound_poly, pare_ub_mul(x->poly_tv, pare_ub_of(x->diam)));
 }
 
-static void finish_layer(pare_xray_layer *at, const layer_stats *s, const pare_xray_head *heads,
+static void finish_layer(pare_layer_stats *at, const layer_stats *s, const pare_head_stats *heads,
                          bool rounded)
 {
     const pare_ub unit = pare_ub_exact(rounded ? PARE_UNIT_F32 : 0);
@@ -116,12 +118,12 @@ static void finish_layer(pare_xray_layer *at, const layer_stats *s, const pare_x
     for (size_t h = at->first; h < at->first + at->nheads; h++) add_head(at, &heads[h], unit);
 }
 
-void attn_stats_finish(pare_xray *out, const pare_model *m, const layer_stats *layers,
+void attn_stats_finish(pare_attention_stats *out, const pare_model *m, const layer_stats *layers,
                        const head_totals *heads)
 {
     const bool full = m->pattern.kind == PARE_FULL;
     for (size_t h = 0; h < out->nheads; h++) {
-        pare_xray_head *const to = &out->heads[h];
+        pare_head_stats *const to = &out->heads[h];
         finish_head(to, &heads[h], full, m->blocks[to->block].attn.heads[to->head].dk);
     }
     for (size_t l = 0; l < out->nlayers; l++)

@@ -2,13 +2,14 @@
  * and the norms of its two products, with the gain of the norm before it. The products are those
  * of effective_maps.c, with the rounding of having been formed: the norms are those of the stored
  * numbers. */
+#include "linalg/bounds.h"
 #include "effective_maps.h"
 #include "attn_stats.h"
 #include <math.h>
 
 typedef struct weights_job {
     const pare_model *m;
-    pare_xray *out;
+    pare_attention_stats *out;
     pare_err *err; /* of each head */
 } weights_job;
 
@@ -33,7 +34,7 @@ static bool is_sum(const pare_attn *a, const pare_head *h)
 
 /* The norms of one head, as the theorems use them, with the gain of the norm in front and without.
  * Rotary positions are between wq and wk: there the norms of both are multiplied. */
-static void measure_norms(pare_xray_head *x, pare_work *k, const pare_attn *a, pare_head *h)
+static void measure_norms(pare_head_stats *x, pare_work *k, const pare_attn *a, pare_head *h)
 {
     pare_attn alone = *a;
     eff_attn e, plain;
@@ -66,7 +67,7 @@ static void measure_norms(pare_xray_head *x, pare_work *k, const pare_attn *a, p
 static void measure_head(void *ctx, size_t i)
 {
     const weights_job *const m = ctx;
-    pare_xray_head *const x = &m->out->heads[i];
+    pare_head_stats *const x = &m->out->heads[i];
     const pare_attn *const a = &m->m->blocks[x->block].attn;
     pare_head *const h = &a->heads[x->head];
     pare_work k = {.arena = pare_arena_new(), .err = &m->err[i]};
@@ -81,7 +82,7 @@ static void measure_head(void *ctx, size_t i)
 }
 
 /* What the branch adds whatever the weights are: bo + wo bv, and wo bv alone. */
-static void constants_of(pare_xray_layer *at, const pare_attn *a)
+static void constants_of(pare_layer_stats *at, const pare_attn *a)
 {
     size_t terms = 1;
     for (size_t h = 0; h < a->nheads; h++) terms += a->heads[h].dv;
@@ -104,8 +105,8 @@ static void constants_of(pare_xray_layer *at, const pare_attn *a)
     }
 }
 
-pare_status attn_stats_weights(pare_xray *out, const pare_model *m, const pare_exec *exec,
-                               pare_err *err)
+pare_status attn_stats_weights(pare_attention_stats *out, const pare_model *m,
+                               const pare_exec *exec, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
     weights_job k = {m, out, a ? pare_alloc(a, out->nheads + 1, sizeof *k.err) : NULL};

@@ -197,7 +197,7 @@ pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_m
                        const pare_inputs *data, const pare_depth_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     depth_job s = {.work = {.arena = pare_arena_new(), .exec = exec, .err = err},
                    .in = in,
                    .o = opts,

@@ -4,8 +4,10 @@
  * (another number of blocks: the one-layer cuts) are proven one by one, which is coarser: |f -
  * g| at the given inputs, and how far each moves. */
 #include "depth_ball.h"
+#include "cert/ball.h"
+#include "cert/prove.h"
+#include "linalg/bounds.h"
 #include <pare/depth.h>
-#include <pare/publish.h>
 #include <math.h>
 #include <string.h>
 
@@ -51,10 +53,10 @@ pare_status depth_ball(pare_cert *cert, pare_arena *a, const pare_model *f, cons
     pare_claim c = pare_ball_claim(b.radius, b.norm);
     char text[40];
     pare_ball_text(text, b.radius);
-    c.domain =
-        pare_sprintf(a, "every input whose %s are each within %s %s of those of %s",
-                     f->stem.ids ? "rows after the embedding (before positions)" : "feature rows",
-                     text, pare_ball_norm_words[b.norm], cert->domain);
+    c.domain = pare_sprintf(a, "every input whose %s are each within %s %s of those of %s",
+                            f->embedding.ids ? "rows after the embedding (before positions)"
+                                             : "feature rows",
+                            text, pare_ball_norm_words[b.norm], cert->domain);
     if (!c.domain) return pare_no_memory(err);
     c.value = fmax(pare_ub_min(ball.apart, apriori).v, UNSEEN * scale);
     st = pare_cert_add(cert, a, c, err);

@@ -1,5 +1,7 @@
 /* initial_set.c - the set of tokens behind the embedding: the embedded vocabulary word by word, or
  * a box of vectors through map and norm; positions add a set of their own. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "initial_set.h"
 #include <math.h>
 
@@ -88,7 +90,7 @@ typedef struct stem_map {
     imat shift; /* 1 x d */
 } stem_map;
 
-static bool stem_map_of(pare_work *k, stem_map *out, const pare_stem *s, size_t d)
+static bool stem_map_of(pare_work *k, stem_map *out, const pare_embedding *s, size_t d)
 {
     affine_map norm;
     *out = (stem_map){.mapped = pare_has(&s->map.w)};
@@ -118,7 +120,7 @@ static imat mapped_table(pare_work *k, const pare_weight *w, const imat *map, bo
 }
 
 /* The set of what positions add; zero where they add nothing. */
-static token_set position_set(pare_work *k, const token_norm *at, const pare_stem *s,
+static token_set position_set(pare_work *k, const token_norm *at, const pare_embedding *s,
                               const stem_map *m, size_t d)
 {
     const bool late = s->pos.after_map, has = late ? m->has_late : m->has_early;
@@ -134,14 +136,14 @@ static token_set position_set(pare_work *k, const token_norm *at, const pare_ste
 bool initial_set(pare_work *k, token_set *out, const token_norm *at, const pare_model *m,
                  const depth_domain *d, const char **why)
 {
-    const pare_stem *const s = &m->stem;
+    const pare_embedding *const s = &m->embedding;
     const size_t width = pare_model_width(m, 0);
     stem_map map;
     *why = "the norm of the stem divides by the size of its input";
     if (!stem_map_of(k, &map, s, width)) return false;
     token_set words = {0};
     if (s->ids) {
-        const imat t = mapped_table(k, &s->embedding, &map.early, map.has_early);
+        const imat t = mapped_table(k, &s->table, &map.early, map.has_early);
         words = table_set(k, at, &t);
     } else {
         words =
@@ -172,10 +174,10 @@ static void add_gram(void *self, pare_tap tap, size_t block, pare_dtype t, const
                      size_t rows, size_t cols)
 {
     sampler *const s = self;
-    const size_t place = tap == PARE_TAP_STEM       ? 0
+    const size_t place = tap == PARE_TAP_EMBEDDING  ? 0
                          : tap == PARE_TAP_ATTN_OUT ? 2 * block + 1
                                                     : 2 * block + 2;
-    if (tap != PARE_TAP_STEM && tap != PARE_TAP_ATTN_OUT && tap != PARE_TAP_FFN_OUT) return;
+    if (tap != PARE_TAP_EMBEDDING && tap != PARE_TAP_ATTN_OUT && tap != PARE_TAP_FFN_OUT) return;
     PARE_ASSERT(t == PARE_F64 && s->gram[place].rows == cols);
     const pare_mat x = {rows, cols, cols, (double *)v};
     pare_gemm(&s->gram[place], 1, &x, true, &x, false, 1);

@@ -21,6 +21,9 @@
  * smallness alone implies nothing (docs/errata.md).
  * depth_lower_model: f a stored model of any width and number of heads, u all ones, on a grid whose
  * points are doubles; enclosures of its outputs are what y is. */
+#include "cert/prove.h"
+#include "linalg/bounds.h"
+#include "model/model_facts.h"
 #include "depth_bounds.h"
 #include <math.h>
 #include <stdlib.h>
@@ -275,11 +278,10 @@ static bool bias_free(const pare_model *m)
  * of_heads, in_the_class, bias_free; a new one must be. */
 static bool bare(const pare_model *m)
 {
-    const pare_stem *const s = &m->stem;
-    const pare_top *const t = &m->top;
-    if (s->ids || pare_has(&s->embedding) || s->pos.kind != PARE_POS_NONE ||
-        pare_has(&s->pos.table) || pare_has(&s->map.w) || pare_has(&s->map.b) ||
-        s->norm.kind != PARE_NORM_NONE)
+    const pare_embedding *const s = &m->embedding;
+    const pare_output_head *const t = &m->head;
+    if (s->ids || pare_has(&s->table) || s->pos.kind != PARE_POS_NONE || pare_has(&s->pos.table) ||
+        pare_has(&s->map.w) || pare_has(&s->map.b) || s->norm.kind != PARE_NORM_NONE)
         return false;
     if (t->norm.kind != PARE_NORM_NONE || t->pool != PARE_POOL_NONE || pare_has(&t->dense.w) ||
         pare_has(&t->dense.b) || t->act != PARE_ACT_NONE || t->tied || pare_has(&t->out.w) ||
@@ -316,9 +318,10 @@ static bool in_the_class(const pare_model *g)
 
 bool depth_lower_applies(const pare_model *f, const pare_model *g)
 {
-    const size_t d = f->stem.width;
+    const size_t d = f->embedding.width;
     return f->nblocks > 1 && f->nblocks <= DEEPEST && d > 0 && d <= WIDEST && bare(f) &&
-           of_heads(f) && bias_free(f) && g->nblocks == 1 && g->stem.width == d && in_the_class(g);
+           of_heads(f) && bias_free(f) && g->nblocks == 1 && g->embedding.width == d &&
+           in_the_class(g);
 }
 
 /* A point of the grid: tokens i h and j h in every entry. i > 0: without biases f(-x) = -f(x), so
@@ -351,13 +354,13 @@ static pare_status enclose_spots(pare_enclosure *e, pare_arena *a, const pare_mo
                                  const spot *s, size_t n, double h, const pare_exec *exec,
                                  pare_err *err)
 {
-    const size_t d = f->stem.width;
+    const size_t d = f->embedding.width;
     double *const x = pare_alloc(a, 2 * n * d, sizeof *x);
     pare_model_norms *norms = NULL;
     if (!x) return pare_no_memory(err);
     for (size_t k = 0; k < 2 * n * d; k++) x[k] = h * (k / d % 2 ? s[k / d / 2].j : s[k / d / 2].i);
     const pare_input in = {.batch = n, .tokens = 2, .width = d, .x = x};
-    const pare_exec quiet = pare_silent(exec);
+    const pare_exec quiet = pare_exec_silent(exec);
     const pare_status st = pare_model_norms_new(&norms, a, f, &quiet, err);
     return st ? st : pare_enclose(e, a, f, norms, &in, &quiet, err);
 }

@@ -14,7 +14,10 @@
  * d x d matrices for each head. */
 #include "collapse_chain.h"
 #include "initial_set.h"
-#include <pare/alike.h>
+#include "attention/attend.h"
+#include "linalg/bounds.h"
+#include "model/model_equality.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -176,7 +179,7 @@ static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
     w->kept = pare_arena_new();
     w->k.arena = w->kept;
     if (!w->kept) pare_work_keep(&w->k, pare_no_memory(w->k.err));
-    if (!w->k.st && boxes && w->f->stem.ids && w->f->pattern.kind != PARE_GRAPH) {
+    if (!w->k.st && boxes && w->f->embedding.ids && w->f->pattern.kind != PARE_GRAPH) {
         pare_work bases = {.arena = w->kept, .exec = exec, .err = w->k.err};
         pare_work_keep(&w->k, sample_bases(&w->bases, &bases, w->f, exec));
         w->ways = WAYS;
@@ -201,7 +204,7 @@ pare_status depth_recurrence(depth_bound *out, const pare_model *f, const pare_m
     w.chain = (chain){.kind = kind, .keep = keep, .f = f, .g = g};
     if (kind != PARE_ONES)
         w.chain.keeps_same = pare_same_attn(&f->blocks[keep].attn, &g->blocks[0].attn);
-    nothing_proven(out, pare_ends_differ(f, g));
+    nothing_proven(out, pare_model_ends_differ(f, g));
     if (out->why[0]) return PARE_OK;
     return walk(out, &w, exec);
 }

@@ -1,8 +1,9 @@
-/* replacement_costs.c - pare_depth_costs: every kind of replacement in every attention layer, alone
+/* replacement_costs.c - pare_depth_replacement_costs: every kind of replacement in every attention layer, alone
  * and together. The replacements are those that `pare depth` would write (replace_layers.h); they
  * are measured and thrown away. */
 #include "replace_layers.h"
-#include <pare/xray.h>
+#include "linalg/matrix.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <string.h>
 
@@ -10,10 +11,10 @@ enum { CHOICE_TOKENS = 512 }; /* that layers are chosen by */
 
 typedef struct costs_job {
     pare_work work;
-    pare_xray_costs *out;
+    pare_replacement_costs *out;
     pare_arena *keep; /* the caller's */
     const pare_inputs *fit, *look;
-    const pare_xray_costs_opts *o;
+    const pare_replacement_costs_opts *o;
     pare_inputs choose;
     selection c;      /* on `look` */
     selection chosen; /* the same on `choose` */
@@ -23,7 +24,7 @@ typedef struct costs_job {
 static void open_job(costs_job *j)
 {
     selection *const c = &j->c;
-    pare_xray_costs *const out = j->out;
+    pare_replacement_costs *const out = j->out;
     selection_open(c);
     out->nlayers = c->n;
     out->kinds = pare_alloc(j->keep, c->n + 1, sizeof *out->kinds);
@@ -32,11 +33,12 @@ static void open_job(costs_job *j)
     for (size_t l = 0; !j->work.st && l < c->n; l++) {
         const pare_attn *const a = c->layers[l].attn;
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-            out->kinds[l][k] = (pare_xray_kind){.refused = replacement_refused(c->m, a, kind_at(k)),
-                                                .local = NAN,
-                                                .loo = NAN,
-                                                .metric = NAN,
-                                                .macs = NAN};
+            out->kinds[l][k] =
+                (pare_replacement_cost){.refused = replacement_refused(c->m, a, kind_at(k)),
+                                        .local = NAN,
+                                        .loo = NAN,
+                                        .metric = NAN,
+                                        .macs = NAN};
             c->allowed[l][k] = !out->kinds[l][k].refused;
         }
         for (size_t h = 0; h < a->nheads; h++)
@@ -88,7 +90,7 @@ static void local_errors(costs_job *j)
             const pare_model branch = submodel_branch(&block, c->m, c->layers[l].attn);
             const pare_mat exact = submodel_run(&scratch, &branch, in, x);
             for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-                pare_xray_kind *const to = &j->out->kinds[l][k];
+                pare_replacement_cost *const to = &j->out->kinds[l][k];
                 if (to->refused) continue;
                 const pare_model cut = submodel_branch(&block, c->m, &c->made[l][k]);
                 const pare_mat other = submodel_run(&scratch, &cut, in, x);
@@ -126,7 +128,7 @@ static void replace_each_alone(costs_job *j)
     const kind_plan plan = selection_plan(c);
     for (size_t l = 0; l < c->n; l++)
         for (size_t k = 0; !j->work.st && k < PARE_DEPTH_KINDS; k++) {
-            pare_xray_kind *const to = &j->out->kinds[l][k];
+            pare_replacement_cost *const to = &j->out->kinds[l][k];
             if (to->refused) continue;
             to->loo = c->size > 0 ? sqrt(c->loo[l][k] / c->size) : 0;
             plan[l] = kind_at(k);
@@ -163,13 +165,13 @@ static void replace_next(kind_plan plan, const selection *c, pare_attn_kind kind
     plan[which[best]] = kind;
 }
 
-static void measure_point(pare_xray_point *to, costs_job *j, const kind_plan plan)
+static void measure_point(pare_replacement_point *to, costs_job *j, const kind_plan plan)
 {
     bool *const kept = j->work.st ? NULL : pare_alloc(j->keep, j->c.n + 1, sizeof *kept);
     double err2 = 0;
     if (!kept && !j->work.st) j->work.st = pare_no_memory(j->work.err);
     if (j->work.st) return;
-    *to = (pare_xray_point){.kept = kept};
+    *to = (pare_replacement_point){.kept = kept};
     for (size_t l = 0; l < j->c.n; l++) to->exact += kept[l] = plan[l] == PARE_ATTN_EXACT;
     selection_errors(&err2, &j->c, &(kind_plan){plan}, 1);
     to->error = j->c.size > 0 ? sqrt(err2 / j->c.size) : 0;
@@ -181,11 +183,11 @@ static void measure_point(pare_xray_point *to, costs_job *j, const kind_plan pla
 static void trace_curve(costs_job *j, size_t k)
 {
     const selection *const c = &j->c;
-    pare_xray_curve *const to = &j->out->curves[j->out->ncurves];
+    pare_replacement_curve *const to = &j->out->curves[j->out->ncurves];
     const kind_plan plan = selection_plan(c);
     for (size_t l = 0; l < c->n; l++)
         if (!c->allowed[l][k]) return;
-    *to = (pare_xray_curve){kind_at(k), pare_alloc(j->keep, c->n + 1, sizeof *to->points)};
+    *to = (pare_replacement_curve){kind_at(k), pare_alloc(j->keep, c->n + 1, sizeof *to->points)};
     if (!to->points) pare_work_keep(&j->work, pare_no_memory(j->work.err));
     for (size_t i = 0; !j->work.st && i <= c->n; i++) {
         if (i > 0) replace_next(plan, &j->chosen, kind_at(k));
@@ -237,11 +239,13 @@ static void measure_all(costs_job *j, const pare_exec *exec)
     if (!j->work.st) trace_curves(j);
 }
 
-pare_status pare_depth_costs(pare_xray_costs *out, pare_arena *a, const pare_model *m,
-                             const pare_inputs *fit, const pare_inputs *look,
-                             const pare_xray_costs_opts *o, const pare_exec *exec, pare_err *err)
+pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena *a,
+                                         const pare_model *m, const pare_inputs *fit,
+                                         const pare_inputs *look,
+                                         const pare_replacement_costs_opts *o,
+                                         const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     costs_job j = {.work = {.arena = pare_arena_new(), .exec = &silent, .err = err},
                    .out = out,
                    .keep = a,
@@ -250,7 +254,7 @@ pare_status pare_depth_costs(pare_xray_costs *out, pare_arena *a, const pare_mod
                    .o = o,
                    .choose = selection_inputs(fit, CHOICE_TOKENS)};
     j.c = (selection){.work = &j.work, .m = m, .data = look};
-    *out = (pare_xray_costs){0};
+    *out = (pare_replacement_costs){0};
     if (!j.work.arena) return pare_no_memory(err);
     open_job(&j);
     const double macs = j.work.st ? 0 : total_macs(&j);

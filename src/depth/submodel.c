@@ -1,5 +1,6 @@
 /* submodel.c - parts of a model as models of their own (replace_layers.h): the residual stream that
  * enters a block is a sequence of vectors like any other, so one forward pass serves for all. */
+#include "model/model_facts.h"
 #include "replace_layers.h"
 #include <string.h>
 
@@ -19,10 +20,10 @@ void scratch_close(pare_work *scratch, pare_work *parent)
 static pare_model over_vectors(const pare_model *m, size_t width, pare_block *blocks, size_t n)
 {
     pare_model s = {.pattern = m->pattern, .nblocks = n, .blocks = blocks};
-    s.stem.width = width;
+    s.embedding.width = width;
     if (pare_model_is_rotary(m)) {
-        s.stem.pos.kind = PARE_POS_ROTARY;
-        s.stem.pos.interleaved = m->stem.pos.interleaved;
+        s.embedding.pos.kind = PARE_POS_ROTARY;
+        s.embedding.pos.interleaved = m->embedding.pos.interleaved;
     }
     return s;
 }
@@ -30,14 +31,14 @@ static pare_model over_vectors(const pare_model *m, size_t width, pare_block *bl
 pare_model submodel_hidden(const pare_model *m)
 {
     pare_model s = *m;
-    s.top = (pare_top){.norm = m->top.norm, .pool = m->top.pool};
+    s.head = (pare_output_head){.norm = m->head.norm, .pool = m->head.pool};
     return s;
 }
 
 pare_model submodel_from(const pare_model *m, size_t b)
 {
     pare_model s = over_vectors(m, pare_model_width(m, b), m->blocks + b, m->nblocks - b);
-    s.top = (pare_top){.norm = m->top.norm, .pool = m->top.pool};
+    s.head = (pare_output_head){.norm = m->head.norm, .pool = m->head.pool};
     return s;
 }
 
@@ -52,7 +53,7 @@ pare_model submodel_branch(pare_block *block, const pare_model *m, const pare_at
 pare_model submodel_norm(const pare_model *m, const pare_norm *n, size_t width)
 {
     pare_model s = over_vectors(m, width, NULL, 0);
-    s.top.norm = *n;
+    s.head.norm = *n;
     return s;
 }
 
@@ -77,8 +78,8 @@ static void save_stream(void *self, pare_tap tap, size_t block, pare_dtype dtype
 {
     const residual_streams *const s = self;
     PARE_ASSERT(dtype == PARE_F64);
-    if (tap != PARE_TAP_STEM && tap != PARE_TAP_ATTN_OUT && tap != PARE_TAP_FFN_OUT) return;
-    const pare_mat *const to = &s->at[tap == PARE_TAP_STEM ? 0 : block + 1];
+    if (tap != PARE_TAP_EMBEDDING && tap != PARE_TAP_ATTN_OUT && tap != PARE_TAP_FFN_OUT) return;
+    const pare_mat *const to = &s->at[tap == PARE_TAP_EMBEDDING ? 0 : block + 1];
     if (to->rows == rows && to->cols == cols) memcpy(to->v, v, rows * cols * sizeof *to->v);
 }
 

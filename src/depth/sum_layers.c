@@ -1,5 +1,6 @@
 /* sum_layers.c - sums and products over the layers, and mean tokens: the ingredients of one-layer
  * collapses. Plain f64; the roundings are part of the bound (collapse_chain.c). */
+#include "linalg/matrix.h"
 #include "one_layer.h"
 #include <stdlib.h>
 #include <string.h>
@@ -92,8 +93,8 @@ static void take_mean(void *self, pare_tap tap, size_t block, pare_dtype t, cons
                       size_t rows, size_t cols)
 {
     mean_taker *const m = self;
-    if (tap != PARE_TAP_STEM && tap != PARE_TAP_ATTN_OUT) return;
-    const size_t at = tap == PARE_TAP_STEM ? 0 : block + 1;
+    if (tap != PARE_TAP_EMBEDDING && tap != PARE_TAP_ATTN_OUT) return;
+    const size_t at = tap == PARE_TAP_EMBEDDING ? 0 : block + 1;
     PARE_ASSERT(t == PARE_F64 && cols == m->k->d);
     double *const mean = pare_row_mut(&m->k->mean, at);
     const double share = 1 / ((double)m->tokens * m->sequences);

@@ -6,7 +6,8 @@
 #include "theorems.h"
 #include "base/work.h"
 #include "depth_bounds.h"
-#include <pare/publish.h>
+#include "cert/prove.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,7 +102,7 @@ static void add_injected_errors(cert_builder *b)
 /* The printed bound, of the networks of Rank collapse 2025: attention, identity skips, no more. */
 static void add_printed_bound(cert_builder *b, const depth_domain *d)
 {
-    bool applies = !b->f->stem.ids && b->f->nblocks > 0;
+    bool applies = !b->f->embedding.ids && b->f->nblocks > 0;
     for (size_t l = 0; l < b->f->nblocks; l++) {
         const pare_attn *const at = &b->f->blocks[l].attn;
         applies &= at->kind == PARE_ATTN_EXACT && b->f->blocks[l].ffn.kind == PARE_FFN_NONE &&
@@ -148,8 +149,8 @@ pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
     depth_bound t = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
     depth_rank r = {.bound = pare_ub_inf()};
     if (!domain) return pare_no_memory(err);
-    pare_status st = f->stem.ids ? PARE_OK : depth_apriori(&t, f, g, &d, exec, err);
-    if (!st && !f->stem.ids) st = depth_rank_collapse(&r, f, &d, exec, err);
+    pare_status st = f->embedding.ids ? PARE_OK : depth_apriori(&t, f, g, &d, exec, err);
+    if (!st && !f->embedding.ids) st = depth_rank_collapse(&r, f, &d, exec, err);
     if (st) return st;
     pare_claim c = pare_depth_diameter(diam);
     /* this one is added also when it is vacuous: a verifier reads the diameter from it */
@@ -170,7 +171,7 @@ pare_status theorems_near_inputs(pare_ub *out, const pare_model *f, const pare_m
     depth_domain d = domain_of(set);
     depth_bound t;
     *out = pare_ub_inf();
-    if (f->stem.ids) return PARE_OK;
+    if (f->embedding.ids) return PARE_OK;
     d.phi0 = nextafter(d.phi0 + radius, INFINITY);
     d.diam0 = nextafter(d.diam0 + 2 * radius, INFINITY);
     const pare_status st = depth_apriori(&t, f, g, &d, exec, err);

@@ -59,8 +59,8 @@ static size_t pattern_differs(const pare_pattern *a, const pare_pattern *b)
 
 size_t outer_settings_differ(const pare_model *a, const pare_model *b)
 {
-    const pare_stem *const s = &a->stem, *const r = &b->stem;
-    const pare_top *const t = &a->top, *const u = &b->top;
+    const pare_embedding *const s = &a->embedding, *const r = &b->embedding;
+    const pare_output_head *const t = &a->head, *const u = &b->head;
     const pare_positions *const p = &s->pos, *const q = &r->pos;
     const bool added = p->kind == PARE_POS_LEARNED || p->kind == PARE_POS_SINUSOIDAL;
     size_t positions = one_if(p->kind != q->kind);

@@ -7,6 +7,9 @@
  *
  * Not folded, because the skip reads them too or an identity would become dense: layer, rms and
  * mean-only norms after the sum; and a head tied to the embedding. */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "fold_parts.h"
 
 /* Removes what has moved into the readers of a norm. */
@@ -130,7 +133,7 @@ void fold_ffn(folder *f, pare_ffn *n)
     strip(f, &n->out_norm);
 }
 
-void fold_embedding(folder *f, pare_stem *s)
+void fold_embedding(folder *f, pare_embedding *s)
 {
     affine m;
     /* Positions added after the map would have to be scaled as well: not folded. */
@@ -141,7 +144,7 @@ void fold_embedding(folder *f, pare_stem *s)
     strip(f, &s->norm);
 }
 
-void fold_head(folder *f, pare_top *t)
+void fold_head(folder *f, pare_output_head *t)
 {
     affine m;
     /* Pooling takes the first row or the mean: an affine map of the rows passes through both. */
@@ -164,12 +167,12 @@ pare_status pare_fold(pare_model **out, pare_fold_report *report, const pare_mod
                 .rotary = pare_model_is_rotary(in),
                 .never_empty = pare_never_empty(&in->pattern),
                 .report = report};
-    fold_embedding(&f, &m->stem);
+    fold_embedding(&f, &m->embedding);
     for (size_t b = 0; !f.work.st && b < m->nblocks; b++) {
         fold_attention(&f, &m->blocks[b].attn);
         fold_ffn(&f, &m->blocks[b].ffn);
     }
-    fold_head(&f, &m->top);
+    fold_head(&f, &m->head);
     st = f.work.st ? f.work.st : pare_model_check(m, err);
     if (st) {
         pare_model_free(m);

@@ -15,8 +15,8 @@ typedef struct folder {
 /* Each changes the struct in place; the weights it replaces are new ones in the arena. */
 void fold_attention(folder *f, pare_attn *a);
 void fold_ffn(folder *f, pare_ffn *n);
-void fold_embedding(folder *f, pare_stem *s);
-void fold_head(folder *f, pare_top *t);
+void fold_embedding(folder *f, pare_embedding *s);
+void fold_head(folder *f, pare_output_head *t);
 
 /* How many settings (everything but the weights) of two models differ: of a block, and of what is
  * around the blocks with the pattern (compare_settings.c). */

@@ -5,8 +5,11 @@
  * inputs. The fold is redone block by block and compared with the output file: the weights, and the
  * settings, without which the same weights are another function. */
 #include "fold_parts.h"
-#include <pare/alike.h>
-#include <pare/publish.h>
+#include "attention/attend.h"
+#include "cert/prove.h"
+#include "model/model_equality.h"
+#include "model/model_facts.h"
+#include <pare/fold.h>
 #include <math.h>
 #include <string.h>
 
@@ -55,12 +58,13 @@ static pare_status count_different(size_t *out, pare_arena *a, pare_model *m, pa
                                    pare_err *err)
 {
     pairing p = {0};
-    pare_status st = pare_model_visit(g, take, &p, err);
+    pare_status st = pare_model_each_weight(g, take, &p, err);
     if (st) return st;
     p.list = pare_alloc(a, p.n ? p.n : 1, sizeof *p.list);
     if (!p.list) return pare_no_memory(err);
     p.n = 0;
-    if ((st = pare_model_visit(g, take, &p, err)) || (st = pare_model_visit(m, compare, &p, err)))
+    if ((st = pare_model_each_weight(g, take, &p, err)) ||
+        (st = pare_model_each_weight(m, compare, &p, err)))
         return st;
     *out = p.different + (p.at != p.n);
     return PARE_OK;
@@ -78,8 +82,8 @@ static pare_status redo_fold(redo *r, const pare_model *in, const pare_model *ou
     pare_model mine = *in, theirs = *out;
     mine.nblocks = theirs.nblocks = 0; /* the blocks are walked one by one */
     size_t n = 0;
-    fold_embedding(&f, &mine.stem);
-    fold_head(&f, &mine.top);
+    fold_embedding(&f, &mine.embedding);
+    fold_head(&f, &mine.head);
     if (!w->st) w->st = count_different(&n, scratch, &mine, &theirs, err);
     r->different += n + outer_settings_differ(&mine, &theirs);
     const size_t nblocks = in->nblocks < out->nblocks ? in->nblocks : out->nblocks;

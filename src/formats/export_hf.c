@@ -2,7 +2,8 @@
 #include "export_hf.h"
 #include <errno.h>
 #include <math.h>
-#include <pare/export.h>
+#include "base/json.h"
+#include <pare/model.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -334,8 +335,9 @@ static pare_status write_folder(hf *x, const char *folder, bool overwrite)
 static void choose(hf *x)
 {
     const pare_model *const m = x->m;
-    const pare_position_kind pos = m->stem.pos.kind;
-    hf_need(x, m->stem.ids && !pare_has(&m->stem.map.w), "the model does not begin with ids alone");
+    const pare_position_kind pos = m->embedding.pos.kind;
+    hf_need(x, m->embedding.ids && !pare_has(&m->embedding.map.w),
+            "the model does not begin with ids alone");
     hf_need(x, m->nblocks > 0, "there are no blocks");
     if (x->st) return;
     if (pos == PARE_POS_ROTARY)

@@ -71,7 +71,7 @@ static void put_block(hf *x, size_t l, const llama *g)
 {
     const pare_attn *const a = &x->m->blocks[l].attn;
     const pare_ffn *const f = &x->m->blocks[l].ffn;
-    const size_t pairs = x->m->stem.pos.interleaved ? g->dk : 0;
+    const size_t pairs = x->m->embedding.pos.interleaved ? g->dk : 0;
     hf_put_norm(x, &a->in_norm, g->d, false, "model.layers.%zu.input_layernorm", l);
     put(x, &a->wq, &a->bq, "self_attn.q_proj", l, pairs, g->attn_bias);
     put(x, &a->wk, &a->bk, "self_attn.k_proj", l, pairs, g->attn_bias);
@@ -88,7 +88,7 @@ static void put_config(hf *x, const llama *g)
     const pare_model *const m = x->m;
     const bool window = m->pattern.kind == PARE_WINDOW;
     hf_family(x, window ? "mistral" : "llama", window ? "MistralForCausalLM" : "LlamaForCausalLM");
-    hf_number(x, "vocab_size", (double)m->stem.vocab);
+    hf_number(x, "vocab_size", (double)m->embedding.vocab);
     hf_number(x, "hidden_size", (double)g->d);
     hf_number(x, "intermediate_size", (double)g->hidden);
     hf_number(x, "num_hidden_layers", (double)m->nblocks);
@@ -102,15 +102,15 @@ static void put_config(hf *x, const llama *g)
     if (window) hf_number(x, "sliding_window", (double)m->pattern.window);
     hf_flag(x, "attention_bias", g->attn_bias);
     hf_flag(x, "mlp_bias", g->ffn_bias);
-    hf_flag(x, "tie_word_embeddings", m->top.tied);
+    hf_flag(x, "tie_word_embeddings", m->head.tied);
 }
 
 void hf_llama(hf *x)
 {
     const pare_model *const m = x->m;
-    const pare_top *const t = &m->top;
-    llama g = {.d = m->stem.width};
-    hf_need(x, m->stem.norm.kind == PARE_NORM_NONE, "there is a norm behind the embedding");
+    const pare_output_head *const t = &m->head;
+    llama g = {.d = m->embedding.width};
+    hf_need(x, m->embedding.norm.kind == PARE_NORM_NONE, "there is a norm behind the embedding");
     hf_need(x,
             m->pattern.kind == PARE_CAUSAL ||
                 (m->pattern.kind == PARE_WINDOW && m->pattern.sinks == 0),
@@ -120,12 +120,12 @@ void hf_llama(hf *x)
     hf_need(x,
             t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) && t->act == PARE_ACT_NONE &&
                 (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) &&
-                pare_model_outputs(m) == m->stem.vocab,
+                pare_model_outputs(m) == m->embedding.vocab,
             "the head is not one map to the vocabulary without a bias");
     if (x->st) return;
-    hf_put(x, &m->stem.embedding, m->stem.vocab, g.d, "model.embed_tokens.weight", 0);
+    hf_put(x, &m->embedding.table, m->embedding.vocab, g.d, "model.embed_tokens.weight", 0);
     for (size_t l = 0; l < m->nblocks; l++) put_block(x, l, &g);
     hf_put_norm(x, &t->norm, g.d, false, "model.norm", 0);
-    if (!t->tied) hf_put(x, &t->out.w, m->stem.vocab, g.d, "lm_head.weight", 0);
+    if (!t->tied) hf_put(x, &t->out.w, m->embedding.vocab, g.d, "lm_head.weight", 0);
     put_config(x, &g);
 }

@@ -41,8 +41,8 @@ static void read_sizes(im_source *s, bert *g)
     g->hf = im_has(s, "embeddings.word_embeddings.weight");
     const char *const prefix = g->hf ? "embeddings." : "";
     if (!im_shape(s, words, 2, "%sword_embeddings.weight", prefix)) return;
-    s->m->stem = (pare_stem){.ids = true, .width = words[1], .vocab = words[0]};
-    s->m->stem.embedding = im_table(s, words[0], words[1], "%sword_embeddings.weight", prefix);
+    s->m->embedding = (pare_embedding){.ids = true, .width = words[1], .vocab = words[0]};
+    s->m->embedding.table = im_table(s, words[0], words[1], "%sword_embeddings.weight", prefix);
     g->d = im_outputs(s, "encoder.layer.0.attention.self.query.weight");
     g->hidden = im_outputs(s, "encoder.layer.0.intermediate.dense.weight");
     g->layers = im_count(s, "encoder.layer.", ".attention.self.query.weight");
@@ -63,7 +63,7 @@ static void read_sizes(im_source *s, bert *g)
  * it is as good as exact. */
 static void read_positions(im_source *s, const bert *g)
 {
-    pare_stem *stem = &s->m->stem;
+    pare_embedding *stem = &s->m->embedding;
     const bool positions = im_has(s, "embeddings.position_embeddings.weight");
     const bool types = im_has(s, "embeddings.token_type_embeddings.weight");
     size_t shape[2] = {0, 0}, type_shape[2] = {0, 0};
@@ -87,7 +87,7 @@ static void read_positions(im_source *s, const bert *g)
 
 static void read_stem(im_source *s, const bert *g)
 {
-    pare_stem *stem = &s->m->stem;
+    pare_embedding *stem = &s->m->embedding;
     stem->norm = norm_of(s, g, g->hf ? "embeddings.LayerNorm" : "LayerNorm");
     if (g->hf)
         read_positions(s, g);
@@ -132,7 +132,7 @@ static void read_masked_head(im_source *s, const bert *g, pare_ffn *f)
     f->layers[1].w = im_new(s, PARE_F32, g->d, g->d, &data);
     for (size_t i = 0; data && i < g->d; i++) ((float *)data)[i * g->d + i] = 1;
     f->out_norm = norm_of(s, g, "cls.predictions.transform.LayerNorm");
-    s->m->top.out.b = im_vector(s, s->m->stem.vocab, "cls.predictions.bias");
+    s->m->head.out.b = im_vector(s, s->m->embedding.vocab, "cls.predictions.bias");
     im_tie(s, "embeddings.word_embeddings.weight", "cls.predictions.decoder.weight", true);
     const im_tensor *copy = im_find(s, "cls.predictions.decoder.bias");
     const im_tensor *bias = im_find(s, "cls.predictions.bias");
@@ -148,12 +148,12 @@ static void read_pooled_head(im_source *s, const bert *g)
 {
     size_t classes[2] = {0, 0};
     if (im_has(s, "pooler.dense.weight")) {
-        s->m->top.pool = PARE_POOL_FIRST;
-        s->m->top.dense = im_dense(s, g->d, g->d, true, "pooler.dense");
-        s->m->top.act = PARE_ACT_TANH;
+        s->m->head.pool = PARE_POOL_FIRST;
+        s->m->head.dense = im_dense(s, g->d, g->d, true, "pooler.dense");
+        s->m->head.act = PARE_ACT_TANH;
     }
     if (im_has(s, "classifier.weight") && im_shape(s, classes, 2, "classifier.weight"))
-        s->m->top.out = im_dense(s, im_outputs(s, "classifier.weight"), g->d, true, "classifier");
+        s->m->head.out = im_dense(s, im_outputs(s, "classifier.weight"), g->d, true, "classifier");
 }
 
 void im_bert(im_source *s)

@@ -1,5 +1,6 @@
 /* The trained character model of the depth reference: cfg = layers, d, heads, hidden, tokens,
  * vocab; learned positions, pre-norm blocks with fused qkv, erf GELU, causal, a head with bias. */
+#include "base/array.h"
 #include "import_families.h"
 
 #include <string.h>
@@ -64,12 +65,12 @@ void im_depth(im_source *s)
     if (s->st || !im_blocks(s, layers)) return;
     s->m->pattern.kind = PARE_CAUSAL;
     s->m->context = tokens;
-    s->m->stem = (pare_stem){.ids = true, .width = d, .vocab = vocab};
-    s->m->stem.embedding = im_table(s, vocab, d, "e.weight");
-    s->m->stem.pos.kind = PARE_POS_LEARNED;
-    s->m->stem.pos.table = im_table(s, tokens, d, "p.weight");
+    s->m->embedding = (pare_embedding){.ids = true, .width = d, .vocab = vocab};
+    s->m->embedding.table = im_table(s, vocab, d, "e.weight");
+    s->m->embedding.pos.kind = PARE_POS_LEARNED;
+    s->m->embedding.pos.table = im_table(s, tokens, d, "p.weight");
     for (size_t l = 0; l < layers && !s->st; l++) read_block(s, d, cfg[2], cfg[3], l);
-    s->m->top.norm = im_layer_norm(s, d, 1e-5, true, "n");
-    s->m->top.out = im_dense(s, vocab, d, true, "h");
+    s->m->head.norm = im_layer_norm(s, d, 1e-5, true, "n");
+    s->m->head.out = im_dense(s, vocab, d, true, "h");
     im_finish(s, ignored);
 }

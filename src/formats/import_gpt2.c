@@ -55,7 +55,7 @@ static void read_sizes(im_source *s, gpt2 *g)
     size_t wte[2] = {0, 0};
     if (!im_shape(s, wte, 2, "wte.weight")) return;
     *g = (gpt2){.d = wte[1], .eps = 1e-5, .act = PARE_ACT_GELU_TANH, .scaled = true};
-    s->m->stem.vocab = wte[0];
+    s->m->embedding.vocab = wte[0];
     g->heads = head_count(s, g->d);
     g->hidden = im_outputs(s, "h.0.mlp.c_fc.weight");
     g->bias = im_has(s, "h.0.ln_1.bias"); /* trained with or without: all of them or none */
@@ -71,11 +71,11 @@ static void read_sizes(im_source *s, gpt2 *g)
 
 static void read_stem(im_source *s, const gpt2 *g)
 {
-    pare_stem *stem = &s->m->stem;
+    pare_embedding *stem = &s->m->embedding;
     size_t wpe[2] = {0, 0};
     stem->ids = true;
     stem->width = g->d;
-    stem->embedding = im_table(s, stem->vocab, g->d, "wte.weight");
+    stem->table = im_table(s, stem->vocab, g->d, "wte.weight");
     if (!im_shape(s, wpe, 2, "wpe.weight")) return;
     stem->pos.kind = PARE_POS_LEARNED;
     stem->pos.table = im_table(s, wpe[0], g->d, "wpe.weight");
@@ -113,7 +113,7 @@ void im_gpt2(im_source *s)
     s->m->pattern.kind = PARE_CAUSAL;
     read_stem(s, &g);
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
-    s->m->top.norm = im_layer_norm(s, g.d, g.eps, g.bias, "ln_f");
+    s->m->head.norm = im_layer_norm(s, g.d, g.eps, g.bias, "ln_f");
     s->input_first = s->linear_given && s->input_first;
     im_tie(s, "wte.weight", "lm_head.weight", true);
     im_finish(s, ignored);

@@ -57,9 +57,9 @@ void im_graph(im_source *s)
     if (s->st || !im_blocks(s, im_count(s, "layers.", ".q.weight"))) return;
     s->m->pattern.kind = PARE_GRAPH;
     s->m->pattern.self_loops = im_says(s, "arch", "self loops added");
-    s->m->stem.width = s->input_first ? in[0] : in[1];
-    s->m->stem.map = im_dense(s, d, s->m->stem.width, im_has(s, "inp.bias"), "inp");
+    s->m->embedding.width = s->input_first ? in[0] : in[1];
+    s->m->embedding.map = im_dense(s, d, s->m->embedding.width, im_has(s, "inp.bias"), "inp");
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, d, heads, eps, l);
-    s->m->top.out = im_dense(s, im_outputs(s, "head.weight"), d, im_has(s, "head.bias"), "head");
+    s->m->head.out = im_dense(s, im_outputs(s, "head.weight"), d, im_has(s, "head.bias"), "head");
     im_finish(s, ignored);
 }

@@ -155,7 +155,7 @@ static void read_sizes(im_source *s, llama *g)
     g->base = 10000;
     g->act = PARE_ACT_SILU;
     g->eps = g->n->interleaved ? 1e-5 : 1e-6; /* what the two code bases assume */
-    s->m->stem = (pare_stem){.ids = true, .width = g->d, .vocab = embedding[0]};
+    s->m->embedding = (pare_embedding){.ids = true, .width = g->d, .vocab = embedding[0]};
     read_heads(s, g);
     g->hidden = im_outputs(s, "layers.0.%s.weight", g->n->gate);
     im_number(s, &g->eps, NULL, "rms_norm_eps");
@@ -207,7 +207,7 @@ static void read_head(im_source *s, const llama *g)
     bool tied = false;
     const bool said = im_flag(s, &tied, "tie_word_embeddings");
     im_tie(s, g->n->embedding, g->n->head, !said || tied);
-    if (!s->st && said && tied && !s->m->top.tied)
+    if (!s->st && said && tied && !s->m->head.tied)
         im_fail(s, "tensor '%s' differs from '%s', but config.json says tie_word_embeddings",
                 g->n->head, g->n->embedding);
 }
@@ -224,12 +224,12 @@ void im_llama(im_source *s)
     snprintf(after, sizeof after, ".%s.weight", g.n->q);
     if (!im_blocks(s, im_count(s, "layers.", after))) return;
     read_pattern(s);
-    s->m->stem.embedding = im_table(s, s->m->stem.vocab, g.d, "%s", g.n->embedding);
-    s->m->stem.pos.kind = PARE_POS_ROTARY;
-    s->m->stem.pos.interleaved = g.n->interleaved;
+    s->m->embedding.table = im_table(s, s->m->embedding.vocab, g.d, "%s", g.n->embedding);
+    s->m->embedding.pos.kind = PARE_POS_ROTARY;
+    s->m->embedding.pos.interleaved = g.n->interleaved;
     g.freqs = im_frequencies(s, g.base, g.dk, g.dk / 2);
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
-    s->m->top.norm =
+    s->m->head.norm =
         im_norm(PARE_NORM_RMS, g.d, g.eps, im_vector(s, g.d, "%s", g.n->final), (pare_weight){0});
     read_head(s, &g);
     im_finish(s, ignored);

@@ -73,11 +73,11 @@ void im_moonshine(im_source *s)
     read_sizes(s, &g);
     if (s->st || !im_blocks(s, im_count(s, "layers.", ".wq"))) return;
     s->m->pattern.kind = PARE_FULL;
-    s->m->stem.width = g.d;
-    s->m->stem.pos.kind = PARE_POS_ROTARY;
-    s->m->stem.pos.interleaved = true;
+    s->m->embedding.width = g.d;
+    s->m->embedding.pos.kind = PARE_POS_ROTARY;
+    s->m->embedding.pos.interleaved = true;
     g.freqs = im_frequencies(s, g.base, g.turned, g.turned / 2);
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
-    s->m->top.norm = im_layer_norm(s, g.d, 1e-5, false, "layer_norm");
+    s->m->head.norm = im_layer_norm(s, g.d, 1e-5, false, "layer_norm");
     im_finish(s, ignored);
 }

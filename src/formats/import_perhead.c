@@ -125,12 +125,12 @@ static void read_stem(im_source *s, perhead *g)
     size_t embed[2], positions[2];
     if (!im_shape(s, embed, 2, "embed.W_E")) return;
     g->d = embed[1];
-    s->m->stem = (pare_stem){.ids = true, .width = g->d, .vocab = embed[0]};
-    s->m->stem.embedding = im_table(s, embed[0], g->d, "embed.W_E");
+    s->m->embedding = (pare_embedding){.ids = true, .width = g->d, .vocab = embed[0]};
+    s->m->embedding.table = im_table(s, embed[0], g->d, "embed.W_E");
     if (!im_has(s, "pos_embed.W_pos")) return;
     if (!im_shape(s, positions, 2, "pos_embed.W_pos")) return;
-    s->m->stem.pos.kind = PARE_POS_LEARNED;
-    s->m->stem.pos.table = im_table(s, positions[0], g->d, "pos_embed.W_pos");
+    s->m->embedding.pos.kind = PARE_POS_LEARNED;
+    s->m->embedding.pos.table = im_table(s, positions[0], g->d, "pos_embed.W_pos");
     s->m->context = positions[0];
 }
 
@@ -147,9 +147,9 @@ void im_perhead(im_source *s)
     if (s->st || !im_blocks(s, im_count(s, "blocks.", ".attn.W_Q"))) return;
     s->m->pattern.kind = im_says(s, "arch", "bidirectional") ? PARE_FULL : PARE_CAUSAL;
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
-    s->m->top.norm = norm_if(s, &g, "ln_final");
+    s->m->head.norm = norm_if(s, &g, "ln_final");
     const size_t vocab = im_outputs(s, "unembed.W_U");
-    s->m->top.out.w = im_matrix(s, vocab, g.d, "unembed.W_U");
-    s->m->top.out.b = im_vector_if(s, im_has(s, "unembed.b_U"), vocab, "unembed.b_U");
+    s->m->head.out.w = im_matrix(s, vocab, g.d, "unembed.W_U");
+    s->m->head.out.b = im_vector_if(s, im_has(s, "unembed.b_U"), vocab, "unembed.b_U");
     im_finish(s, ignored);
 }

@@ -75,9 +75,9 @@ void im_tie(im_source *s, const char *embedding, const char *head, bool may_be_a
     im_tensor *h = im_find(s, head);
     if (s->st) return;
     if (!h && !may_be_absent) im_fail(s, "tensor '%s' is missing and the model is not tied", head);
-    s->m->top.tied = !h || (e && same_bytes(e, h));
-    if (!s->m->top.tied)
-        s->m->top.out.w = im_matrix(s, s->m->stem.vocab, s->m->stem.width, "%s", head);
+    s->m->head.tied = !h || (e && same_bytes(e, h));
+    if (!s->m->head.tied)
+        s->m->head.out.w = im_matrix(s, s->m->embedding.vocab, s->m->embedding.width, "%s", head);
     else if (h)
         h->used = true; /* the embedding serves for it */
 }

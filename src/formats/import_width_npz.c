@@ -194,8 +194,8 @@ static size_t input_width(im_source *s)
 void im_width(im_source *s)
 {
     const size_t layers = count(s, "n_layers");
-    s->m->stem.width = input_width(s);
-    read_map(s, &s->m->stem.map, 0, "We", "be");
+    s->m->embedding.width = input_width(s);
+    read_map(s, &s->m->embedding.map, 0, "We", "be");
     if (s->st || !im_blocks(s, layers)) return;
     s->m->pattern.kind = PARE_GRAPH;
     size_t d = pare_model_width(s->m, 0);
@@ -204,6 +204,6 @@ void im_width(im_source *s)
         if (!s->st) read_ffn(s, s->m->blocks[l].attn.dout, l);
         d = s->m->blocks[l].ffn.dout;
     }
-    read_map(s, &s->m->top.out, d, "Wh", "bh");
+    read_map(s, &s->m->head.out, d, "Wh", "bh");
     im_finish(s, ignored);
 }

@@ -82,7 +82,7 @@ static value rotated(writer *x, value v, const pare_attn *a, const pare_head *h)
     const turns *const t = turns_for(x, &a->freqs);
     if (!t) return NULL;
     const int64_t n = (int64_t)h->planes, f = (int64_t)h->freq, dk = (int64_t)h->dk;
-    const bool mixed = x->m->stem.pos.interleaved;
+    const bool mixed = x->m->embedding.pos.interleaved;
     const value c = put_slice(x, t->cosine, 3, f, f + n, 1);
     const value s = put_slice(x, t->sine, 3, f, f + n, 1);
     const value one = mixed ? put_slice(x, v, 4, 0, 2 * n, 2) : put_slice(x, v, 4, 0, n, 1);

@@ -1,7 +1,7 @@
 /* A whole model as one ONNX graph: the forward pass of forward.c, node by node. */
 #include "onnx_parts.h"
 #include <math.h>
-#include <pare/export.h>
+#include <pare/model.h>
 #include <stdio.h>
 
 /* ---- stem --------------------------------------------------------------------------------------
@@ -11,7 +11,7 @@
 static value added_positions(writer *x, size_t d)
 {
     onnx *const g = &x->g;
-    const pare_positions *const p = &x->m->stem.pos;
+    const pare_positions *const p = &x->m->embedding.pos;
     if (p->kind == PARE_POS_LEARNED) {
         const value in[] = {put_weight(x, "positions", &p->table, ONNX_MATRIX), x->positions};
         return onnx_node(g, "Gather", in, 2, ONE_NUMBER("axis", 0));
@@ -38,11 +38,11 @@ static value positioned(writer *x, value v, size_t d)
 static value put_stem(writer *x)
 {
     onnx *const g = &x->g;
-    const pare_stem *const s = &x->m->stem;
+    const pare_embedding *const s = &x->m->embedding;
     snprintf(x->where, sizeof x->where, "stem");
     value v = "x";
     if (s->ids) {
-        const value in[] = {put_weight(x, "embedding", &s->embedding, ONNX_MATRIX), "ids"};
+        const value in[] = {put_weight(x, "embedding", &s->table, ONNX_MATRIX), "ids"};
         v = onnx_node(g, "Gather", in, 2, ONE_NUMBER("axis", 0));
     }
     if (!s->pos.after_map) v = positioned(x, v, s->width);
@@ -76,8 +76,8 @@ static value pooled(writer *x, value v)
     onnx *const g = &x->g;
     const value first[] = {v, onnx_number(g, 0)};
     const int64_t axis = 1;
-    if (x->m->top.pool == PARE_POOL_NONE) return v;
-    if (x->m->top.pool == PARE_POOL_FIRST)
+    if (x->m->head.pool == PARE_POOL_NONE) return v;
+    if (x->m->head.pool == PARE_POOL_FIRST)
         return onnx_node(g, "Gather", first, 2, ONE_NUMBER("axis", 1));
     const value mean = onnx_node(g, "ReduceMean", &v, 1, NUMBERS("axes", 1, 1));
     return onnx_op2(g, "Squeeze", mean, onnx_numbers(g, 1, &axis));
@@ -86,9 +86,9 @@ static value pooled(writer *x, value v)
 static value classified(writer *x, value v)
 {
     onnx *const g = &x->g;
-    const pare_top *const t = &x->m->top;
+    const pare_output_head *const t = &x->m->head;
     if (t->tied) {
-        const value table = onnx_weight(g, "stem.embedding", &x->m->stem.embedding, ONNX_MATRIX);
+        const value table = onnx_weight(g, "stem.embedding", &x->m->embedding.table, ONNX_MATRIX);
         const value turned = onnx_node(g, "Transpose", &table, 1, NUMBERS("perm", 2, 1, 0));
         return put_bias(x, onnx_op2(g, "MatMul", v, turned), "out.bias", &t->out.b);
     }
@@ -98,7 +98,7 @@ static value classified(writer *x, value v)
 
 static value put_top(writer *x, value v)
 {
-    const pare_top *const t = &x->m->top;
+    const pare_output_head *const t = &x->m->head;
     snprintf(x->where, sizeof x->where, "top");
     v = pooled(x, put_norm(x, v, "norm", &t->norm));
     if (pare_has(&t->dense.w))
@@ -113,14 +113,14 @@ static void ends(writer *x)
 {
     const pare_model *const m = x->m;
     const dimension batch = {"batch", 0}, tokens = {"tokens", 0};
-    const dimension in[] = {batch, tokens, {NULL, m->stem.width}};
+    const dimension in[] = {batch, tokens, {NULL, m->embedding.width}};
     const dimension each[] = {batch, tokens, {NULL, pare_model_outputs(m)}};
     const dimension one[] = {batch, {NULL, pare_model_outputs(m)}};
-    if (m->stem.ids)
+    if (m->embedding.ids)
         onnx_value(&x->g, ONNX_INPUT, "ids", ONNX_INT64, in, 2);
     else
         onnx_value(&x->g, ONNX_INPUT, "x", ONNX_FLOAT, in, 3);
-    if (m->top.pool == PARE_POOL_NONE)
+    if (m->head.pool == PARE_POOL_NONE)
         onnx_value(&x->g, ONNX_OUTPUT, "y", ONNX_FLOAT, each, 3);
     else
         onnx_value(&x->g, ONNX_OUTPUT, "y", ONNX_FLOAT, one, 2);
@@ -130,7 +130,7 @@ static void ends(writer *x)
 static void sizes(writer *x)
 {
     onnx *const g = &x->g;
-    const value shape = onnx_op1(g, "Shape", x->m->stem.ids ? "ids" : "x");
+    const value shape = onnx_op1(g, "Shape", x->m->embedding.ids ? "ids" : "x");
     const value second[] = {shape, onnx_number(g, 1)};
     x->rows = put_slice(x, shape, 0, 0, 2, 1);
     x->tokens = onnx_node(g, "Gather", second, 2, ONE_NUMBER("axis", 0));

@@ -1,7 +1,8 @@
 /* length_forward.c - a whole model through an oracle: the forward pass of src/model, with its
  * attention handed over. */
 #include "distributed.h"
-#include <pare/backend.h>
+#include "base/support.h"
+#include "backend.h"
 #include <stdio.h>
 
 typedef struct oracle_pass {
@@ -112,5 +113,5 @@ pare_status pare_length_plan_fits(const pare_length_plan *plan, pare_arena *a, c
 
 bool pare_length_may_exceed(const pare_model *m)
 {
-    return m->stem.pos.kind != PARE_POS_LEARNED;
+    return m->embedding.pos.kind != PARE_POS_LEARNED;
 }

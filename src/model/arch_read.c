@@ -3,6 +3,7 @@
  * Unknown keys are refused: a misspelled key must not become a default. After the first failure the
  * readers below do nothing (base/work.h), and absent objects are left as zeros, which are the
  * defaults. */
+#include "base/json.h"
 #include "arch.h"
 #include "names.h"
 #include "base/work.h"
@@ -151,7 +152,7 @@ static void read_blocks(pare_work *w, pare_model *m, const cJSON *root)
     }
 }
 
-static void read_embedding(pare_work *w, pare_stem *s, const cJSON *root)
+static void read_embedding(pare_work *w, pare_embedding *s, const cJSON *root)
 {
     static const char *const keys[] = {"ids", "width", "vocab", "positions", "norm", NULL};
     static const char *const position_keys[] = {"kind", "base", "interleaved", "after_map", NULL};
@@ -192,7 +193,7 @@ static void read_model(pare_work *w, pare_model *m, const cJSON *root)
     if (!w->st) w->st = pare_json_string_opt(&name, root, "name", w->err);
     get_size(w, &m->context, root, "context", OPTIONAL);
     m->tokenizer = (pare_tokenizer_kind)get_word(w, root, "tokenizer", &tokenizer_words, OPTIONAL);
-    read_embedding(w, &m->stem, root);
+    read_embedding(w, &m->embedding, root);
 
     pare_pattern *const p = &m->pattern;
     const cJSON *const pattern = get_object(w, root, "pattern", pattern_keys, REQUIRED);
@@ -208,7 +209,7 @@ static void read_model(pare_work *w, pare_model *m, const cJSON *root)
     if (w->st) return;
     m->name = pare_strdup(m->arena, name);
     if (!m->name) w->st = pare_no_memory(w->err);
-    pare_top *const head = &m->top;
+    pare_output_head *const head = &m->head;
     const cJSON *const top = get_object(w, root, "top", top_keys, REQUIRED);
     head->pool = (pare_pool)get_word(w, top, "pool", &pool_words, OPTIONAL);
     head->act = (pare_act)get_word(w, top, "act", &act_words, OPTIONAL);

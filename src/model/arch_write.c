@@ -1,5 +1,6 @@
 /* arch_write.c - the architecture to JSON. Defaults are left out, so that a file written by hand
  * stays short. */
+#include "base/json.h"
 #include "arch.h"
 
 static bool add_norm(cJSON *to, const char *key, const pare_norm *n)
@@ -52,7 +53,7 @@ static bool add_ffn(cJSON *to, const pare_ffn *f)
            add_norm(o, "in_norm", &f->in_norm) && add_norm(o, "out_norm", &f->out_norm);
 }
 
-static bool add_embedding(cJSON *to, const pare_stem *s)
+static bool add_embedding(cJSON *to, const pare_embedding *s)
 {
     const pare_positions *const p = &s->pos;
     cJSON *const o = pare_json_add_object(to, "stem");
@@ -74,7 +75,7 @@ static bool add_model(cJSON *root, const pare_model *m)
 {
     bool ok = pare_json_add_size(root, "version", ARCH_VERSION) &&
               pare_json_add_string(root, "name", m->name ? m->name : "") &&
-              pare_json_add_size(root, "context", m->context) && add_embedding(root, &m->stem);
+              pare_json_add_size(root, "context", m->context) && add_embedding(root, &m->embedding);
     const pare_pattern *const p = &m->pattern;
     cJSON *const o = ok ? pare_json_add_object(root, "pattern") : NULL;
     ok = o && pare_json_add_string(o, "kind", pare_pattern_name(p->kind));
@@ -93,7 +94,7 @@ static bool add_model(cJSON *root, const pare_model *m)
         ok = block && add_attention(block, &m->blocks[b].attn) && add_ffn(block, &m->blocks[b].ffn);
     }
     cJSON *const head = ok ? pare_json_add_object(root, "top") : NULL;
-    const pare_top *const t = &m->top;
+    const pare_output_head *const t = &m->head;
     ok = head && add_norm(head, "norm", &t->norm) &&
          pare_json_add_string(head, "pool", pare_pool_name(t->pool)) &&
          (t->act == PARE_ACT_NONE || pare_json_add_string(head, "act", pare_act_name(t->act))) &&

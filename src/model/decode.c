@@ -2,7 +2,9 @@
  *
  * Weights lie packed in the order in which they are read; no step allocates. */
 #include "decode.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
+#include "decode_state.h"
 #include <math.h>
 #include <string.h>
 
@@ -26,7 +28,7 @@ static void act_rows(const pare_decoder *d, float *h, const float *u, size_t ld,
 /* Entry j of what is added at a position. */
 static double position_at(const pare_decoder *d, size_t position, size_t j, size_t width)
 {
-    const pare_positions *const p = &d->m->stem.pos;
+    const pare_positions *const p = &d->m->embedding.pos;
     if (p->kind == PARE_POS_LEARNED) return pare_weight_at(&p->table, position * width + j);
     if (p->kind != PARE_POS_SINUSOIDAL) return 0;
     const double angle = (double)position / d->wavelength[j];
@@ -82,14 +84,14 @@ static void ffn(pare_decoder *d, const decode_ffn *f, size_t n)
 /* Takes the next rows, whose sequences and positions are set, through embedding and blocks. */
 static void run_blocks(pare_decoder *d, const int64_t *ids, size_t n)
 {
-    const pare_stem *const s = &d->m->stem;
+    const pare_embedding *const s = &d->m->embedding;
     const size_t width = pare_model_width(d->m, 0), ld = decode_stride(width);
     const size_t raw = decode_stride(s->width);
     for (size_t i = 0; i < n; i++) {
         float *const to = (d->map.out ? d->z : d->x) + i * raw;
         const size_t at = (size_t)ids[i] * s->width, position = d->row[i].position;
         for (size_t j = 0; j < s->width; j++) {
-            const double e = pare_weight_at(&s->embedding, at + j);
+            const double e = pare_weight_at(&s->table, at + j);
             to[j] = (float)(s->pos.after_map ? e : e + position_at(d, position, j, s->width));
         }
         for (size_t j = s->width; j < pare_padded(s->width); j++) to[j] = 0;
@@ -120,7 +122,7 @@ static void run_blocks(pare_decoder *d, const int64_t *ids, size_t n)
 /* The logits of n rows; *ld is their distance. */
 static const float *run_head(pare_decoder *d, float *x, size_t n, size_t *ld)
 {
-    const pare_top *const head = &d->m->top;
+    const pare_output_head *const head = &d->m->head;
     size_t width = pare_model_width(d->m, d->m->nblocks);
     float *now = x, *next = d->h;
     *ld = decode_stride(width);
@@ -152,15 +154,15 @@ static pare_status check_ids(const pare_decoder *d, size_t sequence, const int64
                          "decoder: %zu tokens after %zu; there is room for %zu in all", n, tokens,
                          d->max_tokens);
     for (size_t i = 0; i < n; i++)
-        if (ids[i] < 0 || (uint64_t)ids[i] >= d->m->stem.vocab)
+        if (ids[i] < 0 || (uint64_t)ids[i] >= d->m->embedding.vocab)
             return pare_fail(err, PARE_ERR_INPUT,
                              "decoder: id %lld at position %zu; the vocabulary has %zu",
-                             (long long)ids[i], tokens + i, d->m->stem.vocab);
+                             (long long)ids[i], tokens + i, d->m->embedding.vocab);
     return PARE_OK;
 }
 
-pare_status pare_decoder_feed_text(pare_decoder *d, size_t sequence, const int64_t *ids, size_t n,
-                                   const float **logits, pare_err *err)
+pare_status pare_decoder_prefill_sequence(pare_decoder *d, size_t sequence, const int64_t *ids,
+                                          size_t n, const float **logits, pare_err *err)
 {
     *logits = NULL;
     PARE_ASSERT(sequence < d->sequences);
@@ -177,7 +179,7 @@ pare_status pare_decoder_feed_text(pare_decoder *d, size_t sequence, const int64
     return PARE_OK;
 }
 
-pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *sequence, const int64_t *ids,
+pare_status pare_decoder_step_batch(pare_decoder *d, const size_t *sequence, const int64_t *ids,
                                     size_t n, const float **logits, size_t *ld, pare_err *err)
 {
     *logits = NULL;
@@ -194,15 +196,15 @@ pare_status pare_decoder_step_texts(pare_decoder *d, const size_t *sequence, con
     return PARE_OK;
 }
 
-pare_status pare_decoder_feed(pare_decoder *d, const int64_t *ids, size_t n, const float **logits,
-                              pare_err *err)
+pare_status pare_decoder_prefill(pare_decoder *d, const int64_t *ids, size_t n,
+                                 const float **logits, pare_err *err)
 {
-    return pare_decoder_feed_text(d, 0, ids, n, logits, err);
+    return pare_decoder_prefill_sequence(d, 0, ids, n, logits, err);
 }
 
 pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits, pare_err *err)
 {
-    return pare_decoder_feed_text(d, 0, &id, 1, logits, err);
+    return pare_decoder_prefill_sequence(d, 0, &id, 1, logits, err);
 }
 
 size_t pare_decoder_tokens_of(const pare_decoder *d, size_t sequence)
@@ -216,12 +218,12 @@ size_t pare_decoder_tokens(const pare_decoder *d)
     return d->tokens[0];
 }
 
-size_t pare_decoder_room(const pare_decoder *d)
+size_t pare_decoder_capacity(const pare_decoder *d)
 {
     return d->max_tokens;
 }
 
-void pare_decoder_reset_text(pare_decoder *d, size_t sequence)
+void pare_decoder_reset_sequence(pare_decoder *d, size_t sequence)
 {
     PARE_ASSERT(sequence < d->sequences);
     d->tokens[sequence] = 0; /* keys and values behind it are never looked at */
@@ -238,30 +240,30 @@ void pare_decoder_reset_text(pare_decoder *d, size_t sequence)
 
 void pare_decoder_reset(pare_decoder *d)
 {
-    for (size_t t = 0; t < d->sequences; t++) pare_decoder_reset_text(d, t);
+    for (size_t t = 0; t < d->sequences; t++) pare_decoder_reset_sequence(d, t);
 }
 
 /* ---- making one ------------------------------------------------------------------------------ */
 
 const char *pare_decoder_refuses(const pare_model *m)
 {
-    if (!m->stem.ids) return "it takes vectors, not ids";
+    if (!m->embedding.ids) return "it takes vectors, not ids";
     if (m->pattern.kind != PARE_CAUSAL && m->pattern.kind != PARE_WINDOW)
         return m->pattern.kind == PARE_GRAPH ? "it attends over a graph"
                                              : "its tokens see those that come after them";
-    if (m->top.pool != PARE_POOL_NONE) return "it gives one row for all tokens";
+    if (m->head.pool != PARE_POOL_NONE) return "it gives one row for all tokens";
     for (size_t b = 0; b < m->nblocks; b++)
         if (m->blocks[b].attn.kind == PARE_ATTN_MEANQ)
             return "the query of a block is the mean over all tokens (meanq)";
     return NULL;
 }
 
-pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size_t sequences,
+pare_status pare_decoder_new_batch(pare_decoder **out, const pare_model *m, size_t sequences,
                                    size_t max_tokens, const pare_exec *exec, pare_err *err)
 {
     enum { UNLIMITED = 1024 }; /* tokens where neither the model nor the caller says */
     *out = NULL;
-    PARE_ASSERT(sequences > 0 && sequences <= PARE_DECODE_TEXTS);
+    PARE_ASSERT(sequences > 0 && sequences <= PARE_DECODE_SEQUENCES);
     const char *const why = pare_decoder_refuses(m);
     if (why) return pare_fail(err, PARE_ERR_INPUT, "the model cannot go token by token: %s", why);
     if (m->context && max_tokens > m->context)
@@ -298,7 +300,7 @@ pare_status pare_decoder_new_texts(pare_decoder **out, const pare_model *m, size
 pare_status pare_decoder_new(pare_decoder **out, const pare_model *m, size_t max_tokens,
                              const pare_exec *exec, pare_err *err)
 {
-    return pare_decoder_new_texts(out, m, 1, max_tokens, exec, err);
+    return pare_decoder_new_batch(out, m, 1, max_tokens, exec, err);
 }
 
 void pare_decoder_free(pare_decoder *d)

@@ -4,7 +4,10 @@
  * running state: a softmax (one query for all tokens) or sums (means over the tokens before). */
 #include "decode.h"
 #include "rotary.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
+#include "model_facts.h"
+#include <pare/run.h>
 #include <math.h>
 #include <string.h>
 
@@ -31,7 +34,7 @@ static void rotate_rows(const pare_decoder *d, const decode_attn *a, float *h, s
 {
     if (!pare_model_is_rotary(d->m) || !pare_has(&a->a->freqs)) return;
     const decode_rotation *const t = &d->rotation[a->rotation];
-    const bool pairs = d->m->stem.pos.interleaved;
+    const bool pairs = d->m->embedding.pos.interleaved;
     for (size_t e = 0; e < a->a->nheads; e++) {
         const pare_head *const head = &a->a->heads[e];
         const bool keys = !rotary_keys_done(a->a, e);

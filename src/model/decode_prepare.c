@@ -1,8 +1,10 @@
 /* decode_prepare.c - what a decoder makes before its first token: packed weights, caches, rows. */
 #include "decode.h"
 #include "base/work.h"
-#include <pare/alike.h>
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
+#include "model_equality.h"
+#include <pare/run.h>
 #include <math.h>
 
 /* After the first failure every step does nothing (base/work.h). */
@@ -247,7 +249,7 @@ static void prepare_rows(builder *b)
     pare_decoder *const d = b->d;
     if (b->work.st) return;
     size_t heads = 0; /* the largest number */
-    widen(&d->stream_stride, d->m->stem.width);
+    widen(&d->stream_stride, d->m->embedding.width);
     widen(&d->stream_stride, pare_model_width(d->m, 0));
     for (size_t i = 0; i < d->m->nblocks; i++) {
         const decode_attn *const a = &d->attn[i];
@@ -276,9 +278,9 @@ static void prepare_rows(builder *b)
 
 pare_status decode_prepare(pare_decoder *d, pare_err *err)
 {
-    const pare_stem *const s = &d->m->stem;
-    const pare_top *const head = &d->m->top;
-    const pare_weight *const out = head->tied ? &s->embedding : &head->out.w;
+    const pare_embedding *const s = &d->m->embedding;
+    const pare_output_head *const head = &d->m->head;
+    const pare_weight *const out = head->tied ? &s->table : &head->out.w;
     const size_t n = d->m->nblocks, width = pare_model_width(d->m, 0);
     const size_t waves = s->pos.after_map ? width : s->width;
     builder b = {.work = {.arena = d->arena, .err = err}, .d = d};

@@ -40,13 +40,13 @@ static void visit_dense(walk *w, const char *name, pare_dense *d)
     visit(w, full, &d->b, true);
 }
 
-pare_status pare_model_visit(pare_model *m, pare_weight_fn *fn, void *self, pare_err *err)
+pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self, pare_err *err)
 {
     walk w = {.fn = fn, .self = self, .err = err, .prefix = "stem."};
-    visit(&w, "embedding", &m->stem.embedding, false);
-    visit(&w, "positions", &m->stem.pos.table, false);
-    visit_dense(&w, "map", &m->stem.map);
-    visit_norm(&w, "norm", &m->stem.norm);
+    visit(&w, "embedding", &m->embedding.table, false);
+    visit(&w, "positions", &m->embedding.pos.table, false);
+    visit_dense(&w, "map", &m->embedding.map);
+    visit_norm(&w, "norm", &m->embedding.norm);
     for (size_t b = 0; b < m->nblocks && !w.st; b++) {
         pare_attn *const a = &m->blocks[b].attn;
         pare_ffn *const f = &m->blocks[b].ffn;
@@ -79,8 +79,8 @@ pare_status pare_model_visit(pare_model *m, pare_weight_fn *fn, void *self, pare
         visit_norm(&w, "out_norm", &f->out_norm);
     }
     snprintf(w.prefix, sizeof w.prefix, "top.");
-    visit_norm(&w, "norm", &m->top.norm);
-    visit_dense(&w, "dense", &m->top.dense);
-    visit_dense(&w, "out", &m->top.out);
+    visit_norm(&w, "norm", &m->head.norm);
+    visit_dense(&w, "dense", &m->head.dense);
+    visit_dense(&w, "out", &m->head.out);
     return w.st;
 }

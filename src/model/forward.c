@@ -7,7 +7,8 @@
  * reference, and a large model, take all rows through one step after the other, with threads inside
  * each step. How rows are cut depends on shapes alone. */
 #include "forward_plan.h"
-#include <pare/ranks.h>
+#include "base/support.h"
+#include "inputs.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -116,7 +117,7 @@ static void do_step(pass *p, const chunk *c, const step *s, size_t first, size_t
         add_residual(p, &y, &x, &b->ffn.skip, &b->ffn.out_norm);
         break;
     case HEAD_NORM:
-        rows_norm(&x, &x, &p->m->top.norm, &p->ctx);
+        rows_norm(&x, &x, &p->m->head.norm, &p->ctx);
         break;
     case HEAD:
         if (s->by_rows) out = rows_part(&c->out, first, n);
@@ -136,9 +137,9 @@ static void call_trace(const pass *p, const chunk *c, const step *s, bool before
     if (attn) {
         where = before ? PARE_TAP_ATTN_IN : PARE_TAP_ATTN_OUT;
     } else if (s->kind == EMBEDDING && !before) {
-        where = PARE_TAP_STEM;
+        where = PARE_TAP_EMBEDDING;
     } else if (s->kind == HEAD_NORM && !before) {
-        where = PARE_TAP_TOP;
+        where = PARE_TAP_HEAD;
         block = c->plan->m->nblocks;
     } else if (s->kind != FFN) {
         return;
@@ -466,5 +467,5 @@ pare_status pare_forward_f32(float *out, const pare_model *m, const pare_input *
 
 size_t pare_output_rows(const pare_model *m, const pare_input *in)
 {
-    return m->top.pool == PARE_POOL_NONE ? in->batch * in->tokens : in->batch;
+    return m->head.pool == PARE_POOL_NONE ? in->batch * in->tokens : in->batch;
 }

@@ -8,6 +8,7 @@
  *     pool                         [z, softmax heads] matrix^T + bo
  *
  * Row i of U x is the plain mean of the rows that i sees. */
+#include "attention/attend.h"
 #include "forward_parts.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -185,7 +186,7 @@ void attention_project(pass *p, head_rows *h, const rows *z, const pare_attn *a)
     }
     rows_dense(&h->k, z, &a->wk, &a->bk, c);
     rows_dense(&h->v, z, &a->wv, &a->bv, c);
-    rotate(&h->q, &h->k, a, p->angles, p->first, n, p->m->stem.pos.interleaved, c);
+    rotate(&h->q, &h->k, a, p->angles, p->first, n, p->m->embedding.pos.interleaved, c);
 }
 
 /* The outputs of all heads side by side: what wo (or the pool's matrix) reads. */

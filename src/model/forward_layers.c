@@ -1,12 +1,13 @@
 /* forward_layers.c - embedding, feed-forward branches and head of a forward pass. */
 #include "forward_parts.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include <pare/run.h>
 #include <string.h>
 
 /* ---- embedding ------------------------------------------------------------------------------- */
 
 typedef struct embedding_ctx {
-    const pare_stem *s;
+    const pare_embedding *s;
     const pare_input *in;
     size_t first;        /* row of the input where the rows at hand begin */
     size_t tokens, d;    /* d: width of what positions are added to */
@@ -36,7 +37,7 @@ static void input_row(const void *self, size_t i, double *v)
     const size_t row = c->first + i, d = c->s->width;
     if (c->s->ids) {
         const size_t at = (size_t)c->in->ids[row] * d;
-        for (size_t j = 0; j < d; j++) v[j] = pare_weight_at(&c->s->embedding, at + j);
+        for (size_t j = 0; j < d; j++) v[j] = pare_weight_at(&c->s->table, at + j);
     } else {
         memcpy(v, c->in->x + row * d, d * sizeof *v);
     }
@@ -45,7 +46,7 @@ static void input_row(const void *self, size_t i, double *v)
 
 void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first)
 {
-    const pare_stem *const s = &p->m->stem;
+    const pare_embedding *const s = &p->m->embedding;
     rows_ctx *const c = &p->ctx;
     embedding_ctx e = {s, in, first, p->tokens, s->width, NULL};
     if (s->pos.kind == PARE_POS_SINUSOIDAL) {
@@ -113,12 +114,12 @@ static void pool_row(const void *self, size_t i, double *v)
 
 const pare_weight *forward_head_weight(const pare_model *m)
 {
-    return m->top.tied ? &m->stem.embedding : &m->top.out.w;
+    return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
 void forward_head(pass *p, rows *out, const rows *x)
 {
-    const pare_top *const head = &p->m->top;
+    const pare_output_head *const head = &p->m->head;
     rows_ctx *const c = &p->ctx;
     rows h = *x;
     if (head->pool != PARE_POOL_NONE) {

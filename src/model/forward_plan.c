@@ -9,7 +9,8 @@ enum {
 
 size_t plan_stream_width(const pare_model *m)
 {
-    size_t w = m->stem.width > pare_model_width(m, 0) ? m->stem.width : pare_model_width(m, 0);
+    size_t w =
+        m->embedding.width > pare_model_width(m, 0) ? m->embedding.width : pare_model_width(m, 0);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;
@@ -32,7 +33,7 @@ static size_t entries(const pare_weight *w)
 /* Entries of the largest matrix that meets every token; the head is looked at by itself. */
 static size_t largest_weight(const pare_model *m)
 {
-    size_t n = entries(&m->stem.map.w);
+    size_t n = entries(&m->embedding.map.w);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;
@@ -78,7 +79,7 @@ void plan_new(plan *l, rows_ctx *c, const pare_model *m, pare_dtype t, bool trac
     }
     add_step(l, HEAD_NORM, 0, true, d);
     const bool small_head = entries(forward_head_weight(m)) <= SMALL_WEIGHT;
-    add_step(l, HEAD, 0, m->top.pool == PARE_POOL_NONE && small_head, d);
+    add_step(l, HEAD, 0, m->head.pool == PARE_POOL_NONE && small_head, d);
 
     /* A stream that changes its width moves rows. Ranges can keep out of one another's way as long
      * as nobody looks at the whole stream: attention looks at the rows of its heads. */

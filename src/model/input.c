@@ -1,32 +1,34 @@
 /* input.c - inputs of a model: do they fit, parts of a set, random ones, and their hash. */
-#include <pare/forward.h>
+#include "base/support.h"
+#include "inputs.h"
 #include <math.h>
 #include <string.h>
 
 pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err *err)
 {
-    const size_t rows = in->batch * in->tokens, width = m->stem.width, vocab = m->stem.vocab;
+    const size_t rows = in->batch * in->tokens, width = m->embedding.width,
+                 vocab = m->embedding.vocab;
     if (in->batch == 0 || in->tokens == 0)
         return pare_fail(err, PARE_ERR_INPUT, "input: there are no tokens");
     if (m->context && in->tokens > m->context)
         return pare_fail(err, PARE_ERR_INPUT,
                          "input: %zu tokens are too many, the model takes at most %zu", in->tokens,
                          m->context);
-    if (m->stem.ids ? !in->ids : !in->x)
+    if (m->embedding.ids ? !in->ids : !in->x)
         return pare_fail(err, PARE_ERR_INPUT, "input: the model takes %s",
-                         m->stem.ids ? "token ids, not vectors" : "vectors, not token ids");
-    for (size_t i = 0; m->stem.ids && i < rows; i++)
+                         m->embedding.ids ? "token ids, not vectors" : "vectors, not token ids");
+    for (size_t i = 0; m->embedding.ids && i < rows; i++)
         if (in->ids[i] < 0 || (uint64_t)in->ids[i] >= vocab)
             return pare_fail(err, PARE_ERR_INPUT,
                              "input: token id %lld (sequence %zu, position %zu) is not in the "
                              "model's vocabulary "
                              "of %zu",
                              (long long)in->ids[i], i / in->tokens, i % in->tokens, vocab);
-    if (!m->stem.ids && in->width != width)
+    if (!m->embedding.ids && in->width != width)
         return pare_fail(err, PARE_ERR_INPUT,
                          "input: vectors of %zu numbers, but the model takes %zu", in->width,
                          width);
-    for (size_t i = 0; !m->stem.ids && i < rows * width; i++)
+    for (size_t i = 0; !m->embedding.ids && i < rows * width; i++)
         if (!isfinite(in->x[i]))
             return pare_fail(err, PARE_ERR_NONFINITE, "input: %g at row %zu, column %zu", in->x[i],
                              i / width, i % width);
@@ -108,14 +110,14 @@ pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, const pare_model
     for (size_t i = 0; i < n; i++) {
         pare_rng rng = pare_rng_at(seed, INPUT_STREAM + i);
         pare_input *const in = &out->in[i];
-        const size_t width = m->stem.ids ? 1 : m->stem.width;
+        const size_t width = m->embedding.ids ? 1 : m->embedding.width;
         size_t count = 0; /* tokens may come from a certificate: any number */
         if (!pare_mul(&count, tokens, width)) return pare_no_memory(err);
-        int64_t *const ids = m->stem.ids ? pare_alloc(a, count, sizeof *ids) : NULL;
-        double *const x = m->stem.ids ? NULL : pare_alloc(a, count, sizeof *x);
+        int64_t *const ids = m->embedding.ids ? pare_alloc(a, count, sizeof *ids) : NULL;
+        double *const x = m->embedding.ids ? NULL : pare_alloc(a, count, sizeof *x);
         if (!ids && !x) return pare_no_memory(err);
         for (size_t k = 0; ids && k < count; k++)
-            ids[k] = (int64_t)pare_rng_below(&rng, m->stem.vocab);
+            ids[k] = (int64_t)pare_rng_below(&rng, m->embedding.vocab);
         /* Rounded to f32, so that both passes see the same numbers. */
         for (size_t k = 0; x && k < count; k++) x[k] = (double)(float)pare_rng_normal(&rng);
         *in = (pare_input){.batch = 1, .tokens = tokens, .ids = ids, .x = x, .graph = g};

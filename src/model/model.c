@@ -1,5 +1,6 @@
 /* model.c - making, freeing and copying models, and their widths. */
-#include <pare/model.h>
+#include "base/support.h"
+#include "model_facts.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +78,7 @@ pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *e
 
 size_t pare_model_width(const pare_model *m, size_t b)
 {
-    size_t d = pare_has(&m->stem.map.w) ? m->stem.map.w.rows : m->stem.width;
+    size_t d = pare_has(&m->embedding.map.w) ? m->embedding.map.w.rows : m->embedding.width;
     for (size_t i = 0; i < b && i < m->nblocks; i++) {
         if (m->blocks[i].attn.kind != PARE_ATTN_NONE) d = m->blocks[i].attn.dout;
         if (m->blocks[i].ffn.kind != PARE_FFN_NONE) d = m->blocks[i].ffn.dout;
@@ -87,13 +88,13 @@ size_t pare_model_width(const pare_model *m, size_t b)
 
 size_t pare_model_outputs(const pare_model *m)
 {
-    if (m->top.tied) return m->stem.vocab;
-    if (pare_has(&m->top.out.w)) return m->top.out.w.rows;
-    if (pare_has(&m->top.dense.w)) return m->top.dense.w.rows;
+    if (m->head.tied) return m->embedding.vocab;
+    if (pare_has(&m->head.out.w)) return m->head.out.w.rows;
+    if (pare_has(&m->head.dense.w)) return m->head.dense.w.rows;
     return pare_model_width(m, m->nblocks);
 }
 
 bool pare_model_is_rotary(const pare_model *m)
 {
-    return m->stem.pos.kind == PARE_POS_ROTARY;
+    return m->embedding.pos.kind == PARE_POS_ROTARY;
 }

@@ -5,7 +5,8 @@
  * (base/work.h). */
 #include "scalar_ranges.h"
 #include "base/work.h"
-#include <pare/model.h>
+#include "linalg/matrix.h"
+#include "model_facts.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -282,14 +283,13 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
         refuse(&pattern, "expander degree is %zu, must be even and at most %d",
                m->pattern.expander_degree, PARE_MAX_EXPANDER);
     const checker stem = {.work = &w, .at = "stem"};
-    const pare_stem *const s = &m->stem;
+    const pare_embedding *const s = &m->embedding;
     const pare_positions *const p = &s->pos;
     const size_t width = pare_model_width(m, 0);
     const bool table = p->kind == PARE_POS_LEARNED;
     if (s->width == 0) refuse(&stem, "width is 0");
     if (s->ids && s->vocab == 0) refuse(&stem, "ids without a vocabulary");
-    check_weight(&stem, "embedding", &s->embedding, s->vocab, s->width,
-                 s->ids ? REQUIRED : FORBIDDEN);
+    check_weight(&stem, "embedding", &s->table, s->vocab, s->width, s->ids ? REQUIRED : FORBIDDEN);
     check_weight(&stem, "map.weight", &s->map.w, width, s->width, OPTIONAL);
     check_weight(&stem, "map.bias", &s->map.b, 1, width,
                  pare_has(&s->map.w) ? OPTIONAL : FORBIDDEN);
@@ -310,7 +310,7 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
         check_ffn(&c, &m->blocks[b].ffn, a->kind == PARE_ATTN_NONE ? d : a->dout);
     }
     const checker top = {.work = &w, .at = "top"};
-    const pare_top *const t = &m->top;
+    const pare_output_head *const t = &m->head;
     const size_t last = pare_model_width(m, m->nblocks), out = t->out.w.rows;
     const size_t inner = pare_has(&t->dense.w) ? t->dense.w.rows : last;
     if (t->tied && (!s->ids || inner != s->width))
@@ -322,5 +322,5 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
     check_weight(&top, "out.bias", &t->out.b, 1, t->tied ? s->vocab : out,
                  t->tied || pare_has(&t->out.w) ? OPTIONAL : FORBIDDEN);
     check_norm(&top, "norm", &t->norm, last);
-    return w.st ? w.st : pare_model_visit((pare_model *)m, check_finite, NULL, err);
+    return w.st ? w.st : pare_model_each_weight((pare_model *)m, check_finite, NULL, err);
 }

@@ -1,5 +1,5 @@
 /* model_equality.c - are two models, or parts of them, the same in weights and settings? */
-#include <pare/alike.h>
+#include "model_equality.h"
 #include <string.h>
 
 bool pare_same_weight(const pare_weight *a, const pare_weight *b)
@@ -71,13 +71,13 @@ bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b)
            pare_same_skip(&a->skip, &b->skip);
 }
 
-const char *pare_ends_differ(const pare_model *f, const pare_model *g)
+const char *pare_model_ends_differ(const pare_model *f, const pare_model *g)
 {
-    const pare_stem *const a = &f->stem, *const b = &g->stem;
+    const pare_embedding *const a = &f->embedding, *const b = &g->embedding;
     const pare_pattern *const p = &f->pattern, *const q = &g->pattern;
-    const pare_top *const s = &f->top, *const t = &g->top;
+    const pare_output_head *const s = &f->head, *const t = &g->head;
     if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
-        !pare_same_weight(&a->embedding, &b->embedding) || a->pos.kind != b->pos.kind ||
+        !pare_same_weight(&a->table, &b->table) || a->pos.kind != b->pos.kind ||
         !pare_same_weight(&a->pos.table, &b->pos.table) ||
         (a->pos.kind == PARE_POS_SINUSOIDAL && a->pos.base != b->pos.base) ||
         a->pos.interleaved != b->pos.interleaved || a->pos.after_map != b->pos.after_map ||

@@ -3,7 +3,7 @@
 #include "header_checksum.h"
 #include "model_file.h"
 #include "safetensors.h"
-#include <pare/coded.h>
+#include "ticket_store.h"
 #include <string.h>
 
 static const char VOCAB[] = "vocab";
@@ -28,7 +28,7 @@ typedef struct binder {
 static pare_status check_source(binder *b, const char *name, const pare_coded_head *h,
                                 pare_err *err)
 {
-    if (h->kind == PARE_CODED_EYE) return PARE_OK; /* draws nothing */
+    if (h->kind == PARE_CODED_IDENTITY) return PARE_OK; /* draws nothing */
     const uint64_t stream = h->stream >> 24 << 24;
     if (stream != h->stream)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket's stream ends in 24 zero bits, not %06x",
@@ -60,7 +60,7 @@ static pare_status bind_ticket(binder *b, bool *found, const char *name, pare_we
                          "tensor %s must be U8 with one dimension, in the place of numbers", full);
     pare_status st =
         pare_coded_expand(w, &h, b->m->arena, t->data, t->end - t->begin, b->identity_entries, err);
-    if (!st && h.kind == PARE_CODED_EYE) b->identity_entries -= h.rows * h.cols;
+    if (!st && h.kind == PARE_CODED_IDENTITY) b->identity_entries -= h.rows * h.cols;
     if (!st && vector && w->rows != 1)
         st = pare_fail(err, PARE_ERR_INPUT, "%zu x %zu in the place of a vector", w->rows, w->cols);
     if (!st) st = check_source(b, full, &h, err);
@@ -135,7 +135,7 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
                          whole);
     if (!pare_mul(&b.identity_entries, bytes, PARE_CODED_PER_BYTE)) b.identity_entries = SIZE_MAX;
     st = arch_read(m, st_meta(f, "pare"), err);
-    if (!st) st = pare_model_visit(m, bind, &b, err);
+    if (!st) st = pare_model_each_weight(m, bind, &b, err);
     if (st) return st;
     const st_tensor *const vocab = st_find(f, VOCAB);
     if (vocab) {
@@ -148,7 +148,7 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
     /* A tensor that no weight asked for would be lost in silence. */
     for (size_t i = 0; b.used != f->n && i < f->n; i++) {
         name_search s = {f->tensors[i].name, false};
-        st = pare_model_visit(m, match_name, &s, err);
+        st = pare_model_each_weight(m, match_name, &s, err);
         if (st) return st;
         if (!s.found && strcmp(s.name, VOCAB) != 0)
             return pare_fail(err, PARE_ERR_INPUT, "tensor %s has no place in this architecture",

@@ -1,4 +1,5 @@
 /* model_hash.c - one hash over everything a model is: its architecture and every weight. */
+#include "base/support.h"
 #include "arch.h"
 #include <string.h>
 
@@ -24,7 +25,7 @@ pare_status pare_model_sha256(char hex[PARE_SHA256_HEX], const pare_model *m, pa
     if (!st) {
         pare_sha256_add(&h, arch, strlen(arch) + 1);
         /* The visitor hands out mutable weights; hashing does not touch them, and cannot fail. */
-        st = pare_model_visit((pare_model *)m, add_weight, &h, err);
+        st = pare_model_each_weight((pare_model *)m, add_weight, &h, err);
         if (m->vocab) pare_sha256_add(&h, m->vocab, m->vocab_bytes);
         pare_sha256_end(&h, hex);
     }

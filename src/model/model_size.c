@@ -21,14 +21,14 @@ pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
 {
     pare_size s = {0};
     /* The visitor hands out mutable weights; counting does not touch them. */
-    const pare_status st = pare_model_visit((pare_model *)m, count, &s, NULL);
+    const pare_status st = pare_model_each_weight((pare_model *)m, count, &s, NULL);
     PARE_ASSERT(st == PARE_OK);
-    const uint64_t t = tokens, out_rows = m->top.pool == PARE_POOL_NONE ? t : 1;
+    const uint64_t t = tokens, out_rows = m->head.pool == PARE_POOL_NONE ? t : 1;
     uint64_t pairs = edges; /* that see each other */
     for (size_t i = 0; !edges && m->pattern.kind != PARE_GRAPH && i < tokens; i++)
         pairs += pare_visible(&m->pattern, NULL, tokens, i).count;
-    s.macs = map_macs(&m->stem.map.w, t) + map_macs(&m->top.dense.w, out_rows);
-    s.macs += map_macs(m->top.tied ? &m->stem.embedding : &m->top.out.w, out_rows);
+    s.macs = map_macs(&m->embedding.map.w, t) + map_macs(&m->head.dense.w, out_rows);
+    s.macs += map_macs(m->head.tied ? &m->embedding.table : &m->head.out.w, out_rows);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;

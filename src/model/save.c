@@ -4,7 +4,9 @@
  * tensor can be used where it lies when the file is in memory. */
 #include "arch.h"
 #include "header_checksum.h"
-#include <pare/coded.h>
+#include "base/json.h"
+#include "base/support.h"
+#include "ticket_store.h"
 #include <stdlib.h>
 #include <string.h>
 
@@ -137,7 +139,7 @@ pare_status pare_model_save(const pare_model *m, const char *path, bool overwrit
     size_t bytes = 0;
     pare_status st = l.arena ? pare_model_check(m, err) : pare_no_memory(err);
     /* The visitor hands out mutable weights; collecting does not touch them. */
-    if (!st) st = pare_model_visit((pare_model *)m, add_weight, &l, err);
+    if (!st) st = pare_model_each_weight((pare_model *)m, add_weight, &l, err);
     if (!st && m->vocab) {
         pare_weight w = {PARE_U8, 1, m->vocab_bytes, m->vocab};
         st = add_weight(&l, "vocab", &w, true, err);

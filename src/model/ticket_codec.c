@@ -133,12 +133,12 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
     if (h.exponent < -64 || h.exponent > 64)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket's scale 2^%d: from -64 to 64 are possible",
                          h.exponent);
-    if (h.kind == PARE_CODED_EYE && (uint64_t)h.rows * h.cols > most)
+    if (h.kind == PARE_CODED_IDENTITY && (uint64_t)h.rows * h.cols > most)
         return pare_fail(err, PARE_ERR_INPUT,
                          "identities of %zu x %zu: more entries than a file of this size can hold",
                          h.rows, h.cols);
     static ticket_expand_fn *const expanders[] = {[PARE_CODED_FACTORED] = ticket_expand_factored,
-                                                  [PARE_CODED_EYE] = ticket_expand_identity,
+                                                  [PARE_CODED_IDENTITY] = ticket_expand_identity,
                                                   [PARE_CODED_POPUP] = ticket_expand_popup,
                                                   [PARE_CODED_RELU] = ticket_expand_factored};
     const size_t kind = (size_t)h.kind;

@@ -28,9 +28,10 @@ pare_status ticket_expand_identity(float **out, pare_arena *a, const pare_coded_
     return st;
 }
 
-pare_status pare_coded_eye(pare_coded *out, pare_arena *a, size_t rows, size_t cols, pare_err *err)
+pare_status pare_coded_identity(pare_coded *out, pare_arena *a, size_t rows, size_t cols,
+                                pare_err *err)
 {
-    const pare_coded_head h = {.kind = PARE_CODED_EYE, .rows = rows, .cols = cols};
+    const pare_coded_head h = {.kind = PARE_CODED_IDENTITY, .rows = rows, .cols = cols};
     const ticket_body none = {NULL, 0};
     PARE_ASSERT(rows > 0 && has_shape(rows, cols));
     return ticket_frame(out, a, &h, &none, err);

@@ -67,8 +67,8 @@ pare_chosen pare_bridge_choose(const int64_t *item, size_t count, double target,
     return w.chosen;
 }
 
-void pare_bridge_look(pare_bridge_seen *s, const int64_t *item, size_t count, uint64_t mask,
-                      const pare_bridge *b)
+void pare_bridge_statistics(pare_bridge_counts *s, const int64_t *item, size_t count, uint64_t mask,
+                            const pare_bridge *b)
 {
     mask_entry e;
     int64_t sum = 0;
@@ -83,7 +83,7 @@ void pare_bridge_look(pare_bridge_seen *s, const int64_t *item, size_t count, ui
 }
 
 /* A step of Newton's: the likelihood of the masks is concave in the priors. */
-void pare_bridge_learn(pare_bridge *b, const pare_bridge_seen *s)
+void pare_bridge_learn(pare_bridge *b, const pare_bridge_counts *s)
 {
     for (size_t k = 0; k < b->ranks; k++) {
         const double step = s->unsure[k] > 0 ? LOG_ODDS_STEPS * s->more[k] / s->unsure[k] : 0;

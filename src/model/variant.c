@@ -6,7 +6,7 @@
  *
  * The parts of a model that is laid out already are taken away, so that the weights that stay are
  * the same ones whatever is left out. */
-#include <pare/variant.h>
+#include "variant.h"
 
 static const pare_weight nothing = {0};
 
@@ -37,9 +37,9 @@ void pare_model_vary(pare_model *m, const pare_variant *v)
         a->bq = a->bk = a->bv = a->bo = nothing;
         for (size_t l = 0; l < f->nlayers; l++) f->layers[l].b = nothing;
     }
-    leave_norm(&m->stem.norm, v);
-    leave_norm(&m->top.norm, v);
-    if (v->no_biases) m->stem.map.b = m->top.dense.b = m->top.out.b = nothing;
+    leave_norm(&m->embedding.norm, v);
+    leave_norm(&m->head.norm, v);
+    if (v->no_biases) m->embedding.map.b = m->head.dense.b = m->head.out.b = nothing;
 }
 
 bool pare_variant_is_usual(const pare_variant *v)

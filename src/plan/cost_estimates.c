@@ -1,11 +1,12 @@
-/* Each direction in one line (pare_prospect): one cut that it offers, chosen by what the parts of
+/* Each direction in one line (pare_cost_estimate): one cut that it offers, chosen by what the parts of
  * the probe saw, made as `pare plan` makes it, measured and proven on inputs that it was not fitted
  * to; and what blocks it, or more of it. */
 #include "plan_directions.h"
 #include "probe.h"
 
-#include <pare/outputs.h>
-#include <pare/width.h>
+#include "cert/outputs.h"
+#include "model/inputs.h"
+#include <pare/plan.h>
 
 #include <math.h>
 #include <stdarg.h>
@@ -49,18 +50,18 @@ static pare_status say(const screen *s, const char **to, const char *fmt, ...)
     return PARE_OK;
 }
 
-static pare_prospect *open_line(const screen *s, const char *direction)
+static pare_cost_estimate *open_line(const screen *s, const char *direction)
 {
-    pare_prospect *const t = &s->p->prospects[s->p->nprospects++];
-    *t = (pare_prospect){.direction = direction,
-                         .can = PARE_UNKNOWN,
-                         .cut = "",
-                         .left = "",
-                         .proven = pare_ub_inf(),
-                         .measured = NAN,
-                         .metric = NAN,
-                         .domain = "",
-                         .why = ""};
+    pare_cost_estimate *const t = &s->p->estimates[s->p->nestimates++];
+    *t = (pare_cost_estimate){.direction = direction,
+                              .can = PARE_UNKNOWN,
+                              .cut = "",
+                              .left = "",
+                              .proven = pare_ub_inf(),
+                              .measured = NAN,
+                              .metric = NAN,
+                              .domain = "",
+                              .why = ""};
     return t;
 }
 
@@ -94,9 +95,9 @@ static pare_status few(const screen *s, pare_inputs *out)
     return pare_inputs_part(out, s->p->arena, all, 0, n, longer ? PROVEN_TOKENS : 0, s->err);
 }
 
-static pare_status prove(const screen *s, pare_prospect *t, const pare_model *g)
+static pare_status prove(const screen *s, pare_cost_estimate *t, const pare_model *g)
 {
-    const pare_exec silent = pare_silent(s->exec);
+    const pare_exec silent = pare_exec_silent(s->exec);
     pare_inputs set;
     pare_gap gap;
     pare_status st = few(s, &set);
@@ -113,7 +114,7 @@ static pare_status prove(const screen *s, pare_prospect *t, const pare_model *g)
                tokens);
 }
 
-static pare_status say_left(const screen *s, pare_prospect *t, const pare_plan_step *step,
+static pare_status say_left(const screen *s, pare_cost_estimate *t, const pare_plan_step *step,
                             const pare_model *g, uint64_t bytes)
 {
     const pare_size before = pare_model_size(s->m, 1, 0), after = pare_model_size(g, 1, 0);
@@ -125,13 +126,13 @@ static pare_status say_left(const screen *s, pare_prospect *t, const pare_plan_s
     return say(s, &t->left, "%.3g %% of the bytes", 100 * (double)bytes / (double)before.bytes);
 }
 
-static pare_status price(const screen *s, pare_prospect *t, const pare_plan_step *step)
+static pare_status price(const screen *s, pare_cost_estimate *t, const pare_plan_step *step)
 {
     char words[48];
     pare_model *g = NULL;
     uint64_t bytes = 0;
     pare_err why = {0};
-    const pare_exec silent = pare_silent(s->exec);
+    const pare_exec silent = pare_exec_silent(s->exec);
     pare_status st = pare_plan_make(&g, &bytes, step, s->m, &s->h.fit, s->o->seed, &silent, &why);
     if (plan_refused(st)) {
         t->can = PARE_FALSE;
@@ -167,7 +168,8 @@ static const pare_cut_cost *narrowest(const pare_probe *p, const pare_cut_cost *
     return best;
 }
 
-static pare_status why_not_narrower(const screen *s, pare_prospect *t, const pare_cut_cost *below)
+static pare_status why_not_narrower(const screen *s, pare_cost_estimate *t,
+                                    const pare_cut_cost *below)
 {
     const pare_probe *const p = s->p;
     char next[160] = "", theory[400] = "";
@@ -188,7 +190,7 @@ static pare_status why_not_narrower(const screen *s, pare_prospect *t, const par
 
 static pare_status width(const screen *s)
 {
-    pare_prospect *const t = open_line(s, "width");
+    pare_cost_estimate *const t = open_line(s, "width");
     const pare_cut_cost *below, *const row = narrowest(s->p, &below);
     pare_plan_step step = {PARE_PLAN_WIDTH, text_share};
     t->why = no_look(s);
@@ -206,7 +208,7 @@ static pare_status width(const screen *s)
 static pare_status depth(const screen *s)
 {
     const pare_depth_probe *const d = &s->p->depth;
-    pare_prospect *const t = open_line(s, "depth");
+    pare_cost_estimate *const t = open_line(s, "depth");
     const size_t layers = d->xray.nlayers;
     pare_attn_kind kind;
     t->why = no_look(s);
@@ -222,7 +224,7 @@ static pare_status depth(const screen *s)
     }
     size_t exact = 0;
     for (; exact + 1 < layers; exact++) {
-        const pare_xray_point *const at = probe_best_point(&d->costs, exact, &kind);
+        const pare_replacement_point *const at = probe_best_point(&d->costs, exact, &kind);
         if (at && at->lost <= PARE_PROBE_LOST) break;
     }
     const pare_status st = price(s, t, &(pare_plan_step){PARE_PLAN_DEPTH, (double)exact});
@@ -233,7 +235,7 @@ static pare_status depth(const screen *s)
 /* ---- weights --------------------------------------------------------------------------------- */
 
 /* What the entries alone say: the first error for which a ticket is smaller than f32. */
-static pare_status by_entries(const screen *s, pare_prospect *t, const char *why)
+static pare_status by_entries(const screen *s, pare_cost_estimate *t, const char *why)
 {
     const pare_ticket_probe *const k = &s->p->ticket;
     for (size_t i = k->nneeds; i-- > 0;) {
@@ -249,7 +251,7 @@ static pare_status by_entries(const screen *s, pare_prospect *t, const char *why
 }
 
 /* The least error that Lemma S proves a mask for. */
-static pare_status why_not_lighter(const screen *s, pare_prospect *t)
+static pare_status why_not_lighter(const screen *s, pare_cost_estimate *t)
 {
     const pare_ticket_probe *const k = &s->p->ticket;
     double least = INFINITY;
@@ -269,7 +271,7 @@ static pare_status why_not_lighter(const screen *s, pare_prospect *t)
 
 static pare_status weights(const screen *s)
 {
-    pare_prospect *const t = open_line(s, "weights");
+    pare_cost_estimate *const t = open_line(s, "weights");
     const char *const why = no_look(s);
     if (!s->p->has_ticket) {
         t->can = PARE_FALSE;
@@ -298,7 +300,7 @@ static const pare_probe_engine *quarter(const pare_length_probe *l)
 static pare_status length(const screen *s)
 {
     const pare_length_probe *const l = &s->p->length;
-    pare_prospect *const t = open_line(s, "length");
+    pare_cost_estimate *const t = open_line(s, "length");
     if (!s->p->has_length) {
         t->can = s->m->pattern.kind == PARE_GRAPH && !s->in ? PARE_UNKNOWN : PARE_FALSE;
         t->why = t->can == PARE_FALSE ? "the model has no softmax attention" : no_look(s);
@@ -353,8 +355,8 @@ bool probe_prospects_json(cJSON *to, const pare_probe *p)
 {
     cJSON *const list = pare_json_add_array(to, "directions");
     bool ok = list != NULL;
-    for (size_t i = 0; ok && i < p->nprospects; i++) {
-        const pare_prospect *const t = &p->prospects[i];
+    for (size_t i = 0; ok && i < p->nestimates; i++) {
+        const pare_cost_estimate *const t = &p->estimates[i];
         cJSON *const o = pare_json_add_object(list, NULL);
         ok = o && pare_json_add_string(o, "direction", t->direction) &&
              probe_truth(o, "can", t->can) && pare_json_add_string(o, "cut", t->cut) &&

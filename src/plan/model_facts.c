@@ -1,5 +1,6 @@
 /* model_facts.c - how large a model file and its parts are (pare/reduce.h). */
-#include <pare/reduce.h>
+#include "cert/heldout.h"
+#include "reduce.h"
 
 #include <dirent.h>
 #include <string.h>
@@ -69,7 +70,7 @@ void pare_model_shape_of(pare_model_shape *out, const pare_model *m)
 {
     *out = (pare_model_shape){0};
     /* The visitor hands out mutable weights; counting does not touch them. */
-    const pare_status st = pare_model_visit((pare_model *)m, add_weight, out, NULL);
+    const pare_status st = pare_model_each_weight((pare_model *)m, add_weight, out, NULL);
     PARE_ASSERT(st == PARE_OK);
     for (size_t b = 0; b <= m->nblocks; b++) add_width(&out->stream, pare_model_width(m, b));
     for (size_t b = 0; b < m->nblocks; b++) {

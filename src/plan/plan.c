@@ -1,6 +1,8 @@
 /* One budget, spent over the directions (pare/plan.h). */
 #include "plan_directions.h"
-#include <pare/stopwatch.h>
+#include "cert/prove.h"
+#include "model/stopwatch.h"
+#include <pare/plan.h>
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +11,7 @@
 enum {
     HALVINGS = 3,      /* between the two settings that a budget lies between ... */
     MOST_HALVINGS = 8, /* ... while nothing meets both an eps and a size */
-    MOST_SINGLES = 1 + PARE_PLAN_WAYS * (PLAN_SETTINGS + MOST_HALVINGS + HALVINGS)
+    MOST_SINGLES = 1 + PARE_PLAN_DIRECTIONS * (PLAN_SETTINGS + MOST_HALVINGS + HALVINGS)
 };
 
 typedef struct search {
@@ -56,7 +58,7 @@ static double try_time(const pare_plan_try *t)
 
 static pare_status attempt(search *s, pare_plan_try *t)
 {
-    pare_model *made[PARE_PLAN_WAYS] = {NULL};
+    pare_model *made[PARE_PLAN_DIRECTIONS] = {NULL};
     const pare_model *last = s->m;
     uint64_t bytes = pare_model_size(last, 1, 0).bytes;
     pare_status st = PARE_OK;
@@ -72,7 +74,7 @@ static pare_status attempt(search *s, pare_plan_try *t)
         last = made[i];
     }
     if (!st) st = look(s, t, last, bytes);
-    for (size_t i = PARE_PLAN_WAYS; i-- > 0;) pare_model_free(made[i]);
+    for (size_t i = PARE_PLAN_DIRECTIONS; i-- > 0;) pare_model_free(made[i]);
     if (plan_refused(st)) {
         t->refused = pare_strdup(s->arena, s->err->msg);
         t->over = INFINITY;
@@ -149,7 +151,7 @@ static pare_status mixtures(search *s, const pare_plan_try *singles, size_t n)
 
 /* ---- one direction --------------------------------------------------------------------------- */
 
-static pare_status try_one(search *s, pare_plan_way way, double setting)
+static pare_status try_one(search *s, pare_plan_direction way, double setting)
 {
     pare_plan_try *t = &s->plan->tries[s->plan->n++];
     *t = (pare_plan_try){.nsteps = 1, .steps = {{way, setting}}};
@@ -164,7 +166,7 @@ typedef struct setting_gap {
 /* The tries of one direction so far. */
 typedef struct way_tries {
     search *s;
-    pare_plan_way way;
+    pare_plan_direction way;
     size_t first;
 } way_tries;
 
@@ -247,7 +249,7 @@ static pare_status narrow(const way_tries *w, setting_gap gap(const way_tries *)
 
 /* With both an eps and a size first what is small enough, for nothing milder can do; then what has
  * the smallest file of those that are exact enough as well. */
-static pare_status one_way(search *s, pare_plan_way way)
+static pare_status one_way(search *s, pare_plan_direction way)
 {
     const way_tries w = {s, way, s->plan->n};
     const bool sized = isfinite(s->o->max_ms) || s->o->max_bytes != UINT64_MAX;
@@ -266,8 +268,8 @@ static pare_status alone(search *s)
 {
     s->plan->tries[s->plan->n++] = (pare_plan_try){0}; /* the model as it is */
     pare_status st = attempt(s, &s->plan->tries[0]);
-    for (int way = 0; way < PARE_PLAN_WAYS && !st; way++)
-        if (s->o->ways >> way & 1) st = one_way(s, (pare_plan_way)way);
+    for (int way = 0; way < PARE_PLAN_DIRECTIONS && !st; way++)
+        if (s->o->ways >> way & 1) st = one_way(s, (pare_plan_direction)way);
     s->plan->singles = s->plan->n;
     return st;
 }
@@ -277,9 +279,9 @@ static double foreseen(const pare_model *m, const pare_plan_opts *o)
 {
     double setting[PLAN_SETTINGS], sum = 0.2, each = 0;
     size_t ways = 0;
-    for (int way = 0; way < PARE_PLAN_WAYS; way++) {
+    for (int way = 0; way < PARE_PLAN_DIRECTIONS; way++) {
         if (!(o->ways >> way & 1)) continue;
-        const pare_plan_step s = {(pare_plan_way)way, 0};
+        const pare_plan_step s = {(pare_plan_direction)way, 0};
         const size_t n = plan_settings(setting, s.way, m);
         const bool narrowed = n > 0 && !isnan(plan_ends_of(s.way, m).mildest);
         sum += (double)(n + (narrowed ? HALVINGS : 0)) * (0.2 + step_time(&s));

@@ -2,10 +2,9 @@
 #include "plan_directions.h"
 
 #include <math.h>
-#include <pare/depth.h>
-#include <pare/ticket.h>
-#include <pare/verify.h>
-#include <pare/width.h>
+#include "verify_file.h"
+#include "ticket/ticket_internal.h"
+#include <pare/plan.h>
 
 enum { TEXT_TOKENS = 256 }; /* of each input that a width cut of a text model looks at */
 
@@ -54,7 +53,7 @@ static size_t ticket_settings(double *out)
     return n;
 }
 
-size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_model *m)
+size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction way, const pare_model *m)
 {
     switch (way) {
     case PARE_PLAN_WIDTH:
@@ -68,7 +67,7 @@ size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_way way, const pare_mo
     }
 }
 
-plan_ends plan_ends_of(pare_plan_way way, const pare_model *m)
+plan_ends plan_ends_of(pare_plan_direction way, const pare_model *m)
 {
     const plan_ends none = {NAN, NAN}, shares = {1, 0.05},
                     dims = {(double)pare_model_width(m, 0), NAN};
@@ -112,7 +111,7 @@ static pare_status cut_weights(pare_model **out, uint64_t *bytes, double setting
                                const pare_model *in, uint64_t seed, const pare_exec *exec,
                                pare_err *err)
 {
-    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     pare_ticket_report report;
     o.bits = (size_t)setting;
     o.seed = seed;
@@ -142,7 +141,7 @@ const pare_prover *pare_plan_prover(const pare_plan_step *s)
     return pare_prover_of(reductions[s->way]);
 }
 
-const char *const pare_plan_way_names[] = {"width", "depth", "ticket", NULL};
+const char *const pare_plan_direction_names[] = {"width", "depth", "ticket", NULL};
 
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s)
 {

@@ -1,5 +1,6 @@
 /* A probe from its parts (pare/probe.h). What a part cannot tell about a model is a sentence in the
  * result, not a failure. */
+#include "width/survey.h"
 #include "probe.h"
 #include <math.h>
 #include <stdarg.h>
@@ -60,7 +61,8 @@ static pare_status survey(pare_probe *p, const pare_model *m, const pare_inputs 
                           const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
 {
     pare_err why = {0};
-    const pare_status st = pare_width_survey(&p->survey, p->arena, m, in, &o->survey, exec, &why);
+    const pare_status st =
+        pare_width_check_hypotheses(&p->survey, p->arena, m, in, &o->survey, exec, &why);
     p->has_survey = !st;
     if (st == PARE_ERR_INPUT)
         return probe_untold(

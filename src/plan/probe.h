@@ -1,7 +1,8 @@
 /* probe.h - the parts of a probe, one file each; everything goes into the probe's arena. */
 #ifndef PARE_SRC_STUDY_PROBE_H
 #define PARE_SRC_STUDY_PROBE_H
-#include <pare/probe.h>
+#include "base/json.h"
+#include <pare/plan.h>
 
 /* One more number for mean, standard deviation and sup (Welford). */
 typedef struct norm_sum {
@@ -52,8 +53,8 @@ typedef struct probe_halves {
 } probe_halves;
 probe_halves probe_halve(const pare_inputs *in, size_t tokens); /* probe_depth.c */
 /* Of all curves the point with at most `exact` exact layers that loses least (probe_depth_verdict.c). */
-const pare_xray_point *probe_best_point(const pare_xray_costs *c, size_t exact,
-                                        pare_attn_kind *kind);
+const pare_replacement_point *probe_best_point(const pare_replacement_costs *c, size_t exact,
+                                               pare_attn_kind *kind);
 /* Each direction in one line, after all parts (cost_estimates.c). data NULL: there is none. */
 PARE_MUST_USE pare_status probe_prospects(pare_probe *p, const pare_model *m,
                                           const pare_dataset *data, const pare_inputs *in,

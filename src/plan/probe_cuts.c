@@ -1,5 +1,6 @@
 /* What each cut would cost: every method at a few widths is made, run in f64 beside the model, and
  * thrown away. */
+#include "base/support.h"
 #include "plan_directions.h"
 #include "probe.h"
 #include <math.h>
@@ -21,7 +22,7 @@ static size_t count_outputs(const pare_model *m, const pare_inputs *in)
 static pare_status answer(answers *out, pare_arena *a, const pare_model *m, const pare_inputs *in,
                           const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     pare_status st = PARE_OK;
     out->n = count_outputs(m, in);
     out->y = pare_alloc(a, out->n ? out->n : 1, sizeof *out->y);
@@ -251,7 +252,7 @@ pare_status probe_cuts(pare_probe *p, const pare_model *m, const pare_dataset *d
                        const pare_inputs *in, const pare_probe_opts *o, const pare_exec *exec,
                        pare_err *err)
 {
-    pare_exec one = pare_silent(exec);
+    pare_exec one = pare_exec_silent(exec);
     one.threads = 1;
     trial t = {.p = p, .m = m, .data = data, .in = in, .o = o, .exec = &one};
     pare_arena *const a = pare_arena_new();

@@ -66,10 +66,10 @@ static pare_status gap(double *out, const prover *v, const pare_model *g)
 
 static pare_status make_one(pare_model **g, const prover *v, const char *what, pare_err *why)
 {
-    const pare_xray *const x = &v->p->depth.xray;
+    const pare_attention_stats *const x = &v->p->depth.xray;
     pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
     pare_depth_report report;
-    const pare_exec silent = pare_silent(v->exec);
+    const pare_exec silent = pare_exec_silent(v->exec);
     const bool all = strcmp(what, "parallel") == 0, more = strcmp(what, "parallel+uniform") == 0;
     const pare_depth_one_opts one = {all ? PARE_ONE_PARALLEL : PARE_ONE_PARALLEL_UNIFORM,
                                      PARE_DEPTH_UNSET};
@@ -125,7 +125,7 @@ static pare_status bounds(prover *v)
     const size_t n = sizeof names / sizeof *names;
     pare_status st = PARE_OK;
     v->phi0 = largest_entry(&v->h->look);
-    v->domain = v->m->stem.ids
+    v->domain = v->m->embedding.ids
                     ? "all token sequences"
                     : pare_sprintf(v->p->arena, "all inputs with entries at most %.3g", v->phi0);
     d->bounds = pare_alloc(v->p->arena, n, sizeof *d->bounds);
@@ -161,14 +161,14 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
 {
     pare_depth_probe *const d = &p->depth;
     const probe_halves h = probe_halve(in, o->depth_tokens);
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     grader g = {.data = data, .look = &h.look, .part = *data, .exec = &silent};
     g.part.target = data->target ? data->target + h.first : NULL;
-    const pare_xray_costs_opts costs = {
+    const pare_replacement_costs_opts costs = {
         .macs = o->depth_macs, .metric = p->metric ? grade : NULL, .self = &g};
     pare_steps steps = pare_steps_of(exec, 10 + (o->no_cuts ? 0 : 80) + 10);
     exec = pare_step(&steps, NULL, 10);
-    pare_status st = pare_depth_xray(&d->xray, p->arena, m, &h.fit, &h.look, exec, err);
+    pare_status st = pare_depth_attention_stats(&d->xray, p->arena, m, &h.fit, &h.look, exec, err);
     if (st) return st;
     exec = pare_step(&steps, NULL, o->no_cuts ? 0 : 80);
     if (d->xray.nheads == 0)
@@ -176,7 +176,8 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
     p->has_depth = true;
     printed(d);
     if (!o->no_cuts)
-        st = pare_depth_costs(&d->costs, p->arena, m, &h.fit, &h.look, &costs, exec, err);
+        st = pare_depth_replacement_costs(&d->costs, p->arena, m, &h.fit, &h.look, &costs, exec,
+                                          err);
     if (!st && d->costs.skipped)
         st = probe_untold(p, err, "what replacing attention would cost: %s (--all tries it)",
                           d->costs.skipped);

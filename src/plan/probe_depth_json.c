@@ -13,7 +13,7 @@ static bool count_or_null(cJSON *to, const char *key, size_t n)
     return n == SIZE_MAX ? pare_json_add_null(to, key) : pare_json_add_number(to, key, (double)n);
 }
 
-static bool head(cJSON *o, const pare_xray_head *h)
+static bool head(cJSON *o, const pare_head_stats *h)
 {
     return o && pare_json_add_size(o, "block", h->block) &&
            pare_json_add_size(o, "head", h->head) && probe_number(o, "eta", h->eta) &&
@@ -37,7 +37,7 @@ static bool local_bound(cJSON *o, const char *key, pare_ub b)
     return isfinite(b.v) ? pare_json_add_number(o, key, b.v) : pare_json_add_null(o, key);
 }
 
-static bool kinds(cJSON *to, const pare_xray_layer *l, const pare_xray_kind *k)
+static bool kinds(cJSON *to, const pare_layer_stats *l, const pare_replacement_cost *k)
 {
     cJSON *const list = pare_json_add_array(to, "kinds");
     bool ok = list != NULL;
@@ -57,7 +57,7 @@ static bool kinds(cJSON *to, const pare_xray_layer *l, const pare_xray_kind *k)
 
 static bool layer(cJSON *o, const pare_depth_probe *d, size_t i)
 {
-    const pare_xray_layer *const l = &d->xray.layers[i];
+    const pare_layer_stats *const l = &d->xray.layers[i];
     double tv = 0;
     for (size_t h = l->first; h < l->first + l->nheads; h++)
         tv += d->xray.heads[h].tv_uniform / (double)l->nheads;
@@ -70,13 +70,13 @@ static bool layer(cJSON *o, const pare_depth_probe *d, size_t i)
            (d->costs.kinds && !d->costs.skipped ? kinds(o, l, d->costs.kinds[i]) : true);
 }
 
-static bool points(cJSON *to, const pare_xray_costs *c, const pare_xray_curve *curve,
-                   const pare_xray *x)
+static bool points(cJSON *to, const pare_replacement_costs *c, const pare_replacement_curve *curve,
+                   const pare_attention_stats *x)
 {
     cJSON *const list = pare_json_add_array(to, "points");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i <= c->nlayers; i++) {
-        const pare_xray_point *const at = &curve->points[i];
+        const pare_replacement_point *const at = &curve->points[i];
         cJSON *const o = pare_json_add_object(list, NULL);
         cJSON *const kept =
             o && pare_json_add_size(o, "exact", at->exact) ? pare_json_add_array(o, "kept") : NULL;

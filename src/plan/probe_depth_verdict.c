@@ -19,7 +19,7 @@ static const pare_probe_bound *proved_by(const pare_probe *p)
     return best;
 }
 
-static double widest_range(const pare_xray *x)
+static double widest_range(const pare_attention_stats *x)
 {
     double most = 0;
     for (size_t h = 0; h < x->nheads; h++) most = fmax(most, x->heads[h].range_max);
@@ -57,13 +57,13 @@ static char *say_proved(const pare_probe *p, const pare_probe_bound *b)
                         widest_range(&p->depth.xray));
 }
 
-const pare_xray_point *probe_best_point(const pare_xray_costs *c, size_t exact,
-                                        pare_attn_kind *kind)
+const pare_replacement_point *probe_best_point(const pare_replacement_costs *c, size_t exact,
+                                               pare_attn_kind *kind)
 {
-    const pare_xray_point *best = NULL;
+    const pare_replacement_point *best = NULL;
     for (size_t i = 0; i < c->ncurves; i++)
         for (size_t k = 0; k <= c->nlayers; k++) {
-            const pare_xray_point *const at = &c->curves[i].points[k];
+            const pare_replacement_point *const at = &c->curves[i].points[k];
             if (at->exact > exact || (best && !(at->lost < best->lost))) continue;
             best = at;
             *kind = c->curves[i].kind;
@@ -71,7 +71,7 @@ const pare_xray_point *probe_best_point(const pare_xray_costs *c, size_t exact,
     return best;
 }
 
-static char *say_point(const pare_probe *p, const pare_xray_point *at, pare_attn_kind kind)
+static char *say_point(const pare_probe *p, const pare_replacement_point *at, pare_attn_kind kind)
 {
     const size_t all = p->depth.xray.nlayers, gone = all - at->exact;
     const double before = p->depth.costs.curves[0].points[0].metric; /* nothing replaced */
@@ -86,7 +86,7 @@ static char *say_point(const pare_probe *p, const pare_xray_point *at, pare_attn
 }
 
 /* The same, where it is too much. */
-static char *say_not(const pare_probe *p, const pare_xray_point *at, pare_attn_kind kind)
+static char *say_not(const pare_probe *p, const pare_replacement_point *at, pare_attn_kind kind)
 {
     if (!at) return pare_strdup(p->arena, "no kind can stand in the place of every attention");
     const char *const point = say_point(p, at, kind);
@@ -110,7 +110,7 @@ static char *say_unknown(const pare_probe *p)
 static char *first_violated(const pare_probe *p)
 {
     const pare_depth_probe *const d = &p->depth;
-    const pare_xray_head *worst = &d->xray.heads[0];
+    const pare_head_stats *worst = &d->xray.heads[0];
     for (size_t i = 0; i < d->nbounds; i++)
         if (strcmp(d->bounds[i].what, "uniform") == 0 && !isfinite(d->bounds[i].bound.v))
             return pare_sprintf(p->arena, "nothing is proven a priori: %s",
@@ -141,7 +141,7 @@ pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err)
     pare_attn_kind kind = PARE_ATTN_NONE;
     (void)m;
     /* One of several may stay; of one alone none. None at all is better where both will do. */
-    const pare_xray_point *at = probe_best_point(&d->costs, 0, &kind);
+    const pare_replacement_point *at = probe_best_point(&d->costs, 0, &kind);
     if (d->xray.nlayers > 1 && !(at && at->lost <= PARE_PROBE_LOST))
         at = probe_best_point(&d->costs, 1, &kind);
     const bool tried = d->costs.kinds && !d->costs.skipped,

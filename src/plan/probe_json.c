@@ -1,4 +1,5 @@
 /* A probe as JSON: every figure, nan as null. docs/probe.md lists the keys. */
+#include "probe_internal.h"
 #include "probe.h"
 #include <math.h>
 
@@ -65,7 +66,7 @@ static bool streams(cJSON *to, const pare_probe *p)
 
 /* ---- the survey ----------------------------------------------------------------------------- */
 
-static bool survey_points(cJSON *to, const pare_survey *s)
+static bool survey_points(cJSON *to, const pare_width_facts *s)
 {
     cJSON *const list = pare_json_add_array(to, "points");
     bool ok = list != NULL;
@@ -77,7 +78,7 @@ static bool survey_points(cJSON *to, const pare_survey *s)
     return ok;
 }
 
-static bool survey_layer(cJSON *o, const pare_survey_layer *l)
+static bool survey_layer(cJSON *o, const pare_width_facts_layer *l)
 {
     return o && pare_json_add_size(o, "heads", l->nheads) &&
            pare_json_add_bool(o, "skip", l->skip) && pare_json_add_bool(o, "bias", l->bias) &&
@@ -93,12 +94,12 @@ static bool survey_layer(cJSON *o, const pare_survey_layer *l)
            probe_number(o, "largest_centre", l->most_est);
 }
 
-static bool survey_heads(cJSON *to, const pare_survey *s)
+static bool survey_heads(cJSON *to, const pare_width_facts *s)
 {
     cJSON *const list = pare_json_add_array(to, "heads");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < s->nheads; i++) {
-        const pare_survey_head *const h = &s->heads[i];
+        const pare_width_facts_head *const h = &s->heads[i];
         cJSON *const o = pare_json_add_object(list, NULL);
         ok = o && pare_json_add_size(o, "block", h->layer) &&
              pare_json_add_size(o, "head", h->head) && pare_json_add_size(o, "dim", h->dim) &&
@@ -109,7 +110,7 @@ static bool survey_heads(cJSON *to, const pare_survey *s)
 
 static bool survey(cJSON *to, const pare_probe *p)
 {
-    const pare_survey *const s = &p->survey;
+    const pare_width_facts *const s = &p->survey;
     if (!p->has_survey) return pare_json_add_null(to, "survey");
     cJSON *const o = pare_json_add_object(to, "survey");
     bool ok = o && pare_json_add_size(o, "dim", s->dim) && probe_number(o, "eps", s->eps) &&
@@ -194,4 +195,13 @@ pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err)
     if (!ok) cJSON_Delete(o);
     *out = ok ? o : NULL;
     return ok ? PARE_OK : pare_no_memory(err);
+}
+
+pare_status pare_probe_text(char **out, pare_arena *a, const pare_probe *p, pare_err *err)
+{
+    cJSON *json = NULL;
+    pare_status st = pare_probe_json(&json, p, err);
+    if (!st) st = pare_json_print(out, NULL, a, json, 2, err);
+    cJSON_Delete(json);
+    return st;
 }

@@ -6,7 +6,8 @@
  * the theorem asks for M >= max(C^4 / .08, 800 / D^2) ln(40 n) / eps^2. Ours needs neither: rows
  * prove themselves, and how many do is counted by sampling. */
 #include "probe.h"
-#include <pare/backend.h>
+#include "length/backend.h"
+#include "length_probe.h"
 #include <math.h>
 #include <string.h>
 
@@ -302,9 +303,9 @@ static pare_status on_data(look *w, const pare_model *m, const pare_input *in, p
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-pare_status pare_length_look(pare_length_probe *out, pare_arena *a, const pare_model *m,
-                             const pare_input *in, uint64_t seed, const pare_exec *exec,
-                             pare_err *err)
+pare_status pare_probe_length(pare_length_probe *out, pare_arena *a, const pare_model *m,
+                              const pare_input *in, uint64_t seed, const pare_exec *exec,
+                              pare_err *err)
 {
     pare_graph whole;
     planner w = {.out = out, .a = a, .p = &m->pattern, .err = err};
@@ -335,9 +336,9 @@ static const pare_input *longest_of(const pare_inputs *all)
 pare_status probe_length(pare_probe *p, const pare_model *m, const pare_dataset *data,
                          uint64_t seed, const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     const pare_input *const in = data ? longest_of(&data->inputs) : NULL;
-    const pare_status st = pare_length_look(&p->length, p->arena, m, in, seed, &silent, err);
+    const pare_status st = pare_probe_length(&p->length, p->arena, m, in, seed, &silent, err);
     p->has_length = !st && p->length.nengines > 0;
     if (st || p->has_length) return st;
     return probe_untold(p, err, "length: %s",

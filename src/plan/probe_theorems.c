@@ -46,11 +46,11 @@ static void named(findings *f, pare_finding it, const char *theorem, const char 
 
 static void plain(findings *f, bool cluster)
 {
-    const pare_survey *const s = &f->p->survey;
+    const pare_width_facts *const s = &f->p->survey;
     bool skip = false, bias = false, scaled = false, heads = false, act = false;
     size_t bad = 0;
     for (size_t i = 0; i < s->nlayers; i++) {
-        const pare_survey_layer *const l = &s->layers[i];
+        const pare_width_facts_layer *const l = &s->layers[i];
         skip = skip || l->skip;
         heads = heads || l->nheads > 1;
         bias = bias || (l->bias && !cluster);
@@ -74,13 +74,13 @@ static void plain(findings *f, bool cluster)
 
 static void lemma(findings *f)
 {
-    const pare_survey *const s = &f->p->survey;
+    const pare_width_facts *const s = &f->p->survey;
     size_t worst = 0;
     for (size_t i = 0; i < s->nlayers; i++)
         if ((double)s->layers[i].jl_dim / (double)s->layers[i].qk_dim >
             (double)s->layers[worst].jl_dim / (double)s->layers[worst].qk_dim)
             worst = i;
-    const pare_survey_layer *const l = &s->layers[worst];
+    const pare_width_facts_layer *const l = &s->layers[worst];
     named(f, at_most((double)l->jl_dim, (double)l->qk_dim), "Theorem 3.3", "jl",
           "the dimension the lemma asks for is at most that of queries and keys",
           pare_sprintf(f->p->arena, "layer %zu: eps %g, delta %g, %zu different rows, %zu pairs",
@@ -105,7 +105,7 @@ static double useful_eps(pare_ub (*bound)(pare_ub, pare_ub, size_t, pare_ub), do
 static void recursions(findings *f)
 {
     const pare_probe *const p = f->p;
-    const pare_survey *const s = &p->survey;
+    const pare_width_facts *const s = &p->survey;
     const double jl =
         useful_eps(pare_jl_bound, p->operators.sup, p->vectors.sup, s->nlayers, p->output);
     const double low =
@@ -143,13 +143,13 @@ static void ranks(findings *f)
 
 static void sampling(findings *f)
 {
-    const pare_survey *const s = &f->p->survey;
+    const pare_width_facts *const s = &f->p->survey;
     size_t worst = 0;
     for (size_t i = 0; i < s->nlayers; i++)
         if (s->layers[i].draws / (double)s->layers[i].units >
             s->layers[worst].draws / (double)s->layers[worst].units)
             worst = i;
-    const pare_survey_layer *const l = &s->layers[worst];
+    const pare_width_facts_layer *const l = &s->layers[worst];
     named(f, at_most(l->draws, (double)l->units), "Proposition 4.3", "leverage",
           "sampling asks for at most as many rows as there are hidden units",
           pare_sprintf(f->p->arena, "layer %zu at rank %zu, largest leverage %.3g", worst, l->rank,
@@ -158,7 +158,7 @@ static void sampling(findings *f)
 
 static void clustering(findings *f)
 {
-    const pare_survey *const s = &f->p->survey;
+    const pare_width_facts *const s = &f->p->survey;
     size_t wide = 0, near = 0;
     for (size_t i = 0; i < s->nlayers; i++) {
         if (s->layers[i].radius_est > s->layers[wide].radius_est) wide = i;

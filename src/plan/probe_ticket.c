@@ -7,9 +7,11 @@
  * the exact best subset; 99 of 100 must come within the error. Bits of a merged ticket: n' (din^2 +
  * din dout) a head (as in Otsuka 2025), of a factored one n' a weight. */
 #include "probe.h"
-#include <pare/source.h>
-#include <pare/subset.h>
-#include <pare/ticket_bounds.h>
+#include "base/json.h"
+#include "model/model_facts.h"
+#include "ticket/subset_solver.h"
+#include "ticket/ticket_bounds.h"
+#include <pare/plan.h>
 #include <math.h>
 #include <string.h>
 
@@ -181,7 +183,7 @@ pare_status probe_ticket(pare_probe *p, const pare_model *m, uint64_t seed, cons
     p->ticket.kinds = pare_alloc(p->arena, MOST_KINDS, sizeof *p->ticket.kinds);
     p->ticket.needs = pare_alloc(p->arena, ERRORS, sizeof *p->ticket.needs);
     if (!p->ticket.kinds || !p->ticket.needs) st = pare_no_memory(err);
-    if (!st) st = pare_model_visit(copy, look, &v, err);
+    if (!st) st = pare_model_each_weight(copy, look, &v, err);
     p->has_ticket = !st && p->ticket.nkinds > 0;
     if (p->has_ticket) st = items_seen(&v, seed, err);
     if (!st && p->has_ticket) weigh(&v, m);

@@ -1,4 +1,5 @@
 /* Spectra of all weights of a model, head by head: what a matrix of that rank would lose. */
+#include "linalg/matrix.h"
 #include "probe.h"
 #include <math.h>
 #include <string.h>
@@ -74,14 +75,14 @@ static void put_ffn(listing *l, size_t b, const pare_ffn *f)
 static void put_model(listing *l, const pare_model *m)
 {
     l->n = 0;
-    put_whole(l, "embedding", SIZE_MAX, &m->stem.embedding);
-    put_whole(l, "input", SIZE_MAX, &m->stem.map.w);
+    put_whole(l, "embedding", SIZE_MAX, &m->embedding.table);
+    put_whole(l, "input", SIZE_MAX, &m->embedding.map.w);
     for (size_t b = 0; b < m->nblocks; b++) {
         if (m->blocks[b].attn.kind != PARE_ATTN_NONE) put_attention(l, b, &m->blocks[b].attn);
         if (m->blocks[b].ffn.kind != PARE_FFN_NONE) put_ffn(l, b, &m->blocks[b].ffn);
     }
-    put_whole(l, "dense", SIZE_MAX, &m->top.dense.w);
-    if (!m->top.tied) put_whole(l, "output", SIZE_MAX, &m->top.out.w);
+    put_whole(l, "dense", SIZE_MAX, &m->head.dense.w);
+    if (!m->head.tied) put_whole(l, "output", SIZE_MAX, &m->head.out.w);
 }
 
 /* ---- singular values ------------------------------------------------------------------------ */

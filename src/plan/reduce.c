@@ -1,8 +1,12 @@
 /* reduce.c - a reduction from file to file: what all directions share (pare/reduce.h). */
 #include "reduce_parts.h"
-#include <pare/outputs.h>
-#include <pare/stopwatch.h>
-#include <pare/verify.h>
+#include "base/support.h"
+#include "cert/outputs.h"
+#include "data/evaluate.h"
+#include "cert/heldout.h"
+#include "model/stopwatch.h"
+#include "reduce.h"
+#include "verify_file.h"
 
 #include <math.h>
 #include <string.h>
@@ -17,7 +21,7 @@ pare_reduce_opts pare_reduce_defaults(pare_reduce_kind kind)
         .distill = PARE_DISTILL_OPTS_DEFAULT,
         .depth = {.layers = PARE_DEPTH_UNSET, .kind = PARE_ATTN_NONE},
         .one_layer = {.keep = PARE_DEPTH_UNSET},
-        .ticket = PARE_TICKET_OPTS,
+        .ticket = PARE_TICKET_OPTS_DEFAULT,
     };
     o.fit_inputs = kind == PARE_REDUCE_WIDTH ? 128 : kind == PARE_REDUCE_TICKET ? 48 : 64;
     o.fit_tokens = kind == PARE_REDUCE_TICKET ? 128 : 256;
@@ -176,9 +180,9 @@ static void describe_inputs(pare_reduction *r, const pare_model *m)
     for (size_t i = 0; whole && i < set->n; i++) whole = set->in[i].tokens == all->in[i].tokens;
     r->rows = 0;
     for (size_t i = 0; i < set->n; i++) r->rows += pare_output_rows(m, &set->in[i]);
-    r->row_word = m->pattern.kind == PARE_GRAPH   ? "node"
-                  : m->top.pool != PARE_POOL_NONE ? "input"
-                                                  : "position";
+    r->row_word = m->pattern.kind == PARE_GRAPH    ? "node"
+                  : m->head.pool != PARE_POOL_NONE ? "input"
+                                                   : "position";
     r->all_tokens = in->part && whole;
     r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
     r->of_inputs = in->part && all->n > set->n ? all->n : 0;

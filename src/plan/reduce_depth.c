@@ -14,7 +14,7 @@ enum {
 static pare_status load_data(reducer *r, bool search)
 {
     const pare_reduce_opts *const o = r->o;
-    const bool text = r->m->stem.ids && r->m->top.pool == PARE_POOL_NONE;
+    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
     const size_t measured = text ? MEASURED_TEXTS : ALL;
     const bool needs_data = o->kind == PARE_REDUCE_ONE_LAYER
                                 ? pare_depth_one_needs_data(&o->one_layer)

@@ -1,6 +1,11 @@
 /* reduce_ticket.c - models as a seed and masks, beside plain rounding to as many bytes (reduce.c). */
 #include "reduce_parts.h"
-#include <pare/outputs.h>
+#include "cert/outputs.h"
+#include "data/evaluate.h"
+#include "cert/heldout.h"
+#include "linalg/bounds.h"
+#include "ticket/ticket_internal.h"
+#include <pare/cut.h>
 
 #include <math.h>
 
@@ -18,7 +23,7 @@ enum {
 static pare_status load_data(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
-    const bool text = r->m->stem.ids && r->m->top.pool == PARE_POOL_NONE;
+    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
     const bool feedback = o->ticket.method == PARE_TICKET_FEEDBACK;
     const pare_status st =
         reduce_load(r, (pare_heldout_opts){.most_fitted = feedback ? o->fit_inputs : 1,

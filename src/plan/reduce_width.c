@@ -1,8 +1,11 @@
 /* reduce_width.c - narrower models (reduce.c): language models and encoders are fitted to a part of
  * the data and proven on another, graph transformers take whole graphs. */
 #include "reduce_parts.h"
-#include <pare/lesson.h>
-#include <pare/outputs.h>
+#include "cert/outputs.h"
+#include "cert/heldout.h"
+#include "linalg/bounds.h"
+#include "width/jl_bounds.h"
+#include <pare/cut.h>
 
 #include <math.h>
 #include <string.h>
@@ -139,15 +142,15 @@ static pare_status distill(reducer *r, pare_model **small)
 {
     const pare_reduce_opts *const o = r->o;
     pare_distill_opts d = o->distill;
-    pare_lesson lesson;
-    pare_lesson_facts facts;
+    pare_task lesson;
+    pare_task_facts facts;
     pare_model *student = NULL;
-    const pare_graph_lesson g = {.path = o->data,
-                                 .split = o->split,
-                                 .full = r->m->pattern.kind != PARE_GRAPH,
-                                 .classes = pare_model_outputs(r->m)};
+    const pare_task_graph_opts g = {.path = o->data,
+                                    .split = o->split,
+                                    .full = r->m->pattern.kind != PARE_GRAPH,
+                                    .classes = pare_model_outputs(r->m)};
     d.seed = o->seed;
-    pare_status st = pare_lesson_graph(&lesson, &facts, r->arena, &g, r->err);
+    pare_status st = pare_task_graph(&lesson, &facts, r->arena, &g, r->err);
     if (!st)
         st = pare_width_distill(&student, &r->out->distilled, *small, r->m, &lesson, &d, r->exec,
                                 r->err);

@@ -1,8 +1,7 @@
 /* time_attention.c - the attention of two models by itself (pare/stopwatch.h): scores, softmax and
  * weighted values of all heads of all blocks, on rows of random numbers in the shapes that the
  * models have. */
-#include <pare/attention.h>
-#include <pare/stopwatch.h>
+#include "model/stopwatch.h"
 
 #define RUNS   9
 #define BUDGET 4.0 /* seconds */
@@ -61,7 +60,7 @@ static pare_mat32 columns(const pare_mat32 *m, size_t from, size_t n)
 
 static pare_status run_once(attention_clock *w, const pare_exec *exec, pare_err *err)
 {
-    const pare_exec silent = pare_silent(exec);
+    const pare_exec silent = pare_exec_silent(exec);
     const pare_graph *const g = w->m->pattern.kind == PARE_GRAPH ? &w->graph : NULL;
     const double start = pare_seconds();
     pare_status st = PARE_OK;

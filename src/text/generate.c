@@ -2,7 +2,8 @@
  *
  * The decoder has a fixed number of slots. A free slot takes the next prompt, reads it and samples
  * its first token; then one step of the decoder serves a token of every sequence that goes on. */
-#include <pare/generate.h>
+#include "model/decode_state.h"
+#include "text_internal.h"
 
 /* Floats of keys and values that are held at once, unless one sequence needs more. */
 #define MOST_CACHE ((size_t)1 << 28)
@@ -33,7 +34,8 @@ const char *pare_generate_refuses(const pare_model *m)
 {
     const char *const why = pare_decoder_refuses(m);
     if (why) return why;
-    return pare_model_outputs(m) == m->stem.vocab ? NULL : "its outputs are not its vocabulary";
+    return pare_model_outputs(m) == m->embedding.vocab ? NULL
+                                                       : "its outputs are not its vocabulary";
 }
 
 /* Samples the token that follows, and decides whether the sequence goes on. */
@@ -45,7 +47,7 @@ static pare_status sample_next(generator *g, size_t slot, const float *logits)
     int64_t id;
     const pare_status st = pare_sample(&id, &s->sampler, logits, g->err);
     if (st) return st;
-    if (pare_ends_text(g->tok, id)) {
+    if (pare_is_end_of_text(g->tok, id)) {
         y->end = PARE_END_TEXT;
     } else {
         y->ids[y->n++] = id;
@@ -53,7 +55,7 @@ static pare_status sample_next(generator *g, size_t slot, const float *logits)
         if (on->token) on->token(on->self, s->prompt, id);
         if (y->n == g->o->tokens)
             y->end = PARE_END_TOKENS;
-        else if (pare_decoder_tokens_of(g->decoder, slot) == pare_decoder_room(g->decoder))
+        else if (pare_decoder_tokens_of(g->decoder, slot) == pare_decoder_capacity(g->decoder))
             y->end = PARE_END_CONTEXT;
     }
     s->active = y->end == PARE_END_NONE;
@@ -68,17 +70,17 @@ static pare_status begin_next(generator *g, size_t slot)
     sequence *const s = &g->slot[slot];
     const pare_input *const p = &g->prompts[g->begun];
     pare_generated *const y = &g->out[g->begun];
-    const size_t capacity = pare_decoder_room(g->decoder) - p->tokens + 1;
+    const size_t capacity = pare_decoder_capacity(g->decoder) - p->tokens + 1;
     const float *logits;
     *s = (sequence){.prompt = g->begun++, .active = true, .sampler = g->sampler};
     y->ids =
         pare_alloc(g->arena, capacity < g->o->tokens ? capacity : g->o->tokens, sizeof *y->ids);
     if (!y->ids) return pare_no_memory(g->err);
     if (on->begin) on->begin(on->self, s->prompt);
-    pare_decoder_reset_text(g->decoder, slot);
+    pare_decoder_reset_sequence(g->decoder, slot);
     const double start = pare_seconds();
     const pare_status st =
-        pare_decoder_feed_text(g->decoder, slot, p->ids, p->tokens, &logits, g->err);
+        pare_decoder_prefill_sequence(g->decoder, slot, p->ids, p->tokens, &logits, g->err);
     g->stats->prompt_seconds += pare_seconds() - start;
     g->stats->prompt_tokens += p->tokens;
     return st ? st : sample_next(g, slot, logits);
@@ -98,7 +100,7 @@ static pare_status step(generator *g, size_t *n)
         id[(*n)++] = y->ids[y->n - 1];
     }
     if (*n == 0) return PARE_OK;
-    pare_status st = pare_decoder_step_texts(g->decoder, slot, id, *n, &logits, &ld, g->err);
+    pare_status st = pare_decoder_step_batch(g->decoder, slot, id, *n, &logits, &ld, g->err);
     for (size_t i = 0; i < *n && !st; i++) st = sample_next(g, slot[i], logits + i * ld);
     return st;
 }
@@ -150,7 +152,7 @@ pare_status pare_generate(pare_generated *out, pare_generate_stats *stats, pare_
     if (n < g.slots) g.slots = n;
     pare_status st =
         pare_sampler_new(&g.sampler, a, pare_model_outputs(m), &o->sample, o->seed, 0, err);
-    if (!st) st = pare_decoder_new_texts(&g.decoder, m, g.slots, longest, exec, err);
+    if (!st) st = pare_decoder_new_batch(&g.decoder, m, g.slots, longest, exec, err);
     if (!st) st = generate_all(&g, exec);
     pare_decoder_free(g.decoder);
     return st;

@@ -6,7 +6,7 @@
  * weighed, tells in which half the point lies, and so on (n steps in all, on the average). Weights
  * are whole numbers, so that their sums are exact and no order of summing can move a token. */
 #include "tokenizer.h"
-#include <pare/text.h>
+#include "text_internal.h"
 #include <math.h>
 #include <string.h>
 
@@ -147,7 +147,7 @@ pare_status pare_sample(int64_t *id, pare_sampler *s, const float *logits, pare_
     return PARE_OK;
 }
 
-bool pare_ends_text(const pare_tokenizer *t, int64_t id)
+bool pare_is_end_of_text(const pare_tokenizer *t, int64_t id)
 {
     switch (t->kind) {
     case PARE_TOK_GPT2:

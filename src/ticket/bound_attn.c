@@ -1,6 +1,7 @@
 /* The attention of one block in both models: whether it can be compared at all, and its sizes. */
 #include "bounds.h"
-#include <pare/alike.h>
+#include "attention/attend.h"
+#include <pare/ticket.h>
 #include <math.h>
 
 static bool softmax_heads(pare_attn_kind k)
@@ -15,7 +16,7 @@ static bool same_factored(const pare_model *f, const pare_model *g, const pare_a
     const pare_head *const a = &x->heads[h], *const b = &y->heads[h];
     if (a->planes == 0 && b->planes == 0) return true;
     if (a->planes != b->planes || a->dk != b->dk ||
-        f->stem.pos.interleaved != g->stem.pos.interleaved)
+        f->embedding.pos.interleaved != g->embedding.pos.interleaved)
         return false;
     for (size_t i = 0; i < a->planes; i++)
         if (pare_weight_at(&x->freqs, a->freq + i) != pare_weight_at(&y->freqs, b->freq + i))

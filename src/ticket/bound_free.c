@@ -16,6 +16,8 @@
  * is a convex combination. A row without keys gives bo in both models; one with keys adds all value
  * biases, since weights sum to 1.  []
  * Cost: none, once the norms are known. */
+#include "linalg/bounds.h"
+#include <pare/ticket.h>
 #include "bounds.h"
 
 static pare_ub times(pare_ub a, pare_ub b)
@@ -77,7 +79,7 @@ pare_ub head_scores_move(const head_sizes *h, span s)
 static pare_ub head_moves(const head_sizes *h, span s)
 {
     const pare_ub two = pare_ub_exact(2);
-    const pare_ub moved = pare_softmax_moves(times(two, head_scores_move(h, s)));
+    const pare_ub moved = pare_softmax_perturbation(times(two, head_scores_move(h, s)));
     const pare_ub radius = pare_ub_min(times(s.f, h->v), times(s.g, h->vt));
     const pare_ub values = pare_ub_min(pare_ub_fma(h->v, s.d, times(s.g, h->ve)),
                                        pare_ub_fma(h->vt, s.d, times(s.f, h->ve)));

@@ -12,6 +12,10 @@
  * its own in the Frobenius norm; products of f64 numbers are off by gamma times products of
  * lengths. All of it is added. Cost: O(pairs (din + dout)) per head, O(n) memory beside the
  * products. */
+#include "base/support.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
+#include "ticket_bounds.h"
 #include "bound_rows.h"
 #include <math.h>
 
@@ -224,7 +228,7 @@ static void row_of_head(void *ctx, size_t i)
     const pare_ub range = h->s->factored ? turning_range(h, i, &keys) : plain_range(h, i, &keys);
     const pare_ub rho = pare_ub_min(radius_of(h->v, &h->values, &keys, c, ub(0)),
                                     radius_of(h->v, &h->values_g, &keys, c, h->s->vt));
-    const pare_ub scores = pare_ub_mul(pare_ub_mul(ub(2), rho), pare_softmax_moves(range));
+    const pare_ub scores = pare_ub_mul(pare_ub_mul(ub(2), rho), pare_softmax_perturbation(range));
     h->out[i] = pare_ub_add(h->out[i], pare_ub_add(scores, value_gap(h, &keys)));
 }
 

@@ -5,7 +5,9 @@
  *
  *      |w_o x + b_o - w~_o x~ - b~_o| <= |w_o| d + |w_o - w~_o| |x~| + |b_o - b~_o|. */
 #include "embedding_head.h"
-#include <pare/alike.h>
+#include "linalg/bounds.h"
+#include "model/model_facts.h"
+#include <pare/run.h>
 #include <math.h>
 
 static const pare_ub zero = {0};
@@ -41,7 +43,7 @@ static span table_sizes(const pare_weight *f, const pare_weight *g)
 
 static span position_sizes(const pare_model *f, const pare_model *g, char *why)
 {
-    const pare_positions *const a = &f->stem.pos, *const b = &g->stem.pos;
+    const pare_positions *const a = &f->embedding.pos, *const b = &g->embedding.pos;
     span s = {zero, zero, zero, 0};
     const bool waves = a->kind == PARE_POS_SINUSOIDAL;
     if (a->kind != b->kind || a->after_map != b->after_map || a->table.rows != b->table.rows ||
@@ -49,8 +51,8 @@ static span position_sizes(const pare_model *f, const pare_model *g, char *why)
         bounds_refuse(why, "the positions of the ticket are not the target's");
         return s;
     }
-    const bool behind = a->after_map && pare_has(&f->stem.map.w);
-    const size_t width = behind ? f->stem.map.w.rows : f->stem.width;
+    const bool behind = a->after_map && pare_has(&f->embedding.map.w);
+    const size_t width = behind ? f->embedding.map.w.rows : f->embedding.width;
     if (waves) s.f = s.g = pare_ub_sqrt(pare_ub_exact((double)((width + 1) / 2)));
     return a->kind == PARE_POS_LEARNED ? table_sizes(&a->table, &b->table) : s;
 }
@@ -58,13 +60,13 @@ static span position_sizes(const pare_model *f, const pare_model *g, char *why)
 embedding_sizes embedding_sizes_of(pare_work *p, const pare_model *f, const pare_model *g,
                                    char *why)
 {
-    const pare_stem *const a = &f->stem, *const b = &g->stem;
+    const pare_embedding *const a = &f->embedding, *const b = &g->embedding;
     embedding_sizes s = {.ids = a->ids, .map = pare_has(&a->map.w), .after_map = a->pos.after_map};
     if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
         s.map != pare_has(&b->map.w))
         bounds_refuse(why, "the ticket does not take what the target takes");
     if (*why) return s;
-    if (a->ids) s.rows = table_sizes(&a->embedding, &b->embedding);
+    if (a->ids) s.rows = table_sizes(&a->table, &b->table);
     s.positions = position_sizes(f, g, why);
     if (s.map) s.dense = dense_sizes_of(p, &a->map, &b->map, why);
     s.norm = norm_sizes_of(&a->norm, &b->norm, pare_model_width(f, 0), why);
@@ -92,12 +94,13 @@ span embedding_move(const embedding_sizes *s, span x)
 span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_model *g,
                    const pare_input *in, size_t i)
 {
-    const bool learned = f->stem.pos.kind == PARE_POS_LEARNED;
+    const bool learned = f->embedding.pos.kind == PARE_POS_LEARNED;
     const span at =
-        learned ? row_sizes(&f->stem.pos.table, &g->stem.pos.table, i % in->tokens) : s->positions;
+        learned ? row_sizes(&f->embedding.pos.table, &g->embedding.pos.table, i % in->tokens)
+                : s->positions;
     if (s->ids)
         return through_stem(
-            s, row_sizes(&f->stem.embedding, &g->stem.embedding, (size_t)in->ids[i]), at);
+            s, row_sizes(&f->embedding.table, &g->embedding.table, (size_t)in->ids[i]), at);
     const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
     const pare_ub x = pare_norm_fro(&row);
     return through_stem(s, (span){x, x, zero, 0}, at);
@@ -107,14 +110,14 @@ span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_mod
 
 static const pare_weight *last_map(const pare_model *m)
 {
-    return m->top.tied ? &m->stem.embedding : &m->top.out.w;
+    return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
 static void output_sizes(pare_work *p, output_head_sizes *s, const pare_model *f,
                          const pare_model *g)
 {
     const pare_weight *const w = last_map(f), *const wt = last_map(g);
-    const pare_weight *const b = &f->top.out.b, *const bt = &g->top.out.b;
+    const pare_weight *const b = &f->head.out.b, *const bt = &g->head.out.b;
     s->row_f = pare_work_alloc(p, 4 * w->rows, sizeof *s->row_f);
     if (p->st) return;
     s->row_g = s->row_f + w->rows;
@@ -134,7 +137,7 @@ static void output_sizes(pare_work *p, output_head_sizes *s, const pare_model *f
 output_head_sizes output_head_sizes_of(pare_work *p, const pare_model *f, const pare_model *g,
                                        char *why)
 {
-    const pare_top *const a = &f->top, *const b = &g->top;
+    const pare_output_head *const a = &f->head, *const b = &g->head;
     const pare_weight *const w = last_map(f), *const wt = last_map(g);
     output_head_sizes s = {.dense_there = pare_has(&a->dense.w),
                            .out_there = pare_has(w),

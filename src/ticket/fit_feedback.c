@@ -3,7 +3,10 @@
  * in bits. */
 #include "fit_feedback.h"
 #include <math.h>
-#include <pare/subset.h>
+#include "base/support.h"
+#include "linalg/matrix.h"
+#include "model/ticket_store.h"
+#include "subset_solver.h"
 
 enum { MOST_ITEMS = 64 };
 
@@ -50,7 +53,7 @@ static double choose_entry(void *self, size_t output, size_t input, double goal,
     w->cost.bits += chosen.bits;
     w->cost.loss += worth * error * error;
     if (job->o->price > 0)
-        pare_bridge_look(&w->cost.seen, item, job->items, chosen.mask, &job->o->bridge);
+        pare_bridge_statistics(&w->cost.seen, item, job->items, chosen.mask, &job->o->bridge);
     return value * p->scale;
 }
 

@@ -15,9 +15,9 @@ typedef struct fit_feedback_opts {
 
 /* Of the outputs 0, step, 2 step, ... */
 typedef struct fit_cost {
-    double bits;           /* for a weight */
-    double loss;           /* mean of worth times squared error, of w / scale */
-    pare_bridge_seen seen; /* what the coder can learn; sums */
+    double bits;             /* for a weight */
+    double loss;             /* mean of worth times squared error, of w / scale */
+    pare_bridge_counts seen; /* what the coder can learn; sums */
 } fit_cost;
 
 /* Blocks of n / b units for each column, as fit_block. */

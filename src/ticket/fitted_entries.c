@@ -1,5 +1,6 @@
 /* fitted_entries.c - which matrices of a target were fitted, the size of their entries and the
  * distance of the ticket's: what the search was asked for, from the two models alone. */
+#include "ticket_bounds.h"
 #include "cert_builder.h"
 #include <math.h>
 
@@ -62,14 +63,14 @@ static void add_ffn(ticket_entries *t, const ffn_sizes *s, const pare_ffn *f, co
 ticket_entries ticket_entries_of(const model_sizes *m, const pare_model *f, const pare_model *g)
 {
     ticket_entries t = {0};
-    add_stored(&t, &f->stem.embedding, &g->stem.embedding);
-    add_stored(&t, &f->stem.pos.table, &g->stem.pos.table);
-    add_stored(&t, &f->stem.map.w, &g->stem.map.w);
+    add_stored(&t, &f->embedding.table, &g->embedding.table);
+    add_stored(&t, &f->embedding.pos.table, &g->embedding.pos.table);
+    add_stored(&t, &f->embedding.map.w, &g->embedding.map.w);
     for (size_t b = 0; b < m->nblocks; b++) {
         add_attention(&t, &m->blocks[b].attn, &f->blocks[b].attn, &g->blocks[b].attn);
         add_ffn(&t, &m->blocks[b].ffn, &f->blocks[b].ffn, &g->blocks[b].ffn);
     }
-    add_stored(&t, &f->top.dense.w, &g->top.dense.w);
-    if (!f->top.tied) add_stored(&t, &f->top.out.w, &g->top.out.w);
+    add_stored(&t, &f->head.dense.w, &g->head.dense.w);
+    if (!f->head.tied) add_stored(&t, &f->head.out.w, &g->head.out.w);
     return t;
 }

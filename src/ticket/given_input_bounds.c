@@ -7,6 +7,9 @@
  * It is looser than enclosing both models (the headline does that) and says where the distance
  * comes from; it holds for these inputs alone.
  * Cost: six passes of f's beginning for each block. */
+#include "cert/prove.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "bound_rows.h"
 #include "model_bound.h"
 #include <math.h>
@@ -34,8 +37,8 @@ static pare_model *truncate_f(walk *w, size_t blocks, const pare_norm *norm)
     w->truncated.blocks = w->blocks;
     w->truncated.nblocks = blocks;
     memcpy(w->blocks, w->f->blocks, w->f->nblocks * sizeof *w->blocks);
-    w->truncated.top = (pare_top){0};
-    if (norm) w->truncated.top.norm = *norm;
+    w->truncated.head = (pare_output_head){0};
+    if (norm) w->truncated.head.norm = *norm;
     return &w->truncated;
 }
 
@@ -178,12 +181,12 @@ static void walk_block(walk *w, size_t b)
 /* What enters block 0. */
 static void walk_embedding(walk *w)
 {
-    const pare_norm *const n = &w->f->stem.norm;
+    const pare_norm *const n = &w->f->embedding.norm;
     const bool divides = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
     pare_enclosure e = {0};
     if (divides) {
         pare_model *const m = truncate_f(w, 0, NULL);
-        m->stem.norm = (pare_norm){0};
+        m->embedding.norm = (pare_norm){0};
         e = rows_of(w, m);
     }
     for (size_t i = 0; !w->p->st && i < w->rows; i++) {
@@ -210,7 +213,7 @@ static void walk_input(pare_ticket_bound *out, walk *w)
     for (size_t b = 0; !p->st && b < w->f->nblocks; b++) walk_block(w, b);
     const pare_enclosure last = rows_of(w, truncate_f(w, w->f->nblocks, NULL));
     for (size_t i = 0; !p->st && i < w->rows; i++) {
-        const span s = span_of(w, &last, i, &w->f->top.norm);
+        const span s = span_of(w, &last, i, &w->f->head.norm);
         out->rows = pare_ub_max(out->rows, s.d);
         out->outputs = pare_ub_max(out->outputs, output_head_move(&w->sizes->top, s));
     }

@@ -1,7 +1,8 @@
 /* input_moments.c - second moments of the rows that enter a matrix: they are the outputs of the
  * model truncated before it, so an ordinary forward pass computes them. */
 #include "input_moments.h"
-#include <pare/source.h>
+#include "linalg/matrix.h"
+#include <pare/run.h>
 #include <string.h>
 
 /* A model cut short: weights and all else are the model's own. */
@@ -15,8 +16,8 @@ typedef struct truncated_model {
 static void truncate_blocks(truncated_model *s, size_t blocks, const pare_norm *norm)
 {
     s->m.nblocks = blocks;
-    s->m.top = (pare_top){0};
-    if (norm) s->m.top.norm = *norm;
+    s->m.head = (pare_output_head){0};
+    if (norm) s->m.head.norm = *norm;
 }
 
 /* The heads of block b side by side. */
@@ -79,11 +80,11 @@ static pare_status truncate_before(truncated_model *s, bool *known, pare_arena *
     else if (w == PARE_SOURCE_O)
         truncate_heads(s, b);
     else if (w == PARE_SOURCE_OUT || w == PARE_SOURCE_DENSE ||
-             (w == PARE_SOURCE_EMBEDDING && m->top.tied)) {
-        s->m.top.tied = false;
-        s->m.top.out = (pare_dense){0};
-        if (w == PARE_SOURCE_DENSE) s->m.top.dense = (pare_dense){0};
-        if (w == PARE_SOURCE_DENSE) s->m.top.act = PARE_ACT_NONE;
+             (w == PARE_SOURCE_EMBEDDING && m->head.tied)) {
+        s->m.head.tied = false;
+        s->m.head.out = (pare_dense){0};
+        if (w == PARE_SOURCE_DENSE) s->m.head.dense = (pare_dense){0};
+        if (w == PARE_SOURCE_DENSE) s->m.head.act = PARE_ACT_NONE;
     } else
         *known = false;
     return PARE_OK;

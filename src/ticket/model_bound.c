@@ -7,6 +7,8 @@
  * then the head. Each step carries how long the rows of both models can be and how far they can be
  * apart. It grows like a product over the blocks: true for every input, tight for few blocks.
  * Hypotheses: blocks, heads, norms and pattern pair up; else the bound is inf and `why` says so. */
+#include "linalg/bounds.h"
+#include "ticket_bounds.h"
 #include "model_bound.h"
 #include <math.h>
 
@@ -54,7 +56,7 @@ pare_status pare_ticket_bound_free(pare_ticket_bound *out, const pare_model *f, 
                                    double alpha, const pare_exec *exec, pare_err *err)
 {
     *out = (pare_ticket_bound){pare_ub_inf(), pare_ub_inf(), ""};
-    if (!f->stem.ids && !(alpha > 0 && alpha < INFINITY)) {
+    if (!f->embedding.ids && !(alpha > 0 && alpha < INFINITY)) {
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }

@@ -9,6 +9,8 @@
  * Fitted are: c Wq^T Wk and Wo Wv of every head (rotary heads: Wq, Wk, and Wo Wv), every dense
  * layer (the first of a ReLU part for both signs of its inputs, as a ReLU source must), embedding,
  * position table and last map. Gains and biases are kept as they are. */
+#include "linalg/bounds.h"
+#include "ticket_bounds.h"
 #include "merged_heads.h"
 #include "model_bound.h"
 #include <math.h>
@@ -76,23 +78,23 @@ static void widen_table(span *s, fitted *all, double eta, const pare_weight *w)
 
 static void widen_output_head(output_head_sizes *t, fitted *all, double eta, const pare_model *f)
 {
-    const pare_weight *const w = f->top.tied ? &f->stem.embedding : &f->top.out.w;
-    if (t->dense_there) widen_dense(&t->dense, all, eta, &f->top.dense, 1);
+    const pare_weight *const w = f->head.tied ? &f->embedding.table : &f->head.out.w;
+    if (t->dense_there) widen_dense(&t->dense, all, eta, &f->head.dense, 1);
     for (size_t o = 0; t->out_there && o < t->outputs; o++) {
         t->row_e[o] = spread(eta, 1, w->cols);
         t->row_g[o] = pare_ub_add(t->row_f[o], t->row_e[o]);
     }
-    if (t->out_there && !f->top.tied) count_fitted(all, w->rows, w->cols, pare_norm_max(w));
+    if (t->out_there && !f->head.tied) count_fitted(all, w->rows, w->cols, pare_norm_max(w));
 }
 
 /* The sizes of f beside a ticket whose entries are all within eta: written over those of (f, f). */
 static fitted assume_error(model_sizes *m, const pare_model *f, double eta)
 {
     fitted all = {0, pare_ub_exact(0)};
-    widen_table(&m->stem.rows, &all, eta, &f->stem.embedding);
-    if (f->stem.pos.kind == PARE_POS_LEARNED)
-        widen_table(&m->stem.positions, &all, eta, &f->stem.pos.table);
-    if (m->stem.map) widen_dense(&m->stem.dense, &all, eta, &f->stem.map, 1);
+    widen_table(&m->stem.rows, &all, eta, &f->embedding.table);
+    if (f->embedding.pos.kind == PARE_POS_LEARNED)
+        widen_table(&m->stem.positions, &all, eta, &f->embedding.pos.table);
+    if (m->stem.map) widen_dense(&m->stem.dense, &all, eta, &f->embedding.map, 1);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_block *const x = &f->blocks[b];
         for (size_t h = 0; h < m->blocks[b].attn.nheads; h++)
@@ -126,7 +128,7 @@ pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_mod
                                     double eps, double p, const pare_exec *exec, pare_err *err)
 {
     *out = (pare_ticket_blocks_plan){0};
-    if (!f->stem.ids && !(alpha > 0 && alpha < INFINITY)) {
+    if (!f->embedding.ids && !(alpha > 0 && alpha < INFINITY)) {
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }

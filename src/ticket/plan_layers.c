@@ -9,6 +9,7 @@
  * is the largest |V_h|, and the entries to be met are at most rq and rv. Value and output biases
  * are kept as numbers and change nothing; a query bias is one more row of G_h, which the theorem
  * lacks. */
+#include "ticket_bounds.h"
 #include "model_bound.h"
 #include <math.h>
 
@@ -58,7 +59,7 @@ pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200], 
     const pare_ub a = pare_ub_exact(alpha);
     *why = '\0';
     for (size_t b = 0; b < f->nblocks; b++) out[b] = (pare_ticket_layer_plan){0};
-    if (!f->stem.ids && !(alpha > 0 && alpha < INFINITY)) {
+    if (!f->embedding.ids && !(alpha > 0 && alpha < INFINITY)) {
         bounds_refuse(why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }

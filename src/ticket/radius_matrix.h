@@ -3,10 +3,10 @@
 #ifndef PARE_SRC_TICKET_RADIUS_MATRIX_H
 #define PARE_SRC_TICKET_RADIUS_MATRIX_H
 #include "base/work.h"
-#include <pare/model.h>
+#include <pare/linalg.h>
 
 /* Its threads and stop flag, for what is a part of a step that is reported as a whole. */
-#define WORK_QUIET(p) ((const pare_exec[]){pare_silent((p)->exec)})
+#define WORK_QUIET(p) ((const pare_exec[]){pare_exec_silent((p)->exec)})
 
 typedef struct rmat {
     pare_mat mid;

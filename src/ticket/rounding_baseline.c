@@ -1,4 +1,6 @@
 /* rounding_baseline.c - the baseline: a round-to-nearest quantizer with the bytes of a ticket. */
+#include "linalg/matrix.h"
+#include "ticket_internal.h"
 #include "feedback.h"
 #include "ticket_matrix.h"
 #include <math.h>
@@ -91,7 +93,7 @@ pare_status pare_ticket_rounded(pare_model **out, double *bits, const pare_model
     pare_model *m = NULL;
     pare_status st = pare_model_clone(&m, in, err);
     rounder r = {.of = of, .in = in, .m = m, .fit = fit, .exec = exec};
-    if (!st) st = pare_model_visit(m, round_one, &r, err);
+    if (!st) st = pare_model_each_weight(m, round_one, &r, err);
     if (!st) st = pare_model_check(m, err);
     if (st) {
         pare_model_free(m);

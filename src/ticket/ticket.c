@@ -1,4 +1,7 @@
 /* ticket.c - pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
+#include "linalg/matrix.h"
+#include "model/source.h"
+#include "ticket_internal.h"
 #include "ticket_matrix.h"
 #include "merged_heads.h"
 #include <math.h>
@@ -164,7 +167,7 @@ static pare_status make_weight(void *self, const char *name, pare_weight *w, boo
     pare_coded *const coded = &k->coded[k->ncoded];
     pare_status st;
     if (is_identities(w)) {
-        st = pare_coded_eye(coded, keep, w->rows, w->cols, err);
+        st = pare_coded_identity(coded, keep, w->rows, w->cols, err);
         coded->name = pare_strdup(keep, name);
         if (!st && !coded->name) st = pare_no_memory(err);
         if (!st) st = pare_coded_expand(w, NULL, keep, coded->data, coded->bytes, SIZE_MAX, err);
@@ -228,13 +231,13 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     if (!st) st = choose_mode(&k, in, err);
     if (!st && opts->method == PARE_TICKET_FEEDBACK && opts->fit)
         st = pare_model_clone(&k.before, k.m, err);
-    if (!st) st = pare_model_visit(k.m, count_weight, &k, err);
+    if (!st) st = pare_model_each_weight(k.m, count_weight, &k, err);
     if (!st) {
         k.coded = pare_alloc(k.m->arena, k.capacity + 1, sizeof *k.coded);
         report->matrix = pare_alloc(k.m->arena, k.capacity + 1, sizeof *report->matrix);
         pare_steps steps = pare_steps_of(exec, (double)k.total);
         k.steps = &steps;
-        st = k.coded && report->matrix ? pare_model_visit(k.m, make_weight, &k, err)
+        st = k.coded && report->matrix ? pare_model_each_weight(k.m, make_weight, &k, err)
                                        : pare_no_memory(err);
     }
     if (!st) {

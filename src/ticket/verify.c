@@ -6,9 +6,9 @@
  * adds on its own, the bits that no ticket of these errors can do without, the number of
  * products that an entry would have needed beforehand, and the bound that Otsuka 2025 prints. */
 #include "cert_builder.h"
-#include <pare/exchange.h>
-#include <pare/outputs.h>
-#include <pare/publish.h>
+#include "cert/conformal.h"
+#include "cert/outputs.h"
+#include "ticket_bounds.h"
 #include <math.h>
 
 #define GIVEN_WORK 1e10 /* multiply-adds of all passes: more is not bounded layer by layer */
@@ -33,9 +33,9 @@ static void add_bound(cert_builder *s, pare_claim c, const char *domain, pare_ub
 static const char *domain_text(cert_builder *s, const pare_model *f, double alpha)
 {
     pare_arena *const a = s->work.arena;
-    if (f->stem.ids && f->context)
+    if (f->embedding.ids && f->context)
         return pare_sprintf(a, "all token sequences of up to %zu tokens", f->context);
-    if (f->stem.ids) return pare_strdup(a, "all token sequences");
+    if (f->embedding.ids) return pare_strdup(a, "all token sequences");
     return pare_sprintf(a, "all inputs with rows of euclidean length up to %.17g", alpha);
 }
 
@@ -64,7 +64,7 @@ static void add_all_inputs(cert_builder *s, const model_sizes *m, const char *wh
 {
     pare_ticket_bound b = {pare_ub_inf(), pare_ub_inf(), ""};
     const char *const domain = domain_text(s, f, alpha);
-    const bool known = f->stem.ids || alpha > 0;
+    const bool known = f->embedding.ids || alpha > 0;
     if (!*why && known) model_move(&b, m, alpha);
     const bool bounded = !*why && known && !isinf(b.outputs.v);
     const char *const reason = bounded  ? "Theorem B, layer by layer"
@@ -83,7 +83,7 @@ static void add_all_inputs(cert_builder *s, const model_sizes *m, const char *wh
     /* the printed bound is about one attention layer on given vectors */
     const attn_sizes *const first = m->nblocks == 1 ? &m->blocks[0].attn : NULL;
     const pare_attn *const at = first ? &f->blocks[0].attn : NULL;
-    if (s->work.st || !first || first->nheads == 0 || f->stem.ids || m->stem.map ||
+    if (s->work.st || !first || first->nheads == 0 || f->embedding.ids || m->stem.map ||
         at->in_norm.kind != PARE_NORM_NONE || first->heads[0].factored)
         return;
     add_statement(s, (pare_claim){.kind = PARE_PAPER_TICKET,

@@ -2,6 +2,8 @@
  *
  *     loss = (1 - distill) target loss + distill T^2 KL(teacher || student)
  *            + hidden mean over matched places of mean square (student's stream - teacher's) */
+#include "gradient.h"
+#include "optimizer.h"
 #include "batch_loss.h"
 #include "loss.h"
 #include <stdlib.h>
@@ -19,7 +21,7 @@ static bool matching_state(size_t *out, const batch_loss *t, size_t b)
     return pare_model_width(m, b) == pare_model_width(k, *out);
 }
 
-pare_status batch_loss_open(batch_loss *t, const pare_model *start, const pare_lesson *task,
+pare_status batch_loss_open(batch_loss *t, const pare_model *start, const pare_task *task,
                             const pare_train_opts *o, const pare_exec *exec, pare_err *err)
 {
     *t = (batch_loss){.o = o, .exec = exec, .fixed = task->fixed};

@@ -20,7 +20,7 @@ typedef struct batch_loss {
 } batch_loss;
 
 PARE_MUST_USE pare_status batch_loss_open(batch_loss *t, const pare_model *start,
-                                          const pare_lesson *task, const pare_train_opts *o,
+                                          const pare_task *task, const pare_train_opts *o,
                                           const pare_exec *exec, pare_err *err);
 void batch_loss_close(batch_loss *t); /* also one that failed to open, or is all zero */
 PARE_MUST_USE pare_status batch_loss_forward(batch_loss *t, double *loss, const pare_batch *b,

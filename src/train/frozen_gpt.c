@@ -1,7 +1,9 @@
 /* frozen_gpt.c - seed, stream and spread of every matrix of a frozen GPT (GPT-2's spread, adapted to
  * other widths), and how a masked one is coded as a ticket. */
-#include <pare/coded.h>
-#include <pare/popup.h>
+#include "model/frozen.h"
+#include "model/source.h"
+#include "model/ticket_store.h"
+#include "frozen_gpt.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -76,7 +78,7 @@ static pare_status code_one(void *self, const char *name, pare_weight *w, bool v
     pare_model *const m = c->m;
     pare_frozen f;
     if (vector || !pare_has(w)) return PARE_OK;
-    if (!pare_frozen_gpt_of(&f, c->from, name, m->stem.width, m->nblocks))
+    if (!pare_frozen_gpt_of(&f, c->from, name, m->embedding.width, m->nblocks))
         return pare_fail(err, PARE_ERR_INPUT, "tensor %s is none of a frozen network", name);
     pare_coded *const to = &c->list[c->n++];
     to->name = pare_strdup(m->arena, name);
@@ -91,7 +93,7 @@ pare_status pare_popup_code(pare_model *m, const pare_frozen_gpt *from, pare_err
     coding c = {.m = m, .from = from};
     c.list = pare_alloc(m->arena, 2 + 6 * m->nblocks, sizeof *c.list);
     if (!c.list) return pare_no_memory(err);
-    const pare_status st = pare_model_visit(m, code_one, &c, err);
+    const pare_status st = pare_model_each_weight(m, code_one, &c, err);
     if (st) return st;
     m->coded = c.list;
     m->ncoded = c.n;

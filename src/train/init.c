@@ -11,7 +11,9 @@
  * 1 / inputs) would shrink them by .14 in every layer, GPT-2's by more. Such nets are drawn with
  * variance 1 / inputs, and 2 / inputs after an activation that cuts off one half (He et al. 2015), so
  * that the mean square of the rows is preserved. */
-#include <pare/init.h>
+#include "model/frozen.h"
+#include "model/variant.h"
+#include "frozen_gpt.h"
 #include "base/work.h"
 
 #include <math.h>
@@ -213,12 +215,12 @@ static pare_status build(maker *k)
     m->nblocks = o->layers;
     m->blocks = pare_work_alloc(w, o->layers, sizeof *m->blocks);
 
-    pare_stem *const s = &m->stem;
+    pare_embedding *const s = &m->embedding;
     s->ids = o->vocab > 0;
     s->vocab = o->vocab;
     s->width = s->ids ? o->dim : o->features;
     if (s->ids) {
-        s->embedding = table(k, o->vocab);
+        s->table = table(k, o->vocab);
     } else {
         s->map.w = matrix(k, o->dim, o->features);
         s->map.b = bias(k, o->dim, o->features);
@@ -231,7 +233,7 @@ static pare_status build(maker *k)
         m->blocks[b].attn = attention(k);
         m->blocks[b].ffn = feed_forward(k);
     }
-    pare_top *const head = &m->top;
+    pare_output_head *const head = &m->head;
     if (!on_nodes(o)) head->norm = norm(k, PARE_NORM_LAYER);
     if (o->source) head->norm.gain = constant(k, o->dim, (float)sqrt(768 / (double)o->dim));
     head->pool = o->pool;
@@ -243,7 +245,7 @@ static pare_status build(maker *k)
     if (!m->name) pare_work_keep(w, pare_no_memory(w->err));
     if (w->st) return w->st;
     pare_model_vary(m, &o->variant);
-    return o->source ? pare_model_visit(m, freeze_one, k, w->err) : PARE_OK;
+    return o->source ? pare_model_each_weight(m, freeze_one, k, w->err) : PARE_OK;
 }
 
 /* ---- options ------------------------------------------------------------------------------- */

@@ -3,6 +3,8 @@
  * Two walks over the same list of weights: the first counts, the second copies and points the model
  * into the arrays. What is neither trained nor a running statistic (the rotary frequencies) is copied
  * as it is, so that the model borrows nothing. */
+#include "base/support.h"
+#include <pare/train.h>
 #include "params.h"
 #include <math.h>
 #include <string.h>
@@ -43,7 +45,7 @@ pare_status model_deep_copy(pare_model **out, const pare_model *m, pare_err *err
     *out = NULL;
     pare_status st = pare_model_clone(&copy, m, err);
     if (st) return st;
-    st = pare_model_visit(copy, copy_one, copy->arena, err);
+    st = pare_model_each_weight(copy, copy_one, copy->arena, err);
     if (!st) st = copy_vocab(copy->arena, copy, err);
     if (st)
         pare_model_free(copy);
@@ -146,14 +148,14 @@ pare_status pare_params_new(pare_params **out, const pare_model *m, pare_dtype d
     p->arena = a;
     p->dtype = dtype;
     pare_status st = pare_model_clone(&p->model, m, err);
-    if (!st) st = pare_model_visit(p->model, count_one, p, err);
+    if (!st) st = pare_model_each_weight(p->model, count_one, p, err);
     if (!st) {
         const size_t size = pare_dtype_size(dtype);
         packing k = {.p = p};
         p->slots = pare_alloc(a, p->nslots ? p->nslots : 1, sizeof *p->slots);
         p->values = pare_alloc(a, p->count ? p->count : 1, size);
         p->stats = pare_alloc(a, p->nstats ? p->nstats : 1, size);
-        st = p->slots && p->values && p->stats ? pare_model_visit(p->model, pack_one, &k, err)
+        st = p->slots && p->values && p->stats ? pare_model_each_weight(p->model, pack_one, &k, err)
                                                : pare_no_memory(err);
     }
     if (!st) st = copy_vocab(a, p->model, err);

@@ -44,7 +44,7 @@ pare_status train_opts_check(const pare_model *start, const pare_train_opts *o, 
 
 /* A difference is reported by its first line. So the shape of the model comes before the hashes,
  * which say least. */
-pare_status run_fingerprint(cJSON **out, const pare_model *m, const pare_lesson *task,
+pare_status run_fingerprint(cJSON **out, const pare_model *m, const pare_task *task,
                             const pare_train_opts *o, pare_err *err)
 {
     char start[PARE_SHA256_HEX], teacher[PARE_SHA256_HEX] = "";
@@ -60,7 +60,7 @@ pare_status run_fingerprint(cJSON **out, const pare_model *m, const pare_lesson 
                     pare_json_add_u64(run, "seed", o->seed) &&
                     pare_json_add_u64(run, "steps", o->steps) &&
                     pare_json_add_u64(run, "warmup", o->warmup) &&
-                    pare_json_add_u64(run, "eval_every", o->mark_every) &&
+                    pare_json_add_u64(run, "eval_every", o->eval_every) &&
                     pare_json_add_number(run, "lr", o->lr) &&
                     pare_json_add_number(run, "last_lr", o->last_lr) &&
                     pare_json_add_number(run, "clip", o->clip) &&

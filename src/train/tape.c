@@ -1,5 +1,6 @@
 /* tape.c - a forward pass that saves its activations, and the backward pass: embedding, blocks,
  * output head, in order and in reverse. */
+#include "gradient.h"
 #include "tape.h"
 #include <stdlib.h>
 #include <string.h>
@@ -95,7 +96,7 @@ static void set_graph(pare_tape *t, const pare_graph *g)
         w->st =
             pare_graph_order(&t->completed, &t->order, t->graph_arena, &completed, width, w->err);
     if (!w->st)
-        w->st = pare_graph_turn(&t->transposed, t->graph_arena, &t->completed, width, w->err);
+        w->st = pare_graph_transpose(&t->transposed, t->graph_arena, &t->completed, width, w->err);
     if (w->st) {
         pare_arena_free(t->graph_arena);
         t->graph_arena = NULL;

@@ -11,8 +11,8 @@
 #ifndef PARE_SRC_TAPE_H
 #define PARE_SRC_TAPE_H
 #include "base/work.h"
-#include <pare/gradient.h>
-#include <pare/poly.h>
+#include "attention/attend.h"
+#include <pare/train.h>
 
 /* ---- memory (tape_stack.c) ---------------------------------------------------------------- */
 
@@ -131,12 +131,12 @@ struct pare_tape {
     rows y;
 
     pare_arena *graph_arena;
-    pare_graph input_graph;         /* the one given last */
-    pare_graph completed;           /* with self loops and expander, in the order of the tape */
-    pare_turned transposed;         /* its transpose: the queries of each key */
-    const pare_graph *graph;        /* &completed, or NULL */
-    const uint32_t *order;          /* of its nodes on the tape; NULL: the order of the input */
-    rows *stream_out, *dstream_out; /* copies of the streams in the order of the input */
+    pare_graph input_graph;           /* the one given last */
+    pare_graph completed;             /* with self loops and expander, in the order of the tape */
+    pare_transposed_graph transposed; /* its transpose: the queries of each key */
+    const pare_graph *graph;          /* &completed, or NULL */
+    const uint32_t *order;            /* of its nodes on the tape; NULL: the order of the input */
+    rows *stream_out, *dstream_out;   /* copies of the streams in the order of the input */
 
     pare_arena *position_arena;
     size_t position_tokens;  /* the tables hold so many positions */

@@ -10,8 +10,9 @@
  *   silu       f = x s,     f' = s (1 + x (1 - s)),      s = 1 / (1 + exp(-x))
  *   tanh       f = 1 - 2 / (exp(2 x) + 1) */
 #include "simd_lanes.h"
+#include "base/vexp.h"
+#include "model/model_facts.h"
 #include <math.h>
-#include <pare/vexp.h>
 
 /* Activations: forward (post) or backward (d, dfactor). */
 typedef struct act_job {

@@ -10,6 +10,7 @@
  * 16 h + l of its group. Counter: (draw within the span, span). A mask is a function of its key and
  * of the place of an entry, and of nothing else. */
 #include "simd_lanes.h"
+#include "base/support.h"
 #include <math.h>
 
 /* ---- masks ---------------------------------------------------------------------------------- */

@@ -12,7 +12,7 @@ typedef struct embedding_job {
 static void embedding_span(void *self, const span *s)
 {
     const embedding_job *const w = self;
-    const pare_stem *const stem = &w->t->m->stem;
+    const pare_embedding *const stem = &w->t->m->embedding;
     const pare_positions *const p = &stem->pos;
     const size_t d = w->to->d;
     for (size_t i = s->first; i < s->end; i++) {
@@ -22,7 +22,7 @@ static void embedding_span(void *self, const span *s)
             (void)row_read(w->to, i, v);
         else if (stem->ids)
             for (size_t j = 0; j < d; j++)
-                v[j] = pare_weight_at(&stem->embedding, (size_t)w->in->ids[input_row] * d + j);
+                v[j] = pare_weight_at(&stem->table, (size_t)w->in->ids[input_row] * d + j);
         else
             memcpy(v, w->in->x + input_row * d, d * sizeof *v);
         if ((w->in == NULL) == p->after_map) {
@@ -37,7 +37,7 @@ static void embedding_span(void *self, const span *s)
 
 rows tape_embedding(pare_tape *t, const pare_input *in)
 {
-    const pare_stem *const s = &t->m->stem;
+    const pare_embedding *const s = &t->m->embedding;
     embedding_saved *const k = &t->embedding;
     embedding_job w = {.t = t, .in = in, .to = &k->raw};
     if (s->ids) {
@@ -93,7 +93,7 @@ static void scatter_add(pare_tape *t, const pare_weight *table, const rows *d, c
 
 void tape_embedding_backward(pare_tape *t, const rows *dx)
 {
-    const pare_stem *const s = &t->m->stem;
+    const pare_embedding *const s = &t->m->embedding;
     const embedding_saved *const k = &t->embedding;
     const bool learned = s->pos.kind == PARE_POS_LEARNED;
     const bool raw_gradient = s->ids || (learned && !s->pos.after_map);
@@ -106,5 +106,5 @@ void tape_embedding_backward(pare_tape *t, const rows *dx)
                                  &s->map.b);
     }
     if (learned && !s->pos.after_map) scatter_add(t, &s->pos.table, &raw, NULL);
-    if (s->ids) scatter_add(t, &s->embedding, &raw, k->ids);
+    if (s->ids) scatter_add(t, &s->table, &raw, k->ids);
 }

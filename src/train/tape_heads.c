@@ -42,13 +42,13 @@ static size_t edge_count(const pare_tape *t)
 }
 
 /* What is saved in f32 of a head, for the sequence that begins at `row`. */
-static pare_kept32 head_saved(const head_job *w, size_t head, size_t row)
+static pare_saved32 head_saved(const head_job *w, size_t head, size_t row)
 {
     const attn_saved *const k = &w->s->attn_saved;
-    return (pare_kept32){.lse = (float *)k->lse + head * k->q.n + row,
-                         .scores = k->scores ? k->scores + head * edge_count(w->t) : NULL,
-                         .room = w->edge_scratch,
-                         .fresh = w->overwrite};
+    return (pare_saved32){.lse = (float *)k->lse + head * k->q.n + row,
+                          .scores = k->scores ? k->scores + head * edge_count(w->t) : NULL,
+                          .room = w->edge_scratch,
+                          .fresh = w->overwrite};
 }
 
 static poly_head poly_head_at(const head_job *w, const pare_head *h, size_t row)
@@ -202,18 +202,18 @@ static void attend_unit(void *self, size_t unit)
         pare_mat y = at64(&k->y, row, n, h->o, h->dv);
         const pare_mat q = at64(&k->q, row, n, h->q, h->dk), key = at64(&k->k, row, n, h->k, h->dk);
         const pare_mat v = at64(&k->v, row, n, h->v, h->dv);
-        st = pare_attend_keep_f64(&y, (double *)k->lse + head * k->q.n + row, &q, &key, &v,
-                                  h->scale, p, w->t->graph, w->inner, NULL);
+        st = pare_attend_saving_f64(&y, (double *)k->lse + head * k->q.n + row, &q, &key, &v,
+                                    h->scale, p, w->t->graph, w->inner, NULL);
     } else {
         pare_mat32 y = at32(&k->y, row, n, h->o, h->dv);
-        const pare_kept32 saved = head_saved(w, head, row);
+        const pare_saved32 saved = head_saved(w, head, row);
         pare_poly_report *const report = poly_report_at(w, head, row);
         const poly_head in = poly_head_at(w, h, row);
         if (report) st = tape_poly(&y, report, k->exact + head * k->q.n + row, &in);
         if (!st && (!report || report->kind == PARE_POLY_EXACT))
-            st = pare_attend_keep_f32(&y, &saved, &in.q, &in.k, &in.v, (float)h->scale, p,
-                                      w->t->graph, w->t->graph ? &w->t->transposed : NULL, w->inner,
-                                      NULL);
+            st = pare_attend_saving_f32(&y, &saved, &in.q, &in.k, &in.v, (float)h->scale, p,
+                                        w->t->graph, w->t->graph ? &w->t->transposed : NULL,
+                                        w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }
@@ -254,7 +254,7 @@ static void group_backward(void *self, size_t unit)
     const attn_saved *const k = &w->s->attn_saved;
     const pare_pattern *const p = &w->t->m->pattern;
     const pare_graph *const g = w->t->graph;
-    const pare_turned *const transposed = g ? &w->t->transposed : NULL;
+    const pare_transposed_graph *const transposed = g ? &w->t->transposed : NULL;
     const size_t n = w->t->tokens, first = w->group_first[unit % w->groups];
     const size_t row = unit / w->groups * n;
     for (size_t head = first; head < a->nheads; head++) {
@@ -278,7 +278,7 @@ static void group_backward(void *self, size_t unit)
             pare_mat32 dv = at32(&w->dv, row, n, h->v, h->dv);
             const pare_mat32 y = at32(&k->y, row, n, h->o, h->dv);
             const pare_mat32 dy = at32(w->dy, row, n, h->o, h->dv);
-            const pare_kept32 saved = head_saved(w, head, row);
+            const pare_saved32 saved = head_saved(w, head, row);
             const pare_poly_report *const report = poly_report_at(w, head, row);
             const poly_head in = poly_head_at(w, h, row);
             if (report && report->kind != PARE_POLY_EXACT)

@@ -8,8 +8,8 @@
 
 bool tape_can_reorder(const pare_model *m)
 {
-    return m->pattern.kind == PARE_GRAPH && m->stem.pos.kind == PARE_POS_NONE &&
-           m->top.pool == PARE_POOL_NONE;
+    return m->pattern.kind == PARE_GRAPH && m->embedding.pos.kind == PARE_POS_NONE &&
+           m->head.pool == PARE_POOL_NONE;
 }
 
 typedef struct order_job {

@@ -42,7 +42,7 @@ static void pool_backward_span(void *self, const span *s)
 /* n rows, pooled or in the backward pass; x itself where the model does not pool. */
 static rows pool(pare_tape *t, const rows *x, size_t n, span_fn *fn)
 {
-    const pare_pool kind = t->m->top.pool;
+    const pare_pool kind = t->m->head.pool;
     if (kind == PARE_POOL_NONE) return *x;
     rows y = tape_new_rows(t, n, x->d);
     pool_job w = {x, &y, t->tokens, kind == PARE_POOL_MEAN};
@@ -52,12 +52,12 @@ static rows pool(pare_tape *t, const rows *x, size_t n, span_fn *fn)
 
 static const pare_weight *output_weight(const pare_model *m)
 {
-    return m->top.tied ? &m->stem.embedding : &m->top.out.w;
+    return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
 rows tape_output(pare_tape *t, const rows *x)
 {
-    const pare_top *const head = &t->m->top;
+    const pare_output_head *const head = &t->m->head;
     const pare_weight *const w = output_weight(t->m);
     output_saved *const k = &t->output;
     k->normed = tape_norm(t, &k->norm, x, &head->norm);
@@ -76,7 +76,7 @@ rows tape_output(pare_tape *t, const rows *x)
 
 void tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
 {
-    const pare_top *const head = &t->m->top;
+    const pare_output_head *const head = &t->m->head;
     const pare_weight *const w = output_weight(t->m);
     const output_saved *const k = &t->output;
     rows d;

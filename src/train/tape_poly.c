@@ -4,6 +4,8 @@
  * Each sequence and head is planned anew in every pass, since the weights change; the backward pass
  * plans again, with the same bits, rather than save what a plan consists of. In f64 such a head is
  * exact. */
+#include "attention/polynomial.h"
+#include "gradient.h"
 #include "tape.h"
 #include <string.h>
 
@@ -33,7 +35,7 @@ pare_status tape_poly(pare_mat32 *y, pare_poly_report *report, uint8_t *exact, c
     *report = (pare_poly_report){.kind = PARE_POLY_EXACT};
     if (!st) memcpy(report->why, plan.why, sizeof report->why);
     if (!st && plan.kind != PARE_POLY_EXACT) {
-        const pare_poly_kept kept = {.exact = exact};
+        const pare_poly_saved kept = {.exact = exact};
         st = pare_poly_attend_f32(y, &kept, report, &plan, &h->q, &h->k, &h->v, h->exec, NULL);
         if (st == PARE_ERR_NONFINITE) { /* among the values */
             *report = (pare_poly_report){.kind = PARE_POLY_EXACT};

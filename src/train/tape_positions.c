@@ -6,7 +6,7 @@
 void tape_position_tables(pare_tape *t, size_t tokens)
 {
     pare_work *const w = &t->work;
-    const pare_positions *const p = &t->m->stem.pos;
+    const pare_positions *const p = &t->m->embedding.pos;
     const bool rotary = p->kind == PARE_POS_ROTARY;
     if (w->st || tokens <= t->position_tokens) return;
     if (!rotary && p->kind != PARE_POS_SINUSOIDAL) return;
@@ -29,7 +29,7 @@ void tape_position_tables(pare_tape *t, size_t tokens)
         }
     }
     if (!w->st && !rotary) {
-        const size_t d = p->after_map ? pare_model_width(t->m, 0) : t->m->stem.width;
+        const size_t d = p->after_map ? pare_model_width(t->m, 0) : t->m->embedding.width;
         t->sinusoids = pare_alloc(t->position_arena, tokens, d * sizeof *t->sinusoids);
         if (!t->sinusoids) w->st = pare_no_memory(w->err);
         for (size_t i = 0; !w->st && i < tokens * d; i++) {
@@ -85,7 +85,7 @@ void tape_rotary(pare_tape *t, const sublayer *s, rows *q, rows *k, bool backwar
                     .table = &t->rotary[s->block],
                     .r = q,
                     .tokens = t->tokens,
-                    .interleaved = t->m->stem.pos.interleaved,
+                    .interleaved = t->m->embedding.pos.interleaved,
                     .backward = backward};
     if (!pare_has(&s->attn->freqs)) return;
     tape_spans(t, q->n, q->d, 0, NULL, rotary_span, &w);

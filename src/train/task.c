@@ -36,11 +36,11 @@ pare_status task_text_reader(pare_model *m, pare_arena *a, pare_tokenizer_kind t
     const pare_status st = pare_tokenizer_new(&t, a, tokenizer, vocab, vocab_bytes, err);
     if (st) return st;
     *m = (pare_model){.tokenizer = tokenizer, .vocab = vocab, .vocab_bytes = vocab_bytes};
-    m->stem.ids = true;
-    m->stem.vocab = m->stem.embedding.rows = pare_tokenizer_size(t);
-    m->stem.width = outputs ? outputs : 1; /* without a head the stream is the output */
-    m->top.tied = outputs == 0;
-    if (outputs) m->top.pool = PARE_POOL_FIRST;
+    m->embedding.ids = true;
+    m->embedding.vocab = m->embedding.table.rows = pare_tokenizer_size(t);
+    m->embedding.width = outputs ? outputs : 1; /* without a head the stream is the output */
+    m->head.tied = outputs == 0;
+    if (outputs) m->head.pool = PARE_POOL_FIRST;
     return PARE_OK;
 }
 

@@ -1,4 +1,5 @@
 /* task_graph.c - nodes of a graph: the whole graph in every step, the labels of the training mask. */
+#include "data/graph_data.h"
 #include "task.h"
 
 #include <math.h>
@@ -110,7 +111,7 @@ static pare_status split_labels(graph_task *g, const uint8_t *const mask[PARTS],
     return PARE_OK;
 }
 
-static pare_status read_graph(graph_task *g, pare_arena *a, const pare_graph_lesson *o,
+static pare_status read_graph(graph_task *g, pare_arena *a, const pare_task_graph_opts *o,
                               pare_err *err)
 {
     const uint8_t *mask[PARTS];
@@ -174,8 +175,8 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
     return PARE_OK;
 }
 
-pare_status pare_lesson_graph(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
-                              const pare_graph_lesson *o, pare_err *err)
+pare_status pare_task_graph(pare_task *out, pare_task_facts *facts, pare_arena *a,
+                            const pare_task_graph_opts *o, pare_err *err)
 {
     graph_task *g = pare_alloc(a, 1, sizeof *g);
     if (!g) return pare_no_memory(err);
@@ -188,20 +189,20 @@ pare_status pare_lesson_graph(pare_lesson *out, pare_lesson_facts *facts, pare_a
                                   o->largest_component, o->full);
     st = task_fingerprint(&id, a, &o->path, 1, err);
     if (st) return st;
-    *out = (pare_lesson){.self = g,
-                         .id = id,
-                         .metric = classes == 2 ? "auc" : "accuracy",
-                         .more_is_better = true,
-                         .fixed = true,
-                         .epoch = 1,
-                         .batch = batch,
-                         .score = score};
-    *facts = (pare_lesson_facts){.features = g->data.features,
-                                 .outputs = classes,
-                                 .tokens = g->data.graph.n,
-                                 .pool = PARE_POOL_NONE,
-                                 .train = g->count[TRAIN],
-                                 .val = g->count[VAL],
-                                 .test = g->count[TEST]};
+    *out = (pare_task){.self = g,
+                       .id = id,
+                       .metric = classes == 2 ? "auc" : "accuracy",
+                       .more_is_better = true,
+                       .fixed = true,
+                       .epoch = 1,
+                       .batch = batch,
+                       .score = score};
+    *facts = (pare_task_facts){.features = g->data.features,
+                               .outputs = classes,
+                               .tokens = g->data.graph.n,
+                               .pool = PARE_POOL_NONE,
+                               .train = g->count[TRAIN],
+                               .val = g->count[VAL],
+                               .test = g->count[TEST]};
     return PARE_OK;
 }

@@ -34,8 +34,8 @@ static int by_length(const void *x, const void *y)
     return (a->row > b->row) - (a->row < b->row);
 }
 
-static pare_status read_parts(sentence_task *l, pare_lesson_facts *f, pare_arena *a,
-                              const pare_sentence_lesson *o, pare_err *err)
+static pare_status read_parts(sentence_task *l, pare_task_facts *f, pare_arena *a,
+                              const pare_task_sentences_opts *o, pare_err *err)
 {
     const char *const path[PARTS] = {o->train, o->val, o->test};
     part *const train = &l->part[TRAIN];
@@ -68,7 +68,7 @@ static pare_status read_parts(sentence_task *l, pare_lesson_facts *f, pare_arena
         train->s[i - 1] = t;
     }
     const size_t share = (size_t)(PARE_SERIES_SHARE * (double)train->n);
-    *f = (pare_lesson_facts){.ids = m.stem.vocab, .outputs = o->outputs, .notes = notes[TRAIN]};
+    *f = (pare_task_facts){.ids = m.embedding.vocab, .outputs = o->outputs, .notes = notes[TRAIN]};
     for (size_t p = PARTS; p-- > 0;) {
         part *const q = &l->part[p];
         if (!path[p]) { /* the end of the training rows */
@@ -150,8 +150,8 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
     return st;
 }
 
-pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
-                                  const pare_sentence_lesson *o, pare_err *err)
+pare_status pare_task_sentences(pare_task *out, pare_task_facts *facts, pare_arena *a,
+                                const pare_task_sentences_opts *o, pare_err *err)
 {
     const char *const path[PARTS] = {o->train, o->val, o->test};
     char vocab[PARE_SHA256_HEX] = "-";
@@ -167,12 +167,12 @@ pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts, pa
                                   o->val != NULL, o->test != NULL);
     st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
-    *out = (pare_lesson){.self = l,
-                         .id = id,
-                         .metric = "accuracy",
-                         .more_is_better = true,
-                         .epoch = (l->part[TRAIN].n + l->batch - 1) / l->batch,
-                         .batch = batch,
-                         .score = score};
+    *out = (pare_task){.self = l,
+                       .id = id,
+                       .metric = "accuracy",
+                       .more_is_better = true,
+                       .epoch = (l->part[TRAIN].n + l->batch - 1) / l->batch,
+                       .batch = batch,
+                       .score = score};
     return PARE_OK;
 }

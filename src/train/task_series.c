@@ -1,5 +1,7 @@
 /* task_series.c - sequences with targets (sorting) or with values (angular velocity). A batch is rows
  * drawn with repetition. Rows of a file are split by a shuffle that depends on the split alone. */
+#include "base/array.h"
+#include "base/support.h"
 #include "task.h"
 
 #include <math.h>
@@ -142,7 +144,7 @@ static pare_status read_part(part *p, table *t, const table *train, pare_arena *
 }
 
 static pare_status split_rows(series_task *s, table file[PARTS], pare_arena *a,
-                              const pare_series_lesson *o, pare_err *err)
+                              const pare_task_series_opts *o, pare_err *err)
 {
     const char *const path[PARTS] = {o->train, o->val, o->test};
     part *const train = &s->part[TRAIN];
@@ -253,18 +255,18 @@ static pare_status alphabet_size(size_t *out, size_t known, const table file[PAR
     return PARE_OK;
 }
 
-static pare_status find_facts(pare_lesson_facts *f, const series_task *s, const table file[PARTS],
-                              const pare_series_lesson *o, pare_err *err)
+static pare_status find_facts(pare_task_facts *f, const series_task *s, const table file[PARTS],
+                              const pare_task_series_opts *o, pare_err *err)
 {
     const table *t = &file[TRAIN];
     const bool each = t->target && t->targets == t->tokens;
-    *f = (pare_lesson_facts){.features = t->features,
-                             .outputs = t->targets,
-                             .tokens = t->tokens + s->regression_token,
-                             .pool = each ? PARE_POOL_NONE : PARE_POOL_FIRST,
-                             .train = s->part[TRAIN].n,
-                             .val = s->part[VAL].n,
-                             .test = s->part[TEST].n};
+    *f = (pare_task_facts){.features = t->features,
+                           .outputs = t->targets,
+                           .tokens = t->tokens + s->regression_token,
+                           .pool = each ? PARE_POOL_NONE : PARE_POOL_FIRST,
+                           .train = s->part[TRAIN].n,
+                           .val = s->part[VAL].n,
+                           .test = s->part[TEST].n};
     pare_status st = t->ids ? alphabet_size(&f->ids, o->ids, file, false, err) : PARE_OK;
     if (!st && t->target) st = alphabet_size(&f->outputs, o->outputs, file, true, err);
     if (st || !each || !t->ids) return st;
@@ -274,8 +276,8 @@ static pare_status find_facts(pare_lesson_facts *f, const series_task *s, const 
     return PARE_OK;
 }
 
-pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
-                               const pare_series_lesson *o, pare_err *err)
+pare_status pare_task_series(pare_task *out, pare_task_facts *facts, pare_arena *a,
+                             const pare_task_series_opts *o, pare_err *err)
 {
     const char *const path[PARTS] = {o->train, o->val, o->test};
     if (o->batch == 0) return pare_fail(err, PARE_ERR_USAGE, "batch must be at least 1");
@@ -291,12 +293,12 @@ pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts, pare_
                                   o->val != NULL, o->test != NULL);
     if (!st) st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
-    *out = (pare_lesson){.self = s,
-                         .id = id,
-                         .metric = file[TRAIN].value ? "mse" : "accuracy",
-                         .more_is_better = !file[TRAIN].value,
-                         .epoch = (s->part[TRAIN].n + s->batch - 1) / s->batch,
-                         .batch = batch,
-                         .score = score};
+    *out = (pare_task){.self = s,
+                       .id = id,
+                       .metric = file[TRAIN].value ? "mse" : "accuracy",
+                       .more_is_better = !file[TRAIN].value,
+                       .epoch = (s->part[TRAIN].n + s->batch - 1) / s->batch,
+                       .batch = batch,
+                       .score = score};
     return PARE_OK;
 }

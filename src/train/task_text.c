@@ -76,8 +76,8 @@ static pare_status check_length(const tokens *t, size_t least, const char *what,
                      what, least, least > 2 ? ", or a smaller window" : "");
 }
 
-static pare_status read_parts(text_task *t, pare_lesson_facts *f, pare_arena *a,
-                              const pare_text_lesson *o, pare_err *err)
+static pare_status read_parts(text_task *t, pare_task_facts *f, pare_arena *a,
+                              const pare_task_text_opts *o, pare_err *err)
 {
     pare_model m;
     tokens val, test;
@@ -95,14 +95,14 @@ static pare_status read_parts(text_task *t, pare_lesson_facts *f, pare_arena *a,
     if (st) return st;
     t->part[PARE_PART_VAL] = choose_windows(val, t->window, o->mark_tokens);
     t->part[PARE_PART_TEST] = choose_windows(test, t->window, o->mark_tokens);
-    *f = (pare_lesson_facts){.ids = m.stem.vocab,
-                             .outputs = m.stem.vocab,
-                             .tokens = t->window,
-                             .pool = PARE_POOL_NONE,
-                             .train = t->train.n,
-                             .val = val.n,
-                             .test = test.n,
-                             .notes = t->train.notes};
+    *f = (pare_task_facts){.ids = m.embedding.vocab,
+                           .outputs = m.embedding.vocab,
+                           .tokens = t->window,
+                           .pool = PARE_POOL_NONE,
+                           .train = t->train.n,
+                           .val = val.n,
+                           .test = test.n,
+                           .notes = t->train.notes};
     return PARE_OK;
 }
 
@@ -157,8 +157,8 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
     return st;
 }
 
-pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts, pare_arena *a,
-                             const pare_text_lesson *o, pare_err *err)
+pare_status pare_task_text(pare_task *out, pare_task_facts *facts, pare_arena *a,
+                           const pare_task_text_opts *o, pare_err *err)
 {
     const char *const path[PARTS] = {o->train, o->val, o->test};
     char vocab[PARE_SHA256_HEX] = "-";
@@ -177,11 +177,11 @@ pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts, pare_ar
     st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
     const size_t step_tokens = t->window * t->batch;
-    *out = (pare_lesson){.self = t,
-                         .id = id,
-                         .metric = "nats",
-                         .epoch = (t->train.n + step_tokens - 1) / step_tokens,
-                         .batch = batch,
-                         .score = score};
+    *out = (pare_task){.self = t,
+                       .id = id,
+                       .metric = "nats",
+                       .epoch = (t->train.n + step_tokens - 1) / step_tokens,
+                       .batch = batch,
+                       .score = score};
     return PARE_OK;
 }

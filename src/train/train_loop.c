@@ -3,6 +3,8 @@
  *
  * Everything a step depends on is in the checkpoint or is a pure function of (seed, step): the batch,
  * the dropout, the learning rate. So a run that is resumed gives the same result. */
+#include "gradient.h"
+#include "optimizer.h"
 #include "batch_loss.h"
 #include "checkpoint.h"
 #include "params.h"
@@ -13,7 +15,7 @@
 #include <string.h>
 
 typedef struct trainer {
-    const pare_lesson *task;
+    const pare_task *task;
     const pare_train_opts *o;
     const pare_exec *exec; /* without stop flag: a step that was begun is finished */
     batch_loss loss;
@@ -73,7 +75,7 @@ static pare_status trainer_open(trainer *l, const pare_model *start, pare_err *e
 static pare_status evaluate(trainer *l, pare_train_log *line, pare_err *err)
 {
     const pare_model *const m = l->loss.student->model;
-    const pare_lesson *const k = l->task;
+    const pare_task *const k = l->task;
     checkpoint *const c = &l->state;
     pare_status st = k->score(k->self, &line->val, m, PARE_PART_VAL, l->exec, err);
     if (st) return st;
@@ -134,12 +136,12 @@ static pare_status train_step(trainer *l, pare_err *err)
     if (!l->diverged) {
         pare_adamw_step(l->trained, l->grad, c->m, c->v, line.step, lr, &o->adamw, l->exec);
         if (l->popup) popup_apply(l->popup);
-        if (due(line.step, o->mark_every, o->steps)) st = evaluate(l, &line, err);
+        if (due(line.step, o->eval_every, o->steps)) st = evaluate(l, &line, err);
     }
     if (st) return st;
     if (o->log) o->log(o->log_self, &line);
     st = pare_progress(l->exec, "train", line.step, o->steps, err);
-    if (!st && !l->diverged && l->id && due(line.step, o->keep_every, o->steps)) {
+    if (!st && !l->diverged && l->id && due(line.step, o->checkpoint_every, o->steps)) {
         st = save_checkpoint(l, err);
         l->saved_step = c->step;
     }
@@ -174,7 +176,7 @@ static pare_status finish(pare_model **out, pare_train_result *result, trainer *
 }
 
 pare_status pare_train(pare_model **out, pare_train_result *result, const pare_model *start,
-                       const pare_lesson *task, const pare_train_opts *opts, const pare_exec *exec,
+                       const pare_task *task, const pare_train_opts *opts, const pare_exec *exec,
                        pare_err *err)
 {
     pare_exec whole_steps = exec ? *exec : (pare_exec){.threads = 1};

@@ -18,8 +18,10 @@
  * the plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of
  * 2^-53, two products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
 #include "prove.h"
-#include <pare/dd.h>
-#include <pare/elementary.h>
+#include "cert/prove.h"
+#include "linalg/dd.h"
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
 #include <math.h>
 #include <string.h>
 
@@ -51,14 +53,14 @@ static void open_side(pare_work *w, side *o, const pare_model *m, size_t l)
 {
     *o = (side){.m = m, .part = *m, .attn = &m->blocks[l].attn};
     o->part.nblocks = l;
-    o->part.top = (pare_top){.norm = o->attn->in_norm, .out = stack_qk(w, o->attn)};
+    o->part.head = (pare_output_head){.norm = o->attn->in_norm, .out = stack_qk(w, o->attn)};
     if (!w->st) w->st = pare_model_norms_new(&o->norms, w->arena, &o->part, SILENT_EXEC(w), w->err);
 }
 
 /* Rotates one head's part of a row; returns by how much more its entries are off. */
 static double rotate_head(const side *o, const pare_head *h, double *x, double t)
 {
-    const bool pairs = o->m->stem.pos.interleaved;
+    const bool pairs = o->m->embedding.pos.interleaved;
     double off = 0;
     for (size_t f = 0; f < h->planes; f++) {
         const size_t one = pairs ? 2 * f : f, two = pairs ? 2 * f + 1 : f + h->planes;

@@ -6,7 +6,7 @@
 #define WARMUP 3 /* epochs */
 
 pare_status pare_width_distill(pare_model **out, pare_train_result *result, const pare_model *cut,
-                               const pare_model *teacher, const pare_lesson *lesson,
+                               const pare_model *teacher, const pare_task *lesson,
                                const pare_distill_opts *o, const pare_exec *exec, pare_err *err)
 {
     const uint64_t epoch = lesson->epoch > 0 ? lesson->epoch : 1;
@@ -17,7 +17,7 @@ pare_status pare_width_distill(pare_model **out, pare_train_result *result, cons
     const pare_train_opts t = {
         .steps = o->epochs * epoch,
         .warmup = (o->epochs > WARMUP ? WARMUP : 0) * epoch,
-        .mark_every = epoch,
+        .eval_every = epoch,
         .lr = o->lr,
         .clip = 1,
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},

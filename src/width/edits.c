@@ -9,6 +9,11 @@
  * holds for every output of every edit, and the largest of these, base included, is the bound.
  *
  * Blocks are cut by the shapes alone: the same bits for any number of threads. */
+#include "attention/attend.h"
+#include "base/support.h"
+#include "cert/outputs.h"
+#include "linalg/matrix.h"
+#include "jl_bounds.h"
 #include "edits.h"
 #include "prove.h"
 #include <stdatomic.h>
@@ -55,7 +60,7 @@ typedef struct all {
     pare_mat x;
     edit_rows values;
     pare_graph graph;
-    pare_turned turned;
+    pare_transposed_graph turned;
     side side[2];
     size_t *reach, *keys;         /* of each node: how many it reaches, and the keys of all those */
     size_t edits, nblocks, first; /* first: of this round */
@@ -415,7 +420,7 @@ static void set_up(all *a, const pare_model *f, const pare_input *in, size_t mos
     a->x = pare_mat_of((double *)(uintptr_t)in->x, in->tokens, in->width);
     a->values = edit_rows_of(w, &a->x, most);
     a->graph = key_graph(w, &f->pattern, in->graph, in->tokens);
-    if (!w->st) w->st = pare_graph_turn(&a->turned, w->arena, &a->graph, 1, w->err);
+    if (!w->st) w->st = pare_graph_transpose(&a->turned, w->arena, &a->graph, 1, w->err);
     for (size_t i = 0; !w->st && i < a->graph.n; i++)
         if (a->graph.ptr[i + 1] - a->graph.ptr[i] > a->widest_row)
             a->widest_row = a->graph.ptr[i + 1] - a->graph.ptr[i];

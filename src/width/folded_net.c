@@ -17,11 +17,12 @@ static void check_form(pare_work *w, const pare_model *m)
 {
     const size_t none = SIZE_MAX;
     char text[64];
-    if (m->stem.ids) refuse_model(w, "input", none, "tokens are ids");
-    if (m->stem.pos.kind == PARE_POS_ROTARY) refuse_model(w, "positions", none, "they are rotary");
-    if (m->stem.pos.kind != PARE_POS_NONE)
+    if (m->embedding.ids) refuse_model(w, "input", none, "tokens are ids");
+    if (m->embedding.pos.kind == PARE_POS_ROTARY)
+        refuse_model(w, "positions", none, "they are rotary");
+    if (m->embedding.pos.kind != PARE_POS_NONE)
         refuse_model(w, "positions", none, "they are added to the input");
-    need_no_norm(w, "input", none, &m->stem.norm);
+    need_no_norm(w, "input", none, &m->embedding.norm);
     if (m->nblocks == 0) refuse_model(w, "model", none, "it has no blocks");
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
@@ -35,12 +36,12 @@ static void check_form(pare_work *w, const pare_model *m)
         need_no_norm(w, "feed-forward", b, &f->in_norm);
         need_no_norm(w, "feed-forward", b, &f->out_norm);
     }
-    need_no_norm(w, "head", none, &m->top.norm);
-    if (m->top.pool != PARE_POOL_NONE) refuse_model(w, "head", none, "it pools");
-    if (pare_has(&m->top.dense.w))
+    need_no_norm(w, "head", none, &m->head.norm);
+    if (m->head.pool != PARE_POOL_NONE) refuse_model(w, "head", none, "it pools");
+    if (pare_has(&m->head.dense.w))
         refuse_model(w, "head", none, "it has a dense map before the last");
-    if (m->top.tied) refuse_model(w, "head", none, "it is tied to an embedding");
-    if (m->top.act != PARE_ACT_NONE) refuse_model(w, "head", none, "it has an activation");
+    if (m->head.tied) refuse_model(w, "head", none, "it is tied to an embedding");
+    if (m->head.act != PARE_ACT_NONE) refuse_model(w, "head", none, "it has an activation");
 }
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -79,13 +80,13 @@ net net_read(pare_work *w, const pare_model *m)
     if (w->st) return n;
     n.dtype = widest_dtype(w, m);
     const size_t d0 = pare_model_width(m, 0), dl = pare_model_width(m, m->nblocks);
-    n.we =
-        pare_has(&m->stem.map.w) ? read_matrix(w, &m->stem.map.w) : mat_identity(w, m->stem.width);
-    n.be = read_vector(w, &m->stem.map.b, 0, d0);
+    n.we = pare_has(&m->embedding.map.w) ? read_matrix(w, &m->embedding.map.w)
+                                         : mat_identity(w, m->embedding.width);
+    n.be = read_vector(w, &m->embedding.map.b, 0, d0);
     n.layers = pare_work_alloc(w, n.nlayers, sizeof *n.layers);
     for (size_t b = 0; !w->st && b < n.nlayers; b++) n.layers[b] = read_layer(w, &m->blocks[b]);
-    n.wh = pare_has(&m->top.out.w) ? read_matrix(w, &m->top.out.w) : mat_identity(w, dl);
-    n.bh = read_vector(w, &m->top.out.b, 0, n.wh.rows);
+    n.wh = pare_has(&m->head.out.w) ? read_matrix(w, &m->head.out.w) : mat_identity(w, dl);
+    n.bh = read_vector(w, &m->head.out.b, 0, n.wh.rows);
     return n;
 }
 
@@ -191,8 +192,8 @@ pare_status net_write(pare_model **out, const net *n, const pare_model *like, pa
     if (!o.w.st) m->nblocks = n->nlayers;
     m->pattern = like->pattern;
     m->context = like->context;
-    m->stem.width = like->stem.width;
-    m->stem.map = writer_dense(&o, &n->we, n->be);
+    m->embedding.width = like->embedding.width;
+    m->embedding.map = writer_dense(&o, &n->we, n->be);
     for (size_t i = 0; !o.w.st && i < n->nlayers; i++) {
         const net_layer *const l = &n->layers[i];
         pare_ffn *const f = &m->blocks[i].ffn;
@@ -208,7 +209,7 @@ pare_status net_write(pare_model **out, const net *n, const pare_model *like, pa
         f->layers[1] = writer_dense(&o, &l->w2, l->c2);
         f->skip = writer_skip(&o, &l->r2);
     }
-    m->top.out = writer_dense(&o, &n->wh, n->bh);
+    m->head.out = writer_dense(&o, &n->wh, n->bh);
     st = o.w.st ? o.w.st : pare_model_check(m, err);
     if (st)
         pare_model_free(m);

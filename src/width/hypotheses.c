@@ -2,8 +2,8 @@
  * (pare/survey.h): the same activations and figures that the cuts and their certificates use. */
 #include "cuts.h"
 #include "stored_weights.h"
+#include "survey.h"
 #include <pare/fold.h>
-#include <pare/survey.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,7 +12,7 @@
 typedef struct survey_job {
     pare_work w;
     pare_arena *keep; /* of the result */
-    pare_survey *out;
+    pare_width_facts *out;
     net n;
     activations p;
 } survey_job;
@@ -28,13 +28,13 @@ static void *alloc_result(survey_job *l, size_t count, size_t size)
 static void survey_points(survey_job *l)
 {
     pare_work *const w = &l->w;
-    pare_survey *const out = l->out;
+    pare_width_facts *const out = l->out;
     out->npoints = 2 * l->n.nlayers + 1;
     out->points = alloc_result(l, out->npoints, sizeof *out->points);
     for (size_t i = 0; !w->st && i < out->npoints; i++) {
         const pare_mark mark = pare_arena_mark(w->arena);
         const pare_mat *const h = i % 2 ? &l->p.z[i / 2] : &l->p.h[i / 2];
-        pare_survey_point *const at = &out->points[i];
+        pare_width_facts_point *const at = &out->points[i];
         const basis b = basis_pca(w, h, out->dim, true);
         at->residual_est = basis_residual(w, &b, h);
         at->width = h->cols;
@@ -44,7 +44,7 @@ static void survey_points(survey_job *l)
     }
 }
 
-static void describe_layer(pare_survey_layer *at, const net_layer *l)
+static void describe_layer(pare_width_facts_layer *at, const net_layer *l)
 {
     at->skip = l->r1.v || l->r2.v;
     at->relu = l->act == PARE_ACT_RELU;
@@ -65,12 +65,12 @@ static void describe_layer(pare_survey_layer *at, const net_layer *l)
 static void survey_layers(survey_job *l, size_t max_clusters)
 {
     pare_work *const w = &l->w;
-    pare_survey *const out = l->out;
+    pare_width_facts *const out = l->out;
     out->nlayers = l->n.nlayers;
     out->layers = alloc_result(l, out->nlayers, sizeof *out->layers);
     for (size_t i = 0; !w->st && i < out->nlayers; i++) {
         const pare_mark mark = pare_arena_mark(w->arena);
-        pare_survey_layer *const at = &out->layers[i];
+        pare_width_facts_layer *const at = &out->layers[i];
         describe_layer(at, &l->n.layers[i]);
         jl_distinct(w, &at->rows, &at->pairs, &l->p.h[i], &l->p.graph);
         const double pairs = (double)(at->pairs ? at->pairs : 1) * (double)at->nheads;
@@ -112,7 +112,7 @@ static size_t effective_rank(const double *s, size_t n)
 static void survey_heads(survey_job *l)
 {
     pare_work *const w = &l->w;
-    pare_survey *const out = l->out;
+    pare_width_facts *const out = l->out;
     size_t done = 0;
     for (size_t i = 0; i < l->n.nlayers; i++) out->nheads += l->n.layers[i].nheads;
     out->heads = alloc_result(l, out->nheads, sizeof *out->heads);
@@ -120,10 +120,10 @@ static void survey_heads(survey_job *l)
         for (size_t k = 0; !w->st && k < l->n.layers[i].nheads; k++) {
             const net_head *const hd = &l->n.layers[i].heads[k];
             const pare_mark mark = pare_arena_mark(w->arena);
-            pare_survey_head *const at = &out->heads[done++];
+            pare_width_facts_head *const at = &out->heads[done++];
             size_t n = 0;
             const double *const s = qk_singular_values(w, &n, hd, &l->p.h[i], &l->p.graph);
-            *at = (pare_survey_head){.layer = i, .head = k, .dim = hd->wq.rows};
+            *at = (pare_width_facts_head){.layer = i, .head = k, .dim = hd->wq.rows};
             at->n = n < at->dim ? n : at->dim; /* the others are 0: the form has no higher rank */
             at->form_est = alloc_result(l, at->n, sizeof *at->form_est);
             if (!w->st) memcpy(at->form_est, s, at->n * sizeof *s);
@@ -133,14 +133,14 @@ static void survey_heads(survey_job *l)
         }
 }
 
-pare_status pare_width_survey(pare_survey *out, pare_arena *a, const pare_model *m,
-                              const pare_inputs *data, const pare_survey_opts *o,
-                              const pare_exec *exec, pare_err *err)
+pare_status pare_width_check_hypotheses(pare_width_facts *out, pare_arena *a, const pare_model *m,
+                                        const pare_inputs *data, const pare_width_facts_opts *o,
+                                        const pare_exec *exec, pare_err *err)
 {
     survey_job l = {.w = {pare_arena_new(), exec, err, PARE_OK}, .keep = a, .out = out};
     pare_model *folded = NULL;
     pare_fold_report report;
-    *out = (pare_survey){.eps = o->eps, .delta = o->delta};
+    *out = (pare_width_facts){.eps = o->eps, .delta = o->delta};
     if (!l.w.arena) return pare_no_memory(err);
     l.w.st = pare_fold(&folded, &report, m, err);
     if (!l.w.st) l.n = net_read(&l.w, folded);

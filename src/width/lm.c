@@ -10,8 +10,8 @@ bool pare_width_is_text(const pare_model *m, pare_width_method method)
         return method == PARE_WIDTH_SLICE || method == PARE_WIDTH_SVD;
     /* What the constructions for graph transformers cannot represent. */
     if (m->pattern.kind == PARE_GRAPH) return false;
-    bool text = m->stem.ids || m->stem.pos.kind != PARE_POS_NONE || lm_divides(&m->stem.norm) ||
-                lm_divides(&m->top.norm);
+    bool text = m->embedding.ids || m->embedding.pos.kind != PARE_POS_NONE ||
+                lm_divides(&m->embedding.norm) || lm_divides(&m->head.norm);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;
@@ -141,7 +141,7 @@ void lm_need_one_width(pare_work *w, const lm *m)
 
 void lm_job_write_ends(lm_job *j, const lm_basis *first, const lm_basis *last)
 {
-    const bool tied = first && j->m->m->top.tied && !j->size.untie;
+    const bool tied = first && j->m->m->head.tied && !j->size.untie;
     const pare_mat embed = tied ? lm_embed_basis(j->w, j->m, first) : (pare_mat){0};
     lm_write_ends(j->w, j->out, first, last, tied ? &embed : NULL);
 }

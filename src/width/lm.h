@@ -35,7 +35,6 @@
 #ifndef PARE_SRC_WIDTH_LM_H
 #define PARE_SRC_WIDTH_LM_H
 #include "stored_weights.h"
-#include <pare/forward.h>
 #include <pare/width.h>
 
 typedef struct lm_norm { /* divides only */
@@ -212,7 +211,7 @@ void lm_write_ffn(pare_work *w, lm_out *o, size_t b, const lm_ffn *f);
 void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basis *last,
                    const pare_mat *embed);
 /* Are positions added where the new coordinates already are, or not at all? */
-bool lm_foldable(const pare_stem *s);
+bool lm_foldable(const pare_embedding *s);
 /* The basis of place 0, and one more direction for the mean where the stream has lost it. */
 pare_mat lm_embed_basis(pare_work *w, const lm *m, const lm_basis *first);
 /* Checks and hands over (NULL after a failure; everything is freed). */

@@ -126,8 +126,8 @@ static size_t dense_size(const pare_dense *d)
 /* As lm_write_ends makes them. */
 static size_t ends_size(const lm *m, const lm_sizes *s)
 {
-    const pare_stem *const st = &m->m->stem;
-    const pare_top *const t = &m->m->top;
+    const pare_embedding *const st = &m->m->embedding;
+    const pare_output_head *const t = &m->m->head;
     const bool mapped = pare_has(&st->map.w), learned = st->pos.kind == PARE_POS_LEARNED;
     const bool behind = lm_foldable(st), tied = t->tied && !s->untie && !pare_has(&t->dense.w);
     const bool shift = !m->top.plain && !all_zero(m->top.shift, m->width[m->nplaces - 1]);
@@ -140,7 +140,7 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
     n += own_map ? d * e + (weight_size(&st->map.b) ? d : 0) : 0;
     if (pare_has(&t->dense.w))
         return n + t->dense.w.rows * (l + 1) + weight_size(&t->out.w) + weight_size(&t->out.b) +
-               (t->tied ? weight_size(&st->embedding) : 0);
+               (t->tied ? weight_size(&st->table) : 0);
     if (tied)
         return n + (m->top.plain && !s->own && !m->centered ? 0 : e * l + (shift ? e : 0)) +
                weight_size(&t->out.b);
@@ -150,13 +150,13 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
 
 size_t lm_count(const lm *m, const lm_shape *f, const lm_sizes *s)
 {
-    const pare_stem *const st = &m->m->stem;
-    const pare_top *const t = &m->m->top;
+    const pare_embedding *const st = &m->m->embedding;
+    const pare_output_head *const t = &m->m->head;
     size_t n = 0;
     if (m->stream)
         n = ends_size(m, s);
     else
-        n = weight_size(&st->embedding) + weight_size(&st->pos.table) + dense_size(&st->map) +
+        n = weight_size(&st->table) + weight_size(&st->pos.table) + dense_size(&st->map) +
             norm_size(&st->norm) + norm_size(&t->norm) + dense_size(&t->dense) +
             dense_size(&t->out);
     for (size_t b = 0; b < m->m->nblocks; b++) {

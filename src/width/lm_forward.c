@@ -1,6 +1,8 @@
 /* lm_forward.c - the calibration rows, one point of the stream after the other (lm.h). Steps are
  * run_model by the f64 reference on models of one sublayer, so that a cut block and the model's
  * own run_model by the same code. */
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "lm.h"
 #include "folded_net.h"
 #include <math.h>
@@ -14,11 +16,11 @@ enum { CHUNK = 1024 }; /* rows that go through a feed-forward part at a time */
 static pare_model one_block_model(const lm *m, pare_block *b, size_t width)
 {
     pare_model p = {.pattern = m->m->pattern, .nblocks = 1, .blocks = b};
-    p.stem.width = width;
-    if (pare_model_is_rotary(m->m)) p.stem.pos = m->m->stem.pos;
+    p.embedding.width = width;
+    if (pare_model_is_rotary(m->m)) p.embedding.pos = m->m->embedding.pos;
     if (b->attn.kind == PARE_ATTN_NONE) {
         p.pattern = (pare_pattern){.kind = PARE_FULL};
-        p.stem.pos = (pare_positions){0};
+        p.embedding.pos = (pare_positions){0};
     }
     return p;
 }
@@ -27,7 +29,7 @@ static void run_model(pare_work *w, const pare_model *p, double *out, const doub
                       size_t tokens, const pare_graph *graph)
 {
     const pare_input in = {
-        .batch = batch, .tokens = tokens, .width = p->stem.width, .x = x, .graph = graph};
+        .batch = batch, .tokens = tokens, .width = p->embedding.width, .x = x, .graph = graph};
     if (!w->st) w->st = pare_forward_f64(out, p, &in, NULL, w->exec, w->err);
 }
 
@@ -82,7 +84,7 @@ pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x)
     pare_mat y = mat_copy(w, x);
     if (w->st || !n->present) return y;
     if (n->raw) {
-        const pare_model p = {.stem.width = x->cols, .top.norm = *n->raw};
+        const pare_model p = {.embedding.width = x->cols, .head.norm = *n->raw};
         run_model(w, &p, y.v, x->v, 1, x->rows, NULL);
     }
     for (size_t i = 0; !n->raw && i < y.rows; i++) {
@@ -131,8 +133,9 @@ lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, si
     if (w->st) return r;
     r.x.cols = r.x.ld = m->width[0];
     /* The model's own embedding without its norm. */
-    pare_model p = {.stem = m->m->stem, .pattern = {.kind = PARE_FULL}, .context = m->m->context};
-    p.stem.norm = (pare_norm){0};
+    pare_model p = {
+        .embedding = m->m->embedding, .pattern = {.kind = PARE_FULL}, .context = m->m->context};
+    p.embedding.norm = (pare_norm){0};
     double *to = r.x.v;
     for (size_t i = 0, k = 0; !w->st && i < data->n; i++)
         for (size_t b = 0; !w->st && b < data->in[i].batch; b++, k++) {
@@ -141,7 +144,7 @@ lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, si
             to += in.tokens * r.x.cols;
         }
     if (w->st) return r;
-    const bool center = m->stream && (m->centered || m->m->stem.norm.kind == PARE_NORM_LAYER);
+    const bool center = m->stream && (m->centered || m->m->embedding.norm.kind == PARE_NORM_LAYER);
     for (size_t i = 0; center && i < r.x.rows; i++)
         lm_subtract_mean(pare_row_mut(&r.x, i), r.x.cols);
     const pare_mark mark = pare_arena_mark(w->arena);

@@ -1,5 +1,7 @@
 /* lm_read.c - from a model to the one form that cuts use (lm.h): gains and biases of norms move
  * into the maps behind them, the mean subtraction into the maps before them. */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
 #include "lm.h"
 #include <math.h>
 #include <string.h>
@@ -54,7 +56,7 @@ static void check_writer(pare_work *w, const lm *m, const char *where, size_t b,
 /* Whether a layer norm stands before some sublayer or the head. */
 static bool has_pre_layer_norm(const pare_model *m)
 {
-    bool any = m->top.norm.kind == PARE_NORM_LAYER;
+    bool any = m->head.norm.kind == PARE_NORM_LAYER;
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;
@@ -120,7 +122,7 @@ static void read_points(pare_work *w, lm *m)
     const pare_model *const p = m->m;
     size_t d = pare_model_width(p, 0);
     m->width[0] = d;
-    m->after[0] = affine_of(w, m, &p->stem.norm, d);
+    m->after[0] = affine_of(w, m, &p->embedding.norm, d);
     for (size_t b = 0; !w->st && b < p->nblocks; b++) {
         const pare_block *const k = &p->blocks[b];
         m->after[2 * b + 1] = m->after[2 * b];
@@ -154,8 +156,8 @@ static void check_stream(pare_work *w, const lm *m)
             check_writer(w, m, "feed-forward", b, &f->skip, &f->out_norm);
         }
     }
-    check_reader(w, m, "head", SIZE_MAX, &p->top.norm, &m->after[m->nplaces - 1]);
-    if (p->stem.pos.kind == PARE_POS_SINUSOIDAL && p->stem.pos.after_map)
+    check_reader(w, m, "head", SIZE_MAX, &p->head.norm, &m->after[m->nplaces - 1]);
+    if (p->embedding.pos.kind == PARE_POS_SINUSOIDAL && p->embedding.pos.after_map)
         refuse_model(w, "positions", SIZE_MAX, "sines that are added behind the input map");
 }
 
@@ -181,7 +183,7 @@ lm lm_open(pare_work *w, const pare_model *p, bool stream)
     m.dtype = widest_dtype(w, p);
     m.centered = stream && has_pre_layer_norm(p);
     m.merges = pare_never_empty(&p->pattern);
-    m.interleaved = p->stem.pos.interleaved;
+    m.interleaved = p->embedding.pos.interleaved;
     m.width = pare_work_alloc(w, m.nplaces, sizeof *m.width);
     m.after = pare_work_alloc(w, m.nplaces, sizeof *m.after);
     if (w->st) return m;
@@ -189,10 +191,10 @@ lm lm_open(pare_work *w, const pare_model *p, bool stream)
     if (!w->st && stream) check_stream(w, &m);
     if (w->st) return m;
     const size_t last = m.width[m.nplaces - 1];
-    m.embedding_norm = divisor_of(w, &m, &p->stem.norm, m.width[0]);
-    m.head_norm = divisor_of(w, &m, &p->top.norm, last);
-    m.top = p->top.norm.kind == PARE_NORM_NONE ? m.after[m.nplaces - 1]
-                                               : affine_of(w, &m, &p->top.norm, last);
+    m.embedding_norm = divisor_of(w, &m, &p->embedding.norm, m.width[0]);
+    m.head_norm = divisor_of(w, &m, &p->head.norm, last);
+    m.top = p->head.norm.kind == PARE_NORM_NONE ? m.after[m.nplaces - 1]
+                                                : affine_of(w, &m, &p->head.norm, last);
     return m;
 }
 

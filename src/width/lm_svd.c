@@ -9,6 +9,7 @@
  *   hidden   units by |w1||w2| (gated: |w1||w3||w2|), the largest stay
  *
  * Every part is exact at full size. */
+#include "linalg/matrix.h"
 #include "balance.h"
 #include <math.h>
 #include <stdlib.h>
@@ -199,9 +200,9 @@ lm_ffn lm_svd_units(pare_work *w, const lm_ffn *f, size_t n)
 static void add_output_head(pare_work *w, pare_mat *g, const lm *m)
 {
     enum { ROWS = 1024 };
-    const pare_top *const t = &m->m->top;
+    const pare_output_head *const t = &m->m->head;
     const pare_weight *const v = pare_has(&t->dense.w) ? &t->dense.w
-                                 : t->tied             ? &m->m->stem.embedding
+                                 : t->tied             ? &m->m->embedding.table
                                                        : &t->out.w;
     for (size_t r = 0; !w->st && pare_has(v) && r < v->rows; r += ROWS) {
         const pare_mark mark = pare_arena_mark(w->arena);

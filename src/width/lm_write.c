@@ -1,4 +1,5 @@
 /* lm_write.c - from the form of lm.h back to a model. */
+#include "linalg/matrix.h"
 #include "lm.h"
 #include <string.h>
 
@@ -235,7 +236,7 @@ static bool is_identity(const pare_mat *m)
     return true;
 }
 
-bool lm_foldable(const pare_stem *s)
+bool lm_foldable(const pare_embedding *s)
 {
     const pare_position_kind k = s->pos.kind;
     if (k == PARE_POS_NONE || k == PARE_POS_ROTARY) return true;
@@ -243,7 +244,7 @@ bool lm_foldable(const pare_stem *s)
 }
 
 /* Can the embedding be narrowed and still serve the head? */
-static bool narrows(const pare_stem *s)
+static bool narrows(const pare_embedding *s)
 {
     return s->ids && !pare_has(&s->map.w) && lm_foldable(s);
 }
@@ -252,8 +253,8 @@ static bool narrows(const pare_stem *s)
 static void put_stem(pare_work *w, lm_out *o, const lm_basis *first, const pare_mat *embed)
 {
     const lm *const m = o->m;
-    const pare_stem *const s = &m->m->stem;
-    pare_stem *const to = &o->model->stem;
+    const pare_embedding *const s = &m->m->embedding;
+    pare_embedding *const to = &o->model->embedding;
     /* W^T, or W^T C: from the output of the embedding to the new point 0. */
     pare_mat basis = mat_copy(w, lm_write_basis(first));
     if (m->centered || s->norm.kind == PARE_NORM_LAYER) lm_center_columns(w, &basis);
@@ -275,14 +276,14 @@ static void put_stem(pare_work *w, lm_out *o, const lm_basis *first, const pare_
         const pare_mat t = mat_transpose(w, embed), back = mat_mul(w, &in, false, embed, false);
         if (w->st) return;
         to->width = embed->cols;
-        to->embedding = mapped_rows(w, &o->writer, &s->embedding, &t, NULL);
+        to->table = mapped_rows(w, &o->writer, &s->table, &t, NULL);
         if (!is_identity(&back)) to->map.w = writer_matrix(&o->writer, &back);
         to->pos.after_map = pare_has(&to->map.w) || s->pos.after_map;
     } else if (s->ids && behind && !embed) {
         to->width = in.rows;
-        to->embedding = mapped_rows(w, &o->writer, &s->embedding, &all, b);
+        to->table = mapped_rows(w, &o->writer, &s->table, &all, b);
     } else {
-        if (s->ids) to->embedding = copy_weight(&o->writer, &s->embedding);
+        if (s->ids) to->table = copy_weight(&o->writer, &s->table);
         to->map = writer_dense(&o->writer, &all, b);
     }
 }
@@ -300,9 +301,9 @@ static pare_mat head_input(pare_work *w, const lm *m, const pare_mat *u, double 
 static void put_top(pare_work *w, lm_out *o, const lm_basis *last, const pare_mat *embed)
 {
     const lm *const m = o->m;
-    const pare_top *const t = &m->m->top;
-    const pare_weight *const from = t->tied ? &m->m->stem.embedding : &t->out.w;
-    pare_top *const to = &o->model->top;
+    const pare_output_head *const t = &m->m->head;
+    const pare_weight *const from = t->tied ? &m->m->embedding.table : &t->out.w;
+    pare_output_head *const to = &o->model->head;
     const pare_mat *const u = &last->read;
     const lm_norm norm = lm_project_norm(w, &m->head_norm, last);
     to->norm = stored_norm(&o->writer, &norm, u->cols);
@@ -361,10 +362,10 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
                    const pare_mat *embed)
 {
     if (w->st) return;
-    const pare_stem *const s = &o->m->m->stem;
-    const pare_top *const t = &o->m->m->top;
-    pare_stem *const stem = &o->model->stem;
-    pare_top *const top = &o->model->top;
+    const pare_embedding *const s = &o->m->m->embedding;
+    const pare_output_head *const t = &o->m->m->head;
+    pare_embedding *const stem = &o->model->embedding;
+    pare_output_head *const top = &o->model->head;
     if (first) {
         stem->ids = s->ids;
         stem->width = s->width;
@@ -374,7 +375,7 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
         put_top(w, o, last, wide.v ? &wide : embed);
     } else {
         *stem = *s;
-        stem->embedding = copy_weight(&o->writer, &s->embedding);
+        stem->table = copy_weight(&o->writer, &s->table);
         stem->pos.table = copy_weight(&o->writer, &s->pos.table);
         stem->map = copy_dense(&o->writer, &s->map);
         stem->norm = copy_norm(&o->writer, &s->norm);

@@ -13,6 +13,8 @@
  * eigenvalues are enclosed (singular_bounds.c), C is off by gamma |PA|_F^2 in norm, and so is each
  * of the small eigenvalues at most. And the bound itself moves by at most |dA|_F when A does: so
  * rows known up to radii give it up to those. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <math.h>
 #include <string.h>
@@ -86,7 +88,7 @@ pare_mat stream_enclosed(pare_work *w, double **rad, const pare_model *f, size_t
     pare_model part = *f;
     pare_model_norms *norms = NULL;
     pare_enclosure e = {0};
-    part.top = (pare_top){0};
+    part.head = (pare_output_head){0};
     part.nblocks = n;
     part.blocks = pare_work_alloc(w, n, sizeof *part.blocks);
     if (!w->st) memcpy(part.blocks, f->blocks, n * sizeof *part.blocks);

@@ -6,6 +6,8 @@
  * of this one: beta bounds all maps (scores with their scale), sqrt(alpha) all rows that a layer
  * reads. These are bounded here from above on the exact rows: by enclosures of the model up to each
  * point, and by the distance from U (U^T x) for any U with d columns. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include "stored_weights.h"
 #include <math.h>
@@ -35,14 +37,14 @@ static pare_enclosure rows_at(pare_work *w, const pare_model *m, const pare_inpu
     pare_model part = *m;
     pare_model_norms *norms = NULL;
     pare_enclosure e = {0};
-    part.top = (pare_top){0};
+    part.head = (pare_output_head){0};
     part.nblocks = hidden ? l + 1 : l;
     part.blocks = pare_work_alloc(w, part.nblocks, sizeof *part.blocks);
     if (w->st) return e;
     memcpy(part.blocks, m->blocks, part.nblocks * sizeof *part.blocks);
     if (hidden) {
-        part.top.dense = m->blocks[l].ffn.layers[0];
-        part.top.act = m->blocks[l].ffn.act;
+        part.head.dense = m->blocks[l].ffn.layers[0];
+        part.head.act = m->blocks[l].ffn.act;
         part.blocks[l].ffn = (pare_ffn){0};
     }
     pare_status st = pare_model_norms_new(&norms, w->arena, &part, SILENT_EXEC(w), w->err);

@@ -5,12 +5,11 @@
 #ifndef PARE_SRC_WIDTH_MATRICES_H
 #define PARE_SRC_WIDTH_MATRICES_H
 #include "base/work.h"
-#include <pare/attention.h>
 #include <pare/linalg.h>
 
 /* The threads and the stop flag of w, without its progress: for a part of a step that is reported
  * as a whole. */
-#define SILENT_EXEC(w) ((const pare_exec[]){pare_silent((w)->exec)})
+#define SILENT_EXEC(w) ((const pare_exec[]){pare_exec_silent((w)->exec)})
 
 pare_mat mat_zeros(pare_work *w, size_t rows, size_t cols);
 double *vec_zeros(pare_work *w, size_t n);

@@ -9,6 +9,9 @@
  * Models that are folded already have none of it. */
 #include "patch.h"
 #include "prove.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include <pare/fold.h>
 
 #define UNIT  PARE_UNIT_F64
@@ -42,8 +45,8 @@ static void check_norms(pare_work *w, const pare_model *m)
         need_batch(w, "feed-forward", b, &m->blocks[b].ffn.in_norm);
         need_batch(w, "feed-forward", b, &m->blocks[b].ffn.out_norm);
     }
-    need_batch(w, "input", 0, &m->stem.norm);
-    need_batch(w, "head", m->nblocks, &m->top.norm);
+    need_batch(w, "input", 0, &m->embedding.norm);
+    need_batch(w, "head", m->nblocks, &m->head.norm);
 }
 
 /* ---- what folding may have rounded ---------------------------------------------------------- */
@@ -248,13 +251,14 @@ static void widest_of(patch_net *p)
 
 static patch_net read_folded(const reader *r, const pare_model *folded, const pare_model *m)
 {
-    const norm_size none = {1, 0}, stem = size_of(&m->stem.norm), top = size_of(&m->top.norm);
+    const norm_size none = {1, 0}, stem = size_of(&m->embedding.norm), top = size_of(&m->head.norm);
     const net n = net_read(r->w, folded);
     patch_net p = {.nlayers = n.nlayers};
     p.layers = pare_work_alloc(r->w, n.nlayers, sizeof *p.layers);
     if (r->w->st) return p;
-    p.stem = map_of(r, n.we, n.be, n.we.cols, off_of(&m->stem.map.w, &m->stem.map.b, none, stem));
-    p.top = map_of(r, n.wh, n.bh, n.wh.cols, off_of(&m->top.out.w, &m->top.out.b, top, none));
+    p.stem = map_of(r, n.we, n.be, n.we.cols,
+                    off_of(&m->embedding.map.w, &m->embedding.map.b, none, stem));
+    p.top = map_of(r, n.wh, n.bh, n.wh.cols, off_of(&m->head.out.w, &m->head.out.b, top, none));
     for (size_t l = 0; !r->w->st && l < n.nlayers; l++)
         p.layers[l] = layer_of(r, &n.layers[l], &m->blocks[l]);
     widest_of(&p);
@@ -280,7 +284,7 @@ patch_net patch_read(pare_work *w, const pare_model *m)
     pare_fold_report report = {0};
     check_norms(w, m);
     if (!w->st) w->st = pare_model_clone(&wide, m, w->err);
-    if (!w->st) w->st = pare_model_visit(wide, widen, wide->arena, w->err);
+    if (!w->st) w->st = pare_model_each_weight(wide, widen, wide->arena, w->err);
     if (!w->st) w->st = insert_identity_wo(wide, w->err);
     if (!w->st) w->st = pare_fold(&folded, &report, wide, w->err);
     const reader r = {w, report.rounded > 0};

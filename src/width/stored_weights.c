@@ -1,4 +1,5 @@
 /* stored_weights.c - between stored weights and matrices (stored_weights.h). */
+#include "linalg/matrix.h"
 #include "stored_weights.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */
@@ -63,7 +64,7 @@ pare_dtype widest_dtype(pare_work *w, const pare_model *m)
 {
     pare_dtype t = PARE_F32;
     pare_model walked = *m; /* the visitor only looks */
-    if (!w->st) w->st = pare_model_visit(&walked, note_f64, &t, w->err);
+    if (!w->st) w->st = pare_model_each_weight(&walked, note_f64, &t, w->err);
     return t;
 }
 

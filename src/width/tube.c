@@ -11,6 +11,8 @@
  * four times, and stores them in the model's own type once more: `off` of themselves. Batch norms
  * in front of a map would change its bias as well, whose rounding is not small against the bias:
  * such models are refused. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <math.h>
 #include <string.h>
@@ -22,7 +24,8 @@ static bool folds_behind(const pare_norm *n)
 
 const char *tube_refuses(const pare_model *m)
 {
-    if (!folds_behind(&m->stem.norm) || !folds_behind(&m->top.norm)) return "a norm at an end";
+    if (!folds_behind(&m->embedding.norm) || !folds_behind(&m->head.norm))
+        return "a norm at an end";
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_block *const k = &m->blocks[b];
         if (k->attn.in_norm.kind != PARE_NORM_NONE || k->ffn.in_norm.kind != PARE_NORM_NONE)
@@ -53,7 +56,8 @@ static double own_share(pare_work *w, const pare_model *m)
 {
     bool any = false;
     /* The visitor hands out mutable weights; looking does not touch them. */
-    if (!w->st) w->st = pare_model_visit((pare_model *)(uintptr_t)m, look_for_f32, &any, w->err);
+    if (!w->st)
+        w->st = pare_model_each_weight((pare_model *)(uintptr_t)m, look_for_f32, &any, w->err);
     return any ? 0x1p-23 : 0x1p-49;
 }
 
@@ -88,9 +92,9 @@ static pare_enclosure enclosed(pare_work *w, const pare_model *part, const pare_
 static pare_model bare(const tube *t, size_t width)
 {
     pare_model part = *t->m;
-    part.stem = (pare_stem){.width = width};
+    part.embedding = (pare_embedding){.width = width};
     part.nblocks = 0;
-    part.top = (pare_top){0};
+    part.head = (pare_output_head){0};
     return part;
 }
 
@@ -114,7 +118,7 @@ pare_mat tube_stem(pare_work *w, const tube *t, pare_ub *r)
 {
     pare_model part = *t->m;
     part.nblocks = 0;
-    part.top = (pare_top){0};
+    part.head = (pare_output_head){0};
     const pare_enclosure e = enclosed(w, &part, t->in);
     for (size_t i = 0; !w->st && i < e.rows; i++) r[i] = row_radius(&e, i);
     return pare_mat_of(e.mid, e.rows, e.cols);
@@ -150,7 +154,7 @@ static pare_enclosure hidden_at(pare_work *w, const tube *t, size_t l, const par
 {
     const pare_input in = on_rows(t, z);
     pare_model part = bare(t, z->cols);
-    part.top.out = t->m->blocks[l].ffn.layers[0];
+    part.head.out = t->m->blocks[l].ffn.layers[0];
     const pare_enclosure e = enclosed(w, &part, &in);
     const pare_ub longest = mover_longest(t->layers[l]);
     for (size_t i = 0; !w->st && i < e.rows; i++)
@@ -183,6 +187,6 @@ pare_enclosure tube_top(pare_work *w, const tube *t, const pare_mat *h)
 {
     pare_model part = bare(t, h->cols);
     const pare_input in = on_rows(t, h);
-    part.top = t->m->top;
+    part.head = t->m->head;
     return enclosed(w, &part, &in);
 }

@@ -4,7 +4,10 @@
 #include "balance.h"
 #include "cuts.h"
 #include "lm.h"
+#include "attention/attend.h"
+#include "cert/prove.h"
 #include <pare/fold.h>
+#include <pare/width.h>
 #include <math.h>
 #include <string.h>
 
@@ -141,7 +144,7 @@ static bool meets_request(width_job *s, const pare_width_opts *o, size_t d)
 {
     const pare_mark mark = pare_arena_mark(s->w.arena);
     const pare_width_opts t = with_dim(o, d);
-    const pare_exec *const exec = s->w.exec, quiet = pare_silent(exec);
+    const pare_exec *const exec = s->w.exec, quiet = pare_exec_silent(exec);
     cut_record r;
     s->w.exec = &quiet;
     const net n = cut_net(s, &t, &r);

@@ -2,7 +2,8 @@
  * says so and nothing leaks. */
 #include "kernel_cases.h"
 #include "fail_alloc.h"
-#include <pare/oracle.h>
+#include "attention/attend.h"
+#include "attention/oracle_wrappers.h"
 
 enum { N = 300, D = 4 };
 
@@ -56,8 +57,8 @@ static pare_status keep(head_case *h, const pare_graph *g, pare_err *err)
     (void)g;
     static float lse[N];
     const pare_pattern p = {.kind = PARE_CAUSAL};
-    const pare_kept32 saved = {.lse = lse};
-    return pare_attend_keep_f32(&h->y, &saved, &h->q, &h->k, &h->v, 1, &p, NULL, NULL, &TWO, err);
+    const pare_saved32 saved = {.lse = lse};
+    return pare_attend_saving_f32(&h->y, &saved, &h->q, &h->k, &h->v, 1, &p, NULL, NULL, &TWO, err);
 }
 
 static pare_status tiled_back(head_case *h, const pare_graph *g, pare_err *err)
@@ -67,7 +68,7 @@ static pare_status tiled_back(head_case *h, const pare_graph *g, pare_err *err)
     pare_mat32 dq = {N, D, D, buffer[0]}, dk = {N, D, D, buffer[1]}, dv = {N, D, D, buffer[2]};
     const pare_pattern p = {.kind = PARE_FULL};
     for (size_t i = 0; i < N; i++) lse[i] = 100;
-    const pare_kept32 saved = {.lse = lse};
+    const pare_saved32 saved = {.lse = lse};
     return pare_attend_backward_f32(&dq, &dk, &dv, &h->v, &h->q, &h->k, &h->v, &h->v, &saved, 1, &p,
                                     NULL, NULL, &TWO, err);
 }

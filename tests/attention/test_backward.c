@@ -33,11 +33,11 @@ typedef struct back_case {
     double *lse64, *p, *t, *slack; /* n; n x n: weights, gradients of scores, their errors */
     double *e;                     /* n: E of a row */
     pare_graph g;
-    pare_turned transpose;
+    pare_transposed_graph transpose;
 } back_case;
 
 /* The graph transpose, which is compared with plain loops. */
-static pare_turned transpose_of(pare_arena *a, const pare_graph *g, size_t width)
+static pare_transposed_graph transpose_of(pare_arena *a, const pare_graph *g, size_t width)
 {
     size_t *const ptr = pare_alloc(a, g->n + 1, sizeof *ptr);
     uint32_t *const idx = pare_alloc(a, g->ptr[g->n] + 1, sizeof *idx);
@@ -49,9 +49,9 @@ static pare_turned transpose_of(pare_arena *a, const pare_graph *g, size_t width
                 if (g->idx[e] == j) idx[at] = (uint32_t)i, edge[at++] = (uint32_t)e;
         ptr[j + 1] = at;
     }
-    pare_turned t;
+    pare_transposed_graph t;
     pare_err err = {0};
-    assert_ok(pare_graph_turn(&t, a, g, width, &err), &err);
+    assert_ok(pare_graph_transpose(&t, a, g, width, &err), &err);
     assert_memory_equal(t.by_key.ptr, ptr, (g->n + 1) * sizeof *ptr);
     assert_memory_equal(t.by_key.idx, idx, g->ptr[g->n] * sizeof *idx);
     assert_memory_equal(t.edge, edge, g->ptr[g->n] * sizeof *edge);
@@ -193,7 +193,7 @@ static void run32(const attend_kernels *k, back_case *b, const pare_pattern *p, 
     head_case *const h = &b->h;
     pare_err err = {0};
     copy32(&b->dq, &b->dq0), copy32(&b->dk, &b->dk0), copy32(&b->dv, &b->dv0);
-    const pare_kept32 saved = {.lse = b->lse};
+    const pare_saved32 saved = {.lse = b->lse};
     assert_ok(attend_save_f32_with(k, &h->y, &saved, &h->q, &h->k, &h->v, h->scale, p,
                                    graph ? &b->g : NULL, graph ? &b->transpose : NULL, &x, &err),
               &err);
@@ -251,7 +251,7 @@ static pare_mat widened(pare_arena *a, const pare_mat32 *x)
     return m;
 }
 
-/* pare_attend_keep_f64 and _backward_f64 against the matrices; `tol` relative. */
+/* pare_attend_saving_f64 and _backward_f64 against the matrices; `tol` relative. */
 static void check64(pare_arena *a, back_case *b, const pare_pattern *p, const pare_graph *g,
                     double tol)
 {
@@ -262,8 +262,8 @@ static void check64(pare_arena *a, back_case *b, const pare_pattern *p, const pa
     pare_mat dq = widened(a, &b->dq0), dk = widened(a, &b->dk0), dv = widened(a, &b->dv0);
     double *const lse = pare_alloc(a, h->n + 1, sizeof *lse);
     reference(h, p, g);
-    assert_ok(pare_attend_keep_f64(&y, lse, &h->q64, &h->k64, &h->v64, (double)h->scale, p, g, &two,
-                                   &err),
+    assert_ok(pare_attend_saving_f64(&y, lse, &h->q64, &h->k64, &h->v64, (double)h->scale, p, g,
+                                     &two, &err),
               &err);
     near64(&y, &h->y64, tol);
     for (size_t i = 0; i < h->n; i++)
@@ -365,8 +365,8 @@ static void gradients_are_the_differences_of_the_forward_pass(void **state)
         const bool graph = PATTERNS[p].kind == PARE_GRAPH;
         const pare_graph *const g = graph ? &b.g : NULL;
         pare_mat dq = pare_mat_new(a, N, 3), dk = pare_mat_new(a, N, 3), dv = pare_mat_new(a, N, 2);
-        assert_ok(pare_attend_keep_f64(&h->y64, lse, &h->q64, &h->k64, &h->v64, (double)h->scale,
-                                       &PATTERNS[p], g, NULL, &err),
+        assert_ok(pare_attend_saving_f64(&h->y64, lse, &h->q64, &h->k64, &h->v64, (double)h->scale,
+                                         &PATTERNS[p], g, NULL, &err),
                   &err);
         assert_ok(pare_attend_backward_f64(&dq, &dk, &dv, &b.dy64, &h->q64, &h->k64, &h->v64,
                                            &h->y64, lse, (double)h->scale, &PATTERNS[p], g,
@@ -434,9 +434,9 @@ static void the_best_variant_is_the_one_that_is_used(void **state)
     back_case b = back_new(a, 70, 9, 9, RANDOM, 2), same = back_new(a, 70, 9, 9, RANDOM, 2);
     head_case *const h = &same.h;
     run32(&kernels[0], &b, &PATTERNS[1], 1);
-    const pare_kept32 saved = {.lse = same.lse};
-    assert_int_equal(pare_attend_keep_f32(&h->y, &saved, &h->q, &h->k, &h->v, h->scale,
-                                          &PATTERNS[1], NULL, NULL, NULL, NULL),
+    const pare_saved32 saved = {.lse = same.lse};
+    assert_int_equal(pare_attend_saving_f32(&h->y, &saved, &h->q, &h->k, &h->v, h->scale,
+                                            &PATTERNS[1], NULL, NULL, NULL, NULL),
                      PARE_OK);
     assert_int_equal(pare_attend_backward_f32(&same.dq0, &same.dk0, &same.dv0, &same.dy, &h->q,
                                               &h->k, &h->v, &h->y, &saved, h->scale, &PATTERNS[1],

@@ -1,4 +1,5 @@
 /* Tests src/attention/graph_order.c: the same graph, and its neighbors closer together. */
+#include "base/support.h"
 #include "kernel_cases.h"
 #include "attention/edge_schedule.h"
 
@@ -28,9 +29,9 @@ static pare_graph shuffled_groups(pare_arena *a, uint64_t seed)
 
 static size_t segments(pare_arena *a, const pare_graph *g)
 {
-    pare_turned t;
+    pare_transposed_graph t;
     pare_err err = {0};
-    assert_ok(pare_graph_turn(&t, a, g, WIDTH, &err), &err);
+    assert_ok(pare_graph_transpose(&t, a, g, WIDTH, &err), &err);
     return t.queries->first[t.queries->blocks];
 }
 

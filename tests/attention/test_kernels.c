@@ -128,7 +128,7 @@ static void narrow_rows_with_few_keys_are_within_their_bound(void **state)
         float *const lse = pare_alloc(a, N, sizeof *lse);
         reference(&h, p, &g);
         for (size_t i = 0; i < variants; i++) {
-            const pare_kept32 saved = {.lse = lse};
+            const pare_saved32 saved = {.lse = lse};
             assert_int_equal(attend_save_f32_with(&kernels[i], &h.y, &saved, &h.q, &h.k, &h.v,
                                                   h.scale, p, &g, NULL, NULL, NULL),
                              PARE_OK);
@@ -165,7 +165,7 @@ static void widths_below_eight_read_no_farther_than_their_rows(void **state)
         reference(&h, p, &g);
         tighten(a, &h.q), tighten(a, &h.k), tighten(a, &h.v);
         for (size_t i = 0; i < variants; i++) {
-            const pare_kept32 saved = {.lse = lse};
+            const pare_saved32 saved = {.lse = lse};
             assert_int_equal(attend_save_f32_with(&kernels[i], &h.y, &saved, &h.q, &h.k, &h.v,
                                                   h.scale, p, &g, NULL, NULL, NULL),
                              PARE_OK);

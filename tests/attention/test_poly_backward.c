@@ -1,4 +1,5 @@
 /* Tests src/attention/poly_backward*.c: gradients of the function that is computed. */
+#include "attention/attend.h"
 #include "poly_cases.h"
 #include "attention/poly.h"
 
@@ -138,7 +139,7 @@ static void exact_rows_are_the_exact_gradient(void **state)
         pare_err err = {0};
         grads want = grads_new(a, &c);
         assert_ok(
-            pare_attend_keep_f64(&y, lse, &c.q, &c.k, &c.v, c.plan.scale, &p, NULL, NULL, &err),
+            pare_attend_saving_f64(&y, lse, &c.q, &c.k, &c.v, c.plan.scale, &p, NULL, NULL, &err),
             &err);
         assert_ok(pare_attend_backward_f64(&want.dq, &want.dk, &want.dv, &c.dy, &c.q, &c.k, &c.v,
                                            &y, lse, c.plan.scale, &p, NULL, NULL, NULL, &err),
@@ -354,7 +355,7 @@ static void plan_there_and_back_are_of_one_function(void **state)
         const double scale = c.plan.scale;
         assert_ok(pare_poly_plan_f32(&c.plan, a, &q, &k, c.dv, scale, &p, &o, NULL, &err), &err);
         assert_true(c.plan.kind == o.kind);
-        assert_ok(pare_poly_attend_f32(&y, &(pare_poly_kept){.exact = c.exact}, &report, &c.plan,
+        assert_ok(pare_poly_attend_f32(&y, &(pare_poly_saved){.exact = c.exact}, &report, &c.plan,
                                        &q, &k, &v, NULL, &err),
                   &err);
         if (taylor) assert_true(report.rows_exact > 0 && report.rows_exact < c.n);

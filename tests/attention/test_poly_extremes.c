@@ -104,7 +104,7 @@ static size_t attend(head *h, const pare_poly_opts *o, char why[160])
     pare_poly_plan plan;
     pare_poly_report r;
     pare_err err = {0};
-    const pare_poly_kept saved = {.bound = h->bound, .exact = h->exact};
+    const pare_poly_saved saved = {.bound = h->bound, .exact = h->exact};
     assert_ok(
         pare_poly_plan_f32(&plan, h->a, &h->q, &h->k, h->dv, h->scale, &h->pattern, o, NULL, &err),
         &err);

@@ -1,5 +1,6 @@
 /* Tests src/attention/poly_*.c in f32: every row is within what is proven for it, on every vector
  * unit, for data made to break it. */
+#include "attention/attend.h"
 #include "kernel_cases.h"
 #include "attention/poly.h"
 
@@ -156,7 +157,7 @@ static void every_row_keeps_its_promise_on_every_unit(void **state)
                                   .always = true};
         const pare_poly_plan plan = plan_of(a, &h, p, &o);
         const kept_rows k = kept_new(a, n);
-        const pare_poly_kept saved = {k.bound, k.lse, k.exact};
+        const pare_poly_saved saved = {k.bound, k.lse, k.exact};
         reference(&h, p, NULL);
         for (size_t u = 0; u < units; u++) {
             pare_err err = {0};
@@ -196,7 +197,7 @@ static void bounds_are_not_needlessly_large(void **state)
             .tolerance = 0.1, .kind = PARE_POLY_TAYLOR, .degree = g, .always = true};
         const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
         const kept_rows k = kept_new(a, h.n);
-        const pare_poly_kept saved = {k.bound, k.lse, k.exact};
+        const pare_poly_saved saved = {k.bound, k.lse, k.exact};
         pare_err err = {0};
         reference(&h, &FULL, NULL);
         assert_ok(pare_poly_attend_f32(&h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
@@ -227,7 +228,7 @@ static void keys_of_the_own_chunk_cost_rounding_alone(void **state)
             .tolerance = 1, .kind = PARE_POLY_TAYLOR, .degree = 1, .always = true};
         const pare_poly_plan plan = plan_of(a, &h, &CAUSAL, &o);
         const kept_rows k = kept_new(a, h.n);
-        const pare_poly_kept saved = {k.bound, k.lse, k.exact};
+        const pare_poly_saved saved = {k.bound, k.lse, k.exact};
         pare_err err = {0};
         reference(&h, &CAUSAL, NULL);
         assert_ok(
@@ -255,7 +256,7 @@ static void roundings_are_counted(void **state)
         .tolerance = 0.1, .kind = PARE_POLY_REMEZ, .degree = 12, .always = true};
     const pare_poly_plan plan = plan_of(a, &h, &FULL, &o);
     const kept_rows k = kept_new(a, h.n);
-    const pare_poly_kept saved = {k.bound, k.lse, k.exact};
+    const pare_poly_saved saved = {k.bound, k.lse, k.exact};
     pare_poly_report r;
     pare_err err = {0};
     reference(&h, &FULL, NULL);
@@ -271,7 +272,7 @@ static size_t two_heavy_keys(pare_arena *a, head_case *h, const pare_pattern *p,
     const pare_poly_opts o = {.tolerance = tolerance, .degree = -1, .heavy = 2, .always = true};
     const pare_poly_plan plan = plan_of(a, h, p, &o);
     const kept_rows k = kept_new(a, h->n);
-    const pare_poly_kept saved = {k.bound, k.lse, k.exact};
+    const pare_poly_saved saved = {k.bound, k.lse, k.exact};
     pare_poly_report r;
     pare_err err = {0};
     assert_true(plan.kind != PARE_POLY_EXACT && plan.nheavy == 2);
@@ -389,7 +390,7 @@ static void the_moment_saves_rows_from_the_exact_kernel(void **state)
                                   .always = true};
         const pare_poly_plan plan = plan_of(a, &h, p, &o);
         const kept_rows k = kept_new(a, n);
-        const pare_poly_kept saved = {k.bound, k.lse, k.exact};
+        const pare_poly_saved saved = {k.bound, k.lse, k.exact};
         float *const first = pare_alloc(a, n * h.y.ld, sizeof *first);
         assert_true(first && plan.nheavy == o.heavy);
         reference(&h, p, NULL);
@@ -420,14 +421,15 @@ static void logs_of_sums_are_kept(void **state)
         const pare_poly_opts o = {.tolerance = 1e-3, .degree = -1, .always = true};
         const pare_poly_plan plan = plan_of(a, &h, p, &o);
         const kept_rows k = kept_new(a, h.n);
-        const pare_poly_kept saved = {.lse = k.lse};
+        const pare_poly_saved saved = {.lse = k.lse};
         double *const lse = pare_alloc(a, h.n, sizeof *lse);
         pare_err err = {0};
         assert_int_not_equal(plan.kind, PARE_POLY_EXACT);
         assert_ok(pare_poly_attend_f32(&h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
                   &err);
-        assert_ok(pare_attend_keep_f64(&h.y64, lse, &h.q64, &h.k64, &h.v64, 1, p, NULL, NULL, &err),
-                  &err);
+        assert_ok(
+            pare_attend_saving_f64(&h.y64, lse, &h.q64, &h.k64, &h.v64, 1, p, NULL, NULL, &err),
+            &err);
         for (size_t i = 0; i < h.n; i++) assert_near(k.lse[i], lse[i], 3e-3);
         pare_arena_free(a);
     }
@@ -450,15 +452,16 @@ static void logs_of_exact_rows_are_those_of_the_exact_kernel(void **state)
         pare_poly_plan plan = plan_of(a, &h, p, &o);
         if (t >= 2) plan.tolerance = 1e-12;
         const kept_rows k = kept_new(a, h.n);
-        const pare_poly_kept saved = {.lse = k.lse, .exact = k.exact};
+        const pare_poly_saved saved = {.lse = k.lse, .exact = k.exact};
         double *const lse = pare_alloc(a, h.n, sizeof *lse);
         size_t exact = 0;
         pare_err err = {0};
         assert_int_not_equal(plan.kind, PARE_POLY_EXACT);
         assert_ok(pare_poly_attend_f32(&h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err),
                   &err);
-        assert_ok(pare_attend_keep_f64(&h.y64, lse, &h.q64, &h.k64, &h.v64, 1, p, NULL, NULL, &err),
-                  &err);
+        assert_ok(
+            pare_attend_saving_f64(&h.y64, lse, &h.q64, &h.k64, &h.v64, 1, p, NULL, NULL, &err),
+            &err);
         for (size_t i = 0; i < h.n; i++) exact += k.exact[i];
         for (size_t i = 0; i < h.n; i++) assert_near(k.lse[i], lse[i], k.exact[i] ? 1e-4 : 3e-3);
         assert_true(t < 2 ? exact > 0 && 2 * exact <= h.n : exact == h.n);
@@ -584,7 +587,7 @@ static void unequal_coordinates_get_chosen_monomials(void **state)
     assert_int_equal(plan.kind, PARE_POLY_ADAPTIVE);
     assert_true(plan.table.count < pare_monomials_count(8, plan.degree) / 10);
     const kept_rows k = kept_new(a, h.n);
-    const pare_poly_kept saved = {k.bound, k.lse, k.exact};
+    const pare_poly_saved saved = {k.bound, k.lse, k.exact};
     pare_err err = {0};
     assert_ok(pare_poly_attend_f32(&h.y, &saved, NULL, &plan, &h.q, &h.k, &h.v, NULL, &err), &err);
     reference(&h, &FULL, NULL);

@@ -21,7 +21,7 @@ typedef struct back_case {
     pare_mat32 dy, dq, dk, dv;
     float *lse, *scores, *pair; /* the last two and a canary for the edges of g */
     pare_graph g;
-    pare_turned transpose;
+    pare_transposed_graph transpose;
 } back_case;
 
 static double *zeros(pare_arena *a, size_t n)
@@ -53,7 +53,7 @@ static back_case back_new(pare_arena *a, size_t n, size_t dk, size_t dv, data_ki
     b.pair = pare_alloc(a, 2 * edges + 1, sizeof *b.pair);
     assert_true(b.lse && b.scores && b.pair);
     b.scores[edges] = b.pair[2 * edges] = CANARY;
-    assert_ok(pare_graph_turn(&b.transpose, a, &g, dk + dv, &err), &err);
+    assert_ok(pare_graph_transpose(&b.transpose, a, &g, dk + dv, &err), &err);
     return b;
 }
 
@@ -143,8 +143,8 @@ static void run(const sparse_kernel *kernel, back_case *b, const pare_pattern *p
 {
     const bool graph = p->kind == PARE_GRAPH;
     const size_t edges = b->g.ptr[b->g.n];
-    const pare_kept32 saved = {b->lse, saves ? b->scores : NULL, saves ? b->pair : NULL,
-                               isnan(start)}; /* what was there is not read */
+    const pare_saved32 saved = {b->lse, saves ? b->scores : NULL, saves ? b->pair : NULL,
+                                isnan(start)}; /* what was there is not read */
     const pare_exec x = {.threads = threads};
     pare_err err = {0};
     const sparse_job f = {.y = b->h.y,
@@ -319,9 +319,9 @@ static void a_turned_graph_has_every_edge_once_in_its_place(void **state)
         pare_arena *const a = pare_arena_new();
         const size_t n = sizes[s];
         const pare_graph g = random_graph(a, n, 0.2, 80 + s);
-        pare_turned t;
+        pare_transposed_graph t;
         pare_err err = {0};
-        assert_ok(pare_graph_turn(&t, a, &g, 1, &err), &err);
+        assert_ok(pare_graph_transpose(&t, a, &g, 1, &err), &err);
         assert_int_equal(t.by_key.n, n);
         assert_int_equal(t.by_key.ptr[0], 0);
         assert_int_equal(t.by_key.ptr[n], g.ptr[n]);
@@ -340,7 +340,7 @@ static void a_turned_graph_has_every_edge_once_in_its_place(void **state)
 
 /* A row has at most one segment in a block, rows in order, and its segments are its list cut up;
  * nothing is left out. Few edges of a segment are of other blocks. */
-static void check_schedule(const pare_visits *v, const pare_graph *g, size_t block)
+static void check_schedule(const pare_edge_schedule *v, const pare_graph *g, size_t block)
 {
     size_t at = 0, *const next = calloc(g->n + 1, sizeof *next);
     for (size_t i = 0; i < g->n; i++) next[i] = g->ptr[i];
@@ -372,9 +372,9 @@ static void every_edge_is_visited_once_and_found_from_both_sides(void **state)
         pare_arena *const a = pare_arena_new();
         const size_t n = sizes[s / 2], width = widths[s % 2];
         const pare_graph g = random_graph(a, n, 0.1, 90 + s);
-        pare_turned t;
+        pare_transposed_graph t;
         pare_err err = {0};
-        assert_ok(pare_graph_turn(&t, a, &g, width, &err), &err);
+        assert_ok(pare_graph_transpose(&t, a, &g, width, &err), &err);
         const size_t block = n ? key_block_size(&g, width) : 1;
         check_schedule(t.queries, &g, block);
         check_schedule(t.keys, &t.by_key, block);
@@ -398,9 +398,9 @@ static void too_many_edges_are_refused(void **state)
     const size_t ptr[] = {0, (size_t)UINT32_MAX + 1};
     const pare_graph g = {1, ptr, NULL};
     pare_arena *const a = pare_arena_new();
-    pare_turned t;
+    pare_transposed_graph t;
     pare_err err = {0};
-    assert_int_equal(pare_graph_turn(&t, a, &g, 1, &err), PARE_ERR_INPUT);
+    assert_int_equal(pare_graph_transpose(&t, a, &g, 1, &err), PARE_ERR_INPUT);
     assert_contains(err.msg, "4294967296 edges");
     pare_arena_free(a);
 }

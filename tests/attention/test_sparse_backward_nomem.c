@@ -36,13 +36,13 @@ static pare_status backward(head_case *h, const pare_graph *g, const pare_patter
     sparse_kernels(kernels);
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    pare_turned transpose = {0};
+    pare_transposed_graph transpose = {0};
     const bool graph = p->kind == PARE_GRAPH;
     pare_graph ordered;
     const uint32_t *order;
     pare_status st = graph ? pare_graph_order(&ordered, &order, a, g, 2 * D, err) : PARE_OK;
     if (!st && graph) assert_non_null(order);
-    if (!st && graph) st = pare_graph_turn(&transpose, a, g, 2 * D, err);
+    if (!st && graph) st = pare_graph_transpose(&transpose, a, g, 2 * D, err);
     float *const buffer = pare_alloc(a, 3 * (size_t)N * D, sizeof *buffer);
     if (!st && !buffer) st = pare_no_memory(err);
     to.q = to.k = to.v = (pare_mat32){N, D, D, buffer};

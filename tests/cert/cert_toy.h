@@ -2,8 +2,9 @@
  * prover that "proves" by formulas over what it measures, and certificates made with both. */
 #ifndef CERT_TOY_H
 #define CERT_TOY_H
-#include <pare/exchange.h>
-#include <pare/publish.h>
+#include "base/support.h"
+#include "cert/conformal.h"
+#include "cert/prove.h"
 #include <pare_test.h>
 
 #define TOY_WIDTH   3
@@ -39,9 +40,9 @@ static inline pare_model *toy_model(double shift, size_t outputs)
     pare_err err;
     assert_ok(pare_model_new(&m, &err), &err);
     m->name = pare_strdup(m->arena, "toy");
-    m->stem.width = TOY_WIDTH;
-    m->top.out.w = toy_weight(m->arena, outputs, TOY_WIDTH, 0);
-    m->top.out.b = toy_weight(m->arena, 1, outputs, shift);
+    m->embedding.width = TOY_WIDTH;
+    m->head.out.w = toy_weight(m->arena, outputs, TOY_WIDTH, 0);
+    m->head.out.b = toy_weight(m->arena, 1, outputs, shift);
     assert_ok(pare_model_check(m, &err), &err);
     return m;
 }

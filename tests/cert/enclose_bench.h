@@ -21,7 +21,7 @@ static inline void bench_start(bench *b, uint64_t seed)
 {
     *b = (bench){.a = pare_arena_new(), .r = pare_rng_at(seed, 1), .wide = seed / 2 % 2};
     assert_int_equal(pare_model_new(&b->m, NULL), PARE_OK);
-    b->m->stem.width = 1;
+    b->m->embedding.width = 1;
     b->m->blocks = &b->block;
     b->m->nblocks = 1;
 }

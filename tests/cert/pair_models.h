@@ -4,8 +4,8 @@
 #define TEST_PAIR_MODELS_H
 #include "cert/pair.h"
 #include <enclose_models.h>
-#include <pare/ball.h>
-#include <pare/gradient.h>
+#include "train/gradient.h"
+#include <pare/cert.h>
 
 typedef struct pair_case {
     uint64_t seed;
@@ -20,16 +20,16 @@ typedef struct pair_case {
 /* Ids become the rows they name: that is where the ball is. */
 static inline void vectors_for_ids(pair_case *t)
 {
-    pare_stem *const s = &t->f->stem;
+    pare_embedding *const s = &t->f->embedding;
     if (!s->ids) return;
     maker k = {.m = t->f};
     const size_t n = t->in.batch * t->in.tokens, d = s->width;
     double *const x = make(&k, n * d, sizeof *x);
     for (size_t i = 0; i < n * d; i++)
-        x[i] = pare_weight_at(&s->embedding, (size_t)t->in.ids[i / d] * d + i % d);
-    if (t->f->top.tied) t->f->top.out.w = s->embedding;
-    t->f->top.tied = s->ids = false;
-    s->embedding = (pare_weight){0};
+        x[i] = pare_weight_at(&s->table, (size_t)t->in.ids[i / d] * d + i % d);
+    if (t->f->head.tied) t->f->head.out.w = s->table;
+    t->f->head.tied = s->ids = false;
+    s->table = (pare_weight){0};
     s->vocab = 0;
     t->in.ids = NULL;
     t->in.x = x;
@@ -285,7 +285,7 @@ static inline void climb(hunt *h, double *way, size_t starts, size_t steps)
     pare_tape *tapes[2];
     pare_err err = {0};
     const pare_model *const m[2] = {h->t->f, h->t->g};
-    if (pare_has(&m[0]->stem.map.w) || m[0]->stem.norm.kind != PARE_NORM_NONE) return;
+    if (pare_has(&m[0]->embedding.map.w) || m[0]->embedding.norm.kind != PARE_NORM_NONE) return;
     for (size_t p = 0; p < 2; p++) {
         assert_ok(pare_params_new(&params[p], m[p], PARE_F64, &err), &err);
         assert_ok(pare_tape_new(&tapes[p], params[p], NULL, &err), &err);

@@ -2,7 +2,7 @@
  * the same order: matrices are [in, out] there and are stored [out, in] here. */
 #ifndef TEST_SPLITMIX_NETS_H
 #define TEST_SPLITMIX_NETS_H
-#include <pare/forward.h>
+#include <pare/run.h>
 #include <pare_test.h>
 
 typedef struct stream {
@@ -53,7 +53,7 @@ static inline pare_model *empty_net(stream *s, size_t blocks, size_t d, pare_pat
     pare_model *m = NULL;
     assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
     s->a = m->arena;
-    m->stem.width = d;
+    m->embedding.width = d;
     m->pattern.kind = pattern;
     m->nblocks = blocks;
     m->blocks = pare_alloc(m->arena, blocks, sizeof *m->blocks);

@@ -1,5 +1,6 @@
 /* Tests src/cert/file_ref.c and src/cert/measured_difference.c: what a certificate takes from files and runs.
  */
+#include "model/model_facts.h"
 #include "cert_toy.h"
 #include <sys/stat.h>
 
@@ -149,7 +150,7 @@ static void measured_is_the_largest_difference_over_all_inputs(void **state)
      */
     static const float w[] = {0, 0.25f, 0.5f, 0.75f, 1, 2.25f};
     static const double x[3][3] = {{1, 1, 0.5}, {9, 9, -3}, {1, 1, 2}};
-    g->top.out.w.data = w;
+    g->head.out.w.data = w;
     pare_input in[3];
     for (size_t i = 0; i < 3; i++)
         in[i] = (pare_input){.batch = 1, .tokens = 1, .width = 3, .x = x[i]};
@@ -181,7 +182,7 @@ static void models_of_different_outputs_are_not_compared(void **state)
     assert_contains(t.err.msg, "[2, 3]");
     pare_model_free(g);
     pare_model *const pooled = toy_model(0, 2);
-    pooled->top.pool = PARE_POOL_MEAN;
+    pooled->head.pool = PARE_POOL_MEAN;
     assert_status(pare_measure(&d, f, pooled, &set, NULL, &t.err), PARE_ERR_INPUT, &t.err);
     assert_contains(t.err.msg, "[1, 2]");
     pare_model_free(f);
@@ -197,7 +198,7 @@ static void outputs_that_overflow_are_not_called_equal(void **state)
     pare_model *const f = toy_model(0, 2);
     static const double x[3] = {1.7e308, 1.7e308, 1.7e308}; /* 2.25e308 in the first output */
     static const float w[] = {1, 1, 1, 1, 1, 1};
-    f->top.out.w.data = w;
+    f->head.out.w.data = w;
     pare_input in = {.batch = 1, .tokens = 1, .width = 3, .x = x};
     const pare_inputs set = {1, &in};
     double d = -1;

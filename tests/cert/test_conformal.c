@@ -1,8 +1,8 @@
 /* Tests src/cert/conformal.c: a new input is above what is said no more often than it says, whatever
  * the errors are; and what a certificate says of each draw is what is proven of it. */
 #include <enclose_models.h>
-#include <pare/exchange.h>
-#include <pare/publish.h>
+#include "cert/conformal.h"
+#include "cert/prove.h"
 
 enum { MOST = 6, VALUES = 4 };
 
@@ -79,12 +79,12 @@ static void how_many_errors_are_left_out_follows_from_their_number(void **state)
     static const size_t by_hand[][2] = {{1, 0},  {19, 0}, {38, 0},  {39, 1},   {58, 1},
                                         {59, 2}, {99, 4}, {100, 4}, {999, 49}, {1000, 49}};
     for (size_t i = 0; i < sizeof by_hand / sizeof *by_hand; i++)
-        assert_int_equal(pare_left_out(by_hand[i][0]), by_hand[i][1]);
+        assert_int_equal(pare_left_out_count(by_hand[i][0]), by_hand[i][1]);
     for (size_t n = 1; n <= 1000; n++) {
         size_t most = 0; /* the largest k with (k + 1) / (n + 1) <= 1 / 20 */
         while ((most + 2) * 20 <= n + 1) most++;
-        assert_int_equal(pare_left_out(n), most);
-        assert_true(pare_left_out(n) < n);
+        assert_int_equal(pare_left_out_count(n), most);
+        assert_true(pare_left_out_count(n) < n);
     }
 }
 
@@ -104,10 +104,10 @@ static void pair_open(pair *p)
     *p = (pair){.a = pare_arena_new()};
     assert_non_null(p->a);
     assert_ok(pare_model_new(&p->f, &p->err), &p->err);
-    p->f->stem.width = 1;
-    p->f->top.out.w = (pare_weight){PARE_F64, 1, 1, w0};
+    p->f->embedding.width = 1;
+    p->f->head.out.w = (pare_weight){PARE_F64, 1, 1, w0};
     assert_ok(pare_model_clone(&p->g, p->f, &p->err), &p->err);
-    p->g->top.out.w.data = w1;
+    p->g->head.out.w.data = w1;
 }
 
 static void pair_close(pair *p)
@@ -290,12 +290,12 @@ static void each_input_has_its_own_bound(void **state)
         pare_err err = {0};
         assert_ok(pare_model_clone(&g, f, &err), &err);
         maker k = {.m = g, .r = pare_rng_at(s, 5), .sigma = 1};
-        if (pare_has(&g->top.out.w))
-            g->top.out.w = matrix(&k, g->top.out.w.rows, g->top.out.w.cols);
-        g->top.norm = (pare_norm){.kind = PARE_NORM_MEAN};
+        if (pare_has(&g->head.out.w))
+            g->head.out.w = matrix(&k, g->head.out.w.rows, g->head.out.w.cols);
+        g->head.norm = (pare_norm){.kind = PARE_NORM_MEAN};
         pare_input in[2] = {some_input(f, s, 1, 0), some_input(f, s + 100, 1, 0)};
         const pare_inputs both = {2, in};
-        const size_t n = pare_draws(&both);
+        const size_t n = pare_draw_count(&both);
         double each[64], largest = 0;
         pare_gap all;
         assert_true(n <= 64 && n == in[0].batch + in[1].batch);

@@ -2,7 +2,8 @@
  * reference and the f32 engine, on models of every kind and on inputs made to break it; and it is
  * not needlessly wide. */
 #include <enclose_models.h>
-#include <pare/random_model.h>
+#include "cert/prove.h"
+#include "linalg/bounds.h"
 #include <enclose_quad.h>
 #include <float.h>
 
@@ -55,7 +56,7 @@ static void hold(verdict *v, const pare_model *m, const pare_input *in, const ch
     pare_enclosure e, w;
     assert_ok(pare_model_norms_new(&norms, a, m, NULL, &err), &err);
     assert_ok(pare_enclose(&e, a, m, norms, in, NULL, &err), &err);
-    assert_ok(pare_enclose_wide(&w, a, m, norms, in, NULL, &err), &err);
+    assert_ok(pare_enclose_dd(&w, a, m, norms, in, NULL, &err), &err);
     assert_true(!e.lo && w.lo && w.rows == e.rows && w.cols == e.cols);
     const size_t count = e.rows * e.cols;
     double *const f64 = pare_alloc(a, count, sizeof *f64);
@@ -155,7 +156,7 @@ static pare_model *empty_model(size_t width)
 {
     pare_model *m = NULL;
     assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
-    m->stem.width = width;
+    m->embedding.width = width;
     return m;
 }
 
@@ -174,7 +175,7 @@ static void a_single_map_is_within_its_roundings_and_not_far_below(void **state)
     for (size_t i = 0; i < IN; i++) x[i] = (double)(float)(1 + pare_rng_uniform(&r));
     for (size_t i = 0; i < OUT * IN; i++) w[i] = (double)(float)(1 + pare_rng_uniform(&r));
     pare_model *const m = empty_model(IN);
-    m->top.out.w = of_f64(w, OUT, IN);
+    m->head.out.w = of_f64(w, OUT, IN);
     const pare_input in = vectors(x, 1, IN);
     verdict v = {0};
     hold(&v, m, &in, "map", 3);
@@ -193,7 +194,7 @@ static void narrowed_weights_and_inputs_count(void **state)
         {0.1, 1}, {1, 0.1}, {1e-30, 1e-12}, {3e-46, 1e6}, {1e-300, 1}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         pare_model *const m = empty_model(1);
-        m->top.out.w = of_f64(&cases[i][0], 1, 1);
+        m->head.out.w = of_f64(&cases[i][0], 1, 1);
         const pare_input in = vectors(&cases[i][1], 1, 1);
         verdict v = {0};
         hold(&v, m, &in, "narrowed", i);
@@ -210,8 +211,8 @@ static void a_distance_is_stretched_by_the_spectral_norm(void **state)
     static const double x[] = {1e8 + 1 / 3.0, 1e8};
     static const double w[] = {1, -1}, stretch[] = {1e6};
     pare_model *const m = empty_model(2);
-    m->stem.map.w = of_f64(w, 1, 2);
-    m->top.out.w = of_f64(stretch, 1, 1);
+    m->embedding.map.w = of_f64(w, 1, 2);
+    m->head.out.w = of_f64(stretch, 1, 1);
     const pare_input in = vectors(x, 1, 2);
     verdict v = {0};
     hold(&v, m, &in, "stretch", 0);
@@ -272,7 +273,7 @@ static void long_sums_of_weights_are_counted(void **state)
     block.attn.wk = block.attn.wv = block.attn.wo = of_f32(one, 1, 1);
     m->nblocks = 1;
     m->blocks = &block;
-    m->top.pool = PARE_POOL_FIRST;
+    m->head.pool = PARE_POOL_FIRST;
     const pare_input in = vectors(x, N, 1);
     verdict v = {0};
     hold(&v, m, &in, "long", 0);
@@ -287,7 +288,7 @@ static void a_norm_of_nothing_is_open(void **state)
     (void)state;
     static const double x[] = {2, 2, 2};
     pare_model *const m = empty_model(3);
-    m->stem.norm = (pare_norm){.kind = PARE_NORM_LAYER, .divisor = 3};
+    m->embedding.norm = (pare_norm){.kind = PARE_NORM_LAYER, .divisor = 3};
     const pare_input in = vectors(x, 1, 3);
     pare_arena *const a = pare_arena_new();
     pare_model_norms *norms;
@@ -345,8 +346,8 @@ static void bits_do_not_depend_on_threads_or_on_the_batch(void **state)
         assert_int_equal(pare_model_norms_new(&n2, a, m, &two, NULL), PARE_OK);
         assert_int_equal(pare_enclose(&e1, a, m, n1, &in, NULL, NULL), PARE_OK);
         assert_int_equal(pare_enclose(&e2, a, m, n2, &in, &two, NULL), PARE_OK);
-        assert_int_equal(pare_enclose_wide(&w1, a, m, n1, &in, NULL, NULL), PARE_OK);
-        assert_int_equal(pare_enclose_wide(&w2, a, m, n2, &in, &two, NULL), PARE_OK);
+        assert_int_equal(pare_enclose_dd(&w1, a, m, n1, &in, NULL, NULL), PARE_OK);
+        assert_int_equal(pare_enclose_dd(&w2, a, m, n2, &in, &two, NULL), PARE_OK);
         assert_memory_equal(w1.mid, w2.mid, e1.rows * e1.cols * sizeof(double));
         assert_memory_equal(w1.lo, w2.lo, e1.rows * e1.cols * sizeof(double));
         assert_memory_equal(w1.rad, w2.rad, e1.rows * sizeof(double));
@@ -379,7 +380,7 @@ static void an_input_that_does_not_fit_is_refused(void **state)
 static void scaled_queries_beyond_f32_promise_nothing(void **state)
 {
     (void)state;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.dim = 8;

@@ -71,14 +71,14 @@ static void a_map_carries_its_distance(void **state)
         bench b;
         bench_start(&b, t);
         maker k = {.m = b.m, .r = b.r, .sigma = 3};
-        b.m->stem.map.w = matrix(&k, 2, 2);
+        b.m->embedding.map.w = matrix(&k, 2, 2);
         bench_ready(&b, 3);
         const flow x = random_flow(&b, 3, 2, radii_tried[t % RADII]);
         const qmat edge = at_the_edge(&b, &x, false);
         flow y;
-        assert_int_equal(enclose_dense(&y, &b.c, &x, &b.m->stem.map.w, NULL, &b.norms->map, NULL),
-                         PARE_OK);
-        const qmat exact = q_dense(b.a, &edge, &b.m->stem.map.w, 0, 2, NULL);
+        assert_int_equal(
+            enclose_dense(&y, &b.c, &x, &b.m->embedding.map.w, NULL, &b.norms->map, NULL), PARE_OK);
+        const qmat exact = q_dense(b.a, &edge, &b.m->embedding.map.w, 0, 2, NULL);
         best = fmax(best, ratio(&y, &exact));
         bench_end(&b);
     }

@@ -1,7 +1,6 @@
 /* Tests src/cert/enclose_poly.c and attention of kind poly in the engine: what polynomials leave
  * out is in the radius of the f32 engine. */
-#include <pare/cert.h>
-#include <pare/random_model.h>
+#include "cert/prove.h"
 #include <pare_test.h>
 
 enum { TOKENS = 1200, WIDTH = 5 };
@@ -37,10 +36,10 @@ static pare_model *model_of(pare_random_kind kind, double tolerance)
     assert_ok(pare_random_model(&m, &o, &err), &err);
     m->blocks[0].attn.kind = tolerance > 0 ? PARE_ATTN_POLY : PARE_ATTN_EXACT;
     m->blocks[0].attn.tolerance = tolerance;
-    m->top.out = (pare_dense){{0}, {0}}; /* the hidden rows: nothing hides the attention */
-    m->top.tied = false;
-    m->top.pool = PARE_POOL_NONE;
-    m->top.dense = (pare_dense){{0}, {0}};
+    m->head.out = (pare_dense){{0}, {0}}; /* the hidden rows: nothing hides the attention */
+    m->head.tied = false;
+    m->head.pool = PARE_POOL_NONE;
+    m->head.dense = (pare_dense){{0}, {0}};
     return m;
 }
 
@@ -101,7 +100,7 @@ static pare_model *reader(void)
     pare_model *m = NULL;
     pare_err err = {0};
     assert_ok(pare_model_new(&m, &err), &err);
-    m->stem.width = WIDTH;
+    m->embedding.width = WIDTH;
     m->pattern = (pare_pattern){.kind = PARE_FULL};
     m->blocks = pare_alloc(m->arena, m->nblocks = 1, sizeof *m->blocks);
     assert_non_null(m->blocks);

@@ -1,6 +1,7 @@
 /* Tests src/cert/enclose*.c at the ends of the legal ranges (src/model/scalar_ranges.c): both enclosures
  * hold the function in 113 bits, the f64 pass and the f32 engine there, or say inf. Beyond them,
  * too: what the model check refuses today may be legal tomorrow. */
+#include "cert/prove.h"
 #include <enclose_models.h>
 #include <enclose_quad.h>
 #include <float.h>
@@ -51,7 +52,7 @@ static void hold(tally *t, const pare_model *m, const pare_input *in, const char
     pare_enclosure e, w;
     assert_ok(pare_model_norms_new(&norms, a, m, NULL, &err), &err);
     assert_ok(pare_enclose(&e, a, m, norms, in, NULL, &err), &err);
-    assert_ok(pare_enclose_wide(&w, a, m, norms, in, NULL, &err), &err);
+    assert_ok(pare_enclose_dd(&w, a, m, norms, in, NULL, &err), &err);
     double *const f64 = pare_alloc(a, e.rows * e.cols, sizeof *f64);
     float *const f32 = pare_alloc(a, e.rows * e.cols, sizeof *f32);
     assert_ok(pare_forward_f64(f64, m, in, NULL, NULL, &err), &err);
@@ -91,9 +92,9 @@ static tally hold_changed(change *set, double value, const char *what)
 
 static bool set_base(pare_model *m, double value)
 {
-    if (m->stem.pos.kind == PARE_POS_ROTARY) return false; /* heads would turn */
-    m->stem.pos.kind = PARE_POS_SINUSOIDAL;
-    m->stem.pos.base = value;
+    if (m->embedding.pos.kind == PARE_POS_ROTARY) return false; /* heads would turn */
+    m->embedding.pos.kind = PARE_POS_SINUSOIDAL;
+    m->embedding.pos.base = value;
     return true;
 }
 
@@ -113,10 +114,10 @@ static void positions_of_a_huge_base_are_not_lost_beside_a_large_bias(void **sta
     static const double x[8] = {0}, w[2] = {5.5, -3}, b[1] = {1e10};
     pare_model *m = NULL;
     assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
-    m->stem.width = 2;
-    m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 2e130};
-    m->top.out.w = (pare_weight){PARE_F64, 1, 2, w};
-    m->top.out.b = (pare_weight){PARE_F64, 1, 1, b};
+    m->embedding.width = 2;
+    m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 2e130};
+    m->head.out.w = (pare_weight){PARE_F64, 1, 2, w};
+    m->head.out.b = (pare_weight){PARE_F64, 1, 1, b};
     const pare_input in = {.batch = 1, .tokens = 4, .width = 2, .x = x};
     tally t = {0};
     hold(&t, m, &in, "bias", 0);

@@ -6,7 +6,7 @@
 /* Both engines on a model with next to nothing in it. *f32: the largest error of that engine. */
 static pare_enclosure hold_small(bench *b, const double *x, size_t tokens, double *f32)
 {
-    const pare_input in = {.batch = 1, .tokens = tokens, .width = b->m->stem.width, .x = x};
+    const pare_input in = {.batch = 1, .tokens = tokens, .width = b->m->embedding.width, .x = x};
     pare_enclosure e;
     bench_ready(b, tokens);
     assert_int_equal(pare_enclose(&e, b->a, b->m, b->norms, &in, NULL, NULL), PARE_OK);
@@ -15,7 +15,7 @@ static pare_enclosure hold_small(bench *b, const double *x, size_t tokens, doubl
     assert_int_equal(pare_forward_f32(y32, b->m, &in, NULL, NULL, NULL), PARE_OK);
     assert_int_equal(pare_forward_f64(y64, b->m, &in, NULL, NULL, NULL), PARE_OK);
     pare_enclosure w;
-    assert_int_equal(pare_enclose_wide(&w, b->a, b->m, b->norms, &in, NULL, NULL), PARE_OK);
+    assert_int_equal(pare_enclose_dd(&w, b->a, b->m, b->norms, &in, NULL, NULL), PARE_OK);
     const qmat y = q_model(b->a, b->m, &in, 0);
     *f32 = 0;
     for (size_t i = 0; i < y.n * y.d; i++) {
@@ -60,7 +60,7 @@ static void one_rounding_each_is_counted(void **state)
     bench_end(&b);
     bench_start(&b, 0); /* a weight that is nothing in f32, times something large */
     b.m->nblocks = 0;
-    b.m->top.out.w = (pare_weight){PARE_F64, 1, 1, w};
+    b.m->head.out.w = (pare_weight){PARE_F64, 1, 1, w};
     hold_small(&b, far, 1, &f32);
     assert_true(f32 > 1e-17);
     bench_end(&b);
@@ -78,17 +78,18 @@ static void norms_count_their_own_roundings(void **state)
             enum { D = 5 };
             double x[D], f32;
             for (size_t i = 0; i < D; i++) x[i] = (double)(float)pare_rng_normal(&b.r);
-            b.m->stem.width = D;
+            b.m->embedding.width = D;
             b.m->nblocks = 0;
-            b.m->stem.norm = (pare_norm){.kind = (pare_norm_kind)kind, .eps = 1e-5, .divisor = D};
-            if (t % 3 == 1) b.m->stem.norm.gain = weight(&k, 1, D, 1, 0.1);
-            if (t % 3 == 2) b.m->stem.norm.bias = weight(&k, 1, D, 1e4, 1);
+            b.m->embedding.norm =
+                (pare_norm){.kind = (pare_norm_kind)kind, .eps = 1e-5, .divisor = D};
+            if (t % 3 == 1) b.m->embedding.norm.gain = weight(&k, 1, D, 1, 0.1);
+            if (t % 3 == 2) b.m->embedding.norm.bias = weight(&k, 1, D, 1e4, 1);
             if (kind == PARE_NORM_BATCH) {
                 static const double var[D] = {1, 0.3, 2, 0.1, 5};
-                b.m->stem.norm.var = (pare_weight){PARE_F64, 1, D, var};
-                b.m->stem.norm.mean = weight(&k, 1, D, 0, 1);
+                b.m->embedding.norm.var = (pare_weight){PARE_F64, 1, D, var};
+                b.m->embedding.norm.mean = weight(&k, 1, D, 0, 1);
             } else if (t % 2) {
-                b.m->stem.norm.offset = weight(&k, 1, D, 1000, 1);
+                b.m->embedding.norm.offset = weight(&k, 1, D, 1000, 1);
                 for (size_t i = 0; i < D; i++) x[i] = (double)(float)(x[i] - 1000);
             }
             hold_small(&b, x, 1, &f32);
@@ -108,9 +109,9 @@ static void squares_that_underflow_are_counted(void **state)
         bench_start(&b, 0);
         const double x[] = {ldexp(1.25, p), ldexp(-0.75, p), ldexp(1.5, p)};
         double f32;
-        b.m->stem.width = 3;
+        b.m->embedding.width = 3;
         b.m->nblocks = 0;
-        b.m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .divisor = 3};
+        b.m->embedding.norm = (pare_norm){.kind = PARE_NORM_RMS, .divisor = 3};
         const pare_enclosure e = hold_small(&b, x, 1, &f32);
         float s = 0, y[3];
         for (size_t i = 0; i < 3; i++) s += (float)x[i] * (float)x[i];
@@ -135,10 +136,10 @@ static void activations_of_the_smallest_numbers_are_counted(void **state)
         bench_start(&b, 0);
         float y = 0;
         b.m->nblocks = 0;
-        b.m->stem.ids = true;
-        b.m->stem.vocab = 1;
-        b.m->stem.embedding = (pare_weight){PARE_F32, 1, 1, smallest};
-        b.m->top.act = acts[i];
+        b.m->embedding.ids = true;
+        b.m->embedding.vocab = 1;
+        b.m->embedding.table = (pare_weight){PARE_F32, 1, 1, smallest};
+        b.m->head.act = acts[i];
         bench_ready(&b, 1);
         const pare_input in = {.batch = 1, .tokens = 1, .ids = id};
         pare_enclosure e;
@@ -163,14 +164,14 @@ static void long_means_are_counted(void **state)
     bench b;
     bench_start(&b, 0);
     b.m->nblocks = 0;
-    b.m->top.pool = PARE_POOL_MEAN;
+    b.m->head.pool = PARE_POOL_MEAN;
     hold_small(&b, x, N, &f32);
     bench_end(&b);
     bench_start(&b, 0);
     b.m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = N, .sinks = 1};
     b.block.attn = (pare_attn){.kind = PARE_ATTN_UNIFORM, .din = 1, .dout = 1};
     b.block.attn.mix = (pare_weight){PARE_F64, 1, 1, one};
-    b.m->top.pool = PARE_POOL_NONE;
+    b.m->head.pool = PARE_POOL_NONE;
     hold_small(&b, x, 2000, &f32);
     bench_end(&b);
 }
@@ -193,7 +194,7 @@ static void long_weighted_sums_are_counted(void **state)
     }
     const pare_graph g = {N, ptr, idx};
     b.m->pattern.kind = PARE_GRAPH;
-    b.m->top.pool = PARE_POOL_FIRST;
+    b.m->head.pool = PARE_POOL_FIRST;
     b.head = (pare_head){.dk = 1, .dv = 1, .scale = 1};
     b.block.attn =
         (pare_attn){.kind = PARE_ATTN_EXACT, .din = 1, .dout = 1, .nheads = 1, .heads = &b.head};
@@ -221,16 +222,16 @@ static void angles_of_far_positions_are_counted(void **state)
     double f32;
     bench b;
     bench_start(&b, 0);
-    b.m->stem.width = 6;
+    b.m->embedding.width = 6;
     b.m->nblocks = 0;
-    b.m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 3};
+    b.m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 3};
     hold_small(&b, x, N, &f32);
     bench_end(&b);
     for (size_t i = 0; i < 2 * N; i++) x[i] = i % 2 ? 30 : 0.1;
     x[1] = -30;
     bench_start(&b, 0);
-    b.m->stem.width = 2;
-    b.m->stem.pos.kind = PARE_POS_ROTARY;
+    b.m->embedding.width = 2;
+    b.m->embedding.pos.kind = PARE_POS_ROTARY;
     b.m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = 1, .sinks = 1};
     b.head = (pare_head){.dk = 2, .dv = 2, .scale = 0.01, .planes = 1};
     b.block.attn =
@@ -257,8 +258,8 @@ static void shared_rows_that_turn_differently_are_open(void **state)
         static const double twice[] = {1, 0, 0, 1, 1, 0, 0, 1};
         if (shared != 1) heads[1].q = 2; /* 1: the queries are shared */
         if (shared == 2) heads[1].freq = 1;
-        b.m->stem.width = 2;
-        b.m->stem.pos.kind = PARE_POS_ROTARY;
+        b.m->embedding.width = 2;
+        b.m->embedding.pos.kind = PARE_POS_ROTARY;
         b.block.attn =
             (pare_attn){.kind = PARE_ATTN_EXACT, .din = 2, .dout = 2, .nheads = 2, .heads = heads};
         b.block.attn.wq = (pare_weight){PARE_F64, 4, 2, twice};
@@ -286,25 +287,26 @@ static void wide_steps_count_their_own_roundings(void **state)
         bench b;
         bench_start(&b, 0);
         b.m->nblocks = 0;
-        b.m->stem.width = 3;
-        b.m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 0.1, .divisor = 3};
+        b.m->embedding.width = 3;
+        b.m->embedding.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 0.1, .divisor = 3};
         pare_model *const m = b.m;
-        if (kind == 1) m->top.out.w = (pare_weight){PARE_F64, 3, 3, w};
-        if (kind == 2) m->top.act = PARE_ACT_SILU;
-        if (kind == 3) m->top.act = PARE_ACT_GELU;
-        if (kind == 4) m->top.norm = (pare_norm){.kind = PARE_NORM_MEAN};
-        if (kind == 5) m->stem.norm.gain = (pare_weight){PARE_F64, 1, 3, w};
+        if (kind == 1) m->head.out.w = (pare_weight){PARE_F64, 3, 3, w};
+        if (kind == 2) m->head.act = PARE_ACT_SILU;
+        if (kind == 3) m->head.act = PARE_ACT_GELU;
+        if (kind == 4) m->head.norm = (pare_norm){.kind = PARE_NORM_MEAN};
+        if (kind == 5) m->embedding.norm.gain = (pare_weight){PARE_F64, 1, 3, w};
         if (kind == 6) {
-            m->stem.norm = (pare_norm){.kind = PARE_NORM_BATCH};
-            m->stem.norm.mean = (pare_weight){PARE_F64, 1, 3, w};
-            m->stem.norm.var = (pare_weight){PARE_F64, 1, 3, var};
+            m->embedding.norm = (pare_norm){.kind = PARE_NORM_BATCH};
+            m->embedding.norm.mean = (pare_weight){PARE_F64, 1, 3, w};
+            m->embedding.norm.var = (pare_weight){PARE_F64, 1, 3, var};
         }
-        if (kind == 7) m->stem.norm.offset = (pare_weight){PARE_F64, 1, 3, w};
-        if (kind == 8) m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
+        if (kind == 7) m->embedding.norm.offset = (pare_weight){PARE_F64, 1, 3, w};
+        if (kind == 8)
+            m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
         hold_small(&b, x, 1, &f32);
         const pare_input in = {.batch = 1, .tokens = 1, .width = 3, .x = x};
         pare_enclosure e;
-        assert_int_equal(pare_enclose_wide(&e, b.a, m, b.norms, &in, NULL, NULL), PARE_OK);
+        assert_int_equal(pare_enclose_dd(&e, b.a, m, b.norms, &in, NULL, NULL), PARE_OK);
         const qmat y = q_model(b.a, m, &in, 0);
         for (size_t i = 0; i < y.d; i++)
             seen[kind] = fmax(seen[kind], (double)q_abs(y.v[i] - (quad)e.mid[i] - (quad)e.lo[i]));

@@ -2,9 +2,8 @@
  * afford is an option: the command's own is a minute of it. */
 #include <pare_test.h>
 #include <math.h>
-#include <pare/heldout.h>
-#include <pare/outputs.h>
-#include <pare/random_model.h>
+#include "cert/outputs.h"
+#include "cert/heldout.h"
 #include <string.h>
 
 enum { MOST = 16, COUNT = 8 };
@@ -34,7 +33,7 @@ typedef struct scene {
 
 static void open_scene(scene *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = 8;
     o.context = MOST;
     *s = (scene){.o = {.most_fitted = COUNT,

@@ -1,4 +1,5 @@
 /* Tests src/cert/output_difference.c: the proven distance of two models on a set of inputs. */
+#include "cert/outputs.h"
 #include <enclose_models.h>
 #include <enclose_quad.h>
 #include "cert/enclose.h"
@@ -34,11 +35,11 @@ static void a_known_distance_is_found_and_enclosed(void **state)
     static const double b0[] = {0, 0}, b1[] = {0.125, -0.75};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 2;
-    f->top.out.w = (pare_weight){PARE_F64, 2, 2, w};
-    f->top.out.b = (pare_weight){PARE_F64, 1, 2, b0};
+    f->embedding.width = 2;
+    f->head.out.w = (pare_weight){PARE_F64, 2, 2, w};
+    f->head.out.b = (pare_weight){PARE_F64, 1, 2, b0};
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->top.out.b.data = b1;
+    g->head.out.b.data = b1;
     pare_input in = {.batch = 3, .tokens = 1, .width = 2, .x = x};
     const pare_inputs set = one(&in);
     pare_gap gap;
@@ -63,9 +64,9 @@ static void the_proven_distance_holds_in_113_bits(void **state)
         pare_model *g = NULL;
         assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
         maker k = {.m = g, .r = pare_rng_at(s, 5), .sigma = 1};
-        if (pare_has(&g->top.out.w))
-            g->top.out.w = matrix(&k, g->top.out.w.rows, g->top.out.w.cols);
-        g->top.norm = (pare_norm){.kind = PARE_NORM_MEAN};
+        if (pare_has(&g->head.out.w))
+            g->head.out.w = matrix(&k, g->head.out.w.rows, g->head.out.w.cols);
+        g->head.norm = (pare_norm){.kind = PARE_NORM_MEAN};
         pare_input in = some_input(f, s, 1, 0);
         const pare_inputs set = one(&in);
         pare_gap gap;
@@ -97,10 +98,10 @@ static void long_batches_are_cut_without_losing_a_sequence(void **state)
     static const double w0[] = {1}, w1[] = {1.5};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 1;
-    f->top.out.w = (pare_weight){PARE_F64, 1, 1, w0};
+    f->embedding.width = 1;
+    f->head.out.w = (pare_weight){PARE_F64, 1, 1, w0};
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->top.out.w.data = w1;
+    g->head.out.w.data = w1;
     pare_input in = {.batch = N, .tokens = 1, .width = 1, .x = x};
     const pare_inputs set = one(&in);
     static const size_t where[] = {0, 511, 512, 700, N - 1};
@@ -121,9 +122,9 @@ static void models_with_other_outputs_are_refused(void **state)
     static const double x[] = {1, 2}, w[] = {1, 2, 3, 4};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 2;
+    f->embedding.width = 2;
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->top.out.w = (pare_weight){PARE_F64, 1, 2, w};
+    g->head.out.w = (pare_weight){PARE_F64, 1, 2, w};
     pare_input in = {.batch = 1, .tokens = 1, .width = 2, .x = x};
     const pare_inputs set = one(&in);
     pare_gap gap;
@@ -135,8 +136,8 @@ static void models_with_other_outputs_are_refused(void **state)
     assert_status(pare_outputs_compare(&all, f, g, &set, true, NULL, &err), PARE_ERR_INPUT, &err);
     for (int k = 0; k < 2; k++) assert_true(all.auc[k].low == 1 && all.auc[k].high == 0);
     /* As many columns, not as many rows. */
-    g->top.out.w.rows = 2;
-    g->top.pool = PARE_POOL_MEAN;
+    g->head.out.w.rows = 2;
+    g->head.pool = PARE_POOL_MEAN;
     in = (pare_input){.batch = 1, .tokens = 2, .width = 2, .x = w};
     assert_status(pare_prove_gap(&gap, f, g, &set, NULL, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "[2, 2] and [1, 2]");
@@ -150,8 +151,8 @@ static void a_nan_on_the_way_claims_nothing(void **state)
     static const double x[] = {1e200, 1}, w[] = {1e200, 0};
     pare_model *f = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 2;
-    f->top.out.w = (pare_weight){PARE_F64, 1, 2, w};
+    f->embedding.width = 2;
+    f->head.out.w = (pare_weight){PARE_F64, 1, 2, w};
     pare_input in = {.batch = 1, .tokens = 1, .width = 2, .x = x};
     const pare_inputs set = one(&in);
     pare_gap gap;
@@ -172,9 +173,9 @@ static pare_model *deep_model(uint64_t seed, size_t layers, bool gated)
     assert_int_equal(pare_model_new(&k.m, NULL), PARE_OK);
     pare_model *const m = k.m;
     m->pattern.kind = PARE_CAUSAL;
-    m->stem.width = D;
-    m->stem.pos.kind = gated ? PARE_POS_ROTARY : PARE_POS_SINUSOIDAL;
-    m->stem.pos.base = 10000;
+    m->embedding.width = D;
+    m->embedding.pos.kind = gated ? PARE_POS_ROTARY : PARE_POS_SINUSOIDAL;
+    m->embedding.pos.base = 10000;
     m->nblocks = layers;
     m->blocks = make(&k, layers, sizeof *m->blocks);
     const pare_norm norm = {
@@ -207,7 +208,7 @@ static pare_model *deep_model(uint64_t seed, size_t layers, bool gated)
         at->in_norm = f->in_norm = norm;
         at->skip.kind = f->skip.kind = PARE_SKIP_IDENTITY;
     }
-    m->top.norm = norm;
+    m->head.norm = norm;
     assert_int_equal(pare_model_check(m, NULL), PARE_OK);
     return m;
 }
@@ -249,8 +250,8 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     static const double w[1] = {1};
     pare_model *m = NULL;
     assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
-    m->stem.width = 1000;
-    m->top.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
+    m->embedding.width = 1000;
+    m->head.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
     pare_input in = {.batch = 10, .tokens = 999, .width = 1000};
     pare_inputs set = one(&in);
     pare_gap gap = {.proven = pare_ub_exact(1.001), .measured = 1};
@@ -272,7 +273,7 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     pare_block block = {.attn = {.kind = PARE_ATTN_EXACT, .nheads = 80, .din = 1000, .dout = 1000}};
     pare_head heads[80] = {{0}};
     block.attn.heads = heads;
-    m->top.out.w = (pare_weight){0};
+    m->head.out.w = (pare_weight){0};
     m->blocks = &block;
     m->nblocks = 1;
     in.batch = 1;
@@ -289,24 +290,24 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
     static const double w[1] = {1};
     pare_model *m = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
-    m->stem.width = 1000;
-    m->top.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
+    m->embedding.width = 1000;
+    m->head.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
     assert_int_equal(pare_model_clone(&g, m, NULL), PARE_OK);
     pare_input in[2] = {{.batch = 10, .tokens = 1000, .width = 1000}, {.batch = 1, .tokens = 1}};
     pare_inputs set = one(in), two = {2, in};
     const pare_gap gap = {.proven = pare_ub_exact(2), .measured = 1};
     assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 1000 x 1000 x 1000 x 10, twice */
     assert_false(enclose_goes_wide(&gap, m, m, &two));
-    g->top.out.w.rows = 1001;
+    g->head.out.w.rows = 1001;
     assert_false(enclose_goes_wide(&gap, m, g, &set));
     assert_false(enclose_goes_wide(&gap, g, m, &set));
-    g->top.out.w.rows = 999;
+    g->head.out.w.rows = 999;
     assert_true(enclose_goes_wide(&gap, m, g, &set));
     pare_model_free(g);
     /* 256 for the weight of a key in a head: 512 x 6250^2 = 2e10 for both models. */
     pare_head heads[2] = {{0}};
     pare_block blocks[2] = {{.attn = {.kind = PARE_ATTN_EXACT, .nheads = 1, .heads = heads}}};
-    m->top.out.w = (pare_weight){0};
+    m->head.out.w = (pare_weight){0};
     m->blocks = blocks;
     m->nblocks = 2;
     blocks[1].attn.nheads = 1; /* of a kind without attention: none of its heads runs */
@@ -376,10 +377,10 @@ static void cancelling_open(cancelling *c)
     memcpy(c->wf, (double[]){1e8, -1e8, 1}, sizeof c->wf);
     memcpy(c->wg, (double[]){1e8, -1e8, 1.5}, sizeof c->wg);
     assert_int_equal(pare_model_new(&c->f, NULL), PARE_OK);
-    c->f->stem.width = 3;
-    c->f->top.out.w = (pare_weight){PARE_F64, 1, 3, c->wf};
+    c->f->embedding.width = 3;
+    c->f->head.out.w = (pare_weight){PARE_F64, 1, 3, c->wf};
     assert_int_equal(pare_model_clone(&c->g, c->f, NULL), PARE_OK);
-    c->g->top.out.w.data = c->wg;
+    c->g->head.out.w.data = c->wg;
 }
 
 static void cancelling_close(cancelling *c)
@@ -451,12 +452,12 @@ static void groups_of_token_numbers_are_cut_where_sequences_end(void **state)
     static const double rows_f[] = {0, 1, 8}, rows_g[] = {0, 1, 9};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.ids = true;
-    f->stem.vocab = 3;
-    f->stem.width = 1;
-    f->stem.embedding = (pare_weight){PARE_F64, 3, 1, rows_f};
+    f->embedding.ids = true;
+    f->embedding.vocab = 3;
+    f->embedding.width = 1;
+    f->embedding.table = (pare_weight){PARE_F64, 3, 1, rows_f};
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->stem.embedding.data = rows_g;
+    g->embedding.table.data = rows_g;
     pare_input in = {.batch = B, .tokens = T, .ids = ids};
     const pare_inputs set = one(&in);
     pare_err err = {0};
@@ -481,10 +482,10 @@ static void long_sequences_are_enclosed_one_by_one(void **state)
     static const double w0[] = {1}, w1[] = {1.5};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 1;
-    f->top.out.w = (pare_weight){PARE_F64, 1, 1, w0};
+    f->embedding.width = 1;
+    f->head.out.w = (pare_weight){PARE_F64, 1, 1, w0};
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->top.out.w.data = w1;
+    g->head.out.w.data = w1;
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         const size_t t = lengths[i];
         double each[3];
@@ -563,10 +564,10 @@ static void areas_are_of_the_only_sequence_there_is(void **state)
     int64_t target[] = {0, 0, 1, 1};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 1;
-    f->top.out.w = (pare_weight){PARE_F64, 2, 1, wf};
+    f->embedding.width = 1;
+    f->head.out.w = (pare_weight){PARE_F64, 2, 1, wf};
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->top.out.w.data = wg;
+    g->head.out.w.data = wg;
     pare_input in[2] = {{.batch = 1, .tokens = 4, .width = 1, .x = x, .target = target},
                         {.batch = 1, .tokens = 4, .width = 1, .x = x, .target = target}};
     pare_inputs set = one(in);
@@ -605,10 +606,10 @@ static void labels_that_f64_cannot_decide_are_looked_at_again(void **state)
     double x[] = {1, 1, 1};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 3;
-    f->top.out.w = (pare_weight){PARE_F64, 3, 3, w};
+    f->embedding.width = 3;
+    f->head.out.w = (pare_weight){PARE_F64, 3, 3, w};
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->top.out.w.data = v;
+    g->head.out.w.data = v;
     pare_input in = {.batch = 1, .tokens = 1, .width = 3, .x = x};
     const pare_inputs set = one(&in);
     pare_output_bound o;
@@ -620,8 +621,8 @@ static void labels_that_f64_cannot_decide_are_looked_at_again(void **state)
     /* Nothing is left to decide: nothing is done. */
     static const double sure_f[] = {1e8, -1e8, 0, 1e8, -1e8, 1, 0, 0, -1},
                         sure_g[] = {1e8, -1e8, 0, 1e8, -1e8, 1, 0, 0, -2};
-    f->top.out.w.data = sure_f;
-    g->top.out.w.data = sure_g;
+    f->head.out.w.data = sure_f;
+    g->head.out.w.data = sure_g;
     assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
     assert_true(o.certain == 1 && o.gap.radius == o.gap.f64_radius);
     pare_model_free(g);
@@ -678,8 +679,8 @@ static void the_engine_has_all_outputs(void **state)
     w[OUTPUTS - 1] = 1 + 0x1p-30; /* f32 takes it for 1 */
     pare_model *f = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 1;
-    f->top.out.w = (pare_weight){PARE_F64, OUTPUTS, 1, w};
+    f->embedding.width = 1;
+    f->head.out.w = (pare_weight){PARE_F64, OUTPUTS, 1, w};
     pare_input in = {.batch = 1, .tokens = TOKENS, .width = 1, .x = x};
     const pare_inputs set = one(&in);
     pare_gap gap;
@@ -696,10 +697,10 @@ static void an_engine_that_overflows_is_infinitely_far(void **state)
     static const double x[] = {1e30}, small[] = {1}, large[] = {1e30};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 1;
-    f->top.out.w = (pare_weight){PARE_F64, 1, 1, small};
+    f->embedding.width = 1;
+    f->head.out.w = (pare_weight){PARE_F64, 1, 1, small};
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->top.out.w.data = large;
+    g->head.out.w.data = large;
     pare_input in = {.batch = 1, .tokens = 1, .width = 1, .x = x};
     const pare_inputs set = one(&in);
     pare_gap gap;
@@ -711,8 +712,8 @@ static void an_engine_that_overflows_is_infinitely_far(void **state)
     pare_model_free(g);
     /* inf - inf is no number, and not a distance of 0. */
     static const double two[] = {1e30, 1e30}, apart[] = {1e30, -1e30};
-    f->stem.width = 2;
-    f->top.out.w = (pare_weight){PARE_F64, 1, 2, apart};
+    f->embedding.width = 2;
+    f->head.out.w = (pare_weight){PARE_F64, 1, 2, apart};
     in = (pare_input){.batch = 1, .tokens = 1, .width = 2, .x = two};
     assert_ok(pare_prove_gap(&gap, f, f, &set, NULL, &err), &err);
     assert_true(isinf(gap.engine));

@@ -1,7 +1,7 @@
 /* Tests src/cert/outputs.c: every term of what a row of two enclosures says, with enclosures made
  * by hand in which that term is the largest. */
 #include <claims.h>
-#include <pare/outputs.h>
+#include "cert/outputs.h"
 
 /* b >= x, and above it by no more than a few roundings. */
 static void assert_just_above(double b, double x)
@@ -206,10 +206,10 @@ static void the_work_of_a_pass_is_that_of_both_models_on_every_token(void **stat
     static const double w[6] = {0};
     pare_model *f = NULL, *g = NULL;
     assert_int_equal(pare_model_new(&f, NULL), PARE_OK);
-    f->stem.width = 2;
-    f->top.out.w = (pare_weight){PARE_F64, 3, 2, w};
+    f->embedding.width = 2;
+    f->head.out.w = (pare_weight){PARE_F64, 3, 2, w};
     assert_int_equal(pare_model_clone(&g, f, NULL), PARE_OK);
-    g->top.out.w = (pare_weight){PARE_F64, 2, 2, w};
+    g->head.out.w = (pare_weight){PARE_F64, 2, 2, w};
     pare_input in[2] = {{.batch = 5, .tokens = 7, .width = 2}, {.batch = 1, .tokens = 3}};
     const pare_inputs set = {2, in}, one = {1, in}, none = {0, in};
     assert_true(pare_passes_work(f, g, &none) == 0);

@@ -107,8 +107,8 @@ static void heads_that_turn_beside_heads_that_do_not(void **state)
             assert_ok(pare_model_new(&m[p], NULL), NULL);
             k.m = m[p];
             k.r = pare_rng_at(seed, 8);
-            m[p]->stem.width = D;
-            m[p]->stem.pos.kind = PARE_POS_ROTARY;
+            m[p]->embedding.width = D;
+            m[p]->embedding.pos.kind = PARE_POS_ROTARY;
             m[p]->nblocks = 1;
             m[p]->blocks = make(&k, 1, sizeof *m[p]->blocks);
             pare_attn *const at = &m[p]->blocks[0].attn;

@@ -55,10 +55,10 @@ static void piece_model(bench *t)
     pare_model *const m = t->f = k.m;
     t->d = 1 + pick(&k, 3);
     t->n = t->what == ATTN ? 1 + pick(&k, 3) : 1;
-    m->stem.width = t->d;
+    m->embedding.width = t->d;
     m->pattern = (pare_pattern){.kind = (pare_pattern_kind)pick(&k, 3), .window = 2, .sinks = 1};
     const bool mean = t->what == ATTN && t->seed % 8 == 5; /* of the queries: all rows count */
-    if (t->seed % 7 == 6 && !mean) m->stem.pos.kind = PARE_POS_ROTARY;
+    if (t->seed % 7 == 6 && !mean) m->embedding.pos.kind = PARE_POS_ROTARY;
     if (mean) m->pattern.kind = PARE_FULL;
     m->context = 16;
     m->nblocks = 1;

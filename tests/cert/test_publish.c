@@ -81,10 +81,10 @@ static void a_batch_norm_without_variance_is_certified(void **state)
     pare_model *const f = toy_model(0, TOY_OUTPUTS), *const g = toy_model(0.3, TOY_OUTPUTS);
     pare_model *const both[] = {f, g};
     for (size_t i = 0; i < 2; i++)
-        both[i]->stem.norm = (pare_norm){.kind = PARE_NORM_BATCH,
-                                         .eps = 1e-30,
-                                         .mean = {PARE_F32, 1, 3, mean},
-                                         .var = {PARE_F32, 1, 3, var}};
+        both[i]->embedding.norm = (pare_norm){.kind = PARE_NORM_BATCH,
+                                              .eps = 1e-30,
+                                              .mean = {PARE_F32, 1, 3, mean},
+                                              .var = {PARE_F32, 1, 3, var}};
     pare_inputs set;
     pare_cert c;
     double seen = 0;
@@ -143,9 +143,9 @@ static void outputs_below_the_noise_of_f64_are_certified(void **state)
     assert_non_null(files);
     assert_ok(load_doubles(&set, t.a, f, toy_path(&t, "d.bin"), 0, files, &t.err), &t.err);
     pare_files_free(files);
-    f->top.out.w.data = g->top.out.w.data = w;
-    f->top.out.b.data = small;
-    g->top.out.b.data = larger;
+    f->head.out.w.data = g->head.out.w.data = w;
+    f->head.out.b.data = small;
+    g->head.out.b.data = larger;
     assert_ok(pare_prove_gap(&gap, f, g, &set, NULL, &t.err), &t.err);
     assert_true(gap.f64_radius > 1e-14 && gap.scale < 1e-12);
     const pare_publish_opts o = {
@@ -170,8 +170,8 @@ static void tiny_outputs_are_certified(void **state)
     for (size_t k = 0; k < 2; k++) {
         for (size_t i = 0; i < 6; i++)
             w[k][i] = 1e-14f * (float)(i + 1) * (k && i == 4 ? 1.0000002f : 1.0f);
-        m[k]->top.out.w.data = w[k];
-        m[k]->top.out.b.data = none;
+        m[k]->head.out.w.data = w[k];
+        m[k]->head.out.b.data = none;
     }
     pare_inputs set;
     pare_cert c;
@@ -191,8 +191,8 @@ static void no_figure_is_zero_for_being_small(void **state)
     toy t;
     toy_begin(&t);
     pare_model *const f = toy_model(0, TOY_OUTPUTS), *const g = toy_model(0, TOY_OUTPUTS);
-    f->top.out.b.data = g->top.out.b.data = large;
-    g->top.out.w.data = w; /* 5.5 x_2 more */
+    f->head.out.b.data = g->head.out.b.data = large;
+    g->head.out.w.data = w; /* 5.5 x_2 more */
     pare_inputs set;
     pare_cert c;
     double most = 0;
@@ -221,13 +221,13 @@ static void a_base_beyond_what_logarithms_are_proven_for_is_refused(void **state
     toy_begin(&t);
     pare_model *const m[] = {toy_model(0, TOY_OUTPUTS), toy_model(0, TOY_OUTPUTS)};
     for (size_t i = 0; i < 2; i++) {
-        m[i]->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 2e130};
-        m[i]->top.out.b.data = large;
+        m[i]->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 2e130};
+        m[i]->head.out.b.data = large;
         assert_status(pare_model_check(m[i], &t.err), PARE_ERR_INPUT, &t.err);
         assert_contains(t.err.msg, "positions.base");
         assert_status(pare_model_save(m[i], toy_path(&t, "m"), true, NULL, &t.err), PARE_ERR_INPUT,
                       &t.err);
-        m[i]->stem.pos.base = i ? 1e30 : 1e28; /* the end of the range: proven right */
+        m[i]->embedding.pos.base = i ? 1e30 : 1e28; /* the end of the range: proven right */
         assert_ok(pare_model_check(m[i], &t.err), &t.err);
     }
     pare_input in = {.batch = 1, .tokens = 2, .width = 3, .x = zeros};

@@ -8,9 +8,7 @@
 #define CLI_NEW_INPUT_GAMES_H
 #include <claims.h>
 #include <command.h>
-#include <pare/data.h>
-#include <pare/exchange.h>
-#include <pare/random_model.h>
+#include "cert/conformal.h"
 
 enum { GAME_TOKENS = 5, GAME_VOCAB = 8, GAME_LEFT_OUT = 3 };
 
@@ -113,7 +111,7 @@ static inline void games_open(games *g, size_t sample, size_t boards)
     test_mkdir(g->dir);
     for (int k = 0; k < GAME_MODELS; k++) {
         char path[300];
-        pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+        pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
         o.kind = kinds[k];
         o.dim = 4, o.heads = k == GAME_GRAPH ? 1 : 2, o.layers = 1, o.ffn = 4;
         o.vocab = GAME_VOCAB, o.context = GAME_TOKENS, o.seed = 3;

@@ -1,7 +1,7 @@
 /* small.h - small models and files for the tests of src/data. */
 #ifndef SMALL_H
 #define SMALL_H
-#include <pare/data.h>
+#include <pare/run.h>
 #include <pare_test.h>
 
 /* A model that only says what it takes and gives: ids below `vocab` in, `outputs` columns out. */
@@ -10,12 +10,12 @@ static inline pare_model small_model(size_t vocab, size_t outputs, pare_pool poo
     static const float weight[1024];
     assert_true(outputs <= 1024);
     pare_model m = {.pattern.kind = PARE_CAUSAL};
-    m.stem.ids = true;
-    m.stem.vocab = vocab;
-    m.stem.width = 1;
-    m.stem.embedding = (pare_weight){PARE_F32, vocab, 1, weight};
-    m.top.pool = pool;
-    m.top.out.w = (pare_weight){PARE_F32, outputs, 1, weight};
+    m.embedding.ids = true;
+    m.embedding.vocab = vocab;
+    m.embedding.width = 1;
+    m.embedding.table = (pare_weight){PARE_F32, vocab, 1, weight};
+    m.head.pool = pool;
+    m.head.out.w = (pare_weight){PARE_F32, outputs, 1, weight};
     return m;
 }
 
@@ -23,10 +23,10 @@ static inline pare_model small_model(size_t vocab, size_t outputs, pare_pool poo
 static inline pare_model small_vector_model(size_t width, size_t outputs, pare_pool pool)
 {
     pare_model m = small_model(1, outputs, pool);
-    m.stem.ids = false;
-    m.stem.width = width;
-    m.stem.vocab = 0;
-    m.stem.embedding = (pare_weight){0};
+    m.embedding.ids = false;
+    m.embedding.width = width;
+    m.embedding.vocab = 0;
+    m.embedding.table = (pare_weight){0};
     m.pattern.kind = PARE_FULL;
     return m;
 }

@@ -1,4 +1,8 @@
 /* Tests src/data/dataset.c, dataset_builder.c, text_dataset.c and tsv_dataset.c. */
+#include "base/array.h"
+#include "base/support.h"
+#include "data/graph_data.h"
+#include "model/inputs.h"
 #include "small.h"
 
 typedef struct place {
@@ -89,7 +93,7 @@ static void text_needs_a_model_that_reads_text(void **state)
     pare_model m = small_model(256, 256, PARE_POOL_MEAN);
     m.tokenizer = PARE_TOK_BYTES;
     assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "pools");
-    m.top.pool = PARE_POOL_NONE;
+    m.head.pool = PARE_POOL_NONE;
     m.tokenizer = PARE_TOK_NONE;
     assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "no tokenizer");
     m = small_vector_model(4, 2, PARE_POOL_NONE);
@@ -229,7 +233,7 @@ static void bad_lines_are_named(void **state)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_refused(&p, load_text(&p, &m, bad[i].text, 0), PARE_ERR_INPUT, bad[i].says);
     pare_model other = sentence_model();
-    other.top.pool = PARE_POOL_NONE;
+    other.head.pool = PARE_POOL_NONE;
     assert_refused(&p, load_text(&p, &other, "sentence\tlabel\ngood\t1\n", 0), PARE_ERR_INPUT,
                    "pools");
     close_place(&p);
@@ -273,7 +277,7 @@ static void arrays_are_read_row_by_row(void **state)
                    "expected integers [2]");
     assert_ok(load_arrays(&p, &m, 1, vectors, per_row), &p.err); /* without targets */
     assert_true(p.set.target[0][0] == -1 && p.set.target[1][0] == -1);
-    m.stem.width = 3;
+    m.embedding.width = 3;
     assert_refused(&p, load_arrays(&p, &m, 2, vectors, per_row), PARE_ERR_INPUT, "vectors of 3");
     close_place(&p);
 }
@@ -316,7 +320,7 @@ static void graphs_count_on_the_test_mask_of_the_split(void **state)
     m.pattern.kind = PARE_FULL; /* every node sees every node: the edges are not needed */
     assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
     assert_null(p.set.inputs.in[0].graph);
-    m.stem.width = 8;
+    m.embedding.width = 8;
     assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
                    "the nodes have 7 features; this model takes vectors of 8 numbers");
     close_place(&p);

@@ -1,8 +1,7 @@
 /* Tests src/data/evaluate.c: the metric of a task, the divergence of a model from itself and from
  * another, distances of outputs. */
 #include <pare_test.h>
-#include <pare/evaluate.h>
-#include <pare/random_model.h>
+#include "data/evaluate.h"
 
 enum { INPUTS = 3, TOKENS = 6 };
 
@@ -18,7 +17,7 @@ typedef struct scene {
 
 static pare_model *model(uint64_t seed, size_t vocab)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.dim = 8;

@@ -1,4 +1,5 @@
 /* Tests src/data/input_read.c. */
+#include <pare/data.h>
 #include "small.h"
 
 static char dir[200], path[300];
@@ -44,7 +45,7 @@ static void ids_give_a_row_per_token_or_one(void **state)
     assert_true(r.ndim == 2 && r.shape[0] == 6 && r.shape[1] == 7);
     assert_ok(read_back(&r, &m, (pare_array){PARE_U16, 2, {1, 6}, ids}), &r.err);
     assert_true(r.ndim == 3 && r.shape[0] == 1 && r.shape[1] == 6 && r.shape[2] == 7);
-    m.top.pool = PARE_POOL_MEAN;
+    m.head.pool = PARE_POOL_MEAN;
     assert_ok(read_back(&r, &m, (pare_array){PARE_U16, 1, {6}, ids}), &r.err);
     assert_true(r.ndim == 1 && r.shape[0] == 7);
     assert_ok(read_back(&r, &m, (pare_array){PARE_U16, 2, {3, 2}, ids}), &r.err);

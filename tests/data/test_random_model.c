@@ -1,6 +1,6 @@
 /* Tests src/data/random_model.c. */
-#include <pare/data.h>
-#include <pare/random_model.h>
+#include "base/support.h"
+#include <pare/run.h>
 #include <pare_test.h>
 
 #include <math.h>
@@ -16,7 +16,7 @@ static pare_model *make(pare_random_model_opts o)
 
 static pare_random_model_opts small(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 24;
     o.heads = 3;
@@ -37,7 +37,7 @@ static void hash(char hex[PARE_SHA256_HEX], pare_model *m)
 {
     pare_sha256 h;
     assert_int_equal(pare_sha256_begin(&h, NULL), PARE_OK);
-    assert_int_equal(pare_model_visit(m, add_weight, &h, NULL), PARE_OK);
+    assert_int_equal(pare_model_each_weight(m, add_weight, &h, NULL), PARE_OK);
     pare_sha256_end(&h, hex);
 }
 
@@ -100,13 +100,13 @@ static void weights_have_the_spread_that_was_asked_for(void **state)
     pare_random_model_opts o = small(PARE_RANDOM_GPT);
     o.vocab = 9000;
     pare_model *m = make(o);
-    moments(&mean, &sigma, &m->stem.embedding); /* 216000 numbers: 1 % is far out */
+    moments(&mean, &sigma, &m->embedding.table); /* 216000 numbers: 1 % is far out */
     assert_true(fabs(mean) < 0.01 * sigma);
     assert_true(fabs(sigma * sqrt(24) - 1) < 0.01);
     pare_model_free(m);
     o.sigma = 0.02;
     m = make(o);
-    moments(&mean, &sigma, &m->stem.embedding);
+    moments(&mean, &sigma, &m->embedding.table);
     assert_true(fabs(sigma / 0.02 - 1) < 0.01);
     pare_model_free(m);
 }
@@ -127,7 +127,7 @@ static void there_is_something_to_fold(void **state)
     (void)state;
     pare_model *m = make(small(PARE_RANDOM_GRAPH));
     const pare_attn *a = &m->blocks[0].attn;
-    assert_int_equal(pare_model_visit(m, not_zero, NULL, NULL), PARE_OK);
+    assert_int_equal(pare_model_each_weight(m, not_zero, NULL, NULL), PARE_OK);
     assert_true(pare_has(&a->bk) && pare_has(&a->bv) && pare_has(&a->out_norm.mean));
     for (size_t i = 0; i < a->out_norm.var.cols; i++)
         assert_true(pare_weight_at(&a->out_norm.var, i) > 0);

@@ -73,8 +73,8 @@ static inline void soften(pare_norm *n)
 
 static inline void soften_all(pare_model *m)
 {
-    soften(&m->stem.norm);
-    soften(&m->top.norm);
+    soften(&m->embedding.norm);
+    soften(&m->head.norm);
     for (size_t b = 0; b < m->nblocks; b++) {
         soften(&m->blocks[b].attn.in_norm);
         soften(&m->blocks[b].attn.out_norm);

@@ -1,8 +1,8 @@
 /* depth_models.h - small models with random weights, their attentions turned into special cases. */
 #ifndef DEPTH_MODELS_H
 #define DEPTH_MODELS_H
+#include "cert/prove.h"
 #include <pare/depth.h>
-#include <pare/random_model.h>
 #include <pare_test.h>
 
 enum { TOKENS = 9, INPUTS = 5 };
@@ -16,7 +16,7 @@ typedef struct stage {
 
 static inline void stage_open(stage *s, pare_random_kind kind, size_t layers, uint64_t seed)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (stage){.a = pare_arena_new()};
     o.kind = kind;
     o.dim = 8;

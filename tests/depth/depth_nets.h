@@ -76,7 +76,7 @@ static inline pare_model *net_of(pare_rng *r, const net_shape *s)
     pare_model *m = NULL;
     pare_err err = {0};
     assert_ok(pare_model_new(&m, &err), &err);
-    m->stem.width = s->d;
+    m->embedding.width = s->d;
     m->pattern = (pare_pattern){.kind = s->pattern, .window = 2, .sinks = 1, .self_loops = true};
     m->nblocks = s->layers;
     m->blocks = pare_alloc(m->arena, s->layers, sizeof *m->blocks);

@@ -58,14 +58,14 @@ static pare_status one_sign(void *self, const char *name, pare_weight *w, bool v
 
 static void tame(pare_model *m, uint64_t seed)
 {
-    affine_norm(&m->stem.norm);
-    affine_norm(&m->top.norm);
+    affine_norm(&m->embedding.norm);
+    affine_norm(&m->head.norm);
     for (size_t b = 0; b < m->nblocks; b++) {
         affine_norm(&m->blocks[b].attn.in_norm), affine_norm(&m->blocks[b].attn.out_norm);
         affine_norm(&m->blocks[b].ffn.in_norm), affine_norm(&m->blocks[b].ffn.out_norm);
         if (seed % 3 == 0) m->blocks[b].ffn = (pare_ffn){0};
     }
-    if (seed % 4 == 1) assert_int_equal(pare_model_visit(m, one_sign, NULL, NULL), PARE_OK);
+    if (seed % 4 == 1) assert_int_equal(pare_model_each_weight(m, one_sign, NULL, NULL), PARE_OK);
 }
 
 /* The same change in both: blocks of f and g begin as the same. */
@@ -136,7 +136,8 @@ static void no_input_of_a_collapse_is_worse(void **state)
         const size_t layers = 1 + seed % 4, heads = 1 + seed / 2 % 2, d = 1 + seed % 5;
         pair_case t = {.seed = seed};
         t.f = san_of(&s, layers, heads, d, scales[seed % 3], 1 / sqrt((double)d), PARE_FULL);
-        if (seed % 4 == 1) assert_int_equal(pare_model_visit(t.f, one_sign, NULL, NULL), PARE_OK);
+        if (seed % 4 == 1)
+            assert_int_equal(pare_model_each_weight(t.f, one_sign, NULL, NULL), PARE_OK);
         t.in = rows_of(&s, 2 + seed % 5, d, 1);
         const pare_input calibrated = t.in;
         const pare_inputs calib = {1, (pare_input *)(uintptr_t)&calibrated};
@@ -180,12 +181,12 @@ static double worst_sentence(const pare_model *f, const pare_model *g, pare_rng 
 {
     int64_t ids[16];
     const size_t n = 1 + (size_t)pare_rng_below(r, 10);
-    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(r, f->stem.vocab);
+    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(r, f->embedding.vocab);
     double best = apart_on(f, g, ids, n);
     for (bool better = true; better;) {
         better = false;
         for (size_t i = 0; i < n; i++)
-            for (size_t w = 0; w < f->stem.vocab; w++) {
+            for (size_t w = 0; w < f->embedding.vocab; w++) {
                 const int64_t was = ids[i];
                 ids[i] = (int64_t)w;
                 const double now = apart_on(f, g, ids, n);
@@ -209,7 +210,7 @@ static void no_sentence_is_worse(void **state)
         pare_model *g = NULL, *const f = some_model(20000 + seed, sigmas[seed % 3]);
         depth_bound b;
         tame(f, seed);
-        if (f->stem.ids && pare_model_check(f, NULL) == PARE_OK) {
+        if (f->embedding.ids && pare_model_check(f, NULL) == PARE_OK) {
             assert_ok(pare_model_clone(&g, f, &err), &err);
             maker k = {.m = g, .r = pare_rng_at(seed, 6), .sigma = 0.5};
             for (size_t l = 0; l < g->nblocks; l++)

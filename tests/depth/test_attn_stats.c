@@ -1,8 +1,7 @@
 /* Tests src/depth/xray*.c: figures of heads whose answers are known, the lemmas that relate them,
  * the engine's own branch beside them, an independent implementation's table, the threads. */
 #include <pare_test.h>
-#include <pare/data.h>
-#include <pare/random_model.h>
+#include <pare/depth.h>
 #include "depth/replace_layers.h"
 #include "depth/attn_stats.h"
 #include "../../studies/attention_nets.h"
@@ -13,7 +12,7 @@ typedef struct scene {
     pare_rng rng;
     pare_model *m;
     pare_inputs in;
-    pare_xray x;
+    pare_attention_stats x;
 } scene;
 
 static void scene_open(scene *s, const san_shape *shape, size_t inputs, size_t tokens,
@@ -31,7 +30,8 @@ static void scene_open(scene *s, const san_shape *shape, size_t inputs, size_t t
 static void look(scene *s, int threads)
 {
     const pare_exec exec = {.threads = threads};
-    assert_ok(pare_depth_xray(&s->x, s->a, s->m, &s->in, &s->in, &exec, &s->err), &s->err);
+    assert_ok(pare_depth_attention_stats(&s->x, s->a, s->m, &s->in, &s->in, &exec, &s->err),
+              &s->err);
 }
 
 static void scene_close(scene *s)
@@ -64,7 +64,7 @@ static void two_tokens_by_hand(void **state)
                1, 2, 1);
     s.in.in[0].x = x;
     look(&s, 1);
-    const pare_xray_head *const h = &s.x.heads[0];
+    const pare_head_stats *const h = &s.x.heads[0];
     assert_int_equal(s.x.nlayers, 1);
     assert_int_equal(s.x.nheads, 1);
     assert_near(h->eta, 3, 0);
@@ -89,7 +89,7 @@ static void two_tokens_by_hand(void **state)
     assert_near(h->k_seen, 3 * (p - 0.5), 1e-14); /* outputs 3 and 6 p: half of 6 p - 3, Res 1 */
     assert_near(h->diam, 6, 1e-15);
     assert_near(h->poly_b, 0.5, 1e-15);
-    const pare_xray_layer *const l = &s.x.layers[0];
+    const pare_layer_stats *const l = &s.x.layers[0];
     assert_near(l->x, 2, 0);
     assert_near(l->res_x, 1, 0);
     assert_near(l->res_x1, sqrt(2), 1e-15); /* column 1 + 1, rows 1 */
@@ -110,7 +110,7 @@ static void without_queries_every_row_is_uniform(void **state)
         2, 7, 2);
     look(&s, 1);
     for (size_t i = 0; i < s.x.nheads; i++) {
-        const pare_xray_head *const h = &s.x.heads[i];
+        const pare_head_stats *const h = &s.x.heads[i];
         assert_near(h->range_max, 0, 0);
         assert_near(h->tv_uniform, 0, 1e-15);
         assert_near(h->tv_constq, 0, 1e-15);
@@ -180,9 +180,9 @@ static void what_is_seen_keeps_to_the_lemmas(void **state)
         look(&s, 1);
         print_message("seed %llu\n", (unsigned long long)seed);
         const pare_attn *const a = &s.m->blocks[0].attn;
-        const pare_xray_layer *const l = &s.x.layers[0];
+        const pare_layer_stats *const l = &s.x.layers[0];
         for (size_t i = 0; i < s.x.nheads; i++) {
-            const pare_xray_head *const h = &s.x.heads[i];
+            const pare_head_stats *const h = &s.x.heads[i];
             const double ds = 2 * l->res_x;
             assert_le(h->rho, 2 * h->theta * (1 + 1e-12));
             assert_le(h->rho, h->bil.v * ds * ds * (1 + 1e-12));
@@ -233,7 +233,7 @@ static void one_head_of_a_rotary_model_gives_the_branch(void **state)
 {
     (void)state;
     scene s = {.a = pare_arena_new()};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = PARE_RANDOM_LLAMA;
     o.dim = 16;
     o.heads = 1;
@@ -243,7 +243,7 @@ static void one_head_of_a_rotary_model_gives_the_branch(void **state)
     /* no norm: what enters is what is projected */
     s.m->blocks[0].attn.in_norm = (pare_norm){0};
     look(&s, 1);
-    const pare_xray_head *const h = &s.x.heads[0];
+    const pare_head_stats *const h = &s.x.heads[0];
     assert_near(h->k_seen * s.x.layers[0].res_x, s.x.layers[0].res_f, 1e-12);
     assert_true(isnan(h->theta) && h->rho > 0); /* Res(Z) B Res(Z)^T is no function of Z here */
     assert_true(h->tv_constq > 0);
@@ -281,7 +281,7 @@ static void the_trained_model_has_the_golden_figures(void **state)
     const pare_exec exec = {.threads = 2};
     assert_ok(pare_model_load(&s.m, TINY, &s.err), &s.err);
     load_windows(&s, &fit);
-    assert_ok(pare_depth_xray(&s.x, s.a, s.m, &fit, &s.in, &exec, &s.err), &s.err);
+    assert_ok(pare_depth_attention_stats(&s.x, s.a, s.m, &fit, &s.in, &exec, &s.err), &s.err);
     static const struct {
         size_t head;
         double eta, b, v, range, theta, tvu, tvq, share, res_x, res_f, varied;
@@ -290,8 +290,8 @@ static void the_trained_model_has_the_golden_figures(void **state)
                 {12, .29, .58, .51, 4.26, 12.8, .369, .346, .221, 3.03, .62, .566},
                 {20, .38, .54, .69, 6.18, 10.5, .500, .369, .202, 3.37, .56, .678}};
     for (size_t i = 0; i < sizeof want / sizeof *want; i++) {
-        const pare_xray_head *const h = &s.x.heads[want[i].head];
-        const pare_xray_layer *const l = &s.x.layers[want[i].head / 4];
+        const pare_head_stats *const h = &s.x.heads[want[i].head];
+        const pare_layer_stats *const l = &s.x.layers[want[i].head / 4];
         assert_near(h->eta, want[i].eta, 0.005);
         assert_near(h->b2.v, want[i].b, 0.006);
         assert_near(h->v2.v, want[i].v, 0.006);
@@ -316,14 +316,14 @@ static void the_figures_do_not_depend_on_the_threads(void **state)
     scene_open(&s, &(san_shape){.layers = 2, .heads = 3, .dim = 6, .scale = 1, .size = 0.5}, 3, 11,
                9);
     look(&s, 1);
-    const pare_xray one = s.x;
+    const pare_attention_stats one = s.x;
     look(&s, 5);
     for (size_t i = 0; i < one.nheads; i++)
         assert_memory_equal(&one.heads[i].range_mean, &s.x.heads[i].range_mean,
-                            sizeof *one.heads - offsetof(pare_xray_head, range_mean));
+                            sizeof *one.heads - offsetof(pare_head_stats, range_mean));
     for (size_t i = 0; i < one.nlayers; i++)
         assert_memory_equal(&one.layers[i].x, &s.x.layers[i].x,
-                            sizeof *one.layers - offsetof(pare_xray_layer, x));
+                            sizeof *one.layers - offsetof(pare_layer_stats, x));
     scene_close(&s);
 }
 
@@ -339,7 +339,7 @@ static void empty_rows_of_a_graph_are_left_out(void **state)
     s.m->pattern.kind = PARE_GRAPH;
     s.in.in[0].graph = &g;
     look(&s, 1);
-    const pare_xray_head *const h = &s.x.heads[0];
+    const pare_head_stats *const h = &s.x.heads[0];
     assert_near(h->range_mean, h->range_max / 2, 1e-15); /* row 2 sees one key: 0 */
     assert_true(isnan(h->rho) && isnan(h->tau) && !isnan(h->theta));
     assert_true(h->entropy > 0 && h->entropy < 1);

@@ -2,9 +2,7 @@
  * moves by no more than is printed beside it, for models of every kind, for weights and inputs of
  * any size, and for inputs that climb towards the bound. */
 #include <pare_test.h>
-#include <pare/data.h>
-#include <pare/random_model.h>
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include "../../studies/attention_nets.h"
 
 enum { BOUNDED = 4 };
@@ -15,14 +13,14 @@ static const pare_attn_kind bounded[BOUNDED] = {PARE_ATTN_ZERO, PARE_ATTN_UNIFOR
 static double worst_of(double ratio[BOUNDED], const pare_model *m, const pare_inputs *in)
 {
     pare_arena *const a = pare_arena_new();
-    pare_xray x;
-    pare_xray_costs costs;
+    pare_attention_stats x;
+    pare_replacement_costs costs;
     pare_err err = {0};
     double worst = 0;
-    const pare_xray_costs_opts o = {0};
+    const pare_replacement_costs_opts o = {0};
     assert_non_null(a);
-    assert_ok(pare_depth_xray(&x, a, m, in, in, NULL, &err), &err);
-    assert_ok(pare_depth_costs(&costs, a, m, in, in, &o, NULL, &err), &err);
+    assert_ok(pare_depth_attention_stats(&x, a, m, in, in, NULL, &err), &err);
+    assert_ok(pare_depth_replacement_costs(&costs, a, m, in, in, &o, NULL, &err), &err);
     for (size_t k = 0; k < BOUNDED; k++) ratio[k] = 0;
     for (size_t l = 0; l < x.nlayers; l++)
         for (size_t k = 0; k < BOUNDED; k++) {
@@ -55,7 +53,7 @@ static void every_model_keeps_its_local_bounds(void **state)
     for (int kind = 0; kind < 4; kind++)
         for (size_t s = 0; s < 5; s++)
             for (uint64_t seed = 1; seed <= 2; seed++) {
-                pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+                pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
                 pare_model *m = NULL;
                 pare_inputs in;
                 pare_arena *const a = pare_arena_new();

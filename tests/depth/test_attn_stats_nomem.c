@@ -2,8 +2,7 @@
  * status and no leak. */
 #include <pare_test.h>
 #include <fail_alloc.h>
-#include <pare/random_model.h>
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include "../../studies/attention_nets.h"
 
 typedef struct scene {
@@ -16,9 +15,10 @@ typedef struct scene {
 static pare_status look(scene *s)
 {
     pare_arena *const a = pare_arena_new();
-    pare_xray x;
+    pare_attention_stats x;
     const pare_status st =
-        a ? pare_depth_xray(&x, a, s->m, &s->in, &s->in, NULL, &s->err) : pare_no_memory(&s->err);
+        a ? pare_depth_attention_stats(&x, a, s->m, &s->in, &s->in, NULL, &s->err)
+          : pare_no_memory(&s->err);
     pare_arena_free(a);
     return st;
 }
@@ -26,10 +26,11 @@ static pare_status look(scene *s)
 static pare_status cost(scene *s)
 {
     pare_arena *const a = pare_arena_new();
-    const pare_xray_costs_opts o = {0};
-    pare_xray_costs c;
-    const pare_status st = a ? pare_depth_costs(&c, a, s->m, &s->in, &s->in, &o, NULL, &s->err)
-                             : pare_no_memory(&s->err);
+    const pare_replacement_costs_opts o = {0};
+    pare_replacement_costs c;
+    const pare_status st =
+        a ? pare_depth_replacement_costs(&c, a, s->m, &s->in, &s->in, &o, NULL, &s->err)
+          : pare_no_memory(&s->err);
     pare_arena_free(a);
     return st;
 }
@@ -74,7 +75,7 @@ static void without_memory_a_whole_model_gives_a_status(void **state)
     const pare_random_kind kinds[] = {PARE_RANDOM_GRAPH, PARE_RANDOM_LLAMA};
     for (size_t k = 0; k < 2; k++) {
         scene s = {.a = pare_arena_new()};
-        pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+        pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
         o.kind = kinds[k];
         o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 4, o.vocab = 8;
         assert_ok(pare_random_model(&s.m, &o, &s.err), &s.err);

@@ -5,9 +5,9 @@
 #include "../cert/splitmix_nets.h"
 #include "depth/depth_ball.h"
 #include "depth/depth_bounds.h"
+#include "cert/ball.h"
+#include "cert/prove.h"
 #include <pare/depth.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 #include <claims.h>
 #include <pare_test.h>
 
@@ -22,7 +22,7 @@ typedef struct play {
 static void play_open(play *p, pare_random_kind kind)
 {
     *p = (play){.a = pare_arena_new()};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind, o.dim = 8, o.heads = 2, o.vocab = 11, o.context = 12, o.sigma = 0.1;
     test_mkdir(p->dir);
     test_path(p->in, p->dir, "in");

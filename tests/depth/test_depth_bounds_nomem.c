@@ -3,7 +3,7 @@
 #include <fail_alloc.h>
 #include "depth/theorems.h"
 #include "depth_nets.h"
-#include <pare/random_model.h>
+#include <pare/depth.h>
 
 typedef struct play {
     pare_model *f, *g;
@@ -94,12 +94,12 @@ static void refuse_each(play *p, work_fn *run)
 static void proofs_without_memory_are_a_status(void **state)
 {
     (void)state;
-    pare_random_model_opts shape = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts shape = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     play p = {0};
     shape.kind = PARE_RANDOM_BERT;
     shape.dim = 6, shape.heads = 2, shape.layers = 1, shape.ffn = 6, shape.vocab = 9;
     assert_ok(pare_random_model(&p.f, &shape, &p.err), &p.err);
-    p.f->stem.norm.kind = PARE_NORM_MEAN;
+    p.f->embedding.norm.kind = PARE_NORM_MEAN;
     p.f->blocks[0].attn.out_norm.kind = p.f->blocks[0].ffn.out_norm.kind = PARE_NORM_MEAN;
     p.g = all_uniform(p.f);
     refuse_each(&p, prove);

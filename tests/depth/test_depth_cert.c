@@ -3,8 +3,10 @@
 #include "depth_models.h"
 #include <claims.h>
 #include <given_file.h>
-#include <pare/exchange.h>
-#include <pare/publish.h>
+#include "cert/conformal.h"
+#include "cert/prove.h"
+#include "linalg/matrix.h"
+#include <pare/depth.h>
 
 enum { HELD_OUT = 39 }; /* so many that one error is left out as well */
 
@@ -167,7 +169,7 @@ static void statements_for_all_inputs_hold_for_others(void **state)
         p.s.m->blocks[b].ffn.out_norm.kind = PARE_NORM_MEAN;
         p.s.m->blocks[b].attn.wq = filled(&p.s, &p.s.m->blocks[b].attn.wq, 0.01);
     }
-    p.s.m->stem.norm.kind = PARE_NORM_MEAN;
+    p.s.m->embedding.norm.kind = PARE_NORM_MEAN;
     assert_ok(pare_model_save(p.s.m, p.in, true, NULL, &p.s.err), &p.s.err);
     assert_ok(publish(&p, &cert, PARE_ATTN_UNIFORM, 0), &p.s.err);
     const pare_claim *const all = claim_must(&cert, PARE_APRIORI_OUTPUTS);
@@ -198,7 +200,7 @@ static void what_a_layer_adds_is_bounded(void **state)
         play_open(&p, PARE_RANDOM_GPT, 1, 7);
         /* The attention's own output is the model's: its error is the whole error. */
         p.s.m->blocks[0].ffn = (pare_ffn){0};
-        p.s.m->top = (pare_top){0};
+        p.s.m->head = (pare_output_head){0};
         assert_ok(pare_model_save(p.s.m, p.in, true, NULL, &p.s.err), &p.s.err);
         assert_ok(publish(&p, &cert, to[i], 0), &p.s.err);
         const pare_claim *const adds = claim_must(&cert, PARE_LAYER_INJECTED);

@@ -16,7 +16,7 @@ static double size_of(const pare_model *m, const double *x, size_t n, size_t d)
 static double held_to(const pare_model *f, const pare_model *g, double phi, size_t n, pare_rng *r,
                       uint64_t seed)
 {
-    const size_t d = f->stem.width;
+    const size_t d = f->embedding.width;
     double x[64];
     const depth_bound b = bound_of(f, g, phi, -1);
     double share = 0;

@@ -1,4 +1,6 @@
 /* Tests src/depth/lower_bound.c: Theorem D.1 is false for EVERY one-layer network. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "depth_nets.h"
 
 static const double deep[2][2] = {{3, -2}, {-3, 1}};
@@ -281,27 +283,27 @@ static void add_to_head(pare_model *m, extra e, pare_rng *r, size_t d)
                                     PARE_ACT_TANH};
     static const pare_norm_kind norms[] = {PARE_NORM_LAYER, PARE_NORM_RMS, PARE_NORM_MEAN,
                                            PARE_NORM_BATCH};
-    if (e <= HEAD_TANH) m->top.act = acts[e - HEAD_RELU];
+    if (e <= HEAD_TANH) m->head.act = acts[e - HEAD_RELU];
     if (e >= HEAD_LAYER_NORM && e <= HEAD_BATCH_NORM)
-        m->top.norm = norm_like(m, norms[e - HEAD_LAYER_NORM], d);
-    if (e == HEAD_FIRST) m->top.pool = PARE_POOL_FIRST;
-    if (e == HEAD_MEAN) m->top.pool = PARE_POOL_MEAN;
-    if (e == HEAD_DENSE) m->top.dense.w = net_weight(m, r, d, d, LAW_GAUSS, 1);
-    if (e == HEAD_OUT || e == HEAD_OUT_BIAS) m->top.out.w = net_weight(m, r, d, d, LAW_GAUSS, 1);
-    if (e == HEAD_OUT_BIAS) m->top.out.b = net_weight(m, r, 1, d, LAW_GAUSS, 1);
+        m->head.norm = norm_like(m, norms[e - HEAD_LAYER_NORM], d);
+    if (e == HEAD_FIRST) m->head.pool = PARE_POOL_FIRST;
+    if (e == HEAD_MEAN) m->head.pool = PARE_POOL_MEAN;
+    if (e == HEAD_DENSE) m->head.dense.w = net_weight(m, r, d, d, LAW_GAUSS, 1);
+    if (e == HEAD_OUT || e == HEAD_OUT_BIAS) m->head.out.w = net_weight(m, r, d, d, LAW_GAUSS, 1);
+    if (e == HEAD_OUT_BIAS) m->head.out.b = net_weight(m, r, 1, d, LAW_GAUSS, 1);
 }
 
 static void add_to_input(pare_model *m, extra e, pare_rng *r, size_t d)
 {
-    if (e == INPUT_MAP) m->stem.map.w = net_weight(m, r, d, d, LAW_GAUSS, 1);
-    if (e == INPUT_LAYER_NORM) m->stem.norm = norm_like(m, PARE_NORM_LAYER, d);
-    if (e == INPUT_RMS_NORM) m->stem.norm = norm_like(m, PARE_NORM_RMS, d);
+    if (e == INPUT_MAP) m->embedding.map.w = net_weight(m, r, d, d, LAW_GAUSS, 1);
+    if (e == INPUT_LAYER_NORM) m->embedding.norm = norm_like(m, PARE_NORM_LAYER, d);
+    if (e == INPUT_RMS_NORM) m->embedding.norm = norm_like(m, PARE_NORM_RMS, d);
     if (e == INPUT_SINUSOIDAL)
-        m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 100};
+        m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 100};
     if (e == INPUT_LEARNED) {
         m->context = 4;
-        m->stem.pos = (pare_positions){.kind = PARE_POS_LEARNED,
-                                       .table = net_weight(m, r, 4, d, LAW_GAUSS, 1)};
+        m->embedding.pos = (pare_positions){.kind = PARE_POS_LEARNED,
+                                            .table = net_weight(m, r, 4, d, LAW_GAUSS, 1)};
     }
     if (e == PATTERN_CAUSAL) m->pattern.kind = PARE_CAUSAL;
     if (e == PATTERN_WINDOW) m->pattern.kind = PARE_WINDOW;
@@ -325,7 +327,7 @@ static void add_to_block(pare_model *m, extra e, pare_rng *r, size_t d)
         a->skip = (pare_skip){PARE_SKIP_DENSE, net_weight(m, r, d, d, LAW_GAUSS, 1)};
     if (e == BLOCK_NO_SKIP) a->skip.kind = PARE_SKIP_NONE;
     if (e == BLOCK_ROTARY) {
-        m->stem.pos.kind = PARE_POS_ROTARY;
+        m->embedding.pos.kind = PARE_POS_ROTARY;
         a->freqs = net_weight(m, r, 1, 1, LAW_ALL_ETA, 1);
         a->heads[0].planes = 1;
     }

@@ -6,7 +6,7 @@
 static void pure(stage *s, size_t layers, uint64_t seed)
 {
     stage_open(s, PARE_RANDOM_BERT, layers, seed);
-    s->m->stem.norm = s->m->top.norm = (pare_norm){0};
+    s->m->embedding.norm = s->m->head.norm = (pare_norm){0};
     for (size_t b = 0; b < layers; b++) {
         s->m->blocks[b].ffn = (pare_ffn){0};
         s->m->blocks[b].attn.out_norm = (pare_norm){0};

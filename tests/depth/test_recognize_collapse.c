@@ -1,7 +1,7 @@
 /* Tests src/depth/recognize_collapse.c: what is not the collapse it looks like has no theorem. */
 #include "pare_test.h"
 #include "depth/depth_bounds.h"
-#include <pare/forward.h>
+#include <pare/depth.h>
 
 static pare_weight number(pare_model *m, double v)
 {
@@ -29,7 +29,7 @@ static pare_model *two_layers(pare_pattern pattern)
 {
     pare_model *m;
     assert_ok(pare_model_new(&m, NULL), NULL);
-    m->stem.width = 1;
+    m->embedding.width = 1;
     m->pattern = pattern;
     m->nblocks = 2;
     m->blocks = pare_alloc(m->arena, 2, sizeof *m->blocks);

@@ -180,12 +180,12 @@ static double worst_sentence(const pare_model *f, const pare_model *g, pare_rng 
                              size_t rounds, double each[2])
 {
     int64_t ids[8];
-    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(r, f->stem.vocab);
+    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(r, f->embedding.vocab);
     double worst = logit_gap(f, g, ids, n, each);
     for (size_t t = 0; t < rounds; t++) {
         const size_t i = (size_t)pare_rng_below(r, n);
         const int64_t old = ids[i];
-        ids[i] = (int64_t)pare_rng_below(r, f->stem.vocab);
+        ids[i] = (int64_t)pare_rng_below(r, f->embedding.vocab);
         const double e = logit_gap(f, g, ids, n, each);
         if (e > worst)
             worst = e;

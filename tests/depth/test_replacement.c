@@ -1,5 +1,7 @@
 /* Tests src/depth/replacement.c and calibrate.c: every kind is exact where it should be, fits are the
  * least squares they say, and what a kind does not use is gone. */
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "depth_models.h"
 #include "depth/replace_layers.h"
 
@@ -161,8 +163,8 @@ static void more_features_fit_better(void **state)
         stage_open(&s, all_kinds[k], 1, 41 + k);
         /* Only the branch is to be seen. */
         s.m->blocks[0].ffn = (pare_ffn){0};
-        s.m->blocks[0].attn.out_norm = s.m->top.norm = (pare_norm){0};
-        s.m->top.pool = PARE_POOL_NONE;
+        s.m->blocks[0].attn.out_norm = s.m->head.norm = (pare_norm){0};
+        s.m->head.pool = PARE_POOL_NONE;
         for (size_t i = 0; i < 3; i++) {
             pare_model *const g = cut_to(&s, order[i], 0, &r);
             assert_true(r.error_est <= last * 1.02);
@@ -209,8 +211,8 @@ static void tokens_may_change_places(void **state)
         stage s;
         pare_depth_report r;
         stage_open(&s, PARE_RANDOM_BERT, 2, 61);
-        s.m->stem.pos = (pare_positions){0};
-        s.m->top.pool = PARE_POOL_NONE;
+        s.m->embedding.pos = (pare_positions){0};
+        s.m->head.pool = PARE_POOL_NONE;
         pare_model *const g = cut_to(&s, (pare_attn_kind)(PARE_ATTN_ZERO + k), 0, &r);
         int64_t turned[TOKENS];
         for (size_t t = 0; t < TOKENS; t++) turned[t] = s.set.in[0].ids[(t + 4) % TOKENS];

@@ -7,7 +7,7 @@ static double relative_error(stage *s, const pare_model *f, const pare_model *g)
 {
     double err2 = 0, size = 0;
     pare_model a = *f, b = *g;
-    a.top = b.top = (pare_top){.norm = f->top.norm, .pool = f->top.pool};
+    a.head = b.head = (pare_output_head){.norm = f->head.norm, .pool = f->head.pool};
     for (size_t i = 0; i < s->set.n; i++) {
         const pare_mat y = outputs(s, &a, &s->set.in[i]), z = outputs(s, &b, &s->set.in[i]);
         for (size_t k = 0; k < y.rows * y.cols; k++) {

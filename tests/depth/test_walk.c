@@ -2,6 +2,8 @@
  * drawn, what is known of them is exactly what they are, and where they go must be within what the
  * step says - in every norm, for every kind, pattern and norm. With so little room a dropped term
  * shows. */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
 #include "depth_kinds.h"
 #include "depth/walk.h"
 
@@ -27,9 +29,10 @@ static pare_model *sublayer(const pare_model *from, bool ffn)
         b->attn = (pare_attn){0};
     else
         b->ffn = (pare_ffn){0};
-    m->stem = (pare_stem){.width = ffn ? b->ffn.din : b->attn.din, .pos = m->stem.pos};
-    if (!rotary) m->stem.pos = (pare_positions){0};
-    m->top = (pare_top){0};
+    m->embedding =
+        (pare_embedding){.width = ffn ? b->ffn.din : b->attn.din, .pos = m->embedding.pos};
+    if (!rotary) m->embedding.pos = (pare_positions){0};
+    m->head = (pare_output_head){0};
     m->nblocks = 1;
     return m;
 }
@@ -488,7 +491,7 @@ static void turning_keys_differ_where_tokens_do_not(void **state)
     at->wv = put(t.f, 2, 2, second);
     at->heads[0].planes = 1;
     at->freqs = put(t.f, 1, 1, &pi);
-    t.f->stem.pos.kind = PARE_POS_ROTARY;
+    t.f->embedding.pos.kind = PARE_POS_ROTARY;
     memcpy(t.x, x, sizeof x);
     memcpy(t.y, x, sizeof x);
     t.g = all_uniform(t.f);

@@ -6,9 +6,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include "cert/prove.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 #include <signal.h>
 #include <sys/wait.h>
 
@@ -21,7 +20,7 @@ typedef struct stage {
 
 static void open_stage(stage *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_err err = {0};
     *s = (stage){0};
     o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 4, o.vocab = 5, o.context = 4;

@@ -6,9 +6,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include "base/array.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 #include <signal.h>
 #include <sys/resource.h>
 
@@ -78,7 +77,7 @@ static pare_status publish(stage *s)
 /* The model of the stage; another seed is another model and another file. */
 static void open_stage(stage *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (stage){.overwrite = true, .seed = 1};
     o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 4, o.vocab = 5, o.context = 4;
     test_mkdir(s->dir);

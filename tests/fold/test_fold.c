@@ -1,8 +1,8 @@
 /* Tests src/fold/fold.c: in real numbers nothing changes, and each rule keeps its condition. */
 #include <enclose_quad.h>
 #include <enclose_models.h>
+#include "base/support.h"
 #include <pare/fold.h>
-#include <pare/random_model.h>
 
 /* Every weight as f64, so that what folding rounds is far below what a mistake would change. */
 static pare_status widen(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
@@ -42,7 +42,7 @@ static void folding_does_not_change_the_function(void **state)
         pare_model *g = NULL;
         pare_fold_report r;
         pare_err err = {0};
-        assert_ok(pare_model_visit(m, widen, m, &err), &err);
+        assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
         assert_ok(pare_fold(&g, &r, m, &err), &err);
         const pare_input in = some_input(m, seed, 1, 0.3);
         const double d = distance(m, g, &in);
@@ -70,7 +70,7 @@ static void heads_without_wo_are_scaled_in_their_values(void **state)
             seen++;
             while (a->out_norm.kind != PARE_NORM_BATCH) a->out_norm = some_norm(&k, a->dout);
             a->bv = weight(&k, 1, a->wv.rows, 1, 1);
-            assert_ok(pare_model_visit(m, widen, m, &err), &err);
+            assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
             assert_ok(pare_fold(&g, &r, m, &err), &err);
             const pare_input in = some_input(m, seed, 1, 0.3);
             const double d = distance(m, g, &in);
@@ -99,7 +99,7 @@ static void a_wo_that_folding_makes_has_the_models_type(void **state)
     (void)state;
     for (pare_dtype t = PARE_F32;; t = PARE_F64) {
         pare_err err = {0};
-        pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+        pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
         pare_fold_report r;
         pare_model *m = NULL, *g = NULL;
         o.kind = PARE_RANDOM_GRAPH;
@@ -113,11 +113,11 @@ static void a_wo_that_folding_makes_has_the_models_type(void **state)
         a->heads[1].v = a->heads[0].v;
         a->wv.rows = 4;
         if (pare_has(&a->bv)) a->bv.cols = 4;
-        if (t == PARE_F64) assert_ok(pare_model_visit(m, widen, m, &err), &err);
+        if (t == PARE_F64) assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
         assert_ok(pare_model_check(m, &err), &err);
         assert_ok(pare_fold(&g, &r, m, &err), &err);
         assert_true(pare_has(&g->blocks[0].attn.wo) && g->blocks[0].attn.wo.dtype == t);
-        assert_ok(pare_model_visit(g, is_of_type, &t, &err), &err);
+        assert_ok(pare_model_each_weight(g, is_of_type, &t, &err), &err);
         pare_model_free(g);
         pare_model_free(m);
         if (t == PARE_F64) break;
@@ -145,7 +145,7 @@ static void digest(char hex[65], pare_model *m)
     bytes b = {0};
     pare_err err = {0};
     assert_ok(pare_sha256_begin(&b.hash, &err), &err);
-    assert_ok(pare_model_visit(m, add_bytes, &b, &err), &err);
+    assert_ok(pare_model_each_weight(m, add_bytes, &b, &err), &err);
     pare_sha256_end(&b.hash, hex);
 }
 
@@ -175,7 +175,7 @@ static void folding_twice_is_folding_once_and_leaves_its_input_alone(void **stat
 
 static pare_model *random_kind(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind;
@@ -198,7 +198,7 @@ static void a_gpt_loses_gains_biases_and_key_biases_but_not_its_tied_norm(void *
         assert_true(!pare_has(&a->bk) && !pare_has(&a->bv) && pare_has(&a->bq));
         assert_false(pare_has(&g->blocks[b].ffn.in_norm.bias));
     }
-    assert_true(g->top.tied && pare_has(&g->top.norm.gain));
+    assert_true(g->head.tied && pare_has(&g->head.norm.gain));
     assert_int_equal(r.norms, 2 * m->nblocks);
     assert_int_equal(r.key_biases, m->nblocks);
     assert_int_equal(r.value_biases, m->nblocks);
@@ -252,7 +252,7 @@ static void a_fold_that_claims_no_rounding_has_none(void **state)
         pare_model *g = NULL;
         pare_fold_report r;
         pare_err err = {0};
-        if (seed % 2) assert_ok(pare_model_visit(m, widen, m, &err), &err);
+        if (seed % 2) assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
         assert_ok(pare_fold(&g, &r, m, &err), &err);
         const pare_input in = some_input(m, seed, 1, 0.3);
         const double d = distance(m, g, &in);

@@ -2,9 +2,8 @@
  * verifies, or not at all; and no field of it, no byte of its files, can change unseen. */
 #include "../cert/cert_tamper.h"
 #include <dirent.h>
+#include "cert/prove.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 
 typedef struct stage {
     char dir[200], in[300], out[300], cert[320];
@@ -17,7 +16,7 @@ typedef struct stage {
 
 static void open_stage(stage *s, pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (stage){0};
     o.kind = kind;
     o.dim = 8;
@@ -162,7 +161,7 @@ static bool change_setting(pare_model *m, int which)
         f->in_norm.divisor *= 1 + 1e-12;
         return true;
     case 2:
-        m->top.norm.shift += 1e-14;
+        m->head.norm.shift += 1e-14;
         return true;
     case 3:
         at->heads[1].scale *= 1 + 1e-15;
@@ -174,7 +173,7 @@ static bool change_setting(pare_model *m, int which)
         m->context++;
         return true;
     case 6:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_MEAN};
+        m->embedding.norm = (pare_norm){.kind = PARE_NORM_MEAN};
         return true;
     case 7:
         f->act = f->act == PARE_ACT_GELU ? PARE_ACT_GELU_TANH : PARE_ACT_GELU;

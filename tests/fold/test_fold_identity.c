@@ -1,10 +1,9 @@
 /* Which model a certificate speaks of: the weights and the settings, from every file that loading
  * it reads. A file of weights whose settings stand in config.json beside it is another function
  * when that file is changed. */
-#include <pare/export.h>
+#include "cert/prove.h"
+#include "model/model_facts.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 #include <pare_test.h>
 
 typedef struct stage {
@@ -17,7 +16,7 @@ typedef struct stage {
 /* A model as Hugging Face has it, loaded by the path of its weights, and its fold. */
 static void open_stage(stage *s, pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL, *g = NULL;
     pare_inputs set;
     pare_fold_report r;

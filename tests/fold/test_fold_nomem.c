@@ -4,9 +4,8 @@
 
 #include <dirent.h>
 #include <fail_alloc.h>
+#include "cert/prove.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 
 typedef struct stage {
     char dir[200], in[300], out[300], cert[320];
@@ -114,7 +113,7 @@ static long refuse_each(stage *s, work_fn *work)
 
 static void open_stage(stage *s, pare_random_kind kind, int threads)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (stage){.exec = {.threads = threads}};
     o.kind = kind;
     o.dim = 4, o.heads = 2, o.layers = 1, o.ffn = 4, o.vocab = 5, o.context = 4;

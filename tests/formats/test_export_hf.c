@@ -1,15 +1,14 @@
 /* Tests src/formats/export_hf*.c: every block that has no place under Hugging Face's names is refused, in
  * words that name it, and nothing is written. (That what is written computes the same is in
  * tests/cli/export.sh.) */
-#include <pare/export.h>
-#include <pare/random_model.h>
+#include <pare/model.h>
 #include <pare_test.h>
 
 #include <unistd.h>
 
 static pare_model *new_model(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind, o.dim = 8, o.heads = 2, o.layers = 2, o.ffn = 12, o.vocab = 9, o.context = 5;

@@ -151,10 +151,10 @@ static void the_file_is_borrowed_where_it_can_be_and_a_head_of_the_same_bytes_is
     test_path(path, dir, "a.safetensors");
     write_tensors(&s, path, 0, s.n, PARE_F32, "{\"heads\":\"2\"}", 0);
     assert_ok(pare_model_load(&m, path, &err), &err);
-    assert_true(m->top.tied);
+    assert_true(m->head.tied);
     assert_int_equal(m->nblobs, 1);
     const uint8_t *from = m->blobs[0]->data, *to = from + m->blobs[0]->bytes;
-    const uint8_t *wte = m->stem.embedding.data, *wq = m->blocks[0].attn.wq.data;
+    const uint8_t *wte = m->embedding.table.data, *wq = m->blocks[0].attn.wq.data;
     const uint8_t *gain = m->blocks[1].ffn.in_norm.gain.data;
     assert_true(wte >= from && wte < to);
     assert_true(gain >= from && gain < to);
@@ -165,8 +165,8 @@ static void the_file_is_borrowed_where_it_can_be_and_a_head_of_the_same_bytes_is
     head[5] += 1. / 64;
     write_tensors(&s, path, 0, s.n, PARE_F32, "{\"heads\":\"2\"}", 0);
     assert_ok(pare_model_load(&m, path, &err), &err);
-    assert_false(m->top.tied);
-    assert_near(pare_weight_at(&m->top.out.w, 5), head[5], 0);
+    assert_false(m->head.tied);
+    assert_near(pare_weight_at(&m->head.out.w, 5), head[5], 0);
     pare_model_free(m);
     test_rmdir(dir);
     pare_arena_free(s.a);

@@ -175,7 +175,7 @@ static void an_index_that_does_not_fit_its_shards_is_refused(void **state)
     pare_model *m = NULL;
     pare_err err = {0};
     assert_ok(pare_model_load(&m, dir, &err), &err);
-    assert_true(m->top.tied);
+    assert_true(m->head.tied);
     pare_model_free(m);
     assert_int_equal(remove(test_path(path, dir, "model-2.safetensors")), 0);
     assert_status(pare_model_load(&m, dir, &err), PARE_ERR_IO, &err);

@@ -1,7 +1,8 @@
 /* Tests src/formats/load.c and import_open.c: every file that a model is made of is read once, and
  * all of them are what identifies it. */
 #include "../model/sample_models.h"
-#include <pare/random_model.h>
+#include "base/support.h"
+#include <pare/model.h>
 
 #include <sys/stat.h>
 
@@ -71,7 +72,7 @@ static void one_file_is_identified_by_its_own_hash(void **state)
     pare_model *m = NULL;
     test_mkdir(dir);
     test_path(path, dir, "m");
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = 8;
     assert_ok(pare_random_model(&m, &o, &err), &err);
     for (int kind = 0; kind < 4; kind++) {

@@ -1,9 +1,7 @@
 /* Tests src/formats/onnx_*.c: whatever a model of sequences may have, its ONNX file computes the
  * same. The file is evaluated in f64 by tests/peers/onnx_numpy.py, which shares nothing with the
  * writer. */
-#include <pare/export.h>
-#include <pare/forward.h>
-#include <pare/random_model.h>
+#include <pare/run.h>
 #include <pare_test.h>
 
 enum { TOKENS = 11, SEED = 8 };
@@ -12,7 +10,7 @@ typedef void change_fn(pare_model *m);
 
 static pare_model *new_model(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind, o.dim = 8, o.heads = 2, o.layers = 2, o.ffn = 12, o.vocab = 9;
@@ -92,19 +90,19 @@ static void window_and_sinks(pare_model *m)
 
 static void sinusoidal(pare_model *m)
 {
-    m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 100};
+    m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 100};
 }
 
 static void late_sinusoidal_behind_a_map(pare_model *m)
 {
     sinusoidal(m);
-    m->stem.pos.after_map = true;
-    m->stem.map = (pare_dense){random_weight(m, 8, 8), random_weight(m, 1, 8)};
+    m->embedding.pos.after_map = true;
+    m->embedding.map = (pare_dense){random_weight(m, 8, 8), random_weight(m, 1, 8)};
 }
 
 static void mean_pool(pare_model *m)
 {
-    m->top.pool = PARE_POOL_MEAN;
+    m->head.pool = PARE_POOL_MEAN;
 }
 
 static void other_skips(pare_model *m)
@@ -127,7 +125,7 @@ static void other_norms(pare_model *m)
 
 static void interleaved_turns(pare_model *m)
 {
-    m->stem.pos.interleaved = true;
+    m->embedding.pos.interleaved = true;
 }
 
 static void turns_of_some_planes(pare_model *m)

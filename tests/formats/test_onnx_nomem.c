@@ -1,8 +1,7 @@
 /* Memory runs out, or one allocation is refused, at every place of writing an ONNX file or a folder
  * under Hugging Face's names: a status, no leak, no file. */
 #include "fail_alloc.h"
-#include <pare/export.h>
-#include <pare/random_model.h>
+#include <pare/model.h>
 #include <pare_test.h>
 
 typedef struct stage {
@@ -54,7 +53,7 @@ static void a_refused_allocation_leaves_no_file(void **state)
 {
     (void)state;
     for (int kind = PARE_RANDOM_GPT; kind <= PARE_RANDOM_BERT; kind++) {
-        pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+        pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
         stage s = {0};
         o.kind = (pare_random_kind)kind;
         o.dim = 8, o.heads = 2, o.layers = 1, o.ffn = 8, o.vocab = 7, o.context = 9;

@@ -1,5 +1,7 @@
 /* Tests src/length/length_backward.c and src/attention/partial_backward.c: tiles of M x M give the
  * gradient that the direct kernels give. */
+#include "attention/attend.h"
+#include "length/attend_plan.h"
 #include "length_cases.h"
 
 static const pare_pattern patterns[] = {{.kind = PARE_FULL},
@@ -20,7 +22,8 @@ static slopes direct(length_case *c, const pare_pattern *p, double *dy)
              dk = pare_mat_of(s.dk, c->n, c->dk), dv = pare_mat_of(s.dv, c->n, c->dv);
     const pare_mat q = pare_mat_of(c->q, c->n, c->dk), k = pare_mat_of(c->k, c->n, c->dk),
                    v = pare_mat_of(c->v, c->n, c->dv), d = pare_mat_of(dy, c->n, c->dv);
-    assert_int_equal(pare_attend_keep_f64(&y, lse, &q, &k, &v, 0.5, p, NULL, NULL, NULL), PARE_OK);
+    assert_int_equal(pare_attend_saving_f64(&y, lse, &q, &k, &v, 0.5, p, NULL, NULL, NULL),
+                     PARE_OK);
     assert_int_equal(pare_attend_backward_f64(&dq, &dk, &dv, &d, &q, &k, &v, &y, lse, 0.5, p, NULL,
                                               NULL, NULL, NULL),
                      PARE_OK);

@@ -1,7 +1,7 @@
 /* Tests src/length/length_forward.c, distributed.c: a model through an oracle is the model. */
 #include <float.h>
-#include <pare/backend.h>
-#include <pare/random_model.h>
+#include "attention/oracle_wrappers.h"
+#include <pare/length.h>
 #include <pare_test.h>
 
 enum { TOKENS = 66, LENGTH = 16, SEED = 20261116 };
@@ -35,7 +35,7 @@ static void new_buffers(stage *s, size_t tokens)
 
 static void open_stage(stage *s, pare_random_kind kind, size_t layers, size_t heads)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (stage){.a = pare_arena_new()};
     assert_non_null(s->a);
     o.kind = kind, o.layers = layers, o.heads = heads;

@@ -2,8 +2,8 @@
  * so and nothing leaks. */
 #include "length_cases.h"
 #include "fail_alloc.h"
-#include <pare/backend.h>
-#include <pare/random_model.h>
+#include "length/attend_plan.h"
+#include "train/gradient.h"
 
 typedef pare_status work_fn(length_case *c, pare_err *err);
 
@@ -177,7 +177,7 @@ static void every_failed_allocation_is_reported(void **state)
     work_fn *const works[] = {native,       zeroref,      shared_blocks, sample, causal_sample,
                               one_vector,   paper,        strict,        plan,   bound,
                               short_inputs, packed_model, training};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = 8, o.heads = 2, o.layers = 1, o.vocab = 16, o.context = 12;
     assert_int_equal(pare_random_model(&model, &o, NULL), PARE_OK);
     length_case c = length_case_new(23, 3, 2, BENIGN, 1);

@@ -1,7 +1,8 @@
 /* Tests src/length/length_train.c and src/train/tape_heads_provider.c: the gradients of whole models whose
  * attention goes through an oracle of M tokens are those of ordinary training. */
-#include <pare/backend.h>
-#include <pare/random_model.h>
+#include "base/support.h"
+#include "train/gradient.h"
+#include <pare/length.h>
 #include <pare_test.h>
 #include <string.h>
 
@@ -22,7 +23,7 @@ static const training_case cases[] = {
 
 static pare_model *model_of(const training_case *c)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m;
     pare_err err = {0};
     o.kind = c->kind, o.dim = 16, o.heads = 4, o.vocab = VOCAB, o.context = TOKENS;

@@ -1,7 +1,8 @@
 /* Tests src/length/pack_forward.c and pare_forward_together: inputs of different lengths side by
  * side through a model, several in a call, give what each gives alone. */
-#include <pare/backend.h>
-#include <pare/random_model.h>
+#include "attention/oracle_wrappers.h"
+#include "base/support.h"
+#include <pare/length.h>
 #include <pare_test.h>
 #include <string.h>
 
@@ -20,7 +21,7 @@ typedef struct pack_case {
 
 static void case_open(pack_case *c, pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_rng r = pare_rng_at(7, (uint64_t)kind);
     pare_err err = {0};
     o.kind = kind, o.dim = 16, o.heads = 4, o.vocab = VOCAB, o.context = CONTEXT;

@@ -1,6 +1,8 @@
 /* The claim of the issue on errors: N/M of 2, 8, 32 and 64, every mask, every regime, both types,
  * forward and backward: at most 8 times the direct kernel's own error and 8 u max|v| more, against
  * long double; never a nan. Engines: partial results, both plain softmaxes, and one with a bias. */
+#include "attention/attend.h"
+#include "length/attend_plan.h"
 #include "length_cases.h"
 #include "length_graph.h"
 
@@ -267,7 +269,7 @@ static void widen(double *to, const float *from, size_t n)
 }
 
 static slopes direct_f64(length_case *c, const pare_pattern *p, const pare_graph *g,
-                         const pare_turned *turned, double *dy)
+                         const pare_transposed_graph *turned, double *dy)
 {
     slopes s = slopes_new(c);
     double *const lse = doubles(c->a, c->n);
@@ -276,7 +278,7 @@ static slopes direct_f64(length_case *c, const pare_pattern *p, const pare_graph
     const pare_mat q = pare_mat_of(c->q, c->n, DK), k = pare_mat_of(c->k, c->n, DK),
                    v = pare_mat_of(c->v, c->n, DV), d = pare_mat_of(dy, c->n, DV);
     pare_err err = {0};
-    assert_ok(pare_attend_keep_f64(&y, lse, &q, &k, &v, 1, p, g, NULL, &err), &err);
+    assert_ok(pare_attend_saving_f64(&y, lse, &q, &k, &v, 1, p, g, NULL, &err), &err);
     assert_ok(pare_attend_backward_f64(&dq, &dk, &dv, &d, &q, &k, &v, &y, lse, 1, p, g, turned,
                                        NULL, &err),
               &err);
@@ -284,11 +286,11 @@ static slopes direct_f64(length_case *c, const pare_pattern *p, const pare_graph
 }
 
 static slopes direct_f32(length_case *c, const pare_pattern *p, const pare_graph *g,
-                         const pare_turned *turned, float *dy)
+                         const pare_transposed_graph *turned, float *dy)
 {
     slopes s = slopes_new(c);
     const size_t edges = g ? g->ptr[g->n] : 0;
-    const pare_kept32 kept = {.lse = floats(c->a, c->n), .scores = g ? floats(c->a, edges) : NULL};
+    const pare_saved32 kept = {.lse = floats(c->a, c->n), .scores = g ? floats(c->a, edges) : NULL};
     float *const out[3] = {floats(c->a, c->n * DK), floats(c->a, c->n * DK),
                            floats(c->a, c->n * DV)};
     pare_mat32 y = {c->n, DV, DV, c->directf}, dq = {c->n, DK, DK, out[0]},
@@ -296,7 +298,7 @@ static slopes direct_f32(length_case *c, const pare_pattern *p, const pare_graph
     const pare_mat32 q = {c->n, DK, DK, c->qf}, k = {c->n, DK, DK, c->kf},
                      v = {c->n, DV, DV, c->vf}, d = {c->n, DV, DV, dy};
     pare_err err = {0};
-    assert_ok(pare_attend_keep_f32(&y, &kept, &q, &k, &v, 1, p, g, turned, NULL, &err), &err);
+    assert_ok(pare_attend_saving_f32(&y, &kept, &q, &k, &v, 1, p, g, turned, NULL, &err), &err);
     assert_ok(pare_attend_backward_f32(&dq, &dk, &dv, &d, &q, &k, &v, &y, &kept, 1, p, g, turned,
                                        NULL, &err),
               &err);
@@ -362,8 +364,9 @@ static double compare(const char *what, const length_case *c, size_t p, pare_dty
     return most > 0 ? off / most : 0;
 }
 
-static double one_gradient(length_case *c, size_t p, const pare_graph *g, const pare_turned *turned,
-                           pare_dtype t, double *dy, float *dyf)
+static double one_gradient(length_case *c, size_t p, const pare_graph *g,
+                           const pare_transposed_graph *turned, pare_dtype t, double *dy,
+                           float *dyf)
 {
     const slopes exact = exact_slopes(c, &patterns[p], g, dy);
     const slopes tiles = by_tiles(c, &patterns[p], g, t, dy, dyf);
@@ -384,9 +387,9 @@ static void gradients_are_those_of_the_direct_kernel(void **state)
                 length_case c = length_case_new(ratios[r] * M, DK, DV, (regime)kind, 60 + r);
                 const pare_graph graph = random_graph(c.a, c.n, r);
                 const bool is = patterns[p].kind == PARE_GRAPH;
-                pare_turned turned = {0};
+                pare_transposed_graph turned = {0};
                 pare_err err = {0};
-                if (is) assert_ok(pare_graph_turn(&turned, c.a, &graph, DK + DV, &err), &err);
+                if (is) assert_ok(pare_graph_transpose(&turned, c.a, &graph, DK + DV, &err), &err);
                 double *const dy = doubles(c.a, c.n * DV);
                 float *const dyf = floats(c.a, c.n * DV);
                 pare_rng g = pare_rng_at(r, 8);

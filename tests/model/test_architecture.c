@@ -1,10 +1,10 @@
 /* Tests src/model/architecture.c: the canonical form of an architecture, and what changes it. */
-#include <pare/random_model.h>
+#include "model/model_facts.h"
 #include <pare_test.h>
 
 static pare_model *some(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err;
     o.kind = kind;
@@ -36,8 +36,8 @@ static void the_form_of_a_tiny_model_is_this_text(void **state)
     pare_err err;
     assert_ok(pare_model_new(&m, &err), &err);
     m->name = pare_strdup(m->arena, "of no importance");
-    m->stem.width = 2;
-    m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
+    m->embedding.width = 2;
+    m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
     m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = 3, .sinks = 1};
     m->context = 16;
     m->blocks = &block;
@@ -46,8 +46,8 @@ static void the_form_of_a_tiny_model_is_this_text(void **state)
     block.attn.in_norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 2};
     block.attn.skip.kind = block.ffn.skip.kind = PARE_SKIP_IDENTITY;
     block.ffn.act = PARE_ACT_GELU_TANH;
-    m->top.pool = PARE_POOL_MEAN;
-    m->top.out.w = (pare_weight){PARE_F64, 2, 2, w};
+    m->head.pool = PARE_POOL_MEAN;
+    m->head.out.w = (pare_weight){PARE_F64, 2, 2, w};
     assert_ok(pare_model_check(m, &err), &err);
     static const char golden[] =
         "{\"blocks\": [{\"attention\": {\"heads\": [{\"dk\": 2, \"dv\": 2, \"k\": 0, \"o\": 0, "
@@ -104,57 +104,60 @@ static bool change(pare_model *m, int which)
         m->context++;
         return true;
     case 1:
-        m->stem.width++;
+        m->embedding.width++;
         return true;
     case 2:
-        m->stem.ids = !m->stem.ids;
+        m->embedding.ids = !m->embedding.ids;
         return true;
     case 3:
-        if (m->stem.ids)
-            m->stem.vocab++;
+        if (m->embedding.ids)
+            m->embedding.vocab++;
         else
-            m->stem.width += 2;
+            m->embedding.width += 2;
         return true;
     case 4:
-        m->stem.pos.kind = m->stem.pos.kind == PARE_POS_NONE ? PARE_POS_LEARNED : PARE_POS_NONE;
+        m->embedding.pos.kind =
+            m->embedding.pos.kind == PARE_POS_NONE ? PARE_POS_LEARNED : PARE_POS_NONE;
         return true;
     case 5: /* the base of positions */
-        m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
+        m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
         return true;
     case 6:
-        m->stem.pos =
+        m->embedding.pos =
             (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = nextafter(10000, 20000)};
         return true;
     case 7:
-        m->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 9999};
+        m->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 9999};
         return true;
     case 8:
-        m->stem.pos = (pare_positions){.kind = PARE_POS_ROTARY, .after_map = true};
+        m->embedding.pos = (pare_positions){.kind = PARE_POS_ROTARY, .after_map = true};
         return true;
     case 9:
-        m->stem.pos =
+        m->embedding.pos =
             (pare_positions){.kind = PARE_POS_ROTARY, .interleaved = true, .after_map = true};
         return true;
     case 10:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 8};
+        m->embedding.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 8};
         return true;
     case 11:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = nextafter(1e-5, 1), .divisor = 8};
+        m->embedding.norm =
+            (pare_norm){.kind = PARE_NORM_RMS, .eps = nextafter(1e-5, 1), .divisor = 8};
         return true;
     case 12:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 7};
+        m->embedding.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 7};
         return true;
     case 13:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 8, .shift = 1e-9};
+        m->embedding.norm =
+            (pare_norm){.kind = PARE_NORM_RMS, .eps = 1e-5, .divisor = 8, .shift = 1e-9};
         return true;
     case 14:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_LAYER, .eps = 1e-3, .divisor = 8};
+        m->embedding.norm = (pare_norm){.kind = PARE_NORM_LAYER, .eps = 1e-3, .divisor = 8};
         return true;
     case 15:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 1e-5};
+        m->embedding.norm = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 1e-5};
         return true;
     case 16:
-        m->stem.norm = (pare_norm){.kind = PARE_NORM_MEAN};
+        m->embedding.norm = (pare_norm){.kind = PARE_NORM_MEAN};
         return true;
     case 17:
         m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = 6};
@@ -262,16 +265,16 @@ static bool change(pare_model *m, int which)
         f->dout++;
         return true;
     case 52:
-        m->top.pool = PARE_POOL_MEAN;
+        m->head.pool = PARE_POOL_MEAN;
         return true;
     case 53:
-        m->top.act = PARE_ACT_TANH == m->top.act ? PARE_ACT_RELU : PARE_ACT_TANH;
+        m->head.act = PARE_ACT_TANH == m->head.act ? PARE_ACT_RELU : PARE_ACT_TANH;
         return true;
     case 54:
-        m->top.tied = !m->top.tied;
+        m->head.tied = !m->head.tied;
         return true;
     case 55:
-        m->top.norm = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 0.125};
+        m->head.norm = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 0.125};
         return true;
     case 56:
         m->tokenizer = m->tokenizer == PARE_TOK_BYTES ? PARE_TOK_WORDS : PARE_TOK_BYTES;

@@ -1,8 +1,8 @@
 /* Tests src/model/decode*.c: one token after the other gives what the whole pass gives. */
 #include <enclose_models.h>
 #include "model/decode.h"
-#include <pare/forward.h>
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
+#include "model/decode_state.h"
 
 enum { MODELS = 300, TOKENS = 14 };
 
@@ -28,7 +28,7 @@ static pare_decoder *decoder(const pare_model *m, size_t max, int threads)
 static void some_ids(int64_t *ids, size_t n, const pare_model *m, uint64_t seed)
 {
     pare_rng r = pare_rng_at(seed, 5);
-    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(&r, m->stem.vocab);
+    for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pare_rng_below(&r, m->embedding.vocab);
 }
 
 static void assert_row(const double *want, const float *got, size_t n, double tol, uint64_t seed,
@@ -85,7 +85,7 @@ static void step_by_step_is_the_whole_pass_on_wild_models(void **state)
 
 static pare_model *shaped(pare_random_kind kind, size_t dim, size_t heads, size_t context)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind;
@@ -228,7 +228,7 @@ static float *fed(const pare_model *m, const int64_t *ids, size_t n, size_t cut,
     pare_err err = {0};
     pare_decoder *const d = decoder(m, n, threads);
     for (size_t i = 0; i < n; i += cut)
-        assert_ok(pare_decoder_feed(d, ids + i, n - i < cut ? n - i : cut, &got, &err), &err);
+        assert_ok(pare_decoder_prefill(d, ids + i, n - i < cut ? n - i : cut, &got, &err), &err);
     assert_int_equal(pare_decoder_tokens(d), n);
     assert_non_null(got);
     if (got) memcpy(out, got, cols * sizeof *out);
@@ -270,10 +270,10 @@ static void after_a_reset_nothing_is_left(void **state)
         some_ids(ids, 2 * TOKENS, m, seed);
         float *const want = fed(m, ids, 9, 9, 1);
         pare_decoder *const d = decoder(m, 0, 1);
-        assert_int_equal(pare_decoder_room(d), 16);
-        assert_ok(pare_decoder_feed(d, ids + TOKENS, TOKENS, &got, &err), &err);
+        assert_int_equal(pare_decoder_capacity(d), 16);
+        assert_ok(pare_decoder_prefill(d, ids + TOKENS, TOKENS, &got, &err), &err);
         pare_decoder_reset(d);
-        assert_ok(pare_decoder_feed(d, ids, 9, &got, &err), &err);
+        assert_ok(pare_decoder_prefill(d, ids, 9, &got, &err), &err);
         assert_memory_equal(want, got, pare_model_outputs(m) * sizeof *got);
         free(want);
         pare_decoder_free(d);
@@ -292,14 +292,14 @@ static void what_cannot_be_read_is_refused_and_changes_nothing(void **state)
     assert_status(pare_decoder_new(&d, m, 9, NULL, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "9 tokens are too many, the model takes at most 8");
     d = decoder(m, 0, 1);
-    assert_status(pare_decoder_feed(d, ids, 0, &got, &err), PARE_ERR_INPUT, &err);
-    assert_status(pare_decoder_feed(d, ids, 9, &got, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_decoder_prefill(d, ids, 0, &got, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_decoder_prefill(d, ids, 9, &got, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "9 tokens after 0; there is room for 8");
-    assert_status(pare_decoder_feed(d, high, 2, &got, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_decoder_prefill(d, high, 2, &got, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "id 97 at position 1");
-    assert_status(pare_decoder_feed(d, low, 1, &got, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_decoder_prefill(d, low, 1, &got, &err), PARE_ERR_INPUT, &err);
     assert_int_equal(pare_decoder_tokens(d), 0);
-    assert_ok(pare_decoder_feed(d, ids, 8, &got, &err), &err);
+    assert_ok(pare_decoder_prefill(d, ids, 8, &got, &err), &err);
     assert_status(pare_decoder_step(d, 0, &got, &err), PARE_ERR_INPUT, &err);
     assert_null(got);
     pare_decoder_free(d);

@@ -1,7 +1,6 @@
 /* Tests src/model/decode.c with several texts: each is what it would be alone, to the bit. */
 #include <enclose_models.h>
-#include <pare/decode.h>
-#include <pare/random_model.h>
+#include "model/decode_state.h"
 
 enum { TEXTS = 17, TOKENS = 14, WILD = 60 };
 
@@ -17,7 +16,7 @@ static void some_texts(text *t, size_t n, const pare_model *m, uint64_t seed)
         t[i].n = 2 + pare_rng_below(&r, TOKENS - 1);
         t[i].prompt = 1 + pare_rng_below(&r, t[i].n - 1);
         for (size_t j = 0; j < TOKENS; j++)
-            t[i].ids[j] = (int64_t)pare_rng_below(&r, m->stem.vocab);
+            t[i].ids[j] = (int64_t)pare_rng_below(&r, m->embedding.vocab);
     }
 }
 
@@ -26,7 +25,7 @@ static pare_decoder *decoder(const pare_model *m, size_t texts, int threads)
     const pare_exec x = {.threads = threads};
     pare_err err = {0};
     pare_decoder *d = NULL;
-    assert_ok(pare_decoder_new_texts(&d, m, texts, TOKENS, &x, &err), &err);
+    assert_ok(pare_decoder_new_batch(&d, m, texts, TOKENS, &x, &err), &err);
     return d;
 }
 
@@ -37,7 +36,7 @@ static void assert_alone(pare_decoder *one, const text *t, size_t len, const flo
     const float *want;
     pare_err err = {0};
     pare_decoder_reset(one);
-    assert_ok(pare_decoder_feed(one, t->ids, len, &want, &err), &err);
+    assert_ok(pare_decoder_prefill(one, t->ids, len, &want, &err), &err);
     assert_memory_equal(want, got, cols * sizeof *got);
 }
 
@@ -55,7 +54,7 @@ static size_t one_step(pare_decoder *d, pare_decoder *one, const text *t, size_t
         ids[n++] = t[i].ids[len];
     }
     if (n == 0) return 0;
-    assert_ok(pare_decoder_step_texts(d, who, ids, n, &got, &ld, &err), &err);
+    assert_ok(pare_decoder_step_batch(d, who, ids, n, &got, &ld, &err), &err);
     for (size_t k = 0; k < n; k++)
         assert_alone(one, &t[who[k]], pare_decoder_tokens_of(d, who[k]), got + k * ld, cols);
     return n;
@@ -71,11 +70,11 @@ static void assert_each_is_as_alone(const pare_model *m, size_t texts, int threa
     some_texts(t, texts, m, seed);
     for (int again = 0; again < 2; again++) {
         for (size_t i = texts; i-- > 0;) {
-            assert_ok(pare_decoder_feed_text(d, i, t[i].ids, t[i].prompt, &got, &err), &err);
+            assert_ok(pare_decoder_prefill_sequence(d, i, t[i].ids, t[i].prompt, &got, &err), &err);
             assert_alone(one, &t[i], t[i].prompt, got, cols);
         }
         while (one_step(d, one, t, texts, cols)) continue;
-        for (size_t i = 0; i < texts; i++) pare_decoder_reset_text(d, i);
+        for (size_t i = 0; i < texts; i++) pare_decoder_reset_sequence(d, i);
     }
     pare_decoder_free(d);
     pare_decoder_free(one);
@@ -102,7 +101,7 @@ static void a_text_is_what_it_is_alone_on_any_threads(void **state)
 {
     (void)state;
     static const size_t texts[] = {1, 2, 3, 5, 12, TEXTS};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = PARE_RANDOM_LLAMA;
@@ -120,7 +119,7 @@ static void a_text_is_what_it_is_alone_on_any_threads(void **state)
 static void one_bad_token_and_no_text_moves(void **state)
 {
     (void)state;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     const size_t who[] = {0, 2};
@@ -130,13 +129,13 @@ static void one_bad_token_and_no_text_moves(void **state)
     o.context = TOKENS;
     assert_ok(pare_random_model(&m, &o, &err), &err);
     pare_decoder *const d = decoder(m, 3, 1);
-    assert_status(pare_decoder_step_texts(d, who, bad, 2, &got, &ld, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_decoder_step_batch(d, who, bad, 2, &got, &ld, &err), PARE_ERR_INPUT, &err);
     assert_null(got);
-    assert_status(pare_decoder_step_texts(d, who, bad, 0, &got, &ld, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_decoder_step_batch(d, who, bad, 0, &got, &ld, &err), PARE_ERR_INPUT, &err);
     assert_int_equal(pare_decoder_tokens_of(d, 0), 0);
     for (size_t i = 0; i < TOKENS; i++)
-        assert_ok(pare_decoder_step_texts(d, who, good, 2, &got, &ld, &err), &err);
-    assert_status(pare_decoder_step_texts(d, who, good, 2, &got, &ld, &err), PARE_ERR_INPUT, &err);
+        assert_ok(pare_decoder_step_batch(d, who, good, 2, &got, &ld, &err), &err);
+    assert_status(pare_decoder_step_batch(d, who, good, 2, &got, &ld, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "there is room for 14");
     assert_int_equal(pare_decoder_tokens_of(d, 1), 0);
     pare_decoder_free(d);

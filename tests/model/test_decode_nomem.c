@@ -1,7 +1,7 @@
 /* Every allocation of a decoder fails once: a status, no crash, no leak; and a step makes none. */
 #include <enclose_models.h>
 #include <fail_alloc.h>
-#include <pare/decode.h>
+#include "model/decode_state.h"
 
 enum { MODELS = 40, TOKENS = 6 };
 
@@ -15,7 +15,7 @@ static void any_failing_allocation_is_a_status(void **state)
             pare_decoder *d = NULL;
             pare_err err = {0};
             fail_alloc_after(n);
-            const pare_status st = pare_decoder_new_texts(&d, m, 3, 0, NULL, &err);
+            const pare_status st = pare_decoder_new_batch(&d, m, 3, 0, NULL, &err);
             const bool hit = fail_alloc_hit();
             fail_alloc_after(-1);
             pare_decoder_free(d);
@@ -45,11 +45,11 @@ static void reading_tokens_allocates_nothing(void **state)
             size_t ld;
             pare_decoder *d = NULL;
             pare_err err = {0};
-            assert_ok(pare_decoder_new_texts(&d, m, 2, 0, NULL, &err), &err);
+            assert_ok(pare_decoder_new_batch(&d, m, 2, 0, NULL, &err), &err);
             fail_alloc_after(0);
-            assert_ok(pare_decoder_feed(d, ids, TOKENS, &logits, &err), &err);
+            assert_ok(pare_decoder_prefill(d, ids, TOKENS, &logits, &err), &err);
             assert_ok(pare_decoder_step(d, 0, &logits, &err), &err);
-            assert_ok(pare_decoder_step_texts(d, both, ids, 2, &logits, &ld, &err), &err);
+            assert_ok(pare_decoder_step_batch(d, both, ids, 2, &logits, &ld, &err), &err);
             assert_false(fail_alloc_hit());
             fail_alloc_after(-1);
             pare_decoder_free(d);

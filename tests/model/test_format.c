@@ -1,12 +1,11 @@
 /* Tests src/model/{save,load,seal,arch_*}.c: the file that is written is the file that is read, and
  * a damaged one is refused. */
 #include <pare_test.h>
-#include <pare/forward.h>
-#include <pare/random_model.h>
+#include <pare/run.h>
 
 static pare_model *small(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind;

@@ -1,7 +1,7 @@
 /* Tests src/model/forward*.c on random models of every kind. That a pass computes the definition is
  * shown in tests/cert/test_enclose.c (against 113-bit arithmetic) and test_golden.c. */
 #include <enclose_models.h>
-#include <pare/random_model.h>
+#include "model/inputs.h"
 
 enum { MODELS = 400 };
 
@@ -143,7 +143,7 @@ static void unfit_inputs_are_refused(void **state)
         pare_model *const m = some_model(seed, 1);
         pare_input in = some_input(m, seed, 1, 0);
         const pare_input good = in;
-        int64_t id = (int64_t)m->stem.vocab;
+        int64_t id = (int64_t)m->embedding.vocab;
         double bad = NAN;
         in.batch = in.tokens = 1;
         if (in.ids) in.ids = &id;
@@ -220,7 +220,7 @@ enum { CUTS = sizeof cuts / sizeof *cuts };
 
 static pare_model *cut_model(const cut *c)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m;
     pare_err err = {0};
     o.kind = c->kind;

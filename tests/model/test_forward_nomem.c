@@ -1,7 +1,7 @@
 /* Whatever allocation fails on the way, both passes end with PARE_ERR_MEMORY. */
 #include <enclose_models.h>
 #include <fail_alloc.h>
-#include <pare/random_model.h>
+#include <pare/run.h>
 
 static void check(const pare_model *m, const pare_input *in, bool wide)
 {
@@ -42,7 +42,7 @@ static void every_failing_allocation_is_an_error(void **state)
 static void also_where_rows_are_cut_into_ranges(void **state)
 {
     (void)state;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m;
     pare_err err = {0};
     o.kind = PARE_RANDOM_LLAMA;

@@ -1,6 +1,6 @@
 /* The importers and both forward passes against outputs that others computed (../shared). */
-#include <pare/data.h>
-#include <pare/forward.h>
+#include "base/array.h"
+#include "data/graph_data.h"
 #include "model/safetensors.h"
 #include "../support/pare_test.h"
 
@@ -176,8 +176,8 @@ static void stories260K_bin_is_the_same_bits(void **state)
         open_golden(MODELS "stories260K.safetensors", MODELS "golden_stories260K.safetensors");
     golden b = open_golden(MODELS "stories260K.bin", MODELS "golden_stories260K.safetensors");
     weight_list la = {0}, lb = {0};
-    assert_ok(pare_model_visit(a.m, list_weight, &la, NULL), NULL);
-    assert_ok(pare_model_visit(b.m, list_weight, &lb, NULL), NULL);
+    assert_ok(pare_model_each_weight(a.m, list_weight, &la, NULL), NULL);
+    assert_ok(pare_model_each_weight(b.m, list_weight, &lb, NULL), NULL);
     assert_int_equal(la.n, lb.n);
     for (size_t i = 0; i < la.n; i++) {
         assert_int_equal(pare_has(&la.w[i]), pare_has(&lb.w[i]));

@@ -1,11 +1,11 @@
 /* Tests src/model/input.c: the random inputs of a certificate. */
 #include <pare_test.h>
-#include <pare/forward.h>
+#include "model/inputs.h"
 
 static void more_vectors_than_memory_are_refused_also_when_their_number_wraps(void **state)
 {
     (void)state;
-    pare_model m = {.stem = {.width = (size_t)1 << 32}};
+    pare_model m = {.embedding = {.width = (size_t)1 << 32}};
     pare_inputs set;
     pare_err err = {0};
     pare_arena *const a = pare_arena_new();
@@ -19,7 +19,7 @@ static void seeds_beyond_two_to_the_63_give_inputs_of_their_own(void **state)
 {
     (void)state;
     static const uint64_t seeds[] = {0, 1, (uint64_t)1 << 63, UINT64_MAX};
-    const pare_model m = {.stem = {.ids = true, .vocab = 1000}};
+    const pare_model m = {.embedding = {.ids = true, .vocab = 1000}};
     char hex[4][PARE_SHA256_HEX];
     pare_err err = {0};
     pare_arena *const a = pare_arena_new();

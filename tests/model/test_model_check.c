@@ -1,10 +1,10 @@
 /* Tests src/model/model_check.c: what does not fit is refused with its name, whatever it is. */
 #include <pare_test.h>
-#include <pare/random_model.h>
+#include <pare/model.h>
 
 static pare_model *small(pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = kind;
@@ -40,7 +40,7 @@ static bool weight_number(nth *n, pare_model *m, size_t i)
 {
     pare_err err = {0};
     *n = (nth){.at = i};
-    assert_ok(pare_model_visit(m, find_nth, n, &err), &err);
+    assert_ok(pare_model_each_weight(m, find_nth, n, &err), &err);
     return n->done;
 }
 
@@ -231,18 +231,18 @@ static void numbers_of_the_architecture_stay_in_their_ranges(void **state)
     a->freqs = (pare_weight){PARE_F64, 1, a->freqs.cols, freqs};
     b->kind = PARE_ATTN_POLY;
     b->tolerance = 0.5;
-    g->stem.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
+    g->embedding.pos = (pare_positions){.kind = PARE_POS_SINUSOIDAL, .base = 10000};
     pare_norm *const batch = &g->blocks[1].attn.in_norm;
     *batch = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 1e-5};
     batch->mean = (pare_weight){PARE_F64, 1, 8, mean};
     batch->var = (pare_weight){PARE_F64, 1, 8, var};
     const scalar_case cases[] = {
-        {&g->stem.pos.base, 1, 1e30, true, "stem.positions.base is "},
+        {&g->embedding.pos.base, 1, 1e30, true, "stem.positions.base is "},
         {&freqs[1], -1e9, 1e9, false, "blocks.1.attn.freqs[1] is "},
         {&a->in_norm.eps, 0, 1e30, false, "blocks.1.attn.in_norm.eps is "},
         {&a->in_norm.shift, 0, 1e30, false, "blocks.1.attn.in_norm.shift is "},
         {&a->in_norm.divisor, 1e-6, 1e30, false, "blocks.1.attn.in_norm.divisor is "},
-        {&m->top.norm.eps, 0, 1e30, false, "top.norm.eps is "},
+        {&m->head.norm.eps, 0, 1e30, false, "top.norm.eps is "},
         {&m->blocks[0].ffn.in_norm.eps, 0, 1e30, false, "blocks.0.ffn.in_norm.eps is "},
         {&a->heads[1].scale, -1e30, 1e30, false, "blocks.1.attn.heads[1].scale is "},
         {&b->tolerance, 0, 1, true, "blocks.0.attn.tolerance is "},
@@ -266,12 +266,12 @@ static void numbers_of_the_architecture_stay_in_their_ranges(void **state)
         *c->at = was;
     }
     a->in_norm.eps = 1e-30; /* of real models */
-    g->stem.pos.base = 2e130;
+    g->embedding.pos.base = 2e130;
     pare_err err = {0};
     assert_ok(pare_model_check(m, &err), &err);
     assert_int_equal(pare_model_check(g, &err), PARE_ERR_INPUT);
     assert_contains(err.msg, "stem.positions.base is 2e+130, must be above 1 and at most 1e+30");
-    g->stem.pos.base = 10000;
+    g->embedding.pos.base = 10000;
     var[2] = batch->eps = 0;
     assert_int_equal(pare_model_check(g, &err), PARE_ERR_INPUT);
     assert_contains(err.msg, "blocks.1.attn.in_norm.var[2] + eps is 0, must be above 0");

@@ -4,7 +4,7 @@
 #include "sample_models.h"
 #include "../support/fail_alloc.h"
 #include <dirent.h>
-#include <pare/random_model.h>
+#include "model/inputs.h"
 
 enum { TOKENS = 40, MOST = 100000 };
 
@@ -69,7 +69,7 @@ static pare_status clone(stage *s)
 
 static pare_status draw_model(stage *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     o.dim = 8, o.heads = 2, o.vocab = 7;
     o.exec = &s->exec;
@@ -113,7 +113,7 @@ static long refuse_each(stage *s, work_fn *work)
 
 static void open_stage(stage *s, pare_random_kind kind, int threads)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (stage){.exec = {.threads = threads}};
     o.kind = kind;
     o.dim = 8, o.heads = 2, o.layers = 1, o.ffn = 8, o.vocab = 7, o.context = TOKENS;

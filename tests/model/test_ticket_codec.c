@@ -1,7 +1,8 @@
 /* Tests src/model/ticket_{codec,factored,factored_write,units,mask_coder,mask_choice,identity}.c
  * and random_source.c: weights that a file holds as a seed and masks. */
 #include "ticket_samples.h"
-#include <pare/random_model.h>
+#include "model/source.h"
+#include "model/ticket_store.h"
 
 /* Both source matrices whole, all units. */
 static float entry(pare_arena *ar, const sample *s, size_t i, size_t j)
@@ -221,13 +222,13 @@ static void identities_are_identities(void **state)
 {
     pare_coded c;
     pare_weight w;
-    assert_ok(pare_coded_eye(&c, *state, 3, 6, NULL), NULL);
+    assert_ok(pare_coded_identity(&c, *state, 3, 6, NULL), NULL);
     assert_int_equal(c.bytes, TICKET_HEADER_BYTES + TICKET_CHECKSUM_BYTES);
     assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, SIZE_MAX, NULL), NULL);
     for (size_t i = 0; i < 3; i++)
         for (size_t j = 0; j < 6; j++)
             assert_true(((const float *)w.data)[i * 6 + j] == (j % 3 == i));
-    assert_ok(pare_coded_eye(&c, *state, 6, 3, NULL), NULL); /* one above its negative */
+    assert_ok(pare_coded_identity(&c, *state, 6, 3, NULL), NULL); /* one above its negative */
     assert_ok(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, SIZE_MAX, NULL), NULL);
     for (size_t i = 0; i < 6; i++)
         for (size_t j = 0; j < 3; j++) {
@@ -251,7 +252,7 @@ static void open_stage(stage *s, pare_arena *a, bool same)
     pare_err err = {0};
     test_mkdir(s->dir);
     snprintf(s->path, sizeof s->path, "%s/m.ticket", s->dir);
-    pare_random_model_opts opts = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts opts = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     opts.dim = 8;
     opts.heads = 2;
     assert_ok(pare_random_model(&s->m, &opts, &err), &err);
@@ -340,13 +341,13 @@ static void identities_share_what_their_file_allows(void **state)
     pare_attn *const at = &m->blocks[0].attn;
     pare_weight *const w[4] = {&at->wq, &at->wk, &at->wv, &at->wo};
     *at = (pare_attn){.kind = PARE_ATTN_EXACT, .din = D, .dout = D, .nheads = 1, .heads = &head};
-    m->stem = (pare_stem){.width = D};
-    m->top = (pare_top){0};
+    m->embedding = (pare_embedding){.width = D};
+    m->head = (pare_output_head){0};
     m->blocks[0].ffn = (pare_ffn){.din = D, .dout = D, .kind = PARE_FFN_NONE};
     m->nblocks = 1;
     m->tokenizer = PARE_TOK_NONE;
     for (size_t k = 0; k < 4; k++) {
-        assert_ok(pare_coded_eye(&eye[k], *state, D, D, &err), &err);
+        assert_ok(pare_coded_identity(&eye[k], *state, D, D, &err), &err);
         eye[k].name = names[k];
         assert_ok(pare_coded_expand(w[k], NULL, *state, eye[k].data, eye[k].bytes, SIZE_MAX, &err),
                   &err);

@@ -126,7 +126,7 @@ static void identities_cannot_be_larger_than_their_file_allows(void **state)
         pare_coded c;
         pare_weight w;
         pare_err err = {0};
-        assert_ok(pare_coded_eye(&c, *state, sizes[i][0], sizes[i][1], &err), &err);
+        assert_ok(pare_coded_identity(&c, *state, sizes[i][0], sizes[i][1], &err), &err);
         assert_int_equal(getrusage(RUSAGE_SELF, &before), 0);
         assert_status(pare_coded_expand(&w, NULL, *state, c.data, c.bytes, entries - 1, &err),
                       PARE_ERR_INPUT, &err);
@@ -260,7 +260,7 @@ static void no_bit_of_a_ticket_is_idle(void **state)
         assert_int_equal(idle_bits(*state, &c), 0);
     }
     pare_coded eye;
-    assert_ok(pare_coded_eye(&eye, *state, 3, 6, NULL), NULL);
+    assert_ok(pare_coded_identity(&eye, *state, 3, 6, NULL), NULL);
     assert_int_equal(idle_bits(*state, &eye), 0);
 }
 

@@ -1,12 +1,12 @@
 /* Tests src/model/variant.c. */
-#include <pare/random_model.h>
+#include <pare/model.h>
 #include <pare_test.h>
 
 static pare_model *make(pare_random_kind kind, pare_variant v)
 {
     pare_model *m = NULL;
     pare_err err = {0};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 8;
     o.heads = 2;
@@ -40,7 +40,7 @@ static tally count(pare_model *m)
 {
     tally t = {0};
     pare_err err = {0};
-    assert_ok(pare_model_visit(m, add, &t, &err), &err);
+    assert_ok(pare_model_each_weight(m, add, &t, &err), &err);
     assert_ok(pare_model_check(m, &err), &err);
     return t;
 }
@@ -92,7 +92,7 @@ static void a_llama_has_no_biases_to_leave_out(void **state)
     (void)state;
     pare_model *m = NULL;
     pare_err err = {0};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = PARE_RANDOM_LLAMA;
     o.variant.no_biases = true;
     assert_status(pare_random_model(&m, &o, &err), PARE_ERR_USAGE, &err);

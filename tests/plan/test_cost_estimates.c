@@ -1,9 +1,8 @@
 /* Tests src/plan/cost_estimates.c: each direction in one line. A price is what the cut really costs,
  * and what was not looked at is said to be so. */
 #include <pare_test.h>
+#include "cert/prove.h"
 #include <pare/plan.h>
-#include <pare/probe.h>
-#include <pare/random_model.h>
 
 typedef struct scene {
     pare_arena *a;
@@ -16,7 +15,7 @@ typedef struct scene {
 
 static void scene_open(scene *s, double sigma)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     char path[256];
     *s = (scene){.a = pare_arena_new()};
     assert_non_null(s->a);
@@ -47,10 +46,10 @@ static void scene_close(scene *s)
     test_rmdir(s->dir);
 }
 
-static const pare_prospect *line(const scene *s, const char *direction)
+static const pare_cost_estimate *line(const scene *s, const char *direction)
 {
-    for (size_t i = 0; i < s->p->nprospects; i++)
-        if (strcmp(s->p->prospects[i].direction, direction) == 0) return &s->p->prospects[i];
+    for (size_t i = 0; i < s->p->nestimates; i++)
+        if (strcmp(s->p->estimates[i].direction, direction) == 0) return &s->p->estimates[i];
     fail_msg("no line about %s", direction);
     return NULL;
 }
@@ -62,7 +61,7 @@ static void a_price_is_what_the_cut_costs(void **state)
     scene s;
     scene_open(&s, 0.5);
     look(&s, true, false, PARE_PROBE_ALL);
-    const pare_prospect *const t = line(&s, "weights");
+    const pare_cost_estimate *const t = line(&s, "weights");
     assert_string_equal(t->cut, "ticket --bits 10");
     pare_model *g = NULL;
     uint64_t bytes;
@@ -73,8 +72,8 @@ static void a_price_is_what_the_cut_costs(void **state)
     assert_near(t->measured, off, 1e-9);
     assert_true(off > 0);
     pare_model_free(g);
-    for (size_t i = 0; i < s.p->nprospects; i++) {
-        const pare_prospect *const each = &s.p->prospects[i];
+    for (size_t i = 0; i < s.p->nestimates; i++) {
+        const pare_cost_estimate *const each = &s.p->estimates[i];
         if (isnan(each->measured)) continue;
         assert_le(each->measured, each->proven.v);
         assert_true(*each->cut && *each->left && *each->domain);
@@ -89,8 +88,8 @@ static void what_may_be_borne_is_a_yes(void **state)
     scene s;
     scene_open(&s, 1e-3);
     look(&s, true, false, PARE_PROBE_DEPTH);
-    assert_int_equal(s.p->nprospects, 1);
-    const pare_prospect *const t = line(&s, "depth");
+    assert_int_equal(s.p->nestimates, 1);
+    const pare_cost_estimate *const t = line(&s, "depth");
     assert_string_equal(t->cut, "depth --layers 0");
     assert_int_equal(t->can, PARE_TRUE);
     assert_le(t->proven.v, 1e-3);
@@ -105,7 +104,7 @@ static void what_nobody_looked_at_is_unknown(void **state)
         scene_open(&s, 0.5);
         look(&s, with, true, PARE_PROBE_ALL);
         for (size_t i = 0; i < 2; i++) {
-            const pare_prospect *const t = line(&s, i ? "depth" : "width");
+            const pare_cost_estimate *const t = line(&s, i ? "depth" : "width");
             assert_int_equal(t->can, PARE_UNKNOWN);
             assert_string_equal(t->cut, "");
             assert_true(isinf(t->proven.v) && isnan(t->measured));

@@ -1,7 +1,7 @@
 /* A plan chooses among what it made, keeps the order it promises, and tells what was refused. */
 #include <pare_test.h>
+#include "cert/prove.h"
 #include <pare/plan.h>
-#include <pare/random_model.h>
 
 typedef struct scene {
     pare_arena *a;
@@ -12,7 +12,7 @@ typedef struct scene {
 
 static void open_scene(scene *s)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (scene){.a = pare_arena_new()};
     o.dim = 8;
     o.layers = 2;

@@ -2,7 +2,9 @@
  * and the table of cuts holds what the cuts really cost. */
 #include <pare_test.h>
 #include "plan/probe.h"
-#include <pare/random_model.h>
+#include "cert/prove.h"
+#include "linalg/matrix.h"
+#include "plan/probe_internal.h"
 
 typedef struct scene {
     pare_arena *a;
@@ -15,7 +17,7 @@ typedef struct scene {
 /* side 0: no board. */
 static void scene_open(scene *s, pare_random_kind kind, size_t side)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     char path[256];
     memset(s, 0, sizeof *s);
     s->a = pare_arena_new();
@@ -107,7 +109,7 @@ static void spectra_are_those_of_each_head(void **state)
 static void large_matrices_go_by_their_gram(void **state)
 {
     (void)state;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     const pare_probe_opts po = PARE_PROBE_OPTS_DEFAULT;
     scene s;
     scene_open(&s, PARE_RANDOM_GRAPH, 0);
@@ -118,7 +120,7 @@ static void large_matrices_go_by_their_gram(void **state)
     const pare_spectrum *const e = find(p, "embedding", SIZE_MAX, SIZE_MAX);
     pare_mat w = pare_mat_new(s.a, 20000, 128);
     double *const v = pare_alloc(s.a, 128, sizeof *v);
-    pare_weight_widen(&w, &s.m->stem.embedding, 0, 0);
+    pare_weight_widen(&w, &s.m->embedding.table, 0, 0);
     assert_ok(pare_svd(NULL, v, NULL, &w, s.a, &s.err), &s.err);
     for (size_t i = 0; i < 128; i++) assert_near(e->s_est[i], v[i], 1e-9 * v[0]);
     assert_null(find(p, "output", SIZE_MAX, SIZE_MAX)); /* tied: told once */
@@ -135,8 +137,9 @@ static void one_hot_features_have_one_dimension_less_without_their_mean(void **s
     pare_probe_opts o = PARE_PROBE_OPTS_DEFAULT;
     o.no_cuts = true;
     scene_open(&s, PARE_RANDOM_GRAPH, 40);
-    for (size_t i = 0; i < s.m->stem.map.b.cols; i++) /* so that the first place is the features */
-        ((float *)(uintptr_t)s.m->stem.map.b.data)[i] = 0;
+    for (size_t i = 0; i < s.m->embedding.map.b.cols;
+         i++) /* so that the first place is the features */
+        ((float *)(uintptr_t)s.m->embedding.map.b.data)[i] = 0;
     pare_probe *const p = probe(&s, &s.data, &o, 2);
     assert_int_equal(p->nstreams, 5);
     assert_string_equal(p->streams[0].name, "h0");

@@ -95,7 +95,7 @@ static void curves_cost_what_the_cut_models_cost(void **state)
     scene s;
     scene_open(&s, 0.7, false);
     pare_probe *const p = probe(&s);
-    const pare_xray_costs *const c = &p->depth.costs;
+    const pare_replacement_costs *const c = &p->depth.costs;
     assert_int_equal(c->ncurves, PARE_DEPTH_KINDS);
     for (size_t i = 0; i < c->ncurves; i++) {
         assert_near(c->curves[i].points[0].error, 0, 0);
@@ -245,7 +245,7 @@ static void the_showcase_is_collapsible_and_why(void **state)
     assert_le(d->bounds[1].difference.v, 3e-4);
     assert_le(d->bounds[1].measured, d->bounds[1].bound.v);
     for (size_t l = 0; l < 3; l++) {
-        const pare_xray_kind *const uniform = &d->costs.kinds[l][2];
+        const pare_replacement_cost *const uniform = &d->costs.kinds[l][2];
         assert_le(uniform->local, d->xray.layers[l].bound[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO].v);
     }
     pare_blob_release(words);

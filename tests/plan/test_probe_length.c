@@ -1,9 +1,7 @@
 /* Tests src/plan/probe_length.c: what is said of engines is what plans say, and what is said of
  * the data is what the definitions say. */
 #include <math.h>
-#include <pare/backend.h>
-#include <pare/probe.h>
-#include <pare/random_model.h>
+#include "plan/length_probe.h"
 #include <pare_test.h>
 
 typedef struct scene {
@@ -16,7 +14,7 @@ typedef struct scene {
 
 static void open_scene(scene *s, pare_random_kind kind, size_t tokens, double sigma)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     *s = (scene){.a = pare_arena_new()};
     o.kind = kind, o.dim = 8, o.heads = 2, o.layers = 2, o.context = 96, o.sigma = sigma;
     assert_ok(pare_random_model(&s->m, &o, &s->err), &s->err);
@@ -42,7 +40,7 @@ static void plans_are_those_of_the_planner(void **state)
     (void)state;
     scene s;
     open_scene(&s, PARE_RANDOM_LLAMA, 8, 0);
-    assert_ok(pare_length_look(&s.p, s.a, s.m, NULL, 0, NULL, &s.err), &s.err);
+    assert_ok(pare_probe_length(&s.p, s.a, s.m, NULL, 0, NULL, &s.err), &s.err);
     assert_true(s.p.tokens == PARE_PROBE_LONG && s.p.endless && !s.p.looked && s.p.nengines == 6);
     for (size_t i = 0; i < s.p.nengines; i++) {
         const pare_probe_engine *const e = &s.p.engines[i];
@@ -59,11 +57,11 @@ static void plans_are_those_of_the_planner(void **state)
                 applies(&s.p, PARE_LENGTH_SAMPLE) && applies(&s.p, PARE_LENGTH_CHUNK));
     close_scene(&s);
     open_scene(&s, PARE_RANDOM_GPT, 8, 0);
-    assert_ok(pare_length_look(&s.p, s.a, s.m, NULL, 0, NULL, &s.err), &s.err);
+    assert_ok(pare_probe_length(&s.p, s.a, s.m, NULL, 0, NULL, &s.err), &s.err);
     assert_true(s.p.tokens == 96 && !s.p.endless);
     assert_int_equal(s.p.nengines, 3); /* 16, 32, 64 */
     s.m->pattern = (pare_pattern){.kind = PARE_WINDOW, .window = 5};
-    assert_ok(pare_length_look(&s.p, s.a, s.m, NULL, 0, NULL, &s.err), &s.err);
+    assert_ok(pare_probe_length(&s.p, s.a, s.m, NULL, 0, NULL, &s.err), &s.err);
     assert_true(!applies(&s.p, PARE_LENGTH_SAMPLE) && applies(&s.p, PARE_LENGTH_PAPER));
     close_scene(&s);
 }
@@ -120,7 +118,7 @@ static void logits_are_those_of_the_definitions(void **state)
         open_scene(&s, (pare_random_kind)kind, 70, 0);
         double *const y = pare_alloc(s.a, 70 * 300, sizeof *y);
         assert_ok(pare_forward_by(y, PARE_F64, s.m, &s.in.in[0], &by, NULL, NULL, &s.err), &s.err);
-        assert_ok(pare_length_look(&s.p, s.a, s.m, &s.in.in[0], 1, NULL, &s.err), &s.err);
+        assert_ok(pare_probe_length(&s.p, s.a, s.m, &s.in.in[0], 1, NULL, &s.err), &s.err);
         assert_int_equal(s.p.nheads, 4);
         assert_near(s.p.heads[0].largest, want.largest, 1e-9 * want.largest);
         assert_near(s.p.heads[0].c, want.c, 1e-9 * want.c);
@@ -142,7 +140,7 @@ static void references_follow_the_logits(void **state)
     for (int large = 0; large < 2; large++) {
         scene s;
         open_scene(&s, PARE_RANDOM_BERT, 40, large ? 6 : 0.01);
-        assert_ok(pare_length_look(&s.p, s.a, s.m, &s.in.in[0], 1, NULL, &s.err), &s.err);
+        assert_ok(pare_probe_length(&s.p, s.a, s.m, &s.in.in[0], 1, NULL, &s.err), &s.err);
         assert_int_equal(s.p.ntypes, 3);
         double lmax = 0;
         for (size_t i = 0; i < s.p.nheads; i++) lmax = fmax(lmax, s.p.heads[i].lmax);
@@ -164,9 +162,9 @@ static void the_graph_decides_about_calls(void **state)
     (void)state;
     scene s;
     open_scene(&s, PARE_RANDOM_GRAPH, 50, 0);
-    assert_ok(pare_length_look(&s.p, s.a, s.m, NULL, 0, NULL, &s.err), &s.err);
+    assert_ok(pare_probe_length(&s.p, s.a, s.m, NULL, 0, NULL, &s.err), &s.err);
     assert_int_equal(s.p.nengines, 0);
-    assert_ok(pare_length_look(&s.p, s.a, s.m, &s.in.in[0], 0, NULL, &s.err), &s.err);
+    assert_ok(pare_probe_length(&s.p, s.a, s.m, &s.in.in[0], 0, NULL, &s.err), &s.err);
     assert_true(s.p.tokens == 50 && s.p.nengines == 2 && s.p.engines[0].native == 4 * 50);
     assert_true(!applies(&s.p, PARE_LENGTH_SAMPLE) && applies(&s.p, PARE_LENGTH_ZEROREF));
     close_scene(&s);

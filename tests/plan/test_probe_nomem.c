@@ -2,8 +2,7 @@
  * status, no leak, no probe. */
 #include <pare_test.h>
 #include <fail_alloc.h>
-#include <pare/probe.h>
-#include <pare/random_model.h>
+#include "plan/probe_internal.h"
 
 typedef struct scene {
     pare_model *m;
@@ -58,7 +57,7 @@ static void refuse_each(scene *s, pare_status (*run)(scene *), const char *name)
 
 static void scene_open(scene *s, pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     static const int64_t target[8] = {0, 1, 0, 1, 1, 0, 1, 0};
     static const int64_t *const targets[1] = {target};
     memset(s, 0, sizeof *s);

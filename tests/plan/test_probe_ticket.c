@@ -1,6 +1,6 @@
 /* Tests src/plan/probe_ticket.c. */
 #include "plan/probe.h"
-#include <pare/random_model.h>
+#include <pare/plan.h>
 #include <pare_test.h>
 
 static pare_probe *probe_of(pare_random_kind kind, size_t heads, uint64_t seed)
@@ -8,7 +8,7 @@ static pare_probe *probe_of(pare_random_kind kind, size_t heads, uint64_t seed)
     pare_err err = {0};
     pare_model *m;
     pare_probe *p;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_probe_opts how = PARE_PROBE_OPTS_DEFAULT;
     o.kind = kind, o.dim = 16, o.heads = heads, o.layers = 2, o.vocab = 32, o.context = 8;
     how.part = PARE_PROBE_TICKET;

@@ -1,7 +1,8 @@
 /* enclose_models.h - random small models of every kind, as wild as model.h allows. */
 #ifndef TEST_ENCLOSE_MODELS_H
 #define TEST_ENCLOSE_MODELS_H
-#include <pare/cert.h>
+#include "model/model_facts.h"
+#include <pare/run.h>
 #include <pare_test.h>
 
 typedef struct maker {
@@ -185,11 +186,11 @@ static inline void some_ffn(maker *k, pare_ffn *f, size_t din)
 static inline void some_stem(maker *k)
 {
     pare_model *const m = k->m;
-    pare_stem *const s = &m->stem;
+    pare_embedding *const s = &m->embedding;
     s->ids = m->pattern.kind != PARE_GRAPH && maybe(k);
     s->width = 2 + pick(k, 6);
     s->vocab = s->ids ? 11 : 0;
-    if (s->ids) s->embedding = weight(k, s->vocab, s->width, 0, 1);
+    if (s->ids) s->table = weight(k, s->vocab, s->width, 0, 1);
     s->pos.kind = (pare_position_kind)pick(k, 4);
     s->pos.after_map = maybe(k);
     s->pos.interleaved = maybe(k);
@@ -209,19 +210,19 @@ static inline void some_stem(maker *k)
 static inline void some_top(maker *k)
 {
     pare_model *const m = k->m;
-    pare_top *const t = &m->top;
+    pare_output_head *const t = &m->head;
     size_t d = pare_model_width(m, m->nblocks);
     t->norm = some_norm(k, d);
     t->pool = (pare_pool)pick(k, 3);
     t->act = (pare_act)pick(k, 6);
-    t->tied = m->stem.ids && maybe(k);
+    t->tied = m->embedding.ids && maybe(k);
     if (t->tied || maybe(k)) {
-        const size_t hidden = t->tied ? m->stem.width : 1 + pick(k, 6);
+        const size_t hidden = t->tied ? m->embedding.width : 1 + pick(k, 6);
         t->dense.w = matrix(k, hidden, d);
         t->dense.b = vector(k, hidden);
         d = hidden;
     }
-    if (t->tied) t->out.b = vector(k, m->stem.vocab);
+    if (t->tied) t->out.b = vector(k, m->embedding.vocab);
     if (!t->tied && maybe(k)) {
         t->out.w = matrix(k, 5, d);
         t->out.b = vector(k, 5);
@@ -259,12 +260,12 @@ static inline pare_input some_input(pare_model *m, uint64_t seed, double size, d
     pare_input in = {.batch = m->pattern.kind == PARE_GRAPH ? 1 : 1 + pick(&k, 2),
                      .tokens = 1 + pick(&k, 7)};
     const size_t n = in.batch * in.tokens;
-    if (m->stem.ids) {
+    if (m->embedding.ids) {
         int64_t *const ids = make(&k, n, sizeof *ids);
-        for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pick(&k, m->stem.vocab);
+        for (size_t i = 0; i < n; i++) ids[i] = (int64_t)pick(&k, m->embedding.vocab);
         in.ids = ids;
     } else {
-        in.width = m->stem.width;
+        in.width = m->embedding.width;
         double *const x = make(&k, n * in.width, sizeof *x);
         for (size_t i = 0; i < n * in.width; i++) x[i] = offset + size * pare_rng_normal(&k.r);
         in.x = x;

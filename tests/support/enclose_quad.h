@@ -3,7 +3,8 @@
  * elementary functions are series of our own, so that no library beside libgcc is needed. */
 #ifndef TEST_ENCLOSE_QUAD_H
 #define TEST_ENCLOSE_QUAD_H
-#include <pare/cert.h>
+#include "model/model_facts.h"
+#include <pare/run.h>
 #include <pare_test.h>
 
 typedef __float128 quad;
@@ -216,8 +217,8 @@ static inline void q_head(pare_arena *a, qmat *out, const qmat *z, const pare_mo
         for (size_t i = 0; i < z->n; i++) q.v[i * h->dk + c] = mean;
     }
     for (size_t i = 0; rotary && i < z->n; i++) {
-        q_turn(q.v + i * h->dk, h, &at->freqs, m->stem.pos.interleaved, i);
-        q_turn(k.v + i * h->dk, h, &at->freqs, m->stem.pos.interleaved, i);
+        q_turn(q.v + i * h->dk, h, &at->freqs, m->embedding.pos.interleaved, i);
+        q_turn(k.v + i * h->dk, h, &at->freqs, m->embedding.pos.interleaved, i);
     }
     for (size_t i = 0; i < z->n; i++) {
         const pare_keys keys = pare_visible(&m->pattern, g, z->n, i);
@@ -365,7 +366,7 @@ static inline qmat q_model(pare_arena *a, const pare_model *m, const pare_input 
 {
     pare_graph graph;
     const pare_graph *g = NULL;
-    const pare_stem *const s = &m->stem;
+    const pare_embedding *const s = &m->embedding;
     if (m->pattern.kind == PARE_GRAPH) {
         assert_int_equal(pare_graph_complete(&graph, a, in->graph, &m->pattern, NULL), PARE_OK);
         g = &graph;
@@ -373,7 +374,7 @@ static inline qmat q_model(pare_arena *a, const pare_model *m, const pare_input 
     qmat x = q_new(a, in->tokens, s->width);
     for (size_t i = 0; i < x.n * x.d; i++) {
         const size_t row = seq * in->tokens + i / x.d, col = i % x.d;
-        x.v[i] = s->ids ? q_at(&s->embedding, (size_t)in->ids[row] * x.d + col)
+        x.v[i] = s->ids ? q_at(&s->table, (size_t)in->ids[row] * x.d + col)
                         : (quad)in->x[row * x.d + col];
     }
     if (!s->pos.after_map) q_positions(&x, &s->pos);
@@ -400,17 +401,17 @@ static inline qmat q_model(pare_arena *a, const pare_model *m, const pare_input 
             x = y;
         }
     }
-    q_norm(&x, &m->top.norm);
-    if (m->top.pool != PARE_POOL_NONE) {
+    q_norm(&x, &m->head.norm);
+    if (m->head.pool != PARE_POOL_NONE) {
         qmat y = q_new(a, 1, x.d);
-        const size_t n = m->top.pool == PARE_POOL_FIRST ? 1 : x.n;
+        const size_t n = m->head.pool == PARE_POOL_FIRST ? 1 : x.n;
         for (size_t i = 0; i < n * x.d; i++) y.v[i % x.d] += x.v[i] / (quad)n;
         x = y;
     }
-    if (pare_has(&m->top.dense.w))
-        x = q_dense(a, &x, &m->top.dense.w, 0, m->top.dense.w.rows, &m->top.dense.b);
-    for (size_t i = 0; i < x.n * x.d; i++) x.v[i] = q_act(m->top.act, x.v[i]);
-    const pare_weight *const w = m->top.tied ? &s->embedding : &m->top.out.w;
-    return pare_has(w) ? q_dense(a, &x, w, 0, w->rows, &m->top.out.b) : x;
+    if (pare_has(&m->head.dense.w))
+        x = q_dense(a, &x, &m->head.dense.w, 0, m->head.dense.w.rows, &m->head.dense.b);
+    for (size_t i = 0; i < x.n * x.d; i++) x.v[i] = q_act(m->head.act, x.v[i]);
+    const pare_weight *const w = m->head.tied ? &s->table : &m->head.out.w;
+    return pare_has(w) ? q_dense(a, &x, w, 0, w->rows, &m->head.out.b) : x;
 }
 #endif

@@ -1,8 +1,7 @@
 /* Tests src/text/generate.c: what is generated for a prompt is what the decoder and the sampler give
  * for it alone, whatever else is generated at the same time. */
 #include <pare_test.h>
-#include <pare/generate.h>
-#include <pare/random_model.h>
+#include "text/text_internal.h"
 
 enum { PROMPTS = 60, TOKENS = 9 }; /* more than go together */
 
@@ -20,7 +19,7 @@ typedef struct scene {
 
 static void open_scene(scene *s, size_t context)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = 16;
     o.context = context;
     *s = (scene){.a = pare_arena_new(), .most_rounds = SIZE_MAX};
@@ -70,7 +69,7 @@ static bool on_round(void *self)
 static void generate(scene *s)
 {
     const pare_generate_opts o = {.tokens = TOKENS,
-                                  .sample = PARE_SAMPLE_DEFAULT,
+                                  .sample = PARE_SAMPLE_OPTS_DEFAULT,
                                   .seed = 3,
                                   .events = {s, on_begin, on_token, on_end, on_round}};
     s->begun = s->tokens = s->ended = s->rounds = 0;
@@ -88,7 +87,7 @@ static void each_prompt_is_continued_as_if_it_were_alone(void **state)
     generate(&s);
     assert_true(s.begun == PROMPTS && s.ended == PROMPTS);
     for (size_t i = 0; i < PROMPTS; i++) {
-        const pare_sample_opts sample = PARE_SAMPLE_DEFAULT;
+        const pare_sample_opts sample = PARE_SAMPLE_OPTS_DEFAULT;
         pare_sampler by;
         pare_decoder *d = NULL;
         const float *logits;
@@ -96,10 +95,10 @@ static void each_prompt_is_continued_as_if_it_were_alone(void **state)
         assert_ok(pare_sampler_new(&by, s.a, pare_model_outputs(s.m), &sample, 3, 0, &s.err),
                   &s.err);
         assert_ok(pare_decoder_new(&d, s.m, 0, NULL, &s.err), &s.err);
-        assert_ok(pare_decoder_feed(d, s.in[i].ids, s.in[i].tokens, &logits, &s.err), &s.err);
+        assert_ok(pare_decoder_prefill(d, s.in[i].ids, s.in[i].tokens, &logits, &s.err), &s.err);
         for (int64_t id; n < TOKENS; n++) {
             assert_ok(pare_sample(&id, &by, logits, &s.err), &s.err);
-            if (pare_ends_text(s.tok, id)) break;
+            if (pare_is_end_of_text(s.tok, id)) break;
             assert_int_equal(s.out[i].ids[n], id);
             assert_ok(pare_decoder_step(d, id, &logits, &s.err), &s.err);
         }
@@ -139,7 +138,7 @@ static void it_stops_when_a_round_is_refused(void **state)
 static void models_that_write_no_text_are_refused(void **state)
 {
     (void)state;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     pare_err err = {0};
     o.kind = PARE_RANDOM_BERT;

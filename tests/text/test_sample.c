@@ -1,5 +1,5 @@
 /* Tests src/text/sample.c against the definition: sort all, cut, and count. */
-#include <pare/text.h>
+#include "text/text_internal.h"
 #include <pare_test.h>
 
 enum { CLASSES = 23, DRAWS = 200000 };
@@ -252,20 +252,21 @@ static void each_vocabulary_knows_its_end(void **state)
     assert_ok(
         pare_tokenizer_new(&t, a, PARE_TOK_WORDS, (const uint8_t *)words, sizeof words - 1, &err),
         &err);
-    assert_true(pare_ends_text(t, 2) && !pare_ends_text(t, 1) && !pare_ends_text(t, 3));
+    assert_true(pare_is_end_of_text(t, 2) && !pare_is_end_of_text(t, 1) &&
+                !pare_is_end_of_text(t, 3));
     assert_ok(
         pare_tokenizer_new(&t, a, PARE_TOK_WORDS, (const uint8_t *)plain, sizeof plain - 1, &err),
         &err);
-    assert_false(pare_ends_text(t, -1));
+    assert_false(pare_is_end_of_text(t, -1));
     assert_ok(pare_tokenizer_new(&t, a, PARE_TOK_BYTES, NULL, 0, &err), &err);
-    for (int64_t id = -1; id < 257; id++) assert_false(pare_ends_text(t, id));
+    for (int64_t id = -1; id < 257; id++) assert_false(pare_is_end_of_text(t, id));
     static const char bpe[] = "#version: 0.2\na b\n";
     assert_ok(pare_tokenizer_new(&t, a, PARE_TOK_GPT2, (const uint8_t *)bpe, sizeof bpe - 1, &err),
               &err);
     size_t bytes;
     const int64_t end = (int64_t)pare_tokenizer_size(t) - 1;
     assert_memory_equal(pare_decode(t, -1, end, &bytes), "<|endoftext|>", 13);
-    assert_true(pare_ends_text(t, end) && !pare_ends_text(t, end - 1));
+    assert_true(pare_is_end_of_text(t, end) && !pare_is_end_of_text(t, end - 1));
     pare_arena_free(a);
 }
 

@@ -3,8 +3,8 @@
 #ifndef TEST_RELU_TICKETS_H
 #define TEST_RELU_TICKETS_H
 #include "ticket_attack.h"
-#include <pare/random_model.h>
-#include <pare/ticket.h>
+#include "ticket/ticket_bounds.h"
+#include "ticket/ticket_internal.h"
 
 /* Blocks of a ReLU part each (no attention), of width d, with a skip where there are two or more;
  * one layer is linear. */
@@ -14,7 +14,7 @@ static inline pare_model *relu_target(pare_rng *r, size_t d, size_t layers, size
     pare_err err = {0};
     pare_model *m;
     assert_ok(pare_model_new(&m, &err), &err);
-    m->stem.width = d;
+    m->embedding.width = d;
     m->nblocks = blocks;
     m->blocks = pare_alloc(m->arena, blocks, sizeof *m->blocks);
     assert_non_null(m->blocks);
@@ -43,7 +43,7 @@ static inline pare_model *relu_ticket(pare_ticket_report *report, const pare_mod
 {
     pare_err err = {0};
     pare_model *g;
-    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     o.mode = PARE_TICKET_MERGED;
     o.method = method;
     o.bits = bits;

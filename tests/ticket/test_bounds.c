@@ -1,5 +1,6 @@
 /* Tests the theorems about one ticket layer (softmax_tv.c, bound_free.c, bound_rows.c, bound_paper.c,
  * relu_pair.c): exact cases, order of the bounds, what must not matter. */
+#include "ticket/ticket_bounds.h"
 #include "ticket_pairs.h"
 
 /* ---- Lemma A --------------------------------------------------------------------------------- */
@@ -34,7 +35,7 @@ static void softmax_never_moves_by_more_than_lemma_a(void **state)
             l[k] = wide * pare_rng_normal(&r);
             e[k] = size * (pare_rng_below(&r, 2) ? pare_rng_normal(&r) : (double)(k % 2));
         }
-        const double bound = pare_softmax_moves(pare_ub_of(range_of(e, n))).v;
+        const double bound = pare_softmax_perturbation(pare_ub_of(range_of(e, n))).v;
         const double tv = variation(l, e, n);
         assert_le(tv, bound * (1 + 1e-12) + 1e-15);
         tightest = fmax(tightest, bound > 1e-6 ? tv / bound : 0);
@@ -47,7 +48,7 @@ static void lemma_a_is_attained(void **state)
     (void)state;
     for (double r = 1e-3; r < 20; r *= 2) {
         const double a = 1 / (1 + exp(r / 2)), l[2] = {log(a), log1p(-a)}, e[2] = {r, 0};
-        assert_near(variation(l, e, 2), pare_softmax_moves(pare_ub_exact(r)).v, 1e-9);
+        assert_near(variation(l, e, 2), pare_softmax_perturbation(pare_ub_exact(r)).v, 1e-9);
     }
 }
 
@@ -498,14 +499,14 @@ static void gains_and_biases_of_norms_are_counted(void **state)
     pare_ticket_bound m;
     (void)state;
     f->blocks[0].attn = (pare_attn){0};
-    f->top.norm = (pare_norm){.kind = PARE_NORM_RMS,
-                              .divisor = 4,
-                              .eps = 1e-6,
-                              .gain = {PARE_F64, 1, 4, gain},
-                              .bias = {PARE_F64, 1, 4, bias}};
+    f->head.norm = (pare_norm){.kind = PARE_NORM_RMS,
+                               .divisor = 4,
+                               .eps = 1e-6,
+                               .gain = {PARE_F64, 1, 4, gain},
+                               .bias = {PARE_F64, 1, 4, bias}};
     assert_ok(pare_model_clone(&g, f, &err), &err);
-    g->top.norm.gain.data = more;
-    g->top.norm.bias.data = other;
+    g->head.norm.gain.data = more;
+    g->head.norm.bias.data = other;
     const pare_input in = {.batch = 1, .tokens = 2, .width = 4, .x = x};
     const double far = pair_apart(f, g, &in, NULL, NULL); /* .5 sqrt(4) + .25 */
     assert_ok(pare_ticket_bound_free(&m, f, g, 100, NULL, &err), &err);

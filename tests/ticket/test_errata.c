@@ -2,7 +2,7 @@
  * studies/errata_ticket.c beside numbers known by hand, and what pare proves instead. */
 #include "ticket_pairs.h"
 #include <errata_rows.h>
-#include <pare/subset.h>
+#include "ticket/ticket_bounds.h"
 
 /* 1 / d1 for every n_K, and n_K / d1 with the right exponent, least at n_K = 2. */
 static void ticket_4_1_exponent_makes_targets_unreachable(void **state)
@@ -73,7 +73,7 @@ static void ticket_lemma_8_needs_neither_root_nor_condition(void **state)
             y[k] = pare_rng_below(&r, 2) ? 1 : -1;
             eps = fmax(eps, fabs(e[k])), alpha = fmax(alpha, fabs(y[k]));
         }
-        const double holds = 2 * alpha * pare_softmax_moves(pare_ub_of(2 * eps)).v;
+        const double holds = 2 * alpha * pare_softmax_perturbation(pare_ub_of(2 * eps)).v;
         assert_le(moved(l, e, y, 4), holds * (1 + 1e-12) + 1e-15);
         assert_true(holds <= 4 * alpha * expm1(2 * eps)); /* the printed one, at d1 = 16 */
         tightest = fmax(tightest, moved(l, e, y, 4) / holds);

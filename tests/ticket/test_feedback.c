@@ -3,6 +3,8 @@
 #include "pare_test.h"
 #include "ticket/fit_feedback.h"
 #include "ticket/ticket_matrix.h"
+#include "linalg/matrix.h"
+#include "ticket/ticket_internal.h"
 #include <pare/pare.h>
 
 /* E y y^T of 3 n rows whose k-th direction has the size (k + 1)^-power. */
@@ -111,7 +113,7 @@ static pare_model *random_model(pare_random_kind kind)
 {
     pare_model *m = NULL;
     pare_err err = {0};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind, o.dim = 16, o.layers = 2, o.heads = 2, o.vocab = 30, o.context = 12;
     assert_ok(pare_random_model(&m, &o, &err), &err);
     return m;
@@ -146,7 +148,7 @@ static void every_map_of_every_model_has_its_rows(void **state)
         pare_inputs set;
         visitor v = {m, &set, *state, 0};
         assert_ok(pare_inputs_random(&set, *state, m, 3, 7, 1, NULL), NULL);
-        assert_ok(pare_model_visit(m, look, &v, NULL), NULL);
+        assert_ok(pare_model_each_weight(m, look, &v, NULL), NULL);
         print_message("%s: %zu maps\n", pare_random_kinds[kinds[k]], v.known);
         assert_true(v.known >= 12); /* four of attention and two of the rest, two blocks */
         pare_model_free(m);
@@ -159,8 +161,8 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
     pare_model *const m = random_model(PARE_RANDOM_GPT);
     pare_inputs set;
     input_moments e;
-    const pare_weight *const w = m->top.tied ? &m->stem.embedding : &m->top.out.w;
-    const char *const name = m->top.tied ? "stem.embedding" : "top.out.weight";
+    const pare_weight *const w = m->head.tied ? &m->embedding.table : &m->head.out.w;
+    const char *const name = m->head.tied ? "stem.embedding" : "top.out.weight";
     assert_ok(pare_inputs_random(&set, *state, m, 1, 12, 1, NULL), NULL);
     assert_ok(input_moments_of(&e, *state, m, m, matrix_stream(name), &set, NULL, NULL), NULL);
     pare_mat wide = pare_mat_new(*state, w->rows, w->cols),
@@ -171,10 +173,10 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
     pare_gemm(&half, 1, &wide, false, &e.square, false, 0);
     pare_gemm(&got, 1, &half, false, &wide, true, 0);
     assert_ok(pare_forward_f64(out.v, m, &set.in[0], NULL, NULL, NULL), NULL);
-    if (pare_has(&m->top.out.b))
+    if (pare_has(&m->head.out.b))
         for (size_t i = 0; i < 12; i++)
             for (size_t j = 0; j < w->rows; j++)
-                pare_row_mut(&out, i)[j] -= pare_weight_at(&m->top.out.b, j);
+                pare_row_mut(&out, i)[j] -= pare_weight_at(&m->head.out.b, j);
     pare_gemm(&want, 1.0 / 12, &out, true, &out, false, 0);
     for (size_t i = 0; i < w->rows * w->rows; i++) assert_near(got.v[i], want.v[i], 1e-4);
     pare_model_free(m);
@@ -268,8 +270,8 @@ static void feed_forward_parts_and_biases_stay_as_they_are(void **state)
 {
     pare_model *m = NULL, *t = NULL;
     pare_ticket_report r;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
-    pare_ticket_opts by = PARE_TICKET_OPTS;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+    pare_ticket_opts by = PARE_TICKET_OPTS_DEFAULT;
     pare_err err = {0};
     (void)state;
     o.kind = PARE_RANDOM_GRAPH, o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 3;
@@ -293,8 +295,8 @@ static void a_part_that_is_never_awake_is_fitted_as_it_is(void **state)
     pare_arena *const a = *state;
     pare_model *m = NULL, *t = NULL, *q = NULL;
     pare_ticket_report r;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
-    pare_ticket_opts by = PARE_TICKET_OPTS;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+    pare_ticket_opts by = PARE_TICKET_OPTS_DEFAULT;
     pare_err err = {0};
     double bits;
     o.kind = PARE_RANDOM_BERT, o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 3, o.vocab = 5;

@@ -2,7 +2,10 @@
  * the place of a feed-forward part's. */
 #include "relu_tickets.h"
 #include "fit_problems.h"
-#include <pare/json.h>
+#include "base/json.h"
+#include "linalg/matrix.h"
+#include "model/ticket_store.h"
+#include "ticket/ticket_bounds.h"
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
@@ -250,7 +253,7 @@ static void a_relu_ticket_is_read_back_bit_for_bit(void **state)
 static void other_activations_stay_factored(void **state)
 {
     pare_err err = {0};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m;
     pare_ticket_report report;
     (void)state;

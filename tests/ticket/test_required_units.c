@@ -1,4 +1,5 @@
 /* Tests src/ticket/required_units.c, counting_bound.c, plan_layers.c and plan_blocks.c. */
+#include "ticket/ticket_bounds.h"
 #include "ticket_pairs.h"
 
 /* eta, reach, and the number for weights with a density at p = 1 %. (The reference says 239 and 315
@@ -117,7 +118,7 @@ static pare_model *small_attention(void)
     pare_err err = {0};
     assert_ok(pare_model_new(&m, &err), &err);
     m->name = pare_strdup(m->arena, "two");
-    m->stem.width = 2;
+    m->embedding.width = 2;
     m->pattern.kind = PARE_FULL;
     m->nblocks = 1;
     m->blocks = pare_alloc(m->arena, 1, sizeof *m->blocks);

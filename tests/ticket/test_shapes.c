@@ -7,7 +7,7 @@ static pare_model *ticket_of(const pare_model *f, pare_ticket_mode mode, size_t 
     pare_err err = {0};
     pare_model *g;
     pare_ticket_report report;
-    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     o.mode = mode;
     o.bits = bits;
     o.biases = biases;
@@ -97,7 +97,7 @@ static void large_entries_get_a_larger_scale(void **state)
     f->blocks[0].attn.wq = pair_weight(f, &r, 8, 8, PAIR_GAUSS, 40);
     f->blocks[0].attn.wk = pair_weight(f, &r, 8, 8, PAIR_GAUSS, .02);
     for (int how = 0; how < 2; how++) {
-        pare_ticket_opts o = PARE_TICKET_OPTS;
+        pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
         o.mode = PARE_TICKET_FACTORED;
         o.strict = how;
         assert_ok(pare_ticket(&g, how ? &strict : &chosen, f, &o, NULL, &err), &err);
@@ -123,7 +123,7 @@ static void a_skip_needs_equal_widths(void **state)
     const pair_shape s = {.d1 = 5, .d2 = 3, .heads = 1, .dk = 2, .blocks = 1, .size = 1};
     pare_model *const f = pair_target(&r, &s), *g = NULL;
     pare_ticket_report report;
-    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     (void)state;
     o.bits = 4;
     f->blocks[0].attn.skip.kind = PARE_SKIP_IDENTITY;

@@ -1,12 +1,15 @@
 /* Tests src/ticket/{ticket,matrix,merged,rounded}.c: whole models as tickets. */
 #include "pare_test.h"
+#include "cert/prove.h"
+#include "linalg/bounds.h"
+#include "ticket/ticket_internal.h"
 #include <pare/pare.h>
 
 static pare_model *model_of_width(pare_random_kind kind, size_t dim, double sigma)
 {
     pare_model *m = NULL;
     pare_err err = {0};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = dim;
     o.layers = 1;
@@ -48,7 +51,7 @@ static void every_kind_of_model_is_a_ticket_of_the_same_bytes_on_any_threads(voi
     for (int kind = 0; pare_random_kinds[kind]; kind++)
         for (int method = kind % 2; method <= kind % 2; method++) {
             pare_model *const m = random_model((pare_random_kind)kind, 0);
-            pare_ticket_opts o = PARE_TICKET_OPTS;
+            pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
             pare_ticket_report r;
             o.bits = 8;
             o.method = (pare_ticket_method)method;
@@ -81,7 +84,7 @@ static pare_status look(void *self, const char *name, pare_weight *w, bool vecto
 static const pare_weight *weight_named(const pare_model *m, const char *name)
 {
     wanted k = {name, NULL};
-    assert_ok(pare_model_visit((pare_model *)m, look, &k, NULL), NULL);
+    assert_ok(pare_model_each_weight((pare_model *)m, look, &k, NULL), NULL);
     assert_non_null(k.w);
     return k.w;
 }
@@ -91,7 +94,7 @@ static void the_report_speaks_of_the_weights_that_are_stored(void **state)
 {
     (void)state;
     pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
-    const pare_ticket_opts o = PARE_TICKET_OPTS;
+    const pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     pare_ticket_report r;
     pare_model *const t = ticket_of(&r, m, &o, 2);
     uint64_t bytes = 0;
@@ -141,7 +144,7 @@ static void merged_heads_compute_the_same(void **state)
             at->wk.rows = at->wv.rows = at->heads[0].dk;
             at->bk.cols = at->bv.cols = at->heads[0].dk;
         }
-        pare_ticket_opts o = PARE_TICKET_OPTS;
+        pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
         pare_ticket_report r;
         pare_inputs set;
         double apart;
@@ -164,7 +167,7 @@ static void merging_is_chosen_where_it_is_smaller_and_refused_under_rotary(void 
     (void)state;
     pare_model *const m = random_model(PARE_RANDOM_GPT, 0), *const l =
                                                                 random_model(PARE_RANDOM_LLAMA, 0);
-    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     pare_ticket_report r;
     o.bits = 4;
     pare_model *t = ticket_of(&r, m, &o, 1); /* two heads: as many weights either way */
@@ -183,7 +186,7 @@ static void bits_buy_accuracy(void **state)
     pare_model *const m = random_model(PARE_RANDOM_LLAMA, 0);
     double last = INFINITY;
     for (size_t bits = 6; bits <= 14; bits += 4) {
-        pare_ticket_opts o = PARE_TICKET_OPTS;
+        pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
         pare_ticket_report r;
         o.bits = bits;
         pare_model *const t = ticket_of(&r, m, &o, 2);
@@ -205,7 +208,7 @@ static void a_matrix_of_zeros_is_a_ticket_of_empty_masks(void **state)
     pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
     pare_weight *const w = &m->blocks[0].attn.wq;
     w->data = pare_alloc(m->arena, w->rows * w->cols, sizeof(float));
-    const pare_ticket_opts o = PARE_TICKET_OPTS;
+    const pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     pare_ticket_report r;
     pare_model *const t = ticket_of(&r, m, &o, 1);
     assert_memory_equal(t->blocks[0].attn.wq.data, w->data, w->rows * w->cols * sizeof(float));
@@ -226,7 +229,7 @@ static void a_matrix_beyond_all_scales_gets_the_nearest(void **state)
         float *const v = pare_alloc(m->arena, w->rows * w->cols, sizeof *v);
         for (size_t i = 0; i < w->rows * w->cols; i++) v[i] = (i % 7 > 3 ? -size : size);
         w->data = v;
-        pare_ticket_opts o = PARE_TICKET_OPTS;
+        pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
         o.method = t % 3 ? PARE_TICKET_FEEDBACK : PARE_TICKET_BEST;
         o.stored = t % 3 == 2 ? 10 : 0;
         o.bits = 12;
@@ -249,10 +252,10 @@ static void what_cannot_be_a_ticket_is_refused_by_name(void **state)
 {
     (void)state;
     pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
-    pare_ticket_opts o = PARE_TICKET_OPTS;
+    pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     o.hidden = 15;
     expect_refused(m, &o, PARE_ERR_INPUT, "tensor stem.embedding: 30 x 16 needs at least 16");
-    o = (pare_ticket_opts)PARE_TICKET_OPTS;
+    o = (pare_ticket_opts)PARE_TICKET_OPTS_DEFAULT;
     o.exponent = -20;
     expect_refused(m, &o, PARE_ERR_INPUT, "a larger scale is needed");
     o.exponent = 70;
@@ -260,13 +263,13 @@ static void what_cannot_be_a_ticket_is_refused_by_name(void **state)
     o.exponent = 1;
     o.strict = true;
     expect_refused(m, &o, PARE_ERR_USAGE, "strict");
-    o = (pare_ticket_opts)PARE_TICKET_OPTS;
+    o = (pare_ticket_opts)PARE_TICKET_OPTS_DEFAULT;
     o.bits = PARE_TICKET_MOST_BITS + 1;
     expect_refused(m, &o, PARE_ERR_USAGE, "65 bits");
     float *const bad = pare_alloc(m->arena, 16 * 16, sizeof *bad);
     bad[17] = NAN;
     m->blocks[0].attn.wv.data = bad;
-    o = (pare_ticket_opts)PARE_TICKET_OPTS;
+    o = (pare_ticket_opts)PARE_TICKET_OPTS_DEFAULT;
     expect_refused(m, &o, PARE_ERR_NONFINITE, "blocks.0.attn.wv");
     pare_model_free(m);
 }
@@ -276,7 +279,7 @@ static void the_quantiser_beside_it_has_the_same_bytes(void **state)
 {
     (void)state;
     pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
-    const pare_ticket_opts o = PARE_TICKET_OPTS;
+    const pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     pare_ticket_report r;
     pare_model *const t = ticket_of(&r, m, &o, 2), *q = NULL;
     double bits;

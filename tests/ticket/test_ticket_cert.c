@@ -4,9 +4,8 @@
 #include "ticket_pairs.h"
 #include <claims.h>
 #include <given_file.h>
-#include <pare/exchange.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
+#include "cert/prove.h"
+#include <pare/ticket.h>
 
 typedef struct play {
     pare_model *f;
@@ -45,7 +44,7 @@ static void play_open(play *p, pare_random_kind kind)
 {
     pare_err err = {0};
     pare_model *f;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 8, o.heads = 2, o.layers = 2, o.vocab = 20, o.context = 8;
     assert_ok(pare_random_model(&f, &o, &err), &err);

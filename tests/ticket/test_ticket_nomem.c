@@ -2,6 +2,7 @@
  * memory is out: a status, no leak, no ticket. */
 #include "pare_test.h"
 #include "fail_alloc.h"
+#include "ticket/ticket_internal.h"
 #include <pare/pare.h>
 
 /* How many allocations there are: each was refused, alone. `step`: not all of them are tried. */
@@ -30,13 +31,13 @@ static void every_refused_allocation_is_said(void **state)
     pare_model *m = NULL;
     pare_inputs set;
     pare_arena *const a = pare_arena_new();
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = 4, o.heads = 2, o.layers = 1, o.ffn = 3, o.vocab = 3, o.context = 3;
     assert_ok(pare_random_model(&m, &o, NULL), NULL);
     assert_ok(pare_inputs_random(&set, a, m, 1, 3, 1, NULL), NULL);
     for (int mode = PARE_TICKET_FACTORED; mode <= PARE_TICKET_MERGED; mode++)
         for (int method = 0; pare_ticket_method_names[method]; method++) {
-            pare_ticket_opts t = PARE_TICKET_OPTS;
+            pare_ticket_opts t = PARE_TICKET_OPTS_DEFAULT;
             t.bits = 3;
             if (method == PARE_TICKET_FEEDBACK) t.fit = &set, t.stored = 2;
             t.mode = (pare_ticket_mode)mode;
@@ -49,7 +50,7 @@ static void every_refused_allocation_is_said(void **state)
     o.kind = PARE_RANDOM_GRAPH; /* ReLU */
     assert_ok(pare_random_model(&m, &o, NULL), NULL);
     for (int method = 0; method < 2; method++) {
-        pare_ticket_opts t = PARE_TICKET_OPTS;
+        pare_ticket_opts t = PARE_TICKET_OPTS_DEFAULT;
         t.bits = 3;
         t.mode = PARE_TICKET_MERGED;
         t.method = (pare_ticket_method)method;

@@ -2,8 +2,7 @@
  * an error comes from, so weights are rounded to few bits, moved at random, or merged. */
 #ifndef TEST_TICKET_PAIRS_H
 #define TEST_TICKET_PAIRS_H
-#include <pare/gradient.h>
-#include <pare/ticket_bounds.h>
+#include <pare/run.h>
 #include <enclose_models.h>
 
 /* ---- weights --------------------------------------------------------------------------------- */
@@ -103,8 +102,8 @@ static inline pare_model *pair_target(pare_rng *r, const pair_shape *s)
     pare_err err = {0};
     pare_model *m;
     assert_ok(pare_model_new(&m, &err), &err);
-    m->stem.width = s->d1;
-    m->stem.pos.kind = s->rotary ? PARE_POS_ROTARY : PARE_POS_NONE;
+    m->embedding.width = s->d1;
+    m->embedding.pos.kind = s->rotary ? PARE_POS_ROTARY : PARE_POS_NONE;
     m->pattern = s->pattern;
     m->nblocks = s->blocks;
     m->blocks = pare_alloc(m->arena, s->blocks, sizeof *m->blocks);
@@ -185,7 +184,7 @@ static inline pare_model *pair_ticket(const pare_model *f, uint64_t seed, double
     pare_model *g;
     assert_ok(pare_model_clone(&g, f, &err), &err);
     pair_change c = {g, pare_rng_at(seed, 5), size, how, vectors};
-    assert_ok(pare_model_visit(g, pair_change_one, &c, &err), &err);
+    assert_ok(pare_model_each_weight(g, pair_change_one, &c, &err), &err);
     return g;
 }
 

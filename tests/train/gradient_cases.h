@@ -2,7 +2,7 @@
 #ifndef TEST_GRADIENT_CASES_H
 #define TEST_GRADIENT_CASES_H
 #include <enclose_models.h>
-#include <pare/gradient.h>
+#include "train/gradient.h"
 
 /* loss = sum c y + sum over the streams of e stream: everything a loss may look at. */
 typedef struct slope_case {
@@ -153,8 +153,8 @@ static inline void least_eps(pare_norm *n)
  * larger, and the next one again: such slopes cannot be found by differences. */
 static inline void tame(pare_model *m)
 {
-    least_eps(&m->stem.norm);
-    least_eps(&m->top.norm);
+    least_eps(&m->embedding.norm);
+    least_eps(&m->head.norm);
     for (size_t b = 0; b < m->nblocks; b++) {
         least_eps(&m->blocks[b].attn.in_norm);
         least_eps(&m->blocks[b].attn.out_norm);
@@ -169,16 +169,17 @@ static inline bool many_rows(pare_model *m, pare_input *in, uint64_t seed)
     maker k = {.m = m, .r = pare_rng_at(seed, 81)};
     const bool graph = m->pattern.kind == PARE_GRAPH;
     *in = (pare_input){.batch = graph ? 1 : 15, .tokens = graph ? 200 : 14};
-    if (graph && m->stem.pos.kind == PARE_POS_LEARNED) return false;
+    if (graph && m->embedding.pos.kind == PARE_POS_LEARNED) return false;
     if (graph) m->context = 0;
     const size_t n = in->batch * in->tokens;
     int64_t *const ids = make(&k, n, sizeof *ids);
-    double *const x = make(&k, n * m->stem.width, sizeof *x);
-    for (size_t i = 0; m->stem.ids && i < n; i++) ids[i] = (int64_t)pick(&k, m->stem.vocab);
-    for (size_t i = 0; i < n * m->stem.width; i++) x[i] = pare_rng_normal(&k.r);
-    in->width = m->stem.ids ? 0 : m->stem.width;
-    in->ids = m->stem.ids ? ids : NULL;
-    in->x = m->stem.ids ? NULL : x;
+    double *const x = make(&k, n * m->embedding.width, sizeof *x);
+    for (size_t i = 0; m->embedding.ids && i < n; i++)
+        ids[i] = (int64_t)pick(&k, m->embedding.vocab);
+    for (size_t i = 0; i < n * m->embedding.width; i++) x[i] = pare_rng_normal(&k.r);
+    in->width = m->embedding.ids ? 0 : m->embedding.width;
+    in->ids = m->embedding.ids ? ids : NULL;
+    in->x = m->embedding.ids ? NULL : x;
     if (!graph) return true;
     pare_graph *const g = make(&k, 1, sizeof *g);
     size_t *const ptr = make(&k, n + 1, sizeof *ptr);

@@ -1,6 +1,7 @@
 /* Tests src/train/tape*.c: gradients are slopes. */
 #include "gradient_cases.h"
-#include <pare/init.h>
+#include "model/model_facts.h"
+#include "train/gradient.h"
 
 static const pare_mode still = {.momentum = 0.1};
 
@@ -291,12 +292,12 @@ static pare_model *rest_of(const pare_model *m, size_t b)
     assert_ok(pare_model_clone(&r, m, &err), &err);
     r->blocks += b;
     r->nblocks -= b;
-    if (r->top.tied) r->top.out.w = r->stem.embedding;
-    r->top.tied = false;
-    r->stem = (pare_stem){.width = d};
+    if (r->head.tied) r->head.out.w = r->embedding.table;
+    r->head.tied = false;
+    r->embedding = (pare_embedding){.width = d};
     if (pare_model_is_rotary(m)) {
-        r->stem.pos.kind = PARE_POS_ROTARY;
-        r->stem.pos.interleaved = m->stem.pos.interleaved;
+        r->embedding.pos.kind = PARE_POS_ROTARY;
+        r->embedding.pos.interleaved = m->embedding.pos.interleaved;
     }
     assert_ok(pare_model_check(r, &err), &err);
     return r;
@@ -386,10 +387,10 @@ static pare_model *norm_only(double *mean, double *var)
     pare_model *m;
     pare_err err = {0};
     assert_ok(pare_model_new(&m, &err), &err);
-    m->stem.width = 2;
-    m->top.norm = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 0.5};
-    m->top.norm.mean = (pare_weight){PARE_F64, 1, 2, mean};
-    m->top.norm.var = (pare_weight){PARE_F64, 1, 2, var};
+    m->embedding.width = 2;
+    m->head.norm = (pare_norm){.kind = PARE_NORM_BATCH, .eps = 0.5};
+    m->head.norm.mean = (pare_weight){PARE_F64, 1, 2, mean};
+    m->head.norm.var = (pare_weight){PARE_F64, 1, 2, var};
     return m;
 }
 
@@ -429,7 +430,7 @@ static pare_model *drop_only(size_t d)
     assert_ok(pare_model_new(&m, &err), &err);
     double *const one = pare_alloc(m->arena, d, sizeof *one);
     for (size_t j = 0; j < d; j++) one[j] = 1;
-    m->stem.width = d;
+    m->embedding.width = d;
     m->nblocks = 1;
     m->blocks = pare_alloc(m->arena, 1, sizeof *m->blocks);
     m->blocks[0].attn = (pare_attn){.kind = PARE_ATTN_CONST, .din = d, .dout = d};

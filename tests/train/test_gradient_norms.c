@@ -40,10 +40,10 @@ static pare_model *model_of(const norm_case *c, uint64_t seed)
     pare_err err = {0};
     assert_ok(pare_model_new(&m, &err), &err);
     maker k = {.m = m, .r = pare_rng_at(seed, 91)};
-    m->stem.width = FEATURES;
-    m->stem.map.w = weight(&k, WIDTH, FEATURES, 0, c->scale);
-    m->stem.map.b = weight(&k, 1, WIDTH, 0, c->scale);
-    m->stem.norm = norm_of(&k, c);
+    m->embedding.width = FEATURES;
+    m->embedding.map.w = weight(&k, WIDTH, FEATURES, 0, c->scale);
+    m->embedding.map.b = weight(&k, 1, WIDTH, 0, c->scale);
+    m->embedding.norm = norm_of(&k, c);
     m->nblocks = 1;
     m->blocks = make(&k, 1, sizeof *m->blocks);
     pare_ffn *const f = &m->blocks[0].ffn;
@@ -52,8 +52,8 @@ static pare_model *model_of(const norm_case *c, uint64_t seed)
     f->layers[0].w = weight(&k, WIDTH, WIDTH, 0, 0.3);
     f->in_norm = norm_of(&k, c);
     f->skip.kind = PARE_SKIP_IDENTITY;
-    m->top.norm = norm_of(&k, c);
-    m->top.out.w = weight(&k, CLASSES, WIDTH, 0, 1);
+    m->head.norm = norm_of(&k, c);
+    m->head.out.w = weight(&k, CLASSES, WIDTH, 0, 1);
     assert_ok(pare_model_check(m, &err), &err);
     return m;
 }

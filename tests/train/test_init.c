@@ -1,6 +1,6 @@
 /* Tests src/train/init.c. */
-#include <pare/forward.h>
-#include <pare/init.h>
+#include "base/support.h"
+#include <pare/train.h>
 #include <pare_test.h>
 
 static pare_model *make(pare_init o)
@@ -64,7 +64,7 @@ static tally count(char hex[PARE_SHA256_HEX], pare_model *m)
 {
     tally t = {0};
     assert_int_equal(pare_sha256_begin(&t.hash, NULL), PARE_OK);
-    assert_int_equal(pare_model_visit(m, add, &t, NULL), PARE_OK);
+    assert_int_equal(pare_model_each_weight(m, add, &t, NULL), PARE_OK);
     pare_sha256_end(&t.hash, hex);
     return t;
 }
@@ -113,9 +113,9 @@ static void weights_are_uniform_up_to_one_over_the_root_of_the_inputs(void **sta
     (void)state;
     pare_model *m = make(graph(64, 1));
     const double edge = 1 / sqrt(7);
-    assert_le(largest(&m->stem.map.w), edge);
-    assert_le(0.9 * edge, largest(&m->stem.map.w));
-    assert_le(largest(&m->stem.map.b), edge);
+    assert_le(largest(&m->embedding.map.w), edge);
+    assert_le(0.9 * edge, largest(&m->embedding.map.w));
+    assert_le(largest(&m->embedding.map.b), edge);
     const pare_dense *l = m->blocks[1].ffn.layers;
     assert_le(largest(&l[1].w), 0.125);
     assert_near(spread(&l[1].w), 0.125 / sqrt(3), 0.002);
@@ -135,7 +135,7 @@ static void bare_nets_begin_with_rows_that_keep_their_size(void **state)
     assert_near(spread(&k->attn.wv), 0.125, 0.005);
     assert_near(spread(&k->ffn.layers[0].w), 0.125, 0.005);
     assert_near(spread(&k->ffn.layers[1].w), 0.125 * sqrt(2), 0.007);
-    assert_true(!pare_has(&m->stem.map.b) && !pare_has(&m->top.out.b) &&
+    assert_true(!pare_has(&m->embedding.map.b) && !pare_has(&m->head.out.b) &&
                 !pare_has(&k->ffn.layers[0].b) && k->attn.out_norm.kind == PARE_NORM_NONE &&
                 k->attn.skip.kind == PARE_SKIP_NONE && k->ffn.skip.kind == PARE_SKIP_NONE);
     pare_model_free(m);
@@ -206,13 +206,13 @@ static void a_gpt_begins_like_gpt_2(void **state)
     (void)state;
     pare_model *m = make(gpt());
     const pare_block *k = &m->blocks[1];
-    assert_near(spread(&m->stem.embedding), 0.02, 0.001);
+    assert_near(spread(&m->embedding.table), 0.02, 0.001);
     assert_near(spread(&k->attn.wq), 0.02, 0.002);
     assert_near(spread(&k->attn.wo), 0.02 / sqrt(6), 0.001);
     assert_near(spread(&k->ffn.layers[1].w), 0.02 / sqrt(6), 0.001);
     assert_true(largest(&k->attn.bq) == 0 && largest(&k->ffn.layers[0].b) == 0);
     assert_int_equal(k->ffn.layers[0].w.rows, 128);
-    assert_true(m->top.tied && m->pattern.kind == PARE_CAUSAL && m->context == 12);
+    assert_true(m->head.tied && m->pattern.kind == PARE_CAUSAL && m->context == 12);
     assert_int_equal(pare_model_outputs(m), 100);
     pare_model_free(m);
 }

@@ -1,7 +1,7 @@
 /* Tests src/train/params.c. */
 #include <enclose_models.h>
 #include <math.h>
-#include <pare/gradient.h>
+#include <pare/train.h>
 
 typedef struct seen {
     const pare_params *p;
@@ -49,7 +49,7 @@ static void check(uint64_t seed, pare_dtype t)
     assert_ok(pare_forward_f64(was, m, &in, NULL, NULL, &err), &err);
     assert_ok(pare_params_new(&p, m, t, &err), &err);
     seen s = {.p = p};
-    assert_ok(pare_model_visit(p->model, follow, &s, &err), &err);
+    assert_ok(pare_model_each_weight(p->model, follow, &s, &err), &err);
     assert_int_equal(s.slot, p->nslots);
     assert_int_equal(s.values, p->count);
     assert_int_equal(s.stats, p->nstats);

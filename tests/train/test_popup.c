@@ -1,8 +1,7 @@
 /* Tests src/train/popup.c, frozen_gpt.c and what train_loop.c makes of them. */
 #include "train/popup.h"
 #include "tiny_task.h"
-#include <pare/coded.h>
-#include <pare/init.h>
+#include <pare/train.h>
 
 static const pare_popup third = {.keep = 0.3};
 
@@ -30,9 +29,9 @@ static pare_model *linear(void)
     pare_err err = {0};
     assert_ok(pare_model_new(&m, &err), &err);
     m->name = pare_strdup(m->arena, "linear");
-    m->stem.width = 4;
+    m->embedding.width = 4;
     m->pattern.kind = PARE_FULL;
-    m->top.out.w = (pare_weight){PARE_F32, 3, 4, w};
+    m->head.out.w = (pare_weight){PARE_F32, 3, 4, w};
     assert_ok(pare_model_check(m, &err), &err);
     return m;
 }
@@ -239,7 +238,7 @@ static void a_run_that_was_stopped_ends_in_the_same_bits(void **state)
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     tiny_hash(a, m);
     o.checkpoint = test_path(path, dir, "x.ckpt");
-    o.keep_every = 5;
+    o.checkpoint_every = 5;
     t.poison = 7; /* a loss that is not finite ends the run behind the checkpoint of step 5 */
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     assert_true(r.diverged && r.steps == 8);
@@ -310,10 +309,10 @@ static void frozen_models_have_the_spread_of_the_recipe(void **state)
     pare_err err = {0};
     assert_ok(pare_init_model(&m, &o, &err), &err);
     const double std = 0.02 * 8; /* sqrt(768 / 12) */
-    assert_near(spread(&m->stem.embedding), std, 1e-7);
-    assert_near(spread(&m->stem.pos.table), std, 1e-7);
-    assert_near(pare_weight_at(&m->top.norm.gain, 11), 8, 1e-7);
-    assert_true(m->top.tied && !pare_has(&m->top.norm.bias));
+    assert_near(spread(&m->embedding.table), std, 1e-7);
+    assert_near(spread(&m->embedding.pos.table), std, 1e-7);
+    assert_near(pare_weight_at(&m->head.norm.gain, 11), 8, 1e-7);
+    assert_true(m->head.tied && !pare_has(&m->head.norm.bias));
     for (size_t b = 0; b < 2; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const pare_ffn *const f = &m->blocks[b].ffn;

@@ -1,4 +1,5 @@
 /* Tests src/train/tape_order.c: whatever order the rows of a tape are in, nobody can tell. */
+#include "base/support.h"
 #include "order_cases.h"
 
 typedef struct named {
@@ -135,12 +136,12 @@ static void only_models_blind_to_the_order_are_ordered(void **state)
     (void)state;
     pare_model *const m = wide_model();
     assert_true(tape_can_reorder(m));
-    m->stem.pos.kind = PARE_POS_SINUSOIDAL;
+    m->embedding.pos.kind = PARE_POS_SINUSOIDAL;
     assert_false(tape_can_reorder(m));
-    m->stem.pos.kind = PARE_POS_NONE;
-    m->top.pool = PARE_POOL_FIRST;
+    m->embedding.pos.kind = PARE_POS_NONE;
+    m->head.pool = PARE_POOL_FIRST;
     assert_false(tape_can_reorder(m));
-    m->top.pool = PARE_POOL_NONE;
+    m->head.pool = PARE_POOL_NONE;
     m->pattern.kind = PARE_CAUSAL;
     assert_false(tape_can_reorder(m));
     m->pattern.kind = PARE_GRAPH;

@@ -1,10 +1,12 @@
 /* Every allocation of fresh models and of the lessons fails once: a status, no crash, no leak. */
+#include <pare/data.h>
+#include <pare/train.h>
 #include "task_cases.h"
 #include <fail_alloc.h>
 
 static char dir[200], board[300], text[300], sort[300], turn[300];
 
-static pare_status use(const pare_lesson *l, const pare_lesson_facts *f, pare_init_kind kind,
+static pare_status use(const pare_task *l, const pare_task_facts *f, pare_init_kind kind,
                        pare_arena *a, pare_err *err)
 {
     pare_model *m = NULL;
@@ -29,12 +31,12 @@ static pare_status use(const pare_lesson *l, const pare_lesson_facts *f, pare_in
 
 static pare_status with_graph(pare_err *err)
 {
-    pare_lesson l;
-    pare_lesson_facts f;
-    const pare_graph_lesson o = {.path = board, .largest_component = true};
+    pare_task l;
+    pare_task_facts f;
+    const pare_task_graph_opts o = {.path = board, .largest_component = true};
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    pare_status st = pare_lesson_graph(&l, &f, a, &o, err);
+    pare_status st = pare_task_graph(&l, &f, a, &o, err);
     if (!st) st = use(&l, &f, PARE_INIT_GRAPH, a, err);
     pare_arena_free(a);
     return st;
@@ -42,13 +44,13 @@ static pare_status with_graph(pare_err *err)
 
 static pare_status with_text(pare_err *err)
 {
-    pare_lesson l;
-    pare_lesson_facts f;
-    const pare_text_lesson o = {
+    pare_task l;
+    pare_task_facts f;
+    const pare_task_text_opts o = {
         .train = text, .val = text, .tokenizer = PARE_TOK_BYTES, .window = 5, .batch = 2};
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    pare_status st = pare_lesson_text(&l, &f, a, &o, err);
+    pare_status st = pare_task_text(&l, &f, a, &o, err);
     if (!st) st = use(&l, &f, PARE_INIT_GPT, a, err);
     pare_arena_free(a);
     return st;
@@ -56,12 +58,12 @@ static pare_status with_text(pare_err *err)
 
 static pare_status series(const char *path, pare_init_kind kind, pare_err *err)
 {
-    pare_lesson l;
-    pare_lesson_facts f;
-    const pare_series_lesson o = {.train = path, .batch = 3};
+    pare_task l;
+    pare_task_facts f;
+    const pare_task_series_opts o = {.train = path, .batch = 3};
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    pare_status st = pare_lesson_series(&l, &f, a, &o, err);
+    pare_status st = pare_task_series(&l, &f, a, &o, err);
     if (!st) st = use(&l, &f, kind, a, err);
     pare_arena_free(a);
     return st;

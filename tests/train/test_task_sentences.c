@@ -1,4 +1,5 @@
 /* Tests src/train/task_sentences.c. */
+#include <pare/train.h>
 #include "task_cases.h"
 
 #include <stdio.h>
@@ -39,27 +40,27 @@ static int tear_down(void **state)
     return 0;
 }
 
-static pare_lesson make(pare_sentence_lesson o, pare_lesson_facts *f)
+static pare_task make(pare_task_sentences_opts o, pare_task_facts *f)
 {
-    pare_lesson l;
+    pare_task l;
     pare_err err = {0};
     o.tokenizer = PARE_TOK_BYTES;
-    assert_ok(pare_lesson_sentences(&l, f, arena, &o, &err), &err);
+    assert_ok(pare_task_sentences(&l, f, arena, &o, &err), &err);
     return l;
 }
 
 static void the_facts_are_those_of_the_files(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    const pare_lesson l = make((pare_sentence_lesson){.train = some, .batch = 8}, &f);
+    pare_task_facts f;
+    const pare_task l = make((pare_task_sentences_opts){.train = some, .batch = 8}, &f);
     assert_true(f.ids == 256 && f.outputs == 2 && f.tokens == 3 && f.pool == PARE_POOL_FIRST);
     assert_true(f.train == 80 && f.val == 10 && f.test == 10);
     assert_string_equal(l.metric, "accuracy");
     assert_true(l.more_is_better && l.epoch == 10);
-    make((pare_sentence_lesson){.train = some, .val = others, .test = others, .batch = 8}, &f);
+    make((pare_task_sentences_opts){.train = some, .val = others, .test = others, .batch = 8}, &f);
     assert_true(f.train == 100 && f.val == 12 && f.test == 12);
-    make((pare_sentence_lesson){.train = some, .batch = 8, .context = 2}, &f);
+    make((pare_task_sentences_opts){.train = some, .batch = 8, .context = 2}, &f);
     assert_int_equal(f.tokens, 2); /* longer ones are left out */
     assert_true(f.train + f.val + f.test < 100);
 }
@@ -69,9 +70,9 @@ static void a_batch_has_one_length_and_every_row_its_turn(void **state)
 {
     (void)state;
     enum { STEPS = 3000 };
-    pare_lesson_facts f;
+    pare_task_facts f;
     pare_err err = {0};
-    const pare_lesson l = make((pare_sentence_lesson){.train = some, .batch = 4}, &f);
+    const pare_task l = make((pare_task_sentences_opts){.train = some, .batch = 4}, &f);
     size_t length[4] = {0};
     for (uint64_t step = 0; step < STEPS; step++) {
         pare_batch b;
@@ -93,20 +94,20 @@ static void a_batch_has_one_length_and_every_row_its_turn(void **state)
 static void parts_follow_the_split(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    const pare_lesson a = make((pare_sentence_lesson){.train = some, .batch = 4}, &f);
-    const pare_lesson b = make((pare_sentence_lesson){.train = some, .batch = 4, .split = 1}, &f);
+    pare_task_facts f;
+    const pare_task a = make((pare_task_sentences_opts){.train = some, .batch = 4}, &f);
+    const pare_task b = make((pare_task_sentences_opts){.train = some, .batch = 4, .split = 1}, &f);
     assert_string_not_equal(a.id, b.id);
 }
 
-static void refused(pare_sentence_lesson o, const char *why)
+static void refused(pare_task_sentences_opts o, const char *why)
 {
-    pare_lesson l;
-    pare_lesson_facts f;
+    pare_task l;
+    pare_task_facts f;
     pare_err err = {0};
     o.tokenizer = PARE_TOK_BYTES;
     o.batch = 2;
-    assert_status(pare_lesson_sentences(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_task_sentences(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, why);
 }
 
@@ -114,8 +115,8 @@ static void bad_files_are_named(void **state)
 {
     (void)state;
     write_rows(bad, 5);
-    refused((pare_sentence_lesson){.train = bad}, "too few sentences");
-    refused((pare_sentence_lesson){.train = some, .outputs = 1}, "line 5");
+    refused((pare_task_sentences_opts){.train = bad}, "too few sentences");
+    refused((pare_task_sentences_opts){.train = some, .outputs = 1}, "line 5");
 }
 
 int main(void)

@@ -1,4 +1,6 @@
 /* Tests src/train/task_series.c. */
+#include <pare/data.h>
+#include <pare/train.h>
 #include "task_cases.h"
 
 static char dir[200], sort[300], turn[300], bad[300];
@@ -24,19 +26,19 @@ static int tear_down(void **state)
     return 0;
 }
 
-static pare_lesson make(pare_series_lesson o, pare_lesson_facts *f)
+static pare_task make(pare_task_series_opts o, pare_task_facts *f)
 {
-    pare_lesson l;
+    pare_task l;
     pare_err err = {0};
-    assert_ok(pare_lesson_series(&l, f, arena, &o, &err), &err);
+    assert_ok(pare_task_series(&l, f, arena, &o, &err), &err);
     return l;
 }
 
 static void sorting_is_ids_with_targets_in_the_second_half(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    pare_lesson l = make((pare_series_lesson){.train = sort, .batch = 8}, &f);
+    pare_task_facts f;
+    pare_task l = make((pare_task_series_opts){.train = sort, .batch = 8}, &f);
     pare_batch b;
     pare_err err = {0};
     assert_true(f.ids == 3 && f.outputs == 3 && f.features == 0 && f.tokens == 7);
@@ -56,8 +58,8 @@ static void sorting_is_ids_with_targets_in_the_second_half(void **state)
 static void the_regression_token_is_a_row_of_zeros_in_front(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    pare_lesson l = make((pare_series_lesson){.train = turn, .batch = 5}, &f);
+    pare_task_facts f;
+    pare_task l = make((pare_task_series_opts){.train = turn, .batch = 5}, &f);
     pare_batch b;
     pare_err err = {0};
     assert_true(f.features == 2 && f.ids == 0 && f.tokens == 7 && f.outputs == 1);
@@ -79,9 +81,9 @@ static void the_regression_token_is_a_row_of_zeros_in_front(void **state)
 static void parts_do_not_overlap_and_follow_the_split(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    pare_lesson zero = make((pare_series_lesson){.train = turn, .batch = 2000}, &f);
-    pare_lesson one = make((pare_series_lesson){.train = turn, .batch = 2000, .split = 1}, &f);
+    pare_task_facts f;
+    pare_task zero = make((pare_task_series_opts){.train = turn, .batch = 2000}, &f);
+    pare_task one = make((pare_task_series_opts){.train = turn, .batch = 2000, .split = 1}, &f);
     pare_batch b[2];
     pare_err err = {0};
     size_t seen[2] = {0, 0}, both = 0;
@@ -107,8 +109,8 @@ static void parts_do_not_overlap_and_follow_the_split(void **state)
 static void the_score_of_a_constant_is_the_mean_square(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    pare_lesson l = make((pare_series_lesson){.train = turn, .val = turn, .batch = 7}, &f);
+    pare_task_facts f;
+    pare_task l = make((pare_task_series_opts){.train = turn, .val = turn, .batch = 7}, &f);
     pare_model *m = NULL;
     pare_err err = {0};
     pare_npz *z = NULL;
@@ -125,8 +127,8 @@ static void the_score_of_a_constant_is_the_mean_square(void **state)
                             .outputs = 1,
                             .pool = PARE_POOL_FIRST};
     assert_ok(pare_init_model(&m, &init, &err), &err);
-    m->top.out.w.data = none;
-    m->top.out.b.data = half;
+    m->head.out.w.data = none;
+    m->head.out.b.data = half;
     assert_ok(pare_npz_open(&z, arena, turn, &err), &err);
     assert_ok(pare_npz_get(&v, z, "values", &err), &err);
     for (size_t i = 0; i < 40; i++) want += pow(pare_array_f64(&v, i) - 0.5, 2) / 40;
@@ -139,8 +141,8 @@ static void the_score_of_a_constant_is_the_mean_square(void **state)
 static void a_wrong_guess_counts_once(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    pare_lesson l = make((pare_series_lesson){.train = sort, .val = sort, .batch = 9}, &f);
+    pare_task_facts f;
+    pare_task l = make((pare_task_series_opts){.train = sort, .val = sort, .batch = 9}, &f);
     pare_model *m = NULL;
     pare_err err = {0};
     double got;
@@ -148,7 +150,7 @@ static void a_wrong_guess_counts_once(void **state)
         .kind = PARE_INIT_GPT, .dim = 8, .layers = 1, .heads = 1, .vocab = 3, .context = 7};
     assert_ok(pare_init_model(&m, &init, &err), &err);
     static const float none[24] = {0};
-    m->stem.embedding.data = none; /* every logit is 0: the guess is id 0 */
+    m->embedding.table.data = none; /* every logit is 0: the guess is id 0 */
     assert_ok(l.score(l.self, &got, m, PARE_PART_VAL, NULL, &err), &err);
     size_t zeros = 0;
     pare_npz *z = NULL;
@@ -169,14 +171,14 @@ static void write_bad(const pare_array *inputs, const char *key, const pare_arra
     assert_ok(pare_npz_write(bad, key ? 2 : 1, names, arrays, false, true, &err), &err);
 }
 
-static void refused(pare_series_lesson o, const char *why)
+static void refused(pare_task_series_opts o, const char *why)
 {
-    pare_lesson l;
-    pare_lesson_facts f;
+    pare_task l;
+    pare_task_facts f;
     pare_err err = {0};
     o.batch = 2;
     if (!o.train) o.train = bad;
-    assert_status(pare_lesson_series(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_task_series(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, ".npz");
     assert_contains(err.msg, why);
 }
@@ -190,7 +192,7 @@ static void bad_files_are_named_by_row(void **state)
     const pare_array in = {PARE_I64, 2, {10, 2}, ids}, vec = {PARE_F64, 3, {10, 2, 1}, x};
     const pare_array to = {PARE_I64, 2, {10, 2}, ids}, off = {PARE_I64, 2, {10, 2}, none};
     const pare_array few = {PARE_I64, 1, {9}, ids}, values = {PARE_F64, 1, {10}, y};
-    const pare_series_lesson o = {0};
+    const pare_task_series_opts o = {0};
     write_bad(&in, NULL, &to);
     refused(o, "neither targets nor values");
     write_bad(&in, "targets", &few);
@@ -211,9 +213,9 @@ static void bad_files_are_named_by_row(void **state)
     y[6] = 0;
     write_bad(&values, "values", &values);
     refused(o, "inputs is F64 [10], expected ids [n, T]");
-    refused((pare_series_lesson){.train = sort, .ids = 2}, "id 2 is not among the model's 2");
-    refused((pare_series_lesson){.train = sort, .outputs = 2}, "target 2 is not among");
-    refused((pare_series_lesson){.train = sort, .val = turn}, "a row;");
+    refused((pare_task_series_opts){.train = sort, .ids = 2}, "id 2 is not among the model's 2");
+    refused((pare_task_series_opts){.train = sort, .outputs = 2}, "target 2 is not among");
+    refused((pare_task_series_opts){.train = sort, .val = turn}, "a row;");
 }
 
 int main(void)

@@ -1,4 +1,6 @@
 /* Tests src/train/task_text.c. */
+#include <pare/data.h>
+#include <pare/train.h>
 #include "task_cases.h"
 
 static char dir[200], path[300], other[300];
@@ -24,24 +26,25 @@ static int tear_down(void **state)
     return 0;
 }
 
-static pare_text_lesson bytes(void)
+static pare_task_text_opts bytes(void)
 {
-    return (pare_text_lesson){.train = path, .tokenizer = PARE_TOK_BYTES, .window = 10, .batch = 4};
+    return (pare_task_text_opts){
+        .train = path, .tokenizer = PARE_TOK_BYTES, .window = 10, .batch = 4};
 }
 
-static pare_lesson make(pare_text_lesson o, pare_lesson_facts *f)
+static pare_task make(pare_task_text_opts o, pare_task_facts *f)
 {
-    pare_lesson l;
+    pare_task l;
     pare_err err = {0};
-    assert_ok(pare_lesson_text(&l, f, arena, &o, &err), &err);
+    assert_ok(pare_task_text(&l, f, arena, &o, &err), &err);
     return l;
 }
 
 static void a_batch_is_windows_of_the_training_text_and_the_tokens_after_them(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    pare_lesson l = make(bytes(), &f);
+    pare_task_facts f;
+    pare_task l = make(bytes(), &f);
     pare_err err = {0};
     bool late = false;
     assert_true(f.ids == 256 && f.outputs == 256 && f.tokens == 10 && f.features == 0);
@@ -63,8 +66,8 @@ static void a_batch_is_windows_of_the_training_text_and_the_tokens_after_them(vo
 static void a_batch_depends_on_seed_and_step_alone(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    pare_lesson l = make(bytes(), &f);
+    pare_task_facts f;
+    pare_task l = make(bytes(), &f);
     pare_batch a, b, other_step, other_seed;
     pare_err err = {0};
     assert_ok(l.batch(l.self, &a, arena, 3, 17, &err), &err);
@@ -81,10 +84,10 @@ static void a_batch_depends_on_seed_and_step_alone(void **state)
 static void the_score_is_the_mean_over_all_tokens_but_the_first(void **state)
 {
     (void)state;
-    pare_lesson_facts f;
-    pare_text_lesson o = bytes();
+    pare_task_facts f;
+    pare_task_text_opts o = bytes();
     o.val = other; /* 107 tokens: ten windows and one of seven */
-    pare_lesson l = make(o, &f);
+    pare_task l = make(o, &f);
     pare_model *m = NULL;
     pare_err err = {0};
     pare_dataset d;
@@ -117,30 +120,30 @@ static void the_score_is_the_mean_over_all_tokens_but_the_first(void **state)
 static void what_is_too_short_is_named(void **state)
 {
     (void)state;
-    pare_lesson l;
-    pare_lesson_facts f;
+    pare_task l;
+    pare_task_facts f;
     pare_err err = {0};
-    pare_text_lesson o = bytes();
+    pare_task_text_opts o = bytes();
     o.window = 950;
-    assert_status(pare_lesson_text(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_task_text(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, path);
     assert_contains(err.msg, "900 tokens of training text, 951 are needed");
     o = bytes();
     o.val = path;
     o.train = other; /* 5 % of 107 tokens are 5: enough */
-    assert_ok(pare_lesson_text(&l, &f, arena, &o, &err), &err);
+    assert_ok(pare_task_text(&l, &f, arena, &o, &err), &err);
     char tiny[300];
     test_write_file(test_path(tiny, dir, "s.txt"), "0123456789abcdef", 16);
     o.train = tiny;
     o.window = 3;
-    assert_status(pare_lesson_text(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_task_text(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "0 tokens of test text");
     o = bytes();
     o.tokenizer = PARE_TOK_NONE;
-    assert_status(pare_lesson_text(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_task_text(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
     o = bytes();
     o.batch = 0;
-    assert_status(pare_lesson_text(&l, &f, arena, &o, &err), PARE_ERR_USAGE, &err);
+    assert_status(pare_task_text(&l, &f, arena, &o, &err), PARE_ERR_USAGE, &err);
 }
 
 int main(void)

@@ -1,4 +1,5 @@
 /* Tests src/train/train_loop.c, batch_loss.c and run_fingerprint.c: whole runs of tiny models. */
+#include "train/optimizer.h"
 #include "tiny_task.h"
 
 #include <sys/wait.h>
@@ -47,7 +48,7 @@ static void stop_there(void *self, const char *what, uint64_t done, uint64_t tot
     if (done == s->at) s->flag = 1;
 }
 
-/* Not at a step that keep_every asks for: the checkpoint is of the step it was stopped at, and a
+/* Not at a step that checkpoint_every asks for: the checkpoint is of the step it was stopped at, and a
  * run that is continued gives the bytes of one that was never stopped. */
 static void a_run_that_is_stopped_keeps_its_last_step(void **state)
 {
@@ -64,7 +65,7 @@ static void a_run_that_is_stopped_keeps_its_last_step(void **state)
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     tiny_hash(hex[0], m);
     o.checkpoint = path;
-    o.keep_every = 10;
+    o.checkpoint_every = 10;
     o.resume = true;
     stopper s = {.at = 7};
     const pare_exec x = {.threads = 2, .progress = stop_there, .self = &s, .stop = &s.flag};
@@ -244,7 +245,7 @@ static void another_run_is_not_taken_up(void **state)
                                "it had another teacher"};
     for (size_t i = 0; i < sizeof why / sizeof *why; i++) {
         pare_train_opts p = o;
-        pare_lesson lesson = t.lesson;
+        pare_task lesson = t.lesson;
         char want[80];
         if (i == 1) lesson.id = "another";
         if (i == 2) p.lr *= 2;
@@ -258,7 +259,7 @@ static void another_run_is_not_taken_up(void **state)
         assert_contains(err.msg, want);
         assert_null(m);
     }
-    o.keep_every = 1; /* says nothing about the run */
+    o.checkpoint_every = 1; /* says nothing about the run */
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     pare_model_free(m);
     tiny_close(&t), tiny_close(&other);
@@ -367,7 +368,7 @@ static void a_run_that_diverges_at_once_is_an_error(void **state)
     pare_train_opts o = tiny_opts(20);
     o.checkpoint = test_path(path, dir, "x.ckpt");
     o.lr = 1e38, o.clip = 0, o.warmup = 0;
-    o.keep_every = 1;
+    o.checkpoint_every = 1;
     assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), PARE_ERR_NUMERIC, &err);
     assert_contains(err.msg, "diverged at step");
     assert_null(m);
@@ -434,7 +435,7 @@ static void a_teacher_pulls_the_student(void **state)
         tiny_open(&t, kinds[k], 1);
         tiny_open(&teacher, kinds[k], 2);
         pare_train_opts o = tiny_opts(400);
-        o.dropout = 0, o.mark_every = 0;
+        o.dropout = 0, o.eval_every = 0;
         o.teacher = teacher.start, o.distill = 1, o.temperature = 2;
         double loss[2] = {0};
         o.log = first_and_last, o.log_self = loss;
@@ -464,8 +465,8 @@ static void hidden_states_are_learnt(void **state)
     o.teacher = teacher.start, o.distill = 1, o.hidden = 10, o.log = remember, o.log_self = &log;
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     assert_le(log.line[59].loss, 0.2 * log.line[0].loss);
-    const pare_weight *const x = &m->stem.embedding, *const y = &teacher.start->stem.embedding,
-                             *const z = &t.start->stem.embedding;
+    const pare_weight *const x = &m->embedding.table, *const y = &teacher.start->embedding.table,
+                             *const z = &t.start->embedding.table;
     double now = 0, then = 0;
     for (size_t i = 0; i < x->rows * x->cols; i++) {
         now += pow(pare_weight_at(x, i) - pare_weight_at(y, i), 2);
@@ -474,7 +475,7 @@ static void hidden_states_are_learnt(void **state)
     assert_le(now, 0.8 * then);
     pare_model_free(m);
     /* A teacher of itself has nothing to say: only labels move it. */
-    o.teacher = t.start, o.steps = 1, o.mark_every = 1, o.warmup = 0;
+    o.teacher = t.start, o.steps = 1, o.eval_every = 1, o.warmup = 0;
     log = (record){0};
     assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
     assert_near(log.line[0].loss, 0, 1e-6);

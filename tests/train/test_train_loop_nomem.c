@@ -2,7 +2,7 @@
  * checkpoint that was there is whole. */
 #include "tiny_task.h"
 #include <fail_alloc.h>
-#include <pare/runs.h>
+#include <pare/train.h>
 
 typedef struct scene {
     tiny t, teacher;
@@ -16,7 +16,7 @@ static void open_scene(scene *s, pare_random_kind kind)
     tiny_open(&s->t, kind, 1);
     tiny_open(&s->teacher, kind, 2);
     s->o = tiny_opts(2);
-    s->o.mark_every = 1;
+    s->o.eval_every = 1;
     s->o.checkpoint = test_path(s->path, s->dir, "x.ckpt");
     s->o.teacher = s->teacher.start, s->o.distill = 0.5, s->o.hidden = 1;
 }

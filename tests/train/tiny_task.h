@@ -1,7 +1,6 @@
 /* tiny_task.h - models of a few hundred numbers and tasks they learn in a second. */
 #ifndef TINY_TASK_H
 #define TINY_TASK_H
-#include <pare/random_model.h>
 #include <pare/train.h>
 #include <pare_test.h>
 
@@ -12,7 +11,7 @@ typedef struct tiny {
     pare_model *start;
     pare_arena *arena;
     pare_inputs set[3]; /* to learn, to validate, to test */
-    pare_lesson lesson;
+    pare_task lesson;
     bool same_batch;                /* in every step */
     uint64_t poison;                /* from this step on targets are infinite; 0: never */
     const double *marks;            /* said in place of the true ones; NULL: the true ones */
@@ -81,7 +80,7 @@ static inline pare_status tiny_score(void *self, double *out, const pare_model *
 
 static inline void tiny_open(tiny *t, pare_random_kind kind, uint64_t seed)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_err err = {0};
     *t = (tiny){0};
     o.kind = kind, o.seed = seed, o.dim = 8, o.heads = 2, o.layers = 2, o.ffn = 12;
@@ -93,12 +92,12 @@ static inline void tiny_open(tiny *t, pare_random_kind kind, uint64_t seed)
         assert_ok(pare_inputs_random(&t->set[i], t->arena, t->start, TINY_INPUTS, TINY_TOKENS,
                                      100 + i, &err),
                   &err);
-    t->lesson = (pare_lesson){.self = t,
-                              .id = "tiny",
-                              .metric = "nats",
-                              .epoch = TINY_INPUTS,
-                              .batch = tiny_batch,
-                              .score = tiny_score};
+    t->lesson = (pare_task){.self = t,
+                            .id = "tiny",
+                            .metric = "nats",
+                            .epoch = TINY_INPUTS,
+                            .batch = tiny_batch,
+                            .score = tiny_score};
 }
 
 static inline void tiny_close(tiny *t)
@@ -111,8 +110,8 @@ static inline pare_train_opts tiny_opts(uint64_t steps)
 {
     return (pare_train_opts){.steps = steps,
                              .warmup = 2,
-                             .mark_every = 4,
-                             .keep_every = 3,
+                             .eval_every = 4,
+                             .checkpoint_every = 3,
                              .lr = 0.01,
                              .clip = 1,
                              .dropout = 0.1,

@@ -8,7 +8,8 @@
 #include "width/prove.h"
 #include <claims.h>
 #include <enclose_quad.h>
-#include <pare/publish.h>
+#include "linalg/matrix.h"
+#include <pare/width.h>
 
 enum { A_TYPES = 3, A_NODES = 12, A_KINDS = 4, A_WIDTH = 4, A_TRAINED = TEMPERS, A_TYPED, A_ALL };
 
@@ -56,10 +57,10 @@ static inline pare_model *trained_model(attack *t)
     pare_model *const start = temper_model(&t->s, t->seed, 7, 2);
     pare_model *m = NULL;
     pare_train_result r;
-    const pare_lesson lesson = {
+    const pare_task lesson = {
         .self = t, .metric = "auc", .fixed = true, .epoch = 1, .batch = a_batch, .score = a_score};
     const pare_train_opts o = {
-        .steps = 30, .mark_every = 30, .lr = 0.05, .adamw = PARE_ADAMW_DEFAULT, .seed = t->seed};
+        .steps = 30, .eval_every = 30, .lr = 0.05, .adamw = PARE_ADAMW_DEFAULT, .seed = t->seed};
     assert_ok(pare_train(&m, &r, start, &lesson, &o, NULL, &t->s.err), &t->s.err);
     pare_model_free(start);
     return m;

@@ -2,7 +2,8 @@
 #ifndef EDIT_MODELS_H
 #define EDIT_MODELS_H
 #include "width_nets.h"
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
+#include <pare/model.h>
 
 enum { TEMPERS = 8 };
 static const char *const temper_names[TEMPERS] = {"plain",      "large scores", "near ties",
@@ -46,7 +47,7 @@ static inline pare_model *temper_model(stage *s, uint64_t seed, size_t temper, s
 {
     pare_model *m = NULL;
     if (temper == 7) {
-        pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+        pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
         o.kind = PARE_RANDOM_GRAPH;
         o.dim = 6;
         o.heads = 1 + seed % 2;

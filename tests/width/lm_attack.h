@@ -5,8 +5,7 @@
 #define WIDTH_LM_ATTACK_H
 #include <claims.h>
 #include <enclose_quad.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
+#include "model/model_facts.h"
 #include <pare/width.h>
 
 enum { LA_KINDS = 3, LA_METHODS = 3, LA_DIM = 8, LA_VOCAB = 10, LA_TOKENS = 6, LA_INPUTS = 3 };
@@ -85,7 +84,7 @@ static inline void la_unlike_planes(pare_model *m, pare_attn *at)
 {
     for (size_t h = 0; h < at->nheads; h++) {
         const pare_head *const x = &at->heads[h];
-        const bool pairs = m->stem.pos.interleaved;
+        const bool pairs = m->embedding.pos.interleaved;
         const size_t f = x->k / x->dk % x->planes, two = pairs ? 2 * f + 1 : f + x->planes;
         for (size_t c = 0; c < at->wk.cols; c++) {
             la_numbers(&at->wk)[(x->k + (pairs ? 2 * f : f)) * at->wk.cols + c] *= 0.01;
@@ -98,10 +97,10 @@ static inline void la_bend(la *t)
 {
     pare_model *const m = t->f;
     if (t->temper == LA_TIES) {
-        la_pair_rows(m->top.tied ? &m->stem.embedding : &m->top.out.w, la_near(t));
-        if (pare_has(&m->top.out.b)) la_scale(&m->top.out.b, 0, 0);
+        la_pair_rows(m->head.tied ? &m->embedding.table : &m->head.out.w, la_near(t));
+        if (pare_has(&m->head.out.b)) la_scale(&m->head.out.b, 0, 0);
     }
-    if (t->temper == LA_OFFSET) la_scale(&m->stem.embedding, 1, 1e4);
+    if (t->temper == LA_OFFSET) la_scale(&m->embedding.table, 1, 1e4);
     for (size_t b = 0; t->temper == LA_SPIN && b < m->nblocks; b++)
         if (pare_has(&m->blocks[b].attn.freqs))
             la_scale(&m->blocks[b].attn.freqs, 314159.2653589793, 0);
@@ -126,7 +125,7 @@ static inline void la_join(la *t)
 static inline void la_open(la *t, uint64_t seed)
 {
     static const pare_width_method methods[] = {PARE_WIDTH_AUTO, PARE_WIDTH_SLICE, PARE_WIDTH_SVD};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     memset(t, 0, sizeof *t);
     t->seed = seed;
     t->method = methods[seed % LA_METHODS];
@@ -146,7 +145,7 @@ static inline void la_open(la *t, uint64_t seed)
     o.seed = seed;
     assert_ok(pare_random_model(&t->f, &o, &t->err), &t->err);
     if (seed % 2 || t->temper >= LA_TIES || pare_model_is_rotary(t->f))
-        assert_ok(pare_model_visit(t->f, la_widen, t->f, &t->err), &t->err);
+        assert_ok(pare_model_each_weight(t->f, la_widen, t->f, &t->err), &t->err);
     la_bend(t);
     assert_ok(pare_inputs_random(&t->set, t->a, t->f, LA_INPUTS, LA_TOKENS, seed, &t->err),
               &t->err);
@@ -276,8 +275,8 @@ static inline qmat la_logs(la *t, const pare_model *m, const qmat *z, size_t l, 
     const qmat k = q_dense(t->a, z, &at->wk, h->k, h->dk, &at->bk);
     qmat out = q_new(t->a, z->n, z->n);
     for (size_t i = 0; pare_has(&at->freqs) && i < z->n; i++) {
-        q_turn(q.v + i * h->dk, h, &at->freqs, m->stem.pos.interleaved, i);
-        q_turn(k.v + i * h->dk, h, &at->freqs, m->stem.pos.interleaved, i);
+        q_turn(q.v + i * h->dk, h, &at->freqs, m->embedding.pos.interleaved, i);
+        q_turn(k.v + i * h->dk, h, &at->freqs, m->embedding.pos.interleaved, i);
     }
     for (size_t i = 0; i < z->n; i++) {
         const pare_keys keys = pare_visible(&m->pattern, NULL, z->n, i);
@@ -299,7 +298,7 @@ static inline qmat la_rows(la *t, const pare_model *m, size_t l, const pare_inpu
 {
     pare_model part = *m;
     part.nblocks = l;
-    part.top = (pare_top){0};
+    part.head = (pare_output_head){0};
     qmat z = q_model(t->a, &part, in, s);
     q_norm(&z, &m->blocks[l].attn.in_norm);
     return z;

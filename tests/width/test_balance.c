@@ -1,7 +1,8 @@
 /* Tests src/width/balance.c: balanced factors of the same function. */
 #include "width_nets.h"
 #include "width/balance.h"
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
+#include <pare/width.h>
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 
@@ -171,7 +172,7 @@ static pare_model *random_model(pare_random_kind kind, uint64_t seed)
 {
     pare_err err = {0};
     pare_model *m = NULL;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 32;
     o.layers = 3;
@@ -180,7 +181,7 @@ static pare_model *random_model(pare_random_kind kind, uint64_t seed)
     o.context = 24;
     o.seed = seed;
     assert_ok(pare_random_model(&m, &o, &err), &err);
-    assert_ok(pare_model_visit(m, widen, m, &err), &err);
+    assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
     return m;
 }
 

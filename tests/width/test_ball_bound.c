@@ -4,9 +4,11 @@
 #include "width_nets.h"
 #include <claims.h>
 #include "width/prove.h"
+#include "cert/ball.h"
+#include "cert/outputs.h"
+#include "linalg/matrix.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
+#include <pare/width.h>
 
 enum { NODES = 12, FEATURES = 4 };
 
@@ -50,7 +52,7 @@ static pare_model *some_model(stage *s, uint64_t seed, bool batch)
                                               .gain = seed % 3 == 0 ? 2 : 1});
         return model_of(s, &n);
     }
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     o.kind = PARE_RANDOM_GRAPH;
     o.seed = seed;

@@ -1,6 +1,8 @@
 /* Tests src/width/cut_auto.c and distill.c: the practical pipeline and its rank guard. */
 #include "width_nets.h"
-#include <pare/data.h>
+#include "data/graph_data.h"
+#include "linalg/matrix.h"
+#include <pare/width.h>
 
 #define MINES   "../shared/data/graph/minesweeper.npz"
 #define TEACHER "../shared/reference/width/out/teacher_s0.npz"
@@ -196,7 +198,7 @@ static void nonsense_is_refused(void **state)
         pare_err err;
         pare_model *out = NULL;
         pare_train_result r;
-        const pare_lesson lesson = {.epoch = 1};
+        const pare_task lesson = {.epoch = 1};
         assert_int_equal(pare_width_distill(&out, &r, NULL, NULL, &lesson, &all[k], NULL, &err),
                          PARE_ERR_USAGE);
         assert_null(out);

@@ -1,7 +1,8 @@
 /* Tests src/cert/exchange.c: a new input is above the largest of k seen ones no more often than it
  * says, and it says no more than that. */
 #include "width_nets.h"
-#include <pare/exchange.h>
+#include "cert/conformal.h"
+#include <pare/width.h>
 
 enum { NODES = 8, SEEN = 3, GAMES = 400 };
 
@@ -53,7 +54,7 @@ static void a_new_input_is_rarely_worse(void **state)
             most = fmax(most, error_on(s, f, g, &b.in));
         }
         const pare_inputs set = {SEEN, in};
-        const pare_claim said = pare_new_input(pare_draws(&set), 0, most, "a new board");
+        const pare_claim said = pare_new_input(pare_draw_count(&set), 0, most, "a new board");
         probability = said.probability;
         board next;
         board_new(s, &next);

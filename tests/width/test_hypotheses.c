@@ -1,8 +1,8 @@
 /* Tests src/width/hypotheses.c: figures on nets whose answers are known, the refusals, the
  * threads. */
 #include "width_nets.h"
-#include <pare/random_model.h>
-#include <pare/survey.h>
+#include "linalg/matrix.h"
+#include "width/survey.h"
 
 typedef struct scene {
     stage s;
@@ -33,11 +33,12 @@ static void scene_close(scene *c)
     stage_close(&c->s);
 }
 
-static pare_survey survey(scene *c, pare_survey_opts o, int threads)
+static pare_width_facts survey(scene *c, pare_width_facts_opts o, int threads)
 {
-    pare_survey v;
+    pare_width_facts v;
     const pare_exec exec = {.threads = threads};
-    assert_ok(pare_width_survey(&v, c->s.w.arena, c->m, &c->set, &o, &exec, &c->s.err), &c->s.err);
+    assert_ok(pare_width_check_hypotheses(&v, c->s.w.arena, c->m, &c->set, &o, &exec, &c->s.err),
+              &c->s.err);
     return v;
 }
 
@@ -45,9 +46,9 @@ static void two_kinds_of_nodes_are_two_rows_four_pairs_and_one_dimension(void **
 {
     (void)state;
     scene c;
-    const pare_survey_opts o = PARE_SURVEY_OPTS_DEFAULT;
+    const pare_width_facts_opts o = PARE_WIDTH_FACTS_OPTS_DEFAULT;
     scene_open(&c, (net_shape){.features = 8, .dim = 8, .layers = 1, .heads = 1}, 40);
-    const pare_survey v = survey(&c, o, 1);
+    const pare_width_facts v = survey(&c, o, 1);
     assert_int_equal(v.dim, 1); /* an eighth */
     assert_int_equal(v.nlayers, 1);
     assert_int_equal(v.npoints, 3);
@@ -71,7 +72,7 @@ static void what_stands_in_the_way_is_seen(void **state)
 {
     (void)state;
     scene plain, rich;
-    pare_survey_opts o = PARE_SURVEY_OPTS_DEFAULT;
+    pare_width_facts_opts o = PARE_WIDTH_FACTS_OPTS_DEFAULT;
     o.dim = 3;
     scene_open(&plain, (net_shape){.features = 8, .dim = 8, .layers = 1, .heads = 1}, 30);
     scene_open(&rich,
@@ -83,7 +84,7 @@ static void what_stands_in_the_way_is_seen(void **state)
                            .ffn = 12,
                            .residual = true},
                30);
-    const pare_survey a = survey(&plain, o, 1), b = survey(&rich, o, 1);
+    const pare_width_facts a = survey(&plain, o, 1), b = survey(&rich, o, 1);
     assert_false(a.layers[0].skip || a.layers[0].bias);
     assert_true(a.layers[0].relu && a.layers[0].scaled);
     assert_true(b.layers[1].skip && b.layers[1].bias);
@@ -95,7 +96,7 @@ static void what_stands_in_the_way_is_seen(void **state)
     assert_int_equal(b.layers[0].units, 12);
     /* The scores sum to the rank: none is below rank / units, none above 1. */
     for (size_t i = 0; i < 2; i++) {
-        const pare_survey_layer *const l = &b.layers[i];
+        const pare_width_facts_layer *const l = &b.layers[i];
         assert_int_equal(l->rank, 3);
         assert_le((double)l->rank / (double)l->units, l->leverage_est);
         assert_le(l->leverage_est, 1 + 1e-12);
@@ -111,12 +112,12 @@ static void clusters_are_those_of_the_theorem(void **state)
 {
     (void)state;
     scene c;
-    pare_survey_opts o = PARE_SURVEY_OPTS_DEFAULT;
+    pare_width_facts_opts o = PARE_WIDTH_FACTS_OPTS_DEFAULT;
     o.clusters = 40;
     scene_open(&c, (net_shape){.features = 8, .dim = 8, .layers = 1, .heads = 1}, 20);
-    const pare_survey fine = survey(&c, o, 1);
+    const pare_width_facts fine = survey(&c, o, 1);
     o.clusters = 1;
-    const pare_survey one = survey(&c, o, 1);
+    const pare_width_facts one = survey(&c, o, 1);
     assert_int_equal(one.layers[0].clusters, 1);
     assert_near(one.layers[0].separation_est, 0, 0);
     assert_near(one.layers[0].least_est, one.layers[0].most_est, 0);
@@ -129,7 +130,7 @@ static void threads_do_not_show_and_the_model_is_left_alone(void **state)
 {
     (void)state;
     scene c;
-    const pare_survey_opts o = PARE_SURVEY_OPTS_DEFAULT;
+    const pare_width_facts_opts o = PARE_WIDTH_FACTS_OPTS_DEFAULT;
     char before[PARE_SHA256_HEX], after[PARE_SHA256_HEX];
     scene_open(
         &c,
@@ -137,7 +138,7 @@ static void threads_do_not_show_and_the_model_is_left_alone(void **state)
             .features = 8, .dim = 16, .layers = 2, .heads = 2, .classes = 2, .residual = true},
         200);
     assert_ok(pare_model_sha256(before, c.m, &c.s.err), &c.s.err);
-    const pare_survey a = survey(&c, o, 1), b = survey(&c, o, 3);
+    const pare_width_facts a = survey(&c, o, 1), b = survey(&c, o, 3);
     for (size_t i = 0; i < a.nlayers; i++) {
         assert_memory_equal(&a.layers[i].radius_est, &b.layers[i].radius_est, sizeof(double));
         assert_memory_equal(&a.layers[i].leverage_est, &b.layers[i].leverage_est, sizeof(double));
@@ -156,21 +157,21 @@ static void models_of_other_forms_are_refused_by_name(void **state)
     stage s;
     pare_model *m = NULL;
     pare_inputs set;
-    pare_survey v;
-    const pare_survey_opts o = PARE_SURVEY_OPTS_DEFAULT;
-    const pare_random_model_opts r = PARE_RANDOM_MODEL_DEFAULT;
+    pare_width_facts v;
+    const pare_width_facts_opts o = PARE_WIDTH_FACTS_OPTS_DEFAULT;
+    const pare_random_model_opts r = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     stage_open(&s, 1);
     assert_ok(pare_random_model(&m, &r, &s.err), &s.err);
     assert_ok(pare_inputs_random(&set, s.w.arena, m, 1, 8, 1, &s.err), &s.err);
-    assert_status(pare_width_survey(&v, s.w.arena, m, &set, &o, NULL, &s.err), PARE_ERR_INPUT,
-                  &s.err);
+    assert_status(pare_width_check_hypotheses(&v, s.w.arena, m, &set, &o, NULL, &s.err),
+                  PARE_ERR_INPUT, &s.err);
     assert_contains(s.err.msg, "ids");
     pare_model_free(m);
     scene c;
     scene_open(&c, (net_shape){.features = 8, .dim = 8, .layers = 1, .heads = 1}, 8);
     pare_input two[2] = {c.in, c.in};
     const pare_inputs both = {2, two};
-    assert_status(pare_width_survey(&v, c.s.w.arena, c.m, &both, &o, NULL, &c.s.err),
+    assert_status(pare_width_check_hypotheses(&v, c.s.w.arena, c.m, &both, &o, NULL, &c.s.err),
                   PARE_ERR_INPUT, &c.s.err);
     assert_contains(c.s.err.msg, "2 inputs");
     scene_close(&c);

@@ -41,14 +41,14 @@ static void begin(small_net *s, size_t width)
     pare_err err = {0};
     *s = (small_net){.one = 1, .three = 3, .by = 1.06f, .wide_one = 1, .unit = {1, 0, 0, 1}};
     assert_ok(pare_model_new(&s->m, &err), &err);
-    s->layers[0].w = s->layers[1].w = s->m->top.out.w = row(&s->one, 1, 1);
+    s->layers[0].w = s->layers[1].w = s->m->head.out.w = row(&s->one, 1, 1);
     s->block.ffn = (pare_ffn){.kind = PARE_FFN_MLP,
                               .din = 1,
                               .dout = 1,
                               .nlayers = 2,
                               .layers = s->layers,
                               .act = PARE_ACT_NONE};
-    s->m->stem.width = width;
+    s->m->embedding.width = width;
     s->m->pattern.kind = PARE_GRAPH;
     s->m->blocks = &s->block;
     s->m->nblocks = 1;
@@ -135,7 +135,7 @@ static void one_f64_matrix_does_not_make_the_others_f64(void **state)
     (void)state;
     small_net s;
     make_cancelling(&s, true);
-    s.m->top.out.w = (pare_weight){PARE_F64, 1, 1, &s.wide_one};
+    s.m->head.out.w = (pare_weight){PARE_F64, 1, 1, &s.wide_one};
     assert_ball_holds(&s);
 }
 

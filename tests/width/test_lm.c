@@ -1,7 +1,9 @@
 /* Tests src/width/lm*.c, lm_slice.c and lm_svd.c: cuts of models with norms, positions and ids. */
 #include <pare_test.h>
 #include "width/lm.h"
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
+#include <pare/width.h>
 
 enum { SEED = 7 };
 
@@ -24,14 +26,14 @@ static pare_model *random_model(pare_random_kind kind)
 {
     pare_err err = {0};
     pare_model *m = NULL;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 16;
     o.vocab = 40;
     o.context = 24;
     o.seed = SEED;
     assert_ok(pare_random_model(&m, &o, &err), &err);
-    assert_ok(pare_model_visit(m, widen, m, &err), &err);
+    assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
     return m;
 }
 
@@ -148,8 +150,8 @@ static void low_rank(pare_model *m, size_t rank)
     for (size_t i = 0; i < d * rank; i++) a.v[i] = pare_rng_normal(&rng);
     assert_ok(pare_qr(&q, &r, &a, m->arena, &err), &err);
     pare_gemm(&p, 1, &q, false, &q, true, 0);
-    project(m, &m->stem.embedding, true, &p);
-    project(m, &m->stem.pos.table, true, &p);
+    project(m, &m->embedding.table, true, &p);
+    project(m, &m->embedding.pos.table, true, &p);
     for (size_t b = 0; b < m->nblocks; b++) {
         pare_attn *const t = &m->blocks[b].attn;
         pare_ffn *const f = &m->blocks[b].ffn;
@@ -206,7 +208,7 @@ static void dead_dimensions_of_heads_and_units_go_without_loss(void **state)
             if (pare_has(&a->bk)) a->bk = (pare_weight){0};
             for (size_t h = 0; h < a->nheads; h++) {
                 const pare_head *const at = &a->heads[h];
-                const bool pairs = m->stem.pos.interleaved;
+                const bool pairs = m->embedding.pos.interleaved;
                 clear_row(m, &a->wk, at->k + (rotary && !pairs ? 0 : 2));
                 if (rotary) clear_row(m, &a->wk, at->k + (pairs ? 3 : at->planes));
                 clear_row(m, &a->wv, at->v + 1);
@@ -245,7 +247,7 @@ static void real_models_at_full_width_are_themselves(void **state)
         pare_model *m = NULL;
         snprintf(path, sizeof path, "../shared/data/models/%s.safetensors", names[i]);
         assert_ok(pare_model_load(&m, path, &err), &err);
-        assert_ok(pare_model_visit(m, widen, m, &err), &err);
+        assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
         pare_model *const g = cut(m, (pare_width_opts){.method = PARE_WIDTH_SLICE,
                                                        .dim = pare_model_width(m, 0),
                                                        .basis = PARE_BASIS_SHARED,
@@ -317,7 +319,7 @@ static void what_can_not_be_cut_is_named(void **state)
     m->blocks[1].attn.tolerance = 1e-3;
     refused(m, slice, true, PARE_ERR_INPUT, "block 1, attention: attention of kind poly");
     m->blocks[1].attn.kind = PARE_ATTN_EXACT;
-    m->top.norm = (pare_norm){0}; /* the head then reads what layer norms take away */
+    m->head.norm = (pare_norm){0}; /* the head then reads what layer norms take away */
     refused(m, slice, true, PARE_ERR_INPUT, "head: it reads the mean");
     pare_model_free(m);
 }

@@ -22,7 +22,7 @@ static pare_model *with_heads(size_t heads)
 {
     pare_err err = {0};
     pare_model *m = NULL;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.dim = LA_DIM, o.heads = heads, o.vocab = LA_VOCAB, o.context = LA_TOKENS;
     assert_ok(pare_random_model(&m, &o, &err), &err);
     return m;

@@ -1,6 +1,6 @@
 /* Tests src/width/lm_auto.c, lm_removal_costs.c, lm_refit.c and lm_gradient_metric.c: the best cut
  * of language models and encoders, against the ones that users know. */
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
 #include <pare/width.h>
 #include <pare_test.h>
 #include "width/lm_auto.h"
@@ -14,7 +14,7 @@ static pare_model *random_model(pare_random_kind kind)
 {
     pare_err err = {0};
     pare_model *m = NULL;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 16;
     o.vocab = 40;
@@ -194,9 +194,9 @@ static void the_metric_counts_in_nats(void **state)
         lm_ffn_step(&w, &l, &k.ffn, &r);
     }
     assert_ok(w.st, &err);
-    pare_model head = {.stem.width = r.x.cols, .top = m->top};
-    if (m->top.tied) head.top.out.w = m->stem.embedding;
-    head.top.tied = false;
+    pare_model head = {.embedding.width = r.x.cols, .head = m->head};
+    if (m->head.tied) head.head.out.w = m->embedding.table;
+    head.head.tied = false;
     const size_t n = r.x.rows, outs = pare_model_outputs(m);
     double *const y = vec_zeros(&w, n * outs), *const z = vec_zeros(&w, n * outs), trace = 0,
                   nats = 0;
@@ -224,7 +224,7 @@ static double farthest(pare_model *g, const pare_inputs *set, const pare_mat *ro
     double far = 0;
     double *const y = malloc(rows->rows * rows->cols * sizeof *y);
     assert_non_null(y);
-    g->top = (pare_top){0};
+    g->head = (pare_output_head){0};
     for (size_t i = 0, at = 0; i < set->n; at += set->in[i].batch * set->in[i].tokens, i++)
         assert_ok(pare_forward_f64(y + at * rows->cols, g, &set->in[i], NULL, NULL, &err), &err);
     for (size_t i = 0; i < rows->rows * rows->cols; i++) far = fmax(far, fabs(y[i] - rows->v[i]));

@@ -1,6 +1,6 @@
 /* Tests src/width/lm_keys.c and lm_attention_stats.c: queries and keys of language models and
  * encoders, in the metric of the data. */
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
 #include <pare/width.h>
 #include <pare_test.h>
 #include "width/balance.h"
@@ -38,7 +38,7 @@ static scene *open_scene(pare_random_kind kind)
     scene *const s = &one;
     *s = (scene){0};
     s->w = (pare_work){pare_arena_new(), NULL, &s->err, PARE_OK};
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     o.kind = kind;
     o.dim = 32;
     o.vocab = 40;

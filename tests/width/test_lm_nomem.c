@@ -2,11 +2,11 @@
  * encoder and of its proof: a status, no leak, no model. Small models fit into the first block of
  * an arena, larger ones ask for memory in the middle of the work. */
 #include "width_nomem.h"
-#include <pare/random_model.h>
+#include <pare/width.h>
 
 static void one_case(pare_random_kind kind, size_t dim, size_t inputs, pare_width_opts o)
 {
-    pare_random_model_opts shape = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts shape = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_width_report r;
     play p = {.o = o, .new_inputs = true, .a = pare_arena_new()};
     assert_non_null(p.a);

@@ -1,6 +1,7 @@
 /* Tests src/width/lowrank_bound.c: each figure that Theorem 4.2 of Shirzad 2024 reads off a net
  * and its data, against singular values and rows computed here, with nets in which one place after
  * the other is the largest. */
+#include "model/model_facts.h"
 #include "width_nets.h"
 #include "width/prove.h"
 
@@ -47,7 +48,7 @@ static lowrank_facts facts_of(stage *s, const net *n, const pare_mat *x, const p
                               size_t d)
 {
     pare_model *const m = model_of(s, n);
-    if (n->we.rows == n->we.cols) m->stem.map = (pare_dense){0};
+    if (n->we.rows == n->we.cols) m->embedding.map = (pare_dense){0};
     pare_input in = input_of(x, g);
     const pare_inputs set = {1, &in};
     const lowrank_facts p = lowrank_measure(&s->w, m, n, &set, d);
@@ -178,7 +179,7 @@ static void radii_of_rows_count(void **state)
     pare_model *const m = model_of(s, &n);
     pare_model start = *m;
     start.nblocks = 0;
-    start.top = (pare_top){0};
+    start.head = (pare_output_head){0};
     pare_model_norms *norms = NULL;
     pare_enclosure e;
     const pare_input in = input_of(&x, &g);

@@ -165,9 +165,10 @@ static void a_map_is_within_its_radius(void **state)
         for (size_t i = 0; i < NODES; i++) {
             quad sum = 0;
             for (size_t o = 0; o < p.stem.w.rows; o++) {
-                quad y = pare_weight_at(&m->stem.map.b, o);
+                quad y = pare_weight_at(&m->embedding.map.b, o);
                 for (size_t k = 0; k < 4; k++)
-                    y += (quad)pare_weight_at(&m->stem.map.w, 4 * o + k) * (quad)x.v[4 * i + k];
+                    y +=
+                        (quad)pare_weight_at(&m->embedding.map.w, 4 * o + k) * (quad)x.v[4 * i + k];
                 sum += (y - pare_row(&t.h, i)[o]) * (y - pare_row(&t.h, i)[o]);
             }
             const double far = (double)q_sqrt(sum);

@@ -1,7 +1,7 @@
 /* Tests src/width/width.c: what is asked for is done, what is not covered is refused by name, and
  * the bits do not depend on the threads. */
 #include "width_nets.h"
-#include <pare/random_model.h>
+#include <pare/width.h>
 
 typedef struct board {
     stage s;
@@ -14,7 +14,7 @@ typedef struct board {
 
 static void board_open(board *b, pare_random_kind kind)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     stage_open(&b->s, 21);
     o.kind = kind;
     o.dim = 12;
@@ -241,7 +241,7 @@ static void models_it_does_not_cover_are_refused_by_layer(void **state)
     refused(&b, opts_of(PARE_WIDTH_LOWRANK, 4, 0), PARE_ERR_INPUT,
             "block 1, feed-forward: a norm of kind layer");
     *norm = batch;
-    b.m->top.pool = PARE_POOL_MEAN;
+    b.m->head.pool = PARE_POOL_MEAN;
     refused(&b, opts_of(PARE_WIDTH_LOWRANK, 4, 0), PARE_ERR_INPUT, "head: it pools");
     board_close(&b);
 }

@@ -5,8 +5,9 @@
 #include <claims.h>
 #include <forge.h>
 #include <given_file.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
+#include "cert/outputs.h"
+#include "linalg/matrix.h"
+#include <pare/width.h>
 
 typedef struct play {
     char dir[200], in[300], out[300], cert[320];
@@ -44,7 +45,7 @@ static void play_close(play *p)
 
 static pare_model *random_graph_model(play *p, size_t layers)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     stage_open(&p->s, 3);
     o.kind = PARE_RANDOM_GRAPH;

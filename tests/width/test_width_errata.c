@@ -1,7 +1,7 @@
 /* Tests the rows of Shirzad 2024 in docs/errata.md: the definitions of
  * studies/errata_width.c beside numbers known by hand. */
 #include <errata_rows.h>
-#include <pare/random_model.h>
+#include "width/jl_bounds.h"
 #include <pare/width.h>
 
 /* c2 = 4 16 (1 + 2 + 1) = 256; scores +-16e-4 give 64 tanh(16e-4), and the recursion is met. */
@@ -170,7 +170,7 @@ static void the_scale_of_a_cut_stays_that_of_the_old_width(void **state)
     pare_model *m = NULL, *cut = NULL;
     pare_inputs in;
     pare_width_report report;
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_width_opts w = PARE_WIDTH_OPTS_DEFAULT;
     pare_arena *const a = pare_arena_new();
     assert_non_null(a);

@@ -2,12 +2,12 @@
  * status, no leak, no model. */
 #include "width_nets.h"
 #include "width_nomem.h"
-#include <pare/random_model.h>
+#include <pare/width.h>
 
 /* A model of the kind that the method covers. */
 static pare_model *model_for(stage *s, pare_width_method method)
 {
-    pare_random_model_opts o = PARE_RANDOM_MODEL_DEFAULT;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
     pare_model *m = NULL;
     if (method == PARE_WIDTH_CLUSTER) {
         const net n = rand_net(s, (net_shape){.features = 6, .dim = 6, .layers = 1, .heads = 1});

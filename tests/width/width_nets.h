@@ -1,6 +1,7 @@
 /* width_nets.h - random nets and graphs, and the model of a net. */
 #ifndef WIDTH_NETS_H
 #define WIDTH_NETS_H
+#include "linalg/matrix.h"
 #include <pare_test.h>
 #include "width/cuts.h"
 
@@ -150,7 +151,7 @@ static inline pare_model *model_of(stage *s, const net *n)
 {
     char name[] = "test";
     const pare_model like = {
-        .name = name, .pattern = {.kind = PARE_GRAPH}, .stem = {.width = n->we.cols}};
+        .name = name, .pattern = {.kind = PARE_GRAPH}, .embedding = {.width = n->we.cols}};
     pare_model *m = NULL;
     assert_ok(net_write(&m, n, &like, &s->err), &s->err);
     return m;
