@@ -111,13 +111,13 @@ def graph(case, folder, w=None, training=False):
         return F.batch_norm(h, w[b + "mean"], w[b + "var"], w[b + "gain"], w[b + "bias"], training)
 
     def run():
-        h = F.linear(x, w["stem.map.weight"], w["stem.map.bias"])
+        h = F.linear(x, w["embedding.map.weight"], w["embedding.map.bias"])
         for l in range(layers):
             a, f = f"blocks.{l}.attn.", f"blocks.{l}.ffn."
             h = norm(h + attend(h, a), a + "out_norm.")
             z = F.relu(F.linear(h, w[f + "0.weight"], w[f + "0.bias"]))
             h = norm(h + F.linear(z, w[f + "1.weight"], w[f + "1.bias"]), f + "out_norm.")
-        return F.linear(h, w["top.out.weight"], w["top.out.bias"])
+        return F.linear(h, w["head.out.weight"], w["head.out.bias"])
 
     return {"edges": run}, None
 
@@ -139,7 +139,7 @@ def gpt(case, folder, w=None, training=False):
         return F.layer_norm(h, (h.shape[-1],), w[b + "gain"], w[b + "bias"])
 
     def run():
-        h = F.embedding(ids, w["stem.embedding"]) + w["stem.positions"][:n]
+        h = F.embedding(ids, w["embedding.embedding"]) + w["embedding.positions"][:n]
         dim = h.shape[-1]
         for l in range(layers):
             a, f = f"blocks.{l}.attn.", f"blocks.{l}.ffn."
@@ -150,7 +150,7 @@ def gpt(case, folder, w=None, training=False):
             h = h + F.linear(y.transpose(1, 2).reshape(batch, n, dim), w[a + "wo"], w[a + "bo"])
             z = F.linear(norm(h, f + "in_norm."), w[f + "0.weight"], w[f + "0.bias"])
             h = h + F.linear(F.gelu(z, approximate="tanh"), w[f + "1.weight"], w[f + "1.bias"])
-        return F.linear(norm(h, "top.norm."), w["stem.embedding"])
+        return F.linear(norm(h, "head.norm."), w["embedding.embedding"])
 
     return {"": run}, None
 

@@ -151,7 +151,7 @@ typedef struct pare_depth_probe {
 } pare_depth_probe;
 
 typedef struct pare_probe_kind { /* matrices of one kind in all blocks, as targets of tickets */
-    const char *name;            /* "attn.wq", "ffn.0.weight", "stem.embedding" */
+    const char *name;            /* "attn.wq", "ffn.0.weight", "embedding.embedding" */
     size_t count, rows, cols;    /* rows, cols: of the first */
     uint64_t weights;
     double largest, rms; /* of the entries */

@@ -26,24 +26,13 @@ static pare_status collect_bytes(collector *c, const char *name, const void *dat
     return pare_sha256_of(h->sha256, data, bytes, err);
 }
 
-/* Certificates call the two ends of a model what the field calls them, whatever the model's file
- * says: its next version may rename tensors, and no certificate changes. */
-static const char *certificate_name(pare_arena *a, const char *name)
-{
-    if (strncmp(name, "stem.", 5) == 0) return pare_sprintf(a, "embedding.%s", name + 5);
-    if (strncmp(name, "top.", 4) == 0) return pare_sprintf(a, "head.%s", name + 4);
-    return name;
-}
-
 static pare_status collect(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
     collector *const c = self;
     (void)vector;
     if (!pare_has(w)) return PARE_OK;
-    const char *const called = certificate_name(c->a, name);
-    if (!called) return pare_no_memory(err);
     /* No overflow: the weight is in memory. */
-    return collect_bytes(c, called, w->data, w->rows * w->cols * pare_dtype_size(w->dtype), err);
+    return collect_bytes(c, name, w->data, w->rows * w->cols * pare_dtype_size(w->dtype), err);
 }
 
 static pare_status walk(collector *c, const pare_model *m, pare_err *err)

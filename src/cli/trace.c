@@ -1,5 +1,5 @@
-/* trace.c - writes hidden states as files (trace.h): stem.npy, block0.attn_in.npy,
- * block0.attn_out.npy, ..., top.npy. */
+/* trace.c - writes hidden states as files (trace.h): embedding.npy, block0.attn_in.npy,
+ * block0.attn_out.npy, ..., head.npy. */
 #include "trace.h"
 
 #include <dirent.h>
@@ -42,7 +42,8 @@ void trace_tap(void *self, pare_tap tap, size_t block, pare_dtype dtype, const v
         a.shape[1] = rows / t->batch;
         a.shape[2] = cols;
     }
-    static const char *const name[] = {"stem", "attn_in", "attn_out", "ffn_in", "ffn_out", "top"};
+    static const char *const name[] = {"embedding", "attn_in", "attn_out",
+                                       "ffn_in",    "ffn_out", "head"};
     const char *const path =
         tap == PARE_TAP_EMBEDDING || tap == PARE_TAP_HEAD
             ? pare_sprintf(t->c->arena, "%s/%s.npy", t->folder, name[tap])

@@ -39,7 +39,7 @@ static value put_stem(writer *x)
 {
     onnx *const g = &x->g;
     const pare_embedding *const s = &x->m->embedding;
-    snprintf(x->where, sizeof x->where, "stem");
+    snprintf(x->where, sizeof x->where, "embedding");
     value v = "x";
     if (s->ids) {
         const value in[] = {put_weight(x, "embedding", &s->table, ONNX_MATRIX), "ids"};
@@ -88,7 +88,7 @@ static value classified(writer *x, value v)
     onnx *const g = &x->g;
     const pare_output_head *const t = &x->m->head;
     if (t->tied) {
-        const value table = onnx_weight(g, "stem.embedding", &x->m->embedding.table, ONNX_MATRIX);
+        const value table = onnx_weight(g, "embedding.embedding", &x->m->embedding.table, ONNX_MATRIX);
         const value turned = onnx_node(g, "Transpose", &table, 1, NUMBERS("perm", 2, 1, 0));
         return put_bias(x, onnx_op2(g, "MatMul", v, turned), "out.bias", &t->out.b);
     }
@@ -99,7 +99,7 @@ static value classified(writer *x, value v)
 static value put_top(writer *x, value v)
 {
     const pare_output_head *const t = &x->m->head;
-    snprintf(x->where, sizeof x->where, "top");
+    snprintf(x->where, sizeof x->where, "head");
     v = pooled(x, put_norm(x, v, "norm", &t->norm));
     if (pare_has(&t->dense.w))
         v = put_dense(x, v, "dense.weight", "dense.bias", &t->dense.w, &t->dense.b);

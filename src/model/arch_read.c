@@ -86,7 +86,7 @@ static void read_attention(pare_work *w, pare_attn *a, const cJSON *block)
                                        "skip", "in_norm", "out_norm", NULL};
     static const char *const head_keys[] = {"dk", "dv",    "q",    "k",      "v",
                                             "o",  "scale", "freq", "planes", NULL};
-    const cJSON *const o = get_object(w, block, "attn", keys, OPTIONAL);
+    const cJSON *const o = get_object(w, block, "attention", keys, OPTIONAL);
     if (!o) return;
     a->kind = (pare_attn_kind)get_word(w, o, "kind", &attn_words, REQUIRED);
     a->skip.kind = (pare_skip_kind)get_word(w, o, "skip", &skip_words, REQUIRED);
@@ -118,13 +118,13 @@ static void read_attention(pare_work *w, pare_attn *a, const cJSON *block)
 
 static void read_ffn(pare_work *w, pare_ffn *f, const cJSON *block)
 {
-    static const char *const keys[] = {"kind", "in",      "out",      "layers", "act",
+    static const char *const keys[] = {"kind", "in",      "out",      "layers", "activation",
                                        "skip", "in_norm", "out_norm", NULL};
     const cJSON *const o = get_object(w, block, "ffn", keys, OPTIONAL);
     if (!o) return;
     f->kind = (pare_ffn_kind)get_word(w, o, "kind", &ffn_words, REQUIRED);
     f->skip.kind = (pare_skip_kind)get_word(w, o, "skip", &skip_words, REQUIRED);
-    f->act = (pare_act)get_word(w, o, "act", &act_words, OPTIONAL);
+    f->act = (pare_act)get_word(w, o, "activation", &act_words, OPTIONAL);
     get_size(w, &f->din, o, "in", REQUIRED);
     get_size(w, &f->dout, o, "out", REQUIRED);
     get_size(w, &f->nlayers, o, "layers", REQUIRED);
@@ -136,7 +136,7 @@ static void read_ffn(pare_work *w, pare_ffn *f, const cJSON *block)
 
 static void read_blocks(pare_work *w, pare_model *m, const cJSON *root)
 {
-    static const char *const keys[] = {"attn", "ffn", NULL};
+    static const char *const keys[] = {"attention", "ffn", NULL};
     const cJSON *const list = get_array(w, root, "blocks", REQUIRED);
     if (!list) return;
     m->blocks = pare_work_alloc(w, (size_t)cJSON_GetArraySize(list), sizeof *m->blocks);
@@ -156,7 +156,7 @@ static void read_embedding(pare_work *w, pare_embedding *s, const cJSON *root)
 {
     static const char *const keys[] = {"ids", "width", "vocab", "positions", "norm", NULL};
     static const char *const position_keys[] = {"kind", "base", "interleaved", "after_map", NULL};
-    const cJSON *const o = get_object(w, root, "stem", keys, REQUIRED);
+    const cJSON *const o = get_object(w, root, "embedding", keys, REQUIRED);
     get_bool(w, &s->ids, o, "ids", REQUIRED);
     get_size(w, &s->width, o, "width", REQUIRED);
     get_size(w, &s->vocab, o, "vocab", OPTIONAL);
@@ -171,25 +171,43 @@ static void read_embedding(pare_work *w, pare_embedding *s, const cJSON *root)
     read_norm(w, &s->norm, o, "norm");
 }
 
-static void read_model(pare_work *w, pare_model *m, const cJSON *root)
+/* Keys of version 1, by the names that version 2 gives them. */
+static void rename_keys(pare_work *w, cJSON *o)
 {
-    static const char *const keys[] = {"version", "name", "context",   "stem", "pattern",
-                                       "blocks",  "top",  "tokenizer", NULL};
+    static const char *const words[][2] = {
+        {"stem", "embedding"}, {"top", "head"}, {"attn", "attention"}, {"act", "activation"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words && cJSON_IsObject(o) && !w->st; i++) {
+        if (pare_json_has(o, words[i][1]))
+            pare_work_fail(w, PARE_ERR_INPUT, "key \"%s\" in version 1, which calls it \"%s\"",
+                           words[i][1], words[i][0]);
+        cJSON *const item = cJSON_DetachItemFromObjectCaseSensitive(o, words[i][0]);
+        if (!item || cJSON_AddItemToObject(o, words[i][1], item)) continue;
+        cJSON_Delete(item);
+        w->st = pare_no_memory(w->err);
+    }
+    for (cJSON *c = o->child; c && !w->st; c = c->next) rename_keys(w, c);
+}
+
+static void read_model(pare_work *w, pare_model *m, size_t *version, cJSON *root)
+{
+    static const char *const keys[] = {"version", "name", "context",   "embedding", "pattern",
+                                       "blocks",  "head", "tokenizer", NULL};
     static const char *const pattern_keys[] = {"kind",       "window",   "sinks",
                                                "self_loops", "expander", NULL};
     static const char *const expander_keys[] = {"degree", "seed", NULL};
-    static const char *const top_keys[] = {"norm", "pool", "act", "tied", NULL};
+    static const char *const head_keys[] = {"norm", "pool", "activation", "tied", NULL};
     const char *name = "";
-    size_t version = 0;
+    *version = 0;
     if (!cJSON_IsObject(root)) {
         pare_work_fail(w, PARE_ERR_INPUT, "not an object");
         return;
     }
-    check_keys(w, root, keys);
-    get_size(w, &version, root, "version", REQUIRED);
-    if (version != ARCH_VERSION)
-        pare_work_fail(w, PARE_ERR_INPUT, "version %zu; this program reads version %d", version,
-                       ARCH_VERSION);
+    get_size(w, version, root, "version", REQUIRED);
+    if (*version != 1 && *version != ARCH_VERSION)
+        pare_work_fail(w, PARE_ERR_INPUT, "version %zu; this program reads versions 1 and %d",
+                       *version, ARCH_VERSION);
+    if (*version == 1) rename_keys(w, root);
+    if (!w->st) check_keys(w, root, keys);
     if (!w->st) w->st = pare_json_string_opt(&name, root, "name", w->err);
     get_size(w, &m->context, root, "context", OPTIONAL);
     m->tokenizer = (pare_tokenizer_kind)get_word(w, root, "tokenizer", &tokenizer_words, OPTIONAL);
@@ -210,19 +228,19 @@ static void read_model(pare_work *w, pare_model *m, const cJSON *root)
     m->name = pare_strdup(m->arena, name);
     if (!m->name) w->st = pare_no_memory(w->err);
     pare_output_head *const head = &m->head;
-    const cJSON *const top = get_object(w, root, "top", top_keys, REQUIRED);
-    head->pool = (pare_pool)get_word(w, top, "pool", &pool_words, OPTIONAL);
-    head->act = (pare_act)get_word(w, top, "act", &act_words, OPTIONAL);
-    get_bool(w, &head->tied, top, "tied", OPTIONAL);
-    read_norm(w, &head->norm, top, "norm");
+    const cJSON *const out = get_object(w, root, "head", head_keys, REQUIRED);
+    head->pool = (pare_pool)get_word(w, out, "pool", &pool_words, OPTIONAL);
+    head->act = (pare_act)get_word(w, out, "activation", &act_words, OPTIONAL);
+    get_bool(w, &head->tied, out, "tied", OPTIONAL);
+    read_norm(w, &head->norm, out, "norm");
 }
 
-pare_status arch_read(pare_model *m, const char *text, pare_err *err)
+pare_status arch_read(pare_model *m, size_t *version, const char *text, pare_err *err)
 {
     cJSON *root = NULL;
     pare_work w = {.arena = m->arena, .err = err};
     w.st = pare_json_parse(&root, text, strlen(text), err);
-    if (!w.st) read_model(&w, m, root);
+    if (!w.st) read_model(&w, m, version, root);
     if (w.st) pare_err_prefix(err, "architecture");
     cJSON_Delete(root);
     return w.st;

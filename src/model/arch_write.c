@@ -18,7 +18,7 @@ static bool add_norm(cJSON *to, const char *key, const pare_norm *n)
 static bool add_attention(cJSON *to, const pare_attn *a)
 {
     if (a->kind == PARE_ATTN_NONE) return true;
-    cJSON *const o = pare_json_add_object(to, "attn");
+    cJSON *const o = pare_json_add_object(to, "attention");
     bool ok = o && pare_json_add_string(o, "kind", pare_attn_name(a->kind)) &&
               pare_json_add_size(o, "in", a->din) && pare_json_add_size(o, "out", a->dout);
     if (ok && a->kind == PARE_ATTN_POLY) ok = pare_json_add_number(o, "tolerance", a->tolerance);
@@ -48,7 +48,7 @@ static bool add_ffn(cJSON *to, const pare_ffn *f)
     return o && pare_json_add_string(o, "kind", pare_ffn_name(f->kind)) &&
            pare_json_add_size(o, "in", f->din) && pare_json_add_size(o, "out", f->dout) &&
            pare_json_add_size(o, "layers", f->nlayers) &&
-           pare_json_add_string(o, "act", pare_act_name(f->act)) &&
+           pare_json_add_string(o, "activation", pare_act_name(f->act)) &&
            pare_json_add_string(o, "skip", pare_skip_name(f->skip.kind)) &&
            add_norm(o, "in_norm", &f->in_norm) && add_norm(o, "out_norm", &f->out_norm);
 }
@@ -56,7 +56,7 @@ static bool add_ffn(cJSON *to, const pare_ffn *f)
 static bool add_embedding(cJSON *to, const pare_embedding *s)
 {
     const pare_positions *const p = &s->pos;
-    cJSON *const o = pare_json_add_object(to, "stem");
+    cJSON *const o = pare_json_add_object(to, "embedding");
     bool ok = o && pare_json_add_bool(o, "ids", s->ids) &&
               pare_json_add_size(o, "width", s->width) &&
               (!s->ids || pare_json_add_size(o, "vocab", s->vocab));
@@ -93,11 +93,12 @@ static bool add_model(cJSON *root, const pare_model *m)
         cJSON *const block = pare_json_add_object(blocks, NULL);
         ok = block && add_attention(block, &m->blocks[b].attn) && add_ffn(block, &m->blocks[b].ffn);
     }
-    cJSON *const head = ok ? pare_json_add_object(root, "top") : NULL;
+    cJSON *const head = ok ? pare_json_add_object(root, "head") : NULL;
     const pare_output_head *const t = &m->head;
     ok = head && add_norm(head, "norm", &t->norm) &&
          pare_json_add_string(head, "pool", pare_pool_name(t->pool)) &&
-         (t->act == PARE_ACT_NONE || pare_json_add_string(head, "act", pare_act_name(t->act))) &&
+         (t->act == PARE_ACT_NONE ||
+          pare_json_add_string(head, "activation", pare_act_name(t->act))) &&
          pare_json_add_bool(head, "tied", t->tied);
     if (ok && m->tokenizer != PARE_TOK_NONE)
         ok = pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));

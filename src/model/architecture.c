@@ -4,11 +4,7 @@
  * norms and their eps, activations, patterns, scales. Those come from many places (config.json, the
  * metadata of a file, a header); the canonical form is made of the model as it was loaded, so that
  * it does not matter which. It is the architecture object of pare's model file without `name` and
- * `version`, as one line of JSON in which
- *
- *   - keys are sorted byte by byte, and
- *   - `stem` is called `embedding`, `top` `head`, `attn` `attention` and `act` `activation`: the
- *     words of the field, whatever the model file says in its next version.
+ * `version`, as one line of JSON in which keys are sorted byte by byte.
  *
  * Numbers have the fewest digits (at most 17) that give the same double again. */
 #include "base/json.h"
@@ -17,19 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *canonical_key(const char *key)
+static int by_key(const void *a, const void *b)
 {
-    static const char *const words[][2] = {
-        {"stem", "embedding"}, {"top", "head"}, {"attn", "attention"}, {"act", "activation"}};
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (strcmp(key, words[i][0]) == 0) return words[i][1];
-    return key;
-}
-
-static int by_canonical_key(const void *a, const void *b)
-{
-    return strcmp(canonical_key((*(cJSON *const *)a)->string),
-                  canonical_key((*(cJSON *const *)b)->string));
+    return strcmp((*(cJSON *const *)a)->string, (*(cJSON *const *)b)->string);
 }
 
 /* Sorted copies of objects, in place of `from`; false: memory is out. */
@@ -51,11 +37,11 @@ static bool copy_sorted(cJSON *to, const char *key, const cJSON *from, bool root
     bool ok = o && child;
     size_t i = 0;
     for (const cJSON *c = from->child; ok && c; c = c->next) child[i++] = c;
-    if (ok && object) qsort((void *)child, n, sizeof *child, by_canonical_key);
+    if (ok && object) qsort((void *)child, n, sizeof *child, by_key);
     for (i = 0; ok && i < n; i++) {
         const char *const name = object ? child[i]->string : NULL;
         if (root && (strcmp(name, "name") == 0 || strcmp(name, "version") == 0)) continue;
-        ok = copy_sorted(o, name ? canonical_key(name) : NULL, child[i], false);
+        ok = copy_sorted(o, name, child[i], false);
     }
     free((void *)child);
     return ok;

@@ -42,7 +42,7 @@ static void visit_dense(walk *w, const char *name, pare_dense *d)
 
 pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self, pare_err *err)
 {
-    walk w = {.fn = fn, .self = self, .err = err, .prefix = "stem."};
+    walk w = {.fn = fn, .self = self, .err = err, .prefix = "embedding."};
     visit(&w, "embedding", &m->embedding.table, false);
     visit(&w, "positions", &m->embedding.pos.table, false);
     visit_dense(&w, "map", &m->embedding.map);
@@ -78,7 +78,7 @@ pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self
         visit(&w, "skip", &f->skip.w, f->skip.kind == PARE_SKIP_DIAGONAL);
         visit_norm(&w, "out_norm", &f->out_norm);
     }
-    snprintf(w.prefix, sizeof w.prefix, "top.");
+    snprintf(w.prefix, sizeof w.prefix, "head.");
     visit_norm(&w, "norm", &m->head.norm);
     visit_dense(&w, "dense", &m->head.dense);
     visit_dense(&w, "out", &m->head.out);

@@ -282,7 +282,7 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
     if (m->pattern.expander_degree % 2 || m->pattern.expander_degree > PARE_MAX_EXPANDER)
         refuse(&pattern, "expander degree is %zu, must be even and at most %d",
                m->pattern.expander_degree, PARE_MAX_EXPANDER);
-    const checker stem = {.work = &w, .at = "stem"};
+    const checker stem = {.work = &w, .at = "embedding"};
     const pare_embedding *const s = &m->embedding;
     const pare_positions *const p = &s->pos;
     const size_t width = pare_model_width(m, 0);
@@ -294,7 +294,7 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
     check_weight(&stem, "map.bias", &s->map.b, 1, width,
                  pare_has(&s->map.w) ? OPTIONAL : FORBIDDEN);
     if (table && (m->context == 0 || m->context > p->table.rows))
-        refuse(&stem, "context %zu, but tensor stem.positions has %zu rows", m->context,
+        refuse(&stem, "context %zu, but tensor embedding.positions has %zu rows", m->context,
                p->table.rows);
     if (p->kind == PARE_POS_SINUSOIDAL) check_range(&stem, SCALAR_BASE, RANGE_NO_INDEX, p->base);
     check_weight(&stem, "positions", &p->table, p->table.rows, p->after_map ? width : s->width,
@@ -309,7 +309,7 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
         snprintf(c.at, sizeof c.at, "blocks.%zu.ffn", b);
         check_ffn(&c, &m->blocks[b].ffn, a->kind == PARE_ATTN_NONE ? d : a->dout);
     }
-    const checker top = {.work = &w, .at = "top"};
+    const checker top = {.work = &w, .at = "head"};
     const pare_output_head *const t = &m->head;
     const size_t last = pare_model_width(m, m->nblocks), out = t->out.w.rows;
     const size_t inner = pare_has(&t->dense.w) ? t->dense.w.rows : last;

@@ -17,6 +17,7 @@ typedef struct ticket_source {
 typedef struct binder {
     pare_model *m;
     const st_file *file;
+    size_t version; /* of the file */
     size_t used;
     size_t identity_entries; /* that identities may still have: nothing in them bounds these */
     ticket_source *sources;  /* of the tickets so far */
@@ -70,11 +71,25 @@ static pare_status bind_ticket(binder *b, bool *found, const char *name, pare_we
     return st;
 }
 
-static pare_status bind(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
+/* A weight's name in a file of this version. */
+static const char *name_in_file(char (*buffer)[128], size_t version, const char *name)
+{
+    static const char *const words[][2] = {{"embedding.", "stem."}, {"head.", "top."}};
+    for (size_t i = 0; i < 2 && version == 1; i++) {
+        const size_t n = strlen(words[i][0]);
+        if (strncmp(name, words[i][0], n) != 0) continue;
+        snprintf(*buffer, sizeof *buffer, "%s%s", words[i][1], name + n);
+        return *buffer;
+    }
+    return name;
+}
+
+static pare_status bind(void *self, const char *weight, pare_weight *w, bool vector, pare_err *err)
 {
     binder *const b = self;
+    char buffer[128], shape[128];
+    const char *const name = name_in_file(&buffer, b->version, weight);
     const st_tensor *const t = st_find(b->file, name);
-    char shape[128];
     bool found;
     const pare_status st = bind_ticket(b, &found, name, w, vector, err);
     if (st || found || !t) return st;
@@ -101,14 +116,17 @@ static pare_status bind(void *self, const char *name, pare_weight *w, bool vecto
 
 typedef struct name_search {
     const char *name;
+    size_t version;
     bool found;
 } name_search;
 
-static pare_status match_name(void *self, const char *name, pare_weight *w, bool vector,
+static pare_status match_name(void *self, const char *weight, pare_weight *w, bool vector,
                               pare_err *err)
 {
     (void)w, (void)vector, (void)err;
     name_search *const s = self;
+    char buffer[128];
+    const char *const name = name_in_file(&buffer, s->version, weight);
     const size_t n = strlen(name);
     if (strncmp(s->name, name, n) == 0 &&
         (s->name[n] == '\0' || strcmp(s->name + n, PARE_CODED_SUFFIX) == 0))
@@ -134,7 +152,7 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
         return pare_fail(err, PARE_ERR_INPUT, "the file has %zu bytes, must have %zu", bytes,
                          whole);
     if (!pare_mul(&b.identity_entries, bytes, PARE_CODED_PER_BYTE)) b.identity_entries = SIZE_MAX;
-    st = arch_read(m, st_meta(f, "pare"), err);
+    st = arch_read(m, &b.version, st_meta(f, "pare"), err);
     if (!st) st = pare_model_each_weight(m, bind, &b, err);
     if (st) return st;
     const st_tensor *const vocab = st_find(f, VOCAB);
@@ -147,7 +165,7 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
     }
     /* A tensor that no weight asked for would be lost in silence. */
     for (size_t i = 0; b.used != f->n && i < f->n; i++) {
-        name_search s = {f->tensors[i].name, false};
+        name_search s = {f->tensors[i].name, b.version, false};
         st = pare_model_each_weight(m, match_name, &s, err);
         if (st) return st;
         if (!s.found && strcmp(s.name, VOCAB) != 0)

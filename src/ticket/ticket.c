@@ -35,10 +35,10 @@ static const place attn_places[] = {
     {"skip", PARE_SOURCE_ATTN_SKIP}, {"bq", PARE_SOURCE_BQ},         {"bk", PARE_SOURCE_BK},
     {"bv", PARE_SOURCE_BV},          {"bo", PARE_SOURCE_BO}};
 static const place end_places[] = {
-    {"stem.embedding", PARE_SOURCE_EMBEDDING},  {"stem.positions", PARE_SOURCE_POSITIONS},
-    {"stem.map.weight", PARE_SOURCE_MAP},       {"top.dense.weight", PARE_SOURCE_DENSE},
-    {"top.out.weight", PARE_SOURCE_OUT},        {"stem.map.bias", PARE_SOURCE_MAP_BIAS},
-    {"top.dense.bias", PARE_SOURCE_DENSE_BIAS}, {"top.out.bias", PARE_SOURCE_OUT_BIAS}};
+    {"embedding.embedding", PARE_SOURCE_EMBEDDING}, {"embedding.positions", PARE_SOURCE_POSITIONS},
+    {"embedding.map.weight", PARE_SOURCE_MAP},      {"head.dense.weight", PARE_SOURCE_DENSE},
+    {"head.out.weight", PARE_SOURCE_OUT},           {"embedding.map.bias", PARE_SOURCE_MAP_BIAS},
+    {"head.dense.bias", PARE_SOURCE_DENSE_BIAS},    {"head.out.bias", PARE_SOURCE_OUT_BIAS}};
 
 static bool find_place(pare_source_matrix *out, const place *p, size_t n, const char *name)
 {

@@ -31,8 +31,8 @@ static const named_matrix *find(const named_matrix *all, size_t n, const char *n
 
 static const named_matrix *matrix_named(size_t *layer, const char *name)
 {
-    static const named_matrix ends[] = {{"stem.embedding", PARE_SOURCE_EMBEDDING},
-                                        {"stem.positions", PARE_SOURCE_POSITIONS}};
+    static const named_matrix ends[] = {{"embedding.embedding", PARE_SOURCE_EMBEDDING},
+                                        {"embedding.positions", PARE_SOURCE_POSITIONS}};
     static const named_matrix inner[] = {
         {"attn.wq", PARE_SOURCE_Q},       {"attn.wk", PARE_SOURCE_K},
         {"attn.wv", PARE_SOURCE_V},       {"attn.wo", PARE_SOURCE_O},

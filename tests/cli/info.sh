@@ -37,7 +37,7 @@ text = text.replace(b"0" * 64, hashlib.sha256(text).hexdigest().encode(), 1)
 open(target, "wb").write(struct.pack("<Q", len(text)) + text + kept)
 END
 }
-without bert.st act.st top.dense.weight top.dense.bias
+without bert.st act.st head.dense.weight head.dense.bias
 pare info act.st | grep '^head'
 m small.st --dim 4 --heads 2 --layers 1
 for t in wq wk wv; do

@@ -29,18 +29,18 @@ for m in json.load(open(golden + "/manifest.json")):
     blocks, tensors = [], {}
     for i, layer in enumerate(m["layers"]):
         heads = layer["heads"]
-        blocks.append({"attn": {"kind": "exact", "in": d, "out": d, "skip": skip, **norm,
+        blocks.append({"attention": {"kind": "exact", "in": d, "out": d, "skip": skip, **norm,
                                 "heads": [{"dk": dh, "dv": dh, "q": h * dh, "k": h * dh, "v": h * dh,
                                            "o": h * dh, "scale": 1.0} for h in range(len(heads))]},
-                       "ffn": {"kind": "mlp", "in": d, "out": d, "layers": 2, "act": m["act"], "skip": skip, **norm}})
+                       "ffn": {"kind": "mlp", "in": d, "out": d, "layers": 2, "activation": m["act"], "skip": skip, **norm}})
         for k in "qkv":
             tensors[f"blocks.{i}.attn.w{k}"] = np.concatenate([array(h["W" + k]).T for h in heads])
         tensors[f"blocks.{i}.attn.wo"] = np.concatenate([array(h["Wo"]) for h in heads]).T
         for l in (1, 2):
             tensors[f"blocks.{i}.ffn.{l - 1}.weight"] = array(layer[f"W{l}"]).T
             tensors[f"blocks.{i}.ffn.{l - 1}.bias"] = array(layer[f"b{l}"]).reshape(-1)
-    arch = {"version": 1, "name": m["id"], "context": 0, "stem": {"ids": False, "width": d}, "pattern": pattern,
-            "blocks": blocks, "top": {"pool": "none", "tied": False}}
+    arch = {"version": 2, "name": m["id"], "context": 0, "embedding": {"ids": False, "width": d}, "pattern": pattern,
+            "blocks": blocks, "head": {"pool": "none", "tied": False}}
     save(m["id"] + ".st", arch, tensors)
     np.save(m["id"] + ".x.npy", array(m["X"]))
     np.save(m["id"] + ".want.npy", array(m["Y"]))

@@ -17,7 +17,7 @@ import json, struct
 data = bytearray(open("p.st", "rb").read())
 n = struct.unpack("<Q", data[:8])[0]
 head = json.loads(data[8:8 + n])
-a, b = head["top.out.bias"]["data_offsets"]
+a, b = head["head.out.bias"]["data_offsets"]
 data[8 + n + a:8 + n + b] = struct.pack("<f", 1e10) * ((b - a) // 4)
 open("b.st", "wb").write(data)
 PY

@@ -50,7 +50,7 @@ static void a_weight_that_is_no_number_is_refused_by_name(void **state)
     memcpy(file + bytes - 4, &nan, 4); /* the last number of ln_f.weight */
     test_write_file(path, file, bytes);
     assert_status(pare_model_load(&m, path, &err), PARE_ERR_NONFINITE, &err);
-    assert_contains(err.msg, "top.norm.gain");
+    assert_contains(err.msg, "head.norm.gain");
     char *dtype = strstr((char *)file + 8, "\"F32\"");
     assert_non_null(dtype);
     memcpy(dtype, "\"I32\"", 5); /* the first tensor: wte.weight */

@@ -145,7 +145,7 @@ static void a_nan_weight_is_refused_with_its_name(void **state)
     test_write_file(path, file, bytes);
     m = NULL;
     assert_status(pare_model_load(&m, path, &err), PARE_ERR_NONFINITE, &err);
-    assert_contains(err.msg, "top.out.weight");
+    assert_contains(err.msg, "head.out.weight");
     assert_contains(err.msg, path);
     free(file);
     test_rmdir(dir);

@@ -237,12 +237,12 @@ static void numbers_of_the_architecture_stay_in_their_ranges(void **state)
     batch->mean = (pare_weight){PARE_F64, 1, 8, mean};
     batch->var = (pare_weight){PARE_F64, 1, 8, var};
     const scalar_case cases[] = {
-        {&g->embedding.pos.base, 1, 1e30, true, "stem.positions.base is "},
+        {&g->embedding.pos.base, 1, 1e30, true, "embedding.positions.base is "},
         {&freqs[1], -1e9, 1e9, false, "blocks.1.attn.freqs[1] is "},
         {&a->in_norm.eps, 0, 1e30, false, "blocks.1.attn.in_norm.eps is "},
         {&a->in_norm.shift, 0, 1e30, false, "blocks.1.attn.in_norm.shift is "},
         {&a->in_norm.divisor, 1e-6, 1e30, false, "blocks.1.attn.in_norm.divisor is "},
-        {&m->head.norm.eps, 0, 1e30, false, "top.norm.eps is "},
+        {&m->head.norm.eps, 0, 1e30, false, "head.norm.eps is "},
         {&m->blocks[0].ffn.in_norm.eps, 0, 1e30, false, "blocks.0.ffn.in_norm.eps is "},
         {&a->heads[1].scale, -1e30, 1e30, false, "blocks.1.attn.heads[1].scale is "},
         {&b->tolerance, 0, 1, true, "blocks.0.attn.tolerance is "},
@@ -270,7 +270,7 @@ static void numbers_of_the_architecture_stay_in_their_ranges(void **state)
     pare_err err = {0};
     assert_ok(pare_model_check(m, &err), &err);
     assert_int_equal(pare_model_check(g, &err), PARE_ERR_INPUT);
-    assert_contains(err.msg, "stem.positions.base is 2e+130, must be above 1 and at most 1e+30");
+    assert_contains(err.msg, "embedding.positions.base is 2e+130, must be above 1 and at most 1e+30");
     g->embedding.pos.base = 10000;
     var[2] = batch->eps = 0;
     assert_int_equal(pare_model_check(g, &err), PARE_ERR_INPUT);

@@ -162,7 +162,7 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
     pare_inputs set;
     input_moments e;
     const pare_weight *const w = m->head.tied ? &m->embedding.table : &m->head.out.w;
-    const char *const name = m->head.tied ? "stem.embedding" : "top.out.weight";
+    const char *const name = m->head.tied ? "embedding.embedding" : "head.out.weight";
     assert_ok(pare_inputs_random(&set, *state, m, 1, 12, 1, NULL), NULL);
     assert_ok(input_moments_of(&e, *state, m, m, matrix_stream(name), &set, NULL, NULL), NULL);
     pare_mat wide = pare_mat_new(*state, w->rows, w->cols),

@@ -254,7 +254,7 @@ static void what_cannot_be_a_ticket_is_refused_by_name(void **state)
     pare_model *const m = random_model(PARE_RANDOM_GPT, 0);
     pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
     o.hidden = 15;
-    expect_refused(m, &o, PARE_ERR_INPUT, "tensor stem.embedding: 30 x 16 needs at least 16");
+    expect_refused(m, &o, PARE_ERR_INPUT, "tensor embedding.embedding: 30 x 16 needs at least 16");
     o = (pare_ticket_opts)PARE_TICKET_OPTS_DEFAULT;
     o.exponent = -20;
     expect_refused(m, &o, PARE_ERR_INPUT, "a larger scale is needed");

@@ -279,7 +279,7 @@ static void a_share_outside_of_0_and_1_is_refused(void **state)
         assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), PARE_ERR_USAGE, &err);
         assert_contains(err.msg, i < 5 ? "it must be above 0"
                                        : "leaves none of the 40 weights of "
-                                         "stem.embedding");
+                                         "embedding.embedding");
         assert_null(m);
     }
     tiny_close(&t);
@@ -353,7 +353,7 @@ static void a_found_model_is_saved_as_a_seed_and_masks(void **state)
         const pare_frozen_gpt other = {(pare_frozen_kind)kind, 4, 2};
         const pare_frozen_gpt from = {(pare_frozen_kind)kind, 3, 2};
         assert_status(pare_popup_code(m, &other, &err), PARE_ERR_VERIFY, &err);
-        assert_contains(err.msg, "stem.embedding: [");
+        assert_contains(err.msg, "embedding.embedding: [");
         assert_ok(pare_popup_code(m, &from, &err), &err);
         assert_int_equal(m->ncoded, 8);
         assert_ok(pare_model_save(m, test_path(path, dir, "t.safetensors"), true, NULL, &err),
