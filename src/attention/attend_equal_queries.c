@@ -25,22 +25,6 @@ static double dot(const float *a, const float *b, size_t n)
            ((part[2] + part[6]) + (part[3] + part[7]));
 }
 
-/* Weights of the keys; false: their spread is too large. */
-static bool key_weights(double *w, const float *q, const pare_mat32 *k, float scale,
-                        double max_spread)
-{
-    double low = INFINITY, high = -INFINITY;
-    for (size_t j = 0; j < k->rows; j++) {
-        w[j] = (double)scale * dot(q, k->v + j * k->ld, k->cols);
-        if (!isfinite(w[j])) return false;
-        low = w[j] < low ? w[j] : low;
-        high = w[j] > high ? w[j] : high;
-    }
-    if (!(high - low <= max_spread)) return false;
-    for (size_t j = 0; j < k->rows; j++) w[j] = pare_exp(w[j] - low);
-    return true;
-}
-
 pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
                                  const pare_mat32 *v, float scale, const pare_pattern *p,
                                  const pare_graph *g, const pare_exec *exec, pare_err *err)
@@ -49,7 +33,16 @@ pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_
     double *const w = malloc(k->rows * sizeof *w);
     if (!w) return pare_no_memory(err);
     const bool graph = p->kind == PARE_GRAPH;
-    bool fits = key_weights(w, q->v, k, scale, graph ? MAX_SPREAD_F32 : MAX_SPREAD_F64);
+    bool fits = true; /* the spread of the weights */
+    double low = INFINITY, high = -INFINITY;
+    for (size_t j = 0; j < k->rows && fits; j++) {
+        w[j] = (double)scale * dot(q->v, k->v + j * k->ld, k->cols);
+        fits = isfinite(w[j]);
+        low = w[j] < low ? w[j] : low;
+        high = w[j] > high ? w[j] : high;
+    }
+    fits = fits && high - low <= (graph ? MAX_SPREAD_F32 : MAX_SPREAD_F64);
+    for (size_t j = 0; j < k->rows && fits; j++) w[j] = pare_exp(w[j] - low);
     if (fits && graph) { /* n products of weights and values must add up within f32 */
         double largest = 0;
         for (size_t j = 0; j < v->rows; j++)

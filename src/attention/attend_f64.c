@@ -58,24 +58,6 @@ static void softmax(double *s, size_t n)
     for (size_t j = 0; j < n; j++) s[j] /= sum;
 }
 
-/* Rows [r0, r0 + rows) against keys [0, nk): nk covers the longest of them. */
-static void attend_block(job *w, size_t r0, size_t rows, size_t nk, double *s)
-{
-    pare_mat p = pare_mat_of(s, rows, nk);
-    const pare_mat q = pare_mat_part(w->q, r0, 0, rows, w->q->cols);
-    const pare_mat k = pare_mat_part(w->k, 0, 0, nk, w->k->cols);
-    const pare_mat v = pare_mat_part(w->v, 0, 0, nk, w->v->cols);
-    pare_gemm(&p, w->scale, &q, false, &k, true, 0);
-    for (size_t r = 0; r < rows; r++) {
-        const size_t visible = pare_visible(w->p, NULL, w->q->rows, r0 + r).count;
-        double *const row = pare_row_mut(&p, r);
-        softmax(row, visible);
-        for (size_t j = visible; j < nk; j++) row[j] = 0;
-    }
-    pare_mat y = pare_mat_part(&w->y, r0, 0, rows, w->y.cols);
-    pare_gemm(&y, 1, &p, false, &v, false, 0);
-}
-
 static void attend_unit(void *ctx, size_t b)
 {
     job *const w = ctx;
@@ -87,7 +69,20 @@ static void attend_unit(void *ctx, size_t b)
         atomic_store(&w->no_memory, true);
         return;
     }
-    if (dense) attend_block(w, r0, rows, nk, s);
+    if (dense) { /* keys [0, nk): nk covers the longest row */
+        pare_mat p = pare_mat_of(s, rows, nk), y = pare_mat_part(&w->y, r0, 0, rows, w->y.cols);
+        const pare_mat q = pare_mat_part(w->q, r0, 0, rows, w->q->cols);
+        const pare_mat k = pare_mat_part(w->k, 0, 0, nk, w->k->cols);
+        const pare_mat v = pare_mat_part(w->v, 0, 0, nk, w->v->cols);
+        pare_gemm(&p, w->scale, &q, false, &k, true, 0);
+        for (size_t r = 0; r < rows; r++) {
+            const size_t visible = pare_visible(w->p, NULL, n, r0 + r).count;
+            double *const row = pare_row_mut(&p, r);
+            softmax(row, visible);
+            for (size_t j = visible; j < nk; j++) row[j] = 0;
+        }
+        pare_gemm(&y, 1, &p, false, &v, false, 0);
+    }
     for (size_t i = r0; !dense && i < r0 + rows; i++) { /* over its own keys */
         const pare_keys keys = pare_visible(w->p, w->g, n, i);
         double *const y = pare_row_mut(&w->y, i);

@@ -23,23 +23,6 @@ typedef struct builder {
     uint32_t *place;                  /* of each edge of the graph: its place in the schedule */
 } builder;
 
-/* Edges from .. to - 1 of a row become a segment of the block. */
-static void add_segment(builder *p, size_t row, size_t from, size_t to, size_t block)
-{
-    if (!p->row) {
-        p->first[block + 1]++;
-        p->edges[block + 1] += to - from;
-        return;
-    }
-    const size_t s = p->first[block]++, at = p->edges[block];
-    p->row[s] = (uint32_t)row;
-    p->opens[s] = from == p->g->ptr[row];
-    p->start[s] = (uint32_t)at;
-    memcpy(p->neighbor + at, p->g->idx + from, (to - from) * sizeof *p->neighbor);
-    for (size_t e = from; e < to; e++) p->place[e] = (uint32_t)(at + e - from);
-    p->edges[block] += to - from;
-}
-
 static void cut_segments(builder *p)
 {
     const pare_graph *const g = p->g;
@@ -53,7 +36,18 @@ static void cut_segments(builder *p)
             } while (to < end && to - e < FEW_EDGES);
             const size_t block = g->idx[last] / p->block;
             if (end - to < FEW_EDGES) to = end;
-            add_segment(p, i, e, to, block);
+            if (!p->row) { /* edges e .. to - 1 become a segment of the block: counted, */
+                p->first[block + 1]++;
+                p->edges[block + 1] += to - e;
+                continue;
+            }
+            const size_t s = p->first[block]++, at = p->edges[block]; /* then written */
+            p->row[s] = (uint32_t)i;
+            p->opens[s] = e == g->ptr[i];
+            p->start[s] = (uint32_t)at;
+            memcpy(p->neighbor + at, g->idx + e, (to - e) * sizeof *p->neighbor);
+            for (size_t k = e; k < to; k++) p->place[k] = (uint32_t)(at + k - e);
+            p->edges[block] += to - e;
         }
 }
 

@@ -13,19 +13,6 @@ static int by_value(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* How many of the ascending numbers are below `limit`. */
-static size_t count_below(const uint32_t *row, size_t n, uint32_t limit)
-{
-    size_t from = 0;
-    while (n > 0) {
-        const size_t half = n / 2;
-        const bool right = row[from + half] < limit;
-        from += right ? half + 1 : 0;
-        n = right ? n - half - 1 : half;
-    }
-    return from;
-}
-
 /* Merges a row of the data, ascending and distinct, with the keys of `extra`, which get sorted;
  * duplicates are dropped. Rows are long and extras few: the runs between them are copied, and the
  * row is not sorted again. Returns the length of `to`. */
@@ -34,7 +21,13 @@ static size_t merge_row(uint32_t *to, const uint32_t *row, size_t n, uint32_t *e
     size_t at = 0, count = 0;
     if (extras > 1) qsort(extra, extras, sizeof *extra, by_value);
     for (size_t e = 0; e < extras; e++) {
-        const size_t run = count_below(row + at, n - at, extra[e]);
+        size_t run = 0; /* numbers of the row that are below this one: by bisection */
+        for (size_t left = n - at; left > 0;) {
+            const size_t half = left / 2;
+            const bool right = row[at + run + half] < extra[e];
+            run += right ? half + 1 : 0;
+            left = right ? left - half - 1 : half;
+        }
         if (run) memcpy(to + count, row + at, run * sizeof *to);
         at += run;
         count += run;
@@ -43,25 +36,6 @@ static size_t merge_row(uint32_t *to, const uint32_t *row, size_t n, uint32_t *e
     }
     if (at < n) memcpy(to + count, row + at, (n - at) * sizeof *to);
     return count + (n - at);
-}
-
-/* Each permutation gives node i one key, and its inverse one more: of the `stride` numbers of a
- * node the first `degree`. */
-static pare_status expander(uint32_t *to, size_t stride, pare_arena *scratch, size_t n,
-                            size_t degree, const pare_pattern *p, pare_err *err)
-{
-    pare_rng rng = pare_rng_at(p->expander_seed, EXPANDER_STREAM);
-    uint32_t *perm = pare_alloc(scratch, n, sizeof *perm);
-    if (!perm) return pare_no_memory(err);
-    for (size_t r = 0; r < degree / 2; r++) {
-        for (size_t i = 0; i < n; i++) perm[i] = (uint32_t)i;
-        pare_rng_shuffle(&rng, perm, n);
-        for (size_t i = 0; i < n; i++) {
-            to[i * stride + 2 * r] = perm[i];
-            to[perm[i] * stride + 2 * r + 1] = (uint32_t)i;
-        }
-    }
-    return PARE_OK;
 }
 
 pare_status pare_graph_complete(pare_graph *out, pare_arena *a, const pare_graph *data,
@@ -80,9 +54,18 @@ pare_status pare_graph_complete(pare_graph *out, pare_arena *a, const pare_graph
     uint32_t *idx = pare_alloc(a, capacity ? capacity : 1, sizeof *idx);
     uint32_t *extra = pare_alloc(a, added ? added : 1, sizeof *extra);
     if (!ptr || !idx || !extra) return pare_no_memory(err);
-    if (degree) {
-        const pare_status st = expander(extra, stride, a, n, degree, p, err);
-        if (st) return st;
+    /* Each permutation gives node i one key, and its inverse one more: of the `stride` numbers of a
+     * node the first `degree`. */
+    pare_rng rng = pare_rng_at(p->expander_seed, EXPANDER_STREAM);
+    uint32_t *const perm = degree ? pare_alloc(a, n, sizeof *perm) : NULL;
+    if (degree && !perm) return pare_no_memory(err);
+    for (size_t r = 0; r < degree / 2; r++) {
+        for (size_t i = 0; i < n; i++) perm[i] = (uint32_t)i;
+        pare_rng_shuffle(&rng, perm, n);
+        for (size_t i = 0; i < n; i++) {
+            extra[i * stride + 2 * r] = perm[i];
+            extra[perm[i] * stride + 2 * r + 1] = (uint32_t)i;
+        }
     }
     for (size_t i = 0, at = 0; i < n; i++) {
         uint32_t *const mine = extra + i * stride;

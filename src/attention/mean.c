@@ -77,29 +77,6 @@ static void write_block(void *ctx, size_t b)
     }
 }
 
-static void mean_prefix(mean_job *m, const pare_exec *exec)
-{
-    const size_t blocks = (m->x->rows + BLOCK - 1) / BLOCK, width = m->width;
-    m->parts = malloc((blocks + 1) * width * sizeof *m->parts);
-    if (!m->parts) {
-        atomic_store(&m->no_memory, true);
-        return;
-    }
-    pare_parallel(exec, blocks, sum_block, m);
-    /* parts[b] becomes the sum before block b; one more: the sum of all. */
-    double *const all = m->parts + blocks * width;
-    memset(all, 0, width * sizeof *all);
-    for (size_t b = 0; b < blocks; b++)
-        for (size_t c = 0; c < width; c++) {
-            const double own = m->parts[b * width + c];
-            m->parts[b * width + c] = all[c];
-            all[c] += own;
-        }
-    if (m->p->kind == PARE_FULL) m->sums = all;
-    pare_parallel(exec, blocks, write_block, m);
-    free(m->parts);
-}
-
 /* ---- windows --------------------------------------------------------------------------------- */
 
 /* Rows of one unit of work: a chunk, or several short ones. */
@@ -138,23 +115,6 @@ static void window_unit(void *ctx, size_t b)
         }
     }
     free(ends);
-}
-
-static void mean_window(mean_job *m, const pare_exec *exec)
-{
-    const size_t n = m->x->rows, sinks = m->p->sinks < n ? m->p->sinks : n;
-    const size_t rows = window_rows(m);
-    m->sinks = calloc((sinks + 1) * m->width, sizeof *m->sinks);
-    for (size_t k = 0; m->sinks && k < sinks; k++) {
-        double *const next = m->sinks + (k + 1) * m->width;
-        memcpy(next, next - m->width, m->width * sizeof *next);
-        add_row(next, m, k);
-    }
-    if (m->sinks)
-        pare_parallel(exec, (n + rows - 1) / rows, window_unit, m);
-    else
-        atomic_store(&m->no_memory, true);
-    free(m->sinks);
 }
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -201,9 +161,33 @@ pare_status pare_mean_f32(pare_mat32 *y, const pare_mat32 *x, const double *w,
         m.kernel = &kernels[0];
         pare_parallel(exec, (n + GRAPH_BLOCK - 1) / GRAPH_BLOCK, graph_unit, &m);
     } else if (pattern.kind == PARE_WINDOW) {
-        mean_window(&m, exec);
+        const size_t sinks = pattern.sinks < n ? pattern.sinks : n, rows = window_rows(&m);
+        m.sinks = calloc((sinks + 1) * m.width, sizeof *m.sinks);
+        if (!m.sinks) return pare_no_memory(err);
+        for (size_t k = 0; k < sinks; k++) {
+            double *const next = m.sinks + (k + 1) * m.width;
+            memcpy(next, next - m.width, m.width * sizeof *next);
+            add_row(next, &m, k);
+        }
+        pare_parallel(exec, (n + rows - 1) / rows, window_unit, &m);
     } else {
-        mean_prefix(&m, exec);
+        const size_t blocks = (n + BLOCK - 1) / BLOCK, width = m.width;
+        m.parts = malloc((blocks + 1) * width * sizeof *m.parts);
+        if (!m.parts) return pare_no_memory(err);
+        pare_parallel(exec, blocks, sum_block, &m);
+        /* parts[b] becomes the sum before block b; one more: the sum of all. */
+        double *const all = m.parts + blocks * width;
+        memset(all, 0, width * sizeof *all);
+        for (size_t b = 0; b < blocks; b++)
+            for (size_t c = 0; c < width; c++) {
+                const double own = m.parts[b * width + c];
+                m.parts[b * width + c] = all[c];
+                all[c] += own;
+            }
+        if (pattern.kind == PARE_FULL) m.sums = all;
+        pare_parallel(exec, blocks, write_block, &m);
     }
+    free(m.sinks);
+    free(m.parts);
     return atomic_load(&m.no_memory) ? pare_no_memory(err) : PARE_OK;
 }

@@ -32,32 +32,30 @@ static void count_head(const counting *o, uint64_t nq, uint64_t nk, uint64_t dk,
     if (nk > c->max_len) c->max_len = nk;
 }
 
-static void count_call(const counting *o, const pare_call *call)
-{
-    const pare_call_partial *const p = &call->u.p;
-    const pare_call_qkv *const a = &call->u.a;
-    const pare_call_strict *const s = &call->u.s;
-    o->count->calls++;
-    switch (call->kind) {
-    case PARE_CALL_PARTIAL:
-        count_head(o, p->nq, p->nk, p->dk, p->dv, p->vis0, 2);
-        break;
-    case PARE_CALL_QKV:
-        count_head(o, a->n, a->n, a->dk, (uint64_t)a->dv + a->dv2, a->causal ? 1 : PARE_VIS_ALL, 0);
-        break;
-    case PARE_CALL_STRICT: /* only the backend knows its flops */
-        o->count->bytes_in += o->bytes * s->n * s->din;
-        o->count->bytes_out += o->bytes * s->n * s->dout;
-        if (s->n > o->count->max_len) o->count->max_len = s->n;
-        break;
-    }
-}
-
 static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_err *err)
 {
     const counting *const o = self;
     const pare_status st = o->inner.ops->evaluate(o->inner.self, calls, n, err);
-    for (size_t i = 0; !st && i < n; i++) count_call(o, &calls[i]);
+    for (size_t i = 0; !st && i < n; i++) {
+        const pare_call_partial *const p = &calls[i].u.p;
+        const pare_call_qkv *const a = &calls[i].u.a;
+        const pare_call_strict *const s = &calls[i].u.s;
+        o->count->calls++;
+        switch (calls[i].kind) {
+        case PARE_CALL_PARTIAL:
+            count_head(o, p->nq, p->nk, p->dk, p->dv, p->vis0, 2);
+            break;
+        case PARE_CALL_QKV:
+            count_head(o, a->n, a->n, a->dk, (uint64_t)a->dv + a->dv2, a->causal ? 1 : PARE_VIS_ALL,
+                       0);
+            break;
+        case PARE_CALL_STRICT: /* only the backend knows its flops */
+            o->count->bytes_in += o->bytes * s->n * s->din;
+            o->count->bytes_out += o->bytes * s->n * s->dout;
+            if (s->n > o->count->max_len) o->count->max_len = s->n;
+            break;
+        }
+    }
     return st;
 }
 

@@ -101,12 +101,6 @@ static request request_of(const pare_call *c)
     return x;
 }
 
-static bool same_queries(const request *a, const request *b)
-{
-    return a->p.q == b->p.q && a->p.ldq == b->p.ldq && a->p.nq == b->p.nq && a->p.dk == b->p.dk &&
-           a->p.dv == b->p.dv && !a->into.weigh == !b->into.weigh;
-}
-
 static bool same_keys(const request *a, const request *b)
 {
     return a->p.k == b->p.k && a->p.ldk == b->p.ldk && a->p.v == b->p.v && a->p.ldv == b->p.ldv &&
@@ -149,8 +143,13 @@ static tiled_grid find_grid(const request *x, size_t count)
            same_keys(&x[0], &x[g.across]))
         g.across++;
     for (size_t row = g.across; row + g.across <= count; row += g.across, g.down++)
-        for (size_t i = 0; i < g.across; i++)
-            if (!same_queries(&x[i], &x[row + i]) || !same_keys(&x[row], &x[row + i])) return g;
+        for (size_t i = 0; i < g.across; i++) {
+            const request *const a = &x[i], *const b = &x[row + i];
+            const bool same_queries = a->p.q == b->p.q && a->p.ldq == b->p.ldq &&
+                                      a->p.nq == b->p.nq && a->p.dk == b->p.dk &&
+                                      a->p.dv == b->p.dv && !a->into.weigh == !b->into.weigh;
+            if (!same_queries || !same_keys(&x[row], b)) return g;
+        }
     return g;
 }
 

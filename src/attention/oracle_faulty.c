@@ -32,13 +32,6 @@ static void caps(void *self, pare_oracle_caps *out)
     out->features &= ~(uint32_t)(PARE_ORC_WHOLE | PARE_ORC_ADD);
 }
 
-static const pare_fault *fault_of(const faulty *o, uint64_t call)
-{
-    for (size_t i = 0; i < o->n; i++)
-        if (o->faults[i].call == call) return &o->faults[i];
-    return NULL;
-}
-
 static pare_status add_pending(faulty *o, const pare_fault *f, const pare_call *c, pare_err *err)
 {
     const size_t size = pare_dtype_size(o->dtype);
@@ -72,7 +65,9 @@ static pare_status evaluate(void *self, const pare_call *calls, size_t n, pare_e
     faulty *const o = self;
     pare_status st = PARE_OK;
     for (size_t i = 0; i < n && !st; i++) {
-        const pare_fault *const f = fault_of(o, o->calls + i);
+        const pare_fault *f = NULL; /* of this call */
+        for (size_t k = 0; k < o->n && !f; k++)
+            if (o->faults[k].call == o->calls + i) f = &o->faults[k];
         if (f && f->kind == PARE_FAULT_REFUSE)
             st = pare_fail(err, PARE_ERR_IO, "oracle call %llu: failed as told",
                            (unsigned long long)f->call);

@@ -69,19 +69,6 @@ static bool push(front *f, term t)
     return true;
 }
 
-static term pop(front *f)
-{
-    const term first = f->v[0], last = f->v[--f->count];
-    size_t i = 0;
-    for (size_t c; (c = 2 * i + 1) < f->count; i = c) {
-        if (c + 1 < f->count && before(&f->v[c + 1], &f->v[c])) c++;
-        if (!before(&f->v[c], &last)) break;
-        f->v[i] = f->v[c];
-    }
-    f->v[i] = last;
-    return first;
-}
-
 /* ---- the tail -------------------------------------------------------------------------------- */
 
 /* 1 + a/(c+1) + a^2/((c+1)(c+2)) + ... from above: terms until they fall by half each, then twice
@@ -123,7 +110,16 @@ static bool take_terms(search *s, pare_ub *tail, double tol)
     size_t again = 0;
     if (!push(&s->front, (term){.size = 1})) return false;
     for (*tail = pare_ub_inf(); s->front.count > 0 && s->count < s->most;) {
-        const term t = pop(&s->front);
+        /* The largest term leaves the heap, and the last one sinks from its place. */
+        front *const f = &s->front;
+        const term t = f->v[0], last = f->v[--f->count];
+        size_t i = 0;
+        for (size_t c; (c = 2 * i + 1) < f->count; i = c) {
+            if (c + 1 < f->count && before(&f->v[c + 1], &f->v[c])) c++;
+            if (!before(&f->v[c], &last)) break;
+            f->v[i] = f->v[c];
+        }
+        f->v[i] = last;
         s->taken[s->count++] = t;
         left -= t.size;
         const size_t index = s->count - 1;
@@ -161,32 +157,6 @@ static int by_degree(const void *x, const void *y)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-static bool write_table(pare_monomials *out, pare_arena *a, const search *s, const size_t *order)
-{
-    const size_t n = s->count;
-    row *const rows = malloc((n + 1) * sizeof *rows);
-    uint32_t *const place = malloc((n + 1) * sizeof *place);
-    uint32_t *const parent = pare_alloc(a, n, sizeof *parent), *const var = pare_alloc(a, n, 4);
-    uint32_t *const power = pare_alloc(a, n, sizeof *power);
-    double *const weight = pare_alloc(a, n, sizeof *weight);
-    const bool ok = rows && place && parent && var && power && weight;
-    for (size_t i = 0; ok && i < n; i++) rows[i] = (row){s->taken[i], (uint32_t)i};
-    if (ok) qsort(rows, n, sizeof *rows, by_degree);
-    for (size_t e = 0; ok && e < n; e++) {
-        const term *const t = &rows[e].t;
-        place[rows[e].index] = (uint32_t)e;
-        parent[e] = e ? place[t->parent] : 0;
-        var[e] = e ? (uint32_t)order[t->var] : 0;
-        power[e] = t->degree;
-        weight[e] = e ? weight[parent[e]] * t->degree / t->times : 1;
-    }
-    free(rows);
-    free(place);
-    if (!ok) return false;
-    *out = (pare_monomials){s->d, n ? power[n - 1] : 0, n, parent, var, power, weight};
-    return true;
-}
-
 pare_status pare_monomials_adaptive(pare_monomials *out, pare_ub *tail, pare_arena *a,
                                     const double *size, size_t d, double tol, size_t most,
                                     pare_err *err)
@@ -215,8 +185,28 @@ pare_status pare_monomials_adaptive(pare_monomials *out, pare_ub *tail, pare_are
             s.after[v] = pare_ub_exp(sum);
             sum = pare_ub_add(sum, pare_ub_exact(sorted[v]));
         }
-        ok = take_terms(&s, tail, tol) && write_table(out, a, &s, order);
+        ok = take_terms(&s, tail, tol);
     }
+    const size_t n = s.count;
+    row *const rows = malloc((n + 1) * sizeof *rows);
+    uint32_t *const place = malloc((n + 1) * sizeof *place);
+    uint32_t *const parent = pare_alloc(a, n, sizeof *parent), *const var = pare_alloc(a, n, 4);
+    uint32_t *const power = pare_alloc(a, n, sizeof *power);
+    double *const weight = pare_alloc(a, n, sizeof *weight);
+    ok = ok && rows && place && parent && var && power && weight;
+    for (size_t i = 0; ok && i < n; i++) rows[i] = (row){s.taken[i], (uint32_t)i};
+    if (ok) qsort(rows, n, sizeof *rows, by_degree);
+    for (size_t e = 0; ok && e < n; e++) {
+        const term *const t = &rows[e].t;
+        place[rows[e].index] = (uint32_t)e;
+        parent[e] = e ? place[t->parent] : 0;
+        var[e] = e ? (uint32_t)order[t->var] : 0;
+        power[e] = t->degree;
+        weight[e] = e ? weight[parent[e]] * t->degree / t->times : 1;
+    }
+    if (ok) *out = (pare_monomials){d, n ? power[n - 1] : 0, n, parent, var, power, weight};
+    free(rows);
+    free(place);
     free(sorted);
     free(order);
     free(s.after);

@@ -25,26 +25,6 @@ static pare_status attend_exact(pare_mat32 *y, const pare_poly_saved *saved,
                                 exec, err);
 }
 
-static pare_status attend_polynomial(poly_job *w, const pare_poly_saved *saved,
-                                     pare_poly_report *report, bool *fit, pare_arena *a,
-                                     const pare_exec *exec, pare_err *err)
-{
-    pare_status st = poly_job_new(w, a, fit, exec, err);
-    if (st || !*fit) return st;
-    if ((st = poly_scan(w, a, exec, err))) return st;
-    /* log sum_j e^(scale q.k_j) = log(sum of weights) + their unit + scale q.kc, of all rows: the
-     * exact kernel overwrites its own. */
-    for (size_t i = 0; w->lse && i < w->n; i++) {
-        double s = log((double)w->sum[i]) + w->shift[i / POLY_KEYS];
-        for (size_t c = 0; c < w->d; c++)
-            s += w->plan->scale * (double)w->q->v[i * w->q->ld + c] * w->plan->kc[c];
-        w->lse[i] = (float)s;
-    }
-    st = poly_fallback(w, saved ? saved->exact : NULL, report, a, exec, err);
-    if (!st && saved && saved->bound) memcpy(saved->bound, w->bound, w->n * sizeof *w->bound);
-    return st;
-}
-
 pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const pare_poly_saved *saved,
                              pare_poly_report *report, const pare_poly_plan *plan,
                              const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
@@ -73,7 +53,20 @@ pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const par
                   .d = plan->d,
                   .dv = plan->dv};
     bool fit;
-    pare_status st = attend_polynomial(&w, saved, to, &fit, a, exec, err);
+    pare_status st = poly_job_new(&w, a, &fit, exec, err);
+    const bool polynomial = !st && fit;
+    if (polynomial) st = poly_scan(&w, a, exec, err);
+    /* log sum_j e^(scale q.k_j) = log(sum of weights) + their unit + scale q.kc, of all rows: the
+     * exact kernel overwrites its own. */
+    for (size_t i = 0; polynomial && !st && w.lse && i < w.n; i++) {
+        double s = log((double)w.sum[i]) + w.shift[i / POLY_KEYS];
+        for (size_t c = 0; c < w.d; c++)
+            s += plan->scale * (double)q->v[i * q->ld + c] * plan->kc[c];
+        w.lse[i] = (float)s;
+    }
+    if (polynomial && !st) st = poly_fallback(&w, saved ? saved->exact : NULL, to, a, exec, err);
+    if (polynomial && !st && saved && saved->bound)
+        memcpy(saved->bound, w.bound, w.n * sizeof *w.bound);
     pare_arena_free(a);
     if (st || fit) return st;
     to->kind = PARE_POLY_EXACT;

@@ -123,34 +123,6 @@ static void sum_rows(double *sum, const pare_mat32 *dk)
         for (size_t c = 0; c < dk->cols; c++) sum[c] += (double)dk->v[j * dk->ld + c];
 }
 
-static pare_status run_scans(poly_backward_job *b, const pare_poly_plan *plan, pare_arena *a,
-                             const pare_exec *exec, pare_err *err)
-{
-    const size_t n = b->w.n, d = b->w.d;
-    bool fit;
-    pare_status st = poly_job_new(&b->w, a, &fit, exec, err);
-    if (st) return st;
-    if (!fit) return poly_exact_range_backward(b, 0, n, exec, err);
-    const double size = poly_balance(plan);
-    b->to_q = (float)(plan->scale / size);
-    b->to_k = (float)size;
-    b->g = pare_alloc(a, n, b->w.cols4 * sizeof *b->g);
-    if (plan->causal) b->du = pare_alloc(a, n, b->w.cols4 * sizeof *b->du);
-    double *const before = pare_alloc(a, d, sizeof *before), *const sum =
-                                                                 pare_alloc(a, d, sizeof *sum);
-    if (!b->g || (plan->causal && !b->du) || !before || !sum) return pare_no_memory(err);
-    sum_rows(before, &b->dk);
-    st = run_scan(b, false, exec, err);
-    if (!st) st = run_scan(b, true, exec, err);
-    if (st) return st;
-    /* The mean of what the scans have added to dk is subtracted. */
-    sum_rows(sum, &b->dk);
-    for (size_t c = 0; c < d; c++) sum[c] = (sum[c] - before[c]) / (double)n;
-    for (size_t j = 0; j < n; j++)
-        for (size_t c = 0; c < d; c++) b->dk.v[j * b->dk.ld + c] -= (float)sum[c];
-    return poly_exact_rows_backward(b, exec, err);
-}
-
 pare_status poly_backward_with(const poly_kernel *kernel, pare_mat32 *dq, pare_mat32 *dk,
                                pare_mat32 *dv, const pare_mat32 *dy, const pare_poly_plan *plan,
                                const pare_mat32 *q, const pare_mat32 *k, const pare_mat32 *v,
@@ -176,7 +148,34 @@ pare_status poly_backward_with(const poly_kernel *kernel, pare_mat32 *dq, pare_m
     if (plan->kind == PARE_POLY_EXACT || i == n)
         return poly_exact_range_backward(&b, 0, n, exec, err);
     pare_arena *const a = pare_arena_new();
-    const pare_status st = a ? run_scans(&b, plan, a, exec, err) : pare_no_memory(err);
+    bool fit = false;
+    pare_status st = a ? poly_job_new(&b.w, a, &fit, exec, err) : pare_no_memory(err);
+    if (!st && !fit) st = poly_exact_range_backward(&b, 0, n, exec, err);
+    if (st || !fit) {
+        pare_arena_free(a);
+        return st;
+    }
+    const size_t d = plan->d;
+    const double size = poly_balance(plan);
+    b.to_q = (float)(plan->scale / size);
+    b.to_k = (float)size;
+    b.g = pare_alloc(a, n, b.w.cols4 * sizeof *b.g);
+    if (plan->causal) b.du = pare_alloc(a, n, b.w.cols4 * sizeof *b.du);
+    double *const before = pare_alloc(a, d, sizeof *before);
+    double *const sum = pare_alloc(a, d, sizeof *sum);
+    if (!b.g || (plan->causal && !b.du) || !before || !sum) st = pare_no_memory(err);
+    if (!st) {
+        sum_rows(before, dk);
+        st = run_scan(&b, false, exec, err);
+    }
+    if (!st) st = run_scan(&b, true, exec, err);
+    if (!st) { /* the mean of what the scans have added to dk is subtracted */
+        sum_rows(sum, dk);
+        for (size_t c = 0; c < d; c++) sum[c] = (sum[c] - before[c]) / (double)n;
+        for (size_t j = 0; j < n; j++)
+            for (size_t c = 0; c < d; c++) dk->v[j * dk->ld + c] -= (float)sum[c];
+        st = poly_exact_rows_backward(&b, exec, err);
+    }
     pare_arena_free(a);
     return st;
 }

@@ -48,10 +48,27 @@ typedef struct job {
 
 /* ---- forward: centered rows, weights, monomials ---------------------------------------------- */
 
-static void center(job *w)
+/* Memory; centered rows, weights and factors. */
+static bool prepare(job *w, pare_arena *a)
 {
     const pare_poly_plan *const p = w->plan;
     double row_max = -INFINITY;
+    size_t state;
+    w->qs = pare_mat_new(a, w->n, w->d);
+    w->ks = pare_mat_new(a, w->n, w->d);
+    w->g = pare_mat_new(a, w->n, w->m);
+    w->w = pare_alloc(a, w->n, sizeof *w->w);
+    w->heavy = pare_alloc(a, w->n, 1);
+    w->phi = pare_alloc(a, w->r, sizeof *w->phi);
+    w->dphi = pare_alloc(a, w->r, sizeof *w->dphi);
+    w->factor = pare_alloc(a, w->r, sizeof *w->factor);
+    w->u = pare_alloc(a, w->m, sizeof *w->u);
+    w->out = pare_alloc(a, w->d > w->m ? w->d : w->m, sizeof *w->out);
+    w->before = pare_alloc(a, w->d, sizeof *w->before);
+    if (pare_mul(&state, w->r, w->m)) w->state = pare_alloc(a, state, sizeof *w->state);
+    if (!w->qs.v || !w->ks.v || !w->g.v || !w->w || !w->heavy || !w->phi || !w->dphi ||
+        !w->factor || !w->u || !w->out || !w->before || !w->state)
+        return false;
     for (size_t i = 0; i < w->n; i++) {
         for (size_t c = 0; c < w->d; c++) {
             pare_row_mut(&w->qs, i)[c] = p->scale * (pare_row(w->q, i)[c] - p->qc[c]);
@@ -64,6 +81,7 @@ static void center(job *w)
     for (size_t i = 0; i < p->nheavy; i++) w->heavy[p->heavy[i]] = 1;
     for (size_t e = 0; e < w->r; e++)
         w->factor[e] = p->coef[p->table.power[e]] * p->table.weight[e];
+    return true;
 }
 
 static void monomials(const job *w, const double *x)
@@ -177,24 +195,6 @@ static void add_queries(job *w, size_t from, size_t to)
     }
 }
 
-static void key_backward(job *w, size_t j)
-{
-    const double *const x = pare_row(&w->ks, j);
-    double *const du = w->out, *const dk = pare_row_mut(w->dk, j);
-    if (w->heavy[j]) return;
-    monomials(w, x);
-    load_value(w, w->u, j);
-    memset(du, 0, w->m * sizeof *du);
-    for (size_t e = 0; e < w->r; e++) {
-        const double *const ds = w->state + e * w->m;
-        add_scaled_f64(du, w->w[j] * w->phi[e], ds, w->m);
-        w->dphi[e] = w->w[j] * dot_f64(ds, w->u, w->m);
-    }
-    add_scaled_f64(pare_row_mut(w->dv, j), 1, du, w->m - 1);
-    add_scaled_f64(dk, w->plan->scale * dot_f64(du, w->u, w->m), w->plan->qc, w->d);
-    monomials_backward(w, dk, x);
-}
-
 /* A row that was computed exactly, over the keys it sees. */
 static void exact_row_backward(job *w, size_t i)
 {
@@ -249,29 +249,24 @@ static void scans(job *w)
     for (size_t c = chunks; c-- > 0;) {
         const size_t from = c * size, to = from + size < w->n ? from + size : w->n;
         if (!causal) add_queries(w, from, to);
-        for (size_t j = from; j < to; j++) key_backward(w, j);
+        for (size_t j = from; j < to; j++) {
+            const double *const x = pare_row(&w->ks, j);
+            double *const du = w->out, *const dk = pare_row_mut(w->dk, j);
+            if (w->heavy[j]) continue;
+            monomials(w, x);
+            load_value(w, w->u, j);
+            memset(du, 0, w->m * sizeof *du);
+            for (size_t e = 0; e < w->r; e++) {
+                const double *const ds = w->state + e * w->m;
+                add_scaled_f64(du, w->w[j] * w->phi[e], ds, w->m);
+                w->dphi[e] = w->w[j] * dot_f64(ds, w->u, w->m);
+            }
+            add_scaled_f64(pare_row_mut(w->dv, j), 1, du, w->m - 1);
+            add_scaled_f64(dk, w->plan->scale * dot_f64(du, w->u, w->m), w->plan->qc, w->d);
+            monomials_backward(w, dk, x);
+        }
         if (causal) add_queries(w, from, to);
     }
-}
-
-static bool job_memory(job *w, pare_arena *a)
-{
-    const size_t widest = w->d > w->m ? w->d : w->m;
-    size_t state;
-    w->qs = pare_mat_new(a, w->n, w->d);
-    w->ks = pare_mat_new(a, w->n, w->d);
-    w->g = pare_mat_new(a, w->n, w->m);
-    w->w = pare_alloc(a, w->n, sizeof *w->w);
-    w->heavy = pare_alloc(a, w->n, 1);
-    w->phi = pare_alloc(a, w->r, sizeof *w->phi);
-    w->dphi = pare_alloc(a, w->r, sizeof *w->dphi);
-    w->factor = pare_alloc(a, w->r, sizeof *w->factor);
-    w->u = pare_alloc(a, w->m, sizeof *w->u);
-    w->out = pare_alloc(a, widest, sizeof *w->out);
-    w->before = pare_alloc(a, w->d, sizeof *w->before);
-    if (pare_mul(&state, w->r, w->m)) w->state = pare_alloc(a, state, sizeof *w->state);
-    return w->qs.v && w->ks.v && w->g.v && w->w && w->heavy && w->phi && w->dphi && w->factor &&
-           w->u && w->out && w->before && w->state;
 }
 
 pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, const pare_mat *dy,
@@ -304,9 +299,8 @@ pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, con
         return PARE_OK;
     }
     pare_arena *const a = pare_arena_new();
-    const bool ok = a && job_memory(&w, a);
+    const bool ok = a && prepare(&w, a);
     if (ok) {
-        center(&w);
         sum_dk(&w, w.before);
         scans(&w);
         sum_dk(&w, w.out);

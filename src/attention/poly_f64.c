@@ -74,27 +74,6 @@ static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const pare_mat
     return PARE_OK;
 }
 
-static pare_status measure(pare_poly_plan *p, pare_arena *a, const pare_mat *q, const pare_mat *k,
-                           size_t heavy, pare_err *err)
-{
-    double *const c = pare_alloc(a, 2 * p->d, sizeof *c);
-    if (!c) return pare_no_memory(err);
-    p->qc = c;
-    p->kc = c + p->d;
-    pare_status st;
-    if ((st = midranges(c, q, "queries", err)) || (st = midranges(c + p->d, k, "keys", err)) ||
-        (st = choose_heavy(p, a, k, heavy, err)))
-        return st;
-    double box = 0, most = 0;
-    for (size_t i = 0; i < p->d; i++)
-        box += fabs(p->scale) * radius(q, c, i) * radius(k, c + p->d, i);
-    for (size_t i = 0; i < p->n; i++)
-        most = fmax(most, norm_of(pare_row(q, i), p->qc, p->scale, p->d));
-    p->query = pare_ub_of(most * (1 + 0x1p-40));
-    p->B = pare_ub_min(pare_ub_of(box * (1 + 0x1p-40)), pare_ub_mul(p->query, p->key));
-    return PARE_OK;
-}
-
 pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_mat *q,
                                const pare_mat *k, size_t dv, double scale, const pare_pattern *p,
                                const pare_poly_opts *opts, pare_err *err)
@@ -109,8 +88,22 @@ pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_ma
                             .scale = scale,
                             .tolerance = opts->tolerance};
     if (out->n > 0) {
-        const pare_status st = measure(out, a, q, k, opts->heavy, err);
+        double *const qc = pare_alloc(a, 2 * out->d, sizeof *qc);
+        if (!qc) return pare_no_memory(err);
+        double *const kc = qc + out->d;
+        out->qc = qc;
+        out->kc = kc;
+        pare_status st = midranges(qc, q, "queries", err);
+        if (!st) st = midranges(kc, k, "keys", err);
+        if (!st) st = choose_heavy(out, a, k, opts->heavy, err);
         if (st) return st;
+        double box = 0, most = 0;
+        for (size_t i = 0; i < out->d; i++)
+            box += fabs(scale) * radius(q, qc, i) * radius(k, kc, i);
+        for (size_t i = 0; i < out->n; i++)
+            most = fmax(most, norm_of(pare_row(q, i), qc, scale, out->d));
+        out->query = pare_ub_of(most * (1 + 0x1p-40));
+        out->B = pare_ub_min(pare_ub_of(box * (1 + 0x1p-40)), pare_ub_mul(out->query, out->key));
     }
     /* The smallest degree that meets the tolerance for every row, or the one that is forced. */
     const bool forced = opts->degree >= 0;
@@ -240,37 +233,6 @@ static pare_status prepare(reference *r, pare_arena *a, pare_err *err)
     return PARE_OK;
 }
 
-/* Rows [from, to), from the sums of the keys before them (causal) or of all keys. */
-static void chunk_rows(reference *r, pare_mat *y, double *bound, pare_poly_report *report,
-                       size_t from, size_t to)
-{
-    const pare_poly_plan *const p = r->p;
-    for (size_t i = from; i < to; i++) {
-        double *const row = pare_row_mut(y, i);
-        double b = p->kind == PARE_POLY_EXACT ? INFINITY
-                   : p->causal                ? polynomial_row(r, row, i, from, from, i + 1)
-                                              : polynomial_row(r, row, i, p->n, 0, 0);
-        if (!(b <= p->tolerance)) {
-            exact_row(r, row, i, p->causal ? i + 1 : p->n);
-            b = 0;
-            report->rows_exact++;
-        }
-        if (bound) bound[i] = b;
-        report->proven = pare_ub_max(report->proven, pare_ub_exact(b));
-    }
-}
-
-/* The unit of the sums becomes that of the largest weight up to `to`. */
-static void chunk_unit(reference *r, size_t from, size_t to)
-{
-    double shift = r->shift;
-    for (size_t j = from; j < to; j++) shift = fmax(shift, r->a[j]);
-    if (!(shift > r->shift)) return;
-    const double rescale = r->shift == -INFINITY ? 0 : pare_exp(r->shift - shift);
-    for (size_t i = 0; i < r->m.count * (r->p->dv + 1); i++) r->sums[i] *= rescale;
-    r->shift = shift;
-}
-
 static void chunk_keys(reference *r, size_t from, size_t to)
 {
     const size_t dv = r->p->dv;
@@ -305,9 +267,28 @@ pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *r
     const size_t step = !plan->causal ? plan->n : chunk ? chunk : CHUNK;
     for (size_t from = 0; !st && from < plan->n; from += step) {
         const size_t end = plan->n - from < step ? plan->n : from + step;
-        if (!exact) chunk_unit(&r, from, end);
+        double shift = r.shift; /* the unit of the sums becomes that of the largest weight so far */
+        for (size_t j = from; !exact && j < end; j++) shift = fmax(shift, r.a[j]);
+        if (!exact && shift > r.shift) {
+            const double rescale = r.shift == -INFINITY ? 0 : pare_exp(r.shift - shift);
+            for (size_t i = 0; i < r.m.count * (plan->dv + 1); i++) r.sums[i] *= rescale;
+            r.shift = shift;
+        }
         if (!exact && !plan->causal) chunk_keys(&r, from, end);
-        chunk_rows(&r, y, bound, to, from, end);
+        /* rows, from the sums of the keys before them (causal) or of all keys */
+        for (size_t i = from; i < end; i++) {
+            double *const row = pare_row_mut(y, i);
+            double b = exact          ? INFINITY
+                       : plan->causal ? polynomial_row(&r, row, i, from, from, i + 1)
+                                      : polynomial_row(&r, row, i, plan->n, 0, 0);
+            if (!(b <= plan->tolerance)) {
+                exact_row(&r, row, i, plan->causal ? i + 1 : plan->n);
+                b = 0;
+                to->rows_exact++;
+            }
+            if (bound) bound[i] = b;
+            to->proven = pare_ub_max(to->proven, pare_ub_exact(b));
+        }
         if (!exact && plan->causal) chunk_keys(&r, from, end);
     }
     pare_arena_free(a);

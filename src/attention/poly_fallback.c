@@ -29,30 +29,6 @@ static size_t *failing_rows(const poly_job *w, pare_arena *a, size_t *count)
 
 /* ---- the moment ------------------------------------------------------------------------------ */
 
-/* sums[r] = sum_j w_j (q'.k'_j)^(g+1) for the given rows, over the keys of their state: a scan of
- * its own, with weights only. */
-static pare_status compute_moments(float *sums, const poly_job *w, const size_t *rows, size_t count,
-                                   const pare_monomials *m, pare_arena *a, const pare_exec *exec,
-                                   pare_err *err)
-{
-    poly_job one = *w;
-    const pare_status st = poly_table_new(&one.table, a, m, err);
-    if (st) return st;
-    size_t *const chunk_rows = pare_alloc(a, w->chunks + 1, sizeof *chunk_rows);
-    one.dv = 0, one.cols = 1, one.cols4 = TILE_STEP;
-    one.moment = false, one.sums_only = true, one.sum = sums;
-    one.row_list = rows, one.rows = count, one.chunk_rows = chunk_rows;
-    one.factor = pare_alloc(a, one.table.ld, sizeof *one.factor);
-    if (!chunk_rows || !one.factor) return pare_no_memory(err);
-    for (size_t t = 0, at = 0; t <= w->chunks; t++) {
-        while (at < count && rows[at] < t * POLY_KEYS) at++;
-        chunk_rows[t] = at;
-    }
-    for (size_t e = 0; e < m->count; e++)
-        one.factor[e] = m->power[e] == w->plan->degree + 1 ? m->weight[e] : 0;
-    return poly_scan(&one, a, exec, err);
-}
-
 static pare_status bound_by_moments(poly_job *w, pare_poly_report *report, pare_arena *a,
                                     const pare_exec *exec, pare_err *err)
 {
@@ -70,11 +46,28 @@ static pare_status bound_by_moments(poly_job *w, pare_poly_report *report, pare_
     if (count == 0 || plan->kind != PARE_POLY_TAYLOR || plan->degree % 2 == 0 ||
         !poly_fits(features, 1, plan->max_bytes) || !pays)
         return PARE_OK;
+    /* sums[r] = sum_j w_j (q'.k'_j)^(g+1) over the keys of the row's state: a scan of its own, with
+     * weights only. */
     pare_monomials m;
-    pare_status st = pare_monomials_graded(&m, a, w->d, w->plan->degree + 1, err);
-    if (!st) st = compute_moments(sums, w, rows, count, &m, a, exec, err);
+    poly_job one = *w;
+    pare_status st = pare_monomials_graded(&m, a, w->d, plan->degree + 1, err);
+    if (!st) st = poly_table_new(&one.table, a, &m, err);
     if (st) return st;
-    poly_proof_full(&w->proof, w->plan, &w->sizes, m.count);
+    size_t *const chunk_rows = pare_alloc(a, w->chunks + 1, sizeof *chunk_rows);
+    one.dv = 0, one.cols = 1, one.cols4 = TILE_STEP;
+    one.moment = false, one.sums_only = true, one.sum = sums;
+    one.row_list = rows, one.rows = count, one.chunk_rows = chunk_rows;
+    one.factor = pare_alloc(a, one.table.ld, sizeof *one.factor);
+    if (!chunk_rows || !one.factor) return pare_no_memory(err);
+    for (size_t t = 0, at = 0; t <= w->chunks; t++) {
+        while (at < count && rows[at] < t * POLY_KEYS) at++;
+        chunk_rows[t] = at;
+    }
+    for (size_t e = 0; e < m.count; e++)
+        one.factor[e] = m.power[e] == plan->degree + 1 ? m.weight[e] : 0;
+    st = poly_scan(&one, a, exec, err);
+    if (st) return st;
+    poly_proof_full(&w->proof, plan, &w->sizes, m.count);
     for (size_t r = 0; r < count; r++) {
         const poly_row at = {.norm = (double)query_norm(w, rows[r]),
                              .sum = (double)w->sum[rows[r]],

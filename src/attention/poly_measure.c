@@ -23,30 +23,6 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The `count` longest keys become heavy; with `some` and no count, SOME of them in a long
- * sequence. */
-static pare_status choose_heavy(pare_poly_plan *p, pare_arena *a, const float *norm, size_t count,
-                                bool some, pare_err *err)
-{
-    enum { SOME = 8 };
-    p->heavy = NULL;
-    p->nheavy = 0;
-    if (count == 0 && some && p->n > 64 * SOME) count = SOME;
-    if (count > p->n) count = p->n;
-    if (count == 0) return PARE_OK;
-    ranked *const all = pare_alloc(a, p->n, sizeof *all);
-    size_t *const rows = pare_alloc(a, count, sizeof *rows);
-    if (!all || !rows) return pare_no_memory(err);
-    for (size_t j = 0; j < p->n; j++) all[j] = (ranked){norm[j], j};
-    qsort(all, p->n, sizeof *all, longer_first);
-    for (size_t h = 0; h < count; h++) rows[h] = all[h].row;
-    qsort(rows, count, sizeof *rows, ascending);
-    p->heavy = rows;
-    p->nheavy = count;
-    p->key = pare_ub_exact(count < p->n ? (double)all[count].norm : 0);
-    return PARE_OK;
-}
-
 static pare_ub largest(const float *x, size_t n)
 {
     float most = 0;
@@ -119,7 +95,23 @@ pare_status poly_measure(pare_poly_plan *p, double *coordinate, bool mean, pare_
     p->key_norms = kn;
     p->query = largest(qn, p->n);
     p->key = largest(kn, p->n);
-    st = choose_heavy(p, a, kn, heavy, mean, err);
+    /* The longest keys become heavy: so many, or around means SOME of them in a long sequence. */
+    enum { SOME = 8 };
+    size_t count = heavy == 0 && mean && p->n > 64 * SOME ? SOME : heavy;
+    if (count > p->n) count = p->n;
+    p->heavy = NULL;
+    p->nheavy = count;
+    if (count) {
+        ranked *const all = pare_alloc(a, p->n, sizeof *all);
+        size_t *const rows = pare_alloc(a, count, sizeof *rows);
+        if (!all || !rows) return pare_no_memory(err);
+        for (size_t j = 0; j < p->n; j++) all[j] = (ranked){kn[j], j};
+        qsort(all, p->n, sizeof *all, longer_first);
+        for (size_t h = 0; h < count; h++) rows[h] = all[h].row;
+        qsort(rows, count, sizeof *rows, ascending);
+        p->heavy = rows;
+        p->key = pare_ub_exact(count < p->n ? (double)all[count].norm : 0);
+    }
     p->B = pare_ub_min(box, pare_ub_mul(p->query, p->key));
-    return st;
+    return PARE_OK;
 }

@@ -19,12 +19,6 @@ size_t pare_monomials_count(size_t d, size_t degree)
     return c;
 }
 
-typedef struct builder {
-    uint32_t *parent, *var, *power;
-    double *weight;
-    size_t at;
-} builder;
-
 pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, size_t degree,
                                   pare_err *err)
 {
@@ -32,33 +26,33 @@ pare_status pare_monomials_graded(pare_monomials *out, pare_arena *a, size_t d, 
     if (n > POLY_MAX_FEATURES)
         return pare_fail(err, PARE_ERR_INPUT, "monomials of degree %zu in %zu variables: too many",
                          degree, d);
-    builder t = {.parent = pare_alloc(a, n, sizeof *t.parent),
-                 .var = pare_alloc(a, n, sizeof *t.var),
-                 .power = pare_alloc(a, n, sizeof *t.power),
-                 .weight = pare_alloc(a, n, sizeof *t.weight)};
-    if (!t.parent || !t.var || !t.power || !t.weight) return pare_no_memory(err);
-    t.weight[0] = 1;
-    t.at = 1;
+    uint32_t *const parent = pare_alloc(a, n, sizeof *parent);
+    uint32_t *const var = pare_alloc(a, n, sizeof *var);
+    uint32_t *const power = pare_alloc(a, n, sizeof *power);
+    double *const weight = pare_alloc(a, n, sizeof *weight);
+    if (!parent || !var || !power || !weight) return pare_no_memory(err);
+    weight[0] = 1;
+    size_t count = 1;
     for (size_t m = 1, first = 0; m <= degree; m++) {
         const size_t level = first;
-        first = t.at;
+        first = count;
         for (size_t v = 0; v < d; v++) {
             const size_t prefix =
                 m == 1 ? 1
                        : pare_monomials_count(v + 1, m - 1) - pare_monomials_count(v + 1, m - 2);
             for (size_t from = level; from < level + prefix; from++) { /* x_v times this entry */
-                const size_t e = t.at++;
+                const size_t e = count++;
                 size_t times = 1; /* power of v: counted down the parents */
-                for (size_t p = from; p && t.var[p] == v; p = t.parent[p]) times++;
-                t.parent[e] = (uint32_t)from;
-                t.var[e] = (uint32_t)v;
-                t.power[e] = (uint32_t)m;
-                t.weight[e] = t.weight[from] * (double)m / (double)times;
+                for (size_t p = from; p && var[p] == v; p = parent[p]) times++;
+                parent[e] = (uint32_t)from;
+                var[e] = (uint32_t)v;
+                power[e] = (uint32_t)m;
+                weight[e] = weight[from] * (double)m / (double)times;
             }
         }
     }
-    *out = (pare_monomials){d, degree, t.at, t.parent, t.var, t.power, t.weight};
-    PARE_ASSERT(t.at == n);
+    *out = (pare_monomials){d, degree, n, parent, var, power, weight};
+    PARE_ASSERT(count == n);
     return PARE_OK;
 }
 
@@ -96,12 +90,19 @@ static void cut_blocks(poly_table *t)
     }
 }
 
-/* Whole runs, behind the variables themselves; the long ones of the highest degree, at the end,
- * need not be stored. */
-static void join_runs(poly_table *t)
+pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m, pare_err *err)
 {
-    const pare_monomials *const m = t->m;
+    poly_table *const t = out;
     poly_run *r = NULL;
+    *t = (poly_table){.m = m, .ld = padded(m->count, POLY_LANES)};
+    t->runs = pare_alloc(a, m->count, sizeof *t->runs);
+    t->whole = pare_alloc(a, m->count, sizeof *t->whole);
+    t->blocks = pare_alloc(a, m->count, sizeof *t->blocks);
+    if (!t->runs || !t->whole || !t->blocks) return pare_no_memory(err);
+    while (t->low < m->count && m->power[t->low] < m->power[m->count - 1]) t->low++;
+    cut_blocks(t);
+    /* Whole runs, behind the variables themselves; the long ones of the highest degree, at the end,
+     * need not be stored. */
     while (1 + t->copied < m->count && m->parent[1 + t->copied] == 0 &&
            m->var[1 + t->copied] == t->copied)
         t->copied++;
@@ -118,36 +119,16 @@ static void join_runs(poly_table *t)
     while (t->nstored > 0 && t->whole[t->nstored - 1].count >= POLY_LONG_RUN &&
            t->whole[t->nstored - 1].to >= t->low)
         t->stored = t->whole[--t->nstored].to;
-}
-
-/* The variables of the stored monomials, in the order of multiplication. */
-static bool find_factors(poly_table *t, pare_arena *a)
-{
-    const pare_monomials *const m = t->m;
+    t->ldphi = padded(t->stored + 2 * POLY_LANES, POLY_LANES);
+    if (t->ldphi / 16 % 2 == 0) t->ldphi += 16; /* an odd number of cache lines: uses all sets */
+    /* The variables of the stored monomials, in the order of multiplication. */
     const size_t degree = m->power[t->stored - 1], ld = padded(t->stored, POLY_LANES);
-    if (m->d > POLY_LANES || degree == 0 || degree > POLY_FACTORS) return true;
+    if (m->d > POLY_LANES || degree == 0 || degree > POLY_FACTORS) return PARE_OK;
     uint32_t *const factor = pare_alloc(a, degree * ld, sizeof *factor);
-    if (!factor) return false;
+    if (!factor) return pare_no_memory(err);
     for (size_t i = 0; i < degree * ld; i++) factor[i] = POLY_LANES;
     for (size_t e = 1; e < t->stored; e++)
         for (size_t p = e; p > 0; p = m->parent[p]) factor[(m->power[p] - 1) * ld + e] = m->var[p];
     t->factors = (poly_factors){factor, degree, ld};
-    return true;
-}
-
-pare_status poly_table_new(poly_table *out, pare_arena *a, const pare_monomials *m, pare_err *err)
-{
-    *out = (poly_table){.m = m, .ld = padded(m->count, POLY_LANES)};
-    out->runs = pare_alloc(a, m->count, sizeof *out->runs);
-    out->whole = pare_alloc(a, m->count, sizeof *out->whole);
-    out->blocks = pare_alloc(a, m->count, sizeof *out->blocks);
-    if (!out->runs || !out->whole || !out->blocks) return pare_no_memory(err);
-    while (out->low < m->count && m->power[out->low] < m->power[m->count - 1]) out->low++;
-    cut_blocks(out);
-    join_runs(out);
-    if (!find_factors(out, a)) return pare_no_memory(err);
-    out->ldphi = padded(out->stored + 2 * POLY_LANES, POLY_LANES);
-    if (out->ldphi / 16 % 2 == 0)
-        out->ldphi += 16; /* an odd number of cache lines apart: uses all sets */
     return PARE_OK;
 }

@@ -94,27 +94,6 @@ static bool add_exact_keys(const poly_job *w, const poly_panel_workspace *r,
     return true;
 }
 
-/* Bounds and y of a panel; `weight`: of the keys in the state. */
-static void write_rows(const poly_job *w, const poly_panel_workspace *r, const panel *p,
-                       double weight, bool with_exact)
-{
-    const float *const sum = r->o + w->dv * p->p, *const moment = sum + p->p;
-    for (size_t i = 0; i < p->rows; i++) {
-        const poly_row at = {.norm = (double)query_norm(w, p->first + i),
-                             .sum = (double)sum[i],
-                             .moment = w->moment ? (double)moment[i] : 0,
-                             .weight = weight,
-                             .with_exact = with_exact};
-        w->bound[p->first + i] = poly_row_bound(&w->proof, &at);
-        r->s[i] = 1 / sum[i];
-    }
-    unpack(w->y.v + p->first * w->y.ld, w->y.ld, r->o, p->p, p->rows, w->dv, r->s, false);
-    for (size_t i = 0; i < p->rows; i++) {
-        float *const y = w->y.v + (p->first + i) * w->y.ld;
-        for (size_t c = 0; c < w->dv; c++) y[c] += w->center[c];
-    }
-}
-
 void poly_rows(const poly_job *w, const poly_panel_workspace *r, const float *state,
                const poly_workspace *keys, size_t chunk, size_t first, size_t end)
 {
@@ -129,7 +108,20 @@ void poly_rows(const poly_job *w, const poly_panel_workspace *r, const float *st
         else
             memset(r->o, 0, w->cols4 * p.p * sizeof *r->o);
         const bool with_exact = !w->sums_only && add_exact_keys(w, r, keys, chunk, &p);
-        memcpy(w->sum + i, r->o + w->dv * p.p, p.rows * sizeof *w->sum);
-        if (!w->sums_only) write_rows(w, r, &p, w->weight[chunk], with_exact);
+        const float *const sum = r->o + w->dv * p.p, *const moment = sum + p.p;
+        memcpy(w->sum + i, sum, p.rows * sizeof *w->sum);
+        if (w->sums_only) continue;
+        for (size_t j = 0; j < p.rows; j++) { /* bounds, then y */
+            const poly_row at = {.norm = (double)query_norm(w, p.first + j),
+                                 .sum = (double)sum[j],
+                                 .moment = w->moment ? (double)moment[j] : 0,
+                                 .weight = w->weight[chunk],
+                                 .with_exact = with_exact};
+            w->bound[p.first + j] = poly_row_bound(&w->proof, &at);
+            r->s[j] = 1 / sum[j];
+        }
+        unpack(w->y.v + p.first * w->y.ld, w->y.ld, r->o, p.p, p.rows, w->dv, r->s, false);
+        for (size_t j = 0; j < p.rows; j++)
+            for (size_t c = 0; c < w->dv; c++) w->y.v[(p.first + j) * w->y.ld + c] += w->center[c];
     }
 }

@@ -173,19 +173,6 @@ static void try_taylor(search *s, const sample *m, size_t g)
     offer(s, &c);
 }
 
-static void try_remez(search *s, size_t g)
-{
-    const pare_poly_plan *const p = s->p;
-    const size_t r = pare_monomials_count(p->d, g);
-    choice c = {.kind = PARE_POLY_REMEZ, .degree = g};
-    if (!poly_fits(r, p->dv + 1, p->max_bytes) || !(p->B.v <= POLY_REMEZ_BOUND)) return;
-    c.cost = CALL_COST + poly_cost((double)p->n, r, p->d, p->dv + 1, p->causal);
-    if (!(c.cost < s->best.cost)) return;
-    c.fit = poly_remez(p->B.v, g);
-    const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * poly_power(p->B.v, g));
-    if (poly_variation(c.fit.error).v + noise <= s->p->tolerance || s->o->degree >= 0) offer(s, &c);
-}
-
 /* Adaptive monomials pay where coordinates are of unequal size. */
 static pare_status try_adaptive(search *s, pare_arena *a, pare_err *err)
 {
@@ -232,7 +219,16 @@ static pare_status find_best(bool *found, search *s, pare_arena *a, const pare_m
         take_sample(m, s->p, q, k);
         for (size_t g = from; g <= to; g++) {
             if (any || kind == PARE_POLY_TAYLOR) try_taylor(s, m, g);
-            if (any || kind == PARE_POLY_REMEZ) try_remez(s, g);
+            if (!any && kind != PARE_POLY_REMEZ) continue;
+            const pare_poly_plan *const p = s->p;
+            const size_t r = pare_monomials_count(p->d, g);
+            choice c = {.kind = PARE_POLY_REMEZ, .degree = g};
+            if (!poly_fits(r, p->dv + 1, p->max_bytes) || !(p->B.v <= POLY_REMEZ_BOUND)) continue;
+            c.cost = CALL_COST + poly_cost((double)p->n, r, p->d, p->dv + 1, p->causal);
+            if (!(c.cost < s->best.cost)) continue;
+            c.fit = poly_remez(p->B.v, g);
+            const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * poly_power(p->B.v, g));
+            if (poly_variation(c.fit.error).v + noise <= p->tolerance || forced) offer(s, &c);
         }
         if ((any || kind == PARE_POLY_ADAPTIVE) && !forced) st = try_adaptive(s, a, err);
     }

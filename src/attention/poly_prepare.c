@@ -119,25 +119,6 @@ static bool weigh_keys(poly_job *w, const double *log_weight)
            w->sizes.depth <= MAX_ROUNDINGS;
 }
 
-static bool job_memory(poly_job *w, pare_arena *a)
-{
-    const size_t n = w->n, h4 = padded(w->plan->nheavy, TILE_STEP);
-    w->w = pare_alloc(a, n, sizeof *w->w);
-    w->sum = pare_alloc(a, n, sizeof *w->sum);
-    w->bound = pare_alloc(a, n, sizeof *w->bound);
-    w->shift = pare_alloc(a, w->chunks, sizeof *w->shift);
-    w->weight = pare_alloc(a, w->chunks, sizeof *w->weight);
-    w->factor = pare_alloc(a, w->table.ld, sizeof *w->factor);
-    w->moment_factor = pare_alloc(a, w->table.ld, sizeof *w->moment_factor);
-    if (w->plan->nheavy) {
-        w->heavy = pare_alloc(a, n, sizeof *w->heavy);
-        w->heavy_k = pare_alloc(a, h4 * w->d, sizeof *w->heavy_k);
-        w->heavy_u = pare_alloc(a, h4 * w->cols4, sizeof *w->heavy_u);
-        if (!w->heavy || !w->heavy_k || !w->heavy_u) return false;
-    }
-    return w->w && w->sum && w->bound && w->shift && w->weight && w->factor && w->moment_factor;
-}
-
 pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec *exec,
                          pare_err *err)
 {
@@ -148,7 +129,22 @@ pare_status poly_job_new(poly_job *w, pare_arena *a, bool *fit, const pare_exec 
     w->cols = w->dv + 1 + (w->moment ? 1 : 0);
     w->cols4 = padded(w->cols, TILE_STEP);
     w->chunks = (w->n + POLY_KEYS - 1) / POLY_KEYS;
-    if (!job_memory(w, a)) return pare_no_memory(err);
+    w->w = pare_alloc(a, w->n, sizeof *w->w);
+    w->sum = pare_alloc(a, w->n, sizeof *w->sum);
+    w->bound = pare_alloc(a, w->n, sizeof *w->bound);
+    w->shift = pare_alloc(a, w->chunks, sizeof *w->shift);
+    w->weight = pare_alloc(a, w->chunks, sizeof *w->weight);
+    w->factor = pare_alloc(a, w->table.ld, sizeof *w->factor);
+    w->moment_factor = pare_alloc(a, w->table.ld, sizeof *w->moment_factor);
+    if (p->nheavy) {
+        const size_t heavy4 = padded(p->nheavy, TILE_STEP);
+        w->heavy = pare_alloc(a, w->n, sizeof *w->heavy);
+        w->heavy_k = pare_alloc(a, heavy4 * w->d, sizeof *w->heavy_k);
+        w->heavy_u = pare_alloc(a, heavy4 * w->cols4, sizeof *w->heavy_u);
+        if (!w->heavy || !w->heavy_k || !w->heavy_u) return pare_no_memory(err);
+    }
+    if (!w->w || !w->sum || !w->bound || !w->shift || !w->weight || !w->factor || !w->moment_factor)
+        return pare_no_memory(err);
     double *const log_weight = w->bound; /* not needed at the same time */
     if ((st = center_values(w, a, fit, exec, err)) || !*fit ||
         (st = center_sides(w, a, log_weight, fit, exec, err)) || !*fit)

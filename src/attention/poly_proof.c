@@ -75,13 +75,6 @@ static double roundings(const poly_sizes *s, double degree)
     return 6 * degree + s->depth + 16 + POLY_KEYS + (double)s->flush;
 }
 
-/* Of q'^T C q': the same, and sums over the monomials up to degree 2. */
-static double moment_roundings(const pare_poly_plan *p, const poly_sizes *s)
-{
-    const double g = (double)p->degree, all = (double)pare_monomials_count(p->d, g > 0 ? 2 : 0);
-    return 30 + s->depth + POLY_KEYS + (double)s->flush + all + g * ((double)p->d + 12);
-}
-
 /* Largest norm of the queries of a bin. */
 static double query_of(const poly_sizes *s, size_t bin)
 {
@@ -121,7 +114,11 @@ void poly_proof_new(poly_proof *out, const pare_poly_plan *plan, const poly_size
         out->exact[b] =
             growth(s->depth + 24 + POLY_KEYS + (double)plan->nheavy + (d + 8) * all) * F64;
     }
-    set_moments(out, plan, s, moment_roundings(plan, s));
+    /* Of q'^T C q': the same roundings, and sums over the monomials up to degree 2. */
+    const double g = (double)plan->degree;
+    const double all = (double)pare_monomials_count(plan->d, g > 0 ? 2 : 0);
+    set_moments(out, plan, s,
+                30 + s->depth + POLY_KEYS + (double)s->flush + all + g * ((double)plan->d + 12));
 }
 
 void poly_proof_full(poly_proof *p, const pare_poly_plan *plan, const poly_sizes *s, size_t count)

@@ -147,25 +147,6 @@ static void interpolate(double *c, const double *t, const double *y, size_t n)
     }
 }
 
-/* The exchange's system on the points t (times the bound): E from the highest divided differences
- * of both sides, then p through all points but the last. */
-static void solve_exchange(double *c, const double *t, size_t degree, double bound)
-{
-    const size_t n = degree + 2;
-    double over = 0, under = 0, y[POINTS];
-    for (size_t k = 0; k < n; k++) {
-        double w = 1;
-        for (size_t i = 0; i < n; i++)
-            if (i != k) w /= 2 * (t[k] - t[i]); /* 2: they shrink as 2^-n */
-        y[k] = exp(bound * t[k]);
-        over += w * y[k];
-        under += (k % 2 ? -w : w) * y[k];
-    }
-    const double e = over / under;
-    for (size_t k = 0; k < n; k++) y[k] *= k % 2 ? 1 + e : 1 - e;
-    interpolate(c, t, y, degree + 1);
-}
-
 typedef struct grid {
     size_t n;
     double bound, t[GRID + 1], decay[GRID + 1]; /* t ascending from -1 to 1; e^(-bound t) */
@@ -236,7 +217,20 @@ static void run_exchange(choice *best, const grid *g, size_t degree)
     for (size_t k = 0; k < degree + 2; k++) t[k] = -cos(M_PI * (double)k / (double)(degree + 1));
     for (int round = 0; round < ROUNDS; round++) {
         const double before = best->est;
-        solve_exchange(c, t, degree, g->bound);
+        /* The system on the points t (times the bound): E from the highest divided differences of
+         * both sides, then p through all points but the last. */
+        double over = 0, under = 0, y[POINTS];
+        for (size_t k = 0; k < degree + 2; k++) {
+            double w = 1;
+            for (size_t i = 0; i < degree + 2; i++)
+                if (i != k) w /= 2 * (t[k] - t[i]); /* 2: they shrink as 2^-n */
+            y[k] = exp(g->bound * t[k]);
+            over += w * y[k];
+            under += (k % 2 ? -w : w) * y[k];
+        }
+        const double e = over / under;
+        for (size_t k = 0; k < degree + 2; k++) y[k] *= k % 2 ? 1 + e : 1 - e;
+        interpolate(c, t, y, degree + 1);
         offer(best, g, c, degree);
         if (round > 1 && !(best->est < before * (1 - 1e-9))) return; /* level, or at its end */
         for (size_t i = 0; i <= g->n; i++) f[i] = error_est(g, c, degree, i);

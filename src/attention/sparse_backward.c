@@ -108,42 +108,37 @@ static pare_status window_graph(pare_graph *out, pare_arena *a, const pare_patte
     return PARE_OK;
 }
 
-static pare_status run_passes(const sparse_backward_job *w, pare_arena *a, const pare_exec *exec,
-                              pare_err *err)
-{
-    pare_graph window;
-    pare_transposed_graph transpose = {0};
-    const pare_graph *graph = w->graph;
-    pare_status st;
-    if (w->pattern->kind == PARE_GRAPH) {
-        transpose = *w->transpose;
-    } else {
-        if ((st = window_graph(&window, a, w->pattern, w->q->rows, err)) ||
-            (st = pare_graph_transpose(&transpose, a, &window, w->q->cols + w->v->cols, err)))
-            return st;
-        graph = &window;
-    }
-    const size_t n = graph->n, edges = graph->ptr[n];
-    passes b = {.w = w, .n = n, .queries = transpose.queries, .keys = transpose.keys};
-    b.mean = pare_alloc(a, n ? n : 1, sizeof *b.mean);
-    b.pair = w->saved.room ? w->saved.room : pare_alloc(a, edges ? edges : 1, 2 * sizeof *b.pair);
-    if (!b.mean || !b.pair) return pare_no_memory(err);
-    if (w->saved.fresh) {
-        clear_isolated(&w->dq, graph);
-        clear_isolated(&w->dk, &transpose.by_key);
-        clear_isolated(&w->dv, &transpose.by_key);
-    }
-    pare_parallel(exec, (n + UNIT - 1) / UNIT, compute_means, &b);
-    edge_schedule_run(b.queries, query_segment, &b, exec);
-    edge_schedule_run(b.keys, key_segment, &b, exec);
-    return PARE_OK;
-}
-
 pare_status sparse_backward(const sparse_backward_job *w, const pare_exec *exec, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    if (!a) return pare_no_memory(err);
-    const pare_status st = run_passes(w, a, exec, err);
+    pare_graph window;
+    pare_transposed_graph transpose = {0};
+    const bool graph = w->pattern->kind == PARE_GRAPH;
+    const pare_graph *const g = graph ? w->graph : &window;
+    pare_status st = a ? PARE_OK : pare_no_memory(err);
+    if (graph) transpose = *w->transpose;
+    if (!st && !graph) st = window_graph(&window, a, w->pattern, w->q->rows, err);
+    if (!st && !graph)
+        st = pare_graph_transpose(&transpose, a, &window, w->q->cols + w->v->cols, err);
+    passes b = {.w = w, .queries = transpose.queries, .keys = transpose.keys};
+    if (!st) {
+        const size_t edges = g->ptr[g->n];
+        b.n = g->n;
+        b.mean = pare_alloc(a, b.n ? b.n : 1, sizeof *b.mean);
+        b.pair =
+            w->saved.room ? w->saved.room : pare_alloc(a, edges ? edges : 1, 2 * sizeof *b.pair);
+        if (!b.mean || !b.pair) st = pare_no_memory(err);
+    }
+    if (!st && w->saved.fresh) {
+        clear_isolated(&w->dq, g);
+        clear_isolated(&w->dk, &transpose.by_key);
+        clear_isolated(&w->dv, &transpose.by_key);
+    }
+    if (!st) {
+        pare_parallel(exec, (b.n + UNIT - 1) / UNIT, compute_means, &b);
+        edge_schedule_run(b.queries, query_segment, &b, exec);
+        edge_schedule_run(b.keys, key_segment, &b, exec);
+    }
     pare_arena_free(a);
     return st;
 }

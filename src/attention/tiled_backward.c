@@ -150,33 +150,6 @@ static void add_rows(pare_mat32 to, const float *from, const columns *x, size_t 
     }
 }
 
-static void tile_backward(const shared *w, const tile_data *t, size_t j0, float *dq)
-{
-    const tiled_backward_job *const d = w->d;
-    const tile_kernel *const kernel = d->kernel;
-    const size_t n = d->k->rows, j1 = n - j0 < TILE_KEYS ? n : j0 + TILE_KEYS;
-    copy_tile(t->k, d->k->v + j0 * d->k->ld, d->k->ld, j1 - j0, d->k->cols, w->dk4);
-    copy_tile(t->v, d->v->v + j0 * d->v->ld, d->v->ld, j1 - j0, d->v->cols, w->dv4);
-    memset(t->dk, 0, TILE_KEYS * padded_columns(&w->dk) * sizeof *t->dk);
-    memset(t->dv, 0, TILE_KEYS * padded_columns(&w->dv) * sizeof *t->dv);
-    for (size_t a = 0; a < w->npanels; a++) {
-        const panel_data *const x = &w->panels[a];
-        size_t from = j0, to = j1;
-        if (!visible_keys(&from, &to, &d->mask, &x->at, n)) continue;
-        const size_t keys = padded(to - from, TILE_STEP), off = from - j0, v = x->at.v;
-        const float *const k = t->k + off * w->dk4;
-        kernel->scores(t->s, x->qt, k, keys, w->dk4, v, false);
-        mask_tile(t->s, &d->mask, &x->at, from, to, n);
-        kernel->scores(t->t, x->dyt, t->v + off * w->dv4, keys, w->dv4, v, false);
-        kernel->softmax_backward(t->s, t->t, x->lse, x->mean, keys, v);
-        add_products(kernel, t->dv, &w->dv, off, t->s, x->dy, keys, x->at.p);
-        add_products(kernel, t->dk, &w->dk, off, t->t, x->q, keys, x->at.p);
-        kernel->values(dq + x->dq, t->one, t->t, k, keys, w->dk4, v);
-    }
-    add_rows(d->dk, t->dk, &w->dk, j0, j1 - j0);
-    add_rows(d->dv, t->dv, &w->dv, j0, j1 - j0);
-}
-
 static void lay_out_tile(tile_data *t, const shared *w, layout *l)
 {
     const size_t lanes = w->dk.wide;
@@ -192,6 +165,9 @@ static void lay_out_tile(tile_data *t, const shared *w, layout *l)
 static void group_backward(void *ctx, size_t g)
 {
     shared *const w = ctx;
+    const tiled_backward_job *const d = w->d;
+    const tile_kernel *const kernel = d->kernel;
+    const size_t n = d->k->rows;
     float *const dq = w->dq + g * w->dq_size;
     tile_data t;
     layout l = {0};
@@ -203,8 +179,29 @@ static void group_backward(void *ctx, size_t g)
     lay_out_tile(&t, w, &l);
     for (size_t i = 0; i < w->dk.wide; i++) t.one[i] = 1;
     memset(dq, 0, w->dq_size * sizeof *dq);
-    for (size_t tile = g; tile < w->tiles; tile += w->groups)
-        tile_backward(w, &t, tile * TILE_KEYS, dq);
+    for (size_t tile = g; tile < w->tiles; tile += w->groups) {
+        const size_t j0 = tile * TILE_KEYS, j1 = n - j0 < TILE_KEYS ? n : j0 + TILE_KEYS;
+        copy_tile(t.k, d->k->v + j0 * d->k->ld, d->k->ld, j1 - j0, d->k->cols, w->dk4);
+        copy_tile(t.v, d->v->v + j0 * d->v->ld, d->v->ld, j1 - j0, d->v->cols, w->dv4);
+        memset(t.dk, 0, TILE_KEYS * padded_columns(&w->dk) * sizeof *t.dk);
+        memset(t.dv, 0, TILE_KEYS * padded_columns(&w->dv) * sizeof *t.dv);
+        for (size_t a = 0; a < w->npanels; a++) {
+            const panel_data *const x = &w->panels[a];
+            size_t from = j0, to = j1;
+            if (!visible_keys(&from, &to, &d->mask, &x->at, n)) continue;
+            const size_t keys = padded(to - from, TILE_STEP), off = from - j0, v = x->at.v;
+            const float *const k = t.k + off * w->dk4;
+            kernel->scores(t.s, x->qt, k, keys, w->dk4, v, false);
+            mask_tile(t.s, &d->mask, &x->at, from, to, n);
+            kernel->scores(t.t, x->dyt, t.v + off * w->dv4, keys, w->dv4, v, false);
+            kernel->softmax_backward(t.s, t.t, x->lse, x->mean, keys, v);
+            add_products(kernel, t.dv, &w->dv, off, t.s, x->dy, keys, x->at.p);
+            add_products(kernel, t.dk, &w->dk, off, t.t, x->q, keys, x->at.p);
+            kernel->values(dq + x->dq, t.one, t.t, k, keys, w->dk4, v);
+        }
+        add_rows(d->dk, t.dk, &w->dk, j0, j1 - j0);
+        add_rows(d->dv, t.dv, &w->dv, j0, j1 - j0);
+    }
     free(l.base);
 }
 

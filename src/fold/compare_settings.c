@@ -20,37 +20,30 @@ static size_t norm_differs(const pare_norm *a, const pare_norm *b)
     return eps + one_if(a->divisor != b->divisor) + one_if(a->shift != b->shift);
 }
 
-static size_t attn_differs(const pare_attn *a, const pare_attn *b)
+size_t block_settings_differ(const pare_block *x, const pare_block *y)
 {
-    if (a->kind != b->kind) return 1;
-    if (a->kind == PARE_ATTN_NONE) return 0;
-    size_t n = one_if(a->din != b->din) + one_if(a->dout != b->dout) +
-               one_if(a->nheads != b->nheads) + one_if(a->skip.kind != b->skip.kind) +
-               norm_differs(&a->in_norm, &b->in_norm) + norm_differs(&a->out_norm, &b->out_norm);
-    if (a->kind == PARE_ATTN_POLY) n += one_if(a->tolerance != b->tolerance);
-    for (size_t h = 0; h < a->nheads && h < b->nheads; h++) {
-        const pare_head *const x = &a->heads[h], *const y = &b->heads[h];
-        n += one_if(x->dk != y->dk || x->dv != y->dv || x->q != y->q || x->k != y->k ||
-                    x->v != y->v || x->o != y->o);
-        n += one_if(x->planes != y->planes || (x->planes && x->freq != y->freq));
-        n += one_if(x->scale != y->scale);
+    const pare_attn *const a = &x->attn, *const b = &y->attn;
+    const pare_ffn *const f = &x->ffn, *const g = &y->ffn;
+    size_t n = one_if(a->kind != b->kind) + one_if(f->kind != g->kind);
+    if (a->kind == b->kind && a->kind != PARE_ATTN_NONE) {
+        n += one_if(a->din != b->din) + one_if(a->dout != b->dout) +
+             one_if(a->nheads != b->nheads) + one_if(a->skip.kind != b->skip.kind) +
+             norm_differs(&a->in_norm, &b->in_norm) + norm_differs(&a->out_norm, &b->out_norm) +
+             one_if(a->kind == PARE_ATTN_POLY && a->tolerance != b->tolerance);
+        for (size_t i = 0; i < a->nheads && i < b->nheads; i++) {
+            const pare_head *const h = &a->heads[i], *const k = &b->heads[i];
+            n += one_if(h->dk != k->dk || h->dv != k->dv || h->q != k->q || h->k != k->k ||
+                        h->v != k->v || h->o != k->o);
+            n += one_if(h->planes != k->planes || (h->planes && h->freq != k->freq));
+            n += one_if(h->scale != k->scale);
+        }
     }
+    if (f->kind == g->kind && f->kind != PARE_FFN_NONE)
+        n += one_if(f->din != g->din) + one_if(f->dout != g->dout) +
+             one_if(f->nlayers != g->nlayers) + one_if(f->nlayers > 1 && f->act != g->act) +
+             one_if(f->skip.kind != g->skip.kind) + norm_differs(&f->in_norm, &g->in_norm) +
+             norm_differs(&f->out_norm, &g->out_norm);
     return n;
-}
-
-static size_t ffn_differs(const pare_ffn *a, const pare_ffn *b)
-{
-    if (a->kind != b->kind) return 1;
-    if (a->kind == PARE_FFN_NONE) return 0;
-    return one_if(a->din != b->din) + one_if(a->dout != b->dout) +
-           one_if(a->nlayers != b->nlayers) + one_if(a->nlayers > 1 && a->act != b->act) +
-           one_if(a->skip.kind != b->skip.kind) + norm_differs(&a->in_norm, &b->in_norm) +
-           norm_differs(&a->out_norm, &b->out_norm);
-}
-
-size_t block_settings_differ(const pare_block *a, const pare_block *b)
-{
-    return attn_differs(&a->attn, &b->attn) + ffn_differs(&a->ffn, &b->ffn);
 }
 
 static size_t pattern_differs(const pare_pattern *a, const pare_pattern *b)
@@ -64,22 +57,20 @@ static size_t pattern_differs(const pare_pattern *a, const pare_pattern *b)
            one_if(a->expander_degree && a->expander_seed != b->expander_seed);
 }
 
-static size_t positions_differ(const pare_positions *a, const pare_positions *b)
-{
-    if (a->kind != b->kind) return 1;
-    if (a->kind == PARE_POS_NONE) return 0;
-    if (a->kind == PARE_POS_ROTARY) return one_if(a->interleaved != b->interleaved);
-    return one_if(a->after_map != b->after_map) +
-           (a->kind == PARE_POS_SINUSOIDAL ? one_if(a->base != b->base) : 0);
-}
-
 size_t outer_settings_differ(const pare_model *a, const pare_model *b)
 {
     const pare_embedding *const s = &a->embedding, *const r = &b->embedding;
     const pare_output_head *const t = &a->head, *const u = &b->head;
+    const pare_positions *const p = &s->pos, *const q = &r->pos;
+    const bool added = p->kind == PARE_POS_LEARNED || p->kind == PARE_POS_SINUSOIDAL;
+    size_t positions = one_if(p->kind != q->kind);
+    if (!positions)
+        positions = one_if(added && p->after_map != q->after_map) +
+                    one_if(p->kind == PARE_POS_SINUSOIDAL && p->base != q->base) +
+                    one_if(p->kind == PARE_POS_ROTARY && p->interleaved != q->interleaved);
     return one_if(s->ids != r->ids) + one_if(s->width != r->width) +
-           one_if(s->ids && s->vocab != r->vocab) + positions_differ(&s->pos, &r->pos) +
-           norm_differs(&s->norm, &r->norm) + pattern_differs(&a->pattern, &b->pattern) +
-           one_if(a->context != b->context) + one_if(t->pool != u->pool) +
-           one_if(t->act != u->act) + one_if(t->tied != u->tied) + norm_differs(&t->norm, &u->norm);
+           one_if(s->ids && s->vocab != r->vocab) + positions + norm_differs(&s->norm, &r->norm) +
+           pattern_differs(&a->pattern, &b->pattern) + one_if(a->context != b->context) +
+           one_if(t->pool != u->pool) + one_if(t->act != u->act) + one_if(t->tied != u->tied) +
+           norm_differs(&t->norm, &u->norm);
 }

@@ -43,59 +43,32 @@ static void scale_inside(folder *f, pare_weight *b, const affine *m, pare_dtype 
     affine_bias(f, b, &inside, t);
 }
 
-/* Heads without wo: their values are scaled instead, where every row of wv is one output of the
- * attention and its own; else an identity is made to be scaled. */
-static void scale_heads(folder *f, pare_attn *a, const affine *m)
-{
-    bool values_are_outputs = a->wv.rows == a->dout;
-    for (size_t h = 0; h < a->nheads; h++)
-        values_are_outputs = values_are_outputs && a->heads[h].v == a->heads[h].o;
-    if (pare_has(&a->wo) || !pare_attn_has_softmax(a->kind)) {
-        scale_rows(f, &a->wo, m);
-    } else if (values_are_outputs) {
-        scale_rows(f, &a->wv, m);
-        if (pare_has(&a->bv)) scale_inside(f, &a->bv, m, a->bv.dtype);
-    } else {
-        pare_work *const w = &f->work;
-        if (!w->st) w->st = pare_weight_identity(&a->wo, w->arena, a->dout, attn_dtype(a), w->err);
-        scale_rows(f, &a->wo, m);
-    }
-}
-
 static void fold_out_norm(folder *f, pare_attn *a)
 {
     affine m;
     const pare_dtype t = attn_dtype(a);
     if (a->out_norm.kind != PARE_NORM_BATCH || !norm_affine(f, &m, &a->out_norm, a->dout)) return;
-    scale_heads(f, a, &m);
+    /* Heads without wo: their values are scaled instead, where every row of wv is one output of the
+     * attention and its own; else an identity is made to be scaled. */
+    bool values_are_outputs = a->wv.rows == a->dout;
+    for (size_t h = 0; h < a->nheads; h++)
+        values_are_outputs = values_are_outputs && a->heads[h].v == a->heads[h].o;
+    const bool without_wo = !pare_has(&a->wo) && pare_attn_has_softmax(a->kind);
+    if (without_wo && values_are_outputs) {
+        scale_rows(f, &a->wv, &m);
+        if (pare_has(&a->bv)) scale_inside(f, &a->bv, &m, a->bv.dtype);
+    } else {
+        pare_work *const w = &f->work;
+        if (without_wo && !w->st)
+            w->st = pare_weight_identity(&a->wo, w->arena, a->dout, t, w->err);
+        scale_rows(f, &a->wo, &m);
+    }
     scale_rows(f, &a->matrix, &m);
     scale_rows(f, &a->mix, &m);
     scale_skip(f, &a->skip, &m, t);
     if (a->kind == PARE_ATTN_UNIFORM && pare_has(&a->bv)) scale_inside(f, &a->bv, &m, t);
     affine_bias(f, &a->bo, &m, t);
     strip(f, &a->out_norm);
-}
-
-/* bo + Wo bv, where Wo is the identity when it is absent. */
-static void merge_value_bias(folder *f, pare_attn *a)
-{
-    if (!f->never_empty || !pare_has(&a->bv) || !pare_attn_has_softmax(a->kind)) return;
-    const pare_dtype t = pare_has(&a->bo) ? a->bo.dtype : attn_dtype(a);
-    void *const data = pare_work_alloc(&f->work, a->dout, pare_dtype_size(t));
-    if (!data) return;
-    for (size_t r = 0; r < a->dout; r++) {
-        number v = number_of(&a->bo, r, 0);
-        for (size_t h = 0; h < a->nheads; h++)
-            for (size_t j = 0; j < a->heads[h].dv; j++) {
-                const size_t column = a->heads[h].o + j;
-                const number wo = number_of(&a->wo, r * a->wo.cols + column, r == column ? 1 : 0);
-                v = number_sum(v, number_product(wo, number_of(&a->bv, a->heads[h].v + j, 0)));
-            }
-        put_number(f, data, t, r, v);
-    }
-    a->bo = (pare_weight){t, 1, a->dout, data};
-    a->bv = (pare_weight){0};
-    f->report->value_biases++;
 }
 
 void fold_attention(folder *f, pare_attn *a)
@@ -119,7 +92,25 @@ void fold_attention(folder *f, pare_attn *a)
         a->bk = (pare_weight){0};
         f->report->key_biases++;
     }
-    merge_value_bias(f, a);
+    /* bo + Wo bv, where Wo is the identity when it is absent. */
+    if (f->never_empty && pare_has(&a->bv) && pare_attn_has_softmax(a->kind)) {
+        const pare_dtype t = pare_has(&a->bo) ? a->bo.dtype : attn_dtype(a);
+        void *const data = pare_work_alloc(&f->work, a->dout, pare_dtype_size(t));
+        if (!data) return;
+        for (size_t r = 0; r < a->dout; r++) {
+            number v = number_of(&a->bo, r, 0);
+            for (size_t h = 0; h < a->nheads; h++)
+                for (size_t j = 0; j < a->heads[h].dv; j++) {
+                    const size_t column = a->heads[h].o + j, at = r * a->wo.cols + column;
+                    const number wo = number_of(&a->wo, at, r == column ? 1 : 0);
+                    v = number_sum(v, number_product(wo, number_of(&a->bv, a->heads[h].v + j, 0)));
+                }
+            put_number(f, data, t, r, v);
+        }
+        a->bo = (pare_weight){t, 1, a->dout, data};
+        a->bv = (pare_weight){0};
+        f->report->value_biases++;
+    }
     fold_out_norm(f, a);
 }
 

@@ -70,25 +70,6 @@ static pare_status count_different(size_t *out, pare_arena *a, pare_model *m, pa
     return PARE_OK;
 }
 
-/* Folds one block again and compares it with the block of the output. */
-static void redo_block(redo *r, folder *f, const pare_block *in, const pare_block *out)
-{
-    pare_work *const w = &f->work;
-    pare_block mine = *in, theirs = *out;
-    size_t n = 0;
-    mine.ffn.layers = pare_work_alloc(w, in->ffn.nlayers, sizeof *mine.ffn.layers);
-    if (w->st) return;
-    if (in->ffn.nlayers)
-        memcpy(mine.ffn.layers, in->ffn.layers, in->ffn.nlayers * sizeof *mine.ffn.layers);
-    fold_attention(f, &mine.attn);
-    fold_ffn(f, &mine.ffn);
-    /* models of one block, which the visitor can walk alone */
-    pare_model my_model = {.nblocks = 1, .blocks = &mine};
-    pare_model their_model = {.nblocks = 1, .blocks = &theirs};
-    if (!w->st) w->st = count_different(&n, w->arena, &my_model, &their_model, w->err);
-    r->different += n + block_settings_differ(&mine, out);
-}
-
 static pare_status redo_fold(redo *r, const pare_model *in, const pare_model *out, pare_err *err)
 {
     pare_arena *const scratch = pare_arena_new();
@@ -107,8 +88,21 @@ static pare_status redo_fold(redo *r, const pare_model *in, const pare_model *ou
     r->different += n + outer_settings_differ(&mine, &theirs);
     const size_t nblocks = in->nblocks < out->nblocks ? in->nblocks : out->nblocks;
     const pare_mark mark = pare_arena_mark(scratch);
-    for (size_t b = 0; !w->st && b < nblocks; b++) {
-        redo_block(r, &f, &in->blocks[b], &out->blocks[b]);
+    for (size_t b = 0; !w->st && b < nblocks; b++) { /* fold a block again and compare it */
+        pare_block block = in->blocks[b], other = out->blocks[b];
+        const size_t layers = block.ffn.nlayers;
+        block.ffn.layers = pare_work_alloc(w, layers, sizeof *block.ffn.layers);
+        if (w->st) break;
+        if (layers)
+            memcpy(block.ffn.layers, in->blocks[b].ffn.layers, layers * sizeof *block.ffn.layers);
+        fold_attention(&f, &block.attn);
+        fold_ffn(&f, &block.ffn);
+        /* models of one block, which the visitor can walk alone */
+        pare_model my_model = {.nblocks = 1, .blocks = &block};
+        pare_model their_model = {.nblocks = 1, .blocks = &other};
+        n = 0;
+        if (!w->st) w->st = count_different(&n, scratch, &my_model, &their_model, err);
+        r->different += n + block_settings_differ(&block, &out->blocks[b]);
         pare_arena_reset(scratch, mark);
     }
     r->different += in->nblocks > nblocks ? in->nblocks - nblocks : out->nblocks - nblocks;

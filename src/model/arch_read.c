@@ -80,36 +80,12 @@ static void read_norm(pare_work *w, pare_norm *n, const cJSON *parent, const cha
     get_number(w, &n->shift, o, "shift", OPTIONAL);
 }
 
-static void read_heads(pare_work *w, pare_attn *a, const cJSON *attn)
-{
-    static const char *const keys[] = {"dk", "dv",    "q",    "k",      "v",
-                                       "o",  "scale", "freq", "planes", NULL};
-    const cJSON *const list = get_array(w, attn, "heads", OPTIONAL);
-    if (!list) return;
-    a->heads = pare_work_alloc(w, (size_t)cJSON_GetArraySize(list), sizeof *a->heads);
-    for (const cJSON *o = list->child; o && !w->st; o = o->next) {
-        pare_head *const h = &a->heads[a->nheads++];
-        if (!cJSON_IsObject(o)) {
-            pare_work_fail(w, PARE_ERR_INPUT, "a head is not an object");
-            return;
-        }
-        check_keys(w, o, keys);
-        get_size(w, &h->dk, o, "dk", REQUIRED);
-        get_size(w, &h->dv, o, "dv", REQUIRED);
-        get_size(w, &h->q, o, "q", REQUIRED);
-        get_size(w, &h->k, o, "k", REQUIRED);
-        get_size(w, &h->v, o, "v", REQUIRED);
-        get_size(w, &h->o, o, "o", REQUIRED);
-        get_number(w, &h->scale, o, "scale", REQUIRED);
-        get_size(w, &h->freq, o, "freq", OPTIONAL);
-        get_size(w, &h->planes, o, "planes", OPTIONAL);
-    }
-}
-
 static void read_attention(pare_work *w, pare_attn *a, const cJSON *block)
 {
     static const char *const keys[] = {"kind", "in",      "out",      "heads", "tolerance",
                                        "skip", "in_norm", "out_norm", NULL};
+    static const char *const head_keys[] = {"dk", "dv",    "q",    "k",      "v",
+                                            "o",  "scale", "freq", "planes", NULL};
     const cJSON *const o = get_object(w, block, "attention", keys, OPTIONAL);
     if (!o) return;
     a->kind = (pare_attn_kind)get_word(w, o, "kind", &attn_words, REQUIRED);
@@ -117,7 +93,25 @@ static void read_attention(pare_work *w, pare_attn *a, const cJSON *block)
     get_size(w, &a->din, o, "in", REQUIRED);
     get_size(w, &a->dout, o, "out", REQUIRED);
     get_number(w, &a->tolerance, o, "tolerance", OPTIONAL);
-    read_heads(w, a, o);
+    const cJSON *const list = get_array(w, o, "heads", OPTIONAL);
+    if (list) a->heads = pare_work_alloc(w, (size_t)cJSON_GetArraySize(list), sizeof *a->heads);
+    for (const cJSON *e = list ? list->child : NULL; e && !w->st; e = e->next) {
+        pare_head *const h = &a->heads[a->nheads++];
+        if (!cJSON_IsObject(e)) {
+            pare_work_fail(w, PARE_ERR_INPUT, "a head is not an object");
+            return;
+        }
+        check_keys(w, e, head_keys);
+        get_size(w, &h->dk, e, "dk", REQUIRED);
+        get_size(w, &h->dv, e, "dv", REQUIRED);
+        get_size(w, &h->q, e, "q", REQUIRED);
+        get_size(w, &h->k, e, "k", REQUIRED);
+        get_size(w, &h->v, e, "v", REQUIRED);
+        get_size(w, &h->o, e, "o", REQUIRED);
+        get_number(w, &h->scale, e, "scale", REQUIRED);
+        get_size(w, &h->freq, e, "freq", OPTIONAL);
+        get_size(w, &h->planes, e, "planes", OPTIONAL);
+    }
     read_norm(w, &a->in_norm, o, "in_norm");
     read_norm(w, &a->out_norm, o, "out_norm");
 }
@@ -177,31 +171,6 @@ static void read_embedding(pare_work *w, pare_embedding *s, const cJSON *root)
     read_norm(w, &s->norm, o, "norm");
 }
 
-static void read_pattern(pare_work *w, pare_pattern *p, const cJSON *root)
-{
-    static const char *const keys[] = {"kind", "window", "sinks", "self_loops", "expander", NULL};
-    static const char *const expander_keys[] = {"degree", "seed", NULL};
-    const cJSON *const o = get_object(w, root, "pattern", keys, REQUIRED);
-    p->kind = (pare_pattern_kind)get_word(w, o, "kind", &pattern_words, REQUIRED);
-    get_size(w, &p->window, o, "window", OPTIONAL);
-    get_size(w, &p->sinks, o, "sinks", OPTIONAL);
-    get_bool(w, &p->self_loops, o, "self_loops", OPTIONAL);
-    const cJSON *const e = get_object(w, o, "expander", expander_keys, OPTIONAL);
-    if (!e) return;
-    get_size(w, &p->expander_degree, e, "degree", REQUIRED);
-    if (!w->st) w->st = pare_json_u64(&p->expander_seed, e, "seed", w->err);
-}
-
-static void read_head(pare_work *w, pare_output_head *t, const cJSON *root)
-{
-    static const char *const keys[] = {"norm", "pool", "activation", "tied", NULL};
-    const cJSON *const o = get_object(w, root, "head", keys, REQUIRED);
-    t->pool = (pare_pool)get_word(w, o, "pool", &pool_words, OPTIONAL);
-    t->act = (pare_act)get_word(w, o, "activation", &act_words, OPTIONAL);
-    get_bool(w, &t->tied, o, "tied", OPTIONAL);
-    read_norm(w, &t->norm, o, "norm");
-}
-
 /* Keys of version 1, by the names that version 2 gives them. */
 static void rename_keys(pare_work *w, cJSON *o)
 {
@@ -223,6 +192,10 @@ static void read_model(pare_work *w, pare_model *m, size_t *version, cJSON *root
 {
     static const char *const keys[] = {"version", "name", "context",   "embedding", "pattern",
                                        "blocks",  "head", "tokenizer", NULL};
+    static const char *const pattern_keys[] = {"kind",       "window",   "sinks",
+                                               "self_loops", "expander", NULL};
+    static const char *const expander_keys[] = {"degree", "seed", NULL};
+    static const char *const head_keys[] = {"norm", "pool", "activation", "tied", NULL};
     const char *name = "";
     *version = 0;
     if (!cJSON_IsObject(root)) {
@@ -239,12 +212,27 @@ static void read_model(pare_work *w, pare_model *m, size_t *version, cJSON *root
     get_size(w, &m->context, root, "context", OPTIONAL);
     m->tokenizer = (pare_tokenizer_kind)get_word(w, root, "tokenizer", &tokenizer_words, OPTIONAL);
     read_embedding(w, &m->embedding, root);
-    read_pattern(w, &m->pattern, root);
+
+    pare_pattern *const p = &m->pattern;
+    const cJSON *const pattern = get_object(w, root, "pattern", pattern_keys, REQUIRED);
+    p->kind = (pare_pattern_kind)get_word(w, pattern, "kind", &pattern_words, REQUIRED);
+    get_size(w, &p->window, pattern, "window", OPTIONAL);
+    get_size(w, &p->sinks, pattern, "sinks", OPTIONAL);
+    get_bool(w, &p->self_loops, pattern, "self_loops", OPTIONAL);
+    const cJSON *const expander = get_object(w, pattern, "expander", expander_keys, OPTIONAL);
+    if (expander) get_size(w, &p->expander_degree, expander, "degree", REQUIRED);
+    if (expander && !w->st) w->st = pare_json_u64(&p->expander_seed, expander, "seed", w->err);
+
     read_blocks(w, m, root);
     if (w->st) return;
     m->name = pare_strdup(m->arena, name);
     if (!m->name) w->st = pare_no_memory(w->err);
-    read_head(w, &m->head, root);
+    pare_output_head *const head = &m->head;
+    const cJSON *const out = get_object(w, root, "head", head_keys, REQUIRED);
+    head->pool = (pare_pool)get_word(w, out, "pool", &pool_words, OPTIONAL);
+    head->act = (pare_act)get_word(w, out, "activation", &act_words, OPTIONAL);
+    get_bool(w, &head->tied, out, "tied", OPTIONAL);
+    read_norm(w, &head->norm, out, "norm");
 }
 
 pare_status arch_read(pare_model *m, size_t *version, const char *text, pare_err *err)

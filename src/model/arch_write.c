@@ -71,10 +71,14 @@ static bool add_embedding(cJSON *to, const pare_embedding *s)
     return ok && add_norm(o, "norm", &s->norm);
 }
 
-static bool add_pattern(cJSON *to, const pare_pattern *p)
+static bool add_model(cJSON *root, const pare_model *m)
 {
-    cJSON *const o = pare_json_add_object(to, "pattern");
-    bool ok = o && pare_json_add_string(o, "kind", pare_pattern_name(p->kind));
+    bool ok = pare_json_add_size(root, "version", ARCH_VERSION) &&
+              pare_json_add_string(root, "name", m->name ? m->name : "") &&
+              pare_json_add_size(root, "context", m->context) && add_embedding(root, &m->embedding);
+    const pare_pattern *const p = &m->pattern;
+    cJSON *const o = ok ? pare_json_add_object(root, "pattern") : NULL;
+    ok = o && pare_json_add_string(o, "kind", pare_pattern_name(p->kind));
     if (ok && p->kind == PARE_WINDOW)
         ok = pare_json_add_size(o, "window", p->window) && pare_json_add_size(o, "sinks", p->sinks);
     if (ok && p->kind == PARE_GRAPH) ok = pare_json_add_bool(o, "self_loops", p->self_loops);
@@ -83,20 +87,11 @@ static bool add_pattern(cJSON *to, const pare_pattern *p)
         ok = e && pare_json_add_size(e, "degree", p->expander_degree) &&
              pare_json_add_u64(e, "seed", p->expander_seed);
     }
-    return ok;
-}
-
-static bool add_model(cJSON *root, const pare_model *m)
-{
-    bool ok = pare_json_add_size(root, "version", ARCH_VERSION) &&
-              pare_json_add_string(root, "name", m->name ? m->name : "") &&
-              pare_json_add_size(root, "context", m->context) &&
-              add_embedding(root, &m->embedding) && add_pattern(root, &m->pattern);
     cJSON *const blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
     for (size_t b = 0; ok && b < m->nblocks; b++) {
-        cJSON *const o = pare_json_add_object(blocks, NULL);
-        ok = o && add_attention(o, &m->blocks[b].attn) && add_ffn(o, &m->blocks[b].ffn);
+        cJSON *const block = pare_json_add_object(blocks, NULL);
+        ok = block && add_attention(block, &m->blocks[b].attn) && add_ffn(block, &m->blocks[b].ffn);
     }
     cJSON *const head = ok ? pare_json_add_object(root, "head") : NULL;
     const pare_output_head *const t = &m->head;

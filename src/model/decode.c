@@ -37,28 +37,6 @@ static double position_at(const pare_decoder *d, size_t position, size_t j, size
     return j % 2 ? c : s;
 }
 
-static void embed(pare_decoder *d, const int64_t *ids, size_t n)
-{
-    const pare_embedding *const s = &d->m->embedding;
-    const size_t width = pare_model_width(d->m, 0), ld = decode_stride(width);
-    const size_t raw = decode_stride(s->width);
-    for (size_t i = 0; i < n; i++) {
-        float *const to = (d->map.out ? d->z : d->x) + i * raw;
-        const size_t at = (size_t)ids[i] * s->width, position = d->row[i].position;
-        for (size_t j = 0; j < s->width; j++) {
-            const double e = pare_weight_at(&s->table, at + j);
-            to[j] = (float)(s->pos.after_map ? e : e + position_at(d, position, j, s->width));
-        }
-        for (size_t j = s->width; j < pare_padded(s->width); j++) to[j] = 0;
-    }
-    if (d->map.out) pare_panels_apply(d->x, ld, &d->map, d->z, raw, n, false, &d->exec);
-    for (size_t i = 0; s->pos.after_map && i < n; i++)
-        for (size_t j = 0; j < width; j++)
-            d->x[i * ld + j] =
-                (float)((double)d->x[i * ld + j] + position_at(d, d->row[i].position, j, width));
-    norm_rows(d, d->x, d->x, &d->embedding_norm, n);
-}
-
 /* z = in_norm(x), or x itself where there is none. */
 static void open_sublayer(pare_decoder *d, const decode_norm *in, size_t din, size_t n)
 {
@@ -106,7 +84,24 @@ static void ffn(pare_decoder *d, const decode_ffn *f, size_t n)
 /* Takes the next rows, whose sequences and positions are set, through embedding and blocks. */
 static void run_blocks(pare_decoder *d, const int64_t *ids, size_t n)
 {
-    embed(d, ids, n);
+    const pare_embedding *const s = &d->m->embedding;
+    const size_t width = pare_model_width(d->m, 0), ld = decode_stride(width);
+    const size_t raw = decode_stride(s->width);
+    for (size_t i = 0; i < n; i++) {
+        float *const to = (d->map.out ? d->z : d->x) + i * raw;
+        const size_t at = (size_t)ids[i] * s->width, position = d->row[i].position;
+        for (size_t j = 0; j < s->width; j++) {
+            const double e = pare_weight_at(&s->table, at + j);
+            to[j] = (float)(s->pos.after_map ? e : e + position_at(d, position, j, s->width));
+        }
+        for (size_t j = s->width; j < pare_padded(s->width); j++) to[j] = 0;
+    }
+    if (d->map.out) pare_panels_apply(d->x, ld, &d->map, d->z, raw, n, false, &d->exec);
+    for (size_t i = 0; s->pos.after_map && i < n; i++)
+        for (size_t j = 0; j < width; j++)
+            d->x[i * ld + j] =
+                (float)((double)d->x[i * ld + j] + position_at(d, d->row[i].position, j, width));
+    norm_rows(d, d->x, d->x, &d->embedding_norm, n);
     decode_set_angles(d, n);
     for (size_t b = 0; b < d->m->nblocks; b++) {
         decode_attn *const a = &d->attn[b];
@@ -263,15 +258,6 @@ const char *pare_decoder_refuses(const pare_model *m)
     return NULL;
 }
 
-static const decode_kernels *best_kernels(void)
-{
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return &decode_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return &decode_avx2;
-#endif
-    return &decode_portable;
-}
-
 pare_status pare_decoder_new_batch(pare_decoder **out, const pare_model *m, size_t sequences,
                                    size_t max_tokens, const pare_exec *exec, pare_err *err)
 {
@@ -293,9 +279,13 @@ pare_status pare_decoder_new_batch(pare_decoder **out, const pare_model *m, size
     const size_t most = m->context ? m->context : UNLIMITED;
     *d = (pare_decoder){.m = m,
                         .arena = arena,
-                        .kernels = best_kernels(),
+                        .kernels = &decode_portable,
                         .isa = vector_best_isa(),
                         .exec = {.threads = 1}};
+#if defined(__x86_64__)
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) d->kernels = &decode_avx2;
+    if (__builtin_cpu_supports("avx512f")) d->kernels = &decode_avx512;
+#endif
     if (exec) d->exec.threads = exec->threads;
     d->max_tokens = max_tokens ? max_tokens : most;
     d->sequences = sequences;

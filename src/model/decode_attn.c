@@ -195,25 +195,11 @@ static void constant(pare_decoder *d, const decode_attn *a, size_t n)
     }
 }
 
-static void umix(pare_decoder *d, const decode_attn *a, size_t n)
-{
-    const size_t ld = decode_stride(a->a->dout), ldx = decode_stride(a->a->din);
-    const float *x = d->z;
-    constant(d, a, n);
-    for (size_t j = 0; j < a->powers; j++) {
-        float *const next = j % 2 ? d->g : d->h;
-        if (j > 0) {
-            mean_rows(d, &a->mean[j - 1], next, x, ldx, n);
-            x = next;
-        }
-        pare_panels_apply(d->y, ld, &a->power[j], x, ldx, n, true, &d->exec);
-    }
-}
-
 void decode_attention(pare_decoder *d, decode_attn *a, size_t n)
 {
     const size_t ld = decode_stride(a->a->dout), ldx = decode_stride(a->a->din);
     const bool direct = a->direct.out > 0;
+    const float *x = d->z;
     if (direct) pare_panels_apply(d->y, ld, &a->direct, d->z, ldx, n, false, &d->exec);
     switch (a->a->kind) {
     case PARE_ATTN_EXACT:
@@ -236,7 +222,13 @@ void decode_attention(pare_decoder *d, decode_attn *a, size_t n)
             d->kernels->add(d->y + i * ld, d->g + i * ld, NULL, pare_padded(a->a->dout));
         return;
     case PARE_ATTN_UMIX:
-        umix(d, a, n);
+        constant(d, a, n);
+        for (size_t j = 0; j < a->powers; j++) {
+            float *const next = j % 2 ? d->g : d->h;
+            if (j > 0) mean_rows(d, &a->mean[j - 1], next, x, ldx, n);
+            if (j > 0) x = next;
+            pare_panels_apply(d->y, ld, &a->power[j], x, ldx, n, true, &d->exec);
+        }
         return;
     case PARE_ATTN_ZERO:
     case PARE_ATTN_CONST:

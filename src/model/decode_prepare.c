@@ -107,29 +107,21 @@ static float *new_cache(builder *b, size_t *step, size_t *per_sequence, size_t c
     return alloc_product(b, *per_sequence, b->d->sequences, sizeof(float));
 }
 
-/* What makes queries of rows; absent where one query serves all tokens. Where rotary positions make
- * that query differ from token to token, zeros and its bias do. */
-static pare_weight query_weight(builder *b, decode_attn *to)
-{
-    const pare_attn *const a = to->a;
-    size_t planes = 0;
-    for (size_t h = 0; h < a->nheads; h++) planes += a->heads[h].planes;
-    if (pare_has(&a->wq)) return a->wq;
-    if (planes == 0) {
-        to->query = prepare_vector(b, &a->bq);
-        return (pare_weight){0};
-    }
-    return (pare_weight){PARE_F32, a->bq.cols, a->din,
-                         alloc_product(b, a->bq.cols, a->din, sizeof(float))};
-}
-
 static void prepare_heads(builder *b, decode_attn *to)
 {
     const pare_attn *const a = to->a;
     const pare_head *const last = &a->heads[a->nheads - 1];
-    const pare_weight wq = query_weight(b, to);
+    pare_weight wq = a->wq;
     pare_part part[3];
-    size_t parts = 0;
+    size_t parts = 0, planes = 0;
+    for (size_t h = 0; h < a->nheads; h++) planes += a->heads[h].planes;
+    /* Without wq one query serves all tokens. Where rotary positions make that query differ from
+     * token to token, zeros and its bias make it. */
+    if (!pare_has(&wq) && planes)
+        wq = (pare_weight){PARE_F32, a->bq.cols, a->din,
+                           alloc_product(b, a->bq.cols, a->din, sizeof(float))};
+    else if (!pare_has(&wq))
+        to->query = prepare_vector(b, &a->bq);
     if (pare_has(&wq)) part[parts++] = (pare_part){&wq, &a->bq, 0};
     part[parts++] = (pare_part){&a->wk, &a->bk, 0};
     part[parts++] = (pare_part){&a->wv, &a->bv, 0};
@@ -174,20 +166,6 @@ static void prepare_means(builder *b, decode_attn *to, size_t n, size_t width)
     }
 }
 
-static void prepare_umix(builder *b, decode_attn *to)
-{
-    const pare_weight *const mix = &to->a->mix;
-    const size_t dout = to->a->dout, bytes = dout * mix->cols * pare_dtype_size(mix->dtype);
-    to->powers = mix->rows / dout;
-    to->power = pare_work_alloc(&b->work, to->powers, sizeof *to->power);
-    prepare_means(b, to, to->powers - 1, to->a->din);
-    for (size_t j = 0; !b->work.st && j < to->powers; j++) {
-        const pare_weight e = {mix->dtype, dout, mix->cols, (const char *)mix->data + j * bytes};
-        prepare_dense(b, &to->power[j], &e, NULL);
-    }
-    to->bias = prepare_vector(b, &to->a->bo);
-}
-
 static void prepare_attention(builder *b, decode_attn *to, const pare_attn *a)
 {
     to->a = a;
@@ -216,7 +194,16 @@ static void prepare_attention(builder *b, decode_attn *to, const pare_attn *a)
         to->bias = prepare_vector(b, &a->bo);
         break;
     case PARE_ATTN_UMIX:
-        prepare_umix(b, to);
+        to->powers = a->mix.rows / a->dout;
+        to->power = pare_work_alloc(&b->work, to->powers, sizeof *to->power);
+        prepare_means(b, to, to->powers - 1, a->din);
+        for (size_t j = 0; !b->work.st && j < to->powers; j++) {
+            const size_t bytes = a->dout * a->mix.cols * pare_dtype_size(a->mix.dtype);
+            const pare_weight e = {a->mix.dtype, a->dout, a->mix.cols,
+                                   (const char *)a->mix.data + j * bytes};
+            prepare_dense(b, &to->power[j], &e, NULL);
+        }
+        to->bias = prepare_vector(b, &a->bo);
         break;
     case PARE_ATTN_ZERO:
     case PARE_ATTN_CONST:
@@ -251,43 +238,22 @@ static void prepare_ffn(builder *b, decode_ffn *to, const pare_ffn *f)
     }
 }
 
-static void prepare_embedding(builder *b)
-{
-    pare_decoder *const d = b->d;
-    const pare_embedding *const s = &d->m->embedding;
-    const size_t width = pare_model_width(d->m, 0), waves = s->pos.after_map ? width : s->width;
-    prepare_norm(b, &d->embedding_norm, &s->norm, width);
-    if (pare_has(&s->map.w)) prepare_dense(b, &d->map, &s->map.w, &s->map.b);
-    if (s->pos.kind != PARE_POS_SINUSOIDAL) return;
-    d->wavelength = pare_work_alloc(&b->work, waves, sizeof *d->wavelength);
-    for (size_t j = 0; d->wavelength && j < waves; j++)
-        d->wavelength[j] = pare_power(s->pos.base, (double)(j / 2 * 2), (double)waves);
-}
-
-static void prepare_head(builder *b)
-{
-    pare_decoder *const d = b->d;
-    const pare_output_head *const head = &d->m->head;
-    const pare_weight *const w = head->tied ? &d->m->embedding.table : &head->out.w;
-    prepare_norm(b, &d->head_norm, &head->norm, pare_model_width(d->m, d->m->nblocks));
-    if (pare_has(&head->dense.w)) prepare_dense(b, &d->head_dense, &head->dense.w, &head->dense.b);
-    if (pare_has(w)) prepare_dense(b, &d->head_out, w, &head->out.b);
-}
-
 static void widen(size_t *stride, size_t d)
 {
     if (decode_stride(d) > *stride) *stride = decode_stride(d);
 }
 
-/* The widest rows of each buffer; returns the largest number of heads. */
-static size_t measure_rows(pare_decoder *d)
+/* A whole batch of rows, as wide as the widest, and a row of logits for every sequence, in each. */
+static void prepare_rows(builder *b)
 {
-    size_t heads = 0;
+    pare_decoder *const d = b->d;
+    if (b->work.st) return;
+    size_t heads = 0; /* the largest number */
     widen(&d->stream_stride, d->m->embedding.width);
     widen(&d->stream_stride, pare_model_width(d->m, 0));
-    for (size_t b = 0; b < d->m->nblocks; b++) {
-        const decode_attn *const a = &d->attn[b];
-        const decode_ffn *const f = &d->ffn[b];
+    for (size_t i = 0; i < d->m->nblocks; i++) {
+        const decode_attn *const a = &d->attn[i];
+        const decode_ffn *const f = &d->ffn[i];
         if (a->a->kind != PARE_ATTN_NONE) widen(&d->stream_stride, a->a->dout);
         if (f->f->kind != PARE_FFN_NONE) widen(&d->stream_stride, f->f->dout);
         widen(&d->hidden_stride, a->project.out);
@@ -297,15 +263,7 @@ static size_t measure_rows(pare_decoder *d)
     }
     if (d->stream_stride > d->hidden_stride)
         d->hidden_stride = d->stream_stride; /* means of the stream */
-    return heads;
-}
-
-/* A whole batch of rows, and a row of logits for every sequence, in each. */
-static void prepare_rows(builder *b)
-{
-    pare_decoder *const d = b->d;
-    if (b->work.st) return;
-    const size_t heads = measure_rows(d), outputs = d->head_out.out, dense = d->head_dense.out;
+    const size_t outputs = d->head_out.out, dense = d->head_dense.out;
     float **const stream[] = {&d->x, &d->y, &d->z}, **const hidden[] = {&d->h, &d->g};
     size_t size = DECODE_ROWS * d->hidden_stride, logits;
     if (!pare_mul(&logits, d->sequences, (outputs > dense ? outputs : dense) + LANES))
@@ -320,18 +278,29 @@ static void prepare_rows(builder *b)
 
 pare_status decode_prepare(pare_decoder *d, pare_err *err)
 {
-    const size_t n = d->m->nblocks;
+    const pare_embedding *const s = &d->m->embedding;
+    const pare_output_head *const head = &d->m->head;
+    const pare_weight *const out = head->tied ? &s->table : &head->out.w;
+    const size_t n = d->m->nblocks, width = pare_model_width(d->m, 0);
+    const size_t waves = s->pos.after_map ? width : s->width;
     builder b = {.work = {.arena = d->arena, .err = err}, .d = d};
     d->attn = pare_work_alloc(&b.work, n + 1, sizeof *d->attn);
     d->ffn = pare_work_alloc(&b.work, n + 1, sizeof *d->ffn);
     d->rotation = pare_work_alloc(&b.work, n + 1, sizeof *d->rotation);
     d->tokens = pare_work_alloc(&b.work, d->sequences, sizeof *d->tokens);
-    prepare_embedding(&b);
+    prepare_norm(&b, &d->embedding_norm, &s->norm, width);
+    if (pare_has(&s->map.w)) prepare_dense(&b, &d->map, &s->map.w, &s->map.b);
+    if (s->pos.kind == PARE_POS_SINUSOIDAL)
+        d->wavelength = pare_work_alloc(&b.work, waves, sizeof *d->wavelength);
+    for (size_t j = 0; d->wavelength && j < waves; j++)
+        d->wavelength[j] = pare_power(s->pos.base, (double)(j / 2 * 2), (double)waves);
     for (size_t i = 0; !b.work.st && i < n; i++) {
         prepare_attention(&b, &d->attn[i], &d->m->blocks[i].attn);
         prepare_ffn(&b, &d->ffn[i], &d->m->blocks[i].ffn);
     }
-    prepare_head(&b);
+    prepare_norm(&b, &d->head_norm, &head->norm, pare_model_width(d->m, n));
+    if (pare_has(&head->dense.w)) prepare_dense(&b, &d->head_dense, &head->dense.w, &head->dense.b);
+    if (pare_has(out)) prepare_dense(&b, &d->head_out, out, &head->out.b);
     prepare_rows(&b);
     return b.work.st;
 }

@@ -40,38 +40,6 @@ static void visit_dense(walk *w, const char *name, pare_dense *d)
     visit(w, full, &d->b, true);
 }
 
-static void visit_attention(walk *w, pare_attn *a)
-{
-    if (a->kind == PARE_ATTN_NONE) return;
-    visit_norm(w, "in_norm", &a->in_norm);
-    visit(w, "wq", &a->wq, false);
-    visit(w, "bq", &a->bq, true);
-    visit(w, "wk", &a->wk, false);
-    visit(w, "bk", &a->bk, true);
-    visit(w, "wv", &a->wv, false);
-    visit(w, "bv", &a->bv, true);
-    visit(w, "wo", &a->wo, false);
-    visit(w, "bo", &a->bo, true);
-    visit(w, "freqs", &a->freqs, true);
-    visit(w, "matrix", &a->matrix, false);
-    visit(w, "mix", &a->mix, false);
-    visit(w, "skip", &a->skip.w, a->skip.kind == PARE_SKIP_DIAGONAL);
-    visit_norm(w, "out_norm", &a->out_norm);
-}
-
-static void visit_ffn(walk *w, pare_ffn *f)
-{
-    if (f->kind == PARE_FFN_NONE) return;
-    visit_norm(w, "in_norm", &f->in_norm);
-    for (size_t l = 0; l < f->nlayers; l++) {
-        char name[32];
-        snprintf(name, sizeof name, "%zu", l);
-        visit_dense(w, name, &f->layers[l]);
-    }
-    visit(w, "skip", &f->skip.w, f->skip.kind == PARE_SKIP_DIAGONAL);
-    visit_norm(w, "out_norm", &f->out_norm);
-}
-
 pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self, pare_err *err)
 {
     walk w = {.fn = fn, .self = self, .err = err, .prefix = "embedding."};
@@ -80,10 +48,35 @@ pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self
     visit_dense(&w, "map", &m->embedding.map);
     visit_norm(&w, "norm", &m->embedding.norm);
     for (size_t b = 0; b < m->nblocks && !w.st; b++) {
-        snprintf(w.prefix, sizeof w.prefix, "blocks.%zu.attn.", b);
-        visit_attention(&w, &m->blocks[b].attn);
+        pare_attn *const a = &m->blocks[b].attn;
+        pare_ffn *const f = &m->blocks[b].ffn;
+        if (a->kind != PARE_ATTN_NONE) {
+            snprintf(w.prefix, sizeof w.prefix, "blocks.%zu.attn.", b);
+            visit_norm(&w, "in_norm", &a->in_norm);
+            visit(&w, "wq", &a->wq, false);
+            visit(&w, "bq", &a->bq, true);
+            visit(&w, "wk", &a->wk, false);
+            visit(&w, "bk", &a->bk, true);
+            visit(&w, "wv", &a->wv, false);
+            visit(&w, "bv", &a->bv, true);
+            visit(&w, "wo", &a->wo, false);
+            visit(&w, "bo", &a->bo, true);
+            visit(&w, "freqs", &a->freqs, true);
+            visit(&w, "matrix", &a->matrix, false);
+            visit(&w, "mix", &a->mix, false);
+            visit(&w, "skip", &a->skip.w, a->skip.kind == PARE_SKIP_DIAGONAL);
+            visit_norm(&w, "out_norm", &a->out_norm);
+        }
+        if (f->kind == PARE_FFN_NONE) continue;
         snprintf(w.prefix, sizeof w.prefix, "blocks.%zu.ffn.", b);
-        visit_ffn(&w, &m->blocks[b].ffn);
+        visit_norm(&w, "in_norm", &f->in_norm);
+        for (size_t l = 0; l < f->nlayers; l++) {
+            char name[32];
+            snprintf(name, sizeof name, "%zu", l);
+            visit_dense(&w, name, &f->layers[l]);
+        }
+        visit(&w, "skip", &f->skip.w, f->skip.kind == PARE_SKIP_DIAGONAL);
+        visit_norm(&w, "out_norm", &f->out_norm);
     }
     snprintf(w.prefix, sizeof w.prefix, "head.");
     visit_norm(&w, "norm", &m->head.norm);

@@ -313,32 +313,6 @@ static void do_chunk(void *self, size_t i)
     if (mine) atomic_flag_clear(&mine->taken);
 }
 
-static pare_status run_chunks(pass *p, chunks *all, pare_arena *arena)
-{
-    const pare_model *const m = p->m;
-    const pare_input *const in = all->in;
-    pare_work *const w = &p->ctx.work;
-    const bool traced = p->trace && p->trace->fn; /* a trace shows whole batches */
-    pare_graph graph;
-    if (m->pattern.kind == PARE_GRAPH) {
-        w->st = pare_graph_complete(&graph, arena, in->graph, &m->pattern, w->err);
-        p->graph = &graph;
-    }
-    p->angles = angles_new(&p->ctx, m, p->tokens, all->t);
-    plan_new(&all->plan, &p->ctx, m, all->t, traced);
-    if (w->st) return w->st;
-    all->seqs = traced ? in->batch : plan_chunk(&all->plan, in->tokens);
-    const size_t count = (in->batch + all->seqs - 1) / all->seqs;
-    all->spread = all->plan.small && count >= SPREAD && !p->external;
-    if (all->spread) {
-        const pare_status st = pare_parallel_until(w->exec, count, do_chunk, all, w->err);
-        if (st) return st;
-    } else {
-        for (size_t i = 0; i < count && !atomic_load(&all->st); i++) do_chunk(all, i);
-    }
-    return atomic_load(&all->st) ? pare_no_memory(w->err) : PARE_OK;
-}
-
 pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const pare_input *in,
                             const pare_attender *by, const pare_trace *trace, const pare_exec *exec,
                             pare_err *err)
@@ -352,11 +326,29 @@ pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const 
               .external = by ? &external : NULL,
               .ctx = {.work = {.exec = exec, .err = err}, .scratch = &own}};
     chunks all = {.p = &p, .in = in, .out = out, .t = t};
+    const bool traced = trace && trace->fn; /* a trace shows whole batches */
+    pare_graph graph;
     pare_status st = pare_input_check(m, in, err);
     if (st) return st;
     pare_arena *const arena = pare_arena_new();
     all.threads = calloc(threads, sizeof *all.threads);
-    st = arena && all.threads ? run_chunks(&p, &all, arena) : pare_no_memory(err);
+    if (!arena || !all.threads) p.ctx.work.st = pare_no_memory(err);
+    if (!p.ctx.work.st && m->pattern.kind == PARE_GRAPH) {
+        p.ctx.work.st = pare_graph_complete(&graph, arena, in->graph, &m->pattern, err);
+        p.graph = &graph;
+    }
+    p.angles = angles_new(&p.ctx, m, p.tokens, t);
+    plan_new(&all.plan, &p.ctx, m, t, traced);
+    st = p.ctx.work.st;
+    if (!st) {
+        all.seqs = traced ? in->batch : plan_chunk(&all.plan, in->tokens);
+        const size_t count = (in->batch + all.seqs - 1) / all.seqs;
+        all.spread = all.plan.small && count >= SPREAD && !p.external;
+        if (all.spread) st = pare_parallel_until(exec, count, do_chunk, &all, err);
+        for (size_t i = 0; !all.spread && i < count && !atomic_load(&all.st); i++)
+            do_chunk(&all, i);
+        if (!st && atomic_load(&all.st)) st = pare_no_memory(err);
+    }
     for (size_t i = 0; all.threads && i < threads; i++) scratch_free(&all.threads[i].scratch);
     free(all.threads);
     scratch_free(&own);
@@ -406,25 +398,6 @@ static pare_status attend_together(lane *lanes, size_t n, const step *s, pare_ar
     return p->ctx.work.st;
 }
 
-/* One input is one thread's work; steps that look at whole sequences may call the attender, one at
- * a time. */
-static pare_status run_lanes(lane *lanes, size_t n, const plan *l, const pare_exec *exec,
-                             pare_arena *a, pare_err *err)
-{
-    const step *const end = l->steps + l->count;
-    pare_status st = PARE_OK;
-    for (const step *s = l->steps; !st && s < end; s = region_end(l, s)) {
-        lane_job g = {lanes, s, region_end(l, s), PARE_OK};
-        if (s->kind == ATTEND) {
-            st = attend_together(lanes, n, s, a);
-        } else {
-            pare_parallel(s->by_rows ? exec : NULL, n, do_lane, &g);
-            st = atomic_load(&g.st) ? pare_no_memory(err) : pare_stopped(exec, err);
-        }
-    }
-    return st;
-}
-
 pare_status pare_forward_together(void *const *out, pare_dtype t, const pare_model *m,
                                   const pare_input *in, size_t n, const pare_attender *by,
                                   const pare_exec *exec, pare_err *err)
@@ -456,7 +429,19 @@ pare_status pare_forward_together(void *const *out, pare_dtype t, const pare_mod
         chunk_memory(&k->p, &k->c);
         st = k->p.ctx.work.st;
     }
-    if (!st && n) st = run_lanes(lanes, n, &l, exec, a, err);
+    /* One input is one thread's work; steps that look at whole sequences may call the attender, one
+     * at a time. */
+    const step *const end = st ? NULL : l.steps + l.count;
+    for (const step *s = l.steps, *next; !st && n && s < end; s = next) {
+        next = region_end(&l, s);
+        lane_job g = {lanes, s, next, PARE_OK};
+        if (s->kind == ATTEND) {
+            st = attend_together(lanes, n, s, a);
+        } else {
+            pare_parallel(s->by_rows ? exec : NULL, n, do_lane, &g);
+            st = atomic_load(&g.st) ? pare_no_memory(err) : pare_stopped(exec, err);
+        }
+    }
     for (size_t i = 0; lanes && i < n; i++) scratch_free(&lanes[i].own);
     free(lanes);
     scratch_free(&shared);

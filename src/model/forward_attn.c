@@ -43,31 +43,6 @@ static size_t block_of(const pare_model *m, const pare_attn *a)
     return block;
 }
 
-/* Polynomial attention refuses nan and inf; the exact kernel propagates them, as it does for every
- * other kind. */
-static pare_status head_f32(const head_job *w, size_t head, pare_mat32 *y, const pare_mat32 *q,
-                            const pare_mat32 *k, const pare_mat32 *v)
-{
-    const pare_pattern *const pattern = &w->p->m->pattern;
-    const double scale = w->a->heads[head].scale;
-    if (w->a->kind == PARE_ATTN_POLY) {
-        const pare_poly_opts o = {.tolerance = w->a->tolerance, .degree = -1};
-        pare_poly_report report;
-        const pare_status st =
-            pare_poly_f32(y, &report, q, k, v, scale, pattern, w->p->graph, &o, w->inner, NULL);
-        const pare_trace *const trace = w->p->trace;
-        if (!st && trace && trace->poly) {
-            static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
-            pthread_mutex_lock(&one_at_a_time);
-            trace->poly(trace->self, block_of(w->p->m, w->a), head, &report);
-            pthread_mutex_unlock(&one_at_a_time);
-        }
-        if (st != PARE_ERR_NONFINITE) return st;
-    }
-    return (w->one_query ? pare_attend_same_f32 : pare_attend_f32)(
-        y, q, k, v, (float)scale, pattern, w->p->graph, w->inner, NULL);
-}
-
 static void attend_head(void *self, size_t unit)
 {
     head_job *const w = self;
@@ -75,20 +50,38 @@ static void attend_head(void *self, size_t unit)
     const pare_head *const h = &w->a->heads[head];
     const head_rows *const r = w->h;
     const size_t n = w->p->tokens, row = unit / w->a->nheads * n;
-    pare_status st;
+    const pare_pattern *const pattern = &w->p->m->pattern;
+    pare_status st = PARE_OK;
     if (r->y.t == PARE_F64) {
         pare_mat y = view64(&r->y, row, n, h->o, h->dv);
         const pare_mat q = view64(&r->q, row, n, h->q, h->dk);
         const pare_mat k = view64(&r->k, row, n, h->k, h->dk);
         const pare_mat v = view64(&r->v, row, n, h->v, h->dv);
-        st = pare_attend_f64(&y, &q, &k, &v, h->scale, &w->p->m->pattern, w->p->graph, w->inner,
-                             NULL);
+        st = pare_attend_f64(&y, &q, &k, &v, h->scale, pattern, w->p->graph, w->inner, NULL);
     } else {
         pare_mat32 y = view32(&r->y, row, n, h->o, h->dv);
         const pare_mat32 q = view32(&r->q, row, n, h->q, h->dk);
         const pare_mat32 k = view32(&r->k, row, n, h->k, h->dk);
         const pare_mat32 v = view32(&r->v, row, n, h->v, h->dv);
-        st = head_f32(w, head, &y, &q, &k, &v);
+        const bool poly = w->a->kind == PARE_ATTN_POLY;
+        if (poly) {
+            const pare_poly_opts o = {.tolerance = w->a->tolerance, .degree = -1};
+            const pare_trace *const trace = w->p->trace;
+            pare_poly_report report;
+            st = pare_poly_f32(&y, &report, &q, &k, &v, h->scale, pattern, w->p->graph, &o,
+                               w->inner, NULL);
+            if (!st && trace && trace->poly) {
+                static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+                pthread_mutex_lock(&one_at_a_time);
+                trace->poly(trace->self, block_of(w->p->m, w->a), head, &report);
+                pthread_mutex_unlock(&one_at_a_time);
+            }
+        }
+        /* Polynomial attention refuses nan and inf; the exact kernel propagates them, as it does
+         * for every other kind. */
+        if (!poly || st == PARE_ERR_NONFINITE)
+            st = (w->one_query ? pare_attend_same_f32 : pare_attend_f32)(
+                &y, &q, &k, &v, (float)h->scale, pattern, w->p->graph, w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }
@@ -160,23 +153,6 @@ static void copy_vector(const void *self, size_t i, double *v)
     for (size_t j = 0; j < b->cols; j++) v[j] = pare_weight_at(b, j);
 }
 
-/* Every row of a sequence becomes the mean of its rows. */
-static void average_sequences(pass *p, rows *r)
-{
-    double *const mean = rows_scratch(&p->ctx, 2 * r->d, sizeof *mean);
-    if (!mean) return;
-    double *const row = mean + r->d;
-    for (size_t s = 0; s < r->n; s += p->tokens) {
-        memset(mean, 0, r->d * sizeof *mean);
-        for (size_t i = 0; i < p->tokens; i++) {
-            rows_load(row, r, s + i);
-            for (size_t j = 0; j < r->d; j++) mean[j] += row[j];
-        }
-        for (size_t j = 0; j < r->d; j++) mean[j] /= (double)p->tokens;
-        for (size_t i = 0; i < p->tokens; i++) rows_store(r, s + i, mean);
-    }
-}
-
 head_rows attention_shape(const pare_attn *a, pare_dtype t, size_t n)
 {
     const pare_head *const last = &a->heads[a->nheads - 1];
@@ -190,14 +166,27 @@ head_rows attention_shape(const pare_attn *a, pare_dtype t, size_t n)
 void attention_project(pass *p, head_rows *h, const rows *z, const pare_attn *a)
 {
     rows_ctx *const c = &p->ctx;
+    const size_t n = p->tokens, d = h->q.d;
     if (pare_has(&a->wq))
         rows_dense(&h->q, z, &a->wq, &a->bq, c);
     else
         rows_map(&h->q, &h->q, copy_vector, &a->bq, c);
-    if (a->kind == PARE_ATTN_MEANQ) average_sequences(p, &h->q);
+    if (a->kind == PARE_ATTN_MEANQ) { /* every query of a sequence becomes their mean */
+        double *const mean = rows_scratch(c, 2 * d, sizeof *mean), *const row =
+                                                                       mean ? mean + d : NULL;
+        for (size_t s = 0; mean && s < h->q.n; s += n) {
+            memset(mean, 0, d * sizeof *mean);
+            for (size_t i = 0; i < n; i++) {
+                rows_load(row, &h->q, s + i);
+                for (size_t j = 0; j < d; j++) mean[j] += row[j];
+            }
+            for (size_t j = 0; j < d; j++) mean[j] /= (double)n;
+            for (size_t i = 0; i < n; i++) rows_store(&h->q, s + i, mean);
+        }
+    }
     rows_dense(&h->k, z, &a->wk, &a->bk, c);
     rows_dense(&h->v, z, &a->wv, &a->bv, c);
-    rotate(&h->q, &h->k, a, p->angles, p->first, p->tokens, p->m->embedding.pos.interleaved, c);
+    rotate(&h->q, &h->k, a, p->angles, p->first, n, p->m->embedding.pos.interleaved, c);
 }
 
 /* The outputs of all heads side by side: what wo (or the pool's matrix) reads. */
@@ -260,28 +249,6 @@ static void mean_visible(const void *self, size_t i, double *v)
     for (size_t e = 0; keys.count && e < d; e++) v[e] /= (double)keys.count;
 }
 
-/* The same where a row sees all rows, or all up to itself: one running sum. The terms come in the
- * same order, so the bits are those of the plain mean. */
-static void mean_running(pass *p, rows *y, const rows *x)
-{
-    const size_t n = p->tokens, d = x->d;
-    const bool full = p->m->pattern.kind == PARE_FULL;
-    double *const sum = rows_scratch(&p->ctx, 2 * d, sizeof *sum);
-    if (!sum) return;
-    double *const row = sum + d;
-    for (size_t s = 0; s < x->n; s += n) {
-        memset(sum, 0, d * sizeof *sum);
-        for (size_t i = 0; i < n; i++) {
-            rows_load(row, x, s + i);
-            for (size_t e = 0; e < d; e++) sum[e] += row[e];
-            for (size_t e = 0; !full && e < d; e++) row[e] = sum[e] / (double)(i + 1);
-            if (!full) rows_store(y, s + i, row);
-        }
-        for (size_t e = 0; full && e < d; e++) row[e] = sum[e] / (double)n;
-        for (size_t i = 0; full && i < n; i++) rows_store(y, s + i, row);
-    }
-}
-
 /* U x. In f32 the sequences are spread over the threads, or the rows of a few. */
 static rows visible_means(pass *p, const rows *x)
 {
@@ -296,7 +263,23 @@ static rows visible_means(pass *p, const rows *x)
         pare_parallel(spread ? exec : NULL, sequences, mean_sequence_f32, &w);
         if (atomic_load(&w.st)) p->ctx.work.st = pare_no_memory(p->ctx.work.err);
     } else if (k == PARE_FULL || k == PARE_CAUSAL) {
-        mean_running(p, &y, x);
+        /* One running sum. The terms come in the same order: the bits are those of the plain
+         * mean. */
+        const size_t n = p->tokens, d = x->d;
+        const bool full = k == PARE_FULL;
+        double *const sum = rows_scratch(&p->ctx, 2 * d, sizeof *sum), *const row =
+                                                                           sum ? sum + d : NULL;
+        for (size_t s = 0; sum && s < x->n; s += n) {
+            memset(sum, 0, d * sizeof *sum);
+            for (size_t i = 0; i < n; i++) {
+                rows_load(row, x, s + i);
+                for (size_t e = 0; e < d; e++) sum[e] += row[e];
+                for (size_t e = 0; !full && e < d; e++) row[e] = sum[e] / (double)(i + 1);
+                if (!full) rows_store(&y, s + i, row);
+            }
+            for (size_t e = 0; full && e < d; e++) row[e] = sum[e] / (double)n;
+            for (size_t i = 0; full && i < n; i++) rows_store(&y, s + i, row);
+        }
     } else {
         rows_map(&y, x, mean_visible, &w, &p->ctx);
     }
@@ -320,36 +303,6 @@ static void add_product(pass *p, rows *y, const rows *x, const pare_weight *w)
     rows_add(y, &product, NULL, &p->ctx);
 }
 
-/* sum_j U^j z E_j + bo; mix stacks the E_j^T. */
-static void umix(pass *p, rows *y, const rows *z, const pare_attn *a)
-{
-    const size_t powers = a->mix.rows / a->dout, size = pare_dtype_size(a->mix.dtype);
-    rows x = *z;
-    constant(p, y, a);
-    for (size_t j = 0; j < powers; j++) {
-        const pare_weight e = {a->mix.dtype, a->dout, a->mix.cols,
-                               (const char *)a->mix.data + j * a->dout * a->mix.cols * size};
-        if (j > 0) x = visible_means(p, &x);
-        add_product(p, y, &x, &e);
-    }
-}
-
-/* Rows of z and of the heads side by side, times the matrix. */
-static void pool(pass *p, rows *y, const rows *z, const pare_attn *a)
-{
-    const rows heads = head_outputs(p, z, a);
-    rows both = rows_new(&p->ctx, z->t, z->n, z->d + heads.d);
-    if (p->ctx.work.st) return;
-    const size_t size = pare_dtype_size(z->t), nz = z->d * size, nh = heads.d * size;
-    char *to = both.v;
-    const char *left = z->v, *right = heads.v;
-    for (size_t i = 0; i < z->n; i++, to += nz + nh, left += nz, right += nh) {
-        memcpy(to, left, nz);
-        memcpy(to + nz, right, nh);
-    }
-    rows_dense(y, &both, &a->matrix, &a->bo, &p->ctx);
-}
-
 bool attention_has_heads(const pare_attn *a)
 {
     return a->kind == PARE_ATTN_EXACT || a->kind == PARE_ATTN_POLY || a->kind == PARE_ATTN_CONSTQ;
@@ -363,6 +316,7 @@ bool attention_by_rows(const pare_attn *a)
 void attention_branch(pass *p, rows *y, const rows *z, const pare_attn *a)
 {
     rows_ctx *const c = &p->ctx;
+    const size_t size = pare_dtype_size(z->t);
     rows x;
     switch (a->kind) {
     case PARE_ATTN_EXACT:
@@ -392,11 +346,29 @@ void attention_branch(pass *p, rows *y, const rows *z, const pare_attn *a)
         x = visible_means(p, z);
         add_product(p, y, &x, &a->mix);
         break;
-    case PARE_ATTN_POOL:
-        pool(p, y, z, a);
+    case PARE_ATTN_POOL: { /* rows of z and of the heads side by side, times the matrix */
+        x = head_outputs(p, z, a);
+        rows both = rows_new(c, z->t, z->n, z->d + x.d);
+        if (c->work.st) return;
+        const size_t left = z->d * size, right = x.d * size;
+        for (size_t i = 0; i < z->n; i++) {
+            char *const to = (char *)both.v + i * (left + right);
+            memcpy(to, (const char *)z->v + i * left, left);
+            memcpy(to + left, (const char *)x.v + i * right, right);
+        }
+        rows_dense(y, &both, &a->matrix, &a->bo, c);
         break;
-    case PARE_ATTN_UMIX:
-        umix(p, y, z, a);
+    }
+    case PARE_ATTN_UMIX: /* mix stacks the E_j^T */
+        x = *z;
+        constant(p, y, a);
+        for (size_t j = 0; j < a->mix.rows / a->dout; j++) {
+            const size_t bytes = a->dout * a->mix.cols * pare_dtype_size(a->mix.dtype);
+            const pare_weight e = {a->mix.dtype, a->dout, a->mix.cols,
+                                   (const char *)a->mix.data + j * bytes};
+            if (j > 0) x = visible_means(p, &x);
+            add_product(p, y, &x, &e);
+        }
         break;
     }
 }

@@ -4,23 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-static pare_status check_graph(const pare_input *in, pare_err *err)
-{
-    const pare_graph *const g = in->graph;
-    if (!g)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "input: the model attends over a graph, and there is none");
-    if (in->batch != 1 || g->n != in->tokens)
-        return pare_fail(err, PARE_ERR_INPUT, "input: a graph of %zu nodes for %zu x %zu rows",
-                         g->n, in->batch, in->tokens);
-    for (size_t i = 0; i < g->n; i++)
-        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++)
-            if (g->idx[e] >= g->n || (e > g->ptr[i] && g->idx[e] <= g->idx[e - 1]))
-                return pare_fail(err, PARE_ERR_INPUT,
-                                 "input: the keys of node %zu are not ascending nodes", i);
-    return PARE_OK;
-}
-
 pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err *err)
 {
     const size_t rows = in->batch * in->tokens, width = m->embedding.width,
@@ -49,7 +32,20 @@ pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err
         if (!isfinite(in->x[i]))
             return pare_fail(err, PARE_ERR_NONFINITE, "input: %g at row %zu, column %zu", in->x[i],
                              i / width, i % width);
-    return m->pattern.kind == PARE_GRAPH ? check_graph(in, err) : PARE_OK;
+    const pare_graph *const g = in->graph;
+    if (m->pattern.kind != PARE_GRAPH) return PARE_OK;
+    if (!g)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "input: the model attends over a graph, and there is none");
+    if (in->batch != 1 || g->n != in->tokens)
+        return pare_fail(err, PARE_ERR_INPUT, "input: a graph of %zu nodes for %zu x %zu rows",
+                         g->n, in->batch, in->tokens);
+    for (size_t i = 0; i < g->n; i++)
+        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++)
+            if (g->idx[e] >= g->n || (e > g->ptr[i] && g->idx[e] <= g->idx[e - 1]))
+                return pare_fail(err, PARE_ERR_INPUT,
+                                 "input: the keys of node %zu are not ascending nodes", i);
+    return PARE_OK;
 }
 
 /* ---- a part of a set ------------------------------------------------------------------------ */
@@ -100,29 +96,6 @@ static pare_status ring_graph(pare_graph **out, pare_arena *a, size_t n, pare_er
     return PARE_OK;
 }
 
-static pare_status random_input(pare_input *in, pare_arena *a, const pare_model *m, size_t tokens,
-                                pare_rng *rng, pare_err *err)
-{
-    *in = (pare_input){.batch = 1, .tokens = tokens};
-    if (m->embedding.ids) {
-        int64_t *const ids = pare_alloc(a, tokens, sizeof *ids);
-        if (!ids) return pare_no_memory(err);
-        for (size_t i = 0; i < tokens; i++)
-            ids[i] = (int64_t)pare_rng_below(rng, m->embedding.vocab);
-        in->ids = ids;
-        return PARE_OK;
-    }
-    const size_t d = m->embedding.width;
-    size_t n = 0; /* tokens may come from a certificate: any number */
-    double *const x = pare_mul(&n, tokens, d) ? pare_alloc(a, n, sizeof *x) : NULL;
-    if (!x) return pare_no_memory(err);
-    /* Rounded to f32, so that both passes see the same numbers. */
-    for (size_t i = 0; i < n; i++) x[i] = (double)(float)pare_rng_normal(rng);
-    in->x = x;
-    in->width = d;
-    return PARE_OK;
-}
-
 pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, const pare_model *m, size_t n,
                                size_t tokens, uint64_t seed, pare_err *err)
 {
@@ -136,8 +109,19 @@ pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, const pare_model
     if (m->pattern.kind == PARE_GRAPH && (st = ring_graph(&g, a, tokens, err))) return st;
     for (size_t i = 0; i < n; i++) {
         pare_rng rng = pare_rng_at(seed, INPUT_STREAM + i);
-        if ((st = random_input(&out->in[i], a, m, tokens, &rng, err))) return st;
-        out->in[i].graph = g;
+        pare_input *const in = &out->in[i];
+        const size_t width = m->embedding.ids ? 1 : m->embedding.width;
+        size_t count = 0; /* tokens may come from a certificate: any number */
+        if (!pare_mul(&count, tokens, width)) return pare_no_memory(err);
+        int64_t *const ids = m->embedding.ids ? pare_alloc(a, count, sizeof *ids) : NULL;
+        double *const x = m->embedding.ids ? NULL : pare_alloc(a, count, sizeof *x);
+        if (!ids && !x) return pare_no_memory(err);
+        for (size_t k = 0; ids && k < count; k++)
+            ids[k] = (int64_t)pare_rng_below(&rng, m->embedding.vocab);
+        /* Rounded to f32, so that both passes see the same numbers. */
+        for (size_t k = 0; x && k < count; k++) x[k] = (double)(float)pare_rng_normal(&rng);
+        *in = (pare_input){.batch = 1, .tokens = tokens, .ids = ids, .x = x, .graph = g};
+        if (x) in->width = width;
     }
     return PARE_OK;
 }

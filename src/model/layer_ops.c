@@ -53,7 +53,7 @@ void rows_store(rows *r, size_t i, const double *from)
 /* ---- maps of rows ---------------------------------------------------------------------------- */
 
 /* y_i = fn(y_i, x_i). */
-typedef void row_fn2(const void *self, double *v, const double *x);
+typedef void row_fn2(const void *self, double *v, const double *x, size_t d);
 
 typedef struct map_job {
     rows *y;
@@ -81,7 +81,7 @@ static void map_block(void *ctx, size_t b)
         } else {
             rows_load(v, w->y, i);
             rows_load(v + wide, w->x, i);
-            w->fn2(w->self, v, v + wide);
+            w->fn2(w->self, v, v + wide, w->y->d);
         }
         rows_store(w->y, i, v);
     }
@@ -173,9 +173,9 @@ static void act_row(const void *self, size_t i, double *v)
     for (size_t j = 0; j < c->d; j++) v[j] = pare_act_f64(c->a, v[j]);
 }
 
-static void multiply_row(const void *self, double *v, const double *x)
+static void multiply_row(const void *self, double *v, const double *x, size_t d)
 {
-    const size_t d = *(const size_t *)self;
+    (void)self;
     for (size_t j = 0; j < d; j++) v[j] *= x[j];
 }
 
@@ -187,28 +187,21 @@ void rows_act(rows *y, const rows *u, pare_act a, rows_ctx *c)
         return;
     }
     if (a != PARE_ACT_NONE) rows_map(y, y, act_row, &self, c);
-    if (u) map_blocks((map_job){.y = y, .x = u, .fn2 = multiply_row, .self = &y->d}, c);
+    if (u) map_blocks((map_job){.y = y, .x = u, .fn2 = multiply_row}, c);
 }
 
-typedef struct add_ctx {
-    const pare_weight *diagonal; /* NULL: all ones */
-    size_t d;
-} add_ctx;
-
-static void add_row(const void *self, double *v, const double *x)
+/* diagonal NULL: all ones. */
+static void add_row(const void *diagonal, double *v, const double *x, size_t d)
 {
-    const add_ctx *const c = self;
-    for (size_t j = 0; j < c->d; j++)
-        v[j] += c->diagonal ? pare_weight_at(c->diagonal, j) * x[j] : x[j];
+    for (size_t j = 0; j < d; j++) v[j] += diagonal ? pare_weight_at(diagonal, j) * x[j] : x[j];
 }
 
 void rows_add(rows *y, const rows *x, const pare_weight *w, rows_ctx *c)
 {
-    const add_ctx self = {w, y->d};
     if (y->t == PARE_F32)
         rows_add_f32(y, x, w, c);
     else
-        map_blocks((map_job){.y = y, .x = x, .fn2 = add_row, .self = &self}, c);
+        map_blocks((map_job){.y = y, .x = x, .fn2 = add_row, .self = w}, c);
 }
 
 static void shift_row(const void *self, size_t i, double *v)

@@ -59,29 +59,24 @@ static const float *floats_of(const pare_weight *w, rows_ctx *c)
     return v;
 }
 
-/* (x - mean) / sqrt(var + eps) gain + bias as x a + b; a and b are f64 until the end. */
-static void fold_batch(vector_norm *k, const pare_norm *n, size_t d, rows_ctx *c)
-{
-    float *const a = rows_scratch(c, d, sizeof *a);
-    float *const b = rows_scratch(c, d, sizeof *b);
-    for (size_t j = 0; !c->work.st && j < d; j++) {
-        const double gain = pare_has(&n->gain) ? pare_weight_at(&n->gain, j) : 1;
-        const double by = gain / sqrt(pare_weight_at(&n->var, j) + n->eps);
-        const double bias = pare_has(&n->bias) ? pare_weight_at(&n->bias, j) : 0;
-        a[j] = (float)by;
-        b[j] = (float)(bias - pare_weight_at(&n->mean, j) * by);
-    }
-    k->gain = a;
-    k->bias = b;
-}
-
 void rows_norm_f32(rows *y, const rows *x, const pare_norm *n, rows_ctx *c)
 {
     const scratch_mark mark = scratch_save(c->scratch);
     vector_norm k = {.kind = n->kind, .eps = n->eps, .divisor = n->divisor, .shift = n->shift};
     k.offset = floats_of(&n->offset, c);
     if (n->kind == PARE_NORM_BATCH) {
-        fold_batch(&k, n, x->d, c);
+        /* (x - mean) / sqrt(var + eps) gain + bias as x a + b; a and b are f64 until the end. */
+        float *const a = rows_scratch(c, x->d, sizeof *a), *const b =
+                                                               rows_scratch(c, x->d, sizeof *b);
+        for (size_t j = 0; !c->work.st && j < x->d; j++) {
+            const double gain = pare_has(&n->gain) ? pare_weight_at(&n->gain, j) : 1;
+            const double by = gain / sqrt(pare_weight_at(&n->var, j) + n->eps);
+            const double bias = pare_has(&n->bias) ? pare_weight_at(&n->bias, j) : 0;
+            a[j] = (float)by;
+            b[j] = (float)(bias - pare_weight_at(&n->mean, j) * by);
+        }
+        k.gain = a;
+        k.bias = b;
     } else {
         k.gain = floats_of(&n->gain, c);
         k.bias = floats_of(&n->bias, c);

@@ -127,23 +127,6 @@ static size_t head_columns(const pare_attn *a)
     return n;
 }
 
-/* Rotary positions rotate rows in place, so rows that two heads read must be rotated the same way
- * once. Queries are never shared; keys only whole and with the same frequencies. */
-static void check_shared_rotations(const checker *c, const pare_attn *a)
-{
-    for (size_t h = 0; h < a->nheads; h++)
-        for (size_t g = 0; g < h; g++) {
-            const pare_head *const x = &a->heads[h], *const y = &a->heads[g];
-            const bool same = x->k == y->k && x->dk == y->dk && x->planes == y->planes &&
-                              (x->freq == y->freq || x->planes == 0);
-            if (x->planes == 0 && y->planes == 0) continue;
-            if (overlap(x->q, x->dk, y->q, y->dk))
-                refuse(c, "heads %zu and %zu share rotary queries", g, h);
-            if (overlap(x->k, x->dk, y->k, y->dk) && !same)
-                refuse(c, "heads %zu and %zu share keys but turn them differently", g, h);
-        }
-}
-
 static void check_heads(const checker *c, const pare_attn *a, bool rotary)
 {
     const size_t q_rows = pare_has(&a->wq) ? a->wq.rows : a->bq.cols;
@@ -167,7 +150,19 @@ static void check_heads(const checker *c, const pare_attn *a, bool rotary)
                    d->planes, d->dk, a->freqs.cols);
         if (d->planes) extend(&freq, d->freq, d->planes);
     }
-    if (rotary) check_shared_rotations(c, a);
+    /* Rotary positions rotate rows in place, so rows that two heads read must be rotated the same
+     * way once. Queries are never shared; keys only whole and with the same frequencies. */
+    for (size_t h = 0; rotary && h < a->nheads; h++)
+        for (size_t g = 0; g < h; g++) {
+            const pare_head *const x = &a->heads[h], *const y = &a->heads[g];
+            const bool same = x->k == y->k && x->dk == y->dk && x->planes == y->planes &&
+                              (x->freq == y->freq || x->planes == 0);
+            if (x->planes == 0 && y->planes == 0) continue;
+            if (overlap(x->q, x->dk, y->q, y->dk))
+                refuse(c, "heads %zu and %zu share rotary queries", g, h);
+            if (overlap(x->k, x->dk, y->k, y->dk) && !same)
+                refuse(c, "heads %zu and %zu share keys but turn them differently", g, h);
+        }
     /* Rows behind the last head would be weights that nobody reads. */
     rows_read(&q, &k, &v, a);
     if (q != q_rows || k != a->wk.rows || v != a->wv.rows || freq != a->freqs.cols)
@@ -268,44 +263,6 @@ static void check_ffn(const checker *c, const pare_ffn *f, size_t d)
     check_skip(c, &f->skip, f->din, f->dout);
 }
 
-static void check_embedding(pare_work *w, const pare_model *m)
-{
-    const checker c = {.work = w, .at = "embedding"};
-    const pare_embedding *const s = &m->embedding;
-    const pare_positions *const p = &s->pos;
-    const size_t d = pare_model_width(m, 0);
-    const bool table = p->kind == PARE_POS_LEARNED;
-    if (s->width == 0) refuse(&c, "width is 0");
-    if (s->ids && s->vocab == 0) refuse(&c, "ids without a vocabulary");
-    check_weight(&c, "embedding", &s->table, s->vocab, s->width, s->ids ? REQUIRED : FORBIDDEN);
-    check_weight(&c, "map.weight", &s->map.w, d, s->width, OPTIONAL);
-    check_weight(&c, "map.bias", &s->map.b, 1, d, pare_has(&s->map.w) ? OPTIONAL : FORBIDDEN);
-    if (table && (m->context == 0 || m->context > p->table.rows))
-        refuse(&c, "context %zu, but tensor embedding.positions has %zu rows", m->context,
-               p->table.rows);
-    if (p->kind == PARE_POS_SINUSOIDAL) check_range(&c, SCALAR_BASE, RANGE_NO_INDEX, p->base);
-    check_weight(&c, "positions", &p->table, p->table.rows, p->after_map ? d : s->width,
-                 table ? REQUIRED : FORBIDDEN);
-    check_norm(&c, "norm", &s->norm, d);
-}
-
-static void check_head(pare_work *w, const pare_model *m, size_t d)
-{
-    const checker c = {.work = w, .at = "head"};
-    const pare_output_head *const t = &m->head;
-    const size_t inner = pare_has(&t->dense.w) ? t->dense.w.rows : d;
-    const size_t out = t->out.w.rows;
-    if (t->tied && (!m->embedding.ids || inner != m->embedding.width))
-        refuse(&c, "a tied head needs an embedding of width %zu", inner);
-    check_weight(&c, "dense.weight", &t->dense.w, inner, d, OPTIONAL);
-    check_weight(&c, "dense.bias", &t->dense.b, 1, inner,
-                 pare_has(&t->dense.w) ? OPTIONAL : FORBIDDEN);
-    check_weight(&c, "out.weight", &t->out.w, out, inner, t->tied ? FORBIDDEN : OPTIONAL);
-    check_weight(&c, "out.bias", &t->out.b, 1, t->tied ? m->embedding.vocab : out,
-                 t->tied || pare_has(&t->out.w) ? OPTIONAL : FORBIDDEN);
-    check_norm(&c, "norm", &t->norm, d);
-}
-
 static pare_status check_finite(void *self, const char *name, pare_weight *w, bool vector,
                                 pare_err *err)
 {
@@ -325,7 +282,24 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
     if (m->pattern.expander_degree % 2 || m->pattern.expander_degree > PARE_MAX_EXPANDER)
         refuse(&pattern, "expander degree is %zu, must be even and at most %d",
                m->pattern.expander_degree, PARE_MAX_EXPANDER);
-    check_embedding(&w, m);
+    const checker stem = {.work = &w, .at = "embedding"};
+    const pare_embedding *const s = &m->embedding;
+    const pare_positions *const p = &s->pos;
+    const size_t width = pare_model_width(m, 0);
+    const bool table = p->kind == PARE_POS_LEARNED;
+    if (s->width == 0) refuse(&stem, "width is 0");
+    if (s->ids && s->vocab == 0) refuse(&stem, "ids without a vocabulary");
+    check_weight(&stem, "embedding", &s->table, s->vocab, s->width, s->ids ? REQUIRED : FORBIDDEN);
+    check_weight(&stem, "map.weight", &s->map.w, width, s->width, OPTIONAL);
+    check_weight(&stem, "map.bias", &s->map.b, 1, width,
+                 pare_has(&s->map.w) ? OPTIONAL : FORBIDDEN);
+    if (table && (m->context == 0 || m->context > p->table.rows))
+        refuse(&stem, "context %zu, but tensor embedding.positions has %zu rows", m->context,
+               p->table.rows);
+    if (p->kind == PARE_POS_SINUSOIDAL) check_range(&stem, SCALAR_BASE, RANGE_NO_INDEX, p->base);
+    check_weight(&stem, "positions", &p->table, p->table.rows, p->after_map ? width : s->width,
+                 table ? REQUIRED : FORBIDDEN);
+    check_norm(&stem, "norm", &s->norm, width);
     for (size_t b = 0; b < m->nblocks && !w.st; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const size_t d = pare_model_width(m, b);
@@ -335,6 +309,18 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
         snprintf(c.at, sizeof c.at, "blocks.%zu.ffn", b);
         check_ffn(&c, &m->blocks[b].ffn, a->kind == PARE_ATTN_NONE ? d : a->dout);
     }
-    check_head(&w, m, pare_model_width(m, m->nblocks));
+    const checker top = {.work = &w, .at = "head"};
+    const pare_output_head *const t = &m->head;
+    const size_t last = pare_model_width(m, m->nblocks), out = t->out.w.rows;
+    const size_t inner = pare_has(&t->dense.w) ? t->dense.w.rows : last;
+    if (t->tied && (!s->ids || inner != s->width))
+        refuse(&top, "a tied head needs an embedding of width %zu", inner);
+    check_weight(&top, "dense.weight", &t->dense.w, inner, last, OPTIONAL);
+    check_weight(&top, "dense.bias", &t->dense.b, 1, inner,
+                 pare_has(&t->dense.w) ? OPTIONAL : FORBIDDEN);
+    check_weight(&top, "out.weight", &t->out.w, out, inner, t->tied ? FORBIDDEN : OPTIONAL);
+    check_weight(&top, "out.bias", &t->out.b, 1, t->tied ? s->vocab : out,
+                 t->tied || pare_has(&t->out.w) ? OPTIONAL : FORBIDDEN);
+    check_norm(&top, "norm", &t->norm, last);
     return w.st ? w.st : pare_model_each_weight((pare_model *)m, check_finite, NULL, err);
 }

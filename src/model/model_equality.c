@@ -71,36 +71,27 @@ bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b)
            pare_same_skip(&a->skip, &b->skip);
 }
 
-static bool same_embedding(const pare_embedding *a, const pare_embedding *b)
-{
-    return a->ids == b->ids && a->width == b->width && a->vocab == b->vocab &&
-           pare_same_weight(&a->table, &b->table) && a->pos.kind == b->pos.kind &&
-           pare_same_weight(&a->pos.table, &b->pos.table) &&
-           (a->pos.kind != PARE_POS_SINUSOIDAL || a->pos.base == b->pos.base) &&
-           a->pos.interleaved == b->pos.interleaved && a->pos.after_map == b->pos.after_map &&
-           same_dense(&a->map, &b->map) && pare_same_norm(&a->norm, &b->norm);
-}
-
-static bool same_pattern(const pare_pattern *a, const pare_pattern *b)
-{
-    if (a->kind != b->kind) return false;
-    if (a->kind == PARE_WINDOW) return a->window == b->window && a->sinks == b->sinks;
-    if (a->kind != PARE_GRAPH) return true;
-    return a->self_loops == b->self_loops && a->expander_degree == b->expander_degree &&
-           (a->expander_degree == 0 || a->expander_seed == b->expander_seed);
-}
-
-static bool same_head(const pare_output_head *a, const pare_output_head *b)
-{
-    return pare_same_norm(&a->norm, &b->norm) && a->pool == b->pool &&
-           same_dense(&a->dense, &b->dense) && a->act == b->act && a->tied == b->tied &&
-           same_dense(&a->out, &b->out);
-}
-
 const char *pare_model_ends_differ(const pare_model *f, const pare_model *g)
 {
-    if (!same_embedding(&f->embedding, &g->embedding)) return "the stems differ";
-    if (!same_pattern(&f->pattern, &g->pattern)) return "the patterns differ";
-    if (!same_head(&f->head, &g->head)) return "the heads of the models differ";
+    const pare_embedding *const a = &f->embedding, *const b = &g->embedding;
+    const pare_pattern *const p = &f->pattern, *const q = &g->pattern;
+    const pare_output_head *const s = &f->head, *const t = &g->head;
+    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
+        !pare_same_weight(&a->table, &b->table) || a->pos.kind != b->pos.kind ||
+        !pare_same_weight(&a->pos.table, &b->pos.table) ||
+        (a->pos.kind == PARE_POS_SINUSOIDAL && a->pos.base != b->pos.base) ||
+        a->pos.interleaved != b->pos.interleaved || a->pos.after_map != b->pos.after_map ||
+        !same_dense(&a->map, &b->map) || !pare_same_norm(&a->norm, &b->norm))
+        return "the stems differ";
+    if (p->kind != q->kind ||
+        (p->kind == PARE_WINDOW && (p->window != q->window || p->sinks != q->sinks)) ||
+        (p->kind == PARE_GRAPH &&
+         (p->self_loops != q->self_loops || p->expander_degree != q->expander_degree ||
+          (p->expander_degree && p->expander_seed != q->expander_seed))))
+        return "the patterns differ";
+    if (!pare_same_norm(&s->norm, &t->norm) || s->pool != t->pool ||
+        !same_dense(&s->dense, &t->dense) || s->act != t->act || s->tied != t->tied ||
+        !same_dense(&s->out, &t->out))
+        return "the heads of the models differ";
     return NULL;
 }

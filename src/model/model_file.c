@@ -134,21 +134,6 @@ static pare_status match_name(void *self, const char *weight, pare_weight *w, bo
     return PARE_OK;
 }
 
-/* A tensor that no weight asked for would be lost in silence. */
-static pare_status check_all_used(const binder *b, pare_err *err)
-{
-    if (b->used == b->file->n) return PARE_OK;
-    for (size_t i = 0; i < b->file->n; i++) {
-        name_search s = {b->file->tensors[i].name, b->version, false};
-        const pare_status st = pare_model_each_weight(b->m, match_name, &s, err);
-        if (st) return st;
-        if (!s.found && strcmp(s.name, VOCAB) != 0)
-            return pare_fail(err, PARE_ERR_INPUT, "tensor %s has no place in this architecture",
-                             s.name);
-    }
-    return PARE_OK;
-}
-
 static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scratch, pare_err *err)
 {
     binder b = {.m = m, .file = f, .scratch = scratch};
@@ -178,7 +163,16 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
         m->vocab = vocab->data;
         m->vocab_bytes = vocab->end - vocab->begin;
     }
-    return check_all_used(&b, err);
+    /* A tensor that no weight asked for would be lost in silence. */
+    for (size_t i = 0; b.used != f->n && i < f->n; i++) {
+        name_search s = {f->tensors[i].name, b.version, false};
+        st = pare_model_each_weight(m, match_name, &s, err);
+        if (st) return st;
+        if (!s.found && strcmp(s.name, VOCAB) != 0)
+            return pare_fail(err, PARE_ERR_INPUT, "tensor %s has no place in this architecture",
+                             s.name);
+    }
+    return PARE_OK;
 }
 
 pare_status model_file_read(pare_model **out, bool *ours, pare_blob *blob, pare_err *err)

@@ -17,26 +17,6 @@ static uint64_t map_macs(const pare_weight *w, uint64_t rows)
     return pare_has(w) ? rows * w->rows * w->cols : 0;
 }
 
-static uint64_t block_macs(const pare_block *b, uint64_t t, uint64_t pairs)
-{
-    const pare_attn *const a = &b->attn;
-    const pare_ffn *const f = &b->ffn;
-    uint64_t n = 0;
-    if (a->kind != PARE_ATTN_NONE) {
-        n += map_macs(&a->wq, t) + map_macs(&a->wk, t) + map_macs(&a->wv, t) + map_macs(&a->wo, t) +
-             map_macs(&a->matrix, t) + map_macs(&a->mix, t);
-        const bool softmax = pare_attn_is_softmax(a->kind);
-        for (size_t h = 0; h < a->nheads; h++)
-            n += (softmax ? pairs : t) * (a->heads[h].dk + a->heads[h].dv);
-        if (a->skip.kind == PARE_SKIP_DENSE) n += map_macs(&a->skip.w, t);
-    }
-    if (f->kind != PARE_FFN_NONE) {
-        if (f->skip.kind == PARE_SKIP_DENSE) n += map_macs(&f->skip.w, t);
-        for (size_t l = 0; l < f->nlayers; l++) n += map_macs(&f->layers[l].w, t);
-    }
-    return n;
-}
-
 pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
 {
     pare_size s = {0};
@@ -49,6 +29,20 @@ pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
         pairs += pare_visible(&m->pattern, NULL, tokens, i).count;
     s.macs = map_macs(&m->embedding.map.w, t) + map_macs(&m->head.dense.w, out_rows);
     s.macs += map_macs(m->head.tied ? &m->embedding.table : &m->head.out.w, out_rows);
-    for (size_t b = 0; b < m->nblocks; b++) s.macs += block_macs(&m->blocks[b], t, pairs);
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        const pare_ffn *const f = &m->blocks[b].ffn;
+        if (a->kind != PARE_ATTN_NONE) {
+            const pare_weight *const maps[] = {&a->wq, &a->wk, &a->wv, &a->wo, &a->matrix, &a->mix};
+            const uint64_t each = pare_attn_is_softmax(a->kind) ? pairs : t;
+            for (size_t i = 0; i < 6; i++) s.macs += map_macs(maps[i], t);
+            for (size_t h = 0; h < a->nheads; h++)
+                s.macs += each * (a->heads[h].dk + a->heads[h].dv);
+            if (a->skip.kind == PARE_SKIP_DENSE) s.macs += map_macs(&a->skip.w, t);
+        }
+        if (f->kind == PARE_FFN_NONE) continue;
+        if (f->skip.kind == PARE_SKIP_DENSE) s.macs += map_macs(&f->skip.w, t);
+        for (size_t l = 0; l < f->nlayers; l++) s.macs += map_macs(&f->layers[l].w, t);
+    }
     return s;
 }

@@ -144,27 +144,6 @@ static pare_status read_entries(st_file *f, pare_arena *a, const cJSON *root, pa
     return PARE_OK;
 }
 
-/* After sorting only neighbours can overlap; empty tensors cover nothing. */
-static pare_status check_overlap(st_file *f, pare_err *err)
-{
-    qsort(f->tensors, f->n, sizeof *f->tensors, by_offset);
-    const st_tensor *last = NULL;
-    for (size_t i = 0; i < f->n; i++) {
-        const st_tensor *t = &f->tensors[i];
-        f->by_name[i] = t;
-        if (t->begin == t->end) continue;
-        if (last && t->begin < last->end)
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "tensor '%s' [%zu, %zu] overlaps tensor '%s' [%zu, %zu]", t->name,
-                             t->begin, t->end, last->name, last->begin, last->end);
-        last = t;
-    }
-    for (size_t i = 0; i < f->n; i++)
-        if (f->tensors[i].end > f->data_bytes) f->data_bytes = f->tensors[i].end;
-    qsort(f->by_name, f->n, sizeof *f->by_name, by_name);
-    return PARE_OK;
-}
-
 pare_status st_open(st_file *out, pare_arena *a, pare_blob *b, pare_err *err)
 {
     st_file f = {.blob = b};
@@ -189,7 +168,21 @@ pare_status st_open(st_file *out, pare_arena *a, pare_blob *b, pare_err *err)
         st = pare_json_parse(&root, f.header, f.header_bytes, err);
     }
     if (!st) st = read_entries(&f, a, root, err);
-    if (!st) st = check_overlap(&f, err);
+    /* After sorting only neighbors can overlap; empty tensors cover nothing. */
+    if (!st) qsort(f.tensors, f.n, sizeof *f.tensors, by_offset);
+    const st_tensor *last = NULL;
+    for (size_t i = 0; !st && i < f.n; i++) {
+        const st_tensor *const t = &f.tensors[i];
+        f.by_name[i] = t;
+        if (t->end > f.data_bytes) f.data_bytes = t->end;
+        if (t->begin == t->end) continue;
+        if (last && t->begin < last->end)
+            st = pare_fail(err, PARE_ERR_INPUT,
+                           "tensor '%s' [%zu, %zu] overlaps tensor '%s' [%zu, %zu]", t->name,
+                           t->begin, t->end, last->name, last->begin, last->end);
+        last = t;
+    }
+    if (!st) qsort(f.by_name, f.n, sizeof *f.by_name, by_name);
     cJSON_Delete(root);
     if (st) {
         pare_err_prefix(err, b->path);

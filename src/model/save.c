@@ -68,41 +68,6 @@ static pare_status add_weight(void *self, const char *name, pare_weight *w, bool
     return PARE_OK;
 }
 
-/* All tensors in the order of the file: large elements first, the visitor's order within. */
-static pare_status collect(entries *l, pare_err *err)
-{
-    const pare_model *const m = l->m;
-    /* The visitor hands out mutable weights; collecting does not touch them. */
-    pare_status st = pare_model_each_weight((pare_model *)m, add_weight, l, err);
-    if (!st && m->vocab) {
-        pare_weight w = {PARE_U8, 1, m->vocab_bytes, m->vocab};
-        st = add_weight(l, "vocab", &w, true, err);
-    }
-    if (st) return st;
-    entry *const sorted = pare_alloc(l->arena, l->n ? l->n : 1, sizeof *sorted);
-    if (!sorted) return pare_no_memory(err);
-    size_t n = 0;
-    for (size_t size = 8; size > 0; size /= 2)
-        for (size_t i = 0; i < l->n; i++)
-            if (pare_dtype_size(l->e[i].dtype) == size) sorted[n++] = l->e[i];
-    PARE_ASSERT(n == l->n);
-    l->e = sorted;
-    return PARE_OK;
-}
-
-static bool add_entry(cJSON *root, const entry *e, size_t at)
-{
-    cJSON *const o = pare_json_add_object(root, e->name);
-    cJSON *const shape = o && pare_json_add_string(o, "dtype", pare_dtype_name(e->dtype))
-                             ? pare_json_add_array(o, "shape")
-                             : NULL;
-    const bool ok = shape && (e->vector || pare_json_add_size(shape, NULL, e->rows)) &&
-                    pare_json_add_size(shape, NULL, e->cols);
-    cJSON *const range = ok ? pare_json_add_array(o, "data_offsets") : NULL;
-    return range && pare_json_add_size(range, NULL, at) &&
-           pare_json_add_size(range, NULL, at + e->bytes);
-}
-
 /* The header, padded with spaces so that 8 + *bytes is a multiple of 64. */
 static pare_status header_text(char **out, size_t *bytes, const entries *l, const char *arch,
                                pare_err *err)
@@ -115,9 +80,15 @@ static pare_status header_text(char **out, size_t *bytes, const entries *l, cons
     bool ok = meta && pare_json_add_string(meta, "pare", arch) &&
               pare_json_add_string(meta, CHECKSUM_KEY, zeros);
     size_t at = 0, n = 0;
-    for (size_t i = 0; ok && i < l->n; i++) {
-        ok = add_entry(root, &l->e[i], at);
-        at += l->e[i].bytes;
+    for (size_t i = 0; ok && i < l->n; at += l->e[i++].bytes) {
+        const entry *const e = &l->e[i];
+        cJSON *const o = pare_json_add_object(root, e->name);
+        ok = o && pare_json_add_string(o, "dtype", pare_dtype_name(e->dtype));
+        cJSON *const shape = ok ? pare_json_add_array(o, "shape") : NULL;
+        cJSON *const range = shape ? pare_json_add_array(o, "data_offsets") : NULL;
+        ok = range && (e->vector || pare_json_add_size(shape, NULL, e->rows)) &&
+             pare_json_add_size(shape, NULL, e->cols) && pare_json_add_size(range, NULL, at) &&
+             pare_json_add_size(range, NULL, at + e->bytes);
     }
     char *text = NULL;
     pare_status st = ok ? pare_json_print(&text, &n, l->arena, root, 0, err) : pare_no_memory(err);
@@ -167,7 +138,21 @@ pare_status pare_model_save(const pare_model *m, const char *path, bool overwrit
     char *arch = NULL, *header = NULL;
     size_t bytes = 0;
     pare_status st = l.arena ? pare_model_check(m, err) : pare_no_memory(err);
-    if (!st) st = collect(&l, err);
+    /* The visitor hands out mutable weights; collecting does not touch them. */
+    if (!st) st = pare_model_each_weight((pare_model *)m, add_weight, &l, err);
+    if (!st && m->vocab) {
+        pare_weight w = {PARE_U8, 1, m->vocab_bytes, m->vocab};
+        st = add_weight(&l, "vocab", &w, true, err);
+    }
+    /* The order of the file: large elements first, the visitor's order within. */
+    entry *const sorted = st ? NULL : pare_alloc(l.arena, l.n ? l.n : 1, sizeof *sorted);
+    if (!st && !sorted) st = pare_no_memory(err);
+    size_t n = 0;
+    for (size_t size = 8; !st && size > 0; size /= 2)
+        for (size_t i = 0; i < l.n; i++)
+            if (pare_dtype_size(l.e[i].dtype) == size) sorted[n++] = l.e[i];
+    PARE_ASSERT(st || n == l.n);
+    l.e = sorted;
     if (!st) st = arch_write(&arch, l.arena, m, err);
     if (!st) st = header_text(&header, &bytes, &l, arch, err);
     if (!st) st = write_file(&l, header, bytes, path, overwrite, sha256, err);

@@ -95,7 +95,15 @@ pare_status ticket_frame(pare_coded *out, pare_arena *a, const pare_coded_head *
     return PARE_OK;
 }
 
-static pare_status read_header(pare_coded_head *h, const uint8_t *data, size_t bytes, pare_err *err)
+pare_status ticket_new_weight(float **out, pare_arena *a, const pare_coded_head *h, pare_err *err)
+{
+    size_t cells;
+    *out = pare_mul(&cells, h->rows, h->cols) ? pare_alloc(a, cells, sizeof **out) : NULL;
+    return *out ? PARE_OK : pare_no_memory(err);
+}
+
+pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_arena *a,
+                              const uint8_t *data, size_t bytes, size_t most, pare_err *err)
 {
     if (bytes < TICKET_HEADER_BYTES + TICKET_CHECKSUM_BYTES)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket of %zu bytes: too short", bytes);
@@ -110,37 +118,21 @@ static pare_status read_header(pare_coded_head *h, const uint8_t *data, size_t b
         return pare_fail(err, PARE_ERR_INPUT,
                          "a ticket that was changed or cut: its checksum says %08x, its bytes %08x",
                          claimed, is);
-    *h = (pare_coded_head){.kind = (pare_coded_kind)get_u32(data + 8),
-                           .flags = get_u32(data + 12),
-                           .seed = get_u64(data + 16),
-                           .stream = get_u64(data + 24),
-                           .rows = get_u32(data + 32),
-                           .cols = get_u32(data + 36),
-                           .n = get_u32(data + 40),
-                           .exponent = (int32_t)get_u32(data + 44)};
-    if (h->rows == 0 || h->cols == 0 || (uint64_t)h->rows * h->cols > TICKET_MAX_ENTRIES)
+    const pare_coded_head h = {.kind = (pare_coded_kind)get_u32(data + 8),
+                               .flags = get_u32(data + 12),
+                               .seed = get_u64(data + 16),
+                               .stream = get_u64(data + 24),
+                               .rows = get_u32(data + 32),
+                               .cols = get_u32(data + 36),
+                               .n = get_u32(data + 40),
+                               .exponent = (int32_t)get_u32(data + 44)};
+    if (h.rows == 0 || h.cols == 0 || (uint64_t)h.rows * h.cols > TICKET_MAX_ENTRIES)
         return pare_fail(err, PARE_ERR_INPUT,
-                         "a ticket of %zu x %zu entries: from 1 to 2^40 are possible", h->rows,
-                         h->cols);
-    if (h->exponent < -64 || h->exponent > 64)
+                         "a ticket of %zu x %zu entries: from 1 to 2^40 are possible", h.rows,
+                         h.cols);
+    if (h.exponent < -64 || h.exponent > 64)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket's scale 2^%d: from -64 to 64 are possible",
-                         h->exponent);
-    return PARE_OK;
-}
-
-pare_status ticket_new_weight(float **out, pare_arena *a, const pare_coded_head *h, pare_err *err)
-{
-    size_t cells;
-    *out = pare_mul(&cells, h->rows, h->cols) ? pare_alloc(a, cells, sizeof **out) : NULL;
-    return *out ? PARE_OK : pare_no_memory(err);
-}
-
-pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_arena *a,
-                              const uint8_t *data, size_t bytes, size_t most, pare_err *err)
-{
-    pare_coded_head h;
-    pare_status st = read_header(&h, data, bytes, err);
-    if (st) return st;
+                         h.exponent);
     if (h.kind == PARE_CODED_IDENTITY && (uint64_t)h.rows * h.cols > most)
         return pare_fail(err, PARE_ERR_INPUT,
                          "identities of %zu x %zu: more entries than a file of this size can hold",
@@ -159,7 +151,7 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
                               bytes - TICKET_HEADER_BYTES - TICKET_CHECKSUM_BYTES};
     pare_arena *const scratch = pare_arena_new();
     float *to = NULL;
-    st = scratch ? expand(&to, a, &h, &body, scratch, err) : pare_no_memory(err);
+    const pare_status st = scratch ? expand(&to, a, &h, &body, scratch, err) : pare_no_memory(err);
     pare_arena_free(scratch);
     if (st) return st;
     *out = (pare_weight){PARE_F32, h.rows, h.cols, to};

@@ -156,30 +156,6 @@ static void open_body(expansion *e, const ticket_body *body)
     open_masks(e, body->data + used, body->bytes - used, &model);
 }
 
-/* One row of sums; the donor's bits are known only when all columns were read. */
-static void read_row(expansion *e, int64_t *sum, size_t i)
-{
-    const unit_layout *const d = &e->d;
-    pare_source_weights(e->row, d->seed, d->stream, (uint64_t)i * d->n, d->n);
-    for (size_t j = 0; j < d->b; j++) {
-        const size_t count = d->first[j + 1] - d->first[j];
-        unit_layout_items(e->item, d, e->row, j);
-        if (e->coded)
-            mask_decode(&e->masks, e->bit, e->item, count);
-        else
-            for (size_t u = 0; u < count; u++) e->bit[u] = (uint8_t)bits_get(&e->raw, 1);
-        if (j == d->donor) memcpy(e->donor_bit, e->bit, count);
-        sum[j] = 0;
-        for (size_t u = 0; u < count; u++) sum[j] += e->bit[u] ? e->item[u] : 0;
-    }
-    if (!d->donated) return;
-    const uint32_t *const unit = d->unit + d->first[d->donor];
-    for (size_t j = 0; j < d->b; j++)
-        for (size_t u = 0; j != d->donor && u < d->donated; u++)
-            if (e->donor_bit[u] && pare_bit(&e->gives, j, u))
-                sum[j] += (int64_t)e->row[unit[u]] * e->donor_weight[u * d->b + j];
-}
-
 pare_status ticket_expand_factored(float **out, pare_arena *a, const pare_coded_head *h,
                                    const ticket_body *body, pare_arena *scratch, pare_err *err)
 {
@@ -211,8 +187,26 @@ pare_status ticket_expand_factored(float **out, pare_arena *a, const pare_coded_
     /* The integer is rounded to f32 once; the power of two behind it is exact. */
     const float unit = power_of_two(h->exponent - 48);
     for (size_t i = 0; !w->st && i < e.d.a; i++) {
-        read_row(&e, sum, i);
-        for (size_t j = 0; j < e.d.b; j++)
+        const unit_layout *const d = &e.d;
+        pare_source_weights(e.row, d->seed, d->stream, (uint64_t)i * d->n, d->n);
+        for (size_t j = 0; j < d->b; j++) {
+            const size_t count = d->first[j + 1] - d->first[j];
+            unit_layout_items(e.item, d, e.row, j);
+            if (e.coded)
+                mask_decode(&e.masks, e.bit, e.item, count);
+            else
+                for (size_t u = 0; u < count; u++) e.bit[u] = (uint8_t)bits_get(&e.raw, 1);
+            if (j == d->donor) memcpy(e.donor_bit, e.bit, count);
+            sum[j] = 0;
+            for (size_t u = 0; u < count; u++) sum[j] += e.bit[u] ? e.item[u] : 0;
+        }
+        /* The donor's bits are known only when all columns were read. */
+        for (size_t j = 0; d->donated && j < d->b; j++)
+            for (size_t u = 0; j != d->donor && u < d->donated; u++)
+                if (e.donor_bit[u] && pare_bit(&e.gives, j, u))
+                    sum[j] += (int64_t)e.row[d->unit[d->first[d->donor] + u]] *
+                              e.donor_weight[u * d->b + j];
+        for (size_t j = 0; j < d->b; j++)
             (*out)[transposed ? j * h->cols + i : i * h->cols + j] = (float)sum[j] * unit;
     }
     if (!w->st && !e.coded) check_zeros(&e, &e.raw);

@@ -12,17 +12,6 @@ typedef struct writing {
     uint8_t *bit;
 } writing;
 
-/* The largest blocks that the units begin with. */
-static size_t block_units(const pare_factored *f, const unit_layout *d)
-{
-    for (size_t each = d->n / d->b; each > 0; each--) {
-        size_t k = 0;
-        while (k < each * d->b && f->own[k] == k / each) k++;
-        if (k == each * d->b) return each;
-    }
-    return 0;
-}
-
 /* Bytes before the masks. */
 static size_t prefix_bytes(const writing *w, const pare_bridge *model)
 {
@@ -59,20 +48,6 @@ static size_t take_entry(const writing *w, size_t i, size_t j)
     return count;
 }
 
-static size_t write_masks(uint8_t *to, size_t capacity, const writing *w, const pare_bridge *model)
-{
-    mask_encoder e;
-    mask_encode_open(&e, to, capacity, model);
-    for (size_t i = 0; i < w->d.a; i++) {
-        pare_source_weights(w->row, w->d.seed, w->d.stream, (uint64_t)i * w->d.n, w->d.n);
-        for (size_t j = 0; j < w->d.b; j++) {
-            const size_t count = take_entry(w, i, j);
-            mask_encode(&e, w->bit, w->item, count);
-        }
-    }
-    return mask_encode_close(&e);
-}
-
 /* The size of the sums of a column's own units: what the coder expects of them. */
 static pare_bridge coder_model(const writing *w)
 {
@@ -102,7 +77,19 @@ static pare_status write_body(ticket_body *body, uint32_t *flags, const writing 
     const size_t raw = (d->a * d->first[d->b] + 7) / 8;
     uint8_t *const to = pare_alloc(a, prefix + raw + 1, 1);
     if (!to) return pare_no_memory(err);
-    const size_t coded = try ? write_masks(to + prefix, raw, w, &model) : raw;
+    size_t coded = raw;
+    if (try) {
+        mask_encoder e;
+        mask_encode_open(&e, to + prefix, raw, &model);
+        for (size_t i = 0; i < d->a; i++) {
+            pare_source_weights(w->row, d->seed, d->stream, (uint64_t)i * d->n, d->n);
+            for (size_t j = 0; j < d->b; j++) {
+                const size_t count = take_entry(w, i, j);
+                mask_encode(&e, w->bit, w->item, count);
+            }
+        }
+        coded = mask_encode_close(&e);
+    }
     if (prefix + coded < plain + raw) {
         write_prefix(to, w, &model);
         *body = (ticket_body){to, prefix + coded};
@@ -137,7 +124,11 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
     pare_status st = scratch ? unit_layout_init(&w.d, scratch, f->own, err) : pare_no_memory(err);
     if (!st) st = unit_layout_check(&w.d, err);
     if (!st) {
-        w.each = block_units(f, &w.d);
+        for (w.each = w.d.n / w.d.b; w.each > 0; w.each--) { /* the largest blocks to begin with */
+            size_t k = 0;
+            while (k < w.each * w.d.b && f->own[k] == k / w.each) k++;
+            if (k == w.each * w.d.b) break;
+        }
         w.row = pare_alloc(scratch, w.d.n + 1, sizeof *w.row);
         w.item = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.item);
         w.bit = pare_alloc(scratch, PARE_SOURCE_MOST, sizeof *w.bit);

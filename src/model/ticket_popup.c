@@ -73,38 +73,28 @@ pare_status ticket_expand_popup(float **out, pare_arena *a, const pare_coded_hea
 
 /* ---- writing --------------------------------------------------------------------------------- */
 
-/* Every number is 0 or what the source has there. */
-static pare_status count_ones(size_t *ones, const pare_frozen *f, const pare_weight *w,
-                              pare_err *err)
+pare_status pare_coded_popup(pare_coded *out, pare_arena *a, const pare_frozen *f,
+                             const pare_weight *w, pare_err *err)
 {
     const float *const v = w->data;
-    *ones = 0;
-    for (size_t i = 0; i < w->rows * w->cols; i++) {
+    size_t ones = 0;
+    PARE_ASSERT(w->dtype == PARE_F32);
+    for (size_t i = 0; i < w->rows * w->cols; i++) { /* 0, or what the source has there */
         float from;
         if (bits_of(v[i]) == 0) continue;
         pare_frozen_fill(&from, f, i, 1);
         if (bits_of(from) != bits_of(v[i]))
             return pare_fail(err, PARE_ERR_VERIFY, "[%zu, %zu] is %g, neither 0 nor %g",
                              i / w->cols, i % w->cols, (double)v[i], (double)from);
-        ++*ones;
+        ones++;
     }
-    return *ones > 0 && *ones <= UINT32_MAX && w->rows <= UINT32_MAX && w->cols <= UINT32_MAX
-               ? PARE_OK
-               : pare_fail(err, PARE_ERR_INPUT, "a mask that keeps %zu of %zu x %zu weights", *ones,
-                           w->rows, w->cols);
-}
-
-pare_status pare_coded_popup(pare_coded *out, pare_arena *a, const pare_frozen *f,
-                             const pare_weight *w, pare_err *err)
-{
-    size_t ones = 0;
-    PARE_ASSERT(w->dtype == PARE_F32);
-    pare_status st = count_ones(&ones, f, w, err);
-    if (st) return st;
+    if (ones == 0 || ones > UINT32_MAX || w->rows > UINT32_MAX || w->cols > UINT32_MAX)
+        return pare_fail(err, PARE_ERR_INPUT, "a mask that keeps %zu of %zu x %zu weights", ones,
+                         w->rows, w->cols);
     /* with the right probability, a bit each at most; a 256th of that is lost by rounding */
     const size_t n = w->rows * w->cols, capacity = n / 8 + n / 64 + 16;
     const uint32_t p = probability_of(ones, n);
-    const float *const v = w->data;
+    pare_status st = PARE_OK;
     pare_arena *const scratch = pare_arena_new();
     uint8_t *const to = scratch ? pare_alloc(scratch, PREFIX_BYTES + capacity, 1) : NULL;
     if (to) {

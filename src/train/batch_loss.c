@@ -53,47 +53,13 @@ void batch_loss_close(batch_loss *t)
     *t = (batch_loss){0};
 }
 
-/* n zeros. The memory is kept from batch to batch: fresh pages for a large vocabulary cost more than
- * the loss. */
-static pare_status clear_dy(batch_loss *t, size_t n, pare_err *err)
-{
-    if (n > t->dy_capacity) {
-        free(t->dy);
-        t->dy_capacity = 0;
-        t->dy = malloc(n * sizeof *t->dy);
-        if (!t->dy) return pare_no_memory(err);
-        t->dy_capacity = n;
-    }
-    memset(t->dy, 0, n * sizeof *t->dy);
-    return PARE_OK;
-}
-
-static pare_status hidden_loss(batch_loss *t, double *loss, const pare_input *in, pare_err *err)
-{
-    const pare_model *const m = t->student->model;
-    const size_t rows = in->batch * in->tokens;
-    const double weight = t->o->hidden / (double)t->matched;
-    pare_arena_free(t->arena);
-    t->arena = pare_arena_new();
-    if (!t->arena) return pare_no_memory(err);
-    for (size_t b = 0, at; b <= m->nblocks; b++) {
-        if (!matching_state(&at, t, b)) continue;
-        const pare_logits y = {PARE_F32, rows, pare_model_width(m, b),
-                               pare_tape_stream(t->tape, b)};
-        float *const d = pare_alloc(t->arena, rows * y.cols, sizeof *d);
-        if (!d) return pare_no_memory(err);
-        *loss +=
-            weight * loss_mse_f32(d, &y, pare_tape_stream(t->teacher_tape, at), weight, t->exec);
-        t->dstream[b] = d;
-    }
-    return PARE_OK;
-}
-
+/* Adds the losses towards the teacher's outputs and hidden states. */
 static pare_status teacher_loss(batch_loss *t, double *loss, const pare_logits *y,
                                 const pare_input *in, pare_err *err)
 {
     const pare_mode inference = {.training = false};
     const pare_train_opts *const o = t->o;
+    const pare_model *const m = t->student->model;
     pare_status st = PARE_OK;
     double kl = 0;
     /* The teacher has neither dropout nor updates: its logits for the same batch are the same. */
@@ -103,7 +69,23 @@ static pare_status teacher_loss(batch_loss *t, double *loss, const pare_logits *
         st = pare_loss_kl(&kl, t->dy, y, t->teacher_logits, o->temperature, o->distill, t->exec,
                           err);
     *loss += o->distill * kl;
-    return !st && o->hidden > 0 ? hidden_loss(t, loss, in, err) : st;
+    if (st || o->hidden <= 0) return st;
+    const size_t rows = in->batch * in->tokens;
+    const double weight = o->hidden / (double)t->matched;
+    pare_arena_free(t->arena);
+    t->arena = pare_arena_new();
+    if (!t->arena) return pare_no_memory(err);
+    for (size_t b = 0, at; b <= m->nblocks; b++) {
+        if (!matching_state(&at, t, b)) continue;
+        const pare_logits state = {PARE_F32, rows, pare_model_width(m, b),
+                                   pare_tape_stream(t->tape, b)};
+        float *const d = pare_alloc(t->arena, rows * state.cols, sizeof *d);
+        if (!d) return pare_no_memory(err);
+        *loss += weight *
+                 loss_mse_f32(d, &state, pare_tape_stream(t->teacher_tape, at), weight, t->exec);
+        t->dstream[b] = d;
+    }
+    return PARE_OK;
 }
 
 pare_status batch_loss_forward(batch_loss *t, double *loss, const pare_batch *b, uint64_t step,
@@ -121,8 +103,16 @@ pare_status batch_loss_forward(batch_loss *t, double *loss, const pare_batch *b,
     const double weight = t->teacher ? 1 - t->o->distill : 1;
     double target = 0;
     y.rows = pare_output_rows(m, &b->in);
-    st = clear_dy(t, y.rows * y.cols, err);
-    if (!st && weight > 0) {
+    const size_t n = y.rows * y.cols;
+    if (n > t->dy_capacity) { /* fresh pages for a large vocabulary cost more than the loss */
+        free(t->dy);
+        t->dy_capacity = 0;
+        t->dy = malloc(n * sizeof *t->dy);
+        if (!t->dy) return pare_no_memory(err);
+        t->dy_capacity = n;
+    }
+    memset(t->dy, 0, n * sizeof *t->dy);
+    if (weight > 0) {
         PARE_ASSERT(b->label || b->value);
         st = b->label ? pare_loss_cross_entropy(&target, t->dy, &y, b->label, weight, t->exec, err)
                       : pare_loss_mse(&target, t->dy, &y, b->value, weight, t->exec, err);

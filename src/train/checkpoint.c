@@ -37,28 +37,22 @@ static void layout(tensor t[TENSORS], const checkpoint *c, double scores[SCORES]
 
 /* ---- the header ------------------------------------------------------------------------------- */
 
-/* The metadata as JSON text in the arena: version, steps, and the fingerprint of the run. */
-static char *meta_text(pare_work *w, const checkpoint *c, const cJSON *run)
-{
-    char *text = NULL;
-    if (w->st) return NULL;
-    cJSON *const o = cJSON_CreateObject();
-    cJSON *const copy = cJSON_Duplicate(run, 1);
-    const bool ok = o && copy && pare_json_add_size(o, "version", CHECKPOINT_VERSION) &&
-                    pare_json_add_u64(o, "step", c->step) &&
-                    pare_json_add_u64(o, "best_step", c->best_step);
-    const bool added = ok && cJSON_AddItemToObject(o, "run", copy);
-    w->st = added ? pare_json_print(&text, NULL, w->arena, o, 0, w->err) : pare_no_memory(w->err);
-    if (!added) cJSON_Delete(copy);
-    cJSON_Delete(o);
-    return text;
-}
-
-/* The header, with spaces at its end so that the tensors begin at a multiple of ALIGN. */
+/* The header, with spaces at its end so that the tensors begin at a multiple of ALIGN. Its metadata
+ * are JSON in a string: version, steps, and the fingerprint of the run. */
 static char *header_text(pare_work *w, size_t *bytes, const tensor t[TENSORS], const checkpoint *c,
                          const cJSON *run)
 {
-    char *const meta = meta_text(w, c, run), *text = NULL;
+    char *meta = NULL, *text = NULL;
+    if (w->st) return NULL;
+    cJSON *const about = cJSON_CreateObject(), *const copy = cJSON_Duplicate(run, 1);
+    const bool added = about && copy && pare_json_add_size(about, "version", CHECKPOINT_VERSION) &&
+                       pare_json_add_u64(about, "step", c->step) &&
+                       pare_json_add_u64(about, "best_step", c->best_step) &&
+                       cJSON_AddItemToObject(about, "run", copy);
+    w->st =
+        added ? pare_json_print(&meta, NULL, w->arena, about, 0, w->err) : pare_no_memory(w->err);
+    if (!added) cJSON_Delete(copy);
+    cJSON_Delete(about);
     if (w->st) return NULL;
     cJSON *const o = cJSON_CreateObject();
     cJSON *const data = o ? pare_json_add_object(o, "__metadata__") : NULL;
@@ -183,20 +177,6 @@ static void compare_value(pare_work *w, const char *key, const cJSON *in_file, c
                        key, is, want);
 }
 
-static void compare_runs(pare_work *w, const cJSON *in_file, const cJSON *wanted)
-{
-    const cJSON *v = NULL;
-    cJSON_ArrayForEach(v, wanted)
-    {
-        compare_value(w, v->string, cJSON_GetObjectItemCaseSensitive(in_file, v->string), v);
-    }
-    cJSON_ArrayForEach(v, in_file) /* given then and not now */
-    {
-        if (!cJSON_GetObjectItemCaseSensitive(wanted, v->string))
-            compare_value(w, v->string, v, NULL);
-    }
-}
-
 /* ---- reading ---------------------------------------------------------------------------------- */
 
 static void damaged(pare_work *w, const char *how)
@@ -209,7 +189,7 @@ static void read_meta(pare_work *w, checkpoint *c, const char *header, size_t by
                       const cJSON *run, uint64_t steps)
 {
     cJSON *o = NULL, *meta = NULL;
-    const cJSON *data = NULL, *in_file = NULL;
+    const cJSON *data = NULL, *in_file = NULL, *v = NULL;
     const char *text = NULL;
     size_t version = 0;
     if (w->st) return;
@@ -222,7 +202,16 @@ static void read_meta(pare_work *w, checkpoint *c, const char *header, size_t by
         pare_work_fail(w, PARE_ERR_INPUT, "the checkpoint has version %zu, this is for version %d",
                        version, CHECKPOINT_VERSION);
     if (!w->st) w->st = pare_json_object(&in_file, meta, "run", w->err);
-    if (!w->st) compare_runs(w, in_file, run);
+    cJSON_ArrayForEach(v, run)
+    {
+        if (!w->st)
+            compare_value(w, v->string, cJSON_GetObjectItemCaseSensitive(in_file, v->string), v);
+    }
+    cJSON_ArrayForEach(v, in_file) /* given then and not now */
+    {
+        if (!w->st && !cJSON_GetObjectItemCaseSensitive(run, v->string))
+            compare_value(w, v->string, v, NULL);
+    }
     if (!w->st) w->st = pare_json_u64(&c->step, meta, "step", w->err);
     if (!w->st) w->st = pare_json_u64(&c->best_step, meta, "best_step", w->err);
     if (!w->st && (c->step > steps || c->best_step > c->step))

@@ -179,36 +179,6 @@ static pare_ffn feed_forward(maker *k)
     return f;
 }
 
-static void put_embedding(maker *k)
-{
-    const pare_init *o = &k->o;
-    pare_embedding *s = &k->m->embedding;
-    s->ids = o->vocab > 0;
-    s->vocab = o->vocab;
-    s->width = s->ids ? o->dim : o->features;
-    if (s->ids) {
-        s->table = table(k, o->vocab);
-    } else {
-        s->map.w = matrix(k, o->dim, o->features);
-        s->map.b = bias(k, o->dim, o->features);
-    }
-    if (o->context == 0) return;
-    s->pos = (pare_positions){.kind = PARE_POS_LEARNED, .after_map = !s->ids};
-    s->pos.table = table(k, o->context);
-}
-
-static void put_head(maker *k)
-{
-    pare_output_head *t = &k->m->head;
-    if (!on_nodes(&k->o)) t->norm = norm(k, PARE_NORM_LAYER);
-    if (k->o.source) t->norm.gain = constant(k, k->o.dim, (float)sqrt(768 / (double)k->o.dim));
-    t->pool = k->o.pool;
-    t->tied = is_gpt(k); /* the embedding is the head: no weight of its own */
-    if (t->tied) return;
-    t->out.w = matrix(k, k->o.outputs, k->o.dim);
-    t->out.b = bias(k, k->o.outputs, k->o.dim);
-}
-
 /* Frozen weights are filled in when every matrix has its name. */
 static pare_status freeze_one(void *self, const char *name, pare_weight *w, bool vector,
                               pare_err *err)
@@ -244,12 +214,34 @@ static pare_status build(maker *k)
     m->name = pare_strdup(m->arena, names[o->kind]);
     m->nblocks = o->layers;
     m->blocks = pare_work_alloc(w, o->layers, sizeof *m->blocks);
-    put_embedding(k);
+
+    pare_embedding *const s = &m->embedding;
+    s->ids = o->vocab > 0;
+    s->vocab = o->vocab;
+    s->width = s->ids ? o->dim : o->features;
+    if (s->ids) {
+        s->table = table(k, o->vocab);
+    } else {
+        s->map.w = matrix(k, o->dim, o->features);
+        s->map.b = bias(k, o->dim, o->features);
+    }
+    if (o->context) {
+        s->pos = (pare_positions){.kind = PARE_POS_LEARNED, .after_map = !s->ids};
+        s->pos.table = table(k, o->context);
+    }
     for (size_t b = 0; b < o->layers && !w->st; b++) {
         m->blocks[b].attn = attention(k);
         m->blocks[b].ffn = feed_forward(k);
     }
-    put_head(k);
+    pare_output_head *const head = &m->head;
+    if (!on_nodes(o)) head->norm = norm(k, PARE_NORM_LAYER);
+    if (o->source) head->norm.gain = constant(k, o->dim, (float)sqrt(768 / (double)o->dim));
+    head->pool = o->pool;
+    head->tied = is_gpt(k); /* the embedding is the head: no weight of its own */
+    if (!head->tied) {
+        head->out.w = matrix(k, o->outputs, o->dim);
+        head->out.b = bias(k, o->outputs, o->dim);
+    }
     if (!m->name) pare_work_keep(w, pare_no_memory(w->err));
     if (w->st) return w->st;
     pare_model_vary(m, &o->variant);
@@ -261,19 +253,6 @@ static pare_status build(maker *k)
 static pare_status at_least_one(size_t v, const char *name, pare_err *err)
 {
     return v > 0 ? PARE_OK : pare_fail(err, PARE_ERR_USAGE, "%s must be at least 1", name);
-}
-
-static pare_status check_graph_options(pare_init *o, pare_err *err)
-{
-    if (o->full && (o->self_loops || o->expander_degree))
-        return pare_fail(err, PARE_ERR_USAGE,
-                         "full attention has every pair: self loops and an expander add nothing");
-    if (o->expander_degree % 2 != 0 || o->expander_degree > PARE_MAX_EXPANDER)
-        return pare_fail(err, PARE_ERR_USAGE, "expander degree %zu must be even and at most %d",
-                         o->expander_degree, PARE_MAX_EXPANDER);
-    o->vocab = o->context = 0;
-    o->pool = PARE_POOL_NONE;
-    return at_least_one(o->features, "features", err);
 }
 
 static pare_status check_sequence_options(pare_init *o, pare_err *err)
@@ -298,21 +277,6 @@ static pare_status check_sequence_options(pare_init *o, pare_err *err)
     return st;
 }
 
-static pare_status check_frozen_options(const pare_init *o, pare_err *err)
-{
-    if (o->kind != PARE_INIT_GPT)
-        return pare_fail(err, PARE_ERR_USAGE, "frozen weights are for the kind gpt");
-    if (!pare_variant_is_usual(&o->variant))
-        return pare_fail(err, PARE_ERR_USAGE,
-                         "frozen weights are those of a GPT with skips, norms and its activation");
-    const double s = o->source->qk_scale;
-    return s >= 1e-3 && s <= 1e3 ? PARE_OK
-                                 : pare_fail(err, PARE_ERR_USAGE,
-                                             "the scale of queries and keys is %g: it must be "
-                                             "from 0.001 to 1000",
-                                             s);
-}
-
 /* Replaces zeros by defaults and refuses what does not fit. */
 static pare_status check_options(pare_init *o, pare_err *err)
 {
@@ -324,11 +288,33 @@ static pare_status check_options(pare_init *o, pare_err *err)
     if (!st && o->dim % o->heads != 0)
         st =
             pare_fail(err, PARE_ERR_USAGE, "dim %zu is no multiple of heads %zu", o->dim, o->heads);
-    if (!st) st = on_nodes(o) ? check_graph_options(o, err) : check_sequence_options(o, err);
+    if (st) return st;
+    if (!on_nodes(o)) {
+        st = check_sequence_options(o, err);
+    } else if (o->full && (o->self_loops || o->expander_degree)) {
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "full attention has every pair: self loops and an expander add nothing");
+    } else if (o->expander_degree % 2 != 0 || o->expander_degree > PARE_MAX_EXPANDER) {
+        return pare_fail(err, PARE_ERR_USAGE, "expander degree %zu must be even and at most %d",
+                         o->expander_degree, PARE_MAX_EXPANDER);
+    } else {
+        o->vocab = o->context = 0;
+        o->pool = PARE_POOL_NONE;
+        st = at_least_one(o->features, "features", err);
+    }
     if (!st) st = at_least_one(o->outputs, "outputs", err);
-    if (!st && o->source) st = check_frozen_options(o, err);
-    if (!st && o->ffn == 0) o->ffn = on_nodes(o) ? o->dim : 4 * o->dim;
-    return st;
+    if (st) return st;
+    if (o->ffn == 0) o->ffn = on_nodes(o) ? o->dim : 4 * o->dim;
+    if (!o->source) return PARE_OK;
+    if (o->kind != PARE_INIT_GPT)
+        return pare_fail(err, PARE_ERR_USAGE, "frozen weights are for the kind gpt");
+    if (!pare_variant_is_usual(&o->variant))
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "frozen weights are those of a GPT with skips, norms and its activation");
+    const double s = o->source->qk_scale;
+    if (s >= 1e-3 && s <= 1e3) return PARE_OK;
+    return pare_fail(err, PARE_ERR_USAGE,
+                     "the scale of queries and keys is %g: it must be from 0.001 to 1000", s);
 }
 
 pare_status pare_init_model(pare_model **out, const pare_init *o, pare_err *err)

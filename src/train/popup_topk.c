@@ -118,19 +118,6 @@ static void count_block(void *ctx, size_t at)
     }
 }
 
-/* The bin in which the last one that is kept lies. */
-static void next_digit(topk *s, size_t matrix)
-{
-    threshold *const t = &s->at[matrix];
-    size_t all[BINS] = {0};
-    for (size_t b = t->first; b < t->end; b++)
-        for (size_t bin = 0; bin < BINS; bin++) all[bin] += s->blocks[b].bins[bin];
-    size_t bin = BINS - 1;
-    for (; bin > 0 && all[bin] < t->left; bin--) t->left -= all[bin];
-    PARE_ASSERT(all[bin] >= t->left); /* keep <= count */
-    t->bits |= (uint32_t)bin << shift_of[s->digit];
-}
-
 /* w or +0, without a branch that no processor could predict. */
 static float masked(float w, bool keep)
 {
@@ -167,7 +154,15 @@ void topk_apply(topk *s, float *out, const float *weight, const float *score, co
     }
     for (s->digit = 0; s->digit < DIGITS; s->digit++) {
         pare_parallel(exec, s->nblocks, count_block, s);
-        for (size_t i = 0; i < s->matrices; i++) next_digit(s, i);
+        for (size_t i = 0; i < s->matrices; i++) { /* the bin of the last one that is kept */
+            threshold *const t = &s->at[i];
+            size_t all[BINS] = {0}, bin = BINS - 1;
+            for (size_t b = t->first; b < t->end; b++)
+                for (size_t k = 0; k < BINS; k++) all[k] += s->blocks[b].bins[k];
+            for (; bin > 0 && all[bin] < t->left; bin--) t->left -= all[bin];
+            PARE_ASSERT(all[bin] >= t->left); /* keep <= count */
+            t->bits |= (uint32_t)bin << shift_of[s->digit];
+        }
     }
     /* After the last digit a block's bin holds those that equal the threshold. */
     const unsigned last = shift_of[DIGITS - 1], before = shift_of[DIGITS - 2];

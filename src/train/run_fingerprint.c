@@ -42,59 +42,51 @@ pare_status train_opts_check(const pare_model *start, const pare_train_opts *o, 
     return PARE_OK;
 }
 
-/* The shape of the model, so that another one is named by what differs and not by its hash. */
-static bool add_shape(cJSON *to, const pare_model *m)
-{
-    const pare_block *const b = m->nblocks ? &m->blocks[0] : NULL;
-    const size_t ffn = b && b->ffn.nlayers ? b->ffn.layers[0].w.rows : 0;
-    return pare_json_add_size(to, "layers", m->nblocks) &&
-           pare_json_add_size(to, "dim", b ? b->ffn.din : 0) &&
-           pare_json_add_size(to, "heads", b ? b->attn.nheads : 0) &&
-           pare_json_add_size(to, "ffn", ffn) &&
-           pare_json_add_string(to, "act", b ? pare_act_name(b->ffn.act) : "none") &&
-           pare_json_add_size(to, "outputs", pare_model_outputs(m)) &&
-           pare_json_add_string(to, "pattern", pare_pattern_name(m->pattern.kind)) &&
-           pare_json_add_size(to, "context", m->context);
-}
-
-/* A difference is reported by its first line: the hashes, which say least, come last. */
-static bool add_lines(cJSON *to, const pare_model *model, const char *start, const char *teacher,
-                      const pare_task *l, const pare_train_opts *o)
-{
-    return pare_json_add_string(to, "metric", l->metric ? l->metric : "") &&
-           pare_json_add_bool(to, "more_is_better", l->more_is_better) &&
-           pare_json_add_u64(to, "seed", o->seed) && pare_json_add_u64(to, "steps", o->steps) &&
-           pare_json_add_u64(to, "warmup", o->warmup) &&
-           pare_json_add_u64(to, "eval_every", o->eval_every) &&
-           pare_json_add_number(to, "lr", o->lr) &&
-           pare_json_add_number(to, "last_lr", o->last_lr) &&
-           pare_json_add_number(to, "clip", o->clip) &&
-           pare_json_add_number(to, "dropout", o->dropout) &&
-           pare_json_add_number(to, "beta1", o->adamw.beta1) &&
-           pare_json_add_number(to, "beta2", o->adamw.beta2) &&
-           pare_json_add_number(to, "eps", o->adamw.eps) &&
-           pare_json_add_number(to, "weight_decay", o->adamw.weight_decay) &&
-           pare_json_add_bool(to, "decay_vectors", o->adamw.decay_vectors) &&
-           add_shape(to, model) && pare_json_add_string(to, "teacher", teacher) &&
-           pare_json_add_number(to, "distill", o->teacher ? o->distill : 0) &&
-           pare_json_add_number(to, "temperature", o->distill > 0 ? o->temperature : 0) &&
-           pare_json_add_number(to, "hidden", o->teacher ? o->hidden : 0) &&
-           (!o->popup || pare_json_add_number(to, "popup_keep", o->popup->keep)) &&
-           (!o->attention || pare_json_add_string(to, "attention", o->attention->id)) &&
-           pare_json_add_string(to, "lesson", l->id ? l->id : "") &&
-           pare_json_add_string(to, "start", start);
-}
-
-pare_status run_fingerprint(cJSON **out, const pare_model *start, const pare_task *lesson,
+/* A difference is reported by its first line. So the shape of the model comes before the hashes,
+ * which say least. */
+pare_status run_fingerprint(cJSON **out, const pare_model *m, const pare_task *task,
                             const pare_train_opts *o, pare_err *err)
 {
-    char from[PARE_SHA256_HEX], teacher[PARE_SHA256_HEX] = "";
+    char start[PARE_SHA256_HEX], teacher[PARE_SHA256_HEX] = "";
+    const pare_block *const b = m->nblocks ? &m->blocks[0] : NULL;
+    const size_t ffn = b && b->ffn.nlayers ? b->ffn.layers[0].w.rows : 0;
     *out = NULL;
-    pare_status st = pare_model_sha256(from, start, err);
+    pare_status st = pare_model_sha256(start, m, err);
     if (!st && o->teacher) st = pare_model_sha256(teacher, o->teacher, err);
     if (st) return st;
     cJSON *const run = cJSON_CreateObject();
-    if (!run || !add_lines(run, start, from, teacher, lesson, o)) {
+    const bool ok = run && pare_json_add_string(run, "metric", task->metric ? task->metric : "") &&
+                    pare_json_add_bool(run, "more_is_better", task->more_is_better) &&
+                    pare_json_add_u64(run, "seed", o->seed) &&
+                    pare_json_add_u64(run, "steps", o->steps) &&
+                    pare_json_add_u64(run, "warmup", o->warmup) &&
+                    pare_json_add_u64(run, "eval_every", o->eval_every) &&
+                    pare_json_add_number(run, "lr", o->lr) &&
+                    pare_json_add_number(run, "last_lr", o->last_lr) &&
+                    pare_json_add_number(run, "clip", o->clip) &&
+                    pare_json_add_number(run, "dropout", o->dropout) &&
+                    pare_json_add_number(run, "beta1", o->adamw.beta1) &&
+                    pare_json_add_number(run, "beta2", o->adamw.beta2) &&
+                    pare_json_add_number(run, "eps", o->adamw.eps) &&
+                    pare_json_add_number(run, "weight_decay", o->adamw.weight_decay) &&
+                    pare_json_add_bool(run, "decay_vectors", o->adamw.decay_vectors) &&
+                    pare_json_add_size(run, "layers", m->nblocks) &&
+                    pare_json_add_size(run, "dim", b ? b->ffn.din : 0) &&
+                    pare_json_add_size(run, "heads", b ? b->attn.nheads : 0) &&
+                    pare_json_add_size(run, "ffn", ffn) &&
+                    pare_json_add_string(run, "act", b ? pare_act_name(b->ffn.act) : "none") &&
+                    pare_json_add_size(run, "outputs", pare_model_outputs(m)) &&
+                    pare_json_add_string(run, "pattern", pare_pattern_name(m->pattern.kind)) &&
+                    pare_json_add_size(run, "context", m->context) &&
+                    pare_json_add_string(run, "teacher", teacher) &&
+                    pare_json_add_number(run, "distill", o->teacher ? o->distill : 0) &&
+                    pare_json_add_number(run, "temperature", o->distill > 0 ? o->temperature : 0) &&
+                    pare_json_add_number(run, "hidden", o->teacher ? o->hidden : 0) &&
+                    (!o->popup || pare_json_add_number(run, "popup_keep", o->popup->keep)) &&
+                    (!o->attention || pare_json_add_string(run, "attention", o->attention->id)) &&
+                    pare_json_add_string(run, "lesson", task->id ? task->id : "") &&
+                    pare_json_add_string(run, "start", start);
+    if (!ok) {
         cJSON_Delete(run);
         return pare_no_memory(err);
     }

@@ -8,7 +8,6 @@
 PARE_MUST_USE pare_status train_opts_check(const pare_model *start, const pare_train_opts *o,
                                            pare_err *err);
 /* Caller frees with cJSON_Delete. */
-PARE_MUST_USE pare_status run_fingerprint(cJSON **out, const pare_model *start,
-                                          const pare_task *lesson, const pare_train_opts *o,
-                                          pare_err *err);
+PARE_MUST_USE pare_status run_fingerprint(cJSON **out, const pare_model *m, const pare_task *task,
+                                          const pare_train_opts *o, pare_err *err);
 #endif

@@ -6,7 +6,7 @@
  * their operands. */
 #ifndef PARE_SRC_LANES_H
 #define PARE_SRC_LANES_H
-#include "tape_kernels.h"
+#include "tape.h"
 #include <string.h>
 
 #define LANES_INLINE static inline __attribute__((always_inline))
@@ -46,7 +46,7 @@ static inline span_fn *lanes_dispatch(span_fn *plain, span_fn *avx2, span_fn *av
     {                                                                                              \
         run(job, s);                                                                               \
     }                                                                                              \
-    span_fn *name(void)                                                                            \
+    static span_fn *name(void)                                                                     \
     {                                                                                              \
         return lanes_dispatch(name##_plain, name##_avx2, name##_avx512);                           \
     }
@@ -56,7 +56,7 @@ static inline span_fn *lanes_dispatch(span_fn *plain, span_fn *avx2, span_fn *av
     {                                                                                              \
         run(job, s);                                                                               \
     }                                                                                              \
-    span_fn *name(void)                                                                            \
+    static span_fn *name(void)                                                                     \
     {                                                                                              \
         return name##_plain;                                                                       \
     }

@@ -106,20 +106,6 @@ static void set_graph(pare_tape *t, const pare_graph *g)
     t->graph = &t->completed;
 }
 
-static rows sublayer_forward(pare_tape *t, sublayer *s, const rows *x)
-{
-    s->x = *x;
-    s->z = tape_norm(t, &s->in, x, s->in_norm);
-    rows sum = tape_new_rows(t, x->n, s->dout), branch = sum;
-    if (s->attn)
-        tape_attn(t, s, &branch);
-    else
-        tape_ffn(t, s, &branch);
-    s->dropout = tape_dropout_draw(t, sum.n, sum.d, s->block, s->attn ? DROPOUT_ATTN : DROPOUT_FFN);
-    tape_skip(t, &sum, &branch, &s->dropout, x, s->skip);
-    return tape_norm(t, &s->out, &sum, s->out_norm);
-}
-
 /* Memory for streams in the order of the input; they are copied there when somebody asks. */
 static void new_streams_out(pare_tape *t, rows *out, const rows *stream)
 {
@@ -159,8 +145,20 @@ pare_status pare_tape_forward(pare_tape *t, const pare_input *in, const pare_mod
     for (size_t b = 0; !t->work.st && b < blocks; b++) {
         rows x = t->stream[b];
         t->work.st = pare_stopped(t->work.exec, err);
-        for (size_t i = 2 * b; i < 2 * b + 2; i++)
-            if (t->sub[i].dout) x = sublayer_forward(t, &t->sub[i], &x);
+        for (sublayer *s = &t->sub[2 * b]; s < &t->sub[2 * b + 2]; s++) {
+            if (!s->dout) continue;
+            s->x = x;
+            s->z = tape_norm(t, &s->in, &x, s->in_norm);
+            rows sum = tape_new_rows(t, x.n, s->dout), branch = sum;
+            if (s->attn)
+                tape_attn(t, s, &branch);
+            else
+                tape_ffn(t, s, &branch);
+            s->dropout =
+                tape_dropout_draw(t, sum.n, sum.d, b, s->attn ? DROPOUT_ATTN : DROPOUT_FFN);
+            tape_skip(t, &sum, &branch, &s->dropout, &x, s->skip);
+            x = tape_norm(t, &s->out, &sum, s->out_norm);
+        }
         t->stream[b + 1] = x;
     }
     if (t->work.st) return t->work.st;
@@ -221,24 +219,6 @@ static void sublayer_backward(pare_tape *t, const sublayer *s, rows *dx, const r
     stack_reset(&t->stack, mark);
 }
 
-/* From the end of block b to its beginning. */
-static void block_backward(pare_tape *t, size_t b)
-{
-    const sublayer *const attn = &t->sub[2 * b], *const ffn = attn + 1;
-    rows *const dx = &t->dstream[b], *const dy = &t->dstream[b + 1];
-    if (!attn->dout && !ffn->dout) {
-        tape_sum(t, dx, dy, NULL);
-    } else if (!attn->dout || !ffn->dout) {
-        sublayer_backward(t, attn->dout ? attn : ffn, dx, dy);
-    } else {
-        const stack_mark mark = stack_top(&t->stack);
-        rows between = tape_new_rows(t, t->n, attn->dout);
-        sublayer_backward(t, ffn, &between, dy);
-        sublayer_backward(t, attn, dx, &between);
-        stack_reset(&t->stack, mark);
-    }
-}
-
 /* Adds the gradient of a loss on hidden states. */
 static void add_hidden_gradient(pare_tape *t, size_t b, const void *const *dstream)
 {
@@ -274,8 +254,19 @@ pare_status pare_tape_backward(pare_tape *t, const void *dy, const void *const *
     stack_reset(&t->stack, mark);
     add_hidden_gradient(t, blocks, dstream);
     for (size_t b = blocks; b-- > 0;) {
+        const sublayer *const attn = &t->sub[2 * b], *const ffn = attn + 1;
+        rows *const dx = &t->dstream[b], *const dout = &t->dstream[b + 1];
         if (!t->work.st) t->work.st = pare_stopped(t->work.exec, err);
-        block_backward(t, b);
+        if (!attn->dout && !ffn->dout) {
+            tape_sum(t, dx, dout, NULL);
+        } else if (!attn->dout || !ffn->dout) {
+            sublayer_backward(t, attn->dout ? attn : ffn, dx, dout);
+        } else {
+            rows between = tape_new_rows(t, t->n, attn->dout);
+            sublayer_backward(t, ffn, &between, dout);
+            sublayer_backward(t, attn, dx, &between);
+            stack_reset(&t->stack, mark);
+        }
         add_hidden_gradient(t, b, dstream);
     }
     tape_embedding_backward(t, &t->dstream[0]);

@@ -3,80 +3,7 @@
  * U is the matrix of plain means over the keys of each row. */
 #include "tape.h"
 
-/* ---- softmax heads ---------------------------------------------------------------------------- */
-
-static void heads(pare_tape *t, sublayer *s, rows *y)
-{
-    const pare_attn *const a = s->attn;
-    attn_saved *const k = &s->attn_saved;
-    k->y = tape_new_rows(t, s->z.n, tape_heads_width(a));
-    tape_heads(t, s);
-    if (pare_has(&a->wo)) {
-        tape_dense_into(t, y, &k->y, &a->wo, &a->bo);
-    } else if (pare_has(&a->bo)) {
-        tape_fill(t, y, &a->bo);
-        tape_sum(t, y, y, &k->y);
-    } else {
-        *y = k->y;
-    }
-}
-
-static void heads_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
-{
-    const pare_attn *const a = s->attn;
-    if (pare_has(&a->wo)) {
-        const rows dheads = tape_dense_backward(t, dy, &s->attn_saved.y, &a->wo, &a->bo);
-        tape_heads_backward(t, s, dz, add, &dheads);
-    } else {
-        tape_bias_backward(t, &a->bo, dy);
-        tape_heads_backward(t, s, dz, add, dy);
-    }
-}
-
-/* [z, heads] matrix^T + bo */
-static void pool(pare_tape *t, sublayer *s, rows *y)
-{
-    attn_saved *const k = &s->attn_saved;
-    const size_t d = s->z.d, width = tape_heads_width(s->attn);
-    k->concat = tape_new_rows(t, s->z.n, d + width);
-    rows left = rows_columns(&k->concat, 0, d);
-    k->y = rows_columns(&k->concat, d, width);
-    tape_sum(t, &left, &s->z, NULL);
-    tape_heads(t, s);
-    tape_dense_into(t, y, &k->concat, &s->attn->matrix, &s->attn->bo);
-}
-
-static void pool_backward(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
-{
-    const attn_saved *const k = &s->attn_saved;
-    const rows d = tape_dense_backward(t, dy, &k->concat, &s->attn->matrix, &s->attn->bo);
-    const rows left = rows_columns(&d, 0, s->z.d), right = rows_columns(&d, s->z.d, k->y.d);
-    tape_heads_backward(t, s, dz, false, &right);
-    tape_sum(t, dz, dz, &left);
-}
-
-/* ---- means ------------------------------------------------------------------------------------ */
-
-/* U (z mix^T + bv) + bo */
-static void uniform(pare_tape *t, sublayer *s, rows *y)
-{
-    const stack_mark mark = stack_top(&t->stack);
-    rows values = tape_dense(t, &s->z, &s->attn->mix, &s->attn->bv);
-    tape_mean(t, y, &values, false);
-    if (pare_has(&s->attn->bo)) {
-        tape_fill(t, &values, &s->attn->bo); /* the values are no longer needed */
-        tape_sum(t, y, y, &values);
-    }
-    stack_reset(&t->stack, mark);
-}
-
-static void uniform_backward(pare_tape *t, const sublayer *s, rows *dz, const rows *dy)
-{
-    rows dvalues = tape_new_rows(t, dy->n, dy->d);
-    tape_bias_backward(t, &s->attn->bo, dy);
-    tape_mean(t, &dvalues, dy, true);
-    tape_dense_backward_into(t, dz, false, &dvalues, &s->z, &s->attn->mix, &s->attn->bv);
-}
+/* ---- powers of U ------------------------------------------------------------------------------ */
 
 /* The matrix E_j of U^j: rows [j dout, (j + 1) dout) of mix, or `matrix` and `mix`. */
 static pare_weight power_weight(const pare_attn *a, size_t j)
@@ -141,27 +68,52 @@ bool tape_can_add(const sublayer *s)
 void tape_attn(pare_tape *t, sublayer *s, rows *y)
 {
     const pare_attn *const a = s->attn;
+    attn_saved *const k = &s->attn_saved;
+    const size_t n = s->z.n, d = s->z.d;
     switch (a->kind) {
     case PARE_ATTN_EXACT:
     case PARE_ATTN_POLY: /* by polynomials where that is faster: tape_poly.c */
     case PARE_ATTN_CONSTQ:
     case PARE_ATTN_MEANQ:
-        heads(t, s, y);
+        k->y = tape_new_rows(t, n, tape_heads_width(a));
+        tape_heads(t, s);
+        if (pare_has(&a->wo)) {
+            tape_dense_into(t, y, &k->y, &a->wo, &a->bo);
+        } else if (pare_has(&a->bo)) {
+            tape_fill(t, y, &a->bo);
+            tape_sum(t, y, y, &k->y);
+        } else {
+            *y = k->y;
+        }
         return;
     case PARE_ATTN_NONE:
     case PARE_ATTN_ZERO:
     case PARE_ATTN_CONST:
         tape_fill(t, y, &a->bo);
         return;
-    case PARE_ATTN_UNIFORM:
-        uniform(t, s, y);
+    case PARE_ATTN_UNIFORM: { /* U (z mix^T + bv) + bo */
+        const stack_mark mark = stack_top(&t->stack);
+        rows values = tape_dense(t, &s->z, &a->mix, &a->bv);
+        tape_mean(t, y, &values, false);
+        if (pare_has(&a->bo)) {
+            tape_fill(t, &values, &a->bo); /* the values are no longer needed */
+            tape_sum(t, y, y, &values);
+        }
+        stack_reset(&t->stack, mark);
         return;
+    }
     case PARE_ATTN_LINEAR:
         tape_dense_into(t, y, &s->z, &a->matrix, &a->bo);
         return;
-    case PARE_ATTN_POOL:
-        pool(t, s, y);
+    case PARE_ATTN_POOL: { /* [z, heads] matrix^T + bo */
+        k->concat = tape_new_rows(t, n, d + tape_heads_width(a));
+        rows left = rows_columns(&k->concat, 0, d);
+        k->y = rows_columns(&k->concat, d, tape_heads_width(a));
+        tape_sum(t, &left, &s->z, NULL);
+        tape_heads(t, s);
+        tape_dense_into(t, y, &k->concat, &a->matrix, &a->bo);
         return;
+    }
     case PARE_ATTN_AFFMIX:
     case PARE_ATTN_UMIX:
         powers(t, s, y);
@@ -172,29 +124,45 @@ void tape_attn(pare_tape *t, sublayer *s, rows *y)
 void tape_attn_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const rows *dy)
 {
     const pare_attn *const a = s->attn;
+    const attn_saved *const k = &s->attn_saved;
     PARE_ASSERT(!add || tape_can_add(s));
     switch (a->kind) {
     case PARE_ATTN_EXACT:
     case PARE_ATTN_POLY:
     case PARE_ATTN_CONSTQ:
-    case PARE_ATTN_MEANQ:
-        heads_backward(t, s, dz, add, dy);
+    case PARE_ATTN_MEANQ: {
+        rows dheads = *dy;
+        if (pare_has(&a->wo))
+            dheads = tape_dense_backward(t, dy, &k->y, &a->wo, &a->bo);
+        else
+            tape_bias_backward(t, &a->bo, dy);
+        tape_heads_backward(t, s, dz, add, &dheads);
         return;
+    }
     case PARE_ATTN_NONE:
     case PARE_ATTN_ZERO:
     case PARE_ATTN_CONST:
         tape_zero(t, dz);
         tape_bias_backward(t, &a->bo, dy);
         return;
-    case PARE_ATTN_UNIFORM:
-        uniform_backward(t, s, dz, dy);
+    case PARE_ATTN_UNIFORM: {
+        rows dvalues = tape_new_rows(t, dy->n, dy->d);
+        tape_bias_backward(t, &a->bo, dy);
+        tape_mean(t, &dvalues, dy, true);
+        tape_dense_backward_into(t, dz, false, &dvalues, &s->z, &a->mix, &a->bv);
         return;
+    }
     case PARE_ATTN_LINEAR:
         tape_dense_backward_into(t, dz, false, dy, &s->z, &a->matrix, &a->bo);
         return;
-    case PARE_ATTN_POOL:
-        pool_backward(t, s, dz, dy);
+    case PARE_ATTN_POOL: {
+        const rows both = tape_dense_backward(t, dy, &k->concat, &a->matrix, &a->bo);
+        const rows left = rows_columns(&both, 0, s->z.d);
+        const rows right = rows_columns(&both, s->z.d, k->y.d);
+        tape_heads_backward(t, s, dz, false, &right);
+        tape_sum(t, dz, dz, &left);
         return;
+    }
     case PARE_ATTN_AFFMIX:
     case PARE_ATTN_UMIX:
         powers_backward(t, s, dz, dy);

@@ -103,36 +103,30 @@ static bool one_product(const pare_attn *a)
     return pare_has(&a->wq) && a->kind != PARE_ATTN_MEANQ;
 }
 
-/* By a copy of wq, wk, wv one below the other (small beside z), and of the biases, 0 where there is
- * none. */
-static void project_all(pare_tape *t, sublayer *s)
-{
-    const pare_attn *const a = s->attn;
-    attn_saved *const k = &s->attn_saved;
-    const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv}, *const b[] = {&a->bq, &a->bk, &a->bv};
-    const size_t cols = a->wk.cols, size = pare_dtype_size(a->wk.dtype);
-    char *const weights = tape_alloc(t, k->qkv.d * cols, size);
-    char *const biases = tape_alloc(t, k->qkv.d, size);
-    if (t->work.st) return;
-    for (size_t i = 0, at = 0; i < 3; at += w[i++]->rows * size) {
-        const size_t bytes = w[i]->rows * size;
-        memcpy(weights + at * cols, w[i]->data, bytes * cols);
-        if (pare_has(b[i]))
-            memcpy(biases + at, b[i]->data, bytes);
-        else
-            memset(biases + at, 0, bytes);
-    }
-    k->qkv_map.w = (pare_weight){a->wk.dtype, k->qkv.d, cols, weights};
-    k->qkv_map.b = (pare_weight){a->wk.dtype, 1, k->qkv.d, biases};
-    tape_dense_into(t, &k->qkv, &s->z, &k->qkv_map.w, &k->qkv_map.b);
-}
-
+/* q, k and v by one product with a copy of wq, wk, wv one below the other (small beside z), and of
+ * the biases, 0 where there is none; or each by its own. */
 static void project(pare_tape *t, sublayer *s)
 {
     const pare_attn *const a = s->attn;
     attn_saved *const k = &s->attn_saved;
     if (one_product(a)) {
-        project_all(t, s);
+        const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv};
+        const pare_weight *const b[] = {&a->bq, &a->bk, &a->bv};
+        const size_t cols = a->wk.cols, size = pare_dtype_size(a->wk.dtype);
+        char *const weights = tape_alloc(t, k->qkv.d * cols, size);
+        char *const biases = tape_alloc(t, k->qkv.d, size);
+        if (t->work.st) return;
+        for (size_t i = 0, at = 0; i < 3; at += w[i++]->rows * size) {
+            const size_t bytes = w[i]->rows * size;
+            memcpy(weights + at * cols, w[i]->data, bytes * cols);
+            if (pare_has(b[i]))
+                memcpy(biases + at, b[i]->data, bytes);
+            else
+                memset(biases + at, 0, bytes);
+        }
+        k->qkv_map.w = (pare_weight){a->wk.dtype, k->qkv.d, cols, weights};
+        k->qkv_map.b = (pare_weight){a->wk.dtype, 1, k->qkv.d, biases};
+        tape_dense_into(t, &k->qkv, &s->z, &k->qkv_map.w, &k->qkv_map.b);
         return;
     }
     if (!pare_has(&a->wq)) {
@@ -157,47 +151,40 @@ static void add_numbers(void *to, const void *from, size_t n, pare_dtype t)
     }
 }
 
-/* The gradients of the stacked matrix and bias are added to those of the parts. */
-static void project_all_backward(pare_tape *t, const sublayer *s, rows *dz, bool add,
-                                 const rows *dqkv)
-{
-    const pare_attn *const a = s->attn;
-    const pare_weight *const all = &s->attn_saved.qkv_map.w;
-    const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv}, *const b[] = {&a->bq, &a->bk, &a->bv};
-    const size_t n = all->rows * all->cols, size = rows_size(dqkv);
-    char *const dw = tape_alloc(t, n, size), *const db = tape_alloc(t, all->rows, size);
-    if (t->work.st) return;
-    memset(dw, 0, n * size);
-    memset(db, 0, all->rows * size);
-    const bool wanted = t->grad;
-    tape_dense_backward_to(t, dz, add, dqkv, &s->z, all, wanted ? dw : NULL, wanted ? db : NULL);
-    if (t->work.st || !wanted) return;
-    for (size_t i = 0, at = 0; i < 3; at += w[i++]->rows) {
-        add_numbers(tape_grad(t, w[i]), dw + at * w[i]->cols * size, w[i]->rows * w[i]->cols,
-                    a->wk.dtype);
-        if (pare_has(b[i]))
-            add_numbers(tape_grad(t, b[i]), db + at * size, w[i]->rows, a->wk.dtype);
-    }
-}
-
-static void project_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const head_job *w,
+/* After one product: the gradients of the stacked matrix and bias are added to those of the parts. */
+static void project_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const head_job *j,
                              const rows *dqkv)
 {
     const pare_attn *const a = s->attn;
     if (one_product(a)) {
-        project_all_backward(t, s, dz, add, dqkv);
+        const pare_weight *const all = &s->attn_saved.qkv_map.w;
+        const pare_weight *const w[] = {&a->wq, &a->wk, &a->wv};
+        const pare_weight *const b[] = {&a->bq, &a->bk, &a->bv};
+        const size_t n = all->rows * all->cols, size = rows_size(dqkv);
+        char *const dw = tape_alloc(t, n, size), *const db = tape_alloc(t, all->rows, size);
+        if (t->work.st) return;
+        memset(dw, 0, n * size);
+        memset(db, 0, all->rows * size);
+        tape_dense_backward_to(t, dz, add, dqkv, &s->z, all, t->grad ? dw : NULL,
+                               t->grad ? db : NULL);
+        for (size_t i = 0, at = 0; !t->work.st && t->grad && i < 3; at += w[i++]->rows) {
+            add_numbers(tape_grad(t, w[i]), dw + at * w[i]->cols * size, w[i]->rows * w[i]->cols,
+                        a->wk.dtype);
+            if (pare_has(b[i]))
+                add_numbers(tape_grad(t, b[i]), db + at * size, w[i]->rows, a->wk.dtype);
+        }
         return;
     }
     if (!pare_has(&a->wq)) {
         if (!add) tape_zero(t, dz);
-        tape_bias_backward(t, &a->bq, &w->dq);
+        tape_bias_backward(t, &a->bq, &j->dq);
     } else { /* the gradient of the mean goes to every token */
-        rows each = tape_new_rows(t, w->dq.n, w->dq.d);
-        tape_mean(t, &each, &w->dq, true);
+        rows each = tape_new_rows(t, j->dq.n, j->dq.d);
+        tape_mean(t, &each, &j->dq, true);
         tape_dense_backward_into(t, dz, add, &each, &s->z, &a->wq, &a->bq);
     }
-    tape_dense_backward_into(t, dz, true, &w->dk, &s->z, &a->wk, &a->bk);
-    tape_dense_backward_into(t, dz, true, &w->dv, &s->z, &a->wv, &a->bv);
+    tape_dense_backward_into(t, dz, true, &j->dk, &s->z, &a->wk, &a->bk);
+    tape_dense_backward_into(t, dz, true, &j->dv, &s->z, &a->wv, &a->bv);
 }
 
 /* ---- forward ---------------------------------------------------------------------------------- */
@@ -219,16 +206,14 @@ static void attend_unit(void *self, size_t unit)
                                     h->scale, p, w->t->graph, w->inner, NULL);
     } else {
         pare_mat32 y = at32(&k->y, row, n, h->o, h->dv);
-        const pare_mat32 q = at32(&k->q, row, n, h->q, h->dk);
-        const pare_mat32 key = at32(&k->k, row, n, h->k, h->dk);
-        const pare_mat32 v = at32(&k->v, row, n, h->v, h->dv);
         const pare_saved32 saved = head_saved(w, head, row);
         pare_poly_report *const report = poly_report_at(w, head, row);
-        const poly_head poly = poly_head_at(w, h, row);
-        if (report) st = tape_poly(&y, report, k->exact + head * k->q.n + row, &poly);
+        const poly_head in = poly_head_at(w, h, row);
+        if (report) st = tape_poly(&y, report, k->exact + head * k->q.n + row, &in);
         if (!st && (!report || report->kind == PARE_POLY_EXACT))
-            st = pare_attend_saving_f32(&y, &saved, &q, &key, &v, (float)h->scale, p, w->t->graph,
-                                        w->t->graph ? &w->t->transposed : NULL, w->inner, NULL);
+            st = pare_attend_saving_f32(&y, &saved, &in.q, &in.k, &in.v, (float)h->scale, p,
+                                        w->t->graph, w->t->graph ? &w->t->transposed : NULL,
+                                        w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }
@@ -261,50 +246,49 @@ void tape_heads(pare_tape *t, sublayer *s)
 
 /* ---- backward --------------------------------------------------------------------------------- */
 
-static void head_backward(head_job *w, size_t head, size_t row)
-{
-    const pare_attn *const a = w->s->attn;
-    const attn_saved *const k = &w->s->attn_saved;
-    const size_t n = w->t->tokens;
-    const pare_head *const h = &a->heads[head];
-    const pare_pattern *const p = &w->t->m->pattern;
-    const pare_graph *const g = w->t->graph;
-    const pare_transposed_graph *const transposed = g ? &w->t->transposed : NULL;
-    pare_status st;
-    if (k->q.t == PARE_F64) {
-        pare_mat dq = at64(&w->dq, row, n, h->q, h->dk), dk = at64(&w->dk, row, n, h->k, h->dk);
-        pare_mat dv = at64(&w->dv, row, n, h->v, h->dv);
-        const pare_mat q = at64(&k->q, row, n, h->q, h->dk), key = at64(&k->k, row, n, h->k, h->dk);
-        const pare_mat v = at64(&k->v, row, n, h->v, h->dv), y = at64(&k->y, row, n, h->o, h->dv);
-        const pare_mat dy = at64(w->dy, row, n, h->o, h->dv);
-        st = pare_attend_backward_f64(&dq, &dk, &dv, &dy, &q, &key, &v, &y,
-                                      (double *)k->lse + head * k->q.n + row, h->scale, p, g,
-                                      transposed, w->inner, NULL);
-    } else {
-        pare_mat32 dq = at32(&w->dq, row, n, h->q, h->dk), dk = at32(&w->dk, row, n, h->k, h->dk);
-        pare_mat32 dv = at32(&w->dv, row, n, h->v, h->dv);
-        const pare_mat32 q = at32(&k->q, row, n, h->q, h->dk);
-        const pare_mat32 key = at32(&k->k, row, n, h->k, h->dk);
-        const pare_mat32 v = at32(&k->v, row, n, h->v, h->dv), y = at32(&k->y, row, n, h->o, h->dv);
-        const pare_mat32 dy = at32(w->dy, row, n, h->o, h->dv);
-        const pare_saved32 saved = head_saved(w, head, row);
-        const pare_poly_report *const report = poly_report_at(w, head, row);
-        const poly_head poly = poly_head_at(w, h, row);
-        if (report && report->kind != PARE_POLY_EXACT)
-            st = tape_poly_backward(&dq, &dk, &dv, &dy, k->exact + head * k->q.n + row, &poly);
-        else
-            st = pare_attend_backward_f32(&dq, &dk, &dv, &dy, &q, &key, &v, &y, &saved,
-                                          (float)h->scale, p, g, transposed, w->inner, NULL);
-    }
-    if (st) atomic_store(&w->st, (int)st);
-}
-
+/* The heads of one group for one sequence, one after the other. */
 static void group_backward(void *self, size_t unit)
 {
     head_job *const w = self;
-    const size_t first = w->group_first[unit % w->groups], row = unit / w->groups * w->t->tokens;
-    for (size_t h = first; h < w->s->attn->nheads; h++)
-        if (w->group[h] == first) head_backward(w, h, row);
+    const pare_attn *const a = w->s->attn;
+    const attn_saved *const k = &w->s->attn_saved;
+    const pare_pattern *const p = &w->t->m->pattern;
+    const pare_graph *const g = w->t->graph;
+    const pare_transposed_graph *const transposed = g ? &w->t->transposed : NULL;
+    const size_t n = w->t->tokens, first = w->group_first[unit % w->groups];
+    const size_t row = unit / w->groups * n;
+    for (size_t head = first; head < a->nheads; head++) {
+        const pare_head *const h = &a->heads[head];
+        pare_status st;
+        if (w->group[head] != first) continue;
+        if (k->q.t == PARE_F64) {
+            pare_mat dq = at64(&w->dq, row, n, h->q, h->dk), dk = at64(&w->dk, row, n, h->k, h->dk);
+            pare_mat dv = at64(&w->dv, row, n, h->v, h->dv);
+            const pare_mat q = at64(&k->q, row, n, h->q, h->dk);
+            const pare_mat key = at64(&k->k, row, n, h->k, h->dk);
+            const pare_mat v = at64(&k->v, row, n, h->v, h->dv);
+            const pare_mat y = at64(&k->y, row, n, h->o, h->dv);
+            const pare_mat dy = at64(w->dy, row, n, h->o, h->dv);
+            st = pare_attend_backward_f64(&dq, &dk, &dv, &dy, &q, &key, &v, &y,
+                                          (double *)k->lse + head * k->q.n + row, h->scale, p, g,
+                                          transposed, w->inner, NULL);
+        } else {
+            pare_mat32 dq = at32(&w->dq, row, n, h->q, h->dk);
+            pare_mat32 dk = at32(&w->dk, row, n, h->k, h->dk);
+            pare_mat32 dv = at32(&w->dv, row, n, h->v, h->dv);
+            const pare_mat32 y = at32(&k->y, row, n, h->o, h->dv);
+            const pare_mat32 dy = at32(w->dy, row, n, h->o, h->dv);
+            const pare_saved32 saved = head_saved(w, head, row);
+            const pare_poly_report *const report = poly_report_at(w, head, row);
+            const poly_head in = poly_head_at(w, h, row);
+            if (report && report->kind != PARE_POLY_EXACT)
+                st = tape_poly_backward(&dq, &dk, &dv, &dy, k->exact + head * k->q.n + row, &in);
+            else
+                st = pare_attend_backward_f32(&dq, &dk, &dv, &dy, &in.q, &in.k, &in.v, &y, &saved,
+                                              (float)h->scale, p, g, transposed, w->inner, NULL);
+        }
+        if (st) atomic_store(&w->st, (int)st);
+    }
 }
 
 static bool overlap(size_t a, size_t na, size_t b, size_t nb)

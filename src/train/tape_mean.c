@@ -1,6 +1,13 @@
 /* tape_mean.c - U x, the plain mean over the keys of each row (0 where there is none), and U^T x. */
-#include "tape_kernels.h"
-#include <string.h>
+#include "simd_lanes.h"
+
+typedef struct mean_job {
+    const pare_tape *t;
+    const rows *x;
+    rows *y;
+    double *scratch; /* 2 rows for each sequence */
+    bool transposed;
+} mean_job;
 
 static void add_scaled(double *to, const double *x, double by, size_t d)
 {
@@ -9,34 +16,23 @@ static void add_scaled(double *to, const double *x, double by, size_t d)
 
 /* ---- whole sequences: running sums ----------------------------------------------------------- */
 
-/* Full: every row is the mean, and U is its own transpose. */
-static void full_sequence(void *self, size_t b)
-{
-    const mean_job *const w = self;
-    const size_t n = w->t->tokens, d = w->x->d, first = b * n;
-    double *const sum = w->scratch + 2 * b * d, *const row = sum + d;
-    memset(sum, 0, d * sizeof *sum);
-    for (size_t i = first; i < first + n; i++) add_scaled(sum, row_read(w->x, i, row), 1, d);
-    for (size_t i = first; i < first + n; i++) {
-        double *const y = row_write(w->y, i, row);
-        for (size_t j = 0; j < d; j++) y[j] = sum[j] / (double)n;
-        row_done(w->y, i, y);
-    }
-}
-
-/* Causal: y_i = (x_0 + ... + x_i) / (i + 1); transposed y_i = x_i / (i + 1) + ... from the end. */
-static void causal_sequence(void *self, size_t b)
+/* Full: every row is the mean, and U is its own transpose.
+ * Causal: y_i = (x_0 + ... + x_i) / (i + 1); transposed y_i = x_i / (i + 1) + ... from the end. */
+static void mean_of_sequence(void *self, size_t b)
 {
     const mean_job *const w = self;
     const size_t n = w->t->tokens, d = w->x->d;
+    const bool full = w->t->m->pattern.kind == PARE_FULL;
     double *const sum = w->scratch + 2 * b * d, *const row = sum + d;
     memset(sum, 0, d * sizeof *sum);
+    for (size_t i = 0; full && i < n; i++) add_scaled(sum, row_read(w->x, b * n + i, row), 1, d);
     for (size_t step = 0; step < n; step++) {
         const size_t i = w->transposed ? n - 1 - step : step;
         const double by = 1 / (double)(i + 1);
-        add_scaled(sum, row_read(w->x, b * n + i, row), w->transposed ? by : 1, d);
+        if (!full) add_scaled(sum, row_read(w->x, b * n + i, row), w->transposed ? by : 1, d);
         double *const y = row_write(w->y, b * n + i, row);
-        for (size_t j = 0; j < d; j++) y[j] = sum[j] * (w->transposed ? 1 : by);
+        for (size_t j = 0; j < d; j++)
+            y[j] = full ? sum[j] / (double)n : sum[j] * (w->transposed ? 1 : by);
         row_done(w->y, b * n + i, y);
     }
 }
@@ -48,8 +44,8 @@ static pare_keys keys_of(const mean_job *w, size_t query)
     return pare_visible(&w->t->m->pattern, w->t->graph, w->t->tokens, query);
 }
 
-/* Transposed: the queries that attend to key i. */
-pare_keys mean_keys(const mean_job *w, size_t i)
+/* The rows that row i of U adds up; transposed: the queries that attend to key i. */
+static pare_keys mean_keys(const mean_job *w, size_t i)
 {
     const pare_pattern *const p = &w->t->m->pattern;
     if (!w->transposed) return keys_of(w, i);
@@ -62,7 +58,8 @@ pare_keys mean_keys(const mean_job *w, size_t i)
     return (pare_keys){.from = {i, 0}, .to = {i + count, 0}, .count = count};
 }
 
-double mean_weight(const mean_job *w, const pare_keys *keys, size_t at)
+/* The weight of row `at` among them. */
+static double mean_weight(const mean_job *w, const pare_keys *keys, size_t at)
 {
     return 1 / (double)(w->transposed ? keys_of(w, at).count : keys->count);
 }
@@ -84,6 +81,30 @@ static void mean_span(void *self, const span *s)
     }
 }
 
+/* In f32: sixteen columns at a time over the keys of a row. */
+LANES_INLINE void mean_rows(const mean_job *w, const span *s)
+{
+    const size_t n = w->t->tokens, d = w->x->d;
+    for (size_t i = s->first; i < s->end; i++) {
+        const size_t first = i / n * n;
+        const pare_keys k = mean_keys(w, i - first);
+        float *const y = rows_at(w->y, i, 0);
+        for (size_t j = 0; j < d; j += LANES) {
+            const size_t m = lanes_count(j, d);
+            lanes sum = {0}, v;
+            for (size_t e = 0; e < k.count; e++) {
+                const size_t at = pare_key(&k, e);
+                const float by = (float)mean_weight(w, &k, at);
+                lanes_load(&v, rows_at(w->x, first + at, 0), j, m, 0);
+                sum += v * by;
+            }
+            lanes_store(y, &sum, j, m);
+        }
+    }
+}
+
+LANES_DISPATCH(mean_f32, mean_rows)
+
 void tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed)
 {
     const pare_pattern_kind kind = t->m->pattern.kind;
@@ -95,6 +116,6 @@ void tape_mean(pare_tape *t, rows *y, const rows *x, bool transposed)
     const stack_mark mark = stack_top(&t->stack);
     w.scratch = tape_alloc(t, 2 * t->batch * x->d, sizeof *w.scratch);
     if (!w.scratch) return;
-    pare_parallel(t->work.exec, t->batch, kind == PARE_FULL ? full_sequence : causal_sequence, &w);
+    pare_parallel(t->work.exec, t->batch, mean_of_sequence, &w);
     stack_reset(&t->stack, mark);
 }

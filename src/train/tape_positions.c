@@ -3,50 +3,42 @@
 #include "tape.h"
 #include <math.h>
 
-static bool make_sinusoids(pare_tape *t, size_t tokens)
+void tape_position_tables(pare_tape *t, size_t tokens)
 {
+    pare_work *const w = &t->work;
     const pare_positions *const p = &t->m->embedding.pos;
-    const size_t d = p->after_map ? pare_model_width(t->m, 0) : t->m->embedding.width;
-    t->sinusoids = pare_alloc(t->position_arena, tokens, d * sizeof *t->sinusoids);
-    for (size_t i = 0; t->sinusoids && i < tokens * d; i++) {
-        const size_t j = i % d;
-        const double angle = (double)(i / d) / pow(p->base, (double)(j / 2 * 2) / (double)d);
-        t->sinusoids[i] = j % 2 ? cos(angle) : sin(angle);
-    }
-    return t->sinusoids;
-}
-
-static bool make_rotary(pare_tape *t, size_t tokens)
-{
-    for (size_t b = 0; b < t->m->nblocks; b++) {
+    const bool rotary = p->kind == PARE_POS_ROTARY;
+    if (w->st || tokens <= t->position_tokens) return;
+    if (!rotary && p->kind != PARE_POS_SINUSOIDAL) return;
+    pare_arena_free(t->position_arena);
+    t->position_tokens = 0;
+    t->position_arena = pare_arena_new();
+    if (!t->position_arena) w->st = pare_no_memory(w->err);
+    for (size_t b = 0; !w->st && rotary && b < t->m->nblocks; b++) {
         const pare_weight *const f = &t->m->blocks[b].attn.freqs;
         rotary_table *const r = &t->rotary[b];
         const size_t n = tokens * f->cols;
         if (!pare_has(f)) continue;
         r->cosine = pare_alloc(t->position_arena, n, sizeof *r->cosine);
         r->sine = pare_alloc(t->position_arena, n, sizeof *r->sine);
-        if (!r->cosine || !r->sine) return false;
-        for (size_t i = 0; i < n; i++) {
+        if (!r->cosine || !r->sine) w->st = pare_no_memory(w->err);
+        for (size_t i = 0; !w->st && i < n; i++) {
             const double angle = (double)(i / f->cols) * pare_weight_at(f, i % f->cols);
             r->cosine[i] = cos(angle);
             r->sine[i] = sin(angle);
         }
     }
-    return true;
-}
-
-void tape_position_tables(pare_tape *t, size_t tokens)
-{
-    const pare_position_kind kind = t->m->embedding.pos.kind;
-    const bool rotary = kind == PARE_POS_ROTARY;
-    if (t->work.st || tokens <= t->position_tokens) return;
-    if (!rotary && kind != PARE_POS_SINUSOIDAL) return;
-    pare_arena_free(t->position_arena);
-    t->position_arena = pare_arena_new();
-    const bool ok =
-        t->position_arena && (rotary ? make_rotary(t, tokens) : make_sinusoids(t, tokens));
-    t->position_tokens = ok ? tokens : 0;
-    if (!ok) t->work.st = pare_no_memory(t->work.err);
+    if (!w->st && !rotary) {
+        const size_t d = p->after_map ? pare_model_width(t->m, 0) : t->m->embedding.width;
+        t->sinusoids = pare_alloc(t->position_arena, tokens, d * sizeof *t->sinusoids);
+        if (!t->sinusoids) w->st = pare_no_memory(w->err);
+        for (size_t i = 0; !w->st && i < tokens * d; i++) {
+            const size_t j = i % d;
+            const double angle = (double)(i / d) / pow(p->base, (double)(j / 2 * 2) / (double)d);
+            t->sinusoids[i] = j % 2 ? cos(angle) : sin(angle);
+        }
+    }
+    if (!w->st) t->position_tokens = tokens;
 }
 
 typedef struct rotary_job {
@@ -56,14 +48,6 @@ typedef struct rotary_job {
     size_t tokens;
     bool interleaved, keys, backward;
 } rotary_job;
-
-/* Heads may share keys: each is rotated once, for the first head. */
-static bool shares_keys(const pare_attn *a, size_t h)
-{
-    for (size_t e = 0; e < h; e++)
-        if (a->heads[e].k == a->heads[h].k) return true;
-    return false;
-}
 
 /* (x1, x2) <- (x1 c - x2 s, x1 s + x2 c) in every plane of every head. */
 static void rotary_span(void *self, const span *s)
@@ -78,7 +62,9 @@ static void rotary_span(void *self, const span *s)
             const pare_head *const head = &w->a->heads[h];
             const size_t at = i % w->tokens * freqs + head->freq;
             double *const x = row + (w->keys ? head->k : head->q);
-            if (w->keys && shares_keys(w->a, h)) continue;
+            size_t first = 0; /* heads may share keys, which are rotated for the first of them */
+            while (w->keys && w->a->heads[first].k != head->k) first++;
+            if (w->keys && first < h) continue;
             for (size_t f = 0; f < head->planes; f++) {
                 const size_t one = w->interleaved ? 2 * f : f;
                 const size_t two = w->interleaved ? 2 * f + 1 : f + head->planes;

@@ -15,24 +15,6 @@ typedef struct graph_task {
 
 /* ---- the largest component ----------------------------------------------------------------- */
 
-/* Breadth first from `start`; `queue` has space for every node. Returns how many were reached. */
-static size_t label_component(uint32_t *of, uint32_t *queue, const pare_graph *g, uint32_t start)
-{
-    size_t head = 0, tail = 0;
-    queue[tail++] = start;
-    of[start] = start;
-    while (head < tail) {
-        const uint32_t i = queue[head++];
-        for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
-            const uint32_t j = g->idx[e];
-            if (of[j] != UINT32_MAX) continue;
-            of[j] = start;
-            queue[tail++] = j;
-        }
-    }
-    return tail;
-}
-
 /* The nodes of the largest component, ascending; of two of one size, the one with the first node. */
 static pare_status largest_component(uint32_t **node, size_t *count, pare_arena *a,
                                      const pare_graph *g, pare_err *err)
@@ -43,11 +25,20 @@ static pare_status largest_component(uint32_t **node, size_t *count, pare_arena 
     uint32_t largest = 0;
     *count = 0;
     for (size_t i = 0; i < g->n; i++) of[i] = UINT32_MAX;
-    for (uint32_t i = 0; i < g->n; i++) {
+    for (uint32_t i = 0; i < g->n; i++) { /* breadth first; *node is the queue */
+        size_t first = 0, end = 0;
         if (of[i] != UINT32_MAX) continue;
-        const size_t n = label_component(of, *node, g, i);
-        if (n > *count) {
-            *count = n;
+        of[i] = i;
+        for ((*node)[end++] = i; first < end; first++) {
+            const uint32_t at = (*node)[first];
+            for (size_t e = g->ptr[at]; e < g->ptr[at + 1]; e++) {
+                if (of[g->idx[e]] != UINT32_MAX) continue;
+                of[g->idx[e]] = i;
+                (*node)[end++] = g->idx[e];
+            }
+        }
+        if (end > *count) {
+            *count = end;
             largest = i;
         }
     }
@@ -93,23 +84,6 @@ static pare_status keep_largest_component(pare_graph_data *d, const uint8_t *mas
 
 /* ---- labels and parts ---------------------------------------------------------------------- */
 
-static pare_status check_labels(const pare_graph_data *d, size_t classes, pare_err *err)
-{
-    for (size_t i = 0; i < d->graph.n; i++) {
-        if (classes && (uint64_t)d->labels[i] >= classes)
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "node %zu has the label %lld, the model has %zu outputs", i,
-                             (long long)d->labels[i], classes);
-        if ((uint64_t)d->labels[i] >= d->graph.n)
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "node %zu has the label %lld: more classes than the %zu nodes", i,
-                             (long long)d->labels[i], d->graph.n);
-    }
-    if (d->classes < 2 && !classes)
-        return pare_fail(err, PARE_ERR_INPUT, "every node has the label 0: nothing to learn");
-    return PARE_OK;
-}
-
 /* Distributes the labels by the masks and checks every part: it has a node, and both classes where
  * it is scored by AUC. */
 static pare_status split_labels(graph_task *g, const uint8_t *const mask[PARTS], pare_arena *a,
@@ -141,14 +115,25 @@ static pare_status read_graph(graph_task *g, pare_arena *a, const pare_task_grap
                               pare_err *err)
 {
     const uint8_t *mask[PARTS];
-    pare_status st = pare_graph_load(&g->data, a, o->path, err);
-    if (!st) st = check_labels(&g->data, o->classes, err);
-    if (!st)
-        st = pare_graph_masks(&mask[TRAIN], &mask[VAL], &mask[TEST], a, &g->data, o->split, err);
-    if (!st && o->largest_component) st = keep_largest_component(&g->data, mask, a, err);
-    if (!st && g->data.features == 0)
-        st = pare_fail(err, PARE_ERR_INPUT, "the nodes have no features");
-    if (!st && o->classes) g->data.classes = o->classes;
+    pare_graph_data *const d = &g->data;
+    pare_status st = pare_graph_load(d, a, o->path, err);
+    for (size_t i = 0; !st && i < d->graph.n; i++) {
+        const long long label = (long long)d->labels[i];
+        if (o->classes && (uint64_t)label >= o->classes)
+            st = pare_fail(err, PARE_ERR_INPUT,
+                           "node %zu has the label %lld, the model has %zu outputs", i, label,
+                           o->classes);
+        else if ((uint64_t)label >= d->graph.n)
+            st = pare_fail(err, PARE_ERR_INPUT,
+                           "node %zu has the label %lld: more classes than the %zu nodes", i, label,
+                           d->graph.n);
+    }
+    if (!st && d->classes < 2 && !o->classes)
+        st = pare_fail(err, PARE_ERR_INPUT, "every node has the label 0: nothing to learn");
+    if (!st) st = pare_graph_masks(&mask[TRAIN], &mask[VAL], &mask[TEST], a, d, o->split, err);
+    if (!st && o->largest_component) st = keep_largest_component(d, mask, a, err);
+    if (!st && d->features == 0) st = pare_fail(err, PARE_ERR_INPUT, "the nodes have no features");
+    if (!st && o->classes) d->classes = o->classes;
     return st ? st : split_labels(g, mask, a, err);
 }
 

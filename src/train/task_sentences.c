@@ -27,23 +27,6 @@ typedef struct sentence_task {
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-static pare_status read_part(part *p, pare_text_notes *notes, pare_arena *a, const pare_model *m,
-                             const char *path, pare_err *err)
-{
-    pare_dataset d;
-    pare_status st = pare_dataset_load(&d, a, m, path, 0, 0, err);
-    if (!st && d.task != PARE_TASK_SENTENCE)
-        st = pare_fail(err, PARE_ERR_INPUT, "%s: sentences with labels are read from .tsv", path);
-    if (st) return st;
-    *notes = d.notes;
-    p->n = d.inputs.n;
-    p->s = pare_alloc(a, p->n, sizeof *p->s);
-    if (!p->s) return pare_no_memory(err);
-    for (size_t i = 0; i < p->n; i++)
-        p->s[i] = (sentence){d.inputs.in[i].ids, d.inputs.in[i].tokens, i, d.target[i][0]};
-    return PARE_OK;
-}
-
 static int by_length(const void *x, const void *y)
 {
     const sentence *a = x, *b = y;
@@ -62,9 +45,21 @@ static pare_status read_parts(sentence_task *l, pare_task_facts *f, pare_arena *
     pare_status st = task_text_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, classes, err);
     if (st) return st;
     m.context = o->context;
-    for (size_t p = 0; p < PARTS && !st; p++)
-        if (path[p]) st = read_part(&l->part[p], &notes[p], a, &m, path[p], err);
-    if (st) return st;
+    for (size_t p = 0; p < PARTS; p++) {
+        pare_dataset d;
+        part *const q = &l->part[p];
+        if (!path[p]) continue;
+        st = pare_dataset_load(&d, a, &m, path[p], 0, 0, err);
+        if (!st && d.task != PARE_TASK_SENTENCE)
+            st = pare_fail(err, PARE_ERR_INPUT, "%s: sentences with labels are read from .tsv",
+                           path[p]);
+        if (st) return st;
+        notes[p] = d.notes;
+        *q = (part){pare_alloc(a, d.inputs.n, sizeof *q->s), d.inputs.n};
+        if (!q->s) return pare_no_memory(err);
+        for (size_t i = 0; i < q->n; i++)
+            q->s[i] = (sentence){d.inputs.in[i].ids, d.inputs.in[i].tokens, i, d.target[i][0]};
+    }
     pare_rng r = pare_rng_at(0, o->split);
     for (size_t i = train->n; i > 1; i--) { /* shuffle */
         const size_t j = pare_rng_below(&r, i);

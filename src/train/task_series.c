@@ -80,10 +80,11 @@ static pare_status bad_shape(const pare_array *v, const char *key, const char *w
                      pare_dtype_name(v->dtype), pare_shape_text(have, v->shape, v->ndim), wanted);
 }
 
-static pare_status read_inputs(table *t, pare_arena *a, const pare_npz *z, pare_err *err)
+/* Inputs, and integers "targets" or numbers "values". */
+static pare_status read_arrays(table *t, pare_arena *a, const pare_npz *z, pare_err *err)
 {
     pare_array v;
-    const pare_status st = pare_npz_get(&v, z, "inputs", err);
+    pare_status st = pare_npz_get(&v, z, "inputs", err);
     if (st) return st;
     const bool ids = v.ndim == 2 && pare_array_is_integer(&v);
     const bool vectors = v.ndim == 3 && v.dtype != PARE_TEXT && v.shape[2] > 0;
@@ -92,18 +93,13 @@ static pare_status read_inputs(table *t, pare_arena *a, const pare_npz *z, pare_
     t->n = v.shape[0];
     t->tokens = v.shape[1];
     t->features = ids ? 0 : v.shape[2];
-    return ids ? read_ids(&t->ids, &t->max_id, a, &v, 0, "inputs", err)
-               : read_numbers(&t->x, a, &v, "inputs", err);
-}
-
-/* Integers "targets", or numbers "values". */
-static pare_status read_targets(table *t, pare_arena *a, const pare_npz *z, pare_err *err)
-{
+    st = ids ? read_ids(&t->ids, &t->max_id, a, &v, 0, "inputs", err)
+             : read_numbers(&t->x, a, &v, "inputs", err);
+    if (st) return st;
     const bool classes = pare_npz_has(z, "targets");
-    pare_array v;
     if (!classes && !pare_npz_has(z, "values"))
         return pare_fail(err, PARE_ERR_INPUT, "neither targets nor values beside the inputs");
-    const pare_status st = pare_npz_get(&v, z, classes ? "targets" : "values", err);
+    st = pare_npz_get(&v, z, classes ? "targets" : "values", err);
     if (st) return st;
     const bool fits = (v.ndim == 1 || v.ndim == 2) && v.shape[0] == t->n;
     t->targets = fits ? row_size(&v) : 0;
@@ -117,38 +113,21 @@ static pare_status read_targets(table *t, pare_arena *a, const pare_npz *z, pare
     return read_numbers(&t->value, a, &v, "values", err);
 }
 
-static pare_status read_table(table *t, pare_arena *a, const char *path, pare_err *err)
+/* ---- parts --------------------------------------------------------------------------------- */
+
+/* All rows of a file, shuffled; a file of its own must have the same shape as the training file. */
+static pare_status read_part(part *p, table *t, const table *train, pare_arena *a, const char *path,
+                             size_t split, pare_err *err)
 {
     pare_npz *z = NULL;
     *t = (table){.path = path};
     pare_arena *scratch = pare_arena_new();
     if (!scratch) return pare_no_memory(err);
     pare_status st = pare_npz_open(&z, scratch, path, err);
-    if (!st) st = read_inputs(t, a, z, err);
-    if (!st) st = read_targets(t, a, z, err);
+    if (!st) st = read_arrays(t, a, z, err);
     pare_npz_close(z);
     pare_arena_free(scratch);
-    return task_prefix_error(st, err, path);
-}
-
-/* ---- parts --------------------------------------------------------------------------------- */
-
-/* Whether a target counts in one of the rows. */
-static bool has_target(const part *p)
-{
-    if (p->from->value) return p->n > 0;
-    for (size_t i = 0; i < p->n; i++)
-        for (size_t k = 0; k < p->from->targets; k++)
-            if (p->from->target[p->row[i] * p->from->targets + k] >= 0) return true;
-    return false;
-}
-
-/* All rows of a file, shuffled; a file of its own must have the same shape as the training file. */
-static pare_status read_part(part *p, table *t, const table *train, pare_arena *a, const char *path,
-                             size_t split, pare_err *err)
-{
-    const pare_status st = read_table(t, a, path, err);
-    if (st) return st;
+    if (st) return task_prefix_error(st, err, path);
     if (t->features != train->features || t->tokens != train->tokens ||
         t->targets != train->targets || !t->value != !train->value)
         return pare_fail(err, PARE_ERR_INPUT,
@@ -178,10 +157,16 @@ static pare_status split_rows(series_task *s, table file[PARTS], pare_arena *a,
         train->n -= n;
         s->part[p] = (part){train->from, train->row + train->n, n};
     }
-    for (size_t p = 0; !st && p < PARTS; p++)
-        if (!has_target(&s->part[p]))
+    for (size_t p = 0; !st && p < PARTS; p++) {
+        const part *const q = &s->part[p];
+        bool counts = q->from->value && q->n > 0;
+        for (size_t i = 0; !q->from->value && !counts && i < q->n; i++)
+            for (size_t k = 0; k < q->from->targets; k++)
+                counts = counts || q->from->target[q->row[i] * q->from->targets + k] >= 0;
+        if (!counts)
             st = pare_fail(err, PARE_ERR_INPUT, "%s: no target counts in the %zu %s rows",
-                           s->part[p].from->path, s->part[p].n, task_part_name[p]);
+                           q->from->path, q->n, task_part_name[p]);
+    }
     return st;
 }
 

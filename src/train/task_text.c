@@ -126,24 +126,6 @@ static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t se
     return PARE_OK;
 }
 
-/* Windows [first, first + count) of those that are scored, as one input. All are whole but the last
- * of the text, which comes alone. */
-static void score_windows(task_eval *e, const text_task *t, const eval_windows *k, size_t first,
-                          size_t count)
-{
-    const size_t begin = first * k->every * t->window, left = k->text.n - begin;
-    const size_t w = left < t->window ? left : t->window;
-    int64_t *ids = pare_work_alloc(&e->work, count * w, sizeof *ids);
-    int64_t *label = pare_work_alloc(&e->work, count * w, sizeof *label);
-    for (size_t i = 0; !e->work.st && i < count * w; i++) {
-        const size_t at = begin + i / w * k->every * t->window + i % w;
-        ids[i] = k->text.ids[at];
-        label[i] = at + 1 < k->text.n ? k->text.ids[at + 1] : -1;
-    }
-    const pare_batch b = {.in = {.batch = count, .tokens = w, .ids = ids}, .label = label};
-    task_eval_batch(e, &b, count * w);
-}
-
 static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part part,
                          const pare_exec *exec, pare_err *err)
 {
@@ -157,8 +139,18 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
     for (size_t i = 0, n; !e.work.st && i < k->count; i += n) {
         for (n = 0; n < most && i + n < k->count; n++) /* so many are whole */
             if (((i + n) * k->every + 1) * t->window > k->text.n) break;
-        if (n == 0) n = 1;
-        score_windows(&e, t, k, i, n);
+        if (n == 0) n = 1; /* the last of the text, which comes alone */
+        const size_t begin = i * k->every * t->window, left = k->text.n - begin;
+        const size_t w = left < t->window ? left : t->window;
+        int64_t *ids = pare_work_alloc(&e.work, n * w, sizeof *ids);
+        int64_t *label = pare_work_alloc(&e.work, n * w, sizeof *label);
+        for (size_t j = 0; !e.work.st && j < n * w; j++) {
+            const size_t at = begin + j / w * k->every * t->window + j % w;
+            ids[j] = k->text.ids[at];
+            label[j] = at + 1 < k->text.n ? k->text.ids[at + 1] : -1;
+        }
+        const pare_batch b = {.in = {.batch = n, .tokens = w, .ids = ids}, .label = label};
+        task_eval_batch(&e, &b, n * w);
     }
     const pare_status st = task_eval_close(&e, &scores, &diverged);
     if (!st) *out = diverged ? NAN : scores.nats;

@@ -32,9 +32,15 @@ typedef struct trainer {
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
-static pare_status alloc_state(trainer *l, pare_err *err)
+static pare_status trainer_open(trainer *l, const pare_model *start, pare_err *err)
 {
-    const pare_params *const p = l->trained;
+    const pare_train_opts *const o = l->o;
+    pare_status st = train_opts_check(start, o, err);
+    if (!st) st = batch_loss_open(&l->loss, start, l->task, o, l->exec, err);
+    if (!st && o->popup)
+        st = popup_new(&l->popup, l->loss.student, o->popup, o->seed, l->exec, err);
+    if (st) return st;
+    const pare_params *const p = l->trained = l->popup ? popup_scores(l->popup) : l->loss.student;
     const size_t n = p->count ? p->count : 1, s = p->nstats ? p->nstats : 1;
     l->arena = pare_arena_new();
     l->batch = pare_arena_new();
@@ -53,21 +59,8 @@ static pare_status alloc_state(trainer *l, pare_err *err)
                             .test = NAN,
                             .loss = NAN};
     const checkpoint *const c = &l->state;
-    const bool ok = l->grad && c->m && c->v && c->best_values && c->best_stats;
-    return ok ? PARE_OK : pare_no_memory(err);
-}
-
-static pare_status trainer_open(trainer *l, const pare_model *start, pare_err *err)
-{
-    const pare_train_opts *const o = l->o;
-    pare_status st = train_opts_check(start, o, err);
-    if (!st) st = batch_loss_open(&l->loss, start, l->task, o, l->exec, err);
-    if (!st && o->popup)
-        st = popup_new(&l->popup, l->loss.student, o->popup, o->seed, l->exec, err);
-    if (st) return st;
-    l->trained = l->popup ? popup_scores(l->popup) : l->loss.student;
-    st = alloc_state(l, err);
-    if (!st && o->checkpoint) st = run_fingerprint(&l->id, start, l->task, o, err);
+    if (!l->grad || !c->m || !c->v || !c->best_values || !c->best_stats) return pare_no_memory(err);
+    if (o->checkpoint) st = run_fingerprint(&l->id, start, l->task, o, err);
     if (!st && l->id && o->resume && pare_file_exists(o->checkpoint))
         st = checkpoint_read(&l->state, o->checkpoint, l->id, o->steps, err);
     l->saved_step = l->state.step;
@@ -76,23 +69,6 @@ static pare_status trainer_open(trainer *l, const pare_model *start, pare_err *e
 }
 
 /* ---- a step ----------------------------------------------------------------------------------- */
-
-/* Norm: of the gradient before clipping; nan where the loss is not finite. */
-static pare_status compute_gradient(trainer *l, double *norm, pare_err *err)
-{
-    checkpoint *const c = &l->state;
-    pare_batch b = {0};
-    *norm = NAN;
-    pare_arena_reset(l->batch, l->empty);
-    pare_status st = l->task->batch(l->task->self, &b, l->batch, l->o->seed, c->step, err);
-    if (!st) st = batch_loss_forward(&l->loss, &c->loss, &b, c->step, err);
-    if (st || !isfinite(c->loss)) return st;
-    memset(l->grad, 0, c->count * sizeof *l->grad);
-    st = pare_tape_backward(l->loss.tape, l->loss.dy, l->loss.dstream, l->grad, err);
-    if (!st && l->popup) popup_score_gradient(l->popup, l->grad);
-    if (!st) *norm = pare_clip(l->grad, c->count, l->o->clip, l->exec);
-    return st;
-}
 
 /* Scores the model on the validation part; the best so far is kept, and only that one is tested. A
  * score that is not finite means that the weights are not, either. */
@@ -142,8 +118,17 @@ static pare_status train_step(trainer *l, pare_err *err)
     const pare_train_opts *const o = l->o;
     checkpoint *const c = &l->state;
     const double lr = pare_cosine(c->step, o->steps, o->warmup, o->lr, o->last_lr);
-    pare_train_log line = {.steps = o->steps, .lr = lr, .val = NAN, .test = NAN};
-    pare_status st = compute_gradient(l, &line.norm, err);
+    pare_train_log line = {.steps = o->steps, .lr = lr, .norm = NAN, .val = NAN, .test = NAN};
+    pare_batch b = {0};
+    pare_arena_reset(l->batch, l->empty);
+    pare_status st = l->task->batch(l->task->self, &b, l->batch, o->seed, c->step, err);
+    if (!st) st = batch_loss_forward(&l->loss, &c->loss, &b, c->step, err);
+    if (!st && isfinite(c->loss)) {
+        memset(l->grad, 0, c->count * sizeof *l->grad);
+        st = pare_tape_backward(l->loss.tape, l->loss.dy, l->loss.dstream, l->grad, err);
+        if (!st && l->popup) popup_score_gradient(l->popup, l->grad);
+        if (!st) line.norm = pare_clip(l->grad, c->count, o->clip, l->exec); /* before clipping */
+    }
     if (st) return st;
     l->diverged = !isfinite(line.norm);
     line.loss = c->loss;

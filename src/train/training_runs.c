@@ -183,14 +183,6 @@ static bool none_diverged(const pare_runs_result *r, size_t setting)
     return none;
 }
 
-static bool better_setting(const pare_runs_result *r, size_t a, size_t b, bool more_is_better)
-{
-    const pare_spread *const x = &r->val[a], *const y = &r->val[b];
-    if (x->n == 0 || y->n == 0) return x->n > 0;
-    if (none_diverged(r, a) != none_diverged(r, b)) return none_diverged(r, a);
-    return more_is_better ? x->mean > y->mean : x->mean < y->mean;
-}
-
 static pare_status summarize(pare_runs_result *r, const job_pool *pool, pare_err *err)
 {
     size_t scored = pool->jobs; /* the first that has a score */
@@ -210,8 +202,14 @@ static pare_status summarize(pare_runs_result *r, const job_pool *pool, pare_err
         r->val[s] = mean_and_std(pool->reports + s * pool->runs, pool->runs, false);
         r->test[s] = mean_and_std(pool->reports + s * pool->runs, pool->runs, true);
     }
-    for (size_t s = 1; s < r->settings; s++)
-        if (better_setting(r, s, r->setting, pool->reports[scored].more_is_better)) r->setting = s;
+    for (size_t s = 1; s < r->settings; s++) { /* better than the best so far? */
+        const pare_spread *const x = &r->val[s], *const y = &r->val[r->setting];
+        const bool stable = none_diverged(r, s), more = pool->reports[scored].more_is_better;
+        bool better = more ? x->mean > y->mean : x->mean < y->mean;
+        if (stable != none_diverged(r, r->setting)) better = stable;
+        if (x->n == 0 || y->n == 0) better = x->n > 0;
+        if (better) r->setting = s;
+    }
     const size_t first = r->setting * pool->runs;
     size_t best = first;
     for (size_t j = first; j < first + pool->runs; j++)
@@ -220,20 +218,6 @@ static pare_status summarize(pare_runs_result *r, const job_pool *pool, pare_err
             best = j;
     r->best = best - first;
     return PARE_OK;
-}
-
-/* Parameters of the best model's shape: its own on the rank of its run, elsewhere those it started
- * from. */
-static pare_status best_params(pare_params **out, const job_pool *pool, const pare_runs_result *r,
-                               bool here, pare_err *err)
-{
-    if (here) return pare_params_new(out, pool->best[r->setting], PARE_F32, err);
-    pare_run_parts parts = {0};
-    pare_status st = pool->source->open(pool->source->self, &parts, r->best, r->setting, err);
-    if (st) return st;
-    st = pare_params_new(out, parts.start, PARE_F32, err);
-    if (pool->source->close) pool->source->close(pool->source->self, &parts);
-    return st;
 }
 
 /* The model of the best run, on every rank. */
@@ -248,8 +232,17 @@ static pare_status broadcast_best(pare_model **out, job_pool *pool, const pare_r
         pool->best[r->setting] = NULL;
         return PARE_OK;
     }
+    /* Parameters of the best model's shape: its own on the rank of its run, elsewhere those it
+     * started from. */
     pare_params *p = NULL;
-    pare_status st = pare_ranks_agree(pool->ranks, best_params(&p, pool, r, here, err), err);
+    pare_run_parts parts = {0};
+    pare_status st =
+        here ? PARE_OK : pool->source->open(pool->source->self, &parts, r->best, r->setting, err);
+    if (!st) {
+        st = pare_params_new(&p, here ? pool->best[r->setting] : parts.start, PARE_F32, err);
+        if (!here && pool->source->close) pool->source->close(pool->source->self, &parts);
+    }
+    st = pare_ranks_agree(pool->ranks, st, err);
     if (!st) st = pare_ranks_bcast(pool->ranks, p->values, p->count * sizeof(float), owner, err);
     if (!st) st = pare_ranks_bcast(pool->ranks, p->stats, p->nstats * sizeof(float), owner, err);
     if (!st) st = model_deep_copy(out, p->model, err);
@@ -258,28 +251,6 @@ static pare_status broadcast_best(pare_model **out, job_pool *pool, const pare_r
 }
 
 /* ---- the whole -------------------------------------------------------------------------------- */
-
-/* All memory that a rank could fail to get between two exchanges is taken before any work: otherwise
- * the others would wait for it. */
-static pare_runs_result *alloc_all(job_pool *pool, pare_work *w, pare_work *results)
-{
-    pare_runs_result *const r = pare_work_alloc(results, 1, sizeof *r);
-    if (r) {
-        *r = (pare_runs_result){
-            .runs = pool->runs, .settings = pool->settings, .arena = results->arena};
-        r->each = pare_work_alloc(results, pool->jobs, sizeof *r->each);
-        r->val = pare_work_alloc(results, pool->settings, sizeof *r->val);
-        r->test = pare_work_alloc(results, pool->settings, sizeof *r->test);
-    }
-    pool->reports = pare_work_alloc(w, pool->jobs, sizeof *pool->reports);
-    pool->gathered =
-        pare_work_alloc(w, pool->jobs, pare_ranks_size(pool->ranks) * sizeof *pool->gathered);
-    pool->best = pare_work_alloc(w, pool->settings, sizeof *pool->best);
-    pool->best_job = pare_work_alloc(w, pool->settings, sizeof *pool->best_job);
-    pool->done = pare_work_alloc(w, pool->jobs, sizeof *pool->done);
-    pare_work_keep(w, results->st);
-    return r;
-}
 
 pare_status pare_runs(pare_model **out, pare_runs_result **result, const pare_run_source *source,
                       size_t runs, size_t settings, const pare_exec *exec, const pare_ranks *ranks,
@@ -297,11 +268,22 @@ pare_status pare_runs(pare_model **out, pare_runs_result **result, const pare_ru
     if (!pare_mul(&pool.jobs, runs, settings)) return pare_no_memory(err);
     pare_work w = {.arena = pare_arena_new(), .err = err};
     pare_work results = {.arena = pare_arena_new(), .err = err};
-    pare_runs_result *r = NULL;
-    if (!w.arena || !results.arena)
-        w.st = pare_no_memory(err);
-    else
-        r = alloc_all(&pool, &w, &results);
+    if (!w.arena || !results.arena) w.st = results.st = pare_no_memory(err);
+    /* All memory that a rank could fail to get between two exchanges is taken before any work:
+     * otherwise the others would wait for it. */
+    pare_runs_result *const r = pare_work_alloc(&results, 1, sizeof *r);
+    if (r) {
+        *r = (pare_runs_result){.runs = runs, .settings = settings, .arena = results.arena};
+        r->each = pare_work_alloc(&results, pool.jobs, sizeof *r->each);
+        r->val = pare_work_alloc(&results, settings, sizeof *r->val);
+        r->test = pare_work_alloc(&results, settings, sizeof *r->test);
+    }
+    pool.reports = pare_work_alloc(&w, pool.jobs, sizeof *pool.reports);
+    pool.gathered = pare_work_alloc(&w, pool.jobs, pare_ranks_size(ranks) * sizeof *pool.gathered);
+    pool.best = pare_work_alloc(&w, settings, sizeof *pool.best);
+    pool.best_job = pare_work_alloc(&w, settings, sizeof *pool.best_job);
+    pool.done = pare_work_alloc(&w, pool.jobs, sizeof *pool.done);
+    pare_work_keep(&w, results.st);
     pthread_mutex_init(&pool.lock, NULL);
     pare_status st = pare_ranks_agree(ranks, w.st, err);
     if (!st) {
