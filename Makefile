@@ -28,6 +28,8 @@ MAKEFLAGS += -j$(shell nproc 2>/dev/null || echo 2)
 endif
 MAKEFLAGS += --no-builtin-rules --no-print-directory
 
+OBJCOPY ?= objcopy
+
 # Debian's own python3, where it exists, is the one that sees Debian's numpy.
 PYTHON = $(firstword $(wildcard /usr/bin/python3) python3)
 
@@ -102,10 +104,14 @@ NOMEM   = $(filter %_nomem,$(TST_BIN) $(LNG_BIN))
 FAIL_ALLOC = $(BUILD)/obj/tests/support/fail_alloc.o
 
 STATIC = $(BUILD)/libpare.a
+# The same objects with all their symbols: for tests, fuzz targets and benchmarks, which look inside.
+INTERNAL = $(BUILD)/libpare-internal.a
 SHARED = $(BUILD)/$(SONAME)
 # Not installed: what the two programs have in common (options, progress, printing), and the studies
 # as their tests link them.
 CLI_LIB = $(BUILD)/libcli.a
+# The JSON layer over cJSON is no part of the public library; programs have their own copy of it.
+JSON_OBJ = $(filter %/json.o %/json_check.o %/json_print.o,$(LIB_OBJ))
 STUDIES = $(BUILD)/libstudies.a
 # Loaded at run time, only under mpirun (src/base/ranks.c); looked for beside who asks, and in the
 # lib folder beside bin.
@@ -318,10 +324,22 @@ $(BUILD)/obj/%.o: %.c $(BUILD)/.flags
 	$(Q)$(CC) $(ALL_CFLAGS) $(PIC) $(EXTRA) -MMD -MP -c -o $@ $<
 
 # q, not r: modules may have files of the same name, and r would let one replace the other.
-$(STATIC): $(LIB_OBJ) $(BUILD)/.sources
+$(INTERNAL): $(LIB_OBJ) $(BUILD)/.sources
 	$(call say,AR,$@)
 	@rm -f $@
 	$(Q)$(AR) qcs $@ $(LIB_OBJ)
+
+# What the libraries show: the names in the public headers, and nothing else. The static library is
+# one object, so that all other names can be made local to it.
+$(BUILD)/libpare.names: $(wildcard include/pare/*.h)
+	@mkdir -p $(@D)
+	@grep -ohE '\bpare_[a-z0-9_]+' $^ | sort -u >$@
+$(STATIC): $(LIB_OBJ) $(BUILD)/.sources $(BUILD)/libpare.names
+	$(call say,AR,$@)
+	$(Q)$(LD) -r -o $(BUILD)/libpare.o $(LIB_OBJ)
+	$(Q)$(OBJCOPY) --keep-global-symbols=$(BUILD)/libpare.names $(BUILD)/libpare.o
+	@rm -f $@
+	$(Q)$(AR) qcs $@ $(BUILD)/libpare.o
 
 $(CLI_LIB): $(filter-out %/main.o,$(CLI_OBJ)) $(BUILD)/.sources
 	@rm -f $@
@@ -330,11 +348,8 @@ $(STUDIES): $(filter-out %/main.o,$(STU_OBJ)) $(BUILD)/.sources
 	@rm -f $@
 	$(Q)$(AR) qcs $@ $(filter-out %/main.o,$(STU_OBJ))
 
-# What the shared library shows: the names in the public headers, and nothing else.
-$(BUILD)/libpare.map: $(wildcard include/pare/*.h)
-	@mkdir -p $(@D)
-	@{ echo '{ global:'; grep -ohE '\bpare_[a-z0-9_]+' $^ | sort -u | sed 's/$$/;/'; \
-	   echo 'local: *; };'; } > $@
+$(BUILD)/libpare.map: $(BUILD)/libpare.names
+	@{ echo '{ global:'; sed 's/$$/;/' $<; echo 'local: *; };'; } > $@
 
 $(SHARED): $(LIB_OBJ) $(BUILD)/.sources $(BUILD)/libpare.map
 	$(call say,LD,$@)
@@ -348,13 +363,13 @@ $(BUILD)/libpare-mpi.so: $(MPI_OBJ) tools/libpare.map
 $(BUILD)/libpare.so: $(SHARED)
 	@ln -sf $(SONAME) $@
 
-$(BUILD)/pare: $(CLI_OBJ) $(STATIC)
+$(BUILD)/pare: $(CLI_OBJ) $(JSON_OBJ) $(STATIC)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $(CLI_OBJ) $(STATIC) $(DEP_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $(CLI_OBJ) $(JSON_OBJ) $(STATIC) $(DEP_LIBS)
 
-$(BUILD)/pare-repro: $(BUILD)/obj/studies/main.o $(STUDIES) $(CLI_LIB) $(STATIC)
+$(BUILD)/pare-repro: $(BUILD)/obj/studies/main.o $(STUDIES) $(CLI_LIB) $(JSON_OBJ) $(STATIC)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $< $(STUDIES) $(CLI_LIB) $(STATIC) $(DEP_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $< $(STUDIES) $(CLI_LIB) $(JSON_OBJ) $(STATIC) $(DEP_LIBS)
 
 # The man page and the bash completion are written by the command, from its tables of options.
 $(BUILD)/pare.1: $(BUILD)/pare $(BUILD)/pare-repro
@@ -375,20 +390,24 @@ $(FAULTS): WRAP = $(FAIL_IO) -Wl,--wrap=open,--wrap=write,--wrap=fsync,--wrap=cl
                   -Wl,--wrap=rename,--wrap=renameat2,--wrap=link
 # Tests whose name ends in _mpfr compare with MPFR.
 $(filter %_mpfr,$(TST_BIN) $(LNG_BIN)): WRAP = $(MPFR_LIBS)
-$(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STUDIES) $(STATIC)
+$(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STUDIES) $(INTERNAL)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,/../..) -o $@ $< $(SUP_OBJ) $(WRAP) $(STUDIES) $(STATIC) $(TEST_LIBS) $(DEP_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,/../..) -o $@ $< $(SUP_OBJ) $(WRAP) $(STUDIES) $(INTERNAL) $(TEST_LIBS) $(DEP_LIBS)
 
-$(FUZ_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(STATIC)
+$(FUZ_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(INTERNAL)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) $(FUZ_LINK) -o $@ $< $(FUZ_OBJ) $(STATIC) $(DEP_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(FUZ_LINK) -o $@ $< $(FUZ_OBJ) $(INTERNAL) $(DEP_LIBS)
 
-$(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(STATIC)
+$(EXA_BIN): LIBRARY = $(STATIC)
+$(BEN_BIN): LIBRARY = $(INTERNAL)
+$(EXA_BIN): $(STATIC)
+$(BEN_BIN): $(INTERNAL)
+$(EXA_BIN) $(BEN_BIN): $(BUILD)/%: $(BUILD)/obj/%.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
-	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(STATIC) $(DEP_LIBS)
+	$(Q)$(CC) $(ALL_LDFLAGS) -o $@ $< $(LIBRARY) $(DEP_LIBS)
 
 -include $(wildcard $(BUILD)/obj/*/*.d $(BUILD)/obj/*/*/*.d)
 

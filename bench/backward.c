@@ -1,6 +1,8 @@
 /* Rates of training's kernels as CSV: the dense layer and attention, forward and back, beside the
  * rate of a square product in the same process. All take turns; of each the best time counts.
  *     build/bench/backward [--cpu]      --cpu: CPU time, for a machine that others use as well */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
 #include <pare/pare.h>
 
 #include <math.h>

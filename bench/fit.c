@@ -2,7 +2,8 @@
  * blocks of Otsuka 2025, on the same source with the same units, as CSV. The figure is the largest
  * error of an entry, geometric mean over four sources. Targets are normal with a spectral norm of
  * about 1; n is 12 d. */
-#include <pare/ticket_fit.h>
+#include "linalg/matrix.h"
+#include <pare/ticket.h>
 
 #include <math.h>
 #include <stdio.h>

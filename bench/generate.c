@@ -3,6 +3,7 @@
  *
  * Everything is timed in pieces of about a millisecond, over and over, and of every piece the best
  * time counts: on a busy machine longer ones never run undisturbed. */
+#include "model/decode_state.h"
 #include <pare/pare.h>
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* Times of what everything stands on: products, the dense layer, the SVD, the certified norm. */
+#include "linalg/matrix.h"
 #include <pare/pare.h>
 
 #include <math.h>

@@ -9,6 +9,7 @@
  * time was taken: all rows, or a slice of 2048 rows (in the middle of a causal pattern) times
  * n / 2048. `proven` and `measured` are errors in units of the range; measured on 64 rows, in f64.
  */
+#include "attention/attend.h"
 #include "poly_data.h"
 
 enum { RUNS = 7, SLICE = 2048, ALL_ROWS = 16384, CHECKED = 64 };

@@ -6,7 +6,6 @@
 #ifndef BENCH_POLY_DATA_H
 #define BENCH_POLY_DATA_H
 #include <pare/pare.h>
-#include <pare/poly.h>
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,6 +10,8 @@
  * `there` plans and attends, `back` goes back; `exact` is both with the exact kernels, "-" where it
  * would take minutes. `gap` is the largest difference from the exact gradient, of any of dq, dk and
  * dv in units of its largest number; "-" likewise. */
+#include "attention/attend.h"
+#include "attention/polynomial.h"
 #include "poly_data.h"
 
 enum { RUNS = 3, EXACT_ROWS = 16384 };

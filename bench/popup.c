@@ -5,7 +5,6 @@
  *
  * A step is all that a run does between two marks: batch, forward, loss, back, AdamW; and for
  * edge-popup the turned gradient and the new masks. It must not fall below 0.8. */
-#include <pare/init.h>
 #include <pare/train.h>
 
 #include <stdlib.h>

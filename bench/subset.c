@@ -5,6 +5,7 @@
  * (-1/2, 1/2). Integer programmes: min z with -z <= sum - target <= z, gap 0, ten seconds, the
  * whole problem times 1e4, because their tolerances are absolute; CPU time with their start, and an
  * answer that is worse than ours counts as wrong whatever the program calls it. */
+#include "ticket/subset_solver.h"
 #include <pare/pare.h>
 #include <math.h>
 #include <stdio.h>

@@ -6,8 +6,7 @@
  * graph: 10,000 nodes of a board, 64 wide, 4 layers, 1 head, batch norm (torch, edge list: 217 ms
  * for a step on one core). gpt: 4 layers, 256 wide, 4 heads, 4096 ids, 8 sequences of 256 (torch:
  * ../shared/perf/gpt_torch.py). */
-#include <pare/gradient.h>
-#include <pare/random_model.h>
+#include <pare/train.h>
 
 #include <math.h>
 #include <stdlib.h>

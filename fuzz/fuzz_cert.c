@@ -1,6 +1,6 @@
 /* Certificates: what is read is written to a text that reads to the same text. */
 #include "fuzz.h"
-#include <pare/cert.h>
+#include "cert/prove.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Tickets: bytes in the place of a weight, behind a checksum that fits. What is taken is as large
  * as it says, all of it finite, and the same when it is taken again. */
 #include "fuzz.h"
-#include <pare/coded.h>
+#include "model/ticket_store.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* Graph data: neighbours are nodes, labels are classes, masks are 0 or 1. */
 #include "fuzz.h"
-#include <pare/data.h>
+#include "data/graph_data.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* JSON: what is accepted is printed, read again and printed to the same bytes. */
 #include "fuzz.h"
-#include <pare/json.h>
+#include "base/json.h"
 
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* .npy: an array that is read has all its elements in memory, and its header is written so that
  * it reads the same again. */
+#include "base/array.h"
 #include "fuzz.h"
 #include "../src/base/npy.h"
 

@@ -1,6 +1,6 @@
 /* .npz, as it is and with its checksums made true: every member that is given out is in memory. */
 #include "fuzz.h"
-#include <pare/array.h>
+#include "base/array.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Tokenizers: the first part is a byte for the kind and the vocabulary, the second is text. Ids
  * are in range; what is encoded by bytes or byte pairs decodes to the same text. */
 #include "fuzz.h"
-#include <pare/data.h>
+#include <pare/run.h>
 
 #include <stdlib.h>
 #include <string.h>

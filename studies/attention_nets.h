@@ -2,7 +2,7 @@
  * skips, no feed-forward parts, no norms, tokens are vectors. */
 #ifndef PARE_STUDIES_ATTENTION_NETS_H
 #define PARE_STUDIES_ATTENTION_NETS_H
-#include <pare/forward.h>
+#include <pare/run.h>
 
 typedef enum san_draw {
     SAN_EVEN,   /* uniform in [-size, size] */

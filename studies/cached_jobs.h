@@ -3,8 +3,7 @@
  * the process was killed, asked for more, or is another rank. */
 #ifndef PARE_STUDIES_CACHED_JOBS_H
 #define PARE_STUDIES_CACHED_JOBS_H
-#include <pare/json.h>
-#include <pare/ranks.h>
+#include "base/json.h"
 
 typedef struct job {
     const char *name; /* "minesweeper-large-000" */

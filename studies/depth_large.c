@@ -1,7 +1,7 @@
 /* E4: where one layer stops being enough, and what was to be seen of it in the logits. Sizes and
  * draws are those of our audit (docs/repro.md, "Depth"). */
 #include "study_depth.h"
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include <math.h>
 
 /* ---- E4: large weights ----------------------------------------------------------------------- */

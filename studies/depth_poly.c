@@ -1,7 +1,7 @@
 /* E10: polynomial attention. The error against the degree, the time against the length, and what
  * moments prove beside the worst case. */
 #include "study_depth.h"
-#include <pare/poly.h>
+#include <pare/attention.h>
 #include <math.h>
 #include <stdlib.h>
 #include <time.h>

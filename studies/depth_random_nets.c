@@ -2,7 +2,7 @@
  * error grows with the weights and with the depth; and the rank of networks without skips. Sizes
  * and draws are those of our audit (docs/repro.md, "Depth"); the random numbers are others. */
 #include "study_depth.h"
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include <math.h>
 
 static const pare_collapse kinds[] = {

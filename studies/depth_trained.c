@@ -1,7 +1,7 @@
 /* E8 and E9: a trained model. What its attention looks like, what each kind costs in its place, and
  * that the mean distance of the weights from simpler ones foretells what is lost. */
 #include "study_depth.h"
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include <math.h>
 #include <string.h>
 

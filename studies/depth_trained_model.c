@@ -1,7 +1,8 @@
 /* The trained model of E8 and E9: the one that is given, or a small GPT that learns to sort. */
 #include "study_depth.h"
-#include <pare/init.h>
-#include <pare/lesson.h>
+#include "base/json.h"
+#include <pare/data.h>
+#include <pare/train.h>
 #include <string.h>
 
 enum { LENGTH = 6, SYMBOLS = 4, COUNT = 12000, STEPS = 500 };

@@ -3,10 +3,8 @@
 #include "study_errata.h"
 #include "attention_nets.h"
 #include <math.h>
-#include <pare/collapse.h>
-#include <pare/linalg.h>
-#include <pare/ticket_bounds.h>
-#include <pare/xray.h>
+#include <pare/depth.h>
+#include <pare/ticket.h>
 
 #define PAPER "Rank collapse 2025"
 

@@ -1,7 +1,7 @@
 /* The errata of Otsuka 2025, computed. Some of its statements hold and are merely loose: their rows
  * say so. */
 #include "study_errata.h"
-#include <pare/ticket_bounds.h>
+#include <pare/ticket.h>
 #include <math.h>
 
 #define PAPER "Otsuka 2025"

@@ -8,8 +8,7 @@
 #ifndef PARE_STUDIES_STUDY_H
 #define PARE_STUDIES_STUDY_H
 #include "cached_jobs.h"
-#include <pare/json.h>
-#include <pare/ranks.h>
+#include "base/json.h"
 
 typedef enum pare_verdict {
     PARE_REPRODUCED, /* as near to what the row is compared with as its rule asks */

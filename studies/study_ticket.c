@@ -1,6 +1,6 @@
 /* pare_repro_ticket: figures 4 to 8 of Otsuka 2025, the paper's construction and ours on the same
  * sources. */
-#include "ticket_popup.h"
+#include "popup_figures.h"
 #include "study_ticket.h"
 
 static const experiment *const experiments[] = {&ticket_rates, &ticket_sizes, &ticket_lengths,

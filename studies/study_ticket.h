@@ -3,7 +3,7 @@
 #ifndef PARE_STUDIES_STUDY_TICKET_H
 #define PARE_STUDIES_STUDY_TICKET_H
 #include "experiments.h"
-#include <pare/ticket_fit.h>
+#include <pare/base.h>
 
 /* One head on points of a circle, merged: a regression token r asks, out = softmax(r G X) X V. */
 typedef struct circle_target {

@@ -2,8 +2,8 @@
 #ifndef PARE_STUDIES_STUDY_WIDTH_H
 #define PARE_STUDIES_STUDY_WIDTH_H
 #include "study.h"
-#include <pare/init.h>
-#include <pare/probe.h>
+#include "base/json.h"
+#include <pare/attention.h>
 
 /* ---- graphs (width_graphs.c) ---- */
 

@@ -6,9 +6,7 @@
  * passes x_j+ on, one with a negative weight x_j-: each entry of W is two subset sums. The paper
  * deals units out in blocks whose halves are as large as chance has it; ours by sign. */
 #include "study_ticket.h"
-#include <pare/source.h>
-#include <pare/subset.h>
-#include <pare/ticket_bounds.h>
+#include <pare/ticket.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* Figure 5: the error against the number of tokens, for tickets of three widths; beside it our
  * Theorem B (docs/theory/ticket.md), which holds for any number of them. */
 #include "study_ticket.h"
-#include <pare/ticket_bounds.h>
+#include <pare/ticket.h>
 #include <math.h>
 
 static const size_t lengths[] = {4, 16, 64, 256, 1024}, widths[] = {12, 20, 28};

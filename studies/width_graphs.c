@@ -1,6 +1,7 @@
 /* The three graphs of Shirzad 2024: what a file is, and its line of Table 3. */
 #include "study_width.h"
-#include <pare/lesson.h>
+#include <pare/data.h>
+#include <pare/train.h>
 #include <math.h>
 
 const char *const graph_names[GRAPHS] = {"Minesweeper", "Tolokers", "Photo"};

@@ -1,7 +1,8 @@
 /* One run of `repro width`: a training, or a cut of a trained model that is then taught. What it
  * gives is what the command in its file gives. */
 #include "study_width.h"
-#include <pare/lesson.h>
+#include "base/json.h"
+#include <pare/plan.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,4 +1,5 @@
 /* Tables 1, 3 and 4 and the histograms of figure 1 of Shirzad 2024: what is printed beside ours. */
+#include <pare/plan.h>
 #include "study_width.h"
 #include "study.h"
 #include <math.h>

@@ -1,4 +1,5 @@
-/* pare/attention.h - who sees whom, and plain attention over it. */
+/* pare/attention.h - which keys a query sees, and attention over them: softmax in f64 and f32,
+ * polynomial attention with a proven error; and the oracle, an engine that takes only M tokens. */
 #ifndef PARE_ATTENTION_H
 #define PARE_ATTENTION_H
 #include <pare/linalg.h>
@@ -48,8 +49,6 @@ static inline size_t pare_key(const pare_keys *k, size_t i)
     const size_t first = k->to[0] - k->from[0];
     return i < first ? k->from[0] + i : k->from[1] + (i - first);
 }
-/* True when no row can be without a key, for every input: only then may constants leave the sum. */
-bool pare_never_empty(const pare_pattern *p);
 /* The graph a model attends over: the data's, plus self loops and expander where the pattern has
  * them. The expander is the union of degree/2 random permutations and their inverses (Philox). */
 PARE_MUST_USE pare_status pare_graph_complete(pare_graph *out, pare_arena *a,
@@ -75,111 +74,261 @@ PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, co
                                           const pare_mat32 *v, float scale, const pare_pattern *p,
                                           const pare_graph *g, const pare_exec *exec,
                                           pare_err *err);
-/* The same where all rows of q are equal: linear in time under every pattern but a graph, where it
- * is one row of values an edge. */
-PARE_MUST_USE pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q,
-                                               const pare_mat32 *k, const pare_mat32 *v,
-                                               float scale, const pare_pattern *p,
-                                               const pare_graph *g, const pare_exec *exec,
-                                               pare_err *err);
-/* y_i = sum_j w_j x_j / sum_j w_j over the keys that row i sees, 0 where it sees none. w_j >= 1, at
- * most 1e260 (on a graph 1e9); NULL: all 1. y may not overlap x. */
-PARE_MUST_USE pare_status pare_mean_f32(pare_mat32 *y, const pare_mat32 *x, const double *w,
-                                        const pare_pattern *p, const pare_graph *g,
-                                        const pare_exec *exec, pare_err *err);
-
-/* ---- gradients ------------------------------------------------------------------------------- */
-
-/* A graph seen from its keys: the queries that see key j are by_key.idx[by_key.ptr[j]] ..., and
- * edge[] says where each of them stands in the graph's own idx. The f32 engine visits the edges in
- * an order of its own, which is chosen here, too. */
-typedef struct pare_visits pare_visits;
-typedef struct pare_turned {
-    pare_graph by_key;
-    const uint32_t *edge;              /* ptr[n] */
-    const pare_visits *queries, *keys; /* the order for each query, for each key */
-} pare_turned;
-/* width: how many numbers of keys and values a head has; the order suits it, and is right for any.
- * PARE_ERR_INPUT beyond 2^32 - 1 edges. */
-PARE_MUST_USE pare_status pare_graph_turn(pare_turned *out, pare_arena *a, const pare_graph *g,
-                                          size_t width, pare_err *err);
-
-/* The same graph with its nodes in an order that suits attention of that width: node i of `out` is
- * node (*order)[i] of `g`. Where the order makes no difference, *order is NULL and *out is *g. */
-PARE_MUST_USE pare_status pare_graph_order(pare_graph *out, const uint32_t **order, pare_arena *a,
-                                           const pare_graph *g, size_t width, pare_err *err);
-
-/* What a pass of the f32 engine leaves for its way back. */
-typedef struct pare_kept32 {
-    float *lse;    /* n */
-    float *scores; /* of a graph, or NULL: a number an edge. The way back is faster with them. */
-    float *room;   /* of a graph, or NULL: two numbers an edge, for the way back to use */
-    bool fresh;    /* of a graph: dq, dk, dv hold nothing yet and are written, not added to */
-} pare_kept32;
-
-/* pare_attend_* that also keep what the way back needs: lse_i = log sum_j e^(scale q_i.k_j) over
- * the visible j, -inf for an empty row. */
-PARE_MUST_USE pare_status pare_attend_keep_f64(pare_mat *y, double *lse, const pare_mat *q,
-                                               const pare_mat *k, const pare_mat *v, double scale,
-                                               const pare_pattern *p, const pare_graph *g,
-                                               const pare_exec *exec, pare_err *err);
-/* `turned` goes with `g`; both are NULL unless the pattern is a graph. */
-PARE_MUST_USE pare_status pare_attend_keep_f32(pare_mat32 *y, const pare_kept32 *kept,
-                                               const pare_mat32 *q, const pare_mat32 *k,
-                                               const pare_mat32 *v, float scale,
-                                               const pare_pattern *p, const pare_graph *g,
-                                               const pare_turned *turned, const pare_exec *exec,
-                                               pare_err *err);
-/* Adds to dq, dk, dv the gradient for d loss / d y = dy. Weights are computed again from lse: no
- * n x n memory, two numbers an edge of a graph. `turned` as above. The outputs overlap nothing
- * else. Same bits for any number of threads. */
-PARE_MUST_USE pare_status pare_attend_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv,
-                                                   const pare_mat *dy, const pare_mat *q,
-                                                   const pare_mat *k, const pare_mat *v,
-                                                   const pare_mat *y, const double *lse,
-                                                   double scale, const pare_pattern *p,
-                                                   const pare_graph *g, const pare_turned *turned,
-                                                   const pare_exec *exec, pare_err *err);
-PARE_MUST_USE pare_status pare_attend_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
-                                                   const pare_mat32 *dy, const pare_mat32 *q,
-                                                   const pare_mat32 *k, const pare_mat32 *v,
-                                                   const pare_mat32 *y, const pare_kept32 *kept,
-                                                   float scale, const pare_pattern *p,
-                                                   const pare_graph *g, const pare_turned *turned,
-                                                   const pare_exec *exec, pare_err *err);
 
 /* ---- partial results ------------------------------------------------------------------------- */
 
 /* Query p (0, 1, ...) sees the first min(nk, max(0, vis0 + p)) keys. */
 #define PARE_VIS_ALL INT64_MAX
 
-/* Attention of a block of queries over a range of keys, not yet normalised:
- *     m_p = max_j s_pj,  l_p = sum_j e^(s_pj - m_p),  acc_p = sum_j e^(s_pj - m_p) v_j
- * over the visible j, with s = scale q.k; m = -inf, l = 0, acc = 0 where nothing is visible. */
-typedef struct pare_partial {
-    pare_mat32 acc; /* nq x dv */
-    float *m, *l;   /* nq */
-} pare_partial;
+/* ---- polynomial attention -------------------------------------------------------------------- */
 
-/* q nq x dk, k nk x dk, v nk x dv; the output is borrowed memory of the caller. A result depends
- * neither on the threads nor on the other queries. */
-PARE_MUST_USE pare_status pare_attend_partial_f32(pare_partial *out, const pare_mat32 *q,
-                                                  const pare_mat32 *k, const pare_mat32 *v,
-                                                  float scale, int64_t vis0, const pare_exec *exec,
-                                                  pare_err *err);
-/* y (nq x dv) = attention over the union of `count` disjoint ranges of keys, from their partial
- * results; in f64 whatever the engine's type: y = sum_t e^(m_t - m) acc_t / sum_t e^(m_t - m) l_t
- * with m = max_t m_t, rounded once to f32. A row that saw nothing is 0. */
-void pare_merge_partials(pare_mat32 *y, const pare_partial *parts, size_t count);
-/* The way back of such a block: adds to dq (nq x dk), dk (nk x dk), dv (nk x dv) what these pairs
- * contribute, where y (nq x dv) and lse (nq) are those of all keys of a row. Bits do not depend on
- * the threads. */
-PARE_MUST_USE pare_status pare_attend_partial_backward_f32(
-    pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,
-    const pare_mat32 *k, const pare_mat32 *v, const pare_mat32 *y, const float *lse, float scale,
-    int64_t vis0, const pare_exec *exec, pare_err *err);
-void pare_attend_partial_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv, const pare_mat *dy,
-                                      const pare_mat *q, const pare_mat *k, const pare_mat *v,
-                                      const pare_mat *y, const double *lse, double scale,
-                                      int64_t vis0);
+/* Polynomial attention: softmax attention in linear time, with a proven error.
+ *
+ * With centred queries and keys, q' = scale (q - qc) and k' = k - kc,
+ *     softmax_j(scale q_i.k_j) = softmax_j(log w_j + q'_i.k'_j),   w_j = e^(scale qc.k'_j),
+ * exactly. A polynomial p(x) = sum_m coef_m x^m close to e^x then gives
+ *     y_i = phi(q'_i) S / phi(q'_i) s,   S = sum_j w_j psi(k'_j) v_j,   s = sum_j w_j psi(k'_j)
+ * over all monomials of degree <= g: C(d + g, g) numbers a row instead of a row of n scores.
+ *
+ * What is promised. For every row and every column c of the values
+ *     |y_ic - exact_ic| <= bound_i range_c + 2^-24 |y_ic|,   range_c = max_j v_jc - min_j v_jc,
+ * where exact is softmax attention of the stored numbers in real arithmetic, and bound_i <=
+ * tolerance covers the polynomial and all roundings of its evaluation (the second term is the
+ * rounding of the result itself). A row for which this cannot be shown is computed by the exact
+ * kernel, and counted; its error is that kernel's rounding alone.
+ *
+ * Patterns: full and causal; all others are exact attention. */
+
+/* ---- monomials ------------------------------------------------------------------------------- */
+
+/* Entry e is the monomial of entry parent[e] < e times variable var[e]; entry 0 is the constant 1
+ * (parent and var 0). power[e] is its degree, weight[e] the number of its orderings |a|!/a!, so
+ * that (x.y)^m = sum over power[e] = m of weight[e] x^e y^e. Ascending by degree. */
+typedef struct pare_monomials {
+    size_t d, degree, count;
+    const uint32_t *parent, *var, *power; /* count */
+    const double *weight;                 /* count */
+} pare_monomials;
+
+/* ---- the plan of one head -------------------------------------------------------------------- */
+
+typedef enum pare_poly_kind {
+    PARE_POLY_AUTO,    /* option only: the cheapest of what follows */
+    PARE_POLY_EXACT,   /* no polynomial: it would be slower, larger, or cannot meet the tolerance */
+    PARE_POLY_TAYLOR,  /* rows are certified one by one by their moments */
+    PARE_POLY_REMEZ,   /* the error on [-B, B] is within the tolerance for every row */
+    PARE_POLY_ADAPTIVE /* the same with chosen monomials */
+} pare_poly_kind;
+
+typedef struct pare_poly_opts {
+    double tolerance;    /* of the range of the values; > 0 */
+    pare_poly_kind kind; /* AUTO, or one that is forced */
+    int degree;          /* -1: the planner's choice */
+    size_t heavy;        /* so many longest centred keys are handled exactly for all rows */
+    size_t max_bytes;    /* of features and state; 0: PARE_POLY_BYTES */
+    bool always;         /* do not ask whether the exact kernel would be faster */
+} pare_poly_opts;
+#define PARE_POLY_DEFAULT                                                                          \
+    {                                                                                              \
+        .tolerance = 1e-3, .kind = PARE_POLY_AUTO, .degree = -1                                    \
+    }
+
+typedef struct pare_poly_plan {
+    pare_poly_kind kind; /* never AUTO */
+    char why[160];       /* in words: "exact: ...", "degree 3, 969 features" */
+    bool causal;
+    size_t n, d, dv;
+    double scale, tolerance;
+    size_t max_bytes;      /* of features and state */
+    const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
+    pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
+    pare_ub query;         /* |q'_i|_2 <= query for all queries */
+    pare_ub key;           /* |k'_j|_2 <= key for all but the heavy keys */
+    const float *query_norms, *key_norms; /* n: |q'_i|_2 and |k'_j|_2 from above; f32 plans */
+    size_t degree;
+    const double *coef;   /* table.degree + 1; 0 beyond `degree` */
+    pare_ub eps, tv;      /* relative error of p on [-B, B]; what it means for the result */
+    pare_monomials table; /* empty for EXACT */
+    size_t nheavy;
+    const size_t *heavy; /* ascending */
+} pare_poly_plan;
+
+/* What happened, for people and tests. */
+typedef struct pare_poly_report {
+    pare_poly_kind kind;
+    char why[160];
+    size_t degree, features, rows;
+    size_t rows_moment; /* certified only by the full moment of degree g + 1 */
+    size_t rows_exact;  /* computed by the exact kernel */
+    pare_ub proven;     /* largest bound_i of the rows that a polynomial gave; 0 without such */
+} pare_poly_report;
+
+/* Reads q, k (n x d) and decides; in the arena. PARE_ERR_NONFINITE for a nan or an infinity.
+ * The choice depends on the data, the sizes and the options alone. */
+PARE_MUST_USE pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_mat *q,
+                                             const pare_mat *k, size_t dv, double scale,
+                                             const pare_pattern *p, const pare_poly_opts *opts,
+                                             pare_err *err);
+
+/* ---- the forward pass ------------------------------------------------------------------------ */
+
+/* The reference form in f64, plain loops: bounds are those of real arithmetic, and `chunk` rows
+ * (0: 64) are exact within themselves under the causal pattern. */
+PARE_MUST_USE pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *report,
+                                               const pare_poly_plan *plan, const pare_mat *q,
+                                               const pare_mat *k, const pare_mat *v, size_t chunk,
+                                               pare_err *err);
+/* Plan and pass in one call: what the engine uses. */
+PARE_MUST_USE pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report,
+                                        const pare_mat32 *q, const pare_mat32 *k,
+                                        const pare_mat32 *v, double scale, const pare_pattern *p,
+                                        const pare_graph *g, const pare_poly_opts *opts,
+                                        const pare_exec *exec, pare_err *err);
+
+/* ---- the oracle: an engine that takes at most M tokens --------------------------------------- */
+
+/* An engine that takes at most M tokens, as an interface: what the length direction
+ * plans for, and what a trainer can swap. Backends implement pare_oracle_ops; the built-in one sits
+ * on the attention kernels. A call is one small piece of attention; calls of one round are
+ * independent of one another. Scores are plain q.k: a scale is folded into q. */
+
+enum {                               /* what an oracle can do */
+       PARE_ORC_FULL = 1u << 0,      /* unmasked softmax over the call */
+       PARE_ORC_CAUSAL = 1u << 1,    /* position p sees positions <= p */
+       PARE_ORC_BIAS = 1u << 2,      /* additive n x n bias */
+       PARE_ORC_PARTIAL = 1u << 3,   /* tile calls that return (m, l, acc) */
+       PARE_ORC_QKV = 1u << 4,       /* q, k, v given directly: no tokens, no weights */
+       PARE_ORC_STRICT = 1u << 5,    /* tokens, weights and token functions: Yu 2025's oracle */
+       PARE_ORC_RESIDUAL = 1u << 6,  /* strict only */
+       PARE_ORC_WIDE_HEAD = 1u << 7, /* strict only */
+       PARE_ORC_STATIC = 1u << 8,    /* every call must have exactly max_len rows */
+       PARE_ORC_SPLIT = 1u << 9,     /* qkv: values may stand in two arrays */
+       PARE_ORC_WHOLE = 1u << 10,    /* writes every number of an answer, or fails */
+       PARE_ORC_ADD = 1u << 11       /* adds rows of an answer to sums, f32 only */
+};
+
+typedef struct pare_oracle_caps {
+    uint32_t size;                                    /* of this struct, as the backend knows it */
+    uint32_t features;                                /* PARE_ORC_... */
+    uint32_t max_len;                                 /* M */
+    uint32_t layers, heads, d_model, d_k, d_v, batch; /* 0 = any */
+    pare_dtype dtype;                                 /* of all arrays of a call */
+    double
+        exp_flush;  /* exp(-x) is exactly 0 for x >= exp_flush; INFINITY if it is clamped instead */
+    double exp_err; /* relative error of exp in units of the unit roundoff */
+    double w_min;   /* smallest softmax weight to be trusted */
+} pare_oracle_caps;
+
+/* Query p sees the first min(nk, max(0, vis0 + p)) keys. Out: row maximum, row sum of weights, and
+ * the unnormalised sum_j e^(s_pj - m_p) v_j; m = -inf, l = 0, acc = 0 where nothing is seen. */
+typedef struct pare_call_partial {
+    const void *q, *k, *v;
+    size_t ldq, ldk, ldv;
+    uint32_t nq, nk, dk, dv;
+    int64_t vis0; /* PARE_VIS_ALL: all keys */
+    void *m, *l, *acc;
+    size_t ldacc;
+} pare_call_partial;
+
+/* y = softmax(mask(q k^T) + bias) v, rows side by side without gaps. Where the oracle can do with
+ * values in two arrays, v2 has more columns of them, and y2 what becomes of these. */
+typedef struct pare_call_qkv {
+    const void *q, *k, *v; /* n x dk, n x dk, n x dv */
+    uint32_t n, dk, dv;
+    bool causal;
+    const void *bias; /* n x n; NULL = none */
+    void *y;          /* n x dv */
+    const void *v2;   /* n x dv2 */
+    void *y2;
+    uint32_t dv2; /* 0 = none */
+} pare_call_qkv;
+
+/* A token function: pure, aware of the position, applied row by row. */
+typedef struct pare_tokfn {
+    const char *name;
+    uint32_t din, dout;
+    void (*fn)(const void *ctx, uint32_t pos, const void *in, void *out);
+    const void *ctx;
+    uint64_t flops;
+} pare_tokfn;
+
+typedef struct pare_head_w {
+    const void *wq, *wk, *wv;
+    uint32_t din, dk, dv;
+} pare_head_w;
+
+typedef struct pare_call_strict {
+    const void *x; /* n x din */
+    uint32_t n, din;
+    bool causal;
+    const pare_tokfn *phi;    /* NULL = identity */
+    const pare_head_w *heads; /* layers * heads */
+    const pare_tokfn *psi;    /* layers; with RESIDUAL its input is (state, heads' outputs) */
+    void *y;                  /* n x dout */
+    uint32_t dout;
+} pare_call_strict;
+
+/* Where the first `rows` rows of an answer go when they are not written but added up. Row p, x:
+ *     sum_c = keep sum_c + by x_c,   sum + p ld, in f64, not fused.
+ * `weigh` tells keep and by of n <= 64 rows (row + p is the first of them) from what else the call
+ * answers about these: m and l of a partial call, or the two columns of y2, each by itself, of one
+ * that has two. It is called once for each row of a call, by any thread, never by two of them for
+ * the same row. Nothing is written to m, l, acc, y and y2. Calls that add to the same rows, with
+ * the same ctx, do it in the order in which they are handed in. */
+typedef struct pare_call_sums {
+    void (*weigh)(void *ctx, size_t row, size_t n, const void *a, const void *b, double *keep,
+                  double *by); /* NULL: the answer is written */
+    void *ctx;
+    double *sum;
+    size_t ld, row;
+    uint32_t rows;
+} pare_call_sums;
+
+typedef struct pare_call {
+    enum { PARE_CALL_PARTIAL, PARE_CALL_QKV, PARE_CALL_STRICT } kind;
+    union {
+        pare_call_partial p;
+        pare_call_qkv a;
+        pare_call_strict s;
+    } u;
+    pare_call_sums into; /* partial and qkv calls, where the oracle can */
+} pare_call;
+
+/* `evaluate` checks all its calls first and refuses (PARE_ERR_INPUT, nothing written) those with
+ * more than max_len rows, of a kind or with widths that the oracle has not; it may return before
+ * the work is done. After `barrier`, the end of a round, all outputs are valid. Outputs of
+ * different calls must not overlap. The arithmetic inside a call depends neither on the other calls
+ * nor on threads or ranks. */
+typedef struct pare_oracle_ops {
+    void (*caps)(void *self, pare_oracle_caps *out);
+    pare_status (*evaluate)(void *self, const pare_call *calls, size_t n, pare_err *err);
+    pare_status (*barrier)(void *self, pare_err *err);
+    void (*destroy)(void *self);
+} pare_oracle_ops;
+
+typedef struct pare_oracle {
+    const pare_oracle_ops *ops;
+    void *self;
+} pare_oracle;
+
+/* The built-in kernels: PARTIAL and QKV (full, causal), PARE_F32 (fast) or PARE_F64 (plain loops,
+ * the referee). max_len 0 means any length. `exec` is borrowed for as long as the oracle lives.
+ * Free with pare_oracle_free. */
+PARE_MUST_USE pare_status pare_oracle_cpu(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
+                                          const pare_exec *exec, pare_err *err);
+
+/* What went through an oracle; refused batches are not counted. */
+typedef struct pare_oracle_count {
+    uint64_t calls, rounds, max_len; /* max_len: most rows (queries or keys) of a call */
+    uint64_t flops;                  /* of visible pairs: 2 (dk + dv) + 5 each */
+    uint64_t bytes_in, bytes_out;
+} pare_oracle_count;
+/* Passes everything on to `inner`, which it owns from then on (also when this fails), and counts
+ * into *count, which is the caller's and must outlive the oracle. */
+PARE_MUST_USE pare_status pare_oracle_counting(pare_oracle *out, pare_oracle inner,
+                                               pare_oracle_count *count, pare_err *err);
+
+/* Passes everything on to `inner`, which it owns as above; `faults` is borrowed. The row meant is
+ * that of acc or y. */
+void pare_oracle_free(pare_oracle *o); /* accepts an oracle that is all zero */
 #endif

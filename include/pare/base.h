@@ -1,5 +1,5 @@
-/* pare/base.h - what everything stands on: status and error, arena, threads, progress,
- * random numbers, hashes, files. Knows nothing of models.
+/* pare/base.h - what everything stands on: status and error, arena, threads, progress, random
+ * numbers, hashes, files, arrays (.npy, .npz), processes (MPI). Knows nothing of models.
  *
  * Three kinds of "no" are never mixed:
  *   a programmer's mistake   PARE_ASSERT, on in release builds, stops with file:line;
@@ -7,7 +7,6 @@
  *   mathematics              not an error: the certificate says which hypothesis fails. */
 #ifndef PARE_BASE_H
 #define PARE_BASE_H
-
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +16,7 @@
 #define PARE_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define PARE_NORETURN          __attribute__((noreturn)) /* _Noreturn is not C++ */
 
-/* ---- status and error ---------------------------------------------------------------- */
+/* ---- status and error ------------------------------------------------------------------------ */
 
 typedef enum pare_status {
     PARE_OK = 0,
@@ -55,7 +54,7 @@ int pare_exit_code(pare_status st);
 /* Says where on stderr and aborts: what PARE_ASSERT calls. */
 PARE_NORETURN void pare_assert_failed(const char *file, int line, const char *what);
 
-/* ---- arena --------------------------------------------------------------------------- */
+/* ---- arena ----------------------------------------------------------------------------------- */
 
 /* Not for several threads at once: each thread that allocates has its own. */
 typedef struct pare_arena pare_arena;
@@ -78,9 +77,8 @@ pare_mark pare_arena_mark(const pare_arena *a);
 void pare_arena_reset(pare_arena *a, pare_mark m);
 /* *out = a * b, a + b; false (and *out untouched) on overflow. */
 PARE_MUST_USE bool pare_mul(size_t *out, size_t a, size_t b);
-PARE_MUST_USE bool pare_add(size_t *out, size_t a, size_t b);
 
-/* ---- threads and progress ------------------------------------------------------------ */
+/* ---- threads and progress -------------------------------------------------------------------- */
 
 /* How to work: borrowed by every long function; NULL means one thread, silence, and no way to stop.
  */
@@ -116,11 +114,6 @@ pare_exec pare_silent(const pare_exec *x);
  * Every block is run, whatever the stop flag says: for blocks that are short. */
 void pare_parallel(const pare_exec *x, size_t blocks, void (*fn)(void *ctx, size_t block),
                    void *ctx);
-/* The same for long blocks: once x->stop is set no further block is begun, and PARE_ERR_STOPPED is
- * returned; what the blocks were to compute must then not be used. */
-PARE_MUST_USE pare_status pare_parallel_until(const pare_exec *x, size_t blocks,
-                                              void (*fn)(void *ctx, size_t block), void *ctx,
-                                              pare_err *err);
 /* Cores of this machine that the process may use. */
 int pare_cores(void);
 
@@ -143,8 +136,6 @@ typedef struct pare_steps {
 /* total: the sum of the weights that will follow. Nothing to free; `x` must outlive it, and it must
  * not be moved after the first step. */
 pare_steps pare_steps_of(const pare_exec *x, double total);
-/* Work that was not foreseen: what is left of the range is shared with it. */
-void pare_steps_add(pare_steps *s, double weight);
 /* Ends the step before and begins the next: the exec to hand to it, valid until the next call.
  * `what` is reported at once. NULL keeps the names of the step's own reports; otherwise it is
  * shown in their place. */
@@ -165,12 +156,10 @@ typedef struct pare_bar {
 void pare_bar_init(pare_bar *bar, FILE *out);
 void pare_bar_show(void *self, const char *what, uint64_t done, uint64_t total);
 void pare_bar_clear(pare_bar *bar); /* takes the bar off the line */
-/* Seconds left by what was reported until now; INFINITY while that is not known. */
-double pare_bar_left(const pare_bar *bar);
 /* Seconds of a monotonic clock: for times that are printed, never for results. */
 double pare_seconds(void);
 
-/* ---- random numbers: Philox4x32-10, a pure function of (seed, stream, position) -------- */
+/* ---- random numbers: Philox4x32-10, a pure function of (seed, stream, position) -------------- */
 
 typedef struct pare_rng {
     uint64_t seed, stream, block;
@@ -178,44 +167,25 @@ typedef struct pare_rng {
     unsigned used; /* words of `word` already given out */
 } pare_rng;
 
-/* The function itself: four words for a counter and a key. */
-void pare_philox(uint32_t out[4], const uint32_t counter[4], const uint32_t key[2]);
 /* A generator at the beginning of a stream: a value, nothing to free. Copies go on alike. */
 pare_rng pare_rng_at(uint64_t seed, uint64_t stream);
-uint32_t pare_rng_u32(pare_rng *r);                        /* the next word */
-uint64_t pare_rng_u64(pare_rng *r);                        /* the next two */
-double pare_rng_uniform(pare_rng *r);                      /* [0, 1), 53 bits */
-double pare_rng_normal(pare_rng *r);                       /* mean 0, variance 1 */
-uint64_t pare_rng_below(pare_rng *r, uint64_t n);          /* 0 .. n-1 without bias; n > 0 */
-void pare_rng_shuffle(pare_rng *r, uint32_t *v, size_t n); /* all orders equally likely */
+uint32_t pare_rng_u32(pare_rng *r);               /* the next word */
+double pare_rng_uniform(pare_rng *r);             /* [0, 1), 53 bits */
+double pare_rng_normal(pare_rng *r);              /* mean 0, variance 1 */
+uint64_t pare_rng_below(pare_rng *r, uint64_t n); /* 0 .. n-1 without bias; n > 0 */
 
-/* ---- SHA-256 -------------------------------------------------------------------------- */
+/* ---- SHA-256 --------------------------------------------------------------------------------- */
 
 #define PARE_SHA256_HEX 65 /* 64 digits and the end */
-typedef struct pare_sha256 {
-    void *state;
-} pare_sha256;
 /* Begin, add, end; or all at once of memory or of a regular file. `hex`: 64 small digits and a
  * zero. What was begun must be ended. PARE_ERR_MEMORY, and PARE_ERR_IO for what pare_blob_open
  * refuses. */
-PARE_MUST_USE pare_status pare_sha256_begin(pare_sha256 *h, pare_err *err);
-void pare_sha256_add(pare_sha256 *h, const void *data, size_t bytes);
-void pare_sha256_end(pare_sha256 *h, char hex[PARE_SHA256_HEX]); /* frees the state */
 PARE_MUST_USE pare_status pare_sha256_of(char hex[PARE_SHA256_HEX], const void *data, size_t bytes,
                                          pare_err *err);
 PARE_MUST_USE pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path,
                                            pare_err *err);
 
-/* ---- order ----------------------------------------------------------------------------------- */
-
-typedef struct pare_keyed {
-    double key;
-    uint32_t id;
-} pare_keyed;
-/* The largest key first, equal ones by their number. */
-void pare_largest_first(pare_keyed *list, size_t n);
-
-/* ---- files ---------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* The bytes of a file, read into memory once and counted by reference (by any thread): what happens
  * to the file afterwards does not change them. */
@@ -230,8 +200,7 @@ typedef struct pare_blob {
  * a pipe, a socket, a device or a folder is refused at once and not waited for, and so is a file
  * that becomes longer or shorter while it is read. PARE_ERR_IO names the path. */
 PARE_MUST_USE pare_status pare_blob_open(pare_blob **out, const char *path, pare_err *err);
-pare_blob *pare_blob_retain(pare_blob *b); /* b, with one reference more */
-void pare_blob_release(pare_blob *b);      /* accepts NULL */
+void pare_blob_release(pare_blob *b); /* accepts NULL */
 
 /* A file that appears whole or not at all: written under a temporary name in the same folder,
  * fsync, then renamed. Without pare_out_commit nothing is left behind. */
@@ -269,13 +238,8 @@ PARE_MUST_USE pare_status pare_file_move(const char *from, const char *to, bool 
 PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                                          pare_err *err);
 /* The same of a file that was read already. */
-PARE_MUST_USE pare_status pare_text_read_blob(char **out, size_t *bytes, pare_arena *a,
-                                              const pare_blob *b, pare_err *err);
 bool pare_file_exists(const char *path); /* a file of any kind, a folder too */
 bool pare_is_dir(const char *path);      /* links are followed */
-/* Names of the plain files in a folder, without hidden ones, sorted byte by byte; in the arena. */
-PARE_MUST_USE pare_status pare_folder_list(char ***names, size_t *n, pare_arena *a,
-                                           const char *folder, pare_err *err);
 /* `path` as it must be written inside the file `from` so that it is found from its folder:
  * from "out/m.cert.json", "in/m.npz" is "../in/m.npz". And back: "out/../in/m.npz"; an absolute
  * `relative` is kept. NULL when memory is out. */
@@ -301,21 +265,92 @@ PARE_MUST_USE pare_status pare_files_read(pare_files *f, pare_blob **out, const 
                                           pare_err *err);
 /* pare_file_exists and pare_is_dir, as they were when they were asked first: what is not there
  * decides what a loader does as much as what is. PARE_ERR_MEMORY. */
-PARE_MUST_USE pare_status pare_files_exists(pare_files *f, bool *out, const char *path,
-                                            pare_err *err);
 PARE_MUST_USE pare_status pare_files_is_dir(pare_files *f, bool *out, const char *path,
                                             pare_err *err);
-size_t pare_files_count(const pare_files *f); /* of files that were read, in that order */
-/* Of file i: its path as it was asked for, and the hash of the bytes that were handed out. */
-const char *pare_files_path(const pare_files *f, size_t i);
-const char *pare_files_sha256(const pare_files *f, size_t i);
-/* What identifies the thing at `root`, a file or a folder whose loader has read `f` (one file at
- * least): the hash of that file where it is only one; otherwise the SHA-256 of the lines
- * "HASH  NAME\n", one for each file, sorted byte by byte, where NAME is the path relative to root's
- * folder (the folder itself, or the one that holds the file). By hand:
- *     sha256sum config.json model.safetensors | LC_ALL=C sort | sha256sum
- * PARE_ERR_INPUT for a name with a line end in it. */
-PARE_MUST_USE pare_status pare_files_identity(char hex[PARE_SHA256_HEX], const pare_files *f,
-                                              const char *root, pare_err *err);
 
+/* ---- arrays: .npy and .npz ------------------------------------------------------------------- */
+
+/* Arrays as they travel: .npy and .npz (stored and deflated, CRC checked). */
+
+typedef enum pare_dtype {
+    PARE_BOOL,
+    PARE_U8,
+    PARE_I8,
+    PARE_U16,
+    PARE_I16,
+    PARE_U32,
+    PARE_I32,
+    PARE_U64,
+    PARE_I64,
+    PARE_F16,
+    PARE_BF16,
+    PARE_F32,
+    PARE_F64,
+    PARE_TEXT /* fixed-width unicode of numpy ("<U7"): read so that a file with it opens, nothing
+                 more */
+} pare_dtype;
+
+#define PARE_MAX_DIMS 8
+typedef struct pare_array {
+    pare_dtype dtype;
+    size_t ndim, shape[PARE_MAX_DIMS];
+    const void *data; /* row-major, little-endian; borrowed */
+} pare_array;
+
+size_t pare_dtype_size(pare_dtype t);         /* bytes of one element; 0 for PARE_TEXT */
+const char *pare_dtype_name(pare_dtype t);    /* "F32": the safetensors name */
+size_t pare_array_count(const pare_array *a); /* elements: the product of the shape */
+/* Element i (row-major) as a number, whatever the dtype (but PARE_TEXT). The integer of a float is
+ * cut towards zero; what does not fit is the nearest that does, a nan is 0. */
+double pare_array_f64(const pare_array *a, size_t i);
+/* "[3, 4]" for messages. */
+const char *pare_shape_text(char buf[128], const size_t *shape, size_t ndim);
+
+/* The array lives in `arena`. Fortran order is turned into row-major, big-endian into
+ * little-endian; bf16 travels as '<V2', which numpy keeps as raw bytes; PARE_TEXT has no data. */
+PARE_MUST_USE pare_status pare_npy_read(pare_array *out, pare_arena *arena, const char *path,
+                                        pare_err *err);
+/* Whole or not at all, little-endian. PARE_ERR_IO: what exists and may not be overwritten. */
+PARE_MUST_USE pare_status pare_npy_write(const char *path, const pare_array *a, bool overwrite,
+                                         pare_err *err);
+
+/* An .npz opened: its members are decoded into `arena` one by one when they are asked for. */
+typedef struct pare_npz pare_npz;
+PARE_MUST_USE pare_status pare_npz_open(pare_npz **out, pare_arena *arena, const char *path,
+                                        pare_err *err);
+/* Of a file that was read already; takes a reference of its own. */
+void pare_npz_close(pare_npz *z); /* accepts NULL; arrays already decoded stay */
+bool pare_npz_has(const pare_npz *z, const char *name);
+/* PARE_ERR_INPUT naming file and member when it is missing or damaged. */
+PARE_MUST_USE pare_status pare_npz_get(pare_array *out, const pare_npz *z, const char *name,
+                                       pare_err *err);
+
+/* ---- several processes (MPI) ----------------------------------------------------------------- */
+
+/* Several processes on one task: what MPI is needed for, and nothing of MPI itself.
+ *
+ * A program that uses this is not linked with MPI: the calls are in libpare-mpi.so, which is built
+ * where MPI is installed and loaded by pare_ranks_open alone. NULL is a valid pare_ranks: one
+ * process. Calls come from the thread that opened it, in the same order in every process. */
+
+typedef struct pare_ranks pare_ranks;
+
+/* Environment variables, NULL at the end: a program that finds one of them was started by an mpirun
+ * and should call pare_ranks_open. (The library does not read the environment.) */
+extern const char *const pare_ranks_signs[];
+
+/* Joins the processes that mpirun started. PARE_ERR_IO when libpare-mpi.so or MPI is not there: a
+ * process that went on alone would do everything once more, and write the same files. */
+PARE_MUST_USE pare_status pare_ranks_open(pare_ranks **out, pare_err *err);
+void pare_ranks_close(pare_ranks *r); /* every process, also after a failure; accepts NULL */
+
+size_t pare_ranks_size(const pare_ranks *r); /* processes; 1 for NULL */
+size_t pare_ranks_rank(const pare_ranks *r); /* 0 .. size - 1 */
+
+/* all: size x bytes, the parts in the order of the ranks; every rank has them afterwards. */
+PARE_MUST_USE pare_status pare_ranks_gather(const pare_ranks *r, void *all, const void *mine,
+                                            size_t bytes, pare_err *err);
+/* Every rank comes here with how it fared; the first failure by number becomes that of all, words
+ * included, so that nobody waits for one who has left. */
+PARE_MUST_USE pare_status pare_ranks_agree(const pare_ranks *r, pare_status mine, pare_err *err);
 #endif

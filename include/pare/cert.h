@@ -1,4 +1,5 @@
-/* pare/cert.h - the certificate: what a reduction proved, in a file of its own.
+/* pare/cert.h - the certificate: what a cut proved, in a file of its own; reading, writing, composing
+ * and verifying one.
  *
  * The headline bounds sup |f(x) - g(x)| over x in `domain`, in `norm`; f is the input model, g the
  * output model, both as real-number functions of their stored weights: proven (a theorem about
@@ -6,18 +7,14 @@
  * stand claims, each of a kind of one table: hypotheses, theorems, observations, evidence and what
  * a paper prints, never mixed. docs/format.md describes the JSON file.
  *
- * A pare_cert holds what the file holds: nothing is changed by writing or reading. Bounds are
- * weakened by one part in 1e4 exactly once, by the reduction, with pare_cert_inflate just before it
- * writes; a prover leaves them as it proved them. That gap is what lets another CPU prove the
- * written figure again. */
+ * A pare_cert holds what the file holds: nothing is changed by writing or reading. */
 #ifndef PARE_CERT_H
 #define PARE_CERT_H
-#include <pare/forward.h>
-#include <pare/json.h>
+#include <pare/data.h>
 
 #define PARE_CERT_SCHEMA 2
 
-/* ---- claims --------------------------------------------------------------------------------- */
+/* ---- claims ---------------------------------------------------------------------------------- */
 
 typedef enum pare_truth { PARE_FALSE, PARE_TRUE, PARE_UNKNOWN } pare_truth;
 
@@ -211,20 +208,13 @@ typedef struct pare_cert {
     bool evidence; /* a prover adds evidence only where this is set */
 } pare_cert;
 
-/* Appends a claim; the list grows in the arena. */
-PARE_MUST_USE pare_status pare_cert_add(pare_cert *c, pare_arena *a, pare_claim claim,
-                                        pare_err *err);
 /* The first claim of that kind, or NULL. */
 const pare_claim *pare_cert_find(const pare_cert *c, pare_kind kind);
 /* The bound of PARE_APRIORI_OUTPUTS; inf where there is none. */
 double pare_cert_apriori(const pare_cert *c);
 
-/* ---- file -------------------------------------------------------------------------------- */
+/* ---- file ------------------------------------------------------------------------------------ */
 
-/* Bounds are written a little weaker than they were proven, so that another CPU proves them again:
- * upper ones (and `proven`) through pare_ub_written, lower ones through pare_lb_written, none above
- * the ceiling of its kind. PARE_ERR_VERIFY if a lower bound is above its upper one. */
-PARE_MUST_USE pare_status pare_cert_inflate(pare_cert *c, pare_err *err);
 /* Same certificate, same bytes: every key of docs/format.md in its order, 17 digits where needed.
  * PARE_ERR_NONFINITE names a bound that is nan or negative. */
 PARE_MUST_USE pare_status pare_cert_write(const pare_cert *c, const char *path, bool overwrite,
@@ -234,74 +224,12 @@ PARE_MUST_USE pare_status pare_cert_write(const pare_cert *c, const char *path, 
  * lives in the arena. */
 PARE_MUST_USE pare_status pare_cert_read(pare_cert **out, pare_arena *a, const char *path,
                                          pare_err *err);
-/* Caller frees *out with cJSON_Delete. */
-PARE_MUST_USE pare_status pare_cert_json(cJSON **out, const pare_cert *c, pare_err *err);
-/* The same from a tree that was read before; `path` is for messages. */
-PARE_MUST_USE pare_status pare_cert_parse(pare_cert **out, pare_arena *a, const cJSON *root,
-                                          const char *path, pare_err *err);
-/* What a certificate says of a model that was loaded from `path` through `files`. */
-PARE_MUST_USE pare_status pare_file_ref_make(pare_file_ref *out, pare_arena *a,
-                                             const char *cert_path, const char *path,
-                                             const pare_files *files, const pare_model *m,
-                                             pare_err *err);
+/* The text of its file, in the arena. */
+PARE_MUST_USE pare_status pare_cert_text(char **out, pare_arena *a, const pare_cert *c,
+                                         pare_err *err);
 
-/* The inputs of a certificate: `path` NULL for random ones of `tokens` tokens, else a file whose
- * bytes have that hash. */
-PARE_MUST_USE pare_status pare_data_ref_make(pare_data_ref *out, pare_arena *a,
-                                             const char *cert_path, const char *path,
-                                             const char *sha256, size_t split, size_t tokens,
-                                             const pare_inputs *set, pare_err *err);
-/* The hashes of all inputs of a set, those of a batch one by one. */
-PARE_MUST_USE pare_status pare_input_hashes_make(pare_input_hashes *out, pare_arena *a,
-                                                 const pare_inputs *set, size_t tokens,
-                                                 pare_err *err);
-/* Whether an input is in both. */
-bool pare_inputs_meet(const pare_input_hashes *a, const pare_input_hashes *b);
+/* ---- proving --------------------------------------------------------------------------------- */
 
-/* ---- composing ----------------------------------------------------------------------------- */
-
-/* f -> g -> h: the bounds of the headlines add up (rounded up) in the common norm on the common
- * inputs, so do those a priori where every link has one on the same domain, and one hypothesis per
- * link says whether all of its own hold. The reduction is "chain"; a link that is a chain itself
- * gives its links. Links must fit: the output of one is the input of the next (by hash), same
- * norm, domain and inputs; else PARE_ERR_INPUT. Paths are rewritten to be relative to `cert_path`;
- * the links are copied, their strings and lists borrowed. `measured` is the sum's stand-in until
- * measured anew: it is taken by the caller, between the first input and the last output. */
-PARE_MUST_USE pare_status pare_cert_compose(pare_cert *out, pare_arena *a, const char *cert_path,
-                                            pare_cert *const *links, const char *const *link_paths,
-                                            size_t n, pare_err *err);
-
-/* ---- proving ------------------------------------------------------------------------------- */
-
-/* Largest |f - g| over the set by the f64 reference: the measured tier of every reduction. */
-PARE_MUST_USE pare_status pare_measure(double *out, const pare_model *f, const pare_model *g,
-                                       const pare_inputs *set, const pare_exec *exec,
-                                       pare_err *err);
-
-/* An enclosure of the exact function on one input (src/cert/enclose.c: the piece an auditor
- * reads): |exact - mid| <= rad[row] for every entry of the row, and the f32 engine is within
- * rad32[row] of the exact function. Radii may be +inf. */
-typedef struct pare_enclosure {
-    size_t rows, cols;
-    double *mid;
-    double *lo; /* wide: the midpoint is mid + lo; NULL otherwise */
-    double *rad, *rad32;
-} pare_enclosure;
-/* Proven norms of every weight, made once for as many enclosures as there are; in the arena. */
-typedef struct pare_model_norms pare_model_norms;
-PARE_MUST_USE pare_status pare_model_norms_new(pare_model_norms **out, pare_arena *a,
-                                               const pare_model *m, const pare_exec *exec,
-                                               pare_err *err);
-/* The enclosure of one input, in the arena. A radius that overflows is +inf, no error. */
-PARE_MUST_USE pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const pare_model *m,
-                                       const pare_model_norms *norms, const pare_input *in,
-                                       const pare_exec *exec, pare_err *err);
-/* The same with midpoints in double-double: |exact - (mid + lo)| <= rad[row], where rad counts
- * units of 2^-102 in place of 2^-53 (and no longer speaks of f64 passes). Slower than pare_enclose.
- */
-PARE_MUST_USE pare_status pare_enclose_wide(pare_enclosure *out, pare_arena *a, const pare_model *m,
-                                            const pare_model_norms *norms, const pare_input *in,
-                                            const pare_exec *exec, pare_err *err);
 /* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
  * make the bound much larger than what is seen, and the work is not too much, once more with
  * double-double midpoints. */
@@ -314,18 +242,8 @@ typedef struct pare_gap {
     pare_ub rounding;  /* a priori: how far g's f32 engine may be from the exact function */
     double engine;     /* how far it was, on these inputs and this machine: |y - mid| + radius */
 } pare_gap;
-PARE_MUST_USE pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
-                                         const pare_inputs *set, const pare_exec *exec,
-                                         pare_err *err);
-/* The proven bounds of each input by itself, those of a batch one by one: pare_draws of them. */
-PARE_MUST_USE pare_status pare_prove_each(double *each, const pare_model *f, const pare_model *g,
-                                          const pare_inputs *set, const pare_exec *exec,
-                                          pare_err *err);
-/* Headline, radii, and the claims about g's engine: what every prover takes from a gap. */
-PARE_MUST_USE pare_status pare_cert_take_gap(pare_cert *c, pare_arena *a, const pare_gap *gap,
-                                             pare_err *err);
 
-/* ---- verifying ----------------------------------------------------------------------------- */
+/* ---- verifying ------------------------------------------------------------------------------- */
 
 /* How one reduction is proven again from its files; each module owns its own. Fills `again` (norm,
  * domain, headline, claims) from the models and inputs alone. Bounds as proven, not inflated; the
@@ -350,27 +268,173 @@ typedef struct pare_verify_opts {
     const pare_exec *exec;
 } pare_verify_opts;
 
-/* PARE_ERR_VERIFY, naming the claim and both values, unless everything in `claimed` follows from
- * `again`:
- *   headline      same norm and domain; proven at least as large; measured within 1e-3 or twice the
- *                 proven radius of what is measured again, and not above proven by more than it
- *   hypotheses    the same ones, with the same truth; values and limits within 1e-3
- *   theorems      each is proven again: upper bounds at least what is provable, lower ones at most
- *   observations  the same ones, within the tolerance of their kind
- *   evidence      if again->evidence: within 1e-3
- * Files, data and seed are not looked at. */
-PARE_MUST_USE pare_status pare_cert_compare(const pare_cert *claimed, const pare_cert *again,
+/* ---- bounds on the outputs of two models ----------------------------------------------------- */
+
+/* What is proven about the outputs of two models on given inputs: how far they are
+ * apart, which rows surely keep their largest entry, and where the area under the ROC curve lies.
+ * Every direction's prover asks it. */
+
+/* low <= auc <= high, proven; low above high: there is none. */
+typedef struct pare_auc_bound {
+    double low, high;
+} pare_auc_bound;
+
+typedef struct pare_output_bound {
+    pare_gap gap;
+    size_t rows, certain;  /* output rows; those whose largest entry is proven to be the same */
+    pare_auc_bound auc[2]; /* of both models, where one input with targets is all there is */
+} pare_output_bound;
+
+/* ---- inputs near the given ones -------------------------------------------------------------- */
+
+/* Two models on every input near the given ones.
+ *
+ * A ball around an input is every input whose rows are each within `radius` of its rows: of the
+ * given vectors, or for models that take ids of the rows of the embedding that the ids name (before
+ * positions, map and norm); all rows may move at once. */
+
+typedef enum pare_ball_norm {
+    PARE_BALL_MAX, /* no entry of a row moves by more than the radius */
+    PARE_BALL_TWO  /* no row moves by more than it in the euclidean norm */
+} pare_ball_norm;
+
+typedef struct pare_ball {
+    pare_ub apart;       /* largest |f - g| of an output entry */
+    pare_ub rows2;       /* largest euclidean distance of an output row */
+    pare_ub difference;  /* two outputs: largest |(f_1 - f_0) - (g_1 - g_0)|; else +inf */
+    pare_ub moves;       /* how far an output entry of f itself may move */
+    size_t rows;         /* output rows */
+    size_t certain;      /* whose largest entry is the same one in both models, throughout */
+    const char *refused; /* why nothing is said (all bounds are +inf), or NULL */
+} pare_ball;
+
+/* Over the balls around all inputs of the set. f and g have the same blocks, norms, feed-forward
+ * parts, stem and top; their attentions may be of any kinds (src/cert/pair.c). The bounds hold for
+ * the real-number functions of the stored weights, grow with the radius, and for radius 0 are the
+ * difference on the inputs themselves up to rounding. A trained model with several norms may get a
+ * finite but useless bound: each norm may stretch a distance by the inverse of its row's length. */
+PARE_MUST_USE pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
+                                          const pare_inputs *set, double radius,
+                                          pare_ball_norm norm, const pare_exec *exec,
+                                          pare_err *err);
+
+/* ---- the words of certificates (src/cert/ball_words.c) --------------------------------------- */
+
+extern const char *const pare_ball_norm_words[]; /* in the order of pare_ball_norm */
+/* What to ask pare_publish for (its `ask`): claims for every input whose rows are each within
+ * `radius` > 0 of the given ones. */
+pare_claim pare_ball_claim(double radius, pare_ball_norm norm);
+
+/* ---- fitted and held-out inputs -------------------------------------------------------------- */
+
+/* The inputs of a reduction: some to fit it to, others, held out, to measure and to
+ * prove it on.
+ *
+ * Of one file the last quarter of the inputs is held out (of a single input: all of it, which is
+ * then seen by both sides); of the others the first ones are fitted to. Two files may be given
+ * instead. What is proven on are the first of the held-out inputs, as many as one can afford. A
+ * certificate may speak about new inputs (pare/exchange.h) only where the held-out ones were not
+ * fitted to, are independent draws, and were not picked by what they are; `no_new_inputs` says why
+ * it may not. */
+
+/* Without data a certificate speaks about so many random inputs of so many tokens at most. */
+enum { PARE_RANDOM_INPUTS = 64, PARE_RANDOM_TOKENS = 64 };
+
+/* The inputs that a certificate speaks about. */
+typedef struct pare_cert_inputs {
+    pare_inputs set;
+    const char *path;             /* NULL: random */
+    char sha256[PARE_SHA256_HEX]; /* of the files that were read */
+    size_t split, tokens;         /* of a graph; of each random input */
+    bool part;         /* `set` is a part of the file's inputs, from number `first`, with at */
+    size_t first;      /* most `tokens` tokens of each */
+    pare_dataset data; /* when there is a path */
+} pare_cert_inputs;
+
+/* All inputs of a file, or (path NULL) random ones drawn from the seed. PARE_ERR_INPUT: no input in
+ * the file suits the model. Everything lives in the arena. */
+PARE_MUST_USE pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_arena *a,
+                                                const pare_model *m, const char *path, size_t split,
+                                                uint64_t seed, pare_err *err);
+
+typedef struct pare_heldout_opts {
+    size_t split;         /* of a graph */
+    size_t most_fitted;   /* inputs to fit to, at most, ... */
+    size_t fit_tokens;    /* ... tokens of each; 0: all */
+    size_t most_measured; /* held-out inputs to measure on, at most */
+    size_t most_proven;   /* held-out inputs to prove on, at most, ... */
+    size_t proven_tokens; /* ... tokens of each; 0: all, ... */
+    double work;          /* ... and multiplications of a pass over them */
+    bool cut_only_texts;  /* tokens are left out of texts alone: sentences and graphs stay whole */
+    bool nothing_fitted;  /* no input is fitted to: all of them are held out */
+} pare_heldout_opts;
+
+typedef struct pare_heldout {
+    pare_inputs fit; /* n = 0: no data */
+    /* set: what is proven on; data: what is measured on (n = 0: random inputs, no metric). */
+    pare_cert_inputs held;
+    pare_text_notes fit_notes; /* of the file that is fitted to, where it is another one */
+    size_t compared_tokens;    /* fitted and held-out inputs are compared by so many; 0: all */
+    bool nothing_fitted;       /* as asked */
+    bool apart;  /* what is measured on is another part of the data, or another file */
+    bool more;   /* a larger most_proven adds to what is proven on */
+    size_t seen; /* so many of what is proven on are among what is fitted to */
+    const char *no_new_inputs; /* why nothing can be said about new inputs; NULL: something can */
+} pare_heldout;
+
+/* From one file (heldout NULL), from two, or from none (both NULL: random inputs to prove on, none
+ * to fit to). On failure `out` holds what was read before it. */
+PARE_MUST_USE pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, const pare_model *m,
+                                            const char *data, const char *heldout,
+                                            const pare_heldout_opts *opts, uint64_t seed,
                                             pare_err *err);
 
-/* PARE_OK: every claim holds. PARE_ERR_VERIFY: not true, err says what. Others: unreadable. Every
- * file is opened once and read into memory; hashes are of the bytes that were parsed. A chain is
- * verified link by link, added up again and measured anew; the options' input is then the first
- * model, output the last. `path` is where the certificate came from: files are beside it. `again`,
- * in the arena, is what was proven. */
-PARE_MUST_USE pare_status pare_cert_check(pare_cert **again, pare_arena *a, const pare_cert *c,
-                                          const char *path, const pare_verify_opts *opts,
-                                          pare_err *err);
-/* The same for a file. */
-PARE_MUST_USE pare_status pare_cert_verify(const char *path, const pare_verify_opts *opts,
-                                           pare_err *err);
+/* How many of `on` are among `fit`, comparing at most `tokens` tokens of each (0: all); and the
+ * reason against statements about new inputs if there are any. */
+extern const char pare_some_were_seen[];
+
+/* ---- publishing a cut ------------------------------------------------------------------------ */
+
+/* How every reduction ends: the smaller model and its certificate appear together,
+ * proven on what was really written, or nothing appears. */
+
+/* The headline's norm, in which certificates compose. */
+#define PARE_NORM_HEADLINE "largest absolute difference over the output entries"
+
+/* What the name of a model has at its end until it is proven: the pid. */
+#define PARE_PART_SUFFIX ".part-%ld"
+
+typedef struct pare_publish_opts {
+    const char *in_path, *out_path; /* the certificate goes to out_path.cert.json */
+    const pare_files *in_files;     /* what the input model was loaded through; NULL: read again */
+    bool overwrite;
+    double max_error; /* compared with the proven bound; inf = no promise asked */
+    uint64_t seed;
+    const char *data_path;   /* where `set` came from; NULL: random inputs drawn from `seed` */
+    const char *data_sha256; /* pare_files_identity of its loader; NULL: the file is hashed now */
+    size_t split, tokens;    /* of a graph; of each random input */
+    bool part;               /* the set is pare_inputs_part of the file's, from `first` */
+    size_t first;
+    const pare_inputs *set; /* what the headline speaks about */
+    /* Statements about new inputs of the source of `set`. Only where no input of the set took part
+     * in any choice: neither the cut nor its size, nor whether it is written at all (max_error). */
+    bool new_inputs;
+    const pare_inputs *fitted; /* what the cut was fitted to; NULL: to no input */
+    size_t fitted_tokens;      /* both are compared by at most so many tokens; 0: all */
+    const pare_prover *prover;
+    /* Claims that cost extra work, by kind and parameters: balls, edits, diameters. */
+    const pare_claim *ask;
+    size_t nask;
+    const pare_exec *exec;
+} pare_publish_opts;
+
+/* Writes `out` under a temporary name, loads it again, measures both models by the f64 reference,
+ * proves by the prover, checks that the two agree within their proven radii, writes the
+ * certificate, then renames the model into place. PARE_ERR_PROMISE (nothing written) when proven >
+ * max_error; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
+ * the arena. `out` is freed as soon as it is on disk (the caller's pointer is set to NULL): memory
+ * for one copy, not two. */
+PARE_MUST_USE pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in,
+                                       pare_model **out, const pare_publish_opts *opts,
+                                       pare_err *err);
 #endif

@@ -1,10 +1,10 @@
-/* pare/data.h - graphs, data sets, generators, metrics. */
+/* pare/data.h - graphs, data sets with targets, metrics, evaluation, held-out inputs, and generators
+ * of test data. */
 #ifndef PARE_DATA_H
 #define PARE_DATA_H
-#include <pare/forward.h>
-#include <pare/text.h>
+#include <pare/run.h>
 
-/* ---- graphs ----------------------------------------------------------------------------- */
+/* ---- graphs ---------------------------------------------------------------------------------- */
 
 typedef struct pare_graph_data {
     pare_graph graph; /* both directions of every edge, no self loops added */
@@ -16,19 +16,11 @@ typedef struct pare_graph_data {
 /* The heterophilous-graphs keys, the gnn-benchmark CSR keys, the packed bits of amazon_photo. */
 PARE_MUST_USE pare_status pare_graph_load(pare_graph_data *out, pare_arena *a, const char *path,
                                           pare_err *err);
-PARE_MUST_USE pare_status pare_graph_load_files(pare_graph_data *out, pare_arena *a,
-                                                const char *path, pare_files *files, pare_err *err);
-/* The masks of split number `split`, n each: the file's or, where it has none, 60/20/20 of the
- * nodes shuffled by pare_rng_at(0, split) (any split number will do). PARE_ERR_USAGE when the file
- * has masks but not so many. */
-PARE_MUST_USE pare_status pare_graph_masks(const uint8_t **train, const uint8_t **val,
-                                           const uint8_t **test, pare_arena *a,
-                                           const pare_graph_data *g, size_t split, pare_err *err);
 /* From undirected edges listed once (duplicates and self loops in the list are dropped). */
 PARE_MUST_USE pare_status pare_graph_from_edges(pare_graph *out, pare_arena *a, size_t n,
                                                 const int64_t *edges, size_t nedges, pare_err *err);
 
-/* ---- data sets: inputs with targets ------------------------------------------------------- */
+/* ---- data sets: inputs with targets ---------------------------------------------------------- */
 
 typedef enum pare_task {
     PARE_TASK_NODES,    /* a graph: accuracy, or AUC for two classes */
@@ -63,23 +55,14 @@ typedef struct pare_dataset {
 PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
                                             const char *path, size_t split, size_t window,
                                             pare_err *err);
-/* The same through `files`, which then holds what was read: of a folder only its .npz. The data lie
- * in the arena. */
-PARE_MUST_USE pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a,
-                                                  const pare_model *m, const char *path,
-                                                  size_t split, size_t window, pare_files *files,
-                                                  pare_err *err);
 /* `--input`: ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model.
  * shape / ndim: of the output that a user expects ([T,V], [B,T,V], pooled [C] or [B,C]). */
 PARE_MUST_USE pare_status pare_input_read(pare_input *out, size_t *ndim, size_t shape[4],
                                           pare_arena *a, const pare_model *m, const char *path,
                                           pare_err *err);
 
-/* ---- metrics ------------------------------------------------------------------------------ */
+/* ---- metrics --------------------------------------------------------------------------------- */
 
-/* Mann-Whitney with mid-ranks for ties. PARE_ERR_INPUT when a class is missing. */
-PARE_MUST_USE pare_status pare_auc(double *out, const double *score, const uint8_t *positive,
-                                   size_t n, pare_err *err);
 /* Collects output rows and says what they are worth. */
 typedef struct pare_metric pare_metric;
 /* In the arena, for rows of `classes` logits. */
@@ -99,17 +82,13 @@ PARE_MUST_USE pare_status pare_metric_scores(pare_scores *out, pare_metric *m, p
 typedef struct pare_kl pare_kl;
 /* In the arena; then rows x classes logits of both, as often as wanted; then the figures, and
  * PARE_ERR_INPUT when no row was added. */
-PARE_MUST_USE pare_status pare_kl_new(pare_kl **out, pare_arena *a, size_t classes, pare_err *err);
-PARE_MUST_USE pare_status pare_kl_add(pare_kl *k, const float *reference, const float *logits,
-                                      size_t rows, pare_err *err);
 typedef struct pare_kl_report {
     size_t rows;
     double mean, median, p999, max; /* p999: the smallest that 99.9 % of the rows do not exceed */
     double same_top;                /* share of rows with equal argmax */
 } pare_kl_report;
-PARE_MUST_USE pare_status pare_kl_scores(pare_kl_report *out, pare_kl *k, pare_err *err);
 
-/* ---- generators: each writes an .npz (or returns it) -------------------------------------- */
+/* ---- generators: each writes an .npz (or returns it) ----------------------------------------- */
 
 /* side x side board: node_features, node_labels, edges, and ten stratified splits. */
 PARE_MUST_USE pare_status pare_make_minesweeper(const char *path, size_t side, uint64_t seed,
@@ -126,4 +105,30 @@ PARE_MUST_USE pare_status pare_make_sort(const char *path, size_t n, size_t leng
 PARE_MUST_USE pare_status pare_make_random(const char *path, size_t n, size_t tokens, size_t vocab,
                                            size_t width, uint64_t seed, bool overwrite,
                                            pare_err *err);
+
+/* ---- evaluation ------------------------------------------------------------------------------ */
+
+/* How good a model is on a dataset, and how far its outputs are from another's. */
+
+typedef struct pare_evaluation {
+    /* The metric that the task calls for: "perplexity" of text, "auc" of the nodes of a graph with
+     * two classes, "mse" of values, "accuracy" of all others. */
+    const char *metric;
+    double value;
+    pare_scores scores; /* of values: nothing but how many were counted */
+} pare_evaluation;
+
+/* One pass over every input: by the f32 engine, or by the f64 reference (f64) rounded to f32.
+ * PARE_ERR_NONFINITE: an output is no number. Memory comes from `scratch` and is given back. */
+PARE_MUST_USE pare_status pare_evaluate(pare_evaluation *out, const pare_model *m,
+                                        const pare_dataset *d, bool f64, pare_arena *scratch,
+                                        const pare_exec *exec, pare_err *err);
+/* The same of two models at once, and the divergence KL(reference || model) between their
+ * predictions, on the rows that the metric counts; of values (PARE_TASK_VALUES) there is none.
+ * PARE_ERR_INPUT: the reference does not take these inputs or has outputs of another shape. */
+PARE_MUST_USE pare_status pare_evaluate_against(pare_evaluation *out, const pare_model *m,
+                                                pare_evaluation *of_reference, pare_kl_report *kl,
+                                                const pare_model *reference, const pare_dataset *d,
+                                                bool f64, pare_arena *scratch,
+                                                const pare_exec *exec, pare_err *err);
 #endif

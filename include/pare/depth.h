@@ -14,8 +14,80 @@
  * docs/depth.md says when to use which. */
 #ifndef PARE_DEPTH_H
 #define PARE_DEPTH_H
-#include <pare/ball.h>
-#include <pare/collapse.h>
+#include <pare/cert.h>
+
+/* ---- one attention layer in the place of all ------------------------------------------------- */
+
+/* One attention layer in the place of all, and what is proven about it: the
+ * networks of Rank collapse 2025, which have skips but no norms and no feed-forward layers.
+ *
+ * docs/depth.md lists the collapses; docs/errata.md what is wrong with the printed theorem. */
+
+typedef enum pare_collapse {
+    PARE_ONE_IDENTITY,         /* S'(X) = X */
+    PARE_ONE_KEEP,             /* one layer as it is: Rank collapse 2025 */
+    PARE_ONE_KEEPBIAS,         /* the same, with the means of the others */
+    PARE_ONE_PARALLEL,         /* all layers at once, on the input */
+    PARE_ONE_UNIFORM,          /* one head whose weights are uniform */
+    PARE_ONE_UNIFORM_KEEP,     /* one layer, and a uniform head for the others */
+    PARE_ONE_PARALLEL_UNIFORM, /* all layers at once, and a uniform head for what they miss */
+    PARE_ONE_RANKONE,          /* heads with constant queries */
+    PARE_ONE_UMIX,             /* powers of the uniform matrix: for patterns other than full */
+    PARE_ONES
+} pare_collapse;
+/* "identity", "keep", ..., NULL: in the order of the enum. */
+extern const char *const pare_collapse_names[];
+
+/* Whether it keeps one of the layers as it is. pare_depth_one_layer (pare/depth.h) makes them all.
+ */
+bool pare_collapse_keeps(pare_collapse kind);
+
+typedef struct pare_collapse_bound {
+    pare_ub bound;      /* on the largest |f - g| over the entries of the output */
+    pare_ub difference; /* of two outputs: on |(f_1 - f_0) - (g_1 - g_0)|; else +inf */
+    char why[200];      /* empty, or why it is +inf */
+} pare_collapse_bound;
+/* For all inputs whose entries are at most phi0 (a model of ids: for all token sequences). g is a
+ * one-layer collapse of f, or f with other attention kinds in its blocks. */
+PARE_MUST_USE pare_status pare_collapse_apriori(pare_collapse_bound *out, const pare_model *f,
+                                                const pare_model *g, double phi0,
+                                                const pare_exec *exec, pare_err *err);
+/* Natural logarithm of a bound on the largest difference of two tokens, entry by entry, after the
+ * last block of a network without skips; inputs with entries at most phi0 and differences at most
+ * diam0 (below 0: 2 phi0). +inf where nothing is proven. */
+PARE_MUST_USE pare_status pare_collapse_rank(double *log_bound, const pare_model *f, double phi0,
+                                             double diam0, const pare_exec *exec, pare_err *err);
+
+/* Proven: every bias-free one-layer network of any number of heads is at least so far from the
+ * residual network of width 1 with layers (wq wk, wv) on two tokens, |x| <= box. `grid`: how finely
+ * it is looked at. */
+PARE_MUST_USE pare_status pare_collapse_lower(double *lb, const double (*layers)[2], size_t nlayers,
+                                              double box, size_t grid, pare_err *err);
+
+/* Theorem D.1 of Rank collapse 2025 as printed. It is false: never a bound. */
+typedef struct pare_collapse_printed {
+    double eta, phi0, eps, c, a;
+    bool holds;          /* its hypotheses */
+    double bound, claim; /* (1 + C + ... + C^L) delta; 2 A / L */
+} pare_collapse_printed;
+pare_collapse_printed pare_collapse_paper(double eta, double phi0, size_t heads, size_t layers);
+
+/* ---- replacing attention layers -------------------------------------------------------------- */
+
+/* A shallower model: attention layers are replaced by something cheaper, as few as
+ * asked for stay exact. Residual streams and feed-forward layers stay as they are. What the cut
+ * costs is proven afterwards, on the model as it is written (pare_publish with pare_depth_prover).
+ *
+ *   zero     nothing                                        no data needed
+ *   const    one row, the mean of what the layer says       fitted
+ *   uniform  the mean of the visible values                 no data needed
+ *   constq   one query a head for all tokens: the mean      fitted
+ *   meanq    the same, from the tokens at hand (full)       no data needed
+ *   linear   an affine map of each token                    fitted
+ *   affmix   the same, and of the mean of the visible ones  fitted
+ *   pool     an affine map of each token and the values that constq heads gather   fitted
+ *
+ * docs/depth.md says when to use which. */
 
 /* What may stand in the place of attention: the kinds of model.h from ZERO to POOL. */
 enum { PARE_DEPTH_KINDS = PARE_ATTN_POOL - PARE_ATTN_ZERO + 1 };
@@ -106,4 +178,128 @@ extern const char *const pare_depth_ball_norms[];
 pare_claim pare_depth_diameter(double diameter);
 /* How `pare verify` proves it again. */
 extern const pare_prover pare_depth_prover;
+
+/* ---- attention statistics -------------------------------------------------------------------- */
+
+/* An X-ray of attention: head by head and layer by layer, how far each attention is
+ * from one that could be replaced, looked at on given inputs.
+ *
+ * Norms (pare_ub) are proven. Everything else is a measurement in f64: what was seen on these
+ * inputs, never a bound for others. Figures that do not apply are nan. */
+
+#define PARE_XRAY_PAIRS 512  /* rho and tau compare all pairs of rows: of sequences up to here */
+#define PARE_XRAY_LONG  4096 /* theta compares all rows with all keys: of sequences up to here */
+
+#define PARE_XRAY_POLY 1e-2 /* total variation that a polynomial may cost */
+
+typedef struct pare_xray_head {
+    size_t block, head;
+    double eta; /* largest |entry| of its Wq, Wk, Wv, Wo */
+    /* With the gain of the norm before it: B = scale Wq^T Wk, V = Wo Wv. |B|_2 and |V|_2; Bil_inf =
+     * sup |u B v| over |u|, |v| <= 1 in every entry; N_inf = sup |V x| over the same. */
+    pare_ub b2, bil, v2, vinf;
+    pare_ub vz;       /* N_inf of V without the gain: as it acts on Z, what the norm gives */
+    double value_max; /* |Wv|_max: what the printed K uses */
+    /* on the inputs: over the keys a row sees */
+    double range_mean, range_max; /* largest minus smallest logit */
+    /* range of the logits minus those of a query that is the same for all rows, as the kinds have
+     * it (keys are not turned by rotary positions): fitted, or the mean of the sequence (pattern
+     * full) */
+    double constq_max, meanq_max;
+    double theta, theta_mean; /* range of the rows of Res(Z) B Res(Z)^T: largest, mean of inputs */
+    double rho;               /* largest (z_i - z_i') B (z_j - z_j') */
+    double tau;               /* Dobrushin: largest TV of two rows of P; pattern full */
+    double tv_uniform, tv_constq, tv_meanq; /* mean TV of a row of P from these */
+    double entropy;                         /* mean of entropy / log(number of keys) */
+    double k_paper;                         /* (e^theta - 1) |Wv|_max: printed, not sound */
+    double k_sound; /* tanh(theta/2) N_inf(V); N_inf(V) unless the pattern is full */
+    double k_seen;  /* largest |Res(out)|_max / |Res(Z)|_max */
+    double diam;    /* largest over columns: range of Z V^T */
+    /* A polynomial for e^x on [-poly_b, poly_b], the largest |logit| after both centrings, that
+     * moves no row by more than PARE_XRAY_POLY: its degree (SIZE_MAX: none up to 24) and features
+     */
+    double poly_b;
+    size_t poly_degree, poly_features;
+    pare_ub poly_tv;  /* what is proven of it; +inf: none */
+    double direction; /* sum of |entries| of scale Wk^T q for the fitted query: a constq head's */
+} pare_xray_head;
+
+typedef struct pare_xray_layer {
+    size_t block;
+    bool skip;            /* false: the attention carries the whole signal */
+    double x;             /* largest |entry| of the stream before it */
+    double z;             /* the same after its norm */
+    double res_x, res_f;  /* |Res|_max of the stream, of the branch: means of the inputs */
+    double res_x1;        /* |Res|_{1,inf} of the stream: from above, mean of the inputs */
+    double share;         /* |F|_F / |X|_F, mean of the inputs */
+    double varied;        /* |F - mean row|_F^2 / |F|_F^2, mean of the inputs */
+    double f;             /* largest |entry| of the branch */
+    pare_ub constant;     /* largest |entry| of bo and the value biases together, */
+    pare_ub value_bias;   /* and of these alone */
+    size_t first, nheads; /* of the list of heads */
+    /* Local error by kind (zero first), largest entry: a bound, up to the rounding of f64, for
+     * every input whose ranges, diameters and entries are at most those above; +inf: there is none,
+     * as for all that is fitted by least squares. And of polynomials of the heads' degrees. */
+    pare_ub bound[PARE_DEPTH_KINDS], bound_poly;
+} pare_xray_layer;
+
+typedef struct pare_xray {
+    size_t nlayers, nheads;
+    pare_xray_layer *layers; /* blocks with softmax heads */
+    pare_xray_head *heads;
+    size_t fitted, inputs, tokens; /* inputs that were fitted to; inputs and tokens looked at */
+    size_t longest;                /* tokens of the longest sequence */
+} pare_xray;
+
+/* `fit`: what the constant queries are fitted to; `look`: what is measured on. Lists live in the
+ * arena. A model without softmax heads gives empty lists. */
+PARE_MUST_USE pare_status pare_depth_xray(pare_xray *out, pare_arena *a, const pare_model *m,
+                                          const pare_inputs *fit, const pare_inputs *look,
+                                          const pare_exec *exec, pare_err *err);
+
+/* ---- what replacing costs -------------------------------------------------------------------- */
+
+typedef struct pare_xray_kind { /* one kind in the place of one attention */
+    const char *refused;        /* NULL, or why it cannot stand there: the figures are then nan */
+    double local;               /* largest |difference| of what the branch says */
+    double loo;                 /* |h - h'|_F / |h|_F of the hidden rows, this one replaced alone */
+    double metric;              /* of the outputs then; nan: none */
+    double macs;                /* share of the pass's multiplications that is saved */
+} pare_xray_kind;
+
+typedef struct pare_xray_point { /* some layers exact, all others replaced */
+    size_t exact;
+    const bool *kept; /* of each layer */
+    double error;     /* |h - h'|_F / |h|_F */
+    double lost;      /* of what attention does: |h - h'|_F / |h - h without attention|_F */
+    double metric, macs;
+} pare_xray_point;
+
+typedef struct pare_xray_curve {
+    pare_attn_kind kind;
+    pare_xray_point *points; /* nlayers + 1: all exact, one less, ..., none */
+} pare_xray_curve;
+
+typedef struct pare_xray_costs {
+    size_t nlayers; /* as the layers of pare_xray */
+    pare_xray_kind (*kinds)[PARE_DEPTH_KINDS];
+    size_t ncurves; /* kinds that can stand for every layer */
+    pare_xray_curve *curves;
+    double state; /* bytes a token leaves for the next ones in a cache, all exact layers, f32 */
+    const char *skipped; /* NULL, or why nothing was tried */
+} pare_xray_costs;
+
+typedef struct pare_xray_costs_opts {
+    double macs; /* at most so many multiplications in all; 0: any number */
+    /* What outputs are worth; nan: cannot be told. May be NULL. */
+    pare_status (*metric)(void *self, double *out, const pare_model *m, pare_err *err);
+    void *self;
+} pare_xray_costs_opts;
+
+/* Kinds are fitted to `fit`, layers are chosen by it (greedy, backwards), costs are measured on
+ * `look`. Where that would take too many multiplications, *skipped says so. */
+PARE_MUST_USE pare_status pare_depth_costs(pare_xray_costs *out, pare_arena *a, const pare_model *m,
+                                           const pare_inputs *fit, const pare_inputs *look,
+                                           const pare_xray_costs_opts *o, const pare_exec *exec,
+                                           pare_err *err);
 #endif

@@ -1,4 +1,22 @@
-/* pare/length.h - N tokens on an engine that takes only M: attention as a plan of small oracle
+/* pare/length.h - N tokens on an engine that takes only M: attention as a plan of small oracle calls.
+ *
+ * An oracle is such an engine as an interface. A pattern is covered by disjoint staircase tiles; a
+ * tile is one call (or part of one), and the results of a row are merged in f64. Scores are scale
+ * q.k.
+ *   native    tile calls that return (m, l, acc): an oracle with PARE_ORC_PARTIAL
+ *   zeroref   plain softmax calls with one key of zeros, the reference, whose weight says how much
+ *             the other keys weigh together: exact on any softmax oracle
+ *   strict    the same, merged by calls too; nothing is computed outside (PARE_ORC_STRICT)
+ *   paper     the algorithm of Yu 2025 (unions, subtraction, a dominating token), for comparison
+ *   sample    some keys for each query, with a bound for each row that holds with probability
+ *   chunk     each chunk attends to itself: what others do; no bound at all */
+#ifndef PARE_LENGTH_H
+#define PARE_LENGTH_H
+#include <pare/run.h>
+
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+/* N tokens on an engine that takes only M: attention as a plan of small oracle
  * calls.
  *
  * A pattern is covered by disjoint staircase tiles; a tile is one call (or part of one), and the
@@ -10,10 +28,6 @@
  *   paper     the algorithm of Yu 2025 (unions, subtraction, a dominating token), for comparison
  *   sample    some keys for each query, with a bound for each row that holds with probability
  *   chunk     each chunk attends to itself: what others do; no bound at all */
-#ifndef PARE_LENGTH_H
-#define PARE_LENGTH_H
-#include <pare/json.h>
-#include <pare/oracle.h>
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
@@ -29,16 +43,7 @@ typedef struct pare_tile {
     const uint32_t *rows; /* nq queries instead of q0; NULL = none */
 } pare_tile;
 
-size_t pare_tile_query(const pare_tile *t, size_t p); /* which token query p is */
-size_t pare_tile_key(const pare_tile *t, size_t x);   /* which token key x is */
-size_t pare_tile_sees(const pare_tile *t, size_t p);  /* how many keys */
-
 typedef pare_status (*pare_tile_fn)(void *ctx, const pare_tile *t);
-/* Gives every tile of a cover of the pattern to `fn`, in a fixed order and one at a time, with at
- * most bq queries and bk keys each: every visible pair is in exactly one tile, and no other pair
- * is. Ends early when fn does not answer PARE_OK. */
-PARE_MUST_USE pare_status pare_tiles(size_t n, const pare_pattern *p, const pare_graph *g,
-                                     uint32_t bq, uint32_t bk, pare_tile_fn fn, void *ctx);
 
 /* ---- attention through an oracle ------------------------------------------------------------- */
 
@@ -53,8 +58,6 @@ typedef enum pare_length_mode {
 } pare_length_mode;
 #define PARE_LENGTH_MODES 7
 const char *pare_length_mode_name(pare_length_mode m); /* "auto", "native", ... */
-/* The mode of that name; -1 when there is none. */
-int pare_length_mode_of(const char *name);
 
 /* The reference's logit: 0, or near the row's largest. */
 typedef enum pare_reference {
@@ -131,39 +134,6 @@ typedef struct pare_pack_stats {
     double
         leak; /* no output moves further (in norm) by other inputs' weight: 0 where none passes */
 } pare_pack_stats;
-/* The other way round: many short inputs (one head each, equal widths) in as few calls of the
- * oracle as next fit gives, isolated by codes; equal to separate calls up to rounding. Full or
- * causal, or windows that no input fills. `by`: the penalty between inputs, 0 = so large that
- * nothing leaks. *stats may be NULL. */
-PARE_MUST_USE pare_status pare_length_pack(const pare_oracle *orc, const pare_length_job *jobs,
-                                           size_t count, const pare_pattern *p, double by,
-                                           pare_pack_stats *stats, pare_err *err);
-
-/* The gradient of one head of a native run. The job is that of the run, with its y and lse. */
-typedef struct pare_length_grad {
-    pare_length_job job;
-    const void *dy; /* n x dv: d loss / d y */
-    size_t lddy;
-    void *dq, *dk, *dv; /* n x dk, n x dk, n x dv: written */
-    size_t lddq, lddk, lddv;
-} pare_length_grad;
-/* By the tiles of a native plan of that length, one at a time on the built-in engine, added in f64:
- * no N x N memory. An oracle that is a black box has no gradient. *count (may be NULL): the tiles
- * are added to its calls, and max_len is raised to the rows of the largest. */
-PARE_MUST_USE pare_status pare_length_backward(const pare_length_grad *g, pare_dtype dtype,
-                                               uint32_t length, const pare_pattern *p,
-                                               const pare_graph *graph, pare_oracle_count *count,
-                                               const pare_exec *exec, pare_err *err);
-
-/* How far rounding can take the exact modes (native, zeroref) from attention over the stored
- * numbers in real arithmetic: bound[i] for every column of row i, underflow included. A theorem,
- * for engines whose caps say the truth and rows that pass (pare_length_attend ends with an error
- * otherwise). O(n^2 (dk + dv)). */
-PARE_MUST_USE pare_status pare_length_rounding(double *bound, const pare_length_job *job,
-                                               const pare_pattern *p, const pare_graph *g,
-                                               const pare_oracle_caps *caps,
-                                               const pare_length_opts *opts, const pare_exec *exec,
-                                               pare_err *err);
 
 /* The oracle of Yu 2025: `layers` of `heads` softmax heads over tokens and weights of the caller's
  * choice, and token functions; strict calls and nothing else. features: PARE_ORC_FULL and / or
@@ -230,21 +200,6 @@ PARE_MUST_USE pare_status pare_length_plan_make(pare_length_plan *out, pare_aren
 /* The calls of one head, one at a time: they are generated, not stored (native and zeroref). */
 typedef pare_status (*pare_length_call_fn)(void *ctx, const pare_placed *tiles, size_t count,
                                            uint32_t rows);
-PARE_MUST_USE pare_status pare_length_plan_calls(const pare_length_plan *plan,
-                                                 pare_length_call_fn fn, void *ctx, pare_err *err);
-/* One layer's heads through any oracle that is at least what the plan is for. */
-PARE_MUST_USE pare_status pare_length_plan_attend(const pare_length_plan *plan,
-                                                  const pare_oracle *orc,
-                                                  const pare_length_job *jobs, size_t count,
-                                                  pare_length_stats *stats, const pare_exec *exec,
-                                                  pare_err *err);
-/* As JSON (no times, no host facts), and back: the costs of the sizes must be those that are
- * written. */
-PARE_MUST_USE pare_status pare_length_plan_json(cJSON **out, const pare_length_plan *plan,
-                                                pare_err *err);
-PARE_MUST_USE pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a,
-                                                 const cJSON *json, const pare_graph *g,
-                                                 pare_err *err);
 
 /* ---- the certificate of a run ---------------------------------------------------------------- */
 
@@ -269,4 +224,204 @@ PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_
                                               const struct pare_input *in, size_t rows,
                                               const pare_exec *exec, pare_err *err);
 
+/* ---- whole models through an oracle ---------------------------------------------------------- */
+
+/* Whole models through an oracle, and oracles that are other programs. */
+
+/* One pass of a model whose attention, and nothing else, goes through the oracle. `out` is of the
+ * oracle's dtype. *stats (may be NULL) adds up over layers.
+ *
+ * Several ranks share the heads, the calls and, where the engine goes by ranges of rows, the rows
+ * of everything else, each with an oracle of its own; all of them come with the same model and
+ * input, and have the whole output in the end. Its bits do not depend on their number. NULL: one
+ * process.
+ */
+PARE_MUST_USE pare_status pare_length_forward(void *out, const pare_oracle *orc,
+                                              const pare_length_opts *opts, const pare_ranks *ranks,
+                                              const pare_model *m, const pare_input *in,
+                                              pare_length_stats *stats, const pare_trace *trace,
+                                              const pare_exec *exec, pare_err *err);
+/* `count` inputs, of different lengths too, through a model whose attention is packed: as many of
+ * them in one call as it holds (pare_length_pack), for each head of each layer. out[i]: of input i,
+ * of the oracle's dtype. `penalty` 0: nothing leaks. *cert (may be NULL): rounding bounds and
+ * distances from long double of `rows` rows of every head and input, 0 = all; for a penalty of 0.
+ */
+PARE_MUST_USE pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc,
+                                                   const pare_model *m, const pare_input *in,
+                                                   size_t count, double penalty, size_t rows,
+                                                   pare_pack_stats *stats, pare_length_cert *cert,
+                                                   const pare_exec *exec, pare_err *err);
+/* The softmax heads of a model by layer, as a plan wants them; none is 0. In the arena. */
+PARE_MUST_USE pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena *a,
+                                            const pare_model *m, pare_err *err);
+/* PARE_ERR_INPUT unless a plan that was read is for these very heads, and for what they see. */
+PARE_MUST_USE pare_status pare_length_plan_fits(const pare_length_plan *plan, pare_arena *a,
+                                                const pare_model *m, pare_err *err);
+/* Whether positions say something about tokens beyond the context the model was made with: learned
+ * ones do not. */
+bool pare_length_may_exceed(const pare_model *m);
+
+/* ---- training through an oracle -------------------------------------------------------------- */
+
+/* The attention of one training run: give &by to pare_tape_attend_by or pare_train_opts.attention.
+ * Stays where it is while it is open. */
+typedef struct pare_length_training {
+    pare_attention_provider by;
+    pare_oracle_count forward;  /* calls of the oracle */
+    pare_oracle_count backward; /* tiles of the backward pass: calls and max_len alone */
+    pare_oracle oracle;
+    pare_oracle_caps caps;
+    const pare_exec *exec;
+    char id[32];
+} pare_length_training;
+/* Takes the oracle over, also when this fails. It must have partial results (PARE_ORC_PARTIAL), and
+ * the type of the tape. The backward pass is by tiles of the same length on the built-in kernels.
+ */
+PARE_MUST_USE pare_status pare_length_training_open(pare_length_training *w, pare_oracle oracle,
+                                                    const pare_exec *exec, pare_err *err);
+void pare_length_training_close(pare_length_training *w); /* accepts one that is all zero */
+
+/* ---- another program (docs/pipe.md) ---------------------------------------------------------- */
+
+#define PARE_PIPE_VERSION 1
+#define PARE_PIPE_TIMEOUT 60.0 /* seconds */
+
+typedef struct pare_pipe_opts {
+    const char *command; /* for sh -c */
+    uint32_t length;     /* M that it is asked for; it may answer less; 0: its own */
+    uint32_t dk, dv;     /* widest head, for its information */
+    pare_dtype dtype;    /* PARE_F32 or PARE_F64 */
+    double timeout;      /* seconds for an answer; 0 = PARE_PIPE_TIMEOUT */
+} pare_pipe_opts;
+
+/* ---- engines by name ------------------------------------------------------------------------- */
+
+/* An attention engine by its name. */
+
+/*   cpu            the kernels of this library; mpi: the same, in every process of an mpirun
+ *   paper          the strict oracle of Yu 2025: slow, a reference
+ *   pipe:COMMAND   another program, run by the shell (pare_oracle_pipe)
+ *   onnx:FILE      ONNX Runtime by the program onnx.js, which node runs */
+typedef struct pare_engine {
+    const char *name;
+    const char *onnx_client; /* the path of onnx.js; NULL: onnx:FILE is refused */
+    double timeout;          /* seconds for an answer of a program; 0: PARE_PIPE_TIMEOUT */
+} pare_engine;
+
+/* PARE_ERR_USAGE when there is none of that name. */
+PARE_MUST_USE pare_status pare_engine_check(const char *name, pare_err *err);
+/* Whether it takes strict calls and no others. */
+bool pare_engine_is_strict(const char *name);
+/* One for calls of like->max_len tokens in like->dtype, whose heads are as wide as those of the
+ * model; a strict one has like's layers, heads and features (0: one head, both masks). Freed with
+ * pare_oracle_free. */
+PARE_MUST_USE pare_status pare_engine_open(pare_oracle *out, const pare_engine *e,
+                                           const pare_model *m, const pare_oracle_caps *like,
+                                           const pare_exec *exec, pare_err *err);
+
+/* ---- certificates of a run ------------------------------------------------------------------- */
+
+/* The certificate of a length run as a file: written, read, proven again.
+ *
+ *     pare_length_input_read(&in, arena, model, data, tokens, seed, &err);
+ *     pare_length_plan_make(&plan, ...);                      and write it to plan.json
+ *     pare_length_oracle(&oracle, &plan, &exec, &err);
+ *     pare_length_certify(&cert, &plan, &oracle, model, &in.in, rows, &exec, &err);
+ *     pare_length_cert_write(&cert, &plan, &files, &err);     plan.json.cert.json
+ *     pare_verify_file("plan.json", NULL, &err);              (pare/verify.h)
+ *
+ * The file has hashes of model, plan and data, the bounds, and what was measured. It is proven again
+ * by running the same plan on the same input and, on another engine, the model once more. */
+
+enum { PARE_LENGTH_ROWS = 256 }; /* of each head, usually */
+
+/* What a plan is run on: the first input of the data, or (data NULL) `tokens` seeded tokens. */
+typedef struct pare_length_input {
+    pare_input in;
+    pare_graph whole;
+    const pare_graph *graph; /* that the model attends over; NULL unless its pattern is one */
+} pare_length_input;
+/* In the arena; `graph` points into *out, which stays where it is. */
+PARE_MUST_USE pare_status pare_length_input_read(pare_length_input *out, pare_arena *a,
+                                                 const pare_model *m, const char *data,
+                                                 size_t tokens, uint64_t seed, pare_err *err);
+/* The built-in engine that a plan is for: the kernels, or the strict oracle. */
+PARE_MUST_USE pare_status pare_length_oracle(pare_oracle *out, const pare_length_plan *plan,
+                                             const pare_exec *exec, pare_err *err);
+
+/* ---- the file of a plan ---------------------------------------------------------------------- */
+
+/* The text of its file, in the arena. */
+PARE_MUST_USE pare_status pare_length_plan_text(char **out, pare_arena *a,
+                                                const pare_length_plan *plan, pare_err *err);
+PARE_MUST_USE pare_status pare_length_plan_write(const char *path, const pare_length_plan *plan,
+                                                 bool overwrite, pare_err *err);
+/* What a plan's file says before its input is known. */
+typedef struct pare_length_plan_file {
+    const char *path;
+    char *text;              /* in the arena */
+    pare_oracle_caps engine; /* max_len, layers, heads, features and dtype */
+    pare_length_mode mode;
+    size_t tokens;
+} pare_length_plan_file;
+/* PARE_ERR_INPUT: the file is no plan. */
+PARE_MUST_USE pare_status pare_length_plan_read(pare_length_plan_file *out, pare_arena *a,
+                                                const char *path, pare_err *err);
+/* The whole plan; `g` as in pare_length_plan_make. */
+PARE_MUST_USE pare_status pare_length_plan_open(pare_length_plan *out, pare_arena *a,
+                                                const pare_length_plan_file *file,
+                                                const pare_graph *g, pare_err *err);
+
+/* ---- the file -------------------------------------------------------------------------------- */
+
+typedef struct pare_length_cert_opts {
+    const char *model, *plan; /* files; the certificate is plan.cert.json */
+    const char *data;         /* NULL: the input was drawn from the seed */
+    size_t rows;              /* of each head, as certified; 0: all */
+    uint64_t seed;
+    bool overwrite;
+} pare_length_cert_opts;
+/* Reads the files once more, hashes them, and writes PLAN.cert.json. */
+PARE_MUST_USE pare_status pare_length_cert_write(const pare_length_cert *cert,
+                                                 const pare_length_plan *plan,
+                                                 const pare_length_cert_opts *o, pare_err *err);
+/* A bound as the file has it: raised for the roundings of another CPU. */
+double pare_length_cert_written(double bound);
+/* What inputs it is about, in words. */
+const char *pare_length_cert_domain(bool data);
+/* The files it speaks of; data is optional. */
+enum { PARE_LENGTH_MODEL, PARE_LENGTH_PLAN, PARE_LENGTH_DATA, PARE_LENGTH_FILES };
+extern const char *const pare_length_file_keys[PARE_LENGTH_FILES]; /* "input", "plan", "data" */
+typedef struct pare_length_file {
+    const char *path, *sha256, *architecture; /* path NULL: none; the last of the model alone */
+} pare_length_file;
+
+/* What it claims. */
+typedef struct pare_length_claims {
+    pare_length_file files[PARE_LENGTH_FILES];
+    uint64_t seed;
+    size_t rows, tokens, length;
+    const char *mode, *norm, *domain;
+    size_t calls, rounds, bad_rows, fallback_calls;
+    double lmax, apriori, proven, measured, tolerance;
+} pare_length_claims;
+
+/* ---- proving it again ------------------------------------------------------------------------ */
+
+typedef struct pare_length_verify_opts {
+    const char *model, *plan, *data; /* where the files are now; NULL: where the certificate says */
+    const pare_engine *engine;       /* runs the model once more; NULL: cpu in f64, with a reference
+                                        key in the place of partial results */
+} pare_length_verify_opts;
+
+typedef struct pare_length_verified {
+    pare_length_claims claims;
+    pare_length_cert again; /* what was proven and measured here */
+    double other_engine;    /* largest difference that the other engine has measured */
+} pare_length_verified;
+/* One call of the largest size of a plan on the built-in engine: the best of a few, in milliseconds;
+ * -1: the plan has none, or they are too large to try. */
+PARE_MUST_USE pare_status pare_length_call_ms(double *ms, const pare_length_plan *plan,
+                                              pare_arena *scratch, const pare_exec *exec,
+                                              pare_err *err);
 #endif

@@ -1,4 +1,5 @@
-/* pare/model.h - the one model type, and its file. docs/format.md says the same for strangers.
+/* pare/model.h - the one model type, its files, and the files of other programs. docs/format.md
+ * describes pare's own file for people who write one by hand.
  *
  * Tokens are rows; every weight is stored [out, in]:  y = x W^T + b.
  *
@@ -194,7 +195,7 @@ typedef struct pare_model {
     size_t nblobs;
 } pare_model;
 
-/* ---- making and walking ------------------------------------------------------------------ */
+/* ---- making and walking ---------------------------------------------------------------------- */
 
 /* An empty model with its arena; pare_model_free frees all of it and accepts NULL. */
 PARE_MUST_USE pare_status pare_model_new(pare_model **out, pare_err *err);
@@ -219,7 +220,6 @@ PARE_MUST_USE pare_status pare_model_check(const pare_model *m, pare_err *err);
 /* Width of the residual stream where block b begins (b = nblocks: at the head). */
 size_t pare_model_width(const pare_model *m, size_t b);
 size_t pare_model_outputs(const pare_model *m); /* columns of the output */
-bool pare_model_is_rotary(const pare_model *m); /* positions turn queries and keys */
 
 /* Parameters (stored numbers; a tied head counts once), bytes of weights, and multiply-adds of
  * one pass over `tokens` tokens (edges: visible pairs; 0 = what the pattern gives). */
@@ -233,11 +233,6 @@ pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges);
 PARE_MUST_USE pare_status pare_model_sha256(char hex[PARE_SHA256_HEX], const pare_model *m,
                                             pare_err *err);
 
-/* Activations in f64: their values, within 16 u |x| + 2^-1012, and their largest slopes from above.
- */
-double pare_act_f64(pare_act act, double x);
-double pare_act_lipschitz(pare_act act);
-
 /* The word that a file has for each: "layer", "relu", "identity", "exact", ... */
 const char *pare_norm_name(pare_norm_kind k);
 const char *pare_act_name(pare_act a);
@@ -246,9 +241,6 @@ const char *pare_skip_name(pare_skip_kind k);
 const char *pare_attn_name(pare_attn_kind k);
 /* A softmax over the scores of every query with every key it sees: exact, or by polynomials. */
 bool pare_attn_is_softmax(pare_attn_kind k);
-/* Heads whose values are weighed by a softmax: those, and with one query for all (constq, meanq).
- */
-bool pare_attn_has_softmax(pare_attn_kind k);
 /* More words of files. */
 const char *pare_ffn_name(pare_ffn_kind k);
 const char *pare_position_name(pare_position_kind k);
@@ -256,7 +248,7 @@ const char *pare_pool_name(pare_pool p);
 const char *pare_pattern_name(pare_pattern_kind k);
 const char *pare_tokenizer_name(pare_tokenizer_kind k);
 
-/* ---- files ------------------------------------------------------------------------------- */
+/* ---- files ----------------------------------------------------------------------------------- */
 
 /* Loads a pare file, or imports what it finds: Hugging Face GPT-2, Llama, BERT (a file or a
  * folder, sharded, f16/bf16), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
@@ -267,13 +259,191 @@ PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pa
  * before the model. */
 PARE_MUST_USE pare_status pare_model_load_files(pare_model **out, const char *path,
                                                 pare_files *files, pare_err *err);
-/* The settings of a model, everything that is not a tensor, in one canonical form, and its hash
- * (architecture.c, docs/format.md): the same whatever files it was loaded from. */
-PARE_MUST_USE pare_status pare_architecture_text(char **out, pare_arena *a, const pare_model *m,
-                                                 pare_err *err);
-PARE_MUST_USE pare_status pare_architecture_sha256(char hex[PARE_SHA256_HEX], const pare_model *m,
-                                                   pare_err *err);
 /* Writes the file (whole or not at all) and, when sha256 is not NULL, its hash. */
 PARE_MUST_USE pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
                                           char sha256[PARE_SHA256_HEX], pare_err *err);
+
+/* ---- export ---------------------------------------------------------------------------------- */
+
+/* Models for other programs. */
+
+/* A whole model as ONNX (opset 17, f32, no more than the standard operators), whole or not at all:
+ *
+ *     ids i64 [batch, tokens], or x f32 [batch, tokens, d]  ->  y f32 [batch, tokens, out], or
+ *                                                               [batch, out] where the head pools
+ *
+ * Batch and length are free, up to the context of learned positions. Weights that are f64 are
+ * rounded; polynomial attention becomes exact attention. PARE_ERR_INPUT for what has no such graph:
+ * attention over a graph, and 2 GiB or more. *bytes may be NULL. */
+PARE_MUST_USE pare_status pare_export_onnx(const pare_model *m, const char *path, bool overwrite,
+                                           uint64_t *bytes, pare_err *err);
+
+/* A folder with config.json and model.safetensors (f32) under Hugging Face's names: GPT-2, Llama
+ * (Mistral where there is a window) or BERT for sequence classification. PARE_ERR_INPUT, with the
+ * first thing that does not fit, for models that have no such form: heads of different widths,
+ * norms that divide by another width, replaced attention. A failure leaves no file of this call. */
+PARE_MUST_USE pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwrite,
+                                         pare_err *err);
+
+/* The one small engine that serves every call of a plan, as ONNX with fixed shapes and no weights:
+ *
+ *     q [batch, rows, dk], k [batch, rows, dk], v [batch, rows, dv]
+ *     y = Softmax(q k^T) v  [batch, rows, dv] */
+typedef struct pare_engine_shape {
+    size_t batch, rows, dk, dv;
+    bool causal; /* row i sees rows 0 .. i; y is then called causal_y */
+} pare_engine_shape;
+PARE_MUST_USE pare_status pare_export_engine(const pare_engine_shape *s, const char *path,
+                                             bool overwrite, uint64_t *bytes, pare_err *err);
+/* The shape that suits zero-reference calls of every head of a model: its widest head with a column
+ * for the reference's score, and two for the masses. */
+PARE_MUST_USE pare_status pare_engine_for(pare_engine_shape *out, const pare_model *m, size_t rows,
+                                          size_t batch, pare_err *err);
+
+/* ---- models without parts of the usual architecture ------------------------------------------ */
+
+/* Models that leave parts of the usual architecture out, for theorems that are
+ * about nets without them (Shirzad 2024, Theorems 3.3, 4.2 and 4.4: no skips, norms, biases). */
+
+/* All zero: the usual model of its kind. */
+typedef struct pare_variant {
+    bool no_skips;  /* around attention and feed-forward parts */
+    bool no_norms;  /* at all */
+    bool no_biases; /* of maps and of norms; a batch norm still subtracts its mean */
+    bool has_act;   /* feed-forward parts have `act` instead of their kind's activation */
+    pare_act act;
+} pare_variant;
+
+/* Whether nothing is left out or changed. */
+bool pare_variant_is_usual(const pare_variant *v);
+
+/* ---- models with random weights -------------------------------------------------------------- */
+
+/* A model with random weights of a given shape: what a user without any
+ * model starts from, and what tests and benchmarks run on. Same options, same seed, same bytes. */
+
+typedef enum pare_random_kind {
+    PARE_RANDOM_GPT,   /* ids, learned positions, causal, pre layer norm, MLP, tied head */
+    PARE_RANDOM_LLAMA, /* ids, rotary, causal, shared keys and values, rms norm, gated, untied */
+    PARE_RANDOM_BERT,  /* ids, learned positions, full, post layer norm, pooled classifier */
+    PARE_RANDOM_GRAPH  /* vectors on the nodes of a graph, self loops, post batch norm */
+} pare_random_kind;
+
+/* A zero means "what suits the others" where a comment says so. Fields a kind has no use for are
+ * not read. */
+typedef struct pare_random_model_opts {
+    pare_random_kind kind;
+    size_t dim, layers, heads;
+    size_t kv_heads; /* llama; 0: half of the heads where that divides them, else all */
+    size_t ffn;      /* hidden width; 0: 4 dim (gpt, bert), 8/3 dim (llama), 2 dim (graph) */
+    size_t vocab;    /* 256: every byte is an id, so that text needs no vocabulary */
+    size_t context;
+    size_t features; /* graph: width of the given vectors */
+    size_t classes;  /* bert, graph */
+    double sigma;    /* of the weights; 0: 1 / sqrt(columns) */
+    uint64_t seed;
+    const pare_exec *exec; /* may be NULL */
+    pare_variant variant;  /* what is left out */
+} pare_random_model_opts;
+
+#define PARE_RANDOM_MODEL_DEFAULT                                                                  \
+    {                                                                                              \
+        .kind = PARE_RANDOM_GPT, .dim = 64, .layers = 2, .heads = 4, .vocab = 256, .context = 64,  \
+        .features = 7, .classes = 2                                                                \
+    }
+
+/* Weights are f32, normal with mean 0; gains and variances lie near 1 and every bias is there and
+ * not zero, so that a reduction has something to do. PARE_ERR_USAGE names the option that does not
+ * fit. A variant has the weights that the usual model of the same seed has. Caller frees with
+ * pare_model_free. */
+PARE_MUST_USE pare_status pare_random_model(pare_model **out, const pare_random_model_opts *opts,
+                                            pare_err *err);
+/* "gpt", "llama", "bert", "graph", NULL: in the order of the enum. */
+extern const char *const pare_random_kinds[];
+
+/* ---- tickets: how masks are stored ----------------------------------------------------------- */
+
+/* Weights that a file holds as a seed and masks in the place of numbers.
+ *
+ * The tensor NAME.ticket (U8) stands for the weight NAME. Loading expands it, in integers: the same
+ * bits on any machine. docs/format.md says how for strangers; docs/ticket.md what tickets are. */
+
+/* A ReLU source, A relu(B x): a unit reads one input, and which sign of it is passed on is that of
+ * its weight. SIGNS: columns 0 .. d - 1 of W multiply x+, columns d .. 2 d - 1 multiply x-, where
+ * x = x+ - x- are d inputs; POSITIVE: no input is negative, W multiplies x. The entries of B are
+ * n x d, and count as |B| in the columns of their sign; there is no donor. */
+typedef enum pare_relu_source {
+    PARE_RELU_NONE,
+    PARE_RELU_SIGNS,
+    PARE_RELU_POSITIVE
+} pare_relu_source;
+
+typedef enum pare_coding {
+    PARE_CODING_RAW,    /* one bit for one bit */
+    PARE_CODING_BRIDGE, /* arithmetic coding: the items and the size of the weights are known */
+    PARE_CODINGS
+} pare_coding;
+extern const char *const pare_coding_names[]; /* ended by NULL */
+
+/* ---- tickets: the random network they are cut from ------------------------------------------- */
+
+/* The random network that tickets are cut from, as integers.
+ *
+ * A weight is an odd integer w, |w| < 2^24, and stands for w 2^-24: uniform on (-1, 1), never 0,
+ * exact in f32. Products have the unit 2^-48, and sums of 4096 of them fit an int64: everything a
+ * ticket is made of is exact, the same on any machine and for any number of threads. */
+
+#define PARE_SOURCE_UNIT 0x1p-48 /* of a product */
+#define PARE_SOURCE_MOST 4096    /* products in a sum */
+
+/* Which matrix of the network: no two of one network may have the same stream. */
+typedef enum pare_source_matrix {
+    PARE_SOURCE_Q,
+    PARE_SOURCE_K,
+    PARE_SOURCE_V,
+    PARE_SOURCE_O,
+    PARE_SOURCE_W1, /* layers 0, 2, ... of a feed-forward part, numbered by `head` */
+    PARE_SOURCE_W2, /* layers 1, 3, ... */
+    PARE_SOURCE_BQ = 16,
+    PARE_SOURCE_BK,
+    PARE_SOURCE_BV,
+    PARE_SOURCE_BO,
+    PARE_SOURCE_B1, /* numbered as W1 and W2 */
+    PARE_SOURCE_B2,
+    PARE_SOURCE_MATRIX = 32,
+    PARE_SOURCE_MIX,
+    PARE_SOURCE_ATTN_SKIP,
+    PARE_SOURCE_FFN_SKIP,
+    PARE_SOURCE_EMBEDDING = 64, /* these have PARE_SOURCE_ENDS in the place of a layer */
+    PARE_SOURCE_POSITIONS,
+    PARE_SOURCE_MAP,
+    PARE_SOURCE_DENSE,
+    PARE_SOURCE_OUT,
+    PARE_SOURCE_MAP_BIAS,
+    PARE_SOURCE_DENSE_BIAS,
+    PARE_SOURCE_OUT_BIAS
+} pare_source_matrix;
+enum { PARE_SOURCE_ENDS = 0xffff };
+
+/* Elements first .. first + count - 1 of the matrix, row by row. */
+void pare_source_weights(int32_t *out, uint64_t seed, uint64_t stream, uint64_t first,
+                         size_t count);
+
+/* ---- random weights that are a seed ---------------------------------------------------------- */
+
+/* Random weights that are a seed: never stored, never trained.
+ *
+ *   normal: the sum of eight 16-bit numbers less its mean, an integer v with 0 < |v| <= 262140,
+ *           times `unit` in one f32 product: nearly normal, and the same bits on every machine
+ *   signed: unit or -unit
+ *
+ * No weight is 0, so a matrix of frozen weights and zeros shows its mask. */
+
+typedef enum pare_frozen_kind { PARE_FROZEN_NORMAL, PARE_FROZEN_SIGNED } pare_frozen_kind;
+
+typedef struct pare_frozen {
+    pare_frozen_kind kind;
+    uint64_t seed, stream; /* of Philox, as pare_rng_at has them */
+    float unit;            /* above 0, at most PARE_FROZEN_MOST */
+} pare_frozen;
 #endif

@@ -1,13 +1,164 @@
-/* pare/train.h - losses, AdamW, schedules, and runs that survive being killed.
+/* pare/train.h - training: fresh models, tasks from files, gradients, AdamW, checkpoints, distillation,
+ * many runs, and edge-popup (which part of a random network already is a model?). */
+#ifndef PARE_TRAIN_H
+#define PARE_TRAIN_H
+#include <pare/run.h>
+
+/* ---- edge-popup ------------------------------------------------------------------------------ */
+
+/* Edge-popup: which part of a random network already is a model?
+ *
+ * Weights w are frozen; every matrix has scores s. The K = N - floor((1 - keep) N) largest |s| of
+ * a matrix (of equals, those that come first) are its mask m, and w m is the weight that is used.
+ * On the way back the mask counts as |s|: d loss / d s = (d loss / d (w m)) w sign(s), for what is
+ * left out as well. Scores begin uniform on +-1 / sqrt(columns); AdamW moves them; no weight ever
+ * moves. The result is a seed and a mask.
+ *
+ *   pare_frozen_gpt src = {.kind = PARE_FROZEN_NORMAL, .seed = 1, .qk_scale = 2.4};
+ *   pare_init init = {.kind = PARE_INIT_GPT, ..., .source = &src};     frozen weights
+ *   pare_popup pop = {.keep = 0.3};
+ *   pare_train_opts o = {..., .popup = &pop};                          pare_train finds the mask */
+
+/* How the frozen weights of a GPT are made. The spread is that of GPT-2 at width 768 and keeps its
+ * activations at other widths: std = 0.02 sqrt(768 / d), the last map of each branch by
+ * 1 / sqrt(2 layers), queries and keys by qk_scale. Layer norms are plain, there are no biases, and
+ * the gain of the last norm is the constant sqrt(768 / d): without it the logits of a narrow model
+ * could not grow. */
+typedef struct pare_frozen_gpt {
+    pare_frozen_kind kind;
+    uint64_t seed;
+    double qk_scale;
+} pare_frozen_gpt;
+
+/* (head width)^(1/4): what the theory multiplies queries and keys with. */
+double pare_popup_theory_scale(size_t dk);
+
+typedef struct pare_popup {
+    double keep; /* of the weights of every matrix: above 0, at most 1 */
+} pare_popup;
+
+/* From now on m is saved as a ticket (pare/coded.h): seed and masks. PARE_ERR_VERIFY names a number
+ * that is neither 0 nor that of the source. */
+PARE_MUST_USE pare_status pare_popup_code(pare_model *m, const pare_frozen_gpt *from,
+                                          pare_err *err);
+
+/* ---- fresh models ---------------------------------------------------------------------------- */
+
+/* Fresh models to be trained. Same options, same seed, same bytes. */
+
+typedef enum pare_init_kind {
+    PARE_INIT_GRAPH,  /* vectors on nodes: map, attention over edges, batch norm after the skip */
+    PARE_INIT_MLP,    /* the same without attention */
+    PARE_INIT_GCN,    /* the same with uniform attention, normalised by the degree */
+    PARE_INIT_GPT,    /* ids, learned positions, causal, layer norm before, tied head */
+    PARE_INIT_ENCODER /* ids or vectors, full attention, pooled or per-token head */
+} pare_init_kind;
+
+typedef struct pare_init {
+    pare_init_kind kind;
+    size_t dim, layers, heads;
+    size_t ffn; /* hidden width; 0: dim (graph kinds), 4 dim (others) */
+    size_t vocab, context;
+    size_t features;        /* vectors: their width */
+    size_t outputs;         /* classes or numbers; GPT: the vocabulary */
+    bool self_loops, full;  /* graph: which pairs attend */
+    size_t expander_degree; /* graph: 0 = none */
+    pare_pool pool;         /* encoder */
+    pare_variant variant;   /* what is left out */
+    uint64_t seed;
+    /* GPT: frozen weights, no biases, plain norms (pare/popup.h); NULL: from `seed`, to be trained
+     */
+    const pare_frozen_gpt *source;
+} pare_init;
+
+/* Weights as torch's Linear (graph kinds, encoder) or as GPT-2 (std 0.02, the residual maps by
+ * 1 / sqrt(2 layers)). Without skips and norms every map keeps the mean square of its inputs
+ * instead, or nothing would reach the last layer. PARE_ERR_USAGE names what does not fit. Caller
+ * frees with pare_model_free. */
+PARE_MUST_USE pare_status pare_init_model(pare_model **out, const pare_init *o, pare_err *err);
+
+/* ---- gradients ------------------------------------------------------------------------------- */
+
+/* Exact gradients of every model: a pass that remembers, and its way back.
+ *
+ *   pare_params *p;  pare_tape *t;                 a trainable copy; memory that is used again
+ *   pare_tape_forward(t, &input, &mode, &y, err)   y: rows x outputs, in the tape
+ *   ... dy = d loss / d y ...
+ *   pare_tape_backward(t, dy, NULL, grad, err)     grad += d loss / d values
+ *
+ * One story for f32 (fast: training) and f64 (plain: what tests and proofs compare with). */
+
+/* ---- parameters ------------------------------------------------------------------------------ */
+
+typedef struct pare_slot { /* one trainable weight: values[offset] .. + rows * cols */
+    const char *name;      /* as in the file: "blocks.0.attn.wq" */
+    size_t offset, rows, cols;
+    bool vector; /* biases, gains: weight decay leaves them alone */
+} pare_slot;
+
+/* A model whose trainable weights lie side by side in one array, in the order of
+ * pare_model_visit; gradients and the optimiser's moments are arrays of the same shape. Not
+ * trained: rotary frequencies, and the running mean and variance of batch norms, which lie in
+ * `stats` in the same way. A tied head is trained through the embedding. */
+typedef struct pare_params {
+    pare_model *model; /* its weights point into values and stats */
+    pare_dtype dtype;  /* of both arrays: PARE_F32 or PARE_F64 */
+    size_t count, nslots;
+    pare_slot *slots;
+    void *values; /* count */
+    size_t nstats;
+    void *stats; /* nstats */
+    pare_arena *arena;
+} pare_params;
+
+/* The weights of a model copied into one array that an optimiser walks; freed with
+ * pare_params_free.
+ */
+PARE_MUST_USE pare_status pare_params_new(pare_params **out, const pare_model *m, pare_dtype dtype,
+                                          pare_err *err);
+void pare_params_free(pare_params *p); /* accepts NULL */
+
+/* ---- the tape -------------------------------------------------------------------------------- */
+
+typedef struct pare_mode {
+    bool training;   /* batch norms use the batch (and move their running figures), dropout works */
+    double dropout;  /* share of the entries set to 0, the others grown by 1 / (1 - share): after
+                        the attention branch, after an FFN's activation, after the FFN branch */
+    double momentum; /* of the running figures; torch's 0.1 */
+    uint64_t seed, step; /* of the masks: a pure function of (seed, step, place) */
+} pare_mode;
+
+typedef struct pare_tape pare_tape;
+/* `p` and `exec` are borrowed for as long as the tape lives. */
+PARE_MUST_USE pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec,
+                                        pare_err *err);
+void pare_tape_free(pare_tape *t); /* accepts NULL */
+/* Runs the model and keeps what the way back needs. *y (may be NULL) and the streams below stay
+ * valid until the next forward. Without `training` y is what pare_forward gives, up to rounding.
+ * Memory is O(rows): attention is computed again on the way back, never n x n. A graph that was
+ * given before (same pointers) is not completed and turned again. */
+PARE_MUST_USE pare_status pare_tape_forward(pare_tape *t, const pare_input *in,
+                                            const pare_mode *mode, const void **y, pare_err *err);
+/* How the heads of kind poly of a block were computed in the passes of this tape, one head of one
+ * sequence at a time; all 0 in f64, and for other kinds. */
+typedef struct pare_poly_use {
+    uint64_t polynomial, exact;
+    char why[160]; /* of the last pass, its first head: as a plan of pare/poly.h says it */
+} pare_poly_use;
+/* Adds the gradient of the last forward pass to grad (p->count numbers; NULL: not wanted).
+ * dy: rows x outputs, NULL = 0. dstream: NULL, or nblocks + 1 arrays (each may be NULL) that are
+ * d loss / d stream for losses that look at hidden states. */
+PARE_MUST_USE pare_status pare_tape_backward(pare_tape *t, const void *dy,
+                                             const void *const *dstream, void *grad, pare_err *err);
+
+/* ---- losses, optimizer, a run ---------------------------------------------------------------- */
+
+/* Losses, AdamW, schedules, and runs that survive being killed.
  *
  * A run is a pure function of (start model, lesson, options, seed): not of threads, ranks, clocks,
  * nor of how often it was stopped and taken up again. */
-#ifndef PARE_TRAIN_H
-#define PARE_TRAIN_H
-#include <pare/gradient.h>
-#include <pare/popup.h>
 
-/* ---- losses ------------------------------------------------------------------------------- */
+/* ---- losses ---------------------------------------------------------------------------------- */
 
 /* Each writes the mean over what counts to *loss and adds weight * its gradient to dy (rows x
  * cols, of y's type). Sums are made in f64. PARE_ERR_INPUT when nothing counts. */
@@ -20,16 +171,8 @@ typedef struct pare_logits {
 PARE_MUST_USE pare_status pare_loss_cross_entropy(double *loss, void *dy, const pare_logits *y,
                                                   const int64_t *label, double weight,
                                                   const pare_exec *exec, pare_err *err);
-/* value: rows x cols, a nan = not counted. Mean over the entries that count. */
-PARE_MUST_USE pare_status pare_loss_mse(double *loss, void *dy, const pare_logits *y,
-                                        const double *value, double weight, const pare_exec *exec,
-                                        pare_err *err);
-/* temperature^2 KL(teacher || y) of the softened rows, mean over all rows; teacher: as y. */
-PARE_MUST_USE pare_status pare_loss_kl(double *loss, void *dy, const pare_logits *y,
-                                       const void *teacher, double temperature, double weight,
-                                       const pare_exec *exec, pare_err *err);
 
-/* ---- optimiser ---------------------------------------------------------------------------- */
+/* ---- optimiser ------------------------------------------------------------------------------- */
 
 typedef struct pare_adamw {
     double beta1, beta2, eps, weight_decay; /* decay: matrices only unless decay_vectors */
@@ -42,14 +185,8 @@ typedef struct pare_adamw {
 /* values -= lr ( m^ / (sqrt v^ + eps) + weight_decay values ), f32; step counts from 1. */
 void pare_adamw_step(pare_params *p, const float *grad, float *m, float *v, uint64_t step,
                      double lr, const pare_adamw *o, const pare_exec *exec);
-/* Euclidean norm of grad (in f64, fixed blocks); grad is scaled down to `clip` when that is > 0 and
- * smaller. An inf or nan comes back as such and leaves grad alone. */
-double pare_clip(float *grad, size_t count, double clip, const pare_exec *exec);
-/* Linear from 0 to lr over `warmup` steps, then a half cosine down to `last`; step from 0. The ends
- * are outside: lr (step + 1) / (warmup + 1) first, and `last` is what step = steps would have. */
-double pare_cosine(uint64_t step, uint64_t steps, uint64_t warmup, double lr, double last);
 
-/* ---- what is learnt ----------------------------------------------------------------------- */
+/* ---- what is learnt -------------------------------------------------------------------------- */
 
 typedef struct pare_batch {
     pare_input in;
@@ -75,7 +212,7 @@ typedef struct pare_lesson {
                          const pare_exec *exec, pare_err *err);
 } pare_lesson;
 
-/* ---- a run -------------------------------------------------------------------------------- */
+/* ---- a run ----------------------------------------------------------------------------------- */
 
 typedef struct pare_train_log { /* one line of the log */
     uint64_t step, steps;
@@ -126,4 +263,158 @@ PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result
                                      const pare_model *start, const pare_lesson *lesson,
                                      const pare_train_opts *opts, const pare_exec *exec,
                                      pare_err *err);
+
+/* ---- tasks from files ------------------------------------------------------------------------ */
+
+/* Lessons from files: graphs, text, sequences.
+ *
+ *   pare_lesson lesson;  pare_lesson_facts facts;
+ *   pare_lesson_graph(&lesson, &facts, arena, &opts, err)    what the data are, and ask of a model
+ *   pare_init_model(&m, ...)                                 one that suits the facts
+ *   pare_train(&out, &result, m, &lesson, ...)
+ *
+ * The mark of a model whose outputs are not finite is nan: the run has diverged.
+ * Everything lives in the arena. A lesson is only read while it is used: several runs may share
+ * it. Messages name the file, and the node or the row. */
+
+typedef struct pare_lesson_facts { /* what a model must take and give */
+    size_t features;               /* vectors of this width, or */
+    size_t ids;                    /* ids below this one */
+    size_t outputs;                /* classes, ids or numbers */
+    size_t tokens;                 /* of one input (a graph: nodes) */
+    pare_pool pool;                /* one output row per input (FIRST) or per token (NONE) */
+    size_t train, val, test;       /* nodes, tokens or rows */
+    pare_text_notes notes;         /* of the training text */
+} pare_lesson_facts;
+
+/* ---- nodes of a graph: all of it in every step ----------------------------------------------- */
+
+typedef struct pare_graph_lesson {
+    const char *path;
+    size_t split;           /* of pare_graph_masks */
+    bool largest_component; /* leave the other nodes out; the masks stay those of the whole graph */
+    bool full;              /* for a model that does not attend over the edges */
+    size_t classes;         /* that the model knows; 0: those of the file */
+} pare_graph_lesson;
+/* Metric: AUC for two classes, else accuracy. PARE_ERR_INPUT: an empty part, a part of a single
+ * class where AUC needs both, labels beyond `classes` (or beyond the number of nodes). */
+PARE_MUST_USE pare_status pare_lesson_graph(pare_lesson *out, pare_lesson_facts *facts,
+                                            pare_arena *a, const pare_graph_lesson *o,
+                                            pare_err *err);
+
+/* ---- text: the next token -------------------------------------------------------------------- */
+
+typedef struct pare_text_lesson {
+    const char *train, *val, *test; /* .txt or .npy of ids. val, test NULL: cut from the end of
+                                       train, PARE_TEXT_SHARE of its tokens each */
+    pare_tokenizer_kind tokenizer;
+    const uint8_t *vocab; /* borrowed */
+    size_t vocab_bytes;
+    size_t window, batch; /* a batch: `batch` windows that begin anywhere in the training text */
+    size_t mark_tokens;   /* a mark looks at windows side by side, as many as hold these tokens,
+                             spread evenly over the text; 0: at the whole text */
+} pare_text_lesson;
+#define PARE_TEXT_SHARE 0.05
+/* Metric: nats, the mean cross entropy per token. */
+PARE_MUST_USE pare_status pare_lesson_text(pare_lesson *out, pare_lesson_facts *facts,
+                                           pare_arena *a, const pare_text_lesson *o, pare_err *err);
+
+/* ---- sentences with labels ------------------------------------------------------------------- */
+
+/* .tsv with the header sentence, label, as pare_dataset_load reads it. Sentences differ in length:
+ * a batch holds sentences of one length, that of a row that is drawn first, so that every row is
+ * equally likely. */
+typedef struct pare_sentence_lesson {
+    const char *train, *val, *test; /* val, test NULL: PARE_SERIES_SHARE of the training rows each,
+                                       drawn by pare_rng_at(0, split) */
+    pare_tokenizer_kind tokenizer;
+    const uint8_t *vocab; /* borrowed */
+    size_t vocab_bytes;
+    size_t split, batch;
+    size_t outputs; /* classes that the model knows; 0: those of the files */
+    size_t context; /* longer sentences are left out; 0: none is */
+} pare_sentence_lesson;
+/* Metric: accuracy. */
+PARE_MUST_USE pare_status pare_lesson_sentences(pare_lesson *out, pare_lesson_facts *facts,
+                                                pare_arena *a, const pare_sentence_lesson *o,
+                                                pare_err *err);
+
+/* ---- sequences: {inputs, targets} or {inputs, values} ---------------------------------------- */
+
+/* inputs: ids [n,T] or vectors [n,T,d]. targets: ids [n,T] (-1 = not counted) or one class [n];
+ * values: numbers [n] or [n,k], one row per sequence. Before vectors with values stands a row of
+ * zeros, the regression token: its position and the map's bias are learnt, and the output is read
+ * there. */
+typedef struct pare_series_lesson {
+    const char *train, *val, *test; /* .npz. val, test NULL: PARE_SERIES_SHARE of the training rows
+                                       each, drawn by pare_rng_at(0, split) */
+    size_t split, batch;
+    size_t ids, outputs; /* that the model knows; 0: those of the files */
+} pare_series_lesson;
+#define PARE_SERIES_SHARE 0.1
+/* Metric: accuracy over the targets that count, or mse over the values. */
+PARE_MUST_USE pare_status pare_lesson_series(pare_lesson *out, pare_lesson_facts *facts,
+                                             pare_arena *a, const pare_series_lesson *o,
+                                             pare_err *err);
+
+/* ---- many runs ------------------------------------------------------------------------------- */
+
+/* Many independent runs: over seeds or splits, over a grid of settings.
+ *
+ * Runs are dealt to the ranks, and within a rank to the threads: one thread each where there are at
+ * least as many runs as threads, all threads for one run after the other else. The results depend
+ * on neither. */
+
+typedef struct pare_setting { /* one point of a grid */
+    double lr;
+    uint64_t epochs;
+} pare_setting;
+
+/* What one run is made of. */
+typedef struct pare_run_parts {
+    const pare_model *start;
+    const pare_lesson *lesson;
+    pare_train_opts opts; /* a log is called from one thread at a time */
+    void *own;            /* the opener's */
+} pare_run_parts;
+
+/* Who knows how to begin run `run` (0 .. runs - 1) under setting number `at` (the seed, the split,
+ * the name of the checkpoint come from them). Called from several threads at once, and more than
+ * once for a run; the same parts must come out on every rank. `close` comes after every `open` that
+ * succeeded; it may be NULL. */
+typedef struct pare_run_source {
+    void *self;
+    pare_status (*open)(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err);
+    void (*close)(void *self, pare_run_parts *parts);
+} pare_run_source;
+
+typedef struct pare_spread {
+    size_t n;
+    double mean, std; /* std: with n - 1; 0 for one run; nan for none */
+} pare_spread;
+
+typedef struct pare_runs_result {
+    size_t runs, settings;
+    pare_train_result *each; /* settings x runs; one that diverged before its first mark has
+                                diverged, best_step 0 and val nan */
+    pare_spread *val, *test; /* per setting, over the runs that have a mark */
+    size_t setting;          /* the best mean validation; one with a run that diverged comes after
+                                all that have none; the first among equals */
+    size_t best;             /* its run with the best validation, of those that did not diverge
+                                while there is one */
+    pare_arena *arena;
+} pare_runs_result;
+
+/* runs >= 1, settings >= 1. Afterwards *out (caller frees; may be NULL: not wanted) is the model of
+ * the best run and *result (caller frees) is the same on every rank. PARE_ERR_NUMERIC when no run
+ * came to a mark; any other failure of a run is a failure of all, and the first by number is told.
+ */
+PARE_MUST_USE pare_status pare_runs(pare_model **out, pare_runs_result **result,
+                                    const pare_run_source *source, size_t runs, size_t settings,
+                                    const pare_exec *exec, const pare_ranks *ranks, pare_err *err);
+void pare_runs_free(pare_runs_result *r); /* accepts NULL */
+
+/* All pairs of learning rates and epochs, learning rates outermost: nlr x nepochs in the arena. */
+PARE_MUST_USE pare_status pare_grid(pare_setting **out, pare_arena *a, const double *lr, size_t nlr,
+                                    const uint64_t *epochs, size_t nepochs, pare_err *err);
 #endif

@@ -130,7 +130,7 @@ PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report
                                      const pare_width_opts *opts, const pare_exec *exec,
                                      pare_err *err);
 
-/* ---- teaching the cut model ----------------------------------------------------------------- */
+/* ---- teaching the cut model ------------------------------------------------------------------ */
 
 typedef struct pare_distill_opts {
     uint64_t epochs;
@@ -150,21 +150,20 @@ PARE_MUST_USE pare_status pare_width_distill(pare_model **out, pare_train_result
                                              const pare_lesson *lesson, const pare_distill_opts *o,
                                              const pare_exec *exec, pare_err *err);
 
-/* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------ */
+/* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------- */
 
 /* The least d such that one draw keeps |q.k - q^.k^| <= eps |q||k| for `pairs` pairs at once with
  * probability 1 - delta: d >= 2 ln(2 pairs / delta) / (eps - ln(1 + eps)). 0 < delta <= 1: 1 says
  * that a draw exists, no more. */
 size_t pare_jl_dim(double pairs, double eps, double delta);
 
-/* ---- the theorems with one norm for everything ---------------------------------------------- */
+/* ---- the theorems with one norm for everything ----------------------------------------------- */
 
 /* Plain nets (one head, no skips, norms or biases, scores not scaled): every map has norm at most
  * beta, every row of the stream norm at most root_alpha. How far the last rows are at most.
  * Theorem 3.3: every score is off by at most eps |q||k|. Linear: c2 (c1^L - 1) / (c1 - 1) eps with
  * c1 = b^3 + b^5 s (2 s + 1), c2 = b^5 s (s + 1)^2, true while that is at most 1. */
 pare_ub pare_jl_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
-pare_ub pare_jl_bound_linear(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
 /* Theorem 4.2: rows are within eps (beta eps after the first layer) of their subspaces. */
 pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare_ub eps);
 
@@ -176,16 +175,71 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub root_alpha, size_t layers, pare
 double pare_jl_printed(double beta, double root_alpha, size_t layers, double eps);
 double pare_lowrank_printed(double beta, double root_alpha, size_t layers, double eps);
 
-/* ---- proving -------------------------------------------------------------------------------- */
+/* ---- proving --------------------------------------------------------------------------------- */
 
 /* What pare_publish_opts.ask may hold: the bound over all graphs that differ from the data in the
  * features of one node, which then are another row of the data; for data with many different rows
  * only the `rows` most frequent of them (0: all). */
 pare_claim pare_width_edits(size_t rows);
-/* Whether that can be done for a model and its graph (rows 0: all), before a cut is made:
- * PARE_ERR_INPUT says why not, too much work among the reasons. */
-PARE_MUST_USE pare_status pare_width_edits_check(const pare_model *m, const pare_input *in,
-                                                 size_t rows, pare_err *err);
 /* One for each method ("width.exact", ...), in the order of the enum. */
 extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
+
+/* ---- the hypotheses of the theorems ---------------------------------------------------------- */
+
+/* What the theorems about width find in a model on its data: looked at, not cut.
+ *
+ * Everything here is an estimate in f64. It explains why a cut is cheap or dear; no bound rests on
+ * it. */
+
+typedef struct pare_survey_opts {
+    size_t dim;        /* the width that is thought of; 0: an eighth of the stream */
+    size_t clusters;   /* at most; 0: dim */
+    double eps, delta; /* of the Johnson-Lindenstrauss lemma */
+} pare_survey_opts;
+#define PARE_SURVEY_OPTS_DEFAULT                                                                   \
+    {                                                                                              \
+        .eps = 0.5, .delta = 0.01                                                                  \
+    }
+
+/* Theorem 4.2: one place of the stream. */
+typedef struct pare_survey_point {
+    char name[24];       /* h0, z0, h1, ... */
+    size_t width;        /* as it is */
+    double residual_est; /* largest distance of a row from an affine subspace of `dim` dimensions */
+} pare_survey_point;
+
+/* The bilinear form of a head in the metric of the data: how many dimensions its scores need. */
+typedef struct pare_survey_head {
+    size_t layer, head;
+    size_t dim; /* of queries and keys */
+    size_t n;
+    double *form_est; /* n singular values, descending; they say what each dimension is worth */
+    size_t needed;    /* dimensions after which less than 1 % of the scores' worth is lost */
+} pare_survey_head;
+
+typedef struct pare_survey_layer {
+    /* what stands in the way of the plain nets of the theorems */
+    bool skip, bias, scaled, relu;
+    size_t nheads;
+    /* Theorem 3.3: different rows of the stream, different pairs among the visible ones, and the
+     * dimension that the lemma asks for, all heads at once */
+    size_t rows, pairs, jl_dim;
+    size_t qk_dim; /* largest of the heads */
+    /* Proposition 4.3 at rank `rank`: hidden units, the largest leverage score among them (rank /
+     * units would be even), and the draws that sampling asks for */
+    size_t units, rank;
+    double leverage_est, draws;
+    /* Theorem 4.4 with at most `clusters` clusters of z: radius and separation must be below 1 */
+    size_t clusters;
+    double radius_est, separation_est, least_est, most_est; /* norms of the centres */
+} pare_survey_layer;
+
+typedef struct pare_survey {
+    size_t dim;
+    double eps, delta;
+    size_t nlayers, npoints, nheads;
+    pare_survey_layer *layers;
+    pare_survey_point *points;
+    pare_survey_head *heads;
+} pare_survey;
 #endif

@@ -6,8 +6,8 @@
  * works while the largest weight fits: in f64 for ranges of keys; in f32, with digits to spare for
  * its product with a value, for the lists of a graph. Otherwise it is attention as usual. */
 #include <math.h>
-#include <pare/elementary.h>
-#include <pare/attention.h>
+#include "attend.h"
+#include "linalg/elementary.h"
 #include <stdlib.h>
 
 #define MAX_SPREAD_F64 600.0 /* e^600 = 4e260 */

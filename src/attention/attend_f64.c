@@ -13,8 +13,10 @@
  * once by queries for dq and once by keys for dk and dv, so that every sum has one owner and one
  * order. The forward pass without lse is blocked: full and causal rows by gemm. */
 #include "rows_f64.h"
-#include <pare/attention.h>
-#include <pare/elementary.h>
+#include "attend.h"
+#include "base/support.h"
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
 #include <math.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* edge_schedule.h - a cache-blocked order of the edges of a graph, built once (training). */
 #ifndef PARE_ATTENTION_EDGE_SCHEDULE_H
 #define PARE_ATTENTION_EDGE_SCHEDULE_H
-#include <pare/attention.h>
+#include "attend.h"
 
 enum {
     SEGMENTS_AHEAD = 3, /* segments whose rows may be prefetched */

@@ -1,5 +1,6 @@
 /* graph_complete.c - the graph a model attends over: the edges of the data, self loops, and a
  * random expander. */
+#include "base/support.h"
 #include <pare/attention.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* oracle_counting.c - an oracle that forwards everything and counts it: a plan predicts these
  * counts. */
-#include <pare/oracle.h>
+#include <pare/attention.h>
 #include <stdlib.h>
 
 typedef struct counting {

@@ -4,8 +4,9 @@
 #include "rows_f64.h"
 #include "tiled.h"
 #include <math.h>
-#include <pare/elementary.h>
-#include <pare/oracle.h>
+#include "base/support.h"
+#include "linalg/elementary.h"
+#include <pare/attention.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

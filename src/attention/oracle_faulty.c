@@ -1,6 +1,7 @@
 /* oracle_faulty.c - an oracle that fails at chosen calls: a backend that is down, loses a round or
  * computes wrong numbers. Its numbers are changed at the barrier, since they need not be there
  * before. */
+#include "oracle_wrappers.h"
 #include "oracle_calls.h"
 #include <math.h>
 #include <stdlib.h>

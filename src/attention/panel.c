@@ -1,7 +1,8 @@
 /* panel.c - panels of queries: what they see of the keys, and how rows become panels and back. */
 #include "panel.h"
 #include <math.h>
-#include <pare/vexp.h>
+#include "base/vexp.h"
+#include <pare/attention.h>
 #include <stdlib.h>
 #include <string.h>
 

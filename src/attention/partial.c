@@ -13,7 +13,9 @@
  * whole. */
 #include "rows_f64.h"
 #include "tiled.h"
-#include <pare/elementary.h>
+#include "attend.h"
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
 #include <math.h>
 #include <string.h>
 

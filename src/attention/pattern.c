@@ -1,5 +1,5 @@
 /* pattern.c - the keys that a query sees under each pattern. */
-#include <pare/attention.h>
+#include "attend.h"
 
 pare_keys pare_visible(const pare_pattern *p, const pare_graph *g, size_t n, size_t query)
 {

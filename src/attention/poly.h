@@ -5,7 +5,7 @@
 #include "panel.h"
 #include "poly_kernels.h"
 #include "poly_remez.h"
-#include <pare/poly.h>
+#include "polynomial.h"
 #include <stdatomic.h>
 
 #define POLY_MAX_FEATURES ((size_t)1 << 24)

@@ -15,7 +15,8 @@
  * All terms are positive: the tail has no cancellation, while e^(sum a) minus the sum of what was
  * taken would be lost in 2^-53 e^(sum a). A term of degree m is a product of 2 m rounded
  * operations. */
-#include <pare/poly.h>
+#include "polynomial.h"
+#include "linalg/bounds.h"
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>

@@ -23,7 +23,8 @@
  *
  * Causal: S of the chunks before, summed from the front; dS of the chunks behind, from the end. */
 #include "rows_f64.h"
-#include <pare/poly.h>
+#include "polynomial.h"
+#include "linalg/matrix.h"
 #include <math.h>
 #include <string.h>
 

@@ -7,7 +7,8 @@
  * block by block from the highest degree on. poly_backward_f64.c has the formulas. */
 #include "poly_backward.h"
 #include <math.h>
-#include <pare/vmath.h>
+#include "base/vmath.h"
+#include <pare/attention.h>
 #include <string.h>
 
 poly_backward_workspace poly_backward_workspace_new(const poly_backward_job *b, layout *l)

@@ -6,7 +6,8 @@
  * small. */
 #include "poly.h"
 #include <math.h>
-#include <pare/vexp.h>
+#include "base/vexp.h"
+#include <pare/attention.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

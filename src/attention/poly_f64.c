@@ -8,7 +8,10 @@
  * B_i = |q'_i| max |k'_j|; all others by the relative error of the plan. */
 #include "poly.h"
 #include "rows_f64.h"
-#include <pare/elementary.h>
+#include "polynomial.h"
+#include "linalg/bounds.h"
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
 #include <math.h>
 #include <string.h>
 

@@ -6,7 +6,7 @@
  * of sums in registers. In the backward pass a run has one variable: its numbers and its gradient
  * stay in registers. */
 #include "poly_kernels.h"
-#include <pare/vexp.h>
+#include "base/vexp.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

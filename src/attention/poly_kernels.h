@@ -1,6 +1,7 @@
 /* poly_kernels.h - the inner loops of polynomial attention that dense attention does not have. */
 #ifndef PARE_ATTENTION_POLY_KERNELS_H
 #define PARE_ATTENTION_POLY_KERNELS_H
+#include <pare/base.h>
 #include "tile.h"
 #include <stdint.h>
 

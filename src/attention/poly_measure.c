@@ -1,5 +1,6 @@
 /* poly_measure.c - what a plan of polynomial attention depends on: centers of queries and keys,
  * their largest norms, heavy keys (handled exactly), and the bound B on the other scores. */
+#include "linalg/bounds.h"
 #include "poly.h"
 #include <math.h>
 #include <stdlib.h>

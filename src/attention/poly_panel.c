@@ -5,8 +5,9 @@
  * the lowest: small numbers are added first. Keys of the row's own chunk (causal) and heavy keys
  * have exact weights e^x. Then each row gets its error bound, and is written. */
 #include "poly.h"
-#include <pare/elementary.h>
-#include <pare/vmath.h>
+#include "base/vmath.h"
+#include "linalg/elementary.h"
+#include <pare/attention.h>
 #include <math.h>
 #include <string.h>
 

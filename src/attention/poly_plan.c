@@ -4,6 +4,7 @@
  * The plan decides only about speed. Taylor polynomials are judged by what their bounds would be on
  * a sample of queries and keys; the bounds themselves are computed row by row when the plan is
  * executed. Remez polynomials (and adaptive monomials) are proven here, for all rows at once. */
+#include "linalg/bounds.h"
 #include "poly.h"
 #include <math.h>
 #include <stdlib.h>

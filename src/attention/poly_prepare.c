@@ -2,7 +2,8 @@
  * centers of the values, and the numbers of the error bound. O(n (d + dv)). */
 #include "poly.h"
 #include <math.h>
-#include <pare/vmath.h>
+#include "base/vmath.h"
+#include <pare/attention.h>
 #include <string.h>
 
 #define SMALLEST_RADIUS 0x1p-80 /* of a column of values around its center, unless it is 0 */

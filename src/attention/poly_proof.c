@@ -41,6 +41,7 @@
  *
  * Numbers that overflow. Values are up to 2^60 from their center, e^x up to e^88: a row is left
  * to the exact kernel where the sum of its weights times the largest radius could overflow f32. */
+#include "linalg/bounds.h"
 #include "poly.h"
 #include <math.h>
 

@@ -16,7 +16,8 @@
  * roundings: Horner's rule 2 g + 2 of them (gamma_(2g+2) sum |c_k| |x|^k), e^-x EXP_ERROR, the rest
  * by pare_ub; the expansion gamma_(4g+16) times the sum of |terms|, which is R(|middle| + h/2). */
 #include "poly_remez.h"
-#include <pare/elementary.h>
+#include "linalg/bounds.h"
+#include "linalg/elementary.h"
 #include <float.h>
 #include <math.h>
 #include <string.h>

@@ -4,7 +4,8 @@
  * Sums are in f32 over POLY_KEYS keys (and a few such blocks), then in f64: their error does not
  * grow with n. Which keys are summed together depends on the sizes alone. */
 #include "poly.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include <pare/base.h>
 #include <math.h>
 #include <string.h>
 

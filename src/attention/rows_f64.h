@@ -1,6 +1,7 @@
 /* rows_f64.h - plain loops over rows of f64 numbers, in the order of their columns. */
 #ifndef PARE_ATTENTION_ROWS_F64_H
 #define PARE_ATTENTION_ROWS_F64_H
+#include <pare/base.h>
 #include <stddef.h>
 
 static inline double dot_f64(const double *a, const double *b, size_t n)

@@ -8,6 +8,7 @@
  *              still subtracts its largest score. Takes one float per edge, as the graph itself;
  *   schedule   where a blocked order of the edges was built before (edge_schedule.c; training):
  *              scores, weights and values of a segment at once, with an online softmax. */
+#include "base/support.h"
 #include "sparse.h"
 #include "edge_schedule.h"
 #include <stdatomic.h>

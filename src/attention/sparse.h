@@ -3,7 +3,7 @@
 #ifndef PARE_ATTENTION_SPARSE_H
 #define PARE_ATTENTION_SPARSE_H
 #include <math.h>
-#include <pare/attention.h>
+#include "attend.h"
 
 enum {
     SCORE_PAD = 16,   /* floats that a kernel may write behind the scores of a row */

@@ -3,6 +3,7 @@
  * A row has keys anywhere in the graph. Where they do not all fit the cache next to a core, all
  * rows take their keys of the first block, then all those of the second, and so on: each key comes
  * from the far cache once per block, not once per edge. */
+#include "base/support.h"
 #include "sparse.h"
 #include <stdlib.h>
 #if defined(__SSE2__)

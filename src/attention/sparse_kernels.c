@@ -4,7 +4,7 @@
  * weighted sums of rows, 64 columns at a time. The rows that a list selects lie anywhere. */
 #include "sparse_small_dim.h"
 #include <math.h>
-#include <pare/vexp.h>
+#include "base/vexp.h"
 #include <string.h>
 
 enum { GROUP = 4 /* keys at a time */ };

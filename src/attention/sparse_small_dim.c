@@ -6,7 +6,7 @@
  * time of a row is then the latency of its sums. */
 #include "sparse_small_dim.h"
 #include <math.h>
-#include <pare/vexp.h>
+#include "base/vexp.h"
 
 #if defined(__x86_64__)
 #define INLINE static inline __attribute__((always_inline)) PARE_AVX512

@@ -10,7 +10,7 @@
  * the scores: what would come out above 1 is set to 1. A nan passes. */
 #include "tile.h"
 #include <math.h>
-#include <pare/vexp.h>
+#include "base/vexp.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -7,6 +7,7 @@
  * aligned to 64 bytes. */
 #ifndef PARE_ATTENTION_TILE_H
 #define PARE_ATTENTION_TILE_H
+#include <pare/base.h>
 #include <stdbool.h>
 #include <stddef.h>
 

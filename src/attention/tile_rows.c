@@ -8,7 +8,7 @@
  * to f64 sums are added from the registers (AVX-512; the sums are prefetched before the products),
  * or one by one between the products of the next rows (AVX2). */
 #include "tile_rows.h"
-#include <pare/vexp.h>
+#include "base/vexp.h"
 
 typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef double quad __attribute__((vector_size(32), aligned(8), may_alias));

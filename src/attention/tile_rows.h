@@ -1,6 +1,7 @@
 /* tile_rows.h - the weighted values of a tile, summed in rows, as the output has them. */
 #ifndef PARE_ATTENTION_TILE_ROWS_H
 #define PARE_ATTENTION_TILE_ROWS_H
+#include <pare/base.h>
 #include <stddef.h>
 
 enum { ROWS_STEP = 16 }; /* columns */

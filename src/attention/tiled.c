@@ -12,6 +12,7 @@
  * end), or, for jobs of few keys, in rows ("row columns", tile_rows.c).
  * Memory: the queries and sums of some panels and one tile, O(unit (dk + dv)).
  * A nan or an infinity in a value may reach rows of its tile that do not see it (0 x inf). */
+#include "base/support.h"
 #include "tiled.h"
 #include <math.h>
 #include <stdatomic.h>

@@ -5,7 +5,7 @@
 #include "panel.h"
 #include "tile.h"
 #include "tile_rows.h"
-#include <pare/oracle.h>
+#include <pare/attention.h>
 
 typedef struct tiled_job {
     const pare_mat32 *q, *k, *v; /* nq x dk, nk x dk, nk x dv */

@@ -4,7 +4,7 @@
  * has a chunk of its own, so that it never wastes the rest of a small one. A mark remembers the top
  * of both stacks. */
 #include "large_pages.h"
-#include <pare/base.h>
+#include "support.h"
 
 #include <stdarg.h>
 #include <stdlib.h>

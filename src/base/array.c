@@ -1,5 +1,5 @@
 /* array.c - arrays: element types, and elements as numbers. */
-#include <pare/array.h>
+#include "array.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* blob.c - files read whole into memory. */
+#include "support.h"
 #include "large_pages.h"
 #include "regular_file.h"
 

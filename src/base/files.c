@@ -1,4 +1,5 @@
 /* files.c - files that are read once, and the identity of all that were read. */
+#include "support.h"
 #include "list.h"
 
 #include <errno.h>

@@ -1,4 +1,5 @@
 /* folder.c - the regular files of a folder, sorted by name. */
+#include "support.h"
 #include "list.h"
 
 #include <dirent.h>

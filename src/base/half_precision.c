@@ -1,5 +1,5 @@
 /* half_precision.c - half precision widened to f32, which is exact: every f16 and bf16 is an f32. */
-#include <pare/array.h>
+#include "array.h"
 
 #include <string.h>
 

@@ -1,5 +1,7 @@
 /* npy.c - .npy files, versions 1 to 3: "\x93NUMPY", two version bytes, the length of the header (2
  * bytes in version 1, else 4), the header (a Python dict as text), the data. */
+#include "array.h"
+#include "support.h"
 #include "npy.h"
 
 #include <stdalign.h>

@@ -2,7 +2,7 @@
  * the file: the caller puts it in front. */
 #ifndef PARE_SRC_NPY_H
 #define PARE_SRC_NPY_H
-#include <pare/array.h>
+#include <pare/base.h>
 
 #define PARE_NPY_HEADER_MAX 512 /* what pare_npy_header_print can need */
 

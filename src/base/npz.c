@@ -1,4 +1,6 @@
 /* npz.c - .npz files: a zip of .npy files. */
+#include "array.h"
+#include "support.h"
 #include "npy.h"
 #include "zip.h"
 

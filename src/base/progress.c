@@ -1,5 +1,5 @@
 /* progress.c - several steps as one range of progress, and a progress bar for a terminal. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <limits.h>
 #include <math.h>

@@ -5,7 +5,7 @@
  * (and not libmpi itself) because the types and constants of MPI differ from one implementation to
  * the next: only a compiler that sees mpi.h knows them. */
 #include "ranks_calls.h"
-#include <pare/ranks.h>
+#include "support.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>

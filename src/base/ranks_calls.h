@@ -1,6 +1,7 @@
 /* ranks_calls.h - what libpare-mpi.so gives to ranks.c. */
 #ifndef PARE_BASE_RANKS_CALLS_H
 #define PARE_BASE_RANKS_CALLS_H
+#include <pare/base.h>
 #include <stddef.h>
 
 /* Counts up whenever the table changes: a library of another version is refused. */

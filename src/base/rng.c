@@ -2,7 +2,7 @@
  * four-word counter, the key moved by two Weyl constants after each round.
  * Reference: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
  * Layout: key = seed (low, high), counter = block (low, high), stream (low, high). */
-#include <pare/base.h>
+#include "support.h"
 
 #include <math.h>
 

@@ -1,4 +1,5 @@
 /* sha256.c - SHA-256 through libcrypto. */
+#include "support.h"
 #include "regular_file.h"
 
 #include <openssl/evp.h>

@@ -1,5 +1,5 @@
 /* sort_by_key.c - largest key first; of equal keys the smaller number, the same on every machine. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <stdlib.h>
 

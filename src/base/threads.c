@@ -5,7 +5,7 @@
  * wait until every thread has shown up; on a busy machine a small product then took 8 ms instead
  * of 0.3 ms.) The pool serves one caller at a time; a second one meanwhile, or a call from within a
  * block, does its blocks alone. Workers live as long as the process. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <pthread.h>
 #include <sched.h>

@@ -1,7 +1,7 @@
 /* vexp.c - e^x over arrays: AVX-512, AVX2 or portable, chosen at run time. The method is in
  * pare/vexp.h. */
 #include "vexp.h"
-#include <pare/vexp.h>
+#include "vmath.h"
 
 static void exp_portable(float *y, const float *x, size_t n)
 {

@@ -4,7 +4,8 @@
  * With lo <= s <= hi for every score, a pair certainly counts 1 when lo_p > hi_n, and certainly
  * counts 0 when hi_p < lo_n; all others count between 0 and 1. Pairs are counted by two sorted
  * lists. */
-#include <pare/outputs.h>
+#include "outputs.h"
+#include "linalg/bounds.h"
 #include <math.h>
 #include <stdlib.h>
 

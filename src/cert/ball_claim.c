@@ -1,5 +1,5 @@
 /* ball_claim.c - the words in which certificates speak of a ball. */
-#include <pare/ball.h>
+#include "ball.h"
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

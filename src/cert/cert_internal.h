@@ -1,6 +1,7 @@
 /* cert_internal.h - what the files of this module share about certificates. */
 #ifndef PARE_SRC_CERT_INTERNAL_H
 #define PARE_SRC_CERT_INTERNAL_H
+#include "base/json.h"
 #include <pare/cert.h>
 
 #define CERT_CHAIN "chain" /* the reduction of a composed certificate */

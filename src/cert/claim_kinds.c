@@ -3,6 +3,7 @@
  * The kind and its parameters say what is claimed; sentence, norm, side and tolerance follow from
  * them and are in the file for people. Nothing is decided by words. docs/format.md has the same
  * table (tools/lint-docs compares the names). */
+#include "prove.h"
 #include "cert_internal.h"
 
 #include <math.h>

@@ -10,7 +10,8 @@
  * All factors are positive and every operation rounds up: what comes out is at least T(p) for this
  * very double p. p is then found by halving, where the upper end always has T <= delta: that T
  * falls is used to find a small p, not to trust it. */
-#include <pare/exchange.h>
+#include "conformal.h"
+#include "linalg/bounds.h"
 #include <math.h>
 
 enum { HALVINGS = 64 };

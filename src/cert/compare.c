@@ -1,5 +1,6 @@
 /* compare.c - what was claimed against what was proven again. A claim that says less than was
  * proven (a larger upper bound) is still true; one that says more, or something else, is not. */
+#include "prove.h"
 #include "cert_internal.h"
 
 #include <math.h>

@@ -10,7 +10,8 @@
 #include "cert_internal.h"
 
 #include <math.h>
-#include <pare/publish.h>
+#include "prove.h"
+#include "linalg/bounds.h"
 #include <string.h>
 
 /* The domain is nothing but the words for the inputs. */

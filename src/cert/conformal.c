@@ -29,7 +29,8 @@
  * is a fitted one and that there was one candidate, and what no file can show stands there as a
  * hypothesis, undecided. Windows of one text are not independent: nothing is said of them. What is
  * proven of the first tokens of the N does not bound a whole new input: it is cut as they are. */
-#include <pare/exchange.h>
+#include "conformal.h"
+#include "prove.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

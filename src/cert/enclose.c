@@ -10,6 +10,7 @@
  * (dense, norm, attention, ffn) carries its own inequality at the head of its own file, and
  * enclose.h says what a radius means and what is assumed of the engines. Nothing here calls the
  * forward pass, whose results these radii judge. */
+#include "linalg/bounds.h"
 #include "enclose.h"
 #include <string.h>
 

@@ -40,8 +40,8 @@
 #define PARE_CERT_ENCLOSE_H
 #include "model_norms.h"
 #include "wide.h"
-#include <pare/elementary.h>
-#include <pare/outputs.h>
+#include "prove.h"
+#include "linalg/matrix.h"
 #include <float.h>
 #include <math.h>
 

@@ -4,6 +4,7 @@
  *     |U x - U x'|_i <= mean over visible j of |x_j - x'_j|,
  * and one engine's mean of n rows is off by gamma_{n+2} times the mean of their norms (in
  * double-double 3 v^2 for each sum and for the division: 1 + n/4 units). */
+#include "linalg/bounds.h"
 #include "enclose.h"
 #include <string.h>
 

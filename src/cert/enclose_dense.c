@@ -7,6 +7,7 @@
  *                     gamma_{in+2} (|W|_F |x|_2 + |b|_2) + sqrt(out) (in + 2) tiny.
  * An engine that rounds W and b to its own type first adds one factor (1 + d) to each term, and
  * tiny per entry where that underflows: at most tiny sqrt(in) |x|_2 per output. */
+#include "linalg/bounds.h"
 #include "enclose.h"
 
 /* What a square that underflows is off by; 2^-1074 would do, and cost 150 cycles each time. */

@@ -8,6 +8,7 @@
  * times it is below 1024 tiny. In double-double: wide_act_units.
  *
  * Gated: a = act(g), |a' u' - a u| <= |a' - a|_2 |u'|_max + |a|_max |u' - u|_2, one rounding. */
+#include "model/model_facts.h"
 #include "enclose.h"
 
 typedef struct act_job {

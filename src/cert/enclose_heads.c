@@ -2,6 +2,8 @@
  *
  * They are rows of dense maps, so their radii follow from the norms of the head's own row blocks;
  * rotary positions are rotations and move nothing apart. The softmax is in enclose_softmax.c. */
+#include "linalg/elementary.h"
+#include "model/model_facts.h"
 #include "enclose_heads.h"
 #include <string.h>
 

@@ -19,6 +19,7 @@
  * In double-double, v = 2^-53: centring 3 + 3 + 3 v^2; the root half of 9 (sum) + 2 + 3 + 2 v^2 and
  * 25/8 of its own, the division 15: below 27 v^2, two units; gain and bias 4 v^2; batch norms 2 + 4
  * + 15 + 4 v^2. */
+#include "linalg/bounds.h"
 #include "enclose.h"
 
 typedef struct norm_parts { /* constants of one norm, from above */

@@ -2,6 +2,7 @@
  *
  * The plain sums, in f64 or double-double; what they and an engine's may be off by is in
  * enclose_weights.c. */
+#include "linalg/elementary.h"
 #include "enclose_heads.h"
 #include <stdatomic.h>
 

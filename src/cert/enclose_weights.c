@@ -31,6 +31,7 @@
  * The weighted sum and the division add gamma_{2n+6} max_j |v_j|. Weights and products below the
  * smallest normal number are off by an absolute amount (the largest weight is 1, the sum at least
  * that): n tiny (max|v| + sqrt(dv)) up to a constant, however small the exact ones are. */
+#include "linalg/bounds.h"
 #include "enclose_heads.h"
 
 enum { TILE = 32 /* keys an engine may merge at a time; see enclose.h */ };

@@ -1,4 +1,8 @@
 /* file_ref.c - what a certificate speaks about: which bytes, which function, which inputs. */
+#include "base/support.h"
+#include "prove.h"
+#include "model/inputs.h"
+#include "model/model_facts.h"
 #include "cert_internal.h"
 
 #include <stdlib.h>

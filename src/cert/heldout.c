@@ -1,7 +1,10 @@
 /* heldout.c - which inputs a reduction is fitted to, measured and proven on (pare/heldout.h). */
-#include <pare/exchange.h>
-#include <pare/heldout.h>
-#include <pare/outputs.h>
+#include "base/support.h"
+#include "conformal.h"
+#include "outputs.h"
+#include "data/graph_data.h"
+#include "heldout.h"
+#include "model/inputs.h"
 
 const char pare_some_were_seen[] = "it is proven on inputs that the cut was fitted to";
 

@@ -4,6 +4,8 @@
  * each matrix is one job. Spectral norms come from pare_norm_spectral, which is proven; where it
  * cannot say anything the Frobenius norm stands, which is a bound as well. The classifier needs
  * only its longest row: every logit is one row times the hidden vector. */
+#include "base/support.h"
+#include "linalg/bounds.h"
 #include "model_norms.h"
 #include <math.h>
 #include <stdatomic.h>

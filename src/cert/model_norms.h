@@ -1,7 +1,7 @@
 /* model_norms.h - proven norms of the weights a model multiplies by, made once per model. */
 #ifndef PARE_CERT_MODEL_NORMS_H
 #define PARE_CERT_MODEL_NORMS_H
-#include <pare/cert.h>
+#include "prove.h"
 
 /* Of W (out x in) and b: upper bounds. An absent matrix has zeros everywhere. */
 typedef struct dense_norms {

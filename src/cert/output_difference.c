@@ -23,8 +23,10 @@
  * Both enclosures hold the exact difference, so their figures must meet; if they do not, one of
  * them is wrong, and nothing is proven. */
 #include "enclose.h"
-#include <pare/exchange.h>
-#include <pare/outputs.h>
+#include "base/support.h"
+#include "conformal.h"
+#include "outputs.h"
+#include "linalg/bounds.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -1,6 +1,7 @@
 /* outputs.c - what one output row of two enclosures says: how far the models are apart there,
  * whether the largest entry is the same one in both, how far the f32 engine was off. */
-#include <pare/outputs.h>
+#include "outputs.h"
+#include "linalg/dd.h"
 #include "enclose.h"
 
 static size_t largest(const double *v, size_t n)

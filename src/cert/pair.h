@@ -14,7 +14,7 @@
 #ifndef PARE_CERT_PAIR_H
 #define PARE_CERT_PAIR_H
 #include "enclose.h"
-#include <pare/ball.h>
+#include "prove.h"
 
 /* ---- distances ----------------------------------------------------------------------------- */
 

@@ -14,6 +14,8 @@
  * Gated: with a = act(gate) and u = up, both at the doubles A, U of f and B, W of g,
  *     [(A+a)(U+u) - A U] - [(B+b)(W+w) - B W]
  *         = (a - b) U + b (U - W) + A (u - w) + (A - B) w + (a - b) u + b (u - w). */
+#include "linalg/elementary.h"
+#include "model/model_facts.h"
 #include "pair.h"
 #include <string.h>
 

@@ -10,6 +10,9 @@
  * |scale| |Wq| |k_j - middle| and |scale| |Wk| |q_i| stand for them.
  *
  * Each computed product carries gamma of its inner dimension times norms. */
+#include "base/support.h"
+#include "linalg/bounds.h"
+#include "model/model_facts.h"
 #include "pair_heads.h"
 #include <stdlib.h>
 

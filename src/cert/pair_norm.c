@@ -21,6 +21,7 @@
  * points (|h - k| at one end, at most z at the other), s over the segment between them. That
  * segment's points are no shorter than ((|h| - r_f) + (|k| - r_g) - E) / 2. The same with a in the
  * place of b, and J at g's points; the smaller one counts. */
+#include "linalg/bounds.h"
 #include "pair.h"
 #include <string.h>
 

@@ -4,7 +4,11 @@
  * Frobenius norm E, hence by E in |.|_2 and in the largest |row|_2, by sqrt(columns) E in the
  * largest row sum, and by sqrt(rows columns) E in the bilinear norm of largest entries. */
 #include "pair.h"
-#include <pare/alike.h>
+#include "prove.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
+#include "model/model_equality.h"
+#include "model/model_facts.h"
 #include <string.h>
 
 enum { SHARP = 256 /* beyond, |A B|_2 is bounded by |A|_2 |B|_2 and |A B|_F */ };

@@ -33,6 +33,8 @@
  *
  * Rounding. Scores at the doubles are known within eta, so computed weights are within off of the
  * exact ones in l1: both enlarge the boxes and the sums. */
+#include "linalg/bounds.h"
+#include "linalg/elementary.h"
 #include "pair_heads.h"
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -5,6 +5,7 @@
  * Output c is the largest throughout the ball where for every other k
  *     F_c - F_k > |w_c - w_k| r_f + rounding,
  * and a row is certain when that holds in both models for the same c. */
+#include "linalg/bounds.h"
 #include "pair.h"
 
 typedef struct ends {

@@ -1,6 +1,6 @@
 /* The end of every reduction: write, load again, measure, prove, compare, and only then appear. */
-#include <pare/exchange.h>
-#include <pare/publish.h>
+#include "conformal.h"
+#include "prove.h"
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>

@@ -9,7 +9,10 @@
  * found here. */
 #include "cert_internal.h"
 
-#include <pare/exchange.h>
+#include "base/support.h"
+#include "conformal.h"
+#include "prove.h"
+#include "model/inputs.h"
 #include <math.h>
 #include <string.h>
 

@@ -18,6 +18,7 @@
  * factor 1 + gamma_{4 n + 16} of the true one. Products that underflow are off by less than 2^-1022
  * each, over a denominator of at least 2^-500; where that is smaller, the answer is the largest c,
  * which bounds every convex combination. */
+#include "linalg/bounds.h"
 #include "pair.h"
 
 double vertex_softmax(const double *c, const uint32_t *order, const double *low, const double *high,

@@ -18,7 +18,7 @@
  * divided by them it is far below 2^-400. Nothing above WIDE_BIG is claimed. */
 #ifndef PARE_CERT_WIDE_H
 #define PARE_CERT_WIDE_H
-#include <pare/dd.h>
+#include "linalg/dd.h"
 #include <pare/model.h>
 
 #define WIDE_UNIT  PARE_DD_UNIT

@@ -6,6 +6,7 @@
  * A tile of w, OUTS outputs x RUN inputs, is widened and transposed once and serves ROWS_AT_ONCE
  * rows of x; the innermost kernel has STRIP of these rows x OUTS sums (h, l, m) in registers, or
  * passes over parts of it. */
+#include "linalg/matrix.h"
 #include "wide.h"
 #if defined(__x86_64__)
 #include <immintrin.h>

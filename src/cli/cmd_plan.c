@@ -4,7 +4,7 @@
 #include "show_cut.h"
 #include "warn_text.h"
 
-#include <pare/plan.h>
+#include "base/json.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #include "backend.h"
 #include "out.h"
 
-#include <pare/publish.h>
+#include "base/json.h"
 
 #include <math.h>
 #include <string.h>

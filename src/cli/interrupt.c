@@ -1,10 +1,10 @@
 /* interrupt.c - how a command stops on a signal (interrupt.h): on the first one it finishes its
  * step and saves; on the second one it removes its temporary files and ends at once. The library
  * keeps no state, so the command has to know the names of these files. */
+#include <pare/cert.h>
 #include "interrupt.h"
 
 #include <limits.h>
-#include <pare/publish.h>
 #include <signal.h>
 #include <string.h>
 #include <unistd.h>

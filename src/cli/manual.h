@@ -1,6 +1,7 @@
 /* manual.h - the list of commands, the man page and the completion of bash made from it. */
 #ifndef PARE_CLI_MANUAL_H
 #define PARE_CLI_MANUAL_H
+#include <pare/base.h>
 #include <stdio.h>
 
 typedef struct command {

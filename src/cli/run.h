@@ -2,7 +2,7 @@
 #ifndef PARE_CLI_RUN_H
 #define PARE_CLI_RUN_H
 #include "cli.h"
-#include <pare/json.h>
+#include "base/json.h"
 
 #define RUN_TOKENS     256      /* generated unless --tokens says otherwise */
 #define RUN_NOT_GIVEN  SIZE_MAX /* --tokens */
@@ -48,9 +48,9 @@ typedef struct run_state {
     double ms;
     run_layer *layers; /* by block; NULL: no attention of kind poly in f32 */
     pare_ranks *ranks;
-    pare_oracle oracle;      /* --oracle */
-    pare_oracle_caps engine; /* that is asked for */
-    cJSON *plan;             /* --plan */
+    pare_oracle oracle;         /* --oracle */
+    pare_oracle_caps engine;    /* that is asked for */
+    pare_length_plan_file plan; /* --plan */
     pare_oracle_count count;
     pare_length_stats length;
 } run_state;

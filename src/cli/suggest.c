@@ -1,4 +1,5 @@
 /* suggest.c - nearest words by the optimal string alignment distance. */
+#include <pare/base.h>
 #include "suggest.h"
 
 #include <string.h>

@@ -3,9 +3,7 @@
 #define PARE_CLI_TRAIN_H
 #include "cli.h"
 
-#include <pare/init.h>
-#include <pare/lesson.h>
-#include <pare/runs.h>
+#include "base/json.h"
 
 extern const char *const train_kinds[]; /* in the order of pare_init_kind */
 

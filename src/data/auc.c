@@ -1,7 +1,7 @@
 /* Area under the ROC curve: the chance that a random positive scores above a random negative, ties
  * counting half. By ranks (Mann-Whitney), which is exact: mid-ranks are halves of integers, so
  * twice their sum is kept as an integer and only the last division rounds. */
-#include <pare/data.h>
+#include "graph_data.h"
 #include <math.h>
 #include <stdlib.h>
 

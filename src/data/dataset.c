@@ -1,4 +1,7 @@
 /* A data set from a file, by its extension. */
+#include "base/array.h"
+#include "base/support.h"
+#include "graph_data.h"
 #include "name_file.h"
 #include "dataset.h"
 #include <math.h>

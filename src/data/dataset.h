@@ -1,7 +1,7 @@
 /* dataset.h - what the readers of data sets share. Private to src/data. */
 #ifndef PARE_DATA_DATASET_H
 #define PARE_DATA_DATASET_H
-#include <pare/data.h>
+#include <pare/run.h>
 
 /* Collects inputs with their targets, all in one arena. */
 typedef struct pare_gather {

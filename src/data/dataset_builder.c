@@ -1,4 +1,5 @@
 /* Inputs and targets as they come, and the cutting of texts into windows. */
+#include "base/array.h"
 #include "dataset.h"
 #include <string.h>
 

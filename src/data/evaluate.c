@@ -1,5 +1,6 @@
 /* evaluate.c - a model on a dataset, input by input (pare/evaluate.h). */
-#include <pare/evaluate.h>
+#include "evaluate.h"
+#include "graph_data.h"
 #include "base/work.h"
 
 #include <math.h>

@@ -3,6 +3,8 @@
  *   packed bits           features_packed [n,ceil(f/8)] with n_features instead of node_features
  *   gnn-benchmark CSR     adj_{data,indices,indptr,shape}, attr_{...}, labels [n]
  * Nothing in the file is believed: every complaint names the member and the shapes. */
+#include "base/array.h"
+#include "graph_data.h"
 #include "name_file.h"
 #include "dataset.h"
 #include <math.h>

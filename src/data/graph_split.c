@@ -1,5 +1,6 @@
 /* Which nodes are for training, choosing and testing. */
-#include <pare/data.h>
+#include "base/support.h"
+#include "graph_data.h"
 
 static void mark(uint8_t *mask, const uint32_t *order, size_t from, size_t to)
 {

@@ -1,4 +1,6 @@
 /* `--input`: one .npy for the model to run on. */
+#include "base/array.h"
+#include <pare/data.h>
 #include "name_file.h"
 #include "dataset.h"
 

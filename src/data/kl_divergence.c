@@ -1,7 +1,7 @@
 /* How far a model's answers are from the reference's: per row
  *   KL(p || q) = sum_i p_i (log p_i - log q_i),  p = softmax(reference), q = softmax(model),
  * in double with logarithms throughout, so that a tiny p_i or q_i is not lost. */
-#include <pare/data.h>
+#include "graph_data.h"
 #include "log_softmax.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+#include "base/support.h"
 #include "log_softmax.h"
 #include <math.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  *   token t of row i = (cos, sin)(w_i t + phase_i),  t = 1 .. tokens;  value w_i
  * w uniform in [-pi, pi), the phase uniform in [0, pi). Row i is drawn from stream i of the seed,
  * so that a longer file begins with the shorter one. */
+#include "base/array.h"
 #include <pare/data.h>
 #include <math.h>
 

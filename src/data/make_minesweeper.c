@@ -6,6 +6,8 @@
  *             1 + min(mines around, 5);
  *   masks     ten splits; per class half for training, a quarter each to choose and to test.
  * Streams of the seed: 0 mines, 1 unknown, 2 + k split k. */
+#include "base/array.h"
+#include "base/support.h"
 #include <pare/data.h>
 
 enum { FEATURES = 7, SPLITS = 10, MOST_SIDE = 8192 };

@@ -2,6 +2,7 @@
  * the targets are the sorted symbols, from the last symbol of the question on:
  *   B A C | A B      with the targets   - - A B C
  * Row i is drawn from stream i of the seed. */
+#include "base/array.h"
 #include <pare/data.h>
 
 static void draw_row(int64_t *input, int64_t *target, size_t *count, size_t length, size_t symbols,

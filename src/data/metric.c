@@ -1,5 +1,5 @@
 /* Accuracy, cross entropy and, for two classes, AUC of output rows. */
-#include <pare/data.h>
+#include "graph_data.h"
 #include "log_softmax.h"
 #include <math.h>
 

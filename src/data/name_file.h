@@ -1,7 +1,7 @@
 /* blame.h - the file's name before a message, once. Private to src/data. */
 #ifndef PARE_DATA_BLAME_H
 #define PARE_DATA_BLAME_H
-#include <pare/data.h>
+#include <pare/base.h>
 #include <string.h>
 
 /* The readers of base already name the file; what we find wrong ourselves does not. */

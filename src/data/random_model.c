@@ -1,7 +1,7 @@
 /* Models with random weights. Shapes are laid out first, every tensor with a stream of its own;
  * then all numbers are drawn at once in blocks of fixed size, so that neither the order of the
  * tensors in memory nor the number of threads changes a bit. */
-#include <pare/random_model.h>
+#include "model/variant.h"
 
 #include <math.h>
 

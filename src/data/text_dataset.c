@@ -1,6 +1,7 @@
 /* A .txt through the model's tokenizer. For llama2.c's tokenizer a line <|endoftext|> ends a
  * story: each is stripped of white space at both ends and begins with begin-of-text, as those
  * models were trained. GPT-2's tokenizer reads <|endoftext|> as a token: the file is one text. */
+#include "base/support.h"
 #include "dataset.h"
 #include <string.h>
 

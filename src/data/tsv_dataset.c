@@ -1,4 +1,5 @@
 /* Sentences with labels: a header line, then sentence, tab, label. */
+#include "base/support.h"
 #include "dataset.h"
 #include <ctype.h>
 #include <errno.h>

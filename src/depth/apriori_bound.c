@@ -1,7 +1,8 @@
 /* apriori_bound.c - the smallest bound on |f - g| that any of the theorems proves. */
 #include "collapse_chain.h"
 #include "parallel_collapse.h"
-#include <pare/alike.h>
+#include "model/model_equality.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <stdio.h>
 

@@ -2,6 +2,7 @@
  * f64 reference are held input by input, never all at once; every head of every sequence is
  * measured by itself, and the results are added in one order (attn_stats_bounds.c), so that the
  * figures do not depend on the number of threads. */
+#include "linalg/matrix.h"
 #include "attn_stats.h"
 #include "replace_layers.h"
 #include <math.h>

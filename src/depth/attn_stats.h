@@ -1,7 +1,7 @@
 /* attn_stats.h - statistics of attention heads (pare/xray.h): the parts of attn_stats.c. */
 #ifndef PARE_SRC_DEPTH_ATTN_STATS_H
 #define PARE_SRC_DEPTH_ATTN_STATS_H
-#include <pare/xray.h>
+#include <pare/depth.h>
 
 /* The queries, keys and values of one head on one sequence. */
 typedef struct head_inputs {

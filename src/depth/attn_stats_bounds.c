@@ -8,7 +8,9 @@
  * and entries are no larger. What stands in the place of f32 weights is rounded to f32: the one
  * matrix and the one bias of `uniform`, the one direction of a `constq` head. */
 #include "attn_stats.h"
-#include <pare/poly.h>
+#include "attention/polynomial.h"
+#include "linalg/bounds.h"
+#include <pare/depth.h>
 #include <math.h>
 
 /* nan: not known; the larger of two that may be. */

@@ -3,6 +3,7 @@
  *
  * Rows go in blocks of ROWS: their scores against all keys are one product; a graph's rows are
  * scored key by key, so that nothing of size n x n is ever made of one. */
+#include "linalg/matrix.h"
 #include "attn_stats.h"
 #include "imat.h"
 #include <math.h>

@@ -1,5 +1,6 @@
 /* attn_stats_rows.c - distances of rows to their nearest constant matrix (Res), and rotary
  * positions of rows. */
+#include "linalg/matrix.h"
 #include "attn_stats.h"
 #include <math.h>
 #include <stdlib.h>

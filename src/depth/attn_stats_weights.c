@@ -2,6 +2,7 @@
  * and the norms of its two products, with the gain of the norm before it. The products are those
  * of effective_maps.c, with the rounding of having been formed: the norms are those of the stored
  * numbers. */
+#include "linalg/bounds.h"
 #include "effective_maps.h"
 #include "attn_stats.h"
 #include <math.h>

@@ -8,6 +8,7 @@
  * which is all that const, constq, linear and affmix need: the mean of F is the last row of cross,
  * the mean of z the last row of gram, and the mean query of each head is a map of that. The values
  * that these mean queries gather need a second pass. Memory is that of one input. */
+#include "linalg/matrix.h"
 #include "replace_layers.h"
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* collapse.c - the public interface (pare/collapse.h) to the bounds of depth_bounds.h. */
 #include "depth_bounds.h"
-#include <pare/collapse.h>
+#include <pare/depth.h>
 #include <string.h>
 
 const char *const pare_collapse_names[] = {

@@ -4,8 +4,10 @@
  * (another number of blocks: the one-layer cuts) are proven one by one, which is coarser: |f -
  * g| at the given inputs, and how far each moves. */
 #include "depth_ball.h"
+#include "cert/ball.h"
+#include "cert/prove.h"
+#include "linalg/bounds.h"
 #include <pare/depth.h>
-#include <pare/publish.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* depth_ball.h - certificates for every input near the given ones (depth_ball.c). */
 #ifndef PARE_SRC_DEPTH_DEPTH_BALL_H
 #define PARE_SRC_DEPTH_DEPTH_BALL_H
-#include <pare/ball.h>
+#include <pare/cert.h>
 
 typedef struct depth_ball_of {
     double radius;

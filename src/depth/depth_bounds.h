@@ -7,7 +7,7 @@
  * evaluation; none is nan. Letters and lemmas: docs/notation.md, and the tops of the .c files. */
 #ifndef PARE_SRC_DEPTH_DEPTH_BOUNDS_H
 #define PARE_SRC_DEPTH_DEPTH_BOUNDS_H
-#include <pare/collapse.h>
+#include <pare/depth.h>
 
 /* Norm of a token (a row): its largest entry, or its euclidean length. |X| is the largest over the
  * tokens; D(X) the largest norm of a difference of two tokens of one input. */

@@ -7,6 +7,8 @@
  *     T   = skip a' (+ a matrix a')          outside = bo a' + s' (+ s matrix a')
  * Key biases add the same number to every score of a row and are left out - except under rotary
  * positions, where nothing can be merged and the parts are kept. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "effective_maps.h"
 #include <math.h>
 

@@ -8,6 +8,7 @@
  * const have no M and no heads, linear lies in T, uniform is M_1, constq heads have B = 0. */
 #ifndef PARE_SRC_DEPTH_EFFECTIVE_MAPS_H
 #define PARE_SRC_DEPTH_EFFECTIVE_MAPS_H
+#include <pare/model.h>
 #include "imat.h"
 
 typedef enum query_kind { QUERY_EACH, QUERY_SAME, QUERY_MEAN } query_kind;

@@ -5,6 +5,8 @@
  *               <= (|A'| + r)(s + gamma |B'|) + r |B'| + n 2^-1074
  * entry by entry, for any order of summation. The right side is a sum of products of nonnegative
  * numbers, computed in f64 and raised by the factor 1 / (1 - gamma) of its own roundings. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "imat.h"
 #include <float.h>
 #include <math.h>

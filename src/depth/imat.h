@@ -3,7 +3,7 @@
 #ifndef PARE_SRC_DEPTH_IMAT_H
 #define PARE_SRC_DEPTH_IMAT_H
 #include "base/work.h"
-#include <pare/model.h>
+#include <pare/linalg.h>
 
 /* Zeros in the work's arena. After the first failure this and all functions below do nothing and
  * return empties. */

@@ -1,5 +1,7 @@
 /* initial_set.c - the set of tokens behind the embedding: the embedded vocabulary word by word, or
  * a box of vectors through map and norm; positions add a set of their own. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "initial_set.h"
 #include <math.h>
 

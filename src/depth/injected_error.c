@@ -7,7 +7,9 @@
  * from there is not bounded: a norm may stretch it by 1 / sqrt(eps). */
 #include "depth_bounds.h"
 #include "walk.h"
-#include <pare/alike.h>
+#include "attention/attend.h"
+#include "linalg/bounds.h"
+#include "model/model_equality.h"
 #include <math.h>
 
 static pare_ub over_the_ball(pare_work *k, const pare_model *f, const pare_attn *fa,

@@ -21,6 +21,9 @@
  * smallness alone implies nothing (docs/errata.md).
  * depth_lower_model: f a stored model of any width and number of heads, u all ones, on a grid whose
  * points are doubles; enclosures of its outputs are what y is. */
+#include "cert/prove.h"
+#include "linalg/bounds.h"
+#include "model/model_facts.h"
 #include "depth_bounds.h"
 #include <math.h>
 #include <stdlib.h>

@@ -14,6 +14,8 @@
  *     umix              sum_j U^j X E_j + bias, for masks (U^2 != U)
  * bias: b <- b (I + V_b) + c_b. Why uniform and rankone fold exactly is said in
  * collapse_chain.c, where the rounding of what is stored here is proven. */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
 #include "one_layer.h"
 #include "parallel_collapse.h"
 #include <string.h>

@@ -4,6 +4,7 @@
  *     claim = 2 A / L,  A = eta max(H L, phi0)
  * It is not sound, for its own network or any other (docs/errata.md): reports show it under
  * "paper_not_sound" and nothing is concluded from it. */
+#include "linalg/bounds.h"
 #include "depth_bounds.h"
 #include <math.h>
 

@@ -12,7 +12,9 @@
 #include "parallel_collapse.h"
 #include "collapse_chain.h"
 #include "initial_set.h"
-#include <pare/alike.h>
+#include "attention/attend.h"
+#include "linalg/bounds.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <stdio.h>
 

@@ -5,6 +5,7 @@
  * in depth) without a condition on the scores. Evaluated in logarithms, as D underflows after five
  * or six layers. tanh(x) <= min(1, x). Logarithms and exponentials round upwards (directed.c); the
  * sums between them are raised by SLACK of their size. */
+#include "linalg/bounds.h"
 #include "initial_set.h"
 #include <float.h>
 #include <math.h>

@@ -2,7 +2,9 @@
  * and the first keys and values decide; the distance of all other numbers is part of the bound. */
 #include "one_layer.h"
 #include "parallel_collapse.h"
-#include <pare/alike.h>
+#include "attention/attend.h"
+#include "model/model_equality.h"
+#include <pare/depth.h>
 
 /* The queries of the last head are zero. */
 static bool last_is_uniform(const pare_attn *at)

@@ -14,7 +14,10 @@
  * d x d matrices for each head. */
 #include "collapse_chain.h"
 #include "initial_set.h"
-#include <pare/alike.h>
+#include "attention/attend.h"
+#include "linalg/bounds.h"
+#include "model/model_equality.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

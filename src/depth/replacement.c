@@ -5,6 +5,7 @@
  *
  * Fits are ridge regressions: (G + t I) M = C with t = 1e-3 tr(G) / dim, by Cholesky factors in
  * f64, rounded once to the model's number type. */
+#include "linalg/matrix.h"
 #include "replace_layers.h"
 #include <string.h>
 

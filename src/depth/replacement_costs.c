@@ -2,7 +2,8 @@
  * and together. The replacements are those that `pare depth` would write (replace_layers.h); they
  * are measured and thrown away. */
 #include "replace_layers.h"
-#include <pare/xray.h>
+#include "linalg/matrix.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <string.h>
 

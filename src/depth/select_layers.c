@@ -5,6 +5,7 @@
  * Plans are compared input by input. A plan runs from the first block in which it differs from what
  * has already run, so that going backwards one layer at a time costs about half of a pass for each
  * candidate. */
+#include "linalg/matrix.h"
 #include "replace_layers.h"
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* stack_heads.c - heads of several layers side by side in one attention. */
+#include "linalg/matrix.h"
 #include "one_layer.h"
 #include <string.h>
 

@@ -1,5 +1,6 @@
 /* submodel.c - parts of a model as models of their own (replace_layers.h): the residual stream that
  * enters a block is a sequence of vectors like any other, so one forward pass serves for all. */
+#include "model/model_facts.h"
 #include "replace_layers.h"
 #include <string.h>
 

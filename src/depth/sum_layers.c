@@ -1,5 +1,6 @@
 /* sum_layers.c - sums and products over the layers, and mean tokens: the ingredients of one-layer
  * collapses. Plain f64; the roundings are part of the bound (collapse_chain.c). */
+#include "linalg/matrix.h"
 #include "one_layer.h"
 #include <stdlib.h>
 #include <string.h>

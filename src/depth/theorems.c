@@ -6,7 +6,8 @@
 #include "theorems.h"
 #include "base/work.h"
 #include "depth_bounds.h"
-#include <pare/publish.h>
+#include "cert/prove.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

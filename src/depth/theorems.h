@@ -1,7 +1,7 @@
 /* theorems.h - adds the theorems of depth to a certificate (theorems.c). */
 #ifndef PARE_SRC_DEPTH_THEOREMS_H
 #define PARE_SRC_DEPTH_THEOREMS_H
-#include <pare/depth.h>
+#include <pare/cert.h>
 
 /* Theorems 1 and 2, what they need, and what Rank collapse 2025 prints; texts live in the arena. */
 PARE_MUST_USE pare_status theorems_add(pare_cert *cert, pare_arena *a, const pare_model *f,

@@ -3,6 +3,8 @@
  * Inverse of a basis. Let e >= |q q^T - I|_2, e < 1. Then q^-1 = q^T (q q^T)^-1 and
  *     |q^-1 - q^T|_2 <= |q|_2 e / (1 - e) <= sqrt(1 + e) e / (1 - e),
  * which bounds every entry of the difference. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "token_norm.h"
 #include <math.h>
 

@@ -5,9 +5,10 @@
 #include "depth_ball.h"
 #include "replace_layers.h"
 #include "theorems.h"
-#include <pare/exchange.h>
-#include <pare/outputs.h>
-#include <pare/publish.h>
+#include "cert/ball.h"
+#include "cert/conformal.h"
+#include "cert/outputs.h"
+#include <pare/depth.h>
 #include <math.h>
 #include <string.h>
 

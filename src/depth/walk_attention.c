@@ -21,6 +21,7 @@
  * Under full attention G hands on X - Y token by token through T, and only its mean over the tokens
  * through M: that mean is bounded for itself (mean_of_head). Tokens that pull the weights to one
  * side stand against others that pull them to the other, so that it is about half as large. */
+#include "linalg/bounds.h"
 #include "walk.h"
 #include <math.h>
 

@@ -9,7 +9,8 @@
  * for some slopes in known intervals; J is an interval matrix, and |J| its bound. A unit that is
  * never (or always) switched on in the set costs nothing. Centres go through the FFN itself. */
 #include "walk.h"
-#include <pare/cert.h>
+#include "linalg/bounds.h"
+#include "model/model_facts.h"
 #include <math.h>
 
 /* What the functions and the formula lose, as the enclosures of cert count it. */

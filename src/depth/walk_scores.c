@@ -1,6 +1,8 @@
 /* walk_scores.c - what is known of the scores of a head over tokens of a given reach: how far those
  * of one row are apart, how far two rows differ, how far a mean query moves them. Lemmas T and R
  * (walk_attention.c) make distances between rows of weights of it. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "walk.h"
 #include <math.h>
 

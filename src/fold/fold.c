@@ -7,6 +7,9 @@
  *
  * Not folded, because the skip reads them too or an identity would become dense: layer, rms and
  * mean-only norms after the sum; and a head tied to the embedding. */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "fold_parts.h"
 
 /* Removes what has moved into the readers of a norm. */

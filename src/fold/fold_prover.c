@@ -5,8 +5,11 @@
  * inputs. The fold is redone block by block and compared with the output file: the weights, and the
  * settings, without which the same weights are another function. */
 #include "fold_parts.h"
-#include <pare/alike.h>
-#include <pare/publish.h>
+#include "attention/attend.h"
+#include "cert/prove.h"
+#include "model/model_equality.h"
+#include "model/model_facts.h"
+#include <pare/fold.h>
 #include <math.h>
 #include <string.h>
 

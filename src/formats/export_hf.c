@@ -2,7 +2,8 @@
 #include "export_hf.h"
 #include <errno.h>
 #include <math.h>
-#include <pare/export.h>
+#include "base/json.h"
+#include <pare/model.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* hf.h - a model under Hugging Face's names: what is to be written, and what does not fit. */
 #ifndef PARE_SRC_HF_H
 #define PARE_SRC_HF_H
-#include <pare/json.h>
+#include "base/json.h"
 #include <pare/model.h>
 
 /* Up to three weights above one another, as [out, in] or (turned) as [in, out]. */

@@ -1,4 +1,5 @@
 /* Which importer? Decided by what is in the file, never by its name. */
+#include "base/array.h"
 #include "import.h"
 #include "import_families.h"
 

@@ -2,6 +2,7 @@
  * - negative when the classifier is a matrix of its own -, context), then f32 weights without
  * names, kind by kind over all layers, then the rotary tables. The parts are given their names and
  * handed to the Llama importer: so both forms of one model are the same bits. */
+#include "base/support.h"
 #include "import_families.h"
 
 #include <string.h>

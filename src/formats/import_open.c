@@ -1,4 +1,6 @@
 /* Opening what importers read: a file, its shards, its config.json, an npz. */
+#include "base/array.h"
+#include "base/support.h"
 #include "import_tensors.h"
 
 #include <stdlib.h>

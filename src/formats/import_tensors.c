@@ -1,5 +1,6 @@
 /* Weights by name and shape: borrowed from the bytes of the file where that can be, copied where
  * not. */
+#include "base/array.h"
 #include "import_tensors.h"
 
 #include <fnmatch.h>

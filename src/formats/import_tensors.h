@@ -6,7 +6,7 @@
  * needs a number, and at the end. */
 #ifndef PARE_SRC_IMPORT_TENSORS_H
 #define PARE_SRC_IMPORT_TENSORS_H
-#include <pare/json.h>
+#include "base/json.h"
 #include <pare/model.h>
 #include "model/safetensors.h"
 

@@ -1,7 +1,7 @@
 /* The one small engine of a plan: plain softmax attention with fixed shapes. */
 #include "onnx.h"
 #include <float.h>
-#include <pare/export.h>
+#include <pare/model.h>
 
 /* 0 where row i sees row j <= i, very low elsewhere; runtimes compute it once, when they load. */
 static value causal_mask(onnx *g, size_t rows)

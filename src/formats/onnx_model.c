@@ -1,7 +1,7 @@
 /* A whole model as one ONNX graph: the forward pass of forward.c, node by node. */
 #include "onnx_parts.h"
 #include <math.h>
-#include <pare/export.h>
+#include <pare/model.h>
 #include <stdio.h>
 
 /* ---- stem --------------------------------------------------------------------------------------

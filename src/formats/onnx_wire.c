@@ -1,5 +1,6 @@
 /* Protobuf, as much of it as a writer needs: whole numbers (wire type 0) and bytes (wire type 2).
  */
+#include "base/support.h"
 #include "onnx.h"
 #include <stdlib.h>
 #include <string.h>

@@ -5,7 +5,7 @@
  * are finite, and a nan afterwards. */
 #include "merge_softmax.h"
 #include "numbers.h"
-#include <pare/vexp.h>
+#include "base/vexp.h"
 
 /* Four at a time: vector units of the baseline CPU do it in pairs. */
 

@@ -7,6 +7,7 @@
  * call of a row to its output. When a call reaches the last group of the window, groups before its
  * own are complete: they are written out, and those behind them move up. (The last group is for
  * calls that lie across two groups.) */
+#include "attend_plan.h"
 #include "numbers.h"
 #include "run.h"
 #include <math.h>

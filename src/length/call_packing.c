@@ -4,6 +4,7 @@
  * Row 0 is the reference. A full call holds queries and keys independently of one another; in a
  * causal one, tiles follow each other. Tiles with the same sinks in front share one copy of them,
  * in rows 1 .. s; so there is one open call for tiles with sinks and one for those without. */
+#include "attend_plan.h"
 #include "calls.h"
 #include <stdlib.h>
 

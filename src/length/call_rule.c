@@ -1,6 +1,7 @@
 /* call_rule.c - which kind of calls an oracle is used for: by what it can do, what the options
  * allow, and what the pattern needs. Partial results, else a bias, else the mask that is needed,
  * else the other one (docs/theory/length.md "Plans"). */
+#include "attend_plan.h"
 #include "calls.h"
 #include <math.h>
 #include <string.h>

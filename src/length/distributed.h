@@ -2,7 +2,6 @@
 #ifndef PARE_LENGTH_DISTRIBUTED_H
 #define PARE_LENGTH_DISTRIBUTED_H
 #include <pare/length.h>
-#include <pare/ranks.h>
 
 typedef struct rank_job {
     const pare_oracle *orc; /* of this rank */

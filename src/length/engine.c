@@ -1,5 +1,5 @@
 /* engine.c - attention engines by name (pare/engine.h). */
-#include <pare/engine.h>
+#include "backend.h"
 
 #include <string.h>
 

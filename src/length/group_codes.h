@@ -2,7 +2,7 @@
  * (docs/theory/length.md "Codes"). */
 #ifndef PARE_LENGTH_GROUP_CODES_H
 #define PARE_LENGTH_GROUP_CODES_H
-#include <pare/length.h>
+#include <pare/base.h>
 
 /* Group codes (Yu 2025, Theorem 4.2, repaired): u_g . v_g = 0 exactly, u_g . v_h <= -1 for g != h.
  * A query that carries P u_g gives keys of other groups a logit at least P lower. */

@@ -8,7 +8,8 @@
  * Tiles are added in f64, in the order of the plan: no N x N memory, and the bits do not depend on
  * the threads. */
 #include "numbers.h"
-#include <pare/length.h>
+#include "attention/attend.h"
+#include "attend_plan.h"
 #include <stdlib.h>
 #include <string.h>
 

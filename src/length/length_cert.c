@@ -5,7 +5,8 @@
 #include "numbers.h"
 #include "rounding.h"
 #include <math.h>
-#include <pare/backend.h>
+#include "attend_plan.h"
+#include "backend.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,7 +1,8 @@
 /* length_forward.c - a whole model through an oracle: the forward pass of src/model, with its
  * attention handed over. */
 #include "distributed.h"
-#include <pare/backend.h>
+#include "base/support.h"
+#include "backend.h"
 #include <stdio.h>
 
 typedef struct oracle_pass {

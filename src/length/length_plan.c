@@ -1,6 +1,7 @@
 /* length_plan.c - plans: what a run will do, from sizes alone (docs/theory/length.md "Plans"). The
  * calls are counted by generating them, so that a plan cannot differ from its execution; closed
  * forms are given beside them. */
+#include "attend_plan.h"
 #include "call_counts.h"
 #include "group_codes.h"
 #include <math.h>

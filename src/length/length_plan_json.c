@@ -1,5 +1,5 @@
 /* length_plan_json.c - plans as JSON: sizes and options, and the costs that follow from them. */
-#include <pare/length.h>
+#include "attend_plan.h"
 #include <string.h>
 
 #define PLAN_SCHEMA 1

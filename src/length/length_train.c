@@ -3,8 +3,8 @@
  * the log of each row's sum; the backward pass goes through the same tiles (length_backward.c). */
 #include "numbers.h"
 #include <math.h>
-#include <pare/backend.h>
-#include <pare/length.h>
+#include "attend_plan.h"
+#include "backend.h"
 #include <stdio.h>
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
  * Stripes of rows go over the threads; in each, a row takes its results in the order of the plan,
  * so that neither threads nor batches change a bit. Several calls of a batch ask the same queries:
  * a row takes the results of all of them at once, while its accumulators are in registers. */
+#include "attend_plan.h"
 #include "numbers.h"
 #include "rounds.h"
 #include <math.h>

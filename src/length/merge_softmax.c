@@ -26,7 +26,7 @@
 #include "merge_softmax.h"
 #include "numbers.h"
 #include <math.h>
-#include <pare/vexp.h>
+#include "base/vexp.h"
 
 #define INLINE static inline __attribute__((always_inline))
 

@@ -3,7 +3,7 @@
  * bits. */
 #ifndef PARE_LENGTH_MERGE_SOFTMAX_H
 #define PARE_LENGTH_MERGE_SOFTMAX_H
-#include <pare/array.h>
+#include <pare/base.h>
 
 /* Partial results (m, l) of n rows. row_max becomes the larger of row_max and m; scale_old and
  * scale_new are the factors of the old sums and of the new result, 1 and e^-|m - row_max| within

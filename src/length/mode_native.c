@@ -4,6 +4,7 @@
  *     acc = sum_t e^(m_t - M) acc_t,   weight_sum = sum_t e^(m_t - M) l_t,   M = max_t m_t.
  *
  * Rows that are not consecutive in memory are gathered first. */
+#include "attend_plan.h"
 #include "modes.h"
 #include "numbers.h"
 #include <string.h>

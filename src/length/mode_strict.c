@@ -15,7 +15,8 @@
 #include "modes.h"
 #include "numbers.h"
 #include <math.h>
-#include <pare/dd.h>
+#include "attend_plan.h"
+#include "linalg/dd.h"
 #include <string.h>
 
 /* ---- partial results ------------------------------------------------------------------------- */

@@ -16,7 +16,8 @@
  * for these, c_i becomes q_i times the softmax mean of the keys (two more rounds), for which
  * 0 <= log-sum-exp - c_i <= log N for any data. */
 #include "modes.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include <pare/length.h>
 
 /* The keys left to the host: N = kM leaves k keys over after blocks of M - 1, which is 1/M of the
  * work, and a whole column of calls. */

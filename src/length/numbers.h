@@ -1,7 +1,7 @@
 /* numbers.h - entries of arrays of either type, read and written as f64; vectors of four. */
 #ifndef PARE_LENGTH_NUMBERS_H
 #define PARE_LENGTH_NUMBERS_H
-#include <pare/array.h>
+#include <pare/base.h>
 
 /* At any address. */
 typedef double double4 __attribute__((vector_size(32), aligned(8), may_alias));

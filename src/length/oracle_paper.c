@@ -8,7 +8,8 @@
  * are normalized before they multiply, and speed does not matter. */
 #include "numbers.h"
 #include <math.h>
-#include <pare/elementary.h>
+#include "base/support.h"
+#include "linalg/elementary.h"
 #include <pare/length.h>
 #include <stdatomic.h>
 #include <stdlib.h>

@@ -2,7 +2,9 @@
  * (pack_inputs.c): they go side by side from layer to layer, as many as one call holds, and each
  * head of a layer is one call. */
 #include "length_cert.h"
-#include <pare/backend.h>
+#include "attend_plan.h"
+#include "backend.h"
+#include "model/inputs.h"
 #include <stdlib.h>
 
 typedef struct packed_pass {

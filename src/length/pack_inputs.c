@@ -14,7 +14,8 @@
 #include "instances.h"
 #include "numbers.h"
 #include <math.h>
-#include <pare/linalg.h>
+#include "attend_plan.h"
+#include "linalg/bounds.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * of results comes back; everything that comes back is checked before it is used. */
 #include "pipe.h"
 #include "child_process.h"
-#include <pare/backend.h>
+#include "backend.h"
 #include <stdlib.h>
 #include <string.h>
 

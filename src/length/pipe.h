@@ -2,6 +2,7 @@
  * machines are that this runs on. */
 #ifndef PARE_LENGTH_PIPE_H
 #define PARE_LENGTH_PIPE_H
+#include <pare/base.h>
 #include <stdint.h>
 
 enum { PIPE_MAGIC = 0x45524150 }; /* "PARE" */

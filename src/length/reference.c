@@ -4,6 +4,7 @@
  * nor can the keys of a row weigh less than w_min beside it: 0 is proven safe. Otherwise the
  * largest logit of a few visible keys is tried. It only has to be close to the row's log-sum-exp,
  * and rows for which it is not are detected by their weights. */
+#include "linalg/bounds.h"
 #include "modes.h"
 #include "numbers.h"
 #include <math.h>

@@ -53,7 +53,10 @@
 #include "rounding.h"
 #include "numbers.h"
 #include <math.h>
-#include <pare/elementary.h>
+#include "base/support.h"
+#include "attend_plan.h"
+#include "linalg/bounds.h"
+#include "linalg/elementary.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 

@@ -2,6 +2,7 @@
  *
  * Calls are generated, never stored: a batch holds as many as its memory takes, is built over the
  * threads, handed to the oracle, and merged over stripes of rows (merge_rows.c). */
+#include "attend_plan.h"
 #include "rounds.h"
 #include "instances.h"
 #include <stdlib.h>

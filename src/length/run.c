@@ -1,4 +1,5 @@
 /* run.c - memory of a run, and its rows over the threads. */
+#include "base/support.h"
 #include "run.h"
 #include "numbers.h"
 #include <math.h>

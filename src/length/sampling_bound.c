@@ -27,6 +27,7 @@
  *     y' - y = (P / n) sum_S (z_j - mean z) / D,   D = sum_E a + (P / n) sum_S a:
  *
  * the same with terms of at most 2 R, kappa = (2 P amax / D) sqrt(2 ln(2/delta') / n). */
+#include "linalg/bounds.h"
 #include "numbers.h"
 #include "rounding.h"
 #include "sampling.h"

@@ -6,6 +6,7 @@
  * the keys and 1 on the reference, whose results are the softmax weights of both. Three kinds of
  * calls are made of them: with a reference, plain, and with the keys themselves as values, which
  * gives their softmax mean. */
+#include "attend_plan.h"
 #include "group_codes.h"
 #include "modes.h"
 #include "numbers.h"

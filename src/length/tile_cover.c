@@ -6,6 +6,7 @@
  * are reversed), and the middle, which every query sees whole. Sinks are a fourth part, as far as
  * they are not in the window; where every query of the block sees all of them, they are fused into
  * the tile of the own block, in front. */
+#include "attend_plan.h"
 #include "calls.h"
 
 size_t pare_tile_query(const pare_tile *t, size_t p)

@@ -5,6 +5,7 @@
  * them see, then both halves with what is left; a triangle of M-1 takes about log2 M packed calls.
  * With a causal mask, a rectangle becomes a forward staircase (query p sees min(nk, p+1) keys) and
  * a strict one with both lists reversed (query p sees nk-p-1): two calls of half the work. */
+#include "attend_plan.h"
 #include "calls.h"
 
 /* Queries a .. b-1 of t and keys from .. to-1. */

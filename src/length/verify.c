@@ -3,6 +3,7 @@
  * The files are compared by their hashes, the plan is run on the same input, and every figure is
  * held against what comes out. Then another engine runs the model on that input once more: a fault
  * of the built-in kernels, which wrote the certificate, would show there. */
+#include "attend_plan.h"
 #include "length_cert_file.h"
 
 #include <math.h>

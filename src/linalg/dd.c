@@ -39,7 +39,7 @@
  *
  * sin, cos. x - k pi/2 with pi/2 in three parts is off by 12 v^2 (k < 2^31); the series to r^29
  * (rest 2^-112) rounds with 8 + 3 v^2 a term, geometrically less: below 60 v^2. */
-#include <pare/dd.h>
+#include "dd.h"
 
 /* ---- compiled twice: with the processor's fma, and without -------------------------- */
 

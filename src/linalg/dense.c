@@ -5,7 +5,7 @@
  * tile by tile into scratch that lives as long as the tile, never whole. */
 #include "small_dense.h"
 #include "sgemm.h"
-#include <pare/linalg.h>
+#include "matrix.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * inputs and, where these are too few to share, the rows into chunks, whose sums are added in their
  * order. All sizes follow from the shapes alone, so the bits do not depend on the number of
  * threads. */
-#include <pare/linalg.h>
+#include "matrix.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -7,8 +7,8 @@
  * where the functions come nearer than that to doubles, e^x against 1, e^x - 1 >= x and tanh x <= x
  * keep it so. Below 2^-900, where lo may be lost and subnormal results round twice, two doubles are
  * taken. No function of libm is used. */
-#include <pare/dd.h>
-#include <pare/linalg.h>
+#include "bounds.h"
+#include "dd.h"
 #include <float.h>
 
 #define ERROR 0x1p-96 /* of every function below: 28 units are 2^-97.2 */

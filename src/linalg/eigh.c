@@ -1,4 +1,5 @@
 /* eigh.c - symmetric eigenvalues and vectors by divide and conquer. The lower triangle is read. */
+#include "matrix.h"
 #include "blas.h"
 #include <lapacke.h>
 

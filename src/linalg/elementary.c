@@ -41,8 +41,8 @@
  * polynomials to r^17 and r^16 leave 2^-58; sin r = r + r s p(s) and cos r = 1 - (s/2 - s^2 q(s)),
  * s = r^2, round by less than u and 1.2 u: within 3 u, absolute. Beyond 2^30 libm answers and
  * nothing is proven. */
-#include <pare/elementary.h>
-#include <pare/dd.h>
+#include "dd.h"
+#include "elementary.h"
 #include <math.h>
 #include <stdint.h>
 #include <string.h>

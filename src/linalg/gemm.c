@@ -4,6 +4,7 @@
  * inner products in some order, each multiplication and addition rounded to nearest or fused
  * (so its error is at most gamma_k times the sum of absolute values). OpenBLAS, BLIS and the
  * reference BLAS do so; a BLAS with Strassen's method would not. */
+#include "matrix.h"
 #include "blas.h"
 #include "sgemm.h"
 #include <cblas.h>

@@ -2,6 +2,7 @@
  *
  * One token against all weights is bound by memory: the weights are laid out once in the order in
  * which they will be read, and large ones are read by all threads. */
+#include "matrix.h"
 #include "gemv.h"
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* gemv.h - the kernels behind pare_panels_apply, one table for each kind of CPU. */
 #ifndef PARE_LINALG_GEMV_H
 #define PARE_LINALG_GEMV_H
-#include <pare/linalg.h>
+#include <pare/base.h>
 
 /* n rows of x against `panels` panels that follow one another. */
 typedef struct gemv_job {

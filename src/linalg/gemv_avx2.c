@@ -1,5 +1,6 @@
 /* pare_panels_apply with AVX2 and FMA: 3 rows x 32 outputs fill 12 of the 16 registers. */
 #if defined(__x86_64__)
+#include "base/vexp.h"
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx2,fma")))

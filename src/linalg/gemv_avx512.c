@@ -1,5 +1,6 @@
 /* pare_panels_apply with AVX-512: 12 rows x 32 outputs fill 24 of the 32 registers. */
 #if defined(__x86_64__)
+#include "base/vexp.h"
 #include <immintrin.h>
 
 #define TARGET __attribute__((target("avx512f,fma")))

@@ -6,6 +6,7 @@
  * Each output is one chain of sums over the inputs in their order, whatever the tile: so a row's
  * bits do not depend on how many rows came along. Many chains at once hide the time of a sum: of
  * many rows (a prompt), or of many panels (one token). */
+#include "matrix.h"
 #include "gemv.h"
 
 enum { VECS = PARE_PANEL / VEC };

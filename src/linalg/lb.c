@@ -2,7 +2,7 @@
  * it is not exact. The mirror of ub.c: results are computed to nearest, the sign of the rounding
  * error is found exactly, and the double below is taken when the result came out too large. What
  * overflows is DBL_MAX at least; what is no bound (nan, negative) counts as 0: nothing is known. */
-#include <pare/linalg.h>
+#include "bounds.h"
 #include <float.h>
 #include <math.h>
 

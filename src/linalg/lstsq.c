@@ -1,4 +1,5 @@
 /* lstsq.c - least squares of least norm: singular values under rcond * largest count as zero. */
+#include "matrix.h"
 #include "blas.h"
 #include <lapacke.h>
 #include <string.h>

@@ -1,4 +1,5 @@
 /* mat.c - matrices as views, and the checks every factorisation makes at its border. */
+#include "matrix.h"
 #include "blas.h"
 #include <lapacke.h>
 #include <math.h>

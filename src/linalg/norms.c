@@ -1,5 +1,6 @@
 /* norms.c - norms of stored matrices, each proven: a sum of m rounded terms has its factor
  * 1 / (1 - gamma), a square its term for underflow. f32 entries are widened, which is exact. */
+#include "bounds.h"
 #include "norms.h"
 #include <math.h>
 

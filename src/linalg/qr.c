@@ -3,6 +3,7 @@
  * LAPACK sees our row-major a as a^T stored by columns. Its LQ factorisation a^T = l q' is the QR
  * factorisation a = q'^T l^T, and read by rows again both factors lie where we want them: no
  * transpose is made. */
+#include "matrix.h"
 #include "blas.h"
 #include <lapacke.h>
 #include <string.h>

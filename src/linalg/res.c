@@ -1,7 +1,7 @@
 /* res.c - Res(Z) = Z - 1 y', y = argmin max_ij |Z_ij - y_j|: what is left of Z when its best
  * constant row is taken away. y_j is the midrange of column j, so max|Res(Z)| is half the widest
  * column. |A - B| <= e moves Res by 2e at most, not by e as it is sometimes stated. */
-#include <pare/linalg.h>
+#include "matrix.h"
 #include <math.h>
 
 typedef struct span {

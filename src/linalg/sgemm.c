@@ -7,6 +7,7 @@
  * the first-level cache while those of b come from the second, and c is walked along its rows.
  * An entry of c is the sum of its products in the order of k, fused, DEPTH at a time: its bits
  * depend on nothing but its row of a, its column of b and k. */
+#include "base/vexp.h"
 #include "sgemm.h"
 #include <stdint.h>
 #include <stdlib.h>

@@ -1,6 +1,7 @@
 /* sgemm.h - private to linalg: our own f32 product for CPUs with AVX-512. */
 #ifndef PARE_LINALG_SGEMM_H
 #define PARE_LINALG_SGEMM_H
+#include <pare/base.h>
 #include <stdbool.h>
 #include <stddef.h>
 

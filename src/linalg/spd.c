@@ -1,4 +1,5 @@
 /* spd.c - the inverse of a symmetric positive definite matrix, by Cholesky factors. */
+#include "matrix.h"
 #include "blas.h"
 #include <lapacke.h>
 

@@ -23,6 +23,8 @@
  * min(|w|_F, sqrt(|w|_1 |w|_inf)) stands. Everything is a min with that pair anyway.
  *
  * Cost: m k^2 + about 2 k^3 / 3 flop per trial, k^2 doubles and panels of 256 x k. */
+#include "bounds.h"
+#include "matrix.h"
 #include "blas.h"
 #include "norms.h"
 #include <lapacke.h>

@@ -1,5 +1,5 @@
 /* A sum in eight chains: one alone waits for its own additions. */
-#include <pare/linalg.h>
+#include "bounds.h"
 
 double pare_squares(const double *v, size_t n)
 {

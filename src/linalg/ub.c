@@ -4,7 +4,7 @@
  * for additions, fused multiply-add for the rest) and the next double taken when the result came
  * out too small. Near underflow that error itself can be lost, so there the next double is taken
  * always. Whatever is not a bound (nan, negative) counts as +inf: nothing is known. */
-#include <pare/linalg.h>
+#include "bounds.h"
 #include <float.h>
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* weight.c - stored matrices: widened by parts, checked once. */
-#include <pare/linalg.h>
+#include "matrix.h"
 #include <math.h>
 #include <string.h>
 

@@ -2,8 +2,8 @@
  *
  * Largest slopes: relu, tanh 1; gelu Phi(t) + t phi(t) at t = sqrt 2, 1.12890...; its tanh form
  * 1.12899...; silu 1.09983... The constants below are above them. */
-#include <pare/elementary.h>
-#include <pare/model.h>
+#include "linalg/elementary.h"
+#include "model_facts.h"
 #include <math.h>
 
 double pare_act_f64(pare_act act, double x)

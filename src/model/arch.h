@@ -1,7 +1,6 @@
 /* arch.h - the architecture as JSON text: everything about a model that is not a tensor. */
 #ifndef PARE_MODEL_ARCH_H
 #define PARE_MODEL_ARCH_H
-#include <pare/json.h>
 #include <pare/model.h>
 
 #define ARCH_VERSION 1

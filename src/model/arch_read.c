@@ -3,6 +3,7 @@
  * Unknown keys are refused: a misspelled key must not become a default. After the first failure the
  * readers below do nothing (base/work.h), and absent objects are left as zeros, which are the
  * defaults. */
+#include "base/json.h"
 #include "arch.h"
 #include "names.h"
 #include "base/work.h"

@@ -1,5 +1,6 @@
 /* arch_write.c - the architecture to JSON. Defaults are left out, so that a file written by hand
  * stays short. */
+#include "base/json.h"
 #include "arch.h"
 
 static bool add_norm(cJSON *to, const char *key, const pare_norm *n)

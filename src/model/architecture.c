@@ -11,6 +11,8 @@
  *     words of the field, whatever the model file says in its next version.
  *
  * Numbers have the fewest digits (at most 17) that give the same double again. */
+#include "base/json.h"
+#include "model_facts.h"
 #include "arch.h"
 #include <stdlib.h>
 #include <string.h>

@@ -2,7 +2,9 @@
  *
  * Weights lie packed in the order in which they are read; no step allocates. */
 #include "decode.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
+#include "decode_state.h"
 #include <math.h>
 #include <string.h>
 

@@ -3,7 +3,8 @@
 #ifndef PARE_MODEL_DECODE_H
 #define PARE_MODEL_DECODE_H
 #include "decode_kernels.h"
-#include <pare/decode.h>
+#include "linalg/matrix.h"
+#include <pare/run.h>
 
 enum { DECODE_ROWS = PARE_DECODE_TEXTS }; /* tokens that kernels through together: 8 tall tiles */
 

@@ -4,7 +4,10 @@
  * running state: a softmax (one query for all tokens) or sums (means over the tokens before). */
 #include "decode.h"
 #include "rotary.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
+#include "model_facts.h"
+#include <pare/run.h>
 #include <math.h>
 #include <string.h>
 

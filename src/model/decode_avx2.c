@@ -1,6 +1,6 @@
 /* decode_avx2.c - the kernels of the decoder with AVX2 and FMA: sixteen lanes are two registers. */
 #if defined(__x86_64__)
-#include <pare/vexp.h>
+#include "base/vexp.h"
 
 #define TARGET __attribute__((target("avx2,fma")))
 typedef struct lanes {

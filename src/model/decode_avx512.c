@@ -1,6 +1,6 @@
 /* decode_avx512.c - the kernels of the decoder with AVX-512: sixteen lanes are one register. */
 #if defined(__x86_64__)
-#include <pare/vexp.h>
+#include "base/vexp.h"
 
 #define TARGET __attribute__((target("avx512f,fma")))
 typedef __m512 lanes;

@@ -2,6 +2,7 @@
  * defines before: lanes, TARGET (the attribute of every function here), lanes_load, lanes_store,
  * lanes_set, lanes_add, lanes_sub, lanes_mul, lanes_fma, lanes_max, lanes_exp, lanes_sum (in a
  * fixed order), lanes_largest. */
+#include "linalg/matrix.h"
 #include "decode_kernels.h"
 #include <math.h>
 

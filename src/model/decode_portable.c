@@ -1,5 +1,5 @@
 /* decode_portable.c - the kernels of the decoder in plain C. */
-#include <pare/vexp.h>
+#include "base/vexp.h"
 #include <stddef.h>
 
 #define TARGET

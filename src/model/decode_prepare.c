@@ -1,8 +1,10 @@
 /* decode_prepare.c - what a decoder makes before its first token: packed weights, caches, rows. */
 #include "decode.h"
 #include "base/work.h"
-#include <pare/alike.h>
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
+#include "model_equality.h"
+#include <pare/run.h>
 #include <math.h>
 
 /* After the first failure every step does nothing (base/work.h). */

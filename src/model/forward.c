@@ -7,7 +7,8 @@
  * reference, and a large model, take all rows through one step after the other, with threads inside
  * each step. How rows are cut depends on shapes alone. */
 #include "forward_plan.h"
-#include <pare/ranks.h>
+#include "base/support.h"
+#include "inputs.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 

@@ -8,6 +8,7 @@
  *     pool                         [z, softmax heads] matrix^T + bo
  *
  * Row i of U x is the plain mean of the rows that i sees. */
+#include "attention/attend.h"
 #include "forward_parts.h"
 #include <pthread.h>
 #include <stdatomic.h>

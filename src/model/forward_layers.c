@@ -1,6 +1,7 @@
 /* forward_layers.c - embedding, feed-forward branches and head of a forward pass. */
 #include "forward_parts.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include <pare/run.h>
 #include <string.h>
 
 /* ---- embedding ------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
 #ifndef PARE_MODEL_FORWARD_PARTS_H
 #define PARE_MODEL_FORWARD_PARTS_H
 #include "rotary.h"
-#include <pare/forward.h>
+#include <pare/run.h>
 
 /* Attention that the caller computes, and how it failed: a pass itself only runs out of memory. */
 typedef struct external_attention {

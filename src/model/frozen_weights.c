@@ -2,7 +2,8 @@
  *
  * One block of Philox is one normal weight: its four words are the eight 16-bit numbers. One word
  * is one sign. |v| < 2^18 is exact in f32, so the product with the unit is the only rounding. */
-#include <pare/frozen.h>
+#include "base/support.h"
+#include "frozen.h"
 
 #include <math.h>
 

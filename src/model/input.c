@@ -1,5 +1,6 @@
 /* input.c - inputs of a model: do they fit, parts of a set, random ones, and their hash. */
-#include <pare/forward.h>
+#include "base/support.h"
+#include "inputs.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,6 @@
 /* layer_ops.c - the operations of a forward pass: the f64 reference, calls of the f32 engine. */
+#include "linalg/matrix.h"
+#include "model_facts.h"
 #include "layer_ops.h"
 #include <math.h>
 #include <stdatomic.h>

@@ -1,5 +1,6 @@
 /* model.c - making, freeing and copying models, and their widths. */
-#include <pare/model.h>
+#include "base/support.h"
+#include "model_facts.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -5,7 +5,8 @@
  * (base/work.h). */
 #include "scalar_ranges.h"
 #include "base/work.h"
-#include <pare/model.h>
+#include "linalg/matrix.h"
+#include "model_facts.h"
 #include <stdarg.h>
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* model_equality.c - are two models, or parts of them, the same in weights and settings? */
-#include <pare/alike.h>
+#include "model_equality.h"
 #include <string.h>
 
 bool pare_same_weight(const pare_weight *a, const pare_weight *b)

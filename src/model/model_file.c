@@ -3,7 +3,7 @@
 #include "header_checksum.h"
 #include "model_file.h"
 #include "safetensors.h"
-#include <pare/coded.h>
+#include "ticket_store.h"
 #include <string.h>
 
 static const char VOCAB[] = "vocab";

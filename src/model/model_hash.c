@@ -1,4 +1,5 @@
 /* model_hash.c - one hash over everything a model is: its architecture and every weight. */
+#include "base/support.h"
 #include "arch.h"
 #include <string.h>
 

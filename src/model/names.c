@@ -1,4 +1,5 @@
 /* names.c - the words of the file format. The order is the order of the enums in pare/model.h. */
+#include "model_facts.h"
 #include "names.h"
 #include <string.h>
 

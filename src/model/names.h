@@ -1,7 +1,7 @@
 /* names.h - the words of the file format, both ways. */
 #ifndef PARE_MODEL_NAMES_H
 #define PARE_MODEL_NAMES_H
-#include <pare/model.h>
+#include <pare/base.h>
 
 /* A table of words indexed by an enum. */
 typedef struct word_table {

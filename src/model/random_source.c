@@ -2,7 +2,8 @@
  *
  * Philox4x32-10 with the seed as its key and (element / 4, stream) as its counter: any part of any
  * matrix can be made by itself. Of each word the upper 24 bits count. */
-#include <pare/source.h>
+#include "base/support.h"
+#include "source.h"
 
 uint64_t pare_source_stream(size_t layer, size_t head, pare_source_matrix m)
 {

@@ -1,7 +1,8 @@
 /* rotary.c - rotary positions (rotary.h). */
 #include "rotary.h"
-#include <pare/alike.h>
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include "model_equality.h"
+#include "model_facts.h"
 
 typedef struct rotation {
     const pare_attn *a;

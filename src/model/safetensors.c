@@ -2,7 +2,7 @@
  * header, the data. All of it is a claim until it is checked against the size of the file. */
 #include "safetensors.h"
 
-#include <pare/json.h>
+#include "base/json.h"
 #include <stdlib.h>
 #include <string.h>
 

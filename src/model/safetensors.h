@@ -1,7 +1,7 @@
 /* safetensors.h - reading the container: names, types, shapes, where the bytes are. */
 #ifndef PARE_MODEL_SAFETENSORS_H
 #define PARE_MODEL_SAFETENSORS_H
-#include <pare/array.h>
+#include <pare/base.h>
 
 typedef struct st_tensor {
     const char *name;

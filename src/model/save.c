@@ -4,7 +4,9 @@
  * tensor can be used where it lies when the file is in memory. */
 #include "arch.h"
 #include "header_checksum.h"
-#include <pare/coded.h>
+#include "base/json.h"
+#include "base/support.h"
+#include "ticket_store.h"
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* scratch_stack.c - working memory of a forward pass (scratch_stack.h). */
+#include "base/support.h"
 #include "scratch_stack.h"
 #include <stdlib.h>
 

@@ -14,7 +14,7 @@
  * writer that ends with ticket_frame. */
 #ifndef PARE_MODEL_TICKET_CODEC_H
 #define PARE_MODEL_TICKET_CODEC_H
-#include <pare/coded.h>
+#include "ticket_store.h"
 
 /* Little-endian:
  *    0  "PARETKT1"      8  u32 kind       12  u32 flags      16  u64 seed     24  u64 stream

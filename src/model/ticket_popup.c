@@ -7,6 +7,7 @@
  *
  * A mask that keeps 3 of 10 takes 0.881 bits a weight, which is its entropy. Only the weights that
  * are kept are made. */
+#include "frozen.h"
 #include "ticket_codec.h"
 #include "range_coder.h"
 #include <math.h>

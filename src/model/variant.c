@@ -6,7 +6,7 @@
  *
  * The parts of a model that is laid out already are taken away, so that the weights that stay are
  * the same ones whatever is left out. */
-#include <pare/variant.h>
+#include "variant.h"
 
 static const pare_weight nothing = {0};
 

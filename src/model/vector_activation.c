@@ -8,7 +8,8 @@
  * gelu_tanh is written as x / (1 + e^-2t): tanh t = 1 - 2 / (e^2t + 1). A nan stays a nan. */
 #include "vector_kernels.h"
 #include <math.h>
-#include <pare/vexp.h>
+#include "base/vexp.h"
+#include <pare/model.h>
 #include <string.h>
 
 VECTOR_INLINE float clamp(float x, float lo, float hi)

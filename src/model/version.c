@@ -1,5 +1,4 @@
 /* version.c - the version of the library. */
-#include <pare/base.h>
 
 const char *pare_version(void);
 #ifndef PARE_VERSION

@@ -4,8 +4,9 @@
 #include "plan_directions.h"
 #include "probe.h"
 
-#include <pare/outputs.h>
-#include <pare/width.h>
+#include "cert/outputs.h"
+#include "model/inputs.h"
+#include <pare/plan.h>
 
 #include <math.h>
 #include <stdarg.h>

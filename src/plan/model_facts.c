@@ -1,5 +1,6 @@
 /* model_facts.c - how large a model file and its parts are (pare/reduce.h). */
-#include <pare/reduce.h>
+#include "cert/heldout.h"
+#include "reduce.h"
 
 #include <dirent.h>
 #include <string.h>

@@ -1,6 +1,8 @@
 /* One budget, spent over the directions (pare/plan.h). */
 #include "plan_directions.h"
-#include <pare/stopwatch.h>
+#include "cert/prove.h"
+#include "model/stopwatch.h"
+#include <pare/plan.h>
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,10 +2,9 @@
 #include "plan_directions.h"
 
 #include <math.h>
-#include <pare/depth.h>
-#include <pare/ticket.h>
-#include <pare/verify.h>
-#include <pare/width.h>
+#include "verify_file.h"
+#include "ticket/ticket_internal.h"
+#include <pare/plan.h>
 
 enum { TEXT_TOKENS = 256 }; /* of each input that a width cut of a text model looks at */
 

@@ -1,5 +1,6 @@
 /* A probe from its parts (pare/probe.h). What a part cannot tell about a model is a sentence in the
  * result, not a failure. */
+#include "width/survey.h"
 #include "probe.h"
 #include <math.h>
 #include <stdarg.h>

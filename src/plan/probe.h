@@ -1,7 +1,8 @@
 /* probe.h - the parts of a probe, one file each; everything goes into the probe's arena. */
 #ifndef PARE_SRC_STUDY_PROBE_H
 #define PARE_SRC_STUDY_PROBE_H
-#include <pare/probe.h>
+#include "base/json.h"
+#include <pare/plan.h>
 
 /* One more number for mean, standard deviation and sup (Welford). */
 typedef struct norm_sum {

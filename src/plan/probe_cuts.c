@@ -1,5 +1,6 @@
 /* What each cut would cost: every method at a few widths is made, run in f64 beside the model, and
  * thrown away. */
+#include "base/support.h"
 #include "plan_directions.h"
 #include "probe.h"
 #include <math.h>

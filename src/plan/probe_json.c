@@ -1,4 +1,5 @@
 /* A probe as JSON: every figure, nan as null. docs/probe.md lists the keys. */
+#include "probe_internal.h"
 #include "probe.h"
 #include <math.h>
 
@@ -194,4 +195,13 @@ pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err)
     if (!ok) cJSON_Delete(o);
     *out = ok ? o : NULL;
     return ok ? PARE_OK : pare_no_memory(err);
+}
+
+pare_status pare_probe_text(char **out, pare_arena *a, const pare_probe *p, pare_err *err)
+{
+    cJSON *json = NULL;
+    pare_status st = pare_probe_json(&json, p, err);
+    if (!st) st = pare_json_print(out, NULL, a, json, 2, err);
+    cJSON_Delete(json);
+    return st;
 }

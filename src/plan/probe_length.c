@@ -6,7 +6,8 @@
  * the theorem asks for M >= max(C^4 / .08, 800 / D^2) ln(40 n) / eps^2. Ours needs neither: rows
  * prove themselves, and how many do is counted by sampling. */
 #include "probe.h"
-#include <pare/backend.h>
+#include "length/backend.h"
+#include "length_probe.h"
 #include <math.h>
 #include <string.h>
 

@@ -1,6 +1,7 @@
 /* The residual stream on given inputs, place by place: how many dimensions its rows take, and how
  * long they are. Gathered as second moments while the f64 reference runs, so that no stream is ever
  * kept whole. */
+#include "linalg/matrix.h"
 #include "probe.h"
 #include <math.h>
 #include <string.h>

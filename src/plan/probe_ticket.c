@@ -7,9 +7,11 @@
  * the exact best subset; 99 of 100 must come within the error. Bits of a merged ticket: n' (din^2 +
  * din dout) a head (as in Otsuka 2025), of a factored one n' a weight. */
 #include "probe.h"
-#include <pare/source.h>
-#include <pare/subset.h>
-#include <pare/ticket_bounds.h>
+#include "base/json.h"
+#include "model/model_facts.h"
+#include "ticket/subset_solver.h"
+#include "ticket/ticket_bounds.h"
+#include <pare/plan.h>
 #include <math.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* Spectra of all weights of a model, head by head: what a matrix of that rank would lose. */
+#include "linalg/matrix.h"
 #include "probe.h"
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,12 @@
 /* reduce.c - a reduction from file to file: what all directions share (pare/reduce.h). */
 #include "reduce_parts.h"
-#include <pare/outputs.h>
-#include <pare/stopwatch.h>
-#include <pare/verify.h>
+#include "base/support.h"
+#include "cert/outputs.h"
+#include "data/evaluate.h"
+#include "cert/heldout.h"
+#include "model/stopwatch.h"
+#include "reduce.h"
+#include "verify_file.h"
 
 #include <math.h>
 #include <string.h>

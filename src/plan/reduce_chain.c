@@ -1,6 +1,8 @@
 /* reduce_chain.c - one certificate of a chain of cuts (pare/reduce.h). */
 #include "reduce_parts.h"
-#include <pare/verify.h>
+#include "cert/prove.h"
+#include "model/inputs.h"
+#include <pare/cut.h>
 
 #include <math.h>
 #include <string.h>

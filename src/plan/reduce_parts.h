@@ -1,7 +1,7 @@
 /* reduce_parts.h - one reduction on its way: what its steps share (reduce.c). */
 #ifndef PARE_PLAN_REDUCE_PARTS_H
 #define PARE_PLAN_REDUCE_PARTS_H
-#include <pare/reduce.h>
+#include <pare/cut.h>
 
 typedef struct reducer {
     const pare_reduce_opts *o;

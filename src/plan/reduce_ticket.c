@@ -1,6 +1,11 @@
 /* reduce_ticket.c - models as a seed and masks, beside plain rounding to as many bytes (reduce.c). */
 #include "reduce_parts.h"
-#include <pare/outputs.h>
+#include "cert/outputs.h"
+#include "data/evaluate.h"
+#include "cert/heldout.h"
+#include "linalg/bounds.h"
+#include "ticket/ticket_internal.h"
+#include <pare/cut.h>
 
 #include <math.h>
 

@@ -1,8 +1,11 @@
 /* reduce_width.c - narrower models (reduce.c): language models and encoders are fitted to a part of
  * the data and proven on another, graph transformers take whole graphs. */
 #include "reduce_parts.h"
-#include <pare/lesson.h>
-#include <pare/outputs.h>
+#include "cert/outputs.h"
+#include "cert/heldout.h"
+#include "linalg/bounds.h"
+#include "width/jl_bounds.h"
+#include <pare/cut.h>
 
 #include <math.h>
 #include <string.h>

@@ -1,8 +1,7 @@
 /* time_attention.c - the attention of two models by itself (pare/stopwatch.h): scores, softmax and
  * weighted values of all heads of all blocks, on rows of random numbers in the shapes that the
  * models have. */
-#include <pare/attention.h>
-#include <pare/stopwatch.h>
+#include "model/stopwatch.h"
 
 #define RUNS   9
 #define BUDGET 4.0 /* seconds */

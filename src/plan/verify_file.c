@@ -1,11 +1,10 @@
 /* verify_file.c - certificates by their path: which file it is, which prover it needs
  * (pare/verify.h). */
-#include <pare/data.h>
-#include <pare/depth.h>
-#include <pare/fold.h>
-#include <pare/ticket_bounds.h>
-#include <pare/verify.h>
-#include <pare/width.h>
+#include "length/length_cert_file.h"
+#include "cert/prove.h"
+#include "data/graph_data.h"
+#include "verify_file.h"
+#include <pare/plan.h>
 
 #include <string.h>
 

@@ -3,7 +3,8 @@
 #include "items.h"
 #include "plot.h"
 
-#include <pare/length.h>
+#include "length/attend_plan.h"
+#include <pare/cert.h>
 
 #include <math.h>
 

@@ -1,4 +1,6 @@
 /* items.c - reads the files of a report and finds out what they are (items.h). */
+#include "cert/prove.h"
+#include <pare/plan.h>
 #include "items.h"
 
 #include <math.h>

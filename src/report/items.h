@@ -1,6 +1,8 @@
 /* items.h - the files of a report, read and recognized. Private to the module. */
 #ifndef PARE_SRC_REPORT_ITEMS_H
 #define PARE_SRC_REPORT_ITEMS_H
+#include "base/json.h"
+#include <pare/cert.h>
 #include "page.h"
 
 typedef enum item_kind {

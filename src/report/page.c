@@ -1,4 +1,5 @@
 /* page.c - the frame of a report: escaping, numbers, and the one style sheet (page.h). */
+#include <pare/linalg.h>
 #include "page.h"
 
 #include <math.h>

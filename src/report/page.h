@@ -3,7 +3,7 @@
 #ifndef PARE_SRC_REPORT_PAGE_H
 #define PARE_SRC_REPORT_PAGE_H
 #include "base/work.h"
-#include <pare/cert.h>
+#include <pare/base.h>
 
 typedef struct page {
     pare_work w; /* what the page allocates lives as long as its arena */

@@ -2,7 +2,8 @@
  *
  * The decoder has a fixed number of slots. A free slot takes the next prompt, reads it and samples
  * its first token; then one step of the decoder serves a token of every sequence that goes on. */
-#include <pare/generate.h>
+#include "model/decode_state.h"
+#include "text_internal.h"
 
 /* Floats of keys and values that are held at once, unless one sequence needs more. */
 #define MOST_CACHE ((size_t)1 << 28)

@@ -6,7 +6,7 @@
  * weighed, tells in which half the point lies, and so on (n steps in all, on the average). Weights
  * are whole numbers, so that their sums are exact and no order of summing can move a token. */
 #include "tokenizer.h"
-#include <pare/text.h>
+#include "text_internal.h"
 #include <math.h>
 #include <string.h>
 

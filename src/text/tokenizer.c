@@ -1,4 +1,5 @@
 /* Which tokenizer: by the model's word, or by the look of a file. */
+#include "base/support.h"
 #include "tokenizer.h"
 #include <string.h>
 

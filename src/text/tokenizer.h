@@ -1,7 +1,7 @@
 /* tokenizer.h - one struct for the four kinds of vocabulary. Private to src/data. */
 #ifndef PARE_DATA_TOKENIZER_H
 #define PARE_DATA_TOKENIZER_H
-#include <pare/text.h>
+#include <pare/run.h>
 #include "token_maps.h"
 
 struct pare_tokenizer {

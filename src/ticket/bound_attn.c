@@ -1,6 +1,7 @@
 /* The attention of one block in both models: whether it can be compared at all, and its sizes. */
 #include "bounds.h"
-#include <pare/alike.h>
+#include "attention/attend.h"
+#include <pare/ticket.h>
 #include <math.h>
 
 static bool softmax_heads(pare_attn_kind k)

@@ -6,6 +6,8 @@
  * tanh 1, gelu 1.12891, its tanh form 1.129, silu 1.09984), and |act(x)| <= |x|.
  * Gated: |a u - a~ u~| <= |a - a~| |u|_max + |a~|_max |u - u~|, |u|_max from the longest row of the
  * map: the largest entry of a row is not its length. */
+#include "linalg/bounds.h"
+#include "model/model_facts.h"
 #include "bounds.h"
 #include <math.h>
 

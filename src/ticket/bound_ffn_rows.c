@@ -9,6 +9,8 @@
  * Rows of f are known from midpoints and radii; a ReLU keeps both. Other activations end it: from
  * there on lengths serve (bound_ffn.c), as they do in gated parts. The smaller of both counts.
  * Rounding as in bound_rows.c. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "bound_rows.h"
 #include <math.h>
 

@@ -16,6 +16,8 @@
  * is a convex combination. A row without keys gives bo in both models; one with keys adds all value
  * biases, since weights sum to 1.  []
  * Cost: none, once the norms are known. */
+#include "linalg/bounds.h"
+#include <pare/ticket.h>
 #include "bounds.h"
 
 static pare_ub times(pare_ub a, pare_ub b)

@@ -9,7 +9,8 @@
  *     |gain phi(x) - gain~ phi(x~)| <= |gain|_max |phi - phi~| + |gain - gain~|_max |phi~|.
  * Batch (stored statistics) and mean norms are affine and must be the same in both. */
 #include "bounds.h"
-#include <pare/alike.h>
+#include "linalg/bounds.h"
+#include "model/model_equality.h"
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>

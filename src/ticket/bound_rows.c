@@ -12,6 +12,10 @@
  * its own in the Frobenius norm; products of f64 numbers are off by gamma times products of
  * lengths. All of it is added. Cost: O(pairs (din + dout)) per head, O(n) memory beside the
  * products. */
+#include "base/support.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
+#include "ticket_bounds.h"
 #include "bound_rows.h"
 #include <math.h>
 

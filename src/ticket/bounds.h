@@ -6,7 +6,7 @@
 #ifndef PARE_SRC_TICKET_BOUNDS_H
 #define PARE_SRC_TICKET_BOUNDS_H
 #include "radius_matrix.h"
-#include <pare/ticket_bounds.h>
+#include <pare/model.h>
 
 typedef struct span {
     pare_ub f, g, d;

@@ -2,6 +2,7 @@
  * (fitted_entries.c). */
 #ifndef PARE_SRC_TICKET_CERT_BUILDER_H
 #define PARE_SRC_TICKET_CERT_BUILDER_H
+#include <pare/cert.h>
 #include "model_bound.h"
 
 typedef struct cert_builder {

@@ -11,6 +11,8 @@
  * but for a null set with cubes of side 2 eta: volumes.  []
  * Merged forms of a head have rank dk: at d = 768, dk = 64 the bound is 61 log2(r / eta) units and
  * not 384. A single W may need less: the bound is about all of them. */
+#include "linalg/bounds.h"
+#include "ticket_bounds.h"
 #include "bounds.h"
 #include <math.h>
 

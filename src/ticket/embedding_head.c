@@ -5,7 +5,9 @@
  *
  *      |w_o x + b_o - w~_o x~ - b~_o| <= |w_o| d + |w_o - w~_o| |x~| + |b_o - b~_o|. */
 #include "embedding_head.h"
-#include <pare/alike.h>
+#include "linalg/bounds.h"
+#include "model/model_facts.h"
+#include <pare/run.h>
 #include <math.h>
 
 static const pare_ub zero = {0};

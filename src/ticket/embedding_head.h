@@ -1,6 +1,7 @@
 /* embedding_head.h - embedding and output head of a target and its ticket (embedding_head.c). */
 #ifndef PARE_SRC_TICKET_EMBEDDING_HEAD_H
 #define PARE_SRC_TICKET_EMBEDDING_HEAD_H
+#include <pare/run.h>
 #include "bounds.h"
 
 typedef struct embedding_sizes {

@@ -10,6 +10,8 @@
  *
  * and the k-th error, all later ones at their best, costs e_k^2 / P_kk. Inputs with the largest
  * second moment go first, while there are many to make good for them. */
+#include "base/support.h"
+#include "linalg/matrix.h"
 #include "feedback.h"
 #include <math.h>
 #include <stdlib.h>

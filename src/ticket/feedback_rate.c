@@ -6,6 +6,8 @@
  * bits, four times the price is one bit less. */
 #include "fit_feedback.h"
 #include <math.h>
+#include "linalg/matrix.h"
+#include "model/ticket_store.h"
 #include <pare/ticket.h>
 
 enum { SAMPLE = 2048 /* weights, about */, ROUNDS = 6, LAST_ROUNDS = 6, WORSE = 2 };

@@ -6,7 +6,7 @@
  * MA_ik A_ik B_kj to the entries (i, j): one question of subset sums per entry. */
 #ifndef PARE_SRC_TICKET_FIT_H
 #define PARE_SRC_TICKET_FIT_H
-#include <pare/coded.h>
+#include "model/ticket_store.h"
 
 typedef struct fit_problem {
     size_t a, b, n;

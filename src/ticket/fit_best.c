@@ -10,7 +10,8 @@
  * the blocks are known. The others go, one by one, to the columns that are worst at the time, and
  * are traded between columns afterwards (fit_trade.c). */
 #include "fit_best.h"
-#include <pare/subset.h>
+#include "base/support.h"
+#include "model/ticket_store.h"
 #include <stdlib.h>
 #include <string.h>
 

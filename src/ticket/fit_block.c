@@ -1,7 +1,9 @@
 /* fit_block.c - the construction of Otsuka 2025 (Lemmas 4 and 7): n / b consecutive units belong
  * to one column of W, every entry is one exact subset-sum problem, units left over are pruned. */
 #include "fit.h"
-#include <pare/subset.h>
+#include "base/support.h"
+#include "model/ticket_store.h"
+#include "subset_solver.h"
 
 typedef struct assigned_job {
     const fit_problem *p;

@@ -3,7 +3,10 @@
  * in bits. */
 #include "fit_feedback.h"
 #include <math.h>
-#include <pare/subset.h>
+#include "base/support.h"
+#include "linalg/matrix.h"
+#include "model/ticket_store.h"
+#include "subset_solver.h"
 
 enum { MOST_ITEMS = 64 };
 

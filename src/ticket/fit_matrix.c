@@ -1,6 +1,7 @@
 /* fit_matrix.c - pare_ticket_fit: the public interface to the fits of a matrix. */
 #include "fit.h"
-#include <pare/ticket_fit.h>
+#include "linalg/matrix.h"
+#include <pare/ticket.h>
 #include <math.h>
 
 static pare_status fit_one(fit_result *r, pare_arena *a, const fit_problem *p,

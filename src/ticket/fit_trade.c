@@ -5,6 +5,7 @@
  *
  * A round pairs the worst columns with others, each column in one pair at most, so that the pairs
  * can be tried at the same time; pairs and exchanges come from the seed. */
+#include "base/support.h"
 #include "fit_best.h"
 #include <string.h>
 

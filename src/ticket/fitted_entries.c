@@ -1,5 +1,6 @@
 /* fitted_entries.c - which matrices of a target were fitted, the size of their entries and the
  * distance of the ticket's: what the search was asked for, from the two models alone. */
+#include "ticket_bounds.h"
 #include "cert_builder.h"
 #include <math.h>
 

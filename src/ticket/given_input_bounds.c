@@ -7,6 +7,9 @@
  * It is looser than enclosing both models (the headline does that) and says where the distance
  * comes from; it holds for these inputs alone.
  * Cost: six passes of f's beginning for each block. */
+#include "cert/prove.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "bound_rows.h"
 #include "model_bound.h"
 #include <math.h>

@@ -1,6 +1,7 @@
 /* head_pair.c - one head in both models: the matrices of its scores and values, with the rounding
  * of having been formed. E is always computed from the two models, never taken from the search
  * that found the ticket. */
+#include "linalg/bounds.h"
 #include "bounds.h"
 
 /* s [w b], a head's rows of a map with its bias behind it. */

@@ -1,7 +1,8 @@
 /* input_moments.c - second moments of the rows that enter a matrix: they are the outputs of the
  * model truncated before it, so an ordinary forward pass computes them. */
 #include "input_moments.h"
-#include <pare/source.h>
+#include "linalg/matrix.h"
+#include <pare/run.h>
 #include <string.h>
 
 /* A model cut short: weights and all else are the model's own. */

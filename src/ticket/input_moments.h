@@ -2,7 +2,7 @@
  * errors. Private to this folder. */
 #ifndef PARE_SRC_TICKET_INPUT_MOMENTS_H
 #define PARE_SRC_TICKET_INPUT_MOMENTS_H
-#include <pare/forward.h>
+#include <pare/run.h>
 
 /* Second moments of the rows x of f and y of g that enter the matrix with this stream (which says
  * where in the model it is, pare/source.h), means over the rows of the inputs. */

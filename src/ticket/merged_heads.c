@@ -10,6 +10,8 @@
  * without keys does not get it. Shared keys and values are multiplied out: every head has its own
  * two matrices, of din x din and dout x din entries. Rotary positions stand between Wq and Wk: they
  * cannot be merged. */
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "merged_heads.h"
 
 static bool merges(const pare_attn *a)

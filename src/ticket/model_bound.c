@@ -7,6 +7,8 @@
  * then the head. Each step carries how long the rows of both models can be and how far they can be
  * apart. It grows like a product over the blocks: true for every input, tight for few blocks.
  * Hypotheses: blocks, heads, norms and pattern pair up; else the bound is inf and `why` says so. */
+#include "linalg/bounds.h"
+#include "ticket_bounds.h"
 #include "model_bound.h"
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * (model_bound.c). */
 #ifndef PARE_SRC_TICKET_MODEL_BOUND_H
 #define PARE_SRC_TICKET_MODEL_BOUND_H
+#include <pare/ticket.h>
 #include "embedding_head.h"
 
 typedef struct block_sizes {

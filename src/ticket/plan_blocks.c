@@ -9,6 +9,8 @@
  * Fitted are: c Wq^T Wk and Wo Wv of every head (rotary heads: Wq, Wk, and Wo Wv), every dense
  * layer (the first of a ReLU part for both signs of its inputs, as a ReLU source must), embedding,
  * position table and last map. Gains and biases are kept as they are. */
+#include "linalg/bounds.h"
+#include "ticket_bounds.h"
 #include "merged_heads.h"
 #include "model_bound.h"
 #include <math.h>

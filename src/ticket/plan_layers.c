@@ -9,6 +9,7 @@
  * is the largest |V_h|, and the entries to be met are at most rq and rv. Value and output biases
  * are kept as numbers and change nothing; a query bias is one more row of G_h, which the theorem
  * lacks. */
+#include "ticket_bounds.h"
 #include "model_bound.h"
 #include <math.h>
 

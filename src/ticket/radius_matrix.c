@@ -5,6 +5,8 @@
  *     |A B - C| <= gamma_n |A'||B'| + |A'| s + r (|B'| + s) + n rows cols 2^-1074,
  * for any order of summation. Sums and multiples are off by u times the length of what was
  * computed. A product that leaves the range has radius +inf, and so have its norms. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "radius_matrix.h"
 #include <math.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #ifndef PARE_SRC_TICKET_RADIUS_MATRIX_H
 #define PARE_SRC_TICKET_RADIUS_MATRIX_H
 #include "base/work.h"
-#include <pare/model.h>
+#include <pare/linalg.h>
 
 /* Its threads and stop flag, for what is a part of a step that is reported as a whole. */
 #define WORK_QUIET(p) ((const pare_exec[]){pare_silent((p)->exec)})

@@ -20,6 +20,8 @@
  * at most 2^-24: that is U(-1, 1). Products move by less than 2^-23, sums of n' by less than n'
  * 2^-23. So the lemma for a density and eta' = eta - n' 2^-23 > 0 proves the generator's statement
  * for eta, and where there is no such eta' nothing is claimed. */
+#include "linalg/bounds.h"
+#include "ticket_bounds.h"
 #include "bounds.h"
 #include <math.h>
 

@@ -1,4 +1,6 @@
 /* rounding_baseline.c - the baseline: a round-to-nearest quantizer with the bytes of a ticket. */
+#include "linalg/matrix.h"
+#include "ticket_internal.h"
 #include "feedback.h"
 #include "ticket_matrix.h"
 #include <math.h>

@@ -8,6 +8,8 @@
  * p - p' = TV (mu - nu) for two probability vectors, so for any vectors y_k
  *     |sum (p_k - p'_k) y_k| <= tanh(r / 4) diam{y_k} <= 2 tanh(r / 4) rho
  * where all y_k lie in a ball of radius rho. No sqrt(d), no condition on r, no number of keys. */
+#include "linalg/bounds.h"
+#include <pare/ticket.h>
 #include "bounds.h"
 
 pare_ub pare_softmax_moves(pare_ub range)

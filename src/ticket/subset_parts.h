@@ -1,7 +1,7 @@
 /* subset_parts.h - the pieces of the subset-sum search (subset.c puts them together). */
 #ifndef PARE_SRC_TICKET_SUBSET_PARTS_H
 #define PARE_SRC_TICKET_SUBSET_PARTS_H
-#include <pare/subset.h>
+#include "subset_solver.h"
 
 /* Beyond every sum and every target: a list can be read one cell past both ends. */
 #define SUBSET_FAR  ((int64_t)1 << 62)

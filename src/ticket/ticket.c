@@ -1,4 +1,7 @@
 /* ticket.c - pare_ticket: a model whose matrices are masked random ones (pare/ticket.h). */
+#include "linalg/matrix.h"
+#include "model/source.h"
+#include "ticket_internal.h"
 #include "ticket_matrix.h"
 #include "merged_heads.h"
 #include <math.h>

@@ -1,5 +1,6 @@
 /* ticket_matrix.c - one matrix as a ticket: the side of its blocks, the scale, the fit, the
  * bytes. */
+#include "linalg/matrix.h"
 #include "ticket_matrix.h"
 #include "fit_feedback.h"
 #include <math.h>

@@ -6,9 +6,9 @@
  * adds on its own, the bits that no ticket of these errors can do without, the number of
  * products that an entry would have needed beforehand, and the bound that Otsuka 2025 prints. */
 #include "cert_builder.h"
-#include <pare/exchange.h>
-#include <pare/outputs.h>
-#include <pare/publish.h>
+#include "cert/conformal.h"
+#include "cert/outputs.h"
+#include "ticket_bounds.h"
 #include <math.h>
 
 #define GIVEN_WORK 1e10 /* multiply-adds of all passes: more is not bounded layer by layer */

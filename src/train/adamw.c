@@ -5,6 +5,8 @@
  *
  * Every number is computed by itself with IEEE operations, and nothing is fused: threads and
  * instruction sets change no bit. */
+#include "base/vexp.h"
+#include "optimizer.h"
 #include "adamw.h"
 #include <math.h>
 

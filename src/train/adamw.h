@@ -1,7 +1,7 @@
 /* adamw.h - the variants of the optimizer's kernel, so that the tests can run each one. */
 #ifndef PARE_SRC_ADAMW_H
 #define PARE_SRC_ADAMW_H
-#include <pare/train.h>
+#include <pare/base.h>
 
 typedef struct adamw_rates { /* of one step, in f32 */
     float b1, a1, b2, a2, eps;

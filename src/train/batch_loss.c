@@ -2,6 +2,8 @@
  *
  *     loss = (1 - distill) target loss + distill T^2 KL(teacher || student)
  *            + hidden mean over matched places of mean square (student's stream - teacher's) */
+#include "gradient.h"
+#include "optimizer.h"
 #include "batch_loss.h"
 #include "loss.h"
 #include <stdlib.h>

@@ -1,7 +1,7 @@
 /* checkpoint.h - the state of a run in one file that is complete or not there (docs/format.md). */
 #ifndef PARE_SRC_CHECKPOINT_H
 #define PARE_SRC_CHECKPOINT_H
-#include <pare/json.h>
+#include "base/json.h"
 
 typedef struct checkpoint {
     size_t count, nstats;            /* of values, m, v and of stats: of the model */

@@ -1,7 +1,9 @@
 /* frozen_gpt.c - seed, stream and spread of every matrix of a frozen GPT (GPT-2's spread, adapted to
  * other widths), and how a masked one is coded as a ticket. */
-#include <pare/coded.h>
-#include <pare/popup.h>
+#include "model/frozen.h"
+#include "model/source.h"
+#include "model/ticket_store.h"
+#include "frozen_gpt.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -6,6 +6,7 @@
  *
  * each a mean over what counts. Rows are cut into at most BLOCKS blocks by their number alone; each
  * block has its own partial sum, and these are added in order: same bits for any threads. */
+#include "optimizer.h"
 #include "loss.h"
 #include "softmax_row.h"
 #include <math.h>

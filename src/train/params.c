@@ -3,6 +3,8 @@
  * Two walks over the same list of weights: the first counts, the second copies and points the model
  * into the arrays. What is neither trained nor a running statistic (the rotary frequencies) is copied
  * as it is, so that the model borrows nothing. */
+#include "base/support.h"
+#include <pare/train.h>
 #include "params.h"
 #include <math.h>
 #include <string.h>

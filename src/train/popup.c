@@ -1,4 +1,5 @@
 /* popup.c - edge-popup: scores choose which of the frozen weights are used (popup.h). */
+#include "frozen_gpt.h"
 #include "popup.h"
 #include "base/work.h"
 #include "popup_topk.h"

@@ -1,8 +1,7 @@
 /* popup.h - edge-popup as a run sees it (pare/popup.h says what it is). Private to src/train. */
 #ifndef PARE_SRC_TRAIN_POPUP_H
 #define PARE_SRC_TRAIN_POPUP_H
-#include <pare/gradient.h>
-#include <pare/popup.h>
+#include <pare/train.h>
 
 typedef struct popup popup;
 

@@ -1,7 +1,7 @@
 /* run_fingerprint.h - which run it is: everything its result depends on, line by line. */
 #ifndef PARE_SRC_RUN_FINGERPRINT_H
 #define PARE_SRC_RUN_FINGERPRINT_H
-#include <pare/json.h>
+#include "base/json.h"
 #include <pare/train.h>
 
 /* PARE_ERR_USAGE naming the option that makes no sense. */

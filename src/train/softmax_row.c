@@ -6,7 +6,7 @@
  * the same bits. */
 #include "softmax_row.h"
 #include <math.h>
-#include <pare/vmath.h>
+#include "base/vmath.h"
 #include <string.h>
 
 #define SOFTMAX_INLINE static inline __attribute__((always_inline))

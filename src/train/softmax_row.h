@@ -4,7 +4,7 @@
  * With rows of some thousand numbers the second and third time come out of the cache. */
 #ifndef PARE_SRC_SOFTMAX_ROW_H
 #define PARE_SRC_SOFTMAX_ROW_H
-#include <pare/array.h>
+#include <pare/base.h>
 
 /* softmax of scale * x by its two constants: p_i = exp(scale (x_i - row_max)) / sum. */
 typedef struct softmax_row {

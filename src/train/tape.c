@@ -1,5 +1,6 @@
 /* tape.c - a forward pass that saves its activations, and the backward pass: embedding, blocks,
  * output head, in order and in reverse. */
+#include "gradient.h"
 #include "tape.h"
 #include <stdlib.h>
 #include <string.h>

@@ -11,8 +11,8 @@
 #ifndef PARE_SRC_TAPE_H
 #define PARE_SRC_TAPE_H
 #include "base/work.h"
-#include <pare/gradient.h>
-#include <pare/poly.h>
+#include "attention/attend.h"
+#include <pare/train.h>
 
 /* ---- memory (tape_stack.c) ---------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 /* tape_act.c - activations and their derivatives, with dropout and the factor of a gated FFN. */
+#include "model/model_facts.h"
 #include "tape_kernels.h"
 #include <math.h>
 

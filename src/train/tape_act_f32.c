@@ -10,7 +10,8 @@
  *   tanh       f = 1 - 2 / (exp(2 x) + 1) */
 #include "simd_lanes.h"
 #include <math.h>
-#include <pare/vexp.h>
+#include "base/vexp.h"
+#include <pare/model.h>
 
 /* y = act(x), d = act'(x). */
 LANES_INLINE void act_one(pare_act act, float x, float *y, float *d)

@@ -4,6 +4,7 @@
  * (seed, step, block, place), so that nothing depends on threads or on earlier draws. The dropped
  * share is rounded to a multiple of 2^-16, and what is kept is scaled by the inverse of the rounded
  * kept share: the expectation is exactly what it was. */
+#include "base/support.h"
 #include "tape_kernels.h"
 #include <math.h>
 

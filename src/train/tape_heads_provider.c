@@ -2,6 +2,7 @@
  * (pare_attention_provider): the tape projects, passes queries, keys and values on, and takes outputs
  * and gradients back. Heads that share keys or values add to the same gradients, so each gradient
  * goes into memory of its own first. */
+#include "gradient.h"
 #include "tape.h"
 #include <string.h>
 

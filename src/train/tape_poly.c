@@ -4,6 +4,8 @@
  * Each sequence and head is planned anew in every pass, since the weights change; the backward pass
  * plans again, with the same bits, rather than save what a plan consists of. In f64 such a head is
  * exact. */
+#include "attention/polynomial.h"
+#include "gradient.h"
 #include "tape.h"
 #include <string.h>
 

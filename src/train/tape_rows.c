@@ -1,4 +1,5 @@
 /* tape_rows.c - steps over rows: spans, matrix products, sums. */
+#include "linalg/matrix.h"
 #include "tape.h"
 #include <string.h>
 

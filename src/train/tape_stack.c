@@ -1,4 +1,5 @@
 /* tape_stack.c - a stack of memory that is kept from pass to pass. */
+#include "base/support.h"
 #include "tape.h"
 #include <stdlib.h>
 #if defined(__linux__)

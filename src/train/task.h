@@ -2,7 +2,8 @@
 #ifndef PARE_TRAIN_TASK_H
 #define PARE_TRAIN_TASK_H
 #include "base/work.h"
-#include <pare/lesson.h>
+#include <pare/data.h>
+#include <pare/train.h>
 
 enum { TRAIN, VAL, TEST, PARTS };
 extern const char *const task_part_name[PARTS];

@@ -1,4 +1,5 @@
 /* task_graph.c - nodes of a graph: the whole graph in every step, the labels of the training mask. */
+#include "data/graph_data.h"
 #include "task.h"
 
 #include <math.h>

@@ -3,6 +3,8 @@
  *
  * Everything a step depends on is in the checkpoint or is a pure function of (seed, step): the batch,
  * the dropout, the learning rate. So a run that is resumed gives the same result. */
+#include "gradient.h"
+#include "optimizer.h"
 #include "batch_loss.h"
 #include "checkpoint.h"
 #include "params.h"

@@ -6,7 +6,8 @@
 #include "base/work.h"
 #include "params.h"
 #include <math.h>
-#include <pare/runs.h>
+#include "base/support.h"
+#include <pare/train.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>

@@ -18,6 +18,10 @@
  *
  * For trained nets these are far above |f| + |g|, the other bound here; they are kept because they
  * are true for every input. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
+#include "jl_bounds.h"
 #include "prove.h"
 #include <math.h>
 

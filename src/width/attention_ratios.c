@@ -18,8 +18,10 @@
  * the plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of
  * 2^-53, two products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
 #include "prove.h"
-#include <pare/dd.h>
-#include <pare/elementary.h>
+#include "cert/prove.h"
+#include "linalg/dd.h"
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
 #include <math.h>
 #include <string.h>
 

@@ -23,6 +23,7 @@
  * by one angle commute with the position's and change no norm), so both sides get one Frobenius
  * norm. Dimensions without rotary positions are a pair like any other. Where no Wo is stored there
  * is nothing to balance against. */
+#include "linalg/matrix.h"
 #include "balance.h"
 #include <math.h>
 #include <stdlib.h>

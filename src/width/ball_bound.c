@@ -5,6 +5,8 @@
  * most |F - G| + r_f + r_g, with r of entry c: |w_c| times the radius of the last row, and
  * rounding. The class is the same for all inputs of the ball where in both models the margin
  * between the same entry c and any other entry k is larger than |w_c - w_k| r and rounding. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <math.h>
 #include <string.h>

@@ -8,6 +8,7 @@
  *     w_i <- w_i exp(eta (r_i / max r)^2 / sqrt(t)),
  *
  * r_i the residual of row i, and the best basis of all iterations is kept. */
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 #include <string.h>

@@ -9,6 +9,7 @@
  *
  * and the output head multiplies by G2^-1. Exact in real numbers; in f64 outputs move by about
  * 1e-16 cond(G)^2. Not meant for training: the new coordinates can differ widely in size. */
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 

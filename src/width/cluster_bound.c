@@ -18,6 +18,8 @@
  * It holds for any clusters; near ones make it small. In the paper's words: the first term is
  * beta^2 eps, and selectors with room between the clusters make the second of the same order. The
  * rows z_i and p_i are enclosed, the rounding of m_a is counted. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <math.h>
 

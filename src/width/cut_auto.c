@@ -13,6 +13,7 @@
  * before and after: where there are such nodes, whether a node has keys is one more input of the
  * regression, and its coefficient becomes the bias of the values (which contains the mean of the
  * large stream). Without such nodes the offset takes care of it. */
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 #include <string.h>

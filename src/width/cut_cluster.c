@@ -18,6 +18,7 @@
  *
  * Starts: `rank`, the subspace of h_0; or `jl`, random maps for the first layer's queries, keys and
  * values, the best of some draws, judged on every pair of values. */
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include "stored_weights.h"
 #include <math.h>

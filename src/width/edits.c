@@ -9,6 +9,11 @@
  * holds for every output of every edit, and the largest of these, base included, is the bound.
  *
  * Blocks are cut by the shapes alone: the same bits for any number of threads. */
+#include "attention/attend.h"
+#include "base/support.h"
+#include "cert/outputs.h"
+#include "linalg/matrix.h"
+#include "jl_bounds.h"
 #include "edits.h"
 #include "prove.h"
 #include <stdatomic.h>

@@ -12,6 +12,7 @@
  * Some inputs are removed at a time, the cheapest together, so that the update is a matrix
  * product. The map itself is solved for at the end, from H, because a thousand updates are a
  * thousand roundings. */
+#include "linalg/matrix.h"
 #include "eliminate.h"
 #include <math.h>
 #include <stdlib.h>

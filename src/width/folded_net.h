@@ -12,7 +12,7 @@
 #ifndef PARE_SRC_WIDTH_FOLDED_NET_H
 #define PARE_SRC_WIDTH_FOLDED_NET_H
 #include "matrices.h"
-#include <pare/forward.h>
+#include <pare/run.h>
 
 typedef struct net_head {
     pare_mat wq, wk; /* dk x din */

@@ -20,7 +20,8 @@
  * point of the stream is the input of some block. */
 #include "cuts.h"
 #include "lm_auto.h"
-#include <pare/gradient.h>
+#include "linalg/matrix.h"
+#include "train/gradient.h"
 #include <math.h>
 
 #define PROBES     4

@@ -2,8 +2,8 @@
  * (pare/survey.h): the same activations and figures that the cuts and their certificates use. */
 #include "cuts.h"
 #include "stored_weights.h"
+#include "survey.h"
 #include <pare/fold.h>
-#include <pare/survey.h>
 #include <math.h>
 #include <string.h>
 

@@ -3,6 +3,8 @@
  * Without Wo the values of the heads are the output. Folding a norm behind them then changes the
  * values, where its roundings mix with those of other norms. A proof that counts the roundings of a
  * fold uses a model with Wo = I instead, and finds them in Wo. */
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "prove.h"
 
 pare_status insert_identity_wo(pare_model *m, pare_err *err)

@@ -14,6 +14,8 @@
  * At practical widths that d is larger than D. What is done: the best of some draws, judged by what
  * softmax sees - the half-oscillation of the score error within a row - on the stream that the
  * layers before, already cut, give. The certificate speaks of the map as drawn. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 #include <stdlib.h>

@@ -9,6 +9,8 @@
  * is fitted, from the small model's rows to layer_k(H_k), and then is just rows of doubles in the
  * proof. Where a cut left the coordinates alone (queries and keys) there is nothing to decode.
  * The parts compose: a cut of another layer adds its own local error to the same sum. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <string.h>
 

@@ -6,6 +6,8 @@
  * .995, and Markov's inequality with E|Q^T S^T S r|^2 <= (d / k) |r|^2 puts each node within
  * sqrt(1 + 800 d / k) times its residual with probability .99 (a plain 20 is looser). That k is
  * above 64 from d = 2 on: so units are drawn, and the draw is checked. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 

@@ -35,7 +35,6 @@
 #ifndef PARE_SRC_WIDTH_LM_H
 #define PARE_SRC_WIDTH_LM_H
 #include "stored_weights.h"
-#include <pare/forward.h>
 #include <pare/width.h>
 
 typedef struct lm_norm { /* divides only */

@@ -1,6 +1,7 @@
 /* lm_attention_stats.c - what the heads of a sublayer do on the calibration rows: how much the
  * outputs move with their queries (lm_keys.c says why), and the covariance of their keys. Each head
  * by itself, on some thousand queries of all sequences. */
+#include "linalg/matrix.h"
 #include "lm_auto.h"
 #include "folded_net.h"
 #include <math.h>

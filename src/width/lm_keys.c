@@ -20,6 +20,7 @@
  * For heads with keys of their own, without rotary positions, the directions are those of the
  * truncated singular value decomposition of Cq^1/2 [Wq bq]^T M^1/2, which is optimal
  * (Eckart-Young). Heads that share keys lose the same directions. */
+#include "linalg/matrix.h"
 #include "lm_auto.h"
 #include <math.h>
 #include <string.h>

@@ -1,5 +1,7 @@
 /* lm_read.c - from a model to the one form that cuts use (lm.h): gains and biases of norms move
  * into the maps behind them, the mean subtraction into the maps before them. */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
 #include "lm.h"
 #include <math.h>
 #include <string.h>

@@ -7,6 +7,7 @@
  * so errors of earlier layers are compensated where the inputs allow it. The small stream then
  * moves by the change of the map: the sublayer does not run again. Sums are compared before the
  * norm that some models have behind them. */
+#include "linalg/matrix.h"
 #include "balance.h"
 #include "lm_auto.h"
 #include <string.h>

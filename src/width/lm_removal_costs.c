@@ -1,6 +1,7 @@
 /* lm_removal_costs.c - what it would cost to remove values, keys or hidden units of every
  * sublayer, on the rows of the large model (step 2 of lm_auto.c): the order of eliminate.c is
  * followed to its end, and the cost of each step is kept. */
+#include "linalg/matrix.h"
 #include "lm_auto.h"
 
 #define METRIC_RIDGE 1e-3 /* of its largest eigenvalue: it was estimated from few gradients */

@@ -1,5 +1,6 @@
 /* lm_shrink.c - smaller heads and hidden layers (lm.h): what any method does once it knows which
  * part to keep. */
+#include "linalg/matrix.h"
 #include "lm.h"
 #include <string.h>
 

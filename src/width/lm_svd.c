@@ -9,6 +9,7 @@
  *   hidden   units by |w1||w2| (gated: |w1||w3||w2|), the largest stay
  *
  * Every part is exact at full size. */
+#include "linalg/matrix.h"
 #include "balance.h"
 #include <math.h>
 #include <stdlib.h>

@@ -8,6 +8,7 @@
  * other inputs compensate what they can; so the eigenvectors of B^-1/2 A B^-1/2 are the
  * directions, and for one head the r largest are the best r dimensions there are (reduced-rank
  * regression: Eckart-Young in that metric). Heads that share values lose the same directions. */
+#include "linalg/matrix.h"
 #include "lm_auto.h"
 #include <string.h>
 

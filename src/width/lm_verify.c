@@ -2,8 +2,8 @@
  * how far the outputs are apart, for which rows the largest entry is surely the same, and for every
  * layer how far the attention weights are apart. How the cut was made does not matter. */
 #include "prove.h"
-#include <pare/exchange.h>
-#include <pare/publish.h>
+#include "cert/conformal.h"
+#include "cert/outputs.h"
 #include <math.h>
 
 /* Multiplications of all the passes that the attention weights need: beyond it, they are skipped

@@ -1,4 +1,5 @@
 /* lm_write.c - from the form of lm.h back to a model. */
+#include "linalg/matrix.h"
 #include "lm.h"
 #include <string.h>
 

@@ -13,6 +13,8 @@
  * eigenvalues are enclosed (singular_bounds.c), C is off by gamma |PA|_F^2 in norm, and so is each
  * of the small eigenvalues at most. And the bound itself moves by at most |dA|_F when A does: so
  * rows known up to radii give it up to those. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <math.h>
 #include <string.h>

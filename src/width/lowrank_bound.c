@@ -6,6 +6,8 @@
  * of this one: beta bounds all maps (scores with their scale), sqrt(alpha) all rows that a layer
  * reads. These are bounded here from above on the exact rows: by enclosures of the model up to each
  * point, and by the distance from U (U^T x) for any U with d columns. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include "stored_weights.h"
 #include <math.h>

@@ -1,4 +1,5 @@
 /* matrices.c - matrices and vectors of a construction, on a pare_work (matrices.h). */
+#include "linalg/matrix.h"
 #include "matrices.h"
 #include <math.h>
 #include <string.h>

@@ -5,7 +5,6 @@
 #ifndef PARE_SRC_WIDTH_MATRICES_H
 #define PARE_SRC_WIDTH_MATRICES_H
 #include "base/work.h"
-#include <pare/attention.h>
 #include <pare/linalg.h>
 
 /* The threads and the stop flag of w, without its progress: for a part of a step that is reported

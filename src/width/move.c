@@ -38,7 +38,10 @@
  * Cost: a layer's forward pass three times over, and (ReLU) four products D x D x D for each row
  * whose undecided units leave it a chance against the second bound. */
 #include "prove.h"
-#include <pare/elementary.h>
+#include "cert/prove.h"
+#include "linalg/bounds.h"
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
 #include <float.h>
 #include <math.h>
 #include <stdatomic.h>

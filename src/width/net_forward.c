@@ -1,5 +1,7 @@
 /* net_forward.c - a folded net one step at a time, in f64, for constructions that go layer by
  * layer. */
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "folded_net.h"
 #include <math.h>
 

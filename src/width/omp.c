@@ -2,6 +2,7 @@
  * docs/theory/width.md section 9): each time the unit that explains most of what is still missing
  * of the next point of the stream, given the stream and the units selected before. Unlike
  * select_units.c it looks at what the units are used for, not at the units. */
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 #include <string.h>

@@ -7,6 +7,7 @@
  *        2 sqrt(a) b e + (b e)^2                                       (a factor b is missing)
  *   4.2  C.3, last line: e' = b eps + b^3 (1 + (8 a + b sqrt(a))) e
  *   4.4  C.5, the selector: a bias of -3 |c|^2 at center c             (right is -3) */
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <math.h>
 

@@ -6,6 +6,9 @@
  * more terms: their roundings are counted for each with the length of both.
  * Activations: |act(x) - act(y)| <= slope |x - y|; ReLU is exact, the others are off by 16 u |x|.
  * The last map: entry o moves by |w_o| r at most. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "patch.h"
 #include <string.h>
 

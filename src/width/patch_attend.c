@@ -23,7 +23,9 @@
  *
  * All this for d, m <= 1/10; beyond, |o - O| <= 4 max|V_j| + max ev_j. */
 #include "patch.h"
-#include <pare/elementary.h>
+#include "linalg/bounds.h"
+#include "linalg/elementary.h"
+#include "linalg/matrix.h"
 
 #define UNIT  PARE_UNIT_F64
 #define SMALL 0.1

@@ -9,6 +9,9 @@
  * Models that are folded already have none of it. */
 #include "patch.h"
 #include "prove.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include <pare/fold.h>
 
 #define UNIT  PARE_UNIT_F64

@@ -2,8 +2,8 @@
 #ifndef PARE_SRC_WIDTH_PROVE_H
 #define PARE_SRC_WIDTH_PROVE_H
 #include "cuts.h"
-#include <pare/ball.h>
-#include <pare/outputs.h>
+#include "cert/prove.h"
+#include <pare/width.h>
 
 /* ---- from norms alone (apriori.c) ---- */
 

@@ -31,6 +31,8 @@
  *
  * is exact, has rank(Wk U) <= d dimensions, and keeps bq (Wq' = I, Wk' = U^T Wq^T Wk U of
  * Proposition 4.1 of Shirzad 2024, which has no biases, would not). */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "balance.h"
 #include "prove.h"
 #include <math.h>

@@ -17,6 +17,8 @@
  *
  * Nodes come a block at a time, so that a step costs the product D^T D and no memory. No labels are
  * used, and nothing beyond this layer. */
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "cuts.h"
 #include <math.h>
 #include <string.h>

@@ -8,6 +8,7 @@
  *
  * Then every coordinate is scaled to unit variance. Hence the rank guard: a coordinate that the
  * data does not have would be rounding noise, scaled to the size of the others. */
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 

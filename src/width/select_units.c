@@ -16,6 +16,7 @@
  * of Shirzad 2024). Cost O(F^2 d^2).
  *
  * The decoder that is written is the least-squares one on the data, which is better. */
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 #include <string.h>

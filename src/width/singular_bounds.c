@@ -12,6 +12,8 @@
  * computed; a product with inner dimension p is off by at most gamma_{p+2} |A|_F |B|_F, and by what
  * its terms lose below the smallest normal number: at most 2^-1022 each, p of them in an entry, and
  * no memory holds 2^48 entries, so (p + 2) 2^-990 is more than their Frobenius norm. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <math.h>
 

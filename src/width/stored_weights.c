@@ -1,4 +1,5 @@
 /* stored_weights.c - between stored weights and matrices (stored_weights.h). */
+#include "linalg/matrix.h"
 #include "stored_weights.h"
 
 /* ---- reading -------------------------------------------------------------------------------- */

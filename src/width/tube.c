@@ -11,6 +11,8 @@
  * four times, and stores them in the model's own type once more: `off` of themselves. Batch norms
  * in front of a map would change its bias as well, whose rounding is not small against the bias:
  * such models are refused. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "prove.h"
 #include <math.h>
 #include <string.h>

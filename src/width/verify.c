@@ -7,9 +7,13 @@
  * output model: they explain why the cut is as good as it is, and nothing else depends on them. Of
  * several inputs they use the first. */
 #include "prove.h"
-#include <pare/exchange.h>
+#include "cert/ball.h"
+#include "cert/conformal.h"
+#include "cert/outputs.h"
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
+#include <pare/width.h>
 #include <math.h>
 #include <string.h>
 

@@ -4,7 +4,10 @@
 #include "balance.h"
 #include "cuts.h"
 #include "lm.h"
+#include "attention/attend.h"
+#include "cert/prove.h"
 #include <pare/fold.h>
+#include <pare/width.h>
 #include <math.h>
 #include <string.h>
 

@@ -14,6 +14,7 @@
 #ifndef KERNEL_CASES_H
 #define KERNEL_CASES_H
 #include <pare_test.h>
+#include "linalg/matrix.h"
 #include <pare/attention.h>
 
 #define U32 0x1p-24

@@ -3,7 +3,8 @@
 #ifndef POLY_CASES_H
 #define POLY_CASES_H
 #include "attention/poly_remez.h"
-#include <pare/poly.h>
+#include "attention/polynomial.h"
+#include "linalg/matrix.h"
 #include <pare_test.h>
 
 typedef struct poly_case {

@@ -2,7 +2,8 @@
  * says so and nothing leaks. */
 #include "kernel_cases.h"
 #include "fail_alloc.h"
-#include <pare/oracle.h>
+#include "attention/attend.h"
+#include "attention/oracle_wrappers.h"
 
 enum { N = 300, D = 4 };
 

@@ -1,4 +1,5 @@
 /* Tests src/attention/graph_order.c: the same graph, and its neighbors closer together. */
+#include "base/support.h"
 #include "kernel_cases.h"
 #include "attention/edge_schedule.h"
 

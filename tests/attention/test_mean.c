@@ -1,7 +1,7 @@
 /* Tests src/attention/{mean,attend_equal_queries}.c: against sums in long double over what each row
  * sees. */
 #include "pare_test.h"
-#include <pare/attention.h>
+#include "attention/attend.h"
 #include <math.h>
 
 enum { MOST = 700 };

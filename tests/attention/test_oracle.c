@@ -1,7 +1,7 @@
 /* Tests src/attention/oracle_*.c: calls give attention, what is not allowed is refused, counts add
  * up. */
 #include "kernel_cases.h"
-#include <pare/oracle.h>
+#include "attention/attend.h"
 
 enum { N = 100, M = 32, DK = 6, DV = 5 };
 

@@ -1,7 +1,7 @@
 /* Tests PARE_ORC_ADD of src/attention/oracle_cpu.c: rows that the engine adds up are, bit for bit,
  * the rows it would have written, added up in the order of the calls. */
 #include "kernel_cases.h"
-#include <pare/oracle.h>
+#include <pare/attention.h>
 
 enum { ROWS = 200, KEYS = 150, DK = 9, MOST_DV = 70, BLOCK = 40, CALLS = 40 };
 

@@ -1,4 +1,5 @@
 /* Tests src/attention/partial.c: partial results are what they say, and merge to the whole. */
+#include "attention/attend.h"
 #include "kernel_cases.h"
 
 enum { N = 150, DK = 10, DV = 70 /* more than the merge takes at a time */, MOST_PARTS = 150 };

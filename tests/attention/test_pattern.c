@@ -1,6 +1,6 @@
 /* Tests src/attention/{pattern,graph_complete}.c against the definitions, pair by pair. */
 #include <pare_test.h>
-#include <pare/attention.h>
+#include "attention/attend.h"
 
 /* The definitions of docs/notation.md, written down a second time. */
 static bool sees(const pare_pattern *p, size_t i, size_t j)

@@ -1,7 +1,8 @@
 /* Tests src/attention/poly_*.c in f64: monomials, the plan, the f64 form and its bounds. */
 #include <pare_test.h>
-#include <pare/json.h>
-#include <pare/poly.h>
+#include "attention/polynomial.h"
+#include "base/json.h"
+#include "linalg/matrix.h"
 
 typedef struct head {
     size_t n, d, dv;

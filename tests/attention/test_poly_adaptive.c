@@ -1,6 +1,6 @@
 /* Tests src/attention/poly_adaptive.c: the sets are best, closed, and their tails are proven. */
-#include <pare/json.h>
-#include <pare/poly.h>
+#include "attention/polynomial.h"
+#include "base/json.h"
 #include <pare_test.h>
 
 #define VECTORS "../shared/reference/depth/vectors.json"

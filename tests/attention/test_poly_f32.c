@@ -1,5 +1,6 @@
 /* Tests src/attention/poly_*.c in f32: every row is within what is proven for it, on every vector
  * unit, for data made to break it. */
+#include "attention/attend.h"
 #include "kernel_cases.h"
 #include "attention/poly.h"
 

@@ -2,7 +2,8 @@
  * status says so and nothing leaks. */
 #include "kernel_cases.h"
 #include "fail_alloc.h"
-#include <pare/poly.h>
+#include "linalg/matrix.h"
+#include <pare/attention.h>
 
 enum { N = 5000, D = 4 };
 

@@ -1,6 +1,7 @@
 /* Tests src/attention/poly_remez.c: the polynomials are the best there are, the errors proven. */
 #include "attention/poly_remez.h"
-#include <pare/json.h>
+#include "base/json.h"
+#include <pare/linalg.h>
 #include <pare_test.h>
 
 #define VECTORS "../shared/reference/depth/vectors.json"

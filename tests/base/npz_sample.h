@@ -2,7 +2,7 @@
 #ifndef NPZ_SAMPLE_H
 #define NPZ_SAMPLE_H
 #include <pare_test.h>
-#include <pare/array.h>
+#include <pare/base.h>
 
 static const float sample_w[6] = {1, 2, 3, 4, 5, 6};
 static const int64_t sample_ids[40] = {7, 8, 9};

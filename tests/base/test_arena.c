@@ -1,4 +1,5 @@
 /* Tests src/base/arena.c. */
+#include "base/support.h"
 #include <pare_test.h>
 
 static bool all_zero(const uint8_t *p, size_t n)

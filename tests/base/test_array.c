@@ -1,6 +1,6 @@
 /* Tests src/base/array.c and src/base/half_precision.c. */
 #include <pare_test.h>
-#include <pare/array.h>
+#include "base/array.h"
 
 static void every_f16_and_bf16_is_widened_exactly(void **state)
 {

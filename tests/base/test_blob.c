@@ -1,4 +1,5 @@
 /* Tests src/base/blob.c. */
+#include "base/support.h"
 #include <pare_test.h>
 
 #include <fcntl.h>

@@ -1,4 +1,5 @@
 /* Tests src/base/files.c. */
+#include "base/support.h"
 #include <pare_test.h>
 
 #include <sys/stat.h>

@@ -1,4 +1,5 @@
 /* Every allocation of files.c fails once. Needs fail_alloc.c. */
+#include "base/support.h"
 #include <pare_test.h>
 #include <fail_alloc.h>
 

@@ -1,6 +1,7 @@
 /* Tests src/base/json.c, json_check.c and json_print.c. */
 #include <pare_test.h>
-#include <pare/json.h>
+#include "base/json.h"
+#include "base/support.h"
 
 #include <locale.h>
 

@@ -1,7 +1,7 @@
 /* Tests src/base/list.c. */
 #include <pare_test.h>
 
-#include "../../src/base/list.h"
+#include "base/list.h"
 
 static void a_list_grows_and_keeps_its_elements(void **state)
 {

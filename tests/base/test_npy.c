@@ -1,6 +1,6 @@
 /* Tests src/base/npy.c. */
 #include <pare_test.h>
-#include <pare/array.h>
+#include "base/array.h"
 #include "numpy_run.h"
 #include "base/npy.h"
 

@@ -1,4 +1,5 @@
 /* Tests src/base/npz.c, zip_read.c and zip_write.c. */
+#include "base/array.h"
 #include "npz_sample.h"
 #include "numpy_run.h"
 #include "base/npy.h"

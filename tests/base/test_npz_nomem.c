@@ -1,6 +1,7 @@
 /* Every allocation of base fails once: arena, npz, npy, JSON, text. Needs fail_alloc.c. */
 #include "npz_sample.h"
-#include <pare/json.h>
+#include "base/array.h"
+#include "base/json.h"
 #include <fail_alloc.h>
 
 #include <dirent.h>

@@ -1,4 +1,5 @@
 /* Tests src/base/rng.c. */
+#include "base/support.h"
 #include <pare_test.h>
 
 static void philox_gives_the_published_answers(void **state)

@@ -1,4 +1,5 @@
 /* Tests src/base/sha256.c. The sums are the examples of FIPS 180. */
+#include "base/support.h"
 #include <pare_test.h>
 
 #define ABC     "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"

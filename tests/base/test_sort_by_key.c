@@ -1,4 +1,5 @@
 /* Tests src/base/sort_by_key.c. */
+#include "base/support.h"
 #include <pare_test.h>
 
 static void the_largest_comes_first_and_of_equals_the_first(void **state)

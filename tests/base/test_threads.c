@@ -1,4 +1,5 @@
 /* Tests src/base/threads.c and src/base/progress.c. */
+#include "base/support.h"
 #include <pare_test.h>
 #include <math.h>
 

@@ -1,6 +1,6 @@
 /* Tests src/base/vexp.c: every variant against exp in f64. */
 #include <pare_test.h>
-#include <pare/vmath.h>
+#include "base/vmath.h"
 #include "base/vexp.h"
 
 #ifndef STEP

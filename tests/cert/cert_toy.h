@@ -2,8 +2,9 @@
  * prover that "proves" by formulas over what it measures, and certificates made with both. */
 #ifndef CERT_TOY_H
 #define CERT_TOY_H
-#include <pare/exchange.h>
-#include <pare/publish.h>
+#include "base/support.h"
+#include "cert/conformal.h"
+#include "cert/prove.h"
 #include <pare_test.h>
 
 #define TOY_WIDTH   3

@@ -4,8 +4,8 @@
 #define TEST_PAIR_MODELS_H
 #include "cert/pair.h"
 #include <enclose_models.h>
-#include <pare/ball.h>
-#include <pare/gradient.h>
+#include "train/gradient.h"
+#include <pare/cert.h>
 
 typedef struct pair_case {
     uint64_t seed;

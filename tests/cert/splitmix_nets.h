@@ -2,7 +2,7 @@
  * the same order: matrices are [in, out] there and are stored [out, in] here. */
 #ifndef TEST_SPLITMIX_NETS_H
 #define TEST_SPLITMIX_NETS_H
-#include <pare/forward.h>
+#include <pare/run.h>
 #include <pare_test.h>
 
 typedef struct stream {

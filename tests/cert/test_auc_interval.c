@@ -1,7 +1,7 @@
 /* Tests src/cert/auc_interval.c: the interval against the definition, pair by pair. */
 #include <pare_test.h>
-#include <pare/data.h>
-#include <pare/outputs.h>
+#include "cert/outputs.h"
+#include "data/graph_data.h"
 
 typedef struct stage {
     pare_arena *a;

@@ -1,5 +1,6 @@
 /* Tests src/cert/file_ref.c and src/cert/measured_difference.c: what a certificate takes from files and runs.
  */
+#include "model/model_facts.h"
 #include "cert_toy.h"
 #include <sys/stat.h>
 

@@ -1,5 +1,5 @@
 /* Tests src/cert/claim_kinds.c: the table of kinds, and the sentences that are made of it. */
-#include <pare/cert.h>
+#include "cert/prove.h"
 #include <pare_test.h>
 
 static bool is_parameter(const pare_kind_row *row, const char *name, size_t n)

@@ -1,7 +1,7 @@
 /* Tests src/cert/clopper_pearson.c: the binomial tail is never below its value in whole numbers,
  * and the share that comes of it covers every small source, drawn in every way. */
 #include <pare_test.h>
-#include <pare/exchange.h>
+#include "cert/conformal.h"
 
 enum { TRIES = 10, PARTS = 64, SEED = 7 };
 

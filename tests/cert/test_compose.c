@@ -1,6 +1,6 @@
 /* Tests src/cert/compose.c: certificates of a chain become one. */
 #include "cert_toy.h"
-#include <pare/publish.h>
+#include "cert/prove.h"
 
 /* Links 1 -> 2 -> ... in the folders a, b, ..., the composed certificate beside those folders. */
 static pare_status compose(toy *t, pare_cert *out, pare_cert *const *links, size_t n)

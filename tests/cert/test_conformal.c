@@ -1,8 +1,8 @@
 /* Tests src/cert/conformal.c: a new input is above what is said no more often than it says, whatever
  * the errors are; and what a certificate says of each draw is what is proven of it. */
 #include <enclose_models.h>
-#include <pare/exchange.h>
-#include <pare/publish.h>
+#include "cert/conformal.h"
+#include "cert/prove.h"
 
 enum { MOST = 6, VALUES = 4 };
 

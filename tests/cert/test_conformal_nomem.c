@@ -1,7 +1,8 @@
 /* Whatever allocation fails while new inputs are spoken of: PARE_ERR_MEMORY, and no leak. */
 #include <enclose_models.h>
 #include <fail_alloc.h>
-#include <pare/exchange.h>
+#include "cert/conformal.h"
+#include "cert/prove.h"
 
 static pare_status say(pare_arena *a, const pare_model *f, const pare_inputs *set, pare_err *err)
 {

@@ -2,7 +2,8 @@
  * reference and the f32 engine, on models of every kind and on inputs made to break it; and it is
  * not needlessly wide. */
 #include <enclose_models.h>
-#include <pare/random_model.h>
+#include "cert/prove.h"
+#include "linalg/bounds.h"
 #include <enclose_quad.h>
 #include <float.h>
 

@@ -1,5 +1,6 @@
 /* Tests the lemmas src/cert/enclose*.c rests on, by random search and at their worst cases. The
  * constants are private, so this test looks at the room's own header. */
+#include "model/model_facts.h"
 #include "cert/enclose.h"
 #include <pare_test.h>
 

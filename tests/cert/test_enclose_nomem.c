@@ -1,4 +1,5 @@
 /* Whatever allocation fails on the way, the proof ends with PARE_ERR_MEMORY and claims nothing. */
+#include "cert/prove.h"
 #include <enclose_models.h>
 #include <fail_alloc.h>
 

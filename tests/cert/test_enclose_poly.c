@@ -1,7 +1,6 @@
 /* Tests src/cert/enclose_poly.c and attention of kind poly in the engine: what polynomials leave
  * out is in the radius of the f32 engine. */
-#include <pare/cert.h>
-#include <pare/random_model.h>
+#include "cert/prove.h"
 #include <pare_test.h>
 
 enum { TOKENS = 1200, WIDTH = 5 };

@@ -1,6 +1,7 @@
 /* Tests src/cert/enclose*.c at the ends of the legal ranges (src/model/scalar_ranges.c): both enclosures
  * hold the function in 113 bits, the f64 pass and the f32 engine there, or say inf. Beyond them,
  * too: what the model check refuses today may be legal tomorrow. */
+#include "cert/prove.h"
 #include <enclose_models.h>
 #include <enclose_quad.h>
 #include <float.h>

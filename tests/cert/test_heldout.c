@@ -2,9 +2,8 @@
  * afford is an option: the command's own is a minute of it. */
 #include <pare_test.h>
 #include <math.h>
-#include <pare/heldout.h>
-#include <pare/outputs.h>
-#include <pare/random_model.h>
+#include "cert/outputs.h"
+#include "cert/heldout.h"
 #include <string.h>
 
 enum { MOST = 16, COUNT = 8 };

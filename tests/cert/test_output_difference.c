@@ -1,4 +1,5 @@
 /* Tests src/cert/output_difference.c: the proven distance of two models on a set of inputs. */
+#include "cert/outputs.h"
 #include <enclose_models.h>
 #include <enclose_quad.h>
 #include "cert/enclose.h"

@@ -1,7 +1,7 @@
 /* Tests src/cert/outputs.c: every term of what a row of two enclosures says, with enclosures made
  * by hand in which that term is the largest. */
 #include <claims.h>
-#include <pare/outputs.h>
+#include "cert/outputs.h"
 
 /* b >= x, and above it by no more than a few roundings. */
 static void assert_just_above(double b, double x)

@@ -1,6 +1,7 @@
 /* Tests src/cert/wide_dense.c and wide_rows.c: sums of double-double are within one unit (16 v^2)
  * of the sum of their terms' sizes, whatever their length, and have the same bits on every level of
  * the processor and with any number of threads. */
+#include "linalg/matrix.h"
 #include "wide_quad.h"
 
 enum { MOST = 3000 };

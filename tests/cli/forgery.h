@@ -5,10 +5,10 @@
 #include "../depth/depth_nets.h"
 #include <command.h>
 #include <forge.h>
-#include <pare/data.h>
+#include "data/graph_data.h"
 #include <pare/depth.h>
 #include <pare/fold.h>
-#include <pare/ticket_bounds.h>
+#include <pare/ticket.h>
 #include <pare/width.h>
 
 /* As src/plan/verify_file.c loads them. */

@@ -17,7 +17,7 @@ int main(void) { return !(sum(3, 1) == 4 && sum(-1, 8) == 0 && sum(0, 1) == 1 &&
 build() { # TEST: compile the test, and a library of the file
     echo "$1" >tests/m/test_sum.c
     gcc -c -o build/obj/tests/m/test_sum.o tests/m/test_sum.c
-    gcc -c -o build/sum.o src/m/sum.c && rm -f build/libpare.a && ar qc build/libpare.a build/sum.o
+    gcc -c -o build/sum.o src/m/sum.c && rm -f build/libpare-internal.a && ar qc build/libpare-internal.a build/sum.o
 }
 mutants() { MUTANT_CC="gcc -O2" MUTANT_LINK=gcc MUTANT_LIBS=-lm MUTANT_SUPPORT= python3 tools/mutants "$@"; echo "exit $?"; }
 echo "-- all of them"

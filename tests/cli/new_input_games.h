@@ -8,9 +8,7 @@
 #define CLI_NEW_INPUT_GAMES_H
 #include <claims.h>
 #include <command.h>
-#include <pare/data.h>
-#include <pare/exchange.h>
-#include <pare/random_model.h>
+#include "cert/conformal.h"
 
 enum { GAME_TOKENS = 5, GAME_VOCAB = 8, GAME_LEFT_OUT = 3 };
 

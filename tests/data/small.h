@@ -1,7 +1,7 @@
 /* small.h - small models and files for the tests of src/data. */
 #ifndef SMALL_H
 #define SMALL_H
-#include <pare/data.h>
+#include <pare/run.h>
 #include <pare_test.h>
 
 /* A model that only says what it takes and gives: ids below `vocab` in, `outputs` columns out. */

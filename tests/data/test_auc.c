@@ -1,6 +1,7 @@
 /* Tests src/data/auc.c. */
 #include "small.h"
-#include <pare/array.h>
+#include "base/array.h"
+#include "data/graph_data.h"
 
 /* The definition: pairs won, ties half. */
 static double by_pairs(const double *score, const uint8_t *y, size_t n)

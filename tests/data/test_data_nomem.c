@@ -1,4 +1,5 @@
 /* Every allocation of src/data fails once: a status, no crash, no leak, no half-written file. */
+#include "data/graph_data.h"
 #include "small.h"
 #include <fail_alloc.h>
 

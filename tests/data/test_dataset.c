@@ -1,4 +1,8 @@
 /* Tests src/data/dataset.c, dataset_builder.c, text_dataset.c and tsv_dataset.c. */
+#include "base/array.h"
+#include "base/support.h"
+#include "data/graph_data.h"
+#include "model/inputs.h"
 #include "small.h"
 
 typedef struct place {

@@ -1,8 +1,7 @@
 /* Tests src/data/evaluate.c: the metric of a task, the divergence of a model from itself and from
  * another, distances of outputs. */
 #include <pare_test.h>
-#include <pare/evaluate.h>
-#include <pare/random_model.h>
+#include "data/evaluate.h"
 
 enum { INPUTS = 3, TOKENS = 6 };
 

@@ -1,4 +1,6 @@
 /* Tests src/data/make_angular.c, make_sort.c and make_random.c. */
+#include "base/array.h"
+#include <pare/data.h>
 #include "small.h"
 
 static void open_dir(char dir[200], char path[300], const char *name)

@@ -1,4 +1,6 @@
 /* Tests src/data/graph_from_edges.c, graph_file.c and graph_split.c. */
+#include "base/array.h"
+#include "data/graph_data.h"
 #include "small.h"
 
 static pare_graph build(pare_arena *a, size_t n, const int64_t *edges, size_t m)

@@ -1,4 +1,5 @@
 /* Tests src/data/input_read.c. */
+#include <pare/data.h>
 #include "small.h"
 
 static char dir[200], path[300];

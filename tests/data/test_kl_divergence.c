@@ -1,4 +1,5 @@
 /* Tests src/data/kl_divergence.c. */
+#include "data/graph_data.h"
 #include "small.h"
 
 static void two_outcomes_by_hand(void **state)

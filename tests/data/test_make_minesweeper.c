@@ -1,4 +1,5 @@
 /* Tests src/data/make_minesweeper.c. */
+#include <pare/data.h>
 #include "small.h"
 
 static const char *const MASKS[3] = {"train_masks", "val_masks", "test_masks"};

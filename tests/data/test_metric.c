@@ -1,4 +1,5 @@
 /* Tests src/data/metric.c. */
+#include "data/graph_data.h"
 #include "small.h"
 
 static void rows_without_a_target_do_not_count(void **state)

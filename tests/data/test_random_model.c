@@ -1,6 +1,6 @@
 /* Tests src/data/random_model.c. */
-#include <pare/data.h>
-#include <pare/random_model.h>
+#include "base/support.h"
+#include <pare/run.h>
 #include <pare_test.h>
 
 #include <math.h>

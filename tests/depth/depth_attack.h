@@ -4,7 +4,8 @@
 #ifndef TEST_DEPTH_ATTACK_H
 #define TEST_DEPTH_ATTACK_H
 #include "depth_nets.h"
-#include <pare/gradient.h>
+#include "train/gradient.h"
+#include <pare/depth.h>
 
 typedef struct target {
     pare_model *f, *g;

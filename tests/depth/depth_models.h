@@ -1,8 +1,8 @@
 /* depth_models.h - small models with random weights, their attentions turned into special cases. */
 #ifndef DEPTH_MODELS_H
 #define DEPTH_MODELS_H
+#include "cert/prove.h"
 #include <pare/depth.h>
-#include <pare/random_model.h>
 #include <pare_test.h>
 
 enum { TOKENS = 9, INPUTS = 5 };

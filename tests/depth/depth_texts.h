@@ -1,7 +1,6 @@
 /* depth_texts.h - language models on text: what a cut costs in nats. */
 #ifndef DEPTH_TEXTS_H
 #define DEPTH_TEXTS_H
-#include <pare/data.h>
 #include <pare/depth.h>
 #include <pare_test.h>
 

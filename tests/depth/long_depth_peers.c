@@ -1,5 +1,6 @@
 /* Against the peers: of stories260K and Moonshine the best kind loses less than dropping the layers
  * of least block influence, at every count below all of them. */
+#include "model/inputs.h"
 #include "depth_texts.h"
 
 #define STORIES   "../shared/data/models/stories260K.safetensors"

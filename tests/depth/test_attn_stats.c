@@ -1,8 +1,7 @@
 /* Tests src/depth/xray*.c: figures of heads whose answers are known, the lemmas that relate them,
  * the engine's own branch beside them, an independent implementation's table, the threads. */
 #include <pare_test.h>
-#include <pare/data.h>
-#include <pare/random_model.h>
+#include <pare/depth.h>
 #include "depth/replace_layers.h"
 #include "depth/attn_stats.h"
 #include "../../studies/attention_nets.h"

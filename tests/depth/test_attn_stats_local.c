@@ -2,9 +2,7 @@
  * moves by no more than is printed beside it, for models of every kind, for weights and inputs of
  * any size, and for inputs that climb towards the bound. */
 #include <pare_test.h>
-#include <pare/data.h>
-#include <pare/random_model.h>
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include "../../studies/attention_nets.h"
 
 enum { BOUNDED = 4 };

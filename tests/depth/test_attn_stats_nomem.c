@@ -2,8 +2,7 @@
  * status and no leak. */
 #include <pare_test.h>
 #include <fail_alloc.h>
-#include <pare/random_model.h>
-#include <pare/xray.h>
+#include <pare/depth.h>
 #include "../../studies/attention_nets.h"
 
 typedef struct scene {

@@ -5,9 +5,9 @@
 #include "../cert/splitmix_nets.h"
 #include "depth/depth_ball.h"
 #include "depth/depth_bounds.h"
+#include "cert/ball.h"
+#include "cert/prove.h"
 #include <pare/depth.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 #include <claims.h>
 #include <pare_test.h>
 

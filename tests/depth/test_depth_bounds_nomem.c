@@ -3,7 +3,7 @@
 #include <fail_alloc.h>
 #include "depth/theorems.h"
 #include "depth_nets.h"
-#include <pare/random_model.h>
+#include <pare/depth.h>
 
 typedef struct play {
     pare_model *f, *g;

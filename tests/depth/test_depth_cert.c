@@ -3,8 +3,10 @@
 #include "depth_models.h"
 #include <claims.h>
 #include <given_file.h>
-#include <pare/exchange.h>
-#include <pare/publish.h>
+#include "cert/conformal.h"
+#include "cert/prove.h"
+#include "linalg/matrix.h"
+#include <pare/depth.h>
 
 enum { HELD_OUT = 39 }; /* so many that one error is left out as well */
 

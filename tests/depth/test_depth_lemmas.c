@@ -1,5 +1,6 @@
 /* The lemmas everything in depth rests on, by random search and at equality: T (softmax), Res, R
  * (contraction), and the norms of heads that the bounds use (effective_maps.c, imat.c, token_norm.c). */
+#include "linalg/matrix.h"
 #include "depth_nets.h"
 #include "depth/walk.h"
 

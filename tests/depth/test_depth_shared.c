@@ -2,7 +2,7 @@
  * character model, of which one exact layer is enough. */
 #include "depth_texts.h"
 #include <claims.h>
-#include <pare/outputs.h>
+#include <pare/depth.h>
 
 #define BERT "../shared/data/models/bert_sst_3layer.safetensors"
 enum { SENTENCES = 60, LENGTH = 24 };

@@ -5,7 +5,8 @@
  * ../shared. */
 #include "depth_nets.h"
 #include "../cert/splitmix_nets.h"
-#include <pare/json.h>
+#include "base/json.h"
+#include <pare/depth.h>
 
 #define VECTORS "../shared/reference/depth/vectors.json"
 

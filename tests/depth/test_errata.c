@@ -2,7 +2,8 @@
  * studies/errata_depth_lemmas.c and errata_depth.c beside numbers known by hand. */
 #include "depth_nets.h"
 #include <errata_rows.h>
-#include <pare/ticket_bounds.h>
+#include <pare/depth.h>
+#include <pare/ticket.h>
 
 static void depth_fact_3_3_max_entry_norm_is_not_submultiplicative(void **state)
 {

@@ -1,4 +1,6 @@
 /* Tests src/depth/lower_bound.c: Theorem D.1 is false for EVERY one-layer network. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "depth_nets.h"
 
 static const double deep[2][2] = {{3, -2}, {-3, 1}};

@@ -1,7 +1,7 @@
 /* Tests src/depth/recognize_collapse.c: what is not the collapse it looks like has no theorem. */
 #include "pare_test.h"
 #include "depth/depth_bounds.h"
-#include <pare/forward.h>
+#include <pare/depth.h>
 
 static pare_weight number(pare_model *m, double v)
 {

@@ -1,5 +1,7 @@
 /* Tests src/depth/replacement.c and calibrate.c: every kind is exact where it should be, fits are the
  * least squares they say, and what a kind does not use is gone. */
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include "depth_models.h"
 #include "depth/replace_layers.h"
 

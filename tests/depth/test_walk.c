@@ -2,6 +2,8 @@
  * drawn, what is known of them is exactly what they are, and where they go must be within what the
  * step says - in every norm, for every kind, pattern and norm. With so little room a dropped term
  * shows. */
+#include "attention/attend.h"
+#include "linalg/matrix.h"
 #include "depth_kinds.h"
 #include "depth/walk.h"
 

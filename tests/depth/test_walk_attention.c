@@ -2,6 +2,7 @@
  * handed in, so that each term of Theorem 1's step dominates somewhere, and what comes out is
  * compared with the formulas (the file's opening comment, docs/theory/depth.md) in plain doubles,
  * from both sides. Then tokens for which a step is met exactly. test_walk.c draws tokens. */
+#include "linalg/matrix.h"
 #include <pare_test.h>
 #include "depth/walk.h"
 

@@ -3,6 +3,7 @@
  * own objects; shared libraries keep theirs. */
 #ifndef FAIL_IO_H
 #define FAIL_IO_H
+#include <pare/base.h>
 #include <stdbool.h>
 
 /* From now on `n` calls succeed and the next one fails with `why` (an errno); `forever`: all later

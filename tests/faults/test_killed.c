@@ -6,9 +6,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include "cert/prove.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 #include <signal.h>
 #include <sys/wait.h>
 

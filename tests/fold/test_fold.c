@@ -1,8 +1,8 @@
 /* Tests src/fold/fold.c: in real numbers nothing changes, and each rule keeps its condition. */
 #include <enclose_quad.h>
 #include <enclose_models.h>
+#include "base/support.h"
 #include <pare/fold.h>
-#include <pare/random_model.h>
 
 /* Every weight as f64, so that what folding rounds is far below what a mistake would change. */
 static pare_status widen(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)

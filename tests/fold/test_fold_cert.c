@@ -2,9 +2,8 @@
  * verifies, or not at all; and no field of it, no byte of its files, can change unseen. */
 #include "../cert/cert_tamper.h"
 #include <dirent.h>
+#include "cert/prove.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 
 typedef struct stage {
     char dir[200], in[300], out[300], cert[320];

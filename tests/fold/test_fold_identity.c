@@ -1,10 +1,9 @@
 /* Which model a certificate speaks of: the weights and the settings, from every file that loading
  * it reads. A file of weights whose settings stand in config.json beside it is another function
  * when that file is changed. */
-#include <pare/export.h>
+#include "cert/prove.h"
+#include "model/model_facts.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 #include <pare_test.h>
 
 typedef struct stage {

@@ -4,9 +4,8 @@
 
 #include <dirent.h>
 #include <fail_alloc.h>
+#include "cert/prove.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
 
 typedef struct stage {
     char dir[200], in[300], out[300], cert[320];

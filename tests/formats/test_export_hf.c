@@ -1,8 +1,7 @@
 /* Tests src/formats/export_hf*.c: every block that has no place under Hugging Face's names is refused, in
  * words that name it, and nothing is written. (That what is written computes the same is in
  * tests/cli/export.sh.) */
-#include <pare/export.h>
-#include <pare/random_model.h>
+#include <pare/model.h>
 #include <pare_test.h>
 
 #include <unistd.h>

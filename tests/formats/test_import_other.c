@@ -1,5 +1,6 @@
 /* Tests import_perhead.c, import_graph.c, import_moonshine.c, import_depth_npz.c,
  * import_width_npz.c and the mean-only form of import_bert.c, on small files of the test's own. */
+#include "base/array.h"
 #include "../model/naive.h"
 
 #define D      8

@@ -1,7 +1,8 @@
 /* Tests src/formats/load.c and import_open.c: every file that a model is made of is read once, and
  * all of them are what identifies it. */
 #include "../model/sample_models.h"
-#include <pare/random_model.h>
+#include "base/support.h"
+#include <pare/model.h>
 
 #include <sys/stat.h>
 

@@ -1,9 +1,7 @@
 /* Tests src/formats/onnx_*.c: whatever a model of sequences may have, its ONNX file computes the
  * same. The file is evaluated in f64 by tests/peers/onnx_numpy.py, which shares nothing with the
  * writer. */
-#include <pare/export.h>
-#include <pare/forward.h>
-#include <pare/random_model.h>
+#include <pare/run.h>
 #include <pare_test.h>
 
 enum { TOKENS = 11, SEED = 8 };

@@ -1,8 +1,7 @@
 /* Memory runs out, or one allocation is refused, at every place of writing an ONNX file or a folder
  * under Hugging Face's names: a status, no leak, no file. */
 #include "fail_alloc.h"
-#include <pare/export.h>
-#include <pare/random_model.h>
+#include <pare/model.h>
 #include <pare_test.h>
 
 typedef struct stage {

@@ -1,5 +1,6 @@
 /* Tests src/length/call_counts.c and the widths that pare_length_pack reports: what a plan says of
  * the vectors of its calls is what an oracle is asked for. */
+#include "length/attend_plan.h"
 #include "length_cases.h"
 
 /* ---- an oracle that remembers the widest vectors --------------------------------------------- */

@@ -1,5 +1,7 @@
 /* Tests src/length/length.c and the rest: what is refused, what is the same whatever the machine
  * does, what a broken engine leads to, and golden vectors. */
+#include "attention/oracle_wrappers.h"
+#include "base/json.h"
 #include "length_cases.h"
 
 static pare_status attend(length_case *c, const pare_pattern *p, uint32_t m, pare_dtype t,

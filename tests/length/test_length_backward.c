@@ -1,5 +1,7 @@
 /* Tests src/length/length_backward.c and src/attention/partial_backward.c: tiles of M x M give the
  * gradient that the direct kernels give. */
+#include "attention/attend.h"
+#include "length/attend_plan.h"
 #include "length_cases.h"
 
 static const pare_pattern patterns[] = {{.kind = PARE_FULL},

@@ -1,5 +1,6 @@
 /* Tests the rows of Yu 2025 in docs/errata.md: the definitions of studies/errata_length.c
  * beside numbers known by hand. And many short inputs in one call (Theorem 4.2). */
+#include "length/attend_plan.h"
 #include "length_cases.h"
 #include <errata_rows.h>
 

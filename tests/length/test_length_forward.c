@@ -1,7 +1,7 @@
 /* Tests src/length/length_forward.c, distributed.c: a model through an oracle is the model. */
 #include <float.h>
-#include <pare/backend.h>
-#include <pare/random_model.h>
+#include "attention/oracle_wrappers.h"
+#include <pare/length.h>
 #include <pare_test.h>
 
 enum { TOKENS = 66, LENGTH = 16, SEED = 20261116 };

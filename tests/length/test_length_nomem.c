@@ -2,8 +2,8 @@
  * so and nothing leaks. */
 #include "length_cases.h"
 #include "fail_alloc.h"
-#include <pare/backend.h>
-#include <pare/random_model.h>
+#include "length/attend_plan.h"
+#include "train/gradient.h"
 
 typedef pare_status work_fn(length_case *c, pare_err *err);
 

@@ -1,5 +1,6 @@
 /* Tests src/length/{length_plan,length_plan_json,call_counts,call_rule}.c: plans, closed forms and
  * executed calls agree, and agree with golden vectors. */
+#include "length/attend_plan.h"
 #include "length_cases.h"
 
 static pare_length_plan plan_of(pare_arena *a, size_t n, const pare_pattern *p, uint32_t m,

@@ -1,7 +1,8 @@
 /* Tests src/length/length_train.c and src/train/tape_heads_provider.c: the gradients of whole models whose
  * attention goes through an oracle of M tokens are those of ordinary training. */
-#include <pare/backend.h>
-#include <pare/random_model.h>
+#include "base/support.h"
+#include "train/gradient.h"
+#include <pare/length.h>
 #include <pare_test.h>
 #include <string.h>
 

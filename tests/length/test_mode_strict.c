@@ -1,5 +1,6 @@
 /* Tests src/length/{mode_strict,instances,oracle_paper,group_codes}.c: an oracle that is a small
  * softmax transformer and nothing else does long attention. */
+#include "length/attend_plan.h"
 #include "length_cases.h"
 #include "length/group_codes.h"
 #include "length/numbers.h"

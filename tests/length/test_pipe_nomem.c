@@ -1,7 +1,7 @@
 /* Tests src/length/pipe.c, child_process.c: an allocation that is refused anywhere is a status, no
  * leak and no process left; calls that the program cannot take never reach it. */
 #include "../support/fail_alloc.h"
-#include <pare/backend.h>
+#include "length/backend.h"
 #include <pare_test.h>
 #include <sys/wait.h>
 

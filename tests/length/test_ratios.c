@@ -1,6 +1,8 @@
 /* The claim of the issue on errors: N/M of 2, 8, 32 and 64, every mask, every regime, both types,
  * forward and backward: at most 8 times the direct kernel's own error and 8 u max|v| more, against
  * long double; never a nan. Engines: partial results, both plain softmaxes, and one with a bias. */
+#include "attention/attend.h"
+#include "length/attend_plan.h"
 #include "length_cases.h"
 #include "length_graph.h"
 

@@ -1,6 +1,7 @@
 /* Tests src/length/rounding.c term by term: bounds beside the formulas of docs/theory/length.md
  * (Rounding) in long double, with facts that let each term count. Below the formula a bound is
  * false, TIGHT above it needlessly large. test_rounding_runs.c has engines that round. */
+#include "length/attend_plan.h"
 #include "length/rounding.h"
 #include "length_cases.h"
 

@@ -1,5 +1,6 @@
 /* Tests src/length/rounding.c: no run is further from real arithmetic than its bound says, and an
  * engine that errs as much as it may is nearly as far. test_rounding.c has the formulas. */
+#include "length/attend_plan.h"
 #include "length_cases.h"
 
 typedef struct tried {

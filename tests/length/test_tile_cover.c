@@ -1,6 +1,7 @@
 /* Tests src/length/{tile_cover,tile_split,call_packing}.c: every visible pair is in exactly one
  * tile, and no other pair is; also when tiles become staircases, rectangles, and parts of packed
  * calls. */
+#include "length/attend_plan.h"
 #include "length/calls.h"
 #include "length_cases.h"
 

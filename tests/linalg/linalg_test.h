@@ -2,7 +2,7 @@
 #ifndef PARE_LINALG_TEST_H
 #define PARE_LINALG_TEST_H
 #include <pare_test.h>
-#include <pare/linalg.h>
+#include "linalg/matrix.h"
 
 /* Exact where it is used: products of two doubles have 106 bits, this has 113. */
 __extension__ typedef __float128 quad;

@@ -1,9 +1,9 @@
 /* mpfr_cases.h - arguments over the whole range of f64, and MPFR's functions at 300 bits. */
 #ifndef TEST_MPFR_CASES_H
 #define TEST_MPFR_CASES_H
+#include "linalg/dd.h"
 #include <pare_test.h>
-#include <pare/base.h>
-#include <pare/dd.h>
+#include "base/support.h"
 #include <float.h>
 #include <math.h>
 #include <mpfr.h>

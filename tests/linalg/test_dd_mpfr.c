@@ -1,5 +1,6 @@
 /* Tests src/linalg/dd.c and pare/dd.h: the functions in double-double against MPFR, over the whole
  * range of f64. */
+#include "linalg/dd.h"
 #include "mpfr_cases.h"
 
 enum { TRIES = 60000 };

@@ -1,7 +1,8 @@
 /* Tests src/linalg/dense_backward.c against plain sums in f64. A sum of k products in f32 in any
  * order is within gamma_k of its absolute value; what was there before counts as one more term. */
 #include <pare_test.h>
-#include <pare/linalg.h>
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 
 enum { GAP = 3 };
 #define CANARY 12345.5

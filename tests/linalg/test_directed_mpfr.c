@@ -1,7 +1,7 @@
 /* Tests src/linalg/directed.c: no double below the exact value passes for an upper bound, none
  * above it for a lower one, and the bounds are the nearest ones. */
 #include "mpfr_cases.h"
-#include <pare/linalg.h>
+#include "linalg/bounds.h"
 
 enum { TRIES = 80000 };
 

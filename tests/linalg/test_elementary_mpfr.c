@@ -1,6 +1,7 @@
 /* Tests src/linalg/elementary.c: exp, tanh and erf in f64 against MPFR, over the whole range. */
 #include "mpfr_cases.h"
-#include <pare/elementary.h>
+#include "linalg/elementary.h"
+#include <pare/base.h>
 
 enum { TRIES = 120000 };
 #define U 0x1p-53

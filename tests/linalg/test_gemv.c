@@ -1,4 +1,5 @@
 /* Tests src/linalg/gemv*.c: panels give the product, by every kernel this machine can run. */
+#include "linalg/matrix.h"
 #include "linalg/gemv.h"
 #include <pare_test.h>
 

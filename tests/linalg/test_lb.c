@@ -1,5 +1,6 @@
 /* Tests src/linalg/lb.c: a lower bound that rounds up once is a false statement; one that gives
  * away more than a rounding is weak. */
+#include "linalg/bounds.h"
 #include "linalg_test.h"
 #include <float.h>
 

@@ -1,5 +1,6 @@
 /* Tests src/linalg when memory is out: every allocation fails once, and each time the status says
  * so, nothing leaks, and a bound that was not proven is +inf. */
+#include "linalg/bounds.h"
 #include "linalg_test.h"
 #include "fail_alloc.h"
 

@@ -1,4 +1,5 @@
 /* Tests src/linalg/norms.c: each norm by hand, then against exact sums. */
+#include "linalg/bounds.h"
 #include "linalg_test.h"
 #include <float.h>
 

@@ -1,4 +1,5 @@
 /* Tests src/linalg/spectral.c: never below the norm, and not far above it. */
+#include "linalg/bounds.h"
 #include "linalg_test.h"
 #include "linalg/norms.h"
 #include <float.h>

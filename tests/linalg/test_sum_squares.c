@@ -1,6 +1,6 @@
 /* Tests src/linalg/sum_squares.c. */
 #include <pare_test.h>
-#include <pare/linalg.h>
+#include "linalg/bounds.h"
 
 /* Every square is rounded once and added at most n - 1 times: gamma_n of the exact sum. */
 static void the_sum_is_within_its_roundings(void **state)

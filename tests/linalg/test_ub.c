@@ -1,4 +1,5 @@
 /* Tests src/linalg/ub.c: a bound that rounds down once is a false statement. */
+#include "linalg/bounds.h"
 #include "linalg_test.h"
 #include <float.h>
 

@@ -3,7 +3,7 @@
  * shared with the library but the random numbers. */
 #ifndef NAIVE_H
 #define NAIVE_H
-#include <pare/forward.h>
+#include <pare/run.h>
 #include "../support/pare_test.h"
 
 #define NAIVE_SEED 20240917u

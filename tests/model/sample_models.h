@@ -1,6 +1,7 @@
 /* sample_models.h - one small file of every foreign kind. */
 #ifndef SAMPLE_MODELS_H
 #define SAMPLE_MODELS_H
+#include "base/array.h"
 #include "naive.h"
 
 static inline void sample_gpt2(const char *path)

@@ -1,5 +1,5 @@
 /* Tests src/model/architecture.c: the canonical form of an architecture, and what changes it. */
-#include <pare/random_model.h>
+#include "model/model_facts.h"
 #include <pare_test.h>
 
 static pare_model *some(pare_random_kind kind)

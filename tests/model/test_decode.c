@@ -1,8 +1,8 @@
 /* Tests src/model/decode*.c: one token after the other gives what the whole pass gives. */
 #include <enclose_models.h>
 #include "model/decode.h"
-#include <pare/forward.h>
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
+#include "model/decode_state.h"
 
 enum { MODELS = 300, TOKENS = 14 };
 

@@ -1,7 +1,6 @@
 /* Tests src/model/decode.c with several texts: each is what it would be alone, to the bit. */
 #include <enclose_models.h>
-#include <pare/decode.h>
-#include <pare/random_model.h>
+#include "model/decode_state.h"
 
 enum { TEXTS = 17, TOKENS = 14, WILD = 60 };
 

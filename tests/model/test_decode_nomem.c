@@ -1,7 +1,7 @@
 /* Every allocation of a decoder fails once: a status, no crash, no leak; and a step makes none. */
 #include <enclose_models.h>
 #include <fail_alloc.h>
-#include <pare/decode.h>
+#include "model/decode_state.h"
 
 enum { MODELS = 40, TOKENS = 6 };
 

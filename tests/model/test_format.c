@@ -1,8 +1,7 @@
 /* Tests src/model/{save,load,seal,arch_*}.c: the file that is written is the file that is read, and
  * a damaged one is refused. */
 #include <pare_test.h>
-#include <pare/forward.h>
-#include <pare/random_model.h>
+#include <pare/run.h>
 
 static pare_model *small(pare_random_kind kind)
 {

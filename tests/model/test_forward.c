@@ -1,7 +1,7 @@
 /* Tests src/model/forward*.c on random models of every kind. That a pass computes the definition is
  * shown in tests/cert/test_enclose.c (against 113-bit arithmetic) and test_golden.c. */
 #include <enclose_models.h>
-#include <pare/random_model.h>
+#include "model/inputs.h"
 
 enum { MODELS = 400 };
 

@@ -1,7 +1,7 @@
 /* Whatever allocation fails on the way, both passes end with PARE_ERR_MEMORY. */
 #include <enclose_models.h>
 #include <fail_alloc.h>
-#include <pare/random_model.h>
+#include <pare/run.h>
 
 static void check(const pare_model *m, const pare_input *in, bool wide)
 {

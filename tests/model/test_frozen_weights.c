@@ -1,5 +1,5 @@
 /* Tests src/model/frozen_weights.c. The expected integers are those of a few lines of Python. */
-#include <pare/frozen.h>
+#include "model/frozen.h"
 #include <pare_test.h>
 
 #define SEED   20240229

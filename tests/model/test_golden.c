@@ -1,6 +1,6 @@
 /* The importers and both forward passes against outputs that others computed (../shared). */
-#include <pare/data.h>
-#include <pare/forward.h>
+#include "base/array.h"
+#include "data/graph_data.h"
 #include "model/safetensors.h"
 #include "../support/pare_test.h"
 

@@ -1,6 +1,6 @@
 /* Tests src/model/input.c: the random inputs of a certificate. */
 #include <pare_test.h>
-#include <pare/forward.h>
+#include "model/inputs.h"
 
 static void more_vectors_than_memory_are_refused_also_when_their_number_wraps(void **state)
 {

@@ -1,6 +1,6 @@
 /* Tests src/model/model_check.c: what does not fit is refused with its name, whatever it is. */
 #include <pare_test.h>
-#include <pare/random_model.h>
+#include <pare/model.h>
 
 static pare_model *small(pare_random_kind kind)
 {

@@ -4,7 +4,7 @@
 #include "sample_models.h"
 #include "../support/fail_alloc.h"
 #include <dirent.h>
-#include <pare/random_model.h>
+#include "model/inputs.h"
 
 enum { TOKENS = 40, MOST = 100000 };
 

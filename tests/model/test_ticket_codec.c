@@ -1,7 +1,8 @@
 /* Tests src/model/ticket_{codec,factored,factored_write,units,mask_coder,mask_choice,identity}.c
  * and random_source.c: weights that a file holds as a seed and masks. */
 #include "ticket_samples.h"
-#include <pare/random_model.h>
+#include "model/source.h"
+#include "model/ticket_store.h"
 
 /* Both source matrices whole, all units. */
 static float entry(pare_arena *ar, const sample *s, size_t i, size_t j)

@@ -1,5 +1,6 @@
 /* Tests src/model/ticket_popup.c and range_coder.c: masks to bytes and back. */
-#include <pare/coded.h>
+#include "model/frozen.h"
+#include "model/ticket_store.h"
 #include <pare_test.h>
 #include <zlib.h>
 

@@ -1,5 +1,5 @@
 /* Tests src/model/variant.c. */
-#include <pare/random_model.h>
+#include <pare/model.h>
 #include <pare_test.h>
 
 static pare_model *make(pare_random_kind kind, pare_variant v)

@@ -1,6 +1,7 @@
 /* ticket_samples.h - factored tickets with random masks, for the tests of coded weights. */
 #ifndef CODED_SAMPLES_H
 #define CODED_SAMPLES_H
+#include "model/source.h"
 #include "model/ticket_factored.h"
 #include <pare_test.h>
 #include <zlib.h>

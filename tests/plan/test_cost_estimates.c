@@ -1,9 +1,8 @@
 /* Tests src/plan/cost_estimates.c: each direction in one line. A price is what the cut really costs,
  * and what was not looked at is said to be so. */
 #include <pare_test.h>
+#include "cert/prove.h"
 #include <pare/plan.h>
-#include <pare/probe.h>
-#include <pare/random_model.h>
 
 typedef struct scene {
     pare_arena *a;

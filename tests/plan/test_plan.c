@@ -1,7 +1,7 @@
 /* A plan chooses among what it made, keeps the order it promises, and tells what was refused. */
 #include <pare_test.h>
+#include "cert/prove.h"
 #include <pare/plan.h>
-#include <pare/random_model.h>
 
 typedef struct scene {
     pare_arena *a;

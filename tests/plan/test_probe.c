@@ -2,7 +2,9 @@
  * and the table of cuts holds what the cuts really cost. */
 #include <pare_test.h>
 #include "plan/probe.h"
-#include <pare/random_model.h>
+#include "cert/prove.h"
+#include "linalg/matrix.h"
+#include "plan/probe_internal.h"
 
 typedef struct scene {
     pare_arena *a;

@@ -1,9 +1,7 @@
 /* Tests src/plan/probe_length.c: what is said of engines is what plans say, and what is said of
  * the data is what the definitions say. */
 #include <math.h>
-#include <pare/backend.h>
-#include <pare/probe.h>
-#include <pare/random_model.h>
+#include "plan/length_probe.h"
 #include <pare_test.h>
 
 typedef struct scene {

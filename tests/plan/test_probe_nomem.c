@@ -2,8 +2,7 @@
  * status, no leak, no probe. */
 #include <pare_test.h>
 #include <fail_alloc.h>
-#include <pare/probe.h>
-#include <pare/random_model.h>
+#include "plan/probe_internal.h"
 
 typedef struct scene {
     pare_model *m;

@@ -1,6 +1,6 @@
 /* Tests src/plan/probe_ticket.c. */
 #include "plan/probe.h"
-#include <pare/random_model.h>
+#include <pare/plan.h>
 #include <pare_test.h>
 
 static pare_probe *probe_of(pare_random_kind kind, size_t heads, uint64_t seed)

@@ -1,9 +1,8 @@
 /* Tests src/plan/reduce*.c and src/plan/verify_file.c: a reduction by one call, its certificate
  * proven again by another, in the caller's arena. */
 #include <pare_test.h>
-#include <pare/random_model.h>
-#include <pare/reduce.h>
-#include <pare/verify.h>
+#include "plan/verify_file.h"
+#include <pare/plan.h>
 
 typedef struct scene {
     char dir[200], from[300], to[300];

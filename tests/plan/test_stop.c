@@ -2,13 +2,9 @@
  * (or before anything begins), it ends the call soon with PARE_ERR_STOPPED and nothing in its
  * outputs; never set, it changes no bit. */
 #include <pare_test.h>
-#include <pare/depth.h>
-#include <pare/outputs.h>
+#include "cert/outputs.h"
+#include "ticket/ticket_internal.h"
 #include <pare/plan.h>
-#include <pare/probe.h>
-#include <pare/random_model.h>
-#include <pare/ticket.h>
-#include <pare/width.h>
 
 #define SOON 2.0 /* seconds, on a machine that does something else as well */
 

@@ -2,7 +2,8 @@
 #ifndef PARE_TESTS_REPORT_FILES_H
 #define PARE_TESTS_REPORT_FILES_H
 #include <pare_test.h>
-#include <pare/report.h>
+#include "cert/prove.h"
+#include <pare/plan.h>
 
 #define REPORT_HASH "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

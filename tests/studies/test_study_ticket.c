@@ -1,6 +1,6 @@
 /* Tests src/study/repro_ticket*.c: fits by hand, and the shapes of figures 4 to 6 of Otsuka 2025.
  */
-#include "../../studies/ticket_popup.h"
+#include "../../studies/popup_figures.h"
 #include "../../studies/study_ticket.h"
 #include <pare_test.h>
 

@@ -1,7 +1,8 @@
 /* enclose_models.h - random small models of every kind, as wild as model.h allows. */
 #ifndef TEST_ENCLOSE_MODELS_H
 #define TEST_ENCLOSE_MODELS_H
-#include <pare/cert.h>
+#include "model/model_facts.h"
+#include <pare/run.h>
 #include <pare_test.h>
 
 typedef struct maker {

@@ -3,7 +3,8 @@
  * elementary functions are series of our own, so that no library beside libgcc is needed. */
 #ifndef TEST_ENCLOSE_QUAD_H
 #define TEST_ENCLOSE_QUAD_H
-#include <pare/cert.h>
+#include "model/model_facts.h"
+#include <pare/run.h>
 #include <pare_test.h>
 
 typedef __float128 quad;

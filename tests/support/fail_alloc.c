@@ -1,4 +1,5 @@
 /* The linker sends malloc, calloc and realloc here (--wrap); see fail_alloc.h. */
+#include "base/json.h"
 #include "fail_alloc.h"
 
 #include <cjson/cJSON.h>

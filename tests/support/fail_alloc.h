@@ -5,6 +5,7 @@
  * after fail_alloc_in_json. */
 #ifndef FAIL_ALLOC_H
 #define FAIL_ALLOC_H
+#include <pare/base.h>
 #include <stdbool.h>
 
 /* From now on `n` allocations succeed and all later ones fail; n < 0: none fails. */

@@ -6,7 +6,7 @@
  * name of a file that is known by its bytes, or the writer's word. */
 #ifndef FORGE_H
 #define FORGE_H
-#include <pare/publish.h>
+#include "cert/prove.h"
 #include <pare_test.h>
 #include <stdarg.h>
 

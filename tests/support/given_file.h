@@ -2,7 +2,7 @@
  * made of files alone. The file has any bytes; the set is the one the test has in its hands. */
 #ifndef GIVEN_FILE_H
 #define GIVEN_FILE_H
-#include <pare/cert.h>
+#include <pare/run.h>
 #include <pare_test.h>
 
 static const pare_inputs *given_file_set; /* what loading the file gives */

@@ -1,8 +1,7 @@
 /* Tests src/text/generate.c: what is generated for a prompt is what the decoder and the sampler give
  * for it alone, whatever else is generated at the same time. */
 #include <pare_test.h>
-#include <pare/generate.h>
-#include <pare/random_model.h>
+#include "text/text_internal.h"
 
 enum { PROMPTS = 60, TOKENS = 9 }; /* more than go together */
 

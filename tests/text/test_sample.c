@@ -1,5 +1,5 @@
 /* Tests src/text/sample.c against the definition: sort all, cut, and count. */
-#include <pare/text.h>
+#include "text/text_internal.h"
 #include <pare_test.h>
 
 enum { CLASSES = 23, DRAWS = 200000 };

@@ -1,6 +1,6 @@
 /* Tests src/text/text_notes.c. */
 #include <pare_test.h>
-#include <pare/data.h>
+#include <pare/run.h>
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* Tests src/text/tokenizer_gpt2.c, gpt2_split.c and bpe_merge.c. */
+#include "base/json.h"
 #include "../data/small.h"
 #include "text/tokenizer.h"
 #include <cjson/cJSON.h>

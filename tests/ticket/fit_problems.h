@@ -1,6 +1,7 @@
 /* fit_problems.h - what the tests of fits share. */
 #ifndef FIT_PROBLEMS_H
 #define FIT_PROBLEMS_H
+#include "linalg/matrix.h"
 #include "ticket/fit.h"
 #include <pare_test.h>
 

@@ -3,8 +3,8 @@
 #ifndef TEST_RELU_TICKETS_H
 #define TEST_RELU_TICKETS_H
 #include "ticket_attack.h"
-#include <pare/random_model.h>
-#include <pare/ticket.h>
+#include "ticket/ticket_bounds.h"
+#include "ticket/ticket_internal.h"
 
 /* Blocks of a ReLU part each (no attention), of width d, with a skip where there are two or more;
  * one layer is linear. */

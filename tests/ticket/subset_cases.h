@@ -2,7 +2,7 @@
 #ifndef PARE_TESTS_TICKET_SUBSET_CASES_H
 #define PARE_TESTS_TICKET_SUBSET_CASES_H
 #include "pare_test.h"
-#include <pare/subset.h>
+#include <pare/ticket.h>
 #include <stdlib.h>
 
 /* A product of two weights of a random source: odd integers below 2^24. */

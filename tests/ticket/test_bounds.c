@@ -1,5 +1,6 @@
 /* Tests the theorems about one ticket layer (softmax_tv.c, bound_free.c, bound_rows.c, bound_paper.c,
  * relu_pair.c): exact cases, order of the bounds, what must not matter. */
+#include "ticket/ticket_bounds.h"
 #include "ticket_pairs.h"
 
 /* ---- Lemma A --------------------------------------------------------------------------------- */

@@ -2,7 +2,7 @@
  * studies/errata_ticket.c beside numbers known by hand, and what pare proves instead. */
 #include "ticket_pairs.h"
 #include <errata_rows.h>
-#include <pare/subset.h>
+#include "ticket/ticket_bounds.h"
 
 /* 1 / d1 for every n_K, and n_K / d1 with the right exponent, least at n_K = 2. */
 static void ticket_4_1_exponent_makes_targets_unreachable(void **state)

@@ -3,6 +3,8 @@
 #include "pare_test.h"
 #include "ticket/fit_feedback.h"
 #include "ticket/ticket_matrix.h"
+#include "linalg/matrix.h"
+#include "ticket/ticket_internal.h"
 #include <pare/pare.h>
 
 /* E y y^T of 3 n rows whose k-th direction has the size (k + 1)^-power. */

@@ -1,6 +1,9 @@
 /* Tests src/model/random_source.c and src/ticket/{fit,fit_block,fit_best,fit_trade,column}.c. */
 #include "fit_problems.h"
-#include <pare/json.h>
+#include "base/json.h"
+#include "linalg/matrix.h"
+#include "model/source.h"
+#include "model/ticket_store.h"
 
 enum { A_STREAM = 0, B_STREAM = 1 };
 

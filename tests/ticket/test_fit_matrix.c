@@ -1,6 +1,6 @@
 /* Tests src/ticket/fit_matrix.c: what pare_ticket_fit gives is a masked random product, on the side
  * that was asked for. */
-#include <pare/ticket_fit.h>
+#include <pare/ticket.h>
 #include <pare_test.h>
 
 static void a_fit_is_near_and_both_sides_are_what_they_say(void **state)

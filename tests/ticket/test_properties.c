@@ -3,7 +3,11 @@
 #include "subset_cases.h"
 #include "ticket_pairs.h"
 #include "ticket/fit.h"
-#include <pare/json.h>
+#include "base/json.h"
+#include "base/support.h"
+#include "linalg/matrix.h"
+#include "model/source.h"
+#include "ticket/ticket_bounds.h"
 
 /* A million draws of each stream have the mean of U(-1, 1), and two streams know nothing of one
  * another: neighbours, the two of one ticket, other seeds. */

@@ -2,7 +2,10 @@
  * the place of a feed-forward part's. */
 #include "relu_tickets.h"
 #include "fit_problems.h"
-#include <pare/json.h>
+#include "base/json.h"
+#include "linalg/matrix.h"
+#include "model/ticket_store.h"
+#include "ticket/ticket_bounds.h"
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 

@@ -1,4 +1,5 @@
 /* Tests src/ticket/required_units.c, counting_bound.c, plan_layers.c and plan_blocks.c. */
+#include "ticket/ticket_bounds.h"
 #include "ticket_pairs.h"
 
 /* eta, reach, and the number for weights with a density at p = 1 %. (The reference says 239 and 315

@@ -1,5 +1,8 @@
 /* Tests src/ticket/{ticket,matrix,merged,rounded}.c: whole models as tickets. */
 #include "pare_test.h"
+#include "cert/prove.h"
+#include "linalg/bounds.h"
+#include "ticket/ticket_internal.h"
 #include <pare/pare.h>
 
 static pare_model *model_of_width(pare_random_kind kind, size_t dim, double sigma)

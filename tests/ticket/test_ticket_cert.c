@@ -4,9 +4,8 @@
 #include "ticket_pairs.h"
 #include <claims.h>
 #include <given_file.h>
-#include <pare/exchange.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
+#include "cert/prove.h"
+#include <pare/ticket.h>
 
 typedef struct play {
     pare_model *f;

@@ -2,6 +2,7 @@
  * memory is out: a status, no leak, no ticket. */
 #include "pare_test.h"
 #include "fail_alloc.h"
+#include "ticket/ticket_internal.h"
 #include <pare/pare.h>
 
 /* How many allocations there are: each was refused, alone. `step`: not all of them are tried. */

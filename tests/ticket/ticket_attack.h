@@ -3,6 +3,8 @@
  * gradient ascent on the worst output. */
 #ifndef TEST_TICKET_ATTACK_H
 #define TEST_TICKET_ATTACK_H
+#include "ticket/ticket_bounds.h"
+#include "train/gradient.h"
 #include "ticket_pairs.h"
 
 typedef struct attack {

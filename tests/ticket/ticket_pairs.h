@@ -2,8 +2,7 @@
  * an error comes from, so weights are rounded to few bits, moved at random, or merged. */
 #ifndef TEST_TICKET_PAIRS_H
 #define TEST_TICKET_PAIRS_H
-#include <pare/gradient.h>
-#include <pare/ticket_bounds.h>
+#include <pare/run.h>
 #include <enclose_models.h>
 
 /* ---- weights --------------------------------------------------------------------------------- */

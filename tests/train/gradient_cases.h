@@ -2,7 +2,7 @@
 #ifndef TEST_GRADIENT_CASES_H
 #define TEST_GRADIENT_CASES_H
 #include <enclose_models.h>
-#include <pare/gradient.h>
+#include "train/gradient.h"
 
 /* loss = sum c y + sum over the streams of e stream: everything a loss may look at. */
 typedef struct slope_case {

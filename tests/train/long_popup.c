@@ -1,8 +1,7 @@
 /* Too slow for every day: on real text edge-popup loses less when queries and keys are larger than
  * GPT-2's (the claim of figure 8 of Otsuka 2025). At widths and lengths of a few seconds the spread
  * over seeds hides it. */
-#include <pare/init.h>
-#include <pare/lesson.h>
+#include <pare/train.h>
 #include <pare_test.h>
 
 #define TRAIN "../shared/data/text/wt2_valid.txt"

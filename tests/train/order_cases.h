@@ -3,7 +3,7 @@
 #ifndef TEST_ORDER_CASES_H
 #define TEST_ORDER_CASES_H
 #include "gradient_cases.h"
-#include <pare/random_model.h>
+#include <pare/model.h>
 /* behind the others: they have parameters called rows */
 #include "train/tape.h"
 

@@ -1,8 +1,7 @@
 /* poly_model.h - small models whose heads are of kind poly, and passes over them. */
 #ifndef TEST_POLY_MODEL_H
 #define TEST_POLY_MODEL_H
-#include <pare/gradient.h>
-#include <pare/init.h>
+#include <pare/train.h>
 #include <pare_test.h>
 
 enum { VOCAB = 11 };

@@ -1,8 +1,7 @@
 /* task_cases.h - small files for the tests of the tasks. */
 #ifndef TASK_CASES_H
 #define TASK_CASES_H
-#include <pare/init.h>
-#include <pare/lesson.h>
+#include "base/array.h"
 #include <pare_test.h>
 
 /* Two components: a ring of `ring` nodes and a path of two behind it; label = node % classes; every

@@ -1,6 +1,7 @@
 /* Tests src/train/tape*.c: gradients are slopes. */
 #include "gradient_cases.h"
-#include <pare/init.h>
+#include "model/model_facts.h"
+#include "train/gradient.h"
 
 static const pare_mode still = {.momentum = 0.1};
 

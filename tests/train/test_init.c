@@ -1,6 +1,6 @@
 /* Tests src/train/init.c. */
-#include <pare/forward.h>
-#include <pare/init.h>
+#include "base/support.h"
+#include <pare/train.h>
 #include <pare_test.h>
 
 static pare_model *make(pare_init o)

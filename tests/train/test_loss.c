@@ -1,5 +1,5 @@
 /* Tests src/train/loss.c and softmax_row.c: the losses, and their gradients against differences. */
-#include <pare/train.h>
+#include "train/optimizer.h"
 #include <pare_test.h>
 
 enum { ROWS = 7, COLS = 5 };

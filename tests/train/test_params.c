@@ -1,7 +1,7 @@
 /* Tests src/train/params.c. */
 #include <enclose_models.h>
 #include <math.h>
-#include <pare/gradient.h>
+#include <pare/train.h>
 
 typedef struct seen {
     const pare_params *p;

@@ -1,8 +1,7 @@
 /* Tests src/train/popup.c, frozen_gpt.c and what train_loop.c makes of them. */
 #include "train/popup.h"
 #include "tiny_task.h"
-#include <pare/coded.h>
-#include <pare/init.h>
+#include <pare/train.h>
 
 static const pare_popup third = {.keep = 0.3};
 

@@ -2,7 +2,7 @@
  * leak. */
 #include "tiny_task.h"
 #include <fail_alloc.h>
-#include <pare/init.h>
+#include <pare/train.h>
 
 typedef struct scene {
     tiny t;

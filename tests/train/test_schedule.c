@@ -1,5 +1,5 @@
 /* Tests pare_cosine of src/train/adamw.c. */
-#include <pare/train.h>
+#include "train/optimizer.h"
 #include <pare_test.h>
 
 static void warm_up_is_a_line_that_ends_at_the_rate(void **state)

@@ -1,4 +1,5 @@
 /* Tests src/train/tape_order.c: whatever order the rows of a tape are in, nobody can tell. */
+#include "base/support.h"
 #include "order_cases.h"
 
 typedef struct named {

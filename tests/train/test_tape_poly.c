@@ -1,4 +1,5 @@
 /* Tests src/train/tape_poly.c: heads of kind poly are taught by polynomials where it pays. */
+#include "train/gradient.h"
 #include "poly_model.h"
 
 enum { TOKENS = 2000, FULL = 1200, BATCH = 2, ROWS = TOKENS * BATCH };

@@ -1,4 +1,5 @@
 /* Whatever allocation fails on the way, a pass with polynomial heads ends with PARE_ERR_MEMORY. */
+#include "train/gradient.h"
 #include "poly_model.h"
 #include <fail_alloc.h>
 

@@ -1,4 +1,5 @@
 /* Tests src/train/task_graph.c. */
+#include <pare/train.h>
 #include "task_cases.h"
 
 static char dir[200], path[300];

@@ -1,4 +1,5 @@
 /* Tests src/train/task_sentences.c. */
+#include <pare/train.h>
 #include "task_cases.h"
 
 #include <stdio.h>

@@ -1,4 +1,6 @@
 /* Tests src/train/task_series.c. */
+#include <pare/data.h>
+#include <pare/train.h>
 #include "task_cases.h"
 
 static char dir[200], sort[300], turn[300], bad[300];

@@ -1,4 +1,6 @@
 /* Tests src/train/task_text.c. */
+#include <pare/data.h>
+#include <pare/train.h>
 #include "task_cases.h"
 
 static char dir[200], path[300], other[300];

@@ -1,4 +1,5 @@
 /* Tests src/train/train_loop.c, batch_loss.c and run_fingerprint.c: whole runs of tiny models. */
+#include "train/optimizer.h"
 #include "tiny_task.h"
 
 #include <sys/wait.h>

@@ -2,7 +2,7 @@
  * checkpoint that was there is whole. */
 #include "tiny_task.h"
 #include <fail_alloc.h>
-#include <pare/runs.h>
+#include <pare/train.h>
 
 typedef struct scene {
     tiny t, teacher;

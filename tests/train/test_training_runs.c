@@ -1,7 +1,8 @@
 /* Tests src/train/training_runs.c and base/ranks.c. With a folder as its only argument it is one process of
  * tests/cli/ranks.sh: it does the same runs under mpirun and writes there what came out. */
 #include "tiny_task.h"
-#include <pare/runs.h>
+#include "base/support.h"
+#include <pare/train.h>
 
 enum { RUNS = 3, SETTINGS = 4, STEPS = 12 };
 

@@ -1,7 +1,6 @@
 /* tiny_task.h - models of a few hundred numbers and tasks they learn in a second. */
 #ifndef TINY_TASK_H
 #define TINY_TASK_H
-#include <pare/random_model.h>
 #include <pare/train.h>
 #include <pare_test.h>
 

@@ -8,7 +8,8 @@
 #include "width/prove.h"
 #include <claims.h>
 #include <enclose_quad.h>
-#include <pare/publish.h>
+#include "linalg/matrix.h"
+#include <pare/width.h>
 
 enum { A_TYPES = 3, A_NODES = 12, A_KINDS = 4, A_WIDTH = 4, A_TRAINED = TEMPERS, A_TYPED, A_ALL };
 

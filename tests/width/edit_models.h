@@ -2,7 +2,8 @@
 #ifndef EDIT_MODELS_H
 #define EDIT_MODELS_H
 #include "width_nets.h"
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
+#include <pare/model.h>
 
 enum { TEMPERS = 8 };
 static const char *const temper_names[TEMPERS] = {"plain",      "large scores", "near ties",

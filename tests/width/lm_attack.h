@@ -5,8 +5,7 @@
 #define WIDTH_LM_ATTACK_H
 #include <claims.h>
 #include <enclose_quad.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
+#include "model/model_facts.h"
 #include <pare/width.h>
 
 enum { LA_KINDS = 3, LA_METHODS = 3, LA_DIM = 8, LA_VOCAB = 10, LA_TOKENS = 6, LA_INPUTS = 3 };

@@ -1,4 +1,5 @@
 /* Tests src/width/apriori.c: no net breaks the bounds from norms. */
+#include "width/jl_bounds.h"
 #include "width_nets.h"
 #include "width/prove.h"
 

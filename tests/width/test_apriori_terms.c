@@ -1,5 +1,7 @@
 /* Tests src/width/apriori.c: every term of the bounds from norms, against the same formulas by
  * plain sums with norms from singular values. */
+#include "model/model_facts.h"
+#include "width/jl_bounds.h"
 #include "width_nets.h"
 #include "width/prove.h"
 

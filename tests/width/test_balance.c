@@ -1,7 +1,8 @@
 /* Tests src/width/balance.c: balanced factors of the same function. */
 #include "width_nets.h"
 #include "width/balance.h"
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
+#include <pare/width.h>
 
 /* ---- pairs ---------------------------------------------------------------------------------- */
 

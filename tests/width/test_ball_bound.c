@@ -4,9 +4,11 @@
 #include "width_nets.h"
 #include <claims.h>
 #include "width/prove.h"
+#include "cert/ball.h"
+#include "cert/outputs.h"
+#include "linalg/matrix.h"
 #include <pare/fold.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
+#include <pare/width.h>
 
 enum { NODES = 12, FEATURES = 4 };
 

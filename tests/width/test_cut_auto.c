@@ -1,6 +1,8 @@
 /* Tests src/width/cut_auto.c and distill.c: the practical pipeline and its rank guard. */
 #include "width_nets.h"
-#include <pare/data.h>
+#include "data/graph_data.h"
+#include "linalg/matrix.h"
+#include <pare/width.h>
 
 #define MINES   "../shared/data/graph/minesweeper.npz"
 #define TEACHER "../shared/reference/width/out/teacher_s0.npz"

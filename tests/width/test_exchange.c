@@ -1,7 +1,8 @@
 /* Tests src/cert/exchange.c: a new input is above the largest of k seen ones no more often than it
  * says, and it says no more than that. */
 #include "width_nets.h"
-#include <pare/exchange.h>
+#include "cert/conformal.h"
+#include <pare/width.h>
 
 enum { NODES = 8, SEEN = 3, GAMES = 400 };
 

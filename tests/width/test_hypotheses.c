@@ -1,8 +1,8 @@
 /* Tests src/width/hypotheses.c: figures on nets whose answers are known, the refusals, the
  * threads. */
 #include "width_nets.h"
-#include <pare/random_model.h>
-#include <pare/survey.h>
+#include "linalg/matrix.h"
+#include "width/survey.h"
 
 typedef struct scene {
     stage s;

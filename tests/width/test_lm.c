@@ -1,7 +1,9 @@
 /* Tests src/width/lm*.c, lm_slice.c and lm_svd.c: cuts of models with norms, positions and ids. */
 #include <pare_test.h>
 #include "width/lm.h"
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
+#include "model/model_facts.h"
+#include <pare/width.h>
 
 enum { SEED = 7 };
 

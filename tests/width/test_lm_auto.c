@@ -1,6 +1,6 @@
 /* Tests src/width/lm_auto.c, lm_removal_costs.c, lm_refit.c and lm_gradient_metric.c: the best cut
  * of language models and encoders, against the ones that users know. */
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
 #include <pare/width.h>
 #include <pare_test.h>
 #include "width/lm_auto.h"

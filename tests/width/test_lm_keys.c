@@ -1,6 +1,6 @@
 /* Tests src/width/lm_keys.c and lm_attention_stats.c: queries and keys of language models and
  * encoders, in the metric of the data. */
-#include <pare/random_model.h>
+#include "linalg/matrix.h"
 #include <pare/width.h>
 #include <pare_test.h>
 #include "width/balance.h"

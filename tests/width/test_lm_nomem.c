@@ -2,7 +2,7 @@
  * encoder and of its proof: a status, no leak, no model. Small models fit into the first block of
  * an arena, larger ones ask for memory in the middle of the work. */
 #include "width_nomem.h"
-#include <pare/random_model.h>
+#include <pare/width.h>
 
 static void one_case(pare_random_kind kind, size_t dim, size_t inputs, pare_width_opts o)
 {

@@ -1,7 +1,5 @@
 /* A real language model at a quarter less: auto loses less than slicing and plain svd, on stories
  * that none of them has seen. */
-#include <pare/data.h>
-#include <pare/forward.h>
 #include <pare/width.h>
 #include <pare_test.h>
 

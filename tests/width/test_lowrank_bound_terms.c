@@ -1,6 +1,7 @@
 /* Tests src/width/lowrank_bound.c: each figure that Theorem 4.2 of Shirzad 2024 reads off a net
  * and its data, against singular values and rows computed here, with nets in which one place after
  * the other is the largest. */
+#include "model/model_facts.h"
 #include "width_nets.h"
 #include "width/prove.h"
 

@@ -1,6 +1,7 @@
 /* Tests src/width/move.c, singular_bounds.c and tube.c: no input inside the radii moves a layer's
  * rows farther than it says, and it says no more than an independent numpy
  * implementation does. */
+#include "linalg/bounds.h"
 #include "width_nets.h"
 #include "width/prove.h"
 

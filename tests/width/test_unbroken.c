@@ -3,7 +3,7 @@
 #include "width_nets.h"
 #include <claims.h>
 #include <enclose_quad.h>
-#include <pare/publish.h>
+#include <pare/width.h>
 
 enum { MODELS = 20, NODES = 16 };
 

@@ -1,7 +1,7 @@
 /* Tests src/width/width.c: what is asked for is done, what is not covered is refused by name, and
  * the bits do not depend on the threads. */
 #include "width_nets.h"
-#include <pare/random_model.h>
+#include <pare/width.h>
 
 typedef struct board {
     stage s;

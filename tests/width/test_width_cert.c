@@ -5,8 +5,9 @@
 #include <claims.h>
 #include <forge.h>
 #include <given_file.h>
-#include <pare/publish.h>
-#include <pare/random_model.h>
+#include "cert/outputs.h"
+#include "linalg/matrix.h"
+#include <pare/width.h>
 
 typedef struct play {
     char dir[200], in[300], out[300], cert[320];

@@ -1,7 +1,7 @@
 /* Tests the rows of Shirzad 2024 in docs/errata.md: the definitions of
  * studies/errata_width.c beside numbers known by hand. */
 #include <errata_rows.h>
-#include <pare/random_model.h>
+#include "width/jl_bounds.h"
 #include <pare/width.h>
 
 /* c2 = 4 16 (1 + 2 + 1) = 256; scores +-16e-4 give 64 tanh(16e-4), and the recursion is met. */

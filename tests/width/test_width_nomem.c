@@ -2,7 +2,7 @@
  * status, no leak, no model. */
 #include "width_nets.h"
 #include "width_nomem.h"
-#include <pare/random_model.h>
+#include <pare/width.h>
 
 /* A model of the kind that the method covers. */
 static pare_model *model_for(stage *s, pare_width_method method)

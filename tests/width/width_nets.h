@@ -1,6 +1,7 @@
 /* width_nets.h - random nets and graphs, and the model of a net. */
 #ifndef WIDTH_NETS_H
 #define WIDTH_NETS_H
+#include "linalg/matrix.h"
 #include <pare_test.h>
 #include "width/cuts.h"
 

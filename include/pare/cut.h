@@ -1,0 +1,220 @@
+/* pare/cut.h - the product in two calls: pare_reduce cuts a model from file to file and certifies it,
+ * pare_verify_file proves a certificate again. */
+#ifndef PARE_CUT_H
+#define PARE_CUT_H
+#include <pare/depth.h>
+#include <pare/fold.h>
+#include <pare/length.h>
+#include <pare/ticket.h>
+#include <pare/width.h>
+
+/* ---- a cut from file to file ----------------------------------------------------------------- */
+
+/* A reduction from file to file: model + data + options -> smaller model +
+ * certificate, and what it is worth.
+ *
+ *     pare_reduce_opts o = pare_reduce_defaults(PARE_REDUCE_WIDTH);
+ *     o.from = "model.safetensors", o.to = "small.safetensors", o.data = "text.txt";
+ *     o.width.keep = 0.75;
+ *     pare_reduce(&r, arena, model, &o, &exec, &err);
+ *
+ * The inputs are split (pare/heldout.h), the model is cut, written, proven and certified
+ * (pare/publish.h), and both files are measured. With max_error and no size the smallest cut is
+ * searched that is proven to stay within it. Results are in the caller's arena. */
+
+/* ---- what a model is, and how large its parts are -------------------------------------------- */
+
+typedef struct pare_model_facts {
+    const char *path;
+    char sha256[PARE_SHA256_HEX]; /* "": it was not asked for */
+    uint64_t file_bytes;          /* of a folder: of the plain files in it */
+    pare_size size;               /* MACs: of one pass over `tokens` */
+    size_t tokens;
+} pare_model_facts;
+/* MACs of one pass over `in`; in NULL: over pare_default_tokens. */
+PARE_MUST_USE pare_status pare_model_facts_of(pare_model_facts *out, const char *path,
+                                              const pare_model *m, const pare_input *in,
+                                              pare_arena *scratch, pare_err *err);
+
+/* Smallest, largest and sum over the places that have this width; n = 0: there is none. */
+typedef struct pare_width_range {
+    size_t least, most, sum, n;
+} pare_width_range;
+typedef struct pare_model_shape {
+    uint64_t attention, ffn, rest; /* parameters */
+    pare_width_range stream;       /* of the residual stream, where each block begins and ends */
+    pare_width_range qk, values;   /* of a head */
+    pare_width_range hidden;       /* units of a feed-forward layer */
+    size_t exact, replaced;        /* attention layers */
+} pare_model_shape;
+
+/* ---- what came of a reduction ---------------------------------------------------------------- */
+
+/* Plain rounding of the same weights into as many bytes as a ticket takes. */
+typedef struct pare_rounded {
+    double bits;     /* a weight */
+    double measured; /* largest difference of an output; nan: there is none to compare */
+    double error;    /* pare_output_error */
+    bool has_metric;
+    pare_evaluation metric;
+} pare_rounded;
+
+typedef struct pare_reduction {
+    const char *from, *to, *cert_path; /* files */
+    const char *heldout;               /* the file of the held-out inputs, if it is another one */
+    pare_heldout inputs;               /* what it was fitted to, measured and proven on */
+    const char
+        *no_new_inputs; /* why nothing is said about new inputs though it might be, or NULL */
+    bool new_inputs;    /* the certificate speaks about new inputs */
+    bool prove_more;    /* more inputs could be proven on (pare_reduce_opts.prove) */
+    double proof_work;  /* pare_passes_work of the proof */
+    pare_cert cert;
+    bool published;      /* the model and its certificate are written */
+    double ms_reduction; /* from opts.started on */
+
+    /* Reports of the directions. */
+    pare_fold_report fold;
+    pare_width_report width;
+    pare_train_result distilled; /* width, with opts.distill.epochs */
+    pare_depth_report depth;
+    pare_depth_one_report one_layer;
+    pare_ticket_report ticket;
+    pare_ticket_opts ticket_made; /* the options with the bits that were found */
+    pare_rounded rounded, rounded_with_feedback;
+    double keep; /* width: the share that was found or asked for; 0: none */
+
+    /* Both models as they are on the disk. */
+    pare_model_facts before, after;
+    pare_model_shape shape_before, shape_after;
+    double ms_before, ms_after;     /* of a pass */
+    bool has_attention_ms;          /* asked for: */
+    double attn_before, attn_after; /* ms, attention of all heads by itself */
+    bool has_metric;
+    const char *no_metric; /* why quality could not be measured though there are targets, or NULL */
+    pare_evaluation metric_before, metric_after; /* of a text: "nats" per token */
+    pare_task task;                              /* that the metric belongs to */
+    size_t metric_inputs;                        /* how many it is taken over */
+    bool held_out;                               /* which the cut was not fitted to */
+    double output_error;                         /* pare_output_error over so many inputs; ... */
+    size_t error_inputs;                         /* ... 0: not measured */
+    double largest_output; /* of the model before, on what is proven on; nan: it overflows */
+    bool all_tokens;       /* what is proven on was not cut to its first tokens */
+    bool no_splits;        /* the data have none */
+    size_t of_inputs;      /* inputs of which those are the first; 0: they are all */
+    size_t rows;           /* output rows of what is proven on */
+    const char *row_word;  /* "node", "position", "input" */
+} pare_reduction;
+
+/* ---- doing it -------------------------------------------------------------------------------- */
+
+typedef enum pare_reduce_kind {
+    PARE_REDUCE_FOLD,
+    PARE_REDUCE_WIDTH,
+    PARE_REDUCE_DEPTH,
+    PARE_REDUCE_ONE_LAYER, /* depth: all attention layers become one */
+    PARE_REDUCE_TICKET
+} pare_reduce_kind;
+
+/* What has happened, as it happens. */
+typedef enum pare_reduce_event {
+    PARE_REDUCE_LOADED, /* the inputs are read: their notes are worth a look */
+    PARE_REDUCE_MADE, /* the smaller model is made, its report filled in; of a chain: it is composed,
+                           and the paths of its ends are known */
+    PARE_REDUCE_PROVING,  /* the proof begins: proof_work */
+    PARE_REDUCE_PUBLISHED /* the files are written */
+} pare_reduce_event;
+
+enum { PARE_REDUCE_ASK = 8 };
+typedef struct pare_reduce_opts {
+    pare_reduce_kind kind;
+    const char *from;           /* where the model was read */
+    const pare_files *files;    /* what it was read through; NULL: it is read again */
+    const char *to;             /* the certificate goes to TO.cert.json */
+    const char *data, *heldout; /* files, or NULL */
+    size_t split;
+    size_t fit_inputs, fit_tokens; /* what is fitted to, at most; fit_tokens 0: all of each text */
+    size_t prove;                  /* held-out inputs to prove on; 0: as is usual */
+    double max_error;              /* of the proven bound; inf: none */
+    bool overwrite, time_attention;
+    uint64_t seed;
+    double started;                  /* pare_seconds() when the work began; 0: now */
+    pare_claim ask[PARE_REDUCE_ASK]; /* claims wanted beside the prover's own: pare_publish_opts */
+    size_t nask;
+
+    pare_width_opts width;
+    pare_distill_opts distill; /* width of graphs: trained for so many epochs afterwards; 0: not */
+    pare_depth_opts depth;     /* without a number of layers max_error looks for the fewest */
+    pare_depth_one_opts one_layer;
+    pare_ticket_opts ticket;
+
+    /* Called as it happens, may be NULL; an error ends the reduction. */
+    pare_status (*event)(void *self, pare_reduce_event e, const pare_reduction *r);
+    void *self;
+} pare_reduce_opts;
+/* Usual limits of a kind; from, to, data and the direction's own options are the caller's. */
+pare_reduce_opts pare_reduce_defaults(pare_reduce_kind kind);
+
+/* PARE_ERR_PROMISE: nothing is proven to stay within max_error, and nothing was written. On failure
+ * *out has what was found until then. */
+PARE_MUST_USE pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
+                                      const pare_reduce_opts *o, const pare_exec *exec,
+                                      pare_err *err);
+
+/* ---- its parts, for cuts that are made elsewhere --------------------------------------------- */
+
+/* pare_publish of *small, which is taken over, on r->inputs.held. */
+PARE_MUST_USE pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_model *m,
+                                              pare_model **small, const pare_prover *prover,
+                                              const pare_reduce_opts *o, const pare_exec *exec,
+                                              pare_err *err);
+/* Sizes, times and the metric of r->from (m) and of what is at r->to now. */
+PARE_MUST_USE pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_model *m,
+                                              const pare_reduce_opts *o, const pare_exec *exec,
+                                              pare_err *err);
+/* One certificate of the certificates of several cuts, first cut first, at cert_path: measured anew
+ * between the ends, and proven again from the files before it appears. Of the options started,
+ * overwrite, time_attention and event are looked at. */
+PARE_MUST_USE pare_status pare_reduce_chain(pare_reduction *r, pare_arena *a, const char *cert_path,
+                                            char *const *links, size_t n, const pare_reduce_opts *o,
+                                            const pare_exec *exec, pare_err *err);
+
+/* ---- verifying any certificate --------------------------------------------------------------- */
+
+/* Prove a certificate again, whatever wrote it: one call for every reduction.
+ *
+ *     pare_err err = {0};
+ *     if (pare_verify_file("small.safetensors", NULL, &err) == PARE_ERR_VERIFY)
+ *         fprintf(stderr, "refused: %s\n", err.msg); */
+
+typedef struct pare_verify_file_opts {
+    /* Where the files are now; NULL: where the certificate says. Of the certificate of a length run
+     * `input` is the model and `output` the plan. */
+    const char *input, *output, *data;
+    bool evidence;             /* evidence is computed again as well */
+    const pare_engine *engine; /* certificates of length runs: pare_length_verify_opts */
+    const pare_exec *exec;
+} pare_verify_file_opts;
+
+/* What was read and proven, as far as it went. */
+typedef struct pare_verified {
+    const char *path;   /* of the certificate: what was named, or the one beside the model */
+    bool is_length;     /* it is about a length run */
+    pare_cert *claimed; /* of a cut; NULL: it could not be read */
+    pare_cert *again;   /* what was proven; NULL: it was not */
+    pare_length_verified length;
+} pare_verified;
+
+/* `path` is a certificate, or a model or plan with a certificate beside it: PATH.cert.json, or
+ * PATH/pare.cert.json in a folder. PARE_OK: every claim holds. PARE_ERR_VERIFY: it is refused, and
+ * err says why. PARE_ERR_USAGE: `data` of a certificate about random inputs, or `engine` of one that
+ * is not about a length run. Others: a file is missing or unreadable. opts may be NULL. */
+PARE_MUST_USE pare_status pare_verify_file(const char *path, const pare_verify_file_opts *opts,
+                                           pare_err *err);
+/* The same, and what was proven, in the arena. */
+PARE_MUST_USE pare_status pare_verify_file_report(pare_verified *out, pare_arena *a,
+                                                  const char *path,
+                                                  const pare_verify_file_opts *opts, pare_err *err);
+/* The certificate that `path` names, as pare_verify_file finds it; in the arena. */
+PARE_MUST_USE pare_status pare_find_certificate(const char **out, pare_arena *a, const char *path,
+                                                pare_err *err);
+#endif

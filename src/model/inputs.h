@@ -1,0 +1,23 @@
+/* inputs.h - running a model: the f64 reference and the f32 engine, and a trace. */
+#ifndef PARE_MODEL_INPUTS_H
+#define PARE_MODEL_INPUTS_H
+#include <pare/run.h>
+
+/* n inputs, of different lengths too, side by side: `by` gets the heads of all of them at once,
+ * input after input, so that it may put several into one call. out[i]: of input i, as above. No
+ * graphs. */
+PARE_MUST_USE pare_status pare_forward_together(void *const *out, pare_dtype t, const pare_model *m,
+                                                const pare_input *in, size_t n,
+                                                const pare_attender *by, const pare_exec *exec,
+                                                pare_err *err);
+
+/* Inputs [first, first + count) of a set, with no more than `tokens` tokens of each (0: all); their
+ * numbers stay where they are. PARE_ERR_INPUT when there are not so many, or when a batch or a
+ * graph would have to be cut. */
+PARE_MUST_USE pare_status pare_inputs_part(pare_inputs *out, pare_arena *a, const pare_inputs *all,
+                                           size_t first, size_t count, size_t tokens,
+                                           pare_err *err);
+/* One hash over everything in the set: ids, vectors, edges, shapes. */
+PARE_MUST_USE pare_status pare_inputs_sha256(char hex[PARE_SHA256_HEX], const pare_inputs *in,
+                                             pare_err *err);
+#endif

@@ -1,0 +1,28 @@
+/* model_facts.h - facts about a model that only the library's own modules ask for. */
+#ifndef PARE_MODEL_MODEL_FACTS_H
+#define PARE_MODEL_MODEL_FACTS_H
+#include <pare/model.h>
+
+/* ---- making and walking ---------------------------------------------------------------------- */
+
+/* Width of the residual stream where block b begins (b = nblocks: at the head). */
+bool pare_model_is_rotary(const pare_model *m); /* positions turn queries and keys */
+
+/* Activations in f64: their values, within 16 u |x| + 2^-1012, and their largest slopes from above.
+ */
+double pare_act_f64(pare_act act, double x);
+double pare_act_lipschitz(pare_act act);
+
+/* Heads whose values are weighed by a softmax: those, and with one query for all (constq, meanq).
+ */
+bool pare_attn_has_softmax(pare_attn_kind k);
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* The settings of a model, everything that is not a tensor, in one canonical form, and its hash
+ * (architecture.c, docs/format.md): the same whatever files it was loaded from. */
+PARE_MUST_USE pare_status pare_architecture_text(char **out, pare_arena *a, const pare_model *m,
+                                                 pare_err *err);
+PARE_MUST_USE pare_status pare_architecture_sha256(char hex[PARE_SHA256_HEX], const pare_model *m,
+                                                   pare_err *err);
+#endif

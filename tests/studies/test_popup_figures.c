@@ -1,0 +1,90 @@
+/* Tests studies/ticket_popup.c and ticket_popup_text.c: figures 7 and 8 with runs of a few steps.
+ */
+#include "../../studies/popup_figures.h"
+#include "../../studies/ticket_popup_text.h"
+#include <pare_test.h>
+
+static pare_repro *study(const char *folder, const char *const text[3], int threads)
+{
+    pare_err err = {0};
+    pare_repro *r = NULL;
+    frame f;
+    const pare_exec exec = {.threads = threads};
+    const pare_repro_opts o = {.folder = folder, .epochs = 2, .seed = 5};
+    assert_ok(frame_open(&f, "ticket", &o, &exec, NULL, &err), &err);
+    assert_ok(frame_folders(&f), &err);
+    f.r->tables = pare_alloc(f.r->arena, POPUP_TABLES, sizeof *f.r->tables);
+    f.r->curves = pare_alloc(f.r->arena, POPUP_CURVES, sizeof *f.r->curves);
+    f.r->notes = pare_alloc(f.r->arena, POPUP_NOTES, sizeof *f.r->notes);
+    assert_true(f.r->tables && f.r->curves && f.r->notes);
+    assert_ok(frame_close(&r, &f, popup_study(&f, text)), &err);
+    return r;
+}
+
+static const pare_repro_row *row(const pare_repro_table *t, const char *what)
+{
+    for (size_t i = 0; i < t->nrows; i++)
+        if (strcmp(t->rows[i].what, what) == 0) return &t->rows[i];
+    fail_msg("no row '%s'", what);
+    return NULL;
+}
+
+static void the_figures_are_made_once_and_the_same_on_any_number_of_threads(void **state)
+{
+    (void)state;
+    static const char *const none[3] = {0};
+    char a[200], b[200], *one = NULL, *two = NULL;
+    pare_err err = {0};
+    test_mkdir(a), test_mkdir(b);
+    pare_repro *const r = study(a, none, 1), *const again = study(a, none, 1);
+    pare_repro *const other = study(b, none, 2);
+    assert_true(r->ntables == 2 && r->ncurves == 4 && r->nnotes == 2);
+    assert_true(r->jobs == 36 && r->found == 0 && again->found == 36);
+    for (size_t t = 0; t < 2; t++)
+        for (size_t i = 0; i < r->tables[t].nrows; i++) {
+            const double x = r->tables[t].rows[i].ours, y = other->tables[t].rows[i].ours;
+            assert_true(x == y && x == again->tables[t].rows[i].ours && isfinite(x));
+        }
+    assert_ok(pare_repro_text(&one, r->arena, r, &err), &err);
+    assert_ok(pare_repro_text(&two, again->arena, again, &err), &err);
+    assert_string_equal(one, two);
+    /* what figure 8 has in common with figure 7 is the same run */
+    const pare_repro_row *const plain = row(&r->tables[1], "factor 1");
+    bool shared = false;
+    for (size_t i = 0; i < r->tables[0].nrows; i++)
+        shared |= strcmp(r->tables[0].rows[i].data, "d 64, 2") == 0 &&
+                  r->tables[0].rows[i].ours == plain->ours;
+    assert_true(shared);
+    assert_contains(plain->from, "pare train --kind gpt --popup --qk-scale 1 --data ");
+    const double gain = row(&r->tables[1], "the theory's factor against 1")->ours;
+    assert_near(gain, plain->ours - row(&r->tables[1], "factor 2.38 (theory)")->ours, 1e-12);
+    pare_repro_free(r), pare_repro_free(again), pare_repro_free(other);
+    test_rmdir(a), test_rmdir(b);
+}
+
+static void a_made_up_text_is_that_of_its_seed(void **state)
+{
+    (void)state;
+    char dir[200], path[300], first[PARE_SHA256_HEX], second[PARE_SHA256_HEX];
+    pare_err err = {0};
+    test_mkdir(dir);
+    test_path(path, dir, "t.txt");
+    assert_ok(popup_text(path, 1, &err), &err);
+    assert_ok(pare_sha256_file(first, path, &err), &err);
+    assert_ok(popup_text(path, 1, &err), &err);
+    assert_ok(pare_sha256_file(second, path, &err), &err);
+    assert_string_equal(first, second);
+    assert_ok(popup_text(path, 2, &err), &err);
+    assert_ok(pare_sha256_file(second, path, &err), &err);
+    assert_string_not_equal(first, second);
+    test_rmdir(dir);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_figures_are_made_once_and_the_same_on_any_number_of_threads),
+        cmocka_unit_test(a_made_up_text_is_that_of_its_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
