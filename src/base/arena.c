@@ -1,26 +1,24 @@
-/* An arena: two stacks of zeroed chunks, one shared by small allocations and one where every
- * large allocation has a chunk of its own, so that a large one never strands the rest of a small
- * chunk. A mark remembers the top of both. */
+/* arena.c - memory that is freed all at once, or back to a mark.
+ *
+ * An arena is two stacks of zeroed chunks: small allocations share chunks, every large allocation
+ * has a chunk of its own, so that it never wastes the rest of a small one. A mark remembers the top
+ * of both stacks. */
+#include "large_pages.h"
 #include "support.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#if defined(__linux__)
-#include <sys/mman.h>
-#endif
 
-#define ALIGN ((size_t)64)
 #ifdef PARE_CHUNK_BYTES /* small ones for fuzzing, where most runs need few bytes */
 #define CHUNK_BYTES ((size_t)PARE_CHUNK_BYTES)
 #else
 #define CHUNK_BYTES ((size_t)256 * 1024)
 #endif
 #define LARGE_BYTES (CHUNK_BYTES / 4)
-#define LARGE_PAGE  ((size_t)2 << 20)
 
-/* Under AddressSanitizer what is not handed out is poisoned and neighbours are kept apart: an
- * overrun inside an arena is then found like one of malloc. */
+/* Under AddressSanitizer, bytes that are not handed out are poisoned and allocations do not touch:
+ * an overrun inside an arena is then found like one of malloc. */
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
 #define WITH_ASAN 1
@@ -31,25 +29,11 @@
 #endif
 #if defined(WITH_ASAN)
 #include <sanitizer/asan_interface.h>
-#define REDZONE ALIGN
-static void hide(void *p, size_t bytes)
-{
-    __asan_poison_memory_region(p, bytes);
-}
-static void show(void *p, size_t bytes)
-{
-    __asan_unpoison_memory_region(p, bytes);
-}
+#define REDZONE BLOCK_ALIGN
 #else
-#define REDZONE ((size_t)0)
-static void hide(void *p, size_t bytes)
-{
-    (void)p, (void)bytes;
-}
-static void show(void *p, size_t bytes)
-{
-    (void)p, (void)bytes;
-}
+#define REDZONE                           ((size_t)0)
+#define ASAN_POISON_MEMORY_REGION(p, n)   ((void)(p), (void)(n))
+#define ASAN_UNPOISON_MEMORY_REGION(p, n) ((void)(p), (void)(n))
 #endif
 
 typedef struct chunk {
@@ -83,40 +67,25 @@ pare_arena *pare_arena_new(void)
     return calloc(1, sizeof(pare_arena));
 }
 
-/* Large pages for a large chunk: only a wish, nothing depends on it. */
-static void wish_large_pages(void *data, size_t size)
+static chunk *push_chunk(chunk **stack, size_t size)
 {
-#if defined(MADV_HUGEPAGE)
-    (void)madvise(data, size / LARGE_PAGE * LARGE_PAGE, MADV_HUGEPAGE);
-#else
-    (void)data, (void)size;
-#endif
-}
-
-static chunk *chunk_push(chunk **top, size_t size)
-{
-    const size_t align = size >= 2 * LARGE_PAGE ? LARGE_PAGE : ALIGN;
     size_t total;
-    if (!pare_add(&total, size, sizeof(chunk) + align)) return NULL;
+    if (!pare_add(&total, size, sizeof(chunk) + block_align(size))) return NULL;
     chunk *c = calloc(1, total);
     if (!c) return NULL;
-    const uintptr_t first = (uintptr_t)(c + 1);
-    c->data = (uint8_t *)(c + 1) + ((align - first % align) % align);
-    if (align == LARGE_PAGE) wish_large_pages(c->data, size);
-    c->size = size;
-    c->below = *top;
-    *top = c;
-    hide(c->data, size);
+    *c = (chunk){.below = *stack, .data = align_block(c + 1, size), .size = size};
+    *stack = c;
+    ASAN_POISON_MEMORY_REGION(c->data, size);
     return c;
 }
 
-static void chunks_pop_to(chunk **top, const chunk *stop)
+static void pop_chunks_to(chunk **stack, const chunk *stop)
 {
-    while (*top != stop) {
-        PARE_ASSERT(*top != NULL); /* a mark of another arena, or one already passed */
-        chunk *c = *top;
-        *top = c->below;
-        show(c->data, c->size);
+    while (*stack != stop) {
+        PARE_ASSERT(*stack != NULL); /* a mark of another arena, or one already passed */
+        chunk *c = *stack;
+        *stack = c->below;
+        ASAN_UNPOISON_MEMORY_REGION(c->data, c->size);
         free(c);
     }
 }
@@ -124,8 +93,8 @@ static void chunks_pop_to(chunk **top, const chunk *stop)
 void pare_arena_free(pare_arena *a)
 {
     if (!a) return;
-    chunks_pop_to(&a->small, NULL);
-    chunks_pop_to(&a->large, NULL);
+    pop_chunks_to(&a->small, NULL);
+    pop_chunks_to(&a->large, NULL);
     free(a);
 }
 
@@ -134,15 +103,15 @@ void *pare_alloc(pare_arena *a, size_t count, size_t size)
     size_t bytes, padded;
     if (!pare_mul(&bytes, count, size)) return NULL;
     /* Zero bytes still get an address of their own: NULL means only "no memory". */
-    if (!pare_add(&padded, bytes, ALIGN - 1 + REDZONE + (bytes == 0))) return NULL;
-    padded -= padded % ALIGN;
-    chunk *c = padded > LARGE_BYTES ? chunk_push(&a->large, padded) : a->small;
+    if (!pare_add(&padded, bytes, BLOCK_ALIGN - 1 + REDZONE + (bytes == 0))) return NULL;
+    padded -= padded % BLOCK_ALIGN;
+    chunk *c = padded > LARGE_BYTES ? push_chunk(&a->large, padded) : a->small;
     if (padded <= LARGE_BYTES && (!c || c->size - c->used < padded))
-        c = chunk_push(&a->small, CHUNK_BYTES);
+        c = push_chunk(&a->small, CHUNK_BYTES);
     if (!c) return NULL;
     uint8_t *p = c->data + c->used;
     c->used += padded;
-    show(p, bytes);
+    ASAN_UNPOISON_MEMORY_REGION(p, bytes);
     return p;
 }
 
@@ -179,15 +148,15 @@ pare_mark pare_arena_mark(const pare_arena *a)
 
 void pare_arena_reset(pare_arena *a, pare_mark m)
 {
-    chunks_pop_to(&a->large, m.large);
-    chunks_pop_to(&a->small, m.chunk);
+    pop_chunks_to(&a->large, m.large);
+    pop_chunks_to(&a->small, m.chunk);
     chunk *c = a->small;
     if (!c) return;
     PARE_ASSERT(m.used <= c->used);
     uint8_t *freed = c->data + m.used;
     const size_t bytes = c->used - m.used;
-    show(freed, bytes);
+    ASAN_UNPOISON_MEMORY_REGION(freed, bytes);
     memset(freed, 0, bytes); /* pare_alloc promises zeros */
-    hide(freed, bytes);
+    ASAN_POISON_MEMORY_REGION(freed, bytes);
     c->used = m.used;
 }

@@ -1,4 +1,4 @@
-/* The array as a value: element types and access. */
+/* array.c - arrays: element types, and elements as numbers. */
 #include "array.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* Files read once. */
+/* files.c - files that are read once, and the identity of all that were read. */
 #include "support.h"
+#include "list.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,32 +11,30 @@ typedef struct read_file {
     char sha256[PARE_SHA256_HEX];
 } read_file;
 
-/* What was found at a path before anything was read there. */
-typedef struct looked_at {
+/* What was found at a path that was asked for before it was read. */
+typedef struct path_info {
     const char *path;
     bool exists, is_dir;
-} looked_at;
+} path_info;
 
 struct pare_files {
     pare_arena *arena; /* names and lists */
     bool hashed;
-    size_t nread, read_room;
+    size_t nread, read_capacity;
     read_file *read;
-    size_t nlooked, looked_room;
-    looked_at *looked;
+    size_t nstat, stat_capacity;
+    path_info *stat;
 };
 
 static pare_files *new_files(bool hashed)
 {
     pare_files *const f = calloc(1, sizeof *f);
-    pare_arena *const a = f ? pare_arena_new() : NULL;
-    if (!a) {
-        free(f);
-        return NULL;
-    }
-    f->arena = a;
+    if (!f) return NULL;
     f->hashed = hashed;
-    return f;
+    f->arena = pare_arena_new();
+    if (f->arena) return f;
+    free(f);
+    return NULL;
 }
 
 pare_files *pare_files_new(void)
@@ -56,18 +55,6 @@ void pare_files_free(pare_files *f)
     free(f);
 }
 
-/* Room for one more of `size` bytes behind n; the list, or NULL when memory is out. */
-static void *grown(pare_arena *a, void *list, size_t n, size_t *room, size_t size)
-{
-    if (n < *room) return list;
-    const size_t more = 2 * *room + 8;
-    void *const to = pare_alloc(a, more, size);
-    if (!to) return NULL;
-    if (n) memcpy(to, list, n * size);
-    *room = more;
-    return to;
-}
-
 static const read_file *find_read(const pare_files *f, const char *path)
 {
     for (size_t i = 0; i < f->nread; i++)
@@ -75,79 +62,71 @@ static const read_file *find_read(const pare_files *f, const char *path)
     return NULL;
 }
 
-static const looked_at *find_looked(const pare_files *f, const char *path)
+static const path_info *find_stat(const pare_files *f, const char *path)
 {
-    for (size_t i = 0; i < f->nlooked; i++)
-        if (strcmp(f->looked[i].path, path) == 0) return &f->looked[i];
+    for (size_t i = 0; i < f->nstat; i++)
+        if (strcmp(f->stat[i].path, path) == 0) return &f->stat[i];
     return NULL;
-}
-
-/* ---- reading --------------------------------------------------------------------------------- */
-
-static pare_status read_new(pare_files *f, const char *path, pare_err *err)
-{
-    read_file *const list = grown(f->arena, f->read, f->nread, &f->read_room, sizeof *f->read);
-    if (!list) return pare_no_memory(err);
-    f->read = list;
-    read_file *const to = &list[f->nread];
-    pare_status st = pare_blob_open(&to->blob, path, err);
-    if (st) return st;
-    if (f->hashed) st = pare_sha256_of(to->sha256, to->blob->data, to->blob->bytes, err);
-    if (st)
-        pare_blob_release(to->blob);
-    else
-        f->nread++;
-    return st;
 }
 
 pare_status pare_files_read(pare_files *f, pare_blob **out, const char *path, pare_err *err)
 {
     *out = NULL;
-    const looked_at *const looked = find_looked(f, path);
-    if (looked && !looked->exists)
+    const path_info *const info = find_stat(f, path);
+    if (info && !info->exists)
         return pare_fail(err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(ENOENT));
-    const read_file *at = find_read(f, path);
-    if (!at) {
-        const pare_status st = read_new(f, path, err);
+    const read_file *file = find_read(f, path);
+    if (!file) {
+        read_file *const list =
+            list_grow(f->arena, f->read, f->nread, &f->read_capacity, sizeof *f->read);
+        if (!list) return pare_no_memory(err);
+        f->read = list;
+        read_file *const to = &list[f->nread];
+        pare_status st = pare_blob_open(&to->blob, path, err);
         if (st) return st;
-        at = &f->read[f->nread - 1];
+        if (f->hashed) st = pare_sha256_of(to->sha256, to->blob->data, to->blob->bytes, err);
+        if (st) {
+            pare_blob_release(to->blob);
+            return st;
+        }
+        f->nread++;
+        file = to;
     }
-    *out = pare_blob_retain(at->blob);
+    *out = pare_blob_retain(file->blob);
     return PARE_OK;
 }
 
-/* ---- looking --------------------------------------------------------------------------------- */
-
-static pare_status look(pare_files *f, looked_at *out, const char *path, pare_err *err)
+/* What is at `path`: asked of the system once, so that every later answer is the same. */
+static pare_status stat_path(pare_files *f, path_info *out, const char *path, pare_err *err)
 {
-    const looked_at *const before = find_looked(f, path);
+    const path_info *const before = find_stat(f, path);
     if (before || find_read(f, path)) {
-        *out = before ? *before : (looked_at){path, true, false};
+        *out = before ? *before : (path_info){path, true, false};
         return PARE_OK;
     }
-    looked_at *const list =
-        grown(f->arena, f->looked, f->nlooked, &f->looked_room, sizeof *f->looked);
+    path_info *const list =
+        list_grow(f->arena, f->stat, f->nstat, &f->stat_capacity, sizeof *f->stat);
     const char *const name = pare_strdup(f->arena, path);
     if (!list || !name) return pare_no_memory(err);
-    f->looked = list;
-    list[f->nlooked] = (looked_at){name, pare_file_exists(path), pare_is_dir(path)};
-    *out = list[f->nlooked++];
+    f->stat = list;
+    list[f->nstat] = (path_info){name, pare_file_exists(path), pare_is_dir(path)};
+    *out = list[f->nstat++];
     return PARE_OK;
 }
 
 pare_status pare_files_exists(pare_files *f, bool *out, const char *path, pare_err *err)
 {
-    looked_at at = {0};
-    const pare_status st = look(f, &at, path, err);
-    *out = at.exists;
+    path_info info = {0};
+    const pare_status st = stat_path(f, &info, path, err);
+    *out = info.exists;
     return st;
 }
 
 pare_status pare_files_is_dir(pare_files *f, bool *out, const char *path, pare_err *err)
 {
-    looked_at at = {0};
-    const pare_status st = look(f, &at, path, err);
-    *out = at.is_dir;
+    path_info info = {0};
+    const pare_status st = stat_path(f, &info, path, err);
+    *out = info.is_dir;
     return st;
 }
 
@@ -170,14 +149,10 @@ const char *pare_files_sha256(const pare_files *f, size_t i)
     return f->read[i].sha256;
 }
 
-static int by_bytes(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* root is a file where it is among those that were read. Loaders make the names of files out of
- * root's, so that mostly the text alone tells. */
-static const char *name_in(pare_arena *a, const pare_files *f, const char *root, const char *path)
+/* The name of `path` relative to root, which is a folder or one of the files that were read.
+ * Loaders make the names of files out of root's, so that mostly the text alone gives the answer. */
+static const char *name_below(pare_arena *a, const pare_files *f, const char *root,
+                              const char *path)
 {
     const char *const slash = strrchr(root, '/');
     const bool is_file = find_read(f, root) != NULL;
@@ -191,30 +166,24 @@ static const char *name_in(pare_arena *a, const pare_files *f, const char *root,
     return from ? pare_path_relative(a, from, path) : NULL;
 }
 
-static pare_status list_lines(char **line, pare_arena *a, const pare_files *f, const char *root,
-                              pare_err *err)
-{
-    for (size_t i = 0; i < f->nread; i++) {
-        const char *const name = name_in(a, f, root, pare_files_path(f, i));
-        if (!name) return pare_no_memory(err);
-        if (strchr(name, '\n'))
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "%s: a file name with a line end cannot be part of an identity",
-                             pare_files_path(f, i));
-        line[i] = pare_sprintf(a, "%s  %s\n", f->read[i].sha256, name);
-        if (!line[i]) return pare_no_memory(err);
-    }
-    qsort(line, f->nread, sizeof *line, by_bytes);
-    return PARE_OK;
-}
-
+/* The hash of the lines "HASH  NAME" of all files, sorted: what sha256sum and sort give. */
 static pare_status hash_lines(char hex[PARE_SHA256_HEX], pare_arena *a, const pare_files *f,
                               const char *root, pare_err *err)
 {
     char **const line = pare_alloc(a, f->nread, sizeof *line);
+    if (!line) return pare_no_memory(err);
+    for (size_t i = 0; i < f->nread; i++) {
+        const char *const name = name_below(a, f, root, pare_files_path(f, i));
+        if (name && strchr(name, '\n'))
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "%s: a file name with a line end cannot be part of an identity",
+                             pare_files_path(f, i));
+        line[i] = name ? pare_sprintf(a, "%s  %s\n", f->read[i].sha256, name) : NULL;
+        if (!line[i]) return pare_no_memory(err);
+    }
+    sort_texts(line, f->nread);
     pare_sha256 h;
-    pare_status st = line ? list_lines(line, a, f, root, err) : pare_no_memory(err);
-    if (st == PARE_OK) st = pare_sha256_begin(&h, err);
+    const pare_status st = pare_sha256_begin(&h, err);
     if (st) return st;
     for (size_t i = 0; i < f->nread; i++) pare_sha256_add(&h, line[i], strlen(line[i]));
     pare_sha256_end(&h, hex);

@@ -1,5 +1,6 @@
-/* JSON read: parse, then typed access. */
+/* json.c - JSON read: parse, then typed access. */
 #include "json.h"
+#include "list.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,23 +10,17 @@
 
 /* ---- parse ----------------------------------------------------------------------------- */
 
-static int by_key(const void *x, const void *y)
-{
-    const char *const *a = x, *const *b = y;
-    return strcmp(*a, *b);
-}
-
 /* Sorted rather than pair by pair: the header of a model has thousands of keys. */
-static pare_status keys_unique(const cJSON *obj, pare_err *err)
+static pare_status check_keys_unique(const cJSON *obj, pare_err *err)
 {
     size_t n = 0;
     for (const cJSON *c = obj->child; c; c = c->next) n++;
     if (n < 2) return PARE_OK;
-    const char **keys = calloc(n, sizeof *keys);
+    char **keys = calloc(n, sizeof *keys);
     if (!keys) return pare_no_memory(err);
     n = 0;
     for (const cJSON *c = obj->child; c; c = c->next) keys[n++] = c->string;
-    qsort(keys, n, sizeof *keys, by_key);
+    sort_texts(keys, n);
     pare_status st = PARE_OK;
     for (size_t i = 1; i < n && st == PARE_OK; i++)
         if (strcmp(keys[i - 1], keys[i]) == 0)
@@ -34,14 +29,14 @@ static pare_status keys_unique(const cJSON *obj, pare_err *err)
     return st;
 }
 
-static pare_status tree_check(const cJSON *v, pare_err *err)
+static pare_status check_tree(const cJSON *v, pare_err *err)
 {
     if (cJSON_IsNumber(v) && !isfinite(v->valuedouble))
         return pare_fail(err, PARE_ERR_INPUT, "%s%.200s%s is too large for a double",
                          v->string ? "the number of key \"" : "a number",
                          v->string ? v->string : "", v->string ? "\"" : "");
-    pare_status st = cJSON_IsObject(v) ? keys_unique(v, err) : PARE_OK;
-    for (const cJSON *c = v->child; c && st == PARE_OK; c = c->next) st = tree_check(c, err);
+    pare_status st = cJSON_IsObject(v) ? check_keys_unique(v, err) : PARE_OK;
+    for (const cJSON *c = v->child; c && st == PARE_OK; c = c->next) st = check_tree(c, err);
     return st;
 }
 
@@ -54,7 +49,7 @@ pare_status pare_json_parse(cJSON **out, const char *text, size_t bytes, pare_er
      * for the decimal point before it calls strtod: "1.5" is 1.5 in every locale. */
     cJSON *tree = cJSON_ParseWithLength(text, bytes);
     if (!tree) return pare_no_memory(err);
-    st = tree_check(tree, err);
+    st = check_tree(tree, err);
     if (st == PARE_OK)
         *out = tree;
     else

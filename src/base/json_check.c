@@ -1,4 +1,4 @@
-/* Is this text one JSON value? A recursive descent that builds nothing. */
+/* json_check.c - is a text one JSON value? A recursive descent that builds nothing. */
 #include "json.h"
 
 #include <string.h>
@@ -89,23 +89,19 @@ static bool escape(scan *s)
     return (low >= 0xDC00 && low <= 0xDFFF) || stop(s, "half of a surrogate pair");
 }
 
-/* One UTF-8 sequence of two to four bytes, shortest form, no surrogates. */
-static bool utf8(scan *s)
+/* Bytes of the UTF-8 sequence at p, two to four, shortest form, no surrogates; 0: it is not valid. */
+static int utf8_bytes(const unsigned char *p, const unsigned char *end)
 {
-    const unsigned char *p = (const unsigned char *)s->p;
+    static const unsigned least[] = {0, 0x80, 0x800, 0x10000};
     const unsigned lead = p[0];
     const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
     unsigned v = lead & (0x3Fu >> more);
-    if (lead < 0xC2 || lead > 0xF4 || s->end - s->p <= more) return stop(s, "invalid UTF-8");
+    if (lead < 0xC2 || lead > 0xF4 || end - p <= more) return 0;
     for (int i = 1; i <= more; i++) {
-        if ((p[i] & 0xC0) != 0x80) return stop(s, "invalid UTF-8");
+        if ((p[i] & 0xC0) != 0x80) return 0;
         v = v << 6 | (p[i] & 0x3Fu);
     }
-    static const unsigned least[] = {0, 0x80, 0x800, 0x10000};
-    if (v < least[more] || v > 0x10FFFF || (v >= 0xD800 && v <= 0xDFFF))
-        return stop(s, "invalid UTF-8");
-    s->p += more + 1;
-    return true;
+    return v < least[more] || v > 0x10FFFF || (v >= 0xD800 && v <= 0xDFFF) ? 0 : more + 1;
 }
 
 static bool string(scan *s)
@@ -118,36 +114,19 @@ static bool string(scan *s)
         if (c == '\\') {
             s->p++;
             if (!escape(s)) return false;
-        } else if (c < 0x80) {
-            s->p++;
-        } else if (!utf8(s)) {
-            return false;
+            continue;
         }
+        const int n =
+            c < 0x80 ? 1 : utf8_bytes((const unsigned char *)s->p, (const unsigned char *)s->end);
+        if (n == 0) return stop(s, "invalid UTF-8");
+        s->p += n;
     }
     if (s->p == s->end) return stop(s, "string without end");
     s->p++;
     return true;
 }
 
-static bool word(scan *s, const char *w)
-{
-    const size_t n = strlen(w);
-    if ((size_t)(s->end - s->p) < n || memcmp(s->p, w, n) != 0)
-        return stop(s, "a value is expected");
-    s->p += n;
-    return true;
-}
-
 static bool value(scan *s, int depth);
-
-static bool member(scan *s, int depth)
-{
-    if (!string(s)) return false;
-    blanks(s);
-    if (look(s) != ':') return stop(s, "':' is expected");
-    s->p++;
-    return value(s, depth);
-}
 
 /* An object or an array, by its closing character. */
 static bool group(scan *s, char close, int depth)
@@ -161,7 +140,13 @@ static bool group(scan *s, char close, int depth)
     }
     for (;;) {
         blanks(s);
-        if (!(close == '}' ? member(s, depth + 1) : value(s, depth + 1))) return false;
+        if (close == '}') {
+            if (!string(s)) return false;
+            blanks(s);
+            if (look(s) != ':') return stop(s, "':' is expected");
+            s->p++;
+        }
+        if (!value(s, depth + 1)) return false;
         const char c = look(s);
         if (c != ',' && c != close)
             return stop(s, close == '}' ? "',' or '}' is expected" : "',' or ']' is expected");
@@ -174,17 +159,20 @@ static bool value(scan *s, int depth)
 {
     blanks(s);
     const char c = look(s);
-    bool ok;
-    if (c == '{')
-        ok = group(s, '}', depth);
-    else if (c == '[')
-        ok = group(s, ']', depth);
-    else if (c == '"')
+    bool ok = true;
+    if (c == '{' || c == '[') {
+        ok = group(s, c == '{' ? '}' : ']', depth);
+    } else if (c == '"') {
         ok = string(s);
-    else if (c == '-' || (c >= '0' && c <= '9'))
+    } else if (c == '-' || (c >= '0' && c <= '9')) {
         ok = number(s);
-    else
-        ok = word(s, c == 't' ? "true" : c == 'f' ? "false" : "null");
+    } else {
+        const char *const word = c == 't' ? "true" : c == 'f' ? "false" : "null";
+        const size_t n = strlen(word);
+        if ((size_t)(s->end - s->p) < n || memcmp(s->p, word, n) != 0)
+            return stop(s, "a value is expected");
+        s->p += n;
+    }
     if (ok) blanks(s);
     return ok;
 }

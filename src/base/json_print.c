@@ -1,4 +1,4 @@
-/* JSON written: building a tree, and its text. */
+/* json_print.c - JSON written: building a tree, and its text. */
 #include "json.h"
 
 #include <inttypes.h>
@@ -85,7 +85,7 @@ static void put_text(sink *s, const char *text)
     put(s, text, strlen(text));
 }
 
-static void put_break(sink *s, int depth)
+static void put_line_break(sink *s, int depth)
 {
     if (s->indent == 0) return;
     put(s, "\n", 1);
@@ -97,50 +97,25 @@ static void put_string(sink *s, const char *text)
     put(s, "\"", 1);
     for (const char *p = text; *p; p++) {
         const unsigned char c = (unsigned char)*p;
-        char code[8];
-        if (c == '"' || c == '\\') {
-            put(s, "\\", 1);
-            put(s, p, 1);
-        } else if (c == '\n') {
-            put(s, "\\n", 2);
-        } else if (c == '\t') {
-            put(s, "\\t", 2);
-        } else if (c < 0x20) {
+        char code[8] = {(char)c};
+        if (c == '\n' || c == '\t')
+            snprintf(code, sizeof code, "\\%c", c == '\n' ? 'n' : 't');
+        else if (c < 0x20)
             snprintf(code, sizeof code, "\\u%04x", c);
-            put_text(s, code);
-        } else {
-            put(s, p, 1);
-        }
+        else if (c == '"' || c == '\\')
+            snprintf(code, sizeof code, "\\%c", c);
+        put_text(s, code);
     }
     put(s, "\"", 1);
 }
 
-/* printf may write another decimal point (the locale's): whatever is no part of a number in the
- * C locale becomes one '.'. */
-static void point_only(char *text)
-{
-    char *w = text;
-    for (const char *r = text; *r; r++) {
-        const bool plain = strchr("0123456789+-eE", *r) != NULL;
-        if (plain)
-            *w++ = *r;
-        else if (w == text || w[-1] != '.')
-            *w++ = '.';
-    }
-    *w = '\0';
-}
-
+/* With as few digits as give the same double again. */
 static void put_number(sink *s, double v)
 {
-    char text[64];
-    if (isnan(v)) {
-        s->nan = true;
-        return;
-    }
-    if (isinf(v)) {
-        put_string(s, v > 0 ? "inf" : "-inf");
-        return;
-    }
+    char text[64], *to = text;
+    if (isnan(v)) s->nan = true;
+    if (isinf(v)) put_string(s, v > 0 ? "inf" : "-inf");
+    if (!isfinite(v)) return;
     if (floor(v) == v && fabs(v) <= LARGEST_WHOLE) {
         snprintf(text, sizeof text, "%.0f", v);
     } else {
@@ -149,8 +124,15 @@ static void put_number(sink *s, double v)
             if (strtod(text, NULL) == v) break;
         }
     }
-    point_only(text);
-    put_text(s, text);
+    /* printf writes the decimal point of the locale: all that is no part of a number in the C
+     * locale becomes one '.'. */
+    for (const char *from = text; *from; from++) {
+        if (strchr("0123456789+-eE", *from))
+            *to++ = *from;
+        else if (to == text || to[-1] != '.')
+            *to++ = '.';
+    }
+    put(s, text, (size_t)(to - text));
 }
 
 static void put_value(sink *s, const cJSON *v, int depth)
@@ -159,7 +141,7 @@ static void put_value(sink *s, const cJSON *v, int depth)
         const bool object = cJSON_IsObject(v);
         put(s, object ? "{" : "[", 1);
         for (const cJSON *c = v->child; c; c = c->next) {
-            put_break(s, depth + 1);
+            put_line_break(s, depth + 1);
             if (object) {
                 put_string(s, c->string);
                 put_text(s, ": ");
@@ -167,7 +149,7 @@ static void put_value(sink *s, const cJSON *v, int depth)
             put_value(s, c, depth + 1);
             if (c->next) put_text(s, s->indent ? "," : ", ");
         }
-        if (v->child) put_break(s, depth);
+        if (v->child) put_line_break(s, depth);
         put(s, object ? "}" : "]", 1);
     } else if (cJSON_IsString(v)) {
         put_string(s, v->valuestring);

@@ -1,5 +1,5 @@
-/* .npy, versions 1 to 3. Layout: "\x93NUMPY", two version bytes, header length (2 bytes in version
- * 1, 4 after), a Python dict as text, data. */
+/* npy.c - .npy files, versions 1 to 3: "\x93NUMPY", two version bytes, the length of the header (2
+ * bytes in version 1, else 4), the header (a Python dict as text), the data. */
 #include "array.h"
 #include "support.h"
 #include "npy.h"
@@ -21,19 +21,17 @@ static const struct {
     {"i8", PARE_I64},  {"f2", PARE_F16}, {"f4", PARE_F32}, {"f8", PARE_F64},
 };
 
-static bool text_width(size_t *width, const char *digits)
+/* The number at *p, before end; false where there is none or it does not fit. */
+static bool read_digits(size_t *out, const char **p, const char *end)
 {
-    size_t n = 0;
-    if (!*digits) return false;
-    for (; *digits; digits++) {
-        if (*digits < '0' || *digits > '9') return false;
-        if (!pare_mul(&n, n, 10) || !pare_add(&n, n, (size_t)(*digits - '0'))) return false;
-    }
-    *width = n;
-    return true;
+    const char *const first = *p;
+    *out = 0;
+    for (; *p < end && **p >= '0' && **p <= '9'; ++*p)
+        if (!pare_mul(out, *out, 10) || !pare_add(out, *out, (size_t)(**p - '0'))) return false;
+    return *p > first;
 }
 
-static pare_status descr_parse(pare_npy_header *h, const char *descr, pare_err *err)
+static pare_status parse_descr(pare_npy_header *h, const char *descr, pare_err *err)
 {
     const char order = descr[0];
     if (order && strchr("<>=|", order)) {
@@ -53,8 +51,10 @@ static pare_status descr_parse(pare_npy_header *h, const char *descr, pare_err *
             return PARE_OK;
         }
         const size_t unit = *type == 'U' ? 4 : *type == 'S' ? 1 : 0;
+        const char *digit = type + 1, *const end = type + strlen(type);
         size_t width;
-        if (unit && text_width(&width, type + 1) && pare_mul(&h->item, width, unit)) {
+        if (unit && read_digits(&width, &digit, end) && digit == end &&
+            pare_mul(&h->item, width, unit)) {
             h->dtype = PARE_TEXT;
             return PARE_OK;
         }
@@ -64,14 +64,6 @@ static pare_status descr_parse(pare_npy_header *h, const char *descr, pare_err *
                              descr);
     }
     return pare_fail(err, PARE_ERR_INPUT, "dtype '%s' is not supported", descr);
-}
-
-static const char *descr_of(pare_dtype t)
-{
-    if (t == PARE_BF16) return "V2";
-    for (size_t i = 0; i < sizeof descrs / sizeof *descrs; i++)
-        if (descrs[i].dtype == t) return descrs[i].descr;
-    return NULL;
 }
 
 /* ---- the header: a small Python dict --------------------------------------------------- */
@@ -117,32 +109,23 @@ static bool take_string(cursor *c, char out[32])
     return true;
 }
 
-static bool take_size(cursor *c, size_t *out)
-{
-    size_t v = 0;
-    bool any = false;
-    for (peek(c); c->p < c->end && *c->p >= '0' && *c->p <= '9'; c->p++, any = true)
-        if (!pare_mul(&v, v, 10) || !pare_add(&v, v, (size_t)(*c->p - '0'))) return false;
-    if (any && c->p < c->end && *c->p == 'L') c->p++; /* a long of Python 2 */
-    *out = v;
-    return any;
-}
-
 /* "()", "(3,)", "(3, 4)", "(3, 4,)"; but "(3)" is a number in Python, not a tuple. */
 static bool take_shape(cursor *c, pare_npy_header *h)
 {
     if (!take(c, '(')) return false;
     h->ndim = 0;
     while (peek(c) != ')') {
-        if (h->ndim == PARE_MAX_DIMS || !take_size(c, &h->shape[h->ndim])) return false;
+        if (h->ndim == PARE_MAX_DIMS || !read_digits(&h->shape[h->ndim], &c->p, c->end))
+            return false;
         h->ndim++;
+        if (c->p < c->end && *c->p == 'L') c->p++; /* a long of Python 2 */
         const bool comma = take(c, ',');
         if (!comma && (peek(c) != ')' || h->ndim == 1)) return false;
     }
     return take(c, ')');
 }
 
-static pare_status dict_parse(pare_npy_header *h, cursor *c, pare_err *err)
+static pare_status parse_dict(pare_npy_header *h, cursor *c, pare_err *err)
 {
     static const char *const keys[3] = {"descr", "fortran_order", "shape"};
     bool seen[3] = {false, false, false};
@@ -163,7 +146,7 @@ static pare_status dict_parse(pare_npy_header *h, cursor *c, pare_err *err)
                              "numbers can be read");
         bool ok = true;
         if (k == 0 && (ok = take_string(c, text))) {
-            const pare_status st = descr_parse(h, text, err);
+            const pare_status st = parse_descr(h, text, err);
             if (st != PARE_OK) return st;
         }
         if (k == 1) ok = (h->fortran = take_word(c, "True")) || take_word(c, "False");
@@ -179,9 +162,10 @@ static pare_status dict_parse(pare_npy_header *h, cursor *c, pare_err *err)
     return PARE_OK;
 }
 
-/* Where the dict lies. */
-static pare_status dict_find(cursor *c, const uint8_t *b, size_t n, pare_err *err)
+pare_status pare_npy_header_parse(pare_npy_header *h, const uint8_t *bytes, size_t n, pare_err *err)
 {
+    *h = (pare_npy_header){0};
+    const uint8_t *const b = bytes;
     if (n < MAGIC_SIZE + 4 || memcmp(b, MAGIC, MAGIC_SIZE) != 0)
         return pare_fail(err, PARE_ERR_INPUT, "is not an npy array (no npy signature)");
     const unsigned version = b[6];
@@ -191,18 +175,9 @@ static pare_status dict_find(cursor *c, const uint8_t *b, size_t n, pare_err *er
     size_t len = (size_t)b[8] | (size_t)b[9] << 8;
     if (version > 1 && n >= head) len |= (size_t)b[10] << 16 | (size_t)b[11] << 24;
     if (n < head || n - head < len) return pare_fail(err, PARE_ERR_INPUT, "npy header is cut off");
-    *c = (cursor){(const char *)b + head, (const char *)b + head + len};
-    return PARE_OK;
-}
-
-pare_status pare_npy_header_parse(pare_npy_header *h, const uint8_t *bytes, size_t n, pare_err *err)
-{
-    *h = (pare_npy_header){0};
-    cursor c = {NULL, NULL};
-    pare_status st = dict_find(&c, bytes, n, err);
-    if (st != PARE_OK) return st;
-    h->start = (size_t)((const uint8_t *)c.end - bytes);
-    st = dict_parse(h, &c, err);
+    h->start = head + len;
+    cursor c = {(const char *)b + head, (const char *)b + h->start};
+    const pare_status st = parse_dict(h, &c, err);
     if (st != PARE_OK) return st;
     char shape[128];
     pare_shape_text(shape, h->shape, h->ndim);
@@ -219,6 +194,7 @@ pare_status pare_npy_header_parse(pare_npy_header *h, const uint8_t *bytes, size
 
 /* ---- the data -------------------------------------------------------------------------- */
 
+/* A copy of column-major data in row-major order. */
 static void copy_fortran(uint8_t *to, const uint8_t *from, const pare_npy_header *h)
 {
     size_t stride[PARE_MAX_DIMS], index[PARE_MAX_DIMS] = {0}, step = h->item;
@@ -234,17 +210,6 @@ static void copy_fortran(uint8_t *to, const uint8_t *from, const pare_npy_header
             if (++index[i] < h->shape[i]) break;
             at -= stride[i] * h->shape[i];
             index[i] = 0;
-        }
-    }
-}
-
-static void swap_items(uint8_t *data, const pare_npy_header *h)
-{
-    for (uint8_t *p = data; p < data + h->data_bytes; p += h->item) {
-        for (size_t i = 0, j = h->item - 1; i < j; i++, j--) {
-            const uint8_t t = p[i];
-            p[i] = p[j];
-            p[j] = t;
         }
     }
 }
@@ -268,7 +233,12 @@ pare_status pare_npy_place(pare_array *out, pare_arena *arena, const pare_npy_he
         copy_fortran(data, from, h);
     else
         memcpy(data, from, h->data_bytes);
-    if (swap) swap_items(data, h);
+    for (uint8_t *p = data; swap && p < data + h->data_bytes; p += h->item)
+        for (size_t i = 0, j = h->item - 1; i < j; i++, j--) {
+            const uint8_t t = p[i];
+            p[i] = p[j];
+            p[j] = t;
+        }
     a.data = data;
     *out = a;
     return PARE_OK;
@@ -277,20 +247,22 @@ pare_status pare_npy_place(pare_array *out, pare_arena *arena, const pare_npy_he
 pare_status pare_npy_header_print(char buf[PARE_NPY_HEADER_MAX], size_t *bytes, const pare_array *a,
                                   pare_err *err)
 {
-    const char *type = descr_of(a->dtype);
+    const char *type = a->dtype == PARE_BF16 ? "V2" : NULL;
+    for (size_t i = 0; i < sizeof descrs / sizeof *descrs; i++)
+        if (descrs[i].dtype == a->dtype) type = descrs[i].descr;
     if (!type)
         return pare_fail(err, PARE_ERR_INPUT, "arrays of %s cannot be written as npy",
                          pare_dtype_name(a->dtype));
     PARE_ASSERT(a->ndim <= PARE_MAX_DIMS);
     char *dict = buf + 10;
-    const size_t room = PARE_NPY_HEADER_MAX - 10;
-    size_t n = (size_t)snprintf(dict, room, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
+    const size_t size = PARE_NPY_HEADER_MAX - 10;
+    size_t n = (size_t)snprintf(dict, size, "{'descr': '%c%s', 'fortran_order': False, 'shape': (",
                                 pare_dtype_size(a->dtype) == 1 ? '|' : '<', type);
     for (size_t i = 0; i < a->ndim; i++) {
         const char *after = i + 1 < a->ndim ? ", " : a->ndim == 1 ? "," : "";
-        n += (size_t)snprintf(dict + n, room - n, "%zu%s", a->shape[i], after);
+        n += (size_t)snprintf(dict + n, size - n, "%zu%s", a->shape[i], after);
     }
-    n += (size_t)snprintf(dict + n, room - n, "), }");
+    n += (size_t)snprintf(dict + n, size - n, "), }");
     /* Spaces up to a multiple of 64, the last byte a line end: the data starts aligned. */
     const size_t total = (10 + n + 1 + 63) / 64 * 64;
     memset(dict + n, ' ', total - 10 - n);

@@ -1,4 +1,4 @@
-/* .npz: a zip of .npy files. */
+/* npz.c - .npz files: a zip of .npy files. */
 #include "array.h"
 #include "support.h"
 #include "npy.h"
@@ -20,9 +20,13 @@ struct pare_npz {
     const char **name;              /* theirs, without ".npy" */
 };
 
-/* Members that are not arrays are let pass: numpy does so as well. */
-static pare_status arrays_list(pare_npz *z, pare_err *err)
+/* The directory, and which of its members are arrays; others are ignored, as numpy does. */
+static pare_status read_directory(pare_npz *z, pare_err *err)
 {
+    z->own = pare_arena_new();
+    if (!z->own) return pare_no_memory(err);
+    const pare_status st = pare_zip_scan(&z->zip, z->own, z->blob->data, z->blob->bytes, err);
+    if (st != PARE_OK) return st;
     z->member = pare_alloc(z->own, z->zip.count, sizeof *z->member);
     z->name = pare_alloc(z->own, z->zip.count, sizeof *z->name);
     if (!z->member || !z->name) return pare_no_memory(err);
@@ -45,10 +49,7 @@ pare_status pare_npz_open_blob(pare_npz **out, pare_arena *arena, pare_blob *b, 
     if (!z) return pare_no_memory(err);
     z->blob = pare_blob_retain(b);
     z->arrays = arena;
-    z->own = pare_arena_new();
-    pare_status st =
-        z->own ? pare_zip_scan(&z->zip, z->own, b->data, b->bytes, err) : pare_no_memory(err);
-    if (st == PARE_OK) st = arrays_list(z, err);
+    const pare_status st = read_directory(z, err);
     if (st != PARE_OK) {
         pare_err_prefix(err, b->path);
         pare_npz_close(z);
@@ -100,26 +101,20 @@ bool pare_npz_has(const pare_npz *z, const char *name)
     return find(z, name) != NULL;
 }
 
-static pare_status decode(pare_array *out, const pare_npz *z, const pare_zip_member *m,
-                          pare_err *err)
-{
-    const uint8_t *bytes;
-    bool in_arena;
-    pare_status st = pare_zip_unpack(&bytes, &in_arena, &z->zip, m, z->arrays, err);
-    if (st != PARE_OK) return st;
-    pare_npy_header h;
-    st = pare_npy_header_parse(&h, bytes, m->size, err);
-    if (st == PARE_OK) st = pare_npy_place(out, z->arrays, &h, bytes, in_arena, err);
-    if (st != PARE_OK && st != PARE_ERR_MEMORY) pare_err_prefix(err, m->name);
-    return st;
-}
-
 pare_status pare_npz_get(pare_array *out, const pare_npz *z, const char *name, pare_err *err)
 {
     const pare_zip_member *m = find(z, name);
     if (!m) return pare_fail(err, PARE_ERR_INPUT, "%s: has no array '%s'", z->blob->path, name);
     const pare_mark mark = pare_arena_mark(z->arrays);
-    const pare_status st = decode(out, z, m, err);
+    const uint8_t *bytes;
+    bool in_arena;
+    pare_status st = pare_zip_unpack(&bytes, &in_arena, &z->zip, m, z->arrays, err);
+    if (st == PARE_OK) {
+        pare_npy_header h;
+        st = pare_npy_header_parse(&h, bytes, m->size, err);
+        if (st == PARE_OK) st = pare_npy_place(out, z->arrays, &h, bytes, in_arena, err);
+        if (st != PARE_OK && st != PARE_ERR_MEMORY) pare_err_prefix(err, m->name);
+    }
     if (st == PARE_OK) return PARE_OK;
     pare_err_prefix(err, z->blob->path);
     pare_arena_reset(z->arrays, mark);
@@ -128,29 +123,25 @@ pare_status pare_npz_get(pare_array *out, const pare_npz *z, const char *name, p
 
 /* ---- writing --------------------------------------------------------------------------- */
 
-static pare_status member_write(pare_zip_writer *w, const char *name, const pare_array *a,
-                                bool deflated, pare_err *err)
-{
-    char header[PARE_NPY_HEADER_MAX];
-    size_t bytes;
-    pare_status st = pare_npy_header_print(header, &bytes, a, err);
-    if (st != PARE_OK) {
-        pare_err_prefix(err, name);
-        return st;
-    }
-    const char *file = pare_sprintf(w->arena, "%s" SUFFIX, name);
-    if (!file) return pare_no_memory(err);
-    return pare_zip_add(w, file, header, bytes, a->data,
-                        pare_array_count(a) * pare_dtype_size(a->dtype), deflated, err);
-}
-
-static pare_status members_write(pare_out *o, pare_arena *own, size_t n, const char *const *names,
+static pare_status write_members(pare_out *o, pare_arena *own, size_t n, const char *const *names,
                                  const pare_array *arrays, bool deflated, pare_err *err)
 {
     pare_zip_writer w;
     pare_status st = pare_zip_begin(&w, o, own, n, err);
-    for (size_t i = 0; i < n && st == PARE_OK; i++)
-        st = member_write(&w, names[i], &arrays[i], deflated, err);
+    for (size_t i = 0; i < n && st == PARE_OK; i++) {
+        const pare_array *const a = &arrays[i];
+        const size_t bytes = pare_array_count(a) * pare_dtype_size(a->dtype);
+        char header[PARE_NPY_HEADER_MAX];
+        size_t header_bytes;
+        st = pare_npy_header_print(header, &header_bytes, a, err);
+        if (st != PARE_OK) {
+            pare_err_prefix(err, names[i]);
+            return st;
+        }
+        const char *file = pare_sprintf(own, "%s" SUFFIX, names[i]);
+        if (!file) return pare_no_memory(err);
+        st = pare_zip_add(&w, file, header, header_bytes, a->data, bytes, deflated, err);
+    }
     return st == PARE_OK ? pare_zip_end(&w, err) : st;
 }
 
@@ -164,7 +155,7 @@ pare_status pare_npz_write(const char *path, size_t n, const char *const *names,
     pare_out *o;
     pare_status st = pare_out_open(&o, path, overwrite, err);
     if (st == PARE_OK) {
-        st = members_write(o, own, n, names, arrays, deflate, err);
+        st = write_members(o, own, n, names, arrays, deflate, err);
         if (st == PARE_OK)
             st = pare_out_commit(o, err);
         else

@@ -1,11 +1,13 @@
-/* Files written whole or not at all: temporary name in the same folder, fsync, rename.
+/* outfile.c - files written whole or not at all: temporary name in the same folder, fsync, rename.
  *
  * The buffer is our own: stdio gives up when a signal interrupts a write, and forgets what it has
  * lost. */
 #include <pare/base.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,51 +64,37 @@ pare_status pare_out_check(const char *path, bool overwrite, pare_err *err)
     return PARE_OK;
 }
 
-static bool names_make(pare_out *o, const char *path)
-{
-    const size_t len = strlen(path);
-    o->path = malloc(len + 1);
-    o->temp = malloc(len + 64);
-    o->buffer = malloc(BUFFER_BYTES);
-    if (!o->path || !o->temp || !o->buffer) return false;
-    memcpy(o->path, path, len + 1);
-    o->temp[0] = '\0';
-    return true;
-}
-
-/* Creates the temporary file; on failure errno says why and o->temp names nothing. */
-static int temp_create(pare_out *o)
-{
-    const size_t room = strlen(o->path) + 64;
-    for (int i = 0; i < TEMP_TRIES; i++) {
-        snprintf(o->temp, room, "%s" PARE_TEMP_SUFFIX, o->path, (long)getpid(), i);
-        const int fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-        if (fd >= 0 || (errno != EEXIST && errno != EINTR)) return fd;
-    }
-    errno = EMFILE; /* a thousand abandoned temporaries of our own pid */
-    return -1;
-}
-
 pare_status pare_out_open(pare_out **out, const char *path, bool overwrite, pare_err *err)
 {
     *out = NULL;
-    const pare_status ok = pare_out_check(path, overwrite, err);
-    if (ok != PARE_OK) return ok;
+    pare_status st = pare_out_check(path, overwrite, err);
+    if (st != PARE_OK) return st;
     pare_out *o = calloc(1, sizeof *o);
-    if (o) o->fd = -1;
-    if (!o || !names_make(o, path)) {
-        if (o) out_free(o);
+    if (!o) return pare_no_memory(err);
+    const size_t temp_bytes = strlen(path) + 64;
+    *o = (pare_out){.path = strdup(path),
+                    .temp = malloc(temp_bytes),
+                    .buffer = malloc(BUFFER_BYTES),
+                    .fd = -1,
+                    .overwrite = overwrite};
+    if (!o->path || !o->temp || !o->buffer) {
+        out_free(o);
         return pare_no_memory(err);
     }
-    o->overwrite = overwrite;
-    o->fd = temp_create(o);
-    if (o->fd < 0) {
-        const pare_status st = out_error(err, path, "write");
-        out_free(o);
-        return st;
+    errno = EEXIST;
+    for (int i = 0; i < TEMP_TRIES && o->fd < 0 && (errno == EEXIST || errno == EINTR); i++) {
+        snprintf(o->temp, temp_bytes, "%s" PARE_TEMP_SUFFIX, path, (long)getpid(), i);
+        o->fd = open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     }
-    *out = o;
-    return PARE_OK;
+    if (o->fd >= 0) {
+        *out = o;
+        return PARE_OK;
+    }
+    /* All names taken: a thousand abandoned temporaries of our own pid. */
+    if (errno == EEXIST || errno == EINTR) errno = EMFILE;
+    st = out_error(err, path, "write");
+    out_free(o);
+    return st;
 }
 
 /* All bytes, or errno. A write may take a part of them, and a signal is no failure. */
@@ -137,21 +125,17 @@ static bool flush(pare_out *o)
     return true;
 }
 
-static bool put(pare_out *o, const uint8_t *data, size_t bytes)
+pare_status pare_out_write(pare_out *o, const void *data, size_t bytes, pare_err *err)
 {
-    if (bytes > BUFFER_BYTES - o->used && !flush(o)) return false;
+    if (bytes == 0) return PARE_OK;
+    if (bytes > BUFFER_BYTES - o->used && !flush(o)) return out_error(err, o->path, "write");
     if (bytes <= BUFFER_BYTES - o->used) {
         memcpy(o->buffer + o->used, data, bytes);
         o->used += bytes;
-        return true;
+        return PARE_OK;
     }
     o->failed = !write_all(o->fd, data, bytes);
-    return !o->failed;
-}
-
-pare_status pare_out_write(pare_out *o, const void *data, size_t bytes, pare_err *err)
-{
-    return bytes == 0 || put(o, data, bytes) ? PARE_OK : out_error(err, o->path, "write");
+    return o->failed ? out_error(err, o->path, "write") : PARE_OK;
 }
 
 pare_status pare_out_printf(pare_out *o, pare_err *err, const char *fmt, ...)
@@ -182,24 +166,13 @@ static bool flush_and_close(pare_out *o)
     return close(fd) == 0 || errno == EINTR;
 }
 
-static bool put_in_place(const char *from, const char *to, bool overwrite)
+static bool rename_file(const char *from, const char *to, bool overwrite)
 {
     if (overwrite) return rename(from, to) == 0;
     if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return true;
     if (errno != EINVAL && errno != ENOSYS) return false;
     /* This file system cannot rename without replacing; a hard link never replaces. */
     return link(from, to) == 0 && unlink(from) == 0;
-}
-
-/* The rename itself must reach the disk. Folders that cannot be opened or synced (permission,
- * some file systems) are let pass: the content is safe. */
-static bool folder_sync(const char *folder)
-{
-    const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (fd < 0) return true;
-    const bool ok = fsync(fd) == 0 || errno != EIO;
-    close(fd);
-    return ok;
 }
 
 /* The folder of `path`, malloc'ed: "." where it names none. */
@@ -215,10 +188,15 @@ pare_status pare_file_move(const char *from, const char *to, bool overwrite, par
     if (st) return st;
     char *const folder = folder_of(to);
     if (!folder) return pare_no_memory(err);
-    if (!put_in_place(from, to, overwrite))
+    if (!rename_file(from, to, overwrite)) {
         st = out_error(err, to, "write");
-    else if (!folder_sync(folder))
-        st = out_error(err, to, "sync its folder");
+    } else {
+        /* The rename itself must reach the disk. A folder that cannot be opened or synced
+         * (permission, some file systems) is no failure: the content is safe. */
+        const int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+        if (fd >= 0 && fsync(fd) != 0 && errno == EIO) st = out_error(err, to, "sync its folder");
+        if (fd >= 0) close(fd);
+    }
     free(folder);
     return st;
 }
@@ -227,11 +205,74 @@ pare_status pare_out_commit(pare_out *o, pare_err *err)
 {
     const pare_status st = flush_and_close(o) ? pare_file_move(o->temp, o->path, o->overwrite, err)
                                               : out_error(err, o->path, "write");
-    if (st) { /* the name is free again where the move came to pass */
+    if (st) { /* after a move that worked the temporary name is free, and abort removes nothing */
         pare_out_abort(o);
     } else {
         pare_out_sweep(o->path);
         out_free(o);
     }
     return st;
+}
+
+/* ---- stale files ----------------------------------------------------------------------------- */
+
+/* What a kill -9 has left beside a file that is written again. The name says which process made it:
+ * files of a living process are never touched, nor files whose name is not exactly of our making. */
+
+/* Past a plain number of at most 9 digits; NULL where there is none. */
+static const char *read_number(const char *s, long *out)
+{
+    const size_t n = strspn(s, "0123456789");
+    if (n == 0 || n > 9) return NULL;
+    *out = strtol(s, NULL, 10);
+    return s + n;
+}
+
+/* The pid in .PID-N.tmp, .part-PID, .part-PID.PID-N.tmp and, with `old`, .PID-old.tmp; 0: none of
+ * these. */
+static long owner_pid(const char *tail, bool old)
+{
+    static const char part[] = ".part-";
+    long pid = 0, again = 0, count;
+    const char *s = tail;
+    if (strncmp(s, part, sizeof part - 1) == 0) {
+        s = read_number(s + sizeof part - 1, &pid);
+        if (!s || *s == '\0') return s ? pid : 0;
+    }
+    if (*s != '.' || !(s = read_number(s + 1, &again)) || *s != '-' || (pid && pid != again))
+        return 0;
+    if (strcmp(s, "-old.tmp") == 0) return old ? again : 0;
+    s = read_number(s + 1, &count);
+    return s && strcmp(s, ".tmp") == 0 ? again : 0;
+}
+
+static size_t remove_stale(const char *path, bool old)
+{
+    const char *const slash = strrchr(path, '/'), *const base = slash ? slash + 1 : path;
+    char *const folder = folder_of(path);
+    DIR *const d = folder ? opendir(folder) : NULL;
+    const size_t n = strlen(base);
+    free(folder);
+    size_t removed = 0;
+    if (!d) return 0;
+    for (const struct dirent *e; (e = readdir(d));) {
+        const long pid = strncmp(e->d_name, base, n) == 0 ? owner_pid(e->d_name + n, old) : 0;
+        struct stat info;
+        if (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH &&
+            fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
+            S_ISREG(info.st_mode) && unlinkat(dirfd(d), e->d_name, 0) == 0)
+            removed++;
+    }
+    closedir(d);
+    return removed;
+}
+
+size_t pare_out_sweep(const char *path)
+{
+    return remove_stale(path, true);
+}
+
+size_t pare_out_sweep_begun(const char *path)
+{
+    return remove_stale(path, false);
 }

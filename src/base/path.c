@@ -1,4 +1,4 @@
-/* Paths as they are stored inside files: relative to the file that holds them. */
+/* path.c - paths as they are stored inside files: relative to the file that holds them. */
 #include <pare/base.h>
 
 #include <stdlib.h>
@@ -49,22 +49,16 @@ static size_t folder_bytes(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
-/* A file's own name is kept even if it is a link: only its folder is resolved. */
-static char *target_absolute(pare_arena *a, const char *path)
-{
-    const size_t n = folder_bytes(path);
-    const char *name = path + n;
-    if (!*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
-        return folder_absolute(a, path, strlen(path));
-    const char *folder = folder_absolute(a, path, n);
-    return folder ? pare_sprintf(a, "%s/%s", folder, name) : NULL;
-}
-
 char *pare_path_relative(pare_arena *a, const char *from, const char *path)
 {
     const char *base = folder_absolute(a, from, folder_bytes(from));
-    const char *target = base ? target_absolute(a, path) : NULL;
-    if (!base || !target) return NULL;
+    if (!base) return NULL;
+    /* A file's own name is kept even if it is a link: only its folder is resolved. */
+    const char *name = path + folder_bytes(path);
+    const bool is_folder = !*name || strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+    const char *target = folder_absolute(a, path, is_folder ? strlen(path) : (size_t)(name - path));
+    if (target && !is_folder) target = pare_sprintf(a, "%s/%s", target, name);
+    if (!target) return NULL;
     size_t same = 0; /* length of the common folders, without a slash at the end */
     for (size_t i = 0;; i++) {
         const bool end_b = base[i] == '\0' || base[i] == '/';

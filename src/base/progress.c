@@ -1,4 +1,4 @@
-/* Several steps as one range of progress, and a bar for a terminal. */
+/* progress.c - several steps as one range of progress, and a progress bar for a terminal. */
 #include "support.h"
 
 #include <limits.h>
@@ -23,19 +23,19 @@ double pare_seconds(void)
 /* Parts of the whole: fine enough for steps within steps within steps. */
 #define WHOLE ((uint64_t)1 << 40)
 
-/* Reports `share` of the step that is at work. Never goes back, where a step is made of loops that
- * do not know of one another. */
-static void tell_whole(pare_steps *s, const char *what, double share)
+/* Reports `share` of the current step. Progress never goes back, even where a step is made of loops
+ * that do not know of one another. */
+static void report_share(pare_steps *s, const char *what, double share)
 {
     s->most = fmin(fmax(s->at + share * s->span, s->most), 1);
     const pare_status st = pare_progress(s->whole, s->what ? s->what : what,
                                          (uint64_t)(s->most * (double)WHOLE), WHOLE, NULL);
-    (void)st; /* who works looks at the flag itself */
+    (void)st; /* the worker looks at the stop flag itself */
 }
 
-static void in_step(void *self, const char *what, uint64_t done, uint64_t total)
+static void report_step(void *self, const char *what, uint64_t done, uint64_t total)
 {
-    tell_whole(self, what, total > 0 ? (double)done / (double)total : 1);
+    report_share(self, what, total > 0 ? (double)done / (double)total : 1);
 }
 
 pare_steps pare_steps_of(const pare_exec *x, double total)
@@ -56,9 +56,9 @@ const pare_exec *pare_step(pare_steps *s, const char *what, double weight)
     s->span = s->left > weight ? (1 - s->at) * weight / s->left : 1 - s->at;
     s->what = what;
     if (s->whole && s->whole->progress) {
-        s->exec.progress = in_step;
+        s->exec.progress = report_step;
         s->exec.self = s;
-        if (what) tell_whole(s, what, 0);
+        if (what) report_share(s, what, 0);
     }
     return &s->exec;
 }
@@ -76,37 +76,24 @@ double pare_bar_left(const pare_bar *bar)
     return done > 0 && took > 0 ? took * (1 - bar->part) / done : INFINITY;
 }
 
-/* Time still needed if the rest goes as the part so far did. */
-static void eta_text(char buf[32], double left)
-{
-    if (!(left < 100 * 3600.0)) {
-        snprintf(buf, 32, "--:--");
-        return;
-    }
-    const unsigned s = (unsigned)(left + 0.5);
-    if (s >= 3600)
-        snprintf(buf, 32, "%u:%02u:%02u", s / 3600, s / 60 % 60, s % 60);
-    else
-        snprintf(buf, 32, "%02u:%02u", s / 60, s % 60);
-}
-
-/* Characters that fit: a longer line would wrap, and each drawing would leave one behind. */
-static int room(FILE *out)
-{
-    struct winsize w;
-    return ioctl(fileno(out), TIOCGWINSZ, &w) == 0 && w.ws_col > 1 ? w.ws_col - 1 : INT_MAX;
-}
-
 static void draw(pare_bar *bar, const char *what)
 {
-    char cells[BAR_CELLS + 1] = {0}, eta[32], line[256];
+    char cells[BAR_CELLS + 1] = {0}, eta[32] = "--:--", line[256];
     for (int i = 0; i < BAR_CELLS; i++) cells[i] = i < (int)(bar->part * BAR_CELLS) ? '#' : '.';
-    eta_text(eta, bar->part < 1 ? pare_bar_left(bar) : 0);
+    const double left = bar->part < 1 ? pare_bar_left(bar) : 0;
+    const unsigned s = left < 100 * 3600.0 ? (unsigned)(left + 0.5) : 0;
+    if (s >= 3600)
+        snprintf(eta, sizeof eta, "%u:%02u:%02u", s / 3600, s / 60 % 60, s % 60);
+    else if (left < 100 * 3600.0)
+        snprintf(eta, sizeof eta, "%02u:%02u", s / 60, s % 60);
     snprintf(line, sizeof line, "%.48s [%s] %3d%% eta %s%s%s", what, cells, (int)(100 * bar->part),
              eta, *bar->note ? "  " : "", bar->note);
     for (char *at = line; *at; at++) /* a label may be made of a name from a file */
         if ((unsigned char)*at < 0x20 || (unsigned char)*at >= 0x7F) *at = '?';
-    fprintf(bar->out, "\r%.*s\033[K", room(bar->out), line);
+    /* Cut to the terminal: a longer line would wrap, and each drawing would leave one behind. */
+    struct winsize w;
+    const bool known = ioctl(fileno(bar->out), TIOCGWINSZ, &w) == 0 && w.ws_col > 1;
+    fprintf(bar->out, "\r%.*s\033[K", known ? w.ws_col - 1 : INT_MAX, line);
     fflush(bar->out);
     bar->drawn = true;
 }

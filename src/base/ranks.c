@@ -1,4 +1,4 @@
-/* Ranks: one process, or those of an mpirun.
+/* ranks.c - the processes of a computation: one, or those of an mpirun.
  *
  * MPI is optional twice: where it was not installed when pare was built there is no libpare-mpi.so,
  * and where it is, nobody who is not started by an mpirun loads it. A library of our own in between
@@ -20,7 +20,7 @@ struct pare_ranks {
 /* Open MPI; MPICH and its kin; PMIx without either. */
 const char *const pare_ranks_signs[] = {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", NULL};
 
-static pare_status failed(const pare_ranks *r, int code, const char *what, pare_err *err)
+static pare_status mpi_status(const pare_ranks *r, int code, const char *what, pare_err *err)
 {
     char why[256] = "";
     if (code == 0) return PARE_OK;
@@ -28,27 +28,24 @@ static pare_status failed(const pare_ranks *r, int code, const char *what, pare_
     return pare_fail(err, PARE_ERR_IO, "MPI: cannot %s: %s", what, why);
 }
 
-static pare_status library_load(pare_ranks *r, pare_err *err)
-{
-    /* Global: MPI loads parts of itself later, and they look for its names. */
-    r->library = dlopen(RANKS_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
-    if (!r->library)
-        return pare_fail(err, PARE_ERR_IO,
-                         "started by an mpirun, but this pare has no MPI (%s): install Open MPI "
-                         "and build pare again, or run it without mpirun",
-                         dlerror());
-    r->calls = dlsym(r->library, RANKS_SYMBOL);
-    if (r->calls && r->calls->version == RANKS_CALLS_VERSION) return PARE_OK;
-    return pare_fail(err, PARE_ERR_IO, RANKS_LIBRARY ": belongs to another version of pare");
-}
-
 pare_status pare_ranks_open(pare_ranks **out, pare_err *err)
 {
     *out = NULL;
     pare_ranks *const r = calloc(1, sizeof *r);
     if (!r) return pare_no_memory(err);
-    pare_status st = library_load(r, err);
-    if (!st) st = failed(r, r->calls->open(&r->size, &r->rank), "start", err);
+    /* Global: MPI loads parts of itself later, and they look for its names. */
+    r->library = dlopen(RANKS_LIBRARY, RTLD_NOW | RTLD_GLOBAL);
+    r->calls = r->library ? dlsym(r->library, RANKS_SYMBOL) : NULL;
+    pare_status st;
+    if (!r->library)
+        st = pare_fail(err, PARE_ERR_IO,
+                       "started by an mpirun, but this pare has no MPI (%s): install Open MPI "
+                       "and build pare again, or run it without mpirun",
+                       dlerror());
+    else if (!r->calls || r->calls->version != RANKS_CALLS_VERSION)
+        st = pare_fail(err, PARE_ERR_IO, RANKS_LIBRARY ": belongs to another version of pare");
+    else
+        st = mpi_status(r, r->calls->open(&r->size, &r->rank), "start", err);
     if (st)
         free(r); /* the library stays: what MPI has begun cannot be taken back */
     else
@@ -77,13 +74,13 @@ pare_status pare_ranks_bcast(const pare_ranks *r, void *data, size_t bytes, size
                              pare_err *err)
 {
     PARE_ASSERT(from < pare_ranks_size(r));
-    return r ? failed(r, r->calls->bcast(data, bytes, from), "send to all", err) : PARE_OK;
+    return r ? mpi_status(r, r->calls->bcast(data, bytes, from), "send to all", err) : PARE_OK;
 }
 
 pare_status pare_ranks_gather(const pare_ranks *r, void *all, const void *mine, size_t bytes,
                               pare_err *err)
 {
-    if (r) return failed(r, r->calls->gather(all, mine, bytes), "gather", err);
+    if (r) return mpi_status(r, r->calls->gather(all, mine, bytes), "gather", err);
     if (bytes) memmove(all, mine, bytes);
     return PARE_OK;
 }
@@ -105,5 +102,5 @@ pare_status pare_ranks_agree(const pare_ranks *r, pare_status mine, pare_err *er
 
 pare_status pare_ranks_barrier(const pare_ranks *r, pare_err *err)
 {
-    return r ? failed(r, r->calls->barrier(), "wait for all", err) : PARE_OK;
+    return r ? mpi_status(r, r->calls->barrier(), "wait for all", err) : PARE_OK;
 }

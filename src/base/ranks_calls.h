@@ -17,7 +17,7 @@ typedef struct ranks_calls {
     int (*bcast)(void *data, size_t bytes, size_t from);
     int (*gather)(void *all, const void *mine, size_t bytes);
     int (*barrier)(void);
-    void (*why)(char *text, size_t room, int code);
+    void (*why)(char *text, size_t size, int code);
 } ranks_calls;
 
 extern const ranks_calls pare_mpi_calls;

@@ -1,4 +1,4 @@
-/* libpare-mpi.so: the only file that includes mpi.h. It is no part of libpare; see ranks.c. */
+/* ranks_mpi.c - libpare-mpi.so: the only file that includes mpi.h; no part of libpare (ranks.c). */
 #include "ranks_calls.h"
 #include <limits.h>
 #include <mpi.h>
@@ -55,12 +55,12 @@ static int mpi_barrier(void)
     return MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void mpi_why(char *text, size_t room, int code)
+static void mpi_why(char *text, size_t size, int code)
 {
     char words[MPI_MAX_ERROR_STRING] = "";
     int n = 0;
     MPI_Error_string(code, words, &n);
-    snprintf(text, room, "%s", words);
+    snprintf(text, size, "%s", words);
 }
 
 const ranks_calls pare_mpi_calls = {.version = RANKS_CALLS_VERSION,

@@ -1,5 +1,5 @@
-/* Regular files, read to their end (regular_file.h). They are not mapped: what others do to the file
- * afterwards must not change bytes that were checked already, nor end the process. */
+/* regular_file.c - regular files, read to their end (regular_file.h). They are not mapped: what
+ * others do to the file afterwards must not change bytes that were checked, nor end the process. */
 #include "regular_file.h"
 
 #include <errno.h>
@@ -14,21 +14,17 @@ static pare_status io_error(pare_err *err, const char *path, const char *verb)
     return pare_fail(err, PARE_ERR_IO, "%s: cannot %s: %s", path, verb, strerror(errno));
 }
 
-static const char *kind_of(mode_t mode)
-{
-    if (S_ISFIFO(mode)) return "a pipe";
-    if (S_ISSOCK(mode)) return "a socket";
-    return S_ISCHR(mode) || S_ISBLK(mode) ? "a device" : "something else";
-}
-
 static pare_status check_kind(const char *path, mode_t mode, pare_err *err)
 {
     if (S_ISREG(mode)) return PARE_OK;
     if (S_ISDIR(mode))
         return pare_fail(err, PARE_ERR_IO, "%s: is a folder, a file is needed", path);
+    const char *const kind = S_ISFIFO(mode)                   ? "a pipe"
+                             : S_ISSOCK(mode)                 ? "a socket"
+                             : S_ISCHR(mode) || S_ISBLK(mode) ? "a device"
+                                                              : "something else";
     return pare_fail(err, PARE_ERR_IO,
-                     "%s: is not a regular file (%s); write its bytes to a file first", path,
-                     kind_of(mode));
+                     "%s: is not a regular file (%s); write its bytes to a file first", path, kind);
 }
 
 /* Looked at before it is opened, because to open a device may already do something; and again
@@ -52,8 +48,8 @@ pare_status regular_open(regular *r, const char *path, pare_err *err)
     return st;
 }
 
-/* What read() gives, but never for an interruption. */
-static ssize_t some(const regular *r, void *to, size_t count)
+/* As read(), but tried again when a signal interrupts it. */
+static ssize_t read_some(const regular *r, void *to, size_t count)
 {
     enum { MOST = 1 << 30 }; /* a single read() gives no more than 2 GB */
     ssize_t n;
@@ -73,7 +69,7 @@ pare_status regular_read(regular *r, void *to, size_t count, pare_err *err)
 {
     PARE_ASSERT(count <= r->bytes - r->done);
     for (size_t got = 0; got < count;) {
-        const ssize_t n = some(r, (uint8_t *)to + got, count - got);
+        const ssize_t n = read_some(r, (uint8_t *)to + got, count - got);
         if (n < 0) return io_error(err, r->path, "read");
         if (n == 0) return changed(r, "fewer", err);
         got += (size_t)n;
@@ -86,7 +82,7 @@ pare_status regular_end(regular *r, pare_err *err)
 {
     uint8_t more;
     PARE_ASSERT(r->done == r->bytes);
-    const ssize_t n = some(r, &more, 1);
+    const ssize_t n = read_some(r, &more, 1);
     if (n < 0) return io_error(err, r->path, "read");
     return n == 0 ? PARE_OK : changed(r, "more", err);
 }

@@ -1,4 +1,4 @@
-/* Philox4x32-10, a counter-based generator: ten rounds of two 32x32 -> 64 products over a
+/* rng.c - Philox4x32-10, a counter-based generator: ten rounds of two 32x32 -> 64 products over a
  * four-word counter, the key moved by two Weyl constants after each round.
  * Reference: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011).
  * Layout: key = seed (low, high), counter = block (low, high), stream (low, high). */

@@ -1,4 +1,4 @@
-/* SHA-256 through libcrypto. */
+/* sha256.c - SHA-256 through libcrypto. */
 #include "support.h"
 #include "regular_file.h"
 
@@ -47,17 +47,6 @@ pare_status pare_sha256_of(char hex[PARE_SHA256_HEX], const void *data, size_t b
     return PARE_OK;
 }
 
-static pare_status add_file(pare_sha256 *h, regular *r, void *piece, size_t room, pare_err *err)
-{
-    pare_status st = PARE_OK;
-    while (r->done < r->bytes && st == PARE_OK) {
-        const size_t left = r->bytes - r->done, n = left < room ? left : room;
-        st = regular_read(r, piece, n, err);
-        if (st == PARE_OK) pare_sha256_add(h, piece, n);
-    }
-    return st == PARE_OK ? regular_end(r, err) : st;
-}
-
 /* Piece by piece: a file that is only hashed needs no memory of its size. */
 pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path, pare_err *err)
 {
@@ -69,7 +58,12 @@ pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path, pare_e
     void *const piece = malloc(PIECE);
     st = piece ? pare_sha256_begin(&h, err) : pare_no_memory(err);
     if (st == PARE_OK) {
-        st = add_file(&h, &r, piece, PIECE, err);
+        while (st == PARE_OK && r.done < r.bytes) {
+            const size_t left = r.bytes - r.done, n = left < PIECE ? left : PIECE;
+            st = regular_read(&r, piece, n, err);
+            if (st == PARE_OK) pare_sha256_add(&h, piece, n);
+        }
+        if (st == PARE_OK) st = regular_end(&r, err);
         pare_sha256_end(&h, hex);
     }
     free(piece);

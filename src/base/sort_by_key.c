@@ -1,4 +1,4 @@
-/* An order by size that is the same everywhere: equal keys by their number. */
+/* sort_by_key.c - largest key first; of equal keys the smaller number, the same on every machine. */
 #include "support.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Status codes and their words. */
+/* status.c - status codes, error messages, exit codes, failed assertions. */
 #include <pare/base.h>
 
 #include <stdarg.h>

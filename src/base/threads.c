@@ -1,7 +1,7 @@
-/* Threads: a pool that sleeps when there is nothing to do.
+/* threads.c - a pool of threads that sleeps when there is nothing to do.
  *
  * Blocks are handed out one by one. The caller works too, and waits at the end only for blocks that
- * somebody has begun: a worker that the machine has no core for costs nothing. (OpenMP's regions
+ * a worker has begun: a worker that the machine has no core for costs nothing. (OpenMP's regions
  * wait until every thread has shown up; on a busy machine a small product then took 8 ms instead
  * of 0.3 ms.) The pool serves one caller at a time; a second one meanwhile, or a call from within a
  * block, does its blocks alone. Workers live as long as the process. */
@@ -51,16 +51,6 @@ static void do_blocks(task *t)
     }
 }
 
-/* A short look-out before sleeping: the next task often comes within microseconds. */
-static void look_out(unsigned seen)
-{
-    for (int i = 0; i < SPIN && atomic_load(&pool.posted) == seen; i++) {
-#if defined(__x86_64__) || defined(__i386__)
-        __builtin_ia32_pause();
-#endif
-    }
-}
-
 static void *worker(void *unused)
 {
     (void)unused;
@@ -69,7 +59,12 @@ static void *worker(void *unused)
         while (!pool.now || pool.wanted == 0) {
             const unsigned seen = atomic_load(&pool.posted);
             pthread_mutex_unlock(&pool.lock);
-            look_out(seen);
+            /* Spins shortly before it sleeps: the next task often comes within microseconds. */
+            for (int i = 0; i < SPIN && atomic_load(&pool.posted) == seen; i++) {
+#if defined(__x86_64__) || defined(__i386__)
+                __builtin_ia32_pause();
+#endif
+            }
             pthread_mutex_lock(&pool.lock);
             if (atomic_load(&pool.posted) == seen) pthread_cond_wait(&pool.work, &pool.lock);
         }
@@ -84,32 +79,6 @@ static void *worker(void *unused)
     return NULL;
 }
 
-/* Under the lock. Fewer workers than asked for is no failure: the caller works too. */
-static void start_workers(int n)
-{
-    if (n > MOST_WORKERS) n = MOST_WORKERS;
-    for (pthread_t id; pool.workers < n; pool.workers++) {
-        if (pthread_create(&id, NULL, worker, NULL) != 0) return;
-        pthread_detach(id);
-    }
-}
-
-static void share(task *t, int threads)
-{
-    pthread_mutex_lock(&pool.lock);
-    start_workers(threads - 1);
-    pool.now = t;
-    pool.wanted = threads - 1;
-    atomic_fetch_add(&pool.posted, 1);
-    pthread_cond_broadcast(&pool.work);
-    pthread_mutex_unlock(&pool.lock);
-    do_blocks(t);
-    pthread_mutex_lock(&pool.lock);
-    pool.now = NULL;
-    while (t->running > 0) pthread_cond_wait(&pool.idle, &pool.lock);
-    pthread_mutex_unlock(&pool.lock);
-}
-
 static void run_task(const pare_exec *x, task *t)
 {
     PARE_ASSERT(!x || x->threads >= 1);
@@ -118,7 +87,23 @@ static void run_task(const pare_exec *x, task *t)
         do_blocks(t);
         return;
     }
-    share(t, t->blocks < (size_t)x->threads ? (int)t->blocks : x->threads);
+    const int helpers = (t->blocks < (size_t)x->threads ? (int)t->blocks : x->threads) - 1;
+    pthread_mutex_lock(&pool.lock);
+    /* Fewer workers than wanted is no failure: the caller works too. */
+    for (pthread_t id; pool.workers < helpers && pool.workers < MOST_WORKERS; pool.workers++) {
+        if (pthread_create(&id, NULL, worker, NULL) != 0) break;
+        pthread_detach(id);
+    }
+    pool.now = t;
+    pool.wanted = helpers;
+    atomic_fetch_add(&pool.posted, 1);
+    pthread_cond_broadcast(&pool.work);
+    pthread_mutex_unlock(&pool.lock);
+    do_blocks(t);
+    pthread_mutex_lock(&pool.lock);
+    pool.now = NULL;
+    while (t->running > 0) pthread_cond_wait(&pool.idle, &pool.lock);
+    pthread_mutex_unlock(&pool.lock);
     atomic_flag_clear(&pool.taken);
 }
 

@@ -1,4 +1,5 @@
-/* e^x over arrays: AVX-512, AVX2 and portable, chosen at run time. The method is in base/vexp.h. */
+/* vexp.c - e^x over arrays: AVX-512, AVX2 or portable, chosen at run time. The method is in
+ * base/vexp.h. */
 #include "vexp.h"
 #include "vmath.h"
 

@@ -1,4 +1,4 @@
-/* Zip files read by their central directory, every offset and size distrusted. */
+/* zip_read.c - zip files read by their central directory, every offset and size distrusted. */
 #include "zip.h"
 
 #include <limits.h>
@@ -39,20 +39,7 @@ typedef struct directory {
     size_t end; /* first byte after which the directory cannot reach */
 } directory;
 
-/* The end record is last, after it only a comment whose length it knows. */
-static bool end_find(size_t *at, const uint8_t *b, size_t total)
-{
-    if (total < ZIP_END_BYTES) return false;
-    const size_t last = total - ZIP_END_BYTES, first = last > 65535 ? last - 65535 : 0;
-    for (size_t i = last + 1; i-- > first;) {
-        if (le32(b + i) != ZIP_END || le16(b + i + 20) != last - i) continue;
-        *at = i;
-        return true;
-    }
-    return false;
-}
-
-static pare_status directory64(directory *d, const uint8_t *b, size_t end, pare_err *err)
+static pare_status find_directory64(directory *d, const uint8_t *b, size_t end, pare_err *err)
 {
     if (end < ZIP_LOCATOR64_BYTES || le32(b + end - ZIP_LOCATOR64_BYTES) != ZIP_LOCATOR64)
         return damaged(err, "the zip64 locator is missing");
@@ -66,15 +53,18 @@ static pare_status directory64(directory *d, const uint8_t *b, size_t end, pare_
     return PARE_OK;
 }
 
-static pare_status directory_find(directory *d, const uint8_t *b, size_t total, pare_err *err)
+/* The end record is last, after it only a comment whose length it knows. */
+static pare_status find_directory(directory *d, const uint8_t *b, size_t total, pare_err *err)
 {
-    size_t end;
-    if (!end_find(&end, b, total))
-        return pare_fail(err, PARE_ERR_INPUT, "is not a whole zip archive (no end record)");
-    const uint8_t *r = b + end;
-    *d = (directory){le32(r + 16), le32(r + 12), le16(r + 10), end};
+    const size_t last = total < ZIP_END_BYTES ? 0 : total - ZIP_END_BYTES;
+    const size_t first = last > 65535 ? last - 65535 : 0;
+    const uint8_t *r = NULL;
+    for (size_t i = last + 1; total >= ZIP_END_BYTES && !r && i-- > first;)
+        if (le32(b + i) == ZIP_END && le16(b + i + 20) == last - i) r = b + i;
+    if (!r) return pare_fail(err, PARE_ERR_INPUT, "is not a whole zip archive (no end record)");
+    *d = (directory){le32(r + 16), le32(r + 12), le16(r + 10), (size_t)(r - b)};
     if (d->offset == UINT32_MAX || d->bytes == UINT32_MAX || d->count == UINT16_MAX) {
-        const pare_status st = directory64(d, b, end, err);
+        const pare_status st = find_directory64(d, b, d->end, err);
         if (st != PARE_OK) return st;
     } else if (le16(r + 4) != 0 || le16(r + 6) != 0 || le16(r + 8) != le16(r + 10)) {
         return damaged(err, "the archive spans several disks");
@@ -85,8 +75,8 @@ static pare_status directory_find(directory *d, const uint8_t *b, size_t total, 
     return PARE_OK;
 }
 
-/* Sizes and offset that are all ones stand in the zip64 extra field instead, in this order. */
-static bool sizes64(uint64_t value[3], const uint8_t *extra, size_t bytes)
+/* Sizes and offset that are all ones are in the zip64 extra field instead, in this order. */
+static bool read_sizes64(uint64_t value[3], const uint8_t *extra, size_t bytes)
 {
     const bool need = value[0] == UINT32_MAX || value[1] == UINT32_MAX || value[2] == UINT32_MAX;
     for (size_t at = 0; need && at + 4 <= bytes;) {
@@ -108,7 +98,7 @@ static bool sizes64(uint64_t value[3], const uint8_t *extra, size_t bytes)
 }
 
 /* Offset of the packed bytes, from the local header; its sizes may be blank, its name not. */
-static pare_status local_check(pare_zip_member *m, const pare_zip *z, pare_err *err)
+static pare_status read_local_header(pare_zip_member *m, const pare_zip *z, pare_err *err)
 {
     const size_t name = strlen(m->name);
     size_t skip = ZIP_LOCAL_BYTES;
@@ -127,7 +117,7 @@ static pare_status local_check(pare_zip_member *m, const pare_zip *z, pare_err *
 }
 
 /* Reads one directory entry at *at and moves behind it; *at and end are inside the file. */
-static pare_status entry_read(pare_zip_member *m, size_t *at, size_t end, const pare_zip *z,
+static pare_status read_entry(pare_zip_member *m, size_t *at, size_t end, const pare_zip *z,
                               pare_arena *a, pare_err *err)
 {
     const uint8_t *p = z->bytes + *at;
@@ -139,7 +129,7 @@ static pare_status entry_read(pare_zip_member *m, size_t *at, size_t end, const 
     const char *text = (const char *)p + ZIP_CENTRAL_BYTES;
     if (memchr(text, '\0', name)) return damaged(err, "a name contains a zero byte");
     uint64_t value[3] = {le32(p + 24), le32(p + 20), le32(p + 42)};
-    if (!sizes64(value, p + ZIP_CENTRAL_BYTES + name, extra) || value[0] > SIZE_MAX / 2 ||
+    if (!read_sizes64(value, p + ZIP_CENTRAL_BYTES + name, extra) || value[0] > SIZE_MAX / 2 ||
         value[1] > SIZE_MAX / 2 || value[2] > SIZE_MAX / 2)
         return damaged(err, "the size of a member makes no sense");
     m->flags = le16(p + 8);
@@ -151,7 +141,7 @@ static pare_status entry_read(pare_zip_member *m, size_t *at, size_t end, const 
     m->name = pare_strndup(a, text, name);
     if (!m->name) return pare_no_memory(err);
     *at += ZIP_CENTRAL_BYTES + name + extra + comment;
-    return local_check(m, z, err);
+    return read_local_header(m, z, err);
 }
 
 static int by_offset(const void *x, const void *y)
@@ -166,9 +156,9 @@ static int by_name(const void *x, const void *y)
     return strcmp((*a)->name, (*b)->name);
 }
 
-/* Also that each ends before the directory, and so inside the file. */
-static pare_status members_disjoint(const pare_zip *z, size_t directory_at, pare_arena *a,
-                                    pare_err *err)
+/* No name twice, no member over another, each one before the directory and so inside the file. */
+static pare_status check_disjoint(const pare_zip *z, size_t directory_at, pare_arena *a,
+                                  pare_err *err)
 {
     const pare_zip_member **order = pare_alloc(a, z->count, sizeof(pare_zip_member *));
     if (!order) return pare_no_memory(err);
@@ -192,25 +182,25 @@ pare_status pare_zip_scan(pare_zip *z, pare_arena *a, const uint8_t *bytes, size
 {
     *z = (pare_zip){.bytes = bytes, .total = total};
     directory d = {0};
-    pare_status st = directory_find(&d, bytes, total, err);
+    pare_status st = find_directory(&d, bytes, total, err);
     if (st != PARE_OK) return st;
     z->member = pare_alloc(a, (size_t)d.count, sizeof *z->member);
     if (!z->member) return pare_no_memory(err);
     size_t at = (size_t)d.offset;
     const size_t end = at + (size_t)d.bytes;
     for (; st == PARE_OK && z->count < d.count; z->count++)
-        st = entry_read(&z->member[z->count], &at, end, z, a, err);
+        st = read_entry(&z->member[z->count], &at, end, z, a, err);
     if (st != PARE_OK) return st;
     if (at != end) return damaged(err, "it has bytes after the last entry");
-    return members_disjoint(z, (size_t)d.offset, a, err);
+    return check_disjoint(z, (size_t)d.offset, a, err);
 }
 
 /* Inflates exactly m->size bytes from exactly m->packed. */
-static bool inflate_all(uint8_t *to, const uint8_t *from, const pare_zip_member *m, bool *memory)
+static pare_status inflate_member(uint8_t *to, const uint8_t *from, const pare_zip_member *m,
+                                  pare_err *err)
 {
     z_stream s = {0};
-    *memory = inflateInit2(&s, -MAX_WBITS) == Z_OK;
-    if (!*memory) return false;
+    if (inflateInit2(&s, -MAX_WBITS) != Z_OK) return pare_no_memory(err);
     size_t in_left = m->packed, out_left = m->size;
     /* zlib wants a mutable pointer but only reads through it. */
     s.next_in = (Bytef *)(uintptr_t)from;
@@ -226,12 +216,14 @@ static bool inflate_all(uint8_t *to, const uint8_t *from, const pare_zip_member 
         out_left -= out_now - s.avail_out;
         if (rc == Z_OK && s.avail_in == in_now && s.avail_out == out_now) rc = Z_BUF_ERROR;
     }
-    *memory = rc != Z_MEM_ERROR;
     inflateEnd(&s);
-    return rc == Z_STREAM_END && in_left == 0 && out_left == 0;
+    if (rc == Z_MEM_ERROR) return pare_no_memory(err);
+    if (rc == Z_STREAM_END && in_left == 0 && out_left == 0) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "member '%.200s': deflate data is damaged", m->name);
 }
 
-static pare_status packing_check(const pare_zip_member *m, pare_err *err)
+pare_status pare_zip_unpack(const uint8_t **out, bool *in_arena, const pare_zip *z,
+                            const pare_zip_member *m, pare_arena *a, pare_err *err)
 {
     if (m->flags & FLAG_ENCRYPTED)
         return pare_fail(err, PARE_ERR_INPUT, "member '%.200s' is encrypted", m->name);
@@ -246,24 +238,12 @@ static pare_status packing_check(const pare_zip_member *m, pare_err *err)
         return pare_fail(err, PARE_ERR_INPUT,
                          "member '%.200s' claims %zu bytes, its %zu packed bytes cannot hold them",
                          m->name, m->size, m->packed);
-    return PARE_OK;
-}
-
-pare_status pare_zip_unpack(const uint8_t **out, bool *in_arena, const pare_zip *z,
-                            const pare_zip_member *m, pare_arena *a, pare_err *err)
-{
-    const pare_status st = packing_check(m, err);
-    if (st != PARE_OK) return st;
     const uint8_t *from = z->bytes + m->data;
     *in_arena = m->method == ZIP_DEFLATED;
     if (*in_arena) {
         uint8_t *to = pare_alloc(a, m->size, 1);
-        if (!to) return pare_no_memory(err);
-        bool memory;
-        if (!inflate_all(to, from, m, &memory))
-            return memory ? pare_fail(err, PARE_ERR_INPUT,
-                                      "member '%.200s': deflate data is damaged", m->name)
-                          : pare_no_memory(err);
+        const pare_status st = to ? inflate_member(to, from, m, err) : pare_no_memory(err);
+        if (st != PARE_OK) return st;
         from = to;
     }
     if (crc32_z(0, from, m->size) != m->crc)

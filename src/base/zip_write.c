@@ -1,4 +1,4 @@
-/* Zip files written: same members, same bytes (the date is always 1980-01-01). */
+/* zip_write.c - zip files written: same members, same bytes (the date is always 1980-01-01). */
 #include "zip.h"
 
 #include <limits.h>
@@ -43,16 +43,19 @@ pare_status pare_zip_begin(pare_zip_writer *w, pare_out *out, pare_arena *a, siz
     return w->member ? PARE_OK : pare_no_memory(err);
 }
 
-static bool wide(const pare_zip_writer *w, const pare_zip_member *m)
+/* The header of a member, before its data or, with `central`, in the directory; then its name, and
+ * the sizes that do not fit into 32 bits. */
+static pare_status write_header(pare_zip_writer *w, const pare_zip_member *m, bool central,
+                                pare_err *err)
 {
-    return w->always64 || m->size >= UINT32_MAX || m->packed >= UINT32_MAX ||
-           m->local >= UINT32_MAX;
-}
-
-/* The part both headers share: version needed up to the name's length. */
-static uint8_t *put_common(uint8_t *p, const pare_zip_member *m, bool big)
-{
-    p = put16(p, big ? VERSION64 : VERSION);
+    uint8_t head[ZIP_CENTRAL_BYTES] = {0}, extra[EXTRA64_FULL];
+    const bool big =
+        w->always64 || m->size >= UINT32_MAX || m->packed >= UINT32_MAX || m->local >= UINT32_MAX;
+    const size_t extra_bytes = central ? EXTRA64_FULL : EXTRA64_LOCAL;
+    const size_t version = big ? VERSION64 : VERSION;
+    uint8_t *p = put32(head, central ? ZIP_CENTRAL : ZIP_LOCAL);
+    if (central) p = put16(p, version); /* of the writer; then what a reader needs */
+    p = put16(p, version);
     p = put16(p, m->flags);
     p = put16(p, m->method);
     p = put16(p, 0); /* time */
@@ -60,44 +63,32 @@ static uint8_t *put_common(uint8_t *p, const pare_zip_member *m, bool big)
     p = put32(p, m->crc);
     p = put32(p, big ? UINT32_MAX : m->packed);
     p = put32(p, big ? UINT32_MAX : m->size);
-    return put16(p, strlen(m->name));
-}
-
-static uint8_t *put_extra64(uint8_t *p, const pare_zip_member *m, bool with_offset)
-{
-    p = put16(p, 1);
-    p = put16(p, (with_offset ? EXTRA64_FULL : EXTRA64_LOCAL) - 4);
-    p = put64(p, m->size);
-    p = put64(p, m->packed);
-    return with_offset ? put64(p, m->local) : p;
-}
-
-static pare_status local_write(pare_zip_writer *w, const pare_zip_member *m, pare_err *err)
-{
-    uint8_t head[ZIP_LOCAL_BYTES], extra[EXTRA64_LOCAL];
-    const bool big = wide(w, m);
-    put16(put_common(put32(head, ZIP_LOCAL), m, big), big ? EXTRA64_LOCAL : 0);
-    put_extra64(extra, m, false);
-    pare_status st = emit(w, head, sizeof head, err);
+    p = put16(p, strlen(m->name));
+    put16(p, big ? extra_bytes : 0);
+    if (central) put32(head + 42, big ? UINT32_MAX : m->local);
+    p = put16(put16(extra, 1), extra_bytes - 4);
+    p = put64(put64(p, m->size), m->packed);
+    if (central) put64(p, m->local);
+    pare_status st = emit(w, head, central ? ZIP_CENTRAL_BYTES : ZIP_LOCAL_BYTES, err);
     if (st == PARE_OK) st = emit(w, m->name, strlen(m->name), err);
-    if (st == PARE_OK && big) st = emit(w, extra, sizeof extra, err);
+    if (st == PARE_OK && big) st = emit(w, extra, extra_bytes, err);
     return st;
 }
 
-/* Feeds one piece; `last` ends the stream. *room is what the output still holds. zlib counts in
+/* Compresses one piece; `last` ends the stream. The output takes *left more bytes. zlib counts in
  * 32 bits, hence the slices. */
-static int deflate_piece(z_stream *s, size_t *room, const uint8_t *data, size_t bytes, bool last)
+static int deflate_piece(z_stream *s, size_t *left, const uint8_t *data, size_t bytes, bool last)
 {
     int rc = Z_OK;
     s->next_in = (Bytef *)(uintptr_t)data; /* zlib only reads through it */
     while (rc == Z_OK && (bytes > 0 || last)) {
         const uInt in_now = bytes < INT_MAX ? (uInt)bytes : INT_MAX;
-        const uInt out_now = *room < INT_MAX ? (uInt)*room : INT_MAX;
+        const uInt out_now = *left < INT_MAX ? (uInt)*left : INT_MAX;
         s->avail_in = in_now;
         s->avail_out = out_now;
         rc = deflate(s, last && bytes == in_now ? Z_FINISH : Z_NO_FLUSH);
         bytes -= in_now - s->avail_in;
-        *room -= out_now - s->avail_out;
+        *left -= out_now - s->avail_out;
     }
     return rc;
 }
@@ -112,22 +103,15 @@ static uint8_t *deflate_both(size_t *packed, const void *head, size_t head_bytes
         return NULL;
     const size_t most = deflateBound(&s, head_bytes + body_bytes);
     uint8_t *out = malloc(most);
-    size_t room = most;
+    size_t left = most;
     s.next_out = out;
-    int rc = out ? deflate_piece(&s, &room, head, head_bytes, false) : Z_MEM_ERROR;
-    if (rc == Z_OK) rc = deflate_piece(&s, &room, body, body_bytes, true);
+    int rc = out ? deflate_piece(&s, &left, head, head_bytes, false) : Z_MEM_ERROR;
+    if (rc == Z_OK) rc = deflate_piece(&s, &left, body, body_bytes, true);
     deflateEnd(&s);
-    *packed = most - room;
+    *packed = most - left;
     if (rc == Z_STREAM_END) return out;
     free(out);
     return NULL;
-}
-
-static unsigned name_flags(const char *name)
-{
-    for (; *name; name++)
-        if ((unsigned char)*name > 127) return FLAG_UTF8;
-    return 0;
 }
 
 pare_status pare_zip_add(pare_zip_writer *w, const char *name, const void *head, size_t head_bytes,
@@ -139,7 +123,9 @@ pare_status pare_zip_add(pare_zip_writer *w, const char *name, const void *head,
     if (!m->name) return pare_no_memory(err);
     if (strlen(name) > UINT16_MAX)
         return pare_fail(err, PARE_ERR_INPUT, "member name '%.60s...' is too long", name);
-    m->flags = name_flags(name);
+    m->flags = 0;
+    for (const char *c = name; *c; c++)
+        if ((unsigned char)*c > 127) m->flags = FLAG_UTF8;
     m->method = deflated ? ZIP_DEFLATED : ZIP_STORED;
     m->local = w->offset;
     m->size = m->packed = head_bytes + body_bytes;
@@ -149,7 +135,7 @@ pare_status pare_zip_add(pare_zip_writer *w, const char *name, const void *head,
     uint8_t *packed =
         deflated ? deflate_both(&m->packed, head, head_bytes, body, body_bytes) : NULL;
     if (deflated && !packed) return pare_no_memory(err);
-    pare_status st = local_write(w, m, err);
+    pare_status st = write_header(w, m, false, err);
     if (st == PARE_OK)
         st = emit(w, deflated ? packed : head, deflated ? m->packed : head_bytes, err);
     if (st == PARE_OK && !deflated) st = emit(w, body, body_bytes, err);
@@ -157,22 +143,7 @@ pare_status pare_zip_add(pare_zip_writer *w, const char *name, const void *head,
     return st;
 }
 
-static pare_status central_write(pare_zip_writer *w, const pare_zip_member *m, pare_err *err)
-{
-    uint8_t head[ZIP_CENTRAL_BYTES] = {0}, extra[EXTRA64_FULL];
-    const bool big = wide(w, m);
-    uint8_t *p = put16(put32(head, ZIP_CENTRAL), big ? VERSION64 : VERSION);
-    p = put_common(p, m, big);
-    put16(p, big ? EXTRA64_FULL : 0);
-    put32(head + 42, big ? UINT32_MAX : m->local);
-    put_extra64(extra, m, true);
-    pare_status st = emit(w, head, sizeof head, err);
-    if (st == PARE_OK) st = emit(w, m->name, strlen(m->name), err);
-    if (st == PARE_OK && big) st = emit(w, extra, sizeof extra, err);
-    return st;
-}
-
-static pare_status end64_write(pare_zip_writer *w, size_t start, size_t bytes, pare_err *err)
+static pare_status write_end64(pare_zip_writer *w, size_t start, size_t bytes, pare_err *err)
 {
     uint8_t rec[ZIP_END64_BYTES + ZIP_LOCATOR64_BYTES];
     const size_t at = w->offset;
@@ -191,12 +162,12 @@ pare_status pare_zip_end(pare_zip_writer *w, pare_err *err)
     const size_t start = w->offset;
     pare_status st = PARE_OK;
     for (size_t i = 0; i < w->count && st == PARE_OK; i++)
-        st = central_write(w, &w->member[i], err);
+        st = write_header(w, &w->member[i], true, err);
     if (st != PARE_OK) return st;
     const size_t bytes = w->offset - start;
     const bool big =
         w->always64 || start >= UINT32_MAX || bytes >= UINT32_MAX || w->count >= UINT16_MAX;
-    if (big) st = end64_write(w, start, bytes, err);
+    if (big) st = write_end64(w, start, bytes, err);
     if (st != PARE_OK) return st;
     uint8_t rec[ZIP_END_BYTES] = {0};
     put32(rec, ZIP_END);

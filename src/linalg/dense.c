@@ -5,6 +5,7 @@
  * tile by tile into scratch that lives as long as the tile, never whole. */
 #include "small_dense.h"
 #include "sgemm.h"
+#include "tiles.h"
 #include "matrix.h"
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -33,40 +34,6 @@ typedef struct tile {
     size_t i, tokens; /* rows of x and y */
     size_t o, outs;   /* rows of w, columns of y */
 } tile;
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t blocks_of(size_t n, size_t size)
-{
-    return n / size + (n % size != 0);
-}
-
-/* Long inputs take tall tiles, so that a converted tile of w serves many tokens; few tokens take
- * narrow ones, so that there is something to share between threads. */
-static void choose_tiles(job *j)
-{
-    const size_t n = j->n, out = j->w->rows, in = j->w->cols;
-    const double work = (double)n * (double)out * (double)in;
-    const bool one = work < small_work;
-    j->tokens = one ? n : n >= 2048 ? 512 : 128;
-    j->outs = one ? out : n <= 64 ? 128 : 256;
-    j->out_blocks = blocks_of(out, j->outs);
-}
-
-/* A product copies its operands tile by tile, so that larger tiles waste less. */
-static void choose_tiles_f32(job *j)
-{
-    const size_t n = j->n, out = j->w->rows, in = j->w->cols;
-    const bool few = n <= 64;
-    const double work = (double)n * (double)out * (double)in;
-    const bool one = work < (few ? small_work_f32 : small_product);
-    j->tokens = one ? n : few ? 64 : n >= 2048 ? 504 : 256;
-    j->outs = one ? out : few ? 128 : most_outs;
-    j->out_blocks = blocks_of(out, j->outs);
-}
 
 static tile tile_at(const job *j, size_t block)
 {
@@ -108,14 +75,6 @@ static void tile_f64(void *ctx, size_t block)
     free(wide);
 }
 
-static void narrow(float *to, const pare_weight *w, size_t r, size_t c, size_t rows, size_t cols)
-{
-    for (size_t i = 0; i < rows; i++) {
-        const double *from = (const double *)w->data + (r + i) * w->cols + c;
-        for (size_t k = 0; k < cols; k++) to[i * cols + k] = (float)from[k];
-    }
-}
-
 static void bias_rows_f32(const job *j, tile t, float *y)
 {
     for (size_t o = 0; o < t.outs; o++) y[o] = (float)bias_at(j, t.o + o);
@@ -125,16 +84,6 @@ static void bias_rows_f32(const job *j, tile t, float *y)
     }
     for (size_t done = 1; done < t.tokens; done *= 2) /* rows lie close: twice as many at a time */
         memcpy(y + done * t.outs, y, least(done, t.tokens - done) * t.outs * sizeof *y);
-}
-
-/* The bias goes into the product, where our own can do it: y is written once. */
-static bool with_bias_f32(const job *j, tile t, const float *x, const float *w, float *y)
-{
-    float bias[most_outs];
-    if (!j->b || t.outs > most_outs) return false;
-    for (size_t o = 0; o < t.outs; o++) bias[o] = (float)bias_at(j, t.o + o);
-    return sgemm_avx512(t.tokens, t.outs, j->w->cols, x, j->ldx, false, w, j->w->cols, true, bias,
-                        0, y, j->ldy);
 }
 
 static void tile_f32(void *ctx, size_t block)
@@ -149,7 +98,13 @@ static void tile_f32(void *ctx, size_t block)
     const bool whole = j->w->dtype == PARE_F32;
     const float beta = j->b || !whole ? 1 : 0;
     const float *const w = whole ? (const float *)j->w->data + t.o * in : NULL;
-    if (w && with_bias_f32(j, t, x, w, y)) return;
+    /* The bias goes into the product where our own kernel can do it: y is written once. */
+    if (w && j->b && t.outs <= most_outs) {
+        float bias[most_outs];
+        for (size_t o = 0; o < t.outs; o++) bias[o] = (float)bias_at(j, t.o + o);
+        if (sgemm_avx512(t.tokens, t.outs, in, x, j->ldx, false, w, in, true, bias, 0, y, j->ldy))
+            return;
+    }
     if (beta != 0) bias_rows_f32(j, t, y);
     if (w) {
         pare_gemm_f32(t.tokens, t.outs, in, 1, x, j->ldx, false, w, in, true, beta, y, j->ldy);
@@ -162,7 +117,10 @@ static void tile_f32(void *ctx, size_t block)
     }
     for (size_t c = 0; c < in; c += inner_tile) {
         const size_t cols = least(inner_tile, in - c);
-        narrow(slim, j->w, t.o, c, t.outs, cols);
+        for (size_t o = 0; o < t.outs; o++) {
+            const double *from = (const double *)j->w->data + (t.o + o) * in + c;
+            for (size_t k = 0; k < cols; k++) slim[o * cols + k] = (float)from[k];
+        }
         pare_gemm_f32(t.tokens, t.outs, cols, 1, x + c, j->ldx, false, slim, cols, true, 1, y,
                       j->ldy);
     }
@@ -177,10 +135,21 @@ static pare_status run(job *j, void (*tile_fn)(void *, size_t), const pare_exec 
     PARE_ASSERT(!j->b || j->b->rows * j->b->cols == j->w->rows);
     if (j->n == 0 || j->w->rows == 0) return PARE_OK;
     PARE_ASSERT(pare_has(j->w) || j->w->cols == 0);
-    if (j->y64)
-        choose_tiles(j);
-    else
-        choose_tiles_f32(j);
+    const size_t n = j->n, out = j->w->rows;
+    const double work = (double)n * (double)out * (double)j->w->cols;
+    const bool few = n <= 64;
+    if (j->y64) {
+        /* Long inputs take tall tiles, so that a converted tile of w serves many tokens; few tokens
+         * take narrow ones, so that there is something to share between threads. */
+        const bool one = work < small_work;
+        j->tokens = one ? n : n >= 2048 ? 512 : 128;
+        j->outs = one ? out : few ? 128 : 256;
+    } else { /* a product copies its operands tile by tile: larger tiles waste less */
+        const bool one = work < (few ? small_work_f32 : small_product);
+        j->tokens = one ? n : few ? 64 : n >= 2048 ? 504 : 256;
+        j->outs = one ? out : few ? 128 : most_outs;
+    }
+    j->out_blocks = blocks_of(out, j->outs);
     pare_parallel(exec, blocks_of(j->n, j->tokens) * j->out_blocks, tile_fn, j);
     return atomic_load(&j->no_memory) ? pare_no_memory(err) : PARE_OK;
 }

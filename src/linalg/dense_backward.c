@@ -1,9 +1,10 @@
-/* dense_backward.c - the way back of y = x w^T + b:  dx = dy w,  dw += dy^T x,  db += 1^T dy.
+/* dense_backward.c - the backward pass of y = x w^T + b:  dx = dy w,  dw += dy^T x,  db += 1^T dy.
  *
  * dx is cut into tiles of rows x inputs. dw is a sum over rows: it is cut into tiles of outputs x
  * inputs and, where these are too few to share, the rows into chunks, whose sums are added in their
  * order. All sizes follow from the shapes alone, so the bits do not depend on the number of
  * threads. */
+#include "tiles.h"
 #include "matrix.h"
 #include <stdlib.h>
 #include <string.h>
@@ -35,16 +36,6 @@ typedef struct job {
     void *partial;           /* chunks - 1 times dw: the first is dw itself */
 } job;
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t blocks_of(size_t n, size_t size)
-{
-    return n / size + (n % size != 0);
-}
-
 /* Element i of an array of the job's type. */
 static void *at(const job *j, const void *base, size_t i)
 {
@@ -62,16 +53,16 @@ static pare_mat wide(view x)
 }
 
 /* c = op(a) b, added to c where `add`. */
-static void product(const job *j, view c, view a, bool turned, view b, bool add)
+static void product(const job *j, view c, view a, bool transposed, view b, bool add)
 {
     if (j->f64) {
         pare_mat to = wide(c);
         const pare_mat left = wide(a), right = wide(b);
-        pare_gemm(&to, 1, &left, turned, &right, false, add ? 1 : 0);
+        pare_gemm(&to, 1, &left, transposed, &right, false, add ? 1 : 0);
         return;
     }
-    pare_gemm_f32(c.rows, c.cols, b.rows, 1, a.v, a.ld, turned, b.v, b.ld, false, add ? 1 : 0, c.v,
-                  c.ld);
+    pare_gemm_f32(c.rows, c.cols, b.rows, 1, a.v, a.ld, transposed, b.v, b.ld, false, add ? 1 : 0,
+                  c.v, c.ld);
 }
 
 /* ---- dx ------------------------------------------------------------------------------------- */
@@ -105,24 +96,19 @@ static void add_f32(float *to, const float *x, size_t n)
     for (; i < n; i++) to[i] += x[i];
 }
 
-/* sum[c] += the sum of a few rows: in f32, so that vectors of them are added. */
-static void add_run(double *sum, const float *dy, size_t ld, size_t rows, size_t cols)
-{
-    float part[TILE] = {0};
-    for (size_t i = 0; i < rows; i++) add_f32(part, dy + i * ld, cols);
-    for (size_t c = 0; c < cols; c++) sum[c] += (double)part[c];
-}
-
 /* sum (cols) += rows [i, i + rows) of dy from column o on. */
 static void add_rows(const job *j, double *sum, size_t i, size_t rows, size_t o, size_t cols)
 {
     for (size_t r = i; r < i + rows; r += RUN) {
         const size_t some = least(RUN, i + rows - r);
         const void *const dy = at(j, j->dy, r * j->lddy + o);
-        if (!j->f64)
-            add_run(sum, dy, j->lddy, some, cols);
-        else
+        if (j->f64) {
             for (size_t e = 0; e < some; e++) add_f64(sum, at(j, dy, e * j->lddy), cols);
+            continue;
+        }
+        float part[TILE] = {0}; /* a few rows in f32, so that vectors of them are added */
+        for (size_t e = 0; e < some; e++) add_f32(part, at(j, dy, e * j->lddy), cols);
+        for (size_t c = 0; c < cols; c++) sum[c] += (double)part[c];
     }
 }
 
@@ -146,17 +132,6 @@ static void bias_alone(void *ctx, size_t b)
 }
 
 /* ---- dw ------------------------------------------------------------------------------------- */
-
-static void choose_tiles(job *j)
-{
-    j->out_tiles = blocks_of(j->out, TILE);
-    j->tiles = j->out_tiles * blocks_of(j->in, TILE);
-    j->chunk = blocks_of(j->n, CHUNKS);
-    if (j->chunk < CHUNK) j->chunk = CHUNK;
-    if (j->tiles >= ENOUGH) j->chunk = j->n;
-    j->chunks = blocks_of(j->n, j->chunk);
-    j->together = j->dx && j->tiles == 1 && j->chunks > CHUNKS / 2;
-}
 
 /* A tile over one chunk of rows; the first chunk goes to dw itself. The tiles of the first inputs
  * add up the bias's gradient too, while the rows are in the cache; and where there is one tile for
@@ -194,21 +169,18 @@ static void add_chunks(void *ctx, size_t b)
     }
 }
 
-static bool take_memory(job *j)
+static pare_status weight_gradient(job *j, const pare_exec *exec, pare_err *err)
 {
     size_t count;
-    if (!pare_mul(&count, (j->chunks - 1) * j->out, j->in)) return false;
-    if (count > 0) {
+    bool enough = pare_mul(&count, (j->chunks - 1) * j->out, j->in);
+    if (enough && count > 0) {
         j->partial = malloc(count * (j->f64 ? sizeof(double) : sizeof(float)));
-        if (!j->partial) return false;
+        enough = j->partial != NULL;
     }
-    if (j->db) j->sums = calloc(j->chunks * j->out + 1, sizeof *j->sums);
-    return !j->db || j->sums;
-}
-
-static pare_status weights(job *j, const pare_exec *exec, pare_err *err)
-{
-    const bool enough = take_memory(j);
+    if (enough && j->db) {
+        j->sums = calloc(j->chunks * j->out + 1, sizeof *j->sums);
+        enough = j->sums != NULL;
+    }
     if (enough) {
         pare_parallel(exec, j->tiles * j->chunks, dw_tile, j);
         if (j->chunks > 1) pare_parallel(exec, blocks_of(j->out * j->in, STRIP), add_chunks, j);
@@ -221,50 +193,10 @@ static pare_status weights(job *j, const pare_exec *exec, pare_err *err)
     return enough ? PARE_OK : pare_no_memory(err);
 }
 
-static pare_status run(job *j, const pare_exec *exec, pare_err *err)
+static pare_status backward(bool f64, void *dx, size_t lddx, bool add, void *dw, void *db,
+                            const void *dy, size_t lddy, const void *x, size_t ldx, size_t n,
+                            const pare_weight *w, const pare_exec *exec, pare_err *err)
 {
-    PARE_ASSERT(j->n <= 1 ||
-                (j->lddy >= j->out && (!j->dx || j->lddx >= j->in) && (!j->dw || j->ldx >= j->in)));
-    if (j->n == 0) return PARE_OK;
-    j->rows = j->n >= FEW ? ROWS : ROWS / 2;
-    j->in_blocks = blocks_of(j->in, COLS);
-    const bool weighs = j->dw && j->in > 0;
-    if (weighs) choose_tiles(j);
-    if (j->dx && !j->together)
-        pare_parallel(exec, blocks_of(j->n, j->rows) * j->in_blocks, dx_tile, j);
-    if (weighs) return weights(j, exec, err);
-    if (j->db) pare_parallel(exec, blocks_of(j->out, TILE), bias_alone, j);
-    return PARE_OK;
-}
-
-pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw, float *db,
-                                    const float *dy, size_t lddy, const float *x, size_t ldx,
-                                    size_t n, const pare_weight *w, const pare_exec *exec,
-                                    pare_err *err)
-{
-    PARE_ASSERT(!dx || w->dtype == PARE_F32);
-    job j = {.dx = dx,
-             .dw = dw,
-             .db = db,
-             .dy = dy,
-             .x = x,
-             .w = w->data,
-             .lddx = lddx,
-             .lddy = lddy,
-             .ldx = ldx,
-             .n = n,
-             .in = w->cols,
-             .out = w->rows,
-             .add = add};
-    return run(&j, exec, err);
-}
-
-pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool add, double *dw, double *db,
-                                    const double *dy, size_t lddy, const double *x, size_t ldx,
-                                    size_t n, const pare_weight *w, const pare_exec *exec,
-                                    pare_err *err)
-{
-    PARE_ASSERT(!dx || w->dtype == PARE_F64);
     job j = {.dx = dx,
              .dw = dw,
              .db = db,
@@ -278,6 +210,40 @@ pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool add, double *d
              .in = w->cols,
              .out = w->rows,
              .add = add,
-             .f64 = true};
-    return run(&j, exec, err);
+             .f64 = f64};
+    PARE_ASSERT(!dx || w->dtype == (f64 ? PARE_F64 : PARE_F32));
+    PARE_ASSERT(n <= 1 || (lddy >= j.out && (!dx || lddx >= j.in) && (!dw || ldx >= j.in)));
+    if (n == 0) return PARE_OK;
+    const bool with_weights = dw && j.in > 0;
+    if (with_weights) {
+        j.out_tiles = blocks_of(j.out, TILE);
+        j.tiles = j.out_tiles * blocks_of(j.in, TILE);
+        j.chunk = blocks_of(n, CHUNKS);
+        if (j.chunk < CHUNK) j.chunk = CHUNK;
+        if (j.tiles >= ENOUGH) j.chunk = n;
+        j.chunks = blocks_of(n, j.chunk);
+        j.together = dx && j.tiles == 1 && j.chunks > CHUNKS / 2;
+    }
+    j.rows = n >= FEW ? ROWS : ROWS / 2;
+    j.in_blocks = blocks_of(j.in, COLS);
+    if (dx && !j.together) pare_parallel(exec, blocks_of(n, j.rows) * j.in_blocks, dx_tile, &j);
+    if (with_weights) return weight_gradient(&j, exec, err);
+    if (db) pare_parallel(exec, blocks_of(j.out, TILE), bias_alone, &j);
+    return PARE_OK;
+}
+
+pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw, float *db,
+                                    const float *dy, size_t lddy, const float *x, size_t ldx,
+                                    size_t n, const pare_weight *w, const pare_exec *exec,
+                                    pare_err *err)
+{
+    return backward(false, dx, lddx, add, dw, db, dy, lddy, x, ldx, n, w, exec, err);
+}
+
+pare_status pare_dense_backward_f64(double *dx, size_t lddx, bool add, double *dw, double *db,
+                                    const double *dy, size_t lddy, const double *x, size_t ldx,
+                                    size_t n, const pare_weight *w, const pare_exec *exec,
+                                    pare_err *err)
+{
+    return backward(true, dx, lddx, add, dw, db, dy, lddy, x, ldx, n, w, exec, err);
 }

@@ -41,12 +41,6 @@ static void pack_panel(void *ctx, size_t panel)
     }
 }
 
-static void pack_bias(float *to, const pare_part *p)
-{
-    const size_t n = p->b && pare_has(p->b) ? p->w->rows : 0;
-    for (size_t o = 0; o < n; o++) to[o] = (float)pare_weight_at(p->b, o);
-}
-
 pare_status pare_panels_new(pare_panels *out, pare_arena *a, const pare_part *part, size_t parts,
                             size_t in, const pare_exec *exec, pare_err *err)
 {
@@ -66,7 +60,8 @@ pare_status pare_panels_new(pare_panels *out, pare_arena *a, const pare_part *pa
     for (size_t p = 0; p < parts; p++) {
         pack_job j = {part[p].w, part[p].from, in, v + at * in};
         pare_parallel(exec, pare_padded(part[p].w->rows) / PARE_PANEL, pack_panel, &j);
-        if (biased) pack_bias(bias + at, &part[p]);
+        const size_t biases = part[p].b && pare_has(part[p].b) ? part[p].w->rows : 0;
+        for (size_t o = 0; o < biases; o++) bias[at + o] = (float)pare_weight_at(part[p].b, o);
         at += pare_padded(part[p].w->rows);
     }
     out->v = v;

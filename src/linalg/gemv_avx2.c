@@ -1,4 +1,4 @@
-/* pare_panels_apply with AVX2 and FMA: 3 rows x 32 outputs fill 12 of the 16 registers. */
+/* gemv_avx2.c - pare_panels_apply with AVX2 and FMA: 3 rows x 32 outputs fill 12 of the 16 registers. */
 #if defined(__x86_64__)
 #include "base/vexp.h"
 #include <immintrin.h>

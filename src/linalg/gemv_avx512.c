@@ -1,4 +1,4 @@
-/* pare_panels_apply with AVX-512: 12 rows x 32 outputs fill 24 of the 32 registers. */
+/* gemv_avx512.c - pare_panels_apply with AVX-512: 12 rows x 32 outputs fill 24 of the 32 registers. */
 #if defined(__x86_64__)
 #include "base/vexp.h"
 #include <immintrin.h>

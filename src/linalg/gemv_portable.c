@@ -1,4 +1,4 @@
-/* pare_panels_apply without anything special: vectors of four, which every compiler can lower. */
+/* gemv_portable.c - pare_panels_apply for every CPU: vectors of four, which all compilers can lower. */
 #include <string.h>
 
 #define TARGET

@@ -4,14 +4,8 @@
 #include <lapacke.h>
 #include <string.h>
 
-static void set_zero(pare_mat *x)
-{
-    for (size_t i = 0; i < x->rows; i++)
-        for (size_t j = 0; j < x->cols; j++) pare_row_mut(x, i)[j] = 0;
-}
-
 /* dgelsd on copies stored by columns: at is a^T by rows; bt holds the right-hand sides in its rows,
- * each with room for max(m, n) numbers, and receives the solutions. dgelsd refuses to work for no
+ * each of max(m, n) numbers, and receives the solutions. dgelsd refuses to work for no
  * right-hand side at all, so that one of zeros is added: the rank is still wanted. */
 static pare_status solve(pare_mat *x, size_t *rank, const pare_mat *a, const pare_mat *b,
                          double rcond, pare_arena *scratch, pare_err *err)
@@ -43,7 +37,8 @@ pare_status pare_lstsq(pare_mat *x, size_t *rank, const pare_mat *a, const pare_
     PARE_ASSERT(a->rows == b->rows && x->rows == a->cols && x->cols == b->cols);
     if (rank) *rank = 0;
     if (a->rows == 0 || a->cols == 0) {
-        set_zero(x);
+        for (size_t i = 0; i < x->rows; i++)
+            for (size_t j = 0; j < x->cols; j++) pare_row_mut(x, i)[j] = 0;
         return PARE_OK;
     }
     pare_status st = pare_require_finite(a, "lstsq", err);

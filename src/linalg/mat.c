@@ -1,4 +1,4 @@
-/* mat.c - matrices as views, and the checks every factorisation makes at its border. */
+/* mat.c - matrices as views, and the checks every factorization makes at its border. */
 #include "matrix.h"
 #include "blas.h"
 #include <lapacke.h>

@@ -5,7 +5,7 @@
 #include <math.h>
 
 /* Lost to underflow by the square of a scaled entry: its own 2^-1075 counts twice (times an entry
- * below 1), the rounding of the square once; with room to spare. */
+ * below 1), the rounding of the square once; rounded up generously. */
 static const double lost_square = 0x1p-1072;
 
 unit_scale pare_unit_scale_of(double largest)
@@ -33,13 +33,6 @@ pare_ub pare_sum_up(double computed, size_t roundings)
     return pare_ub_div(pare_ub_exact(computed), nextafter(1 - g.v, 0)); /* inf when g >= 1 */
 }
 
-pare_ub pare_times(size_t count, double size)
-{
-    const double rounded = (double)count; /* beyond 2^53 it may be below */
-    const pare_ub n = count <= (size_t)1 << 53 ? pare_ub_exact(rounded) : pare_ub_of(rounded);
-    return pare_ub_mul(n, pare_ub_exact(size));
-}
-
 static bool is_empty(const pare_weight *w)
 {
     return !pare_has(w) || w->rows == 0 || w->cols == 0;
@@ -57,8 +50,9 @@ pare_ub pare_norm_max(const pare_weight *w)
     return pare_ub_exact(max);
 }
 
-/* Largest |row|^2 after scaling, rows cut from the data `len` entries each. */
-static double largest_square(const pare_weight *w, const unit_scale *s, size_t rows, size_t len)
+/* Largest euclidean norm of `rows` scaled rows of `len` entries each. Of each entry's square: one
+ * rounding of its own, at most len - 1 of the sum (the first addition, to zero, is exact). */
+static pare_ub unit_row2(const pare_weight *w, const unit_scale *s, size_t rows, size_t len)
 {
     double max = 0;
     for (size_t i = 0; i < rows; i++) {
@@ -69,16 +63,8 @@ static double largest_square(const pare_weight *w, const unit_scale *s, size_t r
         }
         if (sum > max) max = sum;
     }
-    return max;
-}
-
-/* Largest euclidean norm of `rows` scaled rows of `len`. Of each entry's square: one rounding of
- * its own, at most len - 1 of the sum (the first addition, to zero, is exact). */
-static pare_ub unit_row2(const pare_weight *w, const unit_scale *s, size_t rows, size_t len)
-{
-    const pare_ub sum =
-        pare_ub_add(pare_ub_exact(largest_square(w, s, rows, len)), pare_times(len, lost_square));
-    return pare_ub_sqrt(pare_sum_up(sum.v, len));
+    const pare_ub square = pare_ub_add(pare_ub_exact(max), pare_times(len, lost_square));
+    return pare_ub_sqrt(pare_sum_up(square.v, len));
 }
 
 pare_ub pare_unit_fro(const pare_weight *w, const unit_scale *s)

@@ -16,7 +16,7 @@ static inline double scaled(const unit_scale *s, double x)
 {
     return x * s->first * s->second;
 }
-/* a 2^e: the way back. */
+/* a 2^e: the scaling undone. */
 pare_ub pare_unscaled(const unit_scale *s, pare_ub a);
 
 /* |t|_F for t = 2^-e w, and also for t with what scaling rounded. */
@@ -25,7 +25,7 @@ pare_ub pare_unit_fro(const pare_weight *w, const unit_scale *s);
 /* The exact sum of nonnegative terms when `computed` is it after at most `roundings` roundings on
  * the way of each term: computed / (1 - gamma_roundings). Any order of summation. */
 pare_ub pare_sum_up(double computed, size_t roundings);
-/* count * size, rounded up: the absolute terms of underflow. */
+/* count * size, rounded up (ub.c): the absolute terms of underflow. */
 pare_ub pare_times(size_t count, double size);
 
 /* -- spectral.c, seen by its test -- */

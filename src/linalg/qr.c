@@ -1,7 +1,7 @@
 /* qr.c - a = q r for a tall a.
  *
- * LAPACK sees our row-major a as a^T stored by columns. Its LQ factorisation a^T = l q' is the QR
- * factorisation a = q'^T l^T, and read by rows again both factors lie where we want them: no
+ * LAPACK sees our row-major a as a^T stored by columns. Its LQ factorization a^T = l q' is the QR
+ * factorization a = q'^T l^T, and read by rows again both factors lie where we want them: no
  * transpose is made. */
 #include "matrix.h"
 #include "blas.h"

@@ -9,6 +9,7 @@
  * depend on nothing but its row of a, its column of b and k. */
 #include "base/vexp.h"
 #include "sgemm.h"
+#include "tiles.h"
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -35,18 +36,13 @@ enum {
 typedef struct operand {
     const float *v;
     size_t ld;
-    bool turned; /* stored with k along the rows of a panel's lines: needs a transposition */
+    bool transposed; /* stored with k along the lines of a panel: has to be transposed */
 } operand;
-
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 /* ---- copies ---------------------------------------------------------------------------------- */
 
 /* Four lines of sixteen become sixteen of four, `width` apart. */
-INLINE512 void turn4x16(float *to, size_t width, const float *from, size_t ld)
+INLINE512 void transpose4x16(float *to, size_t width, const float *from, size_t ld)
 {
     const __m512 a = _mm512_loadu_ps(from), b = _mm512_loadu_ps(from + ld);
     const __m512 c = _mm512_loadu_ps(from + 2 * ld), d = _mm512_loadu_ps(from + 3 * ld);
@@ -68,13 +64,13 @@ INLINE512 void turn4x16(float *to, size_t width, const float *from, size_t ld)
 }
 
 /* to (k x width) = from (lines x k)^T, filled up with zeros. */
-AVX512 static void turn(float *to, size_t width, const float *from, size_t ld, size_t lines,
-                        size_t k)
+AVX512 static void transpose(float *to, size_t width, const float *from, size_t ld, size_t lines,
+                             size_t k)
 {
     const size_t k16 = k / 16 * 16, lines4 = lines / 4 * 4;
     for (size_t l = 0; l < lines4; l += 4)
         for (size_t i = 0; i < k16; i += 16)
-            turn4x16(to + i * width + l, width, from + l * ld + i, ld);
+            transpose4x16(to + i * width + l, width, from + l * ld + i, ld);
     for (size_t l = 0; l < width; l++)
         for (size_t i = l < lines4 ? k16 : 0; i < k; i++)
             to[i * width + l] = l < lines ? from[l * ld + i] : 0;
@@ -107,21 +103,21 @@ INLINE512 void pack_straight(float *to, const size_t width, const size_t grain, 
         }
 }
 
-/* Panels of from (count x k), turned. */
-INLINE512 void pack_turned(float *to, const size_t width, const size_t grain, const float *from,
-                           size_t ld, size_t count, size_t k)
+/* Panels of from (count x k), transposed. */
+INLINE512 void pack_transposed(float *to, const size_t width, const size_t grain, const float *from,
+                               size_t ld, size_t count, size_t k)
 {
     for (size_t l = 0; l < count; l += width) {
         const size_t lines = least(width, count - l);
-        turn(to + l * k, padded(lines, grain), from + l * ld, ld, lines, k);
+        transpose(to + l * k, padded(lines, grain), from + l * ld, ld, lines, k);
     }
 }
 
 /* Rows [i, i + rows) of op(a), panels of ROWS. */
 AVX512 static void pack_a(float *to, const operand *a, size_t i, size_t rows, size_t k0, size_t k)
 {
-    if (a->turned)
-        pack_turned(to, ROWS, ROW_GRAIN, a->v + i * a->ld + k0, a->ld, rows, k);
+    if (a->transposed)
+        pack_transposed(to, ROWS, ROW_GRAIN, a->v + i * a->ld + k0, a->ld, rows, k);
     else
         pack_straight(to, ROWS, ROW_GRAIN, a->v + k0 * a->ld + i, a->ld, rows, k);
 }
@@ -129,14 +125,13 @@ AVX512 static void pack_a(float *to, const operand *a, size_t i, size_t rows, si
 /* Columns [j, j + cols) of op(b), panels of COLS. */
 AVX512 static void pack_b(float *to, const operand *b, size_t j, size_t cols, size_t k0, size_t k)
 {
-    if (b->turned)
-        pack_turned(to, COLS, COL_GRAIN, b->v + j * b->ld + k0, b->ld, cols, k);
+    if (b->transposed)
+        pack_transposed(to, COLS, COL_GRAIN, b->v + j * b->ld + k0, b->ld, cols, k);
     else
         pack_straight(to, COLS, COL_GRAIN, b->v + k0 * b->ld + j, b->ld, cols, k);
 }
 
-/* ---- a tile of c ------------------------------------------------------------------------------
- */
+/* ---- a tile of c ----------------------------------------------------------------------------- */
 
 typedef struct place {
     float *c;
@@ -220,8 +215,7 @@ AVX512 static void plain_tile(const float *a, size_t down, size_t along, const f
         tile(a, down, along, b, next, k, to, 12, 1);
 }
 
-/* ---- blocks -----------------------------------------------------------------------------------
- */
+/* ---- blocks ---------------------------------------------------------------------------------- */
 
 typedef struct product {
     operand a, b;
@@ -240,7 +234,7 @@ typedef struct part {
 /* Rows [i, i + rows) of c; `packed` are those of a, NULL: they are read as they lie. */
 static void panel(const product *p, const float *packed, size_t i, size_t rows, part t)
 {
-    const bool ta = !p->a.turned;
+    const bool ta = !p->a.transposed;
     const float *const a = p->a.v + (ta ? t.k0 * p->a.ld + i : i * p->a.ld + t.k0);
     const size_t down = ta ? 1 : p->a.ld, along = ta ? p->a.ld : 1;
     const size_t step = t.k0 > 0 ? p->ldc : p->step;
@@ -275,13 +269,6 @@ static void block(const product *p, part t)
     }
 }
 
-static void run(const product *p)
-{
-    for (size_t j = 0; j < p->n; j += WIDE)
-        for (size_t k0 = 0; k0 < p->k; k0 += DEPTH)
-            block(p, (part){j, least(WIDE, p->n - j), k0, least(DEPTH, p->k - k0)});
-}
-
 bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
                   size_t ldb, bool tb, const float *before, size_t step, float *c, size_t ldc)
 {
@@ -290,8 +277,8 @@ bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool
     const size_t deep = least(k, DEPTH);
     const size_t sa = padded(least(m, TALL), ROW_GRAIN) * deep;
     const size_t sb = padded(least(n, WIDE), COL_GRAIN) * deep;
-    float *const room = aligned_alloc(64, padded((sa + 16 + sb) * sizeof *room, 64));
-    if (!room) return false;
+    float *const copies = aligned_alloc(64, padded((sa + 16 + sb) * sizeof *copies, 64));
+    if (!copies) return false;
     const product p = {.a = {a, lda, !ta},
                        .b = {b, ldb, tb},
                        .plain_a = !ta || lda <= CLOSE,
@@ -303,10 +290,12 @@ bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool
                        .k = k,
                        .before = before,
                        .step = step,
-                       .pb = room,
-                       .pa = room + sb};
-    run(&p);
-    free(room);
+                       .pb = copies,
+                       .pa = copies + sb};
+    for (size_t j = 0; j < n; j += WIDE)
+        for (size_t k0 = 0; k0 < k; k0 += DEPTH)
+            block(&p, (part){j, least(WIDE, n - j), k0, least(DEPTH, k - k0)});
+    free(copies);
     return true;
 }
 #else

@@ -1,6 +1,6 @@
 /* small_dense.c - y = x w^T + b for at most 16 inputs and 16 outputs.
  *
- * w is turned once into columns of 8 or 16 (1 KB on the stack). A tile of rows stays in registers:
+ * w is transposed once into columns of 8 or 16 (1 KB on the stack). A tile of rows stays in registers:
  * each number of x is broadcast to one column of w or to its two halves. No operand is copied, so
  * that a row of 8 costs little more than its eight products. */
 #include "base/vexp.h"
@@ -19,15 +19,6 @@ typedef struct narrow_map {
     float b[NARROW];
     size_t in, out;
 } narrow_map;
-
-static void turn(narrow_map *m, const pare_weight *w, const pare_weight *b)
-{
-    *m = (narrow_map){.in = w->cols, .out = w->rows};
-    for (size_t o = 0; o < m->out; o++) {
-        for (size_t k = 0; k < m->in; k++) m->w[k][o] = (float)pare_weight_at(w, o * m->in + k);
-        if (b) m->b[o] = (float)pare_weight_at(b, o);
-    }
-}
 
 /* How many of the eight outputs from `first` on there are. */
 INLINE __m256i outputs(const narrow_map *m, size_t first)
@@ -84,8 +75,11 @@ bool narrow_f32(float *y, size_t ldy, const float *x, size_t ldx, size_t n, cons
 {
     if (w->rows > NARROW || w->cols > NARROW) return false;
     if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return false;
-    narrow_map m;
-    turn(&m, w, b);
+    narrow_map m = {.in = w->cols, .out = w->rows};
+    for (size_t o = 0; o < m.out; o++) {
+        for (size_t k = 0; k < m.in; k++) m.w[k][o] = (float)pare_weight_at(w, o * m.in + k);
+        if (b) m.b[o] = (float)pare_weight_at(b, o);
+    }
     if (m.out <= VEC)
         one_vector(y, ldy, x, ldx, n, &m);
     else

@@ -3,13 +3,6 @@
 #include "blas.h"
 #include <lapacke.h>
 
-/* What LAPACK left in one triangle, on the other side too. */
-static void mirror(pare_mat *m)
-{
-    for (size_t i = 0; i < m->rows; i++)
-        for (size_t j = i + 1; j < m->cols; j++) pare_row_mut(m, i)[j] = pare_row(m, j)[i];
-}
-
 pare_status pare_spd_inverse(pare_mat *inverse, const pare_mat *a, pare_err *err)
 {
     const size_t n = a->rows;
@@ -27,6 +20,7 @@ pare_status pare_spd_inverse(pare_mat *inverse, const pare_mat *a, pare_err *err
         return pare_fail(err, PARE_ERR_INPUT, "a matrix of %zu rows is not positive definite", n);
     if (info == 0) info = LAPACKE_dpotri(LAPACK_COL_MAJOR, 'U', order, inverse->v, ld);
     st = pare_lapack_status(info, "dpotri", a, err);
-    if (st == PARE_OK) mirror(inverse);
+    for (size_t i = 0; st == PARE_OK && i < n; i++) /* LAPACK has filled one triangle */
+        for (size_t j = i + 1; j < n; j++) pare_row_mut(inverse, i)[j] = pare_row(inverse, j)[i];
     return st;
 }

@@ -19,13 +19,14 @@
  *     |L|_F^2 is the trace of L L^T, so h's trace / (1 - gamma_2k) with its underflow.
  *  4. |w|_2 <= 2^e (sqrt(that sum) + sqrt(m k) 2^-1075), the last for what scaling lost.
  *
- * When the factorisation breaks down c was below lambda_max (or nearly): c grows, and at the end
+ * When the factorization breaks down c was below lambda_max (or nearly): c grows, and at the end
  * min(|w|_F, sqrt(|w|_1 |w|_inf)) stands. Everything is a min with that pair anyway.
  *
  * Cost: m k^2 + about 2 k^3 / 3 flop per trial, k^2 doubles and panels of 256 x k. */
 #include "bounds.h"
 #include "matrix.h"
 #include "blas.h"
+#include "tiles.h"
 #include "norms.h"
 #include <lapacke.h>
 #include <math.h>
@@ -39,21 +40,7 @@ enum {
 };
 static const double lost = 0x1p-1074; /* more than one underflow costs */
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* ---- 1. the Gram matrix ----------------------------------------------------------------- */
-
-static void scale_part(pare_mat *t, const unit_scale *s)
-{
-    for (size_t i = 0; i < t->rows; i++)
-        for (size_t j = 0; j < t->cols; j++) {
-            double *x = pare_row_mut(t, i) + j;
-            *x = scaled(s, *x);
-        }
-}
 
 pare_status pare_gram_of(gram *out, const pare_weight *w, const unit_scale *s, pare_ub fro,
                          pare_arena *scratch, pare_err *err)
@@ -70,7 +57,7 @@ pare_status pare_gram_of(gram *out, const pare_weight *w, const unit_scale *s, p
         const size_t n = least(tile_rows, inner - at);
         pare_mat t = by_rows ? pare_mat_of(tile, n, k) : pare_mat_of(tile, k, n);
         pare_weight_widen(&t, w, by_rows ? at : 0, by_rows ? 0 : at);
-        scale_part(&t, s);
+        for (size_t i = 0; i < t.rows * t.cols; i++) t.v[i] = scaled(s, t.v[i]);
         pare_blas_gram_add(&out->g, &t, by_rows);
     }
     for (size_t i = 0; i < k; i++) out->diag[i] = pare_row(&out->g, i)[i];
@@ -89,13 +76,8 @@ static double dot(const double *x, const double *y, size_t n)
     return s;
 }
 
-static void subtract(double *x, double c, const double *y, size_t n)
-{
-    for (size_t i = 0; i < n; i++) x[i] -= c * y[i];
-}
-
 /* x /= |x|; returns |x|. */
-static double normalise(double *x, size_t n)
+static double normalize(double *x, size_t n)
 {
     const double len = sqrt(dot(x, x, n));
     for (size_t i = 0; i < n && len > 0; i++) x[i] /= len;
@@ -119,16 +101,18 @@ pare_status pare_gram_top_est(double *est, const gram *g, pare_arena *scratch, p
     if (!q.v) return pare_no_memory(err);
     pare_rng rng = pare_rng_at(0, 0); /* fixed: the same matrix gives the same bound */
     for (size_t i = 0; i < k; i++) q.v[i] = pare_rng_normal(&rng);
-    (void)normalise(q.v, k);
+    (void)normalize(q.v, k);
     *est = 0;
     for (size_t j = 0; j < most; j++) {
         double *next = pare_row_mut(&q, j + 1);
         pare_blas_symv_upper(next, &g->g, pare_row(&q, j));
         d[j] = dot(next, pare_row(&q, j), k);
         for (size_t pass = 0; pass < 2; pass++) /* twice is enough to stay orthogonal */
-            for (size_t i = 0; i <= j; i++)
-                subtract(next, dot(next, pare_row(&q, i), k), pare_row(&q, i), k);
-        e[j] = normalise(next, k);
+            for (size_t i = 0; i <= j; i++) {
+                const double *const row = pare_row(&q, i), c = dot(next, row, k);
+                for (size_t l = 0; l < k; l++) next[l] -= c * row[l];
+            }
+        e[j] = normalize(next, k);
         const bool ends = j + 1 == most || !(e[j] > 1e-12 * fabs(d[0]));
         if (!ends && (j + 1) % lanczos_check != 0) continue;
         *est = tridiagonal_top(d, e, j + 1);
@@ -139,16 +123,6 @@ pare_status pare_gram_top_est(double *est, const gram *g, pare_arena *scratch, p
 }
 
 /* ---- 3. the proof ----------------------------------------------------------------------- */
-
-/* The lower triangle and diagonal become c I - fl(G). */
-static void shifted(gram *g, double c)
-{
-    for (size_t i = 0; i < g->g.rows; i++) {
-        double *row = pare_row_mut(&g->g, i);
-        for (size_t j = 0; j < i; j++) row[j] = -pare_row(&g->g, j)[i];
-        row[i] = c - g->diag[i];
-    }
-}
 
 /* Rows at .. at + panel_rows of L with zeros above the diagonal, in panel number `which`. */
 static pare_mat factor_rows(gram *g, size_t which, size_t at)
@@ -226,7 +200,11 @@ pare_status pare_gram_prove(pare_ub *out, gram *g, double c, pare_err *err)
 {
     *out = pare_ub_inf();
     if (!(c > 0) || isinf(c)) return PARE_OK;
-    shifted(g, c);
+    for (size_t i = 0; i < g->g.rows; i++) { /* lower triangle and diagonal: c I - fl(G) */
+        double *row = pare_row_mut(&g->g, i);
+        for (size_t j = 0; j < i; j++) row[j] = -pare_row(&g->g, j)[i];
+        row[i] = c - g->diag[i];
+    }
     /* 'U' stored by columns is our lower triangle. */
     const int info = LAPACKE_dpotrf(LAPACK_COL_MAJOR, 'U', pare_blas_int(g->g.rows), g->g.v,
                                     pare_blas_ld(&g->g));

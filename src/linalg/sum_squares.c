@@ -1,4 +1,4 @@
-/* A sum in eight chains: one alone waits for its own additions. */
+/* sum_squares.c - a sum of squares in eight chains: one alone waits for its own additions. */
 #include "bounds.h"
 
 double pare_squares(const double *v, size_t n)

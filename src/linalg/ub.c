@@ -5,6 +5,7 @@
  * out too small. Near underflow that error itself can be lost, so there the next double is taken
  * always. Whatever is not a bound (nan, negative) counts as +inf: nothing is known. */
 #include "bounds.h"
+#include "norms.h"
 #include <float.h>
 #include <math.h>
 
@@ -88,11 +89,16 @@ pare_ub pare_ub_fma(pare_ub a, pare_ub b, pare_ub c)
     return pare_ub_add(pare_ub_mul(a, b), c);
 }
 
+pare_ub pare_times(size_t count, double size)
+{
+    const double rounded = (double)count; /* beyond 2^53 it may be below */
+    const pare_ub n = count <= (size_t)1 << 53 ? pare_ub_exact(rounded) : pare_ub_of(rounded);
+    return pare_ub_mul(n, pare_ub_exact(size));
+}
+
 pare_ub pare_gamma(size_t n, double u)
 {
-    const double rounded = (double)n; /* beyond 2^53 it may be below n */
-    const pare_ub count = n <= (size_t)1 << 53 ? pare_ub_exact(rounded) : pare_ub_of(rounded);
-    const pare_ub nu = pare_ub_mul(count, pare_ub_exact(u));
+    const pare_ub nu = pare_times(n, u);
     if (!(nu.v < 1)) return pare_ub_inf();
     if (nu.v == 0) return nu;
     return pare_ub_div(nu, nextafter(1 - nu.v, 0));

@@ -1,4 +1,4 @@
-/* Tests src/base/stale_files.c: what the dead have left goes, everything else stays. */
+/* Tests src/base/outfile.c: temporary files of dead processes are removed; all others stay. */
 #include <pare_test.h>
 
 #include <sys/stat.h>
