@@ -1,4 +1,4 @@
-/* Tests src/data/make_angular.c, make_sort.c and make_random.c. */
+/* Tests src/data/generators.c. */
 #include "small.h"
 
 static void open_dir(char dir[200], char path[300], const char *name)

@@ -1,4 +1,4 @@
-/* Tests src/data/kl_divergence.c. */
+/* Tests pare_kl of src/data/metric.c. */
 #include "small.h"
 
 static void two_outcomes_by_hand(void **state)
