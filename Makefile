@@ -111,7 +111,7 @@ SHARED = $(BUILD)/$(SONAME)
 # as their tests link them.
 CLI_LIB = $(BUILD)/libcli.a
 # The JSON layer over cJSON is no part of the public library; programs have their own copy of it.
-JSON_OBJ = $(filter %/json.o %/json_check.o %/json_print.o,$(LIB_OBJ))
+JSON_OBJ = $(filter %/json.o %/json_check.o %/json_print.o %/list.o,$(LIB_OBJ))
 STUDIES = $(BUILD)/libstudies.a
 # Loaded at run time, only under mpirun (src/base/ranks.c); looked for beside who asks, and in the
 # lib folder beside bin.

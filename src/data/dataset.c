@@ -1,10 +1,10 @@
-/* A data set from a file, by its extension. */
+/* dataset.c - a data set from a file, by its extension. */
 #include "base/array.h"
 #include "base/support.h"
 #include "graph_data.h"
-#include "name_file.h"
 #include "dataset.h"
 #include <math.h>
+#include <string.h>
 
 static bool ends_with(const char *s, const char *tail)
 {
@@ -12,334 +12,276 @@ static bool ends_with(const char *s, const char *tail)
     return n >= t && strcmp(s + n - t, tail) == 0;
 }
 
-/* ---- a graph: one input, targets where the test mask is set ------------------------------- */
+/* ---- a graph: one input, targets where the test mask is set ---------------------------------- */
 
-static const int64_t *masked_targets(pare_arena *a, const pare_graph_data *d, const uint8_t *test)
+static pare_status read_graph(pare_data_reader *r, const char *path)
 {
-    int64_t *target = pare_alloc(a, d->graph.n, sizeof *target);
-    for (size_t i = 0; target && i < d->graph.n; i++) target[i] = test[i] ? d->labels[i] : -1;
-    return target;
-}
-
-static pare_status graph_gather(pare_gather *g, const char *path, size_t split, pare_err *err)
-{
-    const pare_model *m = g->model;
-    pare_graph_data *d = pare_alloc(g->arena, 1, sizeof *d);
-    if (!d) return pare_no_memory(err);
+    const pare_model *m = r->model;
     const uint8_t *train, *val, *test;
-    pare_status st = pare_graph_load_files(d, g->arena, path, g->files, err);
-    if (st == PARE_OK) st = pare_graph_masks(&train, &val, &test, g->arena, d, split, err);
+    pare_graph_data *d = pare_alloc(r->arena, 1, sizeof *d);
+    if (!d) return pare_no_memory(r->err);
+    r->out->task = PARE_TASK_NODES;
+    pare_status st = pare_graph_load_files(d, r->arena, path, r->files, r->err);
+    if (st == PARE_OK)
+        st = pare_graph_masks(&train, &val, &test, r->arena, d, r->out->split, r->err);
     if (st) return st;
     if (m->embedding.ids)
-        return pare_fail(err, PARE_ERR_INPUT,
+        return pare_fail(r->err, PARE_ERR_INPUT,
                          "the file holds a graph; this model takes token ids 0 to %zu",
                          m->embedding.vocab - 1);
     if (m->embedding.width != d->features)
-        return pare_fail(err, PARE_ERR_INPUT,
+        return pare_fail(r->err, PARE_ERR_INPUT,
                          "the nodes have %zu features; this model takes vectors of %zu numbers",
                          d->features, m->embedding.width);
     if (m->head.pool != PARE_POOL_NONE)
-        return pare_fail(err, PARE_ERR_INPUT,
+        return pare_fail(r->err, PARE_ERR_INPUT,
                          "a label per node needs an output per token; this model pools");
-    const int64_t *target = masked_targets(g->arena, d, test);
-    if (!target) return pare_no_memory(err);
+    int64_t *target = pare_alloc(r->arena, d->graph.n, sizeof *target);
+    if (!target) return pare_no_memory(r->err);
+    for (size_t i = 0; i < d->graph.n; i++) target[i] = test[i] ? d->labels[i] : -1;
     const pare_input in = {.batch = 1,
                            .tokens = d->graph.n,
                            .width = d->features,
                            .x = d->x,
                            .graph = m->pattern.kind == PARE_GRAPH ? &d->graph : NULL};
-    return pare_gather_add(g, in, target, err);
+    return pare_data_add(r, in, target);
 }
 
-/* ---- {inputs, targets or values}
- * --------------------------------------------------------------------- */
+/* ---- arrays: {inputs, targets or values}, or inputs alone ------------------------------------ */
 
-typedef struct rows {
-    size_t n, tokens, width, targets; /* targets: per row */
-    int64_t *ids, *target;
-    double *x;
-    double *value; /* NULL: there are targets, or nothing */
-    size_t nvalues;
-} rows;
-
-static pare_status read_inputs(rows *r, pare_arena *a, const pare_array *in, const pare_model *m,
-                               pare_err *err)
+/* Adds every sequence of the batch `all` with its targets. NULL: data without targets serve to run
+ * and to measure on, and no row counts. */
+static pare_status add_batch(pare_data_reader *r, const pare_input *all, const int64_t *target)
 {
-    char shape[128];
-    const size_t ndim = m->embedding.ids ? 2 : 3;
-    if (in->ndim != ndim || in->dtype == PARE_TEXT ||
-        (m->embedding.ids && !pare_array_is_integer(in)) ||
-        (!m->embedding.ids && in->shape[2] != m->embedding.width)) {
-        if (!m->embedding.ids && in->ndim == 2 && pare_array_is_integer(in))
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "the file holds token ids; this model takes vectors of %zu numbers "
-                             "(or a graph whose nodes have %zu features)",
-                             m->embedding.width, m->embedding.width);
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "inputs is %s %s, the model takes %s of %zu: [n, T%s]",
-                         pare_dtype_name(in->dtype), pare_shape_text(shape, in->shape, in->ndim),
-                         m->embedding.ids ? "ids" : "vectors",
-                         m->embedding.ids ? m->embedding.vocab : m->embedding.width,
-                         m->embedding.ids ? "" : ", d");
-    }
-    r->n = in->shape[0];
-    r->tokens = in->shape[1];
-    r->width = m->embedding.ids ? 0 : m->embedding.width;
-    if (m->embedding.ids)
-        r->ids = pare_array_ids(a, in);
-    else
-        r->x = pare_array_numbers(a, in);
-    return r->ids || r->x ? PARE_OK : pare_no_memory(err);
-}
-
-static pare_status read_targets(rows *r, pare_arena *a, const pare_array *t, const pare_model *m,
-                                pare_err *err)
-{
-    char have[128], want[128];
-    const size_t shape[2] = {r->n, r->tokens}, ndim = m->head.pool == PARE_POOL_NONE ? 2 : 1;
-    if (t->ndim != ndim || memcmp(t->shape, shape, ndim * sizeof *shape) != 0 ||
-        !pare_array_is_integer(t))
-        return pare_fail(err, PARE_ERR_INPUT, "targets is %s %s, expected integers %s",
-                         pare_dtype_name(t->dtype), pare_shape_text(have, t->shape, t->ndim),
-                         pare_shape_text(want, shape, ndim));
-    r->target = pare_array_ids(a, t);
-    return r->target ? PARE_OK : pare_no_memory(err);
-}
-
-/* Data without targets serve to run and to measure on: no row counts. */
-static pare_status no_targets(rows *r, pare_arena *a, pare_err *err)
-{
-    size_t count;
-    if (!pare_mul(&count, r->n, r->targets)) return pare_no_memory(err);
-    r->target = pare_alloc(a, count ? count : 1, sizeof *r->target);
-    if (!r->target) return pare_no_memory(err);
-    for (size_t i = 0; i < count; i++) r->target[i] = -1;
-    return PARE_OK;
-}
-
-/* What training on values puts in front of every row of vectors: zeros, where the answer is read.
- */
-static pare_status lead_with_zeros(rows *r, pare_arena *a, pare_err *err)
-{
-    size_t tokens, row, all;
-    if (!pare_add(&tokens, r->tokens, 1) || !pare_mul(&row, tokens, r->width) ||
-        !pare_mul(&all, row, r->n))
-        return pare_no_memory(err);
-    double *const x = pare_alloc(a, all ? all : 1, sizeof *x);
-    if (!x) return pare_no_memory(err);
-    for (size_t i = 0; i < r->n; i++)
-        memcpy(x + i * row + r->width, r->x + i * (row - r->width), (row - r->width) * sizeof *x);
-    r->x = x;
-    r->tokens = tokens;
-    return PARE_OK;
-}
-
-static pare_status read_values(rows *r, pare_arena *a, const pare_array *v, const pare_model *m,
-                               pare_err *err)
-{
-    char shape[128];
-    const size_t k = v->ndim == 2 ? v->shape[1] : 1, want = pare_model_outputs(m);
-    if (m->head.pool == PARE_POOL_NONE)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "values are for inputs as wholes; this model answers at every token");
-    if ((v->ndim != 1 && v->ndim != 2) || v->shape[0] != r->n || k != want || v->dtype == PARE_TEXT)
-        return pare_fail(err, PARE_ERR_INPUT, "values is %s %s, the model gives [%zu, %zu]",
-                         pare_dtype_name(v->dtype), pare_shape_text(shape, v->shape, v->ndim), r->n,
-                         want);
-    r->nvalues = k;
-    r->value = pare_array_numbers(a, v);
-    if (!r->value) return pare_no_memory(err);
-    for (size_t i = 0; i < r->n * k; i++)
-        if (!isfinite(r->value[i]))
-            return pare_fail(err, PARE_ERR_INPUT, "values: row %zu holds %g", i / k, r->value[i]);
-    return r->x ? lead_with_zeros(r, a, err) : PARE_OK;
-}
-
-static pare_status read_answers(rows *r, pare_arena *a, const pare_npz *npz, const pare_model *m,
-                                pare_err *err)
-{
-    pare_array v;
+    const size_t targets = r->model->head.pool == PARE_POOL_NONE ? all->tokens : 1;
     pare_status st = PARE_OK;
-    r->targets = m->head.pool == PARE_POOL_NONE ? r->tokens : 1;
-    if (pare_npz_has(npz, "targets")) {
-        st = pare_npz_get(&v, npz, "targets", err);
-        return st ? st : read_targets(r, a, &v, m, err);
+    if (!target) {
+        size_t count;
+        if (!pare_mul(&count, all->batch, targets)) return pare_no_memory(r->err);
+        int64_t *const none = pare_alloc(r->arena, count ? count : 1, sizeof *none);
+        if (!none) return pare_no_memory(r->err);
+        for (size_t i = 0; i < count; i++) none[i] = -1;
+        target = none;
     }
-    if (pare_npz_has(npz, "values")) st = pare_npz_get(&v, npz, "values", err);
-    if (!st && pare_npz_has(npz, "values")) st = read_values(r, a, &v, m, err);
-    return st ? st : no_targets(r, a, err);
-}
-
-static pare_status arrays_gather(pare_gather *g, pare_dataset *out, const pare_npz *npz,
-                                 pare_err *err)
-{
-    const pare_model *m = g->model;
-    rows r = {0};
-    pare_array in;
-    pare_status st = pare_npz_get(&in, npz, "inputs", err);
-    if (st == PARE_OK) st = read_inputs(&r, g->arena, &in, m, err);
-    if (st == PARE_OK) st = read_answers(&r, g->arena, npz, m, err);
-    if (st) return st;
-    out->task = r.value                          ? PARE_TASK_VALUES
-                : m->head.pool == PARE_POOL_NONE ? PARE_TASK_TOKENS
-                                                 : PARE_TASK_SENTENCE;
-    out->value = r.value;
-    out->nvalues = r.nvalues;
-    for (size_t i = 0; st == PARE_OK && i < r.n; i++) {
-        const pare_input one = {.batch = 1,
-                                .tokens = r.tokens,
-                                .width = r.width,
-                                .ids = r.ids ? r.ids + i * r.tokens : NULL,
-                                .x = r.x ? r.x + i * r.tokens * r.width : NULL};
-        st = pare_gather_add(g, one, r.target + i * r.targets, err);
+    for (size_t i = 0; st == PARE_OK && i < all->batch; i++) {
+        pare_input one = *all;
+        one.batch = 1;
+        if (one.ids) one.ids += i * all->tokens;
+        if (one.x) one.x += i * all->tokens * all->width;
+        st = pare_data_add(r, one, target + i * targets);
     }
-    if (st == PARE_OK && r.n == 0) return pare_fail(err, PARE_ERR_INPUT, "inputs has no rows");
     return st;
 }
 
-static pare_status npz_gather(pare_gather *g, pare_dataset *out, const char *path, size_t split,
-                              pare_err *err)
+/* The values that the outputs are to meet. Training on values puts a row of zeros before every
+ * sequence of vectors, where the answer is read: so does this. */
+static pare_status read_values(pare_data_reader *r, pare_input *all, const pare_npz *npz)
+{
+    char shape[128];
+    pare_array v;
+    const pare_status st = pare_npz_get(&v, npz, "values", r->err);
+    if (st) return st;
+    const size_t k = v.ndim == 2 ? v.shape[1] : 1, want = pare_model_outputs(r->model);
+    if (r->model->head.pool == PARE_POOL_NONE)
+        return pare_fail(r->err, PARE_ERR_INPUT,
+                         "values are for inputs as wholes; this model answers at every token");
+    if ((v.ndim != 1 && v.ndim != 2) || v.shape[0] != all->batch || k != want ||
+        v.dtype == PARE_TEXT)
+        return pare_fail(r->err, PARE_ERR_INPUT, "values is %s %s, the model gives [%zu, %zu]",
+                         pare_dtype_name(v.dtype), pare_shape_text(shape, v.shape, v.ndim),
+                         all->batch, want);
+    double *const value = pare_array_numbers(r->arena, &v);
+    if (!value) return pare_no_memory(r->err);
+    for (size_t i = 0; i < all->batch * k; i++)
+        if (!isfinite(value[i]))
+            return pare_fail(r->err, PARE_ERR_INPUT, "values: row %zu holds %g", i / k, value[i]);
+    r->out->task = PARE_TASK_VALUES;
+    r->out->value = value;
+    r->out->nvalues = k;
+    if (!all->x) return PARE_OK;
+
+    size_t tokens, row, total;
+    if (!pare_add(&tokens, all->tokens, 1) || !pare_mul(&row, tokens, all->width) ||
+        !pare_mul(&total, row, all->batch))
+        return pare_no_memory(r->err);
+    double *const x = pare_alloc(r->arena, total ? total : 1, sizeof *x);
+    if (!x) return pare_no_memory(r->err);
+    const size_t given = row - all->width;
+    for (size_t i = 0; i < all->batch; i++)
+        memcpy(x + i * row + all->width, all->x + i * given, given * sizeof *x);
+    all->x = x;
+    all->tokens = tokens;
+    return PARE_OK;
+}
+
+static pare_status read_arrays(pare_data_reader *r, const pare_npz *npz)
+{
+    const pare_model *m = r->model;
+    const bool ids = m->embedding.ids, per_token = m->head.pool == PARE_POOL_NONE;
+    char have[128], want[128];
+    pare_array in, t;
+    pare_status st = pare_npz_get(&in, npz, "inputs", r->err);
+    if (st) return st;
+    if (!ids && in.ndim == 2 && pare_array_is_integer(&in))
+        return pare_fail(r->err, PARE_ERR_INPUT,
+                         "the file holds token ids; this model takes vectors of %zu numbers "
+                         "(or a graph whose nodes have %zu features)",
+                         m->embedding.width, m->embedding.width);
+    if (in.ndim != (ids ? 2 : 3) || in.dtype == PARE_TEXT || (ids && !pare_array_is_integer(&in)) ||
+        (!ids && in.shape[2] != m->embedding.width))
+        return pare_fail(r->err, PARE_ERR_INPUT,
+                         "inputs is %s %s, the model takes %s of %zu: [n, T%s]",
+                         pare_dtype_name(in.dtype), pare_shape_text(have, in.shape, in.ndim),
+                         ids ? "ids" : "vectors", ids ? m->embedding.vocab : m->embedding.width,
+                         ids ? "" : ", d");
+    pare_input all = {
+        .batch = in.shape[0], .tokens = in.shape[1], .width = ids ? 0 : m->embedding.width};
+    st = pare_input_fill(&all, r->arena, &in, m, r->err);
+    if (st) return st;
+
+    int64_t *target = NULL;
+    r->out->task = per_token ? PARE_TASK_TOKENS : PARE_TASK_SENTENCE;
+    r->out->value = NULL;
+    r->out->nvalues = 0;
+    if (pare_npz_has(npz, "targets")) {
+        const size_t shape[2] = {all.batch, all.tokens}, ndim = per_token ? 2 : 1;
+        st = pare_npz_get(&t, npz, "targets", r->err);
+        if (st) return st;
+        if (t.ndim != ndim || memcmp(t.shape, shape, ndim * sizeof *shape) != 0 ||
+            !pare_array_is_integer(&t))
+            return pare_fail(r->err, PARE_ERR_INPUT, "targets is %s %s, expected integers %s",
+                             pare_dtype_name(t.dtype), pare_shape_text(have, t.shape, t.ndim),
+                             pare_shape_text(want, shape, ndim));
+        target = pare_array_ids(r->arena, &t);
+        if (!target) return pare_no_memory(r->err);
+    } else if (pare_npz_has(npz, "values")) {
+        st = read_values(r, &all, npz);
+        if (st) return st;
+    }
+    st = add_batch(r, &all, target);
+    if (st == PARE_OK && all.batch == 0)
+        return pare_fail(r->err, PARE_ERR_INPUT, "inputs has no rows");
+    return st;
+}
+
+static pare_status read_npz(pare_data_reader *r, const char *path)
 {
     pare_blob *b = NULL;
     pare_npz *npz = NULL;
-    pare_arena *scratch = pare_arena_new();
-    if (!scratch) return pare_no_memory(err);
-    pare_status st = pare_files_read(g->files, &b, path, err);
-    if (st == PARE_OK) st = pare_npz_open_blob(&npz, scratch, b, err);
+    const pare_mark mark = pare_arena_mark(r->scratch);
+    pare_status st = pare_files_read(r->files, &b, path, r->err);
+    if (st == PARE_OK) st = pare_npz_open_blob(&npz, r->scratch, b, r->err);
     pare_blob_release(b);
-    if (st == PARE_OK && pare_npz_has(npz, "inputs")) {
-        st = arrays_gather(g, out, npz, err);
-    } else if (st == PARE_OK && g->model->embedding.ids && !pare_npz_is_graph(npz)) {
-        st = pare_fail(err, PARE_ERR_INPUT,
+    if (st == PARE_OK && pare_npz_has(npz, "inputs"))
+        st = read_arrays(r, npz);
+    else if (st == PARE_OK && r->model->embedding.ids && !pare_npz_is_graph(npz))
+        st = pare_fail(r->err, PARE_ERR_INPUT,
                        "no array `inputs` in it, and the model takes ids: inputs [n, T], with "
                        "`targets` where they are known");
-    } else if (st == PARE_OK) {
-        out->task = PARE_TASK_NODES;
-        st = graph_gather(g, path, split, err);
-    }
+    else if (st == PARE_OK)
+        st = read_graph(r, path);
     pare_npz_close(npz);
-    pare_arena_free(scratch);
-    return st;
-}
-
-/* ---- an array alone: no targets -------------------------------------------------------------- */
-
-/* Vectors [B, T, d] or [T, d]; for a model that pools ids [B, T] or [T]. */
-static pare_status plain_gather(pare_gather *g, const pare_array *a, pare_err *err)
-{
-    char shape[128];
-    const pare_model *const m = g->model;
-    const size_t n = a->ndim, own = m->embedding.ids ? 1 : 2,
-                 d = m->embedding.ids ? 1 : m->embedding.width;
-    const bool kind = m->embedding.ids
-                          ? (n == 1 || n == 2) && pare_array_is_integer(a)
-                          : (n == 2 || n == 3) && a->dtype != PARE_TEXT && a->shape[n - 1] == d;
-    if (!kind)
-        return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, the model takes %s of %zu: %s",
-                         pare_dtype_name(a->dtype), pare_shape_text(shape, a->shape, n),
-                         m->embedding.ids ? "ids" : "vectors",
-                         m->embedding.ids ? m->embedding.vocab : d,
-                         m->embedding.ids ? "[T] or [B, T]" : "[T, d] or [B, T, d]");
-    rows r = {.n = n > own ? a->shape[0] : 1, .tokens = a->shape[n - own]};
-    r.targets = m->head.pool == PARE_POOL_NONE ? r.tokens : 1;
-    if (m->embedding.ids)
-        r.ids = pare_array_ids(g->arena, a);
-    else
-        r.x = pare_array_numbers(g->arena, a);
-    if (!r.ids && !r.x) return pare_no_memory(err);
-    pare_status st = no_targets(&r, g->arena, err);
-    for (size_t i = 0; st == PARE_OK && i < r.n; i++) {
-        const pare_input one = {.batch = 1,
-                                .tokens = r.tokens,
-                                .width = r.x ? d : 0,
-                                .ids = r.ids ? r.ids + i * r.tokens : NULL,
-                                .x = r.x ? r.x + i * r.tokens * d : NULL};
-        st = pare_gather_add(g, one, r.target + i * r.targets, err);
-    }
-    return st;
-}
-
-/* ---- ids as text ---------------------------------------------------------------------------- */
-
-static pare_status npy_gather(pare_gather *g, const char *path, size_t window, pare_err *err)
-{
-    pare_blob *b = NULL;
-    pare_array a;
-    char shape[128];
-    pare_status st = pare_files_read(g->files, &b, path, err);
-    if (st == PARE_OK) st = pare_npy_read_blob(&a, g->arena, b, err);
-    pare_blob_release(b);
-    if (st == PARE_OK && (!g->model->embedding.ids || g->model->head.pool != PARE_POOL_NONE))
-        return plain_gather(g, &a, err);
-    if (st == PARE_OK) st = pare_window_of(&window, g->model, window, err);
-    if (st) return st;
-    if ((a.ndim != 1 && a.ndim != 2) || !pare_array_is_integer(&a))
-        return pare_fail(err, PARE_ERR_INPUT, "the array is %s %s, expected ids [T] or [B, T]",
-                         pare_dtype_name(a.dtype), pare_shape_text(shape, a.shape, a.ndim));
-    const int64_t *ids = pare_array_ids(g->arena, &a);
-    if (!ids) return pare_no_memory(err);
-    const size_t texts = a.ndim == 2 ? a.shape[0] : 1, tokens = a.shape[a.ndim - 1];
-    for (size_t i = 0; st == PARE_OK && i < texts; i++)
-        st = pare_gather_windows(g, ids + i * tokens, tokens, window, err);
-    if (st == PARE_OK && g->n == 0)
-        return pare_fail(err, PARE_ERR_INPUT, "ids %s: no row has two tokens",
-                         pare_shape_text(shape, a.shape, a.ndim));
+    pare_arena_reset(r->scratch, mark);
     return st;
 }
 
 /* Every .npz of a folder, in the order of their names. */
-static pare_status folder_gather(pare_gather *g, pare_dataset *out, const char *folder,
-                                 size_t split, pare_err *err)
+static pare_status read_folder(pare_data_reader *r, const char *folder)
 {
     char **names = NULL;
     size_t n = 0, found = 0;
-    pare_status st = pare_folder_list(&names, &n, g->arena, folder, err);
+    pare_status st = pare_folder_list(&names, &n, r->arena, folder, r->err);
     for (size_t i = 0; st == PARE_OK && i < n; i++) {
         if (!ends_with(names[i], ".npz")) continue;
-        const char *const path = pare_sprintf(g->arena, "%s/%s", folder, names[i]);
-        const pare_task_kind before = out->task;
-        st = path ? npz_gather(g, out, path, split, err) : pare_no_memory(err);
-        if (st == PARE_OK && found++ > 0 && out->task != before)
-            st = pare_fail(err, PARE_ERR_INPUT, "not the same kind of data as the files before it");
-        if (st != PARE_OK) pare_blame(err, names[i]);
+        const char *const path = pare_sprintf(r->arena, "%s/%s", folder, names[i]);
+        const pare_task_kind before = r->out->task;
+        st = path ? read_npz(r, path) : pare_no_memory(r->err);
+        if (st == PARE_OK && found++ > 0 && r->out->task != before)
+            st = pare_fail(r->err, PARE_ERR_INPUT,
+                           "not the same kind of data as the files before it");
+        if (st != PARE_OK) pare_err_name_file(r->err, names[i]);
     }
-    if (st == PARE_OK && found == 0) st = pare_fail(err, PARE_ERR_INPUT, "no .npz in the folder");
+    if (st == PARE_OK && found == 0)
+        st = pare_fail(r->err, PARE_ERR_INPUT, "no .npz in the folder");
     return st;
 }
 
-static pare_status gather(pare_gather *g, pare_dataset *out, const char *path, size_t split,
-                          size_t window, pare_err *err)
+/* Ids [T] or [B, T] are text for a model with an output per token. Others have no targets: for a
+ * model that pools ids, else vectors [T, d] or [B, T, d]. */
+static pare_status read_npy(pare_data_reader *r, const char *path)
 {
-    bool folder = false;
-    out->split = split;
-    const pare_status st = pare_files_is_dir(g->files, &folder, path, err);
+    const pare_model *const m = r->model;
+    const bool ids = m->embedding.ids, text = ids && m->head.pool == PARE_POOL_NONE;
+    const size_t own = ids ? 1 : 2; /* dimensions of one sequence */
+    pare_blob *b = NULL;
+    pare_array a;
+    char shape[128];
+    pare_status st = pare_files_read(r->files, &b, path, r->err);
+    if (st == PARE_OK) st = pare_npy_read_blob(&a, r->arena, b, r->err);
+    pare_blob_release(b);
+    if (st == PARE_OK && text) st = pare_data_window(r);
     if (st) return st;
-    if (folder) return folder_gather(g, out, path, split, err);
-    if (ends_with(path, ".npz")) return npz_gather(g, out, path, split, err);
-    if (ends_with(path, ".tsv")) {
-        out->task = PARE_TASK_SENTENCE;
-        return pare_tsv_gather(g, &out->skipped, path, err);
+    if ((a.ndim != own && a.ndim != own + 1) ||
+        (ids ? !pare_array_is_integer(&a)
+             : a.dtype == PARE_TEXT || a.shape[a.ndim - 1] != m->embedding.width)) {
+        pare_shape_text(shape, a.shape, a.ndim);
+        if (text)
+            return pare_fail(r->err, PARE_ERR_INPUT,
+                             "the array is %s %s, expected ids [T] or [B, T]",
+                             pare_dtype_name(a.dtype), shape);
+        return pare_fail(r->err, PARE_ERR_INPUT,
+                         "the array is %s %s, the model takes %s of %zu: %s",
+                         pare_dtype_name(a.dtype), shape, ids ? "ids" : "vectors",
+                         ids ? m->embedding.vocab : m->embedding.width,
+                         ids ? "[T] or [B, T]" : "[T, d] or [B, T, d]");
     }
-    out->task = PARE_TASK_TEXT;
-    if (ends_with(path, ".txt")) return pare_text_gather(g, path, window, err);
-    if (ends_with(path, ".npy")) return npy_gather(g, path, window, err);
-    return pare_fail(err, PARE_ERR_INPUT, "data are read from .npz, .txt, .tsv and .npy");
+    pare_input all = {.batch = a.ndim > own ? a.shape[0] : 1,
+                      .tokens = a.shape[a.ndim - own],
+                      .width = ids ? 0 : m->embedding.width};
+    st = pare_input_fill(&all, r->arena, &a, m, r->err);
+    if (st || !text) return st ? st : add_batch(r, &all, NULL);
+    for (size_t i = 0; st == PARE_OK && i < all.batch; i++)
+        st = pare_data_add_windows(r, all.ids + i * all.tokens, all.tokens);
+    if (st == PARE_OK && r->n == 0)
+        return pare_fail(r->err, PARE_ERR_INPUT, "ids %s: no row has two tokens",
+                         pare_shape_text(shape, a.shape, a.ndim));
+    return st;
 }
+
+/* ---- by extension ---------------------------------------------------------------------------- */
 
 pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a, const pare_model *m,
                                     const char *path, size_t split, size_t window,
                                     pare_files *files, pare_err *err)
 {
-    *out = (pare_dataset){0};
-    pare_gather g = {.arena = a, .model = m, .files = files};
-    const pare_status st = gather(&g, out, path, split, window, err);
+    *out = (pare_dataset){.split = split};
+    pare_data_reader r = {.arena = a,
+                          .scratch = pare_arena_new(),
+                          .err = err,
+                          .files = files,
+                          .model = m,
+                          .out = out,
+                          .window = window};
+    bool folder = false;
+    pare_status st = r.scratch ? pare_files_is_dir(files, &folder, path, err) : pare_no_memory(err);
+    if (st == PARE_OK) {
+        const bool tsv = ends_with(path, ".tsv");
+        out->task = tsv ? PARE_TASK_SENTENCE : PARE_TASK_TEXT; /* of an .npz: by its content */
+        st = folder                    ? read_folder(&r, path)
+             : ends_with(path, ".npz") ? read_npz(&r, path)
+             : tsv                     ? pare_data_read_tsv(&r, path)
+             : ends_with(path, ".txt") ? pare_data_read_txt(&r, path)
+             : ends_with(path, ".npy")
+                 ? read_npy(&r, path)
+                 : pare_fail(err, PARE_ERR_INPUT, "data are read from .npz, .txt, .tsv and .npy");
+    }
+    pare_arena_free(r.scratch);
     if (st) {
-        pare_blame(err, path);
+        pare_err_name_file(err, path);
         return st;
     }
-    out->inputs = (pare_inputs){g.n, g.in};
-    out->target = g.target;
-    out->notes = g.notes;
+    out->inputs = (pare_inputs){r.n, r.in};
+    out->target = r.target;
     return PARE_OK;
 }
 

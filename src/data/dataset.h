@@ -1,35 +1,41 @@
 /* dataset.h - what the readers of data sets share. Private to src/data. */
 #ifndef PARE_DATA_DATASET_H
 #define PARE_DATA_DATASET_H
-#include <pare/run.h>
+#include <pare/data.h>
 
-/* Collects inputs with their targets, all in one arena. */
-typedef struct pare_gather {
-    pare_arena *arena;
-    const pare_model *model;
+/* A data set that is being read: inputs with their targets, all in one arena. */
+typedef struct pare_data_reader {
+    pare_arena *arena;   /* of the data */
+    pare_arena *scratch; /* until all is read */
+    pare_err *err;
     pare_files *files; /* through which every file is read */
-    size_t n, room;
+    const pare_model *model;
+    pare_dataset *out;
+    size_t window; /* tokens per window of text, 0: chosen by pare_data_window */
+    size_t n, capacity;
     pare_input *in;
     const int64_t **target;
-    pare_text_notes notes;
-} pare_gather;
+} pare_data_reader;
 
-PARE_MUST_USE pare_status pare_gather_add(pare_gather *g, pare_input in, const int64_t *target,
-                                          pare_err *err);
-/* One text as windows of `window` tokens; the ids (in the arena, n of them) are borrowed. */
-PARE_MUST_USE pare_status pare_gather_windows(pare_gather *g, const int64_t *ids, size_t n,
-                                              size_t window, pare_err *err);
-/* `asked`, or the context but at most 512. PARE_ERR_USAGE when it is longer than the context. */
-PARE_MUST_USE pare_status pare_window_of(size_t *window, const pare_model *m, size_t asked,
-                                         pare_err *err);
+PARE_MUST_USE pare_status pare_data_add(pare_data_reader *r, pare_input in, const int64_t *target);
+/* One text as windows of r->window tokens; the ids (in the arena, n of them) are borrowed. */
+PARE_MUST_USE pare_status pare_data_add_windows(pare_data_reader *r, const int64_t *ids, size_t n);
+/* Checks that the model takes text, and its window against the context; a window of 0 becomes the
+ * context, but at most 512. PARE_ERR_USAGE when it is longer than the context. */
+PARE_MUST_USE pare_status pare_data_window(pare_data_reader *r);
 
-PARE_MUST_USE pare_status pare_text_gather(pare_gather *g, const char *path, size_t window,
-                                           pare_err *err);
-PARE_MUST_USE pare_status pare_tsv_gather(pare_gather *g, size_t *skipped, const char *path,
-                                          pare_err *err);
+/* A .txt through the model's tokenizer; sentences with labels. */
+PARE_MUST_USE pare_status pare_data_read_txt(pare_data_reader *r, const char *path);
+PARE_MUST_USE pare_status pare_data_read_tsv(pare_data_reader *r, const char *path);
+
 /* Whether an .npz is one of the kinds of graphs that pare_graph_load reads. */
 bool pare_npz_is_graph(const pare_npz *npz);
-/* Integers of an array as int64, in the arena; NULL when memory is out. */
+/* Integers of an array as int64, numbers as f64, in the arena; NULL when memory is out. */
 PARE_MUST_USE int64_t *pare_array_ids(pare_arena *arena, const pare_array *a);
 PARE_MUST_USE double *pare_array_numbers(pare_arena *arena, const pare_array *a);
+/* The entries of an array that fits the model as in->ids or in->x. */
+PARE_MUST_USE pare_status pare_input_fill(pare_input *in, pare_arena *arena, const pare_array *a,
+                                          const pare_model *m, pare_err *err);
+/* The file's name before the message, unless a reader of src/base has named it already. */
+void pare_err_name_file(pare_err *err, const char *path);
 #endif

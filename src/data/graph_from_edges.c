@@ -1,14 +1,18 @@
-/* A list of undirected edges becomes compressed rows: both directions, ascending, distinct. */
+/* graph_from_edges.c - a list of undirected edges becomes a CSR graph: both directions of every
+ * edge, neighbors ascending and distinct, no self loops. */
 #include <pare/data.h>
 
-/* keys[ptr[v] .. ptr[v+1]): the neighbours of v, in any order, perhaps more than once. */
-typedef struct rows {
-    size_t *ptr;
-    uint32_t *keys;
-} rows;
-
-static pare_status count_rows(rows *r, size_t n, const int64_t *edges, size_t nedges, pare_err *err)
+/* Row v of a graph is keys[ptr[v] .. ptr[v+1]). */
+static pare_status build_rows(pare_graph *out, pare_arena *a, pare_arena *scratch, size_t n,
+                              const int64_t *edges, size_t nedges, pare_err *err)
 {
+    if (n > UINT32_MAX || nedges > SIZE_MAX / 4)
+        return pare_fail(err, PARE_ERR_INPUT, "graph of %zu nodes and %zu edges is too large", n,
+                         nedges);
+    size_t *const ptr = pare_alloc(a, n + 1, sizeof *ptr);
+    size_t *const next =
+        pare_alloc(scratch, n ? n : 1, sizeof *next); /* next free place of a row */
+    if (!ptr || !next) return pare_no_memory(err);
     for (size_t e = 0; e < nedges; e++) {
         const int64_t u = edges[2 * e], v = edges[2 * e + 1];
         if (u < 0 || v < 0 || (uint64_t)u >= n || (uint64_t)v >= n)
@@ -16,66 +20,38 @@ static pare_status count_rows(rows *r, size_t n, const int64_t *edges, size_t ne
                              "edge %zu joins nodes %lld and %lld, but the nodes are 0 to %lld", e,
                              (long long)u, (long long)v, (long long)n - 1);
         if (u == v) continue;
-        r->ptr[u + 1]++;
-        r->ptr[v + 1]++;
+        ptr[u + 1]++;
+        ptr[v + 1]++;
     }
-    for (size_t v = 0; v < n; v++) r->ptr[v + 1] += r->ptr[v];
-    return PARE_OK;
-}
-
-static void fill_rows(rows *r, size_t *at, size_t n, const int64_t *edges, size_t nedges)
-{
-    for (size_t v = 0; v < n; v++) at[v] = r->ptr[v];
+    for (size_t v = 0; v < n; v++) ptr[v + 1] += ptr[v];
+    const size_t total = ptr[n] ? ptr[n] : 1;
+    uint32_t *const unsorted = pare_alloc(scratch, total, sizeof *unsorted);
+    uint32_t *const keys = pare_alloc(a, total, sizeof *keys);
+    if (!unsorted || !keys) return pare_no_memory(err);
+    for (size_t v = 0; v < n; v++) next[v] = ptr[v];
     for (size_t e = 0; e < nedges; e++) {
         const size_t u = (size_t)edges[2 * e], v = (size_t)edges[2 * e + 1];
         if (u == v) continue;
-        r->keys[at[u]++] = (uint32_t)v;
-        r->keys[at[v]++] = (uint32_t)u;
+        unsorted[next[u]++] = (uint32_t)v;
+        unsorted[next[v]++] = (uint32_t)u;
     }
-}
 
-/* The rows are symmetric, so turning them over leaves what they say and sorts them: node u is
- * handed to its neighbours in ascending order of u. */
-static void sort_rows(rows *out, size_t *at, const rows *in, size_t n)
-{
-    for (size_t v = 0; v < n; v++) at[v] = in->ptr[v];
+    /* The rows are symmetric, so transposing them gives the same rows, sorted: node u comes to its
+     * neighbors in ascending order of u. */
+    for (size_t v = 0; v < n; v++) next[v] = ptr[v];
     for (size_t u = 0; u < n; u++)
-        for (size_t i = in->ptr[u]; i < in->ptr[u + 1]; i++)
-            out->keys[at[in->keys[i]]++] = (uint32_t)u;
-}
+        for (size_t i = ptr[u]; i < ptr[u + 1]; i++) keys[next[unsorted[i]]++] = (uint32_t)u;
 
-/* Squeezes repeated keys out, in place; twins are neighbours now. */
-static void drop_twins(rows *r, size_t n)
-{
+    /* Repeated keys stand side by side now: they are dropped in place. */
     size_t to = 0, from = 0;
     for (size_t v = 0; v < n; v++) {
-        const size_t end = r->ptr[v + 1], begin = to;
+        const size_t end = ptr[v + 1], begin = to;
         for (; from < end; from++)
-            if (to == begin || r->keys[to - 1] != r->keys[from]) r->keys[to++] = r->keys[from];
-        r->ptr[v] = begin;
+            if (to == begin || keys[to - 1] != keys[from]) keys[to++] = keys[from];
+        ptr[v] = begin;
     }
-    r->ptr[n] = to;
-}
-
-static pare_status build(pare_graph *out, pare_arena *a, pare_arena *scratch, size_t n,
-                         const int64_t *edges, size_t nedges, pare_err *err)
-{
-    if (n > UINT32_MAX || nedges > SIZE_MAX / 4)
-        return pare_fail(err, PARE_ERR_INPUT, "graph of %zu nodes and %zu edges is too large", n,
-                         nedges);
-    rows raw = {pare_alloc(a, n + 1, sizeof(size_t)), NULL};
-    if (!raw.ptr) return pare_no_memory(err);
-    const pare_status st = count_rows(&raw, n, edges, nedges, err);
-    if (st) return st;
-    const size_t total = raw.ptr[n];
-    rows sorted = {raw.ptr, pare_alloc(a, total ? total : 1, sizeof(uint32_t))};
-    size_t *at = pare_alloc(scratch, n ? n : 1, sizeof *at);
-    raw.keys = pare_alloc(scratch, total ? total : 1, sizeof(uint32_t));
-    if (!sorted.keys || !at || !raw.keys) return pare_no_memory(err);
-    fill_rows(&raw, at, n, edges, nedges);
-    sort_rows(&sorted, at, &raw, n);
-    drop_twins(&sorted, n);
-    *out = (pare_graph){n, sorted.ptr, sorted.keys};
+    ptr[n] = to;
+    *out = (pare_graph){n, ptr, keys};
     return PARE_OK;
 }
 
@@ -85,7 +61,7 @@ pare_status pare_graph_from_edges(pare_graph *out, pare_arena *a, size_t n, cons
     *out = (pare_graph){0};
     pare_arena *scratch = pare_arena_new();
     if (!scratch) return pare_no_memory(err);
-    const pare_status st = build(out, a, scratch, n, edges, nedges, err);
+    const pare_status st = build_rows(out, a, scratch, n, edges, nedges, err);
     pare_arena_free(scratch);
     return st;
 }

@@ -1,8 +1,8 @@
-/* Which nodes are for training, choosing and testing. */
+/* graph_split.c - which nodes are for training, choosing and testing. */
 #include "base/support.h"
 #include "graph_data.h"
 
-static void mark(uint8_t *mask, const uint32_t *order, size_t from, size_t to)
+static void set_mask(uint8_t *mask, const uint32_t *order, size_t from, size_t to)
 {
     for (size_t i = from; i < to; i++) mask[order[i]] = 1;
 }
@@ -27,9 +27,9 @@ pare_status pare_graph_masks(const uint8_t **train, const uint8_t **val, const u
     pare_rng rng = pare_rng_at(0, split);
     pare_rng_shuffle(&rng, order, n);
     const size_t first = n * 3 / 5, second = first + n / 5;
-    mark(masks, order, 0, first);
-    mark(masks + n, order, first, second);
-    mark(masks + 2 * n, order, second, n);
+    set_mask(masks, order, 0, first);
+    set_mask(masks + n, order, first, second);
+    set_mask(masks + 2 * n, order, second, n);
     *train = masks;
     *val = masks + n;
     *test = masks + 2 * n;

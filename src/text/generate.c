@@ -1,7 +1,7 @@
-/* generate.c - continue many prompts: which sequences are decoded side by side (pare/run.h).
+/* generate.c - continue many prompts: which sequences are decoded side by side (pare/generate.h).
  *
  * The decoder has a fixed number of slots. A free slot takes the next prompt, reads it and samples
- * its first token; then one step of the decoder serves a token of every sequence that goes on. */
+ * its first token; then one step of the decoder reads one token of every active sequence. */
 #include "model/decode_state.h"
 #include "text_internal.h"
 
@@ -38,7 +38,7 @@ const char *pare_generate_refuses(const pare_model *m)
                                                        : "its outputs are not its vocabulary";
 }
 
-/* Samples the token that follows, and decides whether the sequence goes on. */
+/* Samples the token that follows, and decides whether the sequence continues. */
 static pare_status sample_next(generator *g, size_t slot, const float *logits)
 {
     const pare_generate_events *const on = &g->o->events;
@@ -86,25 +86,6 @@ static pare_status begin_next(generator *g, size_t slot)
     return st ? st : sample_next(g, slot, logits);
 }
 
-/* Every active sequence reads the token that was sampled, and samples again; *n: how many. */
-static pare_status step(generator *g, size_t *n)
-{
-    size_t slot[PARE_GENERATE_BATCH], ld = 0;
-    int64_t id[PARE_GENERATE_BATCH];
-    const float *logits = NULL;
-    *n = 0;
-    for (size_t i = 0; i < g->slots; i++) {
-        if (!g->slot[i].active) continue;
-        const pare_generated *const y = &g->out[g->slot[i].prompt];
-        slot[*n] = i;
-        id[(*n)++] = y->ids[y->n - 1];
-    }
-    if (*n == 0) return PARE_OK;
-    pare_status st = pare_decoder_step_batch(g->decoder, slot, id, *n, &logits, &ld, g->err);
-    for (size_t i = 0; i < *n && !st; i++) st = sample_next(g, slot[i], logits + i * ld);
-    return st;
-}
-
 static pare_status generate_all(generator *g, const pare_exec *exec)
 {
     const pare_generate_events *const on = &g->o->events;
@@ -116,7 +97,21 @@ static pare_status generate_all(generator *g, const pare_exec *exec)
         for (size_t i = 0; i < g->slots && !st; i++)
             while (!st && !g->slot[i].active && g->begun < g->n) st = begin_next(g, i);
         if (on->round && !on->round(on->self)) break;
-        if (!st) st = step(g, &active);
+        if (st) break;
+        /* Every active sequence reads the token that was sampled, and samples again. */
+        size_t slot[PARE_GENERATE_BATCH], ld = 0;
+        int64_t id[PARE_GENERATE_BATCH];
+        const float *logits = NULL;
+        active = 0;
+        for (size_t i = 0; i < g->slots; i++) {
+            if (!g->slot[i].active) continue;
+            const pare_generated *const y = &g->out[g->slot[i].prompt];
+            slot[active] = i;
+            id[active++] = y->ids[y->n - 1];
+        }
+        if (active)
+            st = pare_decoder_step_batch(g->decoder, slot, id, active, &logits, &ld, g->err);
+        for (size_t i = 0; i < active && !st; i++) st = sample_next(g, slot[i], logits + i * ld);
     }
     g->stats->seconds = pare_seconds() - start - g->stats->prompt_seconds;
     return st;

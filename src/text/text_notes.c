@@ -1,4 +1,4 @@
-/* What a user should be told about a text: bytes that are not UTF-8, words that are dropped. */
+/* text_notes.c - what a user should know about a text: bytes that are not UTF-8, words that are dropped. */
 #include "tokenizer.h"
 #include "unicode.h"
 #include <string.h>
@@ -16,7 +16,7 @@ void pare_text_note_utf8(pare_text_notes *n, const char *text, size_t bytes)
 
 /* The word lower-cased as the encoder does it; 0 where it is longer than any word of a list can
  * sensibly be (the encoder then looks for it in vain, too). */
-static size_t lower(char *buf, size_t capacity, const char *word, size_t bytes)
+static size_t lower_case(char *buf, size_t capacity, const char *word, size_t bytes)
 {
     size_t n = 0;
     for (size_t at = 0, len; at < bytes; at += len) {
@@ -30,33 +30,32 @@ static size_t lower(char *buf, size_t capacity, const char *word, size_t bytes)
     return n;
 }
 
-static void note_word(pare_text_notes *n, const pare_tokenizer *t, const char *word, size_t bytes)
-{
-    static const pare_piece nothing = {"", 0};
-    char buf[1024];
-    const size_t len = lower(buf, sizeof buf, word, bytes);
-    n->words++;
-    if (len && pare_text_map_find(&t->by_text, (pare_piece){buf, len}, nothing) >= 0) return;
-    if (n->unknown++ > 0) return;
-    const size_t most = sizeof n->first_unknown - 1;
-    size_t keep = 0;
-    for (size_t step; keep < bytes; keep += step) { /* whole characters */
-        (void)pare_utf8_next(word + keep, bytes - keep, &step);
-        if (keep + step > most) break;
-    }
-    memcpy(n->first_unknown, word, keep);
-    n->first_unknown[keep] = '\0';
-}
-
 void pare_text_note_words(pare_text_notes *n, const pare_tokenizer *t, const char *text,
                           size_t bytes)
 {
-    if (t->kind != PARE_TOK_WORDS) return;
+    static const pare_piece nothing = {"", 0};
+    char lower[1024];
     size_t from = 0;
+    if (t->kind != PARE_TOK_WORDS) return;
     for (size_t at = 0, len = 1; at <= bytes; at += len) {
         const uint32_t c = at < bytes ? pare_utf8_next(text + at, bytes - at, &len) : ' ';
         if (c == PARE_NO_CHAR || pare_char_kind(c) != PARE_CHAR_SPACE) continue;
-        if (at > from) note_word(n, t, text + from, at - from);
+        const char *const word = text + from;
+        const size_t word_bytes = at - from;
         from = at + len;
+        if (word_bytes == 0) continue;
+        n->words++;
+        const size_t lower_bytes = lower_case(lower, sizeof lower, word, word_bytes);
+        if (lower_bytes &&
+            pare_text_map_find(&t->by_text, (pare_piece){lower, lower_bytes}, nothing) >= 0)
+            continue;
+        if (n->unknown++ > 0) continue;
+        size_t shown = 0;
+        for (size_t step; shown < word_bytes; shown += step) { /* whole characters */
+            (void)pare_utf8_next(word + shown, word_bytes - shown, &step);
+            if (shown + step > sizeof n->first_unknown - 1) break;
+        }
+        memcpy(n->first_unknown, word, shown);
+        n->first_unknown[shown] = '\0';
     }
 }

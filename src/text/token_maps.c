@@ -1,3 +1,4 @@
+/* token_maps.c - hash tables of the tokenizers, open addressing (token_maps.h). */
 #include "token_maps.h"
 #include <string.h>
 
@@ -20,17 +21,16 @@ static size_t first_slot(uint64_t h, size_t mask)
     return (size_t)((h ^ h >> 29) * UINT64_C(0x9e3779b97f4a7c15) >> 20) & mask;
 }
 
-static bool is_concatenation(pare_piece p, pare_piece a, pare_piece b)
-{
-    return p.n == a.n + b.n && memcmp(p.s, a.s, a.n) == 0 && memcmp(p.s + a.n, b.s, b.n) == 0;
-}
-
 /* The slot that holds a + b, or the free one where it would go. */
 static size_t text_slot(const pare_text_map *m, pare_piece a, pare_piece b)
 {
     const uint64_t h = hash_bytes(hash_bytes(UINT64_C(0xcbf29ce484222325), a), b);
     size_t i = first_slot(h, m->mask);
-    while (m->slot[i] && !is_concatenation(m->piece[m->slot[i] - 1], a, b)) i = (i + 1) & m->mask;
+    for (; m->slot[i]; i = (i + 1) & m->mask) {
+        const pare_piece p = m->piece[m->slot[i] - 1];
+        if (p.n == a.n + b.n && memcmp(p.s, a.s, a.n) == 0 && memcmp(p.s + a.n, b.s, b.n) == 0)
+            break;
+    }
     return i;
 }
 

@@ -1,7 +1,7 @@
-/* textmap.h - hash tables of the tokenizers: a token's bytes -> its id, and a pair of ids -> the id
- * they merge into. Private to src/data. */
-#ifndef PARE_DATA_TEXTMAP_H
-#define PARE_DATA_TEXTMAP_H
+/* token_maps.h - hash tables of the tokenizers: a token's bytes -> its id, and a pair of ids -> the id
+ * they merge into. Private to src/text. */
+#ifndef PARE_TEXT_TOKEN_MAPS_H
+#define PARE_TEXT_TOKEN_MAPS_H
 #include <pare/base.h>
 
 typedef struct pare_piece { /* the bytes of a token, borrowed */
@@ -15,7 +15,7 @@ typedef struct pare_text_map {
     size_t mask;
 } pare_text_map;
 
-/* Room for `count` ids of `piece`; NULL slot when memory is out. */
+/* Capacity for `count` ids of `piece`; NULL slot when memory is out. */
 pare_text_map pare_text_map_new(pare_arena *a, const pare_piece *piece, size_t count);
 /* Enters piece[id]; returns the id that already has these bytes, or -1 when they are new. */
 int64_t pare_text_map_put(pare_text_map *m, size_t id);

@@ -1,6 +1,6 @@
-/* tokenizer.h - one struct for the four kinds of vocabulary. Private to src/data. */
-#ifndef PARE_DATA_TOKENIZER_H
-#define PARE_DATA_TOKENIZER_H
+/* tokenizer.h - one struct for the four kinds of vocabulary. Private to src/text. */
+#ifndef PARE_TEXT_TOKENIZER_H
+#define PARE_TEXT_TOKENIZER_H
 #include <pare/run.h>
 #include "token_maps.h"
 
@@ -15,11 +15,14 @@ struct pare_tokenizer {
     char byte[256];        /* byte[b] == b: what single bytes point at */
 };
 
-/* Ids on their way out, with room for the worst case: one per byte and three more. */
+/* Ids of a text, with capacity for the worst case: one per byte and three more. */
 typedef struct pare_ids {
     int32_t *v;
     size_t n;
 } pare_ids;
+
+/* Takes the first line off *rest, without its end (\n or \r\n); false when nothing is left. */
+bool pare_next_line(pare_piece *line, pare_piece *rest);
 
 PARE_MUST_USE pare_status pare_bpe_read(pare_tokenizer *t, pare_arena *a, const char *vocab,
                                         size_t bytes, pare_err *err);

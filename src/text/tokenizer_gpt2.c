@@ -1,4 +1,4 @@
-/* GPT-2's byte-pair encoding from vocab.bpe alone.
+/* tokenizer_gpt2.c - GPT-2's byte-pair encoding from vocab.bpe alone.
  *
  * A line "a b" of the file says that a and b merge; bytes are written as printable characters.
  * Ids: the 256 bytes in the order of those characters, one per line, then <|endoftext|>. So an
@@ -54,85 +54,99 @@ static bool unmap(char *out, size_t *n, const byte_order *o, const char *s, size
     return *n > 0;
 }
 
-typedef struct bpe_reader {
-    pare_tokenizer *t;
-    byte_order order;
-    char *pool; /* bytes of the merged tokens, never more than the file has */
-    size_t line;
-} bpe_reader;
-
-/* Enters the merge of one line. A part must be a byte or come from an earlier line: this is what
- * makes "smallest id first" the order of the file. */
-static pare_status read_merge(bpe_reader *r, const char *s, size_t bytes, pare_err *err)
-{
-    pare_tokenizer *t = r->t;
-    const char *blank = memchr(s, ' ', bytes);
-    const size_t first = blank ? (size_t)(blank - s) : bytes;
-    size_t left_n, right_n;
-    if (!blank || !unmap(r->pool, &left_n, &r->order, s, first) ||
-        !unmap(r->pool + left_n, &right_n, &r->order, blank + 1, bytes - first - 1))
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "vocab.bpe line %zu: not two pieces with a blank between", r->line);
-    const pare_piece none = {"", 0}, a = {r->pool, left_n}, b = {r->pool + left_n, right_n};
-    const int64_t left = pare_text_map_find(&t->by_text, a, none);
-    const int64_t right = pare_text_map_find(&t->by_text, b, none);
-    if (left < 0 || right < 0)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "vocab.bpe line %zu: its %s piece is made by no earlier line", r->line,
-                         left < 0 ? "first" : "second");
-    t->piece[t->size] = (pare_piece){r->pool, left_n + right_n};
-    if (pare_text_map_put(&t->by_text, t->size) >= 0)
-        return pare_fail(err, PARE_ERR_INPUT, "vocab.bpe line %zu: repeats an earlier token",
-                         r->line);
-    pare_pair_map_put(&t->merges, (int32_t)left, (int32_t)right, (int32_t)t->size);
-    t->size++;
-    r->pool += left_n + right_n;
-    return PARE_OK;
-}
-
-static size_t line_length(const char *s, size_t bytes)
-{
-    const char *end = memchr(s, '\n', bytes);
-    return end ? (size_t)(end - s) : bytes;
-}
-
-static pare_status read_lines(bpe_reader *r, const char *vocab, size_t bytes, pare_err *err)
-{
-    for (size_t at = 0, n; at < bytes; at += n + 1) {
-        n = line_length(vocab + at, bytes - at);
-        const size_t text = n && vocab[at + n - 1] == '\r' ? n - 1 : n;
-        r->line++;
-        if (r->line == 1 && text >= 8 && memcmp(vocab + at, "#version", 8) == 0) continue;
-        const pare_status st = read_merge(r, vocab + at, text, err);
-        if (st) return st;
-    }
-    return PARE_OK;
-}
-
 pare_status pare_bpe_read(pare_tokenizer *t, pare_arena *a, const char *vocab, size_t bytes,
                           pare_err *err)
 {
+    static const pare_piece nothing = {"", 0};
     size_t lines = 1;
     for (size_t i = 0; i < bytes; i++) lines += vocab[i] == '\n';
     if (lines > INT32_MAX - 300)
         return pare_fail(err, PARE_ERR_INPUT, "vocab.bpe has too many lines: %zu", lines);
-    const size_t room = lines + 257;
-    bpe_reader r = {t, make_byte_order(), pare_alloc(a, bytes + 1, 1), 0};
-    t->piece = pare_alloc(a, room, sizeof *t->piece);
-    t->by_text = pare_text_map_new(a, t->piece, room);
-    t->merges = pare_pair_map_new(a, room);
-    if (!r.pool || !t->piece || !t->by_text.slot || !t->merges.key) return pare_no_memory(err);
-    for (size_t b = 0; b < 256; b++) t->piece[r.order.id_of[b]] = (pare_piece){&t->byte[b], 1};
+    const size_t capacity = lines + 257;
+    const byte_order order = make_byte_order();
+    char *pool = pare_alloc(a, bytes + 1, 1); /* the merged tokens: no more than the file has */
+    t->piece = pare_alloc(a, capacity, sizeof *t->piece);
+    t->by_text = pare_text_map_new(a, t->piece, capacity);
+    t->merges = pare_pair_map_new(a, capacity);
+    if (!pool || !t->piece || !t->by_text.slot || !t->merges.key) return pare_no_memory(err);
+    for (size_t b = 0; b < 256; b++) t->piece[order.id_of[b]] = (pare_piece){&t->byte[b], 1};
     for (t->size = 0; t->size < 256; t->size++) {
         const int64_t twin = pare_text_map_put(&t->by_text, t->size);
         PARE_ASSERT(twin < 0);
     }
-    const pare_status st = read_lines(&r, vocab, bytes, err);
-    if (st) return st;
+
+    /* Every line is a merge. A part must be a byte or come from an earlier line: this is what makes
+     * "smallest id first" the order of the file. */
+    pare_piece line, rest = {vocab, bytes};
+    for (size_t number = 1; pare_next_line(&line, &rest); number++) {
+        if (number == 1 && line.n >= 8 && memcmp(line.s, "#version", 8) == 0) continue;
+        const char *blank = memchr(line.s, ' ', line.n);
+        const size_t first = blank ? (size_t)(blank - line.s) : line.n;
+        size_t left_n, right_n;
+        if (!blank || !unmap(pool, &left_n, &order, line.s, first) ||
+            !unmap(pool + left_n, &right_n, &order, blank + 1, line.n - first - 1))
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "vocab.bpe line %zu: not two pieces with a blank between", number);
+        const int64_t left = pare_text_map_find(&t->by_text, (pare_piece){pool, left_n}, nothing);
+        const int64_t right =
+            pare_text_map_find(&t->by_text, (pare_piece){pool + left_n, right_n}, nothing);
+        if (left < 0 || right < 0)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "vocab.bpe line %zu: its %s piece is made by no earlier line", number,
+                             left < 0 ? "first" : "second");
+        t->piece[t->size] = (pare_piece){pool, left_n + right_n};
+        if (pare_text_map_put(&t->by_text, t->size) >= 0)
+            return pare_fail(err, PARE_ERR_INPUT, "vocab.bpe line %zu: repeats an earlier token",
+                             number);
+        pare_pair_map_put(&t->merges, (int32_t)left, (int32_t)right, (int32_t)t->size);
+        t->size++;
+        pool += left_n + right_n;
+    }
     if (t->size == 256) return pare_fail(err, PARE_ERR_INPUT, "vocab.bpe holds no merges");
     t->piece[t->size++] = (pare_piece){END_OF_TEXT, END_BYTES};
     return PARE_OK;
 }
+
+/* ---- where text is cut before it is merged --------------------------------------------------- */
+
+/* Bytes of the longest run of one class from `at`; *last: where its last character begins. */
+static size_t class_run(const char *text, size_t bytes, size_t at, pare_char_class kind,
+                        size_t *last)
+{
+    const size_t from = at;
+    *last = at;
+    while (at < bytes) {
+        size_t n;
+        if (pare_char_kind(pare_utf8_next(text + at, bytes - at, &n)) != kind) break;
+        *last = at;
+        at += n;
+    }
+    return at - from;
+}
+
+/* The first match of
+ *
+ *     's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
+ *
+ * Every byte falls into some piece, also bytes that are not UTF-8 (they count as "other"). */
+size_t pare_bpe_cut(const char *text, size_t bytes)
+{
+    static const char *const contractions[] = {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"};
+    for (size_t i = 0; text[0] == '\'' && i < sizeof contractions / sizeof *contractions; i++) {
+        const size_t n = strlen(contractions[i]);
+        if (n <= bytes && memcmp(text, contractions[i], n) == 0) return n;
+    }
+    const size_t blank = text[0] == ' ' && bytes > 1;
+    size_t length, last;
+    const pare_char_class kind =
+        pare_char_kind(pare_utf8_next(text + blank, bytes - blank, &length));
+    if (kind != PARE_CHAR_SPACE) return blank + class_run(text, bytes, blank, kind, &last);
+    /* White space leaves its last character to what follows it, when more than that is there. */
+    const size_t run = class_run(text, bytes, 0, PARE_CHAR_SPACE, &last);
+    return run == bytes || last == 0 ? run : last;
+}
+
+/* ---- encoding -------------------------------------------------------------------------------- */
 
 static int32_t pair_of(const void *self, int32_t left, int32_t right, double *key)
 {
@@ -141,32 +155,27 @@ static int32_t pair_of(const void *self, int32_t left, int32_t right, double *ke
     return id;
 }
 
-static pare_status encode_plain(pare_ids *out, pare_merger *m, const byte_order *o,
-                                const char *text, size_t bytes, pare_err *err)
-{
-    for (size_t at = 0, n; at < bytes; at += n) {
-        n = pare_bpe_cut(text + at, bytes - at);
-        for (size_t i = 0; i < n; i++) out->v[out->n + i] = o->id_of[(uint8_t)text[at + i]];
-        size_t ids = n;
-        const pare_status st = pare_merge(m, out->v + out->n, &ids, err);
-        if (st) return st;
-        out->n += ids;
-    }
-    return PARE_OK;
-}
-
 pare_status pare_bpe_encode(pare_ids *out, pare_arena *scratch, const pare_tokenizer *t,
                             const char *text, size_t bytes, pare_err *err)
 {
     const byte_order o = make_byte_order();
     pare_merger m = {.pair = pair_of, .self = &t->merges, .arena = scratch};
-    for (size_t at = 0; at < bytes;) {
-        const char *mark = memmem(text + at, bytes - at, END_OF_TEXT, END_BYTES);
-        const size_t plain = mark ? (size_t)(mark - (text + at)) : bytes - at;
-        const pare_status st = encode_plain(out, &m, &o, text + at, plain, err);
-        if (st) return st;
-        if (mark) out->v[out->n++] = (int32_t)t->size - 1;
-        at += plain + (mark ? END_BYTES : 0);
+    const char *const end = text + bytes;
+    while (text < end) {
+        const char *const mark = memmem(text, (size_t)(end - text), END_OF_TEXT, END_BYTES);
+        const char *const plain_end = mark ? mark : end;
+        for (size_t n; text < plain_end; text += n) {
+            n = pare_bpe_cut(text, (size_t)(plain_end - text));
+            for (size_t i = 0; i < n; i++) out->v[out->n + i] = o.id_of[(uint8_t)text[i]];
+            size_t ids = n;
+            const pare_status st = pare_merge(&m, out->v + out->n, &ids, err);
+            if (st) return st;
+            out->n += ids;
+        }
+        if (mark) {
+            out->v[out->n++] = (int32_t)t->size - 1;
+            text += END_BYTES;
+        }
     }
     return PARE_OK;
 }

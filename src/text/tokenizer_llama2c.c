@@ -1,4 +1,4 @@
-/* llama2.c's tokenizer.bin: int32 longest token, then per token float score, int32 length, bytes,
+/* tokenizer_llama2c.c - llama2.c's tokenizer.bin: int32 longest token, then per token float score, int32 length, bytes,
  * all little-endian; how many tokens there are, only the end of the file tells.
  *
  * Encoding: begin-of-text, a blank, then characters; what the vocabulary lacks becomes its bytes
@@ -11,41 +11,32 @@
 enum { BEGIN = 1, END = 2, FIRST_BYTE = 3, SPECIAL = FIRST_BYTE + 256 };
 static const pare_piece NOTHING = {"", 0};
 
-typedef struct token_head {
-    float score;
-    int32_t length;
-} token_head;
-
-static bool read_head(token_head *h, const char *vocab, size_t bytes, size_t at)
-{
-    if (bytes - at < 8) return false;
-    memcpy(&h->score, vocab + at, 4);
-    memcpy(&h->length, vocab + at + 4, 4);
-    return true;
-}
-
-/* Walks over the file; with t->piece set, takes the tokens down as well. */
-static pare_status walk(pare_tokenizer *t, const char *vocab, size_t bytes, pare_err *err)
+/* Goes through the file; with t->piece set, stores the tokens as well. */
+static pare_status scan_tokens(pare_tokenizer *t, const char *vocab, size_t bytes, pare_err *err)
 {
     int32_t longest;
     if (bytes < 4) return pare_fail(err, PARE_ERR_INPUT, "tokenizer.bin has only %zu bytes", bytes);
     memcpy(&longest, vocab, 4);
     t->size = 0;
     for (size_t at = 4; at < bytes; t->size++) {
-        token_head h;
-        if (!read_head(&h, vocab, bytes, at) || h.length < 0 || h.length > longest ||
-            bytes - at - 8 < (size_t)h.length)
+        float score = 0;
+        int32_t length = -1;
+        if (bytes - at >= 8) {
+            memcpy(&score, vocab + at, 4);
+            memcpy(&length, vocab + at + 4, 4);
+        }
+        if (length < 0 || length > longest || bytes - at - 8 < (size_t)length)
             return pare_fail(err, PARE_ERR_INPUT,
                              "tokenizer.bin: token %zu at byte %zu of %zu is cut off or garbled",
                              t->size, at, bytes);
-        if (!isfinite(h.score))
+        if (!isfinite(score))
             return pare_fail(err, PARE_ERR_INPUT, "tokenizer.bin: the score of token %zu is %g",
-                             t->size, (double)h.score);
+                             t->size, (double)score);
         if (t->piece) {
-            t->piece[t->size] = (pare_piece){vocab + at + 8, (size_t)h.length};
-            t->score[t->size] = h.score;
+            t->piece[t->size] = (pare_piece){vocab + at + 8, (size_t)length};
+            t->score[t->size] = score;
         }
-        at += 8 + (size_t)h.length;
+        at += 8 + (size_t)length;
     }
     return PARE_OK;
 }
@@ -53,7 +44,7 @@ static pare_status walk(pare_tokenizer *t, const char *vocab, size_t bytes, pare
 pare_status pare_llama2c_read(pare_tokenizer *t, pare_arena *a, const char *vocab, size_t bytes,
                               pare_err *err)
 {
-    pare_status st = walk(t, vocab, bytes, err);
+    pare_status st = scan_tokens(t, vocab, bytes, err);
     if (st) return st;
     if (t->size < SPECIAL || t->size > INT32_MAX)
         return pare_fail(err, PARE_ERR_INPUT,
@@ -62,7 +53,7 @@ pare_status pare_llama2c_read(pare_tokenizer *t, pare_arena *a, const char *voca
     t->piece = pare_alloc(a, t->size, sizeof *t->piece);
     t->score = pare_alloc(a, t->size, sizeof *t->score);
     if (!t->piece || !t->score) return pare_no_memory(err);
-    st = walk(t, vocab, bytes, err);
+    st = scan_tokens(t, vocab, bytes, err);
     if (st) return st;
     t->by_text = pare_text_map_new(a, t->piece, t->size);
     if (!t->by_text.slot) return pare_no_memory(err);
@@ -78,14 +69,6 @@ static int32_t pair_of(const void *self, int32_t left, int32_t right, double *ke
     const int64_t id = pare_text_map_find(&t->by_text, t->piece[left], t->piece[right]);
     if (id >= 0) *key = (double)t->score[id];
     return (int32_t)id;
-}
-
-/* Bytes of the character at the start: a byte and at most three that continue it. */
-static size_t character(const char *text, size_t bytes)
-{
-    size_t n = 1;
-    while (n < bytes && n < 4 && ((uint8_t)text[n] & 0xC0) == 0x80) n++;
-    return n;
 }
 
 static void put_character(pare_ids *out, const pare_tokenizer *t, const char *s, size_t n)
@@ -106,7 +89,8 @@ pare_status pare_llama2c_encode(pare_ids *out, pare_arena *scratch, const pare_t
     if (bytes == 0) return PARE_OK;
     put_character(out, t, " ", 1);
     for (size_t at = 0, n; at < bytes; at += n) {
-        n = character(text + at, bytes - at);
+        n = 1; /* a character: a byte and at most three that continue it */
+        while (at + n < bytes && n < 4 && ((uint8_t)text[at + n] & 0xC0) == 0x80) n++;
         put_character(out, t, text + at, n);
     }
     size_t n = out->n - 1; /* begin-of-text merges with nothing */
@@ -125,7 +109,7 @@ static int hex_digit(char c)
 pare_piece pare_llama2c_decode(const pare_tokenizer *t, int64_t previous, int64_t id)
 {
     pare_piece p = t->piece[id];
-    if (id == BEGIN || id == END) return NOTHING; /* they steer, they are not text */
+    if (id == BEGIN || id == END) return NOTHING; /* control tokens, not text */
     if (previous == BEGIN && p.n && p.s[0] == ' ') return (pare_piece){p.s + 1, p.n - 1};
     if (p.n == 6 && memcmp(p.s, "<0x", 3) == 0 && p.s[5] == '>') {
         const int high = hex_digit(p.s[3]), low = hex_digit(p.s[4]);

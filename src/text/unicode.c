@@ -1,9 +1,6 @@
+/* unicode.c - UTF-8, and the classes and lower case of characters (unicode.h). */
 #include "unicode.h"
-
-static bool is_tail(const char *s, size_t i, size_t n)
-{
-    return i < n && ((uint8_t)s[i] & 0xC0) == 0x80;
-}
+#include <stdlib.h>
 
 uint32_t pare_utf8_next(const char *s, size_t n, size_t *length)
 {
@@ -15,7 +12,7 @@ uint32_t pare_utf8_next(const char *s, size_t n, size_t *length)
     if (b < 0xC2 || b > 0xF4) return PARE_NO_CHAR;
     uint32_t c = b & (0x7Fu >> len);
     for (size_t i = 1; i < len; i++) {
-        if (!is_tail(s, i, n)) return PARE_NO_CHAR;
+        if (i >= n || ((uint8_t)s[i] & 0xC0) != 0x80) return PARE_NO_CHAR;
         c = c << 6 | ((uint8_t)s[i] & 0x3Fu);
     }
     if (c < smallest[len] || c > 0x10FFFF || (c >= 0xD800 && c <= 0xDFFF)) return PARE_NO_CHAR;
@@ -36,34 +33,23 @@ size_t pare_utf8_put(char out[4], uint32_t c)
     return len;
 }
 
+/* Ranges of both tables begin with their first and last code point. */
+static int compare_to_range(const void *code_point, const void *range)
+{
+    const uint32_t c = *(const uint32_t *)code_point, *const r = range;
+    return c < r[0] ? -1 : c > r[1];
+}
+
 pare_char_class pare_char_kind(uint32_t c)
 {
-    size_t lo = 0, hi = pare_char_range_count;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        const pare_char_range *r = &pare_char_ranges[mid];
-        if (c < r->first)
-            hi = mid;
-        else if (c > r->last)
-            lo = mid + 1;
-        else
-            return (pare_char_class)r->kind;
-    }
-    return PARE_CHAR_OTHER;
+    const pare_char_range *const r = bsearch(&c, pare_char_ranges, pare_char_range_count,
+                                             sizeof *pare_char_ranges, compare_to_range);
+    return r ? (pare_char_class)r->kind : PARE_CHAR_OTHER;
 }
 
 uint32_t pare_char_lower(uint32_t c)
 {
-    size_t lo = 0, hi = pare_lower_range_count;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        const pare_lower_range *r = &pare_lower_ranges[mid];
-        if (c < r->first)
-            hi = mid;
-        else if (c > r->last)
-            lo = mid + 1;
-        else
-            return (c - r->first) % r->step == 0 ? (uint32_t)((int64_t)c + r->delta) : c;
-    }
-    return c;
+    const pare_lower_range *const r = bsearch(&c, pare_lower_ranges, pare_lower_range_count,
+                                              sizeof *pare_lower_ranges, compare_to_range);
+    return r && (c - r->first) % r->step == 0 ? (uint32_t)((int64_t)c + r->delta) : c;
 }

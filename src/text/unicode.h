@@ -1,6 +1,6 @@
-/* unicode.h - just enough Unicode to cut text as the tokenizers do. Private to src/data. */
-#ifndef PARE_DATA_UNICODE_H
-#define PARE_DATA_UNICODE_H
+/* unicode.h - just enough Unicode to cut text as the tokenizers do. Private to src/text. */
+#ifndef PARE_TEXT_UNICODE_H
+#define PARE_TEXT_UNICODE_H
 #include <pare/base.h>
 
 typedef enum pare_char_class {

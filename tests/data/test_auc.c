@@ -1,4 +1,4 @@
-/* Tests src/data/auc.c. */
+/* Tests pare_auc of src/data/metric.c. */
 #include "small.h"
 #include "base/array.h"
 #include "data/graph_data.h"

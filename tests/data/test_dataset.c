@@ -1,4 +1,4 @@
-/* Tests src/data/dataset.c, dataset_builder.c, text_dataset.c and tsv_dataset.c. */
+/* Tests src/data/dataset.c, dataset_builder.c and text_dataset.c. */
 #include "base/array.h"
 #include "base/support.h"
 #include "data/graph_data.h"

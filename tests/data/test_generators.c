@@ -1,4 +1,4 @@
-/* Tests src/data/make_angular.c, make_sort.c and make_random.c. */
+/* Tests src/data/generators.c. */
 #include "base/array.h"
 #include <pare/data.h>
 #include "small.h"

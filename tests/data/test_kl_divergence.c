@@ -1,4 +1,4 @@
-/* Tests src/data/kl_divergence.c. */
+/* Tests pare_kl of src/data/metric.c. */
 #include "data/graph_data.h"
 #include "small.h"
 

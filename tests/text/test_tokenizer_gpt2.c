@@ -1,5 +1,4 @@
-/* Tests src/text/tokenizer_gpt2.c, gpt2_split.c and bpe_merge.c. */
-#include "base/json.h"
+/* Tests src/text/tokenizer_gpt2.c and bpe_merge.c. */
 #include "../data/small.h"
 #include "text/tokenizer.h"
 #include <cjson/cJSON.h>
