@@ -234,6 +234,9 @@ PARE_MUST_USE pare_status pare_cert_write(const pare_cert *c, const char *path, 
  * lives in the arena. */
 PARE_MUST_USE pare_status pare_cert_read(pare_cert **out, pare_arena *a, const char *path,
                                          pare_err *err);
+/* The text of its file, in the arena. */
+PARE_MUST_USE pare_status pare_cert_text(char **out, pare_arena *a, const pare_cert *c,
+                                         pare_err *err);
 /* Caller frees *out with cJSON_Delete. */
 PARE_MUST_USE pare_status pare_cert_json(cJSON **out, const pare_cert *c, pare_err *err);
 /* The same from a tree that was read before; `path` is for messages. */

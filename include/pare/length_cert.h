@@ -32,15 +32,26 @@ PARE_MUST_USE pare_status pare_length_oracle(pare_oracle *out, const pare_length
 
 /* ---- the file of a plan ------------------------------------------------------------------------- */
 
-/* Writes pare_length_plan_json. */
+/* The text of its file, in the arena. */
+PARE_MUST_USE pare_status pare_length_plan_text(char **out, pare_arena *a,
+                                                const pare_length_plan *plan, pare_err *err);
 PARE_MUST_USE pare_status pare_length_plan_write(const char *path, const pare_length_plan *plan,
                                                  bool overwrite, pare_err *err);
-/* The plan as JSON (caller frees it with cJSON_Delete; pare_length_plan_parse takes it), the engine
- * it is for (max_len, layers, heads, features and dtype), and its mode. PARE_ERR_INPUT: the file is
- * no plan. */
-PARE_MUST_USE pare_status pare_length_plan_read(cJSON **json, pare_oracle_caps *engine,
-                                                pare_length_mode *mode, const char *path,
-                                                pare_err *err);
+/* What a plan's file says before its input is known. */
+typedef struct pare_length_plan_file {
+    const char *path;
+    char *text;              /* in the arena */
+    pare_oracle_caps engine; /* max_len, layers, heads, features and dtype */
+    pare_length_mode mode;
+    size_t tokens;
+} pare_length_plan_file;
+/* PARE_ERR_INPUT: the file is no plan. */
+PARE_MUST_USE pare_status pare_length_plan_read(pare_length_plan_file *out, pare_arena *a,
+                                                const char *path, pare_err *err);
+/* The whole plan; `g` as in pare_length_plan_make. */
+PARE_MUST_USE pare_status pare_length_plan_open(pare_length_plan *out, pare_arena *a,
+                                                const pare_length_plan_file *file,
+                                                const pare_graph *g, pare_err *err);
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -59,9 +70,6 @@ PARE_MUST_USE pare_status pare_length_cert_write(const pare_length_cert *cert,
 double pare_length_cert_written(double bound);
 /* What inputs it is about, in words. */
 const char *pare_length_cert_domain(bool data);
-/* Whether a JSON object is such a certificate. */
-bool pare_is_length_cert(const cJSON *json);
-
 /* The files it speaks of; data is optional. */
 enum { PARE_LENGTH_MODEL, PARE_LENGTH_PLAN, PARE_LENGTH_DATA, PARE_LENGTH_FILES };
 extern const char *const pare_length_file_keys[PARE_LENGTH_FILES]; /* "input", "plan", "data" */
@@ -92,11 +100,4 @@ typedef struct pare_length_verified {
     pare_length_cert again; /* what was proven and measured here */
     double other_engine;    /* largest difference that the other engine has measured */
 } pare_length_verified;
-
-/* PARE_OK: it holds. PARE_ERR_VERIFY: it does not, and err says why. `path` is where the JSON was
- * read: files are beside it. What is in *out lives in the arena. */
-PARE_MUST_USE pare_status pare_length_cert_verify(pare_length_verified *out, pare_arena *a,
-                                                  const char *path, const cJSON *json,
-                                                  const pare_length_verify_opts *o,
-                                                  const pare_exec *exec, pare_err *err);
 #endif

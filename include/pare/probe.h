@@ -195,6 +195,9 @@ void pare_probe_free(pare_probe *p); /* accepts NULL */
 
 /* All of it; caller frees with cJSON_Delete. Keys: docs/probe.md. */
 PARE_MUST_USE pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err);
+/* The same as text, in the arena. */
+PARE_MUST_USE pare_status pare_probe_text(char **out, pare_arena *a, const pare_probe *p,
+                                          pare_err *err);
 
 /* Table 1 of Shirzad 2024 for one model on one input: the norms alone. */
 PARE_MUST_USE pare_status pare_probe_norms(pare_norms *operators, pare_norms *vectors,

@@ -8,12 +8,11 @@
 typedef struct pare_report_opts {
     const char *title; /* NULL: "pare report" */
     bool overwrite;
-    /* Called for every certificate, with what was read from `path`: `cert`, or `length` for one of
-     * pare length (the other is NULL). PARE_OK: it holds; PARE_ERR_VERIFY: it does not, and the
-     * page shows the reason and none of its figures; anything else ends the report. NULL: the page
-     * marks every certificate as not verified. */
-    pare_status (*verify)(void *self, const char *path, const pare_cert *cert, const cJSON *length,
-                          pare_err *err);
+    /* Every certificate is proven again: of one that does not hold the page shows the reason and
+     * none of its figures. False: the page marks every certificate as not verified. */
+    bool verify;
+    const pare_exec *exec;                        /* of the proofs */
+    void (*before)(void *self, const char *path); /* each proof; may be NULL */
     void *self;
 } pare_report_opts;
 

@@ -237,25 +237,28 @@ pare_status pare_cert_json(cJSON **out, const pare_cert *c, pare_err *err)
     return PARE_OK;
 }
 
-pare_status pare_cert_write(const pare_cert *c, const char *path, bool overwrite, pare_err *err)
+pare_status pare_cert_text(char **out, pare_arena *a, const pare_cert *c, pare_err *err)
 {
     cJSON *root = NULL;
+    pare_status st = pare_cert_json(&root, c, err);
+    if (!st) st = pare_json_print(out, NULL, a, root, 2, err);
+    cJSON_Delete(root);
+    return st;
+}
+
+pare_status pare_cert_write(const pare_cert *c, const char *path, bool overwrite, pare_err *err)
+{
     char *text = NULL;
-    size_t bytes = 0;
     pare_out *file = NULL;
     pare_arena *const a = pare_arena_new();
-    pare_status st = a ? pare_cert_json(&root, c, err) : pare_no_memory(err);
-    if (st == PARE_OK) st = pare_json_print(&text, &bytes, a, root, 2, err);
-    if (st == PARE_OK) st = pare_out_open(&file, path, overwrite, err);
-    if (st == PARE_OK) {
-        st = pare_out_write(file, text, bytes, err);
-        if (st == PARE_OK) st = pare_out_write(file, "\n", 1, err);
-        if (st == PARE_OK)
-            st = pare_out_commit(file, err);
-        else
-            pare_out_abort(file);
-    }
-    cJSON_Delete(root);
+    pare_status st = a ? pare_cert_text(&text, a, c, err) : pare_no_memory(err);
+    if (!st) st = pare_out_open(&file, path, overwrite, err);
+    if (!st) st = pare_out_write(file, text, strlen(text), err);
+    if (!st) st = pare_out_write(file, "\n", 1, err);
+    if (!st)
+        st = pare_out_commit(file, err);
+    else
+        pare_out_abort(file);
     pare_arena_free(a);
     return st;
 }

@@ -250,14 +250,11 @@ static void print_text(const cli *c, const length_opts *o)
 
 static pare_status print_json(cli *c, const length_opts *o)
 {
-    cJSON *const root = out_json_begin(c), *plan = NULL;
-    const pare_status st = pare_length_plan_json(&plan, &o->plan, &c->err);
-    if (st) {
-        cJSON_Delete(root);
-        return st;
-    }
-    const bool ok = root && cJSON_AddItemToObject(root, "plan", plan);
-    if (!ok) cJSON_Delete(plan);
+    char *plan = NULL;
+    const pare_status st = pare_length_plan_text(&plan, c->arena, &o->plan, &c->err);
+    if (st) return st;
+    cJSON *const root = out_json_begin(c);
+    const bool ok = root && out_json_text(root, "plan", plan);
     return out_json(
         c, root,
         ok &&

@@ -314,17 +314,16 @@ static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
 static pare_status print_json(cli *c, const facts *f, const char *data, const pare_model *m,
                               const pare_probe *p)
 {
-    cJSON *probe = NULL;
+    char *probe = NULL;
     char kind[DESCRIBE_ROOM];
-    pare_status st = pare_probe_json(&probe, p, &c->err);
+    pare_status st = pare_probe_text(&probe, c->arena, p, &c->err);
     if (st) return st;
     cJSON *root = out_json_begin(c);
     describe_kind(kind, m);
     bool ok = root && pare_json_add_string(root, "line", c->line) &&
               out_json_facts(root, "input", f) && pare_json_add_string(root, "kind", kind) &&
               (data ? pare_json_add_string(root, "data", data) : pare_json_add_null(root, "data"));
-    if (ok) ok = cJSON_AddItemToObject(root, "probe", probe);
-    if (!ok) cJSON_Delete(probe);
+    if (ok) ok = out_json_text(root, "probe", probe);
     return c->out ? out_json_file(c, root, ok, c->out) : out_json(c, root, ok);
 }
 

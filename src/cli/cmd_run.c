@@ -328,7 +328,6 @@ static pare_status run(cli *c, void *self, pare_ranks *ranks)
         else
             st = one_pass(c, &s);
     }
-    cJSON_Delete(s.plan);
     pare_model_free(s.m);
     return st;
 }

@@ -457,6 +457,15 @@ bool out_json_facts(cJSON *to, const char *key, const facts *f)
     return out_json_add_fields(to, key, facts_fields, f);
 }
 
+bool out_json_text(cJSON *to, const char *key, const char *text)
+{
+    cJSON *item = NULL;
+    if (pare_json_parse(&item, text, strlen(text), NULL) != PARE_OK) return false;
+    const bool ok = cJSON_AddItemToObject(to, key, item);
+    if (!ok) cJSON_Delete(item);
+    return ok;
+}
+
 bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
 {
     cJSON *const o = pare_json_add_object(to, "certificate"), *json = NULL;
@@ -471,8 +480,11 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
                  : pare_json_add_null(o, "rounding")))
         return false;
     /* The lists as they are in the file. */
-    if (pare_cert_json(&json, cert, NULL) != PARE_OK) return false;
-    bool ok = true;
+    char *text = NULL;
+    pare_arena *const a = pare_arena_new();
+    bool ok = a && pare_cert_text(&text, a, cert, NULL) == PARE_OK &&
+              pare_json_parse(&json, text, strlen(text), NULL) == PARE_OK;
+    pare_arena_free(a);
     for (size_t i = 0; ok && i < PARE_SECTIONS; i++) {
         cJSON *const list = cJSON_DetachItemFromObjectCaseSensitive(json, pare_section_keys[i]);
         ok = list && cJSON_AddItemToObject(o, pare_section_keys[i], list);

@@ -86,6 +86,8 @@ pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path);
 /* {"command", "seed", "threads"}; NULL when memory is out. */
 cJSON *out_json_begin(const cli *c);
 bool out_json_facts(cJSON *to, const char *key, const facts *f);
+/* JSON text that the library made, under a key of its own. */
+bool out_json_text(cJSON *to, const char *key, const char *text);
 bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert);
 bool out_json_shape(cJSON *to, const char *key, const size_t *shape, size_t ndim);
 #endif

@@ -50,7 +50,7 @@ typedef struct run_state {
     pare_ranks *ranks;
     pare_oracle oracle;      /* --oracle */
     pare_oracle_caps engine; /* that is asked for */
-    cJSON *plan;             /* --plan */
+    pare_length_plan_file plan;             /* --plan */
     pare_oracle_count count;
     pare_length_stats length;
 } run_state;

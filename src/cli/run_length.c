@@ -21,12 +21,12 @@ pare_status run_check_length(cli *c, const run_opts *o)
 /* The plan's engine, numbers and mode replace the options. */
 pare_status run_read_plan(cli *c, run_state *s, run_opts *o)
 {
-    pare_length_mode mode;
-    const pare_status st = pare_length_plan_read(&s->plan, &s->engine, &mode, o->plan, &c->err);
+    const pare_status st = pare_length_plan_read(&s->plan, c->arena, o->plan, &c->err);
     if (st) return st;
+    s->engine = s->plan.engine;
     o->f64 = s->engine.dtype == PARE_F64;
     o->oracle = s->engine.max_len;
-    o->mode = (size_t)mode;
+    o->mode = (size_t)s->plan.mode;
     return PARE_OK;
 }
 
@@ -36,18 +36,17 @@ static pare_status read_plan_options(cli *c, const run_state *s, const pare_inpu
 {
     pare_length_plan plan;
     pare_graph graph, *whole = NULL;
-    size_t tokens;
-    pare_status st = cli_name(c, pare_json_size(&tokens, s->plan, "tokens", &c->err), s->o->plan);
+    pare_status st = PARE_OK;
     /* Before its calls are counted: there may be any number. A graph has a word of its own. */
-    if (!st && s->m->pattern.kind != PARE_GRAPH && tokens != in->tokens)
+    if (!st && s->m->pattern.kind != PARE_GRAPH && s->plan.tokens != in->tokens)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: the plan is for %zu tokens, the input has %zu",
-                       s->o->plan, tokens, in->tokens);
+                       s->o->plan, s->plan.tokens, in->tokens);
     if (st) return st;
     if (s->m->pattern.kind == PARE_GRAPH) {
         whole = &graph;
         st = pare_graph_complete(whole, c->arena, in->graph, &s->m->pattern, &c->err);
     }
-    if (!st) st = pare_length_plan_parse(&plan, c->arena, s->plan, whole, &c->err);
+    if (!st) st = pare_length_plan_open(&plan, c->arena, &s->plan, whole, &c->err);
     if (!st) st = pare_length_plan_fits(&plan, c->arena, s->m, &c->err);
     if (st) return cli_name(c, st, s->o->plan);
     *o = plan.opts;
@@ -62,7 +61,7 @@ pare_status run_open_oracle(cli *c, run_state *s)
 {
     pare_oracle engine = {0};
     if (!s->o->oracle) return PARE_OK;
-    if (!s->plan)
+    if (!s->plan.text)
         s->engine = (pare_oracle_caps){.max_len = (uint32_t)s->o->oracle,
                                        .dtype = s->o->f64 ? PARE_F64 : PARE_F32};
     pare_status st = backend_open(c, &engine, s->o->backend, s->m, &s->engine, s->o->timeout);
@@ -85,7 +84,7 @@ pare_status run_by_oracle(cli *c, run_state *s, void *out, const pare_input *in,
                           .delta = s->o->delta};
     if (!o.mode && pare_engine_is_strict(s->o->backend)) /* it takes no other calls */
         o.mode = PARE_LENGTH_STRICT;
-    pare_status st = s->plan ? read_plan_options(c, s, in, &o) : PARE_OK;
+    pare_status st = s->plan.text ? read_plan_options(c, s, in, &o) : PARE_OK;
     if (!st)
         st = pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec,
                                  &c->err);

@@ -54,33 +54,66 @@ pare_status pare_length_plan_write(const char *path, const pare_length_plan *pla
     return st;
 }
 
-pare_status pare_length_plan_read(cJSON **json, pare_oracle_caps *engine, pare_length_mode *mode,
-                                  const char *path, pare_err *err)
+pare_status pare_length_plan_text(char **out, pare_arena *a, const pare_length_plan *plan,
+                                  pare_err *err)
+{
+    cJSON *json = NULL;
+    pare_status st = pare_length_plan_json(&json, plan, err);
+    if (!st) st = pare_json_print(out, NULL, a, json, 2, err);
+    cJSON_Delete(json);
+    return st;
+}
+
+/* What `json` says of the engine. */
+static pare_status read_plan_file(pare_length_plan_file *out, const cJSON *json, pare_err *err)
 {
     static const char *const keys[] = {"length", "layers", "heads", "features"};
     const cJSON *oracle;
     const char *type, *word;
     size_t n[4];
-    pare_status st = pare_json_read(json, path, err);
-    if (!st && !pare_json_has(*json, "pare_plan"))
+    pare_status st = PARE_OK;
+    if (!pare_json_has(json, "pare_plan"))
         st = pare_fail(err, PARE_ERR_INPUT, "is not a plan of pare length");
-    if (!st) st = pare_json_object(&oracle, *json, "oracle", err);
+    if (!st) st = pare_json_object(&oracle, json, "oracle", err);
     for (size_t i = 0; i < 4 && !st; i++) st = pare_json_size(&n[i], oracle, keys[i], err);
     if (!st) st = pare_json_string(&type, oracle, "dtype", err);
-    if (!st) st = pare_json_string(&word, *json, "mode", err);
+    if (!st) st = pare_json_string(&word, json, "mode", err);
     if (!st && (n[0] < 1 || n[0] > UINT32_MAX || n[1] > UINT32_MAX || n[2] > UINT32_MAX ||
                 n[3] > UINT32_MAX || pare_length_mode_of(word) < 1))
         st = pare_fail(err, PARE_ERR_INPUT,
                        "is not a plan of `pare length`: its engine or its mode is impossible");
-    if (st) return pare_err_path(err, st, path);
+    if (st) return st;
     const bool f64 = strcmp(type, pare_dtype_name(PARE_F64)) == 0;
-    *mode = (pare_length_mode)pare_length_mode_of(word);
-    *engine = (pare_oracle_caps){.max_len = (uint32_t)n[0],
-                                 .layers = (uint32_t)n[1],
-                                 .heads = (uint32_t)n[2],
-                                 .features = (uint32_t)n[3],
-                                 .dtype = f64 ? PARE_F64 : PARE_F32};
-    return PARE_OK;
+    out->mode = (pare_length_mode)pare_length_mode_of(word);
+    out->engine = (pare_oracle_caps){.max_len = (uint32_t)n[0],
+                                     .layers = (uint32_t)n[1],
+                                     .heads = (uint32_t)n[2],
+                                     .features = (uint32_t)n[3],
+                                     .dtype = f64 ? PARE_F64 : PARE_F32};
+    return pare_json_size(&out->tokens, json, "tokens", err);
+}
+
+pare_status pare_length_plan_read(pare_length_plan_file *out, pare_arena *a, const char *path,
+                                  pare_err *err)
+{
+    cJSON *json = NULL;
+    *out = (pare_length_plan_file){.path = path};
+    pare_status st = pare_json_read(&json, path, err);
+    if (!st) st = read_plan_file(out, json, err);
+    if (!st) st = pare_json_print(&out->text, NULL, a, json, 0, err);
+    cJSON_Delete(json);
+    return pare_err_path(err, st, path);
+}
+
+pare_status pare_length_plan_open(pare_length_plan *out, pare_arena *a,
+                                  const pare_length_plan_file *file, const pare_graph *g,
+                                  pare_err *err)
+{
+    cJSON *json = NULL;
+    pare_status st = pare_json_parse(&json, file->text, strlen(file->text), err);
+    if (!st) st = pare_length_plan_parse(out, a, json, g, err);
+    cJSON_Delete(json);
+    return pare_err_path(err, st, file->path);
 }
 
 /* ---- reading what it is about ---------------------------------------------------------------- */

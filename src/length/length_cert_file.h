@@ -5,6 +5,15 @@
 #include "base/work.h"
 #include <pare/length_cert.h>
 
+/* Whether a JSON object is the certificate of a length run. */
+bool pare_is_length_cert(const cJSON *json);
+/* PARE_OK: it holds. PARE_ERR_VERIFY: it does not, and err says why. `path` is where the JSON was
+ * read: files are beside it. What is in *out lives in the arena. */
+PARE_MUST_USE pare_status pare_length_cert_verify(pare_length_verified *out, pare_arena *a,
+                                                  const char *path, const cJSON *json,
+                                                  const pare_length_verify_opts *o,
+                                                  const pare_exec *exec, pare_err *err);
+
 /* Each file is read once: what is parsed is what is hashed. *is says what it is, also where it
  * could be read but not parsed. */
 PARE_MUST_USE pare_status length_read_model(pare_work *w, pare_length_file *is, pare_model **m,

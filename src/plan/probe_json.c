@@ -195,3 +195,12 @@ pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err)
     *out = ok ? o : NULL;
     return ok ? PARE_OK : pare_no_memory(err);
 }
+
+pare_status pare_probe_text(char **out, pare_arena *a, const pare_probe *p, pare_err *err)
+{
+    cJSON *json = NULL;
+    pare_status st = pare_probe_json(&json, p, err);
+    if (!st) st = pare_json_print(out, NULL, a, json, 2, err);
+    cJSON_Delete(json);
+    return st;
+}

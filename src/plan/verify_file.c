@@ -1,5 +1,6 @@
 /* verify_file.c - certificates by their path: which file it is, which prover it needs
  * (pare/verify.h). */
+#include "length/length_cert_file.h"
 #include <pare/data.h>
 #include <pare/depth.h>
 #include <pare/fold.h>

@@ -1,7 +1,9 @@
 /* report.c - one page to read and to show (pare/report.h). */
+#include "length/length_cert_file.h"
+#include "report_write.h"
 #include "items.h"
 
-#include <pare/report.h>
+#include <pare/verify.h>
 #include <string.h>
 
 /* Parameters and bytes of a model, counted in the very bytes that its certificate is about. False:
@@ -31,14 +33,13 @@ static bool count_sizes(pare_size *out, double *bytes, const item *it, const par
     return !st && strcmp(sha256, ref->sha256) == 0;
 }
 
-static pare_status verify_all(items *all, page *p, const pare_report_opts *o)
+static pare_status verify_all(items *all, page *p, report_verifier *verify, void *self)
 {
     pare_err *const err = p->w.err;
-    for (size_t i = 0; i < all->n && o->verify; i++) {
+    for (size_t i = 0; i < all->n && verify; i++) {
         item *it = &all->v[i];
         if (it->kind != ITEM_CUT && it->kind != ITEM_LENGTH) continue;
-        const pare_status st =
-            o->verify(o->self, it->path, it->cert, it->cert ? NULL : it->json, err);
+        const pare_status st = verify(self, it->path, it->cert, it->cert ? NULL : it->json, err);
         if (st && st != PARE_ERR_VERIFY) return st;
         it->holds = st ? PARE_FALSE : PARE_TRUE;
         if (st && !(it->why = pare_strdup(p->w.arena, err->msg))) return pare_no_memory(err);
@@ -50,8 +51,9 @@ static pare_status verify_all(items *all, page *p, const pare_report_opts *o)
     return PARE_OK;
 }
 
-pare_status pare_report_write(const char *path, const char *const *files, size_t n,
-                              const pare_report_opts *o, pare_err *err)
+pare_status report_write(const char *path, const char *const *files, size_t n,
+                         const pare_report_opts *o, report_verifier *verify, void *self,
+                         pare_err *err)
 {
     static void (*const card_of[])(page *, const item *) = {
         [ITEM_CUT] = card_cut, [ITEM_PROBE] = card_probe, [ITEM_REPRO] = card_repro,
@@ -63,7 +65,7 @@ pare_status pare_report_write(const char *path, const char *const *files, size_t
     if (!a) return pare_no_memory(err);
     page p = {.w = {.arena = a, .err = err}};
     p.w.st = items_read(&all, &p, files, n);
-    if (!p.w.st) p.w.st = verify_all(&all, &p, o);
+    if (!p.w.st) p.w.st = verify_all(&all, &p, verify, self);
     if (!p.w.st) p.w.st = pare_out_open(&p.out, path, o->overwrite, err);
     if (!p.w.st) {
         page_begin(&p, o->title ? o->title : "pare report");
@@ -82,4 +84,30 @@ pare_status pare_report_write(const char *path, const char *const *files, size_t
     items_free(&all);
     pare_arena_free(a);
     return st;
+}
+
+/* As pare_verify_file does it, of what was read. */
+static pare_status prove_again(void *self, const char *path, const pare_cert *cert,
+                               const cJSON *length, pare_err *err)
+{
+    const pare_report_opts *const o = self;
+    const pare_verify_file_opts v = {.exec = o->exec};
+    pare_cert *again = NULL;
+    pare_length_verified run;
+    if (o->before) o->before(o->self, path);
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    const pare_status st =
+        cert ? pare_verify_cert(&again, a, cert, path, &v, err)
+             : pare_length_cert_verify(&run, a, path, length, &(pare_length_verify_opts){0},
+                                       o->exec, err);
+    pare_arena_free(a);
+    return st;
+}
+
+pare_status pare_report_write(const char *path, const char *const *files, size_t n,
+                              const pare_report_opts *opts, pare_err *err)
+{
+    pare_report_opts o = *opts;
+    return report_write(path, files, n, &o, o.verify ? prove_again : NULL, &o, err);
 }

@@ -121,17 +121,12 @@ static void a_plan_says_which_engine_it_is_for(void **state)
 {
     (void)state;
     scene s;
-    cJSON *json = NULL;
-    pare_oracle_caps engine;
-    pare_length_mode mode;
+    pare_length_plan_file file;
     open_scene(&s);
-    assert_ok(pare_length_plan_read(&json, &engine, &mode, s.plan, &s.err), &s.err);
-    cJSON_Delete(json);
-    assert_true(engine.max_len == 8 && engine.dtype == PARE_F32 && mode == PARE_LENGTH_NATIVE);
-    json = NULL;
-    assert_status(pare_length_plan_read(&json, &engine, &mode, s.cert, &s.err), PARE_ERR_INPUT,
-                  &s.err);
-    cJSON_Delete(json);
+    assert_ok(pare_length_plan_read(&file, s.a, s.plan, &s.err), &s.err);
+    assert_true(file.engine.max_len == 8 && file.engine.dtype == PARE_F32 &&
+                file.mode == PARE_LENGTH_NATIVE && file.tokens == 24);
+    assert_status(pare_length_plan_read(&file, s.a, s.cert, &s.err), PARE_ERR_INPUT, &s.err);
     assert_contains(s.err.msg, "is not a plan of pare length");
     close_scene(&s);
 }

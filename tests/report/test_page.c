@@ -1,4 +1,5 @@
 /* Strings of files stay text on the page: whatever is in them, tags and attributes are the same. */
+#include "report/report_write.h"
 #include "report_files.h"
 
 /* Markup, quotes of both kinds, and bytes that change what a terminal or a reader sees. */
@@ -54,13 +55,21 @@ static void no_control_bytes(const char *page)
             fail_msg("byte %02x on the page", *p);
 }
 
+static pare_status refuses(void *self, const char *path, const pare_cert *cert, const cJSON *length,
+                           pare_err *err)
+{
+    (void)path, (void)cert, (void)length;
+    return self ? pare_fail(err, PARE_ERR_VERIFY, "%s", (const char *)self) : PARE_OK;
+}
+
 /* NULL: the files were refused. */
 static char *page_of(const report_files *r, const pare_report_opts *o, pare_arena *a)
 {
     pare_err err;
     pare_report_opts opts = *o;
     opts.overwrite = true;
-    const pare_status st = pare_report_write(r->out, r->list, REPORT_FILES, &opts, &err);
+    const pare_status st = report_write(r->out, r->list, REPORT_FILES, &opts,
+                                        o->verify ? refuses : NULL, o->self, &err);
     return st ? NULL : read_text(r->out, a);
 }
 
@@ -137,13 +146,6 @@ static void strings_of_files_are_not_markup(void **state)
 /* ---- certificates, whose words must be consistent ---------------------------------------------
  */
 
-static pare_status refuses(void *self, const char *path, const pare_cert *cert, const cJSON *length,
-                           pare_err *err)
-{
-    (void)path, (void)cert, (void)length;
-    return self ? pare_fail(err, PARE_ERR_VERIFY, "%s", (const char *)self) : PARE_OK;
-}
-
 static void strings_of_certificates_are_not_markup(void **state)
 {
     (void)state;
@@ -152,7 +154,7 @@ static void strings_of_certificates_are_not_markup(void **state)
     for (size_t k = 0; k < sizeof hostile / sizeof *hostile; k++)
         for (size_t verdict = 0; verdict < 3; verdict++) {
             pare_arena *const a = pare_arena_new();
-            pare_report_opts o = {.title = hostile[k], .verify = verdict ? refuses : NULL};
+            pare_report_opts o = {.title = hostile[k], .verify = verdict > 0};
             if (verdict == 2) o.self = (char *)hostile[k];
             put_cert(r.file[0], hostile[k]);
             const char *const page = page_of(&r, &o, a);
