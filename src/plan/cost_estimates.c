@@ -317,20 +317,3 @@ pare_status probe_prospects(pare_probe *p, const pare_model *m, const pare_datas
     }
     return st;
 }
-
-bool probe_prospects_json(cJSON *to, const pare_probe *p)
-{
-    cJSON *const list = pare_json_add_array(to, "directions");
-    bool ok = list != NULL;
-    for (size_t i = 0; ok && i < p->nprospects; i++) {
-        const pare_prospect *const t = &p->prospects[i];
-        cJSON *const o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_string(o, "direction", t->direction) &&
-             probe_truth(o, "can", t->can) && pare_json_add_string(o, "cut", t->cut) &&
-             pare_json_add_string(o, "left", t->left) &&
-             pare_json_add_number(o, "proven", t->proven.v) &&
-             probe_number(o, "measured", t->measured) && probe_number(o, "metric", t->metric) &&
-             pare_json_add_string(o, "domain", t->domain) && pare_json_add_string(o, "why", t->why);
-    }
-    return ok;
-}
