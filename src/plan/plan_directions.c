@@ -1,4 +1,4 @@
-/* What each direction offers to a plan: its settings, its cut, its prover (plan_directions.h). */
+/* plan_directions.c - each direction's settings, cut and prover (plan_directions.h). */
 #include "plan_directions.h"
 
 #include <math.h>
@@ -10,61 +10,31 @@ enum { TEXT_TOKENS = 256 }; /* of each input that a width cut of a text model lo
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-static size_t width_settings(double *out, const pare_model *m)
-{
-    static const double shares[] = {0.9, 0.75, 0.6, 0.5, 0.35, 0.25};
-    size_t n = 0;
-    if (pare_width_is_text(m, PARE_WIDTH_AUTO)) {
-        for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) out[n++] = shares[i];
-        return n;
-    }
-    for (size_t d = pare_model_width(m, 0) / 2; d >= 2 && n < PLAN_SETTINGS; d /= 2)
-        out[n++] = (double)d;
-    return n;
-}
-
-static size_t exact_layers(const pare_model *m)
-{
-    size_t n = 0;
-    for (size_t b = 0; b < m->nblocks; b++) n += m->blocks[b].attn.kind == PARE_ATTN_EXACT;
-    return n;
-}
-
-/* From one less down to none, evenly where there are many. */
-static size_t depth_settings(double *out, const pare_model *m)
-{
-    const size_t layers = exact_layers(m);
-    size_t n = 0, last = layers;
-    for (size_t i = 1; i <= PLAN_SETTINGS && layers > 0; i++) {
-        const size_t k = layers <= PLAN_SETTINGS
-                             ? layers - (i < layers ? i : layers)
-                             : (layers - 1) * (PLAN_SETTINGS - i) / (PLAN_SETTINGS - 1);
-        if (k < last) out[n++] = (double)k;
-        last = k < last ? k : last;
-    }
-    return n;
-}
-
-static size_t ticket_settings(double *out)
-{
-    static const double bits[] = {16, 12, 10, 8};
-    const size_t n = sizeof bits / sizeof *bits;
-    for (size_t i = 0; i < n; i++) out[i] = bits[i];
-    return n;
-}
-
 size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction way, const pare_model *m)
 {
-    switch (way) {
-    case PARE_PLAN_WIDTH:
-        return width_settings(out, m);
-    case PARE_PLAN_DEPTH:
-        return depth_settings(out, m);
-    case PARE_PLAN_WEIGHTS:
-        return ticket_settings(out);
-    default:
-        return 0;
+    static const double shares[] = {0.9, 0.75, 0.6, 0.5, 0.35, 0.25}, bits[] = {16, 12, 10, 8};
+    size_t n = 0;
+    if (way == PARE_PLAN_WEIGHTS) {
+        for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) out[n++] = bits[i];
+    } else if (way == PARE_PLAN_DEPTH) {
+        /* From one layer less down to none, evenly where there are many. */
+        size_t layers = 0;
+        for (size_t b = 0; b < m->nblocks; b++) layers += m->blocks[b].attn.kind == PARE_ATTN_EXACT;
+        size_t last = layers;
+        for (size_t i = 1; i <= PLAN_SETTINGS && layers > 0; i++) {
+            const size_t k = layers <= PLAN_SETTINGS
+                                 ? layers - (i < layers ? i : layers)
+                                 : (layers - 1) * (PLAN_SETTINGS - i) / (PLAN_SETTINGS - 1);
+            if (k < last) out[n++] = (double)k;
+            last = k < last ? k : last;
+        }
+    } else if (pare_width_is_text(m, PARE_WIDTH_AUTO)) {
+        for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) out[n++] = shares[i];
+    } else {
+        for (size_t d = pare_model_width(m, 0) / 2; d >= 2 && n < PLAN_SETTINGS; d /= 2)
+            out[n++] = (double)d;
     }
+    return n;
 }
 
 plan_ends plan_ends_of(pare_plan_direction way, const pare_model *m)
@@ -83,52 +53,36 @@ bool plan_refused(pare_status st)
 
 /* ---- cuts ------------------------------------------------------------------------------------ */
 
-static pare_status cut_width(pare_model **out, double setting, const pare_model *in,
-                             const pare_inputs *fit, uint64_t seed, const pare_exec *exec,
-                             pare_err *err)
-{
-    pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
-    pare_width_report report;
-    o.seed = seed;
-    o.tokens = TEXT_TOKENS;
-    if (setting < 1)
-        o.keep = setting;
-    else
-        o.dim = (size_t)setting;
-    return pare_width(out, &report, in, fit, &o, exec, err);
-}
-
-static pare_status cut_depth(pare_model **out, double setting, const pare_model *in,
-                             const pare_inputs *fit, const pare_exec *exec, pare_err *err)
-{
-    pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
-    pare_depth_report report;
-    o.layers = (size_t)setting;
-    return pare_depth(out, &report, in, fit, &o, exec, err);
-}
-
-static pare_status cut_weights(pare_model **out, uint64_t *bytes, double setting,
-                               const pare_model *in, uint64_t seed, const pare_exec *exec,
-                               pare_err *err)
-{
-    pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
-    pare_ticket_report report;
-    o.bits = (size_t)setting;
-    o.seed = seed;
-    const pare_status st = pare_ticket(out, &report, in, &o, exec, err);
-    if (!st) *bytes = report.bytes + report.number_bytes;
-    return st;
-}
-
 pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
                            const pare_model *in, const pare_inputs *fit, uint64_t seed,
                            const pare_exec *exec, pare_err *err)
 {
-    if (s->way == PARE_PLAN_WEIGHTS)
-        return cut_weights(out, bytes, s->setting, in, seed, exec, err);
-    const pare_status st = s->way == PARE_PLAN_WIDTH
-                               ? cut_width(out, s->setting, in, fit, seed, exec, err)
-                               : cut_depth(out, s->setting, in, fit, exec, err);
+    pare_status st;
+    if (s->way == PARE_PLAN_WEIGHTS) {
+        pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
+        pare_ticket_report report;
+        o.bits = (size_t)s->setting;
+        o.seed = seed;
+        st = pare_ticket(out, &report, in, &o, exec, err);
+        if (!st) *bytes = report.bytes + report.number_bytes;
+        return st;
+    }
+    if (s->way == PARE_PLAN_WIDTH) {
+        pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
+        pare_width_report report;
+        o.seed = seed;
+        o.tokens = TEXT_TOKENS;
+        if (s->setting < 1)
+            o.keep = s->setting;
+        else
+            o.dim = (size_t)s->setting;
+        st = pare_width(out, &report, in, fit, &o, exec, err);
+    } else {
+        pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
+        pare_depth_report report;
+        o.layers = (size_t)s->setting;
+        st = pare_depth(out, &report, in, fit, &o, exec, err);
+    }
     if (!st) *bytes = pare_model_size(*out, 1, 0).bytes;
     return st;
 }
@@ -145,15 +99,10 @@ const char *const pare_plan_direction_names[] = {"width", "depth", "ticket", NUL
 
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s)
 {
-    switch (s->way) {
-    case PARE_PLAN_WIDTH:
-        snprintf(buf, 48, s->setting < 1 ? "width --keep %.2g" : "width --dim %.0f", s->setting);
-        break;
-    case PARE_PLAN_DEPTH:
-        snprintf(buf, 48, "depth --layers %.0f", s->setting);
-        break;
-    default:
-        snprintf(buf, 48, "ticket --bits %.0f", s->setting);
-    }
+    const char *const format = s->way == PARE_PLAN_DEPTH     ? "depth --layers %.0f"
+                               : s->way == PARE_PLAN_WEIGHTS ? "ticket --bits %.0f"
+                               : s->setting < 1              ? "width --keep %.2g"
+                                                             : "width --dim %.0f";
+    snprintf(buf, 48, format, s->setting);
     return buf;
 }

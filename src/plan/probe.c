@@ -1,5 +1,5 @@
-/* A probe from its parts (pare/plan.h). What a part cannot tell about a model is a sentence in the
- * result, not a failure. */
+/* probe.c - a probe from its parts (pare/plan.h). What a part cannot determine about a model is a
+ * sentence in the result, not a failure. */
 #include "width/survey.h"
 #include "probe.h"
 #include <math.h>
@@ -39,26 +39,14 @@ pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
     for (size_t i = 0; i < p->nuntold; i++)
         if (strcmp(p->untold[i], text) == 0) return PARE_OK;
     if (p->nuntold == MOST_UNTOLD) return PARE_OK;
-    const char *const kept = pare_strdup(p->arena, text);
-    if (!kept) return pare_no_memory(err);
-    p->untold[p->nuntold++] = kept;
+    const char *const copy = pare_strdup(p->arena, text);
+    if (!copy) return pare_no_memory(err);
+    p->untold[p->nuntold++] = copy;
     return PARE_OK;
 }
 
-/* The first inputs of the data that hold so many tokens; at least one. */
-static pare_inputs first_of(const pare_inputs *all, size_t tokens)
-{
-    pare_inputs some = {.in = all->in};
-    size_t have = 0;
-    while (some.n < all->n && (some.n == 0 || have < tokens)) {
-        have += all->in[some.n].batch * all->in[some.n].tokens;
-        some.n++;
-    }
-    return some;
-}
-
-static pare_status survey(pare_probe *p, const pare_model *m, const pare_inputs *in,
-                          const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
+static pare_status probe_survey(pare_probe *p, const pare_model *m, const pare_inputs *in,
+                                const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
 {
     pare_err why = {0};
     const pare_status st =
@@ -73,20 +61,9 @@ static pare_status survey(pare_probe *p, const pare_model *m, const pare_inputs 
     return st ? pare_fail(err, st, "%s", why.msg) : PARE_OK;
 }
 
-/* A table without one line is a sentence. */
-static pare_status all_refused(pare_probe *p, pare_err *err)
-{
-    for (size_t i = 0; i < p->ncuts; i++)
-        if (!p->cuts[i].refused) return PARE_OK;
-    if (p->ncuts == 0) return PARE_OK;
-    const pare_status st = probe_untold(p, err, "what cuts would cost: %s", p->cuts[0].refused);
-    p->ncuts = 0;
-    return st;
-}
-
-static pare_status cuts(pare_probe *p, const pare_model *m, const pare_dataset *data,
-                        const pare_inputs *in, const pare_probe_opts *o, const pare_exec *exec,
-                        pare_err *err)
+static pare_status try_width_cuts(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                                  const pare_inputs *in, const pare_probe_opts *o,
+                                  const pare_exec *exec, pare_err *err)
 {
     if (o->no_cuts) return PARE_OK;
     if (!o->dims && p->parameters > MOST_PARAMETERS)
@@ -95,17 +72,27 @@ static pare_status cuts(pare_probe *p, const pare_model *m, const pare_dataset *
             "what cuts would cost: with %llu parameters that takes long; --dims says "
             "which to try",
             (unsigned long long)p->parameters);
-    const pare_status st = probe_cuts(p, m, data, in, o, exec, err);
-    return st ? st : all_refused(p, err);
+    pare_status st = probe_cuts(p, m, data, in, o, exec, err);
+    if (st || p->ncuts == 0) return st;
+    for (size_t i = 0; i < p->ncuts; i++)
+        if (!p->cuts[i].refused) return PARE_OK;
+    /* A table without one line is a sentence. */
+    st = probe_untold(p, err, "what cuts would cost: %s", p->cuts[0].refused);
+    p->ncuts = 0;
+    return st;
 }
 
-static pare_status with_data(pare_probe *p, const pare_model *m, const pare_dataset *data,
-                             const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
+static pare_status probe_with_data(pare_probe *p, const pare_model *m, const pare_dataset *data,
+                                   const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
 {
-    const size_t room = MOST_OUTPUTS / (pare_model_outputs(m) + 1);
-    const pare_inputs in = first_of(&data->inputs, o->tokens < room ? o->tokens : room);
+    const size_t most = MOST_OUTPUTS / (pare_model_outputs(m) + 1);
+    const size_t tokens = o->tokens < most ? o->tokens : most;
     const bool width = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_WIDTH,
                depth = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_DEPTH;
+    /* The first inputs of the data that hold so many tokens; at least one. */
+    pare_inputs in = {.in = data->inputs.in};
+    for (size_t have = 0; in.n < data->inputs.n && (in.n == 0 || have < tokens); in.n++)
+        have += in.in[in.n].batch * in.in[in.n].tokens;
     /* Shares of the time, as seen on the two models that come with pare. */
     pare_steps s = pare_steps_of(exec, 5 + (width ? 2 + 23 : 0) + (depth ? 40 : 0) + 30);
     exec = pare_step(&s, "look at the data", 5);
@@ -113,60 +100,52 @@ static pare_status with_data(pare_probe *p, const pare_model *m, const pare_data
     if (!st) st = probe_outputs(p, m, data, &in, exec, err);
     if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
     if (width) exec = pare_step(&s, "check theorems", 2);
-    if (!st && width) st = survey(p, m, &in, o, exec, err);
+    if (!st && width) st = probe_survey(p, m, &in, o, exec, err);
     if (!st && width) st = probe_theorems(p, m, err);
     if (width) exec = pare_step(&s, "try cuts in width", 23);
-    if (!st && width) st = cuts(p, m, data, &in, o, exec, err);
+    if (!st && width) st = try_width_cuts(p, m, data, &in, o, exec, err);
     if (depth) exec = pare_step(&s, "try cuts in depth", 40);
     if (!st && depth) st = probe_depth(p, m, data, &in, o, exec, err);
     exec = pare_step(&s, "price directions", 30);
     return st ? st : probe_prospects(p, m, data, &in, o, exec, err);
 }
 
-static pare_status open_probe(pare_probe **out, pare_err *err)
-{
-    pare_arena *const a = pare_arena_new();
-    pare_probe *const p = a ? pare_alloc(a, 1, sizeof *p) : NULL;
-    *out = NULL;
-    if (p) {
-        *p = (pare_probe){.arena = a, .metric_before = NAN, .output = NAN};
-        p->vectors = norm_end(&(norm_sum){0});
-        p->untold = pare_alloc(a, MOST_UNTOLD, sizeof *p->untold);
-    }
-    if (!p || !p->untold) {
-        pare_arena_free(a);
-        return pare_no_memory(err);
-    }
-    *out = p;
-    return PARE_OK;
-}
-
 pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_dataset *data,
                              const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
 {
-    pare_status st = open_probe(out, err);
-    if (st) return st;
-    (*out)->parameters = pare_model_size(m, 1, 1).parameters;
+    pare_arena *const a = pare_arena_new();
+    pare_probe *const p = a ? pare_alloc(a, 1, sizeof *p) : NULL;
+    pare_status st = PARE_OK;
+    *out = NULL;
+    if (p) {
+        *p = (pare_probe){.arena = a,
+                          .metric_before = NAN,
+                          .output = NAN,
+                          .parameters = pare_model_size(m, 1, 1).parameters,
+                          .vectors = norm_end(&(norm_sum){0}),
+                          .untold = pare_alloc(a, MOST_UNTOLD, sizeof *p->untold)};
+    }
+    if (!p || !p->untold) st = pare_no_memory(err);
     pare_steps s = pare_steps_of(exec, 100);
     exec = pare_step(&s, "look at the weights", 1);
-    st = probe_weights(*out, m, exec, err);
+    if (!st) st = probe_weights(p, m, exec, err);
     exec = pare_step(&s, "look at the weights", 1);
     if (!st && (o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_TICKET))
-        st = probe_ticket(*out, m, o->seed, exec, err);
+        st = probe_ticket(p, m, o->seed, exec, err);
     if (!st && (o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_LENGTH))
-        st = probe_length(*out, m, data, o->seed, exec, err);
+        st = probe_length(p, m, data, o->seed, exec, err);
     exec = pare_step(&s, NULL, 98);
-    if (!st && data)
-        st = with_data(*out, m, data, o, exec, err);
-    else if (!st)
-        st = probe_prospects(*out, m, NULL, NULL, o, exec, err);
+    if (!st)
+        st = data ? probe_with_data(p, m, data, o, exec, err)
+                  : probe_prospects(p, m, NULL, NULL, o, exec, err);
     if (!st && !data && o->part < PARE_PROBE_TICKET)
-        st = probe_untold(*out, err,
+        st = probe_untold(p, err,
                           "the stream, the theorems, attention, what cuts would cost: these "
                           "depend on data (--data)");
-    if (!st) return PARE_OK;
-    pare_probe_free(*out);
-    *out = NULL;
+    if (st)
+        pare_arena_free(a); /* p itself lives there */
+    else
+        *out = p;
     return st;
 }
 

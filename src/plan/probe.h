@@ -1,7 +1,6 @@
 /* probe.h - the parts of a probe, one file each; everything goes into the probe's arena. */
 #ifndef PARE_SRC_STUDY_PROBE_H
 #define PARE_SRC_STUDY_PROBE_H
-#include "base/json.h"
 #include <pare/plan.h>
 
 /* One more number for mean, standard deviation and sup (Welford). */
@@ -40,11 +39,9 @@ PARE_MUST_USE pare_status probe_depth(pare_probe *p, const pare_model *m, const 
                                       const pare_inputs *in, const pare_probe_opts *o,
                                       const pare_exec *exec, pare_err *err);
 PARE_MUST_USE pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err);
-bool probe_depth_json(cJSON *to, const pare_probe *p); /* probe_depth_json.c */
 /* What its weights are as targets of tickets (probe_ticket.c). */
 PARE_MUST_USE pare_status probe_ticket(pare_probe *p, const pare_model *m, uint64_t seed,
                                        const pare_exec *exec, pare_err *err);
-bool probe_ticket_json(cJSON *to, const pare_probe *p);
 /* The inputs of the data that cuts are fitted to and those they are looked at on: the first so many
  * tokens, in halves; a single input serves for both. */
 typedef struct probe_halves {
@@ -60,13 +57,9 @@ PARE_MUST_USE pare_status probe_prospects(pare_probe *p, const pare_model *m,
                                           const pare_dataset *data, const pare_inputs *in,
                                           const pare_probe_opts *o, const pare_exec *exec,
                                           pare_err *err);
-bool probe_prospects_json(cJSON *to, const pare_probe *p);
-bool probe_number(cJSON *to, const char *key, double v);    /* nan: null */
-bool probe_truth(cJSON *to, const char *key, pare_truth t); /* unknown: null */
-/* What an engine of M tokens would have to do (probe_length.c, probe_length_json.c). */
+/* What an engine of M tokens would have to do (probe_length.c). */
 PARE_MUST_USE pare_status probe_length(pare_probe *p, const pare_model *m, const pare_dataset *data,
                                        uint64_t seed, const pare_exec *exec, pare_err *err);
-bool probe_length_json(cJSON *to, const pare_probe *p);
 /* One more sentence about what is not known; said once. */
 PARE_MUST_USE pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
     PARE_PRINTF(3, 4);

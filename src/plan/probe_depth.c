@@ -1,11 +1,9 @@
-/* Attention and what may stand in its place: the X-ray, the costs of replacing it, and what is
- * proven a priori. Kinds are fitted to the first half of the inputs, everything is measured on the
- * second; a single input serves for both. */
+/* probe_depth.c - attention and what may replace it: its statistics, the costs of replacing it, and
+ * what is proven a priori. Replacements are fitted to the first half of the inputs and measured on
+ * the second; a single input serves for both. */
 #include "probe.h"
 #include <math.h>
 #include <string.h>
-
-/* ---- which inputs ---------------------------------------------------------------------------- */
 
 probe_halves probe_halve(const pare_inputs *in, size_t tokens)
 {
@@ -18,18 +16,17 @@ probe_halves probe_halve(const pare_inputs *in, size_t tokens)
     return (probe_halves){{n / 2, in->in}, {n - n / 2, in->in + n / 2}, n / 2};
 }
 
-/* The targets go with the inputs. */
-typedef struct grader {
-    const pare_dataset *data;
+/* Measures a metric on the second half. */
+typedef struct evaluator {
     const pare_inputs *look;
-    pare_dataset part;
+    pare_dataset part; /* the targets that belong to `look` */
     const pare_exec *exec;
-} grader;
+} evaluator;
 
-static pare_status grade(void *self, double *out, const pare_model *m, pare_err *err)
+static pare_status evaluate(void *self, double *out, const pare_model *m, pare_err *err)
 {
-    const grader *const g = self;
-    return probe_metric(out, m, &g->part, g->look, g->exec, err);
+    const evaluator *const e = self;
+    return probe_metric(out, m, &e->part, e->look, e->exec, err);
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
@@ -37,20 +34,20 @@ static pare_status grade(void *self, double *out, const pare_model *m, pare_err 
 typedef struct prover {
     pare_probe *p;
     const pare_model *m;
-    const probe_halves *h;
-    double phi0;
+    const pare_inputs *look;
+    double phi0; /* largest entry of an input */
     const char *domain;
     const pare_exec *exec;
     pare_err *err;
 } prover;
 
-/* Largest |f - g| of an output on the data. */
-static pare_status gap(double *out, const prover *v, const pare_model *g)
+/* Largest |f - g| of an output on the data; nan where one is. */
+static pare_status largest_difference(double *out, const prover *v, const pare_model *g)
 {
     pare_status st = PARE_OK;
     *out = 0;
-    for (size_t i = 0; !st && i < v->h->look.n; i++) {
-        const pare_input *const in = &v->h->look.in[i];
+    for (size_t i = 0; !st && i < v->look->n; i++) {
+        const pare_input *const in = &v->look->in[i];
         const size_t n = pare_output_rows(v->m, in) * pare_model_outputs(v->m);
         pare_arena *const a = pare_arena_new();
         double *const y = a ? pare_alloc(a, n + 1, sizeof *y) : NULL;
@@ -64,43 +61,42 @@ static pare_status gap(double *out, const prover *v, const pare_model *g)
     return st;
 }
 
-static pare_status make_one(pare_model **g, const prover *v, const char *what, pare_err *why)
+/* Collapses the attention in one way (`what`), bounds |f - g| a priori and measures it. */
+static pare_status bound_collapse(pare_probe_bound *to, const prover *v, const char *what)
 {
     const pare_attention_stats *const x = &v->p->depth.xray;
-    pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
-    pare_depth_report report;
-    const pare_exec silent = pare_exec_silent(v->exec);
-    const bool all = strcmp(what, "parallel") == 0, more = strcmp(what, "parallel+uniform") == 0;
-    const pare_depth_one_opts one = {all ? PARE_ONE_PARALLEL : PARE_ONE_PARALLEL_UNIFORM,
-                                     PARE_DEPTH_UNSET};
-    if (all || more) return pare_depth_one_layer(g, NULL, v->m, NULL, &one, &silent, why);
     const size_t last = x->layers[x->nlayers - 1].block;
-    const bool keep = strcmp(what, "keep") == 0;
-    o.kind = keep ? PARE_ATTN_ZERO : PARE_ATTN_UNIFORM;
-    o.exact = &last;
-    o.nexact = keep;
-    o.layers = keep;
-    return pare_depth(g, &report, v->m, NULL, &o, &silent, why);
-}
-
-static pare_status bound_of(pare_probe_bound *to, const prover *v, const char *what)
-{
+    const bool keep = strcmp(what, "keep") == 0, parallel = strncmp(what, "parallel", 8) == 0;
     pare_model *g = NULL;
     pare_collapse_bound b = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
     pare_err why = {0};
+    pare_status st;
     *to = (pare_probe_bound){.what = what,
                              .domain = v->domain,
                              .bound = b.bound,
                              .difference = b.difference,
                              .measured = NAN};
-    pare_status st = make_one(&g, v, what, &why);
+    if (parallel) {
+        const bool uniform = strcmp(what, "parallel+uniform") == 0;
+        const pare_depth_one_opts one = {uniform ? PARE_ONE_PARALLEL_UNIFORM : PARE_ONE_PARALLEL,
+                                         PARE_DEPTH_UNSET};
+        st = pare_depth_one_layer(&g, NULL, v->m, NULL, &one, v->exec, &why);
+    } else {
+        pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
+        pare_depth_report report;
+        o.kind = keep ? PARE_ATTN_ZERO : PARE_ATTN_UNIFORM;
+        o.exact = &last;
+        o.nexact = keep;
+        o.layers = keep;
+        st = pare_depth(&g, &report, v->m, NULL, &o, v->exec, &why);
+    }
     if (st == PARE_ERR_INPUT || st == PARE_ERR_USAGE) { /* no such collapse of this model */
         to->why = pare_strdup(v->p->arena, why.msg);
         return to->why ? PARE_OK : pare_no_memory(v->err);
     }
     if (st) return pare_fail(v->err, st, "%s", why.msg);
     st = pare_collapse_apriori(&b, v->m, g, v->phi0, v->exec, v->err);
-    if (!st) st = gap(&to->measured, v, g);
+    if (!st) st = largest_difference(&to->measured, v, g);
     pare_model_free(g);
     to->bound = b.bound;
     to->difference = b.difference;
@@ -108,23 +104,18 @@ static pare_status bound_of(pare_probe_bound *to, const prover *v, const char *w
     return st ? st : to->why ? PARE_OK : pare_no_memory(v->err);
 }
 
-static double largest_entry(const pare_inputs *in)
-{
-    double most = 0;
-    for (size_t i = 0; i < in->n; i++) {
-        const size_t n = in->in[i].batch * in->in[i].tokens * in->in[i].width;
-        for (size_t k = 0; in->in[i].x && k < n; k++) most = fmax(most, fabs(in->in[i].x[k]));
-    }
-    return most;
-}
-
-static pare_status bounds(prover *v)
+static pare_status bound_collapses(prover *v)
 {
     static const char *const names[] = {"keep", "uniform", "parallel", "parallel+uniform"};
     pare_depth_probe *const d = &v->p->depth;
     const size_t n = sizeof names / sizeof *names;
     pare_status st = PARE_OK;
-    v->phi0 = largest_entry(&v->h->look);
+    v->phi0 = 0;
+    for (size_t i = 0; i < v->look->n; i++) {
+        const pare_input *const in = &v->look->in[i];
+        for (size_t k = 0; in->x && k < in->batch * in->tokens * in->width; k++)
+            v->phi0 = fmax(v->phi0, fabs(in->x[k]));
+    }
     v->domain = v->m->embedding.ids
                     ? "all token sequences"
                     : pare_sprintf(v->p->arena, "all inputs with entries at most %.3g", v->phi0);
@@ -133,55 +124,45 @@ static pare_status bounds(prover *v)
     for (size_t i = 0; !st && i < n; i++) {
         /* Of one attention the first and the third replace nothing. */
         if (d->xray.nlayers < 2 && i % 2 == 0) continue;
-        st = bound_of(&d->bounds[d->nbounds++], v, names[i]);
+        st = bound_collapse(&d->bounds[d->nbounds++], v, names[i]);
         if (!st) st = pare_progress(v->exec, "prove a priori", i + 1, n, v->err);
     }
     return st;
 }
-
-/* ---- the printed theorem --------------------------------------------------------------------- */
-
-static void printed(pare_depth_probe *d)
-{
-    double eta = 0;
-    for (size_t h = 0; h < d->xray.nheads; h++) eta = fmax(eta, d->xray.heads[h].eta);
-    for (size_t l = 0; l < d->xray.nlayers; l++)
-        if (d->xray.layers[l].nheads > d->paper_heads) d->paper_heads = d->xray.layers[l].nheads;
-    d->paper_layers = d->xray.nlayers;
-    /* What enters the first attention is the input of Rank collapse 2025. */
-    d->paper = pare_collapse_paper(eta, d->xray.layers[0].x, d->paper_heads, d->paper_layers);
-}
-
-/* ---- all of it
- * ------------------------------------------------------------------------------------ */
 
 pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *data,
                         const pare_inputs *in, const pare_probe_opts *o, const pare_exec *exec,
                         pare_err *err)
 {
     pare_depth_probe *const d = &p->depth;
+    const pare_attention_stats *const x = &d->xray;
     const probe_halves h = probe_halve(in, o->depth_tokens);
     const pare_exec silent = pare_exec_silent(exec);
-    grader g = {.data = data, .look = &h.look, .part = *data, .exec = &silent};
-    g.part.target = data->target ? data->target + h.first : NULL;
+    evaluator e = {.look = &h.look, .part = *data, .exec = &silent};
+    e.part.target = data->target ? data->target + h.first : NULL;
     const pare_replacement_costs_opts costs = {
-        .macs = o->depth_macs, .metric = p->metric ? grade : NULL, .self = &g};
+        .macs = o->depth_macs, .metric = p->metric ? evaluate : NULL, .self = &e};
     pare_steps steps = pare_steps_of(exec, 10 + (o->no_cuts ? 0 : 80) + 10);
     exec = pare_step(&steps, NULL, 10);
     pare_status st = pare_depth_attention_stats(&d->xray, p->arena, m, &h.fit, &h.look, exec, err);
     if (st) return st;
     exec = pare_step(&steps, NULL, o->no_cuts ? 0 : 80);
-    if (d->xray.nheads == 0)
-        return probe_untold(p, err, "attention: the model has no softmax heads");
+    if (x->nheads == 0) return probe_untold(p, err, "attention: the model has no softmax heads");
     p->has_depth = true;
-    printed(d);
+    /* The theorem as printed; what enters the first attention is the input of Rank collapse 2025. */
+    double eta = 0;
+    for (size_t i = 0; i < x->nheads; i++) eta = fmax(eta, x->heads[i].eta);
+    for (size_t l = 0; l < x->nlayers; l++)
+        if (x->layers[l].nheads > d->paper_heads) d->paper_heads = x->layers[l].nheads;
+    d->paper_layers = x->nlayers;
+    d->paper = pare_collapse_paper(eta, x->layers[0].x, d->paper_heads, d->paper_layers);
     if (!o->no_cuts)
         st = pare_depth_replacement_costs(&d->costs, p->arena, m, &h.fit, &h.look, &costs, exec,
                                           err);
     if (!st && d->costs.skipped)
         st = probe_untold(p, err, "what replacing attention would cost: %s (--all tries it)",
                           d->costs.skipped);
-    prover v = {.p = p, .m = m, .h = &h, .exec = &silent, .err = err};
-    if (!st) st = bounds(&v);
+    prover v = {.p = p, .m = m, .look = &h.look, .exec = &silent, .err = err};
+    if (!st) st = bound_collapses(&v);
     return st ? st : probe_verdict(p, m, err);
 }

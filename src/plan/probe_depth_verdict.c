@@ -1,4 +1,5 @@
-/* Can the attention of this model be collapsed, how sure is that, and what stands in the way. */
+/* probe_depth_verdict.c - can the attention of this model be collapsed, how sure is that, and what
+ * prevents it. */
 #include "probe.h"
 #include <math.h>
 #include <string.h>
@@ -7,54 +8,32 @@ const char *const pare_depth_verdict_names[] = {"collapsible (proved)", "collaps
                                                 "not collapsible by the kinds tried", "not known",
                                                 NULL};
 
-/* The least bound that is of use, or NULL. */
-static const pare_probe_bound *proved_by(const pare_probe *p)
+static char *describe_proved(const pare_probe *p, const pare_probe_bound *b)
 {
-    const pare_probe_bound *best = NULL;
-    for (size_t i = 0; i < p->depth.nbounds; i++) {
-        const pare_probe_bound *const b = &p->depth.bounds[i];
-        if (b->bound.v <= PARE_PROBE_SMALL * p->output && (!best || b->bound.v < best->bound.v))
-            best = b;
-    }
-    return best;
-}
-
-static double widest_range(const pare_attention_stats *x)
-{
-    double most = 0;
-    for (size_t h = 0; h < x->nheads; h++) most = fmax(most, x->heads[h].range_max);
-    return most;
-}
-
-/* The model that a bound speaks of. */
-static char *replaced_by(const pare_probe *p, const pare_probe_bound *b)
-{
-    const size_t n = p->depth.xray.nlayers;
-    if (strcmp(b->what, "keep") == 0)
-        return pare_sprintf(p->arena, "without %zu of %zu attentions (the last stays)", n - 1, n);
-    if (strcmp(b->what, "parallel") == 0)
-        return pare_sprintf(p->arena, "with all %zu attentions beside one another in one layer", n);
-    if (strcmp(b->what, "parallel+uniform") == 0)
-        return pare_sprintf(p->arena,
-                            "with uniform weights in all %zu attentions, beside one another in one "
-                            "layer (parallel+uniform),",
-                            n);
-    return pare_sprintf(p->arena, "with %s weights in all %zu attentions", b->what, n);
-}
-
-static char *say_proved(const pare_probe *p, const pare_probe_bound *b)
-{
-    char bound[40], apart[40];
+    const pare_attention_stats *const x = &p->depth.xray;
+    const size_t n = x->nlayers;
+    char bound[40], apart[40], *how; /* the model that the bound is about */
     const bool two = isfinite(b->difference.v);
-    const char *const how = replaced_by(p, b);
+    double widest_range = 0;
+    for (size_t h = 0; h < x->nheads; h++) widest_range = fmax(widest_range, x->heads[h].range_max);
+    if (strcmp(b->what, "keep") == 0)
+        how = pare_sprintf(p->arena, "without %zu of %zu attentions (the last stays)", n - 1, n);
+    else if (strcmp(b->what, "parallel") == 0)
+        how = pare_sprintf(p->arena, "with all %zu attentions beside one another in one layer", n);
+    else if (strcmp(b->what, "parallel+uniform") == 0)
+        how = pare_sprintf(p->arena,
+                           "with uniform weights in all %zu attentions, beside one another in one "
+                           "layer (parallel+uniform),",
+                           n);
+    else
+        how = pare_sprintf(p->arena, "with %s weights in all %zu attentions", b->what, n);
     if (!how) return NULL;
-    return pare_sprintf(p->arena,
-                        "%s no output moves by more than %s%s%s, for %s; the largest output is "
-                        "%.3g; logit ranges are at most %.2g on this data",
-                        how, pare_ub_format(bound, b->bound, 2),
-                        two ? ", their difference by " : "",
-                        two ? pare_ub_format(apart, b->difference, 2) : "", b->domain, p->output,
-                        widest_range(&p->depth.xray));
+    return pare_sprintf(
+        p->arena,
+        "%s no output moves by more than %s%s%s, for %s; the largest output is "
+        "%.3g; logit ranges are at most %.2g on this data",
+        how, pare_ub_format(bound, b->bound, 2), two ? ", their difference by " : "",
+        two ? pare_ub_format(apart, b->difference, 2) : "", b->domain, p->output, widest_range);
 }
 
 const pare_replacement_point *probe_best_point(const pare_replacement_costs *c, size_t exact,
@@ -71,7 +50,8 @@ const pare_replacement_point *probe_best_point(const pare_replacement_costs *c, 
     return best;
 }
 
-static char *say_point(const pare_probe *p, const pare_replacement_point *at, pare_attn_kind kind)
+static char *describe_point(const pare_probe *p, const pare_replacement_point *at,
+                            pare_attn_kind kind)
 {
     const size_t all = p->depth.xray.nlayers, gone = all - at->exact;
     const double before = p->depth.costs.curves[0].points[0].metric; /* nothing replaced */
@@ -85,28 +65,8 @@ static char *say_point(const pare_probe *p, const pare_replacement_point *at, pa
                         p->inputs == 1 ? " on the input it was fitted to" : "");
 }
 
-/* The same, where it is too much. */
-static char *say_not(const pare_probe *p, const pare_replacement_point *at, pare_attn_kind kind)
-{
-    if (!at) return pare_strdup(p->arena, "no kind can stand in the place of every attention");
-    const char *const point = say_point(p, at, kind);
-    return point ? pare_sprintf(p->arena,
-                                "the best of %zu kinds, %s; at most %g %% would be acceptable",
-                                p->depth.costs.ncurves, point, 100 * PARE_PROBE_LOST)
-                 : NULL;
-}
-
-/* Nothing was tried. */
-static char *say_unknown(const pare_probe *p)
-{
-    const pare_depth_probe *const d = &p->depth;
-    return pare_sprintf(p->arena,
-                        "replacing attention was not tried (%s), and no a-priori bound is small",
-                        d->costs.skipped ? d->costs.skipped : "--no-cuts");
-}
-
-/* The first of: norms are affine and the rest the proof needs; the proof's bound is small; logit
- * ranges are small. */
+/* The first that fails of: the norms are affine, and what else the proof needs; logit ranges are
+ * small; the proof's bound is small. */
 static char *first_violated(const pare_probe *p)
 {
     const pare_depth_probe *const d = &p->depth;
@@ -137,24 +97,42 @@ static char *first_violated(const pare_probe *p)
 pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err)
 {
     pare_depth_probe *const d = &p->depth;
-    const pare_probe_bound *const b = proved_by(p);
+    const pare_probe_bound *proved = NULL; /* the least bound that is of use */
     pare_attn_kind kind = PARE_ATTN_NONE;
     (void)m;
+    for (size_t i = 0; i < d->nbounds; i++) {
+        const pare_probe_bound *const b = &d->bounds[i];
+        if (b->bound.v <= PARE_PROBE_SMALL * p->output && (!proved || b->bound.v < proved->bound.v))
+            proved = b;
+    }
     /* One of several may stay; of one alone none. None at all is better where both will do. */
     const pare_replacement_point *at = probe_best_point(&d->costs, 0, &kind);
     if (d->xray.nlayers > 1 && !(at && at->lost <= PARE_PROBE_LOST))
         at = probe_best_point(&d->costs, 1, &kind);
-    const bool tried = d->costs.kinds && !d->costs.skipped,
-               cheap = at && at->lost <= PARE_PROBE_LOST;
-    d->violated = b ? "" : first_violated(p);
+    d->violated = proved ? "" : first_violated(p);
     if (!d->violated) return pare_no_memory(err);
-    d->verdict = b       ? PARE_DEPTH_PROVED
-                 : cheap ? PARE_DEPTH_MEASURED
-                 : tried ? PARE_DEPTH_NOT
-                         : PARE_DEPTH_UNKNOWN;
-    d->why = b       ? say_proved(p, b)
-             : cheap ? say_point(p, at, kind)
-             : tried ? say_not(p, at, kind)
-                     : say_unknown(p);
+    if (proved) {
+        d->verdict = PARE_DEPTH_PROVED;
+        d->why = describe_proved(p, proved);
+    } else if (at && at->lost <= PARE_PROBE_LOST) {
+        d->verdict = PARE_DEPTH_MEASURED;
+        d->why = describe_point(p, at, kind);
+    } else if (!d->costs.kinds || d->costs.skipped) {
+        d->verdict = PARE_DEPTH_UNKNOWN;
+        d->why = pare_sprintf(
+            p->arena, "replacing attention was not tried (%s), and no a-priori bound is small",
+            d->costs.skipped ? d->costs.skipped : "--no-cuts");
+    } else if (!at) {
+        d->verdict = PARE_DEPTH_NOT;
+        d->why = "no kind can stand in the place of every attention";
+    } else {
+        const char *const point = describe_point(p, at, kind);
+        d->verdict = PARE_DEPTH_NOT;
+        d->why = point
+                     ? pare_sprintf(p->arena,
+                                    "the best of %zu kinds, %s; at most %g %% would be acceptable",
+                                    d->costs.ncurves, point, 100 * PARE_PROBE_LOST)
+                     : NULL;
+    }
     return d->why ? PARE_OK : pare_no_memory(err);
 }

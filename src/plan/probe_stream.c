@@ -1,6 +1,6 @@
-/* The residual stream on given inputs, place by place: how many dimensions its rows take, and how
- * long they are. Gathered as second moments while the f64 reference runs, so that no stream is ever
- * kept whole. */
+/* probe_stream.c - the residual stream on given inputs, place by place: the rank of its rows and
+ * their norms. Gathered as second moments while the f64 reference runs, so that no stream is ever
+ * stored whole. */
 #include "linalg/matrix.h"
 #include "probe.h"
 #include <math.h>
@@ -13,15 +13,15 @@ typedef struct place {
     size_t rows;
 } place;
 
-typedef struct listener {
+typedef struct observer {
     pare_arena *a;
     place *place; /* 2 blocks + 1: h0 z0 h1 ... */
     size_t nblocks;
     norm_sum enter; /* rows that enter a block */
     bool no_memory;
-} listener;
+} observer;
 
-static void take(listener *l, place *at, const double *v, size_t rows, size_t cols, bool enters)
+static void add_rows(observer *l, place *at, const double *v, size_t rows, size_t cols, bool enters)
 {
     if (!at->sum) {
         at->moment = pare_mat_new(l->a, cols, cols);
@@ -49,21 +49,21 @@ static void take(listener *l, place *at, const double *v, size_t rows, size_t co
     }
 }
 
-static void hear(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v,
-                 size_t rows, size_t cols)
+static void observe(void *self, pare_tap tap, size_t block, pare_dtype dtype, const void *v,
+                    size_t rows, size_t cols)
 {
-    listener *const l = self;
+    observer *const l = self;
     PARE_ASSERT(dtype == PARE_F64);
-    if (tap == PARE_TAP_ATTN_IN) take(l, &l->place[2 * block], v, rows, cols, true);
-    if (tap == PARE_TAP_ATTN_OUT) take(l, &l->place[2 * block + 1], v, rows, cols, false);
+    if (tap == PARE_TAP_ATTN_IN) add_rows(l, &l->place[2 * block], v, rows, cols, true);
+    if (tap == PARE_TAP_ATTN_OUT) add_rows(l, &l->place[2 * block + 1], v, rows, cols, false);
     if (tap == PARE_TAP_FFN_OUT && block + 1 == l->nblocks)
-        take(l, &l->place[2 * block + 2], v, rows, cols, false);
+        add_rows(l, &l->place[2 * block + 2], v, rows, cols, false);
 }
 
-static pare_status listen(listener *l, const pare_model *m, const pare_input *in,
-                          const pare_exec *exec, pare_err *err)
+static pare_status observe_input(observer *l, const pare_model *m, const pare_input *in,
+                                 const pare_exec *exec, pare_err *err)
 {
-    const pare_trace trace = {.fn = hear, .self = l};
+    const pare_trace trace = {.fn = observe, .self = l};
     pare_arena *const a = pare_arena_new();
     size_t count = 0;
     double *const y = a && pare_mul(&count, pare_output_rows(m, in), pare_model_outputs(m))
@@ -75,14 +75,14 @@ static pare_status listen(listener *l, const pare_model *m, const pare_input *in
     return st;
 }
 
-static pare_status listener_new(listener *l, pare_arena *a, size_t nblocks, pare_err *err)
+static pare_status observer_new(observer *l, pare_arena *a, size_t nblocks, pare_err *err)
 {
-    *l = (listener){.a = a, .nblocks = nblocks};
+    *l = (observer){.a = a, .nblocks = nblocks};
     l->place = pare_alloc(a, 2 * nblocks + 1, sizeof *l->place);
     return l->place ? PARE_OK : pare_no_memory(err);
 }
 
-/* ---- what was heard ------------------------------------------------------------------------- */
+/* ---- ranks and norms ------------------------------------------------------------------------- */
 
 /* Root mean squares along the axes of sum (h - c)(h - c)^T, c the mean or 0; descending. */
 static pare_status axes(double *s, const place *at, bool centred, pare_arena *a, pare_err *err)
@@ -128,11 +128,11 @@ static pare_status describe(pare_stream *out, const place *at, pare_arena *keep,
 pare_status probe_stream(pare_probe *p, const pare_model *m, const pare_inputs *in,
                          const pare_exec *exec, pare_err *err)
 {
-    listener l;
+    observer l;
     pare_arena *const a = pare_arena_new();
-    pare_status st = a ? listener_new(&l, a, m->nblocks, err) : pare_no_memory(err);
+    pare_status st = a ? observer_new(&l, a, m->nblocks, err) : pare_no_memory(err);
     for (size_t i = 0; !st && i < in->n; i++) {
-        st = listen(&l, m, &in->in[i], exec, err);
+        st = observe_input(&l, m, &in->in[i], exec, err);
         p->tokens += in->in[i].batch * in->in[i].tokens;
         if (!st) st = pare_progress(exec, "listen to the stream", i + 1, in->n, err);
     }
@@ -154,12 +154,12 @@ pare_status probe_stream(pare_probe *p, const pare_model *m, const pare_inputs *
 pare_status pare_probe_norms(pare_norms *operators, pare_norms *vectors, const pare_model *m,
                              const pare_input *in, const pare_exec *exec, pare_err *err)
 {
-    listener l;
+    observer l;
     pare_probe p = {.arena = pare_arena_new()};
     if (!p.arena) return pare_no_memory(err);
     pare_status st = probe_weights(&p, m, exec, err);
-    if (!st) st = listener_new(&l, p.arena, m->nblocks, err);
-    if (!st) st = listen(&l, m, in, exec, err);
+    if (!st) st = observer_new(&l, p.arena, m->nblocks, err);
+    if (!st) st = observe_input(&l, m, in, exec, err);
     if (!st) *operators = p.operators;
     if (!st) *vectors = norm_end(&l.enter);
     pare_arena_free(p.arena);

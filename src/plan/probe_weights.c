@@ -1,4 +1,5 @@
-/* Spectra of all weights of a model, head by head: what a matrix of that rank would lose. */
+/* probe_weights.c - singular values of all weights of a model, head by head: what a matrix of lower
+ * rank would lose. */
 #include "linalg/matrix.h"
 #include "probe.h"
 #include <math.h>
@@ -47,39 +48,38 @@ static bool first_with(const pare_attn *a, size_t i, bool values)
     return true;
 }
 
-static void put_attention(listing *l, size_t b, const pare_attn *a)
-{
-    for (size_t i = 0; i < a->nheads; i++) {
-        const pare_head *const h = &a->heads[i];
-        put(l, "Wq", b, i, (piece){&a->wq, h->q, 0}, h->dk, a->din);
-        if (first_with(a, i, false)) put(l, "Wk", b, i, (piece){&a->wk, h->k, 0}, h->dk, a->din);
-        if (first_with(a, i, true)) put(l, "Wv", b, i, (piece){&a->wv, h->v, 0}, h->dv, a->din);
-        put(l, "Wo", b, i, (piece){&a->wo, 0, h->o}, a->dout, h->dv);
-    }
-    put_whole(l, "matrix", b, &a->matrix);
-    put_whole(l, "mix", b, &a->mix);
-    if (a->skip.kind == PARE_SKIP_DENSE) put_whole(l, "skip 1", b, &a->skip.w);
-}
-
-static void put_ffn(listing *l, size_t b, const pare_ffn *f)
-{
-    static const char *const gated[] = {"gate", "up", "down"};
-    for (size_t i = 0; i < f->nlayers; i++) {
-        char name[24];
-        snprintf(name, sizeof name, "W%zu", i + 1);
-        put_whole(l, f->kind == PARE_FFN_GATED && i < 3 ? gated[i] : name, b, &f->layers[i].w);
-    }
-    if (f->skip.kind == PARE_SKIP_DENSE) put_whole(l, "skip 2", b, &f->skip.w);
-}
-
 static void put_model(listing *l, const pare_model *m)
 {
+    static const char *const gated[] = {"gate", "up", "down"};
     l->n = 0;
     put_whole(l, "embedding", SIZE_MAX, &m->embedding.table);
     put_whole(l, "input", SIZE_MAX, &m->embedding.map.w);
     for (size_t b = 0; b < m->nblocks; b++) {
-        if (m->blocks[b].attn.kind != PARE_ATTN_NONE) put_attention(l, b, &m->blocks[b].attn);
-        if (m->blocks[b].ffn.kind != PARE_FFN_NONE) put_ffn(l, b, &m->blocks[b].ffn);
+        const pare_attn *const a = &m->blocks[b].attn;
+        const pare_ffn *const f = &m->blocks[b].ffn;
+        if (a->kind != PARE_ATTN_NONE) {
+            for (size_t i = 0; i < a->nheads; i++) {
+                const pare_head *const h = &a->heads[i];
+                put(l, "Wq", b, i, (piece){&a->wq, h->q, 0}, h->dk, a->din);
+                if (first_with(a, i, false))
+                    put(l, "Wk", b, i, (piece){&a->wk, h->k, 0}, h->dk, a->din);
+                if (first_with(a, i, true))
+                    put(l, "Wv", b, i, (piece){&a->wv, h->v, 0}, h->dv, a->din);
+                put(l, "Wo", b, i, (piece){&a->wo, 0, h->o}, a->dout, h->dv);
+            }
+            put_whole(l, "matrix", b, &a->matrix);
+            put_whole(l, "mix", b, &a->mix);
+            if (a->skip.kind == PARE_SKIP_DENSE) put_whole(l, "skip 1", b, &a->skip.w);
+        }
+        if (f->kind != PARE_FFN_NONE) {
+            for (size_t i = 0; i < f->nlayers; i++) {
+                char name[24];
+                snprintf(name, sizeof name, "W%zu", i + 1);
+                put_whole(l, f->kind == PARE_FFN_GATED && i < 3 ? gated[i] : name, b,
+                          &f->layers[i].w);
+            }
+            if (f->skip.kind == PARE_SKIP_DENSE) put_whole(l, "skip 2", b, &f->skip.w);
+        }
     }
     put_whole(l, "dense", SIZE_MAX, &m->head.dense.w);
     if (!m->head.tied) put_whole(l, "output", SIZE_MAX, &m->head.out.w);
@@ -105,8 +105,8 @@ size_t rank_above(const double *s, size_t n, double cut)
 }
 
 /* By the eigenvalues of w w^T or w^T w, whichever is smaller, in tiles of the longer side. */
-static pare_status by_gram(double *s, const piece *from, const pare_spectrum *shape, pare_arena *a,
-                           pare_err *err)
+static pare_status singular_values_by_gram(double *s, const piece *from, const pare_spectrum *shape,
+                                           pare_arena *a, pare_err *err)
 {
     const bool tall = shape->rows > shape->cols;
     const size_t n = shape->n, length = tall ? shape->rows : shape->cols, tile = 1024;
@@ -129,29 +129,30 @@ static pare_status by_gram(double *s, const piece *from, const pare_spectrum *sh
     return st;
 }
 
-static pare_status values_of(pare_spectrum *s, const piece *from, pare_arena *a, pare_err *err)
-{
-    const double work = (double)s->n * (double)s->n * (double)(s->rows + s->cols);
-    if (work > DIRECT) return by_gram(s->s_est, from, s, a, err);
-    pare_mat w = pare_mat_new(a, s->rows, s->cols);
-    if (!w.v) return pare_no_memory(err);
-    pare_weight_widen(&w, from->w, from->r, from->c);
-    return pare_svd(NULL, s->s_est, NULL, &w, a, err);
-}
-
 typedef struct sweep { /* all matrices, each by itself */
     const listing *l;
     pare_err *err; /* n */
 } sweep;
 
-static void one_matrix(void *ctx, size_t i)
+static void measure_matrix(void *ctx, size_t i)
 {
     const sweep *const s = ctx;
+    const piece *const from = &s->l->piece[i];
     pare_spectrum *const it = &s->l->p->spectra[i];
+    pare_err *const err = &s->err[i];
     pare_arena *const a = pare_arena_new();
-    s->err[i].code = a ? values_of(it, &s->l->piece[i], a, &s->err[i]) : pare_no_memory(&s->err[i]);
+    const double work = (double)it->n * (double)it->n * (double)(it->rows + it->cols);
+    if (!a) {
+        err->code = pare_no_memory(err);
+    } else if (work > DIRECT) {
+        err->code = singular_values_by_gram(it->s_est, from, it, a, err);
+    } else {
+        pare_mat w = pare_mat_new(a, it->rows, it->cols);
+        if (w.v) pare_weight_widen(&w, from->w, from->r, from->c);
+        err->code = w.v ? pare_svd(NULL, it->s_est, NULL, &w, a, err) : pare_no_memory(err);
+    }
     pare_arena_free(a);
-    if (s->err[i].code) return;
+    if (err->code) return;
     double square = 0;
     for (size_t k = 0; k < it->n; k++) square += it->s_est[k] * it->s_est[k];
     it->rank_est = rank_above(it->s_est, it->n, PARE_PROBE_RANK);
@@ -160,7 +161,7 @@ static void one_matrix(void *ctx, size_t i)
 }
 
 /* Wo stands between heads and the stream and is no map of Shirzad 2024; a single head has none. */
-static bool of_table_1(const pare_spectrum *s)
+static bool is_of_table_1(const pare_spectrum *s)
 {
     static const char *const names[] = {"Wq", "Wk", "Wv", "W1", "W2", "gate", "up", "down"};
     for (size_t i = 0; s->block != SIZE_MAX && i < sizeof names / sizeof *names; i++)
@@ -186,11 +187,11 @@ pare_status probe_weights(pare_probe *p, const pare_model *m, const pare_exec *e
         it->s_est = pare_alloc(p->arena, it->n, sizeof *it->s_est);
         if (!it->s_est) return pare_no_memory(err);
     }
-    pare_parallel(exec, l.n, one_matrix, &s);
+    pare_parallel(exec, l.n, measure_matrix, &s);
     for (size_t i = 0; i < l.n; i++) {
         if (s.err[i].code)
             return pare_fail(err, s.err[i].code, "%s: %s", p->spectra[i].name, s.err[i].msg);
-        if (of_table_1(&p->spectra[i])) norm_add(&norms, p->spectra[i].s_est[0]);
+        if (is_of_table_1(&p->spectra[i])) norm_add(&norms, p->spectra[i].s_est[0]);
     }
     p->operators = norm_end(&norms);
     return PARE_OK;

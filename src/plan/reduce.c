@@ -1,9 +1,9 @@
 /* reduce.c - a reduction from file to file: what all directions share (pare/cut.h). */
+#include "cert/heldout.h"
 #include "reduce_parts.h"
 #include "base/support.h"
 #include "cert/outputs.h"
 #include "data/evaluate.h"
-#include "cert/heldout.h"
 #include "model/stopwatch.h"
 #include "reduce.h"
 #include "verify_file.h"
@@ -40,14 +40,18 @@ pare_status reduce_event(const reducer *r, pare_reduce_event e)
     return r->o->event ? r->o->event(r->o->self, e, r->out) : PARE_OK;
 }
 
+pare_status reduce_loaded(const reducer *r, pare_status st)
+{
+    const pare_status reported = reduce_event(r, PARE_REDUCE_LOADED);
+    return st ? st : reported;
+}
+
 pare_status reduce_load(reducer *r, pare_heldout_opts limits)
 {
     const pare_reduce_opts *const o = r->o;
     limits.split = o->split;
-    const pare_status st = pare_heldout_load(&r->out->inputs, r->arena, r->m, o->data, o->heldout,
-                                             &limits, o->seed, r->err);
-    const pare_status told = reduce_event(r, PARE_REDUCE_LOADED);
-    return st ? st : told;
+    return reduce_loaded(r, pare_heldout_load(&r->out->inputs, r->arena, r->m, o->data, o->heldout,
+                                              &limits, o->seed, r->err));
 }
 
 pare_status reduce_new_inputs(reducer *r, bool chosen)
@@ -130,7 +134,7 @@ pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction
                                r->exec, r->err);
 }
 
-/* ---- what it is worth ------------------------------------------------------------------------ */
+/* ---- measurements ---------------------------------------------------------------------------- */
 
 void reduce_in_nats(pare_evaluation *e)
 {
@@ -161,38 +165,12 @@ static pare_status measure_quality(pare_reduction *r, pare_arena *a, const pare_
     return PARE_OK;
 }
 
-/* A folder is as large as the files that were read from it. */
-static uint64_t folder_bytes(const pare_files *files)
-{
-    uint64_t sum = 0;
-    struct stat one;
-    for (size_t i = 0; files && i < pare_files_count(files); i++)
-        if (stat(pare_files_path(files, i), &one) == 0) sum += (uint64_t)one.st_size;
-    return sum;
-}
-
-/* What certificate and sizes say about the inputs that are proven on. */
-static void describe_inputs(pare_reduction *r, const pare_model *m)
-{
-    const pare_cert_inputs *const in = &r->inputs.held;
-    const pare_inputs *const set = &in->set, *const all = &in->data.inputs;
-    bool whole = set->n <= all->n; /* none of them is cut to its first tokens */
-    for (size_t i = 0; whole && i < set->n; i++) whole = set->in[i].tokens == all->in[i].tokens;
-    r->rows = 0;
-    for (size_t i = 0; i < set->n; i++) r->rows += pare_output_rows(m, &set->in[i]);
-    r->row_word = m->pattern.kind == PARE_GRAPH    ? "node"
-                  : m->head.pool != PARE_POOL_NONE ? "input"
-                                                   : "position";
-    r->all_tokens = in->part && whole;
-    r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
-    r->of_inputs = in->part && all->n > set->n ? all->n : 0;
-}
-
 pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_model *m,
                                 const pare_reduce_opts *o, const pare_exec *exec, pare_err *err)
 {
     const pare_cert_inputs *const in = &r->inputs.held;
-    const pare_input *const one = &in->set.in[0];
+    const pare_inputs *const set = &in->set, *const all = &in->data.inputs;
+    const pare_input *const one = &set->in[0];
     pare_model *g = NULL;
     double ms[2] = {NAN, NAN};
     pare_status st = pare_err_path(err, pare_model_load(&g, r->to, err), r->to);
@@ -207,11 +185,28 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
     if (!st && in->path && pare_dataset_has_targets(m, &in->data))
         st = measure_quality(r, a, m, g, exec, err);
     if (!st) {
-        if (r->before.file_bytes == 0) r->before.file_bytes = folder_bytes(o->files);
+        /* A folder is as large as the files that were read from it. */
+        const size_t nfiles =
+            o->files && r->before.file_bytes == 0 ? pare_files_count(o->files) : 0;
+        struct stat file;
+        for (size_t i = 0; i < nfiles; i++)
+            if (stat(pare_files_path(o->files, i), &file) == 0)
+                r->before.file_bytes += (uint64_t)file.st_size;
         pare_model_shape_of(&r->shape_before, m);
         pare_model_shape_of(&r->shape_after, g);
-        describe_inputs(r, m);
-        st = pare_largest_output(&r->largest_output, m, &in->set, a, exec, err);
+        bool whole = set->n <= all->n; /* none of them is cut to its first tokens */
+        r->rows = 0;
+        for (size_t i = 0; i < set->n; i++) {
+            whole = whole && set->in[i].tokens == all->in[i].tokens;
+            r->rows += pare_output_rows(m, &set->in[i]);
+        }
+        r->row_word = m->pattern.kind == PARE_GRAPH   ? "node"
+                      : m->top.pool != PARE_POOL_NONE ? "input"
+                                                      : "position";
+        r->all_tokens = in->part && whole;
+        r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
+        r->of_inputs = in->part && all->n > set->n ? all->n : 0;
+        st = pare_largest_output(&r->largest_output, m, set, a, exec, err);
     }
     memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
     memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);
@@ -237,16 +232,14 @@ pare_status reduce_output_error(reducer *r)
     return st;
 }
 
-/* ---- the whole way --------------------------------------------------------------------------- */
+/* ---- from file to file ----------------------------------------------------------------------- */
 
 static pare_status reduce_fold(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
     pare_model *folded = NULL;
-    pare_status st = pare_cert_inputs_load(&r->out->inputs.held, r->arena, r->m, o->data, o->split,
-                                           o->seed, r->err);
-    const pare_status told = reduce_event(r, PARE_REDUCE_LOADED);
-    if (!st) st = told;
+    pare_status st = reduce_loaded(r, pare_cert_inputs_load(&r->out->inputs.held, r->arena, r->m,
+                                                            o->data, o->split, o->seed, r->err));
     if (!st) st = pare_fold(&folded, &r->out->fold, r->m, r->err);
     reduce_phase(r, NULL, 92);
     if (!st) st = reduce_publish(r, &folded, "fold");

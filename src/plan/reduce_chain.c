@@ -24,26 +24,11 @@ static pare_status open_ends(reducer *r, pare_model **f)
     if (st) return st;
     if (!data)
         return pare_inputs_random(&in->set, r->arena, *f, d->count, d->tokens, cert->seed, r->err);
-    st = pare_cert_inputs_load(in, r->arena, *f, data, d->split, cert->seed, r->err);
-    const pare_status told = reduce_event(r, PARE_REDUCE_LOADED);
-    if (!st) st = told;
+    st = reduce_loaded(r,
+                       pare_cert_inputs_load(in, r->arena, *f, data, d->split, cert->seed, r->err));
     if (st || strcmp(d->kind, "part") != 0) return st;
     return pare_inputs_part(&in->set, r->arena, &in->data.inputs, d->first, d->count, d->tokens,
                             r->err);
-}
-
-/* Proven again from the files before it appears: a chain that does not hold is not left lying
- * around, and what it would replace is not lost to it. */
-static pare_status write_verified(reducer *r)
-{
-    const char *const path = r->out->cert_path;
-    const char *const fresh = pare_sprintf(r->arena, "%s" PARE_PART_SUFFIX, path, (long)getpid());
-    if (!fresh) return pare_no_memory(r->err);
-    pare_status st = pare_cert_write(&r->out->cert, fresh, true, r->err);
-    if (!st) st = pare_verify_file(fresh, &(pare_verify_file_opts){.exec = r->exec}, r->err);
-    if (!st) st = pare_file_move(fresh, path, r->o->overwrite, r->err);
-    if (st) unlink(fresh);
-    return st;
 }
 
 pare_status pare_reduce_chain(pare_reduction *out, pare_arena *a, const char *cert_path,
@@ -77,7 +62,16 @@ pare_status pare_reduce_chain(pare_reduction *out, pare_arena *a, const char *ce
     out->cert.measured = gap.measured;
     pare_model_free(g);
     reduce_phase(&r, NULL, 70);
-    if (!st) st = write_verified(&r);
+    /* Proven again from the files before it appears: a chain that does not hold is not left lying
+     * around, and what it would replace is not lost to it. */
+    const char *const fresh = pare_sprintf(a, "%s" PARE_PART_SUFFIX, cert_path, (long)getpid());
+    if (!st && !fresh) st = pare_no_memory(err);
+    if (!st) {
+        st = pare_cert_write(&out->cert, fresh, true, err);
+        if (!st) st = pare_verify_file(fresh, &(pare_verify_file_opts){.exec = r.exec}, err);
+        if (!st) st = pare_file_move(fresh, cert_path, o.overwrite, err);
+        if (st) unlink(fresh);
+    }
     out->ms_reduction = 1e3 * (pare_seconds() - o.started);
     out->published = !st;
     if (!st) st = reduce_event(&r, PARE_REDUCE_PUBLISHED);

@@ -11,47 +11,23 @@ enum {
 };
 #define PROOF_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
 
-static pare_status load_data(reducer *r, bool search)
-{
-    const pare_reduce_opts *const o = r->o;
-    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
-    const size_t measured = text ? MEASURED_TEXTS : ALL;
-    const bool needs_data = o->kind == PARE_REDUCE_ONE_LAYER
-                                ? pare_depth_one_needs_data(&o->one_layer)
-                                : pare_depth_needs_data(r->m, &o->depth);
-    const pare_status st = reduce_load(
-        r, (pare_heldout_opts){.most_fitted = o->fit_inputs,
-                               .fit_tokens = o->fit_tokens,
-                               .most_measured = o->prove > measured ? o->prove : measured,
-                               .most_proven = o->prove ? o->prove
-                                              : text   ? PROVEN_TEXTS
-                                                       : ALL,
-                               .proven_tokens = PROVEN_TOKENS,
-                               .work = PROOF_WORK,
-                               .cut_only_texts = true,
-                               .nothing_fitted = !search && !needs_data});
-    if (st || !o->data) return st;
-    return reduce_new_inputs(r, search); /* how many stay is chosen by what is proven on them */
-}
-
-/* The report lives in the cut model, which publishing frees. */
-static pare_status make(reducer *r, pare_model **small, const pare_depth_opts *depth)
-{
-    pare_reduction *const out = r->out;
-    const pare_inputs *const fit = r->o->data ? &out->inputs.fit : NULL;
-    if (r->o->kind == PARE_REDUCE_ONE_LAYER)
-        return pare_depth_one_layer(small, &out->one_layer, r->m, fit, &r->o->one_layer, r->exec,
-                                    r->err);
-    pare_status st = pare_depth(small, &out->depth, r->m, fit, depth, r->exec, r->err);
-    if (!st) st = reduce_keep(r, &out->depth.layers, out->depth.nlayers, sizeof *out->depth.layers);
-    return st ? st : reduce_event(r, PARE_REDUCE_MADE);
-}
-
 static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bool search)
 {
+    pare_reduction *const out = r->out;
+    pare_depth_report *const report = &out->depth;
+    const pare_inputs *const fit = r->o->data ? &out->inputs.fit : NULL;
     pare_model *small = NULL;
+    pare_status st;
     reduce_phase(r, NULL, search ? 10 : 60);
-    pare_status st = make(r, &small, depth);
+    if (r->o->kind == PARE_REDUCE_ONE_LAYER) {
+        st = pare_depth_one_layer(&small, &out->one_layer, r->m, fit, &r->o->one_layer, r->exec,
+                                  r->err);
+    } else {
+        st = pare_depth(&small, report, r->m, fit, depth, r->exec, r->err);
+        /* The report lives in the cut model, which publishing frees. */
+        if (!st) st = reduce_keep(r, &report->layers, report->nlayers, sizeof *report->layers);
+        if (!st) st = reduce_event(r, PARE_REDUCE_MADE);
+    }
     reduce_phase(r, NULL, search ? 10 : 30);
     if (!st) st = reduce_publish(r, &small, "depth");
     pare_model_free(small);
@@ -87,9 +63,23 @@ static pare_status search_layers(reducer *r)
 pare_status reduce_depth(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
-    const bool search = o->kind == PARE_REDUCE_DEPTH && o->depth.layers == PARE_DEPTH_UNSET &&
-                        isfinite(o->max_error);
-    pare_status st = load_data(r, search);
+    const bool one_layer = o->kind == PARE_REDUCE_ONE_LAYER;
+    const bool search = !one_layer && o->depth.layers == PARE_DEPTH_UNSET && isfinite(o->max_error);
+    const bool needs_data = one_layer ? pare_depth_one_needs_data(&o->one_layer)
+                                      : pare_depth_needs_data(r->m, &o->depth);
+    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
+    const size_t measured = text ? MEASURED_TEXTS : ALL, proven = text ? PROVEN_TEXTS : ALL;
+    pare_status st = reduce_load(
+        r, (pare_heldout_opts){.most_fitted = o->fit_inputs,
+                               .fit_tokens = o->fit_tokens,
+                               .most_measured = o->prove > measured ? o->prove : measured,
+                               .most_proven = o->prove ? o->prove : proven,
+                               .proven_tokens = PROVEN_TOKENS,
+                               .work = PROOF_WORK,
+                               .cut_only_texts = true,
+                               .nothing_fitted = !search && !needs_data});
+    /* In a search the number of layers is chosen by what is proven on the held-out inputs. */
+    if (!st && o->data) st = reduce_new_inputs(r, search);
     if (!st) st = search ? search_layers(r) : make_and_publish(r, &o->depth, false);
     r->out->held_out = r->out->inputs.apart;
     return st ? st : reduce_measure(r);

@@ -1,8 +1,8 @@
 /* reduce_ticket.c - models as a seed and masks, beside plain rounding to as many bytes (reduce.c). */
+#include "cert/heldout.h"
 #include "reduce_parts.h"
 #include "cert/outputs.h"
 #include "data/evaluate.h"
-#include "cert/heldout.h"
 #include "linalg/bounds.h"
 #include "ticket/ticket_internal.h"
 #include <pare/cut.h>
@@ -20,28 +20,7 @@ enum {
 };
 #define PROOF_WORK 5e8 /* multiplications of a pass over all that is proven on */
 
-static pare_status load_data(reducer *r)
-{
-    const pare_reduce_opts *const o = r->o;
-    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
-    const bool feedback = o->ticket.method == PARE_TICKET_FEEDBACK;
-    const pare_status st =
-        reduce_load(r, (pare_heldout_opts){.most_fitted = feedback ? o->fit_inputs : 1,
-                                           .fit_tokens = feedback ? o->fit_tokens : 1,
-                                           .most_measured = text ? MEASURED_TEXTS : ALL,
-                                           .most_proven = text ? PROVEN_TEXTS : ALL,
-                                           .proven_tokens = PROVEN_TOKENS,
-                                           .work = PROOF_WORK,
-                                           .cut_only_texts = true,
-                                           .nothing_fitted = !feedback});
-    pare_ticket_opts *const t = &r->out->ticket_made;
-    *t = o->ticket;
-    t->seed = o->seed;
-    if (feedback && o->data) t->fit = &r->out->inputs.fit;
-    return st;
-}
-
-static pare_status make(reducer *r, pare_model **small)
+static pare_status make_ticket(reducer *r, pare_model **small)
 {
     return pare_err_path(
         r->err, pare_ticket(small, &r->out->ticket, r->m, &r->out->ticket_made, r->exec, r->err),
@@ -61,7 +40,7 @@ static pare_status search_bits(reducer *r)
         const bool found = high <= MOST_BITS;
         const size_t next = low + (found ? (high - low) / 2 : SEARCH_STEP);
         t->bits = next < MOST_BITS ? next : MOST_BITS;
-        pare_status st = make(r, &g);
+        pare_status st = make_ticket(r, &g);
         if (!st)
             st = pare_outputs_compare(&bound, r->m, g, &r->out->inputs.held.set, false, r->exec,
                                       r->err);
@@ -78,18 +57,6 @@ static pare_status search_bits(reducer *r)
                      "no ticket of up to %d bits a weight is proven to stay within max_error %g; "
                      "nothing was written",
                      MOST_BITS, r->o->max_error);
-}
-
-/* The report lives in the ticket, which publishing frees. */
-static pare_status keep_report(reducer *r)
-{
-    pare_ticket_report *const p = &r->out->ticket;
-    const pare_status st = reduce_keep(r, &p->matrix, p->n, sizeof *p->matrix);
-    if (st) return st;
-    for (size_t i = 0; i < p->n; i++)
-        if (!(p->matrix[i].name = pare_strdup(r->arena, p->matrix[i].name)))
-            return pare_no_memory(r->err);
-    return reduce_event(r, PARE_REDUCE_MADE);
 }
 
 /* Plain rounding into as many bytes; `fit` NULL: without feedback. */
@@ -113,23 +80,43 @@ static pare_status compare_rounding(reducer *r, pare_rounded *to, const pare_inp
 
 pare_status reduce_ticket(reducer *r)
 {
+    const pare_reduce_opts *const o = r->o;
     pare_reduction *const out = r->out;
-    const pare_ticket_opts *const t = &out->ticket_made;
-    const bool search = !r->o->ticket.hidden && !r->o->ticket.bits;
+    pare_ticket_opts *const t = &out->ticket_made;
+    pare_ticket_report *const report = &out->ticket;
+    const bool search = !o->ticket.hidden && !o->ticket.bits;
+    const bool text = r->m->stem.ids && r->m->top.pool == PARE_POOL_NONE;
+    const bool feedback = o->ticket.method == PARE_TICKET_FEEDBACK;
     pare_model *small = NULL;
-    pare_status st = load_data(r);
+    pare_status st =
+        reduce_load(r, (pare_heldout_opts){.most_fitted = feedback ? o->fit_inputs : 1,
+                                           .fit_tokens = feedback ? o->fit_tokens : 1,
+                                           .most_measured = text ? MEASURED_TEXTS : ALL,
+                                           .most_proven = text ? PROVEN_TEXTS : ALL,
+                                           .proven_tokens = PROVEN_TOKENS,
+                                           .work = PROOF_WORK,
+                                           .cut_only_texts = true,
+                                           .nothing_fitted = !feedback});
+    *t = o->ticket;
+    t->seed = o->seed;
+    if (feedback && o->data) t->fit = &out->inputs.fit;
     if (search) reduce_phase(r, "find the number of bits", 60);
     if (!st && search) st = search_bits(r);
     reduce_phase(r, NULL, search ? 15 : 50);
-    if (!st) st = make(r, &small);
-    if (!st) st = keep_report(r);
+    if (!st) st = make_ticket(r, &small);
+    /* The report lives in the ticket, which publishing frees. */
+    if (!st) st = reduce_keep(r, &report->matrix, report->n, sizeof *report->matrix);
+    for (size_t i = 0; !st && i < report->n; i++)
+        if (!(report->matrix[i].name = pare_strdup(r->arena, report->matrix[i].name)))
+            st = pare_no_memory(r->err);
+    if (!st) st = reduce_event(r, PARE_REDUCE_MADE);
     reduce_phase(r, NULL, search ? 20 : 44);
     if (!st) st = reduce_publish(r, &small, "ticket");
     pare_model_free(small);
     out->held_out = out->inputs.apart;
     if (!st) st = reduce_measure(r);
     if (!st) st = reduce_output_error(r);
-    if (st || out->ticket.merged) return st;
+    if (st || report->merged) return st;
     st = compare_rounding(r, &out->rounded, NULL);
     if (!st && t->fit) st = compare_rounding(r, &out->rounded_with_feedback, t->fit);
     return st;

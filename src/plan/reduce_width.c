@@ -1,8 +1,8 @@
 /* reduce_width.c - narrower models (reduce.c): language models and encoders are fitted to a part of
  * the data and proven on another, graph transformers take whole graphs. */
+#include "cert/heldout.h"
 #include "reduce_parts.h"
 #include "cert/outputs.h"
-#include "cert/heldout.h"
 #include "linalg/bounds.h"
 #include "width/jl_bounds.h"
 #include <pare/cut.h>
@@ -17,8 +17,8 @@ enum {
 };
 
 /* The report lives in the cut model, which publishing frees. */
-static pare_status make(reducer *r, pare_model **small, const pare_width_opts *w,
-                        const pare_inputs *fit)
+static pare_status make_narrower(reducer *r, pare_model **small, const pare_width_opts *w,
+                                 const pare_inputs *fit)
 {
     pare_width_report *const p = &r->out->width;
     pare_status st = pare_width(small, p, r->m, fit, w, r->exec, r->err);
@@ -90,7 +90,7 @@ static pare_status reduce_text(reducer *r)
     if (!st && search) st = search_share(r, &w, fit);
     out->keep = w.keep;
     reduce_phase(r, NULL, search ? 20 : 65);
-    if (!st) st = make(r, &small, &w, fit);
+    if (!st) st = make_narrower(r, &small, &w, fit);
     reduce_phase(r, NULL, search ? 13 : 28);
     if (!st) st = reduce_publish(r, &small, pare_width_provers[w.method].reduction);
     pare_model_free(small);
@@ -101,41 +101,6 @@ static pare_status reduce_text(reducer *r)
 }
 
 /* ---- graph transformers ------------------------------------------------------------------------ */
-
-static pare_status load_graphs(reducer *r, pare_cert_inputs *fit)
-{
-    const pare_reduce_opts *const o = r->o;
-    pare_heldout *const h = &r->out->inputs;
-    pare_status st = pare_cert_inputs_load(fit, r->arena, r->m, o->data, o->split, o->seed, r->err);
-    h->held = *fit;
-    if (!st && o->heldout) {
-        h->fit_notes = fit->data.notes;
-        st = pare_cert_inputs_load(&h->held, r->arena, r->m, o->heldout, o->split, o->seed, r->err);
-    }
-    const pare_status told = reduce_event(r, PARE_REDUCE_LOADED);
-    if (!st) st = told;
-    h->fit = fit->set;
-    h->apart = true;
-    if (!st && o->heldout)
-        st = pare_count_seen(&h->seen, r->arena, &fit->set, &h->held.set, 0, r->err);
-    if (h->seen) h->no_new_inputs = pare_some_were_seen;
-    return st || !o->heldout ? st : reduce_new_inputs(r, false);
-}
-
-static pare_status check_edits(const reducer *r)
-{
-    const pare_cert_inputs *const on = &r->out->inputs.held;
-    for (size_t i = 0; i < r->o->nask; i++) {
-        const pare_claim *const t = &r->o->ask[i];
-        if (t->kind != PARE_EDITS_OUTPUTS) continue;
-        if (on->set.n != 1)
-            return pare_fail(r->err, PARE_ERR_USAGE,
-                             "edits are proven for one graph; %s has %zu inputs",
-                             on->path ? on->path : "the data", on->set.n);
-        return pare_width_edits_check(r->m, &on->set.in[0], (size_t)t->p[0], r->err);
-    }
-    return PARE_OK;
-}
 
 /* *small becomes the model that was trained with m as its teacher. */
 static pare_status distill(reducer *r, pare_model **small)
@@ -163,6 +128,7 @@ static pare_status distill(reducer *r, pare_model **small)
 static pare_status reduce_graph(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
+    pare_heldout *const h = &r->out->inputs;
     const bool train = o->distill.epochs > 0;
     pare_width_opts w = o->width;
     pare_cert_inputs fit;
@@ -171,10 +137,31 @@ static pare_status reduce_graph(reducer *r)
     /* A bound without a size looks for one; a little below, as the proof adds its slack. */
     if (!w.dim && !w.qk_dim && !w.ffn_dim && w.keep == 0) w.max_move = 0.99 * o->max_error;
     r->out->keep = w.keep;
-    pare_status st = load_graphs(r, &fit);
-    if (!st) st = check_edits(r);
+    pare_status st =
+        pare_cert_inputs_load(&fit, r->arena, r->m, o->data, o->split, o->seed, r->err);
+    h->held = fit;
+    if (!st && o->heldout) {
+        h->fit_notes = fit.data.notes;
+        st = pare_cert_inputs_load(&h->held, r->arena, r->m, o->heldout, o->split, o->seed, r->err);
+    }
+    st = reduce_loaded(r, st);
+    h->fit = fit.set;
+    h->apart = true;
+    if (!st && o->heldout)
+        st = pare_count_seen(&h->seen, r->arena, &fit.set, &h->held.set, 0, r->err);
+    if (h->seen) h->no_new_inputs = pare_some_were_seen;
+    if (!st && o->heldout) st = reduce_new_inputs(r, false);
+    for (size_t i = 0; !st && i < o->nask; i++) {
+        if (o->ask[i].kind != PARE_EDITS_OUTPUTS) continue;
+        st = h->held.set.n == 1
+                 ? pare_width_edits_check(r->m, &h->held.set.in[0], (size_t)o->ask[i].p[0], r->err)
+                 : pare_fail(r->err, PARE_ERR_USAGE,
+                             "edits are proven for one graph; %s has %zu inputs",
+                             h->held.path ? h->held.path : "the data", h->held.set.n);
+        break;
+    }
     reduce_phase(r, NULL, train ? 10 : 20);
-    if (!st) st = make(r, &small, &w, &fit.set);
+    if (!st) st = make_narrower(r, &small, &w, &fit.set);
     if (train) reduce_phase(r, "distill", 60);
     if (!st && train) st = distill(r, &small);
     reduce_phase(r, NULL, train ? 25 : 72);

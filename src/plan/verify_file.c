@@ -100,32 +100,6 @@ static pare_status not_a_certificate(const char *path, const pare_err *why, pare
 
 /* ---- verifying ------------------------------------------------------------------------------- */
 
-static pare_status verify_length(pare_verified *out, pare_arena *a, const cJSON *json,
-                                 const pare_verify_file_opts *o, pare_err *err)
-{
-    out->is_length = true;
-    return pare_length_cert_verify(
-        &out->length, a, out->path, json,
-        &(pare_length_verify_opts){o->input, o->output, o->data, o->engine}, o->exec, err);
-}
-
-static pare_status verify_cut(pare_verified *out, pare_arena *a, const cJSON *json,
-                              const pare_verify_file_opts *o, pare_err *err)
-{
-    const char *const path = out->path;
-    if (o->engine)
-        return pare_fail(err, PARE_ERR_USAGE,
-                         "an engine has no effect: %s is not about a length run", path);
-    const pare_status st = pare_cert_parse(&out->claimed, a, json, path, err);
-    if (st) return st;
-    if (o->data && !out->claimed->data.path)
-        return pare_fail(err, PARE_ERR_USAGE,
-                         "data has no effect: %s is about random inputs made from its seed, not "
-                         "about a file",
-                         path);
-    return pare_verify_cert(&out->again, a, out->claimed, path, o, err);
-}
-
 pare_status pare_verify_file_report(pare_verified *out, pare_arena *a, const char *path,
                                     const pare_verify_file_opts *opts, pare_err *err)
 {
@@ -137,17 +111,30 @@ pare_status pare_verify_file_report(pare_verified *out, pare_arena *a, const cha
     if (st) return st;
     st = pare_json_read(&json, out->path, &why); /* once */
     if (st == PARE_ERR_INPUT) return not_a_certificate(out->path, &why, err);
-    if (st)
+    if (st) {
         st = pare_fail(err, st, "%s", why.msg);
-    else if (pare_is_length_cert(json))
-        st = verify_length(out, a, json, o, err);
-    else if (pare_json_has(json, "pare"))
-        st = verify_cut(out, a, json, o, err);
-    else
+    } else if (pare_is_length_cert(json)) {
+        out->is_length = true;
+        st = pare_length_cert_verify(
+            &out->length, a, out->path, json,
+            &(pare_length_verify_opts){o->input, o->output, o->data, o->engine}, o->exec, err);
+    } else if (!pare_json_has(json, "pare")) {
         st = pare_fail(err, PARE_ERR_INPUT,
                        pare_json_has(json, "pare_plan") ? "%s is a plan without a certificate"
                                                         : "%s is JSON, but not a certificate",
                        out->path);
+    } else if (o->engine) {
+        st = pare_fail(err, PARE_ERR_USAGE, "an engine has no effect: %s is not about a length run",
+                       out->path);
+    } else {
+        st = pare_cert_parse(&out->claimed, a, json, out->path, err);
+        if (!st && o->data && !out->claimed->data.path)
+            st = pare_fail(err, PARE_ERR_USAGE,
+                           "data has no effect: %s is about random inputs made from its seed, not "
+                           "about a file",
+                           out->path);
+        if (!st) st = pare_verify_cert(&out->again, a, out->claimed, out->path, o, err);
+    }
     cJSON_Delete(json);
     /* A refusal is about the certificate itself. */
     return st == PARE_ERR_VERIFY ? st : pare_err_path(err, st, out->path);

@@ -1,4 +1,4 @@
-/* generate.c - continue many prompts: which sequences are decoded side by side (pare/generate.h).
+/* generate.c - continue many prompts: which sequences are decoded side by side (pare/run.h).
  *
  * The decoder has a fixed number of slots. A free slot takes the next prompt, reads it and samples
  * its first token; then one step of the decoder reads one token of every active sequence. */
