@@ -201,7 +201,7 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
             r->rows += pare_output_rows(m, &set->in[i]);
         }
         r->row_word = m->pattern.kind == PARE_GRAPH   ? "node"
-                      : m->top.pool != PARE_POOL_NONE ? "input"
+                      : m->head.pool != PARE_POOL_NONE ? "input"
                                                       : "position";
         r->all_tokens = in->part && whole;
         r->no_splits = in->path && in->data.task != PARE_TASK_NODES;

@@ -85,7 +85,7 @@ pare_status reduce_ticket(reducer *r)
     pare_ticket_opts *const t = &out->ticket_made;
     pare_ticket_report *const report = &out->ticket;
     const bool search = !o->ticket.hidden && !o->ticket.bits;
-    const bool text = r->m->stem.ids && r->m->top.pool == PARE_POOL_NONE;
+    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
     const bool feedback = o->ticket.method == PARE_TICKET_FEEDBACK;
     pare_model *small = NULL;
     pare_status st =
