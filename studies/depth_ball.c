@@ -64,7 +64,7 @@ static pare_status worst_near(double *out, const pare_model *m, const pare_model
 }
 
 static pare_status ball_at(numbers *out, const pare_model *m, const pare_model *g,
-                           const pare_inputs *x, double r, const repro_study *s, pare_rng *rng,
+                           const pare_inputs *x, double r, const setting *s, pare_rng *rng,
                            pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
@@ -84,7 +84,7 @@ static pare_status ball_at(numbers *out, const pare_model *m, const pare_model *
     return st;
 }
 
-static pare_status ball_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
+static pare_status ball_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
                             pare_err *err)
 {
     const double size = ball_gain[part / WAYS] / sqrt(DIM);
@@ -126,7 +126,7 @@ static const double ball_seen[GAINS][WAYS][RADII][3] = {
     {{{13.1, 13.1, 13.1}, {13.1, 13.2, 312}, {13.1, 15.0, 788}, {13.1, 19.1, 1699}},
      {{10.9, 10.9, 10.9}, {10.9, 11.0, 311}, {10.9, 12.3, 797}, {10.9, 20.4, 1762}}}};
 
-static void ball_part(sheet *s, const numbers *n, size_t part, bool *sound, bool *grows)
+static void ball_part(table_writer *s, const numbers *n, size_t part, bool *sound, bool *grows)
 {
     const bool uniform = part % WAYS;
     char *const data = s->st ? NULL : pare_sprintf(s->r->arena, "a = %g", ball_gain[part / WAYS]);
@@ -154,15 +154,16 @@ static void ball_part(sheet *s, const numbers *n, size_t part, bool *sound, bool
               RADII - 1);
 }
 
-static void ball_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void ball_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     bool sound = true, grows = true;
     (void)of;
-    sheet_open(s, "E6 balls",
-               "certificate for every input within r of a given one / worst of random ones (rows, "
-               "euclidean): the error itself at r = 0, useful for small weights, vacuous for large "
-               "ones; 4 layers, 2 heads, width 8, 16 tokens",
-               -3, GAINS * WAYS * RADII + 3);
+    begin_table(
+        s, "E6 balls",
+        "certificate for every input within r of a given one / worst of random ones (rows, "
+        "euclidean): the error itself at r = 0, useful for small weights, vacuous for large "
+        "ones; 4 layers, 2 heads, width 8, 16 tokens",
+        -3, GAINS * WAYS * RADII + 3);
     for (size_t i = 0; i < n; i++) ball_part(s, &part[i], i, &sound, &grows);
     row_holds(s, "all", "never below the worst; the error itself at r = 0", sound, NAN);
     row_holds(s, "all", "grows with r", grows, NAN);

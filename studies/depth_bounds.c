@@ -56,7 +56,7 @@ static pare_status ratio_of(numbers *out, const compared *c, pare_collapse kind,
     return st;
 }
 
-static pare_status tight_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
+static pare_status tight_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
                              pare_err *err)
 {
     const bool same = part == RANDOM_PARTS;
@@ -97,7 +97,7 @@ static const double tight_seen[RANDOM_PARTS][TIGHT] = {
     {2.02, 6.76, 2.87, 79.1},  {28.45, 455, 58.3, 4.79e3},   {5425, 6.52e4, 6e3, 4.59e5},
     {240.5, 570, 326, 2.76e3}};
 
-static void tight_row(sheet *s, const numbers *n, size_t part, bool *sound)
+static void tight_row(table_writer *s, const numbers *n, size_t part, bool *sound)
 {
     const size_t *const shape = tight_shape[part % SHAPES];
     char *const data = s->st ? NULL : pare_sprintf(s->r->arena, "eta %g", tight_eta[part / SHAPES]);
@@ -111,15 +111,15 @@ static void tight_row(sheet *s, const numbers *n, size_t part, bool *sound)
     }
 }
 
-static void tight_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void tight_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     bool sound = true;
     const double *const same = part[RANDOM_PARTS].v;
     (void)of;
-    sheet_open(s, "E5 bounds",
-               "proven bound / worst of 12 inputs, |x| <= 1: never below 1; about sqrt(d)^k above "
-               "it for random weights, near 1 for weights of one sign",
-               -3, RANDOM_PARTS * TIGHT + 8);
+    begin_table(s, "E5 bounds",
+                "proven bound / worst of 12 inputs, |x| <= 1: never below 1; about sqrt(d)^k above "
+                "it for random weights, near 1 for weights of one sign",
+                -3, RANDOM_PARTS * TIGHT + 8);
     for (size_t p = 0; p < RANDOM_PARTS && p < n; p++) tight_row(s, &part[p], p, &sound);
     row_holds(s, "random", "no bound is below what was seen", sound, NAN);
     for (size_t k = 0; k < TIGHT && !s->st; k++) {
@@ -225,8 +225,8 @@ static void put_ways(numbers *out, const double cost[SUBSETS])
     }
 }
 
-static pare_status subset_run(numbers *out, const repro_study *s, size_t part,
-                              const pare_exec *exec, pare_err *err)
+static pare_status subset_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
+                              pare_err *err)
 {
     static const double middle[8] = {.5, .5, .5, .5, .5, .5, .5, .5};
     const san_tokens t = {
@@ -263,15 +263,15 @@ static const double way_seen[LAYERS - 1][WAYS] = {
     {1.078, 1.000, 1.078, 2.583, 3.866}, {1.066, 1.079, 1.073, 2.742, 3.671},
     {1.000, 1.082, 1.000, 2.188, 1.991}};
 
-static void subset_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void subset_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     double worst = 0, last = INFINITY;
     (void)of;
-    sheet_open(s, "E7 layers to keep",
-               "error of keeping k of 8 layers / error of the best k of all choices, geometric "
-               "mean over networks: greedy backward and LOO are near 1, the last k or the first k "
-               "are far from it",
-               -4, (LAYERS - 1) * WAYS + 2);
+    begin_table(s, "E7 layers to keep",
+                "error of keeping k of 8 layers / error of the best k of all choices, geometric "
+                "mean over networks: greedy backward and LOO are near 1, the last k or the first k "
+                "are far from it",
+                -4, (LAYERS - 1) * WAYS + 2);
     for (size_t k = 1; k < LAYERS && !s->st; k++) {
         char *const data = pare_sprintf(s->r->arena, "k = %zu", k);
         if (!data) s->st = pare_no_memory(s->err);

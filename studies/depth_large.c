@@ -69,7 +69,7 @@ static pare_status large_net(double sum[LOST_ROWS], double a, const san_tokens *
     return st;
 }
 
-static pare_status large_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
+static pare_status large_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
                              pare_err *err)
 {
     const size_t nets = s->full ? 8 : 2;
@@ -115,7 +115,7 @@ static double middle_of(const double *y)
     return NAN;
 }
 
-static void large_group(sheet *s, const numbers *part, size_t group)
+static void large_group(table_writer *s, const numbers *part, size_t group)
 {
     const char *const data = group ? "offset" : "zero mean";
     double y[LOST_ROWS][SWEEP], least = INFINITY;
@@ -138,14 +138,15 @@ static void large_group(sheet *s, const numbers *part, size_t group)
               middle_of(y[3]));
 }
 
-static void large_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void large_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     (void)of;
-    sheet_open(s, "E4 large weights",
-               "fraction of what the network does that one layer loses, |S - S'|_F / |S - X|_F, "
-               "against the gain a, weights N(0, a^2 / d): an S with its middle near a = 0.8; keep "
-               "is never good; 6 layers, 4 heads, width 32, 32 tokens",
-               -3, 2 * (3 * LOST_ROWS + 2));
+    begin_table(
+        s, "E4 large weights",
+        "fraction of what the network does that one layer loses, |S - S'|_F / |S - X|_F, "
+        "against the gain a, weights N(0, a^2 / d): an S with its middle near a = 0.8; keep "
+        "is never good; 6 layers, 4 heads, width 32, 32 tokens",
+        -3, 2 * (3 * LOST_ROWS + 2));
     if (n != 2 * SWEEP) return;
     large_group(s, part, 0);
     large_group(s, part + SWEEP, 1);

@@ -107,7 +107,7 @@ static pare_status degrees_run(numbers *out, pare_rng *rng, const pare_exec *exe
     return st;
 }
 
-static void degrees_rows(sheet *s, const numbers *n)
+static void degrees_rows(table_writer *s, const numbers *n)
 {
     double at[DEGREES], error[DEGREES], tv[DEGREES];
     bool sound = true;
@@ -187,7 +187,7 @@ static pare_status time_run(numbers *out, pare_rng *rng, const pare_exec *exec, 
     return st;
 }
 
-static void time_rows(sheet *s, const numbers *n)
+static void time_rows(table_writer *s, const numbers *n)
 {
     double at[LENGTHS], exact[LENGTHS], poly[LENGTHS];
     for (size_t i = 0; i < LENGTHS; i++) {
@@ -208,8 +208,8 @@ static void time_rows(sheet *s, const numbers *n)
 
 /* ---- moments --------------------------------------------------------------------------------- */
 
-static pare_status moments_run(numbers *out, const repro_study *s, pare_rng *rng,
-                               const pare_exec *exec, pare_err *err)
+static pare_status moments_run(numbers *out, const setting *s, pare_rng *rng, const pare_exec *exec,
+                               pare_err *err)
 {
     pare_status st = PARE_OK;
     for (size_t i = 0; !st && i < MOMENT; i++) {
@@ -236,7 +236,7 @@ static const double moment_seen[MOMENT][4] = {
     {2.2e-3, .28, 1.3e-2, .61},       {4.0e-2, 54, .43, INFINITY},
     {46, INFINITY, 5.5, INFINITY},    {53, INFINITY, 1.9e6, INFINITY}};
 
-static void moments_rows(sheet *s, const numbers *n)
+static void moments_rows(table_writer *s, const numbers *n)
 {
     static const char *const what[] = {"measured", "moment bound, largest", "moment bound, median",
                                        "worst case, Remez"};
@@ -256,7 +256,7 @@ static void moments_rows(sheet *s, const numbers *n)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-static pare_status poly_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
+static pare_status poly_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
                             pare_err *err)
 {
     pare_rng rng = pare_rng_at(s->seed, 1000 + part);
@@ -265,11 +265,11 @@ static pare_status poly_run(numbers *out, const repro_study *s, size_t part, con
     return moments_run(out, s, &rng, exec, err);
 }
 
-static void poly_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void poly_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     (void)n;
     (void)of;
-    sheet_open(
+    begin_table(
         s, "E10 polynomials",
         "polynomial attention: the error falls geometrically with the degree (d = 8, logits "
         "of std 0.25), the time grows with n where exact attention grows with n^2 (d = 16, "

@@ -44,8 +44,8 @@ static pare_status orders_at(double *out, const pare_model *base, double eta, co
     return st;
 }
 
-static pare_status orders_run(numbers *out, const repro_study *s, size_t part,
-                              const pare_exec *exec, pare_err *err)
+static pare_status orders_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
+                              pare_err *err)
 {
     pare_rng rng = pare_rng_at(s->seed, 100 + part);
     const san_shape shape = {.layers = 4, .heads = 2, .dim = 8, .scale = 1, .size = 1};
@@ -75,7 +75,7 @@ static const double order_error[2][KINDS] = {
     {4.4e-2, 3.2e-2, 3.9e-3, 1.0e-3, 1.5e-6, 1.2e-6, 3.4e-8, 7.0e-7}};
 static const double order_law[KINDS] = {1, 1, 1, 2, 3, 3, 4, 3};
 
-static void orders_part(sheet *s, const numbers *n, size_t part)
+static void orders_part(table_writer *s, const numbers *n, size_t part)
 {
     const char *const data = part ? "offset" : "zero mean";
     double slope[KINDS], least = INFINITY, most = 0;
@@ -103,14 +103,14 @@ static void orders_part(sheet *s, const numbers *n, size_t part)
               most / least);
 }
 
-static void orders_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void orders_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     (void)of;
-    sheet_open(s, "E1 orders",
-               "error of one layer against the size eta of the weights: straight lines of slope 1 "
-               "(identity, keep: the paper's), 2 (parallel), 3 (uniform), 4 (parallel+uniform) "
-               "that meet near eta 0.5; 4 layers, 2 heads, width 8, 16 tokens",
-               -3, 2 * (2 * KINDS + 2));
+    begin_table(s, "E1 orders",
+                "error of one layer against the size eta of the weights: straight lines of slope 1 "
+                "(identity, keep: the paper's), 2 (parallel), 3 (uniform), 4 (parallel+uniform) "
+                "that meet near eta 0.5; 4 layers, 2 heads, width 8, 16 tokens",
+                -3, 2 * (2 * KINDS + 2));
     for (size_t i = 0; i < n; i++) orders_part(s, &part[i], i);
 }
 
@@ -160,8 +160,8 @@ static pare_status lscale_at(numbers *out, size_t layers, bool same, const pare_
     return st;
 }
 
-static pare_status lscale_run(numbers *out, const repro_study *s, size_t part,
-                              const pare_exec *exec, pare_err *err)
+static pare_status lscale_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
+                              pare_err *err)
 {
     static const double middle[8] = {.6, .6, .6, .6, .6, .6, .6, .6};
     const san_tokens t = {.n = 4, .tokens = 16, .dim = 8, .spread = 0.4, .offset = middle};
@@ -187,7 +187,7 @@ static const char *const deep_names[DEEP_ROWS] = {
     "keep (the paper's)", "parallel",        "uniform",      "parallel+uniform",
     "keep, proven",       "uniform, proven", "printed bound"};
 
-static void lscale_part(sheet *s, const numbers *n, size_t part)
+static void lscale_part(table_writer *s, const numbers *n, size_t part)
 {
     const char *const data = part ? "random" : "all +eta";
     double y[DEEP_ROWS][DEPTHS];
@@ -213,14 +213,14 @@ static void lscale_part(sheet *s, const numbers *n, size_t part)
     row_shape(s, data, "the printed bound is below the truth from L on", crossed <= 8, crossed);
 }
 
-static void lscale_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void lscale_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     (void)of;
-    sheet_open(s, "E2 depth",
-               "error against the number of layers at eta = 1 / (H L d): the paper's layer stays "
-               "wrong, uniform falls as 1 / L^2, and the printed bound falls as 1 / L: below the "
-               "error that it claims to bound; 2 heads, width 8, 16 tokens",
-               -3, 2 * (2 * DEEP_ROWS + 4));
+    begin_table(s, "E2 depth",
+                "error against the number of layers at eta = 1 / (H L d): the paper's layer stays "
+                "wrong, uniform falls as 1 / L^2, and the printed bound falls as 1 / L: below the "
+                "error that it claims to bound; 2 heads, width 8, 16 tokens",
+                -3, 2 * (2 * DEEP_ROWS + 4));
     for (size_t i = 0; i < n; i++) lscale_part(s, &part[i], i);
 }
 
@@ -276,7 +276,7 @@ static double widest_column(const pare_input *x)
     return most;
 }
 
-static pare_status rank_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
+static pare_status rank_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
                             pare_err *err)
 {
     const double a = rank_gain[part];
@@ -313,7 +313,7 @@ static const double rank_seen[GAINS][2][3] = {{{-.81, -4.32, -14.84}, {.45, .44,
 
 #define ROUNDING -14 /* log10: below it what is seen is rounding */
 
-static void rank_part(sheet *s, const numbers *n, size_t part)
+static void rank_part(table_writer *s, const numbers *n, size_t part)
 {
     const double *const bare = n->v, *const skip = n->v + 2 * RANK_LAYERS;
     double at[RANK_LAYERS];
@@ -347,14 +347,14 @@ static void rank_part(sheet *s, const numbers *n, size_t part)
     row_shape(s, data, "skip: does not fall", skip[7] > skip[0] - 0.3, skip[7]);
 }
 
-static void rank_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void rank_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     (void)of;
-    sheet_open(s, "E3 rank",
-               "log10 |Res|_max of the tokens after each layer, weights N(0, a^2 / d): without "
-               "skips it falls doubly exponentially for small a and not at all for large a; with "
-               "skips it never falls; 1 head, width 16, 32 tokens",
-               -3, GAINS * 8);
+    begin_table(s, "E3 rank",
+                "log10 |Res|_max of the tokens after each layer, weights N(0, a^2 / d): without "
+                "skips it falls doubly exponentially for small a and not at all for large a; with "
+                "skips it never falls; 1 head, width 16, 32 tokens",
+                -3, GAINS * 8);
     for (size_t i = 0; i < n; i++) rank_part(s, &part[i], i);
 }
 

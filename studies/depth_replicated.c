@@ -17,7 +17,7 @@ static size_t one_part(bool full)
     return 1;
 }
 
-static size_t copies(const repro_study *s)
+static size_t copies(const setting *s)
 {
     return s->full ? 1000 : 256;
 }
@@ -60,7 +60,7 @@ static pare_status grid_inputs(pare_inputs *out, pare_arena *a, size_t k, size_t
     return PARE_OK;
 }
 
-static pare_status replication_run(numbers *out, const repro_study *s, size_t part,
+static pare_status replication_run(numbers *out, const setting *s, size_t part,
                                    const pare_exec *exec, pare_err *err)
 {
     static const pare_collapse tried[] = {PARE_ONE_KEEP, PARE_ONE_PARALLEL, PARE_ONE_UNIFORM,
@@ -97,17 +97,17 @@ static pare_status replication_run(numbers *out, const repro_study *s, size_t pa
     return st;
 }
 
-static void replication_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void replication_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     const double *const v = part[0].v;
     const char *const data = "2 layers";
     (void)n;
     (void)of;
-    sheet_open(s, "large l1, small entries",
-               "a network of width 1 written k times over: the largest entry falls as 1 / k and "
-               "the hypotheses of the paper hold, the sum of the entries grows and the network is "
-               "the same; no network of one layer is near it",
-               -3, 9);
+    begin_table(s, "large l1, small entries",
+                "a network of width 1 written k times over: the largest entry falls as 1 / k and "
+                "the hypotheses of the paper hold, the sum of the entries grows and the network is "
+                "the same; no network of one layer is near it",
+                -3, 9);
     row_ours(s, data, "k, copies of the coordinate", v[0]);
     row_ours(s, data, "largest entry", v[1]);
     row_ours(s, data, "sum of |entries| of a Wv", v[2]);

@@ -25,7 +25,7 @@ static size_t take(const pare_inputs *all, size_t from, size_t tokens)
 }
 
 /* Fitted to the first ones, measured on others as far as there are any. */
-static split_inputs split(const repro_study *s)
+static split_inputs split(const setting *s)
 {
     const pare_inputs *const all = &s->data->inputs;
     const size_t look = take(all, 0, s->full ? 4 * LOOK_TOKENS : LOOK_TOKENS);
@@ -37,7 +37,7 @@ static split_inputs split(const repro_study *s)
 }
 
 typedef struct grader {
-    const repro_study *s;
+    const setting *s;
     const split_inputs *x;
 } grader;
 
@@ -105,8 +105,8 @@ static void put_curves(numbers *out, const pare_xray_costs *c)
     }
 }
 
-static pare_status trained_run(numbers *out, const repro_study *s, size_t part,
-                               const pare_exec *exec, pare_err *err)
+static pare_status trained_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
+                               pare_err *err)
 {
     const split_inputs x = split(s);
     const pare_exec silent = pare_silent(exec);
@@ -134,7 +134,7 @@ static const double tiny_one[PARE_DEPTH_KINDS] = {.2729, .2105, .1972, .1329,
 static const double tiny_none[PARE_DEPTH_KINDS] = {1.2011, .8691, .7527, .3831,
                                                    NAN,    .6115, .5648, .147};
 
-static void layer_rows(sheet *s, const double *v, size_t layers)
+static void layer_rows(table_writer *s, const double *v, size_t layers)
 {
     static const char *const what[] = {"mean logit range", "mean TV from uniform",
                                        "mean TV from one query", "|F| / |X|"};
@@ -153,14 +153,14 @@ static void layer_rows(sheet *s, const double *v, size_t layers)
     }
 }
 
-static void trained_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void trained_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     const size_t layers = (size_t)part[0].v[0];
     const double *const v = part[0].v + 1, *const curves = v + layers * LAYER_ROWS;
     const size_t each = 2 * (layers + 1), pool = (PARE_ATTN_POOL - PARE_ATTN_ZERO) * each;
     bool nothing = true, better = true;
     (void)n;
-    sheet_open(
+    begin_table(
         s, "E8 trained",
         "a trained model: its attention, what each kind costs in the place of one layer, and "
         "of all but some (greedy, backwards): fitted kinds cost far less than dropping",
@@ -257,8 +257,8 @@ static pare_status lost_with(double *out, const compared *c, const pare_model *m
     return st;
 }
 
-static pare_status scaled_run(numbers *out, const repro_study *s, size_t part,
-                              const pare_exec *exec, pare_err *err)
+static pare_status scaled_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
+                              pare_err *err)
 {
     const split_inputs x = split(s);
     pare_arena *const a = pare_arena_new();
@@ -293,13 +293,13 @@ static const double scale_seen[SCALES][SCALE_ROWS] = {
     {.1963, .1343, 1.85, .193, .110}, {.0958, .0665, .90, .100, .058},
     {.0297, .0210, .29, .033, .020},  {.0072, .0051, .07, .008, .005}};
 
-static void scaled_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void scaled_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     static const char *const what[SCALE_ROWS] = {"uniform: lost fraction", "constq: lost fraction",
                                                  "mean logit range", "mean TV from uniform",
                                                  "mean TV from one query"};
     double tv[SCALES], lost[SCALES], least = INFINITY, most = 0;
-    sheet_open(
+    begin_table(
         s, "E9 scaled",
         "the same with queries, keys and values times s, the first layer exact: what uniform "
         "loses of what attention does is near the mean TV of the weights from uniform",

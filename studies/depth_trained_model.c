@@ -43,7 +43,7 @@ static pare_status train(pare_model **out, const char *data, uint64_t seed, cons
 static pare_status train_job(void *self, const job *j, cJSON *result, const pare_exec *exec,
                              pare_err *err)
 {
-    const repro_study *const s = self;
+    const setting *const s = self;
     pare_arena *const a = pare_arena_new();
     const char *const path = a ? pare_sprintf(a, "%s.safetensors", j->stem) : NULL;
     const char *const data = j->own;
@@ -56,16 +56,16 @@ static pare_status train_job(void *self, const job *j, cJSON *result, const pare
     return st;
 }
 
-static pare_status make_model(frame *f, repro_study *s, pare_model **out, const char **data)
+static pare_status make_model(study_context *f, setting *s, pare_model **out, const char **data)
 {
     pare_arena *const a = f->r->arena;
     jobs b = {0};
-    pare_status st = frame_new_jobs(f, &b, 1);
+    pare_status st = new_jobs(f, &b, 1);
     char *const path =
         pare_sprintf(a, "%s/sort-%llu.npz", f->r->folder, (unsigned long long)s->seed);
     *data = path;
     if (!st && !path) st = pare_no_memory(f->err);
-    if (!st && frame_first(f) && !pare_file_exists(path))
+    if (!st && is_first_rank(f) && !pare_file_exists(path))
         st = pare_make_sort(path, COUNT, LENGTH, SYMBOLS, s->seed, true, f->err);
     if (!st) {
         b.n = 1;
@@ -79,7 +79,7 @@ static pare_status make_model(frame *f, repro_study *s, pare_model **out, const 
                                               (unsigned long long)s->seed)};
         if (!b.job[0].what) st = pare_no_memory(f->err);
     }
-    st = frame_jobs(f, &b, st);
+    st = do_jobs(f, &b, st);
     const char *const model = st ? NULL : pare_sprintf(a, "%s.safetensors", b.job[0].stem);
     if (!st && !model) st = pare_no_memory(f->err);
     if (!st) st = pare_model_load(out, model, f->err);
@@ -118,9 +118,9 @@ static pare_status own_windows(pare_dataset *out, pare_arena *a, const char *pat
     return PARE_OK;
 }
 
-static pare_status given_model(frame *f, repro_study *s, pare_model **out, const char **data)
+static pare_status given_model(study_context *f, setting *s, pare_model **out, const char **data)
 {
-    const pare_repro_opts *const o = f->o;
+    const study_opts *const o = f->o;
     pare_dataset *const set = pare_alloc(f->r->arena, 1, sizeof *set);
     bool own = false;
     pare_status st = set ? pare_model_load(out, o->model, f->err) : pare_no_memory(f->err);
@@ -135,7 +135,7 @@ static pare_status given_model(frame *f, repro_study *s, pare_model **out, const
     return st;
 }
 
-pare_status depth_model(frame *f, repro_study *s, pare_model **out)
+pare_status depth_model(study_context *f, setting *s, pare_model **out)
 {
     const char *data = NULL;
     char hex[PARE_SHA256_HEX] = "";

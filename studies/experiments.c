@@ -38,37 +38,37 @@ double log_slope(const double *x, const double *y, size_t n)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static pare_repro_row row_of(const char *data, const char *what, double ours)
+static table_row row_of(const char *data, const char *what, double ours)
 {
-    return (pare_repro_row){.data = data,
-                            .what = what,
-                            .published = NAN,
-                            .published_std = NAN,
-                            .ours = ours,
-                            .ours_std = NAN,
-                            .verdict = PARE_ADDED,
-                            .note = "",
-                            .from = "",
-                            .reference = NAN};
+    return (table_row){.data = data,
+                       .what = what,
+                       .published = NAN,
+                       .published_std = NAN,
+                       .ours = ours,
+                       .ours_std = NAN,
+                       .verdict = ADDED,
+                       .note = "",
+                       .from = "",
+                       .reference = NAN};
 }
 
 /* A row of our own reference says how near is near. */
-static void put_reference(sheet *s, pare_repro_row row, double reference, bool near,
+static void put_reference(table_writer *s, table_row row, double reference, bool near,
                           const char *within)
 {
-    row.source = PARE_ROW_REFERENCE;
+    row.source = ROW_REFERENCE;
     row.reference = reference;
-    row.verdict = near ? PARE_REPRODUCED : PARE_DIFFERS;
+    row.verdict = near ? REPRODUCED : DIFFERS;
     row.note = within;
-    sheet_put(s, row);
+    add_row(s, row);
 }
 
-void row_ours(sheet *s, const char *data, const char *what, double ours)
+void row_ours(table_writer *s, const char *data, const char *what, double ours)
 {
-    sheet_put(s, row_of(data, what, ours));
+    add_row(s, row_of(data, what, ours));
 }
 
-void row_ratio(sheet *s, const char *data, const char *what, double reference, double ours,
+void row_ratio(table_writer *s, const char *data, const char *what, double reference, double ours,
                double factor)
 {
     if (s->st) return;
@@ -82,7 +82,7 @@ void row_ratio(sheet *s, const char *data, const char *what, double reference, d
                                factor > 2 ? ", the spread of nine seeds" : ""));
 }
 
-void row_at_most(sheet *s, const char *data, const char *what, double reference, double ours,
+void row_at_most(table_writer *s, const char *data, const char *what, double reference, double ours,
                  double factor)
 {
     if (s->st) return;
@@ -90,7 +90,7 @@ void row_at_most(sheet *s, const char *data, const char *what, double reference,
                   pare_sprintf(s->r->arena, "at most %g times: the spread of nine seeds", factor));
 }
 
-void row_near(sheet *s, const char *data, const char *what, double reference, double ours,
+void row_near(table_writer *s, const char *data, const char *what, double reference, double ours,
               double within)
 {
     if (s->st) return;
@@ -99,59 +99,59 @@ void row_near(sheet *s, const char *data, const char *what, double reference, do
 }
 
 /* A yes is a 1. */
-static pare_repro_row yes_or_number(const char *data, const char *what, bool holds, double ours)
+static table_row yes_or_number(const char *data, const char *what, bool holds, double ours)
 {
-    pare_repro_row row = row_of(data, what, isnan(ours) ? holds : ours);
+    table_row row = row_of(data, what, isnan(ours) ? holds : ours);
     row.reference = isnan(ours) ? 1 : NAN;
-    row.verdict = holds ? PARE_REPRODUCED : PARE_DIFFERS;
+    row.verdict = holds ? REPRODUCED : DIFFERS;
     return row;
 }
 
 static const char shape_note[] = "shape";
 
-void row_shape(sheet *s, const char *data, const char *what, bool holds, double ours)
+void row_shape(table_writer *s, const char *data, const char *what, bool holds, double ours)
 {
-    const pare_repro_row row = yes_or_number(data, what, holds, ours);
+    const table_row row = yes_or_number(data, what, holds, ours);
     put_reference(s, row, row.reference, holds, shape_note);
 }
 
-void row_holds(sheet *s, const char *data, const char *what, bool holds, double ours)
+void row_holds(table_writer *s, const char *data, const char *what, bool holds, double ours)
 {
-    pare_repro_row row = yes_or_number(data, what, holds, ours);
-    row.source = PARE_ROW_SELF;
-    sheet_put(s, row);
+    table_row row = yes_or_number(data, what, holds, ours);
+    row.source = ROW_SELF;
+    add_row(s, row);
 }
 
-void row_printed(sheet *s, const char *data, const char *what, double published, double ours,
-                 pare_verdict verdict, const char *note)
+void row_printed(table_writer *s, const char *data, const char *what, double published, double ours,
+                 row_verdict verdict, const char *note)
 {
-    pare_repro_row row = row_of(data, what, ours);
-    row.source = PARE_ROW_PRINTED;
+    table_row row = row_of(data, what, ours);
+    row.source = ROW_PRINTED;
     row.published = published;
     row.verdict = verdict;
     row.note = note;
-    sheet_put(s, row);
+    add_row(s, row);
 }
 
-void row_claim(sheet *s, const char *data, const char *what, const char *claim, double ours,
-               pare_verdict verdict, const char *note)
+void row_claim(table_writer *s, const char *data, const char *what, const char *claim, double ours,
+               row_verdict verdict, const char *note)
 {
-    pare_repro_row row = row_of(data, what, ours);
-    row.source = PARE_ROW_PRINTED;
+    table_row row = row_of(data, what, ours);
+    row.source = ROW_PRINTED;
     row.claim = claim;
     row.verdict = verdict;
     row.note = note;
-    sheet_put(s, row);
+    add_row(s, row);
 }
 
-void row_curve(sheet *s, const char *data, const char *what, const double *x, const double *y,
-               size_t n)
+void row_curve(table_writer *s, const char *data, const char *what, const double *x,
+               const double *y, size_t n)
 {
     if (s->st) return;
     PARE_ASSERT(s->r->ncurves < MOST_CURVES);
-    pare_repro_curve *const c = &s->r->curves[s->r->ncurves++];
+    figure_curve *const c = &s->r->curves[s->r->ncurves++];
     double *const v = pare_alloc(s->r->arena, 2 * n + 1, sizeof *v);
-    *c = (pare_repro_curve){s->t->name, data, what, n, v, v + n};
+    *c = (figure_curve){s->t->name, data, what, n, v, v + n};
     if (!v) {
         s->st = pare_no_memory(s->err);
         s->r->ncurves--;
@@ -199,9 +199,9 @@ static pare_status read_values(numbers *out, const job *j, pare_err *err)
     return out->no_memory ? pare_no_memory(err) : PARE_OK;
 }
 
-static bool wanted(const frame *f, const experiment *e, const repro_study *s)
+static bool wanted(const study_context *f, const experiment *e, const setting *s)
 {
-    return frame_wants(f, e->stem) && (!e->trained || s->trained);
+    return wants_part(f, e->stem) && (!e->trained || s->trained);
 }
 
 typedef struct batch { /* of experiments */
@@ -210,7 +210,7 @@ typedef struct batch { /* of experiments */
     const char *label;
 } batch;
 
-static pare_status list_jobs(frame *f, jobs *b, const batch *of, const repro_study *s)
+static pare_status list_jobs(study_context *f, jobs *b, const batch *of, const setting *s)
 {
     pare_arena *const a = f->r->arena;
     for (size_t i = 0; i < of->n; i++) {
@@ -231,7 +231,7 @@ static pare_status list_jobs(frame *f, jobs *b, const batch *of, const repro_stu
     return PARE_OK;
 }
 
-static size_t count_jobs(const frame *f, const batch *of, const repro_study *s)
+static size_t count_jobs(const study_context *f, const batch *of, const setting *s)
 {
     size_t n = 0;
     for (size_t i = 0; i < of->n; i++)
@@ -241,10 +241,10 @@ static size_t count_jobs(const frame *f, const batch *of, const repro_study *s)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static pare_status make_tables(frame *f, const jobs *b, const batch *of, const repro_study *s)
+static pare_status make_tables(study_context *f, const jobs *b, const batch *of, const setting *s)
 {
-    pare_repro *const r = f->r;
-    sheet sh = {.r = r, .err = f->err};
+    study *const r = f->r;
+    table_writer sh = {.r = r, .err = f->err};
     const job *at = b->job;
     for (size_t i = 0; !sh.st && i < of->n; i++) {
         const experiment *const e = of->list[i];
@@ -260,7 +260,7 @@ static pare_status make_tables(frame *f, const jobs *b, const batch *of, const r
         if (!sh.st) e->table(&sh, part, n, s);
         char *const from =
             sh.st ? NULL : pare_sprintf(r->arena, "%s/runs/%s-*.json", r->folder, e->stem);
-        const char *const command = from ? frame_command(f, e->stem) : NULL;
+        const char *const command = from ? study_command(f, e->stem) : NULL;
         if (!sh.st && !command) sh.st = pare_no_memory(f->err);
         for (size_t t = first; !sh.st && t < r->ntables; t++) {
             r->tables[t].command = command;
@@ -270,42 +270,42 @@ static pare_status make_tables(frame *f, const jobs *b, const batch *of, const r
     return sh.st;
 }
 
-pare_status experiments_run(frame *f, const experiment *const *list, size_t n, const repro_study *s,
-                            const char *label, pare_status st)
+pare_status run_experiments(study_context *f, const experiment *const *list, size_t n,
+                            const setting *s, const char *label, pare_status st)
 {
     jobs b = {0};
-    repro_study copy = *s; /* jobs borrow it */
+    setting copy = *s; /* jobs borrow it */
     const batch of = {list, n, label};
-    if (!st) st = frame_new_jobs(f, &b, count_jobs(f, &of, s));
+    if (!st) st = new_jobs(f, &b, count_jobs(f, &of, s));
     if (!st) st = list_jobs(f, &b, &of, s);
     b.title = "experiments";
     b.run = run_job;
     b.self = &copy;
-    st = frame_jobs(f, &b, st);
+    st = do_jobs(f, &b, st);
     if (!st) st = make_tables(f, &b, &of, s);
     jobs_close(&b);
     return st;
 }
 
-pare_status experiments_room(frame *f, size_t tables, size_t curves, size_t notes)
+pare_status allocate_tables(study_context *f, size_t tables, size_t curves, size_t notes)
 {
-    pare_repro *const r = f->r;
+    study *const r = f->r;
     r->tables = pare_alloc(r->arena, tables, sizeof *r->tables);
     r->curves = pare_alloc(r->arena, MOST_CURVES + curves, sizeof *r->curves);
     r->notes = pare_alloc(r->arena, notes, sizeof *r->notes);
     return r->tables && r->curves && r->notes ? PARE_OK : pare_no_memory(f->err);
 }
 
-const char *experiments_shapes(const pare_repro *r)
+const char *count_shapes(const study *r)
 {
     size_t shapes[2] = {0, 0}, held[2] = {0, 0}; /* of our reference; of this run by itself */
     for (size_t i = 0; i < r->ntables; i++)
         for (size_t k = 0; k < r->tables[i].nrows; k++) {
-            const pare_repro_row *const row = &r->tables[i].rows[k];
-            const bool self = row->source == PARE_ROW_SELF;
+            const table_row *const row = &r->tables[i].rows[k];
+            const bool self = row->source == ROW_SELF;
             if (!self && strcmp(row->note, shape_note) != 0) continue;
             shapes[self]++;
-            held[self] += row->verdict == PARE_REPRODUCED;
+            held[self] += row->verdict == REPRODUCED;
         }
     return pare_sprintf(r->arena,
                         "shapes: %zu of %zu as expected; proofs and plans: %zu of %zu "

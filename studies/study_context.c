@@ -5,13 +5,14 @@
 #include <string.h>
 #include <sys/stat.h>
 
-pare_status frame_open(frame *f, const char *name, const pare_repro_opts *o, const pare_exec *exec,
-                       const pare_ranks *ranks, pare_err *err)
+pare_status study_begin(study_context *f, const char *name, const study_opts *o,
+                        const pare_exec *exec, const pare_ranks *ranks, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    pare_repro *const r = a ? pare_alloc(a, 1, sizeof *r) : NULL;
-    *f = (frame){.r = r, .o = o, .exec = exec, .ranks = ranks, .err = err, .all = {.name = name}};
-    if (r) *r = (pare_repro){.name = name, .full = o->full, .seed = o->seed, .arena = a};
+    study *const r = a ? pare_alloc(a, 1, sizeof *r) : NULL;
+    *f = (study_context){
+        .r = r, .o = o, .exec = exec, .ranks = ranks, .err = err, .all = {.name = name}};
+    if (r) *r = (study){.name = name, .full = o->full, .seed = o->seed, .arena = a};
     if (r) r->folder = pare_strdup(a, o->folder);
     const pare_status st = r && r->folder ? PARE_OK : pare_no_memory(err);
     if (!r) pare_arena_free(a);
@@ -19,24 +20,24 @@ pare_status frame_open(frame *f, const char *name, const pare_repro_opts *o, con
 }
 
 /* What nobody gave a command of its own is made by the study's. */
-static pare_status add_commands(frame *f)
+static pare_status add_commands(study_context *f)
 {
-    pare_repro *const r = f->r;
-    r->line = frame_command(f, NULL);
+    study *const r = f->r;
+    r->line = study_command(f, NULL);
     for (size_t i = 0; r->line && i < r->ntables; i++)
         if (!r->tables[i].command) r->tables[i].command = r->line;
     return r->line ? PARE_OK : pare_no_memory(f->err);
 }
 
-pare_status frame_close(pare_repro **out, frame *f, pare_status st)
+pare_status study_end(study **out, study_context *f, pare_status st)
 {
     if (!st) st = add_commands(f);
     *out = st ? NULL : f->r;
-    if (st) pare_repro_free(f->r);
+    if (st) study_free(f->r);
     return st;
 }
 
-bool frame_first(const frame *f)
+bool is_first_rank(const study_context *f)
 {
     return pare_ranks_rank(f->ranks) == 0;
 }
@@ -53,12 +54,12 @@ bool names_part(const char *only, const char *part)
     return !only;
 }
 
-bool frame_wants(const frame *f, const char *part)
+bool wants_part(const study_context *f, const char *part)
 {
     return names_part(f->o->only, part);
 }
 
-static char *with_data(pare_arena *a, char *line, const pare_repro_opts *o)
+static char *with_data(pare_arena *a, char *line, const study_opts *o)
 {
     if (line && o->model) line = pare_sprintf(a, "%s --model %s", line, o->model);
     for (size_t i = 0; line && i < o->ndata; i++)
@@ -67,9 +68,9 @@ static char *with_data(pare_arena *a, char *line, const pare_repro_opts *o)
 }
 
 /* Only what is not the default, so that it is short where it can be. */
-static char *with_sizes(pare_arena *a, char *line, const pare_repro_opts *o)
+static char *with_sizes(pare_arena *a, char *line, const study_opts *o)
 {
-    static const pare_repro_opts none = PARE_REPRO_OPTS_DEFAULT;
+    static const study_opts none = STUDY_OPTS_DEFAULT;
     const struct {
         const char *name;
         size_t is, was;
@@ -85,7 +86,7 @@ static char *with_sizes(pare_arena *a, char *line, const pare_repro_opts *o)
     return line;
 }
 
-const char *frame_command(const frame *f, const char *part)
+const char *study_command(const study_context *f, const char *part)
 {
     pare_arena *const a = f->r->arena;
     const char *const only = part ? part : f->o->only;
@@ -96,38 +97,38 @@ const char *frame_command(const frame *f, const char *part)
 
 /* ---- folders --------------------------------------------------------------------------------- */
 
-pare_status frame_make_folder(const char *path, pare_err *err)
+pare_status make_folder(const char *path, pare_err *err)
 {
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && pare_is_dir(path))) return PARE_OK;
     return pare_fail(err, PARE_ERR_IO, "%s: %s", path,
                      errno == EEXIST ? "is there, and no folder" : strerror(errno));
 }
 
-pare_status frame_folders(frame *f)
+pare_status make_study_folders(study_context *f)
 {
     f->runs = pare_sprintf(f->r->arena, "%s/runs", f->r->folder);
     if (!f->runs) return pare_no_memory(f->err);
-    if (!frame_first(f)) return PARE_OK;
-    const pare_status st = frame_make_folder(f->r->folder, f->err);
-    return st ? st : frame_make_folder(f->runs, f->err);
+    if (!is_first_rank(f)) return PARE_OK;
+    const pare_status st = make_folder(f->r->folder, f->err);
+    return st ? st : make_folder(f->runs, f->err);
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
 
-pare_status frame_new_jobs(frame *f, jobs *b, size_t n)
+pare_status new_jobs(study_context *f, jobs *b, size_t n)
 {
     *b = (jobs){.job = pare_alloc(f->r->arena, n ? n : 1, sizeof *b->job)};
     return b->job ? PARE_OK : pare_no_memory(f->err);
 }
 
-pare_status frame_jobs(frame *f, jobs *b, pare_status st)
+pare_status do_jobs(study_context *f, jobs *b, pare_status st)
 {
     st = pare_ranks_agree(f->ranks, st, f->err);
     if (st) return st;
     b->folder = f->runs;
     b->again = f->o->again;
-    b->note = frame_first(f) ? f->o->note : NULL;
-    b->state = frame_first(f) ? f->o->state : NULL;
+    b->note = is_first_rank(f) ? f->o->note : NULL;
+    b->state = is_first_rank(f) ? f->o->state : NULL;
     b->note_self = f->o->self;
     b->all = &f->all;
     st = jobs_run(b, f->r->arena, f->exec, f->ranks, f->err);
@@ -138,27 +139,27 @@ pare_status frame_jobs(frame *f, jobs *b, pare_status st)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-void sheet_open(sheet *s, const char *name, const char *about, int digits, size_t room)
+void begin_table(table_writer *s, const char *name, const char *about, int digits, size_t room)
 {
     if (s->st) return;
     s->t = &s->r->tables[s->r->ntables++];
-    *s->t = (pare_repro_table){.name = name, .about = about, .digits = digits};
+    *s->t = (study_table){.name = name, .about = about, .digits = digits};
     s->t->rows = pare_alloc(s->r->arena, room ? room : 1, sizeof *s->t->rows);
     s->room = room;
     if (!s->t->rows) s->st = pare_no_memory(s->err);
 }
 
-void sheet_put(sheet *s, pare_repro_row row)
+void add_row(table_writer *s, table_row row)
 {
     if (!s->st && (!row.what || !row.note || !row.from)) s->st = pare_no_memory(s->err);
     if (s->st) return;
     PARE_ASSERT(s->t->nrows < s->room);
     /* The column of the paper's numbers has no other ones in it, and no other row is reproduced
      * from a paper. */
-    PARE_ASSERT(row.source == PARE_ROW_PRINTED || (isnan(row.published) && !row.claim));
-    PARE_ASSERT(row.source != PARE_ROW_PRINTED || !isnan(row.published) || row.claim ||
-                row.verdict == PARE_NOT_MADE);
-    PARE_ASSERT(pare_outcome_of(row.source, row.verdict) < PARE_OUTCOMES);
-    if (row.source != PARE_ROW_REFERENCE && row.source != PARE_ROW_SELF) row.reference = NAN;
+    PARE_ASSERT(row.source == ROW_PRINTED || (isnan(row.published) && !row.claim));
+    PARE_ASSERT(row.source != ROW_PRINTED || !isnan(row.published) || row.claim ||
+                row.verdict == NOT_MADE);
+    PARE_ASSERT(outcome_of(row.source, row.verdict) < OUTCOMES);
+    if (row.source != ROW_REFERENCE && row.source != ROW_SELF) row.reference = NAN;
     s->t->rows[s->t->nrows++] = row;
 }

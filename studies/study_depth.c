@@ -1,4 +1,4 @@
-/* pare_repro_depth: the experiments of our audit of Rank collapse 2025, each with the shape that is
+/* study_depth: the experiments of our audit of Rank collapse 2025, each with the shape that is
  * expected, the audit's figure (of other random numbers) and ours. The paper has no experiments, so
  * no row is printed in it. */
 #include "study_depth.h"
@@ -53,10 +53,10 @@ pare_status compared_collapse(double *out, const compared *c, pare_collapse kind
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
-static pare_status say(frame *f)
+static pare_status say(study_context *f)
 {
-    pare_repro *const r = f->r;
-    r->notes[0] = experiments_shapes(r);
+    study *const r = f->r;
+    r->notes[0] = count_shapes(r);
     r->notes[1] =
         "the paper has no experiments: what is compared with are figures of our own audit, "
         "of other random numbers";
@@ -64,27 +64,27 @@ static pare_status say(frame *f)
     return r->notes[0] ? PARE_OK : pare_no_memory(f->err);
 }
 
-static pare_status make(frame *f, repro_study *s, pare_model **trained_model)
+static pare_status make(study_context *f, setting *s, pare_model **trained_model)
 {
-    const bool needs = frame_wants(f, trained.stem) || frame_wants(f, scaled.stem);
+    const bool needs = wants_part(f, trained.stem) || wants_part(f, scaled.stem);
     /* A model that cannot be read leaves no folder behind; one that is made needs it. */
     pare_status st = f->o->model ? depth_model(f, s, trained_model) : PARE_OK;
-    if (!st) st = frame_folders(f);
+    if (!st) st = make_study_folders(f);
     st = pare_ranks_agree(f->ranks, st, f->err);
     if (!st && !f->o->model && needs) st = depth_model(f, s, trained_model);
-    if (!st) st = experiments_room(f, EXPERIMENTS, 0, 2);
-    st = experiments_run(f, experiments, EXPERIMENTS, s, "repro depth 1", st);
+    if (!st) st = allocate_tables(f, EXPERIMENTS, 0, 2);
+    st = run_experiments(f, experiments, EXPERIMENTS, s, "repro depth 1", st);
     return st ? st : say(f);
 }
 
-pare_status pare_repro_depth(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                             const pare_ranks *ranks, pare_err *err)
+pare_status study_depth(study **out, const study_opts *o, const pare_exec *exec,
+                        const pare_ranks *ranks, pare_err *err)
 {
-    frame f;
-    repro_study s = {.seed = o->seed, .full = o->full};
+    study_context f;
+    setting s = {.seed = o->seed, .full = o->full};
     pare_model *model = NULL;
-    pare_status st = frame_open(&f, "depth", o, exec, ranks, err);
+    pare_status st = study_begin(&f, "depth", o, exec, ranks, err);
     if (!st) st = make(&f, &s, &model);
     pare_model_free(model);
-    return frame_close(out, &f, st);
+    return study_end(out, &f, st);
 }

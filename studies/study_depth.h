@@ -6,7 +6,7 @@
 #include <pare/depth.h>
 
 /* Loads or makes the trained model (depth_trained_model.c); caller frees it. */
-PARE_MUST_USE pare_status depth_model(frame *f, repro_study *s, pare_model **out);
+PARE_MUST_USE pare_status depth_model(study_context *f, setting *s, pare_model **out);
 
 /* Each in the file that is named after its group. */
 extern const experiment orders, lscale, rank_collapse; /* depth_random_nets.c */

@@ -1,4 +1,4 @@
-/* pare_repro_errata: a table for each class of errata, a row for each statement. A statement that
+/* study_errata: a table for each class of errata, a row for each statement. A statement that
  * turns out to hold on its counter-example says so. */
 #include "study_errata.h"
 #include <math.h>
@@ -8,12 +8,12 @@ const errata *const errata_lists[ERRATA_LISTS] = {&errata_lemmas, &errata_depth,
                                                   &errata_ticket, &errata_length};
 
 static const struct group {
-    pare_verdict class;
+    row_verdict class;
     const char *about;
 } groups[] = {
-    {PARE_MISPRINT, "a counter-example inside the hypotheses"},
-    {PARE_STEP_FALSE, "a step of a proof fails; that alone does not refute its theorem"},
-    {PARE_IMPRECISE, "true but weaker than it looks, or open to a reading that is false"},
+    {MISPRINT, "a counter-example inside the hypotheses"},
+    {STEP_FALSE, "a step of a proof fails; that alone does not refute its theorem"},
+    {IMPRECISE, "true but weaker than it looks, or open to a reading that is false"},
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
 
@@ -32,9 +32,9 @@ double variation_of(const double *p, const double *q, size_t n)
     return t;
 }
 
-const char *erratum_class(pare_verdict class)
+const char *erratum_class(row_verdict class)
 {
-    return pare_outcomes[pare_outcome_of(PARE_ROW_PRINTED, class)].word;
+    return outcomes[outcome_of(ROW_PRINTED, class)].word;
 }
 
 /* ---- a row ----------------------------------------------------------------------------------- */
@@ -47,7 +47,7 @@ const erratum *erratum_of(const char *test)
     return NULL;
 }
 
-pare_status erratum_look(sides *out, const erratum *e, pare_err *err)
+pare_status erratum_evaluate(sides *out, const erratum *e, pare_err *err)
 {
     *out = (sides){e->at[0], NAN, NAN, false};
     if (e->hand) *out = e->hand();
@@ -63,30 +63,30 @@ bool erratum_refuted(const erratum *e, const sides *s)
     return fabs(s->is - s->printed) > slack;
 }
 
-static void put_erratum(sheet *s, const erratum *e, const sides *v)
+static void put_erratum(table_writer *s, const erratum *e, const sides *v)
 {
     static const char *const relation[] = {"at most", "at least", "equal to"};
     const bool unseen = isnan(v->printed) || isnan(v->is);
-    const pare_verdict verdict = unseen                               ? PARE_NOT_MADE
-                                 : e->stands || erratum_refuted(e, v) ? e->class
-                                                                      : PARE_REPRODUCED;
+    const row_verdict verdict = unseen                               ? NOT_MADE
+                                : e->stands || erratum_refuted(e, v) ? e->class
+                                                                     : REPRODUCED;
     char seen[60] = "is not computed here", holds[60] = "";
     if (s->st) return;
     if (!unseen) snprintf(seen, sizeof seen, "is %.4g", v->is);
     if (!isnan(v->holds)) snprintf(holds, sizeof holds, " (here: %.4g)", v->holds);
-    sheet_put(s, (pare_repro_row){
-                     .source = PARE_ROW_PRINTED,
-                     .data = e->paper,
-                     .what = pare_sprintf(s->r->arena, "%s: %s", e->where, e->says),
-                     .published = v->printed,
-                     .published_std = NAN,
-                     .ours = v->is,
-                     .ours_std = NAN,
-                     .verdict = verdict,
-                     .note = pare_sprintf(s->r->arena, "%s: %s %.*g, %s. Holds: %s%s. Test: %s",
-                                          e->example, relation[e->claim], unseen ? 6 : 4,
-                                          v->printed, seen, e->instead, holds, e->test),
-                     .from = ""});
+    add_row(s,
+            (table_row){.source = ROW_PRINTED,
+                        .data = e->paper,
+                        .what = pare_sprintf(s->r->arena, "%s: %s", e->where, e->says),
+                        .published = v->printed,
+                        .published_std = NAN,
+                        .ours = v->is,
+                        .ours_std = NAN,
+                        .verdict = verdict,
+                        .note = pare_sprintf(s->r->arena, "%s: %s %.*g, %s. Holds: %s%s. Test: %s",
+                                             e->example, relation[e->claim], unseen ? 6 : 4,
+                                             v->printed, seen, e->instead, holds, e->test),
+                        .from = ""});
 }
 
 /* ---- the study ------------------------------------------------------------------------------- */
@@ -99,14 +99,14 @@ static size_t all_lists(bool full)
 
 enum { EACH = 4 }; /* numbers of a row in its run's file */
 
-static pare_status run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
+static pare_status run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
                        pare_err *err)
 {
     const errata *const list = errata_lists[part];
     (void)s; /* the same for any seed */
     for (size_t i = 0; i < list->n; i++) {
         sides v;
-        const pare_status st = erratum_look(&v, &list->v[i], err);
+        const pare_status st = erratum_evaluate(&v, &list->v[i], err);
         if (st) {
             pare_err_prefix(err, list->v[i].where);
             return st;
@@ -121,7 +121,7 @@ static pare_status run(numbers *out, const repro_study *s, size_t part, const pa
     return PARE_OK;
 }
 
-static size_t rows_of(pare_verdict class)
+static size_t rows_of(row_verdict class)
 {
     size_t n = 0;
     for (size_t k = 0; k < ERRATA_LISTS; k++)
@@ -129,9 +129,9 @@ static size_t rows_of(pare_verdict class)
     return n;
 }
 
-static void put_group(sheet *s, const struct group *g, const numbers *part)
+static void put_group(table_writer *s, const struct group *g, const numbers *part)
 {
-    sheet_open(s, erratum_class(g->class), g->about, -4, rows_of(g->class));
+    begin_table(s, erratum_class(g->class), g->about, -4, rows_of(g->class));
     for (size_t k = 0; k < ERRATA_LISTS; k++)
         for (size_t i = 0; i < errata_lists[k]->n; i++) {
             const double *const v = part[k].v + EACH * i;
@@ -141,7 +141,7 @@ static void put_group(sheet *s, const struct group *g, const numbers *part)
         }
 }
 
-static void tables(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void tables(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     (void)of;
     for (size_t k = 0; k < n && !s->st; k++)
@@ -159,15 +159,15 @@ const char *errata_part(size_t i)
     return i == 0 ? examples.stem : NULL;
 }
 
-static pare_status make(frame *f)
+static pare_status make(study_context *f)
 {
     static const experiment *const list[] = {&examples};
-    const repro_study s = {.seed = f->o->seed, .full = f->o->full};
+    const setting s = {.seed = f->o->seed, .full = f->o->full};
     size_t count[GROUPS];
     for (size_t g = 0; g < GROUPS; g++) count[g] = rows_of(groups[g].class);
-    pare_status st = frame_folders(f);
-    if (!st) st = experiments_room(f, GROUPS, 0, 2);
-    st = experiments_run(f, list, 1, &s, "repro errata 2", st);
+    pare_status st = make_study_folders(f);
+    if (!st) st = allocate_tables(f, GROUPS, 0, 2);
+    st = run_experiments(f, list, 1, &s, "repro errata 2", st);
     if (st) return st;
     char *const counts =
         pare_sprintf(f->r->arena, "rows by class: %zu %s; %zu %s; %zu %s", count[0],
@@ -180,11 +180,11 @@ static pare_status make(frame *f)
     return PARE_OK;
 }
 
-pare_status pare_repro_errata(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                              const pare_ranks *ranks, pare_err *err)
+pare_status study_errata(study **out, const study_opts *o, const pare_exec *exec,
+                         const pare_ranks *ranks, pare_err *err)
 {
-    frame f;
-    pare_status st = frame_open(&f, "errata", o, exec, ranks, err);
+    study_context f;
+    pare_status st = study_begin(&f, "errata", o, exec, ranks, err);
     if (!st) st = make(&f);
-    return frame_close(out, &f, st);
+    return study_end(out, &f, st);
 }

@@ -75,8 +75,8 @@ static pare_status planned(double *calls, const way *x, size_t n, pare_err *err)
 }
 
 /* A way: of each ratio what is planned, what was executed, and of it aggregation. */
-static pare_status calls_run(numbers *out, const repro_study *of, size_t part,
-                             const pare_exec *exec, pare_err *err)
+static pare_status calls_run(numbers *out, const setting *of, size_t part, const pare_exec *exec,
+                             pare_err *err)
 {
     const way *const x = &ways[part];
     pare_status st = PARE_OK;
@@ -97,28 +97,28 @@ static pare_status calls_run(numbers *out, const repro_study *of, size_t part,
     return st;
 }
 
-static void calls_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void calls_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     double x[RATIOS], y[RATIOS];
     (void)of;
-    sheet_open(s, "calls",
-               "calls of one head, M = 16: our plan (or its closed form) beside what was executed",
-               0, n * RATIOS);
+    begin_table(s, "calls",
+                "calls of one head, M = 16: our plan (or its closed form) beside what was executed",
+                0, n * RATIOS);
     for (size_t w = 0; w < n && !s->st; w++) {
         for (size_t i = 0; i < RATIOS && !s->st; i++) {
             const double *const v = part[w].v + 3 * i;
             x[i] = (double)ratios[i], y[i] = v[1];
-            sheet_put(s, (pare_repro_row){.data = pare_sprintf(s->r->arena, "N/M = %zu", ratios[i]),
-                                          .what = ways[w].name,
-                                          .published = NAN,
-                                          .published_std = NAN,
-                                          .source = PARE_ROW_SELF,
-                                          .reference = v[0],
-                                          .ours = v[1],
-                                          .ours_std = NAN,
-                                          .verdict = v[0] == v[1] ? PARE_REPRODUCED : PARE_DIFFERS,
-                                          .note = v[2] > 0 ? "aggregation calls are in it" : "",
-                                          .from = ""});
+            add_row(s, (table_row){.data = pare_sprintf(s->r->arena, "N/M = %zu", ratios[i]),
+                                   .what = ways[w].name,
+                                   .published = NAN,
+                                   .published_std = NAN,
+                                   .source = ROW_SELF,
+                                   .reference = v[0],
+                                   .ours = v[1],
+                                   .ours_std = NAN,
+                                   .verdict = v[0] == v[1] ? REPRODUCED : DIFFERS,
+                                   .note = v[2] > 0 ? "aggregation calls are in it" : "",
+                                   .from = ""});
         }
         if (w < DRAWN) row_curve(s, "M = 16", ways[w].name, x, y, RATIOS);
     }
@@ -170,8 +170,8 @@ static pare_status one_error(numbers *out, length_data *d, const way *x, pare_dt
     return st == PARE_ERR_MEMORY ? pare_no_memory(err) : PARE_OK;
 }
 
-static pare_status errors_run(numbers *out, const repro_study *of, size_t part,
-                              const pare_exec *exec, pare_err *err)
+static pare_status errors_run(numbers *out, const setting *of, size_t part, const pare_exec *exec,
+                              pare_err *err)
 {
     const size_t ratio = longer[part / LENGTH_REGIMES];
     length_data d;
@@ -191,33 +191,33 @@ static pare_status errors_run(numbers *out, const repro_study *of, size_t part,
 
 /* Of the paper's algorithm: whether it reaches the eps that we ask it for. Yu 2025 asks for 2^-N,
  * in numbers of O(log N) bits, of any data; docs/errata.md has that conflict. */
-static void put_error(sheet *s, const char *where, const way *x, bool f32, double off)
+static void put_error(table_writer *s, const char *where, const way *x, bool f32, double off)
 {
     const bool paper = x->o.mode == PARE_LENGTH_PAPER;
     if (s->st) return;
-    sheet_put(s, (pare_repro_row){
-                     .data = where,
-                     .what = pare_sprintf(s->r->arena, "%s, %s", x->name, f32 ? "f32" : "f64"),
-                     .published = NAN,
-                     .published_std = NAN,
-                     .source = paper ? PARE_ROW_SELF : PARE_ROW_OURS,
-                     .reference = ASKED,
-                     .ours = off,
-                     .ours_std = NAN,
-                     .verdict = !paper         ? PARE_ADDED
-                                : off <= ASKED ? PARE_REPRODUCED
-                                               : PARE_DIFFERS,
-                     .note = isinf(off)               ? "it says so: no number comes out"
-                             : !paper || off <= ASKED ? ""
-                             : off < 1e-2             ? "above the eps it was asked for"
-                                                      : "wrong, and does not say so",
-                     .from = ""});
+    add_row(s,
+            (table_row){.data = where,
+                        .what = pare_sprintf(s->r->arena, "%s, %s", x->name, f32 ? "f32" : "f64"),
+                        .published = NAN,
+                        .published_std = NAN,
+                        .source = paper ? ROW_SELF : ROW_OURS,
+                        .reference = ASKED,
+                        .ours = off,
+                        .ours_std = NAN,
+                        .verdict = !paper         ? ADDED
+                                   : off <= ASKED ? REPRODUCED
+                                                  : DIFFERS,
+                        .note = isinf(off)               ? "it says so: no number comes out"
+                                : !paper || off <= ASKED ? ""
+                                : off < 1e-2             ? "above the eps it was asked for"
+                                                         : "wrong, and does not say so",
+                        .from = ""});
 }
 
-static void errors_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void errors_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     (void)of;
-    sheet_open(
+    begin_table(
         s, "errors",
         "largest |error| / |row|, M = 32: robust modes; the paper's algorithm, asked for our eps "
         "of 1e-6 (the paper's is 2^-N)",
@@ -246,8 +246,8 @@ static size_t sampling_parts(bool full)
     return SPREADS;
 }
 
-static pare_status sampling_run(numbers *out, const repro_study *of, size_t part,
-                                const pare_exec *exec, pare_err *err)
+static pare_status sampling_run(numbers *out, const setting *of, size_t part, const pare_exec *exec,
+                                pare_err *err)
 {
     const pare_pattern full = {.kind = PARE_FULL};
     const pare_length_opts o = {.mode = PARE_LENGTH_SAMPLE, .seed = of->seed},
@@ -269,16 +269,16 @@ static pare_status sampling_run(numbers *out, const repro_study *of, size_t part
     return st;
 }
 
-static void sampling_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void sampling_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     static const char *const what[SAMPLED] = {"largest relative error", "largest relative bound",
                                               "rows computed exactly",
                                               "each chunk by itself (no bound)"};
     (void)of;
-    sheet_open(s, "sampling",
-               "N = 2048, M = 512, values around 3: largest error of a row, its bound, rows "
-               "computed exactly (eps = 1/2, delta = 0.01)",
-               -3, (SAMPLED + 1) * n);
+    begin_table(s, "sampling",
+                "N = 2048, M = 512, values around 3: largest error of a row, its bound, rows "
+                "computed exactly (eps = 1/2, delta = 0.01)",
+                -3, (SAMPLED + 1) * n);
     for (size_t p = 0; p < n && !s->st; p++) {
         const double *const v = part[p].v;
         const char *const where = pare_sprintf(s->r->arena, "logit std %g", spreads[p]);
@@ -305,19 +305,19 @@ const char *length_part(size_t i)
     return i < EXPERIMENTS ? experiments[i]->stem : NULL;
 }
 
-static pare_status make(frame *f)
+static pare_status make(study_context *f)
 {
-    const repro_study s = {.seed = f->o->seed, .full = f->o->full};
-    pare_status st = frame_folders(f);
-    if (!st) st = experiments_room(f, EXPERIMENTS, 0, 1);
-    return experiments_run(f, experiments, EXPERIMENTS, &s, "repro length 1", st);
+    const setting s = {.seed = f->o->seed, .full = f->o->full};
+    pare_status st = make_study_folders(f);
+    if (!st) st = allocate_tables(f, EXPERIMENTS, 0, 1);
+    return run_experiments(f, experiments, EXPERIMENTS, &s, "repro length 1", st);
 }
 
-pare_status pare_repro_length(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                              const pare_ranks *ranks, pare_err *err)
+pare_status study_length(study **out, const study_opts *o, const pare_exec *exec,
+                         const pare_ranks *ranks, pare_err *err)
 {
-    frame f;
-    pare_status st = frame_open(&f, "length", o, exec, ranks, err);
+    study_context f;
+    pare_status st = study_begin(&f, "length", o, exec, ranks, err);
     if (!st) st = make(&f);
-    return frame_close(out, &f, st);
+    return study_end(out, &f, st);
 }

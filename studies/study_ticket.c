@@ -1,4 +1,4 @@
-/* pare_repro_ticket: figures 4 to 8 of Otsuka 2025, the paper's construction and ours on the same
+/* study_ticket: figures 4 to 8 of Otsuka 2025, the paper's construction and ours on the same
  * sources. */
 #include "ticket_popup.h"
 #include "study_ticket.h"
@@ -14,10 +14,10 @@ const char *ticket_part(size_t i)
     return i < EXPERIMENTS ? experiments[i]->stem : i == EXPERIMENTS ? popup : NULL;
 }
 
-static pare_status say(frame *f)
+static pare_status say(study_context *f)
 {
-    pare_repro *const r = f->r;
-    const char *const shapes = experiments_shapes(r);
+    study *const r = f->r;
+    const char *const shapes = count_shapes(r);
     if (!shapes) return pare_no_memory(f->err);
     r->notes[r->nnotes++] = shapes;
     r->notes[r->nnotes++] =
@@ -30,26 +30,25 @@ static pare_status say(frame *f)
     return PARE_OK;
 }
 
-static pare_status make(frame *f, const repro_study *s)
+static pare_status make(study_context *f, const setting *s)
 {
     const char *const *const data = f->o->data;
     const char *text[3] = {NULL, NULL, NULL};
-    pare_status st = frame_folders(f);
+    pare_status st = make_study_folders(f);
     for (size_t i = 0; i < 3 && i < f->o->ndata; i++) text[i] = data[i];
     st = pare_ranks_agree(f->ranks, st, f->err);
-    if (!st)
-        st = experiments_room(f, EXPERIMENTS + POPUP_TABLES, POPUP_CURVES, NOTES + POPUP_NOTES);
-    st = experiments_run(f, experiments, EXPERIMENTS, s, "repro ticket 1", st);
-    if (!st && frame_wants(f, popup)) st = popup_study(f, text);
+    if (!st) st = allocate_tables(f, EXPERIMENTS + POPUP_TABLES, POPUP_CURVES, NOTES + POPUP_NOTES);
+    st = run_experiments(f, experiments, EXPERIMENTS, s, "repro ticket 1", st);
+    if (!st && wants_part(f, popup)) st = popup_study(f, text);
     return st ? st : say(f);
 }
 
-pare_status pare_repro_ticket(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                              const pare_ranks *ranks, pare_err *err)
+pare_status study_ticket(study **out, const study_opts *o, const pare_exec *exec,
+                         const pare_ranks *ranks, pare_err *err)
 {
-    frame f;
-    const repro_study s = {.seed = o->seed, .full = o->full};
-    pare_status st = frame_open(&f, "ticket", o, exec, ranks, err);
+    study_context f;
+    const setting s = {.seed = o->seed, .full = o->full};
+    pare_status st = study_begin(&f, "ticket", o, exec, ranks, err);
     if (!st) st = make(&f, &s);
-    return frame_close(out, &f, st);
+    return study_end(out, &f, st);
 }

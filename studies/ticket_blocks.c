@@ -268,8 +268,8 @@ static size_t blocks_parts(bool full)
     return BLOCKS;
 }
 
-static pare_status blocks_run(numbers *out, const repro_study *s, size_t part,
-                              const pare_exec *exec, pare_err *err)
+static pare_status blocks_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
+                              pare_err *err)
 {
     block_target t[BLOCKS];
     pare_status st = PARE_OK;
@@ -321,24 +321,24 @@ double shared_delta(double *r2, const double *n, const double *y, size_t curves,
 }
 
 /* What Otsuka 2025 says of figure 6. */
-static void put_shared(sheet *s, double delta, const double *r2, size_t n)
+static void put_shared(table_writer *s, double delta, const double *r2, size_t n)
 {
     double least = INFINITY;
     for (size_t b = 0; b < n; b++) least = fmin(least, r2[b]);
     if (s->st) return;
     row_claim(s, "all", "one delta for all: the least R^2", "only gamma changes", least,
-              least >= SHARED_R2 ? PARE_REPRODUCED : PARE_DIFFERS,
+              least >= SHARED_R2 ? REPRODUCED : DIFFERS,
               pare_sprintf(s->r->arena,
                            "delta %.3g, a gamma each: every R^2 at least %g; one "
                            "random target, %d sources",
                            delta, SHARED_R2, SOURCES));
 }
 
-static void blocks_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void blocks_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     double x[WIDTHS], y[2][BLOCKS][WIDTHS], r2[BLOCKS], held = 1;
     (void)of;
-    sheet_open(s, "figure 6", "mean error of all tokens against n, 1 to 4 blocks", -3, 6 * n + 2);
+    begin_table(s, "figure 6", "mean error of all tokens against n, 1 to 4 blocks", -3, 6 * n + 2);
     for (size_t b = 0; b < n; b++)
         for (size_t i = 0; i < 2 * WIDTHS; i++) {
             x[i % WIDTHS] = (double)widths[i % WIDTHS];

@@ -50,8 +50,8 @@ static pare_status bound_of(double *out, const circle_target *f, const circle_ta
     return st;
 }
 
-static pare_status lengths_run(numbers *out, const repro_study *s, size_t part,
-                               const pare_exec *exec, pare_err *err)
+static pare_status lengths_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
+                               pare_err *err)
 {
     circle_target f, g;
     double sum[LENGTHS] = {0}, bound = 0, worst = 0;
@@ -74,13 +74,13 @@ static pare_status lengths_run(numbers *out, const repro_study *s, size_t part,
     return st;
 }
 
-static void lengths_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void lengths_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     double x[LENGTHS];
     (void)of;
     for (size_t i = 0; i < LENGTHS; i++) x[i] = (double)lengths[i];
-    sheet_open(s, "figure 5", "error at the regression token against the tokens T", -3,
-               (LENGTHS + 3) * n);
+    begin_table(s, "figure 5", "error at the regression token against the tokens T", -3,
+                (LENGTHS + 3) * n);
     for (size_t p = 0; p < n; p++) {
         const double *const v = part[p].v;
         const char *const data = pare_sprintf(s->r->arena, "n_K = %zu", widths[p]);
@@ -92,8 +92,8 @@ static void lengths_table(sheet *s, const numbers *part, size_t n, const repro_s
         row_holds(s, data, "no source errs by more than its bound, at any T", v[LENGTHS + 1] <= 1,
                   v[LENGTHS + 1]);
         row_claim(s, data, "error at T = 1024 / error at T = 4", "does not grow",
-                  v[LENGTHS - 1] / v[0],
-                  v[LENGTHS - 1] <= 1.2 * v[0] ? PARE_REPRODUCED : PARE_DIFFERS, "at most 1.2");
+                  v[LENGTHS - 1] / v[0], v[LENGTHS - 1] <= 1.2 * v[0] ? REPRODUCED : DIFFERS,
+                  "at most 1.2");
         row_curve(s, data, "mean error", x, v, LENGTHS);
     }
 }

@@ -43,18 +43,18 @@ typedef struct training {
     uint64_t seed, steps;
 } training;
 
-typedef struct study {
-    frame *f;
+typedef struct popup {
+    study_context *f;
     pare_lesson lesson;
     pare_lesson_facts facts;
     const char *text; /* the options that name it */
     size_t nsizes, seeds;
     uint64_t steps;
     jobs jobs; /* of figure 8, then of figure 7: seeds side by side */
-} study;
+} popup;
 
 /* A mark looks at no more than a run learns from. */
-static size_t mark_tokens(const study *s)
+static size_t mark_tokens(const popup *s)
 {
     const uint64_t learnt = s->steps * WINDOW * BATCH;
     return learnt < MARK_TOKENS ? (size_t)learnt : MARK_TOKENS;
@@ -89,9 +89,9 @@ static pare_status start(pare_model **out, const training *t, pare_err *err)
 static pare_status run_job(void *self, const job *j, cJSON *result, const pare_exec *exec,
                            pare_err *err)
 {
-    const study *const s = self;
+    const popup *const s = self;
     const training *const t = j->own;
-    const pare_popup popup = {.keep = KEEP};
+    const pare_popup scores = {.keep = KEEP};
     const double lr = isnan(t->scale) ? DENSE_LR : POPUP_LR;
     const pare_train_opts o = {.steps = t->steps,
                                .warmup = t->steps / 50,
@@ -101,7 +101,7 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
                                .clip = 1,
                                .adamw = PARE_ADAMW_DEFAULT,
                                .seed = t->seed,
-                               .popup = isnan(t->scale) ? NULL : &popup};
+                               .popup = isnan(t->scale) ? NULL : &scores};
     pare_model *from = NULL, *m = NULL;
     pare_train_result r;
     pare_status st = start(&from, t, err);
@@ -119,9 +119,9 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
 
 /* ---- the list of them ------------------------------------------------------------------------ */
 
-static pare_status add_job(study *s, size of, double scale, size_t run)
+static pare_status add_job(popup *s, size of, double scale, size_t run)
 {
-    frame *const f = s->f;
+    study_context *const f = s->f;
     pare_arena *const a = f->r->arena;
     training *const t = pare_alloc(a, 1, sizeof *t);
     job *const j = &s->jobs.job[s->jobs.n++];
@@ -137,9 +137,9 @@ static pare_status add_job(study *s, size of, double scale, size_t run)
     return j->name && j->what ? PARE_OK : pare_no_memory(f->err);
 }
 
-static pare_status list_jobs(study *s)
+static pare_status list_jobs(popup *s)
 {
-    pare_status st = frame_new_jobs(s->f, &s->jobs, (SCALES + LINES * s->nsizes) * s->seeds);
+    pare_status st = new_jobs(s->f, &s->jobs, (SCALES + LINES * s->nsizes) * s->seeds);
     for (size_t i = 0; !st && i < SCALES; i++)
         for (size_t r = 0; !st && r < s->seeds; r++) st = add_job(s, sizes[MIDDLE], scales[i], r);
     for (size_t i = 0; !st && i < s->nsizes; i++)
@@ -158,7 +158,7 @@ typedef struct found {
     size_t weights;
 } found;
 
-static pare_status average(found *out, const study *s, size_t first)
+static pare_status average(found *out, const popup *s, size_t first)
 {
     double sum = 0, square = 0, weights = 0;
     for (size_t r = 0; r < s->seeds; r++) {
@@ -178,7 +178,7 @@ static pare_status average(found *out, const study *s, size_t first)
     return PARE_OK;
 }
 
-static const char *command_of(const study *s, size of, double scale)
+static const char *command_of(const popup *s, size of, double scale)
 {
     pare_arena *const a = s->f->r->arena;
     const char *const how = isnan(scale)
@@ -196,59 +196,58 @@ static const char *command_of(const study *s, size of, double scale)
                : NULL;
 }
 
-static void put_found(sheet *to, const study *s, const char *data, const char *what,
+static void put_found(table_writer *to, const popup *s, const char *data, const char *what,
                       const found *is, const char *command)
 {
-    sheet_put(to, (pare_repro_row){.data = data,
-                                   .what = what,
-                                   .published = NAN,
-                                   .published_std = NAN,
-                                   .ours = is->mean,
-                                   .ours_std = is->std,
-                                   .runs = s->seeds,
-                                   .parameters = is->weights,
-                                   .verdict = PARE_ADDED,
-                                   .note = "",
-                                   .from = command,
-                                   .command = command});
+    add_row(to, (table_row){.data = data,
+                            .what = what,
+                            .published = NAN,
+                            .published_std = NAN,
+                            .ours = is->mean,
+                            .ours_std = is->std,
+                            .runs = s->seeds,
+                            .parameters = is->weights,
+                            .verdict = ADDED,
+                            .note = "",
+                            .from = command,
+                            .command = command});
 }
 
-pare_verdict popup_verdict(double by, double spread, bool full)
+row_verdict popup_verdict(double by, double spread, bool full)
 {
-    if (!full || !(fabs(by) > 2 * spread)) return PARE_UNDECIDED;
-    return by > 0 ? PARE_REPRODUCED : PARE_DIFFERS;
+    if (!full || !(fabs(by) > 2 * spread)) return UNDECIDED;
+    return by > 0 ? REPRODUCED : DIFFERS;
 }
 
 /* A statement of the figure: `less` is the smaller loss. */
-static void put_claim(sheet *to, const study *s, const char *what, double less, double more,
+static void put_claim(table_writer *to, const popup *s, const char *what, double less, double more,
                       double spread)
 {
     const bool full = s->f->o->full;
-    const pare_verdict verdict = popup_verdict(more - less, spread, full);
-    sheet_put(to,
-              (pare_repro_row){.data = "claim",
-                               .what = what,
-                               .published = NAN,
-                               .published_std = NAN,
-                               .ours = more - less,
-                               .ours_std = NAN,
-                               .source = PARE_ROW_PRINTED,
-                               .claim = "is better",
-                               .verdict = verdict,
-                               .note = !full ? "nats lost less; not decided at this size: --full"
-                                       : verdict == PARE_UNDECIDED
-                                           ? "nats lost less; within twice the larger spread"
-                                           : "nats lost less",
-                               .from = ""});
+    const row_verdict verdict = popup_verdict(more - less, spread, full);
+    add_row(to, (table_row){.data = "claim",
+                            .what = what,
+                            .published = NAN,
+                            .published_std = NAN,
+                            .ours = more - less,
+                            .ours_std = NAN,
+                            .source = ROW_PRINTED,
+                            .claim = "is better",
+                            .verdict = verdict,
+                            .note = !full ? "nats lost less; not decided at this size: --full"
+                                    : verdict == UNDECIDED
+                                        ? "nats lost less; within twice the larger spread"
+                                        : "nats lost less",
+                            .from = ""});
 }
 
-static pare_status put_curve(frame *f, const char *table, const char *what, const double *x,
+static pare_status put_curve(study_context *f, const char *table, const char *what, const double *x,
                              const double *y, size_t n)
 {
     double *const v = pare_alloc(f->r->arena, 2 * n, sizeof *v);
     if (!v) return pare_no_memory(f->err);
     for (size_t i = 0; i < n; i++) v[i] = x[i], v[n + i] = y[i];
-    f->r->curves[f->r->ncurves++] = (pare_repro_curve){table, "test loss", what, n, v, v + n};
+    f->r->curves[f->r->ncurves++] = (figure_curve){table, "test loss", what, n, v, v + n};
     return PARE_OK;
 }
 
@@ -257,16 +256,16 @@ static double larger(double a, double b)
     return a > b ? a : b;
 }
 
-static pare_status figure_8(study *s, sheet *to)
+static pare_status figure_8(popup *s, table_writer *to)
 {
     found is[SCALES];
     double x[SCALES], y[SCALES];
     size_t best = 0;
     pare_arena *const a = s->f->r->arena;
-    sheet_open(to, "figure 8",
-               "edge-popup keeping 0.3 of a random GPT, byte level, width 64, 2 blocks: nats per "
-               "byte over the factor of queries and keys",
-               4, SCALES + 2);
+    begin_table(to, "figure 8",
+                "edge-popup keeping 0.3 of a random GPT, byte level, width 64, 2 blocks: nats per "
+                "byte over the factor of queries and keys",
+                4, SCALES + 2);
     for (size_t i = 0; i < SCALES; i++) {
         const pare_status st = average(&is[i], s, i * s->seeds);
         if (st) return st;
@@ -277,28 +276,28 @@ static pare_status figure_8(study *s, sheet *to)
                   &is[i], command_of(s, sizes[MIDDLE], scales[i]));
     }
     put_claim(to, s, "the theory's factor against 1", y[2], y[0], larger(is[2].std, is[0].std));
-    sheet_put(to, (pare_repro_row){
-                      .data = "claim",
-                      .what = pare_sprintf(a, "the theory's against the best here (%.3g)", x[best]),
-                      .published = NAN,
-                      .published_std = NAN,
-                      .ours = y[best] - y[2],
-                      .ours_std = NAN,
-                      .verdict = PARE_ADDED,
-                      .note = "nats lost less",
-                      .from = ""});
+    add_row(to, (table_row){
+                    .data = "claim",
+                    .what = pare_sprintf(a, "the theory's against the best here (%.3g)", x[best]),
+                    .published = NAN,
+                    .published_std = NAN,
+                    .ours = y[best] - y[2],
+                    .ours_std = NAN,
+                    .verdict = ADDED,
+                    .note = "nats lost less",
+                    .from = ""});
     return to->st ? to->st : put_curve(s->f, "figure 8", "edge-popup", x, y, SCALES);
 }
 
-static pare_status figure_7(study *s, sheet *to)
+static pare_status figure_7(popup *s, table_writer *to)
 {
     double x[SIZES], y[LINES][SIZES];
     pare_status st = PARE_OK;
     pare_arena *const a = s->f->r->arena;
-    sheet_open(to, "figure 7",
-               "edge-popup without and with the factor of the theory, and dense training, over "
-               "sizes: nats per byte",
-               4, (LINES + 1) * SIZES);
+    begin_table(to, "figure 7",
+                "edge-popup without and with the factor of the theory, and dense training, over "
+                "sizes: nats per byte",
+                4, (LINES + 1) * SIZES);
     for (size_t i = 0; !st && i < s->nsizes; i++) {
         found is[LINES];
         const char *const data = pare_sprintf(a, "d %zu, %zu", sizes[i].dim, sizes[i].layers);
@@ -321,9 +320,9 @@ static pare_status figure_7(study *s, sheet *to)
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
-static pare_status open_text(study *s, const char *const text[3])
+static pare_status open_text(popup *s, const char *const text[3])
 {
-    frame *const f = s->f;
+    study_context *const f = s->f;
     pare_arena *const a = f->r->arena;
     pare_text_lesson o = {.train = text[0],
                           .val = text[1],
@@ -335,9 +334,9 @@ static pare_status open_text(study *s, const char *const text[3])
     pare_status st = PARE_OK;
     if (!o.train) {
         o.train = pare_sprintf(a, "%s/text.txt", f->r->folder);
-        st = !o.train         ? pare_no_memory(f->err)
-             : frame_first(f) ? popup_text(o.train, f->o->seed, f->err)
-                              : PARE_OK;
+        st = !o.train           ? pare_no_memory(f->err)
+             : is_first_rank(f) ? popup_text(o.train, f->o->seed, f->err)
+                                : PARE_OK;
         st = pare_ranks_agree(f->ranks, st, f->err);
     }
     if (!st) st = pare_lesson_text(&s->lesson, &s->facts, a, &o, f->err);
@@ -347,20 +346,20 @@ static pare_status open_text(study *s, const char *const text[3])
     return st || s->text ? st : pare_no_memory(f->err);
 }
 
-static void note(study *s, const char *line)
+static void note(popup *s, const char *line)
 {
     s->f->r->notes[s->f->r->nnotes++] = line;
 }
 
-pare_status popup_study(frame *f, const char *const text[3])
+pare_status popup_study(study_context *f, const char *const text[3])
 {
     const bool full = f->o->full;
-    study s = {.f = f, .nsizes = full ? 3 : 2, .seeds = SEEDS, .steps = full ? 1000 : 400};
-    sheet to = {.r = f->r, .err = f->err};
+    popup s = {.f = f, .nsizes = full ? 3 : 2, .seeds = SEEDS, .steps = full ? 1000 : 400};
+    table_writer to = {.r = f->r, .err = f->err};
     if (f->o->epochs && f->o->epochs < s.steps) s.steps = f->o->epochs;
     pare_status st = open_text(&s, text);
     if (!st) st = list_jobs(&s);
-    st = frame_jobs(f, &s.jobs, st);
+    st = do_jobs(f, &s.jobs, st);
     if (!st) st = figure_7(&s, &to);
     if (!st) st = figure_8(&s, &to);
     if (!st) st = to.st;

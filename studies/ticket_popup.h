@@ -10,8 +10,8 @@ enum { POPUP_TABLES = 2, POPUP_CURVES = 8, POPUP_NOTES = 2 };
  * there. `text`: up to three files, to learn from, to choose by, to test on (NULL: cut from the end
  * of the first); text[0] NULL: a text is made in the folder. `epochs` of the options: steps of a
  * run, at most. */
-PARE_MUST_USE pare_status popup_study(frame *f, const char *const text[3]);
+PARE_MUST_USE pare_status popup_study(study_context *f, const char *const text[3]);
 /* Of a statement "loses less", which does by `by` (negative: loses more) in runs of that spread:
  * decided only by runs of the full size, whose means are more than twice the spread apart. */
-pare_verdict popup_verdict(double by, double spread, bool full);
+row_verdict popup_verdict(double by, double spread, bool full);
 #endif

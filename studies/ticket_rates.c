@@ -41,7 +41,7 @@ static size_t ways_of(circle_way way)
     return way >= WAY_ORIENTATION ? OURS : WIDTHS;
 }
 
-static pare_status rates_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
+static pare_status rates_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
                              pare_err *err)
 {
     circle_target f;
@@ -60,14 +60,14 @@ static pare_status rates_run(numbers *out, const repro_study *s, size_t part, co
     return st;
 }
 
-typedef struct curve {
+typedef struct width_curve {
     double n[WIDTHS], mean[WIDTHS], median[WIDTHS];
     size_t count;
-} curve;
+} width_curve;
 
-static curve curve_at(const numbers *part, circle_way way)
+static width_curve curve_at(const numbers *part, circle_way way)
 {
-    curve c = {.count = ways_of(way)};
+    width_curve c = {.count = ways_of(way)};
     size_t at = 1;
     for (circle_way w = 0; w < way; w++) at += 2 * ways_of(w);
     for (size_t i = 0; i < c.count; i++) {
@@ -90,7 +90,7 @@ bool fit_is_printed(decay fit)
            fabs(fit.delta - printed_fit.delta) <= near_fit.delta;
 }
 
-static void rates_rows(sheet *s, const numbers *part, size_t target_of)
+static void rates_rows(table_writer *s, const numbers *part, size_t target_of)
 {
     static const char *const targets[] = {"trained", "|VO| = 2", "random"};
     static const char *const notes[] = {
@@ -101,12 +101,12 @@ static void rates_rows(sheet *s, const numbers *part, size_t target_of)
     static const char *const names[] = {"mean error, the paper's", "mean error, source n_K^(-1/4)",
                                         "mean error, Xavier source", "mean error, orientation",
                                         "mean error, ours"};
-    const curve paper = curve_at(part, WAY_PAPER), minus = curve_at(part, WAY_MINUS),
-                xavier = curve_at(part, WAY_XAVIER), ours = curve_at(part, WAY_OURS);
+    const width_curve paper = curve_at(part, WAY_PAPER), minus = curve_at(part, WAY_MINUS),
+                      xavier = curve_at(part, WAY_XAVIER), ours = curve_at(part, WAY_OURS);
     const decay fit = decay_of(paper.n, paper.mean, paper.count);
-    const pare_verdict fits = target_of == CHOSEN_AFTER ? PARE_UNDECIDED
-                              : fit_is_printed(fit)     ? PARE_REPRODUCED
-                                                        : PARE_DIFFERS;
+    const row_verdict fits = target_of == CHOSEN_AFTER ? UNDECIDED
+                             : fit_is_printed(fit)     ? REPRODUCED
+                                                       : DIFFERS;
     row_printed(s, target, "gamma of the fit to the means", printed_fit.gamma, fit.gamma, fits,
                 note);
     row_printed(s, target, "delta of the fit to the means", printed_fit.delta, fit.delta, fits,
@@ -124,16 +124,16 @@ static void rates_rows(sheet *s, const numbers *part, size_t target_of)
                   ours.mean[5] <= paper.mean[5] && ours.mean[6] <= paper.mean[6],
               paper.mean[5] / ours.mean[5]);
     for (circle_way w = 0; w < WAYS; w++) {
-        const curve c = curve_at(part, w);
+        const width_curve c = curve_at(part, w);
         row_curve(s, target, names[w], c.n, c.mean, c.count);
     }
     row_curve(s, target, "median error, the paper's", paper.n, paper.median, paper.count);
 }
 
-static void rates_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void rates_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     (void)of;
-    sheet_open(s, "figure 4", "error at the regression token against n_K, 4 tokens", -3, 8 * n);
+    begin_table(s, "figure 4", "error at the regression token against n_K, 4 tokens", -3, 8 * n);
     for (size_t i = 0; i < n; i++) rates_rows(s, &part[i], i);
 }
 
@@ -150,7 +150,7 @@ static size_t sizes_parts(bool full)
     return SIZES;
 }
 
-static pare_status sizes_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
+static pare_status sizes_run(numbers *out, const setting *s, size_t part, const pare_exec *exec,
                              pare_err *err)
 {
     const double w = largest_vo[part];
@@ -164,13 +164,13 @@ static pare_status sizes_run(numbers *out, const repro_study *s, size_t part, co
     return st;
 }
 
-static void sizes_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void sizes_table(table_writer *s, const numbers *part, size_t n, const setting *of)
 {
     double rate[SIZES], x[WIDTHS];
     bool falls = true;
     (void)of;
     for (size_t i = 0; i < WIDTHS; i++) x[i] = (double)widths[i];
-    sheet_open(s, "rate and size", "delta of the means against the largest entry of V", -3, n + 1);
+    begin_table(s, "rate and size", "delta of the means against the largest entry of V", -3, n + 1);
     for (size_t i = 0; i < n; i++) {
         rate[i] = decay_of(x, part[i].v, WIDTHS).delta;
         falls &= i == 0 || rate[i] < rate[i - 1];

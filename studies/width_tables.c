@@ -29,23 +29,23 @@ static const double statistics[GRAPHS][5] = {
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 typedef struct bench { /* what a table is made on */
-    sheet s;
+    table_writer s;
     const graph_set *set;
     run_group (*group)[GROUPS];
 } bench;
 
-static pare_repro_row blank(graph_id id, const char *what, printed p)
+static table_row blank(graph_id id, const char *what, printed p)
 {
-    return (pare_repro_row){.data = graph_names[id],
-                            .what = what,
-                            .published = p.value,
-                            .published_std = p.std,
-                            .ours = NAN,
-                            .ours_std = NAN,
-                            .verdict = isnan(p.value) ? PARE_ADDED : PARE_NOT_MADE,
-                            .note = "",
-                            .from = "",
-                            .source = isnan(p.value) ? PARE_ROW_OURS : PARE_ROW_PRINTED};
+    return (table_row){.data = graph_names[id],
+                       .what = what,
+                       .published = p.value,
+                       .published_std = p.std,
+                       .ours = NAN,
+                       .ours_std = NAN,
+                       .verdict = isnan(p.value) ? ADDED : NOT_MADE,
+                       .note = "",
+                       .from = "",
+                       .source = isnan(p.value) ? ROW_OURS : ROW_PRINTED};
 }
 
 static char *no_file(bench *b, graph_id id)
@@ -97,12 +97,12 @@ static char *files_of(bench *b, const run_group *g)
                                   graph_stems[g->g->id], role_names[g->role], dim);
 }
 
-static pare_verdict judge(double ours, printed p, double near)
+static row_verdict judge(double ours, printed p, double near)
 {
-    if (isnan(p.value)) return PARE_ADDED;
-    if (isnan(ours)) return PARE_NOT_MADE;
+    if (isnan(p.value)) return ADDED;
+    if (isnan(ours)) return NOT_MADE;
     const double room = fmax(near, isnan(p.std) ? 0 : 2 * p.std);
-    return fabs(ours - p.value) <= room ? PARE_REPRODUCED : PARE_DIFFERS;
+    return fabs(ours - p.value) <= room ? REPRODUCED : DIFFERS;
 }
 
 static const char *note_of(bench *b, const run_group *g, bool board)
@@ -129,11 +129,11 @@ static const char *command_of(bench *b, const run_group *g)
 static void put_runs(bench *b, graph_id id, const run_group *g, const char *what, printed p,
                      size_t offset, bool largest, double near)
 {
-    pare_repro_row row = blank(id, what, p);
+    table_row row = blank(id, what, p);
     if (b->s.st) return;
     if (g->n == 0) {
         row.note = no_file(b, id);
-        sheet_put(&b->s, row);
+        add_row(&b->s, row);
         return;
     }
     const pare_norms s = spread(g, offset);
@@ -145,7 +145,7 @@ static void put_runs(bench *b, graph_id id, const run_group *g, const char *what
     row.note = note_of(b, g, true);
     row.from = files_of(b, g);
     row.command = command_of(b, g);
-    sheet_put(&b->s, row);
+    add_row(&b->s, row);
 }
 
 /* ---- Table 1 --------------------------------------------------------------------------------- */
@@ -154,7 +154,7 @@ static void put_runs(bench *b, graph_id id, const run_group *g, const char *what
 
 static void table_1(bench *b)
 {
-    sheet_open(
+    begin_table(
         &b->s, "Table 1",
         "norms of trained models, D = 64: operator norms of Wq, Wk, Wv, W1, W2; norms of the "
         "rows that enter a layer (mean and standard deviation over the runs of their means)",
@@ -185,7 +185,7 @@ static void table_3(bench *b)
 {
     static const char *const column[] = {"nodes", "edges", "features", "classes",
                                          "homophily (class-insensitive)"};
-    sheet_open(
+    begin_table(
         &b->s, "Table 3",
         "the graphs: edges in both directions; homophily as Lim et al., classes weighed alike", 4,
         6 * GRAPHS);
@@ -195,25 +195,25 @@ static void table_3(bench *b)
                                (double)g->classes, g->homophily};
         for (int i = 0; i < 5; i++) {
             const printed p = {statistics[k][i], NAN};
-            pare_repro_row row = blank((graph_id)k, column[i], p);
+            table_row row = blank((graph_id)k, column[i], p);
             if (!g->path) {
                 row.note = no_file(b, (graph_id)k);
-                sheet_put(&b->s, row);
+                add_row(&b->s, row);
                 continue;
             }
             const char *const why = why_not(g, i);
             row.ours = ours[i];
             row.from = g->path;
             row.verdict = judge(ours[i], p, i < 4 ? 0 : 5e-4);
-            if (row.verdict == PARE_DIFFERS && *why) row.verdict = PARE_MISPRINT;
-            if (g->generated) row.verdict = PARE_UNDECIDED; /* counts of a board that we made */
-            row.note = g->generated ? "a board of ours" : row.verdict == PARE_MISPRINT ? why : "";
-            sheet_put(&b->s, row);
+            if (row.verdict == DIFFERS && *why) row.verdict = MISPRINT;
+            if (g->generated) row.verdict = UNDECIDED; /* counts of a board that we made */
+            row.note = g->generated ? "a board of ours" : row.verdict == MISPRINT ? why : "";
+            add_row(&b->s, row);
         }
-        pare_repro_row row = blank((graph_id)k, "edges within a class", (printed){NAN, NAN});
+        table_row row = blank((graph_id)k, "edges within a class", (printed){NAN, NAN});
         row.ours = g->same;
         row.from = g->path ? g->path : "";
-        if (g->path) sheet_put(&b->s, row);
+        if (g->path) add_row(&b->s, row);
     }
 }
 
@@ -221,9 +221,9 @@ static void table_3(bench *b)
 
 static void put_only_printed(bench *b, graph_id id, const char *what, printed p)
 {
-    pare_repro_row row = blank(id, what, p);
+    table_row row = blank(id, what, p);
     row.note = "printed, not made again here";
-    sheet_put(&b->s, row);
+    add_row(&b->s, row);
 }
 
 static void put_cuts(bench *b, graph_id id)
@@ -244,7 +244,7 @@ static void put_cuts(bench *b, graph_id id)
 
 static void table_4(bench *b)
 {
-    sheet_open(
+    begin_table(
         &b->s, "Table 4",
         "AUC (Minesweeper, Tolokers) or accuracy (Photo) on the test nodes, at the epoch that "
         "validation chose",
@@ -269,13 +269,13 @@ static void table_4(bench *b)
 static void put_series(bench *b, const run_group *g, const char *what, printed p)
 {
     if (b->s.st || g->n == 0) return;
-    pare_repro_series *const s = &b->s.r->series[b->s.r->nseries++];
-    *s = (pare_repro_series){.data = graph_names[g->g->id],
-                             .what = what,
-                             .metric = g->g->classes == 2 ? "AUC" : "accuracy",
-                             .from = files_of(b, g),
-                             .published = p.value,
-                             .value = pare_alloc(b->s.r->arena, g->n, sizeof *s->value)};
+    run_series *const s = &b->s.r->series[b->s.r->nseries++];
+    *s = (run_series){.data = graph_names[g->g->id],
+                      .what = what,
+                      .metric = g->g->classes == 2 ? "AUC" : "accuracy",
+                      .from = files_of(b, g),
+                      .published = p.value,
+                      .value = pare_alloc(b->s.r->arena, g->n, sizeof *s->value)};
     if (!s->value || !s->from) {
         b->s.st = pare_no_memory(b->s.err);
         return;
@@ -284,8 +284,8 @@ static void put_series(bench *b, const run_group *g, const char *what, printed p
         if (!isnan(g->result[i].test)) s->value[s->n++] = g->result[i].test;
 }
 
-pare_status width_tables(pare_repro *r, const graph_set set[GRAPHS],
-                         run_group group[GRAPHS][GROUPS], pare_err *err)
+pare_status width_tables(study *r, const graph_set set[GRAPHS], run_group group[GRAPHS][GROUPS],
+                         pare_err *err)
 {
     bench b = {.s = {.r = r, .err = err}, .set = set, .group = group};
     r->tables = pare_alloc(r->arena, 3, sizeof *r->tables);

@@ -1,4 +1,4 @@
-/* Tests src/study/repro_ticket*.c: fits by hand, and the shapes of figures 4 to 6 of Otsuka 2025.
+/* Tests studies/ticket_*.c: fits by hand, and the shapes of figures 4 to 6 of Otsuka 2025.
  */
 #include "../../studies/ticket_popup.h"
 #include "../../studies/study_ticket.h"
@@ -77,10 +77,10 @@ static void only_gamma_changes_or_it_does_not(void **state)
         pare_err err = {0};
         pare_arena *const a = pare_arena_new();
         numbers part[CURVES];
-        pare_repro_table table[1];
-        pare_repro r = {.arena = a, .tables = table};
-        sheet s = {.r = &r, .err = &err};
-        const repro_study of = {.seed = 0};
+        study_table table[1];
+        study r = {.arena = a, .tables = table};
+        table_writer s = {.r = &r, .err = &err};
+        const setting of = {.seed = 0};
         r.curves = pare_alloc(a, 20, sizeof *r.curves);
         for (size_t c = 0; c < CURVES; c++)
             for (size_t i = 0; i < COUNT; i++) {
@@ -101,10 +101,10 @@ static void only_gamma_changes_or_it_does_not(void **state)
         for (size_t c = 0; c < CURVES; c++) part[c] = (numbers){.a = a, .v = v[c], .n = EACH};
         ticket_blocks.table(&s, part, CURVES, &of);
         assert_ok(s.st, &err);
-        const pare_repro_row *const row = &s.t->rows[s.t->nrows - 2];
+        const table_row *const row = &s.t->rows[s.t->nrows - 2];
         assert_string_equal(row->claim, "only gamma changes");
-        assert_int_equal(row->source, PARE_ROW_PRINTED);
-        assert_int_equal(row->verdict, other ? PARE_DIFFERS : PARE_REPRODUCED);
+        assert_int_equal(row->source, ROW_PRINTED);
+        assert_int_equal(row->verdict, other ? DIFFERS : REPRODUCED);
         assert_near(row->ours, least, 0);
         pare_arena_free(a);
     }
@@ -119,10 +119,10 @@ static void what_was_chosen_afterwards_is_not_decided(void **state)
     pare_err err = {0};
     pare_arena *const a = pare_arena_new();
     numbers part[CIRCLE_TARGETS];
-    pare_repro_table table[1];
-    pare_repro r = {.arena = a, .tables = table};
-    sheet s = {.r = &r, .err = &err};
-    const repro_study of = {.seed = 0};
+    study_table table[1];
+    study r = {.arena = a, .tables = table};
+    table_writer s = {.r = &r, .err = &err};
+    const setting of = {.seed = 0};
     (void)state;
     r.curves = pare_alloc(a, 30, sizeof *r.curves);
     for (size_t w = 0, at = 1; w < 5; w++)
@@ -133,9 +133,9 @@ static void what_was_chosen_afterwards_is_not_decided(void **state)
     assert_ok(s.st, &err);
     for (size_t i = 0; i < CIRCLE_TARGETS; i++)
         for (size_t k = 0; k < 2; k++) {
-            const pare_repro_row *const row = &s.t->rows[8 * i + k];
-            assert_int_equal(row->source, PARE_ROW_PRINTED);
-            assert_int_equal(row->verdict, i == CHOSEN_AFTER ? PARE_UNDECIDED : PARE_REPRODUCED);
+            const table_row *const row = &s.t->rows[8 * i + k];
+            assert_int_equal(row->source, ROW_PRINTED);
+            assert_int_equal(row->verdict, i == CHOSEN_AFTER ? UNDECIDED : REPRODUCED);
             assert_contains(row->note, i == CHOSEN_AFTER ? "chosen after seeing" : "(.6, .8)");
         }
     pare_arena_free(a);
@@ -144,19 +144,19 @@ static void what_was_chosen_afterwards_is_not_decided(void **state)
 static void small_runs_decide_nothing_of_figures_7_and_8(void **state)
 {
     (void)state;
-    assert_int_equal(popup_verdict(1, .01, false), PARE_UNDECIDED);
-    assert_int_equal(popup_verdict(-1, .01, false), PARE_UNDECIDED);
-    assert_int_equal(popup_verdict(.021, .01, true), PARE_REPRODUCED);
-    assert_int_equal(popup_verdict(.019, .01, true), PARE_UNDECIDED);
-    assert_int_equal(popup_verdict(-.021, .01, true), PARE_DIFFERS);
-    assert_int_equal(popup_verdict(NAN, .01, true), PARE_UNDECIDED);
+    assert_int_equal(popup_verdict(1, .01, false), UNDECIDED);
+    assert_int_equal(popup_verdict(-1, .01, false), UNDECIDED);
+    assert_int_equal(popup_verdict(.021, .01, true), REPRODUCED);
+    assert_int_equal(popup_verdict(.019, .01, true), UNDECIDED);
+    assert_int_equal(popup_verdict(-.021, .01, true), DIFFERS);
+    assert_int_equal(popup_verdict(NAN, .01, true), UNDECIDED);
 }
 
 static numbers ran(const experiment *e, size_t part, pare_arena *a)
 {
     pare_err err = {0};
     numbers out = {.a = a};
-    const repro_study s = {.seed = 0};
+    const setting s = {.seed = 0};
     assert_ok(e->run(&out, &s, part, NULL, &err), &err);
     assert_false(out.no_memory);
     return out;
