@@ -1,5 +1,5 @@
-/* The errata of the theorems of Rank collapse 2025, computed: networks are run. Its lemmas are in
- * errata_depth_lemmas.c. */
+/* errata_depth.c - the errata of the theorems of Rank collapse 2025, computed: networks are run.
+ * Those of its lemmas are in errata_depth_lemmas.c. */
 #include "study_depth.h"
 #include "study_errata.h"
 #include <math.h>
@@ -8,44 +8,34 @@
 
 /* ---- networks whose weights are all eta, on tokens of ones ----------------------------------- */
 
-typedef struct bench {
-    pare_arena *a;
-    pare_model *m;
-    compared c;
-    pare_inputs x;
-} bench;
-
-static void bench_close(bench *b)
-{
-    pare_model_free(b->m);
-    pare_arena_free(b->a);
-}
-
-/* Close it in any case. */
-static pare_status bench_open(bench *b, size_t d, size_t heads, size_t layers, double eta,
-                              pare_err *err)
+/* Its inputs and outputs are in a new arena. Free both c->own and c->a in any case. */
+static pare_status constant_net(compared *c, size_t d, size_t heads, size_t layers, double eta,
+                                pare_err *err)
 {
     const san_shape shape = {
         .layers = layers, .heads = heads, .dim = d, .scale = 1, .size = eta, .draw = SAN_SAME};
     pare_rng rng = pare_rng_at(0, 0);
-    *b = (bench){.a = pare_arena_new()};
-    double *const one = b->a ? pare_alloc(b->a, d, sizeof *one) : NULL;
+    *c = (compared){.a = pare_arena_new()};
+    double *const one = c->a ? pare_alloc(c->a, d, sizeof *one) : NULL;
     for (size_t i = 0; one && i < d; i++) one[i] = 1;
     const san_tokens t = {.n = 1, .tokens = 2, .dim = d, .offset = one};
-    pare_status st = one ? san_new(&b->m, &shape, &rng, err) : pare_no_memory(err);
-    if (!st) st = san_inputs(&b->x, b->a, &t, &rng, err);
-    if (!st) st = compared_open(&b->c, b->a, b->m, &b->x, NULL, err);
-    return st;
+    return one ? compared_new(c, c->a, &shape, t, 0, &rng, err) : pare_no_memory(err);
+}
+
+static void free_net(compared *c)
+{
+    pare_model_free(c->own);
+    pare_arena_free(c->a);
 }
 
 /* at: d, H, eta. A layer grows the largest entry, which is 1, by 1 + H eta. */
 static pare_status one_layer_grows(sides *out, const erratum *e, pare_err *err)
 {
     const double d = e->at[0], h = e->at[1], eta = e->at[2];
-    bench b;
-    const pare_status st = bench_open(&b, (size_t)d, (size_t)h, 1, eta, err);
-    if (!st) *out = (sides){1 + h * eta, san_largest(b.c.y, NULL, b.c.n), 1 + h * d * eta, false};
-    bench_close(&b);
+    compared c;
+    const pare_status st = constant_net(&c, (size_t)d, (size_t)h, 1, eta, err);
+    if (!st) *out = (sides){1 + h * eta, san_largest(c.y, NULL, c.n), 1 + h * d * eta, false};
+    free_net(&c);
     return st;
 }
 
@@ -53,19 +43,19 @@ static pare_status one_layer_grows(sides *out, const erratum *e, pare_err *err)
 static pare_status theorem_d1(sides *out, const erratum *e, pare_err *err)
 {
     const size_t d = (size_t)e->at[0], h = (size_t)e->at[1], layers = (size_t)e->at[2];
-    bench b;
+    const pare_collapse_printed p = pare_collapse_paper(e->at[3], 1, h, layers);
+    compared c;
     pare_model *g = NULL;
     pare_collapse_bound sound = {.bound = {NAN}};
-    pare_status st = bench_open(&b, d, h, layers, e->at[3], err);
-    if (!st) st = compared_make(&g, b.m, PARE_ONE_KEEP, layers - 1, NULL, err);
-    if (!st) st = compared_model(&out->is, &b.c, g, san_largest);
-    if (!st && d * h < 512) st = pare_collapse_apriori(&sound, b.m, g, 1, NULL, err);
-    const pare_collapse_printed p = pare_collapse_paper(e->at[3], 1, h, layers);
+    pare_status st = constant_net(&c, d, h, layers, e->at[3], err);
+    if (!st) st = one_layer(&g, c.m, PARE_ONE_KEEP, layers - 1, NULL, err);
+    if (!st) st = compared_model(&out->is, &c, g, san_largest);
+    if (!st && d * h < 512) st = pare_collapse_apriori(&sound, c.m, g, 1, NULL, err);
     out->printed = p.bound;
     out->holds = sound.bound.v;
     out->outside = !p.holds;
     pare_model_free(g);
-    bench_close(&b);
+    free_net(&c);
     return st;
 }
 
@@ -108,44 +98,31 @@ static pare_status d1_any_network(sides *out, const erratum *e, pare_err *err)
     return pare_collapse_lower(&out->is, layers, 2, 2, 48, err);
 }
 
-/* Order in eta of what a collapse loses, from eta = 1e-3 and 2e-3; random tokens and weights. */
-static pare_status order_of(double *out, pare_collapse kind, pare_err *err)
+/* Orders in eta, from eta = 1e-3 and 2e-3. Is: of doing nothing, all weights eta, on ones:
+ * (1 + H d eta)^L - 1. Holds: of one uniform head, random tokens and weights. */
+static pare_status theorem_1_2(sides *out, const erratum *e, pare_err *err)
 {
     const double eta[] = {1e-3, 2e-3};
-    double off[2] = {0, 0};
+    double nothing[2] = {0, 0}, uniform[2] = {0, 0};
     pare_status st = PARE_OK;
+    (void)e;
     for (size_t i = 0; !st && i < 2; i++) {
         const san_shape shape = {
             .layers = 3, .heads = 2, .dim = 4, .scale = 1, .size = eta[i], .draw = SAN_EVEN};
         const san_tokens t = {.n = 4, .tokens = 6, .dim = 4, .spread = 1};
         pare_rng rng = pare_rng_at(3, 0);
-        bench b = {.a = pare_arena_new()};
-        st = b.a ? san_new(&b.m, &shape, &rng, err) : pare_no_memory(err);
-        if (!st) st = san_inputs(&b.x, b.a, &t, &rng, err);
-        if (!st) st = compared_open(&b.c, b.a, b.m, &b.x, NULL, err);
-        if (!st) st = compared_collapse(&off[i], &b.c, kind, 0, san_largest);
-        bench_close(&b);
-    }
-    *out = log_slope(eta, off, 2);
-    return st;
-}
-
-/* Doing nothing, all weights eta, on ones: (1 + H d eta)^L - 1. */
-static pare_status theorem_1_2(sides *out, const erratum *e, pare_err *err)
-{
-    const double eta[] = {1e-3, 2e-3};
-    double off[2] = {0, 0};
-    pare_status st = PARE_OK;
-    (void)e;
-    for (size_t i = 0; !st && i < 2; i++) {
-        bench b;
-        st = bench_open(&b, 4, 2, 3, eta[i], err);
-        if (!st) st = compared_collapse(&off[i], &b.c, PARE_ONE_IDENTITY, 0, san_largest);
-        bench_close(&b);
+        compared c, random = {.own = NULL};
+        st = constant_net(&c, 4, 2, 3, eta[i], err);
+        if (!st) st = compared_collapse(&nothing[i], &c, PARE_ONE_IDENTITY, 0, san_largest);
+        if (!st) st = compared_new(&random, c.a, &shape, t, 0, &rng, err);
+        if (!st) st = compared_collapse(&uniform[i], &random, PARE_ONE_UNIFORM, 0, san_largest);
+        pare_model_free(random.own);
+        free_net(&c);
     }
     out->printed = 1;
-    out->is = log_slope(eta, off, 2);
-    return st ? st : order_of(&out->holds, PARE_ONE_UNIFORM, err);
+    out->is = log_slope(eta, nothing, 2);
+    out->holds = log_slope(eta, uniform, 2);
+    return st;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */

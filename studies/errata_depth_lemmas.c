@@ -1,5 +1,5 @@
-/* The errata of the facts and lemmas of Rank collapse 2025, computed. Those of its theorems are in
- * errata_depth.c. */
+/* errata_depth_lemmas.c - the errata of the facts and lemmas of Rank collapse 2025, computed. Those
+ * of its theorems are in errata_depth.c. */
 #include "study_errata.h"
 #include "attention_nets.h"
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The errata of Yu 2025, computed. What its algorithm does to data, whole, is the table "errors" of
- * `repro length`. */
+/* errata_length.c - the errata of Yu 2025, computed. What its algorithm does to data, whole, is the
+ * table "errors" of `repro length`. */
 #include "study_errata.h"
 #include <pare/length.h>
 #include <math.h>

@@ -1,5 +1,5 @@
-/* The errata of Otsuka 2025, computed. Some of its statements hold and are merely loose: their rows
- * say so. */
+/* errata_ticket.c - the errata of Otsuka 2025, computed. Some of its statements hold and are merely
+ * loose: their rows say so. */
 #include "study_errata.h"
 #include <pare/ticket_bounds.h>
 #include <math.h>

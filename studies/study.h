@@ -194,24 +194,28 @@ typedef struct study_context {
     tally all;        /* over all lists of jobs; `later` is the caller's */
 } study_context;
 
+enum { MOST_TABLES = 16, MOST_SERIES = 6, MOST_CURVES = 400, MOST_NOTES = 12 };
+/* Lists for so many tables, series, curves and notes, in its arena. */
+PARE_MUST_USE pare_status study_allocate(study *r, pare_err *err);
 /* An empty study in an arena of its own. All ranks agree whether it is there. */
-PARE_MUST_USE pare_status study_begin(study_context *f, const char *name, const study_opts *o,
+PARE_MUST_USE pare_status study_begin(study_context *c, const char *name, const study_opts *o,
                                       const pare_exec *exec, const pare_ranks *ranks,
                                       pare_err *err);
 /* *out where `st` is well, else everything is freed; returns st. */
-pare_status study_end(study **out, study_context *f, pare_status st);
-bool is_first_rank(const study_context *f); /* rank 0 */
+pare_status study_end(study **out, study_context *c, pare_status st);
+bool is_first_rank(const study_context *c); /* rank 0 */
 /* Whether the part of that name is asked for. */
-bool wants_part(const study_context *f, const char *part);
+bool wants_part(const study_context *c, const char *part);
 /* The command line that makes this part again, or (NULL) the whole study; NULL: memory is out. */
-const char *study_command(const study_context *f, const char *part);
+const char *study_command(const study_context *c, const char *part);
+PARE_MUST_USE pare_status add_note(study_context *c, const char *line); /* NULL: memory was out */
 /* Both folders, by the first rank. */
-PARE_MUST_USE pare_status make_study_folders(study_context *f);
+PARE_MUST_USE pare_status make_study_folders(study_context *c);
 PARE_MUST_USE pare_status make_folder(const char *path, pare_err *err); /* or it is there */
-PARE_MUST_USE pare_status new_jobs(study_context *f, jobs *b, size_t n);
+PARE_MUST_USE pare_status new_jobs(study_context *c, jobs *b, size_t n);
 /* Does them and counts them; title, run and self of `b` are the caller's. `st`: how the making of
  * the list went. No rank may wait for one that has left. */
-PARE_MUST_USE pare_status do_jobs(study_context *f, jobs *b, pare_status st);
+PARE_MUST_USE pare_status do_jobs(study_context *c, jobs *b, pare_status st);
 
 /* A table while it is written; the first failure stays. */
 typedef struct table_writer {
@@ -219,11 +223,14 @@ typedef struct table_writer {
     pare_err *err;
     pare_status st;
     study_table *t;
-    size_t room;
+    size_t capacity;         /* of its rows */
+    const struct setting *s; /* of an experiment (experiments.h) */
 } table_writer;
 /* `digits` below 0: so many significant ones. */
-void begin_table(table_writer *s, const char *name, const char *about, int digits, size_t room);
-void add_row(table_writer *s, table_row row); /* NULL in it: memory was out */
+void begin_table(table_writer *w, const char *name, const char *about, int digits);
+void add_row(table_writer *w, table_row row); /* NULL in its texts: memory was out */
+/* A text for a row, in the study's arena; NULL after a failure, which `w` keeps. */
+const char *row_text(table_writer *w, const char *fmt, ...) PARE_PRINTF(2, 3);
 
 /* What `put` writes, as a string in the arena. */
 PARE_MUST_USE pare_status print_text(char **out, pare_arena *a,

@@ -6,7 +6,7 @@
  * computes one of these, pare's function is called. */
 #ifndef PARE_STUDIES_STUDY_ERRATA_H
 #define PARE_STUDIES_STUDY_ERRATA_H
-#include "experiments.h"
+#include "study.h"
 
 typedef struct sides {
     double printed, is, holds; /* holds nan: what holds is no number */

@@ -108,7 +108,7 @@ static void own_references_never_count_as_reproduced(void **state)
     char *text = NULL;
     cJSON *json = NULL;
     study_set all = {.n = 1, .study = {&r}};
-    begin_table(&s, "t", "about", 2, 4);
+    begin_table(&s, "t", "about", 2);
     row.source = ROW_REFERENCE, add_row(&s, row), add_row(&s, row);
     row.source = ROW_SELF, add_row(&s, row);
     assert_ok(s.st, &err);

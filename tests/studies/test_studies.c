@@ -161,7 +161,7 @@ static char *json_of(scene *s, const study *r)
     return text;
 }
 
-static const table_row *row_of(const study *r, size_t table, const char *data, const char *what)
+static const table_row *find_row(const study *r, size_t table, const char *data, const char *what)
 {
     for (size_t i = 0; i < r->tables[table].nrows; i++)
         if (strcmp(r->tables[table].rows[i].data, data) == 0 &&
@@ -227,29 +227,29 @@ static void rows_say_what_was_made_and_what_not(void **state)
     scene_open(&s);
     study *const r = make_study(&s, 2);
     assert_int_equal(r->ntables, 3);
-    const table_row *row = row_of(r, 2, "Minesweeper", "large, D = 64: mean");
+    const table_row *row = find_row(r, 2, "Minesweeper", "large, D = 64: mean");
     assert_near(row->published, 0.943, 0);
     assert_int_equal(row->runs, 1);
     assert_true(row->ours > 0 && row->ours < 1 && row->parameters > 50000);
     assert_contains(row->from, "/runs/minesweeper-large-*.json");
-    row = row_of(r, 2, "Minesweeper", "NodeFormer");
+    row = find_row(r, 2, "Minesweeper", "NodeFormer");
     assert_true(isnan(row->ours) && row->verdict == NOT_MADE);
     assert_string_equal(row->note, "printed, not made again here");
     assert_near(row->published_std, 0.009, 0);
     assert_int_equal(row->source, ROW_PRINTED);
-    row = row_of(r, 2, "Minesweeper", "large cut to d = 4, taught");
+    row = find_row(r, 2, "Minesweeper", "large cut to d = 4, taught");
     assert_true(row->verdict == ADDED && row->ours > 0 && row->parameters < 1000);
     assert_int_equal(row->source, ROW_OURS);
-    row = row_of(r, 2, "Tolokers", "GCN");
+    row = find_row(r, 2, "Tolokers", "GCN");
     assert_true(row->verdict == NOT_MADE && row->published == 0.836);
     assert_contains(row->note, "no file");
-    row = row_of(r, 1, "Minesweeper", "edges");
+    row = find_row(r, 1, "Minesweeper", "edges");
     assert_near(row->ours, 2 * (2 * 8 * 7 + 2 * 7 * 7), 0); /* sides and diagonals, both ways */
-    row = row_of(r, 1, "Minesweeper", "features");
+    row = find_row(r, 1, "Minesweeper", "features");
     assert_true(row->ours == 7 && row->verdict == UNDECIDED); /* a board of ours */
-    row = row_of(r, 0, "Minesweeper", "operator norm, mean");
+    row = find_row(r, 0, "Minesweeper", "operator norm, mean");
     assert_true(row->ours > 0.1 && row->ours < 10);
-    assert_true(row_of(r, 0, "Minesweeper", "operator norm, largest")->ours >= row->ours);
+    assert_true(find_row(r, 0, "Minesweeper", "operator norm, largest")->ours >= row->ours);
     assert_ok(study_text(&text, s.a, r, &s.err), &s.err);
     assert_contains(text, "Figure 1");
     assert_contains(text, "printed, not made again here");
@@ -291,23 +291,25 @@ static void verdicts_follow_the_figures(void **state)
         (run_group){.g = &set[GRAPH_TOLOKERS], .role = RUN_LARGE, .n = 2, .result = two};
     group[GRAPH_TOLOKERS][RUN_SMALL] =
         (run_group){.g = &set[GRAPH_TOLOKERS], .role = RUN_SMALL, .n = 2, .result = lost};
+    assert_ok(study_allocate(&r, &s.err), &s.err);
     assert_ok(width_tables(&r, set, group, &s.err), &s.err);
-    assert_int_equal(row_of(&r, 1, "Tolokers", "classes")->verdict, MISPRINT);
-    assert_int_equal(row_of(&r, 1, "Tolokers", "nodes")->verdict, REPRODUCED);
-    assert_int_equal(row_of(&r, 1, "Tolokers", "homophily (class-insensitive)")->verdict, DIFFERS);
-    assert_int_equal(row_of(&r, 1, "Photo", "edges")->verdict, MISPRINT);
-    assert_int_equal(row_of(&r, 1, "Minesweeper", "nodes")->verdict, NOT_MADE);
-    const table_row *row = row_of(&r, 2, "Tolokers", "large, D = 64: mean");
+    assert_int_equal(find_row(&r, 1, "Tolokers", "classes")->verdict, MISPRINT);
+    assert_int_equal(find_row(&r, 1, "Tolokers", "nodes")->verdict, REPRODUCED);
+    assert_int_equal(find_row(&r, 1, "Tolokers", "homophily (class-insensitive)")->verdict,
+                     DIFFERS);
+    assert_int_equal(find_row(&r, 1, "Photo", "edges")->verdict, MISPRINT);
+    assert_int_equal(find_row(&r, 1, "Minesweeper", "nodes")->verdict, NOT_MADE);
+    const table_row *row = find_row(&r, 2, "Tolokers", "large, D = 64: mean");
     assert_near(row->ours, 0.85, 1e-15);
     assert_near(row->ours_std, sqrt(2) * 0.01, 1e-15);
     assert_int_equal(row->verdict, REPRODUCED); /* .844 +- .002: within .01 */
-    row = row_of(&r, 2, "Tolokers", "small, d = 4: mean");
+    row = find_row(&r, 2, "Tolokers", "small, d = 4: mean");
     assert_int_equal(row->verdict, DIFFERS); /* .821 +- .011, ours .70 */
     assert_int_equal(row->runs, 1);
     assert_string_equal(row->note, "1 of 2 runs diverged");
-    row = row_of(&r, 0, "Tolokers", "operator norm, mean");
+    row = find_row(&r, 0, "Tolokers", "operator norm, mean");
     assert_int_equal(row->verdict, REPRODUCED); /* 2.83 +- .13 */
-    assert_near(row_of(&r, 0, "Tolokers", "operator norm, largest")->ours, 6, 0);
+    assert_near(find_row(&r, 0, "Tolokers", "operator norm, largest")->ours, 6, 0);
     assert_int_equal(r.nseries, 2);
     assert_int_equal(r.series[1].n, 1); /* the run that came to nothing is in no bin */
     scene_close(&s);
@@ -342,13 +344,14 @@ static void rivals_are_judged_by_the_printed_deviations(void **state)
                 group[k][rival[i].role] = (run_group){
                     .g = &set[k], .role = (run_role)rival[i].role, .n = 1, .result = &one[k]};
             }
+            assert_ok(study_allocate(&r, &s.err), &s.err);
             assert_ok(width_tables(&r, set, group, &s.err), &s.err);
             for (int k = 0; k < GRAPHS; k++) {
-                const table_row *const row = row_of(&r, 2, graph_names[k], rival[i].what);
+                const table_row *const row = find_row(&r, 2, graph_names[k], rival[i].what);
                 assert_near(row->published_std, rival[i].std[k], 0);
                 assert_int_equal(row->verdict, outside ? DIFFERS : REPRODUCED);
             }
-            const table_row *const row = row_of(&r, 1, "Photo", "homophily (class-insensitive)");
+            const table_row *const row = find_row(&r, 1, "Photo", "homophily (class-insensitive)");
             assert_true(row->published == .772 && row->verdict == REPRODUCED);
             scene_close(&s);
         }
@@ -365,10 +368,11 @@ static void rivals_that_are_not_made_have_their_deviations(void **state)
     const graph_set set[GRAPHS] = {
         {.id = GRAPH_MINESWEEPER}, {.id = GRAPH_TOLOKERS}, {.id = GRAPH_PHOTO}};
     run_group group[GRAPHS][GROUPS] = {{{0}}};
+    assert_ok(study_allocate(&r, &s.err), &s.err);
     assert_ok(width_tables(&r, set, group, &s.err), &s.err);
     for (int k = 0; k < GRAPHS; k++) {
-        assert_near(row_of(&r, 2, graph_names[k], "NodeFormer")->published_std, nodeformer[k], 0);
-        assert_near(row_of(&r, 2, graph_names[k], "Exphormer")->published_std, exphormer[k], 0);
+        assert_near(find_row(&r, 2, graph_names[k], "NodeFormer")->published_std, nodeformer[k], 0);
+        assert_near(find_row(&r, 2, graph_names[k], "Exphormer")->published_std, exphormer[k], 0);
     }
     scene_close(&s);
 }

@@ -13,10 +13,6 @@ static study *make_study(const char *folder, const char *const text[3], int thre
     const study_opts o = {.folder = folder, .epochs = 2, .seed = 5};
     assert_ok(study_begin(&f, "ticket", &o, &exec, NULL, &err), &err);
     assert_ok(make_study_folders(&f), &err);
-    f.r->tables = pare_alloc(f.r->arena, POPUP_TABLES, sizeof *f.r->tables);
-    f.r->curves = pare_alloc(f.r->arena, POPUP_CURVES, sizeof *f.r->curves);
-    f.r->notes = pare_alloc(f.r->arena, POPUP_NOTES, sizeof *f.r->notes);
-    assert_true(f.r->tables && f.r->curves && f.r->notes);
     assert_ok(study_end(&r, &f, popup_study(&f, text)), &err);
     return r;
 }
