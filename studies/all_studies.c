@@ -1,25 +1,25 @@
-/* pare_repro_all: every study of every paper, one after the other, in folders of their own. */
+/* run_all_studies: every study of every paper, one after the other, in folders of their own. */
 #include "study.h"
 #include <string.h>
 
-const pare_repro_study pare_repro_studies[PARE_REPRO_STUDIES] = {
-    {"width", width_part, pare_repro_width, true, true},
-    {"depth", depth_part, pare_repro_depth, false, false},
-    {"ticket", ticket_part, pare_repro_ticket, false, true},
-    {"length", length_part, pare_repro_length, false, false},
-    {"errata", errata_part, pare_repro_errata, false, false},
+const study_kind study_kinds[STUDIES] = {
+    {"width", width_part, study_width, true, true},
+    {"depth", depth_part, study_depth, false, false},
+    {"ticket", ticket_part, study_ticket, false, true},
+    {"length", length_part, study_length, false, false},
+    {"errata", errata_part, study_errata, false, false},
 };
 
-const pare_repro_study *pare_repro_find(const char *name)
+const study_kind *find_study(const char *name)
 {
-    for (size_t i = 0; i < PARE_REPRO_STUDIES; i++)
-        if (strcmp(pare_repro_studies[i].name, name) == 0) return &pare_repro_studies[i];
+    for (size_t i = 0; i < STUDIES; i++)
+        if (strcmp(study_kinds[i].name, name) == 0) return &study_kinds[i];
     return NULL;
 }
 
 /* ---- which parts ----------------------------------------------------------------------------- */
 
-static bool has_part(const pare_repro_study *s, const char *word, size_t n)
+static bool has_part(const study_kind *s, const char *word, size_t n)
 {
     for (size_t i = 0; s->part(i); i++)
         if (strlen(s->part(i)) == n && strncmp(s->part(i), word, n) == 0) return true;
@@ -27,33 +27,32 @@ static bool has_part(const pare_repro_study *s, const char *word, size_t n)
 }
 
 /* Whether any part of the study is asked for. */
-static bool wanted(const pare_repro_study *s, const char *only)
+static bool wanted(const study_kind *s, const char *only)
 {
     for (size_t i = 0; s->part(i); i++)
         if (names_part(only, s->part(i))) return true;
     return false;
 }
 
-static pare_status refuse(const pare_repro_study *s, const char *word, size_t n, pare_err *err)
+static pare_status refuse(const study_kind *s, const char *word, size_t n, pare_err *err)
 {
     char all[200] = "";
-    for (size_t k = 0; k < PARE_REPRO_STUDIES; k++)
-        for (size_t i = 0; pare_repro_studies[k].part(i); i++) {
-            if (s && s != &pare_repro_studies[k]) continue;
+    for (size_t k = 0; k < STUDIES; k++)
+        for (size_t i = 0; study_kinds[k].part(i); i++) {
+            if (s && s != &study_kinds[k]) continue;
             strncat(all, *all ? ", " : "", sizeof all - strlen(all) - 1);
-            strncat(all, pare_repro_studies[k].part(i), sizeof all - strlen(all) - 1);
+            strncat(all, study_kinds[k].part(i), sizeof all - strlen(all) - 1);
         }
     return pare_fail(err, PARE_ERR_USAGE, "--only %.*s: the parts are %s", (int)n, word, all);
 }
 
-pare_status pare_repro_check(const pare_repro_study *s, const char *only, pare_err *err)
+pare_status check_parts(const study_kind *s, const char *only, pare_err *err)
 {
     for (const char *at = only; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL) {
         const size_t n = strcspn(at, ",");
         bool known = false;
-        for (size_t k = 0; k < PARE_REPRO_STUDIES; k++)
-            if (!s || s == &pare_repro_studies[k])
-                known = known || has_part(&pare_repro_studies[k], at, n);
+        for (size_t k = 0; k < STUDIES; k++)
+            if (!s || s == &study_kinds[k]) known = known || has_part(&study_kinds[k], at, n);
         if (!known) return refuse(s, at, n, err);
     }
     return PARE_OK;
@@ -78,7 +77,7 @@ enum { STAGES = sizeof stages / sizeof *stages };
 typedef struct meter {
     const pare_exec *exec;
     const char *study;
-    const pare_repro_opts *o;
+    const study_opts *o;
     bool alone; /* its stages are all there is */
 } meter;
 
@@ -88,7 +87,7 @@ static void show(void *self, const char *what, uint64_t done, uint64_t total)
     double before = 0, all = 0;
     bool found = false;
     for (size_t i = 0; i < STAGES; i++) {
-        const pare_repro_study *const of = pare_repro_find(stages[i].study);
+        const study_kind *const of = find_study(stages[i].study);
         const double cost = m->o->full ? stages[i].full : stages[i].quick;
         const bool counts =
             m->alone ? strcmp(stages[i].study, m->study) == 0 : wanted(of, m->o->only);
@@ -114,8 +113,8 @@ static pare_exec counting(const pare_exec *exec, meter *m)
     return x;
 }
 
-pare_status pare_repro_run(pare_repro **out, const pare_repro_study *s, const pare_repro_opts *o,
-                           const pare_exec *exec, const pare_ranks *ranks, pare_err *err)
+pare_status run_study(study **out, const study_kind *s, const study_opts *o, const pare_exec *exec,
+                      const pare_ranks *ranks, pare_err *err)
 {
     meter m = {exec, s->name, o, true};
     const pare_exec counted = counting(exec, &m);
@@ -131,10 +130,10 @@ static bool is_graph(const char *path)
 }
 
 /* What of the options is this study's. */
-static pare_status options_of(pare_repro_opts *out, pare_arena *a, const pare_repro_study *s,
-                              const pare_repro_opts *o, pare_err *err)
+static pare_status options_of(study_opts *out, pare_arena *a, const study_kind *s,
+                              const study_opts *o, pare_err *err)
 {
-    const pare_repro_opts none = PARE_REPRO_OPTS_DEFAULT;
+    const study_opts none = STUDY_OPTS_DEFAULT;
     const bool width = strcmp(s->name, "width") == 0, ticket = strcmp(s->name, "ticket") == 0;
     const char **const data = pare_alloc(a, o->ndata + 1, sizeof *data);
     *out = *o;
@@ -150,11 +149,10 @@ static pare_status options_of(pare_repro_opts *out, pare_arena *a, const pare_re
     return PARE_OK;
 }
 
-static pare_status make_one(pare_repro **out, pare_arena *a, const pare_repro_study *s,
-                            const pare_repro_opts *o, const pare_exec *exec,
-                            const pare_ranks *ranks, pare_err *err)
+static pare_status make_one(study **out, pare_arena *a, const study_kind *s, const study_opts *o,
+                            const pare_exec *exec, const pare_ranks *ranks, pare_err *err)
 {
-    pare_repro_opts own;
+    study_opts own;
     char line[100];
     meter m = {exec, s->name, o, false};
     const pare_exec counted = counting(exec, &m);
@@ -164,33 +162,33 @@ static pare_status make_one(pare_repro **out, pare_arena *a, const pare_repro_st
     pare_status st = pare_ranks_agree(ranks, options_of(&own, a, s, o, err), err);
     if (!st) st = s->make(out, &own, &counted, ranks, err);
     st = pare_ranks_agree(ranks, st, err);
-    if (!st && first) st = pare_repro_write(*out, err);
+    if (!st && first) st = study_write(*out, err);
     return pare_ranks_agree(ranks, st, err);
 }
 
-pare_status pare_repro_all(pare_repro_set *out, const pare_repro_opts *o, const pare_exec *exec,
-                           const pare_ranks *ranks, pare_err *err)
+pare_status run_all_studies(study_set *out, const study_opts *o, const pare_exec *exec,
+                            const pare_ranks *ranks, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    *out = (pare_repro_set){0};
-    pare_status st = a ? pare_repro_check(NULL, o->only, err) : pare_no_memory(err);
-    if (!st && pare_ranks_rank(ranks) == 0) st = frame_make_folder(o->folder, err);
+    *out = (study_set){0};
+    pare_status st = a ? check_parts(NULL, o->only, err) : pare_no_memory(err);
+    if (!st && pare_ranks_rank(ranks) == 0) st = make_folder(o->folder, err);
     st = pare_ranks_agree(ranks, st, err);
-    for (size_t i = 0; !st && i < PARE_REPRO_STUDIES; i++) {
-        const pare_repro_study *const s = &pare_repro_studies[i];
+    for (size_t i = 0; !st && i < STUDIES; i++) {
+        const study_kind *const s = &study_kinds[i];
         if (!wanted(s, o->only)) continue;
         st = make_one(&out->study[out->n], a, s, o, exec, ranks, err);
         if (!st) out->n++;
     }
-    if (st) pare_repro_set_free(out);
+    if (st) study_set_free(out);
     pare_arena_free(a);
     return st;
 }
 
-void pare_repro_set_free(pare_repro_set *s)
+void study_set_free(study_set *s)
 {
-    for (size_t i = 0; i < PARE_REPRO_STUDIES; i++) pare_repro_free(s->study[i]);
-    *s = (pare_repro_set){0};
+    for (size_t i = 0; i < STUDIES; i++) study_free(s->study[i]);
+    *s = (study_set){0};
 }
 
 /* ---- summary --------------------------------------------------------------------------------- */
@@ -199,24 +197,22 @@ void pare_repro_set_free(pare_repro_set *s)
 static void put_heads(FILE *to)
 {
     fprintf(to, "%-45s", "");
-    for (size_t i = 0; i < PARE_OUTCOMES;) {
-        const pare_row_class of = pare_outcomes[i].of;
+    for (size_t i = 0; i < OUTCOMES;) {
+        const row_class of = outcomes[i].of;
         size_t wide = 0;
-        for (; i < PARE_OUTCOMES && pare_outcomes[i].of == of; i++)
-            wide += 2 + strlen(pare_outcomes[i].head);
-        if (of != PARE_ROW_OURS) fprintf(to, "  %-*s", (int)wide - 2, pare_row_class_names[of]);
+        for (; i < OUTCOMES && outcomes[i].of == of; i++) wide += 2 + strlen(outcomes[i].head);
+        if (of != ROW_OURS) fprintf(to, "  %-*s", (int)wide - 2, row_class_names[of]);
     }
     fprintf(to, "\n%-45s", "");
-    for (size_t i = 0; i < PARE_OUTCOMES; i++) fprintf(to, "  %s", pare_outcomes[i].head);
+    for (size_t i = 0; i < OUTCOMES; i++) fprintf(to, "  %s", outcomes[i].head);
     fputc('\n', to);
 }
 
-static void put_counts(FILE *to, const char *study, const char *table,
-                       const size_t count[PARE_OUTCOMES])
+static void put_counts(FILE *to, const char *name, const char *table, const size_t count[OUTCOMES])
 {
-    fprintf(to, "%-8s %-36s", study, table);
-    for (size_t i = 0; i < PARE_OUTCOMES; i++) {
-        const int wide = (int)strlen(pare_outcomes[i].head);
+    fprintf(to, "%-8s %-36s", name, table);
+    for (size_t i = 0; i < OUTCOMES; i++) {
+        const int wide = (int)strlen(outcomes[i].head);
         if (count[i])
             fprintf(to, "  %*zu", wide, count[i]);
         else
@@ -227,16 +223,16 @@ static void put_counts(FILE *to, const char *study, const char *table,
 
 static void put_summary(FILE *to, const void *set)
 {
-    const pare_repro_set *const s = set;
-    size_t all[PARE_OUTCOMES] = {0};
+    const study_set *const s = set;
+    size_t all[OUTCOMES] = {0};
     put_heads(to);
     for (size_t i = 0; i < s->n; i++)
         for (size_t t = 0; t < s->study[i]->ntables; t++) {
-            const pare_repro_table *const table = &s->study[i]->tables[t];
-            size_t count[PARE_OUTCOMES] = {0};
+            const study_table *const table = &s->study[i]->tables[t];
+            size_t count[OUTCOMES] = {0};
             for (size_t k = 0; k < table->nrows; k++) {
-                const pare_repro_row *const row = &table->rows[k];
-                const size_t at = pare_outcome_of(row->source, row->verdict);
+                const table_row *const row = &table->rows[k];
+                const size_t at = outcome_of(row->source, row->verdict);
                 count[at]++;
                 all[at]++;
             }
@@ -245,7 +241,7 @@ static void put_summary(FILE *to, const void *set)
     put_counts(to, "all", "", all);
 }
 
-pare_status pare_repro_summary(char **out, pare_arena *a, const pare_repro_set *s, pare_err *err)
+pare_status study_set_summary(char **out, pare_arena *a, const study_set *s, pare_err *err)
 {
     return print_text(out, a, put_summary, s, err);
 }

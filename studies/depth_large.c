@@ -1,10 +1,8 @@
-/* E4: where one layer stops being enough, and what was to be seen of it in the logits. Sizes and
- * draws are those of our audit (docs/repro.md, "Depth"). */
+/* depth_large.c - E4: where one layer stops being enough, and what was to be seen of it in the
+ * logits. Sizes and draws are those of our audit (docs/repro.md, "Depth"). */
 #include "study_depth.h"
 #include <pare/depth.h>
 #include <math.h>
-
-/* ---- E4: large weights ----------------------------------------------------------------------- */
 
 static const double gain[] = {.05, .1, .2, .4, .7, 1, 1.4, 2, 3, 5};
 enum { SWEEP = sizeof gain / sizeof *gain };
@@ -13,77 +11,60 @@ static const pare_collapse lost_kinds[] = {
     PARE_ONE_UNIFORM, PARE_ONE_PARALLEL_UNIFORM, PARE_ONE_RANKONE};
 enum { LOST = 6, LOST_ROWS = LOST + 3 }; /* logit range, TV to uniform, TV to the mean query */
 
-static size_t large_parts(bool full)
+/* Adds to `sum` what each collapse of one random network loses, and what its attention is like. */
+static pare_status large_net(double sum[LOST_ROWS], double gain_of, const trial *t,
+                             const san_tokens *tokens, pare_rng *rng)
 {
-    (void)full;
-    return 2 * SWEEP;
-}
-
-/* The best block where one is kept. */
-static pare_status lost_by(double *out, const compared *c, pare_collapse kind)
-{
-    const bool keeps = kind == PARE_ONE_KEEP || kind == PARE_ONE_KEEPBIAS;
-    pare_status st = PARE_OK;
-    *out = INFINITY;
-    for (size_t k = 0; !st && k < (keeps ? c->m->nblocks : 1); k++) {
-        double off = NAN;
-        st = compared_collapse(&off, c, kind, k, san_distance);
-        *out = fmin(*out, off);
-    }
-    return st;
-}
-
-static pare_status large_net(double sum[LOST_ROWS], double a, const san_tokens *t, pare_rng *rng,
-                             pare_err *err)
-{
-    const double s = a / sqrt(32);
+    const double size = gain_of / sqrt(32);
     const san_shape shape = {.layers = 6,
                              .heads = 4,
                              .dim = 32,
                              .scale = 1 / sqrt(32),
-                             .size = s,
-                             .values = s / 2,
+                             .size = size,
+                             .values = size / 2,
                              .draw = SAN_NORMAL};
-    pare_arena *const arena = pare_arena_new();
-    pare_model *m = NULL;
-    san_pair x;
     compared c;
     pare_attention_stats ray;
-    double whole = NAN, off = NAN;
-    pare_status st = arena ? san_new(&m, &shape, rng, err) : pare_no_memory(err);
-    if (!st) st = san_pairs(&x, arena, *t, 3 * t->n, rng, err);
-    if (!st) st = compared_open(&c, arena, m, &x.look, &x.fit, err);
+    double whole = NAN;
+    pare_status st = compared_new(&c, t->a, &shape, *tokens, 3 * tokens->n, rng, t->err);
     if (!st) st = compared_collapse(&whole, &c, PARE_ONE_IDENTITY, 0, san_distance);
     for (size_t k = 0; !st && k < LOST; k++) {
-        st = lost_by(&off, &c, lost_kinds[k]);
-        sum[k] += off / whole;
+        const bool keeps = lost_kinds[k] == PARE_ONE_KEEP || lost_kinds[k] == PARE_ONE_KEEPBIAS;
+        double least = INFINITY;
+        for (size_t b = 0; !st && b < (keeps ? c.m->nblocks : 1); b++) { /* the best block */
+            double off = NAN;
+            st = compared_collapse(&off, &c, lost_kinds[k], b, san_distance);
+            least = fmin(least, off);
+        }
+        sum[k] += least / whole;
     }
-    if (!st) st = pare_depth_attention_stats(&ray, arena, m, &x.fit, &x.look, NULL, err);
+    if (!st) st = pare_depth_attention_stats(&ray, t->a, c.m, c.calib, c.in, NULL, t->err);
     for (size_t h = 0; !st && h < ray.nheads; h++) {
         sum[LOST] += ray.heads[h].range_mean / (double)ray.nheads;
         sum[LOST + 1] += ray.heads[h].tv_uniform / (double)ray.nheads;
         sum[LOST + 2] += ray.heads[h].tv_meanq / (double)ray.nheads;
     }
-    pare_model_free(m);
-    pare_arena_free(arena);
+    pare_model_free(c.own);
     return st;
 }
 
-static pare_status large_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
-                             pare_err *err)
+static pare_status large_run(trial *t)
 {
-    const size_t nets = s->full ? 8 : 2;
-    pare_rng rng = pare_rng_at(s->seed, 400 + part);
-    san_tokens t = {.n = s->full ? 8 : 3, .tokens = 32, .dim = 32, .normal = true, .spread = 1};
+    const bool full = t->s->full;
+    const size_t nets = full ? 8 : 2;
+    pare_rng rng = pare_rng_at(t->s->seed, 400 + t->part);
+    san_tokens tokens = {.n = full ? 8 : 3, .tokens = 32, .dim = 32, .normal = true, .spread = 1};
     double offset[32], sum[LOST_ROWS] = {0};
     pare_status st = PARE_OK;
     for (size_t i = 0; i < 32; i++) offset[i] = 2 * pare_rng_normal(&rng);
-    if (part >= SWEEP) t.offset = offset;
+    if (t->part >= SWEEP) tokens.offset = offset;
     for (size_t i = 0; !st && i < nets; i++) {
-        st = large_net(sum, gain[part % SWEEP], &t, &rng, err);
-        if (!st) st = pare_progress(exec, "", i + 1, nets, err);
+        const pare_mark mark = pare_arena_mark(t->a);
+        st = large_net(sum, gain[t->part % SWEEP], t, &tokens, &rng);
+        pare_arena_reset(t->a, mark);
+        if (!st) st = trial_progress(t, i + 1, nets);
     }
-    for (size_t k = 0; !st && k < LOST_ROWS; k++) number_put(out, sum[k] / (double)nets);
+    for (size_t k = 0; !st && k < LOST_ROWS; k++) append_number(&t->out, sum[k] / (double)nets);
     return st;
 }
 
@@ -115,41 +96,40 @@ static double middle_of(const double *y)
     return NAN;
 }
 
-static void large_group(sheet *s, const numbers *part, size_t group)
+static void large_group(table_writer *w, const numbers *part, size_t group)
 {
     const char *const data = group ? "offset" : "zero mean";
     double y[LOST_ROWS][SWEEP], least = INFINITY;
     bool rises = true;
     for (size_t r = 0; r < LOST_ROWS; r++) {
         for (size_t i = 0; i < SWEEP; i++) y[r][i] = part[i].v[r];
-        row_curve(s, data, lost_names[r], gain, y[r], SWEEP);
+        row_curve(w, data, lost_names[r], gain, y[r], SWEEP);
     }
     for (size_t g = 0; g < 3; g++)
-        for (size_t r = 0; r < LOST_ROWS && !s->st; r++)
-            row_ratio(s, data,
-                      pare_sprintf(s->r->arena, "%s, a = %g", lost_names[r], gain[shown[g]]),
+        for (size_t r = 0; r < LOST_ROWS; r++)
+            row_ratio(w, data, row_text(w, "%s, a = %g", lost_names[r], gain[shown[g]]),
                       lost_seen[group][g][r], y[r][shown[g]], 2);
     for (size_t i = 0; i < SWEEP; i++) least = fmin(least, y[0][i]);
     for (size_t i = 1; i <= 6; i++) rises = rises && y[3][i] > y[3][i - 1];
-    row_shape(s, data, "keep never reproduces the network (loses above)", least > 0.6, least);
+    row_shape(w, data, "keep never reproduces the network (loses above)", least > 0.6, least);
     if (group) return;
-    row_shape(s, data, "uniform rises in the shape of an S, middle at a",
+    row_shape(w, data, "uniform rises in the shape of an S, middle at a",
               rises && y[3][0] < 0.02 && y[3][7] > 0.8 && fabs(middle_of(y[3]) - 0.8) < 0.25,
               middle_of(y[3]));
 }
 
-static void large_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void large_table(table_writer *w, const numbers *part, size_t n)
 {
-    (void)of;
-    sheet_open(s, "E4 large weights",
-               "fraction of what the network does that one layer loses, |S - S'|_F / |S - X|_F, "
-               "against the gain a, weights N(0, a^2 / d): an S with its middle near a = 0.8; keep "
-               "is never good; 6 layers, 4 heads, width 32, 32 tokens",
-               -3, 2 * (3 * LOST_ROWS + 2));
+    begin_table(
+        w, "E4 large weights",
+        "fraction of what the network does that one layer loses, |S - S'|_F / |S - X|_F, "
+        "against the gain a, weights N(0, a^2 / d): an S with its middle near a = 0.8; keep "
+        "is never good; 6 layers, 4 heads, width 32, 32 tokens",
+        -3);
     if (n != 2 * SWEEP) return;
-    large_group(s, part, 0);
-    large_group(s, part + SWEEP, 1);
+    large_group(w, part, 0);
+    large_group(w, part + SWEEP, 1);
 }
 
 const experiment large = {
-    .stem = "large", .parts = large_parts, .cost = 4, .run = large_run, .table = large_table};
+    .stem = "large", .parts = 2 * SWEEP, .cost = 4, .run = large_run, .table = large_table};

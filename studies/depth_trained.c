@@ -1,5 +1,6 @@
-/* E8 and E9: a trained model. What its attention looks like, what each kind costs in its place, and
- * that the mean distance of the weights from simpler ones foretells what is lost. */
+/* depth_trained.c - E8 and E9: a trained model. What its attention looks like, what each kind costs
+ * in its place, and that the mean distance of the attention weights from simpler ones predicts what
+ * is lost. */
 #include "study_depth.h"
 #include <pare/depth.h>
 #include <math.h>
@@ -14,22 +15,21 @@ typedef struct split_inputs {
     size_t first; /* number of look's first input */
 } split_inputs;
 
-static size_t take(const pare_inputs *all, size_t from, size_t tokens)
+/* How many of the inputs have so many tokens together. */
+static size_t take(const pare_inputs *all, size_t tokens)
 {
-    size_t n = 0, have = 0;
-    while (from + n < all->n && have < tokens) {
-        have += all->in[from + n].batch * all->in[from + n].tokens;
-        n++;
-    }
+    size_t n = 0;
+    for (size_t have = 0; n < all->n && have < tokens; n++)
+        have += all->in[n].batch * all->in[n].tokens;
     return n;
 }
 
 /* Fitted to the first ones, measured on others as far as there are any. */
-static split_inputs split(const repro_study *s)
+static split_inputs split(const setting *s)
 {
     const pare_inputs *const all = &s->data->inputs;
-    const size_t look = take(all, 0, s->full ? 4 * LOOK_TOKENS : LOOK_TOKENS);
-    const size_t fit = take(all, 0, FIT_TOKENS);
+    const size_t look = take(all, s->full ? 4 * LOOK_TOKENS : LOOK_TOKENS);
+    const size_t fit = take(all, FIT_TOKENS);
     size_t first = all->n >= 2 * look ? all->n / 2 : all->n > 1 ? 1 : 0;
     if (first + look > all->n) first = all->n - look;
     const size_t less = first > 0 && fit > first ? first : fit;
@@ -37,7 +37,7 @@ static split_inputs split(const repro_study *s)
 }
 
 typedef struct grader {
-    const repro_study *s;
+    const setting *s;
     const split_inputs *x;
 } grader;
 
@@ -69,66 +69,43 @@ static pare_status nats_of(void *self, double *out, const pare_model *m, pare_er
 
 enum { LAYER_ROWS = 4 + PARE_DEPTH_KINDS };
 
-static size_t one_part(bool full)
+/* The number of layers; of each layer means over its heads and the cost of each kind in its place;
+ * of each kind its curve, lost fraction and nats (nan where there is none). */
+static pare_status trained_run(trial *t)
 {
-    (void)full;
-    return 1;
-}
-
-static void put_layer(numbers *out, const pare_attention_stats *x, const pare_replacement_costs *c,
-                      size_t l)
-{
-    const pare_layer_stats *const at = &x->layers[l];
-    double range = 0, tvu = 0, tvq = 0;
-    for (size_t h = at->first; h < at->first + at->nheads; h++) {
-        range += x->heads[h].range_mean / (double)at->nheads;
-        tvu += x->heads[h].tv_uniform / (double)at->nheads;
-        tvq += x->heads[h].tv_constq / (double)at->nheads;
-    }
-    number_put(out, range);
-    number_put(out, tvu);
-    number_put(out, tvq);
-    number_put(out, at->share);
-    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) number_put(out, c->kinds[l][k].loo);
-}
-
-/* The curve of each kind: lost fraction and nats; nan where there is none. */
-static void put_curves(numbers *out, const pare_replacement_costs *c)
-{
-    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
-        const pare_replacement_curve *of = NULL;
-        for (size_t i = 0; i < c->ncurves; i++)
-            if (c->curves[i].kind == (pare_attn_kind)(PARE_ATTN_ZERO + k)) of = &c->curves[i];
-        for (size_t i = 0; i <= c->nlayers; i++) {
-            number_put(out, of ? of->points[i].lost : NAN);
-            number_put(out, of ? of->points[i].metric : NAN);
-        }
-    }
-}
-
-static pare_status trained_run(numbers *out, const repro_study *s, size_t part,
-                               const pare_exec *exec, pare_err *err)
-{
-    const split_inputs x = split(s);
-    const pare_exec silent = pare_exec_silent(exec);
-    grader g = {s, &x};
+    const split_inputs x = split(t->s);
+    const pare_exec silent = pare_exec_silent(t->exec);
+    grader g = {t->s, &x};
     const pare_replacement_costs_opts o = {.metric = nats_of, .self = &g};
-    pare_arena *const a = pare_arena_new();
     pare_attention_stats ray;
     pare_replacement_costs costs;
-    (void)part;
-    pare_status st =
-        a ? pare_depth_attention_stats(&ray, a, s->trained, &x.fit, &x.look, &silent, err)
-          : pare_no_memory(err);
-    if (!st) st = pare_progress(exec, "", 1, 8, err);
+    pare_status st = pare_depth_attention_stats(&ray, t->a, t->s->trained, &x.fit, &x.look, &silent, t->err);
+    if (!st) st = trial_progress(t, 1, 8);
     if (!st)
-        st = pare_depth_replacement_costs(&costs, a, s->trained, &x.fit, &x.look, &o, &silent, err);
-    if (!st) number_put(out, (double)ray.nlayers);
-    for (size_t l = 0; !st && l < ray.nlayers; l++) put_layer(out, &ray, &costs, l);
-    if (!st) put_curves(out, &costs);
-    if (!st) st = pare_progress(exec, "", 8, 8, err);
-    pare_arena_free(a);
-    return st;
+        st = pare_depth_replacement_costs(&costs, t->a, t->s->trained, &x.fit, &x.look, &o, &silent, t->err);
+    if (st) return st;
+    append_number(&t->out, (double)ray.nlayers);
+    for (size_t l = 0; l < ray.nlayers; l++) {
+        const pare_layer_stats *const at = &ray.layers[l];
+        double range = 0, tvu = 0, tvq = 0;
+        for (size_t h = at->first; h < at->first + at->nheads; h++) {
+            range += ray.heads[h].range_mean / (double)at->nheads;
+            tvu += ray.heads[h].tv_uniform / (double)at->nheads;
+            tvq += ray.heads[h].tv_constq / (double)at->nheads;
+        }
+        append_numbers(t, (double[]){range, tvu, tvq, at->share}, 4);
+        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) append_number(&t->out, costs.kinds[l][k].loo);
+    }
+    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
+        const pare_replacement_curve *of = NULL;
+        for (size_t i = 0; i < costs.ncurves; i++)
+            if (costs.curves[i].kind == (pare_attn_kind)(PARE_ATTN_ZERO + k)) of = &costs.curves[i];
+        for (size_t i = 0; i <= costs.nlayers; i++) {
+            append_number(&t->out, of ? of->points[i].lost : NAN);
+            append_number(&t->out, of ? of->points[i].metric : NAN);
+        }
+    }
+    return trial_progress(t, 8, 8);
 }
 
 /* Our audit: nats added with one exact layer, with none; linear fits of the spec, pool. */
@@ -137,39 +114,28 @@ static const double tiny_one[PARE_DEPTH_KINDS] = {.2729, .2105, .1972, .1329,
 static const double tiny_none[PARE_DEPTH_KINDS] = {1.2011, .8691, .7527, .3831,
                                                    NAN,    .6115, .5648, .147};
 
-static void layer_rows(sheet *s, const double *v, size_t layers)
+static void trained_table(table_writer *w, const numbers *part, size_t n)
 {
     static const char *const what[] = {"mean logit range", "mean TV from uniform",
                                        "mean TV from one query", "|F| / |X|"};
-    for (size_t l = 0; l < layers && !s->st; l++) {
-        char *const data = pare_sprintf(s->r->arena, "layer %zu", l);
-        if (!data) s->st = pare_no_memory(s->err);
-        for (size_t r = 0; r < LAYER_ROWS && !s->st; r++) {
-            const double ours = v[l * LAYER_ROWS + r];
-            if (isnan(ours)) continue;
-            row_ours(s, data,
-                     r < 4 ? what[r]
-                           : pare_sprintf(s->r->arena, "%s alone: relative error",
-                                          pare_depth_kind_names[r - 4]),
-                     ours);
-        }
-    }
-}
-
-static void trained_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
-{
     const size_t layers = (size_t)part[0].v[0];
     const double *const v = part[0].v + 1, *const curves = v + layers * LAYER_ROWS;
     const size_t each = 2 * (layers + 1), pool = (PARE_ATTN_POOL - PARE_ATTN_ZERO) * each;
     bool nothing = true, better = true;
     (void)n;
-    sheet_open(
-        s, "E8 trained",
-        "a trained model: its attention, what each kind costs in the place of one layer, and "
-        "of all but some (greedy, backwards): fitted kinds cost far less than dropping",
-        -3, layers * LAYER_ROWS + 2 * PARE_DEPTH_KINDS + 3);
-    layer_rows(s, v, layers);
-    for (size_t k = 0; k < PARE_DEPTH_KINDS && !s->st; k++) {
+    begin_table(w, "E8 trained",
+                "a trained model: its attention, what each kind costs in the place of one layer, "
+                "and of all but some (greedy, backwards): fitted kinds cost far less than dropping",
+                -3);
+    for (size_t i = 0; i < layers * LAYER_ROWS; i++) {
+        const size_t r = i % LAYER_ROWS;
+        if (isnan(v[i])) continue;
+        row_ours(w, row_text(w, "layer %zu", i / LAYER_ROWS),
+                 r < 4 ? what[r]
+                       : row_text(w, "%s alone: relative error", pare_depth_kind_names[r - 4]),
+                 v[i]);
+    }
+    for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
         const double *const c = curves + k * each;
         double at[64], lost[64];
         if (isnan(c[0])) continue;
@@ -179,25 +145,25 @@ static void trained_table(sheet *s, const numbers *part, size_t n, const repro_s
             if (k < 3 && i > 0 && !(curves[pool + 2 * i] < c[2 * i])) better = false;
         }
         if (!(fabs(c[0]) <= 1e-9)) nothing = false;
-        row_curve(s, "lost, by exact layers", pare_depth_kind_names[k], at, lost,
+        row_curve(w, "lost, by exact layers", pare_depth_kind_names[k], at, lost,
                   layers < 63 ? layers + 1 : 64);
     }
-    for (size_t k = 0; k < 2 * PARE_DEPTH_KINDS && !s->st; k++) {
+    for (size_t k = 0; k < 2 * PARE_DEPTH_KINDS; k++) {
         const size_t kind = k % PARE_DEPTH_KINDS;
         const bool one = k < PARE_DEPTH_KINDS;
         const double *const c = curves + kind * each;
         const double reference = one ? tiny_one[kind] : tiny_none[kind];
         if (isnan(c[0])) continue;
-        row_ratio(s, one ? "one exact" : "none exact",
-                  pare_sprintf(s->r->arena, "%s: nats added", pare_depth_kind_names[kind]),
-                  of->tiny ? reference : NAN, c[2 * (layers - one) + 1] - c[1], 1.6);
+        row_ratio(w, one ? "one exact" : "none exact",
+                  row_text(w, "%s: nats added", pare_depth_kind_names[kind]),
+                  w->s->tiny ? reference : NAN, c[2 * (layers - one) + 1] - c[1], 1.6);
     }
-    row_holds(s, "curves", "replacing nothing loses nothing", nothing, NAN);
-    row_shape(s, "curves", "pool loses less than zero, const and uniform", better, NAN);
+    row_holds(w, "curves", "replacing nothing loses nothing", nothing, NAN);
+    row_shape(w, "curves", "pool loses less than zero, const and uniform", better, NAN);
 }
 
 const experiment trained = {.stem = "trained",
-                            .parts = one_part,
+                            .parts = 1,
                             .cost = 30,
                             .trained = true,
                             .run = trained_run,
@@ -208,34 +174,12 @@ const experiment trained = {.stem = "trained",
 static const double scales[] = {1, .7, .5, .35, .2, .1};
 enum { SCALES = 6, SCALE_ROWS = 5 };
 
-static size_t scale_parts(bool full)
-{
-    (void)full;
-    return SCALES;
-}
-
 /* The model without its head: what is compared are hidden rows. */
 static pare_model hidden_of(const pare_model *m)
 {
     pare_model h = *m;
-    h.head = (pare_output_head){.norm = m->head.norm, .pool = m->head.pool};
+    h.top = (pare_output_head){.norm = m->top.norm, .pool = m->top.pool};
     return h;
-}
-
-/* |h - h'|_F without attention; the constant rows bo stay. */
-static pare_status all_lost(double *out, const compared *c)
-{
-    const pare_mark mark = pare_arena_mark(c->a);
-    pare_model g = *c->m;
-    g.blocks = pare_alloc(c->a, g.nblocks + 1, sizeof *g.blocks);
-    if (!g.blocks) return pare_no_memory(c->err);
-    for (size_t b = 0; b < g.nblocks; b++) {
-        g.blocks[b] = c->m->blocks[b];
-        if (g.blocks[b].attn.kind != PARE_ATTN_NONE) g.blocks[b].attn.kind = PARE_ATTN_ZERO;
-    }
-    const pare_status st = compared_model(out, c, &g, san_distance);
-    pare_arena_reset(c->a, mark);
-    return st;
 }
 
 /* |h - h'|_F with the attention of the first layer exact and `kind` elsewhere. */
@@ -260,33 +204,36 @@ static pare_status lost_with(double *out, const compared *c, const pare_model *m
     return st;
 }
 
-static pare_status scaled_run(numbers *out, const repro_study *s, size_t part,
-                              const pare_exec *exec, pare_err *err)
+static pare_status scaled_run(trial *t)
 {
-    const split_inputs x = split(s);
-    pare_arena *const a = pare_arena_new();
+    const double scale = scales[t->part];
+    const split_inputs x = split(t->s);
     pare_model *m = NULL;
     compared c;
     pare_attention_stats ray;
     double whole = NAN, uniform = NAN, constq = NAN, range = 0, tvu = 0, tvq = 0;
-    pare_status st =
-        a ? san_scaled(&m, s->trained, scales[part], scales[part], err) : pare_no_memory(err);
-    const pare_model h = st ? *s->trained : hidden_of(m);
-    if (!st) st = compared_open(&c, a, &h, &x.look, NULL, err);
-    if (!st) st = all_lost(&whole, &c);
+    pare_status st = san_scaled(&m, t->s->trained, scale, scale, t->err);
+    const pare_model h = hidden_of(st ? t->s->trained : m);
+    pare_model none = h; /* without attention; the constant rows bo stay */
+    none.blocks = pare_alloc(t->a, h.nblocks + 1, sizeof *none.blocks);
+    if (!st && !none.blocks) st = pare_no_memory(t->err);
+    for (size_t b = 0; !st && b < h.nblocks; b++) {
+        none.blocks[b] = h.blocks[b];
+        if (h.blocks[b].attn.kind != PARE_ATTN_NONE) none.blocks[b].attn.kind = PARE_ATTN_ZERO;
+    }
+    if (!st) st = compared_open(&c, t->a, &h, &x.look, NULL, t->err);
+    if (!st) st = compared_model(&whole, &c, &none, san_distance);
     if (!st) st = lost_with(&uniform, &c, m, &x.fit, PARE_ATTN_UNIFORM);
-    if (!st) st = pare_progress(exec, "", 1, 2, err);
+    if (!st) st = trial_progress(t, 1, 2);
     if (!st) st = lost_with(&constq, &c, m, &x.fit, PARE_ATTN_CONSTQ);
-    if (!st) st = pare_depth_attention_stats(&ray, a, m, &x.fit, &x.look, NULL, err);
+    if (!st) st = pare_depth_attention_stats(&ray, t->a, m, &x.fit, &x.look, NULL, t->err);
     for (size_t i = 0; !st && i < ray.nheads; i++) {
         range += ray.heads[i].range_mean / (double)ray.nheads;
         tvu += ray.heads[i].tv_uniform / (double)ray.nheads;
         tvq += ray.heads[i].tv_constq / (double)ray.nheads;
     }
-    const double v[SCALE_ROWS] = {uniform / whole, constq / whole, range, tvu, tvq};
-    for (size_t i = 0; i < SCALE_ROWS; i++) number_put(out, v[i]);
+    append_numbers(t, (double[]){uniform / whole, constq / whole, range, tvu, tvq}, SCALE_ROWS);
     pare_model_free(m);
-    pare_arena_free(a);
     return st;
 }
 
@@ -296,35 +243,34 @@ static const double scale_seen[SCALES][SCALE_ROWS] = {
     {.1963, .1343, 1.85, .193, .110}, {.0958, .0665, .90, .100, .058},
     {.0297, .0210, .29, .033, .020},  {.0072, .0051, .07, .008, .005}};
 
-static void scaled_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void scaled_table(table_writer *w, const numbers *part, size_t n)
 {
     static const char *const what[SCALE_ROWS] = {"uniform: lost fraction", "constq: lost fraction",
                                                  "mean logit range", "mean TV from uniform",
                                                  "mean TV from one query"};
     double tv[SCALES], lost[SCALES], least = INFINITY, most = 0;
-    sheet_open(
-        s, "E9 scaled",
+    begin_table(
+        w, "E9 scaled",
         "the same with queries, keys and values times s, the first layer exact: what uniform "
         "loses of what attention does is near the mean TV of the weights from uniform",
-        -3, SCALES * SCALE_ROWS + 2);
-    for (size_t i = 0; i < n && !s->st; i++) {
-        char *const data = pare_sprintf(s->r->arena, "s = %g", scales[i]);
-        if (!data) s->st = pare_no_memory(s->err);
-        for (size_t k = 0; k < SCALE_ROWS && !s->st; k++)
-            row_ratio(s, data, what[k], of->tiny ? scale_seen[i][k] : NAN, part[i].v[k], 1.25);
+        -3);
+    for (size_t i = 0; i < n; i++) {
+        const char *const data = row_text(w, "s = %g", scales[i]);
+        for (size_t k = 0; k < SCALE_ROWS; k++)
+            row_ratio(w, data, what[k], w->s->tiny ? scale_seen[i][k] : NAN, part[i].v[k], 1.25);
         lost[i] = part[i].v[0];
         tv[i] = part[i].v[3];
         least = fmin(least, lost[i] / tv[i]);
         most = fmax(most, lost[i] / tv[i]);
     }
-    row_curve(s, "lost against TV", "uniform", tv, lost, n);
-    row_curve(s, "lost against TV", "the diagonal", tv, tv, n);
-    row_shape(s, "all s", "lost / TV, least", least > 0.25, least);
-    row_shape(s, "all s", "lost / TV, largest", most < 4, most);
+    row_curve(w, "lost against TV", "uniform", tv, lost, n);
+    row_curve(w, "lost against TV", "the diagonal", tv, tv, n);
+    row_shape(w, "all s", "lost / TV, least", least > 0.25, least);
+    row_shape(w, "all s", "lost / TV, largest", most < 4, most);
 }
 
 const experiment scaled = {.stem = "scaled",
-                           .parts = scale_parts,
+                           .parts = SCALES,
                            .cost = 4,
                            .trained = true,
                            .run = scaled_run,

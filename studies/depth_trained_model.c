@@ -1,4 +1,5 @@
-/* The trained model of E8 and E9: the one that is given, or a small GPT that learns to sort. */
+/* depth_trained_model.c - the trained model of E8 and E9: the one that is given, or a small GPT
+ * that learns to sort. */
 #include "study_depth.h"
 #include "base/json.h"
 #include <pare/data.h>
@@ -9,23 +10,25 @@ enum { LENGTH = 6, SYMBOLS = 4, COUNT = 12000, STEPS = 500 };
 
 /* ---- a model of our own ---------------------------------------------------------------------- */
 
-static pare_status train(pare_model **out, const char *data, uint64_t seed, const pare_exec *exec,
-                         pare_err *err)
+static pare_status train_job(void *self, const job *j, cJSON *result, const pare_exec *exec,
+                             pare_err *err)
 {
+    const setting *const s = self;
     pare_arena *const a = pare_arena_new();
-    pare_task lesson;
+    const char *const path = a ? pare_sprintf(a, "%s.safetensors", j->stem) : NULL;
+    const pare_task_series_opts data = {.train = j->own, .batch = 64};
+    const pare_train_opts o = {.steps = STEPS,
+                               .eval_every = STEPS / 2,
+                               .lr = 1e-3,
+                               .last_lr = 1e-4,
+                               .adamw = PARE_ADAMW_DEFAULT,
+                               .seed = s->seed,
+                               .temperature = 1};
+    pare_task task;
     pare_task_facts facts = {0};
-    pare_model *start = NULL;
-    pare_train_result result;
-    const pare_task_series_opts l = {.train = data, .batch = 64};
-    pare_train_opts o = {.steps = STEPS,
-                         .eval_every = STEPS / 2,
-                         .lr = 1e-3,
-                         .last_lr = 1e-4,
-                         .adamw = PARE_ADAMW_DEFAULT,
-                         .seed = seed,
-                         .temperature = 1};
-    pare_status st = a ? pare_task_series(&lesson, &facts, a, &l, err) : pare_no_memory(err);
+    pare_train_result trained_result;
+    pare_model *start = NULL, *m = NULL;
+    pare_status st = path ? pare_task_series(&task, &facts, a, &data, err) : pare_no_memory(err);
     const pare_init init = {.kind = PARE_INIT_GPT,
                             .dim = 48,
                             .layers = 4,
@@ -33,41 +36,28 @@ static pare_status train(pare_model **out, const char *data, uint64_t seed, cons
                             .vocab = facts.ids,
                             .context = facts.tokens,
                             .outputs = facts.outputs,
-                            .seed = seed};
+                            .seed = s->seed};
     if (!st) st = pare_init_model(&start, &init, err);
-    if (!st) st = pare_train(out, &result, start, &lesson, &o, exec, err);
-    pare_model_free(start);
-    pare_arena_free(a);
-    return st;
-}
-
-static pare_status train_job(void *self, const job *j, cJSON *result, const pare_exec *exec,
-                             pare_err *err)
-{
-    const repro_study *const s = self;
-    pare_arena *const a = pare_arena_new();
-    const char *const path = a ? pare_sprintf(a, "%s.safetensors", j->stem) : NULL;
-    const char *const data = j->own;
-    pare_model *m = NULL;
-    pare_status st = path ? train(&m, data, s->seed, exec, err) : pare_no_memory(err);
+    if (!st) st = pare_train(&m, &trained_result, start, &task, &o, exec, err);
     if (!st) st = pare_model_save(m, path, true, NULL, err);
     if (!st && !pare_json_add_string(result, "model", path)) st = pare_no_memory(err);
+    pare_model_free(start);
     pare_model_free(m);
     pare_arena_free(a);
     return st;
 }
 
-static pare_status make_model(frame *f, repro_study *s, pare_model **out, const char **data)
+static pare_status make_model(study_context *c, setting *s, pare_model **out, const char **data)
 {
-    pare_arena *const a = f->r->arena;
+    pare_arena *const a = c->r->arena;
     jobs b = {0};
-    pare_status st = frame_new_jobs(f, &b, 1);
+    pare_status st = new_jobs(c, &b, 1);
     char *const path =
-        pare_sprintf(a, "%s/sort-%llu.npz", f->r->folder, (unsigned long long)s->seed);
+        pare_sprintf(a, "%s/sort-%llu.npz", c->r->folder, (unsigned long long)s->seed);
     *data = path;
-    if (!st && !path) st = pare_no_memory(f->err);
-    if (!st && frame_first(f) && !pare_file_exists(path))
-        st = pare_make_sort(path, COUNT, LENGTH, SYMBOLS, s->seed, true, f->err);
+    if (!st && !path) st = pare_no_memory(c->err);
+    if (!st && is_first_rank(c) && !pare_file_exists(path))
+        st = pare_make_sort(path, COUNT, LENGTH, SYMBOLS, s->seed, true, c->err);
     if (!st) {
         b.n = 1;
         b.title = "train";
@@ -78,12 +68,12 @@ static pare_status make_model(frame *f, repro_study *s, pare_model **out, const 
                          .own = path,
                          .what = pare_sprintf(a, "repro depth 1: a GPT that sorts, seed %llu",
                                               (unsigned long long)s->seed)};
-        if (!b.job[0].what) st = pare_no_memory(f->err);
+        if (!b.job[0].what) st = pare_no_memory(c->err);
     }
-    st = frame_jobs(f, &b, st);
+    st = do_jobs(c, &b, st);
     const char *const model = st ? NULL : pare_sprintf(a, "%s.safetensors", b.job[0].stem);
-    if (!st && !model) st = pare_no_memory(f->err);
-    if (!st) st = pare_model_load(out, model, f->err);
+    if (!st && !model) st = pare_no_memory(c->err);
+    if (!st) st = pare_model_load(out, model, c->err);
     jobs_close(&b);
     return st;
 }
@@ -119,39 +109,39 @@ static pare_status own_windows(pare_dataset *out, pare_arena *a, const char *pat
     return PARE_OK;
 }
 
-static pare_status given_model(frame *f, repro_study *s, pare_model **out, const char **data)
+static pare_status given_model(study_context *c, setting *s, pare_model **out, const char **data)
 {
-    const pare_repro_opts *const o = f->o;
-    pare_dataset *const set = pare_alloc(f->r->arena, 1, sizeof *set);
+    const study_opts *const o = c->o;
+    pare_dataset *const set = pare_alloc(c->r->arena, 1, sizeof *set);
     bool own = false;
-    pare_status st = set ? pare_model_load(out, o->model, f->err) : pare_no_memory(f->err);
+    pare_status st = set ? pare_model_load(out, o->model, c->err) : pare_no_memory(c->err);
     if (!st && o->ndata > 1)
-        return pare_fail(f->err, PARE_ERR_USAGE, "one --data is for the model, not %zu", o->ndata);
+        return pare_fail(c->err, PARE_ERR_USAGE, "one --data is for the model, not %zu", o->ndata);
     *data = o->ndata ? o->data[0] : NULL;
-    if (!st && !*data) st = own_windows(set, f->r->arena, o->model, &own, f->err);
+    if (!st && !*data) st = own_windows(set, c->r->arena, o->model, &own, c->err);
     if (!st && !*data && !own)
-        return pare_fail(f->err, PARE_ERR_USAGE, "%s: --data says what to look at it on", o->model);
+        return pare_fail(c->err, PARE_ERR_USAGE, "%s: --data says what to look at it on", o->model);
     s->data = own ? set : NULL;
-    s->tiny = own && (*out)->nblocks == 6 && (*out)->embedding.vocab == 95;
+    s->tiny = own && (*out)->nblocks == 6 && (*out)->stem.vocab == 95;
     return st;
 }
 
-pare_status depth_model(frame *f, repro_study *s, pare_model **out)
+pare_status depth_model(study_context *c, setting *s, pare_model **out)
 {
     const char *data = NULL;
     char hex[PARE_SHA256_HEX] = "";
-    pare_dataset *const set = pare_alloc(f->r->arena, 1, sizeof *set);
-    pare_status st = !set          ? pare_no_memory(f->err)
-                     : f->o->model ? given_model(f, s, out, &data)
-                                   : make_model(f, s, out, &data);
+    pare_dataset *const set = pare_alloc(c->r->arena, 1, sizeof *set);
+    pare_status st = !set          ? pare_no_memory(c->err)
+                     : c->o->model ? given_model(c, s, out, &data)
+                                   : make_model(c, s, out, &data);
     if (!st && data) {
-        st = pare_dataset_load(set, f->r->arena, *out, data, 0, 0, f->err);
+        st = pare_dataset_load(set, c->r->arena, *out, data, 0, 0, c->err);
         s->data = set;
     }
     if (!st && s->data->inputs.n == 0)
-        st = pare_fail(f->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
-    if (!st) st = pare_model_sha256(hex, *out, f->err);
+        st = pare_fail(c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
+    if (!st) st = pare_model_sha256(hex, *out, c->err);
     s->trained = *out;
-    s->trained_name = pare_sprintf(f->r->arena, "%s on %s", hex, data ? data : "its own windows");
-    return st ? st : s->trained_name ? PARE_OK : pare_no_memory(f->err);
+    s->trained_name = pare_sprintf(c->r->arena, "%s on %s", hex, data ? data : "its own windows");
+    return st ? st : s->trained_name ? PARE_OK : pare_no_memory(c->err);
 }

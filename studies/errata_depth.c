@@ -1,5 +1,5 @@
-/* The errata of the theorems of Rank collapse 2025, computed: networks are run. Its lemmas are in
- * errata_depth_lemmas.c. */
+/* errata_depth.c - the errata of the theorems of Rank collapse 2025, computed: networks are run.
+ * Those of its lemmas are in errata_depth_lemmas.c. */
 #include "study_depth.h"
 #include "study_errata.h"
 #include <math.h>
@@ -8,44 +8,34 @@
 
 /* ---- networks whose weights are all eta, on tokens of ones ----------------------------------- */
 
-typedef struct bench {
-    pare_arena *a;
-    pare_model *m;
-    compared c;
-    pare_inputs x;
-} bench;
-
-static void bench_close(bench *b)
-{
-    pare_model_free(b->m);
-    pare_arena_free(b->a);
-}
-
-/* Close it in any case. */
-static pare_status bench_open(bench *b, size_t d, size_t heads, size_t layers, double eta,
-                              pare_err *err)
+/* Its inputs and outputs are in a new arena. Free both c->own and c->a in any case. */
+static pare_status constant_net(compared *c, size_t d, size_t heads, size_t layers, double eta,
+                                pare_err *err)
 {
     const san_shape shape = {
         .layers = layers, .heads = heads, .dim = d, .scale = 1, .size = eta, .draw = SAN_SAME};
     pare_rng rng = pare_rng_at(0, 0);
-    *b = (bench){.a = pare_arena_new()};
-    double *const one = b->a ? pare_alloc(b->a, d, sizeof *one) : NULL;
+    *c = (compared){.a = pare_arena_new()};
+    double *const one = c->a ? pare_alloc(c->a, d, sizeof *one) : NULL;
     for (size_t i = 0; one && i < d; i++) one[i] = 1;
     const san_tokens t = {.n = 1, .tokens = 2, .dim = d, .offset = one};
-    pare_status st = one ? san_new(&b->m, &shape, &rng, err) : pare_no_memory(err);
-    if (!st) st = san_inputs(&b->x, b->a, &t, &rng, err);
-    if (!st) st = compared_open(&b->c, b->a, b->m, &b->x, NULL, err);
-    return st;
+    return one ? compared_new(c, c->a, &shape, t, 0, &rng, err) : pare_no_memory(err);
+}
+
+static void free_net(compared *c)
+{
+    pare_model_free(c->own);
+    pare_arena_free(c->a);
 }
 
 /* at: d, H, eta. A layer grows the largest entry, which is 1, by 1 + H eta. */
 static pare_status one_layer_grows(sides *out, const erratum *e, pare_err *err)
 {
     const double d = e->at[0], h = e->at[1], eta = e->at[2];
-    bench b;
-    const pare_status st = bench_open(&b, (size_t)d, (size_t)h, 1, eta, err);
-    if (!st) *out = (sides){1 + h * eta, san_largest(b.c.y, NULL, b.c.n), 1 + h * d * eta, false};
-    bench_close(&b);
+    compared c;
+    const pare_status st = constant_net(&c, (size_t)d, (size_t)h, 1, eta, err);
+    if (!st) *out = (sides){1 + h * eta, san_largest(c.y, NULL, c.n), 1 + h * d * eta, false};
+    free_net(&c);
     return st;
 }
 
@@ -53,19 +43,19 @@ static pare_status one_layer_grows(sides *out, const erratum *e, pare_err *err)
 static pare_status theorem_d1(sides *out, const erratum *e, pare_err *err)
 {
     const size_t d = (size_t)e->at[0], h = (size_t)e->at[1], layers = (size_t)e->at[2];
-    bench b;
+    const pare_collapse_printed p = pare_collapse_paper(e->at[3], 1, h, layers);
+    compared c;
     pare_model *g = NULL;
     pare_collapse_bound sound = {.bound = {NAN}};
-    pare_status st = bench_open(&b, d, h, layers, e->at[3], err);
-    if (!st) st = compared_make(&g, b.m, PARE_ONE_KEEP, layers - 1, NULL, err);
-    if (!st) st = compared_model(&out->is, &b.c, g, san_largest);
-    if (!st && d * h < 512) st = pare_collapse_apriori(&sound, b.m, g, 1, NULL, err);
-    const pare_collapse_printed p = pare_collapse_paper(e->at[3], 1, h, layers);
+    pare_status st = constant_net(&c, d, h, layers, e->at[3], err);
+    if (!st) st = one_layer(&g, c.m, PARE_ONE_KEEP, layers - 1, NULL, err);
+    if (!st) st = compared_model(&out->is, &c, g, san_largest);
+    if (!st && d * h < 512) st = pare_collapse_apriori(&sound, c.m, g, 1, NULL, err);
     out->printed = p.bound;
     out->holds = sound.bound.v;
     out->outside = !p.holds;
     pare_model_free(g);
-    bench_close(&b);
+    free_net(&c);
     return st;
 }
 
@@ -108,44 +98,31 @@ static pare_status d1_any_network(sides *out, const erratum *e, pare_err *err)
     return pare_collapse_lower(&out->is, layers, 2, 2, 48, err);
 }
 
-/* Order in eta of what a collapse loses, from eta = 1e-3 and 2e-3; random tokens and weights. */
-static pare_status order_of(double *out, pare_collapse kind, pare_err *err)
+/* Orders in eta, from eta = 1e-3 and 2e-3. Is: of doing nothing, all weights eta, on ones:
+ * (1 + H d eta)^L - 1. Holds: of one uniform head, random tokens and weights. */
+static pare_status theorem_1_2(sides *out, const erratum *e, pare_err *err)
 {
     const double eta[] = {1e-3, 2e-3};
-    double off[2] = {0, 0};
+    double nothing[2] = {0, 0}, uniform[2] = {0, 0};
     pare_status st = PARE_OK;
+    (void)e;
     for (size_t i = 0; !st && i < 2; i++) {
         const san_shape shape = {
             .layers = 3, .heads = 2, .dim = 4, .scale = 1, .size = eta[i], .draw = SAN_EVEN};
         const san_tokens t = {.n = 4, .tokens = 6, .dim = 4, .spread = 1};
         pare_rng rng = pare_rng_at(3, 0);
-        bench b = {.a = pare_arena_new()};
-        st = b.a ? san_new(&b.m, &shape, &rng, err) : pare_no_memory(err);
-        if (!st) st = san_inputs(&b.x, b.a, &t, &rng, err);
-        if (!st) st = compared_open(&b.c, b.a, b.m, &b.x, NULL, err);
-        if (!st) st = compared_collapse(&off[i], &b.c, kind, 0, san_largest);
-        bench_close(&b);
-    }
-    *out = log_slope(eta, off, 2);
-    return st;
-}
-
-/* Doing nothing, all weights eta, on ones: (1 + H d eta)^L - 1. */
-static pare_status theorem_1_2(sides *out, const erratum *e, pare_err *err)
-{
-    const double eta[] = {1e-3, 2e-3};
-    double off[2] = {0, 0};
-    pare_status st = PARE_OK;
-    (void)e;
-    for (size_t i = 0; !st && i < 2; i++) {
-        bench b;
-        st = bench_open(&b, 4, 2, 3, eta[i], err);
-        if (!st) st = compared_collapse(&off[i], &b.c, PARE_ONE_IDENTITY, 0, san_largest);
-        bench_close(&b);
+        compared c, random = {.own = NULL};
+        st = constant_net(&c, 4, 2, 3, eta[i], err);
+        if (!st) st = compared_collapse(&nothing[i], &c, PARE_ONE_IDENTITY, 0, san_largest);
+        if (!st) st = compared_new(&random, c.a, &shape, t, 0, &rng, err);
+        if (!st) st = compared_collapse(&uniform[i], &random, PARE_ONE_UNIFORM, 0, san_largest);
+        pare_model_free(random.own);
+        free_net(&c);
     }
     out->printed = 1;
-    out->is = log_slope(eta, off, 2);
-    return st ? st : order_of(&out->holds, PARE_ONE_UNIFORM, err);
+    out->is = log_slope(eta, nothing, 2);
+    out->holds = log_slope(eta, uniform, 2);
+    return st;
 }
 
 /* ---- the list -------------------------------------------------------------------------------- */
@@ -153,47 +130,47 @@ static pare_status theorem_1_2(sides *out, const erratum *e, pare_err *err)
 static const erratum list[] = {
     {PAPER, "Lemma C.2", "a layer grows entries by 1 + H eta at most",
      "H = 2, d = 8, all weights .01, X = 1", "1 + H d eta, met here",
-     "depth_lemma_c2_misses_the_width", PARE_MISPRINT, AT_MOST, .look = one_layer_grows,
+     "depth_lemma_c2_misses_the_width", MISPRINT, AT_MOST, .look = one_layer_grows,
      .at = {8, 2, .01}},
     {PAPER, "Lemma D.8", "a layer grows entries by 1 + H eta at most",
      "d = 16, all weights .01, X = 1", "1 + H d eta, met here", "depth_lemma_d8_misses_the_width",
-     PARE_MISPRINT, AT_MOST, .look = one_layer_grows, .at = {16, 1, .01}},
+     MISPRINT, AT_MOST, .look = one_layer_grows, .at = {16, 1, .01}},
     {PAPER, "Theorem D.1", "its bound for the network of its proof (keep the last layer)",
      "d = 1, L = 100, eta = .003, X = 1",
      "that network is O(A phi0) away for every L; pare_collapse_apriori",
-     "depth_theorem_d1_fails_for_the_network_of_its_proof", PARE_MISPRINT, AT_MOST,
-     .look = theorem_d1, .at = {1, 1, 100, .003}},
+     "depth_theorem_d1_fails_for_the_network_of_its_proof", MISPRINT, AT_MOST, .look = theorem_d1,
+     .at = {1, 1, 100, .003}},
     {PAPER, "Theorem D.1", "its bound, wider", "d = 16, H = 1, L = 10, eta = .01, X = 1",
-     "pare_collapse_apriori", "depth_theorem_d1_bound_is_violated", PARE_MISPRINT, AT_MOST,
+     "pare_collapse_apriori", "depth_theorem_d1_bound_is_violated", MISPRINT, AT_MOST,
      .look = theorem_d1, .at = {16, 1, 10, .01}},
     {PAPER, "Theorem D.1", "its bound, wider and less deep",
      "d = 64, H = 1, L = 4, eta = .01, X = 1", "pare_collapse_apriori",
-     "depth_theorem_d1_bound_is_violated_at_width_64", PARE_MISPRINT, AT_MOST, .look = theorem_d1,
+     "depth_theorem_d1_bound_is_violated_at_width_64", MISPRINT, AT_MOST, .look = theorem_d1,
      .at = {64, 1, 4, .01}},
     {PAPER, "Theorem D.1", "its bound, with eight heads",
      "d = 64, H = 8, L = 12, eta = .001, X = 1", "pare_collapse_apriori",
-     "depth_theorem_d1_bound_is_violated_with_eight_heads", PARE_MISPRINT, AT_MOST,
-     .look = theorem_d1, .at = {64, 8, 12, .001}},
+     "depth_theorem_d1_bound_is_violated_with_eight_heads", MISPRINT, AT_MOST, .look = theorem_d1,
+     .at = {64, 8, 12, .001}},
     {PAPER, "Theorem D.1", "some one-layer network is within the bound",
      "layers (wq wk, wv) = (3, -2), (-3, 1) on |x| <= 2, written 1,000 times over: proven lower "
      "bound for every one-layer network",
      "a 1/d in the hypothesis, and a uniform head",
-     "depth_theorem_d1_fails_for_every_one_layer_network", PARE_MISPRINT, AT_MOST,
+     "depth_theorem_d1_fails_for_every_one_layer_network", MISPRINT, AT_MOST,
      .look = d1_any_network},
     {PAPER, "Theorem D.1, proof", "distances shrink by C < 1 a layer",
      "one token, 1 and .5, Wv = .003", "they grow by 1 + eta",
-     "depth_theorem_d1_residual_layers_do_not_contract", PARE_STEP_FALSE, AT_MOST,
+     "depth_theorem_d1_residual_layers_do_not_contract", STEP_FALSE, AT_MOST,
      .hand = d1_contraction},
     {PAPER, "Theorem D.1, proof", "what the last attention moves by is all that is lost",
      "d = 1, L = 100, eta = .003", "the removed layers' sum on the residual path counts too",
-     "depth_theorem_d1_does_not_count_the_residual_path", PARE_STEP_FALSE, AT_MOST,
+     "depth_theorem_d1_does_not_count_the_residual_path", STEP_FALSE, AT_MOST,
      .hand = d1_residual_path},
     {PAPER, "Theorem D.1, last line", "8 H eps <= 2 A / L", "d = 1, L = 100, eta = .003",
      "the factor 16 e^A phi0 is lost", "depth_theorem_d1_claim_does_not_follow_from_its_bound",
-     PARE_STEP_FALSE, AT_MOST, .look = d1_last_line, .at = {1, 1, 100, .003}},
+     STEP_FALSE, AT_MOST, .look = d1_last_line, .at = {1, 1, 100, .003}},
     {PAPER, "Theorem 1.2", "one layer is O(eta) away: the order is 1 or more", "no layer at all",
      "it holds for doing nothing; one uniform head has order 3",
-     "depth_theorem_1_2_holds_for_doing_nothing", PARE_IMPRECISE, AT_LEAST, .look = theorem_1_2,
+     "depth_theorem_1_2_holds_for_doing_nothing", IMPRECISE, AT_LEAST, .look = theorem_1_2,
      .stands = true},
 };
 

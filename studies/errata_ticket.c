@@ -1,5 +1,5 @@
-/* The errata of Otsuka 2025, computed. Some of its statements hold and are merely loose: their rows
- * say so. */
+/* errata_ticket.c - the errata of Otsuka 2025, computed. Some of its statements hold and are merely
+ * loose: their rows say so. */
 #include "study_errata.h"
 #include <pare/ticket.h>
 #include <math.h>
@@ -143,44 +143,43 @@ static const erratum list[] = {
     {PAPER, "4.1", "from U[-n_K^(-1/4), n_K^(-1/4)] an entry of .6 comes within reach as n_K grows",
      "d1 = 2, every even n_K to 4,096, the largest products there are",
      "n_K^(1/4), as in 3.1 and 4.3: the exponent has the wrong sign",
-     "ticket_4_1_exponent_makes_targets_unreachable", PARE_MISPRINT, AT_LEAST, .hand = exponent},
+     "ticket_4_1_exponent_makes_targets_unreachable", MISPRINT, AT_LEAST, .hand = exponent},
     {PAPER, "A.3, step 1", "from U[-d_K^(1/4), d_K^(1/4)] products fill [-1, 1]",
      "d_K = 8, n_K = 64", "n_K^(1/4): the logits are divided by sqrt(n_K)",
-     "ticket_a3_source_range_is_by_n_k_not_d_k", PARE_STEP_FALSE, EQUAL, .hand = a3_range},
+     "ticket_a3_source_range_is_by_n_k_not_d_k", STEP_FALSE, EQUAL, .hand = a3_range},
     {PAPER, "A.3", "some entry of QK is missed with probability eps / (8 H alpha^3 sqrt(d1))",
      "d1 = 9, H = 2, alpha = 3, eps = .1: the union over its entries",
      "eps sqrt(d1) / (8 H alpha^3); the sum over all heads is still below eps",
-     "ticket_a3_union_over_entries_is_printed_upside_down", PARE_STEP_FALSE, AT_MOST,
-     .hand = a3_union},
+     "ticket_a3_union_over_entries_is_printed_upside_down", STEP_FALSE, AT_MOST, .hand = a3_union},
     {PAPER, "Lemma 12",
      "a token that moved by eps is still at most alpha long: logits move by 2 alpha eps",
      "d = 1, alpha = 2, eps = .5", "|G| eps (2 alpha + eps)",
-     "ticket_lemma_12_forgets_that_the_token_moved", PARE_STEP_FALSE, AT_MOST, .hand = lemma_12},
+     "ticket_lemma_12_forgets_that_the_token_moved", STEP_FALSE, AT_MOST, .hand = lemma_12},
     {PAPER, "Lemma 13", "half of what its own proof gives; Theorem 14 uses it so",
      "3,000 pairs of tokens .01 apart, H = 2, alpha = 2: no counter-example",
      "4 H alpha^2 d + 2 H alpha d^2 + 2 H d + 2 d for norms 1; for d1 >= 2 and alpha >= sqrt(d1) "
      "the printed Theorem 14 is above it",
-     "ticket_lemma_13_blocks_move_by_what_holds", PARE_STEP_FALSE, AT_MOST, .hand = lemma_13,
+     "ticket_lemma_13_blocks_move_by_what_holds", STEP_FALSE, AT_MOST, .hand = lemma_13,
      .stands = true},
     {PAPER, "B.1", "from a Xavier source an entry of .6 is within reach (as quoted)",
      "d1 = 2, n_K = 22, the largest products there are",
      "within reach up to n_K = 20, then falling as 3 / sqrt(n_K); the source of 3.1 is n_K^(1/4)",
-     "ticket_b1_xavier_reach_ends_at_twenty_units", PARE_IMPRECISE, AT_LEAST, .hand = xavier},
+     "ticket_b1_xavier_reach_ends_at_twenty_units", IMPRECISE, AT_LEAST, .hand = xavier},
     {PAPER, "Lemmas 5 and 8", "the error of the logits has d1 entries", "d1 = 1, five tokens",
-     "one entry for each key", "ticket_lemma_5_errors_have_one_entry_for_each_key", PARE_IMPRECISE,
+     "one entry for each key", "ticket_lemma_5_errors_have_one_entry_for_each_key", IMPRECISE,
      EQUAL, .hand = lemma_5},
     {PAPER, "Lemma 8", "sqrt(d1) alpha (e^(2 eps) - 1) for eps <= 1/2",
      "d1 = 16, eps = .5, two keys: it holds", "2 alpha tanh(eps / 2): neither root nor condition",
-     "ticket_lemma_8_needs_neither_root_nor_condition", PARE_IMPRECISE, AT_MOST, .hand = lemma_8,
+     "ticket_lemma_8_needs_neither_root_nor_condition", IMPRECISE, AT_MOST, .hand = lemma_8,
      .stands = true},
     {PAPER, "Theorem 10", "alpha stands in an exponential: by what the error grows",
      "two ReLU layers, ten times the input: it holds",
      "proportional to alpha. The layer 2L - 1 is printed twice",
-     "ticket_theorem_10_is_proportional_to_alpha", PARE_IMPRECISE, AT_MOST, .hand = theorem_10,
+     "ticket_theorem_10_is_proportional_to_alpha", IMPRECISE, AT_MOST, .hand = theorem_10,
      .stands = true},
     {PAPER, "Size of attention", "|Attn| <= H alpha sqrt(d1)",
      "H = 3, alpha = 2, d1 = 4, V = I: it holds", "H alpha omega, omega = max |V_h|",
-     "ticket_attention_is_at_most_alpha_omega", PARE_IMPRECISE, AT_MOST, .hand = attention_size,
+     "ticket_attention_is_at_most_alpha_omega", IMPRECISE, AT_MOST, .hand = attention_size,
      .stands = true},
 };
 

@@ -1,4 +1,4 @@
-/* Experiments: their jobs, the numbers these leave, and the tables made of them. */
+/* experiments.c - the jobs of experiments, the numbers these leave, and the tables made of them. */
 #include "experiments.h"
 #include <math.h>
 #include <stdlib.h>
@@ -6,20 +6,30 @@
 
 /* ---- numbers --------------------------------------------------------------------------------- */
 
-void number_put(numbers *to, double v)
+void append_number(numbers *to, double v)
 {
-    if (to->n == to->room) {
-        const size_t room = to->room ? 2 * to->room : 64;
-        double *const more = pare_alloc(to->a, room, sizeof *more);
+    if (to->n == to->capacity) {
+        const size_t capacity = to->capacity ? 2 * to->capacity : 64;
+        double *const more = pare_alloc(to->a, capacity, sizeof *more);
         if (!more) {
             to->no_memory = true;
             return;
         }
         if (to->n) memcpy(more, to->v, to->n * sizeof *more);
         to->v = more;
-        to->room = room;
+        to->capacity = capacity;
     }
     to->v[to->n++] = v;
+}
+
+void append_numbers(trial *t, const double *v, size_t n)
+{
+    for (size_t i = 0; i < n; i++) append_number(&t->out, v[i]);
+}
+
+pare_status trial_progress(const trial *t, size_t done, size_t total)
+{
+    return pare_progress(t->exec, "", done, total, t->err);
 }
 
 double log_slope(const double *x, const double *y, size_t n)
@@ -38,127 +48,102 @@ double log_slope(const double *x, const double *y, size_t n)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static pare_repro_row row_of(const char *data, const char *what, double ours)
+table_row row_of(const char *data, const char *what, double ours)
 {
-    return (pare_repro_row){.data = data,
-                            .what = what,
-                            .published = NAN,
-                            .published_std = NAN,
-                            .ours = ours,
-                            .ours_std = NAN,
-                            .verdict = PARE_ADDED,
-                            .note = "",
-                            .from = "",
-                            .reference = NAN};
+    return (table_row){.data = data,
+                       .what = what,
+                       .published = NAN,
+                       .published_std = NAN,
+                       .ours = ours,
+                       .ours_std = NAN,
+                       .verdict = ADDED,
+                       .note = "",
+                       .from = "",
+                       .reference = NAN};
 }
 
-/* A row of our own reference says how near is near. */
-static void put_reference(sheet *s, pare_repro_row row, double reference, bool near,
-                          const char *within)
+void row_ours(table_writer *w, const char *data, const char *what, double ours)
 {
-    row.source = PARE_ROW_REFERENCE;
+    add_row(w, row_of(data, what, ours));
+}
+
+/* A row that is compared with something of our own; the note says how near is near. */
+static void add_compared(table_writer *w, table_row row, row_class source, double reference,
+                         bool agrees, const char *note)
+{
+    row.source = source;
     row.reference = reference;
-    row.verdict = near ? PARE_REPRODUCED : PARE_DIFFERS;
-    row.note = within;
-    sheet_put(s, row);
+    row.verdict = agrees ? REPRODUCED : DIFFERS;
+    row.note = note;
+    add_row(w, row);
 }
 
-void row_ours(sheet *s, const char *data, const char *what, double ours)
-{
-    sheet_put(s, row_of(data, what, ours));
-}
-
-void row_ratio(sheet *s, const char *data, const char *what, double reference, double ours,
+void row_ratio(table_writer *w, const char *data, const char *what, double reference, double ours,
                double factor)
 {
-    if (s->st) return;
-    if (isnan(reference)) {
-        row_ours(s, data, what, ours);
-        return;
-    }
-    put_reference(s, row_of(data, what, ours), reference,
-                  ours <= factor * reference && reference <= factor * ours,
-                  pare_sprintf(s->r->arena, "within a factor %g%s", factor,
-                               factor > 2 ? ", the spread of nine seeds" : ""));
+    if (isnan(reference))
+        row_ours(w, data, what, ours);
+    else
+        add_compared(w, row_of(data, what, ours), ROW_REFERENCE, reference,
+                     ours <= factor * reference && reference <= factor * ours,
+                     row_text(w, "within a factor %g%s", factor,
+                              factor > 2 ? ", the spread of nine seeds" : ""));
 }
 
-void row_at_most(sheet *s, const char *data, const char *what, double reference, double ours,
+void row_at_most(table_writer *w, const char *data, const char *what, double reference, double ours,
                  double factor)
 {
-    if (s->st) return;
-    put_reference(s, row_of(data, what, ours), reference, ours <= factor * reference,
-                  pare_sprintf(s->r->arena, "at most %g times: the spread of nine seeds", factor));
+    add_compared(w, row_of(data, what, ours), ROW_REFERENCE, reference, ours <= factor * reference,
+                 row_text(w, "at most %g times: the spread of nine seeds", factor));
 }
 
-void row_near(sheet *s, const char *data, const char *what, double reference, double ours,
+void row_near(table_writer *w, const char *data, const char *what, double reference, double ours,
               double within)
 {
-    if (s->st) return;
-    put_reference(s, row_of(data, what, ours), reference, fabs(ours - reference) <= within,
-                  pare_sprintf(s->r->arena, "within %g", within));
-}
-
-/* A yes is a 1. */
-static pare_repro_row yes_or_number(const char *data, const char *what, bool holds, double ours)
-{
-    pare_repro_row row = row_of(data, what, isnan(ours) ? holds : ours);
-    row.reference = isnan(ours) ? 1 : NAN;
-    row.verdict = holds ? PARE_REPRODUCED : PARE_DIFFERS;
-    return row;
+    add_compared(w, row_of(data, what, ours), ROW_REFERENCE, reference,
+                 fabs(ours - reference) <= within, row_text(w, "within %g", within));
 }
 
 static const char shape_note[] = "shape";
 
-void row_shape(sheet *s, const char *data, const char *what, bool holds, double ours)
+/* Without a number of ours a yes is a 1, and a 1 is expected. */
+void row_shape(table_writer *w, const char *data, const char *what, bool holds, double ours)
 {
-    const pare_repro_row row = yes_or_number(data, what, holds, ours);
-    put_reference(s, row, row.reference, holds, shape_note);
+    add_compared(w, row_of(data, what, isnan(ours) ? holds : ours), ROW_REFERENCE,
+                 isnan(ours) ? 1 : NAN, holds, shape_note);
 }
 
-void row_holds(sheet *s, const char *data, const char *what, bool holds, double ours)
+void row_holds(table_writer *w, const char *data, const char *what, bool holds, double ours)
 {
-    pare_repro_row row = yes_or_number(data, what, holds, ours);
-    row.source = PARE_ROW_SELF;
-    sheet_put(s, row);
+    add_compared(w, row_of(data, what, isnan(ours) ? holds : ours), ROW_SELF, isnan(ours) ? 1 : NAN,
+                 holds, "");
 }
 
-void row_printed(sheet *s, const char *data, const char *what, double published, double ours,
-                 pare_verdict verdict, const char *note)
+void row_printed(table_writer *w, const char *data, const char *what, double published,
+                 const char *claim, double ours, row_verdict verdict, const char *note)
 {
-    pare_repro_row row = row_of(data, what, ours);
-    row.source = PARE_ROW_PRINTED;
+    table_row row = row_of(data, what, ours);
+    row.source = ROW_PRINTED;
     row.published = published;
-    row.verdict = verdict;
-    row.note = note;
-    sheet_put(s, row);
-}
-
-void row_claim(sheet *s, const char *data, const char *what, const char *claim, double ours,
-               pare_verdict verdict, const char *note)
-{
-    pare_repro_row row = row_of(data, what, ours);
-    row.source = PARE_ROW_PRINTED;
     row.claim = claim;
     row.verdict = verdict;
     row.note = note;
-    sheet_put(s, row);
+    add_row(w, row);
 }
 
-void row_curve(sheet *s, const char *data, const char *what, const double *x, const double *y,
-               size_t n)
+void row_curve(table_writer *w, const char *data, const char *what, const double *x,
+               const double *y, size_t n)
 {
-    if (s->st) return;
-    PARE_ASSERT(s->r->ncurves < MOST_CURVES);
-    pare_repro_curve *const c = &s->r->curves[s->r->ncurves++];
-    double *const v = pare_alloc(s->r->arena, 2 * n + 1, sizeof *v);
-    *c = (pare_repro_curve){s->t->name, data, what, n, v, v + n};
+    if (w->st) return;
+    PARE_ASSERT(w->r->ncurves < MOST_CURVES);
+    double *const v = pare_alloc(w->r->arena, 2 * n + 1, sizeof *v);
     if (!v) {
-        s->st = pare_no_memory(s->err);
-        s->r->ncurves--;
+        w->st = pare_no_memory(w->err);
         return;
     }
     memcpy(v, x, n * sizeof *v);
     memcpy(v + n, y, n * sizeof *v);
+    w->r->curves[w->r->ncurves++] = (figure_curve){w->t->name, data, what, n, v, v + n};
 }
 
 /* ---- jobs ------------------------------------------------------------------------------------ */
@@ -168,21 +153,27 @@ typedef struct task {
     size_t part;
 } task;
 
-static pare_status run_job(void *self, const job *j, cJSON *result, const pare_exec *exec,
-                           pare_err *err)
+static pare_status run_task(void *self, const job *j, cJSON *result, const pare_exec *exec,
+                            pare_err *err)
 {
-    const task *const t = j->own;
-    numbers out = {.a = pare_arena_new()};
-    pare_status st = out.a ? t->e->run(&out, self, t->part, exec, err) : pare_no_memory(err);
+    const task *const of = j->own;
+    trial t = {.s = self,
+               .part = of->part,
+               .a = pare_arena_new(),
+               .exec = exec,
+               .err = err,
+               .out = {.a = pare_arena_new()}};
+    pare_status st = t.a && t.out.a ? of->e->run(&t) : pare_no_memory(err);
     cJSON *const list = st ? NULL : pare_json_add_array(result, "values");
-    if (!st && (!list || out.no_memory)) st = pare_no_memory(err);
+    if (!st && (!list || t.out.no_memory)) st = pare_no_memory(err);
     /* JSON has no infinities and no nan: as text */
-    for (size_t i = 0; !st && i < out.n; i++) {
+    for (size_t i = 0; !st && i < t.out.n; i++) {
         char text[40];
-        snprintf(text, sizeof text, "%.17g", out.v[i]);
+        snprintf(text, sizeof text, "%.17g", t.out.v[i]);
         if (!pare_json_add_string(list, NULL, text)) st = pare_no_memory(err);
     }
-    pare_arena_free(out.a);
+    pare_arena_free(t.a);
+    pare_arena_free(t.out.a);
     return st;
 }
 
@@ -193,122 +184,101 @@ static pare_status read_values(numbers *out, const job *j, pare_err *err)
     {
         if (!cJSON_IsString(item))
             return pare_fail(err, PARE_ERR_INPUT, "%s.json: values: not numbers in text", j->stem);
-        number_put(out, strtod(item->valuestring, NULL));
+        append_number(out, strtod(item->valuestring, NULL));
     }
     if (out->n == 0) return pare_fail(err, PARE_ERR_INPUT, "%s.json: no values", j->stem);
     return out->no_memory ? pare_no_memory(err) : PARE_OK;
 }
 
-static bool wanted(const frame *f, const experiment *e, const repro_study *s)
+size_t experiment_parts(const experiment *e, bool full)
 {
-    return frame_wants(f, e->stem) && (!e->trained || s->trained);
+    return full && e->parts_full ? e->parts_full : e->parts;
 }
 
-typedef struct batch { /* of experiments */
-    const experiment *const *list;
-    size_t n;
-    const char *label;
-} batch;
-
-static pare_status list_jobs(frame *f, jobs *b, const batch *of, const repro_study *s)
+/* Jobs of an experiment; 0 where it is not wanted or its model is missing. */
+static size_t count_jobs(const study_context *c, const experiment *e, const setting *s)
 {
-    pare_arena *const a = f->r->arena;
-    for (size_t i = 0; i < of->n; i++) {
-        const experiment *const e = of->list[i];
-        for (size_t p = 0; wanted(f, e, s) && p < e->parts(s->full); p++) {
-            job *const j = &b->job[b->n++];
+    const bool wanted = wants_part(c, e->stem) && (!e->trained || s->trained);
+    return wanted ? experiment_parts(e, s->full) : 0;
+}
+
+/* The table of an experiment, from the results of its jobs. Its rows name the files they come
+ * from. */
+static pare_status add_table(study_context *c, const experiment *e, const job *first, size_t n,
+                             const setting *s)
+{
+    study *const r = c->r;
+    table_writer w = {.r = r, .err = c->err, .s = s};
+    const size_t before = r->ntables;
+    numbers *const part = pare_alloc(r->arena, n, sizeof *part);
+    const char *const from = row_text(&w, "%s/runs/%s-*.json", r->folder, e->stem);
+    const char *const command = study_command(c, e->stem);
+    if (!part || !command) return pare_no_memory(c->err);
+    for (size_t p = 0; !w.st && p < n; p++) {
+        part[p].a = r->arena;
+        w.st = read_values(&part[p], &first[p], c->err);
+    }
+    if (!w.st) e->table(&w, part, n);
+    for (size_t t = before; !w.st && t < r->ntables; t++) {
+        r->tables[t].command = command;
+        for (size_t k = 0; k < r->tables[t].nrows; k++) r->tables[t].rows[k].from = from;
+    }
+    return w.st;
+}
+
+pare_status run_experiments(study_context *c, const experiment *const *list, size_t n,
+                            const setting *s, const char *label, pare_status st)
+{
+    pare_arena *const a = c->r->arena;
+    setting shared = *s; /* jobs borrow it */
+    jobs b = {0};
+    size_t count = 0;
+    for (size_t i = 0; i < n; i++) count += count_jobs(c, list[i], s);
+    if (!st) st = new_jobs(c, &b, count);
+    for (size_t i = 0; i < n; i++)
+        for (size_t p = 0; !st && p < count_jobs(c, list[i], s); p++) {
+            const experiment *const e = list[i];
+            job *const j = &b.job[b.n++];
             task *const t = pare_alloc(a, 1, sizeof *t);
             j->name = pare_sprintf(a, "%s-%02zu", e->stem, p);
-            j->what = pare_sprintf(a, "%s: %s, part %zu, %s, seed %llu%s%s", of->label, e->stem, p,
+            j->what = pare_sprintf(a, "%s: %s, part %zu, %s, seed %llu%s%s", label, e->stem, p,
                                    s->full ? "full" : "quick", (unsigned long long)s->seed,
                                    e->trained ? ", of " : "", e->trained ? s->trained_name : "");
             j->cost = e->cost;
             j->own = t;
-            if (!t || !j->name || !j->what) return pare_no_memory(f->err);
-            *t = (task){e, p};
+            if (!t || !j->name || !j->what)
+                st = pare_no_memory(c->err);
+            else
+                *t = (task){e, p};
         }
-    }
-    return PARE_OK;
-}
-
-static size_t count_jobs(const frame *f, const batch *of, const repro_study *s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < of->n; i++)
-        if (wanted(f, of->list[i], s)) n += of->list[i]->parts(s->full);
-    return n;
-}
-
-/* ---- tables ---------------------------------------------------------------------------------- */
-
-static pare_status make_tables(frame *f, const jobs *b, const batch *of, const repro_study *s)
-{
-    pare_repro *const r = f->r;
-    sheet sh = {.r = r, .err = f->err};
-    const job *at = b->job;
-    for (size_t i = 0; !sh.st && i < of->n; i++) {
-        const experiment *const e = of->list[i];
-        if (!wanted(f, e, s)) continue;
-        const size_t n = e->parts(s->full);
-        numbers *const part = pare_alloc(r->arena, n, sizeof *part);
-        if (!part) return pare_no_memory(f->err);
-        for (size_t p = 0; !sh.st && p < n; p++, at++) {
-            part[p].a = r->arena;
-            sh.st = read_values(&part[p], at, f->err);
-        }
-        const size_t first = r->ntables;
-        if (!sh.st) e->table(&sh, part, n, s);
-        char *const from =
-            sh.st ? NULL : pare_sprintf(r->arena, "%s/runs/%s-*.json", r->folder, e->stem);
-        const char *const command = from ? frame_command(f, e->stem) : NULL;
-        if (!sh.st && !command) sh.st = pare_no_memory(f->err);
-        for (size_t t = first; !sh.st && t < r->ntables; t++) {
-            r->tables[t].command = command;
-            for (size_t k = 0; k < r->tables[t].nrows; k++) r->tables[t].rows[k].from = from;
-        }
-    }
-    return sh.st;
-}
-
-pare_status experiments_run(frame *f, const experiment *const *list, size_t n, const repro_study *s,
-                            const char *label, pare_status st)
-{
-    jobs b = {0};
-    repro_study copy = *s; /* jobs borrow it */
-    const batch of = {list, n, label};
-    if (!st) st = frame_new_jobs(f, &b, count_jobs(f, &of, s));
-    if (!st) st = list_jobs(f, &b, &of, s);
     b.title = "experiments";
-    b.run = run_job;
-    b.self = &copy;
-    st = frame_jobs(f, &b, st);
-    if (!st) st = make_tables(f, &b, &of, s);
+    b.run = run_task;
+    b.self = &shared;
+    st = do_jobs(c, &b, st);
+    const job *at = b.job;
+    for (size_t i = 0; !st && i < n; i++) {
+        const size_t parts = count_jobs(c, list[i], s);
+        if (parts) st = add_table(c, list[i], at, parts, s);
+        at += parts;
+    }
     jobs_close(&b);
     return st;
 }
 
-pare_status experiments_room(frame *f, size_t tables, size_t curves, size_t notes)
+pare_status note_shapes(study_context *c)
 {
-    pare_repro *const r = f->r;
-    r->tables = pare_alloc(r->arena, tables, sizeof *r->tables);
-    r->curves = pare_alloc(r->arena, MOST_CURVES + curves, sizeof *r->curves);
-    r->notes = pare_alloc(r->arena, notes, sizeof *r->notes);
-    return r->tables && r->curves && r->notes ? PARE_OK : pare_no_memory(f->err);
-}
-
-const char *experiments_shapes(const pare_repro *r)
-{
+    const study *const r = c->r;
     size_t shapes[2] = {0, 0}, held[2] = {0, 0}; /* of our reference; of this run by itself */
     for (size_t i = 0; i < r->ntables; i++)
         for (size_t k = 0; k < r->tables[i].nrows; k++) {
-            const pare_repro_row *const row = &r->tables[i].rows[k];
-            const bool self = row->source == PARE_ROW_SELF;
+            const table_row *const row = &r->tables[i].rows[k];
+            const bool self = row->source == ROW_SELF;
             if (!self && strcmp(row->note, shape_note) != 0) continue;
             shapes[self]++;
-            held[self] += row->verdict == PARE_REPRODUCED;
+            held[self] += row->verdict == REPRODUCED;
         }
-    return pare_sprintf(r->arena,
-                        "shapes: %zu of %zu as expected; proofs and plans: %zu of %zu "
-                        "hold",
-                        held[0], shapes[0], held[1], shapes[1]);
+    return add_note(c, pare_sprintf(r->arena,
+                                    "shapes: %zu of %zu as expected; proofs and plans: %zu of %zu "
+                                    "hold",
+                                    held[0], shapes[0], held[1], shapes[1]));
 }

@@ -7,7 +7,7 @@
 
 typedef struct repro_opts {
     opt_texts data;
-    pare_repro_opts o;
+    study_opts o;
 } repro_opts;
 
 static void note(void *self, const char *line)
@@ -24,10 +24,10 @@ static void state(void *self, const char *line)
     c->stopped = text;
 }
 
-static pare_status print_json(cli *c, const pare_repro *r)
+static pare_status print_json(cli *c, const study *r)
 {
     cJSON *repro = NULL;
-    const pare_status st = pare_repro_json(&repro, r, &c->err);
+    const pare_status st = study_json(&repro, r, &c->err);
     if (st) return st;
     cJSON *root = out_json_begin(c);
     const bool ok = root && pare_json_add_string(root, "line", c->line) &&
@@ -36,13 +36,13 @@ static pare_status print_json(cli *c, const pare_repro *r)
     return out_json(c, root, ok);
 }
 
-static pare_status show(cli *c, const pare_repro *r)
+static pare_status show(cli *c, const study *r)
 {
     char *text = NULL;
-    pare_status st = pare_repro_write(r, &c->err);
+    pare_status st = study_write(r, &c->err);
     cli_bar_end(c);
     if (!st && c->json) return print_json(c, r);
-    if (!st) st = pare_repro_text(&text, c->arena, r, &c->err);
+    if (!st) st = study_text(&text, c->arena, r, &c->err);
     if (!st) out_lines(text);
     if (!st)
         out_row("files", "%s/{tables.txt,tables.json,%sruns/}", r->folder,
@@ -54,9 +54,9 @@ static pare_status show(cli *c, const pare_repro *r)
 
 /* ---- all of them on one page ----------------------------------------------------------------- */
 
-static pare_status write_page(cli *c, const pare_repro_set *all, const char *page)
+static pare_status write_page(cli *c, const study_set *all, const char *page)
 {
-    const char *file[PARE_REPRO_STUDIES];
+    const char *file[STUDIES];
     const pare_report_opts o = {.title = "The four papers, made again", .overwrite = true};
     for (size_t i = 0; i < all->n; i++) {
         file[i] = cli_suffixed(c, all->study[i]->folder, "/tables.json");
@@ -65,7 +65,7 @@ static pare_status write_page(cli *c, const pare_repro_set *all, const char *pag
     return pare_report_write(page, file, all->n, &o, &c->err);
 }
 
-static pare_status print_all_json(cli *c, const pare_repro_set *all, const char *page)
+static pare_status print_all_json(cli *c, const study_set *all, const char *page)
 {
     cJSON *root = out_json_begin(c);
     cJSON *list = NULL;
@@ -75,14 +75,14 @@ static pare_status print_all_json(cli *c, const pare_repro_set *all, const char 
               (list = pare_json_add_array(root, "repros"));
     for (size_t i = 0; ok && !st && i < all->n; i++) {
         cJSON *one = NULL;
-        st = pare_repro_json(&one, all->study[i], &c->err);
+        st = study_json(&one, all->study[i], &c->err);
         ok = !st && cJSON_AddItemToArray(list, one);
         if (!ok) cJSON_Delete(one);
     }
     return out_json(c, root, ok);
 }
 
-static pare_status show_all(cli *c, const pare_repro_set *all, const char *folder)
+static pare_status show_all(cli *c, const study_set *all, const char *folder)
 {
     char *text = NULL;
     const char *const page = cli_suffixed(c, folder, "/report.html");
@@ -90,48 +90,47 @@ static pare_status show_all(cli *c, const pare_repro_set *all, const char *folde
     pare_status st = write_page(c, all, page);
     cli_bar_end(c);
     if (!st && c->json) return print_all_json(c, all, page);
-    if (!st) st = pare_repro_summary(&text, c->arena, all, &c->err);
+    if (!st) st = study_set_summary(&text, c->arena, all, &c->err);
     if (!st) out_lines(text);
     if (!st) out_row("page", "%s", page);
     if (!st) out_row("files", "%s/*/{tables.txt,tables.json,*.csv,*.svg,runs/}", folder);
     return st;
 }
 
-static pare_status make_all(cli *c, const pare_repro_opts *o, pare_ranks *ranks)
+static pare_status make_all(cli *c, const study_opts *o, pare_ranks *ranks)
 {
-    pare_repro_set all;
+    study_set all;
     size_t runs = 0, found = 0;
-    pare_status st = pare_repro_all(&all, o, &c->exec, ranks, &c->err);
+    pare_status st = run_all_studies(&all, o, &c->exec, ranks, &c->err);
     for (size_t i = 0; !st && i < all.n; i++)
         runs += all.study[i]->jobs, found += all.study[i]->found;
     if (!st && pare_ranks_rank(ranks) == 0) {
         cli_note(c, "%zu runs, %zu of them were there already", runs, found);
         st = show_all(c, &all, o->folder);
     }
-    pare_repro_set_free(&all);
+    study_set_free(&all);
     return st;
 }
 
 /* ---- one of them ----------------------------------------------------------------------------- */
 
-static pare_status make_one(cli *c, const pare_repro_study *study, const pare_repro_opts *o,
-                            pare_ranks *ranks)
+static pare_status make_one(cli *c, const study_kind *kind, const study_opts *o, pare_ranks *ranks)
 {
-    pare_repro *r = NULL;
-    pare_status st = pare_repro_check(study, o->only, &c->err);
-    if (!st) st = pare_repro_run(&r, study, o, &c->exec, ranks, &c->err);
+    study *r = NULL;
+    pare_status st = check_parts(kind, o->only, &c->err);
+    if (!st) st = run_study(&r, kind, o, &c->exec, ranks, &c->err);
     if (!st && pare_ranks_rank(ranks) == 0) {
         cli_note(c, "%zu runs, %zu of them were there already", r->jobs, r->found);
         st = show(c, r);
     }
-    pare_repro_free(r);
+    study_free(r);
     return st;
 }
 
 static const char *const studies[] = {"all", "width", "depth", "ticket", "length", "errata", NULL};
 
 /* What the study (NULL: all of them) would not look at is not taken in silence. */
-static pare_status check_options(cli *c, const pare_repro_study *s, const repro_opts *o)
+static pare_status check_options(cli *c, const study_kind *s, const repro_opts *o)
 {
     const char *const name = s ? s->name : "all";
     const bool made = strcmp(name, "length") == 0 || strcmp(name, "errata") == 0;
@@ -149,7 +148,7 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
 {
     repro_opts *const o = self;
     const char *const name = c->operand[0];
-    const pare_repro_study *const which = pare_repro_find(name);
+    const study_kind *const which = find_study(name);
     size_t at;
     pare_status st = cli_choose(c, &at, "study", name, studies);
     if (!st) st = check_options(c, which, o);
@@ -170,7 +169,7 @@ static pare_status repro(cli *c, void *self, pare_ranks *ranks)
 
 static int run(int argc, char **argv)
 {
-    repro_opts o = {.o = PARE_REPRO_OPTS_DEFAULT};
+    repro_opts o = {.o = STUDY_OPTS_DEFAULT};
     /* clang-format off */
     const opt own[] = {
         {.name = "full", .kind = OPT_FLAG, .to = &o.o.full, .group = "How much",

@@ -1,4 +1,4 @@
-/* E6: two networks on every input near a given one. */
+/* depth_ball.c - E6: two networks on every input near a given one. */
 #include "study_depth.h"
 #include <pare/depth.h>
 #include <math.h>
@@ -6,108 +6,70 @@
 static const double ball_gain[] = {.05, .2, .5, 1}, radius[] = {0, .01, .1, .5};
 enum { GAINS = 4, RADII = 4, WAYS = 2, EACH = 4, TOKENS = 16, DIM = 8 };
 
-static size_t ball_parts(bool full)
-{
-    (void)full;
-    return GAINS * WAYS;
-}
-
-static double longest_row(const double *a, const double *b, size_t n)
-{
-    double most = 0;
-    for (size_t i = 0; i < n; i += DIM) most = fmax(most, san_distance(a + i, b + i, DIM));
-    return most;
-}
-
-/* All but the last layer gone, or all uniform. */
-static pare_status replaced(pare_model **g, const pare_model *m, bool uniform, pare_err *err)
-{
-    const size_t last = m->nblocks - 1;
-    pare_depth_report report;
-    pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
-    o.kind = uniform ? PARE_ATTN_UNIFORM : PARE_ATTN_ZERO;
-    o.layers = !uniform;
-    o.exact = &last;
-    o.nexact = !uniform;
-    return pare_depth(g, &report, m, NULL, &o, NULL, err);
-}
-
 /* The worst of `tries` perturbations: every row for itself, or all alike. */
-static pare_status worst_near(double *out, const pare_model *m, const pare_model *g,
-                              const pare_input *at, double r, size_t tries, pare_rng *rng,
-                              pare_err *err)
+static pare_status worst_near(double *out, const trial *t, const pare_model *m, const pare_model *g,
+                              const pare_input *at, double r, pare_rng *rng)
 {
-    pare_arena *const a = pare_arena_new();
+    const size_t tries = t->s->full ? 250 : 60;
     double x[TOKENS * DIM], step[DIM];
     pare_input in = *at;
     const pare_inputs one = {1, &in};
     compared c;
-    pare_status st = a ? PARE_OK : pare_no_memory(err);
+    pare_status st = PARE_OK;
     in.x = x;
-    for (size_t t = 0; !st && t < tries; t++) {
-        const pare_mark mark = pare_arena_mark(a);
+    for (size_t k = 0; !st && k < tries; k++) {
+        const pare_mark mark = pare_arena_mark(t->a);
         double off = 0;
         for (size_t i = 0; i < TOKENS; i++) {
-            for (size_t k = 0; (i == 0 || t % 5) && k < DIM; k++) step[k] = pare_rng_normal(rng);
+            for (size_t e = 0; (i == 0 || k % 5) && e < DIM; e++) step[e] = pare_rng_normal(rng);
             const double size = san_distance(step, NULL, DIM);
-            for (size_t k = 0; k < DIM; k++)
-                x[i * DIM + k] = at->x[i * DIM + k] + r * step[k] / size;
+            for (size_t e = 0; e < DIM; e++)
+                x[i * DIM + e] = at->x[i * DIM + e] + r * step[e] / size;
         }
-        st = compared_open(&c, a, m, &one, NULL, err);
-        if (!st) st = compared_model(&off, &c, g, longest_row);
+        st = compared_open(&c, t->a, m, &one, NULL, t->err);
+        if (!st) st = compared_model(&off, &c, g, longest_row_of_8);
         *out = fmax(*out, off);
-        pare_arena_reset(a, mark);
+        pare_arena_reset(t->a, mark);
     }
-    pare_arena_free(a);
     return st;
 }
 
-static pare_status ball_at(numbers *out, const pare_model *m, const pare_model *g,
-                           const pare_inputs *x, double r, const repro_study *s, pare_rng *rng,
-                           pare_err *err)
+static pare_status ball_run(trial *t)
 {
-    pare_arena *const a = pare_arena_new();
-    compared c;
-    pare_ball b = {.rows2 = pare_ub_inf()};
-    double centre = NAN;
-    pare_status st = a ? compared_open(&c, a, m, x, NULL, err) : pare_no_memory(err);
-    if (!st) st = compared_model(&centre, &c, g, longest_row);
-    double worst = centre;
-    if (!st && r > 0) st = worst_near(&worst, m, g, &x->in[0], r, s->full ? 250 : 60, rng, err);
-    if (!st) st = pare_prove_ball(&b, m, g, x, r, PARE_BALL_TWO, NULL, err);
-    number_put(out, centre);
-    number_put(out, worst);
-    number_put(out, b.rows2.v);
-    number_put(out, r);
-    pare_arena_free(a);
-    return st;
-}
-
-static pare_status ball_run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
-                            pare_err *err)
-{
-    const double size = ball_gain[part / WAYS] / sqrt(DIM);
+    const bool uniform = t->part % WAYS;
+    const size_t last = 4 - 1;
     const san_shape shape = {.layers = 4,
                              .heads = 2,
                              .dim = DIM,
                              .scale = 1 / sqrt(DIM),
-                             .size = size,
+                             .size = ball_gain[t->part / WAYS] / sqrt(DIM),
                              .draw = SAN_NORMAL};
-    const san_tokens t = {.n = 1, .tokens = TOKENS, .dim = DIM, .normal = true, .spread = 1};
-    pare_rng rng = pare_rng_at(s->seed, 600 + part / WAYS);
-    pare_arena *const a = pare_arena_new();
-    pare_model *m = NULL, *g = NULL;
-    pare_inputs x;
-    pare_status st = a ? san_new(&m, &shape, &rng, err) : pare_no_memory(err);
-    if (!st) st = san_inputs(&x, a, &t, &rng, err);
-    if (!st) st = replaced(&g, m, part % WAYS, err);
+    const san_tokens tokens = {.n = 1, .tokens = TOKENS, .dim = DIM, .normal = true, .spread = 1};
+    pare_rng rng = pare_rng_at(t->s->seed, 600 + t->part / WAYS);
+    pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
+    pare_depth_report report;
+    pare_model *g = NULL;
+    compared c;
+    double center = NAN;
+    pare_status st = compared_new(&c, t->a, &shape, tokens, 0, &rng, t->err);
+    /* all but the last layer gone, or all uniform */
+    o.kind = uniform ? PARE_ATTN_UNIFORM : PARE_ATTN_ZERO;
+    o.layers = !uniform;
+    o.exact = &last;
+    o.nexact = !uniform;
+    if (!st) st = pare_depth(&g, &report, c.m, NULL, &o, NULL, t->err);
+    if (!st) st = compared_model(&center, &c, g, longest_row_of_8);
     for (size_t i = 0; !st && i < RADII; i++) {
-        st = ball_at(out, m, g, &x, radius[i], s, &rng, err);
-        if (!st) st = pare_progress(exec, "", i + 1, RADII, err);
+        const double r = radius[i];
+        pare_ball b = {.rows2 = pare_ub_inf()};
+        double worst = center;
+        if (r > 0) st = worst_near(&worst, t, c.m, g, &c.in->in[0], r, &rng);
+        if (!st) st = pare_prove_ball(&b, c.m, g, c.in, r, PARE_BALL_TWO, NULL, t->err);
+        append_numbers(t, (double[]){center, worst, b.rows2.v, r}, EACH);
+        if (!st) st = trial_progress(t, i + 1, RADII);
     }
     pare_model_free(g);
-    pare_model_free(m);
-    pare_arena_free(a);
+    pare_model_free(c.own);
     return st;
 }
 
@@ -125,49 +87,43 @@ static const double ball_seen[GAINS][WAYS][RADII][3] = {
     {{{13.1, 13.1, 13.1}, {13.1, 13.2, 312}, {13.1, 15.0, 788}, {13.1, 19.1, 1699}},
      {{10.9, 10.9, 10.9}, {10.9, 11.0, 311}, {10.9, 12.3, 797}, {10.9, 20.4, 1762}}}};
 
-static void ball_part(sheet *s, const numbers *n, size_t part, bool *sound, bool *grows)
-{
-    const bool uniform = part % WAYS;
-    char *const data = s->st ? NULL : pare_sprintf(s->r->arena, "a = %g", ball_gain[part / WAYS]);
-    double worst[RADII], proven[RADII];
-    if (!s->st && !data) s->st = pare_no_memory(s->err);
-    if (s->st) return;
-    for (size_t i = 0; i < RADII; i++) {
-        const double *const v = n->v + EACH * i;
-        const double *const seen = ball_seen[part / WAYS][uniform][i];
-        worst[i] = v[1];
-        proven[i] = v[2];
-        /* at radius 0 it is the error itself, up to rounding */
-        if (!(v[2] >= v[1]) || (i == 0 && !(v[2] <= v[0] * (1 + 1e-6)))) *sound = false;
-        if (i > 0 && !(proven[i] >= proven[i - 1])) *grows = false;
-        /* proven / worst beside the audit's: a tighter certificate is no failure */
-        if (i > 0)
-            row_at_most(s, data,
-                        pare_sprintf(s->r->arena, "%s, r = %g: proven / worst",
-                                     uniform ? "uniform" : "zero", radius[i]),
-                        seen[2] / seen[1], v[2] / v[1], 4.5);
-    }
-    row_curve(s, data, uniform ? "uniform, worst" : "zero, worst", radius + 1, worst + 1,
-              RADII - 1);
-    row_curve(s, data, uniform ? "uniform, proven" : "zero, proven", radius + 1, proven + 1,
-              RADII - 1);
-}
-
-static void ball_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void ball_table(table_writer *w, const numbers *part, size_t n)
 {
     bool sound = true, grows = true;
-    (void)of;
-    sheet_open(s, "E6 balls",
-               "certificate for every input within r of a given one / worst of random ones (rows, "
-               "euclidean): the error itself at r = 0, useful for small weights, vacuous for large "
-               "ones; 4 layers, 2 heads, width 8, 16 tokens",
-               -3, GAINS * WAYS * RADII + 3);
-    for (size_t i = 0; i < n; i++) ball_part(s, &part[i], i, &sound, &grows);
-    row_holds(s, "all", "never below the worst; the error itself at r = 0", sound, NAN);
-    row_holds(s, "all", "grows with r", grows, NAN);
+    begin_table(w, "E6 balls",
+                "certificate for every input within r of a given one / worst of random ones (rows, "
+                "euclidean): the error itself at r = 0, useful for small weights, vacuous for "
+                "large ones; 4 layers, 2 heads, width 8, 16 tokens",
+                -3);
+    for (size_t p = 0; p < n; p++) {
+        const bool uniform = p % WAYS;
+        const char *const data = row_text(w, "a = %g", ball_gain[p / WAYS]);
+        double worst[RADII], proven[RADII];
+        for (size_t i = 0; i < RADII; i++) {
+            const double *const v = part[p].v + EACH * i;
+            const double *const seen = ball_seen[p / WAYS][uniform][i];
+            worst[i] = v[1];
+            proven[i] = v[2];
+            /* at radius 0 it is the error itself, up to rounding */
+            if (!(v[2] >= v[1]) || (i == 0 && !(v[2] <= v[0] * (1 + 1e-6)))) sound = false;
+            if (i == 0) continue;
+            if (!(proven[i] >= proven[i - 1])) grows = false;
+            /* proven / worst beside the audit's: a tighter certificate is no failure */
+            row_at_most(
+                w, data,
+                row_text(w, "%s, r = %g: proven / worst", uniform ? "uniform" : "zero", radius[i]),
+                seen[2] / seen[1], v[2] / v[1], 4.5);
+        }
+        row_curve(w, data, uniform ? "uniform, worst" : "zero, worst", radius + 1, worst + 1,
+                  RADII - 1);
+        row_curve(w, data, uniform ? "uniform, proven" : "zero, proven", radius + 1, proven + 1,
+                  RADII - 1);
+    }
+    row_holds(w, "all", "never below the worst; the error itself at r = 0", sound, NAN);
+    row_holds(w, "all", "grows with r", grows, NAN);
     const double small = part[1].v[EACH * 2 + 2] / part[1].v[EACH * 2 + 1];
-    row_shape(s, "all", "a = 0.05, uniform, r = 0.1: within 5 of the worst", small < 5, small);
+    row_shape(w, "all", "a = 0.05, uniform, r = 0.1: within 5 of the worst", small < 5, small);
 }
 
 const experiment balls = {
-    .stem = "ball", .parts = ball_parts, .cost = 6, .run = ball_run, .table = ball_table};
+    .stem = "ball", .parts = GAINS * WAYS, .cost = 6, .run = ball_run, .table = ball_table};

@@ -4,11 +4,11 @@
 #include <math.h>
 #include <string.h>
 
-pare_status curves_csv(pare_out *o, const pare_repro *r, pare_err *err)
+pare_status curves_csv(pare_out *o, const study *r, pare_err *err)
 {
     pare_status st = pare_out_printf(o, err, "table,data,curve,x,y\n");
     for (size_t i = 0; !st && i < r->ncurves; i++) {
-        const pare_repro_curve *const c = &r->curves[i];
+        const figure_curve *const c = &r->curves[i];
         for (size_t k = 0; !st && k < c->n; k++)
             st = pare_out_printf(o, err, "\"%s\",\"%s\",\"%s\",%.9g,%.9g\n", c->table, c->data,
                                  c->what, c->x[k], c->y[k]);
@@ -25,12 +25,12 @@ typedef struct axis {
     bool logarithmic;
 } axis;
 
-static bool same_panel(const pare_repro_curve *a, const pare_repro_curve *b)
+static bool same_panel(const figure_curve *a, const figure_curve *b)
 {
     return strcmp(a->table, b->table) == 0 && strcmp(a->data, b->data) == 0;
 }
 
-static axis axis_of(const pare_repro *r, size_t first, bool vertical)
+static axis axis_of(const study *r, size_t first, bool vertical)
 {
     axis a = {INFINITY, -INFINITY, false};
     for (size_t i = first; i < r->ncurves && same_panel(&r->curves[i], &r->curves[first]); i++)
@@ -53,7 +53,7 @@ static double along(const axis *a, double v)
     return log(v / a->low) / log(a->high / a->low);
 }
 
-static pare_status draw_curve(pare_out *o, const pare_repro_curve *c, const axis *x, const axis *y,
+static pare_status draw_curve(pare_out *o, const figure_curve *c, const axis *x, const axis *y,
                               size_t at, pare_err *err)
 {
     static const char *const colour[] = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
@@ -70,7 +70,7 @@ static pare_status draw_curve(pare_out *o, const pare_repro_curve *c, const axis
                            RIGHT + 8, (size_t)TOP + 8 + 14 * at, paint, c->what);
 }
 
-static pare_status draw_frame(pare_out *o, const pare_repro_curve *c, const axis *x, const axis *y,
+static pare_status draw_frame(pare_out *o, const figure_curve *c, const axis *x, const axis *y,
                               pare_err *err)
 {
     return pare_out_printf(o, err,
@@ -85,8 +85,8 @@ static pare_status draw_frame(pare_out *o, const pare_repro_curve *c, const axis
                            LEFT - 4, TOP + 8, y->high);
 }
 
-static pare_status draw_panel(pare_out *o, const pare_repro *r, size_t first, size_t panel,
-                              size_t *next, pare_err *err)
+static pare_status draw_panel(pare_out *o, const study *r, size_t first, size_t panel, size_t *next,
+                              pare_err *err)
 {
     const axis x = axis_of(r, first, false), y = axis_of(r, first, true);
     pare_status st = pare_out_printf(o, err, "<g transform=\"translate(%zu %zu)\">\n",
@@ -99,7 +99,7 @@ static pare_status draw_panel(pare_out *o, const pare_repro *r, size_t first, si
     return st ? st : pare_out_printf(o, err, "</g>\n");
 }
 
-pare_status curves_svg(pare_out *o, const pare_repro *r, pare_err *err)
+pare_status curves_svg(pare_out *o, const study *r, pare_err *err)
 {
     size_t panels = 0, at = 0, panel = 0;
     for (size_t i = 0; i < r->ncurves; i++)

@@ -7,11 +7,11 @@ enum { BINS = 12 };
 
 /* ---- bins ----------------------------------------------------------------------------------- */
 
-histogram histogram_of(const pare_repro *r, size_t series)
+histogram histogram_of(const study *r, size_t series)
 {
     double low = INFINITY, high = -INFINITY;
     for (size_t i = 0; i < r->nseries; i++) {
-        const pare_repro_series *const s = &r->series[i];
+        const run_series *const s = &r->series[i];
         if (strcmp(s->data, r->series[series].data) != 0) continue;
         for (size_t k = 0; k < s->n; k++) {
             low = fmin(low, s->value[k]);
@@ -34,7 +34,7 @@ static size_t bin_of(const histogram *h, double v)
     return !(at > 0) ? 0 : at >= (double)h->bins ? h->bins - 1 : (size_t)at;
 }
 
-size_t histogram_count(const histogram *h, const pare_repro_series *s, size_t bin)
+size_t histogram_count(const histogram *h, const run_series *s, size_t bin)
 {
     size_t n = 0;
     for (size_t k = 0; k < s->n; k++) n += bin_of(h, s->value[k]) == bin;
@@ -43,7 +43,7 @@ size_t histogram_count(const histogram *h, const pare_repro_series *s, size_t bi
 
 /* ---- CSV ------------------------------------------------------------------------------------ */
 
-static pare_status write_csv(pare_out *o, const pare_repro *r, pare_err *err)
+static pare_status write_csv(pare_out *o, const study *r, pare_err *err)
 {
     pare_status st = pare_out_printf(o, err, "data,series,metric,value\n");
     for (size_t i = 0; !st && i < r->nseries; i++)
@@ -57,7 +57,7 @@ static pare_status write_csv(pare_out *o, const pare_repro *r, pare_err *err)
 
 enum { PANEL_W = 320, PANEL_H = 190, LEFT = 40, BASE = 150, TOP = 34, PLOT_W = 264 };
 
-static double tallest(const pare_repro *r, const histogram *h, const char *data)
+static double tallest(const study *r, const histogram *h, const char *data)
 {
     size_t most = 1;
     for (size_t i = 0; i < r->nseries; i++)
@@ -69,7 +69,7 @@ static double tallest(const pare_repro *r, const histogram *h, const char *data)
 }
 
 /* The bars of one series; `at`: which of the data set, for its colour and its legend. */
-static pare_status draw_bars(pare_out *o, const histogram *h, const pare_repro_series *s, size_t at,
+static pare_status draw_bars(pare_out *o, const histogram *h, const run_series *s, size_t at,
                              double most, pare_err *err)
 {
     static const char *const colour[] = {"#1f77b4", "#ff7f0e"};
@@ -89,8 +89,8 @@ static pare_status draw_bars(pare_out *o, const histogram *h, const pare_repro_s
     return st;
 }
 
-static pare_status draw_frame(pare_out *o, const histogram *h, const pare_repro_series *s,
-                              double most, pare_err *err)
+static pare_status draw_frame(pare_out *o, const histogram *h, const run_series *s, double most,
+                              pare_err *err)
 {
     return pare_out_printf(o, err,
                            "<text x=\"%d\" y=\"14\" font-weight=\"bold\">%s, test %s</text>\n"
@@ -104,7 +104,7 @@ static pare_status draw_frame(pare_out *o, const histogram *h, const pare_repro_
 }
 
 /* One panel for each data set: its series follow one another. */
-static pare_status write_svg(pare_out *o, const pare_repro *r, pare_err *err)
+static pare_status write_svg(pare_out *o, const study *r, pare_err *err)
 {
     size_t panels = 0, at = 0;
     for (size_t i = 0; i < r->nseries; i++)
@@ -116,7 +116,7 @@ static pare_status write_svg(pare_out *o, const pare_repro *r, pare_err *err)
         (panels ? panels : 1) * PANEL_W, PANEL_H, r->figure);
     panels = 0;
     for (size_t i = 0; !st && i < r->nseries; i++) {
-        const pare_repro_series *const s = &r->series[i];
+        const run_series *const s = &r->series[i];
         const histogram h = histogram_of(r, i);
         const double most = tallest(r, &h, s->data);
         const bool first = i == 0 || strcmp(s->data, r->series[i - 1].data) != 0;
@@ -132,22 +132,22 @@ static pare_status write_svg(pare_out *o, const pare_repro *r, pare_err *err)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static pare_status write_text(pare_out *o, const pare_repro *r, pare_err *err)
+static pare_status write_text(pare_out *o, const study *r, pare_err *err)
 {
     char *text;
     pare_arena *const a = pare_arena_new();
-    pare_status st = a ? pare_repro_text(&text, a, r, err) : pare_no_memory(err);
+    pare_status st = a ? study_text(&text, a, r, err) : pare_no_memory(err);
     if (!st) st = pare_out_write(o, text, strlen(text), err);
     pare_arena_free(a);
     return st;
 }
 
-static pare_status write_json(pare_out *o, const pare_repro *r, pare_err *err)
+static pare_status write_json(pare_out *o, const study *r, pare_err *err)
 {
     cJSON *root = NULL;
     char *text = NULL;
     pare_arena *const a = pare_arena_new();
-    pare_status st = a ? pare_repro_json(&root, r, err) : pare_no_memory(err);
+    pare_status st = a ? study_json(&root, r, err) : pare_no_memory(err);
     if (!st) st = pare_json_print(&text, NULL, a, root, 2, err);
     if (!st) st = pare_out_printf(o, err, "%s\n", text);
     cJSON_Delete(root);
@@ -155,8 +155,8 @@ static pare_status write_json(pare_out *o, const pare_repro *r, pare_err *err)
     return st;
 }
 
-static pare_status write_one(const pare_repro *r, const char *name,
-                             pare_status (*write)(pare_out *, const pare_repro *, pare_err *),
+static pare_status write_one(const study *r, const char *name,
+                             pare_status (*write)(pare_out *, const study *, pare_err *),
                              pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
@@ -172,7 +172,7 @@ static pare_status write_one(const pare_repro *r, const char *name,
     return st;
 }
 
-pare_status pare_repro_write(const pare_repro *r, pare_err *err)
+pare_status study_write(const study *r, pare_err *err)
 {
     pare_status st = PARE_OK;
     if (r->figure) st = write_one(r, "figure.csv", write_csv, err);

@@ -1,9 +1,10 @@
-/* Figure 8: what edge-popup loses over the factor of queries and keys; figure 7: with the factor of
- * the theory, without, and dense training, over sizes. Byte-level GPTs instead of GPT-2 on
- * WikiText-103: shapes are compared, not values.
+/* ticket_popup.c - figure 8: what edge-popup loses over the factor of queries and keys; figure 7:
+ * with the factor of the theory, without, and dense training, over sizes. Byte-level GPTs instead
+ * of GPT-2 on WikiText-103: shapes are compared, not values.
  *
  * A run is what `pare train` does with the options that the table names, so every number has a
  * command. */
+#include "experiments.h"
 #include "popup_figures.h"
 #include "ticket_popup_text.h"
 #include <math.h>
@@ -42,18 +43,18 @@ typedef struct training {
     uint64_t seed, steps;
 } training;
 
-typedef struct study {
-    frame *f;
+typedef struct popup {
+    study_context *c;
     pare_task lesson;
     pare_task_facts facts;
     const char *text; /* the options that name it */
     size_t nsizes, seeds;
     uint64_t steps;
     jobs jobs; /* of figure 8, then of figure 7: seeds side by side */
-} study;
+} popup;
 
 /* A mark looks at no more than a run learns from. */
-static size_t mark_tokens(const study *s)
+static size_t mark_tokens(const popup *s)
 {
     const uint64_t learnt = s->steps * WINDOW * BATCH;
     return learnt < MARK_TOKENS ? (size_t)learnt : MARK_TOKENS;
@@ -71,27 +72,23 @@ static double factor_of(double scale)
 
 /* ---- one run --------------------------------------------------------------------------------- */
 
-static pare_status start(pare_model **out, const training *t, pare_err *err)
-{
-    const pare_frozen_gpt from = {PARE_FROZEN_NORMAL, t->seed, factor_of(t->scale)};
-    const pare_init o = {.kind = PARE_INIT_GPT,
-                         .dim = t->of.dim,
-                         .layers = t->of.layers,
-                         .heads = t->of.dim / HEAD,
-                         .vocab = 256,
-                         .context = WINDOW,
-                         .seed = t->seed,
-                         .source = isnan(t->scale) ? NULL : &from};
-    return pare_init_model(out, &o, err);
-}
-
 static pare_status run_job(void *self, const job *j, cJSON *result, const pare_exec *exec,
                            pare_err *err)
 {
-    const study *const s = self;
+    const popup *const s = self;
     const training *const t = j->own;
-    const pare_popup popup = {.keep = KEEP};
-    const double lr = isnan(t->scale) ? DENSE_LR : POPUP_LR;
+    const bool dense = isnan(t->scale);
+    const double lr = dense ? DENSE_LR : POPUP_LR;
+    const pare_popup scores = {.keep = KEEP};
+    const pare_frozen_gpt frozen = {PARE_FROZEN_NORMAL, t->seed, factor_of(t->scale)};
+    const pare_init init = {.kind = PARE_INIT_GPT,
+                            .dim = t->of.dim,
+                            .layers = t->of.layers,
+                            .heads = t->of.dim / HEAD,
+                            .vocab = 256,
+                            .context = WINDOW,
+                            .seed = t->seed,
+                            .source = dense ? NULL : &frozen};
     const pare_train_opts o = {.steps = t->steps,
                                .warmup = t->steps / 50,
                                .eval_every = eval_every(t->steps),
@@ -100,32 +97,32 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
                                .clip = 1,
                                .adamw = PARE_ADAMW_DEFAULT,
                                .seed = t->seed,
-                               .popup = isnan(t->scale) ? NULL : &popup};
-    pare_model *from = NULL, *m = NULL;
+                               .popup = dense ? NULL : &scores};
+    pare_model *start = NULL, *m = NULL;
     pare_train_result r;
-    pare_status st = start(&from, t, err);
-    if (!st) st = pare_train(&m, &r, from, &s->lesson, &o, exec, err);
+    pare_status st = pare_init_model(&start, &init, err);
+    if (!st) st = pare_train(&m, &r, start, &s->lesson, &o, exec, err);
     if (!st &&
         !(pare_json_add_number(result, "val", r.val) &&
           pare_json_add_number(result, "test", r.test) &&
           pare_json_add_size(result, "weights", (size_t)pare_model_size(m, 1, 0).parameters) &&
           pare_json_add_u64(result, "best_step", r.best_step)))
         st = pare_no_memory(err);
-    pare_model_free(from);
+    pare_model_free(start);
     pare_model_free(m);
     return st;
 }
 
 /* ---- the list of them ------------------------------------------------------------------------ */
 
-static pare_status add_job(study *s, size of, double scale, size_t run)
+static pare_status add_job(popup *s, size of, double scale, size_t run)
 {
-    frame *const f = s->f;
-    pare_arena *const a = f->r->arena;
+    study_context *const c = s->c;
+    pare_arena *const a = c->r->arena;
     training *const t = pare_alloc(a, 1, sizeof *t);
     job *const j = &s->jobs.job[s->jobs.n++];
-    if (!t) return pare_no_memory(f->err);
-    *t = (training){of, scale, f->o->seed + run, s->steps};
+    if (!t) return pare_no_memory(c->err);
+    *t = (training){of, scale, c->o->seed + run, s->steps};
     j->own = t;
     j->cost = (double)(of.dim * of.dim * of.layers) * (double)s->steps;
     j->name = isnan(scale) ? pare_sprintf(a, "popup-d%zu-dense-%zu", of.dim, run)
@@ -133,17 +130,17 @@ static pare_status add_job(study *s, size of, double scale, size_t run)
     j->what =
         pare_sprintf(a, "repro popup 1: %s, seed %llu, %llu steps, keep %g, %s", j->name,
                      (unsigned long long)t->seed, (unsigned long long)t->steps, KEEP, s->lesson.id);
-    return j->name && j->what ? PARE_OK : pare_no_memory(f->err);
+    return j->name && j->what ? PARE_OK : pare_no_memory(c->err);
 }
 
-static pare_status list_jobs(study *s)
+static pare_status list_jobs(popup *s)
 {
-    pare_status st = frame_new_jobs(s->f, &s->jobs, (SCALES + LINES * s->nsizes) * s->seeds);
-    for (size_t i = 0; !st && i < SCALES; i++)
-        for (size_t r = 0; !st && r < s->seeds; r++) st = add_job(s, sizes[MIDDLE], scales[i], r);
+    pare_status st = new_jobs(s->c, &s->jobs, (SCALES + LINES * s->nsizes) * s->seeds);
+    for (size_t i = 0; !st && i < SCALES * s->seeds; i++)
+        st = add_job(s, sizes[MIDDLE], scales[i / s->seeds], i % s->seeds);
     for (size_t i = 0; !st && i < s->nsizes; i++)
-        for (size_t l = 0; !st && l < LINES; l++)
-            for (size_t r = 0; !st && r < s->seeds; r++) st = add_job(s, sizes[i], lines[l], r);
+        for (size_t l = 0; !st && l < LINES * s->seeds; l++)
+            st = add_job(s, sizes[i], lines[l / s->seeds], l % s->seeds);
     s->jobs.title = "edge-popup";
     s->jobs.run = run_job;
     s->jobs.self = s;
@@ -152,34 +149,35 @@ static pare_status list_jobs(study *s)
 
 /* ---- what came of it ------------------------------------------------------------------------- */
 
-typedef struct found {
-    double mean, std; /* of the test loss at the best validation */
+typedef struct average { /* of the runs of one setting */
+    double mean, std;    /* of the test loss at the best validation */
     size_t weights;
-} found;
+} average;
 
-static pare_status average(found *out, const study *s, size_t first)
+static average average_of(table_writer *w, const popup *s, size_t first)
 {
     double sum = 0, square = 0, weights = 0;
-    for (size_t r = 0; r < s->seeds; r++) {
+    for (size_t r = 0; r < s->seeds && !w->st; r++) {
         const cJSON *const is = s->jobs.job[first + r].result;
         const cJSON *const test = cJSON_GetObjectItemCaseSensitive(is, "test");
         const cJSON *const count = cJSON_GetObjectItemCaseSensitive(is, "weights");
-        if (!cJSON_IsNumber(test) || !cJSON_IsNumber(count))
-            return pare_fail(s->f->err, PARE_ERR_INPUT, "%s.json: no test loss",
-                             s->jobs.job[first + r].stem);
+        if (!cJSON_IsNumber(test) || !cJSON_IsNumber(count)) {
+            w->st = pare_fail(w->err, PARE_ERR_INPUT, "%s.json: no test loss",
+                              s->jobs.job[first + r].stem);
+            break;
+        }
         sum += test->valuedouble;
         square += test->valuedouble * test->valuedouble;
         weights = count->valuedouble;
     }
     const double n = (double)s->seeds, mean = sum / n;
     const double var = n > 1 ? (square - n * mean * mean) / (n - 1) : 0;
-    *out = (found){mean, sqrt(var > 0 ? var : 0), (size_t)weights};
-    return PARE_OK;
+    return (average){mean, sqrt(var > 0 ? var : 0), (size_t)weights};
 }
 
-static const char *command_of(const study *s, size of, double scale)
+static const char *command_of(const popup *s, size of, double scale)
 {
-    pare_arena *const a = s->f->r->arena;
+    pare_arena *const a = s->c->r->arena;
     const char *const how = isnan(scale)
                                 ? pare_sprintf(a, " --lr %g --last-lr %g", DENSE_LR, DENSE_LR / 10)
                             : scale == 0 ? " --popup --qk-scale theory"
@@ -191,183 +189,136 @@ static const char *command_of(const study *s, size of, double scale)
                               how, s->text, of.dim, of.layers, of.dim / HEAD,
                               (unsigned long long)s->steps, (unsigned long long)s->steps / 50,
                               (unsigned long long)eval_every(s->steps), mark_tokens(s),
-                              (unsigned long long)s->f->o->seed, s->seeds)
+                              (unsigned long long)s->c->o->seed, s->seeds)
                : NULL;
 }
 
-static void put_found(sheet *to, const study *s, const char *data, const char *what,
-                      const found *is, const char *command)
+static void put_average(table_writer *w, const popup *s, const char *data, const char *what,
+                        const average *is, const char *command)
 {
-    sheet_put(to, (pare_repro_row){.data = data,
-                                   .what = what,
-                                   .published = NAN,
-                                   .published_std = NAN,
-                                   .ours = is->mean,
-                                   .ours_std = is->std,
-                                   .runs = s->seeds,
-                                   .parameters = is->weights,
-                                   .verdict = PARE_ADDED,
-                                   .note = "",
-                                   .from = command,
-                                   .command = command});
+    table_row row = row_of(data, what, is->mean);
+    row.ours_std = is->std;
+    row.runs = s->seeds;
+    row.parameters = is->weights;
+    row.from = row.command = command;
+    add_row(w, row);
 }
 
-pare_verdict popup_verdict(double by, double spread, bool full)
+row_verdict popup_verdict(double by, double spread, bool full)
 {
-    if (!full || !(fabs(by) > 2 * spread)) return PARE_UNDECIDED;
-    return by > 0 ? PARE_REPRODUCED : PARE_DIFFERS;
+    if (!full || !(fabs(by) > 2 * spread)) return UNDECIDED;
+    return by > 0 ? REPRODUCED : DIFFERS;
 }
 
-/* A statement of the figure: `less` is the smaller loss. */
-static void put_claim(sheet *to, const study *s, const char *what, double less, double more,
-                      double spread)
+/* A statement of the figure: `less` has the smaller loss. */
+static void put_claim(table_writer *w, const popup *s, const char *what, const average *less,
+                      const average *more)
 {
-    const bool full = s->f->o->full;
-    const pare_verdict verdict = popup_verdict(more - less, spread, full);
-    sheet_put(to,
-              (pare_repro_row){.data = "claim",
-                               .what = what,
-                               .published = NAN,
-                               .published_std = NAN,
-                               .ours = more - less,
-                               .ours_std = NAN,
-                               .source = PARE_ROW_PRINTED,
-                               .claim = "is better",
-                               .verdict = verdict,
-                               .note = !full ? "nats lost less; not decided at this size: --full"
-                                       : verdict == PARE_UNDECIDED
-                                           ? "nats lost less; within twice the larger spread"
-                                           : "nats lost less",
-                               .from = ""});
+    const bool full = s->c->o->full;
+    const double spread = less->std > more->std ? less->std : more->std;
+    const row_verdict verdict = popup_verdict(more->mean - less->mean, spread, full);
+    row_printed(w, "claim", what, NAN, "is better", more->mean - less->mean, verdict,
+                !full                  ? "nats lost less; not decided at this size: --full"
+                : verdict == UNDECIDED ? "nats lost less; within twice the larger spread"
+                                       : "nats lost less");
 }
 
-static pare_status put_curve(frame *f, const char *table, const char *what, const double *x,
-                             const double *y, size_t n)
+static void figure_8(table_writer *w, const popup *s)
 {
-    double *const v = pare_alloc(f->r->arena, 2 * n, sizeof *v);
-    if (!v) return pare_no_memory(f->err);
-    for (size_t i = 0; i < n; i++) v[i] = x[i], v[n + i] = y[i];
-    f->r->curves[f->r->ncurves++] = (pare_repro_curve){table, "test loss", what, n, v, v + n};
-    return PARE_OK;
-}
-
-static double larger(double a, double b)
-{
-    return a > b ? a : b;
-}
-
-static pare_status figure_8(study *s, sheet *to)
-{
-    found is[SCALES];
     double x[SCALES], y[SCALES];
+    average is[SCALES];
     size_t best = 0;
-    pare_arena *const a = s->f->r->arena;
-    sheet_open(to, "figure 8",
-               "edge-popup keeping 0.3 of a random GPT, byte level, width 64, 2 blocks: nats per "
-               "byte over the factor of queries and keys",
-               4, SCALES + 2);
+    begin_table(w, "figure 8",
+                "edge-popup keeping 0.3 of a random GPT, byte level, width 64, 2 blocks: nats per "
+                "byte over the factor of queries and keys",
+                4);
     for (size_t i = 0; i < SCALES; i++) {
-        const pare_status st = average(&is[i], s, i * s->seeds);
-        if (st) return st;
+        is[i] = average_of(w, s, i * s->seeds);
         x[i] = factor_of(scales[i]), y[i] = is[i].mean;
         if (y[i] < y[best]) best = i;
-        put_found(to, s, "test loss",
-                  pare_sprintf(a, scales[i] == 0 ? "factor %.3g (theory)" : "factor %.3g", x[i]),
-                  &is[i], command_of(s, sizes[MIDDLE], scales[i]));
+        put_average(w, s, "test loss",
+                    row_text(w, scales[i] == 0 ? "factor %.3g (theory)" : "factor %.3g", x[i]),
+                    &is[i], command_of(s, sizes[MIDDLE], scales[i]));
     }
-    put_claim(to, s, "the theory's factor against 1", y[2], y[0], larger(is[2].std, is[0].std));
-    sheet_put(to, (pare_repro_row){
-                      .data = "claim",
-                      .what = pare_sprintf(a, "the theory's against the best here (%.3g)", x[best]),
-                      .published = NAN,
-                      .published_std = NAN,
-                      .ours = y[best] - y[2],
-                      .ours_std = NAN,
-                      .verdict = PARE_ADDED,
-                      .note = "nats lost less",
-                      .from = ""});
-    return to->st ? to->st : put_curve(s->f, "figure 8", "edge-popup", x, y, SCALES);
+    put_claim(w, s, "the theory's factor against 1", &is[2], &is[0]);
+    table_row row = row_of(
+        "claim", row_text(w, "the theory's against the best here (%.3g)", x[best]), y[best] - y[2]);
+    row.note = "nats lost less";
+    add_row(w, row);
+    row_curve(w, "test loss", "edge-popup", x, y, SCALES);
 }
 
-static pare_status figure_7(study *s, sheet *to)
+static void figure_7(table_writer *w, const popup *s)
 {
     double x[SIZES], y[LINES][SIZES];
-    pare_status st = PARE_OK;
-    pare_arena *const a = s->f->r->arena;
-    sheet_open(to, "figure 7",
-               "edge-popup without and with the factor of the theory, and dense training, over "
-               "sizes: nats per byte",
-               4, (LINES + 1) * SIZES);
-    for (size_t i = 0; !st && i < s->nsizes; i++) {
-        found is[LINES];
-        const char *const data = pare_sprintf(a, "d %zu, %zu", sizes[i].dim, sizes[i].layers);
-        if (!data) return pare_no_memory(s->f->err);
-        for (size_t l = 0; !st && l < LINES; l++) {
-            st = average(&is[l], s, (SCALES + i * LINES + l) * s->seeds);
+    begin_table(w, "figure 7",
+                "edge-popup without and with the factor of the theory, and dense training, over "
+                "sizes: nats per byte",
+                4);
+    for (size_t i = 0; i < s->nsizes; i++) {
+        average is[LINES];
+        const char *const data = row_text(w, "d %zu, %zu", sizes[i].dim, sizes[i].layers);
+        for (size_t l = 0; l < LINES; l++) {
+            is[l] = average_of(w, s, (SCALES + i * LINES + l) * s->seeds);
             y[l][i] = is[l].mean;
-            if (!st)
-                put_found(to, s, data, line_names[l], &is[l], command_of(s, sizes[i], lines[l]));
+            put_average(w, s, data, line_names[l], &is[l], command_of(s, sizes[i], lines[l]));
         }
         x[i] = (double)is[0].weights;
-        if (!st)
-            put_claim(to, s, pare_sprintf(a, "%s: the factor against 1", data), y[1][i], y[0][i],
-                      larger(is[0].std, is[1].std));
+        put_claim(w, s, row_text(w, "%s: the factor against 1", data ? data : ""), &is[1], &is[0]);
     }
-    for (size_t l = 0; !st && !to->st && l < LINES; l++)
-        st = put_curve(s->f, "figure 7", line_names[l], x, y[l], s->nsizes);
-    return st ? st : to->st;
+    for (size_t l = 0; l < LINES; l++) row_curve(w, "test loss", line_names[l], x, y[l], s->nsizes);
 }
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
-static pare_status open_text(study *s, const char *const text[3])
+static pare_status open_text(popup *s, const char *const text[3])
 {
-    frame *const f = s->f;
-    pare_arena *const a = f->r->arena;
+    study_context *const c = s->c;
+    pare_arena *const a = c->r->arena;
     pare_task_text_opts o = {.train = text[0],
-                             .val = text[1],
-                             .test = text[2],
-                             .tokenizer = PARE_TOK_BYTES,
-                             .window = WINDOW,
-                             .batch = BATCH,
-                             .mark_tokens = mark_tokens(s)};
+                          .val = text[1],
+                          .test = text[2],
+                          .tokenizer = PARE_TOK_BYTES,
+                          .window = WINDOW,
+                          .batch = BATCH,
+                          .mark_tokens = mark_tokens(s)};
     pare_status st = PARE_OK;
     if (!o.train) {
-        o.train = pare_sprintf(a, "%s/text.txt", f->r->folder);
-        st = !o.train         ? pare_no_memory(f->err)
-             : frame_first(f) ? popup_text(o.train, f->o->seed, f->err)
-                              : PARE_OK;
-        st = pare_ranks_agree(f->ranks, st, f->err);
+        o.train = pare_sprintf(a, "%s/text.txt", c->r->folder);
+        st = !o.train           ? pare_no_memory(c->err)
+             : is_first_rank(c) ? popup_text(o.train, c->o->seed, c->err)
+                                : PARE_OK;
+        st = pare_ranks_agree(c->ranks, st, c->err);
     }
-    if (!st) st = pare_task_text(&s->lesson, &s->facts, a, &o, f->err);
+    if (!st) st = pare_task_text(&s->lesson, &s->facts, a, &o, c->err);
     s->text = st ? NULL
                  : pare_sprintf(a, "--data %s%s%s%s%s", o.train, o.val ? " --val " : "",
                                 o.val ? o.val : "", o.test ? " --test " : "", o.test ? o.test : "");
-    return st || s->text ? st : pare_no_memory(f->err);
+    return st || s->text ? st : pare_no_memory(c->err);
 }
 
-static void note(study *s, const char *line)
+pare_status popup_study(study_context *c, const char *const text[3])
 {
-    s->f->r->notes[s->f->r->nnotes++] = line;
-}
-
-pare_status popup_study(frame *f, const char *const text[3])
-{
-    const bool full = f->o->full;
-    study s = {.f = f, .nsizes = full ? 3 : 2, .seeds = SEEDS, .steps = full ? 1000 : 400};
-    sheet to = {.r = f->r, .err = f->err};
-    if (f->o->epochs && f->o->epochs < s.steps) s.steps = f->o->epochs;
+    const bool full = c->o->full;
+    popup s = {.c = c, .nsizes = full ? 3 : 2, .seeds = SEEDS, .steps = full ? 1000 : 400};
+    table_writer w = {.r = c->r, .err = c->err};
+    if (c->o->epochs && c->o->epochs < s.steps) s.steps = c->o->epochs;
     pare_status st = open_text(&s, text);
     if (!st) st = list_jobs(&s);
-    st = frame_jobs(f, &s.jobs, st);
-    if (!st) st = figure_7(&s, &to);
-    if (!st) st = figure_8(&s, &to);
-    if (!st) st = to.st;
+    st = do_jobs(c, &s.jobs, st);
+    if (!st) {
+        figure_7(&w, &s);
+        figure_8(&w, &s);
+        st = w.st;
+    }
     if (!st && !text[0])
-        note(&s, "figures 7 and 8 learn from a made-up text; with WikiText-2 (--data TRAIN.txt "
-                 "--data VAL.txt --data TEST.txt) they are those of docs/popup.md");
-    note(&s, "the spread of the logits at the start is 0.307 keep factor^2, whatever the head's "
-             "width: a gain by the factor does not show that the theory's exponent is right");
+        st = add_note(c, "figures 7 and 8 learn from a made-up text; with WikiText-2 (--data "
+                         "TRAIN.txt --data VAL.txt --data TEST.txt) they are those of "
+                         "docs/popup.md");
+    if (!st)
+        st = add_note(c, "the spread of the logits at the start is 0.307 keep factor^2, whatever "
+                         "the head's width: a gain by the factor does not show that the theory's "
+                         "exponent is right");
     jobs_close(&s.jobs);
     return st;
 }

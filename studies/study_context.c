@@ -1,44 +1,57 @@
-/* What every study has (study.h): its arena, its folders, its jobs, its tables. */
+/* study_context.c - what every study has (study.h): its arena, its folders, its jobs, its tables. */
 #include "study.h"
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
-pare_status frame_open(frame *f, const char *name, const pare_repro_opts *o, const pare_exec *exec,
-                       const pare_ranks *ranks, pare_err *err)
+pare_status study_allocate(study *r, pare_err *err)
+{
+    r->tables = pare_alloc(r->arena, MOST_TABLES, sizeof *r->tables);
+    r->series = pare_alloc(r->arena, MOST_SERIES, sizeof *r->series);
+    r->curves = pare_alloc(r->arena, MOST_CURVES, sizeof *r->curves);
+    r->notes = pare_alloc(r->arena, MOST_NOTES, sizeof *r->notes);
+    return r->tables && r->series && r->curves && r->notes ? PARE_OK : pare_no_memory(err);
+}
+
+pare_status study_begin(study_context *c, const char *name, const study_opts *o,
+                        const pare_exec *exec, const pare_ranks *ranks, pare_err *err)
 {
     pare_arena *const a = pare_arena_new();
-    pare_repro *const r = a ? pare_alloc(a, 1, sizeof *r) : NULL;
-    *f = (frame){.r = r, .o = o, .exec = exec, .ranks = ranks, .err = err, .all = {.name = name}};
-    if (r) *r = (pare_repro){.name = name, .full = o->full, .seed = o->seed, .arena = a};
+    study *const r = a ? pare_alloc(a, 1, sizeof *r) : NULL;
+    *c = (study_context){
+        .r = r, .o = o, .exec = exec, .ranks = ranks, .err = err, .all = {.name = name}};
+    if (r) *r = (study){.name = name, .full = o->full, .seed = o->seed, .arena = a};
     if (r) r->folder = pare_strdup(a, o->folder);
-    const pare_status st = r && r->folder ? PARE_OK : pare_no_memory(err);
+    const pare_status st = r && r->folder ? study_allocate(r, err) : pare_no_memory(err);
     if (!r) pare_arena_free(a);
     return pare_ranks_agree(ranks, st, err);
 }
 
-/* What nobody gave a command of its own is made by the study's. */
-static pare_status add_commands(frame *f)
+pare_status study_end(study **out, study_context *c, pare_status st)
 {
-    pare_repro *const r = f->r;
-    r->line = frame_command(f, NULL);
-    for (size_t i = 0; r->line && i < r->ntables; i++)
+    study *const r = c->r;
+    if (!st && !(r->line = study_command(c, NULL))) st = pare_no_memory(c->err);
+    /* What nobody gave a command of its own is made by the study's. */
+    for (size_t i = 0; !st && i < r->ntables; i++)
         if (!r->tables[i].command) r->tables[i].command = r->line;
-    return r->line ? PARE_OK : pare_no_memory(f->err);
-}
-
-pare_status frame_close(pare_repro **out, frame *f, pare_status st)
-{
-    if (!st) st = add_commands(f);
-    *out = st ? NULL : f->r;
-    if (st) pare_repro_free(f->r);
+    *out = st ? NULL : r;
+    if (st) study_free(r);
     return st;
 }
 
-bool frame_first(const frame *f)
+bool is_first_rank(const study_context *c)
 {
-    return pare_ranks_rank(f->ranks) == 0;
+    return pare_ranks_rank(c->ranks) == 0;
+}
+
+pare_status add_note(study_context *c, const char *line)
+{
+    if (!line) return pare_no_memory(c->err);
+    PARE_ASSERT(c->r->nnotes < MOST_NOTES);
+    c->r->notes[c->r->nnotes++] = line;
+    return PARE_OK;
 }
 
 /* ---- parts ----------------------------------------------------------------------------------- */
@@ -53,23 +66,18 @@ bool names_part(const char *only, const char *part)
     return !only;
 }
 
-bool frame_wants(const frame *f, const char *part)
+bool wants_part(const study_context *c, const char *part)
 {
-    return names_part(f->o->only, part);
-}
-
-static char *with_data(pare_arena *a, char *line, const pare_repro_opts *o)
-{
-    if (line && o->model) line = pare_sprintf(a, "%s --model %s", line, o->model);
-    for (size_t i = 0; line && i < o->ndata; i++)
-        line = pare_sprintf(a, "%s --data %s", line, o->data[i]);
-    return line;
+    return names_part(c->o->only, part);
 }
 
 /* Only what is not the default, so that it is short where it can be. */
-static char *with_sizes(pare_arena *a, char *line, const pare_repro_opts *o)
+const char *study_command(const study_context *c, const char *part)
 {
-    static const pare_repro_opts none = PARE_REPRO_OPTS_DEFAULT;
+    static const study_opts none = STUDY_OPTS_DEFAULT;
+    const study_opts *const o = c->o;
+    pare_arena *const a = c->r->arena;
+    const char *const only = part ? part : o->only;
     const struct {
         const char *name;
         size_t is, was;
@@ -77,6 +85,11 @@ static char *with_sizes(pare_arena *a, char *line, const pare_repro_opts *o)
                   {"runs", o->small, none.small},
                   {"epochs", o->epochs, none.epochs},
                   {"side", o->side, none.side}};
+    char *line = pare_sprintf(a, "pare repro %s%s%s%s", c->r->name, only ? " --only " : "",
+                              only ? only : "", o->full ? " --full" : "");
+    if (line && o->model) line = pare_sprintf(a, "%s --model %s", line, o->model);
+    for (size_t i = 0; line && i < o->ndata; i++)
+        line = pare_sprintf(a, "%s --data %s", line, o->data[i]);
     for (size_t i = 0; line && i < sizeof number / sizeof *number; i++)
         if (number[i].is != number[i].was)
             line = pare_sprintf(a, "%s --%s %zu", line, number[i].name, number[i].is);
@@ -85,80 +98,96 @@ static char *with_sizes(pare_arena *a, char *line, const pare_repro_opts *o)
     return line;
 }
 
-const char *frame_command(const frame *f, const char *part)
-{
-    pare_arena *const a = f->r->arena;
-    const char *const only = part ? part : f->o->only;
-    char *line = pare_sprintf(a, "pare repro %s%s%s%s", f->r->name, only ? " --only " : "",
-                              only ? only : "", f->o->full ? " --full" : "");
-    return with_sizes(a, with_data(a, line, f->o), f->o);
-}
+/* ---- folders and jobs ------------------------------------------------------------------------ */
 
-/* ---- folders --------------------------------------------------------------------------------- */
-
-pare_status frame_make_folder(const char *path, pare_err *err)
+pare_status make_folder(const char *path, pare_err *err)
 {
     if (mkdir(path, 0777) == 0 || (errno == EEXIST && pare_is_dir(path))) return PARE_OK;
     return pare_fail(err, PARE_ERR_IO, "%s: %s", path,
                      errno == EEXIST ? "is there, and no folder" : strerror(errno));
 }
 
-pare_status frame_folders(frame *f)
+pare_status make_study_folders(study_context *c)
 {
-    f->runs = pare_sprintf(f->r->arena, "%s/runs", f->r->folder);
-    if (!f->runs) return pare_no_memory(f->err);
-    if (!frame_first(f)) return PARE_OK;
-    const pare_status st = frame_make_folder(f->r->folder, f->err);
-    return st ? st : frame_make_folder(f->runs, f->err);
+    c->runs = pare_sprintf(c->r->arena, "%s/runs", c->r->folder);
+    if (!c->runs) return pare_no_memory(c->err);
+    if (!is_first_rank(c)) return PARE_OK;
+    const pare_status st = make_folder(c->r->folder, c->err);
+    return st ? st : make_folder(c->runs, c->err);
 }
 
-/* ---- jobs ------------------------------------------------------------------------------------ */
-
-pare_status frame_new_jobs(frame *f, jobs *b, size_t n)
+pare_status new_jobs(study_context *c, jobs *b, size_t n)
 {
-    *b = (jobs){.job = pare_alloc(f->r->arena, n ? n : 1, sizeof *b->job)};
-    return b->job ? PARE_OK : pare_no_memory(f->err);
+    *b = (jobs){.job = pare_alloc(c->r->arena, n ? n : 1, sizeof *b->job)};
+    return b->job ? PARE_OK : pare_no_memory(c->err);
 }
 
-pare_status frame_jobs(frame *f, jobs *b, pare_status st)
+pare_status do_jobs(study_context *c, jobs *b, pare_status st)
 {
-    st = pare_ranks_agree(f->ranks, st, f->err);
+    st = pare_ranks_agree(c->ranks, st, c->err);
     if (st) return st;
-    b->folder = f->runs;
-    b->again = f->o->again;
-    b->note = frame_first(f) ? f->o->note : NULL;
-    b->state = frame_first(f) ? f->o->state : NULL;
-    b->note_self = f->o->self;
-    b->all = &f->all;
-    st = jobs_run(b, f->r->arena, f->exec, f->ranks, f->err);
-    f->r->jobs += b->n;
-    for (size_t i = 0; i < b->n; i++) f->r->found += b->job[i].found;
+    b->folder = c->runs;
+    b->again = c->o->again;
+    b->note = is_first_rank(c) ? c->o->note : NULL;
+    b->state = is_first_rank(c) ? c->o->state : NULL;
+    b->note_self = c->o->self;
+    b->all = &c->all;
+    st = jobs_run(b, c->r->arena, c->exec, c->ranks, c->err);
+    c->r->jobs += b->n;
+    for (size_t i = 0; i < b->n; i++) c->r->found += b->job[i].found;
     return st;
 }
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-void sheet_open(sheet *s, const char *name, const char *about, int digits, size_t room)
+void begin_table(table_writer *w, const char *name, const char *about, int digits)
 {
-    if (s->st) return;
-    s->t = &s->r->tables[s->r->ntables++];
-    *s->t = (pare_repro_table){.name = name, .about = about, .digits = digits};
-    s->t->rows = pare_alloc(s->r->arena, room ? room : 1, sizeof *s->t->rows);
-    s->room = room;
-    if (!s->t->rows) s->st = pare_no_memory(s->err);
+    if (w->st) return;
+    PARE_ASSERT(w->r->ntables < MOST_TABLES);
+    w->t = &w->r->tables[w->r->ntables++];
+    *w->t = (study_table){.name = name, .about = about, .digits = digits};
+    w->capacity = 0;
 }
 
-void sheet_put(sheet *s, pare_repro_row row)
+void add_row(table_writer *w, table_row row)
 {
-    if (!s->st && (!row.what || !row.note || !row.from)) s->st = pare_no_memory(s->err);
-    if (s->st) return;
-    PARE_ASSERT(s->t->nrows < s->room);
+    if (!w->st && (!row.data || !row.what || !row.note || !row.from))
+        w->st = pare_no_memory(w->err);
+    if (w->st) return;
     /* The column of the paper's numbers has no other ones in it, and no other row is reproduced
      * from a paper. */
-    PARE_ASSERT(row.source == PARE_ROW_PRINTED || (isnan(row.published) && !row.claim));
-    PARE_ASSERT(row.source != PARE_ROW_PRINTED || !isnan(row.published) || row.claim ||
-                row.verdict == PARE_NOT_MADE);
-    PARE_ASSERT(pare_outcome_of(row.source, row.verdict) < PARE_OUTCOMES);
-    if (row.source != PARE_ROW_REFERENCE && row.source != PARE_ROW_SELF) row.reference = NAN;
-    s->t->rows[s->t->nrows++] = row;
+    PARE_ASSERT(row.source == ROW_PRINTED || (isnan(row.published) && !row.claim));
+    PARE_ASSERT(row.source != ROW_PRINTED || !isnan(row.published) || row.claim ||
+                row.verdict == NOT_MADE);
+    PARE_ASSERT(outcome_of(row.source, row.verdict) < OUTCOMES);
+    if (row.source != ROW_REFERENCE && row.source != ROW_SELF) row.reference = NAN;
+    if (w->t->nrows == w->capacity) {
+        w->capacity = w->capacity ? 2 * w->capacity : 32;
+        table_row *const more = pare_alloc(w->r->arena, w->capacity, sizeof *more);
+        if (!more) {
+            w->st = pare_no_memory(w->err);
+            return;
+        }
+        if (w->t->nrows) memcpy(more, w->t->rows, w->t->nrows * sizeof *more);
+        w->t->rows = more;
+    }
+    w->t->rows[w->t->nrows++] = row;
+}
+
+const char *row_text(table_writer *w, const char *fmt, ...)
+{
+    va_list args;
+    if (w->st) return NULL;
+    va_start(args, fmt);
+    const int n = vsnprintf(NULL, 0, fmt, args);
+    va_end(args);
+    char *const text = n < 0 ? NULL : pare_alloc(w->r->arena, (size_t)n + 1, 1);
+    if (!text) {
+        w->st = pare_no_memory(w->err);
+        return NULL;
+    }
+    va_start(args, fmt);
+    vsnprintf(text, (size_t)n + 1, fmt, args);
+    va_end(args);
+    return text;
 }

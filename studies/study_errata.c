@@ -1,5 +1,6 @@
-/* pare_repro_errata: a table for each class of errata, a row for each statement. A statement that
+/* study_errata.c - a table for each class of errata, a row for each statement. A statement that
  * turns out to hold on its counter-example says so. */
+#include "experiments.h"
 #include "study_errata.h"
 #include <math.h>
 #include <string.h>
@@ -8,12 +9,12 @@ const errata *const errata_lists[ERRATA_LISTS] = {&errata_lemmas, &errata_depth,
                                                   &errata_ticket, &errata_length};
 
 static const struct group {
-    pare_verdict class;
+    row_verdict class;
     const char *about;
 } groups[] = {
-    {PARE_MISPRINT, "a counter-example inside the hypotheses"},
-    {PARE_STEP_FALSE, "a step of a proof fails; that alone does not refute its theorem"},
-    {PARE_IMPRECISE, "true but weaker than it looks, or open to a reading that is false"},
+    {MISPRINT, "a counter-example inside the hypotheses"},
+    {STEP_FALSE, "a step of a proof fails; that alone does not refute its theorem"},
+    {IMPRECISE, "true but weaker than it looks, or open to a reading that is false"},
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
 
@@ -32,9 +33,9 @@ double variation_of(const double *p, const double *q, size_t n)
     return t;
 }
 
-const char *erratum_class(pare_verdict class)
+const char *erratum_class(row_verdict class)
 {
-    return pare_outcomes[pare_outcome_of(PARE_ROW_PRINTED, class)].word;
+    return outcomes[outcome_of(ROW_PRINTED, class)].word;
 }
 
 /* ---- a row ----------------------------------------------------------------------------------- */
@@ -47,7 +48,7 @@ const erratum *erratum_of(const char *test)
     return NULL;
 }
 
-pare_status erratum_look(sides *out, const erratum *e, pare_err *err)
+pare_status erratum_evaluate(sides *out, const erratum *e, pare_err *err)
 {
     *out = (sides){e->at[0], NAN, NAN, false};
     if (e->hand) *out = e->hand();
@@ -63,128 +64,84 @@ bool erratum_refuted(const erratum *e, const sides *s)
     return fabs(s->is - s->printed) > slack;
 }
 
-static void put_erratum(sheet *s, const erratum *e, const sides *v)
-{
-    static const char *const relation[] = {"at most", "at least", "equal to"};
-    const bool unseen = isnan(v->printed) || isnan(v->is);
-    const pare_verdict verdict = unseen                               ? PARE_NOT_MADE
-                                 : e->stands || erratum_refuted(e, v) ? e->class
-                                                                      : PARE_REPRODUCED;
-    char seen[60] = "is not computed here", holds[60] = "";
-    if (s->st) return;
-    if (!unseen) snprintf(seen, sizeof seen, "is %.4g", v->is);
-    if (!isnan(v->holds)) snprintf(holds, sizeof holds, " (here: %.4g)", v->holds);
-    sheet_put(s, (pare_repro_row){
-                     .source = PARE_ROW_PRINTED,
-                     .data = e->paper,
-                     .what = pare_sprintf(s->r->arena, "%s: %s", e->where, e->says),
-                     .published = v->printed,
-                     .published_std = NAN,
-                     .ours = v->is,
-                     .ours_std = NAN,
-                     .verdict = verdict,
-                     .note = pare_sprintf(s->r->arena, "%s: %s %.*g, %s. Holds: %s%s. Test: %s",
-                                          e->example, relation[e->claim], unseen ? 6 : 4,
-                                          v->printed, seen, e->instead, holds, e->test),
-                     .from = ""});
-}
-
 /* ---- the study ------------------------------------------------------------------------------- */
-
-static size_t all_lists(bool full)
-{
-    (void)full;
-    return ERRATA_LISTS;
-}
 
 enum { EACH = 4 }; /* numbers of a row in its run's file */
 
-static pare_status run(numbers *out, const repro_study *s, size_t part, const pare_exec *exec,
-                       pare_err *err)
+static pare_status errata_run(trial *t)
 {
-    const errata *const list = errata_lists[part];
-    (void)s; /* the same for any seed */
-    for (size_t i = 0; i < list->n; i++) {
+    const errata *const list = errata_lists[t->part]; /* the same for any seed */
+    pare_status st = PARE_OK;
+    for (size_t i = 0; !st && i < list->n; i++) {
         sides v;
-        const pare_status st = erratum_look(&v, &list->v[i], err);
+        st = erratum_evaluate(&v, &list->v[i], t->err);
         if (st) {
-            pare_err_prefix(err, list->v[i].where);
+            pare_err_prefix(t->err, list->v[i].where);
             return st;
         }
-        number_put(out, v.printed);
-        number_put(out, v.is);
-        number_put(out, v.holds);
-        number_put(out, v.outside);
-        const pare_status stopped = pare_progress(exec, "", i + 1, list->n, err);
-        if (stopped) return stopped;
+        append_numbers(t, (double[]){v.printed, v.is, v.holds, v.outside}, EACH);
+        st = trial_progress(t, i + 1, list->n);
     }
-    return PARE_OK;
+    return st;
 }
 
-static size_t rows_of(pare_verdict class)
+static void put_erratum(table_writer *w, const erratum *e, const sides *v)
 {
-    size_t n = 0;
-    for (size_t k = 0; k < ERRATA_LISTS; k++)
-        for (size_t i = 0; i < errata_lists[k]->n; i++) n += errata_lists[k]->v[i].class == class;
-    return n;
+    static const char *const relation[] = {"at most", "at least", "equal to"};
+    const bool unseen = isnan(v->printed) || isnan(v->is);
+    const row_verdict verdict = unseen                               ? NOT_MADE
+                                : e->stands || erratum_refuted(e, v) ? e->class
+                                                                     : REPRODUCED;
+    char seen[60] = "is not computed here", holds[60] = "";
+    if (!unseen) snprintf(seen, sizeof seen, "is %.4g", v->is);
+    if (!isnan(v->holds)) snprintf(holds, sizeof holds, " (here: %.4g)", v->holds);
+    row_printed(
+        w, e->paper, row_text(w, "%s: %s", e->where, e->says), v->printed, NULL, v->is, verdict,
+        row_text(w, "%s: %s %.*g, %s. Holds: %s%s. Test: %s", e->example, relation[e->claim],
+                 unseen ? 6 : 4, v->printed, seen, e->instead, holds, e->test));
 }
 
-static void put_group(sheet *s, const struct group *g, const numbers *part)
+static void errata_tables(table_writer *w, const numbers *part, size_t n)
 {
-    sheet_open(s, erratum_class(g->class), g->about, -4, rows_of(g->class));
-    for (size_t k = 0; k < ERRATA_LISTS; k++)
-        for (size_t i = 0; i < errata_lists[k]->n; i++) {
-            const double *const v = part[k].v + EACH * i;
-            const sides both = {v[0], v[1], v[2], v[3] != 0};
-            if (errata_lists[k]->v[i].class == g->class)
-                put_erratum(s, &errata_lists[k]->v[i], &both);
-        }
-}
-
-static void tables(sheet *s, const numbers *part, size_t n, const repro_study *of)
-{
-    (void)of;
-    for (size_t k = 0; k < n && !s->st; k++)
+    for (size_t k = 0; k < n && !w->st; k++)
         if (part[k].n != EACH * errata_lists[k]->n)
-            s->st = pare_fail(s->err, PARE_ERR_INPUT,
-                              "%s/runs: is of another version; -f makes it again", s->r->folder);
-    for (size_t g = 0; g < GROUPS && !s->st; g++) put_group(s, &groups[g], part);
+            w->st = pare_fail(w->err, PARE_ERR_INPUT,
+                              "%s/runs: is of another version; -f makes it again", w->r->folder);
+    for (size_t g = 0; g < GROUPS && !w->st; g++) {
+        begin_table(w, erratum_class(groups[g].class), groups[g].about, -4);
+        for (size_t k = 0; k < n; k++)
+            for (size_t i = 0; i < errata_lists[k]->n; i++) {
+                const double *const v = part[k].v + EACH * i;
+                if (errata_lists[k]->v[i].class == groups[g].class)
+                    put_erratum(w, &errata_lists[k]->v[i], &(sides){v[0], v[1], v[2], v[3] != 0});
+            }
+    }
 }
 
 static const experiment examples = {
-    .stem = "errata", .parts = all_lists, .cost = 1, .run = run, .table = tables};
+    .stem = "errata", .parts = ERRATA_LISTS, .cost = 1, .run = errata_run, .table = errata_tables};
 
 const char *errata_part(size_t i)
 {
     return i == 0 ? examples.stem : NULL;
 }
 
-static pare_status make(frame *f)
+pare_status study_errata(study **out, const study_opts *o, const pare_exec *exec,
+                         const pare_ranks *ranks, pare_err *err)
 {
     static const experiment *const list[] = {&examples};
-    const repro_study s = {.seed = f->o->seed, .full = f->o->full};
-    size_t count[GROUPS];
-    for (size_t g = 0; g < GROUPS; g++) count[g] = rows_of(groups[g].class);
-    pare_status st = frame_folders(f);
-    if (!st) st = experiments_room(f, GROUPS, 0, 2);
-    st = experiments_run(f, list, 1, &s, "repro errata 2", st);
-    if (st) return st;
-    char *const counts =
-        pare_sprintf(f->r->arena, "rows by class: %zu %s; %zu %s; %zu %s", count[0],
-                     erratum_class(groups[0].class), count[1], erratum_class(groups[1].class),
-                     count[2], erratum_class(groups[2].class));
-    if (!counts) return pare_no_memory(f->err);
-    f->r->notes[f->r->nnotes++] =
-        "printed: what the statement says of the example; ours: what is. docs/errata.md";
-    f->r->notes[f->r->nnotes++] = counts;
-    return PARE_OK;
-}
-
-pare_status pare_repro_errata(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                              const pare_ranks *ranks, pare_err *err)
-{
-    frame f;
-    pare_status st = frame_open(&f, "errata", o, exec, ranks, err);
-    if (!st) st = make(&f);
-    return frame_close(out, &f, st);
+    const setting s = {.seed = o->seed, .full = o->full};
+    study_context c;
+    pare_status st = study_begin(&c, "errata", o, exec, ranks, err);
+    if (!st) st = run_experiments(&c, list, 1, &s, "repro errata 2", make_study_folders(&c));
+    if (!st)
+        st = add_note(
+            &c, "printed: what the statement says of the example; ours: what is. docs/errata.md");
+    if (!st && c.r->ntables == GROUPS) {
+        const study_table *const t = c.r->tables;
+        st = add_note(&c,
+                      pare_sprintf(c.r->arena, "rows by class: %zu %s; %zu %s; %zu %s", t[0].nrows,
+                                   t[0].name, t[1].nrows, t[1].name, t[2].nrows, t[2].name));
+    }
+    return study_end(out, &c, st);
 }

@@ -6,7 +6,7 @@
  * computes one of these, pare's function is called. */
 #ifndef PARE_STUDIES_STUDY_ERRATA_H
 #define PARE_STUDIES_STUDY_ERRATA_H
-#include "experiments.h"
+#include "study.h"
 
 typedef struct sides {
     double printed, is, holds; /* holds nan: what holds is no number */
@@ -23,7 +23,7 @@ typedef struct erratum {
     const char *example; /* where it is evaluated */
     const char *instead; /* what holds */
     const char *test;    /* the test of this row; no two rows have the same */
-    pare_verdict class;  /* PARE_MISPRINT, PARE_STEP_FALSE or PARE_IMPRECISE */
+    row_verdict class;   /* MISPRINT, STEP_FALSE or IMPRECISE */
     claim claim;
     sides (*hand)(void); /* what needs a few numbers, or: */
     pare_status (*look)(sides *out, const struct erratum *e, pare_err *err);
@@ -41,11 +41,11 @@ extern const errata errata_width, errata_lemmas, errata_depth, errata_ticket, er
 extern const errata *const errata_lists[ERRATA_LISTS]; /* in the order of docs/errata.md */
 
 /* "false as printed", ...: the name of a class. */
-const char *erratum_class(pare_verdict class);
+const char *erratum_class(row_verdict class);
 /* The row of that test; NULL: there is none. */
 const erratum *erratum_of(const char *test);
 /* Computes both sides. `is` is nan where the row needs data that is not there. */
-PARE_MUST_USE pare_status erratum_look(sides *out, const erratum *e, pare_err *err);
+PARE_MUST_USE pare_status erratum_evaluate(sides *out, const erratum *e, pare_err *err);
 /* Whether the example refutes the statement: by more than rounding, and inside its hypotheses. */
 bool erratum_refuted(const erratum *e, const sides *s);
 

@@ -1,131 +1,126 @@
-/* pare repro length: calls against N/M for every mask and mode, errors of the robust modes and of
- * the paper's own algorithm, and sampling against its bound. Everything is run, nothing is looked
- * up. */
+/* study_length.c - calls against N/M for every mask and mode, errors of the robust modes and of the
+ * algorithm of Yu 2025, and sampling against its bound. Everything is run, nothing is looked up. */
 #include "experiments.h"
 #include "length_data.h"
 #include <math.h>
 
-typedef struct way {
+enum { FULL_CALLS = PARE_ORC_QKV | PARE_ORC_FULL, CAUSAL_CALLS = PARE_ORC_QKV | PARE_ORC_CAUSAL };
+static const pare_pattern full = {.kind = PARE_FULL};
+
+/* A mask, and how attention with it is computed by short calls. */
+typedef struct method {
     const char *name;
     pare_pattern p;
     pare_length_opts o;
-} way;
+} method;
 
-enum { FULL_CALLS = PARE_ORC_QKV | PARE_ORC_FULL, CAUSAL_CALLS = PARE_ORC_QKV | PARE_ORC_CAUSAL };
-static const way ways[] = {
-    {"full, native", {.kind = PARE_FULL}, {.mode = PARE_LENGTH_NATIVE}},
-    {"full, zero reference",
-     {.kind = PARE_FULL},
-     {.mode = PARE_LENGTH_ZEROREF, .features = FULL_CALLS}},
-    {"causal, zero reference",
-     {.kind = PARE_CAUSAL},
-     {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
-    {"full, the paper's", {.kind = PARE_FULL}, {.mode = PARE_LENGTH_PAPER, .features = FULL_CALLS}},
+/* The patterns and options that several methods have. */
+#define FULL                                                                                       \
+    {                                                                                              \
+        .kind = PARE_FULL                                                                          \
+    }
+#define CAUSAL                                                                                     \
+    {                                                                                              \
+        .kind = PARE_CAUSAL                                                                        \
+    }
+#define WINDOW                                                                                     \
+    {                                                                                              \
+        .kind = PARE_WINDOW, .window = 4                                                           \
+    }
+#define ZEROREF(call)                                                                              \
+    {                                                                                              \
+        .mode = PARE_LENGTH_ZEROREF, .features = call                                              \
+    }
+#define PAPER(call)                                                                                \
+    {                                                                                              \
+        .mode = PARE_LENGTH_PAPER, .features = call                                                \
+    }
+
+static const method counted[] = {
+    {"full, native", FULL, {.mode = PARE_LENGTH_NATIVE}},
+    {"full, zero reference", FULL, ZEROREF(FULL_CALLS)},
+    {"causal, zero reference", CAUSAL, ZEROREF(CAUSAL_CALLS)},
+    {"full, the paper's", FULL, PAPER(FULL_CALLS)},
     {"full, sampled once",
-     {.kind = PARE_FULL},
+     FULL,
      {.mode = PARE_LENGTH_SAMPLE, .features = FULL_CALLS, .no_fallback = true}},
-    {"window 4, packed",
-     {.kind = PARE_WINDOW, .window = 4},
-     {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
-    {"causal, native", {.kind = PARE_CAUSAL}, {.mode = PARE_LENGTH_NATIVE}},
-    {"causal on full calls",
-     {.kind = PARE_CAUSAL},
-     {.mode = PARE_LENGTH_ZEROREF, .features = FULL_CALLS}},
-    {"window 4, sinks 2",
-     {.kind = PARE_WINDOW, .window = 4, .sinks = 2},
-     {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
-    {"window 4, the paper's",
-     {.kind = PARE_WINDOW, .window = 4},
-     {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}},
+    {"window 4, packed", WINDOW, ZEROREF(CAUSAL_CALLS)},
+    {"causal, native", CAUSAL, {.mode = PARE_LENGTH_NATIVE}},
+    {"causal on full calls", CAUSAL, ZEROREF(FULL_CALLS)},
+    {"window 4, sinks 2", {.kind = PARE_WINDOW, .window = 4, .sinks = 2}, ZEROREF(CAUSAL_CALLS)},
+    {"window 4, the paper's", WINDOW, PAPER(CAUSAL_CALLS)},
     {"full, tokens of one vector",
-     {.kind = PARE_FULL},
+     FULL,
      {.mode = PARE_LENGTH_ZEROREF, .features = FULL_CALLS, .one_vector = true}},
-    {"causal, sampled once",
-     {.kind = PARE_CAUSAL},
-     {.mode = PARE_LENGTH_SAMPLE, .features = CAUSAL_CALLS}}};
-enum { WAYS = sizeof ways / sizeof *ways };
+    {"causal, sampled once", CAUSAL, {.mode = PARE_LENGTH_SAMPLE, .features = CAUSAL_CALLS}}};
+enum { COUNTED = sizeof counted / sizeof *counted };
+
+static const method measured[] = {{"full, native", FULL, {.mode = PARE_LENGTH_NATIVE}},
+                                  {"full, zero reference", FULL, ZEROREF(FULL_CALLS)},
+                                  {"full, the paper's", FULL, PAPER(FULL_CALLS)},
+                                  {"causal, zero reference", CAUSAL, ZEROREF(CAUSAL_CALLS)},
+                                  {"causal, the paper's", CAUSAL, PAPER(CAUSAL_CALLS)},
+                                  {"window 4, zero reference", WINDOW, ZEROREF(CAUSAL_CALLS)},
+                                  {"window 4, the paper's", WINDOW, PAPER(CAUSAL_CALLS)}};
+enum { MEASURED = sizeof measured / sizeof *measured };
 
 /* ---- calls ----------------------------------------------------------------------------------- */
 
-enum { M_COUNT = 16, RATIOS = 4, DRAWN = 6 /* ways with a curve */ };
+enum { M_COUNT = 16, RATIOS = 4, DRAWN = 6 /* methods with a curve */ };
 static const size_t ratios[RATIOS] = {2, 8, 32, 64};
 
-static size_t calls_parts(bool full)
+/* A method: of each ratio what is planned, what was executed, and of it aggregation. */
+static pare_status calls_run(trial *t)
 {
-    (void)full;
-    return WAYS;
-}
-
-static pare_status planned(double *calls, const way *x, size_t n, pare_err *err)
-{
-    pare_arena *const a = pare_arena_new();
-    if (!a) return pare_no_memory(err);
-    pare_length_plan plan;
-    const pare_length_head h = {0, LENGTH_D, LENGTH_D};
+    const method *const x = &counted[t->part];
+    const pare_length_head head = {0, LENGTH_D, LENGTH_D};
     const pare_oracle_caps caps = {.max_len = M_COUNT,
                                    .features = x->o.features ? x->o.features : PARE_ORC_PARTIAL,
                                    .dtype = PARE_F64,
                                    .exp_flush = 746,
                                    .w_min = 0x1p-900};
-    const pare_status st =
-        pare_length_plan_make(&plan, a, &h, 1, n, &x->p, NULL, &caps, &x->o, err);
-    *calls = st ? NAN : (double)(plan.cost.formula ? plan.cost.formula : plan.cost.calls);
-    pare_arena_free(a);
-    return st;
-}
-
-/* A way: of each ratio what is planned, what was executed, and of it aggregation. */
-static pare_status calls_run(numbers *out, const repro_study *of, size_t part,
-                             const pare_exec *exec, pare_err *err)
-{
-    const way *const x = &ways[part];
     pare_status st = PARE_OK;
     for (size_t i = 0; !st && i < RATIOS; i++) {
         const size_t n = ratios[i] * M_COUNT;
         pare_length_stats s = {0};
+        pare_length_plan plan = {0};
         length_data d;
-        double want = NAN;
-        st = length_data_new(&d, n, LENGTH_BENIGN, 0, 1, of->seed) ? PARE_OK : pare_no_memory(err);
-        if (!st) st = length_data_attend(&d, &x->p, M_COUNT, PARE_F64, &x->o, &s, exec, err);
+        st = length_data_new(&d, n, LENGTH_BENIGN, 0, 1, t->s->seed) ? PARE_OK
+                                                                     : pare_no_memory(t->err);
+        if (!st) st = length_data_attend(&d, &x->p, M_COUNT, PARE_F64, &x->o, &s, t->exec, t->err);
         pare_arena_free(d.a);
-        if (!st) st = planned(&want, x, n, err);
-        number_put(out, want);
-        number_put(out, (double)s.calls);
-        number_put(out, (double)s.merge_calls);
-        if (!st) st = pare_progress(exec, "", i + 1, RATIOS, err);
+        if (!st)
+            st = pare_length_plan_make(&plan, t->a, &head, 1, n, &x->p, NULL, &caps, &x->o, t->err);
+        const double planned = (double)(plan.cost.formula ? plan.cost.formula : plan.cost.calls);
+        append_numbers(t, (double[]){planned, (double)s.calls, (double)s.merge_calls}, 3);
+        if (!st) st = trial_progress(t, i + 1, RATIOS);
     }
     return st;
 }
 
-static void calls_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void calls_table(table_writer *w, const numbers *part, size_t n)
 {
     double x[RATIOS], y[RATIOS];
-    (void)of;
-    sheet_open(s, "calls",
-               "calls of one head, M = 16: our plan (or its closed form) beside what was executed",
-               0, n * RATIOS);
-    for (size_t w = 0; w < n && !s->st; w++) {
-        for (size_t i = 0; i < RATIOS && !s->st; i++) {
-            const double *const v = part[w].v + 3 * i;
+    begin_table(w, "calls",
+                "calls of one head, M = 16: our plan (or its closed form) beside what was executed",
+                0);
+    for (size_t p = 0; p < n; p++) {
+        for (size_t i = 0; i < RATIOS; i++) {
+            const double *const v = part[p].v + 3 * i;
+            table_row row = row_of(row_text(w, "N/M = %zu", ratios[i]), counted[p].name, v[1]);
             x[i] = (double)ratios[i], y[i] = v[1];
-            sheet_put(s, (pare_repro_row){.data = pare_sprintf(s->r->arena, "N/M = %zu", ratios[i]),
-                                          .what = ways[w].name,
-                                          .published = NAN,
-                                          .published_std = NAN,
-                                          .source = PARE_ROW_SELF,
-                                          .reference = v[0],
-                                          .ours = v[1],
-                                          .ours_std = NAN,
-                                          .verdict = v[0] == v[1] ? PARE_REPRODUCED : PARE_DIFFERS,
-                                          .note = v[2] > 0 ? "aggregation calls are in it" : "",
-                                          .from = ""});
+            row.source = ROW_SELF;
+            row.reference = v[0];
+            row.verdict = v[0] == v[1] ? REPRODUCED : DIFFERS;
+            row.note = v[2] > 0 ? "aggregation calls are in it" : "";
+            add_row(w, row);
         }
-        if (w < DRAWN) row_curve(s, "M = 16", ways[w].name, x, y, RATIOS);
+        if (p < DRAWN) row_curve(w, "M = 16", counted[p].name, x, y, RATIOS);
     }
 }
 
 static const experiment calls = {
-    .stem = "calls", .parts = calls_parts, .cost = 2, .run = calls_run, .table = calls_table};
+    .stem = "calls", .parts = COUNTED, .cost = 2, .run = calls_run, .table = calls_table};
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -133,57 +128,24 @@ enum { M_ERROR = 32, LONG = 2 };
 static const size_t longer[LONG] = {2, 8};
 #define ASKED 1e-6 /* our default eps for the paper's algorithm; the paper's own is 2^-N */
 
-static const way tried[] = {
-    {"full, native", {.kind = PARE_FULL}, {.mode = PARE_LENGTH_NATIVE}},
-    {"full, zero reference",
-     {.kind = PARE_FULL},
-     {.mode = PARE_LENGTH_ZEROREF, .features = FULL_CALLS}},
-    {"full, the paper's", {.kind = PARE_FULL}, {.mode = PARE_LENGTH_PAPER, .features = FULL_CALLS}},
-    {"causal, zero reference",
-     {.kind = PARE_CAUSAL},
-     {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
-    {"causal, the paper's",
-     {.kind = PARE_CAUSAL},
-     {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}},
-    {"window 4, zero reference",
-     {.kind = PARE_WINDOW, .window = 4},
-     {.mode = PARE_LENGTH_ZEROREF, .features = CAUSAL_CALLS}},
-    {"window 4, the paper's",
-     {.kind = PARE_WINDOW, .window = 4},
-     {.mode = PARE_LENGTH_PAPER, .features = CAUSAL_CALLS}}};
-enum { TRIED = sizeof tried / sizeof *tried };
-
-static size_t errors_parts(bool full)
+/* Errors in f32 and f64 of each method; inf: it fails, and says so. */
+static pare_status errors_run(trial *t)
 {
-    (void)full;
-    return LONG * LENGTH_REGIMES;
-}
-
-/* inf: it fails, and says so. */
-static pare_status one_error(numbers *out, length_data *d, const way *x, pare_dtype t,
-                             const pare_exec *exec, pare_err *err)
-{
-    pare_err why = {0};
-    pare_length_stats s;
-    const pare_status st = length_data_attend(d, &x->p, M_ERROR, t, &x->o, &s, exec, &why);
-    number_put(out, st ? INFINITY : length_data_error(d, t));
-    return st == PARE_ERR_MEMORY ? pare_no_memory(err) : PARE_OK;
-}
-
-static pare_status errors_run(numbers *out, const repro_study *of, size_t part,
-                              const pare_exec *exec, pare_err *err)
-{
-    const size_t ratio = longer[part / LENGTH_REGIMES];
+    const size_t n = longer[t->part / LENGTH_REGIMES] * M_ERROR;
     length_data d;
-    pare_status st =
-        length_data_new(&d, ratio * M_ERROR, (int)(part % LENGTH_REGIMES), 0, 1, of->seed)
-            ? PARE_OK
-            : pare_no_memory(err);
-    for (size_t x = 0; x < TRIED && !st; x++) {
-        length_data_exact(&d, &tried[x].p);
-        st = one_error(out, &d, &tried[x], PARE_F32, exec, err);
-        if (!st) st = one_error(out, &d, &tried[x], PARE_F64, exec, err);
-        if (!st) st = pare_progress(exec, "", x + 1, TRIED, err);
+    pare_status st = length_data_new(&d, n, (int)(t->part % LENGTH_REGIMES), 0, 1, t->s->seed)
+                         ? PARE_OK
+                         : pare_no_memory(t->err);
+    for (size_t i = 0; i < 2 * MEASURED && !st; i++) {
+        const method *const x = &measured[i / 2];
+        const pare_dtype type = i % 2 ? PARE_F64 : PARE_F32;
+        pare_err why = {0};
+        pare_length_stats s;
+        if (i % 2 == 0) length_data_exact(&d, &x->p);
+        st = length_data_attend(&d, &x->p, M_ERROR, type, &x->o, &s, t->exec, &why);
+        append_number(&t->out, st ? INFINITY : length_data_error(&d, type));
+        st = st == PARE_ERR_MEMORY ? pare_no_memory(t->err) : PARE_OK;
+        if (!st && i % 2) st = trial_progress(t, i / 2 + 1, MEASURED);
     }
     pare_arena_free(d.a);
     return st;
@@ -191,109 +153,81 @@ static pare_status errors_run(numbers *out, const repro_study *of, size_t part,
 
 /* Of the paper's algorithm: whether it reaches the eps that we ask it for. Yu 2025 asks for 2^-N,
  * in numbers of O(log N) bits, of any data; docs/errata.md has that conflict. */
-static void put_error(sheet *s, const char *where, const way *x, bool f32, double off)
+static void errors_table(table_writer *w, const numbers *part, size_t n)
 {
-    const bool paper = x->o.mode == PARE_LENGTH_PAPER;
-    if (s->st) return;
-    sheet_put(s, (pare_repro_row){
-                     .data = where,
-                     .what = pare_sprintf(s->r->arena, "%s, %s", x->name, f32 ? "f32" : "f64"),
-                     .published = NAN,
-                     .published_std = NAN,
-                     .source = paper ? PARE_ROW_SELF : PARE_ROW_OURS,
-                     .reference = ASKED,
-                     .ours = off,
-                     .ours_std = NAN,
-                     .verdict = !paper         ? PARE_ADDED
-                                : off <= ASKED ? PARE_REPRODUCED
-                                               : PARE_DIFFERS,
-                     .note = isinf(off)               ? "it says so: no number comes out"
-                             : !paper || off <= ASKED ? ""
-                             : off < 1e-2             ? "above the eps it was asked for"
-                                                      : "wrong, and does not say so",
-                     .from = ""});
+    begin_table(w, "errors",
+                "largest |error| / |row|, M = 32: robust modes; the paper's algorithm, asked for "
+                "our eps of 1e-6 (the paper's is 2^-N)",
+                -2);
+    for (size_t p = 0; p < n; p++)
+        for (size_t i = 0; i < 2 * MEASURED; i++) {
+            const method *const x = &measured[i / 2];
+            const bool paper = x->o.mode == PARE_LENGTH_PAPER;
+            const double off = part[p].v[i];
+            table_row row = row_of(row_text(w, "%s, N/M = %zu", length_regimes[p % LENGTH_REGIMES],
+                                            longer[p / LENGTH_REGIMES]),
+                                   row_text(w, "%s, %s", x->name, i % 2 ? "f64" : "f32"), off);
+            row.source = paper ? ROW_SELF : ROW_OURS;
+            row.reference = ASKED;
+            if (paper) row.verdict = off <= ASKED ? REPRODUCED : DIFFERS;
+            row.note = isinf(off)               ? "it says so: no number comes out"
+                       : !paper || off <= ASKED ? ""
+                       : off < 1e-2             ? "above the eps it was asked for"
+                                                : "wrong, and does not say so";
+            add_row(w, row);
+        }
 }
 
-static void errors_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
-{
-    (void)of;
-    sheet_open(
-        s, "errors",
-        "largest |error| / |row|, M = 32: robust modes; the paper's algorithm, asked for our eps "
-        "of 1e-6 (the paper's is 2^-N)",
-        -2, (size_t)TRIED * n * 2);
-    for (size_t p = 0; p < n && !s->st; p++) {
-        const char *const where =
-            pare_sprintf(s->r->arena, "%s, N/M = %zu", length_regimes[p % LENGTH_REGIMES],
-                         longer[p / LENGTH_REGIMES]);
-        if (!where) s->st = pare_no_memory(s->err);
-        for (size_t i = 0; i < 2 * TRIED; i++)
-            put_error(s, where, &tried[i / 2], i % 2 == 0, part[p].v[i]);
-    }
-}
-
-static const experiment errors = {
-    .stem = "errors", .parts = errors_parts, .cost = 1, .run = errors_run, .table = errors_table};
+static const experiment errors = {.stem = "errors",
+                                  .parts = LONG * LENGTH_REGIMES,
+                                  .cost = 1,
+                                  .run = errors_run,
+                                  .table = errors_table};
 
 /* ---- sampling -------------------------------------------------------------------------------- */
 
 static const double spreads[] = {0.05, 0.25, 1};
 enum { SPREADS = sizeof spreads / sizeof *spreads, SAMPLED = 4 /* rows of each */ };
 
-static size_t sampling_parts(bool full)
+static pare_status sampling_run(trial *t)
 {
-    (void)full;
-    return SPREADS;
-}
-
-static pare_status sampling_run(numbers *out, const repro_study *of, size_t part,
-                                const pare_exec *exec, pare_err *err)
-{
-    const pare_pattern full = {.kind = PARE_FULL};
-    const pare_length_opts o = {.mode = PARE_LENGTH_SAMPLE, .seed = of->seed},
+    const pare_length_opts o = {.mode = PARE_LENGTH_SAMPLE, .seed = t->s->seed},
                            chunk = {.mode = PARE_LENGTH_CHUNK};
     pare_length_stats s = {0};
     length_data d;
-    pare_status st = length_data_new(&d, 2048, LENGTH_BENIGN, 3, spreads[part], of->seed)
+    pare_status st = length_data_new(&d, 2048, LENGTH_BENIGN, 3, spreads[t->part], t->s->seed)
                          ? PARE_OK
-                         : pare_no_memory(err);
+                         : pare_no_memory(t->err);
     if (!st) length_data_exact(&d, &full);
-    if (!st) st = length_data_attend(&d, &full, 512, PARE_F64, &chunk, &s, exec, err);
+    if (!st) st = length_data_attend(&d, &full, 512, PARE_F64, &chunk, &s, t->exec, t->err);
     const double baseline = st ? NAN : length_data_error(&d, PARE_F64);
-    if (!st) st = length_data_attend(&d, &full, 512, PARE_F64, &o, &s, exec, err);
-    number_put(out, st ? NAN : length_data_error(&d, PARE_F64));
-    number_put(out, s.relative);
-    number_put(out, (double)s.exact_rows);
-    number_put(out, baseline);
+    if (!st) st = length_data_attend(&d, &full, 512, PARE_F64, &o, &s, t->exec, t->err);
+    const double error = st ? NAN : length_data_error(&d, PARE_F64);
+    append_numbers(t, (double[]){error, s.relative, (double)s.exact_rows, baseline}, SAMPLED);
     pare_arena_free(d.a);
     return st;
 }
 
-static void sampling_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
+static void sampling_table(table_writer *w, const numbers *part, size_t n)
 {
     static const char *const what[SAMPLED] = {"largest relative error", "largest relative bound",
                                               "rows computed exactly",
                                               "each chunk by itself (no bound)"};
-    (void)of;
-    sheet_open(s, "sampling",
-               "N = 2048, M = 512, values around 3: largest error of a row, its bound, rows "
-               "computed exactly (eps = 1/2, delta = 0.01)",
-               -3, (SAMPLED + 1) * n);
-    for (size_t p = 0; p < n && !s->st; p++) {
+    begin_table(w, "sampling",
+                "N = 2048, M = 512, values around 3: largest error of a row, its bound, rows "
+                "computed exactly (eps = 1/2, delta = 0.01)",
+                -3);
+    for (size_t p = 0; p < n; p++) {
         const double *const v = part[p].v;
-        const char *const where = pare_sprintf(s->r->arena, "logit std %g", spreads[p]);
-        if (!where) s->st = pare_no_memory(s->err);
-        for (size_t x = 0; x < SAMPLED && !s->st; x++) row_ours(s, where, what[x], v[x]);
         const double bound = fmax(v[1], 1e-12); /* rows that are computed exactly are rounded */
-        if (!s->st) row_holds(s, where, "no error is above its bound", v[0] <= bound, v[0] / bound);
+        const char *const data = row_text(w, "logit std %g", spreads[p]);
+        for (size_t x = 0; x < SAMPLED; x++) row_ours(w, data, what[x], v[x]);
+        row_holds(w, data, "no error is above its bound", v[0] <= bound, v[0] / bound);
     }
 }
 
-static const experiment sampling = {.stem = "sampling",
-                                    .parts = sampling_parts,
-                                    .cost = 3,
-                                    .run = sampling_run,
-                                    .table = sampling_table};
+static const experiment sampling = {
+    .stem = "sampling", .parts = SPREADS, .cost = 3, .run = sampling_run, .table = sampling_table};
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
@@ -305,19 +239,15 @@ const char *length_part(size_t i)
     return i < EXPERIMENTS ? experiments[i]->stem : NULL;
 }
 
-static pare_status make(frame *f)
+pare_status study_length(study **out, const study_opts *o, const pare_exec *exec,
+                         const pare_ranks *ranks, pare_err *err)
 {
-    const repro_study s = {.seed = f->o->seed, .full = f->o->full};
-    pare_status st = frame_folders(f);
-    if (!st) st = experiments_room(f, EXPERIMENTS, 0, 1);
-    return experiments_run(f, experiments, EXPERIMENTS, &s, "repro length 1", st);
-}
-
-pare_status pare_repro_length(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                              const pare_ranks *ranks, pare_err *err)
-{
-    frame f;
-    pare_status st = frame_open(&f, "length", o, exec, ranks, err);
-    if (!st) st = make(&f);
-    return frame_close(out, &f, st);
+    study_context c;
+    const setting s = {.seed = o->seed, .full = o->full};
+    pare_status st = study_begin(&c, "length", o, exec, ranks, err);
+    if (!st) {
+        st = make_study_folders(&c);
+        st = run_experiments(&c, experiments, EXPERIMENTS, &s, "repro length 1", st);
+    }
+    return study_end(out, &c, st);
 }

@@ -4,37 +4,37 @@
 #include <stdlib.h>
 #include <string.h>
 
-const char *const pare_row_class_names[] = {"ours", "printed in the paper", "own reference",
-                                            "self-consistency", NULL};
+const char *const row_class_names[] = {"ours", "printed in the paper", "own reference",
+                                       "self-consistency", NULL};
 
-const pare_outcome pare_outcomes[PARE_OUTCOMES + 1] = {
-    {PARE_ROW_PRINTED, PARE_REPRODUCED, "reproduced", "reproduced"},
-    {PARE_ROW_PRINTED, PARE_DIFFERS, "differs", "differs"},
-    {PARE_ROW_PRINTED, PARE_MISPRINT, "false as printed", "false"},
-    {PARE_ROW_PRINTED, PARE_STEP_FALSE, "proof step false, statement may hold", "step"},
-    {PARE_ROW_PRINTED, PARE_IMPRECISE, "loose or imprecise", "loose"},
-    {PARE_ROW_PRINTED, PARE_UNDECIDED, "not decided", "not decided"},
-    {PARE_ROW_PRINTED, PARE_NOT_MADE, "not made", "not made"},
-    {PARE_ROW_REFERENCE, PARE_REPRODUCED, "agrees", "agrees"},
-    {PARE_ROW_REFERENCE, PARE_DIFFERS, "differs", "differs"},
-    {PARE_ROW_SELF, PARE_REPRODUCED, "holds", "holds"},
-    {PARE_ROW_SELF, PARE_DIFFERS, "fails", "fails"},
-    {PARE_ROW_OURS, PARE_ADDED, "ours", "ours"},
-    {PARE_ROW_OURS, PARE_ADDED, NULL, NULL}};
+const outcome outcomes[OUTCOMES + 1] = {
+    {ROW_PRINTED, REPRODUCED, "reproduced", "reproduced"},
+    {ROW_PRINTED, DIFFERS, "differs", "differs"},
+    {ROW_PRINTED, MISPRINT, "false as printed", "false"},
+    {ROW_PRINTED, STEP_FALSE, "proof step false, statement may hold", "step"},
+    {ROW_PRINTED, IMPRECISE, "loose or imprecise", "loose"},
+    {ROW_PRINTED, UNDECIDED, "not decided", "not decided"},
+    {ROW_PRINTED, NOT_MADE, "not made", "not made"},
+    {ROW_REFERENCE, REPRODUCED, "agrees", "agrees"},
+    {ROW_REFERENCE, DIFFERS, "differs", "differs"},
+    {ROW_SELF, REPRODUCED, "holds", "holds"},
+    {ROW_SELF, DIFFERS, "fails", "fails"},
+    {ROW_OURS, ADDED, "ours", "ours"},
+    {ROW_OURS, ADDED, NULL, NULL}};
 
-size_t pare_outcome_of(pare_row_class of, pare_verdict is)
+size_t outcome_of(row_class of, row_verdict is)
 {
     size_t i = 0;
-    while (i < PARE_OUTCOMES && (pare_outcomes[i].of != of || pare_outcomes[i].is != is)) i++;
+    while (i < OUTCOMES && (outcomes[i].of != of || outcomes[i].is != is)) i++;
     return i;
 }
 
-static const char *word_of(const pare_repro_row *row)
+static const char *word_of(const table_row *row)
 {
-    return pare_outcomes[pare_outcome_of(row->source, row->verdict)].word;
+    return outcomes[outcome_of(row->source, row->verdict)].word;
 }
 
-void pare_repro_free(pare_repro *r)
+void study_free(study *r)
 {
     if (r) pare_arena_free(r->arena); /* r itself lives there */
 }
@@ -58,7 +58,7 @@ static const char *figure(char buf[64], double v, double std, int digits)
     return buf;
 }
 
-static int longest(const pare_repro_table *t)
+static int longest(const study_table *t)
 {
     size_t most = 32;
     for (size_t i = 0; i < t->nrows; i++)
@@ -66,7 +66,7 @@ static int longest(const pare_repro_table *t)
     return (int)most;
 }
 
-static int longest_data(const pare_repro_table *t)
+static int longest_data(const study_table *t)
 {
     size_t most = 12;
     for (size_t i = 0; i < t->nrows; i++)
@@ -75,7 +75,7 @@ static int longest_data(const pare_repro_table *t)
 }
 
 /* As the paper has it: the deviation with its own digits. */
-static const char *printed_figure(char buf[64], const pare_repro_row *row, int digits)
+static const char *printed_figure(char buf[64], const table_row *row, int digits)
 {
     if (row->claim) return row->claim;
     figure(buf, row->published, NAN, digits - (digits > 3));
@@ -86,16 +86,16 @@ static const char *printed_figure(char buf[64], const pare_repro_row *row, int d
 }
 
 /* Whether a table has numbers that are not the paper's to compare with. */
-static bool has_reference(const pare_repro_table *t)
+static bool has_reference(const study_table *t)
 {
     for (size_t i = 0; i < t->nrows; i++)
         if (!isnan(t->rows[i].reference)) return true;
     return false;
 }
 
-static void put_row(FILE *to, const pare_repro_table *t, const pare_repro_row *row, bool first)
+static void put_row(FILE *to, const study_table *t, const table_row *row, bool first)
 {
-    const bool compared = row->source == PARE_ROW_REFERENCE || row->source == PARE_ROW_SELF;
+    const bool compared = row->source == ROW_REFERENCE || row->source == ROW_SELF;
     char a[64], b[64], c[64], runs[32] = "", size[32] = "";
     if (row->runs) snprintf(runs, sizeof runs, "%zu", row->runs);
     if (row->parameters) snprintf(size, sizeof size, "%zu", row->parameters);
@@ -104,12 +104,12 @@ static void put_row(FILE *to, const pare_repro_table *t, const pare_repro_row *r
     if (has_reference(t)) fprintf(to, " %14s", figure(b, row->reference, NAN, t->digits));
     fprintf(to, " %18s %5s %8s  %s%s%s%s%s%s\n",
             figure(c, row->ours, row->runs > 1 ? row->ours_std : NAN, t->digits), runs, size,
-            word_of(row), compared ? " (" : "", compared ? pare_row_class_names[row->source] : "",
+            word_of(row), compared ? " (" : "", compared ? row_class_names[row->source] : "",
             compared ? ")" : "", *row->note ? ": " : "", row->note);
 }
 
 /* The files behind a table, each once. */
-static void put_sources(FILE *to, const pare_repro_table *t)
+static void put_sources(FILE *to, const study_table *t)
 {
     for (size_t i = 0; i < t->nrows; i++) {
         bool before = !*t->rows[i].from;
@@ -119,7 +119,7 @@ static void put_sources(FILE *to, const pare_repro_table *t)
     }
 }
 
-static void put_table(FILE *to, const pare_repro_table *t)
+static void put_table(FILE *to, const study_table *t)
 {
     fprintf(to, "%s: %s\n", t->name, t->about);
     fprintf(to, "  %-*s %-*s %20s", longest_data(t), "", longest(t), "", "printed in the paper");
@@ -133,7 +133,7 @@ static void put_table(FILE *to, const pare_repro_table *t)
 
 /* ---- bars ----------------------------------------------------------------------------------- */
 
-static void put_bars(FILE *to, const histogram *h, const pare_repro_series *s)
+static void put_bars(FILE *to, const histogram *h, const run_series *s)
 {
     fprintf(to, "  %s, %s (%zu run%s)\n", s->data, s->what, s->n, s->n == 1 ? "" : "s");
     for (size_t i = 0; i < h->bins; i++) {
@@ -143,7 +143,7 @@ static void put_bars(FILE *to, const histogram *h, const pare_repro_series *s)
     }
 }
 
-static void put_figure(FILE *to, const pare_repro *r)
+static void put_figure(FILE *to, const study *r)
 {
     if (r->nseries == 0) return;
     fprintf(to, "%s: how the runs are spread (a # is a run; left, where its bin begins)\n",
@@ -155,9 +155,9 @@ static void put_figure(FILE *to, const pare_repro *r)
     fprintf(to, "  from %s/figure.csv, %s/figure.svg\n\n", r->folder, r->folder);
 }
 
-static void put_study(FILE *to, const void *study)
+static void put_study(FILE *to, const void *made)
 {
-    const pare_repro *const r = study;
+    const study *const r = made;
     for (size_t i = 0; i < r->ntables; i++) put_table(to, &r->tables[i]);
     put_figure(to, r);
     for (size_t i = 0; i < r->nnotes; i++) fprintf(to, "note: %s\n", r->notes[i]);
@@ -178,7 +178,7 @@ pare_status print_text(char **out, pare_arena *a, void (*put)(FILE *to, const vo
     return *out ? PARE_OK : pare_no_memory(err);
 }
 
-pare_status pare_repro_text(char **out, pare_arena *a, const pare_repro *r, pare_err *err)
+pare_status study_text(char **out, pare_arena *a, const study *r, pare_err *err)
 {
     return print_text(out, a, put_study, r, err);
 }
@@ -190,7 +190,7 @@ static bool number(cJSON *to, const char *key, double v)
     return isnan(v) ? pare_json_add_null(to, key) : pare_json_add_number(to, key, v);
 }
 
-static bool json_row(cJSON *o, const pare_repro_table *t, const pare_repro_row *row)
+static bool json_row(cJSON *o, const study_table *t, const table_row *row)
 {
     const char *const command = row->command ? row->command : t->command;
     return o && pare_json_add_string(o, "data", row->data) &&
@@ -200,19 +200,19 @@ static bool json_row(cJSON *o, const pare_repro_table *t, const pare_repro_row *
            number(o, "reference", row->reference) && number(o, "ours", row->ours) &&
            number(o, "ours_std", row->ours_std) && pare_json_add_size(o, "runs", row->runs) &&
            pare_json_add_size(o, "parameters", row->parameters) &&
-           pare_json_add_string(o, "class", pare_row_class_names[row->source]) &&
+           pare_json_add_string(o, "class", row_class_names[row->source]) &&
            pare_json_add_string(o, "verdict", word_of(row)) &&
            pare_json_add_string(o, "note", row->note) &&
            pare_json_add_string(o, "from", row->from) &&
            pare_json_add_string(o, "command", command ? command : "");
 }
 
-static bool json_tables(cJSON *to, const pare_repro *r)
+static bool json_tables(cJSON *to, const study *r)
 {
     cJSON *const list = pare_json_add_array(to, "tables");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < r->ntables; i++) {
-        const pare_repro_table *const t = &r->tables[i];
+        const study_table *const t = &r->tables[i];
         cJSON *const o = pare_json_add_object(list, NULL);
         ok = o && pare_json_add_string(o, "name", t->name) &&
              pare_json_add_string(o, "about", t->about) &&
@@ -225,14 +225,14 @@ static bool json_tables(cJSON *to, const pare_repro *r)
     return ok;
 }
 
-static bool json_figure(cJSON *to, const pare_repro *r)
+static bool json_figure(cJSON *to, const study *r)
 {
     cJSON *const o = pare_json_add_object(to, "figure");
     bool ok = o && pare_json_add_string(o, "name", r->figure ? r->figure : "");
     cJSON *const list = ok ? pare_json_add_array(o, "series") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < r->nseries; i++) {
-        const pare_repro_series *const s = &r->series[i];
+        const run_series *const s = &r->series[i];
         cJSON *const at = pare_json_add_object(list, NULL);
         ok = at && pare_json_add_string(at, "data", s->data) &&
              pare_json_add_string(at, "what", s->what) &&
@@ -246,12 +246,12 @@ static bool json_figure(cJSON *to, const pare_repro *r)
     return ok;
 }
 
-static bool json_curves(cJSON *to, const pare_repro *r)
+static bool json_curves(cJSON *to, const study *r)
 {
     cJSON *const list = r->ncurves ? pare_json_add_array(to, "curves") : NULL;
     bool ok = list || r->ncurves == 0;
     for (size_t i = 0; ok && i < r->ncurves; i++) {
-        const pare_repro_curve *const c = &r->curves[i];
+        const figure_curve *const c = &r->curves[i];
         cJSON *const o = pare_json_add_object(list, NULL);
         ok = o && pare_json_add_string(o, "table", c->table) &&
              pare_json_add_string(o, "data", c->data) && pare_json_add_string(o, "what", c->what);
@@ -264,7 +264,7 @@ static bool json_curves(cJSON *to, const pare_repro *r)
     return ok;
 }
 
-static bool json_notes(cJSON *to, const pare_repro *r)
+static bool json_notes(cJSON *to, const study *r)
 {
     cJSON *const list = pare_json_add_array(to, "notes");
     bool ok = list != NULL;
@@ -272,7 +272,7 @@ static bool json_notes(cJSON *to, const pare_repro *r)
     return ok;
 }
 
-pare_status pare_repro_json(cJSON **out, const pare_repro *r, pare_err *err)
+pare_status study_json(cJSON **out, const study *r, pare_err *err)
 {
     cJSON *const o = cJSON_CreateObject();
     const bool ok = o && pare_json_add_string(o, "name", r->name) &&

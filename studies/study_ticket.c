@@ -1,11 +1,11 @@
-/* pare_repro_ticket: figures 4 to 8 of Otsuka 2025, the paper's construction and ours on the same
+/* study_ticket.c - figures 4 to 8 of Otsuka 2025, the paper's construction and ours on the same
  * sources. */
 #include "popup_figures.h"
 #include "study_ticket.h"
 
 static const experiment *const experiments[] = {&ticket_rates, &ticket_sizes, &ticket_lengths,
                                                 &ticket_blocks};
-enum { EXPERIMENTS = sizeof experiments / sizeof *experiments, NOTES = 3 };
+enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
 static const char popup[] = "popup";
 
@@ -14,42 +14,26 @@ const char *ticket_part(size_t i)
     return i < EXPERIMENTS ? experiments[i]->stem : i == EXPERIMENTS ? popup : NULL;
 }
 
-static pare_status say(frame *f)
+pare_status study_ticket(study **out, const study_opts *o, const pare_exec *exec,
+                         const pare_ranks *ranks, pare_err *err)
 {
-    pare_repro *const r = f->r;
-    const char *const shapes = experiments_shapes(r);
-    if (!shapes) return pare_no_memory(f->err);
-    r->notes[r->nnotes++] = shapes;
-    r->notes[r->nnotes++] =
+    static const char *const notes[] = {
         "the paper does not print its trained target; ours is trained here by its recipe in small, "
         "and hardly learns the task; every target is asked by the token (.6, .8), not by a trained "
-        "one";
-    r->notes[r->nnotes++] =
+        "one",
         "printed is figure 4's fit, .8 e^(-.06 n); which target it belongs to is not said, and the "
-        "rate of a mean depends on it (table \"rate and size\")";
-    return PARE_OK;
-}
-
-static pare_status make(frame *f, const repro_study *s)
-{
-    const char *const *const data = f->o->data;
+        "rate of a mean depends on it (table \"rate and size\")"};
+    study_context c;
+    const setting s = {.seed = o->seed, .full = o->full};
     const char *text[3] = {NULL, NULL, NULL};
-    pare_status st = frame_folders(f);
-    for (size_t i = 0; i < 3 && i < f->o->ndata; i++) text[i] = data[i];
-    st = pare_ranks_agree(f->ranks, st, f->err);
-    if (!st)
-        st = experiments_room(f, EXPERIMENTS + POPUP_TABLES, POPUP_CURVES, NOTES + POPUP_NOTES);
-    st = experiments_run(f, experiments, EXPERIMENTS, s, "repro ticket 1", st);
-    if (!st && frame_wants(f, popup)) st = popup_study(f, text);
-    return st ? st : say(f);
-}
-
-pare_status pare_repro_ticket(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                              const pare_ranks *ranks, pare_err *err)
-{
-    frame f;
-    const repro_study s = {.seed = o->seed, .full = o->full};
-    pare_status st = frame_open(&f, "ticket", o, exec, ranks, err);
-    if (!st) st = make(&f, &s);
-    return frame_close(out, &f, st);
+    for (size_t i = 0; i < 3 && i < o->ndata; i++) text[i] = o->data[i];
+    pare_status st = study_begin(&c, "ticket", o, exec, ranks, err);
+    if (!st) {
+        st = pare_ranks_agree(ranks, make_study_folders(&c), err);
+        st = run_experiments(&c, experiments, EXPERIMENTS, &s, "repro ticket 1", st);
+        if (!st && wants_part(&c, popup)) st = popup_study(&c, text);
+        if (!st) st = note_shapes(&c);
+        for (size_t i = 0; !st && i < 2; i++) st = add_note(&c, notes[i]);
+    }
+    return study_end(out, &c, st);
 }

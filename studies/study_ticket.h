@@ -14,8 +14,7 @@ typedef struct circle_target {
 enum { CIRCLE_TARGETS = 3 };
 enum { CHOSEN_AFTER = 1 }; /* this target was chosen after seeing the rate that is printed */
 /* 0: trained here, but for its token; 1: largest entry of V is 2; 2: random. */
-PARE_MUST_USE pare_status circle_target_of(circle_target *out, size_t which, uint64_t seed,
-                                           pare_err *err);
+void circle_target_of(circle_target *out, size_t which, uint64_t seed);
 
 /* Sequences of `tokens` points turning at a constant speed, the token in front: (tokens + 1) x 2.
  */

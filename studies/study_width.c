@@ -1,4 +1,4 @@
-/* pare_repro_width: which runs the tables of Shirzad 2024 need, in the order they can be made.
+/* study_width: which runs the tables of Shirzad 2024 need, in the order they can be made.
  *
  *   grid (full)   every learning rate and number of epochs, GRID_RUNS runs each: the best mean
  *                 validation is the setting of the role
@@ -7,7 +7,6 @@
  *
  * How many runs is decided by the graph and by quick or full, never by a clock: the tables are the
  * same on a slow machine. The counts of quick are such that two cores of 2024 need some minutes. */
-#include <pare/data.h>
 #include "study_width.h"
 #include "study.h"
 #include <math.h>
@@ -23,14 +22,14 @@ static const size_t full_runs[RUN_ROLES] = {5, 5, 20, 100, 0};
 enum { TEACH_EPOCHS = 200, TEACH_QUICK = 100, CUTS = 2 };
 static const size_t cut_dims[CUTS] = {8, 4};
 
-typedef struct study {
-    frame f;
+typedef struct width_study {
+    study_context f;
     graph_set set[GRAPHS];
     size_t count[GRAPHS][RUN_ROLES];
     double rate[GRAPHS][RUN_ROLES]; /* chosen by the grid; 0: the recipe's */
     size_t length[GRAPHS][RUN_ROLES];
     run_group group[GRAPHS][GROUPS];
-} study;
+} width_study;
 
 const char *width_part(size_t i)
 {
@@ -40,17 +39,17 @@ const char *width_part(size_t i)
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* The board of the side and seed; one of an earlier call is the same. */
-static pare_status make_board(study *s, const char **path)
+static pare_status make_board(width_study *s, const char **path)
 {
-    pare_repro *const r = s->f.r;
+    study *const r = s->f.r;
     *path = pare_sprintf(r->arena, "%s/minesweeper-%zu-%llu.npz", r->folder, s->f.o->side,
                          (unsigned long long)s->f.o->seed);
     if (!*path) return pare_no_memory(s->f.err);
-    if (!frame_first(&s->f) || pare_file_exists(*path)) return PARE_OK;
+    if (!is_first_rank(&s->f) || pare_file_exists(*path)) return PARE_OK;
     return pare_make_minesweeper(*path, s->f.o->side, s->f.o->seed, true, s->f.err);
 }
 
-static pare_status read_files(study *s)
+static pare_status read_files(width_study *s)
 {
     for (size_t i = 0; i < s->f.o->ndata; i++) {
         graph_set g;
@@ -64,7 +63,7 @@ static pare_status read_files(study *s)
     return PARE_OK;
 }
 
-static void count_runs(study *s)
+static void count_runs(width_study *s)
 {
     for (int k = 0; k < GRAPHS; k++)
         for (int role = 0; role < RUN_ROLES; role++) {
@@ -75,12 +74,12 @@ static void count_runs(study *s)
         }
 }
 
-static pare_status open_graphs(study *s)
+static pare_status open_graphs(width_study *s)
 {
     graph_set *const board = &s->set[GRAPH_MINESWEEPER];
     const char *path = NULL;
     pare_status st = read_files(s);
-    if (!st) st = frame_folders(&s->f);
+    if (!st) st = make_study_folders(&s->f);
     if (!st && !board->path) st = make_board(s, &path);
     st = pare_ranks_agree(s->f.ranks, st, s->f.err);
     if (st) return st;
@@ -94,17 +93,17 @@ static pare_status open_graphs(study *s)
 
 /* ---- runs ----------------------------------------------------------------------------------- */
 
-static size_t cap(const study *s, size_t epochs)
+static size_t cap(const width_study *s, size_t epochs)
 {
     return s->f.o->epochs && s->f.o->epochs < epochs ? s->f.o->epochs : epochs;
 }
 
-static size_t teach_epochs(const study *s)
+static size_t teach_epochs(const width_study *s)
 {
     return cap(s, s->f.o->full ? TEACH_EPOCHS : TEACH_QUICK);
 }
 
-static run_spec spec_of(const study *s, int graph, int role, size_t number)
+static run_spec spec_of(const width_study *s, int graph, int role, size_t number)
 {
     run_spec p = run_recipe(&s->set[graph], (run_role)role, number, s->f.o->seed);
     if (s->rate[graph][role] > 0) {
@@ -115,14 +114,14 @@ static run_spec spec_of(const study *s, int graph, int role, size_t number)
     return p;
 }
 
-static pare_status do_jobs(study *s, jobs *b, const char *title, pare_status st)
+static pare_status run_stage(width_study *s, jobs *b, const char *title, pare_status st)
 {
     b->title = title;
     b->run = run_do;
-    return frame_jobs(&s->f, b, st);
+    return do_jobs(&s->f, b, st);
 }
 
-static pare_status keep_command(study *s, run_result *r, const job *j)
+static pare_status keep_command(width_study *s, run_result *r, const job *j)
 {
     const char *command = NULL;
     const pare_status st = pare_json_string_opt(&command, j->result, "command", s->f.err);
@@ -135,7 +134,8 @@ static pare_status keep_command(study *s, run_result *r, const job *j)
 }
 
 /* One group of the list is all runs of a role on a graph. */
-static pare_status read_group(study *s, run_group *g, const job *first, size_t n, const run_spec *p)
+static pare_status read_group(width_study *s, run_group *g, const job *first, size_t n,
+                              const run_spec *p)
 {
     *g = (run_group){.g = p->g, .role = p->role, .dim = p->dim, .n = n, .job = first};
     g->result = pare_alloc(s->f.r->arena, n ? n : 1, sizeof *g->result);
@@ -150,7 +150,7 @@ static pare_status read_group(study *s, run_group *g, const job *first, size_t n
 
 /* What the stages after this one will have to do, for the estimate: trainings at the recipe's
  * length, and every model with D = 64 cut twice. */
-static void expect_trainings(study *s)
+static void expect_trainings(width_study *s)
 {
     for (int k = 0; k < GRAPHS; k++)
         for (int role = 0; role < RUN_ROLES; role++) {
@@ -160,7 +160,7 @@ static void expect_trainings(study *s)
         }
 }
 
-static void expect_cuts(study *s)
+static void expect_cuts(width_study *s)
 {
     for (int k = 0; k < GRAPHS; k++)
         for (size_t d = 0; d < CUTS && s->count[k][RUN_LARGE] > 0; d++) {
@@ -172,7 +172,7 @@ static void expect_cuts(study *s)
         }
 }
 
-static void expect(study *s, bool trainings_too)
+static void expect(width_study *s, bool trainings_too)
 {
     s->f.all.later = 0;
     s->f.all.later_cost = 0;
@@ -187,14 +187,14 @@ static bool has_grid(int role)
     return role == RUN_LARGE || role == RUN_SMALL;
 }
 
-static size_t grid_runs(const study *s, int graph, int role)
+static size_t grid_runs(const width_study *s, int graph, int role)
 {
     const size_t n = s->count[graph][role];
     return !has_grid(role) ? 0 : n < GRID_RUNS ? n : GRID_RUNS;
 }
 
 /* The best mean validation of the settings; a run without a mark counts as the worst. */
-static pare_status choose(study *s, int graph, int role, const job *first)
+static pare_status choose(width_study *s, int graph, int role, const job *first)
 {
     const size_t n = grid_runs(s, graph, role);
     double best = -INFINITY;
@@ -214,7 +214,7 @@ static pare_status choose(study *s, int graph, int role, const job *first)
     return PARE_OK;
 }
 
-static pare_status list_grid(study *s, jobs *b, int graph, int role)
+static pare_status list_grid(width_study *s, jobs *b, int graph, int role)
 {
     for (size_t at = 0; at < RATES * LENGTHS; at++)
         for (size_t i = 0; i < grid_runs(s, graph, role); i++) {
@@ -227,16 +227,15 @@ static pare_status list_grid(study *s, jobs *b, int graph, int role)
     return PARE_OK;
 }
 
-static pare_status grid(study *s)
+static pare_status grid(width_study *s)
 {
     jobs b;
     if (!s->f.o->full) return PARE_OK;
     expect(s, true);
-    pare_status st =
-        frame_new_jobs(&s->f, &b, (size_t)GRAPHS * RUN_ROLES * GRID_RUNS * RATES * LENGTHS);
+    pare_status st = new_jobs(&s->f, &b, (size_t)GRAPHS * RUN_ROLES * GRID_RUNS * RATES * LENGTHS);
     for (int k = 0; !st && k < GRAPHS; k++)
         for (int role = 0; !st && role < RUN_ROLES; role++) st = list_grid(s, &b, k, role);
-    st = do_jobs(s, &b, "grid", st);
+    st = run_stage(s, &b, "grid", st);
     const job *at = b.job;
     for (int k = 0; !st && k < GRAPHS; k++)
         for (int role = 0; !st && role < RUN_ROLES; role++) {
@@ -249,14 +248,14 @@ static pare_status grid(study *s)
 
 /* ---- trainings, cuts ------------------------------------------------------------------------ */
 
-static pare_status trainings(study *s)
+static pare_status trainings(width_study *s)
 {
     jobs b;
     size_t n = 0;
     for (int k = 0; k < GRAPHS; k++)
         for (int role = 0; role < RUN_ROLES; role++) n += s->count[k][role];
     expect(s, false);
-    pare_status st = frame_new_jobs(&s->f, &b, n);
+    pare_status st = new_jobs(&s->f, &b, n);
     for (int k = 0; !st && k < GRAPHS; k++)
         for (int role = 0; !st && role < RUN_ROLES; role++)
             for (size_t i = 0; !st && i < s->count[k][role]; i++) {
@@ -265,7 +264,7 @@ static pare_status trainings(study *s)
                 st = run_job(j, s->f.r->arena, &p, s->f.err);
                 j->counted = s->rate[k][role] > 0 && i < grid_runs(s, k, role);
             }
-    st = do_jobs(s, &b, "train", st);
+    st = run_stage(s, &b, "train", st);
     const job *at = b.job;
     for (int k = 0; !st && k < GRAPHS; k++)
         for (int role = 0; !st && role < RUN_ROLES; role++) {
@@ -278,7 +277,7 @@ static pare_status trainings(study *s)
 }
 
 /* A cut of large run i; false where that run came to nothing. */
-static bool cut_of(const study *s, run_spec *out, int graph, size_t i, size_t dim)
+static bool cut_of(const width_study *s, run_spec *out, int graph, size_t i, size_t dim)
 {
     const run_group *const g = &s->group[graph][RUN_LARGE];
     if (isnan(g->result[i].test)) return false;
@@ -290,14 +289,14 @@ static bool cut_of(const study *s, run_spec *out, int graph, size_t i, size_t di
     return true;
 }
 
-static pare_status cuts(study *s)
+static pare_status cuts(width_study *s)
 {
     size_t n = 0, made[GRAPHS][CUTS] = {{0}};
     jobs b;
     for (int k = 0; k < GRAPHS; k++) n += CUTS * s->group[k][RUN_LARGE].n;
     s->f.all.later = 0;
     s->f.all.later_cost = 0;
-    pare_status st = frame_new_jobs(&s->f, &b, n);
+    pare_status st = new_jobs(&s->f, &b, n);
     run_spec p = {0};
     for (int k = 0; !st && k < GRAPHS; k++)
         for (size_t d = 0; !st && d < CUTS; d++)
@@ -307,7 +306,7 @@ static pare_status cuts(study *s)
                                : pare_no_memory(s->f.err);
                 made[k][d]++;
             }
-    st = do_jobs(s, &b, "cut and teach", st);
+    st = run_stage(s, &b, "cut and teach", st);
     const job *at = b.job;
     for (int k = 0; !st && k < GRAPHS; k++)
         for (size_t d = 0; !st && d < CUTS; d++) {
@@ -321,9 +320,9 @@ static pare_status cuts(study *s)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static pare_status say(study *s)
+static pare_status say(width_study *s)
 {
-    pare_repro *const r = s->f.r;
+    study *const r = s->f.r;
     r->notes = pare_alloc(r->arena, 2 * GRAPHS + 2, sizeof *r->notes);
     if (!r->notes) return pare_no_memory(s->f.err);
     r->notes[r->nnotes++] =
@@ -344,9 +343,9 @@ static pare_status say(study *s)
     return PARE_OK;
 }
 
-static pare_status make(study *s)
+static pare_status make(width_study *s)
 {
-    static pare_status (*const phase[])(study *) = {open_graphs, grid, trainings, cuts};
+    static pare_status (*const phase[])(width_study *) = {open_graphs, grid, trainings, cuts};
     pare_status st = PARE_OK;
     for (size_t i = 0; !st && i < sizeof phase / sizeof *phase; i++)
         st = pare_ranks_agree(s->f.ranks, phase[i](s), s->f.err);
@@ -354,11 +353,11 @@ static pare_status make(study *s)
     return st ? st : say(s);
 }
 
-pare_status pare_repro_width(pare_repro **out, const pare_repro_opts *o, const pare_exec *exec,
-                             const pare_ranks *ranks, pare_err *err)
+pare_status study_width(study **out, const study_opts *o, const pare_exec *exec,
+                        const pare_ranks *ranks, pare_err *err)
 {
-    study s = {0};
-    pare_status st = frame_open(&s.f, "width", o, exec, ranks, err);
+    width_study s = {0};
+    pare_status st = study_begin(&s.f, "width", o, exec, ranks, err);
     if (!st) st = make(&s);
-    return frame_close(out, &s.f, st);
+    return study_end(out, &s.f, st);
 }

@@ -77,6 +77,6 @@ typedef struct run_group { /* all runs of one role on one graph */
 
 /* groups: [GRAPHS][RUN_ROLES + 1], the last two are cuts to 8 and to 4; n = 0: not made. */
 enum { CUT_8 = RUN_CUT, CUT_4 = RUN_CUT + 1, GROUPS };
-PARE_MUST_USE pare_status width_tables(pare_repro *r, const graph_set set[GRAPHS],
+PARE_MUST_USE pare_status width_tables(study *r, const graph_set set[GRAPHS],
                                        run_group group[GRAPHS][GROUPS], pare_err *err);
 #endif

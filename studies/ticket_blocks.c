@@ -1,6 +1,6 @@
-/* Figure 6: blocks (attention, skip, a linear map made of two ReLU layers, skip), one to four of
- * them, n_MHA = n_FC = n; what the certificate says beside what is measured. The target is random:
- * Q, K, V, O of d_K = 8 merged, entries up to 3.
+/* ticket_blocks.c - figure 6: blocks (attention, skip, a linear map made of two ReLU layers, skip),
+ * one to four of them, n_MHA = n_FC = n; what the certificate says beside what is measured. The
+ * target is random: Q, K, V, O of d_K = 8 merged, entries up to 3.
  *
  * The map W x of a block is found as A relu(B x): a unit that reads x_j with a positive weight
  * passes x_j+ on, one with a negative weight x_j-: each entry of W is two subset sums. The paper
@@ -43,7 +43,8 @@ static void targets_of(block_target t[BLOCKS], uint64_t seed)
 
 /* ---- models ---------------------------------------------------------------------------------- */
 
-static pare_weight kept(pare_model *m, const double *v, size_t rows, size_t cols, bool *ok)
+/* A copy of v in the model; without memory *ok becomes false. */
+static pare_weight stored(pare_model *m, const double *v, size_t rows, size_t cols, bool *ok)
 {
     double *const to = pare_alloc(m->arena, rows * cols, sizeof *to);
     if (!to) *ok = false;
@@ -51,39 +52,38 @@ static pare_weight kept(pare_model *m, const double *v, size_t rows, size_t cols
     return (pare_weight){PARE_F64, rows, cols, to};
 }
 
-/* One head: queries are the rows themselves. */
-static void put_attention(pare_model *m, pare_attn *at, const double *g, const double *v, bool *ok)
+/* A block of one head, whose queries are the rows themselves, and a map of `layers` layers that
+ * the caller fills in. */
+static bool add_block(pare_model *m, pare_block *b, const double *g, const double *v, size_t layers)
 {
     static const double eye[4] = {1, 0, 0, 1};
-    at->kind = PARE_ATTN_EXACT;
-    at->din = at->dout = D;
-    at->nheads = 1;
-    at->heads = pare_alloc(m->arena, 1, sizeof *at->heads);
-    if (!at->heads) *ok = false;
-    if (at->heads) at->heads[0] = (pare_head){.dk = D, .dv = D, .scale = 1};
-    at->wq = kept(m, eye, D, D, ok);
-    at->wk = kept(m, g, D, D, ok);
-    at->wv = kept(m, v, D, D, ok);
-    at->skip.kind = PARE_SKIP_IDENTITY;
-}
-
-static void put_map(pare_model *m, pare_ffn *f, size_t layers, bool *ok)
-{
-    *f = (pare_ffn){.kind = PARE_FFN_MLP,
-                    .din = D,
-                    .dout = D,
-                    .nlayers = layers,
-                    .act = PARE_ACT_RELU,
-                    .skip = {PARE_SKIP_IDENTITY, {0}}};
-    f->layers = pare_alloc(m->arena, layers, sizeof *f->layers);
-    if (!f->layers) *ok = false;
+    bool ok = true;
+    b->attn = (pare_attn){.kind = PARE_ATTN_EXACT,
+                          .din = D,
+                          .dout = D,
+                          .nheads = 1,
+                          .heads = pare_alloc(m->arena, 1, sizeof *b->attn.heads),
+                          .wq = stored(m, eye, D, D, &ok),
+                          .wk = stored(m, g, D, D, &ok),
+                          .wv = stored(m, v, D, D, &ok),
+                          .skip = {PARE_SKIP_IDENTITY, {0}}};
+    b->ffn = (pare_ffn){.kind = PARE_FFN_MLP,
+                        .din = D,
+                        .dout = D,
+                        .nlayers = layers,
+                        .layers = pare_alloc(m->arena, layers, sizeof *b->ffn.layers),
+                        .act = PARE_ACT_RELU,
+                        .skip = {PARE_SKIP_IDENTITY, {0}}};
+    if (!ok || !b->attn.heads || !b->ffn.layers) return false;
+    b->attn.heads[0] = (pare_head){.dk = D, .dv = D, .scale = 1};
+    return true;
 }
 
 static pare_status new_model(pare_model **out, size_t blocks, pare_err *err)
 {
     pare_status st = pare_model_new(out, err);
     if (st) return st;
-    (*out)->embedding.width = D;
+    (*out)->stem.width = D;
     (*out)->nblocks = blocks;
     (*out)->blocks = pare_alloc((*out)->arena, blocks, sizeof *(*out)->blocks);
     return (*out)->blocks ? PARE_OK : pare_no_memory(err);
@@ -92,13 +92,12 @@ static pare_status new_model(pare_model **out, size_t blocks, pare_err *err)
 static pare_status target_model(pare_model **out, const block_target *t, size_t blocks,
                                 pare_err *err)
 {
-    bool ok = true;
     const pare_status st = new_model(out, blocks, err);
+    bool ok = true;
     for (size_t b = 0; !st && ok && b < blocks; b++) {
         pare_block *const x = &(*out)->blocks[b];
-        put_attention(*out, &x->attn, t[b].g, t[b].v, &ok);
-        put_map(*out, &x->ffn, 1, &ok);
-        if (ok) x->ffn.layers[0].w = kept(*out, t[b].w, D, D, &ok);
+        ok = add_block(*out, x, t[b].g, t[b].v, 1);
+        if (ok) x->ffn.layers[0].w = stored(*out, t[b].w, D, D, &ok);
     }
     return st || ok ? st : pare_no_memory(err);
 }
@@ -128,27 +127,7 @@ static void deal(size_t own[MOST_UNITS], const int32_t *b, size_t n, bool by_sig
     }
 }
 
-/* Entry (i, j) of W by the units of one sign that read j. */
-static pare_status one_sum(relu_ticket *t, const block_target *f, const int32_t *a,
-                           const int32_t *b, const size_t *own, size_t n, size_t i, size_t j,
-                           int sign, pare_err *err)
-{
-    int64_t x[MOST_UNITS] = {0};
-    size_t unit[MOST_UNITS], count = 0;
-    uint64_t mask[2] = {0, 0};
-    pare_subset best;
-    for (size_t k = 0; k < n; k++)
-        if (own[k] == j && sign * b[k * D + j] > 0) {
-            unit[count] = k;
-            x[count++] = (int64_t)a[i * n + k] * b[k * D + j];
-        }
-    const pare_status st =
-        pare_subset_sum(&best, mask, x, count, llrint(f->w[D * i + j] * 0x1p48), NULL, err);
-    for (size_t k = 0; !st && k < count; k++)
-        if (mask[k / 64] >> k % 64 & 1) t->a[i * n + unit[k]] = a[i * n + unit[k]] * 0x1p-24;
-    return st;
-}
-
+/* Each entry (i, j) of W by two subset sums: of the units of either sign that read j. */
 static pare_status relu_fit(relu_ticket *t, const block_target *f, size_t n, bool by_sign,
                             uint64_t seed, uint64_t stream, pare_err *err)
 {
@@ -161,32 +140,38 @@ static pare_status relu_fit(relu_ticket *t, const block_target *f, size_t n, boo
     deal(own, b, n, by_sign);
     for (size_t k = 0; k < n; k++)
         if (own[k] < D) t->b[k * D + own[k]] = b[k * D + own[k]] * 0x1p-24;
-    for (size_t i = 0; i < D; i++)
-        for (size_t j = 0; j < D; j++)
-            for (int sign = -1; !st && sign <= 1; sign += 2)
-                st = one_sum(t, f, a, b, own, n, i, j, sign, err);
+    for (size_t sum = 0; !st && sum < 2 * D * D; sum++) {
+        const size_t i = sum / (2 * D), j = sum / 2 % D;
+        const int sign = sum % 2 ? 1 : -1;
+        int64_t x[MOST_UNITS] = {0};
+        size_t unit[MOST_UNITS], count = 0;
+        uint64_t mask[2] = {0, 0};
+        pare_subset best;
+        for (size_t k = 0; k < n; k++)
+            if (own[k] == j && sign * b[k * D + j] > 0) {
+                unit[count] = k;
+                x[count++] = (int64_t)a[i * n + k] * b[k * D + j];
+            }
+        st = pare_subset_sum(&best, mask, x, count, llrint(f->w[D * i + j] * 0x1p48), NULL, err);
+        for (size_t k = 0; !st && k < count; k++)
+            if (mask[k / 64] >> k % 64 & 1) t->a[i * n + unit[k]] = a[i * n + unit[k]] * 0x1p-24;
+    }
     return st;
-}
-
-static double scale_for(const double *w)
-{
-    double most = 0;
-    for (size_t i = 0; i < D * D; i++) most = fmax(most, fabs(w[i]));
-    return most > 1 ? exp2(ceil(log2(most))) : 1;
 }
 
 static pare_status matrix_fit(double *out, const double *w, size_t n, bool ours, uint64_t seed,
                               uint64_t stream, const pare_exec *exec, pare_err *err)
 {
     pare_mat to = pare_mat_of(out, D, D);
-    double copy[D * D];
+    double copy[D * D], most = 0;
     memcpy(copy, w, sizeof copy);
     const pare_mat from = pare_mat_of(copy, D, D);
+    for (size_t i = 0; i < D * D; i++) most = fmax(most, fabs(w[i]));
     const pare_fit_opts o = {.seed = seed,
                              .left = stream,
                              .right = stream + 1,
                              .hidden = n,
-                             .scale = ours ? scale_for(w) : 1,
+                             .scale = ours && most > 1 ? exp2(ceil(log2(most))) : 1,
                              .best = ours && n <= DONATED,
                              .donors = DONORS};
     return pare_ticket_fit(&to, &from, &o, exec, err);
@@ -195,23 +180,21 @@ static pare_status matrix_fit(double *out, const double *w, size_t n, bool ours,
 static pare_status ticket_model(pare_model **out, const block_target *t, size_t blocks, size_t n,
                                 bool ours, uint64_t seed, const pare_exec *exec, pare_err *err)
 {
-    bool ok = true;
     pare_status st = new_model(out, blocks, err);
-    for (size_t b = 0; !st && ok && b < blocks; b++) {
+    for (size_t b = 0; !st && b < blocks; b++) {
         pare_block *const x = &(*out)->blocks[b];
         double g[4], v[4];
         relu_ticket r;
         st = matrix_fit(g, t[b].g, n, ours, seed, 1000 * b + 1, exec, err);
         if (!st) st = matrix_fit(v, t[b].v, n, ours, seed, 1000 * b + 11, exec, err);
         if (!st) st = relu_fit(&r, &t[b], n, ours, seed, 1000 * b + 21, err);
-        if (st) break;
-        put_attention(*out, &x->attn, g, v, &ok);
-        put_map(*out, &x->ffn, 2, &ok);
-        if (!ok) break;
-        x->ffn.layers[0].w = kept(*out, r.b, n, D, &ok);
-        x->ffn.layers[1].w = kept(*out, r.a, D, n, &ok);
+        if (st) return st;
+        bool ok = add_block(*out, x, g, v, 2);
+        if (ok) x->ffn.layers[0].w = stored(*out, r.b, n, D, &ok);
+        if (ok) x->ffn.layers[1].w = stored(*out, r.a, D, n, &ok);
+        if (!ok) st = pare_no_memory(err);
     }
-    return st || ok ? st : pare_no_memory(err);
+    return st;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -248,44 +231,30 @@ static pare_status compare(measured_blocks *out, const pare_model *f, const pare
     return st;
 }
 
-static pare_status one_source(measured_blocks *out, const block_target *t, size_t blocks, size_t n,
-                              bool ours, uint64_t seed, const pare_exec *exec, pare_err *err)
+static pare_status blocks_run(trial *t)
 {
-    pare_model *f = NULL, *g = NULL;
-    pare_status st = target_model(&f, t, blocks, err);
-    if (!st) st = ticket_model(&g, t, blocks, n, ours, seed, exec, err);
-    if (!st) st = compare(out, f, g, seed, exec, err);
-    pare_model_free(g);
-    pare_model_free(f);
-    return st;
-}
-
-static size_t blocks_parts(bool full)
-{
-    (void)full;
-    return BLOCKS;
-}
-
-static pare_status blocks_run(numbers *out, const repro_study *s, size_t part,
-                              const pare_exec *exec, pare_err *err)
-{
-    block_target t[BLOCKS];
-    pare_status st = PARE_OK;
-    targets_of(t, s->seed + 9);
+    const size_t blocks = t->part + 1;
+    block_target target[BLOCKS];
+    pare_model *f = NULL;
+    targets_of(target, t->s->seed + 9);
+    pare_status st = target_model(&f, target, blocks, t->err);
     for (int ours = 0; ours < 2; ours++)
         for (size_t i = 0; !st && i < WIDTHS; i++) {
             double mean = 0, bound[SOURCES], held = 0;
             for (size_t k = 0; !st && k < SOURCES; k++) {
+                const uint64_t seed = t->s->seed + k;
                 measured_blocks m = {0, 0, false};
-                st = one_source(&m, t, part + 1, widths[i], ours, s->seed + k, exec, err);
+                pare_model *g = NULL;
+                st = ticket_model(&g, target, blocks, widths[i], ours, seed, t->exec, t->err);
+                if (!st) st = compare(&m, f, g, seed, t->exec, t->err);
+                pare_model_free(g);
                 mean += m.mean / SOURCES;
                 bound[k] = m.bound;
                 held += m.held;
             }
-            number_put(out, mean);
-            number_put(out, median_of(bound, SOURCES));
-            number_put(out, held / SOURCES);
+            append_numbers(t, (double[]){mean, median_of(bound, SOURCES), held / SOURCES}, 3);
         }
+    pare_model_free(f);
     return st;
 }
 
@@ -318,25 +287,10 @@ double shared_delta(double *r2, const double *n, const double *y, size_t curves,
     return best;
 }
 
-/* What Otsuka 2025 says of figure 6. */
-static void put_shared(sheet *s, double delta, const double *r2, size_t n)
+static void blocks_table(table_writer *w, const numbers *part, size_t n)
 {
-    double least = INFINITY;
-    for (size_t b = 0; b < n; b++) least = fmin(least, r2[b]);
-    if (s->st) return;
-    row_claim(s, "all", "one delta for all: the least R^2", "only gamma changes", least,
-              least >= SHARED_R2 ? PARE_REPRODUCED : PARE_DIFFERS,
-              pare_sprintf(s->r->arena,
-                           "delta %.3g, a gamma each: every R^2 at least %g; one "
-                           "random target, %d sources",
-                           delta, SHARED_R2, SOURCES));
-}
-
-static void blocks_table(sheet *s, const numbers *part, size_t n, const repro_study *of)
-{
-    double x[WIDTHS], y[2][BLOCKS][WIDTHS], r2[BLOCKS], held = 1;
-    (void)of;
-    sheet_open(s, "figure 6", "mean error of all tokens against n, 1 to 4 blocks", -3, 6 * n + 2);
+    double x[WIDTHS], y[2][BLOCKS][WIDTHS], r2[BLOCKS], held = 1, least = INFINITY;
+    begin_table(w, "figure 6", "mean error of all tokens against n, 1 to 4 blocks", -3);
     for (size_t b = 0; b < n; b++)
         for (size_t i = 0; i < 2 * WIDTHS; i++) {
             x[i % WIDTHS] = (double)widths[i % WIDTHS];
@@ -345,19 +299,24 @@ static void blocks_table(sheet *s, const numbers *part, size_t n, const repro_st
         }
     const double delta = shared_delta(r2, x, y[0][0], n, WIDTHS);
     for (size_t b = 0; b < n; b++) {
-        const char *const data = pare_sprintf(s->r->arena, "%zu block%s", b + 1, b ? "s" : "");
-        if (!data && !s->st) s->st = pare_no_memory(s->err);
-        if (s->st) return;
-        row_ours(s, data, "mean error at n = 40, the paper's way", y[0][b][4]);
-        row_ours(s, data, "mean error at n = 40, our way", y[1][b][4]);
-        row_ours(s, data, "bound at n = 40, the paper's way (median)", part[b].v[3 * 4 + 1]);
-        row_ours(s, data, "delta of the fit to the means", decay_of(x, y[0][b], WIDTHS).delta);
-        row_ours(s, data, "R^2 with one delta for all", r2[b]);
-        row_curve(s, data, "mean error, the paper's", x, y[0][b], WIDTHS);
-        row_curve(s, data, "mean error, ours", x, y[1][b], WIDTHS);
+        const char *const data = row_text(w, "%zu block%s", b + 1, b ? "s" : "");
+        row_ours(w, data, "mean error at n = 40, the paper's way", y[0][b][4]);
+        row_ours(w, data, "mean error at n = 40, our way", y[1][b][4]);
+        row_ours(w, data, "bound at n = 40, the paper's way (median)", part[b].v[3 * 4 + 1]);
+        row_ours(w, data, "delta of the fit to the means", decay_of(x, y[0][b], WIDTHS).delta);
+        row_ours(w, data, "R^2 with one delta for all", r2[b]);
+        row_curve(w, data, "mean error, the paper's", x, y[0][b], WIDTHS);
+        row_curve(w, data, "mean error, ours", x, y[1][b], WIDTHS);
+        least = fmin(least, r2[b]);
     }
-    put_shared(s, delta, r2, n);
-    row_holds(s, "all", "the certificate holds in every run", held == 1, held);
+    row_printed(w, "all", "one delta for all: the least R^2", NAN,
+                "only gamma changes", /* what Otsuka 2025 says of figure 6 */
+                least, least >= SHARED_R2 ? REPRODUCED : DIFFERS,
+                row_text(w,
+                         "delta %.3g, a gamma each: every R^2 at least %g; one random target, %d "
+                         "sources",
+                         delta, SHARED_R2, SOURCES));
+    row_holds(w, "all", "the certificate holds in every run", held == 1, held);
 }
 
-const experiment ticket_blocks = {"blocks", blocks_parts, 40, false, blocks_run, blocks_table};
+const experiment ticket_blocks = {"blocks", BLOCKS, 0, 40, false, blocks_run, blocks_table};

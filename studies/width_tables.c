@@ -1,7 +1,7 @@
-/* Tables 1, 3 and 4 and the histograms of figure 1 of Shirzad 2024: what is printed beside ours. */
-#include <pare/plan.h>
+/* width_tables.c - tables 1, 3 and 4 and the histograms of figure 1 of Shirzad 2024: what is printed
+ * beside ours. */
 #include "study_width.h"
-#include "study.h"
+#include "experiments.h"
 #include <math.h>
 #include <string.h>
 
@@ -12,6 +12,7 @@ typedef struct printed {
 } printed;
 
 #define NONE NAN
+static const printed none[GRAPHS] = {{NAN, NAN}, {NAN, NAN}, {NAN, NAN}};
 static const printed operator_norm[GRAPHS] = {{2.62, 0.07}, {2.83, 0.13}, {2.15, 0.06}};
 static const printed vector_norm[GRAPHS] = {{3.44, 0.21}, {3.71, 0.10}, {3.64, 0.23}};
 static const printed mlp[GRAPHS] = {{0.509, 0.014}, {0.730, 0.0106}, {0.696, 0.038}};
@@ -29,32 +30,21 @@ static const double statistics[GRAPHS][5] = {
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-typedef struct bench { /* what a table is made on */
-    sheet s;
-    const graph_set *set;
-    run_group (*group)[GROUPS];
-} bench;
-
-static pare_repro_row blank(graph_id id, const char *what, printed p)
+/* A row without a number of ours. */
+static table_row blank_row(int graph, const char *what, printed p)
 {
-    return (pare_repro_row){.data = graph_names[id],
-                            .what = what,
-                            .published = p.value,
-                            .published_std = p.std,
-                            .ours = NAN,
-                            .ours_std = NAN,
-                            .verdict = isnan(p.value) ? PARE_ADDED : PARE_NOT_MADE,
-                            .note = "",
-                            .from = "",
-                            .source = isnan(p.value) ? PARE_ROW_OURS : PARE_ROW_PRINTED};
+    table_row row = row_of(graph_names[graph], what, NAN);
+    row.published = p.value;
+    row.published_std = p.std;
+    row.verdict = isnan(p.value) ? ADDED : NOT_MADE;
+    row.source = isnan(p.value) ? ROW_OURS : ROW_PRINTED;
+    return row;
 }
 
-static char *no_file(bench *b, graph_id id)
+static const char *no_file(table_writer *w, int graph)
 {
-    return b->s.st ? NULL : pare_sprintf(b->s.r->arena, "no file (--data %s.npz)", graph_stems[id]);
+    return row_text(w, "no file (--data %s.npz)", graph_stems[graph]);
 }
-
-/* ---- many runs ------------------------------------------------------------------------------- */
 
 /* Of one number of the results, over those that have it. */
 static pare_norms spread(const run_group *g, size_t offset)
@@ -82,94 +72,86 @@ static pare_norms spread(const run_group *g, size_t offset)
                         .sup = n ? best : NAN};
 }
 
-static size_t diverged(const run_group *g)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < g->n; i++) n += g->result[i].diverged;
-    return n;
-}
-
-static char *files_of(bench *b, const run_group *g)
+static const char *files_of(table_writer *w, const run_group *g)
 {
     char dim[24] = "";
     if (g->role == RUN_CUT) snprintf(dim, sizeof dim, "%zu", g->dim);
-    return b->s.st ? NULL
-                   : pare_sprintf(b->s.r->arena, "%s/runs/%s-%s%s-*.json", b->s.r->folder,
-                                  graph_stems[g->g->id], role_names[g->role], dim);
+    return row_text(w, "%s/runs/%s-%s%s-*.json", w->r->folder, graph_stems[g->g->id],
+                    role_names[g->role], dim);
 }
 
-static pare_verdict judge(double ours, printed p, double near)
+static row_verdict judge(double ours, printed p, double near)
 {
-    if (isnan(p.value)) return PARE_ADDED;
-    if (isnan(ours)) return PARE_NOT_MADE;
-    const double room = fmax(near, isnan(p.std) ? 0 : 2 * p.std);
-    return fabs(ours - p.value) <= room ? PARE_REPRODUCED : PARE_DIFFERS;
+    if (isnan(p.value)) return ADDED;
+    if (isnan(ours)) return NOT_MADE;
+    const double tolerance = fmax(near, isnan(p.std) ? 0 : 2 * p.std);
+    return fabs(ours - p.value) <= tolerance ? REPRODUCED : DIFFERS;
 }
 
-static const char *note_of(bench *b, const run_group *g, bool board)
-{
-    const size_t lost = diverged(g);
-    if (b->s.st) return NULL;
-    if (lost == 0) return board && g->g->generated ? "a board of ours" : "";
-    return pare_sprintf(b->s.r->arena, "%zu of %zu runs diverged%s", lost, g->n,
-                        board && g->g->generated ? "; a board of ours" : "");
-}
-
-/* The first run's; the others are its neighbours. */
-static const char *command_of(bench *b, const run_group *g)
-{
-    const char *const first = g->result[0].command;
-    if (!first || b->s.st || g->n == 1) return first;
-    const char *const all = pare_sprintf(
-        b->s.r->arena, "%s # the first of %zu; the files have the others'", first, g->n);
-    if (!all) b->s.st = pare_no_memory(b->s.err);
-    return all;
-}
-
-/* A row of the runs of one group: their mean, or the largest. */
-static void put_runs(bench *b, graph_id id, const run_group *g, const char *what, printed p,
-                     size_t offset, bool largest, double near)
-{
-    pare_repro_row row = blank(id, what, p);
-    if (b->s.st) return;
-    if (g->n == 0) {
-        row.note = no_file(b, id);
-        sheet_put(&b->s, row);
-        return;
-    }
-    const pare_norms s = spread(g, offset);
-    row.ours = largest ? s.sup : s.mean;
-    row.ours_std = largest ? NAN : s.std;
-    row.runs = s.n;
-    row.parameters = near > 0 ? g->result[0].parameters : 0;
-    row.verdict = judge(row.ours, p, near);
-    row.note = note_of(b, g, true);
-    row.from = files_of(b, g);
-    row.command = command_of(b, g);
-    sheet_put(&b->s, row);
-}
-
-/* ---- Table 1 --------------------------------------------------------------------------------- */
-
+/* A row of a table whose numbers are those of runs, one for each graph. */
+typedef struct run_row {
+    const char *what;
+    int group;        /* whose runs; NOT_RUN: printed, not made again here */
+    const printed *p; /* of each graph */
+    size_t offset;    /* of the number in a run_result */
+    bool largest;     /* of the runs, not their mean */
+} run_row;
+enum { NOT_RUN = -1 };
 #define FIELD(name) offsetof(run_result, name)
 
-static void table_1(bench *b)
+static void put_run_row(table_writer *w, int graph, const run_group *groups, const run_row *of,
+                        double near)
 {
-    sheet_open(
-        &b->s, "Table 1",
-        "norms of trained models, D = 64: operator norms of Wq, Wk, Wv, W1, W2; norms of the "
-        "rows that enter a layer (mean and standard deviation over the runs of their means)",
-        2, 4 * GRAPHS);
-    for (int k = 0; k < GRAPHS; k++) {
-        const graph_id id = (graph_id)k;
-        const run_group *const g = &b->group[k][RUN_LARGE];
-        const printed none = {NAN, NAN};
-        put_runs(b, id, g, "operator norm, mean", operator_norm[k], FIELD(norm), false, 0);
-        if (g->n) put_runs(b, id, g, "operator norm, largest", none, FIELD(norm_sup), true, 0);
-        put_runs(b, id, g, "vector norm, mean", vector_norm[k], FIELD(vector), false, 0);
-        if (g->n) put_runs(b, id, g, "vector norm, largest", none, FIELD(vector_sup), true, 0);
+    const printed p = of->p[graph];
+    table_row row = blank_row(graph, of->what, p);
+    const run_group *const g = of->group == NOT_RUN ? NULL : &groups[of->group];
+    if (!g) {
+        row.note = "printed, not made again here";
+    } else if (g->n == 0) {
+        if (isnan(p.value)) return; /* neither printed nor made */
+        row.note = no_file(w, graph);
+    } else {
+        const pare_norms s = spread(g, of->offset);
+        const char *const board = g->g->generated ? "a board of ours" : "";
+        const char *const first = g->result[0].command;
+        size_t diverged = 0;
+        for (size_t i = 0; i < g->n; i++) diverged += g->result[i].diverged;
+        row.ours = of->largest ? s.sup : s.mean;
+        row.ours_std = of->largest ? NAN : s.std;
+        row.runs = s.n;
+        row.parameters = near > 0 ? g->result[0].parameters : 0;
+        row.verdict = judge(row.ours, p, near);
+        row.note = diverged ? row_text(w, "%zu of %zu runs diverged%s%s", diverged, g->n,
+                                       *board ? "; " : "", board)
+                            : board;
+        row.from = files_of(w, g);
+        /* The first run's; the others are its neighbors. */
+        row.command =
+            !first || g->n == 1
+                ? first
+                : row_text(w, "%s # the first of %zu; the files have the others'", first, g->n);
     }
+    add_row(w, row);
 }
+
+static const run_row norm_rows[] = {
+    {"operator norm, mean", RUN_LARGE, operator_norm, FIELD(norm), false},
+    {"operator norm, largest", RUN_LARGE, none, FIELD(norm_sup), true},
+    {"vector norm, mean", RUN_LARGE, vector_norm, FIELD(vector), false},
+    {"vector norm, largest", RUN_LARGE, none, FIELD(vector_sup), true}};
+
+static const run_row score_rows[] = {
+    {"MLP", RUN_MLP, mlp, FIELD(test), false},
+    {"GCN", RUN_GCN, gcn, FIELD(test), false},
+    {"NodeFormer", NOT_RUN, nodeformer, 0, false},
+    {"Exphormer", NOT_RUN, exphormer, 0, false},
+    {"large, D = 64: mean", RUN_LARGE, large, FIELD(test), false},
+    {"small, d = 4: mean", RUN_SMALL, small_mean, FIELD(test), false},
+    {"small, d = 4: max", RUN_SMALL, small_max, FIELD(test), true},
+    {"large cut to d = 8, no training", CUT_8, none, FIELD(plain), false},
+    {"large cut to d = 8, taught", CUT_8, none, FIELD(test), false},
+    {"large cut to d = 4, no training", CUT_4, none, FIELD(plain), false},
+    {"large cut to d = 4, taught", CUT_4, none, FIELD(test), false}};
 
 /* ---- Table 3 --------------------------------------------------------------------------------- */
 
@@ -182,123 +164,82 @@ static const char *why_not(const graph_set *g, int column)
     return "";
 }
 
-static void table_3(bench *b)
+static void table_3(table_writer *w, const graph_set *set)
 {
     static const char *const column[] = {"nodes", "edges", "features", "classes",
                                          "homophily (class-insensitive)"};
-    sheet_open(
-        &b->s, "Table 3",
-        "the graphs: edges in both directions; homophily as Lim et al., classes weighed alike", 4,
-        6 * GRAPHS);
+    begin_table(
+        w, "Table 3",
+        "the graphs: edges in both directions; homophily as Lim et al., classes weighed alike", 4);
     for (int k = 0; k < GRAPHS; k++) {
-        const graph_set *const g = &b->set[k];
+        const graph_set *const g = &set[k];
         const double ours[] = {(double)g->nodes, (double)g->edges, (double)g->features,
                                (double)g->classes, g->homophily};
         for (int i = 0; i < 5; i++) {
             const printed p = {statistics[k][i], NAN};
-            pare_repro_row row = blank((graph_id)k, column[i], p);
-            if (!g->path) {
-                row.note = no_file(b, (graph_id)k);
-                sheet_put(&b->s, row);
-                continue;
-            }
             const char *const why = why_not(g, i);
-            row.ours = ours[i];
-            row.from = g->path;
-            row.verdict = judge(ours[i], p, i < 4 ? 0 : 5e-4);
-            if (row.verdict == PARE_DIFFERS && *why) row.verdict = PARE_MISPRINT;
-            if (g->generated) row.verdict = PARE_UNDECIDED; /* counts of a board that we made */
-            row.note = g->generated ? "a board of ours" : row.verdict == PARE_MISPRINT ? why : "";
-            sheet_put(&b->s, row);
+            table_row row = blank_row(k, column[i], p);
+            if (g->path) {
+                row.ours = ours[i];
+                row.from = g->path;
+                row.verdict = judge(ours[i], p, i < 4 ? 0 : 5e-4);
+                if (row.verdict == DIFFERS && *why) row.verdict = MISPRINT;
+                if (g->generated) row.verdict = UNDECIDED; /* counts of a board that we made */
+                row.note = g->generated ? "a board of ours" : row.verdict == MISPRINT ? why : "";
+            } else {
+                row.note = no_file(w, k);
+            }
+            add_row(w, row);
         }
-        pare_repro_row row = blank((graph_id)k, "edges within a class", (printed){NAN, NAN});
+        table_row row = blank_row(k, "edges within a class", none[k]);
         row.ours = g->same;
-        row.from = g->path ? g->path : "";
-        if (g->path) sheet_put(&b->s, row);
-    }
-}
-
-/* ---- Table 4 --------------------------------------------------------------------------------- */
-
-static void put_only_printed(bench *b, graph_id id, const char *what, printed p)
-{
-    pare_repro_row row = blank(id, what, p);
-    row.note = "printed, not made again here";
-    sheet_put(&b->s, row);
-}
-
-static void put_cuts(bench *b, graph_id id)
-{
-    const printed none = {NAN, NAN};
-    const struct {
-        int group;
-        const char *plain, *taught;
-    } cut[] = {{CUT_8, "large cut to d = 8, no training", "large cut to d = 8, taught"},
-               {CUT_4, "large cut to d = 4, no training", "large cut to d = 4, taught"}};
-    for (size_t i = 0; i < 2; i++) {
-        const run_group *const g = &b->group[id][cut[i].group];
-        if (g->n == 0) continue;
-        put_runs(b, id, g, cut[i].plain, none, FIELD(plain), false, NEAR);
-        put_runs(b, id, g, cut[i].taught, none, FIELD(test), false, NEAR);
-    }
-}
-
-static void table_4(bench *b)
-{
-    sheet_open(
-        &b->s, "Table 4",
-        "AUC (Minesweeper, Tolokers) or accuracy (Photo) on the test nodes, at the epoch that "
-        "validation chose",
-        4, 12 * GRAPHS);
-    for (int k = 0; k < GRAPHS; k++) {
-        const graph_id id = (graph_id)k;
-        const run_group *const g = b->group[k];
-        put_runs(b, id, &g[RUN_MLP], "MLP", mlp[k], FIELD(test), false, NEAR);
-        put_runs(b, id, &g[RUN_GCN], "GCN", gcn[k], FIELD(test), false, NEAR);
-        put_only_printed(b, id, "NodeFormer", nodeformer[k]);
-        put_only_printed(b, id, "Exphormer", exphormer[k]);
-        put_runs(b, id, &g[RUN_LARGE], "large, D = 64: mean", large[k], FIELD(test), false, NEAR);
-        put_runs(b, id, &g[RUN_SMALL], "small, d = 4: mean", small_mean[k], FIELD(test), false,
-                 NEAR);
-        put_runs(b, id, &g[RUN_SMALL], "small, d = 4: max", small_max[k], FIELD(test), true, NEAR);
-        put_cuts(b, id);
+        row.from = g->path;
+        if (g->path) add_row(w, row);
     }
 }
 
 /* ---- figure 1 -------------------------------------------------------------------------------- */
 
-static void put_series(bench *b, const run_group *g, const char *what, printed p)
+static void put_series(table_writer *w, const run_group *g, const char *what, printed p)
 {
-    if (b->s.st || g->n == 0) return;
-    pare_repro_series *const s = &b->s.r->series[b->s.r->nseries++];
-    *s = (pare_repro_series){.data = graph_names[g->g->id],
-                             .what = what,
-                             .metric = g->g->classes == 2 ? "AUC" : "accuracy",
-                             .from = files_of(b, g),
-                             .published = p.value,
-                             .value = pare_alloc(b->s.r->arena, g->n, sizeof *s->value)};
-    if (!s->value || !s->from) {
-        b->s.st = pare_no_memory(b->s.err);
-        return;
-    }
-    for (size_t i = 0; i < g->n; i++)
+    if (w->st || g->n == 0) return;
+    PARE_ASSERT(w->r->nseries < MOST_SERIES);
+    run_series *const s = &w->r->series[w->r->nseries++];
+    *s = (run_series){.data = graph_names[g->g->id],
+                      .what = what,
+                      .metric = g->g->classes == 2 ? "AUC" : "accuracy",
+                      .from = files_of(w, g),
+                      .published = p.value,
+                      .value = pare_alloc(w->r->arena, g->n, sizeof *s->value)};
+    if (!s->value) w->st = pare_no_memory(w->err);
+    for (size_t i = 0; !w->st && i < g->n; i++)
         if (!isnan(g->result[i].test)) s->value[s->n++] = g->result[i].test;
 }
 
-pare_status width_tables(pare_repro *r, const graph_set set[GRAPHS],
-                         run_group group[GRAPHS][GROUPS], pare_err *err)
+pare_status width_tables(study *r, const graph_set set[GRAPHS], run_group group[GRAPHS][GROUPS],
+                         pare_err *err)
 {
-    bench b = {.s = {.r = r, .err = err}, .set = set, .group = group};
-    r->tables = pare_alloc(r->arena, 3, sizeof *r->tables);
-    r->series = pare_alloc(r->arena, 2 * GRAPHS, sizeof *r->series);
-    if (!r->tables || !r->series) return pare_no_memory(err);
-    table_1(&b);
-    table_3(&b);
-    table_4(&b);
+    table_writer w = {.r = r, .err = err};
+    begin_table(&w, "Table 1",
+                "norms of trained models, D = 64: operator norms of Wq, Wk, Wv, W1, W2; norms of "
+                "the rows that enter a layer (mean and standard deviation over the runs of their "
+                "means)",
+                2);
+    for (int k = 0; k < GRAPHS; k++)
+        for (size_t i = 0; i < sizeof norm_rows / sizeof *norm_rows; i++)
+            put_run_row(&w, k, group[k], &norm_rows[i], 0);
+    table_3(&w, set);
+    begin_table(&w, "Table 4",
+                "AUC (Minesweeper, Tolokers) or accuracy (Photo) on the test nodes, at the epoch "
+                "that validation chose",
+                4);
+    for (int k = 0; k < GRAPHS; k++)
+        for (size_t i = 0; i < sizeof score_rows / sizeof *score_rows; i++)
+            put_run_row(&w, k, group[k], &score_rows[i], NEAR);
     r->figure = "Figure 1";
     for (int k = 0; k < GRAPHS; k++) {
-        put_series(&b, &group[k][RUN_LARGE], "large, D = 64", large[k]);
-        put_series(&b, &group[k][RUN_SMALL], "small, d = 4", small_mean[k]);
+        put_series(&w, &group[k][RUN_LARGE], "large, D = 64", large[k]);
+        put_series(&w, &group[k][RUN_SMALL], "small, d = 4", small_mean[k]);
     }
-    return b.s.st;
+    return w.st;
 }

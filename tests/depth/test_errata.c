@@ -180,7 +180,7 @@ static void depth_remark_d3_norm_is_not_the_sum_of_entries(void **state)
 static void depth_theorem_1_2_holds_for_doing_nothing(void **state)
 {
     (void)state;
-    const sides row = row_sides(__func__, PARE_IMPRECISE);
+    const sides row = row_sides(__func__, IMPRECISE);
     assert_true(row.printed == 1);
     assert_near(row.is, 1.011, .005); /* log2 of (1.016^3 - 1) / (1.008^3 - 1) */
     assert_near(row.holds, 3, .1);

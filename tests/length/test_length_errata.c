@@ -137,7 +137,7 @@ static void length_lemma_3_3_a_head_cannot_attend_and_copy(void **state)
 static void length_lemma_3_3_our_plans_hold_fewer_instances(void **state)
 {
     (void)state;
-    const sides s = row_sides(__func__, PARE_STEP_FALSE);
+    const sides s = row_sides(__func__, STEP_FALSE);
     assert_true(s.printed == 6 && s.is == 4 && s.holds == 4);
     assert_true(erratum_of(__func__)->stands);
 }

@@ -12,19 +12,19 @@ static void parts_are_found_by_whole_words(void **state)
     assert_true(names_part("orders,b", "orders"));
     assert_false(names_part("order", "orders") || names_part("orders2", "orders"));
     assert_false(names_part("a,,b,", "orders") || names_part("", "orders"));
-    const pare_repro_study *const depth = pare_repro_find("depth");
+    const study_kind *const depth = find_study("depth");
     assert_non_null(depth);
-    assert_null(pare_repro_find("all"));
-    assert_ok(pare_repro_check(depth, "orders,rank", &err), &err);
-    assert_ok(pare_repro_check(NULL, "orders,calls,errata,popup,tables", &err), &err);
-    assert_status(pare_repro_check(depth, "orders,calls", &err), PARE_ERR_USAGE, &err);
+    assert_null(find_study("all"));
+    assert_ok(check_parts(depth, "orders,rank", &err), &err);
+    assert_ok(check_parts(NULL, "orders,calls,errata,popup,tables", &err), &err);
+    assert_status(check_parts(depth, "orders,calls", &err), PARE_ERR_USAGE, &err);
     assert_contains(err.msg, "--only calls: the parts are orders, lscale");
-    assert_status(pare_repro_check(NULL, "orders,", &err), PARE_ERR_USAGE, &err);
+    assert_status(check_parts(NULL, "orders,", &err), PARE_ERR_USAGE, &err);
 }
 
 typedef struct scene {
     char dir[200], folder[240];
-    pare_repro_opts o;
+    study_opts o;
     uint64_t last;
     size_t steps, wrong;
     pare_err err;
@@ -44,42 +44,42 @@ static void scene_open(scene *s)
     *s = (scene){0};
     test_mkdir(s->dir);
     snprintf(s->folder, sizeof s->folder, "%s/out", s->dir);
-    s->o = (pare_repro_opts){.folder = s->folder,
-                             .only = "tables,calls,errors,errata,orders",
-                             .side = 8,
-                             .large = 1,
-                             .small = 2,
-                             .epochs = 2};
+    s->o = (study_opts){.folder = s->folder,
+                        .only = "tables,calls,errors,errata,orders",
+                        .side = 8,
+                        .large = 1,
+                        .small = 2,
+                        .epochs = 2};
 }
 
-static pare_repro_set make(scene *s, int threads)
+static study_set make(scene *s, int threads)
 {
     const pare_exec exec = {.threads = threads, .progress = watch, .self = s};
-    pare_repro_set all;
+    study_set all;
     s->last = 0;
-    assert_ok(pare_repro_all(&all, &s->o, &exec, NULL, &s->err), &s->err);
+    assert_ok(run_all_studies(&all, &s->o, &exec, NULL, &s->err), &s->err);
     return all;
 }
 
-static void check_row(const pare_repro *r, const pare_repro_table *t, const pare_repro_row *row)
+static void check_row(const study *r, const study_table *t, const table_row *row)
 {
-    const bool printed = row->source == PARE_ROW_PRINTED;
-    assert_true(pare_outcome_of(row->source, row->verdict) < PARE_OUTCOMES);
+    const bool printed = row->source == ROW_PRINTED;
+    assert_true(outcome_of(row->source, row->verdict) < OUTCOMES);
     assert_true(row->command || (t->command && strncmp(t->command, "pare repro ", 11) == 0));
     assert_int_equal(printed, !isnan(row->published) || row->claim);
     /* Rank collapse 2025 has no experiments, and the study of length checks itself. */
     if (printed && (strcmp(r->name, "depth") == 0 || strcmp(r->name, "length") == 0))
         fail_msg("%s, %s, %s: no paper prints it", r->name, t->name, row->what);
-    if (row->source == PARE_ROW_OURS || row->verdict == PARE_NOT_MADE) return;
+    if (row->source == ROW_OURS || row->verdict == NOT_MADE) return;
     if (isnan(row->ours)) fail_msg("%s, %s, %s: no number", r->name, t->name, row->what);
 }
 
 /* The first number below a head of the summary, in the line that begins with `line`. */
-static size_t summary_count(const char *text, const char *line, size_t outcome)
+static size_t summary_count(const char *text, const char *line, size_t column)
 {
     const char *at = strstr(text, line);
     assert_non_null(at);
-    for (at += 45; outcome > 0; outcome--) at += 2 + strlen(pare_outcomes[outcome - 1].head);
+    for (at += 45; column > 0; column--) at += 2 + strlen(outcomes[column - 1].head);
     at += 2;
     while (*at == ' ') at++;
     return *at == '-' ? 0 : strtoul(at, NULL, 10);
@@ -92,37 +92,37 @@ static void own_references_never_count_as_reproduced(void **state)
     (void)state;
     pare_arena *const a = pare_arena_new();
     pare_err err = {0};
-    pare_repro_table table = {0};
-    pare_repro r = {.name = "depth", .folder = "f", .tables = &table, .arena = a};
-    sheet s = {.r = &r, .err = &err};
-    pare_repro_row row = {.data = "d",
-                          .what = "w",
-                          .published = NAN,
-                          .published_std = NAN,
-                          .ours = 1,
-                          .ours_std = NAN,
-                          .note = "",
-                          .from = "",
-                          .reference = 1,
-                          .verdict = PARE_REPRODUCED};
+    study_table table = {0};
+    study r = {.name = "depth", .folder = "f", .tables = &table, .arena = a};
+    table_writer s = {.r = &r, .err = &err};
+    table_row row = {.data = "d",
+                     .what = "w",
+                     .published = NAN,
+                     .published_std = NAN,
+                     .ours = 1,
+                     .ours_std = NAN,
+                     .note = "",
+                     .from = "",
+                     .reference = 1,
+                     .verdict = REPRODUCED};
     char *text = NULL;
     cJSON *json = NULL;
-    pare_repro_set all = {.n = 1, .study = {&r}};
-    sheet_open(&s, "t", "about", 2, 4);
-    row.source = PARE_ROW_REFERENCE, sheet_put(&s, row), sheet_put(&s, row);
-    row.source = PARE_ROW_SELF, sheet_put(&s, row);
+    study_set all = {.n = 1, .study = {&r}};
+    begin_table(&s, "t", "about", 2);
+    row.source = ROW_REFERENCE, add_row(&s, row), add_row(&s, row);
+    row.source = ROW_SELF, add_row(&s, row);
     assert_ok(s.st, &err);
-    assert_ok(pare_repro_summary(&text, a, &all, &err), &err);
-    for (size_t i = 0; i < PARE_OUTCOMES; i++)
+    assert_ok(study_set_summary(&text, a, &all, &err), &err);
+    for (size_t i = 0; i < OUTCOMES; i++)
         assert_int_equal(summary_count(text, "all", i),
-                         i == pare_outcome_of(PARE_ROW_REFERENCE, PARE_REPRODUCED) ? 2
-                         : i == pare_outcome_of(PARE_ROW_SELF, PARE_REPRODUCED)    ? 1
-                                                                                   : 0);
-    assert_ok(pare_repro_text(&text, a, &r, &err), &err);
+                         i == outcome_of(ROW_REFERENCE, REPRODUCED) ? 2
+                         : i == outcome_of(ROW_SELF, REPRODUCED)    ? 1
+                                                                    : 0);
+    assert_ok(study_text(&text, a, &r, &err), &err);
     assert_null(strstr(text, "reproduced"));
     assert_contains(text, "agrees (own reference)");
     assert_contains(text, "holds (self-consistency)");
-    assert_ok(pare_repro_json(&json, &r, &err), &err);
+    assert_ok(study_json(&json, &r, &err), &err);
     assert_ok(pare_json_print(&text, NULL, a, json, 0, &err), &err);
     cJSON_Delete(json);
     assert_null(strstr(text, "reproduced"));
@@ -135,16 +135,16 @@ static void own_references_never_count_as_reproduced(void **state)
 static void outcomes_are_told_apart(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < PARE_OUTCOMES; i++) {
-        assert_non_null(pare_outcomes[i].word);
-        assert_int_equal(pare_outcome_of(pare_outcomes[i].of, pare_outcomes[i].is), i);
+    for (size_t i = 0; i < OUTCOMES; i++) {
+        assert_non_null(outcomes[i].word);
+        assert_int_equal(outcome_of(outcomes[i].of, outcomes[i].is), i);
         for (size_t k = 0; k < i; k++)
-            assert_false(pare_outcomes[k].of == pare_outcomes[i].of &&
-                         strcmp(pare_outcomes[k].word, pare_outcomes[i].word) == 0);
+            assert_false(outcomes[k].of == outcomes[i].of &&
+                         strcmp(outcomes[k].word, outcomes[i].word) == 0);
     }
-    assert_null(pare_outcomes[PARE_OUTCOMES].word);
-    assert_int_equal(pare_outcome_of(PARE_ROW_REFERENCE, PARE_MISPRINT), PARE_OUTCOMES);
-    assert_int_equal(pare_outcome_of(PARE_ROW_OURS, PARE_REPRODUCED), PARE_OUTCOMES);
+    assert_null(outcomes[OUTCOMES].word);
+    assert_int_equal(outcome_of(ROW_REFERENCE, MISPRINT), OUTCOMES);
+    assert_int_equal(outcome_of(ROW_OURS, REPRODUCED), OUTCOMES);
 }
 
 static void every_row_has_a_verdict_numbers_and_a_command(void **state)
@@ -153,25 +153,25 @@ static void every_row_has_a_verdict_numbers_and_a_command(void **state)
     scene s;
     size_t is_false = 0;
     scene_open(&s);
-    pare_repro_set all = make(&s, 2);
+    study_set all = make(&s, 2);
     assert_int_equal(all.n, 4); /* nothing of ticket */
     assert_true(s.steps > 10);
     assert_int_equal(s.wrong, 0);
     for (size_t i = 0; i < all.n; i++)
         for (size_t t = 0; t < all.study[i]->ntables; t++) {
-            const pare_repro_table *const table = &all.study[i]->tables[t];
+            const study_table *const table = &all.study[i]->tables[t];
             for (size_t k = 0; k < table->nrows; k++) {
                 check_row(all.study[i], table, &table->rows[k]);
-                is_false += table->rows[k].verdict == PARE_MISPRINT;
+                is_false += table->rows[k].verdict == MISPRINT;
             }
         }
     assert_true(is_false > 15);
     assert_string_equal(all.study[1]->tables[0].command, "pare repro depth --only orders");
-    pare_repro_set_free(&all);
-    pare_repro_set again = make(&s, 1);
+    study_set_free(&all);
+    study_set again = make(&s, 1);
     for (size_t i = 0; i < again.n; i++)
         assert_int_equal(again.study[i]->found, again.study[i]->jobs);
-    pare_repro_set_free(&again);
+    study_set_free(&again);
     test_rmdir(s.dir);
 }
 
@@ -181,10 +181,10 @@ static void what_is_not_asked_for_is_not_made(void **state)
     (void)state;
     scene s;
     char path[300];
-    pare_repro_set all;
+    study_set all;
     scene_open(&s);
     s.o.only = "nothing";
-    assert_status(pare_repro_all(&all, &s.o, NULL, NULL, &s.err), PARE_ERR_USAGE, &s.err);
+    assert_status(run_all_studies(&all, &s.o, NULL, NULL, &s.err), PARE_ERR_USAGE, &s.err);
     assert_true(all.n == 0 && !pare_is_dir(s.folder));
     s.o.only = "errata";
     all = make(&s, 1);
@@ -193,7 +193,7 @@ static void what_is_not_asked_for_is_not_made(void **state)
     assert_true(pare_file_exists(path));
     snprintf(path, sizeof path, "%s/depth", s.folder);
     assert_false(pare_is_dir(path));
-    pare_repro_set_free(&all);
+    study_set_free(&all);
     test_rmdir(s.dir);
 }
 

@@ -4,24 +4,20 @@
 #include "../../studies/ticket_popup_text.h"
 #include <pare_test.h>
 
-static pare_repro *study(const char *folder, const char *const text[3], int threads)
+static study *make_study(const char *folder, const char *const text[3], int threads)
 {
     pare_err err = {0};
-    pare_repro *r = NULL;
-    frame f;
+    study *r = NULL;
+    study_context f;
     const pare_exec exec = {.threads = threads};
-    const pare_repro_opts o = {.folder = folder, .epochs = 2, .seed = 5};
-    assert_ok(frame_open(&f, "ticket", &o, &exec, NULL, &err), &err);
-    assert_ok(frame_folders(&f), &err);
-    f.r->tables = pare_alloc(f.r->arena, POPUP_TABLES, sizeof *f.r->tables);
-    f.r->curves = pare_alloc(f.r->arena, POPUP_CURVES, sizeof *f.r->curves);
-    f.r->notes = pare_alloc(f.r->arena, POPUP_NOTES, sizeof *f.r->notes);
-    assert_true(f.r->tables && f.r->curves && f.r->notes);
-    assert_ok(frame_close(&r, &f, popup_study(&f, text)), &err);
+    const study_opts o = {.folder = folder, .epochs = 2, .seed = 5};
+    assert_ok(study_begin(&f, "ticket", &o, &exec, NULL, &err), &err);
+    assert_ok(make_study_folders(&f), &err);
+    assert_ok(study_end(&r, &f, popup_study(&f, text)), &err);
     return r;
 }
 
-static const pare_repro_row *row(const pare_repro_table *t, const char *what)
+static const table_row *row(const study_table *t, const char *what)
 {
     for (size_t i = 0; i < t->nrows; i++)
         if (strcmp(t->rows[i].what, what) == 0) return &t->rows[i];
@@ -36,8 +32,8 @@ static void the_figures_are_made_once_and_the_same_on_any_number_of_threads(void
     char a[200], b[200], *one = NULL, *two = NULL;
     pare_err err = {0};
     test_mkdir(a), test_mkdir(b);
-    pare_repro *const r = study(a, none, 1), *const again = study(a, none, 1);
-    pare_repro *const other = study(b, none, 2);
+    study *const r = make_study(a, none, 1), *const again = make_study(a, none, 1);
+    study *const other = make_study(b, none, 2);
     assert_true(r->ntables == 2 && r->ncurves == 4 && r->nnotes == 2);
     assert_true(r->jobs == 36 && r->found == 0 && again->found == 36);
     for (size_t t = 0; t < 2; t++)
@@ -45,11 +41,11 @@ static void the_figures_are_made_once_and_the_same_on_any_number_of_threads(void
             const double x = r->tables[t].rows[i].ours, y = other->tables[t].rows[i].ours;
             assert_true(x == y && x == again->tables[t].rows[i].ours && isfinite(x));
         }
-    assert_ok(pare_repro_text(&one, r->arena, r, &err), &err);
-    assert_ok(pare_repro_text(&two, again->arena, again, &err), &err);
+    assert_ok(study_text(&one, r->arena, r, &err), &err);
+    assert_ok(study_text(&two, again->arena, again, &err), &err);
     assert_string_equal(one, two);
     /* what figure 8 has in common with figure 7 is the same run */
-    const pare_repro_row *const plain = row(&r->tables[1], "factor 1");
+    const table_row *const plain = row(&r->tables[1], "factor 1");
     bool shared = false;
     for (size_t i = 0; i < r->tables[0].nrows; i++)
         shared |= strcmp(r->tables[0].rows[i].data, "d 64, 2") == 0 &&
@@ -58,7 +54,7 @@ static void the_figures_are_made_once_and_the_same_on_any_number_of_threads(void
     assert_contains(plain->from, "pare train --kind gpt --popup --qk-scale 1 --data ");
     const double gain = row(&r->tables[1], "the theory's factor against 1")->ours;
     assert_near(gain, plain->ours - row(&r->tables[1], "factor 2.38 (theory)")->ours, 1e-12);
-    pare_repro_free(r), pare_repro_free(again), pare_repro_free(other);
+    study_free(r), study_free(again), study_free(other);
     test_rmdir(a), test_rmdir(b);
 }
 

@@ -1,4 +1,4 @@
-/* Tests src/study/repro*.c: homophily by hand, files by what is in them, histograms, verdicts, and
+/* Tests studies/: homophily by hand, files by what is in them, histograms, verdicts, and
  * that a small study is made once, then found, and the same for any number of threads. */
 #include <errata_rows.h>
 #include "../../studies/study.h"
@@ -55,7 +55,7 @@ static void tolokers_has_two_classes(void **state)
     graph_set g;
     NEED_SHARED("../shared/data/graph/tolokers.npz");
     assert_ok(graph_read(&g, "../shared/data/graph/tolokers.npz", &err), &err);
-    const sides row = row_sides(__func__, PARE_MISPRINT);
+    const sides row = row_sides(__func__, MISPRINT);
     assert_true(row.printed == 10 && g.classes == 2);
 }
 
@@ -66,7 +66,7 @@ static void photo_edges_are_those_of_all_nodes(void **state)
     graph_set g;
     NEED_SHARED("../shared/data/graph/amazon_photo.npz");
     assert_ok(graph_read(&g, "../shared/data/graph/amazon_photo.npz", &err), &err);
-    const sides row = row_sides(__func__, PARE_MISPRINT);
+    const sides row = row_sides(__func__, MISPRINT);
     assert_int_equal(g.nodes, 7487);
     assert_int_equal(g.edges, 238086);
     assert_int_equal(g.whole_nodes, 7650);
@@ -79,11 +79,11 @@ static void every_run_falls_into_one_bin(void **state)
 {
     (void)state;
     double a[] = {0.5, 0.7, 0.7, 1.1}, b[] = {0.6}, c[] = {3, 3};
-    pare_repro_series s[] = {{.data = "x", .n = 4, .value = a},
-                             {.data = "x", .n = 1, .value = b},
-                             {.data = "y", .n = 2, .value = c},
-                             {.data = "z", .n = 0, .value = NULL}};
-    const pare_repro r = {.nseries = 4, .series = s};
+    run_series s[] = {{.data = "x", .n = 4, .value = a},
+                      {.data = "x", .n = 1, .value = b},
+                      {.data = "y", .n = 2, .value = c},
+                      {.data = "z", .n = 0, .value = NULL}};
+    const study r = {.nseries = 4, .series = s};
     for (size_t i = 0; i < 4; i++) {
         const histogram h = histogram_of(&r, i);
         size_t sum = 0;
@@ -104,7 +104,7 @@ typedef struct scene {
     pare_arena *a;
     pare_err err;
     char dir[200], folder[240];
-    pare_repro_opts o;
+    study_opts o;
     size_t lines;
     char last[200]; /* state */
 } scene;
@@ -126,22 +126,22 @@ static void scene_open(scene *s)
     s->a = pare_arena_new();
     test_mkdir(s->dir);
     snprintf(s->folder, sizeof s->folder, "%s/out", s->dir);
-    s->o = (pare_repro_opts){.folder = s->folder,
-                             .side = 8,
-                             .large = 1,
-                             .small = 2,
-                             .epochs = 2,
-                             .seed = 3,
-                             .note = count_line,
-                             .state = keep_state,
-                             .self = s};
+    s->o = (study_opts){.folder = s->folder,
+                        .side = 8,
+                        .large = 1,
+                        .small = 2,
+                        .epochs = 2,
+                        .seed = 3,
+                        .note = count_line,
+                        .state = keep_state,
+                        .self = s};
 }
 
-static pare_repro *study(scene *s, int threads)
+static study *make_study(scene *s, int threads)
 {
-    pare_repro *r = NULL;
+    study *r = NULL;
     const pare_exec exec = {.threads = threads};
-    assert_ok(pare_repro_width(&r, &s->o, &exec, NULL, &s->err), &s->err);
+    assert_ok(study_width(&r, &s->o, &exec, NULL, &s->err), &s->err);
     return r;
 }
 
@@ -151,18 +151,17 @@ static void scene_close(scene *s)
     test_rmdir(s->dir);
 }
 
-static char *json_of(scene *s, const pare_repro *r)
+static char *json_of(scene *s, const study *r)
 {
     cJSON *json = NULL;
     char *text = NULL;
-    assert_ok(pare_repro_json(&json, r, &s->err), &s->err);
+    assert_ok(study_json(&json, r, &s->err), &s->err);
     assert_ok(pare_json_print(&text, NULL, s->a, json, 0, &s->err), &s->err);
     cJSON_Delete(json);
     return text;
 }
 
-static const pare_repro_row *row_of(const pare_repro *r, size_t table, const char *data,
-                                    const char *what)
+static const table_row *find_row(const study *r, size_t table, const char *data, const char *what)
 {
     for (size_t i = 0; i < r->tables[table].nrows; i++)
         if (strcmp(r->tables[table].rows[i].data, data) == 0 &&
@@ -177,23 +176,23 @@ static void a_study_is_made_once_and_then_found(void **state)
     (void)state;
     scene s;
     scene_open(&s);
-    pare_repro *r = study(&s, 2);
+    study *r = make_study(&s, 2);
     char *const first = json_of(&s, r);
     assert_int_equal(r->jobs, 1 + 1 + 1 + 2 + 2); /* mlp, gcn, large, small, cuts */
     assert_int_equal(r->found, 0);
     assert_int_equal(s.lines, r->jobs);
     assert_contains(s.last, "width: 7 of 7 runs are kept");
     assert_contains(s.last, "the rest: none");
-    assert_ok(pare_repro_write(r, &s.err), &s.err);
-    pare_repro_free(r);
-    r = study(&s, 1);
+    assert_ok(study_write(r, &s.err), &s.err);
+    study_free(r);
+    r = make_study(&s, 1);
     assert_int_equal(r->found, r->jobs);
     assert_string_equal(json_of(&s, r), first);
-    pare_repro_free(r);
+    study_free(r);
     s.o.small = 3; /* one more is one more */
-    r = study(&s, 1);
+    r = make_study(&s, 1);
     assert_int_equal(r->jobs - r->found, 1);
-    pare_repro_free(r);
+    study_free(r);
     scene_close(&s);
 }
 
@@ -205,7 +204,7 @@ static void tables_do_not_depend_on_threads(void **state)
     for (int i = 0; i < 2; i++) {
         char *all = NULL;
         scene_open(&s);
-        pare_repro *const r = study(&s, i ? 3 : 1);
+        study *const r = make_study(&s, i ? 3 : 1);
         r->folder = "out"; /* another one each time */
         for (size_t t = 0; t < r->ntables; t++)
             for (size_t k = 0; k < r->tables[t].nrows; k++)
@@ -213,7 +212,7 @@ static void tables_do_not_depend_on_threads(void **state)
         for (size_t k = 0; k < r->nseries; k++) r->series[k].from = "";
         all = json_of(&s, r);
         text[i] = strdup(all);
-        pare_repro_free(r);
+        study_free(r);
         scene_close(&s);
     }
     assert_string_equal(text[0], text[1]);
@@ -226,37 +225,37 @@ static void rows_say_what_was_made_and_what_not(void **state)
     scene s;
     char *text;
     scene_open(&s);
-    pare_repro *const r = study(&s, 2);
+    study *const r = make_study(&s, 2);
     assert_int_equal(r->ntables, 3);
-    const pare_repro_row *row = row_of(r, 2, "Minesweeper", "large, D = 64: mean");
+    const table_row *row = find_row(r, 2, "Minesweeper", "large, D = 64: mean");
     assert_near(row->published, 0.943, 0);
     assert_int_equal(row->runs, 1);
     assert_true(row->ours > 0 && row->ours < 1 && row->parameters > 50000);
     assert_contains(row->from, "/runs/minesweeper-large-*.json");
-    row = row_of(r, 2, "Minesweeper", "NodeFormer");
-    assert_true(isnan(row->ours) && row->verdict == PARE_NOT_MADE);
+    row = find_row(r, 2, "Minesweeper", "NodeFormer");
+    assert_true(isnan(row->ours) && row->verdict == NOT_MADE);
     assert_string_equal(row->note, "printed, not made again here");
     assert_near(row->published_std, 0.009, 0);
-    assert_int_equal(row->source, PARE_ROW_PRINTED);
-    row = row_of(r, 2, "Minesweeper", "large cut to d = 4, taught");
-    assert_true(row->verdict == PARE_ADDED && row->ours > 0 && row->parameters < 1000);
-    assert_int_equal(row->source, PARE_ROW_OURS);
-    row = row_of(r, 2, "Tolokers", "GCN");
-    assert_true(row->verdict == PARE_NOT_MADE && row->published == 0.836);
+    assert_int_equal(row->source, ROW_PRINTED);
+    row = find_row(r, 2, "Minesweeper", "large cut to d = 4, taught");
+    assert_true(row->verdict == ADDED && row->ours > 0 && row->parameters < 1000);
+    assert_int_equal(row->source, ROW_OURS);
+    row = find_row(r, 2, "Tolokers", "GCN");
+    assert_true(row->verdict == NOT_MADE && row->published == 0.836);
     assert_contains(row->note, "no file");
-    row = row_of(r, 1, "Minesweeper", "edges");
+    row = find_row(r, 1, "Minesweeper", "edges");
     assert_near(row->ours, 2 * (2 * 8 * 7 + 2 * 7 * 7), 0); /* sides and diagonals, both ways */
-    row = row_of(r, 1, "Minesweeper", "features");
-    assert_true(row->ours == 7 && row->verdict == PARE_UNDECIDED); /* a board of ours */
-    row = row_of(r, 0, "Minesweeper", "operator norm, mean");
+    row = find_row(r, 1, "Minesweeper", "features");
+    assert_true(row->ours == 7 && row->verdict == UNDECIDED); /* a board of ours */
+    row = find_row(r, 0, "Minesweeper", "operator norm, mean");
     assert_true(row->ours > 0.1 && row->ours < 10);
-    assert_true(row_of(r, 0, "Minesweeper", "operator norm, largest")->ours >= row->ours);
-    assert_ok(pare_repro_text(&text, s.a, r, &s.err), &s.err);
+    assert_true(find_row(r, 0, "Minesweeper", "operator norm, largest")->ours >= row->ours);
+    assert_ok(study_text(&text, s.a, r, &s.err), &s.err);
     assert_contains(text, "Figure 1");
     assert_contains(text, "printed, not made again here");
     assert_contains(text, "printed in the paper");
     assert_contains(text, "0.509 +- 0.014");
-    pare_repro_free(r);
+    study_free(r);
     scene_close(&s);
 }
 
@@ -266,7 +265,7 @@ static void verdicts_follow_the_figures(void **state)
     (void)state;
     scene s;
     scene_open(&s);
-    pare_repro r = {.name = "width", .folder = "f", .arena = s.a};
+    study r = {.name = "width", .folder = "f", .arena = s.a};
     graph_set set[GRAPHS] = {{.id = GRAPH_MINESWEEPER},
                              {.id = GRAPH_TOLOKERS,
                               .path = "t",
@@ -292,24 +291,25 @@ static void verdicts_follow_the_figures(void **state)
         (run_group){.g = &set[GRAPH_TOLOKERS], .role = RUN_LARGE, .n = 2, .result = two};
     group[GRAPH_TOLOKERS][RUN_SMALL] =
         (run_group){.g = &set[GRAPH_TOLOKERS], .role = RUN_SMALL, .n = 2, .result = lost};
+    assert_ok(study_allocate(&r, &s.err), &s.err);
     assert_ok(width_tables(&r, set, group, &s.err), &s.err);
-    assert_int_equal(row_of(&r, 1, "Tolokers", "classes")->verdict, PARE_MISPRINT);
-    assert_int_equal(row_of(&r, 1, "Tolokers", "nodes")->verdict, PARE_REPRODUCED);
-    assert_int_equal(row_of(&r, 1, "Tolokers", "homophily (class-insensitive)")->verdict,
-                     PARE_DIFFERS);
-    assert_int_equal(row_of(&r, 1, "Photo", "edges")->verdict, PARE_MISPRINT);
-    assert_int_equal(row_of(&r, 1, "Minesweeper", "nodes")->verdict, PARE_NOT_MADE);
-    const pare_repro_row *row = row_of(&r, 2, "Tolokers", "large, D = 64: mean");
+    assert_int_equal(find_row(&r, 1, "Tolokers", "classes")->verdict, MISPRINT);
+    assert_int_equal(find_row(&r, 1, "Tolokers", "nodes")->verdict, REPRODUCED);
+    assert_int_equal(find_row(&r, 1, "Tolokers", "homophily (class-insensitive)")->verdict,
+                     DIFFERS);
+    assert_int_equal(find_row(&r, 1, "Photo", "edges")->verdict, MISPRINT);
+    assert_int_equal(find_row(&r, 1, "Minesweeper", "nodes")->verdict, NOT_MADE);
+    const table_row *row = find_row(&r, 2, "Tolokers", "large, D = 64: mean");
     assert_near(row->ours, 0.85, 1e-15);
     assert_near(row->ours_std, sqrt(2) * 0.01, 1e-15);
-    assert_int_equal(row->verdict, PARE_REPRODUCED); /* .844 +- .002: within .01 */
-    row = row_of(&r, 2, "Tolokers", "small, d = 4: mean");
-    assert_int_equal(row->verdict, PARE_DIFFERS); /* .821 +- .011, ours .70 */
+    assert_int_equal(row->verdict, REPRODUCED); /* .844 +- .002: within .01 */
+    row = find_row(&r, 2, "Tolokers", "small, d = 4: mean");
+    assert_int_equal(row->verdict, DIFFERS); /* .821 +- .011, ours .70 */
     assert_int_equal(row->runs, 1);
     assert_string_equal(row->note, "1 of 2 runs diverged");
-    row = row_of(&r, 0, "Tolokers", "operator norm, mean");
-    assert_int_equal(row->verdict, PARE_REPRODUCED); /* 2.83 +- .13 */
-    assert_near(row_of(&r, 0, "Tolokers", "operator norm, largest")->ours, 6, 0);
+    row = find_row(&r, 0, "Tolokers", "operator norm, mean");
+    assert_int_equal(row->verdict, REPRODUCED); /* 2.83 +- .13 */
+    assert_near(find_row(&r, 0, "Tolokers", "operator norm, largest")->ours, 6, 0);
     assert_int_equal(r.nseries, 2);
     assert_int_equal(r.series[1].n, 1); /* the run that came to nothing is in no bin */
     scene_close(&s);
@@ -330,7 +330,7 @@ static void rivals_are_judged_by_the_printed_deviations(void **state)
         for (int outside = 0; outside < 2; outside++) {
             scene s;
             scene_open(&s);
-            pare_repro r = {.name = "width", .folder = "f", .arena = s.a};
+            study r = {.name = "width", .folder = "f", .arena = s.a};
             graph_set set[GRAPHS] = {{.id = GRAPH_MINESWEEPER, .path = "m"},
                                      {.id = GRAPH_TOLOKERS, .path = "t"},
                                      {.id = GRAPH_PHOTO, .path = "p", .homophily = .77223}};
@@ -344,15 +344,15 @@ static void rivals_are_judged_by_the_printed_deviations(void **state)
                 group[k][rival[i].role] = (run_group){
                     .g = &set[k], .role = (run_role)rival[i].role, .n = 1, .result = &one[k]};
             }
+            assert_ok(study_allocate(&r, &s.err), &s.err);
             assert_ok(width_tables(&r, set, group, &s.err), &s.err);
             for (int k = 0; k < GRAPHS; k++) {
-                const pare_repro_row *const row = row_of(&r, 2, graph_names[k], rival[i].what);
+                const table_row *const row = find_row(&r, 2, graph_names[k], rival[i].what);
                 assert_near(row->published_std, rival[i].std[k], 0);
-                assert_int_equal(row->verdict, outside ? PARE_DIFFERS : PARE_REPRODUCED);
+                assert_int_equal(row->verdict, outside ? DIFFERS : REPRODUCED);
             }
-            const pare_repro_row *const row =
-                row_of(&r, 1, "Photo", "homophily (class-insensitive)");
-            assert_true(row->published == .772 && row->verdict == PARE_REPRODUCED);
+            const table_row *const row = find_row(&r, 1, "Photo", "homophily (class-insensitive)");
+            assert_true(row->published == .772 && row->verdict == REPRODUCED);
             scene_close(&s);
         }
 }
@@ -364,14 +364,15 @@ static void rivals_that_are_not_made_have_their_deviations(void **state)
     static const double nodeformer[] = {.009, .001, .004}, exphormer[] = {.006, .003, .002};
     scene s;
     scene_open(&s);
-    pare_repro r = {.name = "width", .folder = "f", .arena = s.a};
+    study r = {.name = "width", .folder = "f", .arena = s.a};
     const graph_set set[GRAPHS] = {
         {.id = GRAPH_MINESWEEPER}, {.id = GRAPH_TOLOKERS}, {.id = GRAPH_PHOTO}};
     run_group group[GRAPHS][GROUPS] = {{{0}}};
+    assert_ok(study_allocate(&r, &s.err), &s.err);
     assert_ok(width_tables(&r, set, group, &s.err), &s.err);
     for (int k = 0; k < GRAPHS; k++) {
-        assert_near(row_of(&r, 2, graph_names[k], "NodeFormer")->published_std, nodeformer[k], 0);
-        assert_near(row_of(&r, 2, graph_names[k], "Exphormer")->published_std, exphormer[k], 0);
+        assert_near(find_row(&r, 2, graph_names[k], "NodeFormer")->published_std, nodeformer[k], 0);
+        assert_near(find_row(&r, 2, graph_names[k], "Exphormer")->published_std, exphormer[k], 0);
     }
     scene_close(&s);
 }
@@ -406,14 +407,14 @@ static void the_grid_chooses_and_says_so(void **state)
     scene_open(&s);
     s.o.full = true;
     s.o.small = 1;
-    pare_repro *const r = study(&s, 2);
+    study *const r = make_study(&s, 2);
     /* 3 rates for each of two roles (the lengths are all cut to 2 epochs), of which the chosen
      * ones are runs of the table; 5 MLPs, 5 GCNs; two cuts. */
     assert_int_equal(r->jobs - r->found, 24 + 10 + 2);
     bool said = false;
     for (size_t i = 0; i < r->nnotes; i++) said = said || strstr(r->notes[i], "the grid chose lr");
     assert_true(said);
-    pare_repro_free(r);
+    study_free(r);
     scene_close(&s);
 }
 
@@ -421,27 +422,27 @@ static void what_cannot_be_is_refused_before_any_work(void **state)
 {
     (void)state;
     scene s;
-    pare_repro *r = NULL;
+    study *r = NULL;
     char file[300], path[300];
     scene_open(&s);
     snprintf(file, sizeof file, "%s/b.npz", s.dir);
     assert_ok(pare_make_minesweeper(file, 6, 1, false, &s.err), &s.err);
     const char *const twice[] = {file, file};
     s.o.data = twice, s.o.ndata = 2;
-    assert_status(pare_repro_width(&r, &s.o, NULL, NULL, &s.err), PARE_ERR_USAGE, &s.err);
+    assert_status(study_width(&r, &s.o, NULL, NULL, &s.err), PARE_ERR_USAGE, &s.err);
     assert_contains(s.err.msg, "both Minesweeper");
     assert_null(r);
     assert_false(pare_is_dir(s.folder));
     const char *const missing[] = {"none.npz"};
     s.o.data = missing, s.o.ndata = 1;
-    assert_status(pare_repro_width(&r, &s.o, NULL, NULL, &s.err), PARE_ERR_IO, &s.err);
+    assert_status(study_width(&r, &s.o, NULL, NULL, &s.err), PARE_ERR_IO, &s.err);
     assert_contains(s.err.msg, "none.npz");
     s.o.ndata = 0;
     snprintf(path, sizeof path, "%s/no/such", s.dir);
     s.o.folder = path;
-    assert_status(pare_repro_width(&r, &s.o, NULL, NULL, &s.err), PARE_ERR_IO, &s.err);
+    assert_status(study_width(&r, &s.o, NULL, NULL, &s.err), PARE_ERR_IO, &s.err);
     s.o.folder = file; /* a file in its place */
-    assert_status(pare_repro_width(&r, &s.o, NULL, NULL, &s.err), PARE_ERR_IO, &s.err);
+    assert_status(study_width(&r, &s.o, NULL, NULL, &s.err), PARE_ERR_IO, &s.err);
     assert_contains(s.err.msg, "no folder");
     scene_close(&s);
 }

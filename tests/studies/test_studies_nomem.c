@@ -1,13 +1,12 @@
 /* Memory runs out, or one allocation is refused, at every place where tables are shown, graphs are
  * read and jobs are kept: a status and no leak. */
-#include <pare/data.h>
 #include <pare_test.h>
 #include <fail_alloc.h>
 #include "../../studies/study_width.h"
 
 typedef struct scene {
     char dir[200], board[240];
-    pare_repro r;
+    study r;
     pare_arena *a;
     pare_err err;
 } scene;
@@ -46,15 +45,15 @@ static pare_status show(scene *s)
     cJSON *json = NULL;
     char *text = NULL;
     const pare_mark mark = pare_arena_mark(s->a);
-    pare_status st = pare_repro_text(&text, s->a, &s->r, &s->err);
+    pare_status st = study_text(&text, s->a, &s->r, &s->err);
     assert_int_equal(text == NULL, st != PARE_OK);
     pare_arena_reset(s->a, mark);
-    if (!st) st = pare_repro_json(&json, &s->r, &s->err);
+    if (!st) st = study_json(&json, &s->r, &s->err);
     cJSON_Delete(json);
-    const pare_repro_set one = {1, {&s->r}};
-    if (!st) st = pare_repro_summary(&text, s->a, &one, &s->err);
+    const study_set one = {1, {&s->r}};
+    if (!st) st = study_set_summary(&text, s->a, &one, &s->err);
     pare_arena_reset(s->a, mark);
-    return st ? st : pare_repro_write(&s->r, &s->err);
+    return st ? st : study_write(&s->r, &s->err);
 }
 
 static void refuse_each(scene *s, pare_status (*run)(scene *), const char *name)
@@ -80,35 +79,35 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
     (void)state;
     scene s = {.a = pare_arena_new()};
     double value[] = {0.5, 0.75};
-    pare_repro_row row = {.data = "x",
-                          .what = "y",
-                          .published = NAN,
-                          .published_std = NAN,
-                          .ours = 2,
-                          .ours_std = 0.5,
-                          .runs = 2,
-                          .parameters = 3,
-                          .verdict = PARE_DIFFERS,
-                          .note = "n",
-                          .from = "f",
-                          .source = PARE_ROW_PRINTED,
-                          .reference = NAN,
-                          .claim = "c"};
-    pare_repro_table table = {"T", "about", 3, 1, &row, "c"};
-    pare_repro_series series = {"x", "y", "AUC", "f", NAN, 2, value};
+    table_row row = {.data = "x",
+                     .what = "y",
+                     .published = NAN,
+                     .published_std = NAN,
+                     .ours = 2,
+                     .ours_std = 0.5,
+                     .runs = 2,
+                     .parameters = 3,
+                     .verdict = DIFFERS,
+                     .note = "n",
+                     .from = "f",
+                     .source = ROW_PRINTED,
+                     .reference = NAN,
+                     .claim = "c"};
+    study_table table = {"T", "about", 3, 1, &row, "c"};
+    run_series series = {"x", "y", "AUC", "f", NAN, 2, value};
     const char *notes[] = {"one"};
     test_mkdir(s.dir);
     snprintf(s.board, sizeof s.board, "%s/b.npz", s.dir);
     assert_ok(pare_make_minesweeper(s.board, 6, 1, false, &s.err), &s.err);
-    s.r = (pare_repro){.name = "width",
-                       .folder = s.dir,
-                       .ntables = 1,
-                       .nseries = 1,
-                       .nnotes = 1,
-                       .tables = &table,
-                       .series = &series,
-                       .figure = "F",
-                       .notes = notes};
+    s.r = (study){.name = "width",
+                  .folder = s.dir,
+                  .ntables = 1,
+                  .nseries = 1,
+                  .nnotes = 1,
+                  .tables = &table,
+                  .series = &series,
+                  .figure = "F",
+                  .notes = notes};
     refuse_each(&s, keep_jobs, "jobs");
     refuse_each(&s, read_graph, "graph");
     refuse_each(&s, show, "tables");

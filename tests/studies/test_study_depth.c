@@ -6,51 +6,57 @@
 typedef struct scene {
     pare_arena *a;
     pare_err err;
-    pare_repro r;
-    pare_repro_table table[4];
-    pare_repro_curve curve[400];
-    sheet s;
+    study r;
+    study_table table[4];
+    figure_curve curve[400];
+    table_writer s;
 } scene;
 
 static void scene_open(scene *c)
 {
     memset(c, 0, sizeof *c);
     c->a = pare_arena_new();
-    c->r = (pare_repro){.arena = c->a, .tables = c->table, .curves = c->curve};
-    c->s = (sheet){.r = &c->r, .err = &c->err};
+    c->r = (study){.arena = c->a, .tables = c->table, .curves = c->curve};
+    c->s = (table_writer){.r = &c->r, .err = &c->err};
 }
 
 /* All parts of an experiment, and its table. */
-static const pare_repro_table *make(scene *c, const experiment *e, const repro_study *of)
+static const study_table *make(scene *c, const experiment *e)
 {
-    const size_t n = e->parts(of->full);
+    const setting s = {.seed = 0};
     const pare_exec exec = {.threads = 1};
-    numbers *const part = pare_alloc(c->a, n, sizeof *part);
+    numbers *const part = pare_alloc(c->a, e->parts, sizeof *part);
     assert_non_null(part);
-    for (size_t i = 0; i < n; i++) {
-        part[i].a = c->a;
-        assert_ok(e->run(&part[i], of, i, &exec, &c->err), &c->err);
-        assert_false(part[i].no_memory);
+    for (size_t i = 0; i < e->parts; i++) {
+        trial t = {.s = &s,
+                   .part = i,
+                   .a = pare_arena_new(),
+                   .exec = &exec,
+                   .err = &c->err,
+                   .out = {.a = c->a}};
+        assert_ok(e->run(&t), &c->err);
+        assert_false(t.out.no_memory);
+        pare_arena_free(t.a);
+        part[i] = t.out;
     }
-    e->table(&c->s, part, n, of);
+    e->table(&c->s, part, e->parts);
     assert_ok(c->s.st, &c->err);
     return c->s.t;
 }
 
-static void every_shape_holds(const pare_repro_table *t)
+static void every_shape_holds(const study_table *t)
 {
     size_t shapes = 0;
     for (size_t i = 0; i < t->nrows; i++) {
-        const pare_repro_row *const row = &t->rows[i];
+        const table_row *const row = &t->rows[i];
         if (strcmp(row->note, "shape") != 0) continue;
         shapes++;
-        if (row->verdict != PARE_REPRODUCED)
-            fail_msg("%s, %s: %g", row->data, row->what, row->ours);
+        if (row->verdict != REPRODUCED) fail_msg("%s, %s: %g", row->data, row->what, row->ours);
     }
     assert_true(shapes > 0);
 }
 
-static const pare_repro_row *row_of(const pare_repro_table *t, const char *data, const char *what)
+static const table_row *find_row(const study_table *t, const char *data, const char *what)
 {
     for (size_t i = 0; i < t->nrows; i++)
         if (strcmp(t->rows[i].data, data) == 0 && strcmp(t->rows[i].what, what) == 0)
@@ -65,14 +71,13 @@ static void errors_grow_with_slopes_1_2_3_4(void **state)
 {
     (void)state;
     scene c;
-    const repro_study of = {.seed = 0};
     scene_open(&c);
-    const pare_repro_table *const t = make(&c, &orders, &of);
+    const study_table *const t = make(&c, &orders);
     every_shape_holds(t);
-    assert_near(row_of(t, "zero mean", "keep: slope")->ours, 1, 0.1);
-    assert_near(row_of(t, "zero mean", "parallel: slope")->ours, 2, 0.1);
-    assert_near(row_of(t, "zero mean", "uniform: slope")->ours, 3, 0.1);
-    assert_near(row_of(t, "zero mean", "parallel+uniform: slope")->ours, 4, 0.1);
+    assert_near(find_row(t, "zero mean", "keep: slope")->ours, 1, 0.1);
+    assert_near(find_row(t, "zero mean", "parallel: slope")->ours, 2, 0.1);
+    assert_near(find_row(t, "zero mean", "uniform: slope")->ours, 3, 0.1);
+    assert_near(find_row(t, "zero mean", "parallel+uniform: slope")->ours, 4, 0.1);
     pare_arena_free(c.a);
 }
 
@@ -80,10 +85,9 @@ static void ranks_fall_without_skips_and_subsets_are_found(void **state)
 {
     (void)state;
     scene c;
-    const repro_study of = {.seed = 0};
     scene_open(&c);
-    every_shape_holds(make(&c, &rank_collapse, &of));
-    every_shape_holds(make(&c, &subsets, &of));
+    every_shape_holds(make(&c, &rank_collapse));
+    every_shape_holds(make(&c, &subsets));
     assert_true(c.r.ncurves > 0);
     pare_arena_free(c.a);
 }
@@ -93,12 +97,11 @@ static void the_printed_bound_crosses_below_the_truth(void **state)
 {
     (void)state;
     scene c;
-    const repro_study of = {.seed = 0};
     scene_open(&c);
-    const pare_repro_table *const t = make(&c, &lscale, &of);
+    const study_table *const t = make(&c, &lscale);
     every_shape_holds(t);
-    assert_le(row_of(t, "all +eta", "the printed bound is below the truth from L on")->ours, 4);
-    assert_near(row_of(t, "all +eta", "uniform: slope over L = 8 .. 64")->ours, -2, 0.1);
+    assert_le(find_row(t, "all +eta", "the printed bound is below the truth from L on")->ours, 4);
+    assert_near(find_row(t, "all +eta", "uniform: slope over L = 8 .. 64")->ours, -2, 0.1);
     pare_arena_free(c.a);
 }
 
@@ -111,7 +114,7 @@ static void slopes_and_verdicts(void **state)
     const double x[] = {1, 2, 4}, y[] = {3, 24, 192};
     scene_open(&c);
     assert_near(log_slope(x, y, 3), 3, 1e-12);
-    sheet_open(&c.s, "t", "a", -3, 8);
+    begin_table(&c.s, "t", "a", -3);
     row_ratio(&c.s, "d", "up", 1, 3.9, 4);
     row_ratio(&c.s, "d", "down", 1, 0.2, 4);
     row_ratio(&c.s, "d", "none", NAN, 7, 1);
@@ -120,12 +123,11 @@ static void slopes_and_verdicts(void **state)
     row_at_most(&c.s, "d", "smaller", 1, 0.01, 4);
     row_at_most(&c.s, "d", "larger", 1, 4.1, 4);
     row_holds(&c.s, "d", "fails", false, NAN);
-    const pare_verdict want[] = {PARE_REPRODUCED, PARE_DIFFERS,    PARE_ADDED,   PARE_DIFFERS,
-                                 PARE_DIFFERS,    PARE_REPRODUCED, PARE_DIFFERS, PARE_DIFFERS};
+    const row_verdict want[] = {REPRODUCED, DIFFERS,    ADDED,   DIFFERS,
+                                DIFFERS,    REPRODUCED, DIFFERS, DIFFERS};
     for (size_t i = 0; i < 8; i++) assert_int_equal(c.s.t->rows[i].verdict, want[i]);
-    const pare_row_class of[] = {PARE_ROW_REFERENCE, PARE_ROW_REFERENCE, PARE_ROW_OURS,
-                                 PARE_ROW_REFERENCE, PARE_ROW_REFERENCE, PARE_ROW_REFERENCE,
-                                 PARE_ROW_REFERENCE, PARE_ROW_SELF};
+    const row_class of[] = {ROW_REFERENCE, ROW_REFERENCE, ROW_OURS,      ROW_REFERENCE,
+                            ROW_REFERENCE, ROW_REFERENCE, ROW_REFERENCE, ROW_SELF};
     for (size_t i = 0; i < 8; i++) assert_int_equal(c.s.t->rows[i].source, of[i]);
     assert_string_equal(c.s.t->rows[0].note, "within a factor 4, the spread of nine seeds");
     pare_arena_free(c.a);

@@ -15,7 +15,7 @@ static void every_counter_example_refutes_its_statement(void **state)
             const sides s = row_sides(e->test, e->class);
             if (!isfinite(s.printed) || !isfinite(s.is)) fail_msg("%s: not a number", e->where);
             /* A loose statement, and one that is open, stand: the others are refuted. */
-            if (e->stands) assert_true(e->class != PARE_MISPRINT);
+            if (e->stands) assert_true(e->class != MISPRINT);
             if (!e->stands && !erratum_refuted(e, &s)) fail_msg("%s: %s", e->where, e->says);
         }
 }
@@ -37,8 +37,7 @@ static void no_two_rows_have_the_same_test_and_every_class_is_one_of_three(void 
         for (size_t i = 0; i < errata_lists[k]->n; i++) {
             const erratum *const e = &errata_lists[k]->v[i];
             if (erratum_of(e->test) != e) fail_msg("%s: two rows", e->test);
-            assert_true(e->class == PARE_MISPRINT || e->class == PARE_STEP_FALSE ||
-                        e->class == PARE_IMPRECISE);
+            assert_true(e->class == MISPRINT || e->class == STEP_FALSE || e->class == IMPRECISE);
         }
     assert_null(erratum_of("no_test_at_all"));
 }
@@ -64,7 +63,7 @@ static void expected_row(char *line, size_t room, const erratum *e)
     char figures[100], holds[60] = "";
     pare_err err = {0};
     sides s;
-    assert_ok(erratum_look(&s, e, &err), &err);
+    assert_ok(erratum_evaluate(&s, e, &err), &err);
     if (isnan(s.is))
         snprintf(figures, sizeof figures, ": %s %.6g", relation[e->claim], s.printed);
     else
@@ -98,7 +97,7 @@ static void the_document_has_these_rows_and_no_others(void **state)
     assert_non_null(f);
     while (fgets(line, sizeof line, f)) {
         if (line[0] != '|' || strncmp(line, "| paper", 7) == 0 || line[1] == '-') continue;
-        if (k == ERRATA_LISTS) fail_msg("not in src/study/repro_errata_*.c: %s", line);
+        if (k == ERRATA_LISTS) fail_msg("not in studies/errata_*.c: %s", line);
         expected_row(want, sizeof want, &errata_lists[k]->v[i]);
         if (strncmp(line, want, strlen(want)) != 0)
             fail_msg("docs/errata.md has\n%snot\n%s", line, want);
@@ -113,15 +112,15 @@ static void the_document_has_these_rows_and_no_others(void **state)
 static void rows_are_counted_by_class(void **state)
 {
     (void)state;
-    const pare_verdict classes[] = {PARE_MISPRINT, PARE_STEP_FALSE, PARE_IMPRECISE};
+    const row_verdict classes[] = {MISPRINT, STEP_FALSE, IMPRECISE};
     char dir[200], folder[240], note[200];
     pare_err err = {0};
-    pare_repro *r = NULL;
+    study *r = NULL;
     size_t count[3] = {0};
     test_mkdir(dir);
     snprintf(folder, sizeof folder, "%s/out", dir);
-    const pare_repro_opts o = {.folder = folder, .side = 100};
-    assert_ok(pare_repro_errata(&r, &o, NULL, NULL, &err), &err);
+    const study_opts o = {.folder = folder, .side = 100};
+    assert_ok(study_errata(&r, &o, NULL, NULL, &err), &err);
     for (size_t k = 0; k < ERRATA_LISTS; k++)
         for (size_t i = 0; i < errata_lists[k]->n; i++)
             for (size_t c = 0; c < 3; c++) count[c] += errata_lists[k]->v[i].class == classes[c];
@@ -130,8 +129,8 @@ static void rows_are_counted_by_class(void **state)
         assert_string_equal(r->tables[t].name, erratum_class(classes[t]));
         assert_int_equal(r->tables[t].nrows, count[t]);
         for (size_t i = 0; i < count[t]; i++) {
-            const pare_repro_row *const row = &r->tables[t].rows[i];
-            assert_true(row->verdict == (isnan(row->ours) ? PARE_NOT_MADE : classes[t]));
+            const table_row *const row = &r->tables[t].rows[i];
+            assert_true(row->verdict == (isnan(row->ours) ? NOT_MADE : classes[t]));
         }
     }
     snprintf(note, sizeof note,
@@ -139,7 +138,7 @@ static void rows_are_counted_by_class(void **state)
              "%zu loose or imprecise",
              count[0], count[1], count[2]);
     assert_string_equal(r->notes[r->nnotes - 1], note);
-    pare_repro_free(r);
+    study_free(r);
     test_rmdir(dir);
 }
 

@@ -1,4 +1,4 @@
-/* Tests src/study/repro_ticket*.c: fits by hand, and the shapes of figures 4 to 6 of Otsuka 2025.
+/* Tests studies/ticket_*.c: fits by hand, and the shapes of figures 4 to 6 of Otsuka 2025.
  */
 #include "../../studies/popup_figures.h"
 #include "../../studies/study_ticket.h"
@@ -26,7 +26,7 @@ static void ours_is_below_the_papers_on_the_same_sources(void **state)
     circle_target f, g;
     double sum[WAYS] = {0};
     (void)state;
-    assert_ok(circle_target_of(&f, 1, 0, &err), &err);
+    circle_target_of(&f, 1, 0);
     for (uint64_t seed = 0; seed < 12; seed++)
         for (circle_way w = 0; w < WAYS; w++) {
             double e;
@@ -47,7 +47,7 @@ static void the_target_itself_errs_by_nothing(void **state)
     double e;
     (void)state;
     for (size_t i = 0; i < CIRCLE_TARGETS; i++) {
-        assert_ok(circle_target_of(&f, i, 3, &err), &err);
+        circle_target_of(&f, i, 3);
         assert_ok(circle_error(&e, &f, &f, 9, 20, 1, &err), &err);
         assert_true(e == 0);
     }
@@ -77,10 +77,9 @@ static void only_gamma_changes_or_it_does_not(void **state)
         pare_err err = {0};
         pare_arena *const a = pare_arena_new();
         numbers part[CURVES];
-        pare_repro_table table[1];
-        pare_repro r = {.arena = a, .tables = table};
-        sheet s = {.r = &r, .err = &err};
-        const repro_study of = {.seed = 0};
+        study_table table[1];
+        study r = {.arena = a, .tables = table};
+        table_writer s = {.r = &r, .err = &err};
         r.curves = pare_alloc(a, 20, sizeof *r.curves);
         for (size_t c = 0; c < CURVES; c++)
             for (size_t i = 0; i < COUNT; i++) {
@@ -99,12 +98,12 @@ static void only_gamma_changes_or_it_does_not(void **state)
         else
             assert_near(least, 1, 1e-9);
         for (size_t c = 0; c < CURVES; c++) part[c] = (numbers){.a = a, .v = v[c], .n = EACH};
-        ticket_blocks.table(&s, part, CURVES, &of);
+        ticket_blocks.table(&s, part, CURVES);
         assert_ok(s.st, &err);
-        const pare_repro_row *const row = &s.t->rows[s.t->nrows - 2];
+        const table_row *const row = &s.t->rows[s.t->nrows - 2];
         assert_string_equal(row->claim, "only gamma changes");
-        assert_int_equal(row->source, PARE_ROW_PRINTED);
-        assert_int_equal(row->verdict, other ? PARE_DIFFERS : PARE_REPRODUCED);
+        assert_int_equal(row->source, ROW_PRINTED);
+        assert_int_equal(row->verdict, other ? DIFFERS : REPRODUCED);
         assert_near(row->ours, least, 0);
         pare_arena_free(a);
     }
@@ -119,23 +118,22 @@ static void what_was_chosen_afterwards_is_not_decided(void **state)
     pare_err err = {0};
     pare_arena *const a = pare_arena_new();
     numbers part[CIRCLE_TARGETS];
-    pare_repro_table table[1];
-    pare_repro r = {.arena = a, .tables = table};
-    sheet s = {.r = &r, .err = &err};
-    const repro_study of = {.seed = 0};
+    study_table table[1];
+    study r = {.arena = a, .tables = table};
+    table_writer s = {.r = &r, .err = &err};
     (void)state;
     r.curves = pare_alloc(a, 30, sizeof *r.curves);
     for (size_t w = 0, at = 1; w < 5; w++)
         for (size_t i = 0; i < (w < 3 ? 9u : 7u); i++, at += 2)
             v[at] = v[at + 1] = .8 * exp(-.06 * widths[i]); /* the printed fit itself */
     for (size_t i = 0; i < CIRCLE_TARGETS; i++) part[i] = (numbers){.a = a, .v = v, .n = MANY};
-    ticket_rates.table(&s, part, CIRCLE_TARGETS, &of);
+    ticket_rates.table(&s, part, CIRCLE_TARGETS);
     assert_ok(s.st, &err);
     for (size_t i = 0; i < CIRCLE_TARGETS; i++)
         for (size_t k = 0; k < 2; k++) {
-            const pare_repro_row *const row = &s.t->rows[8 * i + k];
-            assert_int_equal(row->source, PARE_ROW_PRINTED);
-            assert_int_equal(row->verdict, i == CHOSEN_AFTER ? PARE_UNDECIDED : PARE_REPRODUCED);
+            const table_row *const row = &s.t->rows[8 * i + k];
+            assert_int_equal(row->source, ROW_PRINTED);
+            assert_int_equal(row->verdict, i == CHOSEN_AFTER ? UNDECIDED : REPRODUCED);
             assert_contains(row->note, i == CHOSEN_AFTER ? "chosen after seeing" : "(.6, .8)");
         }
     pare_arena_free(a);
@@ -144,22 +142,22 @@ static void what_was_chosen_afterwards_is_not_decided(void **state)
 static void small_runs_decide_nothing_of_figures_7_and_8(void **state)
 {
     (void)state;
-    assert_int_equal(popup_verdict(1, .01, false), PARE_UNDECIDED);
-    assert_int_equal(popup_verdict(-1, .01, false), PARE_UNDECIDED);
-    assert_int_equal(popup_verdict(.021, .01, true), PARE_REPRODUCED);
-    assert_int_equal(popup_verdict(.019, .01, true), PARE_UNDECIDED);
-    assert_int_equal(popup_verdict(-.021, .01, true), PARE_DIFFERS);
-    assert_int_equal(popup_verdict(NAN, .01, true), PARE_UNDECIDED);
+    assert_int_equal(popup_verdict(1, .01, false), UNDECIDED);
+    assert_int_equal(popup_verdict(-1, .01, false), UNDECIDED);
+    assert_int_equal(popup_verdict(.021, .01, true), REPRODUCED);
+    assert_int_equal(popup_verdict(.019, .01, true), UNDECIDED);
+    assert_int_equal(popup_verdict(-.021, .01, true), DIFFERS);
+    assert_int_equal(popup_verdict(NAN, .01, true), UNDECIDED);
 }
 
-static numbers ran(const experiment *e, size_t part, pare_arena *a)
+static numbers run_part(const experiment *e, size_t part, pare_arena *a)
 {
     pare_err err = {0};
-    numbers out = {.a = a};
-    const repro_study s = {.seed = 0};
-    assert_ok(e->run(&out, &s, part, NULL, &err), &err);
-    assert_false(out.no_memory);
-    return out;
+    const setting s = {.seed = 0};
+    trial t = {.s = &s, .part = part, .a = a, .err = &err, .out = {.a = a}};
+    assert_ok(e->run(&t), &err);
+    assert_false(t.out.no_memory);
+    return t.out;
 }
 
 /* The mean's rate falls with the size of the target (every second size here). */
@@ -170,8 +168,8 @@ static void the_rate_of_the_mean_falls_with_the_size(void **state)
     double last = INFINITY;
     (void)state;
     assert_non_null(a);
-    for (size_t p = 0; p < ticket_sizes.parts(false); p += 2) {
-        const numbers v = ran(&ticket_sizes, p, a);
+    for (size_t p = 0; p < ticket_sizes.parts; p += 2) {
+        const numbers v = run_part(&ticket_sizes, p, a);
         assert_int_equal(v.n, 9);
         const double rate = decay_of(widths, v.v, 9).delta;
         assert_true(rate < last);
@@ -190,7 +188,7 @@ static void the_median_loses_one_bit_an_item(void **state)
     for (size_t which = 0; which < CIRCLE_TARGETS; which += 2) { /* trained, random */
         circle_target f, g;
         double median[WIDTHS], e[MANY];
-        assert_ok(circle_target_of(&f, which, 0, &err), &err);
+        circle_target_of(&f, which, 0);
         for (size_t i = 0; i < WIDTHS; i++) {
             for (uint64_t s = 0; s < MANY; s++) {
                 assert_ok(circle_ticket(&g, &f, (size_t)widths[i], WAY_PAPER, s, NULL, &err), &err);
@@ -210,7 +208,7 @@ static void no_length_breaks_the_bound(void **state)
     pare_arena *const a = pare_arena_new();
     (void)state;
     assert_non_null(a);
-    const numbers v = ran(&ticket_lengths, 2, a);
+    const numbers v = run_part(&ticket_lengths, 2, a);
     assert_int_equal(v.n, 7);
     assert_true(v.v[4] <= 1.2 * v.v[0] && v.v[5] > 0 && v.v[6] <= 1);
     pare_arena_free(a);
@@ -222,7 +220,7 @@ static void the_certificate_of_blocks_holds(void **state)
     pare_arena *const a = pare_arena_new();
     (void)state;
     assert_non_null(a);
-    const numbers v = ran(&ticket_blocks, 1, a);
+    const numbers v = run_part(&ticket_blocks, 1, a);
     assert_int_equal(v.n, 3 * 2 * 7);
     for (size_t i = 0; i < v.n; i += 3) {
         assert_true(v.v[i + 2] == 1);

@@ -6,13 +6,13 @@
 #include "../../studies/study_errata.h"
 
 /* Both sides of the row of this test; the example is inside the hypotheses. */
-static inline sides row_sides(const char *test, pare_verdict class)
+static inline sides row_sides(const char *test, row_verdict class)
 {
     const erratum *const e = erratum_of(test);
     pare_err err = {0};
     sides s;
-    if (!e) fail_msg("no row of src/study/repro_errata_*.c has the test %s", test);
-    assert_ok(erratum_look(&s, e, &err), &err);
+    if (!e) fail_msg("no row of studies/errata_*.c has the test %s", test);
+    assert_ok(erratum_evaluate(&s, e, &err), &err);
     print_message("%s, %s: printed %.6g, is %.6g, holds %.6g\n", e->paper, e->where, s.printed,
                   s.is, s.holds);
     assert_string_equal(erratum_class(e->class), erratum_class(class));
@@ -30,7 +30,7 @@ static inline void near_by_hand(double is, double by_hand)
         assert_near(is, by_hand, 1e-3 * fabs(by_hand) + 1e-12);
 }
 
-static inline sides row_as_known(const char *test, pare_verdict class, bool refuted, double printed,
+static inline sides row_as_known(const char *test, row_verdict class, bool refuted, double printed,
                                  double is, double holds)
 {
     const sides s = row_sides(test, class);
@@ -43,12 +43,12 @@ static inline sides row_as_known(const char *test, pare_verdict class, bool refu
 
 /* The example refutes the statement: printed, is and holds (nan: no number) as known by hand. */
 #define false_as_printed(printed, is, holds)                                                       \
-    row_as_known(__func__, PARE_MISPRINT, true, (printed), (is), (holds))
+    row_as_known(__func__, MISPRINT, true, (printed), (is), (holds))
 #define false_step(printed, is, holds)                                                             \
-    row_as_known(__func__, PARE_STEP_FALSE, true, (printed), (is), (holds))
+    row_as_known(__func__, STEP_FALSE, true, (printed), (is), (holds))
 #define false_reading(printed, is, holds)                                                          \
-    row_as_known(__func__, PARE_IMPRECISE, true, (printed), (is), (holds))
+    row_as_known(__func__, IMPRECISE, true, (printed), (is), (holds))
 /* The statement holds on the example, and is loose. */
 #define only_loose(printed, is, holds)                                                             \
-    row_as_known(__func__, PARE_IMPRECISE, false, (printed), (is), (holds))
+    row_as_known(__func__, IMPRECISE, false, (printed), (is), (holds))
 #endif

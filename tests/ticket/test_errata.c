@@ -88,7 +88,7 @@ static void ticket_lemma_13_blocks_move_by_what_holds(void **state)
     pare_err err = {0};
     (void)state;
     /* 2 H alpha^2 .01 + ..: half of .32 + .0008 + .04 + .02; no counter-example is known */
-    const sides row = row_sides(__func__, PARE_STEP_FALSE);
+    const sides row = row_sides(__func__, STEP_FALSE);
     assert_near(row.holds, .3808, 1e-9);
     assert_near(row.printed, .1904, 1e-9);
     assert_true(row.is > .09 && row.is <= row.printed);
