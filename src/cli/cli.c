@@ -84,7 +84,7 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
     c->noperands = c->words.noperands;
     if (r == OPT_BAD) {
         c->json = cli_asks_json(argc, argv);
-        *rc = cli_finish(c, pare_fail(&c->err, PARE_ERR_USAGE, "%s", c->words.message));
+        *rc = cli_finish(c, cli_usage_error(c, "%s", c->words.message));
         return false;
     }
     *rc = 0;
@@ -228,6 +228,16 @@ int cli_unknown_word(const char *command, const char *what, const char *word,
     return pare_exit_code(PARE_ERR_USAGE);
 }
 
+pare_status cli_usage_error(cli *c, const char *fmt, ...)
+{
+    char message[sizeof c->err.msg];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    return pare_fail(&c->err, PARE_ERR_USAGE, "%s", message);
+}
+
 bool cli_given(const cli *c, const char *name)
 {
     return opt_given(&c->spec, &c->words, name);
@@ -240,11 +250,18 @@ pare_status cli_only(cli *c, const char *names, bool applies, const char *with)
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)n, names);
         if (cli_given(c, name))
-            return pare_fail(&c->err, PARE_ERR_USAGE, "--%s has no effect here: it goes with %s",
-                             name, with);
+            return cli_usage_error(c, "--%s has no effect here: it goes with %s", name, with);
         names += n + (names[n] == ',');
     }
     return PARE_OK;
+}
+
+pare_status cli_check_rules(cli *c, const cli_rule *rules)
+{
+    pare_status st = PARE_OK;
+    for (; !st && rules->names; rules++)
+        st = cli_only(c, rules->names, rules->applies, rules->with);
+    return st;
 }
 
 pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word,
@@ -254,7 +271,7 @@ pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word
     for (*index = 0; words[*index]; ++*index)
         if (strcmp(word, words[*index]) == 0) return PARE_OK;
     unknown_word_message(message, sizeof message, what, word, words);
-    return pare_fail(&c->err, PARE_ERR_USAGE, "%s", message);
+    return cli_usage_error(c, "%s", message);
 }
 
 static bool under_mpirun(void)
@@ -371,14 +388,13 @@ static pare_status may_write(cli *c, const char *path, const char *input)
     const pare_status there = cli_is_there(c, input); /* the more useful message comes first */
     if (there) return there;
     if (strcmp(path, "-") == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o -: this result goes to a file, not to stdout");
+        return cli_usage_error(c, "-o -: this result goes to a file, not to stdout");
     if (stat(path, &out) != 0) {
         if (errno == ENOENT) return folder_check(c, path);
         return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
     }
     if (input && cli_same_file(input, path))
-        return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", path, input);
+        return cli_usage_error(c, "-o %s is the input %s itself", path, input);
     const pare_status st = pare_out_check(path, c->force, &c->err);
     return st ? st : folder_check(c, path);
 }

@@ -178,7 +178,6 @@ int cmd_eval(int argc, char **argv)
          .min = 2, .max = 1u << 30},
         {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "compute in double precision instead of single precision"},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "eval",
         .args = "MODEL --data FILE",
@@ -187,9 +186,8 @@ int cmd_eval(int argc, char **argv)
                  "graph, mean squared error of values.",
         .examples = {"eval model.safetensors --data test.txt",
                      "eval small.safetensors --data test.txt --reference model.safetensors"},
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

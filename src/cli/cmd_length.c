@@ -44,8 +44,8 @@ static pare_status read_oracle(cli *c, const char *text, uint32_t out[3])
         if (!*end) return PARE_OK;
         at = end + 1;
     }
-    return pare_fail(
-        &c->err, PARE_ERR_USAGE,
+    return cli_usage_error(
+        c,
         "--oracle %s: give the tokens of one call, M, or M,LAYERS,HEADS; each is a whole "
         "number from 1 to %d",
         text, MOST_ORACLE);
@@ -299,14 +299,12 @@ static pare_status check_options(cli *c, const length_opts *o)
         return st;
     if (o->pack) return PARE_OK;
     if (!o->dry && !c->out)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o PLAN is missing; --dry-run prints the costs without a file");
+        return cli_usage_error(c, "-o PLAN is missing; --dry-run prints the costs without a file");
     if (o->dry && c->out)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--dry-run writes nothing: leave -o %s out, or --dry-run", c->out);
+        return cli_usage_error(c, "--dry-run writes nothing: leave -o %s out, or --dry-run",
+                               c->out);
     if (o->dry && o->certify)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--certify runs the plan and writes files: leave --dry-run out");
+        return cli_usage_error(c, "--certify runs the plan and writes files: leave --dry-run out");
     return PARE_OK;
 }
 
@@ -389,7 +387,6 @@ int cmd_length(int argc, char **argv)
         {.name = "penalty", .kind = OPT_REAL, .to = &o.penalty, .metavar = "P", .rare = true, .low = 1e-3, .high = 1e6,
          .help = "with --pack: lower the scores between two inputs by P", .unset = "enough that no weight passes"},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "length",
         .args = "MODEL --oracle M --tokens N -o PLAN",
@@ -400,9 +397,8 @@ int cmd_length(int argc, char **argv)
         .examples = {"length model.safetensors --tokens 4096 --oracle 128 --dry-run",
                      "length model.safetensors --tokens 4096 --oracle 128 -o plan.json"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

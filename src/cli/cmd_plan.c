@@ -280,10 +280,10 @@ static pare_status read_directions(cli *c, plan_opts *o)
                                         strncmp(at, pare_plan_way_names[way], n) != 0))
             way++;
         if (way == PARE_PLAN_WAYS)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--directions: '%.*s' is not a direction; give width, depth and "
-                             "ticket, separated by commas",
-                             (int)n, at);
+            return cli_usage_error(c,
+                                   "--directions: '%.*s' is not a direction; give width, depth and "
+                                   "ticket, separated by commas",
+                                   (int)n, at);
         o->o.ways |= 1u << way;
         at += n;
     } while (*at++ == ',');
@@ -309,8 +309,8 @@ static pare_status check_options(cli *c, plan_opts *o)
     o->o.note = note_try;
     o->o.self = c;
     if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "a budget is needed: give --max-bytes B, --max-ms T or --max-error E");
+        return cli_usage_error(
+            c, "a budget is needed: give --max-bytes B, --max-ms T or --max-error E");
     pare_status st = cli_only(c, "measured", isfinite(o->o.eps), "--max-error E");
     if (!st) st = read_directions(c, o);
     if (!st)
@@ -396,7 +396,6 @@ int cmd_plan(int argc, char **argv)
          .help = "try at most so many combinations of several directions"},
     };
     /* clang-format on */
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "plan",
         .args = "MODEL (--max-bytes B | --max-ms T | --max-error E) [--data FILE] -o OUT",
@@ -408,9 +407,8 @@ int cmd_plan(int argc, char **argv)
              "plan gt.safetensors --data graph.npz --max-error 0.5 --directions width,depth -o "
              "gt.small.safetensors"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

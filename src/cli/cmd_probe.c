@@ -349,14 +349,14 @@ static pare_status check_options(cli *c, probe_opts *o)
         const unsigned long d = strtoul(at, &end, 10);
         if (end == at || *at == '-' || *at == '+' || d == 0 || d > 1u << 20 ||
             (*end && *end != ',') || o->o.ndims == MOST_DIMS)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--dims %s: give at most %d whole numbers from 1, separated by commas",
-                             o->dims, MOST_DIMS);
+            return cli_usage_error(
+                c, "--dims %s: give at most %d whole numbers from 1, separated by commas", o->dims,
+                MOST_DIMS);
         o->list[o->o.ndims++] = d;
         at = *end ? end + 1 : end;
     }
     if (!st && o->dims && o->o.ndims == 0)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--dims is empty: give widths separated by commas");
+        st = cli_usage_error(c, "--dims is empty: give widths separated by commas");
     o->o.dims = o->o.ndims ? o->list : NULL;
     return st;
 }
@@ -417,7 +417,6 @@ int cmd_probe(int argc, char **argv)
          .help = "draws of cutting methods that use random numbers; the best one counts"},
         opt_split(&o.split),
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "probe",
         .args = "MODEL [--data FILE]",
@@ -427,9 +426,8 @@ int cmd_probe(int argc, char **argv)
         .examples = {"probe model.safetensors --data board.npz",
                      "probe model.safetensors --data test.txt --part width -o probe.json"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

@@ -162,8 +162,8 @@ static pare_status forward_traced(cli *c, run_state *s)
     if (st) return st;
     if (!s->o->trace) return forward_all(c, s, s->layers ? &trace : NULL);
     if (s->set.n != 1)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--trace takes one input, but %s holds %zu",
-                         s->o->data, s->set.n);
+        return cli_usage_error(c, "--trace takes one input, but %s holds %zu", s->o->data,
+                               s->set.n);
     if ((st = trace_open(&t, c, s->o->trace))) return st;
     s->layers = NULL; /* the trace listens */
     t.batch = s->set.in[0].batch;
@@ -239,24 +239,22 @@ static pare_status check_options(cli *c, const run_opts *o)
     const int given =
         (o->input != NULL) + (o->texts.n > 0) + (o->data != NULL) + (o->prompts != NULL);
     if (given != 1)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         given ? "more than one input: give only one of --text, --prompts, --input "
-                                 "and --data"
-                               : "there is no input: give one of --text, --prompts, --input and "
-                                 "--data");
+        return cli_usage_error(
+            c, given ? "more than one input: give only one of --text, --prompts, --input "
+                       "and --data"
+                     : "there is no input: give one of --text, --prompts, --input and "
+                       "--data");
     pare_status st = check_meaning(c, o);
     if (st) return st;
     if (o->attention == RUN_ATTENTION_POLY && o->f64)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--attention poly works in single precision: leave --f64 out");
+        return cli_usage_error(c, "--attention poly works in single precision: leave --f64 out");
     const bool arrays = c->out || o->f64 || o->trace, writes = o->texts.n > 1 || o->prompts;
     if ((writes || (o->tokens != RUN_NOT_GIVEN && o->tokens)) && arrays)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o, --f64 and --trace belong to one forward pass over one text: give one "
-                         "--text and --tokens 0, or leave them out to generate text");
+        return cli_usage_error(
+            c, "-o, --f64 and --trace belong to one forward pass over one text: give one "
+               "--text and --tokens 0, or leave them out to generate text");
     if (writes && o->tokens == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--tokens 0 is one forward pass over one text: give one --text");
+        return cli_usage_error(c, "--tokens 0 is one forward pass over one text: give one --text");
     const char *const inputs[] = {c->operand[0], o->input, o->data, o->prompts, o->plan};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs && !st; i++)
         st = cli_is_there(c, inputs[i]);
@@ -266,19 +264,19 @@ static pare_status check_options(cli *c, const run_opts *o)
             st = cli_may_write(c, c->out, inputs[i]);
         const char *const slash = strrchr(c->out, '/'), *const end = strrchr(c->out, '.');
         if (!st && end && (!slash || end > slash) && strcmp(end, ".npy") != 0)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "-o %s: the outputs are written as an array, and its name must end in "
-                             ".npy",
-                             c->out);
+            return cli_usage_error(
+                c,
+                "-o %s: the outputs are written as an array, and its name must end in "
+                ".npy",
+                c->out);
         return st;
     }
     if (c->json)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o - and --json both write to standard output: give -o a file");
+        return cli_usage_error(c, "-o - and --json both write to standard output: give -o a file");
     if (isatty(STDOUT_FILENO))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o -: standard output is a terminal and the array is binary: redirect it "
-                         "or give -o a file");
+        return cli_usage_error(
+            c, "-o -: standard output is a terminal and the array is binary: redirect it "
+               "or give -o a file");
     return PARE_OK;
 }
 
@@ -393,7 +391,6 @@ int cmd_run(int argc, char **argv)
         {.name = "delta", .kind = OPT_REAL, .to = &o.delta, .metavar = "P", .rare = true,
          .help = "with --mode sample: probability that the bounds of a layer may fail", .low = 1e-12, .high = 1},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "run",
         .args = "MODEL --text TEXT | --input X.npy | --data FILE  [-o Y.npy]",
@@ -403,9 +400,8 @@ int cmd_run(int argc, char **argv)
         .examples = {"run model.safetensors --text \"Once upon a time\" --tokens 64",
                      "run model.safetensors --input ids.npy -o logits.npy"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

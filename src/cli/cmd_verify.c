@@ -290,7 +290,6 @@ int cmd_verify(int argc, char **argv)
          .help = "of a certificate of pare length: run the plan on this engine as well"},
     };
     /* clang-format on */
-    static const char *const operands[] = {"CERT", NULL};
     const opt_spec spec = {
         .command = "verify",
         .args = "CERT|MODEL [--input MODEL] [--output MODEL] [--data FILE]",
@@ -299,9 +298,8 @@ int cmd_verify(int argc, char **argv)
                  "Exit code: 0 it holds; 4 it is refused; 2 a file is missing or unreadable.",
         .examples = {"verify small.safetensors",
                      "verify moved.cert.json --input models/large.safetensors"},
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"CERT", NULL},
     };
     cli c;
     int rc;

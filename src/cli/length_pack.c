@@ -220,14 +220,12 @@ static pare_status print_json(cli *c, const packed *p)
 pare_status length_pack(cli *c, const pack_opts *o)
 {
     packed p = {.o = o};
-    pare_status st = o->data
-                         ? PARE_OK
-                         : pare_fail(&c->err, PARE_ERR_USAGE,
-                                     "--pack runs the inputs of a file: give it with --data FILE");
+    pare_status st =
+        o->data ? PARE_OK
+                : cli_usage_error(c, "--pack runs the inputs of a file: give it with --data FILE");
     if (!st) st = backend_check(c, o->backend);
     if (!st && strcmp(o->backend, "mpi") == 0)
-        st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--pack works in one process: give --backend cpu, not mpi");
+        st = cli_usage_error(c, "--pack works in one process: give --backend cpu, not mpi");
     if (!st) st = cli_is_there(c, c->operand[0]);
     if (!st) st = cli_is_there(c, o->data);
     if (!st && c->out) st = cli_may_write(c, c->out, c->operand[0]);

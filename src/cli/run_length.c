@@ -9,9 +9,9 @@ pare_status run_check_length(cli *c, const run_opts *o)
     const pare_status st = backend_check(c, o->backend);
     if (st) return st;
     if (o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--oracle and --plan are for one forward pass over one input: they do not "
-                         "generate text");
+        return cli_usage_error(
+            c, "--oracle and --plan are for one forward pass over one input: they do not "
+               "generate text");
     return PARE_OK;
 }
 
