@@ -85,6 +85,8 @@ void cli_note(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* Refuses an input that does not exist; a path of NULL is fine. A command asks for every input
  * before it looks at its output, so that an output that exists does not hide a missing input. */
 pare_status cli_is_there(cli *c, const char *path);
+/* Refuses inputs that do not exist; then, with -o, an output that may not be written beside them. */
+pare_status cli_check_files(cli *c, const char *const *inputs, size_t n);
 /* Refuses before any work is done: an `input` (may be NULL) that is not there, an output that
  * exists (without -f), a folder that does not or that may not be written to, a folder in the place
  * of a file, and the very file that `input` is. */

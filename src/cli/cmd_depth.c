@@ -150,37 +150,27 @@ static void print_text(const cli *c, const void *self)
     show_end(c, r);
 }
 
-static bool json_layers(cJSON *to, const pare_depth_report *p)
-{
-    cJSON *const list = pare_json_add_array(to, "layers");
-    bool ok = list != NULL;
-    for (size_t l = 0; ok && l < p->nlayers; l++) {
-        const pare_depth_layer *const d = &p->layers[l];
-        cJSON *const o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_size(o, "layer", d->block) &&
-             pare_json_add_string(o, "kind", pare_attn_name(d->kind)) &&
-             (isnan(d->loo_est) || pare_json_add_number(o, "leave_one_out", d->loo_est)) &&
-             (isnan(d->influence_est) ||
-              pare_json_add_number(o, "block_influence", d->influence_est));
-    }
-    return ok;
-}
-
 static pare_status print_json(cli *c, const void *self)
 {
     const depth_opts *const o = self;
     const pare_reduction *const r = &o->r.r;
-    cJSON *const root = out_json_begin(c);
+    cJSON *const root = out_json_begin(c), *list = NULL;
     cJSON *const to = reduce_json_front(root, r) ? pare_json_add_object(root, "cut") : NULL;
     bool ok = to != NULL;
-    if (ok && o->one_layer)
-        ok = pare_json_add_string(to, "one_layer", o->one_layer) &&
+    if (ok && o->one_layer) {
+        ok = out_json_add(to, "one_layer:s", o->one_layer) &&
              (r->one_layer.keep == PARE_DEPTH_UNSET ||
-              pare_json_add_size(to, "kept", r->one_layer.keep));
-    else if (ok)
-        ok = pare_json_add_string(to, "kind", pare_depth_kind_names[o->kind]) &&
-             pare_json_add_string(to, "select", pare_depth_select_names[o->select]) &&
-             pare_json_add_size(to, "exact", r->depth.exact) && json_layers(to, &r->depth);
+              out_json_add(to, "kept:z", r->one_layer.keep));
+    } else if (ok) {
+        ok = out_json_add(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
+                          pare_depth_select_names[o->select], r->depth.exact) &&
+             (list = pare_json_add_array(to, "layers"));
+    }
+    for (size_t l = 0; ok && list && l < r->depth.nlayers; l++) {
+        const pare_depth_layer *const d = &r->depth.layers[l];
+        ok = out_json_add_object(list, NULL, "layer:z kind:s leave_one_out:N block_influence:N",
+                                 d->block, pare_attn_name(d->kind), d->loo_est, d->influence_est);
+    }
     return out_json(c, root, ok && reduce_json_end(root, r));
 }
 

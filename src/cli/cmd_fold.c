@@ -24,12 +24,12 @@ static pare_status print_json(cli *c, const void *self)
     const pare_reduction *const r = &((const reduction *)self)->r;
     const pare_fold_report *const f = &r->fold;
     cJSON *const root = out_json_begin(c);
-    cJSON *const o = reduce_json_front(root, r) ? pare_json_add_object(root, "folded") : NULL;
     return out_json(c, root,
-                    o && pare_json_add_size(o, "norms", f->norms) &&
-                        pare_json_add_size(o, "key_biases", f->key_biases) &&
-                        pare_json_add_size(o, "value_biases", f->value_biases) &&
-                        pare_json_add_size(o, "rounded", f->rounded) && reduce_json_end(root, r));
+                    reduce_json_front(root, r) &&
+                        out_json_add_object(root, "folded",
+                                            "norms:z key_biases:z value_biases:z rounded:z",
+                                            f->norms, f->key_biases, f->value_biases, f->rounded) &&
+                        reduce_json_end(root, r));
 }
 
 static pare_status check_model(cli *c, void *self, const pare_model *m)

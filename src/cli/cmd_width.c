@@ -72,12 +72,6 @@ static void print_text(const cli *c, const void *self)
     show_end(c, r);
 }
 
-static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)
-{
-    cJSON *o = pare_json_add_object(to, key);
-    return o && pare_json_add_size(o, "before", before) && pare_json_add_size(o, "after", after);
-}
-
 static pare_status print_json(cli *c, const void *self)
 {
     const width_opts *const o = self;
@@ -90,15 +84,16 @@ static pare_status print_json(cli *c, const void *self)
         if (p->heads[i].before > qk_dim) qk_dim = p->heads[i].before;
     for (size_t i = 0; i < p->nhidden; i++)
         if (p->hidden[i].before > ffn_dim) ffn_dim = p->hidden[i].before;
+    static const char pair[] = "before:z after:z";
     cJSON *const root = out_json_begin(c);
     cJSON *const to = reduce_json_front(root, r) ? pare_json_add_object(root, "cut") : NULL;
-    const bool ok =
-        to && pare_json_add_string(to, "method", pare_width_method_names[o->method]) &&
-        json_pair(to, "dim", dim, p->dim) && json_pair(to, "qk_dim", qk_dim, p->qk_dim) &&
-        json_pair(to, "ffn_dim", ffn_dim, p->ffn_dim) &&
-        (isnan(r->output_error) || pare_json_add_number(to, "output_error", r->output_error)) &&
-        (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
-                            pare_json_add_number(to, "validation", r->distilled.val)));
+    bool ok = out_json_add(to, "method:s", pare_width_method_names[o->method]) &&
+              out_json_add_object(to, "dim", pair, dim, p->dim) &&
+              out_json_add_object(to, "qk_dim", pair, qk_dim, p->qk_dim) &&
+              out_json_add_object(to, "ffn_dim", pair, ffn_dim, p->ffn_dim) &&
+              out_json_add(to, "output_error:N", r->output_error);
+    if (ok && o->epochs)
+        ok = out_json_add(to, "distill_epochs:z validation:g", o->epochs, r->distilled.val);
     return out_json(c, root, ok && reduce_json_end(root, r));
 }
 

@@ -16,28 +16,23 @@ bool reduce_json_front(cJSON *root, const pare_reduction *r)
 
 bool reduce_json_end(cJSON *root, const pare_reduction *r)
 {
-    bool ok = true;
-    if (r->has_metric) {
-        const pare_evaluation *const before = &r->metric_before, *const after = &r->metric_after;
-        cJSON *const o = pare_json_add_object(root, "metric");
-        ok = o && pare_json_add_string(o, "name", before->metric) &&
-             pare_json_add_number(o, "before", before->value) &&
-             pare_json_add_number(o, "after", after->value) &&
-             (r->task != PARE_TASK_TEXT ||
-              (pare_json_add_number(o, "perplexity_before", before->scores.perplexity) &&
-               pare_json_add_number(o, "perplexity_after", after->scores.perplexity))) &&
-             pare_json_add_size(o, "counted", before->scores.counted) &&
-             pare_json_add_size(o, "inputs", r->metric_inputs) &&
-             pare_json_add_bool(o, "held_out", r->held_out);
-    }
-    if (ok && !isnan(r->largest_output)) /* beside it a bound can be called vacuous */
-        ok = pare_json_add_number(root, "largest_output", r->largest_output);
-    cJSON *const o = ok ? pare_json_add_object(root, "time_ms") : NULL;
-    return o && pare_json_add_number(o, "before", r->ms_before) &&
-           pare_json_add_number(o, "after", r->ms_after) &&
-           (!r->has_attention_ms || (pare_json_add_number(o, "attention_before", r->attn_before) &&
-                                     pare_json_add_number(o, "attention_after", r->attn_after))) &&
-           pare_json_add_number(o, "reduction", r->ms_reduction);
+    const pare_evaluation *const before = &r->metric_before, *const after = &r->metric_after;
+    const bool text = r->task == PARE_TASK_TEXT, timed = r->has_attention_ms;
+    if (r->has_metric &&
+        !out_json_add_object(
+            root, "metric",
+            "name:s before:g after:g perplexity_before:N perplexity_after:N counted:z inputs:z "
+            "held_out:b",
+            before->metric, before->value, after->value, text ? before->scores.perplexity : NAN,
+            text ? after->scores.perplexity : NAN, before->scores.counted, r->metric_inputs,
+            r->held_out))
+        return false;
+    /* Beside the largest output a bound can be called vacuous. */
+    return out_json_add(root, "largest_output:N", r->largest_output) &&
+           out_json_add_object(root, "time_ms",
+                               "before:g after:g attention_before:N attention_after:N reduction:g",
+                               r->ms_before, r->ms_after, timed ? r->attn_before : NAN,
+                               timed ? r->attn_after : NAN, r->ms_reduction);
 }
 
 /* What the certificate must not hold: times, host facts, the command; and the sizes, so that a
@@ -49,15 +44,12 @@ pare_status reduce_write_run_file(const reduction *self)
     bench_machine host;
     bench_machine_look(&host);
     cJSON *const root = out_json_begin(c);
-    cJSON *const machine = root && pare_json_add_string(root, "line", c->line) &&
-                                   pare_json_add_string(root, "version", pare_version())
-                               ? pare_json_add_object(root, "machine")
-                               : NULL;
     /* Folders too, by the hash that the certificate has: a report compares them. */
-    const bool ok = machine && pare_json_add_string(machine, "cpu", host.cpu) &&
-                    pare_json_add_size(machine, "cores", (size_t)host.cores) &&
-                    out_json_facts(root, "input", &r->before) &&
-                    out_json_facts(root, "output", &r->after) && reduce_json_end(root, r);
+    const bool ok =
+        out_json_add(root, "line:s version:s", c->line, pare_version()) &&
+        out_json_add_object(root, "machine", "cpu:s cores:z", host.cpu, (size_t)host.cores) &&
+        out_json_facts(root, "input", &r->before) && out_json_facts(root, "output", &r->after) &&
+        reduce_json_end(root, r);
     return out_json_file(c, root, ok, self->run_path);
 }
 

@@ -59,37 +59,28 @@ void show_ticket(const cli *c, const void *self)
 
 static bool json_rounded(cJSON *root, const char *name, const pare_rounded *r)
 {
-    if (isnan(r->measured)) return true;
-    cJSON *const to = pare_json_add_object(root, name);
-    return to && pare_json_add_number(to, "bits", r->bits) &&
-           pare_json_add_number(to, "measured", r->measured) &&
-           pare_json_add_number(to, "relative_error", r->error) &&
-           (!r->has_metric || pare_json_add_number(to, "metric", r->metric.value));
+    return isnan(r->measured) ||
+           out_json_add_object(root, name, "bits:g measured:g relative_error:g metric:N", r->bits,
+                               r->measured, r->error, r->has_metric ? r->metric.value : NAN);
 }
 
 pare_status show_ticket_json(cli *c, const void *self)
 {
     const ticket_opts *const o = self;
     const pare_ticket_report *const r = &o->r.r.ticket;
+    const pare_ticket_opts *const made = &o->r.r.ticket_made;
     cJSON *const root = out_json_begin(c);
-    cJSON *const to =
-        reduce_json_front(root, &o->r.r) ? pare_json_add_object(root, "ticket") : NULL;
     const bool ok =
-        to && pare_json_add_string(to, "mode", r->merged ? "merged" : "factored") &&
-        pare_json_add_string(to, "method", pare_ticket_method_names[o->method]) &&
-        pare_json_add_string(to, "coding", pare_coding_names[o->coding]) &&
-        pare_json_add_size(to, "bits", o->r.r.ticket_made.bits) &&
-        pare_json_add_size(to, "hidden", o->r.r.ticket_made.hidden) &&
-        pare_json_add_size(to, "matrices", r->n) &&
-        pare_json_add_size(to, "relu_parts", r->relu_parts) &&
-        pare_json_add_number(to, "weights", (double)r->weights) &&
-        pare_json_add_number(to, "ticket_bytes", (double)r->bytes) &&
-        pare_json_add_number(to, "number_bytes", (double)r->number_bytes) &&
-        pare_json_add_number(to, "bits_per_weight", 8 * (double)r->bytes / (double)r->weights) &&
-        pare_json_add_number(to, "relative_error", o->r.r.output_error);
-    return out_json(
-        c, root,
-        ok && json_rounded(root, "rounded", &o->r.r.rounded) &&
-            json_rounded(root, "rounded_with_feedback", &o->r.r.rounded_with_feedback) &&
-            reduce_json_end(root, &o->r.r));
+        reduce_json_front(root, &o->r.r) &&
+        out_json_add_object(
+            root, "ticket",
+            "mode:s method:s coding:s bits:z hidden:z matrices:z relu_parts:z weights:g "
+            "ticket_bytes:g number_bytes:g bits_per_weight:g relative_error:g",
+            r->merged ? "merged" : "factored", pare_ticket_method_names[o->method],
+            pare_coding_names[o->coding], made->bits, made->hidden, r->n, r->relu_parts,
+            (double)r->weights, (double)r->bytes, (double)r->number_bytes,
+            8 * (double)r->bytes / (double)r->weights, o->r.r.output_error) &&
+        json_rounded(root, "rounded", &o->r.r.rounded) &&
+        json_rounded(root, "rounded_with_feedback", &o->r.r.rounded_with_feedback);
+    return out_json(c, root, ok && reduce_json_end(root, &o->r.r));
 }
