@@ -20,16 +20,16 @@ static pare_status read_pair(cli *c, required *r, const char *text)
     r->eps = strtod(text, &end);
     if (end != text && *end == ',') r->p = strtod(end + 1, &last);
     if (!last || last == end + 1 || *last)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--required: '%s' is not of the form EPS,P",
-                         text);
+        return cli_usage_error(c, "--required: '%s' is not of the form EPS,P", text);
     if (!(r->eps > 0 && r->eps < INFINITY))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--required: the error EPS is %g: it must be above 0 and finite", r->eps);
+        return cli_usage_error(c, "--required: the error EPS is %g: it must be above 0 and finite",
+                               r->eps);
     if (!(r->p > 0 && r->p < 1))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--required: the probability P of a failure is %g: it must be above 0 and "
-                         "below 1",
-                         r->p);
+        return cli_usage_error(
+            c,
+            "--required: the probability P of a failure is %g: it must be above 0 and "
+            "below 1",
+            r->p);
     return PARE_OK;
 }
 
