@@ -79,10 +79,12 @@ static pare_status trained_run(trial *t)
     const pare_replacement_costs_opts o = {.metric = nats_of, .self = &g};
     pare_attention_stats ray;
     pare_replacement_costs costs;
-    pare_status st = pare_depth_attention_stats(&ray, t->a, t->s->trained, &x.fit, &x.look, &silent, t->err);
+    pare_status st =
+        pare_depth_attention_stats(&ray, t->a, t->s->trained, &x.fit, &x.look, &silent, t->err);
     if (!st) st = trial_progress(t, 1, 8);
     if (!st)
-        st = pare_depth_replacement_costs(&costs, t->a, t->s->trained, &x.fit, &x.look, &o, &silent, t->err);
+        st = pare_depth_replacement_costs(&costs, t->a, t->s->trained, &x.fit, &x.look, &o, &silent,
+                                          t->err);
     if (st) return st;
     append_number(&t->out, (double)ray.nlayers);
     for (size_t l = 0; l < ray.nlayers; l++) {
@@ -178,7 +180,7 @@ enum { SCALES = 6, SCALE_ROWS = 5 };
 static pare_model hidden_of(const pare_model *m)
 {
     pare_model h = *m;
-    h.top = (pare_output_head){.norm = m->top.norm, .pool = m->top.pool};
+    h.head = (pare_output_head){.norm = m->head.norm, .pool = m->head.pool};
     return h;
 }
 

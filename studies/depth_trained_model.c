@@ -122,7 +122,7 @@ static pare_status given_model(study_context *c, setting *s, pare_model **out, c
     if (!st && !*data && !own)
         return pare_fail(c->err, PARE_ERR_USAGE, "%s: --data says what to look at it on", o->model);
     s->data = own ? set : NULL;
-    s->tiny = own && (*out)->nblocks == 6 && (*out)->stem.vocab == 95;
+    s->tiny = own && (*out)->nblocks == 6 && (*out)->embedding.vocab == 95;
     return st;
 }
 

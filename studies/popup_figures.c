@@ -276,12 +276,12 @@ static pare_status open_text(popup *s, const char *const text[3])
     study_context *const c = s->c;
     pare_arena *const a = c->r->arena;
     pare_task_text_opts o = {.train = text[0],
-                          .val = text[1],
-                          .test = text[2],
-                          .tokenizer = PARE_TOK_BYTES,
-                          .window = WINDOW,
-                          .batch = BATCH,
-                          .mark_tokens = mark_tokens(s)};
+                             .val = text[1],
+                             .test = text[2],
+                             .tokenizer = PARE_TOK_BYTES,
+                             .window = WINDOW,
+                             .batch = BATCH,
+                             .mark_tokens = mark_tokens(s)};
     pare_status st = PARE_OK;
     if (!o.train) {
         o.train = pare_sprintf(a, "%s/text.txt", c->r->folder);

@@ -7,6 +7,7 @@
  *
  * How many runs is decided by the graph and by quick or full, never by a clock: the tables are the
  * same on a slow machine. The counts of quick are such that two cores of 2024 need some minutes. */
+#include <pare/data.h>
 #include "study_width.h"
 #include "study.h"
 #include <math.h>

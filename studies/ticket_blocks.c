@@ -83,7 +83,7 @@ static pare_status new_model(pare_model **out, size_t blocks, pare_err *err)
 {
     pare_status st = pare_model_new(out, err);
     if (st) return st;
-    (*out)->stem.width = D;
+    (*out)->embedding.width = D;
     (*out)->nblocks = blocks;
     (*out)->blocks = pare_alloc((*out)->arena, blocks, sizeof *(*out)->blocks);
     return (*out)->blocks ? PARE_OK : pare_no_memory(err);

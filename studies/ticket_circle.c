@@ -6,6 +6,7 @@
  * differences and carried to the weights by the chain rule. It hardly learns the task: what matters
  * is that its entries are not chosen by hand. The trained token is not used: all targets are asked
  * by (.6, .8), of length 1, so that they can be compared. */
+#include <pare/ticket.h>
 #include "study_ticket.h"
 #include <math.h>
 #include <string.h>

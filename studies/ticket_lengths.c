@@ -31,7 +31,7 @@ static void build_head(head_model *to, const circle_target *t)
                                   .wq = {PARE_F64, 2, 2, to->eye},
                                   .wk = {PARE_F64, 2, 2, to->k},
                                   .wv = {PARE_F64, t->d2, 2, to->v}}};
-    to->m = (pare_model){.stem.width = 2, .nblocks = 1, .blocks = &to->b};
+    to->m = (pare_model){.embedding.width = 2, .nblocks = 1, .blocks = &to->b};
 }
 
 static pare_status lengths_run(trial *t)

@@ -58,16 +58,6 @@ static char *quoted(pare_arena *a, const char *word)
     return out;
 }
 
-static char *command_line(pare_arena *a, const char *command, int argc, char *const *argv)
-{
-    char *line = pare_sprintf(a, "pare %s", command);
-    for (int i = 0; i < argc && line; i++) {
-        const char *word = quoted(a, argv[i]);
-        line = word ? pare_sprintf(a, "%s %s", line, word) : NULL;
-    }
-    return line;
-}
-
 bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, int argc,
                char **argv, int *rc)
 {
@@ -75,7 +65,11 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
     c->spec.ncommon = common_rows(c, out, out_help);
     c->spec.common = c->common;
     c->arena = pare_arena_new();
-    c->line = c->arena ? command_line(c->arena, spec->command, argc, argv) : NULL;
+    c->line = c->arena ? pare_sprintf(c->arena, "pare %s", spec->command) : NULL;
+    for (int i = 0; i < argc && c->line; i++) {
+        const char *const word = quoted(c->arena, argv[i]);
+        c->line = word ? pare_sprintf(c->arena, "%s %s", c->line, word) : NULL;
+    }
     if (!c->line) {
         *rc = cli_finish(c, pare_no_memory(&c->err));
         return false;
@@ -84,7 +78,7 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
     c->noperands = c->words.noperands;
     if (r == OPT_BAD) {
         c->json = cli_asks_json(argc, argv);
-        *rc = cli_finish(c, pare_fail(&c->err, PARE_ERR_USAGE, "%s", c->words.message));
+        *rc = cli_finish(c, cli_usage_error(c, "%s", c->words.message));
         return false;
     }
     *rc = 0;
@@ -120,21 +114,6 @@ void cli_bar_end(cli *c)
     pare_bar_clear(&c->bar);
 }
 
-static void complain_list(const cli *c, const char *fmt, va_list args)
-{
-    fprintf(stderr, "pare %s: ", c->spec.command);
-    out_escaped(stderr, fmt, args);
-    fputc('\n', stderr);
-}
-
-static void complain(const cli *c, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    complain_list(c, fmt, args);
-    va_end(args);
-}
-
 /* ---- how it ends ---------------------------------------------------------------------------- */
 
 bool cli_asks_json(int argc, char *const *argv)
@@ -144,48 +123,32 @@ bool cli_asks_json(int argc, char *const *argv)
     return false;
 }
 
-static const char *status_word(pare_status st)
-{
-    switch (st) {
-    case PARE_ERR_USAGE:
-        return "usage";
-    case PARE_ERR_INPUT:
-        return "input";
-    case PARE_ERR_IO:
-        return "io";
-    case PARE_ERR_MEMORY:
-        return "memory";
-    case PARE_ERR_NONFINITE:
-        return "nonfinite";
-    case PARE_ERR_NUMERIC:
-        return "numeric";
-    case PARE_ERR_PROMISE:
-        return "promise";
-    case PARE_ERR_VERIFY:
-        return "verify";
-    case PARE_ERR_STOPPED:
-        return "stopped";
-    default:
-        return "other";
-    }
-}
-
 /* {"command", "error": {"exit", "kind", "message"}} on stdout. */
 static void json_error(const char *command, pare_status st, const char *message)
 {
+    static const char *const words[] = {
+        [PARE_ERR_USAGE] = "usage",
+        [PARE_ERR_INPUT] = "input",
+        [PARE_ERR_IO] = "io",
+        [PARE_ERR_MEMORY] = "memory",
+        [PARE_ERR_NONFINITE] = "nonfinite",
+        [PARE_ERR_NUMERIC] = "numeric",
+        [PARE_ERR_PROMISE] = "promise",
+        [PARE_ERR_VERIFY] = "verify",
+        [PARE_ERR_STOPPED] = "stopped",
+    };
+    const char *const word = st < sizeof words / sizeof *words ? words[st] : NULL;
     cJSON *const root = cJSON_CreateObject();
-    cJSON *const error = root && pare_json_add_string(root, "command", command)
-                             ? pare_json_add_object(root, "error")
-                             : NULL;
-    if (error && pare_json_add_size(error, "exit", (size_t)pare_exit_code(st)) &&
-        pare_json_add_string(error, "kind", status_word(st)) &&
-        pare_json_add_string(error, "message", message))
+    if (out_json_add(root, "command:s", command) &&
+        out_json_add_object(root, "error", "exit:z kind:s message:s", (size_t)pare_exit_code(st),
+                            word ? word : "other", message))
         out_json_object(root);
     cJSON_Delete(root);
 }
 
 int cli_finish(cli *c, pare_status st)
 {
+    const char *const command = c->spec.command;
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     st = pare_or_stopped(&c->whole, st, &c->err);
     if (st == PARE_ERR_STOPPED)
@@ -193,11 +156,11 @@ int cli_finish(cli *c, pare_status st)
                         c->stopped ? c->stopped
                         : c->out   ? "stopped; nothing was written"
                                    : "stopped");
-    if (st) complain(c, "%s", c->err.msg);
+    if (st) out_error("pare %s: %s", command, c->err.msg);
     if (st == PARE_ERR_USAGE)
-        fprintf(stderr, "usage: pare %s %s    (more: pare %s --help)\n", c->spec.command,
-                c->spec.args, c->spec.command);
-    if (st && c->json && !c->json_printed) json_error(c->spec.command, st, c->err.msg);
+        fprintf(stderr, "usage: pare %s %s    (more: pare %s --help)\n", command, c->spec.args,
+                command);
+    if (st && c->json && !c->json_printed) json_error(command, st, c->err.msg);
     pare_arena_free(c->arena);
     return pare_exit_code(st);
 }
@@ -228,6 +191,16 @@ int cli_unknown_word(const char *command, const char *what, const char *word,
     return pare_exit_code(PARE_ERR_USAGE);
 }
 
+pare_status cli_usage_error(cli *c, const char *fmt, ...)
+{
+    char message[sizeof c->err.msg];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(message, sizeof message, fmt, args);
+    va_end(args);
+    return pare_fail(&c->err, PARE_ERR_USAGE, "%s", message);
+}
+
 bool cli_given(const cli *c, const char *name)
 {
     return opt_given(&c->spec, &c->words, name);
@@ -240,11 +213,18 @@ pare_status cli_only(cli *c, const char *names, bool applies, const char *with)
         char name[64];
         snprintf(name, sizeof name, "%.*s", (int)n, names);
         if (cli_given(c, name))
-            return pare_fail(&c->err, PARE_ERR_USAGE, "--%s has no effect here: it goes with %s",
-                             name, with);
+            return cli_usage_error(c, "--%s has no effect here: it goes with %s", name, with);
         names += n + (names[n] == ',');
     }
     return PARE_OK;
+}
+
+pare_status cli_check_rules(cli *c, const cli_rule *rules)
+{
+    pare_status st = PARE_OK;
+    for (; !st && rules->names; rules++)
+        st = cli_only(c, rules->names, rules->applies, rules->with);
+    return st;
 }
 
 pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word,
@@ -254,21 +234,16 @@ pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word
     for (*index = 0; words[*index]; ++*index)
         if (strcmp(word, words[*index]) == 0) return PARE_OK;
     unknown_word_message(message, sizeof message, what, word, words);
-    return pare_fail(&c->err, PARE_ERR_USAGE, "%s", message);
-}
-
-static bool under_mpirun(void)
-{
-    for (size_t i = 0; pare_ranks_signs[i]; i++)
-        if (getenv(pare_ranks_signs[i])) return true;
-    return false;
+    return cli_usage_error(c, "%s", message);
 }
 
 /* One rank speaks for all, and before the others leave: an mpirun ends all when one has failed. */
 int cli_ranked(cli *c, pare_status (*run)(cli *c, void *self, pare_ranks *ranks), void *self)
 {
     pare_ranks *ranks = NULL;
-    pare_status st = under_mpirun() ? pare_ranks_open(&ranks, &c->err) : PARE_OK;
+    bool mpirun = false;
+    for (size_t i = 0; pare_ranks_signs[i]; i++) mpirun |= getenv(pare_ranks_signs[i]) != NULL;
+    pare_status st = mpirun ? pare_ranks_open(&ranks, &c->err) : PARE_OK;
     /* Ranks wait for one another: none may leave by itself. */
     if (pare_ranks_size(ranks) > 1) interrupt_at_once();
     if (!st) st = run(c, self, ranks);
@@ -287,7 +262,9 @@ void cli_note(cli *c, const char *fmt, ...)
     if (c->bar.drawn) pare_bar_clear(&c->bar);
     va_list args;
     va_start(args, fmt);
-    complain_list(c, fmt, args);
+    fprintf(stderr, "pare %s: ", c->spec.command);
+    out_escaped(stderr, fmt, args);
+    fputc('\n', stderr);
     va_end(args);
 }
 
@@ -356,37 +333,34 @@ pare_status cli_is_there(cli *c, const char *path)
     return pare_fail(&c->err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 
-/* What killed processes have left of writing this output. */
-static void sweep(cli *c, const char *path)
-{
-    const size_t n = pare_out_sweep_begun(path);
-    if (n > 0 && c->verbose)
-        cli_note(c, "%zu temporary %s of %s removed, left by a process that was killed", n,
-                 n == 1 ? "file" : "files", path);
-}
-
-static pare_status may_write(cli *c, const char *path, const char *input)
-{
-    struct stat out;
-    const pare_status there = cli_is_there(c, input); /* the more useful message comes first */
-    if (there) return there;
-    if (strcmp(path, "-") == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o -: this result goes to a file, not to stdout");
-    if (stat(path, &out) != 0) {
-        if (errno == ENOENT) return folder_check(c, path);
-        return pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
-    }
-    if (input && cli_same_file(input, path))
-        return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", path, input);
-    const pare_status st = pare_out_check(path, c->force, &c->err);
-    return st ? st : folder_check(c, path);
-}
-
 pare_status cli_may_write(cli *c, const char *path, const char *input)
 {
-    const pare_status st = may_write(c, path, input);
-    if (!st) sweep(c, path);
+    struct stat out;
+    pare_status st = cli_is_there(c, input); /* the more useful message comes first */
+    if (st) return st;
+    if (strcmp(path, "-") == 0)
+        return cli_usage_error(c, "-o -: this result goes to a file, not to stdout");
+    if (stat(path, &out) == 0) {
+        if (input && cli_same_file(input, path))
+            return cli_usage_error(c, "-o %s is the input %s itself", path, input);
+        st = pare_out_check(path, c->force, &c->err);
+    } else if (errno != ENOENT) {
+        st = pare_fail(&c->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
+    }
+    if (!st) st = folder_check(c, path);
+    if (st) return st;
+    const size_t left = pare_out_sweep_begun(path);
+    if (left > 0 && c->verbose)
+        cli_note(c, "%zu temporary %s of %s removed, left by a process that was killed", left,
+                 left == 1 ? "file" : "files", path);
+    return PARE_OK;
+}
+
+pare_status cli_check_files(cli *c, const char *const *inputs, size_t n)
+{
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < n && !st; i++) st = cli_is_there(c, inputs[i]);
+    for (size_t i = 0; i < n && c->out && !st; i++) st = cli_may_write(c, c->out, inputs[i]);
     return st;
 }
 

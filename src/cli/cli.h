@@ -44,11 +44,20 @@ int cli_finish(cli *c, pare_status st);
  * pipe). A process that was stopped by a signal ends by it. */
 int cli_end(int rc);
 
+/* A mistake on the command line: the message, and PARE_ERR_USAGE. */
+pare_status cli_usage_error(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* Whether an option was on the command line. */
 bool cli_given(const cli *c, const char *name);
 /* Refuses options that have no meaning in this call: unless it `applies`, none of `names` ("trials,
  * rows" without the space) may have been given; `with` says what they go with. */
 pare_status cli_only(cli *c, const char *names, bool applies, const char *with);
+/* The same, rule by rule; a rule without names ends the list. */
+typedef struct cli_rule {
+    const char *names;
+    bool applies;
+    const char *with;
+} cli_rule;
+pare_status cli_check_rules(cli *c, const cli_rule *rules);
 /* The place of a word in a list ended by NULL; else an error that suggests the nearest or lists
  * all. `what` is what the words are: "study". */
 pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word,
@@ -76,6 +85,8 @@ void cli_note(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* Refuses an input that does not exist; a path of NULL is fine. A command asks for every input
  * before it looks at its output, so that an output that exists does not hide a missing input. */
 pare_status cli_is_there(cli *c, const char *path);
+/* Refuses inputs that do not exist; then, with -o, an output that may not be written beside them. */
+pare_status cli_check_files(cli *c, const char *const *inputs, size_t n);
 /* Refuses before any work is done: an `input` (may be NULL) that is not there, an output that
  * exists (without -f), a folder that does not or that may not be written to, a folder in the place
  * of a file, and the very file that `input` is. */

@@ -321,8 +321,7 @@ int cmd_bench(int argc, char **argv)
                  "Every result is checked against a slow and plain computation.",
         .examples = {"bench attention dense", "bench forward --full -t 1"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
+        OPT_ROWS(own),
         .more = true,
         .words = bench_names,
     };
@@ -333,10 +332,10 @@ int cmd_bench(int argc, char **argv)
     if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
     interrupt_at_once(); /* nothing here looks at the stop flag */
     r.c = &c;
-    pare_status st = r.quick && r.full
-                         ? pare_fail(&c.err, PARE_ERR_USAGE,
-                                     "--quick and --full exclude each other: give one of them")
-                         : check_names(&c);
+    pare_status st =
+        r.quick && r.full
+            ? cli_usage_error(&c, "--quick and --full exclude each other: give one of them")
+            : check_names(&c);
     if (!st) st = bench(&r, peers, nwords, words);
     for (size_t i = 0; i < r.match.npeers; i++) bench_peer_stop(&r.peer[i]);
     if (r.dir[0]) remove_folder(r.dir);

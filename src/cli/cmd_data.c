@@ -1,7 +1,6 @@
 /* cmd_data.c - pare data: test data and random models. Each kind has options of its own. */
 #include "out.h"
 #include "interrupt.h"
-#include "base/json.h"
 
 #include <string.h>
 

@@ -1,4 +1,5 @@
 /* cmd_depth.c - pare depth: a model with fewer attention layers, with its certificate. */
+#include "base/json.h"
 #include "reduce_command.h"
 #include "show_cut.h"
 
@@ -32,32 +33,13 @@ static pare_status read_list(cli *c, depth_opts *o)
             digit = false;
             k++;
         } else {
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--exact %s: give layer numbers separated by commas, such as 0,3",
-                             o->exact);
+            return cli_usage_error(
+                c, "--exact %s: give layer numbers separated by commas, such as 0,3", o->exact);
         }
     }
     o->r.o.depth.exact = list;
     o->r.o.depth.nexact = n;
     return PARE_OK;
-}
-
-static pare_status choose_one_layer(cli *c, depth_opts *o)
-{
-    const pare_depth_opts *const d = &o->r.o.depth;
-    pare_depth_one_opts *const one = &o->r.o.one_layer;
-    size_t which;
-    pare_status st = cli_choose(c, &which, "--one-layer", o->one_layer, pare_collapse_names);
-    if (st) return st;
-    o->r.o.kind = PARE_REDUCE_ONE_LAYER;
-    one->which = (pare_collapse)which;
-    st = cli_only(c, "layers,kind,select", false, "cuts without --one-layer");
-    if (!st && d->nexact > 1)
-        st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--one-layer leaves one layer: --exact may name one to keep, not %zu",
-                       d->nexact);
-    one->keep = d->nexact ? d->exact[0] : PARE_DEPTH_UNSET;
-    return st;
 }
 
 /* Whether --max-error looks for the fewest exact layers. */
@@ -71,24 +53,39 @@ static pare_status check_options(cli *c, void *self)
 {
     depth_opts *const o = self;
     pare_reduce_opts *const r = &o->r.o;
+    pare_depth_opts *const d = &r->depth;
     pare_status st = read_list(c, o);
-    r->depth.select = (pare_depth_select)o->select;
-    r->depth.kind =
+    d->select = (pare_depth_select)o->select;
+    d->kind =
         o->kind == PARE_DEPTH_KINDS ? PARE_ATTN_NONE : (pare_attn_kind)(PARE_ATTN_ZERO + o->kind);
-    if (!st && o->one_layer) st = choose_one_layer(c, o);
-    if (!st && r->depth.layers == PARE_DEPTH_UNSET && !o->exact && !o->one_layer && !searches(o))
-        st =
-            pare_fail(&c->err, PARE_ERR_USAGE,
-                      "say what stays: --layers K (how many attention layers), --exact LIST (which "
-                      "ones) or --max-error E (the fewest within that error)");
+    if (!st && o->one_layer) {
+        size_t which;
+        st = cli_choose(c, &which, "--one-layer", o->one_layer, pare_collapse_names);
+        if (st) return st;
+        r->kind = PARE_REDUCE_ONE_LAYER;
+        r->one_layer.which = (pare_collapse)which;
+        r->one_layer.keep = d->nexact ? d->exact[0] : PARE_DEPTH_UNSET;
+        st = cli_only(c, "layers,kind,select", false, "cuts without --one-layer");
+        if (!st && d->nexact > 1)
+            st = cli_usage_error(
+                c, "--one-layer leaves one layer: --exact may name one to keep, not %zu",
+                d->nexact);
+    }
+    const bool chosen = d->layers != PARE_DEPTH_UNSET || searches(o);
+    if (!st && !chosen && !o->exact && !o->one_layer)
+        st = cli_usage_error(
+            c, "say what stays: --layers K (how many attention layers), --exact LIST (which "
+               "ones) or --max-error E (the fewest within that error)");
+    if (st) return st;
     if (o->ball > 0) r->ask[r->nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
     if (o->diam > 0) r->ask[r->nask++] = pare_depth_diameter(o->diam);
-    if (!st) st = cli_only(c, "heldout,prove,windows,tokens", r->data != NULL, "--data FILE");
-    if (!st) st = cli_only(c, "ball-norm", o->ball > 0, "--ball R");
-    if (!st)
-        st = cli_only(c, "select", r->depth.layers != PARE_DEPTH_UNSET || searches(o),
-                      "--layers K or --max-error E: with --exact alone nothing is chosen");
-    return st;
+    const cli_rule rules[] = {
+        {"heldout,prove,windows,tokens", r->data != NULL, "--data FILE"},
+        {"ball-norm", o->ball > 0, "--ball R"},
+        {"select", chosen, "--layers K or --max-error E: with --exact alone nothing is chosen"},
+        {0},
+    };
+    return cli_check_rules(c, rules);
 }
 
 /* The same, where the model decides. */
@@ -104,8 +101,8 @@ static pare_status check_model(cli *c, void *self, const pare_model *m)
     if (st || o->r.o.data) return st;
     if (o->one_layer ? pare_depth_one_needs_data(&o->r.o.one_layer)
                      : !searches(o) && pare_depth_needs_data(m, &o->r.o.depth))
-        st = pare_fail(
-            &c->err, PARE_ERR_USAGE,
+        st = cli_usage_error(
+            c,
             "--data FILE is needed: this cut is chosen or fitted by it; without data only "
             "%s",
             o->one_layer ? "collapses that take no means and --exact K work"
@@ -130,74 +127,52 @@ static void print_layers(const pare_depth_report *p)
     }
 }
 
-static void print_cut(const depth_opts *o)
+static void print_text(const cli *c, const void *self)
 {
+    const depth_opts *const o = self;
     const pare_reduction *const r = &o->r.r;
     const pare_depth_report *const p = &r->depth;
     static const char *const by[] = {"greedily", "among all choices", "by what each costs alone",
                                      "by block influence"};
     char words[160], kept[40] = "", how[80] = "";
+    show_results(c, r);
     if (r->one_layer.keep != PARE_DEPTH_UNSET)
         snprintf(kept, sizeof kept, ", layer %zu kept", r->one_layer.keep);
-    if (o->one_layer) {
-        snprintf(words, sizeof words, "all attention layers become one: %s%s", o->one_layer, kept);
-        show_shapes(r, words);
-        return;
-    }
-    const bool chosen = p->exact > o->r.o.depth.nexact; /* else they were named, or none stays */
-    if (chosen)
+    if (p->exact > o->r.o.depth.nexact) /* else they were named, or none stays */
         snprintf(how, sizeof how, ", chosen %s (--select %s)", by[o->select],
                  pare_depth_select_names[o->select]);
-    snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s)%s",
-             p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind], how);
-    show_shapes(r, words);
-    print_layers(p);
-}
-
-static void print_text(const cli *c, const void *self)
-{
-    const depth_opts *const o = self;
-    show_results(c, &o->r.r);
-    print_cut(o);
-    show_end(c, &o->r.r);
-}
-
-static bool json_layers(cJSON *to, const pare_depth_report *p)
-{
-    cJSON *const list = pare_json_add_array(to, "layers");
-    bool ok = list != NULL;
-    for (size_t l = 0; ok && l < p->nlayers; l++) {
-        const pare_depth_layer *const d = &p->layers[l];
-        cJSON *const o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_size(o, "layer", d->block) &&
-             pare_json_add_string(o, "kind", pare_attn_name(d->kind)) &&
-             (isnan(d->loo_est) || pare_json_add_number(o, "leave_one_out", d->loo_est)) &&
-             (isnan(d->influence_est) ||
-              pare_json_add_number(o, "block_influence", d->influence_est));
-    }
-    return ok;
-}
-
-static bool json_cut(cJSON *root, const depth_opts *o)
-{
-    const pare_reduction *const r = &o->r.r;
-    cJSON *const to = pare_json_add_object(root, "cut");
     if (o->one_layer)
-        return to && pare_json_add_string(to, "one_layer", o->one_layer) &&
-               (r->one_layer.keep == PARE_DEPTH_UNSET ||
-                pare_json_add_size(to, "kept", r->one_layer.keep));
-    return to && pare_json_add_string(to, "kind", pare_depth_kind_names[o->kind]) &&
-           pare_json_add_string(to, "select", pare_depth_select_names[o->select]) &&
-           pare_json_add_size(to, "exact", r->depth.exact) && json_layers(to, &r->depth);
+        snprintf(words, sizeof words, "all attention layers become one: %s%s", o->one_layer, kept);
+    else
+        snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s)%s",
+                 p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind], how);
+    show_shapes(r, words);
+    if (!o->one_layer) print_layers(p);
+    show_end(c, r);
 }
 
 static pare_status print_json(cli *c, const void *self)
 {
     const depth_opts *const o = self;
-    cJSON *root = out_json_begin(c);
-    return out_json(c, root,
-                    reduce_json_front(root, &o->r.r) && json_cut(root, o) &&
-                        reduce_json_end(root, &o->r.r));
+    const pare_reduction *const r = &o->r.r;
+    cJSON *const root = out_json_begin(c), *list = NULL;
+    cJSON *const to = reduce_json_front(root, r) ? pare_json_add_object(root, "cut") : NULL;
+    bool ok = to != NULL;
+    if (ok && o->one_layer) {
+        ok = out_json_add(to, "one_layer:s", o->one_layer) &&
+             (r->one_layer.keep == PARE_DEPTH_UNSET ||
+              out_json_add(to, "kept:z", r->one_layer.keep));
+    } else if (ok) {
+        ok = out_json_add(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
+                          pare_depth_select_names[o->select], r->depth.exact) &&
+             (list = pare_json_add_array(to, "layers"));
+    }
+    for (size_t l = 0; ok && list && l < r->depth.nlayers; l++) {
+        const pare_depth_layer *const d = &r->depth.layers[l];
+        ok = out_json_add_object(list, NULL, "layer:z kind:s leave_one_out:N block_influence:N",
+                                 d->block, pare_attn_name(d->kind), d->loo_est, d->influence_est);
+    }
+    return out_json(c, root, ok && reduce_json_end(root, r));
 }
 
 static const char *const kind_help[] = {
@@ -254,7 +229,6 @@ int cmd_depth(int argc, char **argv)
          .help = "also prove a bound for all inputs of vectors whose tokens are at most D apart in every entry"},
     };
     /* clang-format on */
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "depth",
         .args = "MODEL --data FILE --layers K -o OUT",
@@ -264,9 +238,8 @@ int cmd_depth(int argc, char **argv)
         .examples = {"depth model.safetensors --data text.txt --layers 8 -o flat.safetensors",
                      "depth model.safetensors --exact 0,3 --kind uniform -o flat.safetensors"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

@@ -20,17 +20,14 @@ typedef struct eval_result {
     double ms;
 } eval_result;
 
-static const char *counted_what(const eval_result *r)
-{
-    static const char *const what[] = {"nodes of the test mask", "tokens", "inputs", "tokens",
-                                       "values"};
-    return r->task == PARE_TASK_SENTENCE && r->sentences ? "sentences" : what[r->task];
-}
-
 static void print_metric(const char *label, const pare_evaluation *e, const eval_result *r)
 {
+    static const char *const counts[] = {"nodes of the test mask", "tokens", "inputs", "tokens",
+                                         "values"};
+    const char *const what =
+        r->task == PARE_TASK_SENTENCE && r->sentences ? "sentences" : counts[r->task];
     char n[32];
-    const char *const counted = out_count(n, e->scores.counted), *const what = counted_what(r);
+    const char *const counted = out_count(n, e->scores.counted);
     if (strcmp(e->metric, "perplexity") == 0)
         out_row(label, "%.4f (%.5f nats per token) on %s %s", e->value, e->scores.nats, counted,
                 what);
@@ -43,22 +40,19 @@ static void print_metric(const char *label, const pare_evaluation *e, const eval
         out_row(label, "%.2f %% of %s %s", 100 * e->value, counted, what);
 }
 
-static void print_kl(const pare_kl_report *k)
-{
-    char n[32];
-    out_row("same answer", "%.2f %% of %s predictions have the reference's most likely class",
-            100 * k->same_top, out_count(n, k->rows));
-    out_row("KL", "mean %.4g, median %.4g, 99.9 %% below %.4g, largest %.4g", k->mean, k->median,
-            k->p999, k->max);
-    out_row("", "KL(reference || model), in nats per prediction");
-}
-
 static void print_text(const eval_opts *o, const eval_result *r)
 {
+    const pare_kl_report *const k = &r->kl;
+    char n[32];
     print_metric(r->model.metric, &r->model, r);
     if (o->reference) print_metric("reference", &r->reference, r);
-    if (o->reference && r->task != PARE_TASK_VALUES) print_kl(&r->kl);
-    char n[32];
+    if (o->reference && r->task != PARE_TASK_VALUES) {
+        out_row("same answer", "%.2f %% of %s predictions have the reference's most likely class",
+                100 * k->same_top, out_count(n, k->rows));
+        out_row("KL", "mean %.4g, median %.4g, 99.9 %% below %.4g, largest %.4g", k->mean,
+                k->median, k->p999, k->max);
+        out_row("", "KL(reference || model), in nats per prediction");
+    }
     if (r->task == PARE_TASK_NODES)
         out_row("data", "%s, split %zu", o->data, r->split);
     else
@@ -69,59 +63,33 @@ static void print_text(const eval_opts *o, const eval_result *r)
     out_row("time", "%.1f ms (%s)", r->ms, o->f64 ? "in f64" : "in f32");
 }
 
-static bool json_number(cJSON *to, const char *key, double v)
-{
-    return isnan(v) ? pare_json_add_null(to, key) : pare_json_add_number(to, key, v);
-}
-
 static bool json_scores(cJSON *to, const char *key, const pare_scores *s)
 {
-    cJSON *o = pare_json_add_object(to, key);
-    return o && pare_json_add_size(o, "counted", s->counted) &&
-           json_number(o, "accuracy", s->accuracy) && json_number(o, "nats", s->nats) &&
-           json_number(o, "perplexity", s->perplexity) && json_number(o, "auc", s->auc);
-}
-
-static bool json_kl(cJSON *root, const pare_kl_report *k)
-{
-    cJSON *o = pare_json_add_object(root, "kl");
-    return o && pare_json_add_size(o, "rows", k->rows) && json_number(o, "mean", k->mean) &&
-           json_number(o, "median", k->median) && json_number(o, "p999", k->p999) &&
-           json_number(o, "max", k->max) && json_number(o, "same_top", k->same_top);
+    return out_json_add_object(to, key, "counted:z accuracy:n nats:n perplexity:n auc:n",
+                               s->counted, s->accuracy, s->nats, s->perplexity, s->auc);
 }
 
 static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, const facts *f,
                               const facts *ref)
 {
-    cJSON *root = out_json_begin(c);
+    const pare_kl_report *const k = &r->kl;
+    const double value = r->model.value;
+    const bool both = o->reference != NULL;
+    cJSON *const root = out_json_begin(c);
     bool ok = root && out_json_facts(root, "input", f) &&
-              (!o->reference || out_json_facts(root, "reference", ref)) &&
-              pare_json_add_string(root, "data", o->data) &&
-              pare_json_add_size(root, "inputs", r->inputs) &&
-              pare_json_add_size(root, "skipped", r->skipped);
-    if (ok && r->task == PARE_TASK_NODES) ok = pare_json_add_size(root, "split", r->split);
-    cJSON *metric = ok ? pare_json_add_object(root, "metric") : NULL;
-    ok = metric && pare_json_add_string(metric, "name", r->model.metric) &&
-         json_number(metric, "value", r->model.value) &&
-         pare_json_add_size(metric, "counted", r->model.scores.counted);
-    if (ok && o->reference)
-        ok = json_number(metric, "before", r->reference.value) &&
-             json_number(metric, "after", r->model.value);
-    ok = ok && json_scores(root, "scores", &r->model.scores);
-    if (ok && o->reference) ok = json_scores(root, "reference_scores", &r->reference.scores);
-    if (ok && o->reference && r->task != PARE_TASK_VALUES) ok = json_kl(root, &r->kl);
-    cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
-    return out_json(c, root, time && pare_json_add_number(time, "eval", r->ms));
-}
-
-static pare_status evaluate(cli *c, const eval_opts *o, eval_result *r, const pare_model *m,
-                            const pare_model *reference, const pare_dataset *d)
-{
-    if (!reference) return pare_evaluate(&r->model, m, d, o->f64, c->arena, &c->exec, &c->err);
-    return cli_reword(c,
-                      pare_evaluate_against(&r->model, m, &r->reference, &r->kl, reference, d,
-                                            o->f64, c->arena, &c->exec, &c->err),
-                      "the reference", "--reference");
+              (!both || out_json_facts(root, "reference", ref)) &&
+              out_json_add(root, "data:s inputs:z skipped:z", o->data, r->inputs, r->skipped) &&
+              (r->task != PARE_TASK_NODES || out_json_add(root, "split:z", r->split));
+    cJSON *const metric = ok ? pare_json_add_object(root, "metric") : NULL;
+    ok = out_json_add(metric, "name:s value:n counted:z", r->model.metric, value,
+                      r->model.scores.counted) &&
+         (!both || out_json_add(metric, "before:n after:n", r->reference.value, value)) &&
+         json_scores(root, "scores", &r->model.scores) &&
+         (!both || json_scores(root, "reference_scores", &r->reference.scores));
+    if (ok && both && r->task != PARE_TASK_VALUES)
+        ok = out_json_add_object(root, "kl", "rows:z mean:n median:n p999:n max:n same_top:n",
+                                 k->rows, k->mean, k->median, k->p999, k->max, k->same_top);
+    return out_json(c, root, ok && out_json_add_object(root, "time_ms", "eval:g", r->ms));
 }
 
 static pare_status eval(cli *c, const eval_opts *o)
@@ -131,8 +99,7 @@ static pare_status eval(cli *c, const eval_opts *o)
     eval_result r = {0};
     facts f = {0}, fr = {0};
     const char *path = c->operand[0];
-    pare_status st = cli_is_there(c, path);
-    if (!st) st = cli_is_there(c, o->data);
+    pare_status st = cli_check_files(c, (const char *const[]){path, o->data}, 2);
     if (!st) st = cli_load(c, &m, path);
     if (!st && o->reference) st = cli_load(c, &ref, o->reference);
     if (!st)
@@ -142,7 +109,13 @@ static pare_status eval(cli *c, const eval_opts *o)
     if (!st) st = cli_only(c, "window", d.task == PARE_TASK_TEXT, "text");
     if (!st) st = cli_only(c, "split", d.task == PARE_TASK_NODES, "a graph");
     const double start = pare_seconds();
-    if (!st) st = evaluate(c, o, &r, m, ref, &d);
+    if (!st && ref)
+        st = cli_reword(c,
+                        pare_evaluate_against(&r.model, m, &r.reference, &r.kl, ref, &d, o->f64,
+                                              c->arena, &c->exec, &c->err),
+                        "the reference", "--reference");
+    else if (!st)
+        st = pare_evaluate(&r.model, m, &d, o->f64, c->arena, &c->exec, &c->err);
     if (!st) {
         r.ms = 1e3 * (pare_seconds() - start);
         r.inputs = d.inputs.n;
@@ -178,7 +151,6 @@ int cmd_eval(int argc, char **argv)
          .min = 2, .max = 1u << 30},
         {.name = "f64", .kind = OPT_FLAG, .to = &o.f64, .help = "compute in double precision instead of single precision"},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "eval",
         .args = "MODEL --data FILE",
@@ -187,9 +159,8 @@ int cmd_eval(int argc, char **argv)
                  "graph, mean squared error of values.",
         .examples = {"eval model.safetensors --data test.txt",
                      "eval small.safetensors --data test.txt --reference model.safetensors"},
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

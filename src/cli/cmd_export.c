@@ -90,13 +90,14 @@ static pare_status check_folder(cli *c)
     const char *const slash = strrchr(folder, '/'), *const name = slash ? slash + 1 : folder;
     const char *const dot = strrchr(name, '.');
     if (dot && dot > name && isalpha((unsigned char)dot[1]) && !pare_is_dir(folder))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o %s: the name must end in .onnx, or be that of a folder, without an "
-                         "ending",
-                         folder);
+        return cli_usage_error(
+            c,
+            "-o %s: the name must end in .onnx, or be that of a folder, without an "
+            "ending",
+            folder);
     if (!pare_file_exists(folder)) return cli_may_write(c, folder, NULL);
     if (cli_same_file(in, folder) || cli_same_file(in, weights))
-        return pare_fail(&c->err, PARE_ERR_USAGE, "-o %s is the input %s itself", c->out, in);
+        return cli_usage_error(c, "-o %s is the input %s itself", c->out, in);
     return PARE_OK;
 }
 
@@ -185,9 +186,8 @@ static pare_status export(cli *c, const export_opts *o)
     exported e = {.path = c->out};
     pare_status st = cli_only(c, "batch,causal", o->oracle > 0, "--oracle M");
     if (!st && o->oracle && !is_onnx(c->out))
-        st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "-o %s: the engine of --oracle is an ONNX file; its name must end in .onnx",
-                       c->out);
+        st = cli_usage_error(
+            c, "-o %s: the engine of --oracle is an ONNX file; its name must end in .onnx", c->out);
     if (!st) st = cli_is_there(c, c->operand[0]);
     if (!st) st = is_onnx(c->out) ? cli_may_write(c, c->out, c->operand[0]) : check_folder(c);
     if (!st) st = cli_load(c, &m, c->operand[0]);
@@ -223,7 +223,6 @@ int cmd_export(int argc, char **argv)
         {.name = "causal", .kind = OPT_FLAG, .to = &o.causal, .rare = true,
          .help = "with --oracle: the engine masks later tokens itself, which saves calls of causal models"},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "export",
         .args = "MODEL -o OUT.onnx | -o FOLDER",
@@ -233,9 +232,8 @@ int cmd_export(int argc, char **argv)
         .examples = {"export model.safetensors -o model.onnx",
                      "export model.safetensors --oracle 128 -o engine.onnx"},
         .seeded = true, /* the inputs of the self-check */
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     /* clang-format on */
     cli c;

@@ -19,21 +19,16 @@ static void print_text(const cli *c, const void *self)
     show_end(c, r);
 }
 
-static bool json_folded(cJSON *to, const pare_fold_report *f)
-{
-    cJSON *o = pare_json_add_object(to, "folded");
-    return o && pare_json_add_size(o, "norms", f->norms) &&
-           pare_json_add_size(o, "key_biases", f->key_biases) &&
-           pare_json_add_size(o, "value_biases", f->value_biases) &&
-           pare_json_add_size(o, "rounded", f->rounded);
-}
-
 static pare_status print_json(cli *c, const void *self)
 {
     const pare_reduction *const r = &((const reduction *)self)->r;
-    cJSON *root = out_json_begin(c);
+    const pare_fold_report *const f = &r->fold;
+    cJSON *const root = out_json_begin(c);
     return out_json(c, root,
-                    reduce_json_front(root, r) && json_folded(root, &r->fold) &&
+                    reduce_json_front(root, r) &&
+                        out_json_add_object(root, "folded",
+                                            "norms:z key_biases:z value_biases:z rounded:z",
+                                            f->norms, f->key_biases, f->value_biases, f->rounded) &&
                         reduce_json_end(root, r));
 }
 
@@ -53,7 +48,6 @@ int cmd_fold(int argc, char **argv)
         opt_split(&r.o.split),
         REDUCE_MAX_ERROR(r.o.max_error, ""),
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "fold",
         .args = "MODEL [--data FILE] -o OUT",
@@ -65,9 +59,8 @@ int cmd_fold(int argc, char **argv)
             {"fold model.safetensors -o folded.safetensors",
              "fold gt.safetensors --data graph.npz --max-error 1e-3 -o gt.folded.safetensors"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

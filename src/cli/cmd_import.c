@@ -145,7 +145,6 @@ int cmd_import(int argc, char **argv)
                  "or a list of words, one a line",
          .unset = "the model has none, or its own"},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "import",
         .args = "MODEL [--vocab FILE] -o OUT",
@@ -156,9 +155,8 @@ int cmd_import(int argc, char **argv)
         .examples = {"import stories260K.bin --vocab tok512.bin -o stories.safetensors",
                      "import bert-folder/ -o bert.safetensors"},
         .seeded = true, /* the inputs of the self-check */
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     /* clang-format on */
     cli c;

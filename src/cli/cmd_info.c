@@ -186,7 +186,6 @@ int cmd_info(int argc, char **argv)
         {.name = "edges", .kind = OPT_SIZE, .to = &o.edges, .metavar = "E", .max = (size_t)1 << 40, .rare = true,
          .help = "graph transformers: count attention over this many directed edges"},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "info",
         .args = "MODEL",
@@ -194,9 +193,8 @@ int cmd_info(int argc, char **argv)
                  "every tensor with its shape and SHA-256. MODEL is any file or folder that pare\n"
                  "reads (see pare import --help).",
         .examples = {"info model.safetensors", "info model.safetensors --tokens 16 -v"},
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

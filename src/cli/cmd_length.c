@@ -44,126 +44,14 @@ static pare_status read_oracle(cli *c, const char *text, uint32_t out[3])
         if (!*end) return PARE_OK;
         at = end + 1;
     }
-    return pare_fail(
-        &c->err, PARE_ERR_USAGE,
+    return cli_usage_error(
+        c,
         "--oracle %s: give the tokens of one call, M, or M,LAYERS,HEADS; each is a whole "
         "number from 1 to %d",
         text, MOST_ORACLE);
 }
 
-static pare_oracle_caps caps_of(const length_opts *o, const uint32_t size[3])
-{
-    static const uint32_t by_mask[] = {PARE_ORC_FULL | PARE_ORC_CAUSAL, PARE_ORC_FULL,
-                                       PARE_ORC_CAUSAL};
-    const bool strict = o->mode == PARE_LENGTH_STRICT || size[1] > 1 || size[2] > 1;
-    const bool partial = o->mode <= PARE_LENGTH_NATIVE && !strict && !o->mask && !o->fixed;
-    return (pare_oracle_caps){
-        .size = sizeof(pare_oracle_caps),
-        .features = by_mask[o->mask] |
-                    (strict ? PARE_ORC_STRICT | PARE_ORC_WIDE_HEAD : PARE_ORC_QKV) |
-                    (partial ? PARE_ORC_PARTIAL : 0) | (o->fixed ? PARE_ORC_STATIC : 0),
-        .max_len = size[0],
-        .layers = size[1],
-        .heads = size[2],
-        .dtype = o->dtype ? PARE_F64 : PARE_F32,
-        .exp_flush = o->dtype ? 746 : 104,
-        .exp_err = o->dtype ? 2 : 4,
-        .w_min = o->dtype ? 0x1p-900 : 0x1p-80};
-}
-
-/* ---- the plan -------------------------------------------------------------------------------- */
-
-static pare_status make_plan(cli *c, length_opts *o, const pare_model *m)
-{
-    uint32_t size[3];
-    pare_length_head *heads;
-    size_t count = 0;
-    pare_status st = read_oracle(c, o->oracle, size);
-    if (!st) st = pare_length_heads(&heads, &count, c->arena, m, &c->err);
-    if (!st && !count)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s has no softmax attention to plan",
-                       c->operand[0]);
-    if (st) return st;
-    const pare_oracle_caps caps = caps_of(o, size);
-    const pare_length_opts opts = {.mode = (pare_length_mode)o->mode,
-                                   .no_pack = o->apart,
-                                   .host_remainder = o->host,
-                                   .one_vector = o->single,
-                                   .no_fallback = o->no_fallback,
-                                   .eps = o->eps,
-                                   .delta = o->delta,
-                                   .blocks = (uint32_t)o->blocks,
-                                   .seed = c->seed};
-    return pare_length_plan_make(&o->plan, c->arena, heads, count, o->in.in.tokens, &m->pattern,
-                                 o->in.graph, &caps, &opts, &c->err);
-}
-
-/* The input of the plan: its number of tokens is enough unless the plan is run, or the pattern is a
- * graph of the data. */
-static pare_status choose_input(cli *c, length_opts *o, pare_model *m)
-{
-    if (pare_length_may_exceed(m)) m->context = 0;
-    if (o->tokens == TOKENS_NOT_GIVEN)
-        o->tokens = m->context && m->context < USUAL_TOKENS ? m->context : USUAL_TOKENS;
-    if (m->pattern.kind == PARE_GRAPH && !o->data)
-        return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "%s attends over a graph: a plan depends on its edges, so give the graph "
-                         "with --data",
-                         c->operand[0]);
-    if (!o->data && m->context && o->tokens > m->context)
-        return pare_fail(&c->err, PARE_ERR_INPUT,
-                         "%s takes at most %zu tokens (its positions are learned), so no plan for "
-                         "%zu could run: give --tokens %zu or less",
-                         c->operand[0], m->context, o->tokens, m->context);
-    if (o->data || o->certify)
-        return pare_length_input_read(&o->in, c->arena, m, o->data, o->tokens, c->seed, &c->err);
-    o->in.in.tokens = o->tokens;
-    return PARE_OK;
-}
-
-/* ---- the certificate of a run ---------------------------------------------------------------- */
-
-static pare_status certify(cli *c, length_opts *o, const pare_model *m)
-{
-    pare_oracle orc;
-    pare_status st = pare_length_oracle(&orc, &o->plan, &c->exec, &c->err);
-    if (st) return st;
-    st = pare_length_certify(&o->cert, &o->plan, &orc, m, &o->in.in, o->rows, &c->exec, &c->err);
-    pare_oracle_free(&orc);
-    if (!st && !o->cert.sound)
-        st = pare_fail(&c->err, PARE_ERR_VERIFY,
-                       "the run is not within its own bounds: measured %.3g, proven %.3g",
-                       o->cert.measured, o->cert.proven);
-    return st;
-}
-
 /* ---- what is printed ------------------------------------------------------------------------- */
-
-static const char *pattern_text(char buf[80], const pare_pattern *p)
-{
-    static const char *const names[] = {"full attention", "causal attention", "window",
-                                        "attention over a graph"};
-    if (p->kind == PARE_WINDOW)
-        snprintf(buf, 80, "attention within a window of %zu, %zu sinks", p->window, p->sinks);
-    else
-        snprintf(buf, 80, "%s", names[p->kind]);
-    return buf;
-}
-
-static const char *mode_meaning(pare_length_mode mode)
-{
-    static const char *const meaning[] = {
-        [PARE_LENGTH_AUTO] = "",
-        [PARE_LENGTH_NATIVE] = "exact; the engine returns partial softmax sums, merged outside",
-        [PARE_LENGTH_ZEROREF] = "exact; plain softmax calls with one reference key, merged outside",
-        [PARE_LENGTH_STRICT] = "exact; calls merge the partial results too",
-        [PARE_LENGTH_PAPER] = "the algorithm of Yu 2025 as printed, for comparison",
-        [PARE_LENGTH_SAMPLE] =
-            "approximate: a sample of the keys, with an error bound for each row",
-        [PARE_LENGTH_CHUNK] = "approximate: each chunk attends to itself only, no error bound",
-    };
-    return meaning[mode];
-}
 
 /* What the calls cost beside plain attention over all tokens at once. */
 static void print_cost(const cli *c, const pare_length_cost *k)
@@ -187,37 +75,48 @@ static void print_cost(const cli *c, const pare_length_cost *k)
     out_row("weights", "%.0f bytes of distinct weights", k->weight_bytes);
 }
 
-static void print_calls(const cli *c, const pare_length_cost *k)
-{
-    char a[32], b[32], t[32];
-    out_part("%-12s %s in %llu %s", "calls", out_count(a, k->calls), (unsigned long long)k->rounds,
-             k->rounds == 1 ? "round" : "rounds");
-    if (k->lower) out_part("; lower bound for any plan: %s", out_count(b, k->lower));
-    if (k->theorem) out_part("; Yu 2025 needs %s", out_count(t, k->theorem));
-    putchar('\n');
-    if (k->merge_calls || k->instances != k->calls)
-        out_row("", "they hold %s pieces of attention; %llu of them only merge results",
-                out_count(a, k->instances), (unsigned long long)k->merge_calls);
-    if (c->verbose && k->formula)
-        out_row("", "the closed form of this pattern gives %s", out_count(a, k->formula));
-}
-
 static void print_text(const cli *c, const length_opts *o)
 {
+    static const char *const meaning[] = {
+        [PARE_LENGTH_AUTO] = "",
+        [PARE_LENGTH_NATIVE] = "exact; the engine returns partial softmax sums, merged outside",
+        [PARE_LENGTH_ZEROREF] = "exact; plain softmax calls with one reference key, merged outside",
+        [PARE_LENGTH_STRICT] = "exact; calls merge the partial results too",
+        [PARE_LENGTH_PAPER] = "the algorithm of Yu 2025 as printed, for comparison",
+        [PARE_LENGTH_SAMPLE] =
+            "approximate: a sample of the keys, with an error bound for each row",
+        [PARE_LENGTH_CHUNK] = "approximate: each chunk attends to itself only, no error bound",
+    };
+    static const char *const patterns[] = {"full attention", "causal attention",
+                                           "attention within a window of",
+                                           "attention over a graph"};
     const pare_length_plan *const p = &o->plan;
     const pare_length_cost *const k = &p->cost;
-    char a[80], b[64], d[64];
+    char a[64], b[64], d[64];
     out_row("plan", "%s tokens on an engine that takes %u (%s%s)", out_count(d, p->tokens),
             (unsigned)p->caps.max_len, types[p->caps.dtype == PARE_F64],
             p->tokens && p->tokens <= p->caps.max_len ? "; it takes all of them" : "");
     if (p->caps.layers > 1 || p->caps.heads > 1)
         out_row("", "of %u layers with %u heads", (unsigned)p->caps.layers,
                 (unsigned)p->caps.heads);
-    out_row("model", "%zu %s, %zu %s in all, %s", p->layers, p->layers == 1 ? "layer" : "layers",
-            p->nheads, p->nheads == 1 ? "head" : "heads", pattern_text(a, &p->pattern));
-    print_calls(c, k);
+    out_part("%-12s %zu %s, %zu %s in all, %s", "model", p->layers,
+             p->layers == 1 ? "layer" : "layers", p->nheads, p->nheads == 1 ? "head" : "heads",
+             patterns[p->pattern.kind]);
+    if (p->pattern.kind == PARE_WINDOW)
+        out_part(" %zu, %zu sinks", p->pattern.window, p->pattern.sinks);
+    putchar('\n');
+    out_part("%-12s %s in %llu %s", "calls", out_count(a, k->calls), (unsigned long long)k->rounds,
+             k->rounds == 1 ? "round" : "rounds");
+    if (k->lower) out_part("; lower bound for any plan: %s", out_count(b, k->lower));
+    if (k->theorem) out_part("; Yu 2025 needs %s", out_count(b, k->theorem));
+    putchar('\n');
+    if (k->merge_calls || k->instances != k->calls)
+        out_row("", "they hold %s pieces of attention; %llu of them only merge results",
+                out_count(a, k->instances), (unsigned long long)k->merge_calls);
+    if (c->verbose && k->formula)
+        out_row("", "the closed form of this pattern gives %s", out_count(a, k->formula));
     print_cost(c, k);
-    out_row("mode", "%s: %s", pare_length_mode_name(p->opts.mode), mode_meaning(p->opts.mode));
+    out_row("mode", "%s: %s", pare_length_mode_name(p->opts.mode), meaning[p->opts.mode]);
     out_row("call size", "at most %llu rows; queries and keys of %llu numbers, values of %llu",
             (unsigned long long)k->max_len, (unsigned long long)k->d_k, (unsigned long long)k->d_v);
     if (c->verbose)
@@ -264,69 +163,129 @@ static pare_status print_json(cli *c, const length_opts *o)
             (o->dry || !c->out || pare_json_add_string(root, "output", c->out)));
 }
 
-static pare_status pack(cli *c, const length_opts *o)
-{
-    uint32_t size[3];
-    const pare_status st = read_oracle(c, o->oracle, size);
-    if (st) return st;
-    const pack_opts p = {.data = o->data,
-                         .backend = o->backend ? o->backend : "cpu",
-                         .engine = {.max_len = size[0],
-                                    .layers = size[1],
-                                    .heads = size[2],
-                                    .dtype = o->dtype ? PARE_F64 : PARE_F32},
-                         .penalty = o->penalty,
-                         .rows = o->rows};
-    return length_pack(c, &p);
-}
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* Options that would be ignored are refused. */
 static pare_status check_options(cli *c, const length_opts *o)
 {
-    pare_status st;
-    if ((st = cli_only(c,
-                       "mode,mask,static,no-pack,host-remainder,one-vector,certify,dry-run,tokens",
-                       !o->pack, "the plan of one long input, not with --pack")) ||
-        (st = cli_only(c, "backend,penalty", o->pack,
-                       "--pack (a plan is run by `pare run MODEL --plan PLAN`)")) ||
-        (st = cli_only(c, "rows", o->certify || (o->pack && !(o->penalty > 0)),
-                       "--certify, or with --pack without --penalty")) ||
-        (st = cli_only(c, "tokens", !o->data,
-                       "plans without --data, which says how long the input is")))
-        return st;
-    if (o->pack) return PARE_OK;
+    const cli_rule rules[] = {
+        {"mode,mask,static,no-pack,host-remainder,one-vector,certify,dry-run,tokens", !o->pack,
+         "the plan of one long input, not with --pack"},
+        {"backend,penalty", o->pack, "--pack (a plan is run by `pare run MODEL --plan PLAN`)"},
+        {"rows", o->certify || (o->pack && !(o->penalty > 0)),
+         "--certify, or with --pack without --penalty"},
+        {"tokens", !o->data, "plans without --data, which says how long the input is"},
+        {0},
+    };
+    const pare_status st = cli_check_rules(c, rules);
+    if (st || o->pack) return st;
     if (!o->dry && !c->out)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o PLAN is missing; --dry-run prints the costs without a file");
+        return cli_usage_error(c, "-o PLAN is missing; --dry-run prints the costs without a file");
     if (o->dry && c->out)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--dry-run writes nothing: leave -o %s out, or --dry-run", c->out);
+        return cli_usage_error(c, "--dry-run writes nothing: leave -o %s out, or --dry-run",
+                               c->out);
     if (o->dry && o->certify)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--certify runs the plan and writes files: leave --dry-run out");
+        return cli_usage_error(c, "--certify runs the plan and writes files: leave --dry-run out");
     return PARE_OK;
+}
+
+/* The input and its plan: the number of tokens is enough unless the plan is run, or the pattern is
+ * a graph of the data. */
+static pare_status make_plan(cli *c, length_opts *o, pare_model *m)
+{
+    static const uint32_t by_mask[] = {PARE_ORC_FULL | PARE_ORC_CAUSAL, PARE_ORC_FULL,
+                                       PARE_ORC_CAUSAL};
+    const char *const path = c->operand[0];
+    pare_length_head *heads;
+    uint32_t engine[3];
+    size_t count = 0;
+    pare_status st = PARE_OK;
+    if (pare_length_may_exceed(m)) m->context = 0;
+    if (o->tokens == TOKENS_NOT_GIVEN)
+        o->tokens = m->context && m->context < USUAL_TOKENS ? m->context : USUAL_TOKENS;
+    if (m->pattern.kind == PARE_GRAPH && !o->data)
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "%s attends over a graph: a plan depends on its edges, so give the graph "
+                         "with --data",
+                         path);
+    if (!o->data && m->context && o->tokens > m->context)
+        return pare_fail(&c->err, PARE_ERR_INPUT,
+                         "%s takes at most %zu tokens (its positions are learned), so no plan for "
+                         "%zu could run: give --tokens %zu or less",
+                         path, m->context, o->tokens, m->context);
+    o->in.in.tokens = o->tokens;
+    if (o->data || o->certify)
+        st = pare_length_input_read(&o->in, c->arena, m, o->data, o->tokens, c->seed, &c->err);
+    if (!st) st = read_oracle(c, o->oracle, engine);
+    if (!st) st = pare_length_heads(&heads, &count, c->arena, m, &c->err);
+    if (!st && !count)
+        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s has no softmax attention to plan", path);
+    if (st) return st;
+    const bool strict = o->mode == PARE_LENGTH_STRICT || engine[1] > 1 || engine[2] > 1;
+    const bool partial = o->mode <= PARE_LENGTH_NATIVE && !strict && !o->mask && !o->fixed;
+    const pare_oracle_caps caps = {
+        .size = sizeof(pare_oracle_caps),
+        .features = by_mask[o->mask] |
+                    (strict ? PARE_ORC_STRICT | PARE_ORC_WIDE_HEAD : PARE_ORC_QKV) |
+                    (partial ? PARE_ORC_PARTIAL : 0) | (o->fixed ? PARE_ORC_STATIC : 0),
+        .max_len = engine[0],
+        .layers = engine[1],
+        .heads = engine[2],
+        .dtype = o->dtype ? PARE_F64 : PARE_F32,
+        .exp_flush = o->dtype ? 746 : 104,
+        .exp_err = o->dtype ? 2 : 4,
+        .w_min = o->dtype ? 0x1p-900 : 0x1p-80};
+    const pare_length_opts opts = {.mode = (pare_length_mode)o->mode,
+                                   .no_pack = o->apart,
+                                   .host_remainder = o->host,
+                                   .one_vector = o->single,
+                                   .no_fallback = o->no_fallback,
+                                   .eps = o->eps,
+                                   .delta = o->delta,
+                                   .blocks = (uint32_t)o->blocks,
+                                   .seed = c->seed};
+    return pare_length_plan_make(&o->plan, c->arena, heads, count, o->in.in.tokens, &m->pattern,
+                                 o->in.graph, &caps, &opts, &c->err);
 }
 
 static pare_status length(cli *c, length_opts *o)
 {
     pare_model *m = NULL;
+    pare_oracle orc;
+    const char *const path = c->operand[0];
     pare_status st = check_options(c, o);
-    if (!st && o->pack) return pack(c, o);
-    if (!st) st = cli_is_there(c, c->operand[0]);
-    if (!st) st = cli_is_there(c, o->data);
-    if (!st && !o->dry) st = cli_may_write(c, c->out, c->operand[0]);
-    if (!st && !o->dry) st = cli_may_write(c, c->out, o->data);
-    if (!st && o->certify)
-        st = cli_may_write(c, cli_suffixed(c, c->out, ".cert.json"), c->operand[0]);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = choose_input(c, o, m);
+    if (!st && o->pack) {
+        uint32_t engine[3];
+        st = read_oracle(c, o->oracle, engine);
+        if (st) return st;
+        const pack_opts p = {.data = o->data,
+                             .backend = o->backend ? o->backend : "cpu",
+                             .engine = {.max_len = engine[0],
+                                        .layers = engine[1],
+                                        .heads = engine[2],
+                                        .dtype = o->dtype ? PARE_F64 : PARE_F32},
+                             .penalty = o->penalty,
+                             .rows = o->rows};
+        return length_pack(c, &p);
+    }
+    if (!st) st = cli_check_files(c, (const char *const[]){path, o->data}, 2);
+    if (!st && o->certify) st = cli_may_write(c, cli_suffixed(c, c->out, ".cert.json"), path);
+    if (!st) st = cli_load(c, &m, path);
     if (!st) st = make_plan(c, o, m);
     if (!st) st = pare_length_call_ms(&o->call_ms, &o->plan, c->arena, &c->exec, &c->err);
-    if (!st && o->certify) st = certify(c, o, m);
+    if (!st && o->certify && !(st = pare_length_oracle(&orc, &o->plan, &c->exec, &c->err))) {
+        st =
+            pare_length_certify(&o->cert, &o->plan, &orc, m, &o->in.in, o->rows, &c->exec, &c->err);
+        pare_oracle_free(&orc);
+        if (!st && !o->cert.sound)
+            st = pare_fail(&c->err, PARE_ERR_VERIFY,
+                           "the run is not within its own bounds: measured %.3g, proven %.3g",
+                           o->cert.measured, o->cert.proven);
+    }
     if (!st && !o->dry) st = pare_length_plan_write(c->out, &o->plan, c->force, &c->err);
     if (!st && o->certify)
         st = pare_length_cert_write(&o->cert, &o->plan,
-                                    &(pare_length_cert_opts){.model = c->operand[0],
+                                    &(pare_length_cert_opts){.model = path,
                                                              .plan = c->out,
                                                              .data = o->data,
                                                              .rows = o->rows,
@@ -386,7 +345,6 @@ int cmd_length(int argc, char **argv)
         {.name = "penalty", .kind = OPT_REAL, .to = &o.penalty, .metavar = "P", .rare = true, .low = 1e-3, .high = 1e6,
          .help = "with --pack: lower the scores between two inputs by P", .unset = "enough that no weight passes"},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "length",
         .args = "MODEL --oracle M --tokens N -o PLAN",
@@ -397,9 +355,8 @@ int cmd_length(int argc, char **argv)
         .examples = {"length model.safetensors --tokens 4096 --oracle 128 --dry-run",
                      "length model.safetensors --tokens 4096 --oracle 128 -o plan.json"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

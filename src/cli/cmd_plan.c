@@ -5,6 +5,8 @@
 #include "warn_text.h"
 
 #include "base/json.h"
+#include <pare/cut.h>
+#include <pare/plan.h>
 
 #include <math.h>
 #include <string.h>
@@ -72,44 +74,23 @@ static void print_table(const cli *c, const plan_opts *o)
     if (most < o->plan.n) out_line("  (%zu more with -v)", o->plan.n - most);
 }
 
-static void print_text(const cli *c, const plan_opts *o)
-{
-    char words[160];
-    if (o->chosen->nsteps == 0) {
-        out_row("result", "the model meets the budget as it is; nothing is written: use %s itself",
-                c->operand[0]);
-        if (isinf(o->o.eps)) out_row("", "(--max-error E finds the smallest file within an error)");
-        if (o->plan.n > 1) print_table(c, o);
-        return;
-    }
-    show_results(c, &o->r.r);
-    show_shapes(&o->r.r, try_words(words, o->chosen));
-    print_table(c, o);
-    show_end(c, &o->r.r);
-}
-
-static bool json_try(cJSON *to, const pare_plan_try *t)
-{
-    char words[160];
-    bool ok = to && pare_json_add_string(to, "cut", try_words(words, t));
-    if (t->refused) return ok && pare_json_add_string(to, "refused", t->refused);
-    return ok && pare_json_add_number(to, "parameters", (double)t->parameters) &&
-           pare_json_add_number(to, "bytes", (double)t->bytes) &&
-           pare_json_add_number(to, "ms", t->ms) && pare_json_add_number(to, "error", t->error) &&
-           pare_json_add_bool(to, "fits", t->over <= 1) &&
-           pare_json_add_number(to, "over", t->over);
-}
-
 static pare_status print_json(cli *c, const plan_opts *o)
 {
-    cJSON *root = out_json_begin(c);
-    cJSON *list = root ? pare_json_add_array(root, "tries") : NULL;
+    cJSON *const root = out_json_begin(c);
+    cJSON *const list = root ? pare_json_add_array(root, "tries") : NULL;
     bool ok = list != NULL;
     char words[160];
-    for (size_t i = 0; ok && i < o->plan.n; i++)
-        ok = json_try(pare_json_add_object(list, NULL), &o->plan.tries[i]);
+    for (size_t i = 0; ok && i < o->plan.n; i++) {
+        const pare_plan_try *const t = &o->plan.tries[i];
+        cJSON *const to = pare_json_add_object(list, NULL);
+        ok = out_json_add(to, "cut:s", try_words(words, t)) &&
+             (t->refused ? out_json_add(to, "refused:s", t->refused)
+                         : out_json_add(to, "parameters:g bytes:g ms:g error:g fits:b over:g",
+                                        (double)t->parameters, (double)t->bytes, t->ms, t->error,
+                                        t->over <= 1, t->over));
+    }
     if (ok && o->chosen) {
-        ok = pare_json_add_string(root, "chosen", try_words(words, o->chosen));
+        ok = out_json_add(root, "chosen:s", try_words(words, o->chosen));
         if (ok && o->chosen->nsteps > 0)
             ok = reduce_json_front(root, &o->r.r) && reduce_json_end(root, &o->r.r);
     }
@@ -158,29 +139,6 @@ static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s)
     return st;
 }
 
-static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try *t)
-{
-    for (size_t i = 0; i < t->nsteps; i++) {
-        const char *path = stage(c, t, i),
-                   *cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
-        if (!cert) return pare_no_memory(&c->err);
-        unlink(path);
-        unlink(cert);
-    }
-    unlink(o->r.r.cert_path);
-    unlink(o->r.run_path);
-    return PARE_OK;
-}
-
-/* By what factor the files on the disk miss the budget: their proof or what was measured, their
- * bytes, their pass timed again. */
-static double budget_excess(const plan_opts *o)
-{
-    const pare_reduction *const r = &o->r.r;
-    return pare_plan_over(&o->o, o->o.seen ? r->cert.measured : r->cert.proven, r->after.file_bytes,
-                          r->ms_after);
-}
-
 /* The chain is made from the files on; what was promised is compared with what is true of them. */
 static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const pare_model *m)
 {
@@ -227,6 +185,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
 static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
 {
     const pare_plan_try *near = NULL; /* of what was done, or else of what was tried */
+    const pare_reduction *const r = &o->r.r;
     double least = INFINITY;
     for (size_t i = 0; i < o->plan.n && o->plan.tries[i].over <= PLAN_NEAR_MISS; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
@@ -234,11 +193,23 @@ static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
         o->chosen = t;
         if (t->nsteps == 0) return PARE_OK;
         const pare_status st = perform(c, o, t, m);
-        const double over = st ? INFINITY : budget_excess(o);
+        /* Of the files on the disk: their proof or what was measured, their bytes, their pass timed
+         * again. */
+        const double error = o->o.seen ? r->cert.measured : r->cert.proven;
+        const double over =
+            st ? INFINITY : pare_plan_over(&o->o, error, r->after.file_bytes, r->ms_after);
         if (over <= 1) return PARE_OK;
-        const pare_status gone = remove_files(c, o, t);
+        for (size_t k = 0; k < t->nsteps; k++) {
+            const char *const path = stage(c, t, k);
+            const char *const cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
+            if (!cert) return st ? st : pare_no_memory(&c->err);
+            unlink(path);
+            unlink(cert);
+        }
+        unlink(r->cert_path);
+        unlink(o->r.run_path);
         c->stopped = NULL; /* nothing is left of it */
-        if (st || gone) return st ? st : gone;
+        if (st) return st;
         if (over < least) near = t;
         least = fmin(least, over);
     }
@@ -253,16 +224,6 @@ static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
                      "no cut meets the budget; the nearest of the %zu that were tried is \"%s\", "
                      "which exceeds it %.3g times; nothing was written",
                      o->plan.n, words, least);
-}
-
-/* An error, or a model that is good as it is, leaves everything as it was. */
-static pare_status perform_or_restore(cli *c, plan_opts *o, const pare_model *m)
-{
-    aside old;
-    pare_status st = aside_begin(c, &old, tails, TAILS);
-    if (!st) st = perform_best(c, o, m);
-    const pare_status ended = aside_end(c, &old, st || o->chosen->nsteps == 0);
-    return st ? st : ended;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -280,26 +241,14 @@ static pare_status read_directions(cli *c, plan_opts *o)
                                               strncmp(at, pare_plan_direction_names[way], n) != 0))
             way++;
         if (way == PARE_PLAN_DIRECTIONS)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--directions: '%.*s' is not a direction; give width, depth and "
-                             "ticket, separated by commas",
-                             (int)n, at);
+            return cli_usage_error(c,
+                                   "--directions: '%.*s' is not a direction; give width, depth and "
+                                   "ticket, separated by commas",
+                                   (int)n, at);
         o->o.ways |= 1u << way;
         at += n;
     } while (*at++ == ',');
     return PARE_OK;
-}
-
-/* Whatever will be chosen: nothing that is there now is written over. */
-static pare_status check_outputs(cli *c, const char *data)
-{
-    pare_status st = PARE_OK;
-    for (size_t i = 1; !st && i < TAILS; i++) {
-        const char *const path = cli_suffixed(c, c->out, tails[i]);
-        st = path ? cli_may_write(c, path, c->operand[0]) : PARE_ERR_MEMORY;
-        if (!st) st = cli_may_write(c, path, data);
-    }
-    return st;
 }
 
 static pare_status check_options(cli *c, plan_opts *o)
@@ -309,19 +258,23 @@ static pare_status check_options(cli *c, plan_opts *o)
     o->o.note = note_try;
     o->o.self = c;
     if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "a budget is needed: give --max-bytes B, --max-ms T or --max-error E");
+        return cli_usage_error(
+            c, "a budget is needed: give --max-bytes B, --max-ms T or --max-error E");
     pare_status st = cli_only(c, "measured", isfinite(o->o.eps), "--max-error E");
     if (!st) st = read_directions(c, o);
     if (!st)
         st = cli_only(c, "mixtures", o->o.mixtures == 0 || (o->o.ways & (o->o.ways - 1)) != 0,
                       "several directions in --directions");
-    if (!st) st = cli_may_write(c, c->out, c->operand[0]);
-    if (!st) st = cli_may_write(c, c->out, o->data);
-    return st ? st : check_outputs(c, o->data);
+    /* Whatever will be chosen: nothing that is there now is written over. */
+    for (size_t i = 0; !st && i < TAILS; i++) {
+        const char *const path = cli_suffixed(c, c->out, tails[i]);
+        st = path ? cli_may_write(c, path, c->operand[0]) : PARE_ERR_MEMORY;
+        if (!st) st = cli_may_write(c, path, o->data);
+    }
+    return st;
 }
 
-static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
+static pare_status plan(cli *c, plan_opts *o)
 {
     const pare_heldout_opts limits = {.split = o->split,
                                       .most_fitted = PLAN_WINDOWS,
@@ -330,20 +283,13 @@ static pare_status load_data(cli *c, plan_opts *o, const pare_model *m)
                                       .proven_tokens = PLAN_PROVEN_TOKENS,
                                       .work = INFINITY,
                                       .cut_only_texts = true};
-    const pare_status st =
-        pare_heldout_load(&o->d, c->arena, m, o->data, NULL, &limits, c->seed, &c->err);
-    if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
-    return st;
-}
-
-static pare_status plan(cli *c, plan_opts *o)
-{
     pare_model *m = NULL;
     facts whole;
     pare_status st = check_options(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = reduce_split_applies(c, m);
-    if (!st) st = load_data(c, o, m);
+    if (!st) st = pare_heldout_load(&o->d, c->arena, m, o->data, NULL, &limits, c->seed, &c->err);
+    if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
     if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
     if (!st) {
         const uint64_t weights = whole.size.bytes, file = whole.file_bytes;
@@ -355,7 +301,13 @@ static pare_status plan(cli *c, plan_opts *o)
         st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
                               &c->err);
     }
-    if (!st) st = perform_or_restore(c, o, m);
+    if (!st) { /* an error, or a model that is good as it is, leaves everything as it was */
+        aside old;
+        st = aside_begin(c, &old, tails, TAILS);
+        if (!st) st = perform_best(c, o, m);
+        const pare_status ended = aside_end(c, &old, st || o->chosen->nsteps == 0);
+        if (!st) st = ended;
+    }
     pare_model_free(m);
     cli_bar_end(c);
     if (st && st != PARE_ERR_PROMISE) return st;
@@ -364,10 +316,18 @@ static pare_status plan(cli *c, plan_opts *o)
         const pare_status printed = print_json(c, o);
         return printed ? printed : (c->err = why, st);
     }
-    if (st)
-        print_table(c, o);
-    else
-        print_text(c, o);
+    if (!st && o->chosen->nsteps == 0) {
+        out_row("result", "the model meets the budget as it is; nothing is written: use %s itself",
+                c->operand[0]);
+        if (isinf(o->o.eps)) out_row("", "(--max-error E finds the smallest file within an error)");
+        if (o->plan.n > 1) print_table(c, o);
+        return st;
+    }
+    char words[160];
+    if (!st) show_results(c, &o->r.r);
+    if (!st) show_shapes(&o->r.r, try_words(words, o->chosen));
+    print_table(c, o);
+    if (!st) show_end(c, &o->r.r);
     return st;
 }
 
@@ -396,7 +356,6 @@ int cmd_plan(int argc, char **argv)
          .help = "try at most so many combinations of several directions"},
     };
     /* clang-format on */
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "plan",
         .args = "MODEL (--max-bytes B | --max-ms T | --max-error E) [--data FILE] -o OUT",
@@ -408,9 +367,8 @@ int cmd_plan(int argc, char **argv)
              "plan gt.safetensors --data graph.npz --max-error 0.5 --directions width,depth -o "
              "gt.small.safetensors"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

@@ -155,22 +155,6 @@ static void print_survey(const pare_probe *p)
     }
 }
 
-static void print_findings(const pare_probe *p)
-{
-    out_row("theorems",
-            "hypotheses of the theorems of Shirzad 2024: whether each holds, else by what factor "
-            "it fails");
-    for (size_t i = 0; i < p->nfindings; i++) {
-        const pare_finding *const f = &p->findings[i];
-        char factor[32] = "";
-        if (f->holds != PARE_TRUE && !isnan(f->factor))
-            snprintf(factor, sizeof factor, " by %.3g", f->factor);
-        out_line("  %-5s%-12s %-17s %s: %.4g, at most %.4g%s%s%s",
-                 f->holds == PARE_TRUE ? "holds" : "fails", factor, f->theorem, f->what, f->value,
-                 f->limit, *f->where ? " (" : "", f->where, *f->where ? ")" : "");
-    }
-}
-
 /* ---- cuts ----------------------------------------------------------------------------------- */
 
 static void print_cuts(const pare_probe *p)
@@ -262,9 +246,18 @@ static void print_price(const pare_probe *p, const pare_cost_estimate *t)
         out_row("", "%s %.4g -> %.4g", show_metric_name(p->metric), p->metric_before, t->metric);
 }
 
-static void print_directions(const cli *c, const pare_probe *p)
+static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
 {
     static const char *const can[] = {"no", "yes", "unknown"};
+    char n[32], block[DESCRIBE_ROOM];
+    out_row("model", "%s: %zu block%s, %s parameters", m->name ? m->name : c->operand[0],
+            m->nblocks, m->nblocks == 1 ? "" : "s", out_count(n, p->parameters));
+    describe_kind(block, m);
+    out_row("kind", "%s", block);
+    if (m->nblocks) describe_block(block, &m->blocks[0]);
+    if (m->nblocks) out_row("first block", "%s", block);
+    if (p->nestimates)
+        out_line("What can be cut: one cut of each direction was made here and thrown away");
     for (size_t i = 0; i < p->nestimates; i++) {
         const pare_cost_estimate *const t = &p->estimates[i];
         if (*t->cut)
@@ -282,26 +275,23 @@ static void print_directions(const cli *c, const pare_probe *p)
         else if (*t->why)
             out_row("", "%s %s", begin, t->why);
     }
-}
-
-static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
-{
-    char n[32], block[DESCRIBE_ROOM];
-    out_row("model", "%s: %zu block%s, %s parameters", m->name ? m->name : c->operand[0],
-            m->nblocks, m->nblocks == 1 ? "" : "s", out_count(n, p->parameters));
-    describe_kind(block, m);
-    out_row("kind", "%s", block);
-    if (m->nblocks) describe_block(block, &m->blocks[0]);
-    if (m->nblocks) out_row("first block", "%s", block);
-    if (p->nestimates)
-        out_line("What can be cut: one cut of each direction was made here and thrown away");
-    print_directions(c, p);
     for (size_t i = 0; i < p->nuntold; i++) out_row("not known", "%s", p->untold[i]);
     out_line("Details");
     print_weights(c, p);
     if (p->nstreams) print_stream(p);
     if (p->has_survey) print_survey(p);
-    if (p->nfindings) print_findings(p);
+    if (p->nfindings)
+        out_row("theorems", "hypotheses of the theorems of Shirzad 2024: whether each holds, else "
+                            "by what factor it fails");
+    for (size_t i = 0; i < p->nfindings; i++) {
+        const pare_finding *const f = &p->findings[i];
+        char factor[32] = "";
+        if (f->holds != PARE_TRUE && !isnan(f->factor))
+            snprintf(factor, sizeof factor, " by %.3g", f->factor);
+        out_line("  %-5s%-12s %-17s %s: %.4g, at most %.4g%s%s%s",
+                 f->holds == PARE_TRUE ? "holds" : "fails", factor, f->theorem, f->what, f->value,
+                 f->limit, *f->where ? " (" : "", f->where, *f->where ? ")" : "");
+    }
     if (p->ncuts) print_cuts(p);
     if (p->has_depth) show_depth(c, p);
     if (p->has_ticket) print_ticket(&p->ticket);
@@ -310,80 +300,75 @@ static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
 
 /* ---- the command ---------------------------------------------------------------------------- */
 
-/* The probe's keys come after those that every command has. Into the file of -o, or to stdout. */
-static pare_status print_json(cli *c, const facts *f, const char *data, const pare_model *m,
-                              const pare_probe *p)
-{
-    char *probe = NULL;
-    char kind[DESCRIBE_ROOM];
-    pare_status st = pare_probe_text(&probe, c->arena, p, &c->err);
-    if (st) return st;
-    cJSON *root = out_json_begin(c);
-    describe_kind(kind, m);
-    bool ok = root && pare_json_add_string(root, "line", c->line) &&
-              out_json_facts(root, "input", f) && pare_json_add_string(root, "kind", kind) &&
-              (data ? pare_json_add_string(root, "data", data) : pare_json_add_null(root, "data"));
-    if (ok) ok = out_json_text(root, "probe", probe);
-    return c->out ? out_json_file(c, root, ok, c->out) : out_json(c, root, ok);
-}
-
 /* Options that would be ignored are refused. */
 static pare_status check_options(cli *c, probe_opts *o)
 {
     const bool width = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_WIDTH;
     const bool depth = o->part == PARE_PROBE_ALL || o->part == PARE_PROBE_DEPTH;
-    pare_status st;
+    const cli_rule rules[] = {
+        {"dims,trials,tokens,split,all", o->data, "--data FILE"},
+        {"dims,trials", width, "--part width or all"},
+        {"dims,trials", !o->o.no_cuts, "cuts that are tried, not with --no-cuts"},
+        {"all", depth, "--part depth or all"},
+        {0},
+    };
+    const char *const inputs[] = {c->operand[0], o->data};
     o->o.part = (pare_probe_part)o->part;
     if (o->all) o->o.depth_macs = 0;
-    if ((st = cli_only(c, "dims,trials,tokens,split,all", o->data, "--data FILE")) ||
-        (st = cli_only(c, "dims,trials", width, "--part width or all")) ||
-        (st = cli_only(c, "dims,trials", !o->o.no_cuts,
-                       "cuts that are tried, not with --no-cuts")) ||
-        (st = cli_only(c, "all", depth, "--part depth or all")))
-        return st;
-    st = cli_is_there(c, c->operand[0]);
-    if (!st) st = cli_is_there(c, o->data);
+    pare_status st = cli_check_rules(c, rules);
+    for (size_t i = 0; i < 2 && !st; i++) st = cli_is_there(c, inputs[i]);
     for (const char *at = o->dims; !st && at && *at;) {
         char *end;
         const unsigned long d = strtoul(at, &end, 10);
         if (end == at || *at == '-' || *at == '+' || d == 0 || d > 1u << 20 ||
             (*end && *end != ',') || o->o.ndims == MOST_DIMS)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--dims %s: give at most %d whole numbers from 1, separated by commas",
-                             o->dims, MOST_DIMS);
+            return cli_usage_error(
+                c, "--dims %s: give at most %d whole numbers from 1, separated by commas", o->dims,
+                MOST_DIMS);
         o->list[o->o.ndims++] = d;
         at = *end ? end + 1 : end;
     }
     if (!st && o->dims && o->o.ndims == 0)
-        st = pare_fail(&c->err, PARE_ERR_USAGE, "--dims is empty: give widths separated by commas");
+        st = cli_usage_error(c, "--dims is empty: give widths separated by commas");
     o->o.dims = o->o.ndims ? o->list : NULL;
-    return st;
+    return st ? st : cli_check_files(c, inputs, 2);
 }
 
 static pare_status probe(cli *c, probe_opts *o)
 {
+    const char *const path = c->operand[0];
     pare_model *m = NULL;
     pare_probe *p = NULL;
     pare_dataset data;
     facts f;
     pare_status st = check_options(c, o);
-    if (!st && c->out) st = cli_may_write(c, c->out, c->operand[0]);
-    if (!st && c->out) st = cli_may_write(c, c->out, o->data);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = cli_facts(c, &f, c->operand[0], m, NULL, c->json || c->out);
-    if (!st && o->data)
-        st = cli_name(c, pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err),
-                      o->data);
-    if (!st && o->data) warn_text(c, o->data, &data.notes);
-    if (!st && o->data) st = cli_only(c, "split", data.task == PARE_TASK_NODES, "a graph");
-    if (!st && o->data)
-        st = cli_only(c, "tokens", data.task != PARE_TASK_NODES, "data other than a graph");
-    if (!st && o->data && data.inputs.n == 0)
-        st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", o->data);
+    if (!st) st = cli_load(c, &m, path);
+    if (!st) st = cli_facts(c, &f, path, m, NULL, c->json || c->out);
+    if (!st && o->data) {
+        st = pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err);
+        st = cli_name(c, st, o->data);
+        if (!st) warn_text(c, o->data, &data.notes);
+        if (!st) st = cli_only(c, "split", data.task == PARE_TASK_NODES, "a graph");
+        if (!st)
+            st = cli_only(c, "tokens", data.task != PARE_TASK_NODES, "data other than a graph");
+        if (!st && data.inputs.n == 0)
+            st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", o->data);
+    }
     o->o.seed = c->seed;
     if (!st) st = pare_probe_model(&p, m, o->data ? &data : NULL, &o->o, &c->exec, &c->err);
     cli_bar_end(c);
-    if (!st && (c->json || c->out)) st = print_json(c, &f, o->data, m, p);
+    char *json = NULL;
+    if (!st && (c->json || c->out)) st = pare_probe_text(&json, c->arena, p, &c->err);
+    if (json) { /* its keys come after those that every command has */
+        char kind[DESCRIBE_ROOM];
+        describe_kind(kind, m);
+        cJSON *const root = out_json_begin(c);
+        const bool ok = out_json_add(root, "line:s", c->line) &&
+                        out_json_facts(root, "input", &f) &&
+                        out_json_add(root, "kind:s data:s", kind, o->data) &&
+                        out_json_text(root, "probe", json);
+        st = c->out ? out_json_file(c, root, ok, c->out) : out_json(c, root, ok);
+    }
     if (!st && !c->json) print_text(c, m, p);
     pare_probe_free(p);
     pare_model_free(m);
@@ -416,7 +401,6 @@ int cmd_probe(int argc, char **argv)
          .help = "draws of cutting methods that use random numbers; the best one counts"},
         opt_split(&o.split),
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "probe",
         .args = "MODEL [--data FILE]",
@@ -426,9 +410,8 @@ int cmd_probe(int argc, char **argv)
         .examples = {"probe model.safetensors --data board.npz",
                      "probe model.safetensors --data test.txt --part width -o probe.json"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

@@ -2,7 +2,7 @@
 #include "interrupt.h"
 #include "out.h"
 
-#include "base/json.h"
+#include <pare/plan.h>
 
 typedef struct report_opts {
     const char *title;
@@ -54,7 +54,6 @@ int cmd_report(int argc, char **argv)
         {.name = "verify", .kind = OPT_FLAG, .to = &o.verify,
          .help = "prove every certificate again first, and show on the page whether it holds"},
     };
-    static const char *const operands[] = {"FILE", NULL};
     const opt_spec spec = {
         .command = "report",
         .args = "FILE... -o report.html",
@@ -64,9 +63,8 @@ int cmd_report(int argc, char **argv)
                  "and no scripts.",
         .examples = {"report small.safetensors.cert.json -o report.html",
                      "report *.cert.json probe.json --verify -o report.html"},
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"FILE", NULL},
         .more = true,
     };
     /* clang-format on */

@@ -12,40 +12,13 @@
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 
-static pare_status read_stdin(cli *c, const char **text, size_t *bytes)
+pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in)
 {
-    char *all = NULL;
-    size_t n = 0, capacity = 0;
-    for (;;) {
-        if (capacity - n < STDIN_CHUNK) {
-            char *more = pare_alloc(c->arena, capacity = 2 * capacity + 2 * STDIN_CHUNK, 1);
-            if (!more) return pare_no_memory(&c->err);
-            if (n) memcpy(more, all, n);
-            all = more;
-        }
-        const size_t got = fread(all + n, 1, STDIN_CHUNK, stdin);
-        n += got;
-        if (got == 0) break;
-    }
-    if (ferror(stdin)) return pare_fail(&c->err, PARE_ERR_IO, "standard input: cannot be read");
-    *text = all;
-    *bytes = n;
-    return PARE_OK;
-}
-
-static pare_status one_input(cli *c, run_state *s, pare_input in)
-{
-    s->set.in = pare_alloc(c->arena, 1, sizeof *s->set.in);
-    if (!s->set.in) return pare_no_memory(&c->err);
-    s->set.in[0] = in;
-    s->set.n = 1;
-    return PARE_OK;
-}
-
-static pare_status tokenizer(cli *c, run_state *s)
-{
-    const pare_model *m = s->m;
-    if (s->tok) return PARE_OK;
+    const pare_model *const m = s->m;
+    const bool is_stdin = strcmp(text, "-") == 0;
+    size_t bytes = strlen(text), n = 0;
+    int64_t *ids = NULL;
+    pare_status st = PARE_OK;
     if (!m->embedding.ids)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "%s takes vectors, not text: give them with --input or --data",
@@ -55,16 +28,23 @@ static pare_status tokenizer(cli *c, run_state *s)
                          "%s has no tokenizer for text: `pare import MODEL --vocab FILE -o OUT` "
                          "gives it one, --input takes token ids",
                          c->operand[0]);
-    return pare_tokenizer_new(&s->tok, c->arena, m->tokenizer, m->vocab, m->vocab_bytes, &c->err);
-}
-
-pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in)
-{
-    size_t bytes = strlen(text), n = 0;
-    int64_t *ids = NULL;
-    pare_status st = tokenizer(c, s);
-    const bool is_stdin = strcmp(text, "-") == 0;
-    if (!st && is_stdin) st = read_stdin(c, &text, &bytes);
+    if (!s->tok)
+        st = pare_tokenizer_new(&s->tok, c->arena, m->tokenizer, m->vocab, m->vocab_bytes, &c->err);
+    if (!st && is_stdin) {
+        char *all = NULL;
+        size_t capacity = 0, got = 1;
+        for (bytes = 0; got > 0; bytes += got) {
+            if (capacity - bytes < STDIN_CHUNK) {
+                char *more = pare_alloc(c->arena, capacity = 2 * capacity + 2 * STDIN_CHUNK, 1);
+                if (!more) return pare_no_memory(&c->err);
+                if (bytes) memcpy(more, all, bytes);
+                all = more;
+            }
+            got = fread(all + bytes, 1, STDIN_CHUNK, stdin);
+        }
+        if (ferror(stdin)) return pare_fail(&c->err, PARE_ERR_IO, "standard input: cannot be read");
+        text = all;
+    }
     if (!st) st = pare_encode(&ids, &n, c->arena, s->tok, text, bytes, &c->err);
     if (!st && s->o->prompts) { /* noted for the file as a whole */
         pare_text_note_words(&s->notes, s->tok, text, bytes);
@@ -78,21 +58,9 @@ pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "the text has no token the model knows");
     if (st) return st;
     *in = (pare_input){.batch = 1, .tokens = n, .ids = ids};
-    st = pare_input_check(s->m, in, &c->err);
+    st = pare_input_check(m, in, &c->err);
     if (st == PARE_ERR_INPUT) pare_err_prefix(&c->err, s->o->prompts ? s->o->prompts : "--text");
     return st;
-}
-
-static pare_status text_input(cli *c, run_state *s)
-{
-    pare_input in;
-    const pare_status st = run_encode(c, s, s->text, &in);
-    if (st) return st;
-    const bool pooled = s->m->head.pool != PARE_POOL_NONE;
-    s->ndim = pooled ? 1 : 2;
-    s->shape[0] = pooled ? pare_model_outputs(s->m) : in.tokens;
-    s->shape[1] = pare_model_outputs(s->m);
-    return one_input(c, s, in);
 }
 
 /* Several inputs become the first axis; they must be alike then. */
@@ -118,15 +86,23 @@ static pare_status data_input(cli *c, run_state *s)
     return PARE_OK;
 }
 
+/* The input of one pass, and the shape of its outputs. */
 static pare_status read_input(cli *c, run_state *s)
 {
-    pare_input in = {0};
-    if (s->text) return text_input(c, s);
     if (s->o->data) return data_input(c, s);
-    const pare_status st =
-        pare_input_read(&in, &s->ndim, s->shape, c->arena, s->m, s->o->input, &c->err);
-    if (st) return cli_name(c, st, s->o->input);
-    return one_input(c, s, in);
+    pare_input *const in = s->set.in = pare_alloc(c->arena, 1, sizeof *in);
+    if (!in) return pare_no_memory(&c->err);
+    s->set.n = 1;
+    if (!s->text)
+        return cli_name(
+            c, pare_input_read(in, &s->ndim, s->shape, c->arena, s->m, s->o->input, &c->err),
+            s->o->input);
+    const bool pooled = s->m->head.pool != PARE_POOL_NONE;
+    const pare_status st = run_encode(c, s, s->text, in);
+    s->ndim = pooled ? 1 : 2;
+    s->shape[0] = pooled ? pare_model_outputs(s->m) : in->tokens;
+    s->shape[1] = pare_model_outputs(s->m);
+    return st;
 }
 
 /* ---- the pass ------------------------------------------------------------------------------ */
@@ -154,39 +130,30 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
     return st;
 }
 
-static pare_status forward_traced(cli *c, run_state *s)
-{
-    tracer t;
-    pare_trace trace = {.self = s, .poly = run_add_poly};
-    pare_status st = run_collect_poly(c, s);
-    if (st) return st;
-    if (!s->o->trace) return forward_all(c, s, s->layers ? &trace : NULL);
-    if (s->set.n != 1)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--trace takes one input, but %s holds %zu",
-                         s->o->data, s->set.n);
-    if ((st = trace_open(&t, c, s->o->trace))) return st;
-    s->layers = NULL; /* the trace listens */
-    t.batch = s->set.in[0].batch;
-    trace = (pare_trace){.fn = trace_tap, .self = &t};
-    st = forward_all(c, s, &trace);
-    if (!st) st = t.st;
-    if (!st) cli_note(c, "wrote %zu arrays into the folder %s", t.files, s->o->trace);
-    return st;
-}
-
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* Through a temporary file, because .npy is written whole and renamed, which stdout cannot be. */
-static pare_status write_stdout(cli *c, const pare_array *a)
+/* To stdout through a temporary file, because .npy is written whole and renamed, which stdout cannot
+ * be. */
+static pare_status write_result(cli *c, const run_state *s)
 {
-    const char *folder = getenv("TMPDIR");
+    char shape[128];
+    pare_array a = {.dtype = s->o->f64 ? PARE_F64 : PARE_F32, .ndim = s->ndim, .data = s->out};
+    memcpy(a.shape, s->shape, s->ndim * sizeof *a.shape);
+    if (strcmp(c->out, "-") != 0) {
+        const pare_status st = pare_npy_write(c->out, &a, c->force, &c->err);
+        if (!st)
+            cli_note(c, "wrote %s, %s %s", c->out, pare_shape_text(shape, s->shape, s->ndim),
+                     s->o->f64 ? "f64" : "f32");
+        return st;
+    }
+    const char *const folder = getenv("TMPDIR");
     char *path = pare_sprintf(c->arena, "%s/pare-run-XXXXXX", folder && *folder ? folder : "/tmp");
     if (!path) return pare_no_memory(&c->err);
     const int fd = mkstemp(path);
     if (fd < 0) return pare_fail(&c->err, PARE_ERR_IO, "-o -: no temporary file");
     close(fd);
     pare_blob *b = NULL;
-    pare_status st = pare_npy_write(path, a, true, &c->err);
+    pare_status st = pare_npy_write(path, &a, true, &c->err);
     if (!st) st = pare_blob_open(&b, path, &c->err);
     unlink(path);
     if (!st && fwrite(b->data, 1, b->bytes, stdout) != b->bytes)
@@ -195,111 +162,101 @@ static pare_status write_stdout(cli *c, const pare_array *a)
     return st;
 }
 
-static pare_status write_result(cli *c, const run_state *s)
-{
-    char shape[128];
-    pare_array a = {.dtype = s->o->f64 ? PARE_F64 : PARE_F32, .ndim = s->ndim, .data = s->out};
-    memcpy(a.shape, s->shape, s->ndim * sizeof *a.shape);
-    if (strcmp(c->out, "-") == 0) return write_stdout(c, &a);
-    const pare_status st = pare_npy_write(c->out, &a, c->force, &c->err);
-    if (!st)
-        cli_note(c, "wrote %s, %s %s", c->out, pare_shape_text(shape, s->shape, s->ndim),
-                 s->o->f64 ? "f64" : "f32");
-    return st;
-}
-
 /* Options that would be ignored are refused. What is known only of the model: run(). */
-static pare_status check_meaning(cli *c, const run_opts *o)
-{
-    const bool text = o->texts.n || o->prompts, calls = o->oracle || o->plan;
-    const bool sample = o->mode == PARE_LENGTH_SAMPLE;
-    const bool one = o->tokens == 0 || c->out || o->f64 || o->trace || calls;
-    const bool program =
-        strncmp(o->backend, "pipe:", 5) == 0 || strncmp(o->backend, "onnx:", 5) == 0;
-    pare_status st;
-    if ((st = cli_only(c, "tokens,temperature,top-p", text, "--text or --prompts")) ||
-        (st = cli_only(c, "temperature,top-p", !one,
-                       "generated text, not with one forward pass (--tokens 0, -o, --f64, --trace, "
-                       "--oracle, --plan)")) ||
-        (st = cli_only(c, "top-p", o->sample.temperature > 0, "a --temperature above 0")) ||
-        (st = cli_only(c, "tol", o->attention == RUN_ATTENTION_POLY, "--attention poly")) ||
-        (st = cli_only(c, "backend", calls, "--oracle M or --plan PLAN")) ||
-        (st = cli_only(c, "oracle,mode,eps,delta,f64", !o->plan,
-                       "a run without --plan: the plan says it")) ||
-        (st = cli_only(c, "mode,eps,delta", calls, "--oracle M")) ||
-        (st = cli_only(c, "timeout", calls && program, "--backend pipe:COMMAND or onnx:FILE")) ||
-        (st = cli_only(c, "eps", sample || o->mode == PARE_LENGTH_PAPER,
-                       "--mode sample or --mode paper")))
-        return st;
-    return cli_only(c, "delta", sample, "--mode sample");
-}
-
 static pare_status check_options(cli *c, const run_opts *o)
 {
+    const bool text = o->texts.n || o->prompts, calls = o->oracle || o->plan;
+    const bool sample = o->mode == PARE_LENGTH_SAMPLE, poly = o->attention == RUN_ATTENTION_POLY;
+    const bool arrays = c->out || o->f64 || o->trace, writes = o->texts.n > 1 || o->prompts;
+    const bool one = o->tokens == 0 || arrays || calls;
+    const bool program =
+        strncmp(o->backend, "pipe:", 5) == 0 || strncmp(o->backend, "onnx:", 5) == 0;
     const int given =
         (o->input != NULL) + (o->texts.n > 0) + (o->data != NULL) + (o->prompts != NULL);
     if (given != 1)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         given ? "more than one input: give only one of --text, --prompts, --input "
-                                 "and --data"
-                               : "there is no input: give one of --text, --prompts, --input and "
-                                 "--data");
-    pare_status st = check_meaning(c, o);
+        return cli_usage_error(
+            c, given ? "more than one input: give only one of --text, --prompts, --input "
+                       "and --data"
+                     : "there is no input: give one of --text, --prompts, --input and "
+                       "--data");
+    const cli_rule rules[] = {
+        {"tokens,temperature,top-p", text, "--text or --prompts"},
+        {"temperature,top-p", !one,
+         "generated text, not with one forward pass (--tokens 0, -o, --f64, --trace, --oracle, "
+         "--plan)"},
+        {"top-p", o->sample.temperature > 0, "a --temperature above 0"},
+        {"tol", poly, "--attention poly"},
+        {"backend", calls, "--oracle M or --plan PLAN"},
+        {"oracle,mode,eps,delta,f64", !o->plan, "a run without --plan: the plan says it"},
+        {"mode,eps,delta", calls, "--oracle M"},
+        {"timeout", calls && program, "--backend pipe:COMMAND or onnx:FILE"},
+        {"eps", sample || o->mode == PARE_LENGTH_PAPER, "--mode sample or --mode paper"},
+        {"delta", sample, "--mode sample"},
+        {0},
+    };
+    pare_status st = cli_check_rules(c, rules);
     if (st) return st;
-    if (o->attention == RUN_ATTENTION_POLY && o->f64)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--attention poly works in single precision: leave --f64 out");
-    const bool arrays = c->out || o->f64 || o->trace, writes = o->texts.n > 1 || o->prompts;
+    if (poly && o->f64)
+        return cli_usage_error(c, "--attention poly works in single precision: leave --f64 out");
     if ((writes || (o->tokens != RUN_NOT_GIVEN && o->tokens)) && arrays)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o, --f64 and --trace belong to one forward pass over one text: give one "
-                         "--text and --tokens 0, or leave them out to generate text");
+        return cli_usage_error(
+            c, "-o, --f64 and --trace belong to one forward pass over one text: give one "
+               "--text and --tokens 0, or leave them out to generate text");
     if (writes && o->tokens == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--tokens 0 is one forward pass over one text: give one --text");
+        return cli_usage_error(c, "--tokens 0 is one forward pass over one text: give one --text");
     const char *const inputs[] = {c->operand[0], o->input, o->data, o->prompts, o->plan};
-    for (size_t i = 0; i < sizeof inputs / sizeof *inputs && !st; i++)
-        st = cli_is_there(c, inputs[i]);
-    if (st || !c->out) return st;
-    if (strcmp(c->out, "-") != 0) {
-        for (size_t i = 0; i < sizeof inputs / sizeof *inputs && !st; i++)
-            st = cli_may_write(c, c->out, inputs[i]);
+    const size_t n = sizeof inputs / sizeof *inputs;
+    if (c->out && strcmp(c->out, "-") != 0) {
+        st = cli_check_files(c, inputs, n);
         const char *const slash = strrchr(c->out, '/'), *const end = strrchr(c->out, '.');
         if (!st && end && (!slash || end > slash) && strcmp(end, ".npy") != 0)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "-o %s: the outputs are written as an array, and its name must end in "
-                             ".npy",
-                             c->out);
+            st = cli_usage_error(
+                c, "-o %s: the outputs are written as an array, and its name must end in .npy",
+                c->out);
         return st;
     }
+    for (size_t i = 0; i < n && !st; i++) st = cli_is_there(c, inputs[i]);
+    if (st || !c->out) return st;
     if (c->json)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o - and --json both write to standard output: give -o a file");
+        return cli_usage_error(c, "-o - and --json both write to standard output: give -o a file");
     if (isatty(STDOUT_FILENO))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "-o -: standard output is a terminal and the array is binary: redirect it "
-                         "or give -o a file");
+        return cli_usage_error(
+            c, "-o -: standard output is a terminal and the array is binary: redirect it "
+               "or give -o a file");
     return PARE_OK;
 }
 
 static pare_status one_pass(cli *c, run_state *s)
 {
+    tracer t = {0};
+    pare_trace trace = {.self = s, .poly = run_add_poly};
     s->text = s->o->texts.n ? s->o->texts.v[0] : NULL;
     pare_status st = run_open_oracle(c, s);
     if (!st) st = read_input(c, s);
-    if (!st) st = forward_traced(c, s);
+    if (!st) st = run_collect_poly(c, s);
+    if (!st && s->o->trace && s->set.n != 1)
+        st = cli_usage_error(c, "--trace takes one input, but %s holds %zu", s->o->data, s->set.n);
+    if (!st && s->o->trace) {
+        st = trace_open(&t, c, s->o->trace);
+        s->layers = NULL; /* the trace listens */
+        t.batch = s->set.in[0].batch;
+        trace = (pare_trace){.fn = trace_tap, .self = &t};
+    }
+    if (!st) st = forward_all(c, s, s->layers || s->o->trace ? &trace : NULL);
+    if (!st) st = t.st;
+    if (!st && s->o->trace)
+        cli_note(c, "wrote %zu arrays into the folder %s", t.files, s->o->trace);
     pare_oracle_free(&s->oracle);
     if (!st) st = run_count_calls(c, s);
     if (pare_ranks_rank(s->ranks) > 0) return st; /* the first speaks for all */
     if (!st && c->out) st = write_result(c, s);
     cli_bar_end(c);
-    if (!st) run_note_poly(c, s);
-    if (!st) run_check_finite(c, s);
-    if (!st && c->json)
-        st = run_print_json(c, s);
-    else if (!st && !(c->out && strcmp(c->out, "-") == 0))
-        run_print(c, s);
-    return st;
+    if (st) return st;
+    run_note_poly(c, s);
+    run_check_finite(c, s);
+    if (c->json) return run_print_json(c, s);
+    if (!c->out || strcmp(c->out, "-") != 0) run_print(c, s);
+    return PARE_OK;
 }
 
 /* A text is continued unless one forward pass is asked for, or all that the model can do. */
@@ -392,7 +349,6 @@ int cmd_run(int argc, char **argv)
         {.name = "delta", .kind = OPT_REAL, .to = &o.delta, .metavar = "P", .rare = true,
          .help = "with --mode sample: probability that the bounds of a layer may fail", .low = 1e-12, .high = 1},
     };
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "run",
         .args = "MODEL --text TEXT | --input X.npy | --data FILE  [-o Y.npy]",
@@ -402,9 +358,8 @@ int cmd_run(int argc, char **argv)
         .examples = {"run model.safetensors --text \"Once upon a time\" --tokens 64",
                      "run model.safetensors --input ids.npy -o logits.npy"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

@@ -18,28 +18,30 @@ static pare_status check_options(cli *c, void *self)
     t->method = (pare_ticket_method)o->method;
     t->coding = (pare_coding)o->coding;
     const bool feedback = t->method == PARE_TICKET_FEEDBACK;
-    pare_status st = cli_only(c, "stored", feedback, "--method feedback");
-    if (!st) st = cli_only(c, "biases", !feedback, "--method best or block");
-    if (!st) st = cli_only(c, "scale", !t->strict, "tickets without --strict, whose scale is 1");
-    if (!st && t->stored > 0) st = cli_only(c, "hidden", false, "--bits, which --stored takes too");
+    const cli_rule rules[] = {
+        {"stored", feedback, "--method feedback"},
+        {"biases", !feedback, "--method best or block"},
+        {"scale", !t->strict, "tickets without --strict, whose scale is 1"},
+        {"hidden", !(t->stored > 0), "--bits, which --stored takes too"},
+        {0},
+    };
+    const pare_status st = cli_check_rules(c, rules);
     if (st) return st;
     if (o->scale > 0) {
         int e;
         if (frexp(o->scale, &e) != 0.5)
-            return pare_fail(&c->err, PARE_ERR_USAGE,
-                             "--scale %g is not a power of two; give 0.25, 0.5, 1, 2, ...",
-                             o->scale);
+            return cli_usage_error(c, "--scale %g is not a power of two; give 0.25, 0.5, 1, 2, ...",
+                                   o->scale);
         t->exponent = e - 1;
     }
     if (t->hidden && t->bits)
-        return pare_fail(
-            &c->err, PARE_ERR_USAGE,
-            "--hidden and --bits both set the number of hidden units; give one of them");
+        return cli_usage_error(
+            c, "--hidden and --bits both set the number of hidden units; give one of them");
     if (t->stored > 0 && !t->hidden && !t->bits) t->bits = TICKET_STORED_BITS;
     if (!t->hidden && !t->bits && !isfinite(o->r.o.max_error))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "the size of the ticket is missing: give --bits B (--bits 14 is a start), "
-                         "--method feedback --stored R, --hidden N or --max-error E");
+        return cli_usage_error(
+            c, "the size of the ticket is missing: give --bits B (--bits 14 is a start), "
+               "--method feedback --stored R, --hidden N or --max-error E");
     return PARE_OK;
 }
 
@@ -102,7 +104,6 @@ int cmd_ticket(int argc, char **argv)
          .help = "write no ticket; print how wide a random network must be so that all errors are below EPS with probability 1 - P"},
     };
     /* clang-format on */
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "ticket",
         .args = "MODEL --bits B [--data FILE] -o OUT",
@@ -111,17 +112,15 @@ int cmd_ticket(int argc, char **argv)
         .examples = {"ticket model.safetensors --bits 14 -o model.ticket",
                      "ticket gpt2/ --data text.txt --method feedback --stored 4 -o gpt2.ticket"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;
     if (!cli_start(&c, &spec, CLI_MAY_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
     if (o.required) return cli_finish(&c, ticket_required(&c, &o));
     if (!c.out)
-        return cli_finish(
-            &c, pare_fail(&c.err, PARE_ERR_USAGE, "-o FILE is missing: say where the ticket goes"));
+        return cli_finish(&c, cli_usage_error(&c, "-o FILE is missing: say where the ticket goes"));
     const reduce_steps steps = {check_options, check_model, show_ticket, show_ticket_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

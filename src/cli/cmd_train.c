@@ -125,11 +125,10 @@ static pare_status check_options(cli *c, train_opts *o)
                        "no-norms,no-biases",
                        !o->from, "a fresh model, not with --from, which has its own shape")))
         return st;
-    if (!o->has_kind)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--kind is given more than once: give it once");
+    if (!o->has_kind) return cli_usage_error(c, "--kind is given more than once: give it once");
     if (o->epochs && o->steps)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--epochs and --steps both say how long to train: give one of them");
+        return cli_usage_error(c,
+                               "--epochs and --steps both say how long to train: give one of them");
     if (!o->teacher) o->distill = 0;
     o->variant.has_act = o->act != ACT_DEFAULT;
     if (o->variant.has_act) o->variant.act = (pare_act)o->act;
@@ -158,11 +157,10 @@ static pare_status check_files(cli *c, const train_opts *o)
     const size_t n = strlen(base);
     if (!beside) return pare_no_memory(&c->err);
     if (strcmp(beside, base) == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--log %s is the file of -o: choose another name",
-                         o->log);
+        return cli_usage_error(c, "--log %s is the file of -o: choose another name", o->log);
     if (strncmp(beside, base, n) == 0 && strncmp(beside + n, ".checkpoint", 11) == 0)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--log %s: checkpoints have such names: choose another one", o->log);
+        return cli_usage_error(c, "--log %s: checkpoints have such names: choose another one",
+                               o->log);
     const bool force = c->force;
     c->force = force || o->resume; /* a log that is continued */
     for (size_t i = 0; !st && i < sizeof inputs / sizeof *inputs; i++)
@@ -430,8 +428,7 @@ int cmd_train(int argc, char **argv)
         .examples = {"train --kind graph --data board.npz --epochs 40 -o gt.safetensors",
                      "train --kind gpt --data text.txt --steps 500 -o gpt.safetensors"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
+        OPT_ROWS(own),
     };
     cli c;
     int rc;

@@ -2,7 +2,7 @@
 #include "backend.h"
 #include "out.h"
 
-#include "base/json.h"
+#include <pare/cut.h>
 
 #include <math.h>
 #include <string.h>
@@ -12,54 +12,73 @@ typedef struct verify_opts {
     bool evidence;
 } verify_opts;
 
-static const char *shown(const char *override, const char *path)
+/* How many claims of a section were found again. */
+static size_t count_of(const pare_cert *cert, pare_section s)
 {
-    return override ? override : path;
+    size_t n = 0;
+    for (size_t i = 0; i < cert->nclaims; i++) n += pare_kinds[cert->claims[i].kind].section == s;
+    return n;
 }
 
-/* What was proven again beside what is claimed: the claim that was found again. */
-static const pare_claim *find_claim(const pare_cert *again, const pare_claim *c)
+/* The claims beside the headline, of a chain those of all its cuts. */
+static void print_counts(const pare_cert *cert, const pare_cert *again)
 {
-    for (size_t i = 0; i < again->nclaims; i++)
-        if (pare_same_claim(&again->claims[i], c)) return &again->claims[i];
-    return NULL;
+    static const struct {
+        pare_section section;
+        const char *one, *many;
+    } kinds[] = {{PARE_THEOREM, "theorem proven again", "theorems proven again"},
+                 {PARE_HYPOTHESIS, "hypothesis checked again", "hypotheses checked again"},
+                 {PARE_OBSERVATION, "measurement made again", "measurements made again"},
+                 {PARE_PAPER, "figure of a paper", "figures of papers"},
+                 {PARE_EVIDENCE, "figure of evidence", "figures of evidence"}};
+    const char *separator = "";
+    out_part("%-13s", "also holds");
+    if (cert->nchain > 0) {
+        out_part("%zu %s", cert->nchain, cert->nchain == 1 ? "cut" : "cuts of the chain");
+        separator = ", ";
+    }
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        size_t n = count_of(cert, kinds[k].section);
+        for (size_t i = 0; i < cert->nchain; i++) n += count_of(cert->chain[i], kinds[k].section);
+        if (n == 0 || (kinds[k].section == PARE_EVIDENCE && !again->evidence)) continue;
+        out_part("%s%zu %s", separator, n, n == 1 ? kinds[k].one : kinds[k].many);
+        separator = ", ";
+    }
+    out_line("%s", *separator ? " (-v lists them)" : "nothing beside it is claimed");
 }
 
-static void print_claims(const cli *c, const pare_cert *cert, const pare_cert *again)
+/* Every claim, with what was measured here. */
+static void print_details(const cli *c, const pare_cert *cert, const pare_cert *again)
 {
+    char bound[40];
+    for (size_t i = 0; i < cert->nchain; i++)
+        out_verdict("cut", true, "holds", "   %zu: %s", i + 1, cert->chain[i]->reduction);
+    out_verdict("proven", true, "holds", "   %s",
+                pare_ub_format(bound, pare_ub_exact(cert->proven), 4));
+    out_verdict("measured", true, "holds", "   %.4g; here %.4g", cert->measured, again->measured);
     for (size_t i = 0; i < cert->nclaims; i++) {
-        const pare_claim *const t = &cert->claims[i], *const now = find_claim(again, t);
+        const pare_claim *const t = &cert->claims[i], *now = again->claims;
+        const pare_claim *const end = now + again->nclaims;
         const pare_section s = pare_kinds[t->kind].section;
         const char *const words = out_claim_words(c->arena, t);
         char here[64] = "";
-        if (now && s == PARE_OBSERVATION) snprintf(here, sizeof here, "; here %.4g", now->value);
         if (s == PARE_EVIDENCE && !again->evidence) continue;
+        while (now < end && !pare_same_claim(now, t)) now++;
+        if (now < end && s == PARE_OBSERVATION)
+            snprintf(here, sizeof here, "; here %.4g", now->value);
         if (s == PARE_HYPOTHESIS)
             out_verdict(out_section_words[s], true, "as claimed", "  %s", words ? words : "");
         else
             out_verdict(out_section_words[s], true, "holds", "   %s%s", words ? words : "", here);
     }
+    out_row("norm", "%s", cert->norm);
 }
 
-/* What the verifier had to take from the writer, or left alone. */
-static void print_unchecked(const pare_cert *cert, const pare_cert *again)
+/* Only reached when everything that was checked holds. */
+static void print_text(const cli *c, const pare_verified *v, const verify_opts *o)
 {
-    size_t evidence = 0;
-    for (size_t i = 0; i < cert->nclaims; i++)
-        evidence += pare_kinds[cert->claims[i].kind].section == PARE_EVIDENCE;
-    if (evidence > 0 && !again->evidence)
-        out_row("not checked", "%zu figure%s of evidence (--evidence checks them)", evidence,
-                evidence == 1 ? "" : "s");
-    if (cert->data.candidates > 0)
-        out_row("on trust",
-                "that the cut was fitted to %zu inputs and none of these, and that these inputs "
-                "did not choose between cuts",
-                cert->data.fitted.n);
-}
-
-/* The headline in one sentence. */
-static void print_verdict(const pare_cert *cert)
-{
+    const pare_cert *const cert = v->claimed, *const again = v->again;
+    const pare_data_ref *const data = &cert->data;
     char bound[40];
     pare_ub_format(bound, pare_ub_exact(cert->proven), 4);
     if (isinf(cert->proven))
@@ -69,83 +88,33 @@ static void print_verdict(const pare_cert *cert)
     else
         out_verdict("verdict", true, "HOLDS", "  %s is at most %s", cert->norm, bound);
     out_row("", "on %s", cert->domain);
-}
-
-/* What was compared, file by file. */
-static void print_files(const cli *c, const pare_verified *v, const verify_opts *o)
-{
-    const pare_cert *const cert = v->claimed;
     out_row("certificate", "%s (%s)", v->path, cert->reduction);
     out_verdict("input", true, "holds", "   %s: sha256 %.12s..., %zu tensors",
-                shown(o->input, cert->input.path), cert->input.sha256, cert->input.ntensors);
+                o->input ? o->input : cert->input.path, cert->input.sha256, cert->input.ntensors);
     out_verdict("output", true, "holds", "   %s: sha256 %.12s..., %zu tensors",
-                shown(o->output, cert->output.path), cert->output.sha256, cert->output.ntensors);
-    if (cert->data.path)
+                o->output ? o->output : cert->output.path, cert->output.sha256,
+                cert->output.ntensors);
+    if (data->path)
         out_verdict("data", true, "holds", "   %s: sha256 %.12s..., %zu %s",
-                    shown(o->data, cert->data.path), cert->data.sha256, cert->data.count,
-                    cert->data.count == 1 ? "input" : "inputs");
+                    o->data ? o->data : data->path, data->sha256, data->count,
+                    data->count == 1 ? "input" : "inputs");
     else
-        out_verdict("data", true, "holds", "   %zu %s inputs of %zu tokens, seed %llu",
-                    cert->data.count, cert->data.kind, cert->data.tokens,
-                    (unsigned long long)cert->seed);
-    for (size_t i = 0; c->verbose && i < cert->nchain; i++)
-        out_verdict("cut", true, "holds", "   %zu: %s", i + 1, cert->chain[i]->reduction);
-}
-
-/* How many claims of a section were found again. */
-static size_t count_of(const pare_cert *cert, pare_section s)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < cert->nclaims; i++) n += pare_kinds[cert->claims[i].kind].section == s;
-    return n;
-}
-
-/* "1 theorem", "2 theorems" */
-static void add_count(bool *begun, size_t n, const char *one, const char *many)
-{
-    if (n == 0) return;
-    out_part("%s%zu %s", *begun ? ", " : "", n, n == 1 ? one : many);
-    *begun = true;
-}
-
-/* The claims beside the headline, of a chain those of all its cuts. */
-static void print_counts(const pare_cert *cert, const pare_cert *again)
-{
-    size_t n[PARE_SECTIONS] = {0};
-    bool begun = false;
-    for (int s = 0; s < PARE_SECTIONS; s++) {
-        n[s] = count_of(cert, (pare_section)s);
-        for (size_t i = 0; i < cert->nchain; i++) n[s] += count_of(cert->chain[i], (pare_section)s);
-    }
-    out_part("%-13s", "also holds");
-    add_count(&begun, cert->nchain, "cut", "cuts of the chain");
-    add_count(&begun, n[PARE_THEOREM], "theorem proven again", "theorems proven again");
-    add_count(&begun, n[PARE_HYPOTHESIS], "hypothesis checked again", "hypotheses checked again");
-    add_count(&begun, n[PARE_OBSERVATION], "measurement made again", "measurements made again");
-    add_count(&begun, n[PARE_PAPER], "figure of a paper", "figures of papers");
-    if (again->evidence)
-        add_count(&begun, n[PARE_EVIDENCE], "figure of evidence", "figures of evidence");
-    out_line("%s", begun ? " (-v lists them)" : "nothing beside it is claimed");
-}
-
-/* Only reached when everything that was checked holds. */
-static void print_text(const cli *c, const pare_verified *v, const verify_opts *o)
-{
-    const pare_cert *const cert = v->claimed, *const again = v->again;
-    char buf[40];
-    print_verdict(cert);
-    print_files(c, v, o);
-    if (c->verbose) {
-        out_verdict("proven", true, "holds", "   %s",
-                    pare_ub_format(buf, pare_ub_exact(cert->proven), 4));
-        out_verdict("measured", true, "holds", "   %.4g; here %.4g", cert->measured,
-                    again->measured);
-        print_claims(c, cert, again);
-        out_row("norm", "%s", cert->norm);
-    } else {
+        out_verdict("data", true, "holds", "   %zu %s inputs of %zu tokens, seed %llu", data->count,
+                    data->kind, data->tokens, (unsigned long long)cert->seed);
+    if (c->verbose)
+        print_details(c, cert, again);
+    else
         print_counts(cert, again);
-    }
-    print_unchecked(cert, again);
+    /* What the verifier left alone, or had to take from the writer. */
+    const size_t evidence = count_of(cert, PARE_EVIDENCE);
+    if (evidence > 0 && !again->evidence)
+        out_row("not checked", "%zu figure%s of evidence (--evidence checks them)", evidence,
+                evidence == 1 ? "" : "s");
+    if (data->candidates > 0)
+        out_row("on trust",
+                "that the cut was fitted to %zu inputs and none of these, and that these inputs "
+                "did not choose between cuts",
+                data->fitted.n);
 }
 
 /* The answer "no" is a result as well. */
@@ -204,32 +173,6 @@ static void print_length(const pare_verified *v, const verify_opts *o)
                 o->backend ? o->backend : "the f64 engine of pare", v->length.other_engine);
 }
 
-static pare_status print_length_json(cli *c, const pare_length_verified *v)
-{
-    cJSON *const root = out_json_begin(c);
-    return out_json(c, root,
-                    root && pare_json_add_bool(root, "holds", true) &&
-                        pare_json_add_number(root, "proven", v->again.proven) &&
-                        pare_json_add_number(root, "measured", v->again.measured) &&
-                        pare_json_add_number(root, "other_engine", v->other_engine));
-}
-
-/* Who names a model, or the plan of a length, means the certificate beside it. */
-static pare_status note_certificate(cli *c)
-{
-    const char *const given = c->operand[0], *found;
-    const pare_status st = pare_find_certificate(&found, c->arena, given, &c->err);
-    if (st || strcmp(found, given) == 0) return st;
-    size_t n = strlen(given);
-    while (n > 1 && given[n - 1] == '/') n--;
-    const char *const chain = pare_sprintf(c->arena, "%.*s.chain.cert.json", (int)n, given);
-    if (!chain) return pare_no_memory(&c->err);
-    cli_note(c, "checking %s, the certificate of %s", found, given);
-    if (pare_file_exists(chain))
-        cli_note(c, "%s is the certificate of the whole chain of cuts", chain);
-    return PARE_OK;
-}
-
 /* The library's messages in the words of the options. */
 static pare_status reword(cli *c, const verify_opts *o, const pare_verified *v, pare_status st)
 {
@@ -250,6 +193,7 @@ static pare_status reword(cli *c, const verify_opts *o, const pare_verified *v, 
 static pare_status verify(cli *c, const verify_opts *o)
 {
     pare_verified v;
+    const char *const given = c->operand[0], *found;
     const pare_engine engine = backend_engine(c, o->backend, 0);
     const pare_verify_file_opts opts = {.input = o->input,
                                         .output = o->output,
@@ -257,17 +201,32 @@ static pare_status verify(cli *c, const verify_opts *o)
                                         .evidence = o->evidence,
                                         .engine = o->backend ? &engine : NULL,
                                         .exec = &c->exec};
-    pare_status st = note_certificate(c);
+    pare_status st = pare_find_certificate(&found, c->arena, given, &c->err);
     if (st) return st;
-    st = pare_verify_file_report(&v, c->arena, c->operand[0], &opts, &c->err);
+    /* Who names a model, or the plan of a length, means the certificate beside it. */
+    if (strcmp(found, given) != 0) {
+        size_t n = strlen(given);
+        while (n > 1 && given[n - 1] == '/') n--;
+        const char *const chain = pare_sprintf(c->arena, "%.*s.chain.cert.json", (int)n, given);
+        if (!chain) return pare_no_memory(&c->err);
+        cli_note(c, "checking %s, the certificate of %s", found, given);
+        if (pare_file_exists(chain))
+            cli_note(c, "%s is the certificate of the whole chain of cuts", chain);
+    }
+    st = pare_verify_file_report(&v, c->arena, given, &opts, &c->err);
     cli_bar_end(c);
     if (st == PARE_ERR_VERIFY) return refuse(c, v.path, v.claimed, st);
     if (st) return reword(c, o, &v, st);
-    if (v.is_length && c->json) return print_length_json(c, &v.length);
+    if (v.is_length && c->json) {
+        cJSON *const root = out_json_begin(c);
+        return out_json(c, root,
+                        out_json_add(root, "holds:b proven:g measured:g other_engine:g", true,
+                                     v.length.again.proven, v.length.again.measured,
+                                     v.length.other_engine));
+    }
+    if (c->json) return print_json(c, v.path, v.claimed, st);
     if (v.is_length)
         print_length(&v, o);
-    else if (c->json)
-        return print_json(c, v.path, v.claimed, st);
     else
         print_text(c, &v, o);
     return PARE_OK;
@@ -290,7 +249,6 @@ int cmd_verify(int argc, char **argv)
          .help = "of a certificate of pare length: run the plan on this engine as well"},
     };
     /* clang-format on */
-    static const char *const operands[] = {"CERT", NULL};
     const opt_spec spec = {
         .command = "verify",
         .args = "CERT|MODEL [--input MODEL] [--output MODEL] [--data FILE]",
@@ -299,9 +257,8 @@ int cmd_verify(int argc, char **argv)
                  "Exit code: 0 it holds; 4 it is refused; 2 a file is missing or unreadable.",
         .examples = {"verify small.safetensors",
                      "verify moved.cert.json --input models/large.safetensors"},
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"CERT", NULL},
     };
     cli c;
     int rc;

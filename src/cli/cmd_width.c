@@ -1,4 +1,5 @@
 /* cmd_width.c - pare width: a narrower model, with its certificate. */
+#include "base/json.h"
 #include "reduce_command.h"
 #include "show_cut.h"
 
@@ -43,34 +44,28 @@ static void print_details(const pare_width_report *p)
     }
 }
 
-/* How far from the best possible this is: at the last point of the stream, and in the outputs. */
-static void print_optimality(const cli *c, const pare_cert *cert)
-{
-    const pare_claim *last = NULL;
-    for (size_t i = 0; i < cert->nclaims; i++) {
-        const pare_claim *const t = &cert->claims[i];
-        if (t->kind == PARE_STREAM_OPTIMALITY && t->text[0] == 'h') last = t;
-    }
-    if (last)
-        out_row("",
-                "residual stream after the last layer: error %.4g (root mean square), best "
-                "possible with this width %.4g",
-                last->value, last->limit);
-    const pare_claim *const least = pare_cert_find(cert, PARE_OUTPUTS_LEAST);
-    const char *const words = least ? out_claim_words(c->arena, least) : NULL;
-    if (words) out_row("", "%s", words);
-}
-
 static void print_text(const cli *c, const void *self)
 {
     const width_opts *const o = self;
     const pare_reduction *const r = &o->r.r;
+    const pare_claim *stream = NULL; /* the optimum at the last point of the residual stream */
     char words[80];
     show_results(c, r);
     snprintf(words, sizeof words, r->keep > 0 ? "method %s, --keep %.2g" : "method %s",
              pare_width_method_names[o->method], r->keep);
     show_shapes(r, words);
-    print_optimality(c, &r->cert);
+    for (size_t i = 0; i < r->cert.nclaims; i++) {
+        const pare_claim *const t = &r->cert.claims[i];
+        if (t->kind == PARE_STREAM_OPTIMALITY && t->text[0] == 'h') stream = t;
+    }
+    if (stream)
+        out_row("",
+                "residual stream after the last layer: error %.4g (root mean square), best "
+                "possible with this width %.4g",
+                stream->value, stream->limit);
+    const pare_claim *const least = pare_cert_find(&r->cert, PARE_OUTPUTS_LEAST);
+    const char *const optimum = least ? out_claim_words(c->arena, least) : NULL;
+    if (optimum) out_row("", "%s", optimum);
     if (o->epochs)
         out_row("distilled", "%zu epochs, the best is number %llu: validation score %.6f",
                 o->epochs, (unsigned long long)r->distilled.best_step + 1, r->distilled.val);
@@ -78,15 +73,9 @@ static void print_text(const cli *c, const void *self)
     show_end(c, r);
 }
 
-static bool json_pair(cJSON *to, const char *key, size_t before, size_t after)
+static pare_status print_json(cli *c, const void *self)
 {
-    cJSON *o = pare_json_add_object(to, key);
-    return o && pare_json_add_size(o, "before", before) && pare_json_add_size(o, "after", after);
-}
-
-static bool json_cut(cJSON *root, const width_opts *o)
-{
-    cJSON *to = pare_json_add_object(root, "cut");
+    const width_opts *const o = self;
     const pare_reduction *const r = &o->r.r;
     const pare_width_report *const p = &r->width;
     size_t dim = 0, qk_dim = 0, ffn_dim = 0; /* the widest before the cut */
@@ -96,21 +85,17 @@ static bool json_cut(cJSON *root, const width_opts *o)
         if (p->heads[i].before > qk_dim) qk_dim = p->heads[i].before;
     for (size_t i = 0; i < p->nhidden; i++)
         if (p->hidden[i].before > ffn_dim) ffn_dim = p->hidden[i].before;
-    return to && pare_json_add_string(to, "method", pare_width_method_names[o->method]) &&
-           json_pair(to, "dim", dim, p->dim) && json_pair(to, "qk_dim", qk_dim, p->qk_dim) &&
-           json_pair(to, "ffn_dim", ffn_dim, p->ffn_dim) &&
-           (isnan(r->output_error) || pare_json_add_number(to, "output_error", r->output_error)) &&
-           (o->epochs == 0 || (pare_json_add_size(to, "distill_epochs", o->epochs) &&
-                               pare_json_add_number(to, "validation", r->distilled.val)));
-}
-
-static pare_status print_json(cli *c, const void *self)
-{
-    const width_opts *const o = self;
-    cJSON *root = out_json_begin(c);
-    return out_json(c, root,
-                    reduce_json_front(root, &o->r.r) && json_cut(root, o) &&
-                        reduce_json_end(root, &o->r.r));
+    static const char pair[] = "before:z after:z";
+    cJSON *const root = out_json_begin(c);
+    cJSON *const to = reduce_json_front(root, r) ? pare_json_add_object(root, "cut") : NULL;
+    bool ok = out_json_add(to, "method:s", pare_width_method_names[o->method]) &&
+              out_json_add_object(to, "dim", pair, dim, p->dim) &&
+              out_json_add_object(to, "qk_dim", pair, qk_dim, p->qk_dim) &&
+              out_json_add_object(to, "ffn_dim", pair, ffn_dim, p->ffn_dim) &&
+              out_json_add(to, "output_error:N", r->output_error);
+    if (ok && o->epochs)
+        ok = out_json_add(to, "distill_epochs:z validation:g", o->epochs, r->distilled.val);
+    return out_json(c, root, ok && reduce_json_end(root, r));
 }
 
 /* ---- options ------------------------------------------------------------------------------- */
@@ -120,9 +105,9 @@ static pare_status check_options(cli *c, void *self)
     width_opts *const o = self;
     pare_reduce_opts *const r = &o->r.o;
     if (!r->data && o->method != PARE_WIDTH_SVD)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--data FILE is needed: the cut is fitted to it (only --method svd works "
-                         "without data)");
+        return cli_usage_error(
+            c, "--data FILE is needed: the cut is fitted to it (only --method svd works "
+               "without data)");
     r->time_attention = true;
     r->width.method = (pare_width_method)o->method;
     r->width.rows = (pare_width_rows)o->rows;
@@ -135,19 +120,51 @@ static pare_status check_options(cli *c, void *self)
     return cli_only(c, "heldout,prove", r->data != NULL, "--data FILE");
 }
 
-/* One row for each option that has a meaning only in some calls. */
-static pare_status check_meaning(cli *c, const width_opts *o, bool text)
+/* How large the result is: one way of saying it, not two and not none. */
+static pare_status check_size(cli *c, const width_opts *o, bool text)
 {
+    const pare_width_opts *const w = &o->r.o.width;
+    const bool scores = o->method == PARE_WIDTH_JL || o->method == PARE_WIDTH_QK;
+    const bool within = text && (scores || o->method == PARE_WIDTH_AUTO);
+    const char *const width = within   ? "--qk-dim, --v-dim or --ffn-dim"
+                              : scores ? "--qk-dim"
+                                       : "--dim";
+    const bool both = w->keep > 0 && (within   ? w->qk_dim || w->v_dim || w->ffn_dim
+                                      : scores ? w->qk_dim > 0
+                                               : w->dim > 0);
+    if (both)
+        return cli_usage_error(
+            c, "--keep chooses the widths itself: give either --keep or widths (%s)", width);
+    const bool sized = w->dim || w->qk_dim || w->v_dim || w->ffn_dim || w->keep > 0;
+    if (sized || isfinite(o->r.o.max_error) || o->method == PARE_WIDTH_EXACT) return PARE_OK;
+    return cli_usage_error(
+        c,
+        "the size of the result is missing: give --keep SHARE (such as --keep 75%%), "
+        "%s, or --max-error E for the smallest model within that error",
+        width);
+}
+
+static pare_status check_model(cli *c, void *self, const pare_model *m)
+{
+    const width_opts *const o = self;
     const size_t k = o->method;
+    const bool text = pare_width_is_text(m, (pare_width_method)k);
+    const char *const name = pare_width_method_names[k];
+    if (text && m->pattern.kind == PARE_GRAPH)
+        return cli_usage_error(c,
+                               "--method %s is for language models and encoders; this is a graph "
+                               "transformer (pare probe --part width measures %s for comparison)",
+                               name, name);
+    if (!text && pare_width_is_text(m, PARE_WIDTH_AUTO))
+        return cli_usage_error(c,
+                               "--method %s works for graph transformers; for this model use auto, "
+                               "qk, slice or svd",
+                               name);
     const bool slice = k == PARE_WIDTH_SLICE, svd = k == PARE_WIDTH_SVD, qk = k == PARE_WIDTH_QK,
                automatic = k == PARE_WIDTH_AUTO, cluster = k == PARE_WIDTH_CLUSTER,
                exact = k == PARE_WIDTH_EXACT, jl = k == PARE_WIDTH_JL,
                stream = k == PARE_WIDTH_LOWRANK || k == PARE_WIDTH_LEVERAGE;
-    const struct {
-        const char *names;
-        bool applies;
-        const char *with;
-    } rule[] = {
+    const cli_rule rules[] = {
         {"dim", text ? slice || svd : !exact && !jl && !qk,
          text ? "--method slice (or svd) of a language model or encoder"
               : "--method auto, lowrank, leverage or cluster of a graph transformer"},
@@ -170,63 +187,15 @@ static pare_status check_meaning(cli *c, const width_opts *o, bool text)
         {"start,rule", cluster, "--method cluster"},
         {"trials", jl || cluster || (stream && o->rows == PARE_ROWS_SAMPLE),
          "--method jl, --method cluster or --rows sample"},
+        {0},
     };
-    pare_status st = PARE_OK;
-    for (size_t i = 0; !st && i < sizeof rule / sizeof *rule; i++)
-        st = cli_only(c, rule[i].names, rule[i].applies, rule[i].with);
-    return st;
-}
-
-/* How large the result is: one way of saying it, not two and not none. */
-static pare_status check_size(cli *c, const width_opts *o, bool text)
-{
-    const pare_width_opts *const w = &o->r.o.width;
-    const bool scores = o->method == PARE_WIDTH_JL || o->method == PARE_WIDTH_QK;
-    const bool within = text && (scores || o->method == PARE_WIDTH_AUTO);
-    const char *const width = within   ? "--qk-dim, --v-dim or --ffn-dim"
-                              : scores ? "--qk-dim"
-                                       : "--dim";
-    const bool both = w->keep > 0 && (within   ? w->qk_dim || w->v_dim || w->ffn_dim
-                                      : scores ? w->qk_dim > 0
-                                               : w->dim > 0);
-    if (both)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--keep chooses the widths itself: give either --keep or widths (%s)",
-                         width);
-    const bool sized = w->dim || w->qk_dim || w->v_dim || w->ffn_dim || w->keep > 0;
-    if (sized || isfinite(o->r.o.max_error) || o->method == PARE_WIDTH_EXACT) return PARE_OK;
-    return pare_fail(&c->err, PARE_ERR_USAGE,
-                     "the size of the result is missing: give --keep SHARE (such as --keep 75%%), "
-                     "%s, or --max-error E for the smallest model within that error",
-                     width);
-}
-
-static pare_status check_basis(cli *c, const width_opts *o)
-{
-    const bool slice = o->method == PARE_WIDTH_SLICE;
-    if (o->basis == (slice ? PARE_BASIS_MINMAX : PARE_BASIS_SHARED))
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--basis %s goes with --method %s",
-                         pare_width_basis_names[o->basis], slice ? "lowrank or leverage" : "slice");
-    return PARE_OK;
-}
-
-static pare_status check_model(cli *c, void *self, const pare_model *m)
-{
-    const width_opts *const o = self;
-    const bool text = pare_width_is_text(m, (pare_width_method)o->method);
-    if (text && m->pattern.kind == PARE_GRAPH)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--method %s is for language models and encoders; this is a graph "
-                         "transformer (pare probe --part width measures %s for comparison)",
-                         pare_width_method_names[o->method], pare_width_method_names[o->method]);
-    if (!text && pare_width_is_text(m, PARE_WIDTH_AUTO))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--method %s works for graph transformers; for this model use auto, qk, "
-                         "slice or svd",
-                         pare_width_method_names[o->method]);
-    pare_status st = check_meaning(c, o, text);
+    pare_status st = cli_check_rules(c, rules);
     if (!st) st = check_size(c, o, text);
-    return st ? st : check_basis(c, o);
+    if (!st && o->basis == (slice ? PARE_BASIS_MINMAX : PARE_BASIS_SHARED))
+        st =
+            cli_usage_error(c, "--basis %s goes with --method %s", pare_width_basis_names[o->basis],
+                            slice ? "lowrank or leverage" : "slice");
+    return st;
 }
 
 static const char *const method_help[] = {
@@ -308,7 +277,6 @@ int cmd_width(int argc, char **argv)
          .help = "how cluster tells clusters apart"},
     };
     /* clang-format on */
-    static const char *const operands[] = {"MODEL", NULL};
     const opt_spec spec = {
         .command = "width",
         .args = "MODEL --data FILE (--keep SHARE | --dim N | --max-error E) -o OUT",
@@ -316,9 +284,8 @@ int cmd_width(int argc, char **argv)
         .examples = {"width minilm/ --data sentences.txt --keep 75% -o minilm-small.safetensors",
                      "width gt.safetensors --data graph.npz --dim 8 -o gt8.safetensors"},
         .seeded = true,
-        .own = own,
-        .nown = sizeof own / sizeof *own,
-        .operands = operands,
+        OPT_ROWS(own),
+        .operands = (const char *const[]){"MODEL", NULL},
     };
     cli c;
     int rc;

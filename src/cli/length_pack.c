@@ -25,27 +25,6 @@ typedef struct packed {
 
 /* ---- what is run ----------------------------------------------------------------------------- */
 
-static pare_status add_inputs(cli *c, packed *p, const pare_inputs *set)
-{
-    size_t most = 0;
-    for (size_t i = 0; i < set->n; i++) most += set->in[i].batch;
-    p->in = pare_alloc(c->arena, most + 1, sizeof *p->in);
-    p->each = pare_alloc(c->arena, most + 1, sizeof *p->each);
-    if (!p->in || !p->each) return pare_no_memory(&c->err);
-    for (size_t i = 0; i < set->n; i++)
-        for (size_t b = 0; b < set->in[i].batch; b++) {
-            pare_input *const in = &p->in[p->n++];
-            *in = set->in[i];
-            in->batch = 1;
-            if (in->ids) in->ids += b * in->tokens;
-            if (in->x) in->x += b * in->tokens * in->width;
-            p->tokens += in->tokens;
-            if (in->tokens > p->longest) p->longest = in->tokens;
-            if (!p->shortest || in->tokens < p->shortest) p->shortest = in->tokens;
-        }
-    return PARE_OK;
-}
-
 static pare_status read_inputs(cli *c, packed *p)
 {
     pare_dataset d;
@@ -67,7 +46,24 @@ static pare_status read_inputs(cli *c, packed *p)
     st = cli_name(c, pare_dataset_load(&d, c->arena, p->m, path, 0, 0, &c->err), path);
     if (!st && !d.inputs.n)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", path);
-    return st ? st : add_inputs(c, p, &d.inputs);
+    if (st) return st;
+    size_t most = 0;
+    for (size_t i = 0; i < d.inputs.n; i++) most += d.inputs.in[i].batch;
+    p->in = pare_alloc(c->arena, most + 1, sizeof *p->in);
+    p->each = pare_alloc(c->arena, most + 1, sizeof *p->each);
+    if (!p->in || !p->each) return pare_no_memory(&c->err);
+    for (size_t i = 0; i < d.inputs.n; i++)
+        for (size_t b = 0; b < d.inputs.in[i].batch; b++) {
+            pare_input *const in = &p->in[p->n++];
+            *in = d.inputs.in[i];
+            in->batch = 1;
+            if (in->ids) in->ids += b * in->tokens;
+            if (in->x) in->x += b * in->tokens * in->width;
+            p->tokens += in->tokens;
+            if (in->tokens > p->longest) p->longest = in->tokens;
+            if (!p->shortest || in->tokens < p->shortest) p->shortest = in->tokens;
+        }
+    return PARE_OK;
 }
 
 /* ---- the two runs ---------------------------------------------------------------------------- */
@@ -88,35 +84,11 @@ static void *outputs(cli *c, packed *p)
     return y;
 }
 
-static pare_status run_alone(cli *c, packed *p, const pare_oracle *engine)
-{
-    const pare_length_opts o = {.mode = pare_engine_is_strict(p->o->backend) ? PARE_LENGTH_STRICT
-                                                                             : PARE_LENGTH_ZEROREF};
-    pare_status st = PARE_OK;
-    for (size_t i = 0; i < p->n && !st; i++) {
-        pare_length_stats s = {0};
-        st = pare_length_forward(p->each[i], engine, &o, NULL, p->m, &p->in[i], &s, NULL, &c->exec,
-                                 &c->err);
-        p->alone += s.calls + s.fallback_calls;
-        if (!st) st = pare_progress(&c->exec, "one by one", i + 1, p->n, &c->err);
-    }
-    return st;
-}
-
-static double largest_difference(pare_dtype t, const void *a, const void *b, size_t n)
-{
-    double most = 0;
-    for (size_t i = 0; i < n; i++) {
-        const double d = t == PARE_F32 ? fabs((double)((const float *)a)[i] - ((const float *)b)[i])
-                                       : fabs(((const double *)a)[i] - ((const double *)b)[i]);
-        if (!(d <= most)) most = d;
-    }
-    return most;
-}
-
 static pare_status run_both(cli *c, packed *p)
 {
     const pack_opts *const o = p->o;
+    const pare_length_opts one = {.mode = pare_engine_is_strict(o->backend) ? PARE_LENGTH_STRICT
+                                                                            : PARE_LENGTH_ZEROREF};
     pare_oracle inner = {0}, engine = {0};
     pare_status st = backend_open(c, &inner, o->backend, p->m, &o->engine, PARE_PIPE_TIMEOUT);
     if (!st) st = pare_oracle_counting(&engine, inner, &p->count, &c->err);
@@ -132,8 +104,19 @@ static pare_status run_both(cli *c, packed *p)
     void *const alone = st ? NULL : outputs(c, p);
     if (!st && !alone) st = pare_no_memory(&c->err);
     cli_phase(c, NULL, 50);
-    if (!st) st = run_alone(c, p, &engine);
-    if (!st) p->difference = largest_difference(p->caps.dtype, p->y, alone, p->rows * p->cols);
+    for (size_t i = 0; i < p->n && !st; i++) {
+        pare_length_stats s = {0};
+        st = pare_length_forward(p->each[i], &engine, &one, NULL, p->m, &p->in[i], &s, NULL,
+                                 &c->exec, &c->err);
+        p->alone += s.calls + s.fallback_calls;
+        if (!st) st = pare_progress(&c->exec, "one by one", i + 1, p->n, &c->err);
+    }
+    const bool f32 = p->caps.dtype == PARE_F32;
+    for (size_t i = 0; i < p->rows * p->cols && !st; i++) {
+        const double d = f32 ? fabs((double)((const float *)p->y)[i] - ((const float *)alone)[i])
+                             : fabs(((const double *)p->y)[i] - ((const double *)alone)[i]);
+        if (!(d <= p->difference)) p->difference = d;
+    }
     p->count = packed_only;
     pare_oracle_free(&engine);
     if (!st && !(o->penalty > 0) && !p->cert.sound)
@@ -144,24 +127,6 @@ static pare_status run_both(cli *c, packed *p)
 }
 
 /* ---- results --------------------------------------------------------------------------------- */
-
-/* As `pare run` has them where all inputs are alike, else the rows one below the other. */
-static pare_status write_outputs(cli *c, const packed *p)
-{
-    const size_t rows = p->n ? p->rows / p->n : 0;
-    bool alike = true;
-    for (size_t i = 0; i < p->n; i++) alike = alike && pare_output_rows(p->m, &p->in[i]) == rows;
-    pare_array a = {.dtype = p->caps.dtype, .ndim = 2, .data = p->y};
-    a.shape[0] = p->rows, a.shape[1] = p->cols;
-    if (alike && p->m->head.pool == PARE_POOL_NONE && p->n > 1) {
-        a.ndim = 3;
-        a.shape[0] = p->n, a.shape[1] = rows, a.shape[2] = p->cols;
-    }
-    char shape[128];
-    const pare_status st = pare_npy_write(c->out, &a, c->force, &c->err);
-    if (!st) cli_note(c, "wrote %s, %s", c->out, pare_shape_text(shape, a.shape, a.ndim));
-    return st;
-}
 
 static void print_text(const packed *p)
 {
@@ -194,48 +159,45 @@ static void print_text(const packed *p)
 static pare_status print_json(cli *c, const packed *p)
 {
     const pare_pack_stats *const s = &p->stats;
-    cJSON *const root = out_json_begin(c), *const o =
-                                               root ? pare_json_add_object(root, "pack") : NULL;
-    bool ok =
-        o && pare_json_add_size(o, "inputs", p->n) && pare_json_add_size(o, "tokens", p->tokens) &&
-        pare_json_add_size(o, "longest_input", p->longest) &&
-        pare_json_add_string(o, "backend", p->o->backend) &&
-        pare_json_add_size(o, "oracle", p->caps.max_len) &&
-        pare_json_add_string(o, "dtype", pare_dtype_name(p->caps.dtype)) &&
-        pare_json_add_size(o, "layers", p->layers) && pare_json_add_size(o, "heads", p->heads) &&
-        pare_json_add_size(o, "calls", s->calls) &&
-        pare_json_add_size(o, "calls_one_by_one", p->alone) &&
-        pare_json_add_size(o, "max_len", p->count.max_len) && pare_json_add_size(o, "d_k", s->dk) &&
-        pare_json_add_size(o, "d_v", s->dv) && pare_json_add_size(o, "d_token", s->d_token) &&
-        pare_json_add_size(o, "code", s->code) && pare_json_add_number(o, "penalty", s->penalty) &&
-        pare_json_add_number(o, "leak", s->leak) &&
-        pare_json_add_number(o, "difference", p->difference);
+    cJSON *const root = out_json_begin(c);
+    cJSON *const o = root ? pare_json_add_object(root, "pack") : NULL;
+    bool ok = out_json_add(o, "inputs:z tokens:z longest_input:z backend:s oracle:z dtype:s", p->n,
+                           p->tokens, p->longest, p->o->backend, (size_t)p->caps.max_len,
+                           pare_dtype_name(p->caps.dtype)) &&
+              out_json_add(o, "layers:z heads:z calls:z calls_one_by_one:z max_len:z", p->layers,
+                           p->heads, (size_t)s->calls, p->alone, (size_t)p->count.max_len) &&
+              out_json_add(o, "d_k:z d_v:z d_token:z code:z penalty:g leak:g difference:g",
+                           (size_t)s->dk, (size_t)s->dv, (size_t)s->d_token, (size_t)s->code,
+                           s->penalty, s->leak, p->difference);
     if (ok && p->cert.rows)
-        ok = pare_json_add_number(o, "proven", p->cert.proven) &&
-             pare_json_add_number(o, "measured", p->cert.measured) &&
-             pare_json_add_size(o, "rows", p->cert.rows);
-    return out_json(c, root, ok && (!c->out || pare_json_add_string(root, "output", c->out)));
+        ok = out_json_add(o, "proven:g measured:g rows:z", p->cert.proven, p->cert.measured,
+                          (size_t)p->cert.rows);
+    return out_json(c, root, ok && (!c->out || out_json_add(root, "output:s", c->out)));
 }
 
 pare_status length_pack(cli *c, const pack_opts *o)
 {
     packed p = {.o = o};
-    pare_status st = o->data
-                         ? PARE_OK
-                         : pare_fail(&c->err, PARE_ERR_USAGE,
-                                     "--pack runs the inputs of a file: give it with --data FILE");
-    if (!st) st = backend_check(c, o->backend);
+    pare_status st =
+        o->data ? backend_check(c, o->backend)
+                : cli_usage_error(c, "--pack runs the inputs of a file: give it with --data FILE");
     if (!st && strcmp(o->backend, "mpi") == 0)
-        st = pare_fail(&c->err, PARE_ERR_USAGE,
-                       "--pack works in one process: give --backend cpu, not mpi");
-    if (!st) st = cli_is_there(c, c->operand[0]);
-    if (!st) st = cli_is_there(c, o->data);
-    if (!st && c->out) st = cli_may_write(c, c->out, c->operand[0]);
-    if (!st && c->out) st = cli_may_write(c, c->out, o->data);
+        st = cli_usage_error(c, "--pack works in one process: give --backend cpu, not mpi");
+    if (!st) st = cli_check_files(c, (const char *const[]){c->operand[0], o->data}, 2);
     if (!st) st = cli_load(c, &p.m, c->operand[0]);
     if (!st) st = read_inputs(c, &p);
     if (!st) st = run_both(c, &p);
-    if (!st && c->out) st = write_outputs(c, &p);
+    if (!st && c->out) {
+        /* As `pare run` has them where all inputs are alike, else the rows one below the other. */
+        const size_t rows = p.n ? p.rows / p.n : 0;
+        bool alike = p.m->head.pool == PARE_POOL_NONE && p.n > 1;
+        for (size_t i = 0; i < p.n; i++) alike = alike && pare_output_rows(p.m, &p.in[i]) == rows;
+        pare_array a = {p.caps.dtype, 2, {p.rows, p.cols}, .data = p.y};
+        if (alike) a = (pare_array){p.caps.dtype, 3, {p.n, rows, p.cols}, .data = p.y};
+        char shape[128];
+        st = pare_npy_write(c->out, &a, c->force, &c->err);
+        if (!st) cli_note(c, "wrote %s, %s", c->out, pare_shape_text(shape, a.shape, a.ndim));
+    }
     cli_bar_end(c);
     if (!st && c->json)
         st = print_json(c, &p);

@@ -41,6 +41,9 @@ typedef struct opt {
     const char *const *choice_help; /* a line for each choice, or NULL */
 } opt;
 
+/* The rows of a command's own options, in an opt_spec. */
+#define OPT_ROWS(rows) .own = (rows), .nown = sizeof(rows) / sizeof *(rows)
+
 /* What a command is called with and how it explains itself. */
 typedef struct opt_spec {
     const char *command;     /* "data sort" */

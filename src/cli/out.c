@@ -14,12 +14,6 @@
 
 /* ---- lines --------------------------------------------------------------------------------- */
 
-static bool use_color(void)
-{
-    const char *no = getenv("NO_COLOR"), *term = getenv("TERM");
-    return isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
-}
-
 void out_escaped(FILE *to, const char *fmt, va_list args)
 {
     char *text = NULL;
@@ -79,7 +73,9 @@ void out_row(const char *label, const char *fmt, ...)
 
 void out_verdict(const char *label, bool good, const char *word, const char *fmt, ...)
 {
-    const bool color = use_color();
+    const char *const no = getenv("NO_COLOR"), *const term = getenv("TERM");
+    const bool color =
+        isatty(STDOUT_FILENO) && !(no && *no) && !(term && strcmp(term, "dumb") == 0);
     va_list args;
     out_part("%-*s", LABEL_WIDTH, label);
     if (color) fputs(good ? "\033[32m" : "\033[31m", stdout);
@@ -374,6 +370,54 @@ bool out_json_add_fields(cJSON *to, const char *key, const out_field *fields, co
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
+static bool add_values(cJSON *to, const char *fields, va_list args)
+{
+    bool ok = to != NULL;
+    while (ok && *fields) {
+        char key[40];
+        const size_t n = strcspn(fields, ":");
+        PARE_ASSERT(n < sizeof key && fields[n]);
+        memcpy(key, fields, n);
+        key[n] = '\0';
+        const char kind = fields[n + 1];
+        fields += n + 2;
+        fields += *fields == ' ';
+        if (kind == 's') {
+            ok = add_string(to, key, va_arg(args, const char *));
+        } else if (kind == 'z') {
+            ok = pare_json_add_size(to, key, va_arg(args, size_t));
+        } else if (kind == 'b') {
+            ok = pare_json_add_bool(to, key, va_arg(args, int));
+        } else {
+            const double v = va_arg(args, double);
+            PARE_ASSERT(kind == 'g' || kind == 'n' || kind == 'N');
+            if (isnan(v) && kind != 'g')
+                ok = kind == 'N' || pare_json_add_null(to, key);
+            else
+                ok = pare_json_add_number(to, key, v);
+        }
+    }
+    return ok;
+}
+
+bool out_json_add(cJSON *to, const char *fields, ...)
+{
+    va_list args;
+    va_start(args, fields);
+    const bool ok = add_values(to, fields, args);
+    va_end(args);
+    return ok;
+}
+
+bool out_json_add_object(cJSON *to, const char *key, const char *fields, ...)
+{
+    va_list args;
+    va_start(args, fields);
+    const bool ok = to && add_values(pare_json_add_object(to, key), fields, args);
+    va_end(args);
+    return ok;
+}
+
 cJSON *out_json_begin(const cli *c)
 {
     cJSON *root = cJSON_CreateObject();
@@ -441,20 +485,12 @@ pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
     return st;
 }
 
-static const out_field facts_fields[] = {
-    {"path", NULL, OUT_STRING, offsetof(facts, path)},
-    {"sha256", NULL, OUT_CHARS_OR_NULL, offsetof(facts, sha256)},
-    {"parameters", NULL, OUT_COUNT, offsetof(facts, size.parameters)},
-    {"bytes", NULL, OUT_COUNT, offsetof(facts, size.bytes)},
-    {"macs", NULL, OUT_COUNT, offsetof(facts, size.macs)},
-    {"tokens", NULL, OUT_SIZE, offsetof(facts, tokens)},
-    {"file_bytes", NULL, OUT_COUNT, offsetof(facts, file_bytes)},
-    {0},
-};
-
 bool out_json_facts(cJSON *to, const char *key, const facts *f)
 {
-    return out_json_add_fields(to, key, facts_fields, f);
+    return out_json_add_object(to, key,
+                               "path:s sha256:s parameters:z bytes:z macs:z tokens:z file_bytes:z",
+                               f->path, *f->sha256 ? f->sha256 : NULL, f->size.parameters,
+                               f->size.bytes, f->size.macs, f->tokens, f->file_bytes);
 }
 
 bool out_json_text(cJSON *to, const char *key, const char *text)
@@ -470,20 +506,14 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
 {
     cJSON *const o = pare_json_add_object(to, "certificate"), *json = NULL;
     const pare_claim *const engine = pare_cert_find(cert, PARE_ENGINE_DISTANCE);
-    if (!o || !pare_json_add_string(o, "path", path) ||
-        !pare_json_add_string(o, "norm", cert->norm) ||
-        !pare_json_add_string(o, "domain", cert->domain) ||
-        !pare_json_add_number(o, "apriori", pare_cert_apriori(cert)) ||
-        !pare_json_add_number(o, "proven", cert->proven) ||
-        !pare_json_add_number(o, "measured", cert->measured) ||
-        !(engine ? pare_json_add_number(o, "rounding", engine->value)
-                 : pare_json_add_null(o, "rounding")))
-        return false;
+    bool ok = out_json_add(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
+                           path, cert->norm, cert->domain, pare_cert_apriori(cert), cert->proven,
+                           cert->measured, engine ? engine->value : NAN);
     /* The lists as they are in the file. */
     char *text = NULL;
     pare_arena *const a = pare_arena_new();
-    bool ok = a && pare_cert_text(&text, a, cert, NULL) == PARE_OK &&
-              pare_json_parse(&json, text, strlen(text), NULL) == PARE_OK;
+    ok = ok && a && pare_cert_text(&text, a, cert, NULL) == PARE_OK &&
+         pare_json_parse(&json, text, strlen(text), NULL) == PARE_OK;
     pare_arena_free(a);
     for (size_t i = 0; ok && i < PARE_SECTIONS; i++) {
         cJSON *const list = cJSON_DetachItemFromObjectCaseSensitive(json, pare_section_keys[i]);

@@ -8,59 +8,31 @@
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-static bool json_times(cJSON *to, const pare_reduction *r)
-{
-    cJSON *o = pare_json_add_object(to, "time_ms");
-    return o && pare_json_add_number(o, "before", r->ms_before) &&
-           pare_json_add_number(o, "after", r->ms_after) &&
-           (!r->has_attention_ms || (pare_json_add_number(o, "attention_before", r->attn_before) &&
-                                     pare_json_add_number(o, "attention_after", r->attn_after))) &&
-           pare_json_add_number(o, "reduction", r->ms_reduction);
-}
-
-static bool json_metric(cJSON *to, const pare_reduction *r)
-{
-    if (!r->has_metric) return true;
-    cJSON *o = pare_json_add_object(to, "metric");
-    return o && pare_json_add_string(o, "name", r->metric_before.metric) &&
-           pare_json_add_number(o, "before", r->metric_before.value) &&
-           pare_json_add_number(o, "after", r->metric_after.value) &&
-           (r->task != PARE_TASK_TEXT ||
-            (pare_json_add_number(o, "perplexity_before", r->metric_before.scores.perplexity) &&
-             pare_json_add_number(o, "perplexity_after", r->metric_after.scores.perplexity))) &&
-           pare_json_add_size(o, "counted", r->metric_before.scores.counted) &&
-           pare_json_add_size(o, "inputs", r->metric_inputs) &&
-           pare_json_add_bool(o, "held_out", r->held_out);
-}
-
 bool reduce_json_front(cJSON *root, const pare_reduction *r)
 {
     return root && out_json_facts(root, "input", &r->before) &&
            out_json_facts(root, "output", &r->after) && out_json_cert(root, r->cert_path, &r->cert);
 }
 
-/* Beside it a bound can be called vacuous. */
-static bool json_largest(cJSON *root, const pare_reduction *r)
-{
-    return isnan(r->largest_output) ||
-           pare_json_add_number(root, "largest_output", r->largest_output);
-}
-
 bool reduce_json_end(cJSON *root, const pare_reduction *r)
 {
-    return json_metric(root, r) && json_largest(root, r) && json_times(root, r);
-}
-
-/* What wrote it, and where its times were measured. */
-static bool json_machine(cJSON *root)
-{
-    bench_machine m;
-    bench_machine_look(&m);
-    cJSON *const o = pare_json_add_string(root, "version", pare_version())
-                         ? pare_json_add_object(root, "machine")
-                         : NULL;
-    return o && pare_json_add_string(o, "cpu", m.cpu) &&
-           pare_json_add_size(o, "cores", (size_t)m.cores);
+    const pare_evaluation *const before = &r->metric_before, *const after = &r->metric_after;
+    const bool text = r->task == PARE_TASK_TEXT, timed = r->has_attention_ms;
+    if (r->has_metric &&
+        !out_json_add_object(
+            root, "metric",
+            "name:s before:g after:g perplexity_before:N perplexity_after:N counted:z inputs:z "
+            "held_out:b",
+            before->metric, before->value, after->value, text ? before->scores.perplexity : NAN,
+            text ? after->scores.perplexity : NAN, before->scores.counted, r->metric_inputs,
+            r->held_out))
+        return false;
+    /* Beside the largest output a bound can be called vacuous. */
+    return out_json_add(root, "largest_output:N", r->largest_output) &&
+           out_json_add_object(root, "time_ms",
+                               "before:g after:g attention_before:N attention_after:N reduction:g",
+                               r->ms_before, r->ms_after, timed ? r->attn_before : NAN,
+                               timed ? r->attn_after : NAN, r->ms_reduction);
 }
 
 /* What the certificate must not hold: times, host facts, the command; and the sizes, so that a
@@ -69,45 +41,19 @@ pare_status reduce_write_run_file(const reduction *self)
 {
     cli *const c = self->c;
     const pare_reduction *const r = &self->r;
-    cJSON *root = out_json_begin(c);
+    bench_machine host;
+    bench_machine_look(&host);
+    cJSON *const root = out_json_begin(c);
     /* Folders too, by the hash that the certificate has: a report compares them. */
-    const bool ok = root && pare_json_add_string(root, "line", c->line) && json_machine(root) &&
-                    out_json_facts(root, "input", &r->before) &&
-                    out_json_facts(root, "output", &r->after) && json_metric(root, r) &&
-                    json_largest(root, r) && json_times(root, r);
+    const bool ok =
+        out_json_add(root, "line:s version:s", c->line, pare_version()) &&
+        out_json_add_object(root, "machine", "cpu:s cores:z", host.cpu, (size_t)host.cores) &&
+        out_json_facts(root, "input", &r->before) && out_json_facts(root, "output", &r->after) &&
+        reduce_json_end(root, r);
     return out_json_file(c, root, ok, self->run_path);
 }
 
 /* ---- notes ----------------------------------------------------------------------------------- */
-
-/* A long proof says so where there is no bar. The rate is of one core; a proof is some ten passes,
- * and one in double-double where that may be needed. */
-static void announce_proof(cli *c, const pare_reduction *r)
-{
-    const double long_time = 10, rate = 1.5e8;
-    const size_t n = r->inputs.held.set.n;
-    const double seconds = r->proof_work / rate / fmin((double)c->threads, 8);
-    if (c->bar.tty || !(seconds > long_time)) return;
-    cli_note(c, "proving on %zu input%s, which takes about %.0f %s", n, n == 1 ? "" : "s",
-             seconds < 120 ? seconds : seconds / 60, seconds < 120 ? "seconds" : "minutes");
-}
-
-static void note_published(cli *c, const reduction *self, const pare_reduction *r)
-{
-    const size_t n = r->inputs.held.data.inputs.n, prove = self->o.prove;
-    c->stopped = r->cert.nchain > 0 ? "stopped before speed and quality were measured; the "
-                                      "certificate is written"
-                                    : "stopped before speed and quality were measured; the model "
-                                      "and its certificate are written";
-    if (r->no_new_inputs) {
-        const char *why = cli_replaced(c, r->no_new_inputs, "max_error", "--max-error");
-        why = cli_replaced(c, why, "with heldout", "with --heldout");
-        cli_note(c, "the certificate makes no statement about new inputs: %s", why);
-    }
-    if (prove > n)
-        cli_note(c, "--prove %zu: there %s only %zu held-out input%s", prove, n == 1 ? "is" : "are",
-                 n, n == 1 ? "" : "s");
-}
 
 /* What is odd about a model that was made. */
 static void note_made(cli *c, const pare_reduction *r)
@@ -133,15 +79,49 @@ pare_status reduce_on_event(void *self, pare_reduce_event e, const pare_reductio
     const reduction *const own = self;
     cli *const c = own->c;
     const pare_heldout *const h = &r->inputs;
-    if (e == PARE_REDUCE_LOADED && own->o.heldout) warn_text(c, own->o.data, &h->fit_notes);
-    if (e == PARE_REDUCE_LOADED && h->held.path) warn_text(c, h->held.path, &h->held.data.notes);
-    if (e == PARE_REDUCE_MADE) note_made(c, r);
-    if (e == PARE_REDUCE_PROVING) announce_proof(c, r);
-    if (e == PARE_REDUCE_PUBLISHED) note_published(c, own, r);
-    if (r->cert.nchain == 0 || e != PARE_REDUCE_MADE) return PARE_OK;
-    /* The ends of a chain are known once its certificates are read. */
-    const pare_status st = cli_may_write(c, r->cert_path, r->from);
-    return st ? st : cli_may_write(c, r->cert_path, r->to);
+    switch (e) {
+    case PARE_REDUCE_LOADED:
+        if (own->o.heldout) warn_text(c, own->o.data, &h->fit_notes);
+        if (h->held.path) warn_text(c, h->held.path, &h->held.data.notes);
+        break;
+    case PARE_REDUCE_MADE:
+        note_made(c, r);
+        /* The ends of a chain are known once its certificates are read. */
+        if (r->cert.nchain > 0) {
+            const pare_status st = cli_may_write(c, r->cert_path, r->from);
+            return st ? st : cli_may_write(c, r->cert_path, r->to);
+        }
+        break;
+    case PARE_REDUCE_PROVING: {
+        /* A long proof says so where there is no bar. The rate is of one core; a proof is some ten
+         * passes, and one in double-double where that may be needed. */
+        const double long_time = 10, rate = 1.5e8;
+        const double seconds = r->proof_work / rate / fmin((double)c->threads, 8);
+        const size_t n = h->held.set.n;
+        if (!c->bar.tty && seconds > long_time)
+            cli_note(c, "proving on %zu input%s, which takes about %.0f %s", n, n == 1 ? "" : "s",
+                     seconds < 120 ? seconds : seconds / 60, seconds < 120 ? "seconds" : "minutes");
+        break;
+    }
+    case PARE_REDUCE_PUBLISHED: {
+        const size_t n = h->held.data.inputs.n, prove = own->o.prove;
+        c->stopped = r->cert.nchain > 0
+                         ? "stopped before speed and quality were measured; the "
+                           "certificate is written"
+                         : "stopped before speed and quality were measured; the model "
+                           "and its certificate are written";
+        if (r->no_new_inputs) {
+            const char *why = cli_replaced(c, r->no_new_inputs, "max_error", "--max-error");
+            why = cli_replaced(c, why, "with heldout", "with --heldout");
+            cli_note(c, "the certificate makes no statement about new inputs: %s", why);
+        }
+        if (prove > n)
+            cli_note(c, "--prove %zu: there %s only %zu held-out input%s", prove,
+                     n == 1 ? "is" : "are", n, n == 1 ? "" : "s");
+        break;
+    }
+    }
+    return PARE_OK;
 }
 
 pare_status reduce_reword(cli *c, pare_status st)

@@ -91,46 +91,37 @@ static bool on_round(void *self)
 
 /* ---- prompts --------------------------------------------------------------------------------- */
 
-/* The lines of a file, but for empty ones, as a list of texts. */
-static pare_status read_prompts(cli *c, run_state *s, const char *path, const char ***out,
-                                size_t *n)
-{
-    char *text = NULL;
-    size_t bytes = 0, lines = 1;
-    const pare_status st = pare_text_read(&text, &bytes, c->arena, path, &c->err);
-    if (st) return cli_name(c, st, path);
-    pare_text_note_utf8(&s->notes, text, bytes);
-    for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
-    *out = pare_alloc(c->arena, lines, sizeof **out);
-    if (!*out) return pare_no_memory(&c->err);
-    *n = 0;
-    for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
-        line[strcspn(line, "\r")] = '\0';
-        if (*line) (*out)[(*n)++] = line;
-    }
-    if (*n == 0) return pare_fail(&c->err, PARE_ERR_INPUT, "%s: holds no text", path);
-    return PARE_OK;
-}
-
+/* The texts of the command line, or the lines of a file but for empty ones. */
 static pare_status encode_prompts(generation *g)
 {
     cli *const c = g->c;
     run_state *const s = g->s;
-    const char *const *texts = s->o->texts.v;
+    const char *const path = s->o->prompts, *const *texts = s->o->texts.v;
+    pare_status st = PARE_OK;
     g->n = s->o->texts.n;
-    if (s->o->prompts) {
-        const char **lines = NULL;
-        const pare_status st = read_prompts(c, s, s->o->prompts, &lines, &g->n);
+    if (path) {
+        char *text = NULL;
+        size_t bytes = 0, lines = 1;
+        st = cli_name(c, pare_text_read(&text, &bytes, c->arena, path, &c->err), path);
         if (st) return st;
-        texts = lines;
+        pare_text_note_utf8(&s->notes, text, bytes);
+        for (size_t i = 0; i < bytes; i++) lines += text[i] == '\n';
+        const char **const list = pare_alloc(c->arena, lines, sizeof *list);
+        if (!list) return pare_no_memory(&c->err);
+        g->n = 0;
+        for (char *rest = text, *line; (line = strsep(&rest, "\n"));) {
+            line[strcspn(line, "\r")] = '\0';
+            if (*line) list[g->n++] = line;
+        }
+        if (g->n == 0) return pare_fail(&c->err, PARE_ERR_INPUT, "%s: holds no text", path);
+        texts = list;
     }
     g->prompts = pare_alloc(c->arena, g->n, sizeof *g->prompts);
     g->out = pare_alloc(c->arena, g->n, sizeof *g->out);
     g->shown = pare_alloc(c->arena, g->n, sizeof *g->shown);
     if (!g->prompts || !g->out || !g->shown) return pare_no_memory(&c->err);
-    pare_status st = PARE_OK;
     for (size_t i = 0; i < g->n && !st; i++) st = run_encode(c, s, texts[i], &g->prompts[i]);
-    if (!st && s->o->prompts) warn_text(c, s->o->prompts, &s->notes);
+    if (!st && path) warn_text(c, path, &s->notes);
     return st;
 }
 
@@ -149,17 +140,6 @@ static bool json_ids(cJSON *to, const char *key, const int64_t *ids, size_t n)
     return ok;
 }
 
-static bool json_text(cJSON *list, const generation *g, size_t i)
-{
-    const text_shown *const y = &g->shown[i];
-    cJSON *const o = pare_json_add_object(list, NULL);
-    return o && pare_json_add_string(o, "prompt", y->prompt.all ? y->prompt.all : "") &&
-           pare_json_add_string(o, "text", y->text.all ? y->text.all : "") &&
-           json_ids(o, "prompt_ids", g->prompts[i].ids, g->prompts[i].tokens) &&
-           json_ids(o, "ids", g->out[i].ids, g->out[i].n) &&
-           pare_json_add_string(o, "stop", y->stop);
-}
-
 static pare_status print_json(const generation *g)
 {
     cli *const c = g->c;
@@ -171,30 +151,27 @@ static pare_status print_json(const generation *g)
     bool ok = root && out_json_facts(root, "input", &f);
     cJSON *const list = ok ? pare_json_add_array(root, "texts") : NULL;
     ok = list != NULL;
-    for (size_t i = 0; ok && i < g->n; i++) ok = json_text(list, g, i);
-    cJSON *const rate = ok ? pare_json_add_object(root, "tokens_per_second") : NULL;
-    ok = rate &&
-         pare_json_add_number(rate, "prompt", per_second(t->prompt_tokens, t->prompt_seconds)) &&
-         pare_json_add_number(rate, "generation", per_second(t->tokens, t->seconds));
-    cJSON *const time = ok ? pare_json_add_object(root, "time_ms") : NULL;
-    ok = time && pare_json_add_number(time, "prompt", 1e3 * t->prompt_seconds) &&
-         pare_json_add_number(time, "generation", 1e3 * t->seconds);
-    return out_json(c, root, ok);
-}
-
-static void note_rates(const generation *g)
-{
-    const pare_generate_stats *const t = &g->stats;
-    char a[32], b[32], m[32], n[32];
-    cli_note(g->c, "prompt %s tokens, %s tokens/s; generated %s tokens, %s tokens/s",
-             out_count(a, t->prompt_tokens),
-             out_count(m, (uint64_t)per_second(t->prompt_tokens, t->prompt_seconds)),
-             out_count(b, t->tokens), out_count(n, (uint64_t)per_second(t->tokens, t->seconds)));
+    for (size_t i = 0; ok && i < g->n; i++) {
+        const text_shown *const y = &g->shown[i];
+        cJSON *const o = pare_json_add_object(list, NULL);
+        ok = out_json_add(o, "prompt:s text:s", y->prompt.all ? y->prompt.all : "",
+                          y->text.all ? y->text.all : "") &&
+             json_ids(o, "prompt_ids", g->prompts[i].ids, g->prompts[i].tokens) &&
+             json_ids(o, "ids", g->out[i].ids, g->out[i].n) && out_json_add(o, "stop:s", y->stop);
+    }
+    return out_json(c, root,
+                    ok &&
+                        out_json_add_object(root, "tokens_per_second", "prompt:g generation:g",
+                                            per_second(t->prompt_tokens, t->prompt_seconds),
+                                            per_second(t->tokens, t->seconds)) &&
+                        out_json_add_object(root, "time_ms", "prompt:g generation:g",
+                                            1e3 * t->prompt_seconds, 1e3 * t->seconds));
 }
 
 pare_status run_generate(cli *c, run_state *s)
 {
     generation g = {.c = c, .s = s};
+    const pare_generate_stats *const t = &g.stats;
     pare_status st = encode_prompts(&g);
     if (st) return st;
     const pare_generate_opts o = {.tokens =
@@ -208,6 +185,10 @@ pare_status run_generate(cli *c, run_state *s)
     for (size_t i = 0; i < g.begun && !st; i++)
         if (g.shown[i].prompt.failed || g.shown[i].text.failed) st = pare_no_memory(&c->err);
     if (st || ferror(stdout)) return st;
-    note_rates(&g);
+    char a[32], b[32], p[32], n[32];
+    cli_note(c, "prompt %s tokens, %s tokens/s; generated %s tokens, %s tokens/s",
+             out_count(a, t->prompt_tokens),
+             out_count(p, (uint64_t)per_second(t->prompt_tokens, t->prompt_seconds)),
+             out_count(b, t->tokens), out_count(n, (uint64_t)per_second(t->tokens, t->seconds)));
     return c->json ? print_json(&g) : PARE_OK;
 }

@@ -9,9 +9,9 @@ pare_status run_check_length(cli *c, const run_opts *o)
     const pare_status st = backend_check(c, o->backend);
     if (st) return st;
     if (o->texts.n > 1 || o->prompts || (o->tokens && o->tokens != RUN_NOT_GIVEN))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--oracle and --plan are for one forward pass over one input: they do not "
-                         "generate text");
+        return cli_usage_error(
+            c, "--oracle and --plan are for one forward pass over one input: they do not "
+               "generate text");
     return PARE_OK;
 }
 
@@ -141,18 +141,14 @@ void run_print_length(const run_state *s)
 
 bool run_json_length(cJSON *root, const run_state *s)
 {
-    if (!s->o->oracle) return true;
-    cJSON *const o = pare_json_add_object(root, "engine");
-    return o && pare_json_add_string(o, "backend", s->o->backend) &&
-           pare_json_add_size(o, "tokens", s->o->oracle) &&
-           pare_json_add_string(o, "mode", pare_length_mode_name(s->length.mode)) &&
-           pare_json_add_size(o, "calls", s->count.calls) &&
-           pare_json_add_size(o, "rounds", s->length.rounds) &&
-           pare_json_add_size(o, "longest", s->count.max_len) &&
-           pare_json_add_size(o, "bytes_in", s->count.bytes_in) &&
-           pare_json_add_size(o, "bytes_out", s->count.bytes_out) &&
-           pare_json_add_size(o, "fallback_calls", s->length.fallback_calls) &&
-           pare_json_add_size(o, "bad_rows", s->length.bad_rows) &&
-           pare_json_add_size(o, "exact_rows", s->length.exact_rows) &&
-           pare_json_add_size(o, "unproven_rows", s->length.unproven_rows);
+    const pare_length_stats *const l = &s->length;
+    const pare_oracle_count *const n = &s->count;
+    return !s->o->oracle ||
+           out_json_add_object(
+               root, "engine",
+               "backend:s tokens:z mode:s calls:z rounds:z longest:z bytes_in:z bytes_out:z "
+               "fallback_calls:z bad_rows:z exact_rows:z unproven_rows:z",
+               s->o->backend, s->o->oracle, pare_length_mode_name(l->mode), n->calls, l->rounds,
+               (size_t)n->max_len, n->bytes_in, n->bytes_out, l->fallback_calls, l->bad_rows,
+               l->exact_rows, l->unproven_rows);
 }

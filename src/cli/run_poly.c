@@ -33,16 +33,11 @@ pare_status run_set_attention(cli *c, run_state *s)
     return PARE_OK;
 }
 
-static bool has_poly(const pare_model *m)
-{
-    bool any = false;
-    for (size_t b = 0; b < m->nblocks; b++) any |= m->blocks[b].attn.kind == PARE_ATTN_POLY;
-    return any;
-}
-
 pare_status run_collect_poly(cli *c, run_state *s)
 {
-    if (s->o->f64 || !has_poly(s->m)) return PARE_OK;
+    bool any = false;
+    for (size_t b = 0; b < s->m->nblocks; b++) any |= s->m->blocks[b].attn.kind == PARE_ATTN_POLY;
+    if (s->o->f64 || !any) return PARE_OK;
     s->layers = pare_alloc(c->arena, s->m->nblocks, sizeof *s->layers);
     return s->layers ? PARE_OK : pare_no_memory(&c->err);
 }
@@ -89,15 +84,11 @@ bool run_json_poly(cJSON *root, const run_state *s)
     for (size_t b = 0; ok && b < s->m->nblocks; b++) {
         const run_layer *const l = &s->layers[b];
         if (l->heads == 0) continue;
-        cJSON *const o = pare_json_add_object(all, NULL);
-        ok = o && pare_json_add_size(o, "layer", b) && pare_json_add_size(o, "heads", l->heads) &&
-             pare_json_add_size(o, "polynomial", l->polynomial) &&
-             pare_json_add_size(o, "degree", l->degree) &&
-             pare_json_add_size(o, "features", l->features) &&
-             pare_json_add_size(o, "rows", l->rows) &&
-             pare_json_add_size(o, "rows_exact", l->rows_exact) &&
-             pare_json_add_number(o, "proven", l->proven.v) &&
-             pare_json_add_string(o, "why", l->polynomial ? l->by : l->exact_by);
+        ok = out_json_add_object(
+            all, NULL,
+            "layer:z heads:z polynomial:z degree:z features:z rows:z rows_exact:z proven:g why:s",
+            b, l->heads, l->polynomial, l->degree, l->features, l->rows, l->rows_exact, l->proven.v,
+            l->polynomial ? l->by : l->exact_by);
     }
     return ok;
 }

@@ -59,6 +59,11 @@ static bool predicts_tokens(const run_state *s)
            s->cols == s->m->embedding.vocab;
 }
 
+static bool shows_likeliest(const run_state *s)
+{
+    return s->text && (predicts_tokens(s) || s->m->head.pool != PARE_POOL_NONE);
+}
+
 static const char *token_text(char *buf, size_t size, const run_state *s, size_t id)
 {
     size_t bytes = 0;
@@ -69,61 +74,39 @@ static const char *token_text(char *buf, size_t size, const run_state *s, size_t
     return out_text(buf, size, t ? t : "", t ? bytes : 0);
 }
 
-static void print_top(const run_state *s)
-{
-    top_entry top[MOST_CLASS];
-    char buf[128];
-    const bool tokens = predicts_tokens(s);
-    const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
-    out_line("%-13s%-12s %s", tokens ? "next token" : "classes", "probability",
-             tokens ? "id      text" : "class");
-    for (size_t i = 0; i < n; i++) {
-        out_part("%-13s%-12.6f ", "", top[i].probability);
-        if (tokens)
-            out_line("%-8zu'%s'", top[i].id, token_text(buf, sizeof buf, s, top[i].id));
-        else
-            out_line("%zu", top[i].id);
-    }
-}
-
 void run_print(const cli *c, const run_state *s)
 {
-    char shape[128];
+    const bool tokens = predicts_tokens(s);
+    const size_t sequences = s->set.n * s->set.in[0].batch;
+    char buf[128];
     double lo = INFINITY, hi = -INFINITY;
     for (size_t i = 0; i < s->rows * s->cols; i++) {
         lo = fmin(lo, value(s, i));
         hi = fmax(hi, value(s, i));
     }
-    out_row("input", "%zu %s of %zu tokens", s->set.n * s->set.in[0].batch,
-            s->set.in[0].graph                   ? "graph"
-            : s->set.n * s->set.in[0].batch == 1 ? "sequence"
-                                                 : "sequences",
+    out_row("input", "%zu %s of %zu tokens", sequences,
+            s->set.in[0].graph ? "graph"
+            : sequences == 1   ? "sequence"
+                               : "sequences",
             s->set.in[0].tokens);
-    out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(shape, s->shape, s->ndim),
+    out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(buf, s->shape, s->ndim),
             s->o->f64 ? "f64" : "f32", lo, hi);
-    if (s->text && (predicts_tokens(s) || s->m->head.pool != PARE_POOL_NONE)) print_top(s);
+    if (shows_likeliest(s)) {
+        top_entry top[MOST_CLASS];
+        const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
+        out_line("%-13s%-12s %s", tokens ? "next token" : "classes", "probability",
+                 tokens ? "id      text" : "class");
+        for (size_t i = 0; i < n; i++) {
+            out_part("%-13s%-12.6f ", "", top[i].probability);
+            if (tokens)
+                out_line("%-8zu'%s'", top[i].id, token_text(buf, sizeof buf, s, top[i].id));
+            else
+                out_line("%zu", top[i].id);
+        }
+    }
     run_print_length(s);
     out_row("time", "%.3f ms (%s, %zu %s)", s->ms, s->o->f64 ? "f64" : "f32", c->threads,
             c->threads == 1 ? "thread" : "threads");
-}
-
-static bool json_top(cJSON *root, const run_state *s)
-{
-    const bool tokens = predicts_tokens(s);
-    if (!s->text || !(tokens || s->m->head.pool != PARE_POOL_NONE)) return true;
-    top_entry top[MOST_CLASS];
-    char buf[128];
-    const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
-    cJSON *list = pare_json_add_array(root, tokens ? "next" : "classes");
-    bool ok = list != NULL;
-    for (size_t i = 0; ok && i < n; i++) {
-        cJSON *o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_size(o, "id", top[i].id) &&
-             pare_json_add_number(o, "probability", top[i].probability);
-        if (ok && tokens)
-            ok = pare_json_add_string(o, "text", token_text(buf, sizeof buf, s, top[i].id));
-    }
-    return ok;
 }
 
 pare_status run_print_json(cli *c, const run_state *s)
@@ -131,15 +114,27 @@ pare_status run_print_json(cli *c, const run_state *s)
     facts f;
     const pare_status st = cli_facts(c, &f, c->operand[0], s->m, &s->set.in[0], true);
     if (st) return st;
-    cJSON *root = out_json_begin(c);
-    bool ok = root && out_json_facts(root, "input", &f);
-    cJSON *out = ok ? pare_json_add_object(root, "result") : NULL;
-    ok = out &&
-         (c->out ? pare_json_add_string(out, "path", c->out) : pare_json_add_null(out, "path")) &&
-         pare_json_add_string(out, "dtype", s->o->f64 ? "F64" : "F32") &&
-         out_json_shape(out, "shape", s->shape, s->ndim) &&
-         pare_json_add_size(out, "nonfinite", s->nonfinite) && json_top(root, s) &&
-         run_json_poly(root, s) && run_json_length(root, s);
-    cJSON *time = ok ? pare_json_add_object(root, "time_ms") : NULL;
-    return out_json(c, root, time && pare_json_add_number(time, "run", s->ms));
+    cJSON *const root = out_json_begin(c);
+    cJSON *const out =
+        root && out_json_facts(root, "input", &f) ? pare_json_add_object(root, "result") : NULL;
+    bool ok = out_json_add(out, "path:s dtype:s", c->out, s->o->f64 ? "F64" : "F32") &&
+              out_json_shape(out, "shape", s->shape, s->ndim) &&
+              out_json_add(out, "nonfinite:z", s->nonfinite);
+    if (ok && shows_likeliest(s)) {
+        const bool tokens = predicts_tokens(s);
+        top_entry top[MOST_CLASS];
+        char buf[128];
+        const size_t n = top_entries(top, tokens ? TOP : MOST_CLASS, s);
+        cJSON *const list = pare_json_add_array(root, tokens ? "next" : "classes");
+        ok = list != NULL;
+        for (size_t i = 0; ok && i < n; i++)
+            ok = tokens ? out_json_add_object(list, NULL, "id:z probability:g text:s", top[i].id,
+                                              top[i].probability,
+                                              token_text(buf, sizeof buf, s, top[i].id))
+                        : out_json_add_object(list, NULL, "id:z probability:g", top[i].id,
+                                              top[i].probability);
+    }
+    return out_json(c, root,
+                    ok && run_json_poly(root, s) && run_json_length(root, s) &&
+                        out_json_add_object(root, "time_ms", "run:g", s->ms));
 }

@@ -26,53 +26,17 @@ const char *show_metric_name(const char *metric)
 
 /* ---- before and after ----------------------------------------------------------------------- */
 
-static void print_size(const pare_reduction *r)
-{
-    const uint64_t before = r->before.file_bytes, after = r->after.file_bytes;
-    char b[32], a[32], p[32], q[32];
-    out_part("%-13s%s -> %s", "size", show_bytes(b, before), show_bytes(a, after));
-    if (before > 0) out_part(" (%.3g %%)", 100 * (double)after / (double)before);
-    if (r->before.size.parameters == r->after.size.parameters)
-        out_line(", %s parameters as before", out_count(p, r->before.size.parameters));
-    else
-        out_line(", %s -> %s parameters", out_count(p, r->before.size.parameters),
-                 out_count(q, r->after.size.parameters));
-}
-
-static void print_speed(const cli *c, const pare_reduction *r)
-{
-    const char *const what = strcmp(r->row_word, "node") == 0 ? "node" : "token";
-    char times[32] = "";
-    if (r->ms_after > 0) snprintf(times, sizeof times, "%.2gx, ", r->ms_before / r->ms_after);
-    out_row("speed", "%.3g -> %.3g ms for one input of %zu %s%s (%s%zu thread%s)", r->ms_before,
-            r->ms_after, r->before.tokens, what, r->before.tokens == 1 ? "" : "s", times,
-            c->threads, c->threads == 1 ? "" : "s");
-}
-
-/* "on 165 tokens of 15 held-out inputs" */
-static void print_counted(const pare_reduction *r)
-{
-    static const char *const what[] = {[PARE_TASK_NODES] = "test nodes",
-                                       [PARE_TASK_TEXT] = "tokens",
-                                       [PARE_TASK_SENTENCE] = "",
-                                       [PARE_TASK_TOKENS] = "tokens",
-                                       [PARE_TASK_VALUES] = "values"};
-    const size_t n = r->metric_inputs;
-    const char *const held = r->held_out ? "held-out " : "";
-    char count[32];
-    out_part(", on ");
-    if (*what[r->task])
-        out_part("%s %s", out_count(count, r->metric_before.scores.counted), what[r->task]);
-    if (r->task == PARE_TASK_NODES && n == 1) {
-        putchar('\n');
-        return;
-    }
-    out_line("%s%zu %sinput%s", *what[r->task] ? " of " : "", n, held, n == 1 ? "" : "s");
-}
-
 static void print_metric(const pare_reduction *r)
 {
+    static const char *const counted[] = {[PARE_TASK_NODES] = "test nodes",
+                                          [PARE_TASK_TEXT] = "tokens",
+                                          [PARE_TASK_SENTENCE] = "",
+                                          [PARE_TASK_TOKENS] = "tokens",
+                                          [PARE_TASK_VALUES] = "values"};
     const pare_evaluation *const b = &r->metric_before, *const a = &r->metric_after;
+    const char *const what = counted[r->task];
+    const size_t n = r->metric_inputs;
+    char count[32];
     out_part("%-13s%s ", "quality", show_metric_name(b->metric));
     if (strcmp(b->metric, "accuracy") == 0)
         out_part("%.4g %% -> %.4g %%", 100 * b->value, 100 * a->value);
@@ -81,7 +45,13 @@ static void print_metric(const pare_reduction *r)
     if (r->task == PARE_TASK_TEXT)
         out_part(" nats per token (perplexity %.4g -> %.4g)", b->scores.perplexity,
                  a->scores.perplexity);
-    print_counted(r);
+    /* "on 165 tokens of 15 held-out inputs" */
+    out_part(", on ");
+    if (*what) out_part("%s %s", out_count(count, b->scores.counted), what);
+    if (r->task != PARE_TASK_NODES || n != 1)
+        out_part("%s%zu %sinput%s", *what ? " of " : "", n, r->held_out ? "held-out " : "",
+                 n == 1 ? "" : "s");
+    putchar('\n');
 }
 
 /* What the outputs themselves do, where nothing says which of them are right, and where attention
@@ -92,20 +62,19 @@ static void print_outputs(const pare_reduction *r)
     const pare_claim *const row = pare_cert_find(&r->cert, PARE_ROW_ERROR);
     const pare_claim *const lost = pare_cert_find(&r->cert, PARE_LOST_FRACTION);
     const char *label = r->has_metric ? "" : "quality";
-    if (r->error_inputs > 0) {
+    const bool measured = r->error_inputs > 0;
+    if (measured)
         out_row(label, "the outputs change by %.3g %% (root mean square), on %zu %sinput%s",
                 100 * r->output_error, r->error_inputs, r->held_out ? "held-out " : "",
                 r->error_inputs == 1 ? "" : "s");
-        label = "";
-    } else if (relative && row) {
+    else if (relative && row)
         out_row(label,
                 "the outputs change by %.3g %% (root mean square), a row by at most %.4g "
                 "(Euclidean length)",
                 100 * relative->value, row->value);
-        label = "";
-    }
     if (lost)
-        out_row(label, "%.2g %% of attention's effect on the outputs is lost", 100 * lost->value);
+        out_row(measured || (relative && row) ? "" : label,
+                "%.2g %% of attention's effect on the outputs is lost", 100 * lost->value);
 }
 
 /* ---- what is proven ------------------------------------------------------------------------- */
@@ -121,30 +90,6 @@ static void leave_out(char *words, const char *part)
 {
     char *const at = strstr(words, part);
     if (at) memmove(at, at + strlen(part), strlen(at + strlen(part)) + 1);
-}
-
-/* The certificate's words, without what is empty here, and how many inputs there are. */
-static void print_domain(const pare_reduction *r)
-{
-    const pare_data_ref *const d = &r->cert.data;
-    char words[256], part[64];
-    snprintf(words, sizeof words, "%s", r->cert.domain);
-    snprintf(part, sizeof part, ", its first %zu tokens at most", d->tokens);
-    if (r->all_tokens) leave_out(words, part);
-    snprintf(part, sizeof part, " (split %zu)", d->split);
-    if (r->no_splits) leave_out(words, part);
-    char *const file = r->heldout ? strstr(words, "the data file") : NULL;
-    if (file) {
-        char tail[128];
-        snprintf(tail, sizeof tail, "%s", file + strlen("the data file"));
-        *file = '\0';
-        out_row("", "on %s%s%s", words, r->heldout, tail);
-    } else {
-        out_row("", "on %s", words);
-    }
-    if (r->of_inputs > 0)
-        out_row("", "(the first %zu of the %zu %sinputs%s)", d->count, r->of_inputs,
-                r->held_out ? "held-out " : "", r->prove_more ? "; --prove N for more" : "");
 }
 
 /* Said behind a bound that is vacuous; other inputs than the given ones may have larger outputs. */
@@ -176,71 +121,34 @@ static void print_headline(const pare_reduction *r)
         else
             out_line(")");
     }
-    print_domain(r);
-}
-
-static void print_rows(const pare_reduction *r)
-{
-    if (!pare_cert_find(&r->cert, PARE_ROWS_CHANGED) || r->rows == 0) return;
-    const size_t same = r->rows - out_rows_changed(&r->cert, r->rows);
-    const char *const plural = r->rows == 1 ? "" : "s";
-    if (same == r->rows)
-        out_row("", "the largest output is the same for all %zu %s%s", same, r->row_word, plural);
+    /* The domain in the certificate's words, without what is empty here. */
+    static const char data_file[] = "the data file";
+    const pare_data_ref *const d = &cert->data;
+    char words[256], part[64];
+    snprintf(words, sizeof words, "%s", cert->domain);
+    snprintf(part, sizeof part, ", its first %zu tokens at most", d->tokens);
+    if (r->all_tokens) leave_out(words, part);
+    snprintf(part, sizeof part, " (split %zu)", d->split);
+    if (r->no_splits) leave_out(words, part);
+    const char *const file = r->heldout ? strstr(words, data_file) : NULL;
+    if (file)
+        out_row("", "on %.*s%s%s", (int)(file - words), words, r->heldout,
+                file + strlen(data_file));
     else
-        out_row("", "the largest output is the same for %zu of %zu %s%s", same, r->rows,
-                r->row_word, plural);
-}
-
-static void print_auc(const pare_reduction *r, bool verbose)
-{
-    const pare_claim *const high = pare_cert_find(&r->cert, PARE_AUC_MOST);
-    const pare_claim *const low = pare_cert_find(&r->cert, PARE_AUC_LEAST);
-    if (!low || !high || (!verbose && low->value <= 0 && high->value >= 1)) return;
-    out_row("", "the AUC of the smaller model is between %.5f and %.5f",
-            floor(1e5 * low->value) / 1e5, fmin(1, ceil(1e5 * high->value) / 1e5));
-}
-
-/* The proof is about real numbers; what f32 adds is measured, and proven where that says
- * something. */
-static void print_rounding(const pare_reduction *r)
-{
-    const pare_claim *const seen = pare_cert_find(&r->cert, PARE_ENGINE_DISTANCE);
-    const pare_claim *const bound = pare_cert_find(&r->cert, PARE_ENGINE_ROUNDING);
-    char most[40];
-    if (bound && bound->value <= fmax(r->cert.proven, 1e-3 * r->largest_output))
-        out_row("", "in exact arithmetic; rounding in f32 adds at most %s (proven)",
-                out_bound(most, bound));
-    else if (seen)
-        out_row("", "in exact arithmetic; rounding in f32 adds about %.1g (measured, not proven)",
-                seen->value);
-}
-
-/* "within radius ...: no output moves by more than X": the sentence of a claim without its last
- * part. */
-static const char *claim_place(pare_arena *a, const pare_claim *t)
-{
-    const char *const words = pare_claim_sentence(a, t);
-    const char *last = words;
-    for (const char *at = words; at && (at = strstr(at, ": ")); at += 2) last = at;
-    return words ? pare_strndup(a, words, (size_t)(last - words)) : NULL;
-}
-
-static void print_moves(const char *label, const char *where, const pare_reduction *r,
-                        const pare_claim *t)
-{
-    char bound[40], empty[64];
-    out_row(label, "%s: no output moves by more than %s%s", where ? where : "", out_bound(bound, t),
-            vacuous_words(empty, r, t->value));
+        out_row("", "on %s", words);
+    if (r->of_inputs > 0)
+        out_row("", "(the first %zu of the %zu %sinputs%s)", d->count, r->of_inputs,
+                r->held_out ? "held-out " : "", r->prove_more ? "; --prove N for more" : "");
 }
 
 static void print_near(const cli *c, const pare_reduction *r)
 {
     const pare_claim *const edits = pare_cert_find(&r->cert, PARE_EDITS_OUTPUTS);
     const pare_claim *const share = pare_cert_find(&r->cert, PARE_EDITS_ROWS_CHANGED);
-    char bound[40], empty[64];
+    char bound[40], vacuous[64];
     if (edits && share) {
         out_row("edits", "no output moves by more than %s%s", out_bound(bound, edits),
-                vacuous_words(empty, r, edits->value));
+                vacuous_words(vacuous, r, edits->value));
         out_row("", "on %s", edits->domain);
         out_row("", "the class stays the same for %.2f %% of the nodes that edits reach",
                 floor(1e4 * (1 - share->value)) / 1e2);
@@ -249,7 +157,13 @@ static void print_near(const cli *c, const pare_reduction *r)
     for (size_t i = 0; i < r->cert.nclaims; i++) {
         const pare_claim *const t = &r->cert.claims[i];
         if (t->kind == PARE_BALL_OUTPUTS) {
-            print_moves(label, claim_place(c->arena, t), r, t);
+            /* The sentence of the claim without its last part: "within radius ...". */
+            const char *const words = pare_claim_sentence(c->arena, t);
+            const char *last = words;
+            for (const char *at = words; at && (at = strstr(at, ": ")); at += 2) last = at;
+            out_row(label, "%.*s: no output moves by more than %s%s",
+                    words ? (int)(last - words) : 0, words ? words : "", out_bound(bound, t),
+                    vacuous_words(vacuous, r, t->value));
         } else if (t->kind == PARE_BALL_ROWS_CHANGED || t->kind == PARE_BALL_SCORE) {
             const char *const words = out_claim_words(c->arena, t);
             out_row(label, "%s", words ? words : "");
@@ -319,14 +233,46 @@ static void print_new_inputs(const pare_cert *cert)
 
 void show_results(const cli *c, const pare_reduction *r)
 {
-    print_size(r);
-    print_speed(c, r);
+    const facts *const before = &r->before, *const after = &r->after;
+    char b[40], a[32], p[32], q[32], times[32] = "";
+    out_part("%-13s%s -> %s", "size", show_bytes(b, before->file_bytes),
+             show_bytes(a, after->file_bytes));
+    if (before->file_bytes > 0)
+        out_part(" (%.3g %%)", 100 * (double)after->file_bytes / (double)before->file_bytes);
+    if (before->size.parameters == after->size.parameters)
+        out_line(", %s parameters as before", out_count(p, before->size.parameters));
+    else
+        out_line(", %s -> %s parameters", out_count(p, before->size.parameters),
+                 out_count(q, after->size.parameters));
+    if (r->ms_after > 0) snprintf(times, sizeof times, "%.2gx, ", r->ms_before / r->ms_after);
+    out_row("speed", "%.3g -> %.3g ms for one input of %zu %s%s (%s%zu thread%s)", r->ms_before,
+            r->ms_after, before->tokens, strcmp(r->row_word, "node") == 0 ? "node" : "token",
+            before->tokens == 1 ? "" : "s", times, c->threads, c->threads == 1 ? "" : "s");
     if (r->has_metric) print_metric(r);
     print_outputs(r);
     print_headline(r);
-    print_rows(r);
-    print_auc(r, c->verbose);
-    print_rounding(r);
+    if (pare_cert_find(&r->cert, PARE_ROWS_CHANGED) && r->rows > 0) {
+        const size_t same = r->rows - out_rows_changed(&r->cert, r->rows);
+        char of[48] = "all ";
+        if (same < r->rows) snprintf(of, sizeof of, "%zu of ", same);
+        out_row("", "the largest output is the same for %s%zu %s%s", of, r->rows, r->row_word,
+                r->rows == 1 ? "" : "s");
+    }
+    const pare_claim *const high = pare_cert_find(&r->cert, PARE_AUC_MOST);
+    const pare_claim *const low = pare_cert_find(&r->cert, PARE_AUC_LEAST);
+    if (low && high && (c->verbose || low->value > 0 || high->value < 1))
+        out_row("", "the AUC of the smaller model is between %.5f and %.5f",
+                floor(1e5 * low->value) / 1e5, fmin(1, ceil(1e5 * high->value) / 1e5));
+    /* The proof is about real numbers; what f32 adds is measured, and proven where that says
+     * something. */
+    const pare_claim *const seen = pare_cert_find(&r->cert, PARE_ENGINE_DISTANCE);
+    const pare_claim *const bound = pare_cert_find(&r->cert, PARE_ENGINE_ROUNDING);
+    if (bound && bound->value <= fmax(r->cert.proven, 1e-3 * r->largest_output))
+        out_row("", "in exact arithmetic; rounding in f32 adds at most %s (proven)",
+                out_bound(b, bound));
+    else if (seen)
+        out_row("", "in exact arithmetic; rounding in f32 adds about %.1g (measured, not proven)",
+                seen->value);
     print_near(c, r);
     print_everywhere(c, r);
     print_new_inputs(&r->cert);
@@ -334,32 +280,25 @@ void show_results(const cli *c, const pare_reduction *r)
 
 /* ---- what was cut --------------------------------------------------------------------------- */
 
-/* "192", or "120 to 184" where places differ. */
-static const char *range_words(char buf[48], const pare_width_range *r)
-{
-    if (r->least == r->most)
-        snprintf(buf, 48, "%zu", r->most);
-    else
-        snprintf(buf, 48, "%zu to %zu", r->least, r->most);
-    return buf;
-}
-
+/* "192 -> 120 to 184", where it changes and places differ. */
 static void range_part(bool *begun, const char *name, const pare_width_range *before,
                        const pare_width_range *after)
 {
-    char b[48], a[48];
     const bool same_mean = before->sum * after->n == after->sum * before->n;
     if (before->n == 0 || after->n == 0 ||
         (same_mean && before->least == after->least && before->most == after->most))
         return;
-    out_part("%s%s %s -> %s", *begun ? ", " : "             ", name, range_words(b, before),
-             range_words(a, after));
+    out_part("%s%s", *begun ? ", " : "             ", name);
+    for (const pare_width_range *r = before; r; r = r == before ? after : NULL) {
+        out_part(r == before ? " %zu" : " -> %zu", r->least);
+        if (r->least != r->most) out_part(" to %zu", r->most);
+    }
     *begun = true;
 }
 
-/* How much smaller the parts are; one may grow. */
-static void print_parts(const pare_model_shape *b, const pare_model_shape *a)
+void show_shapes(const pare_reduction *r, const char *words)
 {
+    const pare_model_shape *const b = &r->shape_before, *const a = &r->shape_after;
     const struct {
         const char *name;
         uint64_t before, after;
@@ -367,7 +306,14 @@ static void print_parts(const pare_model_shape *b, const pare_model_shape *a)
                 {"feed-forward", b->ffn, a->ffn},
                 {"embedding and head", b->rest, a->rest}};
     bool begun = false;
-    for (size_t i = 0; i < sizeof part / sizeof *part; i++) {
+    out_row("cut", "%s", words);
+    range_part(&begun, "residual stream", &b->stream, &a->stream);
+    range_part(&begun, "queries and keys of a head", &b->qk, &a->qk);
+    range_part(&begun, "values of a head", &b->values, &a->values);
+    range_part(&begun, "hidden units", &b->hidden, &a->hidden);
+    if (begun) putchar('\n');
+    begun = false;
+    for (size_t i = 0; i < sizeof part / sizeof *part; i++) { /* one of them may grow */
         if (part[i].before == part[i].after || part[i].before == 0) continue;
         out_part("%s%s %+.3g %%", begun ? ", " : "             parameters: ", part[i].name,
                  100 * ((double)part[i].after / (double)part[i].before - 1));
@@ -376,37 +322,21 @@ static void print_parts(const pare_model_shape *b, const pare_model_shape *a)
     if (begun) putchar('\n');
 }
 
-void show_shapes(const pare_reduction *r, const char *words)
-{
-    const pare_model_shape *const b = &r->shape_before, *const a = &r->shape_after;
-    bool begun = false;
-    out_row("cut", "%s", words);
-    range_part(&begun, "residual stream", &b->stream, &a->stream);
-    range_part(&begun, "queries and keys of a head", &b->qk, &a->qk);
-    range_part(&begun, "values of a head", &b->values, &a->values);
-    range_part(&begun, "hidden units", &b->hidden, &a->hidden);
-    if (begun) putchar('\n');
-    print_parts(b, a);
-}
-
 /* ---- the end -------------------------------------------------------------------------------- */
-
-static void print_all(const cli *c, const pare_reduction *r)
-{
-    out_tiers(c->arena, &r->cert);
-    out_before_after(&r->before, &r->after, r->ms_before, r->ms_after);
-    if (r->has_attention_ms) out_ms("ms attention", r->attn_before, r->attn_after);
-    if (r->has_metric)
-        out_row(r->metric_before.metric, "%18.6g %18.6g", r->metric_before.value,
-                r->metric_after.value);
-}
 
 void show_end(const cli *c, const pare_reduction *r)
 {
-    if (c->verbose) print_all(c, r);
-    const bool beside = strlen(r->cert_path) > strlen(r->to) &&
-                        strncmp(r->cert_path, r->to, strlen(r->to)) == 0 &&
-                        strcmp(r->cert_path + strlen(r->to), ".cert.json") == 0;
+    if (c->verbose) {
+        out_tiers(c->arena, &r->cert);
+        out_before_after(&r->before, &r->after, r->ms_before, r->ms_after);
+        if (r->has_attention_ms) out_ms("ms attention", r->attn_before, r->attn_after);
+        if (r->has_metric)
+            out_row(r->metric_before.metric, "%18.6g %18.6g", r->metric_before.value,
+                    r->metric_after.value);
+    }
+    const size_t n = strlen(r->to);
+    const bool beside =
+        strncmp(r->cert_path, r->to, n) == 0 && strcmp(r->cert_path + n, ".cert.json") == 0;
     out_row("model", "%s", r->to);
     out_row("certificate", "%s (check it: pare verify %s)", r->cert_path,
             beside ? r->to : r->cert_path);

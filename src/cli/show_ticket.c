@@ -5,31 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static uint64_t ticket_bytes(const ticket_opts *o)
-{
-    const pare_ticket_report *const r = &o->r.r.ticket;
-    return r->bytes + r->number_bytes;
-}
-
-static void print_cut(const ticket_opts *o)
-{
-    const pare_ticket_report *const r = &o->r.r.ticket;
-    const double all = (double)o->r.r.before.size.parameters; /* merged heads have others */
-    char n[32], t[32], f[32], h[32];
-    out_row("cut", "%zu weight matrices are stored as the random seed %llu and bit masks (%s)",
-            r->n, (unsigned long long)o->r.r.ticket_made.seed, r->merged ? "merged" : "factored");
-    out_row("", "%.4g bits a weight, %.4g with the %s numbers that are stored as they are",
-            8 * (double)r->bytes / (double)r->weights, 8 * (double)ticket_bytes(o) / all,
-            out_count(n, r->numbers));
-    if (r->relu_parts + r->other_parts > 0)
-        out_row("", "%zu of %zu feed-forward layers come from a ReLU network, %zu are factored",
-                r->relu_parts, r->relu_parts + r->other_parts, r->other_parts);
-    out_row("", "the weights take %s; as f32 %s (%.3g times as much), as f16 %s (%.3g times)",
-            show_bytes(t, ticket_bytes(o)), show_bytes(f, (uint64_t)(4 * all)),
-            4 * all / (double)ticket_bytes(o), show_bytes(h, (uint64_t)(2 * all)),
-            2 * all / (double)ticket_bytes(o));
-}
-
 static void print_matrices(const pare_ticket_report *r)
 {
     out_line("  %-28s %-12s %7s %6s %10s %10s %7s", "matrix", "shape", "hidden", "scale",
@@ -54,60 +29,58 @@ static void print_quantizer(const char *row, const char *how, const pare_rounded
         out_line(", the outputs change by %.3g %%", 100 * r->error);
 }
 
-/* What plain rounding does in as many bytes. */
-static void print_rounded(const ticket_opts *o)
-{
-    print_quantizer("compare", "", &o->r.r.rounded);
-    print_quantizer(isnan(o->r.r.rounded.measured) ? "compare" : "",
-                    " with the same error feedback", &o->r.r.rounded_with_feedback);
-}
-
 void show_ticket(const cli *c, const void *self)
 {
     const ticket_opts *const o = self;
-    show_results(c, &o->r.r);
-    print_cut(o);
-    print_rounded(o);
-    if (c->verbose) print_matrices(&o->r.r.ticket);
-    show_end(c, &o->r.r);
-}
-
-static bool json_ticket(cJSON *root, const ticket_opts *o)
-{
     const pare_ticket_report *const r = &o->r.r.ticket;
-    cJSON *const to = pare_json_add_object(root, "ticket");
-    return to && pare_json_add_string(to, "mode", r->merged ? "merged" : "factored") &&
-           pare_json_add_string(to, "method", pare_ticket_method_names[o->method]) &&
-           pare_json_add_string(to, "coding", pare_coding_names[o->coding]) &&
-           pare_json_add_size(to, "bits", o->r.r.ticket_made.bits) &&
-           pare_json_add_size(to, "hidden", o->r.r.ticket_made.hidden) &&
-           pare_json_add_size(to, "matrices", r->n) &&
-           pare_json_add_size(to, "relu_parts", r->relu_parts) &&
-           pare_json_add_number(to, "weights", (double)r->weights) &&
-           pare_json_add_number(to, "ticket_bytes", (double)r->bytes) &&
-           pare_json_add_number(to, "number_bytes", (double)r->number_bytes) &&
-           pare_json_add_number(to, "bits_per_weight", 8 * (double)r->bytes / (double)r->weights) &&
-           pare_json_add_number(to, "relative_error", o->r.r.output_error);
+    const pare_rounded *const plain = &o->r.r.rounded;
+    const double all = (double)o->r.r.before.size.parameters; /* merged heads have others */
+    const uint64_t bytes = r->bytes + r->number_bytes;
+    char n[32], t[32], f[32], h[32];
+    show_results(c, &o->r.r);
+    out_row("cut", "%zu weight matrices are stored as the random seed %llu and bit masks (%s)",
+            r->n, (unsigned long long)o->r.r.ticket_made.seed, r->merged ? "merged" : "factored");
+    out_row("", "%.4g bits a weight, %.4g with the %s numbers that are stored as they are",
+            8 * (double)r->bytes / (double)r->weights, 8 * (double)bytes / all,
+            out_count(n, r->numbers));
+    if (r->relu_parts + r->other_parts > 0)
+        out_row("", "%zu of %zu feed-forward layers come from a ReLU network, %zu are factored",
+                r->relu_parts, r->relu_parts + r->other_parts, r->other_parts);
+    out_row("", "the weights take %s; as f32 %s (%.3g times as much), as f16 %s (%.3g times)",
+            show_bytes(t, bytes), show_bytes(f, (uint64_t)(4 * all)), 4 * all / (double)bytes,
+            show_bytes(h, (uint64_t)(2 * all)), 2 * all / (double)bytes);
+    /* What plain rounding does in as many bytes. */
+    print_quantizer("compare", "", plain);
+    print_quantizer(isnan(plain->measured) ? "compare" : "", " with the same error feedback",
+                    &o->r.r.rounded_with_feedback);
+    if (c->verbose) print_matrices(r);
+    show_end(c, &o->r.r);
 }
 
 static bool json_rounded(cJSON *root, const char *name, const pare_rounded *r)
 {
-    if (isnan(r->measured)) return true;
-    cJSON *const to = pare_json_add_object(root, name);
-    return to && pare_json_add_number(to, "bits", r->bits) &&
-           pare_json_add_number(to, "measured", r->measured) &&
-           pare_json_add_number(to, "relative_error", r->error) &&
-           (!r->has_metric || pare_json_add_number(to, "metric", r->metric.value));
+    return isnan(r->measured) ||
+           out_json_add_object(root, name, "bits:g measured:g relative_error:g metric:N", r->bits,
+                               r->measured, r->error, r->has_metric ? r->metric.value : NAN);
 }
 
 pare_status show_ticket_json(cli *c, const void *self)
 {
     const ticket_opts *const o = self;
-    cJSON *root = out_json_begin(c);
-    return out_json(
-        c, root,
-        reduce_json_front(root, &o->r.r) && json_ticket(root, o) &&
-            json_rounded(root, "rounded", &o->r.r.rounded) &&
-            json_rounded(root, "rounded_with_feedback", &o->r.r.rounded_with_feedback) &&
-            reduce_json_end(root, &o->r.r));
+    const pare_ticket_report *const r = &o->r.r.ticket;
+    const pare_ticket_opts *const made = &o->r.r.ticket_made;
+    cJSON *const root = out_json_begin(c);
+    const bool ok =
+        reduce_json_front(root, &o->r.r) &&
+        out_json_add_object(
+            root, "ticket",
+            "mode:s method:s coding:s bits:z hidden:z matrices:z relu_parts:z weights:g "
+            "ticket_bytes:g number_bytes:g bits_per_weight:g relative_error:g",
+            r->merged ? "merged" : "factored", pare_ticket_method_names[o->method],
+            pare_coding_names[o->coding], made->bits, made->hidden, r->n, r->relu_parts,
+            (double)r->weights, (double)r->bytes, (double)r->number_bytes,
+            8 * (double)r->bytes / (double)r->weights, o->r.r.output_error) &&
+        json_rounded(root, "rounded", &o->r.r.rounded) &&
+        json_rounded(root, "rounded_with_feedback", &o->r.r.rounded_with_feedback);
+    return out_json(c, root, ok && reduce_json_end(root, &o->r.r));
 }

@@ -1,5 +1,6 @@
 /* ticket_required.c - pare ticket --required EPS,P: how wide a random network must be (Otsuka 2025,
  * Theorems 3 and 6), before anything is drawn. Nothing is written. */
+#include "base/json.h"
 #include "show_ticket.h"
 
 #include <math.h>
@@ -20,16 +21,16 @@ static pare_status read_pair(cli *c, required *r, const char *text)
     r->eps = strtod(text, &end);
     if (end != text && *end == ',') r->p = strtod(end + 1, &last);
     if (!last || last == end + 1 || *last)
-        return pare_fail(&c->err, PARE_ERR_USAGE, "--required: '%s' is not of the form EPS,P",
-                         text);
+        return cli_usage_error(c, "--required: '%s' is not of the form EPS,P", text);
     if (!(r->eps > 0 && r->eps < INFINITY))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--required: the error EPS is %g: it must be above 0 and finite", r->eps);
+        return cli_usage_error(c, "--required: the error EPS is %g: it must be above 0 and finite",
+                               r->eps);
     if (!(r->p > 0 && r->p < 1))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--required: the probability P of a failure is %g: it must be above 0 and "
-                         "below 1",
-                         r->p);
+        return cli_usage_error(
+            c,
+            "--required: the probability P of a failure is %g: it must be above 0 and "
+            "below 1",
+            r->p);
     return PARE_OK;
 }
 

@@ -10,8 +10,7 @@ pare_status oracle_prepare(training *tr, const pare_model *m)
     size_t count = 0;
     if (!tr->o->oracle) return PARE_OK;
     if (tr->o->attention == ATTENTION_POLY)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--oracle computes exact attention: leave --attention poly out");
+        return cli_usage_error(c, "--oracle computes exact attention: leave --attention poly out");
     if (m->pattern.kind == PARE_GRAPH)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "--oracle: the model attends over a graph; small calls can train full, "

@@ -24,13 +24,11 @@ pare_status popup_check_options(cli *c, train_opts *o)
     const char *const scale = o->qk_scale ? o->qk_scale : "theory";
     char *end = NULL;
     if (!o->popup) return PARE_OK;
-    if (o->from)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--popup starts from random weights: leave --from out");
+    if (o->from) return cli_usage_error(c, "--popup starts from random weights: leave --from out");
     if (!pare_variant_is_usual(&o->variant))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--popup has skips, norms and GPT-2's activation, and no biases: leave "
-                         "--no-skips, --no-norms, --no-biases and --act out");
+        return cli_usage_error(
+            c, "--popup has skips, norms and GPT-2's activation, and no biases: leave "
+               "--no-skips, --no-norms, --no-biases and --act out");
     if (isnan(o->keep)) o->keep = TRAIN_KEEP;
     if (o->source == SOURCE_DEFAULT) o->source = PARE_FROZEN_NORMAL;
     if (strcmp(scale, "theory") == 0) {
@@ -39,8 +37,8 @@ pare_status popup_check_options(cli *c, train_opts *o)
     }
     o->scale = strtod(scale, &end);
     if (end == scale || *end || !(o->scale >= 1e-3 && o->scale <= 1e3))
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--qk-scale %s: give a number from 0.001 to 1000, or theory", scale);
+        return cli_usage_error(c, "--qk-scale %s: give a number from 0.001 to 1000, or theory",
+                               scale);
     return PARE_OK;
 }
 

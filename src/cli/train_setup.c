@@ -98,8 +98,8 @@ static pare_status check_data_kind(training *tr, data_kind d)
         return st;
     if ((st = cli_only(c, "vocab", d == DATA_TEXT || d == DATA_SENTENCES, "text"))) return st;
     if (d == DATA_TEXT && o->over == OVER_SPLIT)
-        return pare_fail(&c->err, PARE_ERR_USAGE,
-                         "--over split: text has no splits; leave it out to vary the seed");
+        return cli_usage_error(c,
+                               "--over split: text has no splits; leave it out to vary the seed");
     return PARE_OK;
 }
 

@@ -1,5 +1,6 @@
 /* Tests studies/: homophily by hand, files by what is in them, histograms, verdicts, and
  * that a small study is made once, then found, and the same for any number of threads. */
+#include <pare/data.h>
 #include <errata_rows.h>
 #include "../../studies/study.h"
 #include "../../studies/study_width.h"

@@ -1,5 +1,6 @@
 /* Memory runs out, or one allocation is refused, at every place where tables are shown, graphs are
  * read and jobs are kept: a status and no leak. */
+#include <pare/data.h>
 #include <pare_test.h>
 #include <fail_alloc.h>
 #include "../../studies/study_width.h"
