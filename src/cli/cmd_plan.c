@@ -1,5 +1,5 @@
 /* cmd_plan.c - pare plan: one budget, spent over the directions, explained and done. */
-#include "aside.h"
+#include "backup_files.h"
 #include "reduce_command.h"
 #include "show_cut.h"
 #include "warn_text.h"

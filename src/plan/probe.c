@@ -1,6 +1,6 @@
 /* probe.c - a probe from its parts (pare/plan.h). What a part cannot determine about a model is a
  * sentence in the result, not a failure. */
-#include "width/survey.h"
+#include "width/hypotheses.h"
 #include "probe.h"
 #include <math.h>
 #include <stdarg.h>

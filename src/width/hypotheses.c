@@ -2,7 +2,7 @@
  * (pare/width.h): the same activations and figures that the cuts and their certificates use. */
 #include "cuts.h"
 #include "stored_weights.h"
-#include "survey.h"
+#include "hypotheses.h"
 #include <pare/fold.h>
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * threads. */
 #include "width_nets.h"
 #include "linalg/matrix.h"
-#include "width/survey.h"
+#include "width/hypotheses.h"
 
 typedef struct scene {
     stage s;

@@ -1,6 +1,6 @@
 /* aside.c - backups under a second name beside the first; only a killed process leaves them behind
  * (aside.h). */
-#include "aside.h"
+#include "backup_files.h"
 
 #include <errno.h>
 #include <string.h>
