@@ -4,7 +4,7 @@
  *                              how fast edge-popup is (1: as fast as dense training)
  *
  * A step is all that a run does between two marks: batch, forward, loss, back, AdamW; and for
- * edge-popup the turned gradient and the new masks. It must not fall below 0.8. */
+ * edge-popup the transposed gradient and the new masks. It must not fall below 0.8. */
 #include <pare/train.h>
 
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static double turn(const pare_model *start, const shape *s, const pare_popup *po
     clocked c = {.best = 1e9};
     const shape own = *s;
     const pare_exec exec = {.threads = threads};
-    const pare_task lesson = {
+    const pare_task task = {
         .self = (void *)&own, .metric = "nats", .epoch = 1, .batch = batch, .score = score};
     const pare_train_opts o = {.steps = s->steps + 2,
                                .lr = 1e-3,
@@ -97,7 +97,7 @@ static double turn(const pare_model *start, const shape *s, const pare_popup *po
                                .popup = popup,
                                .log = look,
                                .log_self = &c};
-    if (pare_train(&m, &r, start, &lesson, &o, &exec, &err)) stop(err.msg);
+    if (pare_train(&m, &r, start, &task, &o, &exec, &err)) stop(err.msg);
     pare_model_free(m);
     return c.best;
 }

@@ -1,4 +1,4 @@
-/* A pass with its way back, in f32, on the two shapes that training is measured by.
+/* A pass with its backward pass, in f32, on the two shapes that training is measured by.
  *
  *   bench/tape [CASE [THREADS]]      CSV on stdout: milliseconds there and back, the best of
  * several

@@ -17,11 +17,11 @@ static void log_step(void *self, const pare_train_log *l)
 static pare_status train(const char *path, pare_arena *a, pare_err *err)
 {
     const pare_task_series_opts data = {.train = path, .batch = 32};
-    pare_task lesson;
+    pare_task task;
     pare_task_facts f;
     pare_model *fresh = NULL, *sorts = NULL;
     pare_train_result r;
-    pare_status st = pare_task_series(&lesson, &f, a, &data, err);
+    pare_status st = pare_task_series(&task, &f, a, &data, err);
     if (st) return st;
     const pare_init shape = {.kind = PARE_INIT_GPT,
                              .dim = 16,
@@ -38,7 +38,7 @@ static pare_status train(const char *path, pare_arena *a, pare_err *err)
                                  .adamw = PARE_ADAMW_DEFAULT,
                                  .log = log_step};
     st = pare_init_model(&fresh, &shape, err);
-    if (!st) st = pare_train(&sorts, &r, fresh, &lesson, &how, NULL, err);
+    if (!st) st = pare_train(&sorts, &r, fresh, &task, &how, NULL, err);
     if (!st)
         printf("%zu training rows; %s of the symbols in the test rows are right\n", f.train,
                r.test > 0.95 ? "more than 95 %" : "too few");

@@ -57,9 +57,9 @@ size_t fuzz_mutate_parts(uint8_t *data, size_t size, size_t max_size, unsigned s
     if (size < 2 || size > max_size) return LLVMFuzzerMutate(data, size, max_size);
     if (seed % 3 != 0 && 2 + p.na < max_size) {
         uint8_t *const b = data + 2 + p.na;
-        const size_t room = max_size - 2 - p.na;
+        const size_t capacity = max_size - 2 - p.na;
         return 2 + p.na +
-               (second ? second(b, p.nb, room, seed / 3) : LLVMFuzzerMutate(b, p.nb, room));
+               (second ? second(b, p.nb, capacity, seed / 3) : LLVMFuzzerMutate(b, p.nb, capacity));
     }
     const size_t most = max_size < MOST_TEXT ? max_size : MOST_TEXT - 1;
     const size_t now = mutate_inside(data, &size, most < size ? size : most, 2, p.na);

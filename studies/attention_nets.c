@@ -115,7 +115,7 @@ pare_status san_inputs(pare_inputs *out, pare_arena *a, const san_tokens *t, par
 pare_status san_pairs(san_pair *out, pare_arena *a, san_tokens t, size_t fit, pare_rng *rng,
                       pare_err *err)
 {
-    const pare_status st = san_inputs(&out->look, a, &t, rng, err);
+    const pare_status st = san_inputs(&out->heldout, a, &t, rng, err);
     t.n = fit;
     return st ? st : san_inputs(&out->fit, a, &t, rng, err);
 }

@@ -40,7 +40,7 @@ PARE_MUST_USE pare_status san_inputs(pare_inputs *out, pare_arena *a, const san_
                                      pare_rng *rng, pare_err *err);
 /* Inputs to look at (t.n of them) and `fit` others of the same kind to fit to. */
 typedef struct san_pair {
-    pare_inputs look, fit;
+    pare_inputs heldout, fit;
 } san_pair;
 PARE_MUST_USE pare_status san_pairs(san_pair *out, pare_arena *a, san_tokens t, size_t fit,
                                     pare_rng *rng, pare_err *err);

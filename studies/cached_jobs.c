@@ -39,15 +39,15 @@ pare_status jobs_name(jobs *b, pare_arena *a, pare_err *err)
         job *const j = &b->job[i];
         const pare_status st = pare_sha256_of(hex, j->what, strlen(j->what), err);
         if (st) return st;
-        j->stem = pare_sprintf(a, "%s/%s-%.8s", b->folder, j->name, hex);
-        if (!j->stem) return pare_no_memory(err);
+        j->file_prefix = pare_sprintf(a, "%s/%s-%.8s", b->folder, j->name, hex);
+        if (!j->file_prefix) return pare_no_memory(err);
     }
     return PARE_OK;
 }
 
 static char *file_of(pare_arena *a, const job *j)
 {
-    return pare_sprintf(a, "%s.json", j->stem);
+    return pare_sprintf(a, "%s.json", j->file_prefix);
 }
 
 /* A file that is damaged, or of a job that only shares the first digits of the hash, is not there.
@@ -211,7 +211,7 @@ static void do_job(void *ctx, size_t i)
 static bool named_before(const jobs *b, size_t i)
 {
     for (size_t k = 0; k < i; k++)
-        if (strcmp(b->job[k].stem, b->job[i].stem) == 0) return true;
+        if (strcmp(b->job[k].file_prefix, b->job[i].file_prefix) == 0) return true;
     return false;
 }
 
@@ -280,7 +280,7 @@ static pare_status read_all(jobs *b, pare_err *err)
         if (st) return st;
         if (!b->job[i].result)
             return pare_fail(err, PARE_ERR_IO, "%s.json: it was written, and is not there",
-                             b->job[i].stem);
+                             b->job[i].file_prefix);
     }
     return PARE_OK;
 }

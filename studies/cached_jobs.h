@@ -12,9 +12,9 @@ typedef struct job {
     void *own;        /* the caller's */
     bool counted;     /* a list before this one had it: its time is in the tally */
     /* filled in: */
-    const char *stem; /* path without ".json" */
-    bool found;       /* it was there */
-    cJSON *result;    /* freed by jobs_close */
+    const char *file_prefix; /* path without ".json" */
+    bool found;              /* it was there */
+    cJSON *result;           /* freed by jobs_close */
 } job;
 
 /* How far a study is that has several lists of jobs, one after the other. */

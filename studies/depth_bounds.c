@@ -112,8 +112,11 @@ static void tight_table(table_writer *w, const numbers *part, size_t n)
               same[2 * TIGHT + 1] == 1 && same[2 * TIGHT] < same[0], same[2 * TIGHT] / same[0]);
 }
 
-const experiment tightness = {
-    .stem = "bounds", .parts = RANDOM_PARTS + 1, .cost = 2, .run = tight_run, .table = tight_table};
+const experiment tightness = {.file_prefix = "bounds",
+                              .parts = RANDOM_PARTS + 1,
+                              .cost = 2,
+                              .run = tight_run,
+                              .table = tight_table};
 
 /* ---- E7: which layers to keep ---------------------------------------------------------------- */
 
@@ -223,7 +226,7 @@ static void subset_table(table_writer *w, const numbers *part, size_t n)
     row_shape(w, "all k", "last k: the least mean", last > 1.05, last);
 }
 
-const experiment subsets = {.stem = "subset",
+const experiment subsets = {.file_prefix = "subset",
                             .parts = 6,
                             .parts_full = 30,
                             .cost = 2,

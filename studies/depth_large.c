@@ -132,4 +132,4 @@ static void large_table(table_writer *w, const numbers *part, size_t n)
 }
 
 const experiment large = {
-    .stem = "large", .parts = 2 * SWEEP, .cost = 4, .run = large_run, .table = large_table};
+    .file_prefix = "large", .parts = 2 * SWEEP, .cost = 4, .run = large_run, .table = large_table};

@@ -245,4 +245,4 @@ static void poly_table(table_writer *w, const numbers *part, size_t n)
 }
 
 const experiment polynomials = {
-    .stem = "poly", .parts = PARTS, .cost = 8, .run = poly_run, .table = poly_table};
+    .file_prefix = "poly", .parts = PARTS, .cost = 8, .run = poly_run, .table = poly_table};

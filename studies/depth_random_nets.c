@@ -34,7 +34,7 @@ static pare_status orders_run(trial *t)
         pare_model *m = NULL;
         compared c;
         st = san_scaled(&m, base, etas[e], etas[e], t->err);
-        if (!st) st = compared_open(&c, t->a, m, &x.look, &x.fit, t->err);
+        if (!st) st = compared_open(&c, t->a, m, &x.heldout, &x.fit, t->err);
         for (size_t k = 0; !st && k < KINDS; k++) {
             double off = NAN;
             st = compared_collapse(&off, &c, kinds[k], m->nblocks - 1, san_largest);
@@ -90,7 +90,7 @@ static void orders_table(table_writer *w, const numbers *part, size_t n)
 }
 
 const experiment orders = {
-    .stem = "orders", .parts = 2, .cost = 1, .run = orders_run, .table = orders_table};
+    .file_prefix = "orders", .parts = 2, .cost = 1, .run = orders_run, .table = orders_table};
 
 /* ---- E2: against the depth ------------------------------------------------------------------- */
 
@@ -183,7 +183,7 @@ static void lscale_table(table_writer *w, const numbers *part, size_t n)
 }
 
 const experiment lscale = {
-    .stem = "lscale", .parts = 2, .cost = 3, .run = lscale_run, .table = lscale_table};
+    .file_prefix = "lscale", .parts = 2, .cost = 3, .run = lscale_run, .table = lscale_table};
 
 /* ---- E3: rank -------------------------------------------------------------------------------- */
 
@@ -276,4 +276,4 @@ static void rank_table(table_writer *w, const numbers *part, size_t n)
 }
 
 const experiment rank_collapse = {
-    .stem = "rank", .parts = GAINS, .cost = 1, .run = rank_run, .table = rank_table};
+    .file_prefix = "rank", .parts = GAINS, .cost = 1, .run = rank_run, .table = rank_table};

@@ -89,7 +89,7 @@ static void replication_table(table_writer *w, const numbers *part, size_t n)
     row_shape(w, data, "no one-layer net meets the printed bound", v[7] > v[4], v[7] / v[4]);
 }
 
-const experiment replication = {.stem = "replicated",
+const experiment replication = {.file_prefix = "replicated",
                                 .parts = 1,
                                 .cost = 4,
                                 .run = replication_run,

@@ -6,12 +6,12 @@
 #include <math.h>
 #include <string.h>
 
-enum { FIT_TOKENS = 3200, LOOK_TOKENS = 1024 };
+enum { FIT_TOKENS = 3200, HELDOUT_TOKENS = 1024 };
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 typedef struct split_inputs {
-    pare_inputs fit, look;
+    pare_inputs fit, heldout;
     size_t first; /* number of look's first input */
 } split_inputs;
 
@@ -28,12 +28,12 @@ static size_t take(const pare_inputs *all, size_t tokens)
 static split_inputs split(const setting *s)
 {
     const pare_inputs *const all = &s->data->inputs;
-    const size_t look = take(all, s->full ? 4 * LOOK_TOKENS : LOOK_TOKENS);
+    const size_t heldout = take(all, s->full ? 4 * HELDOUT_TOKENS : HELDOUT_TOKENS);
     const size_t fit = take(all, FIT_TOKENS);
-    size_t first = all->n >= 2 * look ? all->n / 2 : all->n > 1 ? 1 : 0;
-    if (first + look > all->n) first = all->n - look;
+    size_t first = all->n >= 2 * heldout ? all->n / 2 : all->n > 1 ? 1 : 0;
+    if (first + heldout > all->n) first = all->n - heldout;
     const size_t less = first > 0 && fit > first ? first : fit;
-    return (split_inputs){{less, all->in}, {look, all->in + first}, first};
+    return (split_inputs){{less, all->in}, {heldout, all->in + first}, first};
 }
 
 typedef struct grader {
@@ -50,8 +50,8 @@ static pare_status nats_of(void *self, double *out, const pare_model *m, pare_er
     pare_scores scores = {.nats = NAN};
     const size_t cols = pare_model_outputs(m);
     pare_status st = a ? pare_metric_new(&metric, a, cols, err) : pare_no_memory(err);
-    for (size_t i = 0; !st && i < g->x->look.n; i++) {
-        const pare_input *const in = &g->x->look.in[i];
+    for (size_t i = 0; !st && i < g->x->heldout.n; i++) {
+        const pare_input *const in = &g->x->heldout.in[i];
         const size_t rows = pare_output_rows(m, in);
         double *const y = pare_alloc(a, rows * cols + 1, sizeof *y);
         float *const f = pare_alloc(a, rows * cols + 1, sizeof *f);
@@ -80,11 +80,11 @@ static pare_status trained_run(trial *t)
     pare_attention_stats ray;
     pare_replacement_costs costs;
     pare_status st =
-        pare_depth_attention_stats(&ray, t->a, t->s->trained, &x.fit, &x.look, &silent, t->err);
+        pare_depth_attention_stats(&ray, t->a, t->s->trained, &x.fit, &x.heldout, &silent, t->err);
     if (!st) st = trial_progress(t, 1, 8);
     if (!st)
-        st = pare_depth_replacement_costs(&costs, t->a, t->s->trained, &x.fit, &x.look, &o, &silent,
-                                          t->err);
+        st = pare_depth_replacement_costs(&costs, t->a, t->s->trained, &x.fit, &x.heldout, &o,
+                                          &silent, t->err);
     if (st) return st;
     append_number(&t->out, (double)ray.nlayers);
     for (size_t l = 0; l < ray.nlayers; l++) {
@@ -164,7 +164,7 @@ static void trained_table(table_writer *w, const numbers *part, size_t n)
     row_shape(w, "curves", "pool loses less than zero, const and uniform", better, NAN);
 }
 
-const experiment trained = {.stem = "trained",
+const experiment trained = {.file_prefix = "trained",
                             .parts = 1,
                             .cost = 30,
                             .trained = true,
@@ -223,12 +223,12 @@ static pare_status scaled_run(trial *t)
         none.blocks[b] = h.blocks[b];
         if (h.blocks[b].attn.kind != PARE_ATTN_NONE) none.blocks[b].attn.kind = PARE_ATTN_ZERO;
     }
-    if (!st) st = compared_open(&c, t->a, &h, &x.look, NULL, t->err);
+    if (!st) st = compared_open(&c, t->a, &h, &x.heldout, NULL, t->err);
     if (!st) st = compared_model(&whole, &c, &none, san_distance);
     if (!st) st = lost_with(&uniform, &c, m, &x.fit, PARE_ATTN_UNIFORM);
     if (!st) st = trial_progress(t, 1, 2);
     if (!st) st = lost_with(&constq, &c, m, &x.fit, PARE_ATTN_CONSTQ);
-    if (!st) st = pare_depth_attention_stats(&ray, t->a, m, &x.fit, &x.look, NULL, t->err);
+    if (!st) st = pare_depth_attention_stats(&ray, t->a, m, &x.fit, &x.heldout, NULL, t->err);
     for (size_t i = 0; !st && i < ray.nheads; i++) {
         range += ray.heads[i].range_mean / (double)ray.nheads;
         tvu += ray.heads[i].tv_uniform / (double)ray.nheads;
@@ -271,7 +271,7 @@ static void scaled_table(table_writer *w, const numbers *part, size_t n)
     row_shape(w, "all s", "lost / TV, largest", most < 4, most);
 }
 
-const experiment scaled = {.stem = "scaled",
+const experiment scaled = {.file_prefix = "scaled",
                            .parts = SCALES,
                            .cost = 4,
                            .trained = true,

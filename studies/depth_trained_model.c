@@ -15,7 +15,7 @@ static pare_status train_job(void *self, const job *j, cJSON *result, const pare
 {
     const setting *const s = self;
     pare_arena *const a = pare_arena_new();
-    const char *const path = a ? pare_sprintf(a, "%s.safetensors", j->stem) : NULL;
+    const char *const path = a ? pare_sprintf(a, "%s.safetensors", j->file_prefix) : NULL;
     const pare_task_series_opts data = {.train = j->own, .batch = 64};
     const pare_train_opts o = {.steps = STEPS,
                                .eval_every = STEPS / 2,
@@ -71,7 +71,7 @@ static pare_status make_model(study_context *c, setting *s, pare_model **out, co
         if (!b.job[0].what) st = pare_no_memory(c->err);
     }
     st = do_jobs(c, &b, st);
-    const char *const model = st ? NULL : pare_sprintf(a, "%s.safetensors", b.job[0].stem);
+    const char *const model = st ? NULL : pare_sprintf(a, "%s.safetensors", b.job[0].file_prefix);
     if (!st && !model) st = pare_no_memory(c->err);
     if (!st) st = pare_model_load(out, model, c->err);
     jobs_close(&b);

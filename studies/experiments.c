@@ -183,10 +183,11 @@ static pare_status read_values(numbers *out, const job *j, pare_err *err)
     cJSON_ArrayForEach(item, list)
     {
         if (!cJSON_IsString(item))
-            return pare_fail(err, PARE_ERR_INPUT, "%s.json: values: not numbers in text", j->stem);
+            return pare_fail(err, PARE_ERR_INPUT, "%s.json: values: not numbers in text",
+                             j->file_prefix);
         append_number(out, strtod(item->valuestring, NULL));
     }
-    if (out->n == 0) return pare_fail(err, PARE_ERR_INPUT, "%s.json: no values", j->stem);
+    if (out->n == 0) return pare_fail(err, PARE_ERR_INPUT, "%s.json: no values", j->file_prefix);
     return out->no_memory ? pare_no_memory(err) : PARE_OK;
 }
 
@@ -198,7 +199,7 @@ size_t experiment_parts(const experiment *e, bool full)
 /* Jobs of an experiment; 0 where it is not wanted or its model is missing. */
 static size_t count_jobs(const study_context *c, const experiment *e, const setting *s)
 {
-    const bool wanted = wants_part(c, e->stem) && (!e->trained || s->trained);
+    const bool wanted = wants_part(c, e->file_prefix) && (!e->trained || s->trained);
     return wanted ? experiment_parts(e, s->full) : 0;
 }
 
@@ -211,8 +212,8 @@ static pare_status add_table(study_context *c, const experiment *e, const job *f
     table_writer w = {.r = r, .err = c->err, .s = s};
     const size_t before = r->ntables;
     numbers *const part = pare_alloc(r->arena, n, sizeof *part);
-    const char *const from = row_text(&w, "%s/runs/%s-*.json", r->folder, e->stem);
-    const char *const command = study_command(c, e->stem);
+    const char *const from = row_text(&w, "%s/runs/%s-*.json", r->folder, e->file_prefix);
+    const char *const command = study_command(c, e->file_prefix);
     if (!part || !command) return pare_no_memory(c->err);
     for (size_t p = 0; !w.st && p < n; p++) {
         part[p].a = r->arena;
@@ -240,9 +241,9 @@ pare_status run_experiments(study_context *c, const experiment *const *list, siz
             const experiment *const e = list[i];
             job *const j = &b.job[b.n++];
             task *const t = pare_alloc(a, 1, sizeof *t);
-            j->name = pare_sprintf(a, "%s-%02zu", e->stem, p);
-            j->what = pare_sprintf(a, "%s: %s, part %zu, %s, seed %llu%s%s", label, e->stem, p,
-                                   s->full ? "full" : "quick", (unsigned long long)s->seed,
+            j->name = pare_sprintf(a, "%s-%02zu", e->file_prefix, p);
+            j->what = pare_sprintf(a, "%s: %s, part %zu, %s, seed %llu%s%s", label, e->file_prefix,
+                                   p, s->full ? "full" : "quick", (unsigned long long)s->seed,
                                    e->trained ? ", of " : "", e->trained ? s->trained_name : "");
             j->cost = e->cost;
             j->own = t;

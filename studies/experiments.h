@@ -38,7 +38,7 @@ void append_numbers(trial *t, const double *v, size_t n);
 PARE_MUST_USE pare_status trial_progress(const trial *t, size_t done, size_t total);
 
 typedef struct experiment {
-    const char *stem;         /* of the jobs' files: "orders" */
+    const char *file_prefix;  /* of the jobs' files: "orders" */
     size_t parts, parts_full; /* jobs; with --full, where that is not 0 */
     double cost;              /* of a job */
     bool trained;             /* needs the trained model */

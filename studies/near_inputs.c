@@ -126,4 +126,4 @@ static void ball_table(table_writer *w, const numbers *part, size_t n)
 }
 
 const experiment balls = {
-    .stem = "ball", .parts = GAINS * WAYS, .cost = 6, .run = ball_run, .table = ball_table};
+    .file_prefix = "ball", .parts = GAINS * WAYS, .cost = 6, .run = ball_run, .table = ball_table};

@@ -45,7 +45,7 @@ typedef struct training {
 
 typedef struct popup {
     study_context *c;
-    pare_task lesson;
+    pare_task task;
     pare_task_facts facts;
     const char *text; /* the options that name it */
     size_t nsizes, seeds;
@@ -101,7 +101,7 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
     pare_model *start = NULL, *m = NULL;
     pare_train_result r;
     pare_status st = pare_init_model(&start, &init, err);
-    if (!st) st = pare_train(&m, &r, start, &s->lesson, &o, exec, err);
+    if (!st) st = pare_train(&m, &r, start, &s->task, &o, exec, err);
     if (!st &&
         !(pare_json_add_number(result, "val", r.val) &&
           pare_json_add_number(result, "test", r.test) &&
@@ -129,7 +129,7 @@ static pare_status add_job(popup *s, size of, double scale, size_t run)
                            : pare_sprintf(a, "popup-d%zu-x%.2f-%zu", of.dim, factor_of(scale), run);
     j->what =
         pare_sprintf(a, "repro popup 1: %s, seed %llu, %llu steps, keep %g, %s", j->name,
-                     (unsigned long long)t->seed, (unsigned long long)t->steps, KEEP, s->lesson.id);
+                     (unsigned long long)t->seed, (unsigned long long)t->steps, KEEP, s->task.id);
     return j->name && j->what ? PARE_OK : pare_no_memory(c->err);
 }
 
@@ -163,7 +163,7 @@ static average average_of(table_writer *w, const popup *s, size_t first)
         const cJSON *const count = cJSON_GetObjectItemCaseSensitive(is, "weights");
         if (!cJSON_IsNumber(test) || !cJSON_IsNumber(count)) {
             w->st = pare_fail(w->err, PARE_ERR_INPUT, "%s.json: no test loss",
-                              s->jobs.job[first + r].stem);
+                              s->jobs.job[first + r].file_prefix);
             break;
         }
         sum += test->valuedouble;
@@ -290,7 +290,7 @@ static pare_status open_text(popup *s, const char *const text[3])
                                 : PARE_OK;
         st = pare_ranks_agree(c->ranks, st, c->err);
     }
-    if (!st) st = pare_task_text(&s->lesson, &s->facts, a, &o, c->err);
+    if (!st) st = pare_task_text(&s->task, &s->facts, a, &o, c->err);
     s->text = st ? NULL
                  : pare_sprintf(a, "--data %s%s%s%s%s", o.train, o.val ? " --val " : "",
                                 o.val ? o.val : "", o.test ? " --test " : "", o.test ? o.test : "");

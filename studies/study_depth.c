@@ -11,7 +11,7 @@ enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
 const char *depth_part(size_t i)
 {
-    return i < EXPERIMENTS ? experiments[i]->stem : NULL;
+    return i < EXPERIMENTS ? experiments[i]->file_prefix : NULL;
 }
 
 /* ---- a network and what stands in its place -------------------------------------------------- */
@@ -33,7 +33,7 @@ pare_status compared_new(compared *c, pare_arena *a, const san_shape *net, san_t
     c->own = NULL;
     pare_status st = san_new(&c->own, net, rng, err);
     if (!st) st = san_pairs(&c->x, a, t, fit, rng, err);
-    return st ? st : compared_open(c, a, c->own, &c->x.look, fit ? &c->x.fit : NULL, err);
+    return st ? st : compared_open(c, a, c->own, &c->x.heldout, fit ? &c->x.fit : NULL, err);
 }
 
 pare_status compared_model(double *out, const compared *c, const pare_model *g, distance_fn *by)
@@ -95,7 +95,8 @@ pare_status study_depth(study **out, const study_opts *o, const pare_exec *exec,
     pare_model *model = NULL;
     pare_status st = study_begin(&c, "depth", o, exec, ranks, err);
     if (!st) {
-        const bool needs = wants_part(&c, trained.stem) || wants_part(&c, scaled.stem);
+        const bool needs =
+            wants_part(&c, trained.file_prefix) || wants_part(&c, scaled.file_prefix);
         /* A model that cannot be read leaves no folder behind; one that is made needs it. */
         if (o->model) st = depth_model(&c, &s, &model);
         if (!st) st = make_study_folders(&c);

@@ -52,7 +52,7 @@ pare_status erratum_evaluate(sides *out, const erratum *e, pare_err *err)
 {
     *out = (sides){e->at[0], NAN, NAN, false};
     if (e->hand) *out = e->hand();
-    return e->look ? e->look(out, e, err) : PARE_OK;
+    return e->evaluate ? e->evaluate(out, e, err) : PARE_OK;
 }
 
 bool erratum_refuted(const erratum *e, const sides *s)
@@ -118,12 +118,15 @@ static void errata_tables(table_writer *w, const numbers *part, size_t n)
     }
 }
 
-static const experiment examples = {
-    .stem = "errata", .parts = ERRATA_LISTS, .cost = 1, .run = errata_run, .table = errata_tables};
+static const experiment examples = {.file_prefix = "errata",
+                                    .parts = ERRATA_LISTS,
+                                    .cost = 1,
+                                    .run = errata_run,
+                                    .table = errata_tables};
 
 const char *errata_part(size_t i)
 {
-    return i == 0 ? examples.stem : NULL;
+    return i == 0 ? examples.file_prefix : NULL;
 }
 
 pare_status study_errata(study **out, const study_opts *o, const pare_exec *exec,

@@ -26,7 +26,7 @@ typedef struct erratum {
     row_verdict class;   /* MISPRINT, STEP_FALSE or IMPRECISE */
     claim claim;
     sides (*hand)(void); /* what needs a few numbers, or: */
-    pare_status (*look)(sides *out, const struct erratum *e, pare_err *err);
+    pare_status (*evaluate)(sides *out, const struct erratum *e, pare_err *err);
     double at[4]; /* of the example; with neither function at[0] is what is printed */
     bool stands;  /* no counter-example is known, or the statement holds and is merely loose */
 } erratum;

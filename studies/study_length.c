@@ -120,7 +120,7 @@ static void calls_table(table_writer *w, const numbers *part, size_t n)
 }
 
 static const experiment calls = {
-    .stem = "calls", .parts = COUNTED, .cost = 2, .run = calls_run, .table = calls_table};
+    .file_prefix = "calls", .parts = COUNTED, .cost = 2, .run = calls_run, .table = calls_table};
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
@@ -178,7 +178,7 @@ static void errors_table(table_writer *w, const numbers *part, size_t n)
         }
 }
 
-static const experiment errors = {.stem = "errors",
+static const experiment errors = {.file_prefix = "errors",
                                   .parts = LONG * LENGTH_REGIMES,
                                   .cost = 1,
                                   .run = errors_run,
@@ -226,8 +226,11 @@ static void sampling_table(table_writer *w, const numbers *part, size_t n)
     }
 }
 
-static const experiment sampling = {
-    .stem = "sampling", .parts = SPREADS, .cost = 3, .run = sampling_run, .table = sampling_table};
+static const experiment sampling = {.file_prefix = "sampling",
+                                    .parts = SPREADS,
+                                    .cost = 3,
+                                    .run = sampling_run,
+                                    .table = sampling_table};
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
@@ -236,7 +239,7 @@ enum { EXPERIMENTS = sizeof experiments / sizeof *experiments };
 
 const char *length_part(size_t i)
 {
-    return i < EXPERIMENTS ? experiments[i]->stem : NULL;
+    return i < EXPERIMENTS ? experiments[i]->file_prefix : NULL;
 }
 
 pare_status study_length(study **out, const study_opts *o, const pare_exec *exec,

@@ -11,7 +11,7 @@ static const char popup[] = "popup";
 
 const char *ticket_part(size_t i)
 {
-    return i < EXPERIMENTS ? experiments[i]->stem : i == EXPERIMENTS ? popup : NULL;
+    return i < EXPERIMENTS ? experiments[i]->file_prefix : i == EXPERIMENTS ? popup : NULL;
 }
 
 pare_status study_ticket(study **out, const study_opts *o, const pare_exec *exec,

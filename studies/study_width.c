@@ -20,7 +20,7 @@ static const size_t lengths[LENGTHS] = {50, 100, 150, 200};
 static const size_t quick_runs[GRAPHS][RUN_ROLES] = {
     {1, 1, 2, 6, 0}, {1, 1, 1, 4, 0}, {1, 1, 2, 6, 0}};
 static const size_t full_runs[RUN_ROLES] = {5, 5, 20, 100, 0};
-enum { TEACH_EPOCHS = 200, TEACH_QUICK = 100, CUTS = 2 };
+enum { TEACHER_EPOCHS = 200, TEACHER_QUICK = 100, CUTS = 2 };
 static const size_t cut_dims[CUTS] = {8, 4};
 
 typedef struct width_study {
@@ -99,9 +99,9 @@ static size_t cap(const width_study *s, size_t epochs)
     return s->f.o->epochs && s->f.o->epochs < epochs ? s->f.o->epochs : epochs;
 }
 
-static size_t teach_epochs(const width_study *s)
+static size_t teacher_epochs(const width_study *s)
 {
-    return cap(s, s->f.o->full ? TEACH_EPOCHS : TEACH_QUICK);
+    return cap(s, s->f.o->full ? TEACHER_EPOCHS : TEACHER_QUICK);
 }
 
 static run_spec spec_of(const width_study *s, int graph, int role, size_t number)
@@ -167,7 +167,7 @@ static void expect_cuts(width_study *s)
         for (size_t d = 0; d < CUTS && s->count[k][RUN_LARGE] > 0; d++) {
             run_spec p = run_recipe(&s->set[k], RUN_CUT, 0, 0);
             p.dim = cut_dims[d];
-            p.epochs = teach_epochs(s);
+            p.epochs = teacher_epochs(s);
             s->f.all.later += s->count[k][RUN_LARGE];
             s->f.all.later_cost += (double)s->count[k][RUN_LARGE] * run_cost(&p);
         }
@@ -284,8 +284,8 @@ static bool cut_of(const width_study *s, run_spec *out, int graph, size_t i, siz
     if (isnan(g->result[i].test)) return false;
     *out = run_recipe(g->g, RUN_CUT, i, s->f.o->seed);
     out->dim = dim;
-    out->epochs = teach_epochs(s);
-    out->teacher = pare_sprintf(s->f.r->arena, "%s.safetensors", g->job[i].stem);
+    out->epochs = teacher_epochs(s);
+    out->teacher = pare_sprintf(s->f.r->arena, "%s.safetensors", g->job[i].file_prefix);
     out->teacher_what = g->job[i].what;
     return true;
 }

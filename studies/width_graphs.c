@@ -52,11 +52,11 @@ static pare_status recognise(graph_set *out, const pare_graph_data *d, const cha
 static pare_status component(graph_set *out, pare_arena *a, const char *path, pare_err *err)
 {
     const pare_task_graph_opts o = {.path = path, .largest_component = graph_component(out->id)};
-    pare_task lesson;
+    pare_task task;
     pare_task_facts facts;
     pare_batch b;
-    pare_status st = pare_task_graph(&lesson, &facts, a, &o, err);
-    if (!st) st = lesson.batch(lesson.self, &b, a, 0, 0, err);
+    pare_status st = pare_task_graph(&task, &facts, a, &o, err);
+    if (!st) st = task.batch(task.self, &b, a, 0, 0, err);
     if (st) return st;
     out->nodes = b.in.graph->n;
     out->edges = b.in.graph->ptr[b.in.graph->n];

@@ -114,7 +114,7 @@ typedef struct run {
     pare_arena *a;
     const pare_exec *exec;
     pare_err *err;
-    pare_task lesson;
+    pare_task task;
     pare_task_facts facts;
     pare_model *m;
     pare_train_result result;
@@ -147,9 +147,9 @@ static pare_status train(run *r)
                                     .largest_component = graph_component(s->g->id),
                                     .full = s->role == RUN_MLP};
     pare_model *start = NULL;
-    const char *const checkpoint = pare_sprintf(r->a, "%s.checkpoint", r->j->stem);
+    const char *const checkpoint = pare_sprintf(r->a, "%s.checkpoint", r->j->file_prefix);
     pare_status st = checkpoint ? PARE_OK : pare_no_memory(r->err);
-    if (!st) st = pare_task_graph(&r->lesson, &r->facts, r->a, &g, r->err);
+    if (!st) st = pare_task_graph(&r->task, &r->facts, r->a, &g, r->err);
     const pare_init init = {.kind = kind_of(s->role),
                             .dim = s->dim,
                             .layers = s->layers,
@@ -162,7 +162,7 @@ static pare_status train(run *r)
     if (!st) st = pare_init_model(&start, &init, r->err);
     if (!st) {
         const pare_train_opts o = train_opts(r, checkpoint);
-        st = pare_train(&r->m, &r->result, start, &r->lesson, &o, r->exec, r->err);
+        st = pare_train(&r->m, &r->result, start, &r->task, &o, r->exec, r->err);
         if (st == PARE_ERR_NUMERIC) {
             r->result = (pare_train_result){.val = NAN, .test = NAN, .diverged = true};
             st = PARE_OK;
@@ -177,10 +177,10 @@ static pare_status keep_model(run *r, cJSON *to)
 {
     pare_batch b;
     pare_norms op, vec;
-    const char *const path = pare_sprintf(r->a, "%s.safetensors", r->j->stem);
+    const char *const path = pare_sprintf(r->a, "%s.safetensors", r->j->file_prefix);
     pare_status st = path ? PARE_OK : pare_no_memory(r->err);
     if (!st) st = pare_model_save(r->m, path, true, NULL, r->err);
-    if (!st) st = r->lesson.batch(r->lesson.self, &b, r->a, 0, 0, r->err);
+    if (!st) st = r->task.batch(r->task.self, &b, r->a, 0, 0, r->err);
     if (!st) st = pare_probe_norms(&op, &vec, r->m, &b.in, r->exec, r->err);
     if (st) return st;
     return pare_json_add_number(to, "operator_norm", op.mean) &&
@@ -202,12 +202,10 @@ static pare_status teach(run *r, const pare_model *teacher, pare_model **small)
     pare_distill_opts o = PARE_DISTILL_OPTS_DEFAULT;
     o.epochs = s->epochs;
     o.seed = s->seed;
-    pare_status st = pare_task_graph(&r->lesson, &r->facts, r->a, &g, r->err);
+    pare_status st = pare_task_graph(&r->task, &r->facts, r->a, &g, r->err);
+    if (!st) st = r->task.score(r->task.self, &r->plain, *small, PARE_PART_TEST, r->exec, r->err);
     if (!st)
-        st = r->lesson.score(r->lesson.self, &r->plain, *small, PARE_PART_TEST, r->exec, r->err);
-    if (!st)
-        st =
-            pare_width_distill(&r->m, &r->result, *small, teacher, &r->lesson, &o, r->exec, r->err);
+        st = pare_width_distill(&r->m, &r->result, *small, teacher, &r->task, &o, r->exec, r->err);
     return st;
 }
 
@@ -243,7 +241,7 @@ static pare_status record(const run *r, cJSON *to)
     const pare_train_result *const t = &r->result;
     const size_t parameters = r->m ? (size_t)pare_model_size(r->m, 1, 1).parameters : 0;
     return command && pare_json_add_string(to, "command", command) &&
-                   pare_json_add_string(to, "metric", r->lesson.metric) &&
+                   pare_json_add_string(to, "metric", r->task.metric) &&
                    pare_json_add_u64(to, "seed", r->s->seed) &&
                    pare_json_add_size(to, "split", r->s->split) &&
                    pare_json_add_size(to, "parameters", parameters) && number(to, "val", t->val) &&
@@ -257,7 +255,7 @@ static pare_status record(const run *r, cJSON *to)
 /* With what killed processes have left of writing it. One that stays does no harm. */
 static void drop_checkpoint(const run *r)
 {
-    const char *const path = pare_sprintf(r->a, "%s.checkpoint", r->j->stem);
+    const char *const path = pare_sprintf(r->a, "%s.checkpoint", r->j->file_prefix);
     if (!path) return;
     pare_out_sweep(path);
     unlink(path);
@@ -290,6 +288,6 @@ pare_status run_read(run_result *out, const job *j, pare_err *err)
     if (!st) st = pare_json_number_opt(&out->vector_sup, o, "vector_norm_sup", err);
     if (!st) st = pare_json_size(&out->parameters, o, "parameters", err);
     if (!st) st = pare_json_bool(&out->diverged, o, "diverged", err);
-    if (st) pare_err_prefix(err, j->stem);
+    if (st) pare_err_prefix(err, j->file_prefix);
     return st;
 }

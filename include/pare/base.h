@@ -306,7 +306,7 @@ double pare_array_f64(const pare_array *a, size_t i);
 /* "[3, 4]" for messages. */
 const char *pare_shape_text(char buf[128], const size_t *shape, size_t ndim);
 
-/* The array lives in `arena`. Fortran order is turned into row-major, big-endian into
+/* The array lives in `arena`. Fortran order is transposed into row-major, big-endian into
  * little-endian; bf16 travels as '<V2', which numpy keeps as raw bytes; PARE_TEXT has no data. */
 PARE_MUST_USE pare_status pare_npy_read(pare_array *out, pare_arena *arena, const char *path,
                                         pare_err *err);

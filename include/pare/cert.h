@@ -309,7 +309,7 @@ typedef struct pare_ball {
 } pare_ball;
 
 /* Over the balls around all inputs of the set. f and g have the same blocks, norms, feed-forward
- * parts, stem and top; their attentions may be of any kinds (src/cert/pair.c). The bounds hold for
+ * parts, embedding and top; their attentions may be of any kinds (src/cert/pair.c). The bounds hold for
  * the real-number functions of the stored weights, grow with the radius, and for radius 0 are the
  * difference on the inputs themselves up to rounding. A trained model with several norms may get a
  * finite but useless bound: each norm may stretch a distance by the inverse of its row's length. */

@@ -203,7 +203,7 @@ typedef struct pare_head_stats {
     /* on the inputs: over the keys a row sees */
     double range_mean, range_max; /* largest minus smallest logit */
     /* range of the logits minus those of a query that is the same for all rows, as the kinds have
-     * it (keys are not turned by rotary positions): fitted, or the mean of the sequence (pattern
+     * it (keys are not transposed by rotary positions): fitted, or the mean of the sequence (pattern
      * full) */
     double constq_max, meanq_max;
     double theta, theta_mean; /* range of the rows of Res(Z) B Res(Z)^T: largest, mean of inputs */
@@ -255,8 +255,8 @@ typedef struct pare_attention_stats {
  * arena. A model without softmax heads gives empty lists. */
 PARE_MUST_USE pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
                                                      const pare_model *m, const pare_inputs *fit,
-                                                     const pare_inputs *look, const pare_exec *exec,
-                                                     pare_err *err);
+                                                     const pare_inputs *heldout,
+                                                     const pare_exec *exec, pare_err *err);
 
 /* ---- what replacing costs -------------------------------------------------------------------- */
 
@@ -301,7 +301,7 @@ typedef struct pare_replacement_costs_opts {
  * `look`. Where that would take too many multiplications, *skipped says so. */
 PARE_MUST_USE pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena *a,
                                                        const pare_model *m, const pare_inputs *fit,
-                                                       const pare_inputs *look,
+                                                       const pare_inputs *heldout,
                                                        const pare_replacement_costs_opts *o,
                                                        const pare_exec *exec, pare_err *err);
 #endif

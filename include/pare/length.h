@@ -91,7 +91,8 @@ typedef struct pare_length_job {
     double scale;
     void *y; /* n x dv */
     size_t ldy;
-    void *lse;     /* native: n, log of the sum of e^score of each row, for the way back; or NULL */
+    void
+        *lse; /* native: n, log of the sum of e^score of each row, for the backward pass; or NULL */
     double *bound; /* sample: n, the bound of each row's |error|_2, or inf; or NULL */
 } pare_length_job;
 

@@ -139,7 +139,7 @@ extern const char *const pare_depth_verdict_names[]; /* "collapsible (proved)", 
 #define PARE_PROBE_RANGE 0.3  /* mean logit range up to which uniform weights are usable */
 
 typedef struct pare_depth_probe {
-    pare_attention_stats xray;
+    pare_attention_stats stats;
     pare_replacement_costs costs;
     size_t nbounds;
     pare_probe_bound *bounds;
@@ -211,12 +211,12 @@ typedef struct pare_probe_opts {
     pare_probe_part part;
     size_t depth_tokens; /* that the depth part fits to and looks at, at most (a graph: all) */
     double depth_macs;   /* multiplications that trying replacements may take; 0: any number */
-    pare_width_facts_opts survey;
+    pare_width_facts_opts width_facts;
 } pare_probe_opts;
 #define PARE_PROBE_OPTS_DEFAULT                                                                    \
     {                                                                                              \
         .trials = 4, .tokens = 4096, .depth_tokens = 1024, .depth_macs = 5e10,                     \
-        .survey = PARE_WIDTH_FACTS_OPTS_DEFAULT                                                    \
+        .width_facts = PARE_WIDTH_FACTS_OPTS_DEFAULT                                               \
     }
 
 typedef struct pare_probe {
@@ -227,8 +227,8 @@ typedef struct pare_probe {
     size_t nstreams, inputs, tokens;
     pare_stream *streams;
     pare_norms vectors; /* of the rows that enter a block */
-    bool has_survey;
-    pare_width_facts survey;
+    bool has_width_facts;
+    pare_width_facts width_facts;
     size_t nfindings, ncuts, nuntold;
     pare_finding *findings;
     uint64_t parameters; /* before any cut */
@@ -277,7 +277,7 @@ typedef enum pare_plan_direction {
 } pare_plan_direction;
 
 typedef struct pare_plan_step {
-    pare_plan_direction way;
+    pare_plan_direction direction;
     double setting; /* width: share of the parameters (below 1) or dimensions; depth: exact
                        attention layers; weights: bits */
 } pare_plan_step;
@@ -310,7 +310,7 @@ typedef struct pare_plan_opts {
     uint64_t max_bytes;
     uint64_t frame_bytes; /* of the file, beside the weights */
     size_t mixtures;      /* that are made at most */
-    unsigned ways;        /* that may be gone: a bit for each */
+    unsigned directions;  /* that may be gone: a bit for each */
     bool seen;            /* errors are what is measured, and nothing has to be proven of them */
     uint64_t seed;
     void (*note)(void *self, const pare_plan_try *t); /* one for each that was made; may be NULL */
@@ -319,7 +319,7 @@ typedef struct pare_plan_opts {
 #define PARE_PLAN_OPTS_DEFAULT                                                                     \
     {                                                                                              \
         .eps = __builtin_inf(), .max_ms = __builtin_inf(), .max_bytes = UINT64_MAX,                \
-        .mixtures = 10, .ways = ~0u                                                                \
+        .mixtures = 10, .directions = ~0u                                                          \
     }
 
 typedef struct pare_plan {

@@ -10,7 +10,7 @@
  *
  * Weights w are frozen; every matrix has scores s. The K = N - floor((1 - keep) N) largest |s| of
  * a matrix (of equals, those that come first) are its mask m, and w m is the weight that is used.
- * On the way back the mask counts as |s|: d loss / d s = (d loss / d (w m)) w sign(s), for what is
+ * On the backward pass the mask counts as |s|: d loss / d s = (d loss / d (w m)) w sign(s), for what is
  * left out as well. Scores begin uniform on +-1 / sqrt(columns); AdamW moves them; no weight ever
  * moves. The result is a seed and a mask.
  *
@@ -79,7 +79,7 @@ PARE_MUST_USE pare_status pare_init_model(pare_model **out, const pare_init *o, 
 
 /* ---- gradients ------------------------------------------------------------------------------- */
 
-/* Exact gradients of every model: a pass that remembers, and its way back.
+/* Exact gradients of every model: a pass that remembers, and its backward pass.
  *
  *   pare_params *p;  pare_tape *t;                 a trainable copy; memory that is used again
  *   pare_tape_forward(t, &input, &mode, &y, err)   y: rows x outputs, in the tape
@@ -133,10 +133,10 @@ typedef struct pare_tape pare_tape;
 PARE_MUST_USE pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec,
                                         pare_err *err);
 void pare_tape_free(pare_tape *t); /* accepts NULL */
-/* Runs the model and keeps what the way back needs. *y (may be NULL) and the streams below stay
+/* Runs the model and keeps what the backward pass needs. *y (may be NULL) and the streams below stay
  * valid until the next forward. Without `training` y is what pare_forward gives, up to rounding.
- * Memory is O(rows): attention is computed again on the way back, never n x n. A graph that was
- * given before (same pointers) is not completed and turned again. */
+ * Memory is O(rows): attention is computed again on the backward pass, never n x n. A graph that was
+ * given before (same pointers) is not completed and transposed again. */
 PARE_MUST_USE pare_status pare_tape_forward(pare_tape *t, const pare_input *in,
                                             const pare_mode *mode, const void **y, pare_err *err);
 /* How the heads of kind poly of a block were computed in the passes of this tape, one head of one
@@ -155,7 +155,7 @@ PARE_MUST_USE pare_status pare_tape_backward(pare_tape *t, const void *dy,
 
 /* Losses, AdamW, schedules, and runs that survive being killed.
  *
- * A run is a pure function of (start model, lesson, options, seed): not of threads, ranks, clocks,
+ * A run is a pure function of (start model, task, options, seed): not of threads, ranks, clocks,
  * nor of how often it was stopped and taken up again. */
 
 /* ---- losses ---------------------------------------------------------------------------------- */
@@ -196,7 +196,7 @@ typedef struct pare_batch {
 
 typedef enum pare_fold_part { PARE_PART_VAL, PARE_PART_TEST } pare_fold_part;
 
-/* A lesson gives the batch of a step, and a mark for what was learnt. */
+/* A task gives the batch of a step, and a mark for what was learnt. */
 typedef struct pare_task {
     void *self;
     const char *id;     /* what is taught from which data (hashes, split, window): part of a
@@ -261,7 +261,7 @@ typedef struct pare_train_result {
 /* Trains a copy of `start`; *out (caller frees) is the model with the best validation mark.
  * PARE_ERR_NUMERIC when the run diverged before its first mark. */
 PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result,
-                                     const pare_model *start, const pare_task *lesson,
+                                     const pare_model *start, const pare_task *task,
                                      const pare_train_opts *opts, const pare_exec *exec,
                                      pare_err *err);
 
@@ -269,13 +269,13 @@ PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result
 
 /* Lessons from files: graphs, text, sequences.
  *
- *   pare_task lesson;  pare_task_facts facts;
- *   pare_task_graph(&lesson, &facts, arena, &opts, err)    what the data are, and ask of a model
+ *   pare_task task;  pare_task_facts facts;
+ *   pare_task_graph(&task, &facts, arena, &opts, err)    what the data are, and ask of a model
  *   pare_init_model(&m, ...)                                 one that suits the facts
- *   pare_train(&out, &result, m, &lesson, ...)
+ *   pare_train(&out, &result, m, &task, ...)
  *
  * The mark of a model whose outputs are not finite is nan: the run has diverged.
- * Everything lives in the arena. A lesson is only read while it is used: several runs may share
+ * Everything lives in the arena. A task is only read while it is used: several runs may share
  * it. Messages name the file, and the node or the row. */
 
 typedef struct pare_task_facts { /* what a model must take and give */
@@ -371,7 +371,7 @@ typedef struct pare_setting { /* one point of a grid */
 /* What one run is made of. */
 typedef struct pare_run_parts {
     const pare_model *start;
-    const pare_task *lesson;
+    const pare_task *task;
     pare_train_opts opts; /* a log is called from one thread at a time */
     void *own;            /* the opener's */
 } pare_run_parts;

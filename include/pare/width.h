@@ -134,7 +134,7 @@ PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report
 
 typedef struct pare_distill_opts {
     uint64_t epochs;
-    double lr, weight; /* loss = (1 - weight) the lesson's + weight KL(teacher || cut), all nodes */
+    double lr, weight; /* loss = (1 - weight) the task's + weight KL(teacher || cut), all nodes */
     uint64_t seed;
 } pare_distill_opts;
 
@@ -147,7 +147,7 @@ typedef struct pare_distill_opts {
  * is the model of the epoch with the best validation mark, in f32. */
 PARE_MUST_USE pare_status pare_width_distill(pare_model **out, pare_train_result *result,
                                              const pare_model *cut, const pare_model *teacher,
-                                             const pare_task *lesson, const pare_distill_opts *o,
+                                             const pare_task *task, const pare_distill_opts *o,
                                              const pare_exec *exec, pare_err *err);
 
 /* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------- */

@@ -41,40 +41,42 @@ PARE_MUST_USE pare_status pare_graph_transpose(pare_transposed_graph *out, pare_
 PARE_MUST_USE pare_status pare_graph_order(pare_graph *out, const uint32_t **order, pare_arena *a,
                                            const pare_graph *g, size_t width, pare_err *err);
 
-/* What a pass of the f32 engine leaves for its way back. */
+/* What a pass of the f32 engine leaves for its backward pass. */
 typedef struct pare_saved32 {
-    float *lse;    /* n */
-    float *scores; /* of a graph, or NULL: a number an edge. The way back is faster with them. */
-    float *room;   /* of a graph, or NULL: two numbers an edge, for the way back to use */
-    bool fresh;    /* of a graph: dq, dk, dv hold nothing yet and are written, not added to */
+    float *lse; /* n */
+    float
+        *scores; /* of a graph, or NULL: a number an edge. The backward pass is faster with them. */
+    float
+        *edge_scratch; /* of a graph, or NULL: two numbers an edge, for the backward pass to use */
+    bool fresh;        /* of a graph: dq, dk, dv hold nothing yet and are written, not added to */
 } pare_saved32;
 
-/* pare_attend_* that also keep what the way back needs: lse_i = log sum_j e^(scale q_i.k_j) over
+/* pare_attend_* that also keep what the backward pass needs: lse_i = log sum_j e^(scale q_i.k_j) over
  * the visible j, -inf for an empty row. */
 PARE_MUST_USE pare_status pare_attend_saving_f64(pare_mat *y, double *lse, const pare_mat *q,
                                                  const pare_mat *k, const pare_mat *v, double scale,
                                                  const pare_pattern *p, const pare_graph *g,
                                                  const pare_exec *exec, pare_err *err);
-/* `turned` goes with `g`; both are NULL unless the pattern is a graph. */
+/* `transposed` goes with `g`; both are NULL unless the pattern is a graph. */
 PARE_MUST_USE pare_status pare_attend_saving_f32(pare_mat32 *y, const pare_saved32 *kept,
                                                  const pare_mat32 *q, const pare_mat32 *k,
                                                  const pare_mat32 *v, float scale,
                                                  const pare_pattern *p, const pare_graph *g,
-                                                 const pare_transposed_graph *turned,
+                                                 const pare_transposed_graph *transposed,
                                                  const pare_exec *exec, pare_err *err);
 /* Adds to dq, dk, dv the gradient for d loss / d y = dy. Weights are computed again from lse: no
- * n x n memory, two numbers an edge of a graph. `turned` as above. The outputs overlap nothing
+ * n x n memory, two numbers an edge of a graph. `transposed` as above. The outputs overlap nothing
  * else. Same bits for any number of threads. */
 PARE_MUST_USE pare_status pare_attend_backward_f64(
     pare_mat *dq, pare_mat *dk, pare_mat *dv, const pare_mat *dy, const pare_mat *q,
     const pare_mat *k, const pare_mat *v, const pare_mat *y, const double *lse, double scale,
-    const pare_pattern *p, const pare_graph *g, const pare_transposed_graph *turned,
+    const pare_pattern *p, const pare_graph *g, const pare_transposed_graph *transposed,
     const pare_exec *exec, pare_err *err);
 PARE_MUST_USE pare_status pare_attend_backward_f32(
     pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,
     const pare_mat32 *k, const pare_mat32 *v, const pare_mat32 *y, const pare_saved32 *kept,
-    float scale, const pare_pattern *p, const pare_graph *g, const pare_transposed_graph *turned,
-    const pare_exec *exec, pare_err *err);
+    float scale, const pare_pattern *p, const pare_graph *g,
+    const pare_transposed_graph *transposed, const pare_exec *exec, pare_err *err);
 
 /* ---- partial results ------------------------------------------------------------------------- */
 
@@ -96,7 +98,7 @@ PARE_MUST_USE pare_status pare_attend_partial_f32(pare_partial *out, const pare_
  * results; in f64 whatever the engine's type: y = sum_t e^(m_t - m) acc_t / sum_t e^(m_t - m) l_t
  * with m = max_t m_t, rounded once to f32. A row that saw nothing is 0. */
 void pare_merge_partials(pare_mat32 *y, const pare_partial *parts, size_t count);
-/* The way back of such a block: adds to dq (nq x dk), dk (nk x dk), dv (nk x dv) what these pairs
+/* The backward pass of such a block: adds to dq (nq x dk), dk (nk x dk), dv (nk x dv) what these pairs
  * contribute, where y (nq x dv) and lse (nq) are those of all keys of a row. Bits do not depend on
  * the threads. */
 PARE_MUST_USE pare_status pare_attend_partial_backward_f32(

@@ -72,7 +72,7 @@ PARE_MUST_USE pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_sa
                                                const pare_mat32 *v, const pare_exec *exec,
                                                pare_err *err);
 
-/* ---- the way back ---------------------------------------------------------------------------- */
+/* ---- the backward pass ---------------------------------------------------------------------------- */
 
 /* Adds to dq, dk, dv the gradient for d loss / d y = dy, in linear time and memory. The function
  * that is differentiated is the one the forward pass computes, with its plan held constant: the

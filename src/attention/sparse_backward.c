@@ -125,8 +125,8 @@ pare_status sparse_backward(const sparse_backward_job *w, const pare_exec *exec,
         const size_t edges = g->ptr[g->n];
         b.n = g->n;
         b.mean = pare_alloc(a, b.n ? b.n : 1, sizeof *b.mean);
-        b.pair =
-            w->saved.room ? w->saved.room : pare_alloc(a, edges ? edges : 1, 2 * sizeof *b.pair);
+        b.pair = w->saved.edge_scratch ? w->saved.edge_scratch
+                                       : pare_alloc(a, edges ? edges : 1, 2 * sizeof *b.pair);
         if (!b.mean || !b.pair) st = pare_no_memory(err);
     }
     if (!st && w->saved.fresh) {

@@ -12,7 +12,7 @@ bool pare_array_is_integer(const pare_array *a); /* PARE_BOOL is one: 0 or 1 */
 float pare_f16_to_f32(uint16_t h);
 float pare_bf16_to_f32(uint16_t h);
 
-/* The array lives in `arena`. Fortran order is turned into row-major, big-endian into
+/* The array lives in `arena`. Fortran order is transposed into row-major, big-endian into
  * little-endian; bf16 travels as '<V2', which numpy keeps as raw bytes; PARE_TEXT has no data. */
 PARE_MUST_USE pare_status pare_npy_read_blob(pare_array *out, pare_arena *arena, const pare_blob *b,
                                              pare_err *err);

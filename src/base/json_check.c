@@ -16,7 +16,7 @@ static bool stop(scan *s, const char *why)
     return false;
 }
 
-static char look(const scan *s)
+static char peek(const scan *s)
 {
     return s->p < s->end ? *s->p : '\0';
 }
@@ -30,25 +30,25 @@ static void blanks(scan *s)
 static bool digits(scan *s)
 {
     const char *from = s->p;
-    while (look(s) >= '0' && look(s) <= '9') s->p++;
+    while (peek(s) >= '0' && peek(s) <= '9') s->p++;
     return s->p > from || stop(s, "a digit is expected");
 }
 
 static bool number(scan *s)
 {
     const char *from = s->p;
-    if (look(s) == '-') s->p++;
-    if (look(s) == '0')
+    if (peek(s) == '-') s->p++;
+    if (peek(s) == '0')
         s->p++;
     else if (!digits(s))
         return false;
-    if (look(s) == '.') {
+    if (peek(s) == '.') {
         s->p++;
         if (!digits(s)) return false;
     }
-    if (look(s) == 'e' || look(s) == 'E') {
+    if (peek(s) == 'e' || peek(s) == 'E') {
         s->p++;
-        if (look(s) == '+' || look(s) == '-') s->p++;
+        if (peek(s) == '+' || peek(s) == '-') s->p++;
         if (!digits(s)) return false;
     }
     return s->p - from <= NUMBER_MAX || stop(s, "number with too many digits");
@@ -58,7 +58,7 @@ static bool hex4(scan *s, unsigned *out)
 {
     unsigned v = 0;
     for (int i = 0; i < 4; i++, s->p++) {
-        const char c = look(s);
+        const char c = peek(s);
         if (c >= '0' && c <= '9')
             v = v * 16 + (unsigned)(c - '0');
         else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))
@@ -73,7 +73,7 @@ static bool hex4(scan *s, unsigned *out)
 /* After the backslash. */
 static bool escape(scan *s)
 {
-    const char c = look(s);
+    const char c = peek(s);
     if (!c || !strchr("\"\\/bfnrtu", c)) return stop(s, "unknown escape in a string");
     s->p++;
     if (c != 'u') return true;
@@ -106,7 +106,7 @@ static int utf8_bytes(const unsigned char *p, const unsigned char *end)
 
 static bool string(scan *s)
 {
-    if (look(s) != '"') return stop(s, "a string in double quotes is expected");
+    if (peek(s) != '"') return stop(s, "a string in double quotes is expected");
     s->p++;
     while (s->p < s->end && *s->p != '"') {
         const unsigned char c = (unsigned char)*s->p;
@@ -134,7 +134,7 @@ static bool group(scan *s, char close, int depth)
     if (depth >= PARE_JSON_MAX_DEPTH) return stop(s, "nested too deeply");
     s->p++;
     blanks(s);
-    if (look(s) == close) {
+    if (peek(s) == close) {
         s->p++;
         return true;
     }
@@ -143,11 +143,11 @@ static bool group(scan *s, char close, int depth)
         if (close == '}') {
             if (!string(s)) return false;
             blanks(s);
-            if (look(s) != ':') return stop(s, "':' is expected");
+            if (peek(s) != ':') return stop(s, "':' is expected");
             s->p++;
         }
         if (!value(s, depth + 1)) return false;
-        const char c = look(s);
+        const char c = peek(s);
         if (c != ',' && c != close)
             return stop(s, close == '}' ? "',' or '}' is expected" : "',' or ']' is expected");
         s->p++;
@@ -158,7 +158,7 @@ static bool group(scan *s, char close, int depth)
 static bool value(scan *s, int depth)
 {
     blanks(s);
-    const char c = look(s);
+    const char c = peek(s);
     bool ok = true;
     if (c == '{' || c == '[') {
         ok = group(s, c == '{' ? '}' : ']', depth);

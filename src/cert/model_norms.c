@@ -18,7 +18,7 @@ typedef struct job {
 
 typedef struct work {
     job *jobs;
-    size_t n, room;
+    size_t n, capacity;
     const pare_exec *exec;
     atomic_bool no_memory;
 } work;
@@ -47,7 +47,7 @@ static void add(work *k, dense_norms *to, pare_weight w, pare_weight b)
 {
     if (!pare_has(&w) && !pare_has(&b)) return;
     if (k->jobs) {
-        PARE_ASSERT(k->n < k->room);
+        PARE_ASSERT(k->n < k->capacity);
         k->jobs[k->n] = (job){.w = w, .b = b, .to = to};
     }
     k->n++;
@@ -214,8 +214,8 @@ pare_status pare_model_norms_new(pare_model_norms **out, pare_arena *a, const pa
     if (st != PARE_OK) return st;
     work count = {0}, k = {.exec = exec};
     list_model(&count, m, n);
-    k.room = count.n;
-    k.jobs = pare_alloc(a, k.room ? k.room : 1, sizeof *k.jobs);
+    k.capacity = count.n;
+    k.jobs = pare_alloc(a, k.capacity ? k.capacity : 1, sizeof *k.jobs);
     if (!k.jobs) return pare_no_memory(err);
     list_model(&k, m, n);
     st = run_all(&k, err);

@@ -30,7 +30,7 @@ typedef struct ffn_norms {
 } ffn_norms;
 
 struct pare_model_norms {
-    dense_norms map, dense, out; /* stem map, head dense, classifier */
+    dense_norms map, dense, out; /* embedding map, head dense, classifier */
     attn_norms *attn;            /* nblocks */
     ffn_norms *ffn;
 };

@@ -8,10 +8,10 @@
 
 enum { BACKUP_NUMBER = 1000 /* in names: no other file of ours has it */ };
 
-pare_status aside_begin(cli *c, aside *out, const char *const *tails, size_t n)
+pare_status backup_begin(cli *c, backup *out, const char *const *tails, size_t n)
 {
-    PARE_ASSERT(n <= ASIDE_MOST);
-    *out = (aside){.tails = tails, .n = n};
+    PARE_ASSERT(n <= BACKUP_MOST);
+    *out = (backup){.tails = tails, .n = n};
     for (size_t i = 0; c->force && i < n; i++) {
         const char *const path = cli_suffixed(c, c->out, tails[i]);
         const char *const old = path ? pare_sprintf(c->arena, "%s" PARE_TEMP_SUFFIX, path,
@@ -28,7 +28,7 @@ pare_status aside_begin(cli *c, aside *out, const char *const *tails, size_t n)
     return PARE_OK;
 }
 
-pare_status aside_end(cli *c, const aside *a, bool back)
+pare_status backup_end(cli *c, const backup *a, bool back)
 {
     pare_status st = PARE_OK;
     for (size_t i = 0; i < a->n; i++) {

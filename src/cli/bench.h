@@ -124,7 +124,7 @@ typedef struct bench_machine {
     char commit[64], compiler[64], cpu[96], date[32];
     int cores;
 } bench_machine;
-void bench_machine_look(bench_machine *m);
+void bench_machine_read(bench_machine *m);
 
 /* Plain sgemm, the yardstick: `threads` products of side n at once, each checked. */
 typedef struct bench_gemm {

@@ -25,7 +25,7 @@ static void copy_field(char *to, size_t capacity, const char *from)
     to[n] = '\0';
 }
 
-void bench_machine_look(bench_machine *m)
+void bench_machine_read(bench_machine *m)
 {
     struct timespec now;
     struct tm day;

@@ -285,7 +285,7 @@ static pare_status bench(runner *r, const char *peers, int argc, char **argv)
     if (!st) st = start_peers(r, peers); /* before there are threads */
     if (!st) st = bench_gemm_init(&r->match.gemm, r->c, r->quick ? 64 : 1024);
     if (st) return st;
-    bench_machine_look(&r->machine);
+    bench_machine_read(&r->machine);
     if (!r->c->json) print_csv_head(r, argc, argv);
     st = run_cases(r);
     if (!st && r->c->json) st = print_json(r);

@@ -39,7 +39,7 @@ static pare_status list_tensor(void *list, const char *name, pare_weight *w, boo
 
 static pare_status print_text(cli *c, pare_model *m, const facts *f, const char *format)
 {
-    char text[DESCRIBE_ROOM], next[DESCRIBE_ROOM], bytes[64], count[32];
+    char text[DESCRIBE_BYTES], next[DESCRIBE_BYTES], bytes[64], count[32];
     const char *const task = describe_task(m), *const name = m->name && *m->name ? m->name : NULL;
     const bool graph = m->pattern.kind == PARE_GRAPH;
     if (name && strcmp(name, task) == 0)
@@ -86,7 +86,7 @@ static pare_status print_text(cli *c, pare_model *m, const facts *f, const char 
 
 static bool add_block(cJSON *list, const pare_block *b)
 {
-    char text[DESCRIBE_ROOM];
+    char text[DESCRIBE_BYTES];
     describe_block(text, b);
     cJSON *o = pare_json_add_object(list, NULL);
     if (!o || !pare_json_add_string(o, "text", text)) return false;

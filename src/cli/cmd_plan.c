@@ -233,19 +233,20 @@ static pare_status read_directions(cli *c, plan_opts *o)
 {
     const char *at = o->directions;
     if (!at) return PARE_OK;
-    o->o.ways = 0;
+    o->o.directions = 0;
     do {
         const size_t n = strcspn(at, ",");
-        int way = 0;
-        while (way < PARE_PLAN_DIRECTIONS && (strlen(pare_plan_direction_names[way]) != n ||
-                                              strncmp(at, pare_plan_direction_names[way], n) != 0))
-            way++;
-        if (way == PARE_PLAN_DIRECTIONS)
+        int direction = 0;
+        while (direction < PARE_PLAN_DIRECTIONS &&
+               (strlen(pare_plan_direction_names[direction]) != n ||
+                strncmp(at, pare_plan_direction_names[direction], n) != 0))
+            direction++;
+        if (direction == PARE_PLAN_DIRECTIONS)
             return cli_usage_error(c,
                                    "--directions: '%.*s' is not a direction; give width, depth and "
                                    "ticket, separated by commas",
                                    (int)n, at);
-        o->o.ways |= 1u << way;
+        o->o.directions |= 1u << direction;
         at += n;
     } while (*at++ == ',');
     return PARE_OK;
@@ -263,7 +264,8 @@ static pare_status check_options(cli *c, plan_opts *o)
     pare_status st = cli_only(c, "measured", isfinite(o->o.eps), "--max-error E");
     if (!st) st = read_directions(c, o);
     if (!st)
-        st = cli_only(c, "mixtures", o->o.mixtures == 0 || (o->o.ways & (o->o.ways - 1)) != 0,
+        st = cli_only(c, "mixtures",
+                      o->o.mixtures == 0 || (o->o.directions & (o->o.directions - 1)) != 0,
                       "several directions in --directions");
     /* Whatever will be chosen: nothing that is there now is written over. */
     for (size_t i = 0; !st && i < TAILS; i++) {
@@ -296,16 +298,16 @@ static pare_status plan(cli *c, plan_opts *o)
         o->o.frame_bytes = file > weights ? file - weights : 0;
         /* No cut has a smaller error than none: nothing else need be tried. */
         if (isinf(o->o.eps) && isinf(o->o.max_ms) && weights + o->o.frame_bytes <= o->o.max_bytes)
-            o->o.ways = 0;
+            o->o.directions = 0;
         cli_phase(c, NULL, 85);
         st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
                               &c->err);
     }
     if (!st) { /* an error, or a model that is good as it is, leaves everything as it was */
-        aside old;
-        st = aside_begin(c, &old, tails, TAILS);
+        backup old;
+        st = backup_begin(c, &old, tails, TAILS);
         if (!st) st = perform_best(c, o, m);
-        const pare_status ended = aside_end(c, &old, st || o->chosen->nsteps == 0);
+        const pare_status ended = backup_end(c, &old, st || o->chosen->nsteps == 0);
         if (!st) st = ended;
     }
     pare_model_free(m);

@@ -111,29 +111,29 @@ static void print_stream(const pare_probe *p)
     out_row("stream", "residual stream on %zu input%s, %s tokens: rank of the hidden states",
             p->inputs, p->inputs == 1 ? "" : "s", out_count(tokens, p->tokens));
     out_line("  %-6s %6s %6s %6s %9s %19s %9s%s", "", "width", "rank", "affine", "effective",
-             "norm of a row", "largest", p->has_survey ? "  residual" : "");
+             "norm of a row", "largest", p->has_width_facts ? "  residual" : "");
     for (size_t i = 0; i < p->nstreams; i++) {
         const pare_stream *const s = &p->streams[i];
         char picture[4 * CELLS + 1];
         out_part("  %-6s %6zu %6zu %6zu %9.1f %9.3f +- %6.3f %9.3f", s->name, s->width, s->rank_est,
                  s->affine_est, s->effective_est, s->mean, s->std, s->sup);
-        if (p->has_survey && i < p->survey.npoints)
-            out_part(" %9.3g", p->survey.points[i].residual_est);
+        if (p->has_width_facts && i < p->width_facts.npoints)
+            out_part(" %9.3g", p->width_facts.points[i].residual_est);
         out_line("  %s", draw_spectrum(picture, s->s_est, s->width));
     }
-    if (p->has_survey)
+    if (p->has_width_facts)
         out_row(
             "",
             "residual: distance of the worst row from the best affine subspace of %zu dimensions",
-            p->survey.dim);
+            p->width_facts.dim);
     print_norms("vectors", &p->vectors, "norms of the rows that enter a block");
 }
 
-/* ---- survey and theorems -------------------------------------------------------------------- */
+/* ---- width_facts and theorems -------------------------------------------------------------------- */
 
 static void print_survey(const pare_probe *p)
 {
-    const pare_width_facts *const s = &p->survey;
+    const pare_width_facts *const s = &p->width_facts;
     out_row("scores",
             "dimensions of queries and keys that carry 99 %% of the attention scores here");
     for (size_t i = 0; i < s->nheads; i++) {
@@ -249,7 +249,7 @@ static void print_price(const pare_probe *p, const pare_cost_estimate *t)
 static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
 {
     static const char *const can[] = {"no", "yes", "unknown"};
-    char n[32], block[DESCRIBE_ROOM];
+    char n[32], block[DESCRIBE_BYTES];
     out_row("model", "%s: %zu block%s, %s parameters", m->name ? m->name : c->operand[0],
             m->nblocks, m->nblocks == 1 ? "" : "s", out_count(n, p->parameters));
     describe_kind(block, m);
@@ -279,7 +279,7 @@ static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
     out_line("Details");
     print_weights(c, p);
     if (p->nstreams) print_stream(p);
-    if (p->has_survey) print_survey(p);
+    if (p->has_width_facts) print_survey(p);
     if (p->nfindings)
         out_row("theorems", "hypotheses of the theorems of Shirzad 2024: whether each holds, else "
                             "by what factor it fails");
@@ -360,7 +360,7 @@ static pare_status probe(cli *c, probe_opts *o)
     char *json = NULL;
     if (!st && (c->json || c->out)) st = pare_probe_text(&json, c->arena, p, &c->err);
     if (json) { /* its keys come after those that every command has */
-        char kind[DESCRIBE_ROOM];
+        char kind[DESCRIBE_BYTES];
         describe_kind(kind, m);
         cJSON *const root = out_json_begin(c);
         const bool ok = out_json_add(root, "line:s", c->line) &&

@@ -14,10 +14,10 @@ static void append(text *t, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    const int n = vsnprintf(t->buf + t->at, DESCRIBE_ROOM - t->at, fmt, args);
+    const int n = vsnprintf(t->buf + t->at, DESCRIBE_BYTES - t->at, fmt, args);
     va_end(args);
     t->at += n > 0 ? (size_t)n : 0;
-    if (t->at >= DESCRIBE_ROOM) t->at = DESCRIBE_ROOM - 1; /* cut off */
+    if (t->at >= DESCRIBE_BYTES) t->at = DESCRIBE_BYTES - 1; /* cut off */
 }
 
 /* ---- blocks -------------------------------------------------------------------------------- */
@@ -67,7 +67,7 @@ static void append_norm(text *t, const char *where, const pare_block *b, const p
         append(t, ", %s norm %s then %s", where, pare_norm_name(a), pare_norm_name(f));
 }
 
-void describe_block(char buf[DESCRIBE_ROOM], const pare_block *b)
+void describe_block(char buf[DESCRIBE_BYTES], const pare_block *b)
 {
     text t = {buf, 0};
     const pare_attn *const a = &b->attn;
@@ -101,7 +101,7 @@ void describe_block(char buf[DESCRIBE_ROOM], const pare_block *b)
 
 /* ---- ends ---------------------------------------------------------------------------------- */
 
-void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m)
+void describe_input(char buf[DESCRIBE_BYTES], const pare_model *m)
 {
     text t = {buf, 0};
     const pare_embedding *s = &m->embedding;
@@ -113,7 +113,7 @@ void describe_input(char buf[DESCRIBE_ROOM], const pare_model *m)
     if (s->norm.kind != PARE_NORM_NONE) append(&t, ", %s norm", pare_norm_name(s->norm.kind));
 }
 
-void describe_positions(char buf[DESCRIBE_ROOM], const pare_model *m)
+void describe_positions(char buf[DESCRIBE_BYTES], const pare_model *m)
 {
     text t = {buf, 0};
     const pare_positions *p = &m->embedding.pos;
@@ -130,7 +130,7 @@ void describe_positions(char buf[DESCRIBE_ROOM], const pare_model *m)
     }
 }
 
-void describe_pattern(char buf[DESCRIBE_ROOM], const pare_model *m)
+void describe_pattern(char buf[DESCRIBE_BYTES], const pare_model *m)
 {
     text t = {buf, 0};
     const pare_pattern *p = &m->pattern;
@@ -143,7 +143,7 @@ void describe_pattern(char buf[DESCRIBE_ROOM], const pare_model *m)
                (unsigned long long)p->expander_seed);
 }
 
-void describe_head(char buf[DESCRIBE_ROOM], const pare_model *m)
+void describe_head(char buf[DESCRIBE_BYTES], const pare_model *m)
 {
     text t = {buf, 0};
     const pare_output_head *h = &m->head;
@@ -165,9 +165,9 @@ const char *describe_task(const pare_model *m)
     return m->embedding.ids ? "language model" : "causal encoder, one output per token";
 }
 
-void describe_kind(char buf[DESCRIBE_ROOM], const pare_model *m)
+void describe_kind(char buf[DESCRIBE_BYTES], const pare_model *m)
 {
-    char in[DESCRIBE_ROOM], out[DESCRIBE_ROOM], pattern[DESCRIBE_ROOM];
+    char in[DESCRIBE_BYTES], out[DESCRIBE_BYTES], pattern[DESCRIBE_BYTES];
     text t = {buf, 0};
     describe_input(in, m);
     describe_head(out, m);

@@ -42,7 +42,7 @@ pare_status reduce_write_run_file(const reduction *self)
     cli *const c = self->c;
     const pare_reduction *const r = &self->r;
     bench_machine host;
-    bench_machine_look(&host);
+    bench_machine_read(&host);
     cJSON *const root = out_json_begin(c);
     /* Folders too, by the hash that the certificate has: a report compares them. */
     const bool ok =

@@ -94,7 +94,7 @@ static void print_heads(const cli *c, const pare_attention_stats *x)
 static void cost_cell(const pare_probe *p, size_t layer, size_t kind, bool local)
 {
     const pare_replacement_cost *const at = &p->depth.costs.kinds[layer][kind];
-    const pare_ub proven = p->depth.xray.layers[layer].bound[kind];
+    const pare_ub proven = p->depth.stats.layers[layer].bound[kind];
     char a[32], b[40], text[80] = "-";
     if (at->refused)
         ;
@@ -114,8 +114,8 @@ static void cost_table(const pare_probe *p, bool local)
     out_part("  %-5s", "block");
     for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) out_part(" %17s", pare_depth_kind_names[k]);
     out_line("%s", local ? "              poly" : "");
-    for (size_t i = 0; i < p->depth.xray.nlayers; i++) {
-        const pare_layer_stats *const l = &p->depth.xray.layers[i];
+    for (size_t i = 0; i < p->depth.stats.nlayers; i++) {
+        const pare_layer_stats *const l = &p->depth.stats.layers[i];
         char bound[40];
         out_part("  %-5zu", l->block);
         for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) cost_cell(p, i, k, local);
@@ -127,7 +127,7 @@ static void cost_table(const pare_probe *p, bool local)
 
 static void print_alone(const pare_probe *p)
 {
-    const pare_attention_stats *const x = &p->depth.xray;
+    const pare_attention_stats *const x = &p->depth.stats;
     double tv = 0;
     for (size_t h = 0; h < x->nheads; h++) tv += x->heads[h].tv_uniform / (double)x->nheads;
     out_row(
@@ -153,7 +153,7 @@ static void curve_row(const pare_probe *p, const pare_replacement_curve *curve)
         for (size_t l = 0; l < d->costs.nlayers && used + 12 < sizeof kept; l++)
             if (at->kept[l])
                 used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%zu", used ? "," : "",
-                                         d->xray.layers[l].block);
+                                         d->stats.layers[l].block);
         out_part("  %zu:%s %s", at->exact, *kept ? kept : "-", fig(a, at->lost));
         if (p->metric) out_part(" (%s)", fig(b, at->metric));
     }
@@ -216,7 +216,7 @@ static void print_paper(const pare_depth_probe *d)
 void show_depth(const cli *c, const pare_probe *p)
 {
     const pare_depth_probe *const d = &p->depth;
-    print_heads(c, &d->xray);
+    print_heads(c, &d->stats);
     if (d->costs.kinds && !d->costs.skipped) {
         print_alone(p);
         print_curves(p);

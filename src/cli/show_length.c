@@ -8,7 +8,7 @@
 
 static void print_engines(const pare_model *m, const pare_length_probe *l)
 {
-    char pattern[DESCRIBE_ROOM], n[4][32], many[32];
+    char pattern[DESCRIBE_BYTES], n[4][32], many[32];
     describe_pattern(pattern, m);
     out_row("length", "%s tokens on an engine that takes M: calls of the whole model, attention %s",
             out_count(many, l->tokens), pattern);

@@ -67,7 +67,7 @@ typedef struct training {
     cli *c;
     const train_opts *o;
     pare_ranks *ranks;
-    pare_task *lesson; /* one for all runs, or one each */
+    pare_task *task; /* one for all runs, or one each */
     pare_task_facts facts;
     pare_task full_text; /* text: scores over all of it; else self is NULL */
     pare_model *from, *teacher;

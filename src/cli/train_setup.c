@@ -11,13 +11,13 @@
 
 const pare_task *training_task(const training *tr, size_t run)
 {
-    return &tr->lesson[tr->o->over == OVER_SPLIT ? run : 0];
+    return &tr->task[tr->o->over == OVER_SPLIT ? run : 0];
 }
 
 uint64_t training_steps(const training *tr, size_t at)
 {
     const uint64_t epochs = tr->setting[at].epochs;
-    return epochs ? epochs * tr->lesson[0].epoch : tr->o->steps;
+    return epochs ? epochs * tr->task[0].epoch : tr->o->steps;
 }
 
 uint64_t training_seed(const training *tr, size_t run)
@@ -173,9 +173,9 @@ static pare_status open_tasks(training *tr)
     if (st) return st;
     static const char *const units[] = {"nodes", "sequences", "tokens", "sentences"};
     tr->unit = units[d];
-    tr->lesson = pare_alloc(c->arena, n, sizeof *tr->lesson);
-    if (!tr->lesson) return pare_no_memory(&c->err);
-    for (size_t i = 0; !st && i < n; i++) st = open_task(tr, d, &tr->lesson[i], o->split + i);
+    tr->task = pare_alloc(c->arena, n, sizeof *tr->task);
+    if (!tr->task) return pare_no_memory(&c->err);
+    for (size_t i = 0; !st && i < n; i++) st = open_task(tr, d, &tr->task[i], o->split + i);
     return st;
 }
 
@@ -252,7 +252,7 @@ static pare_status check_model_fits(training *tr, const pare_model *m, const cha
 {
     pare_batch b;
     cli *c = tr->c;
-    const pare_task *l = &tr->lesson[0];
+    const pare_task *l = &tr->task[0];
     if (on_nodes(tr->o) ? m->embedding.ids : m->pattern.kind == PARE_GRAPH)
         return pare_fail(&c->err, PARE_ERR_INPUT, "%s is a %s, but --kind is %s", option,
                          m->pattern.kind == PARE_GRAPH ? "graph transformer" : "model of token ids",
@@ -428,7 +428,7 @@ pare_status training_open_run(void *self, pare_run_parts *out, size_t run, size_
     pare_status st = oracle_open_run(tr, &by, i, err);
     if (!st && !tr->from) st = new_model(tr, &m, seed, err);
     if (st) return st;
-    *out = (pare_run_parts){.start = m ? m : tr->from, .lesson = training_task(tr, run), .own = m};
+    *out = (pare_run_parts){.start = m ? m : tr->from, .task = training_task(tr, run), .own = m};
     out->opts = (pare_train_opts){
         .steps = steps,
         .warmup = warmup_steps(o, steps),

@@ -297,22 +297,22 @@ static void measure_layer(layer_input *s)
 
 pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
                                        const pare_model *m, const pare_inputs *fit,
-                                       const pare_inputs *look, const pare_exec *exec,
+                                       const pare_inputs *heldout, const pare_exec *exec,
                                        pare_err *err)
 {
     stats_job j = {
         .work = {.arena = pare_arena_new(), .exec = exec, .err = err}, .m = m, .out = out};
     pare_work *const w = &j.work;
-    *out = (pare_attention_stats){.fitted = fit->n, .inputs = look->n};
+    *out = (pare_attention_stats){.fitted = fit->n, .inputs = heldout->n};
     if (!w->arena) return pare_no_memory(err);
     open_job(&j, a);
     if (!w->st) w->st = attn_stats_weights(out, m, exec, err);
     fit_constant_queries(&j, fit);
-    for (size_t i = 0; !w->st && i < look->n; i++) {
-        each_layer(&j, &look->in[i], measure_layer);
-        out->tokens += look->in[i].batch * look->in[i].tokens;
-        if (look->in[i].tokens > out->longest) out->longest = look->in[i].tokens;
-        if (!w->st) w->st = pare_progress(w->exec, "X-ray heads", i + 1, look->n, err);
+    for (size_t i = 0; !w->st && i < heldout->n; i++) {
+        each_layer(&j, &heldout->in[i], measure_layer);
+        out->tokens += heldout->in[i].batch * heldout->in[i].tokens;
+        if (heldout->in[i].tokens > out->longest) out->longest = heldout->in[i].tokens;
+        if (!w->st) w->st = pare_progress(w->exec, "X-ray heads", i + 1, heldout->n, err);
     }
     if (!w->st) attn_stats_finish(out, m, j.layer, j.head);
     pare_arena_free(w->arena);

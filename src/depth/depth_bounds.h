@@ -71,7 +71,7 @@ typedef struct one_layer_opts {
  * (others are borrowed as by pare_model_clone). PARE_ERR_INPUT names what is in the way unless `in`
  * is a pure residual attention network: exact attention (or none) in every block, no FFN, no norms
  * in the blocks, identity skips, not rotary; full attention except for identity, keep, parallel,
- * and umix. Stem and top are kept as they are. Weights are stored in the type of the old ones;
+ * and umix. Embedding and top are kept as they are. Weights are stored in the type of the old ones;
  * `keep` of a one-block model is that model, bit for bit. */
 PARE_MUST_USE pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
                                                 const one_layer_opts *opts, pare_err *err);

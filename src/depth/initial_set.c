@@ -81,19 +81,19 @@ static token_set box_set(pare_work *k, const token_norm *at, const imat *map, si
     return (token_set){imat_zero(k, 1, one.mid.cols), up_mul(k, &size, &m), up_mul(k, &gap, &m)};
 }
 
-/* ---- the stem -------------------------------------------------------------------------------- */
+/* ---- the embedding -------------------------------------------------------------------------------- */
 
-typedef struct stem_map {
+typedef struct embedding_map {
     bool mapped;
     imat early, late; /* what is added before and after the input map goes through these */
     bool has_early, has_late;
     imat shift; /* 1 x d */
-} stem_map;
+} embedding_map;
 
-static bool stem_map_of(pare_work *k, stem_map *out, const pare_embedding *s, size_t d)
+static bool embedding_map_of(pare_work *k, embedding_map *out, const pare_embedding *s, size_t d)
 {
     affine_map norm;
-    *out = (stem_map){.mapped = pare_has(&s->map.w)};
+    *out = (embedding_map){.mapped = pare_has(&s->map.w)};
     if (!affine_norm(k, &norm, &s->norm, d)) return false;
     imat b = imat_row(k, &s->map.b, 0, d);
     if (norm.any) {
@@ -121,7 +121,7 @@ static imat mapped_table(pare_work *k, const pare_weight *w, const imat *map, bo
 
 /* The set of what positions add; zero where they add nothing. */
 static token_set position_set(pare_work *k, const token_norm *at, const pare_embedding *s,
-                              const stem_map *m, size_t d)
+                              const embedding_map *m, size_t d)
 {
     const bool late = s->pos.after_map, has = late ? m->has_late : m->has_early;
     const imat *const map = late ? &m->late : &m->early;
@@ -138,9 +138,9 @@ bool initial_set(pare_work *k, token_set *out, const token_norm *at, const pare_
 {
     const pare_embedding *const s = &m->embedding;
     const size_t width = pare_model_width(m, 0);
-    stem_map map;
+    embedding_map map;
     *why = "the norm of the stem divides by the size of its input";
-    if (!stem_map_of(k, &map, s, width)) return false;
+    if (!embedding_map_of(k, &map, s, width)) return false;
     token_set words = {0};
     if (s->ids) {
         const imat t = mapped_table(k, &s->table, &map.early, map.has_early);

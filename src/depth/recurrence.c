@@ -1,6 +1,6 @@
 /* recurrence.c - Theorem 1: a bound on |f - g| for all inputs of a domain, from the weights alone.
  *
- * Both models are walked from the stem to the head, sublayer by sublayer (walk_attention.c,
+ * Both models are walked from the embedding to the head, sublayer by sublayer (walk_attention.c,
  * walk_ffn.c), once with each norm:
  *   largest entry, euclidean length    one number for all entries (the published form)
  *   boxes                              one number for each entry

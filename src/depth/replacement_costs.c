@@ -13,7 +13,7 @@ typedef struct costs_job {
     pare_work work;
     pare_replacement_costs *out;
     pare_arena *keep; /* the caller's */
-    const pare_inputs *fit, *look;
+    const pare_inputs *fit, *heldout;
     const pare_replacement_costs_opts *o;
     pare_inputs choose;
     selection c;      /* on `look` */
@@ -58,10 +58,10 @@ static double macs_on(const pare_model *m, const pare_input *in)
 static double total_macs(const costs_job *j)
 {
     const double n = (double)j->c.n, each = PARE_DEPTH_KINDS;
-    double look = 0, choose = 0;
-    for (size_t i = 0; i < j->look->n; i++) look += macs_on(j->c.m, &j->look->in[i]);
+    double heldout = 0, choose = 0;
+    for (size_t i = 0; i < j->heldout->n; i++) heldout += macs_on(j->c.m, &j->heldout->in[i]);
     for (size_t i = 0; i < j->choose.n; i++) choose += macs_on(j->c.m, &j->choose.in[i]);
-    return look * each * (n * (j->o->metric ? 2 : 1) + n) + choose * each * n * n / 3;
+    return heldout * each * (n * (j->o->metric ? 2 : 1) + n) + choose * each * n * n / 3;
 }
 
 /* ---- one layer alone ------------------------------------------------------------------------- */
@@ -79,8 +79,8 @@ static double largest_difference(const pare_mat *a, const pare_mat *b)
 static void local_errors(costs_job *j)
 {
     const selection *const c = &j->c;
-    for (size_t i = 0; !j->work.st && i < j->look->n; i++) {
-        const pare_input *const in = &j->look->in[i];
+    for (size_t i = 0; !j->work.st && i < j->heldout->n; i++) {
+        const pare_input *const in = &j->heldout->in[i];
         pare_work scratch = scratch_open(&j->work);
         const residual_streams s = residual_streams_of(&scratch, c->m, in);
         for (size_t l = 0; !scratch.st && l < c->n; l++) {
@@ -102,7 +102,7 @@ static void local_errors(costs_job *j)
         }
         scratch_close(&scratch, &j->work);
         if (!j->work.st)
-            j->work.st = pare_progress(j->work.exec, "replace within a layer", i + 1, j->look->n,
+            j->work.st = pare_progress(j->work.exec, "replace within a layer", i + 1, j->heldout->n,
                                        j->work.err);
     }
 }
@@ -115,8 +115,8 @@ static void measure_plan(costs_job *j, double *metric, double *macs, const kind_
     const pare_mark mark = pare_arena_mark(j->work.arena);
     const pare_model m = selection_model(c, plan, &j->work);
     *metric = NAN;
-    if (!j->work.st && j->look->n > 0)
-        *macs = 1 - macs_on(&m, &j->look->in[0]) / macs_on(c->m, &j->look->in[0]);
+    if (!j->work.st && j->heldout->n > 0)
+        *macs = 1 - macs_on(&m, &j->heldout->in[0]) / macs_on(c->m, &j->heldout->in[0]);
     if (!j->work.st && j->o->metric) j->work.st = j->o->metric(j->o->self, metric, &m, j->work.err);
     pare_arena_reset(j->work.arena, mark);
 }
@@ -241,7 +241,7 @@ static void measure_all(costs_job *j, const pare_exec *exec)
 
 pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena *a,
                                          const pare_model *m, const pare_inputs *fit,
-                                         const pare_inputs *look,
+                                         const pare_inputs *heldout,
                                          const pare_replacement_costs_opts *o,
                                          const pare_exec *exec, pare_err *err)
 {
@@ -250,10 +250,10 @@ pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena
                    .out = out,
                    .keep = a,
                    .fit = fit,
-                   .look = look,
+                   .heldout = heldout,
                    .o = o,
                    .choose = selection_inputs(fit, CHOICE_TOKENS)};
-    j.c = (selection){.work = &j.work, .m = m, .data = look};
+    j.c = (selection){.work = &j.work, .m = m, .data = heldout};
     *out = (pare_replacement_costs){0};
     if (!j.work.arena) return pare_no_memory(err);
     open_job(&j);

@@ -192,11 +192,11 @@ void hf_put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_
     hf_put(x, w, 1, n, fmt, l)->vector = true;
 }
 
-void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool turned)
+void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool transposed)
 {
     char full[96];
     snprintf(full, sizeof full, "%s.weight", name);
-    hf_put(x, &d->w, d->w.rows, d->w.cols, full, l)->turned = turned;
+    hf_put(x, &d->w, d->w.rows, d->w.cols, full, l)->transposed = transposed;
     snprintf(full, sizeof full, "%s.bias", name);
     hf_put_vector(x, &d->b, d->w.rows, full, l);
 }
@@ -224,8 +224,8 @@ static size_t count_of(const hf_tensor *t)
 static double number_at(const hf_tensor *t, size_t i)
 {
     const size_t all = t->parts * t->rows;
-    size_t row = t->turned ? i % all : i / t->cols;
-    const size_t col = t->turned ? i / all : i % t->cols;
+    size_t row = t->transposed ? i % all : i / t->cols;
+    const size_t col = t->transposed ? i / all : i % t->cols;
     if (t->pairs) {
         const size_t head = row / t->pairs * t->pairs, at = row % t->pairs, half = t->pairs / 2;
         row = head + (at < half ? 2 * at : 2 * (at - half) + 1);
@@ -244,8 +244,8 @@ static bool describe(cJSON *root, const hf_tensor *t, size_t at)
     if (ok && t->vector)
         ok = pare_json_add_size(shape, NULL, count_of(t));
     else if (ok)
-        ok = pare_json_add_size(shape, NULL, t->turned ? t->cols : all) &&
-             pare_json_add_size(shape, NULL, t->turned ? all : t->cols);
+        ok = pare_json_add_size(shape, NULL, t->transposed ? t->cols : all) &&
+             pare_json_add_size(shape, NULL, t->transposed ? all : t->cols);
     cJSON *const range = ok ? pare_json_add_array(o, "data_offsets") : NULL;
     return range && pare_json_add_size(range, NULL, at) &&
            pare_json_add_size(range, NULL, at + count_of(t) * sizeof(float));

@@ -4,13 +4,13 @@
 #include "base/json.h"
 #include <pare/model.h>
 
-/* Up to three weights above one another, as [out, in] or (turned) as [in, out]. */
+/* Up to three weights above one another, as [out, in] or (transposed) as [in, out]. */
 typedef struct hf_tensor {
     struct hf_tensor *next;
     const char *name;
     pare_weight part[3];
     size_t parts, rows, cols; /* of each part */
-    bool vector, turned;
+    bool vector, transposed;
     double absent; /* all numbers of a part that is not there */
     size_t pairs; /* rows of a head that lie as pairs and are to lie half by half; 0: as they are */
 } hf_tensor;
@@ -33,7 +33,7 @@ void hf_need(hf *x, bool holds, const char *fmt, ...) PARE_PRINTF(3, 4);
 hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l);
 void hf_put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_t l);
 /* name.weight and name.bias, zeros where there is no bias. */
-void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool turned);
+void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool transposed);
 void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *name, size_t l);
 
 /* What families ask of a block; `where` is its name in the words. */

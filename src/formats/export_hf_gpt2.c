@@ -16,7 +16,7 @@ static void put_block(hf *x, size_t l, size_t d)
     const pare_dense o = {a->wo, a->bo};
     hf_put_norm(x, &a->in_norm, d, true, "transformer.h.%zu.ln_1", l);
     hf_tensor *const w = hf_put(x, &a->wq, d, d, "transformer.h.%zu.attn.c_attn.weight", l);
-    w->parts = 3, w->part[1] = a->wk, w->part[2] = a->wv, w->turned = true;
+    w->parts = 3, w->part[1] = a->wk, w->part[2] = a->wv, w->transposed = true;
     hf_tensor *const b = hf_put(x, &a->bq, 1, d, "transformer.h.%zu.attn.c_attn.bias", l);
     b->parts = 3, b->part[1] = a->bk, b->part[2] = a->bv, b->vector = true;
     hf_put_dense(x, &o, "transformer.h.%zu.attn.c_proj", l, true);

@@ -1,5 +1,5 @@
 /* BERT: ids, post-norm blocks, full attention; Hugging Face's names with embeddings, pooler,
- * classifier or masked-word head, and the small files whose stem is word_embeddings -> linear_in
+ * classifier or masked-word head, and the small files whose embedding is word_embeddings -> linear_in
  * -> a norm that only takes the mean away (metadata arch: "mean-only"). */
 #include "import_families.h"
 
@@ -17,7 +17,7 @@ typedef struct bert {
     pare_norm_kind norm;
     double eps;
     pare_act act;
-    bool hf; /* the stem has Hugging Face's names */
+    bool hf; /* the embedding has Hugging Face's names */
 } bert;
 
 bool im_is_bert(const im_source *s)
@@ -63,7 +63,7 @@ static void read_sizes(im_source *s, bert *g)
  * it is as good as exact. */
 static void read_positions(im_source *s, const bert *g)
 {
-    pare_embedding *stem = &s->m->embedding;
+    pare_embedding *embedding = &s->m->embedding;
     const bool positions = im_has(s, "embeddings.position_embeddings.weight");
     const bool types = im_has(s, "embeddings.token_type_embeddings.weight");
     size_t shape[2] = {0, 0}, type_shape[2] = {0, 0};
@@ -72,27 +72,27 @@ static void read_positions(im_source *s, const bert *g)
         type = im_part(im_table(s, type_shape[0], g->d, "embeddings.token_type_embeddings.weight"),
                        0, type_shape[0] == 1 ? g->d : 1);
     if (!positions) {
-        stem->norm.offset = type;
+        embedding->norm.offset = type;
         return;
     }
     if (!im_shape(s, shape, 2, "embeddings.position_embeddings.weight")) return;
     const pare_weight table = im_table(s, shape[0], g->d, "embeddings.position_embeddings.weight");
     void *data = NULL;
-    stem->pos.kind = PARE_POS_LEARNED;
-    stem->pos.table = types ? im_new(s, PARE_F64, shape[0], g->d, &data) : table;
+    embedding->pos.kind = PARE_POS_LEARNED;
+    embedding->pos.table = types ? im_new(s, PARE_F64, shape[0], g->d, &data) : table;
     s->m->context = shape[0];
     for (size_t i = 0; data && !s->st && i < shape[0] * g->d; i++)
         ((double *)data)[i] = pare_weight_at(&table, i) + pare_weight_at(&type, i % g->d);
 }
 
-static void read_stem(im_source *s, const bert *g)
+static void read_embedding(im_source *s, const bert *g)
 {
-    pare_embedding *stem = &s->m->embedding;
-    stem->norm = norm_of(s, g, g->hf ? "embeddings.LayerNorm" : "LayerNorm");
+    pare_embedding *embedding = &s->m->embedding;
+    embedding->norm = norm_of(s, g, g->hf ? "embeddings.LayerNorm" : "LayerNorm");
     if (g->hf)
         read_positions(s, g);
     else if (im_has(s, "linear_in.weight"))
-        stem->map = im_dense(s, g->d, stem->width, true, "linear_in");
+        embedding->map = im_dense(s, g->d, embedding->width, true, "linear_in");
 }
 
 static void read_block(im_source *s, const bert *g, size_t l)
@@ -170,7 +170,7 @@ void im_bert(im_source *s)
     const bool masked = im_has(s, "cls.predictions.transform.dense.weight");
     if (s->st || !im_blocks(s, g.layers + (masked ? 1 : 0))) return;
     s->m->pattern.kind = PARE_FULL;
-    read_stem(s, &g);
+    read_embedding(s, &g);
     for (size_t l = 0; l < g.layers && !s->st; l++) read_block(s, &g, l);
     if (masked && !s->st)
         read_masked_head(s, &g, &s->m->blocks[g.layers].ffn);

@@ -69,16 +69,16 @@ static void read_sizes(im_source *s, gpt2 *g)
         im_fail(s, "config.json: add_cross_attention is not supported");
 }
 
-static void read_stem(im_source *s, const gpt2 *g)
+static void read_embedding(im_source *s, const gpt2 *g)
 {
-    pare_embedding *stem = &s->m->embedding;
+    pare_embedding *embedding = &s->m->embedding;
     size_t wpe[2] = {0, 0};
-    stem->ids = true;
-    stem->width = g->d;
-    stem->table = im_table(s, stem->vocab, g->d, "wte.weight");
+    embedding->ids = true;
+    embedding->width = g->d;
+    embedding->table = im_table(s, embedding->vocab, g->d, "wte.weight");
     if (!im_shape(s, wpe, 2, "wpe.weight")) return;
-    stem->pos.kind = PARE_POS_LEARNED;
-    stem->pos.table = im_table(s, wpe[0], g->d, "wpe.weight");
+    embedding->pos.kind = PARE_POS_LEARNED;
+    embedding->pos.table = im_table(s, wpe[0], g->d, "wpe.weight");
     s->m->context = wpe[0];
 }
 
@@ -111,7 +111,7 @@ void im_gpt2(im_source *s)
     read_sizes(s, &g);
     if (s->st || !im_blocks(s, im_count(s, "h.", ".attn.c_attn.weight"))) return;
     s->m->pattern.kind = PARE_CAUSAL;
-    read_stem(s, &g);
+    read_embedding(s, &g);
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
     s->m->head.norm = im_layer_norm(s, g.d, g.eps, g.bias, "ln_f");
     s->input_first = s->linear_given && s->input_first;

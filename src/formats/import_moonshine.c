@@ -13,7 +13,7 @@ bool im_is_moonshine(const im_source *s)
 }
 
 typedef struct moonshine {
-    size_t d, hidden, heads, dk, turned;
+    size_t d, hidden, heads, dk, rotated;
     double base;
     pare_act act;
     pare_weight freqs;
@@ -21,7 +21,7 @@ typedef struct moonshine {
 
 static void read_sizes(im_source *s, moonshine *g)
 {
-    double turned = 0, base = 0;
+    double rotated = 0, base = 0;
     g->d = im_outputs(s, "layers.0.wo");
     g->hidden = im_outputs(s, "layers.0.mlp.fc1.weight");
     if (!im_size(s, &g->heads, "heads", "encoder_num_attention_heads"))
@@ -34,15 +34,15 @@ static void read_sizes(im_source *s, moonshine *g)
     g->act = PARE_ACT_GELU;
     im_act(s, &g->act, "encoder_hidden_act");
     /* "partial interleaved RoPE 32 of 36 dims base 10000" */
-    if (!im_word_number(s, &turned, "arch", "RoPE") || !im_word_number(s, &base, "arch", "base"))
+    if (!im_word_number(s, &rotated, "arch", "RoPE") || !im_word_number(s, &base, "arch", "base"))
         im_fail(s, "metadata: arch does not say how many dims the rotary positions turn, and "
                    "their base ('interleaved RoPE 32 of 36 dims base 10000')");
     else if (!im_says(s, "arch", "interleaved"))
         im_fail(s, "metadata: arch: only interleaved rotary positions are known");
-    else if (!(turned >= 2 && turned <= (double)g->dk && base > 0) || (size_t)turned % 2 != 0)
+    else if (!(rotated >= 2 && rotated <= (double)g->dk && base > 0) || (size_t)rotated % 2 != 0)
         im_fail(s, "metadata: arch: rotary positions on %g of %zu dims, base %g, make no sense",
-                turned, g->dk, base);
-    g->turned = s->st ? 0 : (size_t)turned;
+                rotated, g->dk, base);
+    g->rotated = s->st ? 0 : (size_t)rotated;
     g->base = base;
 }
 
@@ -52,7 +52,7 @@ static void read_block(im_source *s, const moonshine *g, size_t l)
     pare_ffn *f = &s->m->blocks[l].ffn;
     const size_t rows = g->heads * g->dk;
     const double eps = 1e-5;
-    im_attn(s, at, g->d, g->heads, g->heads, g->dk, g->turned / 2);
+    im_attn(s, at, g->d, g->heads, g->heads, g->dk, g->rotated / 2);
     im_ffn(s, f, PARE_FFN_MLP, g->d, 2, g->act);
     if (s->st) return;
     at->in_norm = im_layer_norm(s, g->d, eps, false, "layers.%zu.input_layernorm", l);
@@ -76,7 +76,7 @@ void im_moonshine(im_source *s)
     s->m->embedding.width = g.d;
     s->m->embedding.pos.kind = PARE_POS_ROTARY;
     s->m->embedding.pos.interleaved = true;
-    g.freqs = im_frequencies(s, g.base, g.turned, g.turned / 2);
+    g.freqs = im_frequencies(s, g.base, g.rotated, g.rotated / 2);
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
     s->m->head.norm = im_layer_norm(s, g.d, 1e-5, false, "layer_norm");
     im_finish(s, ignored);

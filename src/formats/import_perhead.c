@@ -120,7 +120,7 @@ static void read_block(im_source *s, const perhead *g, size_t l)
     read_ffn(s, g, l);
 }
 
-static void read_stem(im_source *s, perhead *g)
+static void read_embedding(im_source *s, perhead *g)
 {
     size_t embed[2], positions[2];
     if (!im_shape(s, embed, 2, "embed.W_E")) return;
@@ -139,7 +139,7 @@ void im_perhead(im_source *s)
     perhead g = {.eps = 1e-5};
     size_t q[3];
     im_orientation(s, true);
-    read_stem(s, &g);
+    read_embedding(s, &g);
     if (!im_shape(s, q, 3, "blocks.0.attn.W_Q")) return;
     g.heads = q[0];
     g.dk = q[s->input_first ? 2 : 1];

@@ -135,7 +135,7 @@ static size_t least(size_t a, size_t b)
 }
 
 void im_place(void *dst, pare_dtype dtype, size_t ld, im_tensor *t, size_t from, size_t rows,
-              size_t cols, bool turned)
+              size_t cols, bool transposed)
 {
     const pare_dtype type = t->array.dtype;
     const uint8_t *src = t->array.data;
@@ -149,7 +149,7 @@ void im_place(void *dst, pare_dtype dtype, size_t ld, im_tensor *t, size_t from,
             const size_t c1 = least(cols, c0 + TILE);
             for (size_t r = r0; r < r1; r++)
                 for (size_t c = c0; c < c1; c++)
-                    put(dst, dtype, turned ? c * ld + r : r * ld + c,
+                    put(dst, dtype, transposed ? c * ld + r : r * ld + c,
                         number_at(src, type, from + r * cols + c));
         }
     }
@@ -190,17 +190,17 @@ static bool borrow(im_source *s, im_tensor *t)
     return true;
 }
 
-/* t as a rows x cols weight; turned: it is stored cols x rows. */
-static pare_weight weight_of(im_source *s, im_tensor *t, size_t rows, size_t cols, bool turned)
+/* t as a rows x cols weight; transposed: it is stored cols x rows. */
+static pare_weight weight_of(im_source *s, im_tensor *t, size_t rows, size_t cols, bool transposed)
 {
     const pare_dtype dtype = im_dtype(s, t);
     if (s->st) return (pare_weight){0};
     t->used = true;
-    if ((!turned || rows == 1 || cols == 1) && borrow(s, t))
+    if ((!transposed || rows == 1 || cols == 1) && borrow(s, t))
         return (pare_weight){.dtype = dtype, .rows = rows, .cols = cols, .data = t->array.data};
     void *data;
     const pare_weight w = im_new(s, dtype, rows, cols, &data);
-    if (data && turned)
+    if (data && transposed)
         im_place(data, dtype, cols, t, 0, cols, rows, true);
     else if (data)
         im_place(data, dtype, cols, t, 0, rows, cols, false);
@@ -209,14 +209,14 @@ static pare_weight weight_of(im_source *s, im_tensor *t, size_t rows, size_t col
 
 /* ---- fetching -------------------------------------------------------------------------------- */
 
-static pare_weight matrix(im_source *s, const char *key, size_t rows, size_t cols, bool turned)
+static pare_weight matrix(im_source *s, const char *key, size_t rows, size_t cols, bool transposed)
 {
     im_tensor *t = need(s, key);
     if (!t) return (pare_weight){0};
-    const size_t want[2] = {turned ? cols : rows, turned ? rows : cols};
+    const size_t want[2] = {transposed ? cols : rows, transposed ? rows : cols};
     const size_t *got = t->array.shape;
     if (t->array.ndim == 2 && got[0] == want[0] && got[1] == want[1])
-        return weight_of(s, t, rows, cols, turned);
+        return weight_of(s, t, rows, cols, transposed);
     char a[128], b[128];
     const bool other = t->array.ndim == 2 && got[0] == want[1] && got[1] == want[0];
     im_fail(s, "tensor '%s' has shape %s, expected %s%s", t->name,

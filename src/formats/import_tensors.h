@@ -71,10 +71,10 @@ size_t im_count(const im_source *s, const char *before, const char *after);
 /* ---- weights: a shape that differs is a failure naming the tensor and both shapes -------------
  */
 
-/* [out, in] in memory. Borrowed from the file where that can be; a copy where it must be turned
+/* [out, in] in memory. Borrowed from the file where that can be; a copy where it must be transposed
  * round, widened from half precision, or aligned. */
 pare_weight im_matrix(im_source *s, size_t out, size_t in, const char *fmt, ...) PARE_PRINTF(4, 5);
-/* rows x cols as stored, never turned: embeddings. */
+/* rows x cols as stored, never transposed: embeddings. */
 pare_weight im_table(im_source *s, size_t rows, size_t cols, const char *fmt, ...)
     PARE_PRINTF(4, 5);
 pare_weight im_vector(im_source *s, size_t n, const char *fmt, ...) PARE_PRINTF(3, 4);
@@ -87,10 +87,10 @@ pare_dense im_dense(im_source *s, size_t out, size_t in, bool bias, const char *
 pare_weight im_part(pare_weight w, size_t from, size_t count);
 /* A new weight in the model's arena and where to write it; absent when memory is out. */
 pare_weight im_new(im_source *s, pare_dtype dtype, size_t rows, size_t cols, void **data);
-/* Copies a rows x cols run of t, from element `from` on, to dst, whose rows are ld long; turned:
+/* Copies a rows x cols run of t, from element `from` on, to dst, whose rows are ld long; transposed:
  * dst receives the transpose. dst is f64, or f32 where t is no wider. Marks t as used. */
 void im_place(void *dst, pare_dtype dtype, size_t ld, im_tensor *t, size_t from, size_t rows,
-              size_t cols, bool turned);
+              size_t cols, bool transposed);
 /* The type t's numbers have in memory: f64 stays, f32 and the halves are f32; others fail. */
 pare_dtype im_dtype(im_source *s, const im_tensor *t);
 

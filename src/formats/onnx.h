@@ -10,7 +10,7 @@
 
 typedef struct wire {
     uint8_t *data;
-    size_t used, room;
+    size_t used, capacity;
     bool failed; /* memory was out */
 } wire;
 
@@ -63,7 +63,11 @@ value onnx_number(onnx *g, int64_t v); /* a scalar */
 value onnx_real(onnx *g, double v);    /* a scalar, f32 */
 value onnx_vector(onnx *g, const double *v, size_t n, int type);
 /* A stored weight as f32, borrowed until the file is written. */
-typedef enum onnx_form { ONNX_ROW, ONNX_MATRIX, ONNX_TURNED } onnx_form; /* turned: [in, out] */
+typedef enum onnx_form {
+    ONNX_ROW,
+    ONNX_MATRIX,
+    ONNX_TRANSPOSED
+} onnx_form; /* transposed: [in, out] */
 value onnx_weight(onnx *g, const char *name, const pare_weight *w, onnx_form form);
 
 /* What goes in and comes out; a dimension is a number, or a word for one that is free. */

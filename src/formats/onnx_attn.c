@@ -210,7 +210,7 @@ static value umix(writer *x, value z, const pare_attn *a)
 {
     onnx *const g = &x->g;
     const size_t powers = a->mix.rows / a->dout;
-    const value all = put_weight(x, "mix", &a->mix, ONNX_TURNED); /* [din, powers * dout] */
+    const value all = put_weight(x, "mix", &a->mix, ONNX_TRANSPOSED); /* [din, powers * dout] */
     value sum = constant(x, a);
     for (size_t j = 0; j < powers; j++) {
         if (j > 0) z = averaged(x, z, a->din);

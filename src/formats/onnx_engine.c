@@ -28,8 +28,8 @@ pare_status pare_export_engine(const pare_engine_shape *s, const char *path, boo
     const char *const y = s->causal ? "causal_y" : "y";
     onnx_value(&g, ONNX_OUTPUT, y, ONNX_FLOAT, values, 3);
     const value k = "k";
-    const value turned = onnx_node(&g, "Transpose", &k, 1, NUMBERS("perm", 3, 0, 2, 1));
-    value scores = onnx_op2(&g, "MatMul", "q", turned);
+    const value transposed = onnx_node(&g, "Transpose", &k, 1, NUMBERS("perm", 3, 0, 2, 1));
+    value scores = onnx_op2(&g, "MatMul", "q", transposed);
     if (s->causal) scores = onnx_op2(&g, "Add", scores, causal_mask(&g, s->rows));
     const value weights = onnx_node(&g, "Softmax", &scores, 1, ONE_NUMBER("axis", -1));
     onnx_rename(&g, onnx_op2(&g, "MatMul", weights, "v"), y);

@@ -19,7 +19,7 @@ struct onnx_tensor {
     size_t count;
     const int64_t *whole; /* whole numbers ... */
     pare_weight w;        /* ... or others */
-    bool turned;
+    bool transposed;
 };
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -159,17 +159,17 @@ value onnx_number(onnx *g, int64_t v)
 }
 
 static value stored(onnx *g, const char *name, const pare_weight *w, int type, size_t ndim,
-                    bool turned)
+                    bool transposed)
 {
     onnx_tensor *const t = new_tensor(g, name);
     if (!t) return NULL;
     t->type = type;
     t->ndim = ndim;
-    t->dims[0] = (int64_t)(ndim < 2 || turned ? w->cols : w->rows);
-    t->dims[1] = (int64_t)(turned ? w->rows : w->cols);
+    t->dims[0] = (int64_t)(ndim < 2 || transposed ? w->cols : w->rows);
+    t->dims[1] = (int64_t)(transposed ? w->rows : w->cols);
     t->count = w->rows * w->cols;
     t->w = *w;
-    t->turned = turned;
+    t->transposed = transposed;
     return t->name;
 }
 
@@ -200,7 +200,7 @@ value onnx_weight(onnx *g, const char *name, const pare_weight *w, onnx_form for
     const value known = g->st ? NULL : find(g, name);
     if (known || g->st) return known;
     return stored(g, pare_strdup(g->arena, name), w, ONNX_FLOAT, form == ONNX_ROW ? 1 : 2,
-                  form == ONNX_TURNED);
+                  form == ONNX_TRANSPOSED);
 }
 
 /* ---- what goes in and comes out ----------------------------------------------------------------
@@ -251,7 +251,7 @@ static void tensor_head(wire *w, const onnx_tensor *t)
 
 static double number_at(const onnx_tensor *t, size_t i)
 {
-    if (!t->turned) return pare_weight_at(&t->w, i);
+    if (!t->transposed) return pare_weight_at(&t->w, i);
     return pare_weight_at(&t->w, i % t->w.rows * t->w.cols + i / t->w.rows);
 }
 

@@ -4,7 +4,7 @@
 #include <pare/model.h>
 #include <stdio.h>
 
-/* ---- stem --------------------------------------------------------------------------------------
+/* ---- embedding --------------------------------------------------------------------------------------
  */
 
 /* Positions that are added: [tokens, d], or NULL. */
@@ -35,7 +35,7 @@ static value positioned(writer *x, value v, size_t d)
     return p ? onnx_op2(&x->g, "Add", v, p) : v;
 }
 
-static value put_stem(writer *x)
+static value put_embedding(writer *x)
 {
     onnx *const g = &x->g;
     const pare_embedding *const s = &x->m->embedding;
@@ -88,15 +88,16 @@ static value classified(writer *x, value v)
     onnx *const g = &x->g;
     const pare_output_head *const t = &x->m->head;
     if (t->tied) {
-        const value table = onnx_weight(g, "embedding.embedding", &x->m->embedding.table, ONNX_MATRIX);
-        const value turned = onnx_node(g, "Transpose", &table, 1, NUMBERS("perm", 2, 1, 0));
-        return put_bias(x, onnx_op2(g, "MatMul", v, turned), "out.bias", &t->out.b);
+        const value table =
+            onnx_weight(g, "embedding.embedding", &x->m->embedding.table, ONNX_MATRIX);
+        const value transposed = onnx_node(g, "Transpose", &table, 1, NUMBERS("perm", 2, 1, 0));
+        return put_bias(x, onnx_op2(g, "MatMul", v, transposed), "out.bias", &t->out.b);
     }
     if (!pare_has(&t->out.w)) return v;
     return put_dense(x, v, "out.weight", "out.bias", &t->out.w, &t->out.b);
 }
 
-static value put_top(writer *x, value v)
+static value put_head(writer *x, value v)
 {
     const pare_output_head *const t = &x->m->head;
     snprintf(x->where, sizeof x->where, "head");
@@ -155,9 +156,9 @@ pare_status pare_export_onnx(const pare_model *m, const char *path, bool overwri
     check(&x);
     ends(&x);
     sizes(&x);
-    value v = put_stem(&x);
+    value v = put_embedding(&x);
     for (size_t b = 0; b < m->nblocks; b++) v = put_block(&x, v, b);
-    onnx_rename(&x.g, put_top(&x, v), "y");
+    onnx_rename(&x.g, put_head(&x, v), "y");
     const pare_status st = onnx_write(&x.g, m->name ? m->name : "model", path, overwrite, bytes);
     onnx_free(&x.g);
     pare_arena_free(x.g.arena);

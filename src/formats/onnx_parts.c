@@ -24,7 +24,7 @@ value put_bias(writer *x, value v, const char *name, const pare_weight *b)
 value put_dense(writer *x, value v, const char *name, const char *bias, const pare_weight *w,
                 const pare_weight *b)
 {
-    const value y = onnx_op2(&x->g, "MatMul", v, put_weight(x, name, w, ONNX_TURNED));
+    const value y = onnx_op2(&x->g, "MatMul", v, put_weight(x, name, w, ONNX_TRANSPOSED));
     return b ? put_bias(x, y, bias, b) : y;
 }
 

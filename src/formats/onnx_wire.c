@@ -11,12 +11,12 @@ static bool make_room(wire *w, size_t more)
 {
     size_t need;
     if (w->failed || !pare_add(&need, w->used, more)) return !(w->failed = true);
-    if (need <= w->room) return true;
-    const size_t room = 2 * need + 256;
-    uint8_t *const data = realloc(w->data, room);
+    if (need <= w->capacity) return true;
+    const size_t capacity = 2 * need + 256;
+    uint8_t *const data = realloc(w->data, capacity);
     if (!data) return !(w->failed = true);
     w->data = data;
-    w->room = room;
+    w->capacity = capacity;
     return true;
 }
 

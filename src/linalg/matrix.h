@@ -35,7 +35,7 @@ PARE_MUST_USE pare_status pare_dense_f64(pare_mat *y, const pare_mat *x, const p
                                          const pare_weight *b, const pare_exec *exec,
                                          pare_err *err);
 
-/* The way back of y = x w^T + b, each part where its pointer is not NULL: dx = dy w (added to dx
+/* The backward pass of y = x w^T + b, each part where its pointer is not NULL: dx = dy w (added to dx
  * where `add`), dw (out x in, no gaps) += dy^T x, db (out) += the sum of dy's rows. Sums over rows
  * are cut by the shapes alone: same bits for any number of threads. */
 PARE_MUST_USE pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw,

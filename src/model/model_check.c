@@ -282,24 +282,26 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
     if (m->pattern.expander_degree % 2 || m->pattern.expander_degree > PARE_MAX_EXPANDER)
         refuse(&pattern, "expander degree is %zu, must be even and at most %d",
                m->pattern.expander_degree, PARE_MAX_EXPANDER);
-    const checker stem = {.work = &w, .at = "embedding"};
+    const checker embedding = {.work = &w, .at = "embedding"};
     const pare_embedding *const s = &m->embedding;
     const pare_positions *const p = &s->pos;
     const size_t width = pare_model_width(m, 0);
     const bool table = p->kind == PARE_POS_LEARNED;
-    if (s->width == 0) refuse(&stem, "width is 0");
-    if (s->ids && s->vocab == 0) refuse(&stem, "ids without a vocabulary");
-    check_weight(&stem, "embedding", &s->table, s->vocab, s->width, s->ids ? REQUIRED : FORBIDDEN);
-    check_weight(&stem, "map.weight", &s->map.w, width, s->width, OPTIONAL);
-    check_weight(&stem, "map.bias", &s->map.b, 1, width,
+    if (s->width == 0) refuse(&embedding, "width is 0");
+    if (s->ids && s->vocab == 0) refuse(&embedding, "ids without a vocabulary");
+    check_weight(&embedding, "embedding", &s->table, s->vocab, s->width,
+                 s->ids ? REQUIRED : FORBIDDEN);
+    check_weight(&embedding, "map.weight", &s->map.w, width, s->width, OPTIONAL);
+    check_weight(&embedding, "map.bias", &s->map.b, 1, width,
                  pare_has(&s->map.w) ? OPTIONAL : FORBIDDEN);
     if (table && (m->context == 0 || m->context > p->table.rows))
-        refuse(&stem, "context %zu, but tensor embedding.positions has %zu rows", m->context,
+        refuse(&embedding, "context %zu, but tensor embedding.positions has %zu rows", m->context,
                p->table.rows);
-    if (p->kind == PARE_POS_SINUSOIDAL) check_range(&stem, SCALAR_BASE, RANGE_NO_INDEX, p->base);
-    check_weight(&stem, "positions", &p->table, p->table.rows, p->after_map ? width : s->width,
+    if (p->kind == PARE_POS_SINUSOIDAL)
+        check_range(&embedding, SCALAR_BASE, RANGE_NO_INDEX, p->base);
+    check_weight(&embedding, "positions", &p->table, p->table.rows, p->after_map ? width : s->width,
                  table ? REQUIRED : FORBIDDEN);
-    check_norm(&stem, "norm", &s->norm, width);
+    check_norm(&embedding, "norm", &s->norm, width);
     for (size_t b = 0; b < m->nblocks && !w.st; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
         const size_t d = pare_model_width(m, b);

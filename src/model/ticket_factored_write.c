@@ -117,8 +117,8 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
     ticket_body body;
     uint32_t flags = 0;
     w.d = (unit_layout){.seed = f->seed, .stream = f->stream, .n = f->n, .donor = f->donor};
-    w.d.a = f->turned ? f->cols : f->rows;
-    w.d.b = f->turned ? f->rows : f->cols;
+    w.d.a = f->transposed ? f->cols : f->rows;
+    w.d.b = f->transposed ? f->rows : f->cols;
     if (f->relu) w.d.inputs = f->relu == PARE_RELU_SIGNS ? w.d.b / 2 : w.d.b;
     pare_arena *const scratch = pare_arena_new();
     pare_status st = scratch ? unit_layout_init(&w.d, scratch, f->own, err) : pare_no_memory(err);
@@ -137,7 +137,7 @@ pare_status pare_coded_factored(pare_coded *out, pare_arena *a, const pare_facto
     if (!st) st = write_body(&body, &flags, &w, scratch, coding, err);
     const uint32_t signs = f->relu == PARE_RELU_SIGNS ? FACTORED_SIGNS : 0;
     const pare_coded_head h = {.kind = f->relu ? PARE_CODED_RELU : PARE_CODED_FACTORED,
-                               .flags = flags | (f->turned ? FACTORED_TRANSPOSED : 0u) | signs,
+                               .flags = flags | (f->transposed ? FACTORED_TRANSPOSED : 0u) | signs,
                                .seed = f->seed,
                                .stream = f->stream,
                                .rows = f->rows,

@@ -29,8 +29,8 @@ typedef struct estimator {
     const pare_model *m;
     const pare_inputs *in; /* NULL: no data */
     probe_halves halves;
-    pare_dataset part;    /* the targets of halves.look */
-    double metric_before; /* of the model on halves.look */
+    pare_dataset part;    /* the targets of halves.heldout */
+    double metric_before; /* of the model on halves.heldout */
     const pare_probe_opts *o;
     const pare_exec *exec;
     pare_err *err;
@@ -51,7 +51,7 @@ static pare_status write_text(const estimator *e, const char **to, const char *f
     return PARE_OK;
 }
 
-static pare_cost_estimate *add_prospect(const estimator *e, const char *direction)
+static pare_cost_estimate *add_estimate(const estimator *e, const char *direction)
 {
     pare_cost_estimate *const t = &e->p->estimates[e->p->nestimates++];
     *t = (pare_cost_estimate){.direction = direction,
@@ -90,7 +90,7 @@ static bool is_acceptable(const pare_probe *p, double measured, double before, d
 static pare_status prove_cut(const estimator *e, pare_cost_estimate *t, const pare_model *g)
 {
     const pare_exec silent = pare_exec_silent(e->exec);
-    const pare_inputs *const all = &e->halves.look;
+    const pare_inputs *const all = &e->halves.heldout;
     const size_t n = all->n < PROVEN_INPUTS ? all->n : PROVEN_INPUTS;
     bool longer = e->part.task == PARE_TASK_TEXT;
     for (size_t i = 0; i < n; i++) longer = longer && all->in[i].tokens > PROVEN_TOKENS;
@@ -129,18 +129,18 @@ static pare_status estimate_cut(const estimator *e, pare_cost_estimate *t,
     if (st) return pare_fail(e->err, st, "%s", why.msg);
     st = write_text(e, &t->cut, "%s", pare_plan_step_name(words, step));
     const pare_size before = pare_model_size(e->m, 1, 0), after = pare_model_size(g, 1, 0);
-    if (!st && step->way == PARE_PLAN_WIDTH)
+    if (!st && step->direction == PARE_PLAN_WIDTH)
         st = write_text(e, &t->left, "%.3g %% of the parameters",
                         100 * (double)after.parameters / (double)before.parameters);
-    else if (!st && step->way == PARE_PLAN_DEPTH)
+    else if (!st && step->direction == PARE_PLAN_DEPTH)
         st = write_text(e, &t->left, "%.0f of %zu attentions", step->setting,
-                        e->p->depth.xray.nlayers);
+                        e->p->depth.stats.nlayers);
     else if (!st)
         st = write_text(e, &t->left, "%.3g %% of the bytes",
                         100 * (double)bytes / (double)before.bytes);
     if (!st) st = prove_cut(e, t, g);
     if (!st && e->p->metric)
-        st = probe_metric(&t->metric, g, &e->part, &e->halves.look, &silent, e->err);
+        st = probe_metric(&t->metric, g, &e->part, &e->halves.heldout, &silent, e->err);
     t->can = is_acceptable(e->p, t->measured, e->metric_before, t->metric) ? PARE_TRUE : PARE_FALSE;
     pare_model_free(g);
     return st;
@@ -151,7 +151,7 @@ static pare_status estimate_cut(const estimator *e, pare_cost_estimate *t,
 static pare_status estimate_width(const estimator *e)
 {
     const pare_probe *const p = e->p;
-    pare_cost_estimate *const t = add_prospect(e, "width");
+    pare_cost_estimate *const t = add_estimate(e, "width");
     pare_plan_step step = {PARE_PLAN_WIDTH, text_share};
     t->why = why_no_cut(e);
     if (*t->why) return PARE_OK;
@@ -183,14 +183,14 @@ static pare_status estimate_width(const estimator *e)
             snprintf(theory, sizeof theory,
                      "no bound for all inputs: a hypothesis of %s fails by a factor of %.3g (%s)",
                      p->findings[i].theorem, p->findings[i].factor, p->findings[i].what);
-    if (!p->has_survey) snprintf(theory, sizeof theory, "there is no bound for all inputs");
+    if (!p->has_width_facts) snprintf(theory, sizeof theory, "there is no bound for all inputs");
     return write_text(e, &t->why, "%s%s", next, theory);
 }
 
 static pare_status estimate_depth(const estimator *e)
 {
     const pare_depth_probe *const d = &e->p->depth;
-    pare_cost_estimate *const t = add_prospect(e, "depth");
+    pare_cost_estimate *const t = add_estimate(e, "depth");
     pare_attn_kind kind;
     t->why = why_no_cut(e);
     if (*t->why) return PARE_OK;
@@ -204,7 +204,7 @@ static pare_status estimate_depth(const estimator *e)
         return PARE_OK;
     }
     size_t exact = 0;
-    for (; exact + 1 < d->xray.nlayers; exact++) {
+    for (; exact + 1 < d->stats.nlayers; exact++) {
         const pare_replacement_point *const at = probe_best_point(&d->costs, exact, &kind);
         if (at && at->lost <= PARE_PROBE_LOST) break;
     }
@@ -233,7 +233,7 @@ static pare_status estimate_by_entries(const estimator *e, pare_cost_estimate *t
 static pare_status estimate_weights(const estimator *e)
 {
     const pare_ticket_probe *const k = &e->p->ticket;
-    pare_cost_estimate *const t = add_prospect(e, "weights");
+    pare_cost_estimate *const t = add_estimate(e, "weights");
     const char *const why = why_no_cut(e);
     if (!e->p->has_ticket) {
         t->can = PARE_FALSE;
@@ -265,7 +265,7 @@ static pare_status estimate_weights(const estimator *e)
 static pare_status estimate_length(const estimator *e)
 {
     const pare_length_probe *const l = &e->p->length;
-    pare_cost_estimate *const t = add_prospect(e, "length");
+    pare_cost_estimate *const t = add_estimate(e, "length");
     if (!e->p->has_length) {
         t->can = e->m->pattern.kind == PARE_GRAPH && !e->in ? PARE_UNKNOWN : PARE_FALSE;
         t->why = t->can == PARE_FALSE ? "the model has no softmax attention" : why_no_cut(e);
@@ -292,7 +292,7 @@ static pare_status estimate_length(const estimator *e)
     return st;
 }
 
-pare_status probe_prospects(pare_probe *p, const pare_model *m, const pare_dataset *data,
+pare_status probe_estimates(pare_probe *p, const pare_model *m, const pare_dataset *data,
                             const pare_inputs *in, const pare_probe_opts *o, const pare_exec *exec,
                             pare_err *err)
 {
@@ -310,7 +310,8 @@ pare_status probe_prospects(pare_probe *p, const pare_model *m, const pare_datas
         e.halves = probe_halve(in, o->depth_tokens);
         e.part = *data;
         e.part.target = data->target ? data->target + e.halves.first : NULL;
-        if (p->metric) st = probe_metric(&e.metric_before, m, &e.part, &e.halves.look, exec, err);
+        if (p->metric)
+            st = probe_metric(&e.metric_before, m, &e.part, &e.halves.heldout, exec, err);
     }
     for (size_t i = 0; !st && i < n; i++) {
         const bool asked = o->part == PARE_PROBE_ALL || o->part == directions[i].part;

@@ -39,9 +39,9 @@ double pare_plan_over(const pare_plan_opts *o, double error, uint64_t bytes, dou
 }
 
 /* Relative time of a step, for the progress bar; a cut in width is 1. */
-static double step_time(pare_plan_direction way)
+static double step_time(pare_plan_direction direction)
 {
-    return way == PARE_PLAN_WEIGHTS ? 8 : 1;
+    return direction == PARE_PLAN_WEIGHTS ? 8 : 1;
 }
 
 /* Makes the cuts of t, measures them, and notes by what factor the budget is missed. */
@@ -52,7 +52,7 @@ static pare_status make_try(search *s, pare_plan_try *t)
     uint64_t bytes = pare_model_size(last, 1, 0).bytes;
     pare_status st = PARE_OK;
     double time = 0.2;
-    for (size_t i = 0; i < t->nsteps; i++) time += step_time(t->steps[i].way);
+    for (size_t i = 0; i < t->nsteps; i++) time += step_time(t->steps[i].direction);
     s->exec = pare_step(&s->steps, "try cuts", time);
     t->error = 0;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
@@ -111,7 +111,7 @@ static bool predict(pare_plan_try *out, const pare_plan_try *a, const pare_plan_
                     const pare_plan_try *plain, const pare_plan_opts *o)
 {
     if (a->nsteps == 0 || b->nsteps == 0 || a->refused || b->refused) return false;
-    if (a->steps[a->nsteps - 1].way >= b->steps[0].way)
+    if (a->steps[a->nsteps - 1].direction >= b->steps[0].direction)
         return false; /* in their order, each once */
     *out = *a;
     for (size_t i = 0; i < b->nsteps; i++) out->steps[out->nsteps++] = b->steps[i];
@@ -148,17 +148,17 @@ static pare_status try_mixtures(search *s, const pare_plan_try *singles, size_t 
 
 /* ---- one direction --------------------------------------------------------------------------- */
 
-static pare_status try_setting(search *s, pare_plan_direction way, double setting)
+static pare_status try_setting(search *s, pare_plan_direction direction, double setting)
 {
     pare_plan_try *t = &s->plan->tries[s->plan->n++];
-    *t = (pare_plan_try){.nsteps = 1, .steps = {{way, setting}}};
+    *t = (pare_plan_try){.nsteps = 1, .steps = {{direction, setting}}};
     return make_try(s, t);
 }
 
 /* The tries of one direction so far. */
 typedef struct way_tries {
     search *s;
-    pare_plan_direction way;
+    pare_plan_direction direction;
     size_t first;
 } way_tries;
 
@@ -192,7 +192,7 @@ static bool any_fits(const way_tries *w)
  * more or less). `extra`: so many more steps while nothing meets the whole budget. */
 static pare_status bisect(const way_tries *w, int part, int extra)
 {
-    const plan_ends end = plan_ends_of(w->way, w->s->m);
+    const plan_ends end = plan_ends_of(w->direction, w->s->m);
     for (int i = 0; i < HALVINGS + extra; i++) {
         double mild, deep;
         if (part == SMALL) {
@@ -202,11 +202,11 @@ static pare_status bisect(const way_tries *w, int part, int extra)
             mild = nearest_setting(w, -1, -INFINITY, EXACT, end.mildest);
             deep = nearest_setting(w, 1, mild, 0, end.deepest);
         }
-        const bool share = w->way == PARE_PLAN_WIDTH && mild <= 1;
+        const bool share = w->direction == PARE_PLAN_WIDTH && mild <= 1;
         const double mid = share ? (mild + deep) / 2 : floor((mild + deep) / 2);
         if (!(mid > deep && mid < mild)) return PARE_OK; /* whole numbers, or an end is nan */
         if (i >= HALVINGS && any_fits(w)) return PARE_OK;
-        const pare_status st = try_setting(w->s, w->way, mid);
+        const pare_status st = try_setting(w->s, w->direction, mid);
         if (st || w->s->plan->tries[w->s->plan->n - 1].refused) return st;
     }
     return PARE_OK;
@@ -214,15 +214,15 @@ static pare_status bisect(const way_tries *w, int part, int extra)
 
 /* With both an eps and a size: first what is small enough, since no milder cut can be; then the
  * smallest file of those that are exact enough as well. */
-static pare_status try_direction(search *s, pare_plan_direction way)
+static pare_status try_direction(search *s, pare_plan_direction direction)
 {
-    const way_tries w = {s, way, s->plan->n};
+    const way_tries w = {s, direction, s->plan->n};
     const bool sized = isfinite(s->o->max_ms) || s->o->max_bytes != UINT64_MAX;
     const bool exact = isfinite(s->o->eps);
     double setting[PLAN_SETTINGS];
-    const size_t n = plan_settings(setting, way, s->m);
+    const size_t n = plan_settings(setting, direction, s->m);
     pare_status st = PARE_OK;
-    for (size_t i = 0; i < n && !st; i++) st = try_setting(s, way, setting[i]);
+    for (size_t i = 0; i < n && !st; i++) st = try_setting(s, direction, setting[i]);
     if (!st && n && sized && (!exact || !any_fits(&w)))
         st = bisect(&w, SMALL, exact ? MOST_HALVINGS - HALVINGS : 0);
     if (!st && n && exact && (!sized || any_fits(&w))) st = bisect(&w, EXACT, 0);
@@ -233,16 +233,16 @@ static pare_status try_direction(search *s, pare_plan_direction way)
 static double expected_time(const pare_model *m, const pare_plan_opts *o)
 {
     double setting[PLAN_SETTINGS], sum = 0.2, each = 0;
-    size_t ways = 0;
-    for (pare_plan_direction way = 0; way < PARE_PLAN_DIRECTIONS; way++) {
-        const size_t n = o->ways >> way & 1 ? plan_settings(setting, way, m) : 0;
+    size_t directions = 0;
+    for (pare_plan_direction direction = 0; direction < PARE_PLAN_DIRECTIONS; direction++) {
+        const size_t n = o->directions >> direction & 1 ? plan_settings(setting, direction, m) : 0;
         if (n == 0) continue;
-        const int halvings = isnan(plan_ends_of(way, m).mildest) ? 0 : HALVINGS;
-        sum += (double)(n + (size_t)halvings) * (0.2 + step_time(way));
-        each += step_time(way);
-        ways++;
+        const int halvings = isnan(plan_ends_of(direction, m).mildest) ? 0 : HALVINGS;
+        sum += (double)(n + (size_t)halvings) * (0.2 + step_time(direction));
+        each += step_time(direction);
+        directions++;
     }
-    return sum + (ways > 1 ? (double)o->mixtures * (0.2 + 2 * each / (double)ways) : 0);
+    return sum + (directions > 1 ? (double)o->mixtures * (0.2 + 2 * each / (double)directions) : 0);
 }
 
 pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
@@ -254,8 +254,8 @@ pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
     if (!out->tries) return pare_no_memory(err);
     out->tries[out->n++] = (pare_plan_try){0}; /* the model as it is */
     pare_status st = make_try(&s, &out->tries[0]);
-    for (pare_plan_direction way = 0; way < PARE_PLAN_DIRECTIONS && !st; way++)
-        if (opts->ways >> way & 1) st = try_direction(&s, way);
+    for (pare_plan_direction direction = 0; direction < PARE_PLAN_DIRECTIONS && !st; direction++)
+        if (opts->directions >> direction & 1) st = try_direction(&s, direction);
     out->singles = out->n;
     if (!st) st = try_mixtures(&s, out->tries, out->singles);
     if (st) return st;

@@ -10,13 +10,13 @@ enum { TEXT_TOKENS = 256 }; /* of each input that a width cut of a text model lo
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction way, const pare_model *m)
+size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction direction, const pare_model *m)
 {
     static const double shares[] = {0.9, 0.75, 0.6, 0.5, 0.35, 0.25}, bits[] = {16, 12, 10, 8};
     size_t n = 0;
-    if (way == PARE_PLAN_WEIGHTS) {
+    if (direction == PARE_PLAN_WEIGHTS) {
         for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) out[n++] = bits[i];
-    } else if (way == PARE_PLAN_DEPTH) {
+    } else if (direction == PARE_PLAN_DEPTH) {
         /* From one layer less down to none, evenly where there are many. */
         size_t layers = 0;
         for (size_t b = 0; b < m->nblocks; b++) layers += m->blocks[b].attn.kind == PARE_ATTN_EXACT;
@@ -37,11 +37,11 @@ size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction way, const p
     return n;
 }
 
-plan_ends plan_ends_of(pare_plan_direction way, const pare_model *m)
+plan_ends plan_ends_of(pare_plan_direction direction, const pare_model *m)
 {
     const plan_ends none = {NAN, NAN}, shares = {1, 0.05},
                     dims = {(double)pare_model_width(m, 0), NAN};
-    if (way != PARE_PLAN_WIDTH) return none;
+    if (direction != PARE_PLAN_WIDTH) return none;
     return pare_width_is_text(m, PARE_WIDTH_AUTO) ? shares : dims;
 }
 
@@ -58,7 +58,7 @@ pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_st
                            const pare_exec *exec, pare_err *err)
 {
     pare_status st;
-    if (s->way == PARE_PLAN_WEIGHTS) {
+    if (s->direction == PARE_PLAN_WEIGHTS) {
         pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
         pare_ticket_report report;
         o.bits = (size_t)s->setting;
@@ -67,7 +67,7 @@ pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_st
         if (!st) *bytes = report.bytes + report.number_bytes;
         return st;
     }
-    if (s->way == PARE_PLAN_WIDTH) {
+    if (s->direction == PARE_PLAN_WIDTH) {
         pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
         pare_width_report report;
         o.seed = seed;
@@ -92,17 +92,17 @@ const pare_prover *pare_plan_prover(const pare_plan_step *s)
     static const char *const reductions[] = {[PARE_PLAN_WIDTH] = "width.auto",
                                              [PARE_PLAN_DEPTH] = "depth",
                                              [PARE_PLAN_WEIGHTS] = "ticket"};
-    return pare_prover_of(reductions[s->way]);
+    return pare_prover_of(reductions[s->direction]);
 }
 
 const char *const pare_plan_direction_names[] = {"width", "depth", "ticket", NULL};
 
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s)
 {
-    const char *const format = s->way == PARE_PLAN_DEPTH     ? "depth --layers %.0f"
-                               : s->way == PARE_PLAN_WEIGHTS ? "ticket --bits %.0f"
-                               : s->setting < 1              ? "width --keep %.2g"
-                                                             : "width --dim %.0f";
+    const char *const format = s->direction == PARE_PLAN_DEPTH     ? "depth --layers %.0f"
+                               : s->direction == PARE_PLAN_WEIGHTS ? "ticket --bits %.0f"
+                               : s->setting < 1                    ? "width --keep %.2g"
+                                                                   : "width --dim %.0f";
     snprintf(buf, 48, format, s->setting);
     return buf;
 }

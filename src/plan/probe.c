@@ -45,13 +45,13 @@ pare_status probe_untold(pare_probe *p, pare_err *err, const char *fmt, ...)
     return PARE_OK;
 }
 
-static pare_status probe_survey(pare_probe *p, const pare_model *m, const pare_inputs *in,
-                                const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
+static pare_status probe_width_facts(pare_probe *p, const pare_model *m, const pare_inputs *in,
+                                     const pare_probe_opts *o, const pare_exec *exec, pare_err *err)
 {
     pare_err why = {0};
     const pare_status st =
-        pare_width_check_hypotheses(&p->survey, p->arena, m, in, &o->survey, exec, &why);
-    p->has_survey = !st;
+        pare_width_check_hypotheses(&p->width_facts, p->arena, m, in, &o->width_facts, exec, &why);
+    p->has_width_facts = !st;
     if (st == PARE_ERR_INPUT)
         return probe_untold(
             p, err,
@@ -100,14 +100,14 @@ static pare_status probe_with_data(pare_probe *p, const pare_model *m, const par
     if (!st) st = probe_outputs(p, m, data, &in, exec, err);
     if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
     if (width) exec = pare_step(&s, "check theorems", 2);
-    if (!st && width) st = probe_survey(p, m, &in, o, exec, err);
+    if (!st && width) st = probe_width_facts(p, m, &in, o, exec, err);
     if (!st && width) st = probe_theorems(p, m, err);
     if (width) exec = pare_step(&s, "try cuts in width", 23);
     if (!st && width) st = try_width_cuts(p, m, data, &in, o, exec, err);
     if (depth) exec = pare_step(&s, "try cuts in depth", 40);
     if (!st && depth) st = probe_depth(p, m, data, &in, o, exec, err);
     exec = pare_step(&s, "price directions", 30);
-    return st ? st : probe_prospects(p, m, data, &in, o, exec, err);
+    return st ? st : probe_estimates(p, m, data, &in, o, exec, err);
 }
 
 pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_dataset *data,
@@ -137,7 +137,7 @@ pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_d
     exec = pare_step(&s, NULL, 98);
     if (!st)
         st = data ? probe_with_data(p, m, data, o, exec, err)
-                  : probe_prospects(p, m, NULL, NULL, o, exec, err);
+                  : probe_estimates(p, m, NULL, NULL, o, exec, err);
     if (!st && !data && o->part < PARE_PROBE_TICKET)
         st = probe_untold(p, err,
                           "the stream, the theorems, attention, what cuts would cost: these "

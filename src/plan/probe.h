@@ -21,7 +21,7 @@ PARE_MUST_USE pare_status probe_stream(pare_probe *p, const pare_model *m, const
 double effective_rank(const double *s, size_t n);
 size_t rank_above(const double *s, size_t n, double cut); /* s descending */
 
-/* What the theorems ask for (probe_theorems.c): after the survey. */
+/* What the theorems ask for (probe_theorems.c): after the width_facts. */
 PARE_MUST_USE pare_status probe_theorems(pare_probe *p, const pare_model *m, pare_err *err);
 /* The table of cuts (probe_cuts.c). */
 PARE_MUST_USE pare_status probe_cuts(pare_probe *p, const pare_model *m, const pare_dataset *data,
@@ -45,7 +45,7 @@ PARE_MUST_USE pare_status probe_ticket(pare_probe *p, const pare_model *m, uint6
 /* The inputs of the data that cuts are fitted to and those they are looked at on: the first so many
  * tokens, in halves; a single input serves for both. */
 typedef struct probe_halves {
-    pare_inputs fit, look;
+    pare_inputs fit, heldout;
     size_t first; /* number of look's first input in the data */
 } probe_halves;
 probe_halves probe_halve(const pare_inputs *in, size_t tokens); /* probe_depth.c */
@@ -53,7 +53,7 @@ probe_halves probe_halve(const pare_inputs *in, size_t tokens); /* probe_depth.c
 const pare_replacement_point *probe_best_point(const pare_replacement_costs *c, size_t exact,
                                                pare_attn_kind *kind);
 /* Each direction in one line, after all parts (cost_estimates.c). data NULL: there is none. */
-PARE_MUST_USE pare_status probe_prospects(pare_probe *p, const pare_model *m,
+PARE_MUST_USE pare_status probe_estimates(pare_probe *p, const pare_model *m,
                                           const pare_dataset *data, const pare_inputs *in,
                                           const pare_probe_opts *o, const pare_exec *exec,
                                           pare_err *err);

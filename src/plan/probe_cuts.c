@@ -170,9 +170,9 @@ static pare_status list_cuts(pare_probe *p, const pare_model *m, const pare_prob
             continue;
         }
         for (size_t i = 0; i < n; i++) {
-            const size_t d = o->dims         ? o->dims[i]
-                             : p->has_survey ? most >> (2 + i)
-                                             : most * (3 - i) / 4;
+            const size_t d = o->dims              ? o->dims[i]
+                             : p->has_width_facts ? most >> (2 + i)
+                                                  : most * (3 - i) / 4;
             if (d > 0 && d < most)
                 p->cuts[p->ncuts++] = (pare_cut_cost){.method = method, .dim = d};
         }

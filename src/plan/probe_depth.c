@@ -18,7 +18,7 @@ probe_halves probe_halve(const pare_inputs *in, size_t tokens)
 
 /* Measures a metric on the second half. */
 typedef struct evaluator {
-    const pare_inputs *look;
+    const pare_inputs *heldout;
     pare_dataset part; /* the targets that belong to `look` */
     const pare_exec *exec;
 } evaluator;
@@ -26,7 +26,7 @@ typedef struct evaluator {
 static pare_status evaluate(void *self, double *out, const pare_model *m, pare_err *err)
 {
     const evaluator *const e = self;
-    return probe_metric(out, m, &e->part, e->look, e->exec, err);
+    return probe_metric(out, m, &e->part, e->heldout, e->exec, err);
 }
 
 /* ---- bounds ---------------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static pare_status evaluate(void *self, double *out, const pare_model *m, pare_e
 typedef struct prover {
     pare_probe *p;
     const pare_model *m;
-    const pare_inputs *look;
+    const pare_inputs *heldout;
     double phi0; /* largest entry of an input */
     const char *domain;
     const pare_exec *exec;
@@ -46,8 +46,8 @@ static pare_status largest_difference(double *out, const prover *v, const pare_m
 {
     pare_status st = PARE_OK;
     *out = 0;
-    for (size_t i = 0; !st && i < v->look->n; i++) {
-        const pare_input *const in = &v->look->in[i];
+    for (size_t i = 0; !st && i < v->heldout->n; i++) {
+        const pare_input *const in = &v->heldout->in[i];
         const size_t n = pare_output_rows(v->m, in) * pare_model_outputs(v->m);
         pare_arena *const a = pare_arena_new();
         double *const y = a ? pare_alloc(a, n + 1, sizeof *y) : NULL;
@@ -64,7 +64,7 @@ static pare_status largest_difference(double *out, const prover *v, const pare_m
 /* Collapses the attention in one way (`what`), bounds |f - g| a priori and measures it. */
 static pare_status bound_collapse(pare_probe_bound *to, const prover *v, const char *what)
 {
-    const pare_attention_stats *const x = &v->p->depth.xray;
+    const pare_attention_stats *const x = &v->p->depth.stats;
     const size_t last = x->layers[x->nlayers - 1].block;
     const bool keep = strcmp(what, "keep") == 0, parallel = strncmp(what, "parallel", 8) == 0;
     pare_model *g = NULL;
@@ -111,8 +111,8 @@ static pare_status bound_collapses(prover *v)
     const size_t n = sizeof names / sizeof *names;
     pare_status st = PARE_OK;
     v->phi0 = 0;
-    for (size_t i = 0; i < v->look->n; i++) {
-        const pare_input *const in = &v->look->in[i];
+    for (size_t i = 0; i < v->heldout->n; i++) {
+        const pare_input *const in = &v->heldout->in[i];
         for (size_t k = 0; in->x && k < in->batch * in->tokens * in->width; k++)
             v->phi0 = fmax(v->phi0, fabs(in->x[k]));
     }
@@ -123,7 +123,7 @@ static pare_status bound_collapses(prover *v)
     if (!d->bounds || !v->domain) return pare_no_memory(v->err);
     for (size_t i = 0; !st && i < n; i++) {
         /* Of one attention the first and the third replace nothing. */
-        if (d->xray.nlayers < 2 && i % 2 == 0) continue;
+        if (d->stats.nlayers < 2 && i % 2 == 0) continue;
         st = bound_collapse(&d->bounds[d->nbounds++], v, names[i]);
         if (!st) st = pare_progress(v->exec, "prove a priori", i + 1, n, v->err);
     }
@@ -135,16 +135,17 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
                         pare_err *err)
 {
     pare_depth_probe *const d = &p->depth;
-    const pare_attention_stats *const x = &d->xray;
+    const pare_attention_stats *const x = &d->stats;
     const probe_halves h = probe_halve(in, o->depth_tokens);
     const pare_exec silent = pare_exec_silent(exec);
-    evaluator e = {.look = &h.look, .part = *data, .exec = &silent};
+    evaluator e = {.heldout = &h.heldout, .part = *data, .exec = &silent};
     e.part.target = data->target ? data->target + h.first : NULL;
     const pare_replacement_costs_opts costs = {
         .macs = o->depth_macs, .metric = p->metric ? evaluate : NULL, .self = &e};
     pare_steps steps = pare_steps_of(exec, 10 + (o->no_cuts ? 0 : 80) + 10);
     exec = pare_step(&steps, NULL, 10);
-    pare_status st = pare_depth_attention_stats(&d->xray, p->arena, m, &h.fit, &h.look, exec, err);
+    pare_status st =
+        pare_depth_attention_stats(&d->stats, p->arena, m, &h.fit, &h.heldout, exec, err);
     if (st) return st;
     exec = pare_step(&steps, NULL, o->no_cuts ? 0 : 80);
     if (x->nheads == 0) return probe_untold(p, err, "attention: the model has no softmax heads");
@@ -157,12 +158,12 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
     d->paper_layers = x->nlayers;
     d->paper = pare_collapse_paper(eta, x->layers[0].x, d->paper_heads, d->paper_layers);
     if (!o->no_cuts)
-        st = pare_depth_replacement_costs(&d->costs, p->arena, m, &h.fit, &h.look, &costs, exec,
+        st = pare_depth_replacement_costs(&d->costs, p->arena, m, &h.fit, &h.heldout, &costs, exec,
                                           err);
     if (!st && d->costs.skipped)
         st = probe_untold(p, err, "what replacing attention would cost: %s (--all tries it)",
                           d->costs.skipped);
-    prover v = {.p = p, .m = m, .look = &h.look, .exec = &silent, .err = err};
+    prover v = {.p = p, .m = m, .heldout = &h.heldout, .exec = &silent, .err = err};
     if (!st) st = bound_collapses(&v);
     return st ? st : probe_verdict(p, m, err);
 }

@@ -10,7 +10,7 @@ const char *const pare_depth_verdict_names[] = {"collapsible (proved)", "collaps
 
 static char *describe_proved(const pare_probe *p, const pare_probe_bound *b)
 {
-    const pare_attention_stats *const x = &p->depth.xray;
+    const pare_attention_stats *const x = &p->depth.stats;
     const size_t n = x->nlayers;
     char bound[40], apart[40], *how; /* the model that the bound is about */
     const bool two = isfinite(b->difference.v);
@@ -53,7 +53,7 @@ const pare_replacement_point *probe_best_point(const pare_replacement_costs *c, 
 static char *describe_point(const pare_probe *p, const pare_replacement_point *at,
                             pare_attn_kind kind)
 {
-    const size_t all = p->depth.xray.nlayers, gone = all - at->exact;
+    const size_t all = p->depth.stats.nlayers, removed = all - at->exact;
     const double before = p->depth.costs.curves[0].points[0].metric; /* nothing replaced */
     char metric[120] = "";
     if (p->metric && !isnan(at->metric))
@@ -61,7 +61,7 @@ static char *describe_point(const pare_probe *p, const pare_replacement_point *a
     return pare_sprintf(p->arena,
                         "%s in place of %zu of %zu attentions loses %.2g %% of attention's effect "
                         "on the outputs (relative error %.2g%s), measured%s",
-                        pare_attn_name(kind), gone, all, 100 * at->lost, at->error, metric,
+                        pare_attn_name(kind), removed, all, 100 * at->lost, at->error, metric,
                         p->inputs == 1 ? " on the input it was fitted to" : "");
 }
 
@@ -70,13 +70,13 @@ static char *describe_point(const pare_probe *p, const pare_replacement_point *a
 static char *first_violated(const pare_probe *p)
 {
     const pare_depth_probe *const d = &p->depth;
-    const pare_head_stats *worst = &d->xray.heads[0];
+    const pare_head_stats *worst = &d->stats.heads[0];
     for (size_t i = 0; i < d->nbounds; i++)
         if (strcmp(d->bounds[i].what, "uniform") == 0 && !isfinite(d->bounds[i].bound.v))
             return pare_sprintf(p->arena, "nothing is proven a priori: %s",
                                 *d->bounds[i].why ? d->bounds[i].why : "the bound overflows");
-    for (size_t h = 0; h < d->xray.nheads; h++)
-        if (d->xray.heads[h].range_mean > worst->range_mean) worst = &d->xray.heads[h];
+    for (size_t h = 0; h < d->stats.nheads; h++)
+        if (d->stats.heads[h].range_mean > worst->range_mean) worst = &d->stats.heads[h];
     if (worst->range_mean > PARE_PROBE_RANGE)
         return pare_sprintf(
             p->arena,
@@ -107,7 +107,7 @@ pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err)
     }
     /* One of several may stay; of one alone none. None at all is better where both will do. */
     const pare_replacement_point *at = probe_best_point(&d->costs, 0, &kind);
-    if (d->xray.nlayers > 1 && !(at && at->lost <= PARE_PROBE_LOST))
+    if (d->stats.nlayers > 1 && !(at && at->lost <= PARE_PROBE_LOST))
         at = probe_best_point(&d->costs, 1, &kind);
     d->violated = proved ? "" : first_violated(p);
     if (!d->violated) return pare_no_memory(err);

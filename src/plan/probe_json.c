@@ -101,10 +101,10 @@ static bool stream_json(cJSON *to, const pare_probe *p)
     return ok && put_norms(to, "vector_norms", &p->vectors);
 }
 
-static bool survey_json(cJSON *to, const pare_probe *p)
+static bool width_facts_json(cJSON *to, const pare_probe *p)
 {
-    const pare_width_facts *const s = &p->survey;
-    if (!p->has_survey) return pare_json_add_null(to, "survey");
+    const pare_width_facts *const s = &p->width_facts;
+    if (!p->has_width_facts) return pare_json_add_null(to, "survey");
     cJSON *const all = put_object(to, "survey");
     bool ok = put_size(all, "dim", s->dim) && put_number(all, "eps", s->eps) &&
               put_number(all, "delta", s->delta);
@@ -212,11 +212,11 @@ static bool layers_json(cJSON *to, const pare_depth_probe *d)
 {
     cJSON *const list = put_list(to, "layers");
     bool ok = list != NULL;
-    for (size_t i = 0; ok && i < d->xray.nlayers; i++) {
-        const pare_layer_stats *const l = &d->xray.layers[i];
+    for (size_t i = 0; ok && i < d->stats.nlayers; i++) {
+        const pare_layer_stats *const l = &d->stats.layers[i];
         double tv = 0;
         for (size_t h = l->first; h < l->first + l->nheads; h++)
-            tv += d->xray.heads[h].tv_uniform / (double)l->nheads;
+            tv += d->stats.heads[h].tv_uniform / (double)l->nheads;
         cJSON *const o = put_object(list, NULL);
         ok = put_size(o, "block", l->block) && put_bool(o, "skip", l->skip) &&
              put_number(o, "x_max", l->x) && put_number(o, "res_x", l->res_x) &&
@@ -259,7 +259,7 @@ static bool curves_json(cJSON *to, const pare_depth_probe *d)
             cJSON *const kept = put_size(o, "exact", at->exact) ? put_list(o, "kept") : NULL;
             ok = kept != NULL;
             for (size_t l = 0; ok && l < d->costs.nlayers; l++)
-                if (at->kept[l]) ok = put_size(kept, NULL, d->xray.layers[l].block);
+                if (at->kept[l]) ok = put_size(kept, NULL, d->stats.layers[l].block);
             ok = ok && put_number(o, "error", at->error) && put_number(o, "lost", at->lost) &&
                  put_number(o, "metric", at->metric) && put_number(o, "macs_saved", at->macs);
         }
@@ -272,10 +272,10 @@ static bool depth_json(cJSON *to, const pare_probe *p)
     const pare_depth_probe *const d = &p->depth;
     if (!p->has_depth) return pare_json_add_null(to, "depth");
     cJSON *const all = put_object(to, "depth");
-    bool ok = put_size(all, "fitted", d->xray.fitted) && put_size(all, "inputs", d->xray.inputs) &&
-              put_size(all, "tokens", d->xray.tokens) &&
-              put_size(all, "longest", d->xray.longest) && heads_json(all, &d->xray) &&
-              layers_json(all, d) && curves_json(all, d);
+    bool ok =
+        put_size(all, "fitted", d->stats.fitted) && put_size(all, "inputs", d->stats.inputs) &&
+        put_size(all, "tokens", d->stats.tokens) && put_size(all, "longest", d->stats.longest) &&
+        heads_json(all, &d->stats) && layers_json(all, d) && curves_json(all, d);
     cJSON *const list = ok ? put_list(all, "bounds") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < d->nbounds; i++) {
@@ -392,7 +392,7 @@ pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err)
     cJSON *const all = cJSON_CreateObject();
     bool ok = put_size(all, "parameters", (size_t)p->parameters) && weights_json(all, p) &&
               put_size(all, "inputs", p->inputs) && put_size(all, "tokens", p->tokens) &&
-              stream_json(all, p) && survey_json(all, p) && theorems_json(all, p) &&
+              stream_json(all, p) && width_facts_json(all, p) && theorems_json(all, p) &&
               put_number(all, "largest_output", p->output) && cuts_json(all, p) &&
               depth_json(all, p) && ticket_json(all, p) && length_json(all, p);
     cJSON *list = ok ? put_list(all, "directions") : NULL;

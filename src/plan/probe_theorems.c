@@ -41,7 +41,7 @@ static void add_finding(findings *f, pare_finding it, const char *theorem, const
 /* Layers are as the theorems have them. */
 static void check_layers(findings *f, bool cluster)
 {
-    const pare_width_facts *const s = &f->p->survey;
+    const pare_width_facts *const s = &f->p->width_facts;
     bool skip = false, bias = false, scaled = false, heads = false, act = false;
     size_t bad = 0;
     for (size_t i = 0; i < s->nlayers; i++) {
@@ -69,7 +69,7 @@ static void check_layers(findings *f, bool cluster)
 /* Theorem 3.3: the dimension of its lemma. */
 static void check_jl_dimension(findings *f)
 {
-    const pare_width_facts *const s = &f->p->survey;
+    const pare_width_facts *const s = &f->p->width_facts;
     size_t worst = 0;
     for (size_t i = 0; i < s->nlayers; i++)
         if ((double)s->layers[i].jl_dim / (double)s->layers[i].qk_dim >
@@ -102,7 +102,7 @@ static double useful_eps(pare_ub (*bound)(pare_ub, pare_ub, size_t, pare_ub), do
 static void check_bounds(findings *f)
 {
     const pare_probe *const p = f->p;
-    const pare_width_facts *const s = &p->survey;
+    const pare_width_facts *const s = &p->width_facts;
     const double jl =
         useful_eps(pare_jl_bound, p->operators.sup, p->vectors.sup, s->nlayers, p->output);
     const double low =
@@ -141,7 +141,7 @@ static void check_ranks(findings *f)
 /* Proposition 4.3. */
 static void check_sampling(findings *f)
 {
-    const pare_width_facts *const s = &f->p->survey;
+    const pare_width_facts *const s = &f->p->width_facts;
     size_t worst = 0;
     for (size_t i = 0; i < s->nlayers; i++)
         if (s->layers[i].draws / (double)s->layers[i].units >
@@ -157,7 +157,7 @@ static void check_sampling(findings *f)
 /* Theorem 4.4. */
 static void check_clusters(findings *f)
 {
-    const pare_width_facts *const s = &f->p->survey;
+    const pare_width_facts *const s = &f->p->width_facts;
     size_t wide = 0, near = 0;
     for (size_t i = 0; i < s->nlayers; i++) {
         if (s->layers[i].radius_est > s->layers[wide].radius_est) wide = i;
@@ -178,7 +178,7 @@ pare_status probe_theorems(pare_probe *p, const pare_model *m, pare_err *err)
     findings f = {.p = p, .err = err};
     p->findings = pare_alloc(p->arena, MOST, sizeof *p->findings);
     if (!p->findings) return pare_no_memory(err);
-    if (m->nblocks == 0 || !p->has_survey) return PARE_OK;
+    if (m->nblocks == 0 || !p->has_width_facts) return PARE_OK;
     check_layers(&f, false);
     check_jl_dimension(&f);
     check_bounds(&f);

@@ -107,7 +107,7 @@ static pare_status distill(reducer *r, pare_model **small)
 {
     const pare_reduce_opts *const o = r->o;
     pare_distill_opts d = o->distill;
-    pare_task lesson;
+    pare_task task;
     pare_task_facts facts;
     pare_model *student = NULL;
     const pare_task_graph_opts g = {.path = o->data,
@@ -115,9 +115,9 @@ static pare_status distill(reducer *r, pare_model **small)
                                     .full = r->m->pattern.kind != PARE_GRAPH,
                                     .classes = pare_model_outputs(r->m)};
     d.seed = o->seed;
-    pare_status st = pare_task_graph(&lesson, &facts, r->arena, &g, r->err);
+    pare_status st = pare_task_graph(&task, &facts, r->arena, &g, r->err);
     if (!st)
-        st = pare_width_distill(&student, &r->out->distilled, *small, r->m, &lesson, &d, r->exec,
+        st = pare_width_distill(&student, &r->out->distilled, *small, r->m, &task, &d, r->exec,
                                 r->err);
     if (st) return st;
     pare_model_free(*small);

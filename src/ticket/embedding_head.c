@@ -12,7 +12,7 @@
 
 static const pare_ub zero = {0};
 
-/* ---- stem ------------------------------------------------------------------------------------ */
+/* ---- embedding ------------------------------------------------------------------------------------ */
 
 static span row_sizes(const pare_weight *f, const pare_weight *g, size_t i)
 {
@@ -79,7 +79,7 @@ static span span_plus(span a, span b)
 }
 
 /* Up to the norm. */
-static span through_stem(const embedding_sizes *s, span x, span positions)
+static span through_embedding(const embedding_sizes *s, span x, span positions)
 {
     if (!s->after_map) x = span_plus(x, positions);
     if (s->map) x = dense_move(&s->dense, x);
@@ -88,7 +88,7 @@ static span through_stem(const embedding_sizes *s, span x, span positions)
 
 span embedding_move(const embedding_sizes *s, span x)
 {
-    return norm_move(&s->norm, through_stem(s, s->ids ? s->rows : x, s->positions));
+    return norm_move(&s->norm, through_embedding(s, s->ids ? s->rows : x, s->positions));
 }
 
 span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_model *g,
@@ -99,11 +99,11 @@ span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_mod
         learned ? row_sizes(&f->embedding.pos.table, &g->embedding.pos.table, i % in->tokens)
                 : s->positions;
     if (s->ids)
-        return through_stem(
+        return through_embedding(
             s, row_sizes(&f->embedding.table, &g->embedding.table, (size_t)in->ids[i]), at);
     const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
     const pare_ub x = pare_norm_fro(&row);
-    return through_stem(s, (span){x, x, zero, 0}, at);
+    return through_embedding(s, (span){x, x, zero, 0}, at);
 }
 
 /* ---- head ------------------------------------------------------------------------------------ */

@@ -15,7 +15,7 @@ embedding_sizes embedding_sizes_of(pare_work *p, const pare_model *f, const pare
                                    char *why);
 /* Where block 0 begins, for all words, or for given vectors that are in `x`. */
 span embedding_move(const embedding_sizes *s, span x);
-/* Row i of one input, where the stem's norm begins. */
+/* Row i of one input, where the embedding's norm begins. */
 span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_model *g,
                    const pare_input *in, size_t i);
 

@@ -190,9 +190,9 @@ static void walk_embedding(walk *w)
         e = rows_of(w, m);
     }
     for (size_t i = 0; !w->p->st && i < w->rows; i++) {
-        span s = embedding_row(&w->sizes->stem, w->f, w->g, w->in, i);
+        span s = embedding_row(&w->sizes->embedding, w->f, w->g, w->in, i);
         if (divides) s.least = shortest_row(&e, i, n);
-        w->d[i] = norm_move(&w->sizes->stem.norm, s).d.v;
+        w->d[i] = norm_move(&w->sizes->embedding.norm, s).d.v;
     }
 }
 

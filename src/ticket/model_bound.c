@@ -3,7 +3,7 @@
  *
  * Claim. For every input in the domain - all token sequences, or all rows of length at most alpha -
  * of any number of tokens, |f - g| is at most what comes out when a span walks through the model:
- * stem, then norm, attention (Theorem B), skip, norm, feed-forward part, skip, norm for each block,
+ * embedding, then norm, attention (Theorem B), skip, norm, feed-forward part, skip, norm for each block,
  * then the head. Each step carries how long the rows of both models can be and how far they can be
  * apart. It grows like a product over the blocks: true for every input, tight for few blocks.
  * Hypotheses: blocks, heads, norms and pattern pair up; else the bound is inf and `why` says so. */
@@ -33,7 +33,7 @@ model_sizes model_sizes_of(pare_work *p, const pare_model *f, const pare_model *
 {
     model_sizes m = {.nblocks = f->nblocks};
     models_compare(f, g, why);
-    if (!*why) m.stem = embedding_sizes_of(p, f, g, why);
+    if (!*why) m.embedding = embedding_sizes_of(p, f, g, why);
     if (!*why) m.blocks = pare_work_alloc(p, f->nblocks, sizeof *m.blocks);
     for (size_t b = 0; !p->st && !*why && b < f->nblocks; b++) {
         m.blocks[b].attn = attn_sizes_of(p, f, g, b, why);
@@ -46,7 +46,7 @@ model_sizes model_sizes_of(pare_work *p, const pare_model *f, const pare_model *
 void model_move(pare_ticket_bound *out, const model_sizes *m, double alpha)
 {
     const pare_ub a = pare_ub_exact(alpha);
-    span x = embedding_move(&m->stem, (span){a, a, pare_ub_exact(0), 0});
+    span x = embedding_move(&m->embedding, (span){a, a, pare_ub_exact(0), 0});
     for (size_t b = 0; b < m->nblocks; b++) x = block_move(&m->blocks[b], x);
     out->rows = x.d;
     out->outputs = output_head_move(&m->top, x);

@@ -11,7 +11,7 @@ typedef struct block_sizes {
 } block_sizes;
 
 typedef struct model_sizes {
-    embedding_sizes stem;
+    embedding_sizes embedding;
     size_t nblocks;
     block_sizes *blocks;
     output_head_sizes top;

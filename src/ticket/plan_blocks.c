@@ -91,10 +91,10 @@ static void widen_output_head(output_head_sizes *t, fitted *all, double eta, con
 static fitted assume_error(model_sizes *m, const pare_model *f, double eta)
 {
     fitted all = {0, pare_ub_exact(0)};
-    widen_table(&m->stem.rows, &all, eta, &f->embedding.table);
+    widen_table(&m->embedding.rows, &all, eta, &f->embedding.table);
     if (f->embedding.pos.kind == PARE_POS_LEARNED)
-        widen_table(&m->stem.positions, &all, eta, &f->embedding.pos.table);
-    if (m->stem.map) widen_dense(&m->stem.dense, &all, eta, &f->embedding.map, 1);
+        widen_table(&m->embedding.positions, &all, eta, &f->embedding.pos.table);
+    if (m->embedding.map) widen_dense(&m->embedding.dense, &all, eta, &f->embedding.map, 1);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_block *const x = &f->blocks[b];
         for (size_t h = 0; h < m->blocks[b].attn.nheads; h++)

@@ -67,7 +67,7 @@ pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200], 
     if (!k.arena) return pare_no_memory(err);
     const model_sizes m = model_sizes_of(&k, f, f, why);
     span x = {a, a, pare_ub_exact(0), 0};
-    if (!k.st && !*why) x = embedding_move(&m.stem, x);
+    if (!k.st && !*why) x = embedding_move(&m.embedding, x);
     for (size_t b = 0; !k.st && !*why && b < f->nblocks; b++) {
         const attn_sizes *const s = &m.blocks[b].attn;
         out[b].there = s->kind != PARE_ATTN_NONE;

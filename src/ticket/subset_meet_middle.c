@@ -34,7 +34,7 @@ static size_t steps_up(const walk *w, size_t steps)
     return from;
 }
 
-static inline void look(const walk *w, spot *best, const int64_t **a, const int64_t **b)
+static inline void check_sum(const walk *w, spot *best, const int64_t **a, const int64_t **b)
 {
     const int64_t gap = **a + **b - w->target;
     const int64_t far = subset_abs(gap);
@@ -57,9 +57,9 @@ static spot closest(const walk *w)
     }
     for (size_t k = 0; k < part; k++)
 #pragma GCC unroll 4 /* the cursors of all chains in registers */
-        for (size_t c = 0; c < CHAINS; c++) look(w, &best[c], &a[c], &b[c]);
+        for (size_t c = 0; c < CHAINS; c++) check_sum(w, &best[c], &a[c], &b[c]);
     for (size_t k = CHAINS * part; k < steps; k++)
-        look(w, &best[CHAINS - 1], &a[CHAINS - 1], &b[CHAINS - 1]);
+        check_sum(w, &best[CHAINS - 1], &a[CHAINS - 1], &b[CHAINS - 1]);
     for (size_t c = 1; c < CHAINS; c++)
         if (best[c].far < best[0].far) best[0] = best[c];
     return best[0];

@@ -195,7 +195,7 @@ pare_status matrix_ticket(pare_coded *coded, pare_weight *expanded, pare_ticket_
                                  .rows = job->w.rows,
                                  .cols = job->w.cols,
                                  .n = p.n,
-                                 .turned = transposed,
+                                 .transposed = transposed,
                                  .relu = job->relu,
                                  .exponent = exponent,
                                  .own = r.own,

@@ -43,7 +43,7 @@ static const char *domain_text(cert_builder *s, const pare_model *f, double alph
 static void add_layers(cert_builder *s, const model_sizes *m, const char *domain, double alpha)
 {
     const pare_ub a = pare_ub_exact(alpha), zero = pare_ub_exact(0);
-    span x = embedding_move(&m->stem, (span){a, a, zero, 0});
+    span x = embedding_move(&m->embedding, (span){a, a, zero, 0});
     for (size_t b = 0; !s->work.st && b < m->nblocks; b++) {
         const attn_sizes *const at = &m->blocks[b].attn;
         const ffn_sizes *const ff = &m->blocks[b].ffn;
@@ -83,7 +83,7 @@ static void add_all_inputs(cert_builder *s, const model_sizes *m, const char *wh
     /* the printed bound is about one attention layer on given vectors */
     const attn_sizes *const first = m->nblocks == 1 ? &m->blocks[0].attn : NULL;
     const pare_attn *const at = first ? &f->blocks[0].attn : NULL;
-    if (s->work.st || !first || first->nheads == 0 || f->embedding.ids || m->stem.map ||
+    if (s->work.st || !first || first->nheads == 0 || f->embedding.ids || m->embedding.map ||
         at->in_norm.kind != PARE_NORM_NONE || first->heads[0].factored)
         return;
     add_statement(s, (pare_claim){.kind = PARE_PAPER_TICKET,

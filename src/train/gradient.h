@@ -1,4 +1,4 @@
-/* gradient.h - exact gradients of every model: a pass that remembers, and its way back.
+/* gradient.h - exact gradients of every model: a pass that remembers, and its backward pass.
  *
  *   pare_params *p;  pare_tape *t;                 a trainable copy; memory that is used again
  *   pare_tape_forward(t, &input, &mode, &y, err)   y: rows x outputs, in the tape

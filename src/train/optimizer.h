@@ -1,6 +1,6 @@
 /* optimizer.h - losses, AdamW, schedules, and runs that survive being killed.
  *
- * A run is a pure function of (start model, lesson, options, seed): not of threads, ranks, clocks,
+ * A run is a pure function of (start model, task, options, seed): not of threads, ranks, clocks,
  * nor of how often it was stopped and taken up again. */
 #ifndef PARE_TRAIN_OPTIMIZER_H
 #define PARE_TRAIN_OPTIMIZER_H

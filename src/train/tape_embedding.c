@@ -12,17 +12,17 @@ typedef struct embedding_job {
 static void embedding_span(void *self, const span *s)
 {
     const embedding_job *const w = self;
-    const pare_embedding *const stem = &w->t->m->embedding;
-    const pare_positions *const p = &stem->pos;
+    const pare_embedding *const embedding = &w->t->m->embedding;
+    const pare_positions *const p = &embedding->pos;
     const size_t d = w->to->d;
     for (size_t i = s->first; i < s->end; i++) {
         const size_t input_row = tape_input_row(w->t, i), at = i % w->t->tokens * d;
         double *const v = row_write(w->to, i, s->row[0]);
         if (!w->in)
             (void)row_read(w->to, i, v);
-        else if (stem->ids)
+        else if (embedding->ids)
             for (size_t j = 0; j < d; j++)
-                v[j] = pare_weight_at(&stem->table, (size_t)w->in->ids[input_row] * d + j);
+                v[j] = pare_weight_at(&embedding->table, (size_t)w->in->ids[input_row] * d + j);
         else
             memcpy(v, w->in->x + input_row * d, d * sizeof *v);
         if ((w->in == NULL) == p->after_map) {

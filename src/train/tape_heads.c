@@ -47,7 +47,7 @@ static pare_saved32 head_saved(const head_job *w, size_t head, size_t row)
     const attn_saved *const k = &w->s->attn_saved;
     return (pare_saved32){.lse = (float *)k->lse + head * k->q.n + row,
                           .scores = k->scores ? k->scores + head * edge_count(w->t) : NULL,
-                          .room = w->edge_scratch,
+                          .edge_scratch = w->edge_scratch,
                           .fresh = w->overwrite};
 }
 

@@ -105,8 +105,8 @@ static void run_job(job_pool *pool, size_t job, int threads)
         if (d.log) parts.opts.log = log_line;
         if (d.poly) parts.opts.poly = log_poly;
         parts.opts.log_self = &d;
-        r->more_is_better = parts.lesson->more_is_better;
-        st = pare_train(&m, &r->result, parts.start, parts.lesson, &parts.opts, &exec, &r->err);
+        r->more_is_better = parts.task->more_is_better;
+        st = pare_train(&m, &r->result, parts.start, parts.task, &parts.opts, &exec, &r->err);
         if (pool->source->close) pool->source->close(pool->source->self, &parts);
     }
     r->err.code = st;

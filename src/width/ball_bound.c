@@ -11,14 +11,14 @@
 #include <math.h>
 #include <string.h>
 
-pare_mat ball_path(pare_work *w, const tube *t, double rho, pare_ub *r)
+pare_mat ball_path(pare_work *w, const propagation *t, double rho, pare_ub *r)
 {
-    pare_mat h = tube_stem(w, t, r);
+    pare_mat h = propagation_embedding(w, t, r);
     pare_ub *const next = pare_work_alloc(w, h.rows, sizeof *next);
     for (size_t i = 0; !w->st && i < h.rows; i++)
         r[i] = pare_ub_fma(t->map, pare_ub_exact(rho), r[i]);
     for (size_t l = 0; !w->st && l < t->n->nlayers; l++) {
-        h = tube_layer(w, t, l, &h, r, next);
+        h = propagation_layer(w, t, l, &h, r, next);
         for (size_t i = 0; !w->st && i < h.rows; i++) r[i] = next[i];
         if (!w->st) w->st = pare_progress(w->exec, "prove the ball", l + 1, t->n->nlayers, w->err);
     }
@@ -26,14 +26,14 @@ pare_mat ball_path(pare_work *w, const tube *t, double rho, pare_ub *r)
 }
 
 typedef struct side { /* one model */
-    const tube *t;
+    const propagation *t;
     pare_enclosure out;
     pare_ub *r;   /* of the last rows */
     pare_mat gap; /* |w_c - w_k| from above; what folding may be off by included */
 } side;
 
 /* |w_c - w_k| <= |w~_c - w~_k| + what |w_c| and |w_k| may be off by. */
-static pare_mat class_gaps(pare_work *w, const tube *t)
+static pare_mat class_gaps(pare_work *w, const propagation *t)
 {
     const pare_mat *const wh = &t->n->wh;
     pare_mat gap = mat_zeros(w, wh->rows, wh->rows);
@@ -49,12 +49,12 @@ static pare_mat class_gaps(pare_work *w, const tube *t)
     return gap;
 }
 
-static side side_of(pare_work *w, const tube *t, double rho)
+static side side_of(pare_work *w, const propagation *t, double rho)
 {
     side s = {.t = t, .r = pare_work_alloc(w, t->in->tokens, sizeof *s.r)};
     if (w->st) return s;
     const pare_mat h = ball_path(w, t, rho, s.r);
-    if (!w->st) s.out = tube_top(w, t, &h);
+    if (!w->st) s.out = propagation_head(w, t, &h);
     s.gap = class_gaps(w, t);
     return s;
 }
@@ -89,7 +89,7 @@ static void compare_row(ball_bound *b, const side *f, const side *g, size_t i)
     b->certain += stays(f, i, c) && stays(g, i, c);
 }
 
-ball_bound ball_compare(pare_work *w, const tube *f, const tube *g, double rho)
+ball_bound ball_compare(pare_work *w, const propagation *f, const propagation *g, double rho)
 {
     ball_bound b = {0};
     const pare_mark mark = pare_arena_mark(w->arena);
@@ -110,15 +110,15 @@ ball_bound ball_of_set(pare_work *w, const model_pair *p, const pare_inputs *set
         const pare_mark mark = pare_arena_mark(w->arena);
         const pare_input *const in = &set->in[i];
         const pare_graph keys = key_graph(w, &p->f->pattern, in->graph, in->tokens);
-        const tube f = tube_new(w, p->f, p->nf, p->rounded_f, in, &keys);
-        const tube g = tube_new(w, p->g, p->ng, p->rounded_g, in, &keys);
+        const propagation f = propagation_new(w, p->f, p->nf, p->rounded_f, in, &keys);
+        const propagation g = propagation_new(w, p->g, p->ng, p->rounded_g, in, &keys);
         const ball_bound b = ball_compare(w, &f, &g, rho);
         all.apart = pare_ub_max(all.apart, b.apart);
         all.rows += b.rows;
         all.certain += b.certain;
         pare_arena_reset(w->arena, mark);
     }
-    if (w->st || tube_refuses(p->f) || tube_refuses(p->g))
+    if (w->st || propagation_refuses(p->f) || propagation_refuses(p->g))
         all = (ball_bound){pare_ub_inf(), all.rows, 0};
     return all;
 }

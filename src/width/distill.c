@@ -6,10 +6,10 @@
 #define WARMUP 3 /* epochs */
 
 pare_status pare_width_distill(pare_model **out, pare_train_result *result, const pare_model *cut,
-                               const pare_model *teacher, const pare_task *lesson,
+                               const pare_model *teacher, const pare_task *task,
                                const pare_distill_opts *o, const pare_exec *exec, pare_err *err)
 {
-    const uint64_t epoch = lesson->epoch > 0 ? lesson->epoch : 1;
+    const uint64_t epoch = task->epoch > 0 ? task->epoch : 1;
     *out = NULL;
     if (o->epochs < 1 || !(o->lr > 0) || !(o->weight >= 0 && o->weight <= 1))
         return pare_fail(err, PARE_ERR_USAGE,
@@ -26,5 +26,5 @@ pare_status pare_width_distill(pare_model **out, pare_train_result *result, cons
         .distill = o->weight,
         .temperature = 1,
     };
-    return pare_train(out, result, cut, lesson, &t, exec, err);
+    return pare_train(out, result, cut, task, &t, exec, err);
 }

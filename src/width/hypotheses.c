@@ -9,15 +9,15 @@
 
 #define NEGLIGIBLE 0.01 /* share of the scores, in the metric of the data, that may be lost */
 
-typedef struct survey_job {
+typedef struct facts_job {
     pare_work w;
     pare_arena *keep; /* of the result */
     pare_width_facts *out;
     net n;
     activations p;
-} survey_job;
+} facts_job;
 
-static void *alloc_result(survey_job *l, size_t count, size_t size)
+static void *alloc_result(facts_job *l, size_t count, size_t size)
 {
     void *const p = l->w.st ? NULL : pare_alloc(l->keep, count > 0 ? count : 1, size);
     if (!p && !l->w.st) l->w.st = pare_no_memory(l->w.err);
@@ -25,7 +25,7 @@ static void *alloc_result(survey_job *l, size_t count, size_t size)
 }
 
 /* Every point of the stream: how near its rows are to a subspace. */
-static void survey_points(survey_job *l)
+static void fact_points(facts_job *l)
 {
     pare_work *const w = &l->w;
     pare_width_facts *const out = l->out;
@@ -62,7 +62,7 @@ static void describe_layer(pare_width_facts_layer *at, const net_layer *l)
 
 /* Every layer: the dimension of the Johnson-Lindenstrauss lemma, the leverage of hidden units, and
  * clusters of nodes. */
-static void survey_layers(survey_job *l, size_t max_clusters)
+static void survey_layers(facts_job *l, size_t max_clusters)
 {
     pare_work *const w = &l->w;
     pare_width_facts *const out = l->out;
@@ -109,7 +109,7 @@ static size_t effective_rank(const double *s, size_t n)
 }
 
 /* Every head: the singular values of its scores. */
-static void survey_heads(survey_job *l)
+static void survey_heads(facts_job *l)
 {
     pare_work *const w = &l->w;
     pare_width_facts *const out = l->out;
@@ -137,7 +137,7 @@ pare_status pare_width_check_hypotheses(pare_width_facts *out, pare_arena *a, co
                                         const pare_inputs *data, const pare_width_facts_opts *o,
                                         const pare_exec *exec, pare_err *err)
 {
-    survey_job l = {.w = {pare_arena_new(), exec, err, PARE_OK}, .keep = a, .out = out};
+    facts_job l = {.w = {pare_arena_new(), exec, err, PARE_OK}, .keep = a, .out = out};
     pare_model *folded = NULL;
     pare_fold_report report;
     *out = (pare_width_facts){.eps = o->eps, .delta = o->delta};
@@ -151,7 +151,7 @@ pare_status pare_width_check_hypotheses(pare_width_facts *out, pare_arena *a, co
     if (!l.w.st) {
         const size_t eighth = (l.n.we.rows + 7) / 8;
         out->dim = o->dim ? o->dim : eighth > 0 ? eighth : 1;
-        survey_points(&l);
+        fact_points(&l);
         if (!l.w.st) survey_layers(&l, o->clusters ? o->clusters : out->dim);
         if (!l.w.st) survey_heads(&l);
     }

@@ -1,9 +1,9 @@
-/* survey.h - what the theorems about width find in a model on its data: looked at, not cut.
+/* width_facts.h - what the theorems about width find in a model on its data: looked at, not cut.
  *
  * Everything here is an estimate in f64. It explains why a cut is cheap or dear; no bound rests on
  * it. */
-#ifndef PARE_WIDTH_SURVEY_H
-#define PARE_WIDTH_SURVEY_H
+#ifndef PARE_WIDTH_HYPOTHESES_H
+#define PARE_WIDTH_HYPOTHESES_H
 #include <pare/width.h>
 
 /* `data`: one graph (or one sequence of vectors). Lists live in the arena. PARE_ERR_INPUT names the

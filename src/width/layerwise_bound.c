@@ -51,14 +51,15 @@ static pare_mat decode_next(pare_work *w, const pare_mat *next, const pare_ub *r
     return h;
 }
 
-pare_mat layerwise_path(pare_work *w, const tube *f, const pare_mat *small, bool same, pare_ub *b)
+pare_mat layerwise_path(pare_work *w, const propagation *f, const pare_mat *small, bool same,
+                        pare_ub *b)
 {
     pare_ub *const r = pare_work_alloc(w, f->in->tokens, sizeof *r);
     if (w->st) return (pare_mat){0};
-    const pare_mat first = tube_stem(w, f, r);
+    const pare_mat first = propagation_embedding(w, f, r);
     pare_mat h = decode_next(w, &first, r, &small[0], same, b);
     for (size_t l = 0; !w->st && l < f->n->nlayers; l++) {
-        const pare_mat next = tube_layer(w, f, l, &h, b, r);
+        const pare_mat next = propagation_layer(w, f, l, &h, b, r);
         h = decode_next(w, &next, r, &small[l + 1], same, b);
         if (!w->st)
             w->st = pare_progress(w->exec, "prove layer by layer", l + 1, f->n->nlayers, w->err);
@@ -66,7 +67,7 @@ pare_mat layerwise_path(pare_work *w, const tube *f, const pare_mat *small, bool
     return h;
 }
 
-pare_ub layerwise_gap(pare_work *w, const tube *f, const pare_mat *small, bool same,
+pare_ub layerwise_gap(pare_work *w, const propagation *f, const pare_mat *small, bool same,
                       const pare_enclosure *out)
 {
     const pare_mark mark = pare_arena_mark(w->arena);
@@ -74,7 +75,7 @@ pare_ub layerwise_gap(pare_work *w, const tube *f, const pare_mat *small, bool s
     pare_mat h = {0};
     pare_enclosure top = {0};
     if (!w->st) h = layerwise_path(w, f, small, same, b);
-    if (!w->st) top = tube_top(w, f, &h);
+    if (!w->st) top = propagation_head(w, f, &h);
     if (!w->st && (top.rows != out->rows || top.cols != out->cols))
         pare_work_fail(w, PARE_ERR_VERIFY, "outputs [%zu, %zu] and [%zu, %zu] of the models",
                        top.rows, top.cols, out->rows, out->cols);
@@ -94,14 +95,14 @@ pare_ub layerwise_gap_of_set(pare_work *w, const model_pair *p, const pare_input
 {
     pare_ub most = pare_ub_exact(0);
     pare_model_norms *norms = NULL;
-    if (tube_refuses(p->f)) return pare_ub_inf();
+    if (propagation_refuses(p->f)) return pare_ub_inf();
     if (!w->st) w->st = pare_model_norms_new(&norms, w->arena, p->g, SILENT_EXEC(w), w->err);
     for (size_t i = 0; !w->st && i < set->n; i++) {
         const pare_mark mark = pare_arena_mark(w->arena);
         const pare_input *const in = &set->in[i];
         pare_enclosure out = {0};
         const activations small = activations_of(w, p->small, p->ng, in);
-        const tube f = tube_new(w, p->f, p->nf, p->rounded_f, in, &small.graph);
+        const propagation f = propagation_new(w, p->f, p->nf, p->rounded_f, in, &small.graph);
         if (!w->st) w->st = pare_enclose(&out, w->arena, p->g, norms, in, SILENT_EXEC(w), w->err);
         if (!w->st) most = pare_ub_max(most, layerwise_gap(w, &f, small.h, p->same, &out));
         pare_arena_reset(w->arena, mark);

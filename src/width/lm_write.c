@@ -250,7 +250,7 @@ static bool narrows(const pare_embedding *s)
 }
 
 /* The embedding in the coordinates of `first`. */
-static void put_stem(pare_work *w, lm_out *o, const lm_basis *first, const pare_mat *embed)
+static void put_embedding(pare_work *w, lm_out *o, const lm_basis *first, const pare_mat *embed)
 {
     const lm *const m = o->m;
     const pare_embedding *const s = &m->m->embedding;
@@ -298,7 +298,7 @@ static pare_mat head_input(pare_work *w, const lm *m, const pare_mat *u, double 
 }
 
 /* The output head in the coordinates of `last`. */
-static void put_top(pare_work *w, lm_out *o, const lm_basis *last, const pare_mat *embed)
+static void put_head(pare_work *w, lm_out *o, const lm_basis *last, const pare_mat *embed)
 {
     const lm *const m = o->m;
     const pare_output_head *const t = &m->m->head;
@@ -364,21 +364,21 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
     if (w->st) return;
     const pare_embedding *const s = &o->m->m->embedding;
     const pare_output_head *const t = &o->m->m->head;
-    pare_embedding *const stem = &o->model->embedding;
+    pare_embedding *const embedding = &o->model->embedding;
     pare_output_head *const top = &o->model->head;
     if (first) {
-        stem->ids = s->ids;
-        stem->width = s->width;
-        stem->vocab = s->vocab;
+        embedding->ids = s->ids;
+        embedding->width = s->width;
+        embedding->vocab = s->vocab;
         const pare_mat wide = embed && !narrows(s) ? mat_identity(w, s->width) : (pare_mat){0};
-        put_stem(w, o, first, embed);
-        put_top(w, o, last, wide.v ? &wide : embed);
+        put_embedding(w, o, first, embed);
+        put_head(w, o, last, wide.v ? &wide : embed);
     } else {
-        *stem = *s;
-        stem->table = copy_weight(&o->writer, &s->table);
-        stem->pos.table = copy_weight(&o->writer, &s->pos.table);
-        stem->map = copy_dense(&o->writer, &s->map);
-        stem->norm = copy_norm(&o->writer, &s->norm);
+        *embedding = *s;
+        embedding->table = copy_weight(&o->writer, &s->table);
+        embedding->pos.table = copy_weight(&o->writer, &s->pos.table);
+        embedding->map = copy_dense(&o->writer, &s->map);
+        embedding->norm = copy_norm(&o->writer, &s->norm);
         *top = *t;
         top->norm = copy_norm(&o->writer, &t->norm);
         top->dense = copy_dense(&o->writer, &t->dense);

@@ -69,29 +69,29 @@ void move_layer(pare_work *w, pare_ub *out, const mover *mv, const pare_mat *h, 
 
 /* ---- a path through the layers, and how far the exact one may be from it (tube.c) ---- */
 
-typedef struct tube {    /* one model on one input */
-    const pare_model *m; /* itself: what is enclosed */
-    const net *n;        /* folded: what its norms are of */
+typedef struct propagation { /* one model on one input */
+    const pare_model *m;     /* itself: what is enclosed */
+    const net *n;            /* folded: what its norms are of */
     const pare_input *in;
     const pare_graph *g; /* complete */
     mover **layers;
     pare_ub *top; /* |row| of the last map, for every output */
     pare_ub map;  /* |We|_2 */
     pare_ub off;  /* share of themselves by which folded entries may be wrong */
-} tube;
+} propagation;
 
 /* Whether the folded matrices are the model's own up to a share of themselves; else why not. */
-const char *tube_refuses(const pare_model *m);
+const char *propagation_refuses(const pare_model *m);
 /* `rounded`: weights that folding had to round. */
-tube tube_new(pare_work *w, const pare_model *m, const net *n, size_t rounded, const pare_input *in,
-              const pare_graph *g);
+propagation propagation_new(pare_work *w, const pare_model *m, const net *n, size_t rounded,
+                            const pare_input *in, const pare_graph *g);
 /* Rows of h_0; radii of rows, euclidean. */
-pare_mat tube_stem(pare_work *w, const tube *t, pare_ub *r);
+pare_mat propagation_embedding(pare_work *w, const propagation *t, pare_ub *r);
 /* layer(H) in *out (n x width), and in r how far layer(H') is from it for |h'_i - h_i| <= e[i]. */
-pare_mat tube_layer(pare_work *w, const tube *t, size_t l, const pare_mat *h, const pare_ub *e,
-                    pare_ub *r);
+pare_mat propagation_layer(pare_work *w, const propagation *t, size_t l, const pare_mat *h,
+                           const pare_ub *e, pare_ub *r);
 /* Outputs at the rows of h_L, with the radii of their entries (rounding alone). */
-pare_enclosure tube_top(pare_work *w, const tube *t, const pare_mat *h);
+pare_enclosure propagation_head(pare_work *w, const propagation *t, const pare_mat *h);
 
 typedef struct model_pair {          /* the models of a certificate */
     const pare_model *f, *g, *small; /* small: g folded */
@@ -109,12 +109,12 @@ PARE_MUST_USE pare_status insert_identity_wo(pare_model *m, pare_err *err);
 
 /* The last rows of the path from the given input; r: how far those of any input are from them
  * whose rows are each within rho of the given ones. */
-pare_mat ball_path(pare_work *w, const tube *t, double rho, pare_ub *r);
+pare_mat ball_path(pare_work *w, const propagation *t, double rho, pare_ub *r);
 typedef struct ball_bound {
     pare_ub apart;        /* largest difference of an output entry */
     size_t rows, certain; /* rows whose largest entry is the same one in both models, throughout */
 } ball_bound;
-ball_bound ball_compare(pare_work *w, const tube *f, const tube *g, double rho);
+ball_bound ball_compare(pare_work *w, const propagation *f, const propagation *g, double rho);
 ball_bound ball_of_set(pare_work *w, const model_pair *p, const pare_inputs *set, double rho);
 
 /* ---- layer by layer (layerwise_bound.c) ---- */
@@ -122,9 +122,10 @@ ball_bound ball_of_set(pare_work *w, const model_pair *p, const pare_inputs *set
 /* f is never run from end to end: its layers are applied to the rows the small model had, brought
  * to f's coordinates by least squares (or taken as they are, `same`). small: h_0 .. h_L of the
  * small model. Returns the last of the rows that stand for f's; b: how far f's own may be. */
-pare_mat layerwise_path(pare_work *w, const tube *f, const pare_mat *small, bool same, pare_ub *b);
+pare_mat layerwise_path(pare_work *w, const propagation *f, const pare_mat *small, bool same,
+                        pare_ub *b);
 /* Largest difference of an output entry; `out` encloses the small model's outputs. */
-pare_ub layerwise_gap(pare_work *w, const tube *f, const pare_mat *small, bool same,
+pare_ub layerwise_gap(pare_work *w, const propagation *f, const pare_mat *small, bool same,
                       const pare_enclosure *out);
 pare_ub layerwise_gap_of_set(pare_work *w, const model_pair *p, const pare_inputs *set);
 /* The affine map of the small rows that is nearest to `target`, applied to them. */

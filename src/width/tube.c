@@ -22,7 +22,7 @@ static bool folds_behind(const pare_norm *n)
     return n->kind == PARE_NORM_NONE || n->kind == PARE_NORM_BATCH;
 }
 
-const char *tube_refuses(const pare_model *m)
+const char *propagation_refuses(const pare_model *m)
 {
     if (!folds_behind(&m->embedding.norm) || !folds_behind(&m->head.norm))
         return "a norm at an end";
@@ -61,11 +61,11 @@ static double own_share(pare_work *w, const pare_model *m)
     return any ? 0x1p-23 : 0x1p-49;
 }
 
-tube tube_new(pare_work *w, const pare_model *m, const net *n, size_t rounded, const pare_input *in,
-              const pare_graph *g)
+propagation propagation_new(pare_work *w, const pare_model *m, const net *n, size_t rounded,
+                            const pare_input *in, const pare_graph *g)
 {
     const double off = rounded ? own_share(w, m) : 0;
-    tube t = {.m = m, .n = n, .in = in, .g = g, .off = pare_ub_exact(off)};
+    propagation t = {.m = m, .n = n, .in = in, .g = g, .off = pare_ub_exact(off)};
     t.layers = pare_work_alloc(w, n->nlayers, sizeof *t.layers);
     for (size_t l = 0; !w->st && l < n->nlayers; l++)
         t.layers[l] = mover_new(w, &n->layers[l], off);
@@ -89,7 +89,7 @@ static pare_enclosure enclosed(pare_work *w, const pare_model *part, const pare_
 }
 
 /* The model without its stem, its blocks and its top: rows go straight through. */
-static pare_model bare(const tube *t, size_t width)
+static pare_model bare(const propagation *t, size_t width)
 {
     pare_model part = *t->m;
     part.embedding = (pare_embedding){.width = width};
@@ -98,7 +98,7 @@ static pare_model bare(const tube *t, size_t width)
     return part;
 }
 
-static pare_input on_rows(const tube *t, const pare_mat *h)
+static pare_input on_rows(const propagation *t, const pare_mat *h)
 {
     pare_input in = *t->in;
     PARE_ASSERT(h->ld == h->cols);
@@ -114,7 +114,7 @@ static pare_ub row_radius(const pare_enclosure *e, size_t i)
     return pare_ub_mul(cols, pare_ub_exact(e->rad[i]));
 }
 
-pare_mat tube_stem(pare_work *w, const tube *t, pare_ub *r)
+pare_mat propagation_embedding(pare_work *w, const propagation *t, pare_ub *r)
 {
     pare_model part = *t->m;
     part.nblocks = 0;
@@ -125,7 +125,7 @@ pare_mat tube_stem(pare_work *w, const tube *t, pare_ub *r)
 }
 
 /* The attention part of layer l at the rows h: z, with radii of rows. */
-static pare_enclosure attention_at(pare_work *w, const tube *t, size_t l, const pare_mat *h)
+static pare_enclosure attention_at(pare_work *w, const propagation *t, size_t l, const pare_mat *h)
 {
     const pare_input in = on_rows(t, h);
     pare_block half = t->m->blocks[l];
@@ -137,7 +137,7 @@ static pare_enclosure attention_at(pare_work *w, const tube *t, size_t l, const 
 }
 
 /* The rest of it at the rows z. */
-static pare_enclosure ffn_at(pare_work *w, const tube *t, size_t l, const pare_mat *z)
+static pare_enclosure ffn_at(pare_work *w, const propagation *t, size_t l, const pare_mat *z)
 {
     const pare_input in = on_rows(t, z);
     pare_block half = t->m->blocks[l];
@@ -149,7 +149,7 @@ static pare_enclosure ffn_at(pare_work *w, const tube *t, size_t l, const pare_m
 }
 
 /* W1 z + b1 at the rows z, for all rows within r of them. */
-static pare_enclosure hidden_at(pare_work *w, const tube *t, size_t l, const pare_mat *z,
+static pare_enclosure hidden_at(pare_work *w, const propagation *t, size_t l, const pare_mat *z,
                                 const pare_ub *r)
 {
     const pare_input in = on_rows(t, z);
@@ -162,8 +162,8 @@ static pare_enclosure hidden_at(pare_work *w, const tube *t, size_t l, const par
     return e;
 }
 
-pare_mat tube_layer(pare_work *w, const tube *t, size_t l, const pare_mat *h, const pare_ub *e,
-                    pare_ub *r)
+pare_mat propagation_layer(pare_work *w, const propagation *t, size_t l, const pare_mat *h,
+                           const pare_ub *e, pare_ub *r)
 {
     pare_mat out = mat_zeros(w, h->rows, t->n->layers[l].w2.rows);
     const pare_mark mark = pare_arena_mark(w->arena);
@@ -183,7 +183,7 @@ pare_mat tube_layer(pare_work *w, const tube *t, size_t l, const pare_mat *h, co
     return out;
 }
 
-pare_enclosure tube_top(pare_work *w, const tube *t, const pare_mat *h)
+pare_enclosure propagation_head(pare_work *w, const propagation *t, const pare_mat *h)
 {
     pare_model part = bare(t, h->cols);
     const pare_input in = on_rows(t, h);

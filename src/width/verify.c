@@ -310,7 +310,7 @@ static double total_time(const proof *v)
 {
     double sum = 1 + (v->cert->evidence ? evidence_time : 0);
     for (size_t l = 0; l < v->nf.nlayers; l++) sum += attention_time(v, l);
-    if (!tube_refuses(v->f)) sum += layerwise_time;
+    if (!propagation_refuses(v->f)) sum += layerwise_time;
     for (size_t i = 0; i < v->claimed->nclaims; i++) {
         if (v->claimed->claims[i].kind == PARE_BALL_OUTPUTS) sum += layerwise_time;
         if (v->claimed->claims[i].kind == PARE_EDITS_OUTPUTS) sum += EDITS_TIME;
@@ -380,7 +380,7 @@ static void add_layerwise(proof *v, double scale)
                           &v->ng, v->rounded_f, v->rounded_g, cuts_scores(v)};
     double rho;
     pare_ball_norm norm;
-    const char *const why = tube_refuses(v->f);
+    const char *const why = propagation_refuses(v->f);
     if (why) add(v, (pare_claim){.kind = PARE_LOCAL_APPLIES, .text = why});
     /* A gap of rounding alone differs between machines: it is raised to EXACT. */
     const pare_ub gap = v->w.st ? pare_ub_inf() : layerwise_gap_of_set(&v->w, &p, v->set);
@@ -513,7 +513,7 @@ static void prove_all(proof *v)
     if (w->st) return;
 
     add_attention_ratios(v);
-    begin_step(v, "prove layer by layer", tube_refuses(v->f) ? 0 : layerwise_time);
+    begin_step(v, "prove layer by layer", propagation_refuses(v->f) ? 0 : layerwise_time);
     add_layerwise(v, o.gap.scale);
     if (lowrank) add_lowrank_theorem(v);
     if (method == PARE_WIDTH_CLUSTER) add_cluster_theorem(v, o.gap.scale);

@@ -175,7 +175,7 @@ static size_t chosen(size_t d, double decay, bool normal)
     return count;
 }
 
-/* docs/poly.md says why heads are not turned. */
+/* docs/poly.md says why heads are not transposed. */
 static void turning_a_head_pays_for_bounded_entries_alone(void **state)
 {
     (void)state;

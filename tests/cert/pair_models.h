@@ -256,7 +256,7 @@ static inline void some_way(double *way, size_t n, size_t d, pare_rng *r)
     }
 }
 
-/* d |f - g| at the entry that is furthest apart / d x; false: the stem is in the way. */
+/* d |f - g| at the entry that is furthest apart / d x; false: the embedding is in the way. */
 static inline bool slope_of(hunt *h, double *way, pare_tape *tapes[2])
 {
     pare_err err = {0};

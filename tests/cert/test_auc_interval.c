@@ -113,9 +113,9 @@ static void exact_scores_give_the_auc(void **state)
         assert_true(b.low <= auc && auc <= b.high);
         if (k % 2 == 0) assert_true(b.high - b.low < 1e-15);
         for (size_t i = 0; i < N; i++) s.mid[2 * i + 1] = -s.mid[2 * i + 1];
-        const pare_auc_bound turned = interval(&st, &s);
-        assert_near(turned.low, 1 - b.high, 1e-15);
-        assert_near(turned.high, 1 - b.low, 1e-15);
+        const pare_auc_bound transposed = interval(&st, &s);
+        assert_near(transposed.low, 1 - b.high, 1e-15);
+        assert_near(transposed.high, 1 - b.low, 1e-15);
     }
     stage_close(&st);
 }

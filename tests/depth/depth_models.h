@@ -1,4 +1,4 @@
-/* depth_models.h - small models with random weights, their attentions turned into special cases. */
+/* depth_models.h - small models with random weights, their attentions transposed into special cases. */
 #ifndef DEPTH_MODELS_H
 #define DEPTH_MODELS_H
 #include "cert/prove.h"

@@ -4,24 +4,24 @@
 #include <pare/depth.h>
 #include <pare_test.h>
 
-typedef struct lesson {
+typedef struct task {
     pare_arena *a;
     pare_model *m;
     pare_dataset d;
     pare_inputs fit;
     size_t first, count; /* that are measured */
     pare_err err;
-} lesson;
+} task;
 
 #define CHARACTERS "../shared/reference/depth/tiny.npz"
 
 /* The small character model and its windows: 50 to fit to, 40 to measure. */
-static inline void open_characters(lesson *l)
+static inline void open_characters(task *l)
 {
     pare_npz *z = NULL;
     pare_array val;
     char dir[200], path[300];
-    *l = (lesson){.a = pare_arena_new(), .first = 100, .count = 40};
+    *l = (task){.a = pare_arena_new(), .first = 100, .count = 40};
     test_mkdir(dir);
     test_path(path, dir, "val.npy");
     assert_ok(pare_npz_open(&z, l->a, CHARACTERS, &l->err), &l->err);
@@ -39,13 +39,13 @@ static inline void open_characters(lesson *l)
     test_rmdir(dir);
 }
 
-static inline void close_characters(lesson *l)
+static inline void close_characters(task *l)
 {
     pare_model_free(l->m);
     pare_arena_free(l->a);
 }
 
-static inline double nats(lesson *l, const pare_model *m)
+static inline double nats(task *l, const pare_model *m)
 {
     pare_metric *metric = NULL;
     pare_scores scores;
@@ -65,8 +65,7 @@ static inline double nats(lesson *l, const pare_model *m)
     return scores.nats;
 }
 
-static inline double nats_of_cut(lesson *l, pare_attn_kind kind, size_t layers,
-                                 pare_depth_select how)
+static inline double nats_of_cut(task *l, pare_attn_kind kind, size_t layers, pare_depth_select how)
 {
     pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
     pare_depth_report r;

@@ -13,7 +13,7 @@ static void stories(void **state)
 {
     (void)state;
     NEED_SHARED(STORIES);
-    lesson l = {.a = pare_arena_new()};
+    task l = {.a = pare_arena_new()};
     pare_blob *words = NULL;
     assert_ok(pare_model_load(&l.m, STORIES, &l.err), &l.err);
     assert_ok(pare_blob_open(&words, WORDS, &l.err), &l.err);
@@ -38,7 +38,7 @@ static void stories(void **state)
 }
 
 /* The golden input in seven pieces, the last one held out. */
-static pare_inputs pieces(lesson *l)
+static pare_inputs pieces(task *l)
 {
     pare_blob *raw = NULL;
     enum { PIECES = 7, TOKENS = 64, WIDTH = 288 };
@@ -63,7 +63,7 @@ static pare_inputs pieces(lesson *l)
     return all;
 }
 
-static double off_by(lesson *l, const pare_input *in, pare_attn_kind kind, size_t layers,
+static double off_by(task *l, const pare_input *in, pare_attn_kind kind, size_t layers,
                      pare_depth_select how)
 {
     pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
@@ -91,7 +91,7 @@ static void moonshine(void **state)
 {
     (void)state;
     NEED_SHARED(MOONSHINE);
-    lesson l = {.a = pare_arena_new()};
+    task l = {.a = pare_arena_new()};
     assert_ok(pare_model_load(&l.m, MOONSHINE, &l.err), &l.err);
     const pare_inputs all = pieces(&l);
     l.fit = (pare_inputs){6, all.in};

@@ -6,7 +6,7 @@ static void the_best_of_all_kinds_is_as_good_as_each(void **state)
 {
     (void)state;
     NEED_SHARED(CHARACTERS);
-    lesson l;
+    task l;
     open_characters(&l);
     const double base = nats(&l, l.m);
     const double pool = nats_of_cut(&l, PARE_ATTN_POOL, 1, PARE_DEPTH_GREEDY) - base;

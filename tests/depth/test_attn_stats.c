@@ -1,4 +1,4 @@
-/* Tests src/depth/xray*.c: figures of heads whose answers are known, the lemmas that relate them,
+/* Tests src/depth/stats*.c: figures of heads whose answers are known, the lemmas that relate them,
  * the engine's own branch beside them, an independent implementation's table, the threads. */
 #include <pare_test.h>
 #include <pare/depth.h>
@@ -27,7 +27,7 @@ static void scene_open(scene *s, const san_shape *shape, size_t inputs, size_t t
     assert_ok(san_inputs(&s->in, s->a, &t, &s->rng, &s->err), &s->err);
 }
 
-static void look(scene *s, int threads)
+static void heldout(scene *s, int threads)
 {
     const pare_exec exec = {.threads = threads};
     assert_ok(pare_depth_attention_stats(&s->x, s->a, s->m, &s->in, &s->in, &exec, &s->err),
@@ -63,7 +63,7 @@ static void two_tokens_by_hand(void **state)
                             .draw = SAN_SAME},
                1, 2, 1);
     s.in.in[0].x = x;
-    look(&s, 1);
+    heldout(&s, 1);
     const pare_head_stats *const h = &s.x.heads[0];
     assert_int_equal(s.x.nlayers, 1);
     assert_int_equal(s.x.nheads, 1);
@@ -108,7 +108,7 @@ static void without_queries_every_row_is_uniform(void **state)
     scene_open(
         &s, &(san_shape){.layers = 2, .heads = 2, .dim = 4, .scale = 0, .size = 1, .causal = true},
         2, 7, 2);
-    look(&s, 1);
+    heldout(&s, 1);
     for (size_t i = 0; i < s.x.nheads; i++) {
         const pare_head_stats *const h = &s.x.heads[i];
         assert_near(h->range_max, 0, 0);
@@ -177,7 +177,7 @@ static void what_is_seen_keeps_to_the_lemmas(void **state)
                                 .draw = same ? SAN_SAME : SAN_NORMAL,
                                 .causal = causal},
                    1, 9, seed);
-        look(&s, 1);
+        heldout(&s, 1);
         print_message("seed %llu\n", (unsigned long long)seed);
         const pare_attn *const a = &s.m->blocks[0].attn;
         const pare_layer_stats *const l = &s.x.layers[0];
@@ -221,7 +221,7 @@ static void the_printed_contraction_is_broken_by_weights_of_one_sign(void **stat
         1, 6, 3);
     for (size_t i = 0; i < 36; i++) x[i] = i < 18 ? -1 : 1;
     s.in.in[0].x = x;
-    look(&s, 1);
+    heldout(&s, 1);
     assert_true(s.x.heads[0].k_seen > 1.5 * s.x.heads[0].k_paper);
     assert_le(s.x.heads[0].k_seen, s.x.heads[0].k_sound);
     scene_close(&s);
@@ -242,7 +242,7 @@ static void one_head_of_a_rotary_model_gives_the_branch(void **state)
     assert_ok(pare_inputs_random(&s.in, s.a, s.m, 1, 12, 5, &s.err), &s.err);
     /* no norm: what enters is what is projected */
     s.m->blocks[0].attn.in_norm = (pare_norm){0};
-    look(&s, 1);
+    heldout(&s, 1);
     const pare_head_stats *const h = &s.x.heads[0];
     assert_near(h->k_seen * s.x.layers[0].res_x, s.x.layers[0].res_f, 1e-12);
     assert_true(isnan(h->theta) && h->rho > 0); /* Res(Z) B Res(Z)^T is no function of Z here */
@@ -315,9 +315,9 @@ static void the_figures_do_not_depend_on_the_threads(void **state)
     scene s;
     scene_open(&s, &(san_shape){.layers = 2, .heads = 3, .dim = 6, .scale = 1, .size = 0.5}, 3, 11,
                9);
-    look(&s, 1);
+    heldout(&s, 1);
     const pare_attention_stats one = s.x;
-    look(&s, 5);
+    heldout(&s, 5);
     for (size_t i = 0; i < one.nheads; i++)
         assert_memory_equal(&one.heads[i].range_mean, &s.x.heads[i].range_mean,
                             sizeof *one.heads - offsetof(pare_head_stats, range_mean));
@@ -338,7 +338,7 @@ static void empty_rows_of_a_graph_are_left_out(void **state)
     scene_open(&s, &(san_shape){.layers = 1, .heads = 1, .dim = 2, .scale = 1, .size = 1}, 1, 3, 4);
     s.m->pattern.kind = PARE_GRAPH;
     s.in.in[0].graph = &g;
-    look(&s, 1);
+    heldout(&s, 1);
     const pare_head_stats *const h = &s.x.heads[0];
     assert_near(h->range_mean, h->range_max / 2, 1e-15); /* row 2 sees one key: 0 */
     assert_true(isnan(h->rho) && isnan(h->tau) && !isnan(h->theta));
@@ -352,7 +352,7 @@ static void a_model_without_heads_has_nothing_to_show(void **state)
     scene s;
     scene_open(&s, &(san_shape){.layers = 1, .heads = 1, .dim = 2, .scale = 1, .size = 1}, 1, 3, 4);
     s.m->blocks[0].attn.kind = PARE_ATTN_ZERO;
-    look(&s, 1);
+    heldout(&s, 1);
     assert_int_equal(s.x.nlayers, 0);
     assert_int_equal(s.x.nheads, 0);
     scene_close(&s);

@@ -12,7 +12,7 @@ typedef struct scene {
     pare_err err;
 } scene;
 
-static pare_status look(scene *s)
+static pare_status heldout(scene *s)
 {
     pare_arena *const a = pare_arena_new();
     pare_attention_stats x;
@@ -62,7 +62,7 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
     const san_tokens t = {.n = 1, .tokens = 3, .dim = 2, .spread = 1};
     assert_ok(san_new(&s.m, &shape, &rng, &s.err), &s.err);
     assert_ok(san_inputs(&s.in, s.a, &t, &rng, &s.err), &s.err);
-    refuse_each(&s, look, "xray");
+    refuse_each(&s, heldout, "xray");
     refuse_each(&s, cost, "costs");
     pare_model_free(s.m);
     pare_arena_free(s.a);
@@ -80,7 +80,7 @@ static void without_memory_a_whole_model_gives_a_status(void **state)
         o.dim = 4, o.heads = 1, o.layers = 1, o.ffn = 4, o.vocab = 8;
         assert_ok(pare_random_model(&s.m, &o, &s.err), &s.err);
         assert_ok(pare_inputs_random(&s.in, s.a, s.m, 1, 4, 5, &s.err), &s.err);
-        refuse_each(&s, look, "xray");
+        refuse_each(&s, heldout, "xray");
         refuse_each(&s, cost, "costs");
         pare_model_free(s.m);
         pare_arena_free(s.a);

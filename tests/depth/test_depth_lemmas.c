@@ -257,8 +257,8 @@ static void norms_bound_what_they_measure(void **state)
         assert_int_equal(pare_qr(&q, &rr, &g, k.arena, NULL), PARE_OK);
         const token_norm norms[] = {norm_plain(NORM_INF, d), norm_plain(NORM_TWO, d),
                                     norm_plain(NORM_BOX, d), norm_in_basis(&k, &q)};
-        const imat xm = imat_mul(&k, &x, &m), turned = imat_transposed(&k, &y);
-        const imat form = imat_mul(&k, &xm, &turned), dual = imat_mul(&k, &x, &turned);
+        const imat xm = imat_mul(&k, &x, &m), transposed = imat_transposed(&k, &y);
+        const imat form = imat_mul(&k, &xm, &transposed), dual = imat_mul(&k, &x, &transposed);
         assert_non_null(norms[3].q.mid.v);
         for (size_t t = 0; t < 4; t++) {
             const token_norm *const at = &norms[t];

@@ -49,7 +49,7 @@ static void one_layer_of_the_character_model_is_enough(void **state)
 {
     (void)state;
     NEED_SHARED(CHARACTERS);
-    lesson l;
+    task l;
     open_characters(&l);
     const double base = nats(&l, l.m);
     const double pool = nats_of_cut(&l, PARE_ATTN_POOL, 1, PARE_DEPTH_GREEDY) - base;

@@ -214,11 +214,11 @@ static void tokens_may_change_places(void **state)
         s.m->embedding.pos = (pare_positions){0};
         s.m->head.pool = PARE_POOL_NONE;
         pare_model *const g = cut_to(&s, (pare_attn_kind)(PARE_ATTN_ZERO + k), 0, &r);
-        int64_t turned[TOKENS];
-        for (size_t t = 0; t < TOKENS; t++) turned[t] = s.set.in[0].ids[(t + 4) % TOKENS];
+        int64_t transposed[TOKENS];
+        for (size_t t = 0; t < TOKENS; t++) transposed[t] = s.set.in[0].ids[(t + 4) % TOKENS];
         pare_input in = s.set.in[0];
         const pare_mat y = outputs(&s, g, &in);
-        in.ids = turned;
+        in.ids = transposed;
         const pare_mat z = outputs(&s, g, &in);
         for (size_t t = 0; t < TOKENS; t++)
             for (size_t j = 0; j < y.cols; j++)

@@ -158,7 +158,7 @@ static void the_file_is_borrowed_where_it_can_be_and_a_head_of_the_same_bytes_is
     const uint8_t *gain = m->blocks[1].ffn.in_norm.gain.data;
     assert_true(wte >= from && wte < to);
     assert_true(gain >= from && gain < to);
-    assert_true(wq < from || wq >= to); /* Conv1D had to be turned round */
+    assert_true(wq < from || wq >= to); /* Conv1D had to be transposed round */
     assert_string_equal(m->name, "gpt2");
     assert_int_equal(m->context, 6);
     pare_model_free(m);

@@ -240,7 +240,7 @@ static void a_graph_transformer_has_the_self_loops_its_metadata_names(void **sta
 /* ---- moonshine ------------------------------------------------------------------------------- */
 
 #define W  12
-#define WK 6 /* of which 4 are turned */
+#define WK 6 /* of which 4 are transposed */
 static void moonshine_turns_part_of_each_head(void **state)
 {
     (void)state;

@@ -83,7 +83,7 @@ static void a_small_penalty_leaks_what_is_said(void **state)
 
 /* ---- rows of docs/errata.md ------------------------------------------------------------------ */
 
-/* 1 / (1 + e^10), and 1 when it is turned back. */
+/* 1 / (1 + e^10), and 1 when it is transposed back. */
 static void length_lemma_3_1_oracle_returns_a_share(void **state)
 {
     (void)state;

@@ -269,7 +269,7 @@ static void widen(double *to, const float *from, size_t n)
 }
 
 static slopes direct_f64(length_case *c, const pare_pattern *p, const pare_graph *g,
-                         const pare_transposed_graph *turned, double *dy)
+                         const pare_transposed_graph *transposed, double *dy)
 {
     slopes s = slopes_new(c);
     double *const lse = doubles(c->a, c->n);
@@ -279,14 +279,14 @@ static slopes direct_f64(length_case *c, const pare_pattern *p, const pare_graph
                    v = pare_mat_of(c->v, c->n, DV), d = pare_mat_of(dy, c->n, DV);
     pare_err err = {0};
     assert_ok(pare_attend_saving_f64(&y, lse, &q, &k, &v, 1, p, g, NULL, &err), &err);
-    assert_ok(pare_attend_backward_f64(&dq, &dk, &dv, &d, &q, &k, &v, &y, lse, 1, p, g, turned,
+    assert_ok(pare_attend_backward_f64(&dq, &dk, &dv, &d, &q, &k, &v, &y, lse, 1, p, g, transposed,
                                        NULL, &err),
               &err);
     return s;
 }
 
 static slopes direct_f32(length_case *c, const pare_pattern *p, const pare_graph *g,
-                         const pare_transposed_graph *turned, float *dy)
+                         const pare_transposed_graph *transposed, float *dy)
 {
     slopes s = slopes_new(c);
     const size_t edges = g ? g->ptr[g->n] : 0;
@@ -298,9 +298,9 @@ static slopes direct_f32(length_case *c, const pare_pattern *p, const pare_graph
     const pare_mat32 q = {c->n, DK, DK, c->qf}, k = {c->n, DK, DK, c->kf},
                      v = {c->n, DV, DV, c->vf}, d = {c->n, DV, DV, dy};
     pare_err err = {0};
-    assert_ok(pare_attend_saving_f32(&y, &kept, &q, &k, &v, 1, p, g, turned, NULL, &err), &err);
-    assert_ok(pare_attend_backward_f32(&dq, &dk, &dv, &d, &q, &k, &v, &y, &kept, 1, p, g, turned,
-                                       NULL, &err),
+    assert_ok(pare_attend_saving_f32(&y, &kept, &q, &k, &v, 1, p, g, transposed, NULL, &err), &err);
+    assert_ok(pare_attend_backward_f32(&dq, &dk, &dv, &d, &q, &k, &v, &y, &kept, 1, p, g,
+                                       transposed, NULL, &err),
               &err);
     widen(s.dq, out[0], c->n * DK), widen(s.dk, out[1], c->n * DK), widen(s.dv, out[2], c->n * DV);
     return s;
@@ -365,13 +365,13 @@ static double compare(const char *what, const length_case *c, size_t p, pare_dty
 }
 
 static double one_gradient(length_case *c, size_t p, const pare_graph *g,
-                           const pare_transposed_graph *turned, pare_dtype t, double *dy,
+                           const pare_transposed_graph *transposed, pare_dtype t, double *dy,
                            float *dyf)
 {
     const slopes exact = exact_slopes(c, &patterns[p], g, dy);
     const slopes tiles = by_tiles(c, &patterns[p], g, t, dy, dyf);
-    const slopes direct = t == PARE_F32 ? direct_f32(c, &patterns[p], g, turned, dyf)
-                                        : direct_f64(c, &patterns[p], g, turned, dy);
+    const slopes direct = t == PARE_F32 ? direct_f32(c, &patterns[p], g, transposed, dyf)
+                                        : direct_f64(c, &patterns[p], g, transposed, dy);
     const double q = compare("dq", c, p, t, tiles.dq, direct.dq, exact.dq, c->n * DK);
     const double k = compare("dk", c, p, t, tiles.dk, direct.dk, exact.dk, c->n * DK);
     return fmax(fmax(q, k), compare("dv", c, p, t, tiles.dv, direct.dv, exact.dv, c->n * DV));
@@ -387,17 +387,19 @@ static void gradients_are_those_of_the_direct_kernel(void **state)
                 length_case c = length_case_new(ratios[r] * M, DK, DV, (regime)kind, 60 + r);
                 const pare_graph graph = random_graph(c.a, c.n, r);
                 const bool is = patterns[p].kind == PARE_GRAPH;
-                pare_transposed_graph turned = {0};
+                pare_transposed_graph transposed = {0};
                 pare_err err = {0};
-                if (is) assert_ok(pare_graph_transpose(&turned, c.a, &graph, DK + DV, &err), &err);
+                if (is)
+                    assert_ok(pare_graph_transpose(&transposed, c.a, &graph, DK + DV, &err), &err);
                 double *const dy = doubles(c.a, c.n * DV);
                 float *const dyf = floats(c.a, c.n * DV);
                 pare_rng g = pare_rng_at(r, 8);
                 for (size_t i = 0; i < c.n * DV; i++)
                     dy[i] = (double)(dyf[i] = (float)pare_rng_normal(&g));
                 for (int f = 0; f < 2; f++)
-                    most = fmax(most, one_gradient(&c, p, is ? &graph : NULL, is ? &turned : NULL,
-                                                   f ? PARE_F32 : PARE_F64, dy, dyf));
+                    most =
+                        fmax(most, one_gradient(&c, p, is ? &graph : NULL, is ? &transposed : NULL,
+                                                f ? PARE_F32 : PARE_F64, dy, dyf));
                 length_case_free(&c);
             }
     print_message("largest part of what is allowed: %.3f\n", most);

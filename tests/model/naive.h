@@ -206,18 +206,18 @@ static inline void apply(double *x, size_t n, double (*f)(double))
     for (size_t i = 0; i < n; i++) x[i] = f(x[i]);
 }
 
-/* Turns the first `turned` dims of every head of x[n, heads * dk] by position * base^(-2i/turned).
+/* Turns the first `transposed` dims of every head of x[n, heads * dk] by position * base^(-2i/transposed).
  */
-static inline void rotate(double *x, size_t n, size_t heads, size_t dk, size_t turned, double base,
-                          bool interleaved)
+static inline void rotate(double *x, size_t n, size_t heads, size_t dk, size_t transposed,
+                          double base, bool interleaved)
 {
     for (size_t t = 0; t < n; t++)
         for (size_t h = 0; h < heads; h++)
-            for (size_t i = 0; i < turned / 2; i++) {
-                const double angle = (double)t * pow(base, -2.0 * (double)i / (double)turned);
+            for (size_t i = 0; i < transposed / 2; i++) {
+                const double angle = (double)t * pow(base, -2.0 * (double)i / (double)transposed);
                 double *head = x + (t * heads + h) * dk;
                 double *a = &head[interleaved ? 2 * i : i];
-                double *b = &head[interleaved ? 2 * i + 1 : i + turned / 2];
+                double *b = &head[interleaved ? 2 * i + 1 : i + transposed / 2];
                 const double u = *a, v = *b;
                 *a = u * cos(angle) - v * sin(angle);
                 *b = u * sin(angle) + v * cos(angle);

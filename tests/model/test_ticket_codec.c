@@ -29,7 +29,7 @@ static void check_expansion(pare_arena *ar, const sample *s, const pare_coded *c
     const float *const v = w.data;
     for (size_t i = 0; i < s->a; i++)
         for (size_t j = 0; j < s->b; j++) {
-            const size_t at = s->f.turned ? j * w.cols + i : i * w.cols + j;
+            const size_t at = s->f.transposed ? j * w.cols + i : i * w.cols + j;
             const float want = entry(ar, s, i, j);
             assert_memory_equal(&v[at], &want, sizeof want);
         }

@@ -22,7 +22,7 @@ static inline sample draw(pare_arena *ar, size_t rows, size_t cols, size_t n, si
                       .rows = rows,
                       .cols = cols,
                       .n = n,
-                      .turned = rows < cols,
+                      .transposed = rows < cols,
                       .exponent = -3}};
     s.a = rows < cols ? cols : rows;
     s.b = rows < cols ? rows : cols;

@@ -33,7 +33,7 @@ static void close_scene(scene *s)
 static pare_plan search(scene *s, pare_plan_opts o)
 {
     pare_plan p;
-    o.ways &= 3;
+    o.directions &= 3;
     assert_ok(pare_plan_search(&p, s->a, s->m, &s->in, &s->in, &o, NULL, &s->err), &s->err);
     return p;
 }
@@ -96,7 +96,7 @@ static void a_try_can_be_made_again(void **state)
         pare_model *one = NULL, *two = NULL;
         uint64_t bytes;
         double a, b;
-        assert_true(t->steps[0].way < t->steps[1].way);
+        assert_true(t->steps[0].direction < t->steps[1].direction);
         assert_ok(pare_plan_make(&one, &bytes, &t->steps[0], s.m, &s.in, 0, NULL, &s.err), &s.err);
         assert_ok(pare_plan_make(&two, &bytes, &t->steps[1], one, &s.in, 0, NULL, &s.err), &s.err);
         assert_ok(pare_measure(&a, s.m, one, &s.in, NULL, &s.err), &s.err);
@@ -142,7 +142,7 @@ static void what_meets_two_budgets_is_found_between_the_settings(void **state)
         pare_model_free(small);
         pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
         o.mixtures = 0;
-        o.ways = 1u << PARE_PLAN_WIDTH;
+        o.directions = 1u << PARE_PLAN_WIDTH;
         o.eps = error * (1 + 1e-9);
         o.max_bytes = bytes;
         const pare_plan p = search(&s, o);

@@ -174,7 +174,7 @@ static void weights_alone_say_what_they_cannot_tell(void **state)
     assert_int_equal(p->nuntold, 2); /* calls over a graph, and what needs a pass */
     assert_contains(p->untold[0], "--data");
     assert_contains(p->untold[1], "--data");
-    assert_false(p->has_survey);
+    assert_false(p->has_width_facts);
     assert_int_equal(p->nstreams + p->ncuts + p->nfindings, 0);
     assert_true(isnan(p->output));
     pare_probe_free(p);
@@ -202,7 +202,7 @@ static void a_language_model_gets_the_parts_that_apply(void **state)
     assert_null(find(p, "Wk", 0, 1));
     assert_non_null(find(p, "Wq", 0, 1));
     assert_string_equal(p->metric, "nats");
-    assert_false(p->has_survey);
+    assert_false(p->has_width_facts);
     assert_true(p->nuntold >= 1);
     assert_contains(p->untold[0], "theorems");
     pare_probe_free(p);
@@ -220,7 +220,7 @@ static void a_failing_hypothesis_says_by_what_factor(void **state)
     o.no_cuts = true;
     scene_open(&s, PARE_RANDOM_GRAPH, 12);
     pare_probe *const p = probe(&s, &s.data, &o, 1);
-    assert_true(p->has_survey && p->nfindings == 9);
+    assert_true(p->has_width_facts && p->nfindings == 9);
     for (size_t i = 0; i < p->nfindings; i++) {
         const pare_finding *const f = &p->findings[i];
         assert_int_equal(f->holds == PARE_TRUE, f->value <= f->limit);

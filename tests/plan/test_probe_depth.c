@@ -71,8 +71,8 @@ static void small_weights_are_collapsible_and_it_is_proved(void **state)
     for (size_t i = 0; i < 4; i++) assert_le(d->bounds[i].measured, d->bounds[i].bound.v);
     assert_true(d->bounds[3].bound.v < d->bounds[1].bound.v);
     assert_true(d->bounds[1].bound.v < d->bounds[0].bound.v);
-    assert_int_equal(d->xray.fitted, 2);
-    assert_int_equal(d->xray.inputs, 2);
+    assert_int_equal(d->stats.fitted, 2);
+    assert_int_equal(d->stats.inputs, 2);
     scene_close(&s, p);
 }
 
@@ -108,12 +108,12 @@ static void curves_cost_what_the_cut_models_cost(void **state)
     pare_model *cut = NULL;
     double *y, *z;
     size_t n;
-    const pare_inputs look = {2, s.data.inputs.in + 2};
+    const pare_inputs heldout = {2, s.data.inputs.in + 2};
     o.kind = PARE_ATTN_UNIFORM;
     o.layers = 0;
     assert_ok(pare_depth(&cut, &report, s.m, NULL, &o, NULL, &s.err), &s.err);
-    assert_ok(san_answers(&y, &n, s.a, s.m, &look, &s.err), &s.err);
-    assert_ok(san_answers(&z, &n, s.a, cut, &look, &s.err), &s.err);
+    assert_ok(san_answers(&y, &n, s.a, s.m, &heldout, &s.err), &s.err);
+    assert_ok(san_answers(&z, &n, s.a, cut, &heldout, &s.err), &s.err);
     const double error = san_distance(y, z, n) / san_distance(y, NULL, n);
     assert_near(c->curves[2].points[3].error, error, 1e-9);
     assert_near(p->depth.bounds[1].measured, san_largest(y, z, n), 1e-12);
@@ -127,7 +127,7 @@ static void a_layer_without_skip_refuses_zero(void **state)
     scene s;
     scene_open(&s, 0.7, true);
     pare_probe *const p = probe(&s);
-    assert_false(p->depth.xray.layers[0].skip);
+    assert_false(p->depth.stats.layers[0].skip);
     assert_contains(p->depth.costs.kinds[0][0].refused, "no skip");
     assert_true(isnan(p->depth.costs.kinds[0][0].loo));
     assert_contains(p->depth.bounds[0].why, "no skip");
@@ -246,7 +246,7 @@ static void the_showcase_is_collapsible_and_why(void **state)
     assert_le(d->bounds[1].measured, d->bounds[1].bound.v);
     for (size_t l = 0; l < 3; l++) {
         const pare_replacement_cost *const uniform = &d->costs.kinds[l][2];
-        assert_le(uniform->local, d->xray.layers[l].bound[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO].v);
+        assert_le(uniform->local, d->stats.layers[l].bound[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO].v);
     }
     pare_blob_release(words);
     scene_close(&s, p);

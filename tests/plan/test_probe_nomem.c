@@ -14,7 +14,7 @@ typedef struct scene {
     pare_err err;
 } scene;
 
-static pare_status look(scene *s)
+static pare_status heldout(scene *s)
 {
     static const size_t dims[] = {2};
     pare_probe_opts o = PARE_PROBE_OPTS_DEFAULT;
@@ -79,9 +79,9 @@ static void without_memory_there_is_a_status_and_nothing_else(void **state)
         scene s;
         pare_probe_opts o = PARE_PROBE_OPTS_DEFAULT;
         scene_open(&s, kinds[k]);
-        refuse_each(&s, look, "weights");
+        refuse_each(&s, heldout, "weights");
         s.with = &s.data;
-        refuse_each(&s, look, "with data");
+        refuse_each(&s, heldout, "with data");
         o.trials = 1;
         assert_ok(pare_probe_model(&s.done, s.m, s.with, &o, NULL, &s.err), &s.err);
         refuse_each(&s, to_json, "json");
@@ -99,7 +99,7 @@ static void without_memory_the_depth_part_says_so(void **state)
     scene_open(&s, PARE_RANDOM_GRAPH);
     s.part = PARE_PROBE_DEPTH;
     s.with = &s.data;
-    refuse_each(&s, look, "depth");
+    refuse_each(&s, heldout, "depth");
     o.part = PARE_PROBE_DEPTH;
     assert_ok(pare_probe_model(&s.done, s.m, s.with, &o, NULL, &s.err), &s.err);
     assert_true(s.done->has_depth);
@@ -117,10 +117,10 @@ static void without_memory_the_length_part_says_so(void **state)
     scene_open(&s, PARE_RANDOM_BERT);
     s.part = o.part = PARE_PROBE_LENGTH;
     s.m->context = 40; /* learned positions end there: short plans */
-    refuse_each(&s, look, "length");
+    refuse_each(&s, heldout, "length");
     assert_ok(pare_inputs_random(&s.data.inputs, s.a, s.m, 1, 34, 5, &s.err), &s.err);
     s.with = &s.data;
-    refuse_each(&s, look, "length with data");
+    refuse_each(&s, heldout, "length with data");
     assert_ok(pare_probe_model(&s.done, s.m, s.with, &o, NULL, &s.err), &s.err);
     assert_true(s.done->has_length && s.done->length.rows);
     refuse_each(&s, to_json, "json");

@@ -122,7 +122,7 @@ static pare_status plan(scene *s, pare_model **out, const pare_exec *x, pare_err
     pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
     pare_plan p;
     (void)out;
-    o.ways = 3;
+    o.directions = 3;
     return pare_plan_search(&p, s->a, s->text, &s->in, &s->in, &o, x, err);
 }
 

@@ -122,10 +122,10 @@ static void a_job_is_done_once(void **state)
     }
 }
 
-static void write_file(const char *stem, const char *text)
+static void write_file(const char *file_prefix, const char *text)
 {
     char path[300];
-    snprintf(path, sizeof path, "%s.json", stem);
+    snprintf(path, sizeof path, "%s.json", file_prefix);
     FILE *const f = fopen(path, "w");
     assert_non_null(f);
     fputs(text, f);
@@ -169,9 +169,9 @@ static void times_are_kept_and_old_files_have_none(void **state)
     assert_int_equal(t.done, 3);
     assert_near(t.cost, 9, 0);
     assert_contains(s.last, "3 of 3 runs are kept");
-    write_file(s.job[0].stem, "{\"what\": \"first\", \"value\": 10, \"seconds\": 40}");
-    write_file(s.job[1].stem, "{\"what\": \"second\", \"value\": 11}");
-    write_file(s.job[2].stem, "{\"what\": \"third\", \"value\": 12, \"seconds\": \"long\"}");
+    write_file(s.job[0].file_prefix, "{\"what\": \"first\", \"value\": 10, \"seconds\": 40}");
+    write_file(s.job[1].file_prefix, "{\"what\": \"second\", \"value\": 11}");
+    write_file(s.job[2].file_prefix, "{\"what\": \"third\", \"value\": 12, \"seconds\": \"long\"}");
     t = (tally){0};
     assert_ok(go(&s, 1), &s.err);
     for (size_t i = 0; i < 4; i++) assert_int_equal(s.ran[i], i < 3);
@@ -195,7 +195,7 @@ static void damaged_and_foreign_results_are_made_again(void **state)
     scene_open(&s);
     assert_ok(go(&s, 1), &s.err);
     for (size_t k = 0; k < sizeof bad / sizeof *bad; k++) {
-        snprintf(path, sizeof path, "%s.json", s.job[1].stem);
+        snprintf(path, sizeof path, "%s.json", s.job[1].file_prefix);
         FILE *const f = fopen(path, "w");
         assert_non_null(f);
         fputs(bad[k], f);
@@ -206,11 +206,11 @@ static void damaged_and_foreign_results_are_made_again(void **state)
         assert_int_equal(s.ran[0], 1);
     }
     /* Another description is another job, and the old one stays. */
-    const char *const old = s.job[2].stem;
+    const char *const old = s.job[2].file_prefix;
     s.job[2].what = "third, but longer";
     assert_ok(go(&s, 2), &s.err);
     assert_int_equal(s.ran[2], 2);
-    assert_true(strcmp(old, s.job[2].stem) != 0);
+    assert_true(strcmp(old, s.job[2].file_prefix) != 0);
     snprintf(path, sizeof path, "%s.json", old);
     assert_true(pare_file_exists(path));
     scene_close(&s);

@@ -27,7 +27,7 @@ static pare_status keep_jobs(scene *s)
     const pare_status st = a ? jobs_run(&b, a, NULL, NULL, &s->err) : pare_no_memory(&s->err);
     for (size_t i = 0; i < 2; i++) { /* the next one begins anew */
         char path[300];
-        snprintf(path, sizeof path, "%s.json", list[i].stem ? list[i].stem : "");
+        snprintf(path, sizeof path, "%s.json", list[i].file_prefix ? list[i].file_prefix : "");
         unlink(path);
     }
     jobs_close(&b);

@@ -10,8 +10,8 @@ static void every_counter_example_refutes_its_statement(void **state)
     for (size_t k = 0; k < ERRATA_LISTS; k++)
         for (size_t i = 0; i < errata_lists[k]->n; i++) {
             const erratum *const e = &errata_lists[k]->v[i];
-            if (!e->hand && !e->look) continue; /* needs files */
-            assert_true(!e->hand != !e->look);
+            if (!e->hand && !e->evaluate) continue; /* needs files */
+            assert_true(!e->hand != !e->evaluate);
             const sides s = row_sides(e->test, e->class);
             if (!isfinite(s.printed) || !isfinite(s.is)) fail_msg("%s: not a number", e->where);
             /* A loose statement, and one that is open, stand: the others are refuted. */

@@ -1,5 +1,5 @@
 /* fail_alloc.h - lets the n-th allocation of the code under test fail.
- * A test named test_<stem>_nomem.c is linked with fail_alloc.c and
+ * A test named test_<name>_nomem.c is linked with fail_alloc.c and
  *   -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
  * Only calls from our own objects are counted; shared libraries keep their malloc, but for cJSON
  * after fail_alloc_in_json. */

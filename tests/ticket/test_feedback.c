@@ -191,7 +191,7 @@ typedef struct sample {
     fit_feedback_opts o;
 } sample;
 
-/* Outputs are rows of a problem that is not turned. */
+/* Outputs are rows of a problem that is not transposed. */
 static void make_sample(sample *s, pare_arena *a, size_t outputs, size_t inputs, size_t items,
                         double power)
 {

@@ -130,7 +130,7 @@ static void the_search_is_the_golden_one(void **state)
     pare_arena_free(a);
 }
 
-/* rows x cols numbers, turned or not. */
+/* rows x cols numbers, transposed or not. */
 static pare_weight matrix_of(pare_model *m, const cJSON *from, const char *name, bool turn,
                              double sign, const double *plus)
 {

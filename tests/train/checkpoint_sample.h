@@ -41,10 +41,10 @@ static inline void assert_same_state(const sample_state *a, const sample_state *
     assert_memory_equal(&a->c.val, &b->c.val, 3 * sizeof(double)); /* the nan as well */
 }
 
-static inline cJSON *sample_run(double lr, const char *lesson)
+static inline cJSON *sample_run(double lr, const char *task)
 {
     cJSON *const run = cJSON_CreateObject();
-    assert_true(run && pare_json_add_string(run, "lesson", lesson) &&
+    assert_true(run && pare_json_add_string(run, "lesson", task) &&
                 pare_json_add_number(run, "lr", lr) && pare_json_add_u64(run, "seed", 7));
     return run;
 }

@@ -7,7 +7,7 @@
 #define TRAIN "../shared/data/text/wt2_valid.txt"
 #define TEST  "../shared/data/text/wt2_test.txt"
 
-static double loss(const pare_task *lesson, double scale)
+static double loss(const pare_task *task, double scale)
 {
     pare_err err = {0};
     pare_model *start = NULL, *m = NULL;
@@ -31,7 +31,7 @@ static double loss(const pare_task *lesson, double scale)
                                .adamw = PARE_ADAMW_DEFAULT,
                                .popup = &popup};
     assert_ok(pare_init_model(&start, &o, &err), &err);
-    assert_ok(pare_train(&m, &r, start, lesson, &t, &exec, &err), &err);
+    assert_ok(pare_train(&m, &r, start, task, &t, &exec, &err), &err);
     pare_model_free(start);
     pare_model_free(m);
     return r.val;
@@ -42,7 +42,7 @@ static void larger_queries_and_keys_lose_less_on_text(void **state)
     (void)state;
     NEED_SHARED(TRAIN);
     pare_err err = {0};
-    pare_task lesson;
+    pare_task task;
     pare_task_facts facts;
     pare_arena *const a = pare_arena_new();
     assert_non_null(a);
@@ -53,8 +53,8 @@ static void larger_queries_and_keys_lose_less_on_text(void **state)
                                    .window = 64,
                                    .batch = 16,
                                    .mark_tokens = 8192};
-    assert_ok(pare_task_text(&lesson, &facts, a, &o, &err), &err);
-    const double plain = loss(&lesson, 1), scaled = loss(&lesson, 4);
+    assert_ok(pare_task_text(&task, &facts, a, &o, &err), &err);
+    const double plain = loss(&task, 1), scaled = loss(&task, 4);
     print_message("nats per byte, seed 0: factor 1 %.4f, factor 4 %.4f\n", plain, scaled);
     assert_le(scaled, plain - 0.02);
     pare_arena_free(a);

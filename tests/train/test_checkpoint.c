@@ -103,15 +103,15 @@ static void another_run_is_refused_by_name(void **state)
     open_place(&p);
     sample_fill(&a, 1);
     assert_ok(checkpoint_write(p.path, &a.c, p.run, &err), &err);
-    cJSON *const lr = sample_run(0.2, "board \"9\""), *const lesson = sample_run(0.1, "text"),
+    cJSON *const lr = sample_run(0.2, "board \"9\""), *const task = sample_run(0.1, "text"),
                  *const more = sample_run(0.1, "board \"9\""),
                  *const part = sample_run(0.1, "board 7");
     assert_true(pare_json_add_bool(more, "new", true));
     assert_refused(&p, lr, "another run: lr was 0.1 in it and is 0.2 now");
-    assert_refused(&p, lesson, "another run: it learned from other data");
+    assert_refused(&p, task, "another run: it learned from other data");
     assert_refused(&p, part, "another run: board was \"9\" in it and is 7 now");
     assert_refused(&p, more, "new was not given in it and is true now");
-    cJSON_Delete(lr), cJSON_Delete(lesson), cJSON_Delete(more), cJSON_Delete(part);
+    cJSON_Delete(lr), cJSON_Delete(task), cJSON_Delete(more), cJSON_Delete(part);
     close_place(&p);
 }
 

@@ -104,7 +104,7 @@ static void small_cases_are_those_of_the_book(void **state)
     assert_ok(pare_loss_mse(&loss, dy, &l, value, 0, NULL, &err), &err);
     assert_near(loss, 4, 0); /* the nan does not count, also in the mean */
     assert_ok(pare_loss_kl(&loss, dy, &l, t, 1, 0, NULL, &err), &err);
-    assert_near(loss, 2 * (2 * p - 1), 1e-14); /* sum p log(p/q) with p, q turned round */
+    assert_near(loss, 2 * (2 * p - 1), 1e-14); /* sum p log(p/q) with p, q transposed round */
     assert_ok(pare_loss_kl(&loss, dy, &l, y, 3, 0, NULL, &err), &err);
     assert_near(loss, 0, 1e-15);
 }

@@ -192,7 +192,7 @@ static void a_run_leaves_weights_and_keeps_as_many_as_said(void **state)
         pare_train_opts o = tiny_opts(20);
         o.popup = &pop;
         o.lr = 0.05;
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
         only_masked(t.start, m, keep[i]);
         pare_model_free(m);
         tiny_close(&t);
@@ -211,10 +211,10 @@ static void a_mask_learns(void **state)
     t.start = frozen_gpt(PARE_FROZEN_NORMAL, 2, 3);
     pare_train_opts o = tiny_opts(1);
     o.popup = &third, o.dropout = 0, o.lr = 0.03, o.warmup = 0;
-    assert_ok(pare_train(&m, &first, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &first, t.start, &t.task, &o, NULL, &err), &err);
     pare_model_free(m);
     o.steps = 200;
-    assert_ok(pare_train(&m, &last, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &last, t.start, &t.task, &o, NULL, &err), &err);
     pare_model_free(m);
     assert_le(last.test, 0.7 * first.test);
     tiny_close(&t);
@@ -235,12 +235,12 @@ static void a_run_that_was_stopped_ends_in_the_same_bits(void **state)
     t.start = frozen_gpt(PARE_FROZEN_SIGNED, 2, 3);
     pare_train_opts o = tiny_opts(12);
     o.popup = &third;
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     tiny_hash(a, m);
     o.checkpoint = test_path(path, dir, "x.ckpt");
     o.checkpoint_every = 5;
     t.poison = 7; /* a loss that is not finite ends the run behind the checkpoint of step 5 */
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     assert_true(r.diverged && r.steps == 8);
     pare_model_free(m);
     t.poison = 0;
@@ -249,16 +249,16 @@ static void a_run_that_was_stopped_ends_in_the_same_bits(void **state)
         const pare_exec exec = {.threads = threads};
         pare_train_opts again = o;
         if (threads == 2) again.checkpoint = NULL;
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &again, &exec, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &again, &exec, &err), &err);
         tiny_hash(b, m);
         assert_string_equal(a, b);
     }
     const pare_popup other = {0.4};
     o.popup = &other;
-    assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, "popup_keep");
     o.popup = NULL;
-    assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), PARE_ERR_INPUT, &err);
     tiny_close(&t);
     test_rmdir(dir);
 }
@@ -276,7 +276,7 @@ static void a_share_outside_of_0_and_1_is_refused(void **state)
         const pare_popup pop = {bad[i]};
         pare_train_opts o = tiny_opts(2);
         o.popup = &pop;
-        assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), PARE_ERR_USAGE, &err);
+        assert_status(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), PARE_ERR_USAGE, &err);
         assert_contains(err.msg, i < 5 ? "it must be above 0"
                                        : "leaves none of the 40 weights of "
                                          "embedding.embedding");
@@ -349,7 +349,7 @@ static void a_found_model_is_saved_as_a_seed_and_masks(void **state)
         t.start = frozen_gpt((pare_frozen_kind)kind, 2, 3);
         pare_train_opts o = tiny_opts(8);
         o.popup = &third;
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
         const pare_frozen_gpt other = {(pare_frozen_kind)kind, 4, 2};
         const pare_frozen_gpt from = {(pare_frozen_kind)kind, 3, 2};
         assert_status(pare_popup_code(m, &other, &err), PARE_ERR_VERIFY, &err);

@@ -28,7 +28,7 @@ static pare_status search(scene *s, pare_err *err)
     pare_model *m = NULL, *from = NULL;
     pare_train_result r;
     pare_status st = start(&from, s, err);
-    if (!st) st = pare_train(&m, &r, from, &s->t.lesson, &s->o, NULL, err);
+    if (!st) st = pare_train(&m, &r, from, &s->t.task, &s->o, NULL, err);
     assert_true(!m == (st != PARE_OK));
     if (!st) st = pare_popup_code(m, &s->from, err);
     pare_model_free(from);

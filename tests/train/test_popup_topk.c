@@ -41,10 +41,12 @@ static float draw(pare_rng *r, scores kind)
     return odd[pare_rng_below(r, 9)];
 }
 
-static void check(const topk_matrix *m, size_t matrices, size_t room, scores kind, int threads)
+static void check(const topk_matrix *m, size_t matrices, size_t edge_scratch, scores kind,
+                  int threads)
 {
-    float *const s = malloc(room * sizeof *s), *const w = malloc(room * sizeof *w);
-    float *const out = malloc(room * sizeof *out), *const want = malloc(room * sizeof *want);
+    float *const s = malloc(edge_scratch * sizeof *s), *const w = malloc(edge_scratch * sizeof *w);
+    float *const out = malloc(edge_scratch * sizeof *out), *const want =
+                                                               malloc(edge_scratch * sizeof *want);
     pare_arena *const a = pare_arena_new();
     topk *sel = NULL;
     pare_err err = {0};
@@ -53,7 +55,7 @@ static void check(const topk_matrix *m, size_t matrices, size_t room, scores kin
     for (uint64_t round = 0; round < 2; round++) { /* the second one finds a used table */
         pare_rng r = pare_rng_at(3, 10 * round + (uint64_t)kind);
         const pare_exec exec = {.threads = threads};
-        for (size_t i = 0; i < room; i++) {
+        for (size_t i = 0; i < edge_scratch; i++) {
             s[i] = draw(&r, kind);
             w[i] = (float)pare_rng_normal(&r);
             out[i] = want[i] = 123;
@@ -61,7 +63,7 @@ static void check(const topk_matrix *m, size_t matrices, size_t room, scores kin
         for (size_t i = 0; i < matrices; i++)
             by_sorting(want + m[i].offset, w + m[i].offset, s + m[i].offset, m[i].count, m[i].keep);
         topk_apply(sel, out, w, s, &exec);
-        assert_memory_equal(out, want, room * sizeof *out); /* and +0, not -0 */
+        assert_memory_equal(out, want, edge_scratch * sizeof *out); /* and +0, not -0 */
     }
     pare_arena_free(a);
     free(s), free(w), free(out), free(want);

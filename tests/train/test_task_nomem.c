@@ -1,4 +1,4 @@
-/* Every allocation of fresh models and of the lessons fails once: a status, no crash, no leak. */
+/* Every allocation of fresh models and of the tasks fails once: a status, no crash, no leak. */
 #include <pare/data.h>
 #include <pare/train.h>
 #include "task_cases.h"

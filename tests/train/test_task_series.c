@@ -71,9 +71,9 @@ static void the_regression_token_is_a_row_of_zeros_in_front(void **state)
     for (size_t r = 0; r < 5; r++) {
         const double *x = b.in.x + 14 * r;
         assert_true(x[0] == 0 && x[1] == 0);
-        const double turned = atan2(x[5], x[4]) - atan2(x[3], x[2]);
-        assert_near(cos(turned), cos(b.value[r]), 1e-9); /* the value belongs to the row */
-        assert_near(sin(turned), sin(b.value[r]), 1e-9);
+        const double transposed = atan2(x[5], x[4]) - atan2(x[3], x[2]);
+        assert_near(cos(transposed), cos(b.value[r]), 1e-9); /* the value belongs to the row */
+        assert_near(sin(transposed), sin(b.value[r]), 1e-9);
     }
 }
 

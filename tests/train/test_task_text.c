@@ -80,7 +80,7 @@ static void a_batch_depends_on_seed_and_step_alone(void **state)
 }
 
 /* Every logit is the same: the score is log 256, whatever the windows; and what `pare eval` and the
- * lesson say of one model is the same number. */
+ * task say of one model is the same number. */
 static void the_score_is_the_mean_over_all_tokens_but_the_first(void **state)
 {
     (void)state;

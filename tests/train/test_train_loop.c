@@ -19,7 +19,7 @@ static void a_tiny_model_learns_a_tiny_lesson(void **state)
         tiny_open(&t, kinds[k], 1);
         pare_train_opts o = tiny_opts(300);
         o.dropout = 0;
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
         assert_ok(tiny_nats(&before, &t, t.start, &t.set[1], NULL, &err), &err);
         assert_ok(tiny_nats(&after, &t, m, &t.set[1], NULL, &err), &err);
         assert_le(0.5, before);
@@ -62,18 +62,18 @@ static void a_run_that_is_stopped_keeps_its_last_step(void **state)
     snprintf(path, sizeof path, "%s/checkpoint", dir);
     tiny_open(&t, PARE_RANDOM_GPT, 1);
     pare_train_opts o = tiny_opts(20);
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     tiny_hash(hex[0], m);
     o.checkpoint = path;
     o.checkpoint_every = 10;
     o.resume = true;
     stopper s = {.at = 7};
     const pare_exec x = {.threads = 2, .progress = stop_there, .self = &s, .stop = &s.flag};
-    assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, &x, &err), PARE_ERR_STOPPED, &err);
+    assert_status(pare_train(&m, &r, t.start, &t.task, &o, &x, &err), PARE_ERR_STOPPED, &err);
     assert_null(m);
     assert_true(r.steps == 7 && s.last == 7);
     s = (stopper){.at = UINT64_MAX};
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, &x, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, &x, &err), &err);
     tiny_hash(hex[1], m);
     assert_string_equal(hex[0], hex[1]);
     tiny_close(&t);
@@ -95,7 +95,7 @@ static void seed_and_dropout_decide(void **state)
         if (i == 1) o.seed++;
         if (i == 2) o.dropout = 0;
         if (i == 3) o.dropout = 0.2;
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
         tiny_hash(hex[i], m);
         for (size_t j = 0; j < i; j++) assert_string_not_equal(hex[i], hex[j]);
     }
@@ -115,7 +115,7 @@ static void threads_change_no_bit(void **state)
         for (int x = 0; x < 2; x++) {
             const pare_exec exec = {.threads = x ? 3 : 1};
             pare_model *m = NULL;
-            assert_ok(pare_train(&m, &r[x], t.start, &t.lesson, &o, &exec, &err), &err);
+            assert_ok(pare_train(&m, &r[x], t.start, &t.task, &o, &exec, &err), &err);
             tiny_hash(hex[x], m);
         }
         assert_string_equal(hex[0], hex[1]);
@@ -141,7 +141,7 @@ static void killed_at(const tiny *t, pare_train_opts o, uint64_t at)
     if (child == 0) {
         pare_model *m = NULL;
         pare_train_result r;
-        _exit(pare_train(&m, &r, t->start, &t->lesson, &o, NULL, NULL) != PARE_OK);
+        _exit(pare_train(&m, &r, t->start, &t->task, &o, NULL, NULL) != PARE_OK);
     }
     assert_int_equal(waitpid(child, &how, 0), child);
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 9);
@@ -171,7 +171,7 @@ static void taken_up_at_any_step_a_run_ends_with_the_same_bytes(void **state)
         pare_train_opts o = tiny_opts(STEPS);
         o.resume = true;
         o.checkpoint = test_path(a, dir, "whole.ckpt");
-        assert_ok(pare_train(&m, &whole, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &whole, t.start, &t.task, &o, NULL, &err), &err);
         tiny_hash(want, m);
         o.checkpoint = test_path(b, dir, "cut.ckpt");
         /* STEPS + 1: a second time after the end */
@@ -180,7 +180,7 @@ static void taken_up_at_any_step_a_run_ends_with_the_same_bytes(void **state)
                 unlink(b);
                 killed_at(&t, o, at);
             }
-            assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+            assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
             tiny_hash(hex, m);
             assert_string_equal(hex, want);
             assert_same_file(a, b);
@@ -189,7 +189,7 @@ static void taken_up_at_any_step_a_run_ends_with_the_same_bytes(void **state)
         }
         unlink(b);
         for (uint64_t at = 1; at <= STEPS; at++) killed_at(&t, o, at); /* all of them in one run */
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
         tiny_hash(hex, m);
         assert_string_equal(hex, want);
         tiny_close(&t);
@@ -209,11 +209,11 @@ static void a_fresh_start_replaces_the_checkpoint(void **state)
     test_mkdir(dir);
     tiny_open(&t, PARE_RANDOM_GPT, 1);
     pare_train_opts o = tiny_opts(5);
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     tiny_hash(a, m);
     o.checkpoint = test_path(path, dir, "x.ckpt");
     test_write_file(path, "old", 3);
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     tiny_hash(b, m);
     assert_string_equal(a, b);
     tiny_close(&t);
@@ -233,7 +233,7 @@ static void another_run_is_not_taken_up(void **state)
     tiny_open(&other, PARE_RANDOM_GPT, 2);
     pare_train_opts o = tiny_opts(5);
     o.checkpoint = test_path(path, dir, "x.ckpt");
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     pare_model_free(m);
     o.resume = true;
     const char *const why[] = {"it began with another model",
@@ -245,22 +245,22 @@ static void another_run_is_not_taken_up(void **state)
                                "it had another teacher"};
     for (size_t i = 0; i < sizeof why / sizeof *why; i++) {
         pare_train_opts p = o;
-        pare_task lesson = t.lesson;
+        pare_task task = t.task;
         char want[80];
-        if (i == 1) lesson.id = "another";
+        if (i == 1) task.id = "another";
         if (i == 2) p.lr *= 2;
         if (i == 3) p.steps++;
         if (i == 4) p.seed++;
         if (i == 5) p.dropout = 0;
         if (i == 6) p.teacher = other.start, p.distill = 0.5;
         snprintf(want, sizeof want, "of another run: %s", why[i]);
-        assert_status(pare_train(&m, &r, i == 0 ? other.start : t.start, &lesson, &p, NULL, &err),
+        assert_status(pare_train(&m, &r, i == 0 ? other.start : t.start, &task, &p, NULL, &err),
                       PARE_ERR_INPUT, &err);
         assert_contains(err.msg, want);
         assert_null(m);
     }
     o.checkpoint_every = 1; /* says nothing about the run */
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     pare_model_free(m);
     tiny_close(&t), tiny_close(&other);
     test_rmdir(dir);
@@ -294,10 +294,10 @@ static void the_model_with_the_best_mark_is_given(void **state)
         char hex[PARE_SHA256_HEX];
         tiny_open(&t, PARE_RANDOM_GRAPH, 1);
         t.marks = marks;
-        t.lesson.more_is_better = more;
+        t.task.more_is_better = more;
         pare_train_opts o = tiny_opts(18);
         o.log = remember, o.log_self = &log;
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
         tiny_hash(hex, m);
         assert_int_equal(t.marked, 5);
         assert_int_equal(r.best_step, more ? 18 : 8); /* the first of two equal ones */
@@ -334,7 +334,7 @@ static void a_run_that_diverges_keeps_its_best_model_and_its_checkpoint(void **s
     pare_train_opts o = tiny_opts(20);
     o.checkpoint = test_path(path, dir, "x.ckpt");
     o.resume = true;
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     tiny_hash(a, m);
     assert_true(r.diverged && r.steps == 11 && r.best_step > 0 && r.best_step <= 8);
     assert_true(isinf(r.loss) && isfinite(r.val));
@@ -342,13 +342,13 @@ static void a_run_that_diverges_keeps_its_best_model_and_its_checkpoint(void **s
     test_write_file(test_path(copy, dir, "copy"), kept, n);
     free(kept);
     /* Once more from what was kept: the same end, and the file is as it was. */
-    assert_ok(pare_train(&m, &again, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &again, t.start, &t.task, &o, NULL, &err), &err);
     tiny_hash(b, m);
     assert_string_equal(a, b);
     assert_true(again.diverged && again.steps == 11);
     assert_same_file(path, copy);
     t.poison = 0; /* what was kept is good: without the poison it goes to the end */
-    assert_ok(pare_train(&m, &again, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &again, t.start, &t.task, &o, NULL, &err), &err);
     pare_model_free(m);
     assert_false(again.diverged);
     tiny_close(&t);
@@ -369,13 +369,13 @@ static void a_run_that_diverges_at_once_is_an_error(void **state)
     o.checkpoint = test_path(path, dir, "x.ckpt");
     o.lr = 1e38, o.clip = 0, o.warmup = 0;
     o.checkpoint_every = 1;
-    assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), PARE_ERR_NUMERIC, &err);
+    assert_status(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), PARE_ERR_NUMERIC, &err);
     assert_contains(err.msg, "diverged at step");
     assert_null(m);
     assert_true(r.diverged && r.best_step == 0 && isnan(r.val));
     /* If there is a checkpoint at all, it is one that can be taken up. */
     o.resume = true;
-    assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), PARE_ERR_NUMERIC, &err);
+    assert_status(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), PARE_ERR_NUMERIC, &err);
     tiny_close(&t);
     test_rmdir(dir);
 }
@@ -391,7 +391,7 @@ static void a_mark_that_is_no_number_ends_the_run(void **state)
     tiny_open(&t, PARE_RANDOM_GPT, 1);
     t.marks = marks;
     const pare_train_opts o = tiny_opts(12);
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     pare_model_free(m);
     assert_true(r.diverged && r.best_step == 4 && r.steps == 8 && r.val == 2);
     tiny_close(&t);
@@ -440,7 +440,7 @@ static void a_teacher_pulls_the_student(void **state)
         double loss[2] = {0};
         o.log = first_and_last, o.log_self = loss;
         const double before = apart(&t, teacher.start, t.start);
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
         assert_le(apart(&t, teacher.start, m), 0.25 * before);
         assert_le(0.05, loss[0]);
         assert_le(loss[1], 0.5 * loss[0]);
@@ -463,7 +463,7 @@ static void hidden_states_are_learnt(void **state)
     pare_train_opts o = tiny_opts(60);
     o.dropout = 0, o.lr = 0.05, o.clip = 0;
     o.teacher = teacher.start, o.distill = 1, o.hidden = 10, o.log = remember, o.log_self = &log;
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     assert_le(log.line[59].loss, 0.2 * log.line[0].loss);
     const pare_weight *const x = &m->embedding.table, *const y = &teacher.start->embedding.table,
                              *const z = &t.start->embedding.table;
@@ -477,7 +477,7 @@ static void hidden_states_are_learnt(void **state)
     /* A teacher of itself has nothing to say: only labels move it. */
     o.teacher = t.start, o.steps = 1, o.eval_every = 1, o.warmup = 0;
     log = (record){0};
-    assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+    assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
     assert_near(log.line[0].loss, 0, 1e-6);
     pare_model_free(m);
     tiny_close(&t), tiny_close(&teacher);
@@ -498,9 +498,9 @@ static void a_fixed_lesson_asks_its_teacher_once(void **state)
         tiny_open(&teacher, PARE_RANDOM_GRAPH, 2);
         pare_train_opts o = tiny_opts(9);
         o.teacher = teacher.start, o.distill = 0.5, o.hidden = 1;
-        t.lesson.fixed = i % 2;
+        t.task.fixed = i % 2;
         t.same_batch = i < 2;
-        assert_ok(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), &err);
+        assert_ok(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), &err);
         tiny_hash(hex[i], m);
         tiny_close(&t), tiny_close(&teacher);
     }
@@ -533,7 +533,7 @@ static void options_that_make_no_sense_are_refused(void **state)
         if (i == 11) o.teacher = graph.start, o.distill = 0.5; /* 2 outputs, 5 here */
         if (i == 12) o.hidden = 1;
         if (i == 13) o.adamw.weight_decay = NAN;
-        assert_status(pare_train(&m, &r, t.start, &t.lesson, &o, NULL, &err), PARE_ERR_USAGE, &err);
+        assert_status(pare_train(&m, &r, t.start, &t.task, &o, NULL, &err), PARE_ERR_USAGE, &err);
         assert_true(err.msg[0] && !m);
     }
     tiny_close(&t), tiny_close(&graph);

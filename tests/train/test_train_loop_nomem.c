@@ -31,7 +31,7 @@ static pare_status one(scene *s, pare_err *err)
 {
     pare_model *m = NULL;
     pare_train_result r;
-    const pare_status st = pare_train(&m, &r, s->t.start, &s->t.lesson, &s->o, NULL, err);
+    const pare_status st = pare_train(&m, &r, s->t.start, &s->t.task, &s->o, NULL, err);
     assert_true(!m == (st != PARE_OK));
     pare_model_free(m);
     return st;
@@ -41,7 +41,7 @@ static pare_status open_run(void *self, pare_run_parts *out, size_t run, size_t 
 {
     const scene *const s = self;
     (void)at, (void)err;
-    *out = (pare_run_parts){.start = s->t.start, .lesson = &s->t.lesson, .opts = s->o};
+    *out = (pare_run_parts){.start = s->t.start, .task = &s->t.task, .opts = s->o};
     out->opts.checkpoint = NULL;
     out->opts.seed = run;
     return PARE_OK;

@@ -32,7 +32,7 @@ static pare_status open_run(void *self, pare_run_parts *out, size_t run, size_t 
         return pare_fail(err, PARE_ERR_IO, "no data for %zu, %zu", run, at);
     }
     *out = (pare_run_parts){.start = b->t[run].start,
-                            .lesson = &b->t[run].lesson,
+                            .task = &b->t[run].task,
                             .opts = tiny_opts(STEPS * b->grid[at].epochs)};
     out->opts.lr = b->grid[at].lr;
     out->opts.seed = run;
@@ -102,7 +102,7 @@ static void runs_are_those_done_one_by_one(void **state)
         pare_run_parts p;
         pare_train_result alone;
         assert_ok(open_run(&b, &p, i, 0, &err), &err);
-        assert_ok(pare_train(&m, &alone, p.start, p.lesson, &p.opts, NULL, &err), &err);
+        assert_ok(pare_train(&m, &alone, p.start, p.task, &p.opts, NULL, &err), &err);
         close_run(&b, &p);
         assert_true(alone.val == r->each[i].val && alone.test == r->each[i].test);
         sum += alone.val, square += alone.val * alone.val;

@@ -11,7 +11,7 @@ typedef struct tiny {
     pare_model *start;
     pare_arena *arena;
     pare_inputs set[3]; /* to learn, to validate, to test */
-    pare_task lesson;
+    pare_task task;
     bool same_batch;                /* in every step */
     uint64_t poison;                /* from this step on targets are infinite; 0: never */
     const double *marks;            /* said in place of the true ones; NULL: the true ones */
@@ -92,12 +92,12 @@ static inline void tiny_open(tiny *t, pare_random_kind kind, uint64_t seed)
         assert_ok(pare_inputs_random(&t->set[i], t->arena, t->start, TINY_INPUTS, TINY_TOKENS,
                                      100 + i, &err),
                   &err);
-    t->lesson = (pare_task){.self = t,
-                            .id = "tiny",
-                            .metric = "nats",
-                            .epoch = TINY_INPUTS,
-                            .batch = tiny_batch,
-                            .score = tiny_score};
+    t->task = (pare_task){.self = t,
+                          .id = "tiny",
+                          .metric = "nats",
+                          .epoch = TINY_INPUTS,
+                          .batch = tiny_batch,
+                          .score = tiny_score};
 }
 
 static inline void tiny_close(tiny *t)

@@ -57,16 +57,16 @@ static inline pare_model *trained_model(attack *t)
     pare_model *const start = temper_model(&t->s, t->seed, 7, 2);
     pare_model *m = NULL;
     pare_train_result r;
-    const pare_task lesson = {
+    const pare_task task = {
         .self = t, .metric = "auc", .fixed = true, .epoch = 1, .batch = a_batch, .score = a_score};
     const pare_train_opts o = {
         .steps = 30, .eval_every = 30, .lr = 0.05, .adamw = PARE_ADAMW_DEFAULT, .seed = t->seed};
-    assert_ok(pare_train(&m, &r, start, &lesson, &o, NULL, &t->s.err), &t->s.err);
+    assert_ok(pare_train(&m, &r, start, &task, &o, NULL, &t->s.err), &t->s.err);
     pare_model_free(start);
     return m;
 }
 
-/* Type a sees all of type a + 1; rows are orthonormal by type; values are turned and the hidden
+/* Type a sees all of type a + 1; rows are orthonormal by type; values are transposed and the hidden
  * part is the identity: the hypotheses of the theorem about clusters hold in every layer. */
 static inline pare_model *typed_model(attack *t)
 {

@@ -17,7 +17,7 @@ typedef enum la_temper {
     LA_WHOLE,  /* nothing is cut away: what is left is rounding */
     LA_SHARP,  /* large queries: attention to one key */
     LA_OFFSET, /* a stream far from its variance: layer norms cancel */
-    LA_SPIN,   /* rotary angles of millions: they are rounded before they are turned by */
+    LA_SPIN,   /* rotary angles of millions: they are rounded before they are transposed by */
     LA_TEMPERS
 } la_temper;
 

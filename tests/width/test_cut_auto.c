@@ -198,8 +198,8 @@ static void nonsense_is_refused(void **state)
         pare_err err;
         pare_model *out = NULL;
         pare_train_result r;
-        const pare_task lesson = {.epoch = 1};
-        assert_int_equal(pare_width_distill(&out, &r, NULL, NULL, &lesson, &all[k], NULL, &err),
+        const pare_task task = {.epoch = 1};
+        assert_int_equal(pare_width_distill(&out, &r, NULL, NULL, &task, &all[k], NULL, &err),
                          PARE_ERR_USAGE);
         assert_null(out);
     }

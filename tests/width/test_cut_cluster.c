@@ -36,7 +36,7 @@ static pare_mat typed_rows(stage *s, size_t d, double eps)
     return x;
 }
 
-/* Values are turned, the hidden part is the identity as relu(Qz) - relu(-Qz): the hypotheses of the
+/* Values are transposed, the hidden part is the identity as relu(Qz) - relu(-Qz): the hypotheses of the
  * theorem hold in every layer. */
 static net exact_net(stage *s, size_t d, size_t layers)
 {

@@ -209,9 +209,9 @@ static void value_directions_are_the_best_of_their_head(void **state)
         const size_t lost[] = {8, 9}; /* of the second group, which has one head */
         const size_t *const kept = all_but(&c, lost, 2);
         const pare_mat map = ridge_fit_restricted(w, &t.fit, kept, INPUTS - 2);
-        scene turned = c;
-        turned.r = t.fit;
-        const double best = loss_of(&turned, &map, kept, INPUTS - 2);
+        scene transposed = c;
+        transposed.r = t.fit;
+        const double best = loss_of(&transposed, &map, kept, INPUTS - 2);
         for (size_t k = 0; k < 20; k++) {
             const pare_mat q = rand_orthonormal(&c.s, 4, 4);
             pare_mat any = mat_identity(w, INPUTS);
@@ -219,10 +219,10 @@ static void value_directions_are_the_best_of_their_head(void **state)
                 for (size_t j = 0; j < 4; j++)
                     pare_row_mut(&any, 8 + i)[8 + j] = pare_row(&q, i)[j];
             const pare_mat back = mat_transpose(w, &any);
-            turned.r = ridge_fit_rebased(w, &c.r, &any, &back);
-            const pare_mat other = ridge_fit_restricted(w, &turned.r, kept, INPUTS - 2);
+            transposed.r = ridge_fit_rebased(w, &c.r, &any, &back);
+            const pare_mat other = ridge_fit_restricted(w, &transposed.r, kept, INPUTS - 2);
             assert_work(&c.s);
-            assert_true(loss_of(&turned, &other, kept, INPUTS - 2) >= best * (1 - 1e-9));
+            assert_true(loss_of(&transposed, &other, kept, INPUTS - 2) >= best * (1 - 1e-9));
         }
         stage_close(&c.s);
     }

@@ -21,7 +21,7 @@ static double signal(const pare_mat *y, size_t i, size_t c)
     return pare_row(y, i)[c] - mean;
 }
 
-/* mean_i sum_j g g^T with g = d signal_j / d x_i, by central differences; the stem is the
+/* mean_i sum_j g g^T with g = d signal_j / d x_i, by central differences; the embedding is the
  * identity. */
 static pare_mat by_differences(stage *s, const pare_model *m, const pare_mat *x,
                                const pare_graph *g)

@@ -33,7 +33,7 @@ static void scene_close(scene *c)
     stage_close(&c->s);
 }
 
-static pare_width_facts survey(scene *c, pare_width_facts_opts o, int threads)
+static pare_width_facts width_facts(scene *c, pare_width_facts_opts o, int threads)
 {
     pare_width_facts v;
     const pare_exec exec = {.threads = threads};
@@ -48,7 +48,7 @@ static void two_kinds_of_nodes_are_two_rows_four_pairs_and_one_dimension(void **
     scene c;
     const pare_width_facts_opts o = PARE_WIDTH_FACTS_OPTS_DEFAULT;
     scene_open(&c, (net_shape){.features = 8, .dim = 8, .layers = 1, .heads = 1}, 40);
-    const pare_width_facts v = survey(&c, o, 1);
+    const pare_width_facts v = width_facts(&c, o, 1);
     assert_int_equal(v.dim, 1); /* an eighth */
     assert_int_equal(v.nlayers, 1);
     assert_int_equal(v.npoints, 3);
@@ -84,7 +84,7 @@ static void what_stands_in_the_way_is_seen(void **state)
                            .ffn = 12,
                            .residual = true},
                30);
-    const pare_width_facts a = survey(&plain, o, 1), b = survey(&rich, o, 1);
+    const pare_width_facts a = width_facts(&plain, o, 1), b = width_facts(&rich, o, 1);
     assert_false(a.layers[0].skip || a.layers[0].bias);
     assert_true(a.layers[0].relu && a.layers[0].scaled);
     assert_true(b.layers[1].skip && b.layers[1].bias);
@@ -115,9 +115,9 @@ static void clusters_are_those_of_the_theorem(void **state)
     pare_width_facts_opts o = PARE_WIDTH_FACTS_OPTS_DEFAULT;
     o.clusters = 40;
     scene_open(&c, (net_shape){.features = 8, .dim = 8, .layers = 1, .heads = 1}, 20);
-    const pare_width_facts fine = survey(&c, o, 1);
+    const pare_width_facts fine = width_facts(&c, o, 1);
     o.clusters = 1;
-    const pare_width_facts one = survey(&c, o, 1);
+    const pare_width_facts one = width_facts(&c, o, 1);
     assert_int_equal(one.layers[0].clusters, 1);
     assert_near(one.layers[0].separation_est, 0, 0);
     assert_near(one.layers[0].least_est, one.layers[0].most_est, 0);
@@ -138,7 +138,7 @@ static void threads_do_not_show_and_the_model_is_left_alone(void **state)
             .features = 8, .dim = 16, .layers = 2, .heads = 2, .classes = 2, .residual = true},
         200);
     assert_ok(pare_model_sha256(before, c.m, &c.s.err), &c.s.err);
-    const pare_width_facts a = survey(&c, o, 1), b = survey(&c, o, 3);
+    const pare_width_facts a = width_facts(&c, o, 1), b = width_facts(&c, o, 3);
     for (size_t i = 0; i < a.nlayers; i++) {
         assert_memory_equal(&a.layers[i].radius_est, &b.layers[i].radius_est, sizeof(double));
         assert_memory_equal(&a.layers[i].leverage_est, &b.layers[i].leverage_est, sizeof(double));

@@ -111,7 +111,7 @@ static void assert_ball_holds(small_net *s)
     const double x[] = {FAR, FAR, -FAR, -FAR, 0, 0};
     const pare_graph g = {3, ptr, idx};
     const pare_input in = {.batch = 1, .tokens = 3, .width = 2, .x = x, .graph = &g};
-    const tube t = tube_new(&w, s->m, &n, report.rounded, &in, &g);
+    const propagation t = propagation_new(&w, s->m, &n, report.rounded, &in, &g);
     pare_ub rad[3];
     (void)ball_path(&w, &t, RHO, rad);
     assert_ok(w.st, &err);

@@ -13,7 +13,7 @@ typedef struct scene {
     pare_graph g;
     pare_mat x;
     pare_input in;
-    tube t;
+    propagation t;
 } scene;
 
 static const size_t alone[] = {3, SIZE_MAX};
@@ -27,7 +27,7 @@ static void scene_open(scene *c, uint64_t seed, net_shape k, pare_act act, size_
     c->g = rand_graph(&c->s, nodes, deg, alone);
     c->x = rand_mat(&c->s, nodes, k.features, 1);
     c->in = input_of(&c->x, &c->g);
-    c->t = tube_new(&c->s.w, c->m, &c->n, 0, &c->in, &c->g);
+    c->t = propagation_new(&c->s.w, c->m, &c->n, 0, &c->in, &c->g);
     assert_work(&c->s);
 }
 
@@ -97,7 +97,7 @@ static void no_direction_moves_a_row_farther(void **state)
         const pare_mat y = layer_of_net(s, &c.n.layers[0], &h, &c.g);
         for (size_t k2 = 0; k2 < 4; k2++) {
             pare_ub *const e = same_radius(s, 20, rhos[k2]), *const r = same_radius(s, 20, 0);
-            (void)tube_layer(&s->w, &c.t, 0, &h, e, r);
+            (void)propagation_layer(&s->w, &c.t, 0, &h, e, r);
             assert_work(s);
             for (int go = 0; go < (seed <= 4 ? 50 : 20); go++) {
                 const pare_mat h2 = moved(s, &h, e, go % 3);
@@ -211,9 +211,9 @@ static void fixtures_to_one_in_a_million(void **state)
     tiny_open(s, &t);
     const net n = net_read(&s->w, t.m);
     const pare_mat h0 = tiny_mat(s, &t, "h0"), move0 = tiny_mat(s, &t, "move0");
-    const tube f = tube_new(&s->w, t.m, &n, 0, &t.in, &t.graph);
+    const propagation f = propagation_new(&s->w, t.m, &n, 0, &t.in, &t.graph);
     pare_ub *const e = same_radius(s, 40, 1e-2), *const r = same_radius(s, 40, 0);
-    (void)tube_layer(&s->w, &f, 0, &h0, e, r);
+    (void)propagation_layer(&s->w, &f, 0, &h0, e, r);
     near_fixture(r, pare_ub_exact(1), &move0, 1e-9);
     const pare_ub top = spectral_norm(&s->w, &n.wh);
     (void)ball_path(&s->w, &f, 1e-3, r);
