@@ -333,7 +333,7 @@ $(INTERNAL): $(LIB_OBJ) $(BUILD)/.sources
 # one object, so that all other names can be made local to it.
 $(BUILD)/libpare.names: $(wildcard include/pare/*.h)
 	@mkdir -p $(@D)
-	@grep -ohE '\bpare_[a-z0-9_]+' $^ | sort -u >$@
+	@cat $^ | $(CC) -x c -fpreprocessed -dD -E -P - | grep -oE '\bpare_[a-z0-9_]+' | sort -u >$@
 $(STATIC): $(LIB_OBJ) $(BUILD)/.sources $(BUILD)/libpare.names
 	$(call say,AR,$@)
 	$(Q)$(LD) -r -o $(BUILD)/libpare.o $(LIB_OBJ)

@@ -203,7 +203,8 @@ static bool heads_json(cJSON *to, const pare_attention_stats *x)
              put_number(o, "k_paper_not_sound", h->k_paper) &&
              put_number(o, "k_sound", h->k_sound) && put_number(o, "k_measured", h->k_seen) &&
              put_number(o, "poly_b", h->poly_b) && put_size(o, "poly_degree", h->poly_degree) &&
-             put_size(o, "poly_features", h->poly_features);
+             put_number(o, "poly_features", /* may be beyond 2^53 */
+                        h->poly_features == SIZE_MAX ? NAN : (double)h->poly_features);
     }
     return ok;
 }

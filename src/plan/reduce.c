@@ -200,9 +200,9 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
             whole = whole && set->in[i].tokens == all->in[i].tokens;
             r->rows += pare_output_rows(m, &set->in[i]);
         }
-        r->row_word = m->pattern.kind == PARE_GRAPH   ? "node"
+        r->row_word = m->pattern.kind == PARE_GRAPH    ? "node"
                       : m->head.pool != PARE_POOL_NONE ? "input"
-                                                      : "position";
+                                                       : "position";
         r->all_tokens = in->part && whole;
         r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
         r->of_inputs = in->part && all->n > set->n ? all->n : 0;

@@ -27,7 +27,7 @@ for static in OFF ON; do
     for kind in pare shared static; do
         needs=$(ldd cm-$static/with_$kind | grep -c 'libpare\.so') || true
         code=0
-        cm-$static/with_$kind no-such-model 2>/dev/null || code=$?
+        cm-$static/with_$kind no-such-model data out 2>/dev/null || code=$?
         echo "CMake, pare_USE_STATIC_LIBS=$static, pare::$kind: $needs libpare.so, exit $code"
     done
 done

@@ -28,14 +28,19 @@ $cc -std=c17 first.c $(pkg-config --cflags --libs pare) -o shared
 $cc -std=c17 first.c $(pkg-config --cflags pare) dest/lib/libpare.a \
     $(pkg-config --static --libs pare | sed 's/-lpare//') -o static
 code=0
-LD_LIBRARY_PATH=$dest/lib ./shared no-such-model 2>/dev/null || code=$?
+LD_LIBRARY_PATH=$dest/lib ./shared no-such-model data out 2>/dev/null || code=$?
 echo "shared: exit $code"
 code=0
 LD_LIBRARY_PATH=$dest/lib ./shared 2>&1 || code=$?
 echo "without a model: exit $code"
 code=0
-./static no-such-model 2>/dev/null || code=$?
+./static no-such-model data out 2>/dev/null || code=$?
 echo "static: exit $code"
+
+# It is the product: load, cut, verify.
+dest/bin/pare data minesweeper --side 12 --seed 1 -q -o board.npz >/dev/null
+LD_LIBRARY_PATH=$dest/lib ./shared "$PARE_ROOT/models/minesweeper.safetensors" board.npz small.st | grep -c 'bytes; no output moves by more than'
+dest/bin/pare verify small.st -q | grep -o '^verdict *HOLDS'
 
 # The course compiles by the line of the tutorial, without our own flags.
 for f in "$PARE_ROOT"/examples/*.c; do
@@ -62,6 +67,7 @@ for cxx in g++ clang++; do
 done
 
 # Only our own names are visible.
+nm -g --defined-only dest/lib/libpare.a | awk 'NF == 3 && $3 !~ /^pare_/ { print "stray name in libpare.a: " $3 }'
 nm -D --defined-only dest/lib/libpare.so | awk '$3 !~ /^pare_/ { print "stray name: " $3 }'
 make -s -C "$PARE_ROOT" BUILD="$build" PREFIX="$dest" uninstall
 find dest -type f -o -type l

@@ -55,4 +55,4 @@ EOF
 for f in lie*.cert.json; do check pare verify $f; check pare verify $f -v; check pare report $f --verify -q -o page.html -f; done |
     sed 's/exit [0-9]/exit N/; s/, shown/, N/; s/, -$/, N/' | sort | uniq -c | sed 's/^ *[0-9]* //'
 # Nothing in src/cli prints a string but through out.c; what is left prints literals and figures.
-grep -nE '(^|[^a-z_])(printf|vprintf|vfprintf) *\(' $PARE_ROOT/src/cli/*.c | sed "s|$PARE_ROOT/||" | grep -v '^src/cli/out.c'
+grep -HE '(^|[^a-z_])(printf|vprintf|vfprintf) *\(' $PARE_ROOT/src/cli/*.c | sed "s|$PARE_ROOT/||" | grep -v '^src/cli/out.c'

@@ -270,7 +270,8 @@ static void numbers_of_the_architecture_stay_in_their_ranges(void **state)
     pare_err err = {0};
     assert_ok(pare_model_check(m, &err), &err);
     assert_int_equal(pare_model_check(g, &err), PARE_ERR_INPUT);
-    assert_contains(err.msg, "embedding.positions.base is 2e+130, must be above 1 and at most 1e+30");
+    assert_contains(err.msg,
+                    "embedding.positions.base is 2e+130, must be above 1 and at most 1e+30");
     g->embedding.pos.base = 10000;
     var[2] = batch->eps = 0;
     assert_int_equal(pare_model_check(g, &err), PARE_ERR_INPUT);

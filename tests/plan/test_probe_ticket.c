@@ -30,7 +30,8 @@ static const pare_probe_kind *kind_of(const pare_probe *p, const char *name)
 static void matrices_of_one_kind_are_counted_together(void **state)
 {
     pare_probe *const p = probe_of(PARE_RANDOM_GPT, 2, 0);
-    const pare_probe_kind *const q = kind_of(p, "attn.wq"), *const e = kind_of(p, "embedding.embedding");
+    const pare_probe_kind *const q = kind_of(p, "attn.wq"), *const e =
+                                                                kind_of(p, "embedding.embedding");
     uint64_t all = 0;
     (void)state;
     assert_true(q && e && q->count == 2 && q->weights == 512 && e->count == 1 && e->rows == 32);
