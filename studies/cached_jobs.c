@@ -224,7 +224,7 @@ static double seconds_of(const job *j)
 }
 
 /* Those of this rank that are not there; a dear one last would leave the other threads idle. */
-static pare_status deal(desk *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
+static pare_status share_jobs(desk *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
 {
     const jobs *const b = d->b;
     size_t *const todo = pare_alloc(a, b->n ? b->n : 1, sizeof *todo);
@@ -255,7 +255,7 @@ static pare_status work(desk *d, pare_arena *a, const pare_ranks *ranks, pare_er
     const jobs *const b = d->b;
     const int threads = d->exec ? d->exec->threads : 1;
     const size_t n = b->n ? b->n : 1;
-    pare_status st = deal(d, a, ranks, err);
+    pare_status st = share_jobs(d, a, ranks, err);
     d->err = pare_alloc(a, n, sizeof *d->err);
     d->done = pare_alloc(a, n, sizeof *d->done);
     if (!st && (!d->err || !d->done)) st = pare_no_memory(err);

@@ -109,7 +109,7 @@ typedef struct relu_ticket {
 } relu_ticket;
 
 /* Which input a unit reads; D: none. */
-static void deal(size_t own[MOST_UNITS], const int32_t *b, size_t n, bool by_sign)
+static void share_blocks(size_t own[MOST_UNITS], const int32_t *b, size_t n, bool by_sign)
 {
     bool used[MOST_UNITS] = {false};
     for (size_t k = 0; k < n; k++) own[k] = k / (n / D) < D ? k / (n / D) : D;
@@ -137,7 +137,7 @@ static pare_status relu_fit(relu_ticket *t, const block_target *f, size_t n, boo
     *t = (relu_ticket){{0}, {0}};
     pare_source_weights(a, seed, stream, 0, D * n);
     pare_source_weights(b, seed, stream + 1, 0, n * D);
-    deal(own, b, n, by_sign);
+    share_blocks(own, b, n, by_sign);
     for (size_t k = 0; k < n; k++)
         if (own[k] < D) t->b[k * D + own[k]] = b[k * D + own[k]] * 0x1p-24;
     for (size_t sum = 0; !st && sum < 2 * D * D; sum++) {

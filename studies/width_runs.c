@@ -194,7 +194,7 @@ static pare_status keep_model(run *r, cJSON *to)
 /* ---- cutting -------------------------------------------------------------------------------- */
 
 /* *small becomes the taught model. */
-static pare_status teach(run *r, const pare_model *teacher, pare_model **small)
+static pare_status distill_student(run *r, const pare_model *teacher, pare_model **small)
 {
     const run_spec *const s = r->s;
     const pare_task_graph_opts g = {
@@ -222,7 +222,7 @@ static pare_status cut(run *r)
     pare_status st = pare_model_load(&teacher, s->teacher, r->err);
     if (!st) st = pare_dataset_load(&d, r->a, teacher, s->g->path, s->split, 0, r->err);
     if (!st) st = pare_width(&small, &report, teacher, &d.inputs, &o, &silent, r->err);
-    if (!st) st = teach(r, teacher, &small);
+    if (!st) st = distill_student(r, teacher, &small);
     pare_model_free(small);
     pare_model_free(teacher);
     return st;

@@ -181,7 +181,7 @@ extern const pare_prover pare_depth_prover;
 
 /* ---- attention statistics -------------------------------------------------------------------- */
 
-/* An X-ray of attention: head by head and layer by layer, how far each attention is
+/* Statistics of attention: head by head and layer by layer, how far each attention is
  * from one that could be replaced, looked at on given inputs.
  *
  * Norms (pare_ub) are proven. Everything else is a measurement in f64: what was seen on these

@@ -66,7 +66,7 @@ typedef struct pare_length_probe {
 
 /* ---- probe ----------------------------------------------------------------------------------- */
 
-/* An X-ray of a model: what its weights and its stream look like, which theorem
+/* What one sees of a model before any cut: what its weights and its stream look like, which theorem
  * applies and which hypothesis fails by what factor, and what each cut would cost.
  *
  * Everything is an estimate or a measurement in f64; what is proven is a pare_ub. Figures that do

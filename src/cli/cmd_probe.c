@@ -131,7 +131,7 @@ static void print_stream(const pare_probe *p)
 
 /* ---- width_facts and theorems -------------------------------------------------------------------- */
 
-static void print_survey(const pare_probe *p)
+static void print_width_facts(const pare_probe *p)
 {
     const pare_width_facts *const s = &p->width_facts;
     out_row("scores",
@@ -279,7 +279,7 @@ static void print_text(const cli *c, const pare_model *m, const pare_probe *p)
     out_line("Details");
     print_weights(c, p);
     if (p->nstreams) print_stream(p);
-    if (p->has_width_facts) print_survey(p);
+    if (p->has_width_facts) print_width_facts(p);
     if (p->nfindings)
         out_row("theorems", "hypotheses of the theorems of Shirzad 2024: whether each holds, else "
                             "by what factor it fails");

@@ -312,7 +312,7 @@ pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
         each_layer(&j, &heldout->in[i], measure_layer);
         out->tokens += heldout->in[i].batch * heldout->in[i].tokens;
         if (heldout->in[i].tokens > out->longest) out->longest = heldout->in[i].tokens;
-        if (!w->st) w->st = pare_progress(w->exec, "X-ray heads", i + 1, heldout->n, err);
+        if (!w->st) w->st = pare_progress(w->exec, "attention statistics", i + 1, heldout->n, err);
     }
     if (!w->st) attn_stats_finish(out, m, j.layer, j.head);
     pare_arena_free(w->arena);

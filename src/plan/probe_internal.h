@@ -1,4 +1,4 @@
-/* probe_internal.h - an X-ray of a model: what its weights and its stream look like, which theorem
+/* probe_internal.h - what one sees of a model before any cut: what its weights and its stream look like, which theorem
  * applies and which hypothesis fails by what factor, and what each cut would cost.
  *
  * Everything is an estimate or a measurement in f64; what is proven is a pare_ub. Figures that do

@@ -42,7 +42,7 @@ static void compare(const pare_model *f, const pare_model *g, size_t b, char *wh
     }
     for (size_t h = 0; h < x->nheads; h++) {
         if (!same_factored(f, g, x, y, h))
-            bounds_refuse(why, "block %zu head %zu: rotary heads that do not turn alike", b, h);
+            bounds_refuse(why, "block %zu head %zu: rotary heads that do not turn all_equal", b, h);
         if (!pare_has(&x->wo) && x->heads[h].dv != y->heads[h].dv)
             bounds_refuse(why, "block %zu head %zu: values of different widths", b, h);
     }

@@ -139,12 +139,12 @@ static bool is_relu_ticket(const pare_ffn *f, const pare_ffn *g)
 
 static ffn_form form_of(const pare_ffn *f, const pare_ffn *g, char *why)
 {
-    if (f->kind == PARE_FFN_NONE && g->kind == PARE_FFN_NONE) return FFN_ALIKE;
+    if (f->kind == PARE_FFN_NONE && g->kind == PARE_FFN_NONE) return FFN_EQUAL;
     if (is_relu_ticket(f, g) && g->nlayers == f->nlayers + 1) return FFN_SPLIT;
     if (is_relu_ticket(f, g) && g->nlayers == 2 * f->nlayers) return FFN_PAIRS;
     if (f->kind != g->kind || f->nlayers != g->nlayers || f->act != g->act)
         bounds_refuse(why, "a feed-forward part of the ticket is not of the target's kind");
-    return FFN_ALIKE;
+    return FFN_EQUAL;
 }
 
 static dense_sizes layer_sizes(pare_work *p, const pare_ffn *f, const pare_ffn *g, ffn_form form,

@@ -25,7 +25,7 @@ static rmat left_over(pare_work *p, const pare_ffn *f, const pare_ffn *g, ffn_fo
                       bool *signs)
 {
     const pare_dense *const x = &f->layers[l], *const y = g->layers;
-    *signs = form != FFN_ALIKE && l == 0;
+    *signs = form != FFN_EQUAL && l == 0;
     if (form == FFN_PAIRS || *signs) {
         const size_t at = form == FFN_PAIRS ? 2 * l : 0;
         const relu_maps m = relu_pair_maps(p, x, &y[at], &y[at + 1], !*signs);

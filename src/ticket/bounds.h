@@ -83,7 +83,7 @@ typedef struct attn_sizes {
 
 /* How the layers of a feed-forward part of g stand for those of f. */
 typedef enum ffn_form {
-    FFN_ALIKE, /* one by one */
+    FFN_EQUAL, /* one by one */
     FFN_SPLIT, /* a ReLU ticket: two for the first, which tell the signs of its inputs apart */
     FFN_PAIRS  /* a ReLU ticket as it is in its source: two for each */
 } ffn_form;

@@ -51,7 +51,7 @@ static void add_ffn(ticket_entries *t, const ffn_sizes *s, const pare_ffn *f, co
 {
     for (size_t l = 0; f->kind != PARE_FFN_NONE && l < f->nlayers; l++) {
         const pare_weight *const w = &f->layers[l].w;
-        if (s->form == FFN_ALIKE) {
+        if (s->form == FFN_EQUAL) {
             add_stored(t, w, &g->layers[l].w);
             continue;
         }

@@ -62,7 +62,7 @@ static void describe_layer(pare_width_facts_layer *at, const net_layer *l)
 
 /* Every layer: the dimension of the Johnson-Lindenstrauss lemma, the leverage of hidden units, and
  * clusters of nodes. */
-static void survey_layers(facts_job *l, size_t max_clusters)
+static void facts_of_layers(facts_job *l, size_t max_clusters)
 {
     pare_work *const w = &l->w;
     pare_width_facts *const out = l->out;
@@ -109,7 +109,7 @@ static size_t effective_rank(const double *s, size_t n)
 }
 
 /* Every head: the singular values of its scores. */
-static void survey_heads(facts_job *l)
+static void facts_of_heads(facts_job *l)
 {
     pare_work *const w = &l->w;
     pare_width_facts *const out = l->out;
@@ -152,8 +152,8 @@ pare_status pare_width_check_hypotheses(pare_width_facts *out, pare_arena *a, co
         const size_t eighth = (l.n.we.rows + 7) / 8;
         out->dim = o->dim ? o->dim : eighth > 0 ? eighth : 1;
         fact_points(&l);
-        if (!l.w.st) survey_layers(&l, o->clusters ? o->clusters : out->dim);
-        if (!l.w.st) survey_heads(&l);
+        if (!l.w.st) facts_of_layers(&l, o->clusters ? o->clusters : out->dim);
+        if (!l.w.st) facts_of_heads(&l);
     }
     pare_model_free(folded);
     pare_arena_free(l.w.arena);

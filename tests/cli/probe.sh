@@ -1,4 +1,4 @@
-# An X-ray: what a user sees of a graph transformer with data, without, and of a language model.
+# pare probe: what a user sees of a graph transformer with data, without, and of a language model.
 pare data minesweeper -q --side 12 -o g.npz
 pare data model -q --kind graph -o m.st --dim 16 --heads 2
 mask() { sed -E 's/[0-9]+\.[0-9]+(e[-+]?[0-9]+)?|[0-9]+e[-+]?[0-9]+|\binf\b/N/g; s/[▁▂▃▄▅▆▇█]+ *$/~/; s/ +/ /g'; }

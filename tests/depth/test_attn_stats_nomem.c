@@ -1,4 +1,4 @@
-/* Memory runs out, or one allocation is refused, at every place of an X-ray and of its costs: a
+/* Memory runs out, or one allocation is refused, at every place of the statistics and of their costs: a
  * status and no leak. */
 #include <pare_test.h>
 #include <fail_alloc.h>
