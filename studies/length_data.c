@@ -1,4 +1,4 @@
-/* Data of `repro length` and attention over it (length_data.h). */
+/* length_data.c - data of `repro length` and attention over it. */
 #include "length_data.h"
 #include <math.h>
 

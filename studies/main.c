@@ -1,4 +1,4 @@
-/* pare-repro: the tables and figures of the papers, made again (`pare repro` calls it). */
+/* main.c - pare-repro: the tables and figures of the papers, made again (`pare repro` calls it). */
 #include "cli/interrupt.h"
 #include "cli/out.h"
 #include "study.h"

@@ -1,4 +1,4 @@
-/* depth_ball.c - E6: two networks on every input near a given one. */
+/* near_inputs.c - E6: two networks on every input near a given one. */
 #include "study_depth.h"
 #include <pare/depth.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* ticket_popup.c - figure 8: what edge-popup loses over the factor of queries and keys; figure 7:
+/* popup_figures.c - figure 8: what edge-popup loses over the factor of queries and keys; figure 7:
  * with the factor of the theory, without, and dense training, over sizes. Byte-level GPTs instead
  * of GPT-2 on WikiText-103: shapes are compared, not values.
  *

@@ -1,5 +1,5 @@
-/* One run of `repro width`: a training, or a cut of a trained model that is then taught. What it
- * gives is what the command in its file gives. */
+/* width_runs.c - one run of `repro width`: a training, or a cut of a trained model that is then
+ * taught. What it gives is what the command in its file gives. */
 #include "study_width.h"
 #include "base/json.h"
 #include <pare/plan.h>

@@ -1,4 +1,5 @@
-/* Between which numbers the area under the ROC curve lies when every score is known up to a radius.
+/* auc_interval.c - between which numbers the area under the ROC curve lies when every score is
+ * known up to a radius.
  *
  * auc = ( #{s_p > s_n} + #{s_p = s_n} / 2 ) / (P N) over pairs of a positive p and a negative n.
  * With lo <= s <= hi for every score, a pair certainly counts 1 when lo_p > hi_n, and certainly

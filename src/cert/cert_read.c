@@ -1,5 +1,6 @@
-/* Reading a certificate. Strict: whoever edits one must not be able to hide a claim behind a key
- * nobody looks at, so every key is known, every known key is there, and nothing is converted. */
+/* cert_read.c - reading a certificate. Strict: whoever edits one must not be able to hide a claim
+ * behind a key nobody looks at, so every key is known, every known key is there, and nothing is
+ * converted. */
 #include "prove.h"
 #include "cert_internal.h"
 

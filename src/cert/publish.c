@@ -1,4 +1,5 @@
-/* The end of every reduction: write, load again, measure, prove, compare, and only then appear. */
+/* publish.c - the end of every reduction: write, load again, measure, prove, compare, and only then
+ * appear. */
 #include "conformal.h"
 #include "prove.h"
 #include <errno.h>

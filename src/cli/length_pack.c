@@ -188,13 +188,13 @@ pare_status length_pack(cli *c, const pack_opts *o)
     if (!st) st = read_inputs(c, &p);
     if (!st) st = run_both(c, &p);
     if (!st && c->out) {
-        /* As `pare run` has them where all inputs are all_equal, else the rows one below the other. */
+        /* As `pare run` has them where all inputs are equally long, else all rows in one. */
         const size_t rows = p.n ? p.rows / p.n : 0;
-        bool all_equal = p.m->head.pool == PARE_POOL_NONE && p.n > 1;
+        bool same_rows = p.m->head.pool == PARE_POOL_NONE && p.n > 1;
         for (size_t i = 0; i < p.n; i++)
-            all_equal = all_equal && pare_output_rows(p.m, &p.in[i]) == rows;
+            same_rows = same_rows && pare_output_rows(p.m, &p.in[i]) == rows;
         pare_array a = {p.caps.dtype, 2, {p.rows, p.cols}, .data = p.y};
-        if (all_equal) a = (pare_array){p.caps.dtype, 3, {p.n, rows, p.cols}, .data = p.y};
+        if (same_rows) a = (pare_array){p.caps.dtype, 3, {p.n, rows, p.cols}, .data = p.y};
         char shape[128];
         st = pare_npy_write(c->out, &a, c->force, &c->err);
         if (!st) cli_note(c, "wrote %s, %s", c->out, pare_shape_text(shape, a.shape, a.ndim));

@@ -1,4 +1,5 @@
-/* Export under Hugging Face's names: which family, what it asks of a model, and the two files. */
+/* export_hf.c - export under Hugging Face's names: which family, what it asks of a model, and the
+ * two files. */
 #include "export_hf.h"
 #include <errno.h>
 #include <math.h>

@@ -36,7 +36,7 @@ PARE_MUST_USE pare_status fit_assigned(fit_result *out, pare_arena *a, const fit
 /* The same units used better (fit_best.c): donors, choice of units, more units for the columns that
  * need them. */
 typedef struct fit_best_opts {
-    unsigned donors; /* bits of a column that are shared by its rows; 0: 14 */
+    unsigned donors; /* bits of a column that its rows share; 0: 6 to 12, by rows */
     unsigned tries;  /* unit sets for the donor column; 0: 16 */
     uint64_t seed;   /* of those sets */
     bool no_trade;   /* units stay where they are given to first (fit_trade.c) */

@@ -135,7 +135,7 @@ static void solve_again(void *ctx, size_t k)
 }
 
 /* Columns that get one more unit each: the worst ones that are not full, nor far better than the
- * donor, which no unit can improve any more. `tired` ones are marked. */
+ * donor, which no unit can improve any more. Columns in `passed_over` are not considered. */
 static size_t pick_round(const best_job *b, bool *passed_over, uint32_t *column, size_t most)
 {
     const int64_t enough = donor_of(b)->worst / 4;
@@ -164,7 +164,7 @@ static pare_status give_spare_units(best_job *b, bool *passed_over, uint32_t *co
         if (n == 0) return PARE_OK;
         size_t served = 0;
         for (size_t k = 0; k < n; k++) {
-            if (!take_units(b, column[k], 1, buffer)) continue; /* it stays tired */
+            if (!take_units(b, column[k], 1, buffer)) continue; /* it stays passed over */
             passed_over[column[k]] = false;
             column[served++] = column[k];
         }

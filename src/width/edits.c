@@ -1,5 +1,5 @@
-/* All single-node edits: how far two models are apart when the features of any one node are
- * replaced by any row that occurs in the data.
+/* edits.c - all single-node edits: how far two models are apart when the features of any one node
+ * are replaced by any row that occurs in the data.
  *
  * The set is finite, so both models are evaluated on all of it. An edit changes few rows: after
  * layer l those within l steps of the node. All others have the values of the graph as it is, which

@@ -266,7 +266,7 @@ static lm_keys read_keys(pare_work *w, const pare_attn *a, const pare_head *h, c
     k.freqs = read_vector(w, &a->freqs, h->freq, h->planes);
     lm_fold_in(w, &k.wk, k.bk, &e->reads);
     lm_fold_in(w, &k.wv, k.bv, &e->reads);
-    /* A constant on a key without rotary position shifts all scores of a query all_equal. */
+    /* A constant on a key without rotary position shifts all scores of a query equally. */
     for (size_t i = 2 * h->planes; !w->st && i < h->dk; i++) k.bk[i] = 0;
     return k;
 }

@@ -1,4 +1,4 @@
-/* Tests src/length/length_backward.c and src/attention/partial_backward.c: tiles of M x M give the
+/* Tests src/length/length_backward.c and src/attention/partial.c: tiles of M x M give the
  * gradient that the direct kernels give. */
 #include "attention/attend.h"
 #include "length/attend_plan.h"

@@ -1,5 +1,5 @@
-/* Tests src/width/lm_auto.c, lm_removal_costs.c, lm_refit.c and lm_gradient_metric.c: the best cut
- * of language models and encoders, against the ones that users know. */
+/* Tests src/width/lm_auto.c, lm_removal_costs.c and lm_refit.c: the best cut of language
+ * models and encoders, against the ones that users know. */
 #include "linalg/matrix.h"
 #include <pare/width.h>
 #include <pare_test.h>
