@@ -68,7 +68,7 @@ extern "C" {
 #include <pare/cut.h>
 #include <pare/plan.h>
 
-const char *pare_version(void); /* "0.1.0" */
+const char *pare_version(void); /* "0.2.0" */
 
 #ifdef __cplusplus
 }

@@ -77,7 +77,7 @@ static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_ma
 
 /* ---- one layer ------------------------------------------------------------------------------ */
 
-/* One column, 1 for a node with keys and 0 for one without; no column where all have some. */
+/* One column: 1 for a node with keys, 0 for one without. No column if that is the same for all. */
 static pare_mat has_keys(pare_work *w, const pare_graph *g)
 {
     size_t some = 0;
