@@ -68,7 +68,13 @@ static void attend(bench *b)
     for (size_t h = 0; h < b->heads; h++) {
         pare_mat32 y = head_of(b, b->y, h);
         const pare_mat32 q = head_of(b, b->q, h), k = head_of(b, b->k, h), v = head_of(b, b->v, h);
-        if (pare_attend_f32(&y, &q, &k, &v, (float)(1 / sqrt((double)b->d)), &b->pattern, b->graph,
+        if (pare_attend_f32(&y,
+                            &(pare_attention_args32){.q = &q,
+                                                     .k = &k,
+                                                     .v = &v,
+                                                     .scale = (1 / sqrt((double)b->d)),
+                                                     .pattern = &b->pattern,
+                                                     .graph = b->graph},
                             &b->exec, NULL))
             stop("out of memory");
     }

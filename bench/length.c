@@ -78,7 +78,11 @@ static void direct(bench *b)
     const pare_pattern full = {.kind = PARE_FULL};
     pare_mat32 y = {b->n, D, D, b->y};
     const pare_mat32 q = {b->n, D, D, b->q}, k = {b->n, D, D, b->k}, v = {b->n, D, D, b->v};
-    if (pare_attend_f32(&y, &q, &k, &v, 0.125f, &full, NULL, NULL, NULL)) stop("out of memory");
+    if (pare_attend_f32(
+            &y,
+            &(pare_attention_args32){.q = &q, .k = &k, .v = &v, .scale = 0.125f, .pattern = &full},
+            NULL, NULL))
+        stop("out of memory");
 }
 
 static void planned(bench *b, const pare_length_opts *o)

@@ -14,6 +14,10 @@ typedef struct pare_mat { /* rows x cols, row-major, row i starts at v + i*ld; o
     size_t rows, cols, ld;
     double *v;
 } pare_mat;
+typedef struct pare_mat32 { /* the same in f32 */
+    size_t rows, cols, ld;
+    float *v;
+} pare_mat32;
 
 /* Row i, to read and to write; and a view of rows x cols numbers without gaps. */
 static inline pare_mat pare_mat_of(double *v, size_t rows, size_t cols)

@@ -58,7 +58,10 @@ static pare_status attention_run(bench_job *j)
                          v = head_view(s, s->v, h);
         pare_mat32 y = head_view(s, s->y, h);
         const pare_status st =
-            pare_attend_f32(&y, &q, &k, &v, scale, &pattern, NULL, &j->exec, &j->c->err);
+            pare_attend_f32(&y,
+                            &(pare_attention_args32){
+                                .q = &q, .k = &k, .v = &v, .scale = scale, .pattern = &pattern},
+                            &j->exec, &j->c->err);
         if (st) return st;
     }
     return PARE_OK;

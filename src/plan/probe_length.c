@@ -215,7 +215,9 @@ static pare_status observe_layer(void *self, size_t block, pare_dtype t,
         const pare_mat q = {j->n, j->dk, j->ldq, (double *)(uintptr_t)j->q},
                        k = {j->n, j->dk, j->ldk, (double *)(uintptr_t)j->k},
                        v = {j->n, j->dv, j->ldv, (double *)(uintptr_t)j->v};
-        if (!st) st = pare_attend_f64(&y, &q, &k, &v, j->scale, p, g, w->exec, err);
+        const pare_attention_args x = {
+            .q = &q, .k = &k, .v = &v, .scale = j->scale, .pattern = p, .graph = g};
+        if (!st) st = pare_attend_f64(&y, &x, w->exec, err);
         pare_arena_reset(w->a, mark);
     }
     return st;

@@ -234,7 +234,12 @@ static void chunks_see_only_themselves(void **state)
         pare_mat out = pare_mat_of(y, n, 3);
         const pare_mat q = pare_mat_of(c.q + b * D, n, D), k = pare_mat_of(c.k + b * D, n, D),
                        v = pare_mat_of(c.v + b * 3, n, 3);
-        assert_int_equal(pare_attend_f64(&out, &q, &k, &v, 1, &full, NULL, NULL, NULL), PARE_OK);
+        assert_int_equal(
+            pare_attend_f64(
+                &out,
+                &(pare_attention_args){.q = &q, .k = &k, .v = &v, .scale = 1, .pattern = &full},
+                NULL, NULL),
+            PARE_OK);
         for (size_t i = 0; i < n * 3; i++) assert_near(c.y[b * 3 + i], y[i], 1e-13);
     }
     length_case_free(&c);
