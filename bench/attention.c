@@ -53,8 +53,9 @@ static float *randoms(pare_arena *a, size_t n, uint64_t stream)
 static void one_product(void *ctx, size_t i)
 {
     const bench *const b = ctx;
-    pare_blas_f32(SIDE, SIDE, SIDE, 1, b->a, SIDE, false, b->b, SIDE, false, 0,
-                  b->c + i * SIDE * SIDE, SIDE);
+    pare_blas_f32(&(pare_mat32){SIDE, SIDE, SIDE, b->c + i * SIDE * SIDE}, 1,
+                  &(pare_mat32){SIDE, SIDE, SIDE, b->a}, false,
+                  &(pare_mat32){SIDE, SIDE, SIDE, b->b}, false, 0);
 }
 
 static pare_mat32 head_of(const bench *b, float *x, size_t h)

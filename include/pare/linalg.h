@@ -51,13 +51,14 @@ static inline double pare_weight_at(const pare_weight *w, size_t i) /* row-major
 /* c = alpha op(a) op(b) + beta c; op is the transpose where ta / tb. c aliases neither. */
 void pare_gemm(pare_mat *c, double alpha, const pare_mat *a, bool ta, const pare_mat *b, bool tb,
                double beta);
-/* The same by the BLAS alone, on one thread: the yardstick of benchmarks. */
-void pare_blas_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
-                   const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc);
-/* The f32 engine's: n rows with leading dimensions ldx, ldy. */
-PARE_MUST_USE pare_status pare_dense_f32(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
-                                         const pare_weight *w, const pare_weight *b,
-                                         const pare_exec *exec, pare_err *err);
+/* The same in f32 by the BLAS alone, on one thread: what benchmarks compare with. */
+void pare_blas_f32(pare_mat32 *c, float alpha, const pare_mat32 *a, bool ta, const pare_mat32 *b,
+                   bool tb, float beta);
+/* y (n x out) = x (n x in) w^T + b in f32; b may be absent. y does not alias x. Same bits for any
+ * number of threads. */
+PARE_MUST_USE pare_status pare_dense_f32(pare_mat32 *y, const pare_mat32 *x, const pare_weight *w,
+                                         const pare_weight *b, const pare_exec *exec,
+                                         pare_err *err);
 
 /* ---- factorisations: estimates, never proofs ------------------------------------------------- */
 

@@ -141,7 +141,8 @@ static pare_status dense_run(bench_job *j)
 {
     const dense *s = j->state;
     const pare_weight w = {PARE_F32, s->out, s->in, s->w}, b = {PARE_F32, 1, s->out, s->b};
-    return pare_dense_f32(s->y, s->out, s->x, s->in, s->n, &w, &b, &j->exec, &j->c->err);
+    return pare_dense_f32(&(pare_mat32){s->n, s->out, s->out, s->y},
+                          &(pare_mat32){s->n, s->in, s->in, s->x}, &w, &b, &j->exec, &j->c->err);
 }
 
 /* Some rows, all their entries; relative to the largest entry of the row. */
