@@ -35,7 +35,7 @@ static pare_status train(const char *path, pare_arena *a, pare_err *err)
                                  .lr = 1e-2,
                                  .last_lr = 1e-3,
                                  .clip = 1,
-                                 .adamw = PARE_ADAMW_DEFAULT,
+                                 .adamw = PARE_ADAMW_OPTS_DEFAULT,
                                  .log = log_step};
     st = pare_init_model(&fresh, &shape, err);
     if (!st) st = pare_train(&sorts, &r, fresh, &task, &how, NULL, err);

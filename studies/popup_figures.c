@@ -95,7 +95,7 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
                                .lr = lr,
                                .last_lr = lr / 10,
                                .clip = 1,
-                               .adamw = PARE_ADAMW_DEFAULT,
+                               .adamw = PARE_ADAMW_OPTS_DEFAULT,
                                .seed = t->seed,
                                .popup = dense ? NULL : &scores};
     pare_model *start = NULL, *m = NULL;

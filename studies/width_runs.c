@@ -129,7 +129,7 @@ static pare_train_opts train_opts(const run *r, const char *checkpoint)
                          .checkpoint_every = s->epochs / CHECKPOINTS ? s->epochs / CHECKPOINTS : 1,
                          .lr = s->lr,
                          .dropout = s->dropout,
-                         .adamw = PARE_ADAMW_DEFAULT,
+                         .adamw = PARE_ADAMW_OPTS_DEFAULT,
                          .seed = s->seed,
                          .temperature = 1,
                          .checkpoint = checkpoint,

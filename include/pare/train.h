@@ -174,17 +174,21 @@ PARE_MUST_USE pare_status pare_loss_cross_entropy(double *loss, void *dy, const 
 
 /* ---- optimiser ------------------------------------------------------------------------------- */
 
-typedef struct pare_adamw {
+typedef struct pare_adamw_opts {
     double beta1, beta2, eps, weight_decay; /* decay: matrices only unless decay_vectors */
     bool decay_vectors;                     /* torch's default: everything decays */
-} pare_adamw;
-#define PARE_ADAMW_DEFAULT                                                                         \
+} pare_adamw_opts;
+#define PARE_ADAMW_OPTS_DEFAULT                                                                    \
     {                                                                                              \
         .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01                            \
     }
-/* values -= lr ( m^ / (sqrt v^ + eps) + weight_decay values ), f32; step counts from 1. */
-void pare_adamw_step(pare_params *p, const float *grad, float *m, float *v, uint64_t step,
-                     double lr, const pare_adamw *o, const pare_exec *exec);
+typedef struct pare_adamw_state {
+    float *m, *v;  /* p->count each: running means of the gradients and of their squares */
+    uint64_t step; /* the number of this step: the first is 1 */
+} pare_adamw_state;
+/* values -= lr ( m^ / (sqrt v^ + eps) + weight_decay values ), f32; m and v are updated. */
+void pare_adamw_step(pare_params *p, const float *grad, const pare_adamw_state *s, double lr,
+                     const pare_adamw_opts *o, const pare_exec *exec);
 
 /* ---- what is learnt -------------------------------------------------------------------------- */
 
@@ -230,7 +234,7 @@ typedef struct pare_train_opts {
     double lr, last_lr;
     double clip; /* 0: none */
     double dropout;
-    pare_adamw adamw;
+    pare_adamw_opts adamw;
     uint64_t seed;             /* of batches, dropout and scores */
     const pare_popup *popup;   /* NULL: weights are trained; else which of them are kept */
     const pare_model *teacher; /* or NULL */
@@ -382,6 +386,7 @@ typedef struct pare_run_parts {
  * succeeded; it may be NULL. */
 typedef struct pare_run_source {
     void *self;
+    size_t runs, settings; /* how many there are: at least 1 */
     pare_status (*open)(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err);
     void (*close)(void *self, pare_run_parts *parts);
 } pare_run_source;
@@ -403,13 +408,13 @@ typedef struct pare_runs_result {
     pare_arena *arena;
 } pare_runs_result;
 
-/* runs >= 1, settings >= 1. Afterwards *out (caller frees; may be NULL: not wanted) is the model of
+/* All runs of `source` under all its settings. Afterwards *out (caller frees; may be NULL: not wanted) is the model of
  * the best run and *result (caller frees) is the same on every rank. PARE_ERR_NUMERIC when no run
  * came to a mark; any other failure of a run is a failure of all, and the first by number is told.
  */
 PARE_MUST_USE pare_status pare_runs(pare_model **out, pare_runs_result **result,
-                                    const pare_run_source *source, size_t runs, size_t settings,
-                                    const pare_exec *exec, const pare_ranks *ranks, pare_err *err);
+                                    const pare_run_source *source, const pare_exec *exec,
+                                    const pare_ranks *ranks, pare_err *err);
 void pare_runs_free(pare_runs_result *r); /* accepts NULL */
 
 /* All pairs of learning rates and epochs, learning rates outermost: nlr x nepochs in the arena. */

@@ -438,7 +438,7 @@ pare_status training_open_run(void *self, pare_run_parts *out, size_t run, size_
         .last_lr = o->last_lr,
         .clip = o->clip,
         .dropout = o->dropout,
-        .adamw = PARE_ADAMW_DEFAULT,
+        .adamw = PARE_ADAMW_OPTS_DEFAULT,
         .seed = seed,
         .popup = o->popup ? &tr->popup : NULL,
         .teacher = tr->teacher,

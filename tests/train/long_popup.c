@@ -28,7 +28,7 @@ static double loss(const pare_task *task, double scale)
                                .lr = 3e-3,
                                .last_lr = 3e-4,
                                .clip = 1,
-                               .adamw = PARE_ADAMW_DEFAULT,
+                               .adamw = PARE_ADAMW_OPTS_DEFAULT,
                                .popup = &popup};
     assert_ok(pare_init_model(&start, &o, &err), &err);
     assert_ok(pare_train(&m, &r, start, task, &t, &exec, &err), &err);
