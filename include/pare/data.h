@@ -78,10 +78,7 @@ typedef struct pare_scores {
 } pare_scores;
 /* PARE_ERR_INPUT when no row was counted. */
 PARE_MUST_USE pare_status pare_metric_scores(pare_scores *out, pare_metric *m, pare_err *err);
-/* KL(reference || model) per row, gathered. */
-typedef struct pare_kl pare_kl;
-/* In the arena; then rows x classes logits of both, as often as wanted; then the figures, and
- * PARE_ERR_INPUT when no row was added. */
+/* KL(reference || model), row by row. */
 typedef struct pare_kl_report {
     size_t rows;
     double mean, median, p999, max; /* p999: the smallest that 99.9 % of the rows do not exceed */
@@ -101,10 +98,13 @@ PARE_MUST_USE pare_status pare_make_angular(const char *path, size_t n, size_t t
 /* Sequences to sort: inputs [n, 2*length-1] ids, targets the sorted half (-1 before). */
 PARE_MUST_USE pare_status pare_make_sort(const char *path, size_t n, size_t length, size_t symbols,
                                          uint64_t seed, bool overwrite, pare_err *err);
-/* Random ids [n, tokens] below vocab, or (vocab 0) normal vectors [n, tokens, width]; .npy. */
-PARE_MUST_USE pare_status pare_make_random(const char *path, size_t n, size_t tokens, size_t vocab,
-                                           size_t width, uint64_t seed, bool overwrite,
-                                           pare_err *err);
+/* Random ids [n, tokens] below vocab, or standard normal vectors [n, tokens, width]; .npy. */
+PARE_MUST_USE pare_status pare_make_random_ids(const char *path, size_t n, size_t tokens,
+                                               size_t vocab, uint64_t seed, bool overwrite,
+                                               pare_err *err);
+PARE_MUST_USE pare_status pare_make_random_vectors(const char *path, size_t n, size_t tokens,
+                                                   size_t width, uint64_t seed, bool overwrite,
+                                                   pare_err *err);
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
 
@@ -119,16 +119,19 @@ typedef struct pare_evaluation {
 } pare_evaluation;
 
 /* One pass over every input: by the f32 engine, or by the f64 reference (f64) rounded to f32.
- * PARE_ERR_NONFINITE: an output is no number. Memory comes from `scratch` and is given back. */
+ * PARE_ERR_NONFINITE: an output is no number. */
 PARE_MUST_USE pare_status pare_evaluate(pare_evaluation *out, const pare_model *m,
-                                        const pare_dataset *d, bool f64, pare_arena *scratch,
-                                        const pare_exec *exec, pare_err *err);
-/* The same of two models at once, and the divergence KL(reference || model) between their
- * predictions, on the rows that the metric counts; of values (PARE_TASK_VALUES) there is none.
- * PARE_ERR_INPUT: the reference does not take these inputs or has outputs of another shape. */
-PARE_MUST_USE pare_status pare_evaluate_against(pare_evaluation *out, const pare_model *m,
-                                                pare_evaluation *of_reference, pare_kl_report *kl,
+                                        const pare_dataset *d, bool f64, const pare_exec *exec,
+                                        pare_err *err);
+typedef struct pare_comparison {
+    pare_evaluation model, reference;
+    /* KL(reference || model) between their predictions, on the rows that the metric counts; of
+     * values (PARE_TASK_VALUES) there is none: all 0. */
+    pare_kl_report kl;
+} pare_comparison;
+/* The same of two models at once. PARE_ERR_INPUT: the reference does not take these inputs or has
+ * outputs of another shape. */
+PARE_MUST_USE pare_status pare_evaluate_against(pare_comparison *out, const pare_model *m,
                                                 const pare_model *reference, const pare_dataset *d,
-                                                bool f64, pare_arena *scratch,
-                                                const pare_exec *exec, pare_err *err);
+                                                bool f64, const pare_exec *exec, pare_err *err);
 #endif

@@ -150,8 +150,8 @@ static pare_status measure_quality(pare_reduction *r, pare_arena *a, const pare_
 {
     const pare_dataset *const d = &r->inputs.held.data;
     pare_err why = {0};
-    pare_status st = pare_evaluate(&r->metric_before, m, d, false, a, exec, &why);
-    if (!st) st = pare_evaluate(&r->metric_after, g, d, false, a, exec, &why);
+    pare_status st = pare_evaluate(&r->metric_before, m, d, false, exec, &why);
+    if (!st) st = pare_evaluate(&r->metric_after, g, d, false, exec, &why);
     r->has_metric = !st;
     if (st == PARE_ERR_NONFINITE) {
         r->no_metric = pare_strdup(a, why.msg);
