@@ -298,6 +298,11 @@ typedef enum pare_ball_norm {
     PARE_BALL_TWO  /* no row moves by more than it in the euclidean norm */
 } pare_ball_norm;
 
+typedef struct pare_neighborhood { /* how far the rows of an input may move */
+    double radius;
+    pare_ball_norm norm;
+} pare_neighborhood;
+
 typedef struct pare_ball {
     pare_ub apart;       /* largest |f - g| of an output entry */
     pare_ub rows2;       /* largest euclidean distance of an output row */
@@ -314,9 +319,8 @@ typedef struct pare_ball {
  * difference on the inputs themselves up to rounding. A trained model with several norms may get a
  * finite but useless bound: each norm may stretch a distance by the inverse of its row's length. */
 PARE_MUST_USE pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
-                                          const pare_inputs *set, double radius,
-                                          pare_ball_norm norm, const pare_exec *exec,
-                                          pare_err *err);
+                                          const pare_inputs *set, pare_neighborhood near,
+                                          const pare_exec *exec, pare_err *err);
 
 /* ---- the words of certificates (src/cert/ball_words.c) --------------------------------------- */
 

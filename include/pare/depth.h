@@ -251,11 +251,11 @@ typedef struct pare_attention_stats {
     size_t longest;                /* tokens of the longest sequence */
 } pare_attention_stats;
 
-/* `fit`: what the constant queries are fitted to; `look`: what is measured on. Lists live in the
- * arena. A model without softmax heads gives empty lists. */
+/* Constant queries are fitted to data->fit, everything is measured on data->heldout. Lists live in
+ * the arena. A model without softmax heads gives empty lists. */
 PARE_MUST_USE pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
-                                                     const pare_model *m, const pare_inputs *fit,
-                                                     const pare_inputs *heldout,
+                                                     const pare_model *m,
+                                                     const pare_input_split *data,
                                                      const pare_exec *exec, pare_err *err);
 
 /* ---- what replacing costs -------------------------------------------------------------------- */
@@ -297,11 +297,12 @@ typedef struct pare_replacement_costs_opts {
     void *self;
 } pare_replacement_costs_opts;
 
-/* Kinds are fitted to `fit`, layers are chosen by it (greedy, backwards), costs are measured on
- * `look`. Where that would take too many multiplications, *skipped says so. */
+/* Kinds are fitted to data->fit, layers are chosen by it (greedy, backwards), costs are measured on
+ * data->heldout. Where that would take too many multiplications, out->skipped says so. Lists live
+ * in the arena. */
 PARE_MUST_USE pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena *a,
-                                                       const pare_model *m, const pare_inputs *fit,
-                                                       const pare_inputs *heldout,
+                                                       const pare_model *m,
+                                                       const pare_input_split *data,
                                                        const pare_replacement_costs_opts *o,
                                                        const pare_exec *exec, pare_err *err);
 #endif

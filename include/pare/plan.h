@@ -284,9 +284,8 @@ typedef struct pare_plan_step {
 extern const char *const pare_plan_direction_names[]; /* "width", "depth", "ticket", NULL */
 /* "width --dim 8": how the command would be told. */
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s);
-/* The cut of one step, and the bytes that its weights take in a file; the output may refer to
- * `in`. */
-PARE_MUST_USE pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
+/* The cut of one step. `in` must outlive *out, which the caller frees with pare_model_free. */
+PARE_MUST_USE pare_status pare_plan_make(pare_model **out, const pare_plan_step *s,
                                          const pare_model *in, const pare_inputs *fit,
                                          uint64_t seed, const pare_exec *exec, pare_err *err);
 /* How that step is proven: the prover of its direction. */
@@ -296,7 +295,8 @@ typedef struct pare_plan_try {
     size_t nsteps; /* 0: the model as it is */
     pare_plan_step steps[PARE_PLAN_DIRECTIONS];
     const char *refused; /* why it could not be made; NULL: it was */
-    double error; /* sum over the steps of the largest difference on `on`, f64: what a chain of
+    double
+        error; /* sum over the steps of the largest difference on held-out inputs, f64: what a chain of
                      proofs adds up to at least; with `seen`: from the first model to the last */
     uint64_t parameters, bytes;
     double ms;   /* of one pass: pare_forward_ms */
@@ -332,13 +332,12 @@ typedef struct pare_plan {
 /* By what factor the budget that is missed most is missed. */
 double pare_plan_over(const pare_plan_opts *o, double error, uint64_t bytes, double ms);
 
-/* `fit`: what cuts are fitted to; `on`: what errors are measured on, its first input timed. The
- * plan lives in the arena. A cut that a model does not allow is a try with its reason, not an
+/* Cuts are fitted to data->fit; errors are measured on data->heldout, whose first input is timed.
+ * The plan lives in the arena. A cut that a model does not allow is a try with its reason, not an
  * error. */
 PARE_MUST_USE pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
-                                           const pare_inputs *fit, const pare_inputs *on,
-                                           const pare_plan_opts *opts, const pare_exec *exec,
-                                           pare_err *err);
+                                           const pare_input_split *data, const pare_plan_opts *opts,
+                                           const pare_exec *exec, pare_err *err);
 
 /* ---- report ---------------------------------------------------------------------------------- */
 

@@ -86,6 +86,11 @@ typedef struct pare_inputs {
     pare_input *in; /* n */
 } pare_inputs;
 
+/* What a cut is fitted to, and other inputs, held out, that it is measured on. */
+typedef struct pare_input_split {
+    const pare_inputs *fit, *heldout;
+} pare_input_split;
+
 /* `n` seeded random inputs that suit the model, of `tokens` tokens (0: min(context, 64)): uniform
  * ids, or standard normal vectors; for a graph pattern a ring of `tokens` nodes with both
  * neighbours. In the arena. */

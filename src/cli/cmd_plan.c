@@ -124,12 +124,11 @@ static char *stage(cli *c, const pare_plan_try *t, size_t i)
 static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s)
 {
     pare_model *m = NULL, *small = NULL;
-    uint64_t bytes;
     pare_status st = cli_load(c, &m, o->r.o.from);
     o->r.r =
         (pare_reduction){.from = o->r.o.from, .to = o->r.o.to, .inputs = o->d, .output_error = NAN};
     cli_phase(c, "cut", 4);
-    if (!st) st = pare_plan_make(&small, &bytes, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
+    if (!st) st = pare_plan_make(&small, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
     cli_phase(c, NULL, 4);
     if (!st)
         st = pare_reduce_publish(&o->r.r, c->arena, m, &small, pare_plan_prover(s), &o->r.o,
@@ -300,8 +299,9 @@ static pare_status plan(cli *c, plan_opts *o)
         if (isinf(o->o.eps) && isinf(o->o.max_ms) && weights + o->o.frame_bytes <= o->o.max_bytes)
             o->o.directions = 0;
         cli_phase(c, NULL, 85);
-        st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
-                              &c->err);
+        st = pare_plan_search(&o->plan, c->arena, m,
+                              &(pare_input_split){.fit = &o->d.fit, .heldout = &o->d.held.set},
+                              &o->o, &c->exec, &c->err);
     }
     if (!st) { /* an error, or a model that is good as it is, leaves everything as it was */
         backup old;

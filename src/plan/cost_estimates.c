@@ -120,8 +120,7 @@ static pare_status estimate_cut(const estimator *e, pare_cost_estimate *t,
     uint64_t bytes = 0;
     pare_err why = {0};
     const pare_exec silent = pare_exec_silent(e->exec);
-    pare_status st =
-        pare_plan_make(&g, &bytes, step, e->m, &e->halves.fit, e->o->seed, &silent, &why);
+    pare_status st = plan_make(&g, &bytes, step, e->m, &e->halves.fit, e->o->seed, &silent, &why);
     if (plan_refused(st)) {
         t->can = PARE_FALSE;
         return write_text(e, &t->why, "%s", why.msg);
