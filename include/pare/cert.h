@@ -362,6 +362,10 @@ PARE_MUST_USE pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_aren
                                                 uint64_t seed, pare_err *err);
 
 typedef struct pare_heldout_opts {
+    /* One file (heldout NULL), two, or none (both NULL: random inputs, drawn from the seed, to prove
+     * on, and none to fit to). */
+    const char *data, *heldout;
+    uint64_t seed;
     size_t split;         /* of a graph */
     size_t most_fitted;   /* inputs to fit to, at most, ... */
     size_t fit_tokens;    /* ... tokens of each; 0: all */
@@ -386,16 +390,10 @@ typedef struct pare_heldout {
     const char *no_new_inputs; /* why nothing can be said about new inputs; NULL: something can */
 } pare_heldout;
 
-/* From one file (heldout NULL), from two, or from none (both NULL: random inputs to prove on, none
- * to fit to). On failure `out` holds what was read before it. */
+/* Reads and splits the inputs; everything lives in the arena. On failure `out` holds what was read
+ * before it. */
 PARE_MUST_USE pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, const pare_model *m,
-                                            const char *data, const char *heldout,
-                                            const pare_heldout_opts *opts, uint64_t seed,
-                                            pare_err *err);
-
-/* How many of `on` are among `fit`, comparing at most `tokens` tokens of each (0: all); and the
- * reason against statements about new inputs if there are any. */
-extern const char pare_some_were_seen[];
+                                            const pare_heldout_opts *opts, pare_err *err);
 
 /* ---- publishing a cut ------------------------------------------------------------------------ */
 

@@ -154,6 +154,10 @@ typedef struct pare_depth_one_opts {
     pare_collapse which;
     size_t keep; /* keep, keepbias, uniform+keep: which block; PARE_DEPTH_UNSET: the best on data */
 } pare_depth_one_opts;
+#define PARE_DEPTH_ONE_OPTS_DEFAULT                                                                \
+    {                                                                                              \
+        .keep = PARE_DEPTH_UNSET                                                                   \
+    }
 
 typedef struct pare_depth_one_report {
     size_t keep;      /* PARE_DEPTH_UNSET: none */

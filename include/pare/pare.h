@@ -12,7 +12,7 @@
  *         pare_model *m = NULL;
  *         pare_arena *a = pare_arena_new();
  *         pare_reduction r = {0};
- *         pare_reduce_opts o = pare_reduce_defaults(PARE_REDUCE_WIDTH);
+ *         pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_WIDTH);
  *         o.from = argv[1], o.data = argv[2], o.to = argv[3];
  *         o.width.keep = 0.5;
  *         pare_status st = pare_model_load(&m, argv[1], &err);

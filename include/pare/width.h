@@ -130,9 +130,10 @@ PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report
                                      const pare_width_opts *opts, const pare_exec *exec,
                                      pare_err *err);
 
-/* ---- teaching the cut model ------------------------------------------------------------------ */
+/* ---- distillation ---------------------------------------------------------------------------- */
 
 typedef struct pare_distill_opts {
+    const pare_model *teacher; /* pare_reduce: the model before the cut, whatever is here */
     uint64_t epochs;
     double lr, weight; /* loss = (1 - weight) the task's + weight KL(teacher || cut), all nodes */
     uint64_t seed;
@@ -143,12 +144,13 @@ typedef struct pare_distill_opts {
         .lr = 0.02, .weight = 0.5                                                                  \
     }
 
-/* AdamW without decay, a short warm-up, half a cosine, gradients clipped to 1; *out (caller frees)
- * is the model of the epoch with the best validation mark, in f32. */
+/* Trains the cut model to predict what its teacher does. AdamW without decay, a short warm-up, half a
+ * cosine, gradients clipped to 1; *out (freed with pare_model_free) is the model of the epoch with
+ * the best validation score, in f32. */
 PARE_MUST_USE pare_status pare_width_distill(pare_model **out, pare_train_result *result,
-                                             const pare_model *cut, const pare_model *teacher,
-                                             const pare_task *task, const pare_distill_opts *o,
-                                             const pare_exec *exec, pare_err *err);
+                                             const pare_model *cut, const pare_task *task,
+                                             const pare_distill_opts *o, const pare_exec *exec,
+                                             pare_err *err);
 
 /* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------- */
 

@@ -1,5 +1,6 @@
 /* A plan chooses among what it made, keeps the order it promises, and tells what was refused. */
 #include <pare_test.h>
+#include "plan/plan_directions.h"
 #include "cert/prove.h"
 #include <pare/plan.h>
 
@@ -137,8 +138,9 @@ static void what_meets_two_budgets_is_found_between_the_settings(void **state)
     for (double share = 0.94; share > 0.25; share -= 0.03) {
         const pare_plan_step step = {PARE_PLAN_WIDTH, share};
         pare_model *small = NULL;
+        uint64_t bytes;
         double error;
-        assert_ok(pare_plan_make(&small, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(plan_make(&small, &bytes, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
         assert_ok(pare_measure(&error, s.m, small, &s.in, NULL, &s.err), &s.err);
         pare_model_free(small);
         pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
