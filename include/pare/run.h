@@ -63,23 +63,6 @@ typedef struct pare_attend_job {
     void *y;      /* n x dv */
     size_t ldy;
 } pare_attend_job;
-/* Who computes attention in the place of the pass: called from one thread at a time, once for all
- * heads and sequences of a layer that are at hand. Heads of every kind, also polynomial ones, are
- * exact softmax to it. */
-typedef struct pare_attender {
-    pare_status (*fn)(void *self, size_t block, pare_dtype t, const pare_attend_job *jobs,
-                      size_t count, const pare_pattern *p, const pare_graph *g, pare_err *err);
-    void *self;
-    /* Processes that make the same pass together, and come to `fn` together: they share the rows of
-     * everything else as well, where the engine goes by ranges of rows. NULL: alone. */
-    const pare_ranks *ranks;
-} pare_attender;
-/* out: of type t, PARE_F32 or PARE_F64. `by` NULL: the same as above. */
-PARE_MUST_USE pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m,
-                                          const pare_input *in, const pare_attender *by,
-                                          const pare_trace *trace, const pare_exec *exec,
-                                          pare_err *err);
-
 /* A set of inputs with where it came from: what certificates speak about. */
 typedef struct pare_inputs {
     size_t n;
@@ -244,7 +227,8 @@ typedef struct pare_generate_events {
 } pare_generate_events;
 
 typedef struct pare_generate_opts {
-    size_t tokens; /* to generate for each prompt, at most */
+    const pare_tokenizer *tokenizer; /* says which token ends a text */
+    size_t tokens;                   /* to generate for each prompt, at most */
     pare_sample_opts sample;
     uint64_t seed; /* of every prompt: each draws from the start of the stream */
     pare_generate_events events;
@@ -255,14 +239,19 @@ typedef struct pare_generate_stats {
     double prompt_seconds, seconds; /* spent on each */
 } pare_generate_stats;
 
+/* What became of all prompts; in the arena. It grows as the text does: events may read it. */
+typedef struct pare_generation {
+    size_t n;
+    pare_generated *each; /* n, by the numbers of the prompts */
+    pare_generate_stats stats;
+} pare_generation;
+
 /* Why the model cannot generate text; NULL when it can. */
 const char *pare_generate_refuses(const pare_model *m);
-/* Continues n prompts, each at least one token and within the context. out[i]: of prompt i, also
- * what was generated before an error. `tok` says which token ends a text. */
-PARE_MUST_USE pare_status pare_generate(pare_generated *out, pare_generate_stats *stats,
-                                        pare_arena *a, const pare_model *m,
-                                        const pare_tokenizer *tok, const pare_input *prompts,
-                                        size_t n, const pare_generate_opts *o,
+/* Continues the prompts, each at least one token and within the context. After an error *out has what
+ * was generated before it. */
+PARE_MUST_USE pare_status pare_generate(pare_generation *out, pare_arena *a, const pare_model *m,
+                                        const pare_inputs *prompts, const pare_generate_opts *o,
                                         const pare_exec *exec, pare_err *err);
 
 /* ---- the tape -------------------------------------------------------------------------------- */

@@ -172,9 +172,15 @@ typedef struct pare_ticket_plan {
     double least_k, least_v; /* what no construction can do without, at these errors */
 } pare_ticket_plan;
 
-/* The same for every attention layer of a model, each by itself: alpha is the length of the input's
- * rows (ids: not read), and each layer's own follows from it. out: nblocks. `why` is empty, or why
- * nothing is said of the model; out[b].why: which hypothesis of Theorem 3 a layer fails. */
+typedef struct pare_ticket_goal {
+    double alpha; /* length of the rows of an input; not read of models that take ids */
+    double eps;   /* error that is allowed ... */
+    double p;     /* ... but for this probability */
+} pare_ticket_goal;
+
+/* The same for every attention layer of a model, each by itself: the length of the rows that enter a
+ * layer follows from goal->alpha. out: nblocks. `why` is empty, or why nothing is said of the model;
+ * out[b].why: which hypothesis of Theorem 3 a layer fails. */
 typedef struct pare_ticket_layer_plan {
     bool there; /* the block has attention */
     pare_ticket_layer_size size;
@@ -182,11 +188,11 @@ typedef struct pare_ticket_layer_plan {
     char why[200];
 } pare_ticket_layer_plan;
 PARE_MUST_USE pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200],
-                                                  const pare_model *f, double alpha, double eps,
-                                                  double p, const pare_exec *exec, pare_err *err);
+                                                  const pare_model *f, const pare_ticket_goal *goal,
+                                                  const pare_exec *exec, pare_err *err);
 
 /* The whole target: one common eta for all entries of all blocks so that Theorem B's recursion with
- * |E| <= sqrt(ab) eta ends at eps for all tokens of length alpha. 0: there is none above 2^-60, or
+ * |E| <= sqrt(ab) eta ends at goal->eps for all tokens of length goal->alpha. 0: there is none above 2^-60, or
  * `why` says what is in the way. */
 typedef struct pare_ticket_blocks_plan {
     double eta;
@@ -195,7 +201,7 @@ typedef struct pare_ticket_blocks_plan {
     char why[200];
 } pare_ticket_blocks_plan;
 PARE_MUST_USE pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_model *f,
-                                                  double alpha, double eps, double p,
+                                                  const pare_ticket_goal *goal,
                                                   const pare_exec *exec, pare_err *err);
 
 /* ---- subset sums ----------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* The certificate of a length run (docs/theory/length.md "Plans"): the attention of every head of a
  * model, over one input, through a plan; on some rows of each, what norms say beforehand, what the
  * rounding bound says of these very numbers, and how far the run was from long double. */
+#include "model/inputs.h"
 #include "length_cert.h"
 #include "numbers.h"
 #include "rounding.h"

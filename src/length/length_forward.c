@@ -1,5 +1,6 @@
 /* length_forward.c - a whole model through an oracle: the forward pass of src/model, with its
  * attention handed over. */
+#include "model/inputs.h"
 #include "distributed.h"
 #include "base/support.h"
 #include "backend.h"

@@ -8,6 +8,7 @@
  *
  * which asks for  M >= max(C^4 / .08, 800 / D^2) ln(40 n) / eps^2.  Ours needs neither: each row is
  * proven by itself, and how many are is counted by sampling. */
+#include "model/inputs.h"
 #include "probe.h"
 #include "length/backend.h"
 #include "length_probe.h"
