@@ -114,13 +114,20 @@ typedef struct pare_length_stats {
     uint64_t exact_rows, unproven_rows;
 } pare_length_stats;
 
-/* Attention of `count` heads over one pattern, all in the same rounds. `opts` NULL = all zero.
+/* The heads of one layer, all over one pattern. */
+typedef struct pare_length_layer {
+    const pare_length_job *jobs;
+    size_t count;
+    const pare_pattern *pattern;
+    const pare_graph *graph; /* NULL unless the pattern is one */
+} pare_length_layer;
+
+/* Attention of the heads of a layer, all in the same rounds. `opts` NULL = all zero.
  * stats may be NULL. The result depends neither on the threads nor on the size of the batches. An
  * oracle that answers nan, or nothing, is an error that names the call. `exec` is for the work
  * outside the oracle. */
 PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *opts,
-                                             const pare_length_job *jobs, size_t count,
-                                             const pare_pattern *p, const pare_graph *g,
+                                             const pare_length_layer *layer,
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
 
@@ -136,11 +143,12 @@ typedef struct pare_pack_stats {
         leak; /* no output moves further (in norm) by other inputs' weight: 0 where none passes */
 } pare_pack_stats;
 
-/* The oracle of Yu 2025: `layers` of `heads` softmax heads over tokens and weights of the caller's
- * choice, and token functions; strict calls and nothing else. features: PARE_ORC_FULL and / or
- * PARE_ORC_CAUSAL; RESIDUAL and WIDE_HEAD where it has them. Slow and plain: a referee. */
-PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
-                                            uint32_t layers, uint32_t heads, uint32_t features,
+/* The oracle of Yu 2025: layers of softmax heads over tokens and weights of the caller's choice, and
+ * token functions; strict calls and nothing else. Of `like` are read dtype, max_len, layers and
+ * heads (0: one), and features: PARE_ORC_FULL and / or PARE_ORC_CAUSAL (0: both), RESIDUAL and
+ * WIDE_HEAD where it is to have them. Slow and plain, to compare with. `exec` is borrowed for as long
+ * as the oracle lives. Free with pare_oracle_free. */
+PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, const pare_oracle_caps *like,
                                             const pare_exec *exec, pare_err *err);
 
 /* ---- plans: pure functions of the sizes ------------------------------------------------------ */
@@ -190,13 +198,20 @@ typedef struct pare_length_plan {
 } pare_length_plan;
 
 enum { PARE_LENGTH_MOST_TOKENS = 1 << 27 };
-/* The plan for `count` heads of a model; everything lives in the arena but for the graph. Refuses
+/* What a plan is for: some heads of a model, and what they see. */
+typedef struct pare_length_shape {
+    const pare_length_head *heads; /* by layer */
+    size_t count, tokens;          /* heads; tokens of the input */
+    const pare_pattern *pattern;
+    const pare_graph *graph; /* NULL unless the pattern is one; must outlive the plan */
+} pare_length_shape;
+
+/* The plan; everything lives in the arena but for the graph. Refuses
  * what pare_length_attend would refuse for its sizes, and what would take more than a minute or so
  * to count: a head with more than 4e9 / (M + 8) calls of M tokens. */
 PARE_MUST_USE pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
-                                                const pare_length_head *heads, size_t count,
-                                                size_t tokens, const pare_pattern *p,
-                                                const pare_graph *g, const pare_oracle_caps *caps,
+                                                const pare_length_shape *shape,
+                                                const pare_oracle_caps *caps,
                                                 const pare_length_opts *opts, pare_err *err);
 /* The calls of one head, one at a time: they are generated, not stored (native and zeroref). */
 typedef pare_status (*pare_length_call_fn)(void *ctx, const pare_placed *tiles, size_t count,
@@ -217,40 +232,52 @@ typedef struct pare_length_cert {
     uint64_t calls, rounds, bad_rows, fallback_calls;
     double lmax;
 } pare_length_cert;
-struct pare_model;
-struct pare_input;
-/* Runs it. rows: of each head, evenly; 0 = all. Exact modes only. */
-PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *plan,
-                                              const pare_oracle *orc, const struct pare_model *m,
-                                              const struct pare_input *in, size_t rows,
+/* A model on one or several inputs whose attention, and nothing else, goes through an oracle. */
+typedef struct pare_length_pass {
+    const pare_oracle *oracle;
+    const pare_model *model;
+    const pare_input *in;
+    size_t n; /* pare_length_pack_forward: so many inputs; others read the first */
+    /* pare_length_forward alone, may be NULL: the streams as they are, and the other processes. */
+    const pare_trace *trace;
+    const pare_ranks *ranks;
+} pare_length_pass;
+/* Runs the plan on an input. rows: to judge, of each head, evenly; 0 = all. Exact modes only. */
+PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_length_pass *pass,
+                                              const pare_length_plan *plan, size_t rows,
                                               const pare_exec *exec, pare_err *err);
 
 /* ---- whole models through an oracle ---------------------------------------------------------- */
 
 /* Whole models through an oracle, and oracles that are other programs. */
 
-/* One pass of a model whose attention, and nothing else, goes through the oracle. `out` is of the
- * oracle's dtype. *stats (may be NULL) adds up over layers.
+/* One pass. `out` is of the oracle's dtype. *stats (may be NULL) adds up over layers. `opts` NULL = all
+ * zero.
  *
  * Several ranks share the heads, the calls and, where the engine goes by ranges of rows, the rows
  * of everything else, each with an oracle of its own; all of them come with the same model and
- * input, and have the whole output in the end. Its bits do not depend on their number. NULL: one
- * process.
- */
-PARE_MUST_USE pare_status pare_length_forward(void *out, const pare_oracle *orc,
-                                              const pare_length_opts *opts, const pare_ranks *ranks,
-                                              const pare_model *m, const pare_input *in,
-                                              pare_length_stats *stats, const pare_trace *trace,
-                                              const pare_exec *exec, pare_err *err);
-/* `count` inputs, of different lengths too, through a model whose attention is packed: as many of
- * them in one call as it holds (pare_length_pack), for each head of each layer. out[i]: of input i,
- * of the oracle's dtype. `penalty` 0: nothing leaks. *cert (may be NULL): rounding bounds and
- * distances from long double of `rows` rows of every head and input, 0 = all; for a penalty of 0.
- */
-PARE_MUST_USE pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc,
-                                                   const pare_model *m, const pare_input *in,
-                                                   size_t count, double penalty, size_t rows,
-                                                   pare_pack_stats *stats, pare_length_cert *cert,
+ * input, and have the whole output in the end. Its bits do not depend on their number. */
+PARE_MUST_USE pare_status pare_length_forward(void *out, pare_length_stats *stats,
+                                              const pare_length_pass *pass,
+                                              const pare_length_opts *opts, const pare_exec *exec,
+                                              pare_err *err);
+
+typedef struct pare_pack_opts {
+    double penalty; /* between inputs of one call; 0: such that nothing leaks */
+    size_t rows;    /* to judge, of every head and input; 0 = all */
+} pare_pack_opts;
+#define PARE_PACK_OPTS_DEFAULT                                                                     \
+    {                                                                                              \
+        0                                                                                          \
+    }
+/* Several inputs, of different lengths too, through a model whose attention is packed: as many of
+ * them in one call as it holds, for each head of each layer. out[i]: of input i, of the oracle's
+ * dtype. *cert (may be NULL): rounding bounds and distances from long double, for a penalty of 0.
+ * `opts` may be NULL. */
+PARE_MUST_USE pare_status pare_length_pack_forward(void *const *out, pare_pack_stats *stats,
+                                                   pare_length_cert *cert,
+                                                   const pare_length_pass *pass,
+                                                   const pare_pack_opts *opts,
                                                    const pare_exec *exec, pare_err *err);
 /* The softmax heads of a model by layer, as a plan wants them; none is 0. In the arena. */
 PARE_MUST_USE pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena *a,
@@ -327,7 +354,7 @@ PARE_MUST_USE pare_status pare_engine_open(pare_oracle *out, const pare_engine *
  *     pare_length_input_read(&in, arena, model, data, tokens, seed, &err);
  *     pare_length_plan_make(&plan, ...);                      and write it to plan.json
  *     pare_length_oracle(&oracle, &plan, &exec, &err);
- *     pare_length_certify(&cert, &plan, &oracle, model, &in.in, rows, &exec, &err);
+ *     pare_length_certify(&cert, &pass, &plan, rows, &exec, &err);
  *     pare_length_cert_write(&cert, &plan, &files, &err);     plan.json.cert.json
  *     pare_verify_file("plan.json", NULL, &err);              (pare/cut.h)
  *

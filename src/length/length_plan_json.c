@@ -234,6 +234,10 @@ pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a, const c
     if (p.kind == PARE_GRAPH && (!g || g->n != tokens))
         return pare_fail(err, PARE_ERR_INPUT, "plan: needs the graph of %zu nodes it was made for",
                          tokens);
-    st = pare_length_plan_make(out, a, heads, count, tokens, &p, g, &caps, &o, err);
+    st = pare_length_plan_make(
+        out, a,
+        &(pare_length_shape){
+            .heads = heads, .count = count, .tokens = tokens, .pattern = &p, .graph = g},
+        &caps, &o, err);
     return st ? st : check_cost(out, json, err);
 }

@@ -49,8 +49,13 @@ static pare_status plan_for(pare_length_plan *plan, const planner *w, uint32_t m
     caps.max_len = m;
     caps.features = mode == PARE_LENGTH_STRICT ? engine.features | PARE_ORC_STRICT | more
                                                : engine.features | more;
-    return pare_length_plan_make(plan, w->a, w->heads, w->nheads, w->out->tokens, w->p, w->g, &caps,
-                                 &o, err);
+    return pare_length_plan_make(plan, w->a,
+                                 &(pare_length_shape){.heads = w->heads,
+                                                      .count = w->nheads,
+                                                      .tokens = w->out->tokens,
+                                                      .pattern = w->p,
+                                                      .graph = w->g},
+                                 &caps, &o, err);
 }
 
 static double ratio_of(const pare_length_plan *p)
@@ -185,7 +190,8 @@ static pare_status sample_head(observer *w, pare_probe_logits *h, const pare_att
     w->out->drawn = j->n / (p->kind == PARE_FULL ? 2 : 4);
     pare_status st = pare_oracle_cpu(&orc, PARE_F64, (uint32_t)w->out->drawn + 1, w->exec, err);
     if (st) return st;
-    st = pare_length_attend(&orc, &o, &job, 1, p, NULL, &s, w->exec, err);
+    st = pare_length_attend(&orc, &o, &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p},
+                            &s, w->exec, err);
     pare_oracle_free(&orc);
     if (st) return st;
     h->proven = j->n - s.unproven_rows;

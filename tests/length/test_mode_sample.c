@@ -33,7 +33,10 @@ static pare_length_stats sample_by(length_case *c, pare_dtype t, uint32_t m, con
     pare_length_stats s;
     pare_err err = {0};
     job.bound = bound;
-    assert_ok(pare_length_attend(&orc, o, &job, 1, p, NULL, &s, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, o,
+                                 &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p}, &s,
+                                 NULL, &err),
+              &err);
     pare_oracle_free(&orc);
     return s;
 }
@@ -132,7 +135,11 @@ static uint64_t planned_calls(const pare_length_opts *o, uint32_t m)
     pare_arena *const a = pare_arena_new();
     pare_length_plan plan;
     pare_err err = {0};
-    assert_ok(pare_length_plan_make(&plan, a, &h, 1, N, &causal, NULL, &caps, o, &err), &err);
+    assert_ok(pare_length_plan_make(
+                  &plan, a,
+                  &(pare_length_shape){.heads = &h, .count = 1, .tokens = N, .pattern = &causal},
+                  &caps, o, &err),
+              &err);
     pare_arena_free(a);
     return plan.cost.calls;
 }
