@@ -228,21 +228,6 @@ PARE_MUST_USE pare_status pare_cert_read(pare_cert **out, pare_arena *a, const c
 PARE_MUST_USE pare_status pare_cert_text(char **out, pare_arena *a, const pare_cert *c,
                                          pare_err *err);
 
-/* ---- proving --------------------------------------------------------------------------------- */
-
-/* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
- * make the bound much larger than what is seen, and the work is not too much, once more with
- * double-double midpoints. */
-typedef struct pare_gap {
-    pare_ub proven;  /* |f - g| of every output entry, for the exact functions */
-    double measured; /* largest |f - g| between the midpoints: never above proven */
-    double radius;   /* of these midpoints: the exact largest difference is within it of measured */
-    double f64_radius; /* the same of f64 passes */
-    double scale;      /* largest |output| of f */
-    pare_ub rounding;  /* a priori: how far g's f32 engine may be from the exact function */
-    double engine;     /* how far it was, on these inputs and this machine: |y - mid| + radius */
-} pare_gap;
-
 /* ---- verifying ------------------------------------------------------------------------------- */
 
 /* How one reduction is proven again from its files; each module owns its own. Fills `again` (norm,
@@ -255,35 +240,6 @@ typedef struct pare_prover {
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err);
 } pare_prover;
-
-typedef struct pare_verify_opts {
-    const char *input, *output, *data; /* override the paths in the certificate; may be NULL */
-    const pare_prover *provers;
-    size_t nprovers;
-    /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every
-     * byte is read through `files`, so that what was hashed is what was parsed. */
-    pare_status (*load)(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
-                        size_t split, pare_files *files, pare_err *err);
-    bool evidence; /* evidence is computed again as well */
-    const pare_exec *exec;
-} pare_verify_opts;
-
-/* ---- bounds on the outputs of two models ----------------------------------------------------- */
-
-/* What is proven about the outputs of two models on given inputs: how far they are
- * apart, which rows surely keep their largest entry, and where the area under the ROC curve lies.
- * Every direction's prover asks it. */
-
-/* low <= auc <= high, proven; low above high: there is none. */
-typedef struct pare_auc_bound {
-    double low, high;
-} pare_auc_bound;
-
-typedef struct pare_output_bound {
-    pare_gap gap;
-    size_t rows, certain;  /* output rows; those whose largest entry is proven to be the same */
-    pare_auc_bound auc[2]; /* of both models, where one input with targets is all there is */
-} pare_output_bound;
 
 /* ---- inputs near the given ones -------------------------------------------------------------- */
 

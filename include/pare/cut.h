@@ -201,7 +201,8 @@ typedef struct pare_verify_file_opts {
      * `input` is the model and `output` the plan. */
     const char *input, *output, *data;
     bool evidence;             /* evidence is computed again as well */
-    const pare_engine *engine; /* certificates of length runs: pare_length_verify_opts */
+    const pare_engine *engine; /* certificates of length runs: runs the model once more; NULL: the
+                                  built-in kernels in f64 */
     const pare_exec *exec;
 } pare_verify_file_opts;
 

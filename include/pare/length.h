@@ -29,22 +29,6 @@
  *   sample    some keys for each query, with a bound for each row that holds with probability
  *   chunk     each chunk attends to itself: what others do; no bound at all */
 
-/* ---- tiles ----------------------------------------------------------------------------------- */
-
-/* Query p = 0 .. nq-1 of the tile sees the first min(nk, max(0, vis0 + p)) keys of its list. */
-typedef struct pare_tile {
-    size_t q0;       /* the first query; the others follow upwards, or downwards if q_down */
-    size_t k0;       /* the first key behind the shared ones; likewise */
-    uint32_t nq, nk; /* nk with the shared ones */
-    uint32_t shared; /* the first keys of the list are tokens 0 .. shared-1: sinks */
-    bool q_down, k_down;
-    int64_t vis0;         /* PARE_VIS_ALL: every query sees every key */
-    const uint32_t *keys; /* nk tokens instead of k0, upwards or downwards from here; NULL = none */
-    const uint32_t *rows; /* nq queries instead of q0; NULL = none */
-} pare_tile;
-
-typedef pare_status (*pare_tile_fn)(void *ctx, const pare_tile *t);
-
 /* ---- attention through an oracle ------------------------------------------------------------- */
 
 typedef enum pare_length_mode {
@@ -153,13 +137,6 @@ PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, const pare_oracle_
 
 /* ---- plans: pure functions of the sizes ------------------------------------------------------ */
 
-/* A tile in a call: query p in row q_at + p; key x in row k_at + x, but the first `shared` keys in
- * rows 1 + x, where other tiles of the call find them too. */
-typedef struct pare_placed {
-    pare_tile t;
-    uint32_t q_at, k_at, shared;
-} pare_placed;
-
 typedef struct pare_length_head {
     size_t layer, dk, dv;
 } pare_length_head;
@@ -213,10 +190,6 @@ PARE_MUST_USE pare_status pare_length_plan_make(pare_length_plan *out, pare_aren
                                                 const pare_length_shape *shape,
                                                 const pare_oracle_caps *caps,
                                                 const pare_length_opts *opts, pare_err *err);
-/* The calls of one head, one at a time: they are generated, not stored (native and zeroref). */
-typedef pare_status (*pare_length_call_fn)(void *ctx, const pare_placed *tiles, size_t count,
-                                           uint32_t rows);
-
 /* ---- the certificate of a run ---------------------------------------------------------------- */
 
 /* The attention of every head of a model over one input, through a plan: the largest difference of
@@ -309,20 +282,9 @@ PARE_MUST_USE pare_status pare_length_training_open(pare_length_training *w, par
                                                     const pare_exec *exec, pare_err *err);
 void pare_length_training_close(pare_length_training *w); /* accepts one that is all zero */
 
-/* ---- another program (docs/pipe.md) ---------------------------------------------------------- */
-
-#define PARE_PIPE_VERSION 1
-#define PARE_PIPE_TIMEOUT 60.0 /* seconds */
-
-typedef struct pare_pipe_opts {
-    const char *command; /* for sh -c */
-    uint32_t length;     /* M that it is asked for; it may answer less; 0: its own */
-    uint32_t dk, dv;     /* widest head, for its information */
-    pare_dtype dtype;    /* PARE_F32 or PARE_F64 */
-    double timeout;      /* seconds for an answer; 0 = PARE_PIPE_TIMEOUT */
-} pare_pipe_opts;
-
 /* ---- engines by name ------------------------------------------------------------------------- */
+
+#define PARE_PIPE_TIMEOUT 60.0 /* seconds that another program has for an answer (docs/pipe.md) */
 
 /* An attention engine by its name. */
 
@@ -434,14 +396,7 @@ typedef struct pare_length_claims {
     double lmax, apriori, proven, measured, tolerance;
 } pare_length_claims;
 
-/* ---- proving it again ------------------------------------------------------------------------ */
-
-typedef struct pare_length_verify_opts {
-    const char *model, *plan, *data; /* where the files are now; NULL: where the certificate says */
-    const pare_engine *engine;       /* runs the model once more; NULL: cpu in f64, with a reference
-                                        key in the place of partial results */
-} pare_length_verify_opts;
-
+/* What was proven again of the certificate of a run (pare_verify_file_report). */
 typedef struct pare_length_verified {
     pare_length_claims claims;
     pare_length_cert again; /* what was proven and measured here */

@@ -368,16 +368,6 @@ extern const char *const pare_random_kinds[];
  * The tensor NAME.ticket (U8) stands for the weight NAME. Loading expands it, in integers: the same
  * bits on any machine. docs/format.md says how for strangers; docs/ticket.md what tickets are. */
 
-/* A ReLU source, A relu(B x): a unit reads one input, and which sign of it is passed on is that of
- * its weight. SIGNS: columns 0 .. d - 1 of W multiply x+, columns d .. 2 d - 1 multiply x-, where
- * x = x+ - x- are d inputs; POSITIVE: no input is negative, W multiplies x. The entries of B are
- * n x d, and count as |B| in the columns of their sign; there is no donor. */
-typedef enum pare_relu_source {
-    PARE_RELU_NONE,
-    PARE_RELU_SIGNS,
-    PARE_RELU_POSITIVE
-} pare_relu_source;
-
 typedef enum pare_coding {
     PARE_CODING_RAW,    /* one bit for one bit */
     PARE_CODING_BRIDGE, /* arithmetic coding: the items and the size of the weights are known */
@@ -392,38 +382,6 @@ extern const char *const pare_coding_names[]; /* ended by NULL */
  * A weight is an odd integer w, |w| < 2^24, and stands for w 2^-24: uniform on (-1, 1), never 0,
  * exact in f32. Products have the unit 2^-48, and sums of 4096 of them fit an int64: everything a
  * ticket is made of is exact, the same on any machine and for any number of threads. */
-
-#define PARE_SOURCE_UNIT 0x1p-48 /* of a product */
-#define PARE_SOURCE_MOST 4096    /* products in a sum */
-
-/* Which matrix of the network: no two of one network may have the same stream. */
-typedef enum pare_source_matrix {
-    PARE_SOURCE_Q,
-    PARE_SOURCE_K,
-    PARE_SOURCE_V,
-    PARE_SOURCE_O,
-    PARE_SOURCE_W1, /* layers 0, 2, ... of a feed-forward part, numbered by `head` */
-    PARE_SOURCE_W2, /* layers 1, 3, ... */
-    PARE_SOURCE_BQ = 16,
-    PARE_SOURCE_BK,
-    PARE_SOURCE_BV,
-    PARE_SOURCE_BO,
-    PARE_SOURCE_B1, /* numbered as W1 and W2 */
-    PARE_SOURCE_B2,
-    PARE_SOURCE_MATRIX = 32,
-    PARE_SOURCE_MIX,
-    PARE_SOURCE_ATTN_SKIP,
-    PARE_SOURCE_FFN_SKIP,
-    PARE_SOURCE_EMBEDDING = 64, /* these have PARE_SOURCE_ENDS in the place of a layer */
-    PARE_SOURCE_POSITIONS,
-    PARE_SOURCE_MAP,
-    PARE_SOURCE_DENSE,
-    PARE_SOURCE_OUT,
-    PARE_SOURCE_MAP_BIAS,
-    PARE_SOURCE_DENSE_BIAS,
-    PARE_SOURCE_OUT_BIAS
-} pare_source_matrix;
-enum { PARE_SOURCE_ENDS = 0xffff };
 
 /* Elements first .. first + count - 1 of the matrix, row by row. */
 void pare_source_weights(int32_t *out, uint64_t seed, uint64_t stream, uint64_t first,
