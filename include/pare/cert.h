@@ -332,6 +332,12 @@ typedef struct pare_heldout_opts {
     bool cut_only_texts;  /* tokens are left out of texts alone: sentences and graphs stay whole */
     bool nothing_fitted;  /* no input is fitted to: all of them are held out */
 } pare_heldout_opts;
+/* No limits. */
+#define PARE_HELDOUT_OPTS_DEFAULT                                                                  \
+    {                                                                                              \
+        .most_fitted = SIZE_MAX, .most_measured = SIZE_MAX, .most_proven = SIZE_MAX,               \
+        .work = __builtin_inf()                                                                    \
+    }
 
 typedef struct pare_heldout {
     pare_inputs fit; /* n = 0: no data */
@@ -366,7 +372,7 @@ typedef struct pare_publish_opts {
     const char *in_path, *out_path; /* the certificate goes to out_path.cert.json */
     const pare_files *in_files;     /* what the input model was loaded through; NULL: read again */
     bool overwrite;
-    double max_error; /* compared with the proven bound; inf = no promise asked */
+    double max_error; /* compared with the proven bound; inf: no promise is asked for */
     uint64_t seed;
     const char *data_path;   /* where `set` came from; NULL: random inputs drawn from `seed` */
     const char *data_sha256; /* pare_files_identity of its loader; NULL: the file is hashed now */
@@ -385,6 +391,11 @@ typedef struct pare_publish_opts {
     size_t nask;
     const pare_exec *exec;
 } pare_publish_opts;
+/* Asks for no promise. A struct that is all zero asks for an error of 0: begin with this one. */
+#define PARE_PUBLISH_OPTS_DEFAULT                                                                  \
+    {                                                                                              \
+        .max_error = __builtin_inf()                                                               \
+    }
 
 /* Writes `out` under a temporary name, loads it again, measures both models by the f64 reference,
  * proves by the prover, checks that the two agree within their proven radii, writes the

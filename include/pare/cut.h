@@ -205,6 +205,10 @@ typedef struct pare_verify_file_opts {
                                   built-in kernels in f64 */
     const pare_exec *exec;
 } pare_verify_file_opts;
+#define PARE_VERIFY_FILE_OPTS_DEFAULT                                                              \
+    {                                                                                              \
+        .input = NULL                                                                              \
+    }
 
 /* What was read and proven, as far as it went. */
 typedef struct pare_verified {

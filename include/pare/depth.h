@@ -300,6 +300,10 @@ typedef struct pare_replacement_costs_opts {
     pare_status (*metric)(void *self, double *out, const pare_model *m, pare_err *err);
     void *self;
 } pare_replacement_costs_opts;
+#define PARE_REPLACEMENT_COSTS_OPTS_DEFAULT                                                        \
+    {                                                                                              \
+        .macs = 0                                                                                  \
+    }
 
 /* Kinds are fitted to data->fit, layers are chosen by it (greedy, backwards), costs are measured on
  * data->heldout. Where that would take too many multiplications, out->skipped says so. Lists live

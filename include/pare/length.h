@@ -66,6 +66,10 @@ typedef struct pare_length_opts { /* all zero is a good choice */
     uint64_t seed;       /* sample: another one for data that depend on what was drawn before */
     bool inverse;        /* paper: r / (1 - r) instead of r */
 } pare_length_opts;
+#define PARE_LENGTH_OPTS_DEFAULT                                                                   \
+    {                                                                                              \
+        .mode = PARE_LENGTH_AUTO                                                                   \
+    }
 
 /* One head. All arrays are of the oracle's dtype; y overlaps nothing. */
 typedef struct pare_length_job {
@@ -241,7 +245,7 @@ typedef struct pare_pack_opts {
 } pare_pack_opts;
 #define PARE_PACK_OPTS_DEFAULT                                                                     \
     {                                                                                              \
-        0                                                                                          \
+        .penalty = 0                                                                               \
     }
 /* Several inputs, of different lengths too, through a model whose attention is packed: as many of
  * them in one call as it holds, for each head of each layer. out[i]: of input i, of the oracle's
@@ -371,6 +375,10 @@ typedef struct pare_length_cert_opts {
     uint64_t seed;
     bool overwrite;
 } pare_length_cert_opts;
+#define PARE_LENGTH_CERT_OPTS_DEFAULT                                                              \
+    {                                                                                              \
+        .rows = PARE_LENGTH_ROWS                                                                   \
+    }
 /* Reads the files once more, hashes them, and writes PLAN.cert.json. */
 PARE_MUST_USE pare_status pare_length_cert_write(const pare_length_cert *cert,
                                                  const pare_length_plan *plan,

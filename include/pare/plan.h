@@ -355,6 +355,10 @@ typedef struct pare_report_opts {
     void (*before)(void *self, const char *path); /* each proof; may be NULL */
     void *self;
 } pare_report_opts;
+#define PARE_REPORT_OPTS_DEFAULT                                                                   \
+    {                                                                                              \
+        .title = NULL                                                                              \
+    }
 
 /* Each file is recognised by what is in it: a certificate (with the run file beside it, when there
  * is one that is of the same models), what `pare probe --json` or `pare repro --json` printed, a

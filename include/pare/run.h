@@ -233,6 +233,10 @@ typedef struct pare_generate_opts {
     uint64_t seed; /* of every prompt: each draws from the start of the stream */
     pare_generate_events events;
 } pare_generate_opts;
+#define PARE_GENERATE_OPTS_DEFAULT                                                                 \
+    {                                                                                              \
+        .tokens = 256, .sample = PARE_SAMPLE_OPTS_DEFAULT                                          \
+    }
 
 typedef struct pare_generate_stats {
     size_t prompt_tokens, tokens;   /* read, generated */

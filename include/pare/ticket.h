@@ -90,6 +90,10 @@ typedef struct pare_fit_opts {
     unsigned
         donors; /* of `best`: bits that the rows of a column share; time doubles with each; 0: 14 */
 } pare_fit_opts;
+#define PARE_FIT_OPTS_DEFAULT                                                                      \
+    {                                                                                              \
+        .left = 1, .right = 2, .scale = 1                                                          \
+    }
 
 /* out = scale (A o MA)(B o MB), each entry rounded once or twice. PARE_ERR_INPUT: fewer units than
  * blocks, an entry of 2^11 scales or more, equal streams, a scale that is not positive and finite.
@@ -239,6 +243,10 @@ typedef struct pare_subset_opts {
     bool exact;        /* search until no subset can be closer: time 2^(n/2), memory 2^(n/4) above
                           40 items; refused above PARE_SUBSET_EXACT */
 } pare_subset_opts;
+#define PARE_SUBSET_OPTS_DEFAULT                                                                   \
+    {                                                                                              \
+        .tolerance = 0                                                                             \
+    }
 
 /* The same with a solver of its own. */
 PARE_MUST_USE pare_status pare_subset_sum(pare_subset *out, uint64_t *mask, const int64_t *x,

@@ -254,6 +254,11 @@ typedef struct pare_train_opts {
     void (*poly)(void *self, size_t block, const pare_poly_use *use);
     void *log_self; /* of both */
 } pare_train_opts;
+#define PARE_TRAIN_OPTS_DEFAULT                                                                    \
+    {                                                                                              \
+        .steps = 1000, .eval_every = 50, .lr = 1e-3, .clip = 1, .adamw = PARE_ADAMW_OPTS_DEFAULT,  \
+        .temperature = 1                                                                           \
+    }
 
 typedef struct pare_train_result {
     double val, test; /* of the best mark by validation */
@@ -301,6 +306,10 @@ typedef struct pare_task_graph_opts {
     bool full;              /* for a model that does not attend over the edges */
     size_t classes;         /* that the model knows; 0: those of the file */
 } pare_task_graph_opts;
+#define PARE_TASK_GRAPH_OPTS_DEFAULT                                                               \
+    {                                                                                              \
+        .path = NULL                                                                               \
+    }
 /* Metric: AUC for two classes, else accuracy. PARE_ERR_INPUT: an empty part, a part of a single
  * class where AUC needs both, labels beyond `classes` (or beyond the number of nodes). */
 PARE_MUST_USE pare_status pare_task_graph(pare_task *out, pare_task_facts *facts, pare_arena *a,
@@ -318,6 +327,10 @@ typedef struct pare_task_text_opts {
     size_t mark_tokens;   /* a mark looks at windows side by side, as many as hold these tokens,
                              spread evenly over the text; 0: at the whole text */
 } pare_task_text_opts;
+#define PARE_TASK_TEXT_OPTS_DEFAULT                                                                \
+    {                                                                                              \
+        .tokenizer = PARE_TOK_BYTES, .window = 64, .batch = 16                                     \
+    }
 #define PARE_TEXT_SHARE 0.05
 /* Metric: nats, the mean cross entropy per token. */
 PARE_MUST_USE pare_status pare_task_text(pare_task *out, pare_task_facts *facts, pare_arena *a,
@@ -338,6 +351,10 @@ typedef struct pare_task_sentences_opts {
     size_t outputs; /* classes that the model knows; 0: those of the files */
     size_t context; /* longer sentences are left out; 0: none is */
 } pare_task_sentences_opts;
+#define PARE_TASK_SENTENCES_OPTS_DEFAULT                                                           \
+    {                                                                                              \
+        .tokenizer = PARE_TOK_BYTES, .batch = 16                                                   \
+    }
 /* Metric: accuracy. */
 PARE_MUST_USE pare_status pare_task_sentences(pare_task *out, pare_task_facts *facts, pare_arena *a,
                                               const pare_task_sentences_opts *o, pare_err *err);
@@ -354,6 +371,10 @@ typedef struct pare_task_series_opts {
     size_t split, batch;
     size_t ids, outputs; /* that the model knows; 0: those of the files */
 } pare_task_series_opts;
+#define PARE_TASK_SERIES_OPTS_DEFAULT                                                              \
+    {                                                                                              \
+        .batch = 64                                                                                \
+    }
 #define PARE_SERIES_SHARE 0.1
 /* Metric: accuracy over the targets that count, or mse over the values. */
 PARE_MUST_USE pare_status pare_task_series(pare_task *out, pare_task_facts *facts, pare_arena *a,

@@ -138,7 +138,7 @@ static pare_status attend_by_calls(const rank_job *d, const pare_length_job *job
     static const pare_oracle_ops ops = {caps, evaluate, barrier, NULL};
     distributed_oracle o = {.inner = *d->orc, .ranks = d->ranks};
     const pare_oracle orc = {&ops, &o};
-    pare_length_opts opts = d->opts ? *d->opts : (pare_length_opts){0};
+    pare_length_opts opts = d->opts ? *d->opts : (pare_length_opts)PARE_LENGTH_OPTS_DEFAULT;
     pare_length_stats more = {0};
     d->orc->ops->caps(d->orc->self, &o.caps);
     o.caps.features &= ~(uint32_t)PARE_ORC_ADD;                /* accumulators are not sent */

@@ -132,7 +132,7 @@ static pare_status read_options(pare_length_opts *o, const cJSON *json, pare_err
     int reference;
     bool pack, fallback;
     pare_status st = pare_json_string(&mode, json, "mode", err);
-    *o = (pare_length_opts){0};
+    *o = (pare_length_opts)PARE_LENGTH_OPTS_DEFAULT;
     if (st || (st = name_of(&reference, json, "reference", references, 4, err)) ||
         (st = pare_json_bool(&pack, json, "pack", err)) ||
         (st = pare_json_bool(&o->host_remainder, json, "host_remainder", err)) ||

@@ -17,7 +17,7 @@ static pare_status run_other_engine(pare_work *w, const pare_length_plan *plan, 
     pare_oracle orc;
     pare_length_cert cert;
     pare_oracle_caps caps = {.max_len = plan->caps.max_len, .dtype = plan->caps.dtype};
-    pare_length_opts o = {0};
+    pare_length_opts o = PARE_LENGTH_OPTS_DEFAULT;
     if (!engine) {
         if (caps.max_len < 2) caps.max_len = 2; /* a row for the reference */
         caps.dtype = PARE_F64;

@@ -17,7 +17,7 @@ static double worst_of(double ratio[BOUNDED], const pare_model *m, const pare_in
     pare_replacement_costs costs;
     pare_err err = {0};
     double worst = 0;
-    const pare_replacement_costs_opts o = {0};
+    const pare_replacement_costs_opts o = PARE_REPLACEMENT_COSTS_OPTS_DEFAULT;
     assert_non_null(a);
     assert_ok(pare_depth_attention_stats(&x, a, m, &(pare_input_split){.fit = in, .heldout = in},
                                          NULL, &err),

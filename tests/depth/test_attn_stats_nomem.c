@@ -27,7 +27,7 @@ static pare_status heldout(scene *s)
 static pare_status cost(scene *s)
 {
     pare_arena *const a = pare_arena_new();
-    const pare_replacement_costs_opts o = {0};
+    const pare_replacement_costs_opts o = PARE_REPLACEMENT_COSTS_OPTS_DEFAULT;
     pare_replacement_costs c;
     const pare_status st =
         a ? pare_depth_replacement_costs(&c, a, s->m,

@@ -40,7 +40,7 @@ static void open_scene(scene *s)
                   &plan, s->a,
                   &(pare_length_shape){
                       .heads = heads, .count = count, .tokens = 24, .pattern = &m->pattern},
-                  &caps, &(pare_length_opts){0}, &s->err),
+                  &caps, &(pare_length_opts)PARE_LENGTH_OPTS_DEFAULT, &s->err),
               &s->err);
     assert_ok(pare_length_plan_write(s->plan, &plan, false, &s->err), &s->err);
     assert_ok(pare_length_oracle(&orc, &plan, NULL, &s->err), &s->err);
