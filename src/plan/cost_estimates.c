@@ -276,8 +276,7 @@ static pare_status estimate_length(const estimator *e)
         if (4 * (size_t)l->engines[i].m <= l->tokens) engine = &l->engines[i];
     t->can = PARE_TRUE;
     t->proven = pare_ub_exact(0);
-    t->domain =
-        "all inputs, in exact arithmetic; `pare length --certify` bounds the rounding of a run";
+    t->domain = "all inputs, in exact arithmetic; the certificate of a run bounds its rounding";
     pare_status st = write_text(e, &t->cut, "length --oracle %u", engine->m);
     if (!st)
         st = write_text(e, &t->left, "%zu tokens in %llu calls", l->tokens,

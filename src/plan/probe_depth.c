@@ -163,7 +163,8 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
                                           &(pare_input_split){.fit = &h.fit, .heldout = &h.heldout},
                                           &costs, exec, err);
     if (!st && d->costs.skipped)
-        st = probe_untold(p, err, "what replacing attention would cost: %s (--all tries it)",
+        st = probe_untold(p, err,
+                          "what replacing attention would cost: %s (a larger depth_macs tries it)",
                           d->costs.skipped);
     prover v = {.p = p, .m = m, .heldout = &h.heldout, .exec = &silent, .err = err};
     if (!st) st = bound_collapses(&v);

@@ -308,6 +308,6 @@ pare_status probe_length(pare_probe *p, const pare_model *m, const pare_dataset 
     if (st || p->has_length) return st;
     return probe_untold(p, err, "length: %s",
                         m->pattern.kind == PARE_GRAPH && !in
-                            ? "calls over a graph depend on the graph (--data)"
+                            ? "calls over a graph depend on the graph, and none was given"
                             : "the model has no softmax heads");
 }
