@@ -140,7 +140,7 @@ bool pare_depth_needs_data(const pare_model *m, const pare_depth_opts *opts);
 
 /* `data`: inputs to fit and to choose by; NULL where none are needed. The report's list lives in
  * the output model's arena. PARE_ERR_USAGE: options; PARE_ERR_INPUT names the layer that a kind
- * cannot stand for. `in` is not changed and must outlive *out. Caller frees *out with
+ * cannot stand for. `in` is not changed and need not outlive *out. Caller frees *out with
  * pare_model_free. */
 PARE_MUST_USE pare_status pare_depth(pare_model **out, pare_depth_report *report,
                                      const pare_model *in, const pare_inputs *data,

@@ -193,6 +193,8 @@ typedef struct pare_model {
     pare_arena *arena; /* owns the structs and every weight that is not in a blob */
     pare_blob **blobs; /* the files the other weights live in */
     size_t nblobs;
+    pare_arena **shared; /* memory of other models that weights of this one live in: kept alive */
+    size_t nshared;
 } pare_model;
 
 /* ---- making and walking ---------------------------------------------------------------------- */
@@ -202,9 +204,8 @@ PARE_MUST_USE pare_status pare_model_new(pare_model **out, pare_err *err);
 void pare_model_free(pare_model *m);
 /* Keeps the file alive as long as the model. */
 PARE_MUST_USE pare_status pare_model_keep(pare_model *m, pare_blob *b, pare_err *err);
-/* A model with the same structs whose weights are borrowed from in's files and arena copies:
- * what a reduction starts from. `in` must outlive it unless every weight was replaced or lives in
- * a blob. */
+/* A model with structs of its own and the same weights: what a reduction starts from. The weights are
+ * not copied. Both models hold them, and either may be freed first. */
 PARE_MUST_USE pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *err);
 
 /* Calls fn for every weight that may be there, in file order, with its name in the file

@@ -284,7 +284,8 @@ typedef struct pare_plan_step {
 extern const char *const pare_plan_direction_names[]; /* "width", "depth", "ticket", NULL */
 /* "width --dim 8": how the command would be told. */
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s);
-/* The cut of one step. `in` must outlive *out, which the caller frees with pare_model_free. */
+/* The cut of one step. `in` is not changed and need not outlive *out, which the caller frees with
+ * pare_model_free. */
 PARE_MUST_USE pare_status pare_plan_make(pare_model **out, const pare_plan_step *s,
                                          const pare_model *in, const pare_inputs *fit,
                                          uint64_t seed, const pare_exec *exec, pare_err *err);
