@@ -273,7 +273,7 @@ typedef struct pare_oracle {
 } pare_oracle;
 
 /* The built-in kernels: PARTIAL and QKV (full, causal), PARE_F32 (fast) or PARE_F64 (plain loops,
- * the referee). max_len 0 means any length. `exec` is borrowed for as long as the oracle lives.
+ * to compare with). max_len 0 means any length. `exec` is borrowed for as long as the oracle lives.
  * Free with pare_oracle_free. */
 PARE_MUST_USE pare_status pare_oracle_cpu(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
                                           const pare_exec *exec, pare_err *err);
@@ -289,7 +289,5 @@ typedef struct pare_oracle_count {
 PARE_MUST_USE pare_status pare_oracle_counting(pare_oracle *out, pare_oracle inner,
                                                pare_oracle_count *count, pare_err *err);
 
-/* Passes everything on to `inner`, which it owns as above; `faults` is borrowed. The row meant is
- * that of acc or y. */
 void pare_oracle_free(pare_oracle *o); /* accepts an oracle that is all zero */
 #endif

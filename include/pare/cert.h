@@ -36,7 +36,7 @@ typedef enum pare_section {
 /* The keys of the sections in the file: "hypotheses", ... */
 extern const char *const pare_section_keys[PARE_SECTIONS];
 
-/* All kinds of claims; what each says is in one table (src/cert/claim_kinds.c, docs/format.md). */
+/* All kinds of claims; pare_kinds has a row for each (docs/format.md). */
 typedef enum pare_kind {
     PARE_FOLD_SAME,
     PARE_FOLD_ROUNDED,
@@ -158,10 +158,10 @@ typedef struct pare_named_hash {
 /* A model: its files as bytes, and what is in them as pare holds it. */
 typedef struct pare_file_ref {
     const char *path;             /* relative to the certificate */
-    char sha256[PARE_SHA256_HEX]; /* of the file, or of the list `files` (pare_files_identity) */
+    char sha256[PARE_SHA256_HEX]; /* of the file, or of the list `files` */
     size_t nfiles;
     pare_named_hash *files;             /* every file that loading it reads */
-    char architecture[PARE_SHA256_HEX]; /* of its canonical form (pare_architecture_sha256) */
+    char architecture[PARE_SHA256_HEX]; /* of its canonical form (docs/format.md) */
     size_t ntensors;
     pare_named_hash *tensors; /* as they are in memory: names, orientation and precision of pare,
                                   packed and coded weights unpacked; "vocab" too */
@@ -182,7 +182,7 @@ typedef struct pare_data_ref {
     size_t count, tokens;                /* inputs in the set; tokens of each (random, part: at
                                             most; 0: all) */
     size_t first;                        /* part: the number of the first one */
-    char inputs_sha256[PARE_SHA256_HEX]; /* pare_inputs_sha256 of the set */
+    char inputs_sha256[PARE_SHA256_HEX]; /* of everything in the set: ids, vectors, edges, shapes */
     /* What claims about new inputs rest on. `fitted` and `candidates` are the writer's word: no
      * file shows to which inputs a cut was fitted, or how many cuts the held-out inputs decided
      * between. That none of the held-out inputs is a fitted one is checked. */
@@ -270,15 +270,15 @@ typedef struct pare_ball {
 } pare_ball;
 
 /* Over the balls around all inputs of the set. f and g have the same blocks, norms, feed-forward
- * parts, embedding and top; their attentions may be of any kinds (src/cert/pair.c). The bounds hold for
- * the real-number functions of the stored weights, grow with the radius, and for radius 0 are the
+ * parts, embedding and output head; their attentions may be of any kinds. The bounds hold for the
+ * real-number functions of the stored weights, grow with the radius, and for radius 0 are the
  * difference on the inputs themselves up to rounding. A trained model with several norms may get a
  * finite but useless bound: each norm may stretch a distance by the inverse of its row's length. */
 PARE_MUST_USE pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
                                           const pare_inputs *set, pare_neighborhood near,
                                           const pare_exec *exec, pare_err *err);
 
-/* ---- the words of certificates (src/cert/ball_words.c) --------------------------------------- */
+/* ---- claims about balls ---------------------------------------------------------------------- */
 
 extern const char *const pare_ball_norm_words[]; /* in the order of pare_ball_norm */
 /* What to ask pare_publish for (its `ask`): claims for every input whose rows are each within
@@ -375,9 +375,9 @@ typedef struct pare_publish_opts {
     double max_error; /* compared with the proven bound; inf: no promise is asked for */
     uint64_t seed;
     const char *data_path;   /* where `set` came from; NULL: random inputs drawn from `seed` */
-    const char *data_sha256; /* pare_files_identity of its loader; NULL: the file is hashed now */
+    const char *data_sha256; /* of the files it was read from; NULL: the file is hashed now */
     size_t split, tokens;    /* of a graph; of each random input */
-    bool part;               /* the set is pare_inputs_part of the file's, from `first` */
+    bool part;               /* the set is a part of the file's inputs, from number `first` */
     size_t first;
     const pare_inputs *set; /* what the headline speaks about */
     /* Statements about new inputs of the source of `set`. Only where no input of the set took part
@@ -402,7 +402,8 @@ typedef struct pare_publish_opts {
  * certificate, then renames the model into place. PARE_ERR_PROMISE (nothing written) when proven >
  * max_error; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
  * the arena. `out` is freed as soon as it is on disk (the caller's pointer is set to NULL): memory
- * for one copy, not two. */
+ * for one copy, not two. What lives in the arena of *out, the lists in the report of a cut among it,
+ * is gone then: read it before, or use pare_reduce, whose report is in the caller's arena. */
 PARE_MUST_USE pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in,
                                        pare_model **out, const pare_publish_opts *opts,
                                        pare_err *err);

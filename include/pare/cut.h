@@ -11,7 +11,7 @@
 /* ---- a cut from file to file ----------------------------------------------------------------- */
 
 /* A reduction from file to file: model + data + options -> smaller model +
- * certificate, and what it is worth.
+ * certificate, and how good it is.
  *
  *     pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_WIDTH);
  *     o.from = "model.safetensors", o.to = "small.safetensors", o.data = "text.txt";
@@ -31,7 +31,7 @@ typedef struct pare_model_facts {
     pare_size size;               /* MACs: of one pass over `tokens` */
     size_t tokens;
 } pare_model_facts;
-/* MACs of one pass over `in`; in NULL: over pare_default_tokens. */
+/* MACs of one pass over `in`; NULL: over as many tokens as suit the model. */
 PARE_MUST_USE pare_status pare_model_facts_of(pare_model_facts *out, const char *path,
                                               const pare_model *m, const pare_input *in,
                                               pare_arena *scratch, pare_err *err);
@@ -54,7 +54,7 @@ typedef struct pare_model_shape {
 typedef struct pare_rounded {
     double bits;     /* a weight */
     double measured; /* largest difference of an output; nan: there is none to compare */
-    double error;    /* pare_output_error */
+    double error;    /* as pare_reduction.output_error */
     bool has_metric;
     pare_evaluation metric;
 } pare_rounded;
@@ -67,7 +67,7 @@ typedef struct pare_reduction {
         *no_new_inputs; /* why nothing is said about new inputs though it might be, or NULL */
     bool new_inputs;    /* the certificate speaks about new inputs */
     bool prove_more;    /* more inputs could be proven on (pare_reduce_opts.prove) */
-    double proof_work;  /* pare_passes_work of the proof */
+    double proof_work;  /* multiplications of the passes that the proof makes */
     pare_cert cert;
     bool published;      /* the model and its certificate are written */
     double ms_reduction; /* from opts.started on */
@@ -95,8 +95,8 @@ typedef struct pare_reduction {
     pare_task_kind task;                         /* that the metric belongs to */
     size_t metric_inputs;                        /* how many it is taken over */
     bool held_out;                               /* which the cut was not fitted to */
-    double output_error;                         /* pare_output_error over so many inputs; ... */
-    size_t error_inputs;                         /* ... 0: not measured */
+    double output_error;   /* |f - g|_F / |f|_F of the outputs over so many inputs; ... */
+    size_t error_inputs;   /* ... 0: not measured */
     double largest_output; /* of the model before, on what is proven on; nan: it overflows */
     bool all_tokens;       /* what is proven on was not cut to its first tokens */
     bool no_splits;        /* the data have none */

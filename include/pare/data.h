@@ -1,5 +1,4 @@
-/* pare/data.h - graphs, data sets with targets, metrics, evaluation, held-out inputs, and generators
- * of test data. */
+/* pare/data.h - graphs, data sets with targets, metrics, evaluation, and generators of test data. */
 #ifndef PARE_DATA_H
 #define PARE_DATA_H
 #include <pare/run.h>
@@ -44,8 +43,8 @@ typedef struct pare_dataset {
 /* By extension: .npz graph or {inputs, targets}; .txt through the model's tokenizer in windows of
  * `window` tokens (0: the context, at most 512); .tsv with header sentence, label; .npy ids
  * [B, T] as text, or without targets: ids of a model that pools, vectors [T, d], [B, T, d].
- * Graph: one input, targets on the test mask of pare_graph_masks(split).
- * Text: windows do not overlap; every token but the first of a text has its turn as a target, the
+ * Graph: one input, targets on the test nodes of that split.
+ * Text: windows do not overlap; every token but the first of a text is a target once, the
  * first of a window as the target of the last of the window before. A last window of one token is
  * dropped. For llama2.c's tokenizer lines <|endoftext|> part stories, each a text of its own.
  * Sentences that are empty or longer than the context are skipped and counted.
@@ -55,7 +54,7 @@ typedef struct pare_dataset {
 PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
                                             const char *path, size_t split, size_t window,
                                             pare_err *err);
-/* `--input`: ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model.
+/* Ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model.
  * shape / ndim: of the output that a user expects ([T,V], [B,T,V], pooled [C] or [B,C]). */
 PARE_MUST_USE pare_status pare_input_read(pare_input *out, size_t *ndim, size_t shape[4],
                                           pare_arena *a, const pare_model *m, const char *path,
@@ -63,7 +62,7 @@ PARE_MUST_USE pare_status pare_input_read(pare_input *out, size_t *ndim, size_t 
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
-/* Collects output rows and says what they are worth. */
+/* Collects output rows and scores them. */
 typedef struct pare_metric pare_metric;
 /* In the arena, for rows of `classes` logits. */
 PARE_MUST_USE pare_status pare_metric_new(pare_metric **out, pare_arena *a, size_t classes,
@@ -85,7 +84,7 @@ typedef struct pare_kl_report {
     double same_top;                /* share of rows with equal argmax */
 } pare_kl_report;
 
-/* ---- generators: each writes an .npz (or returns it) ----------------------------------------- */
+/* ---- generators: each writes an .npz or an .npy --------------------------------------------- */
 
 /* side x side board: node_features, node_labels, edges, and ten stratified splits. */
 PARE_MUST_USE pare_status pare_make_minesweeper(const char *path, size_t side, uint64_t seed,

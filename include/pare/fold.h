@@ -21,6 +21,6 @@ typedef struct pare_fold_report {
 /* `in` is not changed and need not outlive *out. Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_fold(pare_model **out, pare_fold_report *report,
                                     const pare_model *in, pare_err *err);
-/* How `pare verify` proves it again. */
+/* How it is proven, and proven again by pare_verify_file. */
 extern const pare_prover pare_fold_prover;
 #endif

@@ -14,21 +14,6 @@
 #define PARE_LENGTH_H
 #include <pare/run.h>
 
-/* ---- plans ----------------------------------------------------------------------------------- */
-
-/* N tokens on an engine that takes only M: attention as a plan of small oracle
- * calls.
- *
- * A pattern is covered by disjoint staircase tiles; a tile is one call (or part of one), and the
- * results of a row are merged in f64. Scores are scale q.k.
- *   native    tile calls that return (m, l, acc): an oracle with PARE_ORC_PARTIAL
- *   zeroref   plain softmax calls with one key of zeros, the reference, whose weight says how much
- *             the other keys weigh together: exact on any softmax oracle
- *   strict    the same, merged by calls too; nothing is computed outside (PARE_ORC_STRICT)
- *   paper     the algorithm of Yu 2025 (unions, subtraction, a dominating token), for comparison
- *   sample    some keys for each query, with a bound for each row that holds with probability
- *   chunk     each chunk attends to itself: what others do; no bound at all */
-
 /* ---- attention through an oracle ------------------------------------------------------------- */
 
 typedef enum pare_length_mode {
@@ -86,11 +71,12 @@ typedef struct pare_length_job {
 
 /* What a run did. */
 typedef struct pare_length_stats {
-    pare_length_mode mode;    /* the one that was used */
-    uint64_t calls;           /* of the plan: known beforehand */
-    uint64_t merge_calls;     /* of them: strict merges, paper's aggregation */
-    uint64_t fallback_calls;  /* further calls, for rows the first ones could not settle */
-    uint64_t rounds;          /* sets of calls that wait for one another */
+    pare_length_mode mode; /* the one that was used */
+    uint64_t calls;        /* of the plan: known beforehand */
+    uint64_t merge_calls;  /* of them: strict merges, paper's aggregation */
+    uint64_t
+        fallback_calls; /* further calls, for rows that the first ones could not compute well enough */
+    uint64_t rounds;    /* sets of calls that wait for one another */
     uint64_t bad_rows;        /* rows the fall-back computed again */
     uint64_t max_partials;    /* most partial results of one row */
     pare_reference reference; /* the one that was used (not native) */
@@ -119,7 +105,7 @@ PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
 
-/* What packing did; calls of pare_length_pack add to it. */
+/* What packing did. */
 typedef struct pare_pack_stats {
     uint64_t calls, alone; /* of the oracle; those of the same inputs one by one */
     uint64_t max_len;      /* rows of the longest call */
@@ -226,8 +212,6 @@ PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_
 
 /* ---- whole models through an oracle ---------------------------------------------------------- */
 
-/* Whole models through an oracle, and oracles that are other programs. */
-
 /* One pass. `out` is of the oracle's dtype. *stats (may be NULL) adds up over layers. `opts` NULL = all
  * zero.
  *
@@ -268,7 +252,7 @@ bool pare_length_may_exceed(const pare_model *m);
 
 /* ---- training through an oracle -------------------------------------------------------------- */
 
-/* The attention of one training run: give &by to pare_tape_attend_by or pare_train_opts.attention.
+/* The attention of one training run: give &by to pare_train_opts.attention.
  * Stays where it is while it is open. */
 typedef struct pare_length_training {
     pare_attention_provider by;
@@ -294,7 +278,7 @@ void pare_length_training_close(pare_length_training *w); /* accepts one that is
 
 /*   cpu            the kernels of this library; mpi: the same, in every process of an mpirun
  *   paper          the strict oracle of Yu 2025: slow, a reference
- *   pipe:COMMAND   another program, run by the shell (pare_oracle_pipe)
+ *   pipe:COMMAND   another program, run by the shell (docs/pipe.md)
  *   onnx:FILE      ONNX Runtime by the program onnx.js, which node runs */
 typedef struct pare_engine {
     const char *name;
@@ -350,7 +334,7 @@ PARE_MUST_USE pare_status pare_length_plan_text(char **out, pare_arena *a,
                                                 const pare_length_plan *plan, pare_err *err);
 PARE_MUST_USE pare_status pare_length_plan_write(const char *path, const pare_length_plan *plan,
                                                  bool overwrite, pare_err *err);
-/* What a plan's file says before its input is known. */
+/* What the file of a plan holds before its input is known. */
 typedef struct pare_length_plan_file {
     const char *path;
     char *text;              /* in the arena */

@@ -19,7 +19,7 @@ typedef struct pare_mat32 { /* the same in f32 */
     float *v;
 } pare_mat32;
 
-/* Row i, to read and to write; and a view of rows x cols numbers without gaps. */
+/* A view of rows x cols numbers without gaps. */
 static inline pare_mat pare_mat_of(double *v, size_t rows, size_t cols)
 {
     const pare_mat m = {rows, cols, cols, v};
@@ -76,7 +76,7 @@ typedef struct pare_ub {
 /* Each result is at least what real arithmetic would give. */
 pare_ub pare_ub_of(double computed); /* one rounding above |computed|: next double up; nan -> inf */
 pare_ub pare_ub_exact(double value); /* a number known exactly */
-pare_ub pare_ub_inf(void);           /* says nothing, and is true */
+pare_ub pare_ub_inf(void);           /* vacuous */
 pare_ub pare_ub_max(pare_ub a, pare_ub b);
 /* Decimal text that is never below the bound, `digits` significant; "inf" for inf. */
 const char *pare_ub_format(char buf[40], pare_ub a, int digits);
@@ -93,11 +93,10 @@ pare_lb pare_lb_exact(double value); /* a number known exactly; 0 for what is ne
 /* Decimal text that is never above the bound, `digits` significant. */
 const char *pare_lb_format(char buf[40], pare_lb a, int digits);
 
-/* ---- elementary functions in bounds (directed.c) --------------------------------------------- */
+/* ---- elementary functions in bounds ------------------------------------------------------- */
 
-/* Doubles that are certainly not below (up) or above (down) the function's value at exactly x: the
- * nearest such double, but for about one argument in 2^45. Any x; for a nan, and for log below 0,
- * nothing is known: inf and 0, inf and -1, 1 and -1, inf and -inf. */
+/* A double that is certainly not below tanh(x): the nearest such double, but for about one argument
+ * in 2^45. 1 for a nan. */
 double pare_tanh_up(double x); /* for x > 0 also <= x */
 
 /* Norms of a stored or widened matrix, all proven. */

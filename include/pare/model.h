@@ -81,7 +81,7 @@ typedef struct pare_head {
     size_t dk, dv;
     size_t q, k, v, o;
     double scale;        /* of the scores; never recomputed from a dimension */
-    size_t freq, planes; /* rotary: planes [freq, freq + planes) of `freqs` turn 2*planes dims */
+    size_t freq, planes; /* rotary: planes [freq, freq + planes) of `freqs` rotate 2*planes dims */
 } pare_head;
 
 typedef struct pare_attn {
@@ -123,7 +123,7 @@ typedef enum pare_position_kind {
     PARE_POS_NONE,
     PARE_POS_LEARNED,    /* a table, added */
     PARE_POS_SINUSOIDAL, /* sin / cos of pos / base^(2i/d), added */
-    PARE_POS_ROTARY      /* turns queries and keys, per head */
+    PARE_POS_ROTARY      /* rotates queries and keys, per head */
 } pare_position_kind;
 
 typedef struct pare_positions {
@@ -167,7 +167,7 @@ typedef enum pare_tokenizer_kind {
     PARE_TOK_BYTES    /* every byte is its own id; no vocabulary needed */
 } pare_tokenizer_kind;
 
-/* Bytes that a file may hold in the place of a weight's numbers (pare/model.h). */
+/* Bytes that a file may hold in the place of a weight's numbers. */
 typedef struct pare_coded {
     const char *name; /* of the weight */
     const uint8_t *data;
@@ -256,8 +256,7 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
  * the depth and width npz. Every file is read once; weights stay in its bytes where they can. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
 /* The same through `files`, which then holds what the model was made of, config.json and shards
- * too: pare_files_identity(hex, files, path, err) says which model it was. `files` may be freed
- * before the model. */
+ * too. `files` may be freed before the model. */
 PARE_MUST_USE pare_status pare_model_load_files(pare_model **out, const char *path,
                                                 pare_files *files, pare_err *err);
 /* Writes the file (whole or not at all) and, when sha256 is not NULL, its hash. */
@@ -367,7 +366,7 @@ extern const char *const pare_random_kinds[];
 /* Weights that a file holds as a seed and masks in the place of numbers.
  *
  * The tensor NAME.ticket (U8) stands for the weight NAME. Loading expands it, in integers: the same
- * bits on any machine. docs/format.md says how for strangers; docs/ticket.md what tickets are. */
+ * bits on any machine. docs/format.md says how, docs/ticket.md what tickets are. */
 
 typedef enum pare_coding {
     PARE_CODING_RAW,    /* one bit for one bit */
@@ -403,6 +402,6 @@ typedef enum pare_frozen_kind { PARE_FROZEN_NORMAL, PARE_FROZEN_SIGNED } pare_fr
 typedef struct pare_frozen {
     pare_frozen_kind kind;
     uint64_t seed, stream; /* of Philox, as pare_rng_at has them */
-    float unit;            /* above 0, at most PARE_FROZEN_MOST */
+    float unit;            /* above 0 */
 } pare_frozen;
 #endif

@@ -179,7 +179,7 @@ typedef struct pare_ticket_probe {
  * blocks it or more of it. */
 typedef struct pare_cost_estimate {
     const char *direction;   /* "width", "depth", "weights", "length" */
-    pare_truth can;          /* the price may be borne; unknown: nobody looked, `why` says why */
+    pare_truth can;          /* the price may be borne; unknown: not tried, `why` says why */
     const char *cut;         /* as the command is told: "width --dim 8"; "": none was made */
     const char *left;        /* what is left of what, in words; "" */
     pare_ub proven;          /* largest difference of an output on `domain`; inf: nothing */
@@ -300,7 +300,7 @@ typedef struct pare_plan_try {
         error; /* sum over the steps of the largest difference on held-out inputs, f64: what a chain of
                      proofs adds up to at least; with `seen`: from the first model to the last */
     uint64_t parameters, bytes;
-    double ms;   /* of one pass: pare_forward_ms */
+    double ms;   /* of one pass */
     double over; /* by what factor it misses the budget it misses most; at most 1: all are met */
 } pare_plan_try;
 

@@ -93,7 +93,7 @@ PARE_MUST_USE pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, co
 
 typedef struct pare_decoder pare_decoder;
 
-/* Copies the weights into the layout they are read in (f32) and makes room for max_tokens (0: the
+/* Copies the weights into the layout they are read in (f32) with a cache for max_tokens (0: the
  * context, or 1024 where there is none). PARE_ERR_INPUT names what cannot be decoded: vectors in
  * the place of ids, patterns that see the future or a graph, pooled outputs. The model must outlive
  * the decoder, which is freed with pare_decoder_free. */
@@ -102,28 +102,15 @@ PARE_MUST_USE pare_status pare_decoder_new(pare_decoder **out, const pare_model 
 void pare_decoder_free(pare_decoder *d); /* accepts NULL */
 
 /* Reads n more tokens; *logits (pare_model_outputs of them, until the next call) follow the last.
- * PARE_ERR_INPUT, and nothing is read: no token, an id out of range, or more than there is room
- * for. Nothing is allocated. */
+ * PARE_ERR_INPUT, and nothing is read: no token, an id out of range, or more than the cache
+ * holds. Nothing is allocated. */
 PARE_MUST_USE pare_status pare_decoder_prefill(pare_decoder *d, const int64_t *ids, size_t n,
                                                const float **logits, pare_err *err);
 /* The same for one token. */
 PARE_MUST_USE pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits,
                                             pare_err *err);
 
-/* ---- several texts --------------------------------------------------------------------------- */
-
-/* A decoder of `texts` texts that are read side by side, each with room for max_tokens: one pass
- * over the weights serves a token of every text. What becomes of a text does not depend on the
- * others, to the bit. The calls above and below that name no text mean text 0. */
-enum { PARE_DECODE_SEQUENCES = 96 }; /* at most */
-
-/* ---- its state ------------------------------------------------------------------------------- */
-
-void pare_decoder_reset(pare_decoder *d); /* forgets all tokens of all texts */
-
-/* ---- text ------------------------------------------------------------------------------------ */
-
-/* Tokenizers, and choosing the next token of a text. */
+void pare_decoder_reset(pare_decoder *d); /* forgets all tokens */
 
 /* ---- tokenizers ------------------------------------------------------------------------------ */
 
@@ -258,7 +245,7 @@ PARE_MUST_USE pare_status pare_generate(pare_generation *out, pare_arena *a, con
                                         const pare_inputs *prompts, const pare_generate_opts *o,
                                         const pare_exec *exec, pare_err *err);
 
-/* ---- the tape -------------------------------------------------------------------------------- */
+/* ---- attention of a training run -------------------------------------------------------------- */
 
 /* One head of one sequence in the backward pass. */
 typedef struct pare_attend_grad {

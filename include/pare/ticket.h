@@ -1,10 +1,11 @@
 /* pare/ticket.h - a model as a seed and masks: a part of a random network that computes almost what
- * the model does (strong lottery tickets; docs/ticket.md).
+ * the model does (strong lottery tickets; docs/ticket.md). pare_reduce makes one from file to file
+ * (pare/cut.h):
  *
- *   pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
- *   o.bits = 12;                                  // stored mask bits for a weight
- *   st = pare_ticket(&small, &report, model, &o, NULL, &err);
- *   st = pare_model_save(small, "model.ticket", false, NULL, &err);   // loads like any model
+ *   pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_TICKET);
+ *   o.from = "model.safetensors", o.to = "ticket.safetensors";       loads like any model
+ *   o.ticket.bits = 12;                                              mask bits for a weight
+ *   st = pare_reduce(&r, arena, model, &o, NULL, &err);
  *
  * Every matrix becomes a product of two masked random ones; what is stored of it is the seed and
  * the masks. Gains stay numbers, and so do biases unless they are asked for. */
@@ -76,7 +77,7 @@ typedef struct pare_ticket_report {
 
 /* One matrix as a part of a random product:
  *     W (a x b)  ~  scale (A o MA)(B o MB),    A a x n, B n x b with entries U(-1, 1).
- * What a ticket of a whole model is made of (pare/ticket.h), for those who study it. */
+ * What a ticket of a whole model is made of, for those who study it. */
 
 /* Which side of W is dealt out in blocks of units: entries get n / (columns or rows) items. */
 typedef enum pare_fit_side { PARE_FIT_COLUMNS, PARE_FIT_ROWS, PARE_FIT_SMALLER } pare_fit_side;
@@ -110,16 +111,16 @@ PARE_MUST_USE pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, cons
  * the same norms, positions and pattern. Every statement is a function of (f, g, inputs); nobody
  * asks how g was found. Norms of rows are euclidean; alpha bounds the length of every token. */
 
-/* How a ticket is published (pare_publish) and how `pare verify` proves it again. */
+/* How a ticket is proven, and proven again by pare_verify_file. */
 extern const pare_prover pare_ticket_prover;
 
-/* ---- one softmax (lemma_a.c) ----------------------------------------------------------------- */
+/* ---- one softmax ---------------------------------------------------------------------------- */
 
 /* Lemma A: sum_k |p_k - p'_k| / 2 <= tanh(r / 4) for p = softmax(l), p' = softmax(l + e),
  * r = max e - min e. */
 pare_ub pare_softmax_perturbation(pare_ub range);
 
-/* ---- one attention layer (bound_free.c, bound_rows.c, bound_paper.c) ------------------------- */
+/* ---- one attention layer --------------------------------------------------------------------- */
 
 /* max over tokens of |out_i - out~_i| between the attention of block b in f and in g, on the same
  * rows: heads and bo, without norms and skip. */
@@ -134,7 +135,7 @@ PARE_MUST_USE pare_status pare_ticket_layer_bound(pare_ticket_layer *out, const 
                                                   const pare_model *g, size_t b, double alpha,
                                                   const pare_exec *exec, pare_err *err);
 
-/* ---- blocks and models (recursion.c) --------------------------------------------------------- */
+/* ---- blocks and models ----------------------------------------------------------------------- */
 
 typedef struct pare_ticket_bound {
     pare_ub outputs; /* largest |f - g| of an output entry */
@@ -149,7 +150,7 @@ PARE_MUST_USE pare_status pare_ticket_bound_given(pare_ticket_bound *out, const 
 /* Length of the longest row of the set's vectors, from above; 0 for ids. */
 double pare_ticket_alpha(const pare_inputs *set);
 
-/* ---- how many units an entry needs (required.c) ---------------------------------------------- */
+/* ---- how many units an entry needs ----------------------------------------------------------- */
 
 /* Lemma S: with n' products of two independent U[-1, 1] an entry of size at most `reach` is met
  * within `eta` with probability at least 1 - p, whatever the entry. The least n' the lemma gives,

@@ -10,7 +10,7 @@
  *   jl        queries and keys by random projection, best of `trials` draws
  *   qk        queries and keys by the best bilinear form of rank `qk_dim` in the metric of the data
  *
- * for models with norms, positions and ids (language models, encoders; src/width/lm.h):
+ * for models with norms, positions and ids (language models, encoders):
  *   auto      queries and keys, values and hidden units go where it costs least, what is left is
  *             fitted again
  *   qk        queries and keys alone (qk_dim, keep), in the metric of the outputs; rotary ones in
@@ -190,7 +190,7 @@ extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
 
 /* What the theorems about width find in a model on its data: looked at, not cut.
  *
- * Everything here is an estimate in f64. It explains why a cut is cheap or dear; no bound rests on
+ * Everything here is an estimate in f64. It explains why a cut is cheap or expensive; no bound rests on
  * it. */
 
 typedef struct pare_width_facts_opts {
@@ -215,8 +215,9 @@ typedef struct pare_width_facts_head {
     size_t layer, head;
     size_t dim; /* of queries and keys */
     size_t n;
-    double *form_est; /* n singular values, descending; they say what each dimension is worth */
-    size_t needed;    /* dimensions after which less than 1 % of the scores' worth is lost */
+    double *
+        form_est; /* n singular values, descending; how much each dimension contributes to the scores */
+    size_t needed; /* dimensions after which less than 1 % of the scores is lost */
 } pare_width_facts_head;
 
 typedef struct pare_width_facts_layer {
