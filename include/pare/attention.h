@@ -50,7 +50,8 @@ static inline size_t pare_key(const pare_keys *k, size_t i)
     return i < first ? k->from[0] + i : k->from[1] + (i - first);
 }
 /* The graph a model attends over: the data's, plus self loops and expander where the pattern has
- * them. The expander is the union of degree/2 random permutations and their inverses (Philox). */
+ * them. The expander is the union of degree/2 random permutations and their inverses (Philox).
+ * In the arena; it may share the arrays of `data`, which must live as long. */
 PARE_MUST_USE pare_status pare_graph_complete(pare_graph *out, pare_arena *a,
                                               const pare_graph *data, const pare_pattern *p,
                                               pare_err *err);
@@ -285,7 +286,7 @@ typedef struct pare_oracle_count {
     uint64_t bytes_in, bytes_out;
 } pare_oracle_count;
 /* Passes everything on to `inner`, which it owns from then on (also when this fails), and counts
- * into *count, which is the caller's and must outlive the oracle. */
+ * into *count, which is the caller's and must outlive the oracle. Free with pare_oracle_free. */
 PARE_MUST_USE pare_status pare_oracle_counting(pare_oracle *out, pare_oracle inner,
                                                pare_oracle_count *count, pare_err *err);
 

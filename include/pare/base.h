@@ -310,7 +310,8 @@ PARE_MUST_USE pare_status pare_npy_read(pare_array *out, pare_arena *arena, cons
 PARE_MUST_USE pare_status pare_npy_write(const char *path, const pare_array *a, bool overwrite,
                                          pare_err *err);
 
-/* An .npz opened: its members are decoded into `arena` one by one when they are asked for. */
+/* An .npz opened: its members are decoded into `arena` one by one when they are asked for. Closed
+ * with pare_npz_close. */
 typedef struct pare_npz pare_npz;
 PARE_MUST_USE pare_status pare_npz_open(pare_npz **out, pare_arena *arena, const char *path,
                                         pare_err *err);
@@ -335,7 +336,8 @@ typedef struct pare_ranks pare_ranks;
 extern const char *const pare_ranks_signs[];
 
 /* Joins the processes that mpirun started. PARE_ERR_IO when libpare-mpi.so or MPI is not there: a
- * process that went on alone would do everything once more, and write the same files. */
+ * process that went on alone would do everything once more, and write the same files. Closed with
+ * pare_ranks_close. */
 PARE_MUST_USE pare_status pare_ranks_open(pare_ranks **out, pare_err *err);
 void pare_ranks_close(pare_ranks *r); /* every process, also after a failure; accepts NULL */
 

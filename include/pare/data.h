@@ -12,10 +12,12 @@ typedef struct pare_graph_data {
     const int64_t *labels;             /* n, 0 .. classes-1 */
     const uint8_t *train, *val, *test; /* splits x n of 0/1; NULL when the file has none */
 } pare_graph_data;
-/* The heterophilous-graphs keys, the gnn-benchmark CSR keys, the packed bits of amazon_photo. */
+/* The heterophilous-graphs keys, the gnn-benchmark CSR keys, the packed bits of amazon_photo. In
+ * the arena. */
 PARE_MUST_USE pare_status pare_graph_load(pare_graph_data *out, pare_arena *a, const char *path,
                                           pare_err *err);
-/* From undirected edges listed once (duplicates and self loops in the list are dropped). */
+/* From undirected edges listed once (duplicates and self loops in the list are dropped); in the
+ * arena. */
 PARE_MUST_USE pare_status pare_graph_from_edges(pare_graph *out, pare_arena *a, size_t n,
                                                 const int64_t *edges, size_t nedges, pare_err *err);
 
@@ -50,11 +52,11 @@ typedef struct pare_dataset {
  * Sentences that are empty or longer than the context are skipped and counted.
  * {inputs, targets}: inputs [n, T] or [n, T, d], targets [n, T], [n] or absent (none counts).
  * {inputs, values}: values [n] or [n, k], one row per input of a model that pools; before vectors
- * stands a row of zeros, the regression token of pare_task_series. */
+ * stands a row of zeros, the regression token of pare_task_series. Everything lives in the arena. */
 PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
                                             const char *path, size_t split, size_t window,
                                             pare_err *err);
-/* Ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model.
+/* Ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model; in the arena.
  * shape / ndim: of the output that a user expects ([T,V], [B,T,V], pooled [C] or [B,C]). */
 PARE_MUST_USE pare_status pare_input_read(pare_input *out, size_t *ndim, size_t shape[4],
                                           pare_arena *a, const pare_model *m, const char *path,

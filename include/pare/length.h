@@ -323,7 +323,8 @@ typedef struct pare_length_input {
 PARE_MUST_USE pare_status pare_length_input_read(pare_length_input *out, pare_arena *a,
                                                  const pare_model *m, const char *data,
                                                  size_t tokens, uint64_t seed, pare_err *err);
-/* The built-in engine that a plan is for: the kernels, or the strict oracle. */
+/* The built-in engine that a plan is for: the kernels, or the strict oracle. Free with
+ * pare_oracle_free. */
 PARE_MUST_USE pare_status pare_length_oracle(pare_oracle *out, const pare_length_plan *plan,
                                              const pare_exec *exec, pare_err *err);
 

@@ -253,7 +253,8 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
 
 /* Loads a pare file, or imports what it finds: Hugging Face GPT-2, Llama, BERT (a file or a
  * folder, sharded, f16/bf16), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
- * the depth and width npz. Every file is read once; weights stay in its bytes where they can. */
+ * the depth and width npz. Every file is read once; weights stay in its bytes where they can. Caller
+ * frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
 /* The same through `files`, which then holds what the model was made of, config.json and shards
  * too. `files` may be freed before the model. */

@@ -115,7 +115,7 @@ void pare_decoder_reset(pare_decoder *d); /* forgets all tokens */
 /* ---- tokenizers ------------------------------------------------------------------------------ */
 
 typedef struct pare_tokenizer pare_tokenizer;
-/* From the bytes of the vocabulary file (borrowed: they must outlive the tokenizer). */
+/* In the arena, from the bytes of the vocabulary file (borrowed: they must outlive it). */
 PARE_MUST_USE pare_status pare_tokenizer_new(pare_tokenizer **out, pare_arena *a,
                                              pare_tokenizer_kind kind, const uint8_t *vocab,
                                              size_t bytes, pare_err *err);

@@ -129,7 +129,7 @@ typedef struct pare_mode {
 } pare_mode;
 
 typedef struct pare_tape pare_tape;
-/* `p` and `exec` are borrowed for as long as the tape lives. */
+/* Freed with pare_tape_free; `p` and `exec` are borrowed for as long as it lives. */
 PARE_MUST_USE pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec,
                                         pare_err *err);
 void pare_tape_free(pare_tape *t); /* accepts NULL */
