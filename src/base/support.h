@@ -58,6 +58,9 @@ void pare_largest_first(pare_keyed *list, size_t n);
  * a pipe, a socket, a device or a folder is refused at once and not waited for, and so is a file
  * that becomes longer or shorter while it is read. PARE_ERR_IO names the path. */
 pare_blob *pare_blob_retain(pare_blob *b); /* b, with one reference more */
+/* a, which lives until pare_arena_free was called once more: for memory that models share. By any
+ * thread. */
+pare_arena *pare_arena_retain(pare_arena *a);
 
 /* The same of a file that was read already. */
 PARE_MUST_USE pare_status pare_text_read_blob(char **out, size_t *bytes, pare_arena *a,

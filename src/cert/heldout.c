@@ -142,18 +142,18 @@ pare_status pare_heldout_split(pare_heldout *out, pare_arena *a, const pare_mode
 }
 
 pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, const pare_model *m,
-                              const char *data, const char *heldout, const pare_heldout_opts *o,
-                              uint64_t seed, pare_err *err)
+                              const pare_heldout_opts *o, pare_err *err)
 {
+    const char *const data = o->data, *const heldout = o->heldout;
     pare_cert_inputs first, second;
     *out = (pare_heldout){0};
-    pare_status st = pare_cert_inputs_load(&first, a, m, data, o->split, seed, err);
+    pare_status st = pare_cert_inputs_load(&first, a, m, data, o->split, o->seed, err);
     if (heldout)
         out->fit_notes = first.data.notes;
     else
         out->held = first;
     if (!st && heldout) {
-        st = pare_cert_inputs_load(&second, a, m, heldout, o->split, seed, err);
+        st = pare_cert_inputs_load(&second, a, m, heldout, o->split, o->seed, err);
         out->held = second;
     }
     if (st || !data) return st;

@@ -5,6 +5,17 @@
 #define PARE_CERT_OUTPUTS_H
 #include "prove.h"
 
+/* low <= auc <= high, proven; low above high: there is none. */
+typedef struct pare_auc_bound {
+    double low, high;
+} pare_auc_bound;
+
+typedef struct pare_output_bound {
+    pare_gap gap;
+    size_t rows, certain;  /* output rows; those whose largest entry is proven to be the same */
+    pare_auc_bound auc[2]; /* of both models, where one input with targets is all there is */
+} pare_output_bound;
+
 /* Of two outputs on the rows that count, class 1 over class 0. */
 PARE_MUST_USE pare_status pare_auc_interval(pare_auc_bound *out, pare_arena *scratch,
                                             const pare_enclosure *e, const int64_t *target,

@@ -4,6 +4,31 @@
 #include "base/json.h"
 #include <pare/cert.h>
 
+/* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
+ * make the bound much larger than what is seen, and the work is not too much, once more with
+ * double-double midpoints. */
+typedef struct pare_gap {
+    pare_ub proven;  /* |f - g| of every output entry, for the exact functions */
+    double measured; /* largest |f - g| between the midpoints: never above proven */
+    double radius;   /* of these midpoints: the exact largest difference is within it of measured */
+    double f64_radius; /* the same of f64 passes */
+    double scale;      /* largest |output| of f */
+    pare_ub rounding;  /* a priori: how far g's f32 engine may be from the exact function */
+    double engine;     /* how far it was, on these inputs and this machine: |y - mid| + radius */
+} pare_gap;
+
+typedef struct pare_verify_opts {
+    const char *input, *output, *data; /* override the paths in the certificate; may be NULL */
+    const pare_prover *provers;
+    size_t nprovers;
+    /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every
+     * byte is read through `files`, so that what was hashed is what was parsed. */
+    pare_status (*load)(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
+                        size_t split, pare_files *files, pare_err *err);
+    bool evidence; /* evidence is computed again as well */
+    const pare_exec *exec;
+} pare_verify_opts;
+
 /* ---- claims ---------------------------------------------------------------------------------- */
 
 /* Appends a claim; the list grows in the arena. */

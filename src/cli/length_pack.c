@@ -97,17 +97,19 @@ static pare_status run_both(cli *c, packed *p)
     cli_phase(c, NULL, 50);
     if (!(p->y = outputs(c, p))) st = pare_no_memory(&c->err);
     if (!st)
-        st = pare_length_pack_forward(p->each, &engine, p->m, p->in, p->n, o->penalty, o->rows,
-                                      &p->stats, o->penalty > 0 ? NULL : &p->cert, &c->exec,
-                                      &c->err);
+        st = pare_length_pack_forward(
+            p->each, &p->stats, o->penalty > 0 ? NULL : &p->cert,
+            &(pare_length_pass){.oracle = &engine, .model = p->m, .in = p->in, .n = p->n},
+            &(pare_pack_opts){.penalty = o->penalty, .rows = o->rows}, &c->exec, &c->err);
     const pare_oracle_count packed_only = p->count;
     void *const alone = st ? NULL : outputs(c, p);
     if (!st && !alone) st = pare_no_memory(&c->err);
     cli_phase(c, NULL, 50);
     for (size_t i = 0; i < p->n && !st; i++) {
         pare_length_stats s = {0};
-        st = pare_length_forward(p->each[i], &engine, &one, NULL, p->m, &p->in[i], &s, NULL,
-                                 &c->exec, &c->err);
+        st = pare_length_forward(
+            p->each[i], &s, &(pare_length_pass){.oracle = &engine, .model = p->m, .in = &p->in[i]},
+            &one, &c->exec, &c->err);
         p->alone += s.calls + s.fallback_calls;
         if (!st) st = pare_progress(&c->exec, "one by one", i + 1, p->n, &c->err);
     }

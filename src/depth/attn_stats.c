@@ -296,10 +296,10 @@ static void measure_layer(layer_input *s)
 }
 
 pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
-                                       const pare_model *m, const pare_inputs *fit,
-                                       const pare_inputs *heldout, const pare_exec *exec,
-                                       pare_err *err)
+                                       const pare_model *m, const pare_input_split *data,
+                                       const pare_exec *exec, pare_err *err)
 {
+    const pare_inputs *const fit = data->fit, *const heldout = data->heldout;
     stats_job j = {
         .work = {.arena = pare_arena_new(), .exec = exec, .err = err}, .m = m, .out = out};
     pare_work *const w = &j.work;

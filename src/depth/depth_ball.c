@@ -18,19 +18,21 @@ const char *const pare_depth_ball_norms[] = {"inf", "2", NULL};
 /* How far a model alone may move from its outputs at the given inputs: its double stands between
  * both, in a ball of radius 0 as well. */
 static pare_status moves_alone(pare_ub *out, const pare_model *m, const pare_inputs *set,
-                               depth_ball_of b, const pare_exec *exec, pare_err *err)
+                               pare_neighborhood b, const pare_exec *exec, pare_err *err)
 {
     pare_ball ball, centre;
     *out = pare_ub_inf();
-    pare_status st = pare_prove_ball(&ball, m, m, set, b.radius, b.norm, exec, err);
-    if (!st) st = pare_prove_ball(&centre, m, m, set, 0, b.norm, exec, err);
+    pare_status st = pare_prove_ball(&ball, m, m, set, b, exec, err);
+    if (!st)
+        st = pare_prove_ball(&centre, m, m, set, (pare_neighborhood){.radius = 0, .norm = b.norm},
+                             exec, err);
     if (!st) *out = pare_ub_add(ball.moves, centre.moves);
     return st;
 }
 
 /* Models that are no pair: what lies between them on the inputs, and how far each may move. */
 static pare_status one_by_one(pare_ub *out, const pare_model *f, const pare_model *g,
-                              const pare_inputs *set, depth_ball_of b, const pare_exec *exec,
+                              const pare_inputs *set, pare_neighborhood b, const pare_exec *exec,
                               pare_err *err)
 {
     pare_ub moves[2];
@@ -43,11 +45,11 @@ static pare_status one_by_one(pare_ub *out, const pare_model *f, const pare_mode
 }
 
 pare_status depth_ball(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
-                       const pare_inputs *set, depth_ball_of b, double scale, pare_ub apriori,
+                       const pare_inputs *set, pare_neighborhood b, double scale, pare_ub apriori,
                        const pare_exec *exec, pare_err *err)
 {
     pare_ball ball;
-    pare_status st = pare_prove_ball(&ball, f, g, set, b.radius, b.norm, exec, err);
+    pare_status st = pare_prove_ball(&ball, f, g, set, b, exec, err);
     if (!st && ball.refused) st = one_by_one(&ball.apart, f, g, set, b, exec, err);
     if (st) return st;
     pare_claim c = pare_ball_claim(b.radius, b.norm);

@@ -68,7 +68,7 @@ typedef struct one_layer_opts {
 } one_layer_opts;
 
 /* One attention layer in the place of all of in's: an ordinary model that owns its new weights
- * (others are borrowed as by pare_model_clone). PARE_ERR_INPUT names what is in the way unless `in`
+ * (others are shared as by pare_model_clone). PARE_ERR_INPUT names what is in the way unless `in`
  * is a pure residual attention network: exact attention (or none) in every block, no FFN, no norms
  * in the blocks, identity skips, not rotary; full attention except for identity, keep, parallel,
  * and umix. Embedding and top are kept as they are. Weights are stored in the type of the old ones;

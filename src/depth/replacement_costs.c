@@ -240,8 +240,7 @@ static void measure_all(costs_job *j, const pare_exec *exec)
 }
 
 pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena *a,
-                                         const pare_model *m, const pare_inputs *fit,
-                                         const pare_inputs *heldout,
+                                         const pare_model *m, const pare_input_split *data,
                                          const pare_replacement_costs_opts *o,
                                          const pare_exec *exec, pare_err *err)
 {
@@ -249,11 +248,11 @@ pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena
     costs_job j = {.work = {.arena = pare_arena_new(), .exec = &silent, .err = err},
                    .out = out,
                    .keep = a,
-                   .fit = fit,
-                   .heldout = heldout,
+                   .fit = data->fit,
+                   .heldout = data->heldout,
                    .o = o,
-                   .choose = selection_inputs(fit, CHOICE_TOKENS)};
-    j.c = (selection){.work = &j.work, .m = m, .data = heldout};
+                   .choose = selection_inputs(data->fit, CHOICE_TOKENS)};
+    j.c = (selection){.work = &j.work, .m = m, .data = data->heldout};
     *out = (pare_replacement_costs){0};
     if (!j.work.arena) return pare_no_memory(err);
     open_job(&j);

@@ -152,7 +152,7 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     w->exec = pare_step(&steps, balls > 0 ? "prove the ball" : NULL, 4 * balls);
     for (size_t i = 0; !w->st && i < claimed->nclaims; i++) { /* balls and diameters it speaks of */
         const pare_claim *const c = &claimed->claims[i];
-        depth_ball_of b;
+        pare_neighborhood b;
         pare_ub apriori;
         if (pare_ball_asked(&b.radius, &b.norm, c)) {
             w->st = theorems_near_inputs(&apriori, f, g, set, b.radius, w->exec, err);

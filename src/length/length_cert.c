@@ -2,6 +2,7 @@
  * every head of a model, over one input, through a plan; on some rows of each, what norms say
  * beforehand, what the rounding bound says of these very numbers, and how far the run was from long
  * double. */
+#include "model/inputs.h"
 #include "length_cert.h"
 #include "numbers.h"
 #include "rounding.h"
@@ -131,10 +132,13 @@ static pare_status check_engine(const pare_length_plan *plan, const pare_oracle 
                      have.exp_err, have.exp_flush, have.w_min);
 }
 
-pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *plan,
-                                const pare_oracle *orc, const pare_model *m, const pare_input *in,
-                                size_t rows, const pare_exec *exec, pare_err *err)
+pare_status pare_length_certify(pare_length_cert *out, const pare_length_pass *pass,
+                                const pare_length_plan *plan, size_t rows, const pare_exec *exec,
+                                pare_err *err)
 {
+    const pare_oracle *const orc = pass->oracle;
+    const pare_model *const m = pass->model;
+    const pare_input *const in = pass->in;
     certifier c = {.plan = plan, .orc = orc, .rows = rows, .exec = exec, .out = out};
     *out = (pare_length_cert){.sound = true};
     if (plan->opts.mode > PARE_LENGTH_STRICT)

@@ -24,8 +24,7 @@ pare_status pare_length_oracle(pare_oracle *out, const pare_length_plan *plan,
 {
     const pare_oracle_caps *const k = &plan->caps;
     if (k->features & PARE_ORC_STRICT && !(k->features & PARE_ORC_QKV))
-        return pare_oracle_paper(out, k->dtype, k->max_len, k->layers ? k->layers : 1,
-                                 k->heads ? k->heads : 1, k->features, exec, err);
+        return pare_oracle_paper(out, k, exec, err);
     return pare_oracle_cpu(out, k->dtype, k->max_len, exec, err);
 }
 

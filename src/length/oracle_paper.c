@@ -241,25 +241,27 @@ static pare_status barrier(void *self, pare_err *err)
     return PARE_OK;
 }
 
-pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_len, uint32_t layers,
-                              uint32_t heads, uint32_t features, const pare_exec *exec,
+pare_status pare_oracle_paper(pare_oracle *out, const pare_oracle_caps *like, const pare_exec *exec,
                               pare_err *err)
 {
     static const pare_oracle_ops ops = {caps, evaluate, barrier, free};
-    PARE_ASSERT((dtype == PARE_F32 || dtype == PARE_F64) && layers && heads && max_len);
+    const pare_dtype dtype = like->dtype;
+    PARE_ASSERT((dtype == PARE_F32 || dtype == PARE_F64) && like->max_len);
     paper_oracle *const o = malloc(sizeof *o);
     if (!o) return pare_no_memory(err);
     const bool f32 = dtype == PARE_F32;
-    *o = (paper_oracle){.caps = {.size = sizeof o->caps,
-                                 .features = features | PARE_ORC_STRICT,
-                                 .max_len = max_len,
-                                 .layers = layers,
-                                 .heads = heads,
-                                 .dtype = dtype,
-                                 .exp_flush = f32 ? 104 : 746,
-                                 .exp_err = f32 ? 2 : 2,
-                                 .w_min = f32 ? 0x1p-80 : 0x1p-900},
-                        .exec = exec};
+    *o = (paper_oracle){
+        .caps = {.size = sizeof o->caps,
+                 .features = (like->features ? like->features : PARE_ORC_FULL | PARE_ORC_CAUSAL) |
+                             PARE_ORC_STRICT,
+                 .max_len = like->max_len,
+                 .layers = like->layers ? like->layers : 1,
+                 .heads = like->heads ? like->heads : 1,
+                 .dtype = dtype,
+                 .exp_flush = f32 ? 104 : 746,
+                 .exp_err = f32 ? 2 : 2,
+                 .w_min = f32 ? 0x1p-80 : 0x1p-900},
+        .exec = exec};
     out->ops = &ops;
     out->self = o;
     return PARE_OK;

@@ -1,6 +1,7 @@
 /* forward_parts.h - the layers of a forward pass, one function each. */
 #ifndef PARE_MODEL_FORWARD_PARTS_H
 #define PARE_MODEL_FORWARD_PARTS_H
+#include "inputs.h"
 #include "rotary.h"
 #include <pare/run.h>
 

@@ -1,5 +1,6 @@
 /* fit.c - shared by all ways to fit a matrix: targets, the residual from the masks, transposition.
   */
+#include "model/source.h"
 #include "linalg/matrix.h"
 #include "fit.h"
 #include <math.h>

@@ -23,10 +23,10 @@ const char *merge_refused(const pare_model *m)
 {
     if (pare_model_is_rotary(m))
         return "rotary positions stand between queries and keys, so that the heads cannot be "
-               "merged; --mode factored can do it";
+               "merged; mode factored can do it";
     for (size_t b = 0; b < m->nblocks; b++)
         if (merges(&m->blocks[b].attn) || is_relu_ffn(&m->blocks[b].ffn)) return NULL;
-    return "there is no softmax attention whose heads could be merged, and no ReLU; --mode "
+    return "there is no softmax attention whose heads could be merged, and no ReLU; mode "
            "factored can do it";
 }
 

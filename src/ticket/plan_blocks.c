@@ -124,9 +124,11 @@ static double largest_eta(model_sizes *m, const pare_model *f, double alpha, dou
     return low > -60 ? exp2(low) : 0;
 }
 
-pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_model *f, double alpha,
-                                    double eps, double p, const pare_exec *exec, pare_err *err)
+pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_model *f,
+                                    const pare_ticket_goal *goal, const pare_exec *exec,
+                                    pare_err *err)
 {
+    const double alpha = goal->alpha, eps = goal->eps, p = goal->p;
     *out = (pare_ticket_blocks_plan){0};
     if (!f->embedding.ids && !(alpha > 0 && alpha < INFINITY)) {
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");

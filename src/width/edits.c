@@ -210,7 +210,7 @@ static void too_much(const all *a, double so_far, size_t nodes)
     pare_work_fail(
         a->w, PARE_ERR_INPUT,
         "single-node edits: %zu different rows of features on %zu nodes, and each edit reaches "
-        "many: about %.1e multiplications, more than %.0e; fewer rows (--edit-rows) make "
+        "many: about %.1e multiplications, more than %.0e; fewer rows in the claim make "
         "fewer edits",
         a->values.different, a->graph.n, whole, WORK);
 }

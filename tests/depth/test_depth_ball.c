@@ -168,7 +168,7 @@ static void the_smaller_bound_counts_and_what_is_no_pair_is_said(void **state)
     (void)state;
     play p;
     play_open(&p, PARE_RANDOM_GPT);
-    const depth_ball_of b = {0.1, PARE_BALL_TWO};
+    const pare_neighborhood b = {0.1, PARE_BALL_TWO};
     pare_model *g = NULL;
     pare_depth_report r;
     pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
@@ -207,7 +207,7 @@ static void no_input_near_a_one_layer_cut_is_worse(void **state)
     for (uint64_t seed = 0; seed < 24; seed++) {
         stream s = {.x = seed};
         pair_case t = {.seed = seed};
-        const depth_ball_of b = {seed % 3 ? 0.1 : 0.01, (pare_ball_norm)(seed % 2)};
+        const pare_neighborhood b = {seed % 3 ? 0.1 : 0.01, (pare_ball_norm)(seed % 2)};
         const one_layer_opts o = {.kind = seed % 4 == 3 ? PARE_ONE_PARALLEL : PARE_ONE_UNIFORM};
         pare_cert said = {.domain = "it"};
         t.f = san_of(&s, 3, 2, 4, 0.1 + 0.1 * (double)(seed % 4), 0.5, PARE_FULL);
