@@ -29,10 +29,10 @@
  * is a fitted one and that there was one candidate, and what no file can show stands there as a
  * hypothesis, undecided. Windows of one text are not independent: nothing is said of them. What is
  * proven of the first tokens of the N does not bound a whole new input: it is cut as they are. */
+#include "base/support.h"
 #include "conformal.h"
 #include "prove.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 size_t pare_draw_count(const pare_inputs *set)
@@ -117,14 +117,6 @@ pare_status pare_heldout_check(const pare_data_ref *d, pare_arena *a, const pare
     return PARE_OK;
 }
 
-/* ---- those of a certificate ------------------------------------------------------------------ */
-
-static int falling(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x < y) - (x > y);
-}
-
 /* The (k + 1)-th largest error, each input proven for itself. */
 static pare_status bound_without(double *out, size_t k, pare_arena *scratch, const pare_model *f,
                                  const pare_model *g, const pare_inputs *set, const pare_exec *exec,
@@ -135,8 +127,8 @@ static pare_status bound_without(double *out, size_t k, pare_arena *scratch, con
     if (!each) return pare_no_memory(err);
     const pare_status st = pare_prove_each(each, f, g, set, exec, err);
     if (st != PARE_OK) return st;
-    qsort(each, n, sizeof *each, falling);
-    *out = fmin(*out, each[k]);
+    pare_sort_doubles(each, n);
+    *out = fmin(*out, each[n - 1 - k]);
     return st;
 }
 

@@ -129,10 +129,7 @@ pare_status pare_input_hashes_make(pare_input_hashes *out, pare_arena *a, const 
     if (!out->sha256) return pare_no_memory(err);
     for (size_t i = 0; i < set->n; i++)
         for (size_t b = 0; st == PARE_OK && b < set->in[i].batch; b++) {
-            pare_input one = set->in[i];
-            one.batch = 1;
-            if (one.ids) one.ids += b * one.tokens;
-            if (one.x) one.x += b * one.tokens * one.width;
+            pare_input one = pare_input_sequence(&set->in[i], b);
             if (tokens > 0 && tokens < one.tokens && !one.graph) one.tokens = tokens;
             st = pare_inputs_sha256(out->sha256[out->n++], &(pare_inputs){1, &one}, err);
         }

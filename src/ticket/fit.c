@@ -22,14 +22,6 @@ const int32_t *fit_draw(pare_arena *a, uint64_t seed, uint64_t stream, size_t co
     return w;
 }
 
-double fit_largest_entry(const pare_mat *w)
-{
-    double most = 0;
-    for (size_t i = 0; i < w->rows; i++)
-        for (size_t j = 0; j < w->cols; j++) most = fmax(most, fabs(pare_row(w, i)[j]));
-    return most;
-}
-
 int fit_first_exponent(double largest, int above)
 {
     return (int)fmax(-64, fmin(64, ceil(log2(largest)) + above));

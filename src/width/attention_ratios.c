@@ -17,6 +17,7 @@
  * Rotary positions rotate midpoints and radii: a rotated entry is off by at most sqrt(2) of what
  * the plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of
  * 2^-53, two products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
+#include "model/inputs.h"
 #include "prove.h"
 #include "cert/prove.h"
 #include "linalg/dd.h"
@@ -187,10 +188,7 @@ ratio_bound attention_ratios(pare_work *w, const pare_model *f, const pare_model
     open_side(w, &b, g, l);
     for (size_t i = 0; !w->st && i < set->n; i++)
         for (size_t s = 0; !w->st && s < set->in[i].batch; s++) {
-            pare_input one = set->in[i];
-            one.batch = 1;
-            if (one.ids) one.ids += s * one.tokens;
-            if (one.x) one.x += s * one.tokens * one.width;
+            const pare_input one = pare_input_sequence(&set->in[i], s);
             one_sequence(w, &out, &a, &b, &one);
         }
     pare_arena_reset(w->arena, mark);

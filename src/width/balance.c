@@ -38,10 +38,10 @@ static bool is_balanced(pare_work *w, const pare_mat *left, const pare_mat *righ
     pare_mat gram = mat_mul(w, left, false, left, true);
     const pare_mat other = mat_mul(w, right, false, right, true);
     if (w->st) return true;
-    const double size = (mat_fro_est(&gram) + mat_fro_est(&other)) / 2;
+    const double size = (pare_mat_fro_est(&gram) + pare_mat_fro_est(&other)) / 2;
     for (size_t i = 0; i < gram.rows; i++)
         for (size_t j = 0; j < gram.cols; j++) pare_row_mut(&gram, i)[j] -= pare_row(&other, i)[j];
-    return mat_fro_est(&gram) <= BALANCED * size;
+    return pare_mat_fro_est(&gram) <= BALANCED * size;
 }
 
 /* m^T = q t with orthonormal columns of q; a wide m^T is its own t, and q is left empty. */
@@ -91,7 +91,7 @@ void balance_pair(pare_work *w, pare_mat *left, pare_mat *right)
 {
     PARE_ASSERT(w->st || left->rows == right->rows);
     if (w->st || left->rows == 0) return;
-    const double ml = mat_max_abs(left), mr = mat_max_abs(right);
+    const double ml = pare_mat_max_abs(left), mr = pare_mat_max_abs(right);
     if (!(ml > 0) || !(mr > 0)) {
         clear(left);
         clear(right);

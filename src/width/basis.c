@@ -39,7 +39,7 @@ basis basis_pca(pare_work *w, const pare_mat *h, size_t d, bool center)
     if (w->st) return b;
     /* Directions that are not rounding alone; at least 1, because a stream needs a width. */
     const double largest_side = (double)(h->rows > h->cols ? h->rows : h->cols);
-    const double floor = largest_side * 0x1p-52 * fmax(s.n ? s.s[0] : 0, mat_max_abs(h));
+    const double floor = largest_side * 0x1p-52 * fmax(s.n ? s.s[0] : 0, pare_mat_max_abs(h));
     size_t rank = 0;
     while (rank < s.n && s.s[rank] > floor) rank++;
     if (rank == 0) rank = 1;

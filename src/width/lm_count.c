@@ -1,16 +1,7 @@
 /* lm_count.c - how many parameters a cut would store, from shapes alone, so that a share of the
  * parameters can be requested before anything is cut (lm.h). */
+#include "base/support.h"
 #include "lm.h"
-
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
 
 static void add_attention(lm_shape *f, const lm_attn *a)
 {
@@ -29,9 +20,9 @@ static void add_attention(lm_shape *f, const lm_attn *a)
         const lm_keys *const k = &a->keys[i];
         f->k += k->wk.rows;
         f->v += k->wv.rows;
-        f->dk = larger(f->dk, k->wk.rows);
-        f->dv = larger(f->dv, k->wv.rows);
-        f->freqs = larger(f->freqs, k->planes);
+        f->dk = pare_max_size(f->dk, k->wk.rows);
+        f->dv = pare_max_size(f->dv, k->wv.rows);
+        f->freqs = pare_max_size(f->freqs, k->planes);
         f->planes += k->planes;
         f->bk = f->bk || !all_zero(k->bk, k->wk.rows);
         f->bv = f->bv || !all_zero(k->bv, k->wv.rows);
@@ -70,7 +61,7 @@ lm_shape *lm_shapes(pare_work *w, const lm *m)
 /* `requested` 0: as it is. */
 static size_t cut_to(size_t have, size_t requested)
 {
-    return requested ? smaller(have, requested) : have;
+    return requested ? pare_min_size(have, requested) : have;
 }
 
 /* A skip between two widths; between bases of their own an identity becomes a matrix. */
@@ -93,12 +84,12 @@ static size_t attention_size(const lm_shape *f, const lm_sizes *s, size_t in, si
 {
     if (!f->attn) return 0;
     /* Heads of one layer have one size in every model seen; ragged ones are counted from above. */
-    const size_t q = s->qk ? smaller(f->q, f->nheads * s->qk) : f->q;
-    const size_t k = s->qk ? smaller(f->k, f->nkeys * s->qk) : f->k;
-    const size_t v = s->v ? smaller(f->v, f->nkeys * s->v) : f->v;
-    const size_t o = s->v ? smaller(f->o, f->nheads * s->v) : f->o;
+    const size_t q = s->qk ? pare_min_size(f->q, f->nheads * s->qk) : f->q;
+    const size_t k = s->qk ? pare_min_size(f->k, f->nkeys * s->qk) : f->k;
+    const size_t v = s->v ? pare_min_size(f->v, f->nkeys * s->v) : f->v;
+    const size_t o = s->v ? pare_min_size(f->o, f->nheads * s->v) : f->o;
     const size_t freqs =
-        s->qk && s->qk < f->dk ? f->nkeys * smaller(f->freqs, s->qk / 2) : f->freqs;
+        s->qk && s->qk < f->dk ? f->nkeys * pare_min_size(f->freqs, s->qk / 2) : f->freqs;
     return (q + k + v) * in + out * o + (f->bq ? q : 0) + (f->bk ? k : 0) + (f->bv ? v : 0) +
            (f->bo ? out : 0) + (f->offset[0] ? in : 0) + (f->offset[1] ? out : 0) + freqs +
            skip_size(f->skip[0], in, out, s->own && s->dim);

@@ -1,6 +1,7 @@
 /* lm_forward.c - the calibration rows, one point of the stream after the other (lm.h). Steps are
  * run_model by the f64 reference on models of one sublayer, so that a cut block and the model's
  * own run_model by the same code. */
+#include "model/inputs.h"
 #include "linalg/matrix.h"
 #include "model/model_facts.h"
 #include "lm.h"
@@ -99,18 +100,6 @@ pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x)
 
 /* ---- the embedding -------------------------------------------------------------------------- */
 
-/* Sequence b of an input, its first `tokens` tokens. */
-static pare_input sequence(const pare_input *in, size_t b, size_t tokens)
-{
-    pare_input one = *in;
-    if (one.ids) one.ids += b * in->tokens;
-    if (one.x) one.x += b * in->tokens * in->width;
-    one.graph = NULL;
-    one.batch = 1;
-    one.tokens = tokens;
-    return one;
-}
-
 lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens)
 {
     lm_rows r = {0};
@@ -139,7 +128,9 @@ lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, si
     double *to = r.x.v;
     for (size_t i = 0, k = 0; !w->st && i < data->n; i++)
         for (size_t b = 0; !w->st && b < data->in[i].batch; b++, k++) {
-            const pare_input in = sequence(&data->in[i], b, r.tokens[k]);
+            pare_input in = pare_input_sequence(&data->in[i], b);
+            in.graph = NULL;
+            in.tokens = r.tokens[k];
             w->st = pare_forward_f64(to, &p, &in, NULL, w->exec, w->err);
             to += in.tokens * r.x.cols;
         }

@@ -241,19 +241,3 @@ double balance_factor(double q, double k)
     const double by = sqrt(q) / sqrt(k);
     return by > 0 && by < INFINITY ? by : 1;
 }
-
-double mat_fro_est(const pare_mat *a)
-{
-    double sum = 0;
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) sum += pare_row(a, i)[j] * pare_row(a, i)[j];
-    return sqrt(sum);
-}
-
-double mat_max_abs(const pare_mat *a)
-{
-    double most = 0;
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) most = fmax(most, fabs(pare_row(a, i)[j]));
-    return most;
-}

@@ -99,7 +99,7 @@ static double objective(pare_work *w, const net_head *a, const net_head *b, cons
     pare_mat gap = mat_mul(w, &qa, true, &a->wk, false);
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
     const pare_mat whitened = mat_mul3(w, &cq->root, false, &gap, &ck->root, false);
-    return w->st ? NAN : fabs(a->scale) * mat_fro_est(&whitened);
+    return w->st ? NAN : fabs(a->scale) * pare_mat_fro_est(&whitened);
 }
 
 double qk_objective(pare_work *w, const net_head *a, const net_head *b, const pare_mat *h,

@@ -178,7 +178,7 @@ static bool try_step(layer_fit *f, pare_mat *to, double damping)
     }
     const pare_mat inverse = inverse_of(w, &a);
     const double *const step = mat_vec(w, &inverse, false, f->right, NULL);
-    const double most = STRIDE * fmax(mat_max_abs(&f->wb), 1);
+    const double most = STRIDE * fmax(pare_mat_max_abs(&f->wb), 1);
     for (size_t p = 0; !w->st && p < a.rows; p++) {
         to->v[p] = f->wb.v[p] + step[p];
         if (!(fabs(to->v[p]) <= most)) return false;
@@ -222,7 +222,7 @@ static layer_fit layer_fit_of(pare_work *w, const net_layer *l, const pare_mat *
     f.pre = mat_zeros(w, NODES, k);
     f.d = mat_zeros(w, NODES, k * (d + 1));
     f.e = mat_zeros(w, NODES, y->cols);
-    f.all = w->st ? 0 : mat_fro_est(&f.t) * mat_fro_est(&f.t);
+    f.all = w->st ? 0 : pare_mat_fro_est(&f.t) * pare_mat_fro_est(&f.t);
     return f;
 }
 

@@ -93,7 +93,7 @@ static void add_subspaces(proof *v)
         const pare_mark mark = pare_arena_mark(v->w.arena);
         const pare_mat *const h = point(&v->af, i);
         const size_t d = point(&v->ag, i)->cols;
-        const double scale = mat_max_abs(h);
+        const double scale = pare_mat_max_abs(h);
         if (v->method == PARE_WIDTH_EXACT) {
             const basis b = basis_within(&v->w, h, EXACT * scale, true);
             add(v, (pare_claim){.kind = PARE_STREAM_RANK,
@@ -229,7 +229,7 @@ static void add_qk_optimality(proof *v)
 static void add_stream_optimality(proof *v, pare_kind kind, size_t i, const pare_mat *a)
 {
     const pare_mat *const x = point(&v->ag, i);
-    const double scale = mat_fro_est(a), rows = sqrt((double)a->rows);
+    const double scale = pare_mat_fro_est(a), rows = sqrt((double)a->rows);
     const double left = decoding_residual_est(&v->w, a, x);
     const double least = residual_lower_bound(&v->w, a, NULL, x->cols);
     add(v, (pare_claim){.kind = kind,

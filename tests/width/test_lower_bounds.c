@@ -1,5 +1,6 @@
 /* Tests src/width/lower_bounds.c: no rows of d numbers, however they are found and decoded, are
  * nearer than the bound; the best ones are hardly farther. */
+#include "linalg/matrix.h"
 #include "width_nets.h"
 #include "width/prove.h"
 
@@ -145,7 +146,7 @@ static void the_affine_rank_is_proven_from_below(void **state)
     }
     assert_int_equal(affine_rank_at_least(&s->w, &a, NULL), 3);
     assert_int_equal(affine_rank_at_least(&s->w, &a, rad), 2);
-    const basis b = basis_within(&s->w, &a, 1e-9 * mat_max_abs(&a), true);
+    const basis b = basis_within(&s->w, &a, 1e-9 * pare_mat_max_abs(&a), true);
     assert_int_equal(basis_dim(&b), 2); /* what an observation says */
     assert_work(s);
     stage_close(s);

@@ -1,5 +1,6 @@
 /* Tests src/width/select_units.c and leverage.c: chosen rows stand for all, with the constants
  * told. */
+#include "linalg/matrix.h"
 #include "width_nets.h"
 
 static double pinv_fro2(stage *s, const pare_mat *q, const size_t *which, size_t k)
@@ -267,8 +268,8 @@ static void chosen_units_decode_by_least_squares(void **state)
             if (rows == 0) {
                 assert_int_equal(n.n, k);
                 assert_le(n.pinv_norm, n.limit * (1 + 1e-9));
-                assert_le(mat_fro_est(&off), before);
-                before = mat_fro_est(&off);
+                assert_le(pare_mat_fro_est(&off), before);
+                before = pare_mat_fro_est(&off);
             } else
                 assert_true(n.n <= k && n.n > 0);
         }
