@@ -320,6 +320,19 @@ pare_status pare_cert_add(pare_cert *c, pare_arena *a, pare_claim claim, pare_er
     return cert_append(c, a, claim, err);
 }
 
+void add_statement(cert_builder *b, pare_claim c)
+{
+    if (!b->work.st) b->work.st = pare_cert_add(b->cert, b->work.arena, c, b->work.err);
+}
+
+void add_bound(cert_builder *b, pare_claim c, const char *domain, pare_ub bound)
+{
+    if (!domain) pare_work_keep(&b->work, pare_no_memory(b->work.err));
+    c.value = bound.v;
+    c.domain = domain;
+    if (!isinf(bound.v)) add_statement(b, c);
+}
+
 const pare_claim *pare_cert_find(const pare_cert *c, pare_kind kind)
 {
     for (size_t i = 0; i < c->nclaims; i++)

@@ -124,8 +124,8 @@ static void keepbias(builder *k, pare_attn *out)
     for (size_t i = 0; pare_has(&at->bq) && i < bq.cols; i++) bq.v[i] = pare_weight_at(&at->bq, i);
     add_queries(bq.v, at, a.v);
     *out = *at;
-    out->bq = stack_store(&k->s, bq.v, 1, bq.cols, k->dtype);
-    out->bo = stack_store(&k->s, bo.v, 1, k->d, k->dtype);
+    out->bq = work_weight(&k->s.work, bq.v, 1, bq.cols, k->dtype);
+    out->bo = work_weight(&k->s.work, bo.v, 1, k->d, k->dtype);
 }
 
 /* uniform: one power, X + U X E. umix: all powers, where E_0 is the skip and the stored one is
@@ -143,8 +143,8 @@ static void uniform(builder *k, pare_attn *out, bool all_powers)
     identity(k, out);
     out->kind = all_powers ? PARE_ATTN_UMIX : PARE_ATTN_UNIFORM;
     if (k->s.work.st) return;
-    out->mix = stack_store(&k->s, transposed.v, transposed.rows, d, k->dtype);
-    out->bo = stack_store(&k->s, bias.v, 1, d, k->dtype);
+    out->mix = work_weight(&k->s.work, transposed.v, transposed.rows, d, k->dtype);
+    out->bo = work_weight(&k->s.work, bias.v, 1, d, k->dtype);
 }
 
 /* Heads of the kept blocks (all, or one), and, where `rest`, a uniform head for what they lack. */

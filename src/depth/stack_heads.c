@@ -98,19 +98,6 @@ void stack_uniform(head_stack *s, const pare_mat *m)
     s->no += s->d;
 }
 
-pare_weight stack_store(head_stack *s, const double *v, size_t rows, size_t cols, pare_dtype dtype)
-{
-    void *const data = pare_work_alloc(&s->work, rows * cols + 1, pare_dtype_size(dtype));
-    if (s->work.st) return (pare_weight){0};
-    for (size_t i = 0; i < rows * cols; i++) {
-        if (dtype == PARE_F64)
-            ((double *)data)[i] = v[i];
-        else
-            ((float *)data)[i] = (float)v[i];
-    }
-    return (pare_weight){dtype, rows, cols, data};
-}
-
 void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double *bo,
                pare_dtype dtype)
 {
@@ -122,12 +109,12 @@ void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double 
         for (size_t i = 0; i < s->d; i++) wo[i * s->no + c] = s->wo[c * s->d + i];
     out->heads = s->heads;
     const bool constant = kind == PARE_ATTN_CONSTQ;
-    if (!constant) out->wq = stack_store(s, s->wq, s->nq, s->d, dtype);
-    if (constant || s->any_bq) out->bq = stack_store(s, s->bq, 1, s->nq, dtype);
-    out->wk = stack_store(s, s->wk, s->nk, s->d, dtype);
-    if (s->any_bk) out->bk = stack_store(s, s->bk, 1, s->nk, dtype);
-    out->wv = stack_store(s, s->wv, s->nv, s->d, dtype);
-    if (s->any_bv) out->bv = stack_store(s, s->bv, 1, s->nv, dtype);
-    out->wo = stack_store(s, wo, s->d, s->no, dtype);
-    if (bo) out->bo = stack_store(s, bo, 1, s->d, dtype);
+    if (!constant) out->wq = work_weight(&s->work, s->wq, s->nq, s->d, dtype);
+    if (constant || s->any_bq) out->bq = work_weight(&s->work, s->bq, 1, s->nq, dtype);
+    out->wk = work_weight(&s->work, s->wk, s->nk, s->d, dtype);
+    if (s->any_bk) out->bk = work_weight(&s->work, s->bk, 1, s->nk, dtype);
+    out->wv = work_weight(&s->work, s->wv, s->nv, s->d, dtype);
+    if (s->any_bv) out->bv = work_weight(&s->work, s->bv, 1, s->nv, dtype);
+    out->wo = work_weight(&s->work, wo, s->d, s->no, dtype);
+    if (bo) out->bo = work_weight(&s->work, bo, 1, s->d, dtype);
 }

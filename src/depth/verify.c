@@ -8,19 +8,10 @@
 #include "cert/ball.h"
 #include "cert/conformal.h"
 #include "cert/outputs.h"
+#include "cert/prove.h"
 #include <pare/depth.h>
 #include <math.h>
 #include <string.h>
-
-typedef struct cert_builder {
-    pare_work work; /* its arena is the certificate's */
-    pare_cert *cert;
-} cert_builder;
-
-static void add_statement(cert_builder *v, pare_claim c)
-{
-    if (!v->work.st) v->work.st = pare_cert_add(v->cert, v->work.arena, c, v->work.err);
-}
 
 static void add_replaced_layers(cert_builder *v, const pare_model *f, const pare_model *g)
 {

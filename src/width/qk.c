@@ -102,14 +102,6 @@ static double objective(pare_work *w, const net_head *a, const net_head *b, cons
     return w->st ? NAN : fabs(a->scale) * pare_mat_fro_est(&whitened);
 }
 
-double qk_objective(pare_work *w, const net_head *a, const net_head *b, const pare_mat *h,
-                    const pare_graph *g)
-{
-    const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
-    const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
-    return objective(w, a, b, &cq, &ck);
-}
-
 /* Cq^1/2 B Ck^1/2 */
 static pare_mat whitened_scores(pare_work *w, const net_head *hd, const sym_roots *cq,
                                 const sym_roots *ck)

@@ -3,6 +3,20 @@
 #include "linalg/matrix.h"
 #include "width_nets.h"
 
+/* a (D_w a_S)^+ D_w; weight may be NULL (ones). */
+static pare_mat unit_decoder(pare_work *w, const pare_mat *a, const size_t *which, size_t k,
+                             const double *weight)
+{
+    pare_mat rows = mat_take_rows(w, a, which, k), eye = mat_identity(w, k),
+             plus = mat_zeros(w, a->cols, k);
+    for (size_t i = 0; !w->st && weight && i < k; i++) {
+        for (size_t j = 0; j < a->cols; j++) pare_row_mut(&rows, i)[j] *= weight[i];
+        pare_row_mut(&eye, i)[i] = weight[i];
+    }
+    if (!w->st) w->st = pare_lstsq(&plus, NULL, &rows, &eye, 1e-14, w->arena, w->err);
+    return mat_mul(w, a, false, &plus, false);
+}
+
 static double pinv_fro2(stage *s, const pare_mat *q, const size_t *which, size_t k)
 {
     const pare_mat rows = mat_take_rows(&s->w, q, which, k);
