@@ -42,9 +42,10 @@ static pare_dense stack_qk(pare_work *w, const pare_attn *a)
     pare_mat m = mat_zeros(w, q + k, a->din);
     double *const b = vec_zeros(w, q + k);
     if (w->st) return (pare_dense){0};
-    pare_mat top = pare_mat_part(&m, 0, 0, q, a->din), low = pare_mat_part(&m, q, 0, k, a->din);
-    pare_weight_widen(&top, &a->wq, 0, 0);
-    pare_weight_widen(&low, &a->wk, 0, 0);
+    pare_mat queries = pare_mat_part(&m, 0, 0, q, a->din);
+    pare_mat keys = pare_mat_part(&m, q, 0, k, a->din);
+    pare_weight_widen(&queries, &a->wq, 0, 0);
+    pare_weight_widen(&keys, &a->wk, 0, 0);
     for (size_t i = 0; pare_has(&a->bq) && i < q; i++) b[i] = pare_weight_at(&a->bq, i);
     for (size_t i = 0; pare_has(&a->bk) && i < k; i++) b[q + i] = pare_weight_at(&a->bk, i);
     return (pare_dense){{PARE_F64, q + k, a->din, m.v}, {PARE_F64, 1, q + k, b}};

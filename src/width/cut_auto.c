@@ -22,7 +22,7 @@ typedef struct pipeline {
     pare_work *w;
     const net *n;
     const activations *p;
-    const pare_mat *metric; /* 2 L + 1, or NULL: every direction counts all_equal */
+    const pare_mat *metric; /* 2 L + 1, or NULL: all directions count the same */
     cut_record *r;
     size_t dim, qk_dim, ffn_dim; /* asked for; 0: as it is */
     pare_mat h;                  /* the small stream, where the next piece begins */
@@ -77,7 +77,7 @@ static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_ma
 
 /* ---- one layer ------------------------------------------------------------------------------ */
 
-/* One column, 1 for a node with keys and 0 for one without; no column where all are all_equal. */
+/* One column, 1 for a node with keys and 0 for one without; no column where all have keys, or none has. */
 static pare_mat has_keys(pare_work *w, const pare_graph *g)
 {
     size_t some = 0;

@@ -146,7 +146,7 @@ net cut_scores(pare_work *w, const net *n, const activations *p, const pare_widt
                cut_record *r);
 
 /* The practical pipeline (cut_auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL:
- * every direction counts all_equal, units stay as chosen, values have no bias. */
+ * all directions count the same, units stay as chosen, values have no bias. */
 net cut_auto(pare_work *w, const net *n, const activations *p, const pare_mat *metric,
              const pare_width_opts *o, cut_record *r);
 

@@ -99,7 +99,7 @@ pare_mat *gradient_metric(pare_work *w, const pare_model *folded, const pare_inp
     }
     pare_tape_free(t);
     pare_params_free(p);
-    /* Where the outputs do not depend on the stream, every direction counts all_equal. */
+    /* Where the outputs do not depend on the stream, all directions count the same. */
     for (size_t k = 0; !w->st && k < npoints; k++) {
         double trace = 0;
         for (size_t i = 0; i < g[k].rows; i++) trace += pare_row(&g[k], i)[i];

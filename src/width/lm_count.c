@@ -3,7 +3,7 @@
 #include "base/support.h"
 #include "lm.h"
 
-static void add_attention(lm_shape *f, const lm_attn *a)
+void lm_shape_attn(lm_shape *f, const lm_attn *a)
 {
     f->attn = a->present;
     f->skip[0] = a->skip.kind;
@@ -41,7 +41,7 @@ lm_shape *lm_shapes(pare_work *w, const lm *m)
         const lm_ffn *const n = &k.ffn;
         lm_shape *const f = &shapes[b];
         if (w->st) break;
-        add_attention(f, &k.attn);
+        lm_shape_attn(f, &k.attn);
         f->ffn = n->present;
         f->skip[1] = n->skip.kind;
         if (n->present) {
@@ -121,7 +121,8 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
     const pare_output_head *const t = &m->m->head;
     const bool mapped = pare_has(&st->map.w), learned = st->pos.kind == PARE_POS_LEARNED;
     const bool behind = lm_foldable(st), tied = t->tied && !s->untie && !pare_has(&t->dense.w);
-    const bool shift = !m->top.plain && !all_zero(m->top.shift, m->width[m->nplaces - 1]);
+    const bool shift =
+        !m->head_input.plain && !all_zero(m->head_input.shift, m->width[m->nplaces - 1]);
     const size_t d = cut_to(m->width[0], s->dim), l = cut_to(m->width[m->nplaces - 1], s->dim);
     const bool narrow = tied && st->ids && !mapped && behind;
     const size_t e = narrow ? d + (m->centered && d < m->width[0]) : st->width;
@@ -133,7 +134,7 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
         return n + t->dense.w.rows * (l + 1) + weight_size(&t->out.w) + weight_size(&t->out.b) +
                (t->tied ? weight_size(&st->table) : 0);
     if (tied)
-        return n + (m->top.plain && !s->own && !m->centered ? 0 : e * l + (shift ? e : 0)) +
+        return n + (m->head_input.plain && !s->own && !m->centered ? 0 : e * l + (shift ? e : 0)) +
                weight_size(&t->out.b);
     const size_t outs = pare_model_outputs(m->m);
     return n + outs * l + (shift || pare_has(&t->out.b) ? outs : 0);

@@ -1,6 +1,6 @@
 /* lm_forward.c - the calibration rows, one point of the stream after the other (lm.h). Steps are
- * run_model by the f64 reference on models of one sublayer, so that a cut block and the model's
- * own run_model by the same code. */
+ * run by the f64 reference on models of one sublayer, so that a cut block and the model's own run
+ * by the same code. */
 #include "model/inputs.h"
 #include "linalg/matrix.h"
 #include "model/model_facts.h"

@@ -208,7 +208,7 @@ static void add_output_head(pare_work *w, pare_mat *g, const lm *m)
         const pare_mark mark = pare_arena_mark(w->arena);
         const size_t n = v->rows - r < ROWS ? v->rows - r : ROWS;
         pare_mat part = read_matrix_part(w, v, r, 0, n, v->cols);
-        lm_fold_in(w, &part, NULL, &m->top);
+        lm_fold_in(w, &part, NULL, &m->head_input);
         if (!w->st) lm_gram(w, g, &part);
         pare_arena_reset(w->arena, mark);
     }
