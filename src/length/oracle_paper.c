@@ -43,14 +43,14 @@ static bool residual(const paper_oracle *o)
 static uint32_t width_behind(const paper_oracle *o, const pare_call_strict *c, uint32_t layer,
                              uint32_t d)
 {
-    const uint32_t heads = outputs_of(o, c, layer), given = residual(o) ? d + heads : heads;
+    const uint32_t heads = outputs_of(o, c, layer), inputs = residual(o) ? d + heads : heads;
     for (uint32_t h = 0; h < o->caps.heads; h++) {
         const pare_head_w *const w = &c->heads[layer * o->caps.heads + h];
         if (w->din != d || !w->dk) return 0;
         if (!(o->caps.features & PARE_ORC_WIDE_HEAD) && w->dv != c->heads[layer * o->caps.heads].dv)
             return 0;
     }
-    if (c->psi && c->psi[layer].fn) return c->psi[layer].din == given ? c->psi[layer].dout : 0;
+    if (c->psi && c->psi[layer].fn) return c->psi[layer].din == inputs ? c->psi[layer].dout : 0;
     return residual(o) ? (d == heads ? d : 0) : heads;
 }
 
