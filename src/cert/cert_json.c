@@ -250,17 +250,9 @@ pare_status pare_cert_text(char **out, pare_arena *a, const pare_cert *c, pare_e
 
 pare_status pare_cert_write(const pare_cert *c, const char *path, bool overwrite, pare_err *err)
 {
-    char *text = NULL;
-    pare_out *file = NULL;
-    pare_arena *const a = pare_arena_new();
-    pare_status st = a ? pare_cert_text(&text, a, c, err) : pare_no_memory(err);
-    if (!st) st = pare_out_open(&file, path, overwrite, err);
-    if (!st) st = pare_out_write(file, text, strlen(text), err);
-    if (!st) st = pare_out_write(file, "\n", 1, err);
-    if (!st)
-        st = pare_out_commit(file, err);
-    else
-        pare_out_abort(file);
-    pare_arena_free(a);
+    cJSON *root = NULL;
+    pare_status st = pare_cert_json(&root, c, err);
+    if (!st) st = pare_json_write(root, path, overwrite, err);
+    cJSON_Delete(root);
     return st;
 }

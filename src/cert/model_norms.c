@@ -4,6 +4,7 @@
  * each matrix is one job. Spectral norms come from pare_norm_spectral, which is proven; where it
  * cannot say anything the Frobenius norm stands, which is a bound as well. The classifier needs
  * only its longest row: every logit is one row times the hidden vector. */
+#include "model/model_facts.h"
 #include "base/support.h"
 #include "linalg/bounds.h"
 #include "model_norms.h"
@@ -36,11 +37,6 @@ pare_weight vector_part(const pare_weight *v, size_t at, size_t n)
     if (!pare_has(v)) return (pare_weight){0};
     PARE_ASSERT(at <= v->rows * v->cols && n <= v->rows * v->cols - at);
     return (pare_weight){v->dtype, 1, n, (const char *)v->data + at * pare_dtype_size(v->dtype)};
-}
-
-const pare_weight *top_weight(const pare_model *m)
-{
-    return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
 static void add(work *k, dense_norms *to, pare_weight w, pare_weight b)
@@ -165,7 +161,7 @@ static void list_model(work *k, const pare_model *m, pare_model_norms *n)
     }
     add(k, &n->dense, m->head.dense.w, m->head.dense.b);
     const size_t before = k->n;
-    add(k, &n->out, *top_weight(m), m->head.out.b);
+    add(k, &n->out, *pare_head_weight(m), m->head.out.b);
     if (k->jobs && k->n > before) k->jobs[before].rows_only = true;
 }
 

@@ -7,6 +7,7 @@
  *     T   = skip a' (+ a matrix a')          outside = bo a' + s' (+ s matrix a')
  * Key biases add the same number to every score of a row and are left out - except under rotary
  * positions, where nothing can be merged and the parts are kept. */
+#include "model/model_facts.h"
 #include "linalg/bounds.h"
 #include "linalg/matrix.h"
 #include "effective_maps.h"
@@ -353,7 +354,7 @@ bool effective_output_head(pare_work *k, eff_ffn *out, bool *extra, const pare_m
     const pare_output_head *const t = &m->head;
     const size_t d = pare_model_width(m, m->nblocks), outputs = pare_model_outputs(m);
     const bool dense = pare_has(&t->dense.w), two = dense || t->act != PARE_ACT_NONE;
-    const pare_weight *const w = t->tied ? &m->embedding.table : &t->out.w;
+    const pare_weight *const w = pare_head_weight(m);
     const size_t hidden = dense ? t->dense.w.rows : d;
     affine_map in;
     *extra = outputs == 2;

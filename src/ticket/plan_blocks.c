@@ -9,6 +9,7 @@
  * Fitted are: c Wq^T Wk and Wo Wv of every head (rotary heads: Wq, Wk, and Wo Wv), every dense
  * layer (the first of a ReLU part for both signs of its inputs, as a ReLU source must), embedding,
  * position table and last map. Gains and biases are kept as they are. */
+#include "model/model_facts.h"
 #include "linalg/bounds.h"
 #include "ticket_bounds.h"
 #include "merged_heads.h"
@@ -78,7 +79,7 @@ static void widen_table(span *s, fitted *all, double eta, const pare_weight *w)
 
 static void widen_output_head(output_head_sizes *t, fitted *all, double eta, const pare_model *f)
 {
-    const pare_weight *const w = f->head.tied ? &f->embedding.table : &f->head.out.w;
+    const pare_weight *const w = pare_head_weight(f);
     if (t->dense_there) widen_dense(&t->dense, all, eta, &f->head.dense, 1);
     for (size_t o = 0; t->out_there && o < t->outputs; o++) {
         t->row_e[o] = spread(eta, 1, w->cols);

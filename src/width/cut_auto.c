@@ -62,14 +62,7 @@ static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_ma
     if (w->st) return f;
     const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat decoded = affine_rows(w, &a->h, &a->b.u, a->b.mu);
-    double worst = 0; /* the largest distance of a row from its decoded one */
-    for (size_t i = 0; !w->st && i < y->rows; i++) {
-        double sum = 0;
-        for (size_t j = 0; j < y->cols; j++)
-            sum += (pare_row(y, i)[j] - pare_row(&decoded, i)[j]) *
-                   (pare_row(y, i)[j] - pare_row(&decoded, i)[j]);
-        worst = fmax(worst, sqrt(sum));
-    }
+    const double worst = w->st ? 0 : max_row_norm(y, &decoded);
     pare_arena_reset(w->arena, mark);
     record_point(a->r, k, y->cols, f.c.cols, worst);
     return f;

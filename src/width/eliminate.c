@@ -12,10 +12,10 @@
  * Some inputs are removed at a time, the cheapest together, so that the update is a matrix
  * product. The map itself is solved for at the end, from H, because a thousand updates are a
  * thousand roundings. */
+#include "base/support.h"
 #include "linalg/matrix.h"
 #include "eliminate.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Of the mean square of an input, times inputs / rows: few rows prove little. */
@@ -167,20 +167,8 @@ static double removal_cost(elimination *s, const bundle *b, const double *square
     return cost;
 }
 
-typedef struct candidate {
-    double cost;
-    size_t which;
-} candidate;
-
-static int by_cost(const void *a, const void *b)
-{
-    const candidate *const x = a, *const y = b;
-    if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
-    return x->which < y->which ? -1 : x->which > y->which;
-}
-
 /* Marks the cheapest bundles as removed, at most `most`, so that every group keeps one. */
-static size_t mark_cheapest(elimination *s, size_t *chosen, size_t most, candidate *list)
+static size_t mark_cheapest(elimination *s, size_t *chosen, size_t most, pare_keyed *list)
 {
     const bundles *const b = s->b;
     double *const squares = vec_zeros(s->w, s->v.cols);
@@ -190,16 +178,16 @@ static size_t mark_cheapest(elimination *s, size_t *chosen, size_t most, candida
             squares[j] += pare_row(&s->v, o)[j] * pare_row(&s->v, o)[j];
     for (size_t i = 0; !s->w->st && i < b->n; i++)
         if (!s->removed[i] && s->left[b->all[i].group] > 1)
-            list[n++] =
-                (candidate){removal_cost(s, &b->all[i], squares) / (double)b->all[i].count, i};
+            list[n++] = (pare_keyed){
+                -removal_cost(s, &b->all[i], squares) / (double)b->all[i].count, (uint32_t)i};
     if (s->w->st) return 0;
-    qsort(list, n, sizeof *list, by_cost);
+    pare_largest_first(list, n);
     for (size_t i = 0; i < n && k < most; i++) {
-        size_t *const left = &s->left[b->all[list[i].which].group];
+        size_t *const left = &s->left[b->all[list[i].id].group];
         if (*left <= 1) continue;
         --*left;
-        s->removed[list[i].which] = true;
-        chosen[k++] = list[i].which;
+        s->removed[list[i].id] = true;
+        chosen[k++] = list[i].id;
     }
     return k;
 }
@@ -233,7 +221,7 @@ void elimination_order(pare_work *w, size_t *order, double *cost, const ridge_fi
     s.v = mat_mul(w, root, false, &r->map, false);
     s.removed = pare_work_alloc(w, b->n, sizeof *s.removed);
     s.left = pare_work_alloc(w, b->ngroups, sizeof *s.left);
-    candidate *const list = pare_work_alloc(w, b->n, sizeof *list);
+    pare_keyed *const list = pare_work_alloc(w, b->n, sizeof *list);
     for (size_t i = 0; !w->st && i < b->n; i++) s.left[b->all[i].group]++;
     for (size_t done = 0, n; !w->st && done + keep < b->n; done += n) {
         const pare_mark step = pare_arena_mark(w->arena);

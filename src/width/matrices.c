@@ -241,3 +241,17 @@ double balance_factor(double q, double k)
     const double by = sqrt(q) / sqrt(k);
     return by > 0 && by < INFINITY ? by : 1;
 }
+
+double max_row_norm(const pare_mat *a, const pare_mat *minus)
+{
+    double most = 0;
+    for (size_t i = 0; i < a->rows; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < a->cols; j++) {
+            const double x = pare_row(a, i)[j] - (minus ? pare_row(minus, i)[j] : 0);
+            sum += x * x;
+        }
+        most = fmax(most, sqrt(sum));
+    }
+    return most;
+}

@@ -63,6 +63,8 @@ static inline double vec_dot(const double *a, const double *b, size_t n)
     return sum;
 }
 
+/* The largest norm of a row of a, or of a - minus (may be NULL). */
+double max_row_norm(const pare_mat *a, const pare_mat *minus);
 /* |v|_2 without over- or underflow on the way. */
 double vec_norm_est(const double *v, size_t n);
 double mat_norm_est(pare_work *w, const pare_mat *a); /* |a|_2 */

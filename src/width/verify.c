@@ -148,13 +148,6 @@ static void add_clusters(proof *v)
     }
 }
 
-static double row_norm(const pare_mat *m, size_t i)
-{
-    double sum = 0;
-    for (size_t j = 0; j < m->cols; j++) sum += pare_row(m, i)[j] * pare_row(m, i)[j];
-    return sqrt(sum);
-}
-
 /* Largest |s - s^| / |scale||q||k| over the pairs of one head, on the stream of the cut model. */
 static double score_distortion(proof *v, const net_head *a, const net_head *b, const pare_mat *h)
 {
@@ -165,7 +158,9 @@ static double score_distortion(proof *v, const net_head *a, const net_head *b, c
     double worst = 0;
     for (size_t i = 0; !w->st && i < g->n; i++)
         for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
-            const double size = fabs(a->scale) * row_norm(&q, i) * row_norm(&k, g->idx[e]);
+            const double *const qi = pare_row(&q, i), *const kj = pare_row(&k, g->idx[e]);
+            const double size =
+                fabs(a->scale) * sqrt(vec_dot(qi, qi, q.cols)) * sqrt(vec_dot(kj, kj, k.cols));
             if (size > 0) worst = fmax(worst, fabs(s[e] - t[e]) / size);
         }
     return worst;
