@@ -116,8 +116,7 @@ static iv output(const net *f, iv x1, iv x2)
 /* |error| >= |y - a A - F(t) B| for the a and F of every one-layer network. */
 typedef struct point {
     iv a, b, y;
-    uint64_t
-        t; /* points of one number share F(t), and stand together; 0: b is 0, the tokens equal */
+    uint64_t t; /* points of one t share F(t), and stand together; 0: b is 0, the tokens equal */
 } point;
 
 typedef struct points {

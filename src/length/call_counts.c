@@ -136,8 +136,8 @@ static void widen_head(pare_length_plan *p, const call_rule *r, const pare_lengt
 {
     const pare_length_opts *const o = &p->opts;
     pare_length_cost *const c = &p->cost;
-    if (o->mode ==
-        PARE_LENGTH_PAPER) { /* a dominating token, plain calls, sums of parts by codes */
+    /* a dominating token, plain calls, sums of parts by codes */
+    if (o->mode == PARE_LENGTH_PAPER) {
         widen(c, h->dk + 1, 1);
         widen(c, h->dk + (p->pattern.kind == PARE_WINDOW && p->pattern.sinks), h->dv);
         for (uint64_t parts = c->max_partials; parts > 1;) {

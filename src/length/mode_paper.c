@@ -151,8 +151,8 @@ static pare_status pair_parts(paper_head *p)
             const uint32_t count = first + block_rows(n, size, other, rows + first);
             const pare_status st = run_calls(p, rows, rows, count, MEAN);
             if (st) return st;
-            for (size_t i = causal ? first : 0; i < count;
-                 i++) { /* the union minus the own block */
+            /* the union minus the own block */
+            for (size_t i = causal ? first : 0; i < count; i++) {
                 const size_t row = rows[i];
                 const double s = mass_of(p, i);
                 double *const so = add_part(p, row, rounded(p, s - own_s[row]));

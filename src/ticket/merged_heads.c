@@ -84,26 +84,39 @@ static pare_status identities(pare_weight *out, pare_arena *a, size_t rows, size
     return PARE_OK;
 }
 
+/* One below the other c Wk^T Wq of every head (`scores`), or Wo Wv; its bias is stored, too, where
+ * there is one. */
+static pare_status multiply_heads(pare_attn *a, bool scores, pare_arena *keep, pare_arena *s,
+                                  pare_err *err)
+{
+    const size_t rows = scores ? a->din : a->dout;
+    pare_weight *const bias = scores ? &a->bq : &a->bv;
+    pare_mat all = pare_mat_new(keep, a->nheads * rows, a->din);
+    pare_mat all_bias = pare_mat_new(s, 1, a->nheads * rows);
+    if (!all.v || !all_bias.v) return pare_no_memory(err);
+    for (size_t h = 0; h < a->nheads; h++) {
+        const pare_head *const head = &a->heads[h];
+        const size_t from = scores ? head->q : head->v, inner = scores ? head->dk : head->dv;
+        const double scale = scores ? head->scale : 1;
+        const pare_mat left = scores ? part(s, &a->wk, head->k, 0, inner, a->din)
+                                     : part(s, &a->wo, 0, head->o, a->dout, inner);
+        const pare_mat right = part(s, scores ? &a->wq : &a->wv, from, 0, inner, a->din);
+        const pare_mat b = part(s, bias, 0, from, 1, inner);
+        if (!left.v || !right.v || !b.v) return pare_no_memory(err);
+        pare_mat to = pare_mat_part(&all, h * rows, 0, rows, a->din);
+        pare_mat to_bias = pare_mat_part(&all_bias, 0, h * rows, 1, rows);
+        pare_gemm(&to, scale, &left, scores, &right, false, 0);
+        pare_gemm(&to_bias, scale, &b, false, &left, !scores, 0);
+    }
+    *(scores ? &a->wq : &a->wv) = weight_of(&all);
+    return pare_has(bias) ? store_f32(bias, keep, &all_bias, err) : PARE_OK;
+}
+
 static pare_status merge_scores(pare_attn *a, pare_arena *keep, pare_arena *s, pare_err *err)
 {
-    pare_mat g = pare_mat_new(keep, a->nheads * a->din, a->din);
-    pare_mat bias = pare_mat_new(s, 1, a->nheads * a->din);
-    pare_status st = g.v && bias.v ? PARE_OK : pare_no_memory(err);
-    for (size_t h = 0; !st && h < a->nheads; h++) { /* rows h din .. of g and of its bias */
-        const pare_head *const head = &a->heads[h];
-        const pare_mat q = part(s, &a->wq, head->q, 0, head->dk, a->din);
-        const pare_mat k = part(s, &a->wk, head->k, 0, head->dk, a->din);
-        const pare_mat b = part(s, &a->bq, 0, head->q, 1, head->dk);
-        if (!q.v || !k.v || !b.v) return pare_no_memory(err);
-        pare_mat to = pare_mat_part(&g, h * a->din, 0, a->din, a->din);
-        pare_mat to_bias = pare_mat_part(&bias, 0, h * a->din, 1, a->din);
-        pare_gemm(&to, head->scale, &k, true, &q, false, 0);
-        pare_gemm(&to_bias, head->scale, &b, false, &k, false, 0);
-    }
-    if (!st && pare_has(&a->bq)) st = store_f32(&a->bq, keep, &bias, err);
+    pare_status st = multiply_heads(a, true, keep, s, err);
     if (!st) st = identities(&a->wk, keep, a->din, a->din, err);
     if (st) return st;
-    a->wq = weight_of(&g);
     a->bk = (pare_weight){0};
     for (size_t h = 0; h < a->nheads; h++) {
         a->heads[h].q = h * a->din;
@@ -117,24 +130,9 @@ static pare_status merge_scores(pare_attn *a, pare_arena *keep, pare_arena *s, p
 static pare_status merge_values(pare_attn *a, pare_arena *keep, pare_arena *s, pare_err *err)
 {
     if (!pare_has(&a->wo)) return PARE_OK; /* the heads side by side: nothing to multiply */
-    pare_mat v = pare_mat_new(keep, a->nheads * a->dout, a->din);
-    pare_mat bias = pare_mat_new(s, 1, a->nheads * a->dout);
-    pare_status st = v.v && bias.v ? PARE_OK : pare_no_memory(err);
-    for (size_t h = 0; !st && h < a->nheads; h++) {
-        const pare_head *const head = &a->heads[h];
-        const pare_mat w = part(s, &a->wv, head->v, 0, head->dv, a->din);
-        const pare_mat o = part(s, &a->wo, 0, head->o, a->dout, head->dv);
-        const pare_mat b = part(s, &a->bv, 0, head->v, 1, head->dv);
-        if (!w.v || !o.v || !b.v) return pare_no_memory(err);
-        pare_mat to = pare_mat_part(&v, h * a->dout, 0, a->dout, a->din);
-        pare_mat to_bias = pare_mat_part(&bias, 0, h * a->dout, 1, a->dout);
-        pare_gemm(&to, 1, &o, false, &w, false, 0);
-        pare_gemm(&to_bias, 1, &b, false, &o, true, 0);
-    }
-    if (!st && pare_has(&a->bv)) st = store_f32(&a->bv, keep, &bias, err);
+    pare_status st = multiply_heads(a, false, keep, s, err);
     if (!st) st = identities(&a->wo, keep, a->dout, a->nheads * a->dout, err);
     if (st) return st;
-    a->wv = weight_of(&v);
     for (size_t h = 0; h < a->nheads; h++) {
         a->heads[h].v = a->heads[h].o = h * a->dout;
         a->heads[h].dv = a->dout;

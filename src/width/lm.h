@@ -148,6 +148,7 @@ void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r);
 void lm_ffn_step(pare_work *w, const lm *m, const lm_ffn *f, lm_rows *r);
 /* What the sublayer's maps read: the rows, or their norm. */
 pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x);
+void lm_norm_rows(pare_work *w, const lm_norm *n, lm_rows *r); /* in place */
 /* The heads' outputs side by side, before Wo; the hidden activations of normed rows. */
 pare_mat lm_pooled(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *r);
 pare_mat lm_hidden(pare_work *w, const lm_ffn *f, const pare_mat *u);

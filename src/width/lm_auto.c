@@ -105,8 +105,8 @@ void lm_auto(lm_job *j)
     } else if (!w->st) { /* until the widths are those of the options */
         p.qk_dim = j->o->qk_dim;
         for (size_t b = 0; b < nblocks; b++) {
-            part_cost *const v = &p.parts[PARTS * b + VALUES], *const u =
-                                                                   &p.parts[PARTS * b + UNITS];
+            part_cost *const v = &p.parts[PARTS * b + VALUES];
+            part_cost *const u = &p.parts[PARTS * b + UNITS];
             const size_t dv = f[b].nkeys * j->o->v_dim;
             if (j->o->v_dim && dv < v->count) v->removed = v->count - dv;
             if (j->o->ffn_dim && j->o->ffn_dim < u->count) u->removed = u->count - j->o->ffn_dim;

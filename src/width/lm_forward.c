@@ -98,6 +98,17 @@ pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x)
     return y;
 }
 
+/* ---- the streams ---------------------------------------------------------------------------- */
+
+void lm_norm_rows(pare_work *w, const lm_norm *n, lm_rows *r)
+{
+    if (w->st || !n->present) return;
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const pare_mat y = lm_normed(w, n, &r->x);
+    if (!w->st) memcpy(r->x.v, y.v, y.rows * y.cols * sizeof *y.v);
+    pare_arena_reset(w->arena, mark);
+}
+
 /* ---- the embedding -------------------------------------------------------------------------- */
 
 lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens)
@@ -138,10 +149,7 @@ lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, si
     const bool center = m->stream && (m->centered || m->m->embedding.norm.kind == PARE_NORM_LAYER);
     for (size_t i = 0; center && i < r.x.rows; i++)
         lm_subtract_mean(pare_row_mut(&r.x, i), r.x.cols);
-    const pare_mark mark = pare_arena_mark(w->arena);
-    const pare_mat y = lm_normed(w, &m->embedding_norm, &r.x);
-    if (!w->st) memcpy(r.x.v, y.v, rows * y.cols * sizeof *y.v);
-    pare_arena_reset(w->arena, mark);
+    lm_norm_rows(w, &m->embedding_norm, &r);
     return r;
 }
 
