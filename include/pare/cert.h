@@ -230,9 +230,9 @@ PARE_MUST_USE pare_status pare_cert_text(char **out, pare_arena *a, const pare_c
 
 /* ---- proving --------------------------------------------------------------------------------- */
 
-/* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
- * make the bound much larger than what is seen, and the work is not too much, once more with
- * double-double midpoints. */
+/* Two models on a whole set of inputs (src/cert/output_difference.c). Each is enclosed in f64;
+ * where the radii make the bound much larger than what is seen, and the work is not too much,
+ * once more with double-double midpoints. */
 typedef struct pare_gap {
     pare_ub proven;  /* |f - g| of every output entry, for the exact functions */
     double measured; /* largest |f - g| between the midpoints: never above proven */
@@ -318,7 +318,7 @@ PARE_MUST_USE pare_status pare_prove_ball(pare_ball *out, const pare_model *f, c
                                           pare_ball_norm norm, const pare_exec *exec,
                                           pare_err *err);
 
-/* ---- the words of certificates (src/cert/ball_words.c) --------------------------------------- */
+/* ---- the words of certificates (src/cert/ball_claim.c) --------------------------------------- */
 
 extern const char *const pare_ball_norm_words[]; /* in the order of pare_ball_norm */
 /* What to ask pare_publish for (its `ask`): claims for every input whose rows are each within

@@ -109,7 +109,7 @@ PARE_MUST_USE pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, cons
 /* How a ticket is published (pare_publish) and how `pare verify` proves it again. */
 extern const pare_prover pare_ticket_prover;
 
-/* ---- one softmax (lemma_a.c) ----------------------------------------------------------------- */
+/* ---- one softmax (softmax_tv.c) -------------------------------------------------------------- */
 
 /* Lemma A: sum_k |p_k - p'_k| / 2 <= tanh(r / 4) for p = softmax(l), p' = softmax(l + e),
  * r = max e - min e. */
@@ -130,7 +130,7 @@ PARE_MUST_USE pare_status pare_ticket_layer_bound(pare_ticket_layer *out, const 
                                                   const pare_model *g, size_t b, double alpha,
                                                   const pare_exec *exec, pare_err *err);
 
-/* ---- blocks and models (recursion.c) --------------------------------------------------------- */
+/* ---- blocks and models (model_bound.c) ------------------------------------------------------- */
 
 typedef struct pare_ticket_bound {
     pare_ub outputs; /* largest |f - g| of an output entry */
@@ -145,7 +145,7 @@ PARE_MUST_USE pare_status pare_ticket_bound_given(pare_ticket_bound *out, const 
 /* Length of the longest row of the set's vectors, from above; 0 for ids. */
 double pare_ticket_alpha(const pare_inputs *set);
 
-/* ---- how many units an entry needs (required.c) ---------------------------------------------- */
+/* ---- how many units an entry needs (required_units.c) ---------------------------------------- */
 
 /* Lemma S: with n' products of two independent U[-1, 1] an entry of size at most `reach` is met
  * within `eta` with probability at least 1 - p, whatever the entry. The least n' the lemma gives,
