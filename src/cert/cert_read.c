@@ -25,7 +25,7 @@ static void refuse(pare_work *r, place p, const char *why)
     end_with(r, PARE_ERR_INPUT, p, why);
 }
 
-static const char *keep(pare_work *r, const char *s)
+static const char *copy_text(pare_work *r, const char *s)
 {
     char *const copy = r->st == PARE_OK ? pare_strdup(r->arena, s) : NULL;
     if (!copy && r->st == PARE_OK) r->st = pare_no_memory(r->err);
@@ -34,7 +34,7 @@ static const char *keep(pare_work *r, const char *s)
 
 /* ---- walking ------------------------------------------------------------------------------- */
 
-static place step(pare_work *r, const cJSON *v, const char *path)
+static place place_of(pare_work *r, const cJSON *v, const char *path)
 {
     if (!path && r->st == PARE_OK) r->st = pare_no_memory(r->err);
     return (place){v, path ? path : ""};
@@ -42,12 +42,12 @@ static place step(pare_work *r, const cJSON *v, const char *path)
 
 static place member(pare_work *r, place p, const cJSON *v)
 {
-    return step(r, v, pare_sprintf(r->arena, "%s%s%s", p.path, *p.path ? "." : "", v->string));
+    return place_of(r, v, pare_sprintf(r->arena, "%s%s%s", p.path, *p.path ? "." : "", v->string));
 }
 
 static place element(pare_work *r, place p, const cJSON *v, size_t i)
 {
-    return step(r, v, pare_sprintf(r->arena, "%s[%zu]", p.path, i));
+    return place_of(r, v, pare_sprintf(r->arena, "%s[%zu]", p.path, i));
 }
 
 static place child(pare_work *r, place p, const char *key)
@@ -56,7 +56,7 @@ static place child(pare_work *r, place p, const char *key)
     for (const cJSON *c = p.v->child; c; c = c->next)
         if (strcmp(c->string, key) == 0) return member(r, p, c);
     const char *const path = pare_sprintf(r->arena, "%s%s%s", p.path, *p.path ? "." : "", key);
-    const place at = step(r, NULL, path);
+    const place at = place_of(r, NULL, path);
     refuse(r, at, "this key is missing");
     return at;
 }
@@ -89,7 +89,7 @@ static const char *get_text(pare_work *r, place p, const char *key)
     const place at = child(r, p, key);
     if (r->st == PARE_OK && (!cJSON_IsString(at.v) || !*at.v->valuestring))
         refuse(r, at, "must be a string that is not empty");
-    return keep(r, r->st == PARE_OK ? at.v->valuestring : "");
+    return copy_text(r, r->st == PARE_OK ? at.v->valuestring : "");
 }
 
 static void hash_at(pare_work *r, place at, char hex[PARE_SHA256_HEX])
@@ -170,7 +170,7 @@ static pare_named_hash *named_hashes(pare_work *r, place p, size_t *n)
     *n = 0;
     for (const cJSON *c = out ? p.v->child : NULL; c && r->st == PARE_OK; c = c->next) {
         pare_named_hash *const h = &out[(*n)++];
-        h->name = keep(r, c->string);
+        h->name = copy_text(r, c->string);
         hash_at(r, member(r, p, c), h->sha256);
     }
     return out;

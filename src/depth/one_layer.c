@@ -210,7 +210,7 @@ static void rankone(builder *k, pare_attn *out)
     stack_end(&k->s, out, PARE_ATTN_CONSTQ, bias.v, k->dtype);
 }
 
-static void build(builder *k, pare_attn *out)
+static void build_collapse(builder *k, pare_attn *out)
 {
     switch (k->o->kind) {
     case PARE_ONE_IDENTITY:
@@ -262,7 +262,7 @@ pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
         for (size_t b = in->nblocks; b-- > 0;)
             if (pare_has(&in->blocks[b].attn.wv)) k.dtype = in->blocks[b].attn.wv.dtype;
         /* `m` has its own copies of the structs: what is kept is borrowed from there */
-        build(&k, &block->attn);
+        build_collapse(&k, &block->attn);
         if (opts->kind == PARE_ONE_KEEP) block->attn = m->blocks[opts->keep].attn;
         m->blocks = block;
         m->nblocks = 1;

@@ -163,7 +163,7 @@ static bool walk_blocks(walker *w, depth_bound *out)
     return true;
 }
 
-static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
+static pare_status walk_models(depth_bound *out, walker *w, const pare_exec *exec)
 {
     bool boxes = true;
     for (size_t b = 0; b <= w->f->nblocks; b++) boxes &= pare_model_width(w->f, b) <= WIDEST;
@@ -198,5 +198,5 @@ pare_status depth_recurrence(depth_bound *out, const pare_model *f, const pare_m
         w.chain.keeps_same = pare_same_attn(&f->blocks[keep].attn, &g->blocks[0].attn);
     *out = depth_nothing_proven("recurrence", pare_model_ends_differ(f, g));
     if (out->why[0]) return PARE_OK;
-    return walk(out, &w, exec);
+    return walk_models(out, &w, exec);
 }

@@ -3,7 +3,7 @@
 #include "one_layer.h"
 #include <string.h>
 
-static double *numbers(head_stack *s, size_t rows, size_t cols)
+static double *alloc_numbers(head_stack *s, size_t rows, size_t cols)
 {
     size_t n;
     if (!pare_mul(&n, rows + 1, cols + 1)) pare_work_keep(&s->work, pare_no_memory(s->work.err));
@@ -31,16 +31,16 @@ void stack_begin(head_stack *s, const pare_model *m)
         s->o_capacity += at->nheads ? outputs_of(at) : 0;
     }
     s->heads = pare_work_alloc(&s->work, s->heads_capacity, sizeof *s->heads);
-    s->wq = numbers(s, s->q_capacity, s->d);
-    s->wk = numbers(s, s->k_capacity, s->d);
-    s->wv = numbers(s, s->v_capacity, s->d);
-    s->wo = numbers(s, s->o_capacity, s->d);
-    s->bq = numbers(s, s->q_capacity, 1);
-    s->bk = numbers(s, s->k_capacity, 1);
-    s->bv = numbers(s, s->v_capacity, 1);
+    s->wq = alloc_numbers(s, s->q_capacity, s->d);
+    s->wk = alloc_numbers(s, s->k_capacity, s->d);
+    s->wv = alloc_numbers(s, s->v_capacity, s->d);
+    s->wo = alloc_numbers(s, s->o_capacity, s->d);
+    s->bq = alloc_numbers(s, s->q_capacity, 1);
+    s->bk = alloc_numbers(s, s->k_capacity, 1);
+    s->bv = alloc_numbers(s, s->v_capacity, 1);
 }
 
-static void put(double *to, const pare_weight *w)
+static void put_weight(double *to, const pare_weight *w)
 {
     for (size_t i = 0; pare_has(w) && i < w->rows * w->cols; i++) to[i] = pare_weight_at(w, i);
 }
@@ -60,12 +60,12 @@ void stack_attn(head_stack *s, const pare_attn *at, const pare_mat *wo)
         to->v += s->nv;
         to->o += no;
     }
-    put(s->wq + s->nq * s->d, &at->wq);
-    put(s->wk + s->nk * s->d, &at->wk);
-    put(s->wv + s->nv * s->d, &at->wv);
-    put(s->bq + s->nq, &at->bq);
-    put(s->bk + s->nk, &at->bk);
-    put(s->bv + s->nv, &at->bv);
+    put_weight(s->wq + s->nq * s->d, &at->wq);
+    put_weight(s->wk + s->nk * s->d, &at->wk);
+    put_weight(s->wv + s->nv * s->d, &at->wv);
+    put_weight(s->bq + s->nq, &at->bq);
+    put_weight(s->bk + s->nk, &at->bk);
+    put_weight(s->bv + s->nv, &at->bv);
     /* columns of wo as rows; heads side by side have those of the identity */
     for (size_t c = 0; c < outs; c++)
         for (size_t i = 0; i < s->d; i++)
@@ -101,7 +101,7 @@ void stack_uniform(head_stack *s, const pare_mat *m)
 void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double *bo,
                pare_dtype dtype)
 {
-    double *const wo = numbers(s, s->no, s->d);
+    double *const wo = alloc_numbers(s, s->no, s->d);
     *out = (pare_attn){.kind = kind, .din = s->d, .dout = s->d, .nheads = s->nheads};
     out->skip.kind = PARE_SKIP_IDENTITY;
     if (s->work.st) return;

@@ -38,7 +38,7 @@ static pare_status close_call(packer *p, open_call *c)
     return st;
 }
 
-static pare_status push(packer *p, open_call *c, const placed *t)
+static pare_status push_tile(packer *p, open_call *c, const placed *t)
 {
     if (c->count == c->capacity) {
         const size_t capacity = 2 * c->capacity + 8;
@@ -67,7 +67,7 @@ static pare_status add_full(void *self, const pare_tile *t)
     const placed here = {own, c->queries, c->keys, 0}; /* sinks are keys like others here */
     c->queries += t->nq;
     c->keys += t->nk;
-    return push(p, c, &here);
+    return push_tile(p, c, &here);
 }
 
 static pare_status add_causal(void *self, const pare_tile *t)
@@ -89,7 +89,7 @@ static pare_status add_causal(void *self, const pare_tile *t)
     const placed here = {*t, off + first, 1 + off, shared};
     c->keys += span - shared;
     PARE_ASSERT(c->keys <= p->rule.m);
-    return push(p, c, &here);
+    return push_tile(p, c, &here);
 }
 
 static pare_status add_tile(void *self, const pare_tile *t)

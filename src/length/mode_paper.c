@@ -39,7 +39,7 @@ typedef struct paper_head { /* one head */
     uint32_t *parts;  /* of each row */
 } paper_head;
 
-static double rounded(const paper_head *p, double x)
+static double round_to_type(const paper_head *p, double x)
 {
     return p->type == PARE_F32 ? (double)(float)x : x;
 }
@@ -97,8 +97,8 @@ static double answer(const paper_head *p, size_t call, size_t i, size_t c)
 /* S = e^(C-1) r for token i, or the exact inverse r / (1 - r). */
 static double mass_of(const paper_head *p, size_t i)
 {
-    const double share = answer(p, 0, i, 0), s = rounded(p, p->scale * share);
-    return p->r->in.opts.inverse ? rounded(p, s / rounded(p, 1 - share)) : s;
+    const double share = answer(p, 0, i, 0), s = round_to_type(p, p->scale * share);
+    return p->r->in.opts.inverse ? round_to_type(p, s / round_to_type(p, 1 - share)) : s;
 }
 
 /* One more part of row i: S; S o is to be written. */
@@ -140,7 +140,7 @@ static pare_status pair_parts(paper_head *p)
             double *const so = add_part(p, row, own_s[row]);
             for (size_t c = 0; c < dv; c++) {
                 own_o[row * dv + c] = answer(p, 1, i, c);
-                so[c] = rounded(p, own_s[row] * own_o[row * dv + c]);
+                so[c] = round_to_type(p, own_s[row] * own_o[row * dv + c]);
             }
         }
         pare_arena_reset(p->a, mark);
@@ -155,10 +155,11 @@ static pare_status pair_parts(paper_head *p)
             for (size_t i = causal ? first : 0; i < count; i++) {
                 const size_t row = rows[i];
                 const double s = mass_of(p, i);
-                double *const so = add_part(p, row, rounded(p, s - own_s[row]));
+                double *const so = add_part(p, row, round_to_type(p, s - own_s[row]));
                 for (size_t c = 0; c < dv; c++)
-                    so[c] = rounded(p, rounded(p, s * answer(p, 1, i, c)) -
-                                           rounded(p, own_s[row] * own_o[row * dv + c]));
+                    so[c] =
+                        round_to_type(p, round_to_type(p, s * answer(p, 1, i, c)) -
+                                             round_to_type(p, own_s[row] * own_o[row * dv + c]));
             }
             pare_arena_reset(p->a, mark);
         }
@@ -182,7 +183,8 @@ static pare_status prefix_parts(paper_head *p, size_t from, size_t keys, size_t 
         if (q[i] < first) continue;
         const double s = mass_of(p, i);
         double *const so = add_part(p, q[i], sign * s);
-        for (size_t c = 0; c < p->job->dv; c++) so[c] = sign * rounded(p, s * answer(p, 1, i, c));
+        for (size_t c = 0; c < p->job->dv; c++)
+            so[c] = sign * round_to_type(p, s * answer(p, 1, i, c));
     }
     pare_arena_reset(p->a, mark);
     return st;
@@ -220,7 +222,7 @@ static pare_status window_parts(paper_head *p)
             const size_t i = sees - 1 + x;
             double *const so = add_part(p, first + x, mass_of(p, i));
             for (size_t c = 0; c < p->job->dv; c++)
-                so[c] = rounded(p, p->scale * answer(p, 1, i, c));
+                so[c] = round_to_type(p, p->scale * answer(p, 1, i, c));
         }
         pare_arena_reset(p->a, mark);
     }
@@ -290,7 +292,7 @@ static pare_status sum_parts(paper_head *p)
     for (size_t i = 0; i < n && !st; i++)
         for (size_t c = 0; c < dv; c++) {
             const size_t at = i * p->max_parts;
-            const double y = rounded(p, p->so[at * dv + c] / p->s[at]);
+            const double y = round_to_type(p, p->so[at * dv + c] / p->s[at]);
             if (!isfinite(y))
                 return pare_fail(
                     p->r->in.err, PARE_ERR_NUMERIC,
@@ -326,8 +328,8 @@ pare_status paper_attend(length_run *r)
         for (size_t q = 0; q < n; q++)
             for (size_t k = 0; k < n; k++)
                 max_logit = fmax(max_logit, fabs(run_logit(r, p.job, q, k)));
-        p.c = rounded(&p, 1 + log(tokens) + log(10 / eps) + max_logit);
-        p.scale = rounded(&p, exp(rounded(&p, p.c - 1)));
+        p.c = round_to_type(&p, 1 + log(tokens) + log(10 / eps) + max_logit);
+        p.scale = round_to_type(&p, exp(round_to_type(&p, p.c - 1)));
         p.so = pare_alloc(r->arena, n * max_parts * p.job->dv, sizeof *p.so);
         p.s = pare_alloc(r->arena, n * max_parts, sizeof *p.s);
         p.parts = pare_alloc(r->arena, n, sizeof *p.parts);

@@ -14,7 +14,7 @@
 #include "model/model_facts.h"
 #include "merged_heads.h"
 
-static bool merges(const pare_attn *a)
+static bool has_softmax_heads(const pare_attn *a)
 {
     return a->kind == PARE_ATTN_EXACT;
 }
@@ -25,12 +25,12 @@ const char *merge_refused(const pare_model *m)
         return "rotary positions stand between queries and keys, so that the heads cannot be "
                "merged; --mode factored can do it";
     for (size_t b = 0; b < m->nblocks; b++)
-        if (merges(&m->blocks[b].attn) || is_relu_ffn(&m->blocks[b].ffn)) return NULL;
+        if (has_softmax_heads(&m->blocks[b].attn) || is_relu_ffn(&m->blocks[b].ffn)) return NULL;
     return "there is no softmax attention whose heads could be merged, and no ReLU; --mode "
            "factored can do it";
 }
 
-static uint64_t cells(const pare_weight *w)
+static uint64_t weight_entries(const pare_weight *w)
 {
     return pare_has(w) ? (uint64_t)w->rows * w->cols : 0;
 }
@@ -40,18 +40,20 @@ void merge_sizes(uint64_t *now, uint64_t *merged, const pare_model *m)
     *now = *merged = 0;
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
-        if (!merges(a)) continue;
-        *now += cells(&a->wq) + cells(&a->wk) + cells(&a->wv) + cells(&a->wo);
+        if (!has_softmax_heads(a)) continue;
+        *now += weight_entries(&a->wq) + weight_entries(&a->wk) + weight_entries(&a->wv) +
+                weight_entries(&a->wo);
         *merged += (uint64_t)a->nheads * a->din * a->din;
-        *merged += pare_has(&a->wo) ? (uint64_t)a->nheads * a->dout * a->din : cells(&a->wv);
+        *merged +=
+            pare_has(&a->wo) ? (uint64_t)a->nheads * a->dout * a->din : weight_entries(&a->wv);
     }
 }
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
 /* rows x cols of w from (r, c), in f64. */
-static pare_mat part(pare_arena *a, const pare_weight *w, size_t r, size_t c, size_t rows,
-                     size_t cols)
+static pare_mat weight_part(pare_arena *a, const pare_weight *w, size_t r, size_t c, size_t rows,
+                            size_t cols)
 {
     pare_mat m = pare_mat_new(a, rows, cols);
     if (m.v && pare_has(w)) pare_weight_widen(&m, w, r, c);
@@ -98,10 +100,10 @@ static pare_status multiply_heads(pare_attn *a, bool scores, pare_arena *keep, p
         const pare_head *const head = &a->heads[h];
         const size_t from = scores ? head->q : head->v, inner = scores ? head->dk : head->dv;
         const double scale = scores ? head->scale : 1;
-        const pare_mat left = scores ? part(s, &a->wk, head->k, 0, inner, a->din)
-                                     : part(s, &a->wo, 0, head->o, a->dout, inner);
-        const pare_mat right = part(s, scores ? &a->wq : &a->wv, from, 0, inner, a->din);
-        const pare_mat b = part(s, bias, 0, from, 1, inner);
+        const pare_mat left = scores ? weight_part(s, &a->wk, head->k, 0, inner, a->din)
+                                     : weight_part(s, &a->wo, 0, head->o, a->dout, inner);
+        const pare_mat right = weight_part(s, scores ? &a->wq : &a->wv, from, 0, inner, a->din);
+        const pare_mat b = weight_part(s, bias, 0, from, 1, inner);
         if (!left.v || !right.v || !b.v) return pare_no_memory(err);
         pare_mat to = pare_mat_part(&all, h * rows, 0, rows, a->din);
         pare_mat to_bias = pare_mat_part(&all_bias, 0, h * rows, 1, rows);
@@ -146,7 +148,7 @@ pare_status merge_heads(pare_model *m, pare_err *err)
     pare_status st = s ? PARE_OK : pare_no_memory(err);
     for (size_t b = 0; !st && b < m->nblocks; b++) {
         pare_attn *const a = &m->blocks[b].attn;
-        if (!merges(a)) continue;
+        if (!has_softmax_heads(a)) continue;
         st = merge_scores(a, m->arena, s, err);
         if (!st) st = merge_values(a, m->arena, s, err);
     }

@@ -140,7 +140,7 @@ static double lse_rounding(const side *o, size_t n)
     return 4 * (double)(n + 16) * 0x1p-52 * size;
 }
 
-static double largest(const double *v, size_t n)
+static double largest_radius(const double *v, size_t n)
 {
     double most = 0;
     for (size_t j = 0; j < n; j++) most = !(v[j] <= most) ? v[j] : most;
@@ -152,7 +152,7 @@ static void compare_row(ratio_bound *out, side *f, side *g, size_t head, const u
 {
     const double moved = row_scores(f, head, keys, n, i) - row_scores(g, head, keys, n, i);
     const double off =
-        largest(f->r, n) + largest(g->r, n) + lse_rounding(f, n) + lse_rounding(g, n);
+        largest_radius(f->r, n) + largest_radius(g->r, n) + lse_rounding(f, n) + lse_rounding(g, n);
     for (size_t j = 0; j < n; j++) {
         const double ratio = fabs((f->s[j] - g->s[j]) - moved);
         /* Four more roundings of numbers no larger than these; a nan becomes inf. */

@@ -58,7 +58,7 @@ static meanings meanings_of(pare_work *w, const net *n, const net_layer *l, cons
 }
 
 /* |Wh m_a + bh - Wh^ e_a - bh^| of output c, with what m_a is off by. */
-static pare_ub decoding(const meanings *m, const net *f, const net *g, size_t a, size_t c)
+static pare_ub decoding_error(const meanings *m, const net *f, const net *g, size_t a, size_t c)
 {
     const double y = pare_row(&m->outputs, a)[c], code = pare_row(&g->wh, c)[a];
     const pare_ub sizes =
@@ -104,7 +104,8 @@ pare_ub cluster_gap(pare_work *w, const pare_model *f, const pare_model *g, cons
             const pare_ub rows =
                 pare_ub_mul(row_length(&nf->wh, o), pare_ub_mul(lipschitz, radius));
             const pare_ub codes = pare_ub_mul(row_length(&ng->wh, o), code);
-            const pare_ub all = pare_ub_add(pare_ub_add(rows, codes), decoding(&m, nf, ng, a, o));
+            const pare_ub all =
+                pare_ub_add(pare_ub_add(rows, codes), decoding_error(&m, nf, ng, a, o));
             most = pare_ub_max(most, all);
         }
     }

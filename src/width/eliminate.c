@@ -137,8 +137,8 @@ typedef struct elimination {
 } elimination;
 
 /* The part of k and the columns of v that belong to some columns. */
-static void parts(elimination *s, const size_t *column, size_t n, pare_mat *kk, pare_mat *rows,
-                  pare_mat *vb)
+static void bundle_parts(elimination *s, const size_t *column, size_t n, pare_mat *kk,
+                         pare_mat *rows, pare_mat *vb)
 {
     *rows = mat_take_rows(s->w, &s->k, column, n);
     *kk = mat_take_cols(s->w, rows, column, n);
@@ -160,7 +160,7 @@ static double removal_cost(elimination *s, const bundle *b, const double *square
     if (b->count == 1) return squares[*column] / fmax(pare_row(&s->k, *column)[*column], 1e-300);
     const pare_mark mark = pare_arena_mark(s->w->arena);
     pare_mat kk, rows, vb;
-    parts(s, column, b->count, &kk, &rows, &vb);
+    bundle_parts(s, column, b->count, &kk, &rows, &vb);
     const pare_mat inverse = inverse_of(s->w, &kk), gram = mat_mul(s->w, &vb, true, &vb, false);
     const double cost = s->w->st ? NAN : trace_of(&inverse, &gram);
     pare_arena_reset(s->w->arena, mark);
@@ -204,7 +204,7 @@ static double remove_bundles(elimination *s, const size_t *chosen, size_t n)
             column[at++] = s->b->column[s->b->all[chosen[i]].from + c];
     if (w->st) return NAN;
     pare_mat kk, rows, vb;
-    parts(s, column, count, &kk, &rows, &vb);
+    bundle_parts(s, column, count, &kk, &rows, &vb);
     const pare_mat inverse = inverse_of(w, &kk), gram = mat_mul(w, &vb, true, &vb, false);
     const pare_mat by = mat_mul(w, &inverse, false, &rows, false), vt = mat_transpose(w, &vb);
     if (w->st) return NAN;

@@ -41,7 +41,7 @@ typedef struct factored {
 } factored;
 
 /* wk = (u s) vt: with l = u s and q = l^+ = s^-1 u^T, keys q k have orthonormal rows vt. */
-static factored factor(pare_work *w, const pare_mat *wk)
+static factored factor_map(pare_work *w, const pare_mat *wk)
 {
     const svd_factors s = svd_of(w, wk);
     factored f = {.n = w->st ? 0 : svd_rank(&s, 1e-12)}, *const p = &f;
@@ -84,7 +84,7 @@ static void cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
     const size_t planes = keys->planes, rotary = 2 * planes, rest = keys->wk.rows - rotary;
     /* Dimensions without rotary positions. */
     const pare_mat wk = pare_mat_part(&keys->wk, rotary, 0, rest, keys->wk.cols);
-    factored p = factor(w, &wk);
+    factored p = factor_map(w, &wk);
     pare_mat gram = mat_zeros(w, p.n, p.n);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         const lm_head *const h = &a->heads[i];
@@ -134,7 +134,7 @@ static void cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
 static void cut_values(pare_work *w, lm_attn *a, size_t g, size_t dv)
 {
     const pare_mat wv = mat_append_col(w, &a->keys[g].wv, a->keys[g].bv);
-    factored p = factor(w, &wv);
+    factored p = factor_map(w, &wv);
     pare_mat gram = mat_zeros(w, p.n, p.n);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         if (a->heads[i].keys != g) continue;

@@ -234,7 +234,7 @@ bool lm_foldable(const pare_embedding *s)
 }
 
 /* Can the embedding be narrowed and still serve the head? */
-static bool narrows(const pare_embedding *s)
+static bool can_narrow(const pare_embedding *s)
 {
     return s->ids && !pare_has(&s->map.w) && lm_foldable(s);
 }
@@ -262,7 +262,7 @@ static void put_embedding(pare_work *w, lm_out *o, const lm_basis *first, const 
     to->pos.table = (pare_weight){0};
     if (learned && behind) to->pos.table = mapped_rows(w, &o->writer, &s->pos.table, &in, NULL);
     if (learned && !behind) to->pos.table = copy_weight(&o->writer, &s->pos.table);
-    if (embed && narrows(s)) { /* tied: E embed, then d x e */
+    if (embed && can_narrow(s)) { /* tied: E embed, then d x e */
         const pare_mat t = mat_transpose(w, embed), back = mat_mul(w, &in, false, embed, false);
         if (w->st) return;
         to->width = embed->cols;
@@ -360,7 +360,7 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
         embedding->ids = s->ids;
         embedding->width = s->width;
         embedding->vocab = s->vocab;
-        const pare_mat wide = embed && !narrows(s) ? mat_identity(w, s->width) : (pare_mat){0};
+        const pare_mat wide = embed && !can_narrow(s) ? mat_identity(w, s->width) : (pare_mat){0};
         put_embedding(w, o, first, embed);
         put_head(w, o, last, wide.v ? &wide : embed);
     } else {

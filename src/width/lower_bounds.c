@@ -21,7 +21,7 @@
 
 /* What the computed centered rows may be off by, in the Frobenius norm, with the rows' own
  * radii. */
-static pare_ub centring(const pare_mat *a, const pare_mat *centered, const double *rad)
+static pare_ub centering_error(const pare_mat *a, const pare_mat *centered, const double *rad)
 {
     pare_ub squares = pare_ub_exact(0);
     for (size_t i = 0; rad && i < a->rows; i++) {
@@ -49,7 +49,7 @@ double residual_lower_bound(pare_work *w, const pare_mat *a, const double *rad, 
         const pare_ub off = product_rounding(tall ? c.rows : c.cols, size, size);
         for (size_t i = d; !w->st && i < s.n; i++) low += s.low[i] > off.v ? s.low[i] - off.v : 0;
         /* n + 2 roundings downwards are covered many times over. */
-        low = sqrt(low) * (1 - (double)(s.n + 2) * 0x1p-50) - centring(a, &c, rad).v;
+        low = sqrt(low) * (1 - (double)(s.n + 2) * 0x1p-50) - centering_error(a, &c, rad).v;
     }
     pare_arena_reset(w->arena, mark);
     /* As a certificate writes it: one part in 1e4 lower, so that another CPU can prove it again. */
@@ -65,7 +65,7 @@ size_t affine_rank_at_least(pare_work *w, const pare_mat *a, const double *rad)
     if (!w->st && (a->rows < a->cols ? a->rows : a->cols) <= LARGEST) {
         const pare_mat c = mat_centered(w, a, mean);
         const singular_bounds s = singular_bounds_of(w, &c);
-        const pare_ub off = w->st ? pare_ub_inf() : centring(a, &c, rad);
+        const pare_ub off = w->st ? pare_ub_inf() : centering_error(a, &c, rad);
         while (!w->st && rank < s.n && s.low[rank] > off.v) rank++;
     }
     pare_arena_reset(w->arena, mark);
