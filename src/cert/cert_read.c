@@ -311,23 +311,16 @@ static void read_theorem(pare_work *r, place p, pare_claim *c)
 
 static bool has_keys(pare_work *r, place p, pare_section section, bool drawn)
 {
-    switch (section) {
-    case PARE_HYPOTHESIS:
-        return is_object(r, p, KEYS("kind", "parameters", "holds", "value", "limit", "sentence"));
-    case PARE_THEOREM:
-        if (drawn)
-            return is_object(r, p,
-                             KEYS("kind", "parameters", "side", "bound", "probability", "norm",
-                                  "domain", "sentence"));
-        return is_object(r, p,
-                         KEYS("kind", "parameters", "side", "bound", "norm", "domain", "sentence"));
-    case PARE_OBSERVATION:
-        return is_object(r, p, KEYS("kind", "parameters", "value", "tolerance", "sentence"));
-    case PARE_EVIDENCE:
-        return is_object(r, p, KEYS("kind", "parameters", "value", "limit", "sentence"));
-    default:
-        return is_object(r, p, KEYS("kind", "parameters", "value", "sound", "sentence"));
-    }
+    static const char *const keys[PARE_SECTIONS][9] = {
+        [PARE_HYPOTHESIS] = {"kind", "parameters", "holds", "value", "limit", "sentence"},
+        [PARE_THEOREM] = {"kind", "parameters", "side", "bound", "norm", "domain", "sentence",
+                          "probability"}, /* of drawn ones */
+        [PARE_OBSERVATION] = {"kind", "parameters", "value", "tolerance", "sentence"},
+        [PARE_EVIDENCE] = {"kind", "parameters", "value", "limit", "sentence"},
+        [PARE_PAPER] = {"kind", "parameters", "value", "sound", "sentence"}};
+    size_t n = 0;
+    while (keys[section][n]) n++;
+    return is_object(r, p, keys[section], section == PARE_THEOREM && !drawn ? n - 1 : n);
 }
 
 static void read_claim(pare_work *r, place p, pare_section section, pare_claim *c)

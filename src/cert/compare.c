@@ -48,6 +48,18 @@ static const char *truth_text(pare_truth t)
     return t == PARE_TRUE ? "true" : t == PARE_FALSE ? "false" : "undecided";
 }
 
+/* Value and limit, where the kind has them. */
+static pare_status same_figures(const pare_claim *x, const pare_claim *y, double limit_slack,
+                                pare_err *err)
+{
+    const pare_kind_row *const row = &pare_kinds[x->kind];
+    if (row->has_value && !nearly_equal(x->value, y->value, y->slack))
+        return refuse(x, "the value computed again", x->value, y->value, err);
+    if (row->has_limit && !nearly_equal(x->limit, y->limit, limit_slack))
+        return refuse(x, "the limit computed again", x->limit, y->limit, err);
+    return PARE_OK;
+}
+
 static pare_status same_hypothesis(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
@@ -56,11 +68,7 @@ static pare_status same_hypothesis(const pare_claim *x, const pare_claim *y, par
             err, PARE_ERR_VERIFY,
             "%s: the certificate says that this hypothesis is %s; checked again it is %s",
             row->name, truth_text(x->holds), truth_text(y->holds));
-    if (row->has_value && !nearly_equal(x->value, y->value, y->slack))
-        return refuse(x, "the value computed again", x->value, y->value, err);
-    if (row->has_limit && !nearly_equal(x->limit, y->limit, 0))
-        return refuse(x, "the limit computed again", x->limit, y->limit, err);
-    return PARE_OK;
+    return same_figures(x, y, 0, err);
 }
 
 static pare_status still_theorem(const pare_claim *x, const pare_claim *y, pare_err *err)
@@ -100,10 +108,8 @@ static pare_status same_observation(const pare_claim *x, const pare_claim *y, pa
 static pare_status same_evidence(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
-    if (row->has_value && !nearly_equal(x->value, y->value, y->slack))
-        return refuse(x, "the value computed again", x->value, y->value, err);
-    if (row->has_limit && !nearly_equal(x->limit, y->limit, y->slack))
-        return refuse(x, "the limit computed again", x->limit, y->limit, err);
+    const pare_status st = same_figures(x, y, y->slack, err);
+    if (st) return st;
     if (row->has_value && row->has_limit && !(x->value >= x->limit))
         return refuse(x, "its value, and the limit is above it", x->limit, x->value, err);
     return PARE_OK;
@@ -120,10 +126,8 @@ static pare_status same_claim(const pare_claim *x, const pare_claim *y, pare_err
         return same_observation(x, y, err);
     case PARE_EVIDENCE:
         return same_evidence(x, y, err);
-    default:
-        return nearly_equal(x->value, y->value, y->slack)
-                   ? PARE_OK
-                   : refuse(x, "the value computed again", x->value, y->value, err);
+    default: /* a printed formula: a value alone */
+        return same_figures(x, y, 0, err);
     }
 }
 

@@ -1,5 +1,4 @@
 /* mat.c - matrices as views, and the checks every factorization makes at its border. */
-#include "linalg/matrix.h"
 #include "matrix.h"
 #include "blas.h"
 #include <lapacke.h>
