@@ -96,20 +96,19 @@ static void add_printed_bound(cert_builder *b, const pare_model *f, const depth_
     add_statement(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_CLAIM, .value = p.claim});
 }
 
-pare_status theorems_add(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
-                         const pare_inputs *set, const pare_exec *exec, pare_err *err)
+void theorems_add(cert_builder *b, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
-    cert_builder b = {.work = {a, exec, err, PARE_OK}, .cert = cert};
+    pare_work *const w = &b->work;
     const depth_domain d = domain_of(set);
     depth_rank r;
-    add_whole_domain(&b, f, g, &d);
-    add_injected_errors(&b, f, g);
-    if (!b.work.st) b.work.st = depth_rank_collapse(&r, f, &d, exec, err);
-    if (!b.work.st && !*r.why)
-        add_bound(&b, (pare_claim){.kind = PARE_RANK_COLLAPSE}, depth_domain_words(a, f, &d),
+    if (w->st) return;
+    add_whole_domain(b, f, g, &d);
+    add_injected_errors(b, f, g);
+    if (!w->st) w->st = depth_rank_collapse(&r, f, &d, w->exec, w->err);
+    if (!w->st && !*r.why)
+        add_bound(b, (pare_claim){.kind = PARE_RANK_COLLAPSE}, depth_domain_words(w->arena, f, &d),
                   r.bound);
-    add_printed_bound(&b, f, &d);
-    return b.work.st;
+    add_printed_bound(b, f, &d);
 }
 
 /* ---- a domain that was requested ------------------------------------------------------------- */
@@ -119,43 +118,36 @@ pare_claim pare_depth_diameter(double diameter)
     return (pare_claim){.kind = PARE_DIAMETER_OUTPUTS, .p = {diameter}};
 }
 
-pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
-                            const pare_model *g, const pare_inputs *set, double diam,
-                            const pare_exec *exec, pare_err *err)
+void theorems_within(cert_builder *b, const pare_model *f, const pare_model *g,
+                     const pare_inputs *set, double diam)
 {
-    cert_builder b = {.work = {a, exec, err, PARE_OK}, .cert = cert};
+    pare_work *const w = &b->work;
     /* entries as large as the data's, or as the diameter needs them to be */
     const depth_domain d = {fmax(domain_of(set).phi0, diam / 2), diam};
-    const char *const domain = depth_domain_words(a, f, &d);
+    const char *const domain = depth_domain_words(w->arena, f, &d);
     depth_bound t = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
     depth_rank r = {.bound = pare_ub_inf()};
-    if (!domain) return pare_no_memory(err);
-    pare_status st = f->embedding.ids ? PARE_OK : depth_apriori(&t, f, g, &d, exec, err);
-    if (!st && !f->embedding.ids) st = depth_rank_collapse(&r, f, &d, exec, err);
-    if (st) return st;
+    if (!domain) pare_work_keep(w, pare_no_memory(w->err));
+    if (!w->st && !f->embedding.ids) w->st = depth_apriori(&t, f, g, &d, w->exec, w->err);
+    if (!w->st && !f->embedding.ids) w->st = depth_rank_collapse(&r, f, &d, w->exec, w->err);
     pare_claim c = pare_depth_diameter(diam);
     /* this one is added also when it is vacuous: a verifier reads the diameter from it */
     c.value = t.bound.v;
     c.domain = domain;
-    add_statement(&b, c);
+    add_statement(b, c);
     c.kind = PARE_DIAMETER_SCORE;
-    add_bound(&b, c, domain, t.difference);
+    add_bound(b, c, domain, t.difference);
     c.kind = PARE_DIAMETER_RANK_COLLAPSE;
-    add_bound(&b, c, domain, r.bound);
-    return b.work.st;
+    add_bound(b, c, domain, r.bound);
 }
 
-pare_status theorems_near_inputs(pare_ub *out, const pare_model *f, const pare_model *g,
-                                 const pare_inputs *set, double radius, const pare_exec *exec,
-                                 pare_err *err)
+pare_ub theorems_near_inputs(pare_work *w, const pare_model *f, const pare_model *g,
+                             const pare_inputs *set, double radius)
 {
     depth_domain d = domain_of(set);
-    depth_bound t;
-    *out = pare_ub_inf();
-    if (f->embedding.ids) return PARE_OK;
+    depth_bound t = {.bound = pare_ub_inf()};
     d.phi0 = nextafter(d.phi0 + radius, INFINITY);
     d.diam0 = nextafter(d.diam0 + 2 * radius, INFINITY);
-    const pare_status st = depth_apriori(&t, f, g, &d, exec, err);
-    if (!st) *out = t.bound;
-    return st;
+    if (!w->st && !f->embedding.ids) w->st = depth_apriori(&t, f, g, &d, w->exec, w->err);
+    return w->st ? pare_ub_inf() : t.bound;
 }
