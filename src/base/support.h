@@ -51,6 +51,15 @@ typedef struct pare_keyed {
 } pare_keyed;
 /* The largest key first, equal ones by their number. */
 void pare_largest_first(pare_keyed *list, size_t n);
+void pare_sort_doubles(double *v, size_t n); /* ascending */
+static inline size_t pare_min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+static inline size_t pare_max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

@@ -2,6 +2,7 @@
 #ifndef PARE_CERT_PROVE_H
 #define PARE_CERT_PROVE_H
 #include "base/json.h"
+#include "base/work.h"
 #include <pare/cert.h>
 
 /* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
@@ -34,6 +35,15 @@ typedef struct pare_verify_opts {
 /* Appends a claim; the list grows in the arena. */
 PARE_MUST_USE pare_status pare_cert_add(pare_cert *c, pare_arena *a, pare_claim claim,
                                         pare_err *err);
+
+/* A certificate under construction. */
+typedef struct cert_builder {
+    pare_work work; /* its arena is the certificate's */
+    pare_cert *cert;
+} cert_builder;
+void add_statement(cert_builder *b, pare_claim c);
+/* A theorem on that domain (NULL: memory is out); vacuous bounds are left out. */
+void add_bound(cert_builder *b, pare_claim c, const char *domain, pare_ub bound);
 
 /* ---- file ------------------------------------------------------------------------------------ */
 

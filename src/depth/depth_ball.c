@@ -44,33 +44,31 @@ static pare_status one_by_one(pare_ub *out, const pare_model *f, const pare_mode
     return st;
 }
 
-pare_status depth_ball(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
-                       const pare_inputs *set, pare_neighborhood b, double scale, pare_ub apriori,
-                       const pare_exec *exec, pare_err *err)
+void depth_ball(cert_builder *build, const pare_model *f, const pare_model *g,
+                const pare_inputs *set, pare_neighborhood b, double scale, pare_ub apriori)
 {
+    pare_work *const w = &build->work;
     pare_ball ball;
-    pare_status st = pare_prove_ball(&ball, f, g, set, b, exec, err);
-    if (!st && ball.refused) st = one_by_one(&ball.apart, f, g, set, b, exec, err);
-    if (st) return st;
+    if (!w->st) w->st = pare_prove_ball(&ball, f, g, set, b, w->exec, w->err);
+    if (!w->st && ball.refused) w->st = one_by_one(&ball.apart, f, g, set, b, w->exec, w->err);
+    if (w->st) return;
     pare_claim c = pare_ball_claim(b.radius, b.norm);
     char text[40];
     pare_ball_text(text, b.radius);
-    c.domain = pare_sprintf(a, "every input whose %s are each within %s %s of those of %s",
+    c.domain = pare_sprintf(w->arena, "every input whose %s are each within %s %s of those of %s",
                             f->embedding.ids ? "rows after the embedding (before positions)"
                                              : "feature rows",
-                            text, pare_ball_norm_words[b.norm], cert->domain);
-    if (!c.domain) return pare_no_memory(err);
+                            text, pare_ball_norm_words[b.norm], build->cert->domain);
+    if (!c.domain) w->st = pare_no_memory(w->err);
     c.value = fmax(pare_ub_min(ball.apart, apriori).v, UNSEEN * scale);
-    st = pare_cert_add(cert, a, c, err);
+    add_statement(build, c);
     const double open = (double)(ball.rows - ball.certain) / (double)(ball.rows ? ball.rows : 1);
     c.kind = PARE_BALL_ROWS_CHANGED;
     c.value = ball.refused ? 1 : open > 0 ? fmin(1, nextafter(open, 2)) : 0;
-    if (!st) st = pare_cert_add(cert, a, c, err);
+    add_statement(build, c);
     c.kind = PARE_BALL_SCORE;
     c.value = fmax(ball.difference.v, UNSEEN * scale);
-    if (!st && pare_model_outputs(f) == 2) st = pare_cert_add(cert, a, c, err);
-    if (!st && ball.refused && !pare_cert_find(cert, PARE_BALL_APPLIES))
-        st = pare_cert_add(cert, a, (pare_claim){.kind = PARE_BALL_APPLIES, .text = ball.refused},
-                           err);
-    return st;
+    if (pare_model_outputs(f) == 2) add_statement(build, c);
+    if (ball.refused && !pare_cert_find(build->cert, PARE_BALL_APPLIES))
+        add_statement(build, (pare_claim){.kind = PARE_BALL_APPLIES, .text = ball.refused});
 }

@@ -40,6 +40,11 @@ typedef struct pare_placed {
 typedef pare_status (*pare_length_call_fn)(void *ctx, const pare_placed *tiles, size_t count,
                                            uint32_t rows);
 
+/* Queries q0, q0 + 1, ... and keys k0, k0 + 1, ...; vis0: keys that the first query sees. */
+static inline pare_tile tile_of(size_t q0, size_t nq, size_t k0, size_t nk, int64_t vis0)
+{
+    return (pare_tile){.q0 = q0, .nq = (uint32_t)nq, .k0 = k0, .nk = (uint32_t)nk, .vis0 = vis0};
+}
 size_t pare_tile_query(const pare_tile *t, size_t p); /* which token query p is */
 size_t pare_tile_key(const pare_tile *t, size_t x);   /* which token key x is */
 size_t pare_tile_sees(const pare_tile *t, size_t p);  /* how many keys */

@@ -28,6 +28,16 @@ PARE_MUST_USE pare_status pare_forward_together(void *const *out, pare_dtype t, 
                                                 const pare_attender *by, const pare_exec *exec,
                                                 pare_err *err);
 
+/* Sequence b of a batch, by itself. */
+static inline pare_input pare_input_sequence(const pare_input *in, size_t b)
+{
+    pare_input one = *in;
+    one.batch = 1;
+    if (one.ids) one.ids += b * one.tokens;
+    if (one.x) one.x += b * one.tokens * one.width;
+    return one;
+}
+
 /* Inputs [first, first + count) of a set, with no more than `tokens` tokens of each (0: all); their
  * numbers stay where they are. PARE_ERR_INPUT when there are not so many, or when a batch or a
  * graph would have to be cut. */

@@ -69,7 +69,6 @@ PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const f
 /* `count` weights of a stream of the source. NULL: no memory. */
 const int32_t *fit_draw(pare_arena *a, uint64_t seed, uint64_t stream, size_t count);
 pare_mat fit_transposed_mat(pare_arena *a, const pare_mat *m); /* v NULL: no memory */
-double fit_largest_entry(const pare_mat *w);
 /* Where scales are tried from, downwards: 2^above times the largest entry, among those that a
  * ticket can have (2^-64 to 2^64). */
 int fit_first_exponent(double largest, int above);

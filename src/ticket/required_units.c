@@ -32,7 +32,7 @@ double pare_ticket_coupling(size_t units)
 }
 
 /* Up to the next whole number, and over the rounding of the formulas; logarithms round upwards. */
-static double whole(double x)
+static double round_up_whole(double x)
 {
     return ceil(x * (1 + 1e-12) + 1e-9);
 }
@@ -45,7 +45,7 @@ static double first_items(double reach, double fail, double a)
     /* m mu - gap >= sqrt(m l) s with l = ln(1 / fail) / 2: a quadratic in sqrt(m) */
     const double l = s * sqrt(pare_log_up(1 / fail) / 2);
     const double root = (l + sqrt(l * l + 4 * mu * gap)) / (2 * mu);
-    return whole(root * root);
+    return round_up_whole(root * root);
 }
 
 static double later_items(double eta, double fail, double a)
@@ -54,7 +54,7 @@ static double later_items(double eta, double fail, double a)
     if (!(kappa > 0)) return INFINITY;
     eta = fmin(eta, 2 * a); /* the lemma asks for it, and what is met within less is met */
     const double need = pare_log_up(8 * a * a / (eta * eta)) + pare_log_up(1 / fail);
-    return need > 0 ? whole(need / -pare_log_up(1 - kappa / 2)) : 1;
+    return need > 0 ? round_up_whole(need / -pare_log_up(1 - kappa / 2)) : 1;
 }
 
 /* For weights with a density: the least over a; *at is that a. */

@@ -193,8 +193,8 @@ lm lm_open(pare_work *w, const pare_model *p, bool stream)
     const size_t last = m.width[m.nplaces - 1];
     m.embedding_norm = divisor_of(w, &m, &p->embedding.norm, m.width[0]);
     m.head_norm = divisor_of(w, &m, &p->head.norm, last);
-    m.top = p->head.norm.kind == PARE_NORM_NONE ? m.after[m.nplaces - 1]
-                                                : affine_of(w, &m, &p->head.norm, last);
+    m.head_input = p->head.norm.kind == PARE_NORM_NONE ? m.after[m.nplaces - 1]
+                                                       : affine_of(w, &m, &p->head.norm, last);
     return m;
 }
 
