@@ -140,8 +140,7 @@ static void check(const pare_model *m, pare_decoder *d, const int64_t *ids, size
     free(want);
 }
 
-static times measure(const pare_model *m, const shape *s, int threads, float *a,
-                     float *b, float *c)
+static times measure(const pare_model *m, const shape *s, int threads, float *a, float *b, float *c)
 {
     const pare_exec exec = {.threads = threads};
     const pare_sample_opts greedy = {.temperature = 0, .top_p = 1},
