@@ -122,36 +122,6 @@ static int run_kind(const data_kind *k, const data_opts *o, int argc, char **arg
     return cli_finish(&c, make(&c, k, o));
 }
 
-/* Without a kind: help, or the complaint that it is missing. */
-static int list_kinds(const data_kind *kinds, size_t n, const data_opts *o, int argc, char **argv)
-{
-    const char *names[MOST_KINDS + 1] = {0};
-    opt_format format;
-    for (size_t i = 0; i < n; i++) names[i] = kinds[i].name;
-    if (!opt_asks_help(&format, argc, argv))
-        return cli_unknown_word("data", "kind", argc > 0 ? argv[0] : NULL, names, argc, argv);
-    if (format == OPT_HELP) {
-        puts("Usage: pare data KIND -o FILE\n"
-             "Makes test data, or a model with random weights, from a seed.\n");
-        for (size_t i = 0; i < n; i++) printf("  %-12s %s\n", kinds[i].name, kinds[i].about);
-        puts("\nEach kind has options of its own: pare data KIND --help\n\nExamples\n"
-             "  pare data minesweeper --side 30 -o board.npz\n"
-             "  pare data model --kind llama --layers 4 -o m.safetensors");
-        return 0;
-    }
-    if (format == OPT_COMPLETION) {
-        fputs("    data) values='", stdout);
-        for (size_t i = 0; i < n; i++) printf("%s%s", i ? " " : "", kinds[i].name);
-        puts("' ;;");
-    }
-    int rc = 0;
-    for (size_t i = 0; !rc && i < n; i++) {
-        if (i > 0 && format == OPT_HELP_ALL) putchar('\n');
-        rc = run_kind(&kinds[i], o, argc, argv);
-    }
-    return rc;
-}
-
 /* clang-format off */
 #define SIZE_ROW(word, field, var, text, least, most) \
     .name = word, .kind = OPT_SIZE, .to = &o.field, .metavar = var, .help = text, .min = least, .max = most
@@ -221,5 +191,31 @@ int cmd_data(int argc, char **argv)
     const char *word = argc > 0 ? argv[0] : NULL;
     for (size_t i = 0; word && i < COUNT(kinds); i++)
         if (strcmp(word, kinds[i].name) == 0) return run_kind(&kinds[i], &o, argc - 1, argv + 1);
-    return list_kinds(kinds, COUNT(kinds), &o, argc, argv);
+    /* Without a kind: help, or the complaint that it is missing. */
+    const size_t n = COUNT(kinds);
+    const char *names[MOST_KINDS + 1] = {0};
+    opt_format format;
+    for (size_t i = 0; i < n; i++) names[i] = kinds[i].name;
+    if (!opt_asks_help(&format, argc, argv))
+        return cli_unknown_word("data", "kind", argc > 0 ? argv[0] : NULL, names, argc, argv);
+    if (format == OPT_HELP) {
+        puts("Usage: pare data KIND -o FILE\n"
+             "Makes test data, or a model with random weights, from a seed.\n");
+        for (size_t i = 0; i < n; i++) printf("  %-12s %s\n", kinds[i].name, kinds[i].about);
+        puts("\nEach kind has options of its own: pare data KIND --help\n\nExamples\n"
+             "  pare data minesweeper --side 30 -o board.npz\n"
+             "  pare data model --kind llama --layers 4 -o m.safetensors");
+        return 0;
+    }
+    if (format == OPT_COMPLETION) {
+        fputs("    data) values='", stdout);
+        for (size_t i = 0; i < n; i++) printf("%s%s", i ? " " : "", kinds[i].name);
+        puts("' ;;");
+    }
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        if (i > 0 && format == OPT_HELP_ALL) putchar('\n');
+        rc = run_kind(&kinds[i], &o, argc, argv);
+    }
+    return rc;
 }

@@ -113,20 +113,6 @@ static pare_status check_model(cli *c, void *self, const pare_model *m)
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-static void print_layers(const pare_depth_report *p)
-{
-    const bool influence = p->nlayers > 0 && !isnan(p->layers[0].influence_est);
-    out_row("  layer", "%-9s %24s%s", "attention", "error if replaced alone",
-            influence ? "   influence" : "");
-    for (size_t l = 0; l < p->nlayers; l++) {
-        const pare_depth_layer *const d = &p->layers[l];
-        char cost[24] = "-", weight[24] = "";
-        if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
-        if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
-        out_line("  %-11zu%-9s %24s%s", d->block, pare_attn_name(d->kind), cost, weight);
-    }
-}
-
 static void print_text(const cli *c, const void *self)
 {
     const depth_opts *const o = self;
@@ -147,7 +133,18 @@ static void print_text(const cli *c, const void *self)
         snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s)%s",
                  p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind], how);
     show_shapes(r, words);
-    if (!o->one_layer) print_layers(p);
+    if (!o->one_layer) {
+        const bool influence = p->nlayers > 0 && !isnan(p->layers[0].influence_est);
+        out_row("  layer", "%-9s %24s%s", "attention", "error if replaced alone",
+                influence ? "   influence" : "");
+        for (size_t l = 0; l < p->nlayers; l++) {
+            const pare_depth_layer *const d = &p->layers[l];
+            char cost[24] = "-", weight[24] = "";
+            if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
+            if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
+            out_line("  %-11zu%-9s %24s%s", d->block, pare_attn_name(d->kind), cost, weight);
+        }
+    }
     show_end(c, r);
 }
 

@@ -231,26 +231,6 @@ static pare_status finish(training *tr, pare_model *m, train_result *r)
     return st;
 }
 
-/* What was saved, and how to continue. */
-static void explain_stop(training *tr)
-{
-    cli *const c = tr->c;
-    size_t saved = 0;
-    for (size_t i = 0; i < tr->settings * tr->runs; i++)
-        saved += pare_file_exists(tr->checkpoint[i]);
-    const char *const more = tr->o->resume ? "" : " --resume";
-    if (saved == 0)
-        c->stopped = "stopped before the first step; nothing was written";
-    else if (tr->settings * tr->runs == 1)
-        c->stopped = pare_sprintf(c->arena, "stopped at step %llu of %llu; continue with: %s%s",
-                                  (unsigned long long)tr->done, (unsigned long long)tr->total,
-                                  c->line, more);
-    else
-        c->stopped = pare_sprintf(c->arena,
-                                  "stopped; %zu of %zu runs have a checkpoint; continue with: %s%s",
-                                  saved, tr->settings * tr->runs, c->line, more);
-}
-
 static pare_status train_all(training *tr)
 {
     cli *c = tr->c;
@@ -268,7 +248,23 @@ static pare_status train_all(training *tr)
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
     cli_phase(c, "score the best model", 100 - TRAIN_SHARE);
-    if (st == PARE_ERR_STOPPED) explain_stop(tr);
+    if (st == PARE_ERR_STOPPED) {
+        /* What was saved, and how to continue. */
+        size_t saved = 0;
+        for (size_t i = 0; i < tr->settings * tr->runs; i++)
+            saved += pare_file_exists(tr->checkpoint[i]);
+        const char *const more = tr->o->resume ? "" : " --resume";
+        if (saved == 0)
+            c->stopped = "stopped before the first step; nothing was written";
+        else if (tr->settings * tr->runs == 1)
+            c->stopped = pare_sprintf(c->arena, "stopped at step %llu of %llu; continue with: %s%s",
+                                      (unsigned long long)tr->done, (unsigned long long)tr->total,
+                                      c->line, more);
+        else
+            c->stopped = pare_sprintf(
+                c->arena, "stopped; %zu of %zu runs have a checkpoint; continue with: %s%s", saved,
+                tr->settings * tr->runs, c->line, more);
+    }
     const pare_status logged = log_close(tr);
     if (st == PARE_ERR_INPUT && tr->o->resume && strstr(c->err.msg, "of another run"))
         st = pare_fail(&c->err, st,

@@ -16,34 +16,6 @@ typedef struct width_opts {
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-static void print_details(const pare_width_report *p)
-{
-    for (size_t i = 0; i < p->npoints; i++) {
-        out_part("  %-4s %4zu -> %-4zu", p->points[i].name, p->points[i].before,
-                 p->points[i].after);
-        if (!isnan(p->points[i].residual_est))
-            out_part(" largest distance of a row from what is kept %.3g",
-                     p->points[i].residual_est);
-        putchar('\n');
-    }
-    for (size_t i = 0; i < p->nheads; i++) {
-        const pare_width_head *const h = &p->heads[i];
-        out_part("  layer %zu head %zu  %4zu -> %-4zu", h->layer, h->head, h->before, h->after);
-        if (!isnan(h->scores_est)) out_part(" largest score error %.3g", h->scores_est);
-        if (!isnan(h->least_est))
-            out_part(", root mean square %.3g (best possible %.3g)", h->objective_est,
-                     h->least_est);
-        putchar('\n');
-    }
-    for (size_t i = 0; i < p->nhidden; i++) {
-        const pare_width_hidden *const h = &p->hidden[i];
-        out_part("  layer %zu hidden  %4zu -> %-4zu", h->layer, h->before, h->after);
-        if (!isnan(h->limit_est))
-            out_part(" spread %.3g (limit %.3g)", h->spread_est, h->limit_est);
-        putchar('\n');
-    }
-}
-
 static void print_text(const cli *c, const void *self)
 {
     const width_opts *const o = self;
@@ -69,7 +41,32 @@ static void print_text(const cli *c, const void *self)
     if (o->epochs)
         out_row("distilled", "%zu epochs, the best is number %llu: validation score %.6f",
                 o->epochs, (unsigned long long)r->distilled.best_step + 1, r->distilled.val);
-    if (c->verbose) print_details(&r->width);
+    if (c->verbose) {
+        for (size_t i = 0; i < r->width.npoints; i++) {
+            out_part("  %-4s %4zu -> %-4zu", r->width.points[i].name, r->width.points[i].before,
+                     r->width.points[i].after);
+            if (!isnan(r->width.points[i].residual_est))
+                out_part(" largest distance of a row from what is kept %.3g",
+                         r->width.points[i].residual_est);
+            putchar('\n');
+        }
+        for (size_t i = 0; i < r->width.nheads; i++) {
+            const pare_width_head *const h = &r->width.heads[i];
+            out_part("  layer %zu head %zu  %4zu -> %-4zu", h->layer, h->head, h->before, h->after);
+            if (!isnan(h->scores_est)) out_part(" largest score error %.3g", h->scores_est);
+            if (!isnan(h->least_est))
+                out_part(", root mean square %.3g (best possible %.3g)", h->objective_est,
+                         h->least_est);
+            putchar('\n');
+        }
+        for (size_t i = 0; i < r->width.nhidden; i++) {
+            const pare_width_hidden *const h = &r->width.hidden[i];
+            out_part("  layer %zu hidden  %4zu -> %-4zu", h->layer, h->before, h->after);
+            if (!isnan(h->limit_est))
+                out_part(" spread %.3g (limit %.3g)", h->spread_est, h->limit_est);
+            putchar('\n');
+        }
+    }
     show_end(c, r);
 }
 

@@ -128,34 +128,6 @@ static pare_status run_both(cli *c, packed *p)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static void print_text(const packed *p)
-{
-    const pare_pack_stats *const s = &p->stats;
-    char a[32], b[32], e[64];
-    out_row("inputs", "%zu of %zu to %zu tokens, %s in all", p->n, p->shortest, p->longest,
-            out_count(a, p->tokens));
-    out_row("engine", "%s of %u tokens, %s", p->o->backend, (unsigned)p->caps.max_len,
-            p->caps.dtype == PARE_F64 ? "f64" : "f32");
-    out_row("calls", "%s instead of %s for the inputs one by one (%zu layers, %zu heads)",
-            out_count(a, s->calls), out_count(b, p->alone), p->layers, p->heads);
-    out_row("difference", "outputs differ by at most %.3g from those of the inputs one by one",
-            p->difference);
-    if (s->leak > 0)
-        out_row("leak", "proven: other inputs move a head's output by at most %s (Theorem 4.2)",
-                pare_ub_format(e, pare_ub_of(s->leak), 4));
-    else
-        out_row("leak", "0, proven: no attention weight passes from one input to another");
-    if (p->cert.rows)
-        out_row("rounding", "proven: at most %s in a head's output; measured %.3g on %zu rows",
-                pare_ub_format(e, pare_ub_of(p->cert.proven), 4), p->cert.measured, p->cert.rows);
-    out_row("call size",
-            "at most %llu rows; queries and keys of %u numbers (%zu and a code of %u), values of "
-            "%u",
-            (unsigned long long)p->count.max_len, (unsigned)s->dk, p->dk, (unsigned)s->code,
-            (unsigned)s->dv);
-    out_row("penalty", "scores between two inputs are lowered by %g", s->penalty);
-}
-
 static pare_status print_json(cli *c, const packed *p)
 {
     const pare_pack_stats *const s = &p->stats;
@@ -188,7 +160,8 @@ pare_status length_pack(cli *c, const pack_opts *o)
     if (!st) st = read_inputs(c, &p);
     if (!st) st = run_both(c, &p);
     if (!st && c->out) {
-        /* As `pare run` has them where all inputs are all_equal, else the rows one below the other. */
+        /* As `pare run` has them where all inputs are all_equal, else the rows one below the
+         * other. */
         const size_t rows = p.n ? p.rows / p.n : 0;
         bool all_equal = p.m->head.pool == PARE_POOL_NONE && p.n > 1;
         for (size_t i = 0; i < p.n; i++)
@@ -202,8 +175,33 @@ pare_status length_pack(cli *c, const pack_opts *o)
     cli_bar_end(c);
     if (!st && c->json)
         st = print_json(c, &p);
-    else if (!st)
-        print_text(&p);
+    else if (!st) {
+        const pare_pack_stats *const s = &p.stats;
+        char a[32], b[32], e[64];
+        out_row("inputs", "%zu of %zu to %zu tokens, %s in all", p.n, p.shortest, p.longest,
+                out_count(a, p.tokens));
+        out_row("engine", "%s of %u tokens, %s", p.o->backend, (unsigned)p.caps.max_len,
+                p.caps.dtype == PARE_F64 ? "f64" : "f32");
+        out_row("calls", "%s instead of %s for the inputs one by one (%zu layers, %zu heads)",
+                out_count(a, s->calls), out_count(b, p.alone), p.layers, p.heads);
+        out_row("difference", "outputs differ by at most %.3g from those of the inputs one by one",
+                p.difference);
+        if (s->leak > 0)
+            out_row("leak", "proven: other inputs move a head's output by at most %s (Theorem 4.2)",
+                    pare_ub_format(e, pare_ub_of(s->leak), 4));
+        else
+            out_row("leak", "0, proven: no attention weight passes from one input to another");
+        if (p.cert.rows)
+            out_row("rounding", "proven: at most %s in a head's output; measured %.3g on %zu rows",
+                    pare_ub_format(e, pare_ub_of(p.cert.proven), 4), p.cert.measured, p.cert.rows);
+        out_row(
+            "call size",
+            "at most %llu rows; queries and keys of %u numbers (%zu and a code of %u), values of "
+            "%u",
+            (unsigned long long)p.count.max_len, (unsigned)s->dk, p.dk, (unsigned)s->code,
+            (unsigned)s->dv);
+        out_row("penalty", "scores between two inputs are lowered by %g", s->penalty);
+    }
     pare_model_free(p.m);
     return st;
 }

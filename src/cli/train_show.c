@@ -39,34 +39,6 @@ static void print_setting(const training *tr, const train_result *r, size_t at)
         out_line("  std                                  %10.6f %10.6f", val->std, test->std);
 }
 
-static void print_text(const training *tr, const train_result *r)
-{
-    char n[32], val[32], test[32], bytes[32];
-    const pare_task_facts *f = &tr->facts;
-    const size_t at = r->runs->setting;
-    const bool several = tr->runs * tr->settings > 1;
-    const pare_train_result *const e = result_of(r, at, r->runs->best);
-    const char *const metric = training_task(tr, 0)->metric;
-    out_row("result", "test %s %.6f, validation %s %.6f, at step %s of %s%s", metric, e->test,
-            metric, e->val, out_count(n, e->best_step), out_count(val, training_steps(tr, at)),
-            several ? " (best run)" : "");
-    if (!isnan(r->full_test))
-        out_row("", "on the whole texts: test %s %.6f, validation %s %.6f", metric, r->full_test,
-                metric, r->full_val);
-    if (several) out_line("%-38s %10s %10s", metric, "validation", "test");
-    for (size_t s = 0; several && s < tr->settings; s++) print_setting(tr, r, s);
-    out_row("model", "%s: %s, %s parameters, %s bytes", r->model.path, r->name,
-            out_count(n, r->model.size.parameters), out_count(bytes, r->model.file_bytes));
-    if (tr->o->popup)
-        out_row("popup", "keeps %.3g %% of the random weights (%s), queries and keys times %.3g",
-                100 * tr->o->keep, train_source_names[tr->o->source], tr->o->scale);
-    out_row("data", "%s: %s %s to train on, %s for validation, %s for testing", tr->o->data,
-            out_count(n, f->train), tr->unit, out_count(val, f->val), out_count(test, f->test));
-    out_row("schedule", "%s steps, learning rate %g to %g", out_count(n, training_steps(tr, at)),
-            tr->setting[at].lr, tr->o->last_lr); /* no time: same command, same words */
-    oracle_print(tr);
-}
-
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 static const out_field spread_fields[] = {
@@ -128,30 +100,50 @@ static bool add_popup(cJSON *to, const training *tr, const train_result *r)
            pare_json_add_u64(o, "seed", training_seed(tr, r->runs->best));
 }
 
-static pare_status print_json(training *tr, const train_result *r)
-{
-    const pare_train_result *best = result_of(r, r->runs->setting, r->runs->best);
-    cJSON *root = out_json_begin(tr->c);
-    bool ok = root && pare_json_add_string(root, "kind", train_kinds[tr->o->kind]) &&
-              out_json_facts(root, "output", &r->model);
-    cJSON *const data = ok ? pare_json_add_object(root, "data") : NULL;
-    ok = data && pare_json_add_string(data, "path", tr->o->data) &&
-         out_json_fields(data, data_fields, &tr->facts);
-    cJSON *const metric = ok ? pare_json_add_object(root, "metric") : NULL;
-    ok = metric && pare_json_add_string(metric, "name", training_task(tr, 0)->metric) &&
-         pare_json_add_number(metric, "val", best->val) &&
-         pare_json_add_number(metric, "test", best->test) &&
-         out_json_fields(metric, full_text_fields, r) && add_popup(root, tr, r) &&
-         oracle_json(root, tr) && pare_json_add_size(root, "best_setting", r->runs->setting) &&
-         pare_json_add_size(root, "best_run", r->runs->best) && add_settings(root, tr, r);
-    cJSON *const times = ok ? pare_json_add_object(root, "time_ms") : NULL;
-    ok = times && pare_json_add_number(times, "training", 1e3 * r->seconds);
-    return out_json(tr->c, root, ok);
-}
-
 pare_status train_show(training *tr, const train_result *r)
 {
-    if (tr->c->json) return print_json(tr, r);
-    print_text(tr, r);
+    if (tr->c->json) {
+        const pare_train_result *best = result_of(r, r->runs->setting, r->runs->best);
+        cJSON *root = out_json_begin(tr->c);
+        bool ok = root && pare_json_add_string(root, "kind", train_kinds[tr->o->kind]) &&
+                  out_json_facts(root, "output", &r->model);
+        cJSON *const data = ok ? pare_json_add_object(root, "data") : NULL;
+        ok = data && pare_json_add_string(data, "path", tr->o->data) &&
+             out_json_fields(data, data_fields, &tr->facts);
+        cJSON *const metric = ok ? pare_json_add_object(root, "metric") : NULL;
+        ok = metric && pare_json_add_string(metric, "name", training_task(tr, 0)->metric) &&
+             pare_json_add_number(metric, "val", best->val) &&
+             pare_json_add_number(metric, "test", best->test) &&
+             out_json_fields(metric, full_text_fields, r) && add_popup(root, tr, r) &&
+             oracle_json(root, tr) && pare_json_add_size(root, "best_setting", r->runs->setting) &&
+             pare_json_add_size(root, "best_run", r->runs->best) && add_settings(root, tr, r);
+        cJSON *const times = ok ? pare_json_add_object(root, "time_ms") : NULL;
+        ok = times && pare_json_add_number(times, "training", 1e3 * r->seconds);
+        return out_json(tr->c, root, ok);
+    }
+    char n[32], val[32], test[32], bytes[32];
+    const pare_task_facts *f = &tr->facts;
+    const size_t at = r->runs->setting;
+    const bool several = tr->runs * tr->settings > 1;
+    const pare_train_result *const e = result_of(r, at, r->runs->best);
+    const char *const metric = training_task(tr, 0)->metric;
+    out_row("result", "test %s %.6f, validation %s %.6f, at step %s of %s%s", metric, e->test,
+            metric, e->val, out_count(n, e->best_step), out_count(val, training_steps(tr, at)),
+            several ? " (best run)" : "");
+    if (!isnan(r->full_test))
+        out_row("", "on the whole texts: test %s %.6f, validation %s %.6f", metric, r->full_test,
+                metric, r->full_val);
+    if (several) out_line("%-38s %10s %10s", metric, "validation", "test");
+    for (size_t s = 0; several && s < tr->settings; s++) print_setting(tr, r, s);
+    out_row("model", "%s: %s, %s parameters, %s bytes", r->model.path, r->name,
+            out_count(n, r->model.size.parameters), out_count(bytes, r->model.file_bytes));
+    if (tr->o->popup)
+        out_row("popup", "keeps %.3g %% of the random weights (%s), queries and keys times %.3g",
+                100 * tr->o->keep, train_source_names[tr->o->source], tr->o->scale);
+    out_row("data", "%s: %s %s to train on, %s for validation, %s for testing", tr->o->data,
+            out_count(n, f->train), tr->unit, out_count(val, f->val), out_count(test, f->test));
+    out_row("schedule", "%s steps, learning rate %g to %g", out_count(n, training_steps(tr, at)),
+            tr->setting[at].lr, tr->o->last_lr); /* no time: same command, same words */
+    oracle_print(tr);
     return PARE_OK;
 }

@@ -273,25 +273,20 @@ static pare_status write_head(const hf *x, pare_out *o)
     return st ? st : pare_out_write(o, "        ", padded - n, x->err);
 }
 
-static pare_status write_numbers(const hf *x, pare_out *o, const hf_tensor *t)
-{
-    enum { SOME = 2048 };
-    float part[SOME];
-    pare_status st = PARE_OK;
-    for (size_t from = 0, n; from < count_of(t) && !st; from += n) {
-        n = count_of(t) - from < SOME ? count_of(t) - from : SOME;
-        for (size_t i = 0; i < n; i++) part[i] = (float)number_at(t, from + i);
-        st = pare_out_write(o, part, n * sizeof *part, x->err);
-    }
-    return st;
-}
-
 static pare_status write_model(const hf *x, const char *path, bool overwrite)
 {
     pare_out *o = NULL;
     pare_status st = pare_out_open(&o, path, overwrite, x->err);
     if (!st) st = write_head(x, o);
-    for (const hf_tensor *t = x->first; t && !st; t = t->next) st = write_numbers(x, o, t);
+    for (const hf_tensor *t = x->first; t && !st; t = t->next) {
+        enum { SOME = 2048 };
+        float part[SOME];
+        for (size_t from = 0, n; from < count_of(t) && !st; from += n) {
+            n = count_of(t) - from < SOME ? count_of(t) - from : SOME;
+            for (size_t i = 0; i < n; i++) part[i] = (float)number_at(t, from + i);
+            st = pare_out_write(o, part, n * sizeof *part, x->err);
+        }
+    }
     if (!st) return pare_out_commit(o, x->err);
     pare_out_abort(o);
     return st;

@@ -29,20 +29,6 @@ static size_t published_heads(size_t d)
     }
 }
 
-static size_t head_count(im_source *s, size_t d)
-{
-    size_t heads = 0;
-    if (!im_size(s, &heads, "heads", "n_head")) heads = published_heads(d);
-    if (heads == 0)
-        im_fail(s,
-                "the number of heads is not known: neither n_head in config.json nor heads in the "
-                "metadata, and width %zu is none of the published sizes",
-                d);
-    else if (d % heads != 0)
-        im_fail(s, "width %zu of 'wte.weight' is not a multiple of %zu heads", d, heads);
-    return heads;
-}
-
 typedef struct gpt2 {
     size_t d, hidden, heads;
     double eps;
@@ -56,7 +42,16 @@ static void read_sizes(im_source *s, gpt2 *g)
     if (!im_shape(s, wte, 2, "wte.weight")) return;
     *g = (gpt2){.d = wte[1], .eps = 1e-5, .act = PARE_ACT_GELU_TANH, .scaled = true};
     s->m->embedding.vocab = wte[0];
-    g->heads = head_count(s, g->d);
+    size_t heads = 0;
+    if (!im_size(s, &heads, "heads", "n_head")) heads = published_heads(g->d);
+    if (heads == 0)
+        im_fail(s,
+                "the number of heads is not known: neither n_head in config.json nor heads in the "
+                "metadata, and width %zu is none of the published sizes",
+                g->d);
+    else if (g->d % heads != 0)
+        im_fail(s, "width %zu of 'wte.weight' is not a multiple of %zu heads", g->d, heads);
+    g->heads = heads;
     g->hidden = im_outputs(s, "h.0.mlp.c_fc.weight");
     g->bias = im_has(s, "h.0.ln_1.bias"); /* trained with or without: all of them or none */
     im_number(s, &g->eps, NULL, "layer_norm_epsilon");

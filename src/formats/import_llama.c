@@ -82,29 +82,6 @@ typedef struct llama {
     pare_weight freqs;
 } llama;
 
-/* rope_scaling, or rope_parameters of newer files: only the plain frequencies are known here. */
-static void read_rope(im_source *s, llama *g)
-{
-    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
-    im_number(s, &g->base, NULL, "rope_theta");
-    im_word_number(s, &g->base, "rope", "base");
-    for (size_t i = 0; i < 2 && !s->st && s->config; i++) {
-        const cJSON *rope = cJSON_GetObjectItemCaseSensitive(s->config, keys[i]);
-        if (!cJSON_IsObject(rope)) continue;
-        const char *type = "default";
-        if (pare_json_string_opt(&type, rope, "type", s->err) ||
-            pare_json_string_opt(&type, rope, "rope_type", s->err) ||
-            pare_json_number_opt(&g->base, rope, "rope_theta", s->err))
-            im_fail(s, "config.json: %s is malformed", keys[i]);
-        else if (strcmp(type, "default") != 0)
-            im_fail(s, "config.json: %s of type '%.40s' is not supported", keys[i], type);
-    }
-    double part = 1;
-    if (im_number(s, &part, NULL, "partial_rotary_factor") && part != 1)
-        im_fail(s, "config.json: partial_rotary_factor %g is not supported", part);
-    if (!s->st && !(g->base > 0)) im_fail(s, "rope_theta %g is not positive", g->base);
-}
-
 static void read_heads(im_source *s, llama *g)
 {
     if (!im_size(s, &g->heads, "heads", "num_attention_heads") &&
@@ -162,7 +139,26 @@ static void read_sizes(im_source *s, llama *g)
     im_number(s, &g->eps, NULL, "norm_eps");
     im_word_number(s, &g->eps, "norm", "eps");
     im_act(s, &g->act, "hidden_act");
-    read_rope(s, g);
+    /* rope_scaling, or rope_parameters of newer files: only the plain frequencies are known
+     * here. */
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    im_number(s, &g->base, NULL, "rope_theta");
+    im_word_number(s, &g->base, "rope", "base");
+    for (size_t i = 0; i < 2 && !s->st && s->config; i++) {
+        const cJSON *rope = cJSON_GetObjectItemCaseSensitive(s->config, keys[i]);
+        if (!cJSON_IsObject(rope)) continue;
+        const char *type = "default";
+        if (pare_json_string_opt(&type, rope, "type", s->err) ||
+            pare_json_string_opt(&type, rope, "rope_type", s->err) ||
+            pare_json_number_opt(&g->base, rope, "rope_theta", s->err))
+            im_fail(s, "config.json: %s is malformed", keys[i]);
+        else if (strcmp(type, "default") != 0)
+            im_fail(s, "config.json: %s of type '%.40s' is not supported", keys[i], type);
+    }
+    double part = 1;
+    if (im_number(s, &part, NULL, "partial_rotary_factor") && part != 1)
+        im_fail(s, "config.json: partial_rotary_factor %g is not supported", part);
+    if (!s->st && !(g->base > 0)) im_fail(s, "rope_theta %g is not positive", g->base);
     im_size(s, &s->m->context, "ctx", "max_position_embeddings");
 }
 
@@ -202,16 +198,6 @@ static void read_block(im_source *s, const llama *g, size_t l)
     f->layers[2] = project(s, g->d, g->hidden, l, g->n->down);
 }
 
-static void read_head(im_source *s, const llama *g)
-{
-    bool tied = false;
-    const bool said = im_flag(s, &tied, "tie_word_embeddings");
-    im_tie(s, g->n->embedding, g->n->head, !said || tied);
-    if (!s->st && said && tied && !s->m->head.tied)
-        im_fail(s, "tensor '%s' differs from '%s', but config.json says tie_word_embeddings",
-                g->n->head, g->n->embedding);
-}
-
 void im_llama(im_source *s)
 {
     static const char *const types[] = {"llama", "mistral", "qwen2", NULL};
@@ -231,6 +217,11 @@ void im_llama(im_source *s)
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
     s->m->head.norm =
         im_norm(PARE_NORM_RMS, g.d, g.eps, im_vector(s, g.d, "%s", g.n->final), (pare_weight){0});
-    read_head(s, &g);
+    bool tied = false;
+    const bool said = im_flag(s, &tied, "tie_word_embeddings");
+    im_tie(s, g.n->embedding, g.n->head, !said || tied);
+    if (!s->st && said && tied && !s->m->head.tied)
+        im_fail(s, "tensor '%s' differs from '%s', but config.json says tie_word_embeddings",
+                g.n->head, g.n->embedding);
     im_finish(s, ignored);
 }

@@ -102,24 +102,6 @@ static void read_ffn(im_source *s, const perhead *g, size_t l)
     f->layers[1].b = im_vector(s, g->d, "blocks.%zu.mlp.b_out", l);
 }
 
-static void read_block(im_source *s, const perhead *g, size_t l)
-{
-    pare_attn *at = &s->m->blocks[l].attn;
-    char name[40];
-    im_attn(s, at, g->d, g->heads, g->heads, g->dk, 0);
-    snprintf(name, sizeof name, "blocks.%zu.ln1", l);
-    at->in_norm = norm_if(s, g, name);
-    at->wq = stacked(s, g, l, "W_Q");
-    at->wk = stacked(s, g, l, "W_K");
-    at->wv = stacked(s, g, l, "W_V");
-    at->wo = joined(s, g, l);
-    at->bq = head_bias(s, g, l, "b_Q");
-    at->bk = head_bias(s, g, l, "b_K");
-    at->bv = head_bias(s, g, l, "b_V");
-    at->bo = im_vector_if(s, im_has(s, "blocks.%zu.attn.b_O", l), g->d, "blocks.%zu.attn.b_O", l);
-    read_ffn(s, g, l);
-}
-
 static void read_embedding(im_source *s, perhead *g)
 {
     size_t embed[2], positions[2];
@@ -146,7 +128,23 @@ void im_perhead(im_source *s)
     im_word_number(s, &g.eps, "norm", "eps");
     if (s->st || !im_blocks(s, im_count(s, "blocks.", ".attn.W_Q"))) return;
     s->m->pattern.kind = im_says(s, "arch", "bidirectional") ? PARE_FULL : PARE_CAUSAL;
-    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
+    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) {
+        pare_attn *at = &s->m->blocks[l].attn;
+        char name[40];
+        im_attn(s, at, g.d, g.heads, g.heads, g.dk, 0);
+        snprintf(name, sizeof name, "blocks.%zu.ln1", l);
+        at->in_norm = norm_if(s, &g, name);
+        at->wq = stacked(s, &g, l, "W_Q");
+        at->wk = stacked(s, &g, l, "W_K");
+        at->wv = stacked(s, &g, l, "W_V");
+        at->wo = joined(s, &g, l);
+        at->bq = head_bias(s, &g, l, "b_Q");
+        at->bk = head_bias(s, &g, l, "b_K");
+        at->bv = head_bias(s, &g, l, "b_V");
+        at->bo =
+            im_vector_if(s, im_has(s, "blocks.%zu.attn.b_O", l), g.d, "blocks.%zu.attn.b_O", l);
+        read_ffn(s, &g, l);
+    }
     s->m->head.norm = norm_if(s, &g, "ln_final");
     const size_t vocab = im_outputs(s, "unembed.W_U");
     s->m->head.out.w = im_matrix(s, vocab, g.d, "unembed.W_U");

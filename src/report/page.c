@@ -98,20 +98,6 @@ typedef struct conversion {
     char letter;     /* z: %zu */
 } conversion;
 
-static conversion conversion_at(const char *at)
-{
-    conversion v = {.end = at + 1};
-    v.end += strspn(v.end, ".*0123456789");
-    v.letter = *v.end;
-    v.end += v.letter == 'z' ? 2 : 1;
-    PARE_ASSERT(v.letter && (size_t)(v.end - at) < sizeof v.word);
-    memcpy(v.word, at, (size_t)(v.end - at));
-    v.counted = strcmp(v.word, "%.*s") == 0;
-    PARE_ASSERT(v.counted || !strchr(v.word, '*'));
-    PARE_ASSERT(v.letter != 's' || v.counted || v.word[1] == 's');
-    return v;
-}
-
 void page_printf(page *p, const char *fmt, ...)
 {
     va_list args;
@@ -121,7 +107,15 @@ void page_printf(page *p, const char *fmt, ...)
         write_raw(p, fmt, plain);
         fmt += plain;
         if (!*fmt) break;
-        const conversion v = conversion_at(fmt);
+        conversion v = {.end = fmt + 1};
+        v.end += strspn(v.end, ".*0123456789");
+        v.letter = *v.end;
+        v.end += v.letter == 'z' ? 2 : 1;
+        PARE_ASSERT(v.letter && (size_t)(v.end - fmt) < sizeof v.word);
+        memcpy(v.word, fmt, (size_t)(v.end - fmt));
+        v.counted = strcmp(v.word, "%.*s") == 0;
+        PARE_ASSERT(v.counted || !strchr(v.word, '*'));
+        PARE_ASSERT(v.letter != 's' || v.counted || v.word[1] == 's');
         char buf[400] = ""; /* %.2f of 1e308 has 312 characters */
         const int most = v.counted ? va_arg(args, int) : 0;
         const char *text = buf;
