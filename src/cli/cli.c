@@ -139,8 +139,8 @@ static void json_error(const char *command, pare_status st, const char *message)
     };
     const char *const word = st < sizeof words / sizeof *words ? words[st] : NULL;
     cJSON *const root = cJSON_CreateObject();
-    if (out_json_add(root, "command:s", command) &&
-        out_json_add_object(root, "error", "exit:z kind:s message:s", (size_t)pare_exit_code(st),
+    if (pare_json_add_values(root, "command:s", command) &&
+        pare_json_add_record(root, "error", "exit:z kind:s message:s", (size_t)pare_exit_code(st),
                             word ? word : "other", message))
         out_json_object(root);
     cJSON_Delete(root);

@@ -63,9 +63,13 @@ static pare_status make_model(cli *c, const data_opts *o)
     opts.seed = c->seed;
     opts.exec = &c->exec;
     const bool graph = opts.kind == PARE_RANDOM_GRAPH, bert = opts.kind == PARE_RANDOM_BERT;
-    pare_status st = cli_only(c, "features", graph, "--kind graph");
-    if (!st) st = cli_only(c, "classes", graph || bert, "--kind graph and --kind bert");
-    if (!st) st = cli_only(c, "vocab,context", !graph, "the other kinds: a graph has no tokens");
+    const cli_rule rules[] = {
+        {"features", graph, "--kind graph"},
+        {"classes", graph || bert, "--kind graph and --kind bert"},
+        {"vocab,context", !graph, "the other kinds: a graph has no tokens"},
+        {0},
+    };
+    pare_status st = cli_check_rules(c, rules);
     if (!st) st = pare_random_model(&m, &opts, &c->err);
     if (!st) st = pare_model_save(m, c->out, c->force, NULL, &c->err);
     pare_model_free(m);
@@ -93,11 +97,9 @@ static pare_status make(cli *c, const data_kind *k, const data_opts *o)
     }
     st = pare_sha256_file(sha256, c->out, &c->err);
     if (st) return st;
-    cJSON *root = out_json_begin(c);
-    cJSON *out = root ? pare_json_add_object(root, "output") : NULL;
+    cJSON *const root = out_json_begin(c);
     return out_json(c, root,
-                    out && pare_json_add_string(out, "path", c->out) &&
-                        pare_json_add_string(out, "sha256", sha256));
+                    pare_json_add_record(root, "output", "path:s sha256:s", c->out, sha256));
 }
 
 static int run_kind(const data_kind *k, const data_opts *o, int argc, char **argv)
@@ -120,6 +122,36 @@ static int run_kind(const data_kind *k, const data_opts *o, int argc, char **arg
     if (!cli_start(&c, &spec, CLI_MUST_OUT, "the file to write", argc, argv, &rc)) return rc;
     interrupt_at_once(); /* nothing here looks at the stop flag */
     return cli_finish(&c, make(&c, k, o));
+}
+
+/* Without a kind: help, or the complaint that it is missing. */
+static int list_kinds(const data_kind *kinds, size_t n, const data_opts *o, int argc, char **argv)
+{
+    const char *names[MOST_KINDS + 1] = {0};
+    opt_format format;
+    for (size_t i = 0; i < n; i++) names[i] = kinds[i].name;
+    if (!opt_asks_help(&format, argc, argv))
+        return cli_unknown_word("data", "kind", argc > 0 ? argv[0] : NULL, names, argc, argv);
+    if (format == OPT_HELP) {
+        puts("Usage: pare data KIND -o FILE\n"
+             "Makes test data, or a model with random weights, from a seed.\n");
+        for (size_t i = 0; i < n; i++) printf("  %-12s %s\n", kinds[i].name, kinds[i].about);
+        puts("\nEach kind has options of its own: pare data KIND --help\n\nExamples\n"
+             "  pare data minesweeper --side 30 -o board.npz\n"
+             "  pare data model --kind llama --layers 4 -o m.safetensors");
+        return 0;
+    }
+    if (format == OPT_COMPLETION) {
+        fputs("    data) values='", stdout);
+        for (size_t i = 0; i < n; i++) printf("%s%s", i ? " " : "", kinds[i].name);
+        puts("' ;;");
+    }
+    int rc = 0;
+    for (size_t i = 0; !rc && i < n; i++) {
+        if (i > 0 && format == OPT_HELP_ALL) putchar('\n');
+        rc = run_kind(&kinds[i], o, argc, argv);
+    }
+    return rc;
 }
 
 /* clang-format off */
@@ -191,31 +223,5 @@ int cmd_data(int argc, char **argv)
     const char *word = argc > 0 ? argv[0] : NULL;
     for (size_t i = 0; word && i < COUNT(kinds); i++)
         if (strcmp(word, kinds[i].name) == 0) return run_kind(&kinds[i], &o, argc - 1, argv + 1);
-    /* Without a kind: help, or the complaint that it is missing. */
-    const size_t n = COUNT(kinds);
-    const char *names[MOST_KINDS + 1] = {0};
-    opt_format format;
-    for (size_t i = 0; i < n; i++) names[i] = kinds[i].name;
-    if (!opt_asks_help(&format, argc, argv))
-        return cli_unknown_word("data", "kind", argc > 0 ? argv[0] : NULL, names, argc, argv);
-    if (format == OPT_HELP) {
-        puts("Usage: pare data KIND -o FILE\n"
-             "Makes test data, or a model with random weights, from a seed.\n");
-        for (size_t i = 0; i < n; i++) printf("  %-12s %s\n", kinds[i].name, kinds[i].about);
-        puts("\nEach kind has options of its own: pare data KIND --help\n\nExamples\n"
-             "  pare data minesweeper --side 30 -o board.npz\n"
-             "  pare data model --kind llama --layers 4 -o m.safetensors");
-        return 0;
-    }
-    if (format == OPT_COMPLETION) {
-        fputs("    data) values='", stdout);
-        for (size_t i = 0; i < n; i++) printf("%s%s", i ? " " : "", kinds[i].name);
-        puts("' ;;");
-    }
-    int rc = 0;
-    for (size_t i = 0; !rc && i < n; i++) {
-        if (i > 0 && format == OPT_HELP_ALL) putchar('\n');
-        rc = run_kind(&kinds[i], &o, argc, argv);
-    }
-    return rc;
+    return list_kinds(kinds, COUNT(kinds), &o, argc, argv);
 }

@@ -156,17 +156,17 @@ static pare_status print_json(cli *c, const void *self)
     cJSON *const to = reduce_json_front(root, r) ? pare_json_add_object(root, "cut") : NULL;
     bool ok = to != NULL;
     if (ok && o->one_layer) {
-        ok = out_json_add(to, "one_layer:s", o->one_layer) &&
+        ok = pare_json_add_values(to, "one_layer:s", o->one_layer) &&
              (r->one_layer.keep == PARE_DEPTH_UNSET ||
-              out_json_add(to, "kept:z", r->one_layer.keep));
+              pare_json_add_values(to, "kept:z", r->one_layer.keep));
     } else if (ok) {
-        ok = out_json_add(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
+        ok = pare_json_add_values(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
                           pare_depth_select_names[o->select], r->depth.exact) &&
              (list = pare_json_add_array(to, "layers"));
     }
     for (size_t l = 0; ok && list && l < r->depth.nlayers; l++) {
         const pare_depth_layer *const d = &r->depth.layers[l];
-        ok = out_json_add_object(list, NULL, "layer:z kind:s leave_one_out:N block_influence:N",
+        ok = pare_json_add_record(list, NULL, "layer:z kind:s leave_one_out:N block_influence:N",
                                  d->block, pare_attn_name(d->kind), d->loo_est, d->influence_est);
     }
     return out_json(c, root, ok && reduce_json_end(root, r));

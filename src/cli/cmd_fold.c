@@ -26,7 +26,7 @@ static pare_status print_json(cli *c, const void *self)
     cJSON *const root = out_json_begin(c);
     return out_json(c, root,
                     reduce_json_front(root, r) &&
-                        out_json_add_object(root, "folded",
+                        pare_json_add_record(root, "folded",
                                             "norms:z key_biases:z value_biases:z rounded:z",
                                             f->norms, f->key_biases, f->value_biases, f->rounded) &&
                         reduce_json_end(root, r));

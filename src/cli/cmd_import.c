@@ -107,8 +107,8 @@ static pare_status print(cli *c, const facts *before, const facts *after, const 
     return out_json(c, root,
                     root && out_json_facts(root, "input", before) &&
                         out_json_facts(root, "output", after) &&
-                        pare_json_add_string(root, "name", m->name ? m->name : "") &&
-                        pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer)));
+                        pare_json_add_values(root, "name:s tokenizer:s", m->name ? m->name : "",
+                                             pare_tokenizer_name(m->tokenizer)));
 }
 
 static pare_status import(cli *c, const import_opts *o)

@@ -83,14 +83,14 @@ static pare_status print_json(cli *c, const plan_opts *o)
     for (size_t i = 0; ok && i < o->plan.n; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
         cJSON *const to = pare_json_add_object(list, NULL);
-        ok = out_json_add(to, "cut:s", try_words(words, t)) &&
-             (t->refused ? out_json_add(to, "refused:s", t->refused)
-                         : out_json_add(to, "parameters:g bytes:g ms:g error:g fits:b over:g",
+        ok = pare_json_add_values(to, "cut:s", try_words(words, t)) &&
+             (t->refused ? pare_json_add_values(to, "refused:s", t->refused)
+                         : pare_json_add_values(to, "parameters:g bytes:g ms:g error:g fits:b over:g",
                                         (double)t->parameters, (double)t->bytes, t->ms, t->error,
                                         t->over <= 1, t->over));
     }
     if (ok && o->chosen) {
-        ok = out_json_add(root, "chosen:s", try_words(words, o->chosen));
+        ok = pare_json_add_values(root, "chosen:s", try_words(words, o->chosen));
         if (ok && o->chosen->nsteps > 0)
             ok = reduce_json_front(root, &o->r.r) && reduce_json_end(root, &o->r.r);
     }

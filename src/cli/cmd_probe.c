@@ -363,9 +363,9 @@ static pare_status probe(cli *c, probe_opts *o)
         char kind[DESCRIBE_BYTES];
         describe_kind(kind, m);
         cJSON *const root = out_json_begin(c);
-        const bool ok = out_json_add(root, "line:s", c->line) &&
+        const bool ok = pare_json_add_values(root, "line:s", c->line) &&
                         out_json_facts(root, "input", &f) &&
-                        out_json_add(root, "kind:s data:s", kind, o->data) &&
+                        pare_json_add_values(root, "kind:s data:s", kind, o->data) &&
                         out_json_text(root, "probe", json);
         st = c->out ? out_json_file(c, root, ok, c->out) : out_json(c, root, ok);
     }

@@ -37,8 +37,7 @@ static pare_status report(cli *c, const report_opts *o)
     if (c->json) {
         cJSON *root = out_json_begin(c);
         return out_json(c, root,
-                        root && pare_json_add_string(root, "report", c->out) &&
-                            pare_json_add_size(root, "files", c->noperands));
+                        pare_json_add_values(root, "report:s files:z", c->out, c->noperands));
     }
     out_row("report", "%s: %zu %s", c->out, c->noperands, c->noperands == 1 ? "file" : "files");
     return PARE_OK;

@@ -106,25 +106,23 @@ static pare_status check_options(cli *c, train_opts *o)
     const bool gpt = o->kind == PARE_INIT_GPT, poly = o->attention == ATTENTION_POLY;
     const bool softmax = o->kind != PARE_INIT_MLP && o->kind != PARE_INIT_GCN;
     const bool edges = o->kind == PARE_INIT_GRAPH || o->kind == PARE_INIT_GCN;
-    pare_status st;
-    if ((st = cli_only(c, "distill,temperature,hidden", o->teacher, "--teacher MODEL")) ||
-        (st = cli_only(c, "temperature", o->distill > 0, "--distill above 0")) ||
-        (st = cli_only(c, "attention,oracle", softmax,
-                       "kinds with softmax attention: graph, gpt, "
-                       "encoder")) ||
-        (st = cli_only(c, "tol", poly, "--attention poly")) ||
-        (st = cli_only(c, "heads", o->kind != PARE_INIT_MLP, "kinds with attention")) ||
-        (st = cli_only(c, "self-loops,expander,full", edges, "--kind graph or gcn")) ||
-        (st = cli_only(c, "preset,popup", gpt, "--kind gpt")) ||
-        (st = cli_only(c, "keep,qk-scale,source", o->popup, "--popup")) ||
-        (st = cli_only(c, "over", o->runs > 1, "--runs above 1")) ||
-        (st = cli_only(c, "lr", !(o->grid && strstr(o->grid, "lr=")),
-                       "trainings without lr= in --grid")) ||
-        (st = cli_only(c,
-                       "dim,layers,heads,ffn,act,preset,vocab,expander,self-loops,full,no-skips,"
-                       "no-norms,no-biases",
-                       !o->from, "a fresh model, not with --from, which has its own shape")))
-        return st;
+    const cli_rule rules[] = {
+        {"distill,temperature,hidden", o->teacher, "--teacher MODEL"},
+        {"temperature", o->distill > 0, "--distill above 0"},
+        {"attention,oracle", softmax, "kinds with softmax attention: graph, gpt, encoder"},
+        {"tol", poly, "--attention poly"},
+        {"heads", o->kind != PARE_INIT_MLP, "kinds with attention"},
+        {"self-loops,expander,full", edges, "--kind graph or gcn"},
+        {"preset,popup", gpt, "--kind gpt"},
+        {"keep,qk-scale,source", o->popup, "--popup"},
+        {"over", o->runs > 1, "--runs above 1"},
+        {"lr", !(o->grid && strstr(o->grid, "lr=")), "trainings without lr= in --grid"},
+        {"dim,layers,heads,ffn,act,preset,vocab,expander,self-loops,full,no-skips,no-norms,no-biases",
+         !o->from, "a fresh model, not with --from, which has its own shape"},
+        {0},
+    };
+    pare_status st = cli_check_rules(c, rules);
+    if (st) return st;
     if (!o->has_kind) return cli_usage_error(c, "--kind is given more than once: give it once");
     if (o->epochs && o->steps)
         return cli_usage_error(c,

@@ -198,7 +198,7 @@ static pare_status verify(cli *c, const verify_opts *o)
     if (v.is_length && c->json) {
         cJSON *const root = out_json_begin(c);
         return out_json(c, root,
-                        out_json_add(root, "holds:b proven:g measured:g other_engine:g", true,
+                        pare_json_add_values(root, "holds:b proven:g measured:g other_engine:g", true,
                                      v.length.again.proven, v.length.again.measured,
                                      v.length.other_engine));
     }

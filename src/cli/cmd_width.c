@@ -85,13 +85,13 @@ static pare_status print_json(cli *c, const void *self)
     static const char pair[] = "before:z after:z";
     cJSON *const root = out_json_begin(c);
     cJSON *const to = reduce_json_front(root, r) ? pare_json_add_object(root, "cut") : NULL;
-    bool ok = out_json_add(to, "method:s", pare_width_method_names[o->method]) &&
-              out_json_add_object(to, "dim", pair, dim, p->dim) &&
-              out_json_add_object(to, "qk_dim", pair, qk_dim, p->qk_dim) &&
-              out_json_add_object(to, "ffn_dim", pair, ffn_dim, p->ffn_dim) &&
-              out_json_add(to, "output_error:N", r->output_error);
+    bool ok = pare_json_add_values(to, "method:s", pare_width_method_names[o->method]) &&
+              pare_json_add_record(to, "dim", pair, dim, p->dim) &&
+              pare_json_add_record(to, "qk_dim", pair, qk_dim, p->qk_dim) &&
+              pare_json_add_record(to, "ffn_dim", pair, ffn_dim, p->ffn_dim) &&
+              pare_json_add_values(to, "output_error:N", r->output_error);
     if (ok && o->epochs)
-        ok = out_json_add(to, "distill_epochs:z validation:g", o->epochs, r->distilled.val);
+        ok = pare_json_add_values(to, "distill_epochs:z validation:g", o->epochs, r->distilled.val);
     return out_json(c, root, ok && reduce_json_end(root, r));
 }
 

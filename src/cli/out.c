@@ -370,54 +370,6 @@ bool out_json_add_fields(cJSON *to, const char *key, const out_field *fields, co
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static bool add_values(cJSON *to, const char *fields, va_list args)
-{
-    bool ok = to != NULL;
-    while (ok && *fields) {
-        char key[40];
-        const size_t n = strcspn(fields, ":");
-        PARE_ASSERT(n < sizeof key && fields[n]);
-        memcpy(key, fields, n);
-        key[n] = '\0';
-        const char kind = fields[n + 1];
-        fields += n + 2;
-        fields += *fields == ' ';
-        if (kind == 's') {
-            ok = add_string(to, key, va_arg(args, const char *));
-        } else if (kind == 'z') {
-            ok = pare_json_add_size(to, key, va_arg(args, size_t));
-        } else if (kind == 'b') {
-            ok = pare_json_add_bool(to, key, va_arg(args, int));
-        } else {
-            const double v = va_arg(args, double);
-            PARE_ASSERT(kind == 'g' || kind == 'n' || kind == 'N');
-            if (isnan(v) && kind != 'g')
-                ok = kind == 'N' || pare_json_add_null(to, key);
-            else
-                ok = pare_json_add_number(to, key, v);
-        }
-    }
-    return ok;
-}
-
-bool out_json_add(cJSON *to, const char *fields, ...)
-{
-    va_list args;
-    va_start(args, fields);
-    const bool ok = add_values(to, fields, args);
-    va_end(args);
-    return ok;
-}
-
-bool out_json_add_object(cJSON *to, const char *key, const char *fields, ...)
-{
-    va_list args;
-    va_start(args, fields);
-    const bool ok = to && add_values(pare_json_add_object(to, key), fields, args);
-    va_end(args);
-    return ok;
-}
-
 cJSON *out_json_begin(const cli *c)
 {
     cJSON *root = cJSON_CreateObject();
@@ -487,7 +439,7 @@ pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
 
 bool out_json_facts(cJSON *to, const char *key, const facts *f)
 {
-    return out_json_add_object(to, key,
+    return pare_json_add_record(to, key,
                                "path:s sha256:s parameters:z bytes:z macs:z tokens:z file_bytes:z",
                                f->path, *f->sha256 ? f->sha256 : NULL, f->size.parameters,
                                f->size.bytes, f->size.macs, f->tokens, f->file_bytes);
@@ -506,7 +458,7 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
 {
     cJSON *const o = pare_json_add_object(to, "certificate"), *json = NULL;
     const pare_claim *const engine = pare_cert_find(cert, PARE_ENGINE_DISTANCE);
-    bool ok = out_json_add(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
+    bool ok = pare_json_add_values(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
                            path, cert->norm, cert->domain, pare_cert_apriori(cert), cert->proven,
                            cert->measured, engine ? engine->value : NAN);
     /* The lists as they are in the file. */

@@ -78,14 +78,6 @@ bool out_json_add_fields(cJSON *to, const char *key, const out_field *fields, co
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-/* Adds the values that follow to an object: `fields` has a word "key:kind" for each of them.
- *   s  const char *; NULL: null     z  size_t or uint64_t, at most 2^53     b  bool
- *   g  double, not nan              n  double; nan: null                    N  nan: left out
- * False: memory was out, or there is no object. */
-bool out_json_add(cJSON *to, const char *fields, ...);
-/* The same as a new object below `key` of `to`; key NULL: a new entry of a list. */
-bool out_json_add_object(cJSON *to, const char *key, const char *fields, ...);
-
 /* Prints the tree on one line and deletes it; NULL or `complete` false: memory was out. */
 pare_status out_json(cli *c, cJSON *root, bool complete);
 /* The same of a tree that stays, where there is no cli to tell of failures. */

@@ -57,7 +57,7 @@ void show_ticket(const cli *c, const void *self)
 static bool json_rounded(cJSON *root, const char *name, const pare_rounded *r)
 {
     return isnan(r->measured) ||
-           out_json_add_object(root, name, "bits:g measured:g relative_error:g metric:N", r->bits,
+           pare_json_add_record(root, name, "bits:g measured:g relative_error:g metric:N", r->bits,
                                r->measured, r->error, r->has_metric ? r->metric.value : NAN);
 }
 
@@ -69,7 +69,7 @@ pare_status show_ticket_json(cli *c, const void *self)
     cJSON *const root = out_json_begin(c);
     const bool ok =
         reduce_json_front(root, &o->r.r) &&
-        out_json_add_object(
+        pare_json_add_record(
             root, "ticket",
             "mode:s method:s coding:s bits:z hidden:z matrices:z relu_parts:z weights:g "
             "ticket_bytes:g number_bytes:g bits_per_weight:g relative_error:g",

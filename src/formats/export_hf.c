@@ -159,7 +159,7 @@ void hf_family(hf *x, const char *type, const char *architecture)
     hf_word(x, "model_type", type);
 }
 
-static hf_tensor *new_tensor(hf *x, const char *fmt, size_t l)
+hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l)
 {
     char name[128] = "";
     const char *const mark = strstr(fmt, "%zu");
@@ -174,12 +174,6 @@ static hf_tensor *new_tensor(hf *x, const char *fmt, size_t l)
     }
     *x->end = t;
     x->end = &t->next;
-    return t;
-}
-
-hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l)
-{
-    hf_tensor *const t = new_tensor(x, fmt, l);
     t->part[0] = *w;
     t->parts = 1;
     t->rows = rows;

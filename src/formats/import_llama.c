@@ -111,18 +111,6 @@ static void read_heads(im_source *s, llama *g)
                 g->n->k, g->kv);
 }
 
-static void read_pattern(im_source *s)
-{
-    bool use = true; /* Qwen2 writes a window that it does not use */
-    size_t window = 0;
-    const bool said = im_flag(s, &use, "use_sliding_window");
-    s->m->pattern.kind = PARE_CAUSAL;
-    if (said && use) im_fail(s, "config.json: use_sliding_window is not supported");
-    if (said || !im_size(s, &window, NULL, "sliding_window")) return;
-    s->m->pattern.kind = PARE_WINDOW;
-    s->m->pattern.window = window;
-}
-
 static void read_sizes(im_source *s, llama *g)
 {
     size_t embedding[2] = {0, 0};
@@ -209,7 +197,15 @@ void im_llama(im_source *s)
     if (s->st) return;
     snprintf(after, sizeof after, ".%s.weight", g.n->q);
     if (!im_blocks(s, im_count(s, "layers.", after))) return;
-    read_pattern(s);
+    bool use = true; /* Qwen2 writes a window that it does not use */
+    size_t window = 0;
+    const bool said = im_flag(s, &use, "use_sliding_window");
+    s->m->pattern.kind = PARE_CAUSAL;
+    if (said && use) im_fail(s, "config.json: use_sliding_window is not supported");
+    if (!said && im_size(s, &window, NULL, "sliding_window")) {
+        s->m->pattern.kind = PARE_WINDOW;
+        s->m->pattern.window = window;
+    }
     s->m->embedding.table = im_table(s, s->m->embedding.vocab, g.d, "%s", g.n->embedding);
     s->m->embedding.pos.kind = PARE_POS_ROTARY;
     s->m->embedding.pos.interleaved = g.n->interleaved;
@@ -218,9 +214,9 @@ void im_llama(im_source *s)
     s->m->head.norm =
         im_norm(PARE_NORM_RMS, g.d, g.eps, im_vector(s, g.d, "%s", g.n->final), (pare_weight){0});
     bool tied = false;
-    const bool said = im_flag(s, &tied, "tie_word_embeddings");
-    im_tie(s, g.n->embedding, g.n->head, !said || tied);
-    if (!s->st && said && tied && !s->m->head.tied)
+    const bool says_tied = im_flag(s, &tied, "tie_word_embeddings");
+    im_tie(s, g.n->embedding, g.n->head, !says_tied || tied);
+    if (!s->st && says_tied && tied && !s->m->head.tied)
         im_fail(s, "tensor '%s' differs from '%s', but config.json says tie_word_embeddings",
                 g.n->head, g.n->embedding);
     im_finish(s, ignored);

@@ -154,20 +154,6 @@ static void read_attention(im_source *s, size_t din, size_t l)
     at->bo = im_vector_if(s, im_has(s, "L%zu.c1", l), p.dout, "L%zu.c1", l);
 }
 
-static void read_ffn(im_source *s, size_t din, size_t l)
-{
-    pare_ffn *f = &s->m->blocks[l].ffn;
-    size_t w1[2], w2[2];
-    im_ffn(s, f, PARE_FFN_MLP, din, 2, PARE_ACT_RELU);
-    if (!im_shape(s, w1, 2, "L%zu.W1", l) || !im_shape(s, w2, 2, "L%zu.W2", l)) return;
-    f->dout = w2[0];
-    f->layers[0].w = im_table(s, w1[0], din, "L%zu.W1", l);
-    f->layers[0].b = im_vector_if(s, im_has(s, "L%zu.b1", l), w1[0], "L%zu.b1", l);
-    f->layers[1].w = im_table(s, f->dout, w1[0], "L%zu.W2", l);
-    f->layers[1].b = im_vector_if(s, im_has(s, "L%zu.c2", l), f->dout, "L%zu.c2", l);
-    f->skip = read_skip(s, f->dout, din, l, "R2");
-}
-
 static void read_map(im_source *s, pare_dense *to, size_t in, const char *w, const char *b)
 {
     size_t shape[2];
@@ -192,7 +178,18 @@ void im_width(im_source *s)
     size_t d = pare_model_width(s->m, 0);
     for (size_t l = 0; l < layers && !s->st; l++) {
         read_attention(s, d, l);
-        if (!s->st) read_ffn(s, s->m->blocks[l].attn.dout, l);
+        if (!s->st) {
+            pare_ffn *f = &s->m->blocks[l].ffn;
+            size_t w1[2], w2[2];
+            im_ffn(s, f, PARE_FFN_MLP, s->m->blocks[l].attn.dout, 2, PARE_ACT_RELU);
+            if (!im_shape(s, w1, 2, "L%zu.W1", l) || !im_shape(s, w2, 2, "L%zu.W2", l)) return;
+            f->dout = w2[0];
+            f->layers[0].w = im_table(s, w1[0], s->m->blocks[l].attn.dout, "L%zu.W1", l);
+            f->layers[0].b = im_vector_if(s, im_has(s, "L%zu.b1", l), w1[0], "L%zu.b1", l);
+            f->layers[1].w = im_table(s, f->dout, w1[0], "L%zu.W2", l);
+            f->layers[1].b = im_vector_if(s, im_has(s, "L%zu.c2", l), f->dout, "L%zu.c2", l);
+            f->skip = read_skip(s, f->dout, s->m->blocks[l].attn.dout, l, "R2");
+        }
         d = s->m->blocks[l].ffn.dout;
     }
     read_map(s, &s->m->head.out, d, "Wh", "bh");

@@ -93,40 +93,28 @@ static value put_head(writer *x, value v)
 /* ---- the graph ---------------------------------------------------------------------------------
  */
 
-static void ends(writer *x)
-{
-    const pare_model *const m = x->m;
-    const dimension batch = {"batch", 0}, tokens = {"tokens", 0};
-    const dimension in[] = {batch, tokens, {NULL, m->embedding.width}};
-    const dimension each[] = {batch, tokens, {NULL, pare_model_outputs(m)}};
-    const dimension one[] = {batch, {NULL, pare_model_outputs(m)}};
-    if (m->embedding.ids)
-        onnx_value(&x->g, ONNX_INPUT, "ids", ONNX_INT64, in, 2);
-    else
-        onnx_value(&x->g, ONNX_INPUT, "x", ONNX_FLOAT, in, 3);
-    if (m->head.pool == PARE_POOL_NONE)
-        onnx_value(&x->g, ONNX_OUTPUT, "y", ONNX_FLOAT, each, 3);
-    else
-        onnx_value(&x->g, ONNX_OUTPUT, "y", ONNX_FLOAT, one, 2);
-}
-
-static void check(writer *x)
-{
-    const pare_model *const m = x->m;
-    if (m->pattern.kind == PARE_GRAPH)
-        onnx_fail(&x->g, PARE_ERR_INPUT,
-                  "attention over a graph (pattern graph) has no ONNX form: export takes models "
-                  "of sequences");
-}
-
 pare_status pare_export_onnx(const pare_model *m, const char *path, bool overwrite, uint64_t *bytes,
                              pare_err *err)
 {
     writer x = {.m = m};
     x.g.err = err;
     if (!(x.g.arena = pare_arena_new())) return pare_no_memory(err);
-    check(&x);
-    ends(&x);
+    if (x.m->pattern.kind == PARE_GRAPH)
+        onnx_fail(&x.g, PARE_ERR_INPUT,
+                  "attention over a graph (pattern graph) has no ONNX form: export takes models "
+                  "of sequences");
+    const dimension batch = {"batch", 0}, tokens = {"tokens", 0};
+    const dimension in[] = {batch, tokens, {NULL, x.m->embedding.width}};
+    const dimension each[] = {batch, tokens, {NULL, pare_model_outputs(x.m)}};
+    const dimension one[] = {batch, {NULL, pare_model_outputs(x.m)}};
+    if (x.m->embedding.ids)
+        onnx_value(&x.g, ONNX_INPUT, "ids", ONNX_INT64, in, 2);
+    else
+        onnx_value(&x.g, ONNX_INPUT, "x", ONNX_FLOAT, in, 3);
+    if (x.m->head.pool == PARE_POOL_NONE)
+        onnx_value(&x.g, ONNX_OUTPUT, "y", ONNX_FLOAT, each, 3);
+    else
+        onnx_value(&x.g, ONNX_OUTPUT, "y", ONNX_FLOAT, one, 2);
     /* How many sequences, how many tokens, and 0, 1, ... */
     onnx *const g = &x.g;
     const value shape = onnx_op1(g, "Shape", x.m->embedding.ids ? "ids" : "x");
