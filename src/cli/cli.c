@@ -165,6 +165,15 @@ int cli_finish(cli *c, pare_status st)
     return pare_exit_code(st);
 }
 
+int cli_command(const opt_spec *spec, cli_out out, const char *out_help, int argc, char **argv,
+                pare_status (*run)(cli *c, void *self), void *self)
+{
+    cli c;
+    int rc;
+    if (!cli_start(&c, spec, out, out_help, argc, argv, &rc)) return rc;
+    return cli_finish(&c, run(&c, self));
+}
+
 /* Why a word is not in the list, with the nearest one or all of them; word NULL: it is missing. */
 static void unknown_word_message(char *buf, size_t size, const char *what, const char *word,
                                  const char *const *words)

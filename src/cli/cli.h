@@ -40,6 +40,9 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
 /* Says what went wrong (with --json on stdout as well, unless the command has printed its object),
  * frees, and gives the exit code. */
 int cli_finish(cli *c, pare_status st);
+/* A whole command: parses, runs it with what its options were written into (`self`), and ends. */
+int cli_command(const opt_spec *spec, cli_out out, const char *out_help, int argc, char **argv,
+                pare_status (*run)(cli *c, void *self), void *self);
 /* The end of main: the exit code `rc`, unless what was printed did not arrive (a full disk, a closed
  * pipe). A process that was stopped by a signal ends by it. */
 int cli_end(int rc);

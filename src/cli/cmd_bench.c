@@ -23,34 +23,84 @@ typedef struct row {
     struct row *next;
 } row;
 
-/* The columns of the CSV, and the keys of JSON. Reals have the digits of the row's unit. */
-static const out_field row_fields[] = {
-    {"name", NULL, OUT_STRING, offsetof(row, name)},
-    {"shape", NULL, OUT_CHARS, offsetof(row, shape)},
-    {"threads", NULL, OUT_INT, offsetof(row, threads)},
-    {"unit", NULL, OUT_STRING, offsetof(row, unit)},
-    {"ours", NULL, OUT_REAL, offsetof(row, ours)},
-    {"ours_median", NULL, OUT_REAL, offsetof(row, median)},
-    {"sgemm_gflops", NULL, OUT_FIXED + 1, offsetof(row, sgemm)},
-    {"of_sgemm", NULL, OUT_FIXED + 3, offsetof(row, of_sgemm)},
-    {"peer", NULL, OUT_CHARS_OR_NULL, offsetof(row, peer)},
-    {"peer_value", NULL, OUT_REAL, offsetof(row, theirs)},
-    {"peer_median", NULL, OUT_REAL, offsetof(row, theirs_median)},
-    {"ratio", NULL, OUT_FIXED + 2, offsetof(row, ratio)},
-    {"ratio_median", NULL, OUT_FIXED + 2, offsetof(row, ratio_median)},
-    {"error", NULL, OUT_REAL, offsetof(row, error)},
+typedef enum column_kind {
+    TEXT,    /* const char * */
+    CHARS,   /* char[]; "" is null in JSON */
+    INTEGER, /* int */
+    REAL,    /* double; nan is null in JSON and "" in CSV */
+    ERROR    /* double, %.1e */
+} column_kind;
+
+/* One field of a struct. Tables end with a row of zeros. */
+typedef struct column {
+    const char *key;
+    column_kind kind;
+    size_t offset;
+    int digits; /* of a REAL in CSV; -1: those of the row's unit */
+} column;
+
+/* The columns of the CSV, and the keys of JSON. */
+static const column row_columns[] = {
+    {"name", TEXT, offsetof(row, name), 0},
+    {"shape", CHARS, offsetof(row, shape), 0},
+    {"threads", INTEGER, offsetof(row, threads), 0},
+    {"unit", TEXT, offsetof(row, unit), 0},
+    {"ours", REAL, offsetof(row, ours), -1},
+    {"ours_median", REAL, offsetof(row, median), -1},
+    {"sgemm_gflops", REAL, offsetof(row, sgemm), 1},
+    {"of_sgemm", REAL, offsetof(row, of_sgemm), 3},
+    {"peer", CHARS, offsetof(row, peer), 0},
+    {"peer_value", REAL, offsetof(row, theirs), -1},
+    {"peer_median", REAL, offsetof(row, theirs_median), -1},
+    {"ratio", REAL, offsetof(row, ratio), 2},
+    {"ratio_median", REAL, offsetof(row, ratio_median), 2},
+    {"error", ERROR, offsetof(row, error), 0},
     {0},
 };
 
-static const out_field machine_fields[] = {
-    {"version", NULL, OUT_STRING, offsetof(bench_machine, version)},
-    {"commit", NULL, OUT_CHARS, offsetof(bench_machine, commit)},
-    {"compiler", NULL, OUT_CHARS, offsetof(bench_machine, compiler)},
-    {"cpu", NULL, OUT_CHARS, offsetof(bench_machine, cpu)},
-    {"cores", NULL, OUT_INT, offsetof(bench_machine, cores)},
-    {"date", NULL, OUT_CHARS, offsetof(bench_machine, date)},
+static const column machine_columns[] = {
+    {"version", TEXT, offsetof(bench_machine, version), 0},
+    {"commit", CHARS, offsetof(bench_machine, commit), 0},
+    {"compiler", CHARS, offsetof(bench_machine, compiler), 0},
+    {"cpu", CHARS, offsetof(bench_machine, cpu), 0},
+    {"cores", INTEGER, offsetof(bench_machine, cores), 0},
+    {"date", CHARS, offsetof(bench_machine, date), 0},
     {0},
 };
+
+static const char *cell_text(char buf[64], const column *f, const void *from, int unit_digits)
+{
+    const void *const v = (const char *)from + f->offset;
+    buf[0] = '\0';
+    if (f->kind == TEXT) return *(const char *const *)v;
+    if (f->kind == CHARS) return v;
+    if (f->kind == INTEGER)
+        snprintf(buf, 64, "%d", *(const int *)v);
+    else if (f->kind == ERROR)
+        snprintf(buf, 64, "%.1e", *(const double *)v);
+    else if (!isnan(*(const double *)v))
+        snprintf(buf, 64, "%.*f", f->digits < 0 ? unit_digits : f->digits, *(const double *)v);
+    return buf;
+}
+
+static bool add_columns(cJSON *to, const column *columns, const void *from)
+{
+    bool ok = to != NULL;
+    for (const column *f = columns; ok && f->key; f++) {
+        const void *const v = (const char *)from + f->offset;
+        if (f->kind == TEXT)
+            ok = pare_json_add_string(to, f->key, *(const char *const *)v);
+        else if (f->kind == CHARS)
+            ok = *(const char *)v ? pare_json_add_string(to, f->key, v)
+                                  : pare_json_add_null(to, f->key);
+        else if (f->kind == INTEGER)
+            ok = pare_json_add_size(to, f->key, (size_t) * (const int *)v);
+        else
+            ok = isnan(*(const double *)v) ? pare_json_add_null(to, f->key)
+                                           : pare_json_add_number(to, f->key, *(const double *)v);
+    }
+    return ok;
+}
 
 typedef struct runner {
     cli *c;
@@ -109,14 +159,8 @@ static pare_status add_row(runner *r, const bench_job *j, const bench_case *k, b
     r->last = &w->next;
     if (!r->c->json) {
         char buf[64];
-        for (const out_field *f = row_fields; f->key; f++) {
-            out_field shown = *f;
-            if (f->kind == OUT_REAL) shown.kind = OUT_FIXED + w->digits;
-            if (f->offset == offsetof(row, error))
-                out_part(",%.1e", w->error);
-            else
-                out_part("%s%s", f == row_fields ? "" : ",", out_field_text(buf, &shown, w));
-        }
+        for (const column *f = row_columns; f->key; f++)
+            out_part("%s%s", f == row_columns ? "" : ",", cell_text(buf, f, w, w->digits));
         putchar('\n');
         fflush(stdout); /* a run takes a while: each row when it is there */
     }
@@ -230,12 +274,12 @@ static pare_status bench(runner *r, const char *peers, int argc, char **argv)
         out_part("# command: pare bench");
         for (int i = 0; i < argc; i++) out_part(strchr(argv[i], ' ') ? " '%s'" : " %s", argv[i]);
         putchar('\n');
-        for (const out_field *f = machine_fields; f->key; f++)
-            out_line("# %s: %s", f->key, out_field_text(buf, f, &r->machine));
+        for (const column *f = machine_columns; f->key; f++)
+            out_line("# %s: %s", f->key, cell_text(buf, f, &r->machine, 0));
         out_line("# clock: %s", r->match.cpu ? "CPU" : "wall");
         out_line("# best of several, then the median; all take turns; ratio > 1: ours is faster");
-        for (const out_field *f = row_fields; f->key; f++)
-            out_part("%s%s", f == row_fields ? "" : ",", f->key);
+        for (const column *f = row_columns; f->key; f++)
+            out_part("%s%s", f == row_columns ? "" : ",", f->key);
         putchar('\n');
         fflush(stdout);
     }
@@ -255,12 +299,12 @@ static pare_status bench(runner *r, const char *peers, int argc, char **argv)
     if (!st && r->c->json) {
         cJSON *root = out_json_begin(r->c);
         cJSON *machine = root ? pare_json_add_object(root, "machine") : NULL;
-        bool ok = out_json_fields(machine, machine_fields, &r->machine) &&
+        bool ok = add_columns(machine, machine_columns, &r->machine) &&
                   pare_json_add_string(machine, "clock", r->match.cpu ? "cpu" : "wall");
         cJSON *list = ok ? pare_json_add_array(root, "rows") : NULL;
         ok = list != NULL;
         for (const row *w = r->first; w && ok; w = w->next)
-            ok = out_json_add_fields(list, NULL, row_fields, w);
+            ok = add_columns(pare_json_add_object(list, NULL), row_columns, w);
         st = out_json(r->c, root, ok);
     }
     if (!st && r->match.lost > 0)

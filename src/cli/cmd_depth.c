@@ -93,7 +93,7 @@ static pare_status check_model(cli *c, void *self, const pare_model *m)
 {
     const depth_opts *const o = self;
     const bool text = m->embedding.ids && m->head.pool == PARE_POOL_NONE;
-    pare_status st = reduce_split_applies(c, m);
+    pare_status st = reduce_split_applies(c, NULL, m);
     if (!st) st = cli_only(c, "tokens", text, "language models, whose texts are long");
     if (!st)
         st = cli_only(c, "input-diam", !m->embedding.ids,
@@ -238,9 +238,6 @@ int cmd_depth(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {check_options, check_model, print_text, print_json};
-    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
+    static const reduce_steps steps = {check_options, check_model, print_text, print_json};
+    return reduce_command(&spec, argc, argv, &o.r, &steps, &o);
 }

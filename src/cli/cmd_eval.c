@@ -92,8 +92,9 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
     return out_json(c, root, ok && pare_json_add_record(root, "time_ms", "eval:g", r->ms));
 }
 
-static pare_status eval(cli *c, const eval_opts *o)
+static pare_status eval(cli *c, void *self)
 {
+    const eval_opts *const o = self;
     pare_model *m = NULL, *ref = NULL;
     pare_dataset d = {0};
     eval_result r = {0};
@@ -162,9 +163,6 @@ int cmd_eval(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
-    return cli_finish(&c, eval(&c, &o));
+    return cli_command(&spec, CLI_NO_OUT, NULL, argc, argv, eval, &o);
 }
 /* clang-format on */

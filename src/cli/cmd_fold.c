@@ -32,12 +32,6 @@ static pare_status print_json(cli *c, const void *self)
                         reduce_json_end(root, r));
 }
 
-static pare_status check_model(cli *c, void *self, const pare_model *m)
-{
-    (void)self;
-    return reduce_split_applies(c, m);
-}
-
 int cmd_fold(int argc, char **argv)
 {
     reduction r = {.o = pare_reduce_defaults(PARE_REDUCE_FOLD)};
@@ -62,9 +56,6 @@ int cmd_fold(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {NULL, check_model, print_text, print_json};
-    return cli_finish(&c, reduce_run(&c, &r, &steps, &r));
+    static const reduce_steps steps = {NULL, reduce_split_applies, print_text, print_json};
+    return reduce_command(&spec, argc, argv, &r, &steps, &r);
 }

@@ -144,12 +144,14 @@ static pare_status print_json(cli *c, pare_model *m, const facts *f, const char 
 
 /* -------------------------------------------------------------------------------------------- */
 
-static pare_status info(cli *c, const info_opts *o)
+static pare_status info(cli *c, void *self)
 {
+    const info_opts *const o = self;
     pare_model *m = NULL;
     facts f;
     const char *const path = c->operand[0];
     pare_files *const files = pare_files_new_unhashed();
+    interrupt_at_once(); /* nothing here looks at the stop flag */
     if (!files) return pare_no_memory(&c->err);
     pare_status st = cli_name(c, pare_model_load_files(&m, path, files, &c->err), path);
     if (!st)
@@ -189,10 +191,6 @@ int cmd_info(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
-    interrupt_at_once(); /* nothing here looks at the stop flag */
-    return cli_finish(&c, info(&c, &o));
+    return cli_command(&spec, CLI_NO_OUT, NULL, argc, argv, info, &o);
 }
 /* clang-format on */

@@ -246,8 +246,9 @@ static pare_status make_plan(cli *c, length_opts *o, pare_model *m)
                                  o->in.graph, &caps, &opts, &c->err);
 }
 
-static pare_status length(cli *c, length_opts *o)
+static pare_status length(cli *c, void *self)
 {
+    length_opts *const o = self;
     pare_model *m = NULL;
     pare_oracle orc;
     const char *const path = c->operand[0];
@@ -356,10 +357,6 @@ int cmd_length(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "write the plan here; with --pack, the outputs as a .npy array", argc, argv, &rc))
-        return rc;
-    return cli_finish(&c, length(&c, &o));
+    return cli_command(&spec, CLI_MAY_OUT, "write the plan here; with --pack, the outputs as a .npy array", argc, argv, length, &o);
 }
 /* clang-format on */

@@ -276,8 +276,9 @@ static pare_status check_options(cli *c, plan_opts *o)
     return st;
 }
 
-static pare_status plan(cli *c, plan_opts *o)
+static pare_status plan(cli *c, void *self)
 {
+    plan_opts *const o = self;
     const pare_heldout_opts limits = {.split = o->split,
                                       .most_fitted = PLAN_WINDOWS,
                                       .most_measured = PLAN_HELD_OUT,
@@ -289,7 +290,7 @@ static pare_status plan(cli *c, plan_opts *o)
     facts whole;
     pare_status st = check_options(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = reduce_split_applies(c, m);
+    if (!st) st = reduce_split_applies(c, NULL, m);
     if (!st) st = pare_heldout_load(&o->d, c->arena, m, o->data, NULL, &limits, c->seed, &c->err);
     if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
     if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
@@ -372,8 +373,5 @@ int cmd_plan(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    return cli_finish(&c, plan(&c, &o));
+    return cli_command(&spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, plan, &o);
 }

@@ -334,8 +334,9 @@ static pare_status check_options(cli *c, probe_opts *o)
     return st ? st : cli_check_files(c, inputs, 2);
 }
 
-static pare_status probe(cli *c, probe_opts *o)
+static pare_status probe(cli *c, void *self)
 {
+    probe_opts *const o = self;
     const char *const path = c->operand[0];
     pare_model *m = NULL;
     pare_probe *p = NULL;
@@ -413,10 +414,6 @@ int cmd_probe(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "also write everything as JSON, for pare report", argc, argv, &rc))
-        return rc;
-    return cli_finish(&c, probe(&c, &o));
+    return cli_command(&spec, CLI_MAY_OUT, "also write everything as JSON, for pare report", argc, argv, probe, &o);
 }
 /* clang-format on */

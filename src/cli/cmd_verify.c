@@ -168,8 +168,9 @@ static pare_status reword(cli *c, const verify_opts *o, const pare_verified *v, 
     return st;
 }
 
-static pare_status verify(cli *c, const verify_opts *o)
+static pare_status verify(cli *c, void *self)
 {
+    const verify_opts *const o = self;
     pare_verified v;
     const char *const given = c->operand[0], *found;
     const pare_engine engine = backend_engine(c, o->backend, 0);
@@ -255,8 +256,5 @@ int cmd_verify(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"CERT", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
-    return cli_finish(&c, verify(&c, &o));
+    return cli_command(&spec, CLI_NO_OUT, NULL, argc, argv, verify, &o);
 }

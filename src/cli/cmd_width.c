@@ -284,9 +284,6 @@ int cmd_width(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {check_options, check_model, print_text, print_json};
-    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
+    static const reduce_steps steps = {check_options, check_model, print_text, print_json};
+    return reduce_command(&spec, argc, argv, &o.r, &steps, &o);
 }

@@ -284,90 +284,6 @@ void out_optimality(pare_arena *a, const pare_claim *c)
     out_row("optimality", "%s: %.4g, %.4g%s", sentence, c->value, c->limit, times);
 }
 
-/* ---- fields --------------------------------------------------------------------------------- */
-
-const char *out_field_text(char buf[64], const out_field *f, const void *from)
-{
-    const void *const v = (const char *)from + f->offset;
-    buf[0] = '\0';
-    switch (f->kind) {
-    case OUT_STRING:
-        return *(const char *const *)v ? *(const char *const *)v : "";
-    case OUT_CHARS:
-    case OUT_CHARS_OR_NULL:
-        return v;
-    case OUT_SIZE:
-        return out_count(buf, *(const size_t *)v);
-    case OUT_COUNT:
-        return out_count(buf, *(const uint64_t *)v);
-    case OUT_U64:
-        snprintf(buf, 64, "%llu", (unsigned long long)*(const uint64_t *)v);
-        break;
-    case OUT_INT:
-        snprintf(buf, 64, "%d", *(const int *)v);
-        break;
-    case OUT_BOOL:
-        return *(const bool *)v ? "yes" : "no";
-    case OUT_REAL:
-        if (!isnan(*(const double *)v)) snprintf(buf, 64, "%g", *(const double *)v);
-        break;
-    default:
-        if (!isnan(*(const double *)v))
-            snprintf(buf, 64, "%.*f", f->kind - OUT_FIXED, *(const double *)v);
-    }
-    return buf;
-}
-
-void out_fields(const out_field *fields, const void *from)
-{
-    char buf[64];
-    for (const out_field *f = fields; f->key || f->label; f++)
-        if (f->label) out_row(f->label, "%s", out_field_text(buf, f, from));
-}
-
-static bool add_string(cJSON *to, const char *key, const char *text)
-{
-    return text ? pare_json_add_string(to, key, text) : pare_json_add_null(to, key);
-}
-
-static bool add_field(cJSON *to, const out_field *f, const void *v)
-{
-    switch (f->kind) {
-    case OUT_STRING:
-        return add_string(to, f->key, *(const char *const *)v);
-    case OUT_CHARS:
-        return add_string(to, f->key, v);
-    case OUT_CHARS_OR_NULL:
-        return add_string(to, f->key, *(const char *)v ? v : NULL);
-    case OUT_SIZE:
-        return pare_json_add_size(to, f->key, *(const size_t *)v);
-    case OUT_COUNT:
-        return pare_json_add_size(to, f->key, *(const uint64_t *)v);
-    case OUT_U64:
-        return pare_json_add_u64(to, f->key, *(const uint64_t *)v);
-    case OUT_INT:
-        return pare_json_add_size(to, f->key, (size_t) * (const int *)v);
-    case OUT_BOOL:
-        return pare_json_add_bool(to, f->key, *(const bool *)v);
-    default: /* OUT_REAL, OUT_FIXED + d */
-        return isnan(*(const double *)v) ? pare_json_add_null(to, f->key)
-                                         : pare_json_add_number(to, f->key, *(const double *)v);
-    }
-}
-
-bool out_json_fields(cJSON *to, const out_field *fields, const void *from)
-{
-    bool ok = to != NULL;
-    for (const out_field *f = fields; ok && (f->key || f->label); f++)
-        if (f->key) ok = add_field(to, f, (const char *)from + f->offset);
-    return ok;
-}
-
-bool out_json_add_fields(cJSON *to, const char *key, const out_field *fields, const void *from)
-{
-    return out_json_fields(pare_json_add_object(to, key), fields, from);
-}
-
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 cJSON *out_json_begin(const cli *c)
@@ -440,9 +356,9 @@ pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
 bool out_json_facts(cJSON *to, const char *key, const facts *f)
 {
     return pare_json_add_record(to, key,
-                               "path:s sha256:s parameters:z bytes:z macs:z tokens:z file_bytes:z",
-                               f->path, *f->sha256 ? f->sha256 : NULL, f->size.parameters,
-                               f->size.bytes, f->size.macs, f->tokens, f->file_bytes);
+                                "path:s sha256:s parameters:z bytes:z macs:z tokens:z file_bytes:z",
+                                f->path, *f->sha256 ? f->sha256 : NULL, f->size.parameters,
+                                f->size.bytes, f->size.macs, f->tokens, f->file_bytes);
 }
 
 bool out_json_text(cJSON *to, const char *key, const char *text)
@@ -458,9 +374,10 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
 {
     cJSON *const o = pare_json_add_object(to, "certificate"), *json = NULL;
     const pare_claim *const engine = pare_cert_find(cert, PARE_ENGINE_DISTANCE);
-    bool ok = pare_json_add_values(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
-                           path, cert->norm, cert->domain, pare_cert_apriori(cert), cert->proven,
-                           cert->measured, engine ? engine->value : NAN);
+    bool ok =
+        pare_json_add_values(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
+                             path, cert->norm, cert->domain, pare_cert_apriori(cert), cert->proven,
+                             cert->measured, engine ? engine->value : NAN);
     /* The lists as they are in the file. */
     char *text = NULL;
     pare_arena *const a = pare_arena_new();

@@ -44,38 +44,6 @@ size_t out_rows_changed(const pare_cert *cert, size_t rows);
 /* A figure beside its optimum (evidence, or NULL), and their ratio. */
 void out_optimality(pare_arena *a, const pare_claim *c);
 
-/* ---- fields: one table for text and JSON --------------------------------------------------- */
-
-typedef enum out_kind {
-    OUT_STRING,        /* const char *; NULL is null in JSON */
-    OUT_CHARS,         /* char[] */
-    OUT_CHARS_OR_NULL, /* the same; "" is null in JSON */
-    OUT_SIZE,          /* size_t; 12,345 in rows of text */
-    OUT_COUNT,         /* uint64_t as a JSON number; 12,345 in rows of text */
-    OUT_U64,           /* uint64_t as a JSON string: all 64 bits */
-    OUT_INT,
-    OUT_BOOL,
-    OUT_REAL, /* double, %g; nan is null in JSON and "" in text */
-    OUT_FIXED /* OUT_FIXED + d: the same with d digits behind the point */
-} out_kind;
-
-/* One field of a struct. Tables end with a row of zeros. */
-typedef struct out_field {
-    const char *key;   /* in JSON; NULL: text only */
-    const char *label; /* of its row of text; NULL: JSON only */
-    int kind;          /* an out_kind */
-    size_t offset;
-} out_field;
-
-/* The value of a field as text. */
-const char *out_field_text(char buf[64], const out_field *f, const void *from);
-/* One row for each field that has a label. */
-void out_fields(const out_field *fields, const void *from);
-/* All fields that have a key, into the object `to`. False: memory was out. */
-bool out_json_fields(cJSON *to, const out_field *fields, const void *from);
-/* The same as a new object below `key` of `to`; key NULL: a new entry of a list. */
-bool out_json_add_fields(cJSON *to, const char *key, const out_field *fields, const void *from);
-
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 /* Prints the tree on one line and deletes it; NULL or `complete` false: memory was out. */

@@ -183,7 +183,17 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     return st;
 }
 
-pare_status reduce_split_applies(cli *c, const pare_model *m)
+int reduce_command(const opt_spec *spec, int argc, char **argv, reduction *r, const reduce_steps *s,
+                   void *self)
 {
+    cli c;
+    int rc;
+    if (!cli_start(&c, spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
+    return cli_finish(&c, reduce_run(&c, r, s, self));
+}
+
+pare_status reduce_split_applies(cli *c, void *self, const pare_model *m)
+{
+    (void)self;
     return cli_only(c, "split", !m->embedding.ids, "graphs, and this model takes tokens");
 }

@@ -110,6 +110,16 @@ void hf_check_mlp_block(hf *x, const char *family, size_t l, size_t d, char wher
             "%s: its feed-forward part differs from that of block 0", where);
 }
 
+void hf_check_lm_head(hf *x)
+{
+    const pare_output_head *const t = &x->m->head;
+    hf_need(x,
+            t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) && t->act == PARE_ACT_NONE &&
+                (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) &&
+                pare_model_outputs(x->m) == x->m->embedding.vocab,
+            "the head is not one map to the vocabulary without a bias");
+}
+
 const char *hf_act(pare_act act)
 {
     switch (act) {
@@ -137,26 +147,16 @@ static void no_memory(hf *x)
     if (!x->st) x->st = pare_no_memory(x->err);
 }
 
-void hf_number(hf *x, const char *key, double v)
+void hf_config(hf *x, bool added)
 {
-    if (!x->st && !pare_json_add_number(x->config, key, v)) no_memory(x);
-}
-
-void hf_word(hf *x, const char *key, const char *word)
-{
-    if (!x->st && !pare_json_add_string(x->config, key, word)) no_memory(x);
-}
-
-void hf_flag(hf *x, const char *key, bool v)
-{
-    if (!x->st && !pare_json_add_bool(x->config, key, v)) no_memory(x);
+    if (!added) no_memory(x);
 }
 
 void hf_family(hf *x, const char *type, const char *architecture)
 {
     cJSON *const list = x->st ? NULL : pare_json_add_array(x->config, "architectures");
     if (!x->st && (!list || !pare_json_add_string(list, NULL, architecture))) no_memory(x);
-    hf_word(x, "model_type", type);
+    hf_config(x, pare_json_add_values(x->config, "model_type:s", type));
 }
 
 hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l)
@@ -347,7 +347,7 @@ pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwri
     x.end = &x.first;
     if (!x.arena || !x.config) no_memory(&x);
     if (!x.st) choose(&x);
-    if (!x.st) hf_word(&x, "torch_dtype", "float32");
+    if (!x.st) hf_config(&x, pare_json_add_values(x.config, "torch_dtype:s", "float32"));
     if (!x.st) x.st = write_folder(&x, folder, overwrite);
     cJSON_Delete(x.config);
     pare_arena_free(x.arena);

@@ -47,9 +47,10 @@ void hf_check_stream(hf *x, size_t l, size_t d, const char *where);
 void hf_check_mlp_block(hf *x, const char *family, size_t l, size_t d, char where[HF_WHERE]);
 const char *hf_act(pare_act act);
 void hf_family(hf *x, const char *type, const char *architecture);
-void hf_number(hf *x, const char *key, double v);
-void hf_word(hf *x, const char *key, const char *word);
-void hf_flag(hf *x, const char *key, bool v);
+/* Values of config.json: keeps it whether pare_json_add_values has added them. */
+void hf_config(hf *x, bool added);
+/* One map from the residual stream to the vocabulary, without a bias. */
+void hf_check_lm_head(hf *x);
 
 void hf_gpt2(hf *x);
 void hf_llama(hf *x);

@@ -51,14 +51,13 @@ void hf_bert(hf *x)
     hf_put_dense(x, &t->dense, "bert.pooler.dense", 0, false);
     hf_put_dense(x, &t->out, "classifier", 0, false);
     hf_family(x, "bert", "BertForSequenceClassification");
-    hf_number(x, "vocab_size", (double)m->embedding.vocab);
-    hf_number(x, "hidden_size", (double)d);
-    hf_number(x, "num_hidden_layers", (double)m->nblocks);
-    hf_number(x, "num_attention_heads", (double)m->blocks[0].attn.nheads);
-    hf_number(x, "intermediate_size", (double)m->blocks[0].ffn.layers[0].w.rows);
-    hf_word(x, "hidden_act", hf_act(m->blocks[0].ffn.act));
-    hf_number(x, "max_position_embeddings", (double)m->embedding.pos.table.rows);
-    hf_number(x, "type_vocab_size", 1);
-    hf_number(x, "num_labels", (double)pare_model_outputs(m));
-    hf_number(x, "layer_norm_eps", x->eps);
+    const pare_block *const b = &m->blocks[0];
+    hf_config(x, pare_json_add_values(
+                     x->config,
+                     "vocab_size:z hidden_size:z num_hidden_layers:z num_attention_heads:z "
+                     "intermediate_size:z hidden_act:s max_position_embeddings:z "
+                     "type_vocab_size:z num_labels:z layer_norm_eps:g",
+                     m->embedding.vocab, d, m->nblocks, b->attn.nheads, b->ffn.layers[0].w.rows,
+                     hf_act(b->ffn.act), m->embedding.pos.table.rows, (size_t)1,
+                     pare_model_outputs(m), x->eps));
 }

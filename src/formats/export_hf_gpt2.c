@@ -14,11 +14,7 @@ void hf_gpt2(hf *x)
         hf_check_norms_before(x, l, PARE_NORM_LAYER, d, where);
     }
     hf_check_norm(x, &t->norm, PARE_NORM_LAYER, d, "the last norm");
-    hf_need(x,
-            t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) && t->act == PARE_ACT_NONE &&
-                (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) &&
-                pare_model_outputs(m) == m->embedding.vocab,
-            "the head is not one map to the vocabulary without a bias");
+    hf_check_lm_head(x);
     if (x->st) return;
     hf_put(x, &m->embedding.table, m->embedding.vocab, d, "transformer.wte.weight", 0);
     hf_put(x, &m->embedding.pos.table, m->embedding.pos.table.rows, d, "transformer.wpe.weight", 0);
@@ -39,13 +35,12 @@ void hf_gpt2(hf *x)
     hf_put_norm(x, &t->norm, d, true, "transformer.ln_f", 0);
     if (!t->tied) hf_put(x, &t->out.w, m->embedding.vocab, d, "lm_head.weight", 0);
     hf_family(x, "gpt2", "GPT2LMHeadModel");
-    hf_number(x, "vocab_size", (double)m->embedding.vocab);
-    hf_number(x, "n_positions", (double)m->embedding.pos.table.rows);
-    hf_number(x, "n_embd", (double)d);
-    hf_number(x, "n_layer", (double)m->nblocks);
-    hf_number(x, "n_head", (double)m->blocks[0].attn.nheads);
-    hf_number(x, "n_inner", (double)m->blocks[0].ffn.layers[0].w.rows);
-    hf_word(x, "activation_function", hf_act(m->blocks[0].ffn.act));
-    hf_number(x, "layer_norm_epsilon", x->eps);
-    hf_flag(x, "tie_word_embeddings", m->head.tied);
+    const pare_block *const first = &m->blocks[0];
+    hf_config(
+        x, pare_json_add_values(x->config,
+                                "vocab_size:z n_positions:z n_embd:z n_layer:z n_head:z n_inner:z "
+                                "activation_function:s layer_norm_epsilon:g tie_word_embeddings:b",
+                                m->embedding.vocab, m->embedding.pos.table.rows, d, m->nblocks,
+                                first->attn.nheads, first->ffn.layers[0].w.rows,
+                                hf_act(first->ffn.act), x->eps, m->head.tied));
 }

@@ -5,53 +5,27 @@
 
 #include <string.h>
 
-/* Where each family keeps the same thing; %zu is the layer. */
+/* Where each family keeps the same thing. */
 typedef struct names {
     const char *embedding, *head, *final;
     const char *attn_norm, *ffn_norm, *q, *k, *v, *o, *gate, *up, *down; /* after "layers.N." */
     bool interleaved;
 } names;
 
-static const names hf = {.embedding = "embed_tokens.weight",
-                         .head = "lm_head.weight",
-                         .final = "norm.weight",
-                         .attn_norm = "input_layernorm",
-                         .ffn_norm = "post_attention_layernorm",
-                         .q = "self_attn.q_proj",
-                         .k = "self_attn.k_proj",
-                         .v = "self_attn.v_proj",
-                         .o = "self_attn.o_proj",
-                         .gate = "mlp.gate_proj",
-                         .up = "mlp.up_proj",
-                         .down = "mlp.down_proj",
-                         .interleaved = false};
-static const names meta = {.embedding = "tok_embeddings.weight",
-                           .head = "output.weight",
-                           .final = "norm.weight",
-                           .attn_norm = "attention_norm",
-                           .ffn_norm = "ffn_norm",
-                           .q = "attention.wq",
-                           .k = "attention.wk",
-                           .v = "attention.wv",
-                           .o = "attention.wo",
-                           .gate = "feed_forward.w1",
-                           .up = "feed_forward.w3",
-                           .down = "feed_forward.w2",
-                           .interleaved = true};
-static const names meta_short = {.embedding = "tok_embeddings.weight",
-                                 .head = "output.weight",
-                                 .final = "norm.weight",
-                                 .attn_norm = "attention_norm",
-                                 .ffn_norm = "ffn_norm",
-                                 .q = "wq",
-                                 .k = "wk",
-                                 .v = "wv",
-                                 .o = "wo",
-                                 .gate = "w1",
-                                 .up = "w3",
-                                 .down = "w2",
-                                 .interleaved = true};
-static const names *const all[] = {&hf, &meta, &meta_short};
+/* clang-format off */
+static const names all[] = {
+    /* Hugging Face */
+    {"embed_tokens.weight", "lm_head.weight", "norm.weight", "input_layernorm", "post_attention_layernorm",
+     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+     "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", false},
+    /* Meta, with and without the names of the sublayers */
+    {"tok_embeddings.weight", "output.weight", "norm.weight", "attention_norm", "ffn_norm",
+     "attention.wq", "attention.wk", "attention.wv", "attention.wo",
+     "feed_forward.w1", "feed_forward.w3", "feed_forward.w2", true},
+    {"tok_embeddings.weight", "output.weight", "norm.weight", "attention_norm", "ffn_norm",
+     "wq", "wk", "wv", "wo", "w1", "w3", "w2", true},
+};
+/* clang-format on */
 
 static const char *const ignored[] = {"*.rotary_emb.inv_freq",
                                       "rotary_emb.inv_freq",
@@ -64,8 +38,8 @@ static const char *const ignored[] = {"*.rotary_emb.inv_freq",
 static const names *names_of(const im_source *s)
 {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (im_has(s, "%s", all[i]->embedding) && im_has(s, "layers.0.%s.weight", all[i]->q))
-            return all[i];
+        if (im_has(s, "%s", all[i].embedding) && im_has(s, "layers.0.%s.weight", all[i].q))
+            return &all[i];
     return NULL;
 }
 
