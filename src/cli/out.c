@@ -1,5 +1,6 @@
 /* out.c - prints results: lines of text, tables of fields, or one JSON object (out.h). */
 #include "out.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -114,51 +115,18 @@ const char *out_bytes(char buf[64], uint64_t v)
     return buf;
 }
 
-size_t out_utf8_length(const unsigned char *p, size_t left)
-{
-    const size_t n = p[0] < 0x80   ? 1
-                     : p[0] < 0xC2 ? 0
-                     : p[0] < 0xE0 ? 2
-                     : p[0] < 0xF0 ? 3
-                     : p[0] < 0xF5 ? 4
-                                   : 0;
-    if (n == 0 || n > left) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xC0) != 0x80) return 0;
-    if (p[0] == 0xE0 && p[1] < 0xA0) return 0;  /* longer than needed */
-    if (p[0] == 0xED && p[1] >= 0xA0) return 0; /* half of a surrogate pair */
-    if (p[0] == 0xF0 && p[1] < 0x90) return 0;
-    if (p[0] == 0xF4 && p[1] >= 0x90) return 0;
-    return n;
-}
-
-/* Marks that make a line read in another order, and separators of lines and paragraphs:
- * U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069, U+FEFF. */
-static bool reorders(const unsigned char *p, size_t n)
-{
-    if (n == 2) return p[0] == 0xD8 && p[1] == 0x9C;
-    if (n != 3) return false;
-    if (p[0] == 0xEF) return p[1] == 0xBB && p[2] == 0xBF;
-    if (p[0] != 0xE2) return false;
-    if (p[1] == 0x80) return p[2] == 0x8E || p[2] == 0x8F || (p[2] >= 0xA8 && p[2] <= 0xAE);
-    return p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9;
-}
-
 const char *out_text(char *buf, size_t capacity, const char *text, size_t bytes)
 {
-    const unsigned char *p = (const unsigned char *)text;
     size_t at = 0;
-    for (size_t i = 0; i < bytes && at + OUT_TEXT_SPARE <= capacity;) {
-        const size_t n = out_utf8_length(p + i, bytes - i);
-        const bool c1 = n == 2 && p[i] == 0xC2 && p[i + 1] < 0xA0; /* Latin-1 control characters */
-        if (n == 0 || c1 || reorders(p + i, n) || p[i] < 0x20 || p[i] == 0x7F) {
-            at += (size_t)snprintf(buf + at, capacity - at, "\\x%02x", p[i]);
-            i++;
+    for (size_t i = 0, n; i < bytes && at + OUT_TEXT_SPARE <= capacity; i += n) {
+        const uint32_t c = pare_utf8_next(text + i, bytes - i, &n);
+        if (c == PARE_NO_CHAR || pare_char_is_hidden(c)) {
+            at += (size_t)snprintf(buf + at, capacity - at, "\\x%02x", (unsigned char)text[i]);
+            n = 1;
             continue;
         }
-        memcpy(buf + at, p + i, n);
+        memcpy(buf + at, text + i, n);
         at += n;
-        i += n;
     }
     buf[at] = '\0';
     return buf;
@@ -300,21 +268,13 @@ cJSON *out_json_begin(const cli *c)
  * line are escaped here; they stand only in strings. */
 static void print_escaped_json(const char *text)
 {
-    const unsigned char *p = (const unsigned char *)text;
-    for (size_t left = strlen(text); left > 0;) {
-        const size_t n = out_utf8_length(p, left);
-        const size_t bytes = n ? n : 1;
-        if (p[0] == 0x7F)
-            fputs("\\u007f", stdout);
-        else if (n == 2 && ((p[0] == 0xC2 && p[1] < 0xA0) || reorders(p, n)))
-            printf("\\u%04x", (unsigned)(p[0] & 0x1F) << 6 | (p[1] & 0x3F));
-        else if (n == 3 && reorders(p, n))
-            printf("\\u%04x",
-                   (unsigned)(p[0] & 0x0F) << 12 | (unsigned)(p[1] & 0x3F) << 6 | (p[2] & 0x3F));
+    const size_t bytes = strlen(text);
+    for (size_t i = 0, n; i < bytes; i += n) {
+        const uint32_t c = pare_utf8_next(text + i, bytes - i, &n);
+        if (c != PARE_NO_CHAR && pare_char_is_hidden(c))
+            printf("\\u%04x", (unsigned)c);
         else
-            fwrite(p, 1, bytes, stdout);
-        p += bytes;
-        left -= bytes;
+            fwrite(text + i, 1, n, stdout);
     }
     putchar('\n');
 }

@@ -23,8 +23,6 @@ void out_verdict(const char *label, bool good, const char *word, const char *fmt
     PARE_PRINTF(4, 5);
 const char *out_count(char buf[32], uint64_t v); /* 124,439,808 */
 const char *out_bytes(char buf[64], uint64_t v); /* 1,044,816 (1.04 MB) */
-/* Length of the valid UTF-8 character at p (at most `left` bytes), 0 when it is none. */
-size_t out_utf8_length(const unsigned char *p, size_t left);
 /* Bytes of a token as they may go to a terminal: control characters and bad UTF-8 as \xNN. */
 const char *out_text(char *buf, size_t capacity, const char *text, size_t bytes);
 
