@@ -69,8 +69,6 @@ pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word
  * code. */
 int cli_unknown_word(const char *command, const char *what, const char *word,
                      const char *const *words, int argc, char *const *argv);
-/* --json among the words of a command line that could not be parsed. */
-bool cli_asks_json(int argc, char *const *argv);
 
 /* Runs it in every process that an mpirun started (ranks NULL: there was none) and ends as
  * cli_finish does; the first rank speaks for all. */

@@ -11,7 +11,9 @@ enum {
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-void opt_wrap(FILE *to, const char *text, int column, int indent)
+/* Words separated by single spaces, wrapped at 80 columns; the lines after the first are indented.
+ * `column` is where the first one starts. */
+static void wrap_words(FILE *to, const char *text, int column, int indent)
 {
     bool first = true;
     while (*text) {
@@ -89,7 +91,7 @@ static void help_text(FILE *to, const char *left, const char *text)
 {
     fprintf(to, "  %-*s", LEFT - 2, left);
     if ((int)strlen(left) > LEFT - 4) fprintf(to, "\n%*s", LEFT, "");
-    opt_wrap(to, text, LEFT, LEFT);
+    wrap_words(to, text, LEFT, LEFT);
 }
 
 static void help_row(FILE *to, const opt *o, bool all)
@@ -106,7 +108,7 @@ static void help_row(FILE *to, const opt *o, bool all)
             strlen(o->choices[i]) > 11; /* the explanation starts on a line of its own */
         fprintf(to, "%*s  %-12s", LEFT, "", o->choices[i]);
         if (wide) fprintf(to, "\n%*s", LEFT + 14, "");
-        opt_wrap(to, o->choice_help[i], LEFT + 14, LEFT + 14);
+        wrap_words(to, o->choice_help[i], LEFT + 14, LEFT + 14);
     }
 }
 

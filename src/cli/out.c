@@ -243,15 +243,6 @@ size_t out_rows_changed(const pare_cert *cert, size_t rows)
     return open < rows ? open : rows;
 }
 
-void out_optimality(pare_arena *a, const pare_claim *c)
-{
-    char times[48] = "";
-    const char *const sentence = c ? pare_claim_sentence(a, c) : NULL;
-    if (!sentence) return;
-    if (c->limit > 0) snprintf(times, sizeof times, " (%.3g times that)", c->value / c->limit);
-    out_row("optimality", "%s: %.4g, %.4g%s", sentence, c->value, c->limit, times);
-}
-
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
 cJSON *out_json_begin(const cli *c)

@@ -39,8 +39,6 @@ const char *out_probability(char buf[40], double p);      /* rounded down */
 /* Output rows of a model on a set, and how many of them may have another largest entry. */
 size_t out_rows(const pare_model *m, const pare_inputs *set);
 size_t out_rows_changed(const pare_cert *cert, size_t rows);
-/* A figure beside its optimum (evidence, or NULL), and their ratio. */
-void out_optimality(pare_arena *a, const pare_claim *c);
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 

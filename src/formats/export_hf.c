@@ -13,29 +13,15 @@
 /* ---- what does not fit -------------------------------------------------------------------------
  */
 
-static void unfit(hf *x, const char *fmt, va_list args)
-{
-    char why[400];
-    if (x->st) return;
-    vsnprintf(why, sizeof why, fmt, args);
-    x->st = pare_fail(x->err, PARE_ERR_INPUT, "no standard shape: %s", why);
-}
-
-void hf_unfit(hf *x, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    unfit(x, fmt, args);
-    va_end(args);
-}
-
 void hf_need(hf *x, bool holds, const char *fmt, ...)
 {
+    char why[400];
     va_list args;
-    if (holds) return;
+    if (holds || x->st) return;
     va_start(args, fmt);
-    unfit(x, fmt, args);
+    vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
+    x->st = pare_fail(x->err, PARE_ERR_INPUT, "no standard shape: %s", why);
 }
 
 void hf_check_norm(hf *x, const pare_norm *n, pare_norm_kind kind, size_t d, const char *where)
@@ -181,7 +167,7 @@ hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const c
     return t;
 }
 
-void hf_put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_t l)
+static void put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_t l)
 {
     hf_put(x, w, 1, n, fmt, l)->vector = true;
 }
@@ -192,7 +178,7 @@ void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool t
     snprintf(full, sizeof full, "%s.weight", name);
     hf_put(x, &d->w, d->w.rows, d->w.cols, full, l)->transposed = transposed;
     snprintf(full, sizeof full, "%s.bias", name);
-    hf_put_vector(x, &d->b, d->w.rows, full, l);
+    put_vector(x, &d->b, d->w.rows, full, l);
 }
 
 void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *name, size_t l)
@@ -204,7 +190,7 @@ void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *nam
     gain->absent = 1;
     hf_need(x, bias || !pare_has(&n->bias), "block %zu: an RMS norm has a bias", l);
     snprintf(full, sizeof full, "%s.bias", name);
-    if (bias) hf_put_vector(x, &n->bias, d, full, l);
+    if (bias) put_vector(x, &n->bias, d, full, l);
 }
 
 /* ---- files -------------------------------------------------------------------------------------
@@ -336,8 +322,8 @@ static void choose(hf *x)
     else if (pos == PARE_POS_LEARNED && m->pattern.kind == PARE_FULL)
         hf_bert(x);
     else
-        hf_unfit(x, "positions %s under the pattern %s are none of GPT-2, Llama and BERT",
-                 pare_position_name(pos), pare_pattern_name(m->pattern.kind));
+        hf_need(x, false, "positions %s under the pattern %s are none of GPT-2, Llama and BERT",
+                pare_position_name(pos), pare_pattern_name(m->pattern.kind));
 }
 
 pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwrite, pare_err *err)

@@ -27,11 +27,9 @@ typedef struct hf {
 } hf;
 
 /* The first reason why the model is none of the family stays. */
-void hf_unfit(hf *x, const char *fmt, ...) PARE_PRINTF(2, 3);
 void hf_need(hf *x, bool holds, const char *fmt, ...) PARE_PRINTF(3, 4);
 /* A tensor by that name (a printf format for the block's number). */
 hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l);
-void hf_put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_t l);
 /* name.weight and name.bias, zeros where there is no bias. */
 void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool transposed);
 void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *name, size_t l);
