@@ -161,13 +161,13 @@ static pare_status print_json(cli *c, const void *self)
               pare_json_add_values(to, "kept:z", r->one_layer.keep));
     } else if (ok) {
         ok = pare_json_add_values(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
-                          pare_depth_select_names[o->select], r->depth.exact) &&
+                                  pare_depth_select_names[o->select], r->depth.exact) &&
              (list = pare_json_add_array(to, "layers"));
     }
     for (size_t l = 0; ok && list && l < r->depth.nlayers; l++) {
         const pare_depth_layer *const d = &r->depth.layers[l];
         ok = pare_json_add_record(list, NULL, "layer:z kind:s leave_one_out:N block_influence:N",
-                                 d->block, pare_attn_name(d->kind), d->loo_est, d->influence_est);
+                                  d->block, pare_attn_name(d->kind), d->loo_est, d->influence_est);
     }
     return out_json(c, root, ok && reduce_json_end(root, r));
 }

@@ -66,7 +66,7 @@ static void print_text(const eval_opts *o, const eval_result *r)
 static bool json_scores(cJSON *to, const char *key, const pare_scores *s)
 {
     return pare_json_add_record(to, key, "counted:z accuracy:n nats:n perplexity:n auc:n",
-                               s->counted, s->accuracy, s->nats, s->perplexity, s->auc);
+                                s->counted, s->accuracy, s->nats, s->perplexity, s->auc);
 }
 
 static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, const facts *f,
@@ -76,19 +76,20 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
     const double value = r->model.value;
     const bool both = o->reference != NULL;
     cJSON *const root = out_json_begin(c);
-    bool ok = root && out_json_facts(root, "input", f) &&
-              (!both || out_json_facts(root, "reference", ref)) &&
-              pare_json_add_values(root, "data:s inputs:z skipped:z", o->data, r->inputs, r->skipped) &&
-              (r->task != PARE_TASK_NODES || pare_json_add_values(root, "split:z", r->split));
+    bool ok =
+        root && out_json_facts(root, "input", f) &&
+        (!both || out_json_facts(root, "reference", ref)) &&
+        pare_json_add_values(root, "data:s inputs:z skipped:z", o->data, r->inputs, r->skipped) &&
+        (r->task != PARE_TASK_NODES || pare_json_add_values(root, "split:z", r->split));
     cJSON *const metric = ok ? pare_json_add_object(root, "metric") : NULL;
     ok = pare_json_add_values(metric, "name:s value:n counted:z", r->model.metric, value,
-                      r->model.scores.counted) &&
+                              r->model.scores.counted) &&
          (!both || pare_json_add_values(metric, "before:n after:n", r->reference.value, value)) &&
          json_scores(root, "scores", &r->model.scores) &&
          (!both || json_scores(root, "reference_scores", &r->reference.scores));
     if (ok && both && r->task != PARE_TASK_VALUES)
         ok = pare_json_add_record(root, "kl", "rows:z mean:n median:n p999:n max:n same_top:n",
-                                 k->rows, k->mean, k->median, k->p999, k->max, k->same_top);
+                                  k->rows, k->mean, k->median, k->p999, k->max, k->same_top);
     return out_json(c, root, ok && pare_json_add_record(root, "time_ms", "eval:g", r->ms));
 }
 

@@ -24,12 +24,12 @@ static pare_status print_json(cli *c, const void *self)
     const pare_reduction *const r = &((const reduction *)self)->r;
     const pare_fold_report *const f = &r->fold;
     cJSON *const root = out_json_begin(c);
-    return out_json(c, root,
-                    reduce_json_front(root, r) &&
-                        pare_json_add_record(root, "folded",
-                                            "norms:z key_biases:z value_biases:z rounded:z",
-                                            f->norms, f->key_biases, f->value_biases, f->rounded) &&
-                        reduce_json_end(root, r));
+    return out_json(
+        c, root,
+        reduce_json_front(root, r) &&
+            pare_json_add_record(root, "folded", "norms:z key_biases:z value_biases:z rounded:z",
+                                 f->norms, f->key_biases, f->value_biases, f->rounded) &&
+            reduce_json_end(root, r));
 }
 
 int cmd_fold(int argc, char **argv)

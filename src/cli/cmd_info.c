@@ -108,11 +108,10 @@ static bool add_block(cJSON *list, const pare_block *b)
     ok = widths && pare_json_add_size(widths, NULL, f->din);
     for (size_t l = 0; ok && l < f->nlayers; l++)
         ok = pare_json_add_size(widths, NULL, f->layers[l].w.rows);
-    return ok && pare_json_add_values(ffn, "kind:s activation:s pre_norm:s post_norm:s skip:s",
-                                      pare_ffn_name(f->kind), pare_act_name(f->act),
-                                      pare_norm_name(f->in_norm.kind),
-                                      pare_norm_name(f->out_norm.kind),
-                                      pare_skip_name(f->skip.kind));
+    return ok && pare_json_add_values(
+                     ffn, "kind:s activation:s pre_norm:s post_norm:s skip:s",
+                     pare_ffn_name(f->kind), pare_act_name(f->act), pare_norm_name(f->in_norm.kind),
+                     pare_norm_name(f->out_norm.kind), pare_skip_name(f->skip.kind));
 }
 
 static pare_status print_json(cli *c, pare_model *m, const facts *f, const char *format)

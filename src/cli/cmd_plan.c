@@ -84,10 +84,11 @@ static pare_status print_json(cli *c, const plan_opts *o)
         const pare_plan_try *const t = &o->plan.tries[i];
         cJSON *const to = pare_json_add_object(list, NULL);
         ok = pare_json_add_values(to, "cut:s", try_words(words, t)) &&
-             (t->refused ? pare_json_add_values(to, "refused:s", t->refused)
-                         : pare_json_add_values(to, "parameters:g bytes:g ms:g error:g fits:b over:g",
-                                        (double)t->parameters, (double)t->bytes, t->ms, t->error,
-                                        t->over <= 1, t->over));
+             (t->refused
+                  ? pare_json_add_values(to, "refused:s", t->refused)
+                  : pare_json_add_values(to, "parameters:g bytes:g ms:g error:g fits:b over:g",
+                                         (double)t->parameters, (double)t->bytes, t->ms, t->error,
+                                         t->over <= 1, t->over));
     }
     if (ok && o->chosen) {
         ok = pare_json_add_values(root, "chosen:s", try_words(words, o->chosen));

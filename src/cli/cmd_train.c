@@ -99,7 +99,8 @@ static pare_status check_options(cli *c, train_opts *o)
         {"keep,qk-scale,source", o->popup, "--popup"},
         {"over", o->runs > 1, "--runs above 1"},
         {"lr", !(o->grid && strstr(o->grid, "lr=")), "trainings without lr= in --grid"},
-        {"dim,layers,heads,ffn,act,preset,vocab,expander,self-loops,full,no-skips,no-norms,no-biases",
+        {"dim,layers,heads,ffn,act,preset,vocab,expander,self-loops,full,no-skips,no-norms,no-"
+         "biases",
          !o->from, "a fresh model, not with --from, which has its own shape"},
         {0},
     };

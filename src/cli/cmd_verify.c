@@ -199,9 +199,9 @@ static pare_status verify(cli *c, void *self)
     if (v.is_length && c->json) {
         cJSON *const root = out_json_begin(c);
         return out_json(c, root,
-                        pare_json_add_values(root, "holds:b proven:g measured:g other_engine:g", true,
-                                     v.length.again.proven, v.length.again.measured,
-                                     v.length.other_engine));
+                        pare_json_add_values(root, "holds:b proven:g measured:g other_engine:g",
+                                             true, v.length.again.proven, v.length.again.measured,
+                                             v.length.other_engine));
     }
     if (c->json) return print_json(c, v.path, v.claimed, st);
     if (v.is_length) {

@@ -133,17 +133,18 @@ static pare_status print_json(cli *c, const packed *p)
     const pare_pack_stats *const s = &p->stats;
     cJSON *const root = out_json_begin(c);
     cJSON *const o = root ? pare_json_add_object(root, "pack") : NULL;
-    bool ok = pare_json_add_values(o, "inputs:z tokens:z longest_input:z backend:s oracle:z dtype:s", p->n,
-                           p->tokens, p->longest, p->o->backend, (size_t)p->caps.max_len,
-                           pare_dtype_name(p->caps.dtype)) &&
-              pare_json_add_values(o, "layers:z heads:z calls:z calls_one_by_one:z max_len:z", p->layers,
-                           p->heads, (size_t)s->calls, p->alone, (size_t)p->count.max_len) &&
-              pare_json_add_values(o, "d_k:z d_v:z d_token:z code:z penalty:g leak:g difference:g",
-                           (size_t)s->dk, (size_t)s->dv, (size_t)s->d_token, (size_t)s->code,
-                           s->penalty, s->leak, p->difference);
+    bool ok =
+        pare_json_add_values(o, "inputs:z tokens:z longest_input:z backend:s oracle:z dtype:s",
+                             p->n, p->tokens, p->longest, p->o->backend, (size_t)p->caps.max_len,
+                             pare_dtype_name(p->caps.dtype)) &&
+        pare_json_add_values(o, "layers:z heads:z calls:z calls_one_by_one:z max_len:z", p->layers,
+                             p->heads, (size_t)s->calls, p->alone, (size_t)p->count.max_len) &&
+        pare_json_add_values(o, "d_k:z d_v:z d_token:z code:z penalty:g leak:g difference:g",
+                             (size_t)s->dk, (size_t)s->dv, (size_t)s->d_token, (size_t)s->code,
+                             s->penalty, s->leak, p->difference);
     if (ok && p->cert.rows)
         ok = pare_json_add_values(o, "proven:g measured:g rows:z", p->cert.proven, p->cert.measured,
-                          (size_t)p->cert.rows);
+                                  (size_t)p->cert.rows);
     return out_json(c, root, ok && (!c->out || pare_json_add_values(root, "output:s", c->out)));
 }
 

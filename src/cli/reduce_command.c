@@ -30,9 +30,9 @@ bool reduce_json_end(cJSON *root, const pare_reduction *r)
     /* Beside the largest output a bound can be called vacuous. */
     return pare_json_add_values(root, "largest_output:N", r->largest_output) &&
            pare_json_add_record(root, "time_ms",
-                               "before:g after:g attention_before:N attention_after:N reduction:g",
-                               r->ms_before, r->ms_after, timed ? r->attn_before : NAN,
-                               timed ? r->attn_after : NAN, r->ms_reduction);
+                                "before:g after:g attention_before:N attention_after:N reduction:g",
+                                r->ms_before, r->ms_after, timed ? r->attn_before : NAN,
+                                timed ? r->attn_after : NAN, r->ms_reduction);
 }
 
 /* What the certificate must not hold: times, host facts, the command; and the sizes, so that a

@@ -129,10 +129,10 @@ pare_status run_print_json(cli *c, const run_state *s)
         ok = list != NULL;
         for (size_t i = 0; ok && i < n; i++)
             ok = tokens ? pare_json_add_record(list, NULL, "id:z probability:g text:s", top[i].id,
-                                              top[i].probability,
-                                              token_text(buf, sizeof buf, s, top[i].id))
+                                               top[i].probability,
+                                               token_text(buf, sizeof buf, s, top[i].id))
                         : pare_json_add_record(list, NULL, "id:z probability:g", top[i].id,
-                                              top[i].probability);
+                                               top[i].probability);
     }
     return out_json(c, root,
                     ok && run_json_poly(root, s) && run_json_length(root, s) &&

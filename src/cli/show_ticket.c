@@ -58,7 +58,7 @@ static bool json_rounded(cJSON *root, const char *name, const pare_rounded *r)
 {
     return isnan(r->measured) ||
            pare_json_add_record(root, name, "bits:g measured:g relative_error:g metric:N", r->bits,
-                               r->measured, r->error, r->has_metric ? r->metric.value : NAN);
+                                r->measured, r->error, r->has_metric ? r->metric.value : NAN);
 }
 
 pare_status show_ticket_json(cli *c, const void *self)

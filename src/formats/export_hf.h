@@ -1,4 +1,4 @@
-/* hf.h - a model under Hugging Face's names: what is to be written, and what does not fit. */
+/* export_hf.h - a model under Hugging Face's names: what is to be written, and what does not fit. */
 #ifndef PARE_SRC_HF_H
 #define PARE_SRC_HF_H
 #include "base/json.h"
