@@ -110,8 +110,8 @@ SHARED = $(BUILD)/$(SONAME)
 # Not installed: what the two programs have in common (options, progress, printing), and the studies
 # as their tests link them.
 CLI_LIB = $(BUILD)/libcli.a
-# The JSON layer over cJSON is no part of the public library; programs have their own copy of it.
-JSON_OBJ = $(filter %/json.o %/json_check.o %/json_print.o %/list.o,$(LIB_OBJ))
+# The JSON layer over cJSON and the reader of UTF-8 are no part of the public library; programs have their own copy.
+JSON_OBJ = $(filter %/json.o %/json_check.o %/json_print.o %/list.o %/utf8.o,$(LIB_OBJ))
 STUDIES = $(BUILD)/libstudies.a
 # Loaded at run time, only under mpirun (src/base/ranks.c); looked for beside who asks, and in the
 # lib folder beside bin.

@@ -80,6 +80,15 @@ PARE_MUST_USE bool pare_json_add_null(cJSON *to, const char *key);
 PARE_MUST_USE bool pare_json_add_string(cJSON *to, const char *key, const char *v);
 PARE_MUST_USE cJSON *pare_json_add_object(cJSON *to, const char *key); /* NULL: memory is out */
 PARE_MUST_USE cJSON *pare_json_add_array(cJSON *to, const char *key);
+/* Adds the values that follow to an object: `fields` has a word "key:kind" for each of them.
+ *   s  const char *; NULL: null     z  size_t or uint64_t, at most 2^53     b  bool
+ *   u  uint64_t, as a string        Z  size_t; SIZE_MAX: null
+ *   g  double, not nan              n  double; nan: null                    N  nan: left out
+ *   f  double; null unless it is finite
+ * False: memory was out, or there is no object. */
+PARE_MUST_USE bool pare_json_add_values(cJSON *to, const char *fields, ...);
+/* The same as a new object below `key` of `to`; key NULL: a new entry of a list. */
+PARE_MUST_USE bool pare_json_add_record(cJSON *to, const char *key, const char *fields, ...);
 
 /* The tree as text in the arena, ended by a zero that *bytes does not count (bytes may be NULL):
  * keys in the order they were added, the fewest digits (at most 17) that give the same double

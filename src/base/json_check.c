@@ -1,5 +1,6 @@
 /* json_check.c - is a text one JSON value? A recursive descent that builds nothing. */
 #include "json.h"
+#include "utf8.h"
 
 #include <string.h>
 
@@ -89,21 +90,6 @@ static bool escape(scan *s)
     return (low >= 0xDC00 && low <= 0xDFFF) || stop(s, "half of a surrogate pair");
 }
 
-/* Bytes of the UTF-8 sequence at p, two to four, shortest form, no surrogates; 0: it is not valid. */
-static int utf8_bytes(const unsigned char *p, const unsigned char *end)
-{
-    static const unsigned least[] = {0, 0x80, 0x800, 0x10000};
-    const unsigned lead = p[0];
-    const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    unsigned v = lead & (0x3Fu >> more);
-    if (lead < 0xC2 || lead > 0xF4 || end - p <= more) return 0;
-    for (int i = 1; i <= more; i++) {
-        if ((p[i] & 0xC0) != 0x80) return 0;
-        v = v << 6 | (p[i] & 0x3Fu);
-    }
-    return v < least[more] || v > 0x10FFFF || (v >= 0xD800 && v <= 0xDFFF) ? 0 : more + 1;
-}
-
 static bool string(scan *s)
 {
     if (peek(s) != '"') return stop(s, "a string in double quotes is expected");
@@ -116,9 +102,9 @@ static bool string(scan *s)
             if (!escape(s)) return false;
             continue;
         }
-        const int n =
-            c < 0x80 ? 1 : utf8_bytes((const unsigned char *)s->p, (const unsigned char *)s->end);
-        if (n == 0) return stop(s, "invalid UTF-8");
+        size_t n;
+        if (pare_utf8_next(s->p, (size_t)(s->end - s->p), &n) == PARE_NO_CHAR)
+            return stop(s, "invalid UTF-8");
         s->p += n;
     }
     if (s->p == s->end) return stop(s, "string without end");

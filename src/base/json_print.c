@@ -1,6 +1,7 @@
 /* json_print.c - JSON written: building a tree, and its text. */
 #include "json.h"
 
+#include <stdarg.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -62,6 +63,59 @@ cJSON *pare_json_add_object(cJSON *to, const char *key)
 cJSON *pare_json_add_array(cJSON *to, const char *key)
 {
     return append(to, key, cJSON_CreateArray());
+}
+
+static bool add_values(cJSON *to, const char *fields, va_list args)
+{
+    bool ok = to != NULL;
+    while (ok && *fields) {
+        char key[40];
+        const size_t n = strcspn(fields, ":");
+        PARE_ASSERT(n < sizeof key && fields[n]);
+        memcpy(key, fields, n);
+        key[n] = '\0';
+        const char kind = fields[n + 1];
+        fields += n + 2;
+        fields += *fields == ' ';
+        if (kind == 's') {
+            const char *const text = va_arg(args, const char *);
+            ok = text ? pare_json_add_string(to, key, text) : pare_json_add_null(to, key);
+        } else if (kind == 'z' || kind == 'Z') {
+            const size_t v = va_arg(args, size_t);
+            ok = kind == 'Z' && v == SIZE_MAX ? pare_json_add_null(to, key)
+                                              : pare_json_add_size(to, key, v);
+        } else if (kind == 'u') {
+            ok = pare_json_add_u64(to, key, va_arg(args, uint64_t));
+        } else if (kind == 'b') {
+            ok = pare_json_add_bool(to, key, va_arg(args, int));
+        } else {
+            const double v = va_arg(args, double);
+            PARE_ASSERT(strchr("gnNf", kind));
+            if ((isnan(v) && kind != 'g') || (isinf(v) && kind == 'f'))
+                ok = kind == 'N' || pare_json_add_null(to, key);
+            else
+                ok = pare_json_add_number(to, key, v);
+        }
+    }
+    return ok;
+}
+
+bool pare_json_add_values(cJSON *to, const char *fields, ...)
+{
+    va_list args;
+    va_start(args, fields);
+    const bool ok = add_values(to, fields, args);
+    va_end(args);
+    return ok;
+}
+
+bool pare_json_add_record(cJSON *to, const char *key, const char *fields, ...)
+{
+    va_list args;
+    va_start(args, fields);
+    const bool ok = to && add_values(pare_json_add_object(to, key), fields, args);
+    va_end(args);
+    return ok;
 }
 
 /* ---- text ------------------------------------------------------------------------------ */

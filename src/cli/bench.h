@@ -55,15 +55,7 @@ extern const bench_kind bench_attention, bench_dense, bench_hash, bench_spectral
 extern const bench_kind bench_board, bench_file, bench_web, bench_gpt;            /* models */
 extern const bench_kind bench_board_step, bench_file_step, bench_web_step;        /* training */
 extern const bench_kind bench_gpt_step;
-/* Only where the library can decode. */
-#if defined __has_include
-#if __has_include(<pare/run.h>)
-#define BENCH_HAS_DECODER 1
-#endif
-#endif
-#ifdef BENCH_HAS_DECODER
-extern const bench_kind bench_generate;
-#endif
+extern const bench_kind bench_generate; /* decoding */
 
 /* The state of a forward pass, which a training step is made of as well. */
 typedef struct bench_pass {

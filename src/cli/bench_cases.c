@@ -30,13 +30,11 @@ const bench_case bench_cases[] = {
     /* batch, tokens, dim, layers, vocab */
     {"forward", &bench_gpt, BENCH_QUICK, BENCH_TOKENS, false, {2, 12, 16, 2, 50}},
     {"forward", &bench_gpt, BENCH_SHORT, BENCH_TOKENS, false, {8, 256, 256, 4, 4096}},
-#ifdef BENCH_HAS_DECODER
     /* prompt, tokens, dim, layers, vocab */
     {"generate", &bench_generate, BENCH_QUICK, BENCH_TOKENS, false, {0, 16, 64, 1, 64}},
     {"generate", &bench_generate, BENCH_SHORT, BENCH_TOKENS, false, {0, 255, 64, 5, 512}},
     {"generate", &bench_generate, BENCH_QUICK, BENCH_TOKENS, false, {1, 16, 64, 1, 64}},
     {"generate", &bench_generate, BENCH_SHORT, BENCH_TOKENS, false, {1, 256, 64, 5, 512}},
-#endif
     /* as in forward */
     {"train", &bench_board_step, BENCH_QUICK, BENCH_MS, false, {6, 16, 2}},
     {"train", &bench_board_step, BENCH_SHORT, BENCH_MS, false, {100, 64, 4}},

@@ -2,8 +2,6 @@
  * (bench.h). */
 #include "bench.h"
 
-#ifdef BENCH_HAS_DECODER
-
 #include <math.h>
 #include <string.h>
 
@@ -96,4 +94,3 @@ static void story_free(bench_job *j)
 
 const bench_kind bench_generate = {story_input, NULL,        story_threads,
                                    story_run,   story_check, story_free};
-#endif

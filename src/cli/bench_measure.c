@@ -111,25 +111,6 @@ static pare_status peer_turn(bench_match *m, bench_opponent *o)
     return drop_broken_peer(m, o->peer, st);
 }
 
-/* Who can do this case. The first run of a peer, which is not counted, must give our result. */
-static pare_status load_peers(bench_match *m, bench_job *j)
-{
-    pare_status st = PARE_OK;
-    m->nagainst = 0;
-    for (size_t i = 0; j->result && i < m->npeers && !st; i++) {
-        bench_opponent *o = &m->against[m->nagainst];
-        bool can = false;
-        *o = (bench_opponent){.peer = &m->peers[i]};
-        if (o->peer->fd < 0) continue;
-        st = bench_peer_load(o->peer, j, &can, o->label, &m->c->err);
-        if (!st && can) st = bench_peer_run(o->peer, 1, &o->first, &m->c->err);
-        if (!st && can) st = bench_peer_compare(o->peer, j, &m->c->err);
-        st = drop_broken_peer(m, o->peer, st);
-        if (can && o->peer->fd >= 0) m->nagainst++;
-    }
-    return st;
-}
-
 static pare_status check_result(bench_match *m, bench_job *j, const bench_case *k)
 {
     pare_status st = k->kind->check(j, &m->error);
@@ -146,7 +127,23 @@ pare_status bench_measure(bench_match *m, bench_job *j, const bench_case *k)
     pare_status st = k->kind->threads ? k->kind->threads(j) : PARE_OK;
     if (!st) st = our_turn(m, j, k->kind, 1); /* warms up */
     if (!st) st = check_result(m, j, k);
-    if (!st) st = load_peers(m, j);
+    if (!st) {
+        /* Who can do this case. The first run of a peer, which is not counted, must give our
+         * result. */
+        st = PARE_OK;
+        m->nagainst = 0;
+        for (size_t i = 0; j->result && i < m->npeers && !st; i++) {
+            bench_opponent *o = &m->against[m->nagainst];
+            bool can = false;
+            *o = (bench_opponent){.peer = &m->peers[i]};
+            if (o->peer->fd < 0) continue;
+            st = bench_peer_load(o->peer, j, &can, o->label, &m->c->err);
+            if (!st && can) st = bench_peer_run(o->peer, 1, &o->first, &m->c->err);
+            if (!st && can) st = bench_peer_compare(o->peer, j, &m->c->err);
+            st = drop_broken_peer(m, o->peer, st);
+            if (can && o->peer->fd >= 0) m->nagainst++;
+        }
+    }
     if (st) return st;
     const size_t runs = runs_in_turn(m, m->ours.t[0]);
     m->ours.n = m->sgemm.n = 0;

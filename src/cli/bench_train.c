@@ -40,23 +40,6 @@ static pare_logits logits_of(const bench_pass *s, pare_dtype t)
     return (pare_logits){t, pare_output_rows(s->m, &s->in), pare_model_outputs(s->m), NULL};
 }
 
-/* Gradient of the f64 tape. */
-static pare_status reference_gradient(bench_job *j, const bench_pass *s, const step *x)
-{
-    pare_params *p = NULL;
-    pare_tape *tape = NULL;
-    pare_err *const err = &j->c->err;
-    const pare_exec all = {.threads = (int)j->c->threads};
-    pare_logits y = logits_of(s, PARE_F64);
-    double *const dy = bench_alloc(j, x->ndy, sizeof *dy);
-    pare_status st = dy ? pare_params_new(&p, s->m, PARE_F64, err) : err->code;
-    if (!st) st = pare_tape_new(&tape, p, &all, err);
-    if (!st) st = compute_gradient(tape, &s->in, &y, x->label, dy, x->exact, &all, err);
-    pare_tape_free(tape);
-    pare_params_free(p);
-    return st;
-}
-
 static pare_status step_reference(bench_job *j)
 {
     bench_pass *const s = j->state;
@@ -84,7 +67,18 @@ static pare_status step_reference(bench_job *j)
     j->result = x->grad;
     j->nresult = n;
     j->tolerance = 2e-3; /* sums over ten thousand rows whose terms cancel */
-    st = reference_gradient(j, s, x);
+    /* Gradient of the f64 tape. */
+    pare_params *p = NULL;
+    pare_tape *tape = NULL;
+    pare_err *const err = &j->c->err;
+    const pare_exec all = {.threads = (int)j->c->threads};
+    pare_logits y = logits_of(s, PARE_F64);
+    double *const dy = bench_alloc(j, x->ndy, sizeof *dy);
+    st = dy ? pare_params_new(&p, s->m, PARE_F64, err) : err->code;
+    if (!st) st = pare_tape_new(&tape, p, &all, err);
+    if (!st) st = compute_gradient(tape, &s->in, &y, x->label, dy, x->exact, &all, err);
+    pare_tape_free(tape);
+    pare_params_free(p);
     if (!st) st = bench_give_array(j, "labels", PARE_I64, 1, rows, x->label);
     if (!st)
         st = bench_give_case(j, "{\"kind\": \"train\", \"model\": \"%s\", \"heads\": %zu}",

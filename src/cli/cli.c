@@ -58,6 +58,14 @@ static char *quoted(pare_arena *a, const char *word)
     return out;
 }
 
+/* --json among the words of a command line that could not be parsed. */
+static bool asks_json(int argc, char *const *argv)
+{
+    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
+        if (strcmp(argv[i], "--json") == 0) return true;
+    return false;
+}
+
 bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, int argc,
                char **argv, int *rc)
 {
@@ -77,7 +85,7 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
     const opt_result r = opt_parse(&c->spec, argc, argv, &c->words);
     c->noperands = c->words.noperands;
     if (r == OPT_BAD) {
-        c->json = cli_asks_json(argc, argv);
+        c->json = asks_json(argc, argv);
         *rc = cli_finish(c, cli_usage_error(c, "%s", c->words.message));
         return false;
     }
@@ -116,13 +124,6 @@ void cli_bar_end(cli *c)
 
 /* ---- how it ends ---------------------------------------------------------------------------- */
 
-bool cli_asks_json(int argc, char *const *argv)
-{
-    for (int i = 0; i < argc && strcmp(argv[i], "--") != 0; i++)
-        if (strcmp(argv[i], "--json") == 0) return true;
-    return false;
-}
-
 /* {"command", "error": {"exit", "kind", "message"}} on stdout. */
 static void json_error(const char *command, pare_status st, const char *message)
 {
@@ -139,9 +140,9 @@ static void json_error(const char *command, pare_status st, const char *message)
     };
     const char *const word = st < sizeof words / sizeof *words ? words[st] : NULL;
     cJSON *const root = cJSON_CreateObject();
-    if (out_json_add(root, "command:s", command) &&
-        out_json_add_object(root, "error", "exit:z kind:s message:s", (size_t)pare_exit_code(st),
-                            word ? word : "other", message))
+    if (pare_json_add_values(root, "command:s", command) &&
+        pare_json_add_record(root, "error", "exit:z kind:s message:s", (size_t)pare_exit_code(st),
+                             word ? word : "other", message))
         out_json_object(root);
     cJSON_Delete(root);
 }
@@ -166,6 +167,15 @@ int cli_finish(cli *c, pare_status st)
     return pare_exit_code(st);
 }
 
+int cli_command(const opt_spec *spec, cli_out out, const char *out_help, int argc, char **argv,
+                pare_status (*run)(cli *c, void *self), void *self)
+{
+    cli c;
+    int rc;
+    if (!cli_start(&c, spec, out, out_help, argc, argv, &rc)) return rc;
+    return cli_finish(&c, run(&c, self));
+}
+
 /* Why a word is not in the list, with the nearest one or all of them; word NULL: it is missing. */
 static void unknown_word_message(char *buf, size_t size, const char *what, const char *word,
                                  const char *const *words)
@@ -188,7 +198,7 @@ int cli_unknown_word(const char *command, const char *what, const char *word,
     unknown_word_message(message, sizeof message, what, word, words);
     out_error("pare%s%s: %s", *command ? " " : "", command, message);
     fprintf(stderr, "help: pare %s%s--help\n", command, *command ? " " : "");
-    if (cli_asks_json(argc, argv)) json_error(command, PARE_ERR_USAGE, message);
+    if (asks_json(argc, argv)) json_error(command, PARE_ERR_USAGE, message);
     return pare_exit_code(PARE_ERR_USAGE);
 }
 

@@ -40,6 +40,9 @@ bool cli_start(cli *c, const opt_spec *spec, cli_out out, const char *out_help, 
 /* Says what went wrong (with --json on stdout as well, unless the command has printed its object),
  * frees, and gives the exit code. */
 int cli_finish(cli *c, pare_status st);
+/* A whole command: parses, runs it with what its options were written into (`self`), and ends. */
+int cli_command(const opt_spec *spec, cli_out out, const char *out_help, int argc, char **argv,
+                pare_status (*run)(cli *c, void *self), void *self);
 /* The end of main: the exit code `rc`, unless what was printed did not arrive (a full disk, a closed
  * pipe). A process that was stopped by a signal ends by it. */
 int cli_end(int rc);
@@ -66,8 +69,6 @@ pare_status cli_choose(cli *c, size_t *index, const char *what, const char *word
  * code. */
 int cli_unknown_word(const char *command, const char *what, const char *word,
                      const char *const *words, int argc, char *const *argv);
-/* --json among the words of a command line that could not be parsed. */
-bool cli_asks_json(int argc, char *const *argv);
 
 /* Runs it in every process that an mpirun started (ranks NULL: there was none) and ends as
  * cli_finish does; the first rank speaks for all. */

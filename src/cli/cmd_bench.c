@@ -23,34 +23,84 @@ typedef struct row {
     struct row *next;
 } row;
 
-/* The columns of the CSV, and the keys of JSON. Reals have the digits of the row's unit. */
-static const out_field row_fields[] = {
-    {"name", NULL, OUT_STRING, offsetof(row, name)},
-    {"shape", NULL, OUT_CHARS, offsetof(row, shape)},
-    {"threads", NULL, OUT_INT, offsetof(row, threads)},
-    {"unit", NULL, OUT_STRING, offsetof(row, unit)},
-    {"ours", NULL, OUT_REAL, offsetof(row, ours)},
-    {"ours_median", NULL, OUT_REAL, offsetof(row, median)},
-    {"sgemm_gflops", NULL, OUT_FIXED + 1, offsetof(row, sgemm)},
-    {"of_sgemm", NULL, OUT_FIXED + 3, offsetof(row, of_sgemm)},
-    {"peer", NULL, OUT_CHARS_OR_NULL, offsetof(row, peer)},
-    {"peer_value", NULL, OUT_REAL, offsetof(row, theirs)},
-    {"peer_median", NULL, OUT_REAL, offsetof(row, theirs_median)},
-    {"ratio", NULL, OUT_FIXED + 2, offsetof(row, ratio)},
-    {"ratio_median", NULL, OUT_FIXED + 2, offsetof(row, ratio_median)},
-    {"error", NULL, OUT_REAL, offsetof(row, error)},
+typedef enum column_kind {
+    TEXT,    /* const char * */
+    CHARS,   /* char[]; "" is null in JSON */
+    INTEGER, /* int */
+    REAL,    /* double; nan is null in JSON and "" in CSV */
+    ERROR    /* double, %.1e */
+} column_kind;
+
+/* One field of a struct. Tables end with a row of zeros. */
+typedef struct column {
+    const char *key;
+    column_kind kind;
+    size_t offset;
+    int digits; /* of a REAL in CSV; -1: those of the row's unit */
+} column;
+
+/* The columns of the CSV, and the keys of JSON. */
+static const column row_columns[] = {
+    {"name", TEXT, offsetof(row, name), 0},
+    {"shape", CHARS, offsetof(row, shape), 0},
+    {"threads", INTEGER, offsetof(row, threads), 0},
+    {"unit", TEXT, offsetof(row, unit), 0},
+    {"ours", REAL, offsetof(row, ours), -1},
+    {"ours_median", REAL, offsetof(row, median), -1},
+    {"sgemm_gflops", REAL, offsetof(row, sgemm), 1},
+    {"of_sgemm", REAL, offsetof(row, of_sgemm), 3},
+    {"peer", CHARS, offsetof(row, peer), 0},
+    {"peer_value", REAL, offsetof(row, theirs), -1},
+    {"peer_median", REAL, offsetof(row, theirs_median), -1},
+    {"ratio", REAL, offsetof(row, ratio), 2},
+    {"ratio_median", REAL, offsetof(row, ratio_median), 2},
+    {"error", ERROR, offsetof(row, error), 0},
     {0},
 };
 
-static const out_field machine_fields[] = {
-    {"version", NULL, OUT_STRING, offsetof(bench_machine, version)},
-    {"commit", NULL, OUT_CHARS, offsetof(bench_machine, commit)},
-    {"compiler", NULL, OUT_CHARS, offsetof(bench_machine, compiler)},
-    {"cpu", NULL, OUT_CHARS, offsetof(bench_machine, cpu)},
-    {"cores", NULL, OUT_INT, offsetof(bench_machine, cores)},
-    {"date", NULL, OUT_CHARS, offsetof(bench_machine, date)},
+static const column machine_columns[] = {
+    {"version", TEXT, offsetof(bench_machine, version), 0},
+    {"commit", CHARS, offsetof(bench_machine, commit), 0},
+    {"compiler", CHARS, offsetof(bench_machine, compiler), 0},
+    {"cpu", CHARS, offsetof(bench_machine, cpu), 0},
+    {"cores", INTEGER, offsetof(bench_machine, cores), 0},
+    {"date", CHARS, offsetof(bench_machine, date), 0},
     {0},
 };
+
+static const char *cell_text(char buf[64], const column *f, const void *from, int unit_digits)
+{
+    const void *const v = (const char *)from + f->offset;
+    buf[0] = '\0';
+    if (f->kind == TEXT) return *(const char *const *)v;
+    if (f->kind == CHARS) return v;
+    if (f->kind == INTEGER)
+        snprintf(buf, 64, "%d", *(const int *)v);
+    else if (f->kind == ERROR)
+        snprintf(buf, 64, "%.1e", *(const double *)v);
+    else if (!isnan(*(const double *)v))
+        snprintf(buf, 64, "%.*f", f->digits < 0 ? unit_digits : f->digits, *(const double *)v);
+    return buf;
+}
+
+static bool add_columns(cJSON *to, const column *columns, const void *from)
+{
+    bool ok = to != NULL;
+    for (const column *f = columns; ok && f->key; f++) {
+        const void *const v = (const char *)from + f->offset;
+        if (f->kind == TEXT)
+            ok = pare_json_add_string(to, f->key, *(const char *const *)v);
+        else if (f->kind == CHARS)
+            ok = *(const char *)v ? pare_json_add_string(to, f->key, v)
+                                  : pare_json_add_null(to, f->key);
+        else if (f->kind == INTEGER)
+            ok = pare_json_add_size(to, f->key, (size_t) * (const int *)v);
+        else
+            ok = isnan(*(const double *)v) ? pare_json_add_null(to, f->key)
+                                           : pare_json_add_number(to, f->key, *(const double *)v);
+    }
+    return ok;
+}
 
 typedef struct runner {
     cli *c;
@@ -80,21 +130,6 @@ static double in_unit(const bench_job *j, bench_unit unit, double seconds)
     return NAN;
 }
 
-static void print_csv_row(const row *w)
-{
-    char buf[64];
-    for (const out_field *f = row_fields; f->key; f++) {
-        out_field shown = *f;
-        if (f->kind == OUT_REAL) shown.kind = OUT_FIXED + w->digits;
-        if (f->offset == offsetof(row, error))
-            out_part(",%.1e", w->error);
-        else
-            out_part("%s%s", f == row_fields ? "" : ",", out_field_text(buf, &shown, w));
-    }
-    putchar('\n');
-    fflush(stdout); /* a run takes a while: each row when it is there */
-}
-
 static pare_status add_row(runner *r, const bench_job *j, const bench_case *k, bench_opponent *o)
 {
     static const char *const unit_name[] = {"ms", "Gflop/s", "tokens/s", "GB/s"};
@@ -122,7 +157,13 @@ static pare_status add_row(runner *r, const bench_job *j, const bench_case *k, b
     }
     *r->last = w;
     r->last = &w->next;
-    if (!r->c->json) print_csv_row(w);
+    if (!r->c->json) {
+        char buf[64];
+        for (const column *f = row_columns; f->key; f++)
+            out_part("%s%s", f == row_columns ? "" : ",", cell_text(buf, f, w, w->digits));
+        putchar('\n');
+        fflush(stdout); /* a run takes a while: each row when it is there */
+    }
     return PARE_OK;
 }
 
@@ -164,55 +205,7 @@ static bool is_named(const runner *r, const bench_case *k)
     return r->c->noperands == 0;
 }
 
-static pare_status run_cases(runner *r)
-{
-    /* A graph that was given is wanted whatever its size: the model of the other large graphs. */
-    static const bench_case on_graph[] = {
-        {"forward", &bench_file, BENCH_FULL, BENCH_MS, false, {64, 4}},
-        {"train", &bench_file_step, BENCH_FULL, BENCH_MS, false, {64, 4}},
-    };
-    pare_status st = PARE_OK;
-    for (const bench_case *k = bench_cases; k < bench_cases + bench_ncases && !st; k++) {
-        const bool level = r->quick
-                               ? k->level == BENCH_QUICK
-                               : k->level == BENCH_SHORT || (r->full && k->level == BENCH_FULL);
-        if (level && is_named(r, k)) st = run_case(r, k);
-    }
-    for (size_t i = 0; r->graph && i < sizeof on_graph / sizeof *on_graph && !st; i++)
-        if (is_named(r, &on_graph[i])) st = run_case(r, &on_graph[i]);
-    return st;
-}
-
 /* ---- the command --------------------------------------------------------------------------- */
-
-static void print_csv_head(const runner *r, int argc, char **argv)
-{
-    char buf[64];
-    out_part("# command: pare bench");
-    for (int i = 0; i < argc; i++) out_part(strchr(argv[i], ' ') ? " '%s'" : " %s", argv[i]);
-    putchar('\n');
-    for (const out_field *f = machine_fields; f->key; f++)
-        out_line("# %s: %s", f->key, out_field_text(buf, f, &r->machine));
-    out_line("# clock: %s", r->match.cpu ? "CPU" : "wall");
-    out_line("# best of several, then the median; all take turns; ratio > 1: ours is faster");
-    for (const out_field *f = row_fields; f->key; f++)
-        out_part("%s%s", f == row_fields ? "" : ",", f->key);
-    putchar('\n');
-    fflush(stdout);
-}
-
-static pare_status print_json(runner *r)
-{
-    cJSON *root = out_json_begin(r->c);
-    cJSON *machine = root ? pare_json_add_object(root, "machine") : NULL;
-    bool ok = out_json_fields(machine, machine_fields, &r->machine) &&
-              pare_json_add_string(machine, "clock", r->match.cpu ? "cpu" : "wall");
-    cJSON *list = ok ? pare_json_add_array(root, "rows") : NULL;
-    ok = list != NULL;
-    for (const row *w = r->first; w && ok; w = w->next)
-        ok = out_json_add_fields(list, NULL, row_fields, w);
-    return out_json(r->c, root, ok);
-}
 
 /* The commands stand between semicolons. A peer that does not start is left out and is no error:
  * the figures of the others are still wanted. */
@@ -247,16 +240,6 @@ static pare_status make_folder(runner *r)
                      tmp && *tmp ? tmp : "/tmp");
 }
 
-static void remove_folder(const char *dir)
-{
-    DIR *d = opendir(dir);
-    for (const struct dirent *e; d && (e = readdir(d));)
-        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
-            unlinkat(dirfd(d), e->d_name, 0);
-    if (d) closedir(d);
-    rmdir(dir);
-}
-
 /* The names in bench_cases. */
 static const char *const bench_names[] = {"attention", "dense",    "forward", "generate",
                                           "hash",      "spectral", "train",   NULL};
@@ -286,9 +269,44 @@ static pare_status bench(runner *r, const char *peers, int argc, char **argv)
     if (!st) st = bench_gemm_init(&r->match.gemm, r->c, r->quick ? 64 : 1024);
     if (st) return st;
     bench_machine_read(&r->machine);
-    if (!r->c->json) print_csv_head(r, argc, argv);
-    st = run_cases(r);
-    if (!st && r->c->json) st = print_json(r);
+    if (!r->c->json) {
+        char buf[64];
+        out_part("# command: pare bench");
+        for (int i = 0; i < argc; i++) out_part(strchr(argv[i], ' ') ? " '%s'" : " %s", argv[i]);
+        putchar('\n');
+        for (const column *f = machine_columns; f->key; f++)
+            out_line("# %s: %s", f->key, cell_text(buf, f, &r->machine, 0));
+        out_line("# clock: %s", r->match.cpu ? "CPU" : "wall");
+        out_line("# best of several, then the median; all take turns; ratio > 1: ours is faster");
+        for (const column *f = row_columns; f->key; f++)
+            out_part("%s%s", f == row_columns ? "" : ",", f->key);
+        putchar('\n');
+        fflush(stdout);
+    }
+    /* A graph that was given is wanted whatever its size: the model of the other large graphs. */
+    static const bench_case on_graph[] = {
+        {"forward", &bench_file, BENCH_FULL, BENCH_MS, false, {64, 4}},
+        {"train", &bench_file_step, BENCH_FULL, BENCH_MS, false, {64, 4}},
+    };
+    for (const bench_case *k = bench_cases; k < bench_cases + bench_ncases && !st; k++) {
+        const bool level = r->quick
+                               ? k->level == BENCH_QUICK
+                               : k->level == BENCH_SHORT || (r->full && k->level == BENCH_FULL);
+        if (level && is_named(r, k)) st = run_case(r, k);
+    }
+    for (size_t i = 0; r->graph && i < sizeof on_graph / sizeof *on_graph && !st; i++)
+        if (is_named(r, &on_graph[i])) st = run_case(r, &on_graph[i]);
+    if (!st && r->c->json) {
+        cJSON *root = out_json_begin(r->c);
+        cJSON *machine = root ? pare_json_add_object(root, "machine") : NULL;
+        bool ok = add_columns(machine, machine_columns, &r->machine) &&
+                  pare_json_add_string(machine, "clock", r->match.cpu ? "cpu" : "wall");
+        cJSON *list = ok ? pare_json_add_array(root, "rows") : NULL;
+        ok = list != NULL;
+        for (const row *w = r->first; w && ok; w = w->next)
+            ok = add_columns(pare_json_add_object(list, NULL), row_columns, w);
+        st = out_json(r->c, root, ok);
+    }
     if (!st && r->match.lost > 0)
         st = pare_fail(&r->c->err, PARE_ERR_IO, "%zu of the peers broke", r->match.lost);
     return st;
@@ -338,7 +356,14 @@ int cmd_bench(int argc, char **argv)
             : check_names(&c);
     if (!st) st = bench(&r, peers, nwords, words);
     for (size_t i = 0; i < r.match.npeers; i++) bench_peer_stop(&r.peer[i]);
-    if (r.dir[0]) remove_folder(r.dir);
+    if (r.dir[0]) {
+        DIR *d = opendir(r.dir);
+        for (const struct dirent *e; d && (e = readdir(d));)
+            if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+                unlinkat(dirfd(d), e->d_name, 0);
+        if (d) closedir(d);
+        rmdir(r.dir);
+    }
     rc = cli_finish(&c, st);
     if (bench_signalled()) raise(bench_signalled()); /* the default action again */
     return rc;

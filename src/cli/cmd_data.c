@@ -65,9 +65,13 @@ static pare_status make_model(cli *c, const data_opts *o)
     opts.seed = c->seed;
     opts.exec = &c->exec;
     const bool graph = opts.kind == PARE_RANDOM_GRAPH, bert = opts.kind == PARE_RANDOM_BERT;
-    pare_status st = cli_only(c, "features", graph, "--kind graph");
-    if (!st) st = cli_only(c, "classes", graph || bert, "--kind graph and --kind bert");
-    if (!st) st = cli_only(c, "vocab,context", !graph, "the other kinds: a graph has no tokens");
+    const cli_rule rules[] = {
+        {"features", graph, "--kind graph"},
+        {"classes", graph || bert, "--kind graph and --kind bert"},
+        {"vocab,context", !graph, "the other kinds: a graph has no tokens"},
+        {0},
+    };
+    pare_status st = cli_check_rules(c, rules);
     if (!st) st = pare_random_model(&m, &opts, &c->err);
     if (!st) st = pare_model_save(m, c->out, c->force, NULL, &c->err);
     pare_model_free(m);
@@ -95,11 +99,9 @@ static pare_status make(cli *c, const data_kind *k, const data_opts *o)
     }
     st = pare_sha256_file(sha256, c->out, &c->err);
     if (st) return st;
-    cJSON *root = out_json_begin(c);
-    cJSON *out = root ? pare_json_add_object(root, "output") : NULL;
+    cJSON *const root = out_json_begin(c);
     return out_json(c, root,
-                    out && pare_json_add_string(out, "path", c->out) &&
-                        pare_json_add_string(out, "sha256", sha256));
+                    pare_json_add_record(root, "output", "path:s sha256:s", c->out, sha256));
 }
 
 static int run_kind(const data_kind *k, const data_opts *o, int argc, char **argv)

@@ -93,7 +93,7 @@ static pare_status check_model(cli *c, void *self, const pare_model *m)
 {
     const depth_opts *const o = self;
     const bool text = m->embedding.ids && m->head.pool == PARE_POOL_NONE;
-    pare_status st = reduce_split_applies(c, m);
+    pare_status st = reduce_split_applies(c, NULL, m);
     if (!st) st = cli_only(c, "tokens", text, "language models, whose texts are long");
     if (!st)
         st = cli_only(c, "input-diam", !m->embedding.ids,
@@ -112,20 +112,6 @@ static pare_status check_model(cli *c, void *self, const pare_model *m)
 }
 
 /* ---- results ------------------------------------------------------------------------------- */
-
-static void print_layers(const pare_depth_report *p)
-{
-    const bool influence = p->nlayers > 0 && !isnan(p->layers[0].influence_est);
-    out_row("  layer", "%-9s %24s%s", "attention", "error if replaced alone",
-            influence ? "   influence" : "");
-    for (size_t l = 0; l < p->nlayers; l++) {
-        const pare_depth_layer *const d = &p->layers[l];
-        char cost[24] = "-", weight[24] = "";
-        if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
-        if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
-        out_line("  %-11zu%-9s %24s%s", d->block, pare_attn_name(d->kind), cost, weight);
-    }
-}
 
 static void print_text(const cli *c, const void *self)
 {
@@ -147,7 +133,18 @@ static void print_text(const cli *c, const void *self)
         snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s)%s",
                  p->nlayers - p->exact, p->nlayers, pare_depth_kind_names[o->kind], how);
     show_shapes(r, words);
-    if (!o->one_layer) print_layers(p);
+    if (!o->one_layer) {
+        const bool influence = p->nlayers > 0 && !isnan(p->layers[0].influence_est);
+        out_row("  layer", "%-9s %24s%s", "attention", "error if replaced alone",
+                influence ? "   influence" : "");
+        for (size_t l = 0; l < p->nlayers; l++) {
+            const pare_depth_layer *const d = &p->layers[l];
+            char cost[24] = "-", weight[24] = "";
+            if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
+            if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
+            out_line("  %-11zu%-9s %24s%s", d->block, pare_attn_name(d->kind), cost, weight);
+        }
+    }
     show_end(c, r);
 }
 
@@ -159,18 +156,18 @@ static pare_status print_json(cli *c, const void *self)
     cJSON *const to = reduce_json_front(root, r) ? pare_json_add_object(root, "cut") : NULL;
     bool ok = to != NULL;
     if (ok && o->one_layer) {
-        ok = out_json_add(to, "one_layer:s", o->one_layer) &&
+        ok = pare_json_add_values(to, "one_layer:s", o->one_layer) &&
              (r->one_layer.keep == PARE_DEPTH_UNSET ||
-              out_json_add(to, "kept:z", r->one_layer.keep));
+              pare_json_add_values(to, "kept:z", r->one_layer.keep));
     } else if (ok) {
-        ok = out_json_add(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
-                          pare_depth_select_names[o->select], r->depth.exact) &&
+        ok = pare_json_add_values(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
+                                  pare_depth_select_names[o->select], r->depth.exact) &&
              (list = pare_json_add_array(to, "layers"));
     }
     for (size_t l = 0; ok && list && l < r->depth.nlayers; l++) {
         const pare_depth_layer *const d = &r->depth.layers[l];
-        ok = out_json_add_object(list, NULL, "layer:z kind:s leave_one_out:N block_influence:N",
-                                 d->block, pare_attn_name(d->kind), d->loo_est, d->influence_est);
+        ok = pare_json_add_record(list, NULL, "layer:z kind:s leave_one_out:N block_influence:N",
+                                  d->block, pare_attn_name(d->kind), d->loo_est, d->influence_est);
     }
     return out_json(c, root, ok && reduce_json_end(root, r));
 }
@@ -241,9 +238,6 @@ int cmd_depth(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {check_options, check_model, print_text, print_json};
-    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
+    static const reduce_steps steps = {check_options, check_model, print_text, print_json};
+    return reduce_command(&spec, argc, argv, &o.r, &steps, &o);
 }

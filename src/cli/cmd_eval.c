@@ -64,8 +64,8 @@ static void print_text(const eval_opts *o, const eval_result *r)
 
 static bool json_scores(cJSON *to, const char *key, const pare_scores *s)
 {
-    return out_json_add_object(to, key, "counted:z accuracy:n nats:n perplexity:n auc:n",
-                               s->counted, s->accuracy, s->nats, s->perplexity, s->auc);
+    return pare_json_add_record(to, key, "counted:z accuracy:n nats:n perplexity:n auc:n",
+                                s->counted, s->accuracy, s->nats, s->perplexity, s->auc);
 }
 
 static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, const facts *f,
@@ -75,24 +75,27 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
     const double value = r->of.model.value;
     const bool both = o->reference != NULL;
     cJSON *const root = out_json_begin(c);
-    bool ok = root && out_json_facts(root, "input", f) &&
-              (!both || out_json_facts(root, "reference", ref)) &&
-              out_json_add(root, "data:s inputs:z skipped:z", o->data, r->inputs, r->skipped) &&
-              (r->task != PARE_TASK_NODES || out_json_add(root, "split:z", r->split));
+    bool ok =
+        root && out_json_facts(root, "input", f) &&
+        (!both || out_json_facts(root, "reference", ref)) &&
+        pare_json_add_values(root, "data:s inputs:z skipped:z", o->data, r->inputs, r->skipped) &&
+        (r->task != PARE_TASK_NODES || pare_json_add_values(root, "split:z", r->split));
     cJSON *const metric = ok ? pare_json_add_object(root, "metric") : NULL;
-    ok = out_json_add(metric, "name:s value:n counted:z", r->of.model.metric, value,
-                      r->of.model.scores.counted) &&
-         (!both || out_json_add(metric, "before:n after:n", r->of.reference.value, value)) &&
-         json_scores(root, "scores", &r->of.model.scores) &&
-         (!both || json_scores(root, "reference_scores", &r->of.reference.scores));
+    ok =
+        pare_json_add_values(metric, "name:s value:n counted:z", r->of.model.metric, value,
+                             r->of.model.scores.counted) &&
+        (!both || pare_json_add_values(metric, "before:n after:n", r->of.reference.value, value)) &&
+        json_scores(root, "scores", &r->of.model.scores) &&
+        (!both || json_scores(root, "reference_scores", &r->of.reference.scores));
     if (ok && both && r->task != PARE_TASK_VALUES)
-        ok = out_json_add_object(root, "kl", "rows:z mean:n median:n p999:n max:n same_top:n",
-                                 k->rows, k->mean, k->median, k->p999, k->max, k->same_top);
-    return out_json(c, root, ok && out_json_add_object(root, "time_ms", "eval:g", r->ms));
+        ok = pare_json_add_record(root, "kl", "rows:z mean:n median:n p999:n max:n same_top:n",
+                                  k->rows, k->mean, k->median, k->p999, k->max, k->same_top);
+    return out_json(c, root, ok && pare_json_add_record(root, "time_ms", "eval:g", r->ms));
 }
 
-static pare_status eval(cli *c, const eval_opts *o)
+static pare_status eval(cli *c, void *self)
 {
+    const eval_opts *const o = self;
     pare_model *m = NULL, *ref = NULL;
     pare_dataset d = {0};
     eval_result r = {0};
@@ -159,9 +162,6 @@ int cmd_eval(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
-    return cli_finish(&c, eval(&c, &o));
+    return cli_command(&spec, CLI_NO_OUT, NULL, argc, argv, eval, &o);
 }
 /* clang-format on */

@@ -26,15 +26,6 @@ typedef struct exported {
     double error; /* of what is read back, relative to the largest output */
 } exported;
 
-static const out_field exported_fields[] = {
-    {"kind", NULL, OUT_STRING, offsetof(exported, kind)},
-    {"output", NULL, OUT_STRING, offsetof(exported, path)},
-    {"bytes", NULL, OUT_COUNT, offsetof(exported, bytes)},
-    {"in", "input", OUT_CHARS, offsetof(exported, in)},
-    {"out", "output", OUT_CHARS, offsetof(exported, out)},
-    {0},
-};
-
 /* A message about the model has its name before it; one about the disk does not. */
 static pare_status name_model(cli *c, pare_status st)
 {
@@ -162,12 +153,15 @@ static pare_status print(cli *c, const exported *e)
 {
     char b[64];
     if (c->json) {
-        cJSON *root = out_json_begin(c);
-        return out_json(c, root, out_json_fields(root, exported_fields, e));
+        cJSON *const root = out_json_begin(c);
+        return out_json(c, root,
+                        pare_json_add_values(root, "kind:s output:s bytes:z in:s out:s", e->kind,
+                                             e->path, (size_t)e->bytes, e->in, e->out));
     }
     if (is_onnx(c->out)) {
         out_row("wrote", "%s, ONNX opset 17, %s bytes", c->out, out_count(b, e->bytes));
-        out_fields(exported_fields, e);
+        out_row("input", "%s", e->in);
+        out_row("output", "%s", e->out);
         return PARE_OK;
     }
     out_row("wrote",

@@ -24,18 +24,12 @@ static pare_status print_json(cli *c, const void *self)
     const pare_reduction *const r = &((const reduction *)self)->r;
     const pare_fold_report *const f = &r->fold;
     cJSON *const root = out_json_begin(c);
-    return out_json(c, root,
-                    reduce_json_front(root, r) &&
-                        out_json_add_object(root, "folded",
-                                            "norms:z key_biases:z value_biases:z rounded:z",
-                                            f->norms, f->key_biases, f->value_biases, f->rounded) &&
-                        reduce_json_end(root, r));
-}
-
-static pare_status check_model(cli *c, void *self, const pare_model *m)
-{
-    (void)self;
-    return reduce_split_applies(c, m);
+    return out_json(
+        c, root,
+        reduce_json_front(root, r) &&
+            pare_json_add_record(root, "folded", "norms:z key_biases:z value_biases:z rounded:z",
+                                 f->norms, f->key_biases, f->value_biases, f->rounded) &&
+            reduce_json_end(root, r));
 }
 
 int cmd_fold(int argc, char **argv)
@@ -62,9 +56,6 @@ int cmd_fold(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {NULL, check_model, print_text, print_json};
-    return cli_finish(&c, reduce_run(&c, &r, &steps, &r));
+    static const reduce_steps steps = {NULL, reduce_split_applies, print_text, print_json};
+    return reduce_command(&spec, argc, argv, &r, &steps, &r);
 }

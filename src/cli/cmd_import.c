@@ -107,12 +107,13 @@ static pare_status print(cli *c, const facts *before, const facts *after, const 
     return out_json(c, root,
                     root && out_json_facts(root, "input", before) &&
                         out_json_facts(root, "output", after) &&
-                        pare_json_add_string(root, "name", m->name ? m->name : "") &&
-                        pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer)));
+                        pare_json_add_values(root, "name:s tokenizer:s", m->name ? m->name : "",
+                                             pare_tokenizer_name(m->tokenizer)));
 }
 
-static pare_status import(cli *c, const import_opts *o)
+static pare_status import(cli *c, void *self)
 {
+    const import_opts *const o = self;
     const char *path = c->operand[0];
     pare_model *m = NULL, *again = NULL;
     facts before, after;
@@ -159,8 +160,5 @@ int cmd_import(int argc, char **argv)
         .operands = (const char *const[]){"MODEL", NULL},
     };
     /* clang-format on */
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "where the pare file goes", argc, argv, &rc)) return rc;
-    return cli_finish(&c, import(&c, &o));
+    return cli_command(&spec, CLI_MUST_OUT, "where the pare file goes", argc, argv, import, &o);
 }

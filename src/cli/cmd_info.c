@@ -27,11 +27,10 @@ static pare_status list_tensor(void *list, const char *name, pare_weight *w, boo
                  pare_shape_text(shape_text, shape, ndim), sha);
         return PARE_OK;
     }
-    cJSON *o = pare_json_add_object(list, NULL);
-    const bool ok = o && pare_json_add_string(o, "name", name) &&
-                    pare_json_add_string(o, "dtype", pare_dtype_name(w->dtype)) &&
+    cJSON *const o = pare_json_add_object(list, NULL);
+    const bool ok = pare_json_add_values(o, "name:s dtype:s", name, pare_dtype_name(w->dtype)) &&
                     out_json_shape(o, "shape", shape, ndim) &&
-                    pare_json_add_string(o, "sha256", sha);
+                    pare_json_add_values(o, "sha256:s", sha);
     return ok ? PARE_OK : pare_no_memory(err);
 }
 
@@ -87,54 +86,47 @@ static pare_status print_text(cli *c, pare_model *m, const facts *f, const char 
 static bool add_block(cJSON *list, const pare_block *b)
 {
     char text[DESCRIBE_BYTES];
+    const pare_attn *const a = &b->attn;
+    const pare_ffn *const f = &b->ffn;
     describe_block(text, b);
-    cJSON *o = pare_json_add_object(list, NULL);
-    if (!o || !pare_json_add_string(o, "text", text)) return false;
-    const pare_attn *a = &b->attn;
-    const pare_ffn *f = &b->ffn;
-    cJSON *ja = pare_json_add_object(o, "attention");
-    if (!ja || !pare_json_add_string(ja, "kind", pare_attn_name(a->kind)) ||
-        !pare_json_add_size(ja, "in", a->din) || !pare_json_add_size(ja, "out", a->dout) ||
-        !pare_json_add_size(ja, "heads", a->nheads) ||
-        !pare_json_add_size(ja, "kv_heads", describe_kv_heads(a)) ||
-        !pare_json_add_string(ja, "pre_norm", pare_norm_name(a->in_norm.kind)) ||
-        !pare_json_add_string(ja, "post_norm", pare_norm_name(a->out_norm.kind)) ||
-        !pare_json_add_string(ja, "skip", pare_skip_name(a->skip.kind)))
-        return false;
-    cJSON *dk = pare_json_add_array(ja, "dk"), *dv = pare_json_add_array(ja, "dv");
-    bool ok = dk && dv;
+    cJSON *const o = pare_json_add_object(list, NULL);
+    if (!pare_json_add_values(o, "text:s", text)) return false;
+    cJSON *const attention = pare_json_add_object(o, "attention");
+    bool ok = pare_json_add_values(
+        attention, "kind:s in:z out:z heads:z kv_heads:z pre_norm:s post_norm:s skip:s",
+        pare_attn_name(a->kind), a->din, a->dout, a->nheads, describe_kv_heads(a),
+        pare_norm_name(a->in_norm.kind), pare_norm_name(a->out_norm.kind),
+        pare_skip_name(a->skip.kind));
+    cJSON *const dk = ok ? pare_json_add_array(attention, "dk") : NULL;
+    cJSON *const dv = dk ? pare_json_add_array(attention, "dv") : NULL;
+    ok = dv != NULL;
     for (size_t h = 0; ok && h < a->nheads; h++)
         ok = pare_json_add_size(dk, NULL, a->heads[h].dk) &&
              pare_json_add_size(dv, NULL, a->heads[h].dv);
-    cJSON *jf = ok ? pare_json_add_object(o, "ffn") : NULL;
-    cJSON *widths = jf ? pare_json_add_array(jf, "widths") : NULL;
+    cJSON *const ffn = ok ? pare_json_add_object(o, "ffn") : NULL;
+    cJSON *const widths = ffn ? pare_json_add_array(ffn, "widths") : NULL;
     ok = widths && pare_json_add_size(widths, NULL, f->din);
     for (size_t l = 0; ok && l < f->nlayers; l++)
         ok = pare_json_add_size(widths, NULL, f->layers[l].w.rows);
-    return ok && pare_json_add_string(jf, "kind", pare_ffn_name(f->kind)) &&
-           pare_json_add_string(jf, "activation", pare_act_name(f->act)) &&
-           pare_json_add_string(jf, "pre_norm", pare_norm_name(f->in_norm.kind)) &&
-           pare_json_add_string(jf, "post_norm", pare_norm_name(f->out_norm.kind)) &&
-           pare_json_add_string(jf, "skip", pare_skip_name(f->skip.kind));
+    return ok && pare_json_add_values(
+                     ffn, "kind:s activation:s pre_norm:s post_norm:s skip:s",
+                     pare_ffn_name(f->kind), pare_act_name(f->act), pare_norm_name(f->in_norm.kind),
+                     pare_norm_name(f->out_norm.kind), pare_skip_name(f->skip.kind));
 }
 
 static pare_status print_json(cli *c, pare_model *m, const facts *f, const char *format)
 {
-    cJSON *root = out_json_begin(c);
-    const pare_embedding *e = &m->embedding;
+    cJSON *const root = out_json_begin(c);
+    const pare_embedding *const e = &m->embedding;
     bool ok = root && out_json_facts(root, "input", f) &&
-              pare_json_add_string(root, "name", m->name ? m->name : "") &&
-              pare_json_add_string(root, "format", format) &&
-              pare_json_add_string(root, "input_kind", e->ids ? "ids" : "vectors") &&
-              pare_json_add_size(root, "input_width", e->width) &&
-              pare_json_add_size(root, "vocab", e->vocab) &&
-              pare_json_add_size(root, "context", m->context) &&
-              pare_json_add_string(root, "pattern", pare_pattern_name(m->pattern.kind)) &&
-              pare_json_add_string(root, "positions", pare_position_name(e->pos.kind)) &&
-              pare_json_add_size(root, "outputs", pare_model_outputs(m)) &&
-              pare_json_add_string(root, "pool", pare_pool_name(m->head.pool)) &&
-              pare_json_add_bool(root, "tied", m->head.tied) &&
-              pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
+              pare_json_add_values(
+                  root,
+                  "name:s format:s input_kind:s input_width:z vocab:z context:z pattern:s "
+                  "positions:s outputs:z pool:s tied:b tokenizer:s",
+                  m->name ? m->name : "", format, e->ids ? "ids" : "vectors", e->width, e->vocab,
+                  m->context, pare_pattern_name(m->pattern.kind), pare_position_name(e->pos.kind),
+                  pare_model_outputs(m), pare_pool_name(m->head.pool), m->head.tied,
+                  pare_tokenizer_name(m->tokenizer));
     cJSON *blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
     for (size_t b = 0; ok && b < m->nblocks; b++) ok = add_block(blocks, &m->blocks[b]);
@@ -151,12 +143,14 @@ static pare_status print_json(cli *c, pare_model *m, const facts *f, const char 
 
 /* -------------------------------------------------------------------------------------------- */
 
-static pare_status info(cli *c, const info_opts *o)
+static pare_status info(cli *c, void *self)
 {
+    const info_opts *const o = self;
     pare_model *m = NULL;
     facts f;
     const char *const path = c->operand[0];
     pare_files *const files = pare_files_new_unhashed();
+    interrupt_at_once(); /* nothing here looks at the stop flag */
     if (!files) return pare_no_memory(&c->err);
     pare_status st = cli_name(c, pare_model_load_files(&m, path, files, &c->err), path);
     if (!st)
@@ -196,10 +190,6 @@ int cmd_info(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
-    interrupt_at_once(); /* nothing here looks at the stop flag */
-    return cli_finish(&c, info(&c, &o));
+    return cli_command(&spec, CLI_NO_OUT, NULL, argc, argv, info, &o);
 }
 /* clang-format on */

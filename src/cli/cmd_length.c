@@ -153,14 +153,12 @@ static pare_status print_json(cli *c, const length_opts *o)
     const pare_status st = pare_length_plan_text(&plan, c->arena, &o->plan, &c->err);
     if (st) return st;
     cJSON *const root = out_json_begin(c);
-    const bool ok = root && out_json_text(root, "plan", plan);
-    return out_json(
-        c, root,
-        ok &&
-            (o->call_ms < 0 || (pare_json_add_number(root, "call_ms", o->call_ms) &&
-                                pare_json_add_number(root, "predicted_ms",
-                                                     o->call_ms * (double)o->plan.cost.calls))) &&
-            (o->dry || !c->out || pare_json_add_string(root, "output", c->out)));
+    bool ok = root && out_json_text(root, "plan", plan);
+    if (o->call_ms >= 0)
+        ok = ok && pare_json_add_values(root, "call_ms:g predicted_ms:g", o->call_ms,
+                                        o->call_ms * (double)o->plan.cost.calls);
+    if (!o->dry && c->out) ok = ok && pare_json_add_values(root, "output:s", c->out);
+    return out_json(c, root, ok);
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -253,8 +251,9 @@ static pare_status make_plan(cli *c, length_opts *o, pare_model *m)
                                  &caps, &opts, &c->err);
 }
 
-static pare_status length(cli *c, length_opts *o)
+static pare_status length(cli *c, void *self)
 {
+    length_opts *const o = self;
     pare_model *m = NULL;
     pare_oracle orc;
     const char *const path = c->operand[0];
@@ -364,10 +363,6 @@ int cmd_length(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "write the plan here; with --pack, the outputs as a .npy array", argc, argv, &rc))
-        return rc;
-    return cli_finish(&c, length(&c, &o));
+    return cli_command(&spec, CLI_MAY_OUT, "write the plan here; with --pack, the outputs as a .npy array", argc, argv, length, &o);
 }
 /* clang-format on */

@@ -83,14 +83,15 @@ static pare_status print_json(cli *c, const plan_opts *o)
     for (size_t i = 0; ok && i < o->plan.n; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
         cJSON *const to = pare_json_add_object(list, NULL);
-        ok = out_json_add(to, "cut:s", try_words(words, t)) &&
-             (t->refused ? out_json_add(to, "refused:s", t->refused)
-                         : out_json_add(to, "parameters:g bytes:g ms:g error:g fits:b over:g",
-                                        (double)t->parameters, (double)t->bytes, t->ms, t->error,
-                                        t->over <= 1, t->over));
+        ok = pare_json_add_values(to, "cut:s", try_words(words, t)) &&
+             (t->refused
+                  ? pare_json_add_values(to, "refused:s", t->refused)
+                  : pare_json_add_values(to, "parameters:g bytes:g ms:g error:g fits:b over:g",
+                                         (double)t->parameters, (double)t->bytes, t->ms, t->error,
+                                         t->over <= 1, t->over));
     }
     if (ok && o->chosen) {
-        ok = out_json_add(root, "chosen:s", try_words(words, o->chosen));
+        ok = pare_json_add_values(root, "chosen:s", try_words(words, o->chosen));
         if (ok && o->chosen->nsteps > 0)
             ok = reduce_json_front(root, &o->r.r) && reduce_json_end(root, &o->r.r);
     }
@@ -275,8 +276,9 @@ static pare_status check_options(cli *c, plan_opts *o)
     return st;
 }
 
-static pare_status plan(cli *c, plan_opts *o)
+static pare_status plan(cli *c, void *self)
 {
+    plan_opts *const o = self;
     const pare_heldout_opts limits = {.data = o->data,
                                       .seed = c->seed,
                                       .split = o->split,
@@ -290,7 +292,7 @@ static pare_status plan(cli *c, plan_opts *o)
     facts whole;
     pare_status st = check_options(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
-    if (!st) st = reduce_split_applies(c, m);
+    if (!st) st = reduce_split_applies(c, NULL, m);
     if (!st) st = pare_heldout_load(&o->d, c->arena, m, &limits, &c->err);
     if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
     if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
@@ -374,8 +376,5 @@ int cmd_plan(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    return cli_finish(&c, plan(&c, &o));
+    return cli_command(&spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, plan, &o);
 }

@@ -346,8 +346,9 @@ static void name_options(cli *c, pare_probe *p)
     if (p->has_ticket) p->ticket.not_merged = cli_option_words(c, p->ticket.not_merged);
 }
 
-static pare_status probe(cli *c, probe_opts *o)
+static pare_status probe(cli *c, void *self)
 {
+    probe_opts *const o = self;
     const char *const path = c->operand[0];
     pare_model *m = NULL;
     pare_probe *p = NULL;
@@ -376,9 +377,9 @@ static pare_status probe(cli *c, probe_opts *o)
         char kind[DESCRIBE_BYTES];
         describe_kind(kind, m);
         cJSON *const root = out_json_begin(c);
-        const bool ok = out_json_add(root, "line:s", c->line) &&
+        const bool ok = pare_json_add_values(root, "line:s", c->line) &&
                         out_json_facts(root, "input", &f) &&
-                        out_json_add(root, "kind:s data:s", kind, o->data) &&
+                        pare_json_add_values(root, "kind:s data:s", kind, o->data) &&
                         out_json_text(root, "probe", json);
         st = c->out ? out_json_file(c, root, ok, c->out) : out_json(c, root, ok);
     }
@@ -426,10 +427,6 @@ int cmd_probe(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MAY_OUT, "also write everything as JSON, for pare report", argc, argv, &rc))
-        return rc;
-    return cli_finish(&c, probe(&c, &o));
+    return cli_command(&spec, CLI_MAY_OUT, "also write everything as JSON, for pare report", argc, argv, probe, &o);
 }
 /* clang-format on */

@@ -17,8 +17,9 @@ static void begin_proof(void *self, const char *path)
     cli_phase(c, NULL, 100.0 / (double)c->noperands);
 }
 
-static pare_status report(cli *c, const report_opts *o)
+static pare_status report(cli *c, void *self)
 {
+    const report_opts *const o = self;
     const pare_report_opts r = {
         .title = o->title,
         .overwrite = c->force,
@@ -37,8 +38,7 @@ static pare_status report(cli *c, const report_opts *o)
     if (c->json) {
         cJSON *root = out_json_begin(c);
         return out_json(c, root,
-                        root && pare_json_add_string(root, "report", c->out) &&
-                            pare_json_add_size(root, "files", c->noperands));
+                        pare_json_add_values(root, "report:s files:z", c->out, c->noperands));
     }
     out_row("report", "%s: %zu %s", c->out, c->noperands, c->noperands == 1 ? "file" : "files");
     return PARE_OK;
@@ -68,8 +68,5 @@ int cmd_report(int argc, char **argv)
         .more = true,
     };
     /* clang-format on */
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, "where the page goes", argc, argv, &rc)) return rc;
-    return cli_finish(&c, report(&c, &o));
+    return cli_command(&spec, CLI_MUST_OUT, "where the page goes", argc, argv, report, &o);
 }

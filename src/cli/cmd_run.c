@@ -63,33 +63,31 @@ pare_status run_encode(cli *c, run_state *s, const char *text, pare_input *in)
     return st;
 }
 
-/* Several inputs become the first axis; they must be alike then. */
-static pare_status data_input(cli *c, run_state *s)
-{
-    pare_dataset d = {0};
-    const char *path = s->o->data;
-    const pare_status st = pare_dataset_load(&d, c->arena, s->m, path, 0, 0, &c->err);
-    if (st) return cli_name(c, st, path);
-    warn_text(c, path, &d.notes);
-    s->set = d.inputs;
-    if (s->set.n == 0) return pare_fail(&c->err, PARE_ERR_INPUT, "%s: holds no input", path);
-    const size_t rows = pare_output_rows(s->m, &s->set.in[0]);
-    for (size_t i = 1; i < s->set.n; i++)
-        if (pare_output_rows(s->m, &s->set.in[i]) != rows)
-            return pare_fail(&c->err, PARE_ERR_INPUT,
-                             "%s: inputs 0 and %zu differ in length (%zu and %zu rows) and do not "
-                             "fit into one array; `pare eval` takes them",
-                             path, i, rows, pare_output_rows(s->m, &s->set.in[i]));
-    if (s->set.n > 1) s->shape[s->ndim++] = s->set.n;
-    if (s->m->head.pool == PARE_POOL_NONE || rows > 1) s->shape[s->ndim++] = rows;
-    s->shape[s->ndim++] = pare_model_outputs(s->m);
-    return PARE_OK;
-}
-
 /* The input of one pass, and the shape of its outputs. */
 static pare_status read_input(cli *c, run_state *s)
 {
-    if (s->o->data) return data_input(c, s);
+    if (s->o->data) {
+        /* Several inputs become the first axis; they must be alike then. */
+        pare_dataset d = {0};
+        const char *path = s->o->data;
+        const pare_status st = pare_dataset_load(&d, c->arena, s->m, path, 0, 0, &c->err);
+        if (st) return cli_name(c, st, path);
+        warn_text(c, path, &d.notes);
+        s->set = d.inputs;
+        if (s->set.n == 0) return pare_fail(&c->err, PARE_ERR_INPUT, "%s: holds no input", path);
+        const size_t rows = pare_output_rows(s->m, &s->set.in[0]);
+        for (size_t i = 1; i < s->set.n; i++)
+            if (pare_output_rows(s->m, &s->set.in[i]) != rows)
+                return pare_fail(
+                    &c->err, PARE_ERR_INPUT,
+                    "%s: inputs 0 and %zu differ in length (%zu and %zu rows) and do not "
+                    "fit into one array; `pare eval` takes them",
+                    path, i, rows, pare_output_rows(s->m, &s->set.in[i]));
+        if (s->set.n > 1) s->shape[s->ndim++] = s->set.n;
+        if (s->m->head.pool == PARE_POOL_NONE || rows > 1) s->shape[s->ndim++] = rows;
+        s->shape[s->ndim++] = pare_model_outputs(s->m);
+        return PARE_OK;
+    }
     pare_input *const in = s->set.in = pare_alloc(c->arena, 1, sizeof *in);
     if (!in) return pare_no_memory(&c->err);
     s->set.n = 1;

@@ -45,12 +45,6 @@ static pare_status check_options(cli *c, void *self)
     return PARE_OK;
 }
 
-static pare_status check_model(cli *c, void *self, const pare_model *m)
-{
-    (void)self;
-    return reduce_split_applies(c, m);
-}
-
 static const char *const mode_help[] = {"whichever takes fewer bytes",
                                         "every matrix by itself; any model",
                                         "the products query-key and value-output of each head, and "
@@ -122,6 +116,6 @@ int cmd_ticket(int argc, char **argv)
     if (o.required) return cli_finish(&c, ticket_required(&c, &o));
     if (!c.out)
         return cli_finish(&c, cli_usage_error(&c, "-o FILE is missing: say where the ticket goes"));
-    const reduce_steps steps = {check_options, check_model, show_ticket, show_ticket_json};
+    const reduce_steps steps = {check_options, reduce_split_applies, show_ticket, show_ticket_json};
     return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
 }

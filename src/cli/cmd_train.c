@@ -14,39 +14,21 @@ static const char *const attention_words[] = {"exact", "poly", NULL};
 #define MOST_WIDTH        ((size_t)1 << 20)
 #define MOST_STEPS        ((size_t)1 << 40)
 
+/* clang-format off */
 /* Of the graph kinds: those of Shirzad 2024, and the dropout they need (docs/train.md). */
 #define GRAPH_RECIPE                                                                               \
-    {                                                                                              \
-        .dim = 64, .layers = 4, .heads = 1, .epochs = 200, .batch = 1, .window = 1, .lr = 0.01,    \
-        .dropout = 0.3, .decay = 0.01, .decay_vectors = true                                       \
-    }
+    {.dim = 64, .layers = 4, .heads = 1, .epochs = 200, .batch = 1, .window = 1,                   \
+     .lr = 0.01, .dropout = 0.3, .decay = 0.01, .decay_vectors = true}
 const recipe train_recipes[] = {
     GRAPH_RECIPE,
     GRAPH_RECIPE,
     GRAPH_RECIPE,
-    {.dim = 64,
-     .layers = 4,
-     .heads = 4,
-     .steps = 2000,
-     .warmup = 20,
-     .batch = 16,
-     .window = 64,
-     .lr = 3e-3,
-     .last_lr = 3e-4,
-     .decay = 0.01,
-     .clip = 1},
-    {.dim = 64,
-     .layers = 2,
-     .heads = 4,
-     .steps = 1000,
-     .warmup = 20,
-     .batch = 64,
-     .window = 64,
-     .lr = 1e-3,
-     .last_lr = 1e-4,
-     .decay = 0.01,
-     .clip = 1},
+    {.dim = 64, .layers = 4, .heads = 4, .steps = 2000, .warmup = 20, .batch = 16, .window = 64,
+     .lr = 3e-3, .last_lr = 3e-4, .decay = 0.01, .clip = 1},
+    {.dim = 64, .layers = 2, .heads = 4, .steps = 1000, .warmup = 20, .batch = 64, .window = 64,
+     .lr = 1e-3, .last_lr = 1e-4, .decay = 0.01, .clip = 1},
 };
+/* clang-format on */
 
 /* ---- options ------------------------------------------------------------------------------- */
 
@@ -106,25 +88,24 @@ static pare_status check_options(cli *c, train_opts *o)
     const bool gpt = o->kind == PARE_INIT_GPT, poly = o->attention == ATTENTION_POLY;
     const bool softmax = o->kind != PARE_INIT_MLP && o->kind != PARE_INIT_GCN;
     const bool edges = o->kind == PARE_INIT_GRAPH || o->kind == PARE_INIT_GCN;
-    pare_status st;
-    if ((st = cli_only(c, "distill,temperature,hidden", o->teacher, "--teacher MODEL")) ||
-        (st = cli_only(c, "temperature", o->distill > 0, "--distill above 0")) ||
-        (st = cli_only(c, "attention,oracle", softmax,
-                       "kinds with softmax attention: graph, gpt, "
-                       "encoder")) ||
-        (st = cli_only(c, "tol", poly, "--attention poly")) ||
-        (st = cli_only(c, "heads", o->kind != PARE_INIT_MLP, "kinds with attention")) ||
-        (st = cli_only(c, "self-loops,expander,full", edges, "--kind graph or gcn")) ||
-        (st = cli_only(c, "preset,popup", gpt, "--kind gpt")) ||
-        (st = cli_only(c, "keep,qk-scale,source", o->popup, "--popup")) ||
-        (st = cli_only(c, "over", o->runs > 1, "--runs above 1")) ||
-        (st = cli_only(c, "lr", !(o->grid && strstr(o->grid, "lr=")),
-                       "trainings without lr= in --grid")) ||
-        (st = cli_only(c,
-                       "dim,layers,heads,ffn,act,preset,vocab,expander,self-loops,full,no-skips,"
-                       "no-norms,no-biases",
-                       !o->from, "a fresh model, not with --from, which has its own shape")))
-        return st;
+    const cli_rule rules[] = {
+        {"distill,temperature,hidden", o->teacher, "--teacher MODEL"},
+        {"temperature", o->distill > 0, "--distill above 0"},
+        {"attention,oracle", softmax, "kinds with softmax attention: graph, gpt, encoder"},
+        {"tol", poly, "--attention poly"},
+        {"heads", o->kind != PARE_INIT_MLP, "kinds with attention"},
+        {"self-loops,expander,full", edges, "--kind graph or gcn"},
+        {"preset,popup", gpt, "--kind gpt"},
+        {"keep,qk-scale,source", o->popup, "--popup"},
+        {"over", o->runs > 1, "--runs above 1"},
+        {"lr", !(o->grid && strstr(o->grid, "lr=")), "trainings without lr= in --grid"},
+        {"dim,layers,heads,ffn,act,preset,vocab,expander,self-loops,full,no-skips,no-norms,no-"
+         "biases",
+         !o->from, "a fresh model, not with --from, which has its own shape"},
+        {0},
+    };
+    pare_status st = cli_check_rules(c, rules);
+    if (st) return st;
     if (!o->has_kind) return cli_usage_error(c, "--kind is given more than once: give it once");
     if (o->epochs && o->steps)
         return cli_usage_error(c,
@@ -231,26 +212,6 @@ static pare_status finish(training *tr, pare_model *m, train_result *r)
     return st;
 }
 
-/* What was saved, and how to continue. */
-static void explain_stop(training *tr)
-{
-    cli *const c = tr->c;
-    size_t saved = 0;
-    for (size_t i = 0; i < tr->settings * tr->runs; i++)
-        saved += pare_file_exists(tr->checkpoint[i]);
-    const char *const more = tr->o->resume ? "" : " --resume";
-    if (saved == 0)
-        c->stopped = "stopped before the first step; nothing was written";
-    else if (tr->settings * tr->runs == 1)
-        c->stopped = pare_sprintf(c->arena, "stopped at step %llu of %llu; continue with: %s%s",
-                                  (unsigned long long)tr->done, (unsigned long long)tr->total,
-                                  c->line, more);
-    else
-        c->stopped = pare_sprintf(c->arena,
-                                  "stopped; %zu of %zu runs have a checkpoint; continue with: %s%s",
-                                  saved, tr->settings * tr->runs, c->line, more);
-}
-
 static pare_status train_all(training *tr)
 {
     cli *c = tr->c;
@@ -270,7 +231,23 @@ static pare_status train_all(training *tr)
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */
     cli_phase(c, "score the best model", 100 - TRAIN_SHARE);
-    if (st == PARE_ERR_STOPPED) explain_stop(tr);
+    if (st == PARE_ERR_STOPPED) {
+        /* What was saved, and how to continue. */
+        size_t saved = 0;
+        for (size_t i = 0; i < tr->settings * tr->runs; i++)
+            saved += pare_file_exists(tr->checkpoint[i]);
+        const char *const more = tr->o->resume ? "" : " --resume";
+        if (saved == 0)
+            c->stopped = "stopped before the first step; nothing was written";
+        else if (tr->settings * tr->runs == 1)
+            c->stopped = pare_sprintf(c->arena, "stopped at step %llu of %llu; continue with: %s%s",
+                                      (unsigned long long)tr->done, (unsigned long long)tr->total,
+                                      c->line, more);
+        else
+            c->stopped = pare_sprintf(
+                c->arena, "stopped; %zu of %zu runs have a checkpoint; continue with: %s%s", saved,
+                tr->settings * tr->runs, c->line, more);
+    }
     const pare_status logged = log_close(tr);
     if (st == PARE_ERR_INPUT && tr->o->resume && strstr(c->err.msg, "of another run"))
         st = pare_fail(&c->err, st,

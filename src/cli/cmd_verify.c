@@ -151,28 +151,6 @@ static pare_status refuse(cli *c, const char *path, const pare_cert *cert, pare_
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static void print_length(const pare_verified *v, const verify_opts *o)
-{
-    const pare_length_claims *const k = &v->length.claims;
-    char proven[40], apriori[40];
-    pare_ub_format(proven, pare_ub_exact(k->proven), 4);
-    pare_ub_format(apriori, pare_ub_exact(k->apriori), 4);
-    out_verdict("verdict", true, "HOLDS",
-                "  no output of a head's attention is off by more than %s", proven);
-    out_row("", "on %s", k->domain);
-    out_row("certificate", "%s (length)", v->path);
-    for (size_t i = 0; i < PARE_LENGTH_FILES; i++)
-        if (k->files[i].path)
-            out_verdict(pare_length_file_keys[i], true, "holds", "   %s: sha256 %.12s...",
-                        k->files[i].path, k->files[i].sha256);
-    out_verdict("calls", true, "holds", "   %zu", k->calls);
-    out_verdict("a priori", true, "holds", "   %s", apriori);
-    out_verdict("proven", true, "holds", "   %s", proven);
-    out_verdict("measured", true, "holds", "   %.4g", k->measured);
-    out_verdict("other engine", true, "holds", "   %s: largest difference %.4g",
-                o->backend ? o->backend : "the f64 engine of pare", v->length.other_engine);
-}
-
 /* The library's messages in the words of the options. */
 static pare_status reword(cli *c, const verify_opts *o, const pare_verified *v, pare_status st)
 {
@@ -190,8 +168,9 @@ static pare_status reword(cli *c, const verify_opts *o, const pare_verified *v, 
     return st;
 }
 
-static pare_status verify(cli *c, const verify_opts *o)
+static pare_status verify(cli *c, void *self)
 {
+    const verify_opts *const o = self;
     pare_verified v;
     const char *const given = c->operand[0], *found;
     const pare_engine engine = backend_engine(c, o->backend, 0);
@@ -220,14 +199,31 @@ static pare_status verify(cli *c, const verify_opts *o)
     if (v.is_length && c->json) {
         cJSON *const root = out_json_begin(c);
         return out_json(c, root,
-                        out_json_add(root, "holds:b proven:g measured:g other_engine:g", true,
-                                     v.length.again.proven, v.length.again.measured,
-                                     v.length.other_engine));
+                        pare_json_add_values(root, "holds:b proven:g measured:g other_engine:g",
+                                             true, v.length.again.proven, v.length.again.measured,
+                                             v.length.other_engine));
     }
     if (c->json) return print_json(c, v.path, v.claimed, st);
-    if (v.is_length)
-        print_length(&v, o);
-    else
+    if (v.is_length) {
+        const pare_length_claims *const k = &v.length.claims;
+        char proven[40], apriori[40];
+        pare_ub_format(proven, pare_ub_exact(k->proven), 4);
+        pare_ub_format(apriori, pare_ub_exact(k->apriori), 4);
+        out_verdict("verdict", true, "HOLDS",
+                    "  no output of a head's attention is off by more than %s", proven);
+        out_row("", "on %s", k->domain);
+        out_row("certificate", "%s (length)", v.path);
+        for (size_t i = 0; i < PARE_LENGTH_FILES; i++)
+            if (k->files[i].path)
+                out_verdict(pare_length_file_keys[i], true, "holds", "   %s: sha256 %.12s...",
+                            k->files[i].path, k->files[i].sha256);
+        out_verdict("calls", true, "holds", "   %zu", k->calls);
+        out_verdict("a priori", true, "holds", "   %s", apriori);
+        out_verdict("proven", true, "holds", "   %s", proven);
+        out_verdict("measured", true, "holds", "   %.4g", k->measured);
+        out_verdict("other engine", true, "holds", "   %s: largest difference %.4g",
+                    o->backend ? o->backend : "the f64 engine of pare", v.length.other_engine);
+    } else
         print_text(c, &v, o);
     return PARE_OK;
 }
@@ -260,8 +256,5 @@ int cmd_verify(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"CERT", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_NO_OUT, NULL, argc, argv, &rc)) return rc;
-    return cli_finish(&c, verify(&c, &o));
+    return cli_command(&spec, CLI_NO_OUT, NULL, argc, argv, verify, &o);
 }

@@ -16,34 +16,6 @@ typedef struct width_opts {
 
 /* ---- results ------------------------------------------------------------------------------- */
 
-static void print_details(const pare_width_report *p)
-{
-    for (size_t i = 0; i < p->npoints; i++) {
-        out_part("  %-4s %4zu -> %-4zu", p->points[i].name, p->points[i].before,
-                 p->points[i].after);
-        if (!isnan(p->points[i].residual_est))
-            out_part(" largest distance of a row from what is kept %.3g",
-                     p->points[i].residual_est);
-        putchar('\n');
-    }
-    for (size_t i = 0; i < p->nheads; i++) {
-        const pare_width_head *const h = &p->heads[i];
-        out_part("  layer %zu head %zu  %4zu -> %-4zu", h->layer, h->head, h->before, h->after);
-        if (!isnan(h->scores_est)) out_part(" largest score error %.3g", h->scores_est);
-        if (!isnan(h->least_est))
-            out_part(", root mean square %.3g (best possible %.3g)", h->objective_est,
-                     h->least_est);
-        putchar('\n');
-    }
-    for (size_t i = 0; i < p->nhidden; i++) {
-        const pare_width_hidden *const h = &p->hidden[i];
-        out_part("  layer %zu hidden  %4zu -> %-4zu", h->layer, h->before, h->after);
-        if (!isnan(h->limit_est))
-            out_part(" spread %.3g (limit %.3g)", h->spread_est, h->limit_est);
-        putchar('\n');
-    }
-}
-
 static void print_text(const cli *c, const void *self)
 {
     const width_opts *const o = self;
@@ -69,7 +41,32 @@ static void print_text(const cli *c, const void *self)
     if (o->epochs)
         out_row("distilled", "%zu epochs, the best is number %llu: validation score %.6f",
                 o->epochs, (unsigned long long)r->distilled.best_step + 1, r->distilled.val);
-    if (c->verbose) print_details(&r->width);
+    if (c->verbose) {
+        for (size_t i = 0; i < r->width.npoints; i++) {
+            out_part("  %-4s %4zu -> %-4zu", r->width.points[i].name, r->width.points[i].before,
+                     r->width.points[i].after);
+            if (!isnan(r->width.points[i].residual_est))
+                out_part(" largest distance of a row from what is kept %.3g",
+                         r->width.points[i].residual_est);
+            putchar('\n');
+        }
+        for (size_t i = 0; i < r->width.nheads; i++) {
+            const pare_width_head *const h = &r->width.heads[i];
+            out_part("  layer %zu head %zu  %4zu -> %-4zu", h->layer, h->head, h->before, h->after);
+            if (!isnan(h->scores_est)) out_part(" largest score error %.3g", h->scores_est);
+            if (!isnan(h->least_est))
+                out_part(", root mean square %.3g (best possible %.3g)", h->objective_est,
+                         h->least_est);
+            putchar('\n');
+        }
+        for (size_t i = 0; i < r->width.nhidden; i++) {
+            const pare_width_hidden *const h = &r->width.hidden[i];
+            out_part("  layer %zu hidden  %4zu -> %-4zu", h->layer, h->before, h->after);
+            if (!isnan(h->limit_est))
+                out_part(" spread %.3g (limit %.3g)", h->spread_est, h->limit_est);
+            putchar('\n');
+        }
+    }
     show_end(c, r);
 }
 
@@ -88,13 +85,13 @@ static pare_status print_json(cli *c, const void *self)
     static const char pair[] = "before:z after:z";
     cJSON *const root = out_json_begin(c);
     cJSON *const to = reduce_json_front(root, r) ? pare_json_add_object(root, "cut") : NULL;
-    bool ok = out_json_add(to, "method:s", pare_width_method_names[o->method]) &&
-              out_json_add_object(to, "dim", pair, dim, p->dim) &&
-              out_json_add_object(to, "qk_dim", pair, qk_dim, p->qk_dim) &&
-              out_json_add_object(to, "ffn_dim", pair, ffn_dim, p->ffn_dim) &&
-              out_json_add(to, "output_error:N", r->output_error);
+    bool ok = pare_json_add_values(to, "method:s", pare_width_method_names[o->method]) &&
+              pare_json_add_record(to, "dim", pair, dim, p->dim) &&
+              pare_json_add_record(to, "qk_dim", pair, qk_dim, p->qk_dim) &&
+              pare_json_add_record(to, "ffn_dim", pair, ffn_dim, p->ffn_dim) &&
+              pare_json_add_values(to, "output_error:N", r->output_error);
     if (ok && o->epochs)
-        ok = out_json_add(to, "distill_epochs:z validation:g", o->epochs, r->distilled.val);
+        ok = pare_json_add_values(to, "distill_epochs:z validation:g", o->epochs, r->distilled.val);
     return out_json(c, root, ok && reduce_json_end(root, r));
 }
 
@@ -287,9 +284,6 @@ int cmd_width(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
-    cli c;
-    int rc;
-    if (!cli_start(&c, &spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
-    const reduce_steps steps = {check_options, check_model, print_text, print_json};
-    return cli_finish(&c, reduce_run(&c, &o.r, &steps, &o));
+    static const reduce_steps steps = {check_options, check_model, print_text, print_json};
+    return reduce_command(&spec, argc, argv, &o.r, &steps, &o);
 }

@@ -33,27 +33,6 @@ size_t describe_kv_heads(const pare_attn *a)
     return distinct;
 }
 
-static void append_heads(text *t, const pare_attn *a)
-{
-    size_t dk[2] = {a->heads[0].dk, a->heads[0].dk}, dv[2] = {a->heads[0].dv, a->heads[0].dv};
-    for (size_t h = 1; h < a->nheads; h++) {
-        const pare_head *x = &a->heads[h];
-        if (x->dk < dk[0]) dk[0] = x->dk;
-        if (x->dk > dk[1]) dk[1] = x->dk;
-        if (x->dv < dv[0]) dv[0] = x->dv;
-        if (x->dv > dv[1]) dv[1] = x->dv;
-    }
-    append(t, " %zu %s of %zu", a->nheads, a->nheads == 1 ? "head" : "heads", dk[0]);
-    if (dk[1] != dk[0]) append(t, " to %zu", dk[1]);
-    if (dv[0] != dk[0] || dv[1] != dk[1]) {
-        append(t, " (values %zu", dv[0]);
-        if (dv[1] != dv[0]) append(t, " to %zu", dv[1]);
-        append(t, ")");
-    }
-    const size_t kv = describe_kv_heads(a);
-    if (kv != a->nheads) append(t, " sharing %zu keys and values", kv);
-}
-
 /* "pre layer norm" when both sublayers agree, else each one's. */
 static void append_norm(text *t, const char *where, const pare_block *b, const pare_norm *attn,
                         const pare_norm *ffn)
@@ -78,7 +57,25 @@ void describe_block(char buf[DESCRIBE_BYTES], const pare_block *b)
         append(&t, "attention");
     else
         append(&t, "%s attention", pare_attn_name(a->kind));
-    if (a->kind != PARE_ATTN_NONE && a->nheads) append_heads(&t, a);
+    if (a->kind != PARE_ATTN_NONE && a->nheads) {
+        size_t dk[2] = {a->heads[0].dk, a->heads[0].dk}, dv[2] = {a->heads[0].dv, a->heads[0].dv};
+        for (size_t h = 1; h < a->nheads; h++) {
+            const pare_head *x = &a->heads[h];
+            if (x->dk < dk[0]) dk[0] = x->dk;
+            if (x->dk > dk[1]) dk[1] = x->dk;
+            if (x->dv < dv[0]) dv[0] = x->dv;
+            if (x->dv > dv[1]) dv[1] = x->dv;
+        }
+        append(&t, " %zu %s of %zu", a->nheads, a->nheads == 1 ? "head" : "heads", dk[0]);
+        if (dk[1] != dk[0]) append(&t, " to %zu", dk[1]);
+        if (dv[0] != dk[0] || dv[1] != dk[1]) {
+            append(&t, " (values %zu", dv[0]);
+            if (dv[1] != dv[0]) append(&t, " to %zu", dv[1]);
+            append(&t, ")");
+        }
+        const size_t kv = describe_kv_heads(a);
+        if (kv != a->nheads) append(&t, " sharing %zu keys and values", kv);
+    }
     if (a->kind != PARE_ATTN_NONE && a->skip.kind != PARE_SKIP_IDENTITY)
         append(&t, " (skip %s)", pare_skip_name(a->skip.kind));
     if (f->kind == PARE_FFN_NONE) {

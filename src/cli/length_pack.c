@@ -130,51 +130,24 @@ static pare_status run_both(cli *c, packed *p)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-static void print_text(const packed *p)
-{
-    const pare_pack_stats *const s = &p->stats;
-    char a[32], b[32], e[64];
-    out_row("inputs", "%zu of %zu to %zu tokens, %s in all", p->n, p->shortest, p->longest,
-            out_count(a, p->tokens));
-    out_row("engine", "%s of %u tokens, %s", p->o->backend, (unsigned)p->caps.max_len,
-            p->caps.dtype == PARE_F64 ? "f64" : "f32");
-    out_row("calls", "%s instead of %s for the inputs one by one (%zu layers, %zu heads)",
-            out_count(a, s->calls), out_count(b, p->alone), p->layers, p->heads);
-    out_row("difference", "outputs differ by at most %.3g from those of the inputs one by one",
-            p->difference);
-    if (s->leak > 0)
-        out_row("leak", "proven: other inputs move a head's output by at most %s (Theorem 4.2)",
-                pare_ub_format(e, pare_ub_of(s->leak), 4));
-    else
-        out_row("leak", "0, proven: no attention weight passes from one input to another");
-    if (p->cert.rows)
-        out_row("rounding", "proven: at most %s in a head's output; measured %.3g on %zu rows",
-                pare_ub_format(e, pare_ub_of(p->cert.proven), 4), p->cert.measured, p->cert.rows);
-    out_row("call size",
-            "at most %llu rows; queries and keys of %u numbers (%zu and a code of %u), values of "
-            "%u",
-            (unsigned long long)p->count.max_len, (unsigned)s->dk, p->dk, (unsigned)s->code,
-            (unsigned)s->dv);
-    out_row("penalty", "scores between two inputs are lowered by %g", s->penalty);
-}
-
 static pare_status print_json(cli *c, const packed *p)
 {
     const pare_pack_stats *const s = &p->stats;
     cJSON *const root = out_json_begin(c);
     cJSON *const o = root ? pare_json_add_object(root, "pack") : NULL;
-    bool ok = out_json_add(o, "inputs:z tokens:z longest_input:z backend:s oracle:z dtype:s", p->n,
-                           p->tokens, p->longest, p->o->backend, (size_t)p->caps.max_len,
-                           pare_dtype_name(p->caps.dtype)) &&
-              out_json_add(o, "layers:z heads:z calls:z calls_one_by_one:z max_len:z", p->layers,
-                           p->heads, (size_t)s->calls, p->alone, (size_t)p->count.max_len) &&
-              out_json_add(o, "d_k:z d_v:z d_token:z code:z penalty:g leak:g difference:g",
-                           (size_t)s->dk, (size_t)s->dv, (size_t)s->d_token, (size_t)s->code,
-                           s->penalty, s->leak, p->difference);
+    bool ok =
+        pare_json_add_values(o, "inputs:z tokens:z longest_input:z backend:s oracle:z dtype:s",
+                             p->n, p->tokens, p->longest, p->o->backend, (size_t)p->caps.max_len,
+                             pare_dtype_name(p->caps.dtype)) &&
+        pare_json_add_values(o, "layers:z heads:z calls:z calls_one_by_one:z max_len:z", p->layers,
+                             p->heads, (size_t)s->calls, p->alone, (size_t)p->count.max_len) &&
+        pare_json_add_values(o, "d_k:z d_v:z d_token:z code:z penalty:g leak:g difference:g",
+                             (size_t)s->dk, (size_t)s->dv, (size_t)s->d_token, (size_t)s->code,
+                             s->penalty, s->leak, p->difference);
     if (ok && p->cert.rows)
-        ok = out_json_add(o, "proven:g measured:g rows:z", p->cert.proven, p->cert.measured,
-                          (size_t)p->cert.rows);
-    return out_json(c, root, ok && (!c->out || out_json_add(root, "output:s", c->out)));
+        ok = pare_json_add_values(o, "proven:g measured:g rows:z", p->cert.proven, p->cert.measured,
+                                  (size_t)p->cert.rows);
+    return out_json(c, root, ok && (!c->out || pare_json_add_values(root, "output:s", c->out)));
 }
 
 pare_status length_pack(cli *c, const pack_opts *o)
@@ -204,8 +177,33 @@ pare_status length_pack(cli *c, const pack_opts *o)
     cli_bar_end(c);
     if (!st && c->json)
         st = print_json(c, &p);
-    else if (!st)
-        print_text(&p);
+    else if (!st) {
+        const pare_pack_stats *const s = &p.stats;
+        char a[32], b[32], e[64];
+        out_row("inputs", "%zu of %zu to %zu tokens, %s in all", p.n, p.shortest, p.longest,
+                out_count(a, p.tokens));
+        out_row("engine", "%s of %u tokens, %s", p.o->backend, (unsigned)p.caps.max_len,
+                p.caps.dtype == PARE_F64 ? "f64" : "f32");
+        out_row("calls", "%s instead of %s for the inputs one by one (%zu layers, %zu heads)",
+                out_count(a, s->calls), out_count(b, p.alone), p.layers, p.heads);
+        out_row("difference", "outputs differ by at most %.3g from those of the inputs one by one",
+                p.difference);
+        if (s->leak > 0)
+            out_row("leak", "proven: other inputs move a head's output by at most %s (Theorem 4.2)",
+                    pare_ub_format(e, pare_ub_of(s->leak), 4));
+        else
+            out_row("leak", "0, proven: no attention weight passes from one input to another");
+        if (p.cert.rows)
+            out_row("rounding", "proven: at most %s in a head's output; measured %.3g on %zu rows",
+                    pare_ub_format(e, pare_ub_of(p.cert.proven), 4), p.cert.measured, p.cert.rows);
+        out_row(
+            "call size",
+            "at most %llu rows; queries and keys of %u numbers (%zu and a code of %u), values of "
+            "%u",
+            (unsigned long long)p.count.max_len, (unsigned)s->dk, p.dk, (unsigned)s->code,
+            (unsigned)s->dv);
+        out_row("penalty", "scores between two inputs are lowered by %g", s->penalty);
+    }
     pare_model_free(p.m);
     return st;
 }

@@ -11,27 +11,19 @@
 
 /* ---- rows of many commands ------------------------------------------------------------------ */
 
+/* clang-format off */
 opt opt_data(const char **to, const char *help, const char *unset)
 {
-    return (opt){.name = "data",
-                 .kind = OPT_TEXT,
-                 .to = to,
-                 .metavar = "FILE",
-                 .help = help,
-                 .unset = unset,
-                 .required = !unset};
+    return (opt){.name = "data", .kind = OPT_TEXT, .to = to, .metavar = "FILE", .help = help,
+                 .unset = unset, .required = !unset};
 }
 
 opt opt_split(size_t *to)
 {
-    return (opt){.name = "split",
-                 .kind = OPT_SIZE,
-                 .to = to,
-                 .metavar = "K",
-                 .help = "which train/validation/test split of a graph's nodes is used",
-                 .max = OPT_MOST_SPLIT,
-                 .rare = true};
+    return (opt){.name = "split", .kind = OPT_SIZE, .to = to, .metavar = "K", .max = OPT_MOST_SPLIT,
+                 .rare = true, .help = "which train/validation/test split of a graph's nodes is used"};
 }
+/* clang-format on */
 
 /* ---- words --------------------------------------------------------------------------------- */
 

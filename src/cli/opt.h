@@ -95,9 +95,6 @@ typedef enum opt_format {
 /* Whether a command line asks for help, and in which form. */
 bool opt_asks_help(opt_format *format, int argc, char *const *argv);
 void opt_explain(FILE *to, const opt_spec *syntax, opt_format format);
-/* Words separated by single spaces, wrapped at 80 columns; the lines after the first are indented.
- * `column` is where the first one starts. */
-void opt_wrap(FILE *to, const char *text, int column, int indent);
 /* Text for roff: - and \ escaped, a dot or quote at the start of a line made harmless. */
 void opt_roff(FILE *to, const char *text);
 /* "a, b, c" */

@@ -11,7 +11,9 @@ enum {
 
 /* ---- text ---------------------------------------------------------------------------------- */
 
-void opt_wrap(FILE *to, const char *text, int column, int indent)
+/* Words separated by single spaces, wrapped at 80 columns; the lines after the first are indented.
+ * `column` is where the first one starts. */
+static void wrap_words(FILE *to, const char *text, int column, int indent)
 {
     bool first = true;
     while (*text) {
@@ -89,7 +91,7 @@ static void help_text(FILE *to, const char *left, const char *text)
 {
     fprintf(to, "  %-*s", LEFT - 2, left);
     if ((int)strlen(left) > LEFT - 4) fprintf(to, "\n%*s", LEFT, "");
-    opt_wrap(to, text, LEFT, LEFT);
+    wrap_words(to, text, LEFT, LEFT);
 }
 
 static void help_row(FILE *to, const opt *o, bool all)
@@ -106,7 +108,7 @@ static void help_row(FILE *to, const opt *o, bool all)
             strlen(o->choices[i]) > 11; /* the explanation starts on a line of its own */
         fprintf(to, "%*s  %-12s", LEFT, "", o->choices[i]);
         if (wide) fprintf(to, "\n%*s", LEFT + 14, "");
-        opt_wrap(to, o->choice_help[i], LEFT + 14, LEFT + 14);
+        wrap_words(to, o->choice_help[i], LEFT + 14, LEFT + 14);
     }
 }
 
@@ -178,46 +180,7 @@ static void man_rows(FILE *to, const opt *rows, size_t n)
     }
 }
 
-static void explain_man(FILE *to, const opt_spec *s)
-{
-    fprintf(to, ".SS \"pare %s\"\n\\fBpare %s\\fR ", s->command, s->command);
-    man_text(to, "", s->args, "\n.PP\n");
-    man_text(to, "", s->about, "\n");
-    man_rows(to, s->own, s->nown);
-    man_rows(to, s->common, s->ncommon);
-    fputs(".PP\nExamples:\n.PP\n.nf\n", to);
-    for (size_t i = 0; i < 2 && s->examples[i]; i++)
-        man_text(to, "    pare ", s->examples[i], "\n");
-    fputs(".fi\n", to);
-}
-
 /* ---- completion ---------------------------------------------------------------------------- */
-
-/* Sets `options` to what may follow a dash, `values` to what may follow the word before. */
-static void explain_completion(FILE *to, const opt_spec *s)
-{
-    const size_t n = s->nown + s->ncommon;
-    fprintf(to, "    '%s')\n        options='", s->command);
-    for (size_t i = 0; i < n; i++)
-        fprintf(to, "--%s ", (i < s->nown ? &s->own[i] : &s->common[i - s->nown])->name);
-    fputs("--help'\n", to);
-    if (s->words) {
-        fputs("        values='", to);
-        for (size_t i = 0; s->words[i]; i++) fprintf(to, "%s%s", i ? " " : "", s->words[i]);
-        fputs("'\n", to);
-    }
-    fputs("        case $prev in\n", to);
-    for (size_t i = 0; i < n; i++) {
-        const opt *const o = i < s->nown ? &s->own[i] : &s->common[i - s->nown];
-        if (o->kind == OPT_FLAG) continue;
-        if (o->letter) fprintf(to, "        -%c | --%s) values='", o->letter, o->name);
-        if (!o->letter) fprintf(to, "        --%s) values='", o->name);
-        for (size_t k = 0; o->kind == OPT_CHOICE && o->choices[k]; k++)
-            fprintf(to, "%s%s", k ? " " : "", o->choices[k]);
-        fputs("' ;;\n", to);
-    }
-    fputs("        esac\n        ;;\n", to);
-}
 
 /* ---- asking -------------------------------------------------------------------------------- */
 
@@ -243,11 +206,43 @@ void opt_explain(FILE *to, const opt_spec *syntax, opt_format format)
     case OPT_HELP_ALL:
         explain_help(to, syntax, format == OPT_HELP_ALL);
         break;
-    case OPT_MAN:
-        explain_man(to, syntax);
-        break;
-    case OPT_COMPLETION:
-        explain_completion(to, syntax);
-        break;
+    case OPT_MAN: {
+        fprintf(to, ".SS \"pare %s\"\n\\fBpare %s\\fR ", syntax->command, syntax->command);
+        man_text(to, "", syntax->args, "\n.PP\n");
+        man_text(to, "", syntax->about, "\n");
+        man_rows(to, syntax->own, syntax->nown);
+        man_rows(to, syntax->common, syntax->ncommon);
+        fputs(".PP\nExamples:\n.PP\n.nf\n", to);
+        for (size_t i = 0; i < 2 && syntax->examples[i]; i++)
+            man_text(to, "    pare ", syntax->examples[i], "\n");
+        fputs(".fi\n", to);
+    } break;
+    case OPT_COMPLETION: {
+        /* Sets `options` to what may follow a dash, `values` to what may follow the word before. */
+        const size_t n = syntax->nown + syntax->ncommon;
+        fprintf(to, "    '%s')\n        options='", syntax->command);
+        for (size_t i = 0; i < n; i++)
+            fprintf(to, "--%s ",
+                    (i < syntax->nown ? &syntax->own[i] : &syntax->common[i - syntax->nown])->name);
+        fputs("--help'\n", to);
+        if (syntax->words) {
+            fputs("        values='", to);
+            for (size_t i = 0; syntax->words[i]; i++)
+                fprintf(to, "%s%s", i ? " " : "", syntax->words[i]);
+            fputs("'\n", to);
+        }
+        fputs("        case $prev in\n", to);
+        for (size_t i = 0; i < n; i++) {
+            const opt *const o =
+                i < syntax->nown ? &syntax->own[i] : &syntax->common[i - syntax->nown];
+            if (o->kind == OPT_FLAG) continue;
+            if (o->letter) fprintf(to, "        -%c | --%s) values='", o->letter, o->name);
+            if (!o->letter) fprintf(to, "        --%s) values='", o->name);
+            for (size_t k = 0; o->kind == OPT_CHOICE && o->choices[k]; k++)
+                fprintf(to, "%s%s", k ? " " : "", o->choices[k]);
+            fputs("' ;;\n", to);
+        }
+        fputs("        esac\n        ;;\n", to);
+    } break;
     }
 }

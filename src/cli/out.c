@@ -1,5 +1,6 @@
 /* out.c - prints results: lines of text, tables of fields, or one JSON object (out.h). */
 #include "out.h"
+#include "base/utf8.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -114,51 +115,18 @@ const char *out_bytes(char buf[64], uint64_t v)
     return buf;
 }
 
-size_t out_utf8_length(const unsigned char *p, size_t left)
-{
-    const size_t n = p[0] < 0x80   ? 1
-                     : p[0] < 0xC2 ? 0
-                     : p[0] < 0xE0 ? 2
-                     : p[0] < 0xF0 ? 3
-                     : p[0] < 0xF5 ? 4
-                                   : 0;
-    if (n == 0 || n > left) return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xC0) != 0x80) return 0;
-    if (p[0] == 0xE0 && p[1] < 0xA0) return 0;  /* longer than needed */
-    if (p[0] == 0xED && p[1] >= 0xA0) return 0; /* half of a surrogate pair */
-    if (p[0] == 0xF0 && p[1] < 0x90) return 0;
-    if (p[0] == 0xF4 && p[1] >= 0x90) return 0;
-    return n;
-}
-
-/* Marks that make a line read in another order, and separators of lines and paragraphs:
- * U+061C, U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069, U+FEFF. */
-static bool reorders(const unsigned char *p, size_t n)
-{
-    if (n == 2) return p[0] == 0xD8 && p[1] == 0x9C;
-    if (n != 3) return false;
-    if (p[0] == 0xEF) return p[1] == 0xBB && p[2] == 0xBF;
-    if (p[0] != 0xE2) return false;
-    if (p[1] == 0x80) return p[2] == 0x8E || p[2] == 0x8F || (p[2] >= 0xA8 && p[2] <= 0xAE);
-    return p[1] == 0x81 && p[2] >= 0xA6 && p[2] <= 0xA9;
-}
-
 const char *out_text(char *buf, size_t capacity, const char *text, size_t bytes)
 {
-    const unsigned char *p = (const unsigned char *)text;
     size_t at = 0;
-    for (size_t i = 0; i < bytes && at + OUT_TEXT_SPARE <= capacity;) {
-        const size_t n = out_utf8_length(p + i, bytes - i);
-        const bool c1 = n == 2 && p[i] == 0xC2 && p[i + 1] < 0xA0; /* Latin-1 control characters */
-        if (n == 0 || c1 || reorders(p + i, n) || p[i] < 0x20 || p[i] == 0x7F) {
-            at += (size_t)snprintf(buf + at, capacity - at, "\\x%02x", p[i]);
-            i++;
+    for (size_t i = 0, n; i < bytes && at + OUT_TEXT_SPARE <= capacity; i += n) {
+        const uint32_t c = pare_utf8_next(text + i, bytes - i, &n);
+        if (c == PARE_NO_CHAR || pare_char_is_hidden(c)) {
+            at += (size_t)snprintf(buf + at, capacity - at, "\\x%02x", (unsigned char)text[i]);
+            n = 1;
             continue;
         }
-        memcpy(buf + at, p + i, n);
+        memcpy(buf + at, text + i, n);
         at += n;
-        i += n;
     }
     buf[at] = '\0';
     return buf;
@@ -275,148 +243,7 @@ size_t out_rows_changed(const pare_cert *cert, size_t rows)
     return open < rows ? open : rows;
 }
 
-void out_optimality(pare_arena *a, const pare_claim *c)
-{
-    char times[48] = "";
-    const char *const sentence = c ? pare_claim_sentence(a, c) : NULL;
-    if (!sentence) return;
-    if (c->limit > 0) snprintf(times, sizeof times, " (%.3g times that)", c->value / c->limit);
-    out_row("optimality", "%s: %.4g, %.4g%s", sentence, c->value, c->limit, times);
-}
-
-/* ---- fields --------------------------------------------------------------------------------- */
-
-const char *out_field_text(char buf[64], const out_field *f, const void *from)
-{
-    const void *const v = (const char *)from + f->offset;
-    buf[0] = '\0';
-    switch (f->kind) {
-    case OUT_STRING:
-        return *(const char *const *)v ? *(const char *const *)v : "";
-    case OUT_CHARS:
-    case OUT_CHARS_OR_NULL:
-        return v;
-    case OUT_SIZE:
-        return out_count(buf, *(const size_t *)v);
-    case OUT_COUNT:
-        return out_count(buf, *(const uint64_t *)v);
-    case OUT_U64:
-        snprintf(buf, 64, "%llu", (unsigned long long)*(const uint64_t *)v);
-        break;
-    case OUT_INT:
-        snprintf(buf, 64, "%d", *(const int *)v);
-        break;
-    case OUT_BOOL:
-        return *(const bool *)v ? "yes" : "no";
-    case OUT_REAL:
-        if (!isnan(*(const double *)v)) snprintf(buf, 64, "%g", *(const double *)v);
-        break;
-    default:
-        if (!isnan(*(const double *)v))
-            snprintf(buf, 64, "%.*f", f->kind - OUT_FIXED, *(const double *)v);
-    }
-    return buf;
-}
-
-void out_fields(const out_field *fields, const void *from)
-{
-    char buf[64];
-    for (const out_field *f = fields; f->key || f->label; f++)
-        if (f->label) out_row(f->label, "%s", out_field_text(buf, f, from));
-}
-
-static bool add_string(cJSON *to, const char *key, const char *text)
-{
-    return text ? pare_json_add_string(to, key, text) : pare_json_add_null(to, key);
-}
-
-static bool add_field(cJSON *to, const out_field *f, const void *v)
-{
-    switch (f->kind) {
-    case OUT_STRING:
-        return add_string(to, f->key, *(const char *const *)v);
-    case OUT_CHARS:
-        return add_string(to, f->key, v);
-    case OUT_CHARS_OR_NULL:
-        return add_string(to, f->key, *(const char *)v ? v : NULL);
-    case OUT_SIZE:
-        return pare_json_add_size(to, f->key, *(const size_t *)v);
-    case OUT_COUNT:
-        return pare_json_add_size(to, f->key, *(const uint64_t *)v);
-    case OUT_U64:
-        return pare_json_add_u64(to, f->key, *(const uint64_t *)v);
-    case OUT_INT:
-        return pare_json_add_size(to, f->key, (size_t) * (const int *)v);
-    case OUT_BOOL:
-        return pare_json_add_bool(to, f->key, *(const bool *)v);
-    default: /* OUT_REAL, OUT_FIXED + d */
-        return isnan(*(const double *)v) ? pare_json_add_null(to, f->key)
-                                         : pare_json_add_number(to, f->key, *(const double *)v);
-    }
-}
-
-bool out_json_fields(cJSON *to, const out_field *fields, const void *from)
-{
-    bool ok = to != NULL;
-    for (const out_field *f = fields; ok && (f->key || f->label); f++)
-        if (f->key) ok = add_field(to, f, (const char *)from + f->offset);
-    return ok;
-}
-
-bool out_json_add_fields(cJSON *to, const char *key, const out_field *fields, const void *from)
-{
-    return out_json_fields(pare_json_add_object(to, key), fields, from);
-}
-
 /* ---- JSON ---------------------------------------------------------------------------------- */
-
-static bool add_values(cJSON *to, const char *fields, va_list args)
-{
-    bool ok = to != NULL;
-    while (ok && *fields) {
-        char key[40];
-        const size_t n = strcspn(fields, ":");
-        PARE_ASSERT(n < sizeof key && fields[n]);
-        memcpy(key, fields, n);
-        key[n] = '\0';
-        const char kind = fields[n + 1];
-        fields += n + 2;
-        fields += *fields == ' ';
-        if (kind == 's') {
-            ok = add_string(to, key, va_arg(args, const char *));
-        } else if (kind == 'z') {
-            ok = pare_json_add_size(to, key, va_arg(args, size_t));
-        } else if (kind == 'b') {
-            ok = pare_json_add_bool(to, key, va_arg(args, int));
-        } else {
-            const double v = va_arg(args, double);
-            PARE_ASSERT(kind == 'g' || kind == 'n' || kind == 'N');
-            if (isnan(v) && kind != 'g')
-                ok = kind == 'N' || pare_json_add_null(to, key);
-            else
-                ok = pare_json_add_number(to, key, v);
-        }
-    }
-    return ok;
-}
-
-bool out_json_add(cJSON *to, const char *fields, ...)
-{
-    va_list args;
-    va_start(args, fields);
-    const bool ok = add_values(to, fields, args);
-    va_end(args);
-    return ok;
-}
-
-bool out_json_add_object(cJSON *to, const char *key, const char *fields, ...)
-{
-    va_list args;
-    va_start(args, fields);
-    const bool ok = to && add_values(pare_json_add_object(to, key), fields, args);
-    va_end(args);
-    return ok;
-}
 
 cJSON *out_json_begin(const cli *c)
 {
@@ -432,21 +259,13 @@ cJSON *out_json_begin(const cli *c)
  * line are escaped here; they stand only in strings. */
 static void print_escaped_json(const char *text)
 {
-    const unsigned char *p = (const unsigned char *)text;
-    for (size_t left = strlen(text); left > 0;) {
-        const size_t n = out_utf8_length(p, left);
-        const size_t bytes = n ? n : 1;
-        if (p[0] == 0x7F)
-            fputs("\\u007f", stdout);
-        else if (n == 2 && ((p[0] == 0xC2 && p[1] < 0xA0) || reorders(p, n)))
-            printf("\\u%04x", (unsigned)(p[0] & 0x1F) << 6 | (p[1] & 0x3F));
-        else if (n == 3 && reorders(p, n))
-            printf("\\u%04x",
-                   (unsigned)(p[0] & 0x0F) << 12 | (unsigned)(p[1] & 0x3F) << 6 | (p[2] & 0x3F));
+    const size_t bytes = strlen(text);
+    for (size_t i = 0, n; i < bytes; i += n) {
+        const uint32_t c = pare_utf8_next(text + i, bytes - i, &n);
+        if (c != PARE_NO_CHAR && pare_char_is_hidden(c))
+            printf("\\u%04x", (unsigned)c);
         else
-            fwrite(p, 1, bytes, stdout);
-        p += bytes;
-        left -= bytes;
+            fwrite(text + i, 1, n, stdout);
     }
     putchar('\n');
 }
@@ -487,10 +306,10 @@ pare_status out_json_file(cli *c, cJSON *root, bool complete, const char *path)
 
 bool out_json_facts(cJSON *to, const char *key, const facts *f)
 {
-    return out_json_add_object(to, key,
-                               "path:s sha256:s parameters:z bytes:z macs:z tokens:z file_bytes:z",
-                               f->path, *f->sha256 ? f->sha256 : NULL, f->size.parameters,
-                               f->size.bytes, f->size.macs, f->tokens, f->file_bytes);
+    return pare_json_add_record(to, key,
+                                "path:s sha256:s parameters:z bytes:z macs:z tokens:z file_bytes:z",
+                                f->path, *f->sha256 ? f->sha256 : NULL, f->size.parameters,
+                                f->size.bytes, f->size.macs, f->tokens, f->file_bytes);
 }
 
 bool out_json_text(cJSON *to, const char *key, const char *text)
@@ -506,9 +325,10 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
 {
     cJSON *const o = pare_json_add_object(to, "certificate"), *json = NULL;
     const pare_claim *const engine = pare_cert_find(cert, PARE_ENGINE_DISTANCE);
-    bool ok = out_json_add(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
-                           path, cert->norm, cert->domain, pare_cert_apriori(cert), cert->proven,
-                           cert->measured, engine ? engine->value : NAN);
+    bool ok =
+        pare_json_add_values(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
+                             path, cert->norm, cert->domain, pare_cert_apriori(cert), cert->proven,
+                             cert->measured, engine ? engine->value : NAN);
     /* The lists as they are in the file. */
     char *text = NULL;
     pare_arena *const a = pare_arena_new();

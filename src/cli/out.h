@@ -23,8 +23,6 @@ void out_verdict(const char *label, bool good, const char *word, const char *fmt
     PARE_PRINTF(4, 5);
 const char *out_count(char buf[32], uint64_t v); /* 124,439,808 */
 const char *out_bytes(char buf[64], uint64_t v); /* 1,044,816 (1.04 MB) */
-/* Length of the valid UTF-8 character at p (at most `left` bytes), 0 when it is none. */
-size_t out_utf8_length(const unsigned char *p, size_t left);
 /* Bytes of a token as they may go to a terminal: control characters and bad UTF-8 as \xNN. */
 const char *out_text(char *buf, size_t capacity, const char *text, size_t bytes);
 
@@ -41,50 +39,8 @@ const char *out_probability(char buf[40], double p);      /* rounded down */
 /* Output rows of a model on a set, and how many of them may have another largest entry. */
 size_t out_rows(const pare_model *m, const pare_inputs *set);
 size_t out_rows_changed(const pare_cert *cert, size_t rows);
-/* A figure beside its optimum (evidence, or NULL), and their ratio. */
-void out_optimality(pare_arena *a, const pare_claim *c);
-
-/* ---- fields: one table for text and JSON --------------------------------------------------- */
-
-typedef enum out_kind {
-    OUT_STRING,        /* const char *; NULL is null in JSON */
-    OUT_CHARS,         /* char[] */
-    OUT_CHARS_OR_NULL, /* the same; "" is null in JSON */
-    OUT_SIZE,          /* size_t; 12,345 in rows of text */
-    OUT_COUNT,         /* uint64_t as a JSON number; 12,345 in rows of text */
-    OUT_U64,           /* uint64_t as a JSON string: all 64 bits */
-    OUT_INT,
-    OUT_BOOL,
-    OUT_REAL, /* double, %g; nan is null in JSON and "" in text */
-    OUT_FIXED /* OUT_FIXED + d: the same with d digits behind the point */
-} out_kind;
-
-/* One field of a struct. Tables end with a row of zeros. */
-typedef struct out_field {
-    const char *key;   /* in JSON; NULL: text only */
-    const char *label; /* of its row of text; NULL: JSON only */
-    int kind;          /* an out_kind */
-    size_t offset;
-} out_field;
-
-/* The value of a field as text. */
-const char *out_field_text(char buf[64], const out_field *f, const void *from);
-/* One row for each field that has a label. */
-void out_fields(const out_field *fields, const void *from);
-/* All fields that have a key, into the object `to`. False: memory was out. */
-bool out_json_fields(cJSON *to, const out_field *fields, const void *from);
-/* The same as a new object below `key` of `to`; key NULL: a new entry of a list. */
-bool out_json_add_fields(cJSON *to, const char *key, const out_field *fields, const void *from);
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
-
-/* Adds the values that follow to an object: `fields` has a word "key:kind" for each of them.
- *   s  const char *; NULL: null     z  size_t or uint64_t, at most 2^53     b  bool
- *   g  double, not nan              n  double; nan: null                    N  nan: left out
- * False: memory was out, or there is no object. */
-bool out_json_add(cJSON *to, const char *fields, ...);
-/* The same as a new object below `key` of `to`; key NULL: a new entry of a list. */
-bool out_json_add_object(cJSON *to, const char *key, const char *fields, ...);
 
 /* Prints the tree on one line and deletes it; NULL or `complete` false: memory was out. */
 pare_status out_json(cli *c, cJSON *root, bool complete);

@@ -19,7 +19,7 @@ bool reduce_json_end(cJSON *root, const pare_reduction *r)
     const pare_evaluation *const before = &r->metric_before, *const after = &r->metric_after;
     const bool text = r->task == PARE_TASK_TEXT, timed = r->has_attention_ms;
     if (r->has_metric &&
-        !out_json_add_object(
+        !pare_json_add_record(
             root, "metric",
             "name:s before:g after:g perplexity_before:N perplexity_after:N counted:z inputs:z "
             "held_out:b",
@@ -28,11 +28,11 @@ bool reduce_json_end(cJSON *root, const pare_reduction *r)
             r->held_out))
         return false;
     /* Beside the largest output a bound can be called vacuous. */
-    return out_json_add(root, "largest_output:N", r->largest_output) &&
-           out_json_add_object(root, "time_ms",
-                               "before:g after:g attention_before:N attention_after:N reduction:g",
-                               r->ms_before, r->ms_after, timed ? r->attn_before : NAN,
-                               timed ? r->attn_after : NAN, r->ms_reduction);
+    return pare_json_add_values(root, "largest_output:N", r->largest_output) &&
+           pare_json_add_record(root, "time_ms",
+                                "before:g after:g attention_before:N attention_after:N reduction:g",
+                                r->ms_before, r->ms_after, timed ? r->attn_before : NAN,
+                                timed ? r->attn_after : NAN, r->ms_reduction);
 }
 
 /* What the certificate must not hold: times, host facts, the command; and the sizes, so that a
@@ -46,8 +46,8 @@ pare_status reduce_write_run_file(const reduction *self)
     cJSON *const root = out_json_begin(c);
     /* Folders too, by the hash that the certificate has: a report compares them. */
     const bool ok =
-        out_json_add(root, "line:s version:s", c->line, pare_version()) &&
-        out_json_add_object(root, "machine", "cpu:s cores:z", host.cpu, (size_t)host.cores) &&
+        pare_json_add_values(root, "line:s version:s", c->line, pare_version()) &&
+        pare_json_add_record(root, "machine", "cpu:s cores:z", host.cpu, (size_t)host.cores) &&
         out_json_facts(root, "input", &r->before) && out_json_facts(root, "output", &r->after) &&
         reduce_json_end(root, r);
     return out_json_file(c, root, ok, self->run_path);
@@ -183,7 +183,17 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     return st;
 }
 
-pare_status reduce_split_applies(cli *c, const pare_model *m)
+int reduce_command(const opt_spec *spec, int argc, char **argv, reduction *r, const reduce_steps *s,
+                   void *self)
 {
+    cli c;
+    int rc;
+    if (!cli_start(&c, spec, CLI_MUST_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
+    return cli_finish(&c, reduce_run(&c, r, s, self));
+}
+
+pare_status reduce_split_applies(cli *c, void *self, const pare_model *m)
+{
+    (void)self;
     return cli_only(c, "split", !m->embedding.ids, "graphs, and this model takes tokens");
 }

@@ -51,8 +51,11 @@ typedef struct reduce_steps {
 /* Every reduction: may everything be written? The clock starts; options are checked, the model is
  * read and reduced, the run file is written, and what came of it is printed. */
 pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self);
-/* Refuses --split where the model takes ids: texts have none. */
-pare_status reduce_split_applies(cli *c, const pare_model *m);
+/* The whole command, from its command line to its exit code. */
+int reduce_command(const opt_spec *spec, int argc, char **argv, reduction *r, const reduce_steps *s,
+                   void *self);
+/* A check_model: refuses --split where the model takes ids, because texts have none. */
+pare_status reduce_split_applies(cli *c, void *self, const pare_model *m);
 
 /* Where the certificate and the run file go: CERT, and beside it without its .cert.json. */
 pare_status reduce_paths(reduction *r, const char *cert_path);

@@ -152,19 +152,19 @@ static pare_status print_json(const generation *g)
     for (size_t i = 0; ok && i < g->n; i++) {
         const text_shown *const y = &g->shown[i];
         cJSON *const o = pare_json_add_object(list, NULL);
-        ok = out_json_add(o, "prompt:s text:s", y->prompt.all ? y->prompt.all : "",
-                          y->text.all ? y->text.all : "") &&
+        ok = pare_json_add_values(o, "prompt:s text:s", y->prompt.all ? y->prompt.all : "",
+                                  y->text.all ? y->text.all : "") &&
              json_ids(o, "prompt_ids", g->prompts[i].ids, g->prompts[i].tokens) &&
              json_ids(o, "ids", g->result.each[i].ids, g->result.each[i].n) &&
-             out_json_add(o, "stop:s", y->stop);
+             pare_json_add_values(o, "stop:s", y->stop);
     }
     return out_json(c, root,
                     ok &&
-                        out_json_add_object(root, "tokens_per_second", "prompt:g generation:g",
-                                            per_second(t->prompt_tokens, t->prompt_seconds),
-                                            per_second(t->tokens, t->seconds)) &&
-                        out_json_add_object(root, "time_ms", "prompt:g generation:g",
-                                            1e3 * t->prompt_seconds, 1e3 * t->seconds));
+                        pare_json_add_record(root, "tokens_per_second", "prompt:g generation:g",
+                                             per_second(t->prompt_tokens, t->prompt_seconds),
+                                             per_second(t->tokens, t->seconds)) &&
+                        pare_json_add_record(root, "time_ms", "prompt:g generation:g",
+                                             1e3 * t->prompt_seconds, 1e3 * t->seconds));
 }
 
 pare_status run_generate(cli *c, run_state *s)

@@ -147,7 +147,7 @@ bool run_json_length(cJSON *root, const run_state *s)
     const pare_length_stats *const l = &s->length;
     const pare_oracle_count *const n = &s->count;
     return !s->o->oracle ||
-           out_json_add_object(
+           pare_json_add_record(
                root, "engine",
                "backend:s tokens:z mode:s calls:z rounds:z longest:z bytes_in:z bytes_out:z "
                "fallback_calls:z bad_rows:z exact_rows:z unproven_rows:z",

@@ -84,7 +84,7 @@ bool run_json_poly(cJSON *root, const run_state *s)
     for (size_t b = 0; ok && b < s->m->nblocks; b++) {
         const run_layer *const l = &s->layers[b];
         if (l->heads == 0) continue;
-        ok = out_json_add_object(
+        ok = pare_json_add_record(
             all, NULL,
             "layer:z heads:z polynomial:z degree:z features:z rows:z rows_exact:z proven:g why:s",
             b, l->heads, l->polynomial, l->degree, l->features, l->rows, l->rows_exact, l->proven.v,

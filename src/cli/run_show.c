@@ -117,9 +117,9 @@ pare_status run_print_json(cli *c, const run_state *s)
     cJSON *const root = out_json_begin(c);
     cJSON *const out =
         root && out_json_facts(root, "input", &f) ? pare_json_add_object(root, "result") : NULL;
-    bool ok = out_json_add(out, "path:s dtype:s", c->out, s->o->f64 ? "F64" : "F32") &&
+    bool ok = pare_json_add_values(out, "path:s dtype:s", c->out, s->o->f64 ? "F64" : "F32") &&
               out_json_shape(out, "shape", s->shape, s->ndim) &&
-              out_json_add(out, "nonfinite:z", s->nonfinite);
+              pare_json_add_values(out, "nonfinite:z", s->nonfinite);
     if (ok && shows_likeliest(s)) {
         const bool tokens = predicts_tokens(s);
         top_entry top[MOST_CLASS];
@@ -128,13 +128,13 @@ pare_status run_print_json(cli *c, const run_state *s)
         cJSON *const list = pare_json_add_array(root, tokens ? "next" : "classes");
         ok = list != NULL;
         for (size_t i = 0; ok && i < n; i++)
-            ok = tokens ? out_json_add_object(list, NULL, "id:z probability:g text:s", top[i].id,
-                                              top[i].probability,
-                                              token_text(buf, sizeof buf, s, top[i].id))
-                        : out_json_add_object(list, NULL, "id:z probability:g", top[i].id,
-                                              top[i].probability);
+            ok = tokens ? pare_json_add_record(list, NULL, "id:z probability:g text:s", top[i].id,
+                                               top[i].probability,
+                                               token_text(buf, sizeof buf, s, top[i].id))
+                        : pare_json_add_record(list, NULL, "id:z probability:g", top[i].id,
+                                               top[i].probability);
     }
     return out_json(c, root,
                     ok && run_json_poly(root, s) && run_json_length(root, s) &&
-                        out_json_add_object(root, "time_ms", "run:g", s->ms));
+                        pare_json_add_record(root, "time_ms", "run:g", s->ms));
 }

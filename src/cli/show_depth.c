@@ -57,57 +57,7 @@ static size_t widest(const pare_attention_stats *x, const pare_layer_stats *l)
     return most;
 }
 
-static void print_heads(const cli *c, const pare_attention_stats *x)
-{
-    const bool each = c->verbose || x->nheads <= MOST_HEADS;
-    char tokens[32];
-    out_row("attention", "on %zu input%s, %s tokens (at most %zu in one); fitted to %s", x->inputs,
-            x->inputs == 1 ? "" : "s", out_count(tokens, x->tokens), x->longest,
-            x->fitted == x->inputs && x->inputs == 1 ? "the same" : "others");
-    out_part("  %-5s %4s %7s %8s %8s %7s %7s %7s %6s %6s %7s %7s %7s %7s %9s", "block", "head",
-             "eta", "|B|2", "|V|2", "range", "max", "theta", "TVu", "TVq", "entropy", "K paper",
-             "K", "seen", "degree");
-    if (c->verbose) out_part(" %8s %8s %7s %7s %7s", "Bil_inf", "N_inf(V)", "rho", "tau", "TVm");
-    out_line(" | %7s %7s %7s %7s", "|F|/|X|", "Res X", "Res F", "varied");
-    for (size_t i = 0; i < x->nlayers; i++) {
-        const pare_layer_stats *const l = &x->layers[i];
-        if (!each) {
-            head_row(x, widest(x, l), l, false);
-            continue;
-        }
-        for (size_t h = l->first; h < l->first + l->nheads; h++)
-            head_row(x, h, h == l->first ? l : NULL, c->verbose);
-    }
-    if (!each) out_row("", "of each layer the head with the widest logits; -v shows all");
-    out_row("",
-            "range: mean and largest logit range of a row; TVu, TVq: mean distance from uniform "
-            "weights, from one query for all");
-    out_row("",
-            "K: contraction |Res out| <= K |Res in| (K paper is printed, not sound); degree of a "
-            "polynomial at TV 0.01 (features)");
-    out_row("", "norms |B|2, |V|2 are proven; all else is measured");
-}
-
 /* ---- what replacing costs -------------------------------------------------------------------- */
-
-/* One cell: the local error with its bound, or the error of the hidden rows with the metric. */
-static void cost_cell(const pare_probe *p, size_t layer, size_t kind, bool local)
-{
-    const pare_replacement_cost *const at = &p->depth.costs.kinds[layer][kind];
-    const pare_ub proven = p->depth.stats.layers[layer].bound[kind];
-    char a[32], b[40], text[80] = "-";
-    if (at->refused)
-        ;
-    else if (local && isfinite(proven.v))
-        snprintf(text, sizeof text, "%s < %s", fig(a, at->local), ub(b, proven));
-    else if (local)
-        snprintf(text, sizeof text, "%s", fig(a, at->local));
-    else if (isnan(at->metric))
-        snprintf(text, sizeof text, "%s", fig(a, at->loo));
-    else
-        snprintf(text, sizeof text, "%s (%.4f)", fig(a, at->loo), at->metric);
-    out_part(" %17s", text);
-}
 
 static void cost_table(const pare_probe *p, bool local)
 {
@@ -118,46 +68,28 @@ static void cost_table(const pare_probe *p, bool local)
         const pare_layer_stats *const l = &p->depth.stats.layers[i];
         char bound[40];
         out_part("  %-5zu", l->block);
-        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) cost_cell(p, i, k, local);
+        for (size_t k = 0; k < PARE_DEPTH_KINDS; k++) {
+            /* One cell: the local error with its bound, or the error of the hidden rows with the
+             * metric. */
+            const pare_replacement_cost *const at = &p->depth.costs.kinds[i][k];
+            const pare_ub proven = p->depth.stats.layers[i].bound[k];
+            char a[32], b[40], text[80] = "-";
+            if (at->refused)
+                ;
+            else if (local && isfinite(proven.v))
+                snprintf(text, sizeof text, "%s < %s", fig(a, at->local), ub(b, proven));
+            else if (local)
+                snprintf(text, sizeof text, "%s", fig(a, at->local));
+            else if (isnan(at->metric))
+                snprintf(text, sizeof text, "%s", fig(a, at->loo));
+            else
+                snprintf(text, sizeof text, "%s (%.4f)", fig(a, at->loo), at->metric);
+            out_part(" %17s", text);
+        }
         if (local)
             out_part("         < %7s", isinf(l->bound_poly.v) ? "-" : ub(bound, l->bound_poly));
         putchar('\n');
     }
-}
-
-static void print_alone(const pare_probe *p)
-{
-    const pare_attention_stats *const x = &p->depth.stats;
-    double tv = 0;
-    for (size_t h = 0; h < x->nheads; h++) tv += x->heads[h].tv_uniform / (double)x->nheads;
-    out_row(
-        "local",
-        "each replaced attention layer by itself: largest error, measured < bound for inputs whose "
-        "ranges are not wider");
-    cost_table(p, true);
-    out_row("alone", "one layer replaced: relative error of the hidden rows%s%s%s, measured",
-            p->metric ? " (" : "", p->metric ? p->metric : "", p->metric ? ")" : "");
-    cost_table(p, false);
-    out_row("", "predicted for uniform: %.2g %% of attention's effect is lost (mean TVu)",
-            100 * tv);
-}
-
-static void curve_row(const pare_probe *p, const pare_replacement_curve *curve)
-{
-    const pare_depth_probe *const d = &p->depth;
-    out_part("  %-8s", pare_attn_name(curve->kind));
-    for (size_t k = 1; k <= d->costs.nlayers; k++) {
-        const pare_replacement_point *const at = &curve->points[k];
-        char kept[64] = "", a[32], b[32];
-        size_t used = 0;
-        for (size_t l = 0; l < d->costs.nlayers && used + 12 < sizeof kept; l++)
-            if (at->kept[l])
-                used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%zu", used ? "," : "",
-                                         d->stats.layers[l].block);
-        out_part("  %zu:%s %s", at->exact, *kept ? kept : "-", fig(a, at->lost));
-        if (p->metric) out_part(" (%s)", fig(b, at->metric));
-    }
-    putchar('\n');
 }
 
 static void print_curves(const pare_probe *p)
@@ -167,7 +99,22 @@ static void print_curves(const pare_probe *p)
     out_row("curves",
             "number of exact layers left: which, share of attention's effect that is lost%s%s%s",
             p->metric ? " (" : "", p->metric ? p->metric : "", p->metric ? ")" : "");
-    for (size_t i = 0; i < c->ncurves; i++) curve_row(p, &c->curves[i]);
+    for (size_t i = 0; i < c->ncurves; i++) {
+        const pare_depth_probe *const d = &p->depth;
+        out_part("  %-8s", pare_attn_name(c->curves[i].kind));
+        for (size_t k = 1; k <= d->costs.nlayers; k++) {
+            const pare_replacement_point *const at = &c->curves[i].points[k];
+            char kept[64] = "", a[32], b[32];
+            size_t used = 0;
+            for (size_t l = 0; l < d->costs.nlayers && used + 12 < sizeof kept; l++)
+                if (at->kept[l])
+                    used += (size_t)snprintf(kept + used, sizeof kept - used, "%s%zu",
+                                             used ? "," : "", d->stats.layers[l].block);
+            out_part("  %zu:%s %s", at->exact, *kept ? kept : "-", fig(a, at->lost));
+            if (p->metric) out_part(" (%s)", fig(b, at->metric));
+        }
+        putchar('\n');
+    }
     if (c->ncurves == 0) return;
     const pare_replacement_point *const none = &c->curves[0].points[c->nlayers];
     out_row("",
@@ -216,9 +163,47 @@ static void print_paper(const pare_depth_probe *d)
 void show_depth(const cli *c, const pare_probe *p)
 {
     const pare_depth_probe *const d = &p->depth;
-    print_heads(c, &d->stats);
+    const bool each = c->verbose || d->stats.nheads <= MOST_HEADS;
+    char tokens[32];
+    out_row("attention", "on %zu input%s, %s tokens (at most %zu in one); fitted to %s",
+            d->stats.inputs, d->stats.inputs == 1 ? "" : "s", out_count(tokens, d->stats.tokens),
+            d->stats.longest,
+            d->stats.fitted == d->stats.inputs && d->stats.inputs == 1 ? "the same" : "others");
+    out_part("  %-5s %4s %7s %8s %8s %7s %7s %7s %6s %6s %7s %7s %7s %7s %9s", "block", "head",
+             "eta", "|B|2", "|V|2", "range", "max", "theta", "TVu", "TVq", "entropy", "K paper",
+             "K", "seen", "degree");
+    if (c->verbose) out_part(" %8s %8s %7s %7s %7s", "Bil_inf", "N_inf(V)", "rho", "tau", "TVm");
+    out_line(" | %7s %7s %7s %7s", "|F|/|X|", "Res X", "Res F", "varied");
+    for (size_t i = 0; i < d->stats.nlayers; i++) {
+        const pare_layer_stats *const l = &d->stats.layers[i];
+        if (!each) {
+            head_row(&d->stats, widest(&d->stats, l), l, false);
+            continue;
+        }
+        for (size_t h = l->first; h < l->first + l->nheads; h++)
+            head_row(&d->stats, h, h == l->first ? l : NULL, c->verbose);
+    }
+    if (!each) out_row("", "of each layer the head with the widest logits; -v shows all");
+    out_row("",
+            "range: mean and largest logit range of a row; TVu, TVq: mean distance from uniform "
+            "weights, from one query for all");
+    out_row("",
+            "K: contraction |Res out| <= K |Res in| (K paper is printed, not sound); degree of a "
+            "polynomial at TV 0.01 (features)");
+    out_row("", "norms |B|2, |V|2 are proven; all else is measured");
     if (d->costs.kinds && !d->costs.skipped) {
-        print_alone(p);
+        const pare_attention_stats *const x = &p->depth.stats;
+        double tv = 0;
+        for (size_t h = 0; h < x->nheads; h++) tv += x->heads[h].tv_uniform / (double)x->nheads;
+        out_row("local", "each replaced attention layer by itself: largest error, measured < bound "
+                         "for inputs whose "
+                         "ranges are not wider");
+        cost_table(p, true);
+        out_row("alone", "one layer replaced: relative error of the hidden rows%s%s%s, measured",
+                p->metric ? " (" : "", p->metric ? p->metric : "", p->metric ? ")" : "");
+        cost_table(p, false);
+        out_row("", "predicted for uniform: %.2g %% of attention's effect is lost (mean TVu)",
+                100 * tv);
         print_curves(p);
     }
     print_bounds(c, d);

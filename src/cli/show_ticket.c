@@ -5,19 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static void print_matrices(const pare_ticket_report *r)
-{
-    out_line("  %-28s %-12s %7s %6s %10s %10s %7s", "matrix", "shape", "hidden", "scale",
-             "rms error", "largest", "reach");
-    for (size_t i = 0; i < r->n; i++) {
-        const pare_ticket_matrix *const m = &r->matrix[i];
-        char shape[32];
-        snprintf(shape, sizeof shape, "%zux%zu", m->rows, m->cols);
-        out_line("  %-28s %-12s %7zu %6s%-2d %8.2e %10.2e %7.2f", m->name, shape, m->hidden, "2^",
-                 m->exponent, m->rms, m->largest, m->reach);
-    }
-}
-
 static void print_quantizer(const char *row, const char *how, const pare_rounded *r)
 {
     if (isnan(r->measured)) return;
@@ -53,15 +40,25 @@ void show_ticket(const cli *c, const void *self)
     print_quantizer("compare", "", plain);
     print_quantizer(isnan(plain->measured) ? "compare" : "", " with the same error feedback",
                     &o->r.r.rounded_with_feedback);
-    if (c->verbose) print_matrices(r);
+    if (c->verbose) {
+        out_line("  %-28s %-12s %7s %6s %10s %10s %7s", "matrix", "shape", "hidden", "scale",
+                 "rms error", "largest", "reach");
+        for (size_t i = 0; i < r->n; i++) {
+            const pare_ticket_matrix *const m = &r->matrix[i];
+            char shape[32];
+            snprintf(shape, sizeof shape, "%zux%zu", m->rows, m->cols);
+            out_line("  %-28s %-12s %7zu %6s%-2d %8.2e %10.2e %7.2f", m->name, shape, m->hidden,
+                     "2^", m->exponent, m->rms, m->largest, m->reach);
+        }
+    }
     show_end(c, &o->r.r);
 }
 
 static bool json_rounded(cJSON *root, const char *name, const pare_rounded *r)
 {
     return isnan(r->measured) ||
-           out_json_add_object(root, name, "bits:g measured:g relative_error:g metric:N", r->bits,
-                               r->measured, r->error, r->has_metric ? r->metric.value : NAN);
+           pare_json_add_record(root, name, "bits:g measured:g relative_error:g metric:N", r->bits,
+                                r->measured, r->error, r->has_metric ? r->metric.value : NAN);
 }
 
 pare_status show_ticket_json(cli *c, const void *self)
@@ -72,7 +69,7 @@ pare_status show_ticket_json(cli *c, const void *self)
     cJSON *const root = out_json_begin(c);
     const bool ok =
         reduce_json_front(root, &o->r.r) &&
-        out_json_add_object(
+        pare_json_add_record(
             root, "ticket",
             "mode:s method:s coding:s bits:z hidden:z matrices:z relu_parts:z weights:g "
             "ticket_bytes:g number_bytes:g bits_per_weight:g relative_error:g",

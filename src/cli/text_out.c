@@ -1,6 +1,6 @@
 /* text_out.c - turns tokens into whole characters that are safe to print (text_out.h). */
 #include "text_out.h"
-#include "out.h"
+#include "base/utf8.h"
 
 #include <string.h>
 
@@ -36,16 +36,14 @@ static bool is_prefix(const unsigned char *p, size_t n)
 static void emit_complete(text_out *t, cli *c, bool end)
 {
     while (t->nheld) {
-        size_t n = out_utf8_length(t->held, t->nheld);
-        if (n == 0 && !end && is_prefix(t->held, t->nheld)) return;
-        const unsigned char b = t->held[0];
-        const bool control = (n == 1 && (b == 0x7F || (b < 0x20 && b != '\n' && b != '\t'))) ||
-                             (n == 2 && b == 0xC2 && t->held[1] < 0xA0);
-        if (n && !control)
+        size_t n;
+        const uint32_t b = pare_utf8_next((const char *)t->held, t->nheld, &n);
+        if (b == PARE_NO_CHAR && !end && is_prefix(t->held, t->nheld)) return;
+        const bool control = (b < 0x20 && b != '\n' && b != '\t') || (b >= 0x7F && b < 0xA0);
+        if (b != PARE_NO_CHAR && !control)
             emit(t, c, (const char *)t->held, n);
         else
             emit(t, c, "\xEF\xBF\xBD", 3);
-        if (n == 0) n = 1;
         t->nheld -= n;
         memmove(t->held, t->held + n, t->nheld);
     }

@@ -15,25 +15,6 @@ typedef struct required {
 
 /* ---- options ------------------------------------------------------------------------------- */
 
-static pare_status read_pair(cli *c, required *r, const char *text)
-{
-    char *end = NULL, *last = NULL;
-    r->eps = strtod(text, &end);
-    if (end != text && *end == ',') r->p = strtod(end + 1, &last);
-    if (!last || last == end + 1 || *last)
-        return cli_usage_error(c, "--required: '%s' is not of the form EPS,P", text);
-    if (!(r->eps > 0 && r->eps < INFINITY))
-        return cli_usage_error(c, "--required: the error EPS is %g: it must be above 0 and finite",
-                               r->eps);
-    if (!(r->p > 0 && r->p < 1))
-        return cli_usage_error(
-            c,
-            "--required: the probability P of a failure is %g: it must be above 0 and "
-            "below 1",
-            r->p);
-    return PARE_OK;
-}
-
 /* ---- text ---------------------------------------------------------------------------------- */
 
 /* What must be met within eta is printed rounded down, what is only bounded rounded up. */
@@ -61,24 +42,6 @@ static void print_widths(const char *name, double proven, double printed, double
              ceil(least));
 }
 
-static void print_layer(const pare_ticket_layer_plan *l, size_t b)
-{
-    const pare_ticket_layer_size *const s = &l->size;
-    const pare_ticket_plan *const p = &l->plan;
-    char rows[40], values[40];
-    if (*l->why) {
-        out_line("  layer %zu  not covered: %s", b, l->why);
-        return;
-    }
-    out_line("  layer %zu  %zu head%s, %zu -> %zu, rows up to %s, |V| up to %s", b, s->heads,
-             s->heads == 1 ? "" : "s", s->d1, s->d2, pare_ub_format(rows, (pare_ub){s->alpha}, 4),
-             pare_ub_format(values, (pare_ub){s->omega}, 4));
-    print_widths("n_K", p->n_k, p->paper_k, p->least_k);
-    print_need("queries and keys", p->eta_q, &p->q);
-    print_widths("n_V", p->n_v, p->paper_v, p->least_v);
-    print_need("values", p->eta_v, &p->v);
-}
-
 static void print_text(const pare_model *m, const required *r)
 {
     char n[40];
@@ -91,7 +54,23 @@ static void print_text(const pare_model *m, const required *r)
                 pare_ub_format(n, (pare_ub){r->alpha}, 6));
     out_row("Theorem 3", "(Otsuka 2025, corrected) one attention layer at a time");
     for (size_t b = 0; b < r->nlayers; b++)
-        if (r->layer[b].there) print_layer(&r->layer[b], b);
+        if (r->layer[b].there) {
+            const pare_ticket_layer_size *const s = &r->layer[b].size;
+            const pare_ticket_plan *const p = &r->layer[b].plan;
+            char rows[40], values[40];
+            if (*r->layer[b].why) {
+                out_line("  layer %zu  not covered: %s", b, r->layer[b].why);
+                continue;
+            }
+            out_line("  layer %zu  %zu head%s, %zu -> %zu, rows up to %s, |V| up to %s", b,
+                     s->heads, s->heads == 1 ? "" : "s", s->d1, s->d2,
+                     pare_ub_format(rows, (pare_ub){s->alpha}, 4),
+                     pare_ub_format(values, (pare_ub){s->omega}, 4));
+            print_widths("n_K", p->n_k, p->paper_k, p->least_k);
+            print_need("queries and keys", p->eta_q, &p->q);
+            print_widths("n_V", p->n_v, p->paper_v, p->least_v);
+            print_need("values", p->eta_v, &p->v);
+        }
     out_row("Theorem 6", "(Otsuka 2025, corrected) the outputs of the whole model");
     if (*r->blocks.why) {
         out_line("  not covered: %s", r->blocks.why);
@@ -103,65 +82,40 @@ static void print_text(const pare_model *m, const required *r)
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 
-static const out_field need_fields[] = {
-    {"products", NULL, OUT_SIZE, offsetof(pare_ticket_need, units)},
-    {"products_density", NULL, OUT_SIZE, offsetof(pare_ticket_need, density)},
-    {"coupling", NULL, OUT_REAL, offsetof(pare_ticket_need, coupling)},
-    {0},
-};
-static const out_field layer_fields[] = {
-    {"heads", NULL, OUT_SIZE, offsetof(pare_ticket_layer_size, heads)},
-    {"d1", NULL, OUT_SIZE, offsetof(pare_ticket_layer_size, d1)},
-    {"d2", NULL, OUT_SIZE, offsetof(pare_ticket_layer_size, d2)},
-    {"alpha", NULL, OUT_REAL, offsetof(pare_ticket_layer_size, alpha)},
-    {"omega", NULL, OUT_REAL, offsetof(pare_ticket_layer_size, omega)},
-    {0},
-};
-static const out_field queries_fields[] = {
-    {"proven", NULL, OUT_REAL, offsetof(pare_ticket_plan, n_k)},
-    {"printed_c1", NULL, OUT_REAL, offsetof(pare_ticket_plan, paper_k)},
-    {"least", NULL, OUT_REAL, offsetof(pare_ticket_plan, least_k)},
-    {"eta", NULL, OUT_REAL, offsetof(pare_ticket_plan, eta_q)},
-    {0},
-};
-static const out_field values_fields[] = {
-    {"proven", NULL, OUT_REAL, offsetof(pare_ticket_plan, n_v)},
-    {"printed_c1", NULL, OUT_REAL, offsetof(pare_ticket_plan, paper_v)},
-    {"least", NULL, OUT_REAL, offsetof(pare_ticket_plan, least_v)},
-    {"eta", NULL, OUT_REAL, offsetof(pare_ticket_plan, eta_v)},
-    {0},
-};
-
-static bool add_width(cJSON *to, const char *key, const out_field *fields,
-                      const pare_ticket_plan *p, const pare_ticket_need *need)
+static bool add_need(cJSON *to, const pare_ticket_need *n)
 {
-    cJSON *const o = pare_json_add_object(to, key);
-    return out_json_fields(o, fields, p) && out_json_fields(o, need_fields, need);
+    return pare_json_add_values(to, "products:z products_density:z coupling:n", n->units,
+                                n->density, n->coupling);
 }
 
 static pare_status print_json(cli *c, const required *r)
 {
+    static const char width_keys[] = "proven:n printed_c1:n least:n eta:n";
     cJSON *const root = out_json_begin(c);
     cJSON *const to = root ? pare_json_add_object(root, "required") : NULL;
-    bool ok = to && pare_json_add_number(to, "eps", r->eps) &&
-              pare_json_add_number(to, "p", r->p) && pare_json_add_number(to, "alpha", r->alpha);
-    cJSON *const list = ok ? cJSON_AddArrayToObject(to, "layers") : NULL;
-    ok = ok && list;
-    for (size_t b = 0; ok && b < r->nlayers; b++)
-        if (r->layer[b].there) {
-            const pare_ticket_layer_plan *const l = &r->layer[b];
-            cJSON *const o = pare_json_add_object(list, NULL);
-            ok = o && pare_json_add_size(o, "layer", b) && pare_json_add_string(o, "why", l->why);
-            if (ok && !*l->why)
-                ok = out_json_fields(o, layer_fields, &l->size) &&
-                     add_width(o, "n_k", queries_fields, &l->plan, &l->plan.q) &&
-                     add_width(o, "n_v", values_fields, &l->plan, &l->plan.v);
-        }
+    bool ok = pare_json_add_values(to, "eps:g p:g alpha:g", r->eps, r->p, r->alpha);
+    cJSON *const list = ok ? pare_json_add_array(to, "layers") : NULL;
+    ok = list != NULL;
+    for (size_t b = 0; ok && b < r->nlayers; b++) {
+        const pare_ticket_layer_size *const s = &r->layer[b].size;
+        const pare_ticket_plan *const p = &r->layer[b].plan;
+        if (!r->layer[b].there) continue;
+        cJSON *const o = pare_json_add_object(list, NULL);
+        ok = pare_json_add_values(o, "layer:z why:s", b, r->layer[b].why);
+        if (!ok || *r->layer[b].why) continue;
+        ok = pare_json_add_values(o, "heads:z d1:z d2:z alpha:n omega:n", s->heads, s->d1, s->d2,
+                                  s->alpha, s->omega);
+        cJSON *const keys = ok ? pare_json_add_object(o, "n_k") : NULL;
+        ok = pare_json_add_values(keys, width_keys, p->n_k, p->paper_k, p->least_k, p->eta_q) &&
+             add_need(keys, &p->q);
+        cJSON *const values = ok ? pare_json_add_object(o, "n_v") : NULL;
+        ok = pare_json_add_values(values, width_keys, p->n_v, p->paper_v, p->least_v, p->eta_v) &&
+             add_need(values, &p->v);
+    }
     cJSON *const all = ok ? pare_json_add_object(to, "blocks") : NULL;
-    ok = all && pare_json_add_string(all, "why", r->blocks.why) &&
-         pare_json_add_size(all, "entries", r->blocks.entries) &&
-         pare_json_add_number(all, "eta", r->blocks.eta) &&
-         out_json_fields(all, need_fields, &r->blocks.need);
+    ok = pare_json_add_values(all, "why:s entries:z eta:g", r->blocks.why,
+                              (size_t)r->blocks.entries, r->blocks.eta) &&
+         add_need(all, &r->blocks.need);
     return out_json(c, root, ok);
 }
 
@@ -173,7 +127,21 @@ pare_status ticket_required(cli *c, const ticket_opts *o)
     pare_cert_inputs in = {0};
     pare_model *m = NULL;
     char why[200] = "";
-    pare_status st = read_pair(c, &r, o->required);
+    char *end = NULL, *last = NULL;
+    r.eps = strtod(o->required, &end);
+    if (end != o->required && *end == ',') r.p = strtod(end + 1, &last);
+    if (!last || last == end + 1 || *last)
+        return cli_usage_error(c, "--required: '%s' is not of the form EPS,P", o->required);
+    if (!(r.eps > 0 && r.eps < INFINITY))
+        return cli_usage_error(c, "--required: the error EPS is %g: it must be above 0 and finite",
+                               r.eps);
+    if (!(r.p > 0 && r.p < 1))
+        return cli_usage_error(
+            c,
+            "--required: the probability P of a failure is %g: it must be above 0 and "
+            "below 1",
+            r.p);
+    pare_status st = PARE_OK;
     if (!st)
         st = cli_only(
             c, "out,force,bits,hidden,stored,max-error,method,mode,biases,scale,strict,coding",

@@ -82,14 +82,10 @@ void oracle_print(const training *tr)
 
 bool oracle_json(cJSON *to, const training *tr)
 {
-    static const out_field fields[] = {
-        {"forward_calls", NULL, OUT_COUNT, offsetof(training, forward.calls)},
-        {"backward_calls", NULL, OUT_COUNT, offsetof(training, backward.calls)},
-        {"longest_forward", NULL, OUT_COUNT, offsetof(training, forward.max_len)},
-        {"longest_backward", NULL, OUT_COUNT, offsetof(training, backward.max_len)},
-        {0},
-    };
-    if (!tr->engine) return true;
-    cJSON *const o = pare_json_add_object(to, "engine");
-    return o && pare_json_add_size(o, "tokens", tr->o->oracle) && out_json_fields(o, fields, tr);
+    return !tr->engine ||
+           pare_json_add_record(
+               to, "engine",
+               "tokens:z forward_calls:z backward_calls:z longest_forward:z longest_backward:z",
+               tr->o->oracle, (size_t)tr->forward.calls, (size_t)tr->backward.calls,
+               (size_t)tr->forward.max_len, (size_t)tr->backward.max_len);
 }

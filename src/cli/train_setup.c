@@ -69,40 +69,6 @@ static pare_status find_data_kind(training *tr, data_kind *out, const char *path
     return PARE_OK;
 }
 
-static pare_status check_data_kind(training *tr, data_kind d)
-{
-    static const char *const what[] = {"a graph", "sequences", "text", "sentences with labels"};
-    static const char *const wants[] = {
-        "a graph (.npz)",
-        ("sequences (.npz with inputs and targets or values) or sentences with labels (.tsv)"),
-        "text (.txt, .npy of token ids) or sequences (.npz)"};
-    const train_opts *o = tr->o;
-    cli *const c = tr->c;
-    const bool nodes = on_nodes(o), encoder = o->kind == PARE_INIT_ENCODER;
-    const bool fits = nodes     ? d == DATA_GRAPH
-                      : encoder ? d == DATA_SERIES || d == DATA_SENTENCES
-                                : d == DATA_TEXT || d == DATA_SERIES;
-    if (!fits)
-        return pare_fail(&c->err, PARE_ERR_INPUT, "%s holds %s, but --kind %s learns from %s",
-                         o->data, what[d], train_kinds[o->kind],
-                         wants[nodes     ? 0
-                               : encoder ? 1
-                                         : 2]);
-    pare_status st;
-    if ((st = cli_only(c, "val,test", d != DATA_GRAPH,
-                       "text and sequences; the masks of a graph are in its file")) ||
-        (st = cli_only(c, "batch", d != DATA_GRAPH, "text and sequences; a graph is one batch")) ||
-        (st = cli_only(c, "largest-component", d == DATA_GRAPH, "a graph")) ||
-        (st = cli_only(c, "split", d != DATA_TEXT, "a graph, sequences or sentences")) ||
-        (st = cli_only(c, "window,eval-tokens", d == DATA_TEXT, "text")))
-        return st;
-    if ((st = cli_only(c, "vocab", d == DATA_TEXT || d == DATA_SENTENCES, "text"))) return st;
-    if (d == DATA_TEXT && o->over == OVER_SPLIT)
-        return cli_usage_error(c,
-                               "--over split: text has no splits; leave it out to vary the seed");
-    return PARE_OK;
-}
-
 static pare_status open_task(training *tr, data_kind d, pare_task *l, size_t split)
 {
     cli *c = tr->c;
@@ -169,7 +135,34 @@ static pare_status open_tasks(training *tr)
     data_kind d;
     const size_t n = o->over == OVER_SPLIT ? tr->runs : 1;
     pare_status st = find_data_kind(tr, &d, o->data);
-    if (!st) st = check_data_kind(tr, d);
+    if (st) return st;
+    static const char *const what[] = {"a graph", "sequences", "text", "sentences with labels"};
+    static const char *const wants[] = {
+        "a graph (.npz)",
+        ("sequences (.npz with inputs and targets or values) or sentences with labels (.tsv)"),
+        "text (.txt, .npy of token ids) or sequences (.npz)"};
+    const bool nodes = on_nodes(o), encoder = o->kind == PARE_INIT_ENCODER;
+    const bool fits = nodes     ? d == DATA_GRAPH
+                      : encoder ? d == DATA_SERIES || d == DATA_SENTENCES
+                                : d == DATA_TEXT || d == DATA_SERIES;
+    if (!fits)
+        return pare_fail(&c->err, PARE_ERR_INPUT, "%s holds %s, but --kind %s learns from %s",
+                         o->data, what[d], train_kinds[o->kind],
+                         wants[nodes     ? 0
+                               : encoder ? 1
+                                         : 2]);
+    const cli_rule rules[] = {
+        {"val,test", d != DATA_GRAPH, "text and sequences; the masks of a graph are in its file"},
+        {"batch", d != DATA_GRAPH, "text and sequences; a graph is one batch"},
+        {"largest-component", d == DATA_GRAPH, "a graph"},
+        {"split", d != DATA_TEXT, "a graph, sequences or sentences"},
+        {"window,eval-tokens", d == DATA_TEXT, "text"},
+        {"vocab", d == DATA_TEXT || d == DATA_SENTENCES, "text"},
+        {0},
+    };
+    st = cli_check_rules(c, rules);
+    if (!st && d == DATA_TEXT && o->over == OVER_SPLIT)
+        st = cli_usage_error(c, "--over split: text has no splits; leave it out to vary the seed");
     if (st) return st;
     static const char *const units[] = {"nodes", "sequences", "tokens", "sentences"};
     tr->unit = units[d];
@@ -304,37 +297,6 @@ static bool read_values(values *out, const char **at)
     }
 }
 
-/* --grid lr=0.1,0.01;epochs=50,100, or the one setting of --lr and --epochs. */
-static pare_status open_settings(training *tr)
-{
-    const train_opts *o = tr->o;
-    values lr = {0}, epochs = {0};
-    uint64_t whole[MOST_VALUES];
-    for (const char *at = o->grid; at && *at;) {
-        const char *from = at;
-        bool good = false;
-        if (strncmp(at, "lr=", 3) == 0) {
-            at += 3;
-            good = read_values(&lr, &at);
-        } else if (strncmp(at, "epochs=", 7) == 0) {
-            at += 7;
-            good = read_values(&epochs, &at);
-            for (size_t i = 0; i < epochs.n; i++) good = good && floor(epochs.v[i]) == epochs.v[i];
-        }
-        if (!good) return bad_grid(tr, from);
-        if (*at == ';') at++;
-    }
-    if (o->grid && lr.n + epochs.n == 0) return bad_grid(tr, o->grid);
-    if (epochs.n && (o->steps || o->epochs))
-        return pare_fail(&tr->c->err, PARE_ERR_USAGE,
-                         "--grid says the epochs: leave --epochs and --steps out");
-    if (lr.n == 0) lr.v[lr.n++] = o->lr;
-    if (epochs.n == 0) epochs.v[epochs.n++] = (double)o->epochs;
-    for (size_t i = 0; i < epochs.n; i++) whole[i] = (uint64_t)epochs.v[i];
-    tr->settings = lr.n * epochs.n;
-    return pare_grid(&tr->setting, tr->c->arena, lr.v, lr.n, whole, epochs.n, &tr->c->err);
-}
-
 /* ---- runs ---------------------------------------------------------------------------------- */
 
 static pare_status open_runs(training *tr)
@@ -389,7 +351,33 @@ pare_status training_open(training *tr, cli *c, const train_opts *o, pare_ranks 
     *tr = (training){.c = c, .o = o, .ranks = ranks, .runs = o->runs, .last_score = NAN};
     pare_model *m = NULL;
     tr->popup.keep = o->keep;
-    pare_status st = open_settings(tr);
+    /* --grid lr=0.1,0.01;epochs=50,100, or the one setting of --lr and --epochs. */
+    values lr = {0}, epochs = {0};
+    uint64_t whole[MOST_VALUES];
+    for (const char *at = o->grid; at && *at;) {
+        const char *from = at;
+        bool good = false;
+        if (strncmp(at, "lr=", 3) == 0) {
+            at += 3;
+            good = read_values(&lr, &at);
+        } else if (strncmp(at, "epochs=", 7) == 0) {
+            at += 7;
+            good = read_values(&epochs, &at);
+            for (size_t i = 0; i < epochs.n; i++) good = good && floor(epochs.v[i]) == epochs.v[i];
+        }
+        if (!good) return bad_grid(tr, from);
+        if (*at == ';') at++;
+    }
+    if (o->grid && lr.n + epochs.n == 0) return bad_grid(tr, o->grid);
+    if (epochs.n && (o->steps || o->epochs))
+        return pare_fail(&tr->c->err, PARE_ERR_USAGE,
+                         "--grid says the epochs: leave --epochs and --steps out");
+    if (lr.n == 0) lr.v[lr.n++] = o->lr;
+    if (epochs.n == 0) epochs.v[epochs.n++] = (double)o->epochs;
+    for (size_t i = 0; i < epochs.n; i++) whole[i] = (uint64_t)epochs.v[i];
+    tr->settings = lr.n * epochs.n;
+    pare_status st =
+        pare_grid(&tr->setting, tr->c->arena, lr.v, lr.n, whole, epochs.n, &tr->c->err);
     if (!st) st = open_models(tr);
     if (!st) st = open_tasks(tr);
     /* Mistakes in the shape are reported before the first step. */

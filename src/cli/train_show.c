@@ -39,8 +39,62 @@ static void print_setting(const training *tr, const train_result *r, size_t at)
         out_line("  std                                  %10.6f %10.6f", val->std, test->std);
 }
 
-static void print_text(const training *tr, const train_result *r)
+/* ---- JSON ---------------------------------------------------------------------------------- */
+
+static bool add_spread(cJSON *to, const char *key, const pare_spread *s)
 {
+    return pare_json_add_record(to, key, "n:z mean:n std:n", s->n, s->mean, s->std);
+}
+
+static bool add_settings(cJSON *to, const training *tr, const train_result *r)
+{
+    cJSON *const list = pare_json_add_array(to, "settings");
+    bool ok = list != NULL;
+    for (size_t at = 0; ok && at < tr->settings; at++) {
+        cJSON *const o = pare_json_add_object(list, NULL);
+        ok = pare_json_add_values(o, "lr:g steps:z", tr->setting[at].lr, training_steps(tr, at)) &&
+             add_spread(o, "val", &r->runs->val[at]) && add_spread(o, "test", &r->runs->test[at]);
+        cJSON *const runs = ok ? pare_json_add_array(o, "runs") : NULL;
+        ok = runs != NULL;
+        for (size_t run = 0; ok && run < tr->runs; run++) {
+            const pare_train_result *const e = result_of(r, at, run);
+            ok = pare_json_add_record(
+                runs, NULL, "run:z seed:u split:z val:n test:n loss:n best_step:z diverged:b", run,
+                training_seed(tr, run), training_split(tr, run), e->val, e->test, e->loss,
+                e->best_step, e->diverged);
+        }
+    }
+    return ok;
+}
+
+static pare_status print_json(training *tr, const train_result *r)
+{
+    const pare_train_result *const best = result_of(r, r->runs->setting, r->runs->best);
+    const pare_task_facts *const f = &tr->facts;
+    cJSON *const root = out_json_begin(tr->c);
+    bool ok = pare_json_add_values(root, "kind:s", train_kinds[tr->o->kind]) &&
+              out_json_facts(root, "output", &r->model) &&
+              pare_json_add_record(root, "data", "path:s train:z val:z test:z", tr->o->data,
+                                   f->train, f->val, f->test) &&
+              pare_json_add_record(root, "metric", "name:s val:g test:g whole_val:n whole_test:n",
+                                   training_task(tr, 0)->metric, best->val, best->test, r->full_val,
+                                   r->full_test);
+    if (tr->o->popup)
+        ok =
+            ok && pare_json_add_record(root, "popup", "keep:g qk_scale:g source:s seed:u",
+                                       tr->o->keep, tr->o->scale, train_source_names[tr->o->source],
+                                       training_seed(tr, r->runs->best));
+    return out_json(tr->c, root,
+                    ok && oracle_json(root, tr) &&
+                        pare_json_add_values(root, "best_setting:z best_run:z", r->runs->setting,
+                                             r->runs->best) &&
+                        add_settings(root, tr, r) &&
+                        pare_json_add_record(root, "time_ms", "training:g", 1e3 * r->seconds));
+}
+
+pare_status train_show(training *tr, const train_result *r)
+{
+    if (tr->c->json) return print_json(tr, r);
     char n[32], val[32], test[32], bytes[32];
     const pare_task_facts *f = &tr->facts;
     const size_t at = r->runs->setting;
@@ -65,93 +119,5 @@ static void print_text(const training *tr, const train_result *r)
     out_row("schedule", "%s steps, learning rate %g to %g", out_count(n, training_steps(tr, at)),
             tr->setting[at].lr, tr->o->last_lr); /* no time: same command, same words */
     oracle_print(tr);
-}
-
-/* ---- JSON ---------------------------------------------------------------------------------- */
-
-static const out_field spread_fields[] = {
-    {"n", NULL, OUT_SIZE, offsetof(pare_spread, n)},
-    {"mean", NULL, OUT_REAL, offsetof(pare_spread, mean)},
-    {"std", NULL, OUT_REAL, offsetof(pare_spread, std)},
-    {0},
-};
-static const out_field run_fields[] = {
-    {"val", NULL, OUT_REAL, offsetof(pare_train_result, val)},
-    {"test", NULL, OUT_REAL, offsetof(pare_train_result, test)},
-    {"loss", NULL, OUT_REAL, offsetof(pare_train_result, loss)},
-    {"best_step", NULL, OUT_COUNT, offsetof(pare_train_result, best_step)},
-    {"diverged", NULL, OUT_BOOL, offsetof(pare_train_result, diverged)},
-    {0},
-};
-static const out_field data_fields[] = {
-    {"train", NULL, OUT_SIZE, offsetof(pare_task_facts, train)},
-    {"val", NULL, OUT_SIZE, offsetof(pare_task_facts, val)},
-    {"test", NULL, OUT_SIZE, offsetof(pare_task_facts, test)},
-    {0},
-};
-static const out_field full_text_fields[] = {
-    {"whole_val", NULL, OUT_REAL, offsetof(train_result, full_val)},
-    {"whole_test", NULL, OUT_REAL, offsetof(train_result, full_test)},
-    {0},
-};
-
-static bool add_settings(cJSON *to, const training *tr, const train_result *r)
-{
-    cJSON *list = pare_json_add_array(to, "settings");
-    bool ok = list != NULL;
-    for (size_t at = 0; ok && at < tr->settings; at++) {
-        cJSON *o = pare_json_add_object(list, NULL);
-        ok = o && pare_json_add_number(o, "lr", tr->setting[at].lr) &&
-             pare_json_add_size(o, "steps", training_steps(tr, at)) &&
-             out_json_add_fields(o, "val", spread_fields, &r->runs->val[at]) &&
-             out_json_add_fields(o, "test", spread_fields, &r->runs->test[at]);
-        cJSON *runs = ok ? pare_json_add_array(o, "runs") : NULL;
-        ok = runs != NULL;
-        for (size_t run = 0; ok && run < tr->runs; run++) {
-            cJSON *const one = pare_json_add_object(runs, NULL);
-            ok = one && pare_json_add_size(one, "run", run) &&
-                 pare_json_add_u64(one, "seed", training_seed(tr, run)) &&
-                 pare_json_add_size(one, "split", training_split(tr, run)) &&
-                 out_json_fields(one, run_fields, result_of(r, at, run));
-        }
-    }
-    return ok;
-}
-
-static bool add_popup(cJSON *to, const training *tr, const train_result *r)
-{
-    if (!tr->o->popup) return true;
-    cJSON *o = pare_json_add_object(to, "popup");
-    return o && pare_json_add_number(o, "keep", tr->o->keep) &&
-           pare_json_add_number(o, "qk_scale", tr->o->scale) &&
-           pare_json_add_string(o, "source", train_source_names[tr->o->source]) &&
-           pare_json_add_u64(o, "seed", training_seed(tr, r->runs->best));
-}
-
-static pare_status print_json(training *tr, const train_result *r)
-{
-    const pare_train_result *best = result_of(r, r->runs->setting, r->runs->best);
-    cJSON *root = out_json_begin(tr->c);
-    bool ok = root && pare_json_add_string(root, "kind", train_kinds[tr->o->kind]) &&
-              out_json_facts(root, "output", &r->model);
-    cJSON *const data = ok ? pare_json_add_object(root, "data") : NULL;
-    ok = data && pare_json_add_string(data, "path", tr->o->data) &&
-         out_json_fields(data, data_fields, &tr->facts);
-    cJSON *const metric = ok ? pare_json_add_object(root, "metric") : NULL;
-    ok = metric && pare_json_add_string(metric, "name", training_task(tr, 0)->metric) &&
-         pare_json_add_number(metric, "val", best->val) &&
-         pare_json_add_number(metric, "test", best->test) &&
-         out_json_fields(metric, full_text_fields, r) && add_popup(root, tr, r) &&
-         oracle_json(root, tr) && pare_json_add_size(root, "best_setting", r->runs->setting) &&
-         pare_json_add_size(root, "best_run", r->runs->best) && add_settings(root, tr, r);
-    cJSON *const times = ok ? pare_json_add_object(root, "time_ms") : NULL;
-    ok = times && pare_json_add_number(times, "training", 1e3 * r->seconds);
-    return out_json(tr->c, root, ok);
-}
-
-pare_status train_show(training *tr, const train_result *r)
-{
-    if (tr->c->json) return print_json(tr, r);
-    print_text(tr, r);
     return PARE_OK;
 }

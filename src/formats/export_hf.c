@@ -14,29 +14,15 @@
 /* ---- what does not fit -------------------------------------------------------------------------
  */
 
-static void unfit(hf *x, const char *fmt, va_list args)
-{
-    char why[400];
-    if (x->st) return;
-    vsnprintf(why, sizeof why, fmt, args);
-    x->st = pare_fail(x->err, PARE_ERR_INPUT, "no standard shape: %s", why);
-}
-
-void hf_unfit(hf *x, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    unfit(x, fmt, args);
-    va_end(args);
-}
-
 void hf_need(hf *x, bool holds, const char *fmt, ...)
 {
+    char why[400];
     va_list args;
-    if (holds) return;
+    if (holds || x->st) return;
     va_start(args, fmt);
-    unfit(x, fmt, args);
+    vsnprintf(why, sizeof why, fmt, args);
     va_end(args);
+    x->st = pare_fail(x->err, PARE_ERR_INPUT, "no standard shape: %s", why);
 }
 
 void hf_check_norm(hf *x, const pare_norm *n, pare_norm_kind kind, size_t d, const char *where)
@@ -111,6 +97,16 @@ void hf_check_mlp_block(hf *x, const char *family, size_t l, size_t d, char wher
             "%s: its feed-forward part differs from that of block 0", where);
 }
 
+void hf_check_lm_head(hf *x)
+{
+    const pare_output_head *const t = &x->m->head;
+    hf_need(x,
+            t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) && t->act == PARE_ACT_NONE &&
+                (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) &&
+                pare_model_outputs(x->m) == x->m->embedding.vocab,
+            "the head is not one map to the vocabulary without a bias");
+}
+
 const char *hf_act(pare_act act)
 {
     switch (act) {
@@ -138,29 +134,19 @@ static void no_memory(hf *x)
     if (!x->st) x->st = pare_no_memory(x->err);
 }
 
-void hf_number(hf *x, const char *key, double v)
+void hf_config(hf *x, bool added)
 {
-    if (!x->st && !pare_json_add_number(x->config, key, v)) no_memory(x);
-}
-
-void hf_word(hf *x, const char *key, const char *word)
-{
-    if (!x->st && !pare_json_add_string(x->config, key, word)) no_memory(x);
-}
-
-void hf_flag(hf *x, const char *key, bool v)
-{
-    if (!x->st && !pare_json_add_bool(x->config, key, v)) no_memory(x);
+    if (!added) no_memory(x);
 }
 
 void hf_family(hf *x, const char *type, const char *architecture)
 {
     cJSON *const list = x->st ? NULL : pare_json_add_array(x->config, "architectures");
     if (!x->st && (!list || !pare_json_add_string(list, NULL, architecture))) no_memory(x);
-    hf_word(x, "model_type", type);
+    hf_config(x, pare_json_add_values(x->config, "model_type:s", type));
 }
 
-static hf_tensor *new_tensor(hf *x, const char *fmt, size_t l)
+hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l)
 {
     char name[128] = "";
     const char *const mark = strstr(fmt, "%zu");
@@ -175,12 +161,6 @@ static hf_tensor *new_tensor(hf *x, const char *fmt, size_t l)
     }
     *x->end = t;
     x->end = &t->next;
-    return t;
-}
-
-hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l)
-{
-    hf_tensor *const t = new_tensor(x, fmt, l);
     t->part[0] = *w;
     t->parts = 1;
     t->rows = rows;
@@ -188,7 +168,7 @@ hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const c
     return t;
 }
 
-void hf_put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_t l)
+static void put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_t l)
 {
     hf_put(x, w, 1, n, fmt, l)->vector = true;
 }
@@ -199,7 +179,7 @@ void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool t
     snprintf(full, sizeof full, "%s.weight", name);
     hf_put(x, &d->w, d->w.rows, d->w.cols, full, l)->transposed = transposed;
     snprintf(full, sizeof full, "%s.bias", name);
-    hf_put_vector(x, &d->b, d->w.rows, full, l);
+    put_vector(x, &d->b, d->w.rows, full, l);
 }
 
 void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *name, size_t l)
@@ -211,7 +191,7 @@ void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *nam
     gain->absent = 1;
     hf_need(x, bias || !pare_has(&n->bias), "block %zu: an RMS norm has a bias", l);
     snprintf(full, sizeof full, "%s.bias", name);
-    if (bias) hf_put_vector(x, &n->bias, d, full, l);
+    if (bias) put_vector(x, &n->bias, d, full, l);
 }
 
 /* ---- files -------------------------------------------------------------------------------------
@@ -274,25 +254,20 @@ static pare_status write_head(const hf *x, pare_out *o)
     return st ? st : pare_out_write(o, "        ", padded - n, x->err);
 }
 
-static pare_status write_numbers(const hf *x, pare_out *o, const hf_tensor *t)
-{
-    enum { SOME = 2048 };
-    float part[SOME];
-    pare_status st = PARE_OK;
-    for (size_t from = 0, n; from < count_of(t) && !st; from += n) {
-        n = count_of(t) - from < SOME ? count_of(t) - from : SOME;
-        for (size_t i = 0; i < n; i++) part[i] = (float)number_at(t, from + i);
-        st = pare_out_write(o, part, n * sizeof *part, x->err);
-    }
-    return st;
-}
-
 static pare_status write_model(const hf *x, const char *path, bool overwrite)
 {
     pare_out *o = NULL;
     pare_status st = pare_out_open(&o, path, overwrite, x->err);
     if (!st) st = write_head(x, o);
-    for (const hf_tensor *t = x->first; t && !st; t = t->next) st = write_numbers(x, o, t);
+    for (const hf_tensor *t = x->first; t && !st; t = t->next) {
+        enum { SOME = 2048 };
+        float part[SOME];
+        for (size_t from = 0, n; from < count_of(t) && !st; from += n) {
+            n = count_of(t) - from < SOME ? count_of(t) - from : SOME;
+            for (size_t i = 0; i < n; i++) part[i] = (float)number_at(t, from + i);
+            st = pare_out_write(o, part, n * sizeof *part, x->err);
+        }
+    }
     if (!st) return pare_out_commit(o, x->err);
     pare_out_abort(o);
     return st;
@@ -348,8 +323,8 @@ static void choose(hf *x)
     else if (pos == PARE_POS_LEARNED && m->pattern.kind == PARE_FULL)
         hf_bert(x);
     else
-        hf_unfit(x, "positions %s under the pattern %s are none of GPT-2, Llama and BERT",
-                 pare_position_name(pos), pare_pattern_name(m->pattern.kind));
+        hf_need(x, false, "positions %s under the pattern %s are none of GPT-2, Llama and BERT",
+                pare_position_name(pos), pare_pattern_name(m->pattern.kind));
 }
 
 pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwrite, pare_err *err)
@@ -359,7 +334,7 @@ pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwri
     x.end = &x.first;
     if (!x.arena || !x.config) no_memory(&x);
     if (!x.st) choose(&x);
-    if (!x.st) hf_word(&x, "torch_dtype", "float32");
+    if (!x.st) hf_config(&x, pare_json_add_values(x.config, "torch_dtype:s", "float32"));
     if (!x.st) x.st = write_folder(&x, folder, overwrite);
     cJSON_Delete(x.config);
     pare_arena_free(x.arena);

@@ -27,11 +27,9 @@ typedef struct hf {
 } hf;
 
 /* The first reason why the model is none of the family stays. */
-void hf_unfit(hf *x, const char *fmt, ...) PARE_PRINTF(2, 3);
 void hf_need(hf *x, bool holds, const char *fmt, ...) PARE_PRINTF(3, 4);
 /* A tensor by that name (a printf format for the block's number). */
 hf_tensor *hf_put(hf *x, const pare_weight *w, size_t rows, size_t cols, const char *fmt, size_t l);
-void hf_put_vector(hf *x, const pare_weight *w, size_t n, const char *fmt, size_t l);
 /* name.weight and name.bias, zeros where there is no bias. */
 void hf_put_dense(hf *x, const pare_dense *d, const char *name, size_t l, bool transposed);
 void hf_put_norm(hf *x, const pare_norm *n, size_t d, bool bias, const char *name, size_t l);
@@ -47,9 +45,10 @@ void hf_check_stream(hf *x, size_t l, size_t d, const char *where);
 void hf_check_mlp_block(hf *x, const char *family, size_t l, size_t d, char where[HF_WHERE]);
 const char *hf_act(pare_act act);
 void hf_family(hf *x, const char *type, const char *architecture);
-void hf_number(hf *x, const char *key, double v);
-void hf_word(hf *x, const char *key, const char *word);
-void hf_flag(hf *x, const char *key, bool v);
+/* Values of config.json: keeps it whether pare_json_add_values has added them. */
+void hf_config(hf *x, bool added);
+/* One map from the residual stream to the vocabulary, without a bias. */
+void hf_check_lm_head(hf *x);
 
 void hf_gpt2(hf *x);
 void hf_llama(hf *x);

@@ -67,44 +67,6 @@ static void put(hf *x, const pare_weight *w, const pare_weight *b, const char *n
     t->vector = true;
 }
 
-static void put_block(hf *x, size_t l, const llama *g)
-{
-    const pare_attn *const a = &x->m->blocks[l].attn;
-    const pare_ffn *const f = &x->m->blocks[l].ffn;
-    const size_t pairs = x->m->embedding.pos.interleaved ? g->dk : 0;
-    hf_put_norm(x, &a->in_norm, g->d, false, "model.layers.%zu.input_layernorm", l);
-    put(x, &a->wq, &a->bq, "self_attn.q_proj", l, pairs, g->attn_bias);
-    put(x, &a->wk, &a->bk, "self_attn.k_proj", l, pairs, g->attn_bias);
-    put(x, &a->wv, &a->bv, "self_attn.v_proj", l, 0, g->attn_bias);
-    put(x, &a->wo, &a->bo, "self_attn.o_proj", l, 0, g->attn_bias);
-    hf_put_norm(x, &f->in_norm, g->d, false, "model.layers.%zu.post_attention_layernorm", l);
-    put(x, &f->layers[0].w, &f->layers[0].b, "mlp.gate_proj", l, 0, g->ffn_bias);
-    put(x, &f->layers[1].w, &f->layers[1].b, "mlp.up_proj", l, 0, g->ffn_bias);
-    put(x, &f->layers[2].w, &f->layers[2].b, "mlp.down_proj", l, 0, g->ffn_bias);
-}
-
-static void put_config(hf *x, const llama *g)
-{
-    const pare_model *const m = x->m;
-    const bool window = m->pattern.kind == PARE_WINDOW;
-    hf_family(x, window ? "mistral" : "llama", window ? "MistralForCausalLM" : "LlamaForCausalLM");
-    hf_number(x, "vocab_size", (double)m->embedding.vocab);
-    hf_number(x, "hidden_size", (double)g->d);
-    hf_number(x, "intermediate_size", (double)g->hidden);
-    hf_number(x, "num_hidden_layers", (double)m->nblocks);
-    hf_number(x, "num_attention_heads", (double)g->heads);
-    hf_number(x, "num_key_value_heads", (double)g->groups);
-    hf_number(x, "head_dim", (double)g->dk);
-    hf_word(x, "hidden_act", hf_act(m->blocks[0].ffn.act));
-    hf_number(x, "rms_norm_eps", x->eps);
-    hf_number(x, "rope_theta", g->base);
-    if (m->context) hf_number(x, "max_position_embeddings", (double)m->context);
-    if (window) hf_number(x, "sliding_window", (double)m->pattern.window);
-    hf_flag(x, "attention_bias", g->attn_bias);
-    hf_flag(x, "mlp_bias", g->ffn_bias);
-    hf_flag(x, "tie_word_embeddings", m->head.tied);
-}
-
 void hf_llama(hf *x)
 {
     const pare_model *const m = x->m;
@@ -117,15 +79,35 @@ void hf_llama(hf *x)
             "the pattern is neither causal nor a window without sinks");
     for (size_t l = 0; l < m->nblocks && !x->st; l++) check_block(x, l, &g);
     hf_check_norm(x, &t->norm, PARE_NORM_RMS, g.d, "the last norm");
-    hf_need(x,
-            t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) && t->act == PARE_ACT_NONE &&
-                (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) &&
-                pare_model_outputs(m) == m->embedding.vocab,
-            "the head is not one map to the vocabulary without a bias");
+    hf_check_lm_head(x);
     if (x->st) return;
     hf_put(x, &m->embedding.table, m->embedding.vocab, g.d, "model.embed_tokens.weight", 0);
-    for (size_t l = 0; l < m->nblocks; l++) put_block(x, l, &g);
+    for (size_t l = 0; l < m->nblocks; l++) {
+        const pare_attn *const a = &x->m->blocks[l].attn;
+        const pare_ffn *const f = &x->m->blocks[l].ffn;
+        const size_t pairs = x->m->embedding.pos.interleaved ? g.dk : 0;
+        hf_put_norm(x, &a->in_norm, g.d, false, "model.layers.%zu.input_layernorm", l);
+        put(x, &a->wq, &a->bq, "self_attn.q_proj", l, pairs, g.attn_bias);
+        put(x, &a->wk, &a->bk, "self_attn.k_proj", l, pairs, g.attn_bias);
+        put(x, &a->wv, &a->bv, "self_attn.v_proj", l, 0, g.attn_bias);
+        put(x, &a->wo, &a->bo, "self_attn.o_proj", l, 0, g.attn_bias);
+        hf_put_norm(x, &f->in_norm, g.d, false, "model.layers.%zu.post_attention_layernorm", l);
+        put(x, &f->layers[0].w, &f->layers[0].b, "mlp.gate_proj", l, 0, g.ffn_bias);
+        put(x, &f->layers[1].w, &f->layers[1].b, "mlp.up_proj", l, 0, g.ffn_bias);
+        put(x, &f->layers[2].w, &f->layers[2].b, "mlp.down_proj", l, 0, g.ffn_bias);
+    }
     hf_put_norm(x, &t->norm, g.d, false, "model.norm", 0);
     if (!t->tied) hf_put(x, &t->out.w, m->embedding.vocab, g.d, "lm_head.weight", 0);
-    put_config(x, &g);
+    const bool window = m->pattern.kind == PARE_WINDOW;
+    hf_family(x, window ? "mistral" : "llama", window ? "MistralForCausalLM" : "LlamaForCausalLM");
+    hf_config(
+        x, pare_json_add_values(
+               x->config,
+               "vocab_size:z hidden_size:z intermediate_size:z num_hidden_layers:z "
+               "num_attention_heads:z num_key_value_heads:z head_dim:z hidden_act:s "
+               "rms_norm_eps:g rope_theta:g max_position_embeddings:N sliding_window:N "
+               "attention_bias:b mlp_bias:b tie_word_embeddings:b",
+               m->embedding.vocab, g.d, g.hidden, m->nblocks, g.heads, g.groups, g.dk,
+               hf_act(m->blocks[0].ffn.act), x->eps, g.base, m->context ? (double)m->context : NAN,
+               window ? (double)m->pattern.window : NAN, g.attn_bias, g.ffn_bias, m->head.tied));
 }

@@ -34,17 +34,6 @@ static const struct {
     {"\x80\002", IM_PICKLED},
 };
 
-static void nothing_fits(im_source *s)
-{
-    char names[200] = "";
-    size_t used = 0, i = 0;
-    for (; i < s->n && i < 4 && used + 50 < sizeof names; i++)
-        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", i ? ", " : "",
-                                 s->tensors[i].name);
-    im_fail(s, "not a known kind of model: it has %zu tensors (%s%s); %s", s->n, names,
-            i < s->n ? ", ..." : "", im_understood);
-}
-
 static void fill(im_source *s, const family *f, size_t n)
 {
     for (size_t i = 0; i < n && !s->st; i++) {
@@ -56,7 +45,13 @@ static void fill(im_source *s, const family *f, size_t n)
             f[i].fill(s);
         return;
     }
-    nothing_fits(s);
+    char names[200] = "";
+    size_t used = 0, i = 0;
+    for (; i < s->n && i < 4 && used + 50 < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%.40s", i ? ", " : "",
+                                 s->tensors[i].name);
+    im_fail(s, "not a known kind of model: it has %zu tensors (%s%s); %s", s->n, names,
+            i < s->n ? ", ..." : "", im_understood);
 }
 
 static void from_npz(im_source *s, pare_blob *b)
@@ -117,12 +112,6 @@ static void from_file(im_source *s, const char *path)
     pare_blob_release(b);
 }
 
-static void from_folder(im_source *s, const char *path)
-{
-    im_open_folder(s, path);
-    if (!s->st) fill(s, in_safetensors, sizeof in_safetensors / sizeof *in_safetensors);
-}
-
 pare_status import_any(pare_model **out, const char *path, pare_files *files, pare_err *err)
 {
     im_source s = {.path = path, .in = files, .err = err};
@@ -132,7 +121,10 @@ pare_status import_any(pare_model **out, const char *path, pare_files *files, pa
     if (s.st) return s.st;
     s.scratch = pare_arena_new();
     s.st = s.scratch ? pare_files_is_dir(files, &folder, path, err) : pare_no_memory(err);
-    if (!s.st && folder) from_folder(&s, path);
+    if (!s.st && folder) {
+        im_open_folder(&s, path);
+        if (!s.st) fill(&s, in_safetensors, sizeof in_safetensors / sizeof *in_safetensors);
+    }
     if (!s.st && !folder) from_file(&s, path);
     const pare_status st = s.st;
     im_close(&s);

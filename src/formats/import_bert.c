@@ -86,16 +86,6 @@ static void read_positions(im_source *s, const bert *g)
         ((double *)data)[i] = pare_weight_at(&table, i) + pare_weight_at(&type, i % g->d);
 }
 
-static void read_embedding(im_source *s, const bert *g)
-{
-    pare_embedding *embedding = &s->m->embedding;
-    embedding->norm = norm_of(s, g, g->hf ? "embeddings.LayerNorm" : "LayerNorm");
-    if (g->hf)
-        read_positions(s, g);
-    else if (im_has(s, "linear_in.weight"))
-        embedding->map = im_dense(s, g->d, embedding->width, true, "linear_in");
-}
-
 static void read_block(im_source *s, const bert *g, size_t l)
 {
     pare_attn *at = &s->m->blocks[l].attn;
@@ -145,18 +135,6 @@ static void read_masked_head(im_source *s, const bert *g, pare_ffn *f)
         im_fail(s, "tensors '%s' and '%s' differ", copy->name, bias->name);
 }
 
-static void read_pooled_head(im_source *s, const bert *g)
-{
-    size_t classes[2] = {0, 0};
-    if (im_has(s, "pooler.dense.weight")) {
-        s->m->head.pool = PARE_POOL_FIRST;
-        s->m->head.dense = im_dense(s, g->d, g->d, true, "pooler.dense");
-        s->m->head.act = PARE_ACT_TANH;
-    }
-    if (im_has(s, "classifier.weight") && im_shape(s, classes, 2, "classifier.weight"))
-        s->m->head.out = im_dense(s, im_outputs(s, "classifier.weight"), g->d, true, "classifier");
-}
-
 void im_bert(im_source *s)
 {
     static const char *const types[] = {"bert", NULL}, *const absolute[] = {"absolute", NULL};
@@ -171,11 +149,25 @@ void im_bert(im_source *s)
     const bool masked = im_has(s, "cls.predictions.transform.dense.weight");
     if (s->st || !im_blocks(s, g.layers + (masked ? 1 : 0))) return;
     s->m->pattern.kind = PARE_FULL;
-    read_embedding(s, &g);
+    pare_embedding *embedding = &s->m->embedding;
+    embedding->norm = norm_of(s, &g, g.hf ? "embeddings.LayerNorm" : "LayerNorm");
+    if (g.hf)
+        read_positions(s, &g);
+    else if (im_has(s, "linear_in.weight"))
+        embedding->map = im_dense(s, g.d, embedding->width, true, "linear_in");
     for (size_t l = 0; l < g.layers && !s->st; l++) read_block(s, &g, l);
     if (masked && !s->st)
         read_masked_head(s, &g, &s->m->blocks[g.layers].ffn);
-    else
-        read_pooled_head(s, &g);
+    else {
+        size_t classes[2] = {0, 0};
+        if (im_has(s, "pooler.dense.weight")) {
+            s->m->head.pool = PARE_POOL_FIRST;
+            s->m->head.dense = im_dense(s, g.d, g.d, true, "pooler.dense");
+            s->m->head.act = PARE_ACT_TANH;
+        }
+        if (im_has(s, "classifier.weight") && im_shape(s, classes, 2, "classifier.weight"))
+            s->m->head.out =
+                im_dense(s, im_outputs(s, "classifier.weight"), g.d, true, "classifier");
+    }
     im_finish(s, masked ? ignored_masked : ignored);
 }

@@ -21,7 +21,7 @@ static const cJSON *config_of(const im_source *s, const char *key)
                : NULL;
 }
 
-bool im_text(im_source *s, const char **out, const char *meta, const char *config)
+static bool read_text(im_source *s, const char **out, const char *meta, const char *config)
 {
     const char *text = meta_of(s, meta);
     const cJSON *item = text ? NULL : config_of(s, config);
@@ -118,7 +118,7 @@ bool im_act(im_source *s, pare_act *out, const char *config)
                  {"swiglu", PARE_ACT_SILU},
                  {"tanh", PARE_ACT_TANH}};
     const char *name = NULL;
-    if (!im_text(s, &name, "act", config)) return false;
+    if (!read_text(s, &name, "act", config)) return false;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
         if (strcmp(name, known[i].name) == 0) {
             *out = known[i].act;
@@ -132,7 +132,7 @@ bool im_act(im_source *s, pare_act *out, const char *config)
 void im_expect(im_source *s, const char *key, const char *const *values)
 {
     const char *got = NULL;
-    if (!im_text(s, &got, NULL, key)) return;
+    if (!read_text(s, &got, NULL, key)) return;
     for (size_t i = 0; values[i]; i++)
         if (strcmp(got, values[i]) == 0) return;
     im_fail(s, "config.json: %s '%.60s' is not supported here, only '%s'", key, got, values[0]);

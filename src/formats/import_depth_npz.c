@@ -40,23 +40,6 @@ static bool read_cfg(im_source *s, size_t cfg[6])
     return !s->st;
 }
 
-static void read_block(im_source *s, size_t d, size_t heads, size_t hidden, size_t l)
-{
-    const double eps = 1e-5;
-    pare_attn *at = &s->m->blocks[l].attn;
-    pare_ffn *f = &s->m->blocks[l].ffn;
-    im_attn(s, at, d, heads, heads, d / heads, 0);
-    im_ffn(s, f, PARE_FFN_MLP, d, 2, PARE_ACT_GELU);
-    if (s->st) return;
-    at->in_norm = im_layer_norm(s, d, eps, true, "b.%zu.n1", l);
-    im_split_qkv(at, d, im_dense(s, 3 * d, d, true, "b.%zu.qkv", l));
-    const pare_dense o = im_dense(s, d, d, true, "b.%zu.o", l);
-    at->wo = o.w, at->bo = o.b;
-    f->in_norm = im_layer_norm(s, d, eps, true, "b.%zu.n2", l);
-    f->layers[0] = im_dense(s, hidden, d, true, "b.%zu.f1", l);
-    f->layers[1] = im_dense(s, d, hidden, true, "b.%zu.f2", l);
-}
-
 void im_depth(im_source *s)
 {
     size_t cfg[6];
@@ -70,7 +53,21 @@ void im_depth(im_source *s)
     s->m->embedding.table = im_table(s, vocab, d, "e.weight");
     s->m->embedding.pos.kind = PARE_POS_LEARNED;
     s->m->embedding.pos.table = im_table(s, tokens, d, "p.weight");
-    for (size_t l = 0; l < layers && !s->st; l++) read_block(s, d, cfg[2], cfg[3], l);
+    for (size_t l = 0; l < layers && !s->st; l++) {
+        const double eps = 1e-5;
+        pare_attn *at = &s->m->blocks[l].attn;
+        pare_ffn *f = &s->m->blocks[l].ffn;
+        im_attn(s, at, d, cfg[2], cfg[2], d / cfg[2], 0);
+        im_ffn(s, f, PARE_FFN_MLP, d, 2, PARE_ACT_GELU);
+        if (s->st) return;
+        at->in_norm = im_layer_norm(s, d, eps, true, "b.%zu.n1", l);
+        im_split_qkv(at, d, im_dense(s, 3 * d, d, true, "b.%zu.qkv", l));
+        const pare_dense o = im_dense(s, d, d, true, "b.%zu.o", l);
+        at->wo = o.w, at->bo = o.b;
+        f->in_norm = im_layer_norm(s, d, eps, true, "b.%zu.n2", l);
+        f->layers[0] = im_dense(s, cfg[3], d, true, "b.%zu.f1", l);
+        f->layers[1] = im_dense(s, d, cfg[3], true, "b.%zu.f2", l);
+    }
     s->m->head.norm = im_layer_norm(s, d, 1e-5, true, "n");
     s->m->head.out = im_dense(s, vocab, d, true, "h");
     im_finish(s, ignored);

@@ -29,20 +29,6 @@ static size_t published_heads(size_t d)
     }
 }
 
-static size_t head_count(im_source *s, size_t d)
-{
-    size_t heads = 0;
-    if (!im_size(s, &heads, "heads", "n_head")) heads = published_heads(d);
-    if (heads == 0)
-        im_fail(s,
-                "the number of heads is not known: neither n_head in config.json nor heads in the "
-                "metadata, and width %zu is none of the published sizes",
-                d);
-    else if (d % heads != 0)
-        im_fail(s, "width %zu of 'wte.weight' is not a multiple of %zu heads", d, heads);
-    return heads;
-}
-
 typedef struct gpt2 {
     size_t d, hidden, heads;
     double eps;
@@ -56,7 +42,16 @@ static void read_sizes(im_source *s, gpt2 *g)
     if (!im_shape(s, wte, 2, "wte.weight")) return;
     *g = (gpt2){.d = wte[1], .eps = 1e-5, .act = PARE_ACT_GELU_TANH, .scaled = true};
     s->m->embedding.vocab = wte[0];
-    g->heads = head_count(s, g->d);
+    size_t heads = 0;
+    if (!im_size(s, &heads, "heads", "n_head")) heads = published_heads(g->d);
+    if (heads == 0)
+        im_fail(s,
+                "the number of heads is not known: neither n_head in config.json nor heads in the "
+                "metadata, and width %zu is none of the published sizes",
+                g->d);
+    else if (g->d % heads != 0)
+        im_fail(s, "width %zu of 'wte.weight' is not a multiple of %zu heads", g->d, heads);
+    g->heads = heads;
     g->hidden = im_outputs(s, "h.0.mlp.c_fc.weight");
     g->bias = im_has(s, "h.0.ln_1.bias"); /* trained with or without: all of them or none */
     im_number(s, &g->eps, NULL, "layer_norm_epsilon");
@@ -69,39 +64,6 @@ static void read_sizes(im_source *s, gpt2 *g)
         im_fail(s, "config.json: add_cross_attention is not supported");
 }
 
-static void read_embedding(im_source *s, const gpt2 *g)
-{
-    pare_embedding *embedding = &s->m->embedding;
-    size_t wpe[2] = {0, 0};
-    embedding->ids = true;
-    embedding->width = g->d;
-    embedding->table = im_table(s, embedding->vocab, g->d, "wte.weight");
-    if (!im_shape(s, wpe, 2, "wpe.weight")) return;
-    embedding->pos.kind = PARE_POS_LEARNED;
-    embedding->pos.table = im_table(s, wpe[0], g->d, "wpe.weight");
-    s->m->context = wpe[0];
-}
-
-static void read_block(im_source *s, const gpt2 *g, size_t l)
-{
-    pare_block *b = &s->m->blocks[l];
-    im_attn(s, &b->attn, g->d, g->heads, g->heads, g->d / g->heads, 0);
-    im_ffn(s, &b->ffn, PARE_FFN_MLP, g->d, 2, g->act);
-    if (s->st) return;
-    for (size_t h = 0; h < g->heads; h++) {
-        if (!g->scaled) b->attn.heads[h].scale = 1;
-        if (g->by_layer) b->attn.heads[h].scale /= (double)(l + 1);
-    }
-    b->attn.in_norm = im_layer_norm(s, g->d, g->eps, g->bias, "h.%zu.ln_1", l);
-    im_split_qkv(&b->attn, g->d, im_dense(s, 3 * g->d, g->d, g->bias, "h.%zu.attn.c_attn", l));
-    const pare_dense o = im_dense(s, g->d, g->d, g->bias, "h.%zu.attn.c_proj", l);
-    b->attn.wo = o.w;
-    b->attn.bo = o.b;
-    b->ffn.in_norm = im_layer_norm(s, g->d, g->eps, g->bias, "h.%zu.ln_2", l);
-    b->ffn.layers[0] = im_dense(s, g->hidden, g->d, g->bias, "h.%zu.mlp.c_fc", l);
-    b->ffn.layers[1] = im_dense(s, g->d, g->hidden, g->bias, "h.%zu.mlp.c_proj", l);
-}
-
 void im_gpt2(im_source *s)
 {
     static const char *const types[] = {"gpt2", NULL};
@@ -111,8 +73,33 @@ void im_gpt2(im_source *s)
     read_sizes(s, &g);
     if (s->st || !im_blocks(s, im_count(s, "h.", ".attn.c_attn.weight"))) return;
     s->m->pattern.kind = PARE_CAUSAL;
-    read_embedding(s, &g);
-    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
+    pare_embedding *embedding = &s->m->embedding;
+    size_t wpe[2] = {0, 0};
+    embedding->ids = true;
+    embedding->width = g.d;
+    embedding->table = im_table(s, embedding->vocab, g.d, "wte.weight");
+    if (!im_shape(s, wpe, 2, "wpe.weight")) return;
+    embedding->pos.kind = PARE_POS_LEARNED;
+    embedding->pos.table = im_table(s, wpe[0], g.d, "wpe.weight");
+    s->m->context = wpe[0];
+    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) {
+        pare_block *b = &s->m->blocks[l];
+        im_attn(s, &b->attn, g.d, g.heads, g.heads, g.d / g.heads, 0);
+        im_ffn(s, &b->ffn, PARE_FFN_MLP, g.d, 2, g.act);
+        if (s->st) return;
+        for (size_t h = 0; h < g.heads; h++) {
+            if (!g.scaled) b->attn.heads[h].scale = 1;
+            if (g.by_layer) b->attn.heads[h].scale /= (double)(l + 1);
+        }
+        b->attn.in_norm = im_layer_norm(s, g.d, g.eps, g.bias, "h.%zu.ln_1", l);
+        im_split_qkv(&b->attn, g.d, im_dense(s, 3 * g.d, g.d, g.bias, "h.%zu.attn.c_attn", l));
+        const pare_dense o = im_dense(s, g.d, g.d, g.bias, "h.%zu.attn.c_proj", l);
+        b->attn.wo = o.w;
+        b->attn.bo = o.b;
+        b->ffn.in_norm = im_layer_norm(s, g.d, g.eps, g.bias, "h.%zu.ln_2", l);
+        b->ffn.layers[0] = im_dense(s, g.hidden, g.d, g.bias, "h.%zu.mlp.c_fc", l);
+        b->ffn.layers[1] = im_dense(s, g.d, g.hidden, g.bias, "h.%zu.mlp.c_proj", l);
+    }
     s->m->head.norm = im_layer_norm(s, g.d, g.eps, g.bias, "ln_f");
     s->input_first = s->linear_given && s->input_first;
     im_tie(s, "wte.weight", "lm_head.weight", true);

@@ -5,53 +5,27 @@
 
 #include <string.h>
 
-/* Where each family keeps the same thing; %zu is the layer. */
+/* Where each family keeps the same thing. */
 typedef struct names {
     const char *embedding, *head, *final;
     const char *attn_norm, *ffn_norm, *q, *k, *v, *o, *gate, *up, *down; /* after "layers.N." */
     bool interleaved;
 } names;
 
-static const names hf = {.embedding = "embed_tokens.weight",
-                         .head = "lm_head.weight",
-                         .final = "norm.weight",
-                         .attn_norm = "input_layernorm",
-                         .ffn_norm = "post_attention_layernorm",
-                         .q = "self_attn.q_proj",
-                         .k = "self_attn.k_proj",
-                         .v = "self_attn.v_proj",
-                         .o = "self_attn.o_proj",
-                         .gate = "mlp.gate_proj",
-                         .up = "mlp.up_proj",
-                         .down = "mlp.down_proj",
-                         .interleaved = false};
-static const names meta = {.embedding = "tok_embeddings.weight",
-                           .head = "output.weight",
-                           .final = "norm.weight",
-                           .attn_norm = "attention_norm",
-                           .ffn_norm = "ffn_norm",
-                           .q = "attention.wq",
-                           .k = "attention.wk",
-                           .v = "attention.wv",
-                           .o = "attention.wo",
-                           .gate = "feed_forward.w1",
-                           .up = "feed_forward.w3",
-                           .down = "feed_forward.w2",
-                           .interleaved = true};
-static const names meta_short = {.embedding = "tok_embeddings.weight",
-                                 .head = "output.weight",
-                                 .final = "norm.weight",
-                                 .attn_norm = "attention_norm",
-                                 .ffn_norm = "ffn_norm",
-                                 .q = "wq",
-                                 .k = "wk",
-                                 .v = "wv",
-                                 .o = "wo",
-                                 .gate = "w1",
-                                 .up = "w3",
-                                 .down = "w2",
-                                 .interleaved = true};
-static const names *const all[] = {&hf, &meta, &meta_short};
+/* clang-format off */
+static const names all[] = {
+    /* Hugging Face */
+    {"embed_tokens.weight", "lm_head.weight", "norm.weight", "input_layernorm", "post_attention_layernorm",
+     "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
+     "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj", false},
+    /* Meta, with and without the names of the sublayers */
+    {"tok_embeddings.weight", "output.weight", "norm.weight", "attention_norm", "ffn_norm",
+     "attention.wq", "attention.wk", "attention.wv", "attention.wo",
+     "feed_forward.w1", "feed_forward.w3", "feed_forward.w2", true},
+    {"tok_embeddings.weight", "output.weight", "norm.weight", "attention_norm", "ffn_norm",
+     "wq", "wk", "wv", "wo", "w1", "w3", "w2", true},
+};
+/* clang-format on */
 
 static const char *const ignored[] = {"*.rotary_emb.inv_freq",
                                       "rotary_emb.inv_freq",
@@ -64,8 +38,8 @@ static const char *const ignored[] = {"*.rotary_emb.inv_freq",
 static const names *names_of(const im_source *s)
 {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
-        if (im_has(s, "%s", all[i]->embedding) && im_has(s, "layers.0.%s.weight", all[i]->q))
-            return all[i];
+        if (im_has(s, "%s", all[i].embedding) && im_has(s, "layers.0.%s.weight", all[i].q))
+            return &all[i];
     return NULL;
 }
 
@@ -81,29 +55,6 @@ typedef struct llama {
     pare_act act;
     pare_weight freqs;
 } llama;
-
-/* rope_scaling, or rope_parameters of newer files: only the plain frequencies are known here. */
-static void read_rope(im_source *s, llama *g)
-{
-    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
-    im_number(s, &g->base, NULL, "rope_theta");
-    im_word_number(s, &g->base, "rope", "base");
-    for (size_t i = 0; i < 2 && !s->st && s->config; i++) {
-        const cJSON *rope = cJSON_GetObjectItemCaseSensitive(s->config, keys[i]);
-        if (!cJSON_IsObject(rope)) continue;
-        const char *type = "default";
-        if (pare_json_string_opt(&type, rope, "type", s->err) ||
-            pare_json_string_opt(&type, rope, "rope_type", s->err) ||
-            pare_json_number_opt(&g->base, rope, "rope_theta", s->err))
-            im_fail(s, "config.json: %s is malformed", keys[i]);
-        else if (strcmp(type, "default") != 0)
-            im_fail(s, "config.json: %s of type '%.40s' is not supported", keys[i], type);
-    }
-    double part = 1;
-    if (im_number(s, &part, NULL, "partial_rotary_factor") && part != 1)
-        im_fail(s, "config.json: partial_rotary_factor %g is not supported", part);
-    if (!s->st && !(g->base > 0)) im_fail(s, "rope_theta %g is not positive", g->base);
-}
 
 static void read_heads(im_source *s, llama *g)
 {
@@ -134,18 +85,6 @@ static void read_heads(im_source *s, llama *g)
                 g->n->k, g->kv);
 }
 
-static void read_pattern(im_source *s)
-{
-    bool use = true; /* Qwen2 writes a window that it does not use */
-    size_t window = 0;
-    const bool said = im_flag(s, &use, "use_sliding_window");
-    s->m->pattern.kind = PARE_CAUSAL;
-    if (said && use) im_fail(s, "config.json: use_sliding_window is not supported");
-    if (said || !im_size(s, &window, NULL, "sliding_window")) return;
-    s->m->pattern.kind = PARE_WINDOW;
-    s->m->pattern.window = window;
-}
-
 static void read_sizes(im_source *s, llama *g)
 {
     size_t embedding[2] = {0, 0};
@@ -162,7 +101,26 @@ static void read_sizes(im_source *s, llama *g)
     im_number(s, &g->eps, NULL, "norm_eps");
     im_word_number(s, &g->eps, "norm", "eps");
     im_act(s, &g->act, "hidden_act");
-    read_rope(s, g);
+    /* rope_scaling, or rope_parameters of newer files: only the plain frequencies are known
+     * here. */
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    im_number(s, &g->base, NULL, "rope_theta");
+    im_word_number(s, &g->base, "rope", "base");
+    for (size_t i = 0; i < 2 && !s->st && s->config; i++) {
+        const cJSON *rope = cJSON_GetObjectItemCaseSensitive(s->config, keys[i]);
+        if (!cJSON_IsObject(rope)) continue;
+        const char *type = "default";
+        if (pare_json_string_opt(&type, rope, "type", s->err) ||
+            pare_json_string_opt(&type, rope, "rope_type", s->err) ||
+            pare_json_number_opt(&g->base, rope, "rope_theta", s->err))
+            im_fail(s, "config.json: %s is malformed", keys[i]);
+        else if (strcmp(type, "default") != 0)
+            im_fail(s, "config.json: %s of type '%.40s' is not supported", keys[i], type);
+    }
+    double part = 1;
+    if (im_number(s, &part, NULL, "partial_rotary_factor") && part != 1)
+        im_fail(s, "config.json: partial_rotary_factor %g is not supported", part);
+    if (!s->st && !(g->base > 0)) im_fail(s, "rope_theta %g is not positive", g->base);
     im_size(s, &s->m->context, "ctx", "max_position_embeddings");
 }
 
@@ -202,16 +160,6 @@ static void read_block(im_source *s, const llama *g, size_t l)
     f->layers[2] = project(s, g->d, g->hidden, l, g->n->down);
 }
 
-static void read_head(im_source *s, const llama *g)
-{
-    bool tied = false;
-    const bool said = im_flag(s, &tied, "tie_word_embeddings");
-    im_tie(s, g->n->embedding, g->n->head, !said || tied);
-    if (!s->st && said && tied && !s->m->head.tied)
-        im_fail(s, "tensor '%s' differs from '%s', but config.json says tie_word_embeddings",
-                g->n->head, g->n->embedding);
-}
-
 void im_llama(im_source *s)
 {
     static const char *const types[] = {"llama", "mistral", "qwen2", NULL};
@@ -223,7 +171,15 @@ void im_llama(im_source *s)
     if (s->st) return;
     snprintf(after, sizeof after, ".%s.weight", g.n->q);
     if (!im_blocks(s, im_count(s, "layers.", after))) return;
-    read_pattern(s);
+    bool use = true; /* Qwen2 writes a window that it does not use */
+    size_t window = 0;
+    const bool said = im_flag(s, &use, "use_sliding_window");
+    s->m->pattern.kind = PARE_CAUSAL;
+    if (said && use) im_fail(s, "config.json: use_sliding_window is not supported");
+    if (!said && im_size(s, &window, NULL, "sliding_window")) {
+        s->m->pattern.kind = PARE_WINDOW;
+        s->m->pattern.window = window;
+    }
     s->m->embedding.table = im_table(s, s->m->embedding.vocab, g.d, "%s", g.n->embedding);
     s->m->embedding.pos.kind = PARE_POS_ROTARY;
     s->m->embedding.pos.interleaved = g.n->interleaved;
@@ -231,6 +187,11 @@ void im_llama(im_source *s)
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
     s->m->head.norm =
         im_norm(PARE_NORM_RMS, g.d, g.eps, im_vector(s, g.d, "%s", g.n->final), (pare_weight){0});
-    read_head(s, &g);
+    bool tied = false;
+    const bool says_tied = im_flag(s, &tied, "tie_word_embeddings");
+    im_tie(s, g.n->embedding, g.n->head, !says_tied || tied);
+    if (!s->st && says_tied && tied && !s->m->head.tied)
+        im_fail(s, "tensor '%s' differs from '%s', but config.json says tie_word_embeddings",
+                g.n->head, g.n->embedding);
     im_finish(s, ignored);
 }

@@ -51,27 +51,6 @@ typedef struct part {
 } part;
 
 #define PARTS 14
-static void parts_of(part p[PARTS], const header *h)
-{
-    const size_t d = h->dim, kv = h->kv * (d / h->heads), half = d / h->heads / 2;
-    const part all[PARTS] = {
-        {"tok_embeddings", h->vocab, d, false, false},
-        {"attention_norm", 1, d, true, true},
-        {"wq", d, d, true, false},
-        {"wk", kv, d, true, false},
-        {"wv", kv, d, true, false},
-        {"wo", d, d, true, false},
-        {"ffn_norm", 1, d, true, true},
-        {"w1", h->hidden, d, true, false},
-        {"w2", d, h->hidden, true, false},
-        {"w3", h->hidden, d, true, false},
-        {"norm", 1, d, false, true},
-        {NULL, h->context, half, false, false}, /* cosines: computed anew, in f64 */
-        {NULL, h->context, half, false, false}, /* sines */
-        {"output", h->shared ? 0 : h->vocab, d, false, false},
-    };
-    memcpy(p, all, sizeof all);
-}
 
 /* rows x cols stay below 2^52 by the limits of read_header. */
 static bool file_bytes(size_t *out, const part p[PARTS], size_t layers)
@@ -97,23 +76,6 @@ static void add_tensor(im_source *s, const part *p, const uint8_t **at, const ch
     *at += 4 * p->rows * p->cols;
 }
 
-static void cut(im_source *s, const header *h, const part p[PARTS])
-{
-    const uint8_t *at = s->blobs[0]->data + 4 * WORDS;
-    s->tensors = pare_alloc(s->scratch, PARTS * (h->layers + 1), sizeof *s->tensors);
-    if (!s->tensors) s->st = pare_no_memory(s->err);
-    for (size_t i = 0; i < PARTS && !s->st; i++) {
-        if (!p[i].name) at += 4 * p[i].rows * p[i].cols;
-        if (!p[i].name || p[i].rows == 0) continue;
-        if (!p[i].per_layer)
-            add_tensor(s, &p[i], &at, pare_sprintf(s->scratch, "%s.weight", p[i].name));
-        for (size_t l = 0; p[i].per_layer && l < h->layers && !s->st; l++)
-            add_tensor(s, &p[i], &at,
-                       pare_sprintf(s->scratch, "layers.%zu.%s.weight", l, p[i].name));
-    }
-    im_sort(s);
-}
-
 static void say(im_source *s, const header *h)
 {
     if (s->st) return;
@@ -131,7 +93,24 @@ void im_llama2c(im_source *s, pare_blob *b)
     size_t bytes = 0;
     const bool plausible = read_header(&h, b);
     PARE_ASSERT(plausible);
-    parts_of(p, &h);
+    const size_t d = h.dim, kv = h.kv * (d / h.heads), half = d / h.heads / 2;
+    const part all[PARTS] = {
+        {"tok_embeddings", h.vocab, d, false, false},
+        {"attention_norm", 1, d, true, true},
+        {"wq", d, d, true, false},
+        {"wk", kv, d, true, false},
+        {"wv", kv, d, true, false},
+        {"wo", d, d, true, false},
+        {"ffn_norm", 1, d, true, true},
+        {"w1", h.hidden, d, true, false},
+        {"w2", d, h.hidden, true, false},
+        {"w3", h.hidden, d, true, false},
+        {"norm", 1, d, false, true},
+        {NULL, h.context, half, false, false}, /* cosines: computed anew, in f64 */
+        {NULL, h.context, half, false, false}, /* sines */
+        {"output", h.shared ? 0 : h.vocab, d, false, false},
+    };
+    memcpy(p, all, sizeof all);
     const bool fits = file_bytes(&bytes, p, h.layers);
     if (!fits || bytes != b->bytes) {
         im_fail(s,
@@ -148,7 +127,19 @@ void im_llama2c(im_source *s, pare_blob *b)
         return;
     }
     s->blobs[s->nfiles++] = pare_blob_retain(b);
-    cut(s, &h, p);
+    const uint8_t *at = s->blobs[0]->data + 4 * WORDS;
+    s->tensors = pare_alloc(s->scratch, PARTS * (h.layers + 1), sizeof *s->tensors);
+    if (!s->tensors) s->st = pare_no_memory(s->err);
+    for (size_t i = 0; i < PARTS && !s->st; i++) {
+        if (!p[i].name) at += 4 * p[i].rows * p[i].cols;
+        if (!p[i].name || p[i].rows == 0) continue;
+        if (!p[i].per_layer)
+            add_tensor(s, &p[i], &at, pare_sprintf(s->scratch, "%s.weight", p[i].name));
+        for (size_t l = 0; p[i].per_layer && l < h.layers && !s->st; l++)
+            add_tensor(s, &p[i], &at,
+                       pare_sprintf(s->scratch, "layers.%zu.%s.weight", l, p[i].name));
+    }
+    im_sort(s);
     say(s, &h);
     if (!s->st) im_llama(s);
 }

@@ -47,26 +47,6 @@ static void read_sizes(im_source *s, moonshine *g)
     g->base = base;
 }
 
-static void read_block(im_source *s, const moonshine *g, size_t l)
-{
-    pare_attn *at = &s->m->blocks[l].attn;
-    pare_ffn *f = &s->m->blocks[l].ffn;
-    const size_t rows = g->heads * g->dk;
-    const double eps = 1e-5;
-    im_attn(s, at, g->d, g->heads, g->heads, g->dk, g->rotated / 2);
-    im_ffn(s, f, PARE_FFN_MLP, g->d, 2, g->act);
-    if (s->st) return;
-    at->in_norm = im_layer_norm(s, g->d, eps, false, "layers.%zu.input_layernorm", l);
-    at->wq = im_matrix(s, rows, g->d, "layers.%zu.wq", l);
-    at->wk = im_matrix(s, rows, g->d, "layers.%zu.wk", l);
-    at->wv = im_matrix(s, rows, g->d, "layers.%zu.wv", l);
-    at->wo = im_matrix(s, g->d, rows, "layers.%zu.wo", l);
-    at->freqs = g->freqs;
-    f->in_norm = im_layer_norm(s, g->d, eps, false, "layers.%zu.post_attention_layernorm", l);
-    f->layers[0] = im_dense(s, g->hidden, g->d, true, "layers.%zu.mlp.fc1", l);
-    f->layers[1] = im_dense(s, g->d, g->hidden, true, "layers.%zu.mlp.fc2", l);
-}
-
 void im_moonshine(im_source *s)
 {
     moonshine g = {0};
@@ -78,7 +58,24 @@ void im_moonshine(im_source *s)
     s->m->embedding.pos.kind = PARE_POS_ROTARY;
     s->m->embedding.pos.interleaved = true;
     g.freqs = im_frequencies(s, g.base, g.rotated, g.rotated / 2);
-    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
+    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) {
+        pare_attn *at = &s->m->blocks[l].attn;
+        pare_ffn *f = &s->m->blocks[l].ffn;
+        const size_t rows = g.heads * g.dk;
+        const double eps = 1e-5;
+        im_attn(s, at, g.d, g.heads, g.heads, g.dk, g.rotated / 2);
+        im_ffn(s, f, PARE_FFN_MLP, g.d, 2, g.act);
+        if (s->st) return;
+        at->in_norm = im_layer_norm(s, g.d, eps, false, "layers.%zu.input_layernorm", l);
+        at->wq = im_matrix(s, rows, g.d, "layers.%zu.wq", l);
+        at->wk = im_matrix(s, rows, g.d, "layers.%zu.wk", l);
+        at->wv = im_matrix(s, rows, g.d, "layers.%zu.wv", l);
+        at->wo = im_matrix(s, g.d, rows, "layers.%zu.wo", l);
+        at->freqs = g.freqs;
+        f->in_norm = im_layer_norm(s, g.d, eps, false, "layers.%zu.post_attention_layernorm", l);
+        f->layers[0] = im_dense(s, g.hidden, g.d, true, "layers.%zu.mlp.fc1", l);
+        f->layers[1] = im_dense(s, g.d, g.hidden, true, "layers.%zu.mlp.fc2", l);
+    }
     s->m->head.norm = im_layer_norm(s, g.d, 1e-5, false, "layer_norm");
     im_finish(s, ignored);
 }

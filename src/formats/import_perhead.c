@@ -15,16 +15,20 @@ typedef struct perhead {
     double eps;
 } perhead;
 
-/* [heads, in, out] or, with the `linear` key, [heads, out, in] -> [heads * out, in]. */
-static pare_weight stacked(im_source *s, const perhead *g, size_t l, const char *name)
+/* [heads, in, out] or, with the `linear` key, [heads, out, in]: one matrix with the heads' outputs
+ * below one another ([heads * dk, d]; queries, keys, values), or their inputs side by side
+ * ([d, heads * dk]; the output projection). */
+static pare_weight joined_heads(im_source *s, const perhead *g, size_t l, const char *name,
+                                bool side_by_side)
 {
     size_t n[3];
     const bool turn = s->input_first;
+    const size_t in = side_by_side ? g->dk : g->d, out = side_by_side ? g->d : g->dk;
     if (!im_shape(s, n, 3, "blocks.%zu.attn.%s", l, name)) return (pare_weight){0};
-    if (n[0] != g->heads || n[turn ? 1 : 2] != g->d || n[turn ? 2 : 1] != g->dk) {
+    if (n[0] != g->heads || n[turn ? 1 : 2] != in || n[turn ? 2 : 1] != out) {
         im_fail(s,
                 "tensor 'blocks.%zu.attn.%s' has shape [%zu, %zu, %zu], expected [%zu, %zu, %zu]",
-                l, name, n[0], n[1], n[2], g->heads, turn ? g->d : g->dk, turn ? g->dk : g->d);
+                l, name, n[0], n[1], n[2], g->heads, turn ? in : out, turn ? out : in);
         return (pare_weight){0};
     }
     char key[80];
@@ -32,36 +36,12 @@ static pare_weight stacked(im_source *s, const perhead *g, size_t l, const char 
     snprintf(key, sizeof key, "blocks.%zu.attn.%s", l, name);
     im_tensor *t = im_find(s, key);
     const pare_dtype dtype = im_dtype(s, t);
-    const pare_weight w = im_new(s, dtype, g->heads * g->dk, g->d, &data);
-    const size_t one = g->dk * g->d;
+    const size_t all = g->heads * g->dk, step = side_by_side ? in : out * in;
+    const pare_weight w =
+        im_new(s, dtype, side_by_side ? out : all, side_by_side ? all : in, &data);
     for (size_t h = 0; data && h < g->heads; h++)
-        im_place((uint8_t *)data + h * one * pare_dtype_size(dtype), dtype, g->d, t, h * one, n[1],
-                 n[2], turn);
-    return w;
-}
-
-/* [heads, dk, d] or [heads, d, dk] -> [d, heads * dk]. */
-static pare_weight joined(im_source *s, const perhead *g, size_t l)
-{
-    size_t n[3];
-    const bool turn = s->input_first;
-    if (!im_shape(s, n, 3, "blocks.%zu.attn.W_O", l)) return (pare_weight){0};
-    if (n[0] != g->heads || n[turn ? 1 : 2] != g->dk || n[turn ? 2 : 1] != g->d) {
-        im_fail(s,
-                "tensor 'blocks.%zu.attn.W_O' has shape [%zu, %zu, %zu], expected [%zu, %zu, %zu]",
-                l, n[0], n[1], n[2], g->heads, turn ? g->dk : g->d, turn ? g->d : g->dk);
-        return (pare_weight){0};
-    }
-    char key[80];
-    void *data;
-    snprintf(key, sizeof key, "blocks.%zu.attn.W_O", l);
-    im_tensor *t = im_find(s, key);
-    const pare_dtype dtype = im_dtype(s, t);
-    const size_t width = g->heads * g->dk;
-    const pare_weight w = im_new(s, dtype, g->d, width, &data);
-    for (size_t h = 0; data && h < g->heads; h++)
-        im_place((uint8_t *)data + h * g->dk * pare_dtype_size(dtype), dtype, width, t,
-                 h * g->dk * g->d, n[1], n[2], turn);
+        im_place((uint8_t *)data + h * step * pare_dtype_size(dtype), dtype, w.cols, t,
+                 h * in * out, n[1], n[2], turn);
     return w;
 }
 
@@ -103,24 +83,6 @@ static void read_ffn(im_source *s, const perhead *g, size_t l)
     f->layers[1].b = im_vector(s, g->d, "blocks.%zu.mlp.b_out", l);
 }
 
-static void read_block(im_source *s, const perhead *g, size_t l)
-{
-    pare_attn *at = &s->m->blocks[l].attn;
-    char name[40];
-    im_attn(s, at, g->d, g->heads, g->heads, g->dk, 0);
-    snprintf(name, sizeof name, "blocks.%zu.ln1", l);
-    at->in_norm = norm_if(s, g, name);
-    at->wq = stacked(s, g, l, "W_Q");
-    at->wk = stacked(s, g, l, "W_K");
-    at->wv = stacked(s, g, l, "W_V");
-    at->wo = joined(s, g, l);
-    at->bq = head_bias(s, g, l, "b_Q");
-    at->bk = head_bias(s, g, l, "b_K");
-    at->bv = head_bias(s, g, l, "b_V");
-    at->bo = im_vector_if(s, im_has(s, "blocks.%zu.attn.b_O", l), g->d, "blocks.%zu.attn.b_O", l);
-    read_ffn(s, g, l);
-}
-
 static void read_embedding(im_source *s, perhead *g)
 {
     size_t embed[2], positions[2];
@@ -147,7 +109,23 @@ void im_perhead(im_source *s)
     im_word_number(s, &g.eps, "norm", "eps");
     if (s->st || !im_blocks(s, im_count(s, "blocks.", ".attn.W_Q"))) return;
     s->m->pattern.kind = im_says(s, "arch", "bidirectional") ? PARE_FULL : PARE_CAUSAL;
-    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
+    for (size_t l = 0; l < s->m->nblocks && !s->st; l++) {
+        pare_attn *at = &s->m->blocks[l].attn;
+        char name[40];
+        im_attn(s, at, g.d, g.heads, g.heads, g.dk, 0);
+        snprintf(name, sizeof name, "blocks.%zu.ln1", l);
+        at->in_norm = norm_if(s, &g, name);
+        at->wq = joined_heads(s, &g, l, "W_Q", false);
+        at->wk = joined_heads(s, &g, l, "W_K", false);
+        at->wv = joined_heads(s, &g, l, "W_V", false);
+        at->wo = joined_heads(s, &g, l, "W_O", true);
+        at->bq = head_bias(s, &g, l, "b_Q");
+        at->bk = head_bias(s, &g, l, "b_K");
+        at->bv = head_bias(s, &g, l, "b_V");
+        at->bo =
+            im_vector_if(s, im_has(s, "blocks.%zu.attn.b_O", l), g.d, "blocks.%zu.attn.b_O", l);
+        read_ffn(s, &g, l);
+    }
     s->m->head.norm = norm_if(s, &g, "ln_final");
     const size_t vocab = im_outputs(s, "unembed.W_U");
     s->m->head.out.w = im_matrix(s, vocab, g.d, "unembed.W_U");

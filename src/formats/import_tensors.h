@@ -119,7 +119,6 @@ void im_tie(im_source *s, const char *embedding, const char *head, bool may_be_a
 /* ---- what config.json and the metadata say (import_config.c): true when they do ---------------
  * The file's own metadata is asked first. Either key may be NULL. A value of the wrong type is a
  * failure. */
-bool im_text(im_source *s, const char **out, const char *meta, const char *config);
 bool im_size(im_source *s, size_t *out, const char *meta, const char *config);
 bool im_number(im_source *s, double *out, const char *meta, const char *config);
 bool im_flag(im_source *s, bool *out, const char *config);

@@ -102,29 +102,6 @@ static bool any(im_source *s, size_t l, size_t heads, const char *name)
     return false;
 }
 
-static void pack_heads(im_source *s, pare_attn *at, const packed *p, size_t l)
-{
-    void *wq, *wk, *wv, *wo, *bq = NULL, *bv = NULL;
-    at->wq = im_new(s, PARE_F64, p->q, p->din, &wq);
-    at->wk = im_new(s, PARE_F64, p->q, p->din, &wk);
-    at->wv = im_new(s, PARE_F64, p->v, p->din, &wv);
-    at->wo = im_new(s, PARE_F64, p->dout, p->v, &wo);
-    if (any(s, l, at->nheads, "bq")) at->bq = im_new(s, PARE_F64, 1, p->q, &bq);
-    if (any(s, l, at->nheads, "bv")) at->bv = im_new(s, PARE_F64, 1, p->v, &bv);
-    for (size_t h = 0; h < at->nheads && !s->st; h++) {
-        const pare_head *k = &at->heads[h];
-        if (!member(s, l, h, "Wk")) im_fail(s, "member 'L%zu.H%zu.Wk' is missing", l, h);
-        place(s, (double *)wq + k->q * p->din, p->din, k->dk, p->din, l, h, "Wq");
-        place(s, (double *)wk + k->k * p->din, p->din, k->dk, p->din, l, h, "Wk");
-        place(s, (double *)wv + k->v * p->din, p->din, k->dv, p->din, l, h, "Wv");
-        place(s, (double *)wo + k->o, p->v, p->dout, k->dv, l, h, "Wo");
-        if (bq) place(s, (double *)bq + k->q, p->q, 1, k->dk, l, h, "bq");
-        if (bv) place(s, (double *)bv + k->v, p->v, 1, k->dv, l, h, "bv");
-        for (size_t i = 0; !s->st && !member(s, l, h, "Wo") && i < k->dv; i++)
-            ((double *)wo)[i * p->v + k->o + i] = 1;
-    }
-}
-
 static pare_skip read_skip(im_source *s, size_t out, size_t in, size_t l, const char *name)
 {
     char key[40];
@@ -152,24 +129,29 @@ static void read_attention(im_source *s, size_t din, size_t l)
     at->dout = p.dout;
     if (at->nheads == 0)
         at->kind = PARE_ATTN_ZERO;
-    else
-        pack_heads(s, at, &p, l);
+    else {
+        void *wq, *wk, *wv, *wo, *bq = NULL, *bv = NULL;
+        at->wq = im_new(s, PARE_F64, p.q, p.din, &wq);
+        at->wk = im_new(s, PARE_F64, p.q, p.din, &wk);
+        at->wv = im_new(s, PARE_F64, p.v, p.din, &wv);
+        at->wo = im_new(s, PARE_F64, p.dout, p.v, &wo);
+        if (any(s, l, at->nheads, "bq")) at->bq = im_new(s, PARE_F64, 1, p.q, &bq);
+        if (any(s, l, at->nheads, "bv")) at->bv = im_new(s, PARE_F64, 1, p.v, &bv);
+        for (size_t h = 0; h < at->nheads && !s->st; h++) {
+            const pare_head *k = &at->heads[h];
+            if (!member(s, l, h, "Wk")) im_fail(s, "member 'L%zu.H%zu.Wk' is missing", l, h);
+            place(s, (double *)wq + k->q * p.din, p.din, k->dk, p.din, l, h, "Wq");
+            place(s, (double *)wk + k->k * p.din, p.din, k->dk, p.din, l, h, "Wk");
+            place(s, (double *)wv + k->v * p.din, p.din, k->dv, p.din, l, h, "Wv");
+            place(s, (double *)wo + k->o, p.v, p.dout, k->dv, l, h, "Wo");
+            if (bq) place(s, (double *)bq + k->q, p.q, 1, k->dk, l, h, "bq");
+            if (bv) place(s, (double *)bv + k->v, p.v, 1, k->dv, l, h, "bv");
+            for (size_t i = 0; !s->st && !member(s, l, h, "Wo") && i < k->dv; i++)
+                ((double *)wo)[i * p.v + k->o + i] = 1;
+        }
+    }
     at->skip = read_skip(s, p.dout, din, l, "R1");
     at->bo = im_vector_if(s, im_has(s, "L%zu.c1", l), p.dout, "L%zu.c1", l);
-}
-
-static void read_ffn(im_source *s, size_t din, size_t l)
-{
-    pare_ffn *f = &s->m->blocks[l].ffn;
-    size_t w1[2], w2[2];
-    im_ffn(s, f, PARE_FFN_MLP, din, 2, PARE_ACT_RELU);
-    if (!im_shape(s, w1, 2, "L%zu.W1", l) || !im_shape(s, w2, 2, "L%zu.W2", l)) return;
-    f->dout = w2[0];
-    f->layers[0].w = im_table(s, w1[0], din, "L%zu.W1", l);
-    f->layers[0].b = im_vector_if(s, im_has(s, "L%zu.b1", l), w1[0], "L%zu.b1", l);
-    f->layers[1].w = im_table(s, f->dout, w1[0], "L%zu.W2", l);
-    f->layers[1].b = im_vector_if(s, im_has(s, "L%zu.c2", l), f->dout, "L%zu.c2", l);
-    f->skip = read_skip(s, f->dout, din, l, "R2");
 }
 
 static void read_map(im_source *s, pare_dense *to, size_t in, const char *w, const char *b)
@@ -180,28 +162,34 @@ static void read_map(im_source *s, pare_dense *to, size_t in, const char *w, con
     to->b = im_vector_if(s, im_has(s, "%s", b), shape[0], "%s", b);
 }
 
-/* Without an input map the first layer tells how wide the vectors are. */
-static size_t input_width(im_source *s)
+void im_width(im_source *s)
 {
+    const size_t layers = count(s, "n_layers");
+    /* Without an input map the first layer tells how wide the vectors are. */
     size_t shape[2] = {0, 0};
     if (im_has(s, "We"))
         im_shape(s, shape, 2, "We");
     else
         im_shape(s, shape, 2, im_has(s, "L0.H0.Wv") ? "L0.H0.Wv" : "L0.W1");
-    return shape[1];
-}
-
-void im_width(im_source *s)
-{
-    const size_t layers = count(s, "n_layers");
-    s->m->embedding.width = input_width(s);
+    s->m->embedding.width = shape[1];
     read_map(s, &s->m->embedding.map, 0, "We", "be");
     if (s->st || !im_blocks(s, layers)) return;
     s->m->pattern.kind = PARE_GRAPH;
     size_t d = pare_model_width(s->m, 0);
     for (size_t l = 0; l < layers && !s->st; l++) {
         read_attention(s, d, l);
-        if (!s->st) read_ffn(s, s->m->blocks[l].attn.dout, l);
+        if (!s->st) {
+            pare_ffn *f = &s->m->blocks[l].ffn;
+            size_t w1[2], w2[2];
+            im_ffn(s, f, PARE_FFN_MLP, s->m->blocks[l].attn.dout, 2, PARE_ACT_RELU);
+            if (!im_shape(s, w1, 2, "L%zu.W1", l) || !im_shape(s, w2, 2, "L%zu.W2", l)) return;
+            f->dout = w2[0];
+            f->layers[0].w = im_table(s, w1[0], s->m->blocks[l].attn.dout, "L%zu.W1", l);
+            f->layers[0].b = im_vector_if(s, im_has(s, "L%zu.b1", l), w1[0], "L%zu.b1", l);
+            f->layers[1].w = im_table(s, f->dout, w1[0], "L%zu.W2", l);
+            f->layers[1].b = im_vector_if(s, im_has(s, "L%zu.c2", l), f->dout, "L%zu.c2", l);
+            f->skip = read_skip(s, f->dout, s->m->blocks[l].attn.dout, l, "R2");
+        }
         d = s->m->blocks[l].ffn.dout;
     }
     read_map(s, &s->m->head.out, d, "Wh", "bh");

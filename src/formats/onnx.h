@@ -15,7 +15,6 @@ typedef struct wire {
 } wire;
 
 void wire_int(wire *w, unsigned field, uint64_t v);
-void wire_bytes(wire *w, unsigned field, const void *data, size_t bytes);
 void wire_text(wire *w, unsigned field, const char *text);
 void wire_message(wire *w, unsigned field, const wire *inner);
 /* The head of a field of that many bytes, which follow by another way. */

@@ -151,21 +151,6 @@ static value head_columns(writer *x, value v, size_t from, size_t d)
     return put_slice(x, v, 2, (int64_t)from, (int64_t)(from + d), 1);
 }
 
-static value ragged(writer *x, value q, value k, value v, const pare_attn *a)
-{
-    value *const y = pare_alloc(x->g.arena, a->nheads, sizeof *y);
-    if (!y) {
-        onnx_no_memory(&x->g);
-        return NULL;
-    }
-    for (size_t i = 0; i < a->nheads; i++) {
-        const pare_head *const h = &a->heads[i];
-        y[i] = head_set(x, head_columns(x, q, h->q, h->dk), head_columns(x, k, h->k, h->dk),
-                        head_columns(x, v, h->v, h->dv), a, h, 1, 1);
-    }
-    return onnx_node(&x->g, "Concat", y, a->nheads, ONE_NUMBER("axis", 2));
-}
-
 static value queries(writer *x, value z, const pare_attn *a)
 {
     if (!pare_has(&a->wq)) return put_spread(x, put_weight(x, "bq", &a->bq, ONNX_ROW), a->bq.cols);
@@ -181,7 +166,19 @@ static value heads(writer *x, value z, const pare_attn *a)
     const value k = put_dense(x, z, "wk", "bk", &a->wk, &a->bk);
     const value v = put_dense(x, z, "wv", "bv", &a->wv, &a->bv);
     const size_t each = group_size(a, pare_has(&a->wq) ? a->wq.rows : a->bq.cols);
-    if (!each) return ragged(x, q, k, v, a);
+    if (!each) {
+        value *const y = pare_alloc(x->g.arena, a->nheads, sizeof *y);
+        if (!y) {
+            onnx_no_memory(&x->g);
+            return NULL;
+        }
+        for (size_t i = 0; i < a->nheads; i++) {
+            const pare_head *const h = &a->heads[i];
+            y[i] = head_set(x, head_columns(x, q, h->q, h->dk), head_columns(x, k, h->k, h->dk),
+                            head_columns(x, v, h->v, h->dv), a, h, 1, 1);
+        }
+        return onnx_node(&x->g, "Concat", y, a->nheads, ONE_NUMBER("axis", 2));
+    }
     return head_set(x, q, k, v, a, &a->heads[0], a->nheads / each, each);
 }
 
@@ -221,20 +218,6 @@ static value umix(writer *x, value z, const pare_attn *a)
     return sum;
 }
 
-static value affmix(writer *x, value z, const pare_attn *a)
-{
-    const value own = put_dense(x, z, "matrix", "bo", &a->matrix, &a->bo);
-    const value mean = put_dense(x, averaged(x, z, a->din), "mix", NULL, &a->mix, NULL);
-    return onnx_op2(&x->g, "Add", own, mean);
-}
-
-static value pool(writer *x, value z, const pare_attn *a)
-{
-    const value both[] = {z, heads(x, z, a)};
-    const value wide = onnx_node(&x->g, "Concat", both, 2, ONE_NUMBER("axis", 2));
-    return put_dense(x, wide, "matrix", "bo", &a->matrix, &a->bo);
-}
-
 value put_attention(writer *x, value z, const pare_attn *a)
 {
     value y;
@@ -255,10 +238,16 @@ value put_attention(writer *x, value z, const pare_attn *a)
         return put_bias(x, y, "bo", &a->bo);
     case PARE_ATTN_LINEAR:
         return put_dense(x, z, "matrix", "bo", &a->matrix, &a->bo);
-    case PARE_ATTN_AFFMIX:
-        return affmix(x, z, a);
-    case PARE_ATTN_POOL:
-        return pool(x, z, a);
+    case PARE_ATTN_AFFMIX: {
+        const value own = put_dense(x, z, "matrix", "bo", &a->matrix, &a->bo);
+        const value mean = put_dense(x, averaged(x, z, a->din), "mix", NULL, &a->mix, NULL);
+        return onnx_op2(&x->g, "Add", own, mean);
+    }
+    case PARE_ATTN_POOL: {
+        const value both[] = {z, heads(x, z, a)};
+        const value wide = onnx_node(&x->g, "Concat", both, 2, ONE_NUMBER("axis", 2));
+        return put_dense(x, wide, "matrix", "bo", &a->matrix, &a->bo);
+    }
     case PARE_ATTN_UMIX:
         return umix(x, z, a);
     }

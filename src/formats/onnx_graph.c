@@ -43,16 +43,6 @@ void onnx_no_memory(onnx *g)
 
 /* ---- nodes ----------------------------------------------------------------------------------- */
 
-static void add_attribute(wire *node, const attribute *a)
-{
-    wire w = {0};
-    wire_text(&w, 1, a->name);
-    for (size_t i = 0; i < a->n; i++) wire_int(&w, a->list ? 8 : 3, (uint64_t)a->v[i]);
-    wire_int(&w, 20, a->list ? 7 : 2); /* INTS, INT */
-    wire_message(node, 5, &w);
-    wire_free(&w);
-}
-
 static void add_node(onnx *g, const char *op, const value *in, size_t n, const char *out,
                      const attribute *a)
 {
@@ -61,7 +51,14 @@ static void add_node(onnx *g, const char *op, const value *in, size_t n, const c
     wire_text(&w, 2, out);
     wire_text(&w, 3, out);
     wire_text(&w, 4, op);
-    if (a->name) add_attribute(&w, a);
+    if (a->name) {
+        wire field = {0};
+        wire_text(&field, 1, a->name);
+        for (size_t i = 0; i < a->n; i++) wire_int(&field, a->list ? 8 : 3, (uint64_t)a->v[i]);
+        wire_int(&field, 20, a->list ? 7 : 2); /* INTS, INT */
+        wire_message(&w, 5, &field);
+        wire_free(&field);
+    }
     wire_message(&g->nodes, 1, &w);
     wire_free(&w);
     if (g->nodes.failed) onnx_no_memory(g);
@@ -308,27 +305,6 @@ static uint64_t tensor_bytes(onnx *g)
     return sum;
 }
 
-static void model_head(wire *w, uint64_t graph_bytes)
-{
-    wire opset = {0};
-    wire_int(w, 1, IR_VERSION);
-    wire_text(w, 2, "pare");
-    wire_text(w, 3, pare_version());
-    wire_int(&opset, 2, OPSET);
-    wire_message(w, 8, &opset);
-    wire_head(w, 7, graph_bytes);
-    wire_free(&opset);
-}
-
-static pare_status write_parts(onnx *g, pare_out *o, const wire *head, const wire *name)
-{
-    pare_status st = pare_out_write(o, head->data, head->used, g->err);
-    if (!st) st = pare_out_write(o, g->nodes.data, g->nodes.used, g->err);
-    if (!st) st = pare_out_write(o, name->data, name->used, g->err);
-    for (const onnx_tensor *t = g->tensors; t && !st; t = t->next) st = write_tensor(o, t, g->err);
-    return st ? st : pare_out_write(o, g->ends.data, g->ends.used, g->err);
-}
-
 pare_status onnx_write(onnx *g, const char *graph_name, const char *path, bool overwrite,
                        uint64_t *bytes)
 {
@@ -337,7 +313,14 @@ pare_status onnx_write(onnx *g, const char *graph_name, const char *path, bool o
     wire_text(&name, 2, graph_name);
     const uint64_t constants = tensor_bytes(g);
     const uint64_t graph = constants + g->nodes.used + g->ends.used + name.used;
-    model_head(&head, graph);
+    wire opset = {0};
+    wire_int(&head, 1, IR_VERSION);
+    wire_text(&head, 2, "pare");
+    wire_text(&head, 3, pare_version());
+    wire_int(&opset, 2, OPSET);
+    wire_message(&head, 8, &opset);
+    wire_head(&head, 7, graph);
+    wire_free(&opset);
     if (head.failed || name.failed) onnx_no_memory(g);
     if (graph + head.used > MOST)
         onnx_fail(g, PARE_ERR_INPUT,
@@ -345,7 +328,14 @@ pare_status onnx_write(onnx *g, const char *graph_name, const char *path, bool o
                   1e-9 * (double)graph);
     pare_status st = g->st;
     if (!st) st = pare_out_open(&o, path, overwrite, g->err);
-    if (!st) st = write_parts(g, o, &head, &name);
+    if (!st) {
+        st = pare_out_write(o, head.data, head.used, g->err);
+        if (!st) st = pare_out_write(o, g->nodes.data, g->nodes.used, g->err);
+        if (!st) st = pare_out_write(o, name.data, name.used, g->err);
+        for (const onnx_tensor *t = g->tensors; t && !st; t = t->next)
+            st = write_tensor(o, t, g->err);
+        st = st ? st : pare_out_write(o, g->ends.data, g->ends.used, g->err);
+    }
     if (st)
         pare_out_abort(o);
     else

@@ -54,23 +54,6 @@ static value put_embedding(writer *x)
 /* ---- blocks and top ----------------------------------------------------------------------------
  */
 
-static value put_block(writer *x, value v, size_t b)
-{
-    const pare_attn *const a = &x->m->blocks[b].attn;
-    const pare_ffn *const f = &x->m->blocks[b].ffn;
-    if (a->kind != PARE_ATTN_NONE) {
-        snprintf(x->where, sizeof x->where, "blocks.%zu.attn", b);
-        const value z = put_norm(x, v, "in_norm", &a->in_norm);
-        v = put_finish(x, put_attention(x, z, a), v, &a->skip, &a->out_norm);
-    }
-    if (f->kind != PARE_FFN_NONE) {
-        snprintf(x->where, sizeof x->where, "blocks.%zu.ffn", b);
-        const value z = put_norm(x, v, "in_norm", &f->in_norm);
-        v = put_finish(x, put_ffn(x, z, f), v, &f->skip, &f->out_norm);
-    }
-    return v;
-}
-
 static value pooled(writer *x, value v)
 {
     onnx *const g = &x->g;
@@ -110,54 +93,50 @@ static value put_head(writer *x, value v)
 /* ---- the graph ---------------------------------------------------------------------------------
  */
 
-static void ends(writer *x)
-{
-    const pare_model *const m = x->m;
-    const dimension batch = {"batch", 0}, tokens = {"tokens", 0};
-    const dimension in[] = {batch, tokens, {NULL, m->embedding.width}};
-    const dimension each[] = {batch, tokens, {NULL, pare_model_outputs(m)}};
-    const dimension one[] = {batch, {NULL, pare_model_outputs(m)}};
-    if (m->embedding.ids)
-        onnx_value(&x->g, ONNX_INPUT, "ids", ONNX_INT64, in, 2);
-    else
-        onnx_value(&x->g, ONNX_INPUT, "x", ONNX_FLOAT, in, 3);
-    if (m->head.pool == PARE_POOL_NONE)
-        onnx_value(&x->g, ONNX_OUTPUT, "y", ONNX_FLOAT, each, 3);
-    else
-        onnx_value(&x->g, ONNX_OUTPUT, "y", ONNX_FLOAT, one, 2);
-}
-
-/* How many sequences, how many tokens, and 0, 1, ... */
-static void sizes(writer *x)
-{
-    onnx *const g = &x->g;
-    const value shape = onnx_op1(g, "Shape", x->m->embedding.ids ? "ids" : "x");
-    const value second[] = {shape, onnx_number(g, 1)};
-    x->rows = put_slice(x, shape, 0, 0, 2, 1);
-    x->tokens = onnx_node(g, "Gather", second, 2, ONE_NUMBER("axis", 0));
-    x->positions = onnx_op3(g, "Range", onnx_number(g, 0), x->tokens, onnx_number(g, 1));
-}
-
-static void check(writer *x)
-{
-    const pare_model *const m = x->m;
-    if (m->pattern.kind == PARE_GRAPH)
-        onnx_fail(&x->g, PARE_ERR_INPUT,
-                  "attention over a graph (pattern graph) has no ONNX form: export takes models "
-                  "of sequences");
-}
-
 pare_status pare_export_onnx(const pare_model *m, const char *path, bool overwrite, uint64_t *bytes,
                              pare_err *err)
 {
     writer x = {.m = m};
     x.g.err = err;
     if (!(x.g.arena = pare_arena_new())) return pare_no_memory(err);
-    check(&x);
-    ends(&x);
-    sizes(&x);
+    if (x.m->pattern.kind == PARE_GRAPH)
+        onnx_fail(&x.g, PARE_ERR_INPUT,
+                  "attention over a graph (pattern graph) has no ONNX form: export takes models "
+                  "of sequences");
+    const dimension batch = {"batch", 0}, tokens = {"tokens", 0};
+    const dimension in[] = {batch, tokens, {NULL, x.m->embedding.width}};
+    const dimension each[] = {batch, tokens, {NULL, pare_model_outputs(x.m)}};
+    const dimension one[] = {batch, {NULL, pare_model_outputs(x.m)}};
+    if (x.m->embedding.ids)
+        onnx_value(&x.g, ONNX_INPUT, "ids", ONNX_INT64, in, 2);
+    else
+        onnx_value(&x.g, ONNX_INPUT, "x", ONNX_FLOAT, in, 3);
+    if (x.m->head.pool == PARE_POOL_NONE)
+        onnx_value(&x.g, ONNX_OUTPUT, "y", ONNX_FLOAT, each, 3);
+    else
+        onnx_value(&x.g, ONNX_OUTPUT, "y", ONNX_FLOAT, one, 2);
+    /* How many sequences, how many tokens, and 0, 1, ... */
+    onnx *const g = &x.g;
+    const value shape = onnx_op1(g, "Shape", x.m->embedding.ids ? "ids" : "x");
+    const value second[] = {shape, onnx_number(g, 1)};
+    x.rows = put_slice(&x, shape, 0, 0, 2, 1);
+    x.tokens = onnx_node(g, "Gather", second, 2, ONE_NUMBER("axis", 0));
+    x.positions = onnx_op3(g, "Range", onnx_number(g, 0), x.tokens, onnx_number(g, 1));
     value v = put_embedding(&x);
-    for (size_t b = 0; b < m->nblocks; b++) v = put_block(&x, v, b);
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &x.m->blocks[b].attn;
+        const pare_ffn *const f = &x.m->blocks[b].ffn;
+        if (a->kind != PARE_ATTN_NONE) {
+            snprintf(x.where, sizeof x.where, "blocks.%zu.attn", b);
+            const value z = put_norm(&x, v, "in_norm", &a->in_norm);
+            v = put_finish(&x, put_attention(&x, z, a), v, &a->skip, &a->out_norm);
+        }
+        if (f->kind != PARE_FFN_NONE) {
+            snprintf(x.where, sizeof x.where, "blocks.%zu.ffn", b);
+            const value z = put_norm(&x, v, "in_norm", &f->in_norm);
+            v = put_finish(&x, put_ffn(&x, z, f), v, &f->skip, &f->out_norm);
+        }
+    }
     onnx_rename(&x.g, put_head(&x, v), "y");
     const pare_status st = onnx_write(&x.g, m->name ? m->name : "model", path, overwrite, bytes);
     onnx_free(&x.g);

@@ -60,11 +60,6 @@ value put_waves(writer *x, const double *freq, const double *phase, size_t n)
 
 /* ---- norms ----------------------------------------------------------------------------------- */
 
-static value mean_of(writer *x, value v)
-{
-    return onnx_node(&x->g, "ReduceMean", &v, 1, NUMBERS("axes", 1, -1));
-}
-
 /* sqrt((|v|^2 + shift) / divisor + eps) of every row */
 static value deviation(writer *x, value v, const pare_norm *n)
 {
@@ -76,36 +71,33 @@ static value deviation(writer *x, value v, const pare_norm *n)
     return onnx_op1(g, "Sqrt", onnx_op2(g, "Add", s, onnx_real(g, n->eps)));
 }
 
-/* With stored mean and variance the norm is a product and a sum. */
-static value batch_norm(writer *x, value v, const pare_norm *n)
-{
-    onnx *const g = &x->g;
-    const size_t d = n->mean.cols;
-    double *const slope = pare_alloc(g->arena, d, sizeof *slope);
-    double *const rest = pare_alloc(g->arena, d, sizeof *rest);
-    if (!slope || !rest) {
-        onnx_no_memory(g);
-        return NULL;
-    }
-    for (size_t j = 0; j < d; j++) {
-        slope[j] = 1 / sqrt(pare_weight_at(&n->var, j) + n->eps);
-        if (pare_has(&n->gain)) slope[j] *= pare_weight_at(&n->gain, j);
-        rest[j] = (pare_has(&n->bias) ? pare_weight_at(&n->bias, j) : 0) -
-                  pare_weight_at(&n->mean, j) * slope[j];
-    }
-    return onnx_op2(g, "Add", onnx_op2(g, "Mul", v, onnx_vector(g, slope, d, ONNX_FLOAT)),
-                    onnx_vector(g, rest, d, ONNX_FLOAT));
-}
-
 value put_norm(writer *x, value v, const char *name, const pare_norm *n)
 {
     onnx *const g = &x->g;
     char part[48];
     if (n->kind == PARE_NORM_NONE) return v;
-    if (n->kind == PARE_NORM_BATCH) return batch_norm(x, v, n);
+    if (n->kind == PARE_NORM_BATCH) {
+        /* With stored mean and variance the norm is a product and a sum. */
+        const size_t d = n->mean.cols;
+        double *const slope = pare_alloc(g->arena, d, sizeof *slope);
+        double *const rest = pare_alloc(g->arena, d, sizeof *rest);
+        if (!slope || !rest) {
+            onnx_no_memory(g);
+            return NULL;
+        }
+        for (size_t j = 0; j < d; j++) {
+            slope[j] = 1 / sqrt(pare_weight_at(&n->var, j) + n->eps);
+            if (pare_has(&n->gain)) slope[j] *= pare_weight_at(&n->gain, j);
+            rest[j] = (pare_has(&n->bias) ? pare_weight_at(&n->bias, j) : 0) -
+                      pare_weight_at(&n->mean, j) * slope[j];
+        }
+        return onnx_op2(g, "Add", onnx_op2(g, "Mul", v, onnx_vector(g, slope, d, ONNX_FLOAT)),
+                        onnx_vector(g, rest, d, ONNX_FLOAT));
+    }
     snprintf(part, sizeof part, "%s.offset", name);
     v = put_bias(x, v, part, &n->offset);
-    if (n->kind != PARE_NORM_RMS) v = onnx_op2(g, "Sub", v, mean_of(x, v));
+    if (n->kind != PARE_NORM_RMS)
+        v = onnx_op2(g, "Sub", v, onnx_node(&x->g, "ReduceMean", &v, 1, NUMBERS("axes", 1, -1)));
     if (n->kind != PARE_NORM_MEAN) v = onnx_op2(g, "Div", v, deviation(x, v, n));
     snprintf(part, sizeof part, "%s.gain", name);
     if (pare_has(&n->gain)) v = onnx_op2(g, "Mul", v, put_weight(x, part, &n->gain, ONNX_ROW));

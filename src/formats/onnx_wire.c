@@ -39,7 +39,7 @@ void wire_head(wire *w, unsigned field, uint64_t bytes)
     varint(w, bytes);
 }
 
-void wire_bytes(wire *w, unsigned field, const void *data, size_t bytes)
+static void wire_bytes(wire *w, unsigned field, const void *data, size_t bytes)
 {
     wire_head(w, field, bytes);
     if (bytes == 0 || !make_room(w, bytes)) return;

@@ -211,23 +211,6 @@ static pare_status bisect(const way_tries *w, int part, int extra)
     return PARE_OK;
 }
 
-/* With both an eps and a size: first what is small enough, since no milder cut can be; then the
- * smallest file of those that are exact enough as well. */
-static pare_status try_direction(search *s, pare_plan_direction direction)
-{
-    const way_tries w = {s, direction, s->plan->n};
-    const bool sized = isfinite(s->o->max_ms) || s->o->max_bytes != UINT64_MAX;
-    const bool exact = isfinite(s->o->eps);
-    double setting[PLAN_SETTINGS];
-    const size_t n = plan_settings(setting, direction, s->m);
-    pare_status st = PARE_OK;
-    for (size_t i = 0; i < n && !st; i++) st = try_setting(s, direction, setting[i]);
-    if (!st && n && sized && (!exact || !any_fits(&w)))
-        st = bisect(&w, SMALL, exact ? MOST_HALVINGS - HALVINGS : 0);
-    if (!st && n && exact && (!sized || any_fits(&w))) st = bisect(&w, EXACT, 0);
-    return st;
-}
-
 /* The time of all tries, as far as it is known beforehand. */
 static double expected_time(const pare_model *m, const pare_plan_opts *o)
 {
@@ -256,7 +239,19 @@ pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
     out->tries[out->n++] = (pare_plan_try){0}; /* the model as it is */
     pare_status st = make_try(&s, &out->tries[0]);
     for (pare_plan_direction direction = 0; direction < PARE_PLAN_DIRECTIONS && !st; direction++)
-        if (opts->directions >> direction & 1) st = try_direction(&s, direction);
+        if (opts->directions >> direction & 1) {
+            /* With both an eps and a size: first what is small enough, since no milder cut can
+             * be; then the smallest file of those that are exact enough as well. */
+            const way_tries w = {&s, direction, s.plan->n};
+            const bool sized = isfinite(s.o->max_ms) || s.o->max_bytes != UINT64_MAX;
+            const bool exact = isfinite(s.o->eps);
+            double setting[PLAN_SETTINGS];
+            const size_t n = plan_settings(setting, direction, s.m);
+            for (size_t i = 0; i < n && !st; i++) st = try_setting(&s, direction, setting[i]);
+            if (!st && n && sized && (!exact || !any_fits(&w)))
+                st = bisect(&w, SMALL, exact ? MOST_HALVINGS - HALVINGS : 0);
+            if (!st && n && exact && (!sized || any_fits(&w))) st = bisect(&w, EXACT, 0);
+        }
     out->singles = out->n;
     if (!st) st = try_mixtures(&s, out->tries, out->singles);
     if (st) return st;

@@ -1,183 +1,142 @@
-/* probe_json.c - a probe as JSON: every figure, nan as null. docs/probe.md lists the keys. */
+/* probe_json.c - a probe as JSON: every figure, nan as null. docs/probe.md lists the keys.
+ *
+ * Each function is false where memory is out, also for the object it adds to (NULL). */
 #include "probe_internal.h"
 #include "probe.h"
 #include <math.h>
 
-/* ---- one key and its value ------------------------------------------------------------------- */
-
-/* Each is false where memory is out, also for the object `o` itself (NULL). */
-
-static cJSON *put_object(cJSON *o, const char *key)
-{
-    return o ? pare_json_add_object(o, key) : NULL;
-}
-
-static cJSON *put_list(cJSON *o, const char *key)
+static cJSON *add_list(cJSON *o, const char *key)
 {
     return o ? pare_json_add_array(o, key) : NULL;
 }
 
-static bool put_text(cJSON *o, const char *key, const char *v)
+static cJSON *add_entry(cJSON *list)
 {
-    return o && pare_json_add_string(o, key, v);
-}
-
-static bool put_bool(cJSON *o, const char *key, bool v)
-{
-    return o && pare_json_add_bool(o, key, v);
-}
-
-/* SIZE_MAX, for nothing: null. */
-static bool put_size(cJSON *o, const char *key, size_t v)
-{
-    return o && (v == SIZE_MAX ? pare_json_add_null(o, key) : pare_json_add_size(o, key, v));
-}
-
-static bool put_number(cJSON *o, const char *key, double v)
-{
-    return o && (isnan(v) ? pare_json_add_null(o, key) : pare_json_add_number(o, key, v));
-}
-
-static bool put_finite(cJSON *o, const char *key, double v)
-{
-    return put_number(o, key, isfinite(v) ? v : NAN);
+    return list ? pare_json_add_object(list, NULL) : NULL;
 }
 
 /* Unknown: null. */
-static bool put_truth(cJSON *o, const char *key, pare_truth t)
+static bool add_truth(cJSON *o, const char *key, pare_truth t)
 {
-    return t == PARE_UNKNOWN ? o && pare_json_add_null(o, key) : put_bool(o, key, t == PARE_TRUE);
+    return t == PARE_UNKNOWN ? pare_json_add_null(o, key)
+                             : pare_json_add_bool(o, key, t == PARE_TRUE);
 }
 
-static bool put_numbers(cJSON *o, const char *key, const double *v, size_t n)
+static bool add_numbers(cJSON *o, const char *key, const double *v, size_t n)
 {
-    cJSON *const list = put_list(o, key);
+    cJSON *const list = add_list(o, key);
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < n; i++) ok = pare_json_add_number(list, NULL, v[i]);
     return ok;
 }
 
-static bool put_norms(cJSON *to, const char *key, const pare_norms *n)
+static bool add_norms(cJSON *to, const char *key, const pare_norms *n)
 {
-    cJSON *const o = put_object(to, key);
-    return put_size(o, "n", n->n) && put_number(o, "mean", n->mean) &&
-           put_number(o, "std", n->std) && put_number(o, "sup", n->sup);
+    return pare_json_add_record(to, key, "n:z mean:n std:n sup:n", n->n, n->mean, n->std, n->sup);
 }
 
 /* ---- width ----------------------------------------------------------------------------------- */
 
 static bool weights_json(cJSON *to, const pare_probe *p)
 {
-    cJSON *const list = put_list(to, "weights");
+    cJSON *const list = add_list(to, "weights");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < p->nspectra; i++) {
         const pare_spectrum *const s = &p->spectra[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "name", s->name) && put_size(o, "block", s->block) &&
-             put_size(o, "head", s->head) && put_size(o, "rows", s->rows) &&
-             put_size(o, "cols", s->cols) && put_number(o, "norm", s->s_est[0]) &&
-             put_size(o, "rank", s->rank_est) &&
-             put_number(o, "effective_rank", s->effective_est) &&
-             put_number(o, "stable_rank", s->stable_est) &&
-             put_numbers(o, "singular_values", s->s_est, s->n);
+        cJSON *const o = add_entry(list);
+        ok = pare_json_add_values(o,
+                                  "name:s block:Z head:Z rows:z cols:z norm:n rank:z "
+                                  "effective_rank:n stable_rank:n",
+                                  s->name, s->block, s->head, s->rows, s->cols, s->s_est[0],
+                                  s->rank_est, s->effective_est, s->stable_est) &&
+             add_numbers(o, "singular_values", s->s_est, s->n);
     }
-    return ok && put_norms(to, "operator_norms", &p->operators);
+    return ok && add_norms(to, "operator_norms", &p->operators);
 }
 
 static bool stream_json(cJSON *to, const pare_probe *p)
 {
-    cJSON *const list = put_list(to, "stream");
+    cJSON *const list = add_list(to, "stream");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < p->nstreams; i++) {
         const pare_stream *const s = &p->streams[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "place", s->name) && put_size(o, "width", s->width) &&
-             put_size(o, "rows", s->rows) && put_size(o, "rank", s->rank_est) &&
-             put_size(o, "affine_rank", s->affine_est) &&
-             put_number(o, "effective_rank", s->effective_est) &&
-             put_number(o, "norm_mean", s->mean) && put_number(o, "norm_std", s->std) &&
-             put_number(o, "norm_sup", s->sup) && put_numbers(o, "axes", s->s_est, s->width);
+        cJSON *const o = add_entry(list);
+        ok = pare_json_add_values(o,
+                                  "place:s width:z rows:z rank:z affine_rank:z effective_rank:n "
+                                  "norm_mean:n norm_std:n norm_sup:n",
+                                  s->name, s->width, s->rows, s->rank_est, s->affine_est,
+                                  s->effective_est, s->mean, s->std, s->sup) &&
+             add_numbers(o, "axes", s->s_est, s->width);
     }
-    return ok && put_norms(to, "vector_norms", &p->vectors);
+    return ok && add_norms(to, "vector_norms", &p->vectors);
 }
 
 static bool width_facts_json(cJSON *to, const pare_probe *p)
 {
     const pare_width_facts *const s = &p->width_facts;
     if (!p->has_width_facts) return pare_json_add_null(to, "survey");
-    cJSON *const all = put_object(to, "survey");
-    bool ok = put_size(all, "dim", s->dim) && put_number(all, "eps", s->eps) &&
-              put_number(all, "delta", s->delta);
-    cJSON *list = ok ? put_list(all, "points") : NULL;
-    ok = list != NULL;
-    for (size_t i = 0; ok && i < s->npoints; i++) {
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "place", s->points[i].name) &&
-             put_number(o, "residual", s->points[i].residual_est);
-    }
-    list = ok ? put_list(all, "layers") : NULL;
-    ok = list != NULL;
+    cJSON *const all = pare_json_add_object(to, "survey");
+    bool ok = pare_json_add_values(all, "dim:z eps:n delta:n", s->dim, s->eps, s->delta);
+    cJSON *const points = ok ? add_list(all, "points") : NULL;
+    ok = points != NULL;
+    for (size_t i = 0; ok && i < s->npoints; i++)
+        ok = pare_json_add_record(points, NULL, "place:s residual:n", s->points[i].name,
+                                  s->points[i].residual_est);
+    cJSON *const layers = ok ? add_list(all, "layers") : NULL;
+    ok = layers != NULL;
     for (size_t i = 0; ok && i < s->nlayers; i++) {
         const pare_width_facts_layer *const l = &s->layers[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_size(o, "heads", l->nheads) && put_bool(o, "skip", l->skip) &&
-             put_bool(o, "bias", l->bias) && put_bool(o, "scaled", l->scaled) &&
-             put_bool(o, "relu", l->relu) && put_size(o, "rows", l->rows) &&
-             put_size(o, "pairs", l->pairs) && put_size(o, "qk_dim", l->qk_dim) &&
-             put_size(o, "jl_dim", l->jl_dim) && put_size(o, "units", l->units) &&
-             put_size(o, "rank", l->rank) && put_number(o, "leverage", l->leverage_est) &&
-             put_number(o, "draws", l->draws) && put_size(o, "clusters", l->clusters) &&
-             put_number(o, "radius", l->radius_est) &&
-             put_number(o, "separation", l->separation_est) &&
-             put_number(o, "least_centre", l->least_est) &&
-             put_number(o, "largest_centre", l->most_est);
+        ok = pare_json_add_record(
+            layers, NULL,
+            "heads:z skip:b bias:b scaled:b relu:b rows:z pairs:z qk_dim:z jl_dim:z units:z rank:z "
+            "leverage:n draws:n clusters:z radius:n separation:n least_centre:n largest_centre:n",
+            l->nheads, l->skip, l->bias, l->scaled, l->relu, l->rows, l->pairs, l->qk_dim,
+            l->jl_dim, l->units, l->rank, l->leverage_est, l->draws, l->clusters, l->radius_est,
+            l->separation_est, l->least_est, l->most_est);
     }
-    list = ok ? put_list(all, "heads") : NULL;
-    ok = list != NULL;
+    cJSON *const heads = ok ? add_list(all, "heads") : NULL;
+    ok = heads != NULL;
     for (size_t i = 0; ok && i < s->nheads; i++) {
         const pare_width_facts_head *const h = &s->heads[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_size(o, "block", h->layer) && put_size(o, "head", h->head) &&
-             put_size(o, "dim", h->dim) && put_size(o, "needed", h->needed) &&
-             put_numbers(o, "worth", h->form_est, h->n);
+        cJSON *const o = add_entry(heads);
+        ok = pare_json_add_values(o, "block:z head:z dim:z needed:z", h->layer, h->head, h->dim,
+                                  h->needed) &&
+             add_numbers(o, "worth", h->form_est, h->n);
     }
     return ok;
 }
 
 static bool theorems_json(cJSON *to, const pare_probe *p)
 {
-    cJSON *const list = put_list(to, "theorems");
+    cJSON *const list = add_list(to, "theorems");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < p->nfindings; i++) {
         const pare_finding *const f = &p->findings[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "theorem", f->theorem) && put_text(o, "method", f->method) &&
-             put_text(o, "hypothesis", f->what) && put_text(o, "where", f->where) &&
-             put_truth(o, "holds", f->holds) && put_number(o, "value", f->value) &&
-             put_number(o, "limit", f->limit) && put_number(o, "factor", f->factor);
+        cJSON *const o = add_entry(list);
+        ok = pare_json_add_values(o, "theorem:s method:s hypothesis:s where:s", f->theorem,
+                                  f->method, f->what, f->where) &&
+             add_truth(o, "holds", f->holds) &&
+             pare_json_add_values(o, "value:n limit:n factor:n", f->value, f->limit, f->factor);
     }
     return ok;
 }
 
 static bool cuts_json(cJSON *to, const pare_probe *p)
 {
-    cJSON *const m = put_object(to, "metric");
-    bool ok = m && (p->metric ? put_text(m, "name", p->metric) : pare_json_add_null(m, "name")) &&
-              put_number(m, "before", p->metric_before);
-    cJSON *const list = ok ? put_list(to, "cuts") : NULL;
+    bool ok = pare_json_add_record(to, "metric", "name:s before:n", p->metric, p->metric_before);
+    cJSON *const list = ok ? add_list(to, "cuts") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < p->ncuts; i++) {
         const pare_cut_cost *const c = &p->cuts[i];
-        cJSON *const o = put_object(list, NULL);
-        ok =
-            put_text(o, "method", pare_width_method_names[c->method]) && put_size(o, "dim", c->dim);
+        cJSON *const o = add_entry(list);
+        ok = pare_json_add_values(o, "method:s dim:z", pare_width_method_names[c->method], c->dim);
         if (c->refused)
-            ok = ok && put_text(o, "refused", c->refused);
+            ok = ok && pare_json_add_values(o, "refused:s", c->refused);
         else
-            ok = ok && put_size(o, "stream", c->stream) && put_size(o, "qk", c->qk) &&
-                 put_size(o, "ffn", c->ffn) && put_size(o, "parameters", (size_t)c->parameters) &&
-                 put_number(o, "largest", c->largest) && put_number(o, "rms", c->rms) &&
-                 put_number(o, "metric", c->metric);
+            ok =
+                ok && pare_json_add_values(
+                          o, "stream:z qk:z ffn:z parameters:z largest:n rms:n metric:n", c->stream,
+                          c->qk, c->ffn, (size_t)c->parameters, c->largest, c->rms, c->metric);
     }
     return ok;
 }
@@ -186,59 +145,51 @@ static bool cuts_json(cJSON *to, const pare_probe *p)
 
 static bool heads_json(cJSON *to, const pare_attention_stats *x)
 {
-    cJSON *const list = put_list(to, "heads");
+    cJSON *const list = add_list(to, "heads");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < x->nheads; i++) {
         const pare_head_stats *const h = &x->heads[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_size(o, "block", h->block) && put_size(o, "head", h->head) &&
-             put_number(o, "eta", h->eta) && put_number(o, "b2", h->b2.v) &&
-             put_number(o, "bil_inf", h->bil.v) && put_number(o, "v2", h->v2.v) &&
-             put_number(o, "n_inf", h->vinf.v) && put_number(o, "range_mean", h->range_mean) &&
-             put_number(o, "range_max", h->range_max) && put_number(o, "theta", h->theta) &&
-             put_number(o, "theta_mean", h->theta_mean) && put_number(o, "rho", h->rho) &&
-             put_number(o, "tau", h->tau) && put_number(o, "tv_uniform", h->tv_uniform) &&
-             put_number(o, "tv_constq", h->tv_constq) && put_number(o, "tv_meanq", h->tv_meanq) &&
-             put_number(o, "entropy", h->entropy) &&
-             put_number(o, "k_paper_not_sound", h->k_paper) &&
-             put_number(o, "k_sound", h->k_sound) && put_number(o, "k_measured", h->k_seen) &&
-             put_number(o, "poly_b", h->poly_b) && put_size(o, "poly_degree", h->poly_degree) &&
-             put_number(o, "poly_features", /* may be beyond 2^53 */
-                        h->poly_features == SIZE_MAX ? NAN : (double)h->poly_features);
+        const double features = /* may be beyond 2^53 */
+            h->poly_features == SIZE_MAX ? NAN : (double)h->poly_features;
+        ok = pare_json_add_record(
+            list, NULL,
+            "block:z head:z eta:n b2:n bil_inf:n v2:n n_inf:n range_mean:n range_max:n theta:n "
+            "theta_mean:n rho:n tau:n tv_uniform:n tv_constq:n tv_meanq:n entropy:n "
+            "k_paper_not_sound:n k_sound:n k_measured:n poly_b:n poly_degree:Z poly_features:n",
+            h->block, h->head, h->eta, h->b2.v, h->bil.v, h->v2.v, h->vinf.v, h->range_mean,
+            h->range_max, h->theta, h->theta_mean, h->rho, h->tau, h->tv_uniform, h->tv_constq,
+            h->tv_meanq, h->entropy, h->k_paper, h->k_sound, h->k_seen, h->poly_b, h->poly_degree,
+            features);
     }
     return ok;
 }
 
 static bool layers_json(cJSON *to, const pare_depth_probe *d)
 {
-    cJSON *const list = put_list(to, "layers");
+    cJSON *const list = add_list(to, "layers");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < d->stats.nlayers; i++) {
         const pare_layer_stats *const l = &d->stats.layers[i];
         double tv = 0;
         for (size_t h = l->first; h < l->first + l->nheads; h++)
             tv += d->stats.heads[h].tv_uniform / (double)l->nheads;
-        cJSON *const o = put_object(list, NULL);
-        ok = put_size(o, "block", l->block) && put_bool(o, "skip", l->skip) &&
-             put_number(o, "x_max", l->x) && put_number(o, "res_x", l->res_x) &&
-             put_number(o, "res_x_1inf", l->res_x1) && put_number(o, "res_f", l->res_f) &&
-             put_number(o, "f_over_x", l->share) && put_number(o, "not_rank_one", l->varied) &&
-             put_number(o, "predicted_lost", tv) &&
-             put_finite(o, "poly_local_bound", l->bound_poly.v);
+        cJSON *const o = add_entry(list);
+        ok = pare_json_add_values(o,
+                                  "block:z skip:b x_max:n res_x:n res_x_1inf:n res_f:n f_over_x:n "
+                                  "not_rank_one:n predicted_lost:n poly_local_bound:f",
+                                  l->block, l->skip, l->x, l->res_x, l->res_x1, l->res_f, l->share,
+                                  l->varied, tv, l->bound_poly.v);
         if (!d->costs.kinds || d->costs.skipped) continue;
-        cJSON *const kinds = ok ? put_list(o, "kinds") : NULL;
+        cJSON *const kinds = ok ? add_list(o, "kinds") : NULL;
         ok = kinds != NULL;
         for (size_t k = 0; ok && k < PARE_DEPTH_KINDS; k++) {
             const pare_replacement_cost *const kind = &d->costs.kinds[i][k];
-            cJSON *const one = put_object(kinds, NULL);
-            ok = put_text(one, "kind", pare_depth_kind_names[k]);
-            if (kind->refused)
-                ok = ok && put_text(one, "refused", kind->refused);
-            else
-                ok = ok && put_finite(one, "local_bound", l->bound[k].v) &&
-                     put_number(one, "local", kind->local) && put_number(one, "loo", kind->loo) &&
-                     put_number(one, "metric", kind->metric) &&
-                     put_number(one, "macs_saved", kind->macs);
+            const char *const name = pare_depth_kind_names[k];
+            ok = kind->refused
+                     ? pare_json_add_record(kinds, NULL, "kind:s refused:s", name, kind->refused)
+                     : pare_json_add_record(
+                           kinds, NULL, "kind:s local_bound:f local:n loo:n metric:n macs_saved:n",
+                           name, l->bound[k].v, kind->local, kind->loo, kind->metric, kind->macs);
         }
     }
     return ok;
@@ -246,23 +197,24 @@ static bool layers_json(cJSON *to, const pare_depth_probe *d)
 
 static bool curves_json(cJSON *to, const pare_depth_probe *d)
 {
-    cJSON *const list = put_list(to, "curves");
+    cJSON *const list = add_list(to, "curves");
     bool ok = list != NULL;
     for (size_t i = 0; ok && i < d->costs.ncurves; i++) {
         const pare_replacement_curve *const curve = &d->costs.curves[i];
-        cJSON *const of = put_object(list, NULL);
-        ok = put_text(of, "kind", pare_attn_name(curve->kind));
-        cJSON *const points = ok ? put_list(of, "points") : NULL;
+        cJSON *const of = add_entry(list);
+        ok = pare_json_add_values(of, "kind:s", pare_attn_name(curve->kind));
+        cJSON *const points = ok ? add_list(of, "points") : NULL;
         ok = points != NULL;
         for (size_t k = 0; ok && k <= d->costs.nlayers; k++) {
             const pare_replacement_point *const at = &curve->points[k];
-            cJSON *const o = put_object(points, NULL);
-            cJSON *const kept = put_size(o, "exact", at->exact) ? put_list(o, "kept") : NULL;
+            cJSON *const o = add_entry(points);
+            cJSON *const kept =
+                pare_json_add_values(o, "exact:z", at->exact) ? add_list(o, "kept") : NULL;
             ok = kept != NULL;
             for (size_t l = 0; ok && l < d->costs.nlayers; l++)
-                if (at->kept[l]) ok = put_size(kept, NULL, d->stats.layers[l].block);
-            ok = ok && put_number(o, "error", at->error) && put_number(o, "lost", at->lost) &&
-                 put_number(o, "metric", at->metric) && put_number(o, "macs_saved", at->macs);
+                if (at->kept[l]) ok = pare_json_add_size(kept, NULL, d->stats.layers[l].block);
+            ok = ok && pare_json_add_values(o, "error:n lost:n metric:n macs_saved:n", at->error,
+                                            at->lost, at->metric, at->macs);
         }
     }
     return ok;
@@ -271,30 +223,28 @@ static bool curves_json(cJSON *to, const pare_depth_probe *d)
 static bool depth_json(cJSON *to, const pare_probe *p)
 {
     const pare_depth_probe *const d = &p->depth;
+    const pare_attention_stats *const x = &d->stats;
     if (!p->has_depth) return pare_json_add_null(to, "depth");
-    cJSON *const all = put_object(to, "depth");
-    bool ok =
-        put_size(all, "fitted", d->stats.fitted) && put_size(all, "inputs", d->stats.inputs) &&
-        put_size(all, "tokens", d->stats.tokens) && put_size(all, "longest", d->stats.longest) &&
-        heads_json(all, &d->stats) && layers_json(all, d) && curves_json(all, d);
-    cJSON *const list = ok ? put_list(all, "bounds") : NULL;
+    cJSON *const all = pare_json_add_object(to, "depth");
+    bool ok = pare_json_add_values(all, "fitted:z inputs:z tokens:z longest:z", x->fitted,
+                                   x->inputs, x->tokens, x->longest) &&
+              heads_json(all, x) && layers_json(all, d) && curves_json(all, d);
+    cJSON *const list = ok ? add_list(all, "bounds") : NULL;
     ok = list != NULL;
     for (size_t i = 0; ok && i < d->nbounds; i++) {
         const pare_probe_bound *const b = &d->bounds[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "what", b->what) && put_text(o, "domain", b->domain) &&
-             put_number(o, "bound", b->bound.v) && put_number(o, "difference", b->difference.v) &&
-             put_number(o, "measured", b->measured) && put_text(o, "why", b->why);
+        ok = pare_json_add_record(list, NULL,
+                                  "what:s domain:s bound:n difference:n measured:n why:s", b->what,
+                                  b->domain, b->bound.v, b->difference.v, b->measured, b->why);
     }
     const pare_collapse_printed *const paper = &d->paper;
-    cJSON *const o = ok ? put_object(all, "paper_not_sound") : NULL;
-    return put_number(o, "eta", paper->eta) && put_number(o, "phi0", paper->phi0) &&
-           put_size(o, "heads", d->paper_heads) && put_size(o, "layers", d->paper_layers) &&
-           put_number(o, "eps", paper->eps) && put_number(o, "c", paper->c) &&
-           put_bool(o, "holds", paper->holds) && put_finite(o, "bound", paper->bound) &&
-           put_number(o, "claim", paper->claim) &&
-           put_text(all, "verdict", pare_depth_verdict_names[d->verdict]) &&
-           put_text(all, "why", d->why) && put_text(all, "violated", d->violated);
+    return ok &&
+           pare_json_add_record(all, "paper_not_sound",
+                                "eta:n phi0:n heads:z layers:z eps:n c:n holds:b bound:f claim:n",
+                                paper->eta, paper->phi0, d->paper_heads, d->paper_layers,
+                                paper->eps, paper->c, paper->holds, paper->bound, paper->claim) &&
+           pare_json_add_values(all, "verdict:s why:s violated:s",
+                                pare_depth_verdict_names[d->verdict], d->why, d->violated);
 }
 
 /* ---- tickets and length ---------------------------------------------------------------------- */
@@ -303,29 +253,25 @@ static bool ticket_json(cJSON *to, const pare_probe *p)
 {
     const pare_ticket_probe *const t = &p->ticket;
     if (!p->has_ticket) return true;
-    cJSON *const all = put_object(to, "ticket");
-    cJSON *list = put_list(all, "kinds");
-    bool ok = list != NULL;
+    cJSON *const all = pare_json_add_object(to, "ticket");
+    cJSON *const kinds = add_list(all, "kinds");
+    bool ok = kinds != NULL;
     for (size_t i = 0; ok && i < t->nkinds; i++) {
         const pare_probe_kind *const k = &t->kinds[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "name", k->name) && put_size(o, "count", k->count) &&
-             put_size(o, "rows", k->rows) && put_size(o, "cols", k->cols) &&
-             put_size(o, "weights", (size_t)k->weights) && put_number(o, "largest", k->largest) &&
-             put_number(o, "rms", k->rms) && put_size(o, "reach", k->reach);
+        ok = pare_json_add_record(
+            kinds, NULL, "name:s count:z rows:z cols:z weights:z largest:n rms:n reach:Z", k->name,
+            k->count, k->rows, k->cols, (size_t)k->weights, k->largest, k->rms, k->reach);
     }
-    ok = ok && put_size(all, "f32_bytes", (size_t)t->f32) &&
-         put_text(all, "not_merged", t->not_merged);
-    list = ok ? put_list(all, "needs") : NULL;
-    ok = list != NULL;
+    ok = ok && pare_json_add_values(all, "f32_bytes:z not_merged:s", (size_t)t->f32, t->not_merged);
+    cJSON *const needs = ok ? add_list(all, "needs") : NULL;
+    ok = needs != NULL;
     for (size_t i = 0; ok && i < t->nneeds; i++) {
         const pare_probe_need *const n = &t->needs[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_number(o, "error", n->error) && put_size(o, "seen", n->seen) &&
-             put_size(o, "proven", n->proven) && put_size(o, "density", n->density) &&
-             put_number(o, "coupling", n->coupling) &&
-             put_size(o, "factored_bytes", (size_t)n->factored) &&
-             put_size(o, "merged_bytes", (size_t)n->merged);
+        ok = pare_json_add_record(
+            needs, NULL,
+            "error:n seen:z proven:z density:z coupling:n factored_bytes:z merged_bytes:z",
+            n->error, n->seen, n->proven, n->density, n->coupling, (size_t)n->factored,
+            (size_t)n->merged);
     }
     return ok;
 }
@@ -335,55 +281,48 @@ static bool length_json(cJSON *to, const pare_probe *p)
     static const char *const references[] = {"auto", "zero", "probe", "mean"};
     const pare_length_probe *const l = &p->length;
     if (!p->has_length) return true;
-    cJSON *const all = put_object(to, "length");
-    bool ok = put_size(all, "tokens", l->tokens) && put_size(all, "context", l->context) &&
-              put_bool(all, "beyond_context", l->endless);
-    cJSON *list = ok ? put_list(all, "engines") : NULL;
-    ok = list != NULL;
+    cJSON *const all = pare_json_add_object(to, "length");
+    bool ok = pare_json_add_values(all, "tokens:z context:z beyond_context:b", l->tokens,
+                                   l->context, l->endless);
+    cJSON *const engines = ok ? add_list(all, "engines") : NULL;
+    ok = engines != NULL;
     for (size_t i = 0; ok && i < l->nengines; i++) {
         const pare_probe_engine *const e = &l->engines[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_size(o, "oracle", e->m) && put_size(o, "rounds", e->rounds) &&
-             put_size(o, "native_calls", e->native) &&
-             put_size(o, "reference_calls", e->reference) && put_size(o, "paper_calls", e->paper) &&
-             put_size(o, "lower_bound", e->lower) && put_number(o, "flops_ratio", e->ratio) &&
-             put_number(o, "bytes", e->bytes) && put_number(o, "scratch_bytes", e->scratch);
+        ok = pare_json_add_record(
+            engines, NULL,
+            "oracle:z rounds:z native_calls:z reference_calls:z paper_calls:z lower_bound:z "
+            "flops_ratio:n bytes:n scratch_bytes:n",
+            (size_t)e->m, (size_t)e->rounds, (size_t)e->native, (size_t)e->reference,
+            (size_t)e->paper, (size_t)e->lower, e->ratio, e->bytes, e->scratch);
     }
-    ok = ok && put_size(all, "cheapest", l->cheapest) &&
-         put_number(all, "cheapest_ratio", l->cheapest_ratio);
-    list = ok ? put_list(all, "modes") : NULL;
-    ok = list != NULL;
-    for (size_t i = 0; ok && i < l->nmodes; i++) {
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "mode", pare_length_mode_name(l->modes[i].mode)) &&
-             put_bool(o, "applies", !*l->modes[i].why_not) &&
-             put_text(o, "why_not", l->modes[i].why_not);
-    }
-    ok = ok && put_size(all, "looked", l->looked);
-    list = ok ? put_list(all, "heads") : NULL;
-    ok = list != NULL;
+    ok = ok && pare_json_add_values(all, "cheapest:z cheapest_ratio:n", (size_t)l->cheapest,
+                                    l->cheapest_ratio);
+    cJSON *const modes = ok ? add_list(all, "modes") : NULL;
+    ok = modes != NULL;
+    for (size_t i = 0; ok && i < l->nmodes; i++)
+        ok = pare_json_add_record(modes, NULL, "mode:s applies:b why_not:s",
+                                  pare_length_mode_name(l->modes[i].mode), !*l->modes[i].why_not,
+                                  l->modes[i].why_not);
+    ok = ok && pare_json_add_values(all, "looked:z", l->looked);
+    cJSON *const heads = ok ? add_list(all, "heads") : NULL;
+    ok = heads != NULL;
     for (size_t i = 0; ok && i < l->nheads; i++) {
         const pare_probe_logits *const h = &l->heads[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_size(o, "block", h->block) && put_size(o, "head", h->head) &&
-             put_number(o, "largest", h->largest) && put_number(o, "lmax", h->lmax) &&
-             put_number(o, "c", h->c) && put_number(o, "d", h->d) &&
-             put_size(o, "proven_rows", h->proven);
+        ok = pare_json_add_record(heads, NULL,
+                                  "block:z head:z largest:n lmax:n c:n d:n proven_rows:z", h->block,
+                                  h->head, h->largest, h->lmax, h->c, h->d, h->proven);
     }
-    list = ok ? put_list(all, "types") : NULL;
-    ok = list != NULL;
+    cJSON *const types = ok ? add_list(all, "types") : NULL;
+    ok = types != NULL;
     for (size_t i = 0; ok && i < l->ntypes; i++) {
         const pare_probe_type *const t = &l->types[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "type", t->name) && put_number(o, "w_min", t->w_min) &&
-             put_number(o, "limit", t->limit) &&
-             put_bool(o, "safe", t->reference == PARE_REF_ZERO) &&
-             put_text(o, "reference", references[t->reference]);
+        ok = pare_json_add_record(types, NULL, "type:s w_min:n limit:n safe:b reference:s", t->name,
+                                  t->w_min, t->limit, t->reference == PARE_REF_ZERO,
+                                  references[t->reference]);
     }
-    cJSON *const o = ok ? put_object(all, "sampling") : NULL;
-    return put_bool(o, "applies", l->samples) &&
-           put_number(o, "asked", l->looked ? l->asked : NAN) && put_size(o, "keys", l->drawn) &&
-           put_size(o, "rows", l->rows) && put_size(o, "proven_rows", l->proven);
+    return ok && pare_json_add_record(all, "sampling",
+                                      "applies:b asked:n keys:z rows:z proven_rows:z", l->samples,
+                                      l->looked ? l->asked : NAN, l->drawn, l->rows, l->proven);
 }
 
 /* ---- the whole probe ------------------------------------------------------------------------- */
@@ -391,25 +330,26 @@ static bool length_json(cJSON *to, const pare_probe *p)
 pare_status pare_probe_json(cJSON **out, const pare_probe *p, pare_err *err)
 {
     cJSON *const all = cJSON_CreateObject();
-    bool ok = put_size(all, "parameters", (size_t)p->parameters) && weights_json(all, p) &&
-              put_size(all, "inputs", p->inputs) && put_size(all, "tokens", p->tokens) &&
+    bool ok = pare_json_add_values(all, "parameters:z", (size_t)p->parameters) &&
+              weights_json(all, p) &&
+              pare_json_add_values(all, "inputs:z tokens:z", p->inputs, p->tokens) &&
               stream_json(all, p) && width_facts_json(all, p) && theorems_json(all, p) &&
-              put_number(all, "largest_output", p->output) && cuts_json(all, p) &&
+              pare_json_add_values(all, "largest_output:n", p->output) && cuts_json(all, p) &&
               depth_json(all, p) && ticket_json(all, p) && length_json(all, p);
-    cJSON *list = ok ? put_list(all, "directions") : NULL;
-    ok = list != NULL;
+    cJSON *const directions = ok ? add_list(all, "directions") : NULL;
+    ok = directions != NULL;
     for (size_t i = 0; ok && i < p->nestimates; i++) {
         const pare_cost_estimate *const t = &p->estimates[i];
-        cJSON *const o = put_object(list, NULL);
-        ok = put_text(o, "direction", t->direction) && put_truth(o, "can", t->can) &&
-             put_text(o, "cut", t->cut) && put_text(o, "left", t->left) &&
-             put_number(o, "proven", t->proven.v) && put_number(o, "measured", t->measured) &&
-             put_number(o, "metric", t->metric) && put_text(o, "domain", t->domain) &&
-             put_text(o, "why", t->why);
+        cJSON *const o = add_entry(directions);
+        ok = pare_json_add_values(o, "direction:s", t->direction) && add_truth(o, "can", t->can) &&
+             pare_json_add_values(o, "cut:s left:s proven:n measured:n metric:n domain:s why:s",
+                                  t->cut, t->left, t->proven.v, t->measured, t->metric, t->domain,
+                                  t->why);
     }
-    list = ok ? put_list(all, "untold") : NULL;
-    ok = list != NULL;
-    for (size_t i = 0; ok && i < p->nuntold; i++) ok = put_text(list, NULL, p->untold[i]);
+    cJSON *const untold = ok ? add_list(all, "untold") : NULL;
+    ok = untold != NULL;
+    for (size_t i = 0; ok && i < p->nuntold; i++)
+        ok = pare_json_add_string(untold, NULL, p->untold[i]);
     if (!ok) cJSON_Delete(all);
     *out = ok ? all : NULL;
     return ok ? PARE_OK : pare_no_memory(err);

@@ -116,35 +116,6 @@ static pare_status count_items(ticket_view *v, uint64_t seed, pare_err *err)
     return st;
 }
 
-static void count_bytes(ticket_view *v, const pare_model *m)
-{
-    uint64_t weights = 0, merged = v->other;
-    bool heads = false;
-    for (size_t i = 0; i < v->t->nkinds; i++) weights += v->t->kinds[i].weights;
-    for (size_t b = 0; b < m->nblocks; b++) {
-        const pare_attn *const at = &m->blocks[b].attn;
-        const pare_ffn *const f = &m->blocks[b].ffn; /* a ReLU source: both signs of its inputs */
-        merged += at->nheads * ((uint64_t)at->din * at->din + (uint64_t)at->din * at->dout);
-        if (f->kind == PARE_FFN_MLP && f->act == PARE_ACT_RELU)
-            merged += (uint64_t)f->layers[0].w.rows * f->layers[0].w.cols;
-        heads = heads || at->nheads > 0;
-    }
-    v->t->not_merged = pare_model_is_rotary(m) ? "rotary positions stand between queries and keys"
-                       : heads                 ? ""
-                                               : "the model has no heads";
-    for (size_t j = 0; j < ERRORS; j++) {
-        pare_probe_need *const n = &v->t->needs[j];
-        const double eta = errors[j] * v->ratio_low;
-        const pare_ticket_need s = pare_ticket_units(eta, .01 / (double)weights, 1);
-        n->error = errors[j];
-        n->proven = s.units;
-        n->density = s.density;
-        n->coupling = s.coupling / v->ratio_low;
-        n->factored = (n->seen * weights + 7) / 8;
-        if (!*v->t->not_merged) n->merged = (n->seen * merged + 7) / 8;
-    }
-}
-
 pare_status probe_ticket(pare_probe *p, const pare_model *m, uint64_t seed, const pare_exec *exec,
                          pare_err *err)
 {
@@ -160,7 +131,35 @@ pare_status probe_ticket(pare_probe *p, const pare_model *m, uint64_t seed, cons
     if (!st) st = pare_model_each_weight(copy, add_matrix, &v, err);
     p->has_ticket = !st && p->ticket.nkinds > 0;
     if (p->has_ticket) st = count_items(&v, seed, err);
-    if (!st && p->has_ticket) count_bytes(&v, m);
+    if (!st && p->has_ticket) {
+        uint64_t weights = 0, merged = v.other;
+        bool heads = false;
+        for (size_t i = 0; i < v.t->nkinds; i++) weights += v.t->kinds[i].weights;
+        for (size_t b = 0; b < m->nblocks; b++) {
+            const pare_attn *const at = &m->blocks[b].attn;
+            const pare_ffn *const f =
+                &m->blocks[b].ffn; /* a ReLU source: both signs of its inputs */
+            merged += at->nheads * ((uint64_t)at->din * at->din + (uint64_t)at->din * at->dout);
+            if (f->kind == PARE_FFN_MLP && f->act == PARE_ACT_RELU)
+                merged += (uint64_t)f->layers[0].w.rows * f->layers[0].w.cols;
+            heads = heads || at->nheads > 0;
+        }
+        v.t->not_merged = pare_model_is_rotary(m)
+                              ? "rotary positions stand between queries and keys"
+                          : heads ? ""
+                                  : "the model has no heads";
+        for (size_t j = 0; j < ERRORS; j++) {
+            pare_probe_need *const n = &v.t->needs[j];
+            const double eta = errors[j] * v.ratio_low;
+            const pare_ticket_need s = pare_ticket_units(eta, .01 / (double)weights, 1);
+            n->error = errors[j];
+            n->proven = s.units;
+            n->density = s.density;
+            n->coupling = s.coupling / v.ratio_low;
+            n->factored = (n->seen * weights + 7) / 8;
+            if (!*v.t->not_merged) n->merged = (n->seen * merged + 7) / 8;
+        }
+    }
     pare_model_free(copy);
     return st;
 }

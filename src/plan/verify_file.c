@@ -77,27 +77,6 @@ pare_status pare_find_certificate(const char **out, pare_arena *a, const char *p
     return PARE_OK;
 }
 
-/* What was read is not JSON (`why`): a model, most likely. */
-static pare_status not_a_certificate(const char *path, const pare_err *why, pare_err *err)
-{
-    pare_model *m = NULL;
-    const bool model = pare_model_load(&m, path, NULL) == PARE_OK;
-    pare_model_free(m);
-    if (model)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "%s is a model, and there is no certificate %s.cert.json beside it; every "
-                         "cut writes one",
-                         path, path);
-    if (strstr(why->msg, "line 1, column 1:"))
-        return pare_fail(err, PARE_ERR_INPUT, "%s is not JSON; give a certificate (OUT.cert.json)",
-                         path);
-    /* Damaged JSON: its message says where, and may begin with the path. */
-    const size_t n = strlen(path);
-    const bool named = strncmp(why->msg, path, n) == 0 && strncmp(why->msg + n, ": ", 2) == 0;
-    return pare_fail(err, PARE_ERR_INPUT, "%s is not a certificate: %s", path,
-                     why->msg + (named ? n + 2 : 0));
-}
-
 /* ---- verifying ------------------------------------------------------------------------------- */
 
 pare_status pare_verify_file_report(pare_verified *out, pare_arena *a, const char *path,
@@ -110,7 +89,27 @@ pare_status pare_verify_file_report(pare_verified *out, pare_arena *a, const cha
     pare_status st = pare_find_certificate(&out->path, a, path, err);
     if (st) return st;
     st = pare_json_read(&json, out->path, &why); /* once */
-    if (st == PARE_ERR_INPUT) return not_a_certificate(out->path, &why, err);
+    if (st == PARE_ERR_INPUT) {
+        /* What was read is not JSON (`why`): a model, most likely. */
+        pare_model *m = NULL;
+        const bool model = pare_model_load(&m, out->path, NULL) == PARE_OK;
+        pare_model_free(m);
+        if (model)
+            return pare_fail(
+                err, PARE_ERR_INPUT,
+                "%s is a model, and there is no certificate %s.cert.json beside it; every "
+                "cut writes one",
+                out->path, out->path);
+        if (strstr(why.msg, "line 1, column 1:"))
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "%s is not JSON; give a certificate (OUT.cert.json)", out->path);
+        /* Damaged JSON: its message says where, and may begin with the path. */
+        const size_t n = strlen(out->path);
+        const bool named =
+            strncmp(why.msg, out->path, n) == 0 && strncmp(why.msg + n, ": ", 2) == 0;
+        return pare_fail(err, PARE_ERR_INPUT, "%s is not a certificate: %s", out->path,
+                         why.msg + (named ? n + 2 : 0));
+    }
     if (st) {
         st = pare_fail(err, st, "%s", why.msg);
     } else if (pare_is_length_cert(json)) {

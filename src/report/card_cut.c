@@ -7,7 +7,7 @@
 
 /* ---- before and after ------------------------------------------------------------------------ */
 
-before_after run_figure(page *p, const item *it, const char *key)
+static before_after run_figure(page *p, const item *it, const char *key)
 {
     return (before_after){item_number(p, item_object(p, it->json, "input"), key),
                           item_number(p, item_object(p, it->json, "output"), key), false};

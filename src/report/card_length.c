@@ -36,23 +36,6 @@ static void draw_rectangle(picture *pic, size_t k, size_t q, size_t nk, size_t n
     pic->sum_y += w * h * (y + h / 2);
 }
 
-/* Keys x .. x + n - 1 of the tile's list are neighbors: one shape. */
-static void draw_query(picture *pic, const pare_tile *t, size_t p, size_t seen)
-{
-    for (size_t x = 0; x < seen;) {
-        size_t low = pare_tile_key(t, x), high = low, n = 1;
-        while (x + n < seen) {
-            const size_t next = pare_tile_key(t, x + n);
-            if (next + 1 != low && next != high + 1) break;
-            low = next < low ? next : low;
-            high = next > high ? next : high;
-            n++;
-        }
-        draw_rectangle(pic, low, pare_tile_query(t, p), high - low + 1, 1);
-        x += n;
-    }
-}
-
 /* The number of the call in the middle of the tile, where it is large enough for it and no other
  * number stands there. */
 static void draw_number(picture *pic)
@@ -88,8 +71,22 @@ static pare_status draw_call(void *ctx, const pare_placed *tiles, size_t count, 
             const size_t q = t->q_down ? t->q0 + 1 - t->nq : t->q0;
             draw_rectangle(pic, t->k_down ? t->k0 + 1 - t->nk : t->k0, q, t->nk, t->nq);
         } else
-            for (size_t p = 0; p < t->nq && pic->shapes <= MAX_SHAPES; p++)
-                draw_query(pic, t, p, pare_tile_sees(t, p));
+            for (size_t p = 0; p < t->nq && pic->shapes <= MAX_SHAPES; p++) {
+                /* Keys x .. x + n - 1 of the tile's list are neighbors: one shape. */
+                const size_t seen = pare_tile_sees(t, p);
+                for (size_t x = 0; x < seen;) {
+                    size_t low = pare_tile_key(t, x), high = low, n = 1;
+                    while (x + n < seen) {
+                        const size_t next = pare_tile_key(t, x + n);
+                        if (next + 1 != low && next != high + 1) break;
+                        low = next < low ? next : low;
+                        high = next > high ? next : high;
+                        n++;
+                    }
+                    draw_rectangle(pic, low, pare_tile_query(t, p), high - low + 1, 1);
+                    x += n;
+                }
+            }
         page_put(pic->p, "</g>");
         draw_number(pic);
         page_put(pic->p, "\n");
@@ -150,8 +147,26 @@ static void count_fact(page *p, const char *label, double v, const char *beside)
     page_fact(p, label, show_count(n, v), NULL, beside, true); /* parsing computes them again */
 }
 
-static void put_costs(page *p, const pare_length_plan *plan)
+static pare_status parse_plan(page *p, pare_length_plan *plan, const cJSON *json, const char *path)
 {
+    const pare_status st = pare_length_plan_parse(plan, p->w.arena, json, NULL, p->w.err);
+    if (st) pare_err_prefix(p->w.err, path);
+    return st;
+}
+
+static const char *sentence(page *p, const pare_length_plan *plan)
+{
+    number v;
+    return page_format(p,
+                       "An input of %zu tokens on an engine that takes %u: %s calls in %zu rounds.",
+                       plan->tokens, plan->caps.max_len, show_count(v, (double)plan->cost.calls),
+                       (size_t)plan->cost.rounds);
+}
+
+static void put_plan(page *p, const pare_length_plan *plan)
+{
+    page_put(p, "<p class=\"small dim\">Mode <code>%s</code>.</p>\n",
+             pare_length_mode_name(plan->opts.mode));
     const pare_length_cost *c = &plan->cost;
     const double work = c->flops / c->direct_flops, pairs = c->computed_pairs / c->pairs;
     number v;
@@ -176,29 +191,6 @@ static void put_costs(page *p, const pare_length_plan *plan)
         page_put(p, ", no padding.</p>\n");
     else
         page_put(p, ", %.4g pairs of tokens computed for each one that is needed.</p>\n", pairs);
-}
-
-static pare_status parse_plan(page *p, pare_length_plan *plan, const cJSON *json, const char *path)
-{
-    const pare_status st = pare_length_plan_parse(plan, p->w.arena, json, NULL, p->w.err);
-    if (st) pare_err_prefix(p->w.err, path);
-    return st;
-}
-
-static const char *sentence(page *p, const pare_length_plan *plan)
-{
-    number v;
-    return page_format(p,
-                       "An input of %zu tokens on an engine that takes %u: %s calls in %zu rounds.",
-                       plan->tokens, plan->caps.max_len, show_count(v, (double)plan->cost.calls),
-                       (size_t)plan->cost.rounds);
-}
-
-static void put_plan(page *p, const pare_length_plan *plan)
-{
-    page_put(p, "<p class=\"small dim\">Mode <code>%s</code>.</p>\n",
-             pare_length_mode_name(plan->opts.mode));
-    put_costs(p, plan);
     if (plan->opts.mode == PARE_LENGTH_NATIVE || plan->opts.mode == PARE_LENGTH_ZEROREF)
         draw_calls(p, plan);
 }
@@ -216,27 +208,6 @@ void card_plan(page *p, const item *it)
 }
 
 /* ---- a certified run ------------------------------------------------------------------------- */
-
-static void put_errors(page *p, const item *it)
-{
-    const char *const domain = item_string(p, it->json, "domain");
-    const bool claimed = it->holds != PARE_TRUE;
-    const char *const none = page_format(p, "No bound holds for %s (inf).", domain ? domain : "");
-    const bar t[] = {
-        {claimed ? "measured, says the certificate" : "measured", domain,
-         item_number(p, it->json, "measured"), 1, .measured = true, .claimed = claimed},
-        {claimed ? "claimed bound" : "proven bound", domain, item_number(p, it->json, "proven"), 0,
-         .claimed = claimed, .none = none},
-        {"from sizes and the largest logit alone", domain, item_number(p, it->json, "apriori"), 3,
-         .claimed = claimed, .none = none},
-    };
-    page_put(p, "<h3>Error of the run%s</h3>\n", claimed ? ", according to the certificate" : "");
-    plot_bars(p, t, sizeof t / sizeof *t);
-    page_put(p,
-             "<p class=\"small dim\">The bars show the %s, on a logarithmic scale. Domain: "
-             "%s.</p>\n",
-             item_string(p, it->json, "norm"), domain);
-}
 
 void card_length(page *p, const item *it)
 {
@@ -259,7 +230,25 @@ void card_length(page *p, const item *it)
                              verdict_word(it), sentence(p, &plan), false});
         page_put(p, "<p class=\"small dim\">Model <code>%s</code>.</p>\n", model);
         page_verdict(p, it);
-        put_errors(p, it);
+        const char *const domain = item_string(p, it->json, "domain");
+        const bool claimed = it->holds != PARE_TRUE;
+        const char *const none =
+            page_format(p, "No bound holds for %s (inf).", domain ? domain : "");
+        const bar t[] = {
+            {claimed ? "measured, says the certificate" : "measured", domain,
+             item_number(p, it->json, "measured"), 1, .measured = true, .claimed = claimed},
+            {claimed ? "claimed bound" : "proven bound", domain, item_number(p, it->json, "proven"),
+             0, .claimed = claimed, .none = none},
+            {"from sizes and the largest logit alone", domain, item_number(p, it->json, "apriori"),
+             3, .claimed = claimed, .none = none},
+        };
+        page_put(p, "<h3>Error of the run%s</h3>\n",
+                 claimed ? ", according to the certificate" : "");
+        plot_bars(p, t, sizeof t / sizeof *t);
+        page_put(p,
+                 "<p class=\"small dim\">The bars show the %s, on a logarithmic scale. Domain: "
+                 "%s.</p>\n",
+                 item_string(p, it->json, "norm"), domain);
         put_plan(p, &plan);
         page_source(p, it->path, NULL, NULL);
         page_card_end(p);

@@ -152,34 +152,6 @@ static bool cut_curves(page *p, const cJSON *cuts, const char *key, chart c)
     return n > 0;
 }
 
-static bool depth_curves(page *p, const cJSON *curves)
-{
-    enum { MAX_SERIES = 12 };
-    series s[MAX_SERIES];
-    size_t n = 0;
-    const cJSON *at, *point;
-    cJSON_ArrayForEach(at, curves)
-    {
-        const cJSON *points = item_objects(p, at, "points");
-        double *x = new_numbers(p, list_length(points)), *y = new_numbers(p, list_length(points));
-        size_t k = 0;
-        if (n == MAX_SERIES || !x || !y) break;
-        cJSON_ArrayForEach(point, points)
-        {
-            x[k] = item_number(p, point, "exact");
-            y[k++] = item_number(p, point, "error");
-        }
-        const char *const kind = item_string(p, at, "kind");
-        s[n] = (series){.name = kind ? kind : "", .n = k, .x = x, .y = y};
-        n++;
-    }
-    if (n > 0)
-        plot_chart(p, &(chart){"Depth: error against attention layers that stay",
-                               "attention layers that stay exact", "relative error of the outputs",
-                               .s = s, .n = n});
-    return n > 0;
-}
-
 /* ---- words ----------------------------------------------------------------------------------- */
 
 typedef struct meaning {
@@ -365,32 +337,37 @@ static void put_curves(page *p, const cJSON *probe, const cJSON *depth, const ch
         (chart){.title = page_format(p, "Width: %s against size", metric ? metric : "metric"),
                 .y = metric ? metric : "metric",
                 .y_limit = metric_limit(metric)});
-    const bool kinds = depth_curves(p, item_objects(p, depth, "curves"));
+    const cJSON *const curves = item_objects(p, depth, "curves");
+    enum { MAX_SERIES = 12 };
+    series s[MAX_SERIES];
+    size_t n = 0;
+    const cJSON *at, *point;
+    cJSON_ArrayForEach(at, curves)
+    {
+        const cJSON *points = item_objects(p, at, "points");
+        double *x = new_numbers(p, list_length(points)), *y = new_numbers(p, list_length(points));
+        size_t k = 0;
+        if (n == MAX_SERIES || !x || !y) break;
+        cJSON_ArrayForEach(point, points)
+        {
+            x[k] = item_number(p, point, "exact");
+            y[k++] = item_number(p, point, "error");
+        }
+        const char *const kind = item_string(p, at, "kind");
+        s[n] = (series){.name = kind ? kind : "", .n = k, .x = x, .y = y};
+        n++;
+    }
+    if (n > 0)
+        plot_chart(p, &(chart){"Depth: error against attention layers that stay",
+                               "attention layers that stay exact", "relative error of the outputs",
+                               .s = s, .n = n});
+    const bool kinds = n > 0;
     stream_spectra(p, item_objects(p, probe, "stream"));
     page_put(p, "</div>\n");
     if (width) explain(p, "What the width methods are", width_methods, cuts, "method");
     if (kinds)
         explain(p, "What replaces an attention layer", replacement_kinds,
                 item_objects(p, depth, "curves"), "kind");
-}
-
-static void put_layers(page *p, const cJSON *probe, const cJSON *depth)
-{
-    static const char *const head_keys[] = {"eta",        "b2",      "v2",      "range_mean",
-                                            "tv_uniform", "entropy", "k_sound", "k_measured"};
-    static const char *const head_names[] = {"eta",          "|B|",     "|V|",       "logit range",
-                                             "from uniform", "entropy", "K, proven", "K, measured"};
-    static const char *const layer_keys[] = {"x_max", "f_over_x", "not_rank_one", "predicted_lost"};
-    static const char *const layer_names[] = {"largest input", "|f| / |x|", "not rank one",
-                                              "importance"};
-    page_fold(p, "Layer by layer: norms, ranks, attention", NULL);
-    weights_heatmap(p, item_objects(p, probe, "weights"), "Operator norms", "norm");
-    weights_heatmap(p, item_objects(p, probe, "weights"), "Effective ranks", "effective_rank");
-    list_heatmap(p, "Attention heads", item_objects(p, depth, "heads"), head_keys, head_names, 8);
-    list_heatmap(p, "Attention layers", item_objects(p, depth, "layers"), layer_keys, layer_names,
-                 4);
-    explain(p, "What the columns mean", column_names, NULL, NULL);
-    page_fold_end(p);
 }
 
 void card_probe(page *p, const item *it)
@@ -414,7 +391,21 @@ void card_probe(page *p, const item *it)
         page_put(p, " <span class=\"small\">%s</span></p>\n", item_string(p, depth, "why"));
     }
     put_curves(p, probe, depth, metric);
-    put_layers(p, probe, depth);
+    static const char *const head_keys[] = {"eta",        "b2",      "v2",      "range_mean",
+                                            "tv_uniform", "entropy", "k_sound", "k_measured"};
+    static const char *const head_names[] = {"eta",          "|B|",     "|V|",       "logit range",
+                                             "from uniform", "entropy", "K, proven", "K, measured"};
+    static const char *const layer_keys[] = {"x_max", "f_over_x", "not_rank_one", "predicted_lost"};
+    static const char *const layer_names[] = {"largest input", "|f| / |x|", "not rank one",
+                                              "importance"};
+    page_fold(p, "Layer by layer: norms, ranks, attention", NULL);
+    weights_heatmap(p, item_objects(p, probe, "weights"), "Operator norms", "norm");
+    weights_heatmap(p, item_objects(p, probe, "weights"), "Effective ranks", "effective_rank");
+    list_heatmap(p, "Attention heads", item_objects(p, depth, "heads"), head_keys, head_names, 8);
+    list_heatmap(p, "Attention layers", item_objects(p, depth, "layers"), layer_keys, layer_names,
+                 4);
+    explain(p, "What the columns mean", column_names, NULL, NULL);
+    page_fold_end(p);
     put_theorems(p, item_objects(p, probe, "theorems"));
     const cJSON *const unknown = item_strings(p, probe, "untold"), *at;
     if (list_length(unknown) > 0) {

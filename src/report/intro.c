@@ -39,51 +39,6 @@ static size_t count_of(const items *all, item_kind kind)
 
 /* ---- what it is ------------------------------------------------------------------------------ */
 
-static void put_lead(page *p, const items *all)
-{
-    size_t refuted = 0;
-    for (size_t i = 0; i < all->n; i++) refuted += all->v[i].holds == PARE_FALSE;
-    const size_t certs = count_of(all, ITEM_CUT) + count_of(all, ITEM_LENGTH);
-    const struct {
-        size_t n;
-        const char *one, *more;
-    } of[] = {
-        {certs - refuted, "result with its certificate", "results with their certificates"},
-        {refuted, "refuted certificate", "refuted certificates"},
-        {count_of(all, ITEM_PLAN), "length plan", "length plans"},
-        {count_of(all, ITEM_PROBE), "probe", "probes"},
-        {count_of(all, ITEM_REPRO), "set of tables", "sets of tables"},
-        {count_of(all, ITEM_LOG), "training log", "training logs"},
-    };
-    page_put(p, "<p>");
-    if (certs > 0)
-        page_put(p, "pare makes transformers smaller and proves how far the outputs of the smaller "
-                    "model can be from those of the original. ");
-    /* "This page shows 6 results with their certificates, 1 refuted certificate, 2 probes." */
-    const char *before = "This page shows ";
-    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
-        if (of[i].n == 0) continue;
-        page_put(p, "%s%zu %s", before, of[i].n, of[i].n == 1 ? of[i].one : of[i].more);
-        before = ", ";
-    }
-    page_put(p, ". ");
-    if (certs > 0)
-        page_put(p,
-                 "A certificate is a file that anyone can check with <code>pare verify</code>. ");
-    if (count_of(all, ITEM_PROBE) > 0)
-        page_put(p, "A <b>probe</b> tries cuts on a model, reports what each would cost, and keeps "
-                    "none of them. ");
-    if (count_of(all, ITEM_PLAN) > 0)
-        page_put(p, "A <b>length plan</b> lists the calls by which an engine for short inputs "
-                    "computes a long one. ");
-    if (count_of(all, ITEM_REPRO) > 0)
-        page_put(p, "The <b>tables</b> put what the papers behind pare print beside what pare "
-                    "computes for the same row. ");
-    if (count_of(all, ITEM_LOG) > 0)
-        page_put(p, "A <b>training log</b> shows how the loss and the validation metric changed. ");
-    page_put(p, "</p>\n");
-}
-
 static void term(page *p, const char *word, const char *means)
 {
     page_put(p, "<div><dt>%s</dt> <dd>%s</dd></div>\n", word, means);
@@ -194,7 +149,47 @@ void page_contents(page *p, const items *all)
 void page_intro(page *p, const items *all)
 {
     page_put(p, "<section class=\"top\">\n");
-    put_lead(p, all);
+    size_t refuted = 0;
+    for (size_t i = 0; i < all->n; i++) refuted += all->v[i].holds == PARE_FALSE;
+    const size_t certs = count_of(all, ITEM_CUT) + count_of(all, ITEM_LENGTH);
+    const struct {
+        size_t n;
+        const char *one, *more;
+    } of[] = {
+        {certs - refuted, "result with its certificate", "results with their certificates"},
+        {refuted, "refuted certificate", "refuted certificates"},
+        {count_of(all, ITEM_PLAN), "length plan", "length plans"},
+        {count_of(all, ITEM_PROBE), "probe", "probes"},
+        {count_of(all, ITEM_REPRO), "set of tables", "sets of tables"},
+        {count_of(all, ITEM_LOG), "training log", "training logs"},
+    };
+    page_put(p, "<p>");
+    if (certs > 0)
+        page_put(p, "pare makes transformers smaller and proves how far the outputs of the smaller "
+                    "model can be from those of the original. ");
+    /* "This page shows 6 results with their certificates, 1 refuted certificate, 2 probes." */
+    const char *before = "This page shows ";
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        if (of[i].n == 0) continue;
+        page_put(p, "%s%zu %s", before, of[i].n, of[i].n == 1 ? of[i].one : of[i].more);
+        before = ", ";
+    }
+    page_put(p, ". ");
+    if (certs > 0)
+        page_put(p,
+                 "A certificate is a file that anyone can check with <code>pare verify</code>. ");
+    if (count_of(all, ITEM_PROBE) > 0)
+        page_put(p, "A <b>probe</b> tries cuts on a model, reports what each would cost, and keeps "
+                    "none of them. ");
+    if (count_of(all, ITEM_PLAN) > 0)
+        page_put(p, "A <b>length plan</b> lists the calls by which an engine for short inputs "
+                    "computes a long one. ");
+    if (count_of(all, ITEM_REPRO) > 0)
+        page_put(p, "The <b>tables</b> put what the papers behind pare print beside what pare "
+                    "computes for the same row. ");
+    if (count_of(all, ITEM_LOG) > 0)
+        page_put(p, "A <b>training log</b> shows how the loss and the validation metric changed. ");
+    page_put(p, "</p>\n");
     put_terms(p, all);
     page_contents(p, all);
     put_machines(p, all);

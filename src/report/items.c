@@ -187,22 +187,6 @@ static pare_status read_log(item *it, page *p)
     return PARE_OK;
 }
 
-/* A bound is vacuous when it is larger than the largest output, which a probe of the same model
- * reports. */
-static void find_largest_outputs(page *p, items *all)
-{
-    for (size_t k = 0; k < all->n; k++) {
-        const cJSON *const probe = all->v[k].kind == ITEM_PROBE ? all->v[k].json : NULL;
-        p->file = all->v[k].path;
-        const char *const hash = item_string(p, item_object(p, probe, "input"), "sha256");
-        const double largest = item_number(p, item_object(p, probe, "probe"), "largest_output");
-        for (size_t i = 0; hash && i < all->n; i++)
-            if (isfinite(largest) && all->v[i].cert &&
-                strcmp(hash, all->v[i].cert->input.sha256) == 0)
-                all->v[i].largest = largest;
-    }
-}
-
 pare_status items_read(items *out, page *p, const char *const *files, size_t n)
 {
     pare_arena *const a = p->w.arena;
@@ -220,7 +204,18 @@ pare_status items_read(items *out, page *p, const char *const *files, size_t n)
         const pare_status st = csv ? read_log(it, p) : read_json(it, p);
         if (st) return st;
     }
-    find_largest_outputs(p, out);
+    /* A bound is vacuous when it is larger than the largest output, which a probe of the same model
+     * reports. */
+    for (size_t k = 0; k < out->n; k++) {
+        const cJSON *const probe = out->v[k].kind == ITEM_PROBE ? out->v[k].json : NULL;
+        p->file = out->v[k].path;
+        const char *const hash = item_string(p, item_object(p, probe, "input"), "sha256");
+        const double largest = item_number(p, item_object(p, probe, "probe"), "largest_output");
+        for (size_t i = 0; hash && i < out->n; i++)
+            if (isfinite(largest) && out->v[i].cert &&
+                strcmp(hash, out->v[i].cert->input.sha256) == 0)
+                out->v[i].largest = largest;
+    }
     return p->w.st;
 }
 

@@ -67,7 +67,6 @@ typedef struct before_after {
     double before, after;
     bool verified;
 } before_after;
-before_after run_figure(page *p, const item *it, const char *key);
 before_after parameters_of(page *p, const item *it);
 before_after bytes_of(page *p, const item *it); /* of the weights */
 before_after file_bytes_of(page *p,

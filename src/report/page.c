@@ -1,4 +1,5 @@
 /* page.c - the frame of a report: escaping, numbers, and the one style sheet (page.h). */
+#include "base/utf8.h"
 #include <pare/linalg.h>
 #include "page.h"
 
@@ -33,50 +34,20 @@ static void write_raw(page *p, const char *bytes, size_t n)
     if (!p->w.st && n > 0) p->w.st = pare_out_write(p->out, bytes, n, p->w.err);
 }
 
-/* The character at `s` and its length in bytes; 0 bytes: no UTF-8. */
-static size_t decode_utf8(uint32_t *out, const unsigned char *s, size_t left)
-{
-    const size_t n = s[0] < 0x80   ? 1
-                     : s[0] < 0xC2 ? 0
-                     : s[0] < 0xE0 ? 2
-                     : s[0] < 0xF0 ? 3
-                     : s[0] < 0xF5 ? 4
-                                   : 0;
-    static const unsigned char lead_mask[] = {0, 0x7F, 0x1F, 0x0F, 0x07};
-    static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    if (n == 0 || n > left) return 0;
-    uint32_t c = s[0] & lead_mask[n];
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xC0) != 0x80) return 0;
-        c = c << 6 | (s[i] & 0x3F);
-    }
-    *out = c;
-    return c >= least[n] && c <= 0x10FFFF && !(c >= 0xD800 && c <= 0xDFFF) ? n : 0;
-}
-
-/* Control characters but for white space, and what makes a line read in another order. */
-static bool is_hidden(uint32_t c)
-{
-    return (c < 0x20 && c != '\n' && c != '\t') || (c >= 0x7F && c < 0xA0) || c == 0x61C ||
-           c == 0x200E || c == 0x200F || (c >= 0x2028 && c <= 0x202E) ||
-           (c >= 0x2066 && c <= 0x2069) || c == 0xFEFF;
-}
-
 static void write_escaped(page *p, const char *text, size_t bytes)
 {
-    const unsigned char *const s = (const unsigned char *)text;
     size_t written = 0;
     for (size_t i = 0, n; i < bytes && !p->w.st; i += n) {
-        uint32_t c = 0;
-        n = decode_utf8(&c, s + i, bytes - i);
-        const char *const escaped = n == 0 || is_hidden(c) ? "\xEF\xBF\xBD"
-                                    : c == '&'             ? "&amp;"
-                                    : c == '<'             ? "&lt;"
-                                    : c == '>'             ? "&gt;"
-                                    : c == '"'             ? "&quot;"
-                                    : c == '\''            ? "&#39;"
-                                                           : NULL;
-        if (n == 0) n = 1;
+        const uint32_t c = pare_utf8_next(text + i, bytes - i, &n);
+        const bool blank = c == '\n' || c == '\t';
+        const char *const escaped = c == PARE_NO_CHAR || (pare_char_is_hidden(c) && !blank)
+                                        ? "\xEF\xBF\xBD"
+                                    : c == '&'  ? "&amp;"
+                                    : c == '<'  ? "&lt;"
+                                    : c == '>'  ? "&gt;"
+                                    : c == '"'  ? "&quot;"
+                                    : c == '\'' ? "&#39;"
+                                                : NULL;
         if (!escaped) continue;
         write_raw(p, text + written, i - written);
         write_raw(p, escaped, strlen(escaped));
@@ -98,20 +69,6 @@ typedef struct conversion {
     char letter;     /* z: %zu */
 } conversion;
 
-static conversion conversion_at(const char *at)
-{
-    conversion v = {.end = at + 1};
-    v.end += strspn(v.end, ".*0123456789");
-    v.letter = *v.end;
-    v.end += v.letter == 'z' ? 2 : 1;
-    PARE_ASSERT(v.letter && (size_t)(v.end - at) < sizeof v.word);
-    memcpy(v.word, at, (size_t)(v.end - at));
-    v.counted = strcmp(v.word, "%.*s") == 0;
-    PARE_ASSERT(v.counted || !strchr(v.word, '*'));
-    PARE_ASSERT(v.letter != 's' || v.counted || v.word[1] == 's');
-    return v;
-}
-
 void page_printf(page *p, const char *fmt, ...)
 {
     va_list args;
@@ -121,7 +78,15 @@ void page_printf(page *p, const char *fmt, ...)
         write_raw(p, fmt, plain);
         fmt += plain;
         if (!*fmt) break;
-        const conversion v = conversion_at(fmt);
+        conversion v = {.end = fmt + 1};
+        v.end += strspn(v.end, ".*0123456789");
+        v.letter = *v.end;
+        v.end += v.letter == 'z' ? 2 : 1;
+        PARE_ASSERT(v.letter && (size_t)(v.end - fmt) < sizeof v.word);
+        memcpy(v.word, fmt, (size_t)(v.end - fmt));
+        v.counted = strcmp(v.word, "%.*s") == 0;
+        PARE_ASSERT(v.counted || !strchr(v.word, '*'));
+        PARE_ASSERT(v.letter != 's' || v.counted || v.word[1] == 's');
         char buf[400] = ""; /* %.2f of 1e308 has 312 characters */
         const int most = v.counted ? va_arg(args, int) : 0;
         const char *text = buf;

@@ -8,19 +8,6 @@ typedef struct decades {
     double low, high; /* exponents */
 } decades;
 
-static decades decades_around(const bar *rows, size_t n)
-{
-    decades d = {INFINITY, -INFINITY};
-    for (size_t i = 0; i < n; i++) {
-        if (!(rows[i].value > 0) || isinf(rows[i].value)) continue;
-        d.low = fmin(d.low, floor(log10(rows[i].value) - 0.3));
-        d.high = fmax(d.high, ceil(log10(rows[i].value) + 1e-9));
-    }
-    if (d.low > d.high) d = (decades){-1, 0};
-    if (d.high - d.low < 1) d.high = d.low + 1;
-    return d;
-}
-
 /* False: a sentence stands in place of the bar. */
 static bool draw_bar(page *p, const bar *b, decades d)
 {
@@ -50,7 +37,14 @@ static bool draw_bar(page *p, const bar *b, decades d)
 void plot_bars(page *p, const bar *rows, size_t n)
 {
     enum { MAX_TICKS = 5 };
-    const decades d = decades_around(rows, n);
+    decades d = {INFINITY, -INFINITY};
+    for (size_t i = 0; i < n; i++) {
+        if (!(rows[i].value > 0) || isinf(rows[i].value)) continue;
+        d.low = fmin(d.low, floor(log10(rows[i].value) - 0.3));
+        d.high = fmax(d.high, ceil(log10(rows[i].value) + 1e-9));
+    }
+    if (d.low > d.high) d = (decades){-1, 0};
+    if (d.high - d.low < 1) d.high = d.low + 1;
     bool any = false;
     page_put(p, "<div class=\"tiers\">\n");
     for (size_t i = 0; i < n; i++) any |= draw_bar(p, &rows[i], d);

@@ -142,31 +142,6 @@ static const char *scale_name(const axis *a, const char *name, double space)
     return "";
 }
 
-/* Grid lines and ticks. */
-static void draw_axes(page *p, const axis *ax, const axis *ay)
-{
-    double free_from = 0;
-    for (size_t k = 0; k < ax->n; k++) {
-        const double x = position(ax, ax->at[k]), half = word_width(ax->word[k]) / 2;
-        const double middle = fmin(x, WIDTH - half);
-        page_put(p, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x, TOP,
-                 HEIGHT - BOTTOM);
-        if (middle - half >= free_from) {
-            page_put(p, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", middle,
-                     HEIGHT - BOTTOM + 15, ax->word[k]);
-            free_from = middle + half + 4;
-        }
-        page_put(p, "\n");
-    }
-    for (size_t k = 0; k < ay->n; k++) {
-        const double y = position(ay, ay->at[k]);
-        page_put(p,
-                 "<line class=\"axis\" x1=\"%.1f\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
-                 "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
-                 ax->from, WIDTH - RIGHT, y, y, ax->from - 5, y + 4, ay->word[k]);
-    }
-}
-
 /* ---- marks ----------------------------------------------------------------------------------- */
 
 static unsigned style_of(const series *s, size_t index)
@@ -320,7 +295,27 @@ void plot_chart(page *p, const chart *c)
              "<figure><figcaption>%s</figcaption>\n<svg class=\"plot\" viewBox=\"0 0 %d %d\" "
              "role=\"img\" aria-label=\"%s\">\n",
              c->title, WIDTH, HEIGHT, c->title);
-    draw_axes(p, &ax, &ay);
+    /* Grid lines and ticks. */
+    double free_from = 0;
+    for (size_t k = 0; k < ax.n; k++) {
+        const double x = position(&ax, ax.at[k]), half = word_width(ax.word[k]) / 2;
+        const double middle = fmin(x, WIDTH - half);
+        page_put(p, "<line class=\"axis\" x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\"/>", x, x, TOP,
+                 HEIGHT - BOTTOM);
+        if (middle - half >= free_from) {
+            page_put(p, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%s</text>", middle,
+                     HEIGHT - BOTTOM + 15, ax.word[k]);
+            free_from = middle + half + 4;
+        }
+        page_put(p, "\n");
+    }
+    for (size_t k = 0; k < ay.n; k++) {
+        const double y = position(&ay, ay.at[k]);
+        page_put(p,
+                 "<line class=\"axis\" x1=\"%.1f\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\"/>"
+                 "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"end\">%s</text>\n",
+                 ax.from, WIDTH - RIGHT, y, y, ax.from - 5, y + 4, ay.word[k]);
+    }
     for (size_t i = 0; i < c->n; i++) draw_series(p, c, i, &ax, &ay);
     draw_labels(p, c, &ax, &ay);
     if (*c->y)

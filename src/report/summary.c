@@ -86,32 +86,6 @@ typedef struct columns {
     bool metric, time;
 } columns;
 
-static void cut_cells(page *p, table *t, const item *it, columns c, size_t norm)
-{
-    const before_after size = file_bytes_of(p, it);
-    const cJSON *const metric = item_object(p, it->json, "metric");
-    const cJSON *const ms = item_object(p, it->json, "time_ms");
-    const char *const name = item_string(p, metric, "name");
-    const double faster = item_number(p, ms, "before") / item_number(p, ms, "after");
-    number b, a;
-    table_cell(p, t, NULL);
-    if (!isnan(size.before) && !isnan(size.after))
-        page_put(p, "%s &rarr; %s%s<br><span class=\"dim small\">%.3g %%</span>",
-                 show_file_size(b, size.before), show_file_size(a, size.after), star(size.verified),
-                 100 * size.after / size.before);
-    table_cell_end(p);
-    if (c.metric) change_cell(p, t, metric, name ? name : "", "");
-    if (c.time)
-        change_cell(p, t, ms,
-                    !isfinite(faster)                  ? ""
-                    : fmax(faster, 1 / faster) < 1.005 ? "the same"
-                    : faster > 1                       ? page_format(p, "%.3gx faster", faster)
-                                                       : page_format(p, "%.3gx slower", 1 / faster),
-                    " ms");
-    error_cells(p, t, it->cert->proven, it->cert->measured, it->holds == PARE_TRUE, norm);
-    table_text(p, t, isnan(inputs_of(it)) ? "" : show_count(b, inputs_of(it)));
-}
-
 static void put_row(page *p, table *t, const items *all, size_t i, columns c)
 {
     const item *const it = &all->v[i];
@@ -130,9 +104,30 @@ static void put_row(page *p, table *t, const items *all, size_t i, columns c)
     table_text(p, t, cut_kind_of(it)->word);
     if (refuted || plan)
         empty_cells(p, t, 4u + c.metric + c.time);
-    else if (it->cert)
-        cut_cells(p, t, it, c, norm);
-    else {
+    else if (it->cert) {
+        const before_after size = file_bytes_of(p, it);
+        const cJSON *const metric = item_object(p, it->json, "metric");
+        const cJSON *const ms = item_object(p, it->json, "time_ms");
+        const char *const name = item_string(p, metric, "name");
+        const double faster = item_number(p, ms, "before") / item_number(p, ms, "after");
+        number b, a;
+        table_cell(p, t, NULL);
+        if (!isnan(size.before) && !isnan(size.after))
+            page_put(p, "%s &rarr; %s%s<br><span class=\"dim small\">%.3g %%</span>",
+                     show_file_size(b, size.before), show_file_size(a, size.after),
+                     star(size.verified), 100 * size.after / size.before);
+        table_cell_end(p);
+        if (c.metric) change_cell(p, t, metric, name ? name : "", "");
+        if (c.time)
+            change_cell(p, t, ms,
+                        !isfinite(faster)                  ? ""
+                        : fmax(faster, 1 / faster) < 1.005 ? "the same"
+                        : faster > 1                       ? page_format(p, "%.3gx faster", faster)
+                                     : page_format(p, "%.3gx slower", 1 / faster),
+                        " ms");
+        error_cells(p, t, it->cert->proven, it->cert->measured, it->holds == PARE_TRUE, norm);
+        table_text(p, t, isnan(inputs_of(it)) ? "" : show_count(b, inputs_of(it)));
+    } else {
         empty_cells(p, t, 1u + c.metric + c.time);
         error_cells(p, t, item_number(p, it->json, "proven"), item_number(p, it->json, "measured"),
                     it->holds == PARE_TRUE, norm);
@@ -244,25 +239,6 @@ static void put_plots(page *p, const items *all)
                  "measured value.</p>\n");
 }
 
-/* Every norm once. */
-static void put_norms(page *p, const items *all)
-{
-    size_t shown = 0;
-    page_put(p, "<p class=\"small dim\">");
-    for (size_t i = 0; i < all->n && !p->w.st; i++) {
-        const char *const norm = norm_of(p, &all->v[i]);
-        if (!norm || first_with_norm(p, all, i) != i) continue;
-        if (shown++ == 0)
-            page_put(p, "Error: %s", norm);
-        else
-            page_put(p, "; where marked [%zu]: %s", shown, norm);
-    }
-    page_put(p,
-             "%sInputs: on how many the bound was proven. * taken from a file, not verified by "
-             "this page.</p>\n",
-             shown ? ". " : "");
-}
-
 void summary_cuts(page *p, const items *all)
 {
     bool any = false;
@@ -288,7 +264,21 @@ void summary_cuts(page *p, const items *all)
     for (size_t i = 0; i < all->n && !p->w.st; i++)
         if (has_certificate(&all->v[i]) || all->v[i].kind == ITEM_PLAN) put_row(p, &t, all, i, c);
     table_end(p);
-    put_norms(p, all);
+    /* Every norm once. */
+    size_t shown = 0;
+    page_put(p, "<p class=\"small dim\">");
+    for (size_t i = 0; i < all->n && !p->w.st; i++) {
+        const char *const norm = norm_of(p, &all->v[i]);
+        if (!norm || first_with_norm(p, all, i) != i) continue;
+        if (shown++ == 0)
+            page_put(p, "Error: %s", norm);
+        else
+            page_put(p, "; where marked [%zu]: %s", shown, norm);
+    }
+    page_put(p,
+             "%sInputs: on how many the bound was proven. * taken from a file, not verified by "
+             "this page.</p>\n",
+             shown ? ". " : "");
     put_plots(p, all);
     page_put(p, "</section>\n");
 }

@@ -1,7 +1,7 @@
 /* unicode.h - just enough Unicode to cut text as the tokenizers do. Private to src/text. */
 #ifndef PARE_TEXT_UNICODE_H
 #define PARE_TEXT_UNICODE_H
-#include <pare/base.h>
+#include "base/utf8.h"
 
 typedef enum pare_char_class {
     PARE_CHAR_OTHER,
@@ -24,11 +24,6 @@ typedef struct pare_lower_range { /* first, first + step, ..., last become thems
 extern const pare_lower_range pare_lower_ranges[];
 extern const size_t pare_lower_range_count;
 
-#define PARE_NO_CHAR UINT32_MAX
-/* The code point at s (n > 0 bytes are there) and its length. A byte that begins no valid UTF-8
- * (overlong forms and surrogates are not) is PARE_NO_CHAR of length 1, so that any bytes can be
- * cut and put together again. */
-uint32_t pare_utf8_next(const char *s, size_t n, size_t *length);
 /* Writes 1 to 4 bytes; returns how many. c must be a code point. */
 size_t pare_utf8_put(char out[4], uint32_t c);
 pare_char_class pare_char_kind(uint32_t c); /* PARE_NO_CHAR is OTHER */
