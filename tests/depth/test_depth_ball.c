@@ -13,7 +13,7 @@
 
 /* Adds the claims of a ball to a certificate. */
 static pare_status add_ball(pare_cert *cert, pare_arena *a, const pare_model *f,
-                            const pare_model *g, const pare_inputs *set, depth_ball_of b,
+                            const pare_model *g, const pare_inputs *set, pare_neighborhood b,
                             pare_ub apriori, pare_err *err)
 {
     cert_builder build = {.work = {.arena = a, .err = err}, .cert = cert};
