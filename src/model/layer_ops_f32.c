@@ -26,13 +26,13 @@ static void do_unit(void *ctx, size_t unit)
     const float *const x = j->x ? (const float *)j->x->v + first * j->x->d : NULL;
     switch (j->op) {
     case NORM:
-        vector_normalize(vector_best_isa(), y, x, n, d, j->norm);
+        vector_normalize(simd_best(), y, x, n, d, j->norm);
         break;
     case ACTIVATION:
-        vector_activation(vector_best_isa(), y, x, n * d, j->act);
+        vector_activation(simd_best(), y, x, n * d, j->act);
         break;
     case ADD:
-        vector_add(vector_best_isa(), y, x, j->w, n, d);
+        vector_add(simd_best(), y, x, j->w, n, d);
         break;
     case SHIFT:
         for (size_t i = 0; i < n; i++)

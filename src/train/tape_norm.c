@@ -171,7 +171,7 @@ typedef struct row_moments {
 
 /* ---- f32, row by row -------------------------------------------------------------------------- */
 
-LANES_INLINE float row_mean(const float *x, const float *offset, size_t d)
+PARE_INLINE float row_mean(const float *x, const float *offset, size_t d)
 {
     lanes part = {0}, v, o;
     for (size_t j = 0; j < d; j += LANES) {
@@ -183,7 +183,7 @@ LANES_INLINE float row_mean(const float *x, const float *offset, size_t d)
     return lanes_total(&part) / (float)d;
 }
 
-LANES_INLINE float row_squares(const float *x, const float *offset, float mean, size_t d)
+PARE_INLINE float row_squares(const float *x, const float *offset, float mean, size_t d)
 {
     lanes part = {0}, v, o;
     float rest = 0;
@@ -201,8 +201,8 @@ LANES_INLINE float row_squares(const float *x, const float *offset, float mean, 
     return lanes_total(&part) + rest;
 }
 
-LANES_INLINE void scale_row(float *y, const float *x, float mean, float inv, const float *offset,
-                            const float *gain, const float *bias, size_t d)
+PARE_INLINE void scale_row(float *y, const float *x, float mean, float inv, const float *offset,
+                           const float *gain, const float *bias, size_t d)
 {
     lanes v, o, g, b;
     for (size_t j = 0; j < d; j += LANES) {
@@ -216,7 +216,7 @@ LANES_INLINE void scale_row(float *y, const float *x, float mean, float inv, con
     }
 }
 
-LANES_INLINE void norm_rows(const norm_job *w, const span *s)
+PARE_INLINE void norm_rows(const norm_job *w, const span *s)
 {
     const pare_norm *const n = w->n;
     const float *const offset = n->offset.data, *const gain = n->gain.data;
@@ -236,9 +236,9 @@ LANES_INLINE void norm_rows(const norm_job *w, const span *s)
 }
 
 /* Adds this row to the sums of gain and bias, and finds its own. */
-LANES_INLINE void row_backward_sums(row_moments *f, float *dgain, float *dbias, const float *x,
-                                    const float *dy, const float *offset, const float *gain,
-                                    size_t d)
+PARE_INLINE void row_backward_sums(row_moments *f, float *dgain, float *dbias, const float *x,
+                                   const float *dy, const float *offset, const float *gain,
+                                   size_t d)
 {
     lanes p1 = {0}, p2 = {0};
     for (size_t j = 0; j < d; j += LANES) {
@@ -258,9 +258,9 @@ LANES_INLINE void row_backward_sums(row_moments *f, float *dgain, float *dbias, 
     f->s2 = lanes_total(&p2);
 }
 
-LANES_INLINE void row_backward(float *dx, const row_moments *f, float *doffset, const float *x,
-                               const float *dy, const float *plus, const float *offset,
-                               const float *gain, size_t d)
+PARE_INLINE void row_backward(float *dx, const row_moments *f, float *doffset, const float *x,
+                              const float *dy, const float *plus, const float *offset,
+                              const float *gain, size_t d)
 {
     for (size_t j = 0; j < d; j += LANES) {
         const size_t n = lanes_count(j, d);
@@ -278,7 +278,7 @@ LANES_INLINE void row_backward(float *dx, const row_moments *f, float *doffset, 
     }
 }
 
-LANES_INLINE void norm_rows_backward(const norm_job *w, const span *s)
+PARE_INLINE void norm_rows_backward(const norm_job *w, const span *s)
 {
     const pare_norm *const n = w->n;
     const float *const offset = n->offset.data, *const gain = n->gain.data;
@@ -300,14 +300,14 @@ LANES_INLINE void norm_rows_backward(const norm_job *w, const span *s)
 /* ---- f32, batch norm: by columns -------------------------------------------------------------- */
 
 /* The n columns from j on of a row; n is known where this is inlined, unless they are the last. */
-LANES_INLINE void sum_chunk(double *sum, const float *x, size_t j, size_t n)
+PARE_INLINE void sum_chunk(double *sum, const float *x, size_t j, size_t n)
 {
     lanes v;
     lanes_load(&v, x, j, n, 0);
     *(lanes_f64 *)(sum + j) += __builtin_convertvector(v, lanes_f64);
 }
 
-LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, size_t j, size_t n)
+PARE_INLINE void squares_chunk(float *sum, const float *x, const float *mean, size_t j, size_t n)
 {
     lanes v, m;
     lanes_load(&v, x, j, n, 0);
@@ -319,7 +319,7 @@ LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, s
 /* Of the rows of a span: their sums, their squared distances from the span's own mean, so that
  * nothing cancels where that is large, and sum^2 / rows, from which the distances from the mean of
  * all rows follow. The second pass finds the rows in the cache. */
-LANES_INLINE void column_moments_f32(const norm_job *w, const span *s)
+PARE_INLINE void column_moments_f32(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d, whole = d / LANES * LANES;
     const double count = (double)(s->end - s->first);
@@ -345,7 +345,7 @@ LANES_INLINE void column_moments_f32(const norm_job *w, const span *s)
     }
 }
 
-LANES_INLINE void norm_chunk(const norm_job *w, float *y, const float *x, size_t j, size_t n)
+PARE_INLINE void norm_chunk(const norm_job *w, float *y, const float *x, size_t j, size_t n)
 {
     lanes v, m, a, b;
     lanes_load(&v, x, j, n, 0);
@@ -356,7 +356,7 @@ LANES_INLINE void norm_chunk(const norm_job *w, float *y, const float *x, size_t
     lanes_store(y, &v, j, n);
 }
 
-LANES_INLINE void norm_columns(const norm_job *w, const span *s)
+PARE_INLINE void norm_columns(const norm_job *w, const span *s)
 {
     const norm_job here = *w; /* a copy that no store can change */
     const size_t d = w->x->d;
@@ -369,8 +369,8 @@ LANES_INLINE void norm_columns(const norm_job *w, const span *s)
     }
 }
 
-LANES_INLINE void sums_chunk(float *s1, float *s2, const float *x, const float *dy,
-                             const float *mean, size_t j, size_t n)
+PARE_INLINE void sums_chunk(float *s1, float *s2, const float *x, const float *dy,
+                            const float *mean, size_t j, size_t n)
 {
     lanes v, e, m;
     lanes_load(&v, x, j, n, 0);
@@ -380,7 +380,7 @@ LANES_INLINE void sums_chunk(float *s1, float *s2, const float *x, const float *
     *(lanes_unaligned *)(s2 + j) += e;
 }
 
-LANES_INLINE void column_sums_backward(const norm_job *w, const span *s)
+PARE_INLINE void column_sums_backward(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d;
     const float *const mean = w->mean;
@@ -397,8 +397,8 @@ LANES_INLINE void column_sums_backward(const norm_job *w, const span *s)
     lanes_widen(s->sum + d, s2, d);
 }
 
-LANES_INLINE void columns_backward_chunk(const norm_job *w, float *dx, const float *x,
-                                         const float *dy, const float *plus, size_t j, size_t n)
+PARE_INLINE void columns_backward_chunk(const norm_job *w, float *dx, const float *x,
+                                        const float *dy, const float *plus, size_t j, size_t n)
 {
     lanes v, e, m, a, b, c, p;
     lanes_load(&v, x, j, n, 0);
@@ -412,7 +412,7 @@ LANES_INLINE void columns_backward_chunk(const norm_job *w, float *dx, const flo
     lanes_store(dx, &v, j, n);
 }
 
-LANES_INLINE void norm_columns_backward(const norm_job *w, const span *s)
+PARE_INLINE void norm_columns_backward(const norm_job *w, const span *s)
 {
     const norm_job here = *w;
     const size_t d = w->x->d;
@@ -428,7 +428,7 @@ LANES_INLINE void norm_columns_backward(const norm_job *w, const span *s)
 
 /* ---- f32, chosen at run time ------------------------------------------------------------------ */
 
-LANES_INLINE void norm_any(const norm_job *w, const span *s)
+PARE_INLINE void norm_any(const norm_job *w, const span *s)
 {
     switch (w->op) {
     case NORM_ROWS:
