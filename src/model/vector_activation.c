@@ -97,26 +97,12 @@ PARE_INLINE void activate_row(float *y, const float *u, size_t n, pare_act act)
 /* The activation is a constant in every loop. */
 PARE_INLINE void activate(float *y, const float *u, size_t n, pare_act act)
 {
-    switch (act) {
-    case PARE_ACT_NONE:
-        activate_row(y, u, n, PARE_ACT_NONE);
-        return;
-    case PARE_ACT_RELU:
-        activate_row(y, u, n, PARE_ACT_RELU);
-        return;
-    case PARE_ACT_GELU:
-        activate_row(y, u, n, PARE_ACT_GELU);
-        return;
-    case PARE_ACT_GELU_TANH:
-        activate_row(y, u, n, PARE_ACT_GELU_TANH);
-        return;
-    case PARE_ACT_SILU:
-        activate_row(y, u, n, PARE_ACT_SILU);
-        return;
-    case PARE_ACT_TANH:
-        activate_row(y, u, n, PARE_ACT_TANH);
-        return;
-    }
+    if (act == PARE_ACT_NONE) activate_row(y, u, n, PARE_ACT_NONE);
+    if (act == PARE_ACT_RELU) activate_row(y, u, n, PARE_ACT_RELU);
+    if (act == PARE_ACT_GELU) activate_row(y, u, n, PARE_ACT_GELU);
+    if (act == PARE_ACT_GELU_TANH) activate_row(y, u, n, PARE_ACT_GELU_TANH);
+    if (act == PARE_ACT_SILU) activate_row(y, u, n, PARE_ACT_SILU);
+    if (act == PARE_ACT_TANH) activate_row(y, u, n, PARE_ACT_TANH);
 }
 
 /* A pare_act with its factors u, or a letter of vector_function. */

@@ -177,26 +177,13 @@ PARE_INLINE void act_forward_or_backward(const act_job *w, const span *s, pare_a
 /* The activation is a constant in every loop. */
 PARE_INLINE void act_any(const act_job *w, const span *s)
 {
-    switch (w->s->act) {
-    case PARE_ACT_NONE:
-        act_forward_or_backward(w, s, PARE_ACT_NONE);
-        return;
-    case PARE_ACT_RELU:
-        act_forward_or_backward(w, s, PARE_ACT_RELU);
-        return;
-    case PARE_ACT_GELU:
-        act_forward_or_backward(w, s, PARE_ACT_GELU);
-        return;
-    case PARE_ACT_GELU_TANH:
-        act_forward_or_backward(w, s, PARE_ACT_GELU_TANH);
-        return;
-    case PARE_ACT_SILU:
-        act_forward_or_backward(w, s, PARE_ACT_SILU);
-        return;
-    case PARE_ACT_TANH:
-        act_forward_or_backward(w, s, PARE_ACT_TANH);
-        return;
-    }
+    const pare_act act = w->s->act;
+    if (act == PARE_ACT_NONE) act_forward_or_backward(w, s, PARE_ACT_NONE);
+    if (act == PARE_ACT_RELU) act_forward_or_backward(w, s, PARE_ACT_RELU);
+    if (act == PARE_ACT_GELU) act_forward_or_backward(w, s, PARE_ACT_GELU);
+    if (act == PARE_ACT_GELU_TANH) act_forward_or_backward(w, s, PARE_ACT_GELU_TANH);
+    if (act == PARE_ACT_SILU) act_forward_or_backward(w, s, PARE_ACT_SILU);
+    if (act == PARE_ACT_TANH) act_forward_or_backward(w, s, PARE_ACT_TANH);
 }
 
 LANES_DISPATCH(act_f32, act_any)
