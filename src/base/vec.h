@@ -14,31 +14,30 @@
 #if defined(VEC_AVX512)
 #define VEC_TARGET PARE_AVX512
 enum { VEC = 16 };
-typedef __m512 vec;
 #elif defined(VEC_AVX2)
 #define VEC_TARGET PARE_AVX2
 enum { VEC = 8 };
-typedef __m256 vec;
 #else
 #define VEC_TARGET
 enum { VEC = 4 };
-typedef four vec;
 #endif
 #define VEC_INLINE PARE_INLINE VEC_TARGET
+typedef float vec __attribute__((vector_size(VEC * sizeof(float)), aligned(4), may_alias));
 
-#if defined(VEC_AVX512)
 VEC_INLINE vec vec_load(const float *p)
 {
-    return _mm512_loadu_ps(p);
+    return *(const vec *)p;
 }
 VEC_INLINE void vec_store(float *p, vec a)
 {
-    _mm512_storeu_ps(p, a);
+    *(vec *)p = a;
 }
 VEC_INLINE vec vec_set(float a)
 {
-    return _mm512_set1_ps(a);
+    return a - (vec){0}; /* nothing is subtracted: - 0 changes no number */
 }
+
+#if defined(VEC_AVX512)
 VEC_INLINE vec vec_fma(vec a, vec b, vec c)
 {
     return _mm512_fmadd_ps(a, b, c);
@@ -82,18 +81,6 @@ VEC_INLINE void vec_store_some(float *p, vec a, size_t n)
     _mm512_mask_storeu_ps(p, vec_first(n), a);
 }
 #elif defined(VEC_AVX2)
-VEC_INLINE vec vec_load(const float *p)
-{
-    return _mm256_loadu_ps(p);
-}
-VEC_INLINE void vec_store(float *p, vec a)
-{
-    _mm256_storeu_ps(p, a);
-}
-VEC_INLINE vec vec_set(float a)
-{
-    return _mm256_set1_ps(a);
-}
 VEC_INLINE vec vec_fma(vec a, vec b, vec c)
 {
     return _mm256_fmadd_ps(a, b, c);
@@ -140,18 +127,6 @@ VEC_INLINE void vec_store_some(float *p, vec a, size_t n)
     _mm256_maskstore_ps(p, vec_first(n), a);
 }
 #else
-VEC_INLINE vec vec_load(const float *p)
-{
-    return *(const vec *)p;
-}
-VEC_INLINE void vec_store(float *p, vec a)
-{
-    *(vec *)p = a;
-}
-VEC_INLINE vec vec_set(float a)
-{
-    return (vec){a, a, a, a};
-}
 VEC_INLINE vec vec_fma(vec a, vec b, vec c)
 {
     return a * b + c;
