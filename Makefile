@@ -4,7 +4,7 @@
 # bench/x.c needs no change here. Objects of src/cli go into the command only, all others into
 # the libraries.
 
-VERSION = 0.1.0
+VERSION = 0.2.0
 SONAME  = libpare.so.0
 
 BUILD  ?= build

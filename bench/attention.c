@@ -53,8 +53,9 @@ static float *randoms(pare_arena *a, size_t n, uint64_t stream)
 static void one_product(void *ctx, size_t i)
 {
     const bench *const b = ctx;
-    pare_blas_f32(SIDE, SIDE, SIDE, 1, b->a, SIDE, false, b->b, SIDE, false, 0,
-                  b->c + i * SIDE * SIDE, SIDE);
+    pare_blas_f32(&(pare_mat32){SIDE, SIDE, SIDE, b->c + i * SIDE * SIDE}, 1,
+                  &(pare_mat32){SIDE, SIDE, SIDE, b->a}, false,
+                  &(pare_mat32){SIDE, SIDE, SIDE, b->b}, false, 0);
 }
 
 static pare_mat32 head_of(const bench *b, float *x, size_t h)
@@ -68,7 +69,13 @@ static void attend(bench *b)
     for (size_t h = 0; h < b->heads; h++) {
         pare_mat32 y = head_of(b, b->y, h);
         const pare_mat32 q = head_of(b, b->q, h), k = head_of(b, b->k, h), v = head_of(b, b->v, h);
-        if (pare_attend_f32(&y, &q, &k, &v, (float)(1 / sqrt((double)b->d)), &b->pattern, b->graph,
+        if (pare_attend_f32(&y,
+                            &(pare_attention_args32){.q = &q,
+                                                     .k = &k,
+                                                     .v = &v,
+                                                     .scale = (1 / sqrt((double)b->d)),
+                                                     .pattern = &b->pattern,
+                                                     .graph = b->graph},
                             &b->exec, NULL))
             stop("out of memory");
     }

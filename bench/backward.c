@@ -51,14 +51,16 @@ static float *numbers(pare_arena *a, size_t n, uint64_t stream)
 
 static void square(job *j)
 {
-    pare_blas_f32(SIDE, SIDE, SIDE, 1, j->square[0], SIDE, false, j->square[1], SIDE, false, 0,
-                  j->square[2], SIDE);
+    pare_blas_f32(&(pare_mat32){SIDE, SIDE, SIDE, j->square[2]}, 1,
+                  &(pare_mat32){SIDE, SIDE, SIDE, j->square[0]}, false,
+                  &(pare_mat32){SIDE, SIDE, SIDE, j->square[1]}, false, 0);
 }
 
 static void dense(job *j)
 {
     const pare_weight w = {PARE_F32, j->out, j->in, j->w}, b = {PARE_F32, 1, j->out, j->b};
-    must(pare_dense_f32(j->y, j->out, j->x, j->in, j->n, &w, &b, &j->exec, NULL));
+    must(pare_dense_f32(&(pare_mat32){j->n, j->out, j->out, j->y},
+                        &(pare_mat32){j->n, j->in, j->in, j->x}, &w, &b, &j->exec, NULL));
 }
 
 static void dense_dx(job *j)

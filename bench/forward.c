@@ -70,7 +70,8 @@ static double gemm_seconds(float *v)
 {
     const size_t n = (size_t)GEMM * GEMM;
     const double start = pare_seconds();
-    pare_blas_f32(GEMM, GEMM, GEMM, 1, v, GEMM, false, v + n, GEMM, true, 0, v + 2 * n, GEMM);
+    pare_blas_f32(&(pare_mat32){GEMM, GEMM, GEMM, v + 2 * n}, 1, &(pare_mat32){GEMM, GEMM, GEMM, v},
+                  false, &(pare_mat32){GEMM, GEMM, GEMM, v + n}, true, 0);
     return pare_seconds() - start;
 }
 

@@ -54,10 +54,11 @@ static double total(const pieces *p)
     return sum;
 }
 
-static void sgemm(pieces *p, const float *a, const float *b, float *c)
+static void sgemm(pieces *p, float *a, float *b, float *c)
 {
     const double start = pare_seconds();
-    pare_blas_f32(SIDE, SIDE, SIDE, 1, a, SIDE, false, b, SIDE, true, 0, c, SIDE);
+    pare_blas_f32(&(pare_mat32){SIDE, SIDE, SIDE, c}, 1, &(pare_mat32){SIDE, SIDE, SIDE, a}, false,
+                  &(pare_mat32){SIDE, SIDE, SIDE, b}, true, 0);
     keep_best(p, 0, pare_seconds() - start);
 }
 
@@ -139,8 +140,8 @@ static void check(const pare_model *m, pare_decoder *d, const int64_t *ids, size
     free(want);
 }
 
-static times measure(const pare_model *m, const shape *s, int threads, const float *a,
-                     const float *b, float *c)
+static times measure(const pare_model *m, const shape *s, int threads, float *a,
+                     float *b, float *c)
 {
     const pare_exec exec = {.threads = threads};
     const pare_sample_opts greedy = {.temperature = 0, .top_p = 1},

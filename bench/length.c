@@ -78,7 +78,11 @@ static void direct(bench *b)
     const pare_pattern full = {.kind = PARE_FULL};
     pare_mat32 y = {b->n, D, D, b->y};
     const pare_mat32 q = {b->n, D, D, b->q}, k = {b->n, D, D, b->k}, v = {b->n, D, D, b->v};
-    if (pare_attend_f32(&y, &q, &k, &v, 0.125f, &full, NULL, NULL, NULL)) stop("out of memory");
+    if (pare_attend_f32(
+            &y,
+            &(pare_attention_args32){.q = &q, .k = &k, .v = &v, .scale = 0.125f, .pattern = &full},
+            NULL, NULL))
+        stop("out of memory");
 }
 
 static void planned(bench *b, const pare_length_opts *o)
@@ -99,7 +103,9 @@ static void planned(bench *b, const pare_length_opts *o)
     pare_oracle orc;
     pare_err err = {0};
     if (pare_oracle_cpu(&orc, PARE_F32, b->m, NULL, &err) ||
-        pare_length_attend(&orc, o, &job, 1, &full, NULL, NULL, NULL, &err))
+        pare_length_attend(&orc, o,
+                           &(pare_length_layer){.jobs = &job, .count = 1, .pattern = &full}, NULL,
+                           NULL, &err))
         stop(err.msg);
     pare_oracle_free(&orc);
 }
@@ -288,7 +294,9 @@ static double pass(const pare_model *m, const pare_input *in, float *y, const pa
     pare_err err = {0};
     const double start = seconds(&clock);
     if (pare_oracle_cpu(&orc, PARE_F32, 128, NULL, &err) ||
-        pare_length_forward(y, &orc, &o, ranks, m, in, NULL, NULL, NULL, &err))
+        pare_length_forward(
+            y, NULL, &(pare_length_pass){.oracle = &orc, .model = m, .in = in, .ranks = ranks}, &o,
+            NULL, &err))
         stop(err.msg);
     pare_oracle_free(&orc);
     return seconds(&clock) - start;

@@ -99,8 +99,9 @@ static void run_dense_f64(bench *b)
 
 static void run_dense_f32(bench *b)
 {
-    if (pare_dense_f32(b->yf, b->b.rows, b->xf, b->a.cols, b->a.rows, &b->w, &b->none, &b->exec,
-                       NULL))
+    if (pare_dense_f32(&(pare_mat32){b->a.rows, b->b.rows, b->b.rows, b->yf},
+                       &(pare_mat32){b->a.rows, b->a.cols, b->a.cols, b->xf}, &b->w, &b->none,
+                       &b->exec, NULL))
         stop("dense f32 failed");
 }
 

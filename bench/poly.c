@@ -29,7 +29,11 @@ static double exact(bench *t)
     const poly_data *const b = &t->in;
     const double start = seconds(b);
     if (whole(b)) {
-        if (pare_attend_f32(&t->e, &b->q, &b->k, &b->v, 1, &b->pattern, NULL, &b->exec, NULL))
+        if (pare_attend_f32(
+                &t->e,
+                &(pare_attention_args32){
+                    .q = &b->q, .k = &b->k, .v = &b->v, .scale = 1, .pattern = &b->pattern},
+                &b->exec, NULL))
             stop("out of memory");
         return seconds(b) - start;
     }
@@ -47,9 +51,12 @@ static double exact(bench *t)
 static double poly(bench *t, pare_poly_report *report)
 {
     const poly_data *const b = &t->in;
-    const pare_poly_opts o = PARE_POLY_DEFAULT;
+    const pare_poly_opts o = PARE_POLY_OPTS_DEFAULT;
     const double start = seconds(b);
-    if (pare_poly_f32(&t->y, report, &b->q, &b->k, &b->v, 1, &b->pattern, NULL, &o, &b->exec, NULL))
+    if (pare_poly_f32(&t->y, report,
+                      &(pare_attention_args32){
+                          .q = &b->q, .k = &b->k, .v = &b->v, .scale = 1, .pattern = &b->pattern},
+                      &o, &b->exec, NULL))
         stop("out of memory");
     return seconds(b) - start;
 }

@@ -46,7 +46,7 @@ static double exact(bench *t)
 static void poly(bench *t, double *there, double *back, pare_poly_report *report)
 {
     const poly_data *const b = &t->in;
-    const pare_poly_opts o = PARE_POLY_DEFAULT;
+    const pare_poly_opts o = PARE_POLY_OPTS_DEFAULT;
     const pare_poly_saved kept = {.exact = t->exact};
     pare_arena *const a = pare_arena_new();
     pare_poly_plan plan;

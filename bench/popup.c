@@ -93,7 +93,7 @@ static double turn(const pare_model *start, const shape *s, const pare_popup *po
     const pare_train_opts o = {.steps = s->steps + 2,
                                .lr = 1e-3,
                                .clip = 1,
-                               .adamw = PARE_ADAMW_DEFAULT,
+                               .adamw = PARE_ADAMW_OPTS_DEFAULT,
                                .popup = popup,
                                .log = look,
                                .log_self = &c};

@@ -3,7 +3,6 @@
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -14,12 +13,12 @@ static pare_status fold(const char *in, const char *out, pare_arena *a, pare_err
     pare_inputs set;
     pare_cert cert;
     char bound[40];
-    pare_publish_opts p = {.in_path = in,
-                           .out_path = out,
-                           .max_error = INFINITY,
-                           .tokens = 8,
-                           .set = &set,
-                           .prover = &pare_fold_prover};
+    pare_publish_opts p = PARE_PUBLISH_OPTS_DEFAULT;
+    p.in_path = in;
+    p.out_path = out;
+    p.tokens = 8;
+    p.set = &set;
+    p.prover = &pare_fold_prover;
     pare_status st = pare_model_load(&m, in, err);
     if (!st) st = pare_inputs_random(&set, a, m, 4, p.tokens, p.seed, err);
     if (!st) st = pare_fold(&smaller, &report, m, err);

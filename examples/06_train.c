@@ -16,7 +16,9 @@ static void log_step(void *self, const pare_train_log *l)
 
 static pare_status train(const char *path, pare_arena *a, pare_err *err)
 {
-    const pare_task_series_opts data = {.train = path, .batch = 32};
+    pare_task_series_opts data = PARE_TASK_SERIES_OPTS_DEFAULT;
+    data.train = path;
+    data.batch = 32;
     pare_task task;
     pare_task_facts f;
     pare_model *fresh = NULL, *sorts = NULL;
@@ -29,14 +31,13 @@ static pare_status train(const char *path, pare_arena *a, pare_err *err)
                              .heads = 2,
                              .vocab = f.ids,
                              .context = f.tokens};
-    const pare_train_opts how = {.steps = 200,
-                                 .warmup = 10,
-                                 .eval_every = 20,
-                                 .lr = 1e-2,
-                                 .last_lr = 1e-3,
-                                 .clip = 1,
-                                 .adamw = PARE_ADAMW_DEFAULT,
-                                 .log = log_step};
+    pare_train_opts how = PARE_TRAIN_OPTS_DEFAULT;
+    how.steps = 200;
+    how.warmup = 10;
+    how.eval_every = 20;
+    how.lr = 1e-2;
+    how.last_lr = 1e-3;
+    how.log = log_step;
     st = pare_init_model(&fresh, &shape, err);
     if (!st) st = pare_train(&sorts, &r, fresh, &task, &how, NULL, err);
     if (!st)

@@ -4,7 +4,6 @@
 #define _POSIX_C_SOURCE 200809L /* mkdtemp */
 #include <pare/pare.h>
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -20,13 +19,13 @@ static pare_status cut(const char *in, const char *board, const char *out, pare_
     char bound[40];
     pare_width_opts w = PARE_WIDTH_OPTS_DEFAULT;
     w.dim = 8;
-    const pare_publish_opts p = {.in_path = in,
-                                 .out_path = out,
-                                 .max_error = INFINITY, /* or the largest you accept */
-                                 .data_path = board,
-                                 .set = &set,
-                                 .prover = &pare_width_provers[w.method],
-                                 .exec = exec};
+    pare_publish_opts p = PARE_PUBLISH_OPTS_DEFAULT; /* max_error: the largest you accept */
+    p.in_path = in;
+    p.out_path = out;
+    p.data_path = board;
+    p.set = &set;
+    p.prover = &pare_width_provers[w.method];
+    p.exec = exec;
     pare_status st = pare_model_load(&m, in, err);
     if (!st) st = pare_dataset_load(&data, a, m, board, 0, 0, err);
     set = data.inputs;
@@ -53,7 +52,8 @@ static pare_status forge(const char *from, const char *to, pare_arena *a, pare_e
 static pare_status run(const char *folder, pare_arena *a, pare_err *err)
 {
     const pare_exec exec = {.threads = pare_cores()};
-    const pare_verify_file_opts v = {.exec = &exec};
+    pare_verify_file_opts v = PARE_VERIFY_FILE_OPTS_DEFAULT;
+    v.exec = &exec;
     char *const board = pare_sprintf(a, "%s/board.npz", folder);
     char *const out = pare_sprintf(a, "%s/small.safetensors", folder);
     char *const cert = pare_sprintf(a, "%s/small.safetensors.cert.json", folder);

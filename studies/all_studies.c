@@ -1,4 +1,5 @@
-/* run_all_studies: every study of every paper, one after the other, in folders of their own. */
+/* all_studies.c - run_all_studies: every study of every paper, one after the other, in folders of
+ * their own. */
 #include "study.h"
 #include <string.h>
 

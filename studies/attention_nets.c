@@ -1,4 +1,4 @@
-/* Networks and inputs of Rank collapse 2025 (attention_nets.h). */
+/* attention_nets.c - networks and inputs of Rank collapse 2025. */
 #include "attention_nets.h"
 #include <math.h>
 #include <string.h>

@@ -1,6 +1,6 @@
-/* Jobs that are done once (cached_jobs.h). Dealt to the ranks by number, within a rank to the threads: one
- * each where there are enough, else all threads for one job after the other. A result is written
- * whole or not at all, so what is there is finished. */
+/* cached_jobs.c - jobs that are done once. Dealt to the ranks by number, within a rank to the
+ * threads: one each where there are enough, else all threads for one job after the other. A result
+ * is written whole or not at all, so what is there is finished. */
 #include "cached_jobs.h"
 #include <math.h>
 #include <pthread.h>

@@ -38,7 +38,9 @@ static pare_status large_net(double sum[LOST_ROWS], double gain_of, const trial 
         }
         sum[k] += least / whole;
     }
-    if (!st) st = pare_depth_attention_stats(&ray, t->a, c.m, c.calib, c.in, NULL, t->err);
+    if (!st)
+        st = pare_depth_attention_stats(
+            &ray, t->a, c.m, &(pare_input_split){.fit = c.calib, .heldout = c.in}, NULL, t->err);
     for (size_t h = 0; !st && h < ray.nheads; h++) {
         sum[LOST] += ray.heads[h].range_mean / (double)ray.nheads;
         sum[LOST + 1] += ray.heads[h].tv_uniform / (double)ray.nheads;

@@ -32,7 +32,9 @@ static pare_status trio_new(trio *t, pare_arena *a, size_t n, size_t d, double s
         t->v.v[i] = pare_rng_normal(rng);
     }
     t->range = widest_column(t->v.v, n, d);
-    return pare_attend_f64(&t->exact, &t->q, &t->k, &t->v, 1, &full_pattern, NULL, NULL, err);
+    const pare_attention_args x = {
+        .q = &t->q, .k = &t->k, .v = &t->v, .scale = 1, .pattern = &full_pattern};
+    return pare_attend_f64(&t->exact, &x, NULL, err);
 }
 
 /* Error and bounds in units of the values' range. */
@@ -50,8 +52,7 @@ static pare_status try_poly(tried *out, pare_arena *a, const trio *t, pare_poly_
                             int degree, pare_err *err)
 {
     const size_t n = t->q.rows;
-    pare_poly_opts o = PARE_POLY_DEFAULT;
-    pare_poly_plan plan;
+    pare_poly_opts o = PARE_POLY_OPTS_DEFAULT;
     pare_poly_report report;
     pare_mat y = pare_mat_new(a, n, t->v.cols);
     double *const bound = y.v ? pare_alloc(a, n, sizeof *bound) : NULL;
@@ -60,13 +61,13 @@ static pare_status try_poly(tried *out, pare_arena *a, const trio *t, pare_poly_
     o.degree = degree;
     o.tolerance = 1e9; /* no row falls back */
     o.always = true;
-    pare_status st =
-        pare_poly_plan_f64(&plan, a, &t->q, &t->k, t->v.cols, 1, &full_pattern, &o, err);
-    if (!st) st = pare_poly_attend_f64(&y, bound, &report, &plan, &t->q, &t->k, &t->v, 0, err);
+    const pare_attention_args x = {
+        .q = &t->q, .k = &t->k, .v = &t->v, .scale = 1, .pattern = &full_pattern};
+    const pare_status st = pare_poly_f64(&y, bound, &report, &x, &o, err);
     if (st) return st;
     qsort(bound, n, sizeof *bound, by_size);
     *out = (tried){.error = san_largest(y.v, t->exact.v, n * t->v.cols) / t->range,
-                   .tv = plan.tv.v,
+                   .tv = report.worst_case.v,
                    .most = bound[n - 1],
                    .median = bound[n / 2]};
     return PARE_OK;
@@ -128,7 +129,7 @@ static size_t length_of(size_t i)
 static pare_status time_run(trial *t, pare_rng *rng)
 {
     const size_t d = 16;
-    pare_poly_opts o = PARE_POLY_DEFAULT;
+    pare_poly_opts o = PARE_POLY_OPTS_DEFAULT;
     pare_poly_report report;
     pare_status st = PARE_OK;
     o.kind = PARE_POLY_REMEZ;
@@ -142,14 +143,14 @@ static pare_status time_run(trial *t, pare_rng *rng)
         for (size_t i = 0; i < 3 * each; i++) v[i] = 0.2f * (float)pare_rng_normal(rng);
         pare_mat32 q = {n, d, d, v}, k = {n, d, d, v + each}, x = {n, d, d, v + 2 * each};
         pare_mat32 y = {n, d, d, v + 3 * each};
+        const pare_attention_args32 head = {
+            .q = &q, .k = &k, .v = &x, .scale = 0.25, .pattern = &full_pattern};
         double exact = INFINITY, poly = INFINITY;
         for (size_t i = 0; !st && i < 3; i++) {
             const double start = spent();
-            st = pare_attend_f32(&y, &q, &k, &x, 0.25f, &full_pattern, NULL, NULL, t->err);
+            st = pare_attend_f32(&y, &head, NULL, t->err);
             const double middle = spent();
-            if (!st)
-                st = pare_poly_f32(&y, &report, &q, &k, &x, 0.25, &full_pattern, NULL, &o, NULL,
-                                   t->err);
+            if (!st) st = pare_poly_f32(&y, &report, &head, &o, NULL, t->err);
             exact = fmin(exact, middle - start);
             poly = fmin(poly, spent() - middle);
         }

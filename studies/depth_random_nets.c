@@ -212,7 +212,9 @@ static pare_status rank_run(trial *t)
         pare_model *m = NULL;
         pare_attention_stats ray;
         st = san_new(&m, &shape, &weights, t->err);
-        if (!st) st = pare_depth_attention_stats(&ray, t->a, m, &x, &x, NULL, t->err);
+        if (!st)
+            st = pare_depth_attention_stats(
+                &ray, t->a, m, &(pare_input_split){.fit = &x, .heldout = &x}, NULL, t->err);
         for (size_t l = 0; !st && l < RANK_LAYERS; l++)
             append_number(&t->out, log10(fmax(ray.layers[l].res_x, 1e-99)));
         for (size_t l = 0; !st && l < RANK_LAYERS; l++) {

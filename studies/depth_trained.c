@@ -79,12 +79,14 @@ static pare_status trained_run(trial *t)
     const pare_replacement_costs_opts o = {.metric = nats_of, .self = &g};
     pare_attention_stats ray;
     pare_replacement_costs costs;
-    pare_status st =
-        pare_depth_attention_stats(&ray, t->a, t->s->trained, &x.fit, &x.heldout, &silent, t->err);
+    pare_status st = pare_depth_attention_stats(
+        &ray, t->a, t->s->trained, &(pare_input_split){.fit = &x.fit, .heldout = &x.heldout},
+        &silent, t->err);
     if (!st) st = trial_progress(t, 1, 8);
     if (!st)
-        st = pare_depth_replacement_costs(&costs, t->a, t->s->trained, &x.fit, &x.heldout, &o,
-                                          &silent, t->err);
+        st = pare_depth_replacement_costs(&costs, t->a, t->s->trained,
+                                          &(pare_input_split){.fit = &x.fit, .heldout = &x.heldout},
+                                          &o, &silent, t->err);
     if (st) return st;
     append_number(&t->out, (double)ray.nlayers);
     for (size_t l = 0; l < ray.nlayers; l++) {
@@ -228,7 +230,9 @@ static pare_status scaled_run(trial *t)
     if (!st) st = lost_with(&uniform, &c, m, &x.fit, PARE_ATTN_UNIFORM);
     if (!st) st = trial_progress(t, 1, 2);
     if (!st) st = lost_with(&constq, &c, m, &x.fit, PARE_ATTN_CONSTQ);
-    if (!st) st = pare_depth_attention_stats(&ray, t->a, m, &x.fit, &x.heldout, NULL, t->err);
+    if (!st)
+        st = pare_depth_attention_stats(
+            &ray, t->a, m, &(pare_input_split){.fit = &x.fit, .heldout = &x.heldout}, NULL, t->err);
     for (size_t i = 0; !st && i < ray.nheads; i++) {
         range += ray.heads[i].range_mean / (double)ray.nheads;
         tvu += ray.heads[i].tv_uniform / (double)ray.nheads;

@@ -21,7 +21,7 @@ static pare_status train_job(void *self, const job *j, cJSON *result, const pare
                                .eval_every = STEPS / 2,
                                .lr = 1e-3,
                                .last_lr = 1e-4,
-                               .adamw = PARE_ADAMW_DEFAULT,
+                               .adamw = PARE_ADAMW_OPTS_DEFAULT,
                                .seed = s->seed,
                                .temperature = 1};
     pare_task task;

@@ -130,7 +130,9 @@ static pare_status flat_head(pare_head_stats *out, size_t d, double w, double sc
     pare_input in = {.batch = 1, .tokens = 4, .width = d, .x = rows};
     const pare_inputs set = {1, &in};
     pare_status st = rows ? san_new(&m, &shape, &rng, err) : pare_no_memory(err);
-    if (!st) st = pare_depth_attention_stats(&seen, a, m, &set, &set, NULL, err);
+    if (!st)
+        st = pare_depth_attention_stats(
+            &seen, a, m, &(pare_input_split){.fit = &set, .heldout = &set}, NULL, err);
     if (!st) *out = seen.heads[0];
     pare_model_free(m);
     pare_arena_free(a);

@@ -12,7 +12,13 @@ static pare_status ask_paper(const pare_call_strict *s, pare_err *err)
     const pare_call c = {.kind = PARE_CALL_STRICT, .u.s = *s};
     pare_oracle o;
     pare_status st =
-        pare_oracle_paper(&o, PARE_F64, s->n, 1, 1, PARE_ORC_FULL | PARE_ORC_CAUSAL, NULL, err);
+        pare_oracle_paper(&o,
+                          &(pare_oracle_caps){.max_len = s->n,
+                                              .layers = 1,
+                                              .heads = 1,
+                                              .features = PARE_ORC_FULL | PARE_ORC_CAUSAL,
+                                              .dtype = PARE_F64},
+                          NULL, err);
     if (st) return st;
     st = o.ops->evaluate(o.self, &c, 1, err);
     if (!st) st = o.ops->barrier(o.self, err);
@@ -124,7 +130,10 @@ static pare_status instances(sides *out, const erratum *e, pare_err *err)
     (void)e;
     for (size_t i = 0; i < HEADS; i++) h[i] = (pare_length_head){0, 2, 2};
     const pare_status st =
-        a ? pare_length_plan_make(&plan, a, h, HEADS, 4 * M, &full, NULL, &caps, &o, err)
+        a ? pare_length_plan_make(
+                &plan, a,
+                &(pare_length_shape){.heads = h, .count = HEADS, .tokens = 4 * M, .pattern = &full},
+                &caps, &o, err)
           : pare_no_memory(err);
     const double calls = st ? NAN : (double)(plan.cost.calls - plan.cost.merge_calls);
     const double packed = (double)plan.cost.instances / calls;

@@ -1,4 +1,4 @@
-/* Data of `repro length` and attention over it (length_data.h). */
+/* length_data.c - data of `repro length` and attention over it. */
 #include "length_data.h"
 #include <math.h>
 
@@ -88,7 +88,8 @@ pare_status length_data_attend(length_data *d, const pare_pattern *p, uint32_t m
     const pare_length_job one = job_of(d, t);
     pare_status st = pare_oracle_cpu(&orc, t, m, exec, err);
     if (st) return st;
-    st = pare_length_attend(&orc, o, &one, 1, p, NULL, s, exec, err);
+    st = pare_length_attend(&orc, o, &(pare_length_layer){.jobs = &one, .count = 1, .pattern = p},
+                            s, exec, err);
     pare_oracle_free(&orc);
     return st;
 }

@@ -1,4 +1,4 @@
-/* pare-repro: the tables and figures of the papers, made again (`pare repro` calls it). */
+/* main.c - pare-repro: the tables and figures of the papers, made again (`pare repro` calls it). */
 #include "cli/interrupt.h"
 #include "cli/out.h"
 #include "study.h"
@@ -57,7 +57,9 @@ static pare_status show(cli *c, const study *r)
 static pare_status write_page(cli *c, const study_set *all, const char *page)
 {
     const char *file[STUDIES];
-    const pare_report_opts o = {.title = "The four papers, made again", .overwrite = true};
+    pare_report_opts o = PARE_REPORT_OPTS_DEFAULT;
+    o.title = "The four papers, made again";
+    o.overwrite = true;
     for (size_t i = 0; i < all->n; i++) {
         file[i] = cli_suffixed(c, all->study[i]->folder, "/tables.json");
         if (!file[i]) return PARE_ERR_MEMORY;

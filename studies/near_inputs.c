@@ -1,4 +1,4 @@
-/* depth_ball.c - E6: two networks on every input near a given one. */
+/* near_inputs.c - E6: two networks on every input near a given one. */
 #include "study_depth.h"
 #include <pare/depth.h>
 #include <math.h>
@@ -64,7 +64,10 @@ static pare_status ball_run(trial *t)
         pare_ball b = {.rows2 = pare_ub_inf()};
         double worst = center;
         if (r > 0) st = worst_near(&worst, t, c.m, g, &c.in->in[0], r, &rng);
-        if (!st) st = pare_prove_ball(&b, c.m, g, c.in, r, PARE_BALL_TWO, NULL, t->err);
+        if (!st)
+            st = pare_prove_ball(&b, c.m, g, c.in,
+                                 (pare_neighborhood){.radius = r, .norm = PARE_BALL_TWO}, NULL,
+                                 t->err);
         append_numbers(t, (double[]){center, worst, b.rows2.v, r}, EACH);
         if (!st) st = trial_progress(t, i + 1, RADII);
     }

@@ -1,5 +1,5 @@
-/* Curves of a study: as CSV, and as plain SVG panels, one for each table and data. An axis is
- * logarithmic where all its numbers are above 0 and they span a factor of 30. */
+/* plot_curves.c - curves of a study: as CSV, and as plain SVG panels, one for each table and data.
+ * An axis is logarithmic where all its numbers are above 0 and they span a factor of 30. */
 #include "study.h"
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,5 @@
-/* Histograms: as bins, as CSV, as a plain SVG file; and the files of a folder. */
+/* plot_histogram.c - histograms: as bins, as CSV, as a plain SVG file; and the files of a folder.
+ * */
 #include "study.h"
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* ticket_popup.c - figure 8: what edge-popup loses over the factor of queries and keys; figure 7:
+/* popup_figures.c - figure 8: what edge-popup loses over the factor of queries and keys; figure 7:
  * with the factor of the theory, without, and dense training, over sizes. Byte-level GPTs instead
  * of GPT-2 on WikiText-103: shapes are compared, not values.
  *
@@ -54,7 +54,7 @@ typedef struct popup {
 } popup;
 
 /* A mark looks at no more than a run learns from. */
-static size_t mark_tokens(const popup *s)
+static size_t eval_tokens(const popup *s)
 {
     const uint64_t learnt = s->steps * WINDOW * BATCH;
     return learnt < MARK_TOKENS ? (size_t)learnt : MARK_TOKENS;
@@ -95,7 +95,7 @@ static pare_status run_job(void *self, const job *j, cJSON *result, const pare_e
                                .lr = lr,
                                .last_lr = lr / 10,
                                .clip = 1,
-                               .adamw = PARE_ADAMW_DEFAULT,
+                               .adamw = PARE_ADAMW_OPTS_DEFAULT,
                                .seed = t->seed,
                                .popup = dense ? NULL : &scores};
     pare_model *start = NULL, *m = NULL;
@@ -188,7 +188,7 @@ static const char *command_of(const popup *s, size of, double scale)
                               "--seed %llu --runs %zu",
                               how, s->text, of.dim, of.layers, of.dim / HEAD,
                               (unsigned long long)s->steps, (unsigned long long)s->steps / 50,
-                              (unsigned long long)eval_every(s->steps), mark_tokens(s),
+                              (unsigned long long)eval_every(s->steps), eval_tokens(s),
                               (unsigned long long)s->c->o->seed, s->seeds)
                : NULL;
 }
@@ -281,7 +281,7 @@ static pare_status open_text(popup *s, const char *const text[3])
                              .tokenizer = PARE_TOK_BYTES,
                              .window = WINDOW,
                              .batch = BATCH,
-                             .mark_tokens = mark_tokens(s)};
+                             .eval_tokens = eval_tokens(s)};
     pare_status st = PARE_OK;
     if (!o.train) {
         o.train = pare_sprintf(a, "%s/text.txt", c->r->folder);

@@ -90,7 +90,10 @@ static pare_status calls_run(trial *t)
         if (!st) st = length_data_attend(&d, &x->p, M_COUNT, PARE_F64, &x->o, &s, t->exec, t->err);
         pare_arena_free(d.a);
         if (!st)
-            st = pare_length_plan_make(&plan, t->a, &head, 1, n, &x->p, NULL, &caps, &x->o, t->err);
+            st = pare_length_plan_make(
+                &plan, t->a,
+                &(pare_length_shape){.heads = &head, .count = 1, .tokens = n, .pattern = &x->p},
+                &caps, &x->o, t->err);
         const double planned = (double)(plan.cost.formula ? plan.cost.formula : plan.cost.calls);
         append_numbers(t, (double[]){planned, (double)s.calls, (double)s.merge_calls}, 3);
         if (!st) st = trial_progress(t, i + 1, RATIOS);

@@ -1,4 +1,4 @@
-/* What a study made (study.h), as text for a terminal and as JSON. */
+/* study_report.c - what a study made (study.h), as text for a terminal and as JSON. */
 #include "study.h"
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* study_width: which runs the tables of Shirzad 2024 need, in the order they can be made.
+/* study_width.c - which runs the tables of Shirzad 2024 need, in the order they can be made.
  *
  *   grid (full)   every learning rate and number of epochs, GRID_RUNS runs each: the best mean
  *                 validation is the setting of the role

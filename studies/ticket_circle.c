@@ -1,4 +1,5 @@
-/* The paper's task, angular velocity: targets, data, tickets and errors (study_ticket.h).
+/* ticket_circle.c - the paper's task, angular velocity: targets, data, tickets and errors
+ * (study_ticket.h).
  *
  * The trained target follows the paper's recipe in small: one head, d_K = d_V = 8, AdamW with lr .1
  * and decay .01, sequences of 4 to 16 tokens, 250 steps of 256. The output depends on six numbers

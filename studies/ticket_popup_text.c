@@ -1,5 +1,5 @@
-/* A text for those who give none: words of a made-up language in which the words of a paragraph
- * come back, so that looking back pays. The same bytes for the same seed. */
+/* ticket_popup_text.c - a text for those who give none: words of a made-up language in which the
+ * words of a paragraph come back, so that looking back pays. The same bytes for the same seed. */
 #include "ticket_popup_text.h"
 #include <string.h>
 

@@ -1,4 +1,4 @@
-/* The three graphs of Shirzad 2024: what a file is, and its line of Table 3. */
+/* width_graphs.c - the three graphs of Shirzad 2024: what a file is, and its line of Table 3. */
 #include "study_width.h"
 #include <pare/data.h>
 #include <pare/train.h>

@@ -1,5 +1,5 @@
-/* One run of `repro width`: a training, or a cut of a trained model that is then taught. What it
- * gives is what the command in its file gives. */
+/* width_runs.c - one run of `repro width`: a training, or a cut of a trained model that is then
+ * taught. What it gives is what the command in its file gives. */
 #include "study_width.h"
 #include "base/json.h"
 #include <pare/plan.h>
@@ -129,7 +129,7 @@ static pare_train_opts train_opts(const run *r, const char *checkpoint)
                          .checkpoint_every = s->epochs / CHECKPOINTS ? s->epochs / CHECKPOINTS : 1,
                          .lr = s->lr,
                          .dropout = s->dropout,
-                         .adamw = PARE_ADAMW_DEFAULT,
+                         .adamw = PARE_ADAMW_OPTS_DEFAULT,
                          .seed = s->seed,
                          .temperature = 1,
                          .checkpoint = checkpoint,
@@ -200,12 +200,12 @@ static pare_status distill_student(run *r, const pare_model *teacher, pare_model
     const pare_task_graph_opts g = {
         .path = s->g->path, .split = s->split, .classes = pare_model_outputs(teacher)};
     pare_distill_opts o = PARE_DISTILL_OPTS_DEFAULT;
+    o.teacher = teacher;
     o.epochs = s->epochs;
     o.seed = s->seed;
     pare_status st = pare_task_graph(&r->task, &r->facts, r->a, &g, r->err);
     if (!st) st = r->task.score(r->task.self, &r->plain, *small, PARE_PART_TEST, r->exec, r->err);
-    if (!st)
-        st = pare_width_distill(&r->m, &r->result, *small, teacher, &r->task, &o, r->exec, r->err);
+    if (!st) st = pare_width_distill(&r->m, &r->result, *small, &r->task, &o, r->exec, r->err);
     return st;
 }
 

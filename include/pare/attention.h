@@ -50,35 +50,38 @@ static inline size_t pare_key(const pare_keys *k, size_t i)
     return i < first ? k->from[0] + i : k->from[1] + (i - first);
 }
 /* The graph a model attends over: the data's, plus self loops and expander where the pattern has
- * them. The expander is the union of degree/2 random permutations and their inverses (Philox). */
+ * them. The expander is the union of degree/2 random permutations and their inverses (Philox).
+ * In the arena; it may share the arrays of `data`, which must live as long. */
 PARE_MUST_USE pare_status pare_graph_complete(pare_graph *out, pare_arena *a,
                                               const pare_graph *data, const pare_pattern *p,
                                               pare_err *err);
 
+/* What one head of attention reads: queries, keys, values, the scale of the scores, and which keys
+ * a query sees. All borrowed for the call. */
+typedef struct pare_attention_args {
+    const pare_mat *q, *k, *v; /* n x dk, n x dk, n x dv */
+    double scale;
+    const pare_pattern *pattern;
+    const pare_graph *graph; /* NULL unless the pattern is a graph */
+} pare_attention_args;
+typedef struct pare_attention_args32 { /* the same for the f32 engine, which rounds the scale */
+    const pare_mat32 *q, *k, *v;
+    double scale;
+    const pare_pattern *pattern;
+    const pare_graph *graph;
+} pare_attention_args32;
+
 /* One head: y_i = sum_j softmax_j(scale q_i.k_j) v_j over the visible j; 0 for an empty row.
- * q n x dk, k n x dk, v n x dv, y n x dv. Rows in fixed blocks over the threads. */
-PARE_MUST_USE pare_status pare_attend_f64(pare_mat *y, const pare_mat *q, const pare_mat *k,
-                                          const pare_mat *v, double scale, const pare_pattern *p,
-                                          const pare_graph *g, const pare_exec *exec,
-                                          pare_err *err);
-typedef struct pare_mat32 { /* the f32 engine's view */
-    size_t rows, cols, ld;
-    float *v;
-} pare_mat32;
+ * y n x dv. Rows in fixed blocks over the threads. */
+PARE_MUST_USE pare_status pare_attend_f64(pare_mat *y, const pare_attention_args *x,
+                                          const pare_exec *exec, pare_err *err);
 /* The same in f32: tiles of keys with an online softmax where rows see many keys, lists where they
  * see few; the queries are scaled first. O(n (dk + dv)) memory and one number an edge of a graph,
  * never n x n. Vector units are chosen at run time: bits may differ between CPUs, not between
  * numbers of threads. A nan or an infinity in a value may spread to up to 63 neighbouring rows that
  * do not see it. y may not overlap q, k, v. */
-PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
-                                          const pare_mat32 *v, float scale, const pare_pattern *p,
-                                          const pare_graph *g, const pare_exec *exec,
-                                          pare_err *err);
-
-/* ---- partial results ------------------------------------------------------------------------- */
-
-/* Query p (0, 1, ...) sees the first min(nk, max(0, vis0 + p)) keys. */
-#define PARE_VIS_ALL INT64_MAX
+PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_attention_args32 *x,
+                                          const pare_exec *exec, pare_err *err);
 
 /* ---- polynomial attention -------------------------------------------------------------------- */
 
@@ -99,19 +102,6 @@ PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, co
  *
  * Patterns: full and causal; all others are exact attention. */
 
-/* ---- monomials ------------------------------------------------------------------------------- */
-
-/* Entry e is the monomial of entry parent[e] < e times variable var[e]; entry 0 is the constant 1
- * (parent and var 0). power[e] is its degree, weight[e] the number of its orderings |a|!/a!, so
- * that (x.y)^m = sum over power[e] = m of weight[e] x^e y^e. Ascending by degree. */
-typedef struct pare_monomials {
-    size_t d, degree, count;
-    const uint32_t *parent, *var, *power; /* count */
-    const double *weight;                 /* count */
-} pare_monomials;
-
-/* ---- the plan of one head -------------------------------------------------------------------- */
-
 typedef enum pare_poly_kind {
     PARE_POLY_AUTO,    /* option only: the cheapest of what follows */
     PARE_POLY_EXACT,   /* no polynomial: it would be slower, larger, or cannot meet the tolerance */
@@ -125,35 +115,15 @@ typedef struct pare_poly_opts {
     pare_poly_kind kind; /* AUTO, or one that is forced */
     int degree;          /* -1: the planner's choice */
     size_t heavy;        /* so many longest centred keys are handled exactly for all rows */
-    size_t max_bytes;    /* of features and state; 0: PARE_POLY_BYTES */
+    size_t max_bytes;    /* of features and state; 0: 256 MiB */
     bool always;         /* do not ask whether the exact kernel would be faster */
 } pare_poly_opts;
-#define PARE_POLY_DEFAULT                                                                          \
+#define PARE_POLY_OPTS_DEFAULT                                                                     \
     {                                                                                              \
         .tolerance = 1e-3, .kind = PARE_POLY_AUTO, .degree = -1                                    \
     }
 
-typedef struct pare_poly_plan {
-    pare_poly_kind kind; /* never AUTO */
-    char why[160];       /* in words: "exact: ...", "degree 3, 969 features" */
-    bool causal;
-    size_t n, d, dv;
-    double scale, tolerance;
-    size_t max_bytes;      /* of features and state */
-    const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
-    pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
-    pare_ub query;         /* |q'_i|_2 <= query for all queries */
-    pare_ub key;           /* |k'_j|_2 <= key for all but the heavy keys */
-    const float *query_norms, *key_norms; /* n: |q'_i|_2 and |k'_j|_2 from above; f32 plans */
-    size_t degree;
-    const double *coef;   /* table.degree + 1; 0 beyond `degree` */
-    pare_ub eps, tv;      /* relative error of p on [-B, B]; what it means for the result */
-    pare_monomials table; /* empty for EXACT */
-    size_t nheavy;
-    const size_t *heavy; /* ascending */
-} pare_poly_plan;
-
-/* What happened, for people and tests. */
+/* How the rows were computed. */
 typedef struct pare_poly_report {
     pare_poly_kind kind;
     char why[160];
@@ -161,29 +131,20 @@ typedef struct pare_poly_report {
     size_t rows_moment; /* certified only by the full moment of degree g + 1 */
     size_t rows_exact;  /* computed by the exact kernel */
     pare_ub proven;     /* largest bound_i of the rows that a polynomial gave; 0 without such */
+    pare_ub
+        worst_case; /* the same for any logits within the range of these; 0 without a polynomial */
 } pare_poly_report;
 
-/* Reads q, k (n x d) and decides; in the arena. PARE_ERR_NONFINITE for a nan or an infinity.
- * The choice depends on the data, the sizes and the options alone. */
-PARE_MUST_USE pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_mat *q,
-                                             const pare_mat *k, size_t dv, double scale,
-                                             const pare_pattern *p, const pare_poly_opts *opts,
-                                             pare_err *err);
-
-/* ---- the forward pass ------------------------------------------------------------------------ */
-
-/* The reference form in f64, plain loops: bounds are those of real arithmetic, and `chunk` rows
- * (0: 64) are exact within themselves under the causal pattern. */
-PARE_MUST_USE pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *report,
-                                               const pare_poly_plan *plan, const pare_mat *q,
-                                               const pare_mat *k, const pare_mat *v, size_t chunk,
-                                               pare_err *err);
-/* Plan and pass in one call: what the engine uses. */
+/* Attention by the polynomial that suits the data; which one depends on the data, the sizes and the
+ * options alone. y may not overlap q, k, v. PARE_ERR_NONFINITE for a nan or an infinity. */
 PARE_MUST_USE pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report,
-                                        const pare_mat32 *q, const pare_mat32 *k,
-                                        const pare_mat32 *v, double scale, const pare_pattern *p,
-                                        const pare_graph *g, const pare_poly_opts *opts,
+                                        const pare_attention_args32 *x, const pare_poly_opts *opts,
                                         const pare_exec *exec, pare_err *err);
+/* The reference form in f64, plain loops, patterns full and causal alone. bound: n, the bound_i of
+ * the rows in real arithmetic; may be NULL, as may report. */
+PARE_MUST_USE pare_status pare_poly_f64(pare_mat *y, double *bound, pare_poly_report *report,
+                                        const pare_attention_args *x, const pare_poly_opts *opts,
+                                        pare_err *err);
 
 /* ---- the oracle: an engine that takes at most M tokens --------------------------------------- */
 
@@ -219,13 +180,14 @@ typedef struct pare_oracle_caps {
     double w_min;   /* smallest softmax weight to be trusted */
 } pare_oracle_caps;
 
+#define PARE_VIS_ALL INT64_MAX /* of vis0: every query sees every key */
 /* Query p sees the first min(nk, max(0, vis0 + p)) keys. Out: row maximum, row sum of weights, and
  * the unnormalised sum_j e^(s_pj - m_p) v_j; m = -inf, l = 0, acc = 0 where nothing is seen. */
 typedef struct pare_call_partial {
     const void *q, *k, *v;
     size_t ldq, ldk, ldv;
     uint32_t nq, nk, dk, dv;
-    int64_t vis0; /* PARE_VIS_ALL: all keys */
+    int64_t vis0;
     void *m, *l, *acc;
     size_t ldacc;
 } pare_call_partial;
@@ -312,7 +274,7 @@ typedef struct pare_oracle {
 } pare_oracle;
 
 /* The built-in kernels: PARTIAL and QKV (full, causal), PARE_F32 (fast) or PARE_F64 (plain loops,
- * the referee). max_len 0 means any length. `exec` is borrowed for as long as the oracle lives.
+ * to compare with). max_len 0 means any length. `exec` is borrowed for as long as the oracle lives.
  * Free with pare_oracle_free. */
 PARE_MUST_USE pare_status pare_oracle_cpu(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
                                           const pare_exec *exec, pare_err *err);
@@ -324,11 +286,9 @@ typedef struct pare_oracle_count {
     uint64_t bytes_in, bytes_out;
 } pare_oracle_count;
 /* Passes everything on to `inner`, which it owns from then on (also when this fails), and counts
- * into *count, which is the caller's and must outlive the oracle. */
+ * into *count, which is the caller's and must outlive the oracle. Free with pare_oracle_free. */
 PARE_MUST_USE pare_status pare_oracle_counting(pare_oracle *out, pare_oracle inner,
                                                pare_oracle_count *count, pare_err *err);
 
-/* Passes everything on to `inner`, which it owns as above; `faults` is borrowed. The row meant is
- * that of acc or y. */
 void pare_oracle_free(pare_oracle *o); /* accepts an oracle that is all zero */
 #endif

@@ -26,12 +26,12 @@ typedef enum pare_status {
     PARE_ERR_MEMORY,    /* out of memory                                  exit 2 */
     PARE_ERR_NONFINITE, /* a weight or an input is nan or inf             exit 2 */
     PARE_ERR_NUMERIC,   /* LAPACK gave up                                 exit 2 */
-    PARE_ERR_PROMISE,   /* --max-error or a budget cannot be met          exit 3 */
+    PARE_ERR_PROMISE,   /* max_error or a budget cannot be met            exit 3 */
     PARE_ERR_VERIFY,    /* a certificate is not true, a self-check failed exit 4 */
     PARE_ERR_STOPPED    /* the caller's stop flag was set (pare_exec)     exit 130 */
 } pare_status;
 
-/* Who asks for the words gives the struct; every function takes NULL as well. */
+/* Where a function writes what went wrong. Every function takes NULL as well. */
 typedef struct pare_err {
     pare_status code;
     char msg[600];
@@ -75,7 +75,7 @@ PARE_MUST_USE char *pare_sprintf(pare_arena *a, const char *fmt, ...) PARE_PRINT
 /* Everything allocated after the mark is given back by the reset. */
 pare_mark pare_arena_mark(const pare_arena *a);
 void pare_arena_reset(pare_arena *a, pare_mark m);
-/* *out = a * b, a + b; false (and *out untouched) on overflow. */
+/* *out = a * b; false (and *out untouched) on overflow. */
 PARE_MUST_USE bool pare_mul(size_t *out, size_t a, size_t b);
 
 /* ---- threads and progress -------------------------------------------------------------------- */
@@ -102,7 +102,7 @@ PARE_MUST_USE pare_status pare_stopped(const pare_exec *x, pare_err *err);
 /* st; but when it is a failure and x->stop is set, PARE_ERR_STOPPED: work that was given up because
  * of the flag may look like another failure from further away. */
 PARE_MUST_USE pare_status pare_or_stopped(const pare_exec *x, pare_status st, pare_err *err);
-/* Tells x->progress, where there is one, and returns pare_stopped: x may be NULL. */
+/* Reports to x->progress, where there is one, and returns pare_stopped: x may be NULL. */
 PARE_MUST_USE pare_status pare_progress(const pare_exec *x, const char *what, uint64_t done,
                                         uint64_t total, pare_err *err);
 /* Threads and stop flag of x without its progress: for work inside a block of work that is reported
@@ -144,7 +144,7 @@ const pare_exec *pare_step(pare_steps *s, const char *what, double weight);
 /* A progress bar with ETA for a terminal; pass pare_bar_show as pare_exec.progress with a
  * pare_bar as self. Draws nothing unless `out` is a terminal. One bar for everything that is
  * reported to it: it never goes back. The time left follows from the work reported since its first
- * report, so that what an earlier process had done (--resume) does not count as fast. */
+ * report, so that what an earlier process had done does not count as fast. */
 typedef struct pare_bar {
     FILE *out;
     bool tty, drawn, begun;
@@ -177,9 +177,8 @@ uint64_t pare_rng_below(pare_rng *r, uint64_t n); /* 0 .. n-1 without bias; n > 
 /* ---- SHA-256 --------------------------------------------------------------------------------- */
 
 #define PARE_SHA256_HEX 65 /* 64 digits and the end */
-/* Begin, add, end; or all at once of memory or of a regular file. `hex`: 64 small digits and a
- * zero. What was begun must be ended. PARE_ERR_MEMORY, and PARE_ERR_IO for what pare_blob_open
- * refuses. */
+/* Of memory, or of a regular file. `hex`: 64 lower-case digits and a zero. PARE_ERR_MEMORY, and
+ * PARE_ERR_IO for what pare_blob_open refuses. */
 PARE_MUST_USE pare_status pare_sha256_of(char hex[PARE_SHA256_HEX], const void *data, size_t bytes,
                                          pare_err *err);
 PARE_MUST_USE pare_status pare_sha256_file(char hex[PARE_SHA256_HEX], const char *path,
@@ -208,7 +207,7 @@ typedef struct pare_out pare_out;
 /* Of the temporary name: the pid, and a number that is free. */
 #define PARE_TEMP_SUFFIX ".%ld-%d.tmp"
 /* Whether `path` may be written: PARE_ERR_IO for a folder, a device or a pipe (which a rename would
- * replace by a plain file), and for what exists unless `overwrite`. pare_out_open asks it too. */
+ * replace by a plain file), and for what exists unless `overwrite`. pare_out_open checks it too. */
 PARE_MUST_USE pare_status pare_out_check(const char *path, bool overwrite, pare_err *err);
 /* Opens, adds bytes or text, and makes the file appear. PARE_ERR_IO names the path; after a failure
  * of a write the file is still the caller's to abort. */
@@ -237,7 +236,6 @@ PARE_MUST_USE pare_status pare_file_move(const char *from, const char *to, bool 
  * of UTF-8, if there is one. PARE_ERR_INPUT when it begins with the mark of UTF-16. */
 PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                                          pare_err *err);
-/* The same of a file that was read already. */
 bool pare_file_exists(const char *path); /* a file of any kind, a folder too */
 bool pare_is_dir(const char *path);      /* links are followed */
 /* `path` as it must be written inside the file `from` so that it is found from its folder:
@@ -253,18 +251,16 @@ PARE_MUST_USE char *pare_path_beside(pare_arena *a, const char *file, const char
  * parsers, speak of the same bytes. Not for several threads at once. */
 typedef struct pare_files pare_files;
 PARE_MUST_USE pare_files *pare_files_new(void); /* NULL when memory is out */
-/* The same without hashes, for who asks for none: pare_files_sha256 and pare_files_identity must
- * not be called. */
+/* The same without hashes: faster, for models that will not be certified. */
 PARE_MUST_USE pare_files *pare_files_new_unhashed(void);
 void pare_files_free(pare_files *f); /* accepts NULL; the bytes stay where they are retained */
 /* The bytes of `path`, one reference, given back with pare_blob_release. The first call opens,
- * reads and hashes the file; errors are those of pare_blob_open, and PARE_ERR_IO for a path of
- * which pare_files_exists has said that it is not there. A file that could not be read is not
- * counted. */
+ * reads and hashes the file; errors are those of pare_blob_open, and PARE_ERR_IO for a path that
+ * was not there when it was asked for first. A file that could not be read is not counted. */
 PARE_MUST_USE pare_status pare_files_read(pare_files *f, pare_blob **out, const char *path,
                                           pare_err *err);
-/* pare_file_exists and pare_is_dir, as they were when they were asked first: what is not there
- * decides what a loader does as much as what is. PARE_ERR_MEMORY. */
+/* pare_is_dir, as it was when it was asked first: what is not there decides what a loader does as
+ * much as what is. PARE_ERR_MEMORY. */
 PARE_MUST_USE pare_status pare_files_is_dir(pare_files *f, bool *out, const char *path,
                                             pare_err *err);
 
@@ -314,11 +310,11 @@ PARE_MUST_USE pare_status pare_npy_read(pare_array *out, pare_arena *arena, cons
 PARE_MUST_USE pare_status pare_npy_write(const char *path, const pare_array *a, bool overwrite,
                                          pare_err *err);
 
-/* An .npz opened: its members are decoded into `arena` one by one when they are asked for. */
+/* An .npz opened: its members are decoded into `arena` one by one when they are asked for. Closed
+ * with pare_npz_close. */
 typedef struct pare_npz pare_npz;
 PARE_MUST_USE pare_status pare_npz_open(pare_npz **out, pare_arena *arena, const char *path,
                                         pare_err *err);
-/* Of a file that was read already; takes a reference of its own. */
 void pare_npz_close(pare_npz *z); /* accepts NULL; arrays already decoded stay */
 bool pare_npz_has(const pare_npz *z, const char *name);
 /* PARE_ERR_INPUT naming file and member when it is missing or damaged. */
@@ -340,7 +336,8 @@ typedef struct pare_ranks pare_ranks;
 extern const char *const pare_ranks_signs[];
 
 /* Joins the processes that mpirun started. PARE_ERR_IO when libpare-mpi.so or MPI is not there: a
- * process that went on alone would do everything once more, and write the same files. */
+ * process that went on alone would do everything once more, and write the same files. Closed with
+ * pare_ranks_close. */
 PARE_MUST_USE pare_status pare_ranks_open(pare_ranks **out, pare_err *err);
 void pare_ranks_close(pare_ranks *r); /* every process, also after a failure; accepts NULL */
 

@@ -36,7 +36,7 @@ typedef enum pare_section {
 /* The keys of the sections in the file: "hypotheses", ... */
 extern const char *const pare_section_keys[PARE_SECTIONS];
 
-/* All kinds of claims; what each says is in one table (src/cert/claim_kinds.c, docs/format.md). */
+/* All kinds of claims; pare_kinds has a row for each (docs/format.md). */
 typedef enum pare_kind {
     PARE_FOLD_SAME,
     PARE_FOLD_ROUNDED,
@@ -158,10 +158,10 @@ typedef struct pare_named_hash {
 /* A model: its files as bytes, and what is in them as pare holds it. */
 typedef struct pare_file_ref {
     const char *path;             /* relative to the certificate */
-    char sha256[PARE_SHA256_HEX]; /* of the file, or of the list `files` (pare_files_identity) */
+    char sha256[PARE_SHA256_HEX]; /* of the file, or of the list `files` */
     size_t nfiles;
     pare_named_hash *files;             /* every file that loading it reads */
-    char architecture[PARE_SHA256_HEX]; /* of its canonical form (pare_architecture_sha256) */
+    char architecture[PARE_SHA256_HEX]; /* of its canonical form (docs/format.md) */
     size_t ntensors;
     pare_named_hash *tensors; /* as they are in memory: names, orientation and precision of pare,
                                   packed and coded weights unpacked; "vocab" too */
@@ -182,7 +182,7 @@ typedef struct pare_data_ref {
     size_t count, tokens;                /* inputs in the set; tokens of each (random, part: at
                                             most; 0: all) */
     size_t first;                        /* part: the number of the first one */
-    char inputs_sha256[PARE_SHA256_HEX]; /* pare_inputs_sha256 of the set */
+    char inputs_sha256[PARE_SHA256_HEX]; /* of everything in the set: ids, vectors, edges, shapes */
     /* What claims about new inputs rest on. `fitted` and `candidates` are the writer's word: no
      * file shows to which inputs a cut was fitted, or how many cuts the held-out inputs decided
      * between. That none of the held-out inputs is a fitted one is checked. */
@@ -228,21 +228,6 @@ PARE_MUST_USE pare_status pare_cert_read(pare_cert **out, pare_arena *a, const c
 PARE_MUST_USE pare_status pare_cert_text(char **out, pare_arena *a, const pare_cert *c,
                                          pare_err *err);
 
-/* ---- proving --------------------------------------------------------------------------------- */
-
-/* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
- * make the bound much larger than what is seen, and the work is not too much, once more with
- * double-double midpoints. */
-typedef struct pare_gap {
-    pare_ub proven;  /* |f - g| of every output entry, for the exact functions */
-    double measured; /* largest |f - g| between the midpoints: never above proven */
-    double radius;   /* of these midpoints: the exact largest difference is within it of measured */
-    double f64_radius; /* the same of f64 passes */
-    double scale;      /* largest |output| of f */
-    pare_ub rounding;  /* a priori: how far g's f32 engine may be from the exact function */
-    double engine;     /* how far it was, on these inputs and this machine: |y - mid| + radius */
-} pare_gap;
-
 /* ---- verifying ------------------------------------------------------------------------------- */
 
 /* How one reduction is proven again from its files; each module owns its own. Fills `again` (norm,
@@ -255,35 +240,6 @@ typedef struct pare_prover {
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err);
 } pare_prover;
-
-typedef struct pare_verify_opts {
-    const char *input, *output, *data; /* override the paths in the certificate; may be NULL */
-    const pare_prover *provers;
-    size_t nprovers;
-    /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every
-     * byte is read through `files`, so that what was hashed is what was parsed. */
-    pare_status (*load)(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
-                        size_t split, pare_files *files, pare_err *err);
-    bool evidence; /* evidence is computed again as well */
-    const pare_exec *exec;
-} pare_verify_opts;
-
-/* ---- bounds on the outputs of two models ----------------------------------------------------- */
-
-/* What is proven about the outputs of two models on given inputs: how far they are
- * apart, which rows surely keep their largest entry, and where the area under the ROC curve lies.
- * Every direction's prover asks it. */
-
-/* low <= auc <= high, proven; low above high: there is none. */
-typedef struct pare_auc_bound {
-    double low, high;
-} pare_auc_bound;
-
-typedef struct pare_output_bound {
-    pare_gap gap;
-    size_t rows, certain;  /* output rows; those whose largest entry is proven to be the same */
-    pare_auc_bound auc[2]; /* of both models, where one input with targets is all there is */
-} pare_output_bound;
 
 /* ---- inputs near the given ones -------------------------------------------------------------- */
 
@@ -298,6 +254,11 @@ typedef enum pare_ball_norm {
     PARE_BALL_TWO  /* no row moves by more than it in the euclidean norm */
 } pare_ball_norm;
 
+typedef struct pare_neighborhood { /* how far the rows of an input may move */
+    double radius;
+    pare_ball_norm norm;
+} pare_neighborhood;
+
 typedef struct pare_ball {
     pare_ub apart;       /* largest |f - g| of an output entry */
     pare_ub rows2;       /* largest euclidean distance of an output row */
@@ -309,16 +270,15 @@ typedef struct pare_ball {
 } pare_ball;
 
 /* Over the balls around all inputs of the set. f and g have the same blocks, norms, feed-forward
- * parts, embedding and top; their attentions may be of any kinds (src/cert/pair.c). The bounds hold for
- * the real-number functions of the stored weights, grow with the radius, and for radius 0 are the
+ * parts, embedding and output head; their attentions may be of any kinds. The bounds hold for the
+ * real-number functions of the stored weights, grow with the radius, and for radius 0 are the
  * difference on the inputs themselves up to rounding. A trained model with several norms may get a
  * finite but useless bound: each norm may stretch a distance by the inverse of its row's length. */
 PARE_MUST_USE pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
-                                          const pare_inputs *set, double radius,
-                                          pare_ball_norm norm, const pare_exec *exec,
-                                          pare_err *err);
+                                          const pare_inputs *set, pare_neighborhood near,
+                                          const pare_exec *exec, pare_err *err);
 
-/* ---- the words of certificates (src/cert/ball_words.c) --------------------------------------- */
+/* ---- claims about balls ---------------------------------------------------------------------- */
 
 extern const char *const pare_ball_norm_words[]; /* in the order of pare_ball_norm */
 /* What to ask pare_publish for (its `ask`): claims for every input whose rows are each within
@@ -358,6 +318,10 @@ PARE_MUST_USE pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_aren
                                                 uint64_t seed, pare_err *err);
 
 typedef struct pare_heldout_opts {
+    /* One file (heldout NULL), two, or none (both NULL: random inputs, drawn from the seed, to prove
+     * on, and none to fit to). */
+    const char *data, *heldout;
+    uint64_t seed;
     size_t split;         /* of a graph */
     size_t most_fitted;   /* inputs to fit to, at most, ... */
     size_t fit_tokens;    /* ... tokens of each; 0: all */
@@ -368,6 +332,12 @@ typedef struct pare_heldout_opts {
     bool cut_only_texts;  /* tokens are left out of texts alone: sentences and graphs stay whole */
     bool nothing_fitted;  /* no input is fitted to: all of them are held out */
 } pare_heldout_opts;
+/* No limits. */
+#define PARE_HELDOUT_OPTS_DEFAULT                                                                  \
+    {                                                                                              \
+        .most_fitted = SIZE_MAX, .most_measured = SIZE_MAX, .most_proven = SIZE_MAX,               \
+        .work = __builtin_inf()                                                                    \
+    }
 
 typedef struct pare_heldout {
     pare_inputs fit; /* n = 0: no data */
@@ -382,16 +352,10 @@ typedef struct pare_heldout {
     const char *no_new_inputs; /* why nothing can be said about new inputs; NULL: something can */
 } pare_heldout;
 
-/* From one file (heldout NULL), from two, or from none (both NULL: random inputs to prove on, none
- * to fit to). On failure `out` holds what was read before it. */
+/* Reads and splits the inputs; everything lives in the arena. On failure `out` holds what was read
+ * before it. */
 PARE_MUST_USE pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, const pare_model *m,
-                                            const char *data, const char *heldout,
-                                            const pare_heldout_opts *opts, uint64_t seed,
-                                            pare_err *err);
-
-/* How many of `on` are among `fit`, comparing at most `tokens` tokens of each (0: all); and the
- * reason against statements about new inputs if there are any. */
-extern const char pare_some_were_seen[];
+                                            const pare_heldout_opts *opts, pare_err *err);
 
 /* ---- publishing a cut ------------------------------------------------------------------------ */
 
@@ -408,12 +372,12 @@ typedef struct pare_publish_opts {
     const char *in_path, *out_path; /* the certificate goes to out_path.cert.json */
     const pare_files *in_files;     /* what the input model was loaded through; NULL: read again */
     bool overwrite;
-    double max_error; /* compared with the proven bound; inf = no promise asked */
+    double max_error; /* compared with the proven bound; inf: no promise is asked for */
     uint64_t seed;
     const char *data_path;   /* where `set` came from; NULL: random inputs drawn from `seed` */
-    const char *data_sha256; /* pare_files_identity of its loader; NULL: the file is hashed now */
+    const char *data_sha256; /* of the files it was read from; NULL: the file is hashed now */
     size_t split, tokens;    /* of a graph; of each random input */
-    bool part;               /* the set is pare_inputs_part of the file's, from `first` */
+    bool part;               /* the set is a part of the file's inputs, from number `first` */
     size_t first;
     const pare_inputs *set; /* what the headline speaks about */
     /* Statements about new inputs of the source of `set`. Only where no input of the set took part
@@ -427,13 +391,19 @@ typedef struct pare_publish_opts {
     size_t nask;
     const pare_exec *exec;
 } pare_publish_opts;
+/* Asks for no promise. A struct that is all zero asks for an error of 0: begin with this one. */
+#define PARE_PUBLISH_OPTS_DEFAULT                                                                  \
+    {                                                                                              \
+        .max_error = __builtin_inf()                                                               \
+    }
 
 /* Writes `out` under a temporary name, loads it again, measures both models by the f64 reference,
  * proves by the prover, checks that the two agree within their proven radii, writes the
  * certificate, then renames the model into place. PARE_ERR_PROMISE (nothing written) when proven >
  * max_error; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
  * the arena. `out` is freed as soon as it is on disk (the caller's pointer is set to NULL): memory
- * for one copy, not two. */
+ * for one copy, not two. What lives in the arena of *out, the lists in the report of a cut among it,
+ * is gone then: read it before, or use pare_reduce, whose report is in the caller's arena. */
 PARE_MUST_USE pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in,
                                        pare_model **out, const pare_publish_opts *opts,
                                        pare_err *err);

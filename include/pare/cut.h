@@ -11,9 +11,9 @@
 /* ---- a cut from file to file ----------------------------------------------------------------- */
 
 /* A reduction from file to file: model + data + options -> smaller model +
- * certificate, and what it is worth.
+ * certificate, and how good it is.
  *
- *     pare_reduce_opts o = pare_reduce_defaults(PARE_REDUCE_WIDTH);
+ *     pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_WIDTH);
  *     o.from = "model.safetensors", o.to = "small.safetensors", o.data = "text.txt";
  *     o.width.keep = 0.75;
  *     pare_reduce(&r, arena, model, &o, &exec, &err);
@@ -31,7 +31,7 @@ typedef struct pare_model_facts {
     pare_size size;               /* MACs: of one pass over `tokens` */
     size_t tokens;
 } pare_model_facts;
-/* MACs of one pass over `in`; in NULL: over pare_default_tokens. */
+/* MACs of one pass over `in`; NULL: over as many tokens as suit the model. */
 PARE_MUST_USE pare_status pare_model_facts_of(pare_model_facts *out, const char *path,
                                               const pare_model *m, const pare_input *in,
                                               pare_arena *scratch, pare_err *err);
@@ -54,7 +54,7 @@ typedef struct pare_model_shape {
 typedef struct pare_rounded {
     double bits;     /* a weight */
     double measured; /* largest difference of an output; nan: there is none to compare */
-    double error;    /* pare_output_error */
+    double error;    /* as pare_reduction.output_error */
     bool has_metric;
     pare_evaluation metric;
 } pare_rounded;
@@ -67,7 +67,7 @@ typedef struct pare_reduction {
         *no_new_inputs; /* why nothing is said about new inputs though it might be, or NULL */
     bool new_inputs;    /* the certificate speaks about new inputs */
     bool prove_more;    /* more inputs could be proven on (pare_reduce_opts.prove) */
-    double proof_work;  /* pare_passes_work of the proof */
+    double proof_work;  /* multiplications of the passes that the proof makes */
     pare_cert cert;
     bool published;      /* the model and its certificate are written */
     double ms_reduction; /* from opts.started on */
@@ -95,8 +95,8 @@ typedef struct pare_reduction {
     pare_task_kind task;                         /* that the metric belongs to */
     size_t metric_inputs;                        /* how many it is taken over */
     bool held_out;                               /* which the cut was not fitted to */
-    double output_error;                         /* pare_output_error over so many inputs; ... */
-    size_t error_inputs;                         /* ... 0: not measured */
+    double output_error;   /* |f - g|_F / |f|_F of the outputs over so many inputs; ... */
+    size_t error_inputs;   /* ... 0: not measured */
     double largest_output; /* of the model before, on what is proven on; nan: it overflows */
     bool all_tokens;       /* what is proven on was not cut to its first tokens */
     bool no_splits;        /* the data have none */
@@ -127,9 +127,9 @@ typedef enum pare_reduce_event {
 enum { PARE_REDUCE_ASK = 8 };
 typedef struct pare_reduce_opts {
     pare_reduce_kind kind;
-    const char *from;           /* where the model was read */
-    const pare_files *files;    /* what it was read through; NULL: it is read again */
-    const char *to;             /* the certificate goes to TO.cert.json */
+    const char *from;        /* where the model was read */
+    const pare_files *files; /* what it was read through; NULL: it is read again */
+    const char *to;          /* the certificate goes to TO.cert.json; of a chain: its certificate */
     const char *data, *heldout; /* files, or NULL */
     size_t split;
     size_t fit_inputs, fit_tokens; /* what is fitted to, at most; fit_tokens 0: all of each text */
@@ -140,6 +140,7 @@ typedef struct pare_reduce_opts {
     double started;                  /* pare_seconds() when the work began; 0: now */
     pare_claim ask[PARE_REDUCE_ASK]; /* claims wanted beside the prover's own: pare_publish_opts */
     size_t nask;
+    const pare_prover *prover; /* pare_reduce_publish alone: how the cut is proven */
 
     pare_width_opts width;
     pare_distill_opts distill; /* width of graphs: trained for so many epochs afterwards; 0: not */
@@ -152,7 +153,17 @@ typedef struct pare_reduce_opts {
     void *self;
 } pare_reduce_opts;
 /* Usual limits of a kind; from, to, data and the direction's own options are the caller's. */
-pare_reduce_opts pare_reduce_defaults(pare_reduce_kind kind);
+#define PARE_REDUCE_OPTS_DEFAULT(KIND)                                                             \
+    {                                                                                              \
+        .kind = (KIND),                                                                            \
+        .fit_inputs = (KIND) == PARE_REDUCE_WIDTH    ? 128                                         \
+                      : (KIND) == PARE_REDUCE_TICKET ? 48                                          \
+                                                     : 64,                                         \
+        .fit_tokens = (KIND) == PARE_REDUCE_TICKET ? 128 : 256, .max_error = __builtin_inf(),      \
+        .width = PARE_WIDTH_OPTS_DEFAULT, .distill = PARE_DISTILL_OPTS_DEFAULT,                    \
+        .depth = PARE_DEPTH_OPTS_DEFAULT, .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT,                \
+        .ticket = PARE_TICKET_OPTS_DEFAULT                                                         \
+    }
 
 /* PARE_ERR_PROMISE: nothing is proven to stay within max_error, and nothing was written. On failure
  * *out has what was found until then. */
@@ -162,20 +173,19 @@ PARE_MUST_USE pare_status pare_reduce(pare_reduction *out, pare_arena *a, const 
 
 /* ---- its parts, for cuts that are made elsewhere --------------------------------------------- */
 
-/* pare_publish of *small, which is taken over, on r->inputs.held. */
+/* pare_publish of *small, which is taken over, on r->inputs.held, by the prover o->prover. */
 PARE_MUST_USE pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_model *m,
-                                              pare_model **small, const pare_prover *prover,
-                                              const pare_reduce_opts *o, const pare_exec *exec,
-                                              pare_err *err);
+                                              pare_model **small, const pare_reduce_opts *o,
+                                              const pare_exec *exec, pare_err *err);
 /* Sizes, times and the metric of r->from (m) and of what is at r->to now. */
 PARE_MUST_USE pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_model *m,
                                               const pare_reduce_opts *o, const pare_exec *exec,
                                               pare_err *err);
-/* One certificate of the certificates of several cuts, first cut first, at cert_path: measured anew
- * between the ends, and proven again from the files before it appears. Of the options started,
- * overwrite, time_attention and event are looked at. */
-PARE_MUST_USE pare_status pare_reduce_chain(pare_reduction *r, pare_arena *a, const char *cert_path,
-                                            char *const *links, size_t n, const pare_reduce_opts *o,
+/* One certificate of the certificates of several cuts (the files `links`, first cut first), written to
+ * o->to: measured anew between the ends, and proven again from the files before it appears. Of the
+ * other options started, overwrite, time_attention and event are read. */
+PARE_MUST_USE pare_status pare_reduce_chain(pare_reduction *r, pare_arena *a, char *const *links,
+                                            size_t n, const pare_reduce_opts *o,
                                             const pare_exec *exec, pare_err *err);
 
 /* ---- verifying any certificate --------------------------------------------------------------- */
@@ -191,9 +201,14 @@ typedef struct pare_verify_file_opts {
      * `input` is the model and `output` the plan. */
     const char *input, *output, *data;
     bool evidence;             /* evidence is computed again as well */
-    const pare_engine *engine; /* certificates of length runs: pare_length_verify_opts */
+    const pare_engine *engine; /* certificates of length runs: runs the model once more; NULL: the
+                                  built-in kernels in f64 */
     const pare_exec *exec;
 } pare_verify_file_opts;
+#define PARE_VERIFY_FILE_OPTS_DEFAULT                                                              \
+    {                                                                                              \
+        .input = NULL                                                                              \
+    }
 
 /* What was read and proven, as far as it went. */
 typedef struct pare_verified {

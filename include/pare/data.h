@@ -1,5 +1,4 @@
-/* pare/data.h - graphs, data sets with targets, metrics, evaluation, held-out inputs, and generators
- * of test data. */
+/* pare/data.h - graphs, data sets with targets, metrics, evaluation, and generators of test data. */
 #ifndef PARE_DATA_H
 #define PARE_DATA_H
 #include <pare/run.h>
@@ -13,10 +12,12 @@ typedef struct pare_graph_data {
     const int64_t *labels;             /* n, 0 .. classes-1 */
     const uint8_t *train, *val, *test; /* splits x n of 0/1; NULL when the file has none */
 } pare_graph_data;
-/* The heterophilous-graphs keys, the gnn-benchmark CSR keys, the packed bits of amazon_photo. */
+/* The heterophilous-graphs keys, the gnn-benchmark CSR keys, the packed bits of amazon_photo. In
+ * the arena. */
 PARE_MUST_USE pare_status pare_graph_load(pare_graph_data *out, pare_arena *a, const char *path,
                                           pare_err *err);
-/* From undirected edges listed once (duplicates and self loops in the list are dropped). */
+/* From undirected edges listed once (duplicates and self loops in the list are dropped); in the
+ * arena. */
 PARE_MUST_USE pare_status pare_graph_from_edges(pare_graph *out, pare_arena *a, size_t n,
                                                 const int64_t *edges, size_t nedges, pare_err *err);
 
@@ -44,18 +45,18 @@ typedef struct pare_dataset {
 /* By extension: .npz graph or {inputs, targets}; .txt through the model's tokenizer in windows of
  * `window` tokens (0: the context, at most 512); .tsv with header sentence, label; .npy ids
  * [B, T] as text, or without targets: ids of a model that pools, vectors [T, d], [B, T, d].
- * Graph: one input, targets on the test mask of pare_graph_masks(split).
- * Text: windows do not overlap; every token but the first of a text has its turn as a target, the
+ * Graph: one input, targets on the test nodes of that split.
+ * Text: windows do not overlap; every token but the first of a text is a target once, the
  * first of a window as the target of the last of the window before. A last window of one token is
  * dropped. For llama2.c's tokenizer lines <|endoftext|> part stories, each a text of its own.
  * Sentences that are empty or longer than the context are skipped and counted.
  * {inputs, targets}: inputs [n, T] or [n, T, d], targets [n, T], [n] or absent (none counts).
  * {inputs, values}: values [n] or [n, k], one row per input of a model that pools; before vectors
- * stands a row of zeros, the regression token of pare_task_series. */
+ * stands a row of zeros, the regression token of pare_task_series. Everything lives in the arena. */
 PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
                                             const char *path, size_t split, size_t window,
                                             pare_err *err);
-/* `--input`: ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model.
+/* Ids [T], [B,T] or vectors [T,d], [B,T,d] from .npy, checked against the model; in the arena.
  * shape / ndim: of the output that a user expects ([T,V], [B,T,V], pooled [C] or [B,C]). */
 PARE_MUST_USE pare_status pare_input_read(pare_input *out, size_t *ndim, size_t shape[4],
                                           pare_arena *a, const pare_model *m, const char *path,
@@ -63,7 +64,7 @@ PARE_MUST_USE pare_status pare_input_read(pare_input *out, size_t *ndim, size_t 
 
 /* ---- metrics --------------------------------------------------------------------------------- */
 
-/* Collects output rows and says what they are worth. */
+/* Collects output rows and scores them. */
 typedef struct pare_metric pare_metric;
 /* In the arena, for rows of `classes` logits. */
 PARE_MUST_USE pare_status pare_metric_new(pare_metric **out, pare_arena *a, size_t classes,
@@ -78,17 +79,14 @@ typedef struct pare_scores {
 } pare_scores;
 /* PARE_ERR_INPUT when no row was counted. */
 PARE_MUST_USE pare_status pare_metric_scores(pare_scores *out, pare_metric *m, pare_err *err);
-/* KL(reference || model) per row, gathered. */
-typedef struct pare_kl pare_kl;
-/* In the arena; then rows x classes logits of both, as often as wanted; then the figures, and
- * PARE_ERR_INPUT when no row was added. */
+/* KL(reference || model), row by row. */
 typedef struct pare_kl_report {
     size_t rows;
     double mean, median, p999, max; /* p999: the smallest that 99.9 % of the rows do not exceed */
     double same_top;                /* share of rows with equal argmax */
 } pare_kl_report;
 
-/* ---- generators: each writes an .npz (or returns it) ----------------------------------------- */
+/* ---- generators: each writes an .npz or an .npy --------------------------------------------- */
 
 /* side x side board: node_features, node_labels, edges, and ten stratified splits. */
 PARE_MUST_USE pare_status pare_make_minesweeper(const char *path, size_t side, uint64_t seed,
@@ -101,10 +99,13 @@ PARE_MUST_USE pare_status pare_make_angular(const char *path, size_t n, size_t t
 /* Sequences to sort: inputs [n, 2*length-1] ids, targets the sorted half (-1 before). */
 PARE_MUST_USE pare_status pare_make_sort(const char *path, size_t n, size_t length, size_t symbols,
                                          uint64_t seed, bool overwrite, pare_err *err);
-/* Random ids [n, tokens] below vocab, or (vocab 0) normal vectors [n, tokens, width]; .npy. */
-PARE_MUST_USE pare_status pare_make_random(const char *path, size_t n, size_t tokens, size_t vocab,
-                                           size_t width, uint64_t seed, bool overwrite,
-                                           pare_err *err);
+/* Random ids [n, tokens] below vocab, or standard normal vectors [n, tokens, width]; .npy. */
+PARE_MUST_USE pare_status pare_make_random_ids(const char *path, size_t n, size_t tokens,
+                                               size_t vocab, uint64_t seed, bool overwrite,
+                                               pare_err *err);
+PARE_MUST_USE pare_status pare_make_random_vectors(const char *path, size_t n, size_t tokens,
+                                                   size_t width, uint64_t seed, bool overwrite,
+                                                   pare_err *err);
 
 /* ---- evaluation ------------------------------------------------------------------------------ */
 
@@ -119,16 +120,19 @@ typedef struct pare_evaluation {
 } pare_evaluation;
 
 /* One pass over every input: by the f32 engine, or by the f64 reference (f64) rounded to f32.
- * PARE_ERR_NONFINITE: an output is no number. Memory comes from `scratch` and is given back. */
+ * PARE_ERR_NONFINITE: an output is no number. */
 PARE_MUST_USE pare_status pare_evaluate(pare_evaluation *out, const pare_model *m,
-                                        const pare_dataset *d, bool f64, pare_arena *scratch,
-                                        const pare_exec *exec, pare_err *err);
-/* The same of two models at once, and the divergence KL(reference || model) between their
- * predictions, on the rows that the metric counts; of values (PARE_TASK_VALUES) there is none.
- * PARE_ERR_INPUT: the reference does not take these inputs or has outputs of another shape. */
-PARE_MUST_USE pare_status pare_evaluate_against(pare_evaluation *out, const pare_model *m,
-                                                pare_evaluation *of_reference, pare_kl_report *kl,
+                                        const pare_dataset *d, bool f64, const pare_exec *exec,
+                                        pare_err *err);
+typedef struct pare_comparison {
+    pare_evaluation model, reference;
+    /* KL(reference || model) between their predictions, on the rows that the metric counts; of
+     * values (PARE_TASK_VALUES) there is none: all 0. */
+    pare_kl_report kl;
+} pare_comparison;
+/* The same of two models at once. PARE_ERR_INPUT: the reference does not take these inputs or has
+ * outputs of another shape. */
+PARE_MUST_USE pare_status pare_evaluate_against(pare_comparison *out, const pare_model *m,
                                                 const pare_model *reference, const pare_dataset *d,
-                                                bool f64, pare_arena *scratch,
-                                                const pare_exec *exec, pare_err *err);
+                                                bool f64, const pare_exec *exec, pare_err *err);
 #endif

@@ -3,7 +3,7 @@
  * costs is proven afterwards, on the model as it is written (pare_publish with pare_depth_prover).
  *
  *   zero     nothing                                        no data needed
- *   const    one row, the mean of what the layer says       fitted
+ *   const    one row, the mean of the layer's outputs        fitted
  *   uniform  the mean of the visible values                 no data needed
  *   constq   one query a head for all tokens: the mean      fitted
  *   meanq    the same, from the tokens at hand (full)       no data needed
@@ -38,8 +38,7 @@ typedef enum pare_collapse {
 /* "identity", "keep", ..., NULL: in the order of the enum. */
 extern const char *const pare_collapse_names[];
 
-/* Whether it keeps one of the layers as it is. pare_depth_one_layer (pare/depth.h) makes them all.
- */
+/* Whether it keeps one of the layers as it is. */
 bool pare_collapse_keeps(pare_collapse kind);
 
 typedef struct pare_collapse_bound {
@@ -73,21 +72,6 @@ typedef struct pare_collapse_printed {
 pare_collapse_printed pare_collapse_paper(double eta, double phi0, size_t heads, size_t layers);
 
 /* ---- replacing attention layers -------------------------------------------------------------- */
-
-/* A shallower model: attention layers are replaced by something cheaper, as few as
- * asked for stay exact. Residual streams and feed-forward layers stay as they are. What the cut
- * costs is proven afterwards, on the model as it is written (pare_publish with pare_depth_prover).
- *
- *   zero     nothing                                        no data needed
- *   const    one row, the mean of what the layer says       fitted
- *   uniform  the mean of the visible values                 no data needed
- *   constq   one query a head for all tokens: the mean      fitted
- *   meanq    the same, from the tokens at hand (full)       no data needed
- *   linear   an affine map of each token                    fitted
- *   affmix   the same, and of the mean of the visible ones  fitted
- *   pool     an affine map of each token and the values that constq heads gather   fitted
- *
- * docs/depth.md says when to use which. */
 
 /* What may stand in the place of attention: the kinds of model.h from ZERO to POOL. */
 enum { PARE_DEPTH_KINDS = PARE_ATTN_POOL - PARE_ATTN_ZERO + 1 };
@@ -140,7 +124,7 @@ bool pare_depth_needs_data(const pare_model *m, const pare_depth_opts *opts);
 
 /* `data`: inputs to fit and to choose by; NULL where none are needed. The report's list lives in
  * the output model's arena. PARE_ERR_USAGE: options; PARE_ERR_INPUT names the layer that a kind
- * cannot stand for. `in` is not changed and must outlive *out. Caller frees *out with
+ * cannot stand for. `in` is not changed and need not outlive *out. Caller frees *out with
  * pare_model_free. */
 PARE_MUST_USE pare_status pare_depth(pare_model **out, pare_depth_report *report,
                                      const pare_model *in, const pare_inputs *data,
@@ -154,6 +138,10 @@ typedef struct pare_depth_one_opts {
     pare_collapse which;
     size_t keep; /* keep, keepbias, uniform+keep: which block; PARE_DEPTH_UNSET: the best on data */
 } pare_depth_one_opts;
+#define PARE_DEPTH_ONE_OPTS_DEFAULT                                                                \
+    {                                                                                              \
+        .keep = PARE_DEPTH_UNSET                                                                   \
+    }
 
 typedef struct pare_depth_one_report {
     size_t keep;      /* PARE_DEPTH_UNSET: none */
@@ -171,12 +159,12 @@ PARE_MUST_USE pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_
 
 /* ---- proving --------------------------------------------------------------------------------- */
 
-/* "inf", "2", NULL: the norms of balls on the command line, in the order of pare_ball_norm. */
+/* "inf", "2", NULL: short names of the norms of balls, in the order of pare_ball_norm. */
 extern const char *const pare_depth_ball_norms[];
 /* What to ask pare_publish for (its `ask`), beside pare_ball_claim: the theorems for every input
  * whose tokens are at most `diameter` > 0 apart in every entry (models of vectors). */
 pare_claim pare_depth_diameter(double diameter);
-/* How `pare verify` proves it again. */
+/* How it is proven, and proven again by pare_verify_file. */
 extern const pare_prover pare_depth_prover;
 
 /* ---- attention statistics -------------------------------------------------------------------- */
@@ -203,7 +191,7 @@ typedef struct pare_head_stats {
     /* on the inputs: over the keys a row sees */
     double range_mean, range_max; /* largest minus smallest logit */
     /* range of the logits minus those of a query that is the same for all rows, as the kinds have
-     * it (keys are not transposed by rotary positions): fitted, or the mean of the sequence (pattern
+     * it (keys are not rotated by positions): fitted, or the mean of the sequence (pattern
      * full) */
     double constq_max, meanq_max;
     double theta, theta_mean; /* range of the rows of Res(Z) B Res(Z)^T: largest, mean of inputs */
@@ -251,18 +239,18 @@ typedef struct pare_attention_stats {
     size_t longest;                /* tokens of the longest sequence */
 } pare_attention_stats;
 
-/* `fit`: what the constant queries are fitted to; `look`: what is measured on. Lists live in the
- * arena. A model without softmax heads gives empty lists. */
+/* Constant queries are fitted to data->fit, everything is measured on data->heldout. Lists live in
+ * the arena. A model without softmax heads gives empty lists. */
 PARE_MUST_USE pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
-                                                     const pare_model *m, const pare_inputs *fit,
-                                                     const pare_inputs *heldout,
+                                                     const pare_model *m,
+                                                     const pare_input_split *data,
                                                      const pare_exec *exec, pare_err *err);
 
 /* ---- what replacing costs -------------------------------------------------------------------- */
 
 typedef struct pare_replacement_cost { /* one kind in the place of one attention */
     const char *refused; /* NULL, or why it cannot stand there: the figures are then nan */
-    double local;        /* largest |difference| of what the branch says */
+    double local;        /* largest |difference| of what the branch adds to the stream */
     double loo;          /* |h - h'|_F / |h|_F of the hidden rows, this one replaced alone */
     double metric;       /* of the outputs then; nan: none */
     double macs;         /* share of the pass's multiplications that is saved */
@@ -292,16 +280,21 @@ typedef struct pare_replacement_costs {
 
 typedef struct pare_replacement_costs_opts {
     double macs; /* at most so many multiplications in all; 0: any number */
-    /* What outputs are worth; nan: cannot be told. May be NULL. */
+    /* The metric of a model; nan: there is none. May be NULL. */
     pare_status (*metric)(void *self, double *out, const pare_model *m, pare_err *err);
     void *self;
 } pare_replacement_costs_opts;
+#define PARE_REPLACEMENT_COSTS_OPTS_DEFAULT                                                        \
+    {                                                                                              \
+        .macs = 0                                                                                  \
+    }
 
-/* Kinds are fitted to `fit`, layers are chosen by it (greedy, backwards), costs are measured on
- * `look`. Where that would take too many multiplications, *skipped says so. */
+/* Kinds are fitted to data->fit, layers are chosen by it (greedy, backwards), costs are measured on
+ * data->heldout. Where that would take too many multiplications, out->skipped says so. Lists live
+ * in the arena. */
 PARE_MUST_USE pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena *a,
-                                                       const pare_model *m, const pare_inputs *fit,
-                                                       const pare_inputs *heldout,
+                                                       const pare_model *m,
+                                                       const pare_input_split *data,
                                                        const pare_replacement_costs_opts *o,
                                                        const pare_exec *exec, pare_err *err);
 #endif

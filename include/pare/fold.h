@@ -18,9 +18,9 @@ typedef struct pare_fold_report {
     size_t rounded;                         /* weights that had to be rounded */
 } pare_fold_report;
 
-/* `in` is not changed and must outlive *out. */
+/* `in` is not changed and need not outlive *out. Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_fold(pare_model **out, pare_fold_report *report,
                                     const pare_model *in, pare_err *err);
-/* How `pare verify` proves it again. */
+/* How it is proven, and proven again by pare_verify_file. */
 extern const pare_prover pare_fold_prover;
 #endif

@@ -14,37 +14,6 @@
 #define PARE_LENGTH_H
 #include <pare/run.h>
 
-/* ---- plans ----------------------------------------------------------------------------------- */
-
-/* N tokens on an engine that takes only M: attention as a plan of small oracle
- * calls.
- *
- * A pattern is covered by disjoint staircase tiles; a tile is one call (or part of one), and the
- * results of a row are merged in f64. Scores are scale q.k.
- *   native    tile calls that return (m, l, acc): an oracle with PARE_ORC_PARTIAL
- *   zeroref   plain softmax calls with one key of zeros, the reference, whose weight says how much
- *             the other keys weigh together: exact on any softmax oracle
- *   strict    the same, merged by calls too; nothing is computed outside (PARE_ORC_STRICT)
- *   paper     the algorithm of Yu 2025 (unions, subtraction, a dominating token), for comparison
- *   sample    some keys for each query, with a bound for each row that holds with probability
- *   chunk     each chunk attends to itself: what others do; no bound at all */
-
-/* ---- tiles ----------------------------------------------------------------------------------- */
-
-/* Query p = 0 .. nq-1 of the tile sees the first min(nk, max(0, vis0 + p)) keys of its list. */
-typedef struct pare_tile {
-    size_t q0;       /* the first query; the others follow upwards, or downwards if q_down */
-    size_t k0;       /* the first key behind the shared ones; likewise */
-    uint32_t nq, nk; /* nk with the shared ones */
-    uint32_t shared; /* the first keys of the list are tokens 0 .. shared-1: sinks */
-    bool q_down, k_down;
-    int64_t vis0;         /* PARE_VIS_ALL: every query sees every key */
-    const uint32_t *keys; /* nk tokens instead of k0, upwards or downwards from here; NULL = none */
-    const uint32_t *rows; /* nq queries instead of q0; NULL = none */
-} pare_tile;
-
-typedef pare_status (*pare_tile_fn)(void *ctx, const pare_tile *t);
-
 /* ---- attention through an oracle ------------------------------------------------------------- */
 
 typedef enum pare_length_mode {
@@ -82,6 +51,10 @@ typedef struct pare_length_opts { /* all zero is a good choice */
     uint64_t seed;       /* sample: another one for data that depend on what was drawn before */
     bool inverse;        /* paper: r / (1 - r) instead of r */
 } pare_length_opts;
+#define PARE_LENGTH_OPTS_DEFAULT                                                                   \
+    {                                                                                              \
+        .mode = PARE_LENGTH_AUTO                                                                   \
+    }
 
 /* One head. All arrays are of the oracle's dtype; y overlaps nothing. */
 typedef struct pare_length_job {
@@ -98,11 +71,12 @@ typedef struct pare_length_job {
 
 /* What a run did. */
 typedef struct pare_length_stats {
-    pare_length_mode mode;    /* the one that was used */
-    uint64_t calls;           /* of the plan: known beforehand */
-    uint64_t merge_calls;     /* of them: strict merges, paper's aggregation */
-    uint64_t fallback_calls;  /* further calls, for rows the first ones could not settle */
-    uint64_t rounds;          /* sets of calls that wait for one another */
+    pare_length_mode mode; /* the one that was used */
+    uint64_t calls;        /* of the plan: known beforehand */
+    uint64_t merge_calls;  /* of them: strict merges, paper's aggregation */
+    uint64_t
+        fallback_calls; /* further calls, for rows that the first ones could not compute well enough */
+    uint64_t rounds;    /* sets of calls that wait for one another */
     uint64_t bad_rows;        /* rows the fall-back computed again */
     uint64_t max_partials;    /* most partial results of one row */
     pare_reference reference; /* the one that was used (not native) */
@@ -114,17 +88,24 @@ typedef struct pare_length_stats {
     uint64_t exact_rows, unproven_rows;
 } pare_length_stats;
 
-/* Attention of `count` heads over one pattern, all in the same rounds. `opts` NULL = all zero.
+/* The heads of one layer, all over one pattern. */
+typedef struct pare_length_layer {
+    const pare_length_job *jobs;
+    size_t count;
+    const pare_pattern *pattern;
+    const pare_graph *graph; /* NULL unless the pattern is one */
+} pare_length_layer;
+
+/* Attention of the heads of a layer, all in the same rounds. `opts` NULL = all zero.
  * stats may be NULL. The result depends neither on the threads nor on the size of the batches. An
  * oracle that answers nan, or nothing, is an error that names the call. `exec` is for the work
  * outside the oracle. */
 PARE_MUST_USE pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *opts,
-                                             const pare_length_job *jobs, size_t count,
-                                             const pare_pattern *p, const pare_graph *g,
+                                             const pare_length_layer *layer,
                                              pare_length_stats *stats, const pare_exec *exec,
                                              pare_err *err);
 
-/* What packing did; calls of pare_length_pack add to it. */
+/* What packing did. */
 typedef struct pare_pack_stats {
     uint64_t calls, alone; /* of the oracle; those of the same inputs one by one */
     uint64_t max_len;      /* rows of the longest call */
@@ -136,21 +117,15 @@ typedef struct pare_pack_stats {
         leak; /* no output moves further (in norm) by other inputs' weight: 0 where none passes */
 } pare_pack_stats;
 
-/* The oracle of Yu 2025: `layers` of `heads` softmax heads over tokens and weights of the caller's
- * choice, and token functions; strict calls and nothing else. features: PARE_ORC_FULL and / or
- * PARE_ORC_CAUSAL; RESIDUAL and WIDE_HEAD where it has them. Slow and plain: a referee. */
-PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_len,
-                                            uint32_t layers, uint32_t heads, uint32_t features,
+/* The oracle of Yu 2025: layers of softmax heads over tokens and weights of the caller's choice, and
+ * token functions; strict calls and nothing else. Of `like` are read dtype, max_len, layers and
+ * heads (0: one), and features: PARE_ORC_FULL and / or PARE_ORC_CAUSAL (0: both), RESIDUAL and
+ * WIDE_HEAD where it is to have them. Slow and plain, to compare with. `exec` is borrowed for as long
+ * as the oracle lives. Free with pare_oracle_free. */
+PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, const pare_oracle_caps *like,
                                             const pare_exec *exec, pare_err *err);
 
 /* ---- plans: pure functions of the sizes ------------------------------------------------------ */
-
-/* A tile in a call: query p in row q_at + p; key x in row k_at + x, but the first `shared` keys in
- * rows 1 + x, where other tiles of the call find them too. */
-typedef struct pare_placed {
-    pare_tile t;
-    uint32_t q_at, k_at, shared;
-} pare_placed;
 
 typedef struct pare_length_head {
     size_t layer, dk, dv;
@@ -190,18 +165,21 @@ typedef struct pare_length_plan {
 } pare_length_plan;
 
 enum { PARE_LENGTH_MOST_TOKENS = 1 << 27 };
-/* The plan for `count` heads of a model; everything lives in the arena but for the graph. Refuses
+/* What a plan is for: some heads of a model, and what they see. */
+typedef struct pare_length_shape {
+    const pare_length_head *heads; /* by layer */
+    size_t count, tokens;          /* heads; tokens of the input */
+    const pare_pattern *pattern;
+    const pare_graph *graph; /* NULL unless the pattern is one; must outlive the plan */
+} pare_length_shape;
+
+/* The plan; everything lives in the arena but for the graph. Refuses
  * what pare_length_attend would refuse for its sizes, and what would take more than a minute or so
  * to count: a head with more than 4e9 / (M + 8) calls of M tokens. */
 PARE_MUST_USE pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
-                                                const pare_length_head *heads, size_t count,
-                                                size_t tokens, const pare_pattern *p,
-                                                const pare_graph *g, const pare_oracle_caps *caps,
+                                                const pare_length_shape *shape,
+                                                const pare_oracle_caps *caps,
                                                 const pare_length_opts *opts, pare_err *err);
-/* The calls of one head, one at a time: they are generated, not stored (native and zeroref). */
-typedef pare_status (*pare_length_call_fn)(void *ctx, const pare_placed *tiles, size_t count,
-                                           uint32_t rows);
-
 /* ---- the certificate of a run ---------------------------------------------------------------- */
 
 /* The attention of every head of a model over one input, through a plan: the largest difference of
@@ -217,40 +195,50 @@ typedef struct pare_length_cert {
     uint64_t calls, rounds, bad_rows, fallback_calls;
     double lmax;
 } pare_length_cert;
-struct pare_model;
-struct pare_input;
-/* Runs it. rows: of each head, evenly; 0 = all. Exact modes only. */
-PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *plan,
-                                              const pare_oracle *orc, const struct pare_model *m,
-                                              const struct pare_input *in, size_t rows,
+/* A model on one or several inputs whose attention, and nothing else, goes through an oracle. */
+typedef struct pare_length_pass {
+    const pare_oracle *oracle;
+    const pare_model *model;
+    const pare_input *in;
+    size_t n; /* pare_length_pack_forward: so many inputs; others read the first */
+    /* pare_length_forward alone, may be NULL: the streams as they are, and the other processes. */
+    const pare_trace *trace;
+    const pare_ranks *ranks;
+} pare_length_pass;
+/* Runs the plan on an input. rows: to judge, of each head, evenly; 0 = all. Exact modes only. */
+PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_length_pass *pass,
+                                              const pare_length_plan *plan, size_t rows,
                                               const pare_exec *exec, pare_err *err);
 
 /* ---- whole models through an oracle ---------------------------------------------------------- */
 
-/* Whole models through an oracle, and oracles that are other programs. */
-
-/* One pass of a model whose attention, and nothing else, goes through the oracle. `out` is of the
- * oracle's dtype. *stats (may be NULL) adds up over layers.
+/* One pass. `out` is of the oracle's dtype. *stats (may be NULL) adds up over layers. `opts` NULL = all
+ * zero.
  *
  * Several ranks share the heads, the calls and, where the engine goes by ranges of rows, the rows
  * of everything else, each with an oracle of its own; all of them come with the same model and
- * input, and have the whole output in the end. Its bits do not depend on their number. NULL: one
- * process.
- */
-PARE_MUST_USE pare_status pare_length_forward(void *out, const pare_oracle *orc,
-                                              const pare_length_opts *opts, const pare_ranks *ranks,
-                                              const pare_model *m, const pare_input *in,
-                                              pare_length_stats *stats, const pare_trace *trace,
-                                              const pare_exec *exec, pare_err *err);
-/* `count` inputs, of different lengths too, through a model whose attention is packed: as many of
- * them in one call as it holds (pare_length_pack), for each head of each layer. out[i]: of input i,
- * of the oracle's dtype. `penalty` 0: nothing leaks. *cert (may be NULL): rounding bounds and
- * distances from long double of `rows` rows of every head and input, 0 = all; for a penalty of 0.
- */
-PARE_MUST_USE pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc,
-                                                   const pare_model *m, const pare_input *in,
-                                                   size_t count, double penalty, size_t rows,
-                                                   pare_pack_stats *stats, pare_length_cert *cert,
+ * input, and have the whole output in the end. Its bits do not depend on their number. */
+PARE_MUST_USE pare_status pare_length_forward(void *out, pare_length_stats *stats,
+                                              const pare_length_pass *pass,
+                                              const pare_length_opts *opts, const pare_exec *exec,
+                                              pare_err *err);
+
+typedef struct pare_pack_opts {
+    double penalty; /* between inputs of one call; 0: such that nothing leaks */
+    size_t rows;    /* to judge, of every head and input; 0 = all */
+} pare_pack_opts;
+#define PARE_PACK_OPTS_DEFAULT                                                                     \
+    {                                                                                              \
+        .penalty = 0                                                                               \
+    }
+/* Several inputs, of different lengths too, through a model whose attention is packed: as many of
+ * them in one call as it holds, for each head of each layer. out[i]: of input i, of the oracle's
+ * dtype. *cert (may be NULL): rounding bounds and distances from long double, for a penalty of 0.
+ * `opts` may be NULL. */
+PARE_MUST_USE pare_status pare_length_pack_forward(void *const *out, pare_pack_stats *stats,
+                                                   pare_length_cert *cert,
+                                                   const pare_length_pass *pass,
+                                                   const pare_pack_opts *opts,
                                                    const pare_exec *exec, pare_err *err);
 /* The softmax heads of a model by layer, as a plan wants them; none is 0. In the arena. */
 PARE_MUST_USE pare_status pare_length_heads(pare_length_head **out, size_t *count, pare_arena *a,
@@ -264,7 +252,7 @@ bool pare_length_may_exceed(const pare_model *m);
 
 /* ---- training through an oracle -------------------------------------------------------------- */
 
-/* The attention of one training run: give &by to pare_tape_attend_by or pare_train_opts.attention.
+/* The attention of one training run: give &by to pare_train_opts.attention.
  * Stays where it is while it is open. */
 typedef struct pare_length_training {
     pare_attention_provider by;
@@ -282,26 +270,15 @@ PARE_MUST_USE pare_status pare_length_training_open(pare_length_training *w, par
                                                     const pare_exec *exec, pare_err *err);
 void pare_length_training_close(pare_length_training *w); /* accepts one that is all zero */
 
-/* ---- another program (docs/pipe.md) ---------------------------------------------------------- */
-
-#define PARE_PIPE_VERSION 1
-#define PARE_PIPE_TIMEOUT 60.0 /* seconds */
-
-typedef struct pare_pipe_opts {
-    const char *command; /* for sh -c */
-    uint32_t length;     /* M that it is asked for; it may answer less; 0: its own */
-    uint32_t dk, dv;     /* widest head, for its information */
-    pare_dtype dtype;    /* PARE_F32 or PARE_F64 */
-    double timeout;      /* seconds for an answer; 0 = PARE_PIPE_TIMEOUT */
-} pare_pipe_opts;
-
 /* ---- engines by name ------------------------------------------------------------------------- */
+
+#define PARE_PIPE_TIMEOUT 60.0 /* seconds that another program has for an answer (docs/pipe.md) */
 
 /* An attention engine by its name. */
 
 /*   cpu            the kernels of this library; mpi: the same, in every process of an mpirun
  *   paper          the strict oracle of Yu 2025: slow, a reference
- *   pipe:COMMAND   another program, run by the shell (pare_oracle_pipe)
+ *   pipe:COMMAND   another program, run by the shell (docs/pipe.md)
  *   onnx:FILE      ONNX Runtime by the program onnx.js, which node runs */
 typedef struct pare_engine {
     const char *name;
@@ -327,7 +304,7 @@ PARE_MUST_USE pare_status pare_engine_open(pare_oracle *out, const pare_engine *
  *     pare_length_input_read(&in, arena, model, data, tokens, seed, &err);
  *     pare_length_plan_make(&plan, ...);                      and write it to plan.json
  *     pare_length_oracle(&oracle, &plan, &exec, &err);
- *     pare_length_certify(&cert, &plan, &oracle, model, &in.in, rows, &exec, &err);
+ *     pare_length_certify(&cert, &pass, &plan, rows, &exec, &err);
  *     pare_length_cert_write(&cert, &plan, &files, &err);     plan.json.cert.json
  *     pare_verify_file("plan.json", NULL, &err);              (pare/cut.h)
  *
@@ -346,7 +323,8 @@ typedef struct pare_length_input {
 PARE_MUST_USE pare_status pare_length_input_read(pare_length_input *out, pare_arena *a,
                                                  const pare_model *m, const char *data,
                                                  size_t tokens, uint64_t seed, pare_err *err);
-/* The built-in engine that a plan is for: the kernels, or the strict oracle. */
+/* The built-in engine that a plan is for: the kernels, or the strict oracle. Free with
+ * pare_oracle_free. */
 PARE_MUST_USE pare_status pare_length_oracle(pare_oracle *out, const pare_length_plan *plan,
                                              const pare_exec *exec, pare_err *err);
 
@@ -357,7 +335,7 @@ PARE_MUST_USE pare_status pare_length_plan_text(char **out, pare_arena *a,
                                                 const pare_length_plan *plan, pare_err *err);
 PARE_MUST_USE pare_status pare_length_plan_write(const char *path, const pare_length_plan *plan,
                                                  bool overwrite, pare_err *err);
-/* What a plan's file says before its input is known. */
+/* What the file of a plan holds before its input is known. */
 typedef struct pare_length_plan_file {
     const char *path;
     char *text;              /* in the arena */
@@ -382,6 +360,10 @@ typedef struct pare_length_cert_opts {
     uint64_t seed;
     bool overwrite;
 } pare_length_cert_opts;
+#define PARE_LENGTH_CERT_OPTS_DEFAULT                                                              \
+    {                                                                                              \
+        .rows = PARE_LENGTH_ROWS                                                                   \
+    }
 /* Reads the files once more, hashes them, and writes PLAN.cert.json. */
 PARE_MUST_USE pare_status pare_length_cert_write(const pare_length_cert *cert,
                                                  const pare_length_plan *plan,
@@ -407,14 +389,7 @@ typedef struct pare_length_claims {
     double lmax, apriori, proven, measured, tolerance;
 } pare_length_claims;
 
-/* ---- proving it again ------------------------------------------------------------------------ */
-
-typedef struct pare_length_verify_opts {
-    const char *model, *plan, *data; /* where the files are now; NULL: where the certificate says */
-    const pare_engine *engine;       /* runs the model once more; NULL: cpu in f64, with a reference
-                                        key in the place of partial results */
-} pare_length_verify_opts;
-
+/* What was proven again of the certificate of a run (pare_verify_file_report). */
 typedef struct pare_length_verified {
     pare_length_claims claims;
     pare_length_cert again; /* what was proven and measured here */

@@ -14,8 +14,12 @@ typedef struct pare_mat { /* rows x cols, row-major, row i starts at v + i*ld; o
     size_t rows, cols, ld;
     double *v;
 } pare_mat;
+typedef struct pare_mat32 { /* the same in f32 */
+    size_t rows, cols, ld;
+    float *v;
+} pare_mat32;
 
-/* Row i, to read and to write; and a view of rows x cols numbers without gaps. */
+/* A view of rows x cols numbers without gaps. */
 static inline pare_mat pare_mat_of(double *v, size_t rows, size_t cols)
 {
     const pare_mat m = {rows, cols, cols, v};
@@ -47,13 +51,14 @@ static inline double pare_weight_at(const pare_weight *w, size_t i) /* row-major
 /* c = alpha op(a) op(b) + beta c; op is the transpose where ta / tb. c aliases neither. */
 void pare_gemm(pare_mat *c, double alpha, const pare_mat *a, bool ta, const pare_mat *b, bool tb,
                double beta);
-/* The same by the BLAS alone, on one thread: the yardstick of benchmarks. */
-void pare_blas_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
-                   const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc);
-/* The f32 engine's: n rows with leading dimensions ldx, ldy. */
-PARE_MUST_USE pare_status pare_dense_f32(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
-                                         const pare_weight *w, const pare_weight *b,
-                                         const pare_exec *exec, pare_err *err);
+/* The same in f32 by the BLAS alone, on one thread: what benchmarks compare with. */
+void pare_blas_f32(pare_mat32 *c, float alpha, const pare_mat32 *a, bool ta, const pare_mat32 *b,
+                   bool tb, float beta);
+/* y (n x out) = x (n x in) w^T + b in f32; b may be absent. y does not alias x. Same bits for any
+ * number of threads. */
+PARE_MUST_USE pare_status pare_dense_f32(pare_mat32 *y, const pare_mat32 *x, const pare_weight *w,
+                                         const pare_weight *b, const pare_exec *exec,
+                                         pare_err *err);
 
 /* ---- factorisations: estimates, never proofs ------------------------------------------------- */
 
@@ -71,7 +76,7 @@ typedef struct pare_ub {
 /* Each result is at least what real arithmetic would give. */
 pare_ub pare_ub_of(double computed); /* one rounding above |computed|: next double up; nan -> inf */
 pare_ub pare_ub_exact(double value); /* a number known exactly */
-pare_ub pare_ub_inf(void);           /* says nothing, and is true */
+pare_ub pare_ub_inf(void);           /* vacuous */
 pare_ub pare_ub_max(pare_ub a, pare_ub b);
 /* Decimal text that is never below the bound, `digits` significant; "inf" for inf. */
 const char *pare_ub_format(char buf[40], pare_ub a, int digits);
@@ -88,11 +93,10 @@ pare_lb pare_lb_exact(double value); /* a number known exactly; 0 for what is ne
 /* Decimal text that is never above the bound, `digits` significant. */
 const char *pare_lb_format(char buf[40], pare_lb a, int digits);
 
-/* ---- elementary functions in bounds (directed.c) --------------------------------------------- */
+/* ---- elementary functions in bounds ------------------------------------------------------- */
 
-/* Doubles that are certainly not below (up) or above (down) the function's value at exactly x: the
- * nearest such double, but for about one argument in 2^45. Any x; for a nan, and for log below 0,
- * nothing is known: inf and 0, inf and -1, 1 and -1, inf and -inf. */
+/* A double that is certainly not below tanh(x): the nearest such double, but for about one argument
+ * in 2^45. 1 for a nan. */
 double pare_tanh_up(double x); /* for x > 0 also <= x */
 
 /* Norms of a stored or widened matrix, all proven. */

@@ -81,7 +81,7 @@ typedef struct pare_head {
     size_t dk, dv;
     size_t q, k, v, o;
     double scale;        /* of the scores; never recomputed from a dimension */
-    size_t freq, planes; /* rotary: planes [freq, freq + planes) of `freqs` turn 2*planes dims */
+    size_t freq, planes; /* rotary: planes [freq, freq + planes) of `freqs` rotate 2*planes dims */
 } pare_head;
 
 typedef struct pare_attn {
@@ -123,7 +123,7 @@ typedef enum pare_position_kind {
     PARE_POS_NONE,
     PARE_POS_LEARNED,    /* a table, added */
     PARE_POS_SINUSOIDAL, /* sin / cos of pos / base^(2i/d), added */
-    PARE_POS_ROTARY      /* turns queries and keys, per head */
+    PARE_POS_ROTARY      /* rotates queries and keys, per head */
 } pare_position_kind;
 
 typedef struct pare_positions {
@@ -167,7 +167,7 @@ typedef enum pare_tokenizer_kind {
     PARE_TOK_BYTES    /* every byte is its own id; no vocabulary needed */
 } pare_tokenizer_kind;
 
-/* Bytes that a file may hold in the place of a weight's numbers (pare/model.h). */
+/* Bytes that a file may hold in the place of a weight's numbers. */
 typedef struct pare_coded {
     const char *name; /* of the weight */
     const uint8_t *data;
@@ -193,6 +193,8 @@ typedef struct pare_model {
     pare_arena *arena; /* owns the structs and every weight that is not in a blob */
     pare_blob **blobs; /* the files the other weights live in */
     size_t nblobs;
+    pare_arena **shared; /* memory of other models that weights of this one live in: kept alive */
+    size_t nshared;
 } pare_model;
 
 /* ---- making and walking ---------------------------------------------------------------------- */
@@ -202,9 +204,8 @@ PARE_MUST_USE pare_status pare_model_new(pare_model **out, pare_err *err);
 void pare_model_free(pare_model *m);
 /* Keeps the file alive as long as the model. */
 PARE_MUST_USE pare_status pare_model_keep(pare_model *m, pare_blob *b, pare_err *err);
-/* A model with the same structs whose weights are borrowed from in's files and arena copies:
- * what a reduction starts from. `in` must outlive it unless every weight was replaced or lives in
- * a blob. */
+/* A model with structs of its own and the same weights: what a reduction starts from. The weights are
+ * not copied. Both models hold them, and either may be freed first. */
 PARE_MUST_USE pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *err);
 
 /* Calls fn for every weight that may be there, in file order, with its name in the file
@@ -252,11 +253,11 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
 
 /* Loads a pare file, or imports what it finds: Hugging Face GPT-2, Llama, BERT (a file or a
  * folder, sharded, f16/bf16), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
- * the depth and width npz. Every file is read once; weights stay in its bytes where they can. */
+ * the depth and width npz. Every file is read once; weights stay in its bytes where they can. Caller
+ * frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
 /* The same through `files`, which then holds what the model was made of, config.json and shards
- * too: pare_files_identity(hex, files, path, err) says which model it was. `files` may be freed
- * before the model. */
+ * too. `files` may be freed before the model. */
 PARE_MUST_USE pare_status pare_model_load_files(pare_model **out, const char *path,
                                                 pare_files *files, pare_err *err);
 /* Writes the file (whole or not at all) and, when sha256 is not NULL, its hash. */
@@ -366,17 +367,7 @@ extern const char *const pare_random_kinds[];
 /* Weights that a file holds as a seed and masks in the place of numbers.
  *
  * The tensor NAME.ticket (U8) stands for the weight NAME. Loading expands it, in integers: the same
- * bits on any machine. docs/format.md says how for strangers; docs/ticket.md what tickets are. */
-
-/* A ReLU source, A relu(B x): a unit reads one input, and which sign of it is passed on is that of
- * its weight. SIGNS: columns 0 .. d - 1 of W multiply x+, columns d .. 2 d - 1 multiply x-, where
- * x = x+ - x- are d inputs; POSITIVE: no input is negative, W multiplies x. The entries of B are
- * n x d, and count as |B| in the columns of their sign; there is no donor. */
-typedef enum pare_relu_source {
-    PARE_RELU_NONE,
-    PARE_RELU_SIGNS,
-    PARE_RELU_POSITIVE
-} pare_relu_source;
+ * bits on any machine. docs/format.md says how, docs/ticket.md what tickets are. */
 
 typedef enum pare_coding {
     PARE_CODING_RAW,    /* one bit for one bit */
@@ -392,38 +383,6 @@ extern const char *const pare_coding_names[]; /* ended by NULL */
  * A weight is an odd integer w, |w| < 2^24, and stands for w 2^-24: uniform on (-1, 1), never 0,
  * exact in f32. Products have the unit 2^-48, and sums of 4096 of them fit an int64: everything a
  * ticket is made of is exact, the same on any machine and for any number of threads. */
-
-#define PARE_SOURCE_UNIT 0x1p-48 /* of a product */
-#define PARE_SOURCE_MOST 4096    /* products in a sum */
-
-/* Which matrix of the network: no two of one network may have the same stream. */
-typedef enum pare_source_matrix {
-    PARE_SOURCE_Q,
-    PARE_SOURCE_K,
-    PARE_SOURCE_V,
-    PARE_SOURCE_O,
-    PARE_SOURCE_W1, /* layers 0, 2, ... of a feed-forward part, numbered by `head` */
-    PARE_SOURCE_W2, /* layers 1, 3, ... */
-    PARE_SOURCE_BQ = 16,
-    PARE_SOURCE_BK,
-    PARE_SOURCE_BV,
-    PARE_SOURCE_BO,
-    PARE_SOURCE_B1, /* numbered as W1 and W2 */
-    PARE_SOURCE_B2,
-    PARE_SOURCE_MATRIX = 32,
-    PARE_SOURCE_MIX,
-    PARE_SOURCE_ATTN_SKIP,
-    PARE_SOURCE_FFN_SKIP,
-    PARE_SOURCE_EMBEDDING = 64, /* these have PARE_SOURCE_ENDS in the place of a layer */
-    PARE_SOURCE_POSITIONS,
-    PARE_SOURCE_MAP,
-    PARE_SOURCE_DENSE,
-    PARE_SOURCE_OUT,
-    PARE_SOURCE_MAP_BIAS,
-    PARE_SOURCE_DENSE_BIAS,
-    PARE_SOURCE_OUT_BIAS
-} pare_source_matrix;
-enum { PARE_SOURCE_ENDS = 0xffff };
 
 /* Elements first .. first + count - 1 of the matrix, row by row. */
 void pare_source_weights(int32_t *out, uint64_t seed, uint64_t stream, uint64_t first,
@@ -444,6 +403,6 @@ typedef enum pare_frozen_kind { PARE_FROZEN_NORMAL, PARE_FROZEN_SIGNED } pare_fr
 typedef struct pare_frozen {
     pare_frozen_kind kind;
     uint64_t seed, stream; /* of Philox, as pare_rng_at has them */
-    float unit;            /* above 0, at most PARE_FROZEN_MOST */
+    float unit;            /* above 0 */
 } pare_frozen;
 #endif

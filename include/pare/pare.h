@@ -12,7 +12,7 @@
  *         pare_model *m = NULL;
  *         pare_arena *a = pare_arena_new();
  *         pare_reduction r = {0};
- *         pare_reduce_opts o = pare_reduce_defaults(PARE_REDUCE_WIDTH);
+ *         pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_WIDTH);
  *         o.from = argv[1], o.data = argv[2], o.to = argv[3];
  *         o.width.keep = 0.5;
  *         pare_status st = pare_model_load(&m, argv[1], &err);
@@ -39,8 +39,13 @@
  *              data.h train.h length.h plan.h
  *   expert     linear algebra with bounds, attention kernels: linalg.h attention.h
  *
- * Ownership: a model owns its arena; what a function returns in an arena lives as long as that
- * arena; everything else is borrowed. Nothing here prints, exits, reads the environment or keeps
+ * Ownership: results belong to the caller. They are in the caller's arena, for as long as that lives,
+ * or are freed with the function that the comment names. A model is freed with pare_model_free; what
+ * was made from it (a clone, a cut) may outlive it. The lists in the report of one cut (pare_width,
+ * pare_depth) are the only results that live in another result: in the arena of the model that is
+ * returned with them. Arguments are borrowed for the call unless the comment says for how long.
+ *
+ * Options: pare_X_opts, and PARE_X_OPTS_DEFAULT to begin with. Nothing here prints, exits, reads the environment or keeps
  * state between calls, but for one thing: OpenBLAS is set to one thread at the first product,
  * because pare splits the work itself.
  *
@@ -68,7 +73,7 @@ extern "C" {
 #include <pare/cut.h>
 #include <pare/plan.h>
 
-const char *pare_version(void); /* "0.1.0" */
+const char *pare_version(void); /* "0.2.0" */
 
 #ifdef __cplusplus
 }

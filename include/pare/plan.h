@@ -179,7 +179,7 @@ typedef struct pare_ticket_probe {
  * blocks it or more of it. */
 typedef struct pare_cost_estimate {
     const char *direction;   /* "width", "depth", "weights", "length" */
-    pare_truth can;          /* the price may be borne; unknown: nobody looked, `why` says why */
+    pare_truth can;          /* the price may be borne; unknown: not tried, `why` says why */
     const char *cut;         /* as the command is told: "width --dim 8"; "": none was made */
     const char *left;        /* what is left of what, in words; "" */
     pare_ub proven;          /* largest difference of an output on `domain`; inf: nothing */
@@ -284,9 +284,9 @@ typedef struct pare_plan_step {
 extern const char *const pare_plan_direction_names[]; /* "width", "depth", "ticket", NULL */
 /* "width --dim 8": how the command would be told. */
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s);
-/* The cut of one step, and the bytes that its weights take in a file; the output may refer to
- * `in`. */
-PARE_MUST_USE pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
+/* The cut of one step. `in` is not changed and need not outlive *out, which the caller frees with
+ * pare_model_free. */
+PARE_MUST_USE pare_status pare_plan_make(pare_model **out, const pare_plan_step *s,
                                          const pare_model *in, const pare_inputs *fit,
                                          uint64_t seed, const pare_exec *exec, pare_err *err);
 /* How that step is proven: the prover of its direction. */
@@ -296,10 +296,11 @@ typedef struct pare_plan_try {
     size_t nsteps; /* 0: the model as it is */
     pare_plan_step steps[PARE_PLAN_DIRECTIONS];
     const char *refused; /* why it could not be made; NULL: it was */
-    double error; /* sum over the steps of the largest difference on `on`, f64: what a chain of
+    double
+        error; /* sum over the steps of the largest difference on held-out inputs, f64: what a chain of
                      proofs adds up to at least; with `seen`: from the first model to the last */
     uint64_t parameters, bytes;
-    double ms;   /* of one pass: pare_forward_ms */
+    double ms;   /* of one pass */
     double over; /* by what factor it misses the budget it misses most; at most 1: all are met */
 } pare_plan_try;
 
@@ -332,13 +333,12 @@ typedef struct pare_plan {
 /* By what factor the budget that is missed most is missed. */
 double pare_plan_over(const pare_plan_opts *o, double error, uint64_t bytes, double ms);
 
-/* `fit`: what cuts are fitted to; `on`: what errors are measured on, its first input timed. The
- * plan lives in the arena. A cut that a model does not allow is a try with its reason, not an
+/* Cuts are fitted to data->fit; errors are measured on data->heldout, whose first input is timed.
+ * The plan lives in the arena. A cut that a model does not allow is a try with its reason, not an
  * error. */
 PARE_MUST_USE pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
-                                           const pare_inputs *fit, const pare_inputs *on,
-                                           const pare_plan_opts *opts, const pare_exec *exec,
-                                           pare_err *err);
+                                           const pare_input_split *data, const pare_plan_opts *opts,
+                                           const pare_exec *exec, pare_err *err);
 
 /* ---- report ---------------------------------------------------------------------------------- */
 
@@ -356,6 +356,10 @@ typedef struct pare_report_opts {
     void (*before)(void *self, const char *path); /* each proof; may be NULL */
     void *self;
 } pare_report_opts;
+#define PARE_REPORT_OPTS_DEFAULT                                                                   \
+    {                                                                                              \
+        .title = NULL                                                                              \
+    }
 
 /* Each file is recognised by what is in it: a certificate (with the run file beside it, when there
  * is one that is of the same models), what `pare probe --json` or `pare repro --json` printed, a

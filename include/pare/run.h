@@ -63,28 +63,16 @@ typedef struct pare_attend_job {
     void *y;      /* n x dv */
     size_t ldy;
 } pare_attend_job;
-/* Who computes attention in the place of the pass: called from one thread at a time, once for all
- * heads and sequences of a layer that are at hand. Heads of every kind, also polynomial ones, are
- * exact softmax to it. */
-typedef struct pare_attender {
-    pare_status (*fn)(void *self, size_t block, pare_dtype t, const pare_attend_job *jobs,
-                      size_t count, const pare_pattern *p, const pare_graph *g, pare_err *err);
-    void *self;
-    /* Processes that make the same pass together, and come to `fn` together: they share the rows of
-     * everything else as well, where the engine goes by ranges of rows. NULL: alone. */
-    const pare_ranks *ranks;
-} pare_attender;
-/* out: of type t, PARE_F32 or PARE_F64. `by` NULL: the same as above. */
-PARE_MUST_USE pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m,
-                                          const pare_input *in, const pare_attender *by,
-                                          const pare_trace *trace, const pare_exec *exec,
-                                          pare_err *err);
-
 /* A set of inputs with where it came from: what certificates speak about. */
 typedef struct pare_inputs {
     size_t n;
     pare_input *in; /* n */
 } pare_inputs;
+
+/* What a cut is fitted to, and other inputs, held out, that it is measured on. */
+typedef struct pare_input_split {
+    const pare_inputs *fit, *heldout;
+} pare_input_split;
 
 /* `n` seeded random inputs that suit the model, of `tokens` tokens (0: min(context, 64)): uniform
  * ids, or standard normal vectors; for a graph pattern a ring of `tokens` nodes with both
@@ -105,7 +93,7 @@ PARE_MUST_USE pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, co
 
 typedef struct pare_decoder pare_decoder;
 
-/* Copies the weights into the layout they are read in (f32) and makes room for max_tokens (0: the
+/* Copies the weights into the layout they are read in (f32) with a cache for max_tokens (0: the
  * context, or 1024 where there is none). PARE_ERR_INPUT names what cannot be decoded: vectors in
  * the place of ids, patterns that see the future or a graph, pooled outputs. The model must outlive
  * the decoder, which is freed with pare_decoder_free. */
@@ -114,33 +102,20 @@ PARE_MUST_USE pare_status pare_decoder_new(pare_decoder **out, const pare_model 
 void pare_decoder_free(pare_decoder *d); /* accepts NULL */
 
 /* Reads n more tokens; *logits (pare_model_outputs of them, until the next call) follow the last.
- * PARE_ERR_INPUT, and nothing is read: no token, an id out of range, or more than there is room
- * for. Nothing is allocated. */
+ * PARE_ERR_INPUT, and nothing is read: no token, an id out of range, or more than the cache
+ * holds. Nothing is allocated. */
 PARE_MUST_USE pare_status pare_decoder_prefill(pare_decoder *d, const int64_t *ids, size_t n,
                                                const float **logits, pare_err *err);
 /* The same for one token. */
 PARE_MUST_USE pare_status pare_decoder_step(pare_decoder *d, int64_t id, const float **logits,
                                             pare_err *err);
 
-/* ---- several texts --------------------------------------------------------------------------- */
-
-/* A decoder of `texts` texts that are read side by side, each with room for max_tokens: one pass
- * over the weights serves a token of every text. What becomes of a text does not depend on the
- * others, to the bit. The calls above and below that name no text mean text 0. */
-enum { PARE_DECODE_SEQUENCES = 96 }; /* at most */
-
-/* ---- its state ------------------------------------------------------------------------------- */
-
-void pare_decoder_reset(pare_decoder *d); /* forgets all tokens of all texts */
-
-/* ---- text ------------------------------------------------------------------------------------ */
-
-/* Tokenizers, and choosing the next token of a text. */
+void pare_decoder_reset(pare_decoder *d); /* forgets all tokens */
 
 /* ---- tokenizers ------------------------------------------------------------------------------ */
 
 typedef struct pare_tokenizer pare_tokenizer;
-/* From the bytes of the vocabulary file (borrowed: they must outlive the tokenizer). */
+/* In the arena, from the bytes of the vocabulary file (borrowed: they must outlive it). */
 PARE_MUST_USE pare_status pare_tokenizer_new(pare_tokenizer **out, pare_arena *a,
                                              pare_tokenizer_kind kind, const uint8_t *vocab,
                                              size_t bytes, pare_err *err);
@@ -239,28 +214,38 @@ typedef struct pare_generate_events {
 } pare_generate_events;
 
 typedef struct pare_generate_opts {
-    size_t tokens; /* to generate for each prompt, at most */
+    const pare_tokenizer *tokenizer; /* says which token ends a text */
+    size_t tokens;                   /* to generate for each prompt, at most */
     pare_sample_opts sample;
     uint64_t seed; /* of every prompt: each draws from the start of the stream */
     pare_generate_events events;
 } pare_generate_opts;
+#define PARE_GENERATE_OPTS_DEFAULT                                                                 \
+    {                                                                                              \
+        .tokens = 256, .sample = PARE_SAMPLE_OPTS_DEFAULT                                          \
+    }
 
 typedef struct pare_generate_stats {
     size_t prompt_tokens, tokens;   /* read, generated */
     double prompt_seconds, seconds; /* spent on each */
 } pare_generate_stats;
 
+/* What became of all prompts; in the arena. It grows as the text does: events may read it. */
+typedef struct pare_generation {
+    size_t n;
+    pare_generated *each; /* n, by the numbers of the prompts */
+    pare_generate_stats stats;
+} pare_generation;
+
 /* Why the model cannot generate text; NULL when it can. */
 const char *pare_generate_refuses(const pare_model *m);
-/* Continues n prompts, each at least one token and within the context. out[i]: of prompt i, also
- * what was generated before an error. `tok` says which token ends a text. */
-PARE_MUST_USE pare_status pare_generate(pare_generated *out, pare_generate_stats *stats,
-                                        pare_arena *a, const pare_model *m,
-                                        const pare_tokenizer *tok, const pare_input *prompts,
-                                        size_t n, const pare_generate_opts *o,
+/* Continues the prompts, each at least one token and within the context. After an error *out has what
+ * was generated before it. */
+PARE_MUST_USE pare_status pare_generate(pare_generation *out, pare_arena *a, const pare_model *m,
+                                        const pare_inputs *prompts, const pare_generate_opts *o,
                                         const pare_exec *exec, pare_err *err);
 
-/* ---- the tape -------------------------------------------------------------------------------- */
+/* ---- attention of a training run -------------------------------------------------------------- */
 
 /* One head of one sequence in the backward pass. */
 typedef struct pare_attend_grad {

@@ -1,10 +1,11 @@
 /* pare/ticket.h - a model as a seed and masks: a part of a random network that computes almost what
- * the model does (strong lottery tickets; docs/ticket.md).
+ * the model does (strong lottery tickets; docs/ticket.md). pare_reduce makes one from file to file
+ * (pare/cut.h):
  *
- *   pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
- *   o.bits = 12;                                  // stored mask bits for a weight
- *   st = pare_ticket(&small, &report, model, &o, NULL, &err);
- *   st = pare_model_save(small, "model.ticket", false, NULL, &err);   // loads like any model
+ *   pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_TICKET);
+ *   o.from = "model.safetensors", o.to = "ticket.safetensors";       loads like any model
+ *   o.ticket.bits = 12;                                              mask bits for a weight
+ *   st = pare_reduce(&r, arena, model, &o, NULL, &err);
  *
  * Every matrix becomes a product of two masked random ones; what is stored of it is the seed and
  * the masks. Gains stay numbers, and so do biases unless they are asked for. */
@@ -76,7 +77,7 @@ typedef struct pare_ticket_report {
 
 /* One matrix as a part of a random product:
  *     W (a x b)  ~  scale (A o MA)(B o MB),    A a x n, B n x b with entries U(-1, 1).
- * What a ticket of a whole model is made of (pare/ticket.h), for those who study it. */
+ * What a ticket of a whole model is made of, for those who study it. */
 
 /* Which side of W is dealt out in blocks of units: entries get n / (columns or rows) items. */
 typedef enum pare_fit_side { PARE_FIT_COLUMNS, PARE_FIT_ROWS, PARE_FIT_SMALLER } pare_fit_side;
@@ -87,9 +88,13 @@ typedef struct pare_fit_opts {
     double scale;               /* a power of two; 1: as in the theorems */
     pare_fit_side side;
     bool best; /* donors and units where they are needed; false: equal blocks (Otsuka 2025) */
-    unsigned
-        donors; /* of `best`: bits that the rows of a column share; time doubles with each; 0: 14 */
+    unsigned donors; /* of `best`: bits that the rows of a column share; time doubles with each;
+                        0: 6 to 12, fewer for more rows */
 } pare_fit_opts;
+#define PARE_FIT_OPTS_DEFAULT                                                                      \
+    {                                                                                              \
+        .left = 1, .right = 2, .scale = 1                                                          \
+    }
 
 /* out = scale (A o MA)(B o MB), each entry rounded once or twice. PARE_ERR_INPUT: fewer units than
  * blocks, an entry of 2^11 scales or more, equal streams, a scale that is not positive and finite.
@@ -106,16 +111,16 @@ PARE_MUST_USE pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, cons
  * the same norms, positions and pattern. Every statement is a function of (f, g, inputs); nobody
  * asks how g was found. Norms of rows are euclidean; alpha bounds the length of every token. */
 
-/* How a ticket is published (pare_publish) and how `pare verify` proves it again. */
+/* How a ticket is proven, and proven again by pare_verify_file. */
 extern const pare_prover pare_ticket_prover;
 
-/* ---- one softmax (lemma_a.c) ----------------------------------------------------------------- */
+/* ---- one softmax ---------------------------------------------------------------------------- */
 
 /* Lemma A: sum_k |p_k - p'_k| / 2 <= tanh(r / 4) for p = softmax(l), p' = softmax(l + e),
  * r = max e - min e. */
 pare_ub pare_softmax_perturbation(pare_ub range);
 
-/* ---- one attention layer (bound_free.c, bound_rows.c, bound_paper.c) ------------------------- */
+/* ---- one attention layer --------------------------------------------------------------------- */
 
 /* max over tokens of |out_i - out~_i| between the attention of block b in f and in g, on the same
  * rows: heads and bo, without norms and skip. */
@@ -130,7 +135,7 @@ PARE_MUST_USE pare_status pare_ticket_layer_bound(pare_ticket_layer *out, const 
                                                   const pare_model *g, size_t b, double alpha,
                                                   const pare_exec *exec, pare_err *err);
 
-/* ---- blocks and models (recursion.c) --------------------------------------------------------- */
+/* ---- blocks and models ----------------------------------------------------------------------- */
 
 typedef struct pare_ticket_bound {
     pare_ub outputs; /* largest |f - g| of an output entry */
@@ -145,7 +150,7 @@ PARE_MUST_USE pare_status pare_ticket_bound_given(pare_ticket_bound *out, const 
 /* Length of the longest row of the set's vectors, from above; 0 for ids. */
 double pare_ticket_alpha(const pare_inputs *set);
 
-/* ---- how many units an entry needs (required.c) ---------------------------------------------- */
+/* ---- how many units an entry needs ----------------------------------------------------------- */
 
 /* Lemma S: with n' products of two independent U[-1, 1] an entry of size at most `reach` is met
  * within `eta` with probability at least 1 - p, whatever the entry. The least n' the lemma gives,
@@ -172,9 +177,15 @@ typedef struct pare_ticket_plan {
     double least_k, least_v; /* what no construction can do without, at these errors */
 } pare_ticket_plan;
 
-/* The same for every attention layer of a model, each by itself: alpha is the length of the input's
- * rows (ids: not read), and each layer's own follows from it. out: nblocks. `why` is empty, or why
- * nothing is said of the model; out[b].why: which hypothesis of Theorem 3 a layer fails. */
+typedef struct pare_ticket_goal {
+    double alpha; /* length of the rows of an input; not read of models that take ids */
+    double eps;   /* error that is allowed ... */
+    double p;     /* ... but for this probability */
+} pare_ticket_goal;
+
+/* The same for every attention layer of a model, each by itself: the length of the rows that enter a
+ * layer follows from goal->alpha. out: nblocks. `why` is empty, or why nothing is said of the model;
+ * out[b].why: which hypothesis of Theorem 3 a layer fails. */
 typedef struct pare_ticket_layer_plan {
     bool there; /* the block has attention */
     pare_ticket_layer_size size;
@@ -182,11 +193,11 @@ typedef struct pare_ticket_layer_plan {
     char why[200];
 } pare_ticket_layer_plan;
 PARE_MUST_USE pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200],
-                                                  const pare_model *f, double alpha, double eps,
-                                                  double p, const pare_exec *exec, pare_err *err);
+                                                  const pare_model *f, const pare_ticket_goal *goal,
+                                                  const pare_exec *exec, pare_err *err);
 
 /* The whole target: one common eta for all entries of all blocks so that Theorem B's recursion with
- * |E| <= sqrt(ab) eta ends at eps for all tokens of length alpha. 0: there is none above 2^-60, or
+ * |E| <= sqrt(ab) eta ends at goal->eps for all tokens of length goal->alpha. 0: there is none above 2^-60, or
  * `why` says what is in the way. */
 typedef struct pare_ticket_blocks_plan {
     double eta;
@@ -195,7 +206,7 @@ typedef struct pare_ticket_blocks_plan {
     char why[200];
 } pare_ticket_blocks_plan;
 PARE_MUST_USE pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_model *f,
-                                                  double alpha, double eps, double p,
+                                                  const pare_ticket_goal *goal,
                                                   const pare_exec *exec, pare_err *err);
 
 /* ---- subset sums ----------------------------------------------------------------------------- */
@@ -233,6 +244,10 @@ typedef struct pare_subset_opts {
     bool exact;        /* search until no subset can be closer: time 2^(n/2), memory 2^(n/4) above
                           40 items; refused above PARE_SUBSET_EXACT */
 } pare_subset_opts;
+#define PARE_SUBSET_OPTS_DEFAULT                                                                   \
+    {                                                                                              \
+        .tolerance = 0                                                                             \
+    }
 
 /* The same with a solver of its own. */
 PARE_MUST_USE pare_status pare_subset_sum(pare_subset *out, uint64_t *mask, const int64_t *x,

@@ -66,7 +66,7 @@ typedef struct pare_init {
     pare_pool pool;         /* encoder */
     pare_variant variant;   /* what is left out */
     uint64_t seed;
-    /* GPT: frozen weights, no biases, plain norms (pare/train.h); NULL: from `seed`, to be trained
+    /* GPT: frozen weights, no biases, plain norms; NULL: from `seed`, to be trained
      */
     const pare_frozen_gpt *source;
 } pare_init;
@@ -129,12 +129,12 @@ typedef struct pare_mode {
 } pare_mode;
 
 typedef struct pare_tape pare_tape;
-/* `p` and `exec` are borrowed for as long as the tape lives. */
+/* Freed with pare_tape_free; `p` and `exec` are borrowed for as long as it lives. */
 PARE_MUST_USE pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec,
                                         pare_err *err);
 void pare_tape_free(pare_tape *t); /* accepts NULL */
 /* Runs the model and keeps what the backward pass needs. *y (may be NULL) and the streams below stay
- * valid until the next forward. Without `training` y is what pare_forward gives, up to rounding.
+ * valid until the next forward. Without `training` y is what pare_forward_f32 or _f64 gives, up to rounding.
  * Memory is O(rows): attention is computed again on the backward pass, never n x n. A graph that was
  * given before (same pointers) is not completed and transposed again. */
 PARE_MUST_USE pare_status pare_tape_forward(pare_tape *t, const pare_input *in,
@@ -143,7 +143,7 @@ PARE_MUST_USE pare_status pare_tape_forward(pare_tape *t, const pare_input *in,
  * sequence at a time; all 0 in f64, and for other kinds. */
 typedef struct pare_poly_use {
     uint64_t polynomial, exact;
-    char why[160]; /* of the last pass, its first head: as a plan of pare/attention.h says it */
+    char why[160]; /* of the last pass, its first head: as pare_poly_report has it */
 } pare_poly_use;
 /* Adds the gradient of the last forward pass to grad (p->count numbers; NULL: not wanted).
  * dy: rows x outputs, NULL = 0. dstream: NULL, or nblocks + 1 arrays (each may be NULL) that are
@@ -174,19 +174,23 @@ PARE_MUST_USE pare_status pare_loss_cross_entropy(double *loss, void *dy, const 
 
 /* ---- optimiser ------------------------------------------------------------------------------- */
 
-typedef struct pare_adamw {
+typedef struct pare_adamw_opts {
     double beta1, beta2, eps, weight_decay; /* decay: matrices only unless decay_vectors */
     bool decay_vectors;                     /* torch's default: everything decays */
-} pare_adamw;
-#define PARE_ADAMW_DEFAULT                                                                         \
+} pare_adamw_opts;
+#define PARE_ADAMW_OPTS_DEFAULT                                                                    \
     {                                                                                              \
         .beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8, .weight_decay = 0.01                            \
     }
-/* values -= lr ( m^ / (sqrt v^ + eps) + weight_decay values ), f32; step counts from 1. */
-void pare_adamw_step(pare_params *p, const float *grad, float *m, float *v, uint64_t step,
-                     double lr, const pare_adamw *o, const pare_exec *exec);
+typedef struct pare_adamw_state {
+    float *m, *v;  /* p->count each: running means of the gradients and of their squares */
+    uint64_t step; /* the number of this step: the first is 1 */
+} pare_adamw_state;
+/* values -= lr ( m^ / (sqrt v^ + eps) + weight_decay values ), f32; m and v are updated. */
+void pare_adamw_step(pare_params *p, const float *grad, const pare_adamw_state *s, double lr,
+                     const pare_adamw_opts *o, const pare_exec *exec);
 
-/* ---- what is learnt -------------------------------------------------------------------------- */
+/* ---- what is learned ------------------------------------------------------------------------- */
 
 typedef struct pare_batch {
     pare_input in;
@@ -196,14 +200,14 @@ typedef struct pare_batch {
 
 typedef enum pare_fold_part { PARE_PART_VAL, PARE_PART_TEST } pare_fold_part;
 
-/* A task gives the batch of a step, and a mark for what was learnt. */
+/* A task gives the batch of a step, and a score for what was learned. */
 typedef struct pare_task {
     void *self;
-    const char *id;     /* what is taught from which data (hashes, split, window): part of a
+    const char *id;     /* what is learned from which data (hashes, split, window): part of a
                            checkpoint's fingerprint; NULL: "" */
     const char *metric; /* "auc", "accuracy", "nats", "mse" */
     bool more_is_better;
-    bool fixed;     /* every step has the same batch: what a teacher says of it is asked once */
+    bool fixed;     /* every step has the same batch: the teacher's outputs are computed once */
     uint64_t epoch; /* steps of one epoch */
     /* A pure function of (self, seed, step); memory from the arena lives until the next batch. */
     pare_status (*batch)(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
@@ -217,20 +221,20 @@ typedef struct pare_task {
 typedef struct pare_train_log { /* one line of the log */
     uint64_t step, steps;
     double loss, lr, norm; /* of this step; norm: of the gradient before clipping */
-    double val;            /* nan unless this step was marked */
-    double test;           /* nan unless it was the best mark so far */
+    double val;            /* nan unless the model was scored after this step */
+    double test;           /* nan unless it was the best score so far */
     bool best;
 } pare_train_log;
 
 typedef struct pare_train_opts {
-    uint64_t steps;            /* in all */
-    uint64_t warmup;           /* of them */
-    uint64_t eval_every;       /* steps between two marks; the last step is always marked */
+    uint64_t steps;      /* in all */
+    uint64_t warmup;     /* of them */
+    uint64_t eval_every; /* steps between two scores; after the last step there is always one */
     uint64_t checkpoint_every; /* steps between two checkpoints; 0: none */
     double lr, last_lr;
     double clip; /* 0: none */
     double dropout;
-    pare_adamw adamw;
+    pare_adamw_opts adamw;
     uint64_t seed;             /* of batches, dropout and scores */
     const pare_popup *popup;   /* NULL: weights are trained; else which of them are kept */
     const pare_model *teacher; /* or NULL */
@@ -250,16 +254,21 @@ typedef struct pare_train_opts {
     void (*poly)(void *self, size_t block, const pare_poly_use *use);
     void *log_self; /* of both */
 } pare_train_opts;
+#define PARE_TRAIN_OPTS_DEFAULT                                                                    \
+    {                                                                                              \
+        .steps = 1000, .eval_every = 50, .lr = 1e-3, .clip = 1, .adamw = PARE_ADAMW_OPTS_DEFAULT,  \
+        .temperature = 1                                                                           \
+    }
 
 typedef struct pare_train_result {
-    double val, test; /* of the best mark by validation */
+    double val, test; /* of the best score by validation */
     double loss;      /* of the last step */
     uint64_t best_step, steps;
     bool diverged; /* a loss was not finite; the model is the best one before that */
 } pare_train_result;
 
-/* Trains a copy of `start`; *out (caller frees) is the model with the best validation mark.
- * PARE_ERR_NUMERIC when the run diverged before its first mark. */
+/* Trains a copy of `start`; *out (freed with pare_model_free) is the model with the best validation
+ * score. PARE_ERR_NUMERIC when the run diverged before its first score. */
 PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result,
                                      const pare_model *start, const pare_task *task,
                                      const pare_train_opts *opts, const pare_exec *exec,
@@ -267,14 +276,14 @@ PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result
 
 /* ---- tasks from files ------------------------------------------------------------------------ */
 
-/* Lessons from files: graphs, text, sequences.
+/* Tasks from files: graphs, text, sequences.
  *
  *   pare_task task;  pare_task_facts facts;
  *   pare_task_graph(&task, &facts, arena, &opts, err)    what the data are, and ask of a model
  *   pare_init_model(&m, ...)                                 one that suits the facts
  *   pare_train(&out, &result, m, &task, ...)
  *
- * The mark of a model whose outputs are not finite is nan: the run has diverged.
+ * The score of a model whose outputs are not finite is nan: the run has diverged.
  * Everything lives in the arena. A task is only read while it is used: several runs may share
  * it. Messages name the file, and the node or the row. */
 
@@ -292,11 +301,15 @@ typedef struct pare_task_facts { /* what a model must take and give */
 
 typedef struct pare_task_graph_opts {
     const char *path;
-    size_t split;           /* of pare_graph_masks */
+    size_t split;           /* which of the splits of the file */
     bool largest_component; /* leave the other nodes out; the masks stay those of the whole graph */
     bool full;              /* for a model that does not attend over the edges */
     size_t classes;         /* that the model knows; 0: those of the file */
 } pare_task_graph_opts;
+#define PARE_TASK_GRAPH_OPTS_DEFAULT                                                               \
+    {                                                                                              \
+        .path = NULL                                                                               \
+    }
 /* Metric: AUC for two classes, else accuracy. PARE_ERR_INPUT: an empty part, a part of a single
  * class where AUC needs both, labels beyond `classes` (or beyond the number of nodes). */
 PARE_MUST_USE pare_status pare_task_graph(pare_task *out, pare_task_facts *facts, pare_arena *a,
@@ -311,9 +324,13 @@ typedef struct pare_task_text_opts {
     const uint8_t *vocab; /* borrowed */
     size_t vocab_bytes;
     size_t window, batch; /* a batch: `batch` windows that begin anywhere in the training text */
-    size_t mark_tokens;   /* a mark looks at windows side by side, as many as hold these tokens,
+    size_t eval_tokens; /* a score is taken over windows side by side, as many as hold these tokens,
                              spread evenly over the text; 0: at the whole text */
 } pare_task_text_opts;
+#define PARE_TASK_TEXT_OPTS_DEFAULT                                                                \
+    {                                                                                              \
+        .tokenizer = PARE_TOK_BYTES, .window = 64, .batch = 16                                     \
+    }
 #define PARE_TEXT_SHARE 0.05
 /* Metric: nats, the mean cross entropy per token. */
 PARE_MUST_USE pare_status pare_task_text(pare_task *out, pare_task_facts *facts, pare_arena *a,
@@ -334,6 +351,10 @@ typedef struct pare_task_sentences_opts {
     size_t outputs; /* classes that the model knows; 0: those of the files */
     size_t context; /* longer sentences are left out; 0: none is */
 } pare_task_sentences_opts;
+#define PARE_TASK_SENTENCES_OPTS_DEFAULT                                                           \
+    {                                                                                              \
+        .tokenizer = PARE_TOK_BYTES, .batch = 16                                                   \
+    }
 /* Metric: accuracy. */
 PARE_MUST_USE pare_status pare_task_sentences(pare_task *out, pare_task_facts *facts, pare_arena *a,
                                               const pare_task_sentences_opts *o, pare_err *err);
@@ -350,6 +371,10 @@ typedef struct pare_task_series_opts {
     size_t split, batch;
     size_t ids, outputs; /* that the model knows; 0: those of the files */
 } pare_task_series_opts;
+#define PARE_TASK_SERIES_OPTS_DEFAULT                                                              \
+    {                                                                                              \
+        .batch = 64                                                                                \
+    }
 #define PARE_SERIES_SHARE 0.1
 /* Metric: accuracy over the targets that count, or mse over the values. */
 PARE_MUST_USE pare_status pare_task_series(pare_task *out, pare_task_facts *facts, pare_arena *a,
@@ -382,6 +407,7 @@ typedef struct pare_run_parts {
  * succeeded; it may be NULL. */
 typedef struct pare_run_source {
     void *self;
+    size_t runs, settings; /* how many there are: at least 1 */
     pare_status (*open)(void *self, pare_run_parts *out, size_t run, size_t at, pare_err *err);
     void (*close)(void *self, pare_run_parts *parts);
 } pare_run_source;
@@ -393,9 +419,9 @@ typedef struct pare_spread {
 
 typedef struct pare_runs_result {
     size_t runs, settings;
-    pare_train_result *each; /* settings x runs; one that diverged before its first mark has
+    pare_train_result *each; /* settings x runs; one that diverged before its first score has
                                 diverged, best_step 0 and val nan */
-    pare_spread *val, *test; /* per setting, over the runs that have a mark */
+    pare_spread *val, *test; /* per setting, over the runs that have a score */
     size_t setting;          /* the best mean validation; one with a run that diverged comes after
                                 all that have none; the first among equals */
     size_t best;             /* its run with the best validation, of those that did not diverge
@@ -403,13 +429,14 @@ typedef struct pare_runs_result {
     pare_arena *arena;
 } pare_runs_result;
 
-/* runs >= 1, settings >= 1. Afterwards *out (caller frees; may be NULL: not wanted) is the model of
- * the best run and *result (caller frees) is the same on every rank. PARE_ERR_NUMERIC when no run
- * came to a mark; any other failure of a run is a failure of all, and the first by number is told.
+/* All runs of `source` under all its settings. Afterwards *out (freed with pare_model_free; may be
+ * NULL: not wanted) is the model of the best run and *result (freed with pare_runs_free) is the same
+ * on every rank. PARE_ERR_NUMERIC when no run
+ * has a score; any other failure of a run is a failure of all, and the first by number is reported.
  */
 PARE_MUST_USE pare_status pare_runs(pare_model **out, pare_runs_result **result,
-                                    const pare_run_source *source, size_t runs, size_t settings,
-                                    const pare_exec *exec, const pare_ranks *ranks, pare_err *err);
+                                    const pare_run_source *source, const pare_exec *exec,
+                                    const pare_ranks *ranks, pare_err *err);
 void pare_runs_free(pare_runs_result *r); /* accepts NULL */
 
 /* All pairs of learning rates and epochs, learning rates outermost: nlr x nepochs in the arena. */

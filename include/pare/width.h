@@ -10,7 +10,7 @@
  *   jl        queries and keys by random projection, best of `trials` draws
  *   qk        queries and keys by the best bilinear form of rank `qk_dim` in the metric of the data
  *
- * for models with norms, positions and ids (language models, encoders; src/width/lm.h):
+ * for models with norms, positions and ids (language models, encoders):
  *   auto      queries and keys, values and hidden units go where it costs least, what is left is
  *             fitted again
  *   qk        queries and keys alone (qk_dim, keep), in the metric of the outputs; rotary ones in
@@ -130,9 +130,10 @@ PARE_MUST_USE pare_status pare_width(pare_model **out, pare_width_report *report
                                      const pare_width_opts *opts, const pare_exec *exec,
                                      pare_err *err);
 
-/* ---- teaching the cut model ------------------------------------------------------------------ */
+/* ---- distillation ---------------------------------------------------------------------------- */
 
 typedef struct pare_distill_opts {
+    const pare_model *teacher; /* pare_reduce: the model before the cut, whatever is here */
     uint64_t epochs;
     double lr, weight; /* loss = (1 - weight) the task's + weight KL(teacher || cut), all nodes */
     uint64_t seed;
@@ -143,12 +144,13 @@ typedef struct pare_distill_opts {
         .lr = 0.02, .weight = 0.5                                                                  \
     }
 
-/* AdamW without decay, a short warm-up, half a cosine, gradients clipped to 1; *out (caller frees)
- * is the model of the epoch with the best validation mark, in f32. */
+/* Trains the cut model to predict what its teacher does. AdamW without decay, a short warm-up, half a
+ * cosine, gradients clipped to 1; *out (freed with pare_model_free) is the model of the epoch with
+ * the best validation score, in f32. */
 PARE_MUST_USE pare_status pare_width_distill(pare_model **out, pare_train_result *result,
-                                             const pare_model *cut, const pare_model *teacher,
-                                             const pare_task *task, const pare_distill_opts *o,
-                                             const pare_exec *exec, pare_err *err);
+                                             const pare_model *cut, const pare_task *task,
+                                             const pare_distill_opts *o, const pare_exec *exec,
+                                             pare_err *err);
 
 /* ---- what the Johnson-Lindenstrauss lemma asks for ------------------------------------------- */
 
@@ -188,7 +190,7 @@ extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
 
 /* What the theorems about width find in a model on its data: looked at, not cut.
  *
- * Everything here is an estimate in f64. It explains why a cut is cheap or dear; no bound rests on
+ * Everything here is an estimate in f64. It explains why a cut is cheap or expensive; no bound rests on
  * it. */
 
 typedef struct pare_width_facts_opts {
@@ -213,8 +215,9 @@ typedef struct pare_width_facts_head {
     size_t layer, head;
     size_t dim; /* of queries and keys */
     size_t n;
-    double *form_est; /* n singular values, descending; they say what each dimension is worth */
-    size_t needed;    /* dimensions after which less than 1 % of the scores' worth is lost */
+    double *
+        form_est; /* n singular values, descending; how much each dimension contributes to the scores */
+    size_t needed; /* dimensions after which less than 1 % of the scores is lost */
 } pare_width_facts_head;
 
 typedef struct pare_width_facts_layer {

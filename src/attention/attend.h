@@ -9,11 +9,8 @@ bool pare_never_empty(const pare_pattern *p);
 
 /* The same where all rows of q are equal: linear in time under every pattern but a graph, where it
  * is one row of values an edge. */
-PARE_MUST_USE pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q,
-                                               const pare_mat32 *k, const pare_mat32 *v,
-                                               float scale, const pare_pattern *p,
-                                               const pare_graph *g, const pare_exec *exec,
-                                               pare_err *err);
+PARE_MUST_USE pare_status pare_attend_same_f32(pare_mat32 *y, const pare_attention_args32 *x,
+                                               const pare_exec *exec, pare_err *err);
 /* y_i = sum_j w_j x_j / sum_j w_j over the keys that row i sees, 0 where it sees none. w_j >= 1, at
  * most 1e260 (on a graph 1e9); NULL: all 1. y may not overlap x. */
 PARE_MUST_USE pare_status pare_mean_f32(pare_mat32 *y, const pare_mat32 *x, const double *w,

@@ -25,14 +25,15 @@ static double dot(const float *a, const float *b, size_t n)
            ((part[2] + part[6]) + (part[3] + part[7]));
 }
 
-pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
-                                 const pare_mat32 *v, float scale, const pare_pattern *p,
-                                 const pare_graph *g, const pare_exec *exec, pare_err *err)
+pare_status pare_attend_same_f32(pare_mat32 *y, const pare_attention_args32 *x,
+                                 const pare_exec *exec, pare_err *err)
 {
+    const pare_mat32 *const q = x->q, *const k = x->k, *const v = x->v;
+    const float scale = (float)x->scale;
     if (k->rows == 0) return PARE_OK;
     double *const w = malloc(k->rows * sizeof *w);
     if (!w) return pare_no_memory(err);
-    const bool graph = p->kind == PARE_GRAPH;
+    const bool graph = x->pattern->kind == PARE_GRAPH;
     bool fits = true; /* the spread of the weights */
     double low = INFINITY, high = -INFINITY;
     for (size_t j = 0; j < k->rows && fits; j++) {
@@ -50,8 +51,8 @@ pare_status pare_attend_same_f32(pare_mat32 *y, const pare_mat32 *q, const pare_
                 largest = fmax(largest, fabs((double)v->v[j * v->ld + c]));
         fits = largest * pare_exp(MAX_SPREAD_F32) * (double)v->rows <= 1e37;
     }
-    const pare_status st = fits ? pare_mean_f32(y, v, w, p, g, exec, err)
-                                : pare_attend_f32(y, q, k, v, scale, p, g, exec, err);
+    const pare_status st = fits ? pare_mean_f32(y, v, w, x->pattern, x->graph, exec, err)
+                                : pare_attend_f32(y, x, exec, err);
     free(w);
     return st;
 }

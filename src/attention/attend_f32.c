@@ -82,13 +82,13 @@ pare_status attend_f32_with(const attend_kernels *kernels, pare_mat32 *y, const 
     return attend_save_f32_with(kernels, y, &nothing, q, k, v, scale, p, g, NULL, exec, err);
 }
 
-pare_status pare_attend_f32(pare_mat32 *y, const pare_mat32 *q, const pare_mat32 *k,
-                            const pare_mat32 *v, float scale, const pare_pattern *p,
-                            const pare_graph *g, const pare_exec *exec, pare_err *err)
+pare_status pare_attend_f32(pare_mat32 *y, const pare_attention_args32 *x, const pare_exec *exec,
+                            pare_err *err)
 {
     attend_kernels kernels[3];
     attention_kernels(kernels);
-    return attend_f32_with(&kernels[0], y, q, k, v, scale, p, g, exec, err);
+    return attend_f32_with(&kernels[0], y, x->q, x->k, x->v, (float)x->scale, x->pattern, x->graph,
+                           exec, err);
 }
 
 pare_status pare_attend_saving_f32(pare_mat32 *y, const pare_saved32 *saved, const pare_mat32 *q,

@@ -96,14 +96,16 @@ static void attend_unit(void *ctx, size_t b)
     free(s);
 }
 
-pare_status pare_attend_f64(pare_mat *y, const pare_mat *q, const pare_mat *k, const pare_mat *v,
-                            double scale, const pare_pattern *p, const pare_graph *g,
-                            const pare_exec *exec, pare_err *err)
+pare_status pare_attend_f64(pare_mat *y, const pare_attention_args *x, const pare_exec *exec,
+                            pare_err *err)
 {
+    const pare_mat *const q = x->q, *const k = x->k, *const v = x->v;
+    const pare_pattern *const p = x->pattern;
+    const pare_graph *const g = x->graph;
     PARE_ASSERT(q->rows == k->rows && q->rows == v->rows && q->rows == y->rows);
     PARE_ASSERT(q->cols == k->cols && v->cols == y->cols);
     PARE_ASSERT(p->kind != PARE_GRAPH || (g && g->n == q->rows));
-    job w = {.y = *y, .q = q, .k = k, .v = v, .scale = scale, .p = p, .g = g};
+    job w = {.y = *y, .q = q, .k = k, .v = v, .scale = x->scale, .p = p, .g = g};
     const pare_status st = pare_parallel_until(exec, units(q->rows), attend_unit, &w, err);
     return atomic_load(&w.no_memory) ? pare_no_memory(err) : st;
 }

@@ -34,8 +34,12 @@ pare_status poly_attend_with(const poly_kernel *kernel, pare_mat32 *y, const par
     PARE_ASSERT(q->cols == plan->d && k->cols == plan->d && v->cols == plan->dv);
     PARE_ASSERT(y->rows == plan->n && y->cols == plan->dv);
     pare_poly_report unread, *const to = report ? report : &unread;
-    *to = (pare_poly_report){
-        .kind = plan->kind, .degree = plan->degree, .rows = plan->n, .features = plan->table.count};
+    *to = (pare_poly_report){.kind = plan->kind,
+                             .degree = plan->degree,
+                             .rows = plan->n,
+                             .features = plan->table.count,
+                             .worst_case =
+                                 plan->kind == PARE_POLY_EXACT ? pare_ub_exact(0) : plan->tv};
     memcpy(to->why, plan->why, sizeof to->why);
     if (plan->kind == PARE_POLY_EXACT || plan->n == 0)
         return attend_exact(y, saved, to, kernel, plan, q, k, v, exec, err);
@@ -85,22 +89,22 @@ pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_saved *saved,
     return poly_attend_with(&kernels[0], y, saved, report, plan, q, k, v, exec, err);
 }
 
-pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report, const pare_mat32 *q,
-                          const pare_mat32 *k, const pare_mat32 *v, double scale,
-                          const pare_pattern *p, const pare_graph *g, const pare_poly_opts *opts,
-                          const pare_exec *exec, pare_err *err)
+pare_status pare_poly_f32(pare_mat32 *y, pare_poly_report *report, const pare_attention_args32 *x,
+                          const pare_poly_opts *opts, const pare_exec *exec, pare_err *err)
 {
+    const pare_mat32 *const q = x->q, *const k = x->k, *const v = x->v;
+    const pare_pattern *const p = x->pattern;
     pare_poly_plan plan;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    pare_status st = pare_poly_plan_f32(&plan, a, q, k, v->cols, scale, p, opts, exec, err);
+    pare_status st = pare_poly_plan_f32(&plan, a, q, k, v->cols, x->scale, p, opts, exec, err);
     if (!st && (p->kind == PARE_FULL || p->kind == PARE_CAUSAL)) {
         st = pare_poly_attend_f32(y, NULL, report, &plan, q, k, v, exec, err);
     } else if (!st) {
         *report =
             (pare_poly_report){.kind = PARE_POLY_EXACT, .rows = q->rows, .rows_exact = q->rows};
         memcpy(report->why, plan.why, sizeof report->why);
-        st = pare_attend_f32(y, q, k, v, (float)scale, p, g, exec, err);
+        st = pare_attend_f32(y, x, exec, err);
     }
     pare_arena_free(a);
     return st;

@@ -255,8 +255,12 @@ pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *r
 {
     PARE_ASSERT(q->rows == plan->n && k->rows == plan->n && v->rows == plan->n);
     pare_poly_report unread, *const to = report ? report : &unread;
-    *to = (pare_poly_report){
-        .kind = plan->kind, .degree = plan->degree, .rows = plan->n, .features = plan->table.count};
+    *to = (pare_poly_report){.kind = plan->kind,
+                             .degree = plan->degree,
+                             .rows = plan->n,
+                             .features = plan->table.count,
+                             .worst_case =
+                                 plan->kind == PARE_POLY_EXACT ? pare_ub_exact(0) : plan->tv};
     memcpy(to->why, plan->why, sizeof to->why);
     if (plan->n == 0) return PARE_OK;
     pare_arena *const a = pare_arena_new();
@@ -291,6 +295,19 @@ pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *r
         }
         if (!exact && plan->causal) chunk_keys(&r, from, end);
     }
+    pare_arena_free(a);
+    return st;
+}
+
+pare_status pare_poly_f64(pare_mat *y, double *bound, pare_poly_report *report,
+                          const pare_attention_args *x, const pare_poly_opts *opts, pare_err *err)
+{
+    pare_poly_plan plan;
+    pare_arena *const a = pare_arena_new();
+    if (!a) return pare_no_memory(err);
+    pare_status st =
+        pare_poly_plan_f64(&plan, a, x->q, x->k, x->v->cols, x->scale, x->pattern, opts, err);
+    if (!st) st = pare_poly_attend_f64(y, bound, report, &plan, x->q, x->k, x->v, 0, err);
     pare_arena_free(a);
     return st;
 }

@@ -20,6 +20,15 @@
 
 /* ---- monomials ------------------------------------------------------------------------------- */
 
+/* Entry e is the monomial of entry parent[e] < e times variable var[e]; entry 0 is the constant 1
+ * (parent and var 0). power[e] is its degree, weight[e] the number of its orderings |a|!/a!, so
+ * that (x.y)^m = sum over power[e] = m of weight[e] x^e y^e. Ascending by degree. */
+typedef struct pare_monomials {
+    size_t d, degree, count;
+    const uint32_t *parent, *var, *power; /* count */
+    const double *weight;                 /* count */
+} pare_monomials;
+
 /* C(d + degree, degree); SIZE_MAX when that is more than can be counted. */
 size_t pare_monomials_count(size_t d, size_t degree);
 /* All monomials of degree <= `degree`, in the arena. Within a degree they are sorted by their
@@ -45,10 +54,34 @@ bool pare_poly_degree(size_t *degree, pare_ub *tv, double B, double variation);
 
 const char *pare_poly_kind_name(pare_poly_kind k); /* "auto", "exact", "taylor", ... */
 
+typedef struct pare_poly_plan {
+    pare_poly_kind kind; /* never AUTO */
+    char why[160];       /* in words: "exact: ...", "degree 3, 969 features" */
+    bool causal;
+    size_t n, d, dv;
+    double scale, tolerance;
+    size_t max_bytes;      /* of features and state */
+    const double *qc, *kc; /* d: midranges of queries and keys; f32 numbers for f32 data */
+    pare_ub B;             /* |q'_i.k'_j| <= B for all pairs but those of heavy keys */
+    pare_ub query;         /* |q'_i|_2 <= query for all queries */
+    pare_ub key;           /* |k'_j|_2 <= key for all but the heavy keys */
+    const float *query_norms, *key_norms; /* n: |q'_i|_2 and |k'_j|_2 from above; f32 plans */
+    size_t degree;
+    const double *coef;   /* table.degree + 1; 0 beyond `degree` */
+    pare_ub eps, tv;      /* relative error of p on [-B, B]; what it means for the result */
+    pare_monomials table; /* empty for EXACT */
+    size_t nheavy;
+    const size_t *heavy; /* ascending */
+} pare_poly_plan;
+
 #define PARE_POLY_BYTES ((size_t)256 << 20)
 
 /* Reads q, k (n x d) and decides; in the arena. PARE_ERR_NONFINITE for a nan or an infinity.
  * The choice depends on the data, the sizes and the options alone. */
+PARE_MUST_USE pare_status pare_poly_plan_f64(pare_poly_plan *out, pare_arena *a, const pare_mat *q,
+                                             const pare_mat *k, size_t dv, double scale,
+                                             const pare_pattern *p, const pare_poly_opts *opts,
+                                             pare_err *err);
 PARE_MUST_USE pare_status pare_poly_plan_f32(pare_poly_plan *out, pare_arena *a,
                                              const pare_mat32 *q, const pare_mat32 *k, size_t dv,
                                              double scale, const pare_pattern *p,
@@ -64,6 +97,12 @@ typedef struct pare_poly_saved {
     uint8_t *exact; /* n: 1 where the exact kernel was used */
 } pare_poly_saved;
 
+/* The reference form in f64, plain loops: bounds are those of real arithmetic, and `chunk` rows
+ * (0: 64) are exact within themselves under the causal pattern. */
+PARE_MUST_USE pare_status pare_poly_attend_f64(pare_mat *y, double *bound, pare_poly_report *report,
+                                               const pare_poly_plan *plan, const pare_mat *q,
+                                               const pare_mat *k, const pare_mat *v, size_t chunk,
+                                               pare_err *err);
 /* y (n x dv). `plan` is of these very q and k. Same bits for any number of threads. Memory
  * O(n (d + dv)) and the plan's features. y may not overlap q, k, v. */
 PARE_MUST_USE pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_saved *kept,

@@ -7,6 +7,7 @@
 #include "support.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,6 +45,7 @@ typedef struct chunk {
 
 struct pare_arena {
     chunk *small, *large;
+    atomic_int holders; /* beside the one that made it */
 };
 
 bool pare_mul(size_t *out, size_t a, size_t b)
@@ -90,9 +92,15 @@ static void pop_chunks_to(chunk **stack, const chunk *stop)
     }
 }
 
+pare_arena *pare_arena_retain(pare_arena *a)
+{
+    atomic_fetch_add(&a->holders, 1);
+    return a;
+}
+
 void pare_arena_free(pare_arena *a)
 {
-    if (!a) return;
+    if (!a || atomic_fetch_sub(&a->holders, 1) > 0) return;
     pop_chunks_to(&a->small, NULL);
     pop_chunks_to(&a->large, NULL);
     free(a);

@@ -89,6 +89,10 @@ PARE_MUST_USE cJSON *pare_json_add_array(cJSON *to, const char *key);
 PARE_MUST_USE pare_status pare_json_print(char **out, size_t *bytes, pare_arena *a,
                                           const cJSON *root, int indent, pare_err *err);
 
+/* The tree as a file: indented by 2, with a line end behind it. */
+PARE_MUST_USE pare_status pare_json_write(const cJSON *root, const char *path, bool overwrite,
+                                          pare_err *err);
+
 /* Strict JSON, or PARE_ERR_INPUT with line and column. cJSON alone lets pass what is none (1. 01
  * -.5, control characters), cuts long numbers, and does not say where it stopped. */
 PARE_MUST_USE pare_status pare_json_check(const char *text, size_t bytes, pare_err *err);

@@ -175,3 +175,21 @@ pare_status pare_json_print(char **out, size_t *bytes, pare_arena *a, const cJSO
     if (bytes) *bytes = s.used;
     return PARE_OK;
 }
+
+pare_status pare_json_write(const cJSON *root, const char *path, bool overwrite, pare_err *err)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    pare_out *out = NULL;
+    pare_arena *const a = pare_arena_new();
+    pare_status st = a ? pare_json_print(&text, &bytes, a, root, 2, err) : pare_no_memory(err);
+    if (!st) st = pare_out_open(&out, path, overwrite, err);
+    if (!st) st = pare_out_write(out, text, bytes, err);
+    if (!st) st = pare_out_write(out, "\n", 1, err);
+    if (!st)
+        st = pare_out_commit(out, err);
+    else
+        pare_out_abort(out);
+    pare_arena_free(a);
+    return st;
+}

@@ -29,7 +29,7 @@ static pare_status out_error(pare_err *err, const char *path, const char *verb)
 {
     if (errno == ENOMEM) return pare_no_memory(err);
     if (errno == EEXIST)
-        return pare_fail(err, PARE_ERR_IO, "%s: exists; use -f to overwrite", path);
+        return pare_fail(err, PARE_ERR_IO, "%s: exists, and may not be overwritten", path);
     return pare_fail(err, PARE_ERR_IO, "%s: cannot %s: %s", path, verb, strerror(errno));
 }
 

@@ -51,6 +51,15 @@ typedef struct pare_keyed {
 } pare_keyed;
 /* The largest key first, equal ones by their number. */
 void pare_largest_first(pare_keyed *list, size_t n);
+void pare_sort_doubles(double *v, size_t n); /* ascending */
+static inline size_t pare_min_size(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+static inline size_t pare_max_size(size_t a, size_t b)
+{
+    return a > b ? a : b;
+}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
@@ -58,6 +67,9 @@ void pare_largest_first(pare_keyed *list, size_t n);
  * a pipe, a socket, a device or a folder is refused at once and not waited for, and so is a file
  * that becomes longer or shorter while it is read. PARE_ERR_IO names the path. */
 pare_blob *pare_blob_retain(pare_blob *b); /* b, with one reference more */
+/* a, which lives until pare_arena_free was called once more: for memory that models share. By any
+ * thread. */
+pare_arena *pare_arena_retain(pare_arena *a);
 
 /* The same of a file that was read already. */
 PARE_MUST_USE pare_status pare_text_read_blob(char **out, size_t *bytes, pare_arena *a,

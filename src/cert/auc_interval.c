@@ -1,19 +1,14 @@
-/* Between which numbers the area under the ROC curve lies when every score is known up to a radius.
+/* auc_interval.c - between which numbers the area under the ROC curve lies when every score is
+ * known up to a radius.
  *
  * auc = ( #{s_p > s_n} + #{s_p = s_n} / 2 ) / (P N) over pairs of a positive p and a negative n.
  * With lo <= s <= hi for every score, a pair certainly counts 1 when lo_p > hi_n, and certainly
  * counts 0 when hi_p < lo_n; all others count between 0 and 1. Pairs are counted by two sorted
  * lists. */
+#include "base/support.h"
 #include "outputs.h"
 #include "linalg/bounds.h"
 #include <math.h>
-#include <stdlib.h>
-
-static int by_value(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 /* Pairs (i, j) with a_i < b_j, or <= where `ties`; both lists are sorted. */
 static double count_below(const double *a, size_t na, const double *b, size_t nb, bool ties)
@@ -70,8 +65,8 @@ pare_status pare_auc_interval(pare_auc_bound *out, pare_arena *scratch, const pa
     *out = (pare_auc_bound){0, 1};
     if (!known) return PARE_OK;
     for (size_t c = 0; c < 2; c++) {
-        qsort(class[c].lo, class[c].n, sizeof(double), by_value);
-        qsort(class[c].hi, class[c].n, sizeof(double), by_value);
+        pare_sort_doubles(class[c].lo, class[c].n);
+        pare_sort_doubles(class[c].hi, class[c].n);
     }
     const double all = (double)class[0].n * (double)class[1].n;
     const double sure = count_below(class[0].hi, class[0].n, class[1].lo, class[1].n, false);

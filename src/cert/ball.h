@@ -7,7 +7,7 @@
 #define PARE_CERT_BALL_H
 #include <pare/cert.h>
 
-/* ---- the words of certificates (src/cert/ball_words.c) --------------------------------------- */
+/* ---- the words of certificates (src/cert/ball_claim.c) --------------------------------------- */
 
 /* As short as gives the same number again. */
 void pare_ball_text(char text[40], double radius);

@@ -180,7 +180,7 @@ static bool add_headline(cJSON *to, const pare_cert *c)
            pare_json_add_string(o, "norm", c->norm) && pare_json_add_string(o, "domain", c->domain);
 }
 
-static bool fill(cJSON *o, pare_arena *a, const pare_cert *c)
+static bool add_certificate(cJSON *o, pare_arena *a, const pare_cert *c)
 {
     if (!o || !pare_json_add_size(o, "pare", PARE_CERT_SCHEMA)) return false;
     cJSON *const reduction = pare_json_add_object(o, "reduction");
@@ -191,45 +191,46 @@ static bool fill(cJSON *o, pare_arena *a, const pare_cert *c)
     cJSON *const chain = ok ? pare_json_add_array(o, "chain") : NULL;
     ok = chain != NULL;
     for (size_t i = 0; ok && i < c->nchain; i++)
-        ok = fill(pare_json_add_object(chain, NULL), a, c->chain[i]);
+        ok = add_certificate(pare_json_add_object(chain, NULL), a, c->chain[i]);
     return ok;
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static pare_status refuse(const char *what, double v, pare_err *err)
+static pare_status refuse_figure(const char *what, double v, pare_err *err)
 {
     return pare_fail(err, PARE_ERR_NONFINITE, "%s is %g: not a figure that can be written", what,
                      v);
 }
 
-static pare_status check(const pare_cert *c, pare_err *err)
+static pare_status check_figures(const pare_cert *c, pare_err *err)
 {
-    if (!(c->proven >= 0)) return refuse("proven", c->proven, err);
-    if (!(c->measured >= 0 && isfinite(c->measured))) return refuse("measured", c->measured, err);
+    if (!(c->proven >= 0)) return refuse_figure("proven", c->proven, err);
+    if (!(c->measured >= 0 && isfinite(c->measured)))
+        return refuse_figure("measured", c->measured, err);
     for (size_t i = 0; i < c->nclaims; i++) {
         const pare_claim *const t = &c->claims[i];
         const pare_kind_row *const row = &pare_kinds[t->kind];
         const bool bound = row->section == PARE_THEOREM;
         if (bound ? !(t->value >= 0) : row->has_value && isnan(t->value))
-            return refuse(row->name, t->value, err);
-        if (row->has_limit && isnan(t->limit)) return refuse(row->name, t->limit, err);
+            return refuse_figure(row->name, t->value, err);
+        if (row->has_limit && isnan(t->limit)) return refuse_figure(row->name, t->limit, err);
         if (pare_kind_is_drawn(t->kind) && !(t->probability > 0 && t->probability < 1))
-            return refuse(row->name, t->probability, err);
+            return refuse_figure(row->name, t->probability, err);
     }
     pare_status st = PARE_OK;
-    for (size_t i = 0; st == PARE_OK && i < c->nchain; i++) st = check(c->chain[i], err);
+    for (size_t i = 0; st == PARE_OK && i < c->nchain; i++) st = check_figures(c->chain[i], err);
     return st;
 }
 
 pare_status pare_cert_json(cJSON **out, const pare_cert *c, pare_err *err)
 {
     *out = NULL;
-    pare_status st = check(c, err);
+    pare_status st = check_figures(c, err);
     if (st != PARE_OK) return st;
     pare_arena *const a = pare_arena_new();
     cJSON *const root = cJSON_CreateObject();
-    if (!a || !fill(root, a, c)) {
+    if (!a || !add_certificate(root, a, c)) {
         cJSON_Delete(root);
         pare_arena_free(a);
         return pare_no_memory(err);
@@ -250,17 +251,9 @@ pare_status pare_cert_text(char **out, pare_arena *a, const pare_cert *c, pare_e
 
 pare_status pare_cert_write(const pare_cert *c, const char *path, bool overwrite, pare_err *err)
 {
-    char *text = NULL;
-    pare_out *file = NULL;
-    pare_arena *const a = pare_arena_new();
-    pare_status st = a ? pare_cert_text(&text, a, c, err) : pare_no_memory(err);
-    if (!st) st = pare_out_open(&file, path, overwrite, err);
-    if (!st) st = pare_out_write(file, text, strlen(text), err);
-    if (!st) st = pare_out_write(file, "\n", 1, err);
-    if (!st)
-        st = pare_out_commit(file, err);
-    else
-        pare_out_abort(file);
-    pare_arena_free(a);
+    cJSON *root = NULL;
+    pare_status st = pare_cert_json(&root, c, err);
+    if (!st) st = pare_json_write(root, path, overwrite, err);
+    cJSON_Delete(root);
     return st;
 }

@@ -1,5 +1,6 @@
-/* Reading a certificate. Strict: whoever edits one must not be able to hide a claim behind a key
- * nobody looks at, so every key is known, every known key is there, and nothing is converted. */
+/* cert_read.c - reading a certificate. Strict: whoever edits one must not be able to hide a claim
+ * behind a key nobody looks at, so every key is known, every known key is there, and nothing is
+ * converted. */
 #include "prove.h"
 #include "cert_internal.h"
 
@@ -8,75 +9,61 @@
 
 enum { MOST_CLAIMS = 10000 };
 
-/* A value in the tree with its path for messages; `st` sticks at the first failure, so that a
- * row of gets needs one test at its end. */
-typedef struct reader {
-    pare_arena *a;
-    pare_err *err;
-    pare_status st;
-} reader;
-
+/* A value in the tree with its path for messages. The first failure stays in r->st, so that a row of
+ * gets needs one test at its end. */
 typedef struct place {
     const cJSON *v;
     const char *path; /* "" at the top */
 } place;
 
-static void end_with(reader *r, pare_status st, place p, const char *why)
+static void end_with(pare_work *r, pare_status st, place p, const char *why)
 {
-    if (r->st != PARE_OK) return;
-    r->st = pare_fail(r->err, st, "%s: %s", *p.path ? p.path : "the certificate", why);
+    pare_work_fail(r, st, "%s: %s", *p.path ? p.path : "the certificate", why);
 }
 
-static void refuse(reader *r, place p, const char *why)
+static void refuse(pare_work *r, place p, const char *why)
 {
     end_with(r, PARE_ERR_INPUT, p, why);
 }
 
-static const char *keep(reader *r, const char *s)
+static const char *copy_text(pare_work *r, const char *s)
 {
-    char *const copy = r->st == PARE_OK ? pare_strdup(r->a, s) : NULL;
+    char *const copy = r->st == PARE_OK ? pare_strdup(r->arena, s) : NULL;
     if (!copy && r->st == PARE_OK) r->st = pare_no_memory(r->err);
     return copy;
 }
 
-static void *list(reader *r, size_t n, size_t size)
-{
-    void *const v = r->st == PARE_OK ? pare_alloc(r->a, n ? n : 1, size) : NULL;
-    if (!v && r->st == PARE_OK) r->st = pare_no_memory(r->err);
-    return v;
-}
-
 /* ---- walking ------------------------------------------------------------------------------- */
 
-static place step(reader *r, const cJSON *v, const char *path)
+static place place_of(pare_work *r, const cJSON *v, const char *path)
 {
     if (!path && r->st == PARE_OK) r->st = pare_no_memory(r->err);
     return (place){v, path ? path : ""};
 }
 
-static place member(reader *r, place p, const cJSON *v)
+static place member(pare_work *r, place p, const cJSON *v)
 {
-    return step(r, v, pare_sprintf(r->a, "%s%s%s", p.path, *p.path ? "." : "", v->string));
+    return place_of(r, v, pare_sprintf(r->arena, "%s%s%s", p.path, *p.path ? "." : "", v->string));
 }
 
-static place element(reader *r, place p, const cJSON *v, size_t i)
+static place element(pare_work *r, place p, const cJSON *v, size_t i)
 {
-    return step(r, v, pare_sprintf(r->a, "%s[%zu]", p.path, i));
+    return place_of(r, v, pare_sprintf(r->arena, "%s[%zu]", p.path, i));
 }
 
-static place child(reader *r, place p, const char *key)
+static place child(pare_work *r, place p, const char *key)
 {
     if (r->st != PARE_OK) return (place){NULL, ""};
     for (const cJSON *c = p.v->child; c; c = c->next)
         if (strcmp(c->string, key) == 0) return member(r, p, c);
-    const char *const path = pare_sprintf(r->a, "%s%s%s", p.path, *p.path ? "." : "", key);
-    const place at = step(r, NULL, path);
+    const char *const path = pare_sprintf(r->arena, "%s%s%s", p.path, *p.path ? "." : "", key);
+    const place at = place_of(r, NULL, path);
     refuse(r, at, "this key is missing");
     return at;
 }
 
 /* An object with no key beyond those `n`. That none is missing is found by the gets. */
-static bool is_object(reader *r, place p, const char *const *keys, size_t n)
+static bool is_object(pare_work *r, place p, const char *const *keys, size_t n)
 {
     if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
     if (r->st != PARE_OK) return false;
@@ -90,7 +77,7 @@ static bool is_object(reader *r, place p, const char *const *keys, size_t n)
     return true;
 }
 
-static size_t array_size(reader *r, place p)
+static size_t array_size(pare_work *r, place p)
 {
     if (r->st == PARE_OK && !cJSON_IsArray(p.v)) refuse(r, p, "must be an array");
     return r->st == PARE_OK ? (size_t)cJSON_GetArraySize(p.v) : 0;
@@ -98,15 +85,15 @@ static size_t array_size(reader *r, place p)
 
 /* ---- leaves -------------------------------------------------------------------------------- */
 
-static const char *get_text(reader *r, place p, const char *key)
+static const char *get_text(pare_work *r, place p, const char *key)
 {
     const place at = child(r, p, key);
     if (r->st == PARE_OK && (!cJSON_IsString(at.v) || !*at.v->valuestring))
         refuse(r, at, "must be a string that is not empty");
-    return keep(r, r->st == PARE_OK ? at.v->valuestring : "");
+    return copy_text(r, r->st == PARE_OK ? at.v->valuestring : "");
 }
 
-static void hash_at(reader *r, place at, char hex[PARE_SHA256_HEX])
+static void hash_at(pare_work *r, place at, char hex[PARE_SHA256_HEX])
 {
     if (r->st != PARE_OK) return;
     const char *const s = cJSON_IsString(at.v) ? at.v->valuestring : "";
@@ -116,13 +103,13 @@ static void hash_at(reader *r, place at, char hex[PARE_SHA256_HEX])
         memcpy(hex, s, PARE_SHA256_HEX);
 }
 
-static void get_hash(reader *r, place p, const char *key, char hex[PARE_SHA256_HEX])
+static void get_hash(pare_work *r, place p, const char *key, char hex[PARE_SHA256_HEX])
 {
     hash_at(r, child(r, p, key), hex);
 }
 
 /* A number or "inf" / "-inf"; nan can not be written in JSON. */
-static double number_at(reader *r, place at)
+static double number_at(pare_work *r, place at)
 {
     if (r->st != PARE_OK) return NAN;
     if (cJSON_IsNumber(at.v) && !isnan(at.v->valuedouble)) return at.v->valuedouble;
@@ -132,7 +119,7 @@ static double number_at(reader *r, place at)
     return NAN;
 }
 
-static double get_bound(reader *r, place p, const char *key)
+static double get_bound(pare_work *r, place p, const char *key)
 {
     const place at = child(r, p, key);
     const double v = number_at(r, at);
@@ -141,7 +128,7 @@ static double get_bound(reader *r, place p, const char *key)
     return v;
 }
 
-static size_t get_size(reader *r, place p, const char *key, size_t least)
+static size_t get_size(pare_work *r, place p, const char *key, size_t least)
 {
     const place at = child(r, p, key);
     if (r->st != PARE_OK) return 0;
@@ -151,7 +138,7 @@ static size_t get_size(reader *r, place p, const char *key, size_t least)
     return 0;
 }
 
-static uint64_t get_seed(reader *r, place p, const char *key)
+static uint64_t get_seed(pare_work *r, place p, const char *key)
 {
     uint64_t v = 0;
     const place at = child(r, p, key);
@@ -162,7 +149,7 @@ static uint64_t get_seed(reader *r, place p, const char *key)
     return v;
 }
 
-static pare_truth get_truth(reader *r, place p, const char *key)
+static pare_truth get_truth(pare_work *r, place p, const char *key)
 {
     const place at = child(r, p, key);
     if (r->st == PARE_OK && !cJSON_IsBool(at.v) && !cJSON_IsNull(at.v))
@@ -176,21 +163,21 @@ static pare_truth get_truth(reader *r, place p, const char *key)
 #define KEYS(...)                                                                                  \
     (const char *const[]){__VA_ARGS__}, sizeof((const char *const[]){__VA_ARGS__}) / sizeof(char *)
 
-static pare_named_hash *named_hashes(reader *r, place p, size_t *n)
+static pare_named_hash *named_hashes(pare_work *r, place p, size_t *n)
 {
     if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
     pare_named_hash *const out =
-        list(r, r->st == PARE_OK ? (size_t)cJSON_GetArraySize(p.v) : 0, sizeof *out);
+        pare_work_alloc(r, r->st == PARE_OK ? (size_t)cJSON_GetArraySize(p.v) : 0, sizeof *out);
     *n = 0;
     for (const cJSON *c = out ? p.v->child : NULL; c && r->st == PARE_OK; c = c->next) {
         pare_named_hash *const h = &out[(*n)++];
-        h->name = keep(r, c->string);
+        h->name = copy_text(r, c->string);
         hash_at(r, member(r, p, c), h->sha256);
     }
     return out;
 }
 
-static void read_file(reader *r, place p, pare_file_ref *out)
+static void read_file(pare_work *r, place p, pare_file_ref *out)
 {
     if (!is_object(r, p, KEYS("path", "sha256", "files", "architecture", "tensors"))) return;
     out->path = get_text(r, p, "path");
@@ -200,13 +187,13 @@ static void read_file(reader *r, place p, pare_file_ref *out)
     out->tensors = named_hashes(r, child(r, p, "tensors"), &out->ntensors);
 }
 
-static void read_hashes(reader *r, place p, pare_input_hashes *out)
+static void read_hashes(pare_work *r, place p, pare_input_hashes *out)
 {
     if (!is_object(r, p, KEYS("tokens", "inputs"))) return;
     out->tokens = get_size(r, p, "tokens", 0);
     const place all = child(r, p, "inputs");
     const size_t n = array_size(r, all);
-    out->sha256 = list(r, n, sizeof *out->sha256);
+    out->sha256 = pare_work_alloc(r, n, sizeof *out->sha256);
     for (const cJSON *v = n ? all.v->child : NULL; v && r->st == PARE_OK; v = v->next) {
         const place at = element(r, all, v, out->n);
         hash_at(r, at, out->sha256[out->n]);
@@ -218,7 +205,7 @@ static void read_hashes(reader *r, place p, pare_input_hashes *out)
     }
 }
 
-static void read_heldout(reader *r, place p, pare_data_ref *out)
+static void read_heldout(pare_work *r, place p, pare_data_ref *out)
 {
     const place word = child(r, p, "writers_word");
     if (!is_object(r, word, KEYS("fitted", "candidates"))) return;
@@ -227,7 +214,7 @@ static void read_heldout(reader *r, place p, pare_data_ref *out)
     read_hashes(r, child(r, p, "heldout"), &out->heldout);
 }
 
-static void read_data(reader *r, place p, pare_data_ref *out)
+static void read_data(pare_work *r, place p, pare_data_ref *out)
 {
     if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
     out->kind = get_text(r, p, "kind");
@@ -263,14 +250,14 @@ static void read_data(reader *r, place p, pare_data_ref *out)
 /* ---- claims -------------------------------------------------------------------------------- */
 
 /* What the kind says and the file repeats for people must be what the kind says. */
-static void same_words(reader *r, place p, const char *key, const char *words)
+static void same_words(pare_work *r, place p, const char *key, const char *words)
 {
     const char *const said = get_text(r, p, key);
     if (r->st != PARE_OK || (words && strcmp(said, words) == 0)) return;
     end_with(r, PARE_ERR_VERIFY, child(r, p, key), "is not what the kind and its parameters say");
 }
 
-static pare_kind read_kind(reader *r, place p, pare_section section)
+static pare_kind read_kind(pare_work *r, place p, pare_section section)
 {
     const char *const name = get_text(r, p, "kind");
     for (size_t k = 0; r->st == PARE_OK && k < PARE_KINDS; k++)
@@ -281,7 +268,7 @@ static pare_kind read_kind(reader *r, place p, pare_section section)
     return 0;
 }
 
-static void read_parameters(reader *r, place p, pare_claim *c)
+static void read_parameters(pare_work *r, place p, pare_claim *c)
 {
     const pare_kind_row *const row = &pare_kinds[c->kind];
     const char *keys[PARE_PARAMETERS + 1];
@@ -298,7 +285,7 @@ static void read_parameters(reader *r, place p, pare_claim *c)
     if (row->text) c->text = get_text(r, p, row->text);
 }
 
-static double value_of(reader *r, place p, const char *key, bool there)
+static double value_of(pare_work *r, place p, const char *key, bool there)
 {
     const place at = child(r, p, key);
     if (there) return number_at(r, at);
@@ -306,7 +293,7 @@ static double value_of(reader *r, place p, const char *key, bool there)
     return 0;
 }
 
-static void read_theorem(reader *r, place p, pare_claim *c)
+static void read_theorem(pare_work *r, place p, pare_claim *c)
 {
     const pare_kind_row *const row = &pare_kinds[c->kind];
     same_words(r, p, "side", row->lower ? "lower" : "upper");
@@ -323,28 +310,21 @@ static void read_theorem(reader *r, place p, pare_claim *c)
         refuse(r, at, "must be above 0 and below 1");
 }
 
-static bool has_keys(reader *r, place p, pare_section section, bool drawn)
+static bool has_keys(pare_work *r, place p, pare_section section, bool drawn)
 {
-    switch (section) {
-    case PARE_HYPOTHESIS:
-        return is_object(r, p, KEYS("kind", "parameters", "holds", "value", "limit", "sentence"));
-    case PARE_THEOREM:
-        if (drawn)
-            return is_object(r, p,
-                             KEYS("kind", "parameters", "side", "bound", "probability", "norm",
-                                  "domain", "sentence"));
-        return is_object(r, p,
-                         KEYS("kind", "parameters", "side", "bound", "norm", "domain", "sentence"));
-    case PARE_OBSERVATION:
-        return is_object(r, p, KEYS("kind", "parameters", "value", "tolerance", "sentence"));
-    case PARE_EVIDENCE:
-        return is_object(r, p, KEYS("kind", "parameters", "value", "limit", "sentence"));
-    default:
-        return is_object(r, p, KEYS("kind", "parameters", "value", "sound", "sentence"));
-    }
+    static const char *const keys[PARE_SECTIONS][9] = {
+        [PARE_HYPOTHESIS] = {"kind", "parameters", "holds", "value", "limit", "sentence"},
+        [PARE_THEOREM] = {"kind", "parameters", "side", "bound", "norm", "domain", "sentence",
+                          "probability"}, /* of drawn ones */
+        [PARE_OBSERVATION] = {"kind", "parameters", "value", "tolerance", "sentence"},
+        [PARE_EVIDENCE] = {"kind", "parameters", "value", "limit", "sentence"},
+        [PARE_PAPER] = {"kind", "parameters", "value", "sound", "sentence"}};
+    size_t n = 0;
+    while (keys[section][n]) n++;
+    return is_object(r, p, keys[section], section == PARE_THEOREM && !drawn ? n - 1 : n);
 }
 
-static void read_claim(reader *r, place p, pare_section section, pare_claim *c)
+static void read_claim(pare_work *r, place p, pare_section section, pare_claim *c)
 {
     c->kind = read_kind(r, p, section);
     if (r->st != PARE_OK || !has_keys(r, p, section, pare_kind_is_drawn(c->kind))) return;
@@ -361,10 +341,10 @@ static void read_claim(reader *r, place p, pare_section section, pare_claim *c)
         end_with(r, PARE_ERR_VERIFY, child(r, p, "tolerance"), "is not that of the kind");
     if (section == PARE_PAPER && get_truth(r, p, "sound") != PARE_FALSE)
         end_with(r, PARE_ERR_VERIFY, child(r, p, "sound"), "no printed formula here is sound");
-    if (r->st == PARE_OK) same_words(r, p, "sentence", pare_claim_sentence(r->a, c));
+    if (r->st == PARE_OK) same_words(r, p, "sentence", pare_claim_sentence(r->arena, c));
 }
 
-static void read_section(reader *r, place p, pare_section section, pare_cert *c)
+static void read_section(pare_work *r, place p, pare_section section, pare_cert *c)
 {
     const size_t n = array_size(r, p);
     size_t i = 0;
@@ -376,16 +356,16 @@ static void read_section(reader *r, place p, pare_section section, pare_cert *c)
         if (r->st == PARE_OK) read_claim(r, at, section, &claim);
         for (size_t k = 0; r->st == PARE_OK && k < c->nclaims; k++)
             if (pare_same_claim(&c->claims[k], &claim)) refuse(r, at, "stands there twice");
-        if (r->st == PARE_OK) r->st = cert_append(c, r->a, claim, r->err);
+        if (r->st == PARE_OK) r->st = cert_append(c, r->arena, claim, r->err);
     }
 }
 
 /* ---- the whole ----------------------------------------------------------------------------- */
 
-static pare_cert *read_cert(reader *r, place p, bool link);
+static pare_cert *read_cert(pare_work *r, place p, bool link);
 
 /* Links are never chains themselves: composing gives their links instead. */
-static void read_chain(reader *r, place p, pare_cert *c, bool link)
+static void read_chain(pare_work *r, place p, pare_cert *c, bool link)
 {
     const place reduction = child(r, p, "reduction"), chain = child(r, p, "chain");
     const size_t n = array_size(r, chain);
@@ -395,14 +375,14 @@ static void read_chain(reader *r, place p, pare_cert *c, bool link)
         refuse(r, reduction, "a link must not be a chain itself");
     else if (composed != (n > 0))
         refuse(r, chain, "has links exactly when the reduction is chain");
-    c->chain = list(r, n, sizeof *c->chain);
+    c->chain = pare_work_alloc(r, n, sizeof *c->chain);
     for (const cJSON *v = n ? chain.v->child : NULL; v && r->st == PARE_OK; v = v->next) {
         c->chain[c->nchain] = read_cert(r, element(r, chain, v, c->nchain), true);
         c->nchain++;
     }
 }
 
-static bool right_schema(reader *r, place p)
+static bool right_schema(pare_work *r, place p)
 {
     const place at = r->st == PARE_OK && cJSON_IsObject(p.v) ? child(r, p, "pare") : p;
     if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
@@ -416,9 +396,9 @@ static bool right_schema(reader *r, place p)
     return r->st == PARE_OK;
 }
 
-static pare_cert *read_cert(reader *r, place p, bool link)
+static pare_cert *read_cert(pare_work *r, place p, bool link)
 {
-    pare_cert *const c = list(r, 1, sizeof *c);
+    pare_cert *const c = pare_work_alloc(r, 1, sizeof *c);
     if (!c || !right_schema(r, p) ||
         !is_object(r, p,
                    KEYS("pare", "reduction", "input", "output", "data", "headline", "hypotheses",
@@ -446,7 +426,7 @@ static pare_cert *read_cert(reader *r, place p, bool link)
 pare_status pare_cert_parse(pare_cert **out, pare_arena *a, const cJSON *root, const char *path,
                             pare_err *err)
 {
-    reader r = {a, err, PARE_OK};
+    pare_work r = {.arena = a, .err = err};
     *out = NULL;
     pare_cert *const c = read_cert(&r, (place){root, ""}, false);
     if (r.st == PARE_OK)

@@ -1,4 +1,5 @@
-/* Which share of a source may lie above what n draws have shown (Clopper and Pearson, 1934).
+/* clopper_pearson.c - which share of a source may lie above what n draws have shown (Clopper and
+ * Pearson, 1934).
  *
  * Let T(p) = P(at most k of n tries succeed), each with probability p: it falls from 1 to 0. If
  * T(p) <= delta then, with confidence 1 - delta, at most p of the source is above the (k + 1)-th

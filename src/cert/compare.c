@@ -37,7 +37,7 @@ static pare_status refuse(const pare_claim *c, const char *what, double claimed,
     return st;
 }
 
-static bool near(double a, double b, double slack)
+static bool nearly_equal(double a, double b, double slack)
 {
     if (isinf(a) || isinf(b) || isnan(a) || isnan(b)) return a == b;
     return fabs(a - b) <= fmax(relative * fmax(fabs(a), fabs(b)), isfinite(slack) ? slack : 0);
@@ -48,6 +48,18 @@ static const char *truth_text(pare_truth t)
     return t == PARE_TRUE ? "true" : t == PARE_FALSE ? "false" : "undecided";
 }
 
+/* Value and limit, where the kind has them. */
+static pare_status same_figures(const pare_claim *x, const pare_claim *y, double limit_slack,
+                                pare_err *err)
+{
+    const pare_kind_row *const row = &pare_kinds[x->kind];
+    if (row->has_value && !nearly_equal(x->value, y->value, y->slack))
+        return refuse(x, "the value computed again", x->value, y->value, err);
+    if (row->has_limit && !nearly_equal(x->limit, y->limit, limit_slack))
+        return refuse(x, "the limit computed again", x->limit, y->limit, err);
+    return PARE_OK;
+}
+
 static pare_status same_hypothesis(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
@@ -56,11 +68,7 @@ static pare_status same_hypothesis(const pare_claim *x, const pare_claim *y, par
             err, PARE_ERR_VERIFY,
             "%s: the certificate says that this hypothesis is %s; checked again it is %s",
             row->name, truth_text(x->holds), truth_text(y->holds));
-    if (row->has_value && !near(x->value, y->value, y->slack))
-        return refuse(x, "the value computed again", x->value, y->value, err);
-    if (row->has_limit && !near(x->limit, y->limit, 0))
-        return refuse(x, "the limit computed again", x->limit, y->limit, err);
-    return PARE_OK;
+    return same_figures(x, y, 0, err);
 }
 
 static pare_status still_theorem(const pare_claim *x, const pare_claim *y, pare_err *err)
@@ -100,10 +108,8 @@ static pare_status same_observation(const pare_claim *x, const pare_claim *y, pa
 static pare_status same_evidence(const pare_claim *x, const pare_claim *y, pare_err *err)
 {
     const pare_kind_row *const row = &pare_kinds[x->kind];
-    if (row->has_value && !near(x->value, y->value, y->slack))
-        return refuse(x, "the value computed again", x->value, y->value, err);
-    if (row->has_limit && !near(x->limit, y->limit, y->slack))
-        return refuse(x, "the limit computed again", x->limit, y->limit, err);
+    const pare_status st = same_figures(x, y, y->slack, err);
+    if (st) return st;
     if (row->has_value && row->has_limit && !(x->value >= x->limit))
         return refuse(x, "its value, and the limit is above it", x->limit, x->value, err);
     return PARE_OK;
@@ -120,16 +126,14 @@ static pare_status same_claim(const pare_claim *x, const pare_claim *y, pare_err
         return same_observation(x, y, err);
     case PARE_EVIDENCE:
         return same_evidence(x, y, err);
-    default:
-        return near(x->value, y->value, y->slack)
-                   ? PARE_OK
-                   : refuse(x, "the value computed again", x->value, y->value, err);
+    default: /* a printed formula: a value alone */
+        return same_figures(x, y, 0, err);
     }
 }
 
 /* ---- the lists ------------------------------------------------------------------------------ */
 
-static const pare_claim *find(const pare_cert *c, const pare_claim *like)
+static const pare_claim *find_claim(const pare_cert *c, const pare_claim *like)
 {
     for (size_t i = 0; i < c->nclaims; i++)
         if (pare_same_claim(&c->claims[i], like)) return &c->claims[i];
@@ -144,7 +148,7 @@ static pare_status all_again(const pare_cert *c, const pare_cert *again, pare_er
         const pare_claim *const x = &c->claims[i];
         const pare_kind_row *const row = &pare_kinds[x->kind];
         if (row->section == PARE_EVIDENCE && !again->evidence) continue;
-        const pare_claim *const y = find(again, x);
+        const pare_claim *const y = find_claim(again, x);
         st = y ? same_claim(x, y, err)
                : pare_fail(err, PARE_ERR_VERIFY,
                            "%s: the proof makes no such claim with these parameters", row->name);
@@ -160,7 +164,7 @@ static pare_status none_left_out(const pare_cert *c, const pare_cert *again, par
         const pare_claim *const y = &again->claims[i];
         const pare_section s = pare_kinds[y->kind].section;
         if (s != PARE_HYPOTHESIS && s != PARE_OBSERVATION) continue;
-        if (!find(c, y))
+        if (!find_claim(c, y))
             return pare_fail(
                 err, PARE_ERR_VERIFY, "%s: the certificate leaves out this %s, which the proof has",
                 pare_kinds[y->kind].name, s == PARE_HYPOTHESIS ? "hypothesis" : "observation");
@@ -180,7 +184,7 @@ static pare_status same_text(const char *key, const char *claimed, const char *a
 
 /* Both figures are differences of midpoints, each within the proven radius of the exact largest
  * difference: further apart than both radii they cannot be of the same models. */
-static pare_status headline(const pare_cert *c, const pare_cert *again, pare_err *err)
+static pare_status compare_headline(const pare_cert *c, const pare_cert *again, pare_err *err)
 {
     const double radius = again->measured_radius;
     if (isnan(radius))
@@ -213,7 +217,7 @@ pare_status pare_cert_compare(const pare_cert *claimed, const pare_cert *again, 
     pare_status st = same_text("reduction", claimed->reduction, again->reduction, err);
     if (st == PARE_OK) st = same_text("norm", claimed->norm, again->norm, err);
     if (st == PARE_OK) st = same_text("domain", claimed->domain, again->domain, err);
-    if (st == PARE_OK) st = headline(claimed, again, err);
+    if (st == PARE_OK) st = compare_headline(claimed, again, err);
     if (st == PARE_OK) st = all_again(claimed, again, err);
     if (st == PARE_OK) st = none_left_out(claimed, again, err);
     if (st == PARE_OK) st = cert_bounds_meet(claimed, err);

@@ -1,4 +1,4 @@
-/* Certificates of a chain of cuts become one.
+/* compose.c - certificates of a chain of cuts become one.
  *
  *   |f - h| <= |f - g| + |g - h|   on every input both sides speak about, entry by entry;
  *

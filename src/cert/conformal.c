@@ -29,10 +29,10 @@
  * is a fitted one and that there was one candidate, and what no file can show stands there as a
  * hypothesis, undecided. Windows of one text are not independent: nothing is said of them. What is
  * proven of the first tokens of the N does not bound a whole new input: it is cut as they are. */
+#include "base/support.h"
 #include "conformal.h"
 #include "prove.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 size_t pare_draw_count(const pare_inputs *set)
@@ -117,29 +117,6 @@ pare_status pare_heldout_check(const pare_data_ref *d, pare_arena *a, const pare
     return PARE_OK;
 }
 
-/* ---- those of a certificate ------------------------------------------------------------------ */
-
-static int falling(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x < y) - (x > y);
-}
-
-/* The (k + 1)-th largest error, each input proven for itself. */
-static pare_status bound_without(double *out, size_t k, pare_arena *scratch, const pare_model *f,
-                                 const pare_model *g, const pare_inputs *set, const pare_exec *exec,
-                                 pare_err *err)
-{
-    const size_t n = pare_draw_count(set);
-    double *const each = pare_alloc(scratch, n, sizeof *each);
-    if (!each) return pare_no_memory(err);
-    const pare_status st = pare_prove_each(each, f, g, set, exec, err);
-    if (st != PARE_OK) return st;
-    qsort(each, n, sizeof *each, falling);
-    *out = fmin(*out, each[k]);
-    return st;
-}
-
 static const char *domain_words(pare_arena *a, const pare_data_ref *d, size_t draws)
 {
     char most[72] = "";
@@ -162,7 +139,13 @@ pare_status pare_add_new_inputs(pare_cert *cert, pare_arena *a, const pare_data_
     double bound = cert->proven;
     pare_status st = PARE_OK;
     for (size_t k = 0; st == PARE_OK && k <= fewer; k += fewer ? fewer : 1) {
-        if (k > 0) st = bound_without(&bound, k, a, f, g, set, exec, err);
+        if (k > 0) { /* the (k + 1)-th largest error, each input proven for itself */
+            double *const each = pare_alloc(a, n, sizeof *each);
+            if (!each) return pare_no_memory(err);
+            st = pare_prove_each(each, f, g, set, exec, err);
+            pare_sort_doubles(each, n);
+            bound = fmin(bound, each[n - 1 - k]);
+        }
         if (st == PARE_OK) st = pare_cert_add(cert, a, pare_new_input(n, k, bound, domain), err);
         if (st == PARE_OK) st = pare_cert_add(cert, a, pare_new_inputs(n, k, domain), err);
     }

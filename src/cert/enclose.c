@@ -10,6 +10,7 @@
  * (dense, norm, attention, ffn) carries its own inequality at the head of its own file, and
  * enclose.h says what a radius means and what is assumed of the engines. Nothing here calls the
  * forward pass, whose results these radii judge. */
+#include "model/model_facts.h"
 #include "linalg/bounds.h"
 #include "enclose.h"
 #include <string.h>
@@ -245,7 +246,7 @@ pare_status enclose_pooled(flow *y, const enclose_ctx *c, const flow *x, pare_er
 /* The last map: entry o moves by |w_o|_2 |x - x'| at most, which is what a row's radius bounds. */
 static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow *x, pare_err *err)
 {
-    const pare_weight *const w = top_weight(c->m);
+    const pare_weight *const w = pare_head_weight(c->m);
     const dense_norms *const n = &c->norms->out;
     const bool mapped = pare_has(w);
     flow y = {.x = pare_mat_of(out->mid, out->rows, out->cols), .wide = c->wide};

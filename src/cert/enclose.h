@@ -40,7 +40,7 @@
 #define PARE_CERT_ENCLOSE_H
 #include "model_norms.h"
 #include "wide.h"
-#include "prove.h"
+#include "outputs.h"
 #include "linalg/matrix.h"
 #include <float.h>
 #include <math.h>

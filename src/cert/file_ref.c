@@ -35,7 +35,7 @@ static pare_status collect(void *self, const char *name, pare_weight *w, bool ve
     return collect_bytes(c, name, w->data, w->rows * w->cols * pare_dtype_size(w->dtype), err);
 }
 
-static pare_status walk(collector *c, const pare_model *m, pare_err *err)
+static pare_status collect_all(collector *c, const pare_model *m, pare_err *err)
 {
     c->n = 0;
     /* The visitor hands out pointers one may write through; this one only reads. */
@@ -48,11 +48,11 @@ pare_status cert_tensor_hashes(pare_named_hash **out, size_t *n, pare_arena *a, 
                                pare_err *err)
 {
     collector c = {a, NULL, 0};
-    pare_status st = walk(&c, m, err);
+    pare_status st = collect_all(&c, m, err);
     if (st != PARE_OK) return st;
     c.list = pare_alloc(a, c.n ? c.n : 1, sizeof *c.list);
     if (!c.list) return pare_no_memory(err);
-    st = walk(&c, m, err);
+    st = collect_all(&c, m, err);
     *out = c.list;
     *n = c.n;
     return st;
@@ -129,10 +129,7 @@ pare_status pare_input_hashes_make(pare_input_hashes *out, pare_arena *a, const 
     if (!out->sha256) return pare_no_memory(err);
     for (size_t i = 0; i < set->n; i++)
         for (size_t b = 0; st == PARE_OK && b < set->in[i].batch; b++) {
-            pare_input one = set->in[i];
-            one.batch = 1;
-            if (one.ids) one.ids += b * one.tokens;
-            if (one.x) one.x += b * one.tokens * one.width;
+            pare_input one = pare_input_sequence(&set->in[i], b);
             if (tokens > 0 && tokens < one.tokens && !one.graph) one.tokens = tokens;
             st = pare_inputs_sha256(out->sha256[out->n++], &(pare_inputs){1, &one}, err);
         }

@@ -66,11 +66,6 @@ static void leave_affordable(pare_heldout *h, const pare_model *m, pare_inputs *
     set->n = n;
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 /* Inputs [first, first + count) of the file are held out. */
 static pare_status hold_out(pare_heldout *h, pare_arena *a, const pare_model *m,
                             const pare_cert_inputs *from, size_t first, size_t count,
@@ -84,10 +79,10 @@ static pare_status hold_out(pare_heldout *h, pare_arena *a, const pare_model *m,
     measured->target = all->target ? all->target + first : NULL;
     measured->value = all->value ? all->value + first * all->nvalues : NULL;
     pare_status st = pare_inputs_part(&measured->inputs, a, &all->inputs, first,
-                                      smaller(count, o->most_measured), 0, err);
+                                      pare_min_size(count, o->most_measured), 0, err);
     if (!st)
-        st = pare_inputs_part(&set, a, &all->inputs, first, smaller(count, o->most_proven), tokens,
-                              err);
+        st = pare_inputs_part(&set, a, &all->inputs, first, pare_min_size(count, o->most_proven),
+                              tokens, err);
     if (st) return st;
     const size_t wanted = set.n;
     leave_affordable(h, m, &set, o->work);
@@ -127,7 +122,7 @@ pare_status pare_heldout_split(pare_heldout *out, pare_arena *a, const pare_mode
     *out = (pare_heldout){.apart = heldout || !all_held, .nothing_fitted = o->nothing_fitted};
     if (heldout) out->fit_notes = data->data.notes;
     pare_status st = pare_inputs_part(&out->fit, a, &data->data.inputs, 0,
-                                      smaller(fitted, o->most_fitted), fit_limit, err);
+                                      pare_min_size(fitted, o->most_fitted), fit_limit, err);
     if (st) return pare_err_path(err, st, data->path);
     st = all_held ? hold_out(out, a, m, from, 0, from->data.inputs.n, o, err)
                   : hold_out(out, a, m, from, n - quarter, quarter, o, err);
@@ -142,18 +137,18 @@ pare_status pare_heldout_split(pare_heldout *out, pare_arena *a, const pare_mode
 }
 
 pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, const pare_model *m,
-                              const char *data, const char *heldout, const pare_heldout_opts *o,
-                              uint64_t seed, pare_err *err)
+                              const pare_heldout_opts *o, pare_err *err)
 {
+    const char *const data = o->data, *const heldout = o->heldout;
     pare_cert_inputs first, second;
     *out = (pare_heldout){0};
-    pare_status st = pare_cert_inputs_load(&first, a, m, data, o->split, seed, err);
+    pare_status st = pare_cert_inputs_load(&first, a, m, data, o->split, o->seed, err);
     if (heldout)
         out->fit_notes = first.data.notes;
     else
         out->held = first;
     if (!st && heldout) {
-        st = pare_cert_inputs_load(&second, a, m, heldout, o->split, seed, err);
+        st = pare_cert_inputs_load(&second, a, m, heldout, o->split, o->seed, err);
         out->held = second;
     }
     if (st || !data) return st;

@@ -22,6 +22,8 @@ PARE_MUST_USE pare_status pare_heldout_split(pare_heldout *out, pare_arena *a, c
 /* What the metric is taken on: all held-out inputs, or the random ones. */
 const pare_inputs *pare_heldout_measured(const pare_heldout *h);
 
+/* The reason against claims about new inputs where held-out inputs were fitted to. */
+extern const char pare_some_were_seen[];
 /* How many of `on` are among `fit`, comparing at most `tokens` tokens of each (0: all); and the
  * reason against statements about new inputs if there are any. */
 PARE_MUST_USE pare_status pare_count_seen(size_t *seen, pare_arena *scratch, const pare_inputs *fit,

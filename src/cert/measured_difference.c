@@ -1,4 +1,5 @@
-/* The measured tier: run both models, look at the largest difference. Evidence, not a bound. */
+/* measured_difference.c - the measured tier: run both models, look at the largest difference.
+ * Evidence, not a bound. */
 #include "prove.h"
 #include "cert_internal.h"
 

@@ -4,6 +4,7 @@
  * each matrix is one job. Spectral norms come from pare_norm_spectral, which is proven; where it
  * cannot say anything the Frobenius norm stands, which is a bound as well. The classifier needs
  * only its longest row: every logit is one row times the hidden vector. */
+#include "model/model_facts.h"
 #include "base/support.h"
 #include "linalg/bounds.h"
 #include "model_norms.h"
@@ -38,12 +39,7 @@ pare_weight vector_part(const pare_weight *v, size_t at, size_t n)
     return (pare_weight){v->dtype, 1, n, (const char *)v->data + at * pare_dtype_size(v->dtype)};
 }
 
-const pare_weight *top_weight(const pare_model *m)
-{
-    return m->head.tied ? &m->embedding.table : &m->head.out.w;
-}
-
-static void add(work *k, dense_norms *to, pare_weight w, pare_weight b)
+static void add_job(work *k, dense_norms *to, pare_weight w, pare_weight b)
 {
     if (!pare_has(&w) && !pare_has(&b)) return;
     if (k->jobs) {
@@ -55,7 +51,7 @@ static void add(work *k, dense_norms *to, pare_weight w, pare_weight b)
 
 /* ---- one matrix ----------------------------------------------------------------------------- */
 
-static pare_ub spectral(const pare_weight *w, atomic_bool *no_memory)
+static pare_ub spectral_bound(const pare_weight *w, atomic_bool *no_memory)
 {
     pare_ub two = pare_norm_fro(w);
     pare_arena *scratch = pare_arena_new();
@@ -81,7 +77,7 @@ static void run_job(void *ctx, size_t i)
     if (pare_has(&j->w)) {
         n.fro = pare_norm_fro(&j->w).v;
         n.row2 = pare_norm_max_row2(&j->w).v;
-        n.two = j->rows_only ? n.fro : spectral(&j->w, &k->no_memory).v;
+        n.two = j->rows_only ? n.fro : spectral_bound(&j->w, &k->no_memory).v;
     } else { /* a bias alone: the constant query */
         n.out = j->b.rows * j->b.cols;
     }
@@ -108,13 +104,13 @@ static void list_heads(work *k, const pare_attn *at, attn_norms *n)
 {
     for (size_t h = 0; h < at->nheads; h++) {
         const pare_head *const d = &at->heads[h];
-        add(k, &n->heads[h].q, weight_rows(&at->wq, d->q, d->dk),
-            vector_part(&at->bq, d->q, d->dk));
+        add_job(k, &n->heads[h].q, weight_rows(&at->wq, d->q, d->dk),
+                vector_part(&at->bq, d->q, d->dk));
         if (same_rows(at, h)) continue;
-        add(k, &n->heads[h].k, weight_rows(&at->wk, d->k, d->dk),
-            vector_part(&at->bk, d->k, d->dk));
-        add(k, &n->heads[h].v, weight_rows(&at->wv, d->v, d->dv),
-            vector_part(&at->bv, d->v, d->dv));
+        add_job(k, &n->heads[h].k, weight_rows(&at->wk, d->k, d->dk),
+                vector_part(&at->bk, d->k, d->dk));
+        add_job(k, &n->heads[h].v, weight_rows(&at->wv, d->v, d->dv),
+                vector_part(&at->bv, d->v, d->dv));
     }
 }
 
@@ -142,34 +138,35 @@ static void list_attn(work *k, const pare_attn *at, attn_norms *n)
 {
     const pare_weight none = {0};
     list_heads(k, at, n);
-    add(k, &n->o, at->wo, at->bo);
-    add(k, &n->matrix, at->matrix, at->bo);
-    add(k, &n->skip, at->skip.kind == PARE_SKIP_NONE ? none : at->skip.w, none);
+    add_job(k, &n->o, at->wo, at->bo);
+    add_job(k, &n->matrix, at->matrix, at->bo);
+    add_job(k, &n->skip, at->skip.kind == PARE_SKIP_NONE ? none : at->skip.w, none);
     for (size_t j = 0; j < n->nmix; j++) {
         const size_t rows = at->mix.rows / n->nmix;
-        add(k, &n->mix[j], weight_rows(&at->mix, j * rows, rows),
-            at->kind == PARE_ATTN_UNIFORM ? at->bv : none);
+        add_job(k, &n->mix[j], weight_rows(&at->mix, j * rows, rows),
+                at->kind == PARE_ATTN_UNIFORM ? at->bv : none);
     }
 }
 
 static void list_model(work *k, const pare_model *m, pare_model_norms *n)
 {
     const pare_weight none = {0};
-    add(k, &n->map, m->embedding.map.w, m->embedding.map.b);
+    add_job(k, &n->map, m->embedding.map.w, m->embedding.map.b);
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_ffn *const f = &m->blocks[b].ffn;
         list_attn(k, &m->blocks[b].attn, &n->attn[b]);
         for (size_t l = 0; f->kind != PARE_FFN_NONE && l < f->nlayers; l++)
-            add(k, &n->ffn[b].layers[l], f->layers[l].w, f->layers[l].b);
-        add(k, &n->ffn[b].skip, f->skip.kind == PARE_SKIP_NONE ? none : f->skip.w, none);
+            add_job(k, &n->ffn[b].layers[l], f->layers[l].w, f->layers[l].b);
+        add_job(k, &n->ffn[b].skip, f->skip.kind == PARE_SKIP_NONE ? none : f->skip.w, none);
     }
-    add(k, &n->dense, m->head.dense.w, m->head.dense.b);
+    add_job(k, &n->dense, m->head.dense.w, m->head.dense.b);
     const size_t before = k->n;
-    add(k, &n->out, *top_weight(m), m->head.out.b);
+    add_job(k, &n->out, *pare_head_weight(m), m->head.out.b);
     if (k->jobs && k->n > before) k->jobs[before].rows_only = true;
 }
 
-static pare_status allocate(pare_model_norms *n, pare_arena *a, const pare_model *m, pare_err *err)
+static pare_status allocate_norms(pare_model_norms *n, pare_arena *a, const pare_model *m,
+                                  pare_err *err)
 {
     n->attn = pare_alloc(a, m->nblocks, sizeof *n->attn);
     n->ffn = pare_alloc(a, m->nblocks, sizeof *n->ffn);
@@ -210,7 +207,7 @@ pare_status pare_model_norms_new(pare_model_norms **out, pare_arena *a, const pa
     *out = NULL;
     pare_model_norms *const n = pare_alloc(a, 1, sizeof *n);
     if (!n) return pare_no_memory(err);
-    pare_status st = allocate(n, a, m, err);
+    pare_status st = allocate_norms(n, a, m, err);
     if (st != PARE_OK) return st;
     work count = {0}, k = {.exec = exec};
     list_model(&count, m, n);

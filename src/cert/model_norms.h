@@ -39,6 +39,4 @@ struct pare_model_norms {
 pare_weight weight_rows(const pare_weight *w, size_t r, size_t rows);
 /* Entries [at, at + n) of a stored vector. */
 pare_weight vector_part(const pare_weight *v, size_t at, size_t n);
-/* The classifier's matrix: its own or the embedding. */
-const pare_weight *top_weight(const pare_model *m);
 #endif

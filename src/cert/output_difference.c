@@ -214,9 +214,9 @@ static pare_status again_wide(prover *p, pare_output_bound *out, pare_arena *a,
 }
 
 /* again: double-double is likely to be needed; only the progress is planned by it. */
-static pare_status prove(pare_output_bound *out, double *each, const pare_model *f,
-                         const pare_model *g, const pare_inputs *set, bool labels, bool again,
-                         const pare_exec *exec, pare_err *err)
+static pare_status prove_set(pare_output_bound *out, double *each, const pare_model *f,
+                             const pare_model *g, const pare_inputs *set, bool labels, bool again,
+                             const pare_exec *exec, pare_err *err)
 {
     pare_output_bound found;
     const double work = work_of(f, set) + work_of(g, set), few = NORMS * work;
@@ -249,14 +249,14 @@ pare_status pare_outputs_compare(pare_output_bound *out, const pare_model *f, co
                                  const pare_inputs *set, bool labels, const pare_exec *exec,
                                  pare_err *err)
 {
-    return prove(out, NULL, f, g, set, labels, labels, exec, err);
+    return prove_set(out, NULL, f, g, set, labels, labels, exec, err);
 }
 
 pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                            const pare_inputs *set, const pare_exec *exec, pare_err *err)
 {
     pare_output_bound all;
-    const pare_status st = prove(&all, NULL, f, g, set, false, true, exec, err);
+    const pare_status st = prove_set(&all, NULL, f, g, set, false, true, exec, err);
     *out = all.gap;
     return st;
 }
@@ -266,7 +266,7 @@ pare_status pare_prove_each(double *each, const pare_model *f, const pare_model 
 {
     pare_output_bound all;
     for (size_t i = 0, n = pare_draw_count(set); i < n; i++) each[i] = 0;
-    return prove(&all, each, f, g, set, false, false, exec, err);
+    return prove_set(&all, each, f, g, set, false, false, exec, err);
 }
 
 /* ---- what a certificate says of it ------------------------------------------------------------

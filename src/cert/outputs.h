@@ -5,6 +5,17 @@
 #define PARE_CERT_OUTPUTS_H
 #include "prove.h"
 
+/* low <= auc <= high, proven; low above high: there is none. */
+typedef struct pare_auc_bound {
+    double low, high;
+} pare_auc_bound;
+
+typedef struct pare_output_bound {
+    pare_gap gap;
+    size_t rows, certain;  /* output rows; those whose largest entry is proven to be the same */
+    pare_auc_bound auc[2]; /* of both models, where one input with targets is all there is */
+} pare_output_bound;
+
 /* Of two outputs on the rows that count, class 1 over class 0. */
 PARE_MUST_USE pare_status pare_auc_interval(pare_auc_bound *out, pare_arena *scratch,
                                             const pare_enclosure *e, const int64_t *target,
@@ -18,8 +29,8 @@ void pare_outputs_engine(pare_output_bound *out, const pare_enclosure *g, const 
 /* The same enclosure around the high parts of its midpoints; low parts count as radius. */
 PARE_MUST_USE pare_status pare_enclosure_flatten(pare_enclosure *out, pare_arena *a,
                                                  const pare_enclosure *e, pare_err *err);
-/* Of all rows of the set (gap.c). With `labels`, rows that f64 alone cannot decide are looked at
- * again in double-double, where that is not too much work. */
+/* Of all rows of the set (output_difference.c). With `labels`, rows that f64 alone cannot decide are
+ * looked at again in double-double, where that is not too much work. */
 PARE_MUST_USE pare_status pare_outputs_compare(pare_output_bound *out, const pare_model *f,
                                                const pare_model *g, const pare_inputs *set,
                                                bool labels, const pare_exec *exec, pare_err *err);

@@ -337,11 +337,11 @@ static pare_ball nothing(const char *why)
 }
 
 pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
-                            const pare_inputs *set, double radius, pare_ball_norm norm,
-                            const pare_exec *exec, pare_err *err)
+                            const pare_inputs *set, pare_neighborhood near, const pare_exec *exec,
+                            pare_err *err)
 {
     *out = nothing("the radius is not a number that is at least 0");
-    if (!(radius >= 0)) return PARE_OK;
+    if (!(near.radius >= 0)) return PARE_OK;
     const char *const why = pair_refuses(f, g);
     if (why) {
         *out = nothing(why);
@@ -355,7 +355,7 @@ pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_mode
         r.c.c[0] = (enclose_ctx){.m = f, .exec = exec};
         r.c.c[1] = (enclose_ctx){.m = g, .exec = exec};
         for (size_t i = 0; i < 2; i++) r.empty[i] = pare_arena_mark(r.a[i]);
-        st = whole_set(&all, &r, a, set, first_radius(f, radius, norm), err);
+        st = whole_set(&all, &r, a, set, first_radius(f, near.radius, near.norm), err);
     }
     for (size_t i = 0; i < 2; i++) pare_arena_free(r.a[i]);
     pare_arena_free(a);

@@ -375,10 +375,10 @@ static void whole(maker *k, pair_ops *o, const pare_model *f, const pare_model *
     o->map = op_stored(&f->embedding.map.w, &n->map);
     o->dense = op_stored(&f->head.dense.w, &n->dense);
     o->dense_units = units_of(k, &f->head.dense.w);
-    o->out = op_stored(top_weight(f), &n->out);
-    o->out_units = units_of(k, top_weight(f));
-    if (pare_has(top_weight(f)) && o->out.out <= SHARP)
-        o->out.two = up_min(o->out.two, spectral(k, top_weight(f)));
+    o->out = op_stored(pare_head_weight(f), &n->out);
+    o->out_units = units_of(k, pare_head_weight(f));
+    if (pare_has(pare_head_weight(f)) && o->out.out <= SHARP)
+        o->out.two = up_min(o->out.two, spectral(k, pare_head_weight(f)));
     o->attn = room(k, f->nblocks, sizeof *o->attn);
     o->ffn = room(k, f->nblocks, sizeof *o->ffn);
     for (size_t b = 0; !k->st && b < f->nblocks; b++) {

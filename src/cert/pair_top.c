@@ -5,6 +5,7 @@
  * Output c is the largest throughout the ball where for every other k
  *     F_c - F_k > |w_c - w_k| r_f + rounding,
  * and a row is certain when that holds in both models for the same c. */
+#include "model/model_facts.h"
 #include "linalg/bounds.h"
 #include "pair.h"
 
@@ -126,7 +127,7 @@ static void whole_row(pare_ball *out, const ends *e, size_t i)
 
 pare_status pair_outputs(pare_ball *out, const pair_ctx *c, const pair *x, pare_err *err)
 {
-    const pare_weight *const w = top_weight(c->c[0].m);
+    const pare_weight *const w = pare_head_weight(c->c[0].m);
     ends e = {.c = c, .x = x, .w = pare_has(w) ? w : NULL};
     e.outputs = e.w ? w->rows : x->h[0].cols;
     pare_status st = PARE_OK;

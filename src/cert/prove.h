@@ -2,13 +2,48 @@
 #ifndef PARE_CERT_PROVE_H
 #define PARE_CERT_PROVE_H
 #include "base/json.h"
+#include "base/work.h"
 #include <pare/cert.h>
+
+/* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
+ * make the bound much larger than what is seen, and the work is not too much, once more with
+ * double-double midpoints. */
+typedef struct pare_gap {
+    pare_ub proven;  /* |f - g| of every output entry, for the exact functions */
+    double measured; /* largest |f - g| between the midpoints: never above proven */
+    double radius;   /* of these midpoints: the exact largest difference is within it of measured */
+    double f64_radius; /* the same of f64 passes */
+    double scale;      /* largest |output| of f */
+    pare_ub rounding;  /* a priori: how far g's f32 engine may be from the exact function */
+    double engine;     /* how far it was, on these inputs and this machine: |y - mid| + radius */
+} pare_gap;
+
+typedef struct pare_verify_opts {
+    const char *input, *output, *data; /* override the paths in the certificate; may be NULL */
+    const pare_prover *provers;
+    size_t nprovers;
+    /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every
+     * byte is read through `files`, so that what was hashed is what was parsed. */
+    pare_status (*load)(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
+                        size_t split, pare_files *files, pare_err *err);
+    bool evidence; /* evidence is computed again as well */
+    const pare_exec *exec;
+} pare_verify_opts;
 
 /* ---- claims ---------------------------------------------------------------------------------- */
 
 /* Appends a claim; the list grows in the arena. */
 PARE_MUST_USE pare_status pare_cert_add(pare_cert *c, pare_arena *a, pare_claim claim,
                                         pare_err *err);
+
+/* A certificate under construction. */
+typedef struct cert_builder {
+    pare_work work; /* its arena is the certificate's */
+    pare_cert *cert;
+} cert_builder;
+void add_statement(cert_builder *b, pare_claim c);
+/* A theorem on that domain (NULL: memory is out); vacuous bounds are left out. */
+void add_bound(cert_builder *b, pare_claim c, const char *domain, pare_ub bound);
 
 /* ---- file ------------------------------------------------------------------------------------ */
 
@@ -84,9 +119,9 @@ PARE_MUST_USE pare_status pare_enclose(pare_enclosure *out, pare_arena *a, const
 PARE_MUST_USE pare_status pare_enclose_dd(pare_enclosure *out, pare_arena *a, const pare_model *m,
                                           const pare_model_norms *norms, const pare_input *in,
                                           const pare_exec *exec, pare_err *err);
-/* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
- * make the bound much larger than what is seen, and the work is not too much, once more with
- * double-double midpoints. */
+/* Two models on a whole set of inputs (src/cert/output_difference.c). Each is enclosed in f64; where
+ * the radii make the bound much larger than what is seen, and the work is not too much, once more
+ * with double-double midpoints. */
 PARE_MUST_USE pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                                          const pare_inputs *set, const pare_exec *exec,
                                          pare_err *err);

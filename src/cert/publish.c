@@ -1,4 +1,5 @@
-/* The end of every reduction: write, load again, measure, prove, compare, and only then appear. */
+/* publish.c - the end of every reduction: write, load again, measure, prove, compare, and only then
+ * appear. */
 #include "conformal.h"
 #include "prove.h"
 #include <errno.h>
@@ -173,7 +174,7 @@ static pare_status keep_old(bool *kept, const paths *p, pare_err *err)
 /* Certificate first, model last: a certificate without its model is refused by its hash. When the
  * model cannot be put into place the old certificate comes back: the old pair is whole again. A
  * temporary file that is gone was moved, also when the move ends with a failure to sync. */
-static pare_status appear(const pare_publish_opts *o, const paths *p, pare_err *err)
+static pare_status move_into_place(const pare_publish_opts *o, const paths *p, pare_err *err)
 {
     bool kept = false;
     pare_status st = o->overwrite ? keep_old(&kept, p, err) : PARE_OK;
@@ -200,7 +201,7 @@ static pare_status make_and_certify(pare_cert *cert, pare_arena *a, const pare_m
     *out = NULL;
     if (!(st = certify(cert, a, in, o, p, err)) &&
         !(st = pare_cert_write(cert, p->cert_temp, true, err)))
-        st = appear(o, p, err);
+        st = move_into_place(o, p, err);
     return st;
 }
 

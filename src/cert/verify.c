@@ -253,7 +253,7 @@ static const pare_prover *find_prover(const pare_verify_opts *opts, const char *
 }
 
 /* What a prover starts from: who it is about, and a headline that fails if it is forgotten. */
-static pare_cert blank(const pare_cert *c, bool evidence)
+static pare_cert blank_certificate(const pare_cert *c, bool evidence)
 {
     return (pare_cert){.reduction = c->reduction,
                        .seed = c->seed,
@@ -277,7 +277,7 @@ static pare_status verify_cut(verifier *v, pare_cert *again, const pare_cert *c,
             v->err, PARE_ERR_INPUT,
             "reduction: this version of pare does not know \"%.80s\" and cannot prove it",
             c->reduction);
-    *again = blank(c, v->opts->evidence);
+    *again = blank_certificate(c, v->opts->evidence);
     pare_status st = open_all(v, &f, &g, &set, c, override);
     if (st == PARE_OK) st = p->prove(again, v->a, c, f->m, g->m, &set, v->exec, v->err);
     if (st == PARE_OK) st = pare_cert_compare(c, again, v->err);
@@ -326,7 +326,7 @@ static pare_status verify_chain(verifier *v, pare_cert *again, const pare_cert *
     pare_gap gap;
     const double ends = 2; /* beside the proof of one link */
     v->steps = pare_steps_of(v->opts->exec, (double)c->nchain + ends);
-    *again = blank(c, v->opts->evidence);
+    *again = blank_certificate(c, v->opts->evidence);
     const spots override = {v->opts->input, v->opts->output, v->opts->data};
     pare_cert **const links = pare_alloc(v->a, c->nchain, sizeof *links);
     if (!links) return pare_no_memory(v->err);

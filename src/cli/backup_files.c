@@ -1,5 +1,5 @@
-/* aside.c - backups under a second name beside the first; only a killed process leaves them behind
- * (aside.h). */
+/* backup_files.c - backups under a second name beside the first; only a killed process leaves them
+ * behind. */
 #include "backup_files.h"
 
 #include <errno.h>

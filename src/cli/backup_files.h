@@ -1,4 +1,4 @@
-/* aside.h - backups of what -f would replace, until the command knows whether it does. */
+/* backup_files.h - backups of what -f would replace, until the command knows whether it does. */
 #ifndef PARE_CLI_BACKUP_FILES_H
 #define PARE_CLI_BACKUP_FILES_H
 #include "cli.h"

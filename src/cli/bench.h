@@ -129,7 +129,7 @@ void bench_machine_read(bench_machine *m);
 /* Plain sgemm, the yardstick: `threads` products of side n at once, each checked. */
 typedef struct bench_gemm {
     size_t n;
-    const float *a, *b;
+    float *a, *b;
     float *c; /* one product for each thread */
 } bench_gemm;
 pare_status bench_gemm_init(bench_gemm *g, cli *c, size_t n);

@@ -58,7 +58,10 @@ static pare_status attention_run(bench_job *j)
                          v = head_view(s, s->v, h);
         pare_mat32 y = head_view(s, s->y, h);
         const pare_status st =
-            pare_attend_f32(&y, &q, &k, &v, scale, &pattern, NULL, &j->exec, &j->c->err);
+            pare_attend_f32(&y,
+                            &(pare_attention_args32){
+                                .q = &q, .k = &k, .v = &v, .scale = scale, .pattern = &pattern},
+                            &j->exec, &j->c->err);
         if (st) return st;
     }
     return PARE_OK;
@@ -138,7 +141,8 @@ static pare_status dense_run(bench_job *j)
 {
     const dense *s = j->state;
     const pare_weight w = {PARE_F32, s->out, s->in, s->w}, b = {PARE_F32, 1, s->out, s->b};
-    return pare_dense_f32(s->y, s->out, s->x, s->in, s->n, &w, &b, &j->exec, &j->c->err);
+    return pare_dense_f32(&(pare_mat32){s->n, s->out, s->out, s->y},
+                          &(pare_mat32){s->n, s->in, s->in, s->x}, &w, &b, &j->exec, &j->c->err);
 }
 
 /* Some rows, all their entries; relative to the largest entry of the row. */

@@ -72,7 +72,8 @@ static void multiply_block(void *ctx, size_t block)
 {
     bench_gemm *g = ctx;
     const size_t n = g->n;
-    pare_blas_f32(n, n, n, 1, g->a, n, false, g->b, n, true, 0, g->c + block * n * n, n);
+    pare_blas_f32(&(pare_mat32){n, n, n, g->c + block * n * n}, 1, &(pare_mat32){n, n, n, g->a},
+                  false, &(pare_mat32){n, n, n, g->b}, true, 0);
 }
 
 pare_status bench_gemm_run(bench_gemm *g, const pare_exec *exec, bool cpu, double *gflops,

@@ -15,7 +15,7 @@ typedef struct bench_step {
 } step;
 
 static const pare_mode training = {.training = true, .momentum = 0.1};
-static const pare_adamw adamw = PARE_ADAMW_DEFAULT;
+static const pare_adamw_opts adamw = PARE_ADAMW_OPTS_DEFAULT;
 
 static step *step_of(const bench_job *j)
 {
@@ -110,7 +110,10 @@ static pare_status step_run(bench_job *j)
     memset(x->dy, 0, x->ndy * sizeof *x->dy);
     const pare_status st =
         compute_gradient(x->tape, &s->in, &y, x->label, x->dy, x->grad, &j->exec, &j->c->err);
-    if (!st) pare_adamw_step(x->params, x->grad, x->m, x->v, ++x->done, 0, &adamw, &j->exec);
+    if (!st)
+        pare_adamw_step(x->params, x->grad,
+                        &(pare_adamw_state){.m = x->m, .v = x->v, .step = ++x->done}, 0, &adamw,
+                        &j->exec);
     return st;
 }
 

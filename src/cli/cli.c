@@ -156,11 +156,12 @@ int cli_finish(cli *c, pare_status st)
                         c->stopped ? c->stopped
                         : c->out   ? "stopped; nothing was written"
                                    : "stopped");
-    if (st) out_error("pare %s: %s", command, c->err.msg);
+    const char *const why = st ? cli_option_words(c, c->err.msg) : NULL;
+    if (st) out_error("pare %s: %s", command, why);
     if (st == PARE_ERR_USAGE)
         fprintf(stderr, "usage: pare %s %s    (more: pare %s --help)\n", command, c->spec.args,
                 command);
-    if (st && c->json && !c->json_printed) json_error(command, st, c->err.msg);
+    if (st && c->json && !c->json_printed) json_error(command, st, why);
     pare_arena_free(c->arena);
     return pare_exit_code(st);
 }
@@ -280,6 +281,26 @@ const char *cli_replaced(cli *c, const char *text, const char *words, const char
         at ? pare_sprintf(c->arena, "%.*s%s%s", (int)(at - text), text, option, at + strlen(words))
            : NULL;
     return new ? new : text;
+}
+
+const char *cli_option_words(cli *c, const char *text)
+{
+    static const char *const words[][2] = {
+        {"exists, and may not be overwritten", "exists; use -f to overwrite"},
+        {"s (timeout): ", "s (--timeout): "},
+        {"the certificate of a run bounds its rounding",
+         "`pare length --certify` bounds the rounding of a run"},
+        {"; dims says which to try", "; --dims says which to try"},
+        {"depend on data, and none were given", "depend on data (--data)"},
+        {"depend on the graph, and none was given", "depend on the graph (--data)"},
+        {"(a larger depth_macs tries it)", "(--all tries it)"},
+        {"was not tried (no_cuts is set)", "was not tried (--no-cuts)"},
+        {"import it again with a vocabulary", "import it again with --vocab"},
+        {"; mode factored can do it", "; --mode factored can do it"},
+        {"fewer rows in the claim make", "fewer rows (--edit-rows) make"}};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        text = cli_replaced(c, text, words[i][0], words[i][1]);
+    return text;
 }
 
 pare_status cli_reword(cli *c, pare_status st, const char *words, const char *option)

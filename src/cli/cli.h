@@ -102,6 +102,9 @@ pare_status cli_name(cli *c, pare_status st, const char *path);
 pare_status cli_reword(cli *c, pare_status st, const char *words, const char *option);
 /* The same in any text, in the arena; the text itself where there is nothing to replace. */
 const char *cli_replaced(cli *c, const char *text, const char *words, const char *option);
+/* The same for all sentences of the library that speak of an option of the command: messages, and
+ * what a probe says. `text` itself where there is none. */
+const char *cli_option_words(cli *c, const char *text);
 /* A path with a suffix, in the arena; NULL when memory is out (and c->err says so). */
 char *cli_suffixed(cli *c, const char *path, const char *suffix);
 /* A name beside `path` for what is still to be checked: no file of the user has it. */

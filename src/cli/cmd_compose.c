@@ -7,14 +7,14 @@
 
 static pare_status compose(cli *c)
 {
-    reduction run = {.c = c, .o = {.overwrite = c->force, .event = reduce_on_event, .self = &run}};
+    reduction run = {
+        .c = c, .o = {.to = c->out, .overwrite = c->force, .event = reduce_on_event, .self = &run}};
     pare_reduction *const r = &run.r;
     pare_status st = reduce_paths(&run, c->out);
     if (!st) st = cli_may_write(c, run.run_path, NULL);
     for (size_t i = 0; i < c->noperands && !st; i++) st = cli_may_write(c, c->out, c->operand[i]);
     if (!st)
-        st = pare_reduce_chain(r, c->arena, c->out, c->operand, c->noperands, &run.o, &c->whole,
-                               &c->err);
+        st = pare_reduce_chain(r, c->arena, c->operand, c->noperands, &run.o, &c->whole, &c->err);
     if (st == PARE_ERR_INPUT && strstr(c->err.msg, "different inputs"))
         return pare_fail(&c->err, st,
                          "%s; --data, --heldout and --prove of each cut are in its .run.json",

@@ -49,8 +49,10 @@ static pare_status make_random(cli *c, const data_opts *o)
 {
     const pare_status st = cli_only(c, "width", o->vocab == 0, "--vocab 0, which makes vectors");
     if (st) return st;
-    return pare_make_random(c->out, o->count, o->tokens, o->vocab, o->width, c->seed, c->force,
-                            &c->err);
+    return o->vocab ? pare_make_random_ids(c->out, o->count, o->tokens, o->vocab, c->seed, c->force,
+                                           &c->err)
+                    : pare_make_random_vectors(c->out, o->count, o->tokens, o->width, c->seed,
+                                               c->force, &c->err);
 }
 
 static pare_status make_model(cli *c, const data_opts *o)

@@ -196,7 +196,7 @@ int cmd_depth(int argc, char **argv)
 {
     depth_opts o = {.kind = PARE_DEPTH_KINDS,
                     .ball_norm = PARE_BALL_TWO,
-                    .r.o = pare_reduce_defaults(PARE_REDUCE_DEPTH)};
+                    .r.o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_DEPTH)};
     pare_reduce_opts *const r = &o.r.o;
     opt data = opt_data(&r->data,
                         "inputs that the cut is fitted to and proven on; needed unless the cut is "

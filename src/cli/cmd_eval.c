@@ -12,8 +12,7 @@ typedef struct eval_opts {
 } eval_opts;
 
 typedef struct eval_result {
-    pare_evaluation model, reference;
-    pare_kl_report kl;
+    pare_comparison of; /* without --reference: of.model alone */
     size_t inputs, skipped, split;
     pare_task_kind task;
     bool sentences; /* inputs are text */
@@ -42,10 +41,10 @@ static void print_metric(const char *label, const pare_evaluation *e, const eval
 
 static void print_text(const eval_opts *o, const eval_result *r)
 {
-    const pare_kl_report *const k = &r->kl;
+    const pare_kl_report *const k = &r->of.kl;
     char n[32];
-    print_metric(r->model.metric, &r->model, r);
-    if (o->reference) print_metric("reference", &r->reference, r);
+    print_metric(r->of.model.metric, &r->of.model, r);
+    if (o->reference) print_metric("reference", &r->of.reference, r);
     if (o->reference && r->task != PARE_TASK_VALUES) {
         out_row("same answer", "%.2f %% of %s predictions have the reference's most likely class",
                 100 * k->same_top, out_count(n, k->rows));
@@ -72,8 +71,8 @@ static bool json_scores(cJSON *to, const char *key, const pare_scores *s)
 static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, const facts *f,
                               const facts *ref)
 {
-    const pare_kl_report *const k = &r->kl;
-    const double value = r->model.value;
+    const pare_kl_report *const k = &r->of.kl;
+    const double value = r->of.model.value;
     const bool both = o->reference != NULL;
     cJSON *const root = out_json_begin(c);
     bool ok = root && out_json_facts(root, "input", f) &&
@@ -81,11 +80,11 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
               out_json_add(root, "data:s inputs:z skipped:z", o->data, r->inputs, r->skipped) &&
               (r->task != PARE_TASK_NODES || out_json_add(root, "split:z", r->split));
     cJSON *const metric = ok ? pare_json_add_object(root, "metric") : NULL;
-    ok = out_json_add(metric, "name:s value:n counted:z", r->model.metric, value,
-                      r->model.scores.counted) &&
-         (!both || out_json_add(metric, "before:n after:n", r->reference.value, value)) &&
-         json_scores(root, "scores", &r->model.scores) &&
-         (!both || json_scores(root, "reference_scores", &r->reference.scores));
+    ok = out_json_add(metric, "name:s value:n counted:z", r->of.model.metric, value,
+                      r->of.model.scores.counted) &&
+         (!both || out_json_add(metric, "before:n after:n", r->of.reference.value, value)) &&
+         json_scores(root, "scores", &r->of.model.scores) &&
+         (!both || json_scores(root, "reference_scores", &r->of.reference.scores));
     if (ok && both && r->task != PARE_TASK_VALUES)
         ok = out_json_add_object(root, "kl", "rows:z mean:n median:n p999:n max:n same_top:n",
                                  k->rows, k->mean, k->median, k->p999, k->max, k->same_top);
@@ -110,12 +109,10 @@ static pare_status eval(cli *c, const eval_opts *o)
     if (!st) st = cli_only(c, "split", d.task == PARE_TASK_NODES, "a graph");
     const double start = pare_seconds();
     if (!st && ref)
-        st = cli_reword(c,
-                        pare_evaluate_against(&r.model, m, &r.reference, &r.kl, ref, &d, o->f64,
-                                              c->arena, &c->exec, &c->err),
+        st = cli_reword(c, pare_evaluate_against(&r.of, m, ref, &d, o->f64, &c->exec, &c->err),
                         "the reference", "--reference");
     else if (!st)
-        st = pare_evaluate(&r.model, m, &d, o->f64, c->arena, &c->exec, &c->err);
+        st = pare_evaluate(&r.of.model, m, &d, o->f64, &c->exec, &c->err);
     if (!st) {
         r.ms = 1e3 * (pare_seconds() - start);
         r.inputs = d.inputs.n;

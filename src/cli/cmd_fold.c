@@ -40,7 +40,7 @@ static pare_status check_model(cli *c, void *self, const pare_model *m)
 
 int cmd_fold(int argc, char **argv)
 {
-    reduction r = {.o = pare_reduce_defaults(PARE_REDUCE_FOLD)};
+    reduction r = {.o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_FOLD)};
     char usual[32];
     snprintf(usual, sizeof usual, "%d random inputs", PARE_RANDOM_INPUTS);
     const opt own[] = {

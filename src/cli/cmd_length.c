@@ -244,8 +244,13 @@ static pare_status make_plan(cli *c, length_opts *o, pare_model *m)
                                    .delta = o->delta,
                                    .blocks = (uint32_t)o->blocks,
                                    .seed = c->seed};
-    return pare_length_plan_make(&o->plan, c->arena, heads, count, o->in.in.tokens, &m->pattern,
-                                 o->in.graph, &caps, &opts, &c->err);
+    return pare_length_plan_make(&o->plan, c->arena,
+                                 &(pare_length_shape){.heads = heads,
+                                                      .count = count,
+                                                      .tokens = o->in.in.tokens,
+                                                      .pattern = &m->pattern,
+                                                      .graph = o->in.graph},
+                                 &caps, &opts, &c->err);
 }
 
 static pare_status length(cli *c, length_opts *o)
@@ -274,8 +279,9 @@ static pare_status length(cli *c, length_opts *o)
     if (!st) st = make_plan(c, o, m);
     if (!st) st = pare_length_call_ms(&o->call_ms, &o->plan, c->arena, &c->exec, &c->err);
     if (!st && o->certify && !(st = pare_length_oracle(&orc, &o->plan, &c->exec, &c->err))) {
-        st =
-            pare_length_certify(&o->cert, &o->plan, &orc, m, &o->in.in, o->rows, &c->exec, &c->err);
+        st = pare_length_certify(&o->cert,
+                                 &(pare_length_pass){.oracle = &orc, .model = m, .in = &o->in.in},
+                                 &o->plan, o->rows, &c->exec, &c->err);
         pare_oracle_free(&orc);
         if (!st && !o->cert.sound)
             st = pare_fail(&c->err, PARE_ERR_VERIFY,

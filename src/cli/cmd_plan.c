@@ -124,16 +124,14 @@ static char *stage(cli *c, const pare_plan_try *t, size_t i)
 static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s)
 {
     pare_model *m = NULL, *small = NULL;
-    uint64_t bytes;
     pare_status st = cli_load(c, &m, o->r.o.from);
     o->r.r =
         (pare_reduction){.from = o->r.o.from, .to = o->r.o.to, .inputs = o->d, .output_error = NAN};
+    o->r.o.prover = pare_plan_prover(s);
     cli_phase(c, "cut", 4);
-    if (!st) st = pare_plan_make(&small, &bytes, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
+    if (!st) st = pare_plan_make(&small, s, m, &o->d.fit, c->seed, &c->exec, &c->err);
     cli_phase(c, NULL, 4);
-    if (!st)
-        st = pare_reduce_publish(&o->r.r, c->arena, m, &small, pare_plan_prover(s), &o->r.o,
-                                 &c->exec, &c->err);
+    if (!st) st = pare_reduce_publish(&o->r.r, c->arena, m, &small, &o->r.o, &c->exec, &c->err);
     pare_model_free(small);
     pare_model_free(m);
     return st;
@@ -167,7 +165,8 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
     cli_phase(c, "measure speed and quality", 100); /* what is left of the bar */
     if (t->nsteps > 1) {
         o->r.o.started = 0;
-        st = pare_reduce_chain(r, c->arena, whole, certs, t->nsteps, &o->r.o, &c->exec, &c->err);
+        o->r.o.to = whole;
+        st = pare_reduce_chain(r, c->arena, certs, t->nsteps, &o->r.o, &c->exec, &c->err);
     } else {
         r->held_out = o->d.apart;
         st = pare_reduce_measure(r, c->arena, m, &o->r.o, &c->exec, &c->err);
@@ -278,7 +277,9 @@ static pare_status check_options(cli *c, plan_opts *o)
 
 static pare_status plan(cli *c, plan_opts *o)
 {
-    const pare_heldout_opts limits = {.split = o->split,
+    const pare_heldout_opts limits = {.data = o->data,
+                                      .seed = c->seed,
+                                      .split = o->split,
                                       .most_fitted = PLAN_WINDOWS,
                                       .most_measured = PLAN_HELD_OUT,
                                       .most_proven = PLAN_PROVEN,
@@ -290,7 +291,7 @@ static pare_status plan(cli *c, plan_opts *o)
     pare_status st = check_options(c, o);
     if (!st) st = cli_load(c, &m, c->operand[0]);
     if (!st) st = reduce_split_applies(c, m);
-    if (!st) st = pare_heldout_load(&o->d, c->arena, m, o->data, NULL, &limits, c->seed, &c->err);
+    if (!st) st = pare_heldout_load(&o->d, c->arena, m, &limits, &c->err);
     if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
     if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
     if (!st) {
@@ -300,8 +301,9 @@ static pare_status plan(cli *c, plan_opts *o)
         if (isinf(o->o.eps) && isinf(o->o.max_ms) && weights + o->o.frame_bytes <= o->o.max_bytes)
             o->o.directions = 0;
         cli_phase(c, NULL, 85);
-        st = pare_plan_search(&o->plan, c->arena, m, &o->d.fit, &o->d.held.set, &o->o, &c->exec,
-                              &c->err);
+        st = pare_plan_search(&o->plan, c->arena, m,
+                              &(pare_input_split){.fit = &o->d.fit, .heldout = &o->d.held.set},
+                              &o->o, &c->exec, &c->err);
     }
     if (!st) { /* an error, or a model that is good as it is, leaves everything as it was */
         backup old;

@@ -334,6 +334,18 @@ static pare_status check_options(cli *c, probe_opts *o)
     return st ? st : cli_check_files(c, inputs, 2);
 }
 
+/* The library's sentences name its own options; those of the command have other names. */
+static void name_options(cli *c, pare_probe *p)
+{
+    for (size_t i = 0; i < p->nuntold; i++) p->untold[i] = cli_option_words(c, p->untold[i]);
+    for (size_t i = 0; i < p->nestimates; i++) {
+        p->estimates[i].domain = cli_option_words(c, p->estimates[i].domain);
+        p->estimates[i].why = cli_option_words(c, p->estimates[i].why);
+    }
+    if (p->has_depth) p->depth.why = cli_option_words(c, p->depth.why);
+    if (p->has_ticket) p->ticket.not_merged = cli_option_words(c, p->ticket.not_merged);
+}
+
 static pare_status probe(cli *c, probe_opts *o)
 {
     const char *const path = c->operand[0];
@@ -357,6 +369,7 @@ static pare_status probe(cli *c, probe_opts *o)
     o->o.seed = c->seed;
     if (!st) st = pare_probe_model(&p, m, o->data ? &data : NULL, &o->o, &c->exec, &c->err);
     cli_bar_end(c);
+    if (!st) name_options(c, p);
     char *json = NULL;
     if (!st && (c->json || c->out)) st = pare_probe_text(&json, c->arena, p, &c->err);
     if (json) { /* its keys come after those that every command has */

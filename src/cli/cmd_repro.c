@@ -1,4 +1,4 @@
-/* pare repro: becomes pare-repro (studies/), the program beside this one. */
+/* cmd_repro.c - pare repro: becomes pare-repro (studies/), the program beside this one. */
 #include "cli.h"
 
 #include <errno.h>

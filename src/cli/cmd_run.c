@@ -120,9 +120,12 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
     for (size_t i = 0; i < s->set.n && !st; i++) {
         const pare_input *in = &s->set.in[i];
         void *const to = (char *)s->out + at * size;
-        st = s->o->oracle ? run_by_oracle(c, s, to, in, trace)
-                          : pare_forward_by(to, s->o->f64 ? PARE_F64 : PARE_F32, s->m, in, NULL,
-                                            trace, &c->exec, &c->err);
+        if (s->o->oracle)
+            st = run_by_oracle(c, s, to, in, trace);
+        else if (s->o->f64)
+            st = pare_forward_f64(to, s->m, in, trace, &c->exec, &c->err);
+        else
+            st = pare_forward_f32(to, s->m, in, trace, &c->exec, &c->err);
         at += pare_output_rows(s->m, in) * s->cols;
         if (!st) st = pare_progress(&c->exec, "running", i + 1, s->set.n, &c->err);
     }

@@ -66,7 +66,8 @@ static const char *const coding_help[] = {"one bit for each random product",
 
 int cmd_ticket(int argc, char **argv)
 {
-    ticket_opts o = {.r.o = pare_reduce_defaults(PARE_REDUCE_TICKET), .coding = PARE_CODING_BRIDGE};
+    ticket_opts o = {.r.o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_TICKET),
+                     .coding = PARE_CODING_BRIDGE};
     pare_ticket_opts *const t = &o.r.o.ticket;
     t->bits = 0;
     char usual[64];

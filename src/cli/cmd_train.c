@@ -257,13 +257,15 @@ static pare_status train_all(training *tr)
     pare_model *m = NULL;
     pare_runs_result *runs = NULL;
     train_result r = {0};
-    const pare_run_source source = {
-        .self = tr, .open = training_open_run, .close = training_close_run};
+    const pare_run_source source = {.self = tr,
+                                    .runs = tr->runs,
+                                    .settings = tr->settings,
+                                    .open = training_open_run,
+                                    .close = training_close_run};
     cli_phase(c, NULL, TRAIN_SHARE);
     const pare_exec silent = pare_exec_silent(&c->exec); /* the log draws the bar */
     const double start = pare_seconds();
-    pare_status st =
-        pare_runs(&m, &runs, &source, tr->runs, tr->settings, &silent, tr->ranks, &c->err);
+    pare_status st = pare_runs(&m, &runs, &source, &silent, tr->ranks, &c->err);
     r.seconds = pare_seconds() - start;
     r.runs = runs;
     c->bar.note[0] = '\0'; /* what follows is no step */

@@ -223,7 +223,7 @@ static const char *const basis_help[] = {
 
 int cmd_width(int argc, char **argv)
 {
-    width_opts o = {.method = PARE_WIDTH_AUTO, .r.o = pare_reduce_defaults(PARE_REDUCE_WIDTH)};
+    width_opts o = {.method = PARE_WIDTH_AUTO, .r.o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_WIDTH)};
     pare_reduce_opts *const r = &o.r.o;
     r->width.tokens = r->fit_tokens;
     opt data =

@@ -97,17 +97,19 @@ static pare_status run_both(cli *c, packed *p)
     cli_phase(c, NULL, 50);
     if (!(p->y = outputs(c, p))) st = pare_no_memory(&c->err);
     if (!st)
-        st = pare_length_pack_forward(p->each, &engine, p->m, p->in, p->n, o->penalty, o->rows,
-                                      &p->stats, o->penalty > 0 ? NULL : &p->cert, &c->exec,
-                                      &c->err);
+        st = pare_length_pack_forward(
+            p->each, &p->stats, o->penalty > 0 ? NULL : &p->cert,
+            &(pare_length_pass){.oracle = &engine, .model = p->m, .in = p->in, .n = p->n},
+            &(pare_pack_opts){.penalty = o->penalty, .rows = o->rows}, &c->exec, &c->err);
     const pare_oracle_count packed_only = p->count;
     void *const alone = st ? NULL : outputs(c, p);
     if (!st && !alone) st = pare_no_memory(&c->err);
     cli_phase(c, NULL, 50);
     for (size_t i = 0; i < p->n && !st; i++) {
         pare_length_stats s = {0};
-        st = pare_length_forward(p->each[i], &engine, &one, NULL, p->m, &p->in[i], &s, NULL,
-                                 &c->exec, &c->err);
+        st = pare_length_forward(
+            p->each[i], &s, &(pare_length_pass){.oracle = &engine, .model = p->m, .in = &p->in[i]},
+            &one, &c->exec, &c->err);
         p->alone += s.calls + s.fallback_calls;
         if (!st) st = pare_progress(&c->exec, "one by one", i + 1, p->n, &c->err);
     }
@@ -188,13 +190,13 @@ pare_status length_pack(cli *c, const pack_opts *o)
     if (!st) st = read_inputs(c, &p);
     if (!st) st = run_both(c, &p);
     if (!st && c->out) {
-        /* As `pare run` has them where all inputs are all_equal, else the rows one below the other. */
+        /* As `pare run` has them where all inputs are equally long, else all rows in one. */
         const size_t rows = p.n ? p.rows / p.n : 0;
-        bool all_equal = p.m->head.pool == PARE_POOL_NONE && p.n > 1;
+        bool same_rows = p.m->head.pool == PARE_POOL_NONE && p.n > 1;
         for (size_t i = 0; i < p.n; i++)
-            all_equal = all_equal && pare_output_rows(p.m, &p.in[i]) == rows;
+            same_rows = same_rows && pare_output_rows(p.m, &p.in[i]) == rows;
         pare_array a = {p.caps.dtype, 2, {p.rows, p.cols}, .data = p.y};
-        if (all_equal) a = (pare_array){p.caps.dtype, 3, {p.n, rows, p.cols}, .data = p.y};
+        if (same_rows) a = (pare_array){p.caps.dtype, 3, {p.n, rows, p.cols}, .data = p.y};
         char shape[128];
         st = pare_npy_write(c->out, &a, c->force, &c->err);
         if (!st) cli_note(c, "wrote %s, %s", c->out, pare_shape_text(shape, a.shape, a.ndim));

@@ -32,7 +32,7 @@ typedef enum run_attention {
     RUN_ATTENTION_EXACT,
     RUN_ATTENTION_POLY
 } run_attention;
-typedef struct run_layer run_layer; /* what polynomials did in one layer: run_add_poly.c */
+typedef struct run_layer run_layer; /* what polynomials did in one layer: run_poly.c */
 
 typedef struct run_state {
     const run_opts *o;

@@ -18,10 +18,9 @@ typedef struct generation {
     cli *c;
     run_state *s;
     pare_input *prompts;
-    pare_generated *out;
+    pare_generation result;
     text_shown *shown;
     size_t n, begun, complete; /* texts in all, begun, and shown to their end */
-    pare_generate_stats stats;
 } generation;
 
 /* ---- what happens ---------------------------------------------------------------------------- */
@@ -49,7 +48,7 @@ static void on_token(void *self, size_t i, int64_t id)
 {
     generation *const g = self;
     const pare_input *const p = &g->prompts[i];
-    const pare_generated *const y = &g->out[i]; /* id is its last */
+    const pare_generated *const y = &g->result.each[i]; /* id is its last */
     put_token(g, &g->shown[i].text, y->n > 1 ? y->ids[y->n - 2] : p->ids[p->tokens - 1], id);
 }
 
@@ -117,9 +116,8 @@ static pare_status encode_prompts(generation *g)
         texts = list;
     }
     g->prompts = pare_alloc(c->arena, g->n, sizeof *g->prompts);
-    g->out = pare_alloc(c->arena, g->n, sizeof *g->out);
     g->shown = pare_alloc(c->arena, g->n, sizeof *g->shown);
-    if (!g->prompts || !g->out || !g->shown) return pare_no_memory(&c->err);
+    if (!g->prompts || !g->shown) return pare_no_memory(&c->err);
     for (size_t i = 0; i < g->n && !st; i++) st = run_encode(c, s, texts[i], &g->prompts[i]);
     if (!st && path) warn_text(c, path, &s->notes);
     return st;
@@ -143,7 +141,7 @@ static bool json_ids(cJSON *to, const char *key, const int64_t *ids, size_t n)
 static pare_status print_json(const generation *g)
 {
     cli *const c = g->c;
-    const pare_generate_stats *const t = &g->stats;
+    const pare_generate_stats *const t = &g->result.stats;
     facts f;
     const pare_status st = cli_facts(c, &f, c->operand[0], g->s->m, NULL, true);
     if (st) return st;
@@ -157,7 +155,8 @@ static pare_status print_json(const generation *g)
         ok = out_json_add(o, "prompt:s text:s", y->prompt.all ? y->prompt.all : "",
                           y->text.all ? y->text.all : "") &&
              json_ids(o, "prompt_ids", g->prompts[i].ids, g->prompts[i].tokens) &&
-             json_ids(o, "ids", g->out[i].ids, g->out[i].n) && out_json_add(o, "stop:s", y->stop);
+             json_ids(o, "ids", g->result.each[i].ids, g->result.each[i].n) &&
+             out_json_add(o, "stop:s", y->stop);
     }
     return out_json(c, root,
                     ok &&
@@ -171,16 +170,17 @@ static pare_status print_json(const generation *g)
 pare_status run_generate(cli *c, run_state *s)
 {
     generation g = {.c = c, .s = s};
-    const pare_generate_stats *const t = &g.stats;
+    const pare_generate_stats *const t = &g.result.stats;
     pare_status st = encode_prompts(&g);
     if (st) return st;
-    const pare_generate_opts o = {.tokens =
+    const pare_generate_opts o = {.tokenizer = s->tok,
+                                  .tokens =
                                       s->o->tokens == RUN_NOT_GIVEN ? RUN_TOKENS : s->o->tokens,
                                   .sample = s->o->sample,
                                   .seed = c->seed,
                                   .events = {&g, on_begin, on_token, on_end, on_round}};
-    st = pare_generate(g.out, &g.stats, c->arena, s->m, s->tok, g.prompts, g.n, &o, &c->exec,
-                       &c->err);
+    const pare_inputs prompts = {g.n, g.prompts};
+    st = pare_generate(&g.result, c->arena, s->m, &prompts, &o, &c->exec, &c->err);
     print_new(&g, st != PARE_OK);
     for (size_t i = 0; i < g.begun && !st; i++)
         if (g.shown[i].prompt.failed || g.shown[i].text.failed) st = pare_no_memory(&c->err);

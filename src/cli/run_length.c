@@ -86,8 +86,11 @@ pare_status run_by_oracle(cli *c, run_state *s, void *out, const pare_input *in,
         o.mode = PARE_LENGTH_STRICT;
     pare_status st = s->plan.text ? read_plan_options(c, s, in, &o) : PARE_OK;
     if (!st)
-        st = pare_length_forward(out, &s->oracle, &o, s->ranks, s->m, in, &l, trace, &c->exec,
-                                 &c->err);
+        st = pare_length_forward(
+            out, &l,
+            &(pare_length_pass){
+                .oracle = &s->oracle, .model = s->m, .in = in, .trace = trace, .ranks = s->ranks},
+            &o, &c->exec, &c->err);
     s->length.mode = l.mode;
     s->length.calls += l.calls;
     s->length.fallback_calls += l.fallback_calls;

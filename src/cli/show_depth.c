@@ -1,5 +1,5 @@
-/* Attention and what may stand in its place, as tables: a row for each head, the layer's figures on
- * its first one. */
+/* show_depth.c - attention and what may stand in its place, as tables: a row for each head, the
+ * layer's figures on its first one. */
 #include "show_depth.h"
 #include "out.h"
 

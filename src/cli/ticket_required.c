@@ -186,14 +186,15 @@ pare_status ticket_required(cli *c, const ticket_opts *o)
     }
     if (!st && !(r.layer = pare_alloc(c->arena, m->nblocks + 1, sizeof *r.layer)))
         st = pare_no_memory(&c->err);
+    const pare_ticket_goal goal = {.alpha = r.alpha, .eps = r.eps, .p = r.p};
     if (!st) {
         r.nlayers = m->nblocks;
-        st = pare_ticket_plan_layers(r.layer, why, m, r.alpha, r.eps, r.p, &c->exec, &c->err);
+        st = pare_ticket_plan_layers(r.layer, why, m, &goal, &c->exec, &c->err);
     }
     if (!st && *why)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: Theorems 3 and 6 do not cover it: %s",
                        c->operand[0], why);
-    if (!st) st = pare_ticket_plan_blocks(&r.blocks, m, r.alpha, r.eps, r.p, &c->exec, &c->err);
+    if (!st) st = pare_ticket_plan_blocks(&r.blocks, m, &goal, &c->exec, &c->err);
     cli_bar_end(c);
     if (!st && c->json)
         st = print_json(c, &r);

@@ -153,12 +153,12 @@ static pare_status open_task(training *tr, data_kind d, pare_task *l, size_t spl
                              .vocab_bytes = vocab_bytes,
                              .window = o->window,
                              .batch = o->batch,
-                             .mark_tokens = o->eval_tokens};
+                             .eval_tokens = o->eval_tokens};
     pare_status st = pare_task_text(l, &tr->facts, c->arena, &t, &c->err);
     if (!st && first_rank) warn_text(c, o->data, &tr->facts.notes);
-    const size_t scored = t.mark_tokens;
+    const size_t scored = t.eval_tokens;
     if (st || scored == 0 || (tr->facts.val <= scored && tr->facts.test <= scored)) return st;
-    t.mark_tokens = 0;
+    t.eval_tokens = 0;
     return pare_task_text(&tr->full_text, &tr->facts, c->arena, &t, &c->err);
 }
 
@@ -438,7 +438,7 @@ pare_status training_open_run(void *self, pare_run_parts *out, size_t run, size_
         .last_lr = o->last_lr,
         .clip = o->clip,
         .dropout = o->dropout,
-        .adamw = PARE_ADAMW_DEFAULT,
+        .adamw = PARE_ADAMW_OPTS_DEFAULT,
         .seed = seed,
         .popup = o->popup ? &tr->popup : NULL,
         .teacher = tr->teacher,

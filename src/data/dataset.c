@@ -1,4 +1,5 @@
 /* dataset.c - a data set from a file, by its extension. */
+#include "model/inputs.h"
 #include "base/array.h"
 #include "base/support.h"
 #include "graph_data.h"
@@ -64,11 +65,7 @@ static pare_status add_batch(pare_data_reader *r, const pare_input *all, const i
         target = none;
     }
     for (size_t i = 0; st == PARE_OK && i < all->batch; i++) {
-        pare_input one = *all;
-        one.batch = 1;
-        if (one.ids) one.ids += i * all->tokens;
-        if (one.x) one.x += i * all->tokens * all->width;
-        st = pare_data_add(r, one, target + i * targets);
+        st = pare_data_add(r, pare_input_sequence(all, i), target + i * targets);
     }
     return st;
 }

@@ -109,12 +109,14 @@ static pare_status check_reference(const pare_model *m, const pare_model *ref,
     return PARE_OK;
 }
 
-pare_status pare_evaluate_against(pare_evaluation *out, const pare_model *m,
-                                  pare_evaluation *of_reference, pare_kl_report *report,
+/* reference NULL: out->model alone. */
+pare_status pare_evaluate_against(pare_comparison *out, const pare_model *m,
                                   const pare_model *reference, const pare_dataset *d, bool f64,
-                                  pare_arena *scratch, const pare_exec *exec, pare_err *err)
+                                  const pare_exec *exec, pare_err *err)
 {
-    const pare_mark mark = pare_arena_mark(scratch);
+    pare_arena *const scratch = pare_arena_new();
+    if (!scratch) return pare_no_memory(err);
+    *out = (pare_comparison){0};
     pare_work w = {.arena = scratch, .exec = exec, .err = err};
     scored s = {0}, ref = {0};
     pare_kl *kl = NULL;
@@ -136,17 +138,20 @@ pare_status pare_evaluate_against(pare_evaluation *out, const pare_model *m,
                 st = pare_kl_add(kl, ref.out + r * cols, s.out + r * cols, 1, err);
         if (!st) st = pare_progress(exec, "evaluating", i + 1, d->inputs.n, err);
     }
-    if (!st) st = final_scores(out, &s, d->task, err);
-    if (!st && reference) st = final_scores(of_reference, &ref, d->task, err);
-    if (!st && reference && !d->value) st = pare_kl_scores(report, kl, err);
-    pare_arena_reset(scratch, mark);
+    if (!st) st = final_scores(&out->model, &s, d->task, err);
+    if (!st && reference) st = final_scores(&out->reference, &ref, d->task, err);
+    if (!st && reference && !d->value) st = pare_kl_scores(&out->kl, kl, err);
+    pare_arena_free(scratch);
     return st;
 }
 
 pare_status pare_evaluate(pare_evaluation *out, const pare_model *m, const pare_dataset *d,
-                          bool f64, pare_arena *scratch, const pare_exec *exec, pare_err *err)
+                          bool f64, const pare_exec *exec, pare_err *err)
 {
-    return pare_evaluate_against(out, m, NULL, NULL, NULL, d, f64, scratch, exec, err);
+    pare_comparison alone;
+    const pare_status st = pare_evaluate_against(&alone, m, NULL, d, f64, exec, err);
+    if (!st) *out = alone.model;
+    return st;
 }
 
 /* ---- outputs themselves ---------------------------------------------------------------------- */

@@ -6,9 +6,9 @@
 #include <pare/data.h>
 #include <math.h>
 
-/* An .npy: ids below a vocabulary, or standard normal vectors. */
-pare_status pare_make_random(const char *path, size_t n, size_t tokens, size_t vocab, size_t width,
-                             uint64_t seed, bool overwrite, pare_err *err)
+/* An .npy: ids below a vocabulary, or (vocab 0) standard normal vectors. */
+static pare_status make_random(const char *path, size_t n, size_t tokens, size_t vocab,
+                               size_t width, uint64_t seed, bool overwrite, pare_err *err)
 {
     size_t count;
     if (n == 0 || tokens == 0 || (vocab == 0 && width == 0) || vocab > INT64_MAX ||
@@ -33,6 +33,19 @@ pare_status pare_make_random(const char *path, size_t n, size_t tokens, size_t v
     if (!st) st = pare_npy_write(path, &out, overwrite, err);
     pare_arena_free(a);
     return st;
+}
+
+pare_status pare_make_random_ids(const char *path, size_t n, size_t tokens, size_t vocab,
+                                 uint64_t seed, bool overwrite, pare_err *err)
+{
+    if (vocab == 0) return pare_fail(err, PARE_ERR_USAGE, "no id is below a vocabulary of 0");
+    return make_random(path, n, tokens, vocab, 0, seed, overwrite, err);
+}
+
+pare_status pare_make_random_vectors(const char *path, size_t n, size_t tokens, size_t width,
+                                     uint64_t seed, bool overwrite, pare_err *err)
+{
+    return make_random(path, n, tokens, 0, width, seed, overwrite, err);
 }
 
 /* Sorting as next-token prediction. A row is `length` symbols, then the sorted ones but the last;

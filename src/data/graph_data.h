@@ -31,6 +31,7 @@ PARE_MUST_USE pare_status pare_auc(double *out, const double *score, const uint8
                                    size_t n, pare_err *err);
 /* In the arena; then rows x classes logits of both, as often as wanted; then the figures, and
  * PARE_ERR_INPUT when no row was added. */
+typedef struct pare_kl pare_kl;
 PARE_MUST_USE pare_status pare_kl_new(pare_kl **out, pare_arena *a, size_t classes, pare_err *err);
 PARE_MUST_USE pare_status pare_kl_add(pare_kl *k, const float *reference, const float *logits,
                                       size_t rows, pare_err *err);

@@ -16,13 +16,13 @@ const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_d
                         diam);
 }
 
-static depth_bound no_bound(const char *why)
+depth_bound depth_nothing_proven(const char *theorem, const char *why)
 {
     depth_bound b = {.bound = pare_ub_inf(),
                      .by = {pare_ub_inf(), pare_ub_inf()},
                      .difference = pare_ub_inf(),
-                     .theorem = "none"};
-    snprintf(b.why, sizeof b.why, "%s", why);
+                     .theorem = theorem};
+    if (why) snprintf(b.why, sizeof b.why, "%s", why);
     return b;
 }
 
@@ -30,8 +30,9 @@ static depth_bound no_bound(const char *why)
 static pare_status one_layer(depth_bound *out, const pare_model *f, const pare_model *g,
                              const depth_domain *d, const pare_exec *exec, pare_err *err)
 {
-    *out = no_bound("the models have different numbers of blocks, and the second is no one-layer "
-                    "collapse of the first that is known");
+    *out = depth_nothing_proven("none", "the models have different numbers of blocks, and the "
+                                        "second is no one-layer collapse of the first that is "
+                                        "known");
     for (pare_collapse kind = 0; kind < PARE_ONES; kind++)
         for (size_t keep = 0; keep < f->nblocks; keep++) {
             depth_bound b;
@@ -40,8 +41,8 @@ static pare_status one_layer(depth_bound *out, const pare_model *f, const pare_m
                                   kind == PARE_ONE_UNIFORM_KEEP;
             const pare_status st = parallel ? depth_parallel(&b, f, g, d, kind, keep, err)
                                             : depth_recurrence(&b, f, g, d, kind, keep, exec, err);
-            b.theorem = pare_collapse_names[kind];
             if (st) return st;
+            b.theorem = pare_collapse_names[kind];
             /* of two vacuous bounds the later one has the better reason */
             const bool vacuous = isinf(out->bound.v) && isinf(b.bound.v);
             if (vacuous || b.bound.v < out->bound.v) *out = b;
@@ -54,15 +55,6 @@ pare_status depth_apriori(depth_bound *out, const pare_model *f, const pare_mode
 {
     if (f->nblocks == g->nblocks) return depth_recurrence(out, f, g, d, PARE_ONES, 0, exec, err);
     const char *const why = pare_model_ends_differ(f, g);
-    *out = no_bound(why ? why : "");
+    *out = depth_nothing_proven("none", why);
     return why ? PARE_OK : one_layer(out, f, g, d, exec, err);
-}
-
-pare_status depth_allseq(depth_bound *out, const pare_model *f, const pare_model *g,
-                         const pare_exec *exec, pare_err *err)
-{
-    const depth_domain vocabulary = {0, 0};
-    *out = no_bound("the model does not take ids");
-    if (!f->embedding.ids) return PARE_OK;
-    return depth_apriori(out, f, g, &vocabulary, exec, err);
 }

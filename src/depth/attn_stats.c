@@ -140,21 +140,21 @@ static void measure_stream(layer_input *s)
     const pare_model branch = submodel_branch(&block, s->j->m, s->attn);
     const pare_mat f = submodel_run(w, &branch, &s->in, &s->x);
     if (w->st) return;
-    at->x = fmax(at->x, largest_abs(&s->x));
-    at->z = fmax(at->z, largest_abs(&s->z));
-    at->f = fmax(at->f, largest_abs(&f));
+    at->x = fmax(at->x, pare_mat_max_abs(&s->x));
+    at->z = fmax(at->z, pare_mat_max_abs(&s->z));
+    at->f = fmax(at->f, pare_mat_max_abs(&f));
     for (size_t k = 0; !w->st && k < s->in.batch; k++) {
         const size_t n = s->in.tokens;
         const pare_mat xs = pare_mat_part(&s->x, k * n, 0, n, s->x.cols);
         const pare_mat fs = pare_mat_part(&f, k * n, 0, n, f.cols);
         double one_inf;
         w->st = residual_norm_1inf(&one_inf, &xs, w->err);
-        const double whole = frobenius_of(&xs);
+        const double whole = pare_mat_fro_est(&xs);
         to->sequences++;
         to->res_x1 += one_inf;
         to->res_x += widest_column_range(&xs, NULL) / 2;
         to->res_f += widest_column_range(&fs, NULL) / 2;
-        to->share += whole > 0 ? frobenius_of(&fs) / whole : 0;
+        to->share += whole > 0 ? pare_mat_fro_est(&fs) / whole : 0;
         to->varied += varying_share(&fs);
     }
 }
@@ -296,10 +296,10 @@ static void measure_layer(layer_input *s)
 }
 
 pare_status pare_depth_attention_stats(pare_attention_stats *out, pare_arena *a,
-                                       const pare_model *m, const pare_inputs *fit,
-                                       const pare_inputs *heldout, const pare_exec *exec,
-                                       pare_err *err)
+                                       const pare_model *m, const pare_input_split *data,
+                                       const pare_exec *exec, pare_err *err)
 {
+    const pare_inputs *const fit = data->fit, *const heldout = data->heldout;
     stats_job j = {
         .work = {.arena = pare_arena_new(), .exec = exec, .err = err}, .m = m, .out = out};
     pare_work *const w = &j.work;

@@ -58,11 +58,9 @@ PARE_MUST_USE pare_status attn_stats_weights(pare_attention_stats *out, const pa
 
 /* Largest range of a column over the rows that count (NULL: all); 0 of no row. */
 double widest_column_range(const pare_mat *m, const bool *counts);
-double largest_abs(const pare_mat *m); /* entry */
 /* sqrt(largest column sum times largest row sum) of |m - 1 y^T|, at the best of the mean, the
  * median and the midrange y: |Res(m)|_{1,inf} from above. */
 PARE_MUST_USE pare_status residual_norm_1inf(double *out, const pare_mat *m, pare_err *err);
 /* |m - mean row|_F^2 / |m|_F^2; 0 for zeros. */
 double varying_share(const pare_mat *m);
-double frobenius_of(const pare_mat *m);
 #endif

@@ -14,7 +14,7 @@
 #include <math.h>
 
 /* nan: not known; the larger of two that may be. */
-static double larger(double a, double b)
+static double larger_known(double a, double b)
 {
     return isnan(a) ? b : isnan(b) ? a : fmax(a, b);
 }
@@ -32,9 +32,9 @@ void head_totals_add(head_totals *to, const head_stats *s)
     a->range_max = fmax(a->range_max, s->range_max);
     a->constq_max = fmax(a->constq_max, s->constq_max);
     a->meanq_max = fmax(a->meanq_max, s->meanq_max);
-    a->theta = larger(a->theta, s->theta);
-    a->rho = larger(a->rho, s->rho);
-    a->tau = larger(a->tau, s->tau);
+    a->theta = larger_known(a->theta, s->theta);
+    a->rho = larger_known(a->rho, s->rho);
+    a->tau = larger_known(a->tau, s->tau);
     a->diam = fmax(a->diam, s->diam);
     a->poly_b = fmax(a->poly_b, s->poly_b);
     if (isnan(s->theta)) return;
@@ -74,7 +74,7 @@ static void finish_head(pare_head_stats *h, const head_totals *s, bool full, siz
 
 /* ---- layers ---------------------------------------------------------------------------------- */
 
-static pare_ub perturbation(double range, double diam)
+static pare_ub perturbation_bound(double range, double diam)
 {
     return pare_ub_mul(pare_ub_tanh(pare_ub_of(range / 4)), pare_ub_of(diam));
 }
@@ -92,10 +92,10 @@ static void add_head(pare_layer_stats *at, const pare_head_stats *x, pare_ub uni
     const double off = 4 * unit.v * x->direction * at->z; /* of the range: two scores, twice */
     add_to(&b[PARE_ATTN_ZERO - PARE_ATTN_ZERO], size);
     add_to(&b[PARE_ATTN_UNIFORM - PARE_ATTN_ZERO],
-           pare_ub_fma(unit, size, perturbation(x->range_max, x->diam)));
-    add_to(&b[PARE_ATTN_CONSTQ - PARE_ATTN_ZERO], perturbation(x->constq_max + off, x->diam));
+           pare_ub_fma(unit, size, perturbation_bound(x->range_max, x->diam)));
+    add_to(&b[PARE_ATTN_CONSTQ - PARE_ATTN_ZERO], perturbation_bound(x->constq_max + off, x->diam));
     add_to(&b[PARE_ATTN_MEANQ - PARE_ATTN_ZERO],
-           isnan(x->meanq_max) ? pare_ub_inf() : perturbation(x->meanq_max, x->diam));
+           isnan(x->meanq_max) ? pare_ub_inf() : perturbation_bound(x->meanq_max, x->diam));
     add_to(&at->bound_poly, pare_ub_mul(x->poly_tv, pare_ub_of(x->diam)));
 }
 

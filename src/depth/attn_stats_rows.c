@@ -1,9 +1,9 @@
 /* attn_stats_rows.c - distances of rows to their nearest constant matrix (Res), and rotary
  * positions of rows. */
+#include "base/support.h"
 #include "linalg/matrix.h"
 #include "attn_stats.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 double widest_column_range(const pare_mat *m, const bool *counts)
@@ -21,33 +21,11 @@ double widest_column_range(const pare_mat *m, const bool *counts)
     return most;
 }
 
-double largest_abs(const pare_mat *m)
-{
-    double most = 0;
-    for (size_t i = 0; i < m->rows; i++)
-        for (size_t c = 0; c < m->cols; c++) most = fmax(most, fabs(pare_row(m, i)[c]));
-    return most;
-}
-
-double frobenius_of(const pare_mat *m)
-{
-    double s = 0;
-    for (size_t i = 0; i < m->rows; i++)
-        for (size_t c = 0; c < m->cols; c++) s += pare_row(m, i)[c] * pare_row(m, i)[c];
-    return sqrt(s);
-}
-
 /* ---- Res ------------------------------------------------------------------------------------- */
 
 typedef struct centres { /* of each column */
     double *mean, *median, *midrange;
 } centres;
-
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
 
 static void find_centres(centres *c, const pare_mat *m, double *column)
 {
@@ -56,7 +34,7 @@ static void find_centres(centres *c, const pare_mat *m, double *column)
         c->mean[k] = 0;
         for (size_t i = 0; i < n; i++) c->mean[k] += column[i] = pare_row(m, i)[k];
         c->mean[k] /= (double)n;
-        qsort(column, n, sizeof *column, by_size);
+        pare_sort_doubles(column, n);
         c->median[k] = (column[(n - 1) / 2] + column[n / 2]) / 2;
         c->midrange[k] = column[0] / 2 + column[n - 1] / 2;
     }
@@ -98,7 +76,7 @@ pare_status residual_norm_1inf(double *out, const pare_mat *m, pare_err *err)
 
 double varying_share(const pare_mat *m)
 {
-    const double all = frobenius_of(m);
+    const double all = pare_mat_fro_est(m);
     double common = 0; /* |1 mean^T|_F^2 */
     for (size_t k = 0; k < m->cols; k++) {
         double s = 0;

@@ -12,11 +12,10 @@
  */
 #include "collapse_chain.h"
 
-static void effective_g(pare_work *k, const chain *c, eff_attn *out)
+void chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b)
 {
     const char *why = NULL;
-    const bool affine =
-        effective_attn(k, out, &c->g->blocks[0].attn, pare_model_width(c->g, 0), &why);
+    const bool affine = effective_attn(k, out, &m->blocks[b].attn, pare_model_width(m, b), &why);
     PARE_ASSERT(affine); /* pure: no norms */
 }
 
@@ -33,7 +32,7 @@ void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_att
         break;
     case PARE_ONE_KEEP:
     case PARE_ONE_KEEPBIAS:
-        if (b == c->keep) effective_g(k, c, out);
+        if (b == c->keep) chain_block(k, out, c->g, 0);
         *same = b == c->keep && c->keeps_same;
         break;
     case PARE_ONE_UNIFORM:
@@ -47,7 +46,7 @@ void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_att
         if (!k->st) out->mix[0] = heads_total(k, fb);
         break;
     case PARE_ONE_RANKONE: /* g's heads from c->heads on give the queries */
-        effective_g(k, c, &g);
+        chain_block(k, &g, c->g, 0);
         if (k->st) break;
         *out = *fb;
         out->heads = pare_work_alloc(k, fb->nheads, sizeof *out->heads);
@@ -67,14 +66,6 @@ void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_att
     }
 }
 
-/* ---- what is left ---------------------------------------------------------------------------- */
-
-bool chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b)
-{
-    const char *why = NULL;
-    return effective_attn(k, out, &m->blocks[b].attn, pare_model_width(m, b), &why);
-}
-
 /* E_0 = I, E_j and the bias of the uniform chain; `full`: one power. */
 static imat *uniform_chain_maps(pare_work *k, const chain *c, bool full, size_t *n, imat *bias)
 {
@@ -86,7 +77,7 @@ static imat *uniform_chain_maps(pare_work *k, const chain *c, bool full, size_t 
         e[j] = j == 0 ? imat_identity(k, d) : imat_zero(k, d, d);
     for (size_t b = 0; !k->st && c->kind != PARE_ONE_IDENTITY && b < c->f->nblocks; b++) {
         eff_attn fb;
-        (void)chain_block(k, &fb, c->f, b);
+        chain_block(k, &fb, c->f, b);
         const imat v = heads_total(k, &fb), constant = imat_sum(k, &fb.inside, &fb.outside);
         const imat last = full ? imat_mul(k, &e[1], &v) : (imat){0};
         for (size_t j = most; !k->st && j > 0; j--) {
@@ -141,7 +132,7 @@ static void rankone_remainder(remainder *r, const chain *c, const eff_attn *g)
     size_t at = g->nheads;
     for (size_t b = c->f->nblocks; !k->st && b-- > 0;) {
         eff_attn fb;
-        (void)chain_block(k, &fb, c->f, b);
+        chain_block(k, &fb, c->f, b);
         const imat constant = imat_sum(k, &fb.inside, &fb.outside);
         const imat moved = imat_mul(k, &constant, &later), v = heads_total(k, &fb);
         bias = imat_sum(k, &bias, &moved);
@@ -163,7 +154,7 @@ pare_mat chain_remainder(pare_work *k, chain *c, const token_norm *in, const tok
     remainder r = {k, in, out, x0, imat_zero(k, 1, out->d), work_matrix(k, 1, out->k)};
     if (c->kind == PARE_ONE_KEEP || c->kind == PARE_ONE_KEEPBIAS || k->st) return r.size;
     eff_attn g;
-    effective_g(k, c, &g);
+    chain_block(k, &g, c->g, 0);
     if (c->kind == PARE_ONE_RANKONE)
         rankone_remainder(&r, c, &g);
     else

@@ -14,12 +14,17 @@ typedef struct chain {
 } chain;
 
 /* The attention of block b of a pure residual network. */
-bool chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b);
+void chain_block(pare_work *k, eff_attn *out, const pare_model *m, size_t b);
 /* The chain's attention of block b; `fb` is f's. *same: it is f's own, bit for bit. */
 void chain_attn(pare_work *k, chain *c, eff_attn *out, bool *same, const eff_attn *fb, size_t b);
 /* |chain - g| for tokens of this set at the input; a row of sizes at the end of the blocks. */
 pare_mat chain_remainder(pare_work *k, chain *c, const token_norm *in, const token_norm *out,
                          const token_set *x0, mask_facts s);
+
+/* The difference that is left at the outputs into *out, if it is smaller; extra: the last column is
+ * the difference of two outputs. */
+void take_output_bound(pare_work *k, depth_bound *out, size_t way, const eff_ffn *head, bool extra,
+                       const track *t);
 
 /* Theorem 1 (recurrence.c). kind PARE_ONES: block by block; else g is that collapse of f. */
 PARE_MUST_USE pare_status depth_recurrence(depth_bound *out, const pare_model *f,

@@ -110,7 +110,7 @@ static void try_one_kind(depth_job *s)
     if (!s->work.st) memcpy(s->plan, plans[best], s->c.n * sizeof *s->plan);
 }
 
-static void choose(depth_job *s, const pare_inputs *data, calibration want)
+static void choose_layers(depth_job *s, const pare_inputs *data, calibration want)
 {
     pare_work *const w = &s->work;
     const bool fits = data && (want.fit || want.influence), any_kind = s->o->kind == PARE_ATTN_NONE;
@@ -158,7 +158,7 @@ static pare_model *write_model(depth_job *s)
     return m;
 }
 
-static double relative(double err2, double size2)
+static double relative_error(double err2, double size2)
 {
     return size2 > 0 || isnan(err2) ? sqrt(err2 / size2) : 0;
 }
@@ -182,7 +182,7 @@ static void fill_report(pare_depth_report *r, depth_job *s, pare_model *m)
         if (s->o->select == PARE_DEPTH_INFLUENCE && from->tokens > 0)
             to->influence_est = from->influence / from->tokens;
         if (k != PARE_ATTN_EXACT)
-            to->loo_est = relative(s->c.loo[l][k - PARE_ATTN_ZERO], s->c.size);
+            to->loo_est = relative_error(s->c.loo[l][k - PARE_ATTN_ZERO], s->c.size);
         if (stays || !replacement_is_fitted(k)) continue;
         const size_t unknowns = replacement_unknowns(from->attn, k);
         r->tokens = (size_t)from->tokens;
@@ -190,7 +190,7 @@ static void fill_report(pare_depth_report *r, depth_job *s, pare_model *m)
     }
     if (!s->c.data) return;
     selection_errors(&err2, &s->c, &s->plan, 1);
-    r->error_est = relative(err2, s->c.size);
+    r->error_est = relative_error(err2, s->c.size);
 }
 
 pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_model *in,
@@ -218,7 +218,7 @@ pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_m
                        opts->kind && !replacement_is_fitted(opts->kind)
                            ? "layers are chosen by it"
                            : "what replaces attention is fitted to it");
-    if (!w->st) choose(&s, any_data ? data : NULL, want);
+    if (!w->st) choose_layers(&s, any_data ? data : NULL, want);
     w->exec = &silent;
     pare_model *m = write_model(&s);
     if (!w->st) fill_report(report, &s, m);

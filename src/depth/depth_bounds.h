@@ -35,9 +35,11 @@ typedef struct depth_bound {
     const char *theorem;     /* "recurrence", "parallel", "parallel+uniform", "vocabulary", ... */
     char why[200];           /* empty, or why the bound is +inf */
 } depth_bound;
+/* All of it +inf; why may be NULL. */
+depth_bound depth_nothing_proven(const char *theorem, const char *why);
 
 /* f and g have the same blocks but for what their attentions are (any kinds), or g has one block
- * and is a one-layer collapse of f that recognize_collapse knows. Norms must be affine (none,
+ * and is a one-layer collapse of f that is known (recognize_collapse.c). Norms must be affine (none,
  * batch, mean): else the bound is +inf. For ids the domain is all token sequences. PARE_OK also
  * where nothing is proven; other statuses are memory and non-finite weights. */
 PARE_MUST_USE pare_status depth_apriori(depth_bound *out, const pare_model *f, const pare_model *g,
@@ -51,13 +53,6 @@ PARE_MUST_USE pare_status depth_apriori(depth_bound *out, const pare_model *f, c
 PARE_MUST_USE pare_status depth_injected(pare_ub *out, const pare_model *f, const pare_model *g,
                                          size_t b, const pare_exec *exec, pare_err *err);
 
-/* ---- all token sequences (apriori_bound.c) --------------------------------------------------- */
-
-/* depth_apriori for a model that takes ids: its domain is all sequences over the vocabulary, and
- * the embedded words themselves are where the recurrence begins. +inf with `why` for vectors. */
-PARE_MUST_USE pare_status depth_allseq(depth_bound *out, const pare_model *f, const pare_model *g,
-                                       const pare_exec *exec, pare_err *err);
-
 /* ---- one-layer collapses (one_layer.c, recognize_collapse.c) --------------------------------- */
 
 typedef struct one_layer_opts {
@@ -68,18 +63,13 @@ typedef struct one_layer_opts {
 } one_layer_opts;
 
 /* One attention layer in the place of all of in's: an ordinary model that owns its new weights
- * (others are borrowed as by pare_model_clone). PARE_ERR_INPUT names what is in the way unless `in`
+ * (others are shared as by pare_model_clone). PARE_ERR_INPUT names what is in the way unless `in`
  * is a pure residual attention network: exact attention (or none) in every block, no FFN, no norms
  * in the blocks, identity skips, not rotary; full attention except for identity, keep, parallel,
  * and umix. Embedding and top are kept as they are. Weights are stored in the type of the old ones;
  * `keep` of a one-block model is that model, bit for bit. */
 PARE_MUST_USE pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
                                                 const one_layer_opts *opts, pare_err *err);
-
-/* Which collapse of f the one-block model g is; *keep is set where it has one. PARE_ONES: none that
- * is known. Kinds, numbers of heads and their first weights decide; what differs is part of the
- * bound of depth_apriori. */
-pare_collapse recognize_collapse(size_t *keep, const pare_model *f, const pare_model *g);
 
 /* ---- rank collapse (rank_collapse.c) --------------------------------------------------------- */
 

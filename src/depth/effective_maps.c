@@ -7,6 +7,7 @@
  *     T   = skip a' (+ a matrix a')          outside = bo a' + s' (+ s matrix a')
  * Key biases add the same number to every score of a row and are left out - except under rotary
  * positions, where nothing can be merged and the parts are kept. */
+#include "model/model_facts.h"
 #include "linalg/bounds.h"
 #include "linalg/matrix.h"
 #include "effective_maps.h"
@@ -102,7 +103,7 @@ static imat shifted_bias(const maker *m, const imat *w, const imat *b)
 }
 
 /* z w as a map between streams, its constant added to *row. */
-static imat through(const maker *m, const imat *w, imat *row)
+static imat map_through(const maker *m, const imat *w, imat *row)
 {
     const imat none = imat_zero(m->k, 1, w->mid.cols), left = affine_then(m->k, &m->in, w);
     const imat constant = shifted_bias(m, w, &none);
@@ -178,18 +179,18 @@ static void all_powers(const maker *m, size_t first, size_t count)
     for (size_t j = 0; !m->k->st && j < count; j++) {
         const imat w =
             imat_weight(m->k, &at->mix, (first + j) * at->dout, 0, at->dout, at->din, true);
-        e->mix[j] = through(m, &w, &e->inside);
+        e->mix[j] = map_through(m, &w, &e->inside);
     }
 }
 
 static void add_linear(const maker *m, const pare_weight *w)
 {
     const imat part = imat_weight(m->k, w, 0, 0, m->at->dout, m->at->din, true);
-    const imat linear = through(m, &part, &m->e->outside);
+    const imat linear = map_through(m, &part, &m->e->outside);
     m->e->t = imat_sum(m->k, &m->e->t, &linear);
 }
 
-static void branch(const maker *m)
+static void add_branch(const maker *m)
 {
     const pare_attn *const at = m->at;
     imat bv;
@@ -241,7 +242,7 @@ static imat skip_map(pare_work *k, const pare_skip *s, size_t din, size_t dout)
     return imat_scale_columns(k, &one, &row);
 }
 
-static void begin(eff_attn *e, pare_work *k, size_t din, size_t dout)
+static void begin_sublayer(eff_attn *e, pare_work *k, size_t din, size_t dout)
 {
     *e = (eff_attn){.din = din, .dout = dout};
     e->inside = imat_zero(k, 1, dout);
@@ -253,11 +254,11 @@ bool effective_attn(pare_work *k, eff_attn *out, const pare_attn *at, size_t wid
 {
     maker m = {.k = k, .at = at, .e = out};
     if (at->kind == PARE_ATTN_NONE) {
-        begin(out, k, width, width);
+        begin_sublayer(out, k, width, width);
         out->t = imat_identity(k, width);
         return true;
     }
-    begin(out, k, at->din, at->dout);
+    begin_sublayer(out, k, at->din, at->dout);
     *why = "the attention's norm in front divides by the size of its input";
     if (!affine_norm(k, &m.in, &at->in_norm, at->din)) return false;
     *why = "the attention's norm behind divides by the size of its input";
@@ -265,16 +266,16 @@ bool effective_attn(pare_work *k, eff_attn *out, const pare_attn *at, size_t wid
     const imat skip = skip_map(k, &at->skip, at->din, at->dout);
     out->t = affine_after(k, &skip, &m.out);
     if (m.out.any) add_row(k, &out->outside, &m.out.shift);
-    branch(&m);
+    add_branch(&m);
     return true;
 }
 
 void effective_branch(pare_work *k, eff_attn *out, const pare_attn *at, const affine_map *in)
 {
     const maker m = {.k = k, .at = at, .in = *in, .e = out};
-    begin(out, k, at->din, at->dout);
+    begin_sublayer(out, k, at->din, at->dout);
     out->t = imat_zero(k, at->din, at->dout);
-    branch(&m);
+    add_branch(&m);
 }
 
 imat heads_total(pare_work *k, const eff_attn *e)
@@ -353,7 +354,7 @@ bool effective_output_head(pare_work *k, eff_ffn *out, bool *extra, const pare_m
     const pare_output_head *const t = &m->head;
     const size_t d = pare_model_width(m, m->nblocks), outputs = pare_model_outputs(m);
     const bool dense = pare_has(&t->dense.w), two = dense || t->act != PARE_ACT_NONE;
-    const pare_weight *const w = t->tied ? &m->embedding.table : &t->out.w;
+    const pare_weight *const w = pare_head_weight(m);
     const size_t hidden = dense ? t->dense.w.rows : d;
     affine_map in;
     *extra = outputs == 2;

@@ -21,6 +21,18 @@ pare_mat work_matrix(pare_work *k, size_t r, size_t c)
     return m.v ? m : (pare_mat){0};
 }
 
+pare_weight work_weight(pare_work *k, const double *v, size_t rows, size_t cols, pare_dtype t)
+{
+    void *const data = pare_work_alloc(k, rows * cols + 1, pare_dtype_size(t));
+    for (size_t i = 0; data && v && i < rows * cols; i++) {
+        if (t == PARE_F32)
+            ((float *)data)[i] = (float)v[i];
+        else
+            ((double *)data)[i] = v[i];
+    }
+    return (pare_weight){t, rows, cols, data};
+}
+
 static imat new_imat(pare_work *k, size_t rows, size_t cols, bool radii)
 {
     imat m = {work_matrix(k, rows, cols), {0}};

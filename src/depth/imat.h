@@ -8,6 +8,8 @@
 /* Zeros in the work's arena. After the first failure this and all functions below do nothing and
  * return empties. */
 pare_mat work_matrix(pare_work *k, size_t r, size_t c);
+/* v (rows x cols; NULL: zeros) as a stored weight of that type. */
+pare_weight work_weight(pare_work *k, const double *v, size_t rows, size_t cols, pare_dtype t);
 
 /* |exact - mid| <= rad entry by entry; rad.v NULL: the midpoints are the matrix itself. */
 typedef struct imat {

@@ -96,7 +96,7 @@ typedef struct net {
 } net;
 
 /* f's first output minus x1. */
-static iv output(const net *f, iv x1, iv x2)
+static iv net_output(const net *f, iv x1, iv x2)
 {
     iv y1 = x1, y2 = x2;
     for (size_t l = 0; l < f->n; l++) {
@@ -116,8 +116,7 @@ static iv output(const net *f, iv x1, iv x2)
 /* |error| >= |y - a A - F(t) B| for the a and F of every one-layer network. */
 typedef struct point {
     iv a, b, y;
-    uint64_t
-        t; /* points of one number share F(t), and stand together; 0: b is 0, the tokens equal */
+    uint64_t t; /* points of one t share F(t), and stand together; 0: b is 0, the tokens equal */
 } point;
 
 typedef struct points {
@@ -131,17 +130,17 @@ typedef struct pair {
     double a, b;        /* A', B' as estimates */
 } pair;
 
-static double middle(iv x)
+static double midpoint(iv x)
 {
     return x.lo / 2 + x.hi / 2;
 }
 
 static pair pair_of(const point *i, const point *j)
 {
-    if (!j) return (pair){i, NULL, middle(i->y), middle(i->a)};
-    const double bi = middle(i->b), bj = middle(j->b), size = fabs(bi) + fabs(bj);
-    return (pair){i, j, (bj * middle(i->y) - bi * middle(j->y)) / size,
-                  (bj * middle(i->a) - bi * middle(j->a)) / size};
+    if (!j) return (pair){i, NULL, midpoint(i->y), midpoint(i->a)};
+    const double bi = midpoint(i->b), bj = midpoint(j->b), size = fabs(bi) + fabs(bj);
+    return (pair){i, j, (bj * midpoint(i->y) - bi * midpoint(j->y)) / size,
+                  (bj * midpoint(i->a) - bi * midpoint(j->a)) / size};
 }
 
 static void take_worse(pair *worst, double *most, pair p, double a)
@@ -175,7 +174,7 @@ static void prove_pair(const pair *p, iv *a, iv *b)
     *b = iv_div(iv_sub(iv_mul(j->b, i->a), iv_mul(i->b, j->a)), size);
 }
 
-static double prove(const pair *p, const pair *q)
+static double prove_pairs(const pair *p, const pair *q)
 {
     iv ap, bp, aq, bq;
     if (!p->i || !q->i) return 0;
@@ -194,8 +193,8 @@ static double least_error(const points *p)
     pair left = {0}, right = {0};
     double most = 0, equal = 0;
     for (size_t i = 0; i < p->n; i++) {
-        most = fmax(most, fabs(middle(p->at[i].y)));
-        if (p->at[i].t == 0) equal = fmax(equal, fabs(middle(p->at[i].a)));
+        most = fmax(most, fabs(midpoint(p->at[i].y)));
+        if (p->at[i].t == 0) equal = fmax(equal, fabs(midpoint(p->at[i].a)));
     }
     if (!(most > 0) || !(equal > 0) || !isfinite(most / equal)) return 0;
     double lo = -4 * most / equal, hi = -lo;
@@ -208,14 +207,14 @@ static double least_error(const points *p)
         else
             hi = a, right = p1;
     }
-    return prove(&left, &right);
+    return prove_pairs(&left, &right);
 }
 
 /* ---- width 1 --------------------------------------------------------------------------------- */
 
 /* |x2| <= box for the x2 that is meant, x1 - t / x1: |x1^2 - t| <= box |x1|. On the edge only where
  * all of it is exact. */
-static bool inside(double x1, double t, double box)
+static bool is_inside(double x1, double t, double box)
 {
     const double square = x1 * x1, edge = box * fabs(x1), off = square - t;
     if (fabs(off) < edge * (1 - 1e-12)) return true;
@@ -235,17 +234,17 @@ pare_status depth_lower_bound(depth_lower *out, const double (*layers)[2], size_
     p.at = calloc(p.capacity, sizeof *p.at);
     if (!p.at) return pare_no_memory(err);
     const iv edge = iv_of(box);
-    p.at[p.n++] = (point){edge, iv_of(0), output(&f, edge, edge), 0};
+    p.at[p.n++] = (point){edge, iv_of(0), net_output(&f, edge, edge), 0};
     for (size_t k = 1; k < 4 * grid; k++)
         for (size_t i = 0; i < 2 * (2 * grid + 1); i++) { /* both signs, all points of the grid */
             const double size = 2 * box * box * (double)k / (double)(4 * grid);
             const double t = i > 2 * grid ? -size : size;
             const double x1 = box * ((double)(i % (2 * grid + 1)) / (double)grid - 1);
-            if (x1 == 0 || !inside(x1, t, box)) continue;
+            if (x1 == 0 || !is_inside(x1, t, box)) continue;
             const iv one = iv_of(x1), d = iv_div(iv_of(t), one), two = iv_sub(one, d);
             PARE_ASSERT(p.n < p.capacity);
             p.at[p.n++] = (point){t > 0 ? two : one, t > 0 ? d : iv_sub(iv_of(0), d),
-                                  output(&f, one, two), k};
+                                  net_output(&f, one, two), k};
         }
     out->lb = least_error(&p);
     free(p.at);
@@ -276,7 +275,7 @@ static bool bias_free(const pare_model *m)
  * map or norm), and the output is the stream (no norm, pooling, dense layer, activation or
  * classifier). Every part of a pare_model that changes its function is named here or in
  * of_heads, in_the_class, bias_free; a new one must be. */
-static bool bare(const pare_model *m)
+static bool is_bare(const pare_model *m)
 {
     const pare_embedding *const s = &m->embedding;
     const pare_output_head *const t = &m->head;
@@ -312,14 +311,14 @@ static bool of_heads(const pare_model *m)
 static bool in_the_class(const pare_model *g)
 {
     const pare_attn_kind k = g->blocks[0].attn.kind;
-    return bare(g) && bias_free(g) &&
+    return is_bare(g) && bias_free(g) &&
            (of_heads(g) || k == PARE_ATTN_UNIFORM || k == PARE_ATTN_ZERO);
 }
 
 bool depth_lower_applies(const pare_model *f, const pare_model *g)
 {
     const size_t d = f->embedding.width;
-    return f->nblocks > 1 && f->nblocks <= DEEPEST && d > 0 && d <= WIDEST && bare(f) &&
+    return f->nblocks > 1 && f->nblocks <= DEEPEST && d > 0 && d <= WIDEST && is_bare(f) &&
            of_heads(f) && bias_free(f) && g->nblocks == 1 && g->embedding.width == d &&
            in_the_class(g);
 }

@@ -124,8 +124,8 @@ static void keepbias(builder *k, pare_attn *out)
     for (size_t i = 0; pare_has(&at->bq) && i < bq.cols; i++) bq.v[i] = pare_weight_at(&at->bq, i);
     add_queries(bq.v, at, a.v);
     *out = *at;
-    out->bq = stack_store(&k->s, bq.v, 1, bq.cols, k->dtype);
-    out->bo = stack_store(&k->s, bo.v, 1, k->d, k->dtype);
+    out->bq = work_weight(&k->s.work, bq.v, 1, bq.cols, k->dtype);
+    out->bo = work_weight(&k->s.work, bo.v, 1, k->d, k->dtype);
 }
 
 /* uniform: one power, X + U X E. umix: all powers, where E_0 is the skip and the stored one is
@@ -143,8 +143,8 @@ static void uniform(builder *k, pare_attn *out, bool all_powers)
     identity(k, out);
     out->kind = all_powers ? PARE_ATTN_UMIX : PARE_ATTN_UNIFORM;
     if (k->s.work.st) return;
-    out->mix = stack_store(&k->s, transposed.v, transposed.rows, d, k->dtype);
-    out->bo = stack_store(&k->s, bias.v, 1, d, k->dtype);
+    out->mix = work_weight(&k->s.work, transposed.v, transposed.rows, d, k->dtype);
+    out->bo = work_weight(&k->s.work, bias.v, 1, d, k->dtype);
 }
 
 /* Heads of the kept blocks (all, or one), and, where `rest`, a uniform head for what they lack. */
@@ -210,7 +210,7 @@ static void rankone(builder *k, pare_attn *out)
     stack_end(&k->s, out, PARE_ATTN_CONSTQ, bias.v, k->dtype);
 }
 
-static void build(builder *k, pare_attn *out)
+static void build_collapse(builder *k, pare_attn *out)
 {
     switch (k->o->kind) {
     case PARE_ONE_IDENTITY:
@@ -262,7 +262,7 @@ pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
         for (size_t b = in->nblocks; b-- > 0;)
             if (pare_has(&in->blocks[b].attn.wv)) k.dtype = in->blocks[b].attn.wv.dtype;
         /* `m` has its own copies of the structs: what is kept is borrowed from there */
-        build(&k, &block->attn);
+        build_collapse(&k, &block->attn);
         if (opts->kind == PARE_ONE_KEEP) block->attn = m->blocks[opts->keep].attn;
         m->blocks = block;
         m->nblocks = 1;

@@ -23,8 +23,6 @@ void stack_uniform(head_stack *s, const pare_mat *m);
 /* As the attention of kind exact or (no wq) constq, with bias bo (d, or NULL). */
 void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double *bo,
                pare_dtype dtype);
-/* In the arena as a weight of the given type. */
-pare_weight stack_store(head_stack *s, const double *v, size_t rows, size_t cols, pare_dtype dtype);
 typedef struct builder {
     const pare_model *in;
     const one_layer_opts *o;

@@ -166,7 +166,7 @@ static bool all_blocks(side *s, const depth_domain *d, const char **why)
     pare_work *const k = &s->k;
     const size_t width = pare_model_width(s->f, 0);
     if (!initial_set(k, &s->x0, &s->at, s->f, d, why)) return false;
-    (void)chain_block(k, &s->ge, s->g, 0);
+    chain_block(k, &s->ge, s->g, 0);
     s->x = s->x0;
     s->grown = work_matrix(k, 1, s->at.k);
     s->dd = work_matrix(k, 1, s->at.k);
@@ -177,7 +177,7 @@ static bool all_blocks(side *s, const depth_domain *d, const char **why)
     s->bias = s->kept_c = imat_zero(k, 1, width);
     for (size_t b = 0; !k->st && b < s->f->nblocks; b++) {
         eff_attn fb;
-        (void)chain_block(k, &fb, s->f, b);
+        chain_block(k, &fb, s->f, b);
         const pare_mat by = moved_by(s);
         pare_mat n = work_matrix(k, 1, s->at.k);
         for (size_t h = 0; !k->st && h < fb.nheads; h++) one_head(s, &fb.heads[h], b, &by, &n);
@@ -188,21 +188,15 @@ static bool all_blocks(side *s, const depth_domain *d, const char **why)
     return true;
 }
 
-static bool take_head_bound(side *s, depth_bound *out, size_t way, const char **why)
+static bool bound_outputs(side *s, depth_bound *out, size_t way, const char **why)
 {
-    eff_ffn top;
+    eff_ffn head;
     bool extra;
-    if (!effective_output_head(&s->k, &top, &extra, s->f, why)) return false;
+    if (!effective_output_head(&s->k, &head, &extra, s->f, why)) return false;
     /* the head's slopes are taken between anything f and g can give */
     track t = {.at = s->at, .x = s->x, .y = s->x, .e = s->e};
     t.y.w = s->k.st ? s->e : up_sum(&s->k, &s->x.w, &s->e);
-    const pare_mat e = walk_output_head(&s->k, &top, &t);
-    if (s->k.st) return true;
-    pare_ub most = {0};
-    for (size_t j = 0; j < e.cols - extra; j++) most = pare_ub_max(most, (pare_ub){e.v[j]});
-    if (way < DEPTH_NORMS) out->by[way] = most;
-    out->bound = pare_ub_min(out->bound, most);
-    if (extra) out->difference = pare_ub_min(out->difference, (pare_ub){e.v[e.cols - 1]});
+    take_output_bound(&s->k, out, way, &head, extra, &t);
     return true;
 }
 
@@ -212,8 +206,7 @@ pare_status depth_parallel(depth_bound *out, const pare_model *f, const pare_mod
     static const norm_kind kinds[] = {NORM_INF, NORM_TWO, NORM_BOX};
     const char *why = "";
     pare_status st = PARE_OK;
-    *out = (depth_bound){
-        .bound = pare_ub_inf(), .by = {pare_ub_inf(), pare_ub_inf()}, .difference = pare_ub_inf()};
+    *out = depth_nothing_proven(pare_collapse_names[kind], NULL);
     for (size_t i = 0; !st && i < sizeof kinds / sizeof *kinds; i++) {
         side s = {.k = {.arena = pare_arena_new(), .err = err},
                   .f = f,
@@ -223,7 +216,7 @@ pare_status depth_parallel(depth_bound *out, const pare_model *f, const pare_mod
         if (!s.k.arena) return pare_no_memory(err);
         s.mask = (mask_facts){f->pattern.kind == PARE_FULL, pare_never_empty(&f->pattern)};
         s.at = norm_plain(kinds[i], pare_model_width(f, 0));
-        if (!all_blocks(&s, d, &why) || !take_head_bound(&s, out, i, &why))
+        if (!all_blocks(&s, d, &why) || !bound_outputs(&s, out, i, &why))
             snprintf(out->why, sizeof out->why, "%s", why);
         st = s.k.st;
         pare_arena_free(s.k.arena);

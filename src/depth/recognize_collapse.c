@@ -84,12 +84,3 @@ bool collapse_fits(const pare_model *f, const pare_model *g, pare_collapse kind,
     }
     return false;
 }
-
-pare_collapse recognize_collapse(size_t *keep, const pare_model *f, const pare_model *g)
-{
-    for (pare_collapse kind = 0; kind < PARE_ONES; kind++)
-        for (*keep = 0; *keep < f->nblocks; (*keep)++)
-            if (collapse_fits(f, g, kind, *keep)) return kind;
-    *keep = 0;
-    return PARE_ONES;
-}

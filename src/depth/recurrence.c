@@ -128,21 +128,16 @@ static bool begin_walk(walker *w)
     return true;
 }
 
-static bool bound_outputs(walker *w, depth_bound *out)
+void take_output_bound(pare_work *k, depth_bound *out, size_t way, const eff_ffn *head, bool extra,
+                       const track *t)
 {
-    eff_ffn top;
-    bool extra;
-    if (!effective_output_head(&w->k, &top, &extra, w->f, &w->why)) return false;
-    for (size_t i = 0; !w->k.st && i < w->ways; i++) {
-        const pare_mat e = walk_output_head(&w->k, &top, &w->track[i]);
-        pare_ub most = {0};
-        if (w->k.st) return true;
-        for (size_t j = 0; j < e.cols - extra; j++) most = pare_ub_max(most, (pare_ub){e.v[j]});
-        if (i < DEPTH_NORMS) out->by[i] = most;
-        out->bound = pare_ub_min(out->bound, most);
-        if (extra) out->difference = pare_ub_min(out->difference, (pare_ub){e.v[e.cols - 1]});
-    }
-    return true;
+    const pare_mat e = walk_output_head(k, head, t);
+    pare_ub most = {0};
+    if (k->st) return;
+    for (size_t j = 0; j < e.cols - extra; j++) most = pare_ub_max(most, (pare_ub){e.v[j]});
+    if (way < DEPTH_NORMS) out->by[way] = most;
+    out->bound = pare_ub_min(out->bound, most);
+    if (extra) out->difference = pare_ub_min(out->difference, (pare_ub){e.v[e.cols - 1]});
 }
 
 static bool walk_blocks(walker *w, depth_bound *out)
@@ -159,19 +154,16 @@ static bool walk_blocks(walker *w, depth_bound *out)
             chain_remainder(&w->k, &w->chain, &w->first[i], &t->at, &w->start[i], w->mask);
         if (!w->k.st) t->e = up_sum(&w->k, &t->e, &rest);
     }
-    return w->k.st || bound_outputs(w, out);
+    eff_ffn head;
+    bool extra;
+    if (w->k.st) return true;
+    if (!effective_output_head(&w->k, &head, &extra, w->f, &w->why)) return false;
+    for (size_t i = 0; !w->k.st && i < w->ways; i++)
+        take_output_bound(&w->k, out, i, &head, extra, &w->track[i]);
+    return true;
 }
 
-static void nothing_proven(depth_bound *out, const char *why)
-{
-    *out = (depth_bound){.bound = pare_ub_inf(),
-                         .by = {pare_ub_inf(), pare_ub_inf()},
-                         .difference = pare_ub_inf(),
-                         .theorem = "recurrence"};
-    if (why) snprintf(out->why, sizeof out->why, "%s", why);
-}
-
-static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
+static pare_status walk_models(depth_bound *out, walker *w, const pare_exec *exec)
 {
     bool boxes = true;
     for (size_t b = 0; b <= w->f->nblocks; b++) boxes &= pare_model_width(w->f, b) <= WIDEST;
@@ -186,7 +178,7 @@ static pare_status walk(depth_bound *out, walker *w, const pare_exec *exec)
     }
     bool proven = false;
     if (!w->k.st) proven = walk_blocks(w, out);
-    if (!proven || w->k.st) nothing_proven(out, w->why);
+    if (!proven || w->k.st) *out = depth_nothing_proven("recurrence", w->why);
     if (w->k.st == PARE_OK && isinf(out->bound.v) && !out->why[0])
         snprintf(out->why, sizeof out->why, "the bound overflows");
     for (size_t i = 0; i < 2; i++) pare_arena_free(w->arenas[i]);
@@ -204,7 +196,7 @@ pare_status depth_recurrence(depth_bound *out, const pare_model *f, const pare_m
     w.chain = (chain){.kind = kind, .keep = keep, .f = f, .g = g};
     if (kind != PARE_ONES)
         w.chain.keeps_same = pare_same_attn(&f->blocks[keep].attn, &g->blocks[0].attn);
-    nothing_proven(out, pare_model_ends_differ(f, g));
+    *out = depth_nothing_proven("recurrence", pare_model_ends_differ(f, g));
     if (out->why[0]) return PARE_OK;
-    return walk(out, &w, exec);
+    return walk_models(out, &w, exec);
 }

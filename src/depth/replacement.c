@@ -49,15 +49,7 @@ typedef struct maker {
 static pare_weight store(maker *m, size_t rows, size_t cols, const double *v)
 {
     const pare_weight *const like = &m->l->attn->wv;
-    const pare_dtype t = pare_has(like) ? like->dtype : PARE_F64;
-    void *const data = pare_work_alloc(&m->to, rows * cols + 1, pare_dtype_size(t));
-    for (size_t i = 0; data && v && i < rows * cols; i++) {
-        if (t == PARE_F32)
-            ((float *)data)[i] = (float)v[i];
-        else
-            ((double *)data)[i] = v[i];
-    }
-    return (pare_weight){t, rows, cols, data};
+    return work_weight(&m->to, v, rows, cols, pare_has(like) ? like->dtype : PARE_F64);
 }
 
 /* The output map of one head: out += wo[:, o .. o + dv] w, w dv x cols. */

@@ -16,7 +16,7 @@ typedef struct costs_job {
     const pare_inputs *fit, *heldout;
     const pare_replacement_costs_opts *o;
     pare_inputs choose;
-    selection c;      /* on `look` */
+    selection c;      /* on `heldout` */
     selection chosen; /* the same on `choose` */
     double without;   /* |h - h without attention|^2; nan: some layer has no skip */
 } costs_job;
@@ -143,28 +143,6 @@ static void replace_each_alone(costs_job *j)
 
 /* ---- one layer after the other --------------------------------------------------------------- */
 
-/* Of the exact layers of a plan the one whose replacement costs least becomes `kind`. */
-static void replace_next(kind_plan plan, const selection *c, pare_attn_kind kind)
-{
-    kind_plan *const plans = pare_work_alloc(c->work, c->n, sizeof *plans);
-    size_t *const which = pare_work_alloc(c->work, c->n, sizeof *which);
-    double *const err2 = pare_work_alloc(c->work, c->n, sizeof *err2);
-    size_t count = 0, best = 0;
-    for (size_t l = 0; !c->work->st && l < c->n; l++) {
-        if (plan[l] != PARE_ATTN_EXACT) continue;
-        plans[count] = selection_plan(c);
-        if (c->work->st) return;
-        memcpy(plans[count], plan, c->n * sizeof *plan);
-        plans[count][l] = kind;
-        which[count++] = l;
-    }
-    selection_errors(err2, c, plans, count);
-    if (c->work->st) return;
-    for (size_t i = 1; i < count; i++)
-        if (err2[i] < err2[best]) best = i;
-    plan[which[best]] = kind;
-}
-
 static void measure_point(pare_replacement_point *to, costs_job *j, const kind_plan plan)
 {
     bool *const kept = j->work.st ? NULL : pare_alloc(j->keep, j->c.n + 1, sizeof *kept);
@@ -184,13 +162,15 @@ static void trace_curve(costs_job *j, size_t k)
 {
     const selection *const c = &j->c;
     pare_replacement_curve *const to = &j->out->curves[j->out->ncurves];
-    const kind_plan plan = selection_plan(c);
+    const kind_plan plan = selection_plan(c), as = selection_plan(c);
+    const bool *const keep_none = pare_work_alloc(&j->work, c->n, sizeof *keep_none);
     for (size_t l = 0; l < c->n; l++)
         if (!c->allowed[l][k]) return;
+    for (size_t l = 0; !j->work.st && l < c->n; l++) as[l] = kind_at(k);
     *to = (pare_replacement_curve){kind_at(k), pare_alloc(j->keep, c->n + 1, sizeof *to->points)};
     if (!to->points) pare_work_keep(&j->work, pare_no_memory(j->work.err));
     for (size_t i = 0; !j->work.st && i <= c->n; i++) {
-        if (i > 0) replace_next(plan, &j->chosen, kind_at(k));
+        if (i > 0) selection_replace_next(plan, &j->chosen, as, keep_none);
         measure_point(&to->points[i], j, plan);
     }
     if (!j->work.st) j->out->ncurves++;
@@ -240,8 +220,7 @@ static void measure_all(costs_job *j, const pare_exec *exec)
 }
 
 pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena *a,
-                                         const pare_model *m, const pare_inputs *fit,
-                                         const pare_inputs *heldout,
+                                         const pare_model *m, const pare_input_split *data,
                                          const pare_replacement_costs_opts *o,
                                          const pare_exec *exec, pare_err *err)
 {
@@ -249,11 +228,11 @@ pare_status pare_depth_replacement_costs(pare_replacement_costs *out, pare_arena
     costs_job j = {.work = {.arena = pare_arena_new(), .exec = &silent, .err = err},
                    .out = out,
                    .keep = a,
-                   .fit = fit,
-                   .heldout = heldout,
+                   .fit = data->fit,
+                   .heldout = data->heldout,
                    .o = o,
-                   .choose = selection_inputs(fit, CHOICE_TOKENS)};
-    j.c = (selection){.work = &j.work, .m = m, .data = heldout};
+                   .choose = selection_inputs(data->fit, CHOICE_TOKENS)};
+    j.c = (selection){.work = &j.work, .m = m, .data = data->heldout};
     *out = (pare_replacement_costs){0};
     if (!j.work.arena) return pare_no_memory(err);
     open_job(&j);

@@ -162,26 +162,25 @@ static void replace_cheapest(kind_plan plan, const selection *c, const kind_plan
     plan[best] = as[best];
 }
 
-static void greedy(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
-                   size_t replaced, double *cost)
+void selection_replace_next(kind_plan out, const selection *c, const kind_plan as, const bool *keep)
 {
     pare_work *const w = c->work;
     kind_plan *const plans = pare_work_alloc(w, c->n, sizeof *plans);
     double *const err2 = pare_work_alloc(w, c->n, sizeof *err2);
-    for (size_t l = 0; !w->st && l < c->n; l++) plans[l] = selection_plan(c);
-    for (size_t k = 0; !w->st && k < replaced; k++) {
-        size_t count = 0;
-        for (size_t l = 0; l < c->n; l++) {
-            if (out[l] != PARE_ATTN_EXACT || keep[l]) continue;
-            memcpy(plans[count], out, c->n * sizeof *out);
-            plans[count++][l] = as[l];
-        }
-        errors_from(err2, c, out, plans, count);
+    double *const cost = pare_work_alloc(w, c->n, sizeof *cost);
+    size_t count = 0;
+    for (size_t l = 0; !w->st && l < c->n; l++) {
+        if (out[l] != PARE_ATTN_EXACT || keep[l]) continue;
+        plans[count] = selection_plan(c);
         if (w->st) return;
-        for (size_t l = c->n; l-- > 0;)
-            if (out[l] == PARE_ATTN_EXACT && !keep[l]) cost[l] = err2[--count];
-        replace_cheapest(out, c, as, keep, cost);
+        memcpy(plans[count], out, c->n * sizeof *out);
+        plans[count++][l] = as[l];
     }
+    errors_from(err2, c, out, plans, count);
+    if (w->st) return;
+    for (size_t l = c->n; l-- > 0;)
+        if (out[l] == PARE_ATTN_EXACT && !keep[l]) cost[l] = err2[--count];
+    replace_cheapest(out, c, as, keep, cost);
 }
 
 /* Binomial(of, k); more than the most: one above it. */
@@ -254,5 +253,6 @@ void select_layers(kind_plan out, const selection *c, const kind_plan as, const 
     else if (how == PARE_DEPTH_EXHAUSTIVE)
         exhaustive(out, c, as, keep, replaced);
     else
-        greedy(out, c, as, keep, replaced, cost);
+        for (size_t k = 0; !c->work->st && k < replaced; k++)
+            selection_replace_next(out, c, as, keep);
 }

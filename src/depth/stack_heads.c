@@ -3,7 +3,7 @@
 #include "one_layer.h"
 #include <string.h>
 
-static double *numbers(head_stack *s, size_t rows, size_t cols)
+static double *alloc_numbers(head_stack *s, size_t rows, size_t cols)
 {
     size_t n;
     if (!pare_mul(&n, rows + 1, cols + 1)) pare_work_keep(&s->work, pare_no_memory(s->work.err));
@@ -31,16 +31,16 @@ void stack_begin(head_stack *s, const pare_model *m)
         s->o_capacity += at->nheads ? outputs_of(at) : 0;
     }
     s->heads = pare_work_alloc(&s->work, s->heads_capacity, sizeof *s->heads);
-    s->wq = numbers(s, s->q_capacity, s->d);
-    s->wk = numbers(s, s->k_capacity, s->d);
-    s->wv = numbers(s, s->v_capacity, s->d);
-    s->wo = numbers(s, s->o_capacity, s->d);
-    s->bq = numbers(s, s->q_capacity, 1);
-    s->bk = numbers(s, s->k_capacity, 1);
-    s->bv = numbers(s, s->v_capacity, 1);
+    s->wq = alloc_numbers(s, s->q_capacity, s->d);
+    s->wk = alloc_numbers(s, s->k_capacity, s->d);
+    s->wv = alloc_numbers(s, s->v_capacity, s->d);
+    s->wo = alloc_numbers(s, s->o_capacity, s->d);
+    s->bq = alloc_numbers(s, s->q_capacity, 1);
+    s->bk = alloc_numbers(s, s->k_capacity, 1);
+    s->bv = alloc_numbers(s, s->v_capacity, 1);
 }
 
-static void put(double *to, const pare_weight *w)
+static void put_weight(double *to, const pare_weight *w)
 {
     for (size_t i = 0; pare_has(w) && i < w->rows * w->cols; i++) to[i] = pare_weight_at(w, i);
 }
@@ -60,12 +60,12 @@ void stack_attn(head_stack *s, const pare_attn *at, const pare_mat *wo)
         to->v += s->nv;
         to->o += no;
     }
-    put(s->wq + s->nq * s->d, &at->wq);
-    put(s->wk + s->nk * s->d, &at->wk);
-    put(s->wv + s->nv * s->d, &at->wv);
-    put(s->bq + s->nq, &at->bq);
-    put(s->bk + s->nk, &at->bk);
-    put(s->bv + s->nv, &at->bv);
+    put_weight(s->wq + s->nq * s->d, &at->wq);
+    put_weight(s->wk + s->nk * s->d, &at->wk);
+    put_weight(s->wv + s->nv * s->d, &at->wv);
+    put_weight(s->bq + s->nq, &at->bq);
+    put_weight(s->bk + s->nk, &at->bk);
+    put_weight(s->bv + s->nv, &at->bv);
     /* columns of wo as rows; heads side by side have those of the identity */
     for (size_t c = 0; c < outs; c++)
         for (size_t i = 0; i < s->d; i++)
@@ -98,23 +98,10 @@ void stack_uniform(head_stack *s, const pare_mat *m)
     s->no += s->d;
 }
 
-pare_weight stack_store(head_stack *s, const double *v, size_t rows, size_t cols, pare_dtype dtype)
-{
-    void *const data = pare_work_alloc(&s->work, rows * cols + 1, pare_dtype_size(dtype));
-    if (s->work.st) return (pare_weight){0};
-    for (size_t i = 0; i < rows * cols; i++) {
-        if (dtype == PARE_F64)
-            ((double *)data)[i] = v[i];
-        else
-            ((float *)data)[i] = (float)v[i];
-    }
-    return (pare_weight){dtype, rows, cols, data};
-}
-
 void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double *bo,
                pare_dtype dtype)
 {
-    double *const wo = numbers(s, s->no, s->d);
+    double *const wo = alloc_numbers(s, s->no, s->d);
     *out = (pare_attn){.kind = kind, .din = s->d, .dout = s->d, .nheads = s->nheads};
     out->skip.kind = PARE_SKIP_IDENTITY;
     if (s->work.st) return;
@@ -122,12 +109,12 @@ void stack_end(head_stack *s, pare_attn *out, pare_attn_kind kind, const double 
         for (size_t i = 0; i < s->d; i++) wo[i * s->no + c] = s->wo[c * s->d + i];
     out->heads = s->heads;
     const bool constant = kind == PARE_ATTN_CONSTQ;
-    if (!constant) out->wq = stack_store(s, s->wq, s->nq, s->d, dtype);
-    if (constant || s->any_bq) out->bq = stack_store(s, s->bq, 1, s->nq, dtype);
-    out->wk = stack_store(s, s->wk, s->nk, s->d, dtype);
-    if (s->any_bk) out->bk = stack_store(s, s->bk, 1, s->nk, dtype);
-    out->wv = stack_store(s, s->wv, s->nv, s->d, dtype);
-    if (s->any_bv) out->bv = stack_store(s, s->bv, 1, s->nv, dtype);
-    out->wo = stack_store(s, wo, s->d, s->no, dtype);
-    if (bo) out->bo = stack_store(s, bo, 1, s->d, dtype);
+    if (!constant) out->wq = work_weight(&s->work, s->wq, s->nq, s->d, dtype);
+    if (constant || s->any_bq) out->bq = work_weight(&s->work, s->bq, 1, s->nq, dtype);
+    out->wk = work_weight(&s->work, s->wk, s->nk, s->d, dtype);
+    if (s->any_bk) out->bk = work_weight(&s->work, s->bk, 1, s->nk, dtype);
+    out->wv = work_weight(&s->work, s->wv, s->nv, s->d, dtype);
+    if (s->any_bv) out->bv = work_weight(&s->work, s->bv, 1, s->nv, dtype);
+    out->wo = work_weight(&s->work, wo, s->d, s->no, dtype);
+    if (bo) out->bo = work_weight(&s->work, bo, 1, s->d, dtype);
 }

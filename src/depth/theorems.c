@@ -16,26 +16,6 @@
 #define INJECTED_WIDTH 512
 #define UNSEEN         1e-9
 
-typedef struct cert_builder {
-    pare_work work; /* its arena is the certificate's */
-    pare_cert *cert;
-    const pare_model *f, *g;
-} cert_builder;
-
-static void add_statement(cert_builder *b, pare_claim c)
-{
-    if (!b->work.st) b->work.st = pare_cert_add(b->cert, b->work.arena, c, b->work.err);
-}
-
-/* A theorem on that domain; vacuous bounds are left out. */
-static void add_bound(cert_builder *b, pare_claim c, const char *domain, pare_ub bound)
-{
-    if (!domain) pare_work_keep(&b->work, pare_no_memory(b->work.err));
-    c.value = bound.v;
-    c.domain = domain;
-    if (!isinf(bound.v)) add_statement(b, c);
-}
-
 /* The smallest box and diameter that hold all given vectors. */
 static depth_domain domain_of(const pare_inputs *set)
 {
@@ -59,14 +39,15 @@ static depth_domain domain_of(const pare_inputs *set)
 
 /* ---- all inputs ------------------------------------------------------------------------------ */
 
-static void add_whole_domain(cert_builder *b, const depth_domain *d)
+static void add_whole_domain(cert_builder *b, const pare_model *f, const pare_model *g,
+                             const depth_domain *d)
 {
     pare_work *const w = &b->work;
     depth_bound t;
-    w->st = depth_apriori(&t, b->f, b->g, d, w->exec, w->err);
+    w->st = depth_apriori(&t, f, g, d, w->exec, w->err);
     if (w->st) return;
     const bool bounded = !isinf(t.bound.v);
-    const char *const domain = depth_domain_words(w->arena, b->f, d);
+    const char *const domain = depth_domain_words(w->arena, f, d);
     char *const text = pare_strdup(w->arena, bounded  ? t.theorem
                                              : *t.why ? t.why
                                                       : "the bound overflows");
@@ -79,56 +60,55 @@ static void add_whole_domain(cert_builder *b, const depth_domain *d)
     add_bound(b, (pare_claim){.kind = PARE_APRIORI_SCORE}, domain, t.difference);
     /* what no one-layer network can beat, on the same inputs */
     depth_lower low = {0};
-    if (w->st || !depth_lower_applies(b->f, b->g)) return;
-    w->st = depth_lower_model(&low, b->f, d, w->exec, w->err);
+    if (w->st || !depth_lower_applies(f, g)) return;
+    w->st = depth_lower_model(&low, f, d, w->exec, w->err);
     if (low.lb > UNSEEN * d->phi0)
         add_statement(
             b, (pare_claim){.kind = PARE_ONE_LAYER_LEAST, .value = low.lb, .domain = domain});
 }
 
-static void add_injected_errors(cert_builder *b)
+static void add_injected_errors(cert_builder *b, const pare_model *f, const pare_model *g)
 {
     pare_work *const w = &b->work;
-    for (size_t l = 0; b->f->nblocks == b->g->nblocks && l < b->f->nblocks; l++) {
-        const pare_attn *const x = &b->f->blocks[l].attn, *const y = &b->g->blocks[l].attn;
+    for (size_t l = 0; f->nblocks == g->nblocks && l < f->nblocks; l++) {
+        const pare_attn *const x = &f->blocks[l].attn, *const y = &g->blocks[l].attn;
         pare_ub bound = pare_ub_inf();
         if (x->kind == y->kind || x->din > INJECTED_WIDTH || w->st) continue;
-        w->st = depth_injected(&bound, b->f, b->g, l, w->exec, w->err);
+        w->st = depth_injected(&bound, f, g, l, w->exec, w->err);
         add_bound(b, (pare_claim){.kind = PARE_LAYER_INJECTED, .p = {(double)l}}, "all inputs",
                   bound);
     }
 }
 
 /* The printed bound, of the networks of Rank collapse 2025: attention, identity skips, no more. */
-static void add_printed_bound(cert_builder *b, const depth_domain *d)
+static void add_printed_bound(cert_builder *b, const pare_model *f, const depth_domain *d)
 {
-    bool applies = !b->f->embedding.ids && b->f->nblocks > 0;
-    for (size_t l = 0; l < b->f->nblocks; l++) {
-        const pare_attn *const at = &b->f->blocks[l].attn;
-        applies &= at->kind == PARE_ATTN_EXACT && b->f->blocks[l].ffn.kind == PARE_FFN_NONE &&
+    bool applies = !f->embedding.ids && f->nblocks > 0;
+    for (size_t l = 0; l < f->nblocks; l++) {
+        const pare_attn *const at = &f->blocks[l].attn;
+        applies &= at->kind == PARE_ATTN_EXACT && f->blocks[l].ffn.kind == PARE_FFN_NONE &&
                    at->in_norm.kind == PARE_NORM_NONE && at->out_norm.kind == PARE_NORM_NONE &&
                    at->skip.kind == PARE_SKIP_IDENTITY;
     }
     if (!applies || b->work.st) return;
-    const depth_paper p = depth_paper_model(b->f, d->phi0);
+    const depth_paper p = depth_paper_model(f, d->phi0);
     add_statement(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_BOUND, .value = p.bound});
     add_statement(b, (pare_claim){.kind = PARE_PAPER_COLLAPSE_CLAIM, .value = p.claim});
 }
 
-pare_status theorems_add(pare_cert *cert, pare_arena *a, const pare_model *f, const pare_model *g,
-                         const pare_inputs *set, const pare_exec *exec, pare_err *err)
+void theorems_add(cert_builder *b, const pare_model *f, const pare_model *g, const pare_inputs *set)
 {
-    cert_builder b = {.work = {a, exec, err, PARE_OK}, .cert = cert, .f = f, .g = g};
+    pare_work *const w = &b->work;
     const depth_domain d = domain_of(set);
     depth_rank r;
-    add_whole_domain(&b, &d);
-    add_injected_errors(&b);
-    if (!b.work.st) b.work.st = depth_rank_collapse(&r, f, &d, exec, err);
-    if (!b.work.st && !*r.why)
-        add_bound(&b, (pare_claim){.kind = PARE_RANK_COLLAPSE}, depth_domain_words(a, f, &d),
+    if (w->st) return;
+    add_whole_domain(b, f, g, &d);
+    add_injected_errors(b, f, g);
+    if (!w->st) w->st = depth_rank_collapse(&r, f, &d, w->exec, w->err);
+    if (!w->st && !*r.why)
+        add_bound(b, (pare_claim){.kind = PARE_RANK_COLLAPSE}, depth_domain_words(w->arena, f, &d),
                   r.bound);
-    add_printed_bound(&b, &d);
-    return b.work.st;
+    add_printed_bound(b, f, &d);
 }
 
 /* ---- a domain that was requested ------------------------------------------------------------- */
@@ -138,43 +118,36 @@ pare_claim pare_depth_diameter(double diameter)
     return (pare_claim){.kind = PARE_DIAMETER_OUTPUTS, .p = {diameter}};
 }
 
-pare_status theorems_within(pare_cert *cert, pare_arena *a, const pare_model *f,
-                            const pare_model *g, const pare_inputs *set, double diam,
-                            const pare_exec *exec, pare_err *err)
+void theorems_within(cert_builder *b, const pare_model *f, const pare_model *g,
+                     const pare_inputs *set, double diam)
 {
-    cert_builder b = {.work = {a, exec, err, PARE_OK}, .cert = cert, .f = f, .g = g};
+    pare_work *const w = &b->work;
     /* entries as large as the data's, or as the diameter needs them to be */
     const depth_domain d = {fmax(domain_of(set).phi0, diam / 2), diam};
-    const char *const domain = depth_domain_words(a, f, &d);
+    const char *const domain = depth_domain_words(w->arena, f, &d);
     depth_bound t = {.bound = pare_ub_inf(), .difference = pare_ub_inf()};
     depth_rank r = {.bound = pare_ub_inf()};
-    if (!domain) return pare_no_memory(err);
-    pare_status st = f->embedding.ids ? PARE_OK : depth_apriori(&t, f, g, &d, exec, err);
-    if (!st && !f->embedding.ids) st = depth_rank_collapse(&r, f, &d, exec, err);
-    if (st) return st;
+    if (!domain) pare_work_keep(w, pare_no_memory(w->err));
+    if (!w->st && !f->embedding.ids) w->st = depth_apriori(&t, f, g, &d, w->exec, w->err);
+    if (!w->st && !f->embedding.ids) w->st = depth_rank_collapse(&r, f, &d, w->exec, w->err);
     pare_claim c = pare_depth_diameter(diam);
     /* this one is added also when it is vacuous: a verifier reads the diameter from it */
     c.value = t.bound.v;
     c.domain = domain;
-    add_statement(&b, c);
+    add_statement(b, c);
     c.kind = PARE_DIAMETER_SCORE;
-    add_bound(&b, c, domain, t.difference);
+    add_bound(b, c, domain, t.difference);
     c.kind = PARE_DIAMETER_RANK_COLLAPSE;
-    add_bound(&b, c, domain, r.bound);
-    return b.work.st;
+    add_bound(b, c, domain, r.bound);
 }
 
-pare_status theorems_near_inputs(pare_ub *out, const pare_model *f, const pare_model *g,
-                                 const pare_inputs *set, double radius, const pare_exec *exec,
-                                 pare_err *err)
+pare_ub theorems_near_inputs(pare_work *w, const pare_model *f, const pare_model *g,
+                             const pare_inputs *set, double radius)
 {
     depth_domain d = domain_of(set);
-    depth_bound t;
-    *out = pare_ub_inf();
-    if (f->embedding.ids) return PARE_OK;
+    depth_bound t = {.bound = pare_ub_inf()};
     d.phi0 = nextafter(d.phi0 + radius, INFINITY);
     d.diam0 = nextafter(d.diam0 + 2 * radius, INFINITY);
-    const pare_status st = depth_apriori(&t, f, g, &d, exec, err);
-    if (!st) *out = t.bound;
-    return st;
+    if (!w->st && !f->embedding.ids) w->st = depth_apriori(&t, f, g, &d, w->exec, w->err);
+    return w->st ? pare_ub_inf() : t.bound;
 }

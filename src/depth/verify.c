@@ -8,19 +8,10 @@
 #include "cert/ball.h"
 #include "cert/conformal.h"
 #include "cert/outputs.h"
+#include "cert/prove.h"
 #include <pare/depth.h>
 #include <math.h>
 #include <string.h>
-
-typedef struct cert_builder {
-    pare_work work; /* its arena is the certificate's */
-    pare_cert *cert;
-} cert_builder;
-
-static void add_statement(cert_builder *v, pare_claim c)
-{
-    if (!v->work.st) v->work.st = pare_cert_add(v->cert, v->work.arena, c, v->work.err);
-}
 
 static void add_replaced_layers(cert_builder *v, const pare_model *f, const pare_model *g)
 {
@@ -147,19 +138,17 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     w->exec = pare_step(&steps, "prove for all inputs", 2);
     if (!w->st) w->st = pare_cert_take_outputs(again, a, &o, err);
     add_replaced_layers(&v, f, g);
-    if (!w->st) w->st = theorems_add(again, a, f, g, set, w->exec, err);
+    theorems_add(&v, f, g, set);
     if (!w->st) add_observations(&v, f, g, set, o.gap.f64_radius);
     w->exec = pare_step(&steps, balls > 0 ? "prove the ball" : NULL, 4 * balls);
     for (size_t i = 0; !w->st && i < claimed->nclaims; i++) { /* balls and diameters it speaks of */
         const pare_claim *const c = &claimed->claims[i];
-        depth_ball_of b;
-        pare_ub apriori;
+        pare_neighborhood b;
         if (pare_ball_asked(&b.radius, &b.norm, c)) {
-            w->st = theorems_near_inputs(&apriori, f, g, set, b.radius, w->exec, err);
-            if (!w->st)
-                w->st = depth_ball(again, a, f, g, set, b, o.gap.scale, apriori, w->exec, err);
+            const pare_ub apriori = theorems_near_inputs(w, f, g, set, b.radius);
+            depth_ball(&v, f, g, set, b, o.gap.scale, apriori);
         } else if (c->kind == PARE_DIAMETER_OUTPUTS && c->p[0] > 0) {
-            w->st = theorems_within(again, a, f, g, set, c->p[0], w->exec, err);
+            theorems_within(&v, f, g, set, c->p[0]);
         }
     }
     if (w->st) return w->st;

@@ -1,4 +1,5 @@
-/* Export under Hugging Face's names: which family, what it asks of a model, and the two files. */
+/* export_hf.c - export under Hugging Face's names: which family, what it asks of a model, and the
+ * two files. */
 #include "export_hf.h"
 #include <errno.h>
 #include <math.h>
@@ -319,7 +320,7 @@ static pare_status write_folder(hf *x, const char *folder, bool overwrite)
     const bool made = mkdir(folder, 0777) == 0;
     if (!made && (errno != EEXIST || !overwrite))
         return pare_fail(x->err, PARE_ERR_IO, "%s: %s", folder,
-                         errno == EEXIST ? "exists; use -f to overwrite" : strerror(errno));
+                         errno == EEXIST ? "exists, and may not be overwritten" : strerror(errno));
     pare_status st = write_config(x, config, overwrite);
     if (!st) st = write_model(x, model, overwrite);
     if (st && made) {

@@ -1,6 +1,6 @@
-/* hf.h - a model under Hugging Face's names: what is to be written, and what does not fit. */
-#ifndef PARE_SRC_HF_H
-#define PARE_SRC_HF_H
+/* export_hf.h - a model under Hugging Face's names: what is written, and what does not fit. */
+#ifndef PARE_FORMATS_EXPORT_HF_H
+#define PARE_FORMATS_EXPORT_HF_H
 #include "base/json.h"
 #include <pare/model.h>
 

@@ -1,6 +1,6 @@
-/* BERT for sequence classification: full attention, layer norms behind the branches, the first
- * token pooled by a dense map and tanh. Types of tokens are zeros: their row is in the positions.
- */
+/* export_hf_bert.c - BERT for sequence classification: full attention, layer norms behind the
+ * branches, the first token pooled by a dense map and tanh. Types of tokens are zeros: their row is
+ * in the positions. */
 #include "export_hf.h"
 #include <stdio.h>
 

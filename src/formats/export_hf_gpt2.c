@@ -1,4 +1,5 @@
-/* GPT-2: learned positions, layer norms before the branches, Conv1D weights as [in, out]. */
+/* export_hf_gpt2.c - GPT-2: learned positions, layer norms before the branches, Conv1D weights as
+ * [in, out]. */
 #include "export_hf.h"
 #include <stdio.h>
 

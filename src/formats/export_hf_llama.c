@@ -1,5 +1,5 @@
-/* Llama: rotary positions half by half, RMS norms before the branches, shared keys, a gated
- * feed-forward part. */
+/* export_hf_llama.c - Llama: rotary positions half by half, RMS norms before the branches, shared
+ * keys, a gated feed-forward part. */
 #include "export_hf.h"
 #include <math.h>
 #include <stdio.h>

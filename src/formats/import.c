@@ -1,4 +1,4 @@
-/* Which importer? Decided by what is in the file, never by its name. */
+/* import.c - which importer? Decided by what is in the file, never by its name. */
 #include "base/array.h"
 #include "import.h"
 #include "import_families.h"

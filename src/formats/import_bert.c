@@ -1,6 +1,7 @@
-/* BERT: ids, post-norm blocks, full attention; Hugging Face's names with embeddings, pooler,
- * classifier or masked-word head, and the small files whose embedding is word_embeddings -> linear_in
- * -> a norm that only takes the mean away (metadata arch: "mean-only"). */
+/* import_bert.c - BERT: ids, post-norm blocks, full attention; Hugging Face's names with
+ * embeddings, pooler, classifier or masked-word head, and the small files whose embedding is
+ * word_embeddings -> linear_in -> a norm that only takes the mean away (metadata arch:
+ * "mean-only"). */
 #include "import_families.h"
 
 #include <string.h>

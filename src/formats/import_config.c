@@ -1,4 +1,4 @@
-/* What config.json and the file's own metadata say. */
+/* import_config.c - what config.json and the file's own metadata say. */
 #include "import_tensors.h"
 
 #include <math.h>

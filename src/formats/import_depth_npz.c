@@ -1,5 +1,6 @@
-/* The trained character model of the depth reference: cfg = layers, d, heads, hidden, tokens,
- * vocab; learned positions, pre-norm blocks with fused qkv, erf GELU, causal, a head with bias. */
+/* import_depth_npz.c - the trained character model of the depth reference: cfg = layers, d, heads,
+ * hidden, tokens, vocab; learned positions, pre-norm blocks with fused qkv, erf GELU, causal, a
+ * head with bias. */
 #include "base/array.h"
 #include "import_families.h"
 

@@ -1,6 +1,6 @@
-/* Hugging Face GPT-2: ids, learned positions, pre-norm blocks with fused queries, keys and values.
- * Its Conv1D stores [in, out] (y = x W) unless the metadata key `linear` says otherwise; lm_head is
- * an ordinary [out, in] matrix in both. */
+/* import_gpt2.c - Hugging Face GPT-2: ids, learned positions, pre-norm blocks with fused queries,
+ * keys and values. Its Conv1D stores [in, out] (y = x W) unless the metadata key `linear` says
+ * otherwise; lm_head is an ordinary [out, in] matrix in both. */
 #include "import_families.h"
 
 #include <math.h>

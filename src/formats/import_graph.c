@@ -1,5 +1,5 @@
-/* The graph transformers: vectors through `inp`, then per layer q, k, v, o, a batch norm after
- * each sum with the skip, a ReLU FFN, and `head` per node. */
+/* import_graph.c - the graph transformers: vectors through `inp`, then per layer q, k, v, o, a
+ * batch norm after each sum with the skip, a ReLU FFN, and `head` per node. */
 #include "import_families.h"
 
 static const char *const ignored[] = {"layers.*.n1.num_batches_tracked",

@@ -1,6 +1,6 @@
-/* Llama, in Hugging Face's names (rotary pairs half a head apart) and in Meta's (pairs side by
- * side): RMS norms before attention and a gated FFN, heads that share keys and values.
- * Mistral and Qwen2 files are the same network and come in here too. */
+/* import_llama.c - Llama, in Hugging Face's names (rotary pairs half a head apart) and in Meta's
+ * (pairs side by side): RMS norms before attention and a gated FFN, heads that share keys and
+ * values. Mistral and Qwen2 files are the same network and come in here too. */
 #include "import_families.h"
 
 #include <string.h>

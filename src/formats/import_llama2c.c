@@ -1,7 +1,7 @@
-/* llama2.c's legacy .bin: seven little-endian words (dim, hidden, layers, heads, key heads, vocab
- * - negative when the classifier is a matrix of its own -, context), then f32 weights without
- * names, kind by kind over all layers, then the rotary tables. The parts are given their names and
- * handed to the Llama importer: so both forms of one model are the same bits. */
+/* import_llama2c.c - llama2.c's legacy .bin: seven little-endian words (dim, hidden, layers, heads,
+ * key heads, vocab - negative when the classifier is a matrix of its own -, context), then f32
+ * weights without names, kind by kind over all layers, then the rotary tables. The parts are given
+ * their names and handed to the Llama importer: so both forms of one model are the same bits. */
 #include "base/support.h"
 #include "import_families.h"
 

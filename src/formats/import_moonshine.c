@@ -1,5 +1,6 @@
-/* The encoder of Moonshine behind its convolutions: vectors in, pre-norm blocks whose layer norms
- * have a gain and no bias, rotary positions on the first part of each head, hidden rows out. */
+/* import_moonshine.c - the encoder of Moonshine behind its convolutions: vectors in, pre-norm
+ * blocks whose layer norms have a gain and no bias, rotary positions on the first part of each
+ * head, hidden rows out. */
 #include "import_families.h"
 
 /* The convolutional front end makes the vectors; the model begins after it. */

@@ -1,4 +1,4 @@
-/* Opening what importers read: a file, its shards, its config.json, an npz. */
+/* import_open.c - opening what importers read: a file, its shards, its config.json, an npz. */
 #include "base/array.h"
 #include "base/support.h"
 #include "import_tensors.h"

@@ -1,5 +1,6 @@
-/* One tensor per head: W_Q, W_K, W_V [heads, d, dk], W_O [heads, dk, d], y = x W. Norms and a
- * two-layer FFN where the file has them; causal unless the metadata says bidirectional. */
+/* import_perhead.c - one tensor per head: W_Q, W_K, W_V [heads, d, dk], W_O [heads, dk, d], y = x
+ * W. Norms and a two-layer FFN where the file has them; causal unless the metadata says
+ * bidirectional. */
 #include "import_families.h"
 
 static const char *const ignored[] = {"blocks.*.attn.mask", "blocks.*.attn.IGNORE", NULL};

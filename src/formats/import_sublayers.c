@@ -1,4 +1,4 @@
-/* Pieces that several families are built of. */
+/* import_sublayers.c - pieces that several families are built of. */
 #include "import_tensors.h"
 
 #include <math.h>

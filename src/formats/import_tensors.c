@@ -1,5 +1,5 @@
-/* Weights by name and shape: borrowed from the bytes of the file where that can be, copied where
- * not. */
+/* import_tensors.c - weights by name and shape: borrowed from the bytes of the file where that can
+ * be, copied where not. */
 #include "base/array.h"
 #include "import_tensors.h"
 

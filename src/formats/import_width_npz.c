@@ -1,6 +1,6 @@
-/* The folded form of the width reference: z = R1 x + sum_h A_h (x Wv' + bv) Wo' + c1,
- * x' = R2 z + W2 relu(W1 z + b1) + c2, heads of any size, R absent, diagonal or dense, Wo absent =
- * identity. Vectors in, a graph without self loops. */
+/* import_width_npz.c - the folded form of the width reference: z = R1 x + sum_h A_h (x Wv' + bv)
+ * Wo' + c1, x' = R2 z + W2 relu(W1 z + b1) + c2, heads of any size, R absent, diagonal or dense, Wo
+ * absent = identity. Vectors in, a graph without self loops. */
 #include "import_families.h"
 
 #include <ctype.h>

@@ -1,6 +1,6 @@
-/* The attention branch as ONNX nodes. Heads of one shape go together as [batch, groups, heads of a
- * group, tokens, d]: heads of a group share keys and values, and MatMul repeats those by itself.
- * Ragged heads go one by one. */
+/* onnx_attn.c - the attention branch as ONNX nodes. Heads of one shape go together as [batch,
+ * groups, heads of a group, tokens, d]: heads of a group share keys and values, and MatMul repeats
+ * those by itself. Ragged heads go one by one. */
 #include "onnx_parts.h"
 #include <float.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* The one small engine of a plan: plain softmax attention with fixed shapes. */
+/* onnx_engine.c - the one small engine of a plan: plain softmax attention with fixed shapes. */
 #include "onnx.h"
 #include <float.h>
 #include <pare/model.h>

@@ -1,5 +1,6 @@
-/* Nodes and constants of an ONNX graph, and the file. Field numbers are those of onnx.proto.
- * Weights are written straight from where they lie: memory holds the nodes and nothing else. */
+/* onnx_graph.c - nodes and constants of an ONNX graph, and the file. Field numbers are those of
+ * onnx.proto. Weights are written straight from where they lie: memory holds the nodes and nothing
+ * else. */
 #include "onnx.h"
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* A whole model as one ONNX graph: the forward pass of forward.c, node by node. */
+/* onnx_model.c - a whole model as one ONNX graph: the forward pass of forward.c, node by node. */
 #include "onnx_parts.h"
 #include <math.h>
 #include <pare/model.h>

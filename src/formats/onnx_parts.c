@@ -1,4 +1,4 @@
-/* Dense maps, norms, activations, skips and feed-forward branches as ONNX nodes. */
+/* onnx_parts.c - dense maps, norms, activations, skips and feed-forward branches as ONNX nodes. */
 #include "onnx_parts.h"
 #include <float.h>
 #include <math.h>

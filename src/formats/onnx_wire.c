@@ -1,5 +1,5 @@
-/* Protobuf, as much of it as a writer needs: whole numbers (wire type 0) and bytes (wire type 2).
- */
+/* onnx_wire.c - Protobuf, as much of it as a writer needs: whole numbers (wire type 0) and bytes
+ * (wire type 2). */
 #include "base/support.h"
 #include "onnx.h"
 #include <stdlib.h>

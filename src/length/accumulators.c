@@ -7,27 +7,18 @@
  * call of a row to its output. When a call reaches the last group of the window, groups before its
  * own are complete: they are written out, and those behind them move up. (The last group is for
  * calls that lie across two groups.) */
+#include "base/support.h"
 #include "attend_plan.h"
 #include "numbers.h"
 #include "run.h"
 #include <math.h>
 #include <string.h>
 
-static size_t min_size(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static size_t max_size(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
 pare_status accumulators_new(length_run *r)
 {
     const size_t n = r->in.n;
     size_t dv = 0, rows = n;
-    for (size_t i = 0; i < r->in.nheads; i++) dv = max_size(dv, r->heads[i].job.dv);
+    for (size_t i = 0; i < r->in.nheads; i++) dv = pare_max_size(dv, r->heads[i].job.dv);
     if (r->window.in_order) { /* whole groups in a fourth of what a batch takes, and one more */
         const size_t row = (dv ? dv : 1) * sizeof(double);
         const size_t group = rows_of_group(&r->in.rule, r->in.pattern);
@@ -36,7 +27,7 @@ pare_status accumulators_new(length_run *r)
         rows = group * ((groups ? groups : 1) + 1);
     }
     r->window.first = r->window.reached = 0;
-    r->window.rows = min_size(rows, n);
+    r->window.rows = pare_min_size(rows, n);
     for (size_t i = 0; i < r->in.nheads; i++) {
         head_state *const h = &r->heads[i];
         h->acc = i && !window_is_whole(r)
@@ -127,8 +118,8 @@ size_t window_admit(const length_run *r, const placed *tiles, size_t count, size
     for (size_t x = 0; x < count; x++) {
         const size_t a = pare_tile_query(&tiles[x].t, 0);
         const size_t b = pare_tile_query(&tiles[x].t, tiles[x].t.nq - 1);
-        low = min_size(low, min_size(a, b));
-        high = max_size(high, max_size(a, b));
+        low = pare_min_size(low, pare_min_size(a, b));
+        high = pare_max_size(high, pare_max_size(a, b));
     }
     *end = high + 1;
     const size_t begin = low / group * group, last = r->window.first + r->window.rows - group;
@@ -140,7 +131,8 @@ static void finish_stripe(void *ctx, size_t x)
 {
     length_run *const r = ctx;
     const size_t first = r->window.first + x * STRIPE;
-    r->round.ops->finish(r, r->round.head, first, min_size(r->window.complete_to, first + STRIPE));
+    r->round.ops->finish(r, r->round.head, first,
+                         pare_min_size(r->window.complete_to, first + STRIPE));
 }
 
 void window_complete(length_run *r, size_t to)
@@ -148,11 +140,11 @@ void window_complete(length_run *r, size_t to)
     const head_state *const h = &r->heads[r->round.head];
     const size_t row = h->job.dv * sizeof *h->acc;
     while (r->window.first < to) { /* rows beyond the window have had no call: their sums are 0 */
-        const size_t first = r->window.first, next = min_size(to, first + r->window.rows);
+        const size_t first = r->window.first, next = pare_min_size(to, first + r->window.rows);
         r->window.complete_to = next;
         if (r->round.ops->finish)
             pare_parallel(r->in.exec, (next - first + STRIPE - 1) / STRIPE, finish_stripe, r);
-        const size_t done = next - first, left = max_size(r->window.reached, next) - next;
+        const size_t done = next - first, left = pare_max_size(r->window.reached, next) - next;
         memmove(h->acc, (char *)h->acc + done * row, left * row);
         memset((char *)h->acc + left * row, 0, done * row);
         r->window.first = next;

@@ -17,6 +17,34 @@
 
 /* ---- tiles ----------------------------------------------------------------------------------- */
 
+/* Query p = 0 .. nq-1 of the tile sees the first min(nk, max(0, vis0 + p)) keys of its list. */
+typedef struct pare_tile {
+    size_t q0;       /* the first query; the others follow upwards, or downwards if q_down */
+    size_t k0;       /* the first key behind the shared ones; likewise */
+    uint32_t nq, nk; /* nk with the shared ones */
+    uint32_t shared; /* the first keys of the list are tokens 0 .. shared-1: sinks */
+    bool q_down, k_down;
+    int64_t vis0;         /* PARE_VIS_ALL: every query sees every key */
+    const uint32_t *keys; /* nk tokens instead of k0, upwards or downwards from here; NULL = none */
+    const uint32_t *rows; /* nq queries instead of q0; NULL = none */
+} pare_tile;
+
+typedef pare_status (*pare_tile_fn)(void *ctx, const pare_tile *t);
+/* A tile in a call: query p in row q_at + p; key x in row k_at + x, but the first `shared` keys in
+ * rows 1 + x, where other tiles of the call find them too. */
+typedef struct pare_placed {
+    pare_tile t;
+    uint32_t q_at, k_at, shared;
+} pare_placed;
+/* The calls of one head, one at a time: they are generated, not stored (native and zeroref). */
+typedef pare_status (*pare_length_call_fn)(void *ctx, const pare_placed *tiles, size_t count,
+                                           uint32_t rows);
+
+/* Queries q0, q0 + 1, ... and keys k0, k0 + 1, ...; vis0: keys that the first query sees. */
+static inline pare_tile tile_of(size_t q0, size_t nq, size_t k0, size_t nk, int64_t vis0)
+{
+    return (pare_tile){.q0 = q0, .nq = (uint32_t)nq, .k0 = k0, .nk = (uint32_t)nk, .vis0 = vis0};
+}
 size_t pare_tile_query(const pare_tile *t, size_t p); /* which token query p is */
 size_t pare_tile_key(const pare_tile *t, size_t x);   /* which token key x is */
 size_t pare_tile_sees(const pare_tile *t, size_t p);  /* how many keys */

@@ -124,7 +124,7 @@ static uint64_t max_u64(uint64_t a, uint64_t b)
 }
 
 /* One kind of call; d_token collects 2 dk + dv for now. */
-static void widen(pare_length_cost *c, uint64_t dk, uint64_t dv)
+static void widen_vectors(pare_length_cost *c, uint64_t dk, uint64_t dv)
 {
     c->d_k = max_u64(c->d_k, dk);
     c->d_v = max_u64(c->d_v, dv);
@@ -136,19 +136,19 @@ static void widen_head(pare_length_plan *p, const call_rule *r, const pare_lengt
 {
     const pare_length_opts *const o = &p->opts;
     pare_length_cost *const c = &p->cost;
-    if (o->mode ==
-        PARE_LENGTH_PAPER) { /* a dominating token, plain calls, sums of parts by codes */
-        widen(c, h->dk + 1, 1);
-        widen(c, h->dk + (p->pattern.kind == PARE_WINDOW && p->pattern.sinks), h->dv);
+    /* a dominating token, plain calls, sums of parts by codes */
+    if (o->mode == PARE_LENGTH_PAPER) {
+        widen_vectors(c, h->dk + 1, 1);
+        widen_vectors(c, h->dk + (p->pattern.kind == PARE_WINDOW && p->pattern.sinks), h->dv);
         for (uint64_t parts = c->max_partials; parts > 1;) {
             const uint64_t size = parts <= r->m ? parts : r->m, code = group_width(r->m / size);
-            widen(c, code ? code : 1, h->dv + 1);
+            widen_vectors(c, code ? code : 1, h->dv + 1);
             parts = ceil_div(parts, size);
         }
         return;
     }
     if (r->plain || o->mode == PARE_LENGTH_NATIVE || o->mode == PARE_LENGTH_CHUNK) {
-        widen(c, h->dk, h->dv);
+        widen_vectors(c, h->dk, h->dv);
         return;
     }
     /* calls with a reference */
@@ -157,14 +157,14 @@ static void widen_head(pare_length_plan *p, const call_rule *r, const pare_lengt
     const bool means =
         !o->no_fallback || o->reference == PARE_REF_AUTO || o->reference == PARE_REF_MEAN;
     const uint64_t dk = h->dk + group_width(tiles) + logits;
-    widen(c, dk, h->dv + 2);
-    if (means) widen(c, dk, h->dk + 2);
+    widen_vectors(c, dk, h->dv + 2);
+    if (means) widen_vectors(c, dk, h->dk + 2);
     if (o->mode != PARE_LENGTH_STRICT) return;
     /* merges (mode_strict.c): a logit and a code; partial results until the last level */
     for (uint64_t parts = c->max_partials; parts > 1;) {
         const bool last = parts <= r->m;
         const uint64_t size = last ? parts : r->m - 1;
-        widen(c, 1 + group_width(last ? r->m / size : 1), h->dv + (last ? 0 : 2));
+        widen_vectors(c, 1 + group_width(last ? r->m / size : 1), h->dv + (last ? 0 : 2));
         parts = last ? 1 : ceil_div(parts, size);
     }
 }

@@ -38,7 +38,7 @@ static pare_status close_call(packer *p, open_call *c)
     return st;
 }
 
-static pare_status push(packer *p, open_call *c, const placed *t)
+static pare_status push_tile(packer *p, open_call *c, const placed *t)
 {
     if (c->count == c->capacity) {
         const size_t capacity = 2 * c->capacity + 8;
@@ -67,7 +67,7 @@ static pare_status add_full(void *self, const pare_tile *t)
     const placed here = {own, c->queries, c->keys, 0}; /* sinks are keys like others here */
     c->queries += t->nq;
     c->keys += t->nk;
-    return push(p, c, &here);
+    return push_tile(p, c, &here);
 }
 
 static pare_status add_causal(void *self, const pare_tile *t)
@@ -89,7 +89,7 @@ static pare_status add_causal(void *self, const pare_tile *t)
     const placed here = {*t, off + first, 1 + off, shared};
     c->keys += span - shared;
     PARE_ASSERT(c->keys <= p->rule.m);
-    return push(p, c, &here);
+    return push_tile(p, c, &here);
 }
 
 static pare_status add_tile(void *self, const pare_tile *t)
@@ -156,13 +156,8 @@ static pare_status pair_call(size_t n, size_t size, size_t t, size_t other, bool
     placed p[2];
     for (size_t i = 0; i < 2; i++) {
         const size_t keys = crossed ? 1 - i : i;
-        p[i] = (placed){.t = {.q0 = from[i],
-                              .nq = rows[i],
-                              .k0 = from[keys],
-                              .nk = rows[keys],
-                              .vis0 = PARE_VIS_ALL},
-                        .q_at = at[i],
-                        .k_at = at[keys]};
+        const pare_tile pair = tile_of(from[i], rows[i], from[keys], rows[keys], PARE_VIS_ALL);
+        p[i] = (placed){.t = pair, .q_at = at[i], .k_at = at[keys]};
     }
     return fn(ctx, p, rows[1] ? 2 : 1, 1 + rows[0] + rows[1]);
 }
@@ -191,9 +186,7 @@ pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p
                              const pare_graph *g, call_fn fn, void *ctx, pare_err *err)
 {
     if (r->plain) {
-        const placed all = {.t = {.nq = (uint32_t)n,
-                                  .nk = (uint32_t)n,
-                                  .vis0 = p->kind == PARE_FULL ? PARE_VIS_ALL : 1}};
+        const placed all = {.t = tile_of(0, n, 0, n, p->kind == PARE_FULL ? PARE_VIS_ALL : 1)};
         return n ? fn(ctx, &all, 1, (uint32_t)n) : PARE_OK;
     }
     if (r->one_vector) return calls_of_pairs(r, n, fn, ctx);
@@ -206,11 +199,7 @@ pare_status calls_of_pattern(const call_rule *r, size_t n, const pare_pattern *p
     pare_status st = PARE_OK;
     for (size_t q = 0; q < n; q += r->m)
         for (size_t k = 0; k < whole && !st; k += r->m - 1) {
-            const pare_tile t = {.q0 = q,
-                                 .nq = min_rows(n - q, r->m),
-                                 .k0 = k,
-                                 .nk = r->m - 1,
-                                 .vis0 = PARE_VIS_ALL};
+            const pare_tile t = tile_of(q, min_rows(n - q, r->m), k, r->m - 1, PARE_VIS_ALL);
             st = add_tile(&pack, &t);
         }
     return packer_end(&pack, st);
@@ -224,7 +213,7 @@ pare_status calls_of_causal_sample(const call_rule *r, size_t n, const causal_dr
     pare_status st = PARE_OK;
     for (size_t b = 0; !d && b < n && !st; b += m) {
         const uint32_t nq = min_rows(n - b, m);
-        const pare_tile own = {.q0 = b, .nq = nq, .k0 = b, .nk = nq, .vis0 = 1};
+        const pare_tile own = tile_of(b, nq, b, nq, 1);
         st = add_tile(&pack, &own);
     }
     for (size_t b = m; d && b < n && !st; b += m) {
@@ -233,12 +222,8 @@ pare_status calls_of_causal_sample(const call_rule *r, size_t n, const causal_dr
         const uint32_t *const list = all ? NULL : d->fn(d->ctx, b / m, b);
         if (!all && !list) st = pare_no_memory(err);
         for (size_t k = 0; k < keys && !st; k += m) {
-            const pare_tile t = {.q0 = b,
-                                 .nq = min_rows(n - b, m),
-                                 .k0 = k,
-                                 .nk = min_rows(keys - k, m),
-                                 .keys = list ? list + k : NULL,
-                                 .vis0 = PARE_VIS_ALL};
+            pare_tile t = tile_of(b, min_rows(n - b, m), k, min_rows(keys - k, m), PARE_VIS_ALL);
+            t.keys = list ? list + k : NULL;
             st = add_tile(&pack, &t);
         }
     }

@@ -2,7 +2,7 @@
  * the sizes: plans count the calls, runs execute them. */
 #ifndef PARE_LENGTH_CALLS_H
 #define PARE_LENGTH_CALLS_H
-#include <pare/length.h>
+#include "attend_plan.h"
 
 enum { MAX_BATCH_BYTES = 16 << 20 }; /* bytes of calls under way, at most, but for a large one */
 

@@ -64,7 +64,7 @@ static pare_status await(child *c, short events, short *ready, pare_err *err)
         if (n < 0 && errno == EINTR) continue;
         if (n < 0) return pare_fail(err, PARE_ERR_IO, "poll: %s", strerror(errno));
         if (n == 0 && pare_seconds() >= c->deadline)
-            return pare_fail(err, PARE_ERR_IO, "no answer within %g s (--timeout): %s", c->timeout,
+            return pare_fail(err, PARE_ERR_IO, "no answer within %g s (timeout): %s", c->timeout,
                              c->name);
         if (n == 0) continue;
         *ready = p.revents;

@@ -138,13 +138,16 @@ static pare_status attend_by_calls(const rank_job *d, const pare_length_job *job
     static const pare_oracle_ops ops = {caps, evaluate, barrier, NULL};
     distributed_oracle o = {.inner = *d->orc, .ranks = d->ranks};
     const pare_oracle orc = {&ops, &o};
-    pare_length_opts opts = d->opts ? *d->opts : (pare_length_opts){0};
+    pare_length_opts opts = d->opts ? *d->opts : (pare_length_opts)PARE_LENGTH_OPTS_DEFAULT;
     pare_length_stats more = {0};
     d->orc->ops->caps(d->orc->self, &o.caps);
     o.caps.features &= ~(uint32_t)PARE_ORC_ADD;                /* accumulators are not sent */
     if (!opts.batch_bytes) opts.batch_bytes = MAX_BATCH_BYTES; /* a batch is an exchange */
-    const pare_status st =
-        pare_length_attend(&orc, &opts, jobs, count, d->pattern, d->graph, &more, d->exec, err);
+    const pare_status st = pare_length_attend(
+        &orc, &opts,
+        &(pare_length_layer){
+            .jobs = jobs, .count = count, .pattern = d->pattern, .graph = d->graph},
+        &more, d->exec, err);
     length_add_stats(stats, &more, true);
     free(o.mine);
     free(o.all);
@@ -223,8 +226,11 @@ pare_status attend_by_ranks(const rank_job *d, const pare_length_job *jobs, size
     const size_t ranks = pare_ranks_size(d->ranks), me = pare_ranks_rank(d->ranks);
     const pare_length_mode mode = d->opts ? d->opts->mode : PARE_LENGTH_AUTO;
     if (ranks < 2)
-        return pare_length_attend(d->orc, d->opts, jobs, count, d->pattern, d->graph, stats,
-                                  d->exec, err);
+        return pare_length_attend(
+            d->orc, d->opts,
+            &(pare_length_layer){
+                .jobs = jobs, .count = count, .pattern = d->pattern, .graph = d->graph},
+            stats, d->exec, err);
     pare_oracle_caps c;
     d->orc->ops->caps(d->orc->self, &c);
     /* Strict calls may hold several heads, and samples know how many heads there are: the result of
@@ -235,8 +241,11 @@ pare_status attend_by_ranks(const rank_job *d, const pare_length_job *jobs, size
     const size_t each = independent ? count / ranks : 0;
     pare_status st = PARE_OK;
     if (each) {
-        st = pare_length_attend(d->orc, d->opts, jobs + me * each, each, d->pattern, d->graph,
-                                stats, d->exec, err);
+        st = pare_length_attend(
+            d->orc, d->opts,
+            &(pare_length_layer){
+                .jobs = jobs + me * each, .count = each, .pattern = d->pattern, .graph = d->graph},
+            stats, d->exec, err);
         st = exchange_heads(d, jobs, each, pare_dtype_size(c.dtype), st, stats, err);
     }
     if (st || count == each * ranks) return st;

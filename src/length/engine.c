@@ -60,11 +60,7 @@ static pare_status open_onnx(pare_oracle *out, pare_pipe_opts *p, const char *cl
 pare_status pare_engine_open(pare_oracle *out, const pare_engine *e, const pare_model *m,
                              const pare_oracle_caps *like, const pare_exec *exec, pare_err *err)
 {
-    if (pare_engine_is_strict(e->name))
-        return pare_oracle_paper(out, like->dtype, like->max_len, like->layers ? like->layers : 1,
-                                 like->heads ? like->heads : 1,
-                                 like->features ? like->features : PARE_ORC_FULL | PARE_ORC_CAUSAL,
-                                 exec, err);
+    if (pare_engine_is_strict(e->name)) return pare_oracle_paper(out, like, exec, err);
     const bool onnx = begins(e->name, ONNX_WORD);
     if (!onnx && !begins(e->name, PIPE_WORD))
         return pare_oracle_cpu(out, like->dtype, like->max_len, exec, err);

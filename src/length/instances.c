@@ -37,6 +37,16 @@ typedef struct token_call { /* one call */
     size_t layer; /* of this token function */
 } token_call;
 
+bool instance_alloc(instance *i, pare_arena *a, pare_dtype t)
+{
+    const size_t b = pare_dtype_size(t), n = i->n;
+    i->q = pare_alloc(a, n * i->dk, b);
+    i->k = pare_alloc(a, n * i->dk, b);
+    i->v = pare_alloc(a, n * i->dv, b);
+    i->y = pare_alloc(a, n * i->dv, b);
+    return i->q && i->k && i->v && i->y;
+}
+
 /* Columns of a token before phi. */
 static uint32_t raw_width(const instance *i)
 {
@@ -209,11 +219,11 @@ static pare_status build_call(pare_call *out, token_call *b, pare_arena *a)
     for (uint32_t l = 0; l <= b->layers; l++) {
         contexts[l] = *b;
         contexts[l].layer = l;
-        uint32_t given = b->residual ? (uint32_t)b->width : 0;
+        uint32_t inputs = b->residual ? (uint32_t)b->width : 0;
         for (uint32_t h = 0; l < b->layers && h < b->heads; h++)
-            given += b->tasks[l * b->heads + h].out;
+            inputs += b->tasks[l * b->heads + h].out;
         fns[l] = (pare_tokfn){.name = l < b->layers ? "slots" : "lay out",
-                              .din = l < b->layers ? given : din,
+                              .din = l < b->layers ? inputs : din,
                               .dout = (uint32_t)b->width,
                               .fn = l < b->layers ? place_results : lay_out_tokens,
                               .ctx = &contexts[l]};

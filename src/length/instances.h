@@ -8,12 +8,14 @@
 typedef struct instance {
     uint32_t n, dk, dv;
     bool causal;
-    const char *q, *k, *v;
+    char *q, *k, *v;
     const char *raw;       /* n x phi->din, with phi */
     const pare_tokfn *phi; /* its outputs are q | k | v; NULL: given above */
     char *y;
 } instance;
 
+/* Zeros for q, k, v and y of its sizes; false: memory is out. */
+bool instance_alloc(instance *i, pare_arena *a, pare_dtype t);
 /* All of them, as many in a call as it holds (rule_capacity), and the barrier; adds to *calls. Of
  * the inputs: oracle, caps, strict, err. */
 PARE_MUST_USE pare_status instances_run(const run_inputs *in, const instance *list, size_t count,

@@ -95,10 +95,12 @@ static pare_status take_jobs(length_run *r, const pare_length_job *jobs)
 /* ---- the run --------------------------------------------------------------------------------- */
 
 pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *opts,
-                               const pare_length_job *jobs, size_t count, const pare_pattern *p,
-                               const pare_graph *g, pare_length_stats *stats, const pare_exec *exec,
-                               pare_err *err)
+                               const pare_length_layer *layer, pare_length_stats *stats,
+                               const pare_exec *exec, pare_err *err)
 {
+    const pare_length_job *const jobs = layer->jobs;
+    const size_t count = layer->count;
+    const pare_pattern *const p = layer->pattern;
     static pare_status (*const attend[PARE_LENGTH_MODES])(length_run *) = {
         [PARE_LENGTH_NATIVE] = native_attend, [PARE_LENGTH_ZEROREF] = zeroref_attend,
         [PARE_LENGTH_STRICT] = strict_attend, [PARE_LENGTH_PAPER] = paper_attend,
@@ -106,7 +108,7 @@ pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *o
     pare_length_stats own;
     length_run r = {.in = {.oracle = orc,
                            .pattern = p,
-                           .graph = g,
+                           .graph = layer->graph,
                            .n = count ? jobs[0].n : 0,
                            .nheads = count,
                            .exec = exec,

@@ -1,6 +1,9 @@
-/* The certificate of a length run (docs/theory/length.md "Plans"): the attention of every head of a
- * model, over one input, through a plan; on some rows of each, what norms say beforehand, what the
- * rounding bound says of these very numbers, and how far the run was from long double. */
+/* length_cert.c - the certificate of a length run (docs/theory/length.md "Plans"): the attention of
+ * every head of a model, over one input, through a plan; on some rows of each, what norms say
+ * beforehand, what the rounding bound says of these very numbers, and how far the run was from long
+ * double. */
+#include "base/support.h"
+#include "model/inputs.h"
 #include "length_cert.h"
 #include "numbers.h"
 #include "rounding.h"
@@ -16,16 +19,16 @@ static pare_status row_error(double *out, double *largest, const certifier *c,
 {
     const pare_dtype t = c->plan->caps.dtype;
     const pare_keys keys = pare_visible(&c->plan->pattern, c->plan->graph, j->n, i);
-    long double *const s = calloc(keys.count + 1, sizeof *s), top = -INFINITY, sum = 0;
+    long double *const s = calloc(keys.count + 1, sizeof *s), largest_score = -INFINITY, sum = 0;
     if (!s) return pare_no_memory(err);
     for (size_t x = 0; x < keys.count; x++) {
         for (size_t e = 0; e < j->dk; e++)
             s[x] += (long double)num_at(t, j->q, i * j->ldq + e) *
                     (long double)num_at(t, j->k, pare_key(&keys, x) * j->ldk + e);
         s[x] *= (long double)j->scale;
-        if (s[x] > top) top = s[x];
+        if (s[x] > largest_score) largest_score = s[x];
     }
-    for (size_t x = 0; x < keys.count; x++) sum += s[x] = expl(s[x] - top);
+    for (size_t x = 0; x < keys.count; x++) sum += s[x] = expl(s[x] - largest_score);
     *out = 0;
     for (size_t e = 0; e < j->dv; e++) {
         long double y = 0;
@@ -40,14 +43,14 @@ static pare_status row_error(double *out, double *largest, const certifier *c,
     return PARE_OK;
 }
 
-static pare_status keep(certifier *c, double bound, pare_err *err)
+static pare_status keep_bound(certifier *c, double bound, pare_err *err)
 {
-    if (c->count == c->room) {
-        const size_t room = 2 * c->room + 256;
-        double *const all = realloc(c->all, room * sizeof *all);
+    if (c->count == c->capacity) {
+        const size_t capacity = 2 * c->capacity + 256;
+        double *const all = realloc(c->all, capacity * sizeof *all);
         if (!all) return pare_no_memory(err);
         c->all = all;
-        c->room = room;
+        c->capacity = capacity;
     }
     c->all[c->count++] = bound;
     return PARE_OK;
@@ -63,7 +66,7 @@ pare_status certifier_judge(certifier *c, const pare_length_job *j, pare_err *er
         const size_t i = x * j->n / rows;
         st = rounding_row(&bound, &apriori, c->plan, j, i, c->call_rows, err);
         if (!st) st = row_error(&off, &o->largest, c, j, i, err);
-        if (!st) st = keep(c, bound, err);
+        if (!st) st = keep_bound(c, bound, err);
         if (st) break;
         if (!(off <= bound && bound <= apriori)) o->sound = false;
         o->apriori = fmax(o->apriori, apriori);
@@ -100,16 +103,10 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     return st;
 }
 
-static int by_size(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 void certifier_end(certifier *c)
 {
     if (c->count) {
-        qsort(c->all, c->count, sizeof *c->all, by_size);
+        pare_sort_doubles(c->all, c->count);
         c->out->proven_median = c->all[c->count / 2];
     }
     free(c->all);
@@ -130,10 +127,13 @@ static pare_status check_engine(const pare_length_plan *plan, const pare_oracle 
                      have.exp_err, have.exp_flush, have.w_min);
 }
 
-pare_status pare_length_certify(pare_length_cert *out, const pare_length_plan *plan,
-                                const pare_oracle *orc, const pare_model *m, const pare_input *in,
-                                size_t rows, const pare_exec *exec, pare_err *err)
+pare_status pare_length_certify(pare_length_cert *out, const pare_length_pass *pass,
+                                const pare_length_plan *plan, size_t rows, const pare_exec *exec,
+                                pare_err *err)
 {
+    const pare_oracle *const orc = pass->oracle;
+    const pare_model *const m = pass->model;
+    const pare_input *const in = pass->in;
     certifier c = {.plan = plan, .orc = orc, .rows = rows, .exec = exec, .out = out};
     *out = (pare_length_cert){.sound = true};
     if (plan->opts.mode > PARE_LENGTH_STRICT)

@@ -12,7 +12,7 @@ typedef struct certifier {
     const pare_exec *exec;
     pare_length_cert *out;
     double *all; /* proven bounds of the rows so far, for the median */
-    size_t count, room;
+    size_t count, capacity;
 } certifier;
 /* The rows of one head, which must have its y. */
 PARE_MUST_USE pare_status certifier_judge(certifier *c, const pare_length_job *j, pare_err *err);

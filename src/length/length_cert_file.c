@@ -24,37 +24,17 @@ pare_status pare_length_oracle(pare_oracle *out, const pare_length_plan *plan,
 {
     const pare_oracle_caps *const k = &plan->caps;
     if (k->features & PARE_ORC_STRICT && !(k->features & PARE_ORC_QKV))
-        return pare_oracle_paper(out, k->dtype, k->max_len, k->layers ? k->layers : 1,
-                                 k->heads ? k->heads : 1, k->features, exec, err);
+        return pare_oracle_paper(out, k, exec, err);
     return pare_oracle_cpu(out, k->dtype, k->max_len, exec, err);
-}
-
-/* ---- plans ----------------------------------------------------------------------------------- */
-
-static pare_status write_json(pare_arena *a, const cJSON *json, const char *path, bool overwrite,
-                              pare_err *err)
-{
-    char *text = NULL;
-    size_t bytes = 0;
-    pare_out *out = NULL;
-    pare_status st = pare_json_print(&text, &bytes, a, json, 2, err);
-    if (!st) st = pare_out_open(&out, path, overwrite, err);
-    if (!st) st = pare_out_write(out, text, bytes, err);
-    if (!st) st = pare_out_write(out, "\n", 1, err);
-    if (!st) return pare_out_commit(out, err);
-    pare_out_abort(out);
-    return st;
 }
 
 pare_status pare_length_plan_write(const char *path, const pare_length_plan *plan, bool overwrite,
                                    pare_err *err)
 {
     cJSON *json = NULL;
-    pare_arena *const a = pare_arena_new();
-    pare_status st = a ? pare_length_plan_json(&json, plan, err) : pare_no_memory(err);
-    if (!st) st = write_json(a, json, path, overwrite, err);
+    pare_status st = pare_length_plan_json(&json, plan, err);
+    if (!st) st = pare_json_write(json, path, overwrite, err);
     cJSON_Delete(json);
-    pare_arena_free(a);
     return st;
 }
 
@@ -277,7 +257,7 @@ pare_status pare_length_cert_write(const pare_length_cert *cert, const pare_leng
     if (!st) {
         cJSON *const root = cJSON_CreateObject();
         st = add_all(root, o->seed, f, o->rows, plan, cert)
-                 ? write_json(w.arena, root, path, o->overwrite, err)
+                 ? pare_json_write(root, path, o->overwrite, err)
                  : pare_no_memory(err);
         cJSON_Delete(root);
     }

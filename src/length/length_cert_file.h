@@ -6,6 +6,12 @@
 #include "base/json.h"
 #include <pare/length.h>
 
+typedef struct pare_length_verify_opts {
+    const char *model, *plan, *data; /* where the files are now; NULL: where the certificate says */
+    const pare_engine *engine;       /* runs the model once more; NULL: cpu in f64, with a reference
+                                        key in the place of partial results */
+} pare_length_verify_opts;
+
 /* Whether a JSON object is the certificate of a length run. */
 bool pare_is_length_cert(const cJSON *json);
 /* PARE_OK: it holds. PARE_ERR_VERIFY: it does not, and err says why. `path` is where the JSON was

@@ -1,5 +1,6 @@
 /* length_forward.c - a whole model through an oracle: the forward pass of src/model, with its
  * attention handed over. */
+#include "model/inputs.h"
 #include "distributed.h"
 #include "base/support.h"
 #include "backend.h"
@@ -55,21 +56,22 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     return st;
 }
 
-pare_status pare_length_forward(void *out, const pare_oracle *orc, const pare_length_opts *opts,
-                                const pare_ranks *ranks, const pare_model *m, const pare_input *in,
-                                pare_length_stats *stats, const pare_trace *trace,
-                                const pare_exec *exec, pare_err *err)
+pare_status pare_length_forward(void *out, pare_length_stats *stats, const pare_length_pass *pass,
+                                const pare_length_opts *opts, const pare_exec *exec, pare_err *err)
 {
+    const pare_oracle *const orc = pass->oracle;
     pare_oracle_caps caps;
     pare_length_stats total = {0};
     orc->ops->caps(orc->self, &caps);
-    oracle_pass d = {
-        .job = {orc, &d.opts, ranks, NULL, NULL, exec}, .total = &total, .arena = pare_arena_new()};
+    oracle_pass d = {.job = {orc, &d.opts, pass->ranks, NULL, NULL, exec},
+                     .total = &total,
+                     .arena = pare_arena_new()};
     if (opts) d.opts = *opts;
     d.seed = d.opts.seed;
     if (!d.arena) return pare_no_memory(err);
-    const pare_attender by = {one_layer, &d, ranks};
-    const pare_status st = pare_forward_by(out, caps.dtype, m, in, &by, trace, exec, err);
+    const pare_attender by = {one_layer, &d, pass->ranks};
+    const pare_status st =
+        pare_forward_by(out, caps.dtype, pass->model, pass->in, &by, pass->trace, exec, err);
     pare_arena_free(d.arena);
     if (stats) *stats = total;
     return st;

@@ -247,22 +247,22 @@ static pare_status count_costs(pare_length_plan *p, const call_rule *r, pare_are
 }
 
 pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
-                                  const pare_length_head *heads, size_t count, size_t tokens,
-                                  const pare_pattern *p, const pare_graph *g,
-                                  const pare_oracle_caps *caps, const pare_length_opts *opts,
-                                  pare_err *err)
+                                  const pare_length_shape *shape, const pare_oracle_caps *caps,
+                                  const pare_length_opts *opts, pare_err *err)
 {
+    const size_t count = shape->count, tokens = shape->tokens;
+    const pare_pattern *const p = shape->pattern;
     if (tokens > PARE_LENGTH_MOST_TOKENS)
         return pare_fail(err, PARE_ERR_INPUT, "length: %zu tokens: a plan is for at most %d",
                          tokens, PARE_LENGTH_MOST_TOKENS);
     pare_length_head *const own = pare_alloc(a, count ? count : 1, sizeof *own);
     if (!own) return pare_no_memory(err);
-    if (count) memcpy(own, heads, count * sizeof *own);
+    if (count) memcpy(own, shape->heads, count * sizeof *own);
     *out = (pare_length_plan){.tokens = tokens,
                               .nheads = count,
                               .heads = own,
                               .pattern = *p,
-                              .graph = p->kind == PARE_GRAPH ? g : NULL,
+                              .graph = p->kind == PARE_GRAPH ? shape->graph : NULL,
                               .caps = *caps};
     if (opts) out->opts = *opts;
     call_rule r;
@@ -301,5 +301,9 @@ pare_status pare_length_plan_attend(const pare_length_plan *plan, const pare_ora
                          (unsigned)have.features, (unsigned)need);
     pare_length_opts o = plan->opts;
     o.features = plan->caps.features;
-    return pare_length_attend(orc, &o, jobs, count, &plan->pattern, plan->graph, stats, exec, err);
+    return pare_length_attend(
+        orc, &o,
+        &(pare_length_layer){
+            .jobs = jobs, .count = count, .pattern = &plan->pattern, .graph = plan->graph},
+        stats, exec, err);
 }

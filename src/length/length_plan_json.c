@@ -132,7 +132,7 @@ static pare_status read_options(pare_length_opts *o, const cJSON *json, pare_err
     int reference;
     bool pack, fallback;
     pare_status st = pare_json_string(&mode, json, "mode", err);
-    *o = (pare_length_opts){0};
+    *o = (pare_length_opts)PARE_LENGTH_OPTS_DEFAULT;
     if (st || (st = name_of(&reference, json, "reference", references, 4, err)) ||
         (st = pare_json_bool(&pack, json, "pack", err)) ||
         (st = pare_json_bool(&o->host_remainder, json, "host_remainder", err)) ||
@@ -234,6 +234,10 @@ pare_status pare_length_plan_parse(pare_length_plan *out, pare_arena *a, const c
     if (p.kind == PARE_GRAPH && (!g || g->n != tokens))
         return pare_fail(err, PARE_ERR_INPUT, "plan: needs the graph of %zu nodes it was made for",
                          tokens);
-    st = pare_length_plan_make(out, a, heads, count, tokens, &p, g, &caps, &o, err);
+    st = pare_length_plan_make(
+        out, a,
+        &(pare_length_shape){
+            .heads = heads, .count = count, .tokens = tokens, .pattern = &p, .graph = g},
+        &caps, &o, err);
     return st ? st : check_cost(out, json, err);
 }

@@ -20,8 +20,9 @@ static pare_status forward(void *self, pare_dtype t, const pare_attend_job *jobs
         own[i] = pare_length_job_of(&jobs[i]);
         own[i].lse = lse[i];
     }
-    const pare_status st =
-        pare_length_attend(&w->oracle, &o, own, count, p, NULL, NULL, w->exec, err);
+    const pare_status st = pare_length_attend(
+        &w->oracle, &o, &(pare_length_layer){.jobs = own, .count = count, .pattern = p}, NULL,
+        w->exec, err);
     free(own);
     if (st != PARE_ERR_NONFINITE && st != PARE_ERR_NUMERIC) return st;
     /* A run that diverges is found by its loss, as it is without an oracle: what cannot be computed

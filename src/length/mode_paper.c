@@ -39,7 +39,7 @@ typedef struct paper_head { /* one head */
     uint32_t *parts;  /* of each row */
 } paper_head;
 
-static double rounded(const paper_head *p, double x)
+static double round_to_type(const paper_head *p, double x)
 {
     return p->type == PARE_F32 ? (double)(float)x : x;
 }
@@ -55,46 +55,38 @@ static pare_status build_call(paper_head *p, instance *out, const uint32_t *q, c
     const size_t b = pare_dtype_size(p->type), dk = j->dk + dominated;
     const size_t dv = kind == MASS ? 1 : j->dv;
     const uint32_t rows = n + dominated, lead = dominated && causal ? 1 : 0;
-    char *const qs = pare_alloc(p->a, rows * dk, b), *const ks = pare_alloc(p->a, rows * dk, b);
-    char *const vs = pare_alloc(p->a, rows * dv, b), *const y = pare_alloc(p->a, rows * dv, b);
-    if (!qs || !ks || !vs || !y) return pare_no_memory(p->r->in.err);
+    PARE_ASSERT(rows <= p->r->in.rule.m);
+    *out = (instance){.n = rows, .dk = (uint32_t)dk, .dv = (uint32_t)dv, .causal = causal};
+    if (!instance_alloc(out, p->a, p->type)) return pare_no_memory(p->r->in.err);
     for (size_t i = 0; i < n; i++) {
         const size_t row = i + lead;
         if (q[i] != NONE)
-            memcpy(qs + row * dk * b, (const char *)j->q + q[i] * j->ldq * b, j->dk * b);
-        if (dominated) num_put(p->type, qs, row * dk + j->dk, 1);
-        if (dominated) num_put(p->type, ks, row * dk + j->dk, 1);
+            memcpy(out->q + row * dk * b, (const char *)j->q + q[i] * j->ldq * b, j->dk * b);
+        if (dominated) num_put(p->type, out->q, row * dk + j->dk, 1);
+        if (dominated) num_put(p->type, out->k, row * dk + j->dk, 1);
         if (k[i] == NONE) continue;
-        memcpy(ks + row * dk * b, (const char *)j->k + k[i] * j->ldk * b, j->dk * b);
+        memcpy(out->k + row * dk * b, (const char *)j->k + k[i] * j->ldk * b, j->dk * b);
         if (kind == MASS)
-            num_put(p->type, vs, row, 1);
+            num_put(p->type, out->v, row, 1);
         else
-            memcpy(vs + row * dv * b, (const char *)j->v + k[i] * j->ldv * b, dv * b);
+            memcpy(out->v + row * dv * b, (const char *)j->v + k[i] * j->ldv * b, dv * b);
     }
     const size_t dominating = causal ? 0 : n;
-    if (dominated) num_put(p->type, qs, dominating * dk + j->dk, p->c);
-    if (dominated) num_put(p->type, ks, dominating * dk + j->dk, p->c);
-    PARE_ASSERT(rows <= p->r->in.rule.m);
-    *out = (instance){.n = rows,
-                      .dk = (uint32_t)dk,
-                      .dv = (uint32_t)dv,
-                      .causal = causal,
-                      .q = qs,
-                      .k = ks,
-                      .v = vs,
-                      .y = y};
+    if (dominated) num_put(p->type, out->q, dominating * dk + j->dk, p->c);
+    if (dominated) num_put(p->type, out->k, dominating * dk + j->dk, p->c);
     return PARE_OK;
 }
 
 /* The mass of the keys, and their mean or sum. */
-static pare_status ask(paper_head *p, const uint32_t *q, const uint32_t *k, uint32_t n,
-                       paper_call kind)
+static pare_status run_calls(paper_head *p, const uint32_t *q, const uint32_t *k, uint32_t n,
+                             paper_call kind)
 {
     pare_status st = build_call(p, &p->list[0], q, k, n, MASS);
     if (!st) st = build_call(p, &p->list[1], q, k, n, kind);
     return st ? st : instances_run_any(&p->r->in, p->list, 2, &p->r->stats->calls);
 }
 
+/* Column c for token i of call 0, the mass, or of call 1, the mean or sum. */
 static double answer(const paper_head *p, size_t call, size_t i, size_t c)
 {
     const instance *const x = &p->list[call];
@@ -105,14 +97,8 @@ static double answer(const paper_head *p, size_t call, size_t i, size_t c)
 /* S = e^(C-1) r for token i, or the exact inverse r / (1 - r). */
 static double mass_of(const paper_head *p, size_t i)
 {
-    const double share = answer(p, 0, i, 0), s = rounded(p, p->scale * share);
-    return p->r->in.opts.inverse ? rounded(p, s / rounded(p, 1 - share)) : s;
-}
-
-/* Column c of the mean or sum for token i. */
-static double value_of(const paper_head *p, size_t i, size_t c)
-{
-    return answer(p, 1, i, c);
+    const double share = answer(p, 0, i, 0), s = round_to_type(p, p->scale * share);
+    return p->r->in.opts.inverse ? round_to_type(p, s / round_to_type(p, 1 - share)) : s;
 }
 
 /* One more part of row i: S; S o is to be written. */
@@ -146,15 +132,15 @@ static pare_status pair_parts(paper_head *p)
     const pare_mark mark = pare_arena_mark(p->a);
     for (size_t t = 0; t < blocks; t++) {
         const uint32_t count = block_rows(n, size, t, rows);
-        const pare_status st = ask(p, rows, rows, count, MEAN);
+        const pare_status st = run_calls(p, rows, rows, count, MEAN);
         if (st) return st;
         for (size_t i = 0; i < count; i++) {
             const size_t row = rows[i];
             own_s[row] = mass_of(p, i);
             double *const so = add_part(p, row, own_s[row]);
             for (size_t c = 0; c < dv; c++) {
-                own_o[row * dv + c] = value_of(p, i, c);
-                so[c] = rounded(p, own_s[row] * own_o[row * dv + c]);
+                own_o[row * dv + c] = answer(p, 1, i, c);
+                so[c] = round_to_type(p, own_s[row] * own_o[row * dv + c]);
             }
         }
         pare_arena_reset(p->a, mark);
@@ -163,16 +149,17 @@ static pare_status pair_parts(paper_head *p)
         for (size_t other = t + 1; other < blocks; other++) {
             const uint32_t first = block_rows(n, size, t, rows);
             const uint32_t count = first + block_rows(n, size, other, rows + first);
-            const pare_status st = ask(p, rows, rows, count, MEAN);
+            const pare_status st = run_calls(p, rows, rows, count, MEAN);
             if (st) return st;
-            for (size_t i = causal ? first : 0; i < count;
-                 i++) { /* the union minus the own block */
+            /* the union minus the own block */
+            for (size_t i = causal ? first : 0; i < count; i++) {
                 const size_t row = rows[i];
                 const double s = mass_of(p, i);
-                double *const so = add_part(p, row, rounded(p, s - own_s[row]));
+                double *const so = add_part(p, row, round_to_type(p, s - own_s[row]));
                 for (size_t c = 0; c < dv; c++)
-                    so[c] = rounded(p, rounded(p, s * value_of(p, i, c)) -
-                                           rounded(p, own_s[row] * own_o[row * dv + c]));
+                    so[c] =
+                        round_to_type(p, round_to_type(p, s * answer(p, 1, i, c)) -
+                                             round_to_type(p, own_s[row] * own_o[row * dv + c]));
             }
             pare_arena_reset(p->a, mark);
         }
@@ -191,12 +178,13 @@ static pare_status prefix_parts(paper_head *p, size_t from, size_t keys, size_t 
         k[i] = (uint32_t)(from + i);
         q[i] = (uint32_t)(from + i + lead);
     }
-    const pare_status st = ask(p, q, k, (uint32_t)keys, MEAN);
+    const pare_status st = run_calls(p, q, k, (uint32_t)keys, MEAN);
     for (size_t i = 0; i < keys && !st; i++) {
         if (q[i] < first) continue;
         const double s = mass_of(p, i);
         double *const so = add_part(p, q[i], sign * s);
-        for (size_t c = 0; c < p->job->dv; c++) so[c] = sign * rounded(p, s * value_of(p, i, c));
+        for (size_t c = 0; c < p->job->dv; c++)
+            so[c] = sign * round_to_type(p, s * answer(p, 1, i, c));
     }
     pare_arena_reset(p->a, mark);
     return st;
@@ -229,12 +217,12 @@ static pare_status window_parts(paper_head *p)
             k[i] = i < sinks ? (uint32_t)i : NONE;
             q[i] = i + 1 >= sees && i + 1 < sees + nq ? (uint32_t)(first + i + 1 - sees) : NONE;
         }
-        st = ask(p, q, k, (uint32_t)count, SUM);
+        st = run_calls(p, q, k, (uint32_t)count, SUM);
         for (size_t x = 0; x < nq && !st; x++) {
             const size_t i = sees - 1 + x;
             double *const so = add_part(p, first + x, mass_of(p, i));
             for (size_t c = 0; c < p->job->dv; c++)
-                so[c] = rounded(p, p->scale * value_of(p, i, c));
+                so[c] = round_to_type(p, p->scale * answer(p, 1, i, c));
         }
         pare_arena_reset(p->a, mark);
     }
@@ -253,34 +241,25 @@ typedef struct level {
 static pare_status sum_groups(paper_head *p, const level *l, size_t first, size_t groups)
 {
     const run_inputs *const in = &p->r->in;
-    const size_t dv = p->job->dv, b = pare_dtype_size(p->type);
+    const size_t dv = p->job->dv;
     const uint32_t code = group_width(l->at_once), dk = code ? code : 1;
     const uint32_t n = (uint32_t)(groups * l->size);
     const double pen = penalty(p->type, in->caps.exp_flush, 0);
-    char *const q = pare_alloc(p->a, (size_t)n * dk, b);
-    char *const k = pare_alloc(p->a, (size_t)n * dk, b);
-    char *const v = pare_alloc(p->a, n * (dv + 1), b);
-    char *const y = pare_alloc(p->a, n * (dv + 1), b);
-    if (!q || !k || !v || !y) return pare_no_memory(in->err);
+    instance call = {
+        .n = n, .dk = dk, .dv = (uint32_t)dv + 1, .causal = in->rule.kind == CALL_CAUSAL};
+    if (!instance_alloc(&call, p->a, p->type)) return pare_no_memory(in->err);
     for (size_t i = 0; i < n; i++) {
         const size_t g = i / l->size, row = (first + g) / l->groups;
         const size_t part = (first + g) % l->groups * l->size + i % l->size;
         const uint64_t bits = code ? group_bits(code, g) : 0;
-        put_query_code(p->type, q, i * dk, code, bits, pen);
-        put_key_code(p->type, k, i * dk, code, bits);
+        put_query_code(p->type, call.q, i * dk, code, bits, pen);
+        put_key_code(p->type, call.k, i * dk, code, bits);
         if (part >= l->have) continue;
         const size_t at = row * p->max_parts + part;
-        for (size_t c = 0; c < dv; c++) num_put(p->type, v, i * (dv + 1) + c, p->so[at * dv + c]);
-        num_put(p->type, v, i * (dv + 1) + dv, p->s[at]);
+        for (size_t c = 0; c < dv; c++)
+            num_put(p->type, call.v, i * (dv + 1) + c, p->so[at * dv + c]);
+        num_put(p->type, call.v, i * (dv + 1) + dv, p->s[at]);
     }
-    const instance call = {.n = n,
-                           .dk = dk,
-                           .dv = (uint32_t)dv + 1,
-                           .causal = in->rule.kind == CALL_CAUSAL,
-                           .q = q,
-                           .k = k,
-                           .v = v,
-                           .y = y};
     const uint64_t before = p->r->stats->calls;
     const pare_status st = instances_run_any(in, &call, 1, &p->r->stats->calls);
     p->r->stats->merge_calls += p->r->stats->calls - before;
@@ -288,8 +267,8 @@ static pare_status sum_groups(paper_head *p, const level *l, size_t first, size_
         const size_t row = (first + g) / l->groups, from = (g + 1) * l->size - 1;
         const size_t to = row * p->max_parts + (first + g) % l->groups;
         for (size_t c = 0; c < dv; c++)
-            p->so[to * dv + c] = num_at(p->type, y, from * (dv + 1) + c);
-        p->s[to] = num_at(p->type, y, from * (dv + 1) + dv);
+            p->so[to * dv + c] = num_at(p->type, call.y, from * (dv + 1) + c);
+        p->s[to] = num_at(p->type, call.y, from * (dv + 1) + dv);
     }
     return st;
 }
@@ -313,7 +292,7 @@ static pare_status sum_parts(paper_head *p)
     for (size_t i = 0; i < n && !st; i++)
         for (size_t c = 0; c < dv; c++) {
             const size_t at = i * p->max_parts;
-            const double y = rounded(p, p->so[at * dv + c] / p->s[at]);
+            const double y = round_to_type(p, p->so[at * dv + c] / p->s[at]);
             if (!isfinite(y))
                 return pare_fail(
                     p->r->in.err, PARE_ERR_NUMERIC,
@@ -349,8 +328,8 @@ pare_status paper_attend(length_run *r)
         for (size_t q = 0; q < n; q++)
             for (size_t k = 0; k < n; k++)
                 max_logit = fmax(max_logit, fabs(run_logit(r, p.job, q, k)));
-        p.c = rounded(&p, 1 + log(tokens) + log(10 / eps) + max_logit);
-        p.scale = rounded(&p, exp(rounded(&p, p.c - 1)));
+        p.c = round_to_type(&p, 1 + log(tokens) + log(10 / eps) + max_logit);
+        p.scale = round_to_type(&p, exp(round_to_type(&p, p.c - 1)));
         p.so = pare_alloc(r->arena, n * max_parts * p.job->dv, sizeof *p.so);
         p.s = pare_alloc(r->arena, n * max_parts, sizeof *p.s);
         p.parts = pare_alloc(r->arena, n, sizeof *p.parts);

@@ -12,6 +12,7 @@
  * before them see all of them. The drawn parts of all rows come first, are multiplied by P / n, and
  * the own blocks are added to them: calls of one round all the same, for they do not depend on one
  * another. */
+#include "attend_plan.h"
 #include "sampling.h"
 #include <string.h>
 
@@ -52,12 +53,9 @@ static pare_status sample_rows(sampling *s, const open_rows *w, bool all)
             if (!keys) st = pare_no_memory(r->in.err);
             for (size_t k = 0; k < s->keys && !st; k += m - 1) {
                 const size_t nk = s->keys - k < m - 1 ? s->keys - k : m - 1;
-                const placed p = {.t = {.rows = w->rows[a] + q,
-                                        .nq = (uint32_t)nq,
-                                        .keys = keys + k,
-                                        .nk = (uint32_t)nk,
-                                        .vis0 = PARE_VIS_ALL},
-                                  .k_at = 1};
+                placed p = {.t = tile_of(0, nq, 0, nk, PARE_VIS_ALL), .k_at = 1};
+                p.t.rows = w->rows[a] + q;
+                p.t.keys = keys + k;
                 st = round_add_call(r, &p, 1, (uint32_t)(nq > nk + 1 ? nq : nk + 1));
             }
         }

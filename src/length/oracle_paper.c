@@ -32,7 +32,7 @@ static uint32_t outputs_of(const paper_oracle *o, const pare_call_strict *c, uin
     return d;
 }
 
-static bool residual(const paper_oracle *o)
+static bool has_residual(const paper_oracle *o)
 {
     return o->caps.features & PARE_ORC_RESIDUAL;
 }
@@ -43,15 +43,15 @@ static bool residual(const paper_oracle *o)
 static uint32_t width_behind(const paper_oracle *o, const pare_call_strict *c, uint32_t layer,
                              uint32_t d)
 {
-    const uint32_t heads = outputs_of(o, c, layer), given = residual(o) ? d + heads : heads;
+    const uint32_t heads = outputs_of(o, c, layer), inputs = has_residual(o) ? d + heads : heads;
     for (uint32_t h = 0; h < o->caps.heads; h++) {
         const pare_head_w *const w = &c->heads[layer * o->caps.heads + h];
         if (w->din != d || !w->dk) return 0;
         if (!(o->caps.features & PARE_ORC_WIDE_HEAD) && w->dv != c->heads[layer * o->caps.heads].dv)
             return 0;
     }
-    if (c->psi && c->psi[layer].fn) return c->psi[layer].din == given ? c->psi[layer].dout : 0;
-    return residual(o) ? (d == heads ? d : 0) : heads;
+    if (c->psi && c->psi[layer].fn) return c->psi[layer].din == inputs ? c->psi[layer].dout : 0;
+    return has_residual(o) ? (d == heads ? d : 0) : heads;
 }
 
 static pare_status check_call(const paper_oracle *o, const pare_call *call, pare_err *err)
@@ -74,7 +74,7 @@ static pare_status check_call(const paper_oracle *o, const pare_call *call, pare
 
 /* ---- arithmetic of the type ------------------------------------------------------------------ */
 
-static double rounded(pare_dtype t, double x)
+static double round_to_type(pare_dtype t, double x)
 {
     return t == PARE_F32 ? (double)(float)x : x;
 }
@@ -89,7 +89,9 @@ static void product(pare_dtype t, double *out, const double *x, const void *w, s
             const double a = x[i * d + e];
             for (size_t c = 0; c < cols && a != 0; c++) {
                 const double b = num_at(t, w, e * cols + c);
-                if (b != 0) out[i * cols + c] = rounded(t, out[i * cols + c] + rounded(t, a * b));
+                if (b != 0)
+                    out[i * cols + c] =
+                        round_to_type(t, out[i * cols + c] + round_to_type(t, a * b));
             }
         }
 }
@@ -103,7 +105,8 @@ typedef struct job {
 } job;
 
 /* A token function over all rows: from and to arrays of f64, through the oracle's type. */
-static bool apply(pare_dtype t, const pare_tokfn *f, double *out, const double *in, size_t n)
+static bool apply_token_function(pare_dtype t, const pare_tokfn *f, double *out, const double *in,
+                                 size_t n)
 {
     const size_t b = pare_dtype_size(t);
     char *const from = calloc((size_t)f->din + 1, b), *const to = calloc((size_t)f->dout + 1, b);
@@ -118,7 +121,7 @@ static bool apply(pare_dtype t, const pare_tokfn *f, double *out, const double *
     return ok;
 }
 
-static double *numbers(size_t n)
+static double *alloc_numbers(size_t n)
 {
     return calloc(n + 1, sizeof(double));
 }
@@ -129,8 +132,9 @@ static bool run_head(const paper_oracle *o, double *out, size_t ld, const double
 {
     const pare_dtype t = o->caps.dtype;
     const size_t n = c->n, dk = w->dk, dv = w->dv;
-    double *const q = numbers(n * dk), *const k = numbers(n * dk), *const v = numbers(n * dv);
-    double *const p = numbers(n);
+    double *const q = alloc_numbers(n * dk), *const k = alloc_numbers(n * dk),
+                  *const v = alloc_numbers(n * dv);
+    double *const p = alloc_numbers(n);
     const bool ok = q && k && v && p;
     if (ok) {
         product(t, q, x, w->wq, n, d, dk);
@@ -143,19 +147,20 @@ static bool run_head(const paper_oracle *o, double *out, size_t ld, const double
         for (size_t j = 0; j < sees; j++) {
             double s = 0;
             for (size_t e = 0; e < dk; e++)
-                s = rounded(t, s + rounded(t, q[i * dk + e] * k[j * dk + e]));
+                s = round_to_type(t, s + round_to_type(t, q[i * dk + e] * k[j * dk + e]));
             p[j] = s;
             row_max = s > row_max || isnan(s) ? s : row_max;
         }
         for (size_t j = 0; j < sees; j++) {
-            p[j] = rounded(t, pare_exp(rounded(t, p[j] - row_max)));
-            sum = rounded(t, sum + p[j]);
+            p[j] = round_to_type(t, pare_exp(round_to_type(t, p[j] - row_max)));
+            sum = round_to_type(t, sum + p[j]);
         }
         for (size_t e = 0; e < dv; e++) out[i * ld + e] = 0;
         for (size_t j = 0; j < sees; j++) {
-            const double weight = rounded(t, p[j] / sum);
+            const double weight = round_to_type(t, p[j] / sum);
             for (size_t e = 0; e < dv; e++)
-                out[i * ld + e] = rounded(t, out[i * ld + e] + rounded(t, weight * v[j * dv + e]));
+                out[i * ld + e] =
+                    round_to_type(t, out[i * ld + e] + round_to_type(t, weight * v[j * dv + e]));
         }
     }
     free(q), free(k), free(v), free(p);
@@ -166,10 +171,10 @@ static bool run_head(const paper_oracle *o, double *out, size_t ld, const double
 static double *run_layer(const paper_oracle *o, const double *x, size_t d,
                          const pare_call_strict *c, uint32_t layer)
 {
-    const size_t lead = residual(o) ? d : 0, heads = outputs_of(o, c, layer), n = c->n;
+    const size_t lead = has_residual(o) ? d : 0, heads = outputs_of(o, c, layer), n = c->n;
     const bool has_psi = c->psi && c->psi[layer].fn;
     const size_t wide = has_psi ? c->psi[layer].dout : heads;
-    double *const all = numbers(n * (lead + heads)), *next = numbers(n * wide);
+    double *const all = alloc_numbers(n * (lead + heads)), *next = alloc_numbers(n * wide);
     bool ok = all && next;
     size_t at = lead;
     for (size_t i = 0; ok && i < n && lead; i++)
@@ -180,13 +185,13 @@ static double *run_layer(const paper_oracle *o, const double *x, size_t d,
         at += w->dv;
     }
     if (ok && has_psi)
-        ok = apply(o->caps.dtype, &c->psi[layer], next, all, n);
+        ok = apply_token_function(o->caps.dtype, &c->psi[layer], next, all, n);
     else if (ok)
         for (size_t i = 0; i < n; i++)
             for (size_t e = 0; e < wide; e++)
                 next[i * wide + e] =
-                    rounded(o->caps.dtype, all[i * (lead + heads) + lead + e] +
-                                               (lead ? all[i * (lead + heads) + e] : 0));
+                    round_to_type(o->caps.dtype, all[i * (lead + heads) + lead + e] +
+                                                     (lead ? all[i * (lead + heads) + e] : 0));
     free(all);
     if (ok) return next;
     free(next);
@@ -200,11 +205,11 @@ static void run_call(void *ctx, size_t i)
     const pare_call_strict *const c = &j->calls[i].u.s;
     const pare_dtype type = o->caps.dtype;
     size_t d = c->din;
-    double *x = numbers((size_t)c->n * d);
+    double *x = alloc_numbers((size_t)c->n * d);
     for (size_t e = 0; x && e < (size_t)c->n * d; e++) x[e] = num_at(type, c->x, e);
     if (x && c->phi) {
-        double *y = numbers((size_t)c->n * c->phi->dout);
-        if (y && !apply(type, c->phi, y, x, c->n)) {
+        double *y = alloc_numbers((size_t)c->n * c->phi->dout);
+        if (y && !apply_token_function(type, c->phi, y, x, c->n)) {
             free(y);
             y = NULL;
         }
@@ -241,25 +246,27 @@ static pare_status barrier(void *self, pare_err *err)
     return PARE_OK;
 }
 
-pare_status pare_oracle_paper(pare_oracle *out, pare_dtype dtype, uint32_t max_len, uint32_t layers,
-                              uint32_t heads, uint32_t features, const pare_exec *exec,
+pare_status pare_oracle_paper(pare_oracle *out, const pare_oracle_caps *like, const pare_exec *exec,
                               pare_err *err)
 {
     static const pare_oracle_ops ops = {caps, evaluate, barrier, free};
-    PARE_ASSERT((dtype == PARE_F32 || dtype == PARE_F64) && layers && heads && max_len);
+    const pare_dtype dtype = like->dtype;
+    PARE_ASSERT((dtype == PARE_F32 || dtype == PARE_F64) && like->max_len);
     paper_oracle *const o = malloc(sizeof *o);
     if (!o) return pare_no_memory(err);
     const bool f32 = dtype == PARE_F32;
-    *o = (paper_oracle){.caps = {.size = sizeof o->caps,
-                                 .features = features | PARE_ORC_STRICT,
-                                 .max_len = max_len,
-                                 .layers = layers,
-                                 .heads = heads,
-                                 .dtype = dtype,
-                                 .exp_flush = f32 ? 104 : 746,
-                                 .exp_err = f32 ? 2 : 2,
-                                 .w_min = f32 ? 0x1p-80 : 0x1p-900},
-                        .exec = exec};
+    *o = (paper_oracle){
+        .caps = {.size = sizeof o->caps,
+                 .features = (like->features ? like->features : PARE_ORC_FULL | PARE_ORC_CAUSAL) |
+                             PARE_ORC_STRICT,
+                 .max_len = like->max_len,
+                 .layers = like->layers ? like->layers : 1,
+                 .heads = like->heads ? like->heads : 1,
+                 .dtype = dtype,
+                 .exp_flush = f32 ? 104 : 746,
+                 .exp_err = f32 ? 2 : 2,
+                 .w_min = f32 ? 0x1p-80 : 0x1p-900},
+        .exec = exec};
     out->ops = &ops;
     out->self = o;
     return PARE_OK;

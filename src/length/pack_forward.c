@@ -35,11 +35,17 @@ static pare_status one_layer(void *self, size_t block, pare_dtype t, const pare_
     return st;
 }
 
-pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc, const pare_model *m,
-                                     const pare_input *in, size_t count, double penalty,
-                                     size_t rows, pare_pack_stats *stats, pare_length_cert *cert,
-                                     const pare_exec *exec, pare_err *err)
+pare_status pare_length_pack_forward(void *const *out, pare_pack_stats *stats,
+                                     pare_length_cert *cert, const pare_length_pass *pass,
+                                     const pare_pack_opts *opts, const pare_exec *exec,
+                                     pare_err *err)
 {
+    static const pare_pack_opts usual = PARE_PACK_OPTS_DEFAULT;
+    const pare_pack_opts *const o = opts ? opts : &usual;
+    const pare_oracle *const orc = pass->oracle;
+    const pare_model *const m = pass->model;
+    const pare_input *const in = pass->in;
+    const size_t count = pass->n;
     pare_oracle_caps caps;
     orc->ops->caps(orc->self, &caps);
     size_t longest = 0;
@@ -51,9 +57,9 @@ pare_status pare_length_pack_forward(void *const *out, const pare_oracle *orc, c
         plan.pattern.kind = PARE_CAUSAL;
     plan.caps.features = PARE_ORC_QKV | PARE_ORC_FULL | PARE_ORC_CAUSAL;
     plan.opts.mode = PARE_LENGTH_ZEROREF;
-    certifier certify = {.plan = &plan, .rows = rows, .call_rows = caps.max_len, .out = cert};
+    certifier certify = {.plan = &plan, .rows = o->rows, .call_rows = caps.max_len, .out = cert};
     packed_pass w = {
-        .orc = orc, .penalty = penalty, .stats = stats, .cert = cert ? &certify : NULL, .m = m};
+        .orc = orc, .penalty = o->penalty, .stats = stats, .cert = cert ? &certify : NULL, .m = m};
     const pare_attender by = {.fn = one_layer, .self = &w};
     *stats = (pare_pack_stats){0};
     if (cert) *cert = (pare_length_cert){.sound = true};

@@ -16,7 +16,6 @@
 #include <math.h>
 #include "attend_plan.h"
 #include "linalg/bounds.h"
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct packing {
@@ -52,9 +51,9 @@ static void place_input(const packing *p, const pare_length_job *j, size_t g, si
     const size_t b = num_size(t);
     const uint64_t bits = code ? group_bits(code, g) : 0;
     for (size_t i = 0; i < j->n; i++) {
-        char *const q = (char *)to->q + (row + i) * to->dk * b;
-        char *const k = (char *)to->k + (row + i) * to->dk * b;
-        char *const v = (char *)to->v + (row + i) * to->dv * b;
+        char *const q = to->q + (row + i) * to->dk * b;
+        char *const k = to->k + (row + i) * to->dk * b;
+        char *const v = to->v + (row + i) * to->dv * b;
         for (size_t c = 0; c < j->dk; c++)
             num_put(t, q, c, j->scale * num_at(t, j->q, i * j->ldq + c));
         memcpy(k, (const char *)j->k + i * j->ldk * b, j->dk * b);
@@ -80,26 +79,19 @@ static pare_status pack_call(packing *p, size_t first, size_t end, size_t n)
                          "length: a packed call needs queries of %zu and values of %zu numbers, "
                          "the oracle takes %zu and %zu",
                          dk + code, dv, wide, values);
-    char *const q = calloc(rows * wide + 1, b), *const k = calloc(rows * wide + 1, b);
-    char *const v = calloc(rows * values + 1, b), *const y = calloc(rows * values + 1, b);
-    const instance c = {.n = (uint32_t)rows,
-                        .dk = (uint32_t)wide,
-                        .dv = (uint32_t)values,
-                        .causal = p->causal,
-                        .q = q,
-                        .k = k,
-                        .v = v,
-                        .y = y};
-    pare_status st = q && k && v && y ? PARE_OK : pare_no_memory(in->err);
+    pare_arena *const a = pare_arena_new();
+    instance c = {
+        .n = (uint32_t)rows, .dk = (uint32_t)wide, .dv = (uint32_t)values, .causal = p->causal};
+    pare_status st = a && instance_alloc(&c, a, in->caps.dtype) ? PARE_OK : pare_no_memory(in->err);
     for (size_t x = first, row = 0; !st && x < end; row += p->jobs[x++].n)
         place_input(p, &p->jobs[x], x - first, row, code, &c);
     const uint64_t padding = pads ? group_bits(code, end - first) : 0;
     for (size_t row = n; !st && row < rows; row++) {
-        put_query_code(in->caps.dtype, q, row * wide + dk, code, padding, p->penalty);
-        put_key_code(in->caps.dtype, k, row * wide + dk, code, padding);
+        put_query_code(in->caps.dtype, c.q, row * wide + dk, code, padding, p->penalty);
+        put_key_code(in->caps.dtype, c.k, row * wide + dk, code, padding);
     }
     for (size_t row = 0; !st && !(in->caps.features & PARE_ORC_WHOLE) && row < rows; row++)
-        num_put(in->caps.dtype, y, row * values, NAN); /* what is not written is no answer */
+        num_put(in->caps.dtype, c.y, row * values, NAN); /* what is not written is no answer */
     if (!st) st = instances_run_any(in, &c, 1, &p->stats->calls);
     for (size_t x = first, row = 0; !st && x < end; x++) {
         if (!p->isolates && rows > p->jobs[x].n) { /* how far the others can move its outputs */
@@ -111,11 +103,11 @@ static pare_status pack_call(packing *p, size_t first, size_t end, size_t n)
         }
         for (size_t i = 0; i < p->jobs[x].n && !st; i++, row++) {
             for (size_t e = 0; e < dv && !st; e++)
-                if (!isfinite(num_at(in->caps.dtype, y, row * values + e)))
+                if (!isfinite(num_at(in->caps.dtype, c.y, row * values + e)))
                     st = pare_fail(in->err, PARE_ERR_NUMERIC,
                                    "length: packed call %llu: row %zu of input %zu is no number",
                                    (unsigned long long)p->stats->calls - 1, i, x);
-            memcpy((char *)p->jobs[x].y + i * p->jobs[x].ldy * b, y + row * values * b, dv * b);
+            memcpy((char *)p->jobs[x].y + i * p->jobs[x].ldy * b, c.y + row * values * b, dv * b);
         }
     }
     if (rows > p->stats->max_len) p->stats->max_len = rows;
@@ -125,7 +117,7 @@ static pare_status pack_call(packing *p, size_t first, size_t end, size_t n)
     const uint64_t slot = 2 * wide + values;
     const uint64_t token = in->strict ? token_width(slot, 1, c.n) : slot;
     if (token > p->stats->d_token) p->stats->d_token = token;
-    free(q), free(k), free(v), free(y);
+    pare_arena_free(a);
     return st;
 }
 

@@ -164,24 +164,14 @@ static outgoing as_outgoing(const pare_call *c)
 {
     const pare_call_partial *const p = &c->u.p;
     const pare_call_qkv *const a = &c->u.a;
-    if (c->kind == PARE_CALL_PARTIAL)
-        return (outgoing){{PIPE_PARTIAL, p->nq, p->nk, p->dk, p->dv, 0, p->vis0},
-                          p->q,
-                          p->k,
-                          p->v,
-                          NULL,
-                          p->ldq,
-                          p->ldk,
-                          p->ldv};
+    if (c->kind == PARE_CALL_PARTIAL) {
+        const pipe_call head = {PIPE_PARTIAL, p->nq, p->nk, p->dk, p->dv, 0, p->vis0};
+        return (outgoing){head, p->q, p->k, p->v, NULL, p->ldq, p->ldk, p->ldv};
+    }
     const uint32_t flags = (a->causal ? PIPE_CAUSAL : 0u) | (a->bias ? PIPE_BIAS : 0u);
-    return (outgoing){{PIPE_QKV, a->n, a->n, a->dk, a->dv, flags, a->causal ? 1 : PARE_VIS_ALL},
-                      a->q,
-                      a->k,
-                      a->v,
-                      a->bias,
-                      a->dk,
-                      a->dk,
-                      a->dv};
+    const int64_t sees = a->causal ? 1 : PARE_VIS_ALL;
+    const pipe_call head = {PIPE_QKV, a->n, a->n, a->dk, a->dv, flags, sees};
+    return (outgoing){head, a->q, a->k, a->v, a->bias, a->dk, a->dk, a->dv};
 }
 
 static uint64_t out_bytes(const pipe_oracle *o, const outgoing *g)

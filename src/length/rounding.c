@@ -187,7 +187,7 @@ static void bound_one(void *ctx, size_t i)
 /* The facts that follow from the mode and its calls. */
 static pare_status set_call_facts(bounded_job *d, const pare_length_opts *opts, pare_err *err)
 {
-    pare_length_opts o = opts ? *opts : (pare_length_opts){0};
+    pare_length_opts o = opts ? *opts : (pare_length_opts)PARE_LENGTH_OPTS_DEFAULT;
     call_rule r;
     const size_t n = d->job->n;
     const pare_status st = rule_choose(&r, &o, &d->caps, n, d->p, err);

@@ -48,18 +48,18 @@ typedef struct head_state {
     unsigned char *bad;      /* n: rows whose accumulators cannot be trusted */
     char *partials;          /* strict: partial results of each row, one after the other ... */
     uint32_t *partial_count; /* ... and how many there are */
-    char *key_blocks,
-        *value_blocks;      /* zeroref: one call's keys and values, for each key block ... */
-    char *indicator_blocks; /* ... and the indicator columns, where they are separate */
+    /* zeroref: one call's keys and values, for each key block, and the indicator columns where they
+     * are separate */
+    char *key_blocks, *value_blocks, *indicator_blocks;
     struct length_run *run;
 } head_state;
 
 /* One call under way. */
 typedef struct pending_call {
     size_t head, tile, tiles; /* which head; its tiles from `tile` on in the batch */
-    uint32_t n, dk, dv,
-        code;        /* rows and widths as the oracle sees them; code: of the group codes */
-    uint64_t number; /* of the call, counted from 0 */
+    uint32_t n, dk, dv;       /* rows and widths as the oracle sees them */
+    uint32_t code;            /* width of the group codes */
+    uint64_t number;          /* of the call, counted from 0 */
     char *q, *k, *v, *y, *bias;
     char *indicator, *weights; /* the indicator columns and their results, where separate */
     char *m, *l;               /* native */

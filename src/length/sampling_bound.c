@@ -38,7 +38,7 @@
 /* ---- geometry -------------------------------------------------------------------------------- */
 
 /* What the root of a sum of so many squares may be too small by, but for a few roundings. */
-static double up(size_t squares)
+static double rounded_up(size_t squares)
 {
     return 1 + (double)squares * 0x1p-54;
 }
@@ -62,7 +62,7 @@ static double radius(const length_run *r, const double *from, const void *x, siz
         }
         most = fmax(most, s);
     }
-    return sqrt(most) * up(cols);
+    return sqrt(most) * rounded_up(cols);
 }
 
 /* ---- the bound ------------------------------------------------------------------------------- */
@@ -74,7 +74,7 @@ static double norm_of(const length_run *r, const void *x, size_t at, size_t cols
         const double v = num_at(r->in.caps.dtype, x, at + c);
         s += v * v;
     }
-    return sqrt(s) * up(cols);
+    return sqrt(s) * rounded_up(cols);
 }
 
 /* In norm: the weights sum to 1, so that sum_j p_j |v_j| is at most the longest value; what is lost
@@ -127,9 +127,9 @@ double sampling_bound(const sampling *s, size_t a, size_t i, const drawn *d, dou
     const double amax = pare_exp_up(q * g->key_radius + shift) * (1 + e.factor);
     const double kappa =
         (d->beside ? 2 : 1) * amax * d->of / h->weight_sum[i] * s->log_term / sqrt(d->n) * GUARD;
-    const double spread = sqrt(far) * up(h->job.dv) + g->value_radius;
+    const double spread = sqrt(far) * rounded_up(h->job.dv) + g->value_radius;
     const double rounded = rounded_row(&e, g->longest_value, h->job.dv);
-    *size = sqrt(length) / up(h->job.dv) / GUARD;
+    *size = sqrt(length) / rounded_up(h->job.dv) / GUARD;
     if (!(kappa < 1) || !accumulators_finite(r, h, i) || !(h->weight_sum[i] >= r->in.caps.w_min))
         return INFINITY;
     return kappa * (spread + rounded) / (1 - kappa) + rounded; /* with what kappa has too much */

@@ -255,9 +255,8 @@ static void lay_out_block(void *ctx, size_t x)
                             .indicator = h->indicator_blocks && (!at || left < m - 1)
                                              ? indicator_of_block(r, h, k0)
                                              : NULL};
-    const placed t = {
-        .t = {.k0 = k0, .nk = (uint32_t)(left < m - 1 ? left : m - 1), .vis0 = PARE_VIS_ALL},
-        .k_at = 1};
+    const size_t nk = left < m - 1 ? left : m - 1;
+    const placed t = {.t = tile_of(0, 0, k0, nk, PARE_VIS_ALL), .k_at = 1};
     clear_keys(r, &e, w->ops);
     place_keys(r, &e, &t, 0, w->ops);
 }

@@ -53,11 +53,7 @@ static pare_status cover_rect(const cover *c, size_t q0, uint32_t nq, size_t fro
 {
     pare_status st = PARE_OK;
     for (size_t k = from; k < to && !st; k += bk) {
-        const pare_tile t = {.q0 = q0,
-                             .nq = nq,
-                             .k0 = k,
-                             .nk = (uint32_t)(to - k < bk ? to - k : bk),
-                             .vis0 = PARE_VIS_ALL};
+        const pare_tile t = tile_of(q0, nq, k, to - k < bk ? to - k : bk, PARE_VIS_ALL);
         st = c->fn(c->ctx, &t);
     }
     return st;
@@ -96,7 +92,7 @@ static pare_status cover_causal(const cover *c)
         end = group_end(c, q, m);
         for (size_t x = q; x < end && !st; x += m) {
             const uint32_t nq = block_rows(c, x, m);
-            const pare_tile own = {.q0 = x, .nq = nq, .k0 = x, .nk = nq, .vis0 = 1};
+            const pare_tile own = tile_of(x, nq, x, nq, 1);
             st = c->fn(c->ctx, &own);
             if (!st && c->group == 1) st = cover_rect(c, x, nq, 0, x, m);
         }
@@ -120,12 +116,9 @@ static pare_status cover_window(const cover *c, const pare_pattern *p)
         const int64_t nq = min_i64(m, n - b), end = b + nq - 1;
         const bool fused = fuse && b - r + 1 >= s;
         const uint32_t shared = fused ? (uint32_t)s : 0;
-        const pare_tile own = {.q0 = (size_t)b,
-                               .nq = (uint32_t)nq,
-                               .k0 = (size_t)b,
-                               .nk = (uint32_t)nq + shared,
-                               .shared = shared,
-                               .vis0 = (int64_t)shared + 1};
+        const size_t first_row = (size_t)b, rows = (size_t)nq;
+        pare_tile own = tile_of(first_row, rows, first_row, rows + shared, (int64_t)shared + 1);
+        own.shared = shared;
         st = c->fn(c->ctx, &own);
 
         /* The boundary: query i sees keys i-r+1 .. below b-r+m: the later the fewer, so both lists
@@ -133,17 +126,13 @@ static pare_status cover_window(const cover *c, const pare_pattern *p)
         const int64_t low = max_i64(b - r + 1, 0), high = min_i64(b - r + m, b);
         const int64_t last = min_i64(end, high + r - 2);
         if (!st && high > low && last >= b) {
-            const pare_tile t = {.q0 = (size_t)last,
-                                 .nq = (uint32_t)(last - b + 1),
-                                 .q_down = true,
-                                 .k0 = (size_t)(high - 1),
-                                 .nk = (uint32_t)(high - low),
-                                 .k_down = true,
-                                 .vis0 = high - max_i64(last - r + 1, low)};
+            pare_tile t = tile_of((size_t)last, (size_t)(last - b + 1), (size_t)(high - 1),
+                                  (size_t)(high - low), high - max_i64(last - r + 1, low));
+            t.q_down = t.k_down = true;
             st = c->fn(c->ctx, &t);
         }
         if (!st)
-            st = cover_rect(c, (size_t)b, (uint32_t)nq, (size_t)max_i64(b - r + m, 0), (size_t)b,
+            st = cover_rect(c, first_row, (uint32_t)nq, (size_t)max_i64(b - r + m, 0), first_row,
                             c->bk);
 
         /* Query i sees the sinks j <= i-r, in blocks. */
@@ -151,11 +140,8 @@ static pare_status cover_window(const cover *c, const pare_pattern *p)
         for (int64_t k = 0; k < sinks && !st; k += c->bk) {
             const int64_t first = max_i64(b, k + r); /* sees key k */
             const int64_t nk = min_i64(sinks - k, c->bk), vis0 = first - r + 1 - k;
-            const pare_tile t = {.q0 = (size_t)first,
-                                 .nq = (uint32_t)(end - first + 1),
-                                 .k0 = (size_t)k,
-                                 .nk = (uint32_t)nk,
-                                 .vis0 = vis0 >= nk ? PARE_VIS_ALL : vis0};
+            const pare_tile t = tile_of((size_t)first, (size_t)(end - first + 1), (size_t)k,
+                                        (size_t)nk, vis0 >= nk ? PARE_VIS_ALL : vis0);
             st = c->fn(c->ctx, &t);
         }
     }
@@ -182,11 +168,8 @@ pare_status tiles_in_groups(size_t n, const pare_pattern *p, const pare_graph *g
     for (size_t i = 0; i < n; i++)
         for (size_t e = g->ptr[i]; e < g->ptr[i + 1] && !st; e += bk) {
             const size_t left = g->ptr[i + 1] - e;
-            const pare_tile t = {.q0 = i,
-                                 .nq = 1,
-                                 .nk = (uint32_t)(left < bk ? left : bk),
-                                 .vis0 = PARE_VIS_ALL,
-                                 .keys = g->idx + e};
+            pare_tile t = tile_of(i, 1, 0, left < bk ? left : bk, PARE_VIS_ALL);
+            t.keys = g->idx + e;
             st = fn(ctx, &t);
         }
     return st;

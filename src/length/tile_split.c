@@ -93,7 +93,7 @@ static pare_status split_rows(const pare_tile *t, uint32_t m, pare_tile_fn fn, v
 }
 
 /* Both lists the other way round, without the queries that see nothing then. */
-static bool reversed(pare_tile *out, const pare_tile *t)
+static bool reverse_tile(pare_tile *out, const pare_tile *t)
 {
     if (t->nk < 2) return false;
     const size_t nq = t->nq < t->nk - 1 ? t->nq : t->nk - 1; /* queries 0 .. nq-1 see a key */
@@ -116,6 +116,6 @@ pare_status tile_to_stairs(const pare_tile *t, uint32_t m, pare_tile_fn fn, void
     pare_tile forward = *t, back;
     forward.vis0 = 1;
     pare_status st = split_rows(&forward, m, fn, ctx);
-    if (!st && reversed(&back, t)) st = split_rows(&back, m, fn, ctx);
+    if (!st && reverse_tile(&back, t)) st = split_rows(&back, m, fn, ctx);
     return st;
 }

@@ -17,7 +17,7 @@ static pare_status run_other_engine(pare_work *w, const pare_length_plan *plan, 
     pare_oracle orc;
     pare_length_cert cert;
     pare_oracle_caps caps = {.max_len = plan->caps.max_len, .dtype = plan->caps.dtype};
-    pare_length_opts o = {0};
+    pare_length_opts o = PARE_LENGTH_OPTS_DEFAULT;
     if (!engine) {
         if (caps.max_len < 2) caps.max_len = 2; /* a row for the reference */
         caps.dtype = PARE_F64;
@@ -28,9 +28,16 @@ static pare_status run_other_engine(pare_work *w, const pare_length_plan *plan, 
     pare_status st = pare_engine_open(&orc, engine ? engine : &own, m, &caps, w->exec, w->err);
     if (st) return st;
     orc.ops->caps(orc.self, &caps);
-    st = pare_length_plan_make(&other, w->arena, plan->heads, plan->nheads, plan->tokens,
-                               &plan->pattern, plan->graph, &caps, &o, w->err);
-    if (!st) st = pare_length_certify(&cert, &other, &orc, m, in, 16, w->exec, w->err);
+    st = pare_length_plan_make(&other, w->arena,
+                               &(pare_length_shape){.heads = plan->heads,
+                                                    .count = plan->nheads,
+                                                    .tokens = plan->tokens,
+                                                    .pattern = &plan->pattern,
+                                                    .graph = plan->graph},
+                               &caps, &o, w->err);
+    if (!st)
+        st = pare_length_certify(&cert, &(pare_length_pass){.oracle = &orc, .model = m, .in = in},
+                                 &other, 16, w->exec, w->err);
     pare_oracle_free(&orc);
     if (!st && !cert.sound)
         st = length_not_true("another engine", cert.proven, cert.measured, w->err);
@@ -82,7 +89,10 @@ pare_status pare_length_cert_verify(pare_length_verified *out, pare_arena *a, co
         st = pare_err_path(err, pare_length_plan_fits(&plan, a, m, err),
                            k->files[PARE_LENGTH_PLAN].path);
     if (!st) st = length_compare_plan(k, &plan, err);
-    if (!st) st = pare_length_certify(&out->again, &plan, &orc, m, &in.in, k->rows, exec, err);
+    if (!st)
+        st = pare_length_certify(&out->again,
+                                 &(pare_length_pass){.oracle = &orc, .model = m, .in = &in.in},
+                                 &plan, k->rows, exec, err);
     if (!st) st = length_compare_run(k, &out->again, plan.caps.dtype, err);
     if (!st) st = run_other_engine(&w, &plan, m, &in.in, o->engine, &out->other_engine);
     pare_oracle_free(&orc);

@@ -11,7 +11,7 @@
  *     dd / double 3 v^2   dd / dd 15 v^2 + 56 v^3  sqrt 25/8 v^2
  *
  * The errors of the functions are counted in units of PARE_DD_UNIT = 2^-102 = 16 v^2 and proven in
- * src/linalg/dd.c; tests/linalg/test_dd.c compares all of them with MPFR. */
+ * src/linalg/dd.c; tests/linalg/test_dd_mpfr.c compares all of them with MPFR. */
 #ifndef PARE_LINALG_DD_H
 #define PARE_LINALG_DD_H
 #include "base/simd.h"

@@ -162,11 +162,11 @@ pare_status pare_dense_f64(pare_mat *y, const pare_mat *x, const pare_weight *w,
     return run(&j, tile_f64, exec, err);
 }
 
-pare_status pare_dense_f32(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
-                           const pare_weight *w, const pare_weight *b, const pare_exec *exec,
-                           pare_err *err)
+pare_status pare_dense_f32(pare_mat32 *y, const pare_mat32 *x, const pare_weight *w,
+                           const pare_weight *b, const pare_exec *exec, pare_err *err)
 {
-    PARE_ASSERT(n <= 1 || (ldx >= w->cols && ldy >= w->rows));
-    job j = {.w = w, .b = b, .x32 = x, .y32 = y, .ldx = ldx, .ldy = ldy, .n = n};
+    PARE_ASSERT(x->cols == w->cols && y->cols == w->rows && y->rows == x->rows);
+    PARE_ASSERT(x->rows <= 1 || (x->ld >= w->cols && y->ld >= w->rows));
+    job j = {.w = w, .b = b, .x32 = x->v, .y32 = y->v, .ldx = x->ld, .ldy = y->ld, .n = x->rows};
     return run(&j, tile_f32, exec, err);
 }

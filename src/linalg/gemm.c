@@ -83,8 +83,8 @@ void pare_gemm(pare_mat *c, double alpha, const pare_mat *a, bool ta, const pare
                 pare_blas_ld(a), b->v, pare_blas_ld(b), beta, c->v, pare_blas_ld(c));
 }
 
-void pare_blas_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
-                   const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc)
+static void blas_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
+                     const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc)
 {
     if (m == 0 || n == 0) return;
     if (k == 0 || alpha == 0) {
@@ -105,13 +105,22 @@ void pare_blas_f32(size_t m, size_t n, size_t k, float alpha, const float *a, si
                 leading(ldc, m, n));
 }
 
+void pare_blas_f32(pare_mat32 *c, float alpha, const pare_mat32 *a, bool ta, const pare_mat32 *b,
+                   bool tb, float beta)
+{
+    const size_t inner = ta ? a->rows : a->cols;
+    PARE_ASSERT(c->rows == (ta ? a->cols : a->rows) && c->cols == (tb ? b->rows : b->cols));
+    PARE_ASSERT(inner == (tb ? b->cols : b->rows));
+    blas_f32(c->rows, c->cols, inner, alpha, a->v, a->ld, ta, b->v, b->ld, tb, beta, c->v, c->ld);
+}
+
 void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
                    const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc)
 {
     const bool plain = alpha == 1 && (beta == 0 || beta == 1) && m > 1 && n > 0 && k > 0;
     if (plain && sgemm_avx512(m, n, k, a, lda, ta, b, ldb, tb, beta == 1 ? c : NULL, ldc, c, ldc))
         return;
-    pare_blas_f32(m, n, k, alpha, a, lda, ta, b, ldb, tb, beta, c, ldc);
+    blas_f32(m, n, k, alpha, a, lda, ta, b, ldb, tb, beta, c, ldc);
 }
 
 void pare_blas_gram_add(pare_mat *g, const pare_mat *t, bool by_rows)

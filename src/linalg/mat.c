@@ -63,3 +63,19 @@ pare_status pare_lapack_status(int info, const char *routine, const pare_mat *a,
     return pare_fail(err, PARE_ERR_NUMERIC, "%s of a [%zu, %zu] matrix did not converge (info %d)",
                      routine, a->rows, a->cols, info);
 }
+
+double pare_mat_max_abs(const pare_mat *m)
+{
+    double most = 0;
+    for (size_t i = 0; i < m->rows; i++)
+        for (size_t j = 0; j < m->cols; j++) most = fmax(most, fabs(pare_row(m, i)[j]));
+    return most;
+}
+
+double pare_mat_fro_est(const pare_mat *m)
+{
+    double sum = 0;
+    for (size_t i = 0; i < m->rows; i++)
+        for (size_t j = 0; j < m->cols; j++) sum += pare_row(m, i)[j] * pare_row(m, i)[j];
+    return sqrt(sum);
+}

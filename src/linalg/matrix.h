@@ -16,6 +16,8 @@ static inline double *pare_row_mut(pare_mat *m, size_t i)
 }
 /* The part of m that starts at (r, c): a view. */
 pare_mat pare_mat_part(const pare_mat *m, size_t r, size_t c, size_t rows, size_t cols);
+double pare_mat_max_abs(const pare_mat *m); /* largest |entry| */
+double pare_mat_fro_est(const pare_mat *m); /* |m|_F */
 
 /* rows x cols of w from (r, c), widened into out (which has that shape). */
 void pare_weight_widen(pare_mat *out, const pare_weight *w, size_t r, size_t c);

@@ -6,6 +6,7 @@
 #include "linalg/matrix.h"
 #include <pare/run.h>
 
+enum { PARE_DECODE_SEQUENCES = 96 }; /* that one decoder reads side by side, at most */
 enum {
     DECODE_ROWS = PARE_DECODE_SEQUENCES
 }; /* tokens that kernels through together: 8 tall tiles */

@@ -57,19 +57,22 @@ static void attend_head(void *self, size_t unit)
         const pare_mat q = view64(&r->q, row, n, h->q, h->dk);
         const pare_mat k = view64(&r->k, row, n, h->k, h->dk);
         const pare_mat v = view64(&r->v, row, n, h->v, h->dv);
-        st = pare_attend_f64(&y, &q, &k, &v, h->scale, pattern, w->p->graph, w->inner, NULL);
+        const pare_attention_args x = {
+            .q = &q, .k = &k, .v = &v, .scale = h->scale, .pattern = pattern, .graph = w->p->graph};
+        st = pare_attend_f64(&y, &x, w->inner, NULL);
     } else {
         pare_mat32 y = view32(&r->y, row, n, h->o, h->dv);
         const pare_mat32 q = view32(&r->q, row, n, h->q, h->dk);
         const pare_mat32 k = view32(&r->k, row, n, h->k, h->dk);
         const pare_mat32 v = view32(&r->v, row, n, h->v, h->dv);
+        const pare_attention_args32 x = {
+            .q = &q, .k = &k, .v = &v, .scale = h->scale, .pattern = pattern, .graph = w->p->graph};
         const bool poly = w->a->kind == PARE_ATTN_POLY;
         if (poly) {
             const pare_poly_opts o = {.tolerance = w->a->tolerance, .degree = -1};
             const pare_trace *const trace = w->p->trace;
             pare_poly_report report;
-            st = pare_poly_f32(&y, &report, &q, &k, &v, h->scale, pattern, w->p->graph, &o,
-                               w->inner, NULL);
+            st = pare_poly_f32(&y, &report, &x, &o, w->inner, NULL);
             if (!st && trace && trace->poly) {
                 static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
                 pthread_mutex_lock(&one_at_a_time);
@@ -80,8 +83,7 @@ static void attend_head(void *self, size_t unit)
         /* Polynomial attention refuses nan and inf; the exact kernel propagates them, as it does
          * for every other kind. */
         if (!poly || st == PARE_ERR_NONFINITE)
-            st = (w->one_query ? pare_attend_same_f32 : pare_attend_f32)(
-                &y, &q, &k, &v, (float)h->scale, pattern, w->p->graph, w->inner, NULL);
+            st = (w->one_query ? pare_attend_same_f32 : pare_attend_f32)(&y, &x, w->inner, NULL);
     }
     if (st) atomic_store(&w->st, (int)st);
 }

@@ -1,4 +1,5 @@
 /* forward_layers.c - embedding, feed-forward branches and head of a forward pass. */
+#include "model_facts.h"
 #include "forward_parts.h"
 #include "linalg/elementary.h"
 #include <pare/run.h>
@@ -112,11 +113,6 @@ static void pool_row(const void *self, size_t i, double *v)
     for (size_t j = 0; j < x->d; j++) v[j] /= (double)c->tokens;
 }
 
-const pare_weight *forward_head_weight(const pare_model *m)
-{
-    return m->head.tied ? &m->embedding.table : &m->head.out.w;
-}
-
 void forward_head(pass *p, rows *out, const rows *x)
 {
     const pare_output_head *const head = &p->m->head;
@@ -133,7 +129,7 @@ void forward_head(pass *p, rows *out, const rows *x)
         h = dense;
     }
     rows_act(&h, NULL, head->act, c);
-    const pare_weight *const w = forward_head_weight(p->m);
+    const pare_weight *const w = pare_head_weight(p->m);
     if (pare_has(w))
         rows_dense(out, &h, w, &head->out.b, c);
     else if (!c->work.st)

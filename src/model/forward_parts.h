@@ -1,6 +1,7 @@
 /* forward_parts.h - the layers of a forward pass, one function each. */
 #ifndef PARE_MODEL_FORWARD_PARTS_H
 #define PARE_MODEL_FORWARD_PARTS_H
+#include "inputs.h"
 #include "rotary.h"
 #include <pare/run.h>
 
@@ -53,5 +54,4 @@ void ffn_branch(pass *p, rows *y, const rows *z, const pare_ffn *f);
 void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first);
 /* x has gone through the head's norm. */
 void forward_head(pass *p, rows *out, const rows *x);
-const pare_weight *forward_head_weight(const pare_model *m); /* tied or not; may be absent */
 #endif

@@ -1,4 +1,5 @@
 /* forward_plan.c - the steps of a forward pass, and how its rows are cut (forward_plan.h). */
+#include "model_facts.h"
 #include "forward_plan.h"
 
 enum {
@@ -78,7 +79,7 @@ void plan_new(plan *l, rows_ctx *c, const pare_model *m, pare_dtype t, bool trac
         if (f->kind != PARE_FFN_NONE) add_step(l, FFN, b, true, d = f->dout);
     }
     add_step(l, HEAD_NORM, 0, true, d);
-    const bool small_head = entries(forward_head_weight(m)) <= SMALL_WEIGHT;
+    const bool small_head = entries(pare_head_weight(m)) <= SMALL_WEIGHT;
     add_step(l, HEAD, 0, m->head.pool == PARE_POOL_NONE && small_head, d);
 
     /* A stream that changes its width moves rows. Ranges can keep out of one another's way as long

@@ -93,7 +93,9 @@ void rows_dense(rows *y, const rows *x, const pare_weight *w, const pare_weight 
     if (c->work.st) return;
     PARE_ASSERT(y->n == x->n && y->d == w->rows && x->d == w->cols && y->t == x->t);
     if (y->t == PARE_F32) {
-        c->work.st = pare_dense_f32(y->v, y->d, x->v, x->d, x->n, w, b, c->work.exec, c->work.err);
+        pare_mat32 out = {y->n, y->d, y->d, y->v};
+        const pare_mat32 in = {x->n, x->d, x->d, x->v};
+        c->work.st = pare_dense_f32(&out, &in, w, b, c->work.exec, c->work.err);
     } else {
         pare_mat out = pare_mat_of(y->v, y->n, y->d);
         const pare_mat in = pare_mat_of(x->v, x->n, x->d);

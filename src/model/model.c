@@ -22,7 +22,26 @@ void pare_model_free(pare_model *m)
 {
     if (!m) return;
     for (size_t i = 0; i < m->nblobs; i++) pare_blob_release(m->blobs[i]);
+    pare_model_unshare(m);
     pare_arena_free(m->arena); /* m itself lives there */
+}
+
+void pare_model_unshare(pare_model *m)
+{
+    for (size_t i = 0; i < m->nshared; i++) pare_arena_free(m->shared[i]);
+    m->nshared = 0;
+}
+
+/* From now on m keeps the memory alive that the weights of `in` lie in. */
+static pare_status share_arenas(pare_model *m, const pare_model *in, pare_err *err)
+{
+    m->nshared = 0;
+    m->shared = pare_alloc(m->arena, in->nshared + 1, sizeof(pare_arena *));
+    if (!m->shared) return pare_no_memory(err);
+    for (size_t i = 0; i < in->nshared; i++)
+        m->shared[m->nshared++] = pare_arena_retain(in->shared[i]);
+    if (in->arena) m->shared[m->nshared++] = pare_arena_retain(in->arena);
+    return PARE_OK;
 }
 
 pare_status pare_model_keep(pare_model *m, pare_blob *b, pare_err *err)
@@ -54,6 +73,7 @@ pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *e
     m->arena = a;
     m->blobs = NULL;
     m->nblobs = 0;
+    st = share_arenas(m, in, err);
     m->coded = NULL; /* of weights that whoever clones is about to change */
     m->ncoded = 0;
     m->name = in->name ? pare_strdup(a, in->name) : NULL;
@@ -66,7 +86,7 @@ pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *e
         f->layers = copy_array(a, f->layers, f->nlayers, sizeof *f->layers);
         ok = at->heads && f->layers;
     }
-    if (!ok) st = pare_no_memory(err);
+    if (!st && !ok) st = pare_no_memory(err);
     for (size_t i = 0; !st && i < in->nblobs; i++) st = pare_model_keep(m, in->blobs[i], err);
     if (st) {
         pare_model_free(m);

@@ -5,8 +5,16 @@
 
 /* ---- making and walking ---------------------------------------------------------------------- */
 
+/* Lets go of the memory of the models that m was cloned from: for who has replaced all its weights. */
+void pare_model_unshare(pare_model *m);
 /* Width of the residual stream where block b begins (b = nblocks: at the head). */
 bool pare_model_is_rotary(const pare_model *m); /* positions turn queries and keys */
+
+/* The last map, tied to the embedding or not; it may be absent. */
+static inline const pare_weight *pare_head_weight(const pare_model *m)
+{
+    return m->head.tied ? &m->embedding.table : &m->head.out.w;
+}
 
 /* Activations in f64: their values, within 16 u |x| + 2^-1012, and their largest slopes from above.
  */

@@ -12,6 +12,7 @@
  * the units of the donor that give to column j. All sums are exact integers, so that the numbers
  * are the same everywhere. The rows of A are made one by one: no matrix of n columns is ever held.
  * Every bit means something or must be 0: a changed body gives other numbers, or none. */
+#include "source.h"
 #include "ticket_factored.h"
 #include "base/work.h"
 #include <string.h>

@@ -1,5 +1,6 @@
 /* ticket_factored_write.c - writes the body of a factored ticket, as ticket_factored.c reads it:
  * masks coded where that is shorter. */
+#include "source.h"
 #include "ticket_factored.h"
 #include <string.h>
 

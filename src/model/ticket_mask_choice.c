@@ -5,6 +5,7 @@
  * given up where its bits so far, and the distance of the target from all that the items below can
  * still add, cost no less than the best leaf: with a price few branches are left, for few masks
  * have few bits. */
+#include "source.h"
 #include "ticket_factored.h"
 #include <math.h>
 

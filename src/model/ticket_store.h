@@ -8,6 +8,16 @@
 
 #define PARE_CODED_SUFFIX ".ticket"
 
+/* A ReLU source, A relu(B x): a unit reads one input, and which sign of it is passed on is that of
+ * its weight. SIGNS: columns 0 .. d - 1 of W multiply x+, columns d .. 2 d - 1 multiply x-, where
+ * x = x+ - x- are d inputs; POSITIVE: no input is negative, W multiplies x. The entries of B are
+ * n x d, and count as |B| in the columns of their sign; there is no donor. */
+typedef enum pare_relu_source {
+    PARE_RELU_NONE,
+    PARE_RELU_SIGNS,
+    PARE_RELU_POSITIVE
+} pare_relu_source;
+
 typedef enum pare_coded_kind {
     PARE_CODED_FACTORED = 1, /* two masked random matrices, multiplied */
     PARE_CODED_IDENTITY = 2, /* identities side by side, or one above its negative */

@@ -3,6 +3,7 @@
  * Units of a ReLU source stand between two maps: A relu(B x). A unit whose only input is x_j passes
  * B_kj x_j+ on where B_kj > 0 and |B_kj| x_j- where it is not: column j of the ticket multiplies
  * x_j+ and column inputs + j multiplies x_j-, each served by units of its sign alone. */
+#include "source.h"
 #include "ticket_factored.h"
 #include <stdlib.h>
 

@@ -2,7 +2,7 @@
 
 const char *pare_version(void);
 #ifndef PARE_VERSION
-#define PARE_VERSION "0.1.0"
+#define PARE_VERSION "0.2.0"
 #endif
 const char *pare_version(void)
 {

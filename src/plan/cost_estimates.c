@@ -120,8 +120,7 @@ static pare_status estimate_cut(const estimator *e, pare_cost_estimate *t,
     uint64_t bytes = 0;
     pare_err why = {0};
     const pare_exec silent = pare_exec_silent(e->exec);
-    pare_status st =
-        pare_plan_make(&g, &bytes, step, e->m, &e->halves.fit, e->o->seed, &silent, &why);
+    pare_status st = plan_make(&g, &bytes, step, e->m, &e->halves.fit, e->o->seed, &silent, &why);
     if (plan_refused(st)) {
         t->can = PARE_FALSE;
         return write_text(e, &t->why, "%s", why.msg);
@@ -277,8 +276,7 @@ static pare_status estimate_length(const estimator *e)
         if (4 * (size_t)l->engines[i].m <= l->tokens) engine = &l->engines[i];
     t->can = PARE_TRUE;
     t->proven = pare_ub_exact(0);
-    t->domain =
-        "all inputs, in exact arithmetic; `pare length --certify` bounds the rounding of a run";
+    t->domain = "all inputs, in exact arithmetic; the certificate of a run bounds its rounding";
     pare_status st = write_text(e, &t->cut, "length --oracle %u", engine->m);
     if (!st)
         st = write_text(e, &t->left, "%zu tokens in %llu calls", l->tokens,

@@ -57,8 +57,7 @@ static pare_status make_try(search *s, pare_plan_try *t)
     t->error = 0;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
         double gap = 0;
-        st = pare_plan_make(&made[i], &bytes, &t->steps[i], last, s->fit, s->o->seed, s->exec,
-                            s->err);
+        st = plan_make(&made[i], &bytes, &t->steps[i], last, s->fit, s->o->seed, s->exec, s->err);
         const pare_model *const from = s->o->seen ? s->m : last;
         if (!st) st = pare_measure(&gap, from, made[i], s->on, s->exec, s->err);
         t->error = s->o->seen ? gap : t->error + gap;
@@ -246,10 +245,12 @@ static double expected_time(const pare_model *m, const pare_plan_opts *o)
 }
 
 pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
-                             const pare_inputs *fit, const pare_inputs *on,
-                             const pare_plan_opts *opts, const pare_exec *exec, pare_err *err)
+                             const pare_input_split *data, const pare_plan_opts *opts,
+                             const pare_exec *exec, pare_err *err)
 {
-    search s = {m, fit, on, opts, exec, a, err, out, pare_steps_of(exec, expected_time(m, opts))};
+    search s = {m,    data->fit, data->heldout,
+                opts, exec,      a,
+                err,  out,       pare_steps_of(exec, expected_time(m, opts))};
     *out = (pare_plan){.tries = pare_alloc(a, MOST_SINGLES + opts->mixtures, sizeof *out->tries)};
     if (!out->tries) return pare_no_memory(err);
     out->tries[out->n++] = (pare_plan_try){0}; /* the model as it is */

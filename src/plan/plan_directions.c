@@ -53,9 +53,9 @@ bool plan_refused(pare_status st)
 
 /* ---- cuts ------------------------------------------------------------------------------------ */
 
-pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
-                           const pare_model *in, const pare_inputs *fit, uint64_t seed,
-                           const pare_exec *exec, pare_err *err)
+pare_status plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
+                      const pare_model *in, const pare_inputs *fit, uint64_t seed,
+                      const pare_exec *exec, pare_err *err)
 {
     pare_status st;
     if (s->direction == PARE_PLAN_WEIGHTS) {
@@ -85,6 +85,14 @@ pare_status pare_plan_make(pare_model **out, uint64_t *bytes, const pare_plan_st
     }
     if (!st) *bytes = pare_model_size(*out, 1, 0).bytes;
     return st;
+}
+
+pare_status pare_plan_make(pare_model **out, const pare_plan_step *s, const pare_model *in,
+                           const pare_inputs *fit, uint64_t seed, const pare_exec *exec,
+                           pare_err *err)
+{
+    uint64_t bytes;
+    return plan_make(out, &bytes, s, in, fit, seed, exec, err);
 }
 
 const pare_prover *pare_plan_prover(const pare_plan_step *s)

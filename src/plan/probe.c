@@ -67,11 +67,10 @@ static pare_status try_width_cuts(pare_probe *p, const pare_model *m, const pare
 {
     if (o->no_cuts) return PARE_OK;
     if (!o->dims && p->parameters > MOST_PARAMETERS)
-        return probe_untold(
-            p, err,
-            "what cuts would cost: with %llu parameters that takes long; --dims says "
-            "which to try",
-            (unsigned long long)p->parameters);
+        return probe_untold(p, err,
+                            "what cuts would cost: with %llu parameters that takes long; dims says "
+                            "which to try",
+                            (unsigned long long)p->parameters);
     pare_status st = probe_cuts(p, m, data, in, o, exec, err);
     if (st || p->ncuts == 0) return st;
     for (size_t i = 0; i < p->ncuts; i++)
@@ -141,7 +140,7 @@ pare_status pare_probe_model(pare_probe **out, const pare_model *m, const pare_d
     if (!st && !data && o->part < PARE_PROBE_TICKET)
         st = probe_untold(p, err,
                           "the stream, the theorems, attention, what cuts would cost: these "
-                          "depend on data (--data)");
+                          "depend on data, and none were given");
     if (st)
         pare_arena_free(a); /* p itself lives there */
     else

@@ -144,8 +144,9 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
         .macs = o->depth_macs, .metric = p->metric ? evaluate : NULL, .self = &e};
     pare_steps steps = pare_steps_of(exec, 10 + (o->no_cuts ? 0 : 80) + 10);
     exec = pare_step(&steps, NULL, 10);
-    pare_status st =
-        pare_depth_attention_stats(&d->stats, p->arena, m, &h.fit, &h.heldout, exec, err);
+    pare_status st = pare_depth_attention_stats(
+        &d->stats, p->arena, m, &(pare_input_split){.fit = &h.fit, .heldout = &h.heldout}, exec,
+        err);
     if (st) return st;
     exec = pare_step(&steps, NULL, o->no_cuts ? 0 : 80);
     if (x->nheads == 0) return probe_untold(p, err, "attention: the model has no softmax heads");
@@ -158,10 +159,12 @@ pare_status probe_depth(pare_probe *p, const pare_model *m, const pare_dataset *
     d->paper_layers = x->nlayers;
     d->paper = pare_collapse_paper(eta, x->layers[0].x, d->paper_heads, d->paper_layers);
     if (!o->no_cuts)
-        st = pare_depth_replacement_costs(&d->costs, p->arena, m, &h.fit, &h.heldout, &costs, exec,
-                                          err);
+        st = pare_depth_replacement_costs(&d->costs, p->arena, m,
+                                          &(pare_input_split){.fit = &h.fit, .heldout = &h.heldout},
+                                          &costs, exec, err);
     if (!st && d->costs.skipped)
-        st = probe_untold(p, err, "what replacing attention would cost: %s (--all tries it)",
+        st = probe_untold(p, err,
+                          "what replacing attention would cost: %s (a larger depth_macs tries it)",
                           d->costs.skipped);
     prover v = {.p = p, .m = m, .heldout = &h.heldout, .exec = &silent, .err = err};
     if (!st) st = bound_collapses(&v);

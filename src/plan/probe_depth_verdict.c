@@ -121,7 +121,7 @@ pare_status probe_verdict(pare_probe *p, const pare_model *m, pare_err *err)
         d->verdict = PARE_DEPTH_UNKNOWN;
         d->why = pare_sprintf(
             p->arena, "replacing attention was not tried (%s), and no a-priori bound is small",
-            d->costs.skipped ? d->costs.skipped : "--no-cuts");
+            d->costs.skipped ? d->costs.skipped : "no_cuts is set");
     } else if (!at) {
         d->verdict = PARE_DEPTH_NOT;
         d->why = "no kind can stand in the place of every attention";

@@ -8,6 +8,7 @@
  *
  * which asks for  M >= max(C^4 / .08, 800 / D^2) ln(40 n) / eps^2.  Ours needs neither: each row is
  * proven by itself, and how many are is counted by sampling. */
+#include "model/inputs.h"
 #include "probe.h"
 #include "length/backend.h"
 #include "length_probe.h"
@@ -48,8 +49,13 @@ static pare_status plan_for(pare_length_plan *plan, const planner *w, uint32_t m
     caps.max_len = m;
     caps.features = mode == PARE_LENGTH_STRICT ? engine.features | PARE_ORC_STRICT | more
                                                : engine.features | more;
-    return pare_length_plan_make(plan, w->a, w->heads, w->nheads, w->out->tokens, w->p, w->g, &caps,
-                                 &o, err);
+    return pare_length_plan_make(plan, w->a,
+                                 &(pare_length_shape){.heads = w->heads,
+                                                      .count = w->nheads,
+                                                      .tokens = w->out->tokens,
+                                                      .pattern = w->p,
+                                                      .graph = w->g},
+                                 &caps, &o, err);
 }
 
 static double ratio_of(const pare_length_plan *p)
@@ -184,7 +190,8 @@ static pare_status sample_head(observer *w, pare_probe_logits *h, const pare_att
     w->out->drawn = j->n / (p->kind == PARE_FULL ? 2 : 4);
     pare_status st = pare_oracle_cpu(&orc, PARE_F64, (uint32_t)w->out->drawn + 1, w->exec, err);
     if (st) return st;
-    st = pare_length_attend(&orc, &o, &job, 1, p, NULL, &s, w->exec, err);
+    st = pare_length_attend(&orc, &o, &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p},
+                            &s, w->exec, err);
     pare_oracle_free(&orc);
     if (st) return st;
     h->proven = j->n - s.unproven_rows;
@@ -215,7 +222,9 @@ static pare_status observe_layer(void *self, size_t block, pare_dtype t,
         const pare_mat q = {j->n, j->dk, j->ldq, (double *)(uintptr_t)j->q},
                        k = {j->n, j->dk, j->ldk, (double *)(uintptr_t)j->k},
                        v = {j->n, j->dv, j->ldv, (double *)(uintptr_t)j->v};
-        if (!st) st = pare_attend_f64(&y, &q, &k, &v, j->scale, p, g, w->exec, err);
+        const pare_attention_args x = {
+            .q = &q, .k = &k, .v = &v, .scale = j->scale, .pattern = p, .graph = g};
+        if (!st) st = pare_attend_f64(&y, &x, w->exec, err);
         pare_arena_reset(w->a, mark);
     }
     return st;
@@ -299,6 +308,6 @@ pare_status probe_length(pare_probe *p, const pare_model *m, const pare_dataset 
     if (st || p->has_length) return st;
     return probe_untold(p, err, "length: %s",
                         m->pattern.kind == PARE_GRAPH && !in
-                            ? "calls over a graph depend on the graph (--data)"
+                            ? "calls over a graph depend on the graph, and none was given"
                             : "the model has no softmax heads");
 }

@@ -12,22 +12,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-pare_reduce_opts pare_reduce_defaults(pare_reduce_kind kind)
-{
-    pare_reduce_opts o = {
-        .kind = kind,
-        .max_error = INFINITY,
-        .width = PARE_WIDTH_OPTS_DEFAULT,
-        .distill = PARE_DISTILL_OPTS_DEFAULT,
-        .depth = {.layers = PARE_DEPTH_UNSET, .kind = PARE_ATTN_NONE},
-        .one_layer = {.keep = PARE_DEPTH_UNSET},
-        .ticket = PARE_TICKET_OPTS_DEFAULT,
-    };
-    o.fit_inputs = kind == PARE_REDUCE_WIDTH ? 128 : kind == PARE_REDUCE_TICKET ? 48 : 64;
-    o.fit_tokens = kind == PARE_REDUCE_TICKET ? 128 : 256;
-    return o;
-}
-
 /* ---- steps ----------------------------------------------------------------------------------- */
 
 void reduce_phase(reducer *r, const char *what, double share)
@@ -49,9 +33,11 @@ pare_status reduce_loaded(const reducer *r, pare_status st)
 pare_status reduce_load(reducer *r, pare_heldout_opts limits)
 {
     const pare_reduce_opts *const o = r->o;
+    limits.data = o->data;
+    limits.heldout = o->heldout;
+    limits.seed = o->seed;
     limits.split = o->split;
-    return reduce_loaded(r, pare_heldout_load(&r->out->inputs, r->arena, r->m, o->data, o->heldout,
-                                              &limits, o->seed, r->err));
+    return reduce_loaded(r, pare_heldout_load(&r->out->inputs, r->arena, r->m, &limits, r->err));
 }
 
 pare_status reduce_new_inputs(reducer *r, bool chosen)
@@ -86,8 +72,8 @@ pare_status reduce_keep(reducer *r, void *list, size_t n, size_t size)
 }
 
 pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_model *m,
-                                pare_model **small, const pare_prover *prover,
-                                const pare_reduce_opts *o, const pare_exec *exec, pare_err *err)
+                                pare_model **small, const pare_reduce_opts *o,
+                                const pare_exec *exec, pare_err *err)
 {
     const pare_heldout *const h = &r->inputs;
     const pare_cert_inputs *const in = &h->held;
@@ -109,7 +95,7 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
         .new_inputs = r->new_inputs,
         .fitted = about_new && !h->nothing_fitted ? &h->fit : NULL,
         .fitted_tokens = about_new ? h->compared_tokens : 0,
-        .prover = prover,
+        .prover = o->prover,
         .ask = o->ask,
         .nask = o->nask,
         .exec = exec,
@@ -130,8 +116,9 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
 
 pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction)
 {
-    return pare_reduce_publish(r->out, r->arena, r->m, small, pare_prover_of(reduction), r->o,
-                               r->exec, r->err);
+    pare_reduce_opts o = *r->o;
+    o.prover = pare_prover_of(reduction);
+    return pare_reduce_publish(r->out, r->arena, r->m, small, &o, r->exec, r->err);
 }
 
 /* ---- measurements ---------------------------------------------------------------------------- */
@@ -150,8 +137,8 @@ static pare_status measure_quality(pare_reduction *r, pare_arena *a, const pare_
 {
     const pare_dataset *const d = &r->inputs.held.data;
     pare_err why = {0};
-    pare_status st = pare_evaluate(&r->metric_before, m, d, false, a, exec, &why);
-    if (!st) st = pare_evaluate(&r->metric_after, g, d, false, a, exec, &why);
+    pare_status st = pare_evaluate(&r->metric_before, m, d, false, exec, &why);
+    if (!st) st = pare_evaluate(&r->metric_after, g, d, false, exec, &why);
     r->has_metric = !st;
     if (st == PARE_ERR_NONFINITE) {
         r->no_metric = pare_strdup(a, why.msg);

@@ -1,7 +1,7 @@
 /* reduce.h - a reduction from file to file: model + data + options -> smaller model +
  * certificate, and what it is worth.
  *
- *     pare_reduce_opts o = pare_reduce_defaults(PARE_REDUCE_WIDTH);
+ *     pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_WIDTH);
  *     o.from = "model.safetensors", o.to = "small.safetensors", o.data = "text.txt";
  *     o.width.keep = 0.75;
  *     pare_reduce(&r, arena, model, &o, &exec, &err);

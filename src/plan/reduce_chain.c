@@ -31,10 +31,10 @@ static pare_status open_ends(reducer *r, pare_model **f)
                             r->err);
 }
 
-pare_status pare_reduce_chain(pare_reduction *out, pare_arena *a, const char *cert_path,
-                              char *const *links, size_t n, const pare_reduce_opts *opts,
-                              const pare_exec *exec, pare_err *err)
+pare_status pare_reduce_chain(pare_reduction *out, pare_arena *a, char *const *links, size_t n,
+                              const pare_reduce_opts *opts, const pare_exec *exec, pare_err *err)
 {
+    const char *const cert_path = opts->to;
     pare_cert **const certs = pare_alloc(a, n, sizeof(pare_cert *));
     pare_model *f = NULL, *g = NULL;
     pare_gap gap = {0};

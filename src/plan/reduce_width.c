@@ -115,10 +115,10 @@ static pare_status distill(reducer *r, pare_model **small)
                                     .full = r->m->pattern.kind != PARE_GRAPH,
                                     .classes = pare_model_outputs(r->m)};
     d.seed = o->seed;
+    d.teacher = r->m;
     pare_status st = pare_task_graph(&task, &facts, r->arena, &g, r->err);
     if (!st)
-        st = pare_width_distill(&student, &r->out->distilled, *small, r->m, &task, &d, r->exec,
-                                r->err);
+        st = pare_width_distill(&student, &r->out->distilled, *small, &task, &d, r->exec, r->err);
     if (st) return st;
     pare_model_free(*small);
     *small = student;

@@ -71,7 +71,13 @@ static pare_status run_once(attention_clock *w, const pare_exec *exec, pare_err 
             pare_mat32 y = columns(&w->y, d->o, d->dv);
             const pare_mat32 q = columns(&w->q, d->q, d->dk), k = columns(&w->k, d->k, d->dk);
             const pare_mat32 v = columns(&w->v, d->v, d->dv);
-            st = pare_attend_f32(&y, &q, &k, &v, (float)d->scale, &w->m->pattern, g, &silent, err);
+            const pare_attention_args32 x = {.q = &q,
+                                             .k = &k,
+                                             .v = &v,
+                                             .scale = d->scale,
+                                             .pattern = &w->m->pattern,
+                                             .graph = g};
+            st = pare_attend_f32(&y, &x, &silent, err);
         }
     }
     const double took = pare_seconds() - start;

@@ -117,26 +117,28 @@ static pare_status generate_all(generator *g, const pare_exec *exec)
     return st;
 }
 
-pare_status pare_generate(pare_generated *out, pare_generate_stats *stats, pare_arena *a,
-                          const pare_model *m, const pare_tokenizer *tok, const pare_input *prompts,
-                          size_t n, const pare_generate_opts *o, const pare_exec *exec,
-                          pare_err *err)
+pare_status pare_generate(pare_generation *out, pare_arena *a, const pare_model *m,
+                          const pare_inputs *prompts, const pare_generate_opts *o,
+                          const pare_exec *exec, pare_err *err)
 {
+    const size_t n = prompts->n;
+    *out = (pare_generation){.each = pare_alloc(a, n ? n : 1, sizeof *out->each)};
+    if (!out->each) return pare_no_memory(err);
+    out->n = n;
     generator g = {.m = m,
-                   .tok = tok,
-                   .prompts = prompts,
+                   .tok = o->tokenizer,
+                   .prompts = prompts->in,
                    .n = n,
                    .o = o,
-                   .out = out,
-                   .stats = stats,
+                   .out = out->each,
+                   .stats = &out->stats,
                    .arena = a,
                    .err = err};
-    *stats = (pare_generate_stats){0};
     /* Tokens the longest sequence may come to, and how many caches of that length are held. */
     size_t longest = 0, cache = 1;
     for (size_t i = 0; i < n; i++) {
-        out[i] = (pare_generated){0};
-        if (prompts[i].tokens + o->tokens > longest) longest = prompts[i].tokens + o->tokens;
+        const size_t tokens = prompts->in[i].tokens + o->tokens;
+        if (tokens > longest) longest = tokens;
     }
     if (m->context && longest > m->context) longest = m->context;
     for (size_t b = 0; b < m->nblocks; b++)

@@ -42,8 +42,9 @@ pare_status pare_tokenizer_new(pare_tokenizer **out, pare_arena *a, pare_tokeniz
     pare_tokenizer *t = pare_alloc(a, 1, sizeof *t);
     if (!t) return pare_no_memory(err);
     if ((size_t)kind >= sizeof kinds / sizeof *kinds || !kinds[kind].read)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "the model has no tokenizer: import it again with --vocab, or give ids");
+        return pare_fail(
+            err, PARE_ERR_INPUT,
+            "the model has no tokenizer: import it again with a vocabulary, or give ids");
     t->kind = kind;
     t->begin = t->end = -1;
     for (size_t b = 0; b < 256; b++) t->byte[b] = (char)b;

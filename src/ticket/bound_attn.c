@@ -1,4 +1,5 @@
-/* The attention of one block in both models: whether it can be compared at all, and its sizes. */
+/* bound_attn.c - the attention of one block in both models: whether it can be compared at all, and
+ * its sizes. */
 #include "bounds.h"
 #include "attention/attend.h"
 #include <pare/ticket.h>
@@ -42,7 +43,9 @@ static void compare(const pare_model *f, const pare_model *g, size_t b, char *wh
     }
     for (size_t h = 0; h < x->nheads; h++) {
         if (!same_factored(f, g, x, y, h))
-            bounds_refuse(why, "block %zu head %zu: rotary heads that do not turn all_equal", b, h);
+            bounds_refuse(why,
+                          "block %zu head %zu: its rotary frequencies are not those of the target",
+                          b, h);
         if (!pare_has(&x->wo) && x->heads[h].dv != y->heads[h].dv)
             bounds_refuse(why, "block %zu head %zu: values of different widths", b, h);
     }

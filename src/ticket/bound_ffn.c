@@ -1,4 +1,4 @@
-/* Dense layers, skips and feed-forward parts in both models (docs/theory/ticket.md
+/* bound_ffn.c - dense layers, skips and feed-forward parts in both models (docs/theory/ticket.md
  * "Blocks and models (Theorems 6, 11, 14)").
  *
  * A layer:  |W x + b - W~ x~ - b~| <= |W| d + |E| |x~| + |b - b~|, or with the models changed over.

@@ -1,4 +1,4 @@
-/* A feed-forward part for given rows, row by row: Theorem C's neighbour.
+/* bound_ffn_rows.c - a feed-forward part for given rows, row by row: the counterpart of Theorem C.
  *
  * Claim. With h_l the row that enters layer l of f, d_l >= |h_l - h~_l| for g's, and E_l(h) what
  * the two layers differ by on the same h,

@@ -1,6 +1,6 @@
-/* Theorem B: one attention layer, for all rows of bounded length (docs/theory/ticket.md
- * "Theorem B: one attention layer, all inputs"), with biases, many heads, shared keys and values,
- * rotary positions, and inputs that differ already.
+/* bound_free.c - Theorem B: one attention layer, for all rows of bounded length
+ * (docs/theory/ticket.md "Theorem B: one attention layer, all inputs"), with biases, many heads,
+ * shared keys and values, rotary positions, and inputs that differ already.
  *
  * Claim. If |x_i| <= f, |x~_i| <= g, |x_i - x~_i| <= d for every token, then for any number of
  * tokens and any pattern

@@ -1,5 +1,5 @@
-/* Norms in both models (docs/theory/ticket.md "Blocks and models (Theorems 6, 11, 14)";
- * Otsuka 2025 has none).
+/* bound_norm.c - norms in both models (docs/theory/ticket.md "Blocks and models (Theorems 6, 11,
+ * 14)"; Otsuka 2025 has none).
  *
  * Layer and rms: phi(x) = P x / sqrt((|P x|^2 + shift) / D + eps) = sqrt(D) P x / s(x),
  * s(x) = sqrt(|P x|^2 + c), c = shift + D eps. With |x - x~| <= d and |P x| >= m,
@@ -80,11 +80,11 @@ norm_sizes norm_sizes_of(const pare_norm *f, const pare_norm *g, size_t width, c
     pare_ub unused;
     if (f->kind == PARE_NORM_NONE && g->kind == PARE_NORM_NONE) return s;
     const bool divides = f->kind == PARE_NORM_LAYER || f->kind == PARE_NORM_RMS;
-    const bool all_equal = divides ? f->kind == g->kind && f->eps == g->eps &&
-                                         f->divisor == g->divisor && f->shift == g->shift &&
-                                         pare_same_weight(&f->offset, &g->offset)
-                                   : pare_same_norm(f, g);
-    if (!all_equal) bounds_refuse(why, "a norm of the ticket is not the target's");
+    const bool same = divides
+                          ? f->kind == g->kind && f->eps == g->eps && f->divisor == g->divisor &&
+                                f->shift == g->shift && pare_same_weight(&f->offset, &g->offset)
+                          : pare_same_norm(f, g);
+    if (!same) bounds_refuse(why, "a norm of the ticket is not the target's");
     s.gain_f = gain_of(f);
     s.gain_g = gain_of(g);
     s.bias_f = length(&f->bias);

@@ -1,4 +1,4 @@
-/* Theorem C: one attention layer for given rows and any pattern, row by row
+/* bound_rows.c - Theorem C: one attention layer for given rows and any pattern, row by row
  * (docs/theory/ticket.md "Theorem C: one attention layer, given rows").
  *
  * Claim. With N(i) the keys that row i sees and d_i >= |x_i - x~_i|,

@@ -106,17 +106,10 @@ span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_mod
     return through_embedding(s, (span){x, x, zero, 0}, at);
 }
 
-/* ---- head ------------------------------------------------------------------------------------ */
-
-static const pare_weight *last_map(const pare_model *m)
-{
-    return m->head.tied ? &m->embedding.table : &m->head.out.w;
-}
-
 static void output_sizes(pare_work *p, output_head_sizes *s, const pare_model *f,
                          const pare_model *g)
 {
-    const pare_weight *const w = last_map(f), *const wt = last_map(g);
+    const pare_weight *const w = pare_head_weight(f), *const wt = pare_head_weight(g);
     const pare_weight *const b = &f->head.out.b, *const bt = &g->head.out.b;
     s->row_f = pare_work_alloc(p, 4 * w->rows, sizeof *s->row_f);
     if (p->st) return;
@@ -138,7 +131,7 @@ output_head_sizes output_head_sizes_of(pare_work *p, const pare_model *f, const 
                                        char *why)
 {
     const pare_output_head *const a = &f->head, *const b = &g->head;
-    const pare_weight *const w = last_map(f), *const wt = last_map(g);
+    const pare_weight *const w = pare_head_weight(f), *const wt = pare_head_weight(g);
     output_head_sizes s = {.dense_there = pare_has(&a->dense.w),
                            .out_there = pare_has(w),
                            .slope = pare_act_lipschitz(a->act),

@@ -26,7 +26,7 @@ static double mean_square(const pare_mat *h)
 }
 
 /* p becomes the pushes, row by row; what an error is worth is 1 / pivot. */
-static void eliminate(pare_mat *p, double *worth)
+static void eliminate_inputs(pare_mat *p, double *worth)
 {
     const size_t n = p->rows;
     for (size_t k = 0; k < n; k++) {
@@ -70,7 +70,7 @@ pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const input
             pare_row_mut(&h, i)[j] =
                 pare_row(&e->square, order[i])[order[j]] + (i == j ? RIDGE * square : 0);
     pare_status st = pare_spd_inverse(&out->push, &h, err);
-    if (!st) eliminate(&out->push, worth);
+    if (!st) eliminate_inputs(&out->push, worth);
     for (size_t k = 0; !st && k < inputs; k++) mean += worth[k] / (double)inputs;
     for (size_t k = 0; !st && k < inputs; k++) worth[k] /= mean;
     pare_arena_reset(a, mark);

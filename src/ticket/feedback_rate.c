@@ -84,7 +84,7 @@ pare_status feedback_choose_rate(fit_feedback_opts *o, int *exponent, pare_arena
     const size_t few = SAMPLE / o->aim.cols > 1 ? SAMPLE / o->aim.cols : 1;
     rate_search s = {.p = p, .o = o, .rate = rate, .scratch = scratch, .exec = exec, .err = err};
     fit_feedback_opts best = *o;
-    largest = fit_largest_entry(&o->aim);
+    largest = pare_mat_max_abs(&o->aim);
     for (size_t i = 0; i < o->aim.rows; i++)
         for (size_t j = 0; j < o->aim.cols; j++) {
             const double v = pare_row(&o->aim, i)[j];

@@ -1,5 +1,6 @@
 /* fit.c - shared by all ways to fit a matrix: targets, the residual from the masks, transposition.
   */
+#include "model/source.h"
 #include "linalg/matrix.h"
 #include "fit.h"
 #include <math.h>
@@ -20,14 +21,6 @@ const int32_t *fit_draw(pare_arena *a, uint64_t seed, uint64_t stream, size_t co
     int32_t *const w = pare_alloc(a, count + 1, sizeof *w);
     if (w) pare_source_weights(w, seed, stream, 0, count);
     return w;
-}
-
-double fit_largest_entry(const pare_mat *w)
-{
-    double most = 0;
-    for (size_t i = 0; i < w->rows; i++)
-        for (size_t j = 0; j < w->cols; j++) most = fmax(most, fabs(pare_row(w, i)[j]));
-    return most;
 }
 
 int fit_first_exponent(double largest, int above)
@@ -129,7 +122,7 @@ pare_mat fit_transposed_mat(pare_arena *a, const pare_mat *m)
     return t;
 }
 
-static const int32_t *transposed(pare_arena *a, const int32_t *m, size_t rows, size_t cols)
+static const int32_t *transposed_integers(pare_arena *a, const int32_t *m, size_t rows, size_t cols)
 {
     int32_t *const t = pare_alloc(a, rows * cols + 1, sizeof *t);
     for (size_t i = 0; t && i < rows; i++)
@@ -141,8 +134,8 @@ pare_status fit_transpose(fit_problem *out, pare_arena *a, const fit_problem *p,
 {
     *out = (fit_problem){.a = p->b, .b = p->a, .n = p->n, .scale = p->scale};
     out->w = fit_transposed_mat(a, &p->w);
-    out->A = transposed(a, p->B, p->n, p->b);
-    out->B = transposed(a, p->A, p->a, p->n);
+    out->A = transposed_integers(a, p->B, p->n, p->b);
+    out->B = transposed_integers(a, p->A, p->a, p->n);
     if (!out->w.v || !out->A || !out->B) return pare_no_memory(err);
     return PARE_OK;
 }

@@ -36,7 +36,7 @@ PARE_MUST_USE pare_status fit_assigned(fit_result *out, pare_arena *a, const fit
 /* The same units used better (fit_best.c): donors, choice of units, more units for the columns that
  * need them. */
 typedef struct fit_best_opts {
-    unsigned donors; /* bits of a column that are shared by its rows; 0: 14 */
+    unsigned donors; /* bits of a column that its rows share; 0: 6 to 12, by rows */
     unsigned tries;  /* unit sets for the donor column; 0: 16 */
     uint64_t seed;   /* of those sets */
     bool no_trade;   /* units stay where they are given to first (fit_trade.c) */
@@ -69,7 +69,6 @@ PARE_MUST_USE pare_status fit_result_new(fit_result *out, pare_arena *a, const f
 /* `count` weights of a stream of the source. NULL: no memory. */
 const int32_t *fit_draw(pare_arena *a, uint64_t seed, uint64_t stream, size_t count);
 pare_mat fit_transposed_mat(pare_arena *a, const pare_mat *m); /* v NULL: no memory */
-double fit_largest_entry(const pare_mat *w);
 /* Where scales are tried from, downwards: 2^above times the largest entry, among those that a
  * ticket can have (2^-64 to 2^64). */
 int fit_first_exponent(double largest, int above);

@@ -135,7 +135,7 @@ static void solve_again(void *ctx, size_t k)
 }
 
 /* Columns that get one more unit each: the worst ones that are not full, nor far better than the
- * donor, which no unit can improve any more. `tired` ones are marked. */
+ * donor, which no unit can improve any more. Columns in `passed_over` are not considered. */
 static size_t pick_round(const best_job *b, bool *passed_over, uint32_t *column, size_t most)
 {
     const int64_t enough = donor_of(b)->worst / 4;
@@ -164,7 +164,7 @@ static pare_status give_spare_units(best_job *b, bool *passed_over, uint32_t *co
         if (n == 0) return PARE_OK;
         size_t served = 0;
         for (size_t k = 0; k < n; k++) {
-            if (!take_units(b, column[k], 1, buffer)) continue; /* it stays tired */
+            if (!take_units(b, column[k], 1, buffer)) continue; /* it stays passed over */
             passed_over[column[k]] = false;
             column[served++] = column[k];
         }
@@ -195,11 +195,6 @@ static void set_masks(const best_job *b)
     }
 }
 
-static size_t least(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *exec)
 {
     const fit_problem *const p = b->p;
@@ -216,14 +211,14 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     }
     pare_largest_first(buffer, p->b);
     for (size_t j = 0; j < p->b; j++) b->order[j] = buffer[j].id;
-    size_t each = least(FIT_CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
+    size_t each = pare_min_size(FIT_CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
     if (each == 0) each = 1;
     b->each = p->a <= TALL && b->donors ? each : 0; /* units of a ReLU are chosen by sign */
     const size_t spare = p->n - each * (p->b - 1);  /* everyone else has a share */
     memset(b->free, 1, p->n * sizeof *b->free);
     pare_status st = PARE_OK;
     if (b->donors)
-        st = choose_donors(b, least(each - b->each + EXTRA, spare - b->each),
+        st = choose_donors(b, pare_min_size(each - b->each + EXTRA, spare - b->each),
                            o->tries ? o->tries : TRIES, o->seed, buffer, units_buffer);
     for (size_t k = b->donors; !st && k < p->b; k++) {
         take_block(b, b->order[k]);

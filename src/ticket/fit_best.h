@@ -10,10 +10,9 @@ typedef struct best_job {
     fit_result *r;
     const int64_t *target;
     pare_arena *arena;
-    uint32_t *order; /* columns, largest entry first */
-    size_t donors;   /* 1: order[0] is the donor; 0: a ReLU source has none */
-    size_t
-        each; /* units of a column's block: the first ones, and of its list as well; 0: no blocks */
+    uint32_t *order;   /* columns, largest entry first */
+    size_t donors;     /* 1: order[0] is the donor; 0: a ReLU source has none */
+    size_t each;       /* units of a column's block, the first of its list; 0: no blocks */
     bool *free;        /* units beyond the blocks */
     fit_column *col;   /* b */
     fit_column nobody; /* in the place of a donor */

@@ -1,6 +1,7 @@
 /* fit_feedback.c - chooses the entries one after the other: each compensates the errors of those
  * before it (feedback.c), and is the sum with the least error, or with the least error plus cost
  * in bits. */
+#include "model/source.h"
 #include "fit_feedback.h"
 #include <math.h>
 #include "base/support.h"

@@ -1,7 +1,7 @@
 /* fitted_entries.c - which matrices of a target were fitted, the size of their entries and the
  * distance of the ticket's: what the search was asked for, from the two models alone. */
 #include "ticket_bounds.h"
-#include "cert_builder.h"
+#include "fitted_entries.h"
 #include <math.h>
 
 static void add_matrix(ticket_entries *t, size_t a, size_t b, size_t rank, double largest,

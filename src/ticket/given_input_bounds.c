@@ -92,7 +92,7 @@ typedef struct sublayer {
 } sublayer;
 
 /* The stream before the sublayer (with its norm where `norm`). */
-static pare_enclosure before(walk *w, const sublayer *s, const pare_norm *norm)
+static pare_enclosure rows_before(walk *w, const sublayer *s, const pare_norm *norm)
 {
     pare_model *const m = truncate_f(w, s->before + (s->behind_attention ? 1 : 0), norm);
     if (s->behind_attention) m->blocks[s->before].ffn.kind = PARE_FFN_NONE;
@@ -145,8 +145,8 @@ static void walk_sublayer(walk *w, const sublayer *s, branch_fn *fn, size_t bloc
     double *const dz = pare_work_alloc(p, w->rows, sizeof *dz);
     pare_ub *const branch = pare_work_alloc(p, w->rows, sizeof *branch);
     const bool norm_in = s->in->kind != PARE_NORM_NONE, norm_out = s->out->kind != PARE_NORM_NONE;
-    const pare_enclosure x = before(w, s, NULL);
-    const pare_enclosure z = norm_in ? before(w, s, s->in) : x;
+    const pare_enclosure x = rows_before(w, s, NULL);
+    const pare_enclosure z = norm_in ? rows_before(w, s, s->in) : x;
     for (size_t i = 0; !p->st && i < w->rows; i++)
         dz[i] = norm_move(s->in_sizes, span_of(w, &x, i, s->in)).d.v;
     if (!p->st) fn(w, branch, &z, dz, block);

@@ -42,7 +42,8 @@ static rmat inside_of(pare_work *p, const pare_attn *a, const pare_head *h)
     return full;
 }
 
-static void turning(pare_work *p, head_pair *out, const pare_attn *f, const pare_attn *g, size_t h)
+static void set_query_key_factors(pare_work *p, head_pair *out, const pare_attn *f,
+                                  const pare_attn *g, size_t h)
 {
     const pare_head *const x = &f->heads[h], *const y = &g->heads[h];
     out->q = with_bias(p, &f->wq, &f->bq, x->q, x->dk, f->din, x->scale);
@@ -75,7 +76,7 @@ head_pair head_pair_of(pare_work *p, const pare_attn *f, const pare_attn *g, siz
         out.wt = rmat_weight(p, &g->wv, y->v, 0, y->dv, g->din);
     }
     if (out.factored) {
-        turning(p, &out, f, g, h);
+        set_query_key_factors(p, &out, f, g, h);
     } else {
         out.g = scores_of(p, f, &f->heads[h]);
         out.gt = scores_of(p, g, &g->heads[h]);

@@ -14,7 +14,7 @@
 #include "model/model_facts.h"
 #include "merged_heads.h"
 
-static bool merges(const pare_attn *a)
+static bool has_softmax_heads(const pare_attn *a)
 {
     return a->kind == PARE_ATTN_EXACT;
 }
@@ -23,14 +23,14 @@ const char *merge_refused(const pare_model *m)
 {
     if (pare_model_is_rotary(m))
         return "rotary positions stand between queries and keys, so that the heads cannot be "
-               "merged; --mode factored can do it";
+               "merged; mode factored can do it";
     for (size_t b = 0; b < m->nblocks; b++)
-        if (merges(&m->blocks[b].attn) || is_relu_ffn(&m->blocks[b].ffn)) return NULL;
-    return "there is no softmax attention whose heads could be merged, and no ReLU; --mode "
+        if (has_softmax_heads(&m->blocks[b].attn) || is_relu_ffn(&m->blocks[b].ffn)) return NULL;
+    return "there is no softmax attention whose heads could be merged, and no ReLU; mode "
            "factored can do it";
 }
 
-static uint64_t cells(const pare_weight *w)
+static uint64_t weight_entries(const pare_weight *w)
 {
     return pare_has(w) ? (uint64_t)w->rows * w->cols : 0;
 }
@@ -40,18 +40,20 @@ void merge_sizes(uint64_t *now, uint64_t *merged, const pare_model *m)
     *now = *merged = 0;
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_attn *const a = &m->blocks[b].attn;
-        if (!merges(a)) continue;
-        *now += cells(&a->wq) + cells(&a->wk) + cells(&a->wv) + cells(&a->wo);
+        if (!has_softmax_heads(a)) continue;
+        *now += weight_entries(&a->wq) + weight_entries(&a->wk) + weight_entries(&a->wv) +
+                weight_entries(&a->wo);
         *merged += (uint64_t)a->nheads * a->din * a->din;
-        *merged += pare_has(&a->wo) ? (uint64_t)a->nheads * a->dout * a->din : cells(&a->wv);
+        *merged +=
+            pare_has(&a->wo) ? (uint64_t)a->nheads * a->dout * a->din : weight_entries(&a->wv);
     }
 }
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
 /* rows x cols of w from (r, c), in f64. */
-static pare_mat part(pare_arena *a, const pare_weight *w, size_t r, size_t c, size_t rows,
-                     size_t cols)
+static pare_mat weight_part(pare_arena *a, const pare_weight *w, size_t r, size_t c, size_t rows,
+                            size_t cols)
 {
     pare_mat m = pare_mat_new(a, rows, cols);
     if (m.v && pare_has(w)) pare_weight_widen(&m, w, r, c);
@@ -84,26 +86,39 @@ static pare_status identities(pare_weight *out, pare_arena *a, size_t rows, size
     return PARE_OK;
 }
 
+/* One below the other c Wk^T Wq of every head (`scores`), or Wo Wv; its bias is stored, too, where
+ * there is one. */
+static pare_status multiply_heads(pare_attn *a, bool scores, pare_arena *keep, pare_arena *s,
+                                  pare_err *err)
+{
+    const size_t rows = scores ? a->din : a->dout;
+    pare_weight *const bias = scores ? &a->bq : &a->bv;
+    pare_mat all = pare_mat_new(keep, a->nheads * rows, a->din);
+    pare_mat all_bias = pare_mat_new(s, 1, a->nheads * rows);
+    if (!all.v || !all_bias.v) return pare_no_memory(err);
+    for (size_t h = 0; h < a->nheads; h++) {
+        const pare_head *const head = &a->heads[h];
+        const size_t from = scores ? head->q : head->v, inner = scores ? head->dk : head->dv;
+        const double scale = scores ? head->scale : 1;
+        const pare_mat left = scores ? weight_part(s, &a->wk, head->k, 0, inner, a->din)
+                                     : weight_part(s, &a->wo, 0, head->o, a->dout, inner);
+        const pare_mat right = weight_part(s, scores ? &a->wq : &a->wv, from, 0, inner, a->din);
+        const pare_mat b = weight_part(s, bias, 0, from, 1, inner);
+        if (!left.v || !right.v || !b.v) return pare_no_memory(err);
+        pare_mat to = pare_mat_part(&all, h * rows, 0, rows, a->din);
+        pare_mat to_bias = pare_mat_part(&all_bias, 0, h * rows, 1, rows);
+        pare_gemm(&to, scale, &left, scores, &right, false, 0);
+        pare_gemm(&to_bias, scale, &b, false, &left, !scores, 0);
+    }
+    *(scores ? &a->wq : &a->wv) = weight_of(&all);
+    return pare_has(bias) ? store_f32(bias, keep, &all_bias, err) : PARE_OK;
+}
+
 static pare_status merge_scores(pare_attn *a, pare_arena *keep, pare_arena *s, pare_err *err)
 {
-    pare_mat g = pare_mat_new(keep, a->nheads * a->din, a->din);
-    pare_mat bias = pare_mat_new(s, 1, a->nheads * a->din);
-    pare_status st = g.v && bias.v ? PARE_OK : pare_no_memory(err);
-    for (size_t h = 0; !st && h < a->nheads; h++) { /* rows h din .. of g and of its bias */
-        const pare_head *const head = &a->heads[h];
-        const pare_mat q = part(s, &a->wq, head->q, 0, head->dk, a->din);
-        const pare_mat k = part(s, &a->wk, head->k, 0, head->dk, a->din);
-        const pare_mat b = part(s, &a->bq, 0, head->q, 1, head->dk);
-        if (!q.v || !k.v || !b.v) return pare_no_memory(err);
-        pare_mat to = pare_mat_part(&g, h * a->din, 0, a->din, a->din);
-        pare_mat to_bias = pare_mat_part(&bias, 0, h * a->din, 1, a->din);
-        pare_gemm(&to, head->scale, &k, true, &q, false, 0);
-        pare_gemm(&to_bias, head->scale, &b, false, &k, false, 0);
-    }
-    if (!st && pare_has(&a->bq)) st = store_f32(&a->bq, keep, &bias, err);
+    pare_status st = multiply_heads(a, true, keep, s, err);
     if (!st) st = identities(&a->wk, keep, a->din, a->din, err);
     if (st) return st;
-    a->wq = weight_of(&g);
     a->bk = (pare_weight){0};
     for (size_t h = 0; h < a->nheads; h++) {
         a->heads[h].q = h * a->din;
@@ -117,24 +132,9 @@ static pare_status merge_scores(pare_attn *a, pare_arena *keep, pare_arena *s, p
 static pare_status merge_values(pare_attn *a, pare_arena *keep, pare_arena *s, pare_err *err)
 {
     if (!pare_has(&a->wo)) return PARE_OK; /* the heads side by side: nothing to multiply */
-    pare_mat v = pare_mat_new(keep, a->nheads * a->dout, a->din);
-    pare_mat bias = pare_mat_new(s, 1, a->nheads * a->dout);
-    pare_status st = v.v && bias.v ? PARE_OK : pare_no_memory(err);
-    for (size_t h = 0; !st && h < a->nheads; h++) {
-        const pare_head *const head = &a->heads[h];
-        const pare_mat w = part(s, &a->wv, head->v, 0, head->dv, a->din);
-        const pare_mat o = part(s, &a->wo, 0, head->o, a->dout, head->dv);
-        const pare_mat b = part(s, &a->bv, 0, head->v, 1, head->dv);
-        if (!w.v || !o.v || !b.v) return pare_no_memory(err);
-        pare_mat to = pare_mat_part(&v, h * a->dout, 0, a->dout, a->din);
-        pare_mat to_bias = pare_mat_part(&bias, 0, h * a->dout, 1, a->dout);
-        pare_gemm(&to, 1, &o, false, &w, false, 0);
-        pare_gemm(&to_bias, 1, &b, false, &o, true, 0);
-    }
-    if (!st && pare_has(&a->bv)) st = store_f32(&a->bv, keep, &bias, err);
+    pare_status st = multiply_heads(a, false, keep, s, err);
     if (!st) st = identities(&a->wo, keep, a->dout, a->nheads * a->dout, err);
     if (st) return st;
-    a->wv = weight_of(&v);
     for (size_t h = 0; h < a->nheads; h++) {
         a->heads[h].v = a->heads[h].o = h * a->dout;
         a->heads[h].dv = a->dout;
@@ -148,7 +148,7 @@ pare_status merge_heads(pare_model *m, pare_err *err)
     pare_status st = s ? PARE_OK : pare_no_memory(err);
     for (size_t b = 0; !st && b < m->nblocks; b++) {
         pare_attn *const a = &m->blocks[b].attn;
-        if (!merges(a)) continue;
+        if (!has_softmax_heads(a)) continue;
         st = merge_scores(a, m->arena, s, err);
         if (!st) st = merge_values(a, m->arena, s, err);
     }

@@ -3,7 +3,7 @@
  * folder. */
 #ifndef PARE_SRC_TICKET_MERGED_HEADS_H
 #define PARE_SRC_TICKET_MERGED_HEADS_H
-#include <pare/model.h>
+#include "model/ticket_store.h"
 
 /* NULL, or why the heads of a model cannot be merged. */
 const char *merge_refused(const pare_model *m);

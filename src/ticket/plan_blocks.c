@@ -9,6 +9,7 @@
  * Fitted are: c Wq^T Wk and Wo Wv of every head (rotary heads: Wq, Wk, and Wo Wv), every dense
  * layer (the first of a ReLU part for both signs of its inputs, as a ReLU source must), embedding,
  * position table and last map. Gains and biases are kept as they are. */
+#include "model/model_facts.h"
 #include "linalg/bounds.h"
 #include "ticket_bounds.h"
 #include "merged_heads.h"
@@ -21,7 +22,7 @@ typedef struct fitted { /* what is fitted in all */
 } fitted;
 
 /* An a x b matrix whose entries are met within eta: |E|, and what g's own map can be. */
-static pare_ub spread(double eta, size_t a, size_t b)
+static pare_ub error_norm(double eta, size_t a, size_t b)
 {
     return pare_ub_mul(pare_ub_exact(eta), pare_ub_sqrt(pare_ub_exact((double)a * (double)b)));
 }
@@ -32,7 +33,7 @@ static void count_fitted(fitted *all, size_t a, size_t b, pare_ub largest)
     all->largest = pare_ub_max(all->largest, largest);
 }
 
-static affine widened(const affine *m, const affine *e)
+static affine widened_map(const affine *m, const affine *e)
 {
     return (affine){pare_ub_add(m->w, e->w), pare_ub_add(m->b, e->b),
                     pare_ub_add(m->whole, e->whole)};
@@ -43,16 +44,17 @@ static void widen_head(head_sizes *h, fitted *all, double eta, const pare_attn *
     const size_t d = at->din, o = pare_has(&at->wo) ? at->dout : at->heads[i].dv;
     const size_t dk = at->heads[i].dk, one = pare_has(&at->bq) ? 1 : 0;
     if (h->factored) { /* biases are stored */
-        h->qe = h->ke = (affine){spread(eta, dk, d), pare_ub_exact(0), spread(eta, dk, d)};
-        h->qt = widened(&h->q, &h->qe);
-        h->kt = widened(&h->k, &h->ke);
+        h->qe = h->ke = (affine){error_norm(eta, dk, d), pare_ub_exact(0), error_norm(eta, dk, d)};
+        h->qt = widened_map(&h->q, &h->qe);
+        h->kt = widened_map(&h->k, &h->ke);
         count_fitted(all, 2 * dk, d, pare_ub_max(h->q.w, h->k.w));
     } else {
-        h->ge = (affine){spread(eta, d, d), spread(eta, one * d, 1), spread(eta, d + one, d)};
-        h->gt = widened(&h->g, &h->ge);
+        h->ge = (affine){error_norm(eta, d, d), error_norm(eta, one * d, 1),
+                         error_norm(eta, d + one, d)};
+        h->gt = widened_map(&h->g, &h->ge);
         count_fitted(all, d + one, d, h->g_max);
     }
-    h->ve = spread(eta, o, d);
+    h->ve = error_norm(eta, o, d);
     h->vt = pare_ub_add(h->v, h->ve);
     count_fitted(all, o, d, h->v_max);
 }
@@ -61,9 +63,9 @@ static void widen_head(head_sizes *h, fitted *all, double eta, const pare_attn *
 static void widen_dense(dense_sizes *m, fitted *all, double eta, const pare_dense *d, size_t sides)
 {
     const size_t o = d->w.rows, in = sides * d->w.cols;
-    m->e = (affine){spread(eta, o, in), pare_ub_exact(0), spread(eta, o, in)};
-    m->g = widened(&m->f, &m->e);
-    m->row_g = pare_ub_add(m->row_f, spread(eta, 1, in));
+    m->e = (affine){error_norm(eta, o, in), pare_ub_exact(0), error_norm(eta, o, in)};
+    m->g = widened_map(&m->f, &m->e);
+    m->row_g = pare_ub_add(m->row_f, error_norm(eta, 1, in));
     m->max_g = m->max_f;
     count_fitted(all, o, in, m->w_max);
 }
@@ -71,17 +73,17 @@ static void widen_dense(dense_sizes *m, fitted *all, double eta, const pare_dens
 static void widen_table(span *s, fitted *all, double eta, const pare_weight *w)
 {
     if (!pare_has(w)) return;
-    s->d = spread(eta, 1, w->cols);
+    s->d = error_norm(eta, 1, w->cols);
     s->g = pare_ub_add(s->f, s->d);
     count_fitted(all, w->rows, w->cols, pare_norm_max(w));
 }
 
 static void widen_output_head(output_head_sizes *t, fitted *all, double eta, const pare_model *f)
 {
-    const pare_weight *const w = f->head.tied ? &f->embedding.table : &f->head.out.w;
+    const pare_weight *const w = pare_head_weight(f);
     if (t->dense_there) widen_dense(&t->dense, all, eta, &f->head.dense, 1);
     for (size_t o = 0; t->out_there && o < t->outputs; o++) {
-        t->row_e[o] = spread(eta, 1, w->cols);
+        t->row_e[o] = error_norm(eta, 1, w->cols);
         t->row_g[o] = pare_ub_add(t->row_f[o], t->row_e[o]);
     }
     if (t->out_there && !f->head.tied) count_fitted(all, w->rows, w->cols, pare_norm_max(w));
@@ -124,9 +126,11 @@ static double largest_eta(model_sizes *m, const pare_model *f, double alpha, dou
     return low > -60 ? exp2(low) : 0;
 }
 
-pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_model *f, double alpha,
-                                    double eps, double p, const pare_exec *exec, pare_err *err)
+pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_model *f,
+                                    const pare_ticket_goal *goal, const pare_exec *exec,
+                                    pare_err *err)
 {
+    const double alpha = goal->alpha, eps = goal->eps, p = goal->p;
     *out = (pare_ticket_blocks_plan){0};
     if (!f->embedding.ids && !(alpha > 0 && alpha < INFINITY)) {
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");

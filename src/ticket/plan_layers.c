@@ -53,9 +53,10 @@ static void plan_layer(pare_ticket_layer_plan *out, const pare_attn *at, const a
 }
 
 pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200], const pare_model *f,
-                                    double alpha, double eps, double p, const pare_exec *exec,
+                                    const pare_ticket_goal *goal, const pare_exec *exec,
                                     pare_err *err)
 {
+    const double alpha = goal->alpha;
     const pare_ub a = pare_ub_exact(alpha);
     *why = '\0';
     for (size_t b = 0; b < f->nblocks; b++) out[b] = (pare_ticket_layer_plan){0};
@@ -72,7 +73,7 @@ pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, char why[200], 
         const attn_sizes *const s = &m.blocks[b].attn;
         out[b].there = s->kind != PARE_ATTN_NONE;
         if (out[b].there)
-            plan_layer(&out[b], &f->blocks[b].attn, s, norm_move(&s->in, x).f, eps, p);
+            plan_layer(&out[b], &f->blocks[b].attn, s, norm_move(&s->in, x).f, goal->eps, goal->p);
         x = block_move(&m.blocks[b], x);
     }
     pare_arena_free(k.arena);

@@ -41,7 +41,7 @@ static rmat one_sign(pare_work *p, const pare_weight *w, size_t rows, size_t col
 }
 
 /* s A B, B of one sign. */
-static rmat passed(pare_work *p, const rmat *a, const pare_dense *inner, double sign, double s)
+static rmat passed_on(pare_work *p, const rmat *a, const pare_dense *inner, double sign, double s)
 {
     const rmat b = one_sign(p, &inner->w, inner->w.rows, inner->w.cols, sign);
     const rmat ab = rmat_mul(p, a, false, &b);
@@ -55,13 +55,13 @@ relu_maps relu_pair_maps(pare_work *p, const pare_dense *f, const pare_dense *in
     relu_maps m = {.f = rmat_weight(p, &f->w, 0, 0, o, d), .f_bias = rmat_column(p, &f->b, 0, o)};
     const rmat a = rmat_weight(p, &outer->w, 0, 0, o, n), bias = rmat_column(p, &outer->b, 0, o);
     const rmat c = one_sign(p, &inner->b, n, 1, 1), ac = rmat_mul(p, &a, false, &c);
-    const rmat pos = passed(p, &a, inner, 1, 1), ep = rmat_diff(p, &m.f, &pos);
+    const rmat pos = passed_on(p, &a, inner, 1, 1), ep = rmat_diff(p, &m.f, &pos);
     m.g_bias = rmat_sum(p, &bias, &ac);
     m.e_bias = rmat_diff(p, &m.f_bias, &m.g_bias);
     m.g = pos;
     m.e = ep;
     if (after_relu) return m;
-    const rmat neg = passed(p, &a, inner, -1, -1), sum = rmat_sum(p, &m.f, &neg);
+    const rmat neg = passed_on(p, &a, inner, -1, -1), sum = rmat_sum(p, &m.f, &neg);
     const rmat en = rmat_scaled(p, &sum, -1); /* -E- = -(W - W-) = -(W + neg) */
     m.g = rmat_beside(p, &pos, &neg);
     m.e = rmat_beside(p, &ep, &en);

@@ -17,7 +17,7 @@ bool is_relu_ffn(const pare_ffn *f)
 }
 
 /* Puts [I; -I] before the layers and [W, -W] in the place of the first. */
-static pare_status split(pare_ffn *f, pare_arena *a, pare_err *err)
+static pare_status split_by_sign(pare_ffn *f, pare_arena *a, pare_err *err)
 {
     const size_t o = f->layers[0].w.rows, d = f->din, cols = f->layers[0].w.cols;
     pare_dense *const layers = pare_alloc(a, f->nlayers + 1, sizeof *layers);
@@ -45,7 +45,7 @@ pare_status relu_split(pare_model *m, size_t *parts, size_t *others, pare_err *e
         pare_ffn *const f = &m->blocks[b].ffn;
         if (f->kind == PARE_FFN_NONE) continue;
         ++*(is_relu_ffn(f) ? parts : others);
-        if (is_relu_ffn(f)) st = split(f, m->arena, err);
+        if (is_relu_ffn(f)) st = split_by_sign(f, m->arena, err);
     }
     return st;
 }

@@ -1,5 +1,6 @@
-/* required_units.c - how many products an entry needs, before anything is drawn
- * (docs/theory/ticket.md "Lemma S: how many items an entry needs").
+/* required_units.c - how many products an entry needs (Lemma S), and how many units n_K, n_V a layer
+ * needs (Theorem 3, mended), before anything is drawn (docs/theory/ticket.md "Lemma S: how many
+ * items an entry needs", "Theorem 3, beforehand").
  *
  * Lemma S. Items i.i.d. with density g, a > 0, kappa = 2 a inf_{|z| <= 2a} g. After m items the
  * probability that some |z| <= a is farther than eta from every subset sum is at most
@@ -31,7 +32,7 @@ double pare_ticket_coupling(size_t units)
 }
 
 /* Up to the next whole number, and over the rounding of the formulas; logarithms round upwards. */
-static double whole(double x)
+static double round_up_whole(double x)
 {
     return ceil(x * (1 + 1e-12) + 1e-9);
 }
@@ -44,7 +45,7 @@ static double first_items(double reach, double fail, double a)
     /* m mu - gap >= sqrt(m l) s with l = ln(1 / fail) / 2: a quadratic in sqrt(m) */
     const double l = s * sqrt(pare_log_up(1 / fail) / 2);
     const double root = (l + sqrt(l * l + 4 * mu * gap)) / (2 * mu);
-    return whole(root * root);
+    return round_up_whole(root * root);
 }
 
 static double later_items(double eta, double fail, double a)
@@ -53,7 +54,7 @@ static double later_items(double eta, double fail, double a)
     if (!(kappa > 0)) return INFINITY;
     eta = fmin(eta, 2 * a); /* the lemma asks for it, and what is met within less is met */
     const double need = pare_log_up(8 * a * a / (eta * eta)) + pare_log_up(1 / fail);
-    return need > 0 ? whole(need / -pare_log_up(1 - kappa / 2)) : 1;
+    return need > 0 ? round_up_whole(need / -pare_log_up(1 - kappa / 2)) : 1;
 }
 
 /* For weights with a density: the least over a; *at is that a. */

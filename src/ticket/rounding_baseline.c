@@ -39,7 +39,7 @@ static pare_status round_matrix(pare_mat *to, const rounder *r, const pare_mat *
     input_moments moments = {0};
     feedback f;
     pare_mat aim = *w;
-    grid g = {.most = fit_largest_entry(w), .to = *to};
+    grid g = {.most = pare_mat_max_abs(w), .to = *to};
     g.step = 2 * g.most / (levels - 1);
     double *const buffer = pare_alloc(a, w->cols, sizeof *buffer);
     pare_status st = buffer ? PARE_OK : pare_no_memory(err);

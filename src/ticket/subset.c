@@ -97,7 +97,7 @@ pare_status pare_subset_solve(pare_subset_solver *s, pare_subset *out, uint64_t 
                               const int64_t *x, size_t n, int64_t target, const pare_subset_opts *o,
                               pare_err *err)
 {
-    const pare_subset_opts none = {0};
+    const pare_subset_opts none = PARE_SUBSET_OPTS_DEFAULT;
     if (!o) o = &none;
     const pare_status st = check_problem(x, n, target, o, err);
     if (st) return st;

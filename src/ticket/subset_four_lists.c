@@ -106,13 +106,13 @@ static size_t sums_in(four *f, int64_t *out, const pairs *p, window w)
     return n;
 }
 
-static bool fits(const four *f, const pairs *p, window w)
+static bool window_fits(const four *f, const pairs *p, window w)
 {
     return w.hi - w.lo == 1 || count_in(p, w) <= f->capacity;
 }
 
 /* p up, q down. */
-static void join(four *f, size_t np, size_t nq)
+static void join_sums(four *f, size_t np, size_t nq)
 {
     for (size_t i = 0, j = nq; i < np && j > 0;) {
         const int64_t gap = f->ps[i] + f->qs[j - 1] - f->target;
@@ -137,18 +137,18 @@ static int64_t middle(window w)
 static void join_with(four *f, size_t np, window q)
 {
     if (q.hi <= q.lo) return;
-    if (!fits(f, &f->q, q)) {
+    if (!window_fits(f, &f->q, q)) {
         join_with(f, np, (window){q.lo, middle(q)});
         join_with(f, np, (window){middle(q), q.hi});
         return;
     }
-    join(f, np, sums_in(f, f->qs, &f->q, q));
+    join_sums(f, np, sums_in(f, f->qs, &f->q, q));
 }
 
 /* All p of the window, with every q that makes a sum closer to the target than the best. */
 static void search(four *f, window p)
 {
-    if (!fits(f, &f->p, p)) {
+    if (!window_fits(f, &f->p, p)) {
         search(f, (window){p.lo, middle(p)});
         search(f, (window){middle(p), p.hi});
         return;
@@ -160,7 +160,7 @@ static void search(four *f, window p)
 
 /* Where p most likely is when p + q = target, were all sums normal with their own variances; and
  * how wide a window holds about half of the capacity. */
-static int64_t likely(const four *f, const subset_job *j, int64_t *width)
+static int64_t likely_position(const four *f, const subset_job *j, int64_t *width)
 {
     double mean[2] = {0}, var[2] = {0};
     for (size_t k = 0; k < j->n; k++) {
@@ -200,7 +200,7 @@ static bool walk_windows(four *f, const subset_job *j, size_t windows, int64_t t
     const pairs *const p = &f->p;
     const int64_t least = p->a[0] + p->b[0], most = p->a[p->na - 1] + p->b[p->nb - 1] + 1;
     int64_t width;
-    const int64_t start = clamp(likely(f, j, &width), least, most);
+    const int64_t start = clamp(likely_position(f, j, &width), least, most);
     int64_t left = clamp(start - width / 2, least, most), right = left;
     int64_t wide[2] = {width, width};
     for (size_t k = 0; left > least || right < most; k++) {

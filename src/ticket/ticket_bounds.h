@@ -17,7 +17,7 @@ PARE_MUST_USE pare_status pare_ticket_rows_bound(pare_ub *out, const pare_model 
                                                  const pare_graph *graph, const pare_exec *exec,
                                                  pare_err *err);
 
-/* ---- blocks and models (recursion.c) --------------------------------------------------------- */
+/* ---- blocks and models (model_bound.c) ------------------------------------------------------- */
 
 /* For all inputs whose rows have length at most alpha (ids: all token sequences, alpha is not
  * read). alpha not positive and finite: nothing is said. */
@@ -25,7 +25,7 @@ PARE_MUST_USE pare_status pare_ticket_bound_free(pare_ticket_bound *out, const p
                                                  const pare_model *g, double alpha,
                                                  const pare_exec *exec, pare_err *err);
 
-/* ---- how many units an entry needs (required.c) ---------------------------------------------- */
+/* ---- how many units an entry needs (required_units.c) ---------------------------------------- */
 
 /* What a weight's generator costs: the lattice of 2^24 values is coupled to the density that the
  * lemma is about by moving n' products by less than 2^-23 each. A statement with an error at or
@@ -41,7 +41,7 @@ pare_ticket_need pare_ticket_units(double eta, double p, double reach);
  * entries of G_h and V_h at most rq, rv: error at most eps with probability 1 - p. */
 pare_ticket_plan pare_ticket_plan_layer(const pare_ticket_layer_size *s, double eps, double p);
 
-/* ---- what no construction can do without (counting.c) ---------------------------------------- */
+/* ---- what no construction can do without (counting_bound.c) ---------------------------------- */
 
 /* Masks of n units over an a x b matrix of rank at most k: 2^(n (a + b)) pairs must cover a cube of
  * side 2 r in as many dimensions as such matrices have with balls of radius eta, at one source and

@@ -13,7 +13,7 @@
 #include <pare/ticket.h>
 
 /* The report lives in the output model's arena. PARE_ERR_INPUT names the tensor that cannot be a
- * ticket, and why. `in` is not changed and must outlive *out; caller frees *out with
+ * ticket, and why. `in` is not changed and need not outlive *out; caller frees *out with
  * pare_model_free. Same seed, same bytes, for any number of threads. */
 PARE_MUST_USE pare_status pare_ticket(pare_model **out, pare_ticket_report *report,
                                       const pare_model *in, const pare_ticket_opts *opts,

@@ -72,7 +72,7 @@ static pare_status make_sample(fit_problem *s, pare_arena *a, const fit_problem 
 static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p,
                                    const pare_ticket_opts *o, const pare_exec *exec, pare_err *err)
 {
-    const double largest = fit_largest_entry(&p->w);
+    const double largest = pare_mat_max_abs(&p->w);
     fit_problem s;
     *out = 0;
     if (!isfinite(largest) || !(largest > 0)) return PARE_OK;
@@ -82,7 +82,7 @@ static pare_status choose_exponent(int *out, pare_arena *a, const fit_problem *p
     for (int worse = 0; !st && worse < 2 && e >= -64; e--) {
         double error = INFINITY;
         s.scale = ldexp(1, e);
-        if (fit_largest_entry(&s.w) / s.scale < 2048) {
+        if (pare_mat_max_abs(&s.w) / s.scale < 2048) {
             fit_result r;
             const pare_mark mark = pare_arena_mark(a);
             st = fit_by(&r, a, &s, true, o, exec, err);
@@ -165,7 +165,7 @@ static void fill_report(pare_ticket_matrix *r, const matrix_job *job, const fit_
     }
     r->rms = sqrt(sum / (double)count);
     /* the items of one sign add up to an eighth of their number, on average */
-    r->reach = fit_largest_entry(&job->w) / ldexp((double)(p->n / p->b) / 8, exponent);
+    r->reach = pare_mat_max_abs(&job->w) / ldexp((double)(p->n / p->b) / 8, exponent);
 }
 
 pare_status matrix_ticket(pare_coded *coded, pare_weight *expanded, pare_ticket_matrix *report,

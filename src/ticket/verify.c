@@ -5,28 +5,15 @@
  * layers for all inputs, Theorem C layer by layer for the given ones, the error that each layer
  * adds on its own, the bits that no ticket of these errors can do without, the number of
  * products that an entry would have needed beforehand, and the bound that Otsuka 2025 prints. */
-#include "cert_builder.h"
+#include "fitted_entries.h"
 #include "cert/conformal.h"
 #include "cert/outputs.h"
+#include "cert/prove.h"
 #include "ticket_bounds.h"
 #include <math.h>
 
 #define GIVEN_WORK 1e10 /* multiply-adds of all passes: more is not bounded layer by layer */
-#define FAILURE    0.01 /* of the number of products that is computed beforehand */
-
-static void add_statement(cert_builder *s, pare_claim c)
-{
-    if (!s->work.st) s->work.st = pare_cert_add(s->cert, s->work.arena, c, s->work.err);
-}
-
-/* A theorem on that domain; vacuous bounds are left out. */
-static void add_bound(cert_builder *s, pare_claim c, const char *domain, pare_ub bound)
-{
-    if (!domain) pare_work_keep(&s->work, pare_no_memory(s->work.err));
-    c.value = bound.v;
-    c.domain = domain;
-    if (!isinf(bound.v)) add_statement(s, c);
-}
+#define FAILURE    0.01
 
 /* ---- all inputs ------------------------------------------------------------------------------ */
 

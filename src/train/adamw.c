@@ -102,14 +102,14 @@ static void update_block(void *ctx, size_t block)
     }
 }
 
-void pare_adamw_step(pare_params *p, const float *grad, float *m, float *v, uint64_t step,
-                     double lr, const pare_adamw *o, const pare_exec *exec)
+void pare_adamw_step(pare_params *p, const float *grad, const pare_adamw_state *s, double lr,
+                     const pare_adamw_opts *o, const pare_exec *exec)
 {
-    PARE_ASSERT(p->dtype == PARE_F32 && step >= 1);
-    const double t = (double)step;
+    PARE_ASSERT(p->dtype == PARE_F32 && s->step >= 1);
+    const double t = (double)s->step;
     adamw_variant best[3];
     adamw_variants(best);
-    update u = {.p = p, .all = {p->values, m, v, grad}, .with = best[0]};
+    update u = {.p = p, .all = {p->values, s->m, s->v, grad}, .with = best[0]};
     u.vector = (adamw_rates){.b1 = (float)o->beta1,
                              .a1 = (float)(1 - o->beta1),
                              .b2 = (float)o->beta2,

@@ -4,6 +4,7 @@
  * into the arrays. What is neither trained nor a running statistic (the rotary frequencies) is copied
  * as it is, so that the model borrows nothing. */
 #include "base/support.h"
+#include "model/model_facts.h"
 #include <pare/train.h>
 #include "params.h"
 #include <math.h>
@@ -47,6 +48,7 @@ pare_status model_deep_copy(pare_model **out, const pare_model *m, pare_err *err
     if (st) return st;
     st = pare_model_each_weight(copy, copy_one, copy->arena, err);
     if (!st) st = copy_vocab(copy->arena, copy, err);
+    if (!st) pare_model_unshare(copy); /* nothing of m is left in it */
     if (st)
         pare_model_free(copy);
     else

@@ -1,5 +1,6 @@
 /* tape_output.c - the output head, from the stream to the outputs: norm, pooling, dense layer with
  * activation, classifier. */
+#include "model/model_facts.h"
 #include "tape.h"
 #include <string.h>
 
@@ -50,15 +51,10 @@ static rows pool(pare_tape *t, const rows *x, size_t n, span_fn *fn)
     return y;
 }
 
-static const pare_weight *output_weight(const pare_model *m)
-{
-    return m->head.tied ? &m->embedding.table : &m->head.out.w;
-}
-
 rows tape_output(pare_tape *t, const rows *x)
 {
     const pare_output_head *const head = &t->m->head;
-    const pare_weight *const w = output_weight(t->m);
+    const pare_weight *const w = pare_head_weight(t->m);
     output_saved *const k = &t->output;
     k->normed = tape_norm(t, &k->norm, x, &head->norm);
     k->pooled = pool(t, &k->normed, t->batch, pool_span);
@@ -77,7 +73,7 @@ rows tape_output(pare_tape *t, const rows *x)
 void tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
 {
     const pare_output_head *const head = &t->m->head;
-    const pare_weight *const w = output_weight(t->m);
+    const pare_weight *const w = pare_head_weight(t->m);
     const output_saved *const k = &t->output;
     rows d;
     if (pare_has(w)) {

@@ -109,7 +109,9 @@ void tape_dense_into(pare_tape *t, rows *y, const rows *x, const pare_weight *w,
     if (k->st) return;
     PARE_ASSERT(y->n == x->n && y->d == w->rows && x->d == w->cols);
     if (y->t == PARE_F32) {
-        k->st = pare_dense_f32(y->v, y->ld, x->v, x->ld, x->n, w, b, k->exec, k->err);
+        pare_mat32 out = {y->n, y->d, y->ld, y->v};
+        const pare_mat32 in = {x->n, x->d, x->ld, x->v};
+        k->st = pare_dense_f32(&out, &in, w, b, k->exec, k->err);
     } else {
         pare_mat out = {y->n, y->d, y->ld, y->v};
         const pare_mat in = {x->n, x->d, x->ld, x->v};

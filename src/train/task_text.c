@@ -93,8 +93,8 @@ static pare_status read_parts(text_task *t, pare_task_facts *f, pare_arena *a,
     if (!st) st = check_length(&val, 2, "validation", o->val ? o->val : o->train, err);
     if (!st) st = check_length(&test, 2, "test", o->test ? o->test : o->train, err);
     if (st) return st;
-    t->part[PARE_PART_VAL] = choose_windows(val, t->window, o->mark_tokens);
-    t->part[PARE_PART_TEST] = choose_windows(test, t->window, o->mark_tokens);
+    t->part[PARE_PART_VAL] = choose_windows(val, t->window, o->eval_tokens);
+    t->part[PARE_PART_TEST] = choose_windows(test, t->window, o->eval_tokens);
     *f = (pare_task_facts){.ids = m.embedding.vocab,
                            .outputs = m.embedding.vocab,
                            .tokens = t->window,
@@ -173,7 +173,7 @@ pare_status pare_task_text(pare_task *out, pare_task_facts *facts, pare_arena *a
     if (st) return st;
     const char *id = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu eval-tokens %zu",
                                   pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL,
-                                  o->test != NULL, o->window, o->batch, o->mark_tokens);
+                                  o->test != NULL, o->window, o->batch, o->eval_tokens);
     st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
     const size_t step_tokens = t->window * t->batch;

@@ -134,7 +134,9 @@ static pare_status train_step(trainer *l, pare_err *err)
     line.loss = c->loss;
     line.step = ++c->step;
     if (!l->diverged) {
-        pare_adamw_step(l->trained, l->grad, c->m, c->v, line.step, lr, &o->adamw, l->exec);
+        pare_adamw_step(l->trained, l->grad,
+                        &(pare_adamw_state){.m = c->m, .v = c->v, .step = line.step}, lr, &o->adamw,
+                        l->exec);
         if (l->popup) popup_apply(l->popup);
         if (due(line.step, o->eval_every, o->steps)) st = evaluate(l, &line, err);
     }

@@ -253,9 +253,9 @@ static pare_status broadcast_best(pare_model **out, job_pool *pool, const pare_r
 /* ---- the whole -------------------------------------------------------------------------------- */
 
 pare_status pare_runs(pare_model **out, pare_runs_result **result, const pare_run_source *source,
-                      size_t runs, size_t settings, const pare_exec *exec, const pare_ranks *ranks,
-                      pare_err *err)
+                      const pare_exec *exec, const pare_ranks *ranks, pare_err *err)
 {
+    const size_t runs = source->runs, settings = source->settings;
     PARE_ASSERT(runs >= 1 && settings >= 1);
     job_pool pool = {.source = source,
                      .exec = exec,

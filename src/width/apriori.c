@@ -45,7 +45,7 @@ static pare_ub lipschitz(pare_act act)
     return pare_ub_exact(pare_act_lipschitz(act));
 }
 
-static pare_ub affine(pare_ub norm, pare_ub x, const double *b, size_t n)
+static pare_ub affine_bound(pare_ub norm, pare_ub x, const double *b, size_t n)
 {
     return pare_ub_fma(norm, x, vector_norm(b, n));
 }
@@ -54,24 +54,24 @@ static pare_ub affine(pare_ub norm, pare_ub x, const double *b, size_t n)
 
 static pare_ub value_norm(pare_work *w, const net_head *hd, pare_ub h)
 {
-    return affine(norm_of(w, &hd->wv), h, hd->bv, hd->wv.rows);
+    return affine_bound(norm_of(w, &hd->wv), h, hd->bv, hd->wv.rows);
 }
 
 /* Of the rows after a layer. */
 static pare_ub layer_row_norm(pare_work *w, const net_layer *l, pare_ub h)
 {
-    pare_ub z = affine(norm_of(w, &l->r1), h, l->c1, l->heads[0].wo.rows);
+    pare_ub z = affine_bound(norm_of(w, &l->r1), h, l->c1, l->heads[0].wo.rows);
     for (size_t i = 0; i < l->nheads; i++)
         z = pare_ub_fma(norm_of(w, &l->heads[i].wo), value_norm(w, &l->heads[i], h), z);
     const pare_ub p =
-        pare_ub_mul(lipschitz(l->act), affine(norm_of(w, &l->w1), z, l->b1, l->w1.rows));
-    const pare_ub skip = affine(norm_of(w, &l->r2), z, l->c2, l->w2.rows);
+        pare_ub_mul(lipschitz(l->act), affine_bound(norm_of(w, &l->w1), z, l->b1, l->w1.rows));
+    const pare_ub skip = affine_bound(norm_of(w, &l->r2), z, l->c2, l->w2.rows);
     return pare_ub_fma(norm_of(w, &l->w2), p, skip);
 }
 
 static pare_ub largest_output(pare_work *w, const net *n, pare_ub x)
 {
-    pare_ub h = affine(norm_of(w, &n->we), x, n->be, n->we.rows);
+    pare_ub h = affine_bound(norm_of(w, &n->we), x, n->be, n->we.rows);
     for (size_t i = 0; i < n->nlayers; i++) h = layer_row_norm(w, &n->layers[i], h);
     pare_ub most = pare_ub_exact(0);
     for (size_t c = 0; c < n->wh.rows; c++) {
@@ -149,7 +149,7 @@ static pare_ub weights_move(pare_work *w, const net_head *a, const net_head *b, 
                             pare_ub e)
 {
     const pare_ub nq = norm_of(w, &a->wq), nk = norm_of(w, &a->wk);
-    const pare_ub q = affine(nq, h, a->bq, a->wq.rows), k = pare_ub_mul(nk, h);
+    const pare_ub q = affine_bound(nq, h, a->bq, a->wq.rows), k = pare_ub_mul(nk, h);
     pare_ub s = pare_ub_mul(pare_ub_mul(q, nk), e);
     s = pare_ub_fma(pare_ub_mul(nq, e), k, s);
     s = pare_ub_fma(pare_ub_mul(nq, e), pare_ub_mul(nk, e), s);
@@ -177,7 +177,7 @@ static pare_ub layer_gap(pare_work *w, const net_layer *a, const net_layer *b, p
 
 static pare_ub scores_gap(pare_work *w, const net *f, const net *g, pare_ub x)
 {
-    pare_ub h = affine(norm_of(w, &f->we), x, f->be, f->we.rows), e = pare_ub_exact(0);
+    pare_ub h = affine_bound(norm_of(w, &f->we), x, f->be, f->we.rows), e = pare_ub_exact(0);
     if (f->nlayers != g->nlayers || !same_mat(&f->we, &g->we) || !same_mat(&f->wh, &g->wh) ||
         !same_vec(f->be, g->be, f->we.rows) || !same_vec(f->bh, g->bh, f->wh.rows))
         return pare_ub_inf();
@@ -202,7 +202,7 @@ pare_ub apriori_gap(pare_work *w, const net *f, const net *g, pare_ub x)
 /* ---- one norm for all ----------------------------------------------------------------------- */
 
 /* b s 2 tanh(w/2) + b e */
-static pare_ub pooled(pare_ub b, pare_ub s, pare_ub e, pare_ub scores)
+static pare_ub pooled_move(pare_ub b, pare_ub s, pare_ub e, pare_ub scores)
 {
     const pare_ub half = pare_ub_mul(scores, pare_ub_exact(0.5));
     const pare_ub moved = pare_ub_mul(pare_ub_exact(2), pare_ub_tanh(half));
@@ -221,7 +221,7 @@ pare_ub pare_jl_bound(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
     for (size_t l = 0; l < layers; l++) {
         const pare_ub form = pare_ub_mul(square(beta), square(pare_ub_add(s, e)));
         const pare_ub scores = pare_ub_fma(form, eps, moved_scores(beta, s, e));
-        e = pare_ub_mul(square(beta), pooled(beta, s, e, scores));
+        e = pare_ub_mul(square(beta), pooled_move(beta, s, e, scores));
     }
     return e;
 }
@@ -231,7 +231,7 @@ pare_ub pare_lowrank_bound(pare_ub beta, pare_ub s, size_t layers, pare_ub eps)
     pare_ub e = eps;
     for (size_t l = 0; l < layers; l++) {
         const pare_ub through =
-            pare_ub_mul(square(beta), pooled(beta, s, e, moved_scores(beta, s, e)));
+            pare_ub_mul(square(beta), pooled_move(beta, s, e, moved_scores(beta, s, e)));
         e = pare_ub_sqrt(pare_ub_add(square(pare_ub_mul(beta, eps)), square(through)));
     }
     return e;

@@ -17,6 +17,7 @@
  * Rotary positions rotate midpoints and radii: a rotated entry is off by at most sqrt(2) of what
  * the plane's entries were; the angle t f is rounded once, cos and sin are within 3 units of
  * 2^-53, two products and a sum follow: (|t f| + 12) 2^-52 of |a| + |b| covers all of that. */
+#include "model/inputs.h"
 #include "prove.h"
 #include "cert/prove.h"
 #include "linalg/dd.h"
@@ -41,9 +42,10 @@ static pare_dense stack_qk(pare_work *w, const pare_attn *a)
     pare_mat m = mat_zeros(w, q + k, a->din);
     double *const b = vec_zeros(w, q + k);
     if (w->st) return (pare_dense){0};
-    pare_mat top = pare_mat_part(&m, 0, 0, q, a->din), low = pare_mat_part(&m, q, 0, k, a->din);
-    pare_weight_widen(&top, &a->wq, 0, 0);
-    pare_weight_widen(&low, &a->wk, 0, 0);
+    pare_mat queries = pare_mat_part(&m, 0, 0, q, a->din);
+    pare_mat keys = pare_mat_part(&m, q, 0, k, a->din);
+    pare_weight_widen(&queries, &a->wq, 0, 0);
+    pare_weight_widen(&keys, &a->wk, 0, 0);
     for (size_t i = 0; pare_has(&a->bq) && i < q; i++) b[i] = pare_weight_at(&a->bq, i);
     for (size_t i = 0; pare_has(&a->bk) && i < k; i++) b[q + i] = pare_weight_at(&a->bk, i);
     return (pare_dense){{PARE_F64, q + k, a->din, m.v}, {PARE_F64, 1, q + k, b}};
@@ -138,7 +140,7 @@ static double lse_rounding(const side *o, size_t n)
     return 4 * (double)(n + 16) * 0x1p-52 * size;
 }
 
-static double largest(const double *v, size_t n)
+static double largest_radius(const double *v, size_t n)
 {
     double most = 0;
     for (size_t j = 0; j < n; j++) most = !(v[j] <= most) ? v[j] : most;
@@ -150,7 +152,7 @@ static void compare_row(ratio_bound *out, side *f, side *g, size_t head, const u
 {
     const double moved = row_scores(f, head, keys, n, i) - row_scores(g, head, keys, n, i);
     const double off =
-        largest(f->r, n) + largest(g->r, n) + lse_rounding(f, n) + lse_rounding(g, n);
+        largest_radius(f->r, n) + largest_radius(g->r, n) + lse_rounding(f, n) + lse_rounding(g, n);
     for (size_t j = 0; j < n; j++) {
         const double ratio = fabs((f->s[j] - g->s[j]) - moved);
         /* Four more roundings of numbers no larger than these; a nan becomes inf. */
@@ -187,10 +189,7 @@ ratio_bound attention_ratios(pare_work *w, const pare_model *f, const pare_model
     open_side(w, &b, g, l);
     for (size_t i = 0; !w->st && i < set->n; i++)
         for (size_t s = 0; !w->st && s < set->in[i].batch; s++) {
-            pare_input one = set->in[i];
-            one.batch = 1;
-            if (one.ids) one.ids += s * one.tokens;
-            if (one.x) one.x += s * one.tokens * one.width;
+            const pare_input one = pare_input_sequence(&set->in[i], s);
             one_sequence(w, &out, &a, &b, &one);
         }
     pare_arena_reset(w->arena, mark);

@@ -38,10 +38,10 @@ static bool is_balanced(pare_work *w, const pare_mat *left, const pare_mat *righ
     pare_mat gram = mat_mul(w, left, false, left, true);
     const pare_mat other = mat_mul(w, right, false, right, true);
     if (w->st) return true;
-    const double size = (mat_fro_est(&gram) + mat_fro_est(&other)) / 2;
+    const double size = (pare_mat_fro_est(&gram) + pare_mat_fro_est(&other)) / 2;
     for (size_t i = 0; i < gram.rows; i++)
         for (size_t j = 0; j < gram.cols; j++) pare_row_mut(&gram, i)[j] -= pare_row(&other, i)[j];
-    return mat_fro_est(&gram) <= BALANCED * size;
+    return pare_mat_fro_est(&gram) <= BALANCED * size;
 }
 
 /* m^T = q t with orthonormal columns of q; a wide m^T is its own t, and q is left empty. */
@@ -73,7 +73,7 @@ static void put_half(pare_work *w, pare_mat *m, const pare_mat *q, const pare_ma
     }
 }
 
-static void clear(pare_mat *m)
+static void clear_matrix(pare_mat *m)
 {
     for (size_t i = 0; i < m->rows; i++) memset(pare_row_mut(m, i), 0, m->cols * sizeof *m->v);
 }
@@ -91,10 +91,10 @@ void balance_pair(pare_work *w, pare_mat *left, pare_mat *right)
 {
     PARE_ASSERT(w->st || left->rows == right->rows);
     if (w->st || left->rows == 0) return;
-    const double ml = mat_max_abs(left), mr = mat_max_abs(right);
+    const double ml = pare_mat_max_abs(left), mr = pare_mat_max_abs(right);
     if (!(ml > 0) || !(mr > 0)) {
-        clear(left);
-        clear(right);
+        clear_matrix(left);
+        clear_matrix(right);
     }
     if (!(ml > 0 && mr > 0 && ml < INFINITY && mr < INFINITY)) return;
     const int el = ilogb(ml), er = ilogb(mr);
@@ -130,7 +130,7 @@ static pare_mat part_of(pare_work *w, const pare_mat *from, size_t column, size_
 }
 
 /* Rows [row, n) of [m, b]; no column for a bias that is zero there. */
-static pare_mat biased(pare_work *w, const pare_mat *m, const double *b, size_t row)
+static pare_mat rows_with_bias(pare_work *w, const pare_mat *m, const double *b, size_t row)
 {
     const size_t n = m->rows - row;
     pare_mat all = mat_zeros(w, n, m->cols + !all_zero(b + row, n));
@@ -168,7 +168,7 @@ static size_t heads_of_group(const lm_attn *a, size_t g)
 static void balance_group_values(pare_work *w, lm_attn *a, size_t g)
 {
     lm_keys *const k = &a->keys[g];
-    pare_mat right = biased(w, &k->wv, k->bv, 0);
+    pare_mat right = rows_with_bias(w, &k->wv, k->bv, 0);
     pare_mat left = mat_zeros(w, k->wv.rows, heads_of_group(a, g) * a->dout);
     for (size_t h = 0, at = 0; !w->st && h < a->nheads; h++) {
         if (a->heads[h].keys != g) continue;
@@ -192,11 +192,11 @@ static void balance_plain(pare_work *w, lm_attn *a, size_t g)
     lm_keys *const k = &a->keys[g];
     const size_t rotary = 2 * k->planes, n = k->wk.rows - rotary, each = a->din + 1;
     if (n == 0) return;
-    pare_mat right = biased(w, &k->wk, k->bk, rotary);
+    pare_mat right = rows_with_bias(w, &k->wk, k->bk, rotary);
     pare_mat left = mat_zeros(w, n, heads_of_group(a, g) * each);
     for (size_t h = 0, at = 0; !w->st && h < a->nheads; h++) {
         if (a->heads[h].keys != g) continue;
-        const pare_mat q = biased(w, &a->heads[h].wq, a->heads[h].bq, rotary);
+        const pare_mat q = rows_with_bias(w, &a->heads[h].wq, a->heads[h].bq, rotary);
         if (!w->st) copy_in(&left, at, &q, 0);
         at += each;
     }
@@ -286,12 +286,12 @@ void net_balance(pare_work *w, net *n, bool values)
         const bool outputs = values && !net_has_identity_wo(l);
         for (size_t k = 0; !w->st && k < l->nheads; k++) {
             net_head *const h = &l->heads[k];
-            pare_mat queries = biased(w, &h->wq, h->bq, 0), keys = mat_copy(w, &h->wk);
+            pare_mat queries = rows_with_bias(w, &h->wq, h->bq, 0), keys = mat_copy(w, &h->wk);
             balance_pair(w, &queries, &keys);
             put_biased(w, &h->wq, &h->bq, 0, &queries);
             h->wk = keys;
             if (!outputs) continue;
-            pare_mat left = mat_transpose(w, &h->wo), right = biased(w, &h->wv, h->bv, 0);
+            pare_mat left = mat_transpose(w, &h->wo), right = rows_with_bias(w, &h->wv, h->bv, 0);
             balance_pair(w, &left, &right);
             h->wo = mat_transpose(w, &left);
             put_biased(w, &h->wv, &h->bv, 0, &right);

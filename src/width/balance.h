@@ -1,4 +1,4 @@
-/* balance.h - the factors of an attention head, rewritten so that neither side is stretched. */
+/* balance.h - the factors of an attention head, rewritten so that neither side is much larger than the other. */
 #ifndef PARE_SRC_WIDTH_BALANCE_H
 #define PARE_SRC_WIDTH_BALANCE_H
 #include "lm.h"
@@ -11,7 +11,7 @@ void balance_pair(pare_work *w, pare_mat *left, pare_mat *right);
 /* Every group of keys and values of a sublayer that a cut has written: queries and keys, values
  * and output projections, or both. The lists of heads and groups must be the sublayer's own
  * (lm_shallow). A pair that no cut has touched is not to be rewritten: rounding it to f32 again
- * would move the outputs, and its stretch is in the input model as well. */
+ * would move the outputs, and its imbalance is in the input model as well. */
 void lm_balance_scores(pare_work *w, const lm *m, lm_attn *a);
 void lm_balance_values(pare_work *w, lm_attn *a);
 void lm_balance(pare_work *w, const lm *m, lm_attn *a);

@@ -64,7 +64,7 @@ static pare_ub entry_radius(const side *s, size_t i, size_t c)
     return pare_ub_fma(s->t->top[c], s->r[i], pare_ub_exact(s->out.rad[i]));
 }
 
-static bool stays(const side *s, size_t i, size_t c)
+static bool class_stays(const side *s, size_t i, size_t c)
 {
     const double *const y = s->out.mid + i * s->out.cols;
     const pare_ub twice = pare_ub_mul(pare_ub_exact(2), pare_ub_exact(s->out.rad[i]));
@@ -86,7 +86,7 @@ static void compare_row(ball_bound *b, const side *f, const side *g, size_t i)
         if (y[k] > y[c]) c = k;
     }
     b->rows++;
-    b->certain += stays(f, i, c) && stays(g, i, c);
+    b->certain += class_stays(f, i, c) && class_stays(g, i, c);
 }
 
 ball_bound ball_compare(pare_work *w, const propagation *f, const propagation *g, double rho)

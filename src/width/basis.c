@@ -24,7 +24,7 @@ basis basis_identity(pare_work *w, size_t d)
 }
 
 /* The first d right singular vectors as columns. */
-static pare_mat directions(pare_work *w, const svd_factors *s, size_t d)
+static pare_mat leading_directions(pare_work *w, const svd_factors *s, size_t d)
 {
     if (w->st) return (pare_mat){0};
     const pare_mat first = pare_mat_part(&s->vt, 0, 0, d, s->vt.cols);
@@ -39,11 +39,11 @@ basis basis_pca(pare_work *w, const pare_mat *h, size_t d, bool center)
     if (w->st) return b;
     /* Directions that are not rounding alone; at least 1, because a stream needs a width. */
     const double largest_side = (double)(h->rows > h->cols ? h->rows : h->cols);
-    const double floor = largest_side * 0x1p-52 * fmax(s.n ? s.s[0] : 0, mat_max_abs(h));
+    const double floor = largest_side * 0x1p-52 * fmax(s.n ? s.s[0] : 0, pare_mat_max_abs(h));
     size_t rank = 0;
     while (rank < s.n && s.s[rank] > floor) rank++;
     if (rank == 0) rank = 1;
-    b.u = directions(w, &s, d < rank ? d : rank);
+    b.u = leading_directions(w, &s, d < rank ? d : rank);
     return b;
 }
 
@@ -64,7 +64,7 @@ basis basis_within(pare_work *w, const pare_mat *h, double tol, bool center)
         }
         if (!(sqrt(worst) <= tol)) break;
     }
-    b.u = directions(w, &s, d);
+    b.u = leading_directions(w, &s, d);
     return b;
 }
 
@@ -75,7 +75,7 @@ pare_mat basis_coords(pare_work *w, const basis *b, const pare_mat *h)
 }
 
 /* Distances of the rows from the subspace. */
-static double *residuals(pare_work *w, const basis *b, const pare_mat *h)
+static double *row_residuals(pare_work *w, const basis *b, const pare_mat *h)
 {
     const pare_mat rows = mat_centered(w, h, b->mu), c = basis_coords(w, b, h);
     const pare_mat back = affine_rows(w, &c, &b->u, NULL);
@@ -93,7 +93,7 @@ static double *residuals(pare_work *w, const basis *b, const pare_mat *h)
 double basis_residual(pare_work *w, const basis *b, const pare_mat *h)
 {
     const pare_mark mark = pare_arena_mark(w->arena);
-    const double *const r = residuals(w, b, h);
+    const double *const r = row_residuals(w, b, h);
     double worst = w->st ? NAN : 0;
     for (size_t i = 0; !w->st && i < h->rows; i++) worst = fmax(worst, r[i]);
     pare_arena_reset(w->arena, mark);
@@ -144,7 +144,7 @@ basis basis_minmax(pare_work *w, const pare_mat *h, size_t d)
     for (size_t t = 0; !w->st && t < ITERATIONS && least > 0; t++) {
         const pare_mark mark = pare_arena_mark(w->arena);
         const basis b = weighted_pca(w, h, weight, d);
-        const double *const r = residuals(w, &b, h);
+        const double *const r = row_residuals(w, &b, h);
         const double worst = w->st ? INFINITY : reweight(weight, r, h->rows, t);
         if (worst < least) {
             least = worst;

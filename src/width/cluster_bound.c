@@ -16,7 +16,7 @@
  * cut_cluster.c (Wh^ e_a = Wh m_a). []
  *
  * It holds for any clusters; near ones make it small. In the paper's words: the first term is
- * beta^2 eps, and selectors with room between the clusters make the second of the same order. The
+ * beta^2 eps, and selectors with a margin between the clusters make the second of the same order. The
  * rows z_i and p_i are enclosed, the rounding of m_a is counted. */
 #include "linalg/bounds.h"
 #include "linalg/matrix.h"
@@ -58,7 +58,7 @@ static meanings meanings_of(pare_work *w, const net *n, const net_layer *l, cons
 }
 
 /* |Wh m_a + bh - Wh^ e_a - bh^| of output c, with what m_a is off by. */
-static pare_ub decoding(const meanings *m, const net *f, const net *g, size_t a, size_t c)
+static pare_ub decoding_error(const meanings *m, const net *f, const net *g, size_t a, size_t c)
 {
     const double y = pare_row(&m->outputs, a)[c], code = pare_row(&g->wh, c)[a];
     const pare_ub sizes =
@@ -95,15 +95,17 @@ pare_ub cluster_gap(pare_work *w, const pare_model *f, const pare_model *g, cons
     const pare_mat z = stream_enclosed(w, &rad_z, f, 2 * nf->nlayers - 1, in);
     const pare_mat p = stream_enclosed(w, &rad_p, g, 2 * nf->nlayers, in);
     const meanings m = meanings_of(w, nf, l, &c.center);
-    const pare_ub stretch = pare_ub_mul(spectral_norm(w, &l->w2), spectral_norm(w, &l->w1));
+    const pare_ub lipschitz = pare_ub_mul(spectral_norm(w, &l->w2), spectral_norm(w, &l->w1));
     for (size_t i = 0; !w->st && i < z.rows; i++) {
         const size_t a = c.label[i];
         const pare_ub radius = distance(&z, i, rad_z[i], pare_row(&c.center, a), 0);
         const pare_ub code = distance(&p, i, rad_p[i], NULL, a);
         for (size_t o = 0; o < nf->wh.rows; o++) {
-            const pare_ub rows = pare_ub_mul(row_length(&nf->wh, o), pare_ub_mul(stretch, radius));
+            const pare_ub rows =
+                pare_ub_mul(row_length(&nf->wh, o), pare_ub_mul(lipschitz, radius));
             const pare_ub codes = pare_ub_mul(row_length(&ng->wh, o), code);
-            const pare_ub all = pare_ub_add(pare_ub_add(rows, codes), decoding(&m, nf, ng, a, o));
+            const pare_ub all =
+                pare_ub_add(pare_ub_add(rows, codes), decoding_error(&m, nf, ng, a, o));
             most = pare_ub_max(most, all);
         }
     }

@@ -22,7 +22,7 @@ typedef struct pipeline {
     pare_work *w;
     const net *n;
     const activations *p;
-    const pare_mat *metric; /* 2 L + 1, or NULL: every direction counts all_equal */
+    const pare_mat *metric; /* 2 L + 1, or NULL: every direction counts the same */
     cut_record *r;
     size_t dim, qk_dim, ffn_dim; /* asked for; 0: as it is */
     pare_mat h;                  /* the small stream, where the next piece begins */
@@ -52,7 +52,7 @@ static pare_mat rows_transposed(pare_work *w, const pare_mat *c, size_t from, si
 }
 
 /* The fit of y, the rows of the large model at point k; h and b move there. */
-static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_mat *y)
+static rrr_fit fit_point(pipeline *a, size_t k, const pare_mat *phi, const pare_mat *y)
 {
     pare_work *const w = a->w;
     const size_t d = a->dim && a->dim < y->cols ? a->dim : y->cols;
@@ -62,14 +62,7 @@ static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_ma
     if (w->st) return f;
     const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat decoded = affine_rows(w, &a->h, &a->b.u, a->b.mu);
-    double worst = 0; /* the largest distance of a row from its decoded one */
-    for (size_t i = 0; !w->st && i < y->rows; i++) {
-        double sum = 0;
-        for (size_t j = 0; j < y->cols; j++)
-            sum += (pare_row(y, i)[j] - pare_row(&decoded, i)[j]) *
-                   (pare_row(y, i)[j] - pare_row(&decoded, i)[j]);
-        worst = fmax(worst, sqrt(sum));
-    }
+    const double worst = w->st ? 0 : max_row_norm(y, &decoded);
     pare_arena_reset(w->arena, mark);
     record_point(a->r, k, y->cols, f.c.cols, worst);
     return f;
@@ -77,7 +70,7 @@ static rrr_fit advance(pipeline *a, size_t k, const pare_mat *phi, const pare_ma
 
 /* ---- one layer ------------------------------------------------------------------------------ */
 
-/* One column, 1 for a node with keys and 0 for one without; no column where all are all_equal. */
+/* One column: 1 for a node with keys, 0 for one without. No column if that is the same for all. */
 static pare_mat has_keys(pare_work *w, const pare_graph *g)
 {
     size_t some = 0;
@@ -122,7 +115,7 @@ static void attention_for(pipeline *a, net_layer *out, const net_layer *l, size_
     }
     all[last] = &keyed;
     const pare_mat phi = concat_cols(w, all, last + (keyed.cols > 0));
-    const rrr_fit f = advance(a, 2 * i + 1, &phi, &a->p->z[i]);
+    const rrr_fit f = fit_point(a, 2 * i + 1, &phi, &a->p->z[i]);
     out->r1 = rows_transposed(w, &f.c, 0, d);
     out->c1 = rrr_offset(w, &f);
     for (size_t k = 0; !w->st && k < l->nheads; k++) {
@@ -154,7 +147,7 @@ static void ffn_for(pipeline *a, net_layer *out, const net_layer *l, size_t i)
     const pare_mat selected = layer_hidden(w, out, &a->h);
     const pare_mat *const all[] = {&a->h, &selected};
     const pare_mat phi = concat_cols(w, all, 2);
-    const rrr_fit f = advance(a, 2 * i + 2, &phi, y);
+    const rrr_fit f = fit_point(a, 2 * i + 2, &phi, y);
     out->r2 = rows_transposed(w, &f.c, 0, d);
     out->w2 = rows_transposed(w, &f.c, d, k);
     out->c2 = rrr_offset(w, &f);
@@ -176,7 +169,7 @@ net cut_auto(pare_work *w, const net *n, const activations *p, const pare_mat *m
                   .qk_dim = o->qk_dim ? o->qk_dim : o->dim};
     out.layers = pare_work_alloc(w, n->nlayers, sizeof *out.layers);
     if (w->st) return out;
-    const rrr_fit f = advance(&a, 0, &p->x, &p->h[0]);
+    const rrr_fit f = fit_point(&a, 0, &p->x, &p->h[0]);
     out.we = w->st ? f.c : mat_transpose(w, &f.c);
     out.be = w->st ? NULL : rrr_offset(w, &f);
     for (size_t i = 0, head = 0; !w->st && i < n->nlayers; head += n->layers[i].nheads, i++) {

@@ -217,7 +217,7 @@ static double draw_values(pare_work *w, net_head *out, const pare_mat *values, c
             pare_mat gap = mat_mul(w, &vi, false, &v, true);
             if (w->st) break;
             pare_gemm(&gap, -1, &mvi, false, &mv, true, 1);
-            off = fmax(off, mat_max_abs(&gap));
+            off = fmax(off, pare_mat_max_abs(&gap));
             pare_arena_reset(w->arena, here);
         }
         if (w->st) break;

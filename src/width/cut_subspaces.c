@@ -19,6 +19,7 @@
  * span of p_S: that is `exact`. The proposition is about one head without skips, where low rank of
  * the hidden activations is enough; with a skip or several heads rank(z) may be (1 + heads) times
  * rank(h). */
+#include "linalg/matrix.h"
 #include "cuts.h"
 #include <math.h>
 
@@ -57,7 +58,7 @@ static basis basis_for(pare_work *w, const pare_mat *h, const pare_width_opts *o
     basis b = {0};
     if (w->st) return b;
     if (o->method == PARE_WIDTH_EXACT)
-        b = basis_within(w, h, EXACT_ROWS * mat_max_abs(h), true);
+        b = basis_within(w, h, EXACT_ROWS * pare_mat_max_abs(h), true);
     else if (o->dim == 0)
         b = basis_identity(w, h->cols);
     else

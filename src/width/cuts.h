@@ -50,10 +50,6 @@ net_head qk_reduced(pare_work *w, const net_head *hd, const pare_mat *h, const p
 double *qk_singular_values(pare_work *w, size_t *n, const net_head *hd, const pare_mat *h,
                            const pare_graph *g);
 
-/* The same objective for any two heads on one stream. */
-double qk_objective(pare_work *w, const net_head *a, const net_head *b, const pare_mat *h,
-                    const pare_graph *g);
-
 /* Random projections (jl.c). */
 typedef struct jl_draws {
     size_t trials;
@@ -91,9 +87,6 @@ size_t *leverage_sample(pare_work *w, const double *scores, size_t f, size_t k, 
                         size_t *hit, double *weight);
 double leverage_draws(size_t d);              /* k >= 6.52 d ln(d / .005) */
 double leverage_constant(size_t d, double k); /* C = sqrt(1 + 800 d / k), probability .99 a node */
-/* a (D_w a_S)^+ D_w; weight may be NULL (ones). */
-pare_mat unit_decoder(pare_work *w, const pare_mat *a, const size_t *which, size_t k,
-                      const double *weight);
 
 unit_selection select_all_units(pare_work *w, size_t f);
 /* As many as the rank of the centered activations: nothing is lost on the data. */
@@ -153,7 +146,7 @@ net cut_scores(pare_work *w, const net *n, const activations *p, const pare_widt
                cut_record *r);
 
 /* The practical pipeline (cut_auto.c). metric: one for each stream point, h0 z0 h1 ...; NULL:
- * every direction counts all_equal, units stay as chosen, values have no bias. */
+ * every direction counts the same, units stay as chosen, values have no bias. */
 net cut_auto(pare_work *w, const net *n, const activations *p, const pare_mat *metric,
              const pare_width_opts *o, cut_record *r);
 

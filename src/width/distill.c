@@ -6,8 +6,8 @@
 #define WARMUP 3 /* epochs */
 
 pare_status pare_width_distill(pare_model **out, pare_train_result *result, const pare_model *cut,
-                               const pare_model *teacher, const pare_task *task,
-                               const pare_distill_opts *o, const pare_exec *exec, pare_err *err)
+                               const pare_task *task, const pare_distill_opts *o,
+                               const pare_exec *exec, pare_err *err)
 {
     const uint64_t epoch = task->epoch > 0 ? task->epoch : 1;
     *out = NULL;
@@ -22,7 +22,7 @@ pare_status pare_width_distill(pare_model **out, pare_train_result *result, cons
         .clip = 1,
         .adamw = {.beta1 = 0.9, .beta2 = 0.999, .eps = 1e-8},
         .seed = o->seed,
-        .teacher = o->weight > 0 ? teacher : NULL,
+        .teacher = o->weight > 0 ? o->teacher : NULL,
         .distill = o->weight,
         .temperature = 1,
     };

@@ -1,5 +1,5 @@
-/* Whom an edit reaches. Attention carries a change from a key to the queries that see it, one step
- * per layer; a node that has changed stays changed (skip, query). */
+/* edit_field.c - whom an edit reaches. Attention carries a change from a key to the queries that
+ * see it, one step per layer; a node that has changed stays changed (skip, query). */
 #include "edits.h"
 
 bool edit_field_of(edit_field *f, const edit_map *m, uint32_t center, size_t most)

@@ -1,4 +1,5 @@
-/* The rows that a node may be given: those of the data, each once, the most frequent first. */
+/* edit_rows.c - the rows that a node may be given: those of the data, each once, the most frequent
+ * first. */
 #include "linalg/matrix.h"
 #include "edits.h"
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* All single-node edits: how far two models are apart when the features of any one node are
- * replaced by any row that occurs in the data.
+/* edits.c - all single-node edits: how far two models are apart when the features of any one node
+ * are replaced by any row that occurs in the data.
  *
  * The set is finite, so both models are evaluated on all of it. An edit changes few rows: after
  * layer l those within l steps of the node. All others have the values of the graph as it is, which
@@ -210,7 +210,7 @@ static void too_much(const all *a, double so_far, size_t nodes)
     pare_work_fail(
         a->w, PARE_ERR_INPUT,
         "single-node edits: %zu different rows of features on %zu nodes, and each edit reaches "
-        "many: about %.1e multiplications, more than %.0e; fewer rows (--edit-rows) make "
+        "many: about %.1e multiplications, more than %.0e; fewer rows in the claim make "
         "fewer edits",
         a->values.different, a->graph.n, whole, WORK);
 }

@@ -12,10 +12,10 @@
  * Some inputs are removed at a time, the cheapest together, so that the update is a matrix
  * product. The map itself is solved for at the end, from H, because a thousand updates are a
  * thousand roundings. */
+#include "base/support.h"
 #include "linalg/matrix.h"
 #include "eliminate.h"
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* Of the mean square of an input, times inputs / rows: few rows prove little. */
@@ -137,8 +137,8 @@ typedef struct elimination {
 } elimination;
 
 /* The part of k and the columns of v that belong to some columns. */
-static void parts(elimination *s, const size_t *column, size_t n, pare_mat *kk, pare_mat *rows,
-                  pare_mat *vb)
+static void bundle_parts(elimination *s, const size_t *column, size_t n, pare_mat *kk,
+                         pare_mat *rows, pare_mat *vb)
 {
     *rows = mat_take_rows(s->w, &s->k, column, n);
     *kk = mat_take_cols(s->w, rows, column, n);
@@ -160,27 +160,15 @@ static double removal_cost(elimination *s, const bundle *b, const double *square
     if (b->count == 1) return squares[*column] / fmax(pare_row(&s->k, *column)[*column], 1e-300);
     const pare_mark mark = pare_arena_mark(s->w->arena);
     pare_mat kk, rows, vb;
-    parts(s, column, b->count, &kk, &rows, &vb);
+    bundle_parts(s, column, b->count, &kk, &rows, &vb);
     const pare_mat inverse = inverse_of(s->w, &kk), gram = mat_mul(s->w, &vb, true, &vb, false);
     const double cost = s->w->st ? NAN : trace_of(&inverse, &gram);
     pare_arena_reset(s->w->arena, mark);
     return cost;
 }
 
-typedef struct candidate {
-    double cost;
-    size_t which;
-} candidate;
-
-static int by_cost(const void *a, const void *b)
-{
-    const candidate *const x = a, *const y = b;
-    if (x->cost != y->cost) return x->cost < y->cost ? -1 : 1;
-    return x->which < y->which ? -1 : x->which > y->which;
-}
-
 /* Marks the cheapest bundles as removed, at most `most`, so that every group keeps one. */
-static size_t mark_cheapest(elimination *s, size_t *chosen, size_t most, candidate *list)
+static size_t mark_cheapest(elimination *s, size_t *chosen, size_t most, pare_keyed *list)
 {
     const bundles *const b = s->b;
     double *const squares = vec_zeros(s->w, s->v.cols);
@@ -190,16 +178,16 @@ static size_t mark_cheapest(elimination *s, size_t *chosen, size_t most, candida
             squares[j] += pare_row(&s->v, o)[j] * pare_row(&s->v, o)[j];
     for (size_t i = 0; !s->w->st && i < b->n; i++)
         if (!s->removed[i] && s->left[b->all[i].group] > 1)
-            list[n++] =
-                (candidate){removal_cost(s, &b->all[i], squares) / (double)b->all[i].count, i};
+            list[n++] = (pare_keyed){
+                -removal_cost(s, &b->all[i], squares) / (double)b->all[i].count, (uint32_t)i};
     if (s->w->st) return 0;
-    qsort(list, n, sizeof *list, by_cost);
+    pare_largest_first(list, n);
     for (size_t i = 0; i < n && k < most; i++) {
-        size_t *const left = &s->left[b->all[list[i].which].group];
+        size_t *const left = &s->left[b->all[list[i].id].group];
         if (*left <= 1) continue;
         --*left;
-        s->removed[list[i].which] = true;
-        chosen[k++] = list[i].which;
+        s->removed[list[i].id] = true;
+        chosen[k++] = list[i].id;
     }
     return k;
 }
@@ -216,7 +204,7 @@ static double remove_bundles(elimination *s, const size_t *chosen, size_t n)
             column[at++] = s->b->column[s->b->all[chosen[i]].from + c];
     if (w->st) return NAN;
     pare_mat kk, rows, vb;
-    parts(s, column, count, &kk, &rows, &vb);
+    bundle_parts(s, column, count, &kk, &rows, &vb);
     const pare_mat inverse = inverse_of(w, &kk), gram = mat_mul(w, &vb, true, &vb, false);
     const pare_mat by = mat_mul(w, &inverse, false, &rows, false), vt = mat_transpose(w, &vb);
     if (w->st) return NAN;
@@ -233,7 +221,7 @@ void elimination_order(pare_work *w, size_t *order, double *cost, const ridge_fi
     s.v = mat_mul(w, root, false, &r->map, false);
     s.removed = pare_work_alloc(w, b->n, sizeof *s.removed);
     s.left = pare_work_alloc(w, b->ngroups, sizeof *s.left);
-    candidate *const list = pare_work_alloc(w, b->n, sizeof *list);
+    pare_keyed *const list = pare_work_alloc(w, b->n, sizeof *list);
     for (size_t i = 0; !w->st && i < b->n; i++) s.left[b->all[i].group]++;
     for (size_t done = 0, n; !w->st && done + keep < b->n; done += n) {
         const pare_mark step = pare_arena_mark(w->arena);

@@ -1,6 +1,6 @@
 /* folded_net.c - between a model and its matrices (folded_net.h). */
 #include "folded_net.h"
-#include "stored_weights.h"
+#include "lm.h"
 #include <string.h>
 
 /* ---- what is of this form ------------------------------------------------------------------- */
@@ -146,37 +146,39 @@ bool net_has_identity_wo(const net_layer *l)
     return first == l->heads[0].wo.rows;
 }
 
-static void put_attention(weight_writer *o, pare_attn *a, const net_layer *l)
+static lm_skip skip_of(const pare_mat *r)
 {
-    const head_rows n = rows_of_heads(l);
-    const bool has_wo = !net_has_identity_wo(l);
-    *a = (pare_attn){.kind = PARE_ATTN_EXACT, .nheads = l->nheads};
-    a->din = l->heads[0].wq.cols;
-    a->dout = l->heads[0].wo.rows;
-    a->heads = pare_work_alloc(&o->w, l->nheads, sizeof *a->heads);
-    a->wq = writer_reserve(o, n.q, a->din);
-    a->wk = writer_reserve(o, n.q, a->din);
-    a->wv = writer_reserve(o, n.v, a->din);
-    if (has_wo) a->wo = writer_reserve(o, a->dout, n.v);
-    if (n.bq) a->bq = writer_reserve(o, 1, n.q);
-    if (n.bv) a->bv = writer_reserve(o, 1, n.v);
-    for (size_t i = 0, q = 0, v = 0; !o->w.st && i < l->nheads; i++) {
+    return (lm_skip){.kind = r->v ? PARE_SKIP_DENSE : PARE_SKIP_NONE, .w = *r};
+}
+
+/* In the form of lm.h, which writes it: every head has keys of its own, without biases. */
+static lm_block block_of(pare_work *w, const net_layer *l)
+{
+    lm_block b = {.attn = {.present = true,
+                           .din = l->heads[0].wq.cols,
+                           .dout = l->heads[0].wo.rows,
+                           .nheads = l->nheads,
+                           .nkeys = l->nheads,
+                           .heads = pare_work_alloc(w, l->nheads, sizeof *b.attn.heads),
+                           .keys = pare_work_alloc(w, l->nheads, sizeof *b.attn.keys),
+                           .bo = l->c1,
+                           .skip = skip_of(&l->r1)},
+                  .ffn = {.present = true,
+                          .act = l->act,
+                          .din = l->w1.cols,
+                          .dout = l->w2.rows,
+                          .w1 = l->w1,
+                          .w2 = l->w2,
+                          .b1 = l->b1,
+                          .b2 = l->c2,
+                          .skip = skip_of(&l->r2)}};
+    for (size_t i = 0; !w->st && i < l->nheads; i++) {
         const net_head *const h = &l->heads[i];
-        const size_t dk = h->wq.rows, dv = h->wv.rows;
-        const pare_mat bq = pare_mat_of(h->bq, 1, dk), bv = pare_mat_of(h->bv, 1, dv);
-        a->heads[i] =
-            (pare_head){.dk = dk, .dv = dv, .q = q, .k = q, .v = v, .o = v, .scale = h->scale};
-        writer_put(o, &a->wq, q, 0, &h->wq);
-        writer_put(o, &a->wk, q, 0, &h->wk);
-        writer_put(o, &a->wv, v, 0, &h->wv);
-        if (has_wo) writer_put(o, &a->wo, 0, v, &h->wo);
-        if (n.bq) writer_put(o, &a->bq, 0, q, &bq);
-        if (n.bv) writer_put(o, &a->bv, 0, v, &bv);
-        q += dk;
-        v += dv;
+        double *const zeros = vec_zeros(w, h->wk.rows);
+        b.attn.heads[i] = (lm_head){i, h->wq, h->wo, h->bq, h->scale};
+        b.attn.keys[i] = (lm_keys){h->wk, h->wv, zeros, h->bv, 0, zeros};
     }
-    a->bo = writer_vector(o, l->c1, a->dout);
-    a->skip = writer_skip(o, &l->r1);
+    return b;
 }
 
 pare_status net_write(pare_model **out, const net *n, const pare_model *like, pare_err *err)
@@ -195,19 +197,8 @@ pare_status net_write(pare_model **out, const net *n, const pare_model *like, pa
     m->embedding.width = like->embedding.width;
     m->embedding.map = writer_dense(&o, &n->we, n->be);
     for (size_t i = 0; !o.w.st && i < n->nlayers; i++) {
-        const net_layer *const l = &n->layers[i];
-        pare_ffn *const f = &m->blocks[i].ffn;
-        put_attention(&o, &m->blocks[i].attn, l);
-        *f = (pare_ffn){.kind = PARE_FFN_MLP,
-                        .nlayers = 2,
-                        .act = l->act,
-                        .din = l->w1.cols,
-                        .dout = l->w2.rows};
-        f->layers = pare_work_alloc(&o.w, 2, sizeof *f->layers);
-        if (o.w.st) break;
-        f->layers[0] = writer_dense(&o, &l->w1, l->b1);
-        f->layers[1] = writer_dense(&o, &l->w2, l->c2);
-        f->skip = writer_skip(&o, &l->r2);
+        const lm_block block = block_of(&o.w, &n->layers[i]);
+        if (!o.w.st) m->blocks[i] = lm_stored_block(&o, &block);
     }
     m->head.out = writer_dense(&o, &n->wh, n->bh);
     st = o.w.st ? o.w.st : pare_model_check(m, err);

@@ -18,6 +18,7 @@
  *
  * The attention and the feed-forward part of every block become blocks of their own, so that every
  * point of the stream is the input of some block. */
+#include "model/inputs.h"
 #include "cuts.h"
 #include "lm_auto.h"
 #include "linalg/matrix.h"
@@ -98,7 +99,7 @@ pare_mat *gradient_metric(pare_work *w, const pare_model *folded, const pare_inp
     }
     pare_tape_free(t);
     pare_params_free(p);
-    /* Where the outputs do not depend on the stream, every direction counts all_equal. */
+    /* Where the outputs do not depend on the stream, every direction counts the same. */
     for (size_t k = 0; !w->st && k < npoints; k++) {
         double trace = 0;
         for (size_t i = 0; i < g[k].rows; i++) trace += pare_row(&g[k], i)[i];
@@ -168,10 +169,7 @@ pare_mat *lm_gradient_metric(pare_work *w, const lm *m, const pare_inputs *data,
         for (size_t b = 0; !w->st && b < data->in[i].batch && done + MIN_TOKENS <= TOKENS; b++) {
             const size_t left = TOKENS - done;
             const size_t longest = max_tokens && max_tokens < left ? max_tokens : left;
-            pare_input one = data->in[i];
-            if (one.ids) one.ids += b * one.tokens;
-            if (one.x) one.x += b * one.tokens * one.width;
-            one.batch = 1;
+            pare_input one = pare_input_sequence(&data->in[i], b);
             if (!one.graph && one.tokens > longest) one.tokens = longest;
             add_sequence(w, g, t, &one, &split, &rng);
             done += one.tokens;

@@ -1,4 +1,4 @@
-/* width_facts.h - what the theorems about width find in a model on its data: looked at, not cut.
+/* hypotheses.h - what the theorems about width find in a model on its data; nothing is cut.
  *
  * Everything here is an estimate in f64. It explains why a cut is cheap or dear; no bound rests on
  * it. */

@@ -1,25 +1,5 @@
-/* jl_bounds.h - a narrower model: fewer dimensions of the residual stream, of queries and keys, of
- * the hidden layers. What the cut costs is proven afterwards, on the model as it is written
- * (pare_publish with one of pare_width_provers).
- *
- *   auto      the practical one: least squares from layer to layer in the metric of the gradients
- *   exact     the rank of the data: the same outputs with fewer dimensions
- *   lowrank   the stream in affine subspaces of `dim` dimensions
- *   leverage  lowrank, and `ffn_dim` hidden units that stand for all
- *   cluster   `dim` clusters of nodes; nets of ReLU without skips
- *   jl        queries and keys by random projection, best of `trials` draws
- *   qk        queries and keys by the best bilinear form of rank `qk_dim` in the metric of the data
- *
- * for models with norms, positions and ids (language models, encoders; src/width/lm.h):
- *   auto      queries and keys, values and hidden units go where it costs least, what is left is
- *             fitted again
- *   qk        queries and keys alone (qk_dim, keep), in the metric of the outputs; rotary ones in
- *             whole planes
- *   slice     the stream in its first `dim` principal directions on the data
- *   svd       no data: singular values of the maps that read the stream, of the products Q K and
- *             V O (v_dim), hidden units by their norms
- *
- * docs/width.md says when to use which. */
+/* jl_bounds.h - Theorem 3.3 with one norm for everything, as a linear bound; and whether edits of a
+ * graph can be proven. */
 #ifndef PARE_WIDTH_JL_BOUNDS_H
 #define PARE_WIDTH_JL_BOUNDS_H
 #include <pare/run.h>

@@ -73,18 +73,18 @@ pare_ub layerwise_gap(pare_work *w, const propagation *f, const pare_mat *small,
     const pare_mark mark = pare_arena_mark(w->arena);
     pare_ub most = pare_ub_exact(0), *const b = pare_work_alloc(w, f->in->tokens, sizeof *b);
     pare_mat h = {0};
-    pare_enclosure top = {0};
+    pare_enclosure head = {0};
     if (!w->st) h = layerwise_path(w, f, small, same, b);
-    if (!w->st) top = propagation_head(w, f, &h);
-    if (!w->st && (top.rows != out->rows || top.cols != out->cols))
+    if (!w->st) head = propagation_head(w, f, &h);
+    if (!w->st && (head.rows != out->rows || head.cols != out->cols))
         pare_work_fail(w, PARE_ERR_VERIFY, "outputs [%zu, %zu] and [%zu, %zu] of the models",
-                       top.rows, top.cols, out->rows, out->cols);
-    for (size_t i = 0; !w->st && i < top.rows; i++)
-        for (size_t c = 0; c < top.cols; c++) {
-            const double y = top.mid[i * top.cols + c], z = out->mid[i * top.cols + c];
+                       head.rows, head.cols, out->rows, out->cols);
+    for (size_t i = 0; !w->st && i < head.rows; i++)
+        for (size_t c = 0; c < head.cols; c++) {
+            const double y = head.mid[i * head.cols + c], z = out->mid[i * head.cols + c];
             const pare_ub far = y == z ? pare_ub_exact(0) : pare_ub_of(y - z);
             const pare_ub rounds =
-                pare_ub_add(pare_ub_exact(top.rad[i]), pare_ub_exact(out->rad[i]));
+                pare_ub_add(pare_ub_exact(head.rad[i]), pare_ub_exact(out->rad[i]));
             most = pare_ub_max(most, pare_ub_add(pare_ub_fma(f->top[c], b[i], far), rounds));
         }
     pare_arena_reset(w->arena, mark);

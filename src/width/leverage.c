@@ -27,8 +27,8 @@ double *leverage_scores(pare_work *w, const pare_mat *a, size_t *rank)
 size_t *leverage_sample(pare_work *w, const double *scores, size_t f, size_t k, pare_rng *rng,
                         size_t *hit, double *weight)
 {
-    size_t *const count = pare_work_alloc(w, f, sizeof *count), *const rows = pare_work_alloc(
-                                                                    w, f, sizeof *rows);
+    size_t *const count = pare_work_alloc(w, f, sizeof *count);
+    size_t *const rows = pare_work_alloc(w, f, sizeof *rows);
     double sum = 0;
     *hit = 0;
     if (w->st) return NULL;

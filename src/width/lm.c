@@ -104,7 +104,7 @@ static void check_sizes(pare_work *w, const lm *m, const lm_shape *f, const pare
 
 /* ---- a share of the parameters -------------------------------------------------------------- */
 
-/* The widest stream within the share `keep`; with `both` the hidden layers shrink all_equal. */
+/* The widest stream within the share `keep`; with `both` the hidden layers shrink likewise. */
 static void size_by_share(pare_work *w, lm_sizes *s, const lm *m, const lm_shape *f, double keep,
                           bool both)
 {

@@ -109,8 +109,8 @@ typedef struct lm {
     size_t *width;          /* of each place */
     lm_norm embedding_norm; /* on the output of the embedding */
     lm_norm head_norm;
-    lm_affine *after; /* nplaces: between a place and its readers without a norm */
-    lm_affine top;    /* what the head's maps read: behind head_norm, or after[last] */
+    lm_affine *after;     /* nplaces: between a place and its readers without a norm */
+    lm_affine head_input; /* what the head's maps read: behind head_norm, or after[last] */
 } lm;
 
 bool lm_divides(const pare_norm *n); /* layer norm or RMS norm */
@@ -148,6 +148,7 @@ void lm_attention_step(pare_work *w, const lm *m, const lm_attn *a, lm_rows *r);
 void lm_ffn_step(pare_work *w, const lm *m, const lm_ffn *f, lm_rows *r);
 /* What the sublayer's maps read: the rows, or their norm. */
 pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x);
+void lm_norm_rows(pare_work *w, const lm_norm *n, lm_rows *r); /* in place */
 /* The heads' outputs side by side, before Wo; the hidden activations of normed rows. */
 pare_mat lm_pooled(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *r);
 pare_mat lm_hidden(pare_work *w, const lm_ffn *f, const pare_mat *u);
@@ -229,7 +230,8 @@ typedef struct lm_shape {
     bool offset[4];                                 /* of the norms: attn in, out, ffn in, out */
     pare_skip_kind skip[2];
 } lm_shape;
-lm_shape *lm_shapes(pare_work *w, const lm *m); /* one for each block; reads all of them once */
+lm_shape *lm_shapes(pare_work *w, const lm *m);    /* one for each block; reads all of them once */
+void lm_shape_attn(lm_shape *f, const lm_attn *a); /* adds what is of attention; *f was 0 */
 
 /* 0 leaves a size as it is. */
 typedef struct lm_sizes {

@@ -21,7 +21,7 @@
 
 #define STEEPNESS 8 /* of the price below */
 
-static part_cost part(pare_work *w, size_t count, size_t min_left)
+static part_cost part_cost_of(pare_work *w, size_t count, size_t min_left)
 {
     part_cost p = {.count = count, .n = count > min_left ? count - min_left : 0};
     p.cost = vec_zeros(w, p.n);
@@ -32,7 +32,7 @@ static part_cost part(pare_work *w, size_t count, size_t min_left)
 /* Costs of different layers do not simply add up: an error on top of another costs more than
  * alone. So the price of the next removal in a part rises with the share x of the part that is
  * removed already, by 1 + STEEPNESS x^2, which spreads the cut wider than the sum would. */
-static double price(const part_cost *p)
+static double removal_price(const part_cost *p)
 {
     const double x = (double)(p->removed + 1) / (double)p->count;
     return p->cost[p->removed] * (1 + STEEPNESS * x * x) / (double)p->size[p->removed];
@@ -49,7 +49,8 @@ size_t allocate_removals(part_cost *p, size_t parts, size_t parameters)
     while (done < parameters) {
         part_cost *best = NULL;
         for (size_t k = 0; k < parts; k++)
-            if (p[k].removed < p[k].n && (!best || price(&p[k]) < price(best))) best = &p[k];
+            if (p[k].removed < p[k].n && (!best || removal_price(&p[k]) < removal_price(best)))
+                best = &p[k];
         if (!best) break;
         done += best->size[best->removed++];
     }
@@ -90,9 +91,9 @@ void lm_auto(lm_job *j)
     /* Every group of values and of keys keeps one direction, every layer one hidden unit. */
     p.parts = pare_work_alloc(w, PARTS * nblocks, sizeof *p.parts);
     for (size_t b = 0; !w->st && b < nblocks; b++) {
-        p.parts[PARTS * b + KEYS] = part(w, f[b].k - f[b].planes, f[b].nkeys);
-        p.parts[PARTS * b + VALUES] = part(w, f[b].v, keys_only ? f[b].v : f[b].nkeys);
-        p.parts[PARTS * b + UNITS] = part(w, f[b].units, keys_only ? f[b].units : 1);
+        p.parts[PARTS * b + KEYS] = part_cost_of(w, f[b].k - f[b].planes, f[b].nkeys);
+        p.parts[PARTS * b + VALUES] = part_cost_of(w, f[b].v, keys_only ? f[b].v : f[b].nkeys);
+        p.parts[PARTS * b + UNITS] = part_cost_of(w, f[b].units, keys_only ? f[b].units : 1);
     }
     p.metric = w->st ? NULL : lm_gradient_metric(w, j->m, j->data, j->o->tokens, j->o->seed);
     (void)pare_step(&steps, "cut", cost_time);
@@ -105,8 +106,8 @@ void lm_auto(lm_job *j)
     } else if (!w->st) { /* until the widths are those of the options */
         p.qk_dim = j->o->qk_dim;
         for (size_t b = 0; b < nblocks; b++) {
-            part_cost *const v = &p.parts[PARTS * b + VALUES], *const u =
-                                                                   &p.parts[PARTS * b + UNITS];
+            part_cost *const v = &p.parts[PARTS * b + VALUES];
+            part_cost *const u = &p.parts[PARTS * b + UNITS];
             const size_t dv = f[b].nkeys * j->o->v_dim;
             if (j->o->v_dim && dv < v->count) v->removed = v->count - dv;
             if (j->o->ffn_dim && j->o->ffn_dim < u->count) u->removed = u->count - j->o->ffn_dim;

@@ -28,12 +28,18 @@ value_directions value_directions_of(pare_work *w, const lm_attn *a, const ridge
 lm_attn attn_without_values(pare_work *w, const lm_attn *a, const value_directions *t,
                             const bool *removed, const pare_mat *map);
 pare_mat concat_wo(pare_work *w, const lm_attn *a); /* Wo of all heads side by side */
-/* The directions of group g among inputs of which each head has to->rows, beginning at[h]: k = H^-1
- * and v = G^1/2 W of all inputs. to = E^T B^1/2 and back = B^-1/2 E, its inverse. */
-void group_directions(pare_work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
-                      const size_t *at, const pare_mat *k, const pare_mat *v);
-/* Copies a square block to the diagonal of `big`, from row `at`. */
-void set_diagonal_block(pare_mat *big, size_t at, const pare_mat *block);
+
+/* ---- directions of groups of heads, of values or of keys (lm_values.c) ---- */
+
+/* The column at which the values (or the keys) of each head begin, and behind the last one. */
+size_t *head_columns(pare_work *w, const lm_attn *a, bool keys);
+/* The fit in the directions to[g] of every group (squares of their sizes, written), the columns of
+ * head h from at[h] on; all: of all inputs, f' = all f. root: G^1/2. */
+ridge_fit group_fit(pare_work *w, pare_mat *to, pare_mat *all, const lm_attn *a, const size_t *at,
+                    const ridge_fit *r, const pare_mat *root);
+/* What is removed together, heads of one group: of values every direction; of keys the rotary
+ * planes, then every other dimension. */
+bundles group_bundles(pare_work *w, const lm *m, const lm_attn *a, const size_t *at, bool keys);
 
 /* ---- what is removed (lm_refit.c) ---- */
 

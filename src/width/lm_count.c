@@ -1,18 +1,9 @@
 /* lm_count.c - how many parameters a cut would store, from shapes alone, so that a share of the
  * parameters can be requested before anything is cut (lm.h). */
+#include "base/support.h"
 #include "lm.h"
 
-static size_t larger(size_t a, size_t b)
-{
-    return a > b ? a : b;
-}
-
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
-static void add_attention(lm_shape *f, const lm_attn *a)
+void lm_shape_attn(lm_shape *f, const lm_attn *a)
 {
     f->attn = a->present;
     f->skip[0] = a->skip.kind;
@@ -29,9 +20,9 @@ static void add_attention(lm_shape *f, const lm_attn *a)
         const lm_keys *const k = &a->keys[i];
         f->k += k->wk.rows;
         f->v += k->wv.rows;
-        f->dk = larger(f->dk, k->wk.rows);
-        f->dv = larger(f->dv, k->wv.rows);
-        f->freqs = larger(f->freqs, k->planes);
+        f->dk = pare_max_size(f->dk, k->wk.rows);
+        f->dv = pare_max_size(f->dv, k->wv.rows);
+        f->freqs = pare_max_size(f->freqs, k->planes);
         f->planes += k->planes;
         f->bk = f->bk || !all_zero(k->bk, k->wk.rows);
         f->bv = f->bv || !all_zero(k->bv, k->wv.rows);
@@ -50,7 +41,7 @@ lm_shape *lm_shapes(pare_work *w, const lm *m)
         const lm_ffn *const n = &k.ffn;
         lm_shape *const f = &shapes[b];
         if (w->st) break;
-        add_attention(f, &k.attn);
+        lm_shape_attn(f, &k.attn);
         f->ffn = n->present;
         f->skip[1] = n->skip.kind;
         if (n->present) {
@@ -70,7 +61,7 @@ lm_shape *lm_shapes(pare_work *w, const lm *m)
 /* `requested` 0: as it is. */
 static size_t cut_to(size_t have, size_t requested)
 {
-    return requested ? smaller(have, requested) : have;
+    return requested ? pare_min_size(have, requested) : have;
 }
 
 /* A skip between two widths; between bases of their own an identity becomes a matrix. */
@@ -93,12 +84,12 @@ static size_t attention_size(const lm_shape *f, const lm_sizes *s, size_t in, si
 {
     if (!f->attn) return 0;
     /* Heads of one layer have one size in every model seen; ragged ones are counted from above. */
-    const size_t q = s->qk ? smaller(f->q, f->nheads * s->qk) : f->q;
-    const size_t k = s->qk ? smaller(f->k, f->nkeys * s->qk) : f->k;
-    const size_t v = s->v ? smaller(f->v, f->nkeys * s->v) : f->v;
-    const size_t o = s->v ? smaller(f->o, f->nheads * s->v) : f->o;
+    const size_t q = s->qk ? pare_min_size(f->q, f->nheads * s->qk) : f->q;
+    const size_t k = s->qk ? pare_min_size(f->k, f->nkeys * s->qk) : f->k;
+    const size_t v = s->v ? pare_min_size(f->v, f->nkeys * s->v) : f->v;
+    const size_t o = s->v ? pare_min_size(f->o, f->nheads * s->v) : f->o;
     const size_t freqs =
-        s->qk && s->qk < f->dk ? f->nkeys * smaller(f->freqs, s->qk / 2) : f->freqs;
+        s->qk && s->qk < f->dk ? f->nkeys * pare_min_size(f->freqs, s->qk / 2) : f->freqs;
     return (q + k + v) * in + out * o + (f->bq ? q : 0) + (f->bk ? k : 0) + (f->bv ? v : 0) +
            (f->bo ? out : 0) + (f->offset[0] ? in : 0) + (f->offset[1] ? out : 0) + freqs +
            skip_size(f->skip[0], in, out, s->own && s->dim);
@@ -130,7 +121,8 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
     const pare_output_head *const t = &m->m->head;
     const bool mapped = pare_has(&st->map.w), learned = st->pos.kind == PARE_POS_LEARNED;
     const bool behind = lm_foldable(st), tied = t->tied && !s->untie && !pare_has(&t->dense.w);
-    const bool shift = !m->top.plain && !all_zero(m->top.shift, m->width[m->nplaces - 1]);
+    const bool shift =
+        !m->head_input.plain && !all_zero(m->head_input.shift, m->width[m->nplaces - 1]);
     const size_t d = cut_to(m->width[0], s->dim), l = cut_to(m->width[m->nplaces - 1], s->dim);
     const bool narrow = tied && st->ids && !mapped && behind;
     const size_t e = narrow ? d + (m->centered && d < m->width[0]) : st->width;
@@ -142,7 +134,7 @@ static size_t ends_size(const lm *m, const lm_sizes *s)
         return n + t->dense.w.rows * (l + 1) + weight_size(&t->out.w) + weight_size(&t->out.b) +
                (t->tied ? weight_size(&st->table) : 0);
     if (tied)
-        return n + (m->top.plain && !s->own && !m->centered ? 0 : e * l + (shift ? e : 0)) +
+        return n + (m->head_input.plain && !s->own && !m->centered ? 0 : e * l + (shift ? e : 0)) +
                weight_size(&t->out.b);
     const size_t outs = pare_model_outputs(m->m);
     return n + outs * l + (shift || pare_has(&t->out.b) ? outs : 0);

@@ -1,6 +1,7 @@
 /* lm_forward.c - the calibration rows, one point of the stream after the other (lm.h). Steps are
- * run_model by the f64 reference on models of one sublayer, so that a cut block and the model's
- * own run_model by the same code. */
+ * run by the f64 reference on models of one sublayer, so that a cut block and the model's own run
+ * by the same code. */
+#include "model/inputs.h"
 #include "linalg/matrix.h"
 #include "model/model_facts.h"
 #include "lm.h"
@@ -97,19 +98,18 @@ pare_mat lm_normed(pare_work *w, const lm_norm *n, const pare_mat *x)
     return y;
 }
 
-/* ---- the embedding -------------------------------------------------------------------------- */
+/* ---- the streams ---------------------------------------------------------------------------- */
 
-/* Sequence b of an input, its first `tokens` tokens. */
-static pare_input sequence(const pare_input *in, size_t b, size_t tokens)
+void lm_norm_rows(pare_work *w, const lm_norm *n, lm_rows *r)
 {
-    pare_input one = *in;
-    if (one.ids) one.ids += b * in->tokens;
-    if (one.x) one.x += b * in->tokens * in->width;
-    one.graph = NULL;
-    one.batch = 1;
-    one.tokens = tokens;
-    return one;
+    if (w->st || !n->present) return;
+    const pare_mark mark = pare_arena_mark(w->arena);
+    const pare_mat y = lm_normed(w, n, &r->x);
+    if (!w->st) memcpy(r->x.v, y.v, y.rows * y.cols * sizeof *y.v);
+    pare_arena_reset(w->arena, mark);
 }
+
+/* ---- the embedding -------------------------------------------------------------------------- */
 
 lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, size_t max_tokens)
 {
@@ -139,7 +139,9 @@ lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, si
     double *to = r.x.v;
     for (size_t i = 0, k = 0; !w->st && i < data->n; i++)
         for (size_t b = 0; !w->st && b < data->in[i].batch; b++, k++) {
-            const pare_input in = sequence(&data->in[i], b, r.tokens[k]);
+            pare_input in = pare_input_sequence(&data->in[i], b);
+            in.graph = NULL;
+            in.tokens = r.tokens[k];
             w->st = pare_forward_f64(to, &p, &in, NULL, w->exec, w->err);
             to += in.tokens * r.x.cols;
         }
@@ -147,10 +149,7 @@ lm_rows lm_embedding_rows(pare_work *w, const lm *m, const pare_inputs *data, si
     const bool center = m->stream && (m->centered || m->m->embedding.norm.kind == PARE_NORM_LAYER);
     for (size_t i = 0; center && i < r.x.rows; i++)
         lm_subtract_mean(pare_row_mut(&r.x, i), r.x.cols);
-    const pare_mark mark = pare_arena_mark(w->arena);
-    const pare_mat y = lm_normed(w, &m->embedding_norm, &r.x);
-    if (!w->st) memcpy(r.x.v, y.v, rows * y.cols * sizeof *y.v);
-    pare_arena_reset(w->arena, mark);
+    lm_norm_rows(w, &m->embedding_norm, &r);
     return r;
 }
 

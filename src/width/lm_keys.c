@@ -47,64 +47,10 @@ static void put_metric(pare_mat *h, size_t at, const attention_stats *s, double 
     for (size_t i = 0; i < n; i++) pare_row_mut(h, at + i)[at + i] += fmax(RIDGE * mean, 1e-100);
 }
 
-/* The column at which each head's keys begin. */
-static size_t *key_columns(pare_work *w, const lm_attn *a)
-{
-    size_t *const at = pare_work_alloc(w, a->nheads + 1, sizeof *at);
-    for (size_t h = 0; !w->st && h < a->nheads; h++) at[h + 1] = at[h] + a->heads[h].wq.rows;
-    return at;
-}
-
-/* Of each group the rotary planes, then the other dimensions; heads of one group together. */
-static bundles bundles_of(pare_work *w, const lm *m, const lm_attn *a, const size_t *at)
-{
-    size_t n = 0, c = 0, k = 0;
-    for (size_t g = 0; g < a->nkeys; g++) n += a->keys[g].wk.rows - a->keys[g].planes;
-    bundle *const all = pare_work_alloc(w, n, sizeof *all);
-    size_t *const column = pare_work_alloc(w, w->st ? 0 : at[a->nheads], sizeof *column);
-    for (size_t g = 0; !w->st && g < a->nkeys; g++) {
-        const size_t planes = a->keys[g].planes, dims = a->keys[g].wk.rows;
-        for (size_t i = 0; i < dims - planes; i++, k++) {
-            size_t row[2] = {planes + i};
-            if (i < planes) lm_plane_rows(m, i, planes, row);
-            all[k] = (bundle){.from = c, .group = g};
-            for (size_t h = 0; h < a->nheads; h++)
-                for (size_t e = 0; a->heads[h].keys == g && e < (i < planes ? 2 : 1); e++)
-                    column[c++] = at[h] + row[e];
-            all[k].count = c - all[k].from;
-        }
-    }
-    return (bundles){n, a->nkeys, all, column};
-}
-
-/* The fit with dimensions without rotary positions in the basis t->to. */
-static void rebase(pare_work *w, key_directions *t, const lm_attn *a)
-{
-    const ridge_fit r = t->fit;
-    size_t *const at = key_columns(w, a);
-    pare_mat all = mat_identity(w, r.inputs), back = mat_identity(w, r.inputs);
-    pare_mat k = mat_zeros(w, r.h.rows, r.h.cols);
-    const pare_mat v = mat_mul(w, &t->root, false, &r.map, false);
-    if (!w->st) w->st = pare_spd_inverse(&k, &r.h, w->err);
-    for (size_t h = 0; !w->st && h < a->nheads; h++) at[h] += 2 * a->keys[a->heads[h].keys].planes;
-    for (size_t g = 0; !w->st && g < a->nkeys; g++) {
-        const size_t n = t->to[g].rows;
-        if (n == 0) continue;
-        pare_mat from = mat_zeros(w, n, n);
-        group_directions(w, &t->to[g], &from, a, g, at, &k, &v);
-        for (size_t h = 0; !w->st && h < a->nheads; h++) {
-            if (a->heads[h].keys != g) continue;
-            set_diagonal_block(&all, at[h], &t->to[g]);
-            set_diagonal_block(&back, at[h], &from);
-        }
-    }
-    if (!w->st) t->fit = ridge_fit_rebased(w, &r, &all, &back);
-}
-
 key_directions key_directions_of(pare_work *w, const lm *m, const lm_attn *a, const lm_rows *rows,
                                  const pare_mat *root)
 {
-    const size_t *const at = key_columns(w, a);
+    const size_t *const at = head_columns(w, a, true);
     const size_t d = a->din;
     key_directions t = {.to = pare_work_alloc(w, a->nkeys, sizeof *t.to)};
     moments moment = moments_new(w, d, 1);
@@ -132,8 +78,14 @@ key_directions key_directions_of(pare_work *w, const lm *m, const lm_attn *a, co
         }
     }
     if (!w->st) pare_row_mut(&t.fit.h, n)[n] = 1; /* the constant, which the map does not read */
-    if (!w->st && any) rebase(w, &t, a);
-    t.b = bundles_of(w, m, a, at);
+    if (!w->st && any) { /* dimensions without rotary positions, in the basis t.to */
+        size_t *const plain = head_columns(w, a, true);
+        for (size_t h = 0; !w->st && h < a->nheads; h++)
+            plain[h] += 2 * a->keys[a->heads[h].keys].planes;
+        pare_mat all;
+        if (!w->st) t.fit = group_fit(w, t.to, &all, a, plain, &t.fit, &t.root);
+    }
+    t.b = group_bundles(w, m, a, at, true);
     return t;
 }
 
@@ -231,18 +183,13 @@ removal choose_keys_within(pare_work *w, const lm_attn *a, const key_directions 
 void key_parameters(size_t *size, const lm_attn *a, const key_directions *t, const size_t *order,
                     size_t n)
 {
-    size_t planes = 0, most = 0;
-    bool bq = false, bk = false;
-    for (size_t h = 0; h < a->nheads; h++) bq |= !all_zero(a->heads[h].bq, a->heads[h].wq.rows);
-    for (size_t g = 0; g < a->nkeys; g++) {
-        bk |= !all_zero(a->keys[g].bk, a->keys[g].wk.rows);
-        planes += a->keys[g].planes;
-        most = a->keys[g].planes > most ? a->keys[g].planes : most;
-    }
+    lm_shape s = {0};
+    lm_shape_attn(&s, a);
     for (size_t i = 0; i < n; i++) {
         const size_t d = bundle_dims(t, a, order[i]), heads = t->b.all[order[i]].count / d;
-        size[i] = d * (a->din * (1 + heads) + (bq ? heads : 0) + (bk ? 1 : 0)) + (d > 1 ? 1 : 0);
+        size[i] =
+            d * (a->din * (1 + heads) + (s.bq ? heads : 0) + (s.bk ? 1 : 0)) + (d > 1 ? 1 : 0);
     }
-    const size_t lists = planes - most;
+    const size_t lists = s.planes - s.freqs;
     if (n > 0) size[0] = size[0] > lists ? size[0] - lists : 0;
 }

@@ -37,17 +37,6 @@ removal choose_removals(pare_work *w, const ridge_fit *r, const pare_mat *root, 
     return removal_of(w, b, out, r->inputs);
 }
 
-/* ---- the streams ---------------------------------------------------------------------------- */
-
-static void norm_rows(pare_work *w, const lm_norm *n, lm_rows *r)
-{
-    if (w->st || !n->present) return;
-    const pare_mark mark = pare_arena_mark(w->arena);
-    const pare_mat y = lm_normed(w, n, &r->x);
-    if (!w->st) memcpy(r->x.v, y.v, y.rows * y.cols * sizeof *y.v);
-    pare_arena_reset(w->arena, mark);
-}
-
 static pare_mat residual_of(pare_work *w, const lm_rows *large, const lm_rows *small)
 {
     pare_mat r = mat_copy(w, &large->x);
@@ -141,8 +130,8 @@ static lm_attn cut_attention(prune_pass *p, const lm_attn *a, size_t place, cons
     p->changed |= fit;
     if (keys.heads != a->heads) lm_balance_scores(w, p->m, &out); /* cut: lists of its own */
     if (fit) lm_balance_values(w, &out);
-    norm_rows(w, &a->out, &p->large);
-    norm_rows(w, &a->out, &p->small);
+    lm_norm_rows(w, &a->out, &p->large);
+    lm_norm_rows(w, &a->out, &p->small);
     return out;
 }
 
@@ -187,8 +176,8 @@ static lm_ffn cut_units(prune_pass *p, const lm_ffn *f, size_t place, size_t rem
     lm_ffn_step(w, p->m, &sum, &p->small);
     if (!w->st && fit) out = refit_units(p, f, &before, place, removed);
     p->changed |= fit;
-    norm_rows(w, &f->out, &p->large);
-    norm_rows(w, &f->out, &p->small);
+    lm_norm_rows(w, &f->out, &p->large);
+    lm_norm_rows(w, &f->out, &p->small);
     return out;
 }
 

@@ -87,7 +87,7 @@ static double measured_loss(prune_pass *p, const lm_attn *cut, const pare_mat *p
         const size_t left = gap.rows - i, n = left < LM_CHUNK ? left : LM_CHUNK;
         const pare_mat rows = pare_mat_part(&gap, i, 0, n, gap.cols);
         const pare_mat off = affine_rows(w, &rows, &map, NULL);
-        if (!w->st) sum += mat_fro_est(&off) * mat_fro_est(&off);
+        if (!w->st) sum += pare_mat_fro_est(&off) * pare_mat_fro_est(&off);
         pare_arena_reset(w->arena, mark);
     }
     return sum / (double)(gap.rows ? gap.rows : 1);

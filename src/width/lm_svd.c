@@ -9,6 +9,7 @@
  *   hidden   units by |w1||w2| (gated: |w1||w3||w2|), the largest stay
  *
  * Every part is exact at full size. */
+#include "base/support.h"
 #include "linalg/matrix.h"
 #include "balance.h"
 #include <math.h>
@@ -16,19 +17,6 @@
 #include <string.h>
 
 /* ---- choosing ------------------------------------------------------------------------------- */
-
-typedef struct ranked {
-    double value;
-    size_t which, cost;
-} ranked;
-
-/* Largest first; the first one where they are equal. */
-static int descending(const void *a, const void *b)
-{
-    const ranked *const x = a, *const y = b;
-    if (x->value != y->value) return x->value < y->value ? 1 : -1;
-    return x->which < y->which ? -1 : x->which > y->which;
-}
 
 static int ascending(const void *a, const void *b)
 {
@@ -53,7 +41,7 @@ typedef struct factored {
 } factored;
 
 /* wk = (u s) vt: with l = u s and q = l^+ = s^-1 u^T, keys q k have orthonormal rows vt. */
-static factored factor(pare_work *w, const pare_mat *wk)
+static factored factor_map(pare_work *w, const pare_mat *wk)
 {
     const svd_factors s = svd_of(w, wk);
     factored f = {.n = w->st ? 0 : svd_rank(&s, 1e-12)}, *const p = &f;
@@ -96,7 +84,7 @@ static void cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
     const size_t planes = keys->planes, rotary = 2 * planes, rest = keys->wk.rows - rotary;
     /* Dimensions without rotary positions. */
     const pare_mat wk = pare_mat_part(&keys->wk, rotary, 0, rest, keys->wk.cols);
-    factored p = factor(w, &wk);
+    factored p = factor_map(w, &wk);
     pare_mat gram = mat_zeros(w, p.n, p.n);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         const lm_head *const h = &a->heads[i];
@@ -114,17 +102,20 @@ static void cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
 
     const size_t n = planes + p.n;
     size_t left = qk, kept = 0;
-    ranked *const all = pare_work_alloc(w, n, sizeof *all);
+    pare_keyed *const all = pare_work_alloc(w, n, sizeof *all);
     lm_key_cut c = {.which = pare_work_alloc(w, planes, sizeof *c.which)};
     if (w->st) return;
-    for (size_t f = 0; f < planes; f++) all[f] = (ranked){plane_energy(m, a, g, f) / 2, f, 2};
-    for (size_t i = 0; i < p.n; i++) all[planes + i] = (ranked){p.energy[i], planes + i, 1};
-    qsort(all, n, sizeof *all, descending);
+    for (size_t f = 0; f < planes; f++)
+        all[f] = (pare_keyed){plane_energy(m, a, g, f) / 2, (uint32_t)f};
+    for (size_t i = 0; i < p.n; i++)
+        all[planes + i] = (pare_keyed){p.energy[i], (uint32_t)(planes + i)};
+    pare_largest_first(all, n);
     for (size_t i = 0; i < n; i++) {
-        if (all[i].cost > left) continue;
-        left -= all[i].cost;
-        if (all[i].which < planes)
-            c.which[c.planes++] = all[i].which;
+        const size_t cost = all[i].id < planes ? 2 : 1;
+        if (cost > left) continue;
+        left -= cost;
+        if (all[i].id < planes)
+            c.which[c.planes++] = all[i].id;
         else
             kept++;
     }
@@ -143,7 +134,7 @@ static void cut_keys(pare_work *w, const lm *m, lm_attn *a, size_t g, size_t qk)
 static void cut_values(pare_work *w, lm_attn *a, size_t g, size_t dv)
 {
     const pare_mat wv = mat_append_col(w, &a->keys[g].wv, a->keys[g].bv);
-    factored p = factor(w, &wv);
+    factored p = factor_map(w, &wv);
     pare_mat gram = mat_zeros(w, p.n, p.n);
     for (size_t i = 0; !w->st && i < a->nheads; i++) {
         if (a->heads[i].keys != g) continue;
@@ -179,17 +170,17 @@ lm_ffn lm_svd_units(pare_work *w, const lm_ffn *f, size_t n)
 {
     if (w->st || !f->present || n == 0 || n >= f->w1.rows) return *f;
     const size_t all = f->w1.rows;
-    ranked *const r = pare_work_alloc(w, all, sizeof *r);
+    pare_keyed *const r = pare_work_alloc(w, all, sizeof *r);
     size_t *const which = pare_work_alloc(w, n, sizeof *which);
     const pare_mat down = mat_transpose(w, &f->w2);
     if (w->st) return *f;
     for (size_t u = 0; u < all; u++) {
         double e = squares(pare_row(&f->w1, u), f->w1.cols) + f->b1[u] * f->b1[u];
         if (f->gated) e *= squares(pare_row(&f->w3, u), f->w3.cols) + f->b3[u] * f->b3[u];
-        r[u] = (ranked){e * squares(pare_row(&down, u), down.cols), u, 1};
+        r[u] = (pare_keyed){e * squares(pare_row(&down, u), down.cols), (uint32_t)u};
     }
-    qsort(r, all, sizeof *r, descending);
-    for (size_t i = 0; i < n; i++) which[i] = r[i].which;
+    pare_largest_first(r, all);
+    for (size_t i = 0; i < n; i++) which[i] = r[i].id;
     qsort(which, n, sizeof *which, ascending);
     return lm_select_units(w, f, which, n);
 }
@@ -208,7 +199,7 @@ static void add_output_head(pare_work *w, pare_mat *g, const lm *m)
         const pare_mark mark = pare_arena_mark(w->arena);
         const size_t n = v->rows - r < ROWS ? v->rows - r : ROWS;
         pare_mat part = read_matrix_part(w, v, r, 0, n, v->cols);
-        lm_fold_in(w, &part, NULL, &m->top);
+        lm_fold_in(w, &part, NULL, &m->head_input);
         if (!w->st) lm_gram(w, g, &part);
         pare_arena_reset(w->arena, mark);
     }

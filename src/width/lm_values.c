@@ -14,16 +14,18 @@
 
 #define RIDGE 1e-12
 
-/* Where the columns of each head begin. */
-static size_t *starts(pare_work *w, const lm_attn *a)
+size_t *head_columns(pare_work *w, const lm_attn *a, bool keys)
 {
     size_t *const at = pare_work_alloc(w, a->nheads + 1, sizeof *at);
-    for (size_t h = 0; !w->st && h < a->nheads; h++) at[h + 1] = at[h] + a->heads[h].wo.cols;
+    for (size_t h = 0; !w->st && h < a->nheads; h++)
+        at[h + 1] = at[h] + (keys ? a->heads[h].wq.rows : a->heads[h].wo.cols);
     return at;
 }
 
-void group_directions(pare_work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
-                      const size_t *at, const pare_mat *k, const pare_mat *v)
+/* The directions of group g among inputs of which each head has to->rows, beginning at[h]: k = H^-1
+ * and v = G^1/2 W of all inputs. to = E^T B^1/2 and back = B^-1/2 E, its inverse. */
+static void group_directions(pare_work *w, pare_mat *to, pare_mat *back, const lm_attn *a, size_t g,
+                             const size_t *at, const pare_mat *k, const pare_mat *v)
 {
     const size_t n = to->rows;
     pare_mat gram = mat_zeros(w, n, n), within = mat_zeros(w, n, n), e = mat_zeros(w, n, n);
@@ -44,51 +46,67 @@ void group_directions(pare_work *w, pare_mat *to, pare_mat *back, const lm_attn 
     pare_gemm(back, 1, &b.inverse, false, &e, false, 0);
 }
 
-void set_diagonal_block(pare_mat *big, size_t at, const pare_mat *block)
+/* Copies a square block to the diagonal of `big`, from row `at`. */
+static void set_diagonal_block(pare_mat *big, size_t at, const pare_mat *block)
 {
     for (size_t i = 0; i < block->rows; i++)
         memcpy(pare_row_mut(big, at + i) + at, pare_row(block, i), block->cols * sizeof *block->v);
 }
 
-static bundles bundles_of(pare_work *w, const lm_attn *a, const size_t *at)
+ridge_fit group_fit(pare_work *w, pare_mat *to, pare_mat *all, const lm_attn *a, const size_t *at,
+                    const ridge_fit *r, const pare_mat *root)
+{
+    pare_mat back = mat_identity(w, r->inputs), k = mat_zeros(w, r->h.rows, r->h.cols);
+    *all = mat_identity(w, r->inputs);
+    const pare_mat v = mat_mul(w, root, false, &r->map, false);
+    if (!w->st) w->st = pare_spd_inverse(&k, &r->h, w->err);
+    for (size_t g = 0; !w->st && g < a->nkeys; g++) {
+        const size_t n = to[g].rows;
+        if (n == 0) continue;
+        pare_mat from = mat_zeros(w, n, n);
+        group_directions(w, &to[g], &from, a, g, at, &k, &v);
+        for (size_t h = 0; !w->st && h < a->nheads; h++) {
+            if (a->heads[h].keys != g) continue;
+            set_diagonal_block(all, at[h], &to[g]);
+            set_diagonal_block(&back, at[h], &from);
+        }
+    }
+    return w->st ? *r : ridge_fit_rebased(w, r, all, &back);
+}
+
+bundles group_bundles(pare_work *w, const lm *m, const lm_attn *a, const size_t *at, bool keys)
 {
     size_t n = 0, c = 0, k = 0;
-    for (size_t g = 0; g < a->nkeys; g++) n += a->keys[g].wv.rows;
+    for (size_t g = 0; g < a->nkeys; g++)
+        n += keys ? a->keys[g].wk.rows - a->keys[g].planes : a->keys[g].wv.rows;
     bundle *const all = pare_work_alloc(w, n, sizeof *all);
     size_t *const column = pare_work_alloc(w, w->st ? 0 : at[a->nheads], sizeof *column);
-    for (size_t g = 0; !w->st && g < a->nkeys; g++)
-        for (size_t i = 0; i < a->keys[g].wv.rows; i++, k++) {
+    for (size_t g = 0; !w->st && g < a->nkeys; g++) {
+        const size_t planes = keys ? a->keys[g].planes : 0;
+        const size_t dims = keys ? a->keys[g].wk.rows : a->keys[g].wv.rows;
+        for (size_t i = 0; i < dims - planes; i++, k++) {
+            size_t row[2] = {planes + i};
+            if (i < planes) lm_plane_rows(m, i, planes, row);
             all[k] = (bundle){.from = c, .group = g};
             for (size_t h = 0; h < a->nheads; h++)
-                if (a->heads[h].keys == g) column[c++] = at[h] + i;
+                for (size_t e = 0; a->heads[h].keys == g && e < (i < planes ? 2 : 1); e++)
+                    column[c++] = at[h] + row[e];
             all[k].count = c - all[k].from;
         }
+    }
     return (bundles){n, a->nkeys, all, column};
 }
 
 value_directions value_directions_of(pare_work *w, const lm_attn *a, const ridge_fit *r,
                                      const pare_mat *root)
 {
-    const size_t *const at = starts(w, a);
+    const size_t *const at = head_columns(w, a, false);
     value_directions t = {.to = pare_work_alloc(w, a->nkeys, sizeof *t.to)};
-    pare_mat back = mat_zeros(w, r->inputs, r->inputs), k = mat_zeros(w, r->h.rows, r->h.cols);
-    t.all = mat_zeros(w, r->inputs, r->inputs);
-    const pare_mat v = mat_mul(w, root, false, &r->map, false);
-    if (!w->st) w->st = pare_spd_inverse(&k, &r->h, w->err);
-    for (size_t g = 0; !w->st && g < a->nkeys; g++) {
-        const size_t n = a->keys[g].wv.rows;
-        pare_mat from = mat_zeros(w, n, n);
-        t.to[g] = mat_zeros(w, n, n);
-        group_directions(w, &t.to[g], &from, a, g, at, &k, &v);
-        for (size_t h = 0; !w->st && h < a->nheads; h++) {
-            if (a->heads[h].keys != g) continue;
-            set_diagonal_block(&t.all, at[h], &t.to[g]);
-            set_diagonal_block(&back, at[h], &from);
-        }
-    }
+    for (size_t g = 0; !w->st && g < a->nkeys; g++)
+        t.to[g] = mat_zeros(w, a->keys[g].wv.rows, a->keys[g].wv.rows);
     if (w->st) return t;
-    t.fit = ridge_fit_rebased(w, r, &t.all, &back);
-    t.b = bundles_of(w, a, at);
+    t.fit = group_fit(w, t.to, &t.all, a, at, r, root);
+    t.b = group_bundles(w, NULL, a, at, false);
     return t;
 }
 
@@ -119,7 +137,7 @@ lm_attn attn_without_values(pare_work *w, const lm_attn *a, const value_directio
 
 pare_mat concat_wo(pare_work *w, const lm_attn *a)
 {
-    const size_t *const at = starts(w, a);
+    const size_t *const at = head_columns(w, a, false);
     pare_mat m = mat_zeros(w, a->dout, w->st ? 0 : at[a->nheads]);
     for (size_t h = 0; !w->st && h < a->nheads; h++)
         for (size_t o = 0; o < a->dout; o++)

@@ -54,35 +54,25 @@ static pare_skip stored_skip(weight_writer *o, const lm_skip *s)
 
 /* ---- attention ------------------------------------------------------------------------------ */
 
-/* Where the rows of every head and group begin, and which biases there are. */
+/* What there is, and where the rows of every group begin. */
 typedef struct layout {
-    size_t q, k, v, o, freqs;
+    lm_shape all;
+    size_t freqs;               /* that are stored */
     size_t *key, *value, *freq; /* of each group */
-    bool bq, bk, bv;
 } layout;
 
 static layout lay_out(weight_writer *o, const lm_attn *a)
 {
-    layout l = {0};
-    l.key = pare_work_alloc(&o->w, 3 * a->nkeys, sizeof *l.key);
+    layout l = {.key = pare_work_alloc(&o->w, 3 * a->nkeys, sizeof *l.key)};
     if (o->w.st) return l;
+    lm_shape_attn(&l.all, a);
+    l.freqs = l.all.planes;
     l.value = l.key + a->nkeys;
     l.freq = l.value + a->nkeys;
-    for (size_t i = 0; i < a->nkeys; i++) {
-        const lm_keys *const k = &a->keys[i];
-        l.key[i] = l.k;
-        l.value[i] = l.v;
-        l.freq[i] = l.freqs;
-        l.k += k->wk.rows;
-        l.v += k->wv.rows;
-        l.freqs += k->planes;
-        l.bk = l.bk || !all_zero(k->bk, k->wk.rows);
-        l.bv = l.bv || !all_zero(k->bv, k->wv.rows);
-    }
-    for (size_t i = 0; i < a->nheads; i++) {
-        l.q += a->heads[i].wq.rows;
-        l.o += a->heads[i].wo.cols;
-        l.bq = l.bq || !all_zero(a->heads[i].bq, a->heads[i].wq.rows);
+    for (size_t i = 1; i < a->nkeys; i++) {
+        l.key[i] = l.key[i - 1] + a->keys[i - 1].wk.rows;
+        l.value[i] = l.value[i - 1] + a->keys[i - 1].wv.rows;
+        l.freq[i] = l.freq[i - 1] + a->keys[i - 1].planes;
     }
     return l;
 }
@@ -116,8 +106,8 @@ static void put_keys(weight_writer *o, pare_attn *to, const lm_attn *a, const la
         const pare_mat bv = pare_mat_of(k->bv, 1, k->wv.rows);
         writer_put(o, &to->wk, l->key[i], 0, &k->wk);
         writer_put(o, &to->wv, l->value[i], 0, &k->wv);
-        if (l->bk) writer_put(o, &to->bk, 0, l->key[i], &bk);
-        if (l->bv) writer_put(o, &to->bv, 0, l->value[i], &bv);
+        if (l->all.bk) writer_put(o, &to->bk, 0, l->key[i], &bk);
+        if (l->all.bv) writer_put(o, &to->bv, 0, l->value[i], &bv);
     }
 }
 
@@ -138,7 +128,7 @@ static void put_heads(weight_writer *o, pare_attn *to, const lm_attn *a, const l
                                    .planes = a->keys[h->keys].planes};
         writer_put(o, &to->wq, q, 0, &h->wq);
         if (pare_has(&to->wo)) writer_put(o, &to->wo, 0, out, &h->wo);
-        if (l->bq) writer_put(o, &to->bq, 0, q, &bq);
+        if (l->all.bq) writer_put(o, &to->bq, 0, q, &bq);
         q += h->wq.rows;
         out += h->wo.cols;
     }
@@ -162,13 +152,13 @@ static pare_attn stored_attn(weight_writer *o, const lm_attn *a)
     to.heads = pare_work_alloc(&o->w, a->nheads, sizeof *to.heads);
     layout l = lay_out(o, a);
     if (o->w.st) return to;
-    to.wq = writer_reserve(o, l.q, a->din);
-    to.wk = writer_reserve(o, l.k, a->din);
-    to.wv = writer_reserve(o, l.v, a->din);
-    if (!lm_has_identity_wo(a)) to.wo = writer_reserve(o, a->dout, l.o);
-    if (l.bq) to.bq = writer_reserve(o, 1, l.q);
-    if (l.bk) to.bk = writer_reserve(o, 1, l.k);
-    if (l.bv) to.bv = writer_reserve(o, 1, l.v);
+    to.wq = writer_reserve(o, l.all.q, a->din);
+    to.wk = writer_reserve(o, l.all.k, a->din);
+    to.wv = writer_reserve(o, l.all.v, a->din);
+    if (!lm_has_identity_wo(a)) to.wo = writer_reserve(o, a->dout, l.all.o);
+    if (l.all.bq) to.bq = writer_reserve(o, 1, l.all.q);
+    if (l.all.bk) to.bk = writer_reserve(o, 1, l.all.k);
+    if (l.all.bv) to.bv = writer_reserve(o, 1, l.all.v);
     put_freqs(o, &to, a, &l);
     put_keys(o, &to, a, &l);
     put_heads(o, &to, a, &l);
@@ -244,7 +234,7 @@ bool lm_foldable(const pare_embedding *s)
 }
 
 /* Can the embedding be narrowed and still serve the head? */
-static bool narrows(const pare_embedding *s)
+static bool can_narrow(const pare_embedding *s)
 {
     return s->ids && !pare_has(&s->map.w) && lm_foldable(s);
 }
@@ -272,7 +262,7 @@ static void put_embedding(pare_work *w, lm_out *o, const lm_basis *first, const 
     to->pos.table = (pare_weight){0};
     if (learned && behind) to->pos.table = mapped_rows(w, &o->writer, &s->pos.table, &in, NULL);
     if (learned && !behind) to->pos.table = copy_weight(&o->writer, &s->pos.table);
-    if (embed && narrows(s)) { /* tied: E embed, then d x e */
+    if (embed && can_narrow(s)) { /* tied: E embed, then d x e */
         const pare_mat t = mat_transpose(w, embed), back = mat_mul(w, &in, false, embed, false);
         if (w->st) return;
         to->width = embed->cols;
@@ -289,11 +279,11 @@ static void put_embedding(pare_work *w, lm_out *o, const lm_basis *first, const 
 }
 
 /* A U and the shift: the affine map from the last point to a reader in the old coordinates. */
-static pare_mat head_input(pare_work *w, const lm *m, const pare_mat *u, double **shift)
+static pare_mat head_map(pare_work *w, const lm *m, const pare_mat *u, double **shift)
 {
     pare_mat a = mat_identity(w, u->rows);
     *shift = vec_zeros(w, u->rows);
-    lm_fold_in(w, &a, *shift, &m->top);
+    lm_fold_in(w, &a, *shift, &m->head_input);
     return mat_mul(w, &a, false, u, false);
 }
 
@@ -312,14 +302,14 @@ static void put_head(pare_work *w, lm_out *o, const lm_basis *last, const pare_m
     if (pare_has(&t->dense.w)) {
         pare_mat map = read_matrix(w, &t->dense.w);
         double *const b = read_vector(w, &t->dense.b, 0, t->dense.w.rows);
-        lm_fold_in(w, &map, b, &m->top);
+        lm_fold_in(w, &map, b, &m->head_input);
         const pare_mat cut = mat_mul(w, &map, false, u, false);
         if (!w->st) to->dense = writer_dense(&o->writer, &cut, b);
         to->out = (pare_dense){copy_weight(&o->writer, from), copy_weight(&o->writer, &t->out.b)};
         return;
     }
     double *shift;
-    const pare_mat a = head_input(w, m, u, &shift);
+    const pare_mat a = head_map(w, m, u, &shift);
     if (t->tied && embed) {
         const pare_mat dense = mat_mul(w, embed, true, &a, false);
         double *const b = mat_vec(w, embed, true, shift, NULL);
@@ -365,12 +355,12 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
     const pare_embedding *const s = &o->m->m->embedding;
     const pare_output_head *const t = &o->m->m->head;
     pare_embedding *const embedding = &o->model->embedding;
-    pare_output_head *const top = &o->model->head;
+    pare_output_head *const head = &o->model->head;
     if (first) {
         embedding->ids = s->ids;
         embedding->width = s->width;
         embedding->vocab = s->vocab;
-        const pare_mat wide = embed && !narrows(s) ? mat_identity(w, s->width) : (pare_mat){0};
+        const pare_mat wide = embed && !can_narrow(s) ? mat_identity(w, s->width) : (pare_mat){0};
         put_embedding(w, o, first, embed);
         put_head(w, o, last, wide.v ? &wide : embed);
     } else {
@@ -379,10 +369,10 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
         embedding->pos.table = copy_weight(&o->writer, &s->pos.table);
         embedding->map = copy_dense(&o->writer, &s->map);
         embedding->norm = copy_norm(&o->writer, &s->norm);
-        *top = *t;
-        top->norm = copy_norm(&o->writer, &t->norm);
-        top->dense = copy_dense(&o->writer, &t->dense);
-        top->out = copy_dense(&o->writer, &t->out);
+        *head = *t;
+        head->norm = copy_norm(&o->writer, &t->norm);
+        head->dense = copy_dense(&o->writer, &t->dense);
+        head->out = copy_dense(&o->writer, &t->out);
     }
     if (!w->st) w->st = o->writer.w.st;
 }

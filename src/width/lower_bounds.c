@@ -21,7 +21,7 @@
 
 /* What the computed centered rows may be off by, in the Frobenius norm, with the rows' own
  * radii. */
-static pare_ub centring(const pare_mat *a, const pare_mat *centered, const double *rad)
+static pare_ub centering_error(const pare_mat *a, const pare_mat *centered, const double *rad)
 {
     pare_ub squares = pare_ub_exact(0);
     for (size_t i = 0; rad && i < a->rows; i++) {
@@ -49,7 +49,7 @@ double residual_lower_bound(pare_work *w, const pare_mat *a, const double *rad, 
         const pare_ub off = product_rounding(tall ? c.rows : c.cols, size, size);
         for (size_t i = d; !w->st && i < s.n; i++) low += s.low[i] > off.v ? s.low[i] - off.v : 0;
         /* n + 2 roundings downwards are covered many times over. */
-        low = sqrt(low) * (1 - (double)(s.n + 2) * 0x1p-50) - centring(a, &c, rad).v;
+        low = sqrt(low) * (1 - (double)(s.n + 2) * 0x1p-50) - centering_error(a, &c, rad).v;
     }
     pare_arena_reset(w->arena, mark);
     /* As a certificate writes it: one part in 1e4 lower, so that another CPU can prove it again. */
@@ -65,7 +65,7 @@ size_t affine_rank_at_least(pare_work *w, const pare_mat *a, const double *rad)
     if (!w->st && (a->rows < a->cols ? a->rows : a->cols) <= LARGEST) {
         const pare_mat c = mat_centered(w, a, mean);
         const singular_bounds s = singular_bounds_of(w, &c);
-        const pare_ub off = w->st ? pare_ub_inf() : centring(a, &c, rad);
+        const pare_ub off = w->st ? pare_ub_inf() : centering_error(a, &c, rad);
         while (!w->st && rank < s.n && s.low[rank] > off.v) rank++;
     }
     pare_arena_reset(w->arena, mark);
@@ -102,55 +102,7 @@ pare_mat stream_enclosed(pare_work *w, double **rad, const pare_model *f, size_t
     return pare_mat_of(e.mid, e.rows, e.cols);
 }
 
-double stream_lower_bound(pare_work *w, const pare_model *f, size_t place, const pare_input *in,
-                          size_t d)
-{
-    const pare_mark mark = pare_arena_mark(w->arena);
-    double *rad = NULL;
-    const pare_mat a = stream_enclosed(w, &rad, f, place, in);
-    const double least = w->st ? 0 : residual_lower_bound(w, &a, rad, d);
-    pare_arena_reset(w->arena, mark);
-    return least;
-}
-
 /* ---- what an affine map reaches -------------------------------------------------------------- */
-
-#define RCOND 1e-10
-
-static pare_ub length_of(const double *rad, size_t n)
-{
-    return rad ? vector_norm(rad, n) : pare_ub_exact(0);
-}
-
-/* y = (x - mx) M + my is an affine map whatever M, mx, my are: any doubles do, and the better they
- * are the less is left. With C = fl(x - mx), T = fl(a - my), E = fl(T - C M):
- *
- *     |a - y|_F <= |E| + rounding of the product + u (|T| + |C||M|) + |rad_a| + |M| |rad_x|. */
-pare_ub decoding_residual_ub(pare_work *w, const pare_mat *a, const double *rad_a,
-                             const pare_mat *x, const double *rad_x)
-{
-    const pare_mark mark = pare_arena_mark(w->arena);
-    pare_ub left = pare_ub_inf();
-    const double *const mx = mat_col_means(w, x), *const my = mat_col_means(w, a);
-    const pare_mat c = mat_centered(w, x, mx), t = mat_centered(w, a, my);
-    pare_mat map = mat_zeros(w, x->cols, a->cols);
-    if (!w->st) w->st = pare_lstsq(&map, NULL, &c, &t, RCOND, w->arena, w->err);
-    pare_mat e = mat_copy(w, &t);
-    if (!w->st) {
-        const pare_ub one = pare_ub_exact(1), size = fro_norm(&map);
-        const pare_ub from = fro_norm(&c), to = fro_norm(&t), u = pare_ub_exact(0x1p-52);
-        pare_gemm(&e, -1, &c, false, &map, false, 1);
-        const pare_ub product = pare_ub_add(product_rounding(c.cols + 2, from, size),
-                                            product_rounding(c.cols + 2, to, one));
-        const pare_ub centers = pare_ub_mul(u, pare_ub_fma(from, size, to));
-        const pare_ub rows =
-            pare_ub_fma(size, length_of(rad_x, x->rows), length_of(rad_a, a->rows));
-        const pare_ub off = pare_ub_mul(fro_norm(&e), pare_ub_exact(1 + 0x1p-51));
-        left = pare_ub_add(pare_ub_add(off, product), pare_ub_add(centers, rows));
-    }
-    pare_arena_reset(w->arena, mark);
-    return left;
-}
 
 /* |a - (x m + b)|_F for the best m, b: what d numbers a row really leave of a. An estimate. */
 double decoding_residual_est(pare_work *w, const pare_mat *a, const pare_mat *x)

@@ -62,7 +62,8 @@ static pare_ub with_radius(const pare_enclosure *e, size_t i, pare_ub mid)
 
 /* The largest distance of an exact row from some subspace of d dimensions, and the largest norm;
  * either may be NULL. */
-static void measure(pare_work *w, const pare_enclosure *e, size_t d, pare_ub *eps, pare_ub *norm)
+static void measure_rows(pare_work *w, const pare_enclosure *e, size_t d, pare_ub *eps,
+                         pare_ub *norm)
 {
     if (w->st) return;
     const pare_mat x = pare_mat_of(e->mid, e->rows, e->cols);
@@ -109,8 +110,8 @@ lowrank_facts lowrank_measure(pare_work *w, const pare_model *m, const net *n,
             const pare_enclosure h = rows_at(w, m, &set->in[k], l, false);
             const pare_enclosure hidden = rows_at(w, m, &set->in[k], l, true);
             /* Rows behind a layer are those of its hidden: their distances are not needed. */
-            measure(w, &h, d, l == 0 ? &p.eps : NULL, &p.rows);
-            measure(w, &hidden, d, &p.eps, NULL);
+            measure_rows(w, &h, d, l == 0 ? &p.eps : NULL, &p.rows);
+            measure_rows(w, &hidden, d, &p.eps, NULL);
             pare_arena_reset(w->arena, mark);
         }
     /* Rounding alone is not the same on every machine: below this it is raised. */

@@ -242,18 +242,16 @@ double balance_factor(double q, double k)
     return by > 0 && by < INFINITY ? by : 1;
 }
 
-double mat_fro_est(const pare_mat *a)
-{
-    double sum = 0;
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) sum += pare_row(a, i)[j] * pare_row(a, i)[j];
-    return sqrt(sum);
-}
-
-double mat_max_abs(const pare_mat *a)
+double max_row_norm(const pare_mat *a, const pare_mat *minus)
 {
     double most = 0;
-    for (size_t i = 0; i < a->rows; i++)
-        for (size_t j = 0; j < a->cols; j++) most = fmax(most, fabs(pare_row(a, i)[j]));
+    for (size_t i = 0; i < a->rows; i++) {
+        double sum = 0;
+        for (size_t j = 0; j < a->cols; j++) {
+            const double x = pare_row(a, i)[j] - (minus ? pare_row(minus, i)[j] : 0);
+            sum += x * x;
+        }
+        most = fmax(most, sqrt(sum));
+    }
     return most;
 }

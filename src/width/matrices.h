@@ -63,11 +63,11 @@ static inline double vec_dot(const double *a, const double *b, size_t n)
     return sum;
 }
 
+/* The largest norm of a row of a, or of a - minus (may be NULL). */
+double max_row_norm(const pare_mat *a, const pare_mat *minus);
 /* |v|_2 without over- or underflow on the way. */
 double vec_norm_est(const double *v, size_t n);
 double mat_norm_est(pare_work *w, const pare_mat *a); /* |a|_2 */
-double mat_fro_est(const pare_mat *a);
-double mat_max_abs(const pare_mat *a); /* largest |entry| */
 /* The factor for keys of norm k, and the divisor for queries of norm q, that makes both norms
  * equal; 1 where one of them is 0. */
 double balance_factor(double q, double k);

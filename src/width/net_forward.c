@@ -56,7 +56,9 @@ pare_mat head_pooled(pare_work *w, const net_head *hd, const pare_mat *h, const 
     const pare_mat v = affine_rows(w, h, &hd->wv, hd->bv);
     const pare_pattern graph = {.kind = PARE_GRAPH};
     pare_mat y = mat_zeros(w, h->rows, hd->wv.rows);
-    if (!w->st) w->st = pare_attend_f64(&y, &q, &k, &v, hd->scale, &graph, g, w->exec, w->err);
+    const pare_attention_args x = {
+        .q = &q, .k = &k, .v = &v, .scale = hd->scale, .pattern = &graph, .graph = g};
+    if (!w->st) w->st = pare_attend_f64(&y, &x, w->exec, w->err);
     return y;
 }
 

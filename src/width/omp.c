@@ -38,9 +38,9 @@ size_t *omp_units(pare_work *w, const pare_mat *base, const pare_mat *pool, cons
     if (w->st) return NULL;
     PARE_ASSERT(k <= pool->cols);
     const pare_mark mark = pare_arena_mark(w->arena);
-    const pare_mat given = centered(w, base);
-    const svd_factors s = svd_of(w, &given);
-    const pare_mat b = w->st ? given : mat_first_cols(w, &s.u, svd_rank(&s, 1e-12));
+    const pare_mat rows = centered(w, base);
+    const svd_factors s = svd_of(w, &rows);
+    const pare_mat b = w->st ? rows : mat_first_cols(w, &s.u, svd_rank(&s, 1e-12));
     pare_mat q = centered(w, pool), t = centered(w, y);
     if (g) {
         const pare_mat root = metric_root(w, g, NULL);

@@ -31,21 +31,6 @@ double pare_lowrank_printed(double beta, double root_alpha, size_t layers, doubl
     return e;
 }
 
-/* The largest norm of a row of a, or of a - minus. */
-static double max_row_norm(const pare_mat *a, const pare_mat *minus)
-{
-    double most = 0;
-    for (size_t i = 0; i < a->rows; i++) {
-        double sum = 0;
-        for (size_t j = 0; j < a->cols; j++) {
-            const double x = pare_row(a, i)[j] - (minus ? pare_row(minus, i)[j] : 0);
-            sum += x * x;
-        }
-        most = fmax(most, sqrt(sum));
-    }
-    return most;
-}
-
 /* Theorem 3.3 is about plain nets; its eps is the largest distortion of a product as drawn. */
 static void theorem_3_3(pare_work *w, pare_cert *cert, pare_arena *keep, const net *f,
                         const activations *pf)

@@ -1,4 +1,4 @@
-/* Rows through a net, with radii (patch.h).
+/* patch.c - rows through a net, with radii.
  *
  * A map: with |X - M| <= r for the row it reads,
  *     |(W X + b) - fl(W M + b)| <= |W|_2 r + round (|W|_F |M| + |b|) + b_off,

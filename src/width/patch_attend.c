@@ -1,4 +1,5 @@
-/* Softmax heads of one row, o = sum_j p_j v_j, and how far they may be from the exact ones.
+/* patch_attend.c - softmax heads of one row, o = sum_j p_j v_j, and how far they may be from the
+ * exact ones.
  *
  * Known are f64 vectors Q, K_j, V_j; the exact q, k_j, v_j are within eq, ek_j, ev_j of them. Let
  * P_j be the weights and O the output that real arithmetic would give at Q, K, V. The exact scores

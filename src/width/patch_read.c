@@ -1,4 +1,5 @@
-/* A model as patch.h reads it: its own weights in f64, batch norms folded, norms proven.
+/* patch_read.c - a model as patch.h reads it: its own weights in f64, batch norms folded, norms
+ * proven.
  *
  * Folding a batch norm (s = gain / sqrt(var + eps), t = bias - mean s) rounds. s is off by 3 u,
  * s W and W s entry by entry by 5 u: the maps' drift. The constants cancel, so what they are off by

@@ -191,16 +191,8 @@ double outputs_lower_bound(pare_work *w, const pare_model *f, const pare_inputs 
  * one input, and in rad[0..tokens) how far the exact ones are, euclidean. rad is in w's arena. */
 pare_mat stream_enclosed(pare_work *w, double **rad, const pare_model *f, size_t place,
                          const pare_input *in);
-/* A theorem about the exact stream of f: its best rank-d residual (Eckart-Young), at least. */
-double stream_lower_bound(pare_work *w, const pare_model *f, size_t place, const pare_input *in,
-                          size_t d);
 /* What the best affine map of x leaves of a: an estimate. */
 double decoding_residual_est(pare_work *w, const pare_mat *a, const pare_mat *x);
-/* From above: some affine map of the rows of x leaves at most this of a (|.|_F), for all rows
- * within rad_a and rad_x (euclidean; NULL: exact) of those given. With the radii of stream_enclosed
- * a theorem about two models; without, about the given doubles. */
-pare_ub decoding_residual_ub(pare_work *w, const pare_mat *a, const double *rad_a,
-                             const pare_mat *x, const double *rad_x);
 
 /* ---- models with norms (lm_verify.c): a pare_prover's function ---- */
 

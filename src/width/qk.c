@@ -99,15 +99,7 @@ static double objective(pare_work *w, const net_head *a, const net_head *b, cons
     pare_mat gap = mat_mul(w, &qa, true, &a->wk, false);
     if (!w->st) pare_gemm(&gap, -1, &qb, true, &b->wk, false, 1);
     const pare_mat whitened = mat_mul3(w, &cq->root, false, &gap, &ck->root, false);
-    return w->st ? NAN : fabs(a->scale) * mat_fro_est(&whitened);
-}
-
-double qk_objective(pare_work *w, const net_head *a, const net_head *b, const pare_mat *h,
-                    const pare_graph *g)
-{
-    const pare_mat moment = query_moment(w, h), within = key_covariance(w, h, g);
-    const sym_roots cq = sym_roots_of(w, &moment, RIDGE), ck = sym_roots_of(w, &within, RIDGE);
-    return objective(w, a, b, &cq, &ck);
+    return w->st ? NAN : fabs(a->scale) * pare_mat_fro_est(&whitened);
 }
 
 /* Cq^1/2 B Ck^1/2 */

@@ -98,7 +98,7 @@ static pare_mat inverse_of(pare_work *w, const pare_mat *a)
 }
 
 /* The best map for these weights, and what it leaves. */
-static double solve(layer_fit *f, const pare_mat *wb)
+static double solve_map(layer_fit *f, const pare_mat *wb)
 {
     pare_work *const w = f->w;
     pare_mat moment = mat_zeros(w, f->phi.cols, f->phi.cols);
@@ -178,7 +178,7 @@ static bool try_step(layer_fit *f, pare_mat *to, double damping)
     }
     const pare_mat inverse = inverse_of(w, &a);
     const double *const step = mat_vec(w, &inverse, false, f->right, NULL);
-    const double most = STRIDE * fmax(mat_max_abs(&f->wb), 1);
+    const double most = STRIDE * fmax(pare_mat_max_abs(&f->wb), 1);
     for (size_t p = 0; !w->st && p < a.rows; p++) {
         to->v[p] = f->wb.v[p] + step[p];
         if (!(fabs(to->v[p]) <= most)) return false;
@@ -187,14 +187,14 @@ static bool try_step(layer_fit *f, pare_mat *to, double damping)
 }
 
 /* Whether another step is worth it. `next`: scratch for weights. */
-static bool improve(layer_fit *f, pare_mat *next, double *damping)
+static bool improve_weights(layer_fit *f, pare_mat *next, double *damping)
 {
     pare_work *const w = f->w;
-    f->left = solve(f, &f->wb);
+    f->left = solve_map(f, &f->wb);
     normal_equations(f);
     for (size_t t = 0; !w->st && t < TRIES; t++, *damping *= 8) {
         if (!try_step(f, next, *damping)) continue;
-        const double left = solve(f, next);
+        const double left = solve_map(f, next);
         if (w->st || !(left < f->left)) continue;
         const double won = f->left - left;
         memcpy(f->wb.v, next->v, f->wb.rows * f->wb.cols * sizeof *next->v);
@@ -222,7 +222,7 @@ static layer_fit layer_fit_of(pare_work *w, const net_layer *l, const pare_mat *
     f.pre = mat_zeros(w, NODES, k);
     f.d = mat_zeros(w, NODES, k * (d + 1));
     f.e = mat_zeros(w, NODES, y->cols);
-    f.all = w->st ? 0 : mat_fro_est(&f.t) * mat_fro_est(&f.t);
+    f.all = w->st ? 0 : pare_mat_fro_est(&f.t) * pare_mat_fro_est(&f.t);
     return f;
 }
 
@@ -237,11 +237,11 @@ units_fit refine_units(pare_work *w, net_layer *l, const pare_mat *z, const pare
     const pare_mark mark = pare_arena_mark(w->arena);
     layer_fit f = layer_fit_of(w, l, z, y, g);
     pare_mat next = mat_zeros(w, k, d + 1);
-    squares = (units_fit){f.all, w->st ? NAN : solve(&f, &f.wb), NAN};
+    squares = (units_fit){f.all, w->st ? NAN : solve_map(&f, &f.wb), NAN};
     bool more = true;
     for (size_t s = 0; !w->st && more && s < STEPS; s++) {
         const pare_mark step = pare_arena_mark(w->arena);
-        more = improve(&f, &next, &damping);
+        more = improve_weights(&f, &next, &damping);
         pare_arena_reset(w->arena, step);
     }
     for (size_t j = 0; !w->st && j < k; j++) {

@@ -45,7 +45,7 @@ static pare_mat ridge_solve(pare_work *w, const pare_mat *a, const pare_mat *b)
 }
 
 /* The leading eigenvectors, at most d, at least 1, none that is noise. */
-static pare_mat leading(pare_work *w, const pare_mat *fit, size_t d)
+static pare_mat leading_vectors(pare_work *w, const pare_mat *fit, size_t d)
 {
     const eigen e = eigen_of(w, fit);
     if (w->st) return (pare_mat){0};
@@ -80,7 +80,7 @@ rrr_fit rrr(pare_work *w, const pare_mat *phi, const pare_mat *y, size_t d, cons
     if (w->st) return f;
     const pare_mat b = ridge_solve(w, &moment, &cross);
     const pare_mat fit = mat_mul3(w, &b, true, &moment, &b, false);
-    const pare_mat v = leading(w, &fit, d);
+    const pare_mat v = leading_vectors(w, &fit, d);
     f.c = mat_mul(w, &b, false, &v, false);
     f.u = g ? mat_mul(w, &inverse, false, &v, false) : v;
     /* Unit variance: column j of c by 1 / s_j, of u by s_j. */

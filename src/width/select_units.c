@@ -124,19 +124,6 @@ static void fit_decoder(pare_work *w, unit_selection *s, const pare_mat *p)
     }
 }
 
-pare_mat unit_decoder(pare_work *w, const pare_mat *a, const size_t *which, size_t k,
-                      const double *weight)
-{
-    pare_mat rows = mat_take_rows(w, a, which, k), eye = mat_identity(w, k),
-             plus = mat_zeros(w, a->cols, k);
-    for (size_t i = 0; !w->st && weight && i < k; i++) {
-        for (size_t j = 0; j < a->cols; j++) pare_row_mut(&rows, i)[j] *= weight[i];
-        pare_row_mut(&eye, i)[i] = weight[i];
-    }
-    if (!w->st) w->st = pare_lstsq(&plus, NULL, &rows, &eye, 1e-14, w->arena, w->err);
-    return mat_mul(w, a, false, &plus, false);
-}
-
 /* ---- the choices ---------------------------------------------------------------------------- */
 
 unit_selection select_all_units(pare_work *w, size_t f)

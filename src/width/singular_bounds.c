@@ -46,23 +46,23 @@ pare_ub product_rounding(size_t inner, pare_ub a, pare_ub b)
 }
 
 /* A computed difference of doubles is within one unit of the exact one. */
-static pare_ub differences(const pare_mat *m)
+static pare_ub difference_norm(const pare_mat *m)
 {
     return pare_ub_mul(fro_norm(m), pare_ub_exact(1 + 0x1p-51));
 }
 
 /* |Q^T Q - I|_F for q with k columns (or rows, `rows` true). */
-static pare_ub skew(pare_work *w, const pare_mat *q, bool rows)
+static pare_ub orthogonality_error(pare_work *w, const pare_mat *q, bool rows)
 {
     pare_mat g = mat_mul(w, q, !rows, q, rows);
     if (w->st) return pare_ub_inf();
     for (size_t i = 0; i < g.rows; i++) pare_row_mut(&g, i)[i] -= 1;
     const pare_ub size = fro_norm(q);
-    return pare_ub_add(differences(&g), product_rounding(rows ? q->cols : q->rows, size, size));
+    return pare_ub_add(difference_norm(&g), product_rounding(rows ? q->cols : q->rows, size, size));
 }
 
 /* |A - U S V^T|_F */
-static pare_ub residual(pare_work *w, const pare_mat *a, const svd_factors *f)
+static pare_ub svd_residual(pare_work *w, const pare_mat *a, const svd_factors *f)
 {
     pare_mat us = mat_copy(w, &f->u), e = mat_copy(w, a);
     if (w->st) return pare_ub_inf();
@@ -73,7 +73,7 @@ static pare_ub residual(pare_work *w, const pare_mat *a, const svd_factors *f)
     /* A is a term of the same sums; the scaling rounds once more. */
     const pare_ub parts = pare_ub_add(product_rounding(f->n + 2, left, right),
                                       product_rounding(f->n + 2, fro_norm(a), pare_ub_exact(1)));
-    return pare_ub_add(differences(&e), parts);
+    return pare_ub_add(difference_norm(&e), parts);
 }
 
 singular_bounds singular_bounds_of(pare_work *w, const pare_mat *a)
@@ -83,7 +83,8 @@ singular_bounds singular_bounds_of(pare_work *w, const pare_mat *a)
     const svd_factors f = svd_of(w, &whole);
     out.low = vec_zeros(w, out.n);
     out.high = pare_work_alloc(w, out.n, sizeof *out.high);
-    const pare_ub du = skew(w, &f.u, false), dv = skew(w, &f.vt, true), e = residual(w, &whole, &f);
+    const pare_ub du = orthogonality_error(w, &f.u, false),
+                  dv = orthogonality_error(w, &f.vt, true), e = svd_residual(w, &whole, &f);
     if (w->st) return (singular_bounds){0};
     const pare_ub one = pare_ub_exact(1);
     const pare_ub grow = pare_ub_sqrt(pare_ub_mul(pare_ub_add(one, du), pare_ub_add(one, dv)));

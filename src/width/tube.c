@@ -1,4 +1,4 @@
-/* A path through the layers of a model, and how far the exact stream may be from it.
+/* tube.c - a path through the layers of a model, and how far the exact stream may be from it.
  *
  * The path is made of doubles: at every layer any rows H will do. Of one layer at given doubles
  * pare_enclose gives the exact value with a radius; what the layer does to the distance between H

@@ -38,7 +38,7 @@ typedef struct proof {
     pare_steps steps;
 } proof;
 
-static void add(proof *v, pare_claim c)
+static void add_claim(proof *v, pare_claim c)
 {
     if (!v->w.st) v->w.st = pare_cert_add(v->cert, v->keep, c, v->w.err);
 }
@@ -72,7 +72,7 @@ static size_t npoints(const proof *v)
     return 2 * v->nf.nlayers + 1;
 }
 
-static const pare_mat *point(const activations *p, size_t i)
+static const pare_mat *stream_point(const activations *p, size_t i)
 {
     return i % 2 ? &p->z[i / 2] : &p->h[i / 2];
 }
@@ -91,22 +91,22 @@ static void add_subspaces(proof *v)
 {
     for (size_t i = 0; !v->w.st && i < npoints(v); i++) {
         const pare_mark mark = pare_arena_mark(v->w.arena);
-        const pare_mat *const h = point(&v->af, i);
-        const size_t d = point(&v->ag, i)->cols;
-        const double scale = mat_max_abs(h);
+        const pare_mat *const h = stream_point(&v->af, i);
+        const size_t d = stream_point(&v->ag, i)->cols;
+        const double scale = pare_mat_max_abs(h);
         if (v->method == PARE_WIDTH_EXACT) {
             const basis b = basis_within(&v->w, h, EXACT * scale, true);
-            add(v, (pare_claim){.kind = PARE_STREAM_RANK,
-                                .p = {(double)d, EXACT},
-                                .text = point_name(v, i),
-                                .value = (double)basis_dim(&b)});
+            add_claim(v, (pare_claim){.kind = PARE_STREAM_RANK,
+                                      .p = {(double)d, EXACT},
+                                      .text = point_name(v, i),
+                                      .value = (double)basis_dim(&b)});
         } else {
             const basis b = basis_pca(&v->w, h, d, true);
-            add(v, (pare_claim){.kind = PARE_STREAM_RESIDUAL,
-                                .p = {(double)d},
-                                .text = point_name(v, i),
-                                .value = basis_residual(&v->w, &b, h),
-                                .slack = f64_noise(scale)});
+            add_claim(v, (pare_claim){.kind = PARE_STREAM_RESIDUAL,
+                                      .p = {(double)d},
+                                      .text = point_name(v, i),
+                                      .value = basis_residual(&v->w, &b, h),
+                                      .slack = f64_noise(scale)});
         }
         pare_arena_reset(v->w.arena, mark);
     }
@@ -118,11 +118,11 @@ static void add_leverage_draws(proof *v)
     for (size_t l = 0; !v->w.st && l < v->nf.nlayers; l++) {
         const size_t k = v->ng.layers[l].w1.rows;
         const size_t d = k < v->ng.layers[l].w1.cols ? k : v->ng.layers[l].w1.cols;
-        add(v, (pare_claim){.kind = PARE_LEVERAGE_DRAWS,
-                            .p = {(double)l, (double)d},
-                            .holds = truth((double)k >= leverage_draws(d)),
-                            .value = (double)k,
-                            .limit = leverage_draws(d)});
+        add_claim(v, (pare_claim){.kind = PARE_LEVERAGE_DRAWS,
+                                  .p = {(double)l, (double)d},
+                                  .holds = truth((double)k >= leverage_draws(d)),
+                                  .value = (double)k,
+                                  .limit = leverage_draws(d)});
     }
 }
 
@@ -133,26 +133,19 @@ static void add_clusters(proof *v)
         const size_t k = v->ng.layers[l].w1.rows;
         const clusters c = clusters_of(&v->w, &v->af.z[l], k);
         const cluster_facts f = clusters_check(&v->w, &v->af.z[l], &c);
-        add(v, (pare_claim){.kind = PARE_CLUSTER_RADIUS,
-                            .p = {(double)l, (double)k},
-                            .holds = truth(f.eps <= 1),
-                            .value = f.eps,
-                            .limit = 1,
-                            .slack = f64_noise(1)});
-        add(v, (pare_claim){.kind = PARE_CLUSTER_SEPARATION,
-                            .p = {(double)l},
-                            .holds = truth(f.sep < 1),
-                            .value = f.sep,
-                            .limit = 1,
-                            .slack = f64_noise(1)});
+        add_claim(v, (pare_claim){.kind = PARE_CLUSTER_RADIUS,
+                                  .p = {(double)l, (double)k},
+                                  .holds = truth(f.eps <= 1),
+                                  .value = f.eps,
+                                  .limit = 1,
+                                  .slack = f64_noise(1)});
+        add_claim(v, (pare_claim){.kind = PARE_CLUSTER_SEPARATION,
+                                  .p = {(double)l},
+                                  .holds = truth(f.sep < 1),
+                                  .value = f.sep,
+                                  .limit = 1,
+                                  .slack = f64_noise(1)});
     }
-}
-
-static double row_norm(const pare_mat *m, size_t i)
-{
-    double sum = 0;
-    for (size_t j = 0; j < m->cols; j++) sum += pare_row(m, i)[j] * pare_row(m, i)[j];
-    return sqrt(sum);
 }
 
 /* Largest |s - s^| / |scale||q||k| over the pairs of one head, on the stream of the cut model. */
@@ -165,7 +158,9 @@ static double score_distortion(proof *v, const net_head *a, const net_head *b, c
     double worst = 0;
     for (size_t i = 0; !w->st && i < g->n; i++)
         for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
-            const double size = fabs(a->scale) * row_norm(&q, i) * row_norm(&k, g->idx[e]);
+            const double *const qi = pare_row(&q, i), *const kj = pare_row(&k, g->idx[e]);
+            const double size =
+                fabs(a->scale) * sqrt(vec_dot(qi, qi, q.cols)) * sqrt(vec_dot(kj, kj, k.cols));
             if (size > 0) worst = fmax(worst, fabs(s[e] - t[e]) / size);
         }
     return worst;
@@ -187,17 +182,17 @@ static void add_projections(proof *v)
         if (v->w.st) return;
         const double all = (double)(pairs ? pairs : 1) * (double)lf->nheads;
         const size_t needed = pare_jl_dim(all, EPS, DELTA);
-        add(v, (pare_claim){.kind = PARE_JL_DIMENSION,
-                            .p = {(double)l, EPS, DELTA},
-                            .holds = truth(dk >= needed),
-                            .value = (double)dk,
-                            .limit = (double)needed});
-        add(v, (pare_claim){.kind = PARE_JL_DISTORTION,
-                            .p = {(double)l},
-                            .holds = truth(eps <= EPS),
-                            .value = eps,
-                            .limit = EPS,
-                            .slack = f64_noise(1)});
+        add_claim(v, (pare_claim){.kind = PARE_JL_DIMENSION,
+                                  .p = {(double)l, EPS, DELTA},
+                                  .holds = truth(dk >= needed),
+                                  .value = (double)dk,
+                                  .limit = (double)needed});
+        add_claim(v, (pare_claim){.kind = PARE_JL_DISTORTION,
+                                  .p = {(double)l},
+                                  .holds = truth(eps <= EPS),
+                                  .value = eps,
+                                  .limit = EPS,
+                                  .slack = f64_noise(1)});
         pare_arena_reset(v->w.arena, mark);
     }
 }
@@ -215,11 +210,11 @@ static void add_qk_optimality(proof *v)
             qk_fit fit;
             (void)qk_optimal(&v->w, a, &v->ag.h[l], &v->ag.graph, b->wq.rows, &fit);
             const qk_bounds q = qk_bounds_of(&v->w, a, b, &v->ag.h[l], &v->ag.graph);
-            add(v, (pare_claim){.kind = PARE_QK_OPTIMALITY,
-                                .p = {(double)l, (double)i, (double)b->wq.rows},
-                                .value = q.reached.v,
-                                .limit = q.least,
-                                .slack = 1e-6 * fit.total}); /* f32 weights, and rounding */
+            add_claim(v, (pare_claim){.kind = PARE_QK_OPTIMALITY,
+                                      .p = {(double)l, (double)i, (double)b->wq.rows},
+                                      .value = q.reached.v,
+                                      .limit = q.least,
+                                      .slack = 1e-6 * fit.total}); /* f32 weights, and rounding */
             pare_arena_reset(v->w.arena, mark);
         }
 }
@@ -228,16 +223,16 @@ static void add_qk_optimality(proof *v)
  * decoded from the cut's rows, and from the best rows of that width. */
 static void add_stream_optimality(proof *v, pare_kind kind, size_t i, const pare_mat *a)
 {
-    const pare_mat *const x = point(&v->ag, i);
-    const double scale = mat_fro_est(a), rows = sqrt((double)a->rows);
+    const pare_mat *const x = stream_point(&v->ag, i);
+    const double scale = pare_mat_fro_est(a), rows = sqrt((double)a->rows);
     const double left = decoding_residual_est(&v->w, a, x);
     const double least = residual_lower_bound(&v->w, a, NULL, x->cols);
-    add(v, (pare_claim){.kind = kind,
-                        .p = {(double)x->cols},
-                        .text = point_name(v, i),
-                        .value = left / rows,
-                        .limit = least / rows,
-                        .slack = f64_noise(100 * scale) / rows});
+    add_claim(v, (pare_claim){.kind = kind,
+                              .p = {(double)x->cols},
+                              .text = point_name(v, i),
+                              .value = left / rows,
+                              .limit = least / rows,
+                              .slack = f64_noise(100 * scale) / rows});
 }
 
 static void add_evidence(proof *v)
@@ -245,7 +240,7 @@ static void add_evidence(proof *v)
     if (!v->cert->evidence) return;
     if (v->method == PARE_WIDTH_QK) add_qk_optimality(v);
     for (size_t i = 0; !cuts_scores(v) && !v->w.st && i < npoints(v); i++)
-        add_stream_optimality(v, PARE_STREAM_OPTIMALITY, i, point(&v->af, i));
+        add_stream_optimality(v, PARE_STREAM_OPTIMALITY, i, stream_point(&v->af, i));
     if (v->method != PARE_WIDTH_AUTO || v->w.st) return;
     /* The same in the gradient metric, by which `auto` cuts. True of every metric; the seed says
      * which one this is. */
@@ -254,7 +249,7 @@ static void add_evidence(proof *v)
     for (size_t i = 0; !v->w.st && i < npoints(v); i++) {
         const pare_mark mark = pare_arena_mark(v->w.arena);
         const pare_mat root = metric_root(&v->w, &metric[i], NULL);
-        const pare_mat a = mat_mul(&v->w, point(&v->af, i), false, &root, false);
+        const pare_mat a = mat_mul(&v->w, stream_point(&v->af, i), false, &root, false);
         add_stream_optimality(v, PARE_STREAM_OPTIMALITY_WEIGHTED, i, &a);
         pare_arena_reset(v->w.arena, mark);
     }
@@ -275,23 +270,23 @@ static void add_apriori(proof *v)
             x = pare_ub_max(x, pare_norm_fro(&row));
         }
     }
-    add(v, (pare_claim){.kind = PARE_APRIORI_FOLDED,
-                        .holds = truth(rounded == 0),
-                        .value = (double)rounded});
+    add_claim(v, (pare_claim){.kind = PARE_APRIORI_FOLDED,
+                              .holds = truth(rounded == 0),
+                              .value = (double)rounded});
     if (v->w.st || rounded > 0) return;
     const pare_ub bound = apriori_gap(&v->w, &v->nf, &v->ng, x);
     if (isinf(bound.v)) return;
-    add(v, (pare_claim){.kind = PARE_APRIORI_OUTPUTS,
-                        .value = bound.v,
-                        .domain =
-                            checked_text(v, pare_sprintf(v->keep,
-                                                         "every input whose rows have a euclidean "
-                                                         "length of at most %.17g",
-                                                         x.v))});
+    add_claim(v, (pare_claim){.kind = PARE_APRIORI_OUTPUTS,
+                              .value = bound.v,
+                              .domain = checked_text(
+                                  v, pare_sprintf(v->keep,
+                                                  "every input whose rows have a euclidean "
+                                                  "length of at most %.17g",
+                                                  x.v))});
 }
 
 /* part / of, rounded up: both are below 2^53. */
-static double share(size_t part, size_t of)
+static double share_rounded_up(size_t part, size_t of)
 {
     const double s = (double)part / (double)(of ? of : 1);
     return s > 0 ? fmin(1, nextafter(s, 2)) : 0;
@@ -328,11 +323,12 @@ static void add_attention_ratios(proof *v)
     for (size_t l = 0; !v->w.st && l < v->nf.nlayers; l++) {
         begin_step(v, "prove attention", attention_time(v, l));
         const ratio_bound r = attention_ratios(&v->w, v->f, v->g, v->set, l);
-        add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v});
-        add(v, (pare_claim){.kind = PARE_ATTENTION_RATIO_SEEN,
-                            .p = {(double)l},
-                            .value = r.measured,
-                            .slack = f64_noise(1)});
+        add_claim(
+            v, (pare_claim){.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = r.proven.v});
+        add_claim(v, (pare_claim){.kind = PARE_ATTENTION_RATIO_SEEN,
+                                  .p = {(double)l},
+                                  .value = r.measured,
+                                  .slack = f64_noise(1)});
     }
 }
 
@@ -349,10 +345,10 @@ static void add_ball(proof *v, const model_pair *p, double rho)
     pare_claim c = pare_ball_claim(rho, PARE_BALL_TWO);
     c.domain = domain;
     c.value = b.apart.v;
-    add(v, c);
+    add_claim(v, c);
     c.kind = PARE_BALL_ROWS_CHANGED;
-    c.value = share(b.rows - b.certain, b.rows);
-    add(v, c);
+    c.value = share_rounded_up(b.rows - b.certain, b.rows);
+    add_claim(v, c);
 }
 
 /* Every edit of one node, to one of the most frequent rows. */
@@ -367,10 +363,10 @@ static void add_edits(proof *v, size_t rows)
     pare_claim c = pare_width_edits(rows);
     c.domain = checked_text(v, edits_domain(v->keep, v->cert->domain, &e));
     c.value = e.proven.v;
-    add(v, c);
+    add_claim(v, c);
     c.kind = PARE_EDITS_ROWS_CHANGED;
-    c.value = share(e.pairs - e.certain, e.pairs);
-    add(v, c);
+    c.value = share_rounded_up(e.pairs - e.certain, e.pairs);
+    add_claim(v, c);
 }
 
 /* Layer by layer, and the balls and edits that the certificate speaks of. */
@@ -381,11 +377,11 @@ static void add_layerwise(proof *v, double scale)
     double rho;
     pare_ball_norm norm;
     const char *const why = propagation_refuses(v->f);
-    if (why) add(v, (pare_claim){.kind = PARE_LOCAL_APPLIES, .text = why});
+    if (why) add_claim(v, (pare_claim){.kind = PARE_LOCAL_APPLIES, .text = why});
     /* A gap of rounding alone differs between machines: it is raised to EXACT. */
     const pare_ub gap = v->w.st ? pare_ub_inf() : layerwise_gap_of_set(&v->w, &p, v->set);
     if (!isinf(gap.v))
-        add(v, (pare_claim){.kind = PARE_LOCAL_OUTPUTS, .value = fmax(gap.v, EXACT * scale)});
+        add_claim(v, (pare_claim){.kind = PARE_LOCAL_OUTPUTS, .value = fmax(gap.v, EXACT * scale)});
     for (size_t i = 0; !v->w.st && i < v->claimed->nclaims; i++) {
         const pare_claim *const c = &v->claimed->claims[i];
         if (pare_ball_asked(&rho, &norm, c) && norm == PARE_BALL_TWO) {
@@ -406,17 +402,17 @@ static void add_lowrank_theorem(proof *v)
     const char *const why = v->set->n > 1  ? "one input"
                             : v->rounded_f ? "a model that is folded already"
                                            : lowrank_refuses(&v->nf);
-    add(v, (pare_claim){.kind = PARE_PLAIN_APPLIES,
-                        .holds = truth(!why),
-                        .text = why ? why : "nothing that this net lacks"});
+    add_claim(v, (pare_claim){.kind = PARE_PLAIN_APPLIES,
+                              .holds = truth(!why),
+                              .text = why ? why : "nothing that this net lacks"});
     if (why || v->w.st) return;
     for (size_t l = 0; l <= v->ng.nlayers; l++)
         if (v->ag.h[l].cols > d) d = v->ag.h[l].cols;
     const lowrank_facts p = lowrank_measure(&v->w, v->f, &v->nf, v->set, d);
     const double printed = pare_lowrank_printed(p.maps.v, p.rows.v, v->nf.nlayers, p.eps.v);
-    add(v, (pare_claim){.kind = PARE_PLAIN_EPS, .p = {(double)d}, .value = p.eps.v});
-    add(v, (pare_claim){.kind = PARE_PLAIN_OUTPUTS, .p = {(double)d}, .value = p.bound.v});
-    add(v, (pare_claim){.kind = PARE_PAPER_PLAIN, .value = printed});
+    add_claim(v, (pare_claim){.kind = PARE_PLAIN_EPS, .p = {(double)d}, .value = p.eps.v});
+    add_claim(v, (pare_claim){.kind = PARE_PLAIN_OUTPUTS, .p = {(double)d}, .value = p.bound.v});
+    add_claim(v, (pare_claim){.kind = PARE_PAPER_PLAIN, .value = printed});
 }
 
 /* Theorem 4.4 in the form that holds, of this very cut. */
@@ -425,9 +421,9 @@ static void add_cluster_theorem(proof *v, double scale)
     if (v->w.st || v->rounded_f + v->rounded_g > 0 || v->set->n > 1) return;
     const pare_ub bound = cluster_gap(&v->w, v->f, v->g, &v->nf, &v->ng, &v->af, &v->set->in[0]);
     if (isinf(bound.v)) return;
-    add(v, (pare_claim){.kind = PARE_CLUSTER_OUTPUTS,
-                        .p = {(double)v->ng.wh.cols},
-                        .value = fmax(bound.v, EXACT * scale)});
+    add_claim(v, (pare_claim){.kind = PARE_CLUSTER_OUTPUTS,
+                              .p = {(double)v->ng.wh.cols},
+                              .value = fmax(bound.v, EXACT * scale)});
 }
 
 /* ---- all of it ------------------------------------------------------------------------------ */
@@ -490,7 +486,7 @@ static void prove_all(proof *v)
     add_apriori(v);
     /* Heads of f are applied to the stream of g below, so both must have the same widths. */
     for (size_t i = 0; !w->st && cuts_scores(v) && i < npoints(v); i++)
-        if (point(&v->af, i)->cols != point(&v->ag, i)->cols)
+        if (stream_point(&v->af, i)->cols != stream_point(&v->ag, i)->cols)
             pare_work_fail(w, PARE_ERR_VERIFY,
                            "queries and keys alone were cut, but the streams of the "
                            "models have other widths");
@@ -507,9 +503,9 @@ static void prove_all(proof *v)
      * have numbers. */
     const size_t d = v->ag.h[v->ng.nlayers].cols;
     if (!w->st && v->nf.wh.rows > d)
-        add(v, (pare_claim){.kind = PARE_OUTPUTS_LEAST,
-                            .p = {(double)d},
-                            .value = outputs_lower_bound(w, v->f, v->set, d)});
+        add_claim(v, (pare_claim){.kind = PARE_OUTPUTS_LEAST,
+                                  .p = {(double)d},
+                                  .value = outputs_lower_bound(w, v->f, v->set, d)});
     if (w->st) return;
 
     add_attention_ratios(v);

@@ -83,9 +83,15 @@ static inline head_case case_new(pare_arena *a, size_t n, size_t dk, size_t dv, 
 static inline void reference(head_case *h, const pare_pattern *p, const pare_graph *g)
 {
     pare_err err = {0};
-    assert_ok(
-        pare_attend_f64(&h->y64, &h->q64, &h->k64, &h->v64, (double)h->scale, p, g, NULL, &err),
-        &err);
+    assert_ok(pare_attend_f64(&h->y64,
+                              &(pare_attention_args){.q = &h->q64,
+                                                     .k = &h->k64,
+                                                     .v = &h->v64,
+                                                     .scale = (double)h->scale,
+                                                     .pattern = p,
+                                                     .graph = g},
+                              NULL, &err),
+              &err);
 }
 
 /* What the bound of row i needs: weights p (capacity n) and the error of the scores. */

@@ -46,8 +46,18 @@ static void run(head *h, const pare_pattern *p, const pare_graph *g, double scal
                      v32 = {N, DV, DV, h->v32};
     const pare_exec x = {.threads = threads};
     pare_err err = {0};
-    assert_ok(pare_attend_f64(&y, &q, &k, &v, scale, p, g, &x, &err), &err);
-    assert_ok(pare_attend_f32(&y32, &q32, &k32, &v32, (float)scale, p, g, &x, &err), &err);
+    assert_ok(
+        pare_attend_f64(&y,
+                        &(pare_attention_args){
+                            .q = &q, .k = &k, .v = &v, .scale = scale, .pattern = p, .graph = g},
+                        &x, &err),
+        &err);
+    assert_ok(pare_attend_f32(
+                  &y32,
+                  &(pare_attention_args32){
+                      .q = &q32, .k = &k32, .v = &v32, .scale = scale, .pattern = p, .graph = g},
+                  &x, &err),
+              &err);
 }
 
 static void check(head *h, const pare_pattern *p, const pare_graph *g, double scale)

@@ -15,20 +15,30 @@ static pare_status tiled(head_case *h, const pare_graph *g, pare_err *err)
 {
     (void)g;
     const pare_pattern p = {.kind = PARE_CAUSAL};
-    return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, NULL, &TWO, err);
+    return pare_attend_f32(
+        &h->y,
+        &(pare_attention_args32){.q = &h->q, .k = &h->k, .v = &h->v, .scale = 1, .pattern = &p},
+        &TWO, err);
 }
 
 static pare_status sparse(head_case *h, const pare_graph *g, pare_err *err)
 {
     const pare_pattern p = {.kind = PARE_GRAPH};
-    return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, g, &TWO, err);
+    return pare_attend_f32(
+        &h->y,
+        &(pare_attention_args32){
+            .q = &h->q, .k = &h->k, .v = &h->v, .scale = 1, .pattern = &p, .graph = g},
+        &TWO, err);
 }
 
 static pare_status short_window(head_case *h, const pare_graph *g, pare_err *err)
 {
     (void)g;
     const pare_pattern p = {.kind = PARE_WINDOW, .window = 3};
-    return pare_attend_f32(&h->y, &h->q, &h->k, &h->v, 1, &p, NULL, &TWO, err);
+    return pare_attend_f32(
+        &h->y,
+        &(pare_attention_args32){.q = &h->q, .k = &h->k, .v = &h->v, .scale = 1, .pattern = &p},
+        &TWO, err);
 }
 
 /* All queries are the first one: by means, of ranges and of lists. */
@@ -40,7 +50,11 @@ static pare_status same_query(head_case *h, const pare_graph *g, pare_err *err)
     q.ld = 0;
     pare_status st = PARE_OK;
     for (size_t k = 0; !st && k < 3; k++)
-        st = pare_attend_same_f32(&h->y, &q, &h->k, &h->v, 1, &kinds[k], g, &TWO, err);
+        st = pare_attend_same_f32(
+            &h->y,
+            &(pare_attention_args32){
+                .q = &q, .k = &h->k, .v = &h->v, .scale = 1, .pattern = &kinds[k], .graph = g},
+            &TWO, err);
     return st;
 }
 

@@ -334,8 +334,12 @@ static void no_tokens_are_no_work(void **state)
     pare_arena *const a = pare_arena_new();
     head_case h = case_new(a, 0, 4, 4, RANDOM, 1);
     const pare_exec x = {.threads = 2};
-    assert_int_equal(pare_attend_f32(&h.y, &h.q, &h.k, &h.v, 1, &PATTERNS[0], NULL, &x, NULL),
-                     PARE_OK);
+    assert_int_equal(
+        pare_attend_f32(&h.y,
+                        &(pare_attention_args32){
+                            .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &PATTERNS[0]},
+                        &x, NULL),
+        PARE_OK);
     pare_arena_free(a);
 }
 
@@ -347,8 +351,13 @@ static void the_best_variant_is_the_one_that_is_used(void **state)
     pare_arena *const a = pare_arena_new();
     head_case h = case_new(a, 70, 9, 9, RANDOM, 2), same = case_new(a, 70, 9, 9, RANDOM, 2);
     run(&kernels[0], &h, &PATTERNS[1], NULL, 1);
-    assert_int_equal(pare_attend_f32(&same.y, &same.q, &same.k, &same.v, same.scale, &PATTERNS[1],
-                                     NULL, NULL, NULL),
+    assert_int_equal(pare_attend_f32(&same.y,
+                                     &(pare_attention_args32){.q = &same.q,
+                                                              .k = &same.k,
+                                                              .v = &same.v,
+                                                              .scale = same.scale,
+                                                              .pattern = &PATTERNS[1]},
+                                     NULL, NULL),
                      PARE_OK);
     assert_memory_equal(h.y.v, same.y.v, 70 * h.y.ld * sizeof(float));
     pare_arena_free(a);

@@ -111,8 +111,24 @@ static void one_query_for_all_is_attention(void **state)
             const pare_mat32 q = {N, DK, DK, W.q}, k = {N, DK, DK, W.k}, v = {N, DV, DV, W.x};
             pare_mat32 y = {N, DV, DV, W.y}, z = {N, DV, DV, W.again};
             const pare_graph *const g = PATTERNS[p].kind == PARE_GRAPH ? &W.g : NULL;
-            assert_ok(pare_attend_same_f32(&y, &q, &k, &v, .5f, &PATTERNS[p], g, NULL, NULL), NULL);
-            assert_ok(pare_attend_f32(&z, &q, &k, &v, .5f, &PATTERNS[p], g, NULL, NULL), NULL);
+            assert_ok(pare_attend_same_f32(&y,
+                                           &(pare_attention_args32){.q = &q,
+                                                                    .k = &k,
+                                                                    .v = &v,
+                                                                    .scale = .5f,
+                                                                    .pattern = &PATTERNS[p],
+                                                                    .graph = g},
+                                           NULL, NULL),
+                      NULL);
+            assert_ok(pare_attend_f32(&z,
+                                      &(pare_attention_args32){.q = &q,
+                                                               .k = &k,
+                                                               .v = &v,
+                                                               .scale = .5f,
+                                                               .pattern = &PATTERNS[p],
+                                                               .graph = g},
+                                      NULL, NULL),
+                      NULL);
             for (size_t i = 0; i < N * DV; i++)
                 if (fabsf(W.y[i] - W.again[i]) > 1e-6f * (float)(8 + 40 * sizes[s]))
                     fail_msg("pattern %zu, keys of size %g: %.9g and %.9g, seed 6", p, sizes[s],
@@ -129,7 +145,12 @@ static void early_rows_survive_a_large_key(void **state)
         float kv[] = {0, 1, (float)high}, qv[] = {1, 1, 1}, xv[] = {3, 5, 7}, yv[3];
         const pare_mat32 q = {3, 1, 1, qv}, k = {3, 1, 1, kv}, v = {3, 1, 1, xv};
         pare_mat32 y = {3, 1, 1, yv};
-        assert_ok(pare_attend_same_f32(&y, &q, &k, &v, 1, &causal, NULL, NULL, NULL), NULL);
+        assert_ok(
+            pare_attend_same_f32(
+                &y,
+                &(pare_attention_args32){.q = &q, .k = &k, .v = &v, .scale = 1, .pattern = &causal},
+                NULL, NULL),
+            NULL);
         assert_near(yv[0], 3, 0);
         assert_near(yv[1], (3 + 5 * exp(1)) / (1 + exp(1)), 1e-6);
         if (high > 0) assert_near(yv[2], 7, 1e-6);
@@ -147,7 +168,12 @@ static void large_values_of_a_graph_stay_finite(void **state)
     float kv[] = {0, 19}, qv[] = {1, 1}, xv[] = {1e33f, 2e33f}, yv[2];
     const pare_mat32 q = {2, 1, 1, qv}, k = {2, 1, 1, kv}, v = {2, 1, 1, xv};
     pare_mat32 y = {2, 1, 1, yv};
-    assert_ok(pare_attend_same_f32(&y, &q, &k, &v, 1, &graph, &g, NULL, NULL), NULL);
+    assert_ok(pare_attend_same_f32(
+                  &y,
+                  &(pare_attention_args32){
+                      .q = &q, .k = &k, .v = &v, .scale = 1, .pattern = &graph, .graph = &g},
+                  NULL, NULL),
+              NULL);
     assert_near(yv[0] / 2e33f, 1, 1e-6);
 }
 

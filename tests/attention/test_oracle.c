@@ -24,7 +24,11 @@ static void whole(double *y, numbers *x, size_t n, pare_pattern_kind kind)
     const pare_mat q = pare_mat_of(x->q, n, DK), k = pare_mat_of(x->k, n, DK),
                    v = pare_mat_of(x->v, n, DV);
     const pare_pattern p = {.kind = kind};
-    assert_int_equal(pare_attend_f64(&out, &q, &k, &v, 1, &p, NULL, NULL, NULL), PARE_OK);
+    assert_int_equal(
+        pare_attend_f64(
+            &out, &(pare_attention_args){.q = &q, .k = &k, .v = &v, .scale = 1, .pattern = &p},
+            NULL, NULL),
+        PARE_OK);
 }
 
 static pare_oracle cpu_oracle(pare_dtype t, uint32_t m, const pare_exec *x)

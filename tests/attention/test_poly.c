@@ -69,7 +69,12 @@ static pare_poly_plan run(head *h, const pare_pattern *p, const pare_poly_opts *
     pare_poly_plan plan;
     pare_err err = {0};
     assert_ok(pare_poly_plan_f64(&plan, h->a, &h->q, &h->k, h->dv, h->scale, p, o, &err), &err);
-    assert_ok(pare_attend_f64(&h->exact, &h->q, &h->k, &h->v, h->scale, p, NULL, NULL, &err), &err);
+    assert_ok(
+        pare_attend_f64(&h->exact,
+                        &(pare_attention_args){
+                            .q = &h->q, .k = &h->k, .v = &h->v, .scale = h->scale, .pattern = p},
+                        NULL, &err),
+        &err);
     assert_ok(
         pare_poly_attend_f64(&h->y, h->bound, report, &plan, &h->q, &h->k, &h->v, chunk, &err),
         &err);
@@ -308,7 +313,12 @@ static void degree_zero_is_one_query_for_all(void **state)
     for (size_t i = 0; i < h.n; i++)
         memcpy(pare_row_mut(&h.q, i), p.qc, h.d * sizeof(double)); /* the midrange query */
     pare_err err = {0};
-    assert_ok(pare_attend_f64(&h.exact, &h.q, &h.k, &h.v, h.scale, &FULL, NULL, NULL, &err), &err);
+    assert_ok(
+        pare_attend_f64(&h.exact,
+                        &(pare_attention_args){
+                            .q = &h.q, .k = &h.k, .v = &h.v, .scale = h.scale, .pattern = &FULL},
+                        NULL, &err),
+        &err);
     for (size_t i = 0; i < h.n; i++) assert_le(row_error(&h, i), 1e-12);
     pare_arena_free(h.a);
 }
@@ -320,7 +330,7 @@ static void a_number_that_is_none_is_refused(void **state)
     head h = random_head(&r, 5, 2, 1, 1);
     pare_poly_plan plan;
     pare_err err = {0};
-    const pare_poly_opts o = PARE_POLY_DEFAULT;
+    const pare_poly_opts o = PARE_POLY_OPTS_DEFAULT;
     pare_row_mut(&h.k, 3)[1] = NAN;
     assert_status(pare_poly_plan_f64(&plan, h.a, &h.q, &h.k, 1, 1, &FULL, &o, &err),
                   PARE_ERR_NONFINITE, &err);

@@ -361,7 +361,11 @@ static void bits_do_not_depend_on_the_threads(void **state)
             const pare_exec exec = {.threads = threads};
             pare_poly_report r;
             pare_err err = {0};
-            assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, p, NULL, &o, &exec, &err), &err);
+            assert_ok(pare_poly_f32(&h.y, &r,
+                                    &(pare_attention_args32){
+                                        .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = p},
+                                    &o, &exec, &err),
+                      &err);
             assert_true(r.rows_exact > 0 && r.rows_exact < n / 4);
             if (threads == 1) memcpy(first, h.y.v, n * h.y.ld * sizeof *first);
             assert_memory_equal(first, h.y.v, n * h.y.ld * sizeof *first);
@@ -475,30 +479,50 @@ static void reasons_for_exact_attention_are_given(void **state)
 {
     (void)state;
     pare_arena *const a = pare_arena_new();
-    pare_poly_opts o = PARE_POLY_DEFAULT;
+    pare_poly_opts o = PARE_POLY_OPTS_DEFAULT;
     pare_poly_report r;
     pare_err err = {0};
     head_case h = poly_case(a, 300, 8, 4, CENTERED, 0.1, 31);
-    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_ok(pare_poly_f32(&h.y, &r,
+                            &(pare_attention_args32){
+                                .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &FULL},
+                            &o, NULL, &err),
+              &err);
     assert_true(r.kind == PARE_POLY_EXACT && r.rows_exact == 300);
     assert_contains(r.why, "exact: 300 tokens are too few");
     h = poly_case(a, 700, 8, 4, CENTERED, 0.1, 31);
     reference(&h, &FULL, NULL);
-    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_ok(pare_poly_f32(&h.y, &r,
+                            &(pare_attention_args32){
+                                .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &FULL},
+                            &o, NULL, &err),
+              &err);
     assert_contains(r.why, "exact: 700 tokens are too few, degree 3 (165 features) would be");
     check_bound(&h, &FULL, NULL);
     h = poly_case(a, 1000, 8, 4, CENTERED, 9, 32); /* logits to about 100 */
     reference(&h, &FULL, NULL);
-    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_ok(pare_poly_f32(&h.y, &r,
+                            &(pare_attention_args32){
+                                .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &FULL},
+                            &o, NULL, &err),
+              &err);
     assert_contains(r.why, "exact: centred logits may reach");
     check_bound(&h, &FULL, NULL);
     h = poly_case(a, 300, 8, 4, CENTERED, 0.1, 33);
     o.always = true, o.max_bytes = 1000, o.degree = 3;
-    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_ok(pare_poly_f32(&h.y, &r,
+                            &(pare_attention_args32){
+                                .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &FULL},
+                            &o, NULL, &err),
+              &err);
     assert_contains(r.why, "memory");
     const pare_pattern window = {.kind = PARE_WINDOW, .window = 5};
     reference(&h, &window, NULL);
-    assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &window, NULL, &o, NULL, &err), &err);
+    assert_ok(pare_poly_f32(&h.y, &r,
+                            &(pare_attention_args32){
+                                .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &window},
+                            &o, NULL, &err),
+              &err);
     assert_contains(r.why, "exact: the pattern is a window");
     check_bound(&h, &window, NULL);
     pare_arena_free(a);
@@ -516,7 +540,11 @@ static void values_of_extreme_size_are_left_to_the_exact_kernel(void **state)
         const pare_poly_opts o = {.tolerance = 1e-3, .degree = 3, .always = true};
         pare_poly_report r;
         pare_err err = {0};
-        assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+        assert_ok(pare_poly_f32(&h.y, &r,
+                                &(pare_attention_args32){
+                                    .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &FULL},
+                                &o, NULL, &err),
+                  &err);
         assert_contains(r.why, "exact: values are too large or too small");
         assert_int_equal(r.rows_exact, 100);
         pare_arena_free(a);
@@ -536,8 +564,12 @@ static void a_number_that_is_none_is_refused(void **state)
         pare_poly_report r;
         pare_err err = {0};
         sides[s]->v[70 * sides[s]->ld + (t < 3 ? 4 : 1)] = s == 1 ? INFINITY : NAN;
-        assert_status(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err),
-                      PARE_ERR_NONFINITE, &err);
+        assert_status(
+            pare_poly_f32(&h.y, &r,
+                          &(pare_attention_args32){
+                              .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &FULL},
+                          &o, NULL, &err),
+            PARE_ERR_NONFINITE, &err);
         assert_contains(err.msg, names[s]);
         assert_contains(err.msg, s == 1 ? "infinite" : "nan");
         pare_arena_free(a);
@@ -548,10 +580,14 @@ static void nothing_at_all_is_fine(void **state)
 {
     (void)state;
     pare_mat32 none = {0, 3, 3, NULL};
-    const pare_poly_opts o = PARE_POLY_DEFAULT;
+    const pare_poly_opts o = PARE_POLY_OPTS_DEFAULT;
     pare_poly_report r;
     pare_err err = {0};
-    assert_ok(pare_poly_f32(&none, &r, &none, &none, &none, 1, &FULL, NULL, &o, NULL, &err), &err);
+    assert_ok(pare_poly_f32(&none, &r,
+                            &(pare_attention_args32){
+                                .q = &none, .k = &none, .v = &none, .scale = 1, .pattern = &FULL},
+                            &o, NULL, &err),
+              &err);
     assert_int_equal(r.rows, 0);
 }
 
@@ -563,10 +599,14 @@ static void centred_logits_need_degree_three(void **state)
         pare_arena *const a = pare_arena_new();
         const size_t n = d == 8 ? 4000 : 6000;
         head_case h = poly_case(a, n, d, d, CENTERED, 0.1, 61);
-        const pare_poly_opts o = PARE_POLY_DEFAULT;
+        const pare_poly_opts o = PARE_POLY_OPTS_DEFAULT;
         pare_poly_report r;
         pare_err err = {0};
-        assert_ok(pare_poly_f32(&h.y, &r, &h.q, &h.k, &h.v, 1, &FULL, NULL, &o, NULL, &err), &err);
+        assert_ok(pare_poly_f32(&h.y, &r,
+                                &(pare_attention_args32){
+                                    .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &FULL},
+                                &o, NULL, &err),
+                  &err);
         assert_int_equal(r.kind, PARE_POLY_TAYLOR);
         assert_int_equal(r.degree, 3);
         assert_true(r.rows_exact <= n / 200);

@@ -2,6 +2,7 @@
  * status says so and nothing leaks. */
 #include "kernel_cases.h"
 #include "fail_alloc.h"
+#include "attention/polynomial.h"
 #include "linalg/matrix.h"
 #include <pare/attention.h>
 
@@ -15,7 +16,10 @@ static pare_status forward(head_case *h, pare_pattern_kind kind, size_t heavy, i
     const pare_poly_opts o = {
         .tolerance = 2e-4, .kind = PARE_POLY_TAYLOR, .degree = 3, .heavy = heavy, .always = true};
     pare_poly_report r;
-    return pare_poly_f32(&h->y, &r, &h->q, &h->k, &h->v, 0.1, &p, NULL, &o, &exec, err);
+    return pare_poly_f32(
+        &h->y, &r,
+        &(pare_attention_args32){.q = &h->q, .k = &h->k, .v = &h->v, .scale = 0.1, .pattern = &p},
+        &o, &exec, err);
 }
 
 static pare_status full(head_case *h, pare_err *err)

@@ -75,7 +75,7 @@ static void overwriting_needs_leave_at_open_and_at_commit(void **state)
     test_write_file(test_path(path, dir, "f"), "old", 3);
     assert_status(pare_out_open(&o, path, false, &err), PARE_ERR_IO, &err);
     assert_null(o);
-    assert_contains(err.msg, "exists; use -f to overwrite");
+    assert_contains(err.msg, "exists, and may not be overwritten");
     assert_contains(err.msg, path);
     assert_ok(pare_out_open(&o, path, true, &err), &err);
     assert_ok(pare_out_write(o, "new", 3, &err), &err);
@@ -85,7 +85,7 @@ static void overwriting_needs_leave_at_open_and_at_commit(void **state)
     assert_ok(pare_out_open(&o, test_path(path, dir, "g"), false, &err), &err);
     test_write_file(path, "theirs", 6);
     assert_status(pare_out_commit(o, &err), PARE_ERR_IO, &err);
-    assert_contains(err.msg, "exists; use -f to overwrite");
+    assert_contains(err.msg, "exists, and may not be overwritten");
     assert_content(path, "theirs");
     assert_int_equal(entries(dir), 2);
     test_rmdir(dir);

@@ -12,7 +12,9 @@ static pare_ball prove(const pair_case *t, double radius, pare_ball_norm norm)
     pare_err err = {0};
     pare_input in = t->in;
     const pare_inputs set = {1, &in};
-    assert_ok(pare_prove_ball(&b, t->f, t->g, &set, radius, norm, NULL, &err), &err);
+    assert_ok(pare_prove_ball(&b, t->f, t->g, &set,
+                              (pare_neighborhood){.radius = radius, .norm = norm}, NULL, &err),
+              &err);
     assert_null(b.refused);
     return b;
 }
@@ -130,7 +132,10 @@ static void heads_that_turn_beside_heads_that_do_not(void **state)
         pare_input in = {.batch = 1, .tokens = N, .width = D, .x = x};
         const pare_inputs set = {1, &in};
         pare_ball b;
-        assert_ok(pare_prove_ball(&b, m[0], m[1], &set, 0.1, PARE_BALL_MAX, NULL, NULL), NULL);
+        assert_ok(pare_prove_ball(&b, m[0], m[1], &set,
+                                  (pare_neighborhood){.radius = 0.1, .norm = PARE_BALL_MAX}, NULL,
+                                  NULL),
+                  NULL);
         for (size_t step = 0; step < 100; step++) {
             for (size_t i = 0; i < N * D; i++) near[i] = x[i] + (maybe(&k) ? 0.1 : -0.1);
             pare_input moved = in;

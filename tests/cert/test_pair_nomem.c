@@ -14,7 +14,9 @@ static void every_failing_allocation_is_an_error(void **state)
         long n = 0;
         do {
             (s % 2 ? fail_alloc_once : fail_alloc_after)(n++);
-            st = pare_prove_ball(&ball, t.f, t.g, &set, 0.01, PARE_BALL_TWO, NULL, &t.err);
+            st = pare_prove_ball(&ball, t.f, t.g, &set,
+                                 (pare_neighborhood){.radius = 0.01, .norm = PARE_BALL_TWO}, NULL,
+                                 &t.err);
             const bool hit = fail_alloc_hit();
             fail_alloc_after(-1);
             assert_true(st == (hit ? PARE_ERR_MEMORY : PARE_OK));

@@ -82,7 +82,9 @@ static pare_ball prove(const pair_case *t, double radius, pare_ball_norm norm)
     pare_err err = {0};
     pare_input in = t->in;
     const pare_inputs set = {1, &in};
-    assert_ok(pare_prove_ball(&b, t->f, t->g, &set, radius, norm, NULL, &err), &err);
+    assert_ok(pare_prove_ball(&b, t->f, t->g, &set,
+                              (pare_neighborhood){.radius = radius, .norm = norm}, NULL, &err),
+              &err);
     return b;
 }
 

@@ -142,8 +142,8 @@ static inline void game_draw(games *g, uint64_t set)
     static const char *const names[] = {"gpt.npy", "bert.npy", "bert_held.npy"};
     static const size_t count[] = {32, 40, 25};
     for (size_t i = 0; i < 3; i++)
-        assert_ok(pare_make_random(test_path(path, g->dir, names[i]), count[i], GAME_TOKENS,
-                                   GAME_VOCAB, 0, 10 * set + i, true, &g->err),
+        assert_ok(pare_make_random_ids(test_path(path, g->dir, names[i]), count[i], GAME_TOKENS,
+                                       GAME_VOCAB, 10 * set + i, true, &g->err),
                   &g->err);
     for (size_t i = 0; i < 2; i++)
         assert_ok(pare_make_minesweeper(test_path(path, g->dir, i ? "graph_held.npz" : "graph.npz"),

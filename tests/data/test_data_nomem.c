@@ -65,7 +65,7 @@ static pare_status make_all(pare_err *err)
     pare_status st = pare_make_minesweeper(made, 4, 0, true, err);
     if (st == PARE_OK) st = pare_make_angular(made, 3, 4, 0, true, err);
     if (st == PARE_OK) st = pare_make_sort(made, 3, 4, 3, 0, true, err);
-    if (st == PARE_OK) st = pare_make_random(made, 3, 4, 0, 2, 0, true, err);
+    if (st == PARE_OK) st = pare_make_random_vectors(made, 3, 4, 2, 0, true, err);
     return st;
 }
 

@@ -56,14 +56,14 @@ static void the_task_chooses_the_metric(void **state)
     pare_evaluation e, wide;
     open_scene(&s);
     assert_true(pare_dataset_has_targets(s.m, &s.d));
-    assert_ok(pare_evaluate(&e, s.m, &s.d, false, s.a, NULL, &s.err), &s.err);
+    assert_ok(pare_evaluate(&e, s.m, &s.d, false, NULL, &s.err), &s.err);
     assert_string_equal(e.metric, "perplexity");
     assert_int_equal(e.scores.counted, INPUTS * (TOKENS - 1));
     assert_near(e.value, exp(e.scores.nats), 1e-9 * e.value);
-    assert_ok(pare_evaluate(&wide, s.m, &s.d, true, s.a, NULL, &s.err), &s.err);
+    assert_ok(pare_evaluate(&wide, s.m, &s.d, true, NULL, &s.err), &s.err);
     assert_near(wide.value, e.value, 1e-4 * e.value);
     s.d.task = PARE_TASK_TOKENS;
-    assert_ok(pare_evaluate(&e, s.m, &s.d, false, s.a, NULL, &s.err), &s.err);
+    assert_ok(pare_evaluate(&e, s.m, &s.d, false, NULL, &s.err), &s.err);
     assert_string_equal(e.metric, "accuracy");
     for (size_t i = 0; i < INPUTS; i++)
         for (size_t k = 0; k < TOKENS; k++) s.target[i][k] = -1;
@@ -75,19 +75,17 @@ static void a_model_does_not_diverge_from_itself(void **state)
 {
     (void)state;
     scene s;
-    pare_evaluation e, ref;
-    pare_kl_report kl;
+    pare_comparison c;
     open_scene(&s);
-    assert_ok(pare_evaluate_against(&e, s.m, &ref, &kl, s.m, &s.d, false, s.a, NULL, &s.err),
-              &s.err);
-    assert_true(e.value == ref.value && kl.same_top == 1 && kl.rows == INPUTS * (TOKENS - 1));
-    assert_near(kl.max, 0, 1e-12);
-    assert_ok(pare_evaluate_against(&e, s.m, &ref, &kl, s.other, &s.d, false, s.a, NULL, &s.err),
-              &s.err);
-    assert_true(e.value != ref.value && kl.mean > 0);
+    assert_ok(pare_evaluate_against(&c, s.m, s.m, &s.d, false, NULL, &s.err), &s.err);
+    assert_true(c.model.value == c.reference.value && c.kl.same_top == 1 &&
+                c.kl.rows == INPUTS * (TOKENS - 1));
+    assert_near(c.kl.max, 0, 1e-12);
+    assert_ok(pare_evaluate_against(&c, s.m, s.other, &s.d, false, NULL, &s.err), &s.err);
+    assert_true(c.model.value != c.reference.value && c.kl.mean > 0);
     pare_model *const wrong = model(1, 17);
-    assert_status(pare_evaluate_against(&e, s.m, &ref, &kl, wrong, &s.d, false, s.a, NULL, &s.err),
-                  PARE_ERR_INPUT, &s.err);
+    assert_status(pare_evaluate_against(&c, s.m, wrong, &s.d, false, NULL, &s.err), PARE_ERR_INPUT,
+                  &s.err);
     assert_contains(s.err.msg, "the reference has 17 outputs, the model 16");
     pare_model_free(wrong);
     close_scene(&s);

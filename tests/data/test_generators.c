@@ -94,7 +94,7 @@ static void random_ids_and_vectors(void **state)
     pare_arena *a = pare_arena_new();
     pare_err err;
     pare_array v;
-    assert_ok(pare_make_random(path, 50, 20, 5, 0, 1, false, &err), &err);
+    assert_ok(pare_make_random_ids(path, 50, 20, 5, 1, false, &err), &err);
     assert_ok(pare_npy_read(&v, a, path, &err), &err);
     assert_true(pare_array_is_integer(&v) && v.ndim == 2 && v.shape[0] == 50 && v.shape[1] == 20);
     size_t seen[5] = {0};
@@ -104,8 +104,8 @@ static void random_ids_and_vectors(void **state)
         seen[id]++;
     }
     for (size_t i = 0; i < 5; i++) assert_true(seen[i] > 140 && seen[i] < 260);
-    assert_status(pare_make_random(path, 50, 20, 5, 0, 1, false, &err), PARE_ERR_IO, &err);
-    assert_ok(pare_make_random(path, 50, 20, 0, 4, 1, true, &err), &err);
+    assert_status(pare_make_random_ids(path, 50, 20, 5, 1, false, &err), PARE_ERR_IO, &err);
+    assert_ok(pare_make_random_vectors(path, 50, 20, 4, 1, true, &err), &err);
     assert_ok(pare_npy_read(&v, a, path, &err), &err);
     assert_true(v.dtype == PARE_F32 && v.ndim == 3 && v.shape[2] == 4);
     double mean = 0, square = 0;
@@ -126,7 +126,7 @@ static uint8_t *bytes_of(const char *dir, int kind, size_t n, uint64_t seed, siz
     test_path(path, dir, kind == 2 ? "g.npy" : "g.npz");
     assert_ok(kind == 0   ? pare_make_angular(path, n, 4, seed, true, &err)
               : kind == 1 ? pare_make_sort(path, n, 5, 4, seed, true, &err)
-                          : pare_make_random(path, n, 6, 9, 0, seed, true, &err),
+                          : pare_make_random_ids(path, n, 6, 9, seed, true, &err),
               &err);
     return test_read_file(path, bytes);
 }
@@ -174,8 +174,9 @@ static void nothing_to_make_is_refused(void **state)
     assert_status(pare_make_angular("x", SIZE_MAX, 4, 0, true, &err), PARE_ERR_USAGE, &err);
     assert_status(pare_make_sort("x", 1, 0, 3, 0, true, &err), PARE_ERR_USAGE, &err);
     assert_status(pare_make_sort("x", 1, 3, 0, 0, true, &err), PARE_ERR_USAGE, &err);
-    assert_status(pare_make_random("x", 1, 3, 0, 0, 0, true, &err), PARE_ERR_USAGE, &err);
-    assert_status(pare_make_random("x", 1, SIZE_MAX, 0, 2, 0, true, &err), PARE_ERR_USAGE, &err);
+    assert_status(pare_make_random_vectors("x", 1, 3, 0, 0, true, &err), PARE_ERR_USAGE, &err);
+    assert_status(pare_make_random_vectors("x", 1, SIZE_MAX, 2, 0, true, &err), PARE_ERR_USAGE,
+                  &err);
 }
 
 int main(void)

@@ -30,7 +30,9 @@ static void scene_open(scene *s, const san_shape *shape, size_t inputs, size_t t
 static void heldout(scene *s, int threads)
 {
     const pare_exec exec = {.threads = threads};
-    assert_ok(pare_depth_attention_stats(&s->x, s->a, s->m, &s->in, &s->in, &exec, &s->err),
+    assert_ok(pare_depth_attention_stats(&s->x, s->a, s->m,
+                                         &(pare_input_split){.fit = &s->in, .heldout = &s->in},
+                                         &exec, &s->err),
               &s->err);
 }
 
@@ -281,7 +283,10 @@ static void the_trained_model_has_the_golden_figures(void **state)
     const pare_exec exec = {.threads = 2};
     assert_ok(pare_model_load(&s.m, TINY, &s.err), &s.err);
     load_windows(&s, &fit);
-    assert_ok(pare_depth_attention_stats(&s.x, s.a, s.m, &fit, &s.in, &exec, &s.err), &s.err);
+    assert_ok(pare_depth_attention_stats(&s.x, s.a, s.m,
+                                         &(pare_input_split){.fit = &fit, .heldout = &s.in}, &exec,
+                                         &s.err),
+              &s.err);
     static const struct {
         size_t head;
         double eta, b, v, range, theta, tvu, tvq, share, res_x, res_f, varied;

@@ -17,10 +17,14 @@ static double worst_of(double ratio[BOUNDED], const pare_model *m, const pare_in
     pare_replacement_costs costs;
     pare_err err = {0};
     double worst = 0;
-    const pare_replacement_costs_opts o = {0};
+    const pare_replacement_costs_opts o = PARE_REPLACEMENT_COSTS_OPTS_DEFAULT;
     assert_non_null(a);
-    assert_ok(pare_depth_attention_stats(&x, a, m, in, in, NULL, &err), &err);
-    assert_ok(pare_depth_replacement_costs(&costs, a, m, in, in, &o, NULL, &err), &err);
+    assert_ok(pare_depth_attention_stats(&x, a, m, &(pare_input_split){.fit = in, .heldout = in},
+                                         NULL, &err),
+              &err);
+    assert_ok(pare_depth_replacement_costs(
+                  &costs, a, m, &(pare_input_split){.fit = in, .heldout = in}, &o, NULL, &err),
+              &err);
     for (size_t k = 0; k < BOUNDED; k++) ratio[k] = 0;
     for (size_t l = 0; l < x.nlayers; l++)
         for (size_t k = 0; k < BOUNDED; k++) {

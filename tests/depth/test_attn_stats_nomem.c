@@ -17,7 +17,8 @@ static pare_status heldout(scene *s)
     pare_arena *const a = pare_arena_new();
     pare_attention_stats x;
     const pare_status st =
-        a ? pare_depth_attention_stats(&x, a, s->m, &s->in, &s->in, NULL, &s->err)
+        a ? pare_depth_attention_stats(
+                &x, a, s->m, &(pare_input_split){.fit = &s->in, .heldout = &s->in}, NULL, &s->err)
           : pare_no_memory(&s->err);
     pare_arena_free(a);
     return st;
@@ -26,10 +27,12 @@ static pare_status heldout(scene *s)
 static pare_status cost(scene *s)
 {
     pare_arena *const a = pare_arena_new();
-    const pare_replacement_costs_opts o = {0};
+    const pare_replacement_costs_opts o = PARE_REPLACEMENT_COSTS_OPTS_DEFAULT;
     pare_replacement_costs c;
     const pare_status st =
-        a ? pare_depth_replacement_costs(&c, a, s->m, &s->in, &s->in, &o, NULL, &s->err)
+        a ? pare_depth_replacement_costs(&c, a, s->m,
+                                         &(pare_input_split){.fit = &s->in, .heldout = &s->in}, &o,
+                                         NULL, &s->err)
           : pare_no_memory(&s->err);
     pare_arena_free(a);
     return st;

@@ -11,6 +11,16 @@
 #include <claims.h>
 #include <pare_test.h>
 
+/* Adds the claims of a ball to a certificate. */
+static pare_status add_ball(pare_cert *cert, pare_arena *a, const pare_model *f,
+                            const pare_model *g, const pare_inputs *set, depth_ball_of b,
+                            pare_ub apriori, pare_err *err)
+{
+    cert_builder build = {.work = {.arena = a, .err = err}, .cert = cert};
+    depth_ball(&build, f, g, set, b, 0, apriori);
+    return build.work.st;
+}
+
 typedef struct play {
     char dir[200], in[300], out[300], cert[320];
     pare_model *m;
@@ -168,7 +178,7 @@ static void the_smaller_bound_counts_and_what_is_no_pair_is_said(void **state)
     (void)state;
     play p;
     play_open(&p, PARE_RANDOM_GPT);
-    const depth_ball_of b = {0.1, PARE_BALL_TWO};
+    const pare_neighborhood b = {0.1, PARE_BALL_TWO};
     pare_model *g = NULL;
     pare_depth_report r;
     pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
@@ -177,18 +187,18 @@ static void the_smaller_bound_counts_and_what_is_no_pair_is_said(void **state)
     assert_ok(pare_depth(&g, &r, p.m, NULL, &o, NULL, &p.err), &p.err);
     const pare_cert blank = {.domain = "it"};
     pare_cert s = blank;
-    assert_ok(depth_ball(&s, p.a, p.m, g, &p.set, b, 0, pare_ub_inf(), NULL, &p.err), &p.err);
+    assert_ok(add_ball(&s, p.a, p.m, g, &p.set, b, pare_ub_inf(), &p.err), &p.err);
     assert_null(pare_cert_find(&s, PARE_BALL_APPLIES));
     assert_int_equal(s.nclaims, 2);
     const double apart = claim_value(&s, PARE_BALL_OUTPUTS);
     assert_true(isfinite(apart) && apart > 0);
     const pare_ub less = pare_ub_exact(apart / 2);
     s = blank;
-    assert_ok(depth_ball(&s, p.a, p.m, g, &p.set, b, 0, less, NULL, &p.err), &p.err);
+    assert_ok(add_ball(&s, p.a, p.m, g, &p.set, b, less, &p.err), &p.err);
     assert_true(claim_value(&s, PARE_BALL_OUTPUTS) == less.v);
     g->nblocks = 1;
     s = blank;
-    assert_ok(depth_ball(&s, p.a, p.m, g, &p.set, b, 0, pare_ub_inf(), NULL, &p.err), &p.err);
+    assert_ok(add_ball(&s, p.a, p.m, g, &p.set, b, pare_ub_inf(), &p.err), &p.err);
     assert_contains(claim_must(&s, PARE_BALL_APPLIES)->text, "numbers of blocks");
     assert_true(claim_must(&s, PARE_BALL_APPLIES)->holds == PARE_FALSE);
     const double one_by_one = claim_value(&s, PARE_BALL_OUTPUTS);
@@ -207,7 +217,7 @@ static void no_input_near_a_one_layer_cut_is_worse(void **state)
     for (uint64_t seed = 0; seed < 24; seed++) {
         stream s = {.x = seed};
         pair_case t = {.seed = seed};
-        const depth_ball_of b = {seed % 3 ? 0.1 : 0.01, (pare_ball_norm)(seed % 2)};
+        const pare_neighborhood b = {seed % 3 ? 0.1 : 0.01, (pare_ball_norm)(seed % 2)};
         const one_layer_opts o = {.kind = seed % 4 == 3 ? PARE_ONE_PARALLEL : PARE_ONE_UNIFORM};
         pare_cert said = {.domain = "it"};
         t.f = san_of(&s, 3, 2, 4, 0.1 + 0.1 * (double)(seed % 4), 0.5, PARE_FULL);
@@ -215,7 +225,7 @@ static void no_input_near_a_one_layer_cut_is_worse(void **state)
         const pare_inputs set = {1, &t.in};
         assert_ok(collapse_to_one_layer(&t.g, t.f, &o, &t.err), &t.err);
         pare_arena *const a = pare_arena_new();
-        assert_ok(depth_ball(&said, a, t.f, t.g, &set, b, 0, pare_ub_inf(), NULL, &t.err), &t.err);
+        assert_ok(add_ball(&said, a, t.f, t.g, &set, b, pare_ub_inf(), &t.err), &t.err);
         const double bound = claim_value(&said, PARE_BALL_OUTPUTS);
         const found seen = search(&t, b.radius, b.norm, 30, 3);
         assert_non_null(pare_cert_find(&said, PARE_BALL_APPLIES));

@@ -64,7 +64,9 @@ static pare_status within(play *p)
     pare_arena *const a = pare_arena_new();
     pare_cert cert = {0};
     if (!a) return PARE_ERR_MEMORY;
-    const pare_status st = theorems_within(&cert, a, p->f, p->g, &p->calib, .5, NULL, &p->err);
+    cert_builder b = {.work = {.arena = a, .err = &p->err}, .cert = &cert};
+    theorems_within(&b, p->f, p->g, &p->calib, .5);
+    const pare_status st = b.work.st;
     pare_arena_free(a);
     return st;
 }

@@ -6,6 +6,7 @@
 #include "depth_nets.h"
 #include "../cert/splitmix_nets.h"
 #include "base/json.h"
+#include "depth/parallel_collapse.h"
 #include <pare/depth.h>
 
 #define VECTORS "../shared/reference/depth/vectors.json"
@@ -58,6 +59,16 @@ static void assert_output(const vectors *v, const pare_model *m, const char *key
         for (int j = 0; j < 4; j++)
             assert_near(y[i * 4 + j],
                         cJSON_GetArrayItem(cJSON_GetArrayItem(want, i), j)->valuedouble, 1e-12);
+}
+
+/* The first collapse of f that g may be by its shapes; *keep is set where it has one. */
+static pare_collapse recognize_collapse(size_t *keep, const pare_model *f, const pare_model *g)
+{
+    for (pare_collapse kind = 0; kind < PARE_ONES; kind++)
+        for (*keep = 0; *keep < f->nblocks; (*keep)++)
+            if (collapse_fits(f, g, kind, *keep)) return kind;
+    *keep = 0;
+    return PARE_ONES;
 }
 
 static void check_collapse(const vectors *v, pare_collapse kind, const char *key)

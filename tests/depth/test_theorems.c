@@ -19,7 +19,9 @@ static said within(const pare_model *f, const pare_model *g, double data, double
     const pare_input in = net_input(x, N, D);
     const pare_inputs set = {1, (pare_input *)&in};
     assert_non_null(s.a);
-    assert_ok(theorems_within(&s.cert, s.a, f, g, &set, diam, NULL, &err), &err);
+    cert_builder b = {.work = {.arena = s.a, .err = &err}, .cert = &s.cert};
+    theorems_within(&b, f, g, &set, diam);
+    assert_ok(b.work.st, &err);
     return s;
 }
 

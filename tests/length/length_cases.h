@@ -90,11 +90,21 @@ static inline void length_case_exact(length_case *c, const pare_pattern *p, cons
     pare_mat y = pare_mat_of(c->direct, c->n, c->dv);
     const pare_mat q = pare_mat_of(c->q, c->n, c->dk), k = pare_mat_of(c->k, c->n, c->dk),
                    v = pare_mat_of(c->v, c->n, c->dv);
-    assert_int_equal(pare_attend_f64(&y, &q, &k, &v, 1, p, g, NULL, NULL), PARE_OK);
+    assert_int_equal(
+        pare_attend_f64(
+            &y,
+            &(pare_attention_args){.q = &q, .k = &k, .v = &v, .scale = 1, .pattern = p, .graph = g},
+            NULL, NULL),
+        PARE_OK);
     pare_mat32 yf = {c->n, c->dv, c->dv, c->directf};
     const pare_mat32 qf = {c->n, c->dk, c->dk, c->qf}, kf = {c->n, c->dk, c->dk, c->kf},
                      vf = {c->n, c->dv, c->dv, c->vf};
-    assert_int_equal(pare_attend_f32(&yf, &qf, &kf, &vf, 1, p, g, NULL, NULL), PARE_OK);
+    assert_int_equal(
+        pare_attend_f32(&yf,
+                        &(pare_attention_args32){
+                            .q = &qf, .k = &kf, .v = &vf, .scale = 1, .pattern = p, .graph = g},
+                        NULL, NULL),
+        PARE_OK);
 }
 
 /* Largest error of a row: max over rows of |y - exact|_2. nan counts as inf. */

@@ -24,7 +24,11 @@ static void attend(answers *out, length_case *c, const pare_pattern *p, const pa
         jobs[h].y = out->y[h];
     }
     o.batch_bytes = few ? 1 : (size_t)64 << 20;
-    assert_ok(pare_length_attend(&orc, &o, jobs, HEADS, p, g, &out->stats, &x, &err), &err);
+    assert_ok(pare_length_attend(
+                  &orc, &o,
+                  &(pare_length_layer){.jobs = jobs, .count = HEADS, .pattern = p, .graph = g},
+                  &out->stats, &x, &err),
+              &err);
     pare_oracle_free(&orc);
 }
 

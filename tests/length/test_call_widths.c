@@ -186,16 +186,28 @@ static void check_case(const plan_case *x)
     pare_length_stats s;
     pare_err err = {0};
     if (x->heads)
-        assert_ok(pare_oracle_paper(&inner, PARE_F64, M, x->layers, x->heads,
-                                    PARE_ORC_FULL | PARE_ORC_CAUSAL | x->features, NULL, &err),
+        assert_ok(pare_oracle_paper(
+                      &inner,
+                      &(pare_oracle_caps){.max_len = M,
+                                          .layers = x->layers,
+                                          .heads = x->heads,
+                                          .features = PARE_ORC_FULL | PARE_ORC_CAUSAL | x->features,
+                                          .dtype = PARE_F64},
+                      NULL, &err),
                   &err);
     else
         inner = cpu_oracle(PARE_F64, M, NULL);
     pare_oracle orc = watch(inner, &seen, 0, 0);
     orc.ops->caps(orc.self, &caps);
-    assert_ok(pare_length_plan_make(&plan, c.a, heads, 2, N, &x->p, NULL, &caps, &x->o, &err),
+    assert_ok(pare_length_plan_make(
+                  &plan, c.a,
+                  &(pare_length_shape){.heads = heads, .count = 2, .tokens = N, .pattern = &x->p},
+                  &caps, &x->o, &err),
               &err);
-    assert_ok(pare_length_attend(&orc, &x->o, jobs, 2, &x->p, NULL, &s, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, &x->o,
+                                 &(pare_length_layer){.jobs = jobs, .count = 2, .pattern = &x->p},
+                                 &s, NULL, &err),
+              &err);
     const pare_length_cost *const k = &plan.cost;
     if (k->d_k != seen.dk || k->d_v != seen.dv || k->d_token != seen.token)
         fail_msg("%s: the plan says %d, %d, %d; calls have %d, %d, %d", x->name, (int)k->d_k,
@@ -241,10 +253,15 @@ static void no_call_is_wider_than_its_plan(void **state)
                     pare_err err = {0};
                     pare_oracle orc = watch(cpu_oracle(PARE_F32, M, NULL), &seen, hidden[h], 0);
                     orc.ops->caps(orc.self, &caps);
-                    if (!pare_length_plan_make(&plan, c.a, &head, 1, N, &patterns[p], NULL, &caps,
-                                               &o, &err)) {
-                        (void)!pare_length_attend(&orc, &o, &job, 1, &patterns[p], NULL, NULL, NULL,
-                                                  &err);
+                    if (!pare_length_plan_make(
+                            &plan, c.a,
+                            &(pare_length_shape){
+                                .heads = &head, .count = 1, .tokens = N, .pattern = &patterns[p]},
+                            &caps, &o, &err)) {
+                        (void)!pare_length_attend(
+                            &orc, &o,
+                            &(pare_length_layer){.jobs = &job, .count = 1, .pattern = &patterns[p]},
+                            NULL, NULL, &err);
                         assert_true(seen.calls > 0);
                         assert_true(seen.dk <= plan.cost.d_k && seen.dv <= plan.cost.d_v);
                         assert_true(seen.token <= plan.cost.d_token);
@@ -274,8 +291,14 @@ static void packed_calls_are_as_said(void **state)
             pare_err err = {0};
             pare_oracle inner;
             if (way == 2)
-                assert_ok(pare_oracle_paper(&inner, PARE_F64, 32, 1, 1,
-                                            PARE_ORC_FULL | PARE_ORC_CAUSAL, NULL, &err),
+                assert_ok(pare_oracle_paper(
+                              &inner,
+                              &(pare_oracle_caps){.max_len = 32,
+                                                  .layers = 1,
+                                                  .heads = 1,
+                                                  .features = PARE_ORC_FULL | PARE_ORC_CAUSAL,
+                                                  .dtype = PARE_F64},
+                              NULL, &err),
                           &err);
             else
                 inner = cpu_oracle(PARE_F64, 32, NULL);

@@ -10,7 +10,8 @@ static pare_status attend(length_case *c, const pare_pattern *p, uint32_t m, par
 {
     pare_oracle orc = cpu_oracle(t, m, x);
     const pare_length_job job = job_of(c, t);
-    const pare_status st = pare_length_attend(&orc, o, &job, 1, p, NULL, s, x, err);
+    const pare_status st = pare_length_attend(
+        &orc, o, &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p}, s, x, err);
     pare_oracle_free(&orc);
     return st;
 }
@@ -177,8 +178,9 @@ static void broken_engines_are_named(void **state)
                 pare_oracle_faulty(&orc, cpu_oracle(PARE_F32, 16, NULL), faults, 64, &err),
                 PARE_OK);
             const pare_length_job job = job_of(&c, PARE_F32);
-            const pare_status st = pare_length_attend(&orc, w ? &on_full : &native, &job, 1, &full,
-                                                      NULL, NULL, NULL, &err);
+            const pare_status st = pare_length_attend(
+                &orc, w ? &on_full : &native,
+                &(pare_length_layer){.jobs = &job, .count = 1, .pattern = &full}, NULL, NULL, &err);
             assert_int_equal(st, k < 2 ? PARE_ERR_IO : PARE_ERR_NUMERIC);
             if (k >= 2 && !w) assert_contains(err.msg, "oracle call 3 ");
             if (k >= 2 && w) assert_contains(err.msg, "length:");
@@ -336,7 +338,10 @@ static void half_precision_will_do(void **state)
         const pare_length_job job = job_of(&c, PARE_F32);
         pare_length_stats s;
         pare_err err = {0};
-        assert_ok(pare_length_attend(&orc, NULL, &job, 1, &full, NULL, &s, NULL, &err), &err);
+        assert_ok(pare_length_attend(
+                      &orc, NULL, &(pare_length_layer){.jobs = &job, .count = 1, .pattern = &full},
+                      &s, NULL, &err),
+                  &err);
         assert_true(error_in(&c, PARE_F32) <= 0.03);
         assert_int_equal(s.reference, PARE_REF_MEAN);
         length_case_free(&c);
@@ -396,7 +401,11 @@ static void attention_is_the_golden_one(void **state)
             pare_oracle orc = cpu_oracle(PARE_F64, (uint32_t)m, NULL);
             pare_length_stats s;
             pare_err err = {0};
-            assert_ok(pare_length_attend(&orc, ways[w], &job, 1, &p, NULL, &s, NULL, &err), &err);
+            assert_ok(
+                pare_length_attend(&orc, ways[w],
+                                   &(pare_length_layer){.jobs = &job, .count = 1, .pattern = &p},
+                                   &s, NULL, &err),
+                &err);
             for (size_t i = 0; i < job.n * job.dv; i++) assert_near(got[i], want[i], 1e-12);
             if (w == 0) {
                 size_t tiles;

@@ -1,4 +1,4 @@
-/* Tests src/length/length_backward.c and src/attention/partial_backward.c: tiles of M x M give the
+/* Tests src/length/length_backward.c and src/attention/partial.c: tiles of M x M give the
  * gradient that the direct kernels give. */
 #include "attention/attend.h"
 #include "length/attend_plan.h"
@@ -63,7 +63,10 @@ static void one_case(const pare_pattern *p, uint32_t m, pare_dtype t, regime kin
     pare_oracle_count count = {0};
     g.job.scale = 0.5;
     g.job.lse = doubles(c.a, c.n);
-    assert_ok(pare_length_attend(&orc, NULL, &g.job, 1, p, NULL, &s, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, NULL,
+                                 &(pare_length_layer){.jobs = &g.job, .count = 1, .pattern = p}, &s,
+                                 NULL, &err),
+              &err);
     g.dy = t == PARE_F32 ? (void *)dyf : dy, g.lddy = g.lddv = c.dv, g.lddq = g.lddk = c.dk;
     g.dq = doubles(c.a, c.n * c.dk), g.dk = doubles(c.a, c.n * c.dk),
     g.dv = doubles(c.a, c.n * c.dv);
@@ -106,16 +109,21 @@ static void the_gradient_is_a_derivative(void **state)
                           .lddk = c.dk,
                           .lddv = c.dv};
     g.job.lse = lse, g.dk = dk, g.dq = doubles(c.a, 60), g.dv = doubles(c.a, 40);
-    assert_ok(pare_length_attend(&orc, NULL, &g.job, 1, &patterns[3], NULL, NULL, NULL, &err),
+    assert_ok(pare_length_attend(
+                  &orc, NULL,
+                  &(pare_length_layer){.jobs = &g.job, .count = 1, .pattern = &patterns[3]}, NULL,
+                  NULL, &err),
               &err);
     assert_ok(pare_length_backward(&g, PARE_F64, 6, &patterns[3], NULL, NULL, NULL, &err), &err);
     for (size_t x = 0; x < c.n * c.dk; x += 7) {
         double loss[2] = {0};
         for (int side = 0; side < 2; side++) {
             c.k[x] += side ? -2e-5 : 1e-5;
-            assert_ok(
-                pare_length_attend(&orc, NULL, &g.job, 1, &patterns[3], NULL, NULL, NULL, &err),
-                &err);
+            assert_ok(pare_length_attend(
+                          &orc, NULL,
+                          &(pare_length_layer){.jobs = &g.job, .count = 1, .pattern = &patterns[3]},
+                          NULL, NULL, &err),
+                      &err);
             for (size_t i = 0; i < c.n * c.dv; i++) loss[side] += dy[i] * c.y[i];
         }
         c.k[x] += 1e-5;

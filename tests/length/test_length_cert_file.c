@@ -36,12 +36,18 @@ static void open_scene(scene *s)
     pare_oracle_free(&orc);
     assert_ok(pare_length_input_read(&in, s->a, m, NULL, 24, 5, &s->err), &s->err);
     assert_ok(pare_length_heads(&heads, &count, s->a, m, &s->err), &s->err);
-    assert_ok(pare_length_plan_make(&plan, s->a, heads, count, 24, &m->pattern, NULL, &caps,
-                                    &(pare_length_opts){0}, &s->err),
+    assert_ok(pare_length_plan_make(
+                  &plan, s->a,
+                  &(pare_length_shape){
+                      .heads = heads, .count = count, .tokens = 24, .pattern = &m->pattern},
+                  &caps, &(pare_length_opts)PARE_LENGTH_OPTS_DEFAULT, &s->err),
               &s->err);
     assert_ok(pare_length_plan_write(s->plan, &plan, false, &s->err), &s->err);
     assert_ok(pare_length_oracle(&orc, &plan, NULL, &s->err), &s->err);
-    assert_ok(pare_length_certify(&cert, &plan, &orc, m, &in.in, 16, NULL, &s->err), &s->err);
+    assert_ok(pare_length_certify(&cert,
+                                  &(pare_length_pass){.oracle = &orc, .model = m, .in = &in.in},
+                                  &plan, 16, NULL, &s->err),
+              &s->err);
     pare_oracle_free(&orc);
     assert_ok(pare_length_cert_write(&cert, &plan,
                                      &(pare_length_cert_opts){

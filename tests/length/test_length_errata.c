@@ -108,7 +108,14 @@ static void length_lemma_3_1_unions_are_too_long(void **state)
     pare_oracle o;
     pare_err err = {0};
     false_step(16, 33, NAN);
-    assert_ok(pare_oracle_paper(&o, PARE_F64, 16, 1, 1, PARE_ORC_FULL, NULL, &err), &err);
+    assert_ok(pare_oracle_paper(&o,
+                                &(pare_oracle_caps){.max_len = 16,
+                                                    .layers = 1,
+                                                    .heads = 1,
+                                                    .features = PARE_ORC_FULL,
+                                                    .dtype = PARE_F64},
+                                NULL, &err),
+              &err);
     assert_true(o.ops->evaluate(o.self, &c, 1, &err) != PARE_OK);
     pare_oracle_free(&o);
 }

@@ -72,9 +72,11 @@ static pare_length_stats through(stage *s, void *out, pare_dtype t, uint32_t len
     pare_oracle orc;
     pare_length_stats stats;
     assert_ok(pare_oracle_cpu(&orc, t, length, NULL, &s->err), &s->err);
-    assert_ok(pare_length_forward(out, &orc, opts, NULL, s->m, &s->set.in[0], &stats, NULL, NULL,
-                                  &s->err),
-              &s->err);
+    assert_ok(
+        pare_length_forward(out, &stats,
+                            &(pare_length_pass){.oracle = &orc, .model = s->m, .in = &s->set.in[0]},
+                            opts, NULL, &s->err),
+        &s->err);
     pare_oracle_free(&orc);
     return stats;
 }
@@ -160,7 +162,9 @@ static void a_failing_oracle_fails_the_pass_with_its_words(void **state)
     assert_ok(pare_oracle_cpu(&cpu, PARE_F32, LENGTH, NULL, &s.err), &s.err);
     assert_ok(pare_oracle_faulty(&orc, cpu, &fault, 1, &s.err), &s.err);
     assert_status(
-        pare_length_forward(s.seen, &orc, NULL, NULL, s.m, &s.set.in[0], NULL, NULL, NULL, &s.err),
+        pare_length_forward(s.seen, NULL,
+                            &(pare_length_pass){.oracle = &orc, .model = s.m, .in = &s.set.in[0]},
+                            NULL, NULL, &s.err),
         PARE_ERR_IO, &s.err);
     assert_contains(s.err.msg, "block 0: ");
     pare_oracle_free(&orc);
@@ -233,8 +237,10 @@ static void every_layer_draws_anew(void **state)
         *to = (listener){0};
         const pare_oracle orc = {&ops, to};
         assert_ok(pare_oracle_cpu(&to->inner, PARE_F32, LENGTH, NULL, &s.err), &s.err);
-        assert_ok(pare_length_forward(s.seen, &orc, &how, NULL, s.m, &s.set.in[0], NULL, NULL, NULL,
-                                      &s.err),
+        assert_ok(pare_length_forward(
+                      s.seen, NULL,
+                      &(pare_length_pass){.oracle = &orc, .model = s.m, .in = &s.set.in[0]}, &how,
+                      NULL, &s.err),
                   &s.err);
         pare_oracle_free(&to->inner);
     }

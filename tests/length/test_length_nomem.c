@@ -14,7 +14,8 @@ static pare_status with(length_case *c, const pare_length_opts *o, const pare_pa
     const pare_length_job job = job_of(c, PARE_F64);
     pare_status st = pare_oracle_cpu(&orc, PARE_F64, m, NULL, err);
     if (st) return st;
-    st = pare_length_attend(&orc, o, &job, 1, p, NULL, NULL, NULL, err);
+    st = pare_length_attend(&orc, o, &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p},
+                            NULL, NULL, err);
     pare_oracle_free(&orc);
     return st;
 }
@@ -58,7 +59,9 @@ static pare_status causal_sample(length_case *c, pare_err *err)
     pare_length_plan p;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    pare_status st = pare_length_plan_make(&p, a, &h, 1, 23, &causal, NULL, &caps, &o, err);
+    pare_status st = pare_length_plan_make(
+        &p, a, &(pare_length_shape){.heads = &h, .count = 1, .tokens = 23, .pattern = &causal},
+        &caps, &o, err);
     if (!st) st = with(c, &o, &causal, 5, err);
     pare_arena_free(a);
     return st;
@@ -82,9 +85,17 @@ static pare_status strict(length_case *c, pare_err *err)
     const pare_length_opts o = {.mode = PARE_LENGTH_STRICT};
     const pare_length_job job = job_of(c, PARE_F64);
     pare_status st =
-        pare_oracle_paper(&orc, PARE_F64, 6, 2, 2, PARE_ORC_CAUSAL | PARE_ORC_FULL, NULL, err);
+        pare_oracle_paper(&orc,
+                          &(pare_oracle_caps){.max_len = 6,
+                                              .layers = 2,
+                                              .heads = 2,
+                                              .features = PARE_ORC_CAUSAL | PARE_ORC_FULL,
+                                              .dtype = PARE_F64},
+                          NULL, err);
     if (st) return st;
-    st = pare_length_attend(&orc, &o, &job, 1, &sinks, NULL, NULL, NULL, err);
+    st = pare_length_attend(&orc, &o,
+                            &(pare_length_layer){.jobs = &job, .count = 1, .pattern = &sinks}, NULL,
+                            NULL, err);
     pare_oracle_free(&orc);
     return st;
 }
@@ -101,7 +112,9 @@ static pare_status plan(length_case *c, pare_err *err)
     pare_length_plan p;
     pare_arena *const a = pare_arena_new();
     if (!a) return pare_no_memory(err);
-    const pare_status st = pare_length_plan_make(&p, a, &h, 1, 30, &sinks, NULL, &caps, NULL, err);
+    const pare_status st = pare_length_plan_make(
+        &p, a, &(pare_length_shape){.heads = &h, .count = 1, .tokens = 30, .pattern = &sinks},
+        &caps, NULL, err);
     pare_arena_free(a);
     return st;
 }
@@ -120,7 +133,13 @@ static pare_status short_inputs(length_case *c, pare_err *err)
     pare_oracle orc;
     const pare_length_job jobs[2] = {job_of(c, PARE_F64), job_of(c, PARE_F64)};
     pare_status st =
-        pare_oracle_paper(&orc, PARE_F64, 64, 1, 1, PARE_ORC_CAUSAL | PARE_ORC_FULL, NULL, err);
+        pare_oracle_paper(&orc,
+                          &(pare_oracle_caps){.max_len = 64,
+                                              .layers = 1,
+                                              .heads = 1,
+                                              .features = PARE_ORC_CAUSAL | PARE_ORC_FULL,
+                                              .dtype = PARE_F64},
+                          NULL, err);
     if (st) return st;
     st = pare_length_pack(&orc, jobs, 2, &full, 0, NULL, err);
     pare_oracle_free(&orc);
@@ -143,7 +162,9 @@ static pare_status packed_model(length_case *c, pare_err *err)
     pare_oracle orc;
     pare_status st = pare_oracle_cpu(&orc, PARE_F64, 8, NULL, err);
     if (st) return st;
-    st = pare_length_pack_forward(out, &orc, model, in, 3, 0, 0, &s, &cert, NULL, err);
+    st = pare_length_pack_forward(
+        out, &s, &cert, &(pare_length_pass){.oracle = &orc, .model = model, .in = in, .n = 3}, NULL,
+        NULL, err);
     pare_oracle_free(&orc);
     return st;
 }

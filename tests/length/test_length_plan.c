@@ -11,7 +11,11 @@ static pare_length_plan plan_of(pare_arena *a, size_t n, const pare_pattern *p, 
     const pare_length_head h = {0, 3, 2};
     pare_length_plan plan;
     pare_err err = {0};
-    assert_ok(pare_length_plan_make(&plan, a, &h, 1, n, p, NULL, &caps, o, &err), &err);
+    assert_ok(pare_length_plan_make(
+                  &plan, a,
+                  &(pare_length_shape){.heads = &h, .count = 1, .tokens = n, .pattern = p}, &caps,
+                  o, &err),
+              &err);
     return plan;
 }
 
@@ -163,9 +167,12 @@ static void lower_bounds_are_below(void **state)
                     pare_arena *const a = pare_arena_new();
                     pare_length_plan plan;
                     pare_err err = {0};
-                    assert_ok(
-                        pare_length_plan_make(&plan, a, heads, 4, n, &full, NULL, &caps, &o, &err),
-                        &err);
+                    assert_ok(pare_length_plan_make(
+                                  &plan, a,
+                                  &(pare_length_shape){
+                                      .heads = heads, .count = 4, .tokens = n, .pattern = &full},
+                                  &caps, &o, &err),
+                              &err);
                     assert_true(plan.cost.calls - plan.cost.merge_calls >= plan.cost.lower);
                     assert_int_equal(plan.cost.lower > 0, w == 0 || w == 3);
                     pare_arena_free(a);
@@ -243,28 +250,45 @@ static void what_cannot_be_is_refused_or_left_out(void **state)
     pare_arena *const a = pare_arena_new();
     pare_length_plan plan;
     pare_err err = {0};
-    assert_ok(pare_length_plan_make(&plan, a, &h, 1, 100, &window, NULL, &caps, &any, &err), &err);
+    assert_ok(pare_length_plan_make(
+                  &plan, a,
+                  &(pare_length_shape){.heads = &h, .count = 1, .tokens = 100, .pattern = &window},
+                  &caps, &any, &err),
+              &err);
     assert_int_equal(plan.cost.calls, plan_of(a, 100, &window, 16, QKV_CAUSAL, &apart).cost.calls);
     assert_true(plan.cost.calls > plan_of(a, 100, &window, 16, QKV_CAUSAL, &any).cost.calls);
     assert_int_equal(
-        pare_length_plan_make(&plan, a, &h, 1, 10000000, &full, NULL, &caps, &any, &err),
+        pare_length_plan_make(
+            &plan, a,
+            &(pare_length_shape){.heads = &h, .count = 1, .tokens = 10000000, .pattern = &full},
+            &caps, &any, &err),
         PARE_ERR_INPUT);
     assert_contains(err.msg, "a plan has at most 1.67e+08 of these");
     const pare_length_opts drawn = {.mode = PARE_LENGTH_SAMPLE, .blocks = 1000};
     const pare_pattern causal = {.kind = PARE_CAUSAL};
     assert_int_equal(
-        pare_length_plan_make(&plan, a, &h, 1, 100000000, &causal, NULL, &caps, &drawn, &err),
+        pare_length_plan_make(
+            &plan, a,
+            &(pare_length_shape){.heads = &h, .count = 1, .tokens = 100000000, .pattern = &causal},
+            &caps, &drawn, &err),
         PARE_ERR_INPUT);
     assert_contains(err.msg, "calls of 16 tokens");
-    assert_int_equal(pare_length_plan_make(&plan, a, &h, 1, PARE_LENGTH_MOST_TOKENS + 1, &full,
-                                           NULL, &caps, &drawn, &err),
-                     PARE_ERR_INPUT);
+    assert_int_equal(
+        pare_length_plan_make(
+            &plan, a,
+            &(pare_length_shape){
+                .heads = &h, .count = 1, .tokens = PARE_LENGTH_MOST_TOKENS + 1, .pattern = &full},
+            &caps, &drawn, &err),
+        PARE_ERR_INPUT);
     assert_contains(err.msg, "134217729 tokens");
     const pare_length_opts strict = {.mode = PARE_LENGTH_STRICT};
     caps.features = PARE_ORC_FULL | PARE_ORC_STRICT;
     caps.max_len = 2;
-    assert_int_equal(pare_length_plan_make(&plan, a, &h, 1, 7, &full, NULL, &caps, &strict, &err),
-                     PARE_ERR_INPUT);
+    assert_int_equal(
+        pare_length_plan_make(
+            &plan, a, &(pare_length_shape){.heads = &h, .count = 1, .tokens = 7, .pattern = &full},
+            &caps, &strict, &err),
+        PARE_ERR_INPUT);
     assert_contains(err.msg, "too short to merge 7");
     pare_arena_free(a);
 }
@@ -322,10 +346,17 @@ static void one_vector_is_one_token(void **state)
     pare_arena *const a = pare_arena_new();
     pare_length_plan plan;
     pare_err err = {0};
-    assert_int_equal(pare_length_plan_make(&plan, a, &h, 1, 20, &causal, NULL, &caps, &o, &err),
-                     PARE_ERR_INPUT);
-    assert_int_equal(pare_length_plan_make(&plan, a, &h, 1, 20, &full, NULL, &caps, &native, &err),
-                     PARE_ERR_INPUT);
+    assert_int_equal(
+        pare_length_plan_make(
+            &plan, a,
+            &(pare_length_shape){.heads = &h, .count = 1, .tokens = 20, .pattern = &causal}, &caps,
+            &o, &err),
+        PARE_ERR_INPUT);
+    assert_int_equal(
+        pare_length_plan_make(
+            &plan, a, &(pare_length_shape){.heads = &h, .count = 1, .tokens = 20, .pattern = &full},
+            &caps, &native, &err),
+        PARE_ERR_INPUT);
     pare_arena_free(a);
 }
 

@@ -155,7 +155,14 @@ static void what_cannot_be_trained_so_is_refused(void **state)
         pare_model_free(m);
     }
     pare_length_training_close(&w);
-    assert_ok(pare_oracle_paper(&engine, PARE_F32, 8, 1, 1, PARE_ORC_FULL, NULL, &err), &err);
+    assert_ok(pare_oracle_paper(&engine,
+                                &(pare_oracle_caps){.max_len = 8,
+                                                    .layers = 1,
+                                                    .heads = 1,
+                                                    .features = PARE_ORC_FULL,
+                                                    .dtype = PARE_F32},
+                                NULL, &err),
+              &err);
     assert_int_equal(pare_length_training_open(&w, engine, NULL, &err), PARE_ERR_INPUT);
 }
 

@@ -7,7 +7,8 @@ static pare_status paper(length_case *c, const pare_pattern *p, uint32_t m, pare
 {
     pare_oracle orc = cpu_oracle(t, m, NULL);
     const pare_length_job job = job_of(c, t);
-    const pare_status st = pare_length_attend(&orc, o, &job, 1, p, NULL, s, NULL, err);
+    const pare_status st = pare_length_attend(
+        &orc, o, &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p}, s, NULL, err);
     pare_oracle_free(&orc);
     return st;
 }
@@ -25,7 +26,11 @@ static uint64_t planned(size_t n, const pare_pattern *p, uint32_t m, uint64_t *r
                                    .w_min = 0x1p-900};
     const pare_length_opts o = {.mode = PARE_LENGTH_PAPER};
     const pare_length_head h = {0, 4, 3};
-    assert_ok(pare_length_plan_make(&plan, a, &h, 1, n, p, NULL, &caps, &o, &err), &err);
+    assert_ok(pare_length_plan_make(
+                  &plan, a,
+                  &(pare_length_shape){.heads = &h, .count = 1, .tokens = n, .pattern = p}, &caps,
+                  &o, &err),
+              &err);
     *rounds = plan.cost.rounds;
     *theorem = plan.cost.theorem;
     pare_arena_free(a);

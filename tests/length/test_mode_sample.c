@@ -33,7 +33,10 @@ static pare_length_stats sample_by(length_case *c, pare_dtype t, uint32_t m, con
     pare_length_stats s;
     pare_err err = {0};
     job.bound = bound;
-    assert_ok(pare_length_attend(&orc, o, &job, 1, p, NULL, &s, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, o,
+                                 &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p}, &s,
+                                 NULL, &err),
+              &err);
     pare_oracle_free(&orc);
     return s;
 }
@@ -132,7 +135,11 @@ static uint64_t planned_calls(const pare_length_opts *o, uint32_t m)
     pare_arena *const a = pare_arena_new();
     pare_length_plan plan;
     pare_err err = {0};
-    assert_ok(pare_length_plan_make(&plan, a, &h, 1, N, &causal, NULL, &caps, o, &err), &err);
+    assert_ok(pare_length_plan_make(
+                  &plan, a,
+                  &(pare_length_shape){.heads = &h, .count = 1, .tokens = N, .pattern = &causal},
+                  &caps, o, &err),
+              &err);
     pare_arena_free(a);
     return plan.cost.calls;
 }
@@ -234,7 +241,12 @@ static void chunks_see_only_themselves(void **state)
         pare_mat out = pare_mat_of(y, n, 3);
         const pare_mat q = pare_mat_of(c.q + b * D, n, D), k = pare_mat_of(c.k + b * D, n, D),
                        v = pare_mat_of(c.v + b * 3, n, 3);
-        assert_int_equal(pare_attend_f64(&out, &q, &k, &v, 1, &full, NULL, NULL, NULL), PARE_OK);
+        assert_int_equal(
+            pare_attend_f64(
+                &out,
+                &(pare_attention_args){.q = &q, .k = &k, .v = &v, .scale = 1, .pattern = &full},
+                NULL, NULL),
+            PARE_OK);
         for (size_t i = 0; i < n * 3; i++) assert_near(c.y[b * 3 + i], y[i], 1e-13);
     }
     length_case_free(&c);

@@ -8,7 +8,13 @@
 static pare_oracle paper_oracle(pare_dtype t, uint32_t m, uint32_t l, uint32_t h, uint32_t features)
 {
     pare_oracle o;
-    assert_int_equal(pare_oracle_paper(&o, t, m, l, h, features, NULL, NULL), PARE_OK);
+    assert_int_equal(
+        pare_oracle_paper(
+            &o,
+            &(pare_oracle_caps){
+                .max_len = m, .layers = l, .heads = h, .features = features, .dtype = t},
+            NULL, NULL),
+        PARE_OK);
     return o;
 }
 
@@ -273,8 +279,12 @@ static void check_strict(length_case *heads, size_t count, const pare_pattern *p
     }
     orc.ops->caps(orc.self, &caps);
     const pare_length_opts o = {.mode = mode};
-    assert_ok(pare_length_plan_make(&plan, a, dims, count, heads[0].n, p, NULL, &caps, &o, &err),
-              &err);
+    assert_ok(
+        pare_length_plan_make(
+            &plan, a,
+            &(pare_length_shape){.heads = dims, .count = count, .tokens = heads[0].n, .pattern = p},
+            &caps, &o, &err),
+        &err);
     assert_ok(pare_length_plan_attend(&plan, &orc, jobs, count, &stats, NULL, &err), &err);
     assert_int_equal(counted.calls, plan.cost.calls);
     assert_int_equal(stats.calls, plan.cost.calls);
@@ -346,7 +356,10 @@ static void through(length_case *c, const pare_pattern *p, const oracle_shape *s
     pare_length_job jobs[3];
     pare_err err = {0};
     for (size_t i = 0; i < 3; i++) jobs[i] = job_of(&c[i], PARE_F64);
-    assert_ok(pare_length_attend(&orc, &o, jobs, 3, p, NULL, NULL, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, &o,
+                                 &(pare_length_layer){.jobs = jobs, .count = 3, .pattern = p}, NULL,
+                                 NULL, &err),
+              &err);
     pare_oracle_free(&orc);
 }
 

@@ -22,7 +22,10 @@ static void check_layout(length_case *c, const pare_pattern *p, uint32_t m, pare
     pare_err err = {0};
     assert_non_null(before);
     memcpy(before, job.y, bytes);
-    assert_ok(pare_length_attend(&orc, o, &job, 1, p, NULL, NULL, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, o,
+                                 &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p}, NULL,
+                                 NULL, &err),
+              &err);
     assert_memory_equal(job.y, before, bytes);
     free(before);
     pare_oracle_free(&orc);
@@ -35,7 +38,10 @@ static void check_case(length_case *c, const pare_pattern *p, uint32_t m, pare_d
     const pare_length_job job = job_of(c, t);
     pare_length_stats s;
     pare_err err = {0};
-    assert_ok(pare_length_attend(&orc, o, &job, 1, p, NULL, &s, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, o,
+                                 &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p}, &s,
+                                 NULL, &err),
+              &err);
     const double off = error_in(c, t), most = allowed(c, t);
     if (!(off <= most))
         fail_msg("%s, pattern %d window %zu sinks %zu, n %zu, M %u, %s: off by %g, allowed %g",
@@ -97,8 +103,9 @@ static void no_logit_is_larger_than_what_is_said(void **state)
         const pare_length_job job = job_of(&c, PARE_F32);
         pare_length_stats s;
         pare_err err = {0};
-        const pare_status st =
-            pare_length_attend(&orc, &o, &job, 1, patterns, NULL, &s, NULL, &err);
+        const pare_status st = pare_length_attend(
+            &orc, &o, &(pare_length_layer){.jobs = &job, .count = 1, .pattern = patterns}, &s, NULL,
+            &err);
         assert_true(x == 2 || st == PARE_OK); /* logits of 1e15 are beyond f32 */
         const double want = sqrt(most[0]) * sqrt(most[1]);
         assert_true(s.lmax >= want && s.lmax <= want * (1 + 1e-12));
@@ -166,7 +173,8 @@ static pare_status ask_liar(length_case *c, const pare_length_opts *o, size_t co
         .inner = modest_oracle(PARE_F32, 9, split | PARE_ORC_ADD), .column = column, .lie = lie};
     const pare_oracle orc = {&liar_ops, &l};
     const pare_length_job job = job_of(c, PARE_F32);
-    const pare_status st = pare_length_attend(&orc, o, &job, 1, patterns, NULL, s, NULL, err);
+    const pare_status st = pare_length_attend(
+        &orc, o, &(pare_length_layer){.jobs = &job, .count = 1, .pattern = patterns}, s, NULL, err);
     assert_true(l.told);
     pare_oracle_free(&l.inner);
     return st;

@@ -34,8 +34,11 @@ static uint64_t run_trial(trial *t, uint32_t hidden, const pare_exec *x, pare_st
         jobs[i] = job_of(&t->c[i], PARE_F32);
         memset(t->c[i].yf, 0, t->c[i].n * t->c[i].dv * sizeof(float));
     }
-    assert_status(pare_length_attend(&orc, &t->o, jobs, HEADS, &t->p, NULL, NULL, x, err), want,
-                  err);
+    assert_status(
+        pare_length_attend(&orc, &t->o,
+                           &(pare_length_layer){.jobs = jobs, .count = HEADS, .pattern = &t->p},
+                           NULL, x, err),
+        want, err);
     const uint64_t added = ((const modest *)orc.self)->added;
     pare_oracle_free(&orc);
     return added;

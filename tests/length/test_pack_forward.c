@@ -60,9 +60,12 @@ static void packed_inputs_give_what_they_give_alone(void **state)
             pare_err err = {0};
             assert_ok(pare_oracle_cpu(&inner, PARE_F64, 32, NULL, &err), &err);
             assert_ok(pare_oracle_counting(&orc, inner, &count, &err), &err);
-            assert_ok(pare_length_pack_forward(c.out, &orc, c.m, c.in, INPUTS, 0, 0, &s, &cert,
-                                               threads == 2 ? &two : NULL, &err),
-                      &err);
+            assert_ok(
+                pare_length_pack_forward(
+                    c.out, &s, &cert,
+                    &(pare_length_pass){.oracle = &orc, .model = c.m, .in = c.in, .n = INPUTS},
+                    NULL, threads == 2 ? &two : NULL, &err),
+                &err);
             const double off = apart(&c);
             if (!(off <= 1e-13)) fail_msg("kind %zu: packed is %.3g away", k, off);
             /* 2 layers of 4 heads: 5 24 1 | 9 9 9 3 | 16 */
@@ -99,7 +102,10 @@ static void failures_are_told(void **state)
         assert_ok(pare_oracle_cpu(&inner, PARE_F64, 32, NULL, &err), &err);
         assert_ok(pare_oracle_faulty(&orc, inner, &cases[i].fault, 1, &err), &err);
         assert_int_equal(
-            pare_length_pack_forward(c.out, &orc, c.m, c.in, INPUTS, 0, 0, &s, NULL, NULL, &err),
+            pare_length_pack_forward(
+                c.out, &s, NULL,
+                &(pare_length_pass){.oracle = &orc, .model = c.m, .in = c.in, .n = INPUTS}, NULL,
+                NULL, &err),
             i ? PARE_ERR_NUMERIC : PARE_ERR_IO);
         assert_non_null(strstr(err.msg, cases[i].says));
         pare_oracle_free(&orc);
@@ -108,14 +114,18 @@ static void failures_are_told(void **state)
     pare_err err = {0};
     assert_ok(pare_oracle_cpu(&orc, PARE_F64, 32, NULL, &err), &err);
     c.m->pattern.kind = PARE_GRAPH;
-    assert_int_equal(
-        pare_length_pack_forward(c.out, &orc, c.m, c.in, INPUTS, 0, 0, &s, NULL, NULL, &err),
-        PARE_ERR_INPUT);
+    assert_int_equal(pare_length_pack_forward(
+                         c.out, &s, NULL,
+                         &(pare_length_pass){.oracle = &orc, .model = c.m, .in = c.in, .n = INPUTS},
+                         NULL, NULL, &err),
+                     PARE_ERR_INPUT);
     c.m->pattern.kind = PARE_FULL;
     c.ids[3][4] = VOCAB; /* no such id */
-    assert_int_equal(
-        pare_length_pack_forward(c.out, &orc, c.m, c.in, INPUTS, 0, 0, &s, NULL, NULL, &err),
-        PARE_ERR_INPUT);
+    assert_int_equal(pare_length_pack_forward(
+                         c.out, &s, NULL,
+                         &(pare_length_pass){.oracle = &orc, .model = c.m, .in = c.in, .n = INPUTS},
+                         NULL, NULL, &err),
+                     PARE_ERR_INPUT);
     pare_oracle_free(&orc);
     pare_model_free(c.m);
 }

@@ -115,7 +115,11 @@ static double one_way(length_case *c, size_t p, const pare_graph *g, size_t w, p
     const pare_length_job job = job_of(c, t);
     pare_length_stats s;
     pare_err err = {0};
-    assert_ok(pare_length_attend(&orc, &ways[w], &job, 1, &patterns[p], g, &s, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, &ways[w],
+                                 &(pare_length_layer){
+                                     .jobs = &job, .count = 1, .pattern = &patterns[p], .graph = g},
+                                 &s, NULL, &err),
+              &err);
     const double off = error_in(c, t), most = allowed(c, t);
     if (!(off <= most))
         fail_msg("%s, %s, n %zu, %s: off by %g, allowed %g", way_names[w], pattern_names[p], c->n,
@@ -161,9 +165,17 @@ static void a_bias_takes_one_call_a_tile(void **state)
         const pare_length_job job = job_of(&c, PARE_F64);
         pare_length_stats s, native;
         pare_err err = {0};
-        assert_ok(pare_length_attend(&orc, NULL, &job, 1, &patterns[p], g, &s, NULL, &err), &err);
         assert_ok(
-            pare_length_attend(&partial, &tiles, &job, 1, &patterns[p], g, &native, NULL, &err),
+            pare_length_attend(
+                &orc, NULL,
+                &(pare_length_layer){.jobs = &job, .count = 1, .pattern = &patterns[p], .graph = g},
+                &s, NULL, &err),
+            &err);
+        assert_ok(
+            pare_length_attend(
+                &partial, &tiles,
+                &(pare_length_layer){.jobs = &job, .count = 1, .pattern = &patterns[p], .graph = g},
+                &native, NULL, &err),
             &err);
         assert_int_equal(s.mode, PARE_LENGTH_ZEROREF);
         assert_int_equal(s.calls, native.calls);
@@ -188,13 +200,22 @@ static void graphs_go_through_the_strict_oracle(void **state)
             pare_oracle orc;
             pare_length_stats s;
             pare_err err = {0};
-            assert_ok(
-                pare_oracle_paper(&orc, t, M, 1 + (w & 1), 2,
-                                  (w & 2 ? PARE_ORC_FULL : PARE_ORC_CAUSAL) | PARE_ORC_WIDE_HEAD,
-                                  NULL, &err),
-                &err);
+            assert_ok(pare_oracle_paper(&orc,
+                                        &(pare_oracle_caps){
+                                            .max_len = M,
+                                            .layers = 1 + (w & 1),
+                                            .heads = 2,
+                                            .features = (w & 2 ? PARE_ORC_FULL : PARE_ORC_CAUSAL) |
+                                                        PARE_ORC_WIDE_HEAD,
+                                            .dtype = t},
+                                        NULL, &err),
+                      &err);
             length_case_exact(&c, &p, &g);
-            assert_ok(pare_length_attend(&orc, &strict, &job, 1, &p, &g, &s, NULL, &err), &err);
+            assert_ok(pare_length_attend(&orc, &strict,
+                                         &(pare_length_layer){
+                                             .jobs = &job, .count = 1, .pattern = &p, .graph = &g},
+                                         &s, NULL, &err),
+                      &err);
             assert_true(s.merge_calls > 0);
             assert_le(error_in(&c, t), t == PARE_F32 ? 2e-4 : 1e-12);
             pare_oracle_free(&orc);
@@ -327,7 +348,11 @@ static slopes by_tiles(length_case *c, const pare_pattern *p, const pare_graph *
     pare_err err = {0};
     pare_oracle_count count = {0};
     w.job.lse = doubles(c->a, c->n);
-    assert_ok(pare_length_attend(&orc, &ways[0], &w.job, 1, p, g, &stats, NULL, &err), &err);
+    assert_ok(pare_length_attend(
+                  &orc, &ways[0],
+                  &(pare_length_layer){.jobs = &w.job, .count = 1, .pattern = p, .graph = g},
+                  &stats, NULL, &err),
+              &err);
     assert_ok(pare_length_backward(&w, t, M, p, g, &count, NULL, &err), &err);
     assert_int_equal(count.calls, stats.calls);
     if (f) widen(s.dq, out[0], c->n * DK), widen(s.dk, out[1], c->n * DK);

@@ -17,7 +17,10 @@ static void compare_on(pare_oracle orc, double scale, length_case *c, const pare
     pare_err err = {0};
     double *const bound = doubles(c->a, c->n);
     orc.ops->caps(orc.self, &caps);
-    assert_ok(pare_length_attend(&orc, o, &job, 1, p, NULL, NULL, NULL, &err), &err);
+    assert_ok(pare_length_attend(&orc, o,
+                                 &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p}, NULL,
+                                 NULL, &err),
+              &err);
     assert_ok(pare_length_rounding(bound, &job, p, NULL, &caps, o, NULL, &err), &err);
     for (size_t i = 0; i < c->n * c->dv; i++) {
         const double y = t == PARE_F32 ? (double)c->yf[i] : c->y[i], off = fabs(y - c->exact[i]);
@@ -369,8 +372,15 @@ static length_case of_any_size(pare_rng *r, size_t n, double most, uint64_t seed
 static pare_oracle referee(pare_dtype t, uint32_t m)
 {
     pare_oracle o;
-    assert_int_equal(pare_oracle_paper(&o, t, m, 1, 1, PARE_ORC_FULL | PARE_ORC_CAUSAL, NULL, NULL),
-                     PARE_OK);
+    assert_int_equal(
+        pare_oracle_paper(&o,
+                          &(pare_oracle_caps){.max_len = m,
+                                              .layers = 1,
+                                              .heads = 1,
+                                              .features = PARE_ORC_FULL | PARE_ORC_CAUSAL,
+                                              .dtype = t},
+                          NULL, NULL),
+        PARE_OK);
     return o;
 }
 
@@ -399,8 +409,9 @@ static void numbers_of_any_size_are_within_it(void **state)
             pare_err err = {0};
             double bound[32];
             orc.ops->caps(orc.self, &caps);
-            const pare_status st =
-                pare_length_attend(&orc, ways[w], &job, 1, p, NULL, NULL, NULL, &err);
+            const pare_status st = pare_length_attend(
+                &orc, ways[w], &(pare_length_layer){.jobs = &job, .count = 1, .pattern = p}, NULL,
+                NULL, &err);
             pare_oracle_free(&orc);
             if (st) assert_int_equal(st, PARE_ERR_NUMERIC);
             refused += st != PARE_OK;

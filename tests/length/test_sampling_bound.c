@@ -1,6 +1,6 @@
 /* Tests src/length/sampling_bound.c term by term: heads, sums and draws made by hand, beside the
  * formulas of docs/theory/length.md (Sampling) in long double. Below the formula a bound is false,
- * TIGHT above it needlessly large. test_sampling.c has runs. */
+ * TIGHT above it needlessly large. test_mode_sample.c has runs. */
 #include "length/rounding.h"
 #include "length/sampling.h"
 #include "length_cases.h"

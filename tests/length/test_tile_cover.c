@@ -74,7 +74,12 @@ static void through_calls(size_t n, const pare_pattern *p, const pare_graph *g, 
                                    .w_min = 0x1p-900};
     const pare_length_opts o = {.mode = PARE_LENGTH_ZEROREF, .no_pack = !pack};
     const pare_length_head h = {0, 4, 4};
-    assert_ok(pare_length_plan_make(&plan, a, &h, 1, n, p, g, &caps, &o, &err), &err);
+    assert_ok(
+        pare_length_plan_make(
+            &plan, a,
+            &(pare_length_shape){.heads = &h, .count = 1, .tokens = n, .pattern = p, .graph = g},
+            &caps, &o, &err),
+        &err);
     memset(&s, 0, sizeof s);
     s.n = n, s.bq = m, s.bk = causal;
     if (n > m) { /* else one plain call */

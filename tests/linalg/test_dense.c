@@ -67,8 +67,9 @@ static void check_f32(pare_arena *a, shape s, bool narrow, bool bias)
         const pare_exec exec = {.threads = t + 1};
         y[t] = pare_alloc(a, s.n * ldy, sizeof(float));
         assert_non_null(y[t]);
-        assert_int_equal(pare_dense_f32(y[t], ldy, xf.data, s.in, s.n, &w,
-                                        bias ? (narrow ? &bf : &b) : NULL, &exec, NULL),
+        assert_int_equal(pare_dense_f32(&(pare_mat32){s.n, s.out, ldy, y[t]},
+                                        &(pare_mat32){s.n, s.in, s.in, (float *)(uintptr_t)xf.data},
+                                        &w, bias ? (narrow ? &bf : &b) : NULL, &exec, NULL),
                          PARE_OK);
         assert_memory_equal(y[0], y[t], s.n * ldy * sizeof(float));
     }
@@ -102,7 +103,9 @@ static void empty_sides_are_legal(void **state)
     const pare_mat no_x = pare_mat_new(*state, 0, 1);
     pare_mat no_y = pare_mat_new(*state, 0, 2);
     assert_int_equal(pare_dense_f64(&no_y, &no_x, &w, &bias, NULL, NULL), PARE_OK);
-    assert_int_equal(pare_dense_f32(NULL, 2, NULL, 1, 0, &w, NULL, NULL, NULL), PARE_OK);
+    assert_int_equal(pare_dense_f32(&(pare_mat32){0, w.rows, w.rows, NULL},
+                                    &(pare_mat32){0, w.cols, w.cols, NULL}, &w, NULL, NULL, NULL),
+                     PARE_OK);
 }
 
 static void a_nan_in_the_output_before_is_gone_and_one_in_the_input_stays(void **state)

@@ -27,7 +27,9 @@ static pare_status dense_f32(fixture *f, pare_arena *scratch, pare_err *err)
     (void)scratch;
     const pare_exec exec = {.threads = 2};
     float *y = (float *)f->out.v;
-    return pare_dense_f32(y, big, f->w32.data, big, big, &f->w64, NULL, &exec, err);
+    return pare_dense_f32(&(pare_mat32){big, big, big, y},
+                          &(pare_mat32){big, big, big, (float *)(uintptr_t)f->w32.data}, &f->w64,
+                          NULL, &exec, err);
 }
 
 /* 2048 rows of 40 numbers: cut into chunks, whose sums need memory. */

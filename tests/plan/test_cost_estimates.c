@@ -64,10 +64,9 @@ static void a_price_is_what_the_cut_costs(void **state)
     const pare_cost_estimate *const t = line(&s, "weights");
     assert_string_equal(t->cut, "ticket --bits 10");
     pare_model *g = NULL;
-    uint64_t bytes;
     double off;
     const pare_plan_step step = {PARE_PLAN_WEIGHTS, 10};
-    assert_ok(pare_plan_make(&g, &bytes, &step, s.m, &s.data.inputs, 0, NULL, &s.err), &s.err);
+    assert_ok(pare_plan_make(&g, &step, s.m, &s.data.inputs, 0, NULL, &s.err), &s.err);
     assert_ok(pare_measure(&off, s.m, g, &s.data.inputs, NULL, &s.err), &s.err);
     assert_near(t->measured, off, 1e-9);
     assert_true(off > 0);

@@ -1,5 +1,6 @@
 /* A plan chooses among what it made, keeps the order it promises, and tells what was refused. */
 #include <pare_test.h>
+#include "plan/plan_directions.h"
 #include "cert/prove.h"
 #include <pare/plan.h>
 
@@ -34,7 +35,10 @@ static pare_plan search(scene *s, pare_plan_opts o)
 {
     pare_plan p;
     o.directions &= 3;
-    assert_ok(pare_plan_search(&p, s->a, s->m, &s->in, &s->in, &o, NULL, &s->err), &s->err);
+    assert_ok(pare_plan_search(&p, s->a, s->m,
+                               &(pare_input_split){.fit = &s->in, .heldout = &s->in}, &o, NULL,
+                               &s->err),
+              &s->err);
     return p;
 }
 
@@ -94,11 +98,10 @@ static void a_try_can_be_made_again(void **state)
         const pare_plan_try *t = &p.tries[i];
         if (t->refused || t->nsteps != 2 || mixed++ > 0) continue;
         pare_model *one = NULL, *two = NULL;
-        uint64_t bytes;
         double a, b;
         assert_true(t->steps[0].direction < t->steps[1].direction);
-        assert_ok(pare_plan_make(&one, &bytes, &t->steps[0], s.m, &s.in, 0, NULL, &s.err), &s.err);
-        assert_ok(pare_plan_make(&two, &bytes, &t->steps[1], one, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(pare_plan_make(&one, &t->steps[0], s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(pare_plan_make(&two, &t->steps[1], one, &s.in, 0, NULL, &s.err), &s.err);
         assert_ok(pare_measure(&a, s.m, one, &s.in, NULL, &s.err), &s.err);
         assert_ok(pare_measure(&b, one, two, &s.in, NULL, &s.err), &s.err);
         assert_true(t->error == a + b);
@@ -137,7 +140,7 @@ static void what_meets_two_budgets_is_found_between_the_settings(void **state)
         pare_model *small = NULL;
         uint64_t bytes;
         double error;
-        assert_ok(pare_plan_make(&small, &bytes, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(plan_make(&small, &bytes, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
         assert_ok(pare_measure(&error, s.m, small, &s.in, NULL, &s.err), &s.err);
         pare_model_free(small);
         pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;

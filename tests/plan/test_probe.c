@@ -190,7 +190,7 @@ static void a_language_model_gets_the_parts_that_apply(void **state)
     scene_open(&s, PARE_RANDOM_LLAMA, 0);
     char path[256];
     snprintf(path, sizeof path, "%s/t.npy", s.dir);
-    assert_ok(pare_make_random(path, 5, 16, 256, 0, 1, false, &s.err), &s.err);
+    assert_ok(pare_make_random_ids(path, 5, 16, 256, 1, false, &s.err), &s.err);
     assert_ok(pare_dataset_load(&s.data, s.a, s.m, path, 0, 0, &s.err), &s.err);
     pare_probe *const p = probe(&s, &s.data, &o, 2);
     assert_int_equal(p->inputs, 2); /* the first that hold 20 tokens */

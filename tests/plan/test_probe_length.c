@@ -3,6 +3,7 @@
 #include <math.h>
 #include "plan/length_probe.h"
 #include <pare_test.h>
+#include "model/inputs.h"
 
 typedef struct scene {
     pare_arena *a;

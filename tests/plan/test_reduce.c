@@ -46,7 +46,7 @@ static pare_status on_event(void *self, pare_reduce_event e, const pare_reductio
 
 static pare_reduce_opts options(scene *s, pare_reduce_kind kind)
 {
-    pare_reduce_opts o = pare_reduce_defaults(kind);
+    pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(kind);
     o.from = s->from;
     o.to = s->to;
     o.event = on_event;
@@ -174,7 +174,8 @@ static void cuts_make_a_chain(void **state)
     pare_model_free(small);
     char *const links[] = {first, pare_strdup(s.a, r.cert_path)};
     test_path(chain, s.dir, "both.cert.json");
-    assert_ok(pare_reduce_chain(&r, s.a, chain, links, 2, &o, NULL, &s.err), &s.err);
+    o.to = chain;
+    assert_ok(pare_reduce_chain(&r, s.a, links, 2, &o, NULL, &s.err), &s.err);
     assert_int_equal(r.cert.nchain, 2);
     assert_true(r.published && strstr(r.from, "model.st") && strstr(r.to, "last.st"));
     assert_ok(pare_verify_file(chain, NULL, &s.err), &s.err);

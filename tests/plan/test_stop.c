@@ -123,7 +123,8 @@ static pare_status plan(scene *s, pare_model **out, const pare_exec *x, pare_err
     pare_plan p;
     (void)out;
     o.directions = 3;
-    return pare_plan_search(&p, s->a, s->text, &s->in, &s->in, &o, x, err);
+    return pare_plan_search(&p, s->a, s->text,
+                            &(pare_input_split){.fit = &s->in, .heldout = &s->in}, &o, x, err);
 }
 
 static pare_status probe(scene *s, pare_model **out, const pare_exec *x, pare_err *err)

@@ -44,7 +44,8 @@ static void a_number_stands_in_the_column_of_its_class(void **state)
     write_study(one, "width");
     write_study(two, "depth");
     const char *const list[] = {one, two};
-    assert_ok(pare_report_write(out, list, 2, &(pare_report_opts){0}, &err), &err);
+    assert_ok(pare_report_write(out, list, 2, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, &err),
+              &err);
     assert_ok(pare_text_read(&text, &bytes, a, out, &err), &err);
     for (size_t i = 0; i < ROWS; i++) {
         snprintf(cells, sizeof cells,

@@ -113,7 +113,7 @@ static char *page_with(const report_files *r, size_t at, size_t n, const char *w
         assert_non_null(cJSON_SetValuestring(v, word));
         assert_ok(pare_json_print(&text, NULL, a, root, 0, &err), &err);
         write_text(r->file[at], text);
-        page = page_of(r, &(pare_report_opts){0}, a);
+        page = page_of(r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
         write_text(r->file[at], before);
     }
     cJSON_Delete(root);
@@ -178,7 +178,7 @@ static void names_of_files_are_not_markup(void **state)
     report_files r;
     pare_arena *const a = pare_arena_new();
     make_files(&r);
-    const char *const plain = page_of(&r, &(pare_report_opts){0}, a);
+    const char *const plain = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     for (size_t i = 0; i < REPORT_FILES; i++) {
         char path[260];
         const char *const end = strstr(strrchr(r.file[i], '/'), ".");
@@ -190,7 +190,7 @@ static void names_of_files_are_not_markup(void **state)
     char run[260];
     snprintf(run, sizeof run, "%s/\"><script>x<!--\x1b[2J\n'0.st.run.json", r.dir);
     assert_int_equal(rename(r.file[RUN_FILE], run), 0);
-    const char *const page = page_of(&r, &(pare_report_opts){0}, a);
+    const char *const page = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     assert_non_null(page);
     check_same(page, plain, "names", a);
     pare_arena_free(a);
@@ -203,12 +203,12 @@ static void the_command_of_a_log_is_not_markup(void **state)
     report_files r;
     make_files(&r);
     pare_arena *const a = pare_arena_new();
-    const char *const plain = page_of(&r, &(pare_report_opts){0}, a);
+    const char *const plain = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     const char *const rest = strstr(log_text, "setting,");
     const char *const text = pare_sprintf(
         a, "# pare train log 1\n# command: \"><script>alert(1)</script>\x1b[2J\xff\n%s", rest);
     write_text(r.file[3], text);
-    const char *const page = page_of(&r, &(pare_report_opts){0}, a);
+    const char *const page = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     assert_non_null(page);
     assert_contains(page, "&quot;&gt;&lt;script&gt;alert(1)");
     check_same(page, plain, "log", a);

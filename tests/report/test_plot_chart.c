@@ -100,7 +100,8 @@ static double largest_tick(const char *metric)
     fprintf(f, "0,0,1,0.5,0.1,1,1,1,1\n0,0,2,0.5,0.1,1,1,1,1\n");
     assert_int_equal(fclose(f), 0);
     const char *const list[] = {path};
-    assert_ok(pare_report_write(out, list, 1, &(pare_report_opts){0}, &err), &err);
+    assert_ok(pare_report_write(out, list, 1, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, &err),
+              &err);
     assert_ok(pare_text_read(&text, &bytes, a, out, &err), &err);
     /* The second picture: the loss is in the first. */
     const char *at = strstr(text, "on the validation part</figcaption>");

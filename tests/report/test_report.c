@@ -65,7 +65,7 @@ static void every_figure_is_on_the_page(void **state)
     report_files r;
     pare_arena *a = pare_arena_new();
     make_files(&r);
-    const char *text = page_of(&r, &(pare_report_opts){0}, a);
+    const char *text = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(text, words[i]);
     /* The run file is nobody's proof: each of its figures is marked, in the summary as well. */
     assert_contains(text, "<b>1,000</b><span class=\"dim small\">before 4,000 (4x smaller)</span>"
@@ -96,7 +96,7 @@ static void statements_of_a_kind_share_a_table(void **state)
     report_files r;
     pare_arena *a = pare_arena_new();
     make_files(&r);
-    const char *const text = page_of(&r, &(pare_report_opts){0}, a);
+    const char *const text = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     assert_int_equal(count(text, "over the attention weights"), 1);
     assert_contains(text, "<p class=\"small\">Attention weights, per layer</p>");
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) assert_contains(text, rows[i]);
@@ -124,7 +124,7 @@ static void results_are_counted_and_norms_told_apart(void **state)
     pare_arena *a = pare_arena_new();
     pare_status answer = PARE_ERR_VERIFY;
     make_files(&r);
-    const char *text = page_of(&r, &(pare_report_opts){0}, a);
+    const char *text = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++) assert_contains(text, words[i]);
     text = page_of(&r, &(pare_report_opts){.overwrite = true, .verify = true, .self = &answer}, a);
     assert_contains(text, "This page shows 2 refuted certificates, 1 length plan, ");
@@ -139,7 +139,7 @@ static void logarithmic_axes_say_so(void **state)
     report_files r;
     pare_arena *a = pare_arena_new();
     make_files(&r);
-    const char *const text = page_of(&r, &(pare_report_opts){0}, a);
+    const char *const text = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     char *const plot = strstr(text, "<figcaption>Width: error against size");
     assert_non_null(plot);
     *strstr(plot, "</svg>") = 0;
@@ -161,7 +161,7 @@ static void what_rounds_to_the_same_is_called_so(void **state)
     put_file(r.file[RUN_FILE], r.dir, "small.st.run.json",
              "{\"input\":{\"sha256\":\"%1$s\"},\"output\":{\"sha256\":\"%1$s\"},"
              "\"time_ms\":{\"before\":1,\"after\":1.0045}}");
-    const char *const text = page_of(&r, &(pare_report_opts){0}, a);
+    const char *const text = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     assert_contains(text, "before 1 (the same)");
     assert_null(strstr(text, "1x slower"));
     pare_arena_free(a);
@@ -195,7 +195,9 @@ static void bounds_above_the_outputs_are_called_vacuous(void **state)
     pare_arena *a = pare_arena_new();
     pare_err err;
     make_files(&r);
-    assert_int_equal(count(page_of(&r, &(pare_report_opts){0}, a), "class=\"tier vacuous\""), 2);
+    assert_int_equal(count(page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a),
+                           "class=\"tier vacuous\""),
+                     2);
     assert_ok(pare_report_write(r.out, r.list, 1, &(pare_report_opts){.overwrite = true}, &err),
               &err);
     assert_int_equal(count(read_page(r.out, a), "class=\"tier vacuous\""), 1);
@@ -346,8 +348,9 @@ static void other_files_are_refused_by_name(void **state)
         char path[260];
         put_file(path, r.dir, bad[i].name, bad[i].text);
         const char *const list[] = {r.file[0], path};
-        assert_status(pare_report_write(r.out, list, 2, &(pare_report_opts){0}, &err),
-                      PARE_ERR_INPUT, &err);
+        assert_status(
+            pare_report_write(r.out, list, 2, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, &err),
+            PARE_ERR_INPUT, &err);
         assert_contains(err.msg, bad[i].says);
         assert_false(pare_file_exists(r.out));
     }
@@ -424,7 +427,7 @@ static void values_of_another_type_are_refused(void **state)
     report_files r;
     pare_arena *const a = pare_arena_new();
     make_files(&r);
-    const char *const page = page_of(&r, &(pare_report_opts){0}, a);
+    const char *const page = page_of(&r, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, a);
     size_t count = 0;
     for (size_t at = 0; at <= REPORT_FILES; at++) {
         const char *const end = strrchr(r.file[at], '.');

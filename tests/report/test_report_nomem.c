@@ -14,8 +14,8 @@ static void without_memory_there_is_no_page(void **state)
             pare_err err = {0};
             unlink(r.out);
             (once ? fail_alloc_once : fail_alloc_after)(n);
-            const pare_status st =
-                pare_report_write(r.out, r.list, REPORT_FILES, &(pare_report_opts){0}, &err);
+            const pare_status st = pare_report_write(
+                r.out, r.list, REPORT_FILES, &(pare_report_opts)PARE_REPORT_OPTS_DEFAULT, &err);
             hit = fail_alloc_hit();
             fail_alloc_after(-1);
             if (st != (hit ? PARE_ERR_MEMORY : PARE_OK))

@@ -12,8 +12,7 @@ typedef struct scene {
     pare_tokenizer *tok;
     int64_t ids[PROMPTS][4];
     pare_input in[PROMPTS];
-    pare_generated out[PROMPTS];
-    pare_generate_stats stats;
+    pare_generation made;
     size_t begun, tokens, ended, rounds, most_rounds;
 } scene;
 
@@ -49,14 +48,14 @@ static void on_begin(void *self, size_t i)
 static void on_token(void *self, size_t i, int64_t id)
 {
     scene *const s = self;
-    assert_int_equal(s->out[i].ids[s->out[i].n - 1], id);
+    assert_int_equal(s->made.each[i].ids[s->made.each[i].n - 1], id);
     s->tokens++;
 }
 
 static void on_end(void *self, size_t i, pare_generate_end why)
 {
     scene *const s = self;
-    assert_int_equal(s->out[i].end, why);
+    assert_int_equal(s->made.each[i].end, why);
     s->ended++;
 }
 
@@ -68,15 +67,16 @@ static bool on_round(void *self)
 
 static void generate(scene *s)
 {
-    const pare_generate_opts o = {.tokens = TOKENS,
+    const pare_generate_opts o = {.tokenizer = s->tok,
+                                  .tokens = TOKENS,
                                   .sample = PARE_SAMPLE_OPTS_DEFAULT,
                                   .seed = 3,
                                   .events = {s, on_begin, on_token, on_end, on_round}};
     s->begun = s->tokens = s->ended = s->rounds = 0;
     assert_ok(
-        pare_generate(s->out, &s->stats, s->a, s->m, s->tok, s->in, PROMPTS, &o, NULL, &s->err),
+        pare_generate(&s->made, s->a, s->m, &(pare_inputs){PROMPTS, s->in}, &o, NULL, &s->err),
         &s->err);
-    assert_int_equal(s->stats.tokens, s->tokens);
+    assert_int_equal(s->made.stats.tokens, s->tokens);
 }
 
 static void each_prompt_is_continued_as_if_it_were_alone(void **state)
@@ -99,11 +99,11 @@ static void each_prompt_is_continued_as_if_it_were_alone(void **state)
         for (int64_t id; n < TOKENS; n++) {
             assert_ok(pare_sample(&id, &by, logits, &s.err), &s.err);
             if (pare_is_end_of_text(s.tok, id)) break;
-            assert_int_equal(s.out[i].ids[n], id);
+            assert_int_equal(s.made.each[i].ids[n], id);
             assert_ok(pare_decoder_step(d, id, &logits, &s.err), &s.err);
         }
-        assert_int_equal(s.out[i].n, n);
-        assert_int_equal(s.out[i].end, n < TOKENS ? PARE_END_TEXT : PARE_END_TOKENS);
+        assert_int_equal(s.made.each[i].n, n);
+        assert_int_equal(s.made.each[i].end, n < TOKENS ? PARE_END_TEXT : PARE_END_TOKENS);
         pare_decoder_free(d);
     }
     close_scene(&s);
@@ -116,8 +116,8 @@ static void a_full_context_ends_a_text(void **state)
     open_scene(&s, 6);
     generate(&s);
     for (size_t i = 0; i < PROMPTS; i++) {
-        assert_true(s.out[i].end == PARE_END_CONTEXT || s.out[i].end == PARE_END_TEXT);
-        assert_le(s.in[i].tokens + s.out[i].n, 7); /* the last one is not read */
+        assert_true(s.made.each[i].end == PARE_END_CONTEXT || s.made.each[i].end == PARE_END_TEXT);
+        assert_le(s.in[i].tokens + s.made.each[i].n, 7); /* the last one is not read */
     }
     close_scene(&s);
 }
@@ -130,8 +130,8 @@ static void it_stops_when_a_round_is_refused(void **state)
     s.most_rounds = 2;
     generate(&s);
     assert_int_equal(s.rounds, 3);
-    assert_int_equal(s.out[0].n, 3); /* one when it was read, one for each round */
-    assert_int_equal(s.out[PROMPTS - 1].end, PARE_END_NONE);
+    assert_int_equal(s.made.each[0].n, 3); /* one when it was read, one for each round */
+    assert_int_equal(s.made.each[PROMPTS - 1].end, PARE_END_NONE);
     close_scene(&s);
 }
 

@@ -39,14 +39,16 @@ static pare_status one(play *p)
 static pare_status plan(play *p)
 {
     pare_ticket_blocks_plan b;
-    return pare_ticket_plan_blocks(&b, p->f, 1, .1, .1, NULL, &p->err);
+    return pare_ticket_plan_blocks(&b, p->f, &(pare_ticket_goal){.alpha = 1, .eps = .1, .p = .1},
+                                   NULL, &p->err);
 }
 
 static pare_status plan_each(play *p)
 {
     pare_ticket_layer_plan l[2];
     char why[200];
-    return pare_ticket_plan_layers(l, why, p->f, 1, .1, .1, NULL, &p->err);
+    return pare_ticket_plan_layers(
+        l, why, p->f, &(pare_ticket_goal){.alpha = 1, .eps = .1, .p = .1}, NULL, &p->err);
 }
 
 static void refuse_each(play *p, work_fn *run)

@@ -144,7 +144,9 @@ static void the_plan_of_a_model_is_the_formula_by_hand(void **state)
     pare_err err = {0};
     char why[200];
     (void)state;
-    assert_ok(pare_ticket_plan_layers(&l, why, m, 1, .1, .01, NULL, &err), &err);
+    assert_ok(pare_ticket_plan_layers(
+                  &l, why, m, &(pare_ticket_goal){.alpha = 1, .eps = .1, .p = .01}, NULL, &err),
+              &err);
     assert_string_equal(why, "");
     assert_string_equal(l.why, "");
     assert_true(l.there && l.size.heads == 1 && l.size.d1 == 2 && l.size.d2 == 2);
@@ -157,7 +159,9 @@ static void the_plan_of_a_model_is_the_formula_by_hand(void **state)
     assert_near(l.plan.least_k, log2(.5 / .05), 1e-6);
     assert_near(l.plan.least_v, log2(.5 / .025), 1e-6);
     /* Rows three times as long: eta_q falls by 27, eta_v by 3. */
-    assert_ok(pare_ticket_plan_layers(&l, why, m, 3, .1, .01, NULL, &err), &err);
+    assert_ok(pare_ticket_plan_layers(
+                  &l, why, m, &(pare_ticket_goal){.alpha = 3, .eps = .1, .p = .01}, NULL, &err),
+              &err);
     assert_near(l.plan.eta_q, .05 / 27, 1e-9);
     assert_near(l.plan.eta_v, .025 / 3, 1e-9);
     pare_model_free(m);
@@ -182,18 +186,26 @@ static void a_layer_that_theorem_3_lacks_says_why(void **state)
     char why[200];
     (void)state;
     a->bq = (pare_weight){PARE_F64, 1, 2, a->wq.data};
-    assert_ok(pare_ticket_plan_layers(&l, why, m, 1, .1, .01, NULL, &err), &err);
+    assert_ok(pare_ticket_plan_layers(
+                  &l, why, m, &(pare_ticket_goal){.alpha = 1, .eps = .1, .p = .01}, NULL, &err),
+              &err);
     assert_string_equal(l.why, "Theorem 3 needs queries without a bias");
     assert_true(l.plan.n_k == 0);
     a->bq = (pare_weight){0};
-    assert_ok(pare_ticket_plan_layers(&l, why, m, 0, .1, .01, NULL, &err), &err);
+    assert_ok(pare_ticket_plan_layers(
+                  &l, why, m, &(pare_ticket_goal){.alpha = 0, .eps = .1, .p = .01}, NULL, &err),
+              &err);
     assert_non_null(strstr(why, "needs their length"));
     a->kind = PARE_ATTN_UNIFORM;
     a->mix = a->wv;
-    assert_ok(pare_ticket_plan_layers(&l, why, m, 1, .1, .01, NULL, &err), &err);
+    assert_ok(pare_ticket_plan_layers(
+                  &l, why, m, &(pare_ticket_goal){.alpha = 1, .eps = .1, .p = .01}, NULL, &err),
+              &err);
     assert_non_null(strstr(why, "uniform"));
     a->kind = PARE_ATTN_NONE;
-    assert_ok(pare_ticket_plan_layers(&l, why, m, 1, .1, .01, NULL, &err), &err);
+    assert_ok(pare_ticket_plan_layers(
+                  &l, why, m, &(pare_ticket_goal){.alpha = 1, .eps = .1, .p = .01}, NULL, &err),
+              &err);
     assert_true(!l.there && !*why);
     pare_model_free(m);
 }
@@ -227,7 +239,9 @@ static void the_plan_of_blocks_meets_its_error(void **state)
         pare_model *const f = pair_target(&r, &s);
         pare_ticket_blocks_plan p;
         pare_ticket_bound b;
-        assert_ok(pare_ticket_plan_blocks(&p, f, 1, .5, .01, NULL, &err), &err);
+        assert_ok(pare_ticket_plan_blocks(
+                      &p, f, &(pare_ticket_goal){.alpha = 1, .eps = .5, .p = .01}, NULL, &err),
+                  &err);
         assert_true(p.eta > 0 && p.entries > 0 && p.need.density > 0);
         /* merged heads, each entry off by eta in the same direction: the worst that is allowed */
         pare_model *const m = pair_merged(f), *const g = pair_ticket(m, 1, 0, 2, false);

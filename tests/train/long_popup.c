@@ -28,7 +28,7 @@ static double loss(const pare_task *task, double scale)
                                .lr = 3e-3,
                                .last_lr = 3e-4,
                                .clip = 1,
-                               .adamw = PARE_ADAMW_DEFAULT,
+                               .adamw = PARE_ADAMW_OPTS_DEFAULT,
                                .popup = &popup};
     assert_ok(pare_init_model(&start, &o, &err), &err);
     assert_ok(pare_train(&m, &r, start, task, &t, &exec, &err), &err);
@@ -52,7 +52,7 @@ static void larger_queries_and_keys_lose_less_on_text(void **state)
                                    .tokenizer = PARE_TOK_BYTES,
                                    .window = 64,
                                    .batch = 16,
-                                   .mark_tokens = 8192};
+                                   .eval_tokens = 8192};
     assert_ok(pare_task_text(&task, &facts, a, &o, &err), &err);
     const double plain = loss(&task, 1), scaled = loss(&task, 4);
     print_message("nats per byte, seed 0: factor 1 %.4f, factor 4 %.4f\n", plain, scaled);

@@ -19,7 +19,7 @@ static void fill(float *x, size_t n, uint64_t seed, uint64_t stream)
     for (size_t i = 0; i < n; i++) x[i] = (float)pare_rng_normal(&g);
 }
 
-static void run(opt_state *s, const pare_adamw *o, size_t steps, int threads)
+static void run(opt_state *s, const pare_adamw_opts *o, size_t steps, int threads)
 {
     const pare_exec exec = {.threads = threads};
     pare_slot copy[3];
@@ -30,12 +30,13 @@ static void run(opt_state *s, const pare_adamw *o, size_t steps, int threads)
     fill(s->x, COUNT, 1, 0);
     for (size_t t = 1; t <= steps; t++) {
         fill(s->g, COUNT, 2, t);
-        pare_adamw_step(&p, s->g, s->m, s->v, t, 1e-2, o, &exec);
+        pare_adamw_step(&p, s->g, &(pare_adamw_state){.m = s->m, .v = s->v, .step = t}, 1e-2, o,
+                        &exec);
     }
 }
 
 /* The book, number by number. */
-static double book(size_t i, const pare_adamw *o, size_t steps)
+static double book(size_t i, const pare_adamw_opts *o, size_t steps)
 {
     const bool vector = i >= 13300 && i < 13317;
     const double decay = vector && !o->decay_vectors ? 0 : o->weight_decay, lr = 1e-2;
@@ -61,7 +62,7 @@ static void a_hundred_steps_are_those_of_the_book(void **state)
     static opt_state s;
     const size_t at[] = {0, 1, 15, 16, 13299, 13300, 13316, 13317, 16383, 16384, COUNT - 1};
     for (int all = 0; all < 2; all++) {
-        pare_adamw o = PARE_ADAMW_DEFAULT;
+        pare_adamw_opts o = PARE_ADAMW_OPTS_DEFAULT;
         o.weight_decay = 0.5; /* so that it shows */
         o.eps = 1e-3;
         o.decay_vectors = all;
@@ -75,14 +76,15 @@ static void decay_leaves_vectors_alone(void **state)
 {
     (void)state;
     static opt_state s;
-    pare_adamw o = PARE_ADAMW_DEFAULT;
+    pare_adamw_opts o = PARE_ADAMW_OPTS_DEFAULT;
     o.weight_decay = 10;
     memset(&s, 0, sizeof s);
     pare_slot copy[3];
     memcpy(copy, slots, sizeof copy);
     pare_params p = {.dtype = PARE_F32, .count = COUNT, .nslots = 3, .slots = copy, .values = s.x};
     for (size_t i = 0; i < COUNT; i++) s.x[i] = 1;
-    pare_adamw_step(&p, s.g, s.m, s.v, 1, 0.05, &o, NULL); /* no gradient: decay alone */
+    pare_adamw_step(&p, s.g, &(pare_adamw_state){.m = s.m, .v = s.v, .step = 1}, 0.05, &o,
+                    NULL); /* no gradient: decay alone */
     for (size_t i = 0; i < COUNT; i++) assert_near(s.x[i], i >= 13300 && i < 13317 ? 1 : 0.5, 1e-7);
 }
 
@@ -90,7 +92,7 @@ static void threads_change_no_bit(void **state)
 {
     (void)state;
     static opt_state one, more;
-    const pare_adamw o = PARE_ADAMW_DEFAULT;
+    const pare_adamw_opts o = PARE_ADAMW_OPTS_DEFAULT;
     run(&one, &o, 10, 1);
     for (int threads = 2; threads <= 4; threads++) {
         run(&more, &o, 10, threads);

@@ -132,25 +132,25 @@ static void bad_data_are_named_by_node(void **state)
     const small_graph good = {.ring = 18, .classes = 2};
     small_graph s = good;
     s.odd_feature = NAN;
-    refused(s, (pare_task_graph_opts){0}, "[3, 1] is nan");
+    refused(s, (pare_task_graph_opts)PARE_TASK_GRAPH_OPTS_DEFAULT, "[3, 1] is nan");
     s = good;
     s.odd_label = 99;
-    refused(s, (pare_task_graph_opts){0},
+    refused(s, (pare_task_graph_opts)PARE_TASK_GRAPH_OPTS_DEFAULT,
             "node 19 has the label 99: more classes than the 20 nodes");
     s.odd_label = 4;
     refused(s, (pare_task_graph_opts){.classes = 2}, "node 19 has the label 4, the model has 2");
     s.odd_label = -3;
-    refused(s, (pare_task_graph_opts){0}, "node 19 has the label -3");
+    refused(s, (pare_task_graph_opts)PARE_TASK_GRAPH_OPTS_DEFAULT, "node 19 has the label -3");
     s = good;
     s.no_test = true;
-    refused(s, (pare_task_graph_opts){0}, "split 0 has no test node");
+    refused(s, (pare_task_graph_opts)PARE_TASK_GRAPH_OPTS_DEFAULT, "split 0 has no test node");
     s = good;
     s.one_class_val = true;
-    refused(s, (pare_task_graph_opts){0},
+    refused(s, (pare_task_graph_opts)PARE_TASK_GRAPH_OPTS_DEFAULT,
             "all 5 validation nodes have the label 0, and AUC needs both");
     s = good;
     s.classes = 1;
-    refused(s, (pare_task_graph_opts){0}, "every node has the label 0");
+    refused(s, (pare_task_graph_opts)PARE_TASK_GRAPH_OPTS_DEFAULT, "every node has the label 0");
 }
 
 static void a_split_that_is_not_there_is_the_fault_of_the_options(void **state)

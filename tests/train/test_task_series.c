@@ -192,7 +192,7 @@ static void bad_files_are_named_by_row(void **state)
     const pare_array in = {PARE_I64, 2, {10, 2}, ids}, vec = {PARE_F64, 3, {10, 2, 1}, x};
     const pare_array to = {PARE_I64, 2, {10, 2}, ids}, off = {PARE_I64, 2, {10, 2}, none};
     const pare_array few = {PARE_I64, 1, {9}, ids}, values = {PARE_F64, 1, {10}, y};
-    const pare_task_series_opts o = {0};
+    const pare_task_series_opts o = PARE_TASK_SERIES_OPTS_DEFAULT;
     write_bad(&in, NULL, &to);
     refused(o, "neither targets nor values");
     write_bad(&in, "targets", &few);

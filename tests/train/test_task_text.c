@@ -109,7 +109,7 @@ static void the_score_is_the_mean_over_all_tokens_but_the_first(void **state)
     assert_ok(pare_metric_scores(&s, metric, &err), &err);
     assert_int_equal(s.counted, 106);
     assert_near(got, s.nats, 1e-6);
-    o.mark_tokens = 30; /* every fourth window: 0, 4, 8 */
+    o.eval_tokens = 30; /* every fourth window: 0, 4, 8 */
     l = make(o, &f);
     assert_ok(l.score(l.self, &few, m, PARE_PART_VAL, NULL, &err), &err);
     assert_true(few != got);

@@ -49,10 +49,10 @@ static pare_status open_run(void *self, pare_run_parts *out, size_t run, size_t 
 
 static pare_status several(scene *s, pare_err *err)
 {
-    const pare_run_source source = {.self = s, .open = open_run};
+    const pare_run_source source = {.self = s, .runs = 2, .settings = 1, .open = open_run};
     pare_model *m = NULL;
     pare_runs_result *r = NULL;
-    const pare_status st = pare_runs(&m, &r, &source, 2, 1, NULL, NULL, err);
+    const pare_status st = pare_runs(&m, &r, &source, NULL, NULL, err);
     assert_true(!m == (st != PARE_OK) && !r == (st != PARE_OK));
     pare_model_free(m);
     pare_runs_free(r);

@@ -70,9 +70,10 @@ static void board_close(board *b)
 static pare_status run_all(pare_model **m, pare_runs_result **r, board *b, size_t settings,
                            int threads, const pare_ranks *ranks, pare_err *err)
 {
-    const pare_run_source source = {.self = b, .open = open_run, .close = close_run};
+    const pare_run_source source = {
+        .self = b, .runs = RUNS, .settings = settings, .open = open_run, .close = close_run};
     const pare_exec exec = {.threads = threads};
-    return pare_runs(m, r, &source, RUNS, settings, &exec, ranks, err);
+    return pare_runs(m, r, &source, &exec, ranks, err);
 }
 
 static void a_grid_is_every_pair(void **state)

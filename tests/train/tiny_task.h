@@ -115,7 +115,7 @@ static inline pare_train_opts tiny_opts(uint64_t steps)
                              .lr = 0.01,
                              .clip = 1,
                              .dropout = 0.1,
-                             .adamw = PARE_ADAMW_DEFAULT,
+                             .adamw = PARE_ADAMW_OPTS_DEFAULT,
                              .seed = 11,
                              .temperature = 1};
 }

@@ -59,8 +59,11 @@ static inline pare_model *trained_model(attack *t)
     pare_train_result r;
     const pare_task task = {
         .self = t, .metric = "auc", .fixed = true, .epoch = 1, .batch = a_batch, .score = a_score};
-    const pare_train_opts o = {
-        .steps = 30, .eval_every = 30, .lr = 0.05, .adamw = PARE_ADAMW_DEFAULT, .seed = t->seed};
+    const pare_train_opts o = {.steps = 30,
+                               .eval_every = 30,
+                               .lr = 0.05,
+                               .adamw = PARE_ADAMW_OPTS_DEFAULT,
+                               .seed = t->seed};
     assert_ok(pare_train(&m, &r, start, &task, &o, NULL, &t->s.err), &t->s.err);
     pare_model_free(start);
     return m;

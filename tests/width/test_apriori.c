@@ -1,4 +1,5 @@
 /* Tests src/width/apriori.c: no net breaks the bounds from norms. */
+#include "linalg/matrix.h"
 #include "width/jl_bounds.h"
 #include "width_nets.h"
 #include "width/prove.h"
@@ -61,7 +62,8 @@ static double drawn_eps(stage *s, const net_head *a, const net_head *b, const pa
         for (size_t e = g->ptr[i]; e < g->ptr[i + 1]; e++) {
             const pare_mat qi = pare_mat_part(&q, i, 0, 1, q.cols);
             const pare_mat kj = pare_mat_part(&k, g->idx[e], 0, 1, k.cols);
-            worst = fmax(worst, fabs(x[e] - y[e]) / (mat_fro_est(&qi) * mat_fro_est(&kj)));
+            worst =
+                fmax(worst, fabs(x[e] - y[e]) / (pare_mat_fro_est(&qi) * pare_mat_fro_est(&kj)));
         }
     return worst;
 }

@@ -21,7 +21,7 @@ static double apart_by(stage *s, const pare_mat *a, const pare_mat *b)
     pare_mat d = mat_copy(&s->w, a);
     for (size_t i = 0; i < d.rows; i++)
         for (size_t j = 0; j < d.cols; j++) pare_row_mut(&d, i)[j] -= pare_row(b, i)[j];
-    return mat_max_abs(&d);
+    return pare_mat_max_abs(&d);
 }
 
 static void a_pair_keeps_its_product_and_gets_the_least_norms(void **state)
@@ -77,7 +77,7 @@ static void a_side_of_zeros_makes_both_zero(void **state)
     pare_mat l = mat_zeros(&s.w, 3, 4), t = rand_mat(&s, 3, 5, 1);
     balance_pair(&s.w, &l, &t);
     assert_work(&s);
-    assert_true(mat_max_abs(&l) == 0 && mat_max_abs(&t) == 0);
+    assert_true(pare_mat_max_abs(&l) == 0 && pare_mat_max_abs(&t) == 0);
     stage_close(&s);
 }
 
@@ -124,7 +124,7 @@ static void a_net_keeps_its_function(void **state)
         assert_work(&s);
         pare_model *const after = model_of(&s, &n);
         const pare_mat y = output_of(&s, before, &in), z = output_of(&s, after, &in);
-        assert_le(apart_by(&s, &y, &z), 1e-12 * mat_max_abs(&y));
+        assert_le(apart_by(&s, &y, &z), 1e-12 * pare_mat_max_abs(&y));
         for (size_t l = 0; l < 3; l++)
             for (size_t h = 0; h < 2; h++) {
                 const net_head *const hd = &n.layers[l].heads[h];
@@ -256,7 +256,7 @@ static void assert_balanced(stage *s, const lm *m, const lm_attn *a)
         pare_mat in = mat_mul(&s->w, &k->wv, false, &k->wv, true);
         for (size_t i = 0; i < in.rows; i++)
             for (size_t j = 0; j < in.rows; j++) pare_row_mut(&in, i)[j] += k->bv[i] * k->bv[j];
-        assert_le(apart_by(s, &out, &in), 1e-12 * mat_max_abs(&in));
+        assert_le(apart_by(s, &out, &in), 1e-12 * pare_mat_max_abs(&in));
         for (size_t f = 0; f < k->planes; f++) {
             size_t row[2];
             double q = 0;

@@ -193,13 +193,15 @@ static void eight_dimensions_keep_the_mark(void **state)
 static void nonsense_is_refused(void **state)
 {
     (void)state;
-    static const pare_distill_opts all[] = {{0, 0.02, 0.5, 0}, {1, 0, 0.5, 0}, {1, 0.02, 1.5, 0}};
+    static const pare_distill_opts all[] = {{.epochs = 0, .lr = 0.02, .weight = 0.5},
+                                            {.epochs = 1, .lr = 0, .weight = 0.5},
+                                            {.epochs = 1, .lr = 0.02, .weight = 1.5}};
     for (size_t k = 0; k < 3; k++) {
         pare_err err;
         pare_model *out = NULL;
         pare_train_result r;
         const pare_task task = {.epoch = 1};
-        assert_int_equal(pare_width_distill(&out, &r, NULL, NULL, &task, &all[k], NULL, &err),
+        assert_int_equal(pare_width_distill(&out, &r, NULL, &task, &all[k], NULL, &err),
                          PARE_ERR_USAGE);
         assert_null(out);
     }

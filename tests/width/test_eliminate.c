@@ -1,5 +1,5 @@
-/* Tests src/width/eliminate.c, lm_values.c and lm_budget.c: inputs of a map go, the others make
- * good what they can. */
+/* Tests src/width/eliminate.c and lm_values.c: inputs of a map are removed, and the others are
+ * refitted. */
 #include "width_nets.h"
 #include "width/lm_auto.h"
 

@@ -1,5 +1,6 @@
 /* Tests src/width/gradient_metric.c: the metric is the mean square of slopes, as differences give
  * them. */
+#include "linalg/matrix.h"
 #include "width_nets.h"
 
 /* y at row j when x_i has moved by `step` along k: n x outputs. */
@@ -112,7 +113,7 @@ static void without_edges_it_is_exact_at_the_input(void **state)
     const pare_mat *const metric = gradient_metric(&s.w, m, &in, 1);
     const pare_mat want = by_differences(&s, m, &x, &g);
     assert_work(&s);
-    assert_le(mats_apart(&metric[0], &want), 1e-6 * mat_max_abs(&want));
+    assert_le(mats_apart(&metric[0], &want), 1e-6 * pare_mat_max_abs(&want));
     pare_model_free(m);
     stage_close(&s);
 }
@@ -137,7 +138,7 @@ static void with_edges_it_is_right_on_average(void **state)
             assert_work(&s);
             for (size_t k = 0; k < 16; k++) mean.v[k] += metric[0].v[k] / SEEDS;
         }
-        assert_le(mats_apart(&mean, &want), 0.05 * mat_max_abs(&want));
+        assert_le(mats_apart(&mean, &want), 0.05 * pare_mat_max_abs(&want));
         pare_model_free(m);
         stage_close(&s);
     }

@@ -1,5 +1,5 @@
-/* Tests src/width/lm_auto.c, lm_removal_costs.c, lm_refit.c and lm_gradient_metric.c: the best cut
- * of language models and encoders, against the ones that users know. */
+/* Tests src/width/lm_auto.c, lm_removal_costs.c and lm_refit.c: the best cut of language
+ * models and encoders, against the ones that users know. */
 #include "linalg/matrix.h"
 #include <pare/width.h>
 #include <pare_test.h>
@@ -266,9 +266,9 @@ static void the_fit_follows_the_model_as_it_is_cut(pare_random_kind kind, size_t
     lm_write_ends(&w, &out, NULL, NULL, NULL);
     pare_model *const g = lm_write_finish(&w, &out);
     assert_ok(w.st, &err);
-    const double size = mat_max_abs(&p.large.x), off = farthest(g, &set, &p.small.x);
+    const double size = pare_mat_max_abs(&p.large.x), off = farthest(g, &set, &p.small.x);
     if (!(off <= 1e-5 * size)) fail_msg("%s: off by %g", pare_random_kinds[kind], off);
-    assert_true(mat_max_abs(&p.small.x) > 0.1 * size);
+    assert_true(pare_mat_max_abs(&p.small.x) > 0.1 * size);
     if (kind != PARE_RANDOM_BERT) assert_true(mean_missed(&p) <= 1e-9 * size);
     pare_model_free(g);
     pare_model_free(m);

@@ -75,7 +75,7 @@ static double moved(scene *s, const lm_attn *a, const lm_attn *b)
     const pare_mat wo = concat_wo(&s->w, a), seen = mat_mul(&s->w, &s->root, false, &wo, false);
     const pare_mat out = affine_rows(&s->w, &y, &seen, NULL);
     assert_ok(s->w.st, &s->err);
-    return mat_fro_est(&out) * mat_fro_est(&out) / (double)out.rows;
+    return pare_mat_fro_est(&out) * pare_mat_fro_est(&out) / (double)out.rows;
 }
 
 /* ---- the metric ----------------------------------------------------------------------------- */
@@ -240,10 +240,10 @@ static void the_factors_give_the_form_and_have_one_norm(void **state)
         const pare_mat keys = mat_mul(&s->w, &to, false, &s->a.keys[g].wk, false);
         const pare_mat part = pare_mat_part(&map, 0, at, map.rows, n / 2);
         pare_mat gap = mat_mul(&s->w, &part, false, &keys, false);
-        const double size = mat_max_abs(&gap);
+        const double size = pare_mat_max_abs(&gap);
         const pare_mat now = form(s, &b, h);
         for (size_t i = 0; i < gap.rows * gap.cols; i++) gap.v[i] -= now.v[i];
-        assert_true(mat_max_abs(&gap) <= 1e-12 * size);
+        assert_true(pare_mat_max_abs(&gap) <= 1e-12 * size);
         for (size_t i = 0; i < n / 2; i++) {
             double q = b.heads[h].bq[i] * b.heads[h].bq[i], k = 0;
             for (size_t j = 0; j < s->a.din; j++) {

@@ -1,9 +1,62 @@
 /* Tests src/width/lower_bounds.c: no rows of d numbers, however they are found and decoded, are
  * nearer than the bound; the best ones are hardly farther. */
+#include "linalg/bounds.h"
+#include "linalg/matrix.h"
 #include "width_nets.h"
 #include "width/prove.h"
 
 enum { ROWS = 30, COLS = 7 };
+
+#define RCOND 1e-10
+
+/* A theorem about the exact stream of f: its best rank-d residual (Eckart-Young), at least. */
+static double stream_lower_bound(pare_work *w, const pare_model *f, size_t place,
+                                 const pare_input *in, size_t d)
+{
+    const pare_mark mark = pare_arena_mark(w->arena);
+    double *rad = NULL;
+    const pare_mat a = stream_enclosed(w, &rad, f, place, in);
+    const double least = w->st ? 0 : residual_lower_bound(w, &a, rad, d);
+    pare_arena_reset(w->arena, mark);
+    return least;
+}
+
+static pare_ub length_of(const double *rad, size_t n)
+{
+    return rad ? vector_norm(rad, n) : pare_ub_exact(0);
+}
+
+/* From above: some affine map of the rows of x leaves at most this of a (|.|_F), for all rows within
+ * rad_a and rad_x (euclidean; NULL: exact) of those given. */
+/* y = (x - mx) M + my is an affine map whatever M, mx, my are: any doubles do, and the better they
+ * are the less is left. With C = fl(x - mx), T = fl(a - my), E = fl(T - C M):
+ *
+ *     |a - y|_F <= |E| + rounding of the product + u (|T| + |C||M|) + |rad_a| + |M| |rad_x|. */
+static pare_ub decoding_residual_ub(pare_work *w, const pare_mat *a, const double *rad_a,
+                                    const pare_mat *x, const double *rad_x)
+{
+    const pare_mark mark = pare_arena_mark(w->arena);
+    pare_ub left = pare_ub_inf();
+    const double *const mx = mat_col_means(w, x), *const my = mat_col_means(w, a);
+    const pare_mat c = mat_centered(w, x, mx), t = mat_centered(w, a, my);
+    pare_mat map = mat_zeros(w, x->cols, a->cols);
+    if (!w->st) w->st = pare_lstsq(&map, NULL, &c, &t, RCOND, w->arena, w->err);
+    pare_mat e = mat_copy(w, &t);
+    if (!w->st) {
+        const pare_ub one = pare_ub_exact(1), size = fro_norm(&map);
+        const pare_ub from = fro_norm(&c), to = fro_norm(&t), u = pare_ub_exact(0x1p-52);
+        pare_gemm(&e, -1, &c, false, &map, false, 1);
+        const pare_ub product = pare_ub_add(product_rounding(c.cols + 2, from, size),
+                                            product_rounding(c.cols + 2, to, one));
+        const pare_ub centers = pare_ub_mul(u, pare_ub_fma(from, size, to));
+        const pare_ub rows =
+            pare_ub_fma(size, length_of(rad_x, x->rows), length_of(rad_a, a->rows));
+        const pare_ub off = pare_ub_mul(fro_norm(&e), pare_ub_exact(1 + 0x1p-51));
+        left = pare_ub_add(pare_ub_add(off, product), pare_ub_add(centers, rows));
+    }
+    pare_arena_reset(w->arena, mark);
+    return left;
+}
 
 static double fro_apart(const pare_mat *a, const pare_mat *b)
 {
@@ -145,7 +198,7 @@ static void the_affine_rank_is_proven_from_below(void **state)
     }
     assert_int_equal(affine_rank_at_least(&s->w, &a, NULL), 3);
     assert_int_equal(affine_rank_at_least(&s->w, &a, rad), 2);
-    const basis b = basis_within(&s->w, &a, 1e-9 * mat_max_abs(&a), true);
+    const basis b = basis_within(&s->w, &a, 1e-9 * pare_mat_max_abs(&a), true);
     assert_int_equal(basis_dim(&b), 2); /* what an observation says */
     assert_work(s);
     stage_close(s);

@@ -1,4 +1,5 @@
 /* Tests src/width/rrr.c: the least squares of any map of that rank, and no coordinate of noise. */
+#include "linalg/matrix.h"
 #include "width_nets.h"
 
 /* |(Y - fit) root|_F */
@@ -9,9 +10,9 @@ static double missed(stage *s, const rrr_fit *f, const pare_mat *phi, const pare
     pare_mat gap = affine_rows(&s->w, &h, &f->u, f->to);
     assert_work(s);
     for (size_t i = 0; i < y->rows * y->cols; i++) gap.v[i] = y->v[i] - gap.v[i];
-    if (!root) return mat_fro_est(&gap);
+    if (!root) return pare_mat_fro_est(&gap);
     gap = mat_mul(&s->w, &gap, false, root, false);
-    return mat_fro_est(&gap);
+    return pare_mat_fro_est(&gap);
 }
 
 /* The rest of least squares on [phi, 1], in the coordinates of root. */
@@ -27,7 +28,7 @@ static pare_mat ols_fit(stage *s, double *rest, const pare_mat *phi, const pare_
     assert_ok(pare_lstsq(&x, NULL, &a, &t, 1e-12, s->w.arena, &s->err), &s->err);
     pare_mat fit = mat_mul(&s->w, &a, false, &x, false), gap = mat_copy(&s->w, &t);
     for (size_t i = 0; i < gap.rows * gap.cols; i++) gap.v[i] -= fit.v[i];
-    *rest = mat_fro_est(&gap);
+    *rest = pare_mat_fro_est(&gap);
     return fit;
 }
 
@@ -113,7 +114,7 @@ static void noise_is_no_coordinate(void **state)
     const rrr_fit f = rrr(&s.w, &phi, &y, 12, NULL);
     assert_work(&s);
     assert_int_equal(f.c.cols, 3);
-    assert_le(missed(&s, &f, &phi, &y, NULL), 1e-6 * mat_fro_est(&y));
+    assert_le(missed(&s, &f, &phi, &y, NULL), 1e-6 * pare_mat_fro_est(&y));
     const pare_mat none = mat_zeros(&s.w, 60, 8), still = mat_zeros(&s.w, 60, 12);
     const rrr_fit empty = rrr(&s.w, &none, &still, 12, NULL);
     assert_work(&s);

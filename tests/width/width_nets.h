@@ -205,7 +205,7 @@ static inline double cut_moves(stage *s, pare_model **cut, pare_width_report *r,
     const pare_inputs set = {1, &in};
     assert_ok(pare_width(cut, r, m, &set, o, NULL, &s->err), &s->err);
     const pare_mat before = output_of(s, m, &in), after = output_of(s, *cut, &in);
-    if (scale) *scale = mat_max_abs(&before);
+    if (scale) *scale = pare_mat_max_abs(&before);
     pare_model_free(m);
     return mats_apart(&before, &after);
 }

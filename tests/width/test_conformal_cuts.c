@@ -1,4 +1,4 @@
-/* Tests src/cert/exchange.c: a new input is above the largest of k seen ones no more often than it
+/* Tests src/cert/conformal.c: a new input is above the largest of k seen ones no more often than it
  * says, and it says no more than that. */
 #include "width_nets.h"
 #include "cert/conformal.h"

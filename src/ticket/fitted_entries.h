@@ -1,14 +1,7 @@
-/* cert_builder.h - a certificate under construction (verify.c), and the matrices that were fitted
- * (fitted_entries.c). */
-#ifndef PARE_SRC_TICKET_CERT_BUILDER_H
-#define PARE_SRC_TICKET_CERT_BUILDER_H
-#include <pare/cert.h>
+/* fitted_entries.h - the matrices of a target that were fitted (fitted_entries.c). */
+#ifndef PARE_SRC_TICKET_FITTED_ENTRIES_H
+#define PARE_SRC_TICKET_FITTED_ENTRIES_H
 #include "model_bound.h"
-
-typedef struct cert_builder {
-    pare_work work; /* its arena is the certificate's */
-    pare_cert *cert;
-} cert_builder;
 
 /* The differences between a target and its ticket, matrix by matrix: merged forms where the heads
  * have other widths, stored matrices elsewhere. */
