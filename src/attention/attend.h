@@ -91,10 +91,6 @@ PARE_MUST_USE pare_status pare_attend_partial_f32(pare_partial *out, const pare_
                                                   const pare_mat32 *k, const pare_mat32 *v,
                                                   float scale, int64_t vis0, const pare_exec *exec,
                                                   pare_err *err);
-/* y (nq x dv) = attention over the union of `count` disjoint ranges of keys, from their partial
- * results; in f64 whatever the engine's type: y = sum_t e^(m_t - m) acc_t / sum_t e^(m_t - m) l_t
- * with m = max_t m_t, rounded once to f32. A row that saw nothing is 0. */
-void pare_merge_partials(pare_mat32 *y, const pare_partial *parts, size_t count);
 /* The backward pass of such a block: adds to dq (nq x dk), dk (nk x dk), dv (nk x dv) what these pairs
  * contribute, where y (nq x dv) and lse (nq) are those of all keys of a row. Bits do not depend on
  * the threads. */

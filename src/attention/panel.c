@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-
 /* ---- buffers --------------------------------------------------------------------------------- */
 
 float *layout_take(layout *l, size_t floats)
@@ -117,7 +115,7 @@ static inline void transpose4(four out[4], four a, four b, four c, four d)
 #if defined(__x86_64__)
 /* Transposes 16 x 16. */
 #define BLOCK 16
-static inline __attribute__((always_inline)) PARE_AVX512 void transpose16(__m512 r[BLOCK])
+PARE_INLINE PARE_AVX512 void transpose16(__m512 r[BLOCK])
 {
     __m512 t[BLOCK];
 #pragma GCC unroll 8
@@ -186,7 +184,7 @@ PARE_AVX512 static void unpack_blocks(float *to, size_t ld, const float *from, s
  * are no multiple of 16. */
 static size_t block_columns(size_t rows, size_t cols)
 {
-    return rows % BLOCK == 0 && __builtin_cpu_supports("avx512f") ? cols / BLOCK * BLOCK : 0;
+    return rows % BLOCK == 0 && simd_best() >= SIMD_AVX512 ? cols / BLOCK * BLOCK : 0;
 }
 #endif
 

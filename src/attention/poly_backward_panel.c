@@ -4,7 +4,7 @@
  * Both sides work alike: queries with the sums over keys and their gradients g, keys with the sums
  * over queries and their u. Sums over the table give numerator and denominator (the gradients of
  * u); products with it give the gradients of the monomials, which are propagated to the variables
- * block by block from the highest degree on. poly_backward_f64.c has the formulas. */
+ * block by block from the highest degree on. tests/support/poly_backward_f64.c has the formulas. */
 #include "poly_backward.h"
 #include <math.h>
 #include "base/vmath.h"

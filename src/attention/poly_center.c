@@ -14,9 +14,7 @@
 
 enum { ROWS = 2048 }; /* of a block: fixed, so that bits do not depend on threads */
 
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int32_t four_bits __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double four_wide __attribute__((vector_size(32), aligned(8), may_alias));
 
 #define INLINE static inline __attribute__((always_inline))
 
@@ -205,12 +203,12 @@ INLINE void center_rows(row_sums out[4], const poly_side *s, size_t i, const siz
 static double centered_dot(const double *with, const float *x, const float *c, size_t d)
 {
     const size_t d4 = d / 4 * 4;
-    four_wide sum = {0};
+    four_f64 sum = {0};
     double rest = 0;
     for (size_t e = 0; e < d4; e += 4)
-        sum += *(const four_wide *)(with + e) *
-               (__builtin_convertvector(*(const four *)(x + e), four_wide) -
-                __builtin_convertvector(*(const four *)(c + e), four_wide));
+        sum += *(const four_f64 *)(with + e) *
+               (__builtin_convertvector(*(const four *)(x + e), four_f64) -
+                __builtin_convertvector(*(const four *)(c + e), four_f64));
     for (size_t e = d4; e < d; e++) rest += with[e] * ((double)x[e] - (double)c[e]);
     return (sum[0] + sum[1]) + (sum[2] + sum[3]) + rest;
 }

@@ -66,6 +66,9 @@ typedef struct poly_kernel {
                                size_t v);
 } poly_kernel;
 
+/* Without their tile, and update_state where it is plain C. */
+extern const poly_kernel poly_portable, poly_avx2, poly_avx512;
+
 /* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */
 size_t poly_kernels(poly_kernel out[3]);
 

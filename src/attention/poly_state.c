@@ -3,13 +3,12 @@
  *
  * Sums are in f32 over POLY_KEYS keys (and a few such blocks), then in f64: their error does not
  * grow with n. Which keys are summed together depends on the sizes alone. */
+#include "base/simd.h"
 #include "poly.h"
 #include "linalg/elementary.h"
 #include <pare/base.h>
 #include <math.h>
 #include <string.h>
-
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 poly_workspace poly_workspace_new(const poly_job *w, layout *l)
 {

@@ -120,14 +120,8 @@ PARE_MUST_USE pare_status pare_poly_attend_f32(pare_mat32 *y, const pare_poly_sa
  * it is for attention itself. Attention does not depend on the centres: what is left out by holding
  * them is no part of its gradient, only of the approximation's error. `exact` marks the rows of the
  * exact kernel (NULL: none). For a plan of kind EXACT this is pare_attend_backward_*. The outputs
- * overlap nothing else. */
-PARE_MUST_USE pare_status pare_poly_backward_f64(pare_mat *dq, pare_mat *dk, pare_mat *dv,
-                                                 const pare_mat *dy, const pare_poly_plan *plan,
-                                                 const pare_mat *q, const pare_mat *k,
-                                                 const pare_mat *v, const uint8_t *exact,
-                                                 size_t chunk, pare_err *err);
-/* The same in f32, over the threads; same bits for any number of them. `plan` is of these very q
- * and k, `exact` what the forward pass has kept. */
+ * overlap nothing else. Over the threads; same bits for any number of them. `plan` is of these very
+ * q and k, `exact` what the forward pass has kept. */
 PARE_MUST_USE pare_status pare_poly_backward_f32(pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv,
                                                  const pare_mat32 *dy, const pare_poly_plan *plan,
                                                  const pare_mat32 *q, const pare_mat32 *k,

@@ -91,7 +91,7 @@ PARE_AVX512 static inline __mmask16 rest16(size_t n)
     return (__mmask16)(n >= 16 ? 0xffff : (1u << n) - 1);
 }
 
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE PARE_INLINE
 
 /* 64 columns of a row, or the masked rest of it. `whole` is a constant where this is inlined:
  * masking every load costs as much as the products. */
@@ -460,7 +460,7 @@ size_t sparse_kernels(sparse_kernel out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f"))
+    if (simd_best() >= SIMD_AVX512)
         out[n++] = (sparse_kernel){"avx512",
                                    scores_avx512,
                                    weights_avx512,
@@ -468,7 +468,7 @@ size_t sparse_kernels(sparse_kernel out[3])
                                    weighted_sums_avx512,
                                    softmax_backward_avx512,
                                    small_dim_two_rows_avx512};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
+    if (simd_best() >= SIMD_AVX2)
         out[n++] = (sparse_kernel){"avx2",      scores_avx2,        weights_avx2,
                                    values_avx2, weighted_sums_avx2, softmax_backward_avx2,
                                    NULL};

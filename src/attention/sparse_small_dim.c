@@ -9,7 +9,7 @@
 #include "base/vexp.h"
 
 #if defined(__x86_64__)
-#define INLINE static inline __attribute__((always_inline)) PARE_AVX512
+#define INLINE PARE_INLINE PARE_AVX512
 
 INLINE __mmask16 columns(size_t width)
 {
@@ -96,13 +96,13 @@ INLINE __m512 scores_by_4(__m512 q, const sparse_rows *rows, const uint32_t *idx
 }
 
 INLINE void all_scores(float *s, const float *x, const sparse_rows *rows, float scale,
-                       const uint32_t *idx, size_t n, bool four, bool whole)
+                       const uint32_t *idx, size_t n, bool by_4, bool whole)
 {
     const __m512 by = _mm512_set1_ps(scale);
-    const __m512 q = four ? _mm512_broadcast_f32x4(row4(x, rows->width, whole))
+    const __m512 q = by_4 ? _mm512_broadcast_f32x4(row4(x, rows->width, whole))
                           : halves(x, x, rows->width, whole);
     for (size_t j = 0; j < n; j += 16) {
-        const __m512 sum = four ? scores_by_4(q, rows, idx + j, n - j, whole)
+        const __m512 sum = by_4 ? scores_by_4(q, rows, idx + j, n - j, whole)
                                 : scores_by_8(q, rows, idx + j, n - j, whole);
         _mm512_storeu_ps(s + j, _mm512_mul_ps(by, sum));
     }

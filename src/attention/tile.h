@@ -37,6 +37,8 @@ typedef struct tile_kernel {
                              size_t v);
 } tile_kernel;
 
+extern const tile_kernel tile_portable, tile_avx2, tile_avx512;
+
 /* The kernels this CPU can run, best first; the last is the portable one. Returns how many. */
 size_t tile_kernels(tile_kernel out[3]);
 

@@ -10,9 +10,6 @@
 #include "tile_rows.h"
 #include "base/vexp.h"
 
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
-typedef double quad __attribute__((vector_size(32), aligned(8), may_alias));
-
 void tile_rows_add(const tile_sums *into, const float *x, size_t ldx, const float *times,
                    size_t rows, size_t cols)
 {
@@ -23,8 +20,8 @@ void tile_rows_add(const tile_sums *into, const float *x, size_t ldx, const floa
         size_t c = 0;
         for (; c + 4 <= cols; c += 4) {
             const four here = *(const four *)(x + c) * time;
-            quad *const to = (quad *)(sum + c);
-            *to = keep * *to + by * __builtin_convertvector(here, quad);
+            four_f64 *const to = (four_f64 *)(sum + c);
+            *to = keep * *to + by * __builtin_convertvector(here, four_f64);
         }
         for (; c < cols; c++) sum[c] = keep * sum[c] + by * (double)(x[c] * time);
     }
@@ -37,9 +34,8 @@ typedef struct row_block {
     size_t ldy, ldold;
 } row_block;
 
-static inline __attribute__((always_inline)) void prefetch_sums(const tile_sums *into, size_t first,
-                                                                size_t c, const size_t n,
-                                                                const size_t columns)
+PARE_INLINE void prefetch_sums(const tile_sums *into, size_t first, size_t c, const size_t n,
+                               const size_t columns)
 {
     enum { LINE = 8 }; /* doubles */
 #pragma GCC unroll 4
@@ -52,7 +48,7 @@ static inline __attribute__((always_inline)) void prefetch_sums(const tile_sums 
 /* ---- AVX-512 -------------------------------------------------------------------------------- */
 
 enum { QUERIES = 4, VECTORS = 4 };
-#define INLINE512 static inline __attribute__((always_inline)) PARE_AVX512
+#define INLINE512 PARE_INLINE PARE_AVX512
 
 INLINE512 void add_half512(double *sum, __m256 x, __m512d keep, __m512d by, const bool rescales)
 {
@@ -143,7 +139,7 @@ PARE_AVX512 static void rows_avx512(float *y, size_t ldy, const float *old, size
 /* ---- AVX2: sixteen columns of up to six queries (16 registers) ------------------------------- */
 
 enum { QUERIES8 = 6 };
-#define INLINE256 static inline __attribute__((always_inline)) PARE_AVX2
+#define INLINE256 PARE_INLINE PARE_AVX2
 
 /* Rows of a block that wait to be added to sums. One of them is added after every few keys of the
  * next block, which is limited by its multiplications: conversions, additions and stores are free
@@ -285,8 +281,8 @@ PARE_AVX2 static void rows_avx2(float *y, size_t ldy, const float *old, size_t r
 tile_rows_fn *tile_rows_kernel(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return rows_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return rows_avx2;
+    if (simd_best() >= SIMD_AVX512) return rows_avx512;
+    if (simd_best() >= SIMD_AVX2) return rows_avx2;
 #endif
     return NULL;
 }

@@ -12,6 +12,7 @@
  * end), or, for jobs of few keys, in rows ("row columns", tile_rows.c).
  * Memory: the queries and sums of some panels and one tile, O(unit (dk + dv)).
  * A nan or an infinity in a value may reach rows of its tile that do not see it (0 x inf). */
+#include "base/simd.h"
 #include "base/support.h"
 #include "tiled.h"
 #include <math.h>
@@ -23,8 +24,6 @@ enum {
     MAX_PANELS = 4,
     UNITS = 4 /* at least, per thread */
 };
-
-typedef float four __attribute__((vector_size(16), may_alias));
 
 typedef struct panel_state {
     panel at;

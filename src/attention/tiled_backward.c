@@ -11,6 +11,7 @@
  * dk and dv and has its own sum for dq, and these G sums are added in order. Groups are striped
  * because the first keys of a causal pattern are seen by most queries.
  * Memory: O(n (dk + dv)) for the packed side, O(G n dk) for the sums of dq. */
+#include "base/simd.h"
 #include "tiled.h"
 #include <math.h>
 #include <stdatomic.h>
@@ -21,8 +22,6 @@ enum {
     GROUP_KEYS = 256, /* keys for each group, */
     MAX_GROUPS = 16   /* at most so many groups */
 };
-
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* The columns of a matrix in pieces of at most `wide`, each padded to whole vectors. */
 typedef struct columns {

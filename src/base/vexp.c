@@ -39,9 +39,8 @@ size_t exp_variants(exp_variant out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) out[n++] = (exp_variant){"avx512", exp_avx512};
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[n++] = (exp_variant){"avx2", exp_avx2};
+    if (simd_best() >= SIMD_AVX512) out[n++] = (exp_variant){"avx512", exp_avx512};
+    if (simd_best() >= SIMD_AVX2) out[n++] = (exp_variant){"avx2", exp_avx2};
 #endif
     out[n++] = (exp_variant){"portable", exp_portable};
     return n;

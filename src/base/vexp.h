@@ -8,8 +8,8 @@
  * let anything underflow, which costs some CPUs over a hundred cycles. A nan passes. */
 #ifndef PARE_BASE_VEXP_H
 #define PARE_BASE_VEXP_H
+#include "simd.h"
 #include <pare/base.h>
-
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -27,16 +27,14 @@
 #define PARE_EXP_C5    0x1.123a2p-7f
 #define PARE_EXP_C6    0x1.6a23dp-10f
 
-#define PARE_EXP_INLINE static inline __attribute__((always_inline))
-
 /* The bits of a float, and back. */
-PARE_EXP_INLINE int32_t pare_bits_of(float x)
+PARE_INLINE int32_t pare_bits_of(float x)
 {
     int32_t b;
     memcpy(&b, &x, sizeof b);
     return b;
 }
-PARE_EXP_INLINE float pare_float_of(int32_t b)
+PARE_INLINE float pare_float_of(int32_t b)
 {
     float x;
     memcpy(&x, &b, sizeof x);
@@ -45,20 +43,20 @@ PARE_EXP_INLINE float pare_float_of(int32_t b)
 
 /* when ? a : b, by bits: a choice the compiler need not make a branch of, so that loops over
  * pare_exp_scalar become vector code. */
-PARE_EXP_INLINE float pare_choose(bool when, float a, float b)
+PARE_INLINE float pare_choose(bool when, float a, float b)
 {
     const int32_t mask = -(int32_t)when;
     return pare_float_of((pare_bits_of(a) & mask) | (pare_bits_of(b) & ~mask));
 }
 
 /* 2^n for -126 <= n <= 127; unsigned, since a nan makes any n, and its product is a nan anyway */
-PARE_EXP_INLINE float pare_exp_pow2(int32_t n)
+PARE_INLINE float pare_exp_pow2(int32_t n)
 {
     return pare_float_of((int32_t)(((uint32_t)n + 127u) << 23));
 }
 
 /* No operation is fused, whatever the target: the same bits on every CPU. */
-PARE_EXP_INLINE float pare_exp_scalar(float x)
+PARE_INLINE float pare_exp_scalar(float x)
 {
     const float low = pare_choose(x < PARE_EXP_LOW, 0, x);
     const float c = pare_choose(low > PARE_EXP_HIGH, PARE_EXP_HIGH, low);
@@ -76,8 +74,6 @@ PARE_EXP_INLINE float pare_exp_scalar(float x)
 
 #if defined(__x86_64__)
 #include <immintrin.h>
-#define PARE_AVX2   __attribute__((target("avx2,fma")))
-#define PARE_AVX512 __attribute__((target("avx512f")))
 
 /* x <= 89 or nan; where x may be larger, min(PARE_EXP_HIGH, x) first. */
 PARE_AVX512 static inline __m512 pare_exp_avx512(__m512 x)

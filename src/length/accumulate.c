@@ -137,8 +137,8 @@ size_t accumulate_variants(accumulate_fn *out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) out[n++] = add_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) out[n++] = add_avx2;
+    if (simd_best() >= SIMD_AVX512) out[n++] = add_avx512;
+    if (simd_best() >= SIMD_AVX2) out[n++] = add_avx2;
 #endif
     out[n++] = add_f32;
     return n;

@@ -189,8 +189,7 @@ size_t merge_partial_variants(merge_partial_fn *out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[n++] = merge_partial_avx2;
+    if (simd_best() >= SIMD_AVX2) out[n++] = merge_partial_avx2;
 #endif
     out[n++] = merge_partial_portable;
     return n;
@@ -200,8 +199,7 @@ size_t merge_reference_variants(merge_reference_fn *out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))
-        out[n++] = merge_reference_avx2;
+    if (simd_best() >= SIMD_AVX2) out[n++] = merge_reference_avx2;
 #endif
     out[n++] = merge_reference_portable;
     return n;

@@ -14,29 +14,21 @@
  * src/linalg/dd.c; tests/linalg/test_dd_mpfr.c compares all of them with MPFR. */
 #ifndef PARE_LINALG_DD_H
 #define PARE_LINALG_DD_H
-#include <pare/base.h>
-
+#include "base/simd.h"
 #include <math.h>
+#include <pare/base.h>
 #include <stdbool.h>
 
 #define PARE_DD_UNIT 0x1p-102
 /* Inlined into functions that are compiled twice, with and without the processor's fma. */
 #define PARE_DD_INLINE static inline __attribute__((always_inline))
-#if defined(__x86_64__)
-#define PARE_DD_FMA __attribute__((target("avx2,fma")))
-/* Whether the processor fuses a multiplication and an addition. */
+#define PARE_DD_FMA PARE_AVX2
+/* Whether the processor fuses a multiplication and an addition. Elsewhere than on x86, fma() is
+ * whatever the compiler makes of it. */
 static inline bool pare_has_fma(void)
 {
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    return simd_best() >= SIMD_AVX2;
 }
-#else
-#define PARE_DD_FMA
-/* Whether the processor fuses a multiplication and an addition. */
-static inline bool pare_has_fma(void)
-{
-    return false; /* fma() is whatever the compiler makes of it */
-}
-#endif
 
 typedef struct dd {
     double hi, lo;

@@ -4,6 +4,7 @@
  * inputs and, where these are too few to share, the rows into chunks, whose sums are added in their
  * order. All sizes follow from the shapes alone, so the bits do not depend on the number of
  * threads. */
+#include "base/simd.h"
 #include "tiles.h"
 #include "matrix.h"
 #include <stdlib.h>
@@ -21,8 +22,6 @@ enum {
     STEP = 256,   /* rows at a time: what the product takes at a time, too */
     RUN = 32      /* rows that are added in f32 before they go to the sum in f64 */
 };
-
-typedef float four __attribute__((vector_size(16), aligned(4), may_alias));
 
 typedef struct job {
     void *dx, *dw, *db;

@@ -2,6 +2,7 @@
  *
  * One token against all weights is bound by memory: the weights are laid out once in the order in
  * which they will be read, and large ones are read by all threads. */
+#include "base/simd.h"
 #include "matrix.h"
 #include "gemv.h"
 #include <string.h>
@@ -14,8 +15,8 @@ enum {
 static gemv_fn *kernel(void)
 {
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) return gemv_avx512;
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return gemv_avx2;
+    if (simd_best() >= SIMD_AVX512) return gemv_avx512;
+    if (simd_best() >= SIMD_AVX2) return gemv_avx2;
 #endif
     return gemv_portable;
 }

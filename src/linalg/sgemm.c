@@ -14,10 +14,7 @@
 #include <stdlib.h>
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
-#define AVX512    __attribute__((target("avx512f")))
-#define INLINE512 static inline __attribute__((always_inline)) AVX512
+#define INLINE512 PARE_INLINE PARE_AVX512
 
 enum {
     ROWS = 12, /* of a tile */
@@ -64,8 +61,8 @@ INLINE512 void transpose4x16(float *to, size_t width, const float *from, size_t 
 }
 
 /* to (k x width) = from (lines x k)^T, filled up with zeros. */
-AVX512 static void transpose(float *to, size_t width, const float *from, size_t ld, size_t lines,
-                             size_t k)
+PARE_AVX512 static void transpose(float *to, size_t width, const float *from, size_t ld,
+                                  size_t lines, size_t k)
 {
     const size_t k16 = k / 16 * 16, lines4 = lines / 4 * 4;
     for (size_t l = 0; l < lines4; l += 4)
@@ -114,7 +111,8 @@ INLINE512 void pack_transposed(float *to, const size_t width, const size_t grain
 }
 
 /* Rows [i, i + rows) of op(a), panels of ROWS. */
-AVX512 static void pack_a(float *to, const operand *a, size_t i, size_t rows, size_t k0, size_t k)
+PARE_AVX512 static void pack_a(float *to, const operand *a, size_t i, size_t rows, size_t k0,
+                               size_t k)
 {
     if (a->transposed)
         pack_transposed(to, ROWS, ROW_GRAIN, a->v + i * a->ld + k0, a->ld, rows, k);
@@ -123,7 +121,8 @@ AVX512 static void pack_a(float *to, const operand *a, size_t i, size_t rows, si
 }
 
 /* Columns [j, j + cols) of op(b), panels of COLS. */
-AVX512 static void pack_b(float *to, const operand *b, size_t j, size_t cols, size_t k0, size_t k)
+PARE_AVX512 static void pack_b(float *to, const operand *b, size_t j, size_t cols, size_t k0,
+                               size_t k)
 {
     if (b->transposed)
         pack_transposed(to, COLS, COL_GRAIN, b->v + j * b->ld + k0, b->ld, cols, k);
@@ -190,8 +189,8 @@ INLINE512 void tile(const float *a, const size_t down, const size_t along, const
 }
 
 /* Sizes as constants, so that the tile stays in registers; a is packed. */
-AVX512 static void packed_tile(const float *a, const float *b, size_t next, size_t k,
-                               const place *to)
+PARE_AVX512 static void packed_tile(const float *a, const float *b, size_t next, size_t k,
+                                    const place *to)
 {
     const size_t rows = padded(to->rows, ROW_GRAIN);
     if (to->cols > 16) {
@@ -206,8 +205,8 @@ AVX512 static void packed_tile(const float *a, const float *b, size_t next, size
 }
 
 /* Twelve rows of a as they lie. */
-AVX512 static void plain_tile(const float *a, size_t down, size_t along, const float *b,
-                              size_t next, size_t k, const place *to)
+PARE_AVX512 static void plain_tile(const float *a, size_t down, size_t along, const float *b,
+                                   size_t next, size_t k, const place *to)
 {
     if (to->cols > 16)
         tile(a, down, along, b, next, k, to, 12, 2);
@@ -272,7 +271,7 @@ static void block(const product *p, part t)
 bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool ta, const float *b,
                   size_t ldb, bool tb, const float *before, size_t step, float *c, size_t ldc)
 {
-    if (!__builtin_cpu_supports("avx512f")) return false;
+    if (simd_best() < SIMD_AVX512) return false;
     if (m < ROW_GRAIN || n < COL_GRAIN || (double)m * (double)n * (double)k < SMALL) return false;
     const size_t deep = least(k, DEPTH);
     const size_t sa = padded(least(m, TALL), ROW_GRAIN) * deep;

@@ -7,10 +7,7 @@
 #include "small_dense.h"
 
 #if defined(__x86_64__)
-#include <immintrin.h>
-
-#define AVX2   __attribute__((target("avx2,fma")))
-#define INLINE static inline __attribute__((always_inline)) AVX2
+#define INLINE PARE_INLINE PARE_AVX2
 
 enum { VEC = 8, TALL = 8 /* rows of a tile with one vector of outputs; half as many with two */ };
 
@@ -53,16 +50,16 @@ INLINE void tile(float *y, size_t ldy, const float *x, size_t ldx, const narrow_
     }
 }
 
-AVX2 static void one_vector(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
-                            const narrow_map *m)
+PARE_AVX2 static void one_vector(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
+                                 const narrow_map *m)
 {
     size_t i = 0;
     for (; i + TALL <= n; i += TALL) tile(y + i * ldy, ldy, x + i * ldx, ldx, m, TALL, 1);
     for (; i < n; i++) tile(y + i * ldy, ldy, x + i * ldx, ldx, m, 1, 1);
 }
 
-AVX2 static void two_vectors(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
-                             const narrow_map *m)
+PARE_AVX2 static void two_vectors(float *y, size_t ldy, const float *x, size_t ldx, size_t n,
+                                  const narrow_map *m)
 {
     enum { SOME = TALL / 2 };
     size_t i = 0;
@@ -74,7 +71,7 @@ bool narrow_f32(float *y, size_t ldy, const float *x, size_t ldx, size_t n, cons
                 const pare_weight *b)
 {
     if (w->rows > NARROW || w->cols > NARROW) return false;
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return false;
+    if (simd_best() < SIMD_AVX2) return false;
     narrow_map m = {.in = w->cols, .out = w->rows};
     for (size_t o = 0; o < m.out; o++) {
         for (size_t k = 0; k < m.in; k++) m.w[k][o] = (float)pare_weight_at(w, o * m.in + k);

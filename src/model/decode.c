@@ -2,6 +2,7 @@
  *
  * Weights lie packed in the order in which they are read; no step allocates. */
 #include "decode.h"
+#include "base/simd.h"
 #include "linalg/elementary.h"
 #include "linalg/matrix.h"
 #include "decode_state.h"
@@ -280,11 +281,11 @@ pare_status pare_decoder_new_batch(pare_decoder **out, const pare_model *m, size
     *d = (pare_decoder){.m = m,
                         .arena = arena,
                         .kernels = &decode_portable,
-                        .isa = vector_best_isa(),
+                        .isa = simd_best(),
                         .exec = {.threads = 1}};
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) d->kernels = &decode_avx2;
-    if (__builtin_cpu_supports("avx512f")) d->kernels = &decode_avx512;
+    if (simd_best() >= SIMD_AVX2) d->kernels = &decode_avx2;
+    if (simd_best() >= SIMD_AVX512) d->kernels = &decode_avx512;
 #endif
     if (exec) d->exec.threads = exec->threads;
     d->max_tokens = max_tokens ? max_tokens : most;

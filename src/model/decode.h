@@ -70,7 +70,7 @@ struct pare_decoder {
     pare_arena *arena;
     pare_exec exec;
     const decode_kernels *kernels;
-    vector_isa isa;
+    simd_isa isa;
     size_t max_tokens, sequences;
     size_t *tokens; /* read so far, of each sequence */
     decode_row row[DECODE_ROWS];

@@ -1,10 +1,95 @@
-/* decode_lanes.h - the decoder's loops, written once over sixteen lanes. A file that includes it
- * defines before: lanes, TARGET (the attribute of every function here), lanes_load, lanes_store,
- * lanes_set, lanes_add, lanes_sub, lanes_mul, lanes_fma, lanes_max, lanes_exp, lanes_sum (in a
- * fixed order), lanes_largest. */
+/* decode_lanes.h - the decoder's loops, written once over sixteen lanes: one vector of AVX-512, two
+ * of AVX2, four portable ones (base/vec.h). */
+#include "base/vec.h"
 #include "linalg/matrix.h"
 #include "decode_kernels.h"
 #include <math.h>
+
+enum { VECS = LANES / VEC };
+typedef struct lanes {
+    vec v[VECS];
+} lanes;
+
+VEC_INLINE lanes lanes_load(const float *p)
+{
+    lanes r;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) r.v[i] = vec_load(p + i * VEC);
+    return r;
+}
+
+VEC_INLINE void lanes_store(float *p, lanes a)
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) vec_store(p + i * VEC, a.v[i]);
+}
+
+VEC_INLINE lanes lanes_set(float a)
+{
+    lanes r;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) r.v[i] = vec_set(a);
+    return r;
+}
+
+VEC_INLINE lanes lanes_add(lanes a, lanes b)
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) a.v[i] += b.v[i];
+    return a;
+}
+
+VEC_INLINE lanes lanes_sub(lanes a, lanes b)
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) a.v[i] -= b.v[i];
+    return a;
+}
+
+VEC_INLINE lanes lanes_mul(lanes a, lanes b)
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) a.v[i] *= b.v[i];
+    return a;
+}
+
+VEC_INLINE lanes lanes_fma(lanes a, lanes b, lanes c)
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) a.v[i] = vec_fma(a.v[i], b.v[i], c.v[i]);
+    return a;
+}
+
+VEC_INLINE lanes lanes_max(lanes a, lanes b) /* a nan in a stays */
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) a.v[i] = vec_max(b.v[i], a.v[i]);
+    return a;
+}
+
+VEC_INLINE lanes lanes_exp(lanes a) /* a <= 0 */
+{
+#pragma GCC unroll 4
+    for (size_t i = 0; i < VECS; i++) a.v[i] = vec_exp(a.v[i]);
+    return a;
+}
+
+/* Halves are added until one lane is left. */
+VEC_INLINE float lanes_sum(lanes a)
+{
+#pragma GCC unroll 2
+    for (size_t half = VECS / 2; half > 0; half /= 2)
+#pragma GCC unroll 2
+        for (size_t i = 0; i < half; i++) a.v[i] += a.v[i + half];
+    return vec_sum(a.v[0]);
+}
+
+VEC_INLINE float lanes_largest(lanes a)
+{
+#pragma GCC unroll 4
+    for (size_t i = 1; i < VECS; i++) a.v[0] = vec_max(a.v[0], a.v[i]);
+    return vec_largest(a.v[0]);
+}
 
 /* ---- attention over the cache --------------------------------------------------------------- */
 
@@ -21,7 +106,7 @@ static inline visible_groups groups_of(const decode_query *q)
 }
 
 /* Scores of a visited group; those at its borders are hidden by the caller. */
-TARGET static inline void group_scores(const decode_query *q, size_t group, float *s)
+VEC_INLINE void group_scores(const decode_query *q, size_t group, float *s)
 {
     const float *const k = q->k + group * q->kstep;
     lanes even = lanes_set(0), odd = lanes_set(0);
@@ -35,7 +120,7 @@ TARGET static inline void group_scores(const decode_query *q, size_t group, floa
 }
 
 /* What does not count becomes -inf. The last group is the common case: what follows the query. */
-TARGET static inline void mask_scores(const decode_query *q, size_t group, float *s)
+VEC_INLINE void mask_scores(const decode_query *q, size_t group, float *s)
 {
     static const float mask[2 * LANES] = {
         0,         0,         0,         0,         0,         0,         0,         0,
@@ -55,7 +140,7 @@ TARGET static inline void mask_scores(const decode_query *q, size_t group, float
 }
 
 /* All scores of the visited groups, one behind the other; returns how many groups. */
-TARGET static inline size_t all_scores(const decode_query *q, const visible_groups *v)
+VEC_INLINE size_t all_scores(const decode_query *q, const visible_groups *v)
 {
     size_t n = 0;
     for (size_t g = 0; g < v->end; g++, n++) {
@@ -69,7 +154,7 @@ TARGET static inline size_t all_scores(const decode_query *q, const visible_grou
 }
 
 /* s = exp(s - max s); returns 1 / sum. */
-TARGET static inline float softmax(float *s, size_t groups)
+VEC_INLINE float softmax(float *s, size_t groups)
 {
     lanes row_max = lanes_load(s), sum = lanes_set(0);
     for (size_t g = 1; g < groups; g++) row_max = lanes_max(row_max, lanes_load(s + g * LANES));
@@ -84,8 +169,8 @@ TARGET static inline float softmax(float *s, size_t groups)
 
 enum { COLUMNS = 8 }; /* of the values at once: their sums stay in registers */
 
-TARGET static inline void sum_eight_columns(const decode_query *q, const visible_groups *v,
-                                            size_t c, float scale)
+VEC_INLINE void sum_eight_columns(const decode_query *q, const visible_groups *v, size_t c,
+                                  float scale)
 {
     lanes sum[COLUMNS];
 #pragma GCC unroll 8
@@ -103,8 +188,7 @@ TARGET static inline void sum_eight_columns(const decode_query *q, const visible
     for (size_t e = 0; e < COLUMNS; e++) q->y[c + e] = lanes_sum(sum[e]) * scale;
 }
 
-TARGET static inline void sum_column(const decode_query *q, const visible_groups *v, size_t c,
-                                     float scale)
+VEC_INLINE void sum_column(const decode_query *q, const visible_groups *v, size_t c, float scale)
 {
     lanes sum = lanes_set(0);
     const float *s = q->s;
@@ -115,7 +199,7 @@ TARGET static inline void sum_column(const decode_query *q, const visible_groups
     q->y[c] = lanes_sum(sum) * scale;
 }
 
-TARGET static void attend(const decode_query *q)
+VEC_TARGET static void attend(const decode_query *q)
 {
     const visible_groups v = groups_of(q);
     const float scale = softmax(q->s, all_scores(q, &v));
@@ -126,14 +210,14 @@ TARGET static void attend(const decode_query *q)
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-TARGET static inline float row_sum(const float *x, size_t padded)
+VEC_INLINE float row_sum(const float *x, size_t padded)
 {
     lanes sum = lanes_set(0);
     for (size_t j = 0; j < padded; j += LANES) sum = lanes_add(sum, lanes_load(x + j));
     return lanes_sum(sum);
 }
 
-TARGET static inline float row_squares(const float *x, size_t padded)
+VEC_INLINE float row_squares(const float *x, size_t padded)
 {
     lanes sum = lanes_set(0);
     for (size_t j = 0; j < padded; j += LANES) {
@@ -143,7 +227,7 @@ TARGET static inline float row_squares(const float *x, size_t padded)
     return lanes_sum(sum);
 }
 
-TARGET static void norm(float *y, const float *x, const decode_norm *n)
+VEC_TARGET static void norm(float *y, const float *x, const decode_norm *n)
 {
     const size_t padded = pare_padded(n->d);
     const float *from = x;
@@ -172,7 +256,7 @@ TARGET static void norm(float *y, const float *x, const decode_norm *n)
     }
 }
 
-TARGET static void add(float *y, const float *x, const float *w, size_t n)
+VEC_TARGET static void add(float *y, const float *x, const float *w, size_t n)
 {
     for (size_t j = 0; j < n; j += LANES) {
         const lanes a = lanes_load(x + j), b = lanes_load(y + j);

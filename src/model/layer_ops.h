@@ -47,10 +47,4 @@ void rows_add(rows *y, const rows *x, const pare_weight *w, rows_ctx *c);
 void rows_shift(rows *y, const pare_weight *b, rows_ctx *c);
 /* y += skip(x). */
 void rows_skip(rows *y, const rows *x, const pare_skip *s, rows_ctx *c);
-
-/* The same in the f32 engine (layer_ops_f32.c), called by the functions above. */
-void rows_norm_f32(rows *y, const rows *x, const pare_norm *n, rows_ctx *c);
-void rows_act_f32(rows *y, const rows *u, pare_act a, rows_ctx *c);
-void rows_add_f32(rows *y, const rows *x, const pare_weight *w, rows_ctx *c);
-void rows_shift_f32(rows *y, const pare_weight *b, rows_ctx *c);
 #endif

@@ -12,13 +12,13 @@
 #include <pare/model.h>
 #include <string.h>
 
-VECTOR_INLINE float clamp(float x, float lo, float hi)
+PARE_INLINE float clamp(float x, float lo, float hi)
 {
     x = pare_choose(x < lo, lo, x); /* a nan fails both comparisons */
     return pare_choose(x > hi, hi, x);
 }
 
-VECTOR_INLINE float tanh_scalar(float x)
+PARE_INLINE float tanh_scalar(float x)
 {
     const float a = fabsf(x), z = x * x;
     float p = -5.70498872745e-3f;
@@ -31,7 +31,7 @@ VECTOR_INLINE float tanh_scalar(float x)
     return copysignf(pare_choose(a < 0.625f, small, large), x);
 }
 
-VECTOR_INLINE float erf_scalar(float x)
+PARE_INLINE float erf_scalar(float x)
 {
     const float t = clamp(fabsf(x), 0, 8), s = t * t; /* erf is 1 long before 8 */
     float p = -5.96761703e-4f;
@@ -49,7 +49,7 @@ VECTOR_INLINE float erf_scalar(float x)
     return copysignf(pare_choose(t < 0.927734375f, small, large), x);
 }
 
-VECTOR_INLINE float activation_scalar(pare_act act, float x)
+PARE_INLINE float activation_scalar(pare_act act, float x)
 {
     switch (act) {
     case PARE_ACT_NONE:
@@ -71,7 +71,7 @@ VECTOR_INLINE float activation_scalar(pare_act act, float x)
 }
 
 /* Through a copy: the compiler cannot know that y and u are apart. */
-VECTOR_INLINE void activate_lanes(float *y, const float *u, pare_act act)
+PARE_INLINE void activate_lanes(float *y, const float *u, pare_act act)
 {
     float v[LANES];
     if (u)
@@ -82,7 +82,7 @@ VECTOR_INLINE void activate_lanes(float *y, const float *u, pare_act act)
 }
 
 /* What is left over goes through the same sixteen lanes. */
-VECTOR_INLINE void activate_row(float *y, const float *u, size_t n, pare_act act)
+PARE_INLINE void activate_row(float *y, const float *u, size_t n, pare_act act)
 {
     size_t i = 0;
     for (; i + LANES <= n; i += LANES) activate_lanes(y + i, u ? u + i : NULL, act);
@@ -95,97 +95,51 @@ VECTOR_INLINE void activate_row(float *y, const float *u, size_t n, pare_act act
 }
 
 /* The activation is a constant in every loop. */
-VECTOR_INLINE void activate(float *y, const float *u, size_t n, pare_act act)
+PARE_INLINE void activate(float *y, const float *u, size_t n, pare_act act)
 {
-    switch (act) {
-    case PARE_ACT_NONE:
-        activate_row(y, u, n, PARE_ACT_NONE);
-        return;
-    case PARE_ACT_RELU:
-        activate_row(y, u, n, PARE_ACT_RELU);
-        return;
-    case PARE_ACT_GELU:
-        activate_row(y, u, n, PARE_ACT_GELU);
-        return;
-    case PARE_ACT_GELU_TANH:
-        activate_row(y, u, n, PARE_ACT_GELU_TANH);
-        return;
-    case PARE_ACT_SILU:
-        activate_row(y, u, n, PARE_ACT_SILU);
-        return;
-    case PARE_ACT_TANH:
-        activate_row(y, u, n, PARE_ACT_TANH);
-        return;
-    }
+    if (act == PARE_ACT_NONE) activate_row(y, u, n, PARE_ACT_NONE);
+    if (act == PARE_ACT_RELU) activate_row(y, u, n, PARE_ACT_RELU);
+    if (act == PARE_ACT_GELU) activate_row(y, u, n, PARE_ACT_GELU);
+    if (act == PARE_ACT_GELU_TANH) activate_row(y, u, n, PARE_ACT_GELU_TANH);
+    if (act == PARE_ACT_SILU) activate_row(y, u, n, PARE_ACT_SILU);
+    if (act == PARE_ACT_TANH) activate_row(y, u, n, PARE_ACT_TANH);
 }
 
-VECTOR_INLINE void apply_function(float *y, size_t n, char which)
+/* A pare_act with its factors u, or a letter of vector_function. */
+typedef void apply_fn(float *y, const float *u, size_t n, int what);
+
+PARE_INLINE void apply(float *y, const float *u, size_t n, int what)
 {
+    if (what < 'e') {
+        activate(y, u, n, (pare_act)what);
+        return;
+    }
     for (size_t i = 0; i < n; i++)
-        y[i] = which == 'e'   ? pare_exp_scalar(y[i])
-               : which == 't' ? tanh_scalar(y[i])
-                              : erf_scalar(y[i]);
+        y[i] = what == 'e'   ? pare_exp_scalar(y[i])
+               : what == 't' ? tanh_scalar(y[i])
+                             : erf_scalar(y[i]);
 }
 
-#if defined(VECTOR_X86)
-VECTOR_AVX2 static void act_avx2(float *y, const float *u, size_t n, pare_act act)
+static void apply_portable(float *y, const float *u, size_t n, int what)
 {
-    activate(y, u, n, act);
+    apply(y, u, n, what);
 }
-VECTOR_AVX512 static void act_avx512(float *y, const float *u, size_t n, pare_act act)
+PARE_AVX2 static void apply_avx2(float *y, const float *u, size_t n, int what)
 {
-    activate(y, u, n, act);
+    apply(y, u, n, what);
 }
-VECTOR_AVX2 static void function_avx2(float *y, size_t n, char which)
+PARE_AVX512 static void apply_avx512(float *y, const float *u, size_t n, int what)
 {
-    apply_function(y, n, which);
+    apply(y, u, n, what);
 }
-VECTOR_AVX512 static void function_avx512(float *y, size_t n, char which)
-{
-    apply_function(y, n, which);
-}
-#endif
+static apply_fn *const apply_with[] = {apply_portable, apply_avx2, apply_avx512};
 
-vector_isa vector_best_isa(void)
+void vector_activation(simd_isa isa, float *y, const float *u, size_t n, pare_act act)
 {
-#if defined(VECTOR_X86)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return ISA_AVX512;
-    if (__builtin_cpu_supports("avx2")) return ISA_AVX2;
-#endif
-    return ISA_PLAIN;
+    if (act != PARE_ACT_NONE || u) apply_with[isa](y, u, n, (int)act);
 }
 
-void vector_activation(vector_isa isa, float *y, const float *u, size_t n, pare_act act)
+void vector_function(simd_isa isa, float *y, size_t n, char which)
 {
-    if (act == PARE_ACT_NONE && !u) return;
-#if defined(VECTOR_X86)
-    if (isa == ISA_AVX512) {
-        act_avx512(y, u, n, act);
-        return;
-    }
-    if (isa == ISA_AVX2) {
-        act_avx2(y, u, n, act);
-        return;
-    }
-#endif
-    (void)isa;
-    activate(y, u, n, act);
-}
-
-void vector_function(vector_isa isa, float *y, size_t n, char which)
-{
-#if defined(VECTOR_X86)
-    if (isa == ISA_AVX512) {
-        function_avx512(y, n, which);
-        return;
-    }
-    if (isa == ISA_AVX2) {
-        function_avx2(y, n, which);
-        return;
-    }
-#endif
-    (void)isa;
-    apply_function(y, n, which);
+    apply_with[isa](y, NULL, n, which);
 }

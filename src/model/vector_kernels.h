@@ -5,28 +5,19 @@
  * a tree), so every instruction set gives the same bits. */
 #ifndef PARE_MODEL_VECTOR_KERNELS_H
 #define PARE_MODEL_VECTOR_KERNELS_H
+#include "base/simd.h"
 #include <pare/model.h>
-
-#define VECTOR_INLINE static inline __attribute__((always_inline))
-#if defined(__x86_64__)
-#define VECTOR_X86    1
-#define VECTOR_AVX2   __attribute__((target("avx2")))
-#define VECTOR_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#endif
 
 enum { LANES = 16 };
 
-typedef enum vector_isa { ISA_PLAIN, ISA_AVX2, ISA_AVX512 } vector_isa;
-vector_isa vector_best_isa(void); /* what this CPU has */
-
 /* y = act(y); with u: y = act(y) u. */
-void vector_activation(vector_isa isa, float *y, const float *u, size_t n, pare_act act);
+void vector_activation(simd_isa isa, float *y, const float *u, size_t n, pare_act act);
 /* The functions inside, for their tests: 'e' exp, 't' tanh, 'f' erf. Within 4 ulp; exp overflows
  * to inf and underflows gradually. */
-void vector_function(vector_isa isa, float *y, size_t n, char which);
+void vector_function(simd_isa isa, float *y, size_t n, char which);
 
 /* y += w x, entry by entry; w has d entries, n x d in all; NULL: all ones. */
-void vector_add(vector_isa isa, float *y, const float *x, const float *w, size_t n, size_t d);
+void vector_add(simd_isa isa, float *y, const float *x, const float *w, size_t n, size_t d);
 
 /* A norm with its constants in f32; NULL where absent. A batch norm is x gain + bias. */
 typedef struct vector_norm {
@@ -35,6 +26,6 @@ typedef struct vector_norm {
     const float *offset, *gain, *bias;
 } vector_norm;
 /* n rows of d; y may be x. */
-void vector_normalize(vector_isa isa, float *y, const float *x, size_t n, size_t d,
+void vector_normalize(simd_isa isa, float *y, const float *x, size_t n, size_t d,
                       const vector_norm *k);
 #endif

@@ -7,7 +7,7 @@
 #include <string.h>
 
 /* Sixteen partial sums of f(v_j), then a tree; the rest one by one. */
-VECTOR_INLINE float sum_lanes(const float part[LANES], float rest)
+PARE_INLINE float sum_lanes(const float part[LANES], float rest)
 {
     float s[LANES];
     for (size_t l = 0; l < LANES; l++) s[l] = part[l];
@@ -16,7 +16,7 @@ VECTOR_INLINE float sum_lanes(const float part[LANES], float rest)
     return s[0] + rest;
 }
 
-VECTOR_INLINE float sum(const float *v, size_t d)
+PARE_INLINE float sum(const float *v, size_t d)
 {
     float part[LANES] = {0}, rest = 0;
     size_t j = 0;
@@ -26,7 +26,7 @@ VECTOR_INLINE float sum(const float *v, size_t d)
     return sum_lanes(part, rest);
 }
 
-VECTOR_INLINE float sum_of_squares(const float *v, size_t d)
+PARE_INLINE float sum_of_squares(const float *v, size_t d)
 {
     float part[LANES] = {0}, rest = 0;
     size_t j = 0;
@@ -37,7 +37,7 @@ VECTOR_INLINE float sum_of_squares(const float *v, size_t d)
 }
 
 /* y = (x a) gain + bias */
-VECTOR_INLINE float affine(float x, float a, const float *gain, const float *bias, size_t j)
+PARE_INLINE float affine(float x, float a, const float *gain, const float *bias, size_t j)
 {
     x *= a;
     if (gain) x *= gain[j];
@@ -45,8 +45,8 @@ VECTOR_INLINE float affine(float x, float a, const float *gain, const float *bia
     return x;
 }
 
-VECTOR_INLINE void scale_row(float *y, const float *x, float a, const float *gain,
-                             const float *bias, size_t d)
+PARE_INLINE void scale_row(float *y, const float *x, float a, const float *gain, const float *bias,
+                           size_t d)
 {
     size_t j = 0;
     for (; j + LANES <= d; j += LANES) {
@@ -58,7 +58,7 @@ VECTOR_INLINE void scale_row(float *y, const float *x, float a, const float *gai
 }
 
 /* y = x + c + offset */
-VECTOR_INLINE void shift_row(float *y, const float *x, float c, const float *offset, size_t d)
+PARE_INLINE void shift_row(float *y, const float *x, float c, const float *offset, size_t d)
 {
     size_t j = 0;
     for (; j + LANES <= d; j += LANES) {
@@ -70,14 +70,14 @@ VECTOR_INLINE void shift_row(float *y, const float *x, float c, const float *off
 }
 
 /* 1 / sqrt((squares + shift) / divisor + eps); 0 for 0, so that a zero row stays zero. */
-VECTOR_INLINE float inverse_norm(const vector_norm *k, float squares)
+PARE_INLINE float inverse_norm(const vector_norm *k, float squares)
 {
     const double by = sqrt(((double)squares + k->shift) / k->divisor + k->eps);
     return by > 0 ? (float)(1 / by) : 0;
 }
 
-VECTOR_INLINE void normalize_rows(float *y, const float *x, size_t n, size_t d,
-                                  const vector_norm *k, const float *gain, const float *bias)
+PARE_INLINE void normalize_rows(float *y, const float *x, size_t n, size_t d, const vector_norm *k,
+                                const float *gain, const float *bias)
 {
     for (size_t i = 0; i < n; i++, x += d, y += d) {
         const float *v = x;
@@ -97,7 +97,7 @@ VECTOR_INLINE void normalize_rows(float *y, const float *x, size_t n, size_t d,
 }
 
 /* Whether there is a gain or a bias is known before the loops. */
-VECTOR_INLINE void normalize(float *y, const float *x, size_t n, size_t d, const vector_norm *k)
+PARE_INLINE void normalize(float *y, const float *x, size_t n, size_t d, const vector_norm *k)
 {
     if (k->gain && k->bias)
         normalize_rows(y, x, n, d, k, k->gain, k->bias);
@@ -107,7 +107,7 @@ VECTOR_INLINE void normalize(float *y, const float *x, size_t n, size_t d, const
         normalize_rows(y, x, n, d, k, NULL, k->bias);
 }
 
-VECTOR_INLINE void add(float *y, const float *x, const float *w, size_t d)
+PARE_INLINE void add(float *y, const float *x, const float *w, size_t d)
 {
     size_t j = 0;
     for (; j + LANES <= d; j += LANES) {
@@ -118,7 +118,7 @@ VECTOR_INLINE void add(float *y, const float *x, const float *w, size_t d)
     for (; j < d; j++) y[j] += w ? w[j] * x[j] : x[j];
 }
 
-VECTOR_INLINE void add_rows(float *y, const float *x, const float *w, size_t n, size_t d)
+PARE_INLINE void add_rows(float *y, const float *x, const float *w, size_t n, size_t d)
 {
     if (!w) {
         add(y, x, NULL, n * d);
@@ -127,56 +127,45 @@ VECTOR_INLINE void add_rows(float *y, const float *x, const float *w, size_t n, 
     for (size_t i = 0; i < n; i++) add(y + i * d, x + i * d, w, d);
 }
 
-#if defined(VECTOR_X86)
-VECTOR_AVX2 static void normalize_avx2(float *y, const float *x, size_t n, size_t d,
-                                       const vector_norm *k)
+static void normalize_portable(float *y, const float *x, size_t n, size_t d, const vector_norm *k)
 {
     normalize(y, x, n, d, k);
 }
-VECTOR_AVX512 static void normalize_avx512(float *y, const float *x, size_t n, size_t d,
-                                           const vector_norm *k)
+PARE_AVX2 static void normalize_avx2(float *y, const float *x, size_t n, size_t d,
+                                     const vector_norm *k)
 {
     normalize(y, x, n, d, k);
 }
-VECTOR_AVX2 static void add_avx2(float *y, const float *x, const float *w, size_t n, size_t d)
+PARE_AVX512 static void normalize_avx512(float *y, const float *x, size_t n, size_t d,
+                                         const vector_norm *k)
 {
-    add_rows(y, x, w, n, d);
+    normalize(y, x, n, d, k);
 }
-VECTOR_AVX512 static void add_avx512(float *y, const float *x, const float *w, size_t n, size_t d)
-{
-    add_rows(y, x, w, n, d);
-}
-#endif
 
-void vector_normalize(vector_isa isa, float *y, const float *x, size_t n, size_t d,
+void vector_normalize(simd_isa isa, float *y, const float *x, size_t n, size_t d,
                       const vector_norm *k)
 {
-#if defined(VECTOR_X86)
-    if (isa == ISA_AVX512) {
-        normalize_avx512(y, x, n, d, k);
-        return;
-    }
-    if (isa == ISA_AVX2) {
-        normalize_avx2(y, x, n, d, k);
-        return;
-    }
-#endif
-    (void)isa;
-    normalize(y, x, n, d, k);
+    static void (*const with[])(float *, const float *, size_t, size_t, const vector_norm *) = {
+        normalize_portable, normalize_avx2, normalize_avx512};
+    with[isa](y, x, n, d, k);
 }
 
-void vector_add(vector_isa isa, float *y, const float *x, const float *w, size_t n, size_t d)
+static void add_portable(float *y, const float *x, const float *w, size_t n, size_t d)
 {
-#if defined(VECTOR_X86)
-    if (isa == ISA_AVX512) {
-        add_avx512(y, x, w, n, d);
-        return;
-    }
-    if (isa == ISA_AVX2) {
-        add_avx2(y, x, w, n, d);
-        return;
-    }
-#endif
-    (void)isa;
     add_rows(y, x, w, n, d);
+}
+PARE_AVX2 static void add_avx2(float *y, const float *x, const float *w, size_t n, size_t d)
+{
+    add_rows(y, x, w, n, d);
+}
+PARE_AVX512 static void add_avx512(float *y, const float *x, const float *w, size_t n, size_t d)
+{
+    add_rows(y, x, w, n, d);
+}
+
+void vector_add(simd_isa isa, float *y, const float *x, const float *w, size_t n, size_t d)
+{
+    static void (*const with[])(float *, const float *, const float *, size_t,
+                                size_t) = {add_portable, add_avx2, add_avx512};
+    with[isa](y, x, w, n, d);
 }

@@ -24,10 +24,7 @@ static void step_plain(adamw_piece p, size_t n, const adamw_rates *r)
 
 /* By hand, since sqrtf may set errno and is no vector operation to a compiler. */
 #if defined(__x86_64__)
-#include <immintrin.h>
-
-__attribute__((target("avx512f"))) static void step_avx512(adamw_piece p, size_t n,
-                                                           const adamw_rates *r)
+PARE_AVX512 static void step_avx512(adamw_piece p, size_t n, const adamw_rates *r)
 {
     const __m512 b1 = _mm512_set1_ps(r->b1), a1 = _mm512_set1_ps(r->a1);
     const __m512 b2 = _mm512_set1_ps(r->b2), a2 = _mm512_set1_ps(r->a2);
@@ -48,7 +45,7 @@ __attribute__((target("avx512f"))) static void step_avx512(adamw_piece p, size_t
     }
 }
 
-__attribute__((target("avx2"))) static void step_avx2(adamw_piece p, size_t n, const adamw_rates *r)
+PARE_AVX2 static void step_avx2(adamw_piece p, size_t n, const adamw_rates *r)
 {
     const __m256 b1 = _mm256_set1_ps(r->b1), a1 = _mm256_set1_ps(r->a1);
     const __m256 b2 = _mm256_set1_ps(r->b2), a2 = _mm256_set1_ps(r->a2);
@@ -75,8 +72,8 @@ size_t adamw_variants(adamw_variant out[3])
 {
     size_t n = 0;
 #if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f")) out[n++] = (adamw_variant){"avx512", step_avx512};
-    if (__builtin_cpu_supports("avx2")) out[n++] = (adamw_variant){"avx2", step_avx2};
+    if (simd_best() >= SIMD_AVX512) out[n++] = (adamw_variant){"avx512", step_avx512};
+    if (simd_best() >= SIMD_AVX2) out[n++] = (adamw_variant){"avx2", step_avx2};
 #endif
     out[n++] = (adamw_variant){"portable", step_plain};
     return n;

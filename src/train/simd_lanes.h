@@ -6,61 +6,31 @@
  * their operands. */
 #ifndef PARE_SRC_LANES_H
 #define PARE_SRC_LANES_H
+#include "base/simd.h"
 #include "tape.h"
 #include <string.h>
 
-#define LANES_INLINE static inline __attribute__((always_inline))
-#if defined(__x86_64__)
-#define LANES_X86    1
-#define LANES_AVX2   __attribute__((target("avx2")))
-#define LANES_AVX512 __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl")))
-#endif
-
 enum { LANES = 16 };
 
-/* The best of three that this CPU can run. */
-static inline span_fn *lanes_dispatch(span_fn *plain, span_fn *avx2, span_fn *avx512)
-{
-#if defined(LANES_X86)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return avx512;
-    if (__builtin_cpu_supports("avx2")) return avx2;
-#endif
-    (void)avx2, (void)avx512;
-    return plain;
-}
-
 /* NAME(): the loop `run(job, span)`, which is always inlined, compiled for each instruction set. */
-#if defined(LANES_X86)
 #define LANES_DISPATCH(name, run)                                                                  \
-    static void name##_plain(void *job, const span *s)                                             \
+    static void name##_portable(void *job, const span *s)                                          \
     {                                                                                              \
         run(job, s);                                                                               \
     }                                                                                              \
-    LANES_AVX2 static void name##_avx2(void *job, const span *s)                                   \
+    PARE_AVX2 static void name##_avx2(void *job, const span *s)                                    \
     {                                                                                              \
         run(job, s);                                                                               \
     }                                                                                              \
-    LANES_AVX512 static void name##_avx512(void *job, const span *s)                               \
+    PARE_AVX512 static void name##_avx512(void *job, const span *s)                                \
     {                                                                                              \
         run(job, s);                                                                               \
     }                                                                                              \
     static span_fn *name(void)                                                                     \
     {                                                                                              \
-        return lanes_dispatch(name##_plain, name##_avx2, name##_avx512);                           \
+        static span_fn *const best[] = {name##_portable, name##_avx2, name##_avx512};              \
+        return best[simd_best()];                                                                  \
     }
-#else
-#define LANES_DISPATCH(name, run)                                                                  \
-    static void name##_plain(void *job, const span *s)                                             \
-    {                                                                                              \
-        run(job, s);                                                                               \
-    }                                                                                              \
-    static span_fn *name(void)                                                                     \
-    {                                                                                              \
-        return name##_plain;                                                                       \
-    }
-#endif
 
 /* Sixteen numbers, in as many registers as they need: arrays would go through memory. Passed by
  * address, since passing by value depends on the instruction set. */
@@ -71,13 +41,13 @@ typedef double lanes_f64 __attribute__((vector_size(LANES * sizeof(double)), ali
 typedef uint8_t lanes_u8 __attribute__((vector_size(LANES), aligned(1), may_alias));
 
 /* Entries of the chunk that begins at j; the last chunk of a row may be shorter. */
-LANES_INLINE size_t lanes_count(size_t j, size_t d)
+PARE_INLINE size_t lanes_count(size_t j, size_t d)
 {
     return d - j < LANES ? d - j : LANES;
 }
 
 /* Entries [j, j + n) of a row, 0 behind them; all `absent` where there is no row. */
-LANES_INLINE void lanes_load(lanes *v, const float *from, size_t j, size_t n, float absent)
+PARE_INLINE void lanes_load(lanes *v, const float *from, size_t j, size_t n, float absent)
 {
     if (!from)
         *v = (lanes){0} + absent;
@@ -90,7 +60,7 @@ LANES_INLINE void lanes_load(lanes *v, const float *from, size_t j, size_t n, fl
     }
 }
 
-LANES_INLINE void lanes_store(float *to, const lanes *v, size_t j, size_t n)
+PARE_INLINE void lanes_store(float *to, const lanes *v, size_t j, size_t n)
 {
     if (n == LANES)
         *(lanes_unaligned *)(to + j) = *v;
@@ -99,7 +69,7 @@ LANES_INLINE void lanes_store(float *to, const lanes *v, size_t j, size_t n)
 }
 
 /* The factors of dropout for n entries from `at` on: 0 or its scale. */
-LANES_INLINE void lanes_dropout(lanes *k, const dropout_mask *mask, size_t at, size_t n)
+PARE_INLINE void lanes_dropout(lanes *k, const dropout_mask *mask, size_t at, size_t n)
 {
     uint8_t some[LANES] = {0};
     if (!mask || !mask->keep) {
@@ -112,7 +82,7 @@ LANES_INLINE void lanes_dropout(lanes *k, const dropout_mask *mask, size_t at, s
 }
 
 /* The sum of sixteen partial sums, as a tree. */
-LANES_INLINE float lanes_total(const lanes *part)
+PARE_INLINE float lanes_total(const lanes *part)
 {
     float s[LANES];
     *(lanes_unaligned *)s = *part;
@@ -122,7 +92,7 @@ LANES_INLINE float lanes_total(const lanes *part)
 }
 
 /* The f32 sums of a span in f64. */
-LANES_INLINE void lanes_widen(double *sum, const float *part, size_t d)
+PARE_INLINE void lanes_widen(double *sum, const float *part, size_t d)
 {
     for (size_t j = 0; j < d; j++) sum[j] = (double)part[j];
 }

@@ -5,23 +5,22 @@
  * C, and compiled for several instruction sets. No operation is fused: except for exp every CPU gives
  * the same bits. */
 #include "softmax_row.h"
+#include "base/simd.h"
 #include <math.h>
 #include "base/vmath.h"
 #include <string.h>
-
-#define SOFTMAX_INLINE static inline __attribute__((always_inline))
 
 enum { LANES = 16, PIECE = 256 };
 
 /* ---- f32, for any instruction set ------------------------------------------------------------- */
 
-SOFTMAX_INLINE size_t piece_at(size_t i, size_t n)
+PARE_INLINE size_t piece_at(size_t i, size_t n)
 {
     return n - i < PIECE ? n - i : PIECE;
 }
 
 /* A nan is skipped here and shows in the sum. */
-SOFTMAX_INLINE float max_of(const float *x, size_t n)
+PARE_INLINE float max_of(const float *x, size_t n)
 {
     float part[LANES], row_max = -INFINITY;
     for (size_t l = 0; l < LANES; l++) part[l] = -INFINITY;
@@ -34,8 +33,7 @@ SOFTMAX_INLINE float max_of(const float *x, size_t n)
 }
 
 /* z_i = scale (x_i - row_max) and e_i = e^z_i for one piece; e = 0 beyond its end. */
-SOFTMAX_INLINE void exp_piece(float *e, float *z, const float *x, size_t n, float row_max,
-                              float scale)
+PARE_INLINE void exp_piece(float *e, float *z, const float *x, size_t n, float row_max, float scale)
 {
     if (n < PIECE)
         for (size_t i = 0; i < PIECE; i++) z[i] = -INFINITY;
@@ -44,7 +42,7 @@ SOFTMAX_INLINE void exp_piece(float *e, float *z, const float *x, size_t n, floa
     pare_exp_f32(e, z, PIECE);
 }
 
-SOFTMAX_INLINE double sum_piece(const float *e)
+PARE_INLINE double sum_piece(const float *e)
 {
     double part[LANES] = {0}, sum = 0;
     for (size_t i = 0; i < PIECE; i += LANES)
@@ -53,7 +51,7 @@ SOFTMAX_INLINE double sum_piece(const float *e)
     return sum;
 }
 
-SOFTMAX_INLINE softmax_row row_any(const float *x, size_t n, float scale)
+PARE_INLINE softmax_row row_any(const float *x, size_t n, float scale)
 {
     const float row_max = max_of(x, n);
     double sum = 0;
@@ -66,7 +64,7 @@ SOFTMAX_INLINE softmax_row row_any(const float *x, size_t n, float scale)
 }
 
 /* y_i += w e_i, through a copy of fixed length */
-SOFTMAX_INLINE void add_piece(float *y, const float *e, size_t n, float w)
+PARE_INLINE void add_piece(float *y, const float *e, size_t n, float w)
 {
     float sum[PIECE];
     memcpy(sum, y, n * sizeof *y);
@@ -75,7 +73,7 @@ SOFTMAX_INLINE void add_piece(float *y, const float *e, size_t n, float w)
     memcpy(y, sum, n * sizeof *y);
 }
 
-SOFTMAX_INLINE void backward_any(float *dy, const float *x, size_t n, softmax_row s, float w)
+PARE_INLINE void backward_any(float *dy, const float *x, size_t n, softmax_row s, float w)
 {
     const float row_max = (float)s.row_max, share = (float)((double)w / s.sum);
     float e[PIECE], z[PIECE];
@@ -89,8 +87,8 @@ SOFTMAX_INLINE void backward_any(float *dy, const float *x, size_t n, softmax_ro
 /* log p_i - log q_i = scale ((t_i - max_t) - (y_i - max_y)) - (log sum_t - log sum_y): the maxima are
  * subtracted first: logits of 1e4 would lose the difference to rounding. Where p_i is 0 its term is
  * 0, whatever the other factor. */
-SOFTMAX_INLINE double kl_any(float *dy, const float *y, softmax_row q, const float *t,
-                             softmax_row p, size_t n, float scale, float w)
+PARE_INLINE double kl_any(float *dy, const float *y, softmax_row q, const float *t, softmax_row p,
+                          size_t n, float scale, float w)
 {
     const float qy = (float)(1 / q.sum), pt = (float)(1 / p.sum);
     const float apart = (float)(log(p.sum) - log(q.sum));
@@ -137,20 +135,15 @@ typedef struct kernels {
     }
 
 SOFTMAX_KERNELS(plain, )
-#if defined(__x86_64__)
-SOFTMAX_KERNELS(avx2, __attribute__((target("avx2"))))
-SOFTMAX_KERNELS(avx512, __attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))))
-#endif
+SOFTMAX_KERNELS(avx2, PARE_AVX2)
+SOFTMAX_KERNELS(avx512, PARE_AVX512)
 
 static kernels best(void)
 {
-#if defined(__x86_64__)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl"))
-        return (kernels){row_avx512, backward_avx512, kl_avx512};
-    if (__builtin_cpu_supports("avx2")) return (kernels){row_avx2, backward_avx2, kl_avx2};
-#endif
-    return (kernels){row_plain, backward_plain, kl_plain};
+    static const kernels k[] = {{row_plain, backward_plain, kl_plain},
+                                {row_avx2, backward_avx2, kl_avx2},
+                                {row_avx512, backward_avx512, kl_avx512}};
+    return k[simd_best()];
 }
 
 softmax_row softmax_row_f32(const float *x, size_t n, float scale)

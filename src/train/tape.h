@@ -4,7 +4,7 @@
  * after the other; within a step the rows are cut into spans of a fixed size, so that sums over
  * rows do not depend on the number of threads. The plain code of a step computes in f64 and serves
  * both types (f32 rows are widened one at a time); where training spends its time, f32 has kernels
- * of its own (*_f32.c).
+ * of its own (simd_lanes.h).
  *
  * The tape keeps its first error (t->work.st): after it every step does nothing, and rows that
  * would be new have no memory. Both passes ask once, at their end. */

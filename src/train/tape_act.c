@@ -84,7 +84,7 @@ static void act_span(void *self, const span *s)
 /* ---- f32 -------------------------------------------------------------------------------------- */
 
 /* y = act(x), d = act'(x). */
-LANES_INLINE void act_one(pare_act act, float x, float *y, float *d)
+PARE_INLINE void act_one(pare_act act, float x, float *y, float *d)
 {
     *y = x;
     *d = 1;
@@ -115,7 +115,7 @@ LANES_INLINE void act_one(pare_act act, float x, float *y, float *d)
 }
 
 /* y = act(x), slope = act'(x), lane by lane. */
-LANES_INLINE void act_lanes(pare_act act, const lanes *x, lanes *y, lanes *slope)
+PARE_INLINE void act_lanes(pare_act act, const lanes *x, lanes *y, lanes *slope)
 {
     float a[LANES], b[LANES], c[LANES];
     *(lanes_unaligned *)a = *x;
@@ -124,7 +124,7 @@ LANES_INLINE void act_lanes(pare_act act, const lanes *x, lanes *y, lanes *slope
     *slope = *(const lanes_unaligned *)c;
 }
 
-LANES_INLINE void act_rows(const act_job *w, const span *s, pare_act act)
+PARE_INLINE void act_rows(const act_job *w, const span *s, pare_act act)
 {
     const rows *const x = w->s->pre, *const u = w->s->factor;
     for (size_t i = s->first; i < s->end; i++) {
@@ -143,7 +143,7 @@ LANES_INLINE void act_rows(const act_job *w, const span *s, pare_act act)
     }
 }
 
-LANES_INLINE void act_rows_backward(const act_job *w, const span *s, pare_act act)
+PARE_INLINE void act_rows_backward(const act_job *w, const span *s, pare_act act)
 {
     const rows *const x = w->s->pre, *const u = w->s->factor;
     for (size_t i = s->first; i < s->end; i++) {
@@ -166,7 +166,7 @@ LANES_INLINE void act_rows_backward(const act_job *w, const span *s, pare_act ac
     }
 }
 
-LANES_INLINE void act_forward_or_backward(const act_job *w, const span *s, pare_act act)
+PARE_INLINE void act_forward_or_backward(const act_job *w, const span *s, pare_act act)
 {
     if (w->post)
         act_rows(w, s, act);
@@ -175,28 +175,15 @@ LANES_INLINE void act_forward_or_backward(const act_job *w, const span *s, pare_
 }
 
 /* The activation is a constant in every loop. */
-LANES_INLINE void act_any(const act_job *w, const span *s)
+PARE_INLINE void act_any(const act_job *w, const span *s)
 {
-    switch (w->s->act) {
-    case PARE_ACT_NONE:
-        act_forward_or_backward(w, s, PARE_ACT_NONE);
-        return;
-    case PARE_ACT_RELU:
-        act_forward_or_backward(w, s, PARE_ACT_RELU);
-        return;
-    case PARE_ACT_GELU:
-        act_forward_or_backward(w, s, PARE_ACT_GELU);
-        return;
-    case PARE_ACT_GELU_TANH:
-        act_forward_or_backward(w, s, PARE_ACT_GELU_TANH);
-        return;
-    case PARE_ACT_SILU:
-        act_forward_or_backward(w, s, PARE_ACT_SILU);
-        return;
-    case PARE_ACT_TANH:
-        act_forward_or_backward(w, s, PARE_ACT_TANH);
-        return;
-    }
+    const pare_act act = w->s->act;
+    if (act == PARE_ACT_NONE) act_forward_or_backward(w, s, PARE_ACT_NONE);
+    if (act == PARE_ACT_RELU) act_forward_or_backward(w, s, PARE_ACT_RELU);
+    if (act == PARE_ACT_GELU) act_forward_or_backward(w, s, PARE_ACT_GELU);
+    if (act == PARE_ACT_GELU_TANH) act_forward_or_backward(w, s, PARE_ACT_GELU_TANH);
+    if (act == PARE_ACT_SILU) act_forward_or_backward(w, s, PARE_ACT_SILU);
+    if (act == PARE_ACT_TANH) act_forward_or_backward(w, s, PARE_ACT_TANH);
 }
 
 LANES_DISPATCH(act_f32, act_any)

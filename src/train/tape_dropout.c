@@ -27,7 +27,7 @@ typedef struct draws {
     uint32_t w[4][LANES];
 } draws;
 
-LANES_INLINE void philox_round(draws *c, uint32_t k0, uint32_t k1)
+PARE_INLINE void philox_round(draws *c, uint32_t k0, uint32_t k1)
 {
     draws to;
     for (size_t l = 0; l < LANES; l++) {
@@ -41,8 +41,8 @@ LANES_INLINE void philox_round(draws *c, uint32_t k0, uint32_t k1)
     *c = to;
 }
 
-LANES_INLINE void draw_group(uint8_t keep[GROUP], const dropout_draw_job *m, uint32_t first,
-                             size_t span_at)
+PARE_INLINE void draw_group(uint8_t keep[GROUP], const dropout_draw_job *m, uint32_t first,
+                            size_t span_at)
 {
     draws c;
     for (size_t l = 0; l < LANES; l++) {
@@ -58,7 +58,7 @@ LANES_INLINE void draw_group(uint8_t keep[GROUP], const dropout_draw_job *m, uin
             keep[h * LANES + l] = (c.w[h / 2][l] >> (h % 2 * 16) & 0xffff) >= m->threshold;
 }
 
-LANES_INLINE void draw_masks(const dropout_draw_job *m, const span *s)
+PARE_INLINE void draw_masks(const dropout_draw_job *m, const span *s)
 {
     const size_t entries = (s->end - s->first) * m->d;
     uint8_t *const keep = m->keep + s->first * m->d;
@@ -114,8 +114,7 @@ static void dropout_span(void *self, const span *s)
     }
 }
 
-LANES_INLINE void dropout_rows(const dropout_job *w, const span *s, const dropout_mask *k,
-                               bool adds)
+PARE_INLINE void dropout_rows(const dropout_job *w, const span *s, const dropout_mask *k, bool adds)
 {
     const size_t d = w->y->d;
     for (size_t i = s->first; i < s->end; i++) {
@@ -135,7 +134,7 @@ LANES_INLINE void dropout_rows(const dropout_job *w, const span *s, const dropou
 }
 
 /* What there is to do is a constant in every loop. */
-LANES_INLINE void dropout_any(const dropout_job *w, const span *s)
+PARE_INLINE void dropout_any(const dropout_job *w, const span *s)
 {
     if (!w->k->keep && w->plus)
         dropout_rows(w, s, NULL, true);

@@ -82,7 +82,7 @@ static void mean_span(void *self, const span *s)
 }
 
 /* In f32: sixteen columns at a time over the keys of a row. */
-LANES_INLINE void mean_rows(const mean_job *w, const span *s)
+PARE_INLINE void mean_rows(const mean_job *w, const span *s)
 {
     const size_t n = w->t->tokens, d = w->x->d;
     for (size_t i = s->first; i < s->end; i++) {

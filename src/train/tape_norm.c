@@ -171,7 +171,7 @@ typedef struct row_moments {
 
 /* ---- f32, row by row -------------------------------------------------------------------------- */
 
-LANES_INLINE float row_mean(const float *x, const float *offset, size_t d)
+PARE_INLINE float row_mean(const float *x, const float *offset, size_t d)
 {
     lanes part = {0}, v, o;
     for (size_t j = 0; j < d; j += LANES) {
@@ -183,7 +183,7 @@ LANES_INLINE float row_mean(const float *x, const float *offset, size_t d)
     return lanes_total(&part) / (float)d;
 }
 
-LANES_INLINE float row_squares(const float *x, const float *offset, float mean, size_t d)
+PARE_INLINE float row_squares(const float *x, const float *offset, float mean, size_t d)
 {
     lanes part = {0}, v, o;
     float rest = 0;
@@ -201,8 +201,8 @@ LANES_INLINE float row_squares(const float *x, const float *offset, float mean, 
     return lanes_total(&part) + rest;
 }
 
-LANES_INLINE void scale_row(float *y, const float *x, float mean, float inv, const float *offset,
-                            const float *gain, const float *bias, size_t d)
+PARE_INLINE void scale_row(float *y, const float *x, float mean, float inv, const float *offset,
+                           const float *gain, const float *bias, size_t d)
 {
     lanes v, o, g, b;
     for (size_t j = 0; j < d; j += LANES) {
@@ -216,7 +216,7 @@ LANES_INLINE void scale_row(float *y, const float *x, float mean, float inv, con
     }
 }
 
-LANES_INLINE void norm_rows(const norm_job *w, const span *s)
+PARE_INLINE void norm_rows(const norm_job *w, const span *s)
 {
     const pare_norm *const n = w->n;
     const float *const offset = n->offset.data, *const gain = n->gain.data;
@@ -236,9 +236,9 @@ LANES_INLINE void norm_rows(const norm_job *w, const span *s)
 }
 
 /* Adds this row to the sums of gain and bias, and finds its own. */
-LANES_INLINE void row_backward_sums(row_moments *f, float *dgain, float *dbias, const float *x,
-                                    const float *dy, const float *offset, const float *gain,
-                                    size_t d)
+PARE_INLINE void row_backward_sums(row_moments *f, float *dgain, float *dbias, const float *x,
+                                   const float *dy, const float *offset, const float *gain,
+                                   size_t d)
 {
     lanes p1 = {0}, p2 = {0};
     for (size_t j = 0; j < d; j += LANES) {
@@ -258,9 +258,9 @@ LANES_INLINE void row_backward_sums(row_moments *f, float *dgain, float *dbias, 
     f->s2 = lanes_total(&p2);
 }
 
-LANES_INLINE void row_backward(float *dx, const row_moments *f, float *doffset, const float *x,
-                               const float *dy, const float *plus, const float *offset,
-                               const float *gain, size_t d)
+PARE_INLINE void row_backward(float *dx, const row_moments *f, float *doffset, const float *x,
+                              const float *dy, const float *plus, const float *offset,
+                              const float *gain, size_t d)
 {
     for (size_t j = 0; j < d; j += LANES) {
         const size_t n = lanes_count(j, d);
@@ -278,7 +278,7 @@ LANES_INLINE void row_backward(float *dx, const row_moments *f, float *doffset, 
     }
 }
 
-LANES_INLINE void norm_rows_backward(const norm_job *w, const span *s)
+PARE_INLINE void norm_rows_backward(const norm_job *w, const span *s)
 {
     const pare_norm *const n = w->n;
     const float *const offset = n->offset.data, *const gain = n->gain.data;
@@ -300,14 +300,14 @@ LANES_INLINE void norm_rows_backward(const norm_job *w, const span *s)
 /* ---- f32, batch norm: by columns -------------------------------------------------------------- */
 
 /* The n columns from j on of a row; n is known where this is inlined, unless they are the last. */
-LANES_INLINE void sum_chunk(double *sum, const float *x, size_t j, size_t n)
+PARE_INLINE void sum_chunk(double *sum, const float *x, size_t j, size_t n)
 {
     lanes v;
     lanes_load(&v, x, j, n, 0);
     *(lanes_f64 *)(sum + j) += __builtin_convertvector(v, lanes_f64);
 }
 
-LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, size_t j, size_t n)
+PARE_INLINE void squares_chunk(float *sum, const float *x, const float *mean, size_t j, size_t n)
 {
     lanes v, m;
     lanes_load(&v, x, j, n, 0);
@@ -319,7 +319,7 @@ LANES_INLINE void squares_chunk(float *sum, const float *x, const float *mean, s
 /* Of the rows of a span: their sums, their squared distances from the span's own mean, so that
  * nothing cancels where that is large, and sum^2 / rows, from which the distances from the mean of
  * all rows follow. The second pass finds the rows in the cache. */
-LANES_INLINE void column_moments_f32(const norm_job *w, const span *s)
+PARE_INLINE void column_moments_f32(const norm_job *w, const span *s)
 {
     const size_t d = w->x->d, whole = d / LANES * LANES;
     const double count = (double)(s->end - s->first);
@@ -345,114 +345,72 @@ LANES_INLINE void column_moments_f32(const norm_job *w, const span *s)
     }
 }
 
-LANES_INLINE void norm_chunk(const norm_job *w, float *y, const float *x, size_t j, size_t n)
+/* What a pass over the columns reads and writes of one row. */
+typedef struct column_row {
+    const float *x, *dy, *plus;
+    float *y, *s1, *s2; /* sums over the rows: of dy (x - mean), of dy */
+} column_row;
+
+/* The three passes (NORM_COLUMNS, NORM_SUMS_BACKWARD, NORM_COLUMNS_BACKWARD), for the n columns from
+ * j on; op is known where this is inlined. */
+PARE_INLINE void column_chunk(norm_op op, const norm_job *w, const column_row *r, size_t j,
+                              size_t n)
 {
-    lanes v, m, a, b;
-    lanes_load(&v, x, j, n, 0);
+    lanes v, m, a, b, e, c, p;
+    lanes_load(&v, r->x, j, n, 0);
     lanes_load(&m, w->mean, j, n, 0);
+    lanes_load(&e, r->dy, j, n, 0);
+    if (op == NORM_SUMS_BACKWARD) {
+        *(lanes_unaligned *)(r->s1 + j) += e * (v - m);
+        *(lanes_unaligned *)(r->s2 + j) += e;
+        return;
+    }
     lanes_load(&a, w->scale, j, n, 0);
     lanes_load(&b, w->shift, j, n, 0);
-    v = (v - m) * a + b;
-    lanes_store(y, &v, j, n);
+    if (op == NORM_COLUMNS) {
+        v = (v - m) * a + b;
+    } else {
+        lanes_load(&c, w->coupling, j, n, 0);
+        lanes_load(&p, r->plus, j, n, 0);
+        v = (e - b - (v - m) * c) * a + p;
+    }
+    lanes_store(r->y, &v, j, n);
 }
 
-LANES_INLINE void norm_columns(const norm_job *w, const span *s)
+PARE_INLINE void columns_of_rows(norm_op op, const norm_job *w, const span *s)
 {
     const norm_job here = *w; /* a copy that no store can change */
     const size_t d = w->x->d;
-    for (size_t i = s->first; i < s->end; i++) {
-        const float *const x = rows_at(w->x, i, 0);
-        float *const y = rows_at(w->y, i, 0);
-        size_t j = 0;
-        for (; j + LANES <= d; j += LANES) norm_chunk(&here, y, x, j, LANES);
-        if (j < d) norm_chunk(&here, y, x, j, d - j);
-    }
-}
-
-LANES_INLINE void sums_chunk(float *s1, float *s2, const float *x, const float *dy,
-                             const float *mean, size_t j, size_t n)
-{
-    lanes v, e, m;
-    lanes_load(&v, x, j, n, 0);
-    lanes_load(&e, dy, j, n, 0);
-    lanes_load(&m, mean, j, n, 0);
-    *(lanes_unaligned *)(s1 + j) += e * (v - m);
-    *(lanes_unaligned *)(s2 + j) += e;
-}
-
-LANES_INLINE void column_sums_backward(const norm_job *w, const span *s)
-{
-    const size_t d = w->x->d;
-    const float *const mean = w->mean;
+    const bool sums = op == NORM_SUMS_BACKWARD;
     float *const s1 = s->row32[0], *const s2 = s->row32[1];
-    memset(s1, 0, (d + LANES) * sizeof *s1);
-    memset(s2, 0, (d + LANES) * sizeof *s2);
+    if (sums) memset(s1, 0, (d + LANES) * sizeof *s1);
+    if (sums) memset(s2, 0, (d + LANES) * sizeof *s2);
     for (size_t i = s->first; i < s->end; i++) {
-        const float *const x = rows_at(w->x, i, 0), *const dy = rows_at(w->dy, i, 0);
+        const column_row r = {.x = rows_at(w->x, i, 0),
+                              .dy = op == NORM_COLUMNS ? NULL : rows_at(w->dy, i, 0),
+                              .plus = w->plus ? rows_at(w->plus, i, 0) : NULL,
+                              .y = sums ? NULL : rows_at(w->y, i, 0),
+                              .s1 = s1,
+                              .s2 = s2};
         size_t j = 0;
-        for (; j + LANES <= d; j += LANES) sums_chunk(s1, s2, x, dy, mean, j, LANES);
-        if (j < d) sums_chunk(s1, s2, x, dy, mean, j, d - j);
+        for (; j + LANES <= d; j += LANES) column_chunk(op, &here, &r, j, LANES);
+        if (j < d) column_chunk(op, &here, &r, j, d - j);
     }
-    for (size_t j = 0; j < d; j++) s->sum[j] = (double)s1[j] * w->k->inv[j];
-    lanes_widen(s->sum + d, s2, d);
-}
-
-LANES_INLINE void columns_backward_chunk(const norm_job *w, float *dx, const float *x,
-                                         const float *dy, const float *plus, size_t j, size_t n)
-{
-    lanes v, e, m, a, b, c, p;
-    lanes_load(&v, x, j, n, 0);
-    lanes_load(&e, dy, j, n, 0);
-    lanes_load(&m, w->mean, j, n, 0);
-    lanes_load(&a, w->scale, j, n, 0);
-    lanes_load(&b, w->shift, j, n, 0);
-    lanes_load(&c, w->coupling, j, n, 0);
-    lanes_load(&p, plus, j, n, 0);
-    v = (e - b - (v - m) * c) * a + p;
-    lanes_store(dx, &v, j, n);
-}
-
-LANES_INLINE void norm_columns_backward(const norm_job *w, const span *s)
-{
-    const norm_job here = *w;
-    const size_t d = w->x->d;
-    for (size_t i = s->first; i < s->end; i++) {
-        const float *const x = rows_at(w->x, i, 0), *const dy = rows_at(w->dy, i, 0);
-        const float *const plus = w->plus ? rows_at(w->plus, i, 0) : NULL;
-        float *const dx = rows_at(w->y, i, 0);
-        size_t j = 0;
-        for (; j + LANES <= d; j += LANES) columns_backward_chunk(&here, dx, x, dy, plus, j, LANES);
-        if (j < d) columns_backward_chunk(&here, dx, x, dy, plus, j, d - j);
-    }
+    for (size_t j = 0; sums && j < d; j++) s->sum[j] = (double)s1[j] * w->k->inv[j];
+    if (sums) lanes_widen(s->sum + d, s2, d);
 }
 
 /* ---- f32, chosen at run time ------------------------------------------------------------------ */
 
-LANES_INLINE void norm_any(const norm_job *w, const span *s)
+/* NORM_SUM and NORM_SQUARES are in f64 alone. */
+PARE_INLINE void norm_any(const norm_job *w, const span *s)
 {
-    switch (w->op) {
-    case NORM_ROWS:
-        norm_rows(w, s);
-        return;
-    case NORM_ROWS_BACKWARD:
-        norm_rows_backward(w, s);
-        return;
-    case NORM_SUM:
-    case NORM_SQUARES: /* in f64 alone */
-        return;
-    case NORM_MOMENTS:
-        column_moments_f32(w, s);
-        return;
-    case NORM_COLUMNS:
-        norm_columns(w, s);
-        return;
-    case NORM_SUMS_BACKWARD:
-        column_sums_backward(w, s);
-        return;
-    case NORM_COLUMNS_BACKWARD:
-        norm_columns_backward(w, s);
-        return;
-    }
+    if (w->op == NORM_ROWS) norm_rows(w, s);
+    if (w->op == NORM_ROWS_BACKWARD) norm_rows_backward(w, s);
+    if (w->op == NORM_MOMENTS) column_moments_f32(w, s);
+    if (w->op == NORM_COLUMNS) columns_of_rows(NORM_COLUMNS, w, s);
+    if (w->op == NORM_SUMS_BACKWARD) columns_of_rows(NORM_SUMS_BACKWARD, w, s);
+    if (w->op == NORM_COLUMNS_BACKWARD) columns_of_rows(NORM_COLUMNS_BACKWARD, w, s);
 }
 
 LANES_DISPATCH(norm_f32, norm_any)

@@ -3,7 +3,7 @@
 #include "kernel_cases.h"
 #include "fail_alloc.h"
 #include "attention/attend.h"
-#include "attention/oracle_wrappers.h"
+#include "oracle_wrappers.h"
 
 enum { N = 300, D = 4 };
 

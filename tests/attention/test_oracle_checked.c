@@ -1,7 +1,7 @@
-/* Tests src/attention/oracle_checked.c and oracle_faulty.c: sound engines pass, every fault is
+/* Tests tests/support/oracle_checked.c and oracle_faulty.c: sound engines pass, every fault is
  * found and named. */
 #include "kernel_cases.h"
-#include "attention/oracle_wrappers.h"
+#include "oracle_wrappers.h"
 
 enum { N = 64, DK = 6, DV = 5, CALLS = 4 };
 

@@ -1,4 +1,5 @@
 /* Tests src/attention/partial.c: partial results are what they say, and merge to the whole. */
+#include "merge_partials.h"
 #include "attention/attend.h"
 #include "kernel_cases.h"
 

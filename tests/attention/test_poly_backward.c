@@ -1,4 +1,5 @@
 /* Tests src/attention/poly_backward*.c: gradients of the function that is computed. */
+#include "poly_reference.h"
 #include "attention/attend.h"
 #include "poly_cases.h"
 #include "attention/poly.h"

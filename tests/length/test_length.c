@@ -1,6 +1,6 @@
 /* Tests src/length/length.c and the rest: what is refused, what is the same whatever the machine
  * does, what a broken engine leads to, and golden vectors. */
-#include "attention/oracle_wrappers.h"
+#include "oracle_wrappers.h"
 #include "base/json.h"
 #include "length_cases.h"
 

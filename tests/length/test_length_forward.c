@@ -1,6 +1,6 @@
 /* Tests src/length/length_forward.c, distributed.c: a model through an oracle is the model. */
 #include <float.h>
-#include "attention/oracle_wrappers.h"
+#include "oracle_wrappers.h"
 #include <pare/length.h>
 #include <pare_test.h>
 

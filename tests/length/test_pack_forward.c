@@ -1,6 +1,6 @@
 /* Tests src/length/pack_forward.c and pare_forward_together: inputs of different lengths side by
  * side through a model, several in a call, give what each gives alone. */
-#include "attention/oracle_wrappers.h"
+#include "oracle_wrappers.h"
 #include "base/support.h"
 #include <pare/length.h>
 #include <pare_test.h>

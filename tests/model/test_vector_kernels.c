@@ -39,7 +39,7 @@ static void functions_are_within_two_ulp(void **state)
         const numbers s = sample(part, 100);
         for (const char *f = "etf"; *f; f++) {
             numbers y = s;
-            vector_function(vector_best_isa(), y.v, y.n, *f);
+            vector_function(simd_best(), y.v, y.n, *f);
             for (size_t i = 0; i < s.n; i++) {
                 const double x = (double)s.v[i];
                 const double want = *f == 'e' ? exp(x) : *f == 't' ? tanh(x) : erf(x);
@@ -59,9 +59,9 @@ static void functions_at_the_ends_are_exact(void **state)
     float e[] = {0, -0.0f, -105, -1e30f, -INFINITY, 89, 1e30f, INFINITY, NAN};
     float t[] = {0, -0.0f, 20, -1e30f, -INFINITY, INFINITY, 1e-40f, NAN};
     float f[] = {0, -0.0f, 20, -1e30f, -INFINITY, INFINITY, NAN};
-    vector_function(vector_best_isa(), e, 9, 'e');
-    vector_function(vector_best_isa(), t, 8, 't');
-    vector_function(vector_best_isa(), f, 7, 'f');
+    vector_function(simd_best(), e, 9, 'e');
+    vector_function(simd_best(), t, 8, 't');
+    vector_function(simd_best(), f, 7, 'f');
     assert_true(e[0] == 1 && e[1] == 1 && e[2] == 0 && e[3] == 0 && e[4] == 0);
     assert_true(isinf(e[5]) && isinf(e[6]) && isinf(e[7]) && isnan(e[8]));
     assert_true(t[0] == 0 && signbit(t[1]) && t[2] == 1 && t[3] == -1 && t[4] == -1 && t[5] == 1);
@@ -98,7 +98,7 @@ static void activations_stay_within_what_the_proof_adds(void **state)
         const numbers s = sample(part, 100);
         for (pare_act a = PARE_ACT_NONE; a <= PARE_ACT_TANH; a++) {
             numbers y = s;
-            vector_activation(vector_best_isa(), y.v, NULL, y.n, a);
+            vector_activation(simd_best(), y.v, NULL, y.n, a);
             for (size_t i = 0; i < s.n; i++) {
                 const double x = (double)s.v[i], got = (double)y.v[i], want = act_of(a, x);
                 if (!(fabs(got - want) <= 16 * u32 * fabs(x) + 1024 * tiny))
@@ -120,9 +120,9 @@ static void a_gate_is_the_activation_times_the_other(void **state)
             y[i] = want[i] = (float)i / 8 - 4;
             u[i] = 3 - (float)i / 16;
         }
-        vector_activation(vector_best_isa(), want, NULL, n, PARE_ACT_SILU);
+        vector_activation(simd_best(), want, NULL, n, PARE_ACT_SILU);
         for (size_t i = 0; i < n; i++) want[i] *= u[i];
-        vector_activation(vector_best_isa(), y, u, n, PARE_ACT_SILU);
+        vector_activation(simd_best(), y, u, n, PARE_ACT_SILU);
         assert_memory_equal(y, want, n * sizeof *y);
     }
 }
@@ -201,8 +201,8 @@ static void norms_are_their_definition(void **state)
         float y[ROWS * WIDEST], in_place[ROWS * WIDEST];
         double want[WIDEST];
         memcpy(in_place, c.x, sizeof c.x);
-        vector_normalize(vector_best_isa(), y, c.x, ROWS, c.d, &c.k);
-        vector_normalize(vector_best_isa(), in_place, in_place, ROWS, c.d, &c.k);
+        vector_normalize(simd_best(), y, c.x, ROWS, c.d, &c.k);
+        vector_normalize(simd_best(), in_place, in_place, ROWS, c.d, &c.k);
         assert_memory_equal(y, in_place, ROWS * c.d * sizeof *y);
         for (size_t i = 0; i < ROWS; i++) {
             const double off = plain_norm(want, &c, i);
@@ -221,10 +221,10 @@ static void a_zero_row_stays_zero_without_eps(void **state)
     float x[40] = {0};
     const vector_norm rms = {.kind = PARE_NORM_RMS, .divisor = 40};
     const vector_norm layer = {.kind = PARE_NORM_LAYER, .divisor = 40};
-    vector_normalize(vector_best_isa(), x, x, 1, 40, &rms);
+    vector_normalize(simd_best(), x, x, 1, 40, &rms);
     for (size_t j = 0; j < 40; j++) assert_true(x[j] == 0);
     for (size_t j = 0; j < 40; j++) x[j] = 3;
-    vector_normalize(vector_best_isa(), x, x, 1, 40, &layer);
+    vector_normalize(simd_best(), x, x, 1, 40, &layer);
     for (size_t j = 0; j < 40; j++) assert_true(x[j] == 0);
 }
 
@@ -238,8 +238,8 @@ static void sums_are_entry_by_entry(void **state)
             x[i] = 1 + (float)i / 4;
         }
         for (size_t j = 0; j < d; j++) w[j] = (float)j - 20;
-        vector_add(vector_best_isa(), y, x, NULL, 3, d);
-        vector_add(vector_best_isa(), z, x, w, 3, d);
+        vector_add(simd_best(), y, x, NULL, 3, d);
+        vector_add(simd_best(), z, x, w, 3, d);
         for (size_t i = 0; i < 3 * d; i++) {
             assert_true(y[i] == (float)i + x[i]);
             assert_true(z[i] == (float)i + w[i % d] * x[i]);
@@ -252,13 +252,13 @@ static void sums_are_entry_by_entry(void **state)
 static void every_instruction_set_gives_the_same_bits(void **state)
 {
     (void)state;
-    for (vector_isa isa = ISA_PLAIN; isa < vector_best_isa(); isa++) {
+    for (simd_isa isa = SIMD_PORTABLE; isa < simd_best(); isa++) {
         for (unsigned part = 0; part < 20; part++) {
             const numbers s = sample(part, 20);
             for (pare_act a = PARE_ACT_NONE; a <= PARE_ACT_TANH; a++) {
                 numbers one = s, two = s;
                 vector_activation(isa, one.v, s.v, one.n - part, a);
-                vector_activation(vector_best_isa(), two.v, s.v, two.n - part, a);
+                vector_activation(simd_best(), two.v, s.v, two.n - part, a);
                 assert_memory_equal(one.v, two.v, sizeof one.v);
             }
         }
@@ -267,9 +267,9 @@ static void every_instruction_set_gives_the_same_bits(void **state)
             set_vectors(&c, seed);
             float one[ROWS * WIDEST] = {0}, two[ROWS * WIDEST] = {0};
             vector_normalize(isa, one, c.x, ROWS, c.d, &c.k);
-            vector_normalize(vector_best_isa(), two, c.x, ROWS, c.d, &c.k);
+            vector_normalize(simd_best(), two, c.x, ROWS, c.d, &c.k);
             vector_add(isa, one, c.x, c.gain, ROWS, c.d);
-            vector_add(vector_best_isa(), two, c.x, c.gain, ROWS, c.d);
+            vector_add(simd_best(), two, c.x, c.gain, ROWS, c.d);
             assert_memory_equal(one, two, sizeof one);
         }
     }

@@ -22,8 +22,8 @@
  * which moves with their mean.
  *
  * Causal: S of the chunks before, summed from the front; dS of the chunks behind, from the end. */
-#include "rows_f64.h"
-#include "polynomial.h"
+#include "poly_reference.h"
+#include "attention/rows_f64.h"
 #include "linalg/matrix.h"
 #include <math.h>
 #include <string.h>

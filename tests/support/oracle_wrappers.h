@@ -2,8 +2,8 @@
  * plans for, and what a trainer can swap. Backends implement pare_oracle_ops; the built-in one sits
  * on the attention kernels. A call is one small piece of attention; calls of one round are
  * independent of one another. Scores are plain q.k: a scale is folded into q. */
-#ifndef PARE_ATTENTION_ORACLE_WRAPPERS_H
-#define PARE_ATTENTION_ORACLE_WRAPPERS_H
+#ifndef PARE_TEST_ORACLE_WRAPPERS_H
+#define PARE_TEST_ORACLE_WRAPPERS_H
 #include <pare/attention.h>
 
 /* What `checked` looks at and finds. */

@@ -18,7 +18,7 @@
  *
  * and the same with weights e^(s - m) in the place of p for acc and l. The bound is convex in u and
  * 0 at 0, so the roundings of the engine and of this check may be added in u. */
-#include "oracle_calls.h"
+#include "attention/oracle_calls.h"
 #include "oracle_wrappers.h"
 #include "linalg/bounds.h"
 #include "linalg/elementary.h"

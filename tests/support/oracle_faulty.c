@@ -2,7 +2,7 @@
  * computes wrong numbers. Its numbers are changed at the barrier, since they need not be there
  * before. */
 #include "oracle_wrappers.h"
-#include "oracle_calls.h"
+#include "attention/oracle_calls.h"
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
