@@ -5,9 +5,9 @@
 #include "base/work.h"
 #include <pare/cert.h>
 
-/* Two models on a whole set of inputs (src/cert/gap.c). Each is enclosed in f64; where the radii
- * make the bound much larger than what is seen, and the work is not too much, once more with
- * double-double midpoints. */
+/* Two models on a whole set of inputs (src/cert/output_difference.c). Each is enclosed in f64; where
+ * the radii make the bound much larger than what is seen, and the work is not too much, once more
+ * with double-double midpoints. */
 typedef struct pare_gap {
     pare_ub proven;  /* |f - g| of every output entry, for the exact functions */
     double measured; /* largest |f - g| between the midpoints: never above proven */
