@@ -1,6 +1,6 @@
 /* apriori_bound.c - the smallest bound on |f - g| that any of the theorems proves. */
 #include "collapse_chain.h"
-#include "parallel_collapse.h"
+#include "theorem2_parallel.h"
 #include "model/model_equality.h"
 #include <pare/depth.h>
 #include <math.h>

@@ -26,7 +26,7 @@ typedef struct depth_domain {
  * at most 1, tokens at most 2 apart"); in the arena, NULL when memory is out. */
 const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_domain *d);
 
-/* ---- Theorem 1: sublayer by sublayer (recurrence.c, apriori_bound.c) ------------------------- */
+/* ---- Theorem 1: sublayer by sublayer (theorem1_recurrence.c, apriori_bound.c) ------------------------- */
 
 typedef struct depth_bound {
     pare_ub bound; /* on the largest |f - g| over the output's entries: the least of all */

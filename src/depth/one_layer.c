@@ -17,7 +17,7 @@
 #include "attention/attend.h"
 #include "linalg/matrix.h"
 #include "one_layer.h"
-#include "parallel_collapse.h"
+#include "theorem2_parallel.h"
 #include <string.h>
 
 /* ---- what is allowed ------------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* recognize_collapse.c - which one-layer collapse of f a model g may be. Kinds, numbers of heads
  * and the first keys and values decide; the distance of all other numbers is part of the bound. */
 #include "one_layer.h"
-#include "parallel_collapse.h"
+#include "theorem2_parallel.h"
 #include "attention/attend.h"
 #include "model/model_equality.h"
 #include <pare/depth.h>

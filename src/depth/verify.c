@@ -4,7 +4,7 @@
  * observations: they explain the result, and no bound depends on them. */
 #include "depth_ball.h"
 #include "replace_layers.h"
-#include "theorems.h"
+#include "certify_theorems.h"
 #include "cert/ball.h"
 #include "cert/conformal.h"
 #include "cert/outputs.h"

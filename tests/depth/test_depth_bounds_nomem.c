@@ -1,7 +1,7 @@
 /* Memory runs out, or one allocation is refused, at every place of a collapse and of every proof: a
  * status and nothing else. */
 #include <fail_alloc.h>
-#include "depth/theorems.h"
+#include "depth/certify_theorems.h"
 #include "depth_nets.h"
 #include <pare/depth.h>
 

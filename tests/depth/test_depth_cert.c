@@ -1,4 +1,4 @@
-/* Tests src/depth/verify.c and theorems.c: what a certificate of a cut says is true, it verifies,
+/* Tests src/depth/verify.c and certify_theorems.c: what a certificate of a cut says is true, it verifies,
  * and another pair of models does not pass for this one. */
 #include "depth_models.h"
 #include <claims.h>

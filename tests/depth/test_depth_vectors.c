@@ -6,7 +6,7 @@
 #include "depth_nets.h"
 #include "../cert/splitmix_nets.h"
 #include "base/json.h"
-#include "depth/parallel_collapse.h"
+#include "depth/theorem2_parallel.h"
 #include <pare/depth.h>
 
 #define VECTORS "../shared/reference/depth/vectors.json"

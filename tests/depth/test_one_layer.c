@@ -1,4 +1,4 @@
-/* Tests src/depth/one_layer.c, collapse_chain.c, parallel_collapse.c and recognize_collapse.c: one-layer collapses are what
+/* Tests src/depth/one_layer.c, collapse_chain.c, theorem2_parallel.c and recognize_collapse.c: one-layer collapses are what
  * they are said to be, exactly where theory says so, and of the order it says elsewhere. */
 #include "depth_nets.h"
 

@@ -1,4 +1,4 @@
-/* collapse.c - the public interface (pare/depth.h) to the bounds of depth_bounds.h. */
+/* depth_bounds_api.c - the public interface (pare/depth.h) to the bounds of depth_bounds.h. */
 #include "depth_bounds.h"
 #include <pare/depth.h>
 #include <string.h>

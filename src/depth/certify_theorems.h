@@ -1,6 +1,6 @@
-/* theorems.h - adds the theorems of depth to a certificate (theorems.c). */
-#ifndef PARE_SRC_DEPTH_THEOREMS_H
-#define PARE_SRC_DEPTH_THEOREMS_H
+/* certify_theorems.h - adds the theorems of depth to a certificate (certify_theorems.c). */
+#ifndef PARE_SRC_DEPTH_CERTIFY_THEOREMS_H
+#define PARE_SRC_DEPTH_CERTIFY_THEOREMS_H
 #include "cert/prove.h"
 
 /* Theorems 1 and 2, what they need, and what Rank collapse 2025 prints; texts live in the arena. */

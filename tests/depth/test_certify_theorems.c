@@ -1,5 +1,5 @@
-/* Tests src/depth/theorems.c: the domain that a user names is the one that is spoken of. */
-#include "depth/theorems.h"
+/* Tests src/depth/certify_theorems.c: the domain that a user names is the one that is spoken of. */
+#include "depth/certify_theorems.h"
 #include "depth_nets.h"
 #include <claims.h>
 

@@ -1,6 +1,6 @@
-/* parallel_collapse.h - Theorem 2, and which collapses a one-block model may be by its shapes. */
-#ifndef PARE_SRC_DEPTH_PARALLEL_COLLAPSE_H
-#define PARE_SRC_DEPTH_PARALLEL_COLLAPSE_H
+/* theorem2_parallel.h - Theorem 2, and which collapses a one-block model may be by its shapes. */
+#ifndef PARE_SRC_DEPTH_THEOREM2_PARALLEL_H
+#define PARE_SRC_DEPTH_THEOREM2_PARALLEL_H
 #include "depth_bounds.h"
 
 /* kind: parallel, parallel+uniform or uniform+keep. */

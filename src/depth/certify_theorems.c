@@ -1,9 +1,9 @@
-/* theorems.c - adds to a certificate what the theorems of depth prove about a pair of models:
+/* certify_theorems.c - adds to a certificate what the theorems of depth prove about a pair of models:
  * theorem 1 or 2 for all inputs like the given ones (for ids: all token sequences), the error that
  * each replaced layer injects behind its norm, rank collapse where there are no skips, and the
  * bound that Rank collapse 2025 prints. Each is a function of the two models and of the size of
  * the inputs. */
-#include "theorems.h"
+#include "certify_theorems.h"
 #include "base/work.h"
 #include "depth_bounds.h"
 #include "cert/prove.h"

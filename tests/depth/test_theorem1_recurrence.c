@@ -1,4 +1,4 @@
-/* Tests src/depth/recurrence.c and the steps below it. A test is named after the claim it would
+/* Tests src/depth/theorem1_recurrence.c and the steps below it. A test is named after the claim it would
  * refute. */
 #include "depth_kinds.h"
 

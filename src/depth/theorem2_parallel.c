@@ -1,4 +1,4 @@
-/* parallel_collapse.c - Theorem 2: all layers side by side on the input.
+/* theorem2_parallel.c - Theorem 2: all layers side by side on the input.
  *
  * Let X_b be f's stream before block b, V_b the sum of the block's V_h, and
  * N_b(X) = sum_h (P_h - U) X V_h. With Pi_b the product of I + V_m over the blocks after b,
@@ -9,7 +9,7 @@
  *   uniform+keep k    the same, but blocks other than k give n_b in the place of the first sum
  * with tvPU = tanh(range of scores / 4), tvPP = tanh(range of their change from X_0 to X_b / 4),
  * n_b = sum_h tvPU D |V_h|. Heads of g that are not exactly f's cost what they differ. */
-#include "parallel_collapse.h"
+#include "theorem2_parallel.h"
 #include "collapse_chain.h"
 #include "initial_set.h"
 #include "attention/attend.h"
