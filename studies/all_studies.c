@@ -28,7 +28,7 @@ static bool has_part(const study_kind *s, const char *word, size_t n)
 }
 
 /* Whether any part of the study is asked for. */
-static bool wanted(const study_kind *s, const char *only)
+static bool is_wanted(const study_kind *s, const char *only)
 {
     for (size_t i = 0; s->part(i); i++)
         if (names_part(only, s->part(i))) return true;
@@ -91,7 +91,7 @@ static void show(void *self, const char *what, uint64_t done, uint64_t total)
         const study_kind *const of = find_study(stages[i].study);
         const double cost = m->o->full ? stages[i].full : stages[i].quick;
         const bool counts =
-            m->alone ? strcmp(stages[i].study, m->study) == 0 : wanted(of, m->o->only);
+            m->alone ? strcmp(stages[i].study, m->study) == 0 : is_wanted(of, m->o->only);
         const double share = counts ? cost : 0;
         const bool here =
             strcmp(stages[i].study, m->study) == 0 && strcmp(stages[i].title, what) == 0;
@@ -177,7 +177,7 @@ pare_status run_all_studies(study_set *out, const study_opts *o, const pare_exec
     st = pare_ranks_agree(ranks, st, err);
     for (size_t i = 0; !st && i < STUDIES; i++) {
         const study_kind *const s = &study_kinds[i];
-        if (!wanted(s, o->only)) continue;
+        if (!is_wanted(s, o->only)) continue;
         st = make_one(&out->study[out->n], a, s, o, exec, ranks, err);
         if (!st) out->n++;
     }

@@ -14,7 +14,7 @@ static void fill(double *w, size_t n, san_draw how, double size, pare_rng *rng)
     for (size_t i = 0; i < n; i++) w[i] = draw(how, size, rng);
 }
 
-static pare_weight held(const double *v, size_t rows, size_t cols)
+static pare_weight weight_of(const double *v, size_t rows, size_t cols)
 {
     return (pare_weight){PARE_F64, rows, cols, v};
 }
@@ -38,10 +38,10 @@ static pare_status new_layer(pare_attn *a, pare_arena *arena, const san_shape *s
         fill(v + i * each, each, s->draw, gain * (s->values > 0 ? s->values : s->size), rng);
         for (size_t c = 0; c < d; c++) o[c * h * d + i * d + c] = 1;
     }
-    a->wq = held(q, h * d, d);
-    a->wk = held(k, h * d, d);
-    a->wv = held(v, h * d, d);
-    a->wo = held(o, d, h * d);
+    a->wq = weight_of(q, h * d, d);
+    a->wk = weight_of(k, h * d, d);
+    a->wv = weight_of(v, h * d, d);
+    a->wo = weight_of(o, d, h * d);
     a->skip.kind = s->no_skip ? PARE_SKIP_NONE : PARE_SKIP_IDENTITY;
     return PARE_OK;
 }
@@ -70,7 +70,7 @@ static bool scale_weight(pare_weight *w, pare_arena *a, double by)
     const size_t n = w->rows * w->cols;
     double *const v = pare_alloc(a, n ? n : 1, sizeof *v);
     for (size_t i = 0; v && i < n; i++) v[i] = by * pare_weight_at(w, i);
-    if (v && pare_has(w)) *w = held(v, w->rows, w->cols);
+    if (v && pare_has(w)) *w = weight_of(v, w->rows, w->cols);
     return v != NULL;
 }
 

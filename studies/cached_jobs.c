@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-typedef struct desk {
+typedef struct job_cache {
     jobs *b;
     const pare_exec *exec;
     const size_t *todo; /* numbers of the jobs of this rank, dear ones first */
@@ -23,10 +23,10 @@ typedef struct desk {
     double cost_left;
     pthread_mutex_t lock;
     atomic_bool stop;
-} desk;
+} job_cache;
 
 typedef struct ticket { /* what a job's progress needs */
-    desk *d;
+    job_cache *d;
     size_t at;
 } ticket;
 
@@ -94,7 +94,7 @@ static pare_status write_result(const job *j, const cJSON *result, pare_err *err
 static void count(void *self, const char *what, uint64_t done, uint64_t total)
 {
     const ticket *const t = self;
-    desk *const d = t->d;
+    job_cache *const d = t->d;
     (void)what;
     pthread_mutex_lock(&d->lock);
     const double part = total ? (double)done / (double)total : 1;
@@ -139,14 +139,14 @@ void tally_line(char *out, size_t room, const tally *t, size_t left, double cost
 }
 
 /* Under the lock. */
-static void report(desk *d)
+static void report(job_cache *d)
 {
     char line[200];
     tally_line(line, sizeof line, d->all, d->left, d->cost_left, d->workers);
     if (d->b->state) d->b->state(d->b->note_self, line);
 }
 
-static void count_kept(desk *d, const job *j, double seconds)
+static void count_kept(job_cache *d, const job *j, double seconds)
 {
     d->all->done++;
     if (j->counted) return;
@@ -158,7 +158,7 @@ static void count_kept(desk *d, const job *j, double seconds)
     d->all->cost += j->cost;
 }
 
-static void tell(desk *d, const job *j, double seconds)
+static void report_progress(job_cache *d, const job *j, double seconds)
 {
     char line[200];
     pthread_mutex_lock(&d->lock);
@@ -174,7 +174,7 @@ static void tell(desk *d, const job *j, double seconds)
 
 static void do_job(void *ctx, size_t i)
 {
-    desk *const d = ctx;
+    job_cache *const d = ctx;
     const size_t at = d->todo[i];
     job *const j = &d->b->job[at];
     ticket t = {d, at};
@@ -202,7 +202,7 @@ static void do_job(void *ctx, size_t i)
      * stop. */
     const pare_status stopped = pare_progress(&exec, "", 1, 1, NULL);
     (void)stopped;
-    tell(d, j, seconds);
+    report_progress(d, j, seconds);
 }
 
 /* ---- all jobs ------------------------------------------------------------------------------- */
@@ -224,7 +224,7 @@ static double seconds_of(const job *j)
 }
 
 /* Those of this rank that are not there; a dear one last would leave the other threads idle. */
-static pare_status share_jobs(desk *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
+static pare_status share_jobs(job_cache *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
 {
     const jobs *const b = d->b;
     size_t *const todo = pare_alloc(a, b->n ? b->n : 1, sizeof *todo);
@@ -250,7 +250,7 @@ static pare_status share_jobs(desk *d, pare_arena *a, const pare_ranks *ranks, p
     return st;
 }
 
-static pare_status work(desk *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
+static pare_status work(job_cache *d, pare_arena *a, const pare_ranks *ranks, pare_err *err)
 {
     const jobs *const b = d->b;
     const int threads = d->exec ? d->exec->threads : 1;
@@ -289,7 +289,7 @@ pare_status jobs_run(jobs *b, pare_arena *a, const pare_exec *exec, const pare_r
                      pare_err *err)
 {
     tally own = {0};
-    desk d = {.b = b, .exec = exec, .all = b->all ? b->all : &own};
+    job_cache d = {.b = b, .exec = exec, .all = b->all ? b->all : &own};
     pare_arena *const scratch = pare_arena_new();
     pthread_mutex_init(&d.lock, NULL);
     pare_status st = scratch ? jobs_name(b, a, err) : pare_no_memory(err);

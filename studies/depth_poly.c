@@ -112,7 +112,7 @@ static void degrees_rows(table_writer *w, const numbers *n)
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* Of this thread, so that others do not count. */
-static double spent(void)
+static double cpu_seconds(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -147,12 +147,12 @@ static pare_status time_run(trial *t, pare_rng *rng)
             .q = &q, .k = &k, .v = &x, .scale = 0.25, .pattern = &full_pattern};
         double exact = INFINITY, poly = INFINITY;
         for (size_t i = 0; !st && i < 3; i++) {
-            const double start = spent();
+            const double start = cpu_seconds();
             st = pare_attend_f32(&y, &head, NULL, t->err);
-            const double middle = spent();
+            const double middle = cpu_seconds();
             if (!st) st = pare_poly_f32(&y, &report, &head, &o, NULL, t->err);
             exact = fmin(exact, middle - start);
-            poly = fmin(poly, spent() - middle);
+            poly = fmin(poly, cpu_seconds() - middle);
         }
         append_numbers(t, (double[]){exact, poly}, 2);
         if (!st) st = trial_progress(t, l + 1, LENGTHS);

@@ -9,7 +9,7 @@
 #define PAPER "Rank collapse 2025"
 
 /* Lemma T: total variation for scores that change by this range. */
-static double moves(double range)
+static double softmax_change(double range)
 {
     return pare_softmax_perturbation(pare_ub_of(range)).v;
 }
@@ -78,7 +78,7 @@ static sides lemma_c1_product(void)
     softmax_of(q, b, 2);
     const double moved[] = {p[0] - q[0], p[1] - q[1]};
     return (sides){largest(moved, 2) * largest(v, 2), fabs(moved[0] * v[0] + moved[1] * v[1]),
-                   moves(2 * eps) * (v[0] - v[1]), false};
+                   softmax_change(2 * eps) * (v[0] - v[1]), false};
 }
 
 /* X moves by eps, the scores by (50 + eps) eps against one another. */
@@ -88,7 +88,7 @@ static sides lemma_c1_move(void)
     double p[2], q[2];
     flat_softmax(p, x, 2, 0, 1);
     flat_softmax(q, y, 2, 0, 1);
-    return (sides){2 * expm1(eps), fabs(p[0] - q[0]), moves((50 + eps) * eps), false};
+    return (sides){2 * expm1(eps), fabs(p[0] - q[0]), softmax_change((50 + eps) * eps), false};
 }
 
 static pare_status lemma_5_2(sides *out, const erratum *e, pare_err *err)
@@ -175,7 +175,7 @@ static sides lemma_d6(void)
     flat_softmax(p, x, 2, 0, w * d * d);
     flat_softmax(q, y, 2, 0, w * d * d);
     const double range = w * d * d * (step * 2 + (1 + step) * 2 * step); /* Lemma P */
-    return (sides){12 * w * step, fabs(p[0] - q[0]), moves(range), !(step <= 2)};
+    return (sides){12 * w * step, fabs(p[0] - q[0]), softmax_change(range), !(step <= 2)};
 }
 
 /* No scores, one token: attention multiplies by eta. The largest eps of the theorem is taken. */

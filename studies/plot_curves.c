@@ -47,7 +47,7 @@ static axis axis_of(const study *r, size_t first, bool vertical)
 }
 
 /* 0 .. 1 along the axis. */
-static double along(const axis *a, double v)
+static double axis_position(const axis *a, double v)
 {
     if (!a->logarithmic) return (v - a->low) / (a->high - a->low);
     return log(v / a->low) / log(a->high / a->low);
@@ -63,8 +63,9 @@ static pare_status draw_curve(pare_out *o, const figure_curve *c, const axis *x,
         pare_out_printf(o, err, "<polyline fill=\"none\" stroke=\"%s\" points=\"", paint);
     for (size_t k = 0; !st && k < c->n; k++)
         if (isfinite(c->y[k]) && isfinite(c->x[k]))
-            st = pare_out_printf(o, err, "%.1f,%.1f ", LEFT + (RIGHT - LEFT) * along(x, c->x[k]),
-                                 BASE - (BASE - TOP) * along(y, c->y[k]));
+            st = pare_out_printf(o, err, "%.1f,%.1f ",
+                                 LEFT + (RIGHT - LEFT) * axis_position(x, c->x[k]),
+                                 BASE - (BASE - TOP) * axis_position(y, c->y[k]));
     if (st) return st;
     return pare_out_printf(o, err, "\"/>\n<text x=\"%d\" y=\"%zu\" fill=\"%s\">%s</text>\n",
                            RIGHT + 8, (size_t)TOP + 8 + 14 * at, paint, c->what);

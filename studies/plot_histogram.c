@@ -58,7 +58,7 @@ static pare_status write_csv(pare_out *o, const study *r, pare_err *err)
 
 enum { PANEL_W = 320, PANEL_H = 190, LEFT = 40, BASE = 150, TOP = 34, PLOT_W = 264 };
 
-static double tallest(const study *r, const histogram *h, const char *data)
+static double tallest_bin(const study *r, const histogram *h, const char *data)
 {
     size_t most = 1;
     for (size_t i = 0; i < r->nseries; i++)
@@ -119,7 +119,7 @@ static pare_status write_svg(pare_out *o, const study *r, pare_err *err)
     for (size_t i = 0; !st && i < r->nseries; i++) {
         const run_series *const s = &r->series[i];
         const histogram h = histogram_of(r, i);
-        const double most = tallest(r, &h, s->data);
+        const double most = tallest_bin(r, &h, s->data);
         const bool first = i == 0 || strcmp(s->data, r->series[i - 1].data) != 0;
         if (first) at = 0;
         st = pare_out_printf(o, err, "<g transform=\"translate(%zu 0)\">\n",

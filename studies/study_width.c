@@ -321,7 +321,7 @@ static pare_status cuts(width_study *s)
 
 /* ---- the whole ------------------------------------------------------------------------------ */
 
-static pare_status say(width_study *s)
+static pare_status add_notes(width_study *s)
 {
     study *const r = s->f.r;
     r->notes = pare_alloc(r->arena, 2 * GRAPHS + 2, sizeof *r->notes);
@@ -351,7 +351,7 @@ static pare_status make(width_study *s)
     for (size_t i = 0; !st && i < sizeof phase / sizeof *phase; i++)
         st = pare_ranks_agree(s->f.ranks, phase[i](s), s->f.err);
     if (!st) st = width_tables(s->f.r, s->set, s->group, s->f.err);
-    return st ? st : say(s);
+    return st ? st : add_notes(s);
 }
 
 pare_status study_width(study **out, const study_opts *o, const pare_exec *exec,

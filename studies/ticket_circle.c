@@ -108,7 +108,7 @@ static double mean_square(const double p[6], size_t tokens, uint64_t seed)
     return sum;
 }
 
-static void slopes(circle_weights *d, const circle_weights *w, const double s[6])
+static void gradients(circle_weights *d, const circle_weights *w, const double s[6])
 {
     memset(d, 0, sizeof *d);
     d->r[0] = s[4], d->r[1] = s[5];
@@ -139,7 +139,7 @@ static void train_step(circle_weights *w, double *m, double *v, size_t step, uin
         s[i] =
             (mean_square(high, tokens, seed + step) - mean_square(low, tokens, seed + step)) / 2e-5;
     }
-    slopes(&d, w, s);
+    gradients(&d, w, s);
     for (size_t i = 0; i < WEIGHTS; i++) {
         m[i] = .9 * m[i] + .1 * slope[i];
         v[i] = .999 * v[i] + .001 * slope[i] * slope[i];

@@ -10,7 +10,7 @@ typedef struct language {
 } language;
 
 /* Syllables of a consonant and a vowel; common words are short. */
-static void invent(language *l, pare_rng *r)
+static void make_words(language *l, pare_rng *r)
 {
     static const char consonant[] = "bcdfghklmnprstvw", vowel[] = "aeiou";
     for (size_t i = 0; i < WORDS; i++) {
@@ -44,7 +44,7 @@ pare_status popup_text(const char *path, uint64_t seed, pare_err *err)
     pare_rng r = pare_rng_at(seed, (uint64_t)7 << 60);
     pare_out *out = NULL;
     size_t bytes = 0;
-    invent(&l, &r);
+    make_words(&l, &r);
     pare_status st = pare_out_open(&out, path, true, err);
     while (!st && bytes < BYTES) {
         size_t topic[TOPIC];

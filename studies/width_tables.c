@@ -81,7 +81,7 @@ static const char *files_of(table_writer *w, const run_group *g)
                     role_names[g->role], dim);
 }
 
-static row_verdict judge(double ours, printed p, double near)
+static row_verdict compare_with_printed(double ours, printed p, double near)
 {
     if (isnan(p.value)) return ADDED;
     if (isnan(ours)) return NOT_MADE;
@@ -121,7 +121,7 @@ static void put_run_row(table_writer *w, int graph, const run_group *groups, con
         row.ours_std = of->largest ? NAN : s.std;
         row.runs = s.n;
         row.parameters = near > 0 ? g->result[0].parameters : 0;
-        row.verdict = judge(row.ours, p, near);
+        row.verdict = compare_with_printed(row.ours, p, near);
         row.note = diverged ? row_text(w, "%zu of %zu runs diverged%s%s", diverged, g->n,
                                        *board ? "; " : "", board)
                             : board;
@@ -183,7 +183,7 @@ static void table_3(table_writer *w, const graph_set *set)
             if (g->path) {
                 row.ours = ours[i];
                 row.from = g->path;
-                row.verdict = judge(ours[i], p, i < 4 ? 0 : 5e-4);
+                row.verdict = compare_with_printed(ours[i], p, i < 4 ? 0 : 5e-4);
                 if (row.verdict == DIFFERS && *why) row.verdict = MISPRINT;
                 if (g->generated) row.verdict = UNDECIDED; /* counts of a board that we made */
                 row.note = g->generated ? "a board of ours" : row.verdict == MISPRINT ? why : "";

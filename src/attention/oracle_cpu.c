@@ -115,7 +115,7 @@ static bool sees_all(const pare_call_partial *p)
 
 /* Whether rows that are added to sums follow those of x in all arrays: with the same keys they are
  * one request, since no row depends on others. */
-static bool follows(const pare_call *c, const request *x)
+static bool follows_last(const pare_call *c, const request *x)
 {
     const pare_call_sums *const s = &x->into, *const t = &c->into;
     if (!s->weigh || t->weigh != s->weigh || t->ctx != s->ctx || t->ld != s->ld ||
@@ -169,7 +169,7 @@ static pare_status run_grid_f32(const pare_call *calls, size_t count, size_t *do
     size_t n = 0;
     for (size_t i = 0; i < count; i++) {
         request *const last = n ? &requests[n - 1] : NULL;
-        if (last && follows(&calls[i], last)) {
+        if (last && follows_last(&calls[i], last)) {
             last->p.nq += calls[i].into.rows;
             last->calls++;
         } else if (n < GRID) {

@@ -135,7 +135,7 @@ typedef struct search {
     size_t too_large;   /* smallest degree beyond the memory; 0: none met */
 } search;
 
-static void offer(search *s, const choice *c)
+static void keep_if_cheaper(search *s, const choice *c)
 {
     if (c->cost < s->best.cost) s->best = *c;
 }
@@ -170,7 +170,7 @@ static void try_taylor(search *s, const sample *m, size_t g)
     }
     if (c.left >= 0.5) return; /* then all rows are exact */
     c.cost += left;
-    offer(s, &c);
+    keep_if_cheaper(s, &c);
 }
 
 /* Adaptive monomials pay where coordinates are of unequal size. */
@@ -200,7 +200,7 @@ static pare_status try_adaptive(search *s, pare_arena *a, pare_err *err)
     c.cost = adaptive_cost(p, r);
     if (c.degree <= POLY_F32_DEGREE && poly_fits(r, p->dv + 1, p->max_bytes) &&
         poly_variation(c.eps).v + noise <= p->tolerance)
-        offer(s, &c);
+        keep_if_cheaper(s, &c);
     return PARE_OK;
 }
 
@@ -228,7 +228,8 @@ static pare_status find_best(bool *found, search *s, pare_arena *a, const pare_m
             if (!(c.cost < s->best.cost)) continue;
             c.fit = poly_remez(p->B.v, g);
             const double noise = 0x1p-24 * (200 * exp(p->B.v) + (double)r * poly_power(p->B.v, g));
-            if (poly_variation(c.fit.error).v + noise <= p->tolerance || forced) offer(s, &c);
+            if (poly_variation(c.fit.error).v + noise <= p->tolerance || forced)
+                keep_if_cheaper(s, &c);
         }
         if ((any || kind == PARE_POLY_ADAPTIVE) && !forced) st = try_adaptive(s, a, err);
     }

@@ -203,7 +203,7 @@ typedef struct choice {
     double est;
 } choice;
 
-static void offer(choice *best, const grid *g, const double *c, size_t degree)
+static void keep_if_better(choice *best, const grid *g, const double *c, size_t degree)
 {
     const double est = largest_est(g, c, degree);
     if (!(est < best->est)) return;
@@ -231,7 +231,7 @@ static void run_exchange(choice *best, const grid *g, size_t degree)
         const double e = over / under;
         for (size_t k = 0; k < degree + 2; k++) y[k] *= k % 2 ? 1 + e : 1 - e;
         interpolate(c, t, y, degree + 1);
-        offer(best, g, c, degree);
+        keep_if_better(best, g, c, degree);
         if (round > 1 && !(best->est < before * (1 - 1e-9))) return; /* level, or at its end */
         for (size_t i = 0; i <= g->n; i++) f[i] = error_est(g, c, degree, i);
         if (!move_points(t, g, f, degree + 2)) return;
@@ -268,7 +268,7 @@ poly_fit poly_remez(double bound, size_t degree)
         y[k] = exp(bound * t[k]);
     }
     interpolate(c, t, y, degree + 1);
-    offer(&best, &g, c, degree);
+    keep_if_better(&best, &g, c, degree);
     run_exchange(&best, &g, degree);
     c[0] = 1; /* Taylor's, in t */
     for (size_t k = 1; k <= degree; k++) c[k] = c[k - 1] * bound / (double)k;

@@ -88,7 +88,7 @@ bool pare_json_has(const cJSON *obj, const char *key)
     return v && !cJSON_IsNull(v);
 }
 
-static pare_status wrong(const cJSON *obj, const char *key, const char *what, pare_err *err)
+static pare_status wrong_value(const cJSON *obj, const char *key, const char *what, pare_err *err)
 {
     const char *in = obj && obj->string ? obj->string : NULL;
     return pare_fail(err, PARE_ERR_INPUT, "key \"%.100s%s%.200s\" %s%s", in ? in : "",
@@ -99,7 +99,8 @@ static pare_status wrong(const cJSON *obj, const char *key, const char *what, pa
 pare_status pare_json_number(double *out, const cJSON *obj, const char *key, pare_err *err)
 {
     const cJSON *v = find(obj, key);
-    if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble)) return wrong(obj, key, "a number", err);
+    if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble))
+        return wrong_value(obj, key, "a number", err);
     *out = v->valuedouble;
     return PARE_OK;
 }
@@ -114,7 +115,7 @@ pare_status pare_json_bound(double *out, const cJSON *obj, const char *key, pare
     else if (cJSON_IsNumber(v) && !isnan(v->valuedouble))
         *out = v->valuedouble;
     else
-        return wrong(obj, key, "a number or \"inf\"", err);
+        return wrong_value(obj, key, "a number or \"inf\"", err);
     return PARE_OK;
 }
 
@@ -123,7 +124,7 @@ pare_status pare_json_size(size_t *out, const cJSON *obj, const char *key, pare_
     const cJSON *v = find(obj, key);
     if (!cJSON_IsNumber(v) || !(v->valuedouble >= 0 && v->valuedouble <= LARGEST_WHOLE) ||
         floor(v->valuedouble) != v->valuedouble)
-        return wrong(obj, key, "a whole number from 0 to 2^53", err);
+        return wrong_value(obj, key, "a whole number from 0 to 2^53", err);
     *out = (size_t)v->valuedouble;
     return PARE_OK;
 }
@@ -137,7 +138,7 @@ pare_status pare_json_u64(uint64_t *out, const cJSON *obj, const char *key, pare
     for (; *s && ok; s++)
         ok = *s >= '0' && *s <= '9' && !__builtin_mul_overflow(n, (uint64_t)10, &n) &&
              !__builtin_add_overflow(n, (uint64_t)(*s - '0'), &n);
-    if (!ok) return wrong(obj, key, "a string of digits below 2^64", err);
+    if (!ok) return wrong_value(obj, key, "a string of digits below 2^64", err);
     *out = n;
     return PARE_OK;
 }
@@ -145,7 +146,7 @@ pare_status pare_json_u64(uint64_t *out, const cJSON *obj, const char *key, pare
 pare_status pare_json_bool(bool *out, const cJSON *obj, const char *key, pare_err *err)
 {
     const cJSON *v = find(obj, key);
-    if (!cJSON_IsBool(v)) return wrong(obj, key, "true or false", err);
+    if (!cJSON_IsBool(v)) return wrong_value(obj, key, "true or false", err);
     *out = cJSON_IsTrue(v);
     return PARE_OK;
 }
@@ -153,7 +154,7 @@ pare_status pare_json_bool(bool *out, const cJSON *obj, const char *key, pare_er
 pare_status pare_json_string(const char **out, const cJSON *obj, const char *key, pare_err *err)
 {
     const cJSON *v = find(obj, key);
-    if (!cJSON_IsString(v)) return wrong(obj, key, "a string", err);
+    if (!cJSON_IsString(v)) return wrong_value(obj, key, "a string", err);
     *out = v->valuestring;
     return PARE_OK;
 }
@@ -161,7 +162,7 @@ pare_status pare_json_string(const char **out, const cJSON *obj, const char *key
 pare_status pare_json_object(const cJSON **out, const cJSON *obj, const char *key, pare_err *err)
 {
     const cJSON *v = find(obj, key);
-    if (!cJSON_IsObject(v)) return wrong(obj, key, "an object", err);
+    if (!cJSON_IsObject(v)) return wrong_value(obj, key, "an object", err);
     *out = v;
     return PARE_OK;
 }
@@ -169,7 +170,7 @@ pare_status pare_json_object(const cJSON **out, const cJSON *obj, const char *ke
 pare_status pare_json_array(const cJSON **out, const cJSON *obj, const char *key, pare_err *err)
 {
     const cJSON *v = find(obj, key);
-    if (!cJSON_IsArray(v)) return wrong(obj, key, "an array", err);
+    if (!cJSON_IsArray(v)) return wrong_value(obj, key, "an array", err);
     *out = v;
     return PARE_OK;
 }

@@ -1,5 +1,5 @@
 /* publish.c - the end of every reduction: write, load again, measure, prove, compare, and only then
- * appear. */
+ * rename into place. */
 #include "conformal.h"
 #include "prove.h"
 #include <errno.h>
@@ -45,9 +45,9 @@ static pare_status make_paths(paths *p, pare_arena *a, const char *out, pare_err
     return p->cert && p->temp && p->cert_temp && p->old ? PARE_OK : pare_no_memory(err);
 }
 
-/* The prover's path and the f64 reference must tell the same story: both are within their proven
- * radii of the exact largest difference. */
-static pare_status same_story(const pare_cert *c, double reference, pare_err *err)
+/* The prover's figure and that of the f64 reference are both within their proven radii of the exact
+ * largest difference. */
+static pare_status check_against_reference(const pare_cert *c, double reference, pare_err *err)
 {
     const double radii = c->f64_radius + c->measured_radius + 0x1p-50 * reference;
     if (fabs(reference - c->measured) > radii)
@@ -109,7 +109,8 @@ static pare_status describe_data(pare_data_ref *out, pare_arena *a, const pare_p
         out->first = o->first;
         out->tokens = o->tokens;
     }
-    /* A promise that may not be kept is a choice by these inputs: to write, or not to. */
+    /* With max_error the held-out inputs decide whether the model is written: nothing may then be
+     * claimed about new inputs. */
     if (!o->new_inputs || !o->data_path || o->max_error < INFINITY) return PARE_OK;
     static const pare_inputs none = {0};
     st = pare_input_hashes_make(&out->fitted, a, o->fitted ? o->fitted : &none, o->fitted_tokens,
@@ -119,15 +120,16 @@ static pare_status describe_data(pare_data_ref *out, pare_arena *a, const pare_p
     return st ? st : pare_heldout_check(out, a, o->set, err);
 }
 
-static pare_status describe(pare_cert *cert, pare_model **out, pare_arena *a, const pare_model *in,
-                            const pare_publish_opts *o, const paths *p, pare_err *err)
+static pare_status fill_references(pare_cert *cert, pare_model **out, pare_arena *a,
+                                   const pare_model *in, const pare_publish_opts *o, const paths *p,
+                                   pare_err *err)
 {
     *cert = (pare_cert){.reduction = o->prover->reduction, .seed = o->seed, .evidence = true};
     cert->proven = cert->measured = cert->measured_radius = cert->f64_radius = NAN;
     pare_status st = describe_input(&cert->input, a, in, o, p->cert, err);
     if (!st) st = describe_output(&cert->output, out, a, o, p, err);
     if (!st) st = describe_data(&cert->data, a, o, p->cert, err);
-    /* What is asked for stands in the certificate, nothing of it proven yet. */
+    /* The claims that were asked for, not proven yet. */
     for (size_t i = 0; !st && i < o->nask; i++) st = pare_cert_add(cert, a, o->ask[i], err);
     return st;
 }
@@ -137,7 +139,7 @@ static pare_status certify(pare_cert *cert, pare_arena *a, const pare_model *in,
 {
     pare_model *again = NULL;
     double reference = NAN;
-    pare_status st = describe(cert, &again, a, in, o, p, err);
+    pare_status st = fill_references(cert, &again, a, in, o, p, err);
     const pare_cert asked = *cert;
     cert->nclaims = cert->claims_capacity = 0;
     cert->claims = NULL;
@@ -146,7 +148,7 @@ static pare_status certify(pare_cert *cert, pare_arena *a, const pare_model *in,
     if (!st) st = o->prover->prove(cert, a, &asked, in, again, o->set, exec, err);
     exec = pare_step(&steps, "measure", MEASURING);
     if (!st) st = pare_measure(&reference, in, again, o->set, exec, err);
-    if (!st) st = same_story(cert, reference, err);
+    if (!st) st = check_against_reference(cert, reference, err);
     pare_model_free(again);
     if (!st) st = pare_cert_inflate(cert, err);
     if (!st && !(cert->proven <= o->max_error)) {
@@ -191,9 +193,9 @@ static pare_status move_into_place(const pare_publish_opts *o, const paths *p, p
     return st;
 }
 
-static pare_status make_and_certify(pare_cert *cert, pare_arena *a, const pare_model *in,
-                                    pare_model **out, const pare_publish_opts *o, const paths *p,
-                                    pare_err *err)
+static pare_status write_and_certify(pare_cert *cert, pare_arena *a, const pare_model *in,
+                                     pare_model **out, const pare_publish_opts *o, const paths *p,
+                                     pare_err *err)
 {
     pare_status st = pare_model_save(*out, p->temp, true, NULL, err);
     if (st) return st;
@@ -214,7 +216,7 @@ pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in, p
         (st = pare_out_check(opts->out_path, opts->overwrite, err)) ||
         (st = pare_out_check(p.cert, opts->overwrite, err)))
         return st;
-    st = make_and_certify(cert, a, in, out, opts, &p, err);
+    st = write_and_certify(cert, a, in, out, opts, &p, err);
     if (st) {
         unlink(p.temp);
         unlink(p.cert_temp);

@@ -115,7 +115,7 @@ static void note_try(void *self, const pare_plan_try *t)
 /* ---- doing it -------------------------------------------------------------------------------- */
 
 /* Where the model after step i goes: the last one to -o, the others beside it. */
-static char *stage(cli *c, const pare_plan_try *t, size_t i)
+static char *stage_path(cli *c, const pare_plan_try *t, size_t i)
 {
     if (i + 1 == t->nsteps) return pare_strdup(c->arena, c->out);
     return pare_sprintf(c->arena, "%s.step%zu", c->out, i + 1);
@@ -156,7 +156,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
     pare_status st = whole ? reduce_paths(&o->r, whole) : PARE_ERR_MEMORY;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
         if (i > 0) o->r.o.from = o->r.o.to;
-        o->r.o.to = stage(c, t, i);
+        o->r.o.to = stage_path(c, t, i);
         certs[i] = o->r.o.to ? cli_suffixed(c, o->r.o.to, ".cert.json") : NULL;
         if (!certs[i]) return pare_no_memory(&c->err);
         st = make_step(c, o, &t->steps[i]);
@@ -200,7 +200,7 @@ static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
             st ? INFINITY : pare_plan_over(&o->o, error, r->after.file_bytes, r->ms_after);
         if (over <= 1) return PARE_OK;
         for (size_t k = 0; k < t->nsteps; k++) {
-            const char *const path = stage(c, t, k);
+            const char *const path = stage_path(c, t, k);
             const char *const cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
             if (!cert) return st ? st : pare_no_memory(&c->err);
             unlink(path);

@@ -1,4 +1,4 @@
-/* certify_theorems.c - adds to a certificate what the theorems of depth prove about a pair of models:
+/* certify_theorems.c - adds to a certificate what the theorems of depth prove about two models:
  * theorem 1 or 2 for all inputs like the given ones (for ids: all token sequences), the error that
  * each replaced layer injects behind its norm, rank collapse where there are no skips, and the
  * bound that Rank collapse 2025 prints. Each is a function of the two models and of the size of

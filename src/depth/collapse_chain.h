@@ -26,7 +26,8 @@ pare_mat chain_remainder(pare_work *k, chain *c, const token_norm *in, const tok
 void take_output_bound(pare_work *k, depth_bound *out, size_t way, const eff_ffn *head, bool extra,
                        const track *t);
 
-/* Theorem 1 (theorem1_recurrence.c). kind PARE_ONES: block by block; else g is that collapse of f. */
+/* Theorem 1 (theorem1_recurrence.c). kind PARE_ONES: block by block; else g is that collapse of
+ * f. */
 PARE_MUST_USE pare_status depth_recurrence(depth_bound *out, const pare_model *f,
                                            const pare_model *g, const depth_domain *d,
                                            pare_collapse kind, size_t keep, const pare_exec *exec,

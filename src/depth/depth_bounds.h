@@ -4,7 +4,19 @@
  * certificate and its verifier call the same provers on the pair of models and never look at the
  * options by which g was made. A hypothesis that fails is no error: the bound is then +inf and
  * `why` says which sublayer spoils it. All figures are proven with the rounding of their own
- * evaluation; none is nan. Letters and lemmas: docs/notation.md, and the tops of the .c files. */
+ * evaluation; none is nan. Letters and lemmas: docs/notation.md, and the tops of the .c files.
+ *
+ * Which file proves what:
+ *     theorem1_recurrence.c   Theorem 1: any replaced layers, sublayer by sublayer, for all inputs
+ *     theorem2_parallel.c     Theorem 2: one-layer collapses with all heads side by side
+ *     collapse_chain.c        the other one-layer collapses, by Theorem 1 on a chain
+ *     apriori_bound.c         the least of these
+ *     injected_error.c        what one replaced layer injects behind a layer or RMS norm
+ *     rank_collapse.c         how fast rows become equal without skips
+ *     lower_bound.c           what no one-layer network of a kind can do better
+ *     paper_bound.c           the bound as printed, which is not sound
+ *     certify_theorems.c      writes these into a certificate; verify.c proves a certificate
+ * one_layer.c and replacement.c make the models; they prove nothing. */
 #ifndef PARE_SRC_DEPTH_DEPTH_BOUNDS_H
 #define PARE_SRC_DEPTH_DEPTH_BOUNDS_H
 #include <pare/depth.h>
@@ -26,7 +38,7 @@ typedef struct depth_domain {
  * at most 1, tokens at most 2 apart"); in the arena, NULL when memory is out. */
 const char *depth_domain_words(pare_arena *a, const pare_model *f, const depth_domain *d);
 
-/* ---- Theorem 1: sublayer by sublayer (theorem1_recurrence.c, apriori_bound.c) ------------------------- */
+/* ---- Theorem 1: sublayer by sublayer (theorem1_recurrence.c, apriori_bound.c) ---------------- */
 
 typedef struct depth_bound {
     pare_ub bound; /* on the largest |f - g| over the output's entries: the least of all */

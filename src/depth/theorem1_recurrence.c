@@ -1,4 +1,5 @@
-/* theorem1_recurrence.c - Theorem 1: a bound on |f - g| for all inputs of a domain, from the weights alone.
+/* theorem1_recurrence.c - Theorem 1: a bound on |f - g| for all inputs of a domain, from weights
+ * alone.
  *
  * Both models are walked from the embedding to the head, sublayer by sublayer (walk_attention.c,
  * walk_ffn.c), once with each norm:

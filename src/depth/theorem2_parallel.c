@@ -79,7 +79,7 @@ static void other_weights(side *s, const eff_head *f, const eff_head *g)
     if (!k->st) up_add(k, &s->e, &c);
 }
 
-static bool is_kept(const side *s, size_t b)
+static bool g_has_heads_of(const side *s, size_t b)
 {
     return s->kind != PARE_ONE_UNIFORM_KEEP || b == s->keep;
 }
@@ -91,7 +91,7 @@ static void one_head(side *s, const eff_head *h, size_t b, const pare_mat *by, p
     const pare_ub tv = softmax_variation(score_range(k, &s->at, h, &s->x));
     const pare_mat far = up_scale(k, &s->x.d, tv);
     add_part(s, n, &far, &h->v);
-    if (!is_kept(s, b)) {
+    if (!g_has_heads_of(s, b)) {
         add_part(s, &s->e, &far, &h->v);
         return;
     }
@@ -139,7 +139,7 @@ static void multiply_out(side *s, const eff_attn *fb, size_t b, const pare_mat *
     s->total = imat_sum(k, &sum, &more);
     s->bias = imat_sum(k, &all, &constant);
     s->kept_c = imat_sum(k, &s->kept_c, &constant);
-    if (is_kept(s, b)) s->kept_v = imat_sum(k, &s->kept_v, &v);
+    if (g_has_heads_of(s, b)) s->kept_v = imat_sum(k, &s->kept_v, &v);
 }
 
 /* The uniform head of g against E_1 minus what the other heads carry, and g's constants. */

@@ -38,7 +38,7 @@ imat map_in_bases(pare_work *k, const token_norm *in, const token_norm *out, con
     return out->q.mid.v ? imat_mul(k, &left, &out->q) : left;
 }
 
-static pare_mat single(pare_work *k, pare_ub v)
+static pare_mat one_entry(pare_work *k, pare_ub v)
 {
     return up_row(k, 1, v.v);
 }
@@ -46,8 +46,8 @@ static pare_mat single(pare_work *k, pare_ub v)
 pare_mat norm_of_map(pare_work *k, const token_norm *in, const token_norm *out, const imat *m)
 {
     if (k->st) return (pare_mat){0};
-    if (in->kind == NORM_INF) return single(k, imat_map_inf(k, m));
-    if (in->kind == NORM_TWO) return single(k, imat_map_two(k, m));
+    if (in->kind == NORM_INF) return one_entry(k, imat_map_inf(k, m));
+    if (in->kind == NORM_TWO) return one_entry(k, imat_map_two(k, m));
     const imat t = map_in_bases(k, in, out, m);
     return imat_abs(k, &t);
 }
@@ -74,7 +74,7 @@ pare_mat norm_of_stack(pare_work *k, const token_norm *in, const token_norm *out
     if (n == 0 || k->st) return sum;
     const imat all = in->kind == NORM_BOX ? (imat){0} : stacked(k, m, n);
     /* the largest column sum of the stack is what we want; of each alone it would be more */
-    if (in->kind == NORM_INF) return single(k, imat_map_inf(k, &all));
+    if (in->kind == NORM_INF) return one_entry(k, imat_map_inf(k, &all));
     for (size_t h = 0; !k->st && h < n; h++) {
         const pare_mat one = norm_of_map(k, in, out, m[h]);
         up_add(k, &sum, &one);
@@ -82,14 +82,14 @@ pare_mat norm_of_stack(pare_work *k, const token_norm *in, const token_norm *out
     if (in->kind == NORM_BOX || k->st) return sum;
     const pare_ub root = pare_ub_sqrt(pare_ub_exact((double)n));
     const pare_ub both = pare_ub_mul(root, imat_map_two(k, &all));
-    return k->st ? sum : single(k, pare_ub_min((pare_ub){sum.v[0]}, both));
+    return k->st ? sum : one_entry(k, pare_ub_min((pare_ub){sum.v[0]}, both));
 }
 
 pare_mat norm_of_form(pare_work *k, const token_norm *in, const imat *b)
 {
     if (k->st) return (pare_mat){0};
-    if (in->kind == NORM_INF) return single(k, imat_form_inf(k, b));
-    if (in->kind == NORM_TWO) return single(k, imat_map_two(k, b));
+    if (in->kind == NORM_INF) return one_entry(k, imat_form_inf(k, b));
+    if (in->kind == NORM_TWO) return one_entry(k, imat_map_two(k, b));
     if (!in->q.mid.v) return imat_abs(k, b);
     const imat right = imat_transposed(k, &in->back), half = imat_mul(k, b, &right);
     const imat t = imat_mul(k, &in->back, &half);
@@ -99,8 +99,8 @@ pare_mat norm_of_form(pare_work *k, const token_norm *in, const imat *b)
 pare_mat norm_of_functional(pare_work *k, const token_norm *in, const imat *l)
 {
     if (k->st) return (pare_mat){0};
-    if (in->kind == NORM_INF) return single(k, imat_sum_abs(k, l));
-    if (in->kind == NORM_TWO) return single(k, imat_fro(k, l));
+    if (in->kind == NORM_INF) return one_entry(k, imat_sum_abs(k, l));
+    if (in->kind == NORM_TWO) return one_entry(k, imat_fro(k, l));
     if (!in->q.mid.v) return imat_abs(k, l);
     const imat right = imat_transposed(k, &in->back), t = imat_mul(k, l, &right);
     return imat_abs(k, &t);
@@ -109,8 +109,8 @@ pare_mat norm_of_functional(pare_work *k, const token_norm *in, const imat *l)
 pare_mat norm_of_row(pare_work *k, const token_norm *at, const imat *row)
 {
     if (k->st) return (pare_mat){0};
-    if (at->kind == NORM_INF) return single(k, imat_max_abs(k, row));
-    if (at->kind == NORM_TWO) return single(k, imat_fro(k, row));
+    if (at->kind == NORM_INF) return one_entry(k, imat_max_abs(k, row));
+    if (at->kind == NORM_TWO) return one_entry(k, imat_fro(k, row));
     if (!at->q.mid.v) return imat_abs(k, row);
     const imat t = imat_mul(k, row, &at->q);
     return imat_abs(k, &t);
@@ -141,7 +141,7 @@ pare_mat up_mul(pare_work *k, const pare_mat *x, const pare_mat *m)
 
 typedef pare_ub pick(pare_ub a, pare_ub b);
 
-static pare_mat each(pare_work *k, const pare_mat *x, const pare_mat *y, pick *fn)
+static pare_mat entry_by_entry(pare_work *k, const pare_mat *x, const pare_mat *y, pick *fn)
 {
     if (k->st) return (pare_mat){0};
     PARE_ASSERT(x->cols == y->cols && x->rows == 1 && y->rows == 1);
@@ -153,17 +153,17 @@ static pare_mat each(pare_work *k, const pare_mat *x, const pare_mat *y, pick *f
 
 pare_mat up_sum(pare_work *k, const pare_mat *x, const pare_mat *y)
 {
-    return each(k, x, y, pare_ub_add);
+    return entry_by_entry(k, x, y, pare_ub_add);
 }
 
 pare_mat up_min(pare_work *k, const pare_mat *x, const pare_mat *y)
 {
-    return each(k, x, y, pare_ub_min);
+    return entry_by_entry(k, x, y, pare_ub_min);
 }
 
 pare_mat up_max(pare_work *k, const pare_mat *x, const pare_mat *y)
 {
-    return each(k, x, y, pare_ub_max);
+    return entry_by_entry(k, x, y, pare_ub_max);
 }
 
 void up_add(pare_work *k, pare_mat *x, const pare_mat *y)

@@ -1,5 +1,6 @@
 /* walk.h - two models side by side, sublayer after sublayer: what is known of the tokens of f and
- * of g, and how far they are apart. Theorem 1 (theorem1_recurrence.c) is a walk from stem to head. */
+ * of g, and how far they are apart. Theorem 1 (theorem1_recurrence.c) is a walk from the embedding
+ * to the head. */
 #ifndef PARE_SRC_DEPTH_WALK_H
 #define PARE_SRC_DEPTH_WALK_H
 #include "effective_maps.h"

@@ -27,7 +27,7 @@ const char im_understood[] = "pare reads pare files, Hugging Face GPT-2, Llama a
 
 /* Files that people have, told by their first bytes. */
 static const struct {
-    const char *begin, *say;
+    const char *begin, *refusal;
 } foreign[] = {
     {"24ka", "a newer llama2.c export; only its legacy form (version 0) is read"},
     {"GGUF", "a GGUF file; pare reads the safetensors that it was made from"},
@@ -81,7 +81,7 @@ static bool begins(const pare_blob *b, const char *bytes)
 static const char *foreign_kind(const pare_blob *b)
 {
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (begins(b, foreign[i].begin)) return foreign[i].say;
+        if (begins(b, foreign[i].begin)) return foreign[i].refusal;
     return NULL;
 }
 

@@ -76,7 +76,7 @@ static void add_tensor(im_source *s, const part *p, const uint8_t **at, const ch
     *at += 4 * p->rows * p->cols;
 }
 
-static void say(im_source *s, const header *h)
+static void write_config(im_source *s, const header *h)
 {
     if (s->st) return;
     s->config = cJSON_CreateObject();
@@ -140,6 +140,6 @@ void im_llama2c(im_source *s, pare_blob *b)
                        pare_sprintf(s->scratch, "layers.%zu.%s.weight", l, p[i].name));
     }
     im_sort(s);
-    say(s, &h);
+    write_config(s, &h);
     if (!s->st) im_llama(s);
 }

@@ -45,7 +45,7 @@ static void open_one(im_source *s, const char *path)
     s->st = st_open(&s->files[s->nfiles - 1], s->scratch, s->blobs[s->nfiles - 1], s->err);
 }
 
-static bool room_for_files(im_source *s, size_t n)
+static bool reserve_files(im_source *s, size_t n)
 {
     s->blobs = pare_alloc(s->scratch, n + 1, sizeof *s->blobs);
     s->files = pare_alloc(s->scratch, n + 1, sizeof *s->files);
@@ -78,7 +78,7 @@ static void collect(im_source *s)
 }
 
 /* What stands beside a file is found from its path; the folder form hands in a name inside. */
-static char *beside(im_source *s, const char *file, const char *name)
+static char *path_beside(im_source *s, const char *file, const char *name)
 {
     char *path = s->st ? NULL : pare_path_beside(s->scratch, file, name);
     if (!s->st && !path) s->st = pare_no_memory(s->err);
@@ -103,7 +103,7 @@ static void read_json(im_source *s, cJSON **out, const char *path)
 
 static void read_config(im_source *s, const char *file)
 {
-    const char *path = beside(s, file, "config.json");
+    const char *path = path_beside(s, file, "config.json");
     if (!exists(s, path)) return;
     read_json(s, &s->config, path);
     if (!s->st && !cJSON_IsObject(s->config))
@@ -112,7 +112,7 @@ static void read_config(im_source *s, const char *file)
 
 void im_open_file(im_source *s, const char *path)
 {
-    if (s->st || !room_for_files(s, 1)) return;
+    if (s->st || !reserve_files(s, 1)) return;
     open_one(s, path);
     collect(s);
     read_config(s, path);
@@ -129,7 +129,7 @@ static size_t shard_number(im_source *s, const char *index, const char *name, co
         im_fail(s, "weight_map names '%.80s', which is not a file beside it", name);
         return 0;
     }
-    const char *path = beside(s, index, name);
+    const char *path = path_beside(s, index, name);
     names[s->nfiles] = name;
     open_one(s, path);
     return s->nfiles ? s->nfiles - 1 : 0;
@@ -140,7 +140,7 @@ static void open_shards(im_source *s, const char *path, const cJSON *map)
     const size_t n = (size_t)cJSON_GetArraySize(map);
     const char **names = pare_alloc(s->scratch, n + 1, sizeof *names);
     if (!names) s->st = pare_no_memory(s->err);
-    if (s->st || !room_for_files(s, n)) return;
+    if (s->st || !reserve_files(s, n)) return;
     if (n == 0) im_fail(s, "weight_map is empty");
     const cJSON *item = NULL;
     cJSON_ArrayForEach(item, map)
@@ -171,7 +171,7 @@ static void no_index(im_source *s, const cJSON *root, const char *path)
     else if (pare_json_has(root, "pare") && !pare_json_object(&output, root, "output", &ignored) &&
              !pare_json_string(&model, output, "path", &ignored))
         im_fail(s, "this is a certificate, not a model; its model is %.200s",
-                beside(s, path, model));
+                path_beside(s, path, model));
     else
         im_fail(s, "not a model: JSON without the weight_map of an index of shards; %s",
                 im_understood);
@@ -195,9 +195,9 @@ void im_open_folder(im_source *s, const char *path)
 {
     char *inside = s->st ? NULL : pare_sprintf(s->scratch, "%s/x", path);
     if (!s->st && !inside) s->st = pare_no_memory(s->err);
-    const char *one = beside(s, inside, "model.safetensors");
-    const char *many = beside(s, inside, "model.safetensors.index.json");
-    const char *pickled = beside(s, inside, "pytorch_model.bin");
+    const char *one = path_beside(s, inside, "model.safetensors");
+    const char *many = path_beside(s, inside, "model.safetensors.index.json");
+    const char *pickled = path_beside(s, inside, "pytorch_model.bin");
     if (exists(s, one))
         im_open_file(s, one);
     else if (exists(s, many))

@@ -80,8 +80,8 @@ static void size_head(im_source *s, pare_attn *at, packed *p, size_t l, size_t h
 }
 
 /* Puts rows x cols of a member into its place; absent ones leave zeros. */
-static void place(im_source *s, double *dst, size_t ld, size_t rows, size_t cols, size_t l,
-                  size_t h, const char *name)
+static void copy_block(im_source *s, double *dst, size_t ld, size_t rows, size_t cols, size_t l,
+                       size_t h, const char *name)
 {
     im_tensor *t = member(s, l, h, name);
     char text[128];
@@ -140,12 +140,12 @@ static void read_attention(im_source *s, size_t din, size_t l)
         for (size_t h = 0; h < at->nheads && !s->st; h++) {
             const pare_head *k = &at->heads[h];
             if (!member(s, l, h, "Wk")) im_fail(s, "member 'L%zu.H%zu.Wk' is missing", l, h);
-            place(s, (double *)wq + k->q * p.din, p.din, k->dk, p.din, l, h, "Wq");
-            place(s, (double *)wk + k->k * p.din, p.din, k->dk, p.din, l, h, "Wk");
-            place(s, (double *)wv + k->v * p.din, p.din, k->dv, p.din, l, h, "Wv");
-            place(s, (double *)wo + k->o, p.v, p.dout, k->dv, l, h, "Wo");
-            if (bq) place(s, (double *)bq + k->q, p.q, 1, k->dk, l, h, "bq");
-            if (bv) place(s, (double *)bv + k->v, p.v, 1, k->dv, l, h, "bv");
+            copy_block(s, (double *)wq + k->q * p.din, p.din, k->dk, p.din, l, h, "Wq");
+            copy_block(s, (double *)wk + k->k * p.din, p.din, k->dk, p.din, l, h, "Wk");
+            copy_block(s, (double *)wv + k->v * p.din, p.din, k->dv, p.din, l, h, "Wv");
+            copy_block(s, (double *)wo + k->o, p.v, p.dout, k->dv, l, h, "Wo");
+            if (bq) copy_block(s, (double *)bq + k->q, p.q, 1, k->dk, l, h, "bq");
+            if (bv) copy_block(s, (double *)bv + k->v, p.v, 1, k->dv, l, h, "bv");
             for (size_t i = 0; !s->st && !member(s, l, h, "Wo") && i < k->dv; i++)
                 ((double *)wo)[i * p.v + k->o + i] = 1;
         }

@@ -7,7 +7,7 @@
 
 enum { NUMBER = 0, BYTES = 2, LONGEST_VARINT = 10 };
 
-static bool make_room(wire *w, size_t more)
+static bool reserve_bytes(wire *w, size_t more)
 {
     size_t need;
     if (w->failed || !pare_add(&need, w->used, more)) return !(w->failed = true);
@@ -22,7 +22,7 @@ static bool make_room(wire *w, size_t more)
 
 static void varint(wire *w, uint64_t v)
 {
-    if (!make_room(w, LONGEST_VARINT)) return;
+    if (!reserve_bytes(w, LONGEST_VARINT)) return;
     for (; v > 127; v >>= 7) w->data[w->used++] = (uint8_t)(v | 128);
     w->data[w->used++] = (uint8_t)v;
 }
@@ -42,7 +42,7 @@ void wire_head(wire *w, unsigned field, uint64_t bytes)
 static void wire_bytes(wire *w, unsigned field, const void *data, size_t bytes)
 {
     wire_head(w, field, bytes);
-    if (bytes == 0 || !make_room(w, bytes)) return;
+    if (bytes == 0 || !reserve_bytes(w, bytes)) return;
     memcpy(w->data + w->used, data, bytes);
     w->used += bytes;
 }

@@ -91,8 +91,8 @@ static pare_status check_mode(call_rule *r, const pare_length_opts *o, const par
                      full ? "full" : "causal");
 }
 
-pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps, size_t n,
-                        const pare_pattern *p, pare_err *err)
+pare_status resolve_call_rule(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps, size_t n,
+                              const pare_pattern *p, pare_err *err)
 {
     PARE_ASSERT(caps->dtype == PARE_F32 || caps->dtype == PARE_F64);
     if (o->length > caps->max_len)

@@ -28,8 +28,9 @@ typedef struct call_rule {
 
 /* How a mode uses an oracle; o->mode becomes the one that AUTO means, and caps are narrowed to what
  * the options allow. */
-PARE_MUST_USE pare_status rule_choose(call_rule *out, pare_length_opts *o, pare_oracle_caps *caps,
-                                      size_t n, const pare_pattern *p, pare_err *err);
+PARE_MUST_USE pare_status resolve_call_rule(call_rule *out, pare_length_opts *o,
+                                            pare_oracle_caps *caps, size_t n, const pare_pattern *p,
+                                            pare_err *err);
 /* Instances that one call holds (Lemma 3.3): 1 unless the oracle has layers and heads. */
 uint64_t rule_capacity(const pare_oracle_caps *caps);
 /* Whether calls go out as tokens and weights. */

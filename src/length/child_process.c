@@ -19,7 +19,7 @@ enum { GOODBYE_MS = 2000, NAP_MS = 5, STEP = 1 << 16 };
 /* ---- how it ended ---------------------------------------------------------------------------- */
 
 /* Waits a while for the process; false when it is still there. */
-static bool reap(child *c, int ms, int *how)
+static bool wait_for_exit(child *c, int ms, int *how)
 {
     for (int waited = 0; waited <= ms; waited += NAP_MS) {
         const pid_t got = waitpid(c->pid, how, WNOHANG);
@@ -37,7 +37,7 @@ static bool reap(child *c, int ms, int *how)
 static pare_status fail_ended(child *c, pare_err *err)
 {
     int how = 0;
-    if (!reap(c, GOODBYE_MS, &how))
+    if (!wait_for_exit(c, GOODBYE_MS, &how))
         return pare_fail(err, PARE_ERR_IO, "the program closed its output: %s", c->name);
     if (WIFSIGNALED(how))
         return pare_fail(err, PARE_ERR_IO, "the program was ended by signal %d: %s", WTERMSIG(how),
@@ -173,7 +173,7 @@ void child_stop(child *c)
     int how;
     /* Closed at once, the socket would be reset under a program that still has to read. */
     if (c->fd >= 0) shutdown(c->fd, SHUT_WR);
-    if (group > 0 && !reap(c, GOODBYE_MS, &how)) {
+    if (group > 0 && !wait_for_exit(c, GOODBYE_MS, &how)) {
         kill(-group, SIGKILL);
         while (waitpid(group, &how, 0) < 0 && errno == EINTR) continue;
         c->pid = -1;

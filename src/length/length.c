@@ -120,14 +120,14 @@ pare_status pare_length_attend(const pare_oracle *orc, const pare_length_opts *o
     if (!r.arena) return pare_no_memory(err);
     if (opts) in->opts = *opts;
     orc->ops->caps(orc->self, &in->caps);
-    pare_status st = rule_choose(&in->rule, &in->opts, &in->caps, in->n, p, err);
+    pare_status st = resolve_call_rule(&in->rule, &in->opts, &in->caps, in->n, p, err);
     r.stats->mode = in->opts.mode;
     in->strict = rule_strict(&in->opts, &in->caps);
     in->capacity = in->strict ? rule_capacity(&in->caps) : 1;
     if (!st && in->n) st = take_jobs(&r, jobs);
     if (!st && in->n) {
         r.stats->simulated = in->n > in->rule.m;
-        PARE_ASSERT(in->opts.mode != PARE_LENGTH_AUTO); /* rule_choose has replaced it */
+        PARE_ASSERT(in->opts.mode != PARE_LENGTH_AUTO); /* resolve_call_rule has replaced it */
         st = attend[in->opts.mode](&r);
     }
     run_free(&r);

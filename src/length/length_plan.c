@@ -267,7 +267,7 @@ pare_status pare_length_plan_make(pare_length_plan *out, pare_arena *a,
     if (opts) out->opts = *opts;
     call_rule r;
     pare_oracle_caps narrowed = *caps;
-    const pare_status st = rule_choose(&r, &out->opts, &narrowed, tokens, p, err);
+    const pare_status st = resolve_call_rule(&r, &out->opts, &narrowed, tokens, p, err);
     if (st) return st;
     out->caps = narrowed;
     out->opts.length = narrowed.max_len;
@@ -280,7 +280,7 @@ pare_status pare_length_plan_calls(const pare_length_plan *plan, pare_length_cal
     call_rule r;
     pare_oracle_caps caps = plan->caps;
     pare_length_opts o = plan->opts;
-    const pare_status st = rule_choose(&r, &o, &caps, plan->tokens, &plan->pattern, err);
+    const pare_status st = resolve_call_rule(&r, &o, &caps, plan->tokens, &plan->pattern, err);
     if (st) return st;
     return calls_of_pattern(&r, plan->tokens, &plan->pattern, plan->graph, fn, ctx, err);
 }

@@ -190,7 +190,7 @@ static pare_status set_call_facts(bounded_job *d, const pare_length_opts *opts, 
     pare_length_opts o = opts ? *opts : (pare_length_opts)PARE_LENGTH_OPTS_DEFAULT;
     call_rule r;
     const size_t n = d->job->n;
-    const pare_status st = rule_choose(&r, &o, &d->caps, n, d->p, err);
+    const pare_status st = resolve_call_rule(&r, &o, &d->caps, n, d->p, err);
     if (st) return st;
     if (o.mode > PARE_LENGTH_STRICT)
         return pare_fail(err, PARE_ERR_INPUT, "length: mode %s has no rounding bound",

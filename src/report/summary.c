@@ -35,7 +35,7 @@ static size_t first_with_norm(page *p, const items *all, size_t i)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* What no verified certificate covers has a star. */
-static const char *star(bool verified)
+static const char *star_unless_verified(bool verified)
 {
     return verified ? "" : "*";
 }
@@ -67,11 +67,12 @@ static void error_cells(page *p, table *t, double proven, double measured, bool 
 {
     number v;
     table_cell(p, t, NULL);
-    page_put(p, "%s%s", isinf(proven) ? "no bound (inf)" : show_bound(v, proven), star(verified));
+    page_put(p, "%s%s", isinf(proven) ? "no bound (inf)" : show_bound(v, proven),
+             star_unless_verified(verified));
     mark_norm(p, norm);
     table_cell_end(p);
     table_cell(p, t, NULL);
-    page_put(p, "%s%s", show_value(v, measured), star(verified));
+    page_put(p, "%s%s", show_value(v, measured), star_unless_verified(verified));
     mark_norm(p, norm);
     table_cell_end(p);
 }
@@ -115,7 +116,7 @@ static void put_row(page *p, table *t, const items *all, size_t i, columns c)
         if (!isnan(size.before) && !isnan(size.after))
             page_put(p, "%s &rarr; %s%s<br><span class=\"dim small\">%.3g %%</span>",
                      show_file_size(b, size.before), show_file_size(a, size.after),
-                     star(size.verified), 100 * size.after / size.before);
+                     star_unless_verified(size.verified), 100 * size.after / size.before);
         table_cell_end(p);
         if (c.metric) change_cell(p, t, metric, name ? name : "", "");
         if (c.time)

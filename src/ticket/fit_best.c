@@ -17,10 +17,10 @@
 
 enum {
     TRIES = 16,
-    TALL = 256, /* rows: up to it units are dealt in blocks */
-    EXTRA = 4   /* units the donor column has beside its block */
+    BLOCK_ROWS = 256, /* up to so many rows units are given out in blocks */
+    DONOR_EXTRA = 4   /* units the donor column has beside its block */
 };
-#define SHARE 0.8 /* of the units that are given out at once */
+#define BLOCK_SHARE 0.8 /* of the units that are given out at once */
 
 /* The `count` free units with the largest |B_kj| join the column; fewer when there are no more that
  * can. How many did. */
@@ -211,14 +211,14 @@ static pare_status search(best_job *b, const fit_best_opts *o, const pare_exec *
     }
     pare_largest_first(buffer, p->b);
     for (size_t j = 0; j < p->b; j++) b->order[j] = buffer[j].id;
-    size_t each = pare_min_size(FIT_CAP, (size_t)(SHARE * (double)p->n / (double)p->b));
+    size_t each = pare_min_size(FIT_CAP, (size_t)(BLOCK_SHARE * (double)p->n / (double)p->b));
     if (each == 0) each = 1;
-    b->each = p->a <= TALL && b->donors ? each : 0; /* units of a ReLU are chosen by sign */
-    const size_t spare = p->n - each * (p->b - 1);  /* everyone else has a share */
+    b->each = p->a <= BLOCK_ROWS && b->donors ? each : 0; /* units of a ReLU are chosen by sign */
+    const size_t spare = p->n - each * (p->b - 1);        /* everyone else has a share */
     memset(b->free, 1, p->n * sizeof *b->free);
     pare_status st = PARE_OK;
     if (b->donors)
-        st = choose_donors(b, pare_min_size(each - b->each + EXTRA, spare - b->each),
+        st = choose_donors(b, pare_min_size(each - b->each + DONOR_EXTRA, spare - b->each),
                            o->tries ? o->tries : TRIES, o->seed, buffer, units_buffer);
     for (size_t k = b->donors; !st && k < p->b; k++) {
         take_block(b, b->order[k]);
@@ -255,6 +255,7 @@ pare_status fit_best(fit_result *out, pare_arena *a, const fit_problem *p, const
     uint32_t *const own = pare_alloc(a, p->a * p->b + 1, sizeof *own);
     if (!b.order || !b.free || !b.col || !b.status || !own) return pare_no_memory(err);
     for (size_t j = 0; j < p->b; j++) b.col[j].own = own + j * p->a;
+    /* The search fails when memory is out or when it is stopped. */
     if (p->a > 0 && p->b > 0 && search(&b, o, exec))
         return pare_or_stopped(exec, pare_no_memory(err), err);
     set_masks(&b);

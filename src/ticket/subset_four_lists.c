@@ -129,7 +129,7 @@ static void join_sums(four *f, size_t np, size_t nq)
     }
 }
 
-static int64_t middle(window w)
+static int64_t midpoint_of(window w)
 {
     return w.lo + (w.hi - w.lo) / 2;
 }
@@ -138,8 +138,8 @@ static void join_with(four *f, size_t np, window q)
 {
     if (q.hi <= q.lo) return;
     if (!window_fits(f, &f->q, q)) {
-        join_with(f, np, (window){q.lo, middle(q)});
-        join_with(f, np, (window){middle(q), q.hi});
+        join_with(f, np, (window){q.lo, midpoint_of(q)});
+        join_with(f, np, (window){midpoint_of(q), q.hi});
         return;
     }
     join_sums(f, np, sums_in(f, f->qs, &f->q, q));
@@ -149,8 +149,8 @@ static void join_with(four *f, size_t np, window q)
 static void search(four *f, window p)
 {
     if (!window_fits(f, &f->p, p)) {
-        search(f, (window){p.lo, middle(p)});
-        search(f, (window){middle(p), p.hi});
+        search(f, (window){p.lo, midpoint_of(p)});
+        search(f, (window){midpoint_of(p), p.hi});
         return;
     }
     const size_t np = sums_in(f, f->ps, &f->p, p);

@@ -108,7 +108,7 @@ static pare_status save_checkpoint(trainer *l, pare_err *err)
     return l->diverged ? PARE_OK : checkpoint_write(l->o->checkpoint, c, l->id, err);
 }
 
-static bool due(uint64_t step, uint64_t every, uint64_t steps)
+static bool is_due(uint64_t step, uint64_t every, uint64_t steps)
 {
     return step == steps || (every > 0 && step % every == 0);
 }
@@ -138,12 +138,12 @@ static pare_status train_step(trainer *l, pare_err *err)
                         &(pare_adamw_state){.m = c->m, .v = c->v, .step = line.step}, lr, &o->adamw,
                         l->exec);
         if (l->popup) popup_apply(l->popup);
-        if (due(line.step, o->eval_every, o->steps)) st = evaluate(l, &line, err);
+        if (is_due(line.step, o->eval_every, o->steps)) st = evaluate(l, &line, err);
     }
     if (st) return st;
     if (o->log) o->log(o->log_self, &line);
     st = pare_progress(l->exec, "train", line.step, o->steps, err);
-    if (!st && !l->diverged && l->id && due(line.step, o->checkpoint_every, o->steps)) {
+    if (!st && !l->diverged && l->id && is_due(line.step, o->checkpoint_every, o->steps)) {
         st = save_checkpoint(l, err);
         l->saved_step = c->step;
     }

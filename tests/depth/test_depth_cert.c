@@ -1,5 +1,5 @@
-/* Tests src/depth/verify.c and certify_theorems.c: what a certificate of a cut says is true, it verifies,
- * and another pair of models does not pass for this one. */
+/* Tests src/depth/verify.c and certify_theorems.c: what a certificate of a cut says is true, and
+ * another pair of models does not pass for this one. */
 #include "depth_models.h"
 #include <claims.h>
 #include <given_file.h>
