@@ -120,7 +120,7 @@ static char *duration(char buf[40], double seconds)
     return buf;
 }
 
-void tally_line(char *out, size_t room, const tally *t, size_t left, double cost_left,
+void tally_line(char *out, size_t capacity, const tally *t, size_t left, double cost_left,
                 size_t workers)
 {
     char took[40], rest[60] = "", untimed[60] = "";
@@ -129,7 +129,7 @@ void tally_line(char *out, size_t room, const tally *t, size_t left, double cost
     if (t->done < total && t->cost > 0)
         duration(rest, cost * t->seconds / t->cost / (double)(workers ? workers : 1));
     if (t->untimed) snprintf(untimed, sizeof untimed, " without %zu of unknown time", t->untimed);
-    snprintf(out, room, "%s%s%zu of %zu runs are kept, %s of work%s; the rest: %s%s",
+    snprintf(out, capacity, "%s%s%zu of %zu runs are kept, %s of work%s; the rest: %s%s",
              t->name ? t->name : "", t->name ? ": " : "", t->done, total,
              duration(took, t->seconds), untimed,
              *rest             ? "about "

@@ -48,7 +48,7 @@ typedef struct jobs {
 
 /* "width: 12 of 96 runs are kept, 3 min 20 s of work; the rest: about 25 min 0 s": of `left` runs
  * that cost `cost_left` and are shared by `workers`. */
-void tally_line(char *out, size_t room, const tally *t, size_t left, double cost_left,
+void tally_line(char *out, size_t capacity, const tally *t, size_t left, double cost_left,
                 size_t workers);
 
 /* Names the files (jobs_name alone is enough to know them), does what is not there, and reads all

@@ -31,17 +31,18 @@ void length_data_exact(length_data *d, const pare_pattern *p)
 {
     for (size_t i = 0; i < d->n; i++) {
         const pare_keys keys = pare_visible(p, NULL, d->n, i);
-        long double top = -INFINITY, sum = 0, y[LENGTH_D] = {0};
+        long double row_max = -INFINITY, sum = 0, y[LENGTH_D] = {0};
         for (size_t x = 0; x < keys.count; x++) {
             long double s = 0;
             for (size_t e = 0; e < LENGTH_D; e++)
                 s += (long double)d->q[i * LENGTH_D + e] *
                      (long double)d->k[pare_key(&keys, x) * LENGTH_D + e];
-            const long double fade = s > top ? expl(top - s) : 1, w = s > top ? 1 : expl(s - top);
-            if (s > top) top = s;
-            sum = sum * fade + w;
+            const long double rescale = s > row_max ? expl(row_max - s) : 1,
+                              w = s > row_max ? 1 : expl(s - row_max);
+            if (s > row_max) row_max = s;
+            sum = sum * rescale + w;
             for (size_t e = 0; e < LENGTH_D; e++)
-                y[e] = y[e] * fade + w * (long double)d->v[pare_key(&keys, x) * LENGTH_D + e];
+                y[e] = y[e] * rescale + w * (long double)d->v[pare_key(&keys, x) * LENGTH_D + e];
         }
         for (size_t e = 0; e < LENGTH_D; e++) d->exact[i * LENGTH_D + e] = (double)(y[e] / sum);
     }
