@@ -139,7 +139,7 @@ bool initial_set(pare_work *k, token_set *out, const token_norm *at, const pare_
     const pare_embedding *const s = &m->embedding;
     const size_t width = pare_model_width(m, 0);
     embedding_map map;
-    *why = "the norm of the stem divides by the size of its input";
+    *why = "the norm of the embedding divides by the size of its input";
     if (!embedding_map_of(k, &map, s, width)) return false;
     token_set words = {0};
     if (s->ids) {

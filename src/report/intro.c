@@ -58,7 +58,7 @@ static void put_terms(page *p, const items *all)
              "is evidence, not a bound.");
         term(p, "domain",
              "The inputs that a statement is about, for example 8 sentences of a data "
-             "file. It says nothing about other inputs.");
+             "file. It makes no claim about other inputs.");
     }
     if (certs)
         term(p, "verified",
@@ -68,7 +68,7 @@ static void put_terms(page *p, const items *all)
     if (certs)
         term(p, "vacuous",
              "A bound that is infinite, or larger than the largest output of the model: true, but "
-             "it says nothing.");
+             "of no use.");
     for (size_t k = 0; k + 1 < sizeof kinds / sizeof *kinds; k++)
         for (size_t i = 0; i < all->n; i++) {
             const item_kind kind = all->v[i].kind;
