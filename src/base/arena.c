@@ -2,7 +2,11 @@
  *
  * An arena is two stacks of zeroed chunks: small allocations share chunks, every large allocation
  * has a chunk of its own, so that it never wastes the rest of a small one. A mark remembers the top
- * of both stacks. */
+ * of both stacks.
+ *
+ * The first chunk of an arena is small and the next ones are four times as large each, up to
+ * CHUNK_BYTES: a pass over a small input then stays below malloc's limit for giving memory back to
+ * the system, which would cost more than the pass. */
 #include "large_pages.h"
 #include "support.h"
 
@@ -17,6 +21,7 @@
 #define CHUNK_BYTES ((size_t)256 * 1024)
 #endif
 #define LARGE_BYTES (CHUNK_BYTES / 4)
+#define FIRST_BYTES (CHUNK_BYTES / 16)
 
 /* Under AddressSanitizer, bytes that are not handed out are poisoned and allocations do not touch:
  * an overrun inside an arena is then found like one of malloc. */
@@ -114,8 +119,10 @@ void *pare_alloc(pare_arena *a, size_t count, size_t size)
     if (!pare_add(&padded, bytes, BLOCK_ALIGN - 1 + REDZONE + (bytes == 0))) return NULL;
     padded -= padded % BLOCK_ALIGN;
     chunk *c = padded > LARGE_BYTES ? push_chunk(&a->large, padded) : a->small;
-    if (padded <= LARGE_BYTES && (!c || c->size - c->used < padded))
-        c = push_chunk(&a->small, CHUNK_BYTES);
+    if (padded <= LARGE_BYTES && (!c || c->size - c->used < padded)) {
+        const size_t next = c && c->size < CHUNK_BYTES / 4 ? 4 * c->size : CHUNK_BYTES;
+        c = push_chunk(&a->small, pare_max_size(c ? next : FIRST_BYTES, padded));
+    }
     if (!c) return NULL;
     uint8_t *p = c->data + c->used;
     c->used += padded;
