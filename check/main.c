@@ -112,6 +112,8 @@ static double seconds(void)
 
 void show_progress(job *j, double work)
 {
+    if (j->main) j = j->main;
+#pragma omp atomic
     j->work_done += work;
     if (!j->o->progress || !(j->work_all > 0)) return;
     const double share = fmin(1, j->work_done / j->work_all), spent = seconds() - j->started;
