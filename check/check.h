@@ -381,7 +381,7 @@ double parameter(const claim *c, const char *name); /* nan: not there */
 const char *parameter_text(const claim *c, const char *name);
 
 /* The whole of it: a certificate in memory, whose paths are relative to `folder`. False: it, or a
- * file it names, can not be read (j->t); what was said until then is in j->report. */
+ * file it names, cannot be read (j->t); what was said until then is in j->report. */
 bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n);
 bool check_length(job *j, const char *folder, const cJSON *root);
 void check_claims(job *j, certificate *c);
