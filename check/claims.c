@@ -65,12 +65,10 @@ static outcome against(job *j, const arb_t x, double bound, bool lower, const ch
     if (!yes && !no)
         return (outcome){NOT_REFUTED, true,
                          words(j, "the balls do not decide (%s is about %.9g)", name, middle(x))};
+    const char *const comparison =
+        yes ? (lower ? "at least" : "at most") : (lower ? "below" : "above");
     return (outcome){yes ? CONFIRMED : REFUTED, false,
-                     words(j, "%s is %.9g, %s %.9g", name, middle(x),
-                           lower == yes ? "at least"
-                           : yes        ? "at most"
-                                        : "above",
-                           bound)};
+                     words(j, "%s is %.9g, %s %.9g", name, middle(x), comparison, bound)};
 }
 
 static outcome not_checked(const char *why)
