@@ -1,0 +1,508 @@
+/* certificate.c - reads a certificate (docs/format.md, "Certificates") and checks what it says about
+ * files and inputs; a chain is checked link by link and as a whole. */
+#include "check.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_CLAIMS = 10000, MOST_LINKS = 100 };
+
+static const char *const section_names[SECTIONS] = {"hypotheses", "theorems", "observations",
+                                                    "evidence", "paper"};
+
+/* Every kind by its list, with the names of its parameters; "<" before those of a lower bound. */
+static const char *const kinds[SECTIONS][40] = {
+    {"fold.same", "fold.rounded", "fold.not_rotary", "fold.rows_not_empty", "apriori.applies why",
+     "apriori.folded", "local.applies why", "ball.applies why", "theorem42.applies why",
+     "leverage.draws layer rank", "cluster.radius layer clusters", "cluster.separation layer",
+     "jl.dimension layer eps delta", "jl.distortion layer", "layers.merged before after",
+     "layer.replaced layer by", "ticket.lattice", "new_input.independent",
+     "link.hypotheses link reduction"},
+    {"apriori.outputs",
+     "apriori.score",
+     "apriori.hidden",
+     "layer.injected layer",
+     "layer.ticket layer part",
+     "rank_collapse",
+     "diameter.outputs diameter",
+     "diameter.score diameter",
+     "diameter.rank_collapse diameter",
+     "<one_layer.least",
+     "<outputs.least width",
+     "rows.changed",
+     "auc.most",
+     "<auc.least",
+     "auc.difference",
+     "attention.ratio layer",
+     "ball.outputs radius ball_norm",
+     "ball.rows_changed radius ball_norm",
+     "ball.score radius ball_norm",
+     "edits.outputs rows",
+     "edits.rows_changed rows",
+     "local.outputs",
+     "given.outputs",
+     "theorem42.outputs width",
+     "theorem44.outputs codes",
+     "engine.rounding",
+     "new_input.outputs draws left_out",
+     "new_inputs.share draws left_out"},
+    {"engine.distance", "stream.rank width rank_tolerance point", "stream.residual width point",
+     "attention.ratio_seen layer", "theorem42.eps width", "relative_error", "row_error",
+     "lost_fraction", "ticket.entry_error matrices"},
+    {"qk.optimality layer head rank", "stream.optimality width point",
+     "stream.optimality_weighted width point", "ticket.least_bits", "ticket.products failure"},
+    {"paper.theorem42", "paper.theorem33", "paper.scores layer", "paper.selector layer",
+     "paper.collapse_bound", "paper.collapse_claim", "paper.ticket"}};
+
+/* ---- claims ---------------------------------------------------------------------------------- */
+
+static size_t length_of_word(const char *s)
+{
+    return strcspn(s, " ");
+}
+
+/* The row of a kind, after its "<"; NULL: unknown. */
+static const char *row_of_kind(section s, const char *kind, bool *lower)
+{
+    for (size_t i = 0; i < 40 && kinds[s][i]; i++) {
+        *lower = kinds[s][i][0] == '<';
+        const char *const row = kinds[s][i] + *lower;
+        if (length_of_word(row) == strlen(kind) && strncmp(row, kind, strlen(kind)) == 0)
+            return row;
+    }
+    return NULL;
+}
+
+/* Exactly the parameters of the row. `what` becomes "kind name value ...", for people. */
+static const char *read_parameters(job *j, const char *row, const cJSON *parameters)
+{
+    const char *what = words(j, "%.*s", (int)length_of_word(row), row);
+    const char *name = row + length_of_word(row);
+    int expected = 0;
+    for (; *name && !j->t.code; name += length_of_word(name)) {
+        name++;
+        const char *const key = words(j, "%.*s", (int)length_of_word(name), name);
+        const cJSON *const v = get(j, parameters, row, key);
+        if (cJSON_IsNumber(v) && isfinite(v->valuedouble))
+            what = words(j, "%s %s %.9g", what, key, v->valuedouble);
+        else if (cJSON_IsString(v))
+            what = words(j, "%s %s \"%.100s\"", what, key, v->valuestring);
+        else
+            fail(j, UNREADABLE, "%s: parameter %s is missing or no number", what, key);
+        expected++;
+    }
+    if (!cJSON_IsObject(parameters) || cJSON_GetArraySize(parameters) != expected)
+        fail(j, UNREADABLE, "%s: parameters that are not those of the kind", what);
+    return what;
+}
+
+static double number_or_null(job *j, const cJSON *o, const char *where, const char *key)
+{
+    if (cJSON_IsNull(find(o, key))) return NAN;
+    return get_number(j, o, where, key);
+}
+
+static void read_theorem(job *j, const cJSON *o, claim *c)
+{
+    const bool drawn = strncmp(c->kind, "new_input", 9) == 0;
+    const char *const side = get_text(j, o, c->what, "side");
+    c->bound = get_number(j, o, c->what, "bound");
+    c->domain = get_text(j, o, c->what, "domain");
+    get_text(j, o, c->what, "norm");
+    c->probability = drawn ? get_number(j, o, c->what, "probability") : 1;
+    if (!j->t.code && (strcmp(side, c->lower ? "lower" : "upper") != 0 || !(c->bound >= 0)))
+        fail(j, NOT_TRUE, "%s: the side is not that of the kind, or the bound is negative",
+             c->what);
+    if (drawn && !(c->probability > 0 && c->probability < 1))
+        fail(j, UNREADABLE, "%s: a probability of %g", c->what, c->probability);
+}
+
+static void read_claim(job *j, section s, const cJSON *o, claim *c)
+{
+    static const char *const keys[SECTIONS][9] = {
+        {"kind", "parameters", "holds", "value", "limit", "sentence"},
+        {"kind", "parameters", "side", "bound", "norm", "domain", "sentence", "probability"},
+        {"kind", "parameters", "value", "tolerance", "sentence"},
+        {"kind", "parameters", "value", "limit", "sentence"},
+        {"kind", "parameters", "value", "sound", "sentence"}};
+    if (!only_keys(j, o, section_names[s], keys[s])) return;
+    c->kind = get_text(j, o, section_names[s], "kind");
+    const char *const row = row_of_kind(s, c->kind, &c->lower);
+    if (!row) fail(j, UNREADABLE, "%s: unknown kind \"%.60s\"", section_names[s], c->kind);
+    c->parameters = get(j, o, section_names[s], "parameters");
+    if (j->t.code) return;
+    c->what = read_parameters(j, row, c->parameters);
+    get_text(j, o, c->what, "sentence");
+    if (s == THEOREMS) {
+        read_theorem(j, o, c);
+        c->what = words(j, "%s: %.9g", c->what, c->bound);
+        return;
+    }
+    c->value = number_or_null(j, o, c->what, "value");
+    c->limit = s == HYPOTHESES || s == EVIDENCE ? number_or_null(j, o, c->what, "limit") : NAN;
+    if (s == HYPOTHESES) {
+        const cJSON *const holds = get(j, o, c->what, "holds");
+        if (!cJSON_IsBool(holds) && !cJSON_IsNull(holds))
+            fail(j, UNREADABLE, "%s.holds: is not true, false or null", c->what);
+        c->holds = cJSON_IsNull(holds) ? -1 : cJSON_IsTrue(holds);
+    }
+}
+
+static void read_section(job *j, section s, const cJSON *root, certificate *c)
+{
+    const cJSON *const list = get(j, root, "certificate", section_names[s]);
+    if (!cJSON_IsArray(list) || cJSON_GetArraySize(list) > MOST_CLAIMS)
+        fail(j, UNREADABLE, "%s: is not an array of at most %d claims", section_names[s],
+             MOST_CLAIMS);
+    if (j->t.code) return;
+    c->claims[s] = take(j, (size_t)cJSON_GetArraySize(list) + 1, sizeof *c->claims[s]);
+    for (const cJSON *o = list->child; c->claims[s] && o && !j->t.code; o = o->next)
+        read_claim(j, s, o, &c->claims[s][c->n[s]++]);
+}
+
+/* ---- data ------------------------------------------------------------------------------------ */
+
+static const char **read_hashes(job *j, const cJSON *o, const char *where, size_t *tokens,
+                                size_t *n)
+{
+    static const char *const keys[] = {"tokens", "inputs", NULL};
+    if (!only_keys(j, o, where, keys)) return NULL;
+    *tokens = get_count(j, o, where, "tokens");
+    const cJSON *const list = get(j, o, where, "inputs");
+    if (!cJSON_IsArray(list)) fail(j, UNREADABLE, "%s.inputs: is not an array", where);
+    if (j->t.code) return NULL;
+    const char **const out = take(j, (size_t)cJSON_GetArraySize(list) + 1, sizeof *out);
+    for (const cJSON *v = list->child; out && v && !j->t.code; v = v->next) {
+        if (!cJSON_IsString(v) || strlen(v->valuestring) != 64)
+            fail(j, UNREADABLE, "%s.inputs: is not a list of hashes", where);
+        else
+            out[(*n)++] = v->valuestring;
+    }
+    return out;
+}
+
+static void read_data(job *j, const cJSON *root, data_claim *d)
+{
+    static const char *const keys[] = {"kind",         "path",    "sha256", "split",
+                                       "first",        "count",   "tokens", "inputs_sha256",
+                                       "writers_word", "heldout", NULL};
+    static const char *const word_keys[] = {"fitted", "candidates", NULL};
+    const cJSON *const o = get(j, root, "certificate", "data");
+    if (!o || !only_keys(j, o, "data", keys)) return;
+    d->kind = get_text(j, o, "data", "kind");
+    d->random = strcmp(d->kind, "random") == 0;
+    d->part = strcmp(d->kind, "part") == 0;
+    if (!d->random && !d->part && strcmp(d->kind, "file") != 0)
+        fail(j, UNREADABLE, "data.kind: is not random, file or part");
+    d->count = get_count(j, o, "data", "count");
+    if (d->count == 0) fail(j, UNREADABLE, "data.count: is 0");
+    d->inputs_sha256 = get_hash(j, o, "data", "inputs_sha256");
+    if (d->random || d->part) d->tokens = get_count(j, o, "data", "tokens");
+    if (d->part) d->first = get_count(j, o, "data", "first");
+    if (d->random) return;
+    d->path = get_text(j, o, "data", "path");
+    d->sha256 = get_hash(j, o, "data", "sha256");
+    d->split = get_count(j, o, "data", "split");
+    const cJSON *const word = find(o, "writers_word");
+    if (!word && !find(o, "heldout")) return;
+    if (!word || !only_keys(j, word, "data.writers_word", word_keys)) {
+        fail(j, UNREADABLE, "data.writers_word: is missing");
+        return;
+    }
+    d->heldout = true;
+    d->candidates = get_count(j, word, "data.writers_word", "candidates");
+    d->fitted_hashes = read_hashes(j, get(j, word, "data.writers_word", "fitted"), "data.fitted",
+                                   &d->fitted_tokens, &d->nfitted);
+    d->heldout_hashes = read_hashes(j, get(j, o, "data", "heldout"), "data.heldout",
+                                    &d->heldout_tokens, &d->nheldout);
+}
+
+/* headline.domain, as docs/format.md makes it of `data`. */
+static const char *domain_words(job *j, const data_claim *d)
+{
+    if (d->random)
+        return words(j, "the %zu random inputs of %zu tokens drawn from the seed", d->count,
+                     d->tokens);
+    if (!d->part && d->count == 1)
+        return words(j, "the one input in the data file (split %zu)", d->split);
+    if (!d->part)
+        return words(j, "the %zu inputs in the data file (split %zu)", d->count, d->split);
+    const char *const which = d->count == 1 ? words(j, "input %zu of the data file", d->first)
+                                            : words(j, "each of inputs %zu to %zu of the data file",
+                                                    d->first, d->first + d->count - 1);
+    return d->tokens ? words(j, "%s, its first %zu tokens at most", which, d->tokens) : which;
+}
+
+/* ---- the certificate ------------------------------------------------------------------------- */
+
+static void read_certificate(job *j, const cJSON *root, bool link, certificate *c)
+{
+    static const char *const keys[] = {
+        "pare",     "reduction",    "input",    "output", "data",  "headline", "hypotheses",
+        "theorems", "observations", "evidence", "paper",  "chain", NULL};
+    static const char *const reduction_keys[] = {"name", "seed", NULL};
+    static const char *const headline_keys[] = {"proven", "measured", "norm", "domain", NULL};
+    static const char *const file_keys[] = {"path",         "sha256",  "files",
+                                            "architecture", "tensors", NULL};
+    if (!only_keys(j, root, "certificate", keys)) return;
+    if (get_count(j, root, "certificate", "pare") != 2 && !j->t.code)
+        fail(j, UNREADABLE, "certificate: this program reads schema 2 only");
+    const cJSON *const reduction = get(j, root, "certificate", "reduction"),
+                       *const headline = get(j, root, "certificate", "headline"),
+                       *const chain = get(j, root, "certificate", "chain");
+    if (!reduction || !only_keys(j, reduction, "reduction", reduction_keys) ||
+        !only_keys(j, headline, "headline", headline_keys))
+        return;
+    c->reduction = get_text(j, reduction, "reduction", "name");
+    c->seed = get_seed(j, reduction, "reduction", "seed");
+    c->file[0] = get(j, root, "certificate", "input");
+    c->file[1] = get(j, root, "certificate", "output");
+    for (int s = 0; s < 2; s++) only_keys(j, c->file[s], s ? "output" : "input", file_keys);
+    read_data(j, root, &c->data);
+    c->proven = get_number(j, headline, "headline", "proven");
+    c->measured = get_number(j, headline, "headline", "measured");
+    if (!j->t.code && (!(c->proven >= 0) || !(c->measured >= 0)))
+        fail(j, NOT_TRUE, "headline: a bound below 0");
+    c->domain = domain_words(j, &c->data);
+    const bool same = strcmp(get_text(j, headline, "headline", "domain"), c->domain) == 0 &&
+                      strcmp(get_text(j, headline, "headline", "norm"),
+                             "largest absolute difference over the output entries") == 0;
+    if (!j->t.code && !same)
+        state(j, REFUTED, "headline.domain", "norm or domain are not those of data");
+    for (section s = 0; s < SECTIONS; s++) read_section(j, s, root, c);
+    const bool composed = !j->t.code && strcmp(c->reduction, "chain") == 0;
+    const size_t links = cJSON_IsArray(chain) ? (size_t)cJSON_GetArraySize(chain) : 0;
+    if (!j->t.code &&
+        (!cJSON_IsArray(chain) || composed != (links > 0) || (link && links) || links > MOST_LINKS))
+        fail(j, UNREADABLE, "chain: has links exactly where the reduction is chain");
+    if (j->t.code || !links) return;
+    c->links = take(j, links, sizeof *c->links);
+    for (const cJSON *o = chain->child; c->links && o && !j->t.code; o = o->next)
+        read_certificate(j, o, true, &c->links[c->nlinks++]);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
+/* The hash of one tensor's bytes; those of a plain file are its stored bytes. */
+static void check_tensors(job *j, const char *side, const cJSON *claimed, const model *m)
+{
+    char hex[65];
+    const char *bad = NULL;
+    if ((size_t)cJSON_GetArraySize(claimed) != m->ntensors) bad = "their number";
+    for (size_t i = 0; i < m->ntensors && !bad; i++) {
+        const tensor *const t = &m->tensors[i];
+        const cJSON *const h = find(claimed, t->name);
+        if (!sha256_of(j, hex, t->data, t->size)) return;
+        if (!cJSON_IsString(h) || strcmp(h->valuestring, hex) != 0) bad = t->name;
+    }
+    const char *const what = words(j, "%s.tensors", side);
+    if (bad)
+        state(j, REFUTED, what, "%s is not the certificate's", bad);
+    else
+        state(j, CONFIRMED, what, "the hashes of all %zu tensors are the certificate's",
+              m->ntensors);
+}
+
+/* The model's own file where it is one file; of a folder each file that the certificate names. */
+static void check_original(job *j, const char *side, const cJSON *o, const char *path)
+{
+    char hex[65];
+    bytes file;
+    const cJSON *const files = find(o, "files");
+    const bool one = cJSON_GetArraySize(files) == 1;
+    const char *const what = words(j, "%s.files", side);
+    size_t read = 0;
+    for (const cJSON *f = files->child; f && !j->t.code; f = f->next) {
+        const char *at = words(j, "%s/%s", path, f->string);
+        if (one && !file_exists(at)) at = path;
+        if (strstr(f->string, "..") || (!j->o->read && !file_exists(at))) break;
+        if (!read_file(j, at, &file) || !sha256_of(j, hex, file.v, file.n)) return;
+        if (!cJSON_IsString(f) || strcmp(f->valuestring, hex) != 0) {
+            state(j, REFUTED, what, "%s is not the certificate's file", at);
+            return;
+        }
+        read++;
+    }
+    if (read == (size_t)cJSON_GetArraySize(files))
+        state(j, CONFIRMED, what, "the files at %s have the certificate's hashes", path);
+    else
+        state(j, NOT_CHECKED, what, "not all of them are at %s", path);
+}
+
+static bool check_model(job *j, certificate *c, int s, const char *unpacked)
+{
+    static const char *const sides[2] = {"input", "output"};
+    const char *const side = sides[s], *const moved = s ? j->o->output : j->o->input;
+    const cJSON *const o = c->file[s];
+    const char *const claimed = get_hash(j, o, side, "sha256");
+    const char *const architecture = get_hash(j, o, side, "architecture");
+    const char *const path =
+        moved && !j->link[0] ? moved : beside(j, c->folder, get_text(j, o, side, "path"));
+    char hex[65];
+    bytes file;
+    if (j->t.code) return false;
+    if (unpacked && cJSON_IsObject(find(o, "files"))) check_original(j, side, o, path);
+    const char *const at = unpacked ? words(j, "%s/%s.safetensors", unpacked, side) : path;
+    if (!read_file(j, at, &file) || !sha256_of(j, hex, file.v, file.n) ||
+        !read_model(j, at, file, &c->model[s])) {
+        if (!unpacked && j->t.code == UNREADABLE && !strstr(j->t.text, "no memory"))
+            strncat(j->t.text,
+                    "; if it is a folder or a ticket: pare verify CERT --unpack DIR, then "
+                    "--unpacked DIR",
+                    sizeof j->t.text - strlen(j->t.text) - 1);
+        return false;
+    }
+    const bool same = strcmp(hex, claimed) == 0;
+    if (!unpacked)
+        state(j, same ? CONFIRMED : REFUTED, words(j, "%s.sha256", side),
+              same ? "%s is the certificate's file" : "%s is not the certificate's file", at);
+    const bool alike = strcmp(c->model[s].architecture, architecture) == 0;
+    state(j, alike ? CONFIRMED : REFUTED, words(j, "%s.architecture", side),
+          "the canonical architecture has %s hash", alike ? "the certificate's" : "another");
+    check_tensors(j, side, find(o, "tensors"), &c->model[s]);
+    return j->t.code == 0;
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The hashes of the held-out inputs one by one; none of them is among those fitted to. */
+static void check_heldout(job *j, const certificate *c)
+{
+    const data_claim *const d = &c->data;
+    const char *bad = NULL;
+    char(*const hex)[65] = take(j, c->set.n, sizeof *hex);
+    const char **const list = take(j, c->set.n, sizeof *list);
+    if (!d->heldout || !hex || !list) return;
+    for (size_t i = 0; i < c->set.n; i++) {
+        const inputs one = {1, c->set.width, &c->set.list[i]};
+        if (!hash_inputs(j, &one, d->heldout_tokens, hex[i])) return;
+        list[i] = hex[i];
+        if (c->set.list[i].continues) bad = "an input is a window that begins amid a text";
+    }
+    qsort(list, c->set.n, sizeof *list, by_text);
+    if (d->fitted_tokens != d->heldout_tokens)
+        bad = "fitted and held-out inputs are cut differently";
+    if (d->candidates != 1) bad = "the held-out inputs decided between several cuts";
+    if (d->nheldout != c->set.n) bad = "their number is not that of the inputs";
+    for (size_t i = 0; !bad && i < c->set.n; i++)
+        if (strcmp(list[i], d->heldout_hashes[i]) != 0) bad = "a hash is not that of an input";
+    for (size_t i = 0; !bad && i < d->nfitted; i++)
+        if (bsearch(&d->fitted_hashes[i], list, c->set.n, sizeof *list, by_text))
+            bad = "the cut was fitted to one of them";
+    state(j, bad ? REFUTED : CONFIRMED, "data.heldout", "%s",
+          bad ? bad : "the held-out inputs are the given ones, and no fitted one is among them");
+}
+
+static bool check_inputs(job *j, certificate *c, const char *unpacked)
+{
+    char hex[65];
+    const char *const moved = j->o->data;
+    const char *const path = moved          ? moved
+                             : c->data.path ? beside(j, c->folder, c->data.path)
+                                            : NULL;
+    if (!(unpacked ? load_unpacked(j, &c->model[0], unpacked, &c->data, &c->set)
+                   : load_inputs(j, &c->model[0], &c->data, c->seed, path, &c->set)))
+        return false;
+    if (!hash_inputs(j, &c->set, 0, hex)) return false;
+    const bool same = strcmp(hex, c->data.inputs_sha256) == 0 && c->set.n == c->data.count;
+    state(j, same ? CONFIRMED : REFUTED, "data.inputs_sha256",
+          same ? "the %zu inputs are the certificate's"
+               : "the %zu inputs are not the certificate's",
+          c->set.n);
+    check_heldout(j, c);
+    return j->t.code == 0;
+}
+
+/* ---- chains ---------------------------------------------------------------------------------- */
+
+static bool same_text(const cJSON *a, const cJSON *b, const char *key)
+{
+    const cJSON *const x = find(a, key), *const y = find(b, key);
+    return cJSON_IsString(x) && cJSON_IsString(y) && strcmp(x->valuestring, y->valuestring) == 0;
+}
+
+static bool same_model(const cJSON *a, const cJSON *b)
+{
+    return same_text(a, b, "sha256") && same_text(a, b, "architecture");
+}
+
+static void check_links_fit(job *j, const certificate *c)
+{
+    const char *bad = NULL;
+    const certificate *const last = &c->links[c->nlinks - 1];
+    if (!same_model(c->file[0], c->links[0].file[0])) bad = "the first link begins elsewhere";
+    if (!same_model(c->file[1], last->file[1])) bad = "the last link ends elsewhere";
+    for (size_t i = 0; i < c->nlinks; i++) {
+        if (i > 0 && !same_model(c->links[i - 1].file[1], c->links[i].file[0]))
+            bad = "a link does not begin where the one before it ends";
+        if (strcmp(c->links[i].data.inputs_sha256, c->data.inputs_sha256) != 0)
+            bad = "a link is about other inputs";
+    }
+    state(j, bad ? REFUTED : CONFIRMED, "chain", "%s", bad ? bad : "the links fit");
+}
+
+static bool check_one(job *j, certificate *c, const char *unpacked)
+{
+    return check_model(j, c, 0, unpacked) && check_model(j, c, 1, unpacked) &&
+           check_inputs(j, c, unpacked);
+}
+
+static void check_all(job *j, certificate *c, const char *folder, const char *unpacked)
+{
+    c->folder = folder;
+    if (!check_one(j, c, unpacked)) return;
+    if (c->nlinks) check_links_fit(j, c);
+    check_claims(j, c);
+    for (size_t i = 0; i < c->nlinks && !j->t.code; i++) {
+        c->links[i].folder = folder;
+        j->link = words(j, "link %zu: ", i);
+        if (check_one(j, &c->links[i], unpacked ? words(j, "%s/%zu", unpacked, i + 1) : NULL))
+            check_claims(j, &c->links[i]);
+    }
+    j->link = "";
+}
+
+/* unpacked.json must be about this certificate. */
+static bool check_unpacked(job *j, const void *text, size_t n)
+{
+    bytes file;
+    char hex[65];
+    if (!j->o->unpacked) return true;
+    if (!read_file(j, words(j, "%s/unpacked.json", j->o->unpacked), &file) ||
+        !sha256_of(j, hex, text, n))
+        return false;
+    cJSON *const root = parse_json(j, "unpacked.json", file.v, file.n);
+    const cJSON *const sum = find(find(root, "certificate"), "sha256");
+    const bool same = cJSON_IsString(sum) && strcmp(sum->valuestring, hex) == 0;
+    cJSON_Delete(root);
+    if (!same)
+        return fail(j, UNREADABLE, "%s: is not unpacked from this certificate", j->o->unpacked);
+    state(
+        j, NOT_CHECKED, "unpacked",
+        "pare made %s from the model and data files: this step is trusted where no hash covers it",
+        j->o->unpacked);
+    return j->t.code == 0;
+}
+
+bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n)
+{
+    j->link = "";
+    cJSON *const root = parse_json(j, name, text, n);
+    if (root && check_unpacked(j, text, n)) {
+        certificate *const c = take(j, 1, sizeof *c);
+        if (find(root, "pare_length")) {
+            check_length(j, folder, root);
+        } else if (c) {
+            read_certificate(j, root, false, c);
+            if (!j->t.code) check_all(j, c, folder, j->o->unpacked);
+        }
+    }
+    cJSON_Delete(root);
+    return j->t.code == 0;
+}
