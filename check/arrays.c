@@ -134,7 +134,7 @@ static bool inflate_member(job *j, const char *name, bytes packed, unsigned char
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)packed.v, .next_out = to};
     if (packed.n > UINT32_MAX || n > UINT32_MAX || inflateInit2(&z, -MAX_WBITS) != Z_OK)
-        return fail(j, UNREADABLE, "%s: can not be inflated", name);
+        return fail(j, UNREADABLE, "%s: cannot be inflated", name);
     z.avail_in = (uInt)packed.n;
     z.avail_out = (uInt)n;
     const int result = inflate(&z, Z_FINISH);

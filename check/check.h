@@ -78,6 +78,7 @@ typedef struct job {
     report report;
     const char *link; /* "" or "link 0: " of a chain, before what is said */
     double work_done, work_all, started;
+    struct job *main; /* of a thread's job: the one that shows progress */
 } job;
 
 void *take(job *j, size_t n, size_t size); /* zeros; NULL: no memory, which is the job's trouble */
@@ -322,13 +323,14 @@ typedef struct wanted {
 /* What was found on one input, or the largest of several. Balls hold the exact figures. */
 typedef struct figures {
     size_t nlayers;
-    arb_t difference;                /* largest |f - g| */
-    arb_t score;                     /* of the second output minus the first */
-    arb_t largest;                   /* |f| */
-    arb_t hidden;                    /* euclidean distance of rows before the head */
-    arb_t collapse;                  /* of an entry of f between two tokens, at the end */
-    arb_t size, apart, without, row; /* sums of squares: f, f - g, f - f without attention, a row */
-    arb_ptr ratio, attention, ffn;   /* of each layer */
+    arb_t difference; /* largest |f - g| */
+    arb_t score;      /* of the second output minus the first */
+    arb_t largest;    /* |f| */
+    arb_t hidden;     /* euclidean distance of rows before the head */
+    arb_t collapse;   /* of an entry of f between two tokens, at the end */
+    arb_t apart, without, row,
+        squares;                   /* sums of squares: f - g, f - f without attention, a row, f */
+    arb_ptr ratio, attention, ffn; /* of each layer */
     bool *has_ratio, *has_attention, *has_ffn;
     bool has_score, has_hidden, has_without;
     size_t rows, changed, open; /* output rows; surely another largest entry; undecided */
@@ -379,7 +381,7 @@ double parameter(const claim *c, const char *name); /* nan: not there */
 const char *parameter_text(const claim *c, const char *name);
 
 /* The whole of it: a certificate in memory, whose paths are relative to `folder`. False: it, or a
- * file it names, can not be read (j->t); what was said until then is in j->report. */
+ * file it names, cannot be read (j->t); what was said until then is in j->report. */
 bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n);
 bool check_length(job *j, const char *folder, const cJSON *root);
 void check_claims(job *j, certificate *c);

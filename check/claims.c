@@ -204,11 +204,12 @@ static outcome observation(job *j, const found *f, const claim *c)
     outcome o = not_checked("this program does not measure it");
     arb_t x;
     arb_init(x);
-    const double largest = middle(all->largest), size = sqrt(fmax(0, middle(all->size)));
+    arb_sqrtpos(x, all->squares, f->bits);
+    const double largest = middle(all->largest), size = middle(x);
     const double entries = sqrt((double)all->rows * (double)f->c->model[0].outputs);
     if (is(c, "engine.distance")) o = not_checked("it is about the f32 engine of pare");
     if (is(c, "relative_error")) {
-        arb_div(x, all->apart, all->size, f->bits);
+        arb_div(x, all->apart, all->squares, f->bits);
         arb_sqrtpos(x, x, f->bits);
         if (arb_is_zero(all->apart)) arb_zero(x);
         o = near(j, x, c->value, 1e-3, 1e-9 * largest * entries / size);
@@ -260,6 +261,10 @@ static outcome hypothesis(job *j, const certificate *c, const claim *h)
         }
         right = right && h->holds == all &&
                 strcmp(parameter_text(h, "reduction"), c->links[(size_t)l].reduction) == 0;
+    } else if (is(h, "fold.not_rotary")) {
+        right = h->holds == (f->positions != POS_ROTARY);
+    } else if (is(h, "fold.rows_not_empty")) {
+        right = h->holds == (f->pattern != GRAPH || f->self_loops);
     } else if (is(h, "new_input.independent")) {
         return not_checked("no file can show it");
     } else {
@@ -311,24 +316,35 @@ static uint32_t *choose(job *j, size_t n, size_t *count)
     return order;
 }
 
+/* Inputs are shared by the threads; one input alone is shared row by row (evaluate.c). What is found
+ * is joined in the order of the inputs. */
 static bool evaluate_all(job *j, found *f, wanted w, const uint32_t *order)
 {
     const certificate *const c = f->c;
     const model *const a = &c->model[0], *const b = &c->model[1];
-    const size_t layers = a->nlayers;
-    balls scores[2] = {{0}};
-    bool good = true;
     const bool with_scores = w.scores && c->set.n == 1 && c->set.list[0].target && a->outputs == 2;
-    f->all = figures_new(j, layers);
-    if (!f->all) return false;
-    for (size_t i = 0; good && i < f->n; i++) {
-        const input *const in = &c->set.list[order[i]];
-        figures *const one = figures_new(j, layers);
-        good = one && compare(j, a, b, in, w, one, with_scores ? scores : NULL, f->bits);
-        if (good) figures_join(f->all, one, f->bits);
-        if (good) arb_set(f->each + i, one->difference);
-        figures_free(one);
+    balls scores[2] = {{0}};
+    figures **const one = take(j, f->n, sizeof *one);
+    for (size_t i = 0; one && i < f->n; i++) one[i] = figures_new(j, a->nlayers);
+    f->all = one ? figures_new(j, a->nlayers) : NULL;
+    bool good = f->all && j->t.code == 0;
+#pragma omp parallel for schedule(dynamic) if (f->n > 1)
+    for (size_t i = 0; i < f->n; i++) {
+        job own = {.o = j->o, .main = j};
+        if (!good) continue;
+        if (!compare(&own, a, b, &c->set.list[order[i]], w, one[i], with_scores ? scores : NULL,
+                     f->bits)) {
+#pragma omp critical
+            fail(j, own.t.code, "%s", own.t.text);
+        }
+        give_back(&own);
     }
+    good = good && j->t.code == 0;
+    for (size_t i = 0; good && i < f->n; i++) {
+        figures_join(f->all, one[i], f->bits);
+        arb_set(f->each + i, one[i]->difference);
+    }
+    for (size_t i = 0; one && i < f->n; i++) figures_free(one[i]);
     f->has_auc = good && with_scores;
     for (int s = 0; f->has_auc && s < 2; s++)
         f->has_auc = auc_interval(j, &scores[s], c->set.list[0].target, &f->auc[s]);

@@ -15,7 +15,7 @@ figures *figures_new(job *j, size_t nlayers)
     if (!f || !flags) return NULL;
     f->nlayers = nlayers;
     arb_ptr list[] = {f->difference, f->score, f->largest, f->hidden, f->collapse,
-                      f->size,       f->apart, f->without, f->row};
+                      f->squares,    f->apart, f->without, f->row};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) arb_init(list[i]);
     f->ratio = _arb_vec_init((slong)nlayers);
     f->attention = _arb_vec_init((slong)nlayers);
@@ -30,7 +30,7 @@ void figures_free(figures *f)
 {
     if (!f) return;
     arb_ptr list[] = {f->difference, f->score, f->largest, f->hidden, f->collapse,
-                      f->size,       f->apart, f->without, f->row};
+                      f->squares,    f->apart, f->without, f->row};
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) arb_clear(list[i]);
     _arb_vec_clear(f->ratio, (slong)f->nlayers);
     _arb_vec_clear(f->attention, (slong)f->nlayers);
@@ -54,7 +54,7 @@ void figures_join(figures *all, const figures *one, slong prec)
     raise_to(all->hidden, one->hidden, prec);
     raise_to(all->collapse, one->collapse, prec);
     raise_to(all->row, one->row, prec);
-    arb_add(all->size, all->size, one->size, prec);
+    arb_add(all->squares, all->squares, one->squares, prec);
     arb_add(all->apart, all->apart, one->apart, prec);
     arb_add(all->without, all->without, one->without, prec);
     for (size_t l = 0; l < all->nlayers; l++) {
@@ -219,7 +219,7 @@ static void compare_rows(const balls y[2], figures *out, slong prec)
         for (size_t k = 0; k < y->d; k++) {
             arb_sub(apart, a + k, b + k, prec);
             arb_addmul(sum, apart, apart, prec);
-            arb_addmul(out->size, a + k, a + k, prec);
+            arb_addmul(out->squares, a + k, a + k, prec);
             arb_abs(apart, apart);
             raise_to(out->difference, apart, prec);
             arb_abs(apart, a + k);

@@ -15,6 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Less than this many balls are not worth waking the other threads for. */
+enum { FEW = 1 << 17 };
+
 /* ---- rows ------------------------------------------------------------------------------------ */
 
 bool balls_new(job *j, balls *b, size_t n, size_t d)
@@ -51,7 +54,7 @@ static bool dense_part(job *j, const balls *x, const tensor *w, size_t first, si
                        const tensor *b, balls *y, slong prec)
 {
     if (!balls_new(j, y, x->n, out)) return false;
-#pragma omp parallel
+#pragma omp parallel if (x->n * x->d * out > FEW)
     {
         arb_ptr weights = _arb_vec_init((slong)x->d);
         arb_t bias;
@@ -166,7 +169,7 @@ static void norm_row(arb_ptr x, size_t d, const norm *n, slong prec)
 static void norm_rows(balls *x, const norm *n, slong prec)
 {
     if (n->kind == NORM_NONE) return;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (x->n * x->d > FEW)
     for (size_t i = 0; i < x->n; i++) norm_row(row_of(x, i), x->d, n, prec);
 }
 
@@ -237,7 +240,7 @@ static void relu(arb_t x, slong prec)
 static void activate(balls *x, act a, slong prec)
 {
     if (a == ACT_NONE) return;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (x->n * x->d > FEW / 64)
     for (size_t i = 0; i < x->n * x->d; i++) {
         if (a == ACT_RELU) relu(x->v + i, prec);
         if (a == ACT_GELU) gelu(x->v + i, prec);
@@ -272,7 +275,7 @@ static void add_positions(const model *m, balls *x, slong prec)
 {
     const bool table = m->positions == POS_LEARNED;
     if (!table && m->positions != POS_SINUSOIDAL) return;
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (x->n * x->d > FEW)
     for (size_t i = 0; i < x->n; i++) {
         arb_t v;
         arb_init(v);
@@ -351,7 +354,7 @@ static bool visible_means(job *j, const model *m, const input *in, const balls *
             _arb_vec_set(row_of(y, i), row_of(y, 0), (slong)x->d);
             continue;
         }
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (n * x->d > FEW)
         for (size_t c = 0; c < x->d; c++) {
             arb_ptr to = row_of(y, i) + c;
             for (size_t k = 0; k < n; k++) arb_add(to, to, row_of(x, keys[k]) + c, prec);
@@ -366,7 +369,7 @@ static bool visible_means(job *j, const model *m, const input *in, const balls *
 static void rotate(balls *x, const head *h, size_t first, const tensor *freqs, bool interleaved,
                    slong prec)
 {
-#pragma omp parallel for schedule(static)
+#pragma omp parallel for schedule(static) if (x->n * h->planes > FEW / 64)
     for (size_t i = 0; i < x->n; i++) {
         arb_t s, c, a, b;
         arb_init(s), arb_init(c), arb_init(a), arb_init(b);
@@ -501,7 +504,7 @@ static bool softmax_heads(job *j, const model *m, const input *in, const attenti
     *o = (balls){0};
     const bool good = queries_and_keys(j, m, a, z, &q, &k, prec) &&
                       dense(j, z, a->wv, a->bv, &v, prec) && balls_new(j, o, z->n, a->no);
-#pragma omp parallel if (good)
+#pragma omp parallel if (good && z->n * z->n * a->nheads > FEW / 64)
     {
         uint32_t *const keys = malloc(in->tokens * sizeof *keys);
         arb_ptr weight = _arb_vec_init((slong)in->tokens);

@@ -120,7 +120,7 @@ static bool read_all(job *j, const char *path, int fd, bytes *out)
     while (v && n < (size_t)s.st_size) {
         const ssize_t got = read(fd, v + n, (size_t)s.st_size - n);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return fail(j, UNREADABLE, "%s: can not be read to its end", path);
+        if (got <= 0) return fail(j, UNREADABLE, "%s: cannot be read to its end", path);
         n += (size_t)got;
     }
     *out = (bytes){v, n};

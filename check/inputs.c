@@ -406,7 +406,7 @@ static bool take_part(job *j, const data_claim *d, inputs *in)
     if (d->part) in->n = d->count;
     for (size_t i = 0; d->part && d->tokens && i < in->n; i++) {
         if (in->list[i].tokens <= d->tokens) continue;
-        if (in->list[i].edges) return fail(j, UNREADABLE, "data.tokens: a graph can not be cut");
+        if (in->list[i].edges) return fail(j, UNREADABLE, "data.tokens: a graph cannot be cut");
         in->list[i].tokens = d->tokens;
     }
     return true;

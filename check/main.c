@@ -41,7 +41,7 @@ static const char help[] =
     "  -q, --quiet     only what is refuted, and the verdict\n"
     "  -h, --help      this text\n"
     "\n"
-    "Exit code: 0 nothing is refuted; 4 something is; 2 a file can not be read; 1 wrong usage.\n"
+    "Exit code: 0 nothing is refuted; 4 something is; 2 a file cannot be read; 1 wrong usage.\n"
     "\n"
     "Examples\n"
     "  pare-check small.safetensors.cert.json\n"
@@ -51,7 +51,7 @@ typedef struct printing {
     bool json, quiet;
 } printing;
 
-/* ---- memory of FLINT and GMP: they can not report that it is out ------------------------------ */
+/* ---- memory of FLINT and GMP: they cannot report that it is out ------------------------------ */
 
 static void out_of_memory(void) __attribute__((noreturn));
 static void out_of_memory(void)
@@ -112,6 +112,8 @@ static double seconds(void)
 
 void show_progress(job *j, double work)
 {
+    if (j->main) j = j->main;
+#pragma omp atomic
     j->work_done += work;
     if (!j->o->progress || !(j->work_all > 0)) return;
     const double share = fmin(1, j->work_done / j->work_all), spent = seconds() - j->started;
@@ -153,7 +155,7 @@ static void print_lines(const job *j, const char *path, printing p)
     printf(": %s; %zu confirmed, %zu refuted, %zu not refuted, %zu not checked\n",
            code == 0          ? "nothing is refuted"
            : code == NOT_TRUE ? "REFUTED"
-                              : "can not be checked",
+                              : "cannot be checked",
            r->count[CONFIRMED], r->count[REFUTED], r->count[NOT_REFUTED], r->count[NOT_CHECKED]);
 }
 
