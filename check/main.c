@@ -231,6 +231,8 @@ int main(int argc, char **argv)
     uint64_t threads = 0, n = 0;
     int c;
     set_memory_functions();
+#pragma omp parallel /* starts the threads before there is anything to lose */
+    flint_set_num_threads(1);
     while ((c = getopt_long(argc, argv, "t:qh", list, NULL)) != -1) {
         const bool number = c == INPUTS || c == TRIES || c == SEED || c == 't';
         if (c == '?') return USAGE;
@@ -263,7 +265,6 @@ int main(int argc, char **argv)
         const int code = check_file(argv[i], &o, p);
         if (code > worst) worst = code;
     }
-#pragma omp parallel
     flint_cleanup();
     return worst;
 }
