@@ -231,8 +231,6 @@ int main(int argc, char **argv)
     uint64_t threads = 0, n = 0;
     int c;
     set_memory_functions();
-#pragma omp parallel /* starts the threads before there is anything to lose */
-    flint_set_num_threads(1);
     while ((c = getopt_long(argc, argv, "t:qh", list, NULL)) != -1) {
         const bool number = c == INPUTS || c == TRIES || c == SEED || c == 't';
         if (c == '?') return USAGE;
@@ -259,12 +257,17 @@ int main(int argc, char **argv)
 #ifdef _OPENMP
     if (threads) omp_set_num_threads((int)threads);
 #endif
-    o.progress = isatty(STDERR_FILENO) && !p.quiet;
+    int started = 0; /* threads: now, while there is memory */
+#pragma omp parallel
+#pragma omp atomic
+    started++;
+    o.progress = started > 0 && isatty(STDERR_FILENO) && !p.quiet;
     int worst = 0;
     for (int i = optind; i < argc; i++) {
         const int code = check_file(argv[i], &o, p);
         if (code > worst) worst = code;
     }
+#pragma omp parallel
     flint_cleanup();
     return worst;
 }
