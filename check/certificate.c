@@ -331,6 +331,31 @@ static void check_original(job *j, const char *side, const cJSON *o, const char 
         state(j, NOT_CHECKED, what, "not all of them are at %s", path);
 }
 
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* `sha256` is the hash of the one file, or of the sorted lines "HASH  NAME". */
+static void check_list(job *j, const char *side, const cJSON *o, const char *sha256)
+{
+    const cJSON *const files = get(j, o, side, "files");
+    const size_t n = cJSON_IsObject(files) ? (size_t)cJSON_GetArraySize(files) : 0;
+    const char **const line = take(j, n + 1, sizeof *line);
+    char hex[65];
+    size_t i = 0;
+    if (n == 0) fail(j, UNREADABLE, "%s.files: names no file", side);
+    for (const cJSON *f = n ? files->child : NULL; f && !j->t.code; f = f->next)
+        line[i++] = words(j, "%s  %s\n", get_hash(j, files, side, f->string), f->string);
+    if (j->t.code) return;
+    qsort(line, n, sizeof *line, by_text);
+    hasher h = hasher_new();
+    for (i = 0; i < n; i++) hasher_add(&h, line[i], strlen(line[i]));
+    hasher_end(&h, hex);
+    if (memcmp(n == 1 ? line[0] : hex, sha256, 64) != 0)
+        state(j, REFUTED, words(j, "%s.files", side), "they do not have the hash sha256");
+}
+
 static bool check_model(job *j, certificate *c, int s, const char *unpacked)
 {
     static const char *const sides[2] = {"input", "output"};
@@ -342,6 +367,7 @@ static bool check_model(job *j, certificate *c, int s, const char *unpacked)
         moved && !j->link[0] ? moved : beside(j, c->folder, get_text(j, o, side, "path"));
     char hex[65];
     bytes file;
+    check_list(j, side, o, claimed);
     if (j->t.code) return false;
     if (unpacked && cJSON_IsObject(find(o, "files"))) check_original(j, side, o, path);
     const char *const at = unpacked ? words(j, "%s/%s.safetensors", unpacked, side) : path;
@@ -366,11 +392,6 @@ static bool check_model(job *j, certificate *c, int s, const char *unpacked)
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
 
 /* The hashes of the held-out inputs one by one; none of them is among those fitted to. */
 static void check_heldout(job *j, const certificate *c)
