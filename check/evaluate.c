@@ -42,6 +42,25 @@ arb_ptr row_of(const balls *b, size_t i)
     return b->v + i * b->d;
 }
 
+/* Numbers of a model are doubles, which are exact. */
+static void add_d(arb_t x, double v, slong prec)
+{
+    arb_t y;
+    arb_init(y);
+    arb_set_d(y, v);
+    arb_add(x, x, y, prec);
+    arb_clear(y);
+}
+
+static void mul_d(arb_t x, double v, slong prec)
+{
+    arb_t y;
+    arb_init(y);
+    arb_set_d(y, v);
+    arb_mul(x, x, y, prec);
+    arb_clear(y);
+}
+
 /* ---- maps ------------------------------------------------------------------------------------ */
 
 static void set_weights(arb_ptr to, const tensor *w, size_t from, size_t n)
@@ -85,13 +104,7 @@ static void add_to(balls *y, const balls *x, slong prec)
 
 static void add_vector(balls *y, const tensor *b, slong prec)
 {
-    arb_t v;
-    arb_init(v);
-    for (size_t k = 0; b && k < y->d; k++) {
-        arb_set_d(v, weight_at(b, k));
-        for (size_t i = 0; i < y->n; i++) arb_add(row_of(y, i) + k, row_of(y, i) + k, v, prec);
-    }
-    arb_clear(v);
+    for (size_t i = 0; b && i < y->n * y->d; i++) add_d(y->v + i, weight_at(b, i % y->d), prec);
 }
 
 static bool copy(job *j, const balls *x, balls *y)
@@ -106,22 +119,20 @@ static bool copy(job *j, const balls *x, balls *y)
 /* x / sqrt((|x|^2 + shift) / divisor + eps); a row of zeros whose root is 0 stays zero. */
 static void divide_by_size(arb_ptr x, size_t d, const norm *n, slong prec)
 {
-    arb_t size, v;
+    arb_t size, divisor;
     arb_init(size);
-    arb_init(v);
+    arb_init(divisor);
+    arb_set_d(divisor, n->divisor);
     arb_dot(size, NULL, 0, x, 1, x, 1, (slong)d, prec);
-    arb_set_d(v, n->shift);
-    arb_add(size, size, v, prec);
-    arb_set_d(v, n->divisor);
-    arb_div(size, size, v, prec);
-    arb_set_d(v, n->eps);
-    arb_add(size, size, v, prec);
+    add_d(size, n->shift, prec);
+    arb_div(size, size, divisor, prec);
+    add_d(size, n->eps, prec);
     if (!arb_is_zero(size)) {
         arb_rsqrt(size, size, prec);
         _arb_vec_scalar_mul(x, x, (slong)d, size, prec);
     }
     arb_clear(size);
-    arb_clear(v);
+    arb_clear(divisor);
 }
 
 static void subtract_mean(arb_ptr x, size_t d, slong prec)
@@ -136,34 +147,21 @@ static void subtract_mean(arb_ptr x, size_t d, slong prec)
 
 static void norm_row(arb_ptr x, size_t d, const norm *n, slong prec)
 {
-    arb_t v, w;
-    arb_init(v);
-    arb_init(w);
-    for (size_t k = 0; n->offset && k < d; k++) {
-        arb_set_d(v, weight_at(n->offset, k));
-        arb_add(x + k, x + k, v, prec);
-    }
+    arb_t root;
+    arb_init(root);
+    for (size_t k = 0; n->offset && k < d; k++) add_d(x + k, weight_at(n->offset, k), prec);
     if (n->kind == NORM_LAYER || n->kind == NORM_MEAN) subtract_mean(x, d, prec);
     if (n->kind == NORM_LAYER || n->kind == NORM_RMS) divide_by_size(x, d, n, prec);
     for (size_t k = 0; n->kind == NORM_BATCH && k < d; k++) {
-        arb_set_d(v, weight_at(n->mean, k));
-        arb_sub(x + k, x + k, v, prec);
-        arb_set_d(v, weight_at(n->var, k));
-        arb_set_d(w, n->eps);
-        arb_add(v, v, w, prec);
-        arb_rsqrt(v, v, prec);
-        arb_mul(x + k, x + k, v, prec);
+        add_d(x + k, -weight_at(n->mean, k), prec);
+        arb_set_d(root, weight_at(n->var, k));
+        add_d(root, n->eps, prec);
+        arb_rsqrt(root, root, prec);
+        arb_mul(x + k, x + k, root, prec);
     }
-    for (size_t k = 0; n->gain && k < d; k++) {
-        arb_set_d(v, weight_at(n->gain, k));
-        arb_mul(x + k, x + k, v, prec);
-    }
-    for (size_t k = 0; n->bias && k < d; k++) {
-        arb_set_d(v, weight_at(n->bias, k));
-        arb_add(x + k, x + k, v, prec);
-    }
-    arb_clear(v);
-    arb_clear(w);
+    for (size_t k = 0; n->gain && k < d; k++) mul_d(x + k, weight_at(n->gain, k), prec);
+    for (size_t k = 0; n->bias && k < d; k++) add_d(x + k, weight_at(n->bias, k), prec);
+    arb_clear(root);
 }
 
 static void norm_rows(balls *x, const norm *n, slong prec)
@@ -302,14 +300,9 @@ bool embed(job *j, const model *m, const input *in, balls *x, slong prec)
             const size_t at = i * m->width + k;
             arb_set_d(to,
                       m->ids ? weight_at(m->table, (size_t)in->ids[i] * m->width + k) : in->x[at]);
-            if (in->shift) {
-                arb_set_d(v, in->shift[at]);
-                arb_add(to, to, v, prec);
-            }
-            if (in->radius > 0) {
-                arb_set_d(v, in->radius);
-                arb_add_error(to, v);
-            }
+            if (in->shift) add_d(to, in->shift[at], prec);
+            arb_set_d(v, in->radius);
+            if (in->radius > 0) arb_add_error(to, v);
         }
     arb_clear(v);
     if (!m->after_map) add_positions(m, x, prec);
@@ -423,14 +416,10 @@ bool queries_and_keys(job *j, const model *m, const attention *a, const balls *z
 static void scores_of(arb_ptr out, const head *h, arb_srcptr q, const balls *k,
                       const uint32_t *keys, size_t n, slong prec)
 {
-    arb_t scale;
-    arb_init(scale);
-    arb_set_d(scale, h->scale);
     for (size_t i = 0; i < n; i++) {
         arb_dot(out + i, NULL, 0, q, 1, row_of(k, keys[i]) + h->k, 1, (slong)h->dk, prec);
-        arb_mul(out + i, out + i, scale, prec);
+        mul_d(out + i, h->scale, prec);
     }
-    arb_clear(scale);
 }
 
 /* The midpoint of the largest score, taken from all of them: exp then does not overflow. */
@@ -637,14 +626,8 @@ static bool add_skip(job *j, skip_kind kind, const tensor *w, const balls *x, ba
     } else if (!copy(j, x, &term)) {
         return false;
     }
-    arb_t v;
-    arb_init(v);
-    for (size_t k = 0; kind == SKIP_DIAGONAL && k < x->d; k++) {
-        arb_set_d(v, weight_at(w, k));
-        for (size_t i = 0; i < x->n; i++)
-            arb_mul(row_of(&term, i) + k, row_of(&term, i) + k, v, prec);
-    }
-    arb_clear(v);
+    for (size_t i = 0; kind == SKIP_DIAGONAL && i < term.n * term.d; i++)
+        mul_d(term.v + i, weight_at(w, i % term.d), prec);
     add_to(y, &term, prec);
     balls_free(&term);
     return true;
