@@ -163,6 +163,13 @@ static bool ffn_apart(job *j, const model *const m[2], size_t l, const balls *x,
     return good;
 }
 
+static bool same_pattern(const model *a, const model *b)
+{
+    return a->pattern == b->pattern && a->window == b->window && a->sinks == b->sinks &&
+           a->self_loops == b->self_loops && a->degree == b->degree &&
+           (a->degree == 0 || a->expander_seed == b->expander_seed);
+}
+
 static bool look_at_attention(job *j, const model *const m[2], const input in[2], size_t l,
                               const balls x[2], wanted w, figures *out, slong prec)
 {
@@ -172,7 +179,8 @@ static bool look_at_attention(job *j, const model *const m[2], const input in[2]
     if (a->kind == ATTN_ABSENT || b->kind == ATTN_ABSENT) return true;
     for (int s = 0; s < 2; s++)
         good = good && normalized(j, &x[s], &m[s]->layers[l].attn.in_norm, &z[s], prec);
-    if (good && w.ratios && has_softmax(a) && has_softmax(b) && a->nheads == b->nheads) {
+    if (good && w.ratios && has_softmax(a) && has_softmax(b) && a->nheads == b->nheads &&
+        same_pattern(m[0], m[1])) {
         good = attention_ratio(j, m, in, l, z, out->ratio + l, prec);
         out->has_ratio[l] = good;
     }
@@ -323,7 +331,10 @@ bool compare(job *j, const model *f, const model *g, const input *given, wanted 
     input in[2] = {*given, *given};
     graph complete[2];
     balls x[2] = {{0}}, y[2] = {{0}};
-    bool good = fits(j, f, given) && fits(j, g, given);
+    bool good = true;
+    if ((given->x || given->shift) && f->width != g->width)
+        good = fail(j, NOT_TRUE, "the models take rows of %zu and %zu numbers", f->width, g->width);
+    good = good && fits(j, f, given) && fits(j, g, given);
     if (good && (f->outputs != g->outputs || !f->pool != !g->pool))
         good = fail(j, NOT_TRUE, "the models have %zu and %zu outputs", f->outputs, g->outputs);
     for (int s = 0; good && s < 2; s++) {

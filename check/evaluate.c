@@ -723,10 +723,11 @@ static double size_of(const tensor *t)
 double work_of(const model *m, const input *in)
 {
     const double n = (double)in->tokens;
-    const double pairs = m->pattern == GRAPH ? (double)in->edges->from[in->tokens] +
-                                                   n * (double)(m->degree + m->self_loops)
-                         : m->pattern == WINDOW ? n * fmin(n, (double)(m->window + m->sinks))
-                                                : n * n;
+    const double pairs =
+        m->pattern == GRAPH && in->edges
+            ? (double)in->edges->from[in->edges->n] + n * (double)(m->degree + m->self_loops)
+        : m->pattern == WINDOW ? n * fmin(n, (double)(m->window + m->sinks))
+                               : n * n;
     double a_token = size_of(m->map), keys = 0;
     for (size_t l = 0; l < m->nlayers; l++) {
         const attention *const a = &m->layers[l].attn;

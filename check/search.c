@@ -158,14 +158,20 @@ static void propose(searcher *s, double *x, size_t count, bool climb)
     }
 }
 
+/* How many tokens an input of the search has at most: both models take it. */
+static size_t longest_input(const searcher *s)
+{
+    size_t most = LONGEST;
+    if (s->d.most && most > s->d.most) most = s->d.most;
+    for (int m = 0; m < 2; m++)
+        if (s->c->model[m].context && most > s->c->model[m].context) most = s->c->model[m].context;
+    return most;
+}
+
 static bool draw_sequence(searcher *s, input *in)
 {
     const model *const m = &s->c->model[0];
-    size_t most = s->d.most ? s->d.most : LONGEST;
-    if (m->context && most > m->context) most = m->context;
-    if (s->c->model[1].context && most > s->c->model[1].context) most = s->c->model[1].context;
-    if (most > LONGEST) most = LONGEST;
-    *in = (input){.tokens = 1 + philox_below(&s->random, most)};
+    *in = (input){.tokens = 1 + philox_below(&s->random, longest_input(s))};
     int64_t *const ids = take(s->j, in->tokens, sizeof *ids);
     const size_t vocab = s->c->model[1].vocab < m->vocab ? s->c->model[1].vocab : m->vocab;
     for (size_t i = 0; ids && i < in->tokens; i++)
@@ -179,10 +185,9 @@ static bool draw_vectors(searcher *s, input *in, double **numbers, bool climb)
 {
     const model *const m = &s->c->model[0];
     const input *const given = &s->c->set.list[0];
-    const size_t longest = m->context && m->context < LONGEST ? m->context : LONGEST;
     const size_t n = m->pattern == GRAPH ? given->tokens
                      : climb             ? s->best_tokens
-                                         : 1 + philox_below(&s->random, longest);
+                                         : 1 + philox_below(&s->random, longest_input(s));
     *in = (input){.tokens = n, .edges = given->edges};
     double *const raw = take(s->j, n * m->width, sizeof *raw);
     double *const x = take(s->j, n * m->width, sizeof *x);
@@ -476,7 +481,9 @@ static bool below_everywhere(job *j, const certificate *c, const domain *d, cons
 static void check_one_layer(job *j, const certificate *c, const claim *t)
 {
     const domain d = domain_of(j, c, t);
-    if (d.kind != BOX || c->model[0].pattern == GRAPH) {
+    const bool one_token = c->model[0].context == 1 || c->model[1].context == 1;
+    if (d.kind != BOX || c->model[0].pattern == GRAPH || c->model[1].pattern == GRAPH ||
+        one_token) {
         state(j, NOT_CHECKED, t->what, "its domain is not a box of vectors");
         return;
     }
@@ -526,6 +533,8 @@ void search_domains(job *j, const certificate *c, const figures *base, size_t ev
         } else if (d.kind == UNKNOWN || t->lower) {
             state(j, NOT_CHECKED, t->what, "its domain, \"%.160s\", is not one of this kind",
                   t->domain);
+        } else if (d.kind == BALL && c->model[0].width != c->model[1].width) {
+            state(j, NOT_CHECKED, t->what, "the models have embeddings of other widths");
         } else if (j->o->tries == 0) {
             state(j, NOT_CHECKED, t->what, "no tries were asked for");
         } else {
