@@ -131,7 +131,8 @@ RPATH   = -Wl,-rpath,'$$ORIGIN$(1)'
 
 FUZ_SRC := $(sort $(wildcard fuzz/fuzz_*.c))
 FUZ_SUP := $(sort $(filter-out $(FUZ_SRC) fuzz/standalone.c,$(wildcard fuzz/*.c)))
-FUZ_BIN = $(FUZ_SRC:%.c=$(BUILD)/%)
+FUZ_BIN = $(if $(CHECK_BIN),$(ALL_FUZ),$(filter-out %/fuzz_check,$(ALL_FUZ)))
+ALL_FUZ = $(FUZ_SRC:%.c=$(BUILD)/%)
 FUZ_OBJ = $(FUZ_SUP:%.c=$(BUILD)/obj/%.o) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
 # Files are kept in memory: the library's calls that open one go to fuzz/files.c.
 FUZ_LINK = -Wl,--wrap=pare_blob_open,--wrap=pare_text_read \
@@ -415,7 +416,14 @@ $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STUDIES) $(INTE
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,/../..) -o $@ $< $(SUP_OBJ) $(WRAP) $(STUDIES) $(INTERNAL) $(TEST_LIBS) $(DEP_LIBS)
 
-$(FUZ_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(INTERNAL)
+# The target of pare-check has the objects of check/ and none of the library.
+CHECK_FUZ = $(filter %/fuzz_check,$(FUZ_BIN))
+$(CHECK_FUZ): $(BUILD)/obj/fuzz/fuzz_check.o $(filter-out %/main.o,$(CHK_OBJ)) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(CHECK_OMP) $(if $(FUZZER),-fsanitize=fuzzer) -o $@ $^ $(CHECK_LIBS)
+
+$(filter-out $(CHECK_FUZ),$(FUZ_BIN)): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(INTERNAL)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(FUZ_LINK) -o $@ $< $(FUZ_OBJ) $(INTERNAL) $(DEP_LIBS)
