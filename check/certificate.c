@@ -11,50 +11,6 @@ enum { MOST_CLAIMS = 10000, MOST_LINKS = 100 };
 static const char *const section_names[SECTIONS] = {"hypotheses", "theorems", "observations",
                                                     "evidence", "paper"};
 
-/* Every kind by its list, with the names of its parameters; "<" before those of a lower bound. */
-static const char *const kinds[SECTIONS][40] = {
-    {"fold.same", "fold.rounded", "fold.not_rotary", "fold.rows_not_empty", "apriori.applies why",
-     "apriori.folded", "local.applies why", "ball.applies why", "theorem42.applies why",
-     "leverage.draws layer rank", "cluster.radius layer clusters", "cluster.separation layer",
-     "jl.dimension layer eps delta", "jl.distortion layer", "layers.merged before after",
-     "layer.replaced layer by", "ticket.lattice", "new_input.independent",
-     "link.hypotheses link reduction"},
-    {"apriori.outputs",
-     "apriori.score",
-     "apriori.hidden",
-     "layer.injected layer",
-     "layer.ticket layer part",
-     "rank_collapse",
-     "diameter.outputs diameter",
-     "diameter.score diameter",
-     "diameter.rank_collapse diameter",
-     "<one_layer.least",
-     "<outputs.least width",
-     "rows.changed",
-     "auc.most",
-     "<auc.least",
-     "auc.difference",
-     "attention.ratio layer",
-     "ball.outputs radius ball_norm",
-     "ball.rows_changed radius ball_norm",
-     "ball.score radius ball_norm",
-     "edits.outputs rows",
-     "edits.rows_changed rows",
-     "local.outputs",
-     "given.outputs",
-     "theorem42.outputs width",
-     "theorem44.outputs codes",
-     "engine.rounding",
-     "new_input.outputs draws left_out",
-     "new_inputs.share draws left_out"},
-    {"engine.distance", "stream.rank width rank_tolerance point", "stream.residual width point",
-     "attention.ratio_seen layer", "theorem42.eps width", "relative_error", "row_error",
-     "lost_fraction", "ticket.entry_error matrices"},
-    {"qk.optimality layer head rank", "stream.optimality width point",
-     "stream.optimality_weighted width point", "ticket.least_bits", "ticket.products failure"},
-    {"paper.theorem42", "paper.theorem33", "paper.scores layer", "paper.selector layer",
-     "paper.collapse_bound", "paper.collapse_claim", "paper.ticket"}};
-
 /* ---- claims ---------------------------------------------------------------------------------- */
 
 static size_t length_of_word(const char *s)
@@ -62,16 +18,23 @@ static size_t length_of_word(const char *s)
     return strcspn(s, " ");
 }
 
-/* The row of a kind, after its "<"; NULL: unknown. */
-static const char *row_of_kind(section s, const char *kind, bool *lower)
+/* Words that the kind determines must be those of the kind. */
+static void same_words(job *j, const cJSON *o, const char *what, const char *key,
+                       const char *expected)
 {
-    for (size_t i = 0; i < 40 && kinds[s][i]; i++) {
-        *lower = kinds[s][i][0] == '<';
-        const char *const row = kinds[s][i] + *lower;
-        if (length_of_word(row) == strlen(kind) && strncmp(row, kind, strlen(kind)) == 0)
-            return row;
-    }
-    return NULL;
+    const char *const said = get_text(j, o, what, key);
+    if (!j->t.code && strcmp(said, expected) != 0)
+        fail(j, NOT_TRUE, "%s: its %s is not that of the kind", what, key);
+}
+
+/* All other parameters are numbers. */
+static bool is_text(const char *parameter_name)
+{
+    static const char *const names[] = {"why", "by", "reduction", "part", "ball_norm", "point"};
+    bool text = false;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        text = text || strcmp(names[i], parameter_name) == 0;
+    return text;
 }
 
 /* Exactly the parameters of the row. `what` becomes "kind name value ...", for people. */
@@ -84,12 +47,13 @@ static const char *read_parameters(job *j, const char *row, const cJSON *paramet
         name++;
         const char *const key = words(j, "%.*s", (int)length_of_word(name), name);
         const cJSON *const v = get(j, parameters, row, key);
-        if (cJSON_IsNumber(v) && isfinite(v->valuedouble))
+        const bool text = is_text(key);
+        if (!text && cJSON_IsNumber(v) && isfinite(v->valuedouble))
             what = words(j, "%s %s %.9g", what, key, v->valuedouble);
-        else if (cJSON_IsString(v))
+        else if (text && cJSON_IsString(v) && *v->valuestring)
             what = words(j, "%s %s \"%.100s\"", what, key, v->valuestring);
         else
-            fail(j, UNREADABLE, "%s: parameter %s is missing or no number", what, key);
+            fail(j, UNREADABLE, "%s: parameter %s is missing or of another type", what, key);
         expected++;
     }
     if (!cJSON_IsObject(parameters) || cJSON_GetArraySize(parameters) != expected)
@@ -97,25 +61,30 @@ static const char *read_parameters(job *j, const char *row, const cJSON *paramet
     return what;
 }
 
-static double number_or_null(job *j, const cJSON *o, const char *where, const char *key)
+/* A value or limit that the kind has; null where it has none. */
+static double read_value(job *j, const cJSON *o, const char *what, const char *key, bool there)
 {
-    if (cJSON_IsNull(find(o, key))) return NAN;
-    return get_number(j, o, where, key);
+    if (there) return get_number(j, o, what, key);
+    if (!cJSON_IsNull(get(j, o, what, key))) fail(j, UNREADABLE, "%s.%s: is not null", what, key);
+    return NAN;
 }
 
-static void read_theorem(job *j, const cJSON *o, claim *c)
+static void read_theorem(job *j, const kind_row *row, const cJSON *o, claim *c)
 {
     const bool drawn = strncmp(c->kind, "new_input", 9) == 0;
-    const char *const side = get_text(j, o, c->what, "side");
+    c->lower = row->lower;
     c->bound = get_number(j, o, c->what, "bound");
     c->domain = get_text(j, o, c->what, "domain");
-    get_text(j, o, c->what, "norm");
+    same_words(j, o, c->what, "side", row->lower ? "lower" : "upper");
+    same_words(j, o, c->what, "norm", row->norm);
     c->probability = drawn ? get_number(j, o, c->what, "probability") : 1;
-    if (!j->t.code && (strcmp(side, c->lower ? "lower" : "upper") != 0 || !(c->bound >= 0)))
-        fail(j, NOT_TRUE, "%s: the side is not that of the kind, or the bound is negative",
-             c->what);
-    if (drawn && !(c->probability > 0 && c->probability < 1))
-        fail(j, UNREADABLE, "%s: a probability of %g", c->what, c->probability);
+    if (!drawn && find(o, "probability"))
+        fail(j, UNREADABLE, "%s.probability: unknown key", c->what);
+    if (!(c->bound >= 0)) fail(j, NOT_TRUE, "%s: a bound below 0", c->what);
+    if ((row->ceiling > 0 && c->bound > row->ceiling) ||
+        (drawn && !(c->probability > 0 && c->probability < 1)))
+        fail(j, UNREADABLE, "%s: a bound or a probability that cannot be", c->what);
+    c->what = words(j, "%s: %.9g", c->what, c->bound);
 }
 
 static void read_claim(job *j, section s, const cJSON *o, claim *c)
@@ -128,25 +97,52 @@ static void read_claim(job *j, section s, const cJSON *o, claim *c)
         {"kind", "parameters", "value", "sound", "sentence"}};
     if (!only_keys(j, o, section_names[s], keys[s])) return;
     c->kind = get_text(j, o, section_names[s], "kind");
-    const char *const row = row_of_kind(s, c->kind, &c->lower);
+    const kind_row *const row = find_kind(s, c->kind);
     if (!row) fail(j, UNREADABLE, "%s: unknown kind \"%.60s\"", section_names[s], c->kind);
     c->parameters = get(j, o, section_names[s], "parameters");
     if (j->t.code) return;
-    c->what = read_parameters(j, row, c->parameters);
-    get_text(j, o, c->what, "sentence");
-    if (s == THEOREMS) {
-        read_theorem(j, o, c);
-        c->what = words(j, "%s: %.9g", c->what, c->bound);
-        return;
+    c->what = read_parameters(j, row->kind, c->parameters);
+    same_words(j, o, c->what, "sentence", sentence_of(j, row, c->parameters));
+    c->value = s == THEOREMS ? NAN : read_value(j, o, c->what, "value", row->value);
+    c->limit = NAN;
+    if (s == HYPOTHESES || s == EVIDENCE) c->limit = read_value(j, o, c->what, "limit", row->limit);
+    if (s == THEOREMS) read_theorem(j, row, o, c);
+    if (s == OBSERVATIONS && get_number(j, o, c->what, "tolerance") != row->tolerance)
+        fail(j, NOT_TRUE, "%s: its tolerance is not that of the kind", c->what);
+    if (s == PAPER && !cJSON_IsFalse(get(j, o, c->what, "sound")))
+        fail(j, NOT_TRUE, "%s: no printed formula is sound", c->what);
+    const cJSON *const holds = s == HYPOTHESES ? get(j, o, c->what, "holds") : NULL;
+    if (holds && !cJSON_IsBool(holds) && !cJSON_IsNull(holds))
+        fail(j, UNREADABLE, "%s.holds: is not true, false or null", c->what);
+    c->holds = cJSON_IsNull(holds) ? -1 : cJSON_IsTrue(holds);
+}
+
+/* Of one kind and parameters, in sorted order: equal neighbors are one claim made twice. */
+static int by_claim(const void *a, const void *b)
+{
+    const claim *const *const x = a, *const *const y = b;
+    const int kind = strcmp((*x)->kind, (*y)->kind);
+    if (kind) return kind;
+    for (const cJSON *v = (*x)->parameters->child; v; v = v->next) {
+        const cJSON *const w = find((*y)->parameters, v->string);
+        if (cJSON_IsNumber(v) && v->valuedouble != w->valuedouble)
+            return v->valuedouble < w->valuedouble ? -1 : 1;
+        const int text = cJSON_IsString(v) ? strcmp(v->valuestring, w->valuestring) : 0;
+        if (text) return text;
     }
-    c->value = number_or_null(j, o, c->what, "value");
-    c->limit = s == HYPOTHESES || s == EVIDENCE ? number_or_null(j, o, c->what, "limit") : NAN;
-    if (s == HYPOTHESES) {
-        const cJSON *const holds = get(j, o, c->what, "holds");
-        if (!cJSON_IsBool(holds) && !cJSON_IsNull(holds))
-            fail(j, UNREADABLE, "%s.holds: is not true, false or null", c->what);
-        c->holds = cJSON_IsNull(holds) ? -1 : cJSON_IsTrue(holds);
-    }
+    return 0;
+}
+
+static void no_claim_twice(job *j, section s, const certificate *c)
+{
+    const size_t n = c->n[s];
+    const claim **const list = take(j, n + 1, sizeof *list);
+    for (size_t i = 0; list && i < n; i++) list[i] = &c->claims[s][i];
+    if (!list || j->t.code) return;
+    qsort(list, n, sizeof *list, by_claim);
+    for (size_t i = 1; i < n; i++)
+        if (by_claim(&list[i - 1], &list[i]) == 0)
+            fail(j, UNREADABLE, "%s: is there twice", list[i]->what);
 }
 
 static void read_section(job *j, section s, const cJSON *root, certificate *c)
@@ -159,6 +155,7 @@ static void read_section(job *j, section s, const cJSON *root, certificate *c)
     c->claims[s] = take(j, (size_t)cJSON_GetArraySize(list) + 1, sizeof *c->claims[s]);
     for (const cJSON *o = list->child; c->claims[s] && o && !j->t.code; o = o->next)
         read_claim(j, s, o, &c->claims[s][c->n[s]++]);
+    if (!j->t.code) no_claim_twice(j, s, c);
 }
 
 /* ---- data ------------------------------------------------------------------------------------ */
@@ -176,6 +173,8 @@ static const char **read_hashes(job *j, const cJSON *o, const char *where, size_
     for (const cJSON *v = list->child; out && v && !j->t.code; v = v->next) {
         if (!cJSON_IsString(v) || strlen(v->valuestring) != 64)
             fail(j, UNREADABLE, "%s.inputs: is not a list of hashes", where);
+        else if (*n > 0 && strcmp(out[*n - 1], v->valuestring) > 0)
+            fail(j, UNREADABLE, "%s.inputs: is not sorted", where);
         else
             out[(*n)++] = v->valuestring;
     }

@@ -10,6 +10,7 @@
  *     inputs.c       data files, random inputs and graphs become inputs, and their hashes
  *     evaluate.c     layers in ball arithmetic
  *     compare.c      both models on one input: every figure that a theorem can be about
+ *     kinds.c        the kinds of claims and their words
  *     search.c       inputs from the domain of a theorem, to refute it
  *     statistics.c   order statistics and the binomial tail
  *     claims.c       each claim of a certificate against the figures
@@ -361,6 +362,15 @@ typedef struct claim {
 } claim;
 
 typedef enum section { HYPOTHESES, THEOREMS, OBSERVATIONS, EVIDENCE, PAPER, SECTIONS } section;
+
+typedef struct kind_row { /* kinds.c */
+    section list;
+    const char *kind, *norm, *sentence; /* kind: its name and those of its parameters */
+    bool lower, value, limit;
+    double ceiling, tolerance; /* 0: none */
+} kind_row;
+const kind_row *find_kind(section list, const char *kind); /* NULL: unknown */
+const char *sentence_of(job *j, const kind_row *row, const cJSON *parameters);
 
 typedef struct certificate {
     const char *reduction, *folder; /* folder: paths are relative to it */
