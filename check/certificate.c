@@ -72,16 +72,16 @@ static double read_value(job *j, const cJSON *o, const char *what, const char *k
 static void read_theorem(job *j, const kind_row *row, const cJSON *o, claim *c)
 {
     const bool drawn = strncmp(c->kind, "new_input", 9) == 0;
-    c->lower = row->lower;
+    c->lower = (row->has & LOWER) != 0;
     c->bound = get_number(j, o, c->what, "bound");
     c->domain = get_text(j, o, c->what, "domain");
-    same_words(j, o, c->what, "side", row->lower ? "lower" : "upper");
+    same_words(j, o, c->what, "side", row->has & LOWER ? "lower" : "upper");
     same_words(j, o, c->what, "norm", row->norm);
     c->probability = drawn ? get_number(j, o, c->what, "probability") : 1;
     if (!drawn && find(o, "probability"))
         fail(j, UNREADABLE, "%s.probability: unknown key", c->what);
     if (!(c->bound >= 0)) fail(j, NOT_TRUE, "%s: a bound below 0", c->what);
-    if ((row->ceiling > 0 && c->bound > row->ceiling) ||
+    if ((row->limit > 0 && c->bound > row->limit) ||
         (drawn && !(c->probability > 0 && c->probability < 1)))
         fail(j, UNREADABLE, "%s: a bound or a probability that cannot be", c->what);
     c->what = words(j, "%s: %.9g", c->what, c->bound);
@@ -103,11 +103,12 @@ static void read_claim(job *j, section s, const cJSON *o, claim *c)
     if (j->t.code) return;
     c->what = read_parameters(j, row->kind, c->parameters);
     same_words(j, o, c->what, "sentence", sentence_of(j, row, c->parameters));
-    c->value = s == THEOREMS ? NAN : read_value(j, o, c->what, "value", row->value);
+    c->value = s == THEOREMS ? NAN : read_value(j, o, c->what, "value", row->has & VALUE);
     c->limit = NAN;
-    if (s == HYPOTHESES || s == EVIDENCE) c->limit = read_value(j, o, c->what, "limit", row->limit);
+    if (s == HYPOTHESES || s == EVIDENCE)
+        c->limit = read_value(j, o, c->what, "limit", row->has & LIMIT);
     if (s == THEOREMS) read_theorem(j, row, o, c);
-    if (s == OBSERVATIONS && get_number(j, o, c->what, "tolerance") != row->tolerance)
+    if (s == OBSERVATIONS && get_number(j, o, c->what, "tolerance") != row->limit)
         fail(j, NOT_TRUE, "%s: its tolerance is not that of the kind", c->what);
     if (s == PAPER && !cJSON_IsFalse(get(j, o, c->what, "sound")))
         fail(j, NOT_TRUE, "%s: no printed formula is sound", c->what);

@@ -363,11 +363,14 @@ typedef struct claim {
 
 typedef enum section { HYPOTHESES, THEOREMS, OBSERVATIONS, EVIDENCE, PAPER, SECTIONS } section;
 
+enum { LOWER = 1, VALUE = 2, LIMIT = 4 };
 typedef struct kind_row { /* kinds.c */
     section list;
-    const char *kind, *norm, *sentence; /* kind: its name and those of its parameters */
-    bool lower, value, limit;
-    double ceiling, tolerance; /* 0: none */
+    const char *kind; /* its name and those of its parameters */
+    int has;
+    const char *norm;
+    double limit; /* theorems: the largest bound; observations: the tolerance */
+    const char *sentence;
 } kind_row;
 const kind_row *find_kind(section list, const char *kind); /* NULL: unknown */
 const char *sentence_of(job *j, const kind_row *row, const cJSON *parameters);

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LEAST_BITS = 128, MOST_BITS = 512 };
+enum { LEAST_BITS = 128, MOST_BITS = 1024 };
 
 /* What was found on the given inputs. */
 typedef struct found {

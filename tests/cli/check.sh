@@ -37,7 +37,7 @@ forge new_input.outputs 0.99
 forge new_input.outputs/probability 1.0001
 forge new_inputs.share 0.999
 forge row_error/value 1.01
-sed 's/"by": "uniform (it was exact)"/"by": "zero (it was exact)"/' u.st.cert.json >forged.cert.json
+sed 's/by uniform (it was/by zero (it was/; s/"uniform (it was/"zero (it was/' u.st.cert.json >forged.cert.json
 pare-check forged.cert.json --tries 0 -q | grep -c REFUTED
 echo "-- another model, another input"
 cp u.st keep.st
