@@ -91,7 +91,7 @@ CLI_SRC := $(sort $(wildcard src/cli/*.c))
 STU_SRC := $(sort $(wildcard studies/*.c))
 CHK_SRC := $(sort $(wildcard check/*.c))
 SUP_SRC := $(sort $(filter-out %/fail_alloc.c,$(wildcard tests/support/*.c)))
-TST_SRC := $(sort $(wildcard tests/*/test_*.c))
+TST_SRC := $(sort $(filter-out $(if $(CHECK_BIN),,tests/check/%),$(wildcard tests/*/test_*.c)))
 LNG_SRC := $(sort $(wildcard tests/*/long_*.c))
 EXA_SRC := $(sort $(wildcard examples/*.c))
 BEN_SRC := $(sort $(wildcard bench/*.c))
@@ -403,6 +403,10 @@ $(BUILD)/pare.bash: $(BUILD)/pare $(BUILD)/pare-repro
 # A test that makes allocations fail stands before malloc, for its own objects and our library.
 $(NOMEM): $(FAIL_ALLOC)
 $(NOMEM): WRAP = $(FAIL_ALLOC) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# A test of tests/check looks inside pare-check.
+CHECK_TST = $(filter $(BUILD)/tests/check/%,$(TST_BIN) $(LNG_BIN))
+$(CHECK_TST): $(filter-out %/main.o,$(CHK_OBJ))
+$(CHECK_TST): WRAP += $(filter-out %/main.o,$(CHK_OBJ)) $(CHECK_OMP) $(CHECK_LIBS)
 # A test of tests/faults stands before the calls that change the disk.
 FAULTS  = $(filter $(BUILD)/tests/faults/%,$(TST_BIN) $(LNG_BIN))
 FAIL_IO = $(BUILD)/obj/tests/faults/fail_io.o
