@@ -293,7 +293,7 @@ static void check_tensors(job *j, const char *side, const cJSON *claimed, const 
     for (size_t i = 0; i < m->ntensors && !bad; i++) {
         const tensor *const t = &m->tensors[i];
         const cJSON *const h = find(claimed, t->name);
-        if (!sha256_of(j, hex, t->data, t->size)) return;
+        sha256_of(hex, t->data, t->size);
         if (!cJSON_IsString(h) || strcmp(h->valuestring, hex) != 0) bad = t->name;
     }
     const char *const what = words(j, "%s.tensors", side);
@@ -317,7 +317,8 @@ static void check_original(job *j, const char *side, const cJSON *o, const char 
         const char *at = words(j, "%s/%s", path, f->string);
         if (one && !file_exists(at)) at = path;
         if (strstr(f->string, "..") || (!j->o->read && !file_exists(at))) break;
-        if (!read_file(j, at, &file) || !sha256_of(j, hex, file.v, file.n)) return;
+        if (!read_file(j, at, &file)) return;
+        sha256_of(hex, file.v, file.n);
         if (!cJSON_IsString(f) || strcmp(f->valuestring, hex) != 0) {
             state(j, REFUTED, what, "%s is not the certificate's file", at);
             return;
@@ -328,6 +329,31 @@ static void check_original(job *j, const char *side, const cJSON *o, const char 
         state(j, CONFIRMED, what, "the files at %s have the certificate's hashes", path);
     else
         state(j, NOT_CHECKED, what, "not all of them are at %s", path);
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* `sha256` is the hash of the one file, or of the sorted lines "HASH  NAME". */
+static void check_list(job *j, const char *side, const cJSON *o, const char *sha256)
+{
+    const cJSON *const files = get(j, o, side, "files");
+    const size_t n = cJSON_IsObject(files) ? (size_t)cJSON_GetArraySize(files) : 0;
+    const char **const line = take(j, n + 1, sizeof *line);
+    char hex[65];
+    size_t i = 0;
+    if (n == 0) fail(j, UNREADABLE, "%s.files: names no file", side);
+    for (const cJSON *f = n ? files->child : NULL; f && !j->t.code; f = f->next)
+        line[i++] = words(j, "%s  %s\n", get_hash(j, files, side, f->string), f->string);
+    if (j->t.code) return;
+    qsort(line, n, sizeof *line, by_text);
+    hasher h = hasher_new();
+    for (i = 0; i < n; i++) hasher_add(&h, line[i], strlen(line[i]));
+    hasher_end(&h, hex);
+    if (memcmp(n == 1 ? line[0] : hex, sha256, 64) != 0)
+        state(j, REFUTED, words(j, "%s.files", side), "they do not have the hash sha256");
 }
 
 static bool check_model(job *j, certificate *c, int s, const char *unpacked)
@@ -341,18 +367,19 @@ static bool check_model(job *j, certificate *c, int s, const char *unpacked)
         moved && !j->link[0] ? moved : beside(j, c->folder, get_text(j, o, side, "path"));
     char hex[65];
     bytes file;
+    check_list(j, side, o, claimed);
     if (j->t.code) return false;
     if (unpacked && cJSON_IsObject(find(o, "files"))) check_original(j, side, o, path);
     const char *const at = unpacked ? words(j, "%s/%s.safetensors", unpacked, side) : path;
-    if (!read_file(j, at, &file) || !sha256_of(j, hex, file.v, file.n) ||
-        !read_model(j, at, file, &c->model[s])) {
-        if (!unpacked && j->t.code == UNREADABLE && !strstr(j->t.text, "no memory"))
+    if (!read_file(j, at, &file) || !read_model(j, at, file, &c->model[s])) {
+        if (!unpacked && j->t.code == UNREADABLE && !strstr(j->t.text, "out of memory"))
             strncat(j->t.text,
                     "; if it is a folder or a ticket: pare verify CERT --unpack DIR, then "
                     "--unpacked DIR",
                     sizeof j->t.text - strlen(j->t.text) - 1);
         return false;
     }
+    sha256_of(hex, file.v, file.n);
     const bool same = strcmp(hex, claimed) == 0;
     if (!unpacked)
         state(j, same ? CONFIRMED : REFUTED, words(j, "%s.sha256", side),
@@ -366,11 +393,6 @@ static bool check_model(job *j, certificate *c, int s, const char *unpacked)
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* The hashes of the held-out inputs one by one; none of them is among those fitted to. */
 static void check_heldout(job *j, const certificate *c)
 {
@@ -381,7 +403,7 @@ static void check_heldout(job *j, const certificate *c)
     if (!d->heldout || !hex || !list) return;
     for (size_t i = 0; i < c->set.n; i++) {
         const inputs one = {1, c->set.width, &c->set.list[i]};
-        if (!hash_inputs(j, &one, d->heldout_tokens, hex[i])) return;
+        hash_inputs(&one, d->heldout_tokens, hex[i]);
         list[i] = hex[i];
         if (c->set.list[i].continues) bad = "an input is a window that begins amid a text";
     }
@@ -409,7 +431,7 @@ static bool check_inputs(job *j, certificate *c, const char *unpacked)
     if (!(unpacked ? load_unpacked(j, &c->model[0], unpacked, &c->data, &c->set)
                    : load_inputs(j, &c->model[0], &c->data, c->seed, path, &c->set)))
         return false;
-    if (!hash_inputs(j, &c->set, 0, hex)) return false;
+    hash_inputs(&c->set, 0, hex);
     const bool same = strcmp(hex, c->data.inputs_sha256) == 0 && c->set.n == c->data.count;
     state(j, same ? CONFIRMED : REFUTED, "data.inputs_sha256",
           same ? "the %zu inputs are the certificate's"
@@ -474,9 +496,8 @@ static bool check_unpacked(job *j, const void *text, size_t n)
     bytes file;
     char hex[65];
     if (!j->o->unpacked) return true;
-    if (!read_file(j, words(j, "%s/unpacked.json", j->o->unpacked), &file) ||
-        !sha256_of(j, hex, text, n))
-        return false;
+    if (!read_file(j, words(j, "%s/unpacked.json", j->o->unpacked), &file)) return false;
+    sha256_of(hex, text, n);
     cJSON *const root = parse_json(j, "unpacked.json", file.v, file.n);
     const cJSON *const sum = find(find(root, "certificate"), "sha256");
     const bool same = cJSON_IsString(sum) && strcmp(sum->valuestring, hex) == 0;

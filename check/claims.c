@@ -380,9 +380,11 @@ static void say_headline(job *j, const found *f)
     say(j, f, &proven, against(j, f->all->difference, c->proven, false, "the largest difference"));
     if (f->n < c->set.n)
         say(j, f, &measured, not_checked("it is measured on all inputs, and some were left out"));
-    else /* an exact value v within r of `measured` has measured + r <= proven */
+    else if (c->measured > c->proven)
+        say(j, f, &measured, (outcome){REFUTED, false, "it is above what is proven"});
+    else
         say(j, f, &measured,
-            near(j, f->all->difference, c->measured, 1e-3, c->proven - c->measured));
+            near(j, f->all->difference, c->measured, 1e-3, 1e-9 * middle(f->all->largest)));
 }
 
 void check_claims(job *j, certificate *c)

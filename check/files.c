@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
-#include <openssl/evp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -146,28 +145,16 @@ const char *beside(job *j, const char *folder, const char *path)
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-struct hasher {
-    EVP_MD_CTX *ctx;
-    job *j;
-};
-
-hasher *hasher_new(job *j)
+hasher hasher_new(void)
 {
-    hasher *const h = take(j, 1, sizeof *h);
-    if (!h) return NULL;
-    h->j = j;
-    h->ctx = EVP_MD_CTX_new();
-    if (!h->ctx || EVP_DigestInit_ex(h->ctx, EVP_sha256(), NULL) != 1) {
-        EVP_MD_CTX_free(h->ctx);
-        fail(j, UNREADABLE, "out of memory");
-        return NULL;
-    }
+    hasher h;
+    SHA256_Init(&h.ctx);
     return h;
 }
 
 void hasher_add(hasher *h, const void *data, size_t n)
 {
-    if (EVP_DigestUpdate(h->ctx, data, n) != 1) fail(h->j, UNREADABLE, "SHA-256 fails");
+    SHA256_Update(&h->ctx, data, n);
 }
 
 void hasher_add_u64(hasher *h, uint64_t v)
@@ -179,19 +166,16 @@ void hasher_add_u64(hasher *h, uint64_t v)
 
 void hasher_end(hasher *h, char hex[65])
 {
-    unsigned char sum[EVP_MAX_MD_SIZE];
-    if (EVP_DigestFinal_ex(h->ctx, sum, NULL) != 1) fail(h->j, UNREADABLE, "SHA-256 fails");
-    EVP_MD_CTX_free(h->ctx);
+    unsigned char sum[32];
+    SHA256_Final(sum, &h->ctx);
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", sum[i]);
 }
 
-bool sha256_of(job *j, char hex[65], const void *data, size_t n)
+void sha256_of(char hex[65], const void *data, size_t n)
 {
-    hasher *const h = hasher_new(j);
-    if (!h) return false;
-    hasher_add(h, data, n);
-    hasher_end(h, hex);
-    return j->t.code == 0;
+    hasher h = hasher_new();
+    hasher_add(&h, data, n);
+    hasher_end(&h, hex);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

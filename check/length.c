@@ -18,7 +18,8 @@ static void check_file(job *j, const char *what, const char *folder, const cJSON
         state(j, NOT_CHECKED, what, "%s is not there", path);
         return;
     }
-    if (!read_file(j, path, &file) || !sha256_of(j, hex, file.v, file.n)) return;
+    if (!read_file(j, path, &file)) return;
+    sha256_of(hex, file.v, file.n);
     const bool same = strcmp(hex, claimed) == 0;
     state(j, same ? CONFIRMED : REFUTED, words(j, "%s.sha256", what),
           same ? "%s is the certificate's file" : "%s is not the certificate's file", path);

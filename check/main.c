@@ -257,7 +257,11 @@ int main(int argc, char **argv)
 #ifdef _OPENMP
     if (threads) omp_set_num_threads((int)threads);
 #endif
-    o.progress = isatty(STDERR_FILENO) && !p.quiet;
+    int started = 0; /* threads: now, while there is memory */
+#pragma omp parallel
+#pragma omp atomic
+    started++;
+    o.progress = started > 0 && isatty(STDERR_FILENO) && !p.quiet;
     int worst = 0;
     for (int i = optind; i < argc; i++) {
         const int code = check_file(argv[i], &o, p);
