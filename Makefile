@@ -91,7 +91,7 @@ CLI_SRC := $(sort $(wildcard src/cli/*.c))
 STU_SRC := $(sort $(wildcard studies/*.c))
 CHK_SRC := $(sort $(wildcard check/*.c))
 SUP_SRC := $(sort $(filter-out %/fail_alloc.c,$(wildcard tests/support/*.c)))
-TST_SRC := $(sort $(wildcard tests/*/test_*.c))
+TST_SRC := $(sort $(filter-out $(if $(CHECK_BIN),,tests/check/%),$(wildcard tests/*/test_*.c)))
 LNG_SRC := $(sort $(wildcard tests/*/long_*.c))
 EXA_SRC := $(sort $(wildcard examples/*.c))
 BEN_SRC := $(sort $(wildcard bench/*.c))
@@ -131,7 +131,8 @@ RPATH   = -Wl,-rpath,'$$ORIGIN$(1)'
 
 FUZ_SRC := $(sort $(wildcard fuzz/fuzz_*.c))
 FUZ_SUP := $(sort $(filter-out $(FUZ_SRC) fuzz/standalone.c,$(wildcard fuzz/*.c)))
-FUZ_BIN = $(FUZ_SRC:%.c=$(BUILD)/%)
+FUZ_BIN = $(if $(CHECK_BIN),$(ALL_FUZ),$(filter-out %/fuzz_check,$(ALL_FUZ)))
+ALL_FUZ = $(FUZ_SRC:%.c=$(BUILD)/%)
 FUZ_OBJ = $(FUZ_SUP:%.c=$(BUILD)/obj/%.o) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
 # Files are kept in memory: the library's calls that open one go to fuzz/files.c.
 FUZ_LINK = -Wl,--wrap=pare_blob_open,--wrap=pare_text_read \
@@ -402,6 +403,10 @@ $(BUILD)/pare.bash: $(BUILD)/pare $(BUILD)/pare-repro
 # A test that makes allocations fail stands before malloc, for its own objects and our library.
 $(NOMEM): $(FAIL_ALLOC)
 $(NOMEM): WRAP = $(FAIL_ALLOC) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# A test of tests/check looks inside pare-check.
+CHECK_TST = $(filter $(BUILD)/tests/check/%,$(TST_BIN) $(LNG_BIN))
+$(CHECK_TST): $(filter-out %/main.o,$(CHK_OBJ))
+$(CHECK_TST): WRAP += $(filter-out %/main.o,$(CHK_OBJ)) $(CHECK_OMP) $(CHECK_LIBS)
 # A test of tests/faults stands before the calls that change the disk.
 FAULTS  = $(filter $(BUILD)/tests/faults/%,$(TST_BIN) $(LNG_BIN))
 FAIL_IO = $(BUILD)/obj/tests/faults/fail_io.o
@@ -415,7 +420,14 @@ $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STUDIES) $(INTE
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,/../..) -o $@ $< $(SUP_OBJ) $(WRAP) $(STUDIES) $(INTERNAL) $(TEST_LIBS) $(DEP_LIBS)
 
-$(FUZ_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(INTERNAL)
+# The target of pare-check has the objects of check/ and none of the library.
+CHECK_FUZ = $(filter %/fuzz_check,$(FUZ_BIN))
+$(CHECK_FUZ): $(BUILD)/obj/fuzz/fuzz_check.o $(filter-out %/main.o,$(CHK_OBJ)) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(CHECK_OMP) $(if $(FUZZER),-fsanitize=fuzzer) -o $@ $^ $(CHECK_LIBS)
+
+$(filter-out $(CHECK_FUZ),$(FUZ_BIN)): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(INTERNAL)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(FUZ_LINK) -o $@ $< $(FUZ_OBJ) $(INTERNAL) $(DEP_LIBS)
