@@ -71,6 +71,12 @@ MPFR_LIBS   := $(or $(call pc,--libs,mpfr),-lmpfr -lgmp)
 MPI_PC     := $(firstword $(foreach m,ompi-c mpich,$(if $(call pc,--modversion,$(m)),$(m))))
 MPI_CFLAGS := $(if $(MPI_PC),$(patsubst -I%,-isystem %,$(call pc,--cflags,$(MPI_PC))))
 MPI_LIBS   := $(if $(MPI_PC),$(call pc,--libs,$(MPI_PC)))
+# pare-check is optional: it is built where the headers of FLINT and Arb are found, and uses OpenMP where
+# the compiler has it.
+includes   = $(shell printf '$(patsubst %,\43include <%>\n,$(1))' | $(CC) $(2) -E -x c - >/dev/null 2>&1 && echo yes)
+CHECK_BIN  := $(if $(call includes,arb.h flint/flint.h gmp.h),$(BUILD)/pare-check)
+CHECK_OMP  := $(if $(call includes,omp.h,-fopenmp),-fopenmp)
+CHECK_LIBS := -lflint-arb -lflint -lmpfr -lgmp $(or $(call pc,--libs,libcjson zlib libcrypto),-lcjson -lz -lcrypto) -lm
 endif
 
 BASE_CFLAGS = $(LANGFLAGS) $(CFLAGS) $(WARN) $(SANFLAGS) $(CPPBASE) $(DEP_CFLAGS) $(CPPFLAGS)
@@ -83,8 +89,9 @@ MPI_SRC := src/base/ranks_mpi.c
 LIB_SRC := $(sort $(filter-out src/cli/% $(MPI_SRC),$(wildcard src/*/*.c)))
 CLI_SRC := $(sort $(wildcard src/cli/*.c))
 STU_SRC := $(sort $(wildcard studies/*.c))
+CHK_SRC := $(sort $(wildcard check/*.c))
 SUP_SRC := $(sort $(filter-out %/fail_alloc.c,$(wildcard tests/support/*.c)))
-TST_SRC := $(sort $(wildcard tests/*/test_*.c))
+TST_SRC := $(sort $(filter-out $(if $(CHECK_BIN),,tests/check/%),$(wildcard tests/*/test_*.c)))
 LNG_SRC := $(sort $(wildcard tests/*/long_*.c))
 EXA_SRC := $(sort $(wildcard examples/*.c))
 BEN_SRC := $(sort $(wildcard bench/*.c))
@@ -94,6 +101,7 @@ QUICK := $(if $(filter check-programs,$(MAKECMDGOALS)),$(shell $(PYTHON) tools/r
 LIB_OBJ = $(LIB_SRC:%.c=$(BUILD)/obj/%.o)
 CLI_OBJ = $(CLI_SRC:%.c=$(BUILD)/obj/%.o)
 STU_OBJ = $(STU_SRC:%.c=$(BUILD)/obj/%.o)
+CHK_OBJ = $(CHK_SRC:%.c=$(BUILD)/obj/%.o)
 SUP_OBJ = $(SUP_SRC:%.c=$(BUILD)/obj/%.o)
 TST_OBJ = $(TST_SRC:%.c=$(BUILD)/obj/%.o) $(LNG_SRC:%.c=$(BUILD)/obj/%.o)
 TST_BIN = $(TST_SRC:%.c=$(BUILD)/%)
@@ -123,7 +131,8 @@ RPATH   = -Wl,-rpath,'$$ORIGIN$(1)'
 
 FUZ_SRC := $(sort $(wildcard fuzz/fuzz_*.c))
 FUZ_SUP := $(sort $(filter-out $(FUZ_SRC) fuzz/standalone.c,$(wildcard fuzz/*.c)))
-FUZ_BIN = $(FUZ_SRC:%.c=$(BUILD)/%)
+FUZ_BIN = $(if $(CHECK_BIN),$(ALL_FUZ),$(filter-out %/fuzz_check,$(ALL_FUZ)))
+ALL_FUZ = $(FUZ_SRC:%.c=$(BUILD)/%)
 FUZ_OBJ = $(FUZ_SUP:%.c=$(BUILD)/obj/%.o) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
 # Files are kept in memory: the library's calls that open one go to fuzz/files.c.
 FUZ_LINK = -Wl,--wrap=pare_blob_open,--wrap=pare_text_read \
@@ -139,7 +148,7 @@ compile_command = {"directory": "$(CURDIR)", "file": "$(1)", "command": "$(subst
 
 # ---- targets for people --------------------------------------------------------------------
 
-all: $(BUILD)/pare $(BUILD)/pare-repro $(STATIC) $(SHARED) $(BUILD)/libpare.so $(MPI_LIB) $(BUILD)/pare.1 $(BUILD)/pare.bash ## the command and both libraries, into build/
+all: $(BUILD)/pare $(BUILD)/pare-repro $(CHECK_BIN) $(STATIC) $(SHARED) $(BUILD)/libpare.so $(MPI_LIB) $(BUILD)/pare.1 $(BUILD)/pare.bash ## the command and both libraries, into build/
 	@:
 
 check: ## after `make`: the quick tests, less than a minute; installs nothing
@@ -226,13 +235,15 @@ install: all ## copy command, libraries, headers, man page, completion to DESTDI
 	    "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(MANDIR)/man1" "$(DESTDIR)$(COMPDIR)" "$(DESTDIR)$(SHAREDIR)"
 	install -m 755 $(BUILD)/pare "$(DESTDIR)$(BINDIR)/pare"
 	install -m 755 $(BUILD)/pare-repro "$(DESTDIR)$(BINDIR)/pare-repro"
+	$(if $(CHECK_BIN),install -m 755 $(CHECK_BIN) "$(DESTDIR)$(BINDIR)/pare-check")
 	install -m 644 $(STATIC) "$(DESTDIR)$(LIBDIR)/libpare.a"
 	install -m 755 $(SHARED) "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)"
 	ln -sf libpare.so.$(VERSION) "$(DESTDIR)$(LIBDIR)/$(SONAME)"
 	ln -sf $(SONAME) "$(DESTDIR)$(LIBDIR)/libpare.so"
 	$(if $(MPI_LIB),install -m 755 $(MPI_LIB) "$(DESTDIR)$(LIBDIR)/libpare-mpi.so")
 	$(if $(STRIP),$(STRIP) --strip-debug "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(BINDIR)/pare-repro" "$(DESTDIR)$(LIBDIR)/libpare.a" \
-	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" $(if $(MPI_LIB),"$(DESTDIR)$(LIBDIR)/libpare-mpi.so"))
+	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" $(if $(MPI_LIB),"$(DESTDIR)$(LIBDIR)/libpare-mpi.so") \
+	    $(if $(CHECK_BIN),"$(DESTDIR)$(BINDIR)/pare-check"))
 	@$(if $(STRIP),echo "The debug information was left out; make install STRIP= keeps it.")
 	install -m 644 include/pare/*.h "$(DESTDIR)$(INCDIR)/pare/"
 	install -m 644 examples/pipe/* "$(DESTDIR)$(SHAREDIR)/"
@@ -243,8 +254,8 @@ install: all ## copy command, libraries, headers, man page, completion to DESTDI
 	install -m 644 $(BUILD)/pare.bash "$(DESTDIR)$(COMPDIR)/pare"
 
 uninstall: ## remove what install put there
-	rm -f "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(BINDIR)/pare-repro" "$(DESTDIR)$(LIBDIR)/libpare.a" \
-	    "$(DESTDIR)$(LIBDIR)/libpare.so" "$(DESTDIR)$(LIBDIR)/$(SONAME)" \
+	rm -f "$(DESTDIR)$(BINDIR)/pare" "$(DESTDIR)$(BINDIR)/pare-repro" "$(DESTDIR)$(BINDIR)/pare-check" \
+	    "$(DESTDIR)$(LIBDIR)/libpare.a" "$(DESTDIR)$(LIBDIR)/libpare.so" "$(DESTDIR)$(LIBDIR)/$(SONAME)" \
 	    "$(DESTDIR)$(LIBDIR)/libpare.so.$(VERSION)" "$(DESTDIR)$(LIBDIR)/libpare-mpi.so" \
 	    "$(DESTDIR)$(LIBDIR)/pkgconfig/pare.pc" "$(DESTDIR)$(MANDIR)/man1/pare.1" "$(DESTDIR)$(COMPDIR)/pare"
 	rm -rf "$(DESTDIR)$(INCDIR)/pare" "$(DESTDIR)$(SHAREDIR)" "$(DESTDIR)$(CMAKEDIR)"
@@ -371,6 +382,16 @@ $(BUILD)/pare-repro: $(BUILD)/obj/studies/main.o $(STUDIES) $(CLI_LIB) $(JSON_OB
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,:$$ORIGIN/../lib) -o $@ $< $(STUDIES) $(CLI_LIB) $(JSON_OBJ) $(STATIC) $(DEP_LIBS)
 
+# Nothing of the library is on its include path.
+$(CHK_OBJ): $(BUILD)/obj/%.o: %.c check/check.h Makefile
+	@mkdir -p $(@D)
+	$(call say,CC,$<)
+	$(Q)$(CC) $(LANGFLAGS) $(CFLAGS) $(WARN) -Wno-unknown-pragmas $(SANFLAGS) $(CHECK_OMP) -D_GNU_SOURCE \
+	    $(if $(filter 1,$(WERROR)),-Werror) $(CPPFLAGS) -c $< -o $@
+$(BUILD)/pare-check: $(CHK_OBJ)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(CHECK_OMP) -o $@ $^ $(CHECK_LIBS)
+
 # The man page and the bash completion are written by the command, from its tables of options.
 $(BUILD)/pare.1: $(BUILD)/pare $(BUILD)/pare-repro
 	$(call say,MAN,$@)
@@ -382,6 +403,10 @@ $(BUILD)/pare.bash: $(BUILD)/pare $(BUILD)/pare-repro
 # A test that makes allocations fail stands before malloc, for its own objects and our library.
 $(NOMEM): $(FAIL_ALLOC)
 $(NOMEM): WRAP = $(FAIL_ALLOC) -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc
+# A test of tests/check looks inside pare-check.
+CHECK_TST = $(filter $(BUILD)/tests/check/%,$(TST_BIN) $(LNG_BIN))
+$(CHECK_TST): $(filter-out %/main.o,$(CHK_OBJ))
+$(CHECK_TST): WRAP += $(filter-out %/main.o,$(CHK_OBJ)) $(CHECK_OMP) $(CHECK_LIBS)
 # A test of tests/faults stands before the calls that change the disk.
 FAULTS  = $(filter $(BUILD)/tests/faults/%,$(TST_BIN) $(LNG_BIN))
 FAIL_IO = $(BUILD)/obj/tests/faults/fail_io.o
@@ -395,7 +420,14 @@ $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STUDIES) $(INTE
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(call RPATH,/../..) -o $@ $< $(SUP_OBJ) $(WRAP) $(STUDIES) $(INTERNAL) $(TEST_LIBS) $(DEP_LIBS)
 
-$(FUZ_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(INTERNAL)
+# The target of pare-check has the objects of check/ and none of the library.
+CHECK_FUZ = $(filter %/fuzz_check,$(FUZ_BIN))
+$(CHECK_FUZ): $(BUILD)/obj/fuzz/fuzz_check.o $(filter-out %/main.o,$(CHK_OBJ)) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)
+	$(Q)$(CC) $(ALL_LDFLAGS) $(CHECK_OMP) $(if $(FUZZER),-fsanitize=fuzzer) -o $@ $^ $(CHECK_LIBS)
+
+$(filter-out $(CHECK_FUZ),$(FUZ_BIN)): $(BUILD)/%: $(BUILD)/obj/%.o $(FUZ_OBJ) $(INTERNAL)
 	@mkdir -p $(@D)
 	$(call say,LD,$@)
 	$(Q)$(CC) $(ALL_LDFLAGS) $(FUZ_LINK) -o $@ $< $(FUZ_OBJ) $(INTERNAL) $(DEP_LIBS)

@@ -232,4 +232,23 @@ PARE_MUST_USE pare_status pare_verify_file_report(pare_verified *out, pare_arena
 /* The certificate that `path` names, as pare_verify_file finds it; in the arena. */
 PARE_MUST_USE pare_status pare_find_certificate(const char **out, pare_arena *a, const char *path,
                                                 pare_err *err);
+
+/* ---- unpacking any certificate --------------------------------------------------------------- */
+
+/* What a certificate is about in plain files, for a checker that reads neither folders nor tickets
+ * nor texts (docs/format.md "Unpacked certificates"). */
+typedef struct pare_unpacked {
+    const char *path; /* of the certificate */
+    bool is_length;
+    size_t links;  /* of a chain; 0: it is none */
+    size_t inputs; /* how many it is about */
+} pare_unpacked;
+
+/* Writes both models, the inputs and unpacked.json into `folder`, which is made; with `overwrite` it
+ * may be one that an earlier call has made. Every file is compared with the certificate's hashes
+ * first: PARE_ERR_VERIFY when one is another. Nothing is proven. unpacked.json is written last, and
+ * after a failure no file of this call is left. opts as above, without engine and evidence. */
+PARE_MUST_USE pare_status pare_unpack_file(pare_unpacked *out, pare_arena *a, const char *path,
+                                           const char *folder, bool overwrite,
+                                           const pare_verify_file_opts *opts, pare_err *err);
 #endif

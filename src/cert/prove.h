@@ -158,6 +158,15 @@ PARE_MUST_USE pare_status pare_cert_check(pare_cert **again, pare_arena *a, cons
 /* The same for a file. */
 PARE_MUST_USE pare_status pare_cert_verify(const char *path, const pare_verify_opts *opts,
                                            pare_err *err);
+/* The files of a certificate without a proof: opened, read and compared with its hashes as above,
+ * then handed to `use`; of a chain every link (1, 2, ...), then its ends (0). Models and inputs are
+ * there during the call only. The first failure, that of `use` included, ends it. */
+typedef pare_status pare_cert_files_fn(void *self, size_t link, const pare_cert *c,
+                                       const pare_model *f, const pare_model *g,
+                                       const pare_inputs *set, pare_err *err);
+PARE_MUST_USE pare_status pare_cert_open_files(pare_arena *a, const pare_cert *c, const char *path,
+                                               const pare_verify_opts *opts,
+                                               pare_cert_files_fn *use, void *self, pare_err *err);
 /* The domain of a headline in one English sentence; the same for every reduction, so that links
  * of a chain speak of the same set. NULL when memory is out. */
 PARE_MUST_USE const char *pare_domain_text(pare_arena *a, const pare_data_ref *data);

@@ -346,28 +346,70 @@ static pare_status verify_chain(verifier *v, pare_cert *again, const pare_cert *
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
+static pare_status begin(verifier *v, pare_arena *a, const pare_cert *c, const char *path,
+                         const pare_verify_opts *opts, pare_err *err)
+{
+    *v = (verifier){.a = a,
+                    .opts = opts,
+                    .exec = opts->exec,
+                    .path = path,
+                    .capacity = 2 * c->nchain + 4,
+                    .err = err};
+    v->opened = pare_alloc(a, v->capacity, sizeof *v->opened);
+    v->data = pare_alloc(a, v->capacity, sizeof *v->data);
+    return v->opened && v->data ? PARE_OK : pare_no_memory(err);
+}
+
+static void close_files(const verifier *v)
+{
+    for (size_t i = 0; i < v->nopened; i++) pare_model_free(v->opened[i].m);
+    for (size_t i = 0; i < v->ndata; i++) pare_files_free(v->data[i].files);
+}
+
 pare_status pare_cert_check(pare_cert **again, pare_arena *a, const pare_cert *c, const char *path,
                             const pare_verify_opts *opts, pare_err *err)
 {
-    verifier v = {.a = a,
-                  .opts = opts,
-                  .exec = opts->exec,
-                  .path = path,
-                  .capacity = 2 * c->nchain + 4,
-                  .err = err};
+    verifier v;
     const spots override = {opts->input, opts->output, opts->data};
     pare_cert *const out = pare_alloc(a, 1, sizeof *out);
-    v.opened = pare_alloc(a, v.capacity, sizeof *v.opened);
-    v.data = pare_alloc(a, v.capacity, sizeof *v.data);
     *again = NULL;
-    if (!out || !v.opened || !v.data) return pare_no_memory(err);
-    const pare_status st = c->nchain ? verify_chain(&v, out, c) : verify_cut(&v, out, c, &override);
-    for (size_t i = 0; i < v.nopened; i++) pare_model_free(v.opened[i].m);
-    for (size_t i = 0; i < v.ndata; i++) pare_files_free(v.data[i].files);
+    pare_status st = out ? begin(&v, a, c, path, opts, err) : pare_no_memory(err);
+    if (st != PARE_OK) return st;
+    st = c->nchain ? verify_chain(&v, out, c) : verify_cut(&v, out, c, &override);
+    close_files(&v);
     if (st == PARE_OK)
         *again = out;
     else
         pare_err_prefix(err, path);
+    return st;
+}
+
+static pare_status use_files(verifier *v, const pare_cert *c, const spots *override, size_t link,
+                             pare_cert_files_fn *use, void *self)
+{
+    const opened *f, *g;
+    pare_inputs set = {0};
+    const pare_status st = open_all(v, &f, &g, &set, c, override);
+    return st != PARE_OK ? st : use(self, link, c, f->m, g->m, &set, v->err);
+}
+
+pare_status pare_cert_open_files(pare_arena *a, const pare_cert *c, const char *path,
+                                 const pare_verify_opts *opts, pare_cert_files_fn *use, void *self,
+                                 pare_err *err)
+{
+    verifier v;
+    const spots ends = {opts->input, opts->output, opts->data};
+    pare_status st = begin(&v, a, c, path, opts, err);
+    if (st != PARE_OK) return st;
+    if (c->nchain) st = ends_fit(&v, c);
+    for (size_t i = 0; st == PARE_OK && i < c->nchain; i++) {
+        const spots override = {i == 0 ? opts->input : NULL,
+                                i + 1 == c->nchain ? opts->output : NULL, opts->data};
+        st = use_files(&v, c->chain[i], &override, i + 1, use, self);
+    }
+    if (st == PARE_OK) st = use_files(&v, c, &ends, 0, use, self);
+    close_files(&v);
+    if (st != PARE_OK) pare_err_prefix(err, path);
     return st;
 }
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 typedef struct verify_opts {
-    const char *input, *output, *data, *backend;
-    bool evidence;
+    const char *input, *output, *data, *backend, *unpack;
+    bool evidence, force;
 } verify_opts;
 
 /* How many claims of a section were found again. */
@@ -168,6 +168,33 @@ static pare_status reword(cli *c, const verify_opts *o, const pare_verified *v, 
     return st;
 }
 
+/* --unpack: no proof, the files in plain form. */
+static pare_status unpack(cli *c, const verify_opts *o)
+{
+    pare_unpacked u;
+    const pare_verify_file_opts opts = {
+        .input = o->input, .output = o->output, .data = o->data, .exec = &c->exec};
+    const pare_status st =
+        pare_unpack_file(&u, c->arena, c->operand[0], o->unpack, o->force, &opts, &c->err);
+    cli_bar_end(c);
+    if (st == PARE_ERR_VERIFY) return refuse(c, u.path, NULL, st);
+    if (st) return reword(c, o, &(pare_verified){.path = u.path}, st);
+    if (c->json) {
+        cJSON *const root = out_json_begin(c);
+        return out_json(c, root,
+                        pare_json_add_values(root,
+                                             "certificate:s folder:s proven:b inputs:z links:z",
+                                             u.path, o->unpack, false, u.inputs, u.links));
+    }
+    out_row("wrote", "%s: %s, %zu %s as the model sees %s", o->unpack,
+            u.is_length ? "the model and the numbers of the run" : "both models", u.inputs,
+            u.inputs == 1 ? "input" : "inputs", u.inputs == 1 ? "it" : "them");
+    if (u.links) out_row("", "and the same of %zu cuts, in folders 1 to %zu", u.links, u.links);
+    out_row("certificate", "%s: its hashes are those of the files", u.path);
+    out_row("proven", "nothing: leave out --unpack to prove the certificate again");
+    return PARE_OK;
+}
+
 static pare_status verify(cli *c, void *self)
 {
     const verify_opts *const o = self;
@@ -180,8 +207,11 @@ static pare_status verify(cli *c, void *self)
                                         .evidence = o->evidence,
                                         .engine = o->backend ? &engine : NULL,
                                         .exec = &c->exec};
-    pare_status st = pare_find_certificate(&found, c->arena, given, &c->err);
+    pare_status st = cli_only(c, "force", o->unpack != NULL, "--unpack");
+    if (!st) st = cli_only(c, "evidence,backend", !o->unpack, "a proof, not with --unpack");
+    if (!st) st = pare_find_certificate(&found, c->arena, given, &c->err);
     if (st) return st;
+    if (o->unpack) return unpack(c, o);
     /* Who names a model, or the plan of a length, means the certificate beside it. */
     if (strcmp(found, given) != 0) {
         size_t n = strlen(given);
@@ -243,11 +273,16 @@ int cmd_verify(int argc, char **argv)
          .help = "also recompute figures that are informative but not part of the proof, such as the best possible error"},
         {.name = "backend", .kind = OPT_TEXT, .to = &o.backend, .metavar = "B", .unset = "the f64 engine of pare", .rare = true,
          .help = "of a certificate of pare length: run the plan on this engine as well"},
+        {.name = "unpack", .kind = OPT_TEXT, .to = &o.unpack, .metavar = "DIR", .unset = "prove", .group = "Instead of a proof",
+         .help = "compare the files with the certificate's hashes and write them in plain form into the new folder DIR, "
+                 "for another checker: models without tickets, inputs as arrays; nothing is proven"},
+        {.name = "force", .letter = 'f', .kind = OPT_FLAG, .to = &o.force,
+         .help = "with --unpack: replace a folder that it has made before"},
     };
     /* clang-format on */
     const opt_spec spec = {
         .command = "verify",
-        .args = "CERT|MODEL [--input MODEL] [--output MODEL] [--data FILE]",
+        .args = "CERT|MODEL [--input MODEL] [--output MODEL] [--data FILE] [--unpack DIR]",
         .about = "Checks a certificate: compares both models and the data with it and proves all\n"
                  "of its theorems again. Given a MODEL, it checks MODEL.cert.json.\n"
                  "Exit code: 0 it holds; 4 it is refused; 2 a file is missing or unreadable.",

@@ -45,9 +45,9 @@ static pare_status run_other_engine(pare_work *w, const pare_length_plan *plan, 
     return st;
 }
 
-/* Files as they were, each read once: the model, the plan, and what it was run on. */
-static pare_status read_files(pare_work *w, const pare_length_claims *k, pare_model **m,
-                              cJSON **json, pare_length_plan *plan, pare_length_input *in)
+pare_status length_read_all(pare_work *w, const pare_length_claims *k, pare_model **m,
+                            size_t *context, cJSON **json, pare_length_plan *plan,
+                            pare_length_input *in)
 {
     const pare_length_file *const f = k->files;
     const char *const plan_path = f[PARE_LENGTH_PLAN].path;
@@ -60,6 +60,7 @@ static pare_status read_files(pare_work *w, const pare_length_claims *k, pare_mo
     st = length_same_file(&f[PARE_LENGTH_PLAN], &is, st, w->err);
     if (!st) st = pare_json_size(&tokens, *json, "tokens", w->err);
     if (st) return st;
+    *context = (*m)->context;
     if (pare_length_may_exceed(*m)) (*m)->context = 0;
     st = length_read_data(w, &is, in, *m, f[PARE_LENGTH_DATA].path, tokens, k->seed);
     st = length_same_file(&f[PARE_LENGTH_DATA], &is, st, w->err);
@@ -80,10 +81,11 @@ pare_status pare_length_cert_verify(pare_length_verified *out, pare_arena *a, co
     pare_length_plan plan;
     pare_length_input in;
     pare_oracle orc = {0};
+    size_t context;
     *out = (pare_length_verified){.other_engine = INFINITY};
     pare_status st = o->engine ? pare_engine_check(o->engine->name, err) : PARE_OK;
     if (!st) st = length_read_claims(&w, k, path, json, o);
-    if (!st) st = read_files(&w, k, &m, &plan_json, &plan, &in);
+    if (!st) st = length_read_all(&w, k, &m, &context, &plan_json, &plan, &in);
     if (!st) st = pare_length_oracle(&orc, &plan, exec, err);
     if (!st)
         st = pare_err_path(err, pare_length_plan_fits(&plan, a, m, err),

@@ -27,8 +27,9 @@ const pare_prover *pare_prover_of(const char *reduction)
 }
 
 /* pare_verify_opts.load */
-static pare_status load_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
-                               const char *path, size_t split, pare_files *files, pare_err *err)
+pare_status pare_certificate_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
+                                    const char *path, size_t split, pare_files *files,
+                                    pare_err *err)
 {
     pare_dataset d = {0};
     const pare_status st = pare_dataset_load_files(&d, a, m, path, split, 0, files, err);
@@ -47,7 +48,7 @@ pare_status pare_verify_cert(pare_cert **again, pare_arena *a, const pare_cert *
                                 .data = o->data,
                                 .provers = provers,
                                 .nprovers = PROVERS,
-                                .load = load_inputs,
+                                .load = pare_certificate_inputs,
                                 .evidence = o->evidence,
                                 .exec = o->exec};
     return pare_cert_check(again, a, cert, path, &v, err);
@@ -77,6 +78,64 @@ pare_status pare_find_certificate(const char **out, pare_arena *a, const char *p
     return PARE_OK;
 }
 
+/* What was read is not JSON (`why`): a model, most likely. */
+static pare_status not_a_certificate(const char *path, const pare_err *why, pare_err *err)
+{
+    pare_model *m = NULL;
+    const bool model = pare_model_load(&m, path, NULL) == PARE_OK;
+    pare_model_free(m);
+    if (model)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "%s is a model, and there is no certificate %s.cert.json beside it; every "
+                         "cut writes one",
+                         path, path);
+    if (strstr(why->msg, "line 1, column 1:"))
+        return pare_fail(err, PARE_ERR_INPUT, "%s is not JSON; give a certificate (OUT.cert.json)",
+                         path);
+    /* Damaged JSON: its message says where, and may begin with the path. */
+    const size_t n = strlen(path);
+    const bool named = strncmp(why->msg, path, n) == 0 && strncmp(why->msg + n, ": ", 2) == 0;
+    return pare_fail(err, PARE_ERR_INPUT, "%s is not a certificate: %s", path,
+                     why->msg + (named ? n + 2 : 0));
+}
+
+pare_status pare_certificate_open(cJSON **json, const char **found, char sha256[PARE_SHA256_HEX],
+                                  pare_arena *a, const char *path, pare_err *err)
+{
+    pare_blob *b = NULL;
+    pare_err why = {0};
+    *json = NULL;
+    *found = path;
+    pare_status st = pare_find_certificate(found, a, path, err);
+    if (!st) st = pare_blob_open(&b, *found, err); /* once */
+    if (st) return st;
+    st = pare_sha256_of(sha256, b->data, b->bytes, err);
+    if (!st && (st = pare_json_read_blob(json, b, &why)))
+        st = st == PARE_ERR_INPUT ? not_a_certificate(*found, &why, err)
+                                  : pare_fail(err, st, "%s", why.msg);
+    pare_blob_release(b);
+    if (st || pare_is_length_cert(*json) || pare_json_has(*json, "pare")) return st;
+    return pare_fail(err, PARE_ERR_INPUT,
+                     pare_json_has(*json, "pare_plan") ? "%s is a plan without a certificate"
+                                                       : "%s is JSON, but not a certificate",
+                     *found);
+}
+
+pare_status pare_certificate_parse(pare_cert **out, pare_arena *a, const cJSON *json,
+                                   const char *path, const pare_verify_file_opts *o, pare_err *err)
+{
+    if (o->engine)
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "an engine has no effect: %s is not about a length run", path);
+    const pare_status st = pare_cert_parse(out, a, json, path, err);
+    if (st || !o->data || (*out)->data.path) return st;
+    return pare_fail(
+        err, PARE_ERR_USAGE,
+        "data has no effect: %s is about random inputs made from its seed, not about a "
+        "file",
+        path);
+}
+
 /* ---- verifying ------------------------------------------------------------------------------- */
 
 pare_status pare_verify_file_report(pare_verified *out, pare_arena *a, const char *path,
@@ -84,54 +143,16 @@ pare_status pare_verify_file_report(pare_verified *out, pare_arena *a, const cha
 {
     const pare_verify_file_opts none = {0}, *const o = opts ? opts : &none;
     cJSON *json = NULL;
-    pare_err why = {0};
-    *out = (pare_verified){.path = path};
-    pare_status st = pare_find_certificate(&out->path, a, path, err);
-    if (st) return st;
-    st = pare_json_read(&json, out->path, &why); /* once */
-    if (st == PARE_ERR_INPUT) {
-        /* What was read is not JSON (`why`): a model, most likely. */
-        pare_model *m = NULL;
-        const bool model = pare_model_load(&m, out->path, NULL) == PARE_OK;
-        pare_model_free(m);
-        if (model)
-            return pare_fail(
-                err, PARE_ERR_INPUT,
-                "%s is a model, and there is no certificate %s.cert.json beside it; every "
-                "cut writes one",
-                out->path, out->path);
-        if (strstr(why.msg, "line 1, column 1:"))
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "%s is not JSON; give a certificate (OUT.cert.json)", out->path);
-        /* Damaged JSON: its message says where, and may begin with the path. */
-        const size_t n = strlen(out->path);
-        const bool named =
-            strncmp(why.msg, out->path, n) == 0 && strncmp(why.msg + n, ": ", 2) == 0;
-        return pare_fail(err, PARE_ERR_INPUT, "%s is not a certificate: %s", out->path,
-                         why.msg + (named ? n + 2 : 0));
-    }
-    if (st) {
-        st = pare_fail(err, st, "%s", why.msg);
-    } else if (pare_is_length_cert(json)) {
+    char sha256[PARE_SHA256_HEX];
+    *out = (pare_verified){0};
+    pare_status st = pare_certificate_open(&json, &out->path, sha256, a, path, err);
+    if (!st && pare_is_length_cert(json)) {
         out->is_length = true;
         st = pare_length_cert_verify(
             &out->length, a, out->path, json,
             &(pare_length_verify_opts){o->input, o->output, o->data, o->engine}, o->exec, err);
-    } else if (!pare_json_has(json, "pare")) {
-        st = pare_fail(err, PARE_ERR_INPUT,
-                       pare_json_has(json, "pare_plan") ? "%s is a plan without a certificate"
-                                                        : "%s is JSON, but not a certificate",
-                       out->path);
-    } else if (o->engine) {
-        st = pare_fail(err, PARE_ERR_USAGE, "an engine has no effect: %s is not about a length run",
-                       out->path);
-    } else {
-        st = pare_cert_parse(&out->claimed, a, json, out->path, err);
-        if (!st && o->data && !out->claimed->data.path)
-            st = pare_fail(err, PARE_ERR_USAGE,
-                           "data has no effect: %s is about random inputs made from its seed, not "
-                           "about a file",
-                           out->path);
+    } else if (!st) {
+        st = pare_certificate_parse(&out->claimed, a, json, out->path, o, err);
         if (!st) st = pare_verify_cert(&out->again, a, out->claimed, out->path, o, err);
     }
     cJSON_Delete(json);

@@ -5,6 +5,7 @@
  *         fprintf(stderr, "refused: %s\n", err.msg); */
 #ifndef PARE_PLAN_VERIFY_FILE_H
 #define PARE_PLAN_VERIFY_FILE_H
+#include "base/json.h"
 #include <pare/cut.h>
 
 /* How every reduction of this library is proven again; by its name in the certificate ("fold",
@@ -16,4 +17,19 @@ const pare_prover *pare_prover_of(const char *reduction);
 PARE_MUST_USE pare_status pare_verify_cert(pare_cert **again, pare_arena *a, const pare_cert *cert,
                                            const char *path, const pare_verify_file_opts *opts,
                                            pare_err *err);
+
+/* The JSON of the certificate that `path` names, the path where it was found and the hash of its
+ * bytes, which are read once. PARE_ERR_INPUT: it is no certificate. The caller deletes *json, also
+ * after a failure. */
+PARE_MUST_USE pare_status pare_certificate_open(cJSON **json, const char **found,
+                                                char sha256[PARE_SHA256_HEX], pare_arena *a,
+                                                const char *path, pare_err *err);
+/* That of a cut; PARE_ERR_USAGE for options that mean nothing to it. */
+PARE_MUST_USE pare_status pare_certificate_parse(pare_cert **out, pare_arena *a, const cJSON *json,
+                                                 const char *path, const pare_verify_file_opts *o,
+                                                 pare_err *err);
+/* The inputs that a certificate names (pare_verify_opts.load). */
+PARE_MUST_USE pare_status pare_certificate_inputs(pare_inputs *out, pare_arena *a,
+                                                  const pare_model *m, const char *path,
+                                                  size_t split, pare_files *files, pare_err *err);
 #endif

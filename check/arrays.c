@@ -1,0 +1,200 @@
+/* arrays.c - .npy arrays, and .npz: a zip of them, stored or deflated. */
+#include "check.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zlib.h>
+
+enum { MOST_RATIO = 1040 }; /* deflate does not shrink further: a small file is no bomb */
+
+/* ---- .npy ------------------------------------------------------------------------------------ */
+
+/* What follows 'KEY': in the header, or NULL. */
+static const char *after_key(const char *header, const char *key)
+{
+    const char *p = strstr(header, key);
+    if (!p) return NULL;
+    p += strlen(key);
+    while (*p == ' ') p++;
+    if (*p++ != ':') return NULL;
+    while (*p == ' ') p++;
+    return p;
+}
+
+static bool read_shape(const char *p, array *a)
+{
+    a->count = 1;
+    if (!p || *p++ != '(') return false;
+    for (;;) {
+        while (*p == ' ' || *p == ',') p++;
+        if (*p == ')') return true;
+        if (*p < '0' || *p > '9' || a->ndim == 4) return false;
+        char *end;
+        const unsigned long long n = strtoull(p, &end, 10);
+        if (n > (1ull << 48) || __builtin_mul_overflow(a->count, (size_t)n, &a->count))
+            return false;
+        a->shape[a->ndim++] = (size_t)n;
+        p = end;
+    }
+}
+
+bool read_npy(job *j, const char *name, bytes file, array *out)
+{
+    *out = (array){0};
+    if (file.n < 12 || memcmp(file.v, "\x93NUMPY", 6) != 0)
+        return fail(j, UNREADABLE, "%s: is no .npy array", name);
+    const size_t wide = file.v[6] == 1 ? 2 : 4;
+    size_t n = 0;
+    for (size_t i = 0; i < wide; i++) n |= (size_t)file.v[8 + i] << 8 * i;
+    if (file.v[6] < 1 || file.v[6] > 3 || n > file.n - 8 - wide || n > 100000)
+        return fail(j, UNREADABLE, "%s: is no .npy array", name);
+    char *const header = take(j, n + 1, 1);
+    if (!header) return false;
+    memcpy(header, file.v + 8 + wide, n);
+    const char *const type = after_key(header, "'descr'"), *const order =
+                                                               after_key(header, "'fortran_order'");
+    if (!type || !order || !read_shape(after_key(header, "'shape'"), out) || type[0] != '\'' ||
+        !strchr("<|=", type[1]) || !strchr("fiub", type[2]) || !strchr("1248", type[3]) ||
+        type[4] != '\'')
+        return fail(j, UNREADABLE, "%s: a type or a shape that this program does not read", name);
+    out->type = type[2];
+    out->item = (size_t)(type[3] - '0');
+    out->fortran = strncmp(order, "True", 4) == 0;
+    out->data = file.v + 8 + wide + n;
+    size_t size;
+    if ((out->type == 'f' && out->item == 1) || (out->type == 'b' && out->item != 1) ||
+        __builtin_mul_overflow(out->count, out->item, &size) || size != file.n - 8 - wide - n)
+        return fail(j, UNREADABLE, "%s: %zu numbers do not fill the array", name, out->count);
+    return true;
+}
+
+bool is_integer(const array *a)
+{
+    return a->type != 'f';
+}
+
+/* Entry i in C order lies elsewhere in an array in Fortran order. */
+static size_t place_of(const array *a, size_t i)
+{
+    if (!a->fortran) return i;
+    size_t at = 0, index[4] = {0};
+    for (size_t k = a->ndim; k-- > 0; i /= a->shape[k]) index[k] = i % a->shape[k];
+    for (size_t k = a->ndim; k-- > 0;) at = at * a->shape[k] + index[k];
+    return at;
+}
+
+static double half_to_double(uint16_t h)
+{
+    const int exponent = h >> 10 & 31, fraction = h & 1023;
+    const double size = exponent == 31  ? (fraction ? NAN : INFINITY)
+                        : exponent == 0 ? ldexp(fraction, -24)
+                                        : ldexp(fraction + 1024, exponent - 25);
+    return h >> 15 ? -size : size;
+}
+
+int64_t array_integer(const array *a, size_t i)
+{
+    const unsigned char *const p = a->data + place_of(a, i) * a->item;
+    uint64_t v = 0;
+    for (size_t k = 0; k < a->item; k++) v |= (uint64_t)p[k] << 8 * k;
+    if (a->type != 'i' || a->item == 8) return (int64_t)v;
+    const uint64_t sign = UINT64_C(1) << (8 * a->item - 1);
+    return (int64_t)((v ^ sign) - sign);
+}
+
+double array_number(const array *a, size_t i)
+{
+    const unsigned char *const p = a->data + place_of(a, i) * a->item;
+    double d;
+    float f;
+    uint16_t h;
+    if (a->type == 'u' && a->item == 8) return (double)(uint64_t)array_integer(a, i);
+    if (a->type != 'f') return (double)array_integer(a, i);
+    if (a->item == 8) return memcpy(&d, p, 8), d;
+    if (a->item == 4) return memcpy(&f, p, 4), (double)f;
+    memcpy(&h, p, 2);
+    return half_to_double(h);
+}
+
+/* ---- .npz ------------------------------------------------------------------------------------ */
+
+static uint32_t u16_at(const unsigned char *p)
+{
+    return p[0] | (uint32_t)p[1] << 8;
+}
+
+static uint32_t u32_at(const unsigned char *p)
+{
+    return u16_at(p) | u16_at(p + 2) << 16;
+}
+
+static bool inflate_member(job *j, const char *name, bytes packed, unsigned char *to, size_t n)
+{
+    z_stream z = {.next_in = (Bytef *)(uintptr_t)packed.v, .next_out = to};
+    if (packed.n > UINT32_MAX || n > UINT32_MAX || inflateInit2(&z, -MAX_WBITS) != Z_OK)
+        return fail(j, UNREADABLE, "%s: cannot be inflated", name);
+    z.avail_in = (uInt)packed.n;
+    z.avail_out = (uInt)n;
+    const int result = inflate(&z, Z_FINISH);
+    inflateEnd(&z);
+    return result == Z_STREAM_END && z.total_out == n ? true
+                                                      : fail(j, UNREADABLE, "%s: is damaged", name);
+}
+
+/* One entry of the central directory, which begins at p; both sizes are below 4 GB. */
+static bool read_member(job *j, const char *name, bytes file, const unsigned char *p, member *out)
+{
+    const uint32_t method = u16_at(p + 10), crc = u32_at(p + 16), packed = u32_at(p + 20),
+                   size = u32_at(p + 24), at = u32_at(p + 42);
+    const size_t length = u16_at(p + 28);
+    char *const own = take(j, length + 1, 1);
+    if (!own) return false;
+    memcpy(own, p + 46, length);
+    if (length > 4 && strcmp(own + length - 4, ".npy") == 0) own[length - 4] = 0;
+    const char *const full = words(j, "%s: %.80s", name, own);
+    if ((size_t)at + 30 > file.n || u32_at(file.v + at) != 0x04034b50)
+        return fail(j, UNREADABLE, "%s: is damaged", full);
+    const size_t data = (size_t)at + 30 + u16_at(file.v + at + 26) + u16_at(file.v + at + 28);
+    if (data > file.n || packed > file.n - data || (method != 0 && method != 8) ||
+        (method == 0 && packed != size) || size / MOST_RATIO > packed)
+        return fail(j, UNREADABLE, "%s: is damaged", full);
+    bytes content = {file.v + data, packed};
+    if (method == 8) {
+        unsigned char *const to = take(j, (size_t)size + 1, 1);
+        if (!to || !inflate_member(j, full, content, to, size)) return false;
+        content = (bytes){to, size};
+    }
+    if (crc32(0, content.v, (uInt)content.n) != crc)
+        return fail(j, UNREADABLE, "%s: the CRC is wrong", full);
+    out->name = own;
+    return read_npy(j, full, content, &out->a);
+}
+
+bool read_npz(job *j, const char *name, bytes file, npz *out)
+{
+    *out = (npz){0};
+    size_t end = file.n >= 22 ? file.n - 22 : 0;
+    while (end > 0 && file.n - end < 70000 && u32_at(file.v + end) != 0x06054b50) end--;
+    if (file.n < 22 || u32_at(file.v + end) != 0x06054b50)
+        return fail(j, UNREADABLE, "%s: is no .npz", name);
+    const size_t n = u16_at(file.v + end + 10);
+    size_t at = u32_at(file.v + end + 16);
+    out->list = take(j, n + 1, sizeof *out->list);
+    for (size_t i = 0; out->list && i < n && !j->t.code; i++) {
+        if (at > file.n || file.n - at < 46 || u32_at(file.v + at) != 0x02014b50 ||
+            file.n - at - 46 < u16_at(file.v + at + 28))
+            return fail(j, UNREADABLE, "%s: is a damaged .npz", name);
+        read_member(j, name, file, file.v + at, &out->list[out->n++]);
+        at += 46 + u16_at(file.v + at + 28) + u16_at(file.v + at + 30) + u16_at(file.v + at + 32);
+    }
+    return j->t.code == 0;
+}
+
+const array *npz_find(const npz *z, const char *name)
+{
+    for (size_t i = 0; i < z->n; i++)
+        if (strcmp(z->list[i].name, name) == 0) return &z->list[i].a;
+    return NULL;
+}

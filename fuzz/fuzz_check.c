@@ -1,0 +1,270 @@
+/* pare-check's readers, by the first byte: a model (its seal made true), an .npz, an .npy, or a certificate with the
+ * model that it is about, whose hashes are made true, so that its claims are checked. Nothing of the library is
+ * linked here. What is accepted is evaluated; what is refused has a code and a reason. */
+#include "../check/check.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t max_size);
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+
+enum { MOST_WORK = 3000, MOST_BALLS = 4096, MOST_TOKENS = 4 };
+
+void show_progress(job *j, double work)
+{
+    (void)j, (void)work;
+}
+
+static void expect(bool holds, const char *what)
+{
+    if (holds) return;
+    fprintf(stderr, "broken: %s\n", what);
+    abort();
+}
+
+/* A block of exactly these bytes: one read too far is seen. */
+static unsigned char *copy_of(const uint8_t *data, size_t n)
+{
+    unsigned char *const copy = malloc(n ? n : 1);
+    expect(copy != NULL, "memory");
+    if (n) memcpy(copy, data, n);
+    return copy;
+}
+
+/* The only file there is, under every name. */
+static bool read_memory(void *self, const char *path, bytes *out, trouble *t)
+{
+    (void)path, (void)t;
+    *out = *(const bytes *)self;
+    return true;
+}
+
+static void begin(job *j, options *o, bytes *file)
+{
+    *o = (options){.read = read_memory,
+                   .self = file,
+                   .tries = 1,
+                   .most_work = MOST_WORK,
+                   .most_balls = MOST_BALLS};
+    *j = (job){.o = o, .link = ""};
+}
+
+static void end(job *j, bool good)
+{
+    expect(good == (j->t.code == 0), "a refusal has a code");
+    expect(good || j->t.text[0] != '\0', "a refusal has a reason");
+    expect(good || j->t.code == UNREADABLE || j->t.code == NOT_TRUE, "a code of verify");
+    give_back(j);
+}
+
+/* ---- seals ----------------------------------------------------------------------------------- */
+
+static size_t header_bytes(const unsigned char *d, size_t n)
+{
+    uint64_t length = 0;
+    for (size_t i = 8; n >= 8 && i-- > 0;) length = length << 8 | d[i];
+    return n >= 8 && length <= n - 8 ? (size_t)length : 0;
+}
+
+/* The checksum of a model's header. */
+static void reseal_model(unsigned char *d, size_t n)
+{
+    static const char key[] = "pare.sha256";
+    const size_t length = header_bytes(d, n);
+    char hex[65];
+    unsigned char *const at = length ? memmem(d + 8, length, key, sizeof key - 1) : NULL;
+    if (!at) return;
+    unsigned char *digits = at + sizeof key - 1;
+    const unsigned char *const stop = d + 8 + length;
+    while (digits < stop && strchr("\": ", *digits) && *digits) digits++;
+    if ((size_t)(stop - digits) < 64) return;
+    memset(digits, '0', 64);
+    sha256_of(hex, d + 8, length);
+    memcpy(digits, hex, 64);
+}
+
+static void set_text(cJSON *o, const char *key, const char *text)
+{
+    cJSON *const v = cJSON_GetObjectItemCaseSensitive(o, key);
+    if (cJSON_IsString(v)) cJSON_SetValuestring(v, text);
+}
+
+/* What a certificate says of one of its models. */
+static void reseal_side(cJSON *side, const model *m, const char *file)
+{
+    cJSON *const files = cJSON_GetObjectItemCaseSensitive(side, "files");
+    cJSON *const tensors = cJSON_GetObjectItemCaseSensitive(side, "tensors");
+    set_text(side, "sha256", file);
+    set_text(side, "architecture", m->architecture);
+    if (cJSON_IsObject(files) && files->child && cJSON_IsString(files->child))
+        cJSON_SetValuestring(files->child, file);
+    for (size_t i = 0; cJSON_IsObject(tensors) && i < m->ntensors; i++) {
+        char hex[65];
+        sha256_of(hex, m->tensors[i].data, m->tensors[i].size);
+        set_text(tensors, m->tensors[i].name, hex);
+    }
+}
+
+/* The hash of the random inputs that it names. */
+static void reseal_inputs(job *j, cJSON *root, const model *m)
+{
+    cJSON *const data = cJSON_GetObjectItemCaseSensitive(root, "data");
+    const cJSON *const reduction = cJSON_GetObjectItemCaseSensitive(root, "reduction");
+    const cJSON *const count = cJSON_GetObjectItemCaseSensitive(data, "count");
+    const cJSON *const tokens = cJSON_GetObjectItemCaseSensitive(data, "tokens");
+    const cJSON *const seed = cJSON_GetObjectItemCaseSensitive(reduction, "seed");
+    char hex[65];
+    if (!cJSON_IsNumber(count) || !cJSON_IsNumber(tokens) || !cJSON_IsString(seed)) return;
+    const double n = count->valuedouble, length = tokens->valuedouble;
+    if (!(n >= 1 && n <= 3 && length >= 1 && length <= MOST_TOKENS)) return;
+    inputs set = {.n = (size_t)n, .width = m->ids ? 0 : m->width};
+    set.list = take(j, set.n, sizeof *set.list);
+    bool good = set.list != NULL;
+    for (size_t i = 0; good && i < set.n; i++)
+        good = random_input(j, m, strtoull(seed->valuestring, NULL, 10), i, (size_t)length,
+                            &set.list[i]);
+    if (!good) return;
+    hash_inputs(&set, 0, hex);
+    set_text(data, "inputs_sha256", hex);
+}
+
+/* ---- targets --------------------------------------------------------------------------------- */
+
+static void try_model(const uint8_t *data, size_t size)
+{
+    unsigned char *const d = copy_of(data, size);
+    bytes file = {d, size};
+    options o;
+    job j;
+    model m;
+    input in;
+    begin(&j, &o, &file);
+    reseal_model(d, size);
+    bool good = read_model(&j, "m", file, &m);
+    const size_t tokens = good && m.context && m.context < 3 ? m.context : 3;
+    if (good && random_input(&j, &m, 1, 0, tokens, &in) && work_of(&m, &in) < MOST_WORK) {
+        figures *const all = figures_new(&j, m.nlayers);
+        const wanted w = {true, true, true, true, true, true};
+        if (all) compare(&j, &m, &m, &in, w, all, NULL, 64);
+        figures_free(all);
+    }
+    good = j.t.code == 0;
+    end(&j, good);
+    free(d);
+}
+
+static void look_at(const array *a)
+{
+    double sum = 0;
+    for (size_t i = 0; i < a->count && i < 1000; i++)
+        sum += array_number(a, i) + (is_integer(a) ? (double)array_integer(a, i) : 0);
+    volatile double kept = sum;
+    (void)kept;
+}
+
+static void try_arrays(const uint8_t *data, size_t size, bool zipped)
+{
+    unsigned char *const d = copy_of(data, size);
+    bytes file = {d, size};
+    options o;
+    job j;
+    array a;
+    npz z;
+    begin(&j, &o, &file);
+    const bool good = zipped ? read_npz(&j, "a", file, &z) : read_npy(&j, "a", file, &a);
+    if (good && !zipped) look_at(&a);
+    for (size_t i = 0; good && zipped && i < z.n; i++) look_at(&z.list[i].a);
+    end(&j, good);
+    free(d);
+}
+
+/* A 16-bit length, the certificate, then the model that is both of its models. */
+static void try_certificate(const uint8_t *data, size_t size)
+{
+    if (size < 2) return;
+    size_t n = (size_t)data[0] | (size_t)data[1] << 8;
+    if (n > size - 2) n = size - 2;
+    unsigned char *const d = copy_of(data + 2 + n, size - 2 - n);
+    bytes file = {d, size - 2 - n};
+    options o;
+    job j, seals;
+    model m;
+    char hex[65];
+    begin(&seals, &o, &file);
+    reseal_model(d, file.n);
+    cJSON *const root = cJSON_ParseWithLength((const char *)data + 2, n);
+    char *text = NULL;
+    if (root && read_model(&seals, "m", file, &m)) {
+        sha256_of(hex, d, file.n);
+        reseal_side(cJSON_GetObjectItemCaseSensitive(root, "input"), &m, hex);
+        reseal_side(cJSON_GetObjectItemCaseSensitive(root, "output"), &m, hex);
+        reseal_inputs(&seals, root, &m);
+        text = cJSON_PrintUnformatted(root);
+    }
+    cJSON_Delete(root);
+    give_back(&seals);
+    begin(&j, &o, &file);
+    const unsigned char *const own =
+        copy_of(text ? (uint8_t *)text : data + 2, text ? strlen(text) : n);
+    const bool good = check_certificate(&j, "c", "", own, text ? strlen(text) : n);
+    end(&j, good);
+    free((void *)own);
+    cJSON_free(text);
+    free(d);
+}
+
+/* Changes `n` bytes at `at` and moves what follows; their number now is written before them, little-endian. */
+static size_t mutate_part(uint8_t *data, size_t size, size_t max_size, size_t at, size_t n,
+                          size_t digits)
+{
+    static uint8_t part[4096];
+    const size_t rest = size - at - n;
+    if (n > sizeof part || at + rest >= max_size) return LLVMFuzzerMutate(data, size, max_size);
+    const size_t room = max_size - at - rest < sizeof part ? max_size - at - rest : sizeof part;
+    memcpy(part, data + at, n);
+    const size_t now = LLVMFuzzerMutate(part, n, room);
+    memmove(data + at + now, data + at + n, rest);
+    memcpy(data + at, part, now);
+    for (size_t i = 0; i < digits; i++) data[at - digits + i] = (uint8_t)((uint64_t)now >> (8 * i));
+    return at + now + rest;
+}
+
+/* The header of a model or the text of a certificate, with its length kept true; or else any byte. */
+size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    if (size > max_size || size < 12 || seed % 4 == 0)
+        return LLVMFuzzerMutate(data, size, max_size);
+    if (data[0] % 4 == 0) {
+        const size_t n = header_bytes(data + 1, size - 1);
+        if (n > 0) return mutate_part(data, size, max_size, 9, n, 8);
+    }
+    if (data[0] % 4 == 3) {
+        const size_t n = (size_t)data[1] | (size_t)data[2] << 8;
+        if (n <= size - 3) return mutate_part(data, size, max_size, 3, n, 2);
+    }
+    return LLVMFuzzerMutate(data, size, max_size);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    if (size == 0) return 0;
+    const uint8_t *const rest = data + 1;
+    switch (data[0] % 4) {
+    case 0:
+        try_model(rest, size - 1);
+        break;
+    case 1:
+        try_arrays(rest, size - 1, true);
+        break;
+    case 2:
+        try_arrays(rest, size - 1, false);
+        break;
+    default:
+        try_certificate(rest, size - 1);
+        break;
+    }
+    return 0;
+}
