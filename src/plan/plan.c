@@ -33,6 +33,7 @@ typedef struct search {
 
 double pare_plan_over(const pare_plan_opts *o, double error, uint64_t bytes, double ms)
 {
+    if (!(error < INFINITY) || !(ms < INFINITY)) return INFINITY; /* nan as well, which fmax drops */
     double most = fmax(error / o->eps, ms / o->max_ms);
     if (o->eps == 0) most = error > 0 ? INFINITY : 0;
     return fmax(most, (double)bytes / (double)o->max_bytes);
@@ -231,6 +232,8 @@ pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
                              const pare_input_split *data, const pare_plan_opts *opts,
                              const pare_exec *exec, pare_err *err)
 {
+    pare_err own = {0}; /* why a cut is refused is kept with the try */
+    if (!err) err = &own;
     search s = {m,    data->fit, data->heldout,
                 opts, exec,      a,
                 err,  out,       pare_steps_of(exec, expected_time(m, opts))};

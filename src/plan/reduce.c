@@ -61,14 +61,11 @@ pare_status reduce_new_inputs(reducer *r, bool chosen)
     return PARE_OK;
 }
 
-pare_status reduce_keep(reducer *r, void *list, size_t n, size_t size)
+void *reduce_copy(reducer *r, const void *list, size_t n, size_t size)
 {
-    void **const at = list;
     void *const copy = pare_alloc(r->arena, n ? n : 1, size);
-    if (!copy) return pare_no_memory(r->err);
-    if (n) memcpy(copy, *at, n * size);
-    *at = copy;
-    return PARE_OK;
+    if (copy && n) memcpy(copy, list, n * size);
+    return copy;
 }
 
 pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_model *m,

@@ -25,7 +25,9 @@ static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bo
     } else {
         st = pare_depth(&small, report, r->m, fit, depth, r->exec, r->err);
         /* The report lives in the cut model, which publishing frees. */
-        if (!st) st = reduce_keep(r, &report->layers, report->nlayers, sizeof *report->layers);
+        if (!st && !(report->layers = reduce_copy(r, report->layers, report->nlayers,
+                                                  sizeof *report->layers)))
+            st = pare_no_memory(r->err);
         if (!st) st = reduce_event(r, PARE_REDUCE_MADE);
     }
     reduce_phase(r, NULL, search ? 10 : 30);

@@ -29,8 +29,8 @@ PARE_MUST_USE pare_status reduce_measure(reducer *r);
 PARE_MUST_USE pare_status reduce_output_error(reducer *r);
 /* The loss in nats per token, not its exponential: the quality of a text model in all reductions. */
 void reduce_in_nats(pare_evaluation *e);
-/* A copy in the arena of n things of `size` bytes, at *list. */
-PARE_MUST_USE pare_status reduce_keep(reducer *r, void *list, size_t n, size_t size);
+/* n things of `size` bytes, copied into the caller's arena; NULL: memory is out. */
+void *reduce_copy(reducer *r, const void *list, size_t n, size_t size);
 
 PARE_MUST_USE pare_status reduce_width(reducer *r);
 PARE_MUST_USE pare_status reduce_depth(reducer *r);

@@ -104,7 +104,9 @@ pare_status reduce_ticket(reducer *r)
     reduce_phase(r, NULL, search ? 15 : 50);
     if (!st) st = make_ticket(r, &small);
     /* The report lives in the ticket, which publishing frees. */
-    if (!st) st = reduce_keep(r, &report->matrix, report->n, sizeof *report->matrix);
+    if (!st &&
+        !(report->matrix = reduce_copy(r, report->matrix, report->n, sizeof *report->matrix)))
+        st = pare_no_memory(r->err);
     for (size_t i = 0; !st && i < report->n; i++)
         if (!(report->matrix[i].name = pare_strdup(r->arena, report->matrix[i].name)))
             st = pare_no_memory(r->err);

@@ -21,11 +21,12 @@ static pare_status make_narrower(reducer *r, pare_model **small, const pare_widt
                                  const pare_inputs *fit)
 {
     pare_width_report *const p = &r->out->width;
-    pare_status st = pare_width(small, p, r->m, fit, w, r->exec, r->err);
-    if (!st) st = reduce_keep(r, &p->points, p->npoints, sizeof *p->points);
-    if (!st) st = reduce_keep(r, &p->heads, p->nheads, sizeof *p->heads);
-    if (!st) st = reduce_keep(r, &p->hidden, p->nhidden, sizeof *p->hidden);
-    return st;
+    const pare_status st = pare_width(small, p, r->m, fit, w, r->exec, r->err);
+    if (st) return st;
+    p->points = reduce_copy(r, p->points, p->npoints, sizeof *p->points);
+    p->heads = reduce_copy(r, p->heads, p->nheads, sizeof *p->heads);
+    p->hidden = reduce_copy(r, p->hidden, p->nhidden, sizeof *p->hidden);
+    return p->points && p->heads && p->hidden ? PARE_OK : pare_no_memory(r->err);
 }
 
 /* ---- language models and encoders ------------------------------------------------------------- */

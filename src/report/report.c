@@ -112,5 +112,7 @@ pare_status pare_report_write(const char *path, const char *const *files, size_t
                               const pare_report_opts *opts, pare_err *err)
 {
     pare_report_opts o = *opts;
+    pare_err own = {0}; /* the page says why a certificate is refused */
+    if (!err) err = &own;
     return report_write(path, files, n, &o, o.verify ? prove_again : NULL, &o, err);
 }

@@ -122,6 +122,9 @@ pare_status pare_generate(pare_generation *out, pare_arena *a, const pare_model 
                           const pare_exec *exec, pare_err *err)
 {
     const size_t n = prompts->n;
+    if (o->tokens == 0 || o->tokens > UINT32_MAX)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "generate: %zu tokens were asked for; give 1 to 4294967295", o->tokens);
     *out = (pare_generation){.each = pare_alloc(a, n ? n : 1, sizeof *out->each)};
     if (!out->each) return pare_no_memory(err);
     out->n = n;

@@ -159,6 +159,35 @@ static void what_meets_two_budgets_is_found_between_the_settings(void **state)
     close_scene(&s);
 }
 
+static void what_is_not_a_number_meets_no_budget(void **state)
+{
+    (void)state;
+    const pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+    assert_true(pare_plan_over(&o, 0, 1, 1) <= 1);
+    assert_true(pare_plan_over(&o, NAN, 1, 1) > 1);
+    assert_true(pare_plan_over(&o, INFINITY, 1, 1) > 1);
+    assert_true(pare_plan_over(&o, 0, 1, NAN) > 1);
+}
+
+/* Inputs longer than the context: every try is refused, with its reason. */
+static void a_caller_without_an_error_gets_the_reasons_all_the_same(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s);
+    pare_plan p;
+    pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+    o.directions = 1u << PARE_PLAN_DEPTH;
+    s.m->context = 3;
+    const pare_input_split data = {.fit = &s.in, .heldout = &s.in};
+    const pare_status st = pare_plan_search(&p, s.a, s.m, &data, &o, NULL, NULL);
+    assert_int_equal(st, PARE_OK);
+    size_t refused = 0;
+    for (size_t i = 0; i < p.n; i++) refused += p.tries[i].refused && *p.tries[i].refused;
+    assert_true(refused > 0);
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +196,8 @@ int main(void)
         cmocka_unit_test(a_try_can_be_made_again),
         cmocka_unit_test(nothing_keeps_an_impossible_budget),
         cmocka_unit_test(what_meets_two_budgets_is_found_between_the_settings),
+        cmocka_unit_test(what_is_not_a_number_meets_no_budget),
+        cmocka_unit_test(a_caller_without_an_error_gets_the_reasons_all_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -172,8 +172,8 @@ static void weights_alone_say_what_they_cannot_tell(void **state)
     scene_open(&s, PARE_RANDOM_GRAPH, 0);
     pare_probe *const p = probe(&s, NULL, &o, 1);
     assert_int_equal(p->nuntold, 2); /* calls over a graph, and what needs a pass */
-    assert_contains(p->untold[0], "--data");
-    assert_contains(p->untold[1], "--data");
+    assert_contains(p->untold[0], "none was given");
+    assert_contains(p->untold[1], "none were given");
     assert_false(p->has_width_facts);
     assert_int_equal(p->nstreams + p->ncuts + p->nfindings, 0);
     assert_true(isnan(p->output));

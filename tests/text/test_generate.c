@@ -147,6 +147,23 @@ static void models_that_write_no_text_are_refused(void **state)
     pare_model_free(m);
 }
 
+static void numbers_of_tokens_that_no_memory_holds_are_refused(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s, 16);
+    const size_t wrong[] = {0, SIZE_MAX, (size_t)1 << 32};
+    for (size_t i = 0; i < 3; i++) {
+        pare_generate_opts o = {
+            .tokenizer = s.tok, .tokens = wrong[i], .sample = PARE_SAMPLE_OPTS_DEFAULT};
+        assert_int_equal(
+            pare_generate(&s.made, s.a, s.m, &(pare_inputs){PROMPTS, s.in}, &o, NULL, &s.err),
+            PARE_ERR_INPUT);
+        assert_contains(s.err.msg, "tokens were asked for");
+    }
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -154,6 +171,7 @@ int main(void)
         cmocka_unit_test(a_full_context_ends_a_text),
         cmocka_unit_test(it_stops_when_a_round_is_refused),
         cmocka_unit_test(models_that_write_no_text_are_refused),
+        cmocka_unit_test(numbers_of_tokens_that_no_memory_holds_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
