@@ -179,7 +179,7 @@ test-long: ## ... and the long tests (hours; CONTRIBUTING.md says how many)
 	@$(MAKE) WERROR=1 test-programs long-programs
 	@$(if $(SANITIZE),,$(MAKE) fuzz-build-long)
 	@$(PYTHON) tools/run-tests --build $(BUILD) --long $(if $(SANITIZE),--sanitized) $(TESTFLAGS)
-test-asan: ## the tests under the address and undefined-behaviour sanitizers
+test-asan: ## the tests under the address and undefined-behavior sanitizers
 	@$(MAKE) test BUILD=$(BUILD)-asan SANITIZE=address,undefined
 
 fuzz: ## libFuzzer over all readers: FUZZ_RUNS=N each, FUZZ_TARGET=NAME only one

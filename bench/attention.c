@@ -141,7 +141,7 @@ static void dense(bench *b, const char *name, size_t n, size_t d, pare_pattern p
     pare_arena_reset(b->arena, mark);
 }
 
-/* n nodes with `degree` keys each: neighbours on a ring (like the cells of a board) or anywhere. */
+/* n nodes with `degree` keys each: neighbors on a ring (like the cells of a board) or anywhere. */
 static void graph(bench *b, const char *name, size_t n, size_t degree, bool anywhere, size_t d)
 {
     const pare_mark mark = pare_arena_mark(b->arena);

@@ -77,7 +77,7 @@ static double gemm_seconds(float *v)
 
 /* ---- inputs ------------------------------------------------------------------------------- */
 
-/* A board: every field sees its up to eight neighbours. */
+/* A board: every field sees its up to eight neighbors. */
 static size_t fill_board(size_t *ptr, uint32_t *idx)
 {
     size_t e = 0;

@@ -1,7 +1,7 @@
 /* poly_data.h - what the benchmarks of polynomial attention share: their data, their clock, and
  * which cases are run.
  *
- * Queries and keys are normal, centred, with logits of standard deviation 0.1; values are normal.
+ * Queries and keys are normal, centered, with logits of standard deviation 0.1; values are normal.
  */
 #ifndef BENCH_POLY_DATA_H
 #define BENCH_POLY_DATA_H

@@ -34,7 +34,7 @@ static void *need(void *p)
     return p;
 }
 
-/* Every field of the board sees its up to eight neighbours. */
+/* Every field of the board sees its up to eight neighbors. */
 static pare_graph board(void)
 {
     size_t *const ptr = need(calloc(SIDE * SIDE + 1, sizeof *ptr));

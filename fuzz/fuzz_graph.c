@@ -1,4 +1,4 @@
-/* Graph data: neighbours are nodes, labels are classes, masks are 0 or 1. */
+/* Graph data: neighbors are nodes, labels are classes, masks are 0 or 1. */
 #include "fuzz.h"
 #include "data/graph_data.h"
 

@@ -1,6 +1,6 @@
-/* cached_jobs.h - work that is done once. A job is described by a line of text; its result is a small JSON
- * file in a folder, named after the job and a hash of that line. Who comes later finds it, whether
- * the process was killed, asked for more, or is another rank. */
+/* cached_jobs.h - work that is done once. A job is described by a line of text; its result is a
+ * small JSON file in a folder, named after the job and a hash of that line. Who comes later finds
+ * it, whether the process was killed, asked for more, or is another rank. */
 #ifndef PARE_STUDIES_CACHED_JOBS_H
 #define PARE_STUDIES_CACHED_JOBS_H
 #include "base/json.h"

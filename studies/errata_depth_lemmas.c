@@ -253,7 +253,7 @@ static const erratum list[] = {
     {PAPER, "Definition 3.4", "the row that is taken away: others that serve are 0 away",
      "columns (-1, 1) and (-.5, .5)",
      "the minimum is unique in the widest column only; take the midrange in every column",
-     "depth_definition_3_4_has_many_minimisers", IMPRECISE, AT_MOST, .hand = definition_3_4},
+     "depth_definition_3_4_has_many_minimizers", IMPRECISE, AT_MOST, .hand = definition_3_4},
     {PAPER, "Remark D.3", "the norm of Dong et al. is the sum of the entries (as quoted)",
      "[1 1; 0 0]", "the root of largest column sum times largest row sum",
      "depth_remark_d3_norm_is_not_the_sum_of_entries", IMPRECISE, EQUAL, .hand = remark_d3},

@@ -1,5 +1,5 @@
-/* errata_width.c - the errata of Shirzad 2024, computed. What its Table 3 has wrong needs the files:
- * `repro width` computes it. */
+/* errata_width.c - the errata of Shirzad 2024, computed. What its Table 3 has wrong needs the
+ * files: `repro width` computes it. */
 #include "study_errata.h"
 #include <pare/width.h>
 #include <math.h>

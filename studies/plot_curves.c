@@ -56,9 +56,9 @@ static double axis_position(const axis *a, double v)
 static pare_status draw_curve(pare_out *o, const figure_curve *c, const axis *x, const axis *y,
                               size_t at, pare_err *err)
 {
-    static const char *const colour[] = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
-                                         "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"};
-    const char *const paint = colour[at % (sizeof colour / sizeof *colour)];
+    static const char *const color[] = {"#1f77b4", "#ff7f0e", "#2ca02c", "#d62728", "#9467bd",
+                                        "#8c564b", "#e377c2", "#7f7f7f", "#bcbd22", "#17becf"};
+    const char *const paint = color[at % (sizeof color / sizeof *color)];
     pare_status st =
         pare_out_printf(o, err, "<polyline fill=\"none\" stroke=\"%s\" points=\"", paint);
     for (size_t k = 0; !st && k < c->n; k++)

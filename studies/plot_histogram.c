@@ -69,11 +69,11 @@ static double tallest_bin(const study *r, const histogram *h, const char *data)
     return (double)most;
 }
 
-/* The bars of one series; `at`: which of the data set, for its colour and its legend. */
+/* The bars of one series; `at`: which of the data set, for its color and its legend. */
 static pare_status draw_bars(pare_out *o, const histogram *h, const run_series *s, size_t at,
                              double most, pare_err *err)
 {
-    static const char *const colour[] = {"#1f77b4", "#ff7f0e"};
+    static const char *const color[] = {"#1f77b4", "#ff7f0e"};
     const double w = (double)PLOT_W / (double)h->bins;
     pare_status st = PARE_OK;
     for (size_t b = 0; !st && b < h->bins; b++) {
@@ -82,11 +82,11 @@ static pare_status draw_bars(pare_out *o, const histogram *h, const run_series *
             st = pare_out_printf(o, err,
                                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
                                  "fill=\"%s\" fill-opacity=\"0.6\"/>\n",
-                                 LEFT + (double)b * w, BASE - tall, w - 1, tall, colour[at % 2]);
+                                 LEFT + (double)b * w, BASE - tall, w - 1, tall, color[at % 2]);
     }
     if (!st)
         st = pare_out_printf(o, err, "<text x=\"%d\" y=\"%d\" fill=\"%s\">%s (%zu runs)</text>\n",
-                             LEFT + (int)at % 2 * 140, TOP - 6, colour[at % 2], s->what, s->n);
+                             LEFT + (int)at % 2 * 140, TOP - 6, color[at % 2], s->what, s->n);
     return st;
 }
 

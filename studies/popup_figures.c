@@ -56,8 +56,8 @@ typedef struct popup {
 /* A mark looks at no more than a run learns from. */
 static size_t eval_tokens(const popup *s)
 {
-    const uint64_t learnt = s->steps * WINDOW * BATCH;
-    return learnt < MARK_TOKENS ? (size_t)learnt : MARK_TOKENS;
+    const uint64_t learned = s->steps * WINDOW * BATCH;
+    return learned < MARK_TOKENS ? (size_t)learned : MARK_TOKENS;
 }
 
 static uint64_t eval_every(uint64_t steps)

@@ -98,7 +98,7 @@ typedef struct study {
 typedef struct study_opts {
     const char *folder;      /* made where it is missing; its parent must be there */
     const char *model;       /* depth: the trained model; NULL: one is made */
-    const char *const *data; /* width: graph files, recognised by what is in them; depth: one file
+    const char *const *data; /* width: graph files, recognized by what is in them; depth: one file
                                 for the model */
     size_t ndata;
     const char *only; /* "orders,rank": these parts alone; NULL: all */

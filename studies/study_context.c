@@ -1,4 +1,5 @@
-/* study_context.c - what every study has (study.h): its arena, its folders, its jobs, its tables. */
+/* study_context.c - what every study has (study.h): its arena, its folders, its jobs, its
+ * tables. */
 #include "study.h"
 #include <errno.h>
 #include <math.h>

@@ -34,7 +34,7 @@ double class_homophily(const pare_graph *g, const int64_t *label, size_t classes
     return classes > 1 ? sum / (double)(classes - 1) : NAN;
 }
 
-static pare_status recognise(graph_set *out, const pare_graph_data *d, const char *path,
+static pare_status recognize(graph_set *out, const pare_graph_data *d, const char *path,
                              pare_err *err)
 {
     for (int k = 0; k < GRAPHS; k++)
@@ -48,7 +48,7 @@ static pare_status recognise(graph_set *out, const pare_graph_data *d, const cha
                      path, d->features, d->classes);
 }
 
-/* Nodes and edges that are learnt from. */
+/* Nodes and edges that are learned from. */
 static pare_status component(graph_set *out, pare_arena *a, const char *path, pare_err *err)
 {
     const pare_task_graph_opts o = {.path = path, .largest_component = graph_component(out->id)};
@@ -69,7 +69,7 @@ pare_status graph_read(graph_set *out, const char *path, pare_err *err)
     pare_arena *const a = pare_arena_new();
     *out = (graph_set){.path = path};
     pare_status st = a ? pare_graph_load(&d, a, path, err) : pare_no_memory(err);
-    if (!st) st = recognise(out, &d, path, err);
+    if (!st) st = recognize(out, &d, path, err);
     if (!st) {
         out->features = d.features;
         out->classes = d.classes;

@@ -1,5 +1,5 @@
-/* width_tables.c - tables 1, 3 and 4 and the histograms of figure 1 of Shirzad 2024: what is printed
- * beside ours. */
+/* width_tables.c - tables 1, 3 and 4 and the histograms of figure 1 of Shirzad 2024: what is
+ * printed beside ours. */
 #include <pare/plan.h>
 #include "study_width.h"
 #include "experiments.h"

@@ -42,7 +42,7 @@ typedef struct pare_keys {
 
 /* g is NULL unless the pattern is a graph. */
 pare_keys pare_visible(const pare_pattern *p, const pare_graph *g, size_t n, size_t query);
-/* The k-th visible key. */
+/* Visible key number i. */
 static inline size_t pare_key(const pare_keys *k, size_t i)
 {
     if (k->list) return k->list[i];
@@ -78,7 +78,7 @@ PARE_MUST_USE pare_status pare_attend_f64(pare_mat *y, const pare_attention_args
 /* The same in f32: tiles of keys with an online softmax where rows see many keys, lists where they
  * see few; the queries are scaled first. O(n (dk + dv)) memory and one number an edge of a graph,
  * never n x n. Vector units are chosen at run time: bits may differ between CPUs, not between
- * numbers of threads. A nan or an infinity in a value may spread to up to 63 neighbouring rows that
+ * numbers of threads. A nan or an infinity in a value may spread to up to 63 neighboring rows that
  * do not see it. y may not overlap q, k, v. */
 PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_attention_args32 *x,
                                           const pare_exec *exec, pare_err *err);
@@ -87,7 +87,7 @@ PARE_MUST_USE pare_status pare_attend_f32(pare_mat32 *y, const pare_attention_ar
 
 /* Polynomial attention: softmax attention in linear time, with a proven error.
  *
- * With centred queries and keys, q' = scale (q - qc) and k' = k - kc,
+ * With centered queries and keys, q' = scale (q - qc) and k' = k - kc,
  *     softmax_j(scale q_i.k_j) = softmax_j(log w_j + q'_i.k'_j),   w_j = e^(scale qc.k'_j),
  * exactly. A polynomial p(x) = sum_m coef_m x^m close to e^x then gives
  *     y_i = phi(q'_i) S / phi(q'_i) s,   S = sum_j w_j psi(k'_j) v_j,   s = sum_j w_j psi(k'_j)
@@ -114,7 +114,7 @@ typedef struct pare_poly_opts {
     double tolerance;    /* of the range of the values; > 0 */
     pare_poly_kind kind; /* AUTO, or one that is forced */
     int degree;          /* -1: the planner's choice */
-    size_t heavy;        /* so many longest centred keys are handled exactly for all rows */
+    size_t heavy;        /* so many longest centered keys are handled exactly for all rows */
     size_t max_bytes;    /* of features and state; 0: 256 MiB */
     bool always;         /* do not ask whether the exact kernel would be faster */
 } pare_poly_opts;
@@ -148,7 +148,7 @@ PARE_MUST_USE pare_status pare_poly_f64(pare_mat *y, double *bound, pare_poly_re
 
 /* ---- the oracle: an engine that takes at most M tokens --------------------------------------- */
 
-/* An engine that takes at most M tokens, as an interface: what the length direction
+/* As an interface: what the length direction
  * plans for, and what a trainer can swap. Backends implement pare_oracle_ops; the built-in one sits
  * on the attention kernels. A call is one small piece of attention; calls of one round are
  * independent of one another. Scores are plain q.k: a scale is folded into q. */
@@ -160,8 +160,8 @@ enum {                               /* what an oracle can do */
        PARE_ORC_PARTIAL = 1u << 3,   /* tile calls that return (m, l, acc) */
        PARE_ORC_QKV = 1u << 4,       /* q, k, v given directly: no tokens, no weights */
        PARE_ORC_STRICT = 1u << 5,    /* tokens, weights and token functions: Yu 2025's oracle */
-       PARE_ORC_RESIDUAL = 1u << 6,  /* strict only */
-       PARE_ORC_WIDE_HEAD = 1u << 7, /* strict only */
+       PARE_ORC_RESIDUAL = 1u << 6,  /* strict: layers have skip connections */
+       PARE_ORC_WIDE_HEAD = 1u << 7, /* strict: heads of a layer may differ in dv */
        PARE_ORC_STATIC = 1u << 8,    /* every call must have exactly max_len rows */
        PARE_ORC_SPLIT = 1u << 9,     /* qkv: values may stand in two arrays */
        PARE_ORC_WHOLE = 1u << 10,    /* writes every number of an answer, or fails */
@@ -182,7 +182,7 @@ typedef struct pare_oracle_caps {
 
 #define PARE_VIS_ALL INT64_MAX /* of vis0: every query sees every key */
 /* Query p sees the first min(nk, max(0, vis0 + p)) keys. Out: row maximum, row sum of weights, and
- * the unnormalised sum_j e^(s_pj - m_p) v_j; m = -inf, l = 0, acc = 0 where nothing is seen. */
+ * the unnormalized sum_j e^(s_pj - m_p) v_j; m = -inf, l = 0, acc = 0 where nothing is seen. */
 typedef struct pare_call_partial {
     const void *q, *k, *v;
     size_t ldq, ldk, ldv;

@@ -1,5 +1,5 @@
-/* pare/cert.h - the certificate: what a cut proved, in a file of its own; reading, writing, composing
- * and verifying one.
+/* pare/cert.h - the certificate: what a cut proved, in a file of its own; reading, writing,
+ * composing and verifying one.
  *
  * The headline bounds sup |f(x) - g(x)| over x in `domain`, in `norm`; f is the input model, g the
  * output model, both as real-number functions of their stored weights: proven (a theorem about
@@ -139,7 +139,7 @@ typedef struct pare_claim {
     pare_truth holds;   /* hypothesis */
     double value;       /* or the bound of a theorem, may be inf */
     double limit;       /* hypothesis, evidence */
-    double probability; /* of claims that are drawn (pare_kind_is_drawn); others are certain */
+    double probability; /* of claims that hold with a probability (pare_kind_is_drawn) */
     const char *domain; /* theorem; NULL when it is added: that of the headline */
     double slack;       /* only while verifying: absolute, what f64 alone may change in the value */
 } pare_claim;
@@ -293,7 +293,7 @@ pare_claim pare_ball_claim(double radius, pare_ball_norm norm);
  * Of one file the last quarter of the inputs is held out (of a single input: all of it, which is
  * then seen by both sides); of the others the first ones are fitted to. Two files may be given
  * instead. What is proven on are the first of the held-out inputs, as many as one can afford. A
- * certificate may speak about new inputs (pare/cert.h) only where the held-out ones were not
+ * certificate may speak about new inputs only where the held-out ones were not
  * fitted to, are independent draws, and were not picked by what they are; `no_new_inputs` says why
  * it may not. */
 
@@ -318,8 +318,8 @@ PARE_MUST_USE pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_aren
                                                 uint64_t seed, pare_err *err);
 
 typedef struct pare_heldout_opts {
-    /* One file (heldout NULL), two, or none (both NULL: random inputs, drawn from the seed, to prove
-     * on, and none to fit to). */
+    /* One file (heldout NULL), two, or none (both NULL: random inputs, drawn from the seed, to
+     * prove on, and none to fit to). */
     const char *data, *heldout;
     uint64_t seed;
     size_t split;         /* of a graph */
@@ -402,8 +402,8 @@ typedef struct pare_publish_opts {
  * certificate, then renames the model into place. PARE_ERR_PROMISE (nothing written) when proven >
  * max_error; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
  * the arena. `out` is freed as soon as it is on disk (the caller's pointer is set to NULL): memory
- * for one copy, not two. What lives in the arena of *out, the lists in the report of a cut among it,
- * is gone then: read it before, or use pare_reduce, whose report is in the caller's arena. */
+ * for one copy, not two. What lives in the arena of *out, the lists in the report of a cut among
+ * it, is gone then: read it before, or use pare_reduce, whose report is in the caller's arena. */
 PARE_MUST_USE pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in,
                                        pare_model **out, const pare_publish_opts *opts,
                                        pare_err *err);

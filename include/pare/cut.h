@@ -1,5 +1,5 @@
-/* pare/cut.h - the product in two calls: pare_reduce cuts a model from file to file and certifies it,
- * pare_verify_file proves a certificate again. */
+/* pare/cut.h - the product in two calls: pare_reduce cuts a model from file to file and certifies
+ * it, pare_verify_file proves a certificate again. */
 #ifndef PARE_CUT_H
 #define PARE_CUT_H
 #include <pare/depth.h>
@@ -10,16 +10,17 @@
 
 /* ---- a cut from file to file ----------------------------------------------------------------- */
 
-/* A reduction from file to file: model + data + options -> smaller model +
- * certificate, and how good it is.
+/* model + data + options -> smaller model + certificate, and how good it is.
  *
  *     pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_WIDTH);
  *     o.from = "model.safetensors", o.to = "small.safetensors", o.data = "text.txt";
  *     o.width.keep = 0.75;
  *     pare_reduce(&r, arena, model, &o, &exec, &err);
  *
- * The inputs are split (pare/cert.h), the model is cut, written, proven and certified
- * (pare/cert.h), and both files are measured. With max_error and no size the smallest cut is
+ * `model` is what pare_model_load read from o.from: that path and the hash of its files go into the
+ * certificate, and another model is refused by pare_verify_file. The inputs are split into fitted
+ * and held-out ones (pare_heldout_opts), the model is cut, written, proven and certified, and both
+ * files are measured. With max_error and no size the smallest cut is
  * searched that is proven to stay within it. Results are in the caller's arena. */
 
 /* ---- what a model is, and how large its parts are -------------------------------------------- */
@@ -63,11 +64,11 @@ typedef struct pare_reduction {
     const char *from, *to, *cert_path; /* files */
     const char *heldout;               /* the file of the held-out inputs, if it is another one */
     pare_heldout inputs;               /* what it was fitted to, measured and proven on */
-    const char
-        *no_new_inputs; /* why nothing is said about new inputs though it might be, or NULL */
-    bool new_inputs;    /* the certificate speaks about new inputs */
-    bool prove_more;    /* more inputs could be proven on (pare_reduce_opts.prove) */
-    double proof_work;  /* multiplications of the passes that the proof makes */
+    /* Why the certificate makes no claim about new inputs though it might, or NULL. */
+    const char *no_new_inputs;
+    bool new_inputs;   /* the certificate speaks about new inputs */
+    bool prove_more;   /* more inputs could be proven on (pare_reduce_opts.prove) */
+    double proof_work; /* multiplications of the passes that the proof makes */
     pare_cert cert;
     bool published;      /* the model and its certificate are written */
     double ms_reduction; /* from opts.started on */
@@ -100,7 +101,7 @@ typedef struct pare_reduction {
     double largest_output; /* of the model before, on what is proven on; nan: it overflows */
     bool all_tokens;       /* what is proven on was not cut to its first tokens */
     bool no_splits;        /* the data have none */
-    size_t of_inputs;      /* inputs of which those are the first; 0: they are all */
+    size_t of_inputs;      /* number of held-out inputs in the file; 0: all were proven on */
     size_t rows;           /* output rows of what is proven on */
     const char *row_word;  /* "node", "position", "input" */
 } pare_reduction;
@@ -181,9 +182,9 @@ PARE_MUST_USE pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, 
 PARE_MUST_USE pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_model *m,
                                               const pare_reduce_opts *o, const pare_exec *exec,
                                               pare_err *err);
-/* One certificate of the certificates of several cuts (the files `links`, first cut first), written to
- * o->to: measured anew between the ends, and proven again from the files before it appears. Of the
- * other options started, overwrite, time_attention and event are read. */
+/* One certificate of the certificates of several cuts (the files `links`, first cut first),
+ * written to o->to: measured anew between the ends, and proven again from the files before it
+ * appears. Of the other options started, overwrite, time_attention and event are read. */
 PARE_MUST_USE pare_status pare_reduce_chain(pare_reduction *r, pare_arena *a, char *const *links,
                                             size_t n, const pare_reduce_opts *o,
                                             const pare_exec *exec, pare_err *err);
@@ -221,8 +222,8 @@ typedef struct pare_verified {
 
 /* `path` is a certificate, or a model or plan with a certificate beside it: PATH.cert.json, or
  * PATH/pare.cert.json in a folder. PARE_OK: every claim holds. PARE_ERR_VERIFY: it is refused, and
- * err says why. PARE_ERR_USAGE: `data` of a certificate about random inputs, or `engine` of one that
- * is not about a length run. Others: a file is missing or unreadable. opts may be NULL. */
+ * err says why. PARE_ERR_USAGE: `data` of a certificate about random inputs, or `engine` of one
+ * that is not about a length run. Others: a file is missing or unreadable. opts may be NULL. */
 PARE_MUST_USE pare_status pare_verify_file(const char *path, const pare_verify_file_opts *opts,
                                            pare_err *err);
 /* The same, and what was proven, in the arena. */
@@ -244,8 +245,8 @@ typedef struct pare_unpacked {
     size_t inputs; /* how many it is about */
 } pare_unpacked;
 
-/* Writes both models, the inputs and unpacked.json into `folder`, which is made; with `overwrite` it
- * may be one that an earlier call has made. Every file is compared with the certificate's hashes
+/* Writes both models, the inputs and unpacked.json into `folder`, which is made; with `overwrite`
+ * it may be one that an earlier call has made. Every file is compared with the certificate's hashes
  * first: PARE_ERR_VERIFY when one is another. Nothing is proven. unpacked.json is written last, and
  * after a failure no file of this call is left. opts as above, without engine and evidence. */
 PARE_MUST_USE pare_status pare_unpack_file(pare_unpacked *out, pare_arena *a, const char *path,

@@ -1,4 +1,5 @@
-/* pare/data.h - graphs, data sets with targets, metrics, evaluation, and generators of test data. */
+/* pare/data.h - graphs, data sets with targets, metrics, evaluation, and generators of test
+ * data. */
 #ifndef PARE_DATA_H
 #define PARE_DATA_H
 #include <pare/run.h>
@@ -16,8 +17,8 @@ typedef struct pare_graph_data {
  * the arena. */
 PARE_MUST_USE pare_status pare_graph_load(pare_graph_data *out, pare_arena *a, const char *path,
                                           pare_err *err);
-/* From undirected edges listed once (duplicates and self loops in the list are dropped); in the
- * arena. */
+/* From undirected edges, nedges pairs of nodes, listed once (duplicates and self loops in the list
+ * are dropped); in the arena. */
 PARE_MUST_USE pare_status pare_graph_from_edges(pare_graph *out, pare_arena *a, size_t n,
                                                 const int64_t *edges, size_t nedges, pare_err *err);
 
@@ -52,7 +53,8 @@ typedef struct pare_dataset {
  * Sentences that are empty or longer than the context are skipped and counted.
  * {inputs, targets}: inputs [n, T] or [n, T, d], targets [n, T], [n] or absent (none counts).
  * {inputs, values}: values [n] or [n, k], one row per input of a model that pools; before vectors
- * stands a row of zeros, the regression token of pare_task_series. Everything lives in the arena. */
+ * stands a row of zeros, the regression token of pare_task_series. Everything lives in the
+ * arena. */
 PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
                                             const char *path, size_t split, size_t window,
                                             pare_err *err);

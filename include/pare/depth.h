@@ -82,7 +82,7 @@ typedef enum pare_depth_select {
     PARE_DEPTH_GREEDY,     /* one after the other, each time the one that costs least */
     PARE_DEPTH_EXHAUSTIVE, /* all choices, where there are at most PARE_DEPTH_MOST_CHOICES */
     PARE_DEPTH_LOO,        /* by what each costs alone */
-    PARE_DEPTH_INFLUENCE   /* by 1 - cosine of what enters a block and what leaves it: the peers' */
+    PARE_DEPTH_INFLUENCE   /* by 1 - cosine of what enters a block and what leaves it (ShortGPT) */
 } pare_depth_select;
 extern const char *const pare_depth_select_names[]; /* in the order of the enum, then NULL */
 #define PARE_DEPTH_MOST_CHOICES 2000

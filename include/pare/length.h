@@ -1,4 +1,5 @@
-/* pare/length.h - N tokens on an engine that takes only M: attention as a plan of small oracle calls.
+/* pare/length.h - N tokens on an engine that takes only M: attention as a plan of small oracle
+ * calls.
  *
  * An oracle is such an engine as an interface. A pattern is covered by disjoint staircase tiles; a
  * tile is one call (or part of one), and the results of a row are merged in f64. Scores are scale
@@ -117,11 +118,11 @@ typedef struct pare_pack_stats {
         leak; /* no output moves further (in norm) by other inputs' weight: 0 where none passes */
 } pare_pack_stats;
 
-/* The oracle of Yu 2025: layers of softmax heads over tokens and weights of the caller's choice, and
- * token functions; strict calls and nothing else. Of `like` are read dtype, max_len, layers and
+/* The oracle of Yu 2025: layers of softmax heads over tokens and weights of the caller's choice,
+ * and token functions; strict calls and nothing else. Of `like` are read dtype, max_len, layers and
  * heads (0: one), and features: PARE_ORC_FULL and / or PARE_ORC_CAUSAL (0: both), RESIDUAL and
- * WIDE_HEAD where it is to have them. Slow and plain, to compare with. `exec` is borrowed for as long
- * as the oracle lives. Free with pare_oracle_free. */
+ * WIDE_HEAD where it is to have them. Slow and plain, to compare with. `exec` is borrowed for as
+ * long as the oracle lives. Free with pare_oracle_free. */
 PARE_MUST_USE pare_status pare_oracle_paper(pare_oracle *out, const pare_oracle_caps *like,
                                             const pare_exec *exec, pare_err *err);
 
@@ -212,8 +213,8 @@ PARE_MUST_USE pare_status pare_length_certify(pare_length_cert *out, const pare_
 
 /* ---- whole models through an oracle ---------------------------------------------------------- */
 
-/* One pass. `out` is of the oracle's dtype. *stats (may be NULL) adds up over layers. `opts` NULL = all
- * zero.
+/* One pass. `out` is of the oracle's dtype. *stats (may be NULL) adds up over layers. `opts` NULL
+ * = all zero.
  *
  * Several ranks share the heads, the calls and, where the engine goes by ranges of rows, the rows
  * of everything else, each with an oracle of its own; all of them come with the same model and
@@ -274,9 +275,8 @@ void pare_length_training_close(pare_length_training *w); /* accepts one that is
 
 #define PARE_PIPE_TIMEOUT 60.0 /* seconds that another program has for an answer (docs/pipe.md) */
 
-/* An attention engine by its name. */
-
-/*   cpu            the kernels of this library; mpi: the same, in every process of an mpirun
+/* An attention engine by its name:
+ *   cpu            the kernels of this library; mpi: the same, in every process of an mpirun
  *   paper          the strict oracle of Yu 2025: slow, a reference
  *   pipe:COMMAND   another program, run by the shell (docs/pipe.md)
  *   onnx:FILE      ONNX Runtime by the program onnx.js, which node runs */
@@ -308,8 +308,8 @@ PARE_MUST_USE pare_status pare_engine_open(pare_oracle *out, const pare_engine *
  *     pare_length_cert_write(&cert, &plan, &files, &err);     plan.json.cert.json
  *     pare_verify_file("plan.json", NULL, &err);              (pare/cut.h)
  *
- * The file has hashes of model, plan and data, the bounds, and what was measured. It is proven again
- * by running the same plan on the same input and, on another engine, the model once more. */
+ * The file has hashes of model, plan and data, the bounds, and what was measured. It is proven
+ * again by running the same plan on the same input and, on another engine, the model once more. */
 
 enum { PARE_LENGTH_ROWS = 256 }; /* of each head, usually */
 
@@ -346,7 +346,7 @@ typedef struct pare_length_plan_file {
 /* PARE_ERR_INPUT: the file is no plan. */
 PARE_MUST_USE pare_status pare_length_plan_read(pare_length_plan_file *out, pare_arena *a,
                                                 const char *path, pare_err *err);
-/* The whole plan; `g` as in pare_length_plan_make. */
+/* The whole plan; `g`: as pare_length_shape.graph. */
 PARE_MUST_USE pare_status pare_length_plan_open(pare_length_plan *out, pare_arena *a,
                                                 const pare_length_plan_file *file,
                                                 const pare_graph *g, pare_err *err);
@@ -395,8 +395,8 @@ typedef struct pare_length_verified {
     pare_length_cert again; /* what was proven and measured here */
     double other_engine;    /* largest difference that the other engine has measured */
 } pare_length_verified;
-/* One call of the largest size of a plan on the built-in engine: the best of a few, in milliseconds;
- * -1: the plan has none, or they are too large to try. */
+/* One call of the largest size of a plan on the built-in engine: the best of a few, in
+ * milliseconds; -1: the plan has none, or they are too large to try. */
 PARE_MUST_USE pare_status pare_length_call_ms(double *ms, const pare_length_plan *plan,
                                               pare_arena *scratch, const pare_exec *exec,
                                               pare_err *err);

@@ -60,7 +60,7 @@ PARE_MUST_USE pare_status pare_dense_f32(pare_mat32 *y, const pare_mat32 *x, con
                                          const pare_weight *b, const pare_exec *exec,
                                          pare_err *err);
 
-/* ---- factorisations: estimates, never proofs ------------------------------------------------- */
+/* ---- factorizations: estimates, never proofs ------------------------------------------------- */
 
 /* a = u diag(s) vt, thin: u rows x k, s k (descending), vt k x cols, k = min(rows, cols).
  * Divide and conquer (dgesdd; dgesvd is 24 times slower). u, vt may be NULL (both or none). */
@@ -99,10 +99,13 @@ const char *pare_lb_format(char buf[40], pare_lb a, int digits);
  * in 2^45. 1 for a nan. */
 double pare_tanh_up(double x); /* for x > 0 also <= x */
 
-/* Norms of a stored or widened matrix, all proven. */
+/* ---- norms, all proven ---------------------------------------------------------------------- */
+
+/* The largest sum of absolute values in a column. */
 pare_ub pare_norm_max_col(const pare_weight *w);
-/* |w|_2. An estimate by Lanczos iteration is proven from above by a Cholesky factorisation of
- * s^2 I - w w^T whose residual is added; within 0.1 % of the truth, never below it. Scratch holds
+/* |w|_2. An estimate by Lanczos iteration is proven from above by a Cholesky factorization of
+ * s^2 I - w w^T whose residual is added: usually within 1e-10 of the truth, at worst the Frobenius
+ * norm, never below the truth. Scratch holds
  * min(rows, cols)^2 doubles. PARE_ERR_NONFINITE, and every other failure: *out is +inf. */
 PARE_MUST_USE pare_status pare_norm_spectral(pare_ub *out, const pare_weight *w,
                                              pare_arena *scratch, pare_err *err);

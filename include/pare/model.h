@@ -204,8 +204,8 @@ PARE_MUST_USE pare_status pare_model_new(pare_model **out, pare_err *err);
 void pare_model_free(pare_model *m);
 /* Keeps the file alive as long as the model. */
 PARE_MUST_USE pare_status pare_model_keep(pare_model *m, pare_blob *b, pare_err *err);
-/* A model with structs of its own and the same weights: what a reduction starts from. The weights are
- * not copied. Both models hold them, and either may be freed first. */
+/* A model with structs of its own and the same weights: what a reduction starts from. The weights
+ * are not copied. Both models hold them, and either may be freed first. */
 PARE_MUST_USE pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *err);
 
 /* Calls fn for every weight that may be there, in file order, with its name in the file
@@ -215,7 +215,7 @@ typedef pare_status pare_weight_fn(void *self, const char *name, pare_weight *w,
 PARE_MUST_USE pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self,
                                                  pare_err *err);
 
-/* Every shape fits its neighbours, every weight is finite, every kind has what it needs; the
+/* Every shape fits its neighbors, every weight is finite, every kind has what it needs; the
  * message names the tensor and both shapes. Importers, loaders and reductions end with it. */
 PARE_MUST_USE pare_status pare_model_check(const pare_model *m, pare_err *err);
 /* Width of the residual stream where block b begins (b = nblocks: at the head). */
@@ -253,8 +253,8 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
 
 /* Loads a pare file, or imports what it finds: Hugging Face GPT-2, Llama, BERT (a file or a
  * folder, sharded, f16/bf16), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
- * the depth and width npz. Every file is read once; weights stay in its bytes where they can. Caller
- * frees *out with pare_model_free. */
+ * the depth and width npz. Every file is read once; weights stay in its bytes where they can.
+ * Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
 /* The same through `files`, which then holds what the model was made of, config.json and shards
  * too. `files` may be freed before the model. */
@@ -297,7 +297,7 @@ typedef struct pare_engine_shape {
 PARE_MUST_USE pare_status pare_export_engine(const pare_engine_shape *s, const char *path,
                                              bool overwrite, uint64_t *bytes, pare_err *err);
 /* The shape that suits zero-reference calls of every head of a model: its widest head with a column
- * for the reference's score, and two for the masses. */
+ * for the reference's score, and two for the sums of the weights. */
 PARE_MUST_USE pare_status pare_engine_for(pare_engine_shape *out, const pare_model *m, size_t rows,
                                           size_t batch, pare_err *err);
 
@@ -371,7 +371,7 @@ extern const char *const pare_random_kinds[];
 
 typedef enum pare_coding {
     PARE_CODING_RAW,    /* one bit for one bit */
-    PARE_CODING_BRIDGE, /* arithmetic coding: the items and the size of the weights are known */
+    PARE_CODING_BRIDGE, /* arithmetic coding by what is left to reach (docs/format.md) */
     PARE_CODINGS
 } pare_coding;
 extern const char *const pare_coding_names[]; /* ended by NULL */
@@ -390,7 +390,7 @@ void pare_source_weights(int32_t *out, uint64_t seed, uint64_t stream, uint64_t 
 
 /* ---- random weights that are a seed ---------------------------------------------------------- */
 
-/* Random weights that are a seed: never stored, never trained.
+/* Never stored, never trained.
  *
  *   normal: the sum of eight 16-bit numbers less its mean, an integer v with 0 < |v| <= 262140,
  *           times `unit` in one f32 product: nearly normal, and the same bits on every machine

@@ -1,5 +1,5 @@
-/* pare/plan.h - looking across the cuts: what each would cost (probe), spending one budget over all of
- * them (plan), and one page that shows it (report). */
+/* pare/plan.h - looking across the cuts: what each would cost (probe), spending one budget over
+ * all of them (plan), and one page that shows it (report). */
 #ifndef PARE_PLAN_H
 #define PARE_PLAN_H
 #include <pare/depth.h>
@@ -8,9 +8,8 @@
 
 /* ---- what length would cost ------------------------------------------------------------------ */
 
-/* What an engine of M tokens would have to do for a model: which modes apply,
- * how many calls, whether its small weights can be trusted, and whether sampling is sound. A part
- * of pare/plan.h. */
+/* What an engine of M tokens would have to do for a model: which modes apply, how many calls,
+ * whether its small weights can be trusted, and whether sampling is sound. */
 
 #define PARE_PROBE_LONG   4096 /* tokens that are planned for, unless positions end before */
 #define PARE_PROBE_ORACLE 128  /* M at which types are judged */
@@ -92,8 +91,8 @@ typedef struct pare_stream { /* one place of the stream: h0, z0, h1, ... */
     char name[24];
     size_t width, rows;
     size_t rank_est, affine_est; /* of the rows; of the rows without their mean */
-    double *s_est;               /* width: root mean squares along the axes of the centred rows */
-    double effective_est;        /* of the centred rows */
+    double *s_est;               /* width: root mean squares along the axes of the centered rows */
+    double effective_est;        /* of the centered rows */
     double mean, std, sup;       /* of the euclidean norms of the rows */
 } pare_stream;
 
@@ -311,7 +310,7 @@ typedef struct pare_plan_opts {
     uint64_t max_bytes;
     uint64_t frame_bytes; /* of the file, beside the weights */
     size_t mixtures;      /* that are made at most */
-    unsigned directions;  /* that may be gone: a bit for each */
+    unsigned directions;  /* to try: 1u << PARE_PLAN_WIDTH and so on, added */
     bool seen;            /* errors are what is measured, and nothing has to be proven of them */
     uint64_t seed;
     void (*note)(void *self, const pare_plan_try *t); /* one for each that was made; may be NULL */
@@ -361,7 +360,7 @@ typedef struct pare_report_opts {
         .title = NULL                                                                              \
     }
 
-/* Each file is recognised by what is in it: a certificate (with the run file beside it, when there
+/* Each file is recognized by what is in it: a certificate (with the run file beside it, when there
  * is one that is of the same models), what `pare probe --json` or `pare repro --json` printed, a
  * log of `pare train`, a plan of `pare length`. PARE_ERR_INPUT names the file that is none of
  * these. Strings of files are escaped; what no verified certificate covers is marked "not

@@ -63,7 +63,7 @@ typedef struct pare_attend_job {
     void *y;      /* n x dv */
     size_t ldy;
 } pare_attend_job;
-/* A set of inputs with where it came from: what certificates speak about. */
+/* A set of inputs: what certificates speak about. */
 typedef struct pare_inputs {
     size_t n;
     pare_input *in; /* n */
@@ -76,7 +76,7 @@ typedef struct pare_input_split {
 
 /* `n` seeded random inputs that suit the model, of `tokens` tokens (0: min(context, 64)): uniform
  * ids, or standard normal vectors; for a graph pattern a ring of `tokens` nodes with both
- * neighbours. In the arena. */
+ * neighbors. In the arena. */
 PARE_MUST_USE pare_status pare_inputs_random(pare_inputs *out, pare_arena *a, const pare_model *m,
                                              size_t n, size_t tokens, uint64_t seed, pare_err *err);
 
@@ -186,7 +186,7 @@ PARE_MUST_USE pare_status pare_sample(int64_t *id, pare_sampler *s, const float 
  *
  * Up to PARE_GENERATE_BATCH sequences are decoded side by side, the others begin as soon as one of
  * those is complete. What is generated for a prompt depends neither on the other prompts nor on how
- * many are decoded at once (pare/run.h). */
+ * many are decoded at once. */
 
 enum { PARE_GENERATE_BATCH = 24 };
 
@@ -239,8 +239,8 @@ typedef struct pare_generation {
 
 /* Why the model cannot generate text; NULL when it can. */
 const char *pare_generate_refuses(const pare_model *m);
-/* Continues the prompts, each at least one token and within the context. After an error *out has what
- * was generated before it. */
+/* Continues the prompts, each at least one token and within the context. After an error *out has
+ * what was generated before it. */
 PARE_MUST_USE pare_status pare_generate(pare_generation *out, pare_arena *a, const pare_model *m,
                                         const pare_inputs *prompts, const pare_generate_opts *o,
                                         const pare_exec *exec, pare_err *err);

@@ -87,7 +87,7 @@ typedef struct pare_fit_opts {
     size_t hidden;              /* n */
     double scale;               /* a power of two; 1: as in the theorems */
     pare_fit_side side;
-    bool best; /* donors and units where they are needed; false: equal blocks (Otsuka 2025) */
+    bool best;       /* donors and units where they are needed; false: equal blocks (Otsuka 2025) */
     unsigned donors; /* of `best`: bits that the rows of a column share; time doubles with each;
                         0: 6 to 12, fewer for more rows */
 } pare_fit_opts;
@@ -104,9 +104,7 @@ PARE_MUST_USE pare_status pare_ticket_fit(pare_mat *out, const pare_mat *w, cons
 
 /* ---- what is proven about a ticket ----------------------------------------------------------- */
 
-/* What is proven about a ticket.
- *
- * A ticket, once loaded, is an ordinary model g beside its target f: the same blocks, heads that
+/* A ticket, once loaded, is an ordinary model g beside its target f: the same blocks, heads that
  * pair up one by one (of any dk and dv: merged heads compute with c Wq^T Wk and Wo Wv themselves),
  * the same norms, positions and pattern. Every statement is a function of (f, g, inputs); nobody
  * asks how g was found. Norms of rows are euclidean; alpha bounds the length of every token. */
@@ -183,9 +181,9 @@ typedef struct pare_ticket_goal {
     double p;     /* ... but for this probability */
 } pare_ticket_goal;
 
-/* The same for every attention layer of a model, each by itself: the length of the rows that enter a
- * layer follows from goal->alpha. out: nblocks. `why` is empty, or why nothing is said of the model;
- * out[b].why: which hypothesis of Theorem 3 a layer fails. */
+/* The same for every attention layer of a model, each by itself: the length of the rows that enter
+ * a layer follows from goal->alpha. out: nblocks. `why` is empty, or why nothing is said of the
+ * model; out[b].why: which hypothesis of Theorem 3 a layer fails. */
 typedef struct pare_ticket_layer_plan {
     bool there; /* the block has attention */
     pare_ticket_layer_size size;
@@ -197,8 +195,8 @@ PARE_MUST_USE pare_status pare_ticket_plan_layers(pare_ticket_layer_plan *out, c
                                                   const pare_exec *exec, pare_err *err);
 
 /* The whole target: one common eta for all entries of all blocks so that Theorem B's recursion with
- * |E| <= sqrt(ab) eta ends at goal->eps for all tokens of length goal->alpha. 0: there is none above 2^-60, or
- * `why` says what is in the way. */
+ * |E| <= sqrt(ab) eta ends at goal->eps for all tokens of length goal->alpha. 0: there is none
+ * above 2^-60, or `why` says what is in the way. */
 typedef struct pare_ticket_blocks_plan {
     double eta;
     size_t entries; /* over which the failure p is split */
@@ -249,7 +247,8 @@ typedef struct pare_subset_opts {
         .tolerance = 0                                                                             \
     }
 
-/* The same with a solver of its own. */
+/* The subset of x (n numbers) whose sum is nearest to the target. Number k is in it where bit k %
+ * 64 of mask[k / 64] is set; mask has (n + 63) / 64 words. `o` may be NULL. */
 PARE_MUST_USE pare_status pare_subset_sum(pare_subset *out, uint64_t *mask, const int64_t *x,
                                           size_t n, int64_t target, const pare_subset_opts *o,
                                           pare_err *err);

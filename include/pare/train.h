@@ -1,5 +1,5 @@
-/* pare/train.h - training: fresh models, tasks from files, gradients, AdamW, checkpoints, distillation,
- * many runs, and edge-popup (which part of a random network already is a model?). */
+/* pare/train.h - training: fresh models, tasks from files, gradients, AdamW, checkpoints,
+ * distillation, many runs, and edge-popup (which part of a random network already is a model?). */
 #ifndef PARE_TRAIN_H
 #define PARE_TRAIN_H
 #include <pare/run.h>
@@ -10,9 +10,9 @@
  *
  * Weights w are frozen; every matrix has scores s. The K = N - floor((1 - keep) N) largest |s| of
  * a matrix (of equals, those that come first) are its mask m, and w m is the weight that is used.
- * On the backward pass the mask counts as |s|: d loss / d s = (d loss / d (w m)) w sign(s), for what is
- * left out as well. Scores begin uniform on +-1 / sqrt(columns); AdamW moves them; no weight ever
- * moves. The result is a seed and a mask.
+ * On the backward pass the mask counts as |s|: d loss / d s = (d loss / d (w m)) w sign(s), for
+ * what is left out as well. Scores begin uniform on +-1 / sqrt(columns); AdamW moves them; no
+ * weight ever moves. The result is a seed and a mask.
  *
  *   pare_frozen_gpt src = {.kind = PARE_FROZEN_NORMAL, .seed = 1, .qk_scale = 2.4};
  *   pare_init init = {.kind = PARE_INIT_GPT, ..., .source = &src};     frozen weights
@@ -49,7 +49,7 @@ PARE_MUST_USE pare_status pare_popup_code(pare_model *m, const pare_frozen_gpt *
 typedef enum pare_init_kind {
     PARE_INIT_GRAPH,  /* vectors on nodes: map, attention over edges, batch norm after the skip */
     PARE_INIT_MLP,    /* the same without attention */
-    PARE_INIT_GCN,    /* the same with uniform attention, normalised by the degree */
+    PARE_INIT_GCN,    /* the same with uniform attention, normalized by the degree */
     PARE_INIT_GPT,    /* ids, learned positions, causal, layer norm before, tied head */
     PARE_INIT_ENCODER /* ids or vectors, full attention, pooled or per-token head */
 } pare_init_kind;
@@ -97,7 +97,7 @@ typedef struct pare_slot { /* one trainable weight: values[offset] .. + rows * c
 } pare_slot;
 
 /* A model whose trainable weights lie side by side in one array, in the order of
- * pare_model_each_weight; gradients and the optimiser's moments are arrays of the same shape. Not
+ * pare_model_each_weight; gradients and the optimizer's moments are arrays of the same shape. Not
  * trained: rotary frequencies, and the running mean and variance of batch norms, which lie in
  * `stats` in the same way. A tied head is trained through the embedding. */
 typedef struct pare_params {
@@ -111,7 +111,7 @@ typedef struct pare_params {
     pare_arena *arena;
 } pare_params;
 
-/* The weights of a model copied into one array that an optimiser walks; freed with
+/* The weights of a model copied into one array that an optimizer walks; freed with
  * pare_params_free.
  */
 PARE_MUST_USE pare_status pare_params_new(pare_params **out, const pare_model *m, pare_dtype dtype,
@@ -133,10 +133,10 @@ typedef struct pare_tape pare_tape;
 PARE_MUST_USE pare_status pare_tape_new(pare_tape **out, pare_params *p, const pare_exec *exec,
                                         pare_err *err);
 void pare_tape_free(pare_tape *t); /* accepts NULL */
-/* Runs the model and keeps what the backward pass needs. *y (may be NULL) and the streams below stay
- * valid until the next forward. Without `training` y is what pare_forward_f32 or _f64 gives, up to rounding.
- * Memory is O(rows): attention is computed again on the backward pass, never n x n. A graph that was
- * given before (same pointers) is not completed and transposed again. */
+/* Runs the model and keeps what the backward pass needs. *y (may be NULL) stays
+ * valid until the next forward. Without `training` y is what pare_forward_f32 or _f64 gives, up to
+ * rounding. Memory is O(rows): attention is computed again on the backward pass, never n x n. A
+ * graph that was given before (same pointers) is not completed and transposed again. */
 PARE_MUST_USE pare_status pare_tape_forward(pare_tape *t, const pare_input *in,
                                             const pare_mode *mode, const void **y, pare_err *err);
 /* How the heads of kind poly of a block were computed in the passes of this tape, one head of one
@@ -172,7 +172,7 @@ PARE_MUST_USE pare_status pare_loss_cross_entropy(double *loss, void *dy, const 
                                                   const int64_t *label, double weight,
                                                   const pare_exec *exec, pare_err *err);
 
-/* ---- optimiser ------------------------------------------------------------------------------- */
+/* ---- optimizer ------------------------------------------------------------------------------- */
 
 typedef struct pare_adamw_opts {
     double beta1, beta2, eps, weight_decay; /* decay: matrices only unless decay_vectors */
@@ -276,7 +276,7 @@ PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result
 
 /* ---- tasks from files ------------------------------------------------------------------------ */
 
-/* Tasks from files: graphs, text, sequences.
+/* Graphs, text, sequences.
  *
  *   pare_task task;  pare_task_facts facts;
  *   pare_task_graph(&task, &facts, arena, &opts, err)    what the data are, and ask of a model
@@ -363,7 +363,7 @@ PARE_MUST_USE pare_status pare_task_sentences(pare_task *out, pare_task_facts *f
 
 /* inputs: ids [n,T] or vectors [n,T,d]. targets: ids [n,T] (-1 = not counted) or one class [n];
  * values: numbers [n] or [n,k], one row per sequence. Before vectors with values stands a row of
- * zeros, the regression token: its position and the map's bias are learnt, and the output is read
+ * zeros, the regression token: its position and the map's bias are learned, and the output is read
  * there. */
 typedef struct pare_task_series_opts {
     const char *train, *val, *test; /* .npz. val, test NULL: PARE_SERIES_SHARE of the training rows
@@ -430,8 +430,8 @@ typedef struct pare_runs_result {
 } pare_runs_result;
 
 /* All runs of `source` under all its settings. Afterwards *out (freed with pare_model_free; may be
- * NULL: not wanted) is the model of the best run and *result (freed with pare_runs_free) is the same
- * on every rank. PARE_ERR_NUMERIC when no run
+ * NULL: not wanted) is the model of the best run and *result (freed with pare_runs_free) is the
+ * same on every rank. PARE_ERR_NUMERIC when no run
  * has a score; any other failure of a run is a failure of all, and the first by number is reported.
  */
 PARE_MUST_USE pare_status pare_runs(pare_model **out, pare_runs_result **result,

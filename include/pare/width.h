@@ -47,9 +47,13 @@ typedef enum pare_width_rows {                   /* how hidden units are chosen 
 } pare_width_rows;
 extern const char *const pare_width_rows_names[]; /* in the order of the enum, then NULL */
 
+/* cluster: how the first layer is mapped: by the least dimension that keeps clusters apart, or by a
+ * random one (Johnson-Lindenstrauss). */
 typedef enum pare_width_start { PARE_START_RANK, PARE_START_JL } pare_width_start;
 extern const char *const pare_width_start_names[]; /* in the order of the enum, then NULL */
 
+/* cluster: how units tell clusters apart: by the largest margin, or as Shirzad 2024
+ * prints it, corrected. */
 typedef enum pare_width_rule { PARE_RULE_MARGIN, PARE_RULE_PAPER } pare_width_rule;
 extern const char *const pare_width_rule_names[]; /* in the order of the enum, then NULL */
 
@@ -72,12 +76,12 @@ typedef struct pare_width_opts {
      * share of the parameters is left, or the smallest one with which no output moves by more than
      * max_move in f64. 0 and inf: not asked. */
     double keep, max_move;
-    size_t trials;
-    uint64_t seed;
-    pare_width_rows rows;
-    pare_width_start start;
-    pare_width_rule rule;
-    pare_width_basis basis;
+    size_t trials;          /* jl, cluster, rows `sample`: random draws; the best one is taken */
+    uint64_t seed;          /* of the draws */
+    pare_width_rows rows;   /* leverage, lowrank with ffn_dim: how hidden units are chosen */
+    pare_width_start start; /* cluster */
+    pare_width_rule rule;   /* cluster */
+    pare_width_basis basis; /* which directions of the stream stay */
 } pare_width_opts;
 
 #define PARE_WIDTH_OPTS_DEFAULT                                                                    \
@@ -144,9 +148,9 @@ typedef struct pare_distill_opts {
         .lr = 0.02, .weight = 0.5                                                                  \
     }
 
-/* Trains the cut model to predict what its teacher does. AdamW without decay, a short warm-up, half a
- * cosine, gradients clipped to 1; *out (freed with pare_model_free) is the model of the epoch with
- * the best validation score, in f32. */
+/* Trains the cut model to predict what its teacher does. AdamW without decay, a short warm-up,
+ * half a cosine, gradients clipped to 1; *out (freed with pare_model_free) is the model of the
+ * epoch with the best validation score, in f32. */
 PARE_MUST_USE pare_status pare_width_distill(pare_model **out, pare_train_result *result,
                                              const pare_model *cut, const pare_task *task,
                                              const pare_distill_opts *o, const pare_exec *exec,
@@ -190,8 +194,8 @@ extern const pare_prover pare_width_provers[PARE_WIDTH_METHODS];
 
 /* What the theorems about width find in a model on its data: looked at, not cut.
  *
- * Everything here is an estimate in f64. It explains why a cut is cheap or expensive; no bound rests on
- * it. */
+ * Everything here is an estimate in f64. It explains why a cut is cheap or expensive; no bound
+ * rests on it. */
 
 typedef struct pare_width_facts_opts {
     size_t dim;        /* the width that is thought of; 0: an eighth of the stream */

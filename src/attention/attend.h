@@ -48,8 +48,8 @@ typedef struct pare_saved32 {
     bool fresh;        /* of a graph: dq, dk, dv hold nothing yet and are written, not added to */
 } pare_saved32;
 
-/* pare_attend_* that also keep what the backward pass needs: lse_i = log sum_j e^(scale q_i.k_j) over
- * the visible j, -inf for an empty row. */
+/* pare_attend_* that also keep what the backward pass needs: lse_i = log sum_j e^(scale q_i.k_j)
+ * over the visible j, -inf for an empty row. */
 PARE_MUST_USE pare_status pare_attend_saving_f64(pare_mat *y, double *lse, const pare_mat *q,
                                                  const pare_mat *k, const pare_mat *v, double scale,
                                                  const pare_pattern *p, const pare_graph *g,
@@ -77,7 +77,7 @@ PARE_MUST_USE pare_status pare_attend_backward_f32(
 
 /* ---- partial results ------------------------------------------------------------------------- */
 
-/* Attention of a block of queries over a range of keys, not yet normalised:
+/* Attention of a block of queries over a range of keys, not yet normalized:
  *     m_p = max_j s_pj,  l_p = sum_j e^(s_pj - m_p),  acc_p = sum_j e^(s_pj - m_p) v_j
  * over the visible j, with s = scale q.k; m = -inf, l = 0, acc = 0 where nothing is visible. */
 typedef struct pare_partial {
@@ -91,9 +91,9 @@ PARE_MUST_USE pare_status pare_attend_partial_f32(pare_partial *out, const pare_
                                                   const pare_mat32 *k, const pare_mat32 *v,
                                                   float scale, int64_t vis0, const pare_exec *exec,
                                                   pare_err *err);
-/* The backward pass of such a block: adds to dq (nq x dk), dk (nk x dk), dv (nk x dv) what these pairs
- * contribute, where y (nq x dv) and lse (nq) are those of all keys of a row. Bits do not depend on
- * the threads. */
+/* The backward pass of such a block: adds to dq (nq x dk), dk (nk x dk), dv (nk x dv) what these
+ * pairs contribute, where y (nq x dv) and lse (nq) are those of all keys of a row. Bits do not
+ * depend on the threads. */
 PARE_MUST_USE pare_status pare_attend_partial_backward_f32(
     pare_mat32 *dq, pare_mat32 *dk, pare_mat32 *dv, const pare_mat32 *dy, const pare_mat32 *q,
     const pare_mat32 *k, const pare_mat32 *v, const pare_mat32 *y, const float *lse, float scale,

@@ -260,7 +260,7 @@ static void explain_exact(const search *s)
     pare_poly_plan *const p = s->p;
     p->kind = PARE_POLY_EXACT;
     if (!(p->query.v * p->key.v <= POLY_F32_LOGITS))
-        snprintf(p->why, sizeof p->why, "exact: centred logits may reach %.3g", p->B.v);
+        snprintf(p->why, sizeof p->why, "exact: centered logits may reach %.3g", p->B.v);
     else if (s->best.kind != PARE_POLY_EXACT)
         snprintf(p->why, sizeof p->why,
                  "exact: %zu tokens are too few, degree %zu (%zu features) would be %.3g times "

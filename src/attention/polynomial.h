@@ -1,6 +1,6 @@
 /* polynomial.h - polynomial attention: softmax attention in linear time, with a proven error.
  *
- * With centred queries and keys, q' = scale (q - qc) and k' = k - kc,
+ * With centered queries and keys, q' = scale (q - qc) and k' = k - kc,
  *     softmax_j(scale q_i.k_j) = softmax_j(log w_j + q'_i.k'_j),   w_j = e^(scale qc.k'_j),
  * exactly. A polynomial p(x) = sum_m coef_m x^m close to e^x then gives
  *     y_i = phi(q'_i) S / phi(q'_i) s,   S = sum_j w_j psi(k'_j) v_j,   s = sum_j w_j psi(k'_j)

@@ -20,7 +20,8 @@ pare_status pare_folder_list(char ***names, size_t *n, pare_arena *a, const char
         if (e->d_name[0] == '.') continue;
         const char *const path = pare_sprintf(a, "%s/%s", folder, e->d_name);
         struct stat info;
-        /* Reading a pipe or a device may never end; a broken link stays and fails when it is read. */
+        /* Reading a pipe or a device may never end; a broken link stays and fails when it is
+         * read. */
         if (path && stat(path, &info) == 0 && !S_ISREG(info.st_mode)) continue;
         *names = path ? list_grow(a, *names, *n, &capacity, sizeof **names) : NULL;
         char *const name = *names ? pare_strdup(a, e->d_name) : NULL;

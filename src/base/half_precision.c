@@ -1,4 +1,5 @@
-/* half_precision.c - half precision widened to f32, which is exact: every f16 and bf16 is an f32. */
+/* half_precision.c - half precision widened to f32, which is exact: every f16 and bf16 is an
+ * f32. */
 #include "array.h"
 
 #include <string.h>

@@ -217,7 +217,8 @@ pare_status pare_out_commit(pare_out *o, pare_err *err)
 /* ---- stale files ----------------------------------------------------------------------------- */
 
 /* What a kill -9 has left beside a file that is written again. The name says which process made it:
- * files of a living process are never touched, nor files whose name is not exactly of our making. */
+ * files of a living process are never touched, nor files whose name is not exactly of our
+ * making. */
 
 /* Past a plain number of at most 9 digits; NULL where there is none. */
 static const char *read_number(const char *s, long *out)

@@ -1,5 +1,5 @@
-/* support.h - the parts of base that only the library's own modules need: checked sums, long parallel
- * work, streams of random bits, hashes of parts, files read once. */
+/* support.h - the parts of base that only the library's own modules need: checked sums, long
+ * parallel work, streams of random bits, hashes of parts, files read once. */
 #ifndef PARE_BASE_SUPPORT_H
 #define PARE_BASE_SUPPORT_H
 #include <pare/base.h>

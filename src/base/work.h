@@ -1,9 +1,9 @@
 /* work.h - a computation of many steps with one error: an arena, threads, and the first failure.
  *
- * After the first failure every step does nothing, so that a construction reads like its mathematics
- * and is asked once, at its end, whether it went well (w->st). Code that reads results by hand asks
- * w->st first. Types of their own (a page, an ONNX graph, a reader of tensors) have a pare_work as
- * their first member. */
+ * After the first failure every step does nothing, so that a construction reads like its
+ * mathematics and is asked once, at its end, whether it went well (w->st). Code that reads results
+ * by hand asks w->st first. Types of their own (a page, an ONNX graph, a reader of tensors) have a
+ * pare_work as their first member. */
 #ifndef PARE_BASE_WORK_H
 #define PARE_BASE_WORK_H
 #include <pare/base.h>

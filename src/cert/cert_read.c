@@ -9,8 +9,8 @@
 
 enum { MOST_CLAIMS = 10000 };
 
-/* A value in the tree with its path for messages. The first failure stays in r->st, so that a row of
- * gets needs one test at its end. */
+/* A value in the tree with its path for messages. The first failure stays in r->st, so that a row
+ * of gets needs one test at its end. */
 typedef struct place {
     const cJSON *v;
     const char *path; /* "" at the top */

@@ -33,9 +33,9 @@
  *
  * Both engines of pare meet that: in f64, and for the angles of f32, by proof (elementary.c: 8 u at
  * most), the other functions of f32 by a test of every argument or of a grid (base/vmath.h,
- * src/model/vector_activation.c). Midpoints use the same functions, so that nothing that is proven of the exact
- * function assumes anything about libm; the radii use those that round upwards (pare_exp_up and its
- * like in pare/linalg.h). sqrt and fma are taken to be what IEEE 754 says. */
+ * src/model/vector_activation.c). Midpoints use the same functions, so that nothing that is proven
+ * of the exact function assumes anything about libm; the radii use those that round upwards
+ * (pare_exp_up and its like in pare/linalg.h). sqrt and fma are taken to be what IEEE 754 says. */
 #ifndef PARE_CERT_ENCLOSE_H
 #define PARE_CERT_ENCLOSE_H
 #include "model_norms.h"

@@ -1,10 +1,11 @@
 /* enclose_poly.c - what attention of kind poly adds to the radius of the f32 engine.
  *
- * The f32 engine may evaluate such a head by a polynomial; pare/attention.h promises that each entry of
- * a row is then within tolerance times the range of its column of values of exact attention at the
- * engine's own queries, keys and values, beside the rounding of the entry itself, which the exact
- * kernel's radius contains. The f64 pass is exact. The range of column c over the sequence is that
- * of the midpoints and at most twice the largest distance of a value from its midpoint:
+ * The f32 engine may evaluate such a head by a polynomial; pare/attention.h promises that each
+ * entry of a row is then within tolerance times the range of its column of values of exact
+ * attention at the engine's own queries, keys and values, beside the rounding of the entry itself,
+ * which the exact kernel's radius contains. The f64 pass is exact. The range of column c over the
+ * sequence is that of the midpoints and at most twice the largest distance of a value from its
+ * midpoint:
  *     |off|_2 <= tolerance (|range of the midpoints|_2 + 2 sqrt(dv) max_j (r[0]_j + r[1]_j)). */
 #include "enclose_heads.h"
 

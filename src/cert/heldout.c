@@ -126,7 +126,8 @@ pare_status pare_heldout_split(pare_heldout *out, pare_arena *a, const pare_mode
     if (st) return pare_err_path(err, st, data->path);
     st = all_held ? hold_out(out, a, m, from, 0, from->data.inputs.n, o, err)
                   : hold_out(out, a, m, from, n - quarter, quarter, o, err);
-    /* A text that is proven on counts as seen if what is left of it is what the cut was fitted to. */
+    /* A text that is proven on counts as seen if what is left of it is what the cut was fitted
+     * to. */
     const size_t held_limit = out->held.tokens;
     out->compared_tokens =
         fit_limit && (!held_limit || fit_limit < held_limit) ? fit_limit : held_limit;

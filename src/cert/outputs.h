@@ -29,8 +29,8 @@ void pare_outputs_engine(pare_output_bound *out, const pare_enclosure *g, const 
 /* The same enclosure around the high parts of its midpoints; low parts count as radius. */
 PARE_MUST_USE pare_status pare_enclosure_flatten(pare_enclosure *out, pare_arena *a,
                                                  const pare_enclosure *e, pare_err *err);
-/* Of all rows of the set (output_difference.c). With `labels`, rows that f64 alone cannot decide are
- * looked at again in double-double, where that is not too much work. */
+/* Of all rows of the set (output_difference.c). With `labels`, rows that f64 alone cannot decide
+ * are looked at again in double-double, where that is not too much work. */
 PARE_MUST_USE pare_status pare_outputs_compare(pare_output_bound *out, const pare_model *f,
                                                const pare_model *g, const pare_inputs *set,
                                                bool labels, const pare_exec *exec, pare_err *err);

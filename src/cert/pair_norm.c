@@ -34,7 +34,7 @@ typedef struct job {
     const pair *x;
     pair *y;
     const pare_norm *n;
-    pare_mat mid[2]; /* offset and centred */
+    pare_mat mid[2]; /* offset and centered */
     double gain;     /* largest, or of a batch norm the largest factor */
     double root, shift;
 } job;
@@ -56,7 +56,7 @@ static double s_of(const job *j, double length)
     return down(sqrt(down(down(l * l) + j->shift)));
 }
 
-/* The row with offset and centred, as doubles; *off: how far they may be from it. */
+/* The row with offset and centered, as doubles; *off: how far they may be from it. */
 static row_view view(job *j, size_t p, size_t i)
 {
     const size_t d = j->x->h[p].cols;
@@ -74,7 +74,7 @@ static row_view view(job *j, size_t p, size_t i)
 }
 
 /* What centring makes of a distance. */
-static dist centred(const job *j, dist r)
+static dist centered(const job *j, dist r)
 {
     if (!centres(j->n)) return r;
     return (dist){r.two, up_min(r.two, up_mul(2, r.max))};
@@ -123,10 +123,10 @@ static void row(void *ctx, size_t i)
     job *const j = ctx;
     const pair *const x = j->x;
     pair *const y = j->y;
-    dist r[2], v = centred(j, x->v[i]), z = centred(j, x->z[i]);
+    dist r[2], v = centered(j, x->v[i]), z = centered(j, x->z[i]);
     row_view w[2];
     for (size_t p = 0; p < pair_paths(x); p++) {
-        r[p] = centred(j, x->r[p][i]);
+        r[p] = centered(j, x->r[p][i]);
         if (divides(j->n)) w[p] = view(j, p, i);
         y->r[p][i] = dist_mul(j->gain, divides(j->n) ? own_move(j, &w[p], r[p]) : r[p]);
     }

@@ -43,8 +43,8 @@ int cli_finish(cli *c, pare_status st);
 /* A whole command: parses, runs it with what its options were written into (`self`), and ends. */
 int cli_command(const opt_spec *spec, cli_out out, const char *out_help, int argc, char **argv,
                 pare_status (*run)(cli *c, void *self), void *self);
-/* The end of main: the exit code `rc`, unless what was printed did not arrive (a full disk, a closed
- * pipe). A process that was stopped by a signal ends by it. */
+/* The end of main: the exit code `rc`, unless what was printed did not arrive (a full disk, a
+ * closed pipe). A process that was stopped by a signal ends by it. */
 int cli_end(int rc);
 
 /* A mistake on the command line: the message, and PARE_ERR_USAGE. */
@@ -86,7 +86,8 @@ void cli_note(cli *c, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* Refuses an input that does not exist; a path of NULL is fine. A command asks for every input
  * before it looks at its output, so that an output that exists does not hide a missing input. */
 pare_status cli_is_there(cli *c, const char *path);
-/* Refuses inputs that do not exist; then, with -o, an output that may not be written beside them. */
+/* Refuses inputs that do not exist; then, with -o, an output that may not be written beside
+ * them. */
 pare_status cli_check_files(cli *c, const char *const *inputs, size_t n);
 /* Refuses before any work is done: an `input` (may be NULL) that is not there, an output that
  * exists (without -f), a folder that does not or that may not be written to, a folder in the place

@@ -1,5 +1,5 @@
-/* cmd_length.c - pare length: a plan of small calls, by which an engine that takes M tokens runs N of
- * them. */
+/* cmd_length.c - pare length: a plan of small calls, by which an engine that takes M tokens runs N
+ * of them. */
 #include "backend.h"
 #include "length_pack.h"
 #include "out.h"

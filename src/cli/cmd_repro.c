@@ -37,7 +37,8 @@ int cmd_repro(int argc, char **argv)
 {
     opt_format format;
     if (!opt_asks_help(&format, argc, argv)) return become_program(argc, argv);
-    /* Its help may be a part of ours (pare help all, the man page): there is more to say after it. */
+    /* Its help may be a part of ours (pare help all, the man page): there is more to say after
+     * it. */
     int status = 0;
     fflush(stdout);
     const pid_t child = fork();

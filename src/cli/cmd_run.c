@@ -1,4 +1,5 @@
-/* cmd_run.c - pare run: generates text, or computes one forward pass over an array, a text or a graph. */
+/* cmd_run.c - pare run: generates text, or computes one forward pass over an array, a text or a
+ * graph. */
 #include "backend.h"
 #include "run.h"
 #include "warn_text.h"
@@ -133,8 +134,8 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
 
 /* ---- results --------------------------------------------------------------------------------- */
 
-/* To stdout through a temporary file, because .npy is written whole and renamed, which stdout cannot
- * be. */
+/* To stdout through a temporary file, because .npy is written whole and renamed, which stdout
+ * cannot be. */
 static pare_status write_result(cli *c, const run_state *s)
 {
     char shape[128];

@@ -1,4 +1,5 @@
-/* cmd_verify.c - pare verify: a certificate proven again from its files; the exit code is the answer. */
+/* cmd_verify.c - pare verify: a certificate proven again from its files; the exit code is the
+ * answer. */
 #include "backend.h"
 #include "out.h"
 

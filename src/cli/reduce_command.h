@@ -1,4 +1,5 @@
-/* reduce_command.h - what the commands of all reductions share: files, notes, the run file, JSON. */
+/* reduce_command.h - what the commands of all reductions share: files, notes, the run file,
+ * JSON. */
 #ifndef PARE_CLI_REDUCE_COMMAND_H
 #define PARE_CLI_REDUCE_COMMAND_H
 #include "cli.h"

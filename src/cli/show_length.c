@@ -1,4 +1,5 @@
-/* show_length.c - the length part of a probe as text: engines, modes, logits, number types, sampling. */
+/* show_length.c - the length part of a probe as text: engines, modes, logits, number types,
+ * sampling. */
 #include "show_length.h"
 #include "describe.h"
 #include "out.h"

@@ -1,4 +1,5 @@
-/* show_ticket.c - what pare ticket prints: sizes, errors, and a quantizer of the same size (show_ticket.h). */
+/* show_ticket.c - what pare ticket prints: sizes, errors, and a quantizer of the same size
+ * (show_ticket.h). */
 #include "show_ticket.h"
 #include "show_cut.h"
 

@@ -316,8 +316,8 @@ static pare_status open_runs(training *tr)
         interrupt_cleans_also(tr->checkpoint[i]);
         tr->total += training_steps(tr, at);
     }
-    /* Forgetting --resume does not lose a run that was stopped. Where --resume finds nothing (perhaps
-     * because another number of runs gives checkpoints other names), a note says so. */
+    /* Forgetting --resume does not lose a run that was stopped. Where --resume finds nothing
+     * (perhaps because another number of runs gives checkpoints other names), a note says so. */
     size_t there = 0;
     for (size_t i = 0; i < n; i++) {
         if (!pare_file_exists(tr->checkpoint[i])) continue;

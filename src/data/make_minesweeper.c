@@ -1,5 +1,5 @@
-/* make_minesweeper.c - boards like the Minesweeper graph of the heterophilous-graphs benchmark, of any
- * side.
+/* make_minesweeper.c - boards like the Minesweeper graph of the heterophilous-graphs benchmark, of
+ * any side.
  *
  *   node r side + c; edges between the up to eight neighbors, each once, u < v, in order;
  *   labels    exactly round(n / 5) mines, uniformly placed;

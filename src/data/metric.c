@@ -185,7 +185,8 @@ pare_status pare_metric_scores(pare_scores *out, pare_metric *m, pare_err *err)
 
 /* ---- KL divergence --------------------------------------------------------------------------- */
 
-/* Per row  KL(p || q) = sum_i p_i (log p_i - log q_i),  p = softmax(reference), q = softmax(model). */
+/* Per row  KL(p || q) = sum_i p_i (log p_i - log q_i),  p = softmax(reference), q =
+ * softmax(model). */
 struct pare_kl {
     size_t classes, same_argmax;
     series rows;

@@ -1,7 +1,7 @@
-/* attn_stats.c - pare_depth_attention_stats: statistics of every attention head on data. The streams of the
- * f64 reference are held input by input, never all at once; every head of every sequence is
- * measured by itself, and the results are added in one order (attn_stats_bounds.c), so that the
- * figures do not depend on the number of threads. */
+/* attn_stats.c - pare_depth_attention_stats: statistics of every attention head on data. The
+ * streams of the f64 reference are held input by input, never all at once; every head of every
+ * sequence is measured by itself, and the results are added in one order (attn_stats_bounds.c), so
+ * that the figures do not depend on the number of threads. */
 #include "linalg/matrix.h"
 #include "attn_stats.h"
 #include "replace_layers.h"

@@ -51,9 +51,9 @@ typedef struct depth_bound {
 depth_bound depth_nothing_proven(const char *theorem, const char *why);
 
 /* f and g have the same blocks but for what their attentions are (any kinds), or g has one block
- * and is a one-layer collapse of f that is known (recognize_collapse.c). Norms must be affine (none,
- * batch, mean): else the bound is +inf. For ids the domain is all token sequences. PARE_OK also
- * where nothing is proven; other statuses are memory and non-finite weights. */
+ * and is a one-layer collapse of f that is known (recognize_collapse.c). Norms must be affine
+ * (none, batch, mean): else the bound is +inf. For ids the domain is all token sequences. PARE_OK
+ * also where nothing is proven; other statuses are memory and non-finite weights. */
 PARE_MUST_USE pare_status depth_apriori(depth_bound *out, const pare_model *f, const pare_model *g,
                                         const depth_domain *d, const pare_exec *exec,
                                         pare_err *err);

@@ -278,7 +278,7 @@ pare_ub imat_fro(pare_work *k, const imat *a)
     return k->st ? pare_ub_inf() : pare_norm_fro(&w);
 }
 
-/* |mid|_2 + |rad|_F; and never more than the norms that need no factorisation. */
+/* |mid|_2 + |rad|_F; and never more than the norms that need no factorization. */
 pare_ub imat_map_two(pare_work *k, const imat *a)
 {
     const imat copy = imat_copy(k, a);

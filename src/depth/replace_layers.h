@@ -113,8 +113,8 @@ void selection_measure(selection *c);
 /* |h - h'|^2 over all inputs for `count` plans. */
 void selection_errors(double *err2, const selection *c, const kind_plan *plans, size_t count);
 void selection_leave_one_out(selection *c); /* fills in loo */
-/* Replaces, of the layers that are exact and need not be kept, the one whose replacement costs least
- * (in the plan as it is). */
+/* Replaces, of the layers that are exact and need not be kept, the one whose replacement costs
+ * least (in the plan as it is). */
 void selection_replace_next(kind_plan out, const selection *c, const kind_plan as,
                             const bool *keep);
 /* as[l] is the kind that layer l would get; keep[l]: it must stay. Of the others all but `exact`

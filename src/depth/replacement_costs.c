@@ -1,6 +1,6 @@
-/* replacement_costs.c - pare_depth_replacement_costs: every kind of replacement in every attention layer, alone
- * and together. The replacements are those that `pare depth` would write (replace_layers.h); they
- * are measured and thrown away. */
+/* replacement_costs.c - pare_depth_replacement_costs: every kind of replacement in every attention
+ * layer, alone and together. The replacements are those that `pare depth` would write
+ * (replace_layers.h); they are measured and thrown away. */
 #include "replace_layers.h"
 #include "linalg/matrix.h"
 #include <pare/depth.h>

@@ -87,8 +87,9 @@ pare_dense im_dense(im_source *s, size_t out, size_t in, bool bias, const char *
 pare_weight im_part(pare_weight w, size_t from, size_t count);
 /* A new weight in the model's arena and where to write it; absent when memory is out. */
 pare_weight im_new(im_source *s, pare_dtype dtype, size_t rows, size_t cols, void **data);
-/* Copies a rows x cols run of t, from element `from` on, to dst, whose rows are ld long; transposed:
- * dst receives the transpose. dst is f64, or f32 where t is no wider. Marks t as used. */
+/* Copies a rows x cols run of t, from element `from` on, to dst, whose rows are ld long;
+ * transposed: dst receives the transpose. dst is f64, or f32 where t is no wider. Marks t as
+ * used. */
 void im_place(void *dst, pare_dtype dtype, size_t ld, im_tensor *t, size_t from, size_t rows,
               size_t cols, bool transposed);
 /* The type t's numbers have in memory: f64 stays, f32 and the halves are f32; others fail. */

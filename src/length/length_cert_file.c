@@ -1,5 +1,5 @@
-/* length_cert_file.c - a plan, and the certificate of its run, as JSON files: writing and reading them,
- * hashing the files it is about, comparing its claims with a run (docs/format.md). */
+/* length_cert_file.c - a plan, and the certificate of its run, as JSON files: writing and reading
+ * them, hashing the files it is about, comparing its claims with a run (docs/format.md). */
 #include "length_cert_file.h"
 #include "base/support.h"
 #include "data/graph_data.h"

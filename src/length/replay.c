@@ -1,5 +1,6 @@
-/* replay.c - run the plan of a length certificate once more and keep the numbers of every head: what
- * it was asked (q, k, v) and what it answered (y), for who wants to check the answers elsewhere. */
+/* replay.c - run the plan of a length certificate once more and keep the numbers of every head:
+ * what it was asked (q, k, v) and what it answered (y), for who wants to check the answers
+ * elsewhere. */
 #include "attend_plan.h"
 #include "base/list.h"
 #include "backend.h"

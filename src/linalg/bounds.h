@@ -1,4 +1,5 @@
-/* bounds.h - arithmetic of upper and lower bounds, elementary functions rounded up and down, norms. */
+/* bounds.h - arithmetic of upper and lower bounds, elementary functions rounded up and down,
+ * norms. */
 #ifndef PARE_LINALG_BOUNDS_H
 #define PARE_LINALG_BOUNDS_H
 #include <pare/linalg.h>

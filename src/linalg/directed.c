@@ -1,7 +1,7 @@
 /* directed.c - exp, expm1, tanh and log rounded upwards and downwards.
  *
- * The double-double functions of linalg/dd.h come as hi + lo with a proven relative error of at most
- * ERROR. The exact value is at most hi + (lo + ERROR |hi|): hi itself where the bracket is not
+ * The double-double functions of linalg/dd.h come as hi + lo with a proven relative error of at
+ * most ERROR. The exact value is at most hi + (lo + ERROR |hi|): hi itself where the bracket is not
  * above 0, and the next double otherwise, since the bracket is below one ulp of hi. The same
  * downwards. So the result is the tightest double but once in about 2^45 arguments; next to 0,
  * where the functions come nearer than that to doubles, e^x against 1, e^x - 1 >= x and tanh x <= x

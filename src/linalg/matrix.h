@@ -37,9 +37,9 @@ PARE_MUST_USE pare_status pare_dense_f64(pare_mat *y, const pare_mat *x, const p
                                          const pare_weight *b, const pare_exec *exec,
                                          pare_err *err);
 
-/* The backward pass of y = x w^T + b, each part where its pointer is not NULL: dx = dy w (added to dx
- * where `add`), dw (out x in, no gaps) += dy^T x, db (out) += the sum of dy's rows. Sums over rows
- * are cut by the shapes alone: same bits for any number of threads. */
+/* The backward pass of y = x w^T + b, each part where its pointer is not NULL: dx = dy w (added to
+ * dx where `add`), dw (out x in, no gaps) += dy^T x, db (out) += the sum of dy's rows. Sums over
+ * rows are cut by the shapes alone: same bits for any number of threads. */
 PARE_MUST_USE pare_status pare_dense_backward_f32(float *dx, size_t lddx, bool add, float *dw,
                                                   float *db, const float *dy, size_t lddy,
                                                   const float *x, size_t ldx, size_t n,
@@ -78,7 +78,7 @@ PARE_MUST_USE pare_status pare_panels_new(pare_panels *out, pare_arena *a, const
 void pare_panels_apply(float *y, size_t ldy, const pare_panels *p, const float *x, size_t ldx,
                        size_t n, bool add, const pare_exec *exec);
 
-/* ---- factorisations: estimates, never proofs ------------------------------------------------- */
+/* ---- factorizations: estimates, never proofs ------------------------------------------------- */
 
 /* Symmetric a = v diag(w) v^T, w ascending, v in columns; the lower triangle is read. v may be
  * NULL. */

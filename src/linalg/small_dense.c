@@ -1,8 +1,8 @@
 /* small_dense.c - y = x w^T + b for at most 16 inputs and 16 outputs.
  *
- * w is transposed once into columns of 8 or 16 (1 KB on the stack). A tile of rows stays in registers:
- * each number of x is broadcast to one column of w or to its two halves. No operand is copied, so
- * that a row of 8 costs little more than its eight products. */
+ * w is transposed once into columns of 8 or 16 (1 KB on the stack). A tile of rows stays in
+ * registers: each number of x is broadcast to one column of w or to its two halves. No operand is
+ * copied, so that a row of 8 costs little more than its eight products. */
 #include "base/vexp.h"
 #include "small_dense.h"
 

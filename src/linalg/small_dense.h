@@ -1,5 +1,5 @@
-/* small_dense.h - private to linalg: products of rows so short that a library spends its time on copies
- * and on finding out what to do. */
+/* small_dense.h - private to linalg: products of rows so short that a library spends its time on
+ * copies and on finding out what to do. */
 #ifndef PARE_LINALG_SMALL_DENSE_H
 #define PARE_LINALG_SMALL_DENSE_H
 #include <pare/linalg.h>

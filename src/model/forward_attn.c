@@ -172,7 +172,7 @@ void attention_project(pass *p, head_rows *h, const rows *z, const pare_attn *a)
     if (pare_has(&a->wq))
         rows_dense(&h->q, z, &a->wq, &a->bq, c);
     else
-        rows_map(&h->q, &h->q, copy_vector, &a->bq, c);
+        rows_each(&h->q, &h->q, copy_vector, &a->bq, c);
     if (a->kind == PARE_ATTN_MEANQ) { /* every query of a sequence becomes their mean */
         double *const mean = rows_scratch(c, 2 * d, sizeof *mean), *const row =
                                                                        mean ? mean + d : NULL;
@@ -283,7 +283,7 @@ static rows visible_means(pass *p, const rows *x)
             for (size_t i = 0; full && i < n; i++) rows_store(&y, s + i, row);
         }
     } else {
-        rows_map(&y, x, mean_visible, &w, &p->ctx);
+        rows_each(&y, x, mean_visible, &w, &p->ctx);
     }
     return y;
 }
@@ -292,7 +292,7 @@ static rows visible_means(pass *p, const rows *x)
 static void constant(pass *p, rows *y, const pare_attn *a)
 {
     if (pare_has(&a->bo))
-        rows_map(y, y, copy_vector, &a->bo, &p->ctx);
+        rows_each(y, y, copy_vector, &a->bo, &p->ctx);
     else if (!p->ctx.work.st)
         memset(y->v, 0, y->n * y->d * pare_dtype_size(y->t));
 }

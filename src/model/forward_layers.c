@@ -59,10 +59,10 @@ void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first)
     }
     const bool mapped = pare_has(&s->map.w);
     rows raw = mapped ? rows_new(c, x->t, x->n, s->width) : *x;
-    rows_map(&raw, &raw, input_row, &e, c);
+    rows_each(&raw, &raw, input_row, &e, c);
     if (mapped) rows_dense(x, &raw, &s->map.w, &s->map.b, c);
     e.d = x->d;
-    if (s->pos.after_map) rows_map(x, x, add_position, &e, c);
+    if (s->pos.after_map) rows_each(x, x, add_position, &e, c);
     rows_norm(x, x, &s->norm, c);
 }
 
@@ -121,7 +121,7 @@ void forward_head(pass *p, rows *out, const rows *x)
     if (head->pool != PARE_POOL_NONE) {
         const pool_ctx pool = {x, p->tokens, head->pool == PARE_POOL_MEAN};
         h = rows_new(c, x->t, x->n / p->tokens, x->d);
-        rows_map(&h, &h, pool_row, &pool, c);
+        rows_each(&h, &h, pool_row, &pool, c);
     }
     if (pare_has(&head->dense.w)) {
         rows dense = rows_new(c, h.t, h.n, head->dense.w.rows);

@@ -1,6 +1,6 @@
-/* layer_elementwise.c - norms, activations and sums of rows: f64 as the reference has them, f32 by the
- * kernels of vector_kernels.h, with their constants in f32. Blocks of rows over the threads where
- * there is enough to do. */
+/* layer_elementwise.c - norms, activations and sums of rows: f64 as the reference has them, f32 by
+ * the kernels of vector_kernels.h, with their constants in f32. Blocks of rows over the threads
+ * where there is enough to do. */
 #include "layer_ops.h"
 #include "model_facts.h"
 #include "vector_kernels.h"

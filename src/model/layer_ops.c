@@ -1,5 +1,5 @@
-/* layer_ops.c - the operations of a forward pass on rows, in f64 (the reference) or f32; those entry by
- * entry are in layer_elementwise.c. */
+/* layer_ops.c - the operations of a forward pass on rows, in f64 (the reference) or f32; those
+ * entry by entry are in layer_elementwise.c. */
 #include "linalg/matrix.h"
 #include "layer_ops.h"
 #include <stdatomic.h>
@@ -77,7 +77,7 @@ static void map_block(void *ctx, size_t b)
     free(v);
 }
 
-void rows_map(rows *y, const rows *x, row_fn *fn, const void *self, rows_ctx *c)
+void rows_each(rows *y, const rows *x, row_fn *fn, const void *self, rows_ctx *c)
 {
     if (c->work.st) return;
     PARE_ASSERT(y->n == x->n);

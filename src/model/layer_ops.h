@@ -2,7 +2,7 @@
  *
  * One name per operation for both number types. The f64 reference works row by row in plain C; the
  * f32 engine has kernels of its own (vector_kernels.h); products are in linalg. What is rare or
- * cheap in either pass goes through rows_map: f64 arithmetic, rounded once when it is stored.
+ * cheap in either pass goes through rows_each: f64 arithmetic, rounded once when it is stored.
  *
  * After the first failure in a rows_ctx every operation does nothing (base/work.h). Code that reads
  * results by hand asks c->work.st first. */
@@ -34,7 +34,7 @@ void rows_store(rows *r, size_t i, const double *from);
 /* y_i = fn(x_i): v holds the row and, after the call, the result; it has the capacity of the wider
  * of the two. y may be x. */
 typedef void row_fn(const void *self, size_t i, double *v);
-void rows_map(rows *y, const rows *x, row_fn *fn, const void *self, rows_ctx *c);
+void rows_each(rows *y, const rows *x, row_fn *fn, const void *self, rows_ctx *c);
 
 /* y = x w^T + b. */
 void rows_dense(rows *y, const rows *x, const pare_weight *w, const pare_weight *b, rows_ctx *c);

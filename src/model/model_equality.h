@@ -1,5 +1,5 @@
-/* model_equality.h - which parts of two models are the same, bit for bit, in all that they read: what
- * is the same in both needs no bound. */
+/* model_equality.h - which parts of two models are the same, bit for bit, in all that they read:
+ * what is the same in both needs no bound. */
 #ifndef PARE_MODEL_MODEL_EQUALITY_H
 #define PARE_MODEL_MODEL_EQUALITY_H
 #include <pare/model.h>

@@ -5,7 +5,8 @@
 
 /* ---- making and walking ---------------------------------------------------------------------- */
 
-/* Lets go of the memory of the models that m was cloned from: for who has replaced all its weights. */
+/* Lets go of the memory of the models that m was cloned from: for who has replaced all its
+ * weights. */
 void pare_model_unshare(pare_model *m);
 /* Width of the residual stream where block b begins (b = nblocks: at the head). */
 bool pare_model_is_rotary(const pare_model *m); /* positions turn queries and keys */

@@ -99,7 +99,7 @@ void rotate(rows *q, rows *k, const pare_attn *a, const angles *tables, size_t f
         rotate_f32(q, &queries);
         rotate_f32(k, &keys);
     } else {
-        rows_map(q, q, rotate_row, &queries, c);
-        rows_map(k, k, rotate_row, &keys, c);
+        rows_each(q, q, rotate_row, &queries, c);
+        rows_each(k, k, rotate_row, &keys, c);
     }
 }

@@ -74,8 +74,8 @@ typedef struct pare_bridge {
     int8_t prior[PARE_BRIDGE_UNITS]; /* log odds in 1/16 */
 } pare_bridge;
 
-/* W (or W^T where `transposed`) = 2^exponent (A o MA)(B o MB), a x n and n x b. A are the weights of
- * `stream`, B those of `stream` + 1. Unit k serves column own[k] alone, but those of the donor
+/* W (or W^T where `transposed`) = 2^exponent (A o MA)(B o MB), a x n and n x b. A are the weights
+ * of `stream`, B those of `stream` + 1. Unit k serves column own[k] alone, but those of the donor
  * column may also give to others. */
 typedef struct pare_factored {
     uint64_t seed, stream;

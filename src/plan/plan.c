@@ -33,7 +33,8 @@ typedef struct search {
 
 double pare_plan_over(const pare_plan_opts *o, double error, uint64_t bytes, double ms)
 {
-    if (!(error < INFINITY) || !(ms < INFINITY)) return INFINITY; /* nan as well, which fmax drops */
+    if (!(error < INFINITY) || !(ms < INFINITY))
+        return INFINITY; /* nan as well, which fmax drops */
     double most = fmax(error / o->eps, ms / o->max_ms);
     if (o->eps == 0) most = error > 0 ? INFINITY : 0;
     return fmax(most, (double)bytes / (double)o->max_bytes);

@@ -49,7 +49,8 @@ typedef struct probe_halves {
     size_t first; /* number of look's first input in the data */
 } probe_halves;
 probe_halves probe_halve(const pare_inputs *in, size_t tokens); /* probe_depth.c */
-/* Of all curves the point with at most `exact` exact layers that loses least (probe_depth_verdict.c). */
+/* Of all curves the point with at most `exact` exact layers that loses least
+ * (probe_depth_verdict.c). */
 const pare_replacement_point *probe_best_point(const pare_replacement_costs *c, size_t exact,
                                                pare_attn_kind *kind);
 /* Each direction in one line, after all parts (cost_estimates.c). data NULL: there is none. */

@@ -38,13 +38,13 @@ static pare_status score_outputs(double *out, const char **name, pare_arena *a, 
     const size_t cols = pare_model_outputs(m);
     pare_metric *metric = NULL;
     pare_scores s;
-    bool labelled = false;
+    bool labeled = false;
     *out = NAN;
     *name = NULL;
-    for (size_t i = 0; !labelled && i < in->n; i++)
-        for (size_t r = 0; !labelled && r < pare_output_rows(m, &in->in[i]); r++)
-            labelled = d->target[i][r] >= 0;
-    if (!labelled) return PARE_OK;
+    for (size_t i = 0; !labeled && i < in->n; i++)
+        for (size_t r = 0; !labeled && r < pare_output_rows(m, &in->in[i]); r++)
+            labeled = d->target[i][r] >= 0;
+    if (!labeled) return PARE_OK;
     float *f = pare_alloc(a, y->n ? y->n : 1, sizeof *f);
     if (!f) return pare_no_memory(err);
     for (size_t i = 0; i < y->n; i++) f[i] = (float)y->y[i];

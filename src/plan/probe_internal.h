@@ -1,5 +1,6 @@
-/* probe_internal.h - what one sees of a model before any cut: what its weights and its stream look like, which theorem
- * applies and which hypothesis fails by what factor, and what each cut would cost.
+/* probe_internal.h - what one sees of a model before any cut: what its weights and its stream look
+ * like, which theorem applies and which hypothesis fails by what factor, and what each cut would
+ * cost.
  *
  * Everything is an estimate or a measurement in f64; what is proven is a pare_ub. Figures that do
  * not apply are nan. */

@@ -89,7 +89,8 @@ static pare_status plan_engines(planner *w)
                                 .bytes = plain.cost.bytes_in + plain.cost.bytes_out,
                                 .scratch = plain.cost.scratch_bytes};
     }
-    /* M - 1 keys fit into a call with a reference: one more than a power of two may be less work. */
+    /* M - 1 keys fit into a call with a reference: one more than a power of two may be less
+     * work. */
     for (size_t i = 0; i < 2 * o->nengines; i++) {
         const uint32_t m = o->engines[i / 2].m + (uint32_t)(i % 2);
         st = plan_for(&plain, w, m, PARE_ORC_STATIC, PARE_LENGTH_ZEROREF, w->err);

@@ -85,7 +85,7 @@ static pare_status observer_new(observer *l, pare_arena *a, size_t nblocks, pare
 /* ---- ranks and norms ------------------------------------------------------------------------- */
 
 /* Root mean squares along the axes of sum (h - c)(h - c)^T, c the mean or 0; descending. */
-static pare_status axes(double *s, const place *at, bool centred, pare_arena *a, pare_err *err)
+static pare_status axes(double *s, const place *at, bool centered, pare_arena *a, pare_err *err)
 {
     const size_t n = at->moment.rows;
     const double rows = (double)at->rows;
@@ -95,7 +95,7 @@ static pare_status axes(double *s, const place *at, bool centred, pare_arena *a,
     for (size_t i = 0; i < n; i++)
         for (size_t j = 0; j < n; j++)
             pare_row_mut(&g, i)[j] = pare_row(&at->moment, i)[j] / rows -
-                                     (centred ? at->sum[i] / rows * (at->sum[j] / rows) : 0);
+                                     (centered ? at->sum[i] / rows * (at->sum[j] / rows) : 0);
     const pare_status st = pare_eigh(up, NULL, &g, a, err);
     for (size_t i = 0; !st && i < n; i++) s[i] = up[n - 1 - i] > 0 ? sqrt(up[n - 1 - i]) : 0;
     return st;

@@ -25,8 +25,8 @@ static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bo
     } else {
         st = pare_depth(&small, report, r->m, fit, depth, r->exec, r->err);
         /* The report lives in the cut model, which publishing frees. */
-        if (!st && !(report->layers = reduce_copy(r, report->layers, report->nlayers,
-                                                  sizeof *report->layers)))
+        if (!st && !(report->layers =
+                         reduce_copy(r, report->layers, report->nlayers, sizeof *report->layers)))
             st = pare_no_memory(r->err);
         if (!st) st = reduce_event(r, PARE_REDUCE_MADE);
     }
@@ -36,8 +36,8 @@ static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bo
     return st;
 }
 
-/* The fewest exact layers whose proven headline stays within max_error. One more need not be better,
- * so they are tried one by one from the fewest. */
+/* The fewest exact layers whose proven headline stays within max_error. One more need not be
+ * better, so they are tried one by one from the fewest. */
 static pare_status search_layers(reducer *r)
 {
     const pare_reduction *const out = r->out;

@@ -27,7 +27,8 @@ PARE_MUST_USE pare_status reduce_publish(reducer *r, pare_model **small, const c
 PARE_MUST_USE pare_status reduce_measure(reducer *r);
 /* |f - g| / |f| of what is on the disk, on the held-out inputs. */
 PARE_MUST_USE pare_status reduce_output_error(reducer *r);
-/* The loss in nats per token, not its exponential: the quality of a text model in all reductions. */
+/* The loss in nats per token, not its exponential: the quality of a text model in all
+ * reductions. */
 void reduce_in_nats(pare_evaluation *e);
 /* n things of `size` bytes, copied into the caller's arena; NULL: memory is out. */
 void *reduce_copy(reducer *r, const void *list, size_t n, size_t size);

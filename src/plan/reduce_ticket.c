@@ -1,4 +1,5 @@
-/* reduce_ticket.c - models as a seed and masks, beside plain rounding to as many bytes (reduce.c). */
+/* reduce_ticket.c - models as a seed and masks, beside plain rounding to as many bytes
+ * (reduce.c). */
 #include "cert/heldout.h"
 #include "reduce_parts.h"
 #include "cert/outputs.h"

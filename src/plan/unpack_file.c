@@ -67,8 +67,8 @@ static pare_status check_folder(const char *folder, bool overwrite, pare_err *er
     return pare_fail(err, PARE_ERR_IO, "%s: exists, and may not be overwritten", folder);
 }
 
-/* A new folder, or with `overwrite` one that an unpacking has made. Its index is removed: it will be
- * whole again when the new one is written. */
+/* A new folder, or with `overwrite` one that an unpacking has made. Its index is removed: it will
+ * be whole again when the new one is written. */
 static pare_status make_folder(unpacker *u, const char *folder, pare_err *err)
 {
     if (mkdir(folder, 0777) == 0)

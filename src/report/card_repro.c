@@ -7,7 +7,8 @@
 #include <string.h>
 
 /* The words of a study's JSON for what a row is compared with, and for what came of it, in the
- * order of the summary (tests/studies/test_all_studies.c compares them with those of pare-repro). */
+ * order of the summary (tests/studies/test_all_studies.c compares them with those of
+ * pare-repro). */
 static const char *const row_classes[] = {"printed in the paper", "own reference",
                                           "self-consistency", "ours"};
 enum { ROW_CLASSES = sizeof row_classes / sizeof *row_classes };

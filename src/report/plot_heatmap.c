@@ -61,7 +61,8 @@ void plot_heatmap(page *p, const heatmap *h)
                 page_put(p, "<td></td>");
                 continue;
             }
-            /* 0..70 percent of the hot color: the ink stays readable. Halves: 2 |v| may overflow. */
+            /* 0..70 percent of the hot color: the ink stays readable. Halves: 2 |v| may
+             * overflow. */
             const range r = h->by_column ? range_of(h, j, h->cols) : range_of(h, 0, 1);
             const double part = (v / 2 - r.low / 2) / (r.high / 2 - r.low / 2);
             const double hot = isinf(v) ? 70 : r.high > r.low && isfinite(part) ? 70 * part : 0;

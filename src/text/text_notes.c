@@ -1,4 +1,5 @@
-/* text_notes.c - what a user should know about a text: bytes that are not UTF-8, words that are dropped. */
+/* text_notes.c - what a user should know about a text: bytes that are not UTF-8, words that are
+ * dropped. */
 #include "tokenizer.h"
 #include "unicode.h"
 #include <string.h>

@@ -1,5 +1,5 @@
-/* token_maps.h - hash tables of the tokenizers: a token's bytes -> its id, and a pair of ids -> the id
- * they merge into. Private to src/text. */
+/* token_maps.h - hash tables of the tokenizers: a token's bytes -> its id, and a pair of ids ->
+ * the id they merge into. Private to src/text. */
 #ifndef PARE_TEXT_TOKEN_MAPS_H
 #define PARE_TEXT_TOKEN_MAPS_H
 #include <pare/base.h>

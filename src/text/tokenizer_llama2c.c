@@ -1,5 +1,6 @@
-/* tokenizer_llama2c.c - llama2.c's tokenizer.bin: int32 longest token, then per token float score, int32 length, bytes,
- * all little-endian; how many tokens there are, only the end of the file tells.
+/* tokenizer_llama2c.c - llama2.c's tokenizer.bin: int32 longest token, then per token float score,
+ * int32 length, bytes, all little-endian; how many tokens there are, only the end of the file
+ * tells.
  *
  * Encoding: begin-of-text, a blank, then characters; what the vocabulary lacks becomes its bytes
  * (ids 3 .. 258); then the pair whose merge has the best score goes first. */

@@ -1,5 +1,6 @@
-/* word_list.c - a list of words: the id is the number of the line. Text is lower-cased and split on white space,
- * words that are not in the list are dropped, and the rest stands between [CLS] and [SEP]. */
+/* word_list.c - a list of words: the id is the number of the line. Text is lower-cased and split
+ * on white space, words that are not in the list are dropped, and the rest stands between [CLS]
+ * and [SEP]. */
 #include "base/support.h"
 #include "tokenizer.h"
 #include "unicode.h"

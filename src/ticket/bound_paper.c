@@ -1,7 +1,7 @@
 /* bound_paper.c - the bound that Otsuka 2025 prints for one attention layer (its Lemma 8 and
  * equation 17), with the errors as they are:   sum_h [ sqrt(d1) alpha (e^(2 alpha^2 d1 |E^q|_max) -
  * 1) + d1 sqrt(d2) alpha |E^v|_max ]. It needs |V_h| <= 1, no biases and no rotary positions, and
- * is evaluated without its rounding: shown beside the theorem, labelled as not sound, never used
+ * is evaluated without its rounding: shown beside the theorem, labeled as not sound, never used
  * (docs/errata.md). */
 #include "bounds.h"
 #include <math.h>

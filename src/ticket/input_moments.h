@@ -11,8 +11,8 @@ typedef struct input_moments {
     pare_mat cross;  /* E x y^T */
 } input_moments;
 
-/* f and g have the same shapes. Rows are not known of the embedding and of what stands in the place of
- * softmax heads. In the arena. */
+/* f and g have the same shapes. Rows are not known of the embedding and of what stands in the
+ * place of softmax heads. In the arena. */
 PARE_MUST_USE pare_status input_moments_of(input_moments *out, pare_arena *a, const pare_model *f,
                                            const pare_model *g, uint64_t stream,
                                            const pare_inputs *set, const pare_exec *exec,

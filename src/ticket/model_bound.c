@@ -3,10 +3,11 @@
  *
  * Claim. For every input in the domain - all token sequences, or all rows of length at most alpha -
  * of any number of tokens, |f - g| is at most what comes out when a span walks through the model:
- * embedding, then norm, attention (Theorem B), skip, norm, feed-forward part, skip, norm for each block,
- * then the head. Each step carries how long the rows of both models can be and how far they can be
- * apart. It grows like a product over the blocks: true for every input, tight for few blocks.
- * Hypotheses: blocks, heads, norms and pattern pair up; else the bound is inf and `why` says so. */
+ * embedding, then norm, attention (Theorem B), skip, norm, feed-forward part, skip, norm for each
+ * block, then the head. Each step carries how long the rows of both models can be and how far they
+ * can be apart. It grows like a product over the blocks: true for every input, tight for few
+ * blocks. Hypotheses: blocks, heads, norms and pattern pair up; else the bound is inf and `why`
+ * says so. */
 #include "linalg/bounds.h"
 #include "ticket_bounds.h"
 #include "model_bound.h"

@@ -1,6 +1,6 @@
-/* required_units.c - how many products an entry needs (Lemma S), and how many units n_K, n_V a layer
- * needs (Theorem 3, mended), before anything is drawn (docs/theory/ticket.md "Lemma S: how many
- * items an entry needs", "Theorem 3, beforehand").
+/* required_units.c - how many products an entry needs (Lemma S), and how many units n_K, n_V a
+ * layer needs (Theorem 3, mended), before anything is drawn (docs/theory/ticket.md "Lemma S: how
+ * many items an entry needs", "Theorem 3, beforehand").
  *
  * Lemma S. Items i.i.d. with density g, a > 0, kappa = 2 a inf_{|z| <= 2a} g. After m items the
  * probability that some |z| <= a is farther than eta from every subset sum is at most

@@ -1,5 +1,5 @@
-/* ticket_internal.h - a model as a seed and masks: a part of a random network that computes almost what
- * the model does (strong lottery tickets; docs/ticket.md).
+/* ticket_internal.h - a model as a seed and masks: a part of a random network that computes almost
+ * what the model does (strong lottery tickets; docs/ticket.md).
  *
  *   pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
  *   o.bits = 12;                                  // stored mask bits for a weight

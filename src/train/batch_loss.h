@@ -1,5 +1,5 @@
-/* batch_loss.h - forward pass and loss of one batch, and the gradient at its outputs: from labels or
- * values, from a teacher's outputs (distillation), from a teacher's hidden states. */
+/* batch_loss.h - forward pass and loss of one batch, and the gradient at its outputs: from labels
+ * or values, from a teacher's outputs (distillation), from a teacher's hidden states. */
 #ifndef PARE_SRC_BATCH_LOSS_H
 #define PARE_SRC_BATCH_LOSS_H
 #include <pare/train.h>

@@ -1,8 +1,9 @@
 /* checkpoint.c - a safetensors file whose last tensor is the SHA-256 of all bytes before it.
  *
- * The reader trusts nothing that the checksum does not cover; then it compares the fingerprint of the
- * run in the file with the one of the run that asks, and at last the whole header with the one it
- * would write itself: there is one valid layout, so no part of the header is parsed by itself. */
+ * The reader trusts nothing that the checksum does not cover; then it compares the fingerprint of
+ * the run in the file with the one of the run that asks, and at last the whole header with the one
+ * it would write itself: there is one valid layout, so no part of the header is parsed by
+ * itself. */
 #include "base/support.h"
 #include "checkpoint.h"
 #include "base/work.h"

@@ -1,5 +1,5 @@
-/* frozen_gpt.c - seed, stream and spread of every matrix of a frozen GPT (GPT-2's spread, adapted to
- * other widths), and how a masked one is coded as a ticket. */
+/* frozen_gpt.c - seed, stream and spread of every matrix of a frozen GPT (GPT-2's spread, adapted
+ * to other widths), and how a masked one is coded as a ticket. */
 #include "model/frozen.h"
 #include "model/source.h"
 #include "model/ticket_store.h"

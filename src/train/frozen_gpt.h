@@ -2,9 +2,9 @@
  *
  * Weights w are frozen; every matrix has scores s. The K = N - floor((1 - keep) N) largest |s| of
  * a matrix (of equals, those that come first) are its mask m, and w m is the weight that is used.
- * On the backward pass the mask counts as |s|: d loss / d s = (d loss / d (w m)) w sign(s), for what is
- * left out as well. Scores begin uniform on +-1 / sqrt(columns); AdamW moves them; no weight ever
- * moves. The result is a seed and a mask.
+ * On the backward pass the mask counts as |s|: d loss / d s = (d loss / d (w m)) w sign(s), for
+ * what is left out as well. Scores begin uniform on +-1 / sqrt(columns); AdamW moves them; no
+ * weight ever moves. The result is a seed and a mask.
  *
  *   pare_frozen_gpt src = {.kind = PARE_FROZEN_NORMAL, .seed = 1, .qk_scale = 2.4};
  *   pare_init init = {.kind = PARE_INIT_GPT, ..., .source = &src};     frozen weights

@@ -9,8 +9,8 @@
  *
  * Without skips and norms nothing restores the size of the rows: torch's weights (variance 1/3 of
  * 1 / inputs) would shrink them by .14 in every layer, GPT-2's by more. Such nets are drawn with
- * variance 1 / inputs, and 2 / inputs after an activation that cuts off one half (He et al. 2015), so
- * that the mean square of the rows is preserved. */
+ * variance 1 / inputs, and 2 / inputs after an activation that cuts off one half (He et al. 2015),
+ * so that the mean square of the rows is preserved. */
 #include "model/frozen.h"
 #include "model/variant.h"
 #include "frozen_gpt.h"

@@ -17,7 +17,7 @@ PARE_MUST_USE pare_status pare_loss_kl(double *loss, void *dy, const pare_logits
                                        const void *teacher, double temperature, double weight,
                                        const pare_exec *exec, pare_err *err);
 
-/* ---- optimiser ------------------------------------------------------------------------------- */
+/* ---- optimizer ------------------------------------------------------------------------------- */
 
 /* Euclidean norm of grad (in f64, fixed blocks); grad is scaled down to `clip` when that is > 0 and
  * smaller. An inf or nan comes back as such and leaves grad alone. */

@@ -1,8 +1,8 @@
 /* params.c - a model whose trainable weights lie side by side, and plain deep copies.
  *
  * Two walks over the same list of weights: the first counts, the second copies and points the model
- * into the arrays. What is neither trained nor a running statistic (the rotary frequencies) is copied
- * as it is, so that the model borrows nothing. */
+ * into the arrays. What is neither trained nor a running statistic (the rotary frequencies) is
+ * copied as it is, so that the model borrows nothing. */
 #include "base/support.h"
 #include "model/model_facts.h"
 #include <pare/train.h>
@@ -93,8 +93,8 @@ static pare_status count_one(void *self, const char *name, pare_weight *w, bool 
     return PARE_OK;
 }
 
-/* Converts w to the type of p, from element `at` of `to` on; PARE_ERR_NONFINITE where f32 cannot hold
- * a number. */
+/* Converts w to the type of p, from element `at` of `to` on; PARE_ERR_NONFINITE where f32 cannot
+ * hold a number. */
 static pare_status copy_numbers(pare_params *p, void *to, size_t at, const char *name,
                                 pare_weight *w, pare_err *err)
 {

@@ -27,8 +27,8 @@ size_t pare_popup_kept(double keep, size_t n)
 
 /* ---- opening ---------------------------------------------------------------------------------- */
 
-/* The matrices of the student are the slots that have scores: U(-1, 1) / sqrt(columns), a stream for
- * each matrix. */
+/* The matrices of the student are the slots that have scores: U(-1, 1) / sqrt(columns), a stream
+ * for each matrix. */
 static pare_status init_scores(popup *p, double keep, uint64_t seed, pare_err *err)
 {
     const pare_params *const s = p->student;
@@ -105,8 +105,8 @@ typedef struct gradient_job {
     float *grad;
 } gradient_job;
 
-/* Numbers of one block: g w sign(s), by the sign bit (0 where the score is 0). What has no scores has
- * no gradient either. */
+/* Numbers of one block: g w sign(s), by the sign bit (0 where the score is 0). What has no scores
+ * has no gradient either. */
 static void gradient_block(void *ctx, size_t block)
 {
     const gradient_job *const t = ctx;

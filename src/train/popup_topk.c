@@ -83,7 +83,8 @@ static void count_all(block *b, const float *x, unsigned shift)
 }
 
 /* Those that share the first digit with the threshold, side by side where the result will be: the
- * other digits look at them alone. Without a branch, which would be mispredicted half of the time. */
+ * other digits look at them alone. Without a branch, which would be mispredicted half of the
+ * time. */
 static void gather_near(const topk *s, block *b)
 {
     const float *const x = s->score + b->from;

@@ -1,9 +1,9 @@
 /* softmax_row.c - one row of logits through a softmax (softmax_row.h).
  *
- * The f32 rows go in pieces through small buffers, so that one vector exp (base/vmath.h) serves every
- * CPU. The loops around it have fixed lengths and one order of sums; each is written once, in plain
- * C, and compiled for several instruction sets. No operation is fused: except for exp every CPU gives
- * the same bits. */
+ * The f32 rows go in pieces through small buffers, so that one vector exp (base/vmath.h) serves
+ * every CPU. The loops around it have fixed lengths and one order of sums; each is written once,
+ * in plain C, and compiled for several instruction sets. No operation is fused: except for exp
+ * every CPU gives the same bits. */
 #include "softmax_row.h"
 #include "base/simd.h"
 #include <math.h>
@@ -84,9 +84,9 @@ PARE_INLINE void backward_any(float *dy, const float *x, size_t n, softmax_row s
     }
 }
 
-/* log p_i - log q_i = scale ((t_i - max_t) - (y_i - max_y)) - (log sum_t - log sum_y): the maxima are
- * subtracted first: logits of 1e4 would lose the difference to rounding. Where p_i is 0 its term is
- * 0, whatever the other factor. */
+/* log p_i - log q_i = scale ((t_i - max_t) - (y_i - max_y)) - (log sum_t - log sum_y): the maxima
+ * are subtracted first: logits of 1e4 would lose the difference to rounding. Where p_i is 0 its
+ * term is 0, whatever the other factor. */
 PARE_INLINE double kl_any(float *dy, const float *y, softmax_row q, const float *t, softmax_row p,
                           size_t n, float scale, float w)
 {

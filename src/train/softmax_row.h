@@ -1,7 +1,7 @@
 /* softmax_row.h - one row of logits through a softmax: what the losses share.
  *
- * A row is read three times: for its maximum, for the sum of exp(x - max), and in the backward pass.
- * With rows of some thousand numbers the second and third time come out of the cache. */
+ * A row is read three times: for its maximum, for the sum of exp(x - max), and in the backward
+ * pass. With rows of some thousand numbers the second and third time come out of the cache. */
 #ifndef PARE_SRC_SOFTMAX_ROW_H
 #define PARE_SRC_SOFTMAX_ROW_H
 #include <pare/base.h>

@@ -1,8 +1,8 @@
 /* tape_heads.c - softmax heads: project, rotate, attend; and the backward pass.
  *
  * Heads that share queries, keys or values add to the same gradients: they form a group that one
- * thread processes, in order. Many (sequence, group) pairs are distributed over the threads, for few
- * the threads work together on each; the choice depends on shapes alone. */
+ * thread processes, in order. Many (sequence, group) pairs are distributed over the threads, for
+ * few the threads work together on each; the choice depends on shapes alone. */
 #include "tape.h"
 #include <stdatomic.h>
 #include <string.h>
@@ -151,7 +151,8 @@ static void add_numbers(void *to, const void *from, size_t n, pare_dtype t)
     }
 }
 
-/* After one product: the gradients of the stacked matrix and bias are added to those of the parts. */
+/* After one product: the gradients of the stacked matrix and bias are added to those of the
+ * parts. */
 static void project_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, const head_job *j,
                              const rows *dqkv)
 {

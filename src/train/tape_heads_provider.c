@@ -1,7 +1,7 @@
 /* tape_heads_provider.c - softmax heads whose attention somebody else computes
- * (pare_attention_provider): the tape projects, passes queries, keys and values on, and takes outputs
- * and gradients back. Heads that share keys or values add to the same gradients, so each gradient
- * goes into memory of its own first. */
+ * (pare_attention_provider): the tape projects, passes queries, keys and values on, and takes
+ * outputs and gradients back. Heads that share keys or values add to the same gradients, so each
+ * gradient goes into memory of its own first. */
 #include "gradient.h"
 #include "tape.h"
 #include <string.h>

@@ -1,4 +1,5 @@
-/* tape_mean.c - U x, the plain mean over the keys of each row (0 where there is none), and U^T x. */
+/* tape_mean.c - U x, the plain mean over the keys of each row (0 where there is none), and U^T
+ * x. */
 #include "simd_lanes.h"
 
 typedef struct mean_job {

@@ -351,8 +351,8 @@ typedef struct column_row {
     float *y, *s1, *s2; /* sums over the rows: of dy (x - mean), of dy */
 } column_row;
 
-/* The three passes (NORM_COLUMNS, NORM_SUMS_BACKWARD, NORM_COLUMNS_BACKWARD), for the n columns from
- * j on; op is known where this is inlined. */
+/* The three passes (NORM_COLUMNS, NORM_SUMS_BACKWARD, NORM_COLUMNS_BACKWARD), for the n columns
+ * from j on; op is known where this is inlined. */
 PARE_INLINE void column_chunk(norm_op op, const norm_job *w, const column_row *r, size_t j,
                               size_t n)
 {

@@ -1,5 +1,5 @@
-/* tape_positions.c - computed positions: rotary for queries and keys, sinusoidal for the stream. The
- * tables are made once and hold the positions of the longest input so far. */
+/* tape_positions.c - computed positions: rotary for queries and keys, sinusoidal for the stream.
+ * The tables are made once and hold the positions of the longest input so far. */
 #include "tape.h"
 #include <math.h>
 

@@ -1,4 +1,5 @@
-/* task_graph.c - nodes of a graph: the whole graph in every step, the labels of the training mask. */
+/* task_graph.c - nodes of a graph: the whole graph in every step, the labels of the training
+ * mask. */
 #include "data/graph_data.h"
 #include "task.h"
 
@@ -15,7 +16,8 @@ typedef struct graph_task {
 
 /* ---- the largest component ----------------------------------------------------------------- */
 
-/* The nodes of the largest component, ascending; of two of one size, the one with the first node. */
+/* The nodes of the largest component, ascending; of two of one size, the one with the first
+ * node. */
 static pare_status largest_component(uint32_t **node, size_t *count, pare_arena *a,
                                      const pare_graph *g, pare_err *err)
 {

@@ -1,6 +1,6 @@
-/* task_sentences.c - sentences with labels. They differ in length and there is no padding, so that a
- * batch has sentences of one length: a row is drawn, and the batch from the rows that are as long.
- * Every row is equally likely, as in the other tasks. */
+/* task_sentences.c - sentences with labels. They differ in length and there is no padding, so that
+ * a batch has sentences of one length: a row is drawn, and the batch from the rows that are as
+ * long. Every row is equally likely, as in the other tasks. */
 #include "task.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* task_series.c - sequences with targets (sorting) or with values (angular velocity). A batch is rows
- * drawn with repetition. Rows of a file are split by a shuffle that depends on the split alone. */
+/* task_series.c - sequences with targets (sorting) or with values (angular velocity). A batch is
+ * rows drawn with repetition. Rows of a file are split by a shuffle that depends on the split
+ * alone. */
 #include "base/array.h"
 #include "base/support.h"
 #include "task.h"

@@ -1,6 +1,6 @@
-/* task_text.c - text: predict the next token. A batch is windows that begin anywhere in the training
- * text; scores look at fixed windows side by side, in which every token but the first of a text is
- * predicted once. */
+/* task_text.c - text: predict the next token. A batch is windows that begin anywhere in the
+ * training text; scores look at fixed windows side by side, in which every token but the first of
+ * a text is predicted once. */
 #include "task.h"
 
 #include <math.h>

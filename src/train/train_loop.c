@@ -1,8 +1,8 @@
-/* train_loop.c - pare_train: step after step until the last one, scored by validation, stopped at the
- * first number that is not finite, saved to a checkpoint now and then.
+/* train_loop.c - pare_train: step after step until the last one, scored by validation, stopped at
+ * the first number that is not finite, saved to a checkpoint now and then.
  *
- * Everything a step depends on is in the checkpoint or is a pure function of (seed, step): the batch,
- * the dropout, the learning rate. So a run that is resumed gives the same result. */
+ * Everything a step depends on is in the checkpoint or is a pure function of (seed, step): the
+ * batch, the dropout, the learning rate. So a run that is resumed gives the same result. */
 #include "gradient.h"
 #include "optimizer.h"
 #include "batch_loss.h"

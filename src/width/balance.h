@@ -1,4 +1,5 @@
-/* balance.h - the factors of an attention head, rewritten so that neither side is much larger than the other. */
+/* balance.h - the factors of an attention head, rewritten so that neither side is much larger
+ * than the other. */
 #ifndef PARE_SRC_WIDTH_BALANCE_H
 #define PARE_SRC_WIDTH_BALANCE_H
 #include "lm.h"

@@ -16,8 +16,8 @@
  * cut_cluster.c (Wh^ e_a = Wh m_a). []
  *
  * It holds for any clusters; near ones make it small. In the paper's words: the first term is
- * beta^2 eps, and selectors with a margin between the clusters make the second of the same order. The
- * rows z_i and p_i are enclosed, the rounding of m_a is counted. */
+ * beta^2 eps, and selectors with a margin between the clusters make the second of the same order.
+ * The rows z_i and p_i are enclosed, the rounding of m_a is counted. */
 #include "linalg/bounds.h"
 #include "linalg/matrix.h"
 #include "prove.h"

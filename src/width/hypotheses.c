@@ -25,7 +25,7 @@ static void *alloc_result(facts_job *l, size_t count, size_t size)
 }
 
 /* Every point of the stream: how near its rows are to a subspace. */
-static void fact_points(facts_job *l)
+static void stream_facts(facts_job *l)
 {
     pare_work *const w = &l->w;
     pare_width_facts *const out = l->out;
@@ -151,7 +151,7 @@ pare_status pare_width_check_hypotheses(pare_width_facts *out, pare_arena *a, co
     if (!l.w.st) {
         const size_t eighth = (l.n.we.rows + 7) / 8;
         out->dim = o->dim ? o->dim : eighth > 0 ? eighth : 1;
-        fact_points(&l);
+        stream_facts(&l);
         if (!l.w.st) facts_of_layers(&l, o->clusters ? o->clusters : out->dim);
         if (!l.w.st) facts_of_heads(&l);
     }

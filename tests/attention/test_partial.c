@@ -53,7 +53,7 @@ static void check_row(const pare_partial *p, const head_case *h, size_t row, siz
     free(s);
 }
 
-static void a_partial_result_is_max_sum_and_unnormalised_average(void **state)
+static void a_partial_result_is_max_sum_and_unnormalized_average(void **state)
 {
     (void)state;
     pare_arena *const a = pare_arena_new();
@@ -174,7 +174,7 @@ static void a_row_does_not_depend_on_its_neighbors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_partial_result_is_max_sum_and_unnormalised_average),
+        cmocka_unit_test(a_partial_result_is_max_sum_and_unnormalized_average),
         cmocka_unit_test(merged_results_are_attention_over_the_union),
         cmocka_unit_test(a_merge_adds_no_rounding_of_its_own),
         cmocka_unit_test(parts_that_saw_nothing_do_not_count),

@@ -506,7 +506,7 @@ static void reasons_for_exact_attention_are_given(void **state)
                                 .q = &h.q, .k = &h.k, .v = &h.v, .scale = 1, .pattern = &FULL},
                             &o, NULL, &err),
               &err);
-    assert_contains(r.why, "exact: centred logits may reach");
+    assert_contains(r.why, "exact: centered logits may reach");
     check_bound(&h, &FULL, NULL);
     h = poly_case(a, 300, 8, 4, CENTERED, 0.1, 33);
     o.always = true, o.max_bytes = 1000, o.degree = 3;
@@ -592,7 +592,7 @@ static void nothing_at_all_is_fine(void **state)
 }
 
 /* d = 8 and 16 at logits of standard deviation 0.1: degree 3, nearly no row left over. */
-static void centred_logits_need_degree_three(void **state)
+static void centered_logits_need_degree_three(void **state)
 {
     (void)state;
     for (size_t d = 8; d <= 16; d += 8) {
@@ -652,7 +652,7 @@ int main(void)
         cmocka_unit_test(values_of_extreme_size_are_left_to_the_exact_kernel),
         cmocka_unit_test(a_number_that_is_none_is_refused),
         cmocka_unit_test(nothing_at_all_is_fine),
-        cmocka_unit_test(centred_logits_need_degree_three),
+        cmocka_unit_test(centered_logits_need_degree_three),
         cmocka_unit_test(unequal_coordinates_get_chosen_monomials),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

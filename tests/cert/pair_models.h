@@ -171,7 +171,7 @@ static inline void pair_close(pair_case *t)
 typedef struct found { /* largest, over all points tried */
     double apart, rows2, difference, moves;
     size_t tried;
-    bool relabelled; /* a row that began with one label has another, or the models disagree */
+    bool relabeled; /* a row that began with one label has another, or the models disagree */
 } found;
 
 typedef struct hunt {
@@ -221,7 +221,7 @@ static inline double look(hunt *h)
             h->best->difference = fmax(h->best->difference, fabs((f[1] - f[0]) - (g[1] - g[0])));
         const size_t label = label_of(h->f0 + i * h->cols, h->cols);
         if (label_of(f, h->cols) != label || label_of(g, h->cols) != label)
-            h->best->relabelled = true;
+            h->best->relabeled = true;
     }
     h->best->apart = fmax(h->best->apart, most);
     h->best->tried++;

@@ -44,7 +44,7 @@ static void no_input_of_a_ball_is_worse_than_proven(void **state)
         holds(&t, "row", w.rows2, b.rows2, w.moves);
         holds(&t, "move", w.moves, b.moves, w.moves);
         if (pare_model_outputs(t.f) == 2) holds(&t, "difference", w.difference, b.difference, 0);
-        if (b.certain == b.rows) assert_false(w.relabelled);
+        if (b.certain == b.rows) assert_false(w.relabeled);
         tried += w.tried;
         finite += isfinite(b.apart.v) ? 1 : 0;
         certain += b.certain == b.rows;

@@ -6,7 +6,7 @@ def npy(dtype, shape, data):
     head = "{'descr': '%s', 'fortran_order': False, 'shape': %s, }" % (dtype, shape)
     head += " " * (63 - (len(head) + 10) % 64) + "\n"
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(head)) + head.encode() + data
-def steps_up(path, n, seed, length=16): # how many neighbours ascend
+def steps_up(path, n, seed, length=16): # how many neighbors ascend
     r = random.Random(seed)
     ids = [[r.randrange(8) for _ in range(length)] for _ in range(n)]
     up = [sum(b > a for a, b in zip(s, s[1:])) / length * 4 - 2 for s in ids]

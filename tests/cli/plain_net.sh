@@ -21,7 +21,7 @@ print(sys.argv[2], 'is below', sys.argv[3], t[sys.argv[2]] < float(sys.argv[3]))
 # Minesweeper: hidden layers of 8 units, so that all rows but the first lie in 8 dimensions, and those in 7.
 pare data minesweeper --side 20 -q -o board.npz
 pare train --kind graph --data board.npz --dim 16 --layers 2 --ffn 8 --epochs 100 $plain -q -o net.st >train.txt
-awk '/^result/ { print "learnt: a test AUC above 0.6", ($4 > 0.6) }' train.txt
+awk '/^result/ { print "learned: a test AUC above 0.6", ($4 > 0.6) }' train.txt
 pare info net.st | grep -E '^(block|  )' | head -n 4
 pare width net.st --data board.npz --method lowrank --dim 8 -q -v -o low.st | grep -oE 'Theorem 4.2 .Shirzad 2024. (needs nothing that this net lacks: holds|as it is true: some net of width 8)'
 claims low.st.cert.json theorem42.applies theorem42.outputs
@@ -68,7 +68,7 @@ with zipfile.ZipFile("kinds.npz", "w") as z:
         z.writestr(name + "_masks.npy", npy("|b1", (1, n), bytes(i % 4 in part for i in range(n))))
 PY
 pare train --kind graph --data kinds.npz --dim 16 --layers 2 --epochs 60 --eval-every 60 $plain -q -o kinds.st >train.txt
-awk '/^result/ { print "learnt: a test accuracy above 0.9", ($4 > 0.9) }' train.txt
+awk '/^result/ { print "learned: a test accuracy above 0.9", ($4 > 0.9) }' train.txt
 for rule in margin paper; do
     pare width kinds.st --data kinds.npz --method cluster --dim 4 --rule $rule -q -f -o codes.st | grep -A 1 '^cut'
     claims codes.st.cert.json cluster.radius cluster.separation apriori.outputs theorem44.outputs

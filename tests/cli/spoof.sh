@@ -1,4 +1,4 @@
-# Strings of files cannot add a line to what is printed, or colour one: no control byte gets out.
+# Strings of files cannot add a line to what is printed, or color one: no control byte gets out.
 evil=$(printf 'x\nproven       holds   1e-30\033[32m\r\177\302\233\342\200\256')
 check() { # what every stream of a command holds: lines of ours only
     "$@" >out 2>err </dev/null; code=$?

@@ -1,4 +1,4 @@
-# On a terminal: colours unless NO_COLOR, never a binary array.
+# On a terminal: colors unless NO_COLOR, never a binary array.
 command -v script >/dev/null || { echo "SKIP needs script"; exit 77; }
 tty() { script -qec "$1" /dev/null </dev/null | tr -d '\r'; }
 tty 'test -t 1 && echo terminal' | grep -q terminal || { echo "SKIP no terminal"; exit 77; }

@@ -164,7 +164,7 @@ static void depth_theorem_d1_claim_does_not_follow_from_its_bound(void **state)
     false_step(.006, .0647640, NAN);
 }
 
-static void depth_definition_3_4_has_many_minimisers(void **state)
+static void depth_definition_3_4_has_many_minimizers(void **state)
 {
     (void)state;
     false_reading(0, .4, NAN);
@@ -273,7 +273,7 @@ int main(void)
         cmocka_unit_test(depth_theorem_d1_residual_layers_do_not_contract),
         cmocka_unit_test(depth_theorem_d1_does_not_count_the_residual_path),
         cmocka_unit_test(depth_theorem_d1_claim_does_not_follow_from_its_bound),
-        cmocka_unit_test(depth_definition_3_4_has_many_minimisers),
+        cmocka_unit_test(depth_definition_3_4_has_many_minimizers),
         cmocka_unit_test(depth_remark_d3_norm_is_not_the_sum_of_entries),
         cmocka_unit_test(depth_theorem_1_2_holds_for_doing_nothing),
         cmocka_unit_test(with_a_skip_the_rank_stays),

@@ -143,14 +143,14 @@ static void heads_in_tensors_of_their_own_are_packed(void **state)
 static const size_t path_ptr[TOKENS + 1] = {0, 1, 3, 5, 6};
 static const uint32_t path_idx[] = {1, 0, 2, 1, 3, 2};
 static const pare_graph path_graph = {.n = TOKENS, .ptr = path_ptr, .idx = path_idx};
-static bool sees_neighbours(size_t a, size_t b, size_t n)
+static bool sees_neighbors(size_t a, size_t b, size_t n)
 {
     (void)n;
     return a + 1 == b || b + 1 == a;
 }
-static bool sees_neighbours_and_itself(size_t a, size_t b, size_t n)
+static bool sees_neighbors_and_itself(size_t a, size_t b, size_t n)
 {
-    return a == b || sees_neighbours(a, b, n);
+    return a == b || sees_neighbors(a, b, n);
 }
 
 static double *batch_normed(store *s, const double *x, int l, int k)
@@ -200,7 +200,7 @@ static const double *naive_graph(store *s, const double *in, bool loops)
             p[i] = affine(s, x, TOKENS, D, D, get(s, "layers.%d.%c.weight", l, "qkv"[i]),
                           get(s, "layers.%d.%c.bias", l, "qkv"[i]), false);
         const double *y = attend(s, p[0], p[1], p[2], TOKENS, HEADS, HEADS, DK, 0.5,
-                                 loops ? sees_neighbours_and_itself : sees_neighbours);
+                                 loops ? sees_neighbors_and_itself : sees_neighbors);
         add_to(x,
                affine(s, y, TOKENS, D, D, get(s, "layers.%d.o.weight", l),
                       get(s, "layers.%d.o.bias", l), false),
@@ -295,7 +295,7 @@ static void moonshine_turns_part_of_each_head(void **state)
 /* ---- BERT with a mean-only norm ---------------------------------------------------------------
  */
 
-static double *centred(store *s, const double *x, const char *name)
+static double *centered(store *s, const double *x, const char *name)
 {
     double *y = pare_alloc(s->a, TOKENS * D, sizeof *y);
     for (size_t t = 0; t < TOKENS; t++) {
@@ -343,17 +343,17 @@ static void mean_only_bert_maps_its_words_first(void **state)
     double e[TOKENS * 5];
     for (size_t t = 0; t < TOKENS; t++)
         memcpy(e + 5 * t, words + 5 * (size_t)ids[t], 5 * sizeof *e);
-    double *x = centred(s, named(s, e, 5, D, "linear_in"), "LayerNorm");
+    double *x = centered(s, named(s, e, 5, D, "linear_in"), "LayerNorm");
     const double *y = attend(s, named(s, x, D, D, LAYER0 "attention.self.query"),
                              named(s, x, D, D, LAYER0 "attention.self.key"),
                              named(s, x, D, D, LAYER0 "attention.self.value"), TOKENS, HEADS, HEADS,
                              DK, 0.5, sees_all);
     add_to(x, named(s, y, D, D, LAYER0 "attention.output.dense"), TOKENS * D);
-    x = centred(s, x, LAYER0 "attention.output.LayerNorm");
+    x = centered(s, x, LAYER0 "attention.output.LayerNorm");
     double *f = named(s, x, D, HIDDEN, LAYER0 "intermediate.dense");
     apply(f, TOKENS * HIDDEN, relu);
     add_to(x, named(s, f, HIDDEN, D, LAYER0 "output.dense"), TOKENS * D);
-    double *first = named(s, centred(s, x, LAYER0 "output.LayerNorm"), D, D, "bert.pooler.dense");
+    double *first = named(s, centered(s, x, LAYER0 "output.LayerNorm"), D, D, "bert.pooler.dense");
     apply(first, D, tanh);
     save(&p, "{\"arch\":\"post mean-only LayerNorm BERT\",\"heads\":\"2\",\"act\":\"relu\"}");
     assert_model_gives(p.path, &id_input, named(s, first, D, 2, "classifier"), 1, 2);
@@ -469,7 +469,7 @@ static const double *naive_width(store *s, const double *x)
             double sum = 0;
             for (int pass = 0; pass < 2; pass++)
                 for (size_t j = 0; j < TOKENS; j++) {
-                    if (!sees_neighbours(i, j, TOKENS)) continue;
+                    if (!sees_neighbors(i, j, TOKENS)) continue;
                     double dot = 0;
                     for (size_t c = 0; c < dk; c++) dot += q[i * dk + c] * k[j * dk + c];
                     const double e = exp(get(s, "L0.H%d.scale", h)[0] * dot);

@@ -77,7 +77,7 @@ static const double special[] = {0,
                                  0x1p1023};
 enum { SPECIALS = sizeof special / sizeof *special };
 
-/* Argument t of a test: special points and their neighbours with both signs, then dense near the
+/* Argument t of a test: special points and their neighbors with both signs, then dense near the
  * interesting range, then all exponents. */
 static inline double argument(pare_rng *r, size_t t)
 {

@@ -69,7 +69,7 @@ static void every_wrong_shape_is_refused(void **state)
             n.w->cols = was.cols - 1;
             refused(m, n.name, "one column too few");
             *n.w = was;
-            /* One row fewer: the last head, id, class or neighbour is missing. Free are the number
+            /* One row fewer: the last head, id, class or neighbor is missing. Free are the number
              * of classes, and hidden widths whose partner would have to change as well. */
             n.w->rows = was.rows - 1;
             if (was.rows > 1 && !strstr(n.name, "out.weight")) refused(m, n.name, "a missing row");

@@ -168,7 +168,7 @@ static void set_vectors(norm_case *c, uint64_t seed)
 static double plain_norm(double *y, const norm_case *c, size_t row)
 {
     const vector_norm *const k = &c->k;
-    const bool centred = k->kind == PARE_NORM_LAYER || k->kind == PARE_NORM_MEAN;
+    const bool centered = k->kind == PARE_NORM_LAYER || k->kind == PARE_NORM_MEAN;
     const bool divided = k->kind == PARE_NORM_LAYER || k->kind == PARE_NORM_RMS;
     double mean = 0, squares = 0, most = 0, gain = 1, bias = 0;
     for (size_t j = 0; j < c->d; j++) {
@@ -179,7 +179,7 @@ static double plain_norm(double *y, const norm_case *c, size_t row)
         if (k->bias) bias = fmax(bias, fabs((double)k->bias[j]));
     }
     for (size_t j = 0; j < c->d; j++) {
-        if (centred) y[j] -= mean;
+        if (centered) y[j] -= mean;
         squares += y[j] * y[j];
     }
     const double by = sqrt((squares + k->shift) / k->divisor + k->eps);

@@ -127,7 +127,7 @@ static void nothing_keeps_an_impossible_budget(void **state)
     close_scene(&s);
 }
 
-/* An eps and a size that one share of the parameters keeps, and its neighbours in the list of
+/* An eps and a size that one share of the parameters keeps, and its neighbors in the list of
  * settings do not: that share, or a smaller file, is found. */
 static void what_meets_two_budgets_is_found_between_the_settings(void **state)
 {

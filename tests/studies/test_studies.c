@@ -23,7 +23,7 @@ static void homophily_of_a_path(void **state)
     assert_true(isnan(class_homophily(&g, one, 1, &same)));
 }
 
-static void files_are_recognised_by_what_is_in_them(void **state)
+static void files_are_recognized_by_what_is_in_them(void **state)
 {
     (void)state;
     const char *const path[GRAPHS] = {"../shared/data/graph/minesweeper.npz",
@@ -452,7 +452,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(homophily_of_a_path),
-        cmocka_unit_test(files_are_recognised_by_what_is_in_them),
+        cmocka_unit_test(files_are_recognized_by_what_is_in_them),
         cmocka_unit_test(tolokers_has_two_classes),
         cmocka_unit_test(photo_edges_are_those_of_all_nodes),
         cmocka_unit_test(every_run_falls_into_one_bin),

@@ -167,8 +167,8 @@ static inline void q_norm(qmat *x, const pare_norm *n)
         for (size_t k = 0; k < d; k++) v[k] += q_at(&n->offset, k);
         for (size_t k = 0; k < d; k++) mean += v[k];
         mean /= (quad)d;
-        const bool centred = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_MEAN;
-        for (size_t k = 0; centred && k < d; k++) v[k] -= mean;
+        const bool centered = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_MEAN;
+        for (size_t k = 0; centered && k < d; k++) v[k] -= mean;
         for (size_t k = 0; k < d; k++) squares += v[k] * v[k];
         const bool divides = n->kind == PARE_NORM_LAYER || n->kind == PARE_NORM_RMS;
         const quad divisor = divides ? (quad)n->divisor : 1;

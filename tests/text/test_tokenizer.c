@@ -63,7 +63,7 @@ static const char *const FILES[] = {"../shared/data/bpe/vocab.bpe",
                                     "../shared/data/models/bert_sst_vocab.txt"};
 static const pare_tokenizer_kind KINDS[] = {PARE_TOK_GPT2, PARE_TOK_LLAMA2C, PARE_TOK_WORDS};
 
-static void real_vocabularies_are_recognised(void **state)
+static void real_vocabularies_are_recognized(void **state)
 {
     (void)state;
     for (size_t i = 0; i < 3; i++) {
@@ -140,7 +140,7 @@ int main(void)
         cmocka_unit_test(bytes_are_their_own_ids),
         cmocka_unit_test(a_model_without_a_tokenizer_says_so),
         cmocka_unit_test(kinds_are_told_apart_by_content),
-        cmocka_unit_test(real_vocabularies_are_recognised),
+        cmocka_unit_test(real_vocabularies_are_recognized),
         cmocka_unit_test(garbled_vocabularies_do_no_harm),
         cmocka_unit_test(random_bytes_as_a_vocabulary_do_no_harm),
     };

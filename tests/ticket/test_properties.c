@@ -10,7 +10,7 @@
 #include "ticket/ticket_bounds.h"
 
 /* A million draws of each stream have the mean of U(-1, 1), and two streams know nothing of one
- * another: neighbours, the two of one ticket, other seeds. */
+ * another: neighbors, the two of one ticket, other seeds. */
 static void streams_are_uniform_and_independent(void **state)
 {
     enum { MANY = 1000000, STREAMS = 5 };

@@ -92,7 +92,7 @@ static void every_kind_of_model_is_certified_and_verifies(void **state)
 }
 
 /* The printed form stands beside the theorem where it speaks of the model at all. */
-static void the_printed_form_is_labelled(void **state)
+static void the_printed_form_is_labeled(void **state)
 {
     pare_rng r = pare_rng_at(1, 2);
     const pair_shape s = {.d1 = 4, .d2 = 4, .heads = 2, .dk = 4, .blocks = 1, .size = .6};
@@ -222,7 +222,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_of_model_is_certified_and_verifies),
-        cmocka_unit_test(the_printed_form_is_labelled),
+        cmocka_unit_test(the_printed_form_is_labeled),
         cmocka_unit_test(a_smaller_statement_is_found_out),
         cmocka_unit_test(a_changed_hypothesis_domain_or_printed_value_is_found_out),
         cmocka_unit_test(all_inputs_are_others_as_well),

@@ -1,4 +1,4 @@
-/* Tests src/train/adamw.c: the optimiser against a few plain lines in f64, and clipping. */
+/* Tests src/train/adamw.c: the optimizer against a few plain lines in f64, and clipping. */
 #include "train/optimizer.h"
 #include "train/adamw.h"
 #include <pare_test.h>

@@ -450,7 +450,7 @@ static void a_teacher_pulls_the_student(void **state)
 }
 
 /* With hidden alone the first stream (of the embedding) comes to the teacher's. */
-static void hidden_states_are_learnt(void **state)
+static void hidden_states_are_learned(void **state)
 {
     (void)state;
     tiny t, teacher;
@@ -554,7 +554,7 @@ int main(void)
         cmocka_unit_test(a_run_that_diverges_at_once_is_an_error),
         cmocka_unit_test(a_mark_that_is_no_number_ends_the_run),
         cmocka_unit_test(a_teacher_pulls_the_student),
-        cmocka_unit_test(hidden_states_are_learnt),
+        cmocka_unit_test(hidden_states_are_learned),
         cmocka_unit_test(a_fixed_lesson_asks_its_teacher_once),
         cmocka_unit_test(options_that_make_no_sense_are_refused),
     };

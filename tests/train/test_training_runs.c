@@ -156,7 +156,7 @@ static void threads_change_nothing_and_the_grid_has_a_winner(void **state)
     }
     for (size_t s = 0; s < SETTINGS; s++)
         assert_le(r[0]->val[r[0]->setting].mean, r[0]->val[s].mean);
-    assert_int_equal(r[0]->setting, 3); /* the faster and longer one: nothing is learnt too long */
+    assert_int_equal(r[0]->setting, 3); /* the faster and longer one: nothing is learned too long */
     for (size_t i = 0; i < 3; i++) pare_runs_free(r[i]);
     board_close(&b);
 }

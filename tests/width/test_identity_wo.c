@@ -54,7 +54,7 @@ static void begin(small_net *s, size_t width)
     s->m->nblocks = 1;
 }
 
-/* Two neighbouring f32 that become the same when they are scaled by s->by and rounded. */
+/* Two neighboring f32 that become the same when they are scaled by s->by and rounded. */
 static void find_pair(small_net *s)
 {
     for (float w = 1.9f;; w = nextafterf(w, 2)) {
