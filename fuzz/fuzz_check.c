@@ -223,9 +223,9 @@ static size_t mutate_part(uint8_t *data, size_t size, size_t max_size, size_t at
     static uint8_t part[4096];
     const size_t rest = size - at - n;
     if (n > sizeof part || at + rest >= max_size) return LLVMFuzzerMutate(data, size, max_size);
-    const size_t room = max_size - at - rest < sizeof part ? max_size - at - rest : sizeof part;
+    const size_t capacity = max_size - at - rest < sizeof part ? max_size - at - rest : sizeof part;
     memcpy(part, data + at, n);
-    const size_t now = LLVMFuzzerMutate(part, n, room);
+    const size_t now = LLVMFuzzerMutate(part, n, capacity);
     memmove(data + at + now, data + at + n, rest);
     memcpy(data + at, part, now);
     for (size_t i = 0; i < digits; i++) data[at - digits + i] = (uint8_t)((uint64_t)now >> (8 * i));
