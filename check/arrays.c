@@ -146,7 +146,7 @@ static bool inflate_member(job *j, const char *name, bytes packed, unsigned char
 /* One entry of the central directory, which begins at p; both sizes are below 4 GB. */
 static bool read_member(job *j, const char *name, bytes file, const unsigned char *p, member *out)
 {
-    const uint32_t method = u16_at(p + 10), crc = u32_at(p + 16), packed = u32_at(p + 20),
+    const uint32_t packing = u16_at(p + 10), crc = u32_at(p + 16), packed = u32_at(p + 20),
                    size = u32_at(p + 24), at = u32_at(p + 42);
     const size_t length = u16_at(p + 28);
     char *const own = take(j, length + 1, 1);
@@ -157,11 +157,11 @@ static bool read_member(job *j, const char *name, bytes file, const unsigned cha
     if ((size_t)at + 30 > file.n || u32_at(file.v + at) != 0x04034b50)
         return fail(j, UNREADABLE, "%s: is damaged", full);
     const size_t data = (size_t)at + 30 + u16_at(file.v + at + 26) + u16_at(file.v + at + 28);
-    if (data > file.n || packed > file.n - data || (method != 0 && method != 8) ||
-        (method == 0 && packed != size) || size / MOST_RATIO > packed)
+    if (data > file.n || packed > file.n - data || (packing != 0 && packing != 8) ||
+        (packing == 0 && packed != size) || size / MOST_RATIO > packed)
         return fail(j, UNREADABLE, "%s: is damaged", full);
     bytes content = {file.v + data, packed};
-    if (method == 8) {
+    if (packing == 8) {
         unsigned char *const to = take(j, (size_t)size + 1, 1);
         if (!to || !inflate_member(j, full, content, to, size)) return false;
         content = (bytes){to, size};
