@@ -94,13 +94,8 @@ bool file_exists(const char *path);
 const char *beside(job *j, const char *file, const char *path); /* relative to the file's folder */
 void sha256_of(char hex[65], const void *data, size_t n);
 
-typedef struct hasher { /* of many pieces */
-    SHA256_CTX ctx;
-} hasher;
-hasher hasher_new(void);
-void hasher_add(hasher *h, const void *data, size_t n);
-void hasher_add_u64(hasher *h, uint64_t v);
-void hasher_end(hasher *h, char hex[65]);
+void hash_u64(SHA256_CTX *h, uint64_t v);
+void hash_end(SHA256_CTX *h, char hex[65]);
 
 /* JSON: no duplicate keys, no NUL in strings, whole text used. The caller deletes it. The getters fail
  * where a key is missing or of another type. */
@@ -224,7 +219,6 @@ double weight_at(const tensor *t, size_t i);
 typedef struct array {
     size_t ndim, shape[4], count, item;
     char type; /* 'f', 'i', 'u', 'b' as numpy */
-    bool fortran;
     const unsigned char *data;
 } array;
 
@@ -294,30 +288,31 @@ typedef struct balls { /* n rows of d numbers; no rows after a failure */
 
 /* One model on one input. Balls belong to it until they are dropped. */
 typedef struct kept kept;
-typedef struct run {
+typedef struct evaluation {
     job *j;
     const model *m;
     input in;
     slong prec;
     kept *kept;
-} run;
+} evaluation;
 
-balls new_balls(run *r, size_t n, size_t d); /* zeros */
+balls new_balls(evaluation *r, size_t n, size_t d); /* zeros */
 arb_ptr row_of(balls b, size_t i);
-void drop_since(run *r, kept *mark, balls but); /* all balls since r->kept was `mark`, but those */
+void drop_since(evaluation *r, kept *mark,
+                balls but); /* all balls since r->kept was `mark`, but those */
 
 /* The rows before the first layer; behind a sublayer; the outputs. */
-balls embed(run *r);
-balls attention_sublayer(run *r, const attention *a, balls x, bool skip_only);
-balls ffn_sublayer(run *r, const ffn *f, balls x);
-balls apply_head(run *r, balls x);
+balls embed(evaluation *r);
+balls attention_sublayer(evaluation *r, const attention *a, balls x, bool skip_only);
+balls ffn_sublayer(evaluation *r, const ffn *f, balls x);
+balls apply_head(evaluation *r, balls x);
 /* The parts that claims about one layer are about; z: rows behind in_norm. */
-balls normalized(run *r, balls x, const norm *n);
-balls attention_branch(run *r, const attention *a, balls z);
-balls ffn_branch(run *r, const ffn *f, balls z);
-void queries_and_keys(run *r, const attention *a, balls z, balls *q, balls *k);
+balls normalized(evaluation *r, balls x, const norm *n);
+balls attention_branch(evaluation *r, const attention *a, balls z);
+balls ffn_branch(evaluation *r, const ffn *f, balls z);
+void queries_and_keys(evaluation *r, const attention *a, balls z, balls *q, balls *k);
 /* The keys that a query sees, ascending; `keys` has room for all tokens. Returns their number. */
-size_t visible(const run *r, size_t query, uint32_t *keys);
+size_t visible(const evaluation *r, size_t query, uint32_t *keys);
 /* Logarithms of the attention weights of one query of one head; the weighted mean of its values. */
 void log_weights(arb_ptr out, const head *h, arb_srcptr q, balls k, const uint32_t *keys, size_t n,
                  slong prec);

@@ -58,7 +58,7 @@ void figures_join(figures *all, const figures *one, slong prec)
 /* ---- one layer ------------------------------------------------------------------------------- */
 
 /* Largest |ln(a / a^)| over the heads, queries with two keys at least, and their keys. */
-static void compare_weights(run r[2], size_t l, const balls z[2], figures *out)
+static void compare_weights(evaluation r[2], size_t l, const balls z[2], figures *out)
 {
     const size_t tokens = r->in.tokens;
     const slong prec = r->prec;
@@ -119,7 +119,8 @@ static bool same_pattern(const model *a, const model *b)
 }
 
 /* Weights on the rows of each model; branches on the rows that enter the one of f. */
-static void look_at_attention(run r[2], size_t l, const balls x[2], const wanted *w, figures *out)
+static void look_at_attention(evaluation r[2], size_t l, const balls x[2], const wanted *w,
+                              figures *out)
 {
     const attention *const a = &r[0].m->layers[l].attn, *const b = &r[1].m->layers[l].attn;
     kept *const mark[2] = {r[0].kept, r[1].kept};
@@ -134,7 +135,7 @@ static void look_at_attention(run r[2], size_t l, const balls x[2], const wanted
     for (int s = 0; s < 2; s++) drop_since(&r[s], mark[s], (balls){0});
 }
 
-static void look_at_ffn(run r[2], size_t l, balls x, const wanted *w, figures *out)
+static void look_at_ffn(evaluation r[2], size_t l, balls x, const wanted *w, figures *out)
 {
     const ffn *const f = &r[0].m->layers[l].ffn, *const g = &r[1].m->layers[l].ffn;
     kept *const mark[2] = {r[0].kept, r[1].kept};
@@ -213,7 +214,7 @@ static void spread(figures *out, balls x, slong prec)
 }
 
 /* |S - S without attention|^2, where every layer has a skip. */
-static void without_attention(run r, balls y, figures *out)
+static void without_attention(evaluation r, balls y, figures *out)
 {
     r.kept = NULL;
     for (size_t l = 0; l < r.m->nlayers; l++)
@@ -235,7 +236,7 @@ static void without_attention(run r, balls y, figures *out)
 
 /* ---- both models ----------------------------------------------------------------------------- */
 
-static void run_layers(run r[2], balls x[2], const wanted *w, figures *out)
+static void run_layers(evaluation r[2], balls x[2], const wanted *w, figures *out)
 {
     const size_t n[2] = {r[0].m->nlayers, r[1].m->nlayers}, most = n[0] > n[1] ? n[0] : n[1];
     const double work = work_of(r[0].m, &r->in) + work_of(r[1].m, &r->in);
@@ -264,7 +265,7 @@ static bool comparable(job *j, const model *f, const model *g, const input *in)
 bool compare(job *j, const model *f, const model *g, const input *in, const wanted *w, figures *out,
              arb_ptr scores[2], slong prec)
 {
-    run r[2] = {{j, f, *in, prec, NULL}, {j, g, *in, prec, NULL}};
+    evaluation r[2] = {{j, f, *in, prec, NULL}, {j, g, *in, prec, NULL}};
     balls x[2], y[2];
     if (!comparable(j, f, g, in)) return false;
     for (int s = 0; s < 2; s++) {

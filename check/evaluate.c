@@ -25,7 +25,7 @@ struct kept {
     kept *next;
 };
 
-balls new_balls(run *r, size_t n, size_t d)
+balls new_balls(evaluation *r, size_t n, size_t d)
 {
     size_t count;
     if (__builtin_mul_overflow(n, d, &count) || count > r->j->o->most_balls)
@@ -37,7 +37,7 @@ balls new_balls(run *r, size_t n, size_t d)
     return k->rows;
 }
 
-void drop_since(run *r, kept *mark, balls but)
+void drop_since(evaluation *r, kept *mark, balls but)
 {
     kept **at = &r->kept;
     while (*at != mark) {
@@ -79,7 +79,8 @@ static void mul_d(arb_t x, double v, slong prec)
 /* ---- maps ------------------------------------------------------------------------------------ */
 
 /* y = x W^T + b, of rows `first` to `first + out - 1` of W. */
-static balls dense_part(run *r, balls x, const tensor *w, size_t first, size_t out, const tensor *b)
+static balls dense_part(evaluation *r, balls x, const tensor *w, size_t first, size_t out,
+                        const tensor *b)
 {
     const balls y = new_balls(r, x.n, out);
 #pragma omp parallel if (y.n * x.d * out > FEW)
@@ -103,7 +104,7 @@ static balls dense_part(run *r, balls x, const tensor *w, size_t first, size_t o
 }
 
 /* A matrix that is absent is the identity. */
-static balls dense(run *r, balls x, const tensor *w, const tensor *b)
+static balls dense(evaluation *r, balls x, const tensor *w, const tensor *b)
 {
     return w ? dense_part(r, x, w, 0, w->rows, b) : x;
 }
@@ -118,7 +119,7 @@ static void add_vector(balls y, const tensor *b, slong prec)
     for (size_t i = 0; b && i < y.n * y.d; i++) add_d(y.v + i, weight_at(b, i % y.d), prec);
 }
 
-static balls copy(run *r, balls x)
+static balls copy(evaluation *r, balls x)
 {
     const balls y = new_balls(r, x.n, x.d);
     if (y.v) _arb_vec_set(y.v, x.v, (slong)(x.n * x.d));
@@ -182,7 +183,7 @@ static void norm_rows(balls x, const norm *n, slong prec)
     for (size_t i = 0; i < x.n; i++) norm_row(row_of(x, i), x.d, n, prec);
 }
 
-balls normalized(run *r, balls x, const norm *n)
+balls normalized(evaluation *r, balls x, const norm *n)
 {
     const balls z = copy(r, x);
     norm_rows(z, n, r->prec);
@@ -299,7 +300,7 @@ static void add_positions(const model *m, balls x, slong prec)
     }
 }
 
-balls embed(run *r)
+balls embed(evaluation *r)
 {
     const model *const m = r->m;
     const input *const in = &r->in;
@@ -324,7 +325,7 @@ balls embed(run *r)
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-size_t visible(const run *r, size_t query, uint32_t *keys)
+size_t visible(const evaluation *r, size_t query, uint32_t *keys)
 {
     const model *const m = r->m;
     size_t n = 0;
@@ -340,7 +341,7 @@ size_t visible(const run *r, size_t query, uint32_t *keys)
 }
 
 /* U x: the plain mean of the rows that a row sees; 0 where it sees none. */
-static balls visible_means(run *r, balls x)
+static balls visible_means(evaluation *r, balls x)
 {
     const balls y = new_balls(r, x.n, x.d);
     uint32_t *const keys = flint_malloc((x.n + 1) * sizeof *keys);
@@ -362,7 +363,7 @@ static balls visible_means(run *r, balls x)
 }
 
 /* Rotary positions: planes (2p, 2p + 1) or (p, p + planes) of a head's part, at each position. */
-static void rotate(const run *r, balls x, const attention *at, const head *h, size_t first)
+static void rotate(const evaluation *r, balls x, const attention *at, const head *h, size_t first)
 {
     const bool interleaved = r->m->interleaved;
     const slong prec = r->prec;
@@ -387,7 +388,7 @@ static void rotate(const run *r, balls x, const attention *at, const head *h, si
     }
 }
 
-static balls make_queries(run *r, const attention *a, balls z)
+static balls make_queries(evaluation *r, const attention *a, balls z)
 {
     const balls q = a->wq ? dense(r, z, a->wq, a->bq) : new_balls(r, z.n, a->nq);
     if (!a->wq) add_vector(q, a->bq, r->prec);                         /* the same for all */
@@ -399,7 +400,7 @@ static balls make_queries(run *r, const attention *a, balls z)
     return q;
 }
 
-void queries_and_keys(run *r, const attention *a, balls z, balls *q, balls *k)
+void queries_and_keys(evaluation *r, const attention *a, balls z, balls *q, balls *k)
 {
     *q = make_queries(r, a, z);
     *k = dense(r, z, a->wk, a->bk);
@@ -473,7 +474,7 @@ void attend(arb_ptr out, const head *h, arb_srcptr q, balls k, balls v, const ui
 }
 
 /* All heads side by side. */
-static balls softmax_heads(run *r, const attention *a, balls z)
+static balls softmax_heads(evaluation *r, const attention *a, balls z)
 {
     balls q, k;
     queries_and_keys(r, a, z, &q, &k);
@@ -494,7 +495,7 @@ static balls softmax_heads(run *r, const attention *a, balls z)
 }
 
 /* sum_j U^j z E_j: the E_j^T are stacked in mix. */
-static balls power_mix(run *r, const attention *a, balls z)
+static balls power_mix(evaluation *r, const attention *a, balls z)
 {
     const balls y = new_balls(r, z.n, a->out);
     for (size_t p = 0; p < a->mix->rows / a->out; p++) {
@@ -505,7 +506,7 @@ static balls power_mix(run *r, const attention *a, balls z)
 }
 
 /* [z, heads] matrix^T */
-static balls pooled_heads(run *r, const attention *a, balls z)
+static balls pooled_heads(evaluation *r, const attention *a, balls z)
 {
     const balls o = softmax_heads(r, a, z), both = new_balls(r, z.n, z.d + o.d);
     for (size_t i = 0; i < both.n; i++) {
@@ -515,7 +516,7 @@ static balls pooled_heads(run *r, const attention *a, balls z)
     return dense(r, both, a->matrix, NULL);
 }
 
-balls attention_branch(run *r, const attention *a, balls z)
+balls attention_branch(evaluation *r, const attention *a, balls z)
 {
     balls y = {0};
     switch (a->kind) {
@@ -554,8 +555,8 @@ balls attention_branch(run *r, const attention *a, balls z)
 /* ---- sublayers ------------------------------------------------------------------------------- */
 
 /* out_norm(skip(x) + branch); nothing else is kept. */
-static balls finish_sublayer(run *r, skip_kind skip, const tensor *w, const norm *out_norm, balls x,
-                             balls y)
+static balls finish_sublayer(evaluation *r, skip_kind skip, const tensor *w, const norm *out_norm,
+                             balls x, balls y)
 {
     balls term = {0};
     if (skip == SKIP_DENSE) term = dense(r, x, w, NULL);
@@ -569,7 +570,7 @@ static balls finish_sublayer(run *r, skip_kind skip, const tensor *w, const norm
 }
 
 /* skip_only: without what attention adds. */
-balls attention_sublayer(run *r, const attention *a, balls x, bool skip_only)
+balls attention_sublayer(evaluation *r, const attention *a, balls x, bool skip_only)
 {
     if (a->kind == ATTN_ABSENT) return x;
     const balls y = skip_only ? new_balls(r, x.n, a->out)
@@ -577,7 +578,7 @@ balls attention_sublayer(run *r, const attention *a, balls x, bool skip_only)
     return finish_sublayer(r, a->skip, a->skip_w, &a->out_norm, x, y);
 }
 
-balls ffn_branch(run *r, const ffn *f, balls z)
+balls ffn_branch(evaluation *r, const ffn *f, balls z)
 {
     balls y = dense(r, z, f->w[0], f->b[0]);
     if (f->gated) { /* down(act(gate z) * up z) */
@@ -593,7 +594,7 @@ balls ffn_branch(run *r, const ffn *f, balls z)
     return y;
 }
 
-balls ffn_sublayer(run *r, const ffn *f, balls x)
+balls ffn_sublayer(evaluation *r, const ffn *f, balls x)
 {
     if (!f->there) return x;
     const balls y = ffn_branch(r, f, normalized(r, x, &f->in_norm));
@@ -602,7 +603,7 @@ balls ffn_sublayer(run *r, const ffn *f, balls x)
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-balls apply_head(run *r, balls x)
+balls apply_head(evaluation *r, balls x)
 {
     const model *const m = r->m;
     balls h = normalized(r, x, &m->head_norm);
@@ -618,11 +619,6 @@ balls apply_head(run *r, balls x)
 
 /* ---- what it costs --------------------------------------------------------------------------- */
 
-static double size_of(const tensor *t)
-{
-    return t ? (double)t->rows * (double)t->cols : 0;
-}
-
 /* Multiply-adds of one pass: every matrix once for every token, and scores and values of a key. */
 double work_of(const model *m, const input *in)
 {
@@ -632,15 +628,16 @@ double work_of(const model *m, const input *in)
             ? (double)in->edges->from[in->edges->n] + n * (double)(m->degree + m->self_loops)
         : m->pattern == WINDOW ? n * fmin(n, (double)(m->window + m->sinks))
                                : n * n;
-    double a_token = size_of(m->map), keys = 0;
-    for (size_t l = 0; l < m->nlayers; l++) {
-        const attention *const a = &m->layers[l].attn;
-        const ffn *const f = &m->layers[l].ffn;
-        const tensor *const list[] = {a->wq, a->wk, a->wv, a->wo, a->matrix, a->mix, a->skip_w};
-        for (size_t i = 0; i < sizeof list / sizeof *list; i++) a_token += size_of(list[i]);
-        for (size_t i = 0; i < f->nlayers; i++) a_token += size_of(f->w[i]);
-        for (size_t h = 0; h < a->nheads; h++)
-            keys += (double)(a->heads[h].dk + a->heads[h].dv + 50); /* 50: an exponential */
+    double work = 0;
+    for (size_t i = 0; i < m->ntensors; i++) {
+        const tensor *const t = &m->tensors[i];
+        const bool once = m->pool && (t == m->dense || t == m->out);
+        if (t->ndim == 2 && ((t != m->table && t != m->position_table) || t == m->out))
+            work += (once ? 1 : n) * (double)t->rows * (double)t->cols;
     }
-    return n * a_token + pairs * keys + (m->pool ? 1 : n) * (size_of(m->dense) + size_of(m->out));
+    for (size_t l = 0; l < m->nlayers; l++)
+        for (size_t h = 0; h < m->layers[l].attn.nheads; h++)
+            work += pairs * (double)(m->layers[l].attn.heads[h].dk + m->layers[l].attn.heads[h].dv +
+                                     50); /* 50: an exponential */
+    return work;
 }

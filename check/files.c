@@ -145,37 +145,26 @@ const char *beside(job *j, const char *folder, const char *path)
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-hasher hasher_new(void)
-{
-    hasher h;
-    SHA256_Init(&h.ctx);
-    return h;
-}
-
-void hasher_add(hasher *h, const void *data, size_t n)
-{
-    SHA256_Update(&h->ctx, data, n);
-}
-
-void hasher_add_u64(hasher *h, uint64_t v)
+void hash_u64(SHA256_CTX *h, uint64_t v)
 {
     unsigned char b[8];
     for (int i = 0; i < 8; i++) b[i] = (unsigned char)(v >> 8 * i);
-    hasher_add(h, b, 8);
+    SHA256_Update(h, b, 8);
 }
 
-void hasher_end(hasher *h, char hex[65])
+void hash_end(SHA256_CTX *h, char hex[65])
 {
     unsigned char sum[32];
-    SHA256_Final(sum, &h->ctx);
+    SHA256_Final(sum, h);
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", sum[i]);
 }
 
 void sha256_of(char hex[65], const void *data, size_t n)
 {
-    hasher h = hasher_new();
-    hasher_add(&h, data, n);
-    hasher_end(&h, hex);
+    SHA256_CTX h;
+    SHA256_Init(&h);
+    SHA256_Update(&h, data, n);
+    hash_end(&h, hex);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */

@@ -437,24 +437,25 @@ bool load_unpacked(job *j, const model *m, const char *folder, size_t count, inp
 
 void hash_inputs(const inputs *in, size_t tokens, char hex[65])
 {
-    hasher own = hasher_new(), *const h = &own;
-    hasher_add_u64(h, in->n);
+    SHA256_CTX own, *const h = &own;
+    SHA256_Init(h);
+    hash_u64(h, in->n);
     for (size_t i = 0; i < in->n; i++) {
         const input *const x = &in->list[i];
         const bool cut = tokens && x->tokens > tokens && !x->edges;
         const size_t n = cut ? tokens : x->tokens;
-        hasher_add_u64(h, 1);
-        hasher_add_u64(h, n);
-        hasher_add_u64(h, in->width);
-        hasher_add_u64(h, x->ids != NULL);
-        hasher_add_u64(h, x->edges != NULL);
-        if (x->ids) hasher_add(h, x->ids, n * sizeof *x->ids);
-        if (x->x) hasher_add(h, x->x, n * in->width * sizeof *x->x);
+        hash_u64(h, 1);
+        hash_u64(h, n);
+        hash_u64(h, in->width);
+        hash_u64(h, x->ids != NULL);
+        hash_u64(h, x->edges != NULL);
+        if (x->ids) SHA256_Update(h, x->ids, n * sizeof *x->ids);
+        if (x->x) SHA256_Update(h, x->x, n * in->width * sizeof *x->x);
         for (size_t k = 0; x->edges && k < n; k++) {
             const size_t from = x->edges->from[k], end = x->edges->from[k + 1];
-            hasher_add_u64(h, end - from);
-            hasher_add(h, x->edges->list + from, (end - from) * sizeof *x->edges->list);
+            hash_u64(h, end - from);
+            SHA256_Update(h, x->edges->list + from, (end - from) * sizeof *x->edges->list);
         }
     }
-    hasher_end(h, hex);
+    hash_end(h, hex);
 }

@@ -20,7 +20,7 @@ static void check_file(job *j, const char *what, const char *folder, const cJSON
 }
 
 /* n x d numbers of a member as balls of radius 0. */
-static balls member_balls(run *r, const npz *z, const char *name, size_t n, size_t d)
+static balls member_balls(evaluation *r, const npz *z, const char *name, size_t n, size_t d)
 {
     const array *const a = npz_find(z, name);
     if (!a || a->ndim != 2 || a->shape[0] != n || a->shape[1] != d)
@@ -31,8 +31,8 @@ static balls member_balls(run *r, const npz *z, const char *name, size_t n, size
 }
 
 /* |y - exact| of one head on the rows of the certificate, into `most`. */
-static void head_error(run *r, const npz *z, const array *rows, const char *name, const head *at,
-                       arb_t most)
+static void head_error(evaluation *r, const npz *z, const array *rows, const char *name,
+                       const head *at, arb_t most)
 {
     job *const j = r->j;
     const size_t n = r->in.tokens;
@@ -73,7 +73,7 @@ static void check_attention(job *j, model *m, double proven, double measured)
         !read_file(j, words(j, "%s/attention.npz", folder), &file) ||
         !read_npz(j, "attention.npz", file, &z))
         return;
-    run r = {j, m, set.list[0], BITS, NULL};
+    evaluation r = {j, m, set.list[0], BITS, NULL};
     if (m->pattern == GRAPH) r.in.complete = complete_graph(j, m, r.in.edges);
     const array *const rows = npz_find(&z, "rows");
     if (!rows || !is_integer(rows)) fail(j, UNREADABLE, "attention.npz: no rows");

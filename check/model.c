@@ -148,15 +148,15 @@ static const char *number_words(job *j, double v)
     return words(j, "%s", text);
 }
 
-static void hash_text(hasher *h, const char *text)
+static void hash_text(SHA256_CTX *h, const char *text)
 {
-    hasher_add(h, text, strlen(text));
+    SHA256_Update(h, text, strlen(text));
 }
 
-static void hash_value(job *j, hasher *h, const char *parent, const cJSON *v);
+static void hash_value(job *j, SHA256_CTX *h, const char *parent, const cJSON *v);
 
 /* Entries in order, or by their keys, sorted. */
-static void hash_entries(job *j, hasher *h, const char *parent, const cJSON *o)
+static void hash_entries(job *j, SHA256_CTX *h, const char *parent, const cJSON *o)
 {
     const bool object = cJSON_IsObject(o);
     const cJSON **const list = take(j, (size_t)cJSON_GetArraySize(o) + 1, sizeof *list);
@@ -173,7 +173,7 @@ static void hash_entries(job *j, hasher *h, const char *parent, const cJSON *o)
     hash_text(h, object ? "}" : "]");
 }
 
-static void hash_value(job *j, hasher *h, const char *parent, const cJSON *v)
+static void hash_value(job *j, SHA256_CTX *h, const char *parent, const cJSON *v)
 {
     if (j->t.code) return;
     if (cJSON_IsObject(v) || cJSON_IsArray(v)) hash_entries(j, h, parent, v);
@@ -539,9 +539,10 @@ static void read_architecture(job *j, cJSON *root, model *m)
     for (size_t i = 0; i < m->ntensors && !j->t.code; i++)
         if (!m->tensors[i].used && strcmp(m->tensors[i].name, "vocab") != 0)
             fail(j, UNREADABLE, "tensor %s has no meaning here", m->tensors[i].name);
-    hasher h = hasher_new();
+    SHA256_CTX h;
+    SHA256_Init(&h);
     hash_value(j, &h, "", root);
-    hasher_end(&h, m->architecture);
+    hash_end(&h, m->architecture);
 }
 
 bool read_model(job *j, const char *name, bytes file, model *m)

@@ -130,11 +130,25 @@ static bool holds_given(const certificate *c, const domain *d)
 
 /* ---- drawing inputs -------------------------------------------------------------------------- */
 
-/* Numbers that are as large as the domain allows, or anywhere in it. */
-static double draw(searcher *s, bool corner)
+/* Numbers in [-1, 1] that become an input: fresh ones, fresh ones at corners, or those of the worst
+ * input so far with a tenth of them changed. */
+static double *propose(searcher *s, size_t count, bool corners, bool climb)
 {
-    const double u = 2 * philox_uniform(&s->random) - 1;
-    return corner ? (u < 0 ? -1 : 1) : u;
+    double *const x = take(s->j, count, sizeof *x);
+    corners = corners && philox_u64(&s->random) % 2;
+    for (size_t i = 0; x && i < count; i++) {
+        const double u = 2 * philox_uniform(&s->random) - 1;
+        const bool keep = climb && philox_below(&s->random, 10) > 0;
+        x[i] = keep ? s->worst_numbers[i] : corners ? copysign(1, u) : u;
+    }
+    return x;
+}
+
+/* [-1, 1] to 0 ... n - 1 */
+static size_t pick(double u, size_t n)
+{
+    const size_t at = (size_t)((u + 1) / 2 * (double)n);
+    return at < n ? at : n - 1;
 }
 
 /* Every row scaled to `length`; a hair less, so that rounding does not leave the domain. */
@@ -148,91 +162,67 @@ static void scale_rows(double *x, size_t n, size_t width, double length)
     }
 }
 
-/* Fresh numbers in [-1, 1], or the worst so far with a tenth of them changed. */
-static double *propose(searcher *s, size_t count, bool climb)
+/* How many tokens an input has: those of the given one, or as many as both models take. */
+static size_t draw_tokens(searcher *s, const input *given, bool climb)
 {
-    const bool corner = philox_u64(&s->random) % 2;
-    double *const x = take(s->j, count, sizeof *x);
-    for (size_t i = 0; x && i < count; i++) {
-        const bool keep = climb && philox_below(&s->random, 10) > 0;
-        x[i] = keep ? s->worst_numbers[i] : draw(s, corner);
-    }
-    return x;
-}
-
-/* How many tokens an input of the search has at most: both models take it. */
-static size_t longest_input(const searcher *s)
-{
+    const model *const m = s->c->model;
     size_t most = LONGEST;
+    if (s->d.kind == BALL || s->d.kind == EDITS || m->pattern == GRAPH) return given->tokens;
+    if (climb) return s->worst.tokens;
     if (s->d.most && most > s->d.most) most = s->d.most;
-    for (int m = 0; m < 2; m++)
-        if (s->c->model[m].context && most > s->c->model[m].context) most = s->c->model[m].context;
-    return most;
+    for (int i = 0; i < 2; i++)
+        if (m[i].context && most > m[i].context) most = m[i].context;
+    return 1 + philox_below(&s->random, most);
 }
 
-static bool draw_sequence(searcher *s, input *in)
+/* Rows of vectors: a box of entries around a center of each column, or rows of a length. */
+static void draw_rows(searcher *s, const double *raw, size_t n, size_t width, double *x)
 {
-    const model *const m = &s->c->model[0];
-    *in = (input){.tokens = 1 + philox_below(&s->random, longest_input(s))};
-    int64_t *const ids = take(s->j, in->tokens, sizeof *ids);
-    const size_t vocab = s->c->model[1].vocab < m->vocab ? s->c->model[1].vocab : m->vocab;
-    for (size_t i = 0; ids && i < in->tokens; i++)
-        ids[i] = (int64_t)philox_below(&s->random, vocab);
-    in->ids = ids;
-    return ids != NULL;
-}
-
-/* Vectors of ROWS, BOX or ALL. Models of graphs get the graph of the data. */
-static bool draw_vectors(searcher *s, input *in, const double **numbers, bool climb)
-{
-    const model *const m = &s->c->model[0];
-    const input *const given = &s->c->set.list[0];
-    const size_t n = m->pattern == GRAPH ? given->tokens
-                     : climb             ? s->worst.tokens
-                                         : 1 + philox_below(&s->random, longest_input(s));
-    const double *const raw = propose(s, n * m->width, climb);
-    double *const x = take(s->j, n * m->width, sizeof *x);
-    if (s->j->t.code) return false;
     const double half = fmin(s->d.b / 2, s->d.a), room = s->d.a - half;
-    const double scale = s->d.kind == ALL ? pow(10, 2 * philox_uniform(&s->random) - 1) : 1;
-    for (size_t k = 0; k < m->width; k++) {
-        const double center = room * draw(s, true);
-        for (size_t i = k; i < n * m->width; i += m->width)
+    const double scale = s->d.kind == BALL  ? s->d.a * (1 - 1e-12)
+                         : s->d.kind == ALL ? pow(10, 2 * philox_uniform(&s->random) - 1)
+                                            : 1;
+    for (size_t k = 0; k < width; k++) {
+        const double center = philox_u64(&s->random) % 2 ? room : -room;
+        for (size_t i = k; i < n * width; i += width)
             x[i] = s->d.kind == BOX ? center + half * (1 - 1e-12) * raw[i] : scale * raw[i];
     }
-    if (s->d.kind == ROWS) scale_rows(x, n, m->width, s->d.a);
-    *in = (input){.tokens = n, .x = x, .edges = given->edges};
-    *numbers = raw;
-    return true;
+    if (s->d.kind == ROWS || s->d.euclidean) scale_rows(x, n, width, s->d.a);
 }
 
-/* Each row of a given input (or of its embedding) moved by at most the radius. */
-static bool draw_in_ball(searcher *s, input *in, size_t *near, const double **numbers, bool climb)
+/* One node of the data gets another row. */
+static void draw_edit(const searcher *s, const double *raw, const input *given, double *x)
 {
-    *near = climb ? s->worst_near : philox_below(&s->random, s->c->set.n);
-    *in = s->c->set.list[*near];
-    const size_t width = s->c->model[0].width, count = in->tokens * width;
-    const double *const raw = propose(s, count, climb);
-    double *const by = take(s->j, count, sizeof *by);
+    const size_t width = s->c->set.width, bytes_of_row = width * sizeof *x;
+    const size_t node = pick(raw[0], given->tokens), by = pick(raw[1], s->nfeatures);
+    memcpy(x, given->x, given->tokens * bytes_of_row);
+    memcpy(x + node * width, s->features + by * width, bytes_of_row);
+}
+
+/* An input of the domain; models of graphs get the graph of the data. */
+static bool draw_input(searcher *s, bool climb, input *in, size_t *near, const double **numbers)
+{
+    const model *const m = s->c->model;
+    const bool ids = m->ids && s->d.kind != BALL, edit = s->d.kind == EDITS;
+    *near = s->d.kind != BALL ? 0 : climb ? s->worst_near : philox_below(&s->random, s->c->set.n);
+    const input *const given = &s->c->set.list[*near];
+    const size_t n = draw_tokens(s, given, climb), all = n * m->width;
+    const double *const raw = propose(s, edit ? 2 : ids ? n : all, !ids && !edit, climb);
+    int64_t *const id = take(s->j, n, sizeof *id);
+    double *const x = take(s->j, all, sizeof *x);
     if (s->j->t.code) return false;
-    for (size_t i = 0; i < count; i++) by[i] = s->d.a * (1 - 1e-12) * raw[i];
-    if (s->d.euclidean) scale_rows(by, in->tokens, width, s->d.a);
-    in->shift = by;
+    *in = s->d.kind == BALL ? *given : (input){.tokens = n, .edges = given->edges};
+    for (size_t i = 0; ids && i < n; i++)
+        id[i] = (int64_t)pick(raw[i], m[1].vocab < m[0].vocab ? m[1].vocab : m[0].vocab);
+    if (edit) draw_edit(s, raw, given, x);
+    if (!ids && !edit) draw_rows(s, raw, n, m->width, x);
+    if (ids)
+        in->ids = id;
+    else if (s->d.kind == BALL)
+        in->shift = x;
+    else
+        in->x = x;
     *numbers = raw;
-    return true;
-}
-
-static bool draw_edit(searcher *s, input *in)
-{
-    const size_t width = s->c->set.width;
-    *in = s->c->set.list[0];
-    double *const x = take(s->j, in->tokens * width, sizeof *x);
-    if (!x) return false;
-    memcpy(x, in->x, in->tokens * width * sizeof *x);
-    const size_t node = philox_below(&s->random, in->tokens);
-    const size_t by = philox_below(&s->random, s->nfeatures);
-    memcpy(x + node * width, s->features + by * width, width * sizeof *x);
-    in->x = x;
     return true;
 }
 
@@ -293,14 +283,11 @@ static bool one_try(searcher *s, const wanted *w, figures *all, bool climb, cons
     size_t near = 0;
     const double *numbers = NULL;
     figures *const one = figures_new(j, m->nlayers);
-    bool good = s->d.kind == BALL    ? draw_in_ball(s, &in, &near, &numbers, climb)
-                : s->d.kind == EDITS ? draw_edit(s, &in)
-                : m->ids             ? draw_sequence(s, &in)
-                                     : draw_vectors(s, &in, &numbers, climb);
-    good = good && one && compare(j, &m[0], &m[1], &in, w, one, NULL, BITS);
+    const bool good = one && draw_input(s, climb, &in, &near, &numbers) &&
+                      compare(j, &m[0], &m[1], &in, w, one, NULL, BITS);
     if (good) {
         figures_join(all, one, BITS);
-        if (numbers && middle(one->v + DIFFERENCE) > s->worst_found) {
+        if (middle(one->v + DIFFERENCE) > s->worst_found) {
             s->worst = in;
             s->worst_numbers = numbers;
             s->worst_near = near;
