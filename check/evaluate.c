@@ -206,7 +206,17 @@ static void gelu(arb_t x, slong prec)
     arb_clear(v);
 }
 
-/* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, where 0.044715 is the decimal number */
+/* x / (1 + exp(-v)) */
+static void times_sigmoid(arb_t x, arb_t v, slong prec)
+{
+    arb_neg(v, v);
+    arb_exp(v, v, prec);
+    arb_add_ui(v, v, 1, prec);
+    arb_div(x, x, v, prec);
+}
+
+/* x (1 + tanh(v / 2)) / 2 with v = sqrt(8 / pi) (x + 0.044715 x^3), where 0.044715 is the decimal
+ * number. */
 static void gelu_tanh(arb_t x, slong prec)
 {
     arb_t v, w;
@@ -217,13 +227,10 @@ static void gelu_tanh(arb_t x, slong prec)
     arb_div_ui(v, v, 1000000, prec);
     arb_add(v, v, x, prec);
     arb_const_pi(w, prec);
-    arb_mul_2exp_si(w, w, -1);
+    arb_mul_2exp_si(w, w, -3);
     arb_rsqrt(w, w, prec);
     arb_mul(v, v, w, prec);
-    arb_tanh(v, v, prec);
-    arb_add_ui(v, v, 1, prec);
-    arb_mul(x, x, v, prec);
-    arb_mul_2exp_si(x, x, -1);
+    times_sigmoid(x, v, prec);
     arb_clear(v);
     arb_clear(w);
 }
@@ -232,10 +239,8 @@ static void silu(arb_t x, slong prec)
 {
     arb_t v;
     arb_init(v);
-    arb_neg(v, x);
-    arb_exp(v, v, prec);
-    arb_add_ui(v, v, 1, prec);
-    arb_div(x, x, v, prec);
+    arb_set(v, x);
+    times_sigmoid(x, v, prec);
     arb_clear(v);
 }
 

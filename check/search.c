@@ -419,28 +419,10 @@ static bool below_everywhere(job *j, const certificate *c, domain d, const arb_t
     return below;
 }
 
-/* Upper and lower bounds of the same figure on the same domain. */
-static const claim *contradiction(const certificate *c, const claim *t)
-{
-    for (size_t i = 0; i < c->n[THEOREMS]; i++) {
-        const claim *const u = &c->claims[THEOREMS][i];
-        if (strcmp(u->kind->name, "apriori.outputs") == 0 && strcmp(u->domain, t->domain) == 0 &&
-            t->bound > u->bound)
-            return u;
-    }
-    return NULL;
-}
-
 static void check_one_layer(job *j, const certificate *c, const claim *t)
 {
     const domain d = domain_of(c, t);
     const model *const f = &c->model[0], *const g = &c->model[1];
-    const claim *const upper = contradiction(c, t);
-    if (upper) {
-        state(j, REFUTED, t->what, "it is above the upper bound %.9g of apriori.outputs",
-              upper->bound);
-        return;
-    }
     if (d.kind != BOX || f->pattern == GRAPH || g->pattern == GRAPH || f->context == 1 ||
         g->context == 1) {
         state(j, NOT_CHECKED, t->what, "its domain is not a box of vectors");
