@@ -287,18 +287,18 @@ typedef struct balls { /* n rows of d numbers; no rows after a failure */
 } balls;
 
 /* One model on one input. Balls belong to it until they are dropped. */
-typedef struct kept kept;
+typedef struct balls_list balls_list;
 typedef struct evaluation {
     job *j;
     const model *m;
     input in;
     slong prec;
-    kept *kept;
+    balls_list *kept;
 } evaluation;
 
 balls new_balls(evaluation *r, size_t n, size_t d); /* zeros */
 arb_ptr row_of(balls b, size_t i);
-void drop_since(evaluation *r, kept *mark,
+void drop_since(evaluation *r, balls_list *mark,
                 balls but); /* all balls since r->kept was `mark`, but those */
 
 /* The rows before the first layer; behind a sublayer; the outputs. */

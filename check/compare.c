@@ -123,7 +123,7 @@ static void look_at_attention(evaluation r[2], size_t l, const balls x[2], const
                               figures *out)
 {
     const attention *const a = &r[0].m->layers[l].attn, *const b = &r[1].m->layers[l].attn;
-    kept *const mark[2] = {r[0].kept, r[1].kept};
+    balls_list *const mark[2] = {r[0].kept, r[1].kept};
     if (a->kind == ATTN_ABSENT || b->kind == ATTN_ABSENT) return;
     const balls z[2] = {normalized(&r[0], x[0], &a->in_norm), normalized(&r[1], x[1], &b->in_norm)};
     if (w->of[RATIO] && has_softmax(a) && has_softmax(b) && a->nheads == b->nheads &&
@@ -138,7 +138,7 @@ static void look_at_attention(evaluation r[2], size_t l, const balls x[2], const
 static void look_at_ffn(evaluation r[2], size_t l, balls x, const wanted *w, figures *out)
 {
     const ffn *const f = &r[0].m->layers[l].ffn, *const g = &r[1].m->layers[l].ffn;
-    kept *const mark[2] = {r[0].kept, r[1].kept};
+    balls_list *const mark[2] = {r[0].kept, r[1].kept};
     if (!w->of[FFN] || !f->there || !g->there || f->in != g->in || f->out != g->out) return;
     const balls z = normalized(&r[0], x, &f->in_norm);
     compare_lengths(ffn_branch(&r[0], f, z), ffn_branch(&r[1], g, z), out, FFN, l, r->prec);

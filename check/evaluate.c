@@ -20,9 +20,9 @@ enum { FEW = 1 << 17 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-struct kept {
+struct balls_list {
     balls rows;
-    kept *next;
+    balls_list *next;
 };
 
 balls new_balls(evaluation *r, size_t n, size_t d)
@@ -31,17 +31,17 @@ balls new_balls(evaluation *r, size_t n, size_t d)
     if (__builtin_mul_overflow(n, d, &count) || count > r->j->o->most_balls)
         fail(r->j, UNREADABLE, "%zu x %zu balls are too many", n, d);
     if (r->j->t.code) return (balls){0};
-    kept *const k = flint_malloc(sizeof *k);
-    *k = (kept){{n, d, _arb_vec_init((slong)count)}, r->kept};
+    balls_list *const k = flint_malloc(sizeof *k);
+    *k = (balls_list){{n, d, _arb_vec_init((slong)count)}, r->kept};
     r->kept = k;
     return k->rows;
 }
 
-void drop_since(evaluation *r, kept *mark, balls but)
+void drop_since(evaluation *r, balls_list *mark, balls but)
 {
-    kept **at = &r->kept;
+    balls_list **at = &r->kept;
     while (*at != mark) {
-        kept *const k = *at;
+        balls_list *const k = *at;
         if (k->rows.v == but.v) {
             at = &k->next;
             continue;
