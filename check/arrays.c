@@ -54,7 +54,7 @@ bool read_npy(job *j, const char *name, bytes file, array *out)
     memcpy(header, file.v + 8 + wide, n);
     const char *const type = after_key(header, "'descr'"), *const order =
                                                                after_key(header, "'fortran_order'");
-    if (!type || !order || strncmp(order, "False", 5) != 0 ||
+    if (!type || strlen(type) < 5 || !order || strncmp(order, "False", 5) != 0 ||
         !read_shape(after_key(header, "'shape'"), out) || type[0] != '\'' ||
         !strchr("<|=", type[1]) || !strchr("fiub", type[2]) || !strchr("1248", type[3]) ||
         type[4] != '\'')

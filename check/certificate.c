@@ -172,6 +172,13 @@ bool check_hash(job *j, const char *what, const char *path, bytes file, const ch
     return same;
 }
 
+void check_architecture(job *j, const char *side, const model *m, const char *claimed)
+{
+    const bool same = strcmp(m->architecture, claimed) == 0;
+    state(j, same ? CONFIRMED : REFUTED, words(j, "%s.architecture", side),
+          "the canonical architecture has %s hash", same ? "the certificate's" : "another");
+}
+
 /* The hash of one tensor's bytes; those of a plain file are its stored bytes. */
 static void check_tensors(job *j, const char *side, const cJSON *claimed, const model *m)
 {
@@ -263,9 +270,7 @@ static bool check_model(job *j, certificate *c, int s, const char *unpacked)
                     sizeof j->t.text - strlen(j->t.text) - 1);
         return false;
     }
-    const bool alike = strcmp(c->model[s].architecture, architecture) == 0;
-    state(j, alike ? CONFIRMED : REFUTED, words(j, "%s.architecture", side),
-          "the canonical architecture has %s hash", alike ? "the certificate's" : "another");
+    check_architecture(j, side, &c->model[s], architecture);
     check_tensors(j, side, find(o, "tensors"), &c->model[s]);
     return j->t.code == 0;
 }

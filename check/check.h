@@ -427,6 +427,7 @@ double middle(const arb_t x);
 bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n);
 void check_length(job *j, const char *folder, const cJSON *root);
 bool check_hash(job *j, const char *what, const char *path, bytes file, const char *claimed);
+void check_architecture(job *j, const char *side, const model *m, const char *claimed);
 void check_claims(job *j, certificate *c);
 /* Theorems about other inputs than the given ones; `base`: what was found on those. */
 void search_domains(job *j, const certificate *c, const wanted *w, const figures *base,

@@ -374,24 +374,23 @@ static bool offsets_are_right(const array *a, size_t count, size_t end)
     return good;
 }
 
-static bool unpacked_graph(job *j, const npz *z, size_t first, size_t n, graph *g)
+/* Neighbors of rows `first` to `first + n - 1`, numbered from 0; graph_of sorts them. */
+static const graph *unpacked_graph(job *j, const npz *z, size_t first, size_t n)
 {
     const array *const from = npz_find(z, "neighbors_offsets"), *const list =
                                                                     npz_find(z, "neighbors");
-    const int64_t begin = array_integer(from, first), end = array_integer(from, first + n);
-    *g = (graph){.n = n, .from = take(j, n + 1, sizeof *g->from)};
-    g->list = take(j, (size_t)(end - begin) + 1, sizeof *g->list);
-    if (!g->from || !g->list) return false;
-    for (size_t i = 0; i <= n; i++) g->from[i] = (size_t)(array_integer(from, first + i) - begin);
-    for (size_t i = 0; i < n; i++)
-        for (size_t e = g->from[i]; e < g->from[i + 1]; e++) {
-            const int64_t to = array_integer(list, (size_t)begin + e);
-            if (to < 0 || (uint64_t)to >= n ||
-                (e > g->from[i] && (uint64_t)to <= (uint64_t)g->list[e - 1]))
-                return fail(j, UNREADABLE, "neighbors: are not ascending nodes");
-            g->list[e] = (uint32_t)to;
+    const size_t begin = (size_t)array_integer(from, first);
+    const size_t end = (size_t)array_integer(from, first + n);
+    uint32_t(*const pair)[2] = take(j, end - begin + 1, sizeof *pair);
+    graph *const g = take(j, 1, sizeof *g);
+    for (size_t i = 0, e = begin; pair && i < n; i++)
+        for (; e < (size_t)array_integer(from, first + i + 1); e++) {
+            const uint64_t to = (uint64_t)array_integer(list, e);
+            if (to >= n) fail(j, UNREADABLE, "neighbors: are not nodes");
+            pair[e - begin][0] = (uint32_t)i;
+            pair[e - begin][1] = (uint32_t)to;
         }
-    return true;
+    return j->t.code || !graph_of(j, n, (const uint32_t(*)[2])pair, end - begin, g) ? NULL : g;
 }
 
 static void unpacked_inputs(job *j, const model *m, const npz *z, size_t count, inputs *out)
@@ -413,9 +412,8 @@ static void unpacked_inputs(job *j, const model *m, const npz *z, size_t count, 
         const size_t first = (size_t)array_integer(at, i);
         const size_t n = (size_t)array_integer(at, i + 1) - first;
         input *const in = add_input(j, m, out, x, first, n, 0);
-        graph *const g = edges ? take(j, 1, sizeof *g) : NULL;
-        if (j->t.code || (edges && !unpacked_graph(j, z, first, n, g))) return;
-        in->edges = g;
+        if (!in) return;
+        if (edges) in->edges = unpacked_graph(j, z, first, n);
         in->continues = continues && array_integer(continues, i) != 0;
         if (t) in->target = integers_of(j, t, m->pool ? i : first, m->pool ? 1 : n);
     }

@@ -119,9 +119,7 @@ void check_length(job *j, const char *folder, const cJSON *root)
     if (!unpacked) check_file(j, "input", folder, o);
     const char *const at = unpacked ? words(j, "%s/input.safetensors", unpacked) : path;
     if (!read_file(j, at, &file) || !read_model(j, at, file, m)) return;
-    const bool same = strcmp(m->architecture, architecture) == 0;
-    state(j, same ? CONFIRMED : REFUTED, "input.architecture",
-          "the canonical architecture has %s hash", same ? "the certificate's" : "another");
+    check_architecture(j, "input", m, architecture);
     state(j, measured <= proven ? CONFIRMED : REFUTED, "measured and proven",
           "%.9g was measured, %.9g proven", measured, proven);
     state(j, NOT_CHECKED, "run", "calls, rounds and lmax are of pare's own run");
