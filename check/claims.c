@@ -178,10 +178,7 @@ static outcome near(job *j, const found *f, const arb_t x, double value, double 
  * Each term is the one before it times (n - i + 1) p / (i (1 - p)). */
 static void binomial_tail(arb_t out, size_t n, size_t k, double p, slong prec)
 {
-    arb_t term, odds, rest;
-    arb_init(term);
-    arb_init(odds);
-    arb_init(rest);
+    arb_ptr term = _arb_vec_init(3), odds = term + 1, rest = term + 2;
     arb_set_d(odds, p);
     arb_sub_ui(rest, odds, 1, prec);
     arb_neg(rest, rest);
@@ -194,9 +191,7 @@ static void binomial_tail(arb_t out, size_t n, size_t k, double p, slong prec)
         arb_div_ui(term, term, i, prec);
         arb_add(out, out, term, prec);
     }
-    arb_clear(term);
-    arb_clear(odds);
-    arb_clear(rest);
+    _arb_vec_clear(term, 3);
 }
 
 /* Whether at most k of n tries succeed with probability at most 1 - confidence. */
@@ -205,9 +200,7 @@ static bool share_is_enough(size_t draws, size_t left_out, double share, double 
     bool enough = false, decided = false;
     if (!(share > 0)) return false;
     if (share >= 1) return true;
-    arb_t tail, limit;
-    arb_init(tail);
-    arb_init(limit);
+    arb_ptr tail = _arb_vec_init(2), limit = tail + 1;
     for (slong prec = 256; !decided && prec <= 65536; prec *= 4) {
         arb_set_d(limit, confidence);
         arb_sub_ui(limit, limit, 1, prec);
@@ -216,8 +209,7 @@ static bool share_is_enough(size_t draws, size_t left_out, double share, double 
         enough = arb_le(tail, limit);
         decided = enough || arb_gt(tail, limit);
     }
-    arb_clear(tail);
-    arb_clear(limit);
+    _arb_vec_clear(tail, 2);
     return enough;
 }
 

@@ -89,9 +89,7 @@ static void compare_weights(evaluation r[2], size_t l, const balls z[2], figures
 /* Largest euclidean distance of a row. */
 static void compare_lengths(balls a, balls b, figures *out, figure x, size_t l, slong prec)
 {
-    arb_t sum, apart;
-    arb_init(sum);
-    arb_init(apart);
+    arb_ptr sum = _arb_vec_init(2), apart = sum + 1;
     for (size_t i = 0; b.v && i < a.n; i++) {
         arb_zero(sum);
         for (size_t k = 0; k < a.d; k++) {
@@ -101,8 +99,7 @@ static void compare_lengths(balls a, balls b, figures *out, figure x, size_t l, 
         arb_sqrtpos(sum, sum, prec);
         raise_figure(out, x, l, sum, prec);
     }
-    arb_clear(sum);
-    arb_clear(apart);
+    _arb_vec_clear(sum, 2);
 }
 
 static bool has_softmax(const attention *a)
@@ -160,9 +157,7 @@ static size_t largest_entry(arb_srcptr x, size_t d)
 
 static void compare_outputs(balls f, balls g, figures *out, slong prec)
 {
-    arb_t x, y;
-    arb_init(x);
-    arb_init(y);
+    arb_ptr x = _arb_vec_init(2), y = x + 1;
     for (size_t i = 0; g.v && i < f.n; i++) {
         arb_srcptr a = row_of(f, i), b = row_of(g, i);
         for (size_t k = 0; k < f.d; k++) {
@@ -189,16 +184,13 @@ static void compare_outputs(balls f, balls g, figures *out, slong prec)
         raise_figure(out, SCORE, 0, x, prec);
     }
     compare_lengths(f, g, out, ROW, 0, prec);
-    arb_clear(x);
-    arb_clear(y);
+    _arb_vec_clear(x, 2);
 }
 
 /* How far an entry differs between two tokens: largest minus least of each column. */
 static void spread(figures *out, balls x, slong prec)
 {
-    arb_t high, low;
-    arb_init(high);
-    arb_init(low);
+    arb_ptr high = _arb_vec_init(2), low = high + 1;
     for (size_t k = 0; k < x.d; k++) {
         arb_set(high, x.v + k);
         arb_set(low, x.v + k);
@@ -209,8 +201,7 @@ static void spread(figures *out, balls x, slong prec)
         arb_sub(high, high, low, prec);
         raise_figure(out, COLLAPSE, 0, high, prec);
     }
-    arb_clear(high);
-    arb_clear(low);
+    _arb_vec_clear(high, 2);
 }
 
 /* |S - S without attention|^2, where every layer has a skip. */

@@ -131,9 +131,7 @@ static balls copy(evaluation *r, balls x)
 /* x / sqrt((|x|^2 + shift) / divisor + eps); a row of zeros whose root is 0 stays zero. */
 static void divide_by_size(arb_ptr x, size_t d, const norm *n, slong prec)
 {
-    arb_t size, divisor;
-    arb_init(size);
-    arb_init(divisor);
+    arb_ptr size = _arb_vec_init(2), divisor = size + 1;
     arb_set_d(divisor, n->divisor);
     arb_dot(size, NULL, 0, x, 1, x, 1, (slong)d, prec);
     add_d(size, n->shift, prec);
@@ -143,8 +141,7 @@ static void divide_by_size(arb_ptr x, size_t d, const norm *n, slong prec)
         arb_rsqrt(size, size, prec);
         _arb_vec_scalar_mul(x, x, (slong)d, size, prec);
     }
-    arb_clear(size);
-    arb_clear(divisor);
+    _arb_vec_clear(size, 2);
 }
 
 static void subtract_mean(arb_ptr x, size_t d, slong prec)
@@ -219,9 +216,7 @@ static void times_sigmoid(arb_t x, arb_t v, slong prec)
  * number. */
 static void gelu_tanh(arb_t x, slong prec)
 {
-    arb_t v, w;
-    arb_init(v);
-    arb_init(w);
+    arb_ptr v = _arb_vec_init(2), w = v + 1;
     arb_pow_ui(v, x, 3, prec);
     arb_mul_ui(v, v, 44715, prec);
     arb_div_ui(v, v, 1000000, prec);
@@ -231,8 +226,7 @@ static void gelu_tanh(arb_t x, slong prec)
     arb_rsqrt(w, w, prec);
     arb_mul(v, v, w, prec);
     times_sigmoid(x, v, prec);
-    arb_clear(v);
-    arb_clear(w);
+    _arb_vec_clear(v, 2);
 }
 
 static void silu(arb_t x, slong prec)
@@ -270,9 +264,7 @@ static void activate(balls x, act a, slong prec)
 /* Entry k of d at a position: sin or cos of position / base^(2 (k / 2) / d). */
 static void wave(arb_t out, double base, size_t position, size_t k, size_t d, slong prec)
 {
-    arb_t power, v;
-    arb_init(power);
-    arb_init(v);
+    arb_ptr power = _arb_vec_init(2), v = power + 1;
     arb_set_ui(power, k / 2 * 2);
     arb_div_ui(power, power, d, prec);
     arb_set_d(v, base);
@@ -282,8 +274,7 @@ static void wave(arb_t out, double base, size_t position, size_t k, size_t d, sl
         arb_cos(out, v, prec);
     else
         arb_sin(out, v, prec);
-    arb_clear(power);
-    arb_clear(v);
+    _arb_vec_clear(power, 2);
 }
 
 static void add_positions(const model *m, balls x, slong prec)

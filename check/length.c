@@ -77,9 +77,7 @@ static void check_attention(job *j, model *m, double proven, double measured)
     if (m->pattern == GRAPH) r.in.complete = complete_graph(j, m, r.in.edges);
     const array *const rows = npz_find(&z, "rows");
     if (!rows || !is_integer(rows)) fail(j, UNREADABLE, "attention.npz: no rows");
-    arb_t most, bound;
-    arb_init(most);
-    arb_init(bound);
+    arb_ptr most = _arb_vec_init(2), bound = most + 1;
     size_t heads = 0;
     for (size_t l = 0; l < m->nlayers; l++)
         for (size_t h = 0; h < m->layers[l].attn.nheads && !j->t.code; h++, heads++) {
@@ -98,8 +96,7 @@ static void check_attention(job *j, model *m, double proven, double measured)
               rows->count, heads);
     state(j, middle(most) <= 4 * measured ? CONFIRMED : REFUTED,
           words(j, "measured %.9g", measured), "of another run at most 4 times as much is allowed");
-    arb_clear(most);
-    arb_clear(bound);
+    _arb_vec_clear(most, 2);
 }
 
 void check_length(job *j, const char *folder, const cJSON *root)

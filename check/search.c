@@ -428,16 +428,13 @@ static void check_one_layer(job *j, const certificate *c, const claim *t)
         state(j, NOT_CHECKED, t->what, "its domain is not a box of vectors");
         return;
     }
-    arb_t most, bound;
-    arb_init(most);
-    arb_init(bound);
+    arb_ptr most = _arb_vec_init(2), bound = most + 1;
     arb_set_d(bound, t->bound);
     const bool refuted = below_everywhere(j, c, d, bound, most);
     state(j, refuted ? REFUTED : NOT_REFUTED, t->what,
           "the cut's own error reaches %.9g at two tokens with equal entries%s", middle(most),
           refuted ? ", and is nowhere above it" : "");
-    arb_clear(most);
-    arb_clear(bound);
+    _arb_vec_clear(most, 2);
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
