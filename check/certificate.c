@@ -264,10 +264,11 @@ static bool check_model(job *j, certificate *c, int s, const char *unpacked)
     if (!unpacked) check_hash(j, words(j, "%s.sha256", side), at, file, claimed);
     if (!read_model(j, at, file, &c->model[s])) {
         if (!unpacked && !strstr(j->t.text, "out of memory"))
-            strncat(j->t.text,
-                    "; if it is a folder, a ticket or of version 1: pare verify CERT --unpack DIR, "
-                    "then --unpacked DIR",
-                    sizeof j->t.text - strlen(j->t.text) - 1);
+            strncat(
+                j->t.text,
+                "; if it is a folder or a ticket: pare verify CERT --unpack DIR, then --unpacked "
+                "DIR",
+                sizeof j->t.text - strlen(j->t.text) - 1);
         return false;
     }
     check_architecture(j, side, &c->model[s], architecture);

@@ -1,8 +1,8 @@
 /* model.c - a model file (docs/format.md: the container, the architecture, the tensors).
  *
  * Every size is checked before it is believed: a tensor has the bytes that its shape needs, inside
- * the file; the architecture names tensors by shape; and no tensor and no key is left over. Files of
- * version 1 and tickets are left to `pare verify --unpack`. */
+ * the file; the architecture names tensors by shape; and no tensor and no key is left over. Tickets are
+ * left to `pare verify --unpack`. */
 #include "check.h"
 
 #include <math.h>
@@ -500,6 +500,34 @@ static void read_head(job *j, model *m, const cJSON *o)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
+/* Keys of version 1 under their new names. */
+static bool rename_keys(job *j, cJSON *o)
+{
+    static const char *const names[][2] = {
+        {"stem", "embedding"}, {"top", "head"}, {"attn", "attention"}, {"act", "activation"}};
+    for (size_t i = 0; cJSON_IsObject(o) && i < 4; i++) {
+        if (find(o, names[i][1])) return fail(j, UNREADABLE, "%s in version 1", names[i][1]);
+        cJSON *const item = cJSON_DetachItemFromObjectCaseSensitive(o, names[i][0]);
+        if (!item || cJSON_AddItemToObject(o, names[i][1], item)) continue;
+        cJSON_Delete(item);
+        return fail(j, UNREADABLE, "out of memory");
+    }
+    for (cJSON *c = o->child; c && !j->t.code; c = c->next)
+        if (cJSON_IsObject(c) || cJSON_IsArray(c)) rename_keys(j, c);
+    return j->t.code == 0;
+}
+
+/* Version 1 says stem and top for embedding and head. */
+static void rename_old(job *j, cJSON *root, model *m)
+{
+    rename_keys(j, root);
+    for (size_t i = 0; i < m->ntensors; i++) {
+        const char *const name = m->tensors[i].name;
+        if (strncmp(name, "stem.", 5) == 0) m->tensors[i].name = words(j, "embedding.%s", name + 5);
+        if (strncmp(name, "top.", 4) == 0) m->tensors[i].name = words(j, "head.%s", name + 4);
+    }
+}
+
 static void fill(job *j, cJSON *o, const char *key, const char *json)
 {
     if (!cJSON_IsObject(o) || find(o, key)) return;
@@ -526,8 +554,9 @@ static void fill_defaults(job *j, cJSON *root)
 
 static void read_architecture(job *j, cJSON *root, model *m)
 {
-    if (get_count(j, root, "version") != 2)
-        fail(j, UNREADABLE, "the model is not a file of version 2");
+    const size_t version = get_count(j, root, "version");
+    if (version != 1 && version != 2) fail(j, UNREADABLE, "a model of version %zu", version);
+    if (version == 1) rename_old(j, root, m);
     if (j->t.code) return;
     fill_defaults(j, root);
     only_known_keys(j, root);
