@@ -1,7 +1,6 @@
-/* arrays.c - .npy arrays, and .npz: a zip of them, stored or deflated. */
+/* arrays.c - .npy arrays in C order, and .npz: a zip of them, stored or deflated. */
 #include "check.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,16 +54,16 @@ bool read_npy(job *j, const char *name, bytes file, array *out)
     memcpy(header, file.v + 8 + wide, n);
     const char *const type = after_key(header, "'descr'"), *const order =
                                                                after_key(header, "'fortran_order'");
-    if (!type || !order || !read_shape(after_key(header, "'shape'"), out) || type[0] != '\'' ||
+    if (!type || strlen(type) < 5 || !order || strncmp(order, "False", 5) != 0 ||
+        !read_shape(after_key(header, "'shape'"), out) || type[0] != '\'' ||
         !strchr("<|=", type[1]) || !strchr("fiub", type[2]) || !strchr("1248", type[3]) ||
         type[4] != '\'')
         return fail(j, UNREADABLE, "%s: a type or a shape that this program does not read", name);
     out->type = type[2];
     out->item = (size_t)(type[3] - '0');
-    out->fortran = strncmp(order, "True", 4) == 0;
     out->data = file.v + 8 + wide + n;
     size_t size;
-    if ((out->type == 'f' && out->item == 1) || (out->type == 'b' && out->item != 1) ||
+    if ((out->type == 'f' && out->item < 4) || (out->type == 'b' && out->item != 1) ||
         __builtin_mul_overflow(out->count, out->item, &size) || size != file.n - 8 - wide - n)
         return fail(j, UNREADABLE, "%s: %zu numbers do not fill the array", name, out->count);
     return true;
@@ -75,28 +74,9 @@ bool is_integer(const array *a)
     return a->type != 'f';
 }
 
-/* Entry i in C order lies elsewhere in an array in Fortran order. */
-static size_t place_of(const array *a, size_t i)
-{
-    if (!a->fortran) return i;
-    size_t at = 0, index[4] = {0};
-    for (size_t k = a->ndim; k-- > 0; i /= a->shape[k]) index[k] = i % a->shape[k];
-    for (size_t k = a->ndim; k-- > 0;) at = at * a->shape[k] + index[k];
-    return at;
-}
-
-static double half_to_double(uint16_t h)
-{
-    const int exponent = h >> 10 & 31, fraction = h & 1023;
-    const double size = exponent == 31  ? (fraction ? NAN : INFINITY)
-                        : exponent == 0 ? ldexp(fraction, -24)
-                                        : ldexp(fraction + 1024, exponent - 25);
-    return h >> 15 ? -size : size;
-}
-
 int64_t array_integer(const array *a, size_t i)
 {
-    const unsigned char *const p = a->data + place_of(a, i) * a->item;
+    const unsigned char *const p = a->data + i * a->item;
     uint64_t v = 0;
     for (size_t k = 0; k < a->item; k++) v |= (uint64_t)p[k] << 8 * k;
     if (a->type != 'i' || a->item == 8) return (int64_t)v;
@@ -106,16 +86,14 @@ int64_t array_integer(const array *a, size_t i)
 
 double array_number(const array *a, size_t i)
 {
-    const unsigned char *const p = a->data + place_of(a, i) * a->item;
+    const unsigned char *const p = a->data + i * a->item;
     double d;
     float f;
-    uint16_t h;
     if (a->type == 'u' && a->item == 8) return (double)(uint64_t)array_integer(a, i);
     if (a->type != 'f') return (double)array_integer(a, i);
     if (a->item == 8) return memcpy(&d, p, 8), d;
-    if (a->item == 4) return memcpy(&f, p, 4), (double)f;
-    memcpy(&h, p, 2);
-    return half_to_double(h);
+    memcpy(&f, p, 4);
+    return (double)f;
 }
 
 /* ---- .npz ------------------------------------------------------------------------------------ */
@@ -146,7 +124,7 @@ static bool inflate_member(job *j, const char *name, bytes packed, unsigned char
 /* One entry of the central directory, which begins at p; both sizes are below 4 GB. */
 static bool read_member(job *j, const char *name, bytes file, const unsigned char *p, member *out)
 {
-    const uint32_t method = u16_at(p + 10), crc = u32_at(p + 16), packed = u32_at(p + 20),
+    const uint32_t packing = u16_at(p + 10), crc = u32_at(p + 16), packed = u32_at(p + 20),
                    size = u32_at(p + 24), at = u32_at(p + 42);
     const size_t length = u16_at(p + 28);
     char *const own = take(j, length + 1, 1);
@@ -157,11 +135,11 @@ static bool read_member(job *j, const char *name, bytes file, const unsigned cha
     if ((size_t)at + 30 > file.n || u32_at(file.v + at) != 0x04034b50)
         return fail(j, UNREADABLE, "%s: is damaged", full);
     const size_t data = (size_t)at + 30 + u16_at(file.v + at + 26) + u16_at(file.v + at + 28);
-    if (data > file.n || packed > file.n - data || (method != 0 && method != 8) ||
-        (method == 0 && packed != size) || size / MOST_RATIO > packed)
+    if (data > file.n || packed > file.n - data || (packing != 0 && packing != 8) ||
+        (packing == 0 && packed != size) || size / MOST_RATIO > packed)
         return fail(j, UNREADABLE, "%s: is damaged", full);
     bytes content = {file.v + data, packed};
-    if (method == 8) {
+    if (packing == 8) {
         unsigned char *const to = take(j, (size_t)size + 1, 1);
         if (!to || !inflate_member(j, full, content, to, size)) return false;
         content = (bytes){to, size};

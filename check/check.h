@@ -10,16 +10,14 @@
  *     inputs.c       data files, random inputs and graphs become inputs, and their hashes
  *     evaluate.c     layers in ball arithmetic
  *     compare.c      both models on one input: every figure that a theorem can be about
- *     kinds.c        the kinds of claims and their words
+ *     claims.c       the kinds of claims, and each claim of a certificate against the figures
  *     search.c       inputs from the domain of a theorem, to refute it
- *     statistics.c   order statistics and the binomial tail
- *     claims.c       each claim of a certificate against the figures
  *     certificate.c  reads certificates and chains, and checks what they say about files
  *     length.c       certificates of length plans
  *     main.c         options, printing, exit code
  *
- * A function that can fail returns false and leaves the reason in the job's trouble; after the first
- * failure the getters do nothing. Memory of a job is freed as a whole. */
+ * The first failure stays in the job's trouble: after it getters give 0, new arrays of balls have no
+ * rows, and nothing more is stated. Memory of a job is freed as a whole. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <arb.h>
@@ -96,24 +94,21 @@ bool file_exists(const char *path);
 const char *beside(job *j, const char *file, const char *path); /* relative to the file's folder */
 void sha256_of(char hex[65], const void *data, size_t n);
 
-typedef struct hasher { /* of many pieces */
-    SHA256_CTX ctx;
-} hasher;
-hasher hasher_new(void);
-void hasher_add(hasher *h, const void *data, size_t n);
-void hasher_add_u64(hasher *h, uint64_t v);
-void hasher_end(hasher *h, char hex[65]);
+void hash_u64(SHA256_CTX *h, uint64_t v);
+void hash_end(SHA256_CTX *h, char hex[65]);
 
-/* JSON: no duplicate keys, no NUL in strings, whole text used. The caller deletes it. */
+/* JSON: no duplicate keys, no NUL in strings, whole text used. The caller deletes it. The getters fail
+ * where a key is missing or of another type. */
 cJSON *parse_json(job *j, const char *name, const void *text, size_t n);
-bool only_keys(job *j, const cJSON *o, const char *where, const char *const *keys);
-const cJSON *get(job *j, const cJSON *o, const char *where, const char *key); /* required */
-const cJSON *find(const cJSON *o, const char *key);                           /* NULL: absent */
-size_t get_count(job *j, const cJSON *o, const char *where, const char *key);
-const char *get_text(job *j, const cJSON *o, const char *where, const char *key);
-const char *get_hash(job *j, const cJSON *o, const char *where, const char *key);
-double get_number(job *j, const cJSON *o, const char *where, const char *key); /* "inf" too */
-uint64_t get_seed(job *j, const cJSON *o, const char *where, const char *key);
+const cJSON *find(const cJSON *o, const char *key); /* NULL: absent */
+const cJSON *get(job *j, const cJSON *o, const char *key);
+const cJSON *get_list(job *j, const cJSON *o, const char *key);
+size_t get_count(job *j, const cJSON *o, const char *key);
+const char *get_text(job *j, const cJSON *o, const char *key);
+const char *get_hash(job *j, const cJSON *o, const char *key);
+double get_number(job *j, const cJSON *o, const char *key); /* "inf" too */
+uint64_t get_seed(job *j, const cJSON *o, const char *key);
+bool is_text(const cJSON *v, const char *text);
 
 /* ---- random numbers (files.c): Philox4x32-10 ------------------------------------------------- */
 
@@ -177,7 +172,6 @@ typedef struct attention {
     skip_kind skip;
     size_t in, out, nheads, nq, nk, nv, no; /* rows of wq, wk, wv; columns of all heads */
     head *heads;
-    double tolerance;
     norm in_norm, out_norm;
     const tensor *wq, *bq, *wk, *bk, *wv, *bv, *wo, *bo, *freqs, *matrix, *mix, *skip_w;
 } attention;
@@ -208,7 +202,7 @@ typedef struct model {
     uint64_t expander_seed;
     size_t nlayers;
     layer *layers;
-    int tokenizer, pool; /* pool: 0 none, 1 first, 2 mean */
+    int pool; /* 0 none, 1 first, 2 mean */
     act head_act;
     size_t last, outputs; /* widths of the rows that enter the head, of the output rows */
     norm norm, head_norm;
@@ -216,6 +210,7 @@ typedef struct model {
     char architecture[65]; /* hash of the canonical form */
 } model;
 
+extern const char *const attention_words[]; /* by attn_kind */
 bool read_model(job *j, const char *name, bytes file, model *out);
 double weight_at(const tensor *t, size_t i);
 
@@ -224,7 +219,6 @@ double weight_at(const tensor *t, size_t i);
 typedef struct array {
     size_t ndim, shape[4], count, item;
     char type; /* 'f', 'i', 'u', 'b' as numpy */
-    bool fortran;
     const unsigned char *data;
 } array;
 
@@ -269,7 +263,7 @@ typedef struct inputs {
 } inputs;
 
 typedef struct data_claim { /* `data` of a certificate */
-    const char *kind, *path, *sha256, *inputs_sha256;
+    const char *path, *sha256, *inputs_sha256;
     size_t split, first, count, tokens;
     bool part, random, heldout; /* heldout: claims about new inputs are made */
     size_t candidates, fitted_tokens, heldout_tokens, nfitted, nheldout;
@@ -280,104 +274,132 @@ bool load_inputs(job *j, const model *m, const data_claim *d, uint64_t seed, con
                  inputs *out);
 bool random_input(job *j, const model *m, uint64_t seed, size_t number, size_t tokens, input *out);
 /* Turns the unpacked inputs into inputs: docs/format.md, "Unpacked certificates". */
-bool load_unpacked(job *j, const model *m, const char *folder, const data_claim *d, inputs *out);
+bool load_unpacked(job *j, const model *m, const char *folder, size_t count, inputs *out);
 void hash_inputs(const inputs *in, size_t tokens, char hex[65]);
-bool complete_graph(job *j, const model *m, const graph *g, graph *out);
+const graph *complete_graph(job *j, const model *m, const graph *g);
 bool fits(job *j, const model *m, const input *in); /* whether the model takes it */
 
 /* ---- evaluation (evaluate.c) ----------------------------------------------------------------- */
 
-typedef struct balls { /* n rows of d numbers */
+typedef struct balls { /* n rows of d numbers; no rows after a failure */
     size_t n, d;
     arb_ptr v;
 } balls;
 
-bool balls_new(job *j, balls *b, size_t n, size_t d);
-void balls_free(balls *b);
-arb_ptr row_of(const balls *b, size_t i);
+/* One model on one input. Balls belong to it until they are dropped. */
+typedef struct balls_list balls_list;
+typedef struct evaluation {
+    job *j;
+    const model *m;
+    input in;
+    slong prec;
+    balls_list *kept;
+} evaluation;
 
-/* The stream before the first layer; a sublayer replaces it; the head makes outputs of it. */
-bool embed(job *j, const model *m, const input *in, balls *x, slong prec);
-bool attention_sublayer(job *j, const model *m, const input *in, size_t l, balls *x, bool skip_only,
-                        slong prec);
-bool ffn_sublayer(job *j, const model *m, size_t l, balls *x, slong prec);
-bool apply_head(job *j, const model *m, balls *x, balls *y, slong prec);
-/* The parts that claims about one layer are about. z: rows behind in_norm. */
-bool normalized(job *j, const balls *x, const norm *n, balls *z, slong prec);
-bool attention_branch(job *j, const model *m, const input *in, const attention *a, const balls *z,
-                      balls *y, slong prec);
-bool ffn_branch(job *j, const ffn *f, const balls *z, balls *y, slong prec);
-bool queries_and_keys(job *j, const model *m, const attention *a, const balls *z, balls *q,
-                      balls *k, slong prec);
-/* Logarithms of the attention weights of one query; returns how many keys it has. */
-size_t visible(const model *m, const input *in, size_t query, uint32_t *keys);
-void log_weights(arb_ptr out, const head *h, arb_srcptr q, const balls *k, const uint32_t *keys,
-                 size_t n, slong prec);
-/* One query of one head: the weighted mean of the values of its keys. */
-void attend_row(arb_ptr out, const head *h, arb_srcptr q, const balls *k, const balls *v,
-                const uint32_t *keys, size_t n, slong prec);
+balls new_balls(evaluation *r, size_t n, size_t d); /* zeros */
+arb_ptr row_of(balls b, size_t i);
+void drop_since(evaluation *r, balls_list *mark,
+                balls but); /* all balls since r->kept was `mark`, but those */
+
+/* The rows before the first layer; behind a sublayer; the outputs. */
+balls embed(evaluation *r);
+balls attention_sublayer(evaluation *r, const attention *a, balls x, bool skip_only);
+balls ffn_sublayer(evaluation *r, const ffn *f, balls x);
+balls apply_head(evaluation *r, balls x);
+/* The parts that claims about one layer are about; z: rows behind in_norm. */
+balls normalized(evaluation *r, balls x, const norm *n);
+balls attention_branch(evaluation *r, const attention *a, balls z);
+balls ffn_branch(evaluation *r, const ffn *f, balls z);
+void queries_and_keys(evaluation *r, const attention *a, balls z, balls *q, balls *k);
+/* The keys that a query sees, ascending; `keys` has room for all tokens. Returns their number. */
+size_t visible(const evaluation *r, size_t query, uint32_t *keys);
+/* Logarithms of the attention weights of one query of one head; the weighted mean of its values. */
+void log_weights(arb_ptr out, const head *h, arb_srcptr q, balls k, const uint32_t *keys, size_t n,
+                 slong prec);
+void attend(arb_ptr out, const head *h, arb_srcptr q, balls k, balls v, const uint32_t *keys,
+            size_t n, slong prec);
 double work_of(const model *m, const input *in); /* multiply-adds */
 
 /* ---- both models (compare.c) ----------------------------------------------------------------- */
 
-/* Which figures are wanted; the others cost nothing. */
+/* What a claim can be about. */
+typedef enum figure {
+    DIFFERENCE, /* largest |f - g| of an entry of the outputs */
+    LARGEST,    /* largest |f| */
+    ROW,        /* largest euclidean distance of an output row */
+    SCORE,      /* largest change of the second output minus the first */
+    HIDDEN,     /* largest euclidean distance of a row before the head */
+    COLLAPSE,   /* largest difference of an entry of f between two tokens, at the end */
+    SQUARES,    /* sums of squares: f, f - g, f - f without attention */
+    APART,
+    WITHOUT,
+    RATIO, /* from here on one of each layer: |ln(a / a^)|, attention apart, feed-forward apart */
+    ATTENTION,
+    FFN,
+    FIGURES
+} figure;
+
 typedef struct wanted {
-    bool ratios, branches, collapse, hidden, without, scores;
+    bool of[FIGURES]; /* the others cost nothing; the outputs are always compared */
 } wanted;
 
-/* What was found on one input, or the largest of several. Balls hold the exact figures. */
-typedef struct figures {
-    size_t nlayers;
-    arb_t difference; /* largest |f - g| */
-    arb_t score;      /* of the second output minus the first */
-    arb_t largest;    /* |f| */
-    arb_t hidden;     /* euclidean distance of rows before the head */
-    arb_t collapse;   /* of an entry of f between two tokens, at the end */
-    arb_t apart, without, row,
-        squares;                   /* sums of squares: f - g, f - f without attention, a row, f */
-    arb_ptr ratio, attention, ffn; /* of each layer */
-    bool *has_ratio, *has_attention, *has_ffn;
-    bool has_score, has_hidden, has_without;
+typedef struct figures { /* on one input, or joined over several */
+    size_t n;
+    arb_ptr v; /* of figure x and layer l: at figure_place(x, l) */
+    bool *has;
     size_t rows, changed, open; /* output rows; surely another largest entry; undecided */
 } figures;
 
+size_t figure_place(figure x, size_t l);
 figures *figures_new(job *j, size_t nlayers);
 void figures_free(figures *f);
 void figures_join(figures *all, const figures *one, slong prec);
-/* scores: of each model the second output minus the first, or NULL. */
-bool compare(job *j, const model *f, const model *g, const input *in, wanted w, figures *out,
-             balls scores[2], slong prec);
+/* scores: gets of each model the second output minus the first, or NULL. */
+bool compare(job *j, const model *f, const model *g, const input *in, const wanted *w, figures *out,
+             arb_ptr scores[2], slong prec);
 
 typedef struct interval {
     double low, high; /* of an AUC, rounded outwards */
 } interval;
-bool auc_interval(job *j, const balls *score, const int64_t *target, interval *out);
+bool auc_interval(job *j, arb_srcptr score, size_t n, const int64_t *target, interval *out);
 
-/* ---- a certificate (certificate.c, claims.c, search.c, statistics.c, length.c) --------------- */
+/* ---- a certificate (certificate.c, claims.c, search.c, length.c) ----------------------------- */
+
+typedef enum section { HYPOTHESES, THEOREMS, OBSERVATIONS, EVIDENCE, PAPER, SECTIONS } section;
+
+/* How a kind of claim is checked. */
+typedef enum checking {
+    UNCHECKED,
+    ON_GIVEN,     /* its figure on the given inputs against the bound */
+    ROWS_CHANGED, /* rows with another largest entry, on the given inputs */
+    AUC,
+    NEW_INPUT, /* held-out statistics */
+    NEW_SHARE,
+    SEARCHED,      /* its figure on tries from the domain */
+    ROWS_SEARCHED, /* rows with another largest entry, on tries */
+    ONE_LAYER,
+    MEASURED, /* its figure on the given inputs is the value */
+    IN_FILES  /* what the architectures and links show */
+} checking;
+
+typedef struct claim_kind {
+    section list;
+    const char *name;
+    checking how;
+    figure figure;
+    bool lower;
+    const char *why; /* not checked: why */
+} claim_kind;
 
 typedef struct claim {
-    const char *kind, *what; /* what: the kind with its parameters, in words */
+    const claim_kind *kind;
+    const char *what; /* the kind with its parameters, in words */
     const cJSON *parameters;
-    const char *domain; /* theorems */
-    bool lower;
+    const char *domain;        /* theorems */
     double bound, probability; /* theorems */
     double value, limit;       /* nan: null */
     int holds;                 /* hypotheses: 1, 0, -1 for null */
 } claim;
-
-typedef enum section { HYPOTHESES, THEOREMS, OBSERVATIONS, EVIDENCE, PAPER, SECTIONS } section;
-
-enum { LOWER = 1, VALUE = 2, LIMIT = 4 };
-typedef struct kind_row { /* kinds.c */
-    section list;
-    const char *kind; /* its name and those of its parameters */
-    int has;
-    const char *norm;
-    double limit; /* theorems: the largest bound; observations: the tolerance */
-    const char *sentence;
-} kind_row;
-const kind_row *find_kind(section list, const char *kind); /* NULL: unknown */
-const char *sentence_of(job *j, const kind_row *row, const cJSON *parameters);
 
 typedef struct certificate {
     const char *reduction, *folder; /* folder: paths are relative to it */
@@ -385,7 +407,7 @@ typedef struct certificate {
     const cJSON *file[2]; /* input and output */
     data_claim data;
     double proven, measured;
-    const char *domain;
+    const char *domain; /* of the headline */
     size_t n[SECTIONS];
     claim *claims[SECTIONS];
     size_t nlinks;
@@ -394,19 +416,21 @@ typedef struct certificate {
     inputs set;
 } certificate;
 
+const claim_kind *find_kind(section list, const char *name);
 double parameter(const claim *c, const char *name); /* nan: not there */
 const char *parameter_text(const claim *c, const char *name);
+arb_srcptr figure_of(const claim *c, const figures *f); /* NULL: it was not found */
+double middle(const arb_t x);
 
 /* The whole of it: a certificate in memory, whose paths are relative to `folder`. False: it, or a
  * file it names, cannot be read (j->t); what was said until then is in j->report. */
 bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n);
-bool check_length(job *j, const char *folder, const cJSON *root);
+void check_length(job *j, const char *folder, const cJSON *root);
+bool check_hash(job *j, const char *what, const char *path, bytes file, const char *claimed);
+void check_architecture(job *j, const char *side, const model *m, const char *claimed);
 void check_claims(job *j, certificate *c);
-bool is_about_given(const certificate *c, const claim *t); /* by kind and domain */
 /* Theorems about other inputs than the given ones; `base`: what was found on those. */
-void search_domains(job *j, const certificate *c, const figures *base, size_t evaluated);
-/* Of N draws the (k + 1)-th largest is the bound; the share p above it (docs/format.md). */
-bool share_is_enough(size_t draws, size_t left_out, double share, double probability);
-bool probability_is_right(size_t draws, size_t left_out, double probability);
+void search_domains(job *j, const certificate *c, const wanted *w, const figures *base,
+                    size_t evaluated);
 void show_progress(job *j, double work);
 #endif

@@ -1,15 +1,109 @@
-/* claims.c - the claims of a certificate that are about the given inputs.
+/* claims.c - the claims of a certificate, most of them about the given inputs.
  *
  * Both models are evaluated on the inputs; then a claim is confirmed or refuted where the balls are
  * on one side of its bound. Where they are not, everything is evaluated again with more bits. */
 #include "check.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 enum { LEAST_BITS = 128, MOST_BITS = 1024 };
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+static const char engine[] = "it is about the f32 engine of pare";
+
+/* docs/format.md, "Kinds": how each is checked, by which figure. Others are not checked. */
+static const claim_kind kinds[] = {
+    {HYPOTHESES, "layers.merged", IN_FILES, 0, false, NULL},
+    {HYPOTHESES, "layer.replaced", IN_FILES, 0, false, NULL},
+    {HYPOTHESES, "link.hypotheses", IN_FILES, 0, false, NULL},
+    {HYPOTHESES, "fold.not_rotary", IN_FILES, 0, false, NULL},
+    {HYPOTHESES, "fold.rows_not_empty", IN_FILES, 0, false, NULL},
+    {HYPOTHESES, "new_input.independent", UNCHECKED, 0, false, "no file can show it"},
+    {HYPOTHESES, "", UNCHECKED, 0, false, "it explains a cut; no theorem above rests on it"},
+    {THEOREMS, "local.outputs", ON_GIVEN, DIFFERENCE, false, NULL},
+    {THEOREMS, "given.outputs", ON_GIVEN, DIFFERENCE, false, NULL},
+    {THEOREMS, "theorem44.outputs", ON_GIVEN, DIFFERENCE, false, NULL},
+    {THEOREMS, "outputs.least", ON_GIVEN, DIFFERENCE, true, NULL},
+    {THEOREMS, "attention.ratio", ON_GIVEN, RATIO, false, NULL},
+    {THEOREMS, "rows.changed", ROWS_CHANGED, 0, false, NULL},
+    {THEOREMS, "auc.most", AUC, 0, false, NULL},
+    {THEOREMS, "auc.least", AUC, 0, true, NULL},
+    {THEOREMS, "auc.difference", AUC, 0, false, NULL},
+    {THEOREMS, "new_input.outputs", NEW_INPUT, 0, false, NULL},
+    {THEOREMS, "new_inputs.share", NEW_SHARE, 0, false, NULL},
+    {THEOREMS, "apriori.outputs", SEARCHED, DIFFERENCE, false, NULL},
+    {THEOREMS, "apriori.score", SEARCHED, SCORE, false, NULL},
+    {THEOREMS, "apriori.hidden", SEARCHED, HIDDEN, false, NULL},
+    {THEOREMS, "diameter.outputs", SEARCHED, DIFFERENCE, false, NULL},
+    {THEOREMS, "diameter.score", SEARCHED, SCORE, false, NULL},
+    {THEOREMS, "diameter.rank_collapse", SEARCHED, COLLAPSE, false, NULL},
+    {THEOREMS, "rank_collapse", SEARCHED, COLLAPSE, false, NULL},
+    {THEOREMS, "layer.injected", SEARCHED, ATTENTION, false, NULL},
+    {THEOREMS, "layer.ticket", SEARCHED, ATTENTION, false, NULL}, /* or FFN: its part */
+    {THEOREMS, "ball.outputs", SEARCHED, DIFFERENCE, false, NULL},
+    {THEOREMS, "ball.score", SEARCHED, SCORE, false, NULL},
+    {THEOREMS, "ball.rows_changed", ROWS_SEARCHED, 0, false, NULL},
+    {THEOREMS, "edits.outputs", SEARCHED, DIFFERENCE, false, NULL},
+    {THEOREMS, "edits.rows_changed", ROWS_SEARCHED, 0, false, NULL},
+    {THEOREMS, "one_layer.least", ONE_LAYER, DIFFERENCE, true, NULL},
+    {THEOREMS, "engine.rounding", UNCHECKED, 0, false, engine},
+    {THEOREMS, "theorem42.outputs", UNCHECKED, 0, false,
+     "it is about some net, not about this cut"},
+    {THEOREMS, "", UNCHECKED, 0, false, "this program does not know the kind"},
+    {OBSERVATIONS, "relative_error", MEASURED, APART, false, NULL},
+    {OBSERVATIONS, "lost_fraction", MEASURED, WITHOUT, false, NULL},
+    {OBSERVATIONS, "row_error", MEASURED, ROW, false, NULL},
+    {OBSERVATIONS, "attention.ratio_seen", MEASURED, RATIO, false, NULL},
+    {OBSERVATIONS, "engine.distance", UNCHECKED, 0, false, engine},
+    {OBSERVATIONS, "", UNCHECKED, 0, false, "this program does not measure it"},
+    {EVIDENCE, "", UNCHECKED, 0, false, "f64 figures that prove nothing"},
+    {PAPER, "", UNCHECKED, 0, false, "a printed formula, not a theorem of pare"},
+};
+
+/* The last of a section stands for all others. */
+const claim_kind *find_kind(section list, const char *name)
+{
+    const claim_kind *k = kinds;
+    while (k->list != list || (*k->name && strcmp(k->name, name) != 0)) k++;
+    return k;
+}
+
+double parameter(const claim *c, const char *name)
+{
+    const cJSON *const v = find(c->parameters, name);
+    return cJSON_IsNumber(v) ? v->valuedouble : NAN;
+}
+
+const char *parameter_text(const claim *c, const char *name)
+{
+    const cJSON *const v = find(c->parameters, name);
+    return cJSON_IsString(v) ? v->valuestring : "";
+}
+
+/* The layer that a claim names; SIZE_MAX: none. */
+static size_t layer_of(const claim *c)
+{
+    const double l = parameter(c, "layer");
+    return l >= 0 && l < 1e9 ? (size_t)l : SIZE_MAX / 8;
+}
+
+arb_srcptr figure_of(const claim *c, const figures *f)
+{
+    const bool ffn_part = strncmp(parameter_text(c, "part"), "feed", 4) == 0;
+    const figure x = c->kind->figure == ATTENTION && ffn_part ? FFN : c->kind->figure;
+    const size_t at = figure_place(x, x >= RATIO ? layer_of(c) : 0);
+    return at < f->n && f->has[at] ? f->v + at : NULL;
+}
+
+double middle(const arb_t x)
+{
+    return arf_get_d(arb_midref(x), ARF_RND_NEAR);
+}
+
+/* ---- outcomes -------------------------------------------------------------------------------- */
 
 /* What was found on the given inputs. */
 typedef struct found {
@@ -29,29 +123,26 @@ typedef struct outcome {
     const char *why;
 } outcome;
 
-double parameter(const claim *c, const char *name)
+static bool some_left_out(const found *f)
 {
-    const cJSON *const v = find(c->parameters, name);
-    return cJSON_IsNumber(v) ? v->valuedouble : NAN;
+    return f->n < f->c->set.n;
 }
 
-const char *parameter_text(const claim *c, const char *name)
+static outcome not_checked(const char *why)
 {
-    const cJSON *const v = find(c->parameters, name);
-    return cJSON_IsString(v) ? v->valuestring : "";
+    return (outcome){NOT_CHECKED, false, why};
 }
 
-static double middle(const arb_t x)
+static outcome decided(bool right, const char *why)
 {
-    return arf_get_d(arb_midref(x), ARF_RND_NEAR);
+    return (outcome){right ? CONFIRMED : REFUTED, false, why};
 }
 
-static bool is(const claim *c, const char *kind)
+/* `yes` and `no` are sure; neither: it is open. */
+static outcome weigh(bool yes, bool no, const char *why)
 {
-    return strcmp(c->kind, kind) == 0;
+    return (outcome){yes ? CONFIRMED : no ? REFUTED : NOT_REFUTED, !yes && !no, why};
 }
-
-/* ---- comparisons ----------------------------------------------------------------------------- */
 
 /* x <= bound, or x >= bound. */
 static outcome against(job *j, const arb_t x, double bound, bool lower, const char *name)
@@ -63,41 +154,127 @@ static outcome against(job *j, const arb_t x, double bound, bool lower, const ch
     const bool yes = vacuous || (arb_is_finite(x) && (lower ? arb_ge(x, b) : arb_le(x, b)));
     const bool no = !vacuous && arb_is_finite(x) && (lower ? arb_lt(x, b) : arb_gt(x, b));
     arb_clear(b);
-    if (!yes && !no)
-        return (outcome){NOT_REFUTED, true,
-                         words(j, "the balls do not decide (%s is about %.9g)", name, middle(x))};
-    const char *const comparison =
-        yes ? (lower ? "at least" : "at most") : (lower ? "below" : "above");
-    return (outcome){yes ? CONFIRMED : REFUTED, false,
-                     words(j, "%s is %.9g, %s %.9g", name, middle(x), comparison, bound)};
+    const char *const comparison = !yes && !no ? "and balls do not decide about"
+                                   : yes       ? (lower ? "at least" : "at most")
+                                               : (lower ? "below" : "above");
+    return weigh(yes, no, words(j, "%s is %.9g, %s %.9g", name, middle(x), comparison, bound));
 }
 
-static outcome not_checked(const char *why)
+/* A measured number: within a thousandth of it, or within the slack. f64 measures with an error of
+ * about 1e-13 of the outputs: a slack of 1e-9 of them is enough. */
+static outcome near(job *j, const found *f, const arb_t x, double value, double slack)
 {
-    return (outcome){NOT_CHECKED, false, why};
+    const double now = middle(x), off = fabs(now - value);
+    if (some_left_out(f))
+        return not_checked("it is measured on all inputs, and some were left out");
+    if (!arb_is_finite(x)) return weigh(false, false, "the balls do not decide");
+    return decided(off <= 1e-3 * fmax(fabs(value), fabs(now)) || off <= slack,
+                   words(j, "it is %.9g, the certificate has %.9g", now, value));
 }
 
-/* A measured number: within a share of it, or within the slack. */
-static outcome near(job *j, const arb_t x, double value, double share, double slack)
+/* ---- held-out statistics --------------------------------------------------------------------- */
+
+/* P(at most k of n tries succeed), each with probability p: the sum of C(n, i) p^i (1 - p)^(n - i).
+ * Each term is the one before it times (n - i + 1) p / (i (1 - p)). */
+static void binomial_tail(arb_t out, size_t n, size_t k, double p, slong prec)
 {
-    const double is_now = middle(x), off = fabs(is_now - value);
-    if (!arb_is_finite(x)) return (outcome){NOT_REFUTED, true, "the balls do not decide"};
-    const bool good = off <= share * fmax(fabs(value), fabs(is_now)) || off <= slack;
-    return (outcome){good ? CONFIRMED : REFUTED, false,
-                     words(j, "it is %.9g, the certificate has %.9g", is_now, value)};
+    arb_ptr term = _arb_vec_init(3), odds = term + 1, rest = term + 2;
+    arb_set_d(odds, p);
+    arb_sub_ui(rest, odds, 1, prec);
+    arb_neg(rest, rest);
+    arb_div(odds, odds, rest, prec);
+    arb_pow_ui(term, rest, n, prec);
+    arb_set(out, term);
+    for (size_t i = 1; i <= k; i++) {
+        arb_mul(term, term, odds, prec);
+        arb_mul_ui(term, term, n - i + 1, prec);
+        arb_div_ui(term, term, i, prec);
+        arb_add(out, out, term, prec);
+    }
+    _arb_vec_clear(term, 3);
 }
 
-/* ---- theorems -------------------------------------------------------------------------------- */
+/* Whether at most k of n tries succeed with probability at most 1 - confidence. */
+static bool share_is_enough(size_t draws, size_t left_out, double share, double confidence)
+{
+    bool enough = false, decided = false;
+    if (!(share > 0)) return false;
+    if (share >= 1) return true;
+    arb_ptr tail = _arb_vec_init(2), limit = tail + 1;
+    for (slong prec = 256; !decided && prec <= 65536; prec *= 4) {
+        arb_set_d(limit, confidence);
+        arb_sub_ui(limit, limit, 1, prec);
+        arb_neg(limit, limit);
+        binomial_tail(tail, draws, left_out, share, prec);
+        enough = arb_le(tail, limit);
+        decided = enough || arb_gt(tail, limit);
+    }
+    _arb_vec_clear(tail, 2);
+    return enough;
+}
+
+/* probability <= (N - k) / (N + 1), where N is below 2^53 */
+static bool probability_is_right(size_t draws, size_t left_out, double probability)
+{
+    arb_t p;
+    arb_init(p);
+    arb_set_d(p, probability);
+    arb_mul_ui(p, p, draws + 1, 256);
+    arb_sub_ui(p, p, draws - left_out, 256);
+    const bool right = arb_is_nonpositive(p);
+    arb_clear(p);
+    return right;
+}
+
+/* How many inputs have an error above the bound: at most `left_out` may. */
+static outcome order_statistic(job *j, const found *f, double bound, size_t left_out)
+{
+    size_t above = 0, open = 0;
+    arb_t b;
+    arb_init(b);
+    arb_set_d(b, bound);
+    for (size_t i = 0; i < f->n && isfinite(bound); i++) {
+        const bool known = arb_is_finite(f->each + i);
+        const bool is_above = known && arb_gt(f->each + i, b);
+        above += is_above;
+        open += !is_above && !(known && arb_le(f->each + i, b));
+    }
+    arb_clear(b);
+    return weigh(above + open <= left_out, above > left_out,
+                 words(j, "%zu of %zu inputs have a larger error, %zu may", above, f->n, left_out));
+}
+
+/* Of N held-out inputs the (k + 1)-th largest error is the bound (docs/format.md). */
+static outcome new_inputs(job *j, const found *f, const claim *c)
+{
+    const double draws = parameter(c, "draws"), out = parameter(c, "left_out");
+    const data_claim *const d = &f->c->data;
+    if (some_left_out(f)) return not_checked("a statistic of all inputs, and some were left out");
+    if (!d->heldout || d->candidates != 1)
+        return decided(false, "the certificate does not name its held-out inputs");
+    const size_t n = f->n, fewer = (n + 1) / 20 > 1 ? (n + 1) / 20 - 1 : 0;
+    if (draws != (double)n || (out != 0 && out != (double)fewer) || !(out < draws))
+        return decided(false, words(j, "there are %zu held-out inputs", n));
+    const size_t k = (size_t)out;
+    if (c->kind->how == NEW_SHARE) {
+        const bool enough =
+            c->probability <= 0.95 && share_is_enough(n, k, c->bound, c->probability);
+        return decided(enough, words(j, "the binomial tail of %zu draws %s the confidence %g", n,
+                                     enough ? "allows" : "does not allow", c->probability));
+    }
+    if (!probability_is_right(n, k, c->probability))
+        return decided(false, words(j, "the probability is above %zu / %zu", n - k, n + 1));
+    return order_statistic(j, f, c->bound, k);
+}
+
+/* ---- theorems on the given inputs ------------------------------------------------------------ */
 
 static outcome rows_changed(job *j, const figures *f, double bound)
 {
-    const double n = (double)f->rows, sure = (double)f->changed / n;
-    const double may = (double)(f->changed + f->open) / n;
-    const char *const text =
-        words(j, "%zu of %zu rows have another largest entry, %zu are not decided or tied",
-              f->changed, f->rows, f->open);
-    if (may <= bound) return (outcome){CONFIRMED, false, text};
-    return (outcome){sure > bound ? REFUTED : NOT_REFUTED, sure <= bound, text};
+    const double n = (double)f->rows, may = (double)(f->changed + f->open);
+    return weigh(may / n <= bound, (double)f->changed / n > bound,
+                 words(j, "%zu of %zu rows have another largest entry, %zu are not decided or tied",
+                       f->changed, f->rows, f->open));
 }
 
 static outcome auc(job *j, const found *f, const claim *c)
@@ -105,185 +282,108 @@ static outcome auc(job *j, const found *f, const claim *c)
     if (!f->has_auc) return not_checked("the data have no labels of two classes");
     const interval x = f->auc[0], y = f->auc[1];
     interval v = y;
-    if (is(c, "auc.difference")) {
+    if (strcmp(c->kind->name, "auc.difference") == 0) {
         v.low = fmax(0, fmax(x.low - y.high, y.low - x.high));
         v.high = fmax(x.high - y.low, y.high - x.low);
     }
-    const bool yes = c->lower ? v.low >= c->bound : v.high <= c->bound;
-    const bool no = c->lower ? v.high < c->bound : v.low > c->bound;
-    const char *const text = words(j, "it is from %.9g to %.9g", v.low, v.high);
-    return (outcome){yes ? CONFIRMED : no ? REFUTED : NOT_REFUTED, !yes && !no, text};
+    const bool lower = c->kind->lower;
+    return weigh(lower ? v.low >= c->bound : v.high <= c->bound,
+                 lower ? v.high < c->bound : v.low > c->bound,
+                 words(j, "it is from %.9g to %.9g", v.low, v.high));
 }
 
-static outcome ratio(job *j, const found *f, const claim *c)
+static bool is_searched(const claim *c)
 {
-    const double l = parameter(c, "layer");
-    if (!(l >= 0 && l < (double)f->all->nlayers) || !f->all->has_ratio[(size_t)l])
-        return not_checked("this layer has no attention weights in both models");
-    return against(j, f->all->ratio + (size_t)l, c->bound, false, "the largest |ln(a / a^)|");
-}
-
-/* How many inputs have an error above the bound: at most `left_out` may. */
-static outcome order_statistic(job *j, const found *f, const claim *c, size_t left_out)
-{
-    size_t above = 0, open = 0;
-    arb_t b;
-    arb_init(b);
-    arb_set_d(b, c->bound);
-    for (size_t i = 0; i < f->n && isfinite(c->bound); i++) {
-        above += arb_is_finite(f->each + i) && arb_gt(f->each + i, b);
-        open += !(arb_is_finite(f->each + i) && (arb_gt(f->each + i, b) || arb_le(f->each + i, b)));
-    }
-    arb_clear(b);
-    const char *const text =
-        words(j, "%zu of %zu inputs have a larger error, %zu may", above, f->n, left_out);
-    if (above + open <= left_out) return (outcome){CONFIRMED, false, text};
-    return (outcome){above > left_out ? REFUTED : NOT_REFUTED, above <= left_out, text};
-}
-
-static outcome new_inputs(job *j, const found *f, const claim *c)
-{
-    const double draws = parameter(c, "draws"), out = parameter(c, "left_out");
-    const data_claim *const d = &f->c->data;
-    if (f->n < f->c->set.n) return not_checked("a statistic of all inputs, and some were left out");
-    if (!d->heldout || d->candidates != 1)
-        return (outcome){REFUTED, false, "the certificate does not name its held-out inputs"};
-    const size_t n = f->n, fewer = (n + 1) / 20 > 1 ? (n + 1) / 20 - 1 : 0;
-    if (draws != (double)n || (out != 0 && out != (double)fewer) || !(out < draws))
-        return (outcome){REFUTED, false, words(j, "there are %zu held-out inputs", n)};
-    const size_t k = (size_t)out;
-    if (is(c, "new_inputs.share")) {
-        const bool enough =
-            c->probability <= 0.95 && share_is_enough(n, k, c->bound, c->probability);
-        return (outcome){enough ? CONFIRMED : REFUTED, false,
-                         words(j, "the binomial tail of %zu draws %s the confidence %g", n,
-                               enough ? "allows" : "does not allow", c->probability)};
-    }
-    if (!probability_is_right(n, k, c->probability))
-        return (outcome){REFUTED, false,
-                         words(j, "the probability is above %zu / %zu", n - k, n + 1)};
-    return order_statistic(j, f, c, k);
-}
-
-/* Whether the claim is about the given inputs at all; the others are searched (search.c). */
-bool is_about_given(const certificate *c, const claim *t)
-{
-    static const char *const kinds[] = {"rows.changed",    "auc.most",          "auc.least",
-                                        "auc.difference",  "attention.ratio",   "local.outputs",
-                                        "given.outputs",   "theorem44.outputs", "outputs.least",
-                                        "engine.rounding", "theorem42.outputs", NULL};
-    size_t i = 0;
-    while (kinds[i] && !is(t, kinds[i])) i++;
-    return strncmp(t->kind, "new_input", 9) == 0 || (kinds[i] && strcmp(t->domain, c->domain) == 0);
+    return c->kind->how >= SEARCHED && c->kind->how <= ONE_LAYER;
 }
 
 static outcome theorem(job *j, const found *f, const claim *c)
 {
-    const figures *const all = f->all;
-    if (is(c, "engine.rounding")) return not_checked("it is about the f32 engine of pare");
-    if (is(c, "theorem42.outputs")) return not_checked("it is about some net, not about this cut");
-    if (strncmp(c->kind, "new_input", 9) == 0) return new_inputs(j, f, c);
-    if (is(c, "rows.changed")) return rows_changed(j, all, c->bound);
-    if (strncmp(c->kind, "auc.", 4) == 0) return auc(j, f, c);
-    if (is(c, "attention.ratio")) return ratio(j, f, c);
-    if (is(c, "outputs.least")) {
-        outcome o = against(j, all->difference, c->bound, true, "the cut's own largest difference");
-        if (o.verdict == CONFIRMED) o.verdict = NOT_REFUTED; /* it is about all cuts */
-        return o;
-    }
-    return against(j, all->difference, c->bound, false, "the largest difference");
+    const checking how = c->kind->how;
+    if (how == UNCHECKED) return not_checked(c->kind->why);
+    if (how == NEW_INPUT || how == NEW_SHARE) return new_inputs(j, f, c);
+    if (strcmp(c->domain, f->c->domain) != 0)
+        return not_checked("its domain is not that of the headline");
+    if (how == ROWS_CHANGED) return rows_changed(j, f->all, c->bound);
+    if (how == AUC) return auc(j, f, c);
+    arb_srcptr x = figure_of(c, f->all);
+    if (!x) return not_checked("the models do not have this figure in common");
+    outcome o = against(j, x, c->bound, c->kind->lower, "the largest found");
+    if (c->kind->lower && o.verdict == CONFIRMED)
+        o.verdict = NOT_REFUTED; /* it is about all cuts */
+    return o;
 }
 
 /* ---- observations, hypotheses, evidence ------------------------------------------------------ */
 
-/* f64 measures with an error of about 1e-13 of the outputs: a slack of 1e-9 of them is enough. */
 static outcome observation(job *j, const found *f, const claim *c)
 {
     const figures *const all = f->all;
-    outcome o = not_checked("this program does not measure it");
-    arb_t x;
-    arb_init(x);
-    arb_sqrtpos(x, all->squares, f->bits);
-    const double largest = middle(all->largest), size = middle(x);
-    const double entries = sqrt((double)all->rows * (double)f->c->model[0].outputs);
-    if (is(c, "engine.distance")) o = not_checked("it is about the f32 engine of pare");
-    if (is(c, "relative_error")) {
-        arb_div(x, all->apart, all->squares, f->bits);
-        arb_sqrtpos(x, x, f->bits);
-        if (arb_is_zero(all->apart)) arb_zero(x);
-        o = near(j, x, c->value, 1e-3, 1e-9 * largest * entries / size);
-    }
-    if (is(c, "row_error")) {
-        arb_sqrtpos(x, all->row, f->bits);
-        o = near(j, x, c->value, 1e-3, 1e-9 * largest * sqrt((double)f->c->model[0].outputs));
-    }
-    if (is(c, "lost_fraction") && all->has_without) {
-        arb_div(x, all->apart, all->without, f->bits);
-        arb_sqrtpos(x, x, f->bits);
-        if (arb_is_zero(all->apart)) arb_zero(x);
-        o = near(j, x, c->value, 1e-3, 1e-9 * largest * entries / sqrt(middle(all->without)));
-    }
-    const double l = parameter(c, "layer");
-    if (is(c, "attention.ratio_seen") && l >= 0 && l < (double)all->nlayers &&
-        all->has_ratio[(size_t)l])
-        o = near(j, all->ratio + (size_t)l, c->value, 1e-3, 1e-9);
-    arb_clear(x);
-    if (o.verdict != NOT_CHECKED && f->n < f->c->set.n)
-        o = not_checked("it is measured on all inputs, and some were left out");
+    const figure x = c->kind->figure;
+    if (c->kind->how == UNCHECKED) return not_checked(c->kind->why);
+    arb_srcptr seen = figure_of(c, all);
+    if (!seen) return not_checked("the models do not have this figure in common");
+    const double width = (double)f->c->model[0].outputs, slack = 1e-9 * middle(all->v + LARGEST);
+    if (x == RATIO) return near(j, f, seen, c->value, 1e-9);
+    if (x == ROW) return near(j, f, seen, c->value, slack * sqrt(width));
+    /* |f - g| / |f|, or / |f - f without attention| */
+    arb_srcptr below = all->v + (x == WITHOUT ? WITHOUT : SQUARES);
+    const double entries = sqrt((double)all->rows * width);
+    arb_t share;
+    arb_init(share);
+    if (!arb_is_zero(all->v + APART)) arb_div(share, all->v + APART, below, f->bits);
+    arb_sqrtpos(share, share, f->bits);
+    const outcome o = near(j, f, share, c->value, slack * entries / sqrt(middle(below)));
+    arb_clear(share);
     return o;
+}
+
+/* false if a hypothesis of a link is false, else null if one is null */
+static int all_hold(const certificate *link)
+{
+    int all = 1;
+    for (size_t i = 0; i < link->n[HYPOTHESES]; i++) {
+        const int holds = link->claims[HYPOTHESES][i].holds;
+        if (holds == 0 || (holds < 0 && all == 1)) all = holds;
+    }
+    return all;
 }
 
 /* What the two architectures and the other claims show. */
 static outcome hypothesis(job *j, const certificate *c, const claim *h)
 {
-    static const char *const names[] = {"none",  "exact",  "zero",   "const", "uniform", "constq",
-                                        "meanq", "linear", "affmix", "pool",  "umix",    "poly"};
     const model *const f = &c->model[0], *const g = &c->model[1];
-    bool right = true;
-    if (is(h, "layers.merged")) {
+    const char *const name = h->kind->name;
+    bool right = false;
+    if (h->kind->how == UNCHECKED) return not_checked(h->kind->why);
+    if (strcmp(name, "layers.merged") == 0) {
         right = parameter(h, "before") == (double)f->nlayers &&
                 parameter(h, "after") == (double)g->nlayers && h->holds == 1;
-    } else if (is(h, "layer.replaced")) {
-        const double l = parameter(h, "layer");
-        right = l >= 0 && l < (double)f->nlayers && l < (double)g->nlayers && h->holds == 1;
-        if (right)
+    } else if (strcmp(name, "layer.replaced") == 0) {
+        const size_t l = layer_of(h);
+        if (l < f->nlayers && l < g->nlayers && h->holds == 1)
             right = strcmp(parameter_text(h, "by"),
-                           words(j, "%s (it was %s)", names[g->layers[(size_t)l].attn.kind],
-                                 names[f->layers[(size_t)l].attn.kind])) == 0;
-    } else if (is(h, "link.hypotheses")) {
+                           words(j, "%s (it was %s)", attention_words[g->layers[l].attn.kind],
+                                 attention_words[f->layers[l].attn.kind])) == 0;
+    } else if (strcmp(name, "link.hypotheses") == 0) {
         const double l = parameter(h, "link");
-        right = l >= 0 && l < (double)c->nlinks;
-        int all = 1; /* false if one is false, else null if one is null */
-        for (size_t i = 0; right && i < c->links[(size_t)l].n[HYPOTHESES]; i++) {
-            const int holds = c->links[(size_t)l].claims[HYPOTHESES][i].holds;
-            if (holds == 0 || (holds < 0 && all == 1)) all = holds;
-        }
-        right = right && h->holds == all &&
-                strcmp(parameter_text(h, "reduction"), c->links[(size_t)l].reduction) == 0;
-    } else if (is(h, "fold.not_rotary")) {
+        if (l >= 0 && l < (double)c->nlinks)
+            right = h->holds == all_hold(&c->links[(size_t)l]) &&
+                    strcmp(parameter_text(h, "reduction"), c->links[(size_t)l].reduction) == 0;
+    } else if (strcmp(name, "fold.not_rotary") == 0) {
         right = h->holds == (f->positions != POS_ROTARY);
-    } else if (is(h, "fold.rows_not_empty")) {
-        right = h->holds == (f->pattern != GRAPH || f->self_loops);
-    } else if (is(h, "new_input.independent")) {
-        return not_checked("no file can show it");
     } else {
-        return not_checked("it explains a cut; no theorem above rests on it");
+        right = h->holds == (f->pattern != GRAPH || f->self_loops);
     }
-    return (outcome){right ? CONFIRMED : REFUTED, false,
-                     right ? "so it is in the files" : "it is not so in the files"};
+    return decided(right, right ? "so it is in the files" : "it is not so in the files");
 }
 
 /* A least that no cut can beat, above what this cut reaches. */
 static outcome evidence(job *j, const claim *c)
 {
-    if (isnan(c->value) || isnan(c->limit)) return not_checked("f64 figures that prove nothing");
-    const bool contradiction = c->limit > c->value;
-    return (outcome){contradiction ? REFUTED : NOT_CHECKED, false,
-                     words(j,
-                           contradiction
-                               ? "the least of any, %.17g, is above what is reached, %.17g"
-                               : "f64 figures that prove nothing (%.6g is not above %.6g)",
-                           c->limit, c->value)};
+    if (!(c->limit > c->value)) return not_checked(c->kind->why);
+    return decided(false, words(j, "the least of any, %.17g, is above what is reached, %.17g",
+                                c->limit, c->value));
 }
 
 /* ---- all inputs ------------------------------------------------------------------------------ */
@@ -292,15 +392,8 @@ static wanted what_is_wanted(const certificate *c)
 {
     wanted w = {0};
     for (section s = THEOREMS; s <= OBSERVATIONS; s++)
-        for (size_t i = 0; i < c->n[s]; i++) {
-            const claim *const t = &c->claims[s][i];
-            w.ratios |= strncmp(t->kind, "attention.ratio", 15) == 0;
-            w.branches |= is(t, "layer.injected") || is(t, "layer.ticket");
-            w.collapse |= strstr(t->kind, "rank_collapse") != NULL;
-            w.hidden |= is(t, "apriori.hidden");
-            w.without |= is(t, "lost_fraction");
-            w.scores |= strncmp(t->kind, "auc.", 4) == 0;
-        }
+        for (size_t i = 0; i < c->n[s]; i++) w.of[c->claims[s][i].kind->figure] = true;
+    w.of[FFN] = w.of[ATTENTION];
     return w;
 }
 
@@ -315,22 +408,32 @@ static uint32_t *choose(job *j, size_t n, size_t *count)
     return order;
 }
 
+/* Labels of two classes, on the one input: AUC claims are about graphs. */
+static void find_auc(job *j, found *f, arb_ptr scores[2])
+{
+    const input *const in = &f->c->set.list[0];
+    f->has_auc = true;
+    for (int s = 0; s < 2; s++)
+        f->has_auc &= auc_interval(j, scores[s], in->tokens, in->target, &f->auc[s]);
+}
+
 /* Inputs are shared by the threads; one input alone is shared row by row (evaluate.c). What is found
  * is joined in the order of the inputs. */
-static bool evaluate_all(job *j, found *f, wanted w, const uint32_t *order)
+static bool evaluate_all(job *j, found *f, const wanted *w, const uint32_t *order)
 {
     const certificate *const c = f->c;
     const model *const a = &c->model[0], *const b = &c->model[1];
-    const bool with_scores = w.scores && c->set.n == 1 && c->set.list[0].target && a->outputs == 2;
-    balls scores[2] = {{0}};
+    const bool with_scores = c->set.n == 1 && c->set.list[0].target && a->outputs == 2 && !a->pool;
+    const slong rows = with_scores ? (slong)c->set.list[0].tokens : 0;
     figures **const one = take(j, f->n, sizeof *one);
     for (size_t i = 0; one && i < f->n; i++) one[i] = figures_new(j, a->nlayers);
-    f->all = one ? figures_new(j, a->nlayers) : NULL;
-    bool good = f->all && j->t.code == 0;
+    f->all = figures_new(j, a->nlayers);
+    const bool ready = j->t.code == 0;
+    arb_ptr scores[2] = {_arb_vec_init(rows), _arb_vec_init(rows)};
 #pragma omp parallel for schedule(dynamic) if (f->n > 1)
     for (size_t i = 0; i < f->n; i++) {
         job own = {.o = j->o, .main = j};
-        if (!good) continue;
+        if (!ready) continue;
         if (!compare(&own, a, b, &c->set.list[order[i]], w, one[i], with_scores ? scores : NULL,
                      f->bits)) {
 #pragma omp critical
@@ -338,53 +441,62 @@ static bool evaluate_all(job *j, found *f, wanted w, const uint32_t *order)
         }
         give_back(&own);
     }
-    good = good && j->t.code == 0;
-    for (size_t i = 0; good && i < f->n; i++) {
+    for (size_t i = 0; j->t.code == 0 && i < f->n; i++) {
         figures_join(f->all, one[i], f->bits);
-        arb_set(f->each + i, one[i]->difference);
+        arb_set(f->each + i, one[i]->v + DIFFERENCE);
     }
+    if (j->t.code == 0 && with_scores) find_auc(j, f, scores);
     for (size_t i = 0; one && i < f->n; i++) figures_free(one[i]);
-    f->has_auc = good && with_scores;
-    for (int s = 0; f->has_auc && s < 2; s++)
-        f->has_auc = auc_interval(j, &scores[s], c->set.list[0].target, &f->auc[s]);
-    balls_free(&scores[0]);
-    balls_free(&scores[1]);
-    return good;
+    for (int s = 0; s < 2; s++) _arb_vec_clear(scores[s], rows);
+    return j->t.code == 0;
+}
+
+static outcome proven(job *j, const found *f)
+{
+    return against(j, f->all->v + DIFFERENCE, f->c->proven, false, "the largest difference");
 }
 
 static bool something_is_open(job *j, const found *f)
 {
     const certificate *const c = f->c;
-    if (against(j, f->all->difference, c->proven, false, "").open) return true;
-    for (size_t i = 0; i < c->n[THEOREMS]; i++)
-        if (is_about_given(c, &c->claims[THEOREMS][i]) &&
-            theorem(j, f, &c->claims[THEOREMS][i]).open)
-            return true;
-    return false;
+    bool open = proven(j, f).open;
+    for (size_t i = 0; !open && i < c->n[THEOREMS]; i++)
+        open = !is_searched(&c->claims[THEOREMS][i]) && theorem(j, f, &c->claims[THEOREMS][i]).open;
+    return open;
 }
 
 /* A confirmation on some of the inputs is none. */
-static void say(job *j, const found *f, const claim *c, outcome o)
+static void say(job *j, const found *f, const char *what, outcome o)
 {
-    if (f->n < f->c->set.n && o.verdict == CONFIRMED)
-        state(j, NOT_REFUTED, c->what, "on %zu of %zu inputs: %s", f->n, f->c->set.n, o.why);
+    if (some_left_out(f) && o.verdict == CONFIRMED)
+        state(j, NOT_REFUTED, what, "on %zu of %zu inputs: %s", f->n, f->c->set.n, o.why);
     else
-        state(j, o.verdict, c->what, "%s", o.why);
+        state(j, o.verdict, what, "%s", o.why);
 }
 
-static void say_headline(job *j, const found *f)
+static void say_all(job *j, const found *f, const wanted *w)
 {
     const certificate *const c = f->c;
-    const claim proven = {.what = words(j, "headline.proven %.9g", c->proven)};
-    const claim measured = {.what = words(j, "headline.measured %.9g", c->measured)};
-    say(j, f, &proven, against(j, f->all->difference, c->proven, false, "the largest difference"));
-    if (f->n < c->set.n)
-        say(j, f, &measured, not_checked("it is measured on all inputs, and some were left out"));
-    else if (c->measured > c->proven)
-        say(j, f, &measured, (outcome){REFUTED, false, "it is above what is proven"});
-    else
-        say(j, f, &measured,
-            near(j, f->all->difference, c->measured, 1e-3, 1e-9 * middle(f->all->largest)));
+    const double slack = 1e-9 * middle(f->all->v + LARGEST);
+    say(j, f, words(j, "headline.proven %.9g", c->proven), proven(j, f));
+    say(j, f, words(j, "headline.measured %.9g", c->measured),
+        c->measured > c->proven && !some_left_out(f)
+            ? decided(false, "it is above what is proven")
+            : near(j, f, f->all->v + DIFFERENCE, c->measured, slack));
+    for (section s = HYPOTHESES; s < SECTIONS; s++) {
+        for (size_t i = 0; i < c->n[s]; i++) {
+            const claim *const t = &c->claims[s][i];
+            const outcome o = s == HYPOTHESES     ? hypothesis(j, c, t)
+                              : s == OBSERVATIONS ? observation(j, f, t)
+                              : s == EVIDENCE     ? evidence(j, t)
+                              : s == PAPER        ? not_checked(t->kind->why)
+                              : is_searched(t)    ? (outcome){0}
+                                                  : theorem(j, f, t);
+            if (s == HYPOTHESES) state(j, o.verdict, t->what, "%s", o.why);
+            if (s != HYPOTHESES && o.why) say(j, f, t->what, o);
+        }
+        if (s == THEOREMS) search_domains(j, c, w, f->all, f->n);
+    }
 }
 
 void check_claims(job *j, certificate *c)
@@ -402,34 +514,15 @@ void check_claims(job *j, certificate *c)
         return;
     }
     f.each = _arb_vec_init((slong)f.n);
-    bool good = true;
-    for (bool again = true; good && again;) {
+    j->work_all += work;
+    bool good = evaluate_all(j, &f, &w, order);
+    while (good && f.bits < MOST_BITS && something_is_open(j, &f)) {
+        figures_free(f.all);
+        f.bits *= 2;
         j->work_all += work;
-        good = evaluate_all(j, &f, w, order);
-        again = good && f.bits < MOST_BITS && something_is_open(j, &f);
-        if (again) {
-            figures_free(f.all);
-            f.bits *= 2;
-        }
+        good = evaluate_all(j, &f, &w, order);
     }
-    if (good) say_headline(j, &f);
-    for (size_t i = 0; good && i < c->n[HYPOTHESES]; i++) {
-        const claim *const h = &c->claims[HYPOTHESES][i];
-        const outcome o = hypothesis(j, c, h);
-        state(j, o.verdict, h->what, "%s", o.why);
-    }
-    for (size_t i = 0; good && i < c->n[THEOREMS]; i++)
-        if (is_about_given(c, &c->claims[THEOREMS][i]))
-            say(j, &f, &c->claims[THEOREMS][i], theorem(j, &f, &c->claims[THEOREMS][i]));
-    if (good) search_domains(j, c, f.all, f.n);
-    for (size_t i = 0; good && i < c->n[OBSERVATIONS]; i++)
-        say(j, &f, &c->claims[OBSERVATIONS][i], observation(j, &f, &c->claims[OBSERVATIONS][i]));
-    for (size_t i = 0; good && i < c->n[EVIDENCE]; i++) {
-        const outcome o = evidence(j, &c->claims[EVIDENCE][i]);
-        state(j, o.verdict, c->claims[EVIDENCE][i].what, "%s", o.why);
-    }
-    for (size_t i = 0; good && i < c->n[PAPER]; i++)
-        state(j, NOT_CHECKED, c->claims[PAPER][i].what, "a printed formula, not a theorem of pare");
+    if (good) say_all(j, &f, &w);
     figures_free(f.all);
     _arb_vec_clear(f.each, (slong)f.n);
 }

@@ -4,70 +4,52 @@
 
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 /* ---- figures --------------------------------------------------------------------------------- */
+
+size_t figure_place(figure x, size_t l)
+{
+    return x < RATIO ? (size_t)x : (size_t)x + 3 * l;
+}
 
 figures *figures_new(job *j, size_t nlayers)
 {
     figures *const f = take(j, 1, sizeof *f);
-    bool *const flags = take(j, 3 * nlayers + 1, sizeof *flags);
-    if (!f || !flags) return NULL;
-    f->nlayers = nlayers;
-    arb_ptr list[] = {f->difference, f->score, f->largest, f->hidden, f->collapse,
-                      f->squares,    f->apart, f->without, f->row};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) arb_init(list[i]);
-    f->ratio = _arb_vec_init((slong)nlayers);
-    f->attention = _arb_vec_init((slong)nlayers);
-    f->ffn = _arb_vec_init((slong)nlayers);
-    f->has_ratio = flags;
-    f->has_attention = flags + nlayers;
-    f->has_ffn = flags + 2 * nlayers;
+    const size_t n = figure_place(RATIO, nlayers);
+    bool *const has = take(j, n, sizeof *has);
+    if (!f || !has) return NULL;
+    *f = (figures){.n = n, .v = _arb_vec_init((slong)n), .has = has};
     return f;
 }
 
 void figures_free(figures *f)
 {
-    if (!f) return;
-    arb_ptr list[] = {f->difference, f->score, f->largest, f->hidden, f->collapse,
-                      f->squares,    f->apart, f->without, f->row};
-    for (size_t i = 0; i < sizeof list / sizeof *list; i++) arb_clear(list[i]);
-    _arb_vec_clear(f->ratio, (slong)f->nlayers);
-    _arb_vec_clear(f->attention, (slong)f->nlayers);
-    _arb_vec_clear(f->ffn, (slong)f->nlayers);
+    if (f) _arb_vec_clear(f->v, (slong)f->n);
 }
 
-/* The larger of both. Of a nan the other is not taken: what is not known must not look known. */
-static void raise_to(arb_t most, const arb_t x, slong prec)
+/* The larger of both, or the sum. Of a nan the other is not taken: what is not known must not look
+ * known. */
+static void raise_at(figures *f, size_t at, const arb_t x, slong prec)
 {
-    if (arb_is_finite(x) && arb_is_finite(most))
-        arb_max(most, most, x, prec);
-    else
+    arb_ptr most = f->v + at;
+    f->has[at] = true;
+    if (!arb_is_finite(x) || !arb_is_finite(most))
         arb_indeterminate(most);
+    else if (at >= SQUARES && at <= WITHOUT)
+        arb_add(most, most, x, prec);
+    else
+        arb_max(most, most, x, prec);
+}
+
+static void raise_figure(figures *f, figure x, size_t l, const arb_t by, slong prec)
+{
+    raise_at(f, figure_place(x, l), by, prec);
 }
 
 void figures_join(figures *all, const figures *one, slong prec)
 {
-    raise_to(all->difference, one->difference, prec);
-    raise_to(all->score, one->score, prec);
-    raise_to(all->largest, one->largest, prec);
-    raise_to(all->hidden, one->hidden, prec);
-    raise_to(all->collapse, one->collapse, prec);
-    raise_to(all->row, one->row, prec);
-    arb_add(all->squares, all->squares, one->squares, prec);
-    arb_add(all->apart, all->apart, one->apart, prec);
-    arb_add(all->without, all->without, one->without, prec);
-    for (size_t l = 0; l < all->nlayers; l++) {
-        raise_to(all->ratio + l, one->ratio + l, prec);
-        raise_to(all->attention + l, one->attention + l, prec);
-        raise_to(all->ffn + l, one->ffn + l, prec);
-        all->has_ratio[l] |= one->has_ratio[l];
-        all->has_attention[l] |= one->has_attention[l];
-        all->has_ffn[l] |= one->has_ffn[l];
-    }
-    all->has_score |= one->has_score;
-    all->has_hidden |= one->has_hidden;
-    all->has_without |= one->has_without;
+    for (size_t i = 0; i < all->n; i++)
+        if (one->has[i]) raise_at(all, i, one->v + i, prec);
     all->rows += one->rows;
     all->changed += one->changed;
     all->open += one->open;
@@ -75,92 +57,55 @@ void figures_join(figures *all, const figures *one, slong prec)
 
 /* ---- one layer ------------------------------------------------------------------------------- */
 
+/* Largest |ln(a / a^)| over the heads, queries with two keys at least, and their keys. */
+static void compare_weights(evaluation r[2], size_t l, const balls z[2], figures *out)
+{
+    const size_t tokens = r->in.tokens;
+    const slong prec = r->prec;
+    balls q[2], k[2];
+    uint32_t *const keys = flint_malloc(tokens * sizeof *keys);
+    arb_ptr log[2] = {_arb_vec_init((slong)tokens), _arb_vec_init((slong)tokens)};
+    for (int s = 0; s < 2; s++)
+        queries_and_keys(&r[s], &r[s].m->layers[l].attn, z[s], &q[s], &k[s]);
+    for (size_t i = 0; !r->j->t.code && i < tokens; i++) {
+        const size_t n = visible(r, i, keys);
+        for (size_t h = 0; n > 1 && h < r->m->layers[l].attn.nheads; h++) {
+            for (int s = 0; s < 2; s++) {
+                const head *const at = &r[s].m->layers[l].attn.heads[h];
+                log_weights(log[s], at, row_of(q[s], i) + at->q, k[s], keys, n, prec);
+            }
+            _arb_vec_sub(log[0], log[0], log[1], (slong)n, prec);
+            for (size_t e = 0; e < n; e++) {
+                arb_abs(log[0] + e, log[0] + e);
+                raise_figure(out, RATIO, l, log[0] + e, prec);
+            }
+        }
+    }
+    out->has[figure_place(RATIO, l)] = true;
+    for (int s = 0; s < 2; s++) _arb_vec_clear(log[s], (slong)tokens);
+    flint_free(keys);
+}
+
+/* Largest euclidean distance of a row. */
+static void compare_lengths(balls a, balls b, figures *out, figure x, size_t l, slong prec)
+{
+    arb_ptr sum = _arb_vec_init(2), apart = sum + 1;
+    for (size_t i = 0; b.v && i < a.n; i++) {
+        arb_zero(sum);
+        for (size_t k = 0; k < a.d; k++) {
+            arb_sub(apart, row_of(a, i) + k, row_of(b, i) + k, prec);
+            arb_addmul(sum, apart, apart, prec);
+        }
+        arb_sqrtpos(sum, sum, prec);
+        raise_figure(out, x, l, sum, prec);
+    }
+    _arb_vec_clear(sum, 2);
+}
+
 static bool has_softmax(const attention *a)
 {
     return a->kind == ATTN_EXACT || a->kind == ATTN_POLY || a->kind == ATTN_CONSTQ ||
            a->kind == ATTN_MEANQ;
-}
-
-/* Largest |ln(a / a^)| over the heads, queries with two keys at least, and their keys. */
-static bool attention_ratio(job *j, const model *const m[2], const input in[2], size_t l,
-                            const balls z[2], arb_t most, slong prec)
-{
-    balls q[2] = {{0}}, k[2] = {{0}};
-    uint32_t *const keys = malloc(in->tokens * sizeof *keys);
-    arb_ptr log[2] = {_arb_vec_init((slong)in->tokens), _arb_vec_init((slong)in->tokens)};
-    arb_t apart;
-    arb_init(apart);
-    bool good = keys ? true : fail(j, UNREADABLE, "out of memory");
-    for (int s = 0; good && s < 2; s++)
-        good = queries_and_keys(j, m[s], &m[s]->layers[l].attn, &z[s], &q[s], &k[s], prec);
-    for (size_t i = 0; good && i < in->tokens; i++) {
-        const size_t n = visible(m[0], &in[0], i, keys);
-        for (size_t h = 0; n > 1 && h < m[0]->layers[l].attn.nheads; h++) {
-            for (int s = 0; s < 2; s++) {
-                const head *const at = &m[s]->layers[l].attn.heads[h];
-                log_weights(log[s], at, row_of(&q[s], i) + at->q, &k[s], keys, n, prec);
-            }
-            for (size_t e = 0; e < n; e++) {
-                arb_sub(apart, log[0] + e, log[1] + e, prec);
-                arb_abs(apart, apart);
-                raise_to(most, apart, prec);
-            }
-        }
-    }
-    for (int s = 0; s < 2; s++) {
-        balls_free(&q[s]);
-        balls_free(&k[s]);
-        _arb_vec_clear(log[s], (slong)in->tokens);
-    }
-    arb_clear(apart);
-    free(keys);
-    return good;
-}
-
-/* Largest euclidean distance of a row. */
-static void row_distance(arb_t most, const balls *a, const balls *b, slong prec)
-{
-    arb_t sum, x;
-    arb_init(sum);
-    arb_init(x);
-    for (size_t i = 0; i < a->n; i++) {
-        arb_zero(sum);
-        for (size_t k = 0; k < a->d; k++) {
-            arb_sub(x, row_of(a, i) + k, row_of(b, i) + k, prec);
-            arb_addmul(sum, x, x, prec);
-        }
-        arb_sqrtpos(sum, sum, prec);
-        raise_to(most, sum, prec);
-    }
-    arb_clear(sum);
-    arb_clear(x);
-}
-
-/* What attention and feed-forward part of g make of the rows that enter those of f. */
-static bool attention_apart(job *j, const model *const m[2], const input in[2], size_t l,
-                            const balls *z, arb_t most, slong prec)
-{
-    balls y[2] = {{0}};
-    bool good = true;
-    for (int s = 0; good && s < 2; s++)
-        good = attention_branch(j, m[s], &in[s], &m[s]->layers[l].attn, z, &y[s], prec);
-    if (good) row_distance(most, &y[0], &y[1], prec);
-    balls_free(&y[0]);
-    balls_free(&y[1]);
-    return good;
-}
-
-static bool ffn_apart(job *j, const model *const m[2], size_t l, const balls *x, arb_t most,
-                      slong prec)
-{
-    balls z = {0}, y[2] = {{0}};
-    bool good = normalized(j, x, &m[0]->layers[l].ffn.in_norm, &z, prec);
-    for (int s = 0; good && s < 2; s++) good = ffn_branch(j, &m[s]->layers[l].ffn, &z, &y[s], prec);
-    if (good) row_distance(most, &y[0], &y[1], prec);
-    balls_free(&z);
-    balls_free(&y[0]);
-    balls_free(&y[1]);
-    return good;
 }
 
 static bool same_pattern(const model *a, const model *b)
@@ -170,37 +115,31 @@ static bool same_pattern(const model *a, const model *b)
            (a->degree == 0 || a->expander_seed == b->expander_seed);
 }
 
-static bool look_at_attention(job *j, const model *const m[2], const input in[2], size_t l,
-                              const balls x[2], wanted w, figures *out, slong prec)
+/* Weights on the rows of each model; branches on the rows that enter the one of f. */
+static void look_at_attention(evaluation r[2], size_t l, const balls x[2], const wanted *w,
+                              figures *out)
 {
-    const attention *const a = &m[0]->layers[l].attn, *const b = &m[1]->layers[l].attn;
-    balls z[2] = {{0}};
-    bool good = true;
-    if (a->kind == ATTN_ABSENT || b->kind == ATTN_ABSENT) return true;
-    for (int s = 0; s < 2; s++)
-        good = good && normalized(j, &x[s], &m[s]->layers[l].attn.in_norm, &z[s], prec);
-    if (good && w.ratios && has_softmax(a) && has_softmax(b) && a->nheads == b->nheads &&
-        same_pattern(m[0], m[1])) {
-        good = attention_ratio(j, m, in, l, z, out->ratio + l, prec);
-        out->has_ratio[l] = good;
-    }
-    if (good && w.branches && a->in == b->in && a->out == b->out) {
-        good = attention_apart(j, m, in, l, &z[0], out->attention + l, prec);
-        out->has_attention[l] = good;
-    }
-    balls_free(&z[0]);
-    balls_free(&z[1]);
-    return good;
+    const attention *const a = &r[0].m->layers[l].attn, *const b = &r[1].m->layers[l].attn;
+    balls_list *const mark[2] = {r[0].kept, r[1].kept};
+    if (a->kind == ATTN_ABSENT || b->kind == ATTN_ABSENT) return;
+    const balls z[2] = {normalized(&r[0], x[0], &a->in_norm), normalized(&r[1], x[1], &b->in_norm)};
+    if (w->of[RATIO] && has_softmax(a) && has_softmax(b) && a->nheads == b->nheads &&
+        same_pattern(r[0].m, r[1].m))
+        compare_weights(r, l, z, out);
+    if (w->of[ATTENTION] && a->in == b->in && a->out == b->out)
+        compare_lengths(attention_branch(&r[0], a, z[0]), attention_branch(&r[1], b, z[0]), out,
+                        ATTENTION, l, r->prec);
+    for (int s = 0; s < 2; s++) drop_since(&r[s], mark[s], (balls){0});
 }
 
-static bool look_at_ffn(job *j, const model *const m[2], size_t l, const balls *x, wanted w,
-                        figures *out, slong prec)
+static void look_at_ffn(evaluation r[2], size_t l, balls x, const wanted *w, figures *out)
 {
-    const ffn *const f = &m[0]->layers[l].ffn, *const g = &m[1]->layers[l].ffn;
-    if (!w.branches || !f->there || !g->there || f->in != g->in || f->out != g->out) return true;
-    const bool good = ffn_apart(j, m, l, x, out->ffn + l, prec);
-    out->has_ffn[l] = good;
-    return good;
+    const ffn *const f = &r[0].m->layers[l].ffn, *const g = &r[1].m->layers[l].ffn;
+    balls_list *const mark[2] = {r[0].kept, r[1].kept};
+    if (!w->of[FFN] || !f->there || !g->there || f->in != g->in || f->out != g->out) return;
+    const balls z = normalized(&r[0], x, &f->in_norm);
+    compare_lengths(ffn_branch(&r[0], f, z), ffn_branch(&r[1], g, z), out, FFN, l, r->prec);
+    for (int s = 0; s < 2; s++) drop_since(&r[s], mark[s], (balls){0});
 }
 
 /* ---- the outputs ----------------------------------------------------------------------------- */
@@ -216,207 +155,141 @@ static size_t largest_entry(arb_srcptr x, size_t d)
     return best;
 }
 
-static void compare_rows(const balls y[2], figures *out, slong prec)
+static void compare_outputs(balls f, balls g, figures *out, slong prec)
 {
-    arb_t apart, sum;
-    arb_init(apart);
-    arb_init(sum);
-    for (size_t i = 0; i < y->n; i++) {
-        arb_srcptr a = row_of(&y[0], i), b = row_of(&y[1], i);
-        arb_zero(sum);
-        for (size_t k = 0; k < y->d; k++) {
-            arb_sub(apart, a + k, b + k, prec);
-            arb_addmul(sum, apart, apart, prec);
-            arb_addmul(out->squares, a + k, a + k, prec);
-            arb_abs(apart, apart);
-            raise_to(out->difference, apart, prec);
-            arb_abs(apart, a + k);
-            raise_to(out->largest, apart, prec);
+    arb_ptr x = _arb_vec_init(2), y = x + 1;
+    for (size_t i = 0; g.v && i < f.n; i++) {
+        arb_srcptr a = row_of(f, i), b = row_of(g, i);
+        for (size_t k = 0; k < f.d; k++) {
+            arb_sub(x, a + k, b + k, prec);
+            arb_abs(x, x);
+            raise_figure(out, DIFFERENCE, 0, x, prec);
+            arb_sqr(x, x, prec);
+            raise_figure(out, APART, 0, x, prec);
+            arb_abs(x, a + k);
+            raise_figure(out, LARGEST, 0, x, prec);
+            arb_sqr(x, x, prec);
+            raise_figure(out, SQUARES, 0, x, prec);
         }
-        arb_add(out->apart, out->apart, sum, prec);
-        raise_to(out->row, sum, prec);
-        const size_t f = largest_entry(a, y->d), g = largest_entry(b, y->d);
+        const size_t most_f = largest_entry(a, f.d), most_g = largest_entry(b, f.d);
+        const bool known = most_f != SIZE_MAX && most_g != SIZE_MAX;
         out->rows++;
-        out->changed += f != SIZE_MAX && g != SIZE_MAX && f != g;
-        out->open += f == SIZE_MAX || g == SIZE_MAX;
-        if (y->d != 2) continue;
-        out->has_score = true;
-        arb_sub(apart, a + 1, a, prec);
-        arb_sub(sum, b + 1, b, prec);
-        arb_sub(apart, apart, sum, prec);
-        arb_abs(apart, apart);
-        raise_to(out->score, apart, prec);
+        out->changed += known && most_f != most_g;
+        out->open += !known;
+        if (f.d != 2) continue;
+        arb_sub(x, a + 1, a, prec);
+        arb_sub(y, b + 1, b, prec);
+        arb_sub(x, x, y, prec);
+        arb_abs(x, x);
+        raise_figure(out, SCORE, 0, x, prec);
     }
-    arb_clear(apart);
-    arb_clear(sum);
-}
-
-static bool keep_scores(job *j, const balls *y, balls *to, slong prec)
-{
-    if (!balls_new(j, to, y->n, 1)) return false;
-    for (size_t i = 0; i < y->n; i++) arb_sub(to->v + i, row_of(y, i) + 1, row_of(y, i), prec);
-    return true;
+    compare_lengths(f, g, out, ROW, 0, prec);
+    _arb_vec_clear(x, 2);
 }
 
 /* How far an entry differs between two tokens: largest minus least of each column. */
-static void spread(arb_t most, const balls *x, slong prec)
+static void spread(figures *out, balls x, slong prec)
 {
-    arb_t high, low;
-    arb_init(high);
-    arb_init(low);
-    for (size_t k = 0; k < x->d; k++) {
-        arb_set(high, x->v + k);
-        arb_set(low, x->v + k);
-        for (size_t i = 1; i < x->n; i++) {
+    arb_ptr high = _arb_vec_init(2), low = high + 1;
+    for (size_t k = 0; k < x.d; k++) {
+        arb_set(high, x.v + k);
+        arb_set(low, x.v + k);
+        for (size_t i = 1; i < x.n; i++) {
             arb_max(high, high, row_of(x, i) + k, prec);
             arb_min(low, low, row_of(x, i) + k, prec);
         }
         arb_sub(high, high, low, prec);
-        raise_to(most, high, prec);
+        raise_figure(out, COLLAPSE, 0, high, prec);
     }
-    arb_clear(high);
-    arb_clear(low);
+    _arb_vec_clear(high, 2);
 }
 
 /* |S - S without attention|^2, where every layer has a skip. */
-static bool without_attention(job *j, const model *m, const input *in, const balls *y, figures *out,
-                              slong prec)
+static void without_attention(evaluation r, balls y, figures *out)
 {
-    balls x = {0}, none = {0};
-    for (size_t l = 0; l < m->nlayers; l++)
-        if (m->layers[l].attn.kind != ATTN_ABSENT && m->layers[l].attn.skip == SKIP_NONE)
-            return true;
-    bool good = embed(j, m, in, &x, prec);
-    for (size_t l = 0; good && l < m->nlayers; l++)
-        good = attention_sublayer(j, m, in, l, &x, true, prec) && ffn_sublayer(j, m, l, &x, prec);
-    if (good) good = apply_head(j, m, &x, &none, prec);
-    arb_t apart;
-    arb_init(apart);
-    for (size_t i = 0; good && i < y->n * y->d; i++) {
-        arb_sub(apart, y->v + i, none.v + i, prec);
-        arb_addmul(out->without, apart, apart, prec);
+    r.kept = NULL;
+    for (size_t l = 0; l < r.m->nlayers; l++)
+        if (r.m->layers[l].attn.kind != ATTN_ABSENT && r.m->layers[l].attn.skip == SKIP_NONE)
+            return;
+    balls x = embed(&r);
+    for (size_t l = 0; l < r.m->nlayers; l++) {
+        x = attention_sublayer(&r, &r.m->layers[l].attn, x, true);
+        x = ffn_sublayer(&r, &r.m->layers[l].ffn, x);
     }
-    arb_clear(apart);
-    out->has_without = good;
-    balls_free(&x);
-    balls_free(&none);
-    return good;
+    const balls none = apply_head(&r, x);
+    for (size_t i = 0; i < none.n * none.d; i++) {
+        arb_sub(none.v + i, y.v + i, none.v + i, r.prec);
+        arb_sqr(none.v + i, none.v + i, r.prec);
+        raise_figure(out, WITHOUT, 0, none.v + i, r.prec);
+    }
+    drop_since(&r, NULL, (balls){0});
 }
 
 /* ---- both models ----------------------------------------------------------------------------- */
 
-static bool run_layers(job *j, const model *const m[2], const input in[2], balls x[2], wanted w,
-                       figures *out, slong prec)
+static void run_layers(evaluation r[2], balls x[2], const wanted *w, figures *out)
 {
-    const size_t n = m[0]->nlayers > m[1]->nlayers ? m[0]->nlayers : m[1]->nlayers;
-    const bool pair = m[0]->nlayers == m[1]->nlayers;
-    bool good = true;
-    for (size_t l = 0; good && l < n; l++) {
-        if (pair) good = look_at_attention(j, m, in, l, x, w, out, prec);
-        for (int s = 0; good && s < 2; s++)
-            if (l < m[s]->nlayers)
-                good = attention_sublayer(j, m[s], &in[s], l, &x[s], false, prec);
-        if (good && pair) good = look_at_ffn(j, m, l, &x[0], w, out, prec);
-        for (int s = 0; good && s < 2; s++)
-            if (l < m[s]->nlayers) good = ffn_sublayer(j, m[s], l, &x[s], prec);
-        show_progress(j, (work_of(m[0], in) + work_of(m[1], in)) / (double)n);
+    const size_t n[2] = {r[0].m->nlayers, r[1].m->nlayers}, most = n[0] > n[1] ? n[0] : n[1];
+    const double work = work_of(r[0].m, &r->in) + work_of(r[1].m, &r->in);
+    for (size_t l = 0; l < most && !r->j->t.code; l++) {
+        if (n[0] == n[1]) look_at_attention(r, l, x, w, out);
+        for (int s = 0; s < 2; s++)
+            if (l < n[s]) x[s] = attention_sublayer(&r[s], &r[s].m->layers[l].attn, x[s], false);
+        if (n[0] == n[1]) look_at_ffn(r, l, x[0], w, out);
+        for (int s = 0; s < 2; s++)
+            if (l < n[s]) x[s] = ffn_sublayer(&r[s], &r[s].m->layers[l].ffn, x[s]);
+        show_progress(r->j, work / (double)most);
     }
-    return good;
 }
 
-bool compare(job *j, const model *f, const model *g, const input *given, wanted w, figures *out,
-             balls scores[2], slong prec)
+/* Whether both models take the input, and their outputs can be compared. */
+static bool comparable(job *j, const model *f, const model *g, const input *in)
 {
-    const model *const m[2] = {f, g};
-    input in[2] = {*given, *given};
-    graph complete[2];
-    balls x[2] = {{0}}, y[2] = {{0}};
-    bool good = true;
-    if ((given->x || given->shift) && f->width != g->width)
-        good = fail(j, NOT_TRUE, "the models take rows of %zu and %zu numbers", f->width, g->width);
-    good = good && fits(j, f, given) && fits(j, g, given);
-    if (good && (f->outputs != g->outputs || !f->pool != !g->pool))
-        good = fail(j, NOT_TRUE, "the models have %zu and %zu outputs", f->outputs, g->outputs);
-    for (int s = 0; good && s < 2; s++) {
-        if (m[s]->pattern == GRAPH) good = complete_graph(j, m[s], given->edges, &complete[s]);
-        in[s].complete = &complete[s];
-        if (good) good = embed(j, m[s], &in[s], &x[s], prec);
-    }
-    if (good) good = run_layers(j, m, in, x, w, out, prec);
-    if (good && w.collapse) spread(out->collapse, &x[0], prec);
-    out->has_hidden = good && w.hidden && x[0].d == x[1].d;
-    if (out->has_hidden) row_distance(out->hidden, &x[0], &x[1], prec);
-    for (int s = 0; good && s < 2; s++) good = apply_head(j, m[s], &x[s], &y[s], prec);
-    if (good) compare_rows(y, out, prec);
-    if (good && w.without) good = without_attention(j, f, &in[0], &y[0], out, prec);
-    for (int s = 0; good && scores && s < 2; s++) good = keep_scores(j, &y[s], &scores[s], prec);
+    if ((in->x || in->shift) && f->width != g->width)
+        return fail(j, NOT_TRUE, "the models take rows of %zu and %zu numbers", f->width, g->width);
+    if (!fits(j, f, in) || !fits(j, g, in)) return false;
+    if (f->outputs != g->outputs || !f->pool != !g->pool)
+        return fail(j, NOT_TRUE, "the models have %zu and %zu outputs", f->outputs, g->outputs);
+    return true;
+}
+
+bool compare(job *j, const model *f, const model *g, const input *in, const wanted *w, figures *out,
+             arb_ptr scores[2], slong prec)
+{
+    evaluation r[2] = {{j, f, *in, prec, NULL}, {j, g, *in, prec, NULL}};
+    balls x[2], y[2];
+    if (!comparable(j, f, g, in)) return false;
     for (int s = 0; s < 2; s++) {
-        balls_free(&x[s]);
-        balls_free(&y[s]);
+        if (r[s].m->pattern == GRAPH) r[s].in.complete = complete_graph(j, r[s].m, in->edges);
+        x[s] = embed(&r[s]);
     }
-    return good;
+    run_layers(r, x, w, out);
+    if (w->of[COLLAPSE] && x[0].v) spread(out, x[0], prec);
+    if (w->of[HIDDEN] && x[0].d == x[1].d) compare_lengths(x[0], x[1], out, HIDDEN, 0, prec);
+    for (int s = 0; s < 2; s++) y[s] = apply_head(&r[s], x[s]);
+    compare_outputs(y[0], y[1], out, prec);
+    if (w->of[WITHOUT]) without_attention(r[0], y[0], out);
+    for (int s = 0; scores && s < 2; s++)
+        for (size_t i = 0; i < y[s].n; i++)
+            arb_sub(scores[s] + i, row_of(y[s], i) + 1, row_of(y[s], i), prec);
+    for (int s = 0; s < 2; s++) drop_since(&r[s], NULL, (balls){0});
+    return j->t.code == 0;
 }
 
 /* ---- the area under the ROC curve ------------------------------------------------------------ */
 
-typedef struct score {
-    arf_t low, high;
-} score;
-
-static int by_low(const void *a, const void *b)
+/* A pair of a negative and a positive counts 1 where the positive is above, 1/2 where both are equal:
+ * pairs that surely count, and those that may. */
+bool auc_interval(job *j, arb_srcptr s, size_t n, const int64_t *target, interval *out)
 {
-    return arf_cmp((*(score *const *)a)->low, (*(score *const *)b)->low);
-}
-
-static int by_high(const void *a, const void *b)
-{
-    return arf_cmp((*(score *const *)a)->high, (*(score *const *)b)->high);
-}
-
-/* Pairs of a negative and a positive that surely count 1, and those that may: a pair counts 1 where
- * the positive is above, 1/2 where both are equal. Each list is sorted and walked once. */
-static void count_pairs(score **no, size_t n, score **yes, size_t p, double *sure, double *may)
-{
-    size_t i = 0;
-    *sure = *may = 0;
-    qsort(no, n, sizeof *no, by_high);
-    qsort(yes, p, sizeof *yes, by_low);
-    for (size_t k = 0; k < p; k++) {
-        while (i < n && arf_cmp(no[i]->high, yes[k]->low) < 0) i++;
-        *sure += (double)i;
-    }
-    qsort(no, n, sizeof *no, by_low);
-    qsort(yes, p, sizeof *yes, by_high);
-    i = 0;
-    for (size_t k = 0; k < p; k++) {
-        while (i < n && arf_cmp(no[i]->low, yes[k]->high) <= 0) i++;
-        *may += (double)i;
-    }
-}
-
-bool auc_interval(job *j, const balls *s, const int64_t *target, interval *out)
-{
-    size_t n[2] = {0, 0};
-    score *const list = take(j, s->n + 1, sizeof *list);
-    score **const class[2] = {take(j, s->n + 1, sizeof **class), take(j, s->n + 1, sizeof **class)};
-    if (!list || !class[0] || !class[1]) return false;
-    *out = (interval){0, 1};
-    for (size_t i = 0; i < s->n; i++)
-        if (!arb_is_finite(s->v + i)) return true; /* nothing is known */
-    for (size_t i = 0; i < s->n; i++) {
-        arf_init(list[i].low);
-        arf_init(list[i].high);
-        arb_get_lbound_arf(list[i].low, s->v + i, 1024);
-        arb_get_ubound_arf(list[i].high, s->v + i, 1024);
-        if (target[i] == 0 || target[i] == 1) class[target[i]][n[target[i]]++] = &list[i];
-    }
-    double sure, may;
-    const double all = (double)n[0] * (double)n[1];
-    count_pairs(class[0], n[0], class[1], n[1], &sure, &may);
-    for (size_t i = 0; i < s->n; i++) {
-        arf_clear(list[i].low);
-        arf_clear(list[i].high);
-    }
+    double all = 0, sure = 0, may = 0;
+    for (size_t p = 0; p < n && !j->t.code; p++)
+        for (size_t q = 0; target[p] == 1 && q < n; q++) {
+            if (target[q] != 0) continue;
+            all++;
+            sure += arb_gt(s + p, s + q);
+            may += !arb_lt(s + p, s + q);
+        }
     *out = (interval){sure == 0 ? 0 : nextafter(sure / all, 0),
                       may == all ? 1 : nextafter(may / all, 2)};
     return all > 0;

@@ -20,26 +20,41 @@ enum { FEW = 1 << 17 };
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-bool balls_new(job *j, balls *b, size_t n, size_t d)
+struct balls_list {
+    balls rows;
+    balls_list *next;
+};
+
+balls new_balls(evaluation *r, size_t n, size_t d)
 {
     size_t count;
-    *b = (balls){0};
-    if (j->t.code) return false;
-    if (__builtin_mul_overflow(n, d, &count) || count > j->o->most_balls)
-        return fail(j, UNREADABLE, "%zu x %zu balls are too many", n, d);
-    *b = (balls){n, d, _arb_vec_init((slong)count)};
-    return true;
+    if (__builtin_mul_overflow(n, d, &count) || count > r->j->o->most_balls)
+        fail(r->j, UNREADABLE, "%zu x %zu balls are too many", n, d);
+    if (r->j->t.code) return (balls){0};
+    balls_list *const k = flint_malloc(sizeof *k);
+    *k = (balls_list){{n, d, _arb_vec_init((slong)count)}, r->kept};
+    r->kept = k;
+    return k->rows;
 }
 
-void balls_free(balls *b)
+void drop_since(evaluation *r, balls_list *mark, balls but)
 {
-    if (b->v) _arb_vec_clear(b->v, (slong)(b->n * b->d));
-    *b = (balls){0};
+    balls_list **at = &r->kept;
+    while (*at != mark) {
+        balls_list *const k = *at;
+        if (k->rows.v == but.v) {
+            at = &k->next;
+            continue;
+        }
+        *at = k->next;
+        _arb_vec_clear(k->rows.v, (slong)(k->rows.n * k->rows.d));
+        flint_free(k);
+    }
 }
 
-arb_ptr row_of(const balls *b, size_t i)
+arb_ptr row_of(balls b, size_t i)
 {
-    return b->v + i * b->d;
+    return b.v + i * b.d;
 }
 
 /* Numbers of a model are doubles, which are exact. */
@@ -63,55 +78,52 @@ static void mul_d(arb_t x, double v, slong prec)
 
 /* ---- maps ------------------------------------------------------------------------------------ */
 
-static void set_weights(arb_ptr to, const tensor *w, size_t from, size_t n)
-{
-    for (size_t i = 0; i < n; i++) arb_set_d(to + i, weight_at(w, from + i));
-}
-
 /* y = x W^T + b, of rows `first` to `first + out - 1` of W. */
-static bool dense_part(job *j, const balls *x, const tensor *w, size_t first, size_t out,
-                       const tensor *b, balls *y, slong prec)
+static balls dense_part(evaluation *r, balls x, const tensor *w, size_t first, size_t out,
+                        const tensor *b)
 {
-    if (!balls_new(j, y, x->n, out)) return false;
-#pragma omp parallel if (x->n * x->d * out > FEW)
+    const balls y = new_balls(r, x.n, out);
+#pragma omp parallel if (y.n * x.d * out > FEW)
     {
-        arb_ptr weights = _arb_vec_init((slong)x->d);
+        arb_ptr weights = _arb_vec_init((slong)x.d);
         arb_t bias;
         arb_init(bias);
 #pragma omp for schedule(static)
-        for (size_t o = 0; o < out; o++) {
-            set_weights(weights, w, (first + o) * w->cols, x->d);
+        for (size_t o = 0; o < y.d; o++) {
+            for (size_t k = 0; k < x.d; k++)
+                arb_set_d(weights + k, weight_at(w, (first + o) * w->cols + k));
             if (b) arb_set_d(bias, weight_at(b, o));
-            for (size_t i = 0; i < x->n; i++)
-                arb_dot(row_of(y, i) + o, b ? bias : NULL, 0, row_of(x, i), 1, weights, 1,
-                        (slong)x->d, prec);
+            for (size_t i = 0; i < y.n; i++)
+                arb_dot(row_of(y, i) + o, bias, 0, row_of(x, i), 1, weights, 1, (slong)x.d,
+                        r->prec);
         }
-        _arb_vec_clear(weights, (slong)x->d);
+        _arb_vec_clear(weights, (slong)x.d);
         arb_clear(bias);
     }
-    return true;
+    return y;
 }
 
-static bool dense(job *j, const balls *x, const tensor *w, const tensor *b, balls *y, slong prec)
+/* A matrix that is absent is the identity. */
+static balls dense(evaluation *r, balls x, const tensor *w, const tensor *b)
 {
-    return dense_part(j, x, w, 0, w->rows, b, y, prec);
+    return w ? dense_part(r, x, w, 0, w->rows, b) : x;
 }
 
-static void add_to(balls *y, const balls *x, slong prec)
+static void add_to(balls y, balls x, slong prec)
 {
-    for (size_t i = 0; i < y->n * y->d; i++) arb_add(y->v + i, y->v + i, x->v + i, prec);
+    if (x.v) _arb_vec_add(y.v, y.v, x.v, (slong)(y.n * y.d), prec);
 }
 
-static void add_vector(balls *y, const tensor *b, slong prec)
+static void add_vector(balls y, const tensor *b, slong prec)
 {
-    for (size_t i = 0; b && i < y->n * y->d; i++) add_d(y->v + i, weight_at(b, i % y->d), prec);
+    for (size_t i = 0; b && i < y.n * y.d; i++) add_d(y.v + i, weight_at(b, i % y.d), prec);
 }
 
-static bool copy(job *j, const balls *x, balls *y)
+static balls copy(evaluation *r, balls x)
 {
-    if (!balls_new(j, y, x->n, x->d)) return false;
-    _arb_vec_set(y->v, x->v, (slong)(x->n * x->d));
-    return true;
+    const balls y = new_balls(r, x.n, x.d);
+    if (y.v) _arb_vec_set(y.v, x.v, (slong)(x.n * x.d));
+    return y;
 }
 
 /* ---- norms ----------------------------------------------------------------------------------- */
@@ -119,9 +131,7 @@ static bool copy(job *j, const balls *x, balls *y)
 /* x / sqrt((|x|^2 + shift) / divisor + eps); a row of zeros whose root is 0 stays zero. */
 static void divide_by_size(arb_ptr x, size_t d, const norm *n, slong prec)
 {
-    arb_t size, divisor;
-    arb_init(size);
-    arb_init(divisor);
+    arb_ptr size = _arb_vec_init(2), divisor = size + 1;
     arb_set_d(divisor, n->divisor);
     arb_dot(size, NULL, 0, x, 1, x, 1, (slong)d, prec);
     add_d(size, n->shift, prec);
@@ -131,8 +141,7 @@ static void divide_by_size(arb_ptr x, size_t d, const norm *n, slong prec)
         arb_rsqrt(size, size, prec);
         _arb_vec_scalar_mul(x, x, (slong)d, size, prec);
     }
-    arb_clear(size);
-    arb_clear(divisor);
+    _arb_vec_clear(size, 2);
 }
 
 static void subtract_mean(arb_ptr x, size_t d, slong prec)
@@ -164,18 +173,18 @@ static void norm_row(arb_ptr x, size_t d, const norm *n, slong prec)
     arb_clear(root);
 }
 
-static void norm_rows(balls *x, const norm *n, slong prec)
+static void norm_rows(balls x, const norm *n, slong prec)
 {
     if (n->kind == NORM_NONE) return;
-#pragma omp parallel for schedule(static) if (x->n * x->d > FEW)
-    for (size_t i = 0; i < x->n; i++) norm_row(row_of(x, i), x->d, n, prec);
+#pragma omp parallel for schedule(static) if (x.n * x.d > FEW)
+    for (size_t i = 0; i < x.n; i++) norm_row(row_of(x, i), x.d, n, prec);
 }
 
-bool normalized(job *j, const balls *x, const norm *n, balls *z, slong prec)
+balls normalized(evaluation *r, balls x, const norm *n)
 {
-    if (!copy(j, x, z)) return false;
-    norm_rows(z, n, prec);
-    return true;
+    const balls z = copy(r, x);
+    norm_rows(z, n, r->prec);
+    return z;
 }
 
 /* ---- activations ----------------------------------------------------------------------------- */
@@ -194,36 +203,38 @@ static void gelu(arb_t x, slong prec)
     arb_clear(v);
 }
 
-/* x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2, where 0.044715 is the decimal number */
+/* x / (1 + exp(-v)) */
+static void times_sigmoid(arb_t x, arb_t v, slong prec)
+{
+    arb_neg(v, v);
+    arb_exp(v, v, prec);
+    arb_add_ui(v, v, 1, prec);
+    arb_div(x, x, v, prec);
+}
+
+/* x (1 + tanh(v / 2)) / 2 with v = sqrt(8 / pi) (x + 0.044715 x^3), where 0.044715 is the decimal
+ * number. */
 static void gelu_tanh(arb_t x, slong prec)
 {
-    arb_t v, w;
-    arb_init(v);
-    arb_init(w);
+    arb_ptr v = _arb_vec_init(2), w = v + 1;
     arb_pow_ui(v, x, 3, prec);
     arb_mul_ui(v, v, 44715, prec);
     arb_div_ui(v, v, 1000000, prec);
     arb_add(v, v, x, prec);
     arb_const_pi(w, prec);
-    arb_mul_2exp_si(w, w, -1);
+    arb_mul_2exp_si(w, w, -3);
     arb_rsqrt(w, w, prec);
     arb_mul(v, v, w, prec);
-    arb_tanh(v, v, prec);
-    arb_add_ui(v, v, 1, prec);
-    arb_mul(x, x, v, prec);
-    arb_mul_2exp_si(x, x, -1);
-    arb_clear(v);
-    arb_clear(w);
+    times_sigmoid(x, v, prec);
+    _arb_vec_clear(v, 2);
 }
 
 static void silu(arb_t x, slong prec)
 {
     arb_t v;
     arb_init(v);
-    arb_neg(v, x);
-    arb_exp(v, v, prec);
-    arb_add_ui(v, v, 1, prec);
-    arb_div(x, x, v, prec);
+    arb_set(v, x);
+    times_sigmoid(x, v, prec);
     arb_clear(v);
 }
 
@@ -235,16 +246,16 @@ static void relu(arb_t x, slong prec)
     arb_clear(zero);
 }
 
-static void activate(balls *x, act a, slong prec)
+static void activate(balls x, act a, slong prec)
 {
     if (a == ACT_NONE) return;
-#pragma omp parallel for schedule(static) if (x->n * x->d > FEW / 64)
-    for (size_t i = 0; i < x->n * x->d; i++) {
-        if (a == ACT_RELU) relu(x->v + i, prec);
-        if (a == ACT_GELU) gelu(x->v + i, prec);
-        if (a == ACT_GELU_TANH) gelu_tanh(x->v + i, prec);
-        if (a == ACT_SILU) silu(x->v + i, prec);
-        if (a == ACT_TANH) arb_tanh(x->v + i, x->v + i, prec);
+#pragma omp parallel for schedule(static) if (x.n * x.d > FEW / 64)
+    for (size_t i = 0; i < x.n * x.d; i++) {
+        if (a == ACT_RELU) relu(x.v + i, prec);
+        if (a == ACT_GELU) gelu(x.v + i, prec);
+        if (a == ACT_GELU_TANH) gelu_tanh(x.v + i, prec);
+        if (a == ACT_SILU) silu(x.v + i, prec);
+        if (a == ACT_TANH) arb_tanh(x.v + i, x.v + i, prec);
     }
 }
 
@@ -253,9 +264,7 @@ static void activate(balls *x, act a, slong prec)
 /* Entry k of d at a position: sin or cos of position / base^(2 (k / 2) / d). */
 static void wave(arb_t out, double base, size_t position, size_t k, size_t d, slong prec)
 {
-    arb_t power, v;
-    arb_init(power);
-    arb_init(v);
+    arb_ptr power = _arb_vec_init(2), v = power + 1;
     arb_set_ui(power, k / 2 * 2);
     arb_div_ui(power, power, d, prec);
     arb_set_d(v, base);
@@ -265,111 +274,103 @@ static void wave(arb_t out, double base, size_t position, size_t k, size_t d, sl
         arb_cos(out, v, prec);
     else
         arb_sin(out, v, prec);
-    arb_clear(power);
-    arb_clear(v);
+    _arb_vec_clear(power, 2);
 }
 
-static void add_positions(const model *m, balls *x, slong prec)
+static void add_positions(const model *m, balls x, slong prec)
 {
     const bool table = m->positions == POS_LEARNED;
     if (!table && m->positions != POS_SINUSOIDAL) return;
-#pragma omp parallel for schedule(static) if (x->n * x->d > FEW)
-    for (size_t i = 0; i < x->n; i++) {
+#pragma omp parallel for schedule(static) if (x.n * x.d > FEW)
+    for (size_t i = 0; i < x.n; i++) {
         arb_t v;
         arb_init(v);
-        for (size_t k = 0; k < x->d; k++) {
+        for (size_t k = 0; k < x.d; k++) {
             if (table)
-                arb_set_d(v, weight_at(m->position_table, i * x->d + k));
+                arb_set_d(v, weight_at(m->position_table, i * x.d + k));
             else
-                wave(v, m->base, i, k, x->d, prec + 32);
+                wave(v, m->base, i, k, x.d, prec + 32);
             arb_add(row_of(x, i) + k, row_of(x, i) + k, v, prec);
         }
         arb_clear(v);
     }
 }
 
-bool embed(job *j, const model *m, const input *in, balls *x, slong prec)
+balls embed(evaluation *r)
 {
-    balls y = {0};
-    arb_t v;
-    if (!balls_new(j, x, in->tokens, m->width)) return false;
-    arb_init(v);
-    for (size_t i = 0; i < in->tokens; i++)
-        for (size_t k = 0; k < m->width; k++) {
-            arb_ptr to = row_of(x, i) + k;
-            const size_t at = i * m->width + k;
-            arb_set_d(to,
-                      m->ids ? weight_at(m->table, (size_t)in->ids[i] * m->width + k) : in->x[at]);
-            if (in->shift) add_d(to, in->shift[at], prec);
-            arb_set_d(v, in->radius);
-            if (in->radius > 0) arb_add_error(to, v);
-        }
-    arb_clear(v);
-    if (!m->after_map) add_positions(m, x, prec);
-    if (m->map) {
-        const bool good = dense(j, x, m->map, m->map_bias, &y, prec);
-        balls_free(x);
-        if (!good) return false;
-        *x = y;
+    const model *const m = r->m;
+    const input *const in = &r->in;
+    balls x = new_balls(r, in->tokens, m->width);
+    arb_t radius;
+    arb_init(radius);
+    arb_set_d(radius, in->radius);
+    for (size_t at = 0; at < x.n * x.d; at++) {
+        const size_t i = at / m->width, k = at % m->width;
+        arb_set_d(x.v + at,
+                  m->ids ? weight_at(m->table, (size_t)in->ids[i] * m->width + k) : in->x[at]);
+        if (in->shift) add_d(x.v + at, in->shift[at], r->prec);
+        if (in->radius > 0) arb_add_error(x.v + at, radius);
     }
-    if (m->after_map) add_positions(m, x, prec);
-    norm_rows(x, &m->norm, prec);
-    return true;
+    arb_clear(radius);
+    if (!m->after_map) add_positions(m, x, r->prec);
+    x = dense(r, x, m->map, m->map_bias);
+    if (m->after_map) add_positions(m, x, r->prec);
+    norm_rows(x, &m->norm, r->prec);
+    return x;
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */
 
-/* The keys that a query sees, ascending; `keys` has room for all tokens. */
-size_t visible(const model *m, const input *in, size_t query, uint32_t *keys)
+size_t visible(const evaluation *r, size_t query, uint32_t *keys)
 {
+    const model *const m = r->m;
     size_t n = 0;
     if (m->pattern == GRAPH) {
-        const graph *const g = in->complete;
+        const graph *const g = r->in.complete;
         for (size_t e = g->from[query]; e < g->from[query + 1]; e++) keys[n++] = g->list[e];
         return n;
     }
-    const size_t last = m->pattern == FULL ? in->tokens : query + 1;
+    const size_t last = m->pattern == FULL ? r->in.tokens : query + 1;
     for (size_t k = 0; k < last; k++)
         if (m->pattern != WINDOW || k + m->window > query || k < m->sinks) keys[n++] = (uint32_t)k;
     return n;
 }
 
 /* U x: the plain mean of the rows that a row sees; 0 where it sees none. */
-static bool visible_means(job *j, const model *m, const input *in, const balls *x, balls *y,
-                          slong prec)
+static balls visible_means(evaluation *r, balls x)
 {
-    uint32_t *const keys = malloc(in->tokens * sizeof *keys);
-    if (!keys) return fail(j, UNREADABLE, "out of memory");
-    const bool good = balls_new(j, y, x->n, x->d);
-    for (size_t i = 0; good && i < x->n; i++) {
-        const size_t n = visible(m, in, i, keys);
-        if (m->pattern == FULL && i > 0) {
-            _arb_vec_set(row_of(y, i), row_of(y, 0), (slong)x->d);
+    const balls y = new_balls(r, x.n, x.d);
+    uint32_t *const keys = flint_malloc((x.n + 1) * sizeof *keys);
+    for (size_t i = 0; i < y.n; i++) {
+        const size_t n = visible(r, i, keys);
+        if (r->m->pattern == FULL && i > 0) {
+            _arb_vec_set(row_of(y, i), y.v, (slong)x.d);
             continue;
         }
-#pragma omp parallel for schedule(static) if (n * x->d > FEW)
-        for (size_t c = 0; c < x->d; c++) {
+#pragma omp parallel for schedule(static) if (n * x.d > FEW)
+        for (size_t c = 0; c < x.d; c++) {
             arb_ptr to = row_of(y, i) + c;
-            for (size_t k = 0; k < n; k++) arb_add(to, to, row_of(x, keys[k]) + c, prec);
-            if (n) arb_div_ui(to, to, n, prec);
+            for (size_t k = 0; k < n; k++) arb_add(to, to, row_of(x, keys[k]) + c, r->prec);
+            if (n) arb_div_ui(to, to, n, r->prec);
         }
     }
-    free(keys);
-    return good;
+    flint_free(keys);
+    return y;
 }
 
 /* Rotary positions: planes (2p, 2p + 1) or (p, p + planes) of a head's part, at each position. */
-static void rotate(balls *x, const head *h, size_t first, const tensor *freqs, bool interleaved,
-                   slong prec)
+static void rotate(const evaluation *r, balls x, const attention *at, const head *h, size_t first)
 {
-#pragma omp parallel for schedule(static) if (x->n * h->planes > FEW / 64)
-    for (size_t i = 0; i < x->n; i++) {
-        arb_t s, c, a, b;
-        arb_init(s), arb_init(c), arb_init(a), arb_init(b);
+    const bool interleaved = r->m->interleaved;
+    const slong prec = r->prec;
+#pragma omp parallel for schedule(static) if (x.n * h->planes > FEW / 64)
+    for (size_t i = 0; i < x.n; i++) {
+        arb_ptr t = _arb_vec_init(4);
+        arb_ptr s = t, c = t + 1, a = t + 2, b = t + 3;
         for (size_t p = 0; p < h->planes; p++) {
             arb_ptr one = row_of(x, i) + first + (interleaved ? 2 * p : p);
             arb_ptr two = row_of(x, i) + first + (interleaved ? 2 * p + 1 : p + h->planes);
-            arb_set_d(a, weight_at(freqs, h->freq + p));
+            arb_set_d(a, weight_at(at->freqs, h->freq + p));
             arb_mul_ui(a, a, i, prec + 64);
             arb_sin_cos(s, c, a, prec + 32);
             arb_mul(a, one, s, prec);
@@ -379,46 +380,31 @@ static void rotate(balls *x, const head *h, size_t first, const tensor *freqs, b
             arb_mul(two, two, c, prec);
             arb_add(two, two, a, prec);
         }
-        arb_clear(s), arb_clear(c), arb_clear(a), arb_clear(b);
+        _arb_vec_clear(t, 4);
     }
 }
 
-static bool make_queries(job *j, const attention *a, const balls *z, balls *q, slong prec)
+static balls make_queries(evaluation *r, const attention *a, balls z)
 {
-    if (a->wq && !dense(j, z, a->wq, a->bq, q, prec)) return false;
-    if (!a->wq) { /* the same for all */
-        if (!balls_new(j, q, z->n, a->nq)) return false;
-        add_vector(q, a->bq, prec);
+    const balls q = a->wq ? dense(r, z, a->wq, a->bq) : new_balls(r, z.n, a->nq);
+    if (!a->wq) add_vector(q, a->bq, r->prec);                         /* the same for all */
+    for (size_t k = 0; a->kind == ATTN_MEANQ && q.n && k < q.d; k++) { /* the mean of all */
+        for (size_t i = 1; i < q.n; i++) arb_add(q.v + k, q.v + k, row_of(q, i) + k, r->prec);
+        arb_div_ui(q.v + k, q.v + k, q.n, r->prec);
+        for (size_t i = 1; i < q.n; i++) arb_set(row_of(q, i) + k, q.v + k);
     }
-    if (a->kind != ATTN_MEANQ) return true;
-    for (size_t k = 0; k < q->d; k++) { /* the mean of all */
-        for (size_t i = 1; i < q->n; i++) arb_add(q->v + k, q->v + k, row_of(q, i) + k, prec);
-        arb_div_ui(q->v + k, q->v + k, q->n, prec);
-        for (size_t i = 1; i < q->n; i++) arb_set(row_of(q, i) + k, q->v + k);
-    }
-    return true;
+    return q;
 }
 
-bool queries_and_keys(job *j, const model *m, const attention *a, const balls *z, balls *q,
-                      balls *k, slong prec)
+void queries_and_keys(evaluation *r, const attention *a, balls z, balls *q, balls *k)
 {
-    *q = *k = (balls){0};
-    if (!make_queries(j, a, z, q, prec) || !dense(j, z, a->wk, a->bk, k, prec)) return false;
+    *q = make_queries(r, a, z);
+    *k = dense(r, z, a->wk, a->bk);
     for (size_t h = 0; a->freqs && h < a->nheads; h++) {
         bool turned = false; /* heads that share keys turn them alike: once */
         for (size_t g = 0; g < h; g++) turned = turned || a->heads[g].k == a->heads[h].k;
-        rotate(q, &a->heads[h], a->heads[h].q, a->freqs, m->interleaved, prec);
-        if (!turned) rotate(k, &a->heads[h], a->heads[h].k, a->freqs, m->interleaved, prec);
-    }
-    return true;
-}
-
-static void scores_of(arb_ptr out, const head *h, arb_srcptr q, const balls *k,
-                      const uint32_t *keys, size_t n, slong prec)
-{
-    for (size_t i = 0; i < n; i++) {
-        arb_dot(out + i, NULL, 0, q, 1, row_of(k, keys[i]) + h->k, 1, (slong)h->dk, prec);
-        mul_d(out + i, h->scale, prec);
+        rotate(r, *q, a, &a->heads[h], a->heads[h].q);
+        if (!turned) rotate(r, *k, a, &a->heads[h], a->heads[h].k);
     }
 }
 
@@ -434,290 +420,200 @@ static void lower_by_largest(arb_ptr s, size_t n, slong prec)
     arf_clear(most);
 }
 
-/* s_j - ln sum exp s */
-void log_weights(arb_ptr out, const head *h, arb_srcptr q, const balls *k, const uint32_t *keys,
-                 size_t n, slong prec)
+/* Scores, the largest of which is about 0, their exponentials (in place: weight == out) and the sum. */
+static void scores_of(arb_ptr out, arb_ptr weight, arb_t sum, const head *h, arb_srcptr q, balls k,
+                      const uint32_t *keys, size_t n, slong prec)
 {
-    arb_t sum, e;
-    arb_init(sum);
-    arb_init(e);
-    scores_of(out, h, q, k, keys, n, prec);
+    for (size_t i = 0; i < n; i++) {
+        arb_dot(out + i, NULL, 0, q, 1, row_of(k, keys[i]) + h->k, 1, (slong)h->dk, prec);
+        mul_d(out + i, h->scale, prec);
+    }
     lower_by_largest(out, n, prec);
     for (size_t i = 0; i < n; i++) {
-        arb_exp(e, out + i, prec);
-        arb_add(sum, sum, e, prec);
+        arb_exp(weight + i, out + i, prec);
+        arb_add(sum, sum, weight + i, prec);
     }
+}
+
+/* s_j - ln sum exp s */
+void log_weights(arb_ptr out, const head *h, arb_srcptr q, balls k, const uint32_t *keys, size_t n,
+                 slong prec)
+{
+    arb_ptr weight = _arb_vec_init((slong)n);
+    arb_t sum;
+    arb_init(sum);
+    scores_of(out, weight, sum, h, q, k, keys, n, prec);
     arb_log(sum, sum, prec);
     for (size_t i = 0; i < n; i++) arb_sub(out + i, out + i, sum, prec);
     arb_clear(sum);
-    arb_clear(e);
+    _arb_vec_clear(weight, (slong)n);
 }
 
-/* One query of one head: sum_j exp(s_j) v_j / sum_j exp(s_j), or 0 without keys. `column` gets
- * shallow copies of the values: arb_dot wants them side by side. */
-static void attend(arb_ptr out, const head *h, arb_srcptr q, const balls *k, const balls *v,
-                   const uint32_t *keys, size_t n, arb_ptr weight, arb_ptr column, slong prec)
+/* sum_j exp(s_j) v_j / sum_j exp(s_j), or 0 without keys. `column` gets shallow copies of the
+ * values: arb_dot wants them side by side. */
+void attend(arb_ptr out, const head *h, arb_srcptr q, balls k, balls v, const uint32_t *keys,
+            size_t n, slong prec)
 {
+    arb_ptr weight = _arb_vec_init((slong)n);
+    arb_struct *const column = flint_malloc((n + 1) * sizeof *column);
     arb_t sum;
     arb_init(sum);
-    scores_of(weight, h, q, k, keys, n, prec);
-    lower_by_largest(weight, n, prec);
-    for (size_t i = 0; i < n; i++) {
-        arb_exp(weight + i, weight + i, prec);
-        arb_add(sum, sum, weight + i, prec);
-    }
+    scores_of(weight, weight, sum, h, q, k, keys, n, prec);
     for (size_t c = 0; n > 0 && c < h->dv; c++) {
         for (size_t i = 0; i < n; i++) column[i] = row_of(v, keys[i])[h->v + c];
         arb_dot(out + c, NULL, 0, weight, 1, column, 1, (slong)n, prec);
         arb_div(out + c, out + c, sum, prec);
     }
     arb_clear(sum);
-}
-
-void attend_row(arb_ptr out, const head *h, arb_srcptr q, const balls *k, const balls *v,
-                const uint32_t *keys, size_t n, slong prec)
-{
-    arb_ptr weight = _arb_vec_init((slong)n);
-    arb_struct *const column = flint_malloc((n + 1) * sizeof *column);
-    attend(out, h, q, k, v, keys, n, weight, column, prec);
     flint_free(column);
     _arb_vec_clear(weight, (slong)n);
 }
 
 /* All heads side by side. */
-static bool softmax_heads(job *j, const model *m, const input *in, const attention *a,
-                          const balls *z, balls *o, slong prec)
+static balls softmax_heads(evaluation *r, const attention *a, balls z)
 {
-    balls q, k, v = {0};
-    bool memory = true;
-    *o = (balls){0};
-    const bool good = queries_and_keys(j, m, a, z, &q, &k, prec) &&
-                      dense(j, z, a->wv, a->bv, &v, prec) && balls_new(j, o, z->n, a->no);
-#pragma omp parallel if (good && z->n * z->n * a->nheads > FEW / 64)
+    balls q, k;
+    queries_and_keys(r, a, z, &q, &k);
+    const balls v = dense(r, z, a->wv, a->bv), o = new_balls(r, z.n, a->no);
+#pragma omp parallel if (o.n * o.n * a->nheads > FEW / 64)
     {
-        uint32_t *const keys = malloc(in->tokens * sizeof *keys);
-        arb_ptr weight = _arb_vec_init((slong)in->tokens);
-        arb_struct *const column = malloc(in->tokens * sizeof *column);
-        if (!keys || !column) {
-#pragma omp atomic write
-            memory = false;
-        }
+        uint32_t *const keys = flint_malloc((z.n + 1) * sizeof *keys);
 #pragma omp for schedule(static)
-        for (size_t i = 0; i < z->n; i++) {
-            if (!good || !keys || !column) continue;
-            const size_t n = visible(m, in, i, keys);
+        for (size_t i = 0; i < o.n; i++) {
+            const size_t n = visible(r, i, keys);
             for (size_t h = 0; h < a->nheads; h++)
-                attend(row_of(o, i) + a->heads[h].o, &a->heads[h], row_of(&q, i) + a->heads[h].q,
-                       &k, &v, keys, n, weight, column, prec);
+                attend(row_of(o, i) + a->heads[h].o, &a->heads[h], row_of(q, i) + a->heads[h].q, k,
+                       v, keys, n, r->prec);
         }
-        free(keys);
-        free(column);
-        _arb_vec_clear(weight, (slong)in->tokens);
+        flint_free(keys);
     }
-    balls_free(&q);
-    balls_free(&k);
-    balls_free(&v);
-    return memory ? good : fail(j, UNREADABLE, "out of memory");
+    return o;
 }
 
 /* sum_j U^j z E_j: the E_j^T are stacked in mix. */
-static bool power_mix(job *j, const model *m, const input *in, const attention *a, const balls *z,
-                      balls *y, slong prec)
+static balls power_mix(evaluation *r, const attention *a, balls z)
 {
-    balls x, next, term;
-    bool good = copy(j, z, &x) && balls_new(j, y, z->n, a->out);
-    for (size_t p = 0; good && p < a->mix->rows / a->out; p++) {
-        if (p > 0) {
-            good = visible_means(j, m, in, &x, &next, prec);
-            balls_free(&x);
-            x = next;
-        }
-        if (good) good = dense_part(j, &x, a->mix, p * a->out, a->out, NULL, &term, prec);
-        if (good) add_to(y, &term, prec);
-        if (good) balls_free(&term);
+    const balls y = new_balls(r, z.n, a->out);
+    for (size_t p = 0; p < a->mix->rows / a->out; p++) {
+        if (p > 0) z = visible_means(r, z);
+        add_to(y, dense_part(r, z, a->mix, p * a->out, a->out, NULL), r->prec);
     }
-    balls_free(&x);
-    return good;
+    return y;
 }
 
 /* [z, heads] matrix^T */
-static bool pooled_heads(job *j, const model *m, const input *in, const attention *a,
-                         const balls *z, balls *y, slong prec)
+static balls pooled_heads(evaluation *r, const attention *a, balls z)
 {
-    balls o, both = {0};
-    bool good = softmax_heads(j, m, in, a, z, &o, prec) && balls_new(j, &both, z->n, z->d + o.d);
-    for (size_t i = 0; good && i < z->n; i++) {
-        _arb_vec_set(row_of(&both, i), row_of(z, i), (slong)z->d);
-        _arb_vec_set(row_of(&both, i) + z->d, row_of(&o, i), (slong)o.d);
+    const balls o = softmax_heads(r, a, z), both = new_balls(r, z.n, z.d + o.d);
+    for (size_t i = 0; i < both.n; i++) {
+        _arb_vec_set(row_of(both, i), row_of(z, i), (slong)z.d);
+        _arb_vec_set(row_of(both, i) + z.d, row_of(o, i), (slong)o.d);
     }
-    if (good) good = dense(j, &both, a->matrix, NULL, y, prec);
-    balls_free(&o);
-    balls_free(&both);
-    return good;
+    return dense(r, both, a->matrix, NULL);
 }
 
-static bool mixed(job *j, const model *m, const input *in, const attention *a, const balls *z,
-                  balls *y, slong prec)
+balls attention_branch(evaluation *r, const attention *a, balls z)
 {
-    balls x = {0}, mean = {0};
-    bool good;
-    if (a->kind == ATTN_UNIFORM) { /* U (z mix^T + bv) */
-        good = dense(j, z, a->mix, a->bv, &x, prec) && visible_means(j, m, in, &x, y, prec);
-    } else { /* z matrix^T + U z mix^T */
-        good = visible_means(j, m, in, z, &mean, prec) && dense(j, &mean, a->mix, NULL, &x, prec) &&
-               dense(j, z, a->matrix, NULL, y, prec);
-        if (good) add_to(y, &x, prec);
-    }
-    balls_free(&x);
-    balls_free(&mean);
-    return good;
-}
-
-bool attention_branch(job *j, const model *m, const input *in, const attention *a, const balls *z,
-                      balls *y, slong prec)
-{
-    balls o;
-    bool good = false;
-    *y = (balls){0};
+    balls y = {0};
     switch (a->kind) {
     case ATTN_ABSENT:
     case ATTN_ZERO:
     case ATTN_CONST:
-        good = balls_new(j, y, z->n, a->out);
+        y = new_balls(r, z.n, a->out);
         break;
     case ATTN_EXACT:
     case ATTN_POLY:
     case ATTN_CONSTQ:
     case ATTN_MEANQ:
-        good = softmax_heads(j, m, in, a, z, &o, prec);
-        if (good && a->wo) good = dense(j, &o, a->wo, NULL, y, prec);
-        if (!a->wo)
-            *y = o;
-        else
-            balls_free(&o);
+        y = dense(r, softmax_heads(r, a, z), a->wo, NULL);
         break;
-    case ATTN_UNIFORM:
-    case ATTN_AFFMIX:
-        good = mixed(j, m, in, a, z, y, prec);
+    case ATTN_UNIFORM: /* U (z mix^T + bv) */
+        y = visible_means(r, dense(r, z, a->mix, a->bv));
+        break;
+    case ATTN_AFFMIX: /* z matrix^T + U z mix^T */
+        y = dense(r, z, a->matrix, NULL);
+        add_to(y, dense(r, visible_means(r, z), a->mix, NULL), r->prec);
         break;
     case ATTN_LINEAR:
-        good = dense(j, z, a->matrix, NULL, y, prec);
+        y = dense(r, z, a->matrix, NULL);
         break;
     case ATTN_POOL:
-        good = pooled_heads(j, m, in, a, z, y, prec);
+        y = pooled_heads(r, a, z);
         break;
     case ATTN_UMIX:
-        good = power_mix(j, m, in, a, z, y, prec);
+        y = power_mix(r, a, z);
         break;
     }
-    if (good) add_vector(y, a->bo, prec);
-    return good;
+    add_vector(y, a->bo, r->prec);
+    return y;
 }
 
 /* ---- sublayers ------------------------------------------------------------------------------- */
 
-/* y += skip(x) */
-static bool add_skip(job *j, skip_kind kind, const tensor *w, const balls *x, balls *y, slong prec)
+/* out_norm(skip(x) + branch); nothing else is kept. */
+static balls finish_sublayer(evaluation *r, skip_kind skip, const tensor *w, const norm *out_norm,
+                             balls x, balls y)
 {
-    balls term;
-    if (kind == SKIP_NONE) return true;
-    if (kind == SKIP_DENSE) {
-        if (!dense(j, x, w, NULL, &term, prec)) return false;
-    } else if (!copy(j, x, &term)) {
-        return false;
-    }
-    for (size_t i = 0; kind == SKIP_DIAGONAL && i < term.n * term.d; i++)
-        mul_d(term.v + i, weight_at(w, i % term.d), prec);
-    add_to(y, &term, prec);
-    balls_free(&term);
-    return true;
+    balls term = {0};
+    if (skip == SKIP_DENSE) term = dense(r, x, w, NULL);
+    if (skip == SKIP_IDENTITY || skip == SKIP_DIAGONAL) term = copy(r, x);
+    for (size_t i = 0; skip == SKIP_DIAGONAL && i < term.n * term.d; i++)
+        mul_d(term.v + i, weight_at(w, i % term.d), r->prec);
+    add_to(y, term, r->prec);
+    norm_rows(y, out_norm, r->prec);
+    drop_since(r, NULL, y);
+    return y;
 }
 
-/* x' = out_norm(skip(x) + attention(in_norm(x))). skip_only: without the attention and its norm. */
-bool attention_sublayer(job *j, const model *m, const input *in, size_t l, balls *x, bool skip_only,
-                        slong prec)
+/* skip_only: without what attention adds. */
+balls attention_sublayer(evaluation *r, const attention *a, balls x, bool skip_only)
 {
-    const attention *const a = &m->layers[l].attn;
-    balls z = {0}, y = {0};
-    if (a->kind == ATTN_ABSENT) return true;
-    bool good = skip_only ? balls_new(j, &y, x->n, a->out)
-                          : normalized(j, x, &a->in_norm, &z, prec) &&
-                                attention_branch(j, m, in, a, &z, &y, prec);
-    if (good) good = add_skip(j, a->skip, a->skip_w, x, &y, prec);
-    if (good) norm_rows(&y, &a->out_norm, prec);
-    balls_free(&z);
-    balls_free(x);
-    *x = y;
-    return good;
+    if (a->kind == ATTN_ABSENT) return x;
+    const balls y = skip_only ? new_balls(r, x.n, a->out)
+                              : attention_branch(r, a, normalized(r, x, &a->in_norm));
+    return finish_sublayer(r, a->skip, a->skip_w, &a->out_norm, x, y);
 }
 
-bool ffn_branch(job *j, const ffn *f, const balls *z, balls *y, slong prec)
+balls ffn_branch(evaluation *r, const ffn *f, balls z)
 {
-    balls x, up = {0};
-    if (!dense(j, z, f->w[0], f->b[0], y, prec)) return false;
+    balls y = dense(r, z, f->w[0], f->b[0]);
     if (f->gated) { /* down(act(gate z) * up z) */
-        activate(y, f->act, prec);
-        bool good = dense(j, z, f->w[1], f->b[1], &up, prec);
-        for (size_t i = 0; good && i < y->n * y->d; i++)
-            arb_mul(y->v + i, y->v + i, up.v + i, prec);
-        balls_free(&up);
-        x = *y;
-        if (good) good = dense(j, &x, f->w[2], f->b[2], y, prec);
-        balls_free(&x);
-        return good;
+        const balls up = dense(r, z, f->w[1], f->b[1]);
+        activate(y, f->act, r->prec);
+        for (size_t i = 0; i < up.n * up.d; i++) arb_mul(y.v + i, y.v + i, up.v + i, r->prec);
+        return dense(r, y, f->w[2], f->b[2]);
     }
     for (size_t l = 1; l < f->nlayers; l++) {
-        x = *y;
-        activate(&x, f->act, prec);
-        const bool good = dense(j, &x, f->w[l], f->b[l], y, prec);
-        balls_free(&x);
-        if (!good) return false;
+        activate(y, f->act, r->prec);
+        y = dense(r, y, f->w[l], f->b[l]);
     }
-    return true;
+    return y;
 }
 
-bool ffn_sublayer(job *j, const model *m, size_t l, balls *x, slong prec)
+balls ffn_sublayer(evaluation *r, const ffn *f, balls x)
 {
-    const ffn *const f = &m->layers[l].ffn;
-    balls z, y = {0};
-    if (!f->there) return true;
-    bool good = normalized(j, x, &f->in_norm, &z, prec) && ffn_branch(j, f, &z, &y, prec) &&
-                add_skip(j, f->skip, f->skip_w, x, &y, prec);
-    if (good) norm_rows(&y, &f->out_norm, prec);
-    balls_free(&z);
-    balls_free(x);
-    *x = y;
-    return good;
+    if (!f->there) return x;
+    const balls y = ffn_branch(r, f, normalized(r, x, &f->in_norm));
+    return finish_sublayer(r, f->skip, f->skip_w, &f->out_norm, x, y);
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */
 
-bool apply_head(job *j, const model *m, balls *x, balls *y, slong prec)
+balls apply_head(evaluation *r, balls x)
 {
-    balls h;
-    norm_rows(x, &m->head_norm, prec);
-    for (size_t i = 1; m->pool == 2 && i < x->n; i++)
-        _arb_vec_add(x->v, x->v, row_of(x, i), (slong)x->d, prec);
-    for (size_t k = 0; m->pool == 2 && k < x->d; k++) arb_div_ui(x->v + k, x->v + k, x->n, prec);
-    const balls pooled = {m->pool ? 1 : x->n, x->d, x->v};
-    if (m->dense ? !dense(j, &pooled, m->dense, m->dense_bias, &h, prec) : !copy(j, &pooled, &h))
-        return false;
-    activate(&h, m->head_act, prec);
-    if (!m->out) {
-        *y = h;
-        return true;
-    }
-    const bool good = dense(j, &h, m->out, m->out_bias, y, prec);
-    balls_free(&h);
-    return good;
+    const model *const m = r->m;
+    balls h = normalized(r, x, &m->head_norm);
+    for (size_t i = 1; m->pool == 2 && i < h.n; i++)
+        _arb_vec_add(h.v, h.v, row_of(h, i), (slong)h.d, r->prec);
+    for (size_t k = 0; m->pool == 2 && h.n && k < h.d; k++)
+        arb_div_ui(h.v + k, h.v + k, h.n, r->prec);
+    if (m->pool && h.n) h.n = 1;
+    h = dense(r, h, m->dense, m->dense_bias);
+    activate(h, m->head_act, r->prec);
+    return dense(r, h, m->out, m->out_bias);
 }
 
 /* ---- what it costs --------------------------------------------------------------------------- */
-
-static double size_of(const tensor *t)
-{
-    return t ? (double)t->rows * (double)t->cols : 0;
-}
 
 /* Multiply-adds of one pass: every matrix once for every token, and scores and values of a key. */
 double work_of(const model *m, const input *in)
@@ -728,15 +624,16 @@ double work_of(const model *m, const input *in)
             ? (double)in->edges->from[in->edges->n] + n * (double)(m->degree + m->self_loops)
         : m->pattern == WINDOW ? n * fmin(n, (double)(m->window + m->sinks))
                                : n * n;
-    double a_token = size_of(m->map), keys = 0;
-    for (size_t l = 0; l < m->nlayers; l++) {
-        const attention *const a = &m->layers[l].attn;
-        const ffn *const f = &m->layers[l].ffn;
-        const tensor *const list[] = {a->wq, a->wk, a->wv, a->wo, a->matrix, a->mix, a->skip_w};
-        for (size_t i = 0; i < sizeof list / sizeof *list; i++) a_token += size_of(list[i]);
-        for (size_t i = 0; i < f->nlayers; i++) a_token += size_of(f->w[i]);
-        for (size_t h = 0; h < a->nheads; h++)
-            keys += (double)(a->heads[h].dk + a->heads[h].dv + 50); /* 50: an exponential */
+    double work = 0;
+    for (size_t i = 0; i < m->ntensors; i++) {
+        const tensor *const t = &m->tensors[i];
+        const bool once = m->pool && (t == m->dense || t == m->out);
+        if (t->ndim == 2 && ((t != m->table && t != m->position_table) || t == m->out))
+            work += (once ? 1 : n) * (double)t->rows * (double)t->cols;
     }
-    return n * a_token + pairs * keys + (m->pool ? 1 : n) * (size_of(m->dense) + size_of(m->out));
+    for (size_t l = 0; l < m->nlayers; l++)
+        for (size_t h = 0; h < m->layers[l].attn.nheads; h++)
+            work += pairs * (double)(m->layers[l].attn.heads[h].dk + m->layers[l].attn.heads[h].dv +
+                                     50); /* 50: an exponential */
+    return work;
 }

@@ -145,37 +145,26 @@ const char *beside(job *j, const char *folder, const char *path)
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
-hasher hasher_new(void)
-{
-    hasher h;
-    SHA256_Init(&h.ctx);
-    return h;
-}
-
-void hasher_add(hasher *h, const void *data, size_t n)
-{
-    SHA256_Update(&h->ctx, data, n);
-}
-
-void hasher_add_u64(hasher *h, uint64_t v)
+void hash_u64(SHA256_CTX *h, uint64_t v)
 {
     unsigned char b[8];
     for (int i = 0; i < 8; i++) b[i] = (unsigned char)(v >> 8 * i);
-    hasher_add(h, b, 8);
+    SHA256_Update(h, b, 8);
 }
 
-void hasher_end(hasher *h, char hex[65])
+void hash_end(SHA256_CTX *h, char hex[65])
 {
     unsigned char sum[32];
-    SHA256_Final(sum, &h->ctx);
+    SHA256_Final(sum, h);
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", sum[i]);
 }
 
 void sha256_of(char hex[65], const void *data, size_t n)
 {
-    hasher h = hasher_new();
-    hasher_add(&h, data, n);
-    hasher_end(&h, hex);
+    SHA256_CTX h;
+    SHA256_Init(&h);
+    SHA256_Update(&h, data, n);
+    hash_end(&h, hex);
 }
 
 /* ---- JSON ------------------------------------------------------------------------------------ */
@@ -230,69 +219,69 @@ const cJSON *find(const cJSON *o, const char *key)
     return cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;
 }
 
-const cJSON *get(job *j, const cJSON *o, const char *where, const char *key)
+bool is_text(const cJSON *v, const char *text)
+{
+    return cJSON_IsString(v) && strcmp(v->valuestring, text) == 0;
+}
+
+const cJSON *get(job *j, const cJSON *o, const char *key)
 {
     const cJSON *const v = j->t.code ? NULL : find(o, key);
-    if (!v) fail(j, UNREADABLE, "%s.%s: is missing", where, key);
+    if (!v) fail(j, UNREADABLE, "%s: is missing", key);
     return v;
 }
 
-bool only_keys(job *j, const cJSON *o, const char *where, const char *const *keys)
+const cJSON *get_list(job *j, const cJSON *o, const char *key)
 {
-    if (j->t.code) return false;
-    if (!cJSON_IsObject(o)) return fail(j, UNREADABLE, "%s: is not an object", where);
-    for (const cJSON *c = o->child; c; c = c->next) {
-        size_t i = 0;
-        while (keys[i] && strcmp(keys[i], c->string) != 0) i++;
-        if (!keys[i]) return fail(j, UNREADABLE, "%s.%.60s: unknown key", where, c->string);
-    }
-    return true;
+    const cJSON *const v = get(j, o, key);
+    if (cJSON_IsArray(v)) return v;
+    fail(j, UNREADABLE, "%s: is not an array", key);
+    return NULL;
 }
 
-size_t get_count(job *j, const cJSON *o, const char *where, const char *key)
+size_t get_count(job *j, const cJSON *o, const char *key)
 {
-    const cJSON *const v = get(j, o, where, key);
+    const cJSON *const v = get(j, o, key);
     const double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
-    if (x >= 0 && x <= 0x1p53 && x == floor(x)) return (size_t)x;
-    fail(j, UNREADABLE, "%s.%s: is not a whole number from 0 to 2^53", where, key);
+    if (x >= 0 && x <= 0x1p48 && x == floor(x)) return (size_t)x;
+    fail(j, UNREADABLE, "%s: is not a whole number from 0 to 2^48", key);
     return 0;
 }
 
-const char *get_text(job *j, const cJSON *o, const char *where, const char *key)
+const char *get_text(job *j, const cJSON *o, const char *key)
 {
-    const cJSON *const v = get(j, o, where, key);
+    const cJSON *const v = get(j, o, key);
     if (cJSON_IsString(v) && *v->valuestring) return v->valuestring;
-    fail(j, UNREADABLE, "%s.%s: is not a text", where, key);
+    fail(j, UNREADABLE, "%s: is not a text", key);
     return "";
 }
 
-const char *get_hash(job *j, const cJSON *o, const char *where, const char *key)
+const char *get_hash(job *j, const cJSON *o, const char *key)
 {
-    const char *const s = get_text(j, o, where, key);
+    const char *const s = get_text(j, o, key);
     if (strlen(s) != 64 || strspn(s, "0123456789abcdef") != 64)
-        fail(j, UNREADABLE, "%s.%s: is not 64 lower-case hex digits", where, key);
+        fail(j, UNREADABLE, "%s: is not 64 lower-case hex digits", key);
     return s;
 }
 
-double get_number(job *j, const cJSON *o, const char *where, const char *key)
+double get_number(job *j, const cJSON *o, const char *key)
 {
-    const cJSON *const v = get(j, o, where, key);
+    const cJSON *const v = get(j, o, key);
     if (cJSON_IsNumber(v) && isfinite(v->valuedouble)) return v->valuedouble;
-    if (cJSON_IsString(v) && strcmp(v->valuestring, "inf") == 0) return INFINITY;
-    if (cJSON_IsString(v) && strcmp(v->valuestring, "-inf") == 0) return -INFINITY;
-    fail(j, UNREADABLE, "%s.%s: is not a number", where, key);
+    if (is_text(v, "inf")) return INFINITY;
+    fail(j, UNREADABLE, "%s: is not a number", key);
     return NAN;
 }
 
-uint64_t get_seed(job *j, const cJSON *o, const char *where, const char *key)
+uint64_t get_seed(job *j, const cJSON *o, const char *key)
 {
-    const char *const s = get_text(j, o, where, key);
+    const char *const s = get_text(j, o, key);
     uint64_t v = 0;
-    bool good = *s && (s[0] != '0' || !s[1]);
+    bool good = s[0] != '0' || !s[1];
     for (const char *p = s; good && *p; p++)
         good = *p >= '0' && *p <= '9' && !__builtin_mul_overflow(v, 10u, &v) &&
                !__builtin_add_overflow(v, (uint64_t)(*p - '0'), &v);
-    if (!good) fail(j, UNREADABLE, "%s.%s: is not a number of 64 bits in digits", where, key);
+    if (!good) fail(j, UNREADABLE, "%s: is not a number of 64 bits in digits", key);
     return v;
 }
 

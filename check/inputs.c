@@ -63,21 +63,29 @@ static bool graph_of_edges(job *j, size_t n, const int64_t *edge, size_t edges, 
 }
 
 /* Self loops, and for every second of `degree` a permutation and its inverse. */
-bool complete_graph(job *j, const model *m, const graph *g, graph *out)
+const graph *complete_graph(job *j, const model *m, const graph *g)
 {
     size_t most;
     if (__builtin_mul_overflow(g->n, m->degree + 1, &most) ||
-        __builtin_add_overflow(most, g->from[g->n], &most) || most > j->o->most_balls)
-        return fail(j, UNREADABLE, "the graph with its expander is too large");
+        __builtin_add_overflow(most, g->from[g->n], &most) || most > j->o->most_balls) {
+        fail(j, UNREADABLE, "the graph with its expander is too large");
+        return NULL;
+    }
+    graph *const out = take(j, 1, sizeof *out);
     uint32_t(*const pair)[2] = take(j, most + 1, sizeof *pair);
     uint32_t *const order = take(j, g->n + 1, sizeof *order);
     philox random = philox_at(m->expander_seed, EXPANDER_STREAM);
     size_t pairs = 0;
-    if (!pair || !order) return false;
+    if (j->t.code) return NULL;
     for (size_t i = 0; i < g->n; i++) {
-        for (size_t e = g->from[i]; e < g->from[i + 1]; e++)
-            pair[pairs][0] = (uint32_t)i, pair[pairs++][1] = g->list[e];
-        if (m->self_loops) pair[pairs][0] = pair[pairs][1] = (uint32_t)i, pairs++;
+        for (size_t e = g->from[i]; e < g->from[i + 1]; e++) {
+            pair[pairs][0] = (uint32_t)i;
+            pair[pairs++][1] = g->list[e];
+        }
+        if (m->self_loops) {
+            pair[pairs][0] = (uint32_t)i;
+            pair[pairs++][1] = (uint32_t)i;
+        }
     }
     for (size_t r = 0; r < m->degree / 2; r++) {
         for (size_t i = 0; i < g->n; i++) order[i] = (uint32_t)i;
@@ -89,7 +97,7 @@ bool complete_graph(job *j, const model *m, const graph *g, graph *out)
             pairs += 2;
         }
     }
-    return graph_of(j, g->n, (const uint32_t(*)[2])pair, pairs, out);
+    return graph_of(j, g->n, (const uint32_t(*)[2])pair, pairs, out) ? out : NULL;
 }
 
 /* ---- one input ------------------------------------------------------------------------------- */
@@ -112,18 +120,37 @@ bool fits(job *j, const model *m, const input *in)
     return true;
 }
 
-static input *add_input(job *j, inputs *to, size_t capacity)
-{
-    if (!to->list) to->list = take(j, capacity + 1, sizeof *to->list);
-    if (!to->list || to->n == capacity) return NULL;
-    return &to->list[to->n++];
-}
-
 static bool bounded(job *j, size_t n, size_t d, size_t *count)
 {
     if (__builtin_mul_overflow(n, d, count) || *count > j->o->most_balls)
         return fail(j, UNREADABLE, "%zu x %zu numbers are too many", n, d);
     return true;
+}
+
+static int64_t *integers_of(job *j, const array *a, size_t first, size_t n)
+{
+    int64_t *const v = take(j, n + 1, sizeof *v);
+    for (size_t i = 0; v && i < n; i++) v[i] = array_integer(a, first + i);
+    return v;
+}
+
+/* Rows `first` to `first + n - 1` of an array of ids or vectors, behind `zeros` rows of zeros. */
+static input *add_input(job *j, const model *m, inputs *to, const array *a, size_t first, size_t n,
+                        size_t zeros)
+{
+    size_t count;
+    if (!bounded(j, n + zeros, m->ids ? 1 : m->width, &count)) return NULL;
+    input *const in = &to->list[to->n++];
+    in->tokens = n + zeros;
+    if (m->ids) {
+        in->ids = integers_of(j, a, first, n);
+    } else {
+        double *const x = take(j, count, sizeof *x);
+        for (size_t i = 0; x && i < n * m->width; i++)
+            x[zeros * m->width + i] = array_number(a, first * m->width + i);
+        in->x = x;
+    }
+    return j->t.code ? NULL : in;
 }
 
 /* ---- random inputs --------------------------------------------------------------------------- */
@@ -162,170 +189,56 @@ bool random_input(job *j, const model *m, uint64_t seed, size_t number, size_t t
 
 /* ---- arrays ---------------------------------------------------------------------------------- */
 
-/* Sequence number `number` of an array [batch, tokens] or [batch, tokens, width]. A row of zeros is
- * put before the vectors where the data have values. */
-static bool take_sequence(job *j, const model *m, const array *a, size_t number, size_t tokens,
-                          bool zeros, input *in)
-{
-    size_t count;
-    *in = (input){.tokens = tokens + (zeros && !m->ids)};
-    if (!bounded(j, in->tokens, m->ids ? 1 : m->width, &count)) return false;
-    if (m->ids) {
-        int64_t *const ids = take(j, count, sizeof *ids);
-        for (size_t i = 0; ids && i < tokens; i++) ids[i] = array_integer(a, number * tokens + i);
-        in->ids = ids;
-    } else {
-        double *const x = take(j, count, sizeof *x);
-        const size_t given = tokens * m->width;
-        for (size_t i = 0; x && i < given; i++)
-            x[count - given + i] = array_number(a, number * given + i);
-        in->x = x;
-    }
-    return j->t.code == 0 && fits(j, m, in);
-}
-
-/* Windows of `context` tokens, one after the other; the next token is the target. */
-static bool add_windows(job *j, const model *m, const array *a, size_t number, size_t tokens,
-                        size_t capacity, inputs *out)
+/* Windows of `context` tokens, one after the other. */
+static void add_windows(job *j, const model *m, const array *a, size_t first, size_t tokens,
+                        inputs *out)
 {
     const size_t window = m->context && m->context < WINDOW_TOKENS ? m->context : WINDOW_TOKENS;
     for (size_t at = 0; at + 1 < tokens; at += window) {
         const size_t n = tokens - at < window ? tokens - at : window;
-        int64_t *const ids = take(j, n + 1, sizeof *ids), *const target =
-                                                              take(j, n, sizeof *target);
-        input *const in = add_input(j, out, capacity);
-        if (!ids || !target || !in) return false;
-        for (size_t i = 0; i < n; i++) ids[i] = array_integer(a, number * tokens + at + i);
-        for (size_t i = 0; i < n; i++)
-            target[i] = at + i + 1 < tokens ? array_integer(a, number * tokens + at + i + 1) : -1;
-        *in = (input){.tokens = n, .ids = ids, .target = target, .continues = at > 0};
-        if (!fits(j, m, in)) return false;
+        input *const in = add_input(j, m, out, a, first + at, n, 0);
+        if (!in) return;
+        in->continues = at > 0;
     }
-    return true;
 }
 
-static bool inputs_of_array(job *j, const model *m, const array *a, bool windows, bool zeros,
+/* [tokens], [batch, tokens], or the same with a width; values of the data need a row of zeros. */
+static bool inputs_of_array(job *j, const model *m, const array *a, bool windows, size_t zeros,
                             inputs *out)
 {
     const size_t own = m->ids ? 1 : 2;
-    if ((a->ndim != own && a->ndim != own + 1) || (m->ids && !is_integer(a)) ||
-        (!m->ids && a->shape[a->ndim - 1] != m->width))
+    if ((a->ndim != own && a->ndim != own + 1) || (m->ids && !is_integer(a)) || a->count == 0 ||
+        a->count > j->o->most_balls || (!m->ids && a->shape[a->ndim - 1] != m->width))
         return fail(j, UNREADABLE, "the array does not suit the model");
     const size_t batch = a->ndim > own ? a->shape[0] : 1, tokens = a->shape[a->ndim - own];
-    const size_t capacity = windows ? a->count : batch;
-    if (batch > MOST_INPUTS || capacity > j->o->most_balls || a->count == 0)
-        return fail(j, UNREADABLE, "too many inputs, or none");
+    out->list = take(j, windows ? a->count : batch, sizeof *out->list);
     for (size_t b = 0; b < batch && !j->t.code; b++) {
-        if (windows) {
-            add_windows(j, m, a, b, tokens, capacity, out);
-        } else {
-            input *const in = add_input(j, out, capacity);
-            if (in) take_sequence(j, m, a, b, tokens, zeros, in);
-        }
-    }
-    if (out->n == 0) return fail(j, UNREADABLE, "no input in the data");
-    return j->t.code == 0;
-}
-
-/* {inputs, targets} or {inputs, values} */
-static bool inputs_of_npz(job *j, const model *m, const npz *z, inputs *out)
-{
-    const array *const t = npz_find(z, "targets");
-    const bool zeros = !t && npz_find(z, "values");
-    if (npz_find(z, "inputs")->ndim != (m->ids ? 2u : 3u))
-        return fail(j, UNREADABLE, "inputs does not suit the model");
-    if (!inputs_of_array(j, m, npz_find(z, "inputs"), false, zeros, out)) return false;
-    for (size_t i = 0; t && i < out->n && !j->t.code; i++) {
-        const size_t n = m->pool ? 1 : out->list[i].tokens;
-        int64_t *const target = take(j, n, sizeof *target);
-        if (!is_integer(t) || t->count != out->n * n)
-            return fail(j, UNREADABLE, "targets does not suit the inputs");
-        for (size_t k = 0; target && k < n; k++) target[k] = array_integer(t, i * n + k);
-        out->list[i].target = target;
+        if (windows)
+            add_windows(j, m, a, b * tokens, tokens, out);
+        else
+            add_input(j, m, out, a, b * tokens, tokens, zeros);
     }
     return j->t.code == 0;
 }
 
 /* ---- graph files ----------------------------------------------------------------------------- */
 
-static const array *need(job *j, const npz *z, const char *name, size_t ndim, bool whole)
-{
-    const array *const a = npz_find(z, name);
-    if (!a || a->ndim != ndim || (whole && !is_integer(a))) {
-        fail(j, UNREADABLE, "%s: is missing or of another shape or type", name);
-        return NULL;
-    }
-    return a;
-}
-
-/* A sparse matrix NAME_{shape,indptr,indices,data} of n rows, all indices in range. */
-static bool need_sparse(job *j, const npz *z, const char *name, size_t n, const array *part[4])
-{
-    static const char *const parts[4] = {"shape", "indptr", "indices", "data"};
-    for (size_t i = 0; i < 4; i++)
-        if (!(part[i] = need(j, z, words(j, "%s_%s", name, parts[i]), 1, i < 3))) return false;
-    const size_t count = part[2]->count;
-    bool good = part[0]->count == 2 && array_integer(part[0], 0) == (int64_t)n &&
-                part[1]->count == n + 1 && part[3]->count == count &&
-                array_integer(part[1], 0) == 0 && array_integer(part[1], n) == (int64_t)count;
-    for (size_t i = 0; good && i < n; i++)
-        good = array_integer(part[1], i) <= array_integer(part[1], i + 1) &&
-               array_integer(part[1], i) >= 0;
-    const int64_t width = good ? array_integer(part[0], 1) : 0;
-    for (size_t i = 0; good && i < count; i++)
-        good = array_integer(part[2], i) >= 0 && array_integer(part[2], i) < width;
-    return good ? true : fail(j, UNREADABLE, "%s: a damaged sparse matrix", name);
-}
-
+/* Numbers, or bits of which the first of a byte is the highest. */
 static bool node_features(job *j, const model *m, const npz *z, size_t n, double *x)
 {
-    const array *a = npz_find(z, "node_features"), *const bits = npz_find(z, "features_packed");
-    const array *part[4];
-    if (a) {
-        if (a->ndim != 2 || a->shape[0] != n || a->shape[1] != m->width)
-            return fail(j, UNREADABLE, "node_features: does not suit the model");
-        for (size_t i = 0; i < a->count; i++) x[i] = array_number(a, i);
-        return true;
-    }
-    if (bits) { /* the first bit of a byte is the highest */
-        a = need(j, z, "n_features", 0, true);
-        if (!a || array_integer(a, 0) != (int64_t)m->width || bits->ndim != 2 || bits->item != 1 ||
-            bits->shape[0] != n || bits->shape[1] != (m->width + 7) / 8)
-            return fail(j, UNREADABLE, "features_packed: does not suit the model");
-        for (size_t i = 0; i < n; i++)
-            for (size_t k = 0; k < m->width; k++) {
-                const size_t at = i * bits->shape[1] + k / 8;
-                x[i * m->width + k] = (double)(array_integer(bits, at) >> (7 - k % 8) & 1);
-            }
-        return true;
-    }
-    if (!need_sparse(j, z, "attr", n, part)) return false;
-    if (array_integer(part[0], 1) != (int64_t)m->width)
-        return fail(j, UNREADABLE, "attr: does not suit the model");
+    const array *const plain = npz_find(z, "node_features");
+    const array *const bits = npz_find(z, "features_packed");
+    const array *const a = plain ? plain : bits;
+    const size_t columns = plain ? m->width : (m->width + 7) / 8;
+    if (!a || a->ndim != 2 || a->shape[0] != n || a->shape[1] != columns ||
+        (bits && bits->item != 1))
+        return fail(j, UNREADABLE, "the features of the nodes do not suit the model");
     for (size_t i = 0; i < n; i++)
-        for (int64_t e = array_integer(part[1], i); e < array_integer(part[1], i + 1); e++)
-            x[i * m->width + (size_t)array_integer(part[2], (size_t)e)] +=
-                array_number(part[3], (size_t)e);
+        for (size_t k = 0; k < m->width; k++)
+            x[i * m->width + k] =
+                plain ? array_number(a, i * columns + k)
+                      : (double)(array_integer(a, i * columns + k / 8) >> (7 - k % 8) & 1);
     return true;
-}
-
-static bool node_edges(job *j, const npz *z, bool csr, size_t n, graph *g)
-{
-    const array *part[4] = {NULL}, *const list = csr ? NULL : need(j, z, "edges", 2, true);
-    if (csr ? !need_sparse(j, z, "adj", n, part) : !list || list->shape[1] != 2)
-        return fail(j, UNREADABLE, "edges: is not [m, 2]");
-    const size_t most = csr ? part[2]->count : list->shape[0];
-    int64_t *const edge = take(j, 2 * most + 1, sizeof *edge);
-    size_t m = 0;
-    if (!edge) return false;
-    for (size_t i = 0; !csr && i < 2 * most; i++) edge[i] = array_integer(list, i);
-    for (size_t i = 0; csr && i < n; i++)
-        for (int64_t e = array_integer(part[1], i); e < array_integer(part[1], i + 1); e++) {
-            if (array_number(part[3], (size_t)e) == 0) continue; /* a stored zero is no edge */
-            edge[2 * m] = (int64_t)i;
-            edge[2 * m++ + 1] = array_integer(part[2], (size_t)e);
-        }
-    return graph_of_edges(j, n, edge, csr ? m : most, g);
 }
 
 /* Labels of the test nodes of a split; -1 for the others. */
@@ -353,22 +266,26 @@ static bool node_targets(job *j, const npz *z, const array *labels, size_t split
 
 static bool input_of_graph(job *j, const model *m, const npz *z, size_t split, inputs *out)
 {
-    const bool csr = !npz_find(z, "node_features") && !npz_find(z, "features_packed");
-    const array *const labels = need(j, z, csr ? "labels" : "node_labels", 1, true);
-    if (!labels || m->ids) return fail(j, UNREADABLE, "a graph does not suit this model");
-    const size_t n = labels->count;
+    const array *const labels = npz_find(z, "node_labels"), *const edges = npz_find(z, "edges");
     size_t count;
-    if (n == 0 || n >= UINT32_MAX || !bounded(j, n, m->width, &count))
-        return fail(j, UNREADABLE, "a graph of %zu nodes", n);
+    if (!labels || !edges || labels->ndim != 1 || !is_integer(labels) || edges->ndim != 2 ||
+        edges->shape[1] != 2 || !is_integer(edges))
+        return fail(j, UNREADABLE, "no graph that this program reads; give --unpacked DIR");
+    const size_t n = labels->count;
+    if (m->ids || n == 0 || n >= UINT32_MAX || !bounded(j, n, m->width, &count))
+        return fail(j, UNREADABLE, "a graph of %zu nodes does not suit the model", n);
     double *const x = take(j, count, sizeof *x);
     graph *const g = take(j, 1, sizeof *g);
     int64_t *const target = take(j, n, sizeof *target);
-    input *const in = add_input(j, out, 1);
-    if (!x || !g || !target || !in || !node_features(j, m, z, n, x) ||
-        !node_edges(j, z, csr, n, g) || !node_targets(j, z, labels, split, target))
+    const int64_t *const edge = integers_of(j, edges, 0, edges->count);
+    out->list = take(j, 1, sizeof *out->list);
+    if (j->t.code || !node_features(j, m, z, n, x) ||
+        !graph_of_edges(j, n, edge, edges->shape[0], g) ||
+        !node_targets(j, z, labels, split, target))
         return false;
-    *in = (input){.tokens = n, .x = x, .edges = m->pattern == GRAPH ? g : NULL, .target = target};
-    return fits(j, m, in);
+    out->list[out->n++] =
+        (input){.tokens = n, .x = x, .edges = m->pattern == GRAPH ? g : NULL, .target = target};
+    return true;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -386,12 +303,17 @@ static bool inputs_of_file(job *j, const model *m, const char *path, bytes file,
     array a;
     if (ends_with(path, ".npz")) {
         if (!read_npz(j, path, file, &z)) return false;
-        return npz_find(&z, "inputs") ? inputs_of_npz(j, m, &z, out)
-                                      : input_of_graph(j, m, &z, split, out);
+        const array *const x = npz_find(&z, "inputs"), *const t = npz_find(&z, "targets");
+        if (!x) return input_of_graph(j, m, &z, split, out);
+        const bool values = !m->ids && !t && npz_find(&z, "values");
+        if (!inputs_of_array(j, m, x, false, values, out)) return false;
+        if (t && out->n == 1 && is_integer(t) && t->count == out->list[0].tokens)
+            out->list[0].target = integers_of(j, t, 0, t->count); /* for AUC claims */
+        return true;
     }
     if (ends_with(path, ".npy"))
         return read_npy(j, path, file, &a) &&
-               inputs_of_array(j, m, &a, m->ids && m->pool == 0, false, out);
+               inputs_of_array(j, m, &a, m->ids && m->pool == 0, 0, out);
     return fail(j, UNREADABLE,
                 "%s: this program reads .npy and .npz; for other data give --unpacked DIR", path);
 }
@@ -412,27 +334,32 @@ static bool take_part(job *j, const data_claim *d, inputs *in)
     return true;
 }
 
+static bool all_fit(job *j, const model *m, const inputs *in)
+{
+    if (in->n == 0) return fail(j, UNREADABLE, "no input in the data");
+    for (size_t i = 0; i < in->n; i++)
+        if (!fits(j, m, &in->list[i])) return false;
+    return true;
+}
+
 bool load_inputs(job *j, const model *m, const data_claim *d, uint64_t seed, const char *path,
                  inputs *out)
 {
-    char hex[65];
     bytes file;
     *out = (inputs){.width = m->ids ? 0 : m->width};
     if (d->random) {
         if (d->count > MOST_INPUTS) return fail(j, UNREADABLE, "data.count: too many inputs");
-        for (size_t i = 0; i < d->count && !j->t.code; i++) {
-            input *const in = add_input(j, out, d->count);
-            if (in) random_input(j, m, seed, i, d->tokens, in);
+        out->list = take(j, d->count, sizeof *out->list);
+        while (out->n < d->count && !j->t.code) {
+            random_input(j, m, seed, out->n, d->tokens, &out->list[out->n]);
+            out->n++;
         }
         return j->t.code == 0;
     }
     if (!read_file(j, path, &file)) return false;
-    sha256_of(hex, file.v, file.n);
-    const bool same = strcmp(hex, d->sha256) == 0;
-    state(j, same ? CONFIRMED : REFUTED, "data.sha256",
-          same ? "%s is the certificate's data file" : "%s is not the certificate's data file",
-          path);
-    return inputs_of_file(j, m, path, file, d->split, out) && take_part(j, d, out);
+    check_hash(j, "data.sha256", path, file, d->sha256);
+    return inputs_of_file(j, m, path, file, d->split, out) && all_fit(j, m, out) &&
+           take_part(j, d, out);
 }
 
 /* ---- unpacked inputs ------------------------------------------------------------------------- */
@@ -447,94 +374,86 @@ static bool offsets_are_right(const array *a, size_t count, size_t end)
     return good;
 }
 
-static bool unpacked_graph(job *j, const npz *z, size_t first, size_t n, graph *g)
+/* Neighbors of rows `first` to `first + n - 1`, numbered from 0; graph_of sorts them. */
+static const graph *unpacked_graph(job *j, const npz *z, size_t first, size_t n)
 {
     const array *const from = npz_find(z, "neighbors_offsets"), *const list =
                                                                     npz_find(z, "neighbors");
-    const int64_t begin = array_integer(from, first), end = array_integer(from, first + n);
-    *g = (graph){.n = n, .from = take(j, n + 1, sizeof *g->from)};
-    g->list = take(j, (size_t)(end - begin) + 1, sizeof *g->list);
-    if (!g->from || !g->list) return false;
-    for (size_t i = 0; i <= n; i++) g->from[i] = (size_t)(array_integer(from, first + i) - begin);
-    for (size_t i = 0; i < n; i++)
-        for (size_t e = g->from[i]; e < g->from[i + 1]; e++) {
-            const int64_t to = array_integer(list, (size_t)begin + e);
-            if (to < 0 || (uint64_t)to >= n ||
-                (e > g->from[i] && (uint64_t)to <= (uint64_t)g->list[e - 1]))
-                return fail(j, UNREADABLE, "neighbors: are not ascending nodes");
-            g->list[e] = (uint32_t)to;
+    const size_t begin = (size_t)array_integer(from, first);
+    const size_t end = (size_t)array_integer(from, first + n);
+    uint32_t(*const pair)[2] = take(j, end - begin + 1, sizeof *pair);
+    graph *const g = take(j, 1, sizeof *g);
+    for (size_t i = 0, e = begin; pair && i < n; i++)
+        for (; e < (size_t)array_integer(from, first + i + 1); e++) {
+            const uint64_t to = (uint64_t)array_integer(list, e);
+            if (to >= n) fail(j, UNREADABLE, "neighbors: are not nodes");
+            pair[e - begin][0] = (uint32_t)i;
+            pair[e - begin][1] = (uint32_t)to;
         }
-    return true;
+    return j->t.code || !graph_of(j, n, (const uint32_t(*)[2])pair, end - begin, g) ? NULL : g;
 }
 
-static bool unpacked_inputs(job *j, const model *m, const npz *z, size_t count, inputs *out)
+static void unpacked_inputs(job *j, const model *m, const npz *z, size_t count, inputs *out)
 {
-    const array *const x = npz_find(z, m->ids ? "ids" : "vectors"), *const at =
-                                                                        npz_find(z, "offsets");
-    const array *const t = npz_find(z, "targets"), *const continues = npz_find(z, "continues");
+    const array *const x = npz_find(z, m->ids ? "ids" : "vectors");
+    const array *const at = npz_find(z, "offsets"), *const t = npz_find(z, "targets");
+    const array *const continues = npz_find(z, "continues"), *const list = npz_find(z, "neighbors");
     const size_t total = x && x->ndim ? x->shape[0] : 0;
+    const bool edges = m->pattern == GRAPH;
     if (!x || x->ndim != (m->ids ? 1u : 2u) ||
         (m->ids ? !is_integer(x) : x->shape[1] != m->width) || count > MOST_INPUTS ||
         !offsets_are_right(at, count + 1, total) || (continues && continues->count != count) ||
-        (t && (!is_integer(t) || t->count != (m->pool ? count : total))))
-        return fail(j, UNREADABLE, "inputs.npz: does not suit the certificate");
-    const array *const list = npz_find(z, "neighbors");
-    if (m->pattern == GRAPH &&
-        (!list || !is_integer(list) || list->ndim != 1 ||
-         !offsets_are_right(npz_find(z, "neighbors_offsets"), total + 1, list->count)))
-        return fail(j, UNREADABLE, "inputs.npz: neighbors are missing or damaged");
+        (t && (!is_integer(t) || t->count != (m->pool ? count : total))) ||
+        (edges && (!list || !is_integer(list) || list->ndim != 1 ||
+                   !offsets_are_right(npz_find(z, "neighbors_offsets"), total + 1, list->count))))
+        fail(j, UNREADABLE, "inputs.npz: does not suit the certificate");
+    out->list = take(j, count, sizeof *out->list);
     for (size_t i = 0; i < count && !j->t.code; i++) {
         const size_t first = (size_t)array_integer(at, i);
         const size_t n = (size_t)array_integer(at, i + 1) - first;
-        input *const in = add_input(j, out, count);
-        graph *const g = m->pattern == GRAPH ? take(j, 1, sizeof *g) : NULL;
-        int64_t *const ids = m->ids ? take(j, n, sizeof *ids) : NULL;
-        double *const v = m->ids ? NULL : take(j, n * m->width, sizeof *v);
-        int64_t *const target = t ? take(j, n + 1, sizeof *target) : NULL;
-        if (j->t.code || !in) return false;
-        for (size_t k = 0; ids && k < n; k++) ids[k] = array_integer(x, first + k);
-        for (size_t k = 0; v && k < n * m->width; k++) v[k] = array_number(x, first * m->width + k);
-        for (size_t k = 0; t && k < (m->pool ? 1 : n); k++)
-            target[k] = array_integer(t, m->pool ? i : first + k);
-        if (g && !unpacked_graph(j, z, first, n, g)) return false;
-        *in = (input){.tokens = n, .ids = ids, .x = v, .edges = g, .target = target};
+        input *const in = add_input(j, m, out, x, first, n, 0);
+        if (!in) return;
+        if (edges) in->edges = unpacked_graph(j, z, first, n);
         in->continues = continues && array_integer(continues, i) != 0;
-        fits(j, m, in);
+        if (t) in->target = integers_of(j, t, m->pool ? i : first, m->pool ? 1 : n);
     }
-    return j->t.code == 0;
 }
 
-bool load_unpacked(job *j, const model *m, const char *folder, const data_claim *d, inputs *out)
+bool load_unpacked(job *j, const model *m, const char *folder, size_t count, inputs *out)
 {
     bytes file;
     npz z;
     *out = (inputs){.width = m->ids ? 0 : m->width};
-    return read_file(j, words(j, "%s/inputs.npz", folder), &file) &&
-           read_npz(j, "inputs.npz", file, &z) && unpacked_inputs(j, m, &z, d->count, out);
+    if (!read_file(j, words(j, "%s/inputs.npz", folder), &file) ||
+        !read_npz(j, "inputs.npz", file, &z))
+        return false;
+    unpacked_inputs(j, m, &z, count, out);
+    return j->t.code == 0 && all_fit(j, m, out);
 }
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
 
 void hash_inputs(const inputs *in, size_t tokens, char hex[65])
 {
-    hasher own = hasher_new(), *const h = &own;
-    hasher_add_u64(h, in->n);
+    SHA256_CTX own, *const h = &own;
+    SHA256_Init(h);
+    hash_u64(h, in->n);
     for (size_t i = 0; i < in->n; i++) {
         const input *const x = &in->list[i];
         const bool cut = tokens && x->tokens > tokens && !x->edges;
         const size_t n = cut ? tokens : x->tokens;
-        hasher_add_u64(h, 1);
-        hasher_add_u64(h, n);
-        hasher_add_u64(h, in->width);
-        hasher_add_u64(h, x->ids != NULL);
-        hasher_add_u64(h, x->edges != NULL);
-        if (x->ids) hasher_add(h, x->ids, n * sizeof *x->ids);
-        if (x->x) hasher_add(h, x->x, n * in->width * sizeof *x->x);
+        hash_u64(h, 1);
+        hash_u64(h, n);
+        hash_u64(h, in->width);
+        hash_u64(h, x->ids != NULL);
+        hash_u64(h, x->edges != NULL);
+        if (x->ids) SHA256_Update(h, x->ids, n * sizeof *x->ids);
+        if (x->x) SHA256_Update(h, x->x, n * in->width * sizeof *x->x);
         for (size_t k = 0; x->edges && k < n; k++) {
             const size_t from = x->edges->from[k], end = x->edges->from[k + 1];
-            hasher_add_u64(h, end - from);
-            hasher_add(h, x->edges->list + from, (end - from) * sizeof *x->edges->list);
+            hash_u64(h, end - from);
+            SHA256_Update(h, x->edges->list + from, (end - from) * sizeof *x->edges->list);
         }
     }
-    hasher_end(h, hex);
+    hash_end(h, hex);
 }

@@ -18,9 +18,8 @@ enum { USAGE = 1, DEFAULT_TRIES = 20 };
 static const char help[] =
     "Usage: pare-check CERT... [options]\n"
     "\n"
-    "A second opinion on certificates of pare, by a program that shares no code with it. Both "
-    "models\n"
-    "are evaluated in ball arithmetic; every statement of a certificate is\n"
+    "A second opinion on certificates of pare, by a program that shares no code with it. Both\n"
+    "models are evaluated in ball arithmetic; every statement of a certificate is\n"
     "\n"
     "  confirmed    true: proven here again, in another arithmetic\n"
     "  REFUTED      false: a counterexample was found, in balls\n"
@@ -28,9 +27,9 @@ static const char help[] =
     "  not checked  not this program's to say; the line says why\n"
     "\n"
     "Options\n"
-    "  --unpacked DIR  use what `pare verify CERT --unpack DIR` wrote, for models that are folders "
-    "or\n"
-    "                  tickets and data that are texts\n"
+    "  --unpacked DIR  use what `pare verify CERT --unpack DIR` wrote, for models that are "
+    "folders\n"
+    "                  or tickets and data that are texts\n"
     "  --input FILE, --output FILE, --data FILE\n"
     "                  where the files of the certificate are now\n"
     "  --inputs K      evaluate K of the inputs, drawn by the seed [all]\n"
@@ -61,13 +60,6 @@ static void out_of_memory(void)
     _exit(UNREADABLE);
 }
 
-static void *alloc_or_end(size_t n)
-{
-    void *const p = malloc(n ? n : 1);
-    if (!p) out_of_memory();
-    return p;
-}
-
 static void *calloc_or_end(size_t n, size_t size)
 {
     void *const p = calloc(n ? n : 1, size ? size : 1);
@@ -80,6 +72,11 @@ static void *realloc_or_end(void *old, size_t n)
     void *const p = realloc(old, n ? n : 1);
     if (!p) out_of_memory();
     return p;
+}
+
+static void *alloc_or_end(size_t n)
+{
+    return realloc_or_end(NULL, n);
 }
 
 static void *gmp_realloc(void *old, size_t before, size_t n)

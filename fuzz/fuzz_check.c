@@ -147,8 +147,9 @@ static void try_model(const uint8_t *data, size_t size)
     const size_t tokens = good && m.context && m.context < 3 ? m.context : 3;
     if (good && random_input(&j, &m, 1, 0, tokens, &in) && work_of(&m, &in) < MOST_WORK) {
         figures *const all = figures_new(&j, m.nlayers);
-        const wanted w = {true, true, true, true, true, true};
-        if (all) compare(&j, &m, &m, &in, w, all, NULL, 64);
+        wanted w;
+        for (size_t i = 0; i < FIGURES; i++) w.of[i] = true;
+        if (all) compare(&j, &m, &m, &in, &w, all, NULL, 64);
         figures_free(all);
     }
     good = j.t.code == 0;
