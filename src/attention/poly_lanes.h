@@ -10,7 +10,9 @@
 
 /* Rows that are computed together: a run reads what the run before has stored, and a load across
  * two recent stores waits for both; with other rows in between it does not. */
-enum { ROWS_AT_ONCE = 8, POLY_VECS = VEC == 16 ? 4 : VEC == 8 ? 3 : 2 };
+/* Vectors at a time: as many as there are registers for. Arrays have the most, so that static
+ * analysis, which does not fold POLY_VECS, sees no index out of bounds; what is not used is free. */
+enum { ROWS_AT_ONCE = 8, MOST_VECS = 4, POLY_VECS = VEC == 16 ? MOST_VECS : VEC == 8 ? 3 : 2 };
 
 VEC_TARGET static void poly_rows(float *phi, size_t ldphi, const poly_run *runs, size_t n,
                                  const float *x, size_t ldx, size_t rows)
@@ -31,7 +33,7 @@ VEC_TARGET static void poly_rows(float *phi, size_t ldphi, const poly_run *runs,
 VEC_INLINE void poly_columns_of(float *to, const float *from, const float *x, size_t count,
                                 const size_t v)
 {
-    vec by[POLY_VECS];
+    vec by[MOST_VECS];
 #pragma GCC unroll 4
     for (size_t e = 0; e < v; e++) by[e] = vec_load(x + VEC * e);
     for (size_t i = 0; i < count; i++, to += VEC * v, from += VEC * v)
@@ -128,7 +130,7 @@ VEC_TARGET static void poly_flush(double *to, float *from, size_t n)
 VEC_INLINE void poly_run_backward(float *dfrom, float *dx, const float *dto, const float *from,
                                   const float *x, size_t count, const size_t v)
 {
-    vec by[POLY_VECS], sum[POLY_VECS];
+    vec by[MOST_VECS], sum[MOST_VECS];
 #pragma GCC unroll 4
     for (size_t e = 0; e < v; e++) {
         by[e] = vec_load(x + VEC * e);

@@ -22,7 +22,7 @@
 #define PARE_DD_UNIT 0x1p-102
 /* Inlined into functions that are compiled twice, with and without the processor's fma. */
 #define PARE_DD_INLINE static inline __attribute__((always_inline))
-#define PARE_DD_FMA PARE_AVX2
+#define PARE_DD_FMA    PARE_AVX2
 /* Whether the processor fuses a multiplication and an addition. Elsewhere than on x86, fma() is
  * whatever the compiler makes of it. */
 static inline bool pare_has_fma(void)
