@@ -297,7 +297,7 @@ lint-run:
 mutants-run:
 	@MUTANT_CC="$(CC) $(LANGFLAGS) $(CFLAGS) $(CPPBASE) $(DEP_CFLAGS) $(CPPFLAGS)" \
 	    MUTANT_LINK="$(CC) $(ALL_LDFLAGS)" MUTANT_LIBS="$(MPFR_LIBS) $(TEST_LIBS) $(DEP_LIBS)" \
-	    MUTANT_SUPPORT="$(SUP_OBJ)" $(PYTHON) tools/mutants --build $(BUILD) $(MUTANTS)
+	    MUTANT_SUPPORT="$(SUP_OBJ) $(STUDIES)" $(PYTHON) tools/mutants --build $(BUILD) $(MUTANTS)
 
 # ---- rules ---------------------------------------------------------------------------------
 
