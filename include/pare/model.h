@@ -7,7 +7,8 @@
  *   per block:
  *     z  = out_norm( skip(x) + attention( in_norm(x) ) )
  *     x' = out_norm( skip(z) + ffn( in_norm(z) ) )
- *   y  = head(x)                                         norm, pooling, dense + act, classifier
+ *   y  = head(x)                                         norm, pooling, dense + act, classifier,
+ *                                                        division by the length of the row
  *
  * A sublayer with kind NONE is not there at all: its output is its input. */
 #ifndef PARE_MODEL_H
@@ -147,16 +148,19 @@ typedef struct pare_embedding { /* x = norm( map( embedding[id] or vector, + pos
 typedef enum pare_pool {
     PARE_POOL_NONE, /* one output row per token */
     PARE_POOL_FIRST,
-    PARE_POOL_MEAN
+    PARE_POOL_MEAN,
+    PARE_POOL_MAX, /* entry by entry, over the tokens */
+    PARE_POOL_LAST
 } pare_pool;
 
-typedef struct pare_output_head { /* y = out( act( dense( pool( norm(x) ) ) ) ) */
+typedef struct pare_output_head { /* y = normalize( out( act( dense( pool( norm(x) ) ) ) ) ) */
     pare_norm norm;
     pare_pool pool;
     pare_dense dense; /* optional, with act */
     pare_act act;
     bool tied;      /* out.w is the embedding */
     pare_dense out; /* optional: without it the hidden row is the output */
+    bool normalize; /* last of all, each output row is y / |y|_2; a row of zeros stays zero */
 } pare_output_head;
 
 typedef enum pare_tokenizer_kind {
@@ -246,6 +250,7 @@ bool pare_attn_is_softmax(pare_attn_kind k);
 const char *pare_ffn_name(pare_ffn_kind k);
 const char *pare_position_name(pare_position_kind k);
 const char *pare_pool_name(pare_pool p);
+extern const char *const pare_pool_names[]; /* in the order of the enum, ended by NULL */
 const char *pare_pattern_name(pare_pattern_kind k);
 const char *pare_tokenizer_name(pare_tokenizer_kind k);
 

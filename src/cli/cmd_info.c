@@ -122,11 +122,11 @@ static pare_status print_json(cli *c, pare_model *m, const facts *f, const char 
               pare_json_add_values(
                   root,
                   "name:s format:s input_kind:s input_width:z vocab:z context:z pattern:s "
-                  "positions:s outputs:z pool:s tied:b tokenizer:s",
+                  "positions:s outputs:z pool:s tied:b normalize:b tokenizer:s",
                   m->name ? m->name : "", format, e->ids ? "ids" : "vectors", e->width, e->vocab,
                   m->context, pare_pattern_name(m->pattern.kind), pare_position_name(e->pos.kind),
                   pare_model_outputs(m), pare_pool_name(m->head.pool), m->head.tied,
-                  pare_tokenizer_name(m->tokenizer));
+                  m->head.normalize, pare_tokenizer_name(m->tokenizer));
     cJSON *blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
     for (size_t b = 0; ok && b < m->nblocks; b++) ok = add_block(blocks, &m->blocks[b]);

@@ -17,6 +17,13 @@ static inline const pare_weight *pare_head_weight(const pare_model *m)
     return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
+/* What `normalize` of the head does, as a norm: y / |y|_2 is an rms norm with divisor 1 and
+ * without eps. Kind NONE where the head does not normalize. */
+static inline pare_norm pare_head_unit_norm(const pare_model *m)
+{
+    return (pare_norm){.kind = m->head.normalize ? PARE_NORM_RMS : PARE_NORM_NONE, .divisor = 1};
+}
+
 /* Activations in f64: their values, within 16 u |x| + 2^-1012, and their largest slopes from above.
  */
 double pare_act_f64(pare_act act, double x);

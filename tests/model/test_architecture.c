@@ -279,6 +279,15 @@ static bool change(pare_model *m, int which)
     case 56:
         m->tokenizer = m->tokenizer == PARE_TOK_BYTES ? PARE_TOK_WORDS : PARE_TOK_BYTES;
         return true;
+    case 57:
+        m->head.pool = PARE_POOL_MAX;
+        return true;
+    case 58:
+        m->head.pool = PARE_POOL_LAST;
+        return true;
+    case 59:
+        m->head.normalize = true;
+        return true;
     default:
         return false;
     }
