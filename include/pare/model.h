@@ -183,6 +183,10 @@ typedef struct pare_model {
     pare_embedding embedding;
     pare_pattern pattern;
     size_t context; /* longest input; 0 = any */
+    /* What files hold the weights in where that is exact, and what cuts round theirs to: F16, BF16,
+     * F32, F64. It came with the file, and is no part of what the model computes. Not set (0) in a
+     * model that was made in memory: ask pare_model_precision. */
+    pare_dtype precision;
     size_t nblocks;
     pare_block *blocks;
     pare_output_head head;
@@ -219,6 +223,13 @@ typedef pare_status pare_weight_fn(void *self, const char *name, pare_weight *w,
 PARE_MUST_USE pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self,
                                                  pare_err *err);
 
+/* The one that is set, or that of most weights in memory: F32 or F64. */
+pare_dtype pare_model_precision(const pare_model *m);
+/* Sets the precision and rounds every weight to it, to nearest, ties to even; f32 for a tensor with
+ * a number that would become infinite, and f64 where it would in f32. The coded weights of a ticket
+ * stay. Every cut ends with it, before it is certified. */
+PARE_MUST_USE pare_status pare_model_round(pare_model *m, pare_dtype precision, pare_err *err);
+
 /* Every shape fits its neighbors, every weight is finite, every kind has what it needs; the
  * message names the tensor and both shapes. Importers, loaders and reductions end with it. */
 PARE_MUST_USE pare_status pare_model_check(const pare_model *m, pare_err *err);
@@ -226,8 +237,8 @@ PARE_MUST_USE pare_status pare_model_check(const pare_model *m, pare_err *err);
 size_t pare_model_width(const pare_model *m, size_t b);
 size_t pare_model_outputs(const pare_model *m); /* columns of the output */
 
-/* Parameters (stored numbers; a tied head counts once), bytes of weights, and multiply-adds of
- * one pass over `tokens` tokens (edges: visible pairs; 0 = what the pattern gives). */
+/* Parameters (stored numbers; a tied head counts once), bytes of the weights in a file, and
+ * multiply-adds of one pass over `tokens` tokens (edges: visible pairs; 0 = what the pattern gives). */
 typedef struct pare_size {
     uint64_t parameters, bytes, macs;
 } pare_size;

@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "import.h"
 #include "import_families.h"
+#include "model/precision.h"
 
 #include <string.h>
 
@@ -112,6 +113,16 @@ static void from_file(im_source *s, const char *path)
     pare_blob_release(b);
 }
 
+/* The floating type of most bytes of what was read. */
+static void set_precision(im_source *s)
+{
+    precision_counts c = {{0}};
+    for (size_t i = 0; i < s->n; i++)
+        if (s->tensors[i].used)
+            precision_count(&c, s->tensors[i].array.dtype, pare_array_count(&s->tensors[i].array));
+    s->m->precision = precision_of(&c);
+}
+
 pare_status import_any(pare_model **out, const char *path, pare_files *files, pare_err *err)
 {
     im_source s = {.path = path, .in = files, .err = err};
@@ -126,6 +137,7 @@ pare_status import_any(pare_model **out, const char *path, pare_files *files, pa
         if (!s.st) fill(&s, in_safetensors, sizeof in_safetensors / sizeof *in_safetensors);
     }
     if (!s.st && !folder) from_file(&s, path);
+    if (!s.st) set_precision(&s);
     const pare_status st = s.st;
     im_close(&s);
     pare_arena_free(s.scratch);

@@ -1,14 +1,19 @@
 /* model_size.c - the size of a model, and the multiplications of one pass. */
-#include <pare/model.h>
+#include "precision.h"
+
+typedef struct weight_count {
+    pare_dtype precision;
+    pare_size *size;
+} weight_count;
 
 static pare_status count(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
     (void)name, (void)vector, (void)err;
-    pare_size *const s = self;
+    const weight_count *const c = self;
     if (!pare_has(w)) return PARE_OK;
     const uint64_t n = (uint64_t)w->rows * w->cols;
-    s->parameters += n;
-    s->bytes += n * pare_dtype_size(w->dtype);
+    c->size->parameters += n;
+    c->size->bytes += n * pare_dtype_size(weight_stored_dtype(w, c->precision));
     return PARE_OK;
 }
 
@@ -20,8 +25,9 @@ static uint64_t map_macs(const pare_weight *w, uint64_t rows)
 pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
 {
     pare_size s = {0};
+    weight_count counted = {pare_model_precision(m), &s};
     /* The visitor hands out mutable weights; counting does not touch them. */
-    const pare_status st = pare_model_each_weight((pare_model *)m, count, &s, NULL);
+    const pare_status st = pare_model_each_weight((pare_model *)m, count, &counted, NULL);
     PARE_ASSERT(st == PARE_OK);
     const uint64_t t = tokens, out_rows = m->head.pool == PARE_POOL_NONE ? t : 1;
     uint64_t pairs = edges; /* that see each other */

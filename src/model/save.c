@@ -1,11 +1,13 @@
 /* save.c - writes a model: safetensors with the architecture and a checksum in the metadata.
  *
- * f64 tensors come first, then f32, then bytes, and the data begins at a multiple of 64: so every
+ * f64 tensors come first, then f32, then half precision, then bytes, and the data begins at a multiple of 64: so every
  * tensor can be used where it lies when the file is in memory. */
 #include "arch.h"
 #include "header_checksum.h"
 #include "base/json.h"
 #include "base/support.h"
+#include "model_file.h"
+#include "precision.h"
 #include "ticket_store.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,8 @@ typedef struct entry {
 typedef struct entries {
     pare_arena *arena;
     const pare_model *m;
+    pare_dtype precision;
+    bool as_held; /* every weight in the type that it has in memory */
     entry *e;
     size_t n, capacity;
 } entries;
@@ -63,8 +67,12 @@ static pare_status add_weight(void *self, const char *name, pare_weight *w, bool
             return add_ticket(&l->e[l->n++], &l->m->coded[i], w, l->arena, err);
     char *const copy = pare_strdup(l->arena, name);
     if (!copy) return pare_no_memory(err);
-    const size_t bytes = w->rows * w->cols * pare_dtype_size(w->dtype);
-    l->e[l->n++] = (entry){copy, w->data, bytes, w->rows, w->cols, w->dtype, vector};
+    const pare_dtype t = l->as_held ? w->dtype : weight_stored_dtype(w, l->precision);
+    const size_t bytes = w->rows * w->cols * pare_dtype_size(t);
+    void *const narrow = t == w->dtype ? NULL : pare_alloc(l->arena, bytes, 1);
+    if (t != w->dtype && !narrow) return pare_no_memory(err);
+    if (narrow) weight_store(narrow, t, w);
+    l->e[l->n++] = (entry){copy, narrow ? narrow : w->data, bytes, w->rows, w->cols, t, vector};
     return PARE_OK;
 }
 
@@ -131,10 +139,13 @@ static pare_status write_file(const entries *l, const char *header, size_t bytes
     return st;
 }
 
-pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
-                            char sha256[PARE_SHA256_HEX], pare_err *err)
+static pare_status save(const pare_model *m, const char *path, bool overwrite, bool as_held,
+                        char *sha256, pare_err *err)
 {
-    entries l = {.arena = pare_arena_new(), .m = m};
+    entries l = {.arena = pare_arena_new(),
+                 .m = m,
+                 .precision = pare_model_precision(m),
+                 .as_held = as_held};
     char *arch = NULL, *header = NULL;
     size_t bytes = 0;
     pare_status st = l.arena ? pare_model_check(m, err) : pare_no_memory(err);
@@ -158,4 +169,16 @@ pare_status pare_model_save(const pare_model *m, const char *path, bool overwrit
     if (!st) st = write_file(&l, header, bytes, path, overwrite, sha256, err);
     pare_arena_free(l.arena);
     return st;
+}
+
+pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
+                            char sha256[PARE_SHA256_HEX], pare_err *err)
+{
+    return save(m, path, overwrite, false, sha256, err);
+}
+
+pare_status model_file_write_as_held(const pare_model *m, const char *path, bool overwrite,
+                                     char sha256[PARE_SHA256_HEX], pare_err *err)
+{
+    return save(m, path, overwrite, true, sha256, err);
 }
