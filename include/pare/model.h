@@ -197,6 +197,7 @@ typedef struct pare_model {
      * a ticket fills it in: a model that was loaded or cloned is made of numbers. */
     const pare_coded *coded;
     size_t ncoded;
+    const char *notes; /* what reading it decided, a line each: for a user to know; NULL: nothing */
 
     pare_arena *arena; /* owns the structs and every weight that is not in a blob */
     pare_blob **blobs; /* the files the other weights live in */
@@ -272,6 +273,22 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
  * the depth and width npz. Every file is read once; weights stay in its bytes where they can.
  * Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
+/* What a folder does not say and its user does. */
+typedef struct pare_load_opts {
+    /* The outputs are pooled like this instead of through the model's own head; NONE: as the folder
+     * says (1_Pooling of sentence-transformers, or the head of its family). */
+    pare_pool pool;
+    bool normalize; /* and divided by their length */
+} pare_load_opts;
+#define PARE_LOAD_OPTS_DEFAULT                                                                     \
+    {                                                                                              \
+        .pool = PARE_POOL_NONE                                                                     \
+    }
+/* Loads through `files` as `opts` (NULL: the default) say. PARE_ERR_INPUT where they do not go with
+ * the model: a pare file says all of it itself. */
+PARE_MUST_USE pare_status pare_model_load_as(pare_model **out, const char *path,
+                                             const pare_load_opts *opts, pare_files *files,
+                                             pare_err *err);
 /* The same through `files`, which then holds what the model was made of, config.json and shards
  * too. `files` may be freed before the model. */
 PARE_MUST_USE pare_status pare_model_load_files(pare_model **out, const char *path,

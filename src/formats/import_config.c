@@ -32,6 +32,21 @@ static bool read_text(im_source *s, const char **out, const char *meta, const ch
     return true;
 }
 
+bool im_text(im_source *s, const char **out, const char *config)
+{
+    return read_text(s, out, NULL, config);
+}
+
+void im_refuse_key(im_source *s, const char *key, const char *why)
+{
+    const cJSON *const item = config_of(s, key);
+    if (!item || cJSON_IsNull(item) || cJSON_IsFalse(item) ||
+        (cJSON_IsNumber(item) && item->valuedouble == 0) ||
+        ((cJSON_IsObject(item) || cJSON_IsArray(item)) && !item->child))
+        return;
+    im_fail(s, "config.json: %s is not supported: %s", key, why);
+}
+
 bool im_number(im_source *s, double *out, const char *meta, const char *config)
 {
     const char *text = meta_of(s, meta);

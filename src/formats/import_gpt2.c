@@ -7,6 +7,9 @@
 
 static const char *const ignored[] = {"h.*.attn.bias", "h.*.attn.masked_bias", NULL};
 
+static const char *const ignored_pooled[] = {"h.*.attn.bias", "h.*.attn.masked_bias",
+                                             "lm_head.weight", NULL};
+
 bool im_is_gpt2(const im_source *s)
 {
     return im_has(s, "wte.weight") && im_has(s, "h.0.attn.c_attn.weight");
@@ -59,16 +62,13 @@ static void read_sizes(im_source *s, gpt2 *g)
     im_act(s, &g->act, "activation_function");
     im_flag(s, &g->scaled, "scale_attn_weights");
     im_flag(s, &g->by_layer, "scale_attn_by_inverse_layer_idx");
-    bool cross = false;
-    if (im_flag(s, &cross, "add_cross_attention") && cross)
-        im_fail(s, "config.json: add_cross_attention is not supported");
+    im_refuse_key(s, "add_cross_attention", "pare has no attention between two sequences");
 }
 
 void im_gpt2(im_source *s)
 {
-    static const char *const types[] = {"gpt2", NULL};
     gpt2 g = {0};
-    im_expect(s, "model_type", types);
+    if (!im_is_gpt2(s)) im_fail(s, "its tensors do not have GPT-2's names");
     im_orientation(s, true);
     read_sizes(s, &g);
     if (s->st || !im_blocks(s, im_count(s, "h.", ".attn.c_attn.weight"))) return;
@@ -102,6 +102,9 @@ void im_gpt2(im_source *s)
     }
     s->m->head.norm = im_layer_norm(s, g.d, g.eps, g.bias, "ln_f");
     s->input_first = s->linear_given && s->input_first;
-    im_tie(s, "wte.weight", "lm_head.weight", true);
-    im_finish(s, ignored);
+    if (s->pooling.given)
+        im_pool_head(s, g.d);
+    else
+        im_tie(s, "wte.weight", "lm_head.weight", true);
+    im_finish(s, s->pooling.given ? ignored_pooled : ignored);
 }

@@ -35,6 +35,9 @@ static const char *const ignored[] = {"*.rotary_emb.inv_freq",
                                       "freqs_sin",
                                       NULL};
 
+static const char *const ignored_pooled[] = {"*.rotary_emb.inv_freq", "rotary_emb.inv_freq",
+                                             "lm_head.weight", NULL};
+
 static const names *names_of(const im_source *s)
 {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -48,7 +51,15 @@ bool im_is_llama(const im_source *s)
     return names_of(s) != NULL;
 }
 
+#define PI 3.14159265358979323846
+
+typedef struct rope_scaling {
+    bool linear, llama3; /* neither: the plain frequencies */
+    double factor, low, high, context;
+} rope_scaling;
+
 typedef struct llama {
+    rope_scaling rope;
     const names *n;
     size_t d, hidden, heads, kv, dk;
     double eps, base;
@@ -85,6 +96,56 @@ static void read_heads(im_source *s, llama *g)
                 g->n->k, g->kv);
 }
 
+/* rope_scaling, or rope_parameters of newer files: plain frequencies, all divided by a factor
+ * (linear), or the slow ones alone (llama3). */
+static void read_rope(im_source *s, llama *g)
+{
+    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
+    im_number(s, &g->base, NULL, "rope_theta");
+    im_word_number(s, &g->base, "rope", "base");
+    for (size_t i = 0; i < 2 && !s->st && s->config; i++) {
+        const cJSON *rope = cJSON_GetObjectItemCaseSensitive(s->config, keys[i]);
+        if (!cJSON_IsObject(rope)) continue;
+        const char *type = "default";
+        rope_scaling *const r = &g->rope;
+        if (pare_json_string_opt(&type, rope, "type", s->err) ||
+            pare_json_string_opt(&type, rope, "rope_type", s->err) ||
+            pare_json_number_opt(&g->base, rope, "rope_theta", s->err) ||
+            pare_json_number_opt(&r->factor, rope, "factor", s->err) ||
+            pare_json_number_opt(&r->low, rope, "low_freq_factor", s->err) ||
+            pare_json_number_opt(&r->high, rope, "high_freq_factor", s->err) ||
+            pare_json_number_opt(&r->context, rope, "original_max_position_embeddings", s->err)) {
+            im_fail(s, "config.json: %s is malformed", keys[i]);
+            return;
+        }
+        r->linear = strcmp(type, "linear") == 0;
+        r->llama3 = strcmp(type, "llama3") == 0;
+        if (!r->linear && !r->llama3 && strcmp(type, "default") != 0)
+            im_fail(s, "config.json: %s of type '%.40s' is not supported, only linear and llama3",
+                    keys[i], type);
+        if ((r->linear || r->llama3) && !(r->factor >= 1 && r->factor <= 0x1p20))
+            im_fail(s, "config.json: %s needs a factor of at least 1", keys[i]);
+        if (r->llama3 && !(r->low > 0 && r->high > r->low && r->context >= 1))
+            im_fail(s,
+                    "config.json: %s of type llama3 needs low_freq_factor < high_freq_factor and "
+                    "original_max_position_embeddings",
+                    keys[i]);
+    }
+}
+
+/* The frequency of a plane under the scaling; llama3 goes over from f to f / factor between the
+ * wavelengths context / high and context / low. */
+static double scaled_frequency(const rope_scaling *r, double f)
+{
+    if (r->linear) return f / r->factor;
+    if (!r->llama3) return f;
+    const double turns = r->context * f / (2 * PI); /* within the original context */
+    if (turns > r->high) return f;
+    if (turns < r->low) return f / r->factor;
+    const double smooth = (turns - r->low) / (r->high - r->low);
+    return (1 - smooth) * f / r->factor + smooth * f;
+}
+
 static void read_sizes(im_source *s, llama *g)
 {
     size_t embedding[2] = {0, 0};
@@ -101,22 +162,7 @@ static void read_sizes(im_source *s, llama *g)
     im_number(s, &g->eps, NULL, "norm_eps");
     im_word_number(s, &g->eps, "norm", "eps");
     im_act(s, &g->act, "hidden_act");
-    /* rope_scaling, or rope_parameters of newer files: only the plain frequencies are known
-     * here. */
-    static const char *const keys[] = {"rope_scaling", "rope_parameters"};
-    im_number(s, &g->base, NULL, "rope_theta");
-    im_word_number(s, &g->base, "rope", "base");
-    for (size_t i = 0; i < 2 && !s->st && s->config; i++) {
-        const cJSON *rope = cJSON_GetObjectItemCaseSensitive(s->config, keys[i]);
-        if (!cJSON_IsObject(rope)) continue;
-        const char *type = "default";
-        if (pare_json_string_opt(&type, rope, "type", s->err) ||
-            pare_json_string_opt(&type, rope, "rope_type", s->err) ||
-            pare_json_number_opt(&g->base, rope, "rope_theta", s->err))
-            im_fail(s, "config.json: %s is malformed", keys[i]);
-        else if (strcmp(type, "default") != 0)
-            im_fail(s, "config.json: %s of type '%.40s' is not supported", keys[i], type);
-    }
+    read_rope(s, g);
     double part = 1;
     if (im_number(s, &part, NULL, "partial_rotary_factor") && part != 1)
         im_fail(s, "config.json: partial_rotary_factor %g is not supported", part);
@@ -160,33 +206,78 @@ static void read_block(im_source *s, const llama *g, size_t l)
     f->layers[2] = project(s, g->d, g->hidden, l, g->n->down);
 }
 
+/* The window that all layers have; windows that differ by layer are refused. */
+static void read_pattern(im_source *s)
+{
+    const char *type = "mistral"; /* files without config.json may name a window too */
+    const cJSON *const kinds =
+        s->config ? cJSON_GetObjectItemCaseSensitive(s->config, "layer_types") : NULL;
+    size_t window = 0, full = 0, sliding = 0;
+    double from = 0; /* layers from this one on have Qwen2's window */
+    bool use = false;
+    im_text(s, &type, "model_type");
+    const bool qwen = strcmp(type, "qwen2") == 0;
+    const bool has = im_size(s, &window, NULL, "sliding_window");
+    im_flag(s, &use, "use_sliding_window");
+    const cJSON *kind = NULL;
+    cJSON_ArrayForEach(kind, kinds)
+    {
+        const char *const word = cJSON_IsString(kind) ? kind->valuestring : "";
+        full += strcmp(word, "full_attention") == 0;
+        sliding += strcmp(word, "sliding_attention") == 0;
+        if (strcmp(word, "full_attention") != 0 && strcmp(word, "sliding_attention") != 0)
+            im_fail(s, "config.json: layer_types names '%.40s', which is not supported", word);
+    }
+    if (full && sliding)
+        im_fail(s, "config.json: layer_types: windows that differ by layer are not supported");
+    s->m->pattern.kind = PARE_CAUSAL;
+    if (qwen && use && !sliding && im_number(s, &from, NULL, "max_window_layers") &&
+        from < (double)s->m->nblocks && from > 0)
+        im_fail(s,
+                "config.json: max_window_layers %g: windows that differ by layer are not "
+                "supported",
+                from);
+    const bool none = (qwen && (!use || from >= (double)s->m->nblocks)) || (full && !sliding);
+    if (s->st || !has || none) return;
+    if (strcmp(type, "llama") == 0)
+        im_fail(s, "config.json: sliding_window is no part of Llama; if the model has a window it "
+                   "is a Mistral");
+    s->m->pattern.kind = PARE_WINDOW;
+    s->m->pattern.window = window;
+}
+
 void im_llama(im_source *s)
 {
-    static const char *const types[] = {"llama", "mistral", "qwen2", NULL};
     llama g = {0};
-    im_expect(s, "model_type", types);
+    if (!names_of(s)) im_fail(s, "its tensors do not have Llama's names");
+    im_refuse_key(s, "attn_logit_softcapping", "pare has no soft caps");
+    im_refuse_key(s, "final_logit_softcapping", "pare has no soft caps");
+    im_refuse_key(s, "num_local_experts", "pare has no mixtures of experts");
+    im_refuse_key(s, "num_experts", "pare has no mixtures of experts");
+    if (s->st) return;
     im_orientation(s, false);
     read_sizes(s, &g);
     char after[64];
     if (s->st) return;
     snprintf(after, sizeof after, ".%s.weight", g.n->q);
     if (!im_blocks(s, im_count(s, "layers.", after))) return;
-    bool use = true; /* Qwen2 writes a window that it does not use */
-    size_t window = 0;
-    const bool said = im_flag(s, &use, "use_sliding_window");
-    s->m->pattern.kind = PARE_CAUSAL;
-    if (said && use) im_fail(s, "config.json: use_sliding_window is not supported");
-    if (!said && im_size(s, &window, NULL, "sliding_window")) {
-        s->m->pattern.kind = PARE_WINDOW;
-        s->m->pattern.window = window;
-    }
+    read_pattern(s);
     s->m->embedding.table = im_table(s, s->m->embedding.vocab, g.d, "%s", g.n->embedding);
     s->m->embedding.pos.kind = PARE_POS_ROTARY;
     s->m->embedding.pos.interleaved = g.n->interleaved;
     g.freqs = im_frequencies(s, g.base, g.dk, g.dk / 2);
+    for (size_t i = 0; !s->st && i < g.dk / 2; i++) {
+        double *const f = (double *)g.freqs.data;
+        f[i] = scaled_frequency(&g.rope, f[i]);
+    }
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) read_block(s, &g, l);
     s->m->head.norm =
         im_norm(PARE_NORM_RMS, g.d, g.eps, im_vector(s, g.d, "%s", g.n->final), (pare_weight){0});
+    if (s->pooling.given) {
+        im_pool_head(s, g.d);
+        im_finish(s, ignored_pooled);
+        return;
+    }
     bool tied = false;
     const bool says_tied = im_flag(s, &tied, "tie_word_embeddings");
     im_tie(s, g.n->embedding, g.n->head, !says_tied || tied);

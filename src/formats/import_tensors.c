@@ -22,6 +22,20 @@ void im_fail(im_source *s, const char *fmt, ...)
     s->st = pare_fail(s->err, PARE_ERR_INPUT, "%s: %s", s->path, text);
 }
 
+void im_note(im_source *s, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (s->st) return;
+    const char *const before = s->m->notes;
+    s->m->notes =
+        pare_sprintf(s->m->arena, "%s%s%s", before ? before : "", before ? "\n" : "", text);
+    if (!s->m->notes) s->st = pare_no_memory(s->err);
+}
+
 void *im_alloc(im_source *s, size_t count, size_t size)
 {
     if (s->st) return NULL;

@@ -18,6 +18,18 @@ typedef struct im_tensor {
     bool used;
 } im_tensor;
 
+/* How outputs are made of the last rows where the family's own head is not used: as
+ * sentence-transformers' files say, or as the caller does. */
+typedef struct im_pooling {
+    bool given, told; /* told: by the caller */
+    pare_pool pool;
+    bool normalize;
+    const char *dense; /* the weights of a dense layer behind the pooling; NULL: there is none */
+    size_t dense_in, dense_out;
+    bool dense_bias;
+    pare_act act; /* behind it */
+} im_pooling;
+
 typedef struct im_source {
     pare_model *m;       /* being filled */
     pare_arena *scratch; /* names, headers: gone when the import is over */
@@ -31,6 +43,8 @@ typedef struct im_source {
     cJSON *config;      /* config.json or NULL */
     bool input_first;   /* matrices are stored [in, out]: y = x W */
     bool linear_given;  /* the metadata said so, or the opposite */
+    im_pooling pooling;
+    size_t max_seq_length; /* of sentence_bert_config.json; 0: none */
     pare_status st;
     pare_err *err;
 } im_source;
@@ -42,7 +56,11 @@ void im_open_file(im_source *s, const char *path);
 /* Every shard that model.safetensors.index.json names; each tensor must be where it says. */
 void im_open_index(im_source *s, const char *path);
 extern const char im_understood[]; /* what pare reads, for messages */
-/* A folder as Hugging Face lays it out. */
+/* Shards by their names alone, sorted. */
+void im_open_shards(im_source *s, const char *folder, char *const *names, size_t n);
+/* A JSON file; *out NULL where the file is not there. The caller deletes it. */
+void im_read_json(im_source *s, cJSON **out, const char *path);
+/* A folder as Hugging Face and sentence-transformers lay it out (import_folder.c). */
 void im_open_folder(im_source *s, const char *path);
 /* The members of an npz that `wanted` accepts, decoded into the model's arena. */
 void im_open_npz(im_source *s, pare_blob *b, bool (*wanted)(const char *name));
@@ -54,6 +72,8 @@ void im_close(im_source *s);
 
 #define IM_PICKLED "a PyTorch pickle, which can run code when it is read: save it as safetensors"
 void im_fail(im_source *s, const char *fmt, ...) PARE_PRINTF(2, 3); /* PARE_ERR_INPUT */
+/* A line for the user: what was decided (pare_model.notes). */
+void im_note(im_source *s, const char *fmt, ...) PARE_PRINTF(2, 3);
 /* Memory in the model's arena, zeroed; NULL (and the failure sticks) when it is out. */
 void *im_alloc(im_source *s, size_t count, size_t size);
 
@@ -117,6 +137,12 @@ pare_norm im_layer_norm(im_source *s, size_t d, double eps, bool bias, const cha
 /* The embedding and the output matrix `head`: tied when it is not there or holds the same bytes. */
 void im_tie(im_source *s, const char *embedding, const char *head, bool may_be_absent);
 
+/* The head that sentence-transformers' files or the caller ask for, behind rows of width d; the
+ * family's own head is left out. */
+void im_pool_head(im_source *s, size_t d);
+/* The name for tensors of the dense layer behind the pooling. */
+#define IM_DENSE_PREFIX "2_Dense."
+
 /* ---- what config.json and the metadata say (import_config.c): true when they do ---------------
  * The file's own metadata is asked first. Either key may be NULL. A value of the wrong type is a
  * failure. */
@@ -130,6 +156,10 @@ bool im_says(const im_source *s, const char *meta, const char *words);
 bool im_act(im_source *s, pare_act *out, const char *config);
 /* Fails unless config.json is silent on `key` or gives one of the values (NULL at the end). */
 void im_expect(im_source *s, const char *key, const char *const *values);
+/* A text of config.json. */
+bool im_text(im_source *s, const char **out, const char *config);
+/* Fails, naming the key, where config.json has it and it is neither null, false, 0 nor empty. */
+void im_refuse_key(im_source *s, const char *key, const char *why);
 /* Reads the `linear` metadata key; without it the family's own convention holds. */
 void im_orientation(im_source *s, bool input_first);
 #endif
