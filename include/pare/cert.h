@@ -171,6 +171,7 @@ typedef struct pare_file_ref {
     size_t ntensors;
     pare_named_hash *tensors; /* as they are in memory: names, orientation and precision of pare,
                                   packed and coded weights unpacked; "vocab" too */
+    pare_load_opts read_as;   /* what was told to its importer */
 } pare_file_ref;
 
 /* Inputs by their hashes, one by one and sorted: the first `tokens` tokens of each, 0: all. */

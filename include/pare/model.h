@@ -171,6 +171,18 @@ typedef enum pare_tokenizer_kind {
     PARE_TOK_BYTES    /* every byte is its own id; no vocabulary needed */
 } pare_tokenizer_kind;
 
+/* What a folder does not say and its user does. */
+typedef struct pare_load_opts {
+    /* The outputs are pooled like this instead of through the model's own head; NONE: as the folder
+     * says (1_Pooling of sentence-transformers, or the head of its family). */
+    pare_pool pool;
+    bool normalize; /* and divided by their length */
+} pare_load_opts;
+#define PARE_LOAD_OPTS_DEFAULT                                                                     \
+    {                                                                                              \
+        .pool = PARE_POOL_NONE                                                                     \
+    }
+
 /* Bytes that a file may hold in the place of a weight's numbers. */
 typedef struct pare_coded {
     const char *name; /* of the weight */
@@ -197,6 +209,7 @@ typedef struct pare_model {
      * a ticket fills it in: a model that was loaded or cloned is made of numbers. */
     const pare_coded *coded;
     size_t ncoded;
+    pare_load_opts read_as; /* what the caller told the importer; a certificate repeats it */
     const char *notes; /* what reading it decided, a line each: for a user to know; NULL: nothing */
 
     pare_arena *arena; /* owns the structs and every weight that is not in a blob */
@@ -273,17 +286,6 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
  * the depth and width npz. Every file is read once; weights stay in its bytes where they can.
  * Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
-/* What a folder does not say and its user does. */
-typedef struct pare_load_opts {
-    /* The outputs are pooled like this instead of through the model's own head; NONE: as the folder
-     * says (1_Pooling of sentence-transformers, or the head of its family). */
-    pare_pool pool;
-    bool normalize; /* and divided by their length */
-} pare_load_opts;
-#define PARE_LOAD_OPTS_DEFAULT                                                                     \
-    {                                                                                              \
-        .pool = PARE_POOL_NONE                                                                     \
-    }
 /* Loads through `files` as `opts` (NULL: the default) say. PARE_ERR_INPUT where they do not go with
  * the model: a pare file says all of it itself. */
 PARE_MUST_USE pare_status pare_model_load_as(pare_model **out, const char *path,

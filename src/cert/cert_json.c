@@ -70,6 +70,12 @@ static bool add_named(cJSON *to, const char *key, const pare_named_hash *h, size
     return ok;
 }
 
+/* Whether the importer was told anything. */
+static bool is_told(const pare_load_opts *o)
+{
+    return o->pool != PARE_POOL_NONE || o->normalize;
+}
+
 static bool add_file(cJSON *to, const char *key, const pare_file_ref *f)
 {
     cJSON *const o = pare_json_add_object(to, key);
@@ -77,7 +83,10 @@ static bool add_file(cJSON *to, const char *key, const pare_file_ref *f)
            pare_json_add_string(o, "sha256", f->sha256) &&
            add_named(o, "files", f->files, f->nfiles) &&
            pare_json_add_string(o, "architecture", f->architecture) &&
-           add_named(o, "tensors", f->tensors, f->ntensors);
+           add_named(o, "tensors", f->tensors, f->ntensors) &&
+           (!is_told(&f->read_as) ||
+            pare_json_add_record(o, "read_as", "pool:s normalize:b",
+                                 pare_pool_name(f->read_as.pool), f->read_as.normalize));
 }
 
 static bool add_hashes(cJSON *to, const char *key, const pare_input_hashes *h)

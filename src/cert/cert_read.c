@@ -177,14 +177,31 @@ static pare_named_hash *named_hashes(pare_work *r, place p, size_t *n)
     return out;
 }
 
+/* What the importer was told: a way of pooling, by its name. */
+static void read_told(pare_work *r, place p, pare_load_opts *out)
+{
+    if (!is_object(r, p, KEYS("pool", "normalize"))) return;
+    const char *const pool = get_text(r, p, "pool");
+    out->normalize = get_truth(r, p, "normalize") == PARE_TRUE;
+    size_t i = 0;
+    while (r->st == PARE_OK && pare_pool_names[i] && strcmp(pool, pare_pool_names[i]) != 0) i++;
+    if (r->st == PARE_OK && !pare_pool_names[i])
+        refuse(r, child(r, p, "pool"), "must be a way of pooling");
+    else
+        out->pool = (pare_pool)i;
+}
+
 static void read_file(pare_work *r, place p, pare_file_ref *out)
 {
-    if (!is_object(r, p, KEYS("path", "sha256", "files", "architecture", "tensors"))) return;
+    if (!is_object(r, p, KEYS("path", "sha256", "files", "architecture", "tensors", "read_as")))
+        return;
     out->path = get_text(r, p, "path");
     get_hash(r, p, "sha256", out->sha256);
     out->files = named_hashes(r, child(r, p, "files"), &out->nfiles);
     get_hash(r, p, "architecture", out->architecture);
     out->tensors = named_hashes(r, child(r, p, "tensors"), &out->ntensors);
+    if (r->st == PARE_OK && pare_json_has(p.v, "read_as"))
+        read_told(r, child(r, p, "read_as"), &out->read_as);
 }
 
 static void read_hashes(pare_work *r, place p, pare_input_hashes *out)

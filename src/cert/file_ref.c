@@ -86,7 +86,7 @@ pare_status pare_file_ref_make(pare_file_ref *out, pare_arena *a, const char *ce
                                const char *path, const pare_files *files, const pare_model *m,
                                pare_err *err)
 {
-    *out = (pare_file_ref){0};
+    *out = (pare_file_ref){.read_as = m->read_as};
     out->path = pare_path_relative(a, cert_path, path);
     if (!out->path) return pare_no_memory(err);
     pare_status st = list_files(out, a, path, files, err);

@@ -71,7 +71,7 @@ static pare_status describe_input(pare_file_ref *out, pare_arena *a, const pare_
     pare_model *again = NULL;
     pare_files *const files = pare_files_new();
     if (!files) return pare_no_memory(err);
-    pare_status st = pare_model_load_files(&again, o->in_path, files, err);
+    pare_status st = pare_model_load_as(&again, o->in_path, &in->read_as, files, err);
     if (!st) st = pare_file_ref_make(out, a, cert, o->in_path, files, in, err);
     pare_files_free(files);
     pare_model_free(again);

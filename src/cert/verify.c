@@ -78,7 +78,7 @@ static pare_status open_model(verifier *v, const opened **out, const char *role,
     pare_files *const files = pare_files_new();
     if (!files) return pare_no_memory(v->err);
     *o = (opened){.path = path};
-    pare_status st = pare_model_load_files(&o->m, path, files, v->err);
+    pare_status st = pare_model_load_as(&o->m, path, &claimed->read_as, files, v->err);
     if (st == PARE_OK)
         st = pare_file_ref_make(&o->ref, v->a, v->path, path, files, o->m, v->err);
     else if (st == PARE_ERR_INPUT || st == PARE_ERR_NONFINITE)

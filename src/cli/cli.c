@@ -36,6 +36,13 @@ static size_t common_rows(cli *c, cli_out out, const char *out_help)
     if (c->spec.seeded)
         o[n++] = (opt){.name = "seed", .kind = OPT_SEED, .to = &c->seed, .metavar = "S",
                        .help = "seed of all random numbers; same seed, same result"};
+    if (c->spec.operands && c->spec.operands[0] && strcmp(c->spec.operands[0], "MODEL") == 0) {
+        o[n++] = (opt){.name = "pool", .kind = OPT_CHOICE, .to = &c->pool, .metavar = "W", .choices = pare_pool_names, .rare = true,
+                       .group = "Sentence encoders", .unset = "as the folder says",
+                       .help = "pool the rows of a Hugging Face model in the place of its own head"};
+        o[n++] = (opt){.name = "normalize", .kind = OPT_FLAG, .to = &c->normalize, .rare = true,
+                       .help = "divide pooled outputs by their length"};
+    }
     /* clang-format on */
     return n;
 }
@@ -296,6 +303,9 @@ const char *cli_replaced(cli *c, const char *text, const char *words, const char
 const char *cli_option_words(cli *c, const char *text)
 {
     static const char *const words[][2] = {
+        {"pooled otherwise (pool, normalize)", "pooled otherwise (--pool mean --normalize)"},
+        {"normalize needs pool:", "--normalize needs --pool:"},
+        {"pool and normalize are for", "--pool and --normalize are for"},
         {"exists, and may not be overwritten", "exists; use -f to overwrite"},
         {"s (timeout): ", "s (--timeout): "},
         {"the certificate of a run bounds its rounding",
@@ -395,9 +405,27 @@ pare_status cli_check_files(cli *c, const char *const *inputs, size_t n)
     return st;
 }
 
+pare_status cli_load_files(cli *c, pare_model **out, const char *path, pare_files *files)
+{
+    const pare_load_opts told = {.pool = (pare_pool)c->pool, .normalize = c->normalize};
+    const pare_status st = cli_name(c, pare_model_load_as(out, path, &told, files, &c->err), path);
+    for (const char *s = st ? NULL : (*out)->notes; s && *s;) {
+        const size_t n = strcspn(s, "\n");
+        const char *const line = pare_sprintf(c->arena, "%.*s", (int)n, s);
+        if (line) cli_note(c, "%s", cli_option_words(c, line));
+        s += n + (s[n] == '\n');
+    }
+    return st;
+}
+
 pare_status cli_load(cli *c, pare_model **out, const char *path)
 {
-    return cli_name(c, pare_model_load(out, path, &c->err), path);
+    *out = NULL;
+    pare_files *const files = pare_files_new_unhashed();
+    if (!files) return pare_no_memory(&c->err);
+    const pare_status st = cli_load_files(c, out, path, files);
+    pare_files_free(files);
+    return st;
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */

@@ -6,7 +6,7 @@
 #include "opt.h"
 
 #define CLI_MAX_THREADS 1024
-#define CLI_COMMON_ROWS 8
+#define CLI_COMMON_ROWS 10
 
 typedef enum cli_out { CLI_NO_OUT, CLI_MAY_OUT, CLI_MUST_OUT } cli_out;
 
@@ -17,6 +17,8 @@ typedef struct cli {
     size_t threads;
     uint64_t seed;
     const char *out;
+    size_t pool; /* what importers are told about the outputs (pare_load_opts) ... */
+    bool normalize;
     const char *line; /* the whole command, as a shell would have to be told again */
     char **operand;
     size_t noperands;
@@ -95,7 +97,9 @@ pare_status cli_check_files(cli *c, const char *const *inputs, size_t n);
 pare_status cli_may_write(cli *c, const char *path, const char *input);
 /* Whether both names lead to one file or folder that is there. */
 bool cli_same_file(const char *a, const char *b);
+/* As --pool and --normalize say; what reading it decided is said on stderr. */
 pare_status cli_load(cli *c, pare_model **out, const char *path);
+pare_status cli_load_files(cli *c, pare_model **out, const char *path, pare_files *files);
 /* Puts the path before the message unless it is in it already or the fault lies in the options.
  * Returns st. */
 pare_status cli_name(cli *c, pare_status st, const char *path);

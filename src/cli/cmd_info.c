@@ -152,7 +152,7 @@ static pare_status info(cli *c, void *self)
     pare_files *const files = pare_files_new_unhashed();
     interrupt_at_once(); /* nothing here looks at the stop flag */
     if (!files) return pare_no_memory(&c->err);
-    pare_status st = cli_name(c, pare_model_load_files(&m, path, files, &c->err), path);
+    pare_status st = cli_load_files(c, &m, path, files);
     if (!st)
         st = cli_only(c, "edges", m->pattern.kind == PARE_GRAPH,
                       "a model that attends over a graph");

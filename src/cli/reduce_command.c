@@ -168,7 +168,7 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     if (!st && s->check_options) st = s->check_options(c, self);
     if (!st && !(files = pare_files_new())) st = pare_no_memory(&c->err);
     r->o.files = files;
-    if (!st) st = cli_name(c, pare_model_load_files(&m, r->o.from, files, &c->err), r->o.from);
+    if (!st) st = cli_load_files(c, &m, r->o.from, files);
     if (!st) st = s->check_model(c, self, m);
     if (!st) st = reduce_reword(c, pare_reduce(&r->r, c->arena, m, &r->o, &c->whole, &c->err));
     if (!st && r->r.no_metric) cli_note(c, "quality is not measured: %s", r->r.no_metric);

@@ -218,6 +218,7 @@ pare_status import_any(pare_model **out, const char *path, const pare_load_opts 
     if (!s.st && !folder) from_file(&s, path);
     if (!s.st) set_precision(&s);
     limit_context(&s);
+    s.m->read_as = *opts;
     if (!s.st && told && !s.pooling.given)
         im_fail(&s, "normalize needs pool: the folder does not say how outputs are pooled");
     if (!s.st && told && !(s.m->head.pool == s.pooling.pool && s.pooling.given))

@@ -240,8 +240,8 @@ static void read_pattern(im_source *s)
     const bool none = (qwen && (!use || from >= (double)s->m->nblocks)) || (full && !sliding);
     if (s->st || !has || none) return;
     if (strcmp(type, "llama") == 0)
-        im_fail(s, "config.json: sliding_window is no part of Llama; if the model has a window it "
-                   "is a Mistral");
+        im_fail(s, "config.json: sliding_window (use_sliding_window) is no part of Llama; if the "
+                   "model has a window its model_type is mistral");
     s->m->pattern.kind = PARE_WINDOW;
     s->m->pattern.window = window;
 }
