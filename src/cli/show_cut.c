@@ -154,11 +154,11 @@ static const char *stay_words(char buf[48], const pare_claim *changed, size_t n)
     return buf;
 }
 
-static void print_cosines(const pare_cert *cert)
+void show_cosines(const pare_cert *cert)
 {
     char all[40], part[160] = "", least[40];
     const pare_claim *const first = pare_cert_find(cert, PARE_COSINE_DISTANCE);
-    if (!first) return;
+    if (!first || cert->proven == 0) return; /* equal outputs need no words */
     for (const pare_claim *t = first + 1; t < cert->claims + cert->nclaims; t++) {
         if (t->kind != PARE_COSINE_DISTANCE) continue;
         const size_t at = strlen(part);
@@ -190,12 +190,12 @@ static void print_terms(const pare_reduction *r)
     const pare_claim *const mean = pare_cert_find(cert, PARE_KL_MEAN);
     const pare_claim *const most = pare_cert_find(cert, PARE_KL_MOST);
     char a[48], b[40];
-    print_cosines(cert);
+    show_cosines(cert);
     /* The largest entry of an embedding means nothing. */
     if (changed && r->rows > 0 && !pare_cert_find(cert, PARE_COSINE_DISTANCE))
         out_row("", "the largest output is the same for %s %s%s", stay_words(a, changed, r->rows),
                 r->row_word, r->rows == 1 ? "" : "s");
-    if (mean && most && !isinf(most->value))
+    if (mean && most && cert->proven > 0 && !isinf(most->value))
         out_row("", "the KL divergence of a %s is at most %s nats, on average at most %s",
                 r->row_word, out_bound(a, most), out_bound(b, mean));
 }
