@@ -90,6 +90,22 @@ static const char **read_hashes(job *j, const cJSON *o, size_t *tokens, size_t *
     return out;
 }
 
+/* data.numbers: which inputs of the file, ascending. */
+static void read_numbers(job *j, const cJSON *list, data_claim *d)
+{
+    const size_t n = (size_t)cJSON_GetArraySize(list);
+    size_t at = 0;
+    d->numbers = take(j, n, sizeof *d->numbers);
+    if (n != d->count) fail(j, UNREADABLE, "data.numbers: %zu, but data.count is %zu", n, d->count);
+    for (const cJSON *v = list ? list->child : NULL; v && !j->t.code; v = v->next, at++) {
+        const double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
+        if (!(x >= 0 && x <= 0x1p53) || (at > 0 && !(x > (double)d->numbers[at - 1])))
+            fail(j, UNREADABLE, "data.numbers: is not a list of ascending numbers");
+        else
+            d->numbers[at] = (size_t)x;
+    }
+}
+
 static void read_data(job *j, const cJSON *o, data_claim *d)
 {
     const char *const from = get_text(j, o, "kind");
@@ -101,7 +117,10 @@ static void read_data(job *j, const cJSON *o, data_claim *d)
     if (d->count == 0) fail(j, UNREADABLE, "data.count: is 0");
     d->inputs_sha256 = get_hash(j, o, "inputs_sha256");
     if (d->random || d->part) d->tokens = get_count(j, o, "tokens");
-    if (d->part) d->first = get_count(j, o, "first");
+    if (d->part && find(o, "numbers"))
+        read_numbers(j, get(j, o, "numbers"), d);
+    else if (d->part)
+        d->first = get_count(j, o, "first");
     if (d->random) return;
     d->path = get_text(j, o, "path");
     d->sha256 = get_hash(j, o, "sha256");
@@ -124,9 +143,12 @@ static const char *domain_words(job *j, const data_claim *d)
         return words(j, "the one input in the data file (split %zu)", d->split);
     if (!d->part)
         return words(j, "the %zu inputs in the data file (split %zu)", d->count, d->split);
-    const char *const which = d->count == 1 ? words(j, "input %zu of the data file", d->first)
-                                            : words(j, "each of inputs %zu to %zu of the data file",
-                                                    d->first, d->first + d->count - 1);
+    const char *const which =
+        d->numbers && d->count == 1 ? "one input of the data file, drawn by the seed"
+        : d->numbers ? words(j, "each of %zu inputs of the data file, drawn by the seed", d->count)
+        : d->count == 1 ? words(j, "input %zu of the data file", d->first)
+                        : words(j, "each of inputs %zu to %zu of the data file", d->first,
+                                d->first + d->count - 1);
     return d->tokens ? words(j, "%s, its first %zu tokens at most", which, d->tokens) : which;
 }
 

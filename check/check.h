@@ -265,6 +265,7 @@ typedef struct inputs {
 typedef struct data_claim { /* `data` of a certificate */
     const char *path, *sha256, *inputs_sha256;
     size_t split, first, count, tokens;
+    size_t *numbers; /* of a part: which inputs; NULL: `count` from `first` on */
     bool part, random, heldout; /* heldout: claims about new inputs are made */
     size_t candidates, fitted_tokens, heldout_tokens, nfitted, nheldout;
     const char **fitted_hashes, **heldout_hashes;

@@ -318,13 +318,18 @@ static bool inputs_of_file(job *j, const model *m, const char *path, bytes file,
                 "%s: this program reads .npy and .npz; for other data give --unpacked DIR", path);
 }
 
-/* Inputs first to first + count - 1, the first `tokens` tokens of each. */
+/* Inputs data.numbers, or first to first + count - 1; the first `tokens` tokens of each. */
 static bool take_part(job *j, const data_claim *d, inputs *in)
 {
-    if (d->part && (d->first > in->n || d->count > in->n - d->first))
-        return fail(j, UNREADABLE, "data: inputs %zu to %zu, of %zu", d->first,
-                    d->first + d->count - 1, in->n);
-    if (d->part) in->list += d->first;
+    input *const list = d->part ? take(j, d->count, sizeof *list) : in->list;
+    if (!list) return false;
+    for (size_t i = 0; d->part && i < d->count; i++) {
+        const size_t from = d->numbers ? d->numbers[i] : d->first + i;
+        if (from >= in->n)
+            return fail(j, UNREADABLE, "data: input %zu of %zu is asked for", from, in->n);
+        list[i] = in->list[from];
+    }
+    in->list = list;
     if (d->part) in->n = d->count;
     for (size_t i = 0; d->part && d->tokens && i < in->n; i++) {
         if (in->list[i].tokens <= d->tokens) continue;

@@ -67,6 +67,8 @@ typedef struct pare_reduction {
     /* Why the certificate makes no claim about new inputs though it might, or NULL. */
     const char *no_new_inputs;
     bool new_inputs;   /* the certificate speaks about new inputs */
+    double new_share;  /* with new_inputs, before the proof: if no held-out input is above the
+                          bound, at most this share of new ones is (confidence 95 %) */
     bool prove_more;   /* more inputs could be proven on (pare_reduce_opts.prove) */
     double proof_work; /* multiplications of the passes that the proof makes */
     pare_cert cert;
@@ -134,7 +136,8 @@ typedef struct pare_reduce_opts {
     const char *data, *heldout; /* files, or NULL */
     size_t split;
     size_t fit_inputs, fit_tokens; /* what is fitted to, at most; fit_tokens 0: all of each text */
-    size_t prove;                  /* held-out inputs to prove on; 0: as is usual */
+    size_t prove;                  /* held-out inputs to prove on; 0: PARE_HELDOUT_INPUTS */
+    size_t proven_tokens;          /* ... and the first tokens of each; 0: all */
     double max_error;              /* of the proven bound; inf: none */
     bool overwrite, time_attention;
     uint64_t seed;
@@ -161,9 +164,9 @@ typedef struct pare_reduce_opts {
                       : (KIND) == PARE_REDUCE_TICKET ? 48                                          \
                                                      : 64,                                         \
         .fit_tokens = (KIND) == PARE_REDUCE_TICKET ? 128 : 256, .max_error = __builtin_inf(),      \
-        .width = PARE_WIDTH_OPTS_DEFAULT, .distill = PARE_DISTILL_OPTS_DEFAULT,                    \
-        .depth = PARE_DEPTH_OPTS_DEFAULT, .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT,                \
-        .ticket = PARE_TICKET_OPTS_DEFAULT                                                         \
+        .proven_tokens = PARE_PROVEN_TOKENS, .width = PARE_WIDTH_OPTS_DEFAULT,                     \
+        .distill = PARE_DISTILL_OPTS_DEFAULT, .depth = PARE_DEPTH_OPTS_DEFAULT,                    \
+        .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT, .ticket = PARE_TICKET_OPTS_DEFAULT               \
     }
 
 /* PARE_ERR_PROMISE: nothing is proven to stay within max_error, and nothing was written. On failure

@@ -118,7 +118,13 @@ static bool add_data(cJSON *to, const pare_data_ref *d)
         ok = pare_json_add_string(o, "path", d->path) &&
              pare_json_add_string(o, "sha256", d->sha256) &&
              pare_json_add_size(o, "split", d->split);
-    if (ok && part) ok = pare_json_add_size(o, "first", d->first);
+    if (ok && part && !d->numbers) ok = pare_json_add_size(o, "first", d->first);
+    if (ok && part && d->numbers) {
+        cJSON *const list = pare_json_add_array(o, "numbers");
+        ok = list != NULL;
+        for (size_t i = 0; ok && i < d->count; i++)
+            ok = pare_json_add_size(list, NULL, d->numbers[i]);
+    }
     ok = ok && pare_json_add_size(o, "count", d->count);
     if (ok && (part || !d->path)) ok = pare_json_add_size(o, "tokens", d->tokens);
     return ok && pare_json_add_string(o, "inputs_sha256", d->inputs_sha256) && add_heldout(o, d);

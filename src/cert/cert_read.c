@@ -231,6 +231,23 @@ static void read_heldout(pare_work *r, place p, pare_data_ref *out)
     read_hashes(r, child(r, p, "heldout"), &out->heldout);
 }
 
+/* The numbers of the inputs of a part, ascending: none is there twice. */
+static void read_numbers(pare_work *r, place p, pare_data_ref *out)
+{
+    const place all = child(r, p, "numbers");
+    const size_t n = array_size(r, all);
+    size_t *const numbers = pare_work_alloc(r, n, sizeof *numbers), at = 0;
+    if (r->st == PARE_OK && n != out->count) refuse(r, all, "must have `count` numbers");
+    for (const cJSON *v = n ? all.v->child : NULL; v && r->st == PARE_OK; v = v->next, at++) {
+        const double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
+        if (!(x >= 0 && x <= 0x1p53 && x == floor(x)) || (at > 0 && x <= (double)numbers[at - 1]))
+            refuse(r, element(r, all, v, at), "must be a whole number above the one before it");
+        else
+            numbers[at] = (size_t)x;
+    }
+    out->numbers = numbers;
+}
+
 static void read_data(pare_work *r, place p, pare_data_ref *out)
 {
     if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
@@ -245,13 +262,13 @@ static void read_data(pare_work *r, place p, pare_data_ref *out)
         is_object(r, p, KEYS("kind", "count", "tokens", "inputs_sha256"));
     else if (part)
         is_object(r, p,
-                  KEYS("kind", "path", "sha256", "split", "first", "count", "tokens",
+                  KEYS("kind", "path", "sha256", "split",
+                       pare_json_has(p.v, "numbers") ? "numbers" : "first", "count", "tokens",
                        "inputs_sha256", "writers_word", "heldout"));
     else
         is_object(r, p,
                   KEYS("kind", "path", "sha256", "split", "count", "inputs_sha256", "writers_word",
                        "heldout"));
-    if (part) out->first = get_size(r, p, "first", 0);
     if (part || random) out->tokens = get_size(r, p, "tokens", random);
     if (!random) {
         out->path = get_text(r, p, "path");
@@ -259,6 +276,10 @@ static void read_data(pare_work *r, place p, pare_data_ref *out)
         out->split = get_size(r, p, "split", 0);
     }
     out->count = get_size(r, p, "count", 1);
+    if (part && pare_json_has(p.v, "numbers"))
+        read_numbers(r, p, out);
+    else if (part)
+        out->first = get_size(r, p, "first", 0);
     get_hash(r, p, "inputs_sha256", out->inputs_sha256);
     if (r->st == PARE_OK && (pare_json_has(p.v, "writers_word") || pare_json_has(p.v, "heldout")))
         read_heldout(r, p, out);

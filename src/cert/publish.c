@@ -17,6 +17,11 @@ const char *pare_domain_text(pare_arena *a, const pare_data_ref *data)
         char most[64] = "";
         if (data->tokens)
             snprintf(most, sizeof most, ", its first %zu tokens at most", data->tokens);
+        if (data->numbers && data->count == 1)
+            return pare_sprintf(a, "one input of the data file, drawn by the seed%s", most);
+        if (data->numbers)
+            return pare_sprintf(a, "each of %zu inputs of the data file, drawn by the seed%s",
+                                data->count, most);
         if (data->count == 1)
             return pare_sprintf(a, "input %zu of the data file%s", data->first, most);
         return pare_sprintf(a, "each of inputs %zu to %zu of the data file%s", data->first,
@@ -106,7 +111,7 @@ static pare_status describe_data(pare_data_ref *out, pare_arena *a, const pare_p
     if (st) return st;
     if (o->part) {
         out->kind = "part";
-        out->first = o->first;
+        out->numbers = o->numbers;
         out->tokens = o->tokens;
     }
     /* With max_error the held-out inputs decide whether the model is written: nothing may then be

@@ -190,7 +190,11 @@ static pare_status get_inputs(verifier *v, pare_inputs *set, const pare_cert *c,
     if (st != PARE_OK) return st;
     if (strcmp(d->kind, "part") == 0) {
         const pare_inputs all = *set;
-        st = pare_inputs_part(set, v->a, &all, d->first, d->count, d->tokens, v->err);
+        st = d->numbers ? pare_inputs_pick(set, v->a, &all, d->numbers, d->count, d->tokens, v->err)
+                        : pare_inputs_part(set, v->a, &all, d->first, d->count, d->tokens, v->err);
+        if (st == PARE_ERR_INPUT && d->numbers)
+            return pare_fail(v->err, PARE_ERR_VERIFY,
+                             "data.numbers: not all among the %zu inputs of the data file", all.n);
         if (st == PARE_ERR_INPUT)
             return pare_fail(
                 v->err, PARE_ERR_VERIFY,

@@ -80,7 +80,7 @@ static pare_status check_options(cli *c, void *self)
     if (o->ball > 0) r->ask[r->nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
     if (o->diam > 0) r->ask[r->nask++] = pare_depth_diameter(o->diam);
     const cli_rule rules[] = {
-        {"heldout,prove,windows,tokens", r->data != NULL, "--data FILE"},
+        {"heldout,prove,windows,tokens,fit-tokens", r->data != NULL, "--data FILE"},
         {"ball-norm", o->ball > 0, "--ball R"},
         {"select", chosen, "--layers K or --max-error E: with --exact alone nothing is chosen"},
         {0},
@@ -214,11 +214,12 @@ int cmd_depth(int argc, char **argv)
          .help = "replace all layers of a network of attention and skips alone by one: identity, keep, keepbias, parallel, uniform, uniform+keep, parallel+uniform, rankone or umix"},
         REDUCE_MAX_ERROR(r->max_error, "; without --layers: keep as few layers as E allows"),
         data,
-        REDUCE_HELDOUT(r->heldout, "the last quarter of --data"),
-        REDUCE_PROVE(r->prove, "8 texts, or all other inputs"),
+        REDUCE_HELDOUT(r->heldout, REDUCE_USUAL_HELDOUT),
+        REDUCE_PROVE(r->prove),
+        REDUCE_TOKENS(r->proven_tokens),
         opt_split(&r->split),
         REDUCE_WINDOWS(r->fit_inputs),
-        REDUCE_TOKENS(r->fit_tokens),
+        REDUCE_FIT_TOKENS(r->fit_tokens),
         REDUCE_BALL(o.ball, ""),
         {.name = "ball-norm", .kind = OPT_CHOICE, .to = &o.ball_norm, .metavar = "W", .choices = pare_depth_ball_norms, .choice_help = norm_help, .rare = true,
          .help = "in which norm the distance of --ball is measured"},

@@ -12,39 +12,51 @@ typedef struct eval_opts {
 } eval_opts;
 
 typedef struct eval_result {
-    pare_comparison of; /* without --reference: of.model alone */
+    pare_comparison of;      /* without --reference: of.model alone */
+    pare_comparison heldout; /* the same of the held-out inputs alone, which cuts are measured on */
+    size_t heldout_inputs;   /* 0: all of them are */
     size_t inputs, skipped, split;
     pare_task_kind task;
     bool sentences; /* inputs are text */
     double ms;
 } eval_result;
 
-static void print_metric(const char *label, const pare_evaluation *e, const eval_result *r)
+/* `inputs`: so many held-out ones; 0: all of the data. */
+static void print_metric(const char *label, const pare_evaluation *e, const eval_result *r,
+                         size_t inputs)
 {
     static const char *const counts[] = {"nodes of the test mask", "tokens", "inputs", "tokens",
                                          "values"};
     const char *const what =
         r->task == PARE_TASK_SENTENCE && r->sentences ? "sentences" : counts[r->task];
-    char n[32];
+    char n[32], of[64] = "";
     const char *const counted = out_count(n, e->scores.counted);
+    if (inputs && r->task == PARE_TASK_SENTENCE)
+        snprintf(of, sizeof of, " (held out)");
+    else if (inputs)
+        snprintf(of, sizeof of, " of %zu held-out inputs", inputs);
     if (strcmp(e->metric, "perplexity") == 0)
-        out_row(label, "%.4f (%.5f nats per token) on %s %s", e->value, e->scores.nats, counted,
-                what);
+        out_row(label, "%.4f (%.5f nats per token) on %s %s%s", e->value, e->scores.nats, counted,
+                what, of);
     else if (strcmp(e->metric, "auc") == 0)
         out_row(label, "%.4f on %s %s (accuracy %.2f %%)", e->value, counted, what,
                 100 * e->scores.accuracy);
     else if (r->task == PARE_TASK_VALUES)
-        out_row(label, "%.6g mean squared error on %s %s", e->value, counted, what);
+        out_row(label, "%.6g mean squared error on %s %s%s", e->value, counted, what, of);
     else
-        out_row(label, "%.2f %% of %s %s", 100 * e->value, counted, what);
+        out_row(label, "%.2f %% of %s %s%s", 100 * e->value, counted, what, of);
 }
 
 static void print_text(const eval_opts *o, const eval_result *r)
 {
     const pare_kl_report *const k = &r->of.kl;
     char n[32];
-    print_metric(r->of.model.metric, &r->of.model, r);
-    if (o->reference) print_metric("reference", &r->of.reference, r);
+    print_metric(r->of.model.metric, &r->of.model, r, 0);
+    if (o->reference) print_metric("reference", &r->of.reference, r, 0);
+    if (r->heldout_inputs) {
+        print_metric("held out", &r->heldout.model, r, r->heldout_inputs);
+        if (o->reference) print_metric("reference", &r->heldout.reference, r, r->heldout_inputs);
+    }
     if (o->reference && r->task != PARE_TASK_VALUES) {
         out_row("same answer", "%.2f %% of %s predictions have the reference's most likely class",
                 100 * k->same_top, out_count(n, k->rows));
@@ -86,6 +98,10 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
                              r->of.model.scores.counted) &&
         (!both || pare_json_add_values(metric, "before:n after:n", r->of.reference.value, value)) &&
         json_scores(root, "scores", &r->of.model.scores) &&
+        (!r->heldout_inputs ||
+         pare_json_add_record(root, "held_out", "inputs:z name:s value:n counted:z",
+                              r->heldout_inputs, r->heldout.model.metric, r->heldout.model.value,
+                              r->heldout.model.scores.counted)) &&
         (!both || json_scores(root, "reference_scores", &r->of.reference.scores));
     if (ok && both && r->task != PARE_TASK_VALUES)
         ok = pare_json_add_record(root, "kl", "rows:z mean:n median:n p999:n max:n same_top:n",
@@ -93,11 +109,19 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
     return out_json(c, root, ok && pare_json_add_record(root, "time_ms", "eval:g", r->ms));
 }
 
+static pare_status score(cli *c, const eval_opts *o, pare_comparison *to, const pare_model *m,
+                         const pare_model *ref, const pare_dataset *d)
+{
+    if (!ref) return pare_evaluate(&to->model, m, d, o->f64, &c->exec, &c->err);
+    return cli_reword(c, pare_evaluate_against(to, m, ref, d, o->f64, &c->exec, &c->err),
+                      "the reference", "--reference");
+}
+
 static pare_status eval(cli *c, void *self)
 {
     const eval_opts *const o = self;
     pare_model *m = NULL, *ref = NULL;
-    pare_dataset d = {0};
+    pare_dataset d = {0}, held = {0};
     eval_result r = {0};
     facts f = {0}, fr = {0};
     const char *path = c->operand[0];
@@ -111,13 +135,20 @@ static pare_status eval(cli *c, void *self)
     if (!st) st = cli_only(c, "window", d.task == PARE_TASK_TEXT, "text");
     if (!st) st = cli_only(c, "split", d.task == PARE_TASK_NODES, "a graph");
     const double start = pare_seconds();
-    if (!st && ref)
-        st = cli_reword(c, pare_evaluate_against(&r.of, m, ref, &d, o->f64, &c->exec, &c->err),
-                        "the reference", "--reference");
-    else if (!st)
-        st = pare_evaluate(&r.of.model, m, &d, o->f64, &c->exec, &c->err);
+    if (!st) st = score(c, o, &r.of, m, ref, &d);
+    const double end = pare_seconds();
+    /* The inputs that a cut with this seed is measured on. */
+    if (!st) st = pare_dataset_heldout(&held, c->arena, &d, c->seed, &c->err);
+    if (!st && held.inputs.n < d.inputs.n) {
+        r.heldout_inputs = held.inputs.n;
+        st = score(c, o, &r.heldout, m, ref, &held);
+        if (st == PARE_ERR_INPUT) { /* no target among them counts */
+            r.heldout_inputs = 0;
+            st = PARE_OK;
+        }
+    }
     if (!st) {
-        r.ms = 1e3 * (pare_seconds() - start);
+        r.ms = 1e3 * (end - start);
         r.inputs = d.inputs.n;
         r.skipped = d.skipped;
         r.split = d.split;
@@ -159,6 +190,7 @@ int cmd_eval(int argc, char **argv)
                  "graph, mean squared error of values.",
         .examples = {"eval model.safetensors --data test.txt",
                      "eval small.safetensors --data test.txt --reference model.safetensors"},
+        .seeded = true,
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };

@@ -14,10 +14,7 @@
 
 enum {
     PLAN_WINDOWS = 64, /* inputs that cuts are fitted to */
-    PLAN_HELD_OUT = 64,
-    PLAN_PROVEN = 8,
-    PLAN_PROVEN_TOKENS = 64,
-    PLAN_SHOWN = 12 /* rows of the table; -v shows all */
+    PLAN_SHOWN = 12    /* rows of the table; -v shows all */
 };
 
 /* Whatever is chosen, these are all the names it may take behind that of the model. */
@@ -29,6 +26,7 @@ enum { TAILS = sizeof tails / sizeof *tails };
 typedef struct plan_opts {
     const char *data, *directions;
     size_t split, max_bytes; /* 0: no such budget */
+    size_t prove, proven_tokens;
     pare_plan_opts o;
     pare_heldout d;
     pare_plan plan;
@@ -283,11 +281,8 @@ static pare_status plan(cli *c, void *self)
                                       .seed = c->seed,
                                       .split = o->split,
                                       .most_fitted = PLAN_WINDOWS,
-                                      .most_measured = PLAN_HELD_OUT,
-                                      .most_proven = PLAN_PROVEN,
-                                      .proven_tokens = PLAN_PROVEN_TOKENS,
-                                      .work = INFINITY,
-                                      .cut_only_texts = true};
+                                      .prove = o->prove ? o->prove : PARE_HELDOUT_INPUTS,
+                                      .proven_tokens = o->proven_tokens};
     pare_model *m = NULL;
     facts whole;
     pare_status st = check_options(c, o);
@@ -339,7 +334,7 @@ static pare_status plan(cli *c, void *self)
 
 int cmd_plan(int argc, char **argv)
 {
-    plan_opts o = {.o = PARE_PLAN_OPTS_DEFAULT};
+    plan_opts o = {.o = PARE_PLAN_OPTS_DEFAULT, .proven_tokens = PARE_PROVEN_TOKENS};
     char usual[32];
     snprintf(usual, sizeof usual, "%d random inputs", PARE_RANDOM_INPUTS);
     opt data = opt_data(&o.data, "inputs that cuts are fitted to, measured and proven on", usual);
@@ -356,6 +351,8 @@ int cmd_plan(int argc, char **argv)
          .help = "compare --max-error with the measured change, not with the proven one"},
         data,
         opt_split(&o.split),
+        REDUCE_PROVE(o.prove),
+        REDUCE_TOKENS(o.proven_tokens),
         {.name = "directions", .kind = OPT_TEXT, .to = &o.directions, .metavar = "LIST", .unset = "width,depth,ticket", .group = "Search",
          .help = "directions to try"},
         {.name = "mixtures", .kind = OPT_SIZE, .to = &o.o.mixtures, .metavar = "N", .max = 1000,

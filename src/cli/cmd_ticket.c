@@ -83,6 +83,8 @@ int cmd_ticket(int argc, char **argv)
         REDUCE_MAX_ERROR(o.r.o.max_error, "; without a size: find the fewest bits within E"),
         data,
         opt_split(&o.r.o.split),
+        REDUCE_PROVE(o.r.o.prove),
+        REDUCE_TOKENS(o.r.o.proven_tokens),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .group = "How", .choices = pare_ticket_method_names,
          .choice_help = method_help, .help = "how the masks are chosen"},
         {.name = "mode", .kind = OPT_CHOICE, .to = &o.mode, .metavar = "W", .choices = pare_ticket_mode_names, .rare = true,

@@ -18,13 +18,17 @@ typedef struct reduction {
 #define REDUCE_HELDOUT(var, otherwise)                                                             \
     {.name = "heldout", .kind = OPT_TEXT, .to = &(var), .metavar = "FILE", .unset = otherwise,     \
      .help = "measure and prove on these inputs, which the cut is not fitted to"}
+#define REDUCE_USUAL_HELDOUT "128 inputs of --data that the seed draws, a quarter at most"
 #define REDUCE_WINDOWS(var)                                                                        \
     {.name = "windows", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .min = 1,                  \
      .max = REDUCE_MOST, .rare = true,                                                             \
      .help = "fit the cut to at most so many inputs of --data"}
+#define REDUCE_FIT_TOKENS(var)                                                                     \
+    {.name = "fit-tokens", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .max = REDUCE_MOST,     \
+     .rare = true, .help = "fit the cut to the first N tokens of each text; 0: to all of them"}
 #define REDUCE_TOKENS(var)                                                                         \
     {.name = "tokens", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .max = REDUCE_MOST,         \
-     .rare = true, .help = "fit the cut to the first N tokens of each text; 0: to all of them"}
+     .help = "prove on the first N tokens of each held-out text; 0: on all of them"}
 #define REDUCE_BALL(var, norm)                                                                     \
     {.name = "ball", .kind = OPT_REAL, .to = &(var), .metavar = "R", .unset = "none",              \
      .low = 1e-30, .high = 1e30, .rare = true,                                                                  \
@@ -33,10 +37,10 @@ typedef struct reduction {
     {.name = "max-error", .kind = OPT_REAL, .to = &(var), .metavar = "E", .unset = "any",          \
      .high = INFINITY,                                                                             \
      .help = "write nothing (exit 3) unless it is proven that no output moves by more than E" text}
-#define REDUCE_PROVE(var, usual)                                                                   \
-    {.name = "prove", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .unset = usual, .min = 1,    \
-     .max = REDUCE_MOST, .rare = true,                                                             \
-     .help = "prove on so many inputs; more take longer and say more about new inputs"}
+#define REDUCE_PROVE(var)                                                                          \
+    {.name = "prove", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .unset = "128", .min = 1,    \
+     .max = REDUCE_MOST,                                                                           \
+     .help = "prove on so many held-out inputs; more take longer and say more about new inputs"}
 #define REDUCE_OUT_HELP                                                                            \
     "where the smaller model goes; beside it FILE.cert.json, its certificate, and FILE.run.json, " \
     "sizes, times and the command"

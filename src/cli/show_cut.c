@@ -51,6 +51,10 @@ static void print_metric(const pare_reduction *r)
     if (r->task != PARE_TASK_NODES || n != 1)
         out_part("%s%zu %sinput%s", *what ? " of " : "", n, r->held_out ? "held-out " : "",
                  n == 1 ? "" : "s");
+    if (r->held_out && r->inputs.documents)
+        out_part(" (%zu of %zu documents, drawn by the seed)", r->inputs.units, r->inputs.of);
+    else if (r->held_out && r->inputs.units < r->inputs.of)
+        out_part(" (of %zu, drawn by the seed)", r->inputs.of);
     putchar('\n');
 }
 
@@ -137,7 +141,7 @@ static void print_headline(const pare_reduction *r)
     else
         out_row("", "on %s", words);
     if (r->of_inputs > 0)
-        out_row("", "(the first %zu of the %zu %sinputs%s)", d->count, r->of_inputs,
+        out_row("", "(%zu of the %zu %sinputs%s)", d->count, r->of_inputs,
                 r->held_out ? "held-out " : "", r->prove_more ? "; --prove N for more" : "");
 }
 

@@ -1,4 +1,5 @@
 /* reduce.c - a reduction from file to file: what all directions share (pare/cut.h). */
+#include "cert/conformal.h"
 #include "cert/heldout.h"
 #include "reduce_parts.h"
 #include "base/support.h"
@@ -37,6 +38,10 @@ pare_status reduce_load(reducer *r, pare_heldout_opts limits)
     limits.heldout = o->heldout;
     limits.seed = o->seed;
     limits.split = o->split;
+    limits.most_fitted = limits.nothing_fitted ? 1 : o->fit_inputs;
+    limits.fit_tokens = o->kind == PARE_REDUCE_WIDTH ? 0 : o->fit_tokens; /* width.tokens */
+    limits.prove = o->prove ? o->prove : PARE_HELDOUT_INPUTS;
+    limits.proven_tokens = o->proven_tokens;
     return reduce_loaded(r, pare_heldout_load(&r->out->inputs, r->arena, r->m, &limits, r->err));
 }
 
@@ -87,7 +92,7 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
         .split = in->split,
         .tokens = in->tokens,
         .part = in->part,
-        .first = in->first,
+        .numbers = in->numbers,
         .set = &in->set,
         .new_inputs = r->new_inputs,
         .fitted = about_new && !h->nothing_fitted ? &h->fit : NULL,
@@ -98,6 +103,7 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
         .exec = exec,
     };
     r->proof_work = pare_passes_work(m, *small, &in->set);
+    if (r->new_inputs) r->new_share = pare_share_above(in->set.n, 0, PARE_CONFIDENCE);
     pare_status st = o->event ? o->event(o->self, PARE_REDUCE_PROVING, r) : PARE_OK;
     if (!st) st = pare_publish(&r->cert, a, m, small, &p, err);
     r->ms_reduction = 1e3 * (pare_seconds() - o->started);
@@ -153,7 +159,7 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
                                 const pare_reduce_opts *o, const pare_exec *exec, pare_err *err)
 {
     const pare_cert_inputs *const in = &r->inputs.held;
-    const pare_inputs *const set = &in->set, *const all = &in->data.inputs;
+    const pare_inputs *const set = &in->set;
     const pare_input *const one = &set->in[0];
     pare_model *g = NULL;
     double ms[2] = {NAN, NAN};
@@ -178,18 +184,14 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
                 r->before.file_bytes += (uint64_t)file.st_size;
         pare_model_shape_of(&r->shape_before, m);
         pare_model_shape_of(&r->shape_after, g);
-        bool whole = set->n <= all->n; /* none of them is cut to its first tokens */
         r->rows = 0;
-        for (size_t i = 0; i < set->n; i++) {
-            whole = whole && set->in[i].tokens == all->in[i].tokens;
-            r->rows += pare_output_rows(m, &set->in[i]);
-        }
+        for (size_t i = 0; i < set->n; i++) r->rows += pare_output_rows(m, &set->in[i]);
         r->row_word = m->pattern.kind == PARE_GRAPH    ? "node"
                       : m->head.pool != PARE_POOL_NONE ? "input"
                                                        : "position";
-        r->all_tokens = in->part && whole;
+        r->all_tokens = in->part && in->whole;
         r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
-        r->of_inputs = in->part && all->n > set->n ? all->n : 0;
+        r->of_inputs = r->inputs.units > set->n ? r->inputs.units : 0;
         st = pare_largest_output(&r->largest_output, m, set, a, exec, err);
     }
     memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
@@ -220,10 +222,8 @@ pare_status reduce_output_error(reducer *r)
 
 static pare_status reduce_fold(reducer *r)
 {
-    const pare_reduce_opts *const o = r->o;
     pare_model *folded = NULL;
-    pare_status st = reduce_loaded(r, pare_cert_inputs_load(&r->out->inputs.held, r->arena, r->m,
-                                                            o->data, o->split, o->seed, r->err));
+    pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = true});
     if (!st) st = pare_fold(&folded, &r->out->fold, r->m, r->err);
     reduce_phase(r, NULL, 92);
     if (!st) st = reduce_publish(r, &folded, "fold");

@@ -27,6 +27,9 @@ static pare_status open_ends(reducer *r, pare_model **f)
     st = reduce_loaded(r,
                        pare_cert_inputs_load(in, r->arena, *f, data, d->split, cert->seed, r->err));
     if (st || strcmp(d->kind, "part") != 0) return st;
+    if (d->numbers)
+        return pare_inputs_pick(&in->set, r->arena, &in->data.inputs, d->numbers, d->count,
+                                d->tokens, r->err);
     return pare_inputs_part(&in->set, r->arena, &in->data.inputs, d->first, d->count, d->tokens,
                             r->err);
 }

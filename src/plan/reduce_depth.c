@@ -3,14 +3,6 @@
 
 #include <math.h>
 
-enum {
-    ALL = 1u << 20,
-    MEASURED_TEXTS = 128, /* held-out texts, at most, ... */
-    PROVEN_TEXTS = 8,     /* ... and those that are proven on, unless more are asked for, ... */
-    PROVEN_TOKENS = 64    /* ... by their first tokens */
-};
-#define PROOF_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
-
 static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bool search)
 {
     pare_reduction *const out = r->out;
@@ -69,17 +61,7 @@ pare_status reduce_depth(reducer *r)
     const bool search = !one_layer && o->depth.layers == PARE_DEPTH_UNSET && isfinite(o->max_error);
     const bool needs_data = one_layer ? pare_depth_one_needs_data(&o->one_layer)
                                       : pare_depth_needs_data(r->m, &o->depth);
-    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
-    const size_t measured = text ? MEASURED_TEXTS : ALL, proven = text ? PROVEN_TEXTS : ALL;
-    pare_status st = reduce_load(
-        r, (pare_heldout_opts){.most_fitted = o->fit_inputs,
-                               .fit_tokens = o->fit_tokens,
-                               .most_measured = o->prove > measured ? o->prove : measured,
-                               .most_proven = o->prove ? o->prove : proven,
-                               .proven_tokens = PROVEN_TOKENS,
-                               .work = PROOF_WORK,
-                               .cut_only_texts = true,
-                               .nothing_fitted = !search && !needs_data});
+    pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = !search && !needs_data});
     /* In a search the number of layers is chosen by what is proven on the held-out inputs. */
     if (!st && o->data) st = reduce_new_inputs(r, search);
     if (!st) st = search ? search_layers(r) : make_and_publish(r, &o->depth, false);

@@ -18,7 +18,7 @@ void reduce_phase(reducer *r, const char *what, double share);
 PARE_MUST_USE pare_status reduce_event(const reducer *r, pare_reduce_event e);
 /* Reports what was loaded, also after a failure: st, or else what the event returns. */
 PARE_MUST_USE pare_status reduce_loaded(const reducer *r, pare_status st);
-/* Loads the inputs by these limits; the split and the files are the options'. */
+/* Loads the inputs: files, split, seed and limits are the options'. */
 PARE_MUST_USE pare_status reduce_load(reducer *r, pare_heldout_opts limits);
 /* Decides whether the certificate may speak about new inputs; `chosen`: the held-out inputs chose
  * the size of the cut. */

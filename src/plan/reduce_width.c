@@ -10,12 +10,6 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    MEASURED_TEXTS = 256, /* held-out texts, at most, ... */
-    PROVEN_TEXTS = 8,     /* ... and those that are proven on, unless more are asked for, ... */
-    PROVEN_TOKENS = 64    /* ... by their first tokens */
-};
-
 /* The report lives in the cut model, which publishing frees. */
 static pare_status make_narrower(reducer *r, pare_model **small, const pare_width_opts *w,
                                  const pare_inputs *fit)
@@ -78,13 +72,7 @@ static pare_status reduce_text(reducer *r)
     const bool search = !w.dim && !w.qk_dim && !w.v_dim && !w.ffn_dim && !(w.keep > 0);
     pare_model *small = NULL;
     w.seed = o->seed;
-    pare_status st = reduce_load(
-        r,
-        (pare_heldout_opts){.most_fitted = o->fit_inputs,
-                            .most_measured = o->prove > MEASURED_TEXTS ? o->prove : MEASURED_TEXTS,
-                            .most_proven = o->prove ? o->prove : PROVEN_TEXTS,
-                            .proven_tokens = PROVEN_TOKENS,
-                            .work = INFINITY});
+    pare_status st = reduce_load(r, (pare_heldout_opts){0});
     const pare_inputs *const fit = out->inputs.fit.n ? &out->inputs.fit : NULL;
     if (!st && o->data) st = reduce_new_inputs(r, search);
     if (search) reduce_phase(r, "find the share to keep", 60);
