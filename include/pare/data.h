@@ -61,7 +61,8 @@ PARE_MUST_USE pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, co
 /* The one rule for held-out data: of a data set the inputs that no command fits a cut to, and on
  * which all of them measure. The seed permutes the inputs before any is looked at, and the first
  * PARE_HELDOUT_INPUTS are held out, but at most a quarter of them; of a text of 16 documents or more
- * whole documents. A set of one input is held out as it is. In the arena; shares what it is made
+ * whole documents. A set of one input is held out as it is, and so are graphs, whose test masks hold
+ * out nodes. In the arena; shares what it is made
  * of. */
 enum { PARE_HELDOUT_INPUTS = 128, PARE_PROVEN_TOKENS = 32 };
 PARE_MUST_USE pare_status pare_dataset_heldout(pare_dataset *out, pare_arena *a,

@@ -58,8 +58,9 @@ static pare_status hold_out(pare_heldout *h, pare_arena *a, const pare_model *m,
 {
     const pare_dataset *const all = &from->data;
     const size_t tokens = token_limit(m, o->proven_tokens);
-    const size_t measured = pare_min_size(d->held, PARE_HELDOUT_INPUTS),
-                 proven = pare_min_size(d->held, o->prove);
+    const bool graphs = all->task == PARE_TASK_NODES; /* all of them, as they come */
+    const size_t measured = graphs ? d->held : pare_min_size(d->held, PARE_HELDOUT_INPUTS),
+                 proven = graphs ? d->held : pare_min_size(d->held, o->prove);
     size_t *numbers = NULL, n = 0;
     h->held = *from;
     pare_status st = pare_heldout_numbers(&numbers, &n, a, d, 0, measured, false, err);
@@ -104,13 +105,14 @@ pare_status pare_heldout_split(pare_heldout *out, pare_arena *a, const pare_mode
 {
     const pare_cert_inputs *const from = heldout ? heldout : data;
     const size_t fit_limit = token_limit(m, o->fit_tokens),
-                 want = o->prove > PARE_HELDOUT_INPUTS ? o->prove : PARE_HELDOUT_INPUTS;
+                 usual = o->prove > PARE_HELDOUT_INPUTS ? o->prove : PARE_HELDOUT_INPUTS;
+    const bool graphs = from->data.task == PARE_TASK_NODES;
     pare_heldout_draw held, all;
     size_t *numbers = NULL, n = 0;
     *out = (pare_heldout){.nothing_fitted = o->nothing_fitted};
     if (heldout) out->fit_notes = data->data.notes;
-    pare_status st =
-        pare_heldout_draw_make(&held, a, &from->data.inputs, want, heldout != NULL, o->seed, err);
+    pare_status st = pare_heldout_draw_make(&held, a, &from->data.inputs, graphs ? SIZE_MAX : usual,
+                                            graphs || heldout, o->seed, err);
     if (!st) st = hold_out(out, a, m, from, &held, o, err);
     if (st) return pare_err_path(err, st, from->path);
     /* Fitted to: what is not held out, in the order of the draw; of a file of its own all of it. */

@@ -99,9 +99,9 @@ static pare_status print_json(cli *c, const eval_opts *o, const eval_result *r, 
         (!both || pare_json_add_values(metric, "before:n after:n", r->of.reference.value, value)) &&
         json_scores(root, "scores", &r->of.model.scores) &&
         (!r->heldout_inputs ||
-         pare_json_add_record(root, "held_out", "inputs:z name:s value:n counted:z",
-                              r->heldout_inputs, r->heldout.model.metric, r->heldout.model.value,
-                              r->heldout.model.scores.counted)) &&
+         pare_json_add_record(root, "held_out", "inputs:z value:n nats:n counted:z",
+                              r->heldout_inputs, r->heldout.model.value,
+                              r->heldout.model.scores.nats, r->heldout.model.scores.counted)) &&
         (!both || json_scores(root, "reference_scores", &r->of.reference.scores));
     if (ok && both && r->task != PARE_TASK_VALUES)
         ok = pare_json_add_record(root, "kl", "rows:z mean:n median:n p999:n max:n same_top:n",

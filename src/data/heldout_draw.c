@@ -92,8 +92,9 @@ pare_status pare_dataset_heldout(pare_dataset *out, pare_arena *a, const pare_da
 {
     pare_heldout_draw draw;
     size_t *numbers = NULL, n = 0;
-    pare_status st =
-        pare_heldout_draw_make(&draw, a, &d->inputs, PARE_HELDOUT_INPUTS, false, seed, err);
+    const bool graphs = d->task == PARE_TASK_NODES;
+    pare_status st = pare_heldout_draw_make(
+        &draw, a, &d->inputs, graphs ? SIZE_MAX : PARE_HELDOUT_INPUTS, graphs, seed, err);
     if (!st) st = pare_heldout_numbers(&numbers, &n, a, &draw, 0, draw.held, false, err);
     return st ? st : pare_dataset_pick(out, a, d, numbers, n, err);
 }

@@ -4,7 +4,8 @@
  * input that continues no other) whole documents, so that no held-out window has a neighbor among
  * the fitted ones. The seed permutes them, before any is looked at. The first of the permutation are
  * held out: as many as are asked for, but at most a quarter of the file (one at least), or all of a
- * file that is there for nothing else. The rest is for fitting. A file with one input is both. */
+ * file that is there for nothing else. The rest is for fitting. A file with one input is both; so
+ * are graphs, whose test masks hold out nodes. */
 #ifndef PARE_DATA_HELDOUT_DRAW_H
 #define PARE_DATA_HELDOUT_DRAW_H
 #include <pare/data.h>
