@@ -31,9 +31,7 @@ static void print_metric(const char *label, const pare_evaluation *e, const eval
         r->task == PARE_TASK_SENTENCE && r->sentences ? "sentences" : counts[r->task];
     char n[32], of[64] = "";
     const char *const counted = out_count(n, e->scores.counted);
-    if (inputs && r->task == PARE_TASK_SENTENCE)
-        snprintf(of, sizeof of, " (held out)");
-    else if (inputs)
+    if (inputs && r->task != PARE_TASK_SENTENCE)
         snprintf(of, sizeof of, " of %zu held-out inputs", inputs);
     if (strcmp(e->metric, "perplexity") == 0)
         out_row(label, "%.4f (%.5f nats per token) on %s %s%s", e->value, e->scores.nats, counted,

@@ -48,7 +48,7 @@ pare depth m.st --data text.npy --kind uniform --layers 0 -f -o w.st 2>&1 | grep
 # So it is where the cut was fitted to the same inputs, or was kept or thrown away because of them.
 pare depth m.st --data t.npy --heldout t.npy --kind linear --layers 0 -f -o f.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
 pare depth m.st --data t.npy --heldout t.npy --kind uniform --layers 0 --max-error 100 -f -o e.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
-pare depth m.st --data t.npy --heldout t.npy --kind uniform --max-error 100 -f -o s.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
+pare depth m.st --data t.npy --kind uniform --max-error 100 -f -o s.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
 # By hand: with nothing to rest on, and with what is not so.
 /usr/bin/env python3 - <<'PY'
 import json
