@@ -59,11 +59,11 @@ NOBUILD = setup setup-test setup-bench demo check test test-long test-asan lint 
           clean help uninstall metrics fuzz fuzz-build fuzz-build-long docs mutants
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
-DEPS := lapacke openblas libcjson zlib libcrypto
+DEPS := lapacke openblas libcjson zlib libcrypto libpcre2-8 libutf8proc
 # -isystem: warnings are for our code. The second word of each `or` serves systems whose
 # libraries come without pkg-config files.
 DEP_CFLAGS  := $(patsubst -I%,-isystem %,$(call pc,--cflags,$(DEPS)))
-DEP_LIBS    := $(or $(call pc,--libs,$(DEPS)),-llapacke -lopenblas -lcjson -lz -lcrypto) -lm
+DEP_LIBS    := $(or $(call pc,--libs,$(DEPS)),-llapacke -lopenblas -lcjson -lz -lcrypto -lpcre2-8 -lutf8proc) -lm
 TEST_CFLAGS := $(patsubst -I%,-isystem %,$(call pc,--cflags,cmocka))
 TEST_LIBS   := $(or $(call pc,--libs,cmocka),-lcmocka)
 MPFR_LIBS   := $(or $(call pc,--libs,mpfr),-lmpfr -lgmp)

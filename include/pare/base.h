@@ -59,7 +59,7 @@ PARE_NORETURN void pare_assert_failed(const char *file, int line, const char *wh
 /* Not for several threads at once: each thread that allocates has its own. */
 typedef struct pare_arena pare_arena;
 typedef struct pare_mark {
-    void *chunk, *large;
+    void *chunk, *large, *cleanup;
     size_t used;
 } pare_mark;
 

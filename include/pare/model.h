@@ -168,7 +168,8 @@ typedef enum pare_tokenizer_kind {
     PARE_TOK_GPT2,    /* the bytes of vocab.bpe */
     PARE_TOK_LLAMA2C, /* the bytes of llama2.c's tokenizer.bin */
     PARE_TOK_WORDS,   /* one word a line */
-    PARE_TOK_BYTES    /* every byte is its own id; no vocabulary needed */
+    PARE_TOK_BYTES,   /* every byte is its own id; no vocabulary needed */
+    PARE_TOK_JSON     /* the bytes of tokenizer.json */
 } pare_tokenizer_kind;
 
 /* What a folder does not say and its user does. */

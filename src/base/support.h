@@ -9,6 +9,10 @@
 /* *out = a * b, a + b; false (and *out untouched) on overflow. */
 PARE_MUST_USE bool pare_add(size_t *out, size_t a, size_t b);
 
+/* fn(self) is called when the arena is freed, or reset to a mark made before: for what is not the
+ * arena's own memory. The last one first. False: memory is out, and fn will not be called. */
+PARE_MUST_USE bool pare_arena_on_free(pare_arena *a, void (*fn)(void *self), void *self);
+
 /* ---- threads and progress -------------------------------------------------------------------- */
 
 /* The same for long blocks: once x->stop is set no further block is begun, and PARE_ERR_STOPPED is

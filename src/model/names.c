@@ -14,7 +14,7 @@ static const char *const ffns[] = {"none", "mlp", "gated"};
 static const char *const positions[] = {"none", "learned", "sinusoidal", "rotary"};
 const char *const pare_pool_names[] = {"none", "first", "mean", "max", "last", NULL};
 static const char *const patterns[] = {"full", "causal", "window", "graph"};
-static const char *const tokenizers[] = {"none", "gpt2", "llama2c", "words", "bytes"};
+static const char *const tokenizers[] = {"none", "gpt2", "llama2c", "words", "bytes", "json"};
 
 const word_table norm_words = {"norm kind", norms, COUNT(norms)};
 const word_table act_words = {"activation", pare_act_names, COUNT(pare_act_names) - 1};
