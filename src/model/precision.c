@@ -73,6 +73,8 @@ static bool is_exact(const pare_weight *w, pare_dtype t)
 pare_dtype weight_stored_dtype(const pare_weight *w, pare_dtype precision)
 {
     if (w->dtype != PARE_F32 && w->dtype != PARE_F64) return w->dtype; /* bytes of a vocabulary */
+    /* What is held in f64 keeps its bytes, and their hash, in a file of f32. */
+    if (precision == PARE_F32) return w->dtype;
     const pare_dtype tried[] = {precision, PARE_F32};
     for (size_t i = 0; i < 2; i++)
         if (pare_dtype_size(tried[i]) <= pare_dtype_size(w->dtype) && is_exact(w, tried[i]))
