@@ -376,7 +376,10 @@ typedef struct pare_random_model_opts {
     size_t vocab;    /* 256: every byte is an id, so that text needs no vocabulary */
     size_t context;
     size_t features; /* graph: width of the given vectors */
-    size_t classes;  /* bert, graph */
+    size_t classes;  /* bert, graph; none with `pool` */
+    pare_pool pool;  /* not for graphs: the pooled rows are the outputs, in the place of the kind's
+                        own head; NONE: as the kind has it */
+    bool normalize;  /* outputs of length 1 */
     double sigma;    /* of the weights; 0: 1 / sqrt(columns) */
     uint64_t seed;
     const pare_exec *exec; /* may be NULL */

@@ -102,7 +102,7 @@ void hf_check_lm_head(hf *x)
     const pare_output_head *const t = &x->m->head;
     hf_need(x,
             t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) && t->act == PARE_ACT_NONE &&
-                (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) &&
+                (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) && !t->normalize &&
                 pare_model_outputs(x->m) == x->m->embedding.vocab,
             "the head is not one map to the vocabulary without a bias");
 }

@@ -41,6 +41,7 @@ static void check_form(pare_work *w, const pare_model *m)
     if (pare_has(&m->head.dense.w))
         refuse_model(w, "head", none, "it has a dense map before the last");
     if (m->head.tied) refuse_model(w, "head", none, "it is tied to an embedding");
+    if (m->head.normalize) refuse_model(w, "head", none, "it normalizes its outputs");
     if (m->head.act != PARE_ACT_NONE) refuse_model(w, "head", none, "it has an activation");
 }
 

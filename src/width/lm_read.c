@@ -157,6 +157,10 @@ static void check_stream(pare_work *w, const lm *m)
         }
     }
     check_reader(w, m, "head", SIZE_MAX, &p->head.norm, &m->after[m->nplaces - 1]);
+    if (p->head.pool == PARE_POOL_MAX)
+        refuse_model(w, "head", SIZE_MAX,
+                     "it pools by the largest entry over the tokens (max): the stream cannot be "
+                     "cut");
     if (p->embedding.pos.kind == PARE_POS_SINUSOIDAL && p->embedding.pos.after_map)
         refuse_model(w, "positions", SIZE_MAX, "sines that are added behind the input map");
 }

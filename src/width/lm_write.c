@@ -299,6 +299,7 @@ static void put_head(pare_work *w, lm_out *o, const lm_basis *last, const pare_m
     to->norm = stored_norm(&o->writer, &norm, u->cols);
     to->pool = t->pool;
     to->act = t->act;
+    to->normalize = t->normalize;
     if (pare_has(&t->dense.w)) {
         pare_mat map = read_matrix(w, &t->dense.w);
         double *const b = read_vector(w, &t->dense.b, 0, t->dense.w.rows);

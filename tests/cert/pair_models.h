@@ -144,8 +144,8 @@ static inline pare_attn_kind other_kind(maker *k)
 /* f and g differ in at least one attention where f has any that can be replaced. */
 static inline void pair_open(pair_case *t, uint64_t seed, double sigma, double size)
 {
-    *t = (pair_case){.seed = seed, .r = pare_rng_at(seed, 5)};
-    t->f = some_model(seed, sigma);
+    *t = (pair_case){.seed = seed, .r = pare_rng_at(seed, 5), .encoder = t->encoder};
+    t->f = t->encoder ? some_encoder(seed, sigma) : some_model(seed, sigma);
     t->in = some_input(t->f, seed, size, 0);
     vectors_for_ids(t);
     assert_ok(pare_model_check(t->f, &t->err), &t->err);
