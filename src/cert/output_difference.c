@@ -46,7 +46,8 @@ typedef struct prover {
     pare_steps *steps; /* of the whole proof */
     bool wide;
     pare_output_bound *out;
-    double *each; /* bounds of the sequences by themselves; NULL: not asked for */
+    pare_each_bound *each;   /* NULL: not asked for */
+    pare_unit_rows units[2]; /* of f and g */
 } prover;
 
 static double pairs_of(const pare_model *m, const pare_input *in)
@@ -100,7 +101,8 @@ static pare_status bound_auc(pare_auc_bound *auc, pare_arena *a, const pare_encl
     return st == PARE_OK ? pare_auc_interval(auc, a, &flat, target, err) : st;
 }
 
-static pare_status one_group(const prover *p, double *each, const pare_input *in, bool alone,
+/* `first`: the number of the first of these sequences in the set. */
+static pare_status one_group(prover *p, size_t first, const pare_input *in, bool alone,
                              pare_err *err)
 {
     pare_enclosure e[2];
@@ -123,16 +125,19 @@ static pare_status one_group(const prover *p, double *each, const pare_input *in
     for (size_t i = 0; st == PARE_OK && i < f->rows; i++) {
         const pare_ub bound = pare_outputs_row(p->out, f, g, i);
         pare_outputs_engine(p->out, g, y, i);
-        const size_t sequence = i / (f->rows / in->batch);
-        if (each) each[sequence] = up_max(each[sequence], bound.v);
+        if (!p->each) continue;
+        double *const apart = &p->each->apart[first + i / (f->rows / in->batch)];
+        *apart = up_max(*apart, bound.v);
     }
+    if (st == PARE_OK && p->each)
+        st = pare_each_bound_rows(p->each, p->units, p->each->first[first], f, g, p->exec, err);
     for (int k = 0; st == PARE_OK && alone && in->target && k < 2; k++)
         st = bound_auc(&p->out->auc[k], a, &e[k], in->target, err);
     pare_arena_free(a);
     return st;
 }
 
-static pare_status one_input(const prover *p, double *each, const pare_input *in, bool alone,
+static pare_status one_input(prover *p, size_t first, const pare_input *in, bool alone,
                              pare_err *err)
 {
     if (in->batch == 0 || in->tokens == 0) return pare_input_check(p->m[0], in, err);
@@ -143,7 +148,7 @@ static pare_status one_input(const prover *p, double *each, const pare_input *in
         part.batch = in->batch - b < step ? in->batch - b : step;
         if (in->ids) part.ids = in->ids + b * in->tokens;
         if (in->x) part.x = in->x + b * in->tokens * in->width;
-        st = one_group(p, each ? each + b : NULL, &part, alone && in->batch == 1, err);
+        st = one_group(p, first + b, &part, alone && in->batch == 1, err);
     }
     return st;
 }
@@ -156,9 +161,10 @@ static pare_status whole_set(prover *p, pare_output_bound *out, const pare_input
     *out = nothing_yet;
     p->out = out;
     for (size_t i = 0; st == PARE_OK && i < set->n; i++) {
-        st = one_input(p, p->each ? p->each + at : NULL, &set->in[i], set->n == 1, err);
+        st = one_input(p, at, &set->in[i], set->n == 1, err);
         at += set->in[i].batch;
     }
+    if (st == PARE_OK && p->each) st = pare_each_bound_finish(p->each, p->units, err);
     return st;
 }
 
@@ -202,19 +208,18 @@ static pare_status again_wide(prover *p, pare_output_bound *out, pare_arena *a,
                               const pare_inputs *set, pare_err *err)
 {
     pare_output_bound wide;
-    double *const narrow = p->each;
-    const size_t n = narrow ? pare_draw_count(set) : 0;
+    pare_each_bound *const narrow = p->each;
+    pare_status st = PARE_OK;
     p->wide = true;
-    if (narrow) p->each = pare_alloc(a, n, sizeof *p->each);
-    if (narrow && !p->each) return pare_no_memory(err);
-    pare_status st = whole_set(p, &wide, set, err);
+    if (narrow) st = pare_each_bound_new(&p->each, a, p->m[0], p->m[1], set, err);
+    if (st == PARE_OK) st = whole_set(p, &wide, set, err);
     if (st == PARE_OK) st = enclose_merge(out, &wide, err);
-    for (size_t i = 0; st == PARE_OK && i < n; i++) narrow[i] = fmin(narrow[i], p->each[i]);
+    if (st == PARE_OK && narrow) pare_each_bound_merge(narrow, p->each);
     return st;
 }
 
 /* again: double-double is likely to be needed; only the progress is planned by it. */
-static pare_status prove_set(pare_output_bound *out, double *each, const pare_model *f,
+static pare_status prove_set(pare_output_bound *out, pare_arena *keep, const pare_model *f,
                              const pare_model *g, const pare_inputs *set, bool labels, bool again,
                              const pare_exec *exec, pare_err *err)
 {
@@ -222,13 +227,17 @@ static pare_status prove_set(pare_output_bound *out, double *each, const pare_mo
     const double work = work_of(f, set) + work_of(g, set), few = NORMS * work;
     const bool likely = again && affordable(f, g, set); /* to be looked at in double-double */
     pare_steps steps = pare_steps_of(exec, 2 * few + work * (likely ? 1 + WIDE : 1));
-    prover p = {.m = {f, g}, .exec = exec, .steps = &steps, .each = each};
+    prover p = {.m = {f, g}, .exec = exec, .steps = &steps};
     pare_arena *const a = pare_arena_new();
     *out = nothing_yet;
     out->gap.proven = out->gap.rounding = pare_ub_inf();
     out->gap.radius = out->gap.f64_radius = out->gap.engine = INFINITY;
     if (!a) return pare_no_memory(err);
-    pare_status st = PARE_OK;
+    pare_each_bound *each = NULL;
+    pare_status st = keep ? pare_each_bound_new(&each, keep, f, g, set, err) : PARE_OK;
+    for (int k = 0; st == PARE_OK && each && k < 2; k++)
+        st = pare_unit_rows_new(&p.units[k], a, each, pare_model_outputs(p.m[k]), err);
+    p.each = each;
     for (int k = 0; st == PARE_OK && k < 2; k++)
         st = pare_model_norms_new(&p.norms[k], a, p.m[k], pare_step(&steps, "prove", few), err);
     if (st == PARE_OK) st = whole_set(&p, &found, set, err);
@@ -240,16 +249,19 @@ static pare_status prove_set(pare_output_bound *out, double *each, const pare_mo
             st = again_wide(&p, &found, a, set, err);
         }
     }
-    if (st == PARE_OK) *out = found;
+    if (st == PARE_OK) {
+        *out = found;
+        out->each = each;
+    }
     pare_arena_free(a);
     return st;
 }
 
-pare_status pare_outputs_compare(pare_output_bound *out, const pare_model *f, const pare_model *g,
-                                 const pare_inputs *set, bool labels, const pare_exec *exec,
-                                 pare_err *err)
+pare_status pare_outputs_compare(pare_output_bound *out, pare_arena *keep, const pare_model *f,
+                                 const pare_model *g, const pare_inputs *set, bool labels,
+                                 const pare_exec *exec, pare_err *err)
 {
-    return prove_set(out, NULL, f, g, set, labels, labels, exec, err);
+    return prove_set(out, keep, f, g, set, labels, labels, exec, err);
 }
 
 pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
@@ -259,14 +271,6 @@ pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model 
     const pare_status st = prove_set(&all, NULL, f, g, set, false, true, exec, err);
     *out = all.gap;
     return st;
-}
-
-pare_status pare_prove_each(double *each, const pare_model *f, const pare_model *g,
-                            const pare_inputs *set, const pare_exec *exec, pare_err *err)
-{
-    pare_output_bound all;
-    for (size_t i = 0, n = pare_draw_count(set); i < n; i++) each[i] = 0;
-    return prove_set(&all, each, f, g, set, false, false, exec, err);
 }
 
 /* ---- what a certificate says of it ------------------------------------------------------------

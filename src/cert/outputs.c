@@ -107,6 +107,7 @@ pare_status pare_cert_take_outputs(pare_cert *c, pare_arena *a, const pare_outpu
             (pare_claim){.kind = PARE_ROWS_CHANGED,
                          .value = o->certain < o->rows ? fmin(1, nextafter(changed, INFINITY)) : 0},
             err);
+    if (!st) st = pare_cert_take_each(c, a, o->each, err);
     if (st || !(f.low <= f.high && g.low <= g.high)) return st;
     const double apart = fmin(1, pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v);
     st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_MOST, .value = g.high}, err);

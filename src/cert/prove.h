@@ -97,7 +97,8 @@ PARE_MUST_USE pare_status pare_measure(double *out, const pare_model *f, const p
 
 /* An enclosure of the exact function on one input (src/cert/enclose.c: the piece an auditor
  * reads): |exact - mid| <= rad[row] for every entry of the row, and the f32 engine is within
- * rad32[row] of the exact function. Radii may be +inf. */
+ * rad32[row] of the exact function. Of a model without an output map rad and rad32 bound the
+ * euclidean distance of the row. Radii may be +inf. */
 typedef struct pare_enclosure {
     size_t rows, cols;
     double *mid;
@@ -125,11 +126,6 @@ PARE_MUST_USE pare_status pare_enclose_dd(pare_enclosure *out, pare_arena *a, co
 PARE_MUST_USE pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                                          const pare_inputs *set, const pare_exec *exec,
                                          pare_err *err);
-/* The proven bounds of each input by itself, those of a batch one by one: pare_draw_count of
- * them. */
-PARE_MUST_USE pare_status pare_prove_each(double *each, const pare_model *f, const pare_model *g,
-                                          const pare_inputs *set, const pare_exec *exec,
-                                          pare_err *err);
 /* Headline, radii, and the claims about g's engine: what every prover takes from a gap. */
 PARE_MUST_USE pare_status pare_cert_take_gap(pare_cert *c, pare_arena *a, const pare_gap *gap,
                                              pare_err *err);

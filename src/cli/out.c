@@ -173,6 +173,22 @@ const char *out_bound(char buf[40], const pare_claim *c)
                                      : pare_ub_format(buf, pare_ub_exact(c->value), 4);
 }
 
+/* As many decimals as show the first two digits of 1 - cosine; the last one is rounded down. */
+const char *out_cosine(char buf[40], double distance)
+{
+    int decimals = 4;
+    while (decimals < 15 && distance * pow(10, decimals) < 10) decimals++;
+    const double unit = pow(10, decimals);
+    if (distance > 0 && distance * unit < 1) { /* nearer to 1 than a double can say */
+        char small[40];
+        snprintf(buf, 40, "1 - %.32s", pare_ub_format(small, pare_ub_exact(distance), 2));
+    } else {
+        const double lost = ceil(distance * unit * (1 + 0x1p-50));
+        snprintf(buf, 40, "%.*f", distance > 0 ? decimals : 0, (unit - lost) / unit);
+    }
+    return buf;
+}
+
 static void tier_bound(const char *label, double v)
 {
     char buf[40];
@@ -235,10 +251,8 @@ size_t out_rows(const pare_model *m, const pare_inputs *set)
 }
 
 /* The share was raised by 1e-4 when it was written; the count behind it is a whole number. */
-size_t out_rows_changed(const pare_cert *cert, size_t rows)
+size_t out_rows_changed(const pare_claim *t, size_t rows)
 {
-    const pare_claim *const t = pare_cert_find(cert, PARE_ROWS_CHANGED);
-    if (!t) return rows;
     const size_t open = (size_t)ceil(t->value / (1 + 2e-4) * (double)rows - 1e-6);
     return open < rows ? open : rows;
 }
@@ -329,6 +343,18 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
         pare_json_add_values(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
                              path, cert->norm, cert->domain, pare_cert_apriori(cert), cert->proven,
                              cert->measured, engine ? engine->value : NAN);
+    /* What is proven in the user's terms, where it is. */
+    static const struct {
+        const char *key;
+        pare_kind kind;
+    } terms[] = {{"cosine_distance:g", PARE_COSINE_DISTANCE},
+                 {"neighbors_changed:g", PARE_NEIGHBORS_CHANGED},
+                 {"kl_mean:g", PARE_KL_MEAN},
+                 {"kl_most:g", PARE_KL_MOST}};
+    for (size_t i = 0; ok && i < sizeof terms / sizeof *terms; i++) {
+        const pare_claim *const t = pare_cert_find(cert, terms[i].kind);
+        if (t) ok = pare_json_add_values(o, terms[i].key, t->value);
+    }
     /* The lists as they are in the file. */
     char *text = NULL;
     pare_arena *const a = pare_arena_new();

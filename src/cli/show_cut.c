@@ -145,6 +145,65 @@ static void print_headline(const pare_reduction *r)
                 r->held_out ? "held-out " : "", r->prove_more ? "; --prove N for more" : "");
 }
 
+/* ---- in the user's terms: cosines and neighbors of embeddings, distributions, labels ---------- */
+
+/* "all 128" or "120 of 128", of a claim about a share that may have changed. */
+static const char *stay_words(char buf[48], const pare_claim *changed, size_t n)
+{
+    const size_t stay = n - out_rows_changed(changed, n);
+    if (stay < n)
+        snprintf(buf, 48, "%zu of %zu", stay, n);
+    else
+        snprintf(buf, 48, "all %zu", n);
+    return buf;
+}
+
+void show_cosines(const pare_cert *cert)
+{
+    char all[40], part[160] = "", least[40];
+    const pare_claim *const first = pare_cert_find(cert, PARE_COSINE_DISTANCE);
+    if (!first || cert->proven == 0) return; /* equal outputs need no words */
+    for (const pare_claim *t = first + 1; t < cert->claims + cert->nclaims; t++) {
+        if (t->kind != PARE_COSINE_DISTANCE) continue;
+        const size_t at = strlen(part);
+        snprintf(part + at, sizeof part - at, "%s%.4g %% of them: %s", at ? ", " : "; ",
+                 100 * (1 - t->p[1] / t->p[0]), out_cosine(least, t->value));
+    }
+    if (first->value >= 2)
+        out_row("", "nothing about cosines: an output may be 0%s", part);
+    else
+        out_row("", "no cosine between old and new output falls below %s%s",
+                out_cosine(all, first->value), part);
+    for (size_t i = 0; i < cert->nclaims; i++) {
+        const pare_claim *const t = &cert->claims[i];
+        char words[48];
+        if (t->kind != PARE_NEIGHBORS_CHANGED) continue;
+        if (t->p[0] == 1)
+            out_row("", "the nearest neighbor stays the same for %s",
+                    stay_words(words, t, (size_t)first->p[0]));
+        else
+            out_row("", "the %.0f nearest neighbors stay the same for %s", t->p[0],
+                    stay_words(words, t, (size_t)first->p[0]));
+    }
+}
+
+static void print_terms(const pare_reduction *r)
+{
+    const pare_cert *const cert = &r->cert;
+    const pare_claim *const changed = pare_cert_find(cert, PARE_ROWS_CHANGED);
+    const pare_claim *const mean = pare_cert_find(cert, PARE_KL_MEAN);
+    const pare_claim *const most = pare_cert_find(cert, PARE_KL_MOST);
+    char a[48], b[40];
+    show_cosines(cert);
+    /* The largest entry of an embedding means nothing. */
+    if (changed && r->rows > 0 && !pare_cert_find(cert, PARE_COSINE_DISTANCE))
+        out_row("", "the largest output is the same for %s %s%s", stay_words(a, changed, r->rows),
+                r->row_word, r->rows == 1 ? "" : "s");
+    if (mean && most && cert->proven > 0 && !isinf(most->value))
+        out_row("", "the KL divergence of a %s is at most %s nats, on average at most %s",
+                r->row_word, out_bound(a, most), out_bound(b, mean));
+}
+
 static void print_near(const cli *c, const pare_reduction *r)
 {
     const pare_claim *const edits = pare_cert_find(&r->cert, PARE_EDITS_OUTPUTS);
@@ -203,6 +262,27 @@ static void print_everywhere(const cli *c, const pare_reduction *r)
     }
 }
 
+/* The other errors with as many left out; true if there are any. */
+static bool print_new_terms(const pare_cert *cert, double left_out)
+{
+    bool any = false;
+    for (size_t i = 0; i < cert->nclaims; i++) {
+        const pare_claim *const t = &cert->claims[i];
+        char bound[40], p[40];
+        if (t->p[1] != left_out) continue;
+        if (t->kind == PARE_NEW_INPUT_COSINE_DISTANCE)
+            out_row("", "no cosine falls below %s, with probability %s",
+                    out_cosine(bound, t->value), out_probability(p, t->probability));
+        else if (t->kind == PARE_NEW_INPUT_KL)
+            out_row("", "its mean KL divergence is at most %s nats, with probability %s",
+                    out_bound(bound, t), out_probability(p, t->probability));
+        else
+            continue;
+        any = true;
+    }
+    return any;
+}
+
 /* Statements about inputs that are not there yet. */
 static void print_new_inputs(const pare_cert *cert)
 {
@@ -211,15 +291,17 @@ static void print_new_inputs(const pare_cert *cert)
         const pare_claim *const t = &cert->claims[i];
         const size_t left_out = (size_t)t->p[1];
         char bound[40], p[40], left[64] = "";
-        if (!pare_kind_is_drawn(t->kind)) continue;
+        if (t->kind != PARE_NEW_INPUT_OUTPUTS && t->kind != PARE_NEW_INPUTS_SHARE) continue;
         if (left_out)
             snprintf(left, sizeof left, " (%zu larger error%s left out)", left_out,
                      left_out == 1 ? "" : "s");
         out_bound(bound, t);
         out_probability(p, t->probability);
         if (t->kind == PARE_NEW_INPUTS_SHARE) {
-            out_row("", "at most %.1f %% of new inputs exceed that (confidence %.4g %%)",
-                    fmin(100, ceil(1e3 * t->value) / 10), 100 * t->probability);
+            const bool more = print_new_terms(cert, t->p[1]);
+            out_row("", "at most %.1f %% of new inputs exceed that (confidence %.4g %%%s)",
+                    fmin(100, ceil(1e3 * t->value) / 10), 100 * t->probability,
+                    more ? ", each of these by itself" : "");
             continue;
         }
         out_row(label, "no output moves by more than %s%s, with probability %s", bound, left, p);
@@ -255,13 +337,7 @@ void show_results(const cli *c, const pare_reduction *r)
     if (r->has_metric) print_metric(r);
     print_outputs(r);
     print_headline(r);
-    if (pare_cert_find(&r->cert, PARE_ROWS_CHANGED) && r->rows > 0) {
-        const size_t same = r->rows - out_rows_changed(&r->cert, r->rows);
-        char of[48] = "all ";
-        if (same < r->rows) snprintf(of, sizeof of, "%zu of ", same);
-        out_row("", "the largest output is the same for %s%zu %s%s", of, r->rows, r->row_word,
-                r->rows == 1 ? "" : "s");
-    }
+    print_terms(r);
     const pare_claim *const high = pare_cert_find(&r->cert, PARE_AUC_MOST);
     const pare_claim *const low = pare_cert_find(&r->cert, PARE_AUC_LEAST);
     if (low && high && (c->verbose || low->value > 0 || high->value < 1))

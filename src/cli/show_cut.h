@@ -6,6 +6,8 @@
 
 /* Sizes, times, quality, the proven statements, balls and new inputs. */
 void show_results(const cli *c, const pare_reduction *r);
+/* What is proven of the cosines and the nearest neighbors of embeddings, if it is claimed. */
+void show_cosines(const pare_cert *cert);
 /* What was cut: `words`, then the widths and the share of the parameters of each part that changed.
  */
 void show_shapes(const pare_reduction *r, const char *words);

@@ -38,7 +38,7 @@ static pare_status search_bits(reducer *r)
         t->bits = next < MOST_BITS ? next : MOST_BITS;
         pare_status st = make_ticket(r, &g);
         if (!st)
-            st = pare_outputs_compare(&bound, r->m, g, &r->out->inputs.held.set, false, r->exec,
+            st = pare_outputs_compare(&bound, NULL, r->m, g, &r->out->inputs.held.set, false, r->exec,
                                       r->err);
         pare_model_free(g);
         if (st) return st;

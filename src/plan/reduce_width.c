@@ -43,7 +43,7 @@ static pare_status search_share(reducer *r, pare_width_opts *w, const pare_input
         const bool too_few = st == PARE_ERR_PROMISE; /* no cut leaves so few parameters */
         if (too_few) st = PARE_OK;
         if (!st && !too_few) {
-            st = pare_outputs_compare(&bound, r->m, g, &r->out->inputs.held.set, false, r->exec,
+            st = pare_outputs_compare(&bound, NULL, r->m, g, &r->out->inputs.held.set, false, r->exec,
                                       r->err);
             if (!st) proven = pare_ub_written(bound.gap.proven);
         }

@@ -76,6 +76,7 @@ static void put_savings(page *p, const item *it)
     const char *name = item_string(p, metric, "name");
     const bool ticket = strcmp(cut_kind_of(it)->prefix, "ticket") == 0;
     const bool verified = it->holds == PARE_TRUE;
+    char buf[40];
     page_put(p, "<div class=\"facts\">\n");
     count_fact(p, "parameters", parameters_of(p, it));
     count_fact(p, "file, bytes", file_bytes_of(p, it));
@@ -86,7 +87,23 @@ static void put_savings(page *p, const item *it)
     if (name) measured_fact(p, metric, name, "", false);
     /* Rows whose largest entry may have changed: the rest keeps its label for certain. */
     const pare_claim *const changed = pare_cert_find(it->cert, PARE_ROWS_CHANGED);
-    if (changed)
+    const pare_claim *const distance = pare_cert_find(it->cert, PARE_COSINE_DISTANCE);
+    const pare_claim *const nearest = pare_cert_find(it->cert, PARE_NEIGHBORS_CHANGED);
+    const pare_claim *const kl = pare_cert_find(it->cert, PARE_KL_MEAN);
+    if (distance)
+        page_fact(p, verified ? "least cosine, proven" : "least cosine, claimed",
+                  page_format(p, "%.6g", floor(1e6 * (1 - distance->value)) / 1e6),
+                  verified ? "good" : NULL, "between old and new output", verified);
+    if (nearest)
+        page_fact(
+            p, verified ? "nearest neighbors proven to stay" : "nearest neighbors claimed to stay",
+            page_format(p, "%.4g %%", floor(1e4 * (1 - fmin(1, nearest->value))) / 100),
+            verified ? "good" : NULL, "of the inputs", verified);
+    if (kl && isfinite(kl->value))
+        page_fact(p, verified ? "mean KL divergence, proven" : "mean KL divergence, claimed",
+                  page_format(p, "%s nats", pare_ub_format(buf, pare_ub_exact(kl->value), 3)),
+                  verified ? "good" : NULL, "at most, of an output row", verified);
+    if (changed && !distance) /* the largest entry of an embedding means nothing */
         page_fact(p, verified ? "labels proven unchanged" : "labels claimed to be unchanged",
                   page_format(p, "%.4g %%", floor(1e4 * (1 - fmin(1, changed->value))) / 100),
                   verified ? "good" : NULL, "of the output rows", verified);

@@ -2,6 +2,7 @@
  * prover that "proves" by formulas over what it measures, and certificates made with both. */
 #ifndef CERT_TOY_H
 #define CERT_TOY_H
+#include <prove_each.h>
 #include "base/support.h"
 #include "cert/conformal.h"
 #include "cert/prove.h"
@@ -105,7 +106,7 @@ static inline pare_status toy_prove(pare_cert *again, pare_arena *a, const pare_
     for (size_t i = 0; st == PARE_OK && i < sizeof claims / sizeof *claims; i++)
         if (again->evidence || pare_kinds[claims[i].kind].section != PARE_EVIDENCE)
             st = pare_cert_add(again, a, claims[i], err);
-    return st ? st : pare_add_new_inputs(again, a, &again->data, f, g, set, exec, err);
+    return st ? st : add_new_inputs(again, a, &again->data, f, g, set, err);
 }
 
 /* The same figures under a name of its own, and one hypothesis more. */

@@ -1,4 +1,5 @@
 /* Tests src/cert/output_difference.c: the proven distance of two models on a set of inputs. */
+#include <prove_each.h>
 #include "cert/outputs.h"
 #include <enclose_models.h>
 #include <enclose_quad.h>
@@ -133,7 +134,8 @@ static void models_with_other_outputs_are_refused(void **state)
     assert_contains(err.msg, "[1, 2] and [1, 1]");
     assert_true(isinf(gap.proven.v) && isinf(gap.rounding.v)); /* nothing is claimed */
     pare_output_bound all;
-    assert_status(pare_outputs_compare(&all, f, g, &set, true, NULL, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_outputs_compare(&all, NULL, f, g, &set, true, NULL, &err), PARE_ERR_INPUT,
+                  &err);
     for (int k = 0; k < 2; k++) assert_true(all.auc[k].low == 1 && all.auc[k].high == 0);
     /* As many columns, not as many rows. */
     g->head.out.w.rows = 2;
@@ -408,7 +410,7 @@ static void each_sequence_has_the_bound_of_its_own_tokens(void **state)
                         {.batch = SECOND, .tokens = T, .width = 3, .x = y}};
     const pare_inputs set = {2, in};
     pare_err err = {0};
-    assert_ok(pare_prove_each(each, c.f, c.g, &set, NULL, &err), &err);
+    assert_ok(prove_each(each, c.f, c.g, &set, &err), &err);
     for (size_t b = 0; b < B + SECOND; b++) {
         const double apart = 0.5e-6 * (double)(b + 1);
         assert_le(apart, each[b] * (1 + 1e-12));
@@ -420,7 +422,7 @@ static void each_sequence_has_the_bound_of_its_own_tokens(void **state)
     assert_true(gap.f64_radius > 1e-8 && gap.radius < 1e-18); /* it went wide */
     assert_near(gap.proven.v, 0.5e-6 * (B + SECOND), 1e-15);
     pare_output_bound all;
-    assert_ok(pare_outputs_compare(&all, c.f, c.g, &set, false, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&all, NULL, c.f, c.g, &set, false, NULL, &err), &err);
     assert_true(all.rows == (B + SECOND) * T); /* each of them once */
     cancelling_close(&c);
 }
@@ -436,7 +438,7 @@ static void a_sequence_keeps_the_bound_of_f64_where_that_is_better(void **state)
     pare_input in = {.batch = 2, .tokens = 1, .width = 3, .x = x};
     const pare_inputs set = one(&in);
     pare_err err = {0};
-    assert_ok(pare_prove_each(each, c.f, c.g, &set, NULL, &err), &err);
+    assert_ok(prove_each(each, c.f, c.g, &set, &err), &err);
     assert_near(each[0], 0.5e-6, 1e-15);
     assert_le(0.5e145, each[1]);
     assert_le(each[1], 0.6e145);
@@ -465,7 +467,7 @@ static void groups_of_token_numbers_are_cut_where_sequences_end(void **state)
     for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
         static double each[B];
         ids[where[i] * T + 1] = 2;
-        assert_ok(pare_prove_each(each, f, g, &set, NULL, &err), &err);
+        assert_ok(prove_each(each, f, g, &set, &err), &err);
         for (size_t b = 0; b < B; b++) assert_near(each[b], b == where[i], 1e-12);
         ids[where[i] * T + 1] = 0;
     }
@@ -492,7 +494,7 @@ static void long_sequences_are_enclosed_one_by_one(void **state)
         pare_input in = {.batch = 3, .tokens = t, .width = 1, .x = x};
         const pare_inputs set = one(&in);
         for (size_t b = 0; b < 3; b++) x[b * t + b * (t - 1) / 2] = 2 * (double)(b + 1);
-        assert_int_equal(pare_prove_each(each, f, g, &set, NULL, NULL), PARE_OK);
+        assert_int_equal(prove_each(each, f, g, &set, NULL), PARE_OK);
         for (size_t b = 0; b < 3; b++) assert_near(each[b], (double)(b + 1), 1e-12);
         memset(x, 0, sizeof x);
     }
@@ -574,23 +576,23 @@ static void areas_are_of_the_only_sequence_there_is(void **state)
     const pare_inputs two = {2, in};
     pare_output_bound o;
     pare_err err = {0};
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[0].low > 0.999 && o.auc[0].high == 1);
     assert_true(o.auc[1].low == 0 && o.auc[1].high < 0.001);
     assert_true(o.rows == 4 && o.certain == 0);
     wg[1] = 1.5;
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[1].low > 0.999 && o.rows == 4 && o.certain == 4);
-    assert_ok(pare_outputs_compare(&o, f, g, &two, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &two, true, NULL, &err), &err);
     for (int k = 0; k < 2; k++) assert_true(o.auc[k].low == 1 && o.auc[k].high == 0);
     assert_true(o.rows == 8);
     in[0].batch = 2;
     in[0].tokens = 2;
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[0].low > o.auc[0].high && o.auc[1].low > o.auc[1].high && o.rows == 4);
     in[0] = in[1];
     in[0].target = NULL;
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[0].low > o.auc[0].high && o.auc[1].low > o.auc[1].high);
     pare_model_free(g);
     pare_model_free(f);
@@ -614,16 +616,16 @@ static void labels_that_f64_cannot_decide_are_looked_at_again(void **state)
     const pare_inputs set = one(&in);
     pare_output_bound o;
     pare_err err = {0};
-    assert_ok(pare_outputs_compare(&o, f, g, &set, false, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, false, NULL, &err), &err);
     assert_true(o.rows == 1 && o.certain == 0 && o.gap.radius == o.gap.f64_radius);
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.rows == 1 && o.certain == 1 && o.gap.radius < o.gap.f64_radius);
     /* Nothing is left to decide: nothing is done. */
     static const double sure_f[] = {1e8, -1e8, 0, 1e8, -1e8, 1, 0, 0, -1},
                         sure_g[] = {1e8, -1e8, 0, 1e8, -1e8, 1, 0, 0, -2};
     f->head.out.w.data = sure_f;
     g->head.out.w.data = sure_g;
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.certain == 1 && o.gap.radius == o.gap.f64_radius);
     pare_model_free(g);
     pare_model_free(f);

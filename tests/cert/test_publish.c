@@ -1,5 +1,6 @@
 /* Tests src/cert/publish.c: true models are certified, however noisy f64 is on them; no figure is
  * silently 0; nothing is said of new inputs where it does not follow. */
+#include <prove_each.h>
 #include "cert_toy.h"
 #include <enclose_quad.h>
 
@@ -16,7 +17,7 @@ static pare_status gap_prove(pare_cert *again, pare_arena *a, const pare_cert *c
     again->domain = pare_domain_text(a, &again->data);
     if (!again->domain) return pare_no_memory(err);
     st = pare_cert_take_gap(again, a, &gap, err);
-    return st ? st : pare_add_new_inputs(again, a, &again->data, f, g, set, exec, err);
+    return st ? st : add_new_inputs(again, a, &again->data, f, g, set, err);
 }
 
 static const pare_prover gap_prover = {"gap", gap_prove};

@@ -85,7 +85,7 @@ static pare_status gap(scene *s, pare_model **out, const pare_exec *x, pare_err 
 {
     pare_output_bound b;
     (void)out;
-    return pare_outputs_compare(&b, s->text, s->text, &s->in, true, x, err);
+    return pare_outputs_compare(&b, NULL, s->text, s->text, &s->in, true, x, err);
 }
 
 static pare_status width_text(scene *s, pare_model **out, const pare_exec *x, pare_err *err)
