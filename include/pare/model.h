@@ -322,6 +322,16 @@ PARE_MUST_USE pare_status pare_export_onnx(const pare_model *m, const char *path
 PARE_MUST_USE pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwrite,
                                          pare_err *err);
 
+/* A cut `m` of the model `in`, which was loaded from the Hugging Face folder `source`, as a folder
+ * of the same kind: tensors under their names in their types and files, config.json with the new
+ * sizes, every tokenizer and side file as it is; pooling that was told (in->read_as) as
+ * sentence-transformers' files. It is loaded again and compared. PARE_ERR_INPUT for shapes that the
+ * family's config cannot express. `folder` must not exist; a failure leaves nothing of it. */
+PARE_MUST_USE pare_status pare_export_like(const pare_model *m, const pare_model *in,
+                                           const char *source, const char *folder, pare_err *err);
+/* Removes a folder and what is in it, links not followed. */
+void pare_folder_remove(const char *path);
+
 /* The one small engine that serves every call of a plan, as ONNX with fixed shapes and no weights:
  *
  *     q [batch, rows, dk], k [batch, rows, dk], v [batch, rows, dv]

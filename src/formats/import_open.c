@@ -14,14 +14,14 @@ static int by_key(const void *x, const void *y)
 }
 
 /* Models are saved with and without the name of the wrapper around them. */
-static const char *without_wrapper(const char *name)
+const char *im_key(const char *name)
 {
     static const char *const wrappers[] = {"distilbert.", "roberta.", "transformer.", "model.",
                                            "bert."};
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
         const size_t n = strlen(wrappers[i]);
         if (strncmp(name, wrappers[i], n) != 0 || !name[n]) continue;
-        return i == 0 ? without_wrapper(name + n) : name + n; /* distilbert.transformer. */
+        return i == 0 ? im_key(name + n) : name + n; /* distilbert.transformer. */
     }
     return name;
 }
@@ -71,7 +71,7 @@ static void collect(im_source *s)
         for (size_t i = 0; i < s->files[f].n; i++) {
             const st_tensor *t = &s->files[f].tensors[i];
             im_tensor *to = &s->tensors[s->n++];
-            *to = (im_tensor){.key = without_wrapper(t->name),
+            *to = (im_tensor){.key = im_key(t->name),
                               .name = t->name,
                               .array = {.dtype = t->dtype, .ndim = t->ndim, .data = t->data},
                               .blob = s->blobs[f]};

@@ -56,6 +56,8 @@ void im_open_file(im_source *s, const char *path);
 /* Every shard that model.safetensors.index.json names; each tensor must be where it says. */
 void im_open_index(im_source *s, const char *path);
 extern const char im_understood[]; /* what pare reads, for messages */
+/* The name of a tensor without the wrapper around the model: "bert.", "model.", ... */
+const char *im_key(const char *name);
 /* Shards by their names alone, sorted. */
 void im_open_shards(im_source *s, const char *folder, char *const *names, size_t n);
 /* A JSON file; *out NULL where the file is not there. The caller deletes it. */
