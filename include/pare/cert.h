@@ -380,6 +380,7 @@ typedef struct pare_publish_opts {
     const pare_files *in_files;     /* what the input model was loaded through; NULL: read again */
     bool overwrite;
     double max_error; /* compared with the proven bound; inf: no promise is asked for */
+    bool must_shrink; /* PARE_ERR_PROMISE unless the file is smaller than what came in */
     uint64_t seed;
     const char *data_path;   /* where `set` came from; NULL: random inputs drawn from `seed` */
     const char *data_sha256; /* of the files it was read from; NULL: the file is hashed now */
@@ -407,7 +408,8 @@ typedef struct pare_publish_opts {
 /* Writes `out` under a temporary name, loads it again, measures both models by the f64 reference,
  * proves by the prover, checks that the two agree within their proven radii, writes the
  * certificate, then renames the model into place. PARE_ERR_PROMISE (nothing written) when proven >
- * max_error; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
+ * max_error, or when the file must shrink and does not: it is compared with the files that came in,
+ * below 1 MB the bytes of its weights with theirs; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
  * the arena. `out` is freed as soon as it is on disk (the caller's pointer is set to NULL): memory
  * for one copy, not two. What lives in the arena of *out, the lists in the report of a cut among
  * it, is gone then: read it before, or use pare_reduce, whose report is in the caller's arena. */

@@ -28,8 +28,8 @@
 typedef struct pare_model_facts {
     const char *path;
     char sha256[PARE_SHA256_HEX]; /* "": it was not asked for */
-    uint64_t file_bytes;          /* of a folder: of the plain files in it */
-    pare_size size;               /* MACs: of one pass over `tokens` */
+    uint64_t file_bytes; /* of a folder: of the plain files in it, or those that were read */
+    pare_size size;      /* MACs: of one pass over `tokens` */
     size_t tokens;
 } pare_model_facts;
 /* MACs of one pass over `in`; NULL: over as many tokens as suit the model. */
@@ -140,6 +140,10 @@ typedef struct pare_reduce_opts {
     size_t proven_tokens;          /* ... and the first tokens of each; 0: all */
     double max_error;              /* of the proven bound; inf: none */
     bool overwrite, time_attention;
+    /* Also write what is not smaller than what came in, and what is not cut at all. A fold is
+     * always written. */
+    bool allow_larger;
+    pare_dtype dtype; /* rounds the cut to it (F16, BF16, F32, F64); 0: to the model's precision */
     uint64_t seed;
     double started;                  /* pare_seconds() when the work began; 0: now */
     pare_claim ask[PARE_REDUCE_ASK]; /* claims wanted beside the prover's own: pare_publish_opts */
@@ -169,7 +173,8 @@ typedef struct pare_reduce_opts {
         .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT, .ticket = PARE_TICKET_OPTS_DEFAULT               \
     }
 
-/* PARE_ERR_PROMISE: nothing is proven to stay within max_error, and nothing was written. On failure
+/* PARE_ERR_PROMISE: nothing is proven to stay within max_error, or the result is not smaller than
+ * what came in. PARE_ERR_USAGE: the options leave the model as it is. Nothing was written. On failure
  * *out has what was found until then. */
 PARE_MUST_USE pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                                       const pare_reduce_opts *o, const pare_exec *exec,

@@ -1,4 +1,4 @@
-/* folder.c - the regular files of a folder, sorted by name. */
+/* folder.c - the regular files of a folder: sorted by name, and how large they are. */
 #include "support.h"
 #include "list.h"
 
@@ -34,4 +34,18 @@ pare_status pare_folder_list(char ***names, size_t *n, pare_arena *a, const char
     /* The file system's order means nothing; no result may depend on it. */
     if (st == PARE_OK) sort_texts(*names, *n);
     return st;
+}
+
+uint64_t pare_path_bytes(const char *path)
+{
+    struct stat info;
+    uint64_t sum = 0;
+    if (stat(path, &info) != 0) return 0;
+    if (S_ISREG(info.st_mode)) return (uint64_t)info.st_size;
+    DIR *d = opendir(path);
+    for (const struct dirent *e; d && (e = readdir(d));)
+        if (fstatat(dirfd(d), e->d_name, &info, 0) == 0 && S_ISREG(info.st_mode))
+            sum += (uint64_t)info.st_size;
+    if (d) closedir(d);
+    return sum;
 }

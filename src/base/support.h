@@ -82,13 +82,17 @@ PARE_MUST_USE pare_status pare_text_read_blob(char **out, size_t *bytes, pare_ar
 PARE_MUST_USE pare_status pare_folder_list(char ***names, size_t *n, pare_arena *a,
                                            const char *folder, pare_err *err);
 
+/* Bytes of a file, or of the plain files in a folder; 0: there is none. */
+uint64_t pare_path_bytes(const char *path);
+
 /* ---- files read once ------------------------------------------------------------------------- */
 
 /* pare_file_exists and pare_is_dir, as they were when they were asked first: what is not there
  * decides what a loader does as much as what is. PARE_ERR_MEMORY. */
 PARE_MUST_USE pare_status pare_files_exists(pare_files *f, bool *out, const char *path,
                                             pare_err *err);
-size_t pare_files_count(const pare_files *f); /* of files that were read, in that order */
+size_t pare_files_count(const pare_files *f);   /* of files that were read, in that order */
+uint64_t pare_files_bytes(const pare_files *f); /* of all of them together */
 /* Of file i: its path as it was asked for, and the hash of the bytes that were handed out. */
 const char *pare_files_path(const pare_files *f, size_t i);
 const char *pare_files_sha256(const pare_files *f, size_t i);

@@ -1,8 +1,10 @@
 /* publish.c - the end of every reduction: write, load again, measure, prove, compare, and only then
  * rename into place. */
+#include "base/support.h"
 #include "conformal.h"
 #include "prove.h"
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -198,11 +200,32 @@ static pare_status move_into_place(const pare_publish_opts *o, const paths *p, p
     return st;
 }
 
+/* Below this size of the input the text of the header would decide: weights are compared alone. */
+#define SMALL_FILE 1000000u
+
+/* The file at p->temp, whose weights take `weights` bytes, beside what came in. */
+static pare_status check_smaller(const pare_model *in, uint64_t weights, const pare_publish_opts *o,
+                                 const paths *p, pare_err *err)
+{
+    const uint64_t file_in =
+        o->in_files ? pare_files_bytes(o->in_files) : pare_path_bytes(o->in_path);
+    const bool by_file = file_in >= SMALL_FILE;
+    const uint64_t before = by_file ? file_in : pare_model_size(in, 1, 0).bytes;
+    const uint64_t after = by_file ? pare_path_bytes(p->temp) : weights;
+    if (after < before) return PARE_OK;
+    return pare_fail(err, PARE_ERR_PROMISE,
+                     "the result is not smaller: %" PRIu64 " bytes%s, and %s has %" PRIu64
+                     "; nothing was written; cut more, or set allow_larger",
+                     after, by_file ? "" : " of weights", o->in_path, before);
+}
+
 static pare_status write_and_certify(pare_cert *cert, pare_arena *a, const pare_model *in,
                                      pare_model **out, const pare_publish_opts *o, const paths *p,
                                      pare_err *err)
 {
+    const uint64_t weights = pare_model_size(*out, 1, 0).bytes;
     pare_status st = pare_model_save(*out, p->temp, true, NULL, err);
+    if (!st && o->must_shrink) st = check_smaller(in, weights, o, p, err);
     if (st) return st;
     pare_model_free(*out);
     *out = NULL;

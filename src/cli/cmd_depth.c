@@ -213,6 +213,8 @@ int cmd_depth(int argc, char **argv)
         {.name = "one-layer", .kind = OPT_TEXT, .to = &o.one_layer, .metavar = "W", .unset = "no", .rare = true,
          .help = "replace all layers of a network of attention and skips alone by one: identity, keep, keepbias, parallel, uniform, uniform+keep, parallel+uniform, rankone or umix"},
         REDUCE_MAX_ERROR(r->max_error, "; without --layers: keep as few layers as E allows"),
+        REDUCE_DTYPE(o.r.dtype),
+        REDUCE_ALLOW_LARGER(r->allow_larger),
         data,
         REDUCE_HELDOUT(r->heldout, REDUCE_USUAL_HELDOUT),
         REDUCE_PROVE(r->prove),

@@ -27,6 +27,7 @@ typedef struct plan_opts {
     const char *data, *directions;
     size_t split, max_bytes; /* 0: no such budget */
     size_t prove, proven_tokens;
+    bool allow_larger;
     pare_plan_opts o;
     pare_heldout d;
     pare_plan plan;
@@ -147,6 +148,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
     o->r.o = (pare_reduce_opts){.from = c->operand[0],
                                 .max_error = INFINITY,
                                 .overwrite = c->force,
+                                .allow_larger = true, /* the end of the chain is compared */
                                 .seed = c->seed,
                                 .started = pare_seconds(),
                                 .event = reduce_on_event,
@@ -178,6 +180,14 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
  * varies: a cut that misses by less than this may yet meet the budget when it is made. */
 #define PLAN_NEAR_MISS 1.05
 
+/* The result beside the file that came in; of small files their weights count. */
+static bool is_smaller(const pare_reduction *r)
+{
+    const uint64_t before = r->before.file_bytes;
+    return r->after.file_bytes < before ||
+           (before < 1000000 && r->after.size.bytes < r->before.size.bytes);
+}
+
 /* Down the list until one keeps its promise when it is done: proofs add a little to what was
  * measured. */
 static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
@@ -196,7 +206,7 @@ static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
         const double error = o->o.seen ? r->cert.measured : r->cert.proven;
         const double over =
             st ? INFINITY : pare_plan_over(&o->o, error, r->after.file_bytes, r->ms_after);
-        if (over <= 1) return PARE_OK;
+        if (over <= 1 && (o->allow_larger || is_smaller(r))) return PARE_OK;
         for (size_t k = 0; k < t->nsteps; k++) {
             const char *const path = stage_path(c, t, k);
             const char *const cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
@@ -357,6 +367,7 @@ int cmd_plan(int argc, char **argv)
          .help = "directions to try"},
         {.name = "mixtures", .kind = OPT_SIZE, .to = &o.o.mixtures, .metavar = "N", .max = 1000,
          .help = "try at most so many combinations of several directions"},
+        REDUCE_ALLOW_LARGER(o.allow_larger),
     };
     /* clang-format on */
     const opt_spec spec = {

@@ -151,7 +151,7 @@ void out_before_after(const facts *before, const facts *after, double ms_before,
 {
     out_row("", "%18s %18s", "before", "after");
     pair_row("parameters", before->size.parameters, after->size.parameters);
-    pair_row("bytes", before->size.bytes, after->size.bytes);
+    pair_row("bytes", before->file_bytes, after->file_bytes);
     pair_row("MACs", before->size.macs, after->size.macs);
     out_ms("ms", ms_before, ms_after);
 }
@@ -323,7 +323,7 @@ bool out_json_facts(cJSON *to, const char *key, const facts *f)
     return pare_json_add_record(to, key,
                                 "path:s sha256:s parameters:z bytes:z macs:z tokens:z file_bytes:z",
                                 f->path, *f->sha256 ? f->sha256 : NULL, f->size.parameters,
-                                f->size.bytes, f->size.macs, f->tokens, f->file_bytes);
+                                f->file_bytes, f->size.macs, f->tokens, f->file_bytes);
 }
 
 bool out_json_text(cJSON *to, const char *key, const char *text)

@@ -134,11 +134,22 @@ pare_status reduce_reword(cli *c, pare_status st)
 {
     static const char *const words[][2] = {
         {"max_error", "--max-error"},
+        {"or set allow_larger", "or give --allow-larger"},
         {"(with data more cuts", "(with --data more cuts"},
         {"edits are proven for one graph", "--edits works for one graph"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         cli_reword(c, st, words[i][0], words[i][1]);
     return st;
+}
+
+/* ---- precision ------------------------------------------------------------------------------- */
+
+const char *const dtype_names[] = {"input", "f16", "bf16", "f32", "f64", NULL};
+
+pare_dtype dtype_of(size_t choice)
+{
+    static const pare_dtype types[] = {(pare_dtype)0, PARE_F16, PARE_BF16, PARE_F32, PARE_F64};
+    return types[choice];
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -163,6 +174,7 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     r->o.to = c->out;
     r->o.overwrite = c->force;
     r->o.seed = c->seed;
+    r->o.dtype = dtype_of(r->dtype);
     r->o.started = pare_seconds();
     r->o.event = reduce_on_event;
     r->o.self = r;

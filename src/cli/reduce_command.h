@@ -8,9 +8,14 @@
 typedef struct reduction {
     pare_reduce_opts o; /* what is asked of the library ... */
     pare_reduction r;   /* ... and what came of it */
+    size_t dtype;       /* of --dtype: an index into dtype_names */
     const char *run_path;
     cli *c;
 } reduction;
+
+/* What --dtype takes, and the precision that it means; 0: that of the input. */
+extern const char *const dtype_names[];
+pare_dtype dtype_of(size_t choice);
 
 /* Rows of the option table that several cuts have. */
 #define REDUCE_MOST ((size_t)1 << 20)
@@ -41,6 +46,12 @@ typedef struct reduction {
     {.name = "prove", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .unset = "128", .min = 1,    \
      .max = REDUCE_MOST,                                                                           \
      .help = "prove on so many held-out inputs; more take longer and say more about new inputs"}
+#define REDUCE_DTYPE(var)                                                                          \
+    {.name = "dtype", .kind = OPT_CHOICE, .to = &(var), .metavar = "W", .choices = dtype_names,    \
+     .help = "round the weights to this precision before anything is proven"}
+#define REDUCE_ALLOW_LARGER(var)                                                                   \
+    {.name = "allow-larger", .kind = OPT_FLAG, .to = &(var), .rare = true,                         \
+     .help = "also write a result that is not smaller than what came in"}
 #define REDUCE_OUT_HELP                                                                            \
     "where the smaller model goes; beside it FILE.cert.json, its certificate, and FILE.run.json, " \
     "sizes, times and the command"

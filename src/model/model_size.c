@@ -1,18 +1,25 @@
 /* model_size.c - the size of a model, and the multiplications of one pass. */
 #include "precision.h"
+#include <string.h>
 
 typedef struct weight_count {
+    const pare_model *m;
     pare_dtype precision;
     pare_size *size;
 } weight_count;
 
 static pare_status count(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
-    (void)name, (void)vector, (void)err;
+    (void)vector, (void)err;
     const weight_count *const c = self;
     if (!pare_has(w)) return PARE_OK;
     const uint64_t n = (uint64_t)w->rows * w->cols;
     c->size->parameters += n;
+    for (size_t i = 0; i < c->m->ncoded; i++)
+        if (strcmp(c->m->coded[i].name, name) == 0) {
+            c->size->bytes += c->m->coded[i].bytes;
+            return PARE_OK;
+        }
     c->size->bytes += n * pare_dtype_size(weight_stored_dtype(w, c->precision));
     return PARE_OK;
 }
@@ -25,7 +32,7 @@ static uint64_t map_macs(const pare_weight *w, uint64_t rows)
 pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
 {
     pare_size s = {0};
-    weight_count counted = {pare_model_precision(m), &s};
+    weight_count counted = {m, pare_model_precision(m), &s};
     /* The visitor hands out mutable weights; counting does not touch them. */
     const pare_status st = pare_model_each_weight((pare_model *)m, count, &counted, NULL);
     PARE_ASSERT(st == PARE_OK);

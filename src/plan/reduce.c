@@ -11,7 +11,6 @@
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
@@ -86,6 +85,7 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
         .out_path = o->to,
         .overwrite = o->overwrite,
         .max_error = o->max_error,
+        .must_shrink = !o->allow_larger && o->kind != PARE_REDUCE_FOLD,
         .seed = o->seed,
         .data_path = in->path,
         .data_sha256 = in->sha256,
@@ -109,7 +109,7 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
     r->ms_reduction = 1e3 * (pare_seconds() - o->started);
     r->published = !st;
     if (!st) return o->event ? o->event(o->self, PARE_REDUCE_PUBLISHED, r) : PARE_OK;
-    if (st != PARE_ERR_PROMISE) return st;
+    if (st != PARE_ERR_PROMISE || r->cert.proven <= o->max_error) return st;
     char proven[40];
     return pare_fail(err, st,
                      "the proven bound is %s, larger than max_error %g; nothing was written; cut "
@@ -117,10 +117,38 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
                      pare_ub_format(proven, pare_ub_exact(r->cert.proven), 3), o->max_error);
 }
 
+static bool same_range(const pare_width_range *a, const pare_width_range *b)
+{
+    return a->least == b->least && a->most == b->most && a->sum == b->sum && a->n == b->n;
+}
+
+/* Whether the cut has every width and every attention layer of the model, and no fewer weights. */
+static bool is_uncut(const pare_model *m, const pare_model *small)
+{
+    pare_model_shape a, b;
+    pare_model_shape_of(&a, m);
+    pare_model_shape_of(&b, small);
+    return same_range(&a.stream, &b.stream) && same_range(&a.qk, &b.qk) &&
+           same_range(&a.values, &b.values) && same_range(&a.hidden, &b.hidden) &&
+           a.exact == b.exact && a.replaced == b.replaced &&
+           a.attention + a.ffn + a.rest <= b.attention + b.ffn + b.rest;
+}
+
 pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction)
 {
     pare_reduce_opts o = *r->o;
     o.prover = pare_prover_of(reduction);
+    const bool shapes = o.kind != PARE_REDUCE_FOLD && o.kind != PARE_REDUCE_TICKET;
+    if (shapes && !o.allow_larger && !o.dtype && is_uncut(r->m, *small))
+        return pare_fail(r->err, PARE_ERR_USAGE,
+                         "nothing to cut: this leaves every width and every layer as it is; "
+                         "nothing was written");
+    /* Rounded before it is written and proven. A fold is exact: its numbers stay. */
+    if (o.kind != PARE_REDUCE_FOLD) {
+        const pare_dtype t = o.dtype ? o.dtype : pare_model_precision(r->m);
+        const pare_status st = pare_model_round(*small, t, r->err);
+        if (st) return st;
+    }
     return pare_reduce_publish(r->out, r->arena, r->m, small, &o, r->exec, r->err);
 }
 
@@ -176,12 +204,7 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
         st = measure_quality(r, a, m, g, exec, err);
     if (!st) {
         /* A folder is as large as the files that were read from it. */
-        const size_t nfiles =
-            o->files && r->before.file_bytes == 0 ? pare_files_count(o->files) : 0;
-        struct stat file;
-        for (size_t i = 0; i < nfiles; i++)
-            if (stat(pare_files_path(o->files, i), &file) == 0)
-                r->before.file_bytes += (uint64_t)file.st_size;
+        if (o->files) r->before.file_bytes = pare_files_bytes(o->files);
         pare_model_shape_of(&r->shape_before, m);
         pare_model_shape_of(&r->shape_after, g);
         r->rows = 0;

@@ -429,6 +429,7 @@ void lm_write_ffn(pare_work *w, lm_out *o, size_t b, const lm_ffn *f)
 
 pare_model *lm_write_finish(pare_work *w, lm_out *o)
 {
+    if (!w->st) w->st = pare_model_round(o->model, pare_model_precision(o->m->m), w->err);
     if (!w->st) w->st = pare_model_check(o->model, w->err);
     if (w->st) {
         pare_model_free(o->model);

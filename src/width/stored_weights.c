@@ -52,20 +52,9 @@ void refuse_model(pare_work *w, const char *where, size_t block, const char *wha
                        what);
 }
 
-static pare_status note_f64(void *self, const char *name, pare_weight *v, bool vector,
-                            pare_err *err)
+pare_dtype memory_dtype(const pare_model *m)
 {
-    (void)name, (void)err;
-    if (pare_has(v) && !vector && v->dtype == PARE_F64) *(pare_dtype *)self = PARE_F64;
-    return PARE_OK;
-}
-
-pare_dtype widest_dtype(pare_work *w, const pare_model *m)
-{
-    pare_dtype t = PARE_F32;
-    pare_model walked = *m; /* the visitor only looks */
-    if (!w->st) w->st = pare_model_each_weight(&walked, note_f64, &t, w->err);
-    return t;
+    return pare_model_precision(m) == PARE_F64 ? PARE_F64 : PARE_F32;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
