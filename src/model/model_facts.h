@@ -33,6 +33,10 @@ double pare_act_lipschitz(pare_act act);
  */
 bool pare_attn_has_softmax(pare_attn_kind k);
 
+/* pare_model_size's multiply-adds alone: from shapes, without a look at the weights, which
+ * pare_model_size reads to find out what they are stored in. */
+uint64_t pare_model_macs(const pare_model *m, size_t tokens, uint64_t edges);
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* The settings of a model, everything that is not a tensor, in one canonical form, and its hash
