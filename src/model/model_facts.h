@@ -37,6 +37,12 @@ bool pare_attn_has_softmax(pare_attn_kind k);
  * pare_model_size reads to find out what they are stored in. */
 uint64_t pare_model_macs(const pare_model *m, size_t tokens, uint64_t edges);
 
+/* An encoder of texts: its outputs are pooled rows, compared by their cosine, and no scores of classes. */
+static inline bool pare_model_embeds(const pare_model *m)
+{
+    return m->head.pool != PARE_POOL_NONE && (m->head.normalize || !pare_has(pare_head_weight(m)));
+}
+
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* The settings of a model, everything that is not a tensor, in one canonical form, and its hash
