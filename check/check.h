@@ -258,6 +258,11 @@ double work_of(job *j, const model *m, const input *in); /* multiply-adds */
 
 /* ---- both models (compare.c) ----------------------------------------------------------------- */
 
+/* A number that is not known exactly, rounded outwards. */
+typedef struct interval {
+    double low, high;
+} interval;
+
 /* What a claim can be about. The figures of several inputs join by their maximum, or their sum. */
 typedef enum figure {
     DIFFERENCE, /* largest |f - g| of an entry of the outputs */
@@ -268,13 +273,12 @@ typedef enum figure {
     COLLAPSE,   /* largest difference of an entry of f between two tokens, at the end */
     COSINE,     /* largest 1 - cosine of an output row of f and g */
     KL,         /* largest Kullback-Leibler divergence of an output row */
-    KL_SUM,     /* sums, from here to OPEN: the same, over the rows */
+    KL_SUM,     /* sums, from here to CHANGED: the same, over the rows */
     SQUARES,    /* |f|^2, |f - g|^2, |f - f without attention|^2 */
     APART,
     WITHOUT,
-    ROWS, /* output rows; surely with another largest entry; undecided or tied */
+    ROWS, /* output rows; those with another largest entry */
     CHANGED,
-    OPEN,
     RATIO, /* from here on one of each block: |ln(a / a^)|, attention apart, feed-forward apart */
     ATTENTION,
     FFN,
@@ -286,12 +290,12 @@ typedef enum figure {
 size_t figure_place(figure x, size_t block);
 size_t count_figures(const model *f);
 /* Figures begin as -1, which says that there is none: all are at least 0. */
-arb_ptr new_figures(job *j, size_t n);
-void join_figure(arb_ptr all, size_t place, const arb_t one, slong prec);
+interval *new_figures(job *j, size_t n);
+void join_figure(interval *all, size_t place, interval one);
+interval interval_of(const arb_t x);
 /* Figures that are not wanted may be left out; y gets the outputs. */
-void compare(job *j, const model *f, const model *g, const input *in, unsigned wanted, arb_ptr out,
-             balls y[2], slong prec);
-
+void compare(job *j, const model *f, const model *g, const input *in, unsigned wanted,
+             interval *out, balls y[2], slong prec);
 void cosine_distance(arb_t out, arb_srcptr a, arb_srcptr b, size_t d, arb_ptr room, slong prec);
 /* ---- a certificate (certificate.c, claims.c, search.c, length.c) ----------------------------- */
 
@@ -313,7 +317,5 @@ void check_claims(job *j, const certificate *c);
 /* Looks for inputs of a domain, in its words; `all` gets what was found, beginning with the figures
  * `given` of the given inputs if they belong to it. NULL, or why it can not be searched. */
 const char *search_domain(job *j, const certificate *c, const char *domain, unsigned wanted,
-                          arb_srcptr given, size_t evaluated, arb_ptr all, size_t *tries);
-double middle(const arb_t x);
-int is_above(const arb_t x, double bound); /* 1: surely; -1: surely not; 0: not decided */
+                          const interval *given, size_t evaluated, interval *all, size_t *tries);
 #endif

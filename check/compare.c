@@ -17,39 +17,58 @@ size_t count_figures(const model *f)
     return figure_place(RATIO, count_blocks(f));
 }
 
-arb_ptr new_figures(job *j, size_t n)
+interval *new_figures(job *j, size_t n)
 {
-    arb_ptr v = take_balls(j, n);
-    for (size_t i = 0; i < n; i++) arb_set_si(v + i, -1);
+    interval *const v = take(j, n, sizeof *v);
+    for (size_t i = 0; i < n; i++) v[i] = (interval){-1, -1};
     return v;
 }
 
-/* The larger of both, or the sum. Of a nan the other is not taken: what is not known must not look
- * known. */
-void join_figure(arb_ptr all, size_t place, const arb_t one, slong prec)
+interval interval_of(const arb_t x)
 {
-    arb_ptr to = all + place;
-    if (arb_equal_si(one, -1)) return;
-    if (arb_equal_si(to, -1))
-        arb_set(to, one);
-    else if (!arb_is_finite(one) || !arb_is_finite(to))
-        arb_indeterminate(to);
-    else if (place >= KL_SUM && place <= OPEN)
-        arb_add(to, to, one, prec);
-    else
-        arb_max(to, to, one, prec);
+    interval v = {-INFINITY, INFINITY};
+    arf_t end;
+    arf_init(end);
+    if (arb_is_finite(x)) {
+        arb_get_lbound_arf(end, x, 64);
+        v.low = arf_get_d(end, ARF_RND_FLOOR);
+        arb_get_ubound_arf(end, x, 64);
+        v.high = arf_get_d(end, ARF_RND_CEIL);
+    }
+    arf_clear(end);
+    return v;
 }
 
-static void join_abs(arb_ptr all, size_t place, arb_t by, slong prec)
+/* a + b, rounded outwards where it is not exact. */
+static double sum(double a, double b, double towards)
 {
-    arb_abs(by, by);
-    join_figure(all, place, by, prec);
+    const double s = a + b;
+    return s - a == b && s - b == a ? s : nextafter(s, towards);
+}
+
+void join_figure(interval *all, size_t place, interval one)
+{
+    interval *const to = &all[place];
+    const bool adds = place >= KL_SUM && place <= CHANGED;
+    if (one.high < 0) return;
+    if (to->high < 0)
+        *to = (interval){fmax(one.low, 0), one.high};
+    else if (adds)
+        *to = (interval){sum(to->low, fmax(one.low, 0), 0), sum(to->high, one.high, INFINITY)};
+    else
+        *to = (interval){fmax(to->low, one.low), fmax(to->high, one.high)};
+}
+
+static void note(interval *all, size_t place, arb_t x)
+{
+    arb_abs(x, x);
+    join_figure(all, place, interval_of(x));
 }
 
 /* ---- one block ------------------------------------------------------------------------------- */
 
 /* Largest |ln(a / a^)| over the heads, queries with two keys at least, and their keys. */
-static void compare_weights(const evaluation r[2], const part p[2], const balls z[2], arb_ptr out,
+static void compare_weights(const evaluation r[2], const part p[2], const balls z[2], interval *out,
                             size_t place)
 {
     const size_t tokens = r->in->tokens;
@@ -61,7 +80,7 @@ static void compare_weights(const evaluation r[2], const part p[2], const balls 
     if (heads == 0 || attention_heads(&r[1], p[1], z[1], &h[1]) != heads ||
         !cJSON_Compare(pattern, find(r[1].m->architecture, "pattern"), true))
         return;
-    arb_zero(out + place);
+    out[place] = (interval){0, 0};
     for (size_t i = 0; i < tokens; i++) {
         const size_t n = visible(r, i, keys);
         for (size_t t = 0; n > 1 && t < heads; t++) {
@@ -70,26 +89,26 @@ static void compare_weights(const evaluation r[2], const part p[2], const balls 
                 softmax(log[s], n, true, r->prec);
             }
             _arb_vec_sub(log[0], log[0], log[1], (slong)n, r->prec);
-            for (size_t k = 0; k < n; k++) join_abs(out, place, log[0] + k, r->prec);
+            for (size_t k = 0; k < n; k++) note(out, place, log[0] + k);
         }
     }
 }
 
 /* Largest euclidean distance of a row. */
-static void compare_rows(job *j, balls a, balls b, arb_ptr out, size_t place, slong prec)
+static void compare_rows(job *j, balls a, balls b, interval *out, size_t place, slong prec)
 {
     arb_ptr sum = take_balls(j, 1), apart = take_balls(j, a.d);
     for (size_t i = 0; a.d == b.d && i < a.n; i++) {
         _arb_vec_sub(apart, row_of(a, i), row_of(b, i), (slong)a.d, prec);
         arb_dot(sum, NULL, 0, apart, 1, apart, 1, (slong)a.d, prec);
         arb_sqrtpos(sum, sum, prec);
-        join_figure(out, place, sum, prec);
+        note(out, place, sum);
     }
 }
 
 /* Weights on the rows of each model; branches on the rows that enter the one of f. */
 static void compare_part(const evaluation r[2], size_t block, const part p[2], const balls x[2],
-                         unsigned wanted, arb_ptr out)
+                         unsigned wanted, interval *out)
 {
     chunk *const mark = r->j->memory;
     const figure what = p->ffn ? FFN : ATTENTION;
@@ -143,51 +162,42 @@ static void divergence(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t, slong pr
     arb_dot(t, NULL, 0, p, 1, q, 1, (slong)d, prec);
 }
 
-static void count_row(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr out, arb_ptr x, slong prec)
-{
-    const size_t most_a = largest_entry(a, d), most_b = largest_entry(b, d);
-    const bool known = most_a != SIZE_MAX && most_b != SIZE_MAX;
-    arb_one(x);
-    join_figure(out, ROWS, x, prec);
-    arb_set_ui(x, known && most_a != most_b);
-    join_figure(out, CHANGED, x, prec);
-    arb_set_ui(x, !known);
-    join_figure(out, OPEN, x, prec);
-}
-
-static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wanted, arb_ptr out,
+static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wanted, interval *out,
                             arb_ptr x, slong prec) /* one row; x: room for 2 d + 4 */
 {
     for (size_t k = 0; k < d; k++) {
         arb_sub(x, a + k, b + k, prec);
-        join_abs(out, DIFFERENCE, x, prec);
+        note(out, DIFFERENCE, x);
         arb_sqr(x, x, prec);
-        join_figure(out, APART, x, prec);
+        note(out, APART, x);
         arb_set(x, a + k);
-        join_abs(out, LARGEST, x, prec);
+        note(out, LARGEST, x);
         arb_sqr(x, x, prec);
-        join_figure(out, SQUARES, x, prec);
+        note(out, SQUARES, x);
     }
-    count_row(a, b, d, out, x, prec);
+    const size_t most_a = largest_entry(a, d), most_b = largest_entry(b, d);
+    const bool known = most_a != SIZE_MAX && most_b != SIZE_MAX;
+    join_figure(out, ROWS, (interval){1, 1});
+    join_figure(out, CHANGED, (interval){known && most_a != most_b, !known || most_a != most_b});
     if (d == 2) {
         arb_sub(x, a + 1, a, prec);
         arb_sub(x, x, b + 1, prec);
         arb_add(x, x, b, prec);
-        join_abs(out, SCORE, x, prec);
+        note(out, SCORE, x);
     }
     if (wanted & BIT(COSINE)) {
         cosine_distance(x + 3, a, b, d, x, prec);
-        join_figure(out, COSINE, x + 3, prec);
+        note(out, COSINE, x + 3);
     }
     if (wanted & BIT(KL)) {
         divergence(a, b, d, x, prec);
-        join_figure(out, KL, x, prec);
-        join_figure(out, KL_SUM, x, prec);
+        note(out, KL, x);
+        note(out, KL_SUM, x);
     }
 }
 
 /* How far an entry differs between two tokens: largest minus least of each column. */
-static void spread(job *j, balls x, arb_ptr out, slong prec)
+static void spread(job *j, balls x, interval *out, slong prec)
 {
     arb_ptr high = take_balls(j, 2), low = high + 1;
     for (size_t k = 0; k < x.d; k++) {
@@ -198,12 +208,12 @@ static void spread(job *j, balls x, arb_ptr out, slong prec)
             arb_min(low, low, row_of(x, i) + k, prec);
         }
         arb_sub(high, high, low, prec);
-        join_figure(out, COLLAPSE, high, prec);
+        note(out, COLLAPSE, high);
     }
 }
 
 /* |S - S without attention|^2, where every block has a skip. */
-static void without_attention(const evaluation *e, balls y, arb_ptr out)
+static void without_attention(const evaluation *e, balls y, interval *out)
 {
     balls x = embed(e);
     for (size_t l = 0; l < count_blocks(e->m); l++) {
@@ -216,14 +226,14 @@ static void without_attention(const evaluation *e, balls y, arb_ptr out)
     for (size_t i = 0; i < none.n * none.d; i++) {
         arb_sub(none.v + i, y.v + i, none.v + i, e->prec);
         arb_sqr(none.v + i, none.v + i, e->prec);
-        join_figure(out, WITHOUT, none.v + i, e->prec);
+        note(out, WITHOUT, none.v + i);
     }
 }
 
 /* ---- both models ----------------------------------------------------------------------------- */
 
 /* Both parts of each block: the feed-forward part comes after attention. */
-static void run_blocks(const evaluation r[2], balls x[2], unsigned wanted, arb_ptr out)
+static void run_blocks(const evaluation r[2], balls x[2], unsigned wanted, interval *out)
 {
     const size_t n[2] = {count_blocks(r[0].m), count_blocks(r[1].m)};
     const size_t most = n[0] > n[1] ? n[0] : n[1];
@@ -237,8 +247,8 @@ static void run_blocks(const evaluation r[2], balls x[2], unsigned wanted, arb_p
     }
 }
 
-void compare(job *j, const model *f, const model *g, const input *in, unsigned wanted, arb_ptr out,
-             balls y[2], slong prec)
+void compare(job *j, const model *f, const model *g, const input *in, unsigned wanted,
+             interval *out, balls y[2], slong prec)
 {
     if ((in->x || in->shift) && f->width != g->width)
         fail(j, NOT_TRUE, "the models take rows of %zu and %zu numbers", f->width, g->width);

@@ -296,6 +296,8 @@ static void add_positions(const evaluation *e, balls x, const cJSON *positions)
     arb_ptr v = take_balls(e->j, 2);
     if (!learned && !waves && !same(kind, "rotary"))
         fail(e->j, UNREADABLE, "unknown positions %.40s", kind);
+    if (waves && !(base > 1 && base <= 1e30))
+        fail(e->j, UNREADABLE, "base: %g is not from 1 to 1e30", base);
     if (t && t->rows < x.n) fail(e->j, UNREADABLE, "tensor %s has too few rows", t->name);
     for (size_t i = 0; (learned || waves) && i < x.n * x.d; i++) {
         if (t)

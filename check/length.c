@@ -75,16 +75,16 @@ static void check_attention(job *j, model *m, double proven, double measured)
         for (size_t h = 0; h < n; h++, heads++)
             head_error(&e, &z, rows, words(j, "%zu.%zu", l, h), most);
     }
-    const int above = is_above(most, proven);
+    const interval off = interval_of(most);
     state(j,
-          above < 0   ? CONFIRMED
-          : above > 0 ? REFUTED
-                      : NOT_REFUTED,
+          off.high <= proven ? CONFIRMED
+          : off.low > proven ? REFUTED
+                             : NOT_REFUTED,
           words(j, "proven %.9g", proven),
-          "the run is %.9g from exact attention on %zu rows of %zu heads", middle(most),
-          rows->count, heads);
-    state(j, middle(most) <= 4 * measured ? CONFIRMED : REFUTED,
-          words(j, "measured %.9g", measured), "of another run at most 4 times as much is allowed");
+          "the run is %.9g from exact attention on %zu rows of %zu heads", off.high, rows->count,
+          heads);
+    state(j, off.high <= 4 * measured ? CONFIRMED : REFUTED, words(j, "measured %.9g", measured),
+          "of another run at most 4 times as much is allowed");
 }
 
 void check_length(job *j, const char *folder, const cJSON *root)

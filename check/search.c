@@ -175,24 +175,24 @@ static input draw_input(search *s, bool climb, size_t *near, const double **numb
 /* ---- the search ------------------------------------------------------------------------------ */
 
 /* One try; what it finds is joined to `all`: of rows with another largest entry the most at once. */
-static void one_try(search *s, unsigned wanted, arb_ptr all, bool climb)
+static void one_try(search *s, unsigned wanted, interval *all, bool climb)
 {
     job *const j = s->j;
     const size_t count = count_figures(&s->c->model[0]);
     size_t near;
     const double *numbers;
     const input in = draw_input(s, climb, &near, &numbers);
-    arb_ptr one = new_figures(j, count);
+    interval *const one = new_figures(j, count);
     balls y[2];
     compare(j, &s->c->model[0], &s->c->model[1], &in, wanted, one, y, BITS);
     for (size_t p = 0; p < count; p++)
-        if (p != CHANGED) join_figure(all, p, one + p, BITS);
-    arb_max(all + CHANGED, all + CHANGED, one + CHANGED, BITS);
-    if (middle(one + DIFFERENCE) <= s->worst_found) return;
+        if (p != CHANGED) join_figure(all, p, one[p]);
+    all[CHANGED].low = fmax(all[CHANGED].low, one[CHANGED].low);
+    if (one[DIFFERENCE].low <= s->worst_found) return;
     s->worst = numbers;
     s->worst_near = near;
     s->worst_tokens = in.tokens;
-    s->worst_found = middle(one + DIFFERENCE);
+    s->worst_found = one[DIFFERENCE].low;
 }
 
 /* Whether the given inputs are of the domain for certain. */
@@ -205,7 +205,7 @@ static bool holds_given(const search *s)
 }
 
 const char *search_domain(job *j, const certificate *c, const char *domain, unsigned wanted,
-                          arb_srcptr given, size_t evaluated, arb_ptr all, size_t *tries)
+                          const interval *given, size_t evaluated, interval *all, size_t *tries)
 {
     search s = {.j = j, .c = c, .random = philox_at(j->o->seed, 1), .worst_found = -1};
     const model *const m = c->model;
@@ -218,7 +218,7 @@ const char *search_domain(job *j, const certificate *c, const char *domain, unsi
     if (m[0].width != m[1].width && s.kind != SEQUENCES) return "the models have other widths";
     if (j->o->tries == 0) return "no tries were asked for";
     for (size_t p = 0; holds_given(&s) && p < count_figures(&m[0]); p++)
-        join_figure(all, p, given + p, BITS);
+        join_figure(all, p, given[p]);
     if (holds_given(&s)) *tries = evaluated;
     j->work_all += work * (double)most;
     for (size_t t = 0; t < most; t++, ++*tries)
