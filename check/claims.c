@@ -384,6 +384,7 @@ static void say_bound(job *j, found *f, const char *what, const kind *k, interva
     if (says_nothing(j, f, what, v, k->value == by_search || (k->value == largest && !lower)))
         return;
     f->open = f->open || (!yes && !no && k->value != by_search);
+    if (isinf(v.low)) f->why = "its parameters or its probability do not fit the inputs";
     if (!f->why) f->why = words(j, "it is from %.9g to %.9g", v.low, v.high);
     if (f->n < f->c->set.n && yes)
         f->why = words(j, "on %zu of %zu inputs: %s", f->n, f->c->set.n, f->why);
