@@ -122,6 +122,11 @@ char *cli_suffixed(cli *c, const char *path, const char *suffix);
 /* A name beside `path` for what is still to be checked: no file of the user has it. */
 char *cli_fresh(cli *c, const char *path);
 
+/* Writes the Hugging Face folder that is the operand to c->out, which may be written: uncut, its
+ * files byte for byte; what --pool and --normalize say is added as sentence-transformers' files. Loaded
+ * again and compared before it appears. Prints what was written. */
+pare_status cli_copy_folder(cli *c);
+
 /* ---- what a model file is ------------------------------------------------------------------ */
 
 typedef pare_model_facts facts;

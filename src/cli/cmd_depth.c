@@ -45,7 +45,8 @@ static pare_status read_list(cli *c, depth_opts *o)
 /* Whether --max-error looks for the fewest exact layers. */
 static bool searches(const depth_opts *o)
 {
-    return o->r.o.depth.layers == PARE_DEPTH_UNSET && !o->one_layer && isfinite(o->r.o.max_error);
+    return o->r.o.depth.layers == PARE_DEPTH_UNSET && !o->r.o.depth.blocks && !o->one_layer &&
+           isfinite(o->r.o.max_error);
 }
 
 /* What has no meaning in this call; the rest needs the model (check_model). */
@@ -72,10 +73,13 @@ static pare_status check_options(cli *c, void *self)
                 d->nexact);
     }
     const bool chosen = d->layers != PARE_DEPTH_UNSET || searches(o);
-    if (!st && !chosen && !o->exact && !o->one_layer)
+    if (!st)
+        st = cli_only(c, "layers,exact,kind,select,one-layer", !d->blocks, "cuts without --blocks");
+    if (!st && !chosen && !o->exact && !o->one_layer && !d->blocks)
         st = cli_usage_error(
             c, "say what stays: --layers K (how many attention layers), --exact LIST (which "
-               "ones) or --max-error E (the fewest within that error)");
+               "ones), --blocks K (whole blocks) or --max-error E (the fewest layers within that "
+               "error)");
     if (st) return st;
     if (o->ball > 0) r->ask[r->nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
     if (o->diam > 0) r->ask[r->nask++] = pare_depth_diameter(o->diam);
@@ -127,7 +131,10 @@ static void print_text(const cli *c, const void *self)
     if (p->exact > o->r.o.depth.nexact) /* else they were named, or none stays */
         snprintf(how, sizeof how, ", chosen %s (--select %s)", by[o->select],
                  pare_depth_select_names[o->select]);
-    if (o->one_layer)
+    if (o->r.o.depth.blocks)
+        snprintf(words, sizeof words, "%zu of %zu blocks removed, attention and feed-forward layer",
+                 p->nlayers - p->exact, p->nlayers);
+    else if (o->one_layer)
         snprintf(words, sizeof words, "all attention layers become one: %s%s", o->one_layer, kept);
     else
         snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s)%s",
@@ -135,14 +142,18 @@ static void print_text(const cli *c, const void *self)
     show_shapes(r, words);
     if (!o->one_layer) {
         const bool influence = p->nlayers > 0 && !isnan(p->layers[0].influence_est);
-        out_row("  layer", "%-9s %24s%s", "attention", "error if replaced alone",
+        const bool whole = o->r.o.depth.blocks > 0;
+        out_row(whole ? "  block" : "  layer", "%-9s %24s%s", "attention",
+                whole ? "error if removed alone" : "error if replaced alone",
                 influence ? "   influence" : "");
         for (size_t l = 0; l < p->nlayers; l++) {
             const pare_depth_layer *const d = &p->layers[l];
             char cost[24] = "-", weight[24] = "";
             if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
             if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
-            out_line("  %-11zu%-9s %24s%s", d->block, pare_attn_name(d->kind), cost, weight);
+            const bool gone = d->kind == PARE_ATTN_NONE;
+            out_line("  %-11zu%-9s %24s%s", d->block, gone ? "removed" : pare_attn_name(d->kind),
+                     cost, weight);
         }
     }
     show_end(c, r);
@@ -159,6 +170,9 @@ static pare_status print_json(cli *c, const void *self)
         ok = pare_json_add_values(to, "one_layer:s", o->one_layer) &&
              (r->one_layer.keep == PARE_DEPTH_UNSET ||
               pare_json_add_values(to, "kept:z", r->one_layer.keep));
+    } else if (ok && r->depth.nlayers && o->r.o.depth.blocks) {
+        ok = pare_json_add_values(to, "blocks:z of:z", r->depth.exact, r->depth.nlayers) &&
+             (list = pare_json_add_array(to, "layers"));
     } else if (ok) {
         ok = pare_json_add_values(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
                                   pare_depth_select_names[o->select], r->depth.exact) &&
@@ -234,12 +248,12 @@ int cmd_depth(int argc, char **argv)
     /* clang-format on */
     const opt_spec spec = {
         .command = "depth",
-        .args = "MODEL --data FILE --layers K -o OUT",
+        .args = "MODEL --data FILE (--layers K | --blocks K) -o OUT",
         .about =
             "Replaces all but K attention layers by something cheaper and certifies what that\n"
             "costs. Skip connections and feed-forward layers stay.",
         .examples = {"depth model.safetensors --data text.txt --layers 8 -o flat.safetensors",
-                     "depth model.safetensors --exact 0,3 --kind uniform -o flat.safetensors"},
+                     "depth minilm/ --data sentences.txt --blocks 5 -o minilm-5/"},
         .seeded = true,
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},

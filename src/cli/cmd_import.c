@@ -118,8 +118,19 @@ static pare_status import(cli *c, void *self)
     pare_model *m = NULL, *again = NULL;
     facts before, after;
     char sha[PARE_SHA256_HEX] = "";
+    const bool folder = c->out[0] && c->out[strlen(c->out) - 1] == '/';
     pare_status st = cli_is_there(c, path);
     if (!st) st = cli_is_there(c, o->vocab);
+    if (!st && folder) {
+        st = cli_only(c, "vocab", false, "-o FILE");
+        if (!st && !pare_is_dir(path))
+            st = cli_usage_error(c, "-o %s: %s is a file; pare export writes a folder of it",
+                                 c->out, path);
+        c->out = st ? c->out : cli_folder_name(c, c->out);
+        if (!st && !c->out) st = PARE_ERR_MEMORY;
+        if (!st) st = cli_may_write_folder(c, c->out, (const char *const[]){path}, 1);
+        return st ? st : cli_copy_folder(c);
+    }
     if (!st) st = cli_may_write(c, c->out, path);
     if (!st && o->vocab) st = cli_may_write(c, c->out, o->vocab);
     if (!st) st = cli_load(c, &m, path);
@@ -152,7 +163,8 @@ int cmd_import(int argc, char **argv)
         .about = "Reads a model of another program and writes it as a pare file: Hugging Face\n"
                  "GPT-2, Llama and BERT (file or folder), llama2.c .bin, per-head tensors, graph\n"
                  "transformers, Moonshine, .npz. The new file is read back, and both models are\n"
-                 "run on random inputs, before it appears. All commands read these formats, too.",
+                 "run on random inputs, before it appears. All commands read these formats, too.\n"
+                 "With -o NAME/ a Hugging Face folder stays one: weights and config byte for byte.",
         .examples = {"import stories260K.bin --vocab tok512.bin -o stories.safetensors",
                      "import bert-folder/ -o bert.safetensors"},
         .seeded = true, /* the inputs of the self-check */

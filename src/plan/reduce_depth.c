@@ -58,7 +58,8 @@ pare_status reduce_depth(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
     const bool one_layer = o->kind == PARE_REDUCE_ONE_LAYER;
-    const bool search = !one_layer && o->depth.layers == PARE_DEPTH_UNSET && isfinite(o->max_error);
+    const bool search = !one_layer && !o->depth.blocks && o->depth.layers == PARE_DEPTH_UNSET &&
+                        isfinite(o->max_error);
     const bool needs_data = one_layer ? pare_depth_one_needs_data(&o->one_layer)
                                       : pare_depth_needs_data(r->m, &o->depth);
     pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = !search && !needs_data});
