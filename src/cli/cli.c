@@ -431,6 +431,8 @@ pare_status cli_may_write_folder(cli *c, const char *path, const char *const *in
 {
     pare_status st = PARE_OK;
     for (size_t i = 0; i < n && !st; i++) st = cli_is_there(c, inputs[i]);
+    if (!st && strcmp(path, "-") == 0)
+        st = cli_usage_error(c, "-o -: this result goes to a folder, not to stdout");
     for (size_t i = 0; i < n && !st; i++)
         if (inputs[i] && cli_same_file(inputs[i], path))
             st = cli_usage_error(c, "-o %s is the input %s itself", path, inputs[i]);

@@ -96,9 +96,8 @@ static pare_status check_options(cli *c, void *self)
 static pare_status check_model(cli *c, void *self, const pare_model *m)
 {
     const depth_opts *const o = self;
-    const bool text = m->embedding.ids && m->head.pool == PARE_POOL_NONE;
     pare_status st = reduce_split_applies(c, NULL, m);
-    if (!st) st = cli_only(c, "tokens", text, "language models, whose texts are long");
+    if (!st) st = cli_only(c, "tokens", m->embedding.ids, "models that take tokens");
     if (!st)
         st = cli_only(c, "input-diam", !m->embedding.ids,
                       "models that take vectors; of tokens the bound covers all sequences");

@@ -180,13 +180,14 @@ static new_tensor plan_tensor(like *x, const st_tensor *from)
             return t;
         }
         t.w[t.nw] = w;
-        rows += from->ndim == 1 ? w->cols : w->rows;
+        rows += w->rows;
     }
-    if (from->ndim == 1)
-        t.shape[0] = pare_has(t.w[0]) ? rows : from->shape[0];
-    else
-        t.shape[t.part->transposed ? 1 : 0] = rows,
-                                         t.shape[t.part->transposed ? 0 : 1] = t.w[0]->cols;
+    if (from->ndim > 1) {
+        t.shape[t.part->transposed ? 1 : 0] = rows;
+        t.shape[t.part->transposed ? 0 : 1] = t.w[0]->cols;
+    } else if (t.part->layer) { /* a bias of zeros need not be there */
+        t.shape[0] = x->m->blocks[block].ffn.layers[t.part->layer - 1].w.rows;
+    }
     return t;
 }
 

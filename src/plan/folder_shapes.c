@@ -27,6 +27,20 @@ static const char *width_obstacle(const pare_width_opts *w)
     return NULL;
 }
 
+/* GPT-2's scale_attn_by_inverse_layer_idx. */
+static bool has_one_scale(const pare_model *m)
+{
+    double scale = NAN;
+    for (size_t b = 0; b < m->nblocks; b++) {
+        const pare_attn *const a = &m->blocks[b].attn;
+        for (size_t h = 0; h < a->nheads; h++) {
+            if (isnan(scale)) scale = a->heads[h].scale;
+            if (!(a->heads[h].scale == scale)) return false;
+        }
+    }
+    return true;
+}
+
 pare_status pare_reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o, pare_err *err)
 {
     const char *why = NULL;
@@ -44,6 +58,8 @@ pare_status pare_reduce_fits_folder(const pare_model *m, const pare_reduce_opts 
     case PARE_REDUCE_DEPTH:
         if (o->depth.blocks == 0)
             why = "every block of its family has exact attention; remove whole blocks (set blocks)";
+        else if (!has_one_scale(m))
+            why = "it scales the scores of a block by the number of the block, which changes";
         break;
     case PARE_REDUCE_ONE_LAYER:
         why = "its blocks have feed-forward layers and norms";

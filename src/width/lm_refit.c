@@ -172,12 +172,18 @@ static lm_ffn refit_units(prune_pass *p, const lm_ffn *f, const pare_mat *before
     return out;
 }
 
+/* A block without attention is the head of a masked-word model: its second map is not stored. */
+static bool may_be_fitted(const prune_pass *p, size_t place)
+{
+    return p->fit && !(p->standard && p->m->m->blocks[place / 2 - 1].attn.kind == PARE_ATTN_NONE);
+}
+
 static lm_ffn cut_units(prune_pass *p, const lm_ffn *f, size_t place, size_t removed)
 {
     pare_work *const w = p->w;
     lm_ffn sum = *f, out = *f;
     if (w->st || !f->present) return out;
-    const bool fit = p->fit && (removed || p->changed);
+    const bool fit = may_be_fitted(p, place) && (removed || p->changed);
     const pare_mat before = fit ? mat_copy(w, &p->small.x) : (pare_mat){0};
     sum.out = (lm_norm){0};
     lm_ffn_step(w, p->m, &sum, &p->large);

@@ -5,6 +5,9 @@
                                 ids) and y.npy (what the network gives) beside it in DIR
     families.py compare DIR     CASE.f32.npy and CASE.f64.npy, which pare wrote, against y.npy
     families.py refused DIR     folders that must be refused, or read with a word
+    families.py cut DIR         the folders DIR/CASE.CUT that pare made of DIR/CASE: every file, name,
+                                shape and type, and CASE.CUT.f64.npy, which pare wrote, against what
+                                the network gives with the weights in it
 
 A case names the keys of its config that must matter: with another value of the key the outputs
 computed here move by more than 2e-4 of their largest entry, or `make` fails. So a reader that
@@ -85,6 +88,14 @@ class Weights(dict):
             self.near(name + ".bias", d, 0)
 
 
+def layers_of(c):
+    return next(c[k] for k in ("num_hidden_layers", "n_layers", "n_layer") if k in c)
+
+
+def units_of(c):
+    return next(c[k] for k in ("intermediate_size", "hidden_dim", "n_inner") if k in c) or 4 * D
+
+
 # ---- formulas ------------------------------------------------------------------------------------
 
 erf = np.vectorize(math.erf)
@@ -162,8 +173,8 @@ def make_encoder(w, c, p):
     if "type_vocab_size" in c:
         w.matrix(p + "embeddings.token_type_embeddings.weight", c["type_vocab_size"], D, size=1)
     w.norm(p + "embeddings.LayerNorm", D)
-    for l in range(LAYERS):
-        for name, out, inp in zip(names, (D, D, D, D, 0, FFN, D, 0), (D, D, D, D, 0, D, FFN, 0)):
+    for l in range(layers_of(c)):
+        for name, out, inp in zip(names, (D, D, D, D, 0, units_of(c), D, 0), (D, D, D, D, 0, D, units_of(c), 0)):
             if out:
                 w.dense(f"{p}{layer}{l}.{name}", out, inp)
             else:
@@ -182,7 +193,7 @@ def encoder_rows(w, c, p, ids):
         x = x + w[p + "embeddings.token_type_embeddings.weight"][0]
     x, width = layer_norm(w, p + "embeddings.LayerNorm", x, eps), x.shape[-1]
     everything = np.ones((len(ids), len(ids)), bool)
-    for l in range(c["n_layers" if distil else "num_hidden_layers"]):
+    for l in range(layers_of(c)):
         at = f"{p}{layer}{l}."
         heads_of = lambda name: split(linear(w, at + name, x), heads)
         y = merge(attention(heads_of(q), heads_of(k), heads_of(v), everything, 1 / math.sqrt(width // heads)))
@@ -243,10 +254,10 @@ def encoder_head(w, c, p, kind, x):
 
 def make_gpt2(w, c, p):
     """Conv1D: matrices are stored [in, out]."""
-    inner = c["n_inner"] or 4 * D
+    inner = units_of(c)
     w.matrix(p + "wte.weight", VOCAB, D, size=1)
     w.matrix(p + "wpe.weight", c["n_positions"], D, size=1)
-    for l in range(LAYERS):
+    for l in range(layers_of(c)):
         for name, inp, out in (("attn.c_attn", D, 3 * D), ("attn.c_proj", D, D), ("mlp.c_fc", D, inner),
                                ("mlp.c_proj", inner, D)):
             w.matrix(f"{p}h.{l}.{name}.weight", inp, out, size=1.3 / math.sqrt(inp))
@@ -260,7 +271,7 @@ def gpt2_rows(w, c, p, ids):
     conv = lambda name, x: x @ w[name + ".weight"] + w[name + ".bias"]
     n, eps = len(ids), c["layer_norm_epsilon"]
     x = w[p + "wte.weight"][ids] + w[p + "wpe.weight"][:n]
-    for l in range(LAYERS):
+    for l in range(layers_of(c)):
         at = f"{p}h.{l}."
         q, k, v = (split(part, c["n_head"]) for part in
                    np.split(conv(at + "attn.c_attn", layer_norm(w, at + "ln_1", x, eps)), 3, axis=-1))
@@ -285,12 +296,12 @@ def make_llama(w, c, p):
     qwen = c["model_type"] == "qwen2"
     qkv_bias, o_bias = qwen or c.get("attention_bias", False), c.get("attention_bias", False)
     w.matrix(p + "embed_tokens.weight", VOCAB, D, size=1)
-    for l in range(LAYERS):
+    for l in range(layers_of(c)):
         at = f"{p}layers.{l}."
         for name, out, inp, bias in (("q", q, D, qkv_bias), ("k", kv, D, qkv_bias), ("v", kv, D, qkv_bias),
                                      ("o", D, q, o_bias)):
             w.dense(f"{at}self_attn.{name}_proj", out, inp, bias)
-        for name, out, inp in (("gate", FFN, D), ("up", FFN, D), ("down", D, FFN)):
+        for name, out, inp in (("gate", units_of(c), D), ("up", units_of(c), D), ("down", D, units_of(c))):
             w.dense(f"{at}mlp.{name}_proj", out, inp, c.get("mlp_bias", False))
         w.norm(at + "input_layernorm", D, bias=False)
         w.norm(at + "post_attention_layernorm", D, bias=False)
@@ -331,7 +342,7 @@ def llama_rows(w, c, p, ids):
     heads, kv, eps, n = c["num_attention_heads"], c["num_key_value_heads"], c["rms_norm_eps"], len(ids)
     f, act = frequencies(c), ACTS[c["hidden_act"]]
     x = w[p + "embed_tokens.weight"][ids]
-    for l in range(LAYERS):
+    for l in range(layers_of(c)):
         at = f"{p}layers.{l}."
         z = rms_norm(w, at + "input_layernorm", x, eps)
         q = rotate(split(linear(w, at + "self_attn.q_proj", z), heads), f)
@@ -514,17 +525,23 @@ def write_modules(folder, w, m):
             os.rename(f"{folder}/{name}", f"{folder}/{m['inside']}/{name}")
 
 
-def write_weights(folder, case, w, number):
+def all_tensors(case, w, layers):
+    """With the buffers that some files have."""
     p = case["prefix"]
     tensors = {k: (v, w.dtype) for k, v in w.items() if not k.startswith("2_Dense.")}
     if case.get("position_ids"):
         tensors[p + "embeddings.position_ids"] = (np.arange(TOKENS + 4)[None], "I64")
     if case.get("buffers"):
-        for l in range(LAYERS):
+        for l in range(layers):
             tensors[f"{p}h.{l}.attn.bias"] = (np.tril(np.ones((1, 1, TOKENS, TOKENS))), "F32")
             tensors[f"{p}h.{l}.attn.masked_bias"] = (np.array(-1e4), "F32")
     if case.get("inv_freq"):
         tensors[f"{p}layers.0.self_attn.rotary_emb.inv_freq"] = (np.ones(3), "F32")
+    return tensors
+
+
+def write_weights(folder, case, w, number):
+    tensors = all_tensors(case, w, LAYERS)
     shards = case.get("shards", 1)
     if shards == 1:  # every third under another name
         write_safetensors(folder + ("/weights.fp.safetensors" if number % 3 == 0 and "inside" not in case.get("modules", {}) else "/model.safetensors"), tensors)
@@ -538,8 +555,9 @@ def write_weights(folder, case, w, number):
     write_json(folder + "/model.safetensors.index.json", {"metadata": {}, "weight_map": index})
 
 
-def make_case(root, number, name, case, quiet=False):
-    folder, c, w = f"{root}/{name}", case["config"], Weights(number, case["dtype"])
+def make_weights(number, c, case):
+    """The tensors that a config implies, by their names."""
+    w = Weights(number, case["dtype"])
     if c["model_type"] in MAKE:
         MAKE[c["model_type"]][0](w, c, case["prefix"])
         make_decoder_head(w, c, case["head"])
@@ -548,6 +566,12 @@ def make_case(root, number, name, case, quiet=False):
         make_encoder_head(w, c, case["prefix"], case["head"])
     if "dense" in case.get("modules", {}):
         w.dense("2_Dense.linear", 11, D)
+    return w
+
+
+def make_case(root, number, name, case, quiet=False):
+    folder, c = f"{root}/{name}", case["config"]
+    w = make_weights(number, c, case)
     write_json(folder + "/config.json", c)
     write_weights(folder, case, w, number)
     if "modules" in case and not case["modules"].get("told"):
@@ -582,6 +606,90 @@ def compare(root):
                 print(f"{name} {kind}: off by {abs(z - y).max() / abs(y).max():.1e} of the largest entry")
             elif kind == "f64":
                 print(name, "agrees", *y.shape[1:])
+
+
+# ---- cuts ----------------------------------------------------------------------------------------
+
+SIZE_KEYS = {"intermediate_size", "hidden_dim", "n_inner", "num_hidden_layers", "n_layers", "n_layer"}
+
+
+def read_safetensors(path):
+    """{name: (array in f64, dtype)}."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    tensors = {}
+    for name, t in json.loads(data[8:8 + n]).items():
+        if name == "__metadata__":
+            continue
+        b = data[8 + n + t["data_offsets"][0]:8 + n + t["data_offsets"][1]]
+        if t["dtype"] == "BF16":
+            v = (np.frombuffer(b, "<u2").astype("<u4") << 16).view("<f4")
+        else:
+            v = np.frombuffer(b, {"F16": "<f2", "F32": "<f4", "F64": "<f8", "I64": "<i8"}[t["dtype"]])
+        tensors[name] = (v.reshape(t["shape"]).astype(float), t["dtype"])
+    return tensors
+
+
+def files_of(folder):
+    return {os.path.relpath(os.path.join(at, f), folder) for at, _, files in os.walk(folder) for f in files}
+
+
+def check_files(source, folder, told):
+    """What is wrong with the files beside the weights."""
+    old, new = files_of(source), files_of(folder)
+    added = {"pare.cert.json", "pare.run.json"}
+    if told:
+        added |= {"modules.json", "1_Pooling/config.json", "sentence_bert_config.json"}
+    if new != old | added:
+        yield f"files missing {sorted((old | added) - new)}, not expected {sorted(new - old - added)}"
+    for name in sorted(old & new):
+        with open(f"{source}/{name}", "rb") as a, open(f"{folder}/{name}", "rb") as b:
+            same = a.read() == b.read()
+        weights = name.endswith((".safetensors", ".index.json")) and not name.startswith("2_Dense")
+        if not same and not weights and name != "config.json":
+            yield name + " has changed"
+
+
+def check_tensors(folder, case, c):
+    """What is wrong with the weights, and the weights."""
+    w, found = make_weights(0, c, case), {}
+    for name in sorted(f for f in os.listdir(folder) if f.endswith(".safetensors")):
+        found.update(read_safetensors(f"{folder}/{name}"))
+    want = all_tensors(case, w, layers_of(c))
+    wrong = [f"{n} is missing" for n in want if n not in found] + [f"{n} is not expected" for n in found if n not in want]
+    for n in set(want) & set(found):
+        (v, dtype), (x, is_dtype) = want[n], found[n]
+        if v.shape != x.shape or dtype != is_dtype:
+            wrong.append(f"{n} is {is_dtype} {x.shape}, not {dtype} {v.shape}")
+    if os.path.exists(folder + "/model.safetensors.index.json"):
+        with open(folder + "/model.safetensors.index.json", encoding="utf-8") as f:
+            if set(json.load(f)["weight_map"]) != set(found):
+                wrong.append("the index lists other tensors than the shards have")
+    for n, (x, _) in found.items():
+        w[n] = x
+    if "dense" in case.get("modules", {}):
+        for n, (x, _) in read_safetensors(folder + "/2_Dense/model.safetensors").items():
+            w["2_Dense." + n] = x
+    return wrong, w
+
+
+def check_cut(root, name, case, cut):
+    source, folder = f"{root}/{name}", f"{root}/{name}.{cut}"
+    with open(folder + "/config.json", encoding="utf-8") as f:
+        c = json.load(f)
+    told = case.get("modules", {}).get("told")
+    wrong = [f"config.json: {k} is {c.get(k)}" for k in set(c) | set(case["config"])
+             if k not in SIZE_KEYS and c.get(k) != case["config"].get(k)]
+    wrong += check_files(source, folder, told)
+    tensors, w = check_tensors(folder, case, c)
+    wrong += tensors
+    if not wrong:
+        y = np.stack([outputs(case, w, c, row) for row in np.load(f"{root}/{name}.x.npy")])
+        z = np.load(f"{root}/{name}.{cut}.f64.npy")
+        if z.shape != y.shape or not abs(z - y).max() <= 1e-10 * abs(y).max():
+            wrong.append("the outputs are others")
+    print(f"{name}.{cut}:", "; ".join(wrong) or f"{layers_of(c)} layers, {units_of(c)} units, agrees")
 
 
 # ---- what must be refused, or read with a word ---------------------------------------------------
@@ -698,5 +806,10 @@ elif sys.argv[1] == "make":
         make_case(sys.argv[2], at, key, copy.deepcopy(value))
 elif sys.argv[1] == "refused":
     make_changed(sys.argv[2])
+elif sys.argv[1] == "cut":
+    for key, value in CASES.items():
+        for kind in ("narrow", "short"):
+            if os.path.exists(f"{sys.argv[2]}/{key}.{kind}"):
+                check_cut(sys.argv[2], key, value, kind)
 else:
     compare(sys.argv[2])
