@@ -412,7 +412,7 @@ FAULTS  = $(filter $(BUILD)/tests/faults/%,$(TST_BIN) $(LNG_BIN))
 FAIL_IO = $(BUILD)/obj/tests/faults/fail_io.o
 $(FAULTS): $(FAIL_IO)
 $(FAULTS): WRAP = $(FAIL_IO) -Wl,--wrap=open,--wrap=write,--wrap=fsync,--wrap=close \
-                  -Wl,--wrap=rename,--wrap=renameat2,--wrap=link
+                  -Wl,--wrap=rename,--wrap=renameat2,--wrap=link,--wrap=mkdir
 # Tests whose name ends in _mpfr compare with MPFR.
 $(filter %_mpfr,$(TST_BIN) $(LNG_BIN)): WRAP = $(MPFR_LIBS)
 $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STUDIES) $(INTERNAL)

@@ -326,47 +326,46 @@ static const char *const hidden_keys[] = {"intermediate_size", "hidden_dim", "n_
 static const char *const layer_keys[] = {"num_hidden_layers", "n_layers", "n_layer"};
 static const char *const dtype_keys[] = {"torch_dtype", "dtype"};
 
-static void replace(like *x, const char *key, cJSON *value)
+/* In place: nothing is allocated. */
+static void set_number(cJSON *item, double value)
 {
-    if (!value)
-        x->st = pare_no_memory(x->err);
-    else if (!cJSON_ReplaceItemInObjectCaseSensitive(x->s.config, key, value))
-        cJSON_Delete(value);
+    item->type = cJSON_Number;
+    cJSON_SetNumberHelper(item, value);
 }
 
 static void set_size(like *x, const char *key, size_t value)
 {
-    const cJSON *const item = cJSON_GetObjectItemCaseSensitive(x->s.config, key);
-    if (!x->st && item && (cJSON_IsNumber(item) || cJSON_IsNull(item)))
-        replace(x, key, cJSON_CreateNumber((double)value));
+    cJSON *const item = cJSON_GetObjectItemCaseSensitive(x->s.config, key);
+    if (item && (cJSON_IsNumber(item) || cJSON_IsNull(item))) set_number(item, (double)value);
 }
 
-static size_t units_of(const pare_model *m)
+static size_t units_of(const pare_block *b)
 {
-    return m->nblocks && m->blocks[0].ffn.nlayers ? m->blocks[0].ffn.layers[0].w.rows : 0;
+    return b->ffn.nlayers ? b->ffn.layers[0].w.rows : 0;
 }
 
 static void write_config(like *x, const char *folder)
 {
     const pare_model *const m = x->m, *const in = x->in;
-    const size_t units = units_of(m);
     cJSON *const config = x->s.config;
-    if (x->st) return;
+    if (x->st || m->nblocks == 0) return;
+    const size_t units = units_of(&m->blocks[0]), old = units_of(&in->blocks[0]);
     for (size_t i = 0; i < 3; i++) {
-        if (units && units != units_of(in)) set_size(x, hidden_keys[i], units);
+        if (units != old) set_size(x, hidden_keys[i], units);
         if (m->nblocks != in->nblocks) set_size(x, layer_keys[i], m->nblocks - x->extra);
     }
-    if (!x->st && units != units_of(in) && strcmp(in->name, "gpt2") == 0 &&
+    if (!x->st && units != old && strcmp(in->name, "gpt2") == 0 &&
         !cJSON_GetObjectItemCaseSensitive(config, "n_inner") &&
         !pare_json_add_size(config, "n_inner", units))
         x->st = pare_no_memory(x->err);
-    for (size_t i = 0; i < 2 && x->dtype && !x->st; i++)
-        if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(config, dtype_keys[i])))
-            replace(x, dtype_keys[i],
-                    cJSON_CreateString(x->dtype == PARE_F16    ? "float16"
-                                       : x->dtype == PARE_BF16 ? "bfloat16"
-                                       : x->dtype == PARE_F32  ? "float32"
-                                                               : "float64"));
+    for (size_t i = 0; i < 2 && x->dtype && !x->st; i++) {
+        cJSON *const item = cJSON_GetObjectItemCaseSensitive(config, dtype_keys[i]);
+        if (cJSON_IsString(item) && !cJSON_SetValuestring(item, x->dtype == PARE_F16    ? "float16"
+                                                                : x->dtype == PARE_BF16 ? "bfloat16"
+                                                                : x->dtype == PARE_F32  ? "float32"
+                                                                                       : "float64"))
+            x->st = pare_no_memory(x->err);
+    }
     write_json(x, config, inside(x, folder, "config.json"));
 }
 
@@ -382,6 +381,16 @@ static void count_extra(like *x)
     }
 }
 
+/* A config has one number for all blocks. */
+static void check_units(like *x)
+{
+    const pare_model *const m = x->m;
+    for (size_t b = 0; b + x->extra < m->nblocks && !x->st; b++)
+        if (units_of(&m->blocks[b]) != units_of(&m->blocks[0]))
+            refuse(x, pare_sprintf(x->arena, "block %zu has %zu hidden units, block 0 has %zu", b,
+                                   units_of(&m->blocks[b]), units_of(&m->blocks[0])));
+}
+
 /* The index of the shards, with the new total; tensors of blocks that are gone leave it. */
 static void write_index(like *x, const char *from, const char *to, size_t bytes)
 {
@@ -391,9 +400,8 @@ static void write_index(like *x, const char *from, const char *to, size_t bytes)
     if (!x->st && root) {
         cJSON *const meta = cJSON_GetObjectItemCaseSensitive(root, "metadata");
         cJSON *const map = cJSON_GetObjectItemCaseSensitive(root, "weight_map");
-        if (cJSON_IsObject(meta) && cJSON_GetObjectItemCaseSensitive(meta, "total_size"))
-            cJSON_ReplaceItemInObjectCaseSensitive(meta, "total_size",
-                                                   cJSON_CreateNumber((double)bytes));
+        cJSON *const total = meta ? cJSON_GetObjectItemCaseSensitive(meta, "total_size") : NULL;
+        if (total) set_number(total, (double)bytes);
         for (cJSON *i = map ? map->child : NULL, *next; i; i = next) {
             const char *rest = NULL;
             size_t block = 0;
@@ -581,13 +589,13 @@ static bool same_weight(const pare_weight *a, const pare_weight *b, double unit,
 static void check_folder(like *x)
 {
     pare_model *again = NULL;
-    pare_files *const files = pare_files_new_unhashed();
-    weights *const a = pare_alloc(x->arena, 1, sizeof *a), *const b =
-                                                               pare_alloc(x->arena, 1, sizeof *b);
+    pare_files *files = NULL;
+    weights *const both = x->st ? NULL : pare_alloc(x->arena, 2, sizeof *both);
     char is[PARE_SHA256_HEX] = "", want[PARE_SHA256_HEX] = "";
     const pare_dtype p = x->dtype ? x->dtype : pare_model_precision(x->in);
     const double unit = p == PARE_BF16 ? 0x1p-8 : p == PARE_F16 ? 0x1p-11 : 0x1p-24;
-    if (!x->st && (!files || !a || !b)) x->st = pare_no_memory(x->err);
+    if (!x->st && (!both || !(files = pare_files_new_unhashed()))) x->st = pare_no_memory(x->err);
+    weights *const a = both, *const b = both ? both + 1 : NULL;
     if (!x->st) x->st = pare_model_load_as(&again, x->folder, NULL, files, x->err);
     if (!x->st) x->st = pare_architecture_sha256(is, again, x->err);
     if (!x->st) x->st = pare_architecture_sha256(want, x->m, x->err);
@@ -629,6 +637,7 @@ pare_status pare_export_like(const pare_model *m, const pare_model *in, const ch
     if (!x.st && !x.uncut && !x.s.config)
         refuse(&x, "there is no config.json, in which its sizes would stand");
     if (!x.st && !x.uncut) count_extra(&x);
+    if (!x.st && !x.uncut) check_units(&x);
     const char *transformer = top;
     if (!x.st && x.s.nfiles) { /* may be in a folder of its own: 0_Transformer */
         const char *const path = x.s.files[0].blob->path;

@@ -133,8 +133,8 @@ pare_status pare_folder_move(const char *from, const char *to, bool overwrite, p
             st = not_moved(to, err);
         }
     }
-    if (left) pare_folder_remove(left);
     if (!st) st = sync_folder(parent, err);
+    if (left) pare_folder_remove(left);
     if (!st) pare_out_sweep(to);
     pare_arena_free(a);
     return st;
