@@ -65,8 +65,9 @@ pare_status pare_reduce_fits_folder(const pare_model *m, const pare_reduce_opts 
         why = "its blocks have feed-forward layers and norms";
         break;
     case PARE_REDUCE_TICKET:
-        why = "a ticket is a file: a seed and a mask in the place of the weights";
-        break;
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "a ticket is a file: a seed and a mask in the place of the weights; give "
+                         "it the name of a file");
     }
     if (!why) return PARE_OK;
     return pare_fail(err, PARE_ERR_USAGE,
