@@ -219,13 +219,15 @@ PARE_MUST_USE pare_status pare_out_printf(pare_out *o, pare_err *err, const char
     PARE_PRINTF(3, 4);
 PARE_MUST_USE pare_status pare_out_commit(pare_out *o,
                                           pare_err *err); /* frees o, also on failure */
-/* Removes what processes that no longer exist have left of writing `path`: files and folders beside
- * it whose names are its own and then .PID-N.tmp, .PID-old.tmp, .part-PID or .part-PID.PID-N.tmp.
+/* Removes what processes that no longer exist have left of writing `path`: plain files beside it
+ * whose names are its own and then .PID-N.tmp, .PID-old.tmp, .part-PID or .part-PID.PID-N.tmp.
  * Every commit does so for the file it has written. What cannot be removed stays. Both return how
  * many were removed. */
 size_t pare_out_sweep(const char *path);
 /* The same before anything is written: .PID-old.tmp stays, it may be the only copy of something. */
 size_t pare_out_sweep_begun(const char *path);
+/* The same where `path` is a folder: folders of such names go as well; `old`: also .PID-old.tmp. */
+size_t pare_folder_sweep(const char *path, bool old);
 void pare_out_abort(pare_out *o); /* removes the temporary file; accepts NULL */
 /* Renames `from` to `to` (in its folder, and down to the disk); what is there is replaced only with
  * `overwrite`. On failure `to` is as it was, unless the message says that the folder could not be

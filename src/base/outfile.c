@@ -257,7 +257,7 @@ static bool remove_inside(const char *folder, const char *name)
     return !pare_file_exists(path);
 }
 
-static size_t remove_stale(const char *path, bool old)
+static size_t remove_stale(const char *path, bool old, bool folders)
 {
     const char *const slash = strrchr(path, '/'), *const base = slash ? slash + 1 : path;
     char *const folder = folder_of(path);
@@ -276,7 +276,7 @@ static size_t remove_stale(const char *path, bool old)
             continue;
         if (S_ISREG(info.st_mode))
             removed += unlinkat(dirfd(d), e->d_name, 0) == 0;
-        else if (S_ISDIR(info.st_mode))
+        else if (folders && S_ISDIR(info.st_mode))
             removed += remove_inside(folder, e->d_name);
     }
     free(folder);
@@ -286,10 +286,15 @@ static size_t remove_stale(const char *path, bool old)
 
 size_t pare_out_sweep(const char *path)
 {
-    return remove_stale(path, true);
+    return remove_stale(path, true, false);
 }
 
 size_t pare_out_sweep_begun(const char *path)
 {
-    return remove_stale(path, false);
+    return remove_stale(path, false, false);
+}
+
+size_t pare_folder_sweep(const char *path, bool old)
+{
+    return remove_stale(path, old, true);
 }

@@ -268,7 +268,7 @@ pare_status pare_publish(pare_cert *cert, pare_arena *a, const pare_model *in, p
     p.weights = pare_model_size(*out, 1, 0).bytes;
     st = write_and_certify(cert, a, in, out, opts, &p, err);
     if (!st) {
-        pare_out_sweep(p.out);
+        if (!opts->folder) pare_out_sweep(p.out); /* a folder's move has done so */
         if (!opts->folder) pare_out_sweep(p.cert);
     } else if (opts->folder) {
         pare_folder_remove(p.temp);

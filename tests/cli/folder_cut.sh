@@ -25,7 +25,7 @@ pare verify cut | grep -E 'verdict|output'
 mv cut moved && pare verify moved | grep -E 'verdict|output'
 sed -i 's/"layer_norm_eps": [^,]*/"layer_norm_eps": 0.25/' moved/config.json
 pare verify moved | tail -1; echo "exit $?"
-pare run -q other --input ids.npy -o y.npy && echo runs
+pare run -q other --input ids.npy -o y.npy >/dev/null && echo runs
 pare fold -q b --any-shape -o folded.safetensors | tail -1
 echo "-- what no config can express"
 for o in "width --qk-dim 4" "width --v-dim 4" "width --method slice --dim 8" "width --keep 1%" \

@@ -147,13 +147,13 @@ static void a_source_without_config_is_refused(void **state)
 static void an_uncut_folder_keeps_its_bytes(void **state)
 {
     (void)state;
-    static const char *const names[] = {"config.json", "model.safetensors", "tokenizer.json",
-                                        "pytorch_model.bin"};
+    static const char *const names[] = {"config.json", "model.safetensors",
+                                        "generation_config.json", "pytorch_model.bin"};
     char a[PARE_SHA256_HEX], b[PARE_SHA256_HEX], path[400];
     place p;
     begin(&p, PARE_RANDOM_LLAMA);
     test_write_file(test_path(path, p.source, "pytorch_model.bin"), "old", 3);
-    test_write_file(test_path(path, p.source, "tokenizer.json"), "{}", 2);
+    test_write_file(test_path(path, p.source, "generation_config.json"), "{}", 2);
     assert_ok(pare_export_like(p.in, p.in, p.source, p.out, 0, &p.err), &p.err);
     for (size_t i = 0; i < 4; i++) {
         assert_ok(pare_sha256_file(a, test_path(path, p.source, names[i]), &p.err), &p.err);
@@ -165,7 +165,7 @@ static void an_uncut_folder_keeps_its_bytes(void **state)
     p.cut->nblocks = 2;
     assert_ok(export_cut(&p), &p.err);
     assert_false(pare_file_exists(test_path(path, p.out, "pytorch_model.bin")));
-    assert_true(pare_file_exists(test_path(path, p.out, "tokenizer.json")));
+    assert_true(pare_file_exists(test_path(path, p.out, "generation_config.json")));
     end(&p);
 }
 
