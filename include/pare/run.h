@@ -141,6 +141,8 @@ typedef struct pare_text_notes {
     size_t invalid_line, invalid_byte; /* of the first: its line, from 1; its place, from 0 */
     size_t words, unknown;             /* words looked up; those that the list lacks */
     char first_unknown[64];            /* as it stands in the text, cut where it is longer */
+    size_t longer, longest, most;      /* so many texts were longer than `most` tokens and cut to
+                                          them; tokens of the longest */
 } pare_text_notes;
 /* Both add to *n, which begins all zero. The second does something for word lists alone. */
 void pare_text_note_utf8(pare_text_notes *n, const char *text, size_t bytes);
@@ -217,7 +219,8 @@ typedef struct pare_generate_opts {
     const pare_tokenizer *tokenizer; /* says which token ends a text */
     size_t tokens;                   /* to generate for each prompt, at most */
     pare_sample_opts sample;
-    uint64_t seed; /* of every prompt: each draws from the start of the stream */
+    uint64_t seed; /* of every prompt: each draws from the start of the stream, ... */
+    bool streams;  /* ... or prompt i from that of stream i */
     pare_generate_events events;
 } pare_generate_opts;
 #define PARE_GENERATE_OPTS_DEFAULT                                                                 \

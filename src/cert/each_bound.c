@@ -13,11 +13,6 @@ const size_t pare_neighbor_counts[PARE_NEIGHBORS] = {1, 10};
 
 #define NEIGHBOR_WORK 2e9 /* multiplications of all pairs of rows, about two seconds */
 
-static bool embeds(const pare_model *m)
-{
-    return m->head.pool != PARE_POOL_NONE && !pare_has(pare_head_weight(m));
-}
-
 static bool gives_logits(const pare_model *m)
 {
     return m->embedding.ids && pare_has(pare_head_weight(m)) && pare_model_outputs(m) >= 2;
@@ -54,7 +49,7 @@ pare_status pare_each_bound_new(pare_each_bound **out, pare_arena *a, const pare
     *e = (pare_each_bound){.inputs = pare_draw_count(set), .first = first};
     e->rows = find_rows(first, f, set);
     e->apart = filled(&w, e->inputs, 0);
-    if (embeds(f) && embeds(g)) e->distance = filled(&w, e->rows, 2);
+    if (pare_model_embeds(f) && pare_model_embeds(g)) e->distance = filled(&w, e->rows, 2);
     if (gives_logits(f) && gives_logits(g)) e->kl = filled(&w, e->rows, INFINITY);
     const double n = (double)e->rows, pairs = n * n * (double)pare_model_outputs(f);
     for (size_t k = 0; k < PARE_NEIGHBORS; k++) {

@@ -38,7 +38,9 @@ static void print_metric(const pare_reduction *r)
     const size_t n = r->metric_inputs;
     char count[32];
     out_part("%-13s%s ", "quality", show_metric_name(b->metric));
-    if (strcmp(b->metric, "accuracy") == 0)
+    if (strcmp(b->metric, "cosine") == 0)
+        out_part("%.4f to the original (least %.4f)", a->value, r->cosine.least);
+    else if (strcmp(b->metric, "accuracy") == 0)
         out_part("%.4g %% -> %.4g %%", 100 * b->value, 100 * a->value);
     else
         out_part("%.4g -> %.4g", b->value, a->value);

@@ -17,6 +17,12 @@ static inline const pare_weight *pare_head_weight(const pare_model *m)
     return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
+/* The outputs are embeddings: one row for an input, and no map to classes at its end. */
+static inline bool pare_model_embeds(const pare_model *m)
+{
+    return m->head.pool != PARE_POOL_NONE && !pare_has(pare_head_weight(m));
+}
+
 /* What `normalize` of the head does, as a norm: y / |y|_2 is an rms norm with divisor 1 and
  * without eps. Kind NONE where the head does not normalize. */
 static inline pare_norm pare_head_unit_norm(const pare_model *m)
