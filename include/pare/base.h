@@ -219,8 +219,8 @@ PARE_MUST_USE pare_status pare_out_printf(pare_out *o, pare_err *err, const char
     PARE_PRINTF(3, 4);
 PARE_MUST_USE pare_status pare_out_commit(pare_out *o,
                                           pare_err *err); /* frees o, also on failure */
-/* Removes what processes that no longer exist have left of writing `path`: plain files beside it
- * whose names are its own and then .PID-N.tmp, .PID-old.tmp, .part-PID or .part-PID.PID-N.tmp.
+/* Removes what processes that no longer exist have left of writing `path`: files and folders beside
+ * it whose names are its own and then .PID-N.tmp, .PID-old.tmp, .part-PID or .part-PID.PID-N.tmp.
  * Every commit does so for the file it has written. What cannot be removed stays. Both return how
  * many were removed. */
 size_t pare_out_sweep(const char *path);
@@ -236,6 +236,8 @@ PARE_MUST_USE pare_status pare_file_move(const char *from, const char *to, bool 
  * of UTF-8, if there is one. PARE_ERR_INPUT when it begins with the mark of UTF-16. */
 PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                                          pare_err *err);
+/* Removes a folder and what is in it, links not followed. What cannot be removed stays. */
+void pare_folder_remove(const char *path);
 bool pare_file_exists(const char *path); /* a file of any kind, a folder too */
 bool pare_is_dir(const char *path);      /* links are followed */
 /* `path` as it must be written inside the file `from` so that it is found from its folder:

@@ -380,8 +380,11 @@ PARE_MUST_USE pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, co
 #define PARE_PART_SUFFIX ".part-%ld"
 
 typedef struct pare_publish_opts {
-    const char *in_path, *out_path; /* the certificate goes to out_path.cert.json */
-    const pare_files *in_files;     /* what the input model was loaded through; NULL: read again */
+    const char *in_path, *out_path; /* the certificate goes to out_path.cert.json, ... */
+    bool folder;      /* ... or to out_path/pare.cert.json: in_path is a Hugging Face folder, and
+                         out_path becomes one of its kind (pare_export_like) */
+    pare_dtype dtype; /* of the weights in a folder; 0: those of the input's */
+    const pare_files *in_files; /* what the input model was loaded through; NULL: read again */
     bool overwrite;
     double max_error; /* compared with the proven bound; inf: no promise is asked for */
     bool must_shrink; /* PARE_ERR_PROMISE unless the file is smaller than what came in */

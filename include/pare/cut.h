@@ -134,6 +134,9 @@ typedef struct pare_reduce_opts {
     const char *from;        /* where the model was read */
     const pare_files *files; /* what it was read through; NULL: it is read again */
     const char *to;          /* the certificate goes to TO.cert.json; of a chain: its certificate */
+    /* `from` is a Hugging Face folder, and `to` becomes one of its kind, with its certificate in it
+     * (pare.cert.json): only what the family's config can express is cut. */
+    bool folder;
     const char *data, *heldout; /* files, or NULL */
     size_t split;
     const char *column;            /* pare_data_opts */
@@ -174,6 +177,12 @@ typedef struct pare_reduce_opts {
         .distill = PARE_DISTILL_OPTS_DEFAULT, .depth = PARE_DEPTH_OPTS_DEFAULT,                    \
         .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT, .ticket = PARE_TICKET_OPTS_DEFAULT               \
     }
+
+/* Whether a cut by these options can be written as a folder like the one that `m` was read from:
+ * PARE_ERR_USAGE says what no config of its family can hold. pare_reduce asks it too; it looks at
+ * no data. */
+PARE_MUST_USE pare_status pare_reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o,
+                                                  pare_err *err);
 
 /* PARE_ERR_PROMISE: nothing is proven to stay within max_error, or the result is not smaller than
  * what came in. PARE_ERR_USAGE: the options leave the model as it is. Nothing was written. On failure

@@ -95,6 +95,9 @@ typedef struct pare_depth_opts {
     size_t nexact;
     pare_attn_kind kind; /* PARE_ATTN_NONE: auto, for each layer the one that costs least alone */
     pare_depth_select select;
+    /* Instead: whole blocks go until so many are left, one after the other, each time the one that
+     * costs least; 0: none does. */
+    size_t blocks;
 } pare_depth_opts;
 
 #define PARE_DEPTH_OPTS_DEFAULT                                                                    \

@@ -323,14 +323,23 @@ PARE_MUST_USE pare_status pare_export_hf(const pare_model *m, const char *folder
                                          pare_err *err);
 
 /* A cut `m` of the model `in`, which was loaded from the Hugging Face folder `source`, as a folder
- * of the same kind: tensors under their names in their types and files, config.json with the new
- * sizes, every tokenizer and side file as it is; pooling that was told (in->read_as) as
- * sentence-transformers' files. It is loaded again and compared. PARE_ERR_INPUT for shapes that the
- * family's config cannot express. `folder` must not exist; a failure leaves nothing of it. */
+ * of the same kind: tensors under their names in their types (or `dtype`, unless that is 0) and
+ * files, config.json with the new sizes, every tokenizer and side file as it is; pooling that was
+ * told (in->read_as) as sentence-transformers' files. m == in: as it came in, weights and config
+ * byte for byte. It is loaded again and compared. PARE_ERR_INPUT for shapes that the family's config
+ * cannot express. `folder` must not exist; a failure leaves nothing of it. */
 PARE_MUST_USE pare_status pare_export_like(const pare_model *m, const pare_model *in,
-                                           const char *source, const char *folder, pare_err *err);
-/* Removes a folder and what is in it, links not followed. */
-void pare_folder_remove(const char *path);
+                                           const char *source, const char *folder, pare_dtype dtype,
+                                           pare_err *err);
+/* Whether a folder may be written at `path`: PARE_ERR_IO for a file or a link, and for a folder that
+ * is not empty unless with `overwrite` it is one of a model and holds nothing else (folders of
+ * modules, such as 1_Pooling, belong to it). */
+PARE_MUST_USE pare_status pare_folder_check(const char *path, bool overwrite, pare_err *err);
+/* Renames the folder `from` to `to` (beside it, and down to the disk); what is there is replaced as
+ * pare_folder_check says. On failure `to` is as it was, unless the message says that the folder
+ * could not be synced. */
+PARE_MUST_USE pare_status pare_folder_move(const char *from, const char *to, bool overwrite,
+                                           pare_err *err);
 
 /* The one small engine that serves every call of a plan, as ONNX with fixed shapes and no weights:
  *

@@ -13,9 +13,20 @@ const size_t pare_neighbor_counts[PARE_NEIGHBORS] = {1, 10};
 
 #define NEIGHBOR_WORK 2e9 /* multiplications of all pairs of rows, about two seconds */
 
+static bool ends_mapped(const pare_model *m)
+{
+    return pare_has(pare_head_weight(m)) && !m->head.normalize;
+}
+
+/* What makes the radius of a row euclidean: behind the last map it is that of an entry (enclose.c). */
+static double euclidean_factor(const pare_model *m)
+{
+    return ends_mapped(m) ? up_sqrt((double)pare_model_outputs(m)) : 1;
+}
+
 static bool gives_logits(const pare_model *m)
 {
-    return m->embedding.ids && pare_has(pare_head_weight(m)) && pare_model_outputs(m) >= 2;
+    return m->embedding.ids && ends_mapped(m) && pare_model_outputs(m) >= 2;
 }
 
 static double *filled(pare_work *w, size_t n, double value)
@@ -48,8 +59,11 @@ pare_status pare_each_bound_new(pare_each_bound **out, pare_arena *a, const pare
     if (w.st) return w.st;
     *e = (pare_each_bound){.inputs = pare_draw_count(set), .first = first};
     e->rows = find_rows(first, f, set);
+    e->euclidean[0] = euclidean_factor(f);
+    e->euclidean[1] = euclidean_factor(g);
     e->apart = filled(&w, e->inputs, 0);
-    if (pare_model_embeds(f) && pare_model_embeds(g)) e->distance = filled(&w, e->rows, 2);
+    if (pare_model_embeds(f) && g->head.pool != PARE_POOL_NONE)
+        e->distance = filled(&w, e->rows, 2);
     if (gives_logits(f) && gives_logits(g)) e->kl = filled(&w, e->rows, INFINITY);
     const double n = (double)e->rows, pairs = n * n * (double)pare_model_outputs(f);
     for (size_t k = 0; k < PARE_NEIGHBORS; k++) {
@@ -88,16 +102,16 @@ static void one_row(void *ctx, size_t i)
     const row_job *const j = ctx;
     const size_t n = j->f.cols, at = j->first + i;
     const double *const f = j->f.mid + i * n, *const g = j->g.mid + i * n;
-    if (j->each->distance) {
-        /* Without an output map the radius of a row is euclidean. */
+    pare_each_bound *const e = j->each;
+    if (e->distance) {
         pare_unit_rows *const u = &j->units[0], *const v = &j->units[1];
-        u->error[at] = pare_unit_row(u->unit + at * n, f, n, j->f.rad[i]);
-        v->error[at] = pare_unit_row(v->unit + at * n, g, n, j->g.rad[i]);
-        j->each->distance[at] =
+        u->error[at] = pare_unit_row(u->unit + at * n, f, n, up_mul(e->euclidean[0], j->f.rad[i]));
+        v->error[at] = pare_unit_row(v->unit + at * n, g, n, up_mul(e->euclidean[1], j->g.rad[i]));
+        e->distance[at] =
             pare_cosine_distance(u->unit + at * n, u->error[at], v->unit + at * n, v->error[at], n)
                 .v;
     }
-    if (j->each->kl) j->each->kl[at] = pare_kl_bound(f, j->f.rad[i], g, j->g.rad[i], n).v;
+    if (e->kl) e->kl[at] = pare_kl_bound(f, j->f.rad[i], g, j->g.rad[i], n).v;
 }
 
 /* Low parts count as radius: entry by entry, and the length of them all where that is asked for. */

@@ -27,6 +27,7 @@
 #include "conformal.h"
 #include "outputs.h"
 #include "linalg/bounds.h"
+#include "model/model_facts.h"
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -69,7 +70,7 @@ static double work_on(const pare_model *m, const pare_input *in)
     for (size_t b = 0; b < m->nblocks; b++)
         if (m->blocks[b].attn.kind != PARE_ATTN_NONE) heads += (double)m->blocks[b].attn.nheads;
     const double pairs = pairs_of(m, in);
-    const uint64_t macs = pare_model_size(m, in->tokens, (uint64_t)pairs).macs;
+    const uint64_t macs = pare_model_macs(m, in->tokens, (uint64_t)pairs);
     return (double)in->batch * ((double)macs + PAIR * heads * pairs);
 }
 

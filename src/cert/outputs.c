@@ -2,6 +2,7 @@
  * whether the largest entry is the same one in both, how far the f32 engine was off. */
 #include "outputs.h"
 #include "linalg/dd.h"
+#include "model/model_facts.h"
 #include "enclose.h"
 
 static size_t largest(const double *v, size_t n)
@@ -86,8 +87,8 @@ double pare_passes_work(const pare_model *f, const pare_model *g, const pare_inp
     for (size_t i = 0; i < set->n; i++) {
         const pare_input *const in = &set->in[i];
         const uint64_t edges = in->graph ? in->graph->ptr[in->graph->n] : 0;
-        sum += (double)in->batch * ((double)pare_model_size(f, in->tokens, edges).macs +
-                                    (double)pare_model_size(g, in->tokens, edges).macs);
+        sum += (double)in->batch * ((double)pare_model_macs(f, in->tokens, edges) +
+                                    (double)pare_model_macs(g, in->tokens, edges));
     }
     return sum;
 }

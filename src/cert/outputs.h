@@ -21,9 +21,10 @@ typedef struct pare_each_bound {
     size_t inputs, rows;
     size_t *first;    /* the first row of each input, and behind the last one `rows` */
     double *apart;    /* inputs: largest |f - g| of an output entry */
-    double *distance; /* rows: 1 - cos(f, g), of models that pool and have no output map */
+    double *distance; /* rows: 1 - cos(f, g), of embeddings (pare_model_embeds) */
     double *kl;       /* rows: KL(softmax f, softmax g), of models of ids with an output map */
     bool *stay[PARE_NEIGHBORS]; /* rows: the nearest are the same, of models with distances */
+    double euclidean[2];        /* times this the radii of rows of f and g are euclidean */
 } pare_each_bound;
 
 typedef struct pare_output_bound {

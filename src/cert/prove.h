@@ -53,6 +53,9 @@ void add_bound(cert_builder *b, pare_claim c, const char *domain, pare_ub bound)
 PARE_MUST_USE pare_status pare_cert_inflate(pare_cert *c, pare_err *err);
 /* Caller frees *out with cJSON_Delete. */
 PARE_MUST_USE pare_status pare_cert_json(cJSON **out, const pare_cert *c, pare_err *err);
+/* Where the certificate of a model at `out` belongs: OUT.cert.json, or OUT/pare.cert.json. NULL:
+ * memory is out. */
+PARE_MUST_USE char *pare_cert_path(pare_arena *a, const char *out, bool folder);
 /* The same from a tree that was read before; `path` is for messages. */
 PARE_MUST_USE pare_status pare_cert_parse(pare_cert **out, pare_arena *a, const cJSON *root,
                                           const char *path, pare_err *err);

@@ -4,6 +4,7 @@
 #include "out.h"
 #include "suggest.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -398,6 +399,50 @@ pare_status cli_may_write(cli *c, const char *path, const char *input)
         cli_note(c, "%zu temporary %s of %s removed, left by a process that was killed", left,
                  left == 1 ? "file" : "files", path);
     return PARE_OK;
+}
+
+bool cli_has_ending(const char *path)
+{
+    size_t n = strlen(path), dot;
+    while (n > 1 && path[n - 1] == '/') n--;
+    for (dot = n; dot > 0 && path[dot - 1] != '/' && path[dot - 1] != '.'; dot--) {}
+    const bool inside = dot > 1 && path[dot - 1] == '.' && path[dot - 2] != '/';
+    return inside && dot < n && isalpha((unsigned char)path[dot]);
+}
+
+const char *cli_folder_name(cli *c, const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    const char *const name = pare_strndup(c->arena, path, n);
+    if (!name) (void)pare_no_memory(&c->err);
+    return name;
+}
+
+/* Whether `path` is `folder` or lies in it, links resolved. */
+static bool lies_in(const char *path, const char *folder)
+{
+    char *const a = realpath(path, NULL), *const b = realpath(folder, NULL);
+    const size_t n = b ? strlen(b) : 0;
+    const bool in = a && b && strncmp(a, b, n) == 0 && (a[n] == '/' || a[n] == '\0');
+    free(a);
+    free(b);
+    return in;
+}
+
+pare_status cli_may_write_folder(cli *c, const char *path, const char *const *inputs, size_t n)
+{
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < n && !st; i++) st = cli_is_there(c, inputs[i]);
+    for (size_t i = 0; i < n && !st; i++)
+        if (inputs[i] && cli_same_file(inputs[i], path))
+            st = cli_usage_error(c, "-o %s is the input %s itself", path, inputs[i]);
+        else if (inputs[i] && lies_in(inputs[i], path))
+            st = cli_usage_error(c, "-o %s: the input %s lies in it", path, inputs[i]);
+    if (!st) st = pare_folder_check(path, c->force, &c->err);
+    if (!st) st = folder_check(c, path);
+    if (!st) (void)pare_out_sweep_begun(path);
+    return st;
 }
 
 pare_status cli_check_files(cli *c, const char *const *inputs, size_t n)

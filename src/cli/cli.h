@@ -95,6 +95,12 @@ pare_status cli_check_files(cli *c, const char *const *inputs, size_t n);
  * exists (without -f), a folder that does not or that may not be written to, a folder in the place
  * of a file, and the very file that `input` is. */
 pare_status cli_may_write(cli *c, const char *path, const char *input);
+/* The same of a folder to be written whole; none of the inputs (each may be NULL) may lie in it. */
+pare_status cli_may_write_folder(cli *c, const char *path, const char *const *inputs, size_t n);
+/* Letters behind the last dot of the name: a.pdf, but not v1.5; slashes at the end do not count. */
+bool cli_has_ending(const char *path);
+/* Without slashes at the end; NULL when memory is out (and c->err says so). */
+const char *cli_folder_name(cli *c, const char *path);
 /* Whether both names lead to one file or folder that is there. */
 bool cli_same_file(const char *a, const char *b);
 /* As --pool and --normalize say; what reading it decided is said on stderr. */

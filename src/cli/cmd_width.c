@@ -241,6 +241,7 @@ int cmd_width(int argc, char **argv)
         {.name = "ffn-dim", .kind = OPT_SIZE, .to = &r->width.ffn_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
          .help = "hidden units of each feed-forward layer"},
         REDUCE_MAX_ERROR(r->max_error, "; without a width: find the smallest model within E"),
+        REDUCE_ANY_SHAPE(o.r.any_shape),
         REDUCE_DTYPE(o.r.dtype),
         REDUCE_ALLOW_LARGER(r->allow_larger),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .choices = pare_width_method_names, .choice_help = method_help,

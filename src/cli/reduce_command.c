@@ -135,6 +135,8 @@ pare_status reduce_reword(cli *c, pare_status st)
     static const char *const words[][2] = {
         {"max_error", "--max-error"},
         {"or set allow_larger", "or give --allow-larger"},
+        {"set any_shape", "give --any-shape"},
+        {"(set blocks)", "(--blocks K)"},
         {"(with data more cuts", "(with --data more cuts"},
         {"edits are proven for one graph", "--edits works for one graph"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -164,9 +166,47 @@ pare_status reduce_paths(reduction *r, const char *cert_path)
     return r->run_path ? PARE_OK : pare_no_memory(&r->c->err);
 }
 
+bool reduce_names_folder(const char *from, const char *to)
+{
+    const size_t n = strlen(to);
+    return (n > 0 && to[n - 1] == '/') || (pare_is_dir(from) && !cli_has_ending(to));
+}
+
+/* Where everything goes, and whether it may be written there. */
+static pare_status check_out(cli *c, reduction *r, const char *cert_path)
+{
+    const char *const from = c->operand[0];
+    pare_status st = cli_is_there(c, from);
+    if (!st) st = cli_is_there(c, r->o.data);
+    if (st) return st;
+    if (r->o.folder) {
+        if (!pare_is_dir(from))
+            return cli_usage_error(c,
+                                   "-o %s: a folder is written of a folder, and %s is a file; give "
+                                   "-o the name of a file",
+                                   c->out, from);
+        if (r->any_shape)
+            return cli_usage_error(c,
+                                   "-o %s: with --any-shape the result is a pare file, because no "
+                                   "config can express it; give -o the name of a file",
+                                   c->out);
+        return cli_may_write_folder(c, c->out, (const char *const[]){from, r->o.data, r->o.heldout},
+                                    3);
+    }
+    st = cli_may_write(c, c->out, from);
+    if (!st) st = cli_may_write(c, c->out, r->o.data);
+    if (!st) st = cli_may_write(c, cert_path, NULL);
+    if (!st) st = cli_may_write(c, r->run_path, NULL);
+    return st;
+}
+
 pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
 {
-    const char *const cert_path = cli_suffixed(c, c->out, ".cert.json");
+    r->o.folder = reduce_names_folder(c->operand[0], c->out) &&
+                  !(r->any_shape && c->out[strlen(c->out) - 1] != '/');
+    if (r->o.folder) c->out = cli_folder_name(c, c->out);
+    const char *const cert_path =
+        cli_suffixed(c, c->out, r->o.folder ? "/pare.cert.json" : ".cert.json");
     pare_model *m = NULL;
     pare_files *files = NULL;
     r->c = c;
@@ -179,14 +219,18 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     r->o.event = reduce_on_event;
     r->o.self = r;
     pare_status st = cert_path ? reduce_paths(r, cert_path) : PARE_ERR_MEMORY;
-    if (!st) st = cli_may_write(c, c->out, c->operand[0]);
-    if (!st) st = cli_may_write(c, c->out, r->o.data);
-    if (!st) st = cli_may_write(c, cert_path, NULL);
-    if (!st) st = cli_may_write(c, r->run_path, NULL);
+    if (!st) st = check_out(c, r, cert_path);
     if (!st && s->check_options) st = s->check_options(c, self);
     if (!st && !(files = pare_files_new())) st = pare_no_memory(&c->err);
     r->o.files = files;
     if (!st) st = cli_load_files(c, &m, r->o.from, files);
+    if (!st && r->o.folder) st = reduce_reword(c, pare_reduce_fits_folder(m, &r->o, &c->err));
+    if (!st) st = cli_only(c, "any-shape", pare_is_dir(r->o.from), "a Hugging Face folder");
+    if (!st && r->any_shape)
+        cli_note(c,
+                 "--any-shape: %s becomes a pare file, because the cut may leave shapes that no "
+                 "config can express",
+                 c->out);
     if (!st) st = s->check_model(c, self, m);
     if (!st) st = reduce_reword(c, pare_reduce(&r->r, c->arena, m, &r->o, &c->whole, &c->err));
     if (!st && r->r.no_metric) cli_note(c, "quality is not measured: %s", r->r.no_metric);

@@ -9,6 +9,7 @@ typedef struct reduction {
     pare_reduce_opts o; /* what is asked of the library ... */
     pare_reduction r;   /* ... and what came of it */
     size_t dtype;       /* of --dtype: an index into dtype_names */
+    bool any_shape;     /* of --any-shape */
     const char *run_path;
     cli *c;
 } reduction;
@@ -52,6 +53,9 @@ pare_dtype dtype_of(size_t choice);
 #define REDUCE_ALLOW_LARGER(var)                                                                   \
     {.name = "allow-larger", .kind = OPT_FLAG, .to = &(var), .rare = true,                         \
      .help = "also write a result that is not smaller than what came in"}
+#define REDUCE_ANY_SHAPE(var)                                                                      \
+    {.name = "any-shape", .kind = OPT_FLAG, .to = &(var),                                          \
+     .help = "of a Hugging Face folder: cut whatever costs least, also what no config can express, and write a pare file"}
 #define REDUCE_OUT_HELP                                                                            \
     "where the smaller model goes; beside it FILE.cert.json, its certificate, and FILE.run.json, " \
     "sizes, times and the command"
@@ -73,6 +77,9 @@ int reduce_command(const opt_spec *spec, int argc, char **argv, reduction *r, co
 /* A check_model: refuses --split where the model takes ids, because texts have none. */
 pare_status reduce_split_applies(cli *c, void *self, const pare_model *m);
 
+/* Whether the cut of `from` goes to a folder by the name `to`: one that ends in /, or that of a
+ * folder's cut without an ending. */
+bool reduce_names_folder(const char *from, const char *to);
 /* Where the certificate and the run file go: CERT, and beside it without its .cert.json. */
 pare_status reduce_paths(reduction *r, const char *cert_path);
 /* pare_reduce_opts.event: notes on stderr; self is the reduction. */

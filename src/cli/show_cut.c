@@ -418,7 +418,8 @@ void show_end(const cli *c, const pare_reduction *r)
     }
     const size_t n = strlen(r->to);
     const bool beside =
-        strncmp(r->cert_path, r->to, n) == 0 && strcmp(r->cert_path + n, ".cert.json") == 0;
+        strncmp(r->cert_path, r->to, n) == 0 && (strcmp(r->cert_path + n, ".cert.json") == 0 ||
+                                                 strcmp(r->cert_path + n, "/pare.cert.json") == 0);
     out_row("model", "%s", r->to);
     out_row("certificate", "%s (check it: pare verify %s)", r->cert_path,
             beside ? r->to : r->cert_path);

@@ -5,7 +5,12 @@
  * config.json keeps its keys but for the sizes that changed; tokenizers, pooling, cards and every
  * other small file are copied. At the end the folder is loaded, and must be the model that was
  * meant: the same architecture, and every weight to the precision it is stored in. What a family's
- * config cannot say is refused there. */
+ * config cannot say is refused there.
+ *
+ * BERT's pooler stays where the outputs are pooled otherwise, though nothing reads it then: without
+ * it transformers makes one of random numbers when the folder is opened, and warns.
+ *
+ * The model `in` itself goes out as it came in: its weights files and config.json are copied. */
 #include "base/array.h"
 #include "base/support.h"
 #include "export_hf.h"
@@ -24,6 +29,9 @@
 
 typedef struct like {
     const pare_model *m, *in;
+    bool uncut;         /* m is in: files are copied */
+    pare_dtype dtype;   /* of all weights; 0: each as the source has it */
+    size_t extra;       /* blocks behind the family's own layers: a masked-word head */
     const char *folder; /* to be written */
     im_source s;        /* the source */
     pare_arena *arena;
@@ -31,8 +39,10 @@ typedef struct like {
     pare_err *err;
 } like;
 
+/* why NULL: memory was out when it was made. */
 static void refuse(like *x, const char *why)
 {
+    if (!why && !x->st) x->st = pare_no_memory(x->err);
     if (!x->st)
         x->st = pare_fail(x->err, PARE_ERR_INPUT,
                           "a folder of this family cannot hold the result: %s", why);
@@ -106,12 +116,13 @@ typedef struct new_tensor {
     const block_part *part; /* NULL: as it came */
     const pare_weight *w[3];
     size_t nw, ndim, shape[PARE_MAX_DIMS];
+    pare_dtype dtype;
     bool gone; /* of a block that is not there any more */
 } new_tensor;
 
 static size_t bytes_of(const new_tensor *t)
 {
-    size_t n = pare_dtype_size(t->from->dtype);
+    size_t n = pare_dtype_size(t->dtype);
     for (size_t i = 0; i < t->ndim; i++) n *= t->shape[i];
     return n;
 }
@@ -140,14 +151,25 @@ static const pare_weight *weight_of(const pare_block *b, const block_part *p, si
     return p->at[0] == LAYER_BIAS ? &d->b : &d->w;
 }
 
+static bool is_floating(pare_dtype t)
+{
+    return t == PARE_F16 || t == PARE_BF16 || t == PARE_F32 || t == PARE_F64;
+}
+
+static bool is_gone(const like *x, size_t block)
+{
+    return block + x->extra >= x->m->nblocks;
+}
+
 static new_tensor plan_tensor(like *x, const st_tensor *from)
 {
-    new_tensor t = {.from = from, .ndim = from->ndim};
+    const bool converted = x->dtype && is_floating(from->dtype);
+    new_tensor t = {.from = from, .ndim = from->ndim, .dtype = converted ? x->dtype : from->dtype};
     const char *rest = NULL;
     size_t block = 0, rows = 0;
     memcpy(t.shape, from->shape, sizeof t.shape);
     if (!split_key(im_key(from->name), &block, &rest)) return t;
-    t.gone = block >= x->m->nblocks;
+    t.gone = is_gone(x, block);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !t.gone; i++)
         if (strcmp(parts[i].rest, rest) == 0) t.part = &parts[i];
     if (!t.part || t.gone) return t;
@@ -207,15 +229,17 @@ static void write_tensor(like *x, pare_out *o, const new_tensor *t)
 {
     enum { SOME = 4096 };
     uint8_t some[SOME * sizeof(double)];
-    const size_t size = pare_dtype_size(t->from->dtype), n = bytes_of(t) / size;
-    if (!t->part) {
+    const size_t size = pare_dtype_size(t->dtype), n = bytes_of(t) / size;
+    const pare_array old = {.dtype = t->from->dtype, .data = t->from->data};
+    if (!t->part && t->dtype == t->from->dtype) {
         x->st = pare_out_write(o, t->from->data, t->from->end - t->from->begin, x->err);
         return;
     }
     for (size_t i = 0, k; i < n && !x->st; i += k) {
         k = n - i < SOME ? n - i : SOME;
         for (size_t j = 0; j < k; j++)
-            put_number(some + j * size, t->from->dtype, number_at(t, i + j));
+            put_number(some + j * size, t->dtype,
+                       t->part ? number_at(t, i + j) : pare_array_f64(&old, i + j));
         x->st = pare_out_write(o, some, k * size, x->err);
     }
 }
@@ -231,7 +255,7 @@ static void write_header(like *x, pare_out *o, const st_file *f, const new_tenso
     for (size_t i = 0; ok && i < f->n; i++) {
         if (t[i].gone) continue;
         cJSON *const e = pare_json_add_object(root, f->tensors[i].name);
-        ok = e && pare_json_add_string(e, "dtype", pare_dtype_name(f->tensors[i].dtype));
+        ok = e && pare_json_add_string(e, "dtype", pare_dtype_name(t[i].dtype));
         cJSON *const shape = ok ? pare_json_add_array(e, "shape") : NULL;
         for (size_t k = 0; shape && ok && k < t[i].ndim; k++)
             ok = pare_json_add_size(shape, NULL, t[i].shape[k]);
@@ -296,32 +320,65 @@ static void write_json(like *x, const cJSON *root, const char *path)
         pare_out_abort(o);
 }
 
+/* Each family has its own key for the same size. */
+static const char *const hidden_keys[] = {"intermediate_size", "hidden_dim", "n_inner"};
+static const char *const layer_keys[] = {"num_hidden_layers", "n_layers", "n_layer"};
+static const char *const dtype_keys[] = {"torch_dtype", "dtype"};
+
+static void replace(like *x, const char *key, cJSON *value)
+{
+    if (!value)
+        x->st = pare_no_memory(x->err);
+    else if (!cJSON_ReplaceItemInObjectCaseSensitive(x->s.config, key, value))
+        cJSON_Delete(value);
+}
+
 static void set_size(like *x, const char *key, size_t value)
 {
-    cJSON *const item = x->s.config ? cJSON_GetObjectItemCaseSensitive(x->s.config, key) : NULL;
-    if (item && (cJSON_IsNumber(item) || cJSON_IsNull(item)))
-        cJSON_ReplaceItemInObjectCaseSensitive(x->s.config, key, cJSON_CreateNumber((double)value));
+    const cJSON *const item = cJSON_GetObjectItemCaseSensitive(x->s.config, key);
+    if (!x->st && item && (cJSON_IsNumber(item) || cJSON_IsNull(item)))
+        replace(x, key, cJSON_CreateNumber((double)value));
+}
+
+static size_t units_of(const pare_model *m)
+{
+    return m->nblocks && m->blocks[0].ffn.nlayers ? m->blocks[0].ffn.layers[0].w.rows : 0;
 }
 
 static void write_config(like *x, const char *folder)
 {
-    static const char *const hidden[] = {"intermediate_size", "hidden_dim", "n_inner"},
-                             *const layers[] = {"num_hidden_layers", "n_layers", "n_layer"};
     const pare_model *const m = x->m, *const in = x->in;
-    if (x->st || !x->s.config) return;
-    const size_t now =
-                     m->nblocks && m->blocks[0].ffn.nlayers ? m->blocks[0].ffn.layers[0].w.rows : 0,
-                 was = in->nblocks && in->blocks[0].ffn.nlayers ? in->blocks[0].ffn.layers[0].w.rows
-                                                                : 0;
+    const size_t units = units_of(m);
+    cJSON *const config = x->s.config;
+    if (x->st) return;
     for (size_t i = 0; i < 3; i++) {
-        if (now && now != was) set_size(x, hidden[i], now);
-        if (m->nblocks != in->nblocks) set_size(x, layers[i], m->nblocks);
+        if (units && units != units_of(in)) set_size(x, hidden_keys[i], units);
+        if (m->nblocks != in->nblocks) set_size(x, layer_keys[i], m->nblocks - x->extra);
     }
-    if (now && now != was && strcmp(in->name ? in->name : "", "gpt2") == 0 &&
-        !cJSON_GetObjectItemCaseSensitive(x->s.config, "n_inner") &&
-        !pare_json_add_size(x->s.config, "n_inner", now))
+    if (!x->st && units != units_of(in) && strcmp(in->name, "gpt2") == 0 &&
+        !cJSON_GetObjectItemCaseSensitive(config, "n_inner") &&
+        !pare_json_add_size(config, "n_inner", units))
         x->st = pare_no_memory(x->err);
-    write_json(x, x->s.config, inside(x, folder, "config.json"));
+    for (size_t i = 0; i < 2 && x->dtype && !x->st; i++)
+        if (cJSON_IsString(cJSON_GetObjectItemCaseSensitive(config, dtype_keys[i])))
+            replace(x, dtype_keys[i],
+                    cJSON_CreateString(x->dtype == PARE_F16    ? "float16"
+                                       : x->dtype == PARE_BF16 ? "bfloat16"
+                                       : x->dtype == PARE_F32  ? "float32"
+                                                               : "float64"));
+    write_json(x, config, inside(x, folder, "config.json"));
+}
+
+/* Masked-word models have a block more than their config says: the head (import_bert.c). */
+static void count_extra(like *x)
+{
+    for (size_t i = 0; i < 3 && !x->st; i++) {
+        size_t layers = 0;
+        const cJSON *const item = cJSON_GetObjectItemCaseSensitive(x->s.config, layer_keys[i]);
+        if (!cJSON_IsNumber(item)) continue;
+        x->st = pare_json_size(&layers, x->s.config, layer_keys[i], x->err);
+        if (!x->st && layers < x->in->nblocks) x->extra = x->in->nblocks - layers;
+    }
 }
 
 /* The index of the shards, with the new total; tensors of blocks that are gone leave it. */
@@ -340,7 +397,7 @@ static void write_index(like *x, const char *from, const char *to, size_t bytes)
             const char *rest = NULL;
             size_t block = 0;
             next = i->next;
-            if (split_key(im_key(i->string), &block, &rest) && block >= x->m->nblocks)
+            if (split_key(im_key(i->string), &block, &rest) && is_gone(x, block))
                 cJSON_Delete(cJSON_DetachItemViaPointer(map, i));
         }
         write_json(x, root, to);
@@ -371,12 +428,12 @@ static bool ends_with(const char *name, const char *tail)
 }
 
 /* Weights of the uncut model in other forms, and what pare has written beside the source. */
-static bool is_stale(const char *name)
+static bool is_stale(const like *x, const char *name)
 {
     static const char *const tails[] = {".bin", ".onnx", ".h5", ".msgpack", ".gguf", ".ot",
                                         ".pt",  ".pth",  ".pb", ".tflite",  ".ckpt", ".mlmodel"};
     for (size_t i = 0; i < sizeof tails / sizeof *tails; i++)
-        if (ends_with(name, tails[i])) return true;
+        if (!x->uncut && ends_with(name, tails[i])) return true;
     return strcmp(name, "pare.cert.json") == 0 || strcmp(name, "pare.run.json") == 0;
 }
 
@@ -396,10 +453,11 @@ static void copy_folder(like *x, const char *from, const char *to, bool model, s
     for (size_t i = 0; i < n && !x->st; i++) {
         const char *const a = inside(x, from, names[i]), *const b = inside(x, to, names[i]);
         const bool weights = ends_with(names[i], ".safetensors");
-        if (x->st || is_stale(names[i]) ||
-            (model && (weights || strcmp(names[i], "config.json") == 0)))
+        const bool cut = model && !x->uncut;
+        if (x->st || is_stale(x, names[i]) ||
+            (cut && (weights || strcmp(names[i], "config.json") == 0)))
             continue;
-        if (model && ends_with(names[i], ".safetensors.index.json"))
+        if (cut && ends_with(names[i], ".safetensors.index.json"))
             write_index(x, a, b, bytes);
         else
             copy_file(x, a, b);
@@ -420,8 +478,20 @@ static void copy_modules(like *x, const char *source, const char *transformer, s
     if (d) closedir(d);
 }
 
+/* sentence-transformers opens this file wherever there is a modules.json. */
+static void write_limits(like *x, const char *path)
+{
+    if (x->st || !path || pare_file_exists(path)) return;
+    cJSON *const root = cJSON_CreateObject();
+    if (!root ||
+        !pare_json_add_values(root, "max_seq_length:z do_lower_case:b", x->m->context, false))
+        x->st = pare_no_memory(x->err);
+    write_json(x, root, path);
+    cJSON_Delete(root);
+}
+
 /* What the user told about the outputs, as the files that sentence-transformers reads. */
-static void write_told(like *x)
+static void write_told(like *x, const char *transformer)
 {
     const pare_load_opts *const told = &x->in->read_as;
     if (x->st || (told->pool == PARE_POOL_NONE && !told->normalize)) return;
@@ -436,8 +506,10 @@ static void write_told(like *x)
     unlink(path);
     if (!make_folder(x, sub)) return;
     cJSON *const root = cJSON_CreateArray(), *const config = cJSON_CreateObject();
-    static const char *const module[][2] = {
-        {"", "Transformer"}, {"1_Pooling", "Pooling"}, {"2_Normalize", "Normalize"}};
+    const char *const module[][2] = {
+        {strcmp(transformer, x->folder) == 0 ? "" : name_of(transformer), "Transformer"},
+        {"1_Pooling", "Pooling"},
+        {"2_Normalize", "Normalize"}};
     bool ok = root && config;
     for (size_t i = 0; ok && i < (x->m->head.normalize ? 3u : 2u); i++) {
         char idx[2] = {(char)('0' + i), 0}, type[80];
@@ -453,35 +525,54 @@ static void write_told(like *x)
     if (!ok) x->st = pare_no_memory(x->err);
     write_json(x, root, list);
     write_json(x, config, path);
+    write_limits(x, inside(x, transformer, "sentence_bert_config.json"));
     cJSON_Delete(root);
     cJSON_Delete(config);
 }
 
 /* ---- the check ----------------------------------------------------------------------------- */
 
+enum { MOST_WEIGHTS = 8192 };
 typedef struct weights {
-    const pare_weight *w[8192];
+    const pare_weight *w[MOST_WEIGHTS];
+    char name[MOST_WEIGHTS][48];
     size_t n;
 } weights;
 
 static pare_status collect(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
 {
     weights *const all = self;
-    (void)name, (void)vector, (void)err;
-    if (all->n < sizeof all->w / sizeof *all->w) all->w[all->n] = w;
+    (void)vector, (void)err;
+    if (all->n < MOST_WEIGHTS) {
+        all->w[all->n] = w;
+        snprintf(all->name[all->n], sizeof *all->name, "%s", name);
+    }
     all->n++;
     return PARE_OK;
 }
 
-/* Equal but for the rounding of the source's type. */
-static bool same_weight(const pare_weight *a, const pare_weight *b, double unit)
+static bool all_are(const pare_weight *w, double v)
 {
-    if (pare_has(a) != pare_has(b)) return false;
-    if (!pare_has(a)) return true;
+    for (size_t i = 0; pare_has(w) && i < w->rows * w->cols; i++)
+        if (!(pare_weight_at(w, i) == v)) return false;
+    return true;
+}
+
+/* Equal but for the rounding of the stored type. `summed`: positions and token types were rounded
+ * one by one, and their sum may be smaller than both. A vector that the folder has and the model
+ * does not was written as `absent`. */
+static bool same_weight(const pare_weight *a, const pare_weight *b, double unit, bool summed,
+                        double absent)
+{
+    double largest = 0;
+    if (!pare_has(b)) return all_are(a, absent);
+    if (!pare_has(a)) return false;
     if (a->rows != b->rows || a->cols != b->cols) return false;
+    for (size_t i = 0; summed && i < a->rows * a->cols; i++)
+        largest = fmax(largest, fabs(pare_weight_at(a, i)));
     for (size_t i = 0; i < a->rows * a->cols; i++) {
         const double u = pare_weight_at(a, i), v = pare_weight_at(b, i);
-        if (!(fabs(u - v) <= unit * fabs(u) + 0x1p-25)) return false;
+        if (!(fabs(u - v) <= unit * (fabs(u) + 2 * largest) + 0x1p-25)) return false;
     }
     return true;
 }
@@ -493,7 +584,7 @@ static void check_folder(like *x)
     weights *const a = pare_alloc(x->arena, 1, sizeof *a), *const b =
                                                                pare_alloc(x->arena, 1, sizeof *b);
     char is[PARE_SHA256_HEX] = "", want[PARE_SHA256_HEX] = "";
-    const pare_dtype p = pare_model_precision(x->in);
+    const pare_dtype p = x->dtype ? x->dtype : pare_model_precision(x->in);
     const double unit = p == PARE_BF16 ? 0x1p-8 : p == PARE_F16 ? 0x1p-11 : 0x1p-24;
     if (!x->st && (!files || !a || !b)) x->st = pare_no_memory(x->err);
     if (!x->st) x->st = pare_model_load_as(&again, x->folder, NULL, files, x->err);
@@ -503,39 +594,28 @@ static void check_folder(like *x)
         refuse(x, "its config has no keys for the shapes of the cut");
     if (!x->st) x->st = pare_model_each_weight(again, collect, a, x->err);
     if (!x->st) x->st = pare_model_each_weight((pare_model *)x->m, collect, b, x->err);
-    if (!x->st && (a->n != b->n || a->n > sizeof a->w / sizeof *a->w))
-        refuse(x, "it has other tensors");
+    if (!x->st && (a->n != b->n || a->n > MOST_WEIGHTS)) refuse(x, "it has other tensors");
     for (size_t i = 0; !x->st && i < a->n; i++)
-        if (!same_weight(a->w[i], b->w[i], unit))
-            refuse(x, "weights outside of the blocks have changed, or do not fit its precision");
+        if (!same_weight(a->w[i], b->w[i], unit, x->dtype && a->w[i] == &again->embedding.pos.table,
+                         ends_with(b->name[i], "gain") ? 1 : 0))
+            refuse(x,
+                   pare_sprintf(x->arena, "%s is another one when it is read again", b->name[i]));
     pare_model_free(again);
     pare_files_free(files);
 }
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
-void pare_folder_remove(const char *path)
-{
-    DIR *const d = opendir(path);
-    for (const struct dirent *e; d && (e = readdir(d));) {
-        char name[PATH_MAX];
-        if (strcmp(e->d_name, ".") == 0 || strcmp(e->d_name, "..") == 0) continue;
-        const int n = snprintf(name, sizeof name, "%s/%s", path, e->d_name);
-        struct stat info;
-        if (n <= 0 || (size_t)n >= sizeof name || lstat(name, &info) != 0) continue;
-        if (S_ISDIR(info.st_mode))
-            pare_folder_remove(name);
-        else
-            unlink(name);
-    }
-    if (d) closedir(d);
-    rmdir(path);
-}
-
 pare_status pare_export_like(const pare_model *m, const pare_model *in, const char *source,
-                             const char *folder, pare_err *err)
+                             const char *folder, pare_dtype dtype, pare_err *err)
 {
-    like x = {.m = m, .in = in, .folder = folder, .arena = pare_arena_new(), .err = err};
+    like x = {.m = m,
+              .in = in,
+              .uncut = m == in,
+              .dtype = dtype,
+              .folder = folder,
+              .arena = pare_arena_new(),
+              .err = err};
     pare_files *const files = pare_files_new_unhashed();
     size_t bytes = 0, length = strlen(source);
     while (length > 1 && source[length - 1] == '/') length--;
@@ -545,6 +625,9 @@ pare_status pare_export_like(const pare_model *m, const pare_model *in, const ch
     if (!x.st && !top) x.st = pare_no_memory(err);
     if (!x.st) im_open_folder(&x.s, top);
     if (!x.st) x.st = x.s.st;
+    if (!x.st && !x.uncut && !x.s.config)
+        refuse(&x, "there is no config.json, in which its sizes would stand");
+    if (!x.st && !x.uncut) count_extra(&x);
     const char *transformer = top;
     if (!x.st && x.s.nfiles) { /* may be in a folder of its own: 0_Transformer */
         const char *const path = x.s.files[0].blob->path;
@@ -552,17 +635,19 @@ pare_status pare_export_like(const pare_model *m, const pare_model *in, const ch
         if (!transformer) x.st = pare_no_memory(err);
     }
     const char *to = folder;
-    const bool made = !x.st && make_folder(&x, folder);
+    const bool made = !x.st && mkdir(folder, 0777) == 0;
+    if (!x.st && !made) x.st = pare_fail(err, PARE_ERR_IO, "%s: %s", folder, strerror(errno));
     if (!x.st && strcmp(transformer, top) != 0) {
         to = inside(&x, folder, name_of(transformer));
         make_folder(&x, to);
     }
     const size_t nweights = x.s.nfiles - (x.s.nfiles && x.s.pooling.dense ? 1 : 0);
-    for (size_t f = 0; f < nweights && !x.st; f++) write_weights(&x, &x.s.files[f], to, &bytes);
-    write_config(&x, to);
+    for (size_t f = 0; f < nweights && !x.st && !x.uncut; f++)
+        write_weights(&x, &x.s.files[f], to, &bytes);
+    if (!x.uncut) write_config(&x, to);
     if (!x.st) copy_folder(&x, top, folder, to == folder, bytes);
     copy_modules(&x, top, transformer, bytes);
-    write_told(&x);
+    write_told(&x, to);
     check_folder(&x);
     im_close(&x.s);
     pare_model_free(x.s.m);

@@ -17,12 +17,6 @@ static inline const pare_weight *pare_head_weight(const pare_model *m)
     return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
-/* The outputs are embeddings: one row for an input, and no map to classes at its end. */
-static inline bool pare_model_embeds(const pare_model *m)
-{
-    return m->head.pool != PARE_POOL_NONE && !pare_has(pare_head_weight(m));
-}
-
 /* What `normalize` of the head does, as a norm: y / |y|_2 is an rms norm with divisor 1 and
  * without eps. Kind NONE where the head does not normalize. */
 static inline pare_norm pare_head_unit_norm(const pare_model *m)
@@ -38,6 +32,16 @@ double pare_act_lipschitz(pare_act act);
 /* Heads whose values are weighed by a softmax: those, and with one query for all (constq, meanq).
  */
 bool pare_attn_has_softmax(pare_attn_kind k);
+
+/* pare_model_size's multiply-adds alone: from shapes, without a look at the weights, which
+ * pare_model_size reads to find out what they are stored in. */
+uint64_t pare_model_macs(const pare_model *m, size_t tokens, uint64_t edges);
+
+/* An encoder of texts: its outputs are pooled rows, compared by their cosine, and no scores of classes. */
+static inline bool pare_model_embeds(const pare_model *m)
+{
+    return m->head.pool != PARE_POOL_NONE && (m->head.normalize || !pare_has(pare_head_weight(m)));
+}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

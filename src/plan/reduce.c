@@ -86,6 +86,8 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
         .in_path = o->from,
         .in_files = o->files,
         .out_path = o->to,
+        .folder = o->folder,
+        .dtype = o->dtype,
         .overwrite = o->overwrite,
         .max_error = o->max_error,
         .must_shrink = !o->allow_larger && o->kind != PARE_REDUCE_FOLD,
@@ -113,7 +115,7 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
     r->ms_reduction = 1e3 * (pare_seconds() - o->started);
     r->published = !st;
     if (!st) return o->event ? o->event(o->self, PARE_REDUCE_PUBLISHED, r) : PARE_OK;
-    if (st != PARE_ERR_PROMISE || r->cert.proven <= o->max_error) return st;
+    if (st != PARE_ERR_PROMISE || !(r->cert.proven > o->max_error)) return st; /* nan: not larger */
     char proven[40];
     return pare_fail(err, st,
                      "the proven bound is %s, larger than max_error %g; nothing was written; cut "
@@ -198,7 +200,9 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
     const pare_input *const one = &set->in[0];
     pare_model *g = NULL;
     double ms[2] = {NAN, NAN};
-    pare_status st = pare_err_path(err, pare_model_load(&g, r->to, err), r->to);
+    pare_files *const files = pare_files_new_unhashed();
+    pare_status st = files ? pare_err_path(err, pare_model_load_files(&g, r->to, files, err), r->to)
+                           : pare_no_memory(err);
     if (!st) st = pare_model_facts_of(&r->before, r->from, m, one, a, err);
     if (!st) st = pare_model_facts_of(&r->after, r->to, g, one, a, err);
     if (!st) st = pare_forward_ms(ms, (const pare_model *const[]){m, g}, 2, one, a, exec, err);
@@ -212,6 +216,7 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
     if (!st) {
         /* A folder is as large as the files that were read from it. */
         if (o->files) r->before.file_bytes = pare_files_bytes(o->files);
+        r->after.file_bytes = pare_files_bytes(files);
         pare_model_shape_of(&r->shape_before, m);
         pare_model_shape_of(&r->shape_after, g);
         r->rows = 0;
@@ -227,6 +232,7 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
     memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
     memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);
     pare_model_free(g);
+    pare_files_free(files);
     return st;
 }
 
@@ -278,8 +284,13 @@ pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                             .rounded.measured = NAN,
                             .rounded_with_feedback.measured = NAN,
                             .output_error = NAN};
-    out->cert_path = pare_sprintf(a, "%s.cert.json", o.to);
+    out->cert_path = pare_cert_path(a, o.to, o.folder);
     if (!out->cert_path) return pare_no_memory(err);
+    if (o.folder) {
+        const pare_status st = pare_reduce_fits_folder(m, &o, err);
+        if (st) return st;
+        o.width.standard = true;
+    }
     reducer r = {.o = &o,
                  .m = m,
                  .out = out,

@@ -10,6 +10,16 @@ typedef struct pair {
     pare_rng rng;
 } pair;
 
+/* g alone ends with a map that is nearly the identity, and does not normalize before it. */
+static void put_map(pair *p)
+{
+    const size_t d = pare_model_outputs(p->f);
+    double *const w = pare_alloc(p->a, d * d, sizeof *w);
+    assert_non_null(w);
+    for (size_t i = 0; i < d * d; i++) w[i] = (i % (d + 1) == 0) + 1e-3 * pare_rng_normal(&p->rng);
+    p->g->head.out.w = (pare_weight){PARE_F64, d, d, w};
+}
+
 /* A random model, and one whose embedding is off by `apart`. */
 static void pair_open(pair *p, pare_random_kind kind, bool embedding, double apart, uint64_t seed)
 {
@@ -26,9 +36,11 @@ static void pair_open(pair *p, pare_random_kind kind, bool embedding, double apa
     assert_ok(pare_random_model(&p->f, &o, &p->err), &p->err);
     if (embedding) {
         p->f->head.out = (pare_dense){0};
-        if (seed % 2) p->f->head.pool = PARE_POOL_MEAN;
+        p->f->head.pool = (pare_pool)(1 + seed % 4);
+        p->f->head.normalize = seed % 3 == 1;
     }
     assert_ok(pare_model_clone(&p->g, p->f, &p->err), &p->err);
+    if (embedding && seed % 5 == 2) put_map(p);
     const pare_weight *const w = &p->f->embedding.table;
     double *const table = pare_alloc(p->a, w->rows * w->cols, sizeof *table);
     assert_non_null(table);
@@ -108,18 +120,18 @@ static void check_rows(pair *p, const pare_inputs *set, const pare_each_bound *e
 static void every_row_is_within_its_bound(void **state)
 {
     (void)state;
-    for (uint64_t seed = 0; seed < 12; seed++) {
-        const double apart = pow(10, -(double)(seed % 6));
-        for (int kind = 0; kind < 3; kind++) {
+    for (uint64_t seed = 0; seed < 30; seed++) {
+        const double apart = pow(10, -(double)(seed % 7));
+        for (int kind = 0; kind < (seed < 8 ? 3 : 1); kind++) {
             pair p;
             pair_open(&p, kind == 2 ? PARE_RANDOM_GPT : PARE_RANDOM_BERT, kind == 0, apart, seed);
-            pare_input in[2] = {draw_input(&p, 3, 5), draw_input(&p, 2, 1 + seed)};
+            pare_input in[2] = {draw_input(&p, 3, 5), draw_input(&p, 2, 1 + seed % 12)};
             const pare_inputs set = {2, in};
             const pare_each_bound *const each = prove(&p, &set);
             assert_true((each->distance != NULL) == (kind == 0));
             assert_true((each->kl != NULL) == (kind > 0));
             assert_int_equal(each->inputs, 5);
-            assert_int_equal(each->rows, kind == 2 ? 15 + 2 * (1 + seed) : 5);
+            assert_int_equal(each->rows, kind == 2 ? 15 + 2 * in[1].tokens : 5);
             assert_true((each->stay[0] != NULL) == (kind == 0) && !each->stay[1]);
             check_rows(&p, &set, each);
             pair_close(&p);
@@ -163,6 +175,49 @@ static void models_without_such_outputs_get_no_such_bound(void **state)
     pair_close(&p);
 }
 
+/* Behind a map the radius is that of each entry: a row in a corner of its box is within its bound. */
+static void a_corner_of_the_box_is_within_the_bound(void **state)
+{
+    (void)state;
+    pair p;
+    pair_open(&p, PARE_RANDOM_BERT, true, 1e-2, 2);
+    assert_true(pare_has(&p.g->head.out.w) && !p.g->head.normalize);
+    pare_input in = draw_input(&p, 1, 2);
+    const pare_inputs set = {1, &in};
+    pare_each_bound *each;
+    pare_unit_rows units[2];
+    assert_ok(pare_each_bound_new(&each, p.a, p.f, p.g, &set, &p.err), &p.err);
+    double mid[8] = {1}, none = 0, radius = 0.1;
+    quad f[8] = {1}, g[8];
+    for (size_t k = 0; k < 8; k++) g[k] = f[k] + (k ? 0.1 : -0.1);
+    for (size_t k = 0; k < 2; k++)
+        assert_ok(pare_unit_rows_new(&units[k], p.a, each, 8, &p.err), &p.err);
+    const pare_enclosure ef = {.rows = 1, .cols = 8, .mid = mid, .rad = &none};
+    const pare_enclosure eg = {.rows = 1, .cols = 8, .mid = mid, .rad = &radius};
+    assert_ok(pare_each_bound_rows(each, units, 0, &ef, &eg, NULL, &p.err), &p.err);
+    assert_le(quad_distance(f, g, 8), each->distance[0]);
+    assert_le(each->distance[0], 2 * quad_distance(f, g, 8));
+    pair_close(&p);
+}
+
+/* Outputs behind a map are those of a classifier unless they are normalized: no cosines of one, no KL of the
+ * other. */
+static void what_embeds(void **state)
+{
+    (void)state;
+    for (int normalize = 0; normalize < 2; normalize++) {
+        pair p;
+        pair_open(&p, PARE_RANDOM_BERT, false, 1e-2, 4);
+        pare_input in = draw_input(&p, 3, 4);
+        const pare_inputs set = {1, &in};
+        p.f->head.normalize = p.g->head.normalize = normalize;
+        const pare_each_bound *const each = prove(&p, &set);
+        assert_true((each->distance != NULL) == normalize && (each->kl != NULL) == !normalize);
+        check_rows(&p, &set, each);
+        pair_close(&p);
+    }
+}
+
 static const pare_claim *claim_of(const pare_cert *c, pare_kind kind, double p0, double p1)
 {
     for (size_t i = 0; i < c->nclaims; i++)
@@ -188,7 +243,7 @@ static void claims_are_order_statistics(void **state)
         stay[1][i] = false;
     }
     first[N] = N;
-    pare_each_bound each = {N, N, first, apart, distance, NULL, {stay[0], stay[1]}};
+    pare_each_bound each = {N, N, first, apart, distance, NULL, {stay[0], stay[1]}, {1, 1}};
     pare_arena *const a = pare_arena_new();
     pare_err err = {0};
     pare_cert c = {.domain = "here", .proven = 2};
@@ -214,7 +269,7 @@ static void claims_are_order_statistics(void **state)
     assert_near(left->probability, 42.0 / 44, 1e-15);
     /* KL: the mean over the rows of an input. Two inputs, of 40 and of 3 rows. */
     size_t two[] = {0, 40, 43};
-    each = (pare_each_bound){2, N, two, apart, NULL, kl, {NULL, NULL}};
+    each = (pare_each_bound){2, N, two, apart, NULL, kl, {NULL, NULL}, {1, 1}};
     double sums[2] = {0, 0}, most = 0;
     for (size_t i = 0; i < N; i++) sums[i >= 40] += kl[i], most = fmax(most, kl[i]);
     c.nclaims = 0;
@@ -237,8 +292,8 @@ static void of_two_proofs_the_better_one_counts(void **state)
     double apart2[] = {2, 1}, distance2[] = {INFINITY, 0.25}, kl2[] = {4, 3};
     bool stay[] = {true, false}, stay2[] = {false, false};
     size_t first[] = {0, 1, 2};
-    pare_each_bound x = {2, 2, first, apart, distance, kl, {stay, NULL}};
-    const pare_each_bound y = {2, 2, first, apart2, distance2, kl2, {stay2, NULL}};
+    pare_each_bound x = {2, 2, first, apart, distance, kl, {stay, NULL}, {1, 1}};
+    const pare_each_bound y = {2, 2, first, apart2, distance2, kl2, {stay2, NULL}, {1, 1}};
     pare_each_bound_merge(&x, &y);
     assert_true(apart[0] == 1 && apart[1] == 1 && distance[0] == 0.5 && distance[1] == 0.25);
     assert_true(kl[0] == 3 && kl[1] == 3 && stay[0] && !stay[1]);
@@ -250,6 +305,8 @@ int main(void)
         cmocka_unit_test(every_row_is_within_its_bound),
         cmocka_unit_test(rows_of_all_groups_are_found),
         cmocka_unit_test(models_without_such_outputs_get_no_such_bound),
+        cmocka_unit_test(a_corner_of_the_box_is_within_the_bound),
+        cmocka_unit_test(what_embeds),
         cmocka_unit_test(claims_are_order_statistics),
         cmocka_unit_test(of_two_proofs_the_better_one_counts),
     };
