@@ -136,7 +136,7 @@ ALL_FUZ = $(FUZ_SRC:%.c=$(BUILD)/%)
 FUZ_OBJ = $(FUZ_SUP:%.c=$(BUILD)/obj/%.o) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
 # Files are kept in memory: the library's calls that open one go to fuzz/files.c.
 FUZ_LINK = -Wl,--wrap=pare_blob_open,--wrap=pare_text_read \
-           -Wl,--wrap=pare_file_exists,--wrap=pare_is_dir $(if $(FUZZER),-fsanitize=fuzzer)
+           -Wl,--wrap=pare_file_exists,--wrap=pare_is_dir,--wrap=pare_folder_list $(if $(FUZZER),-fsanitize=fuzzer)
 FUZZ_RUNS ?= 1000000
 
 # ---- compile_commands.json: the flags of the rules below; without ccache, which is no compiler ----

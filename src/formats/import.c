@@ -36,18 +36,35 @@ static const struct {
     {"distilbert", im_distilbert, NULL},
     {"roberta", im_roberta, NULL},
     {"xlm-roberta", im_roberta, NULL},
+    {"camembert", im_roberta, NULL},
     {"gpt2", im_gpt2, NULL},
     {"llama", im_llama, NULL},
     {"mistral", im_llama, NULL},
     {"qwen2", im_llama, NULL},
-    {"gpt_neox", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
-    {"qwen3", NULL, "it has norms on queries and keys"},
-    {"gemma", NULL, "its norms have an offset and its embeddings a scale"},
+    {"gpt_neox", NULL,
+     "its attention and feed-forward part read the same input (parallel blocks) (not yet)"},
+    {"qwen3", NULL, "it has norms on queries and keys (not yet)"},
+    {"gemma", NULL, "its norms have an offset and its embeddings a scale (not yet)"},
+    {"gptj", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
+    {"phi", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
+    {"falcon", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
+    {"cohere", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
+    {"phi3", NULL, "its queries, keys and values are stored as one tensor, and so are gate and up"},
+    {"smollm3", NULL, "some of its layers have no positions"},
+    {"granite", NULL, "its embeddings, blocks and outputs have scales"},
+    {"olmo2", NULL, "it has norms on queries and keys"},
+    {"bloom", NULL, "its attention has a bias for the distance of two tokens (ALiBi)"},
+    {"mpt", NULL, "its attention has a bias for the distance of two tokens (ALiBi)"},
     {"gemma2", NULL, "it caps its scores softly, and its windows differ by layer"},
     {"gemma3", NULL, "it has norms on queries and keys, and its windows differ by layer"},
     {"gemma3_text", NULL, "it has norms on queries and keys, and its windows differ by layer"},
     {"mpnet", NULL, "its attention has a bias for the distance of two tokens"},
     {"t5", NULL, "it is an encoder and a decoder, with a bias for the distance of two tokens"},
+    {"mt5", NULL, "it is an encoder and a decoder, with a bias for the distance of two tokens"},
+    {"bart", NULL, "it is an encoder and a decoder"},
+    {"electra", NULL, "a map stands between its embeddings and its blocks (not yet)"},
+    {"xlnet", NULL, "its attention has terms for the distance of two tokens"},
+    {"nomic_bert", NULL, "its weights are called otherwise, and its code comes with it"},
     {"deberta-v2", NULL, "its attention has terms for the distance of two tokens"},
     {"modernbert", NULL, "its windows differ by layer"},
     {"albert", NULL, "its blocks share their weights"},
@@ -73,13 +90,30 @@ static const struct {
     {"\x80\002", IM_PICKLED},
 };
 
+/* Keys of any family that change the function, and are not honored. */
+static void check_config(im_source *s)
+{
+    bool both = false;
+    if (im_flag(s, &both, "is_encoder_decoder") && both)
+        im_fail(s,
+                "config.json: is_encoder_decoder is not supported: pare has no attention between "
+                "two sequences");
+    im_refuse_key(s, "add_cross_attention", "pare has no attention between two sequences");
+    im_refuse_key(s, "pruned_heads", "pare wants all heads of a layer, or none");
+    im_refuse_key(s, "quantization_config",
+                  "the weights are packed; pare reads F64, F32, F16, BF16");
+    im_refuse_key(s, "alibi", "pare has no bias for the distance of two tokens");
+    if (!s->st && s->config && pare_json_has(s->config, "auto_map"))
+        im_note(s, "config.json: auto_map: the model may have code of its own; pare computes what "
+                   "its model_type says");
+}
+
 static void fill_by(im_source *s, const char *name, void (*fill)(im_source *s))
 {
     s->m->name = pare_strdup(s->m->arena, name);
-    if (!s->m->name)
-        s->st = pare_no_memory(s->err);
-    else
-        fill(s);
+    if (!s->m->name) s->st = pare_no_memory(s->err);
+    check_config(s);
+    if (!s->st) fill(s);
 }
 
 /* By config.json's model_type, where there is one. */

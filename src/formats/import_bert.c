@@ -11,7 +11,7 @@
 typedef struct names {
     const char *layer; /* before the number */
     const char *q, *k, *v, *o, *attn_norm, *up, *down, *ffn_norm;
-    const char *heads, *act; /* in config.json */
+    const char *heads, *act, *width, *blocks, *hidden; /* in config.json */
     /* The masked-word head: transform, its norm, the bias and the matrix. */
     const char *transform, *transform_norm, *bias, *decoder;
 } names;
@@ -20,23 +20,29 @@ typedef struct names {
 static const names bert_names = {
     "encoder.layer.", "attention.self.query", "attention.self.key", "attention.self.value",
     "attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense",
-    "output.LayerNorm", "num_attention_heads", "hidden_act",
+    "output.LayerNorm", "num_attention_heads", "hidden_act", "hidden_size", "num_hidden_layers",
+    "intermediate_size",
     "cls.predictions.transform.dense", "cls.predictions.transform.LayerNorm", "cls.predictions.bias",
     "cls.predictions.decoder"};
 static const names roberta_names = {
     "encoder.layer.", "attention.self.query", "attention.self.key", "attention.self.value",
     "attention.output.dense", "attention.output.LayerNorm", "intermediate.dense", "output.dense",
-    "output.LayerNorm", "num_attention_heads", "hidden_act",
+    "output.LayerNorm", "num_attention_heads", "hidden_act", "hidden_size", "num_hidden_layers",
+    "intermediate_size",
     "lm_head.dense", "lm_head.layer_norm", "lm_head.bias", "lm_head.decoder"};
 static const names distilbert_names = {
     "layer.", "attention.q_lin", "attention.k_lin", "attention.v_lin", "attention.out_lin",
-    "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm", "n_heads", "activation",
+    "sa_layer_norm", "ffn.lin1", "ffn.lin2", "output_layer_norm", "n_heads", "activation", "dim", "n_layers",
+    "hidden_dim",
     "vocab_transform", "vocab_layer_norm", "vocab_projector.bias", "vocab_projector"};
 /* clang-format on */
 
 /* Buffers; what stands beside a masked-word head (the head for pairs of sentences, a copy of the
  * bias under the decoder's name); and every head where the rows are pooled in its place. */
 static const char *const ignored[] = {"embeddings.position_ids", "embeddings.token_type_ids", NULL};
+/* A pooler that the head for tokens or for answers does not read. */
+static const char *const ignored_rows[] = {"embeddings.position_ids", "embeddings.token_type_ids",
+                                           "pooler.dense.*", NULL};
 static const char *const ignored_masked[] = {"embeddings.position_ids", "embeddings.token_type_ids",
                                              "pooler.dense.*",          "cls.seq_relationship.*",
                                              "*.decoder.bias",          NULL};
@@ -46,6 +52,9 @@ static const char *const ignored_pooled[] = {"embeddings.position_ids",
                                              "cls.*",
                                              "lm_head.*",
                                              "vocab_*",
+                                             "classifier.*",
+                                             "pre_classifier.*",
+                                             "qa_outputs.*",
                                              NULL};
 
 typedef struct bert {
@@ -112,6 +121,10 @@ static void read_sizes(im_source *s, bert *g)
                 g->n->heads);
     else if (g->d % g->heads != 0)
         im_fail(s, "width %zu is not a multiple of %zu heads", g->d, g->heads);
+    im_agree(s, g->n->width, g->d);
+    im_agree(s, g->n->blocks, g->layers);
+    im_agree(s, g->n->hidden, g->hidden);
+    im_agree(s, "vocab_size", words[0]);
 }
 
 /* Every token is of type 0, so that row is added once and for all. The sum is kept in f64, where
@@ -131,6 +144,8 @@ static void read_positions(im_source *s, const bert *g)
         return;
     }
     if (!im_shape(s, shape, 2, "embeddings.position_embeddings.weight")) return;
+    im_agree(s, "max_position_embeddings", shape[0]);
+    if (types && g->n != &distilbert_names) im_agree(s, "type_vocab_size", type_shape[0]);
     if (shape[0] <= g->first) {
         im_fail(s,
                 "tensor 'embeddings.position_embeddings.weight' has %zu rows, and the first "
@@ -193,7 +208,7 @@ static void read_masked_head(im_source *s, const bert *g, pare_ffn *f)
     s->m->head.out.b = im_vector(s, s->m->embedding.vocab, "%s", n->bias);
     snprintf(decoder, sizeof decoder, "%s.weight", n->decoder);
     snprintf(copied, sizeof copied, "%s.bias", n->decoder);
-    im_tie(s, "embeddings.word_embeddings.weight", decoder, true);
+    im_tie(s, "embeddings.word_embeddings.weight", decoder);
     const im_tensor *copy = im_find(s, copied);
     const im_tensor *bias = im_find(s, n->bias);
     if (!s->st && copy &&
@@ -204,26 +219,38 @@ static void read_masked_head(im_source *s, const bert *g, pare_ffn *f)
         im_fail(s, "tensors '%s' and '%s' differ", copy->name, bias->name);
 }
 
-/* The first token through a dense map: BERT's pooler (tanh), RoBERTa's and DistilBERT's classifier
- * heads (tanh and relu). */
+/* The dense map that the first token goes through: BERT's pooler (tanh), RoBERTa's and DistilBERT's
+ * classifier heads (tanh and relu). NULL: every row is an output. */
+static const char *first_token_map(const im_source *s, const bert *g)
+{
+    const bool roberta = g->n == &roberta_names;
+    const char *const name = g->n == &distilbert_names                         ? "pre_classifier"
+                             : roberta && im_has(s, "classifier.dense.weight") ? "classifier.dense"
+                                                                               : "pooler.dense";
+    if (im_has(s, "qa_outputs.weight") || im_built_for(s, "ForTokenClassification") ||
+        (roberta && im_has(s, "classifier.weight")))
+        return NULL;
+    return im_has(s, "%s.weight", name) ? name : NULL;
+}
+
 static void read_classifier(im_source *s, const bert *g)
 {
     pare_output_head *const h = &s->m->head;
-    const bool distil = g->n == &distilbert_names, roberta = g->n == &roberta_names;
-    const char *const first = distil                                            ? "pre_classifier"
-                              : roberta && im_has(s, "classifier.dense.weight") ? "classifier.dense"
-                                                                                : "pooler.dense";
-    const char *const out = roberta ? "classifier.out_proj" : "classifier";
-    if (roberta && strcmp(first, "classifier.dense") == 0 && im_has(s, "pooler.dense.weight"))
-        im_find(s, "pooler.dense.weight")->used = im_find(s, "pooler.dense.bias") != NULL;
-    if (im_has(s, "%s.weight", first)) {
+    const char *const first = first_token_map(s, g);
+    const char *const out = im_has(s, "qa_outputs.weight")            ? "qa_outputs"
+                            : im_has(s, "classifier.out_proj.weight") ? "classifier.out_proj"
+                                                                      : "classifier";
+    if (first) {
         h->pool = PARE_POOL_FIRST;
         h->dense = im_dense(s, g->d, g->d, true, "%s", first);
-        h->act = distil ? PARE_ACT_RELU : PARE_ACT_TANH;
+        h->act = g->n == &distilbert_names ? PARE_ACT_RELU : PARE_ACT_TANH;
     }
-    if (im_has(s, "%s.weight", out))
-        h->out = im_dense(s, im_outputs(s, "%s.weight", out), g->d, true, "%s", out);
-    else if (h->pool == PARE_POOL_FIRST && s->config)
+    if (im_has(s, "%s.weight", out)) {
+        const size_t outputs = im_outputs(s, "%s.weight", out);
+        h->out = im_dense(s, outputs, g->d, true, "%s", out);
+        if (strcmp(out, "qa_outputs") != 0 && !im_built_for(s, "ForMultipleChoice"))
+            im_labels(s, outputs);
+    } else if (first && s->config)
         im_note(s,
                 "the output is the first token through the model's pooler; sentence encoders are "
                 "pooled otherwise (pool, normalize)");
@@ -237,8 +264,6 @@ static void check_config(im_source *s)
     im_expect(s, "position_embedding_type", absolute);
     if (im_flag(s, &decoder, "is_decoder") && decoder)
         im_fail(s, "config.json: is_decoder is not supported");
-    im_refuse_key(s, "add_cross_attention", "pare has no attention between two sequences");
-    im_refuse_key(s, "chunk_size_feed_forward", "set it to 0: it changes nothing but memory");
     const char *problem = NULL;
     if (im_text(s, &problem, "problem_type") && strcmp(problem, "multi_label_classification") == 0)
         im_note(s, "problem_type multi_label_classification: outputs are the logits");
@@ -274,7 +299,10 @@ static void read_encoder(im_source *s, const names *n)
         read_masked_head(s, &g, &s->m->blocks[g.layers].ffn);
     else
         read_classifier(s, &g);
-    im_finish(s, pooled ? ignored_pooled : masked ? ignored_masked : ignored);
+    im_finish(s, pooled                        ? ignored_pooled
+                 : masked                      ? ignored_masked
+                 : pare_has(&s->m->head.out.w) ? ignored_rows
+                                               : ignored);
 }
 
 void im_bert(im_source *s)

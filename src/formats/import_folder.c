@@ -60,7 +60,9 @@ static void no_weights(im_source *s, const char *folder)
         im_fail(s, "the folder has no weights: neither a .safetensors file nor an index of shards");
 }
 
-/* model.safetensors, its index, or whatever the one file is called. */
+/* model.safetensors, its index, or whatever the one file is called. Beside the first two others may
+ * lie (consolidated.safetensors), which Hugging Face does not read either. The folder is listed
+ * only where its names decide: files that were read once are known without it. */
 static void open_weights(im_source *s, const char *folder)
 {
     const char *const usual = inside(s, folder, "model.safetensors");
@@ -135,21 +137,49 @@ static void take_mode(im_source *s, const char *path, size_t i)
     p->pool = modes[i].pool;
 }
 
+/* One of the newer style's words. */
+static void take_word(im_source *s, const char *path, const cJSON *word)
+{
+    size_t i = 0;
+    while (i < MODES && !(cJSON_IsString(word) && strcmp(word->valuestring, modes[i].word) == 0))
+        i++;
+    if (i < MODES)
+        take_mode(s, path, i);
+    else
+        malformed(s, path, "'pooling_mode' names no pooling that pare knows");
+}
+
+/* The newer files have pooling_mode, a word or a list of them, which goes before the older flags;
+ * with none of them sentence-transformers takes the mean. */
 static void read_pooling(im_source *s, const char *path)
 {
     cJSON *root = NULL;
     im_read_json(s, &root, path);
     if (!s->st && !cJSON_IsObject(root)) malformed(s, path, "is missing or not a JSON object");
-    const char *word = NULL;
-    if (!s->st && pare_json_string_opt(&word, root, "pooling_mode", s->err))
-        malformed(s, path, "'pooling_mode' is not a string");
-    for (size_t i = 0; i < MODES && !s->st; i++) {
+    const cJSON *const words =
+                           s->st ? NULL : cJSON_GetObjectItemCaseSensitive(root, "pooling_mode"),
+                       *word = NULL;
+    if (cJSON_IsArray(words)) {
+        cJSON_ArrayForEach(word, words) take_word(s, path, word);
+    } else if (words) {
+        take_word(s, path, words);
+    }
+    for (size_t i = 0; i < MODES && !s->st && !words; i++) {
         bool on = false;
         if (pare_json_bool_opt(&on, root, modes[i].flag, s->err))
             malformed(s, path, "a pooling mode is not true or false");
-        if (!s->st && (word ? strcmp(word, modes[i].word) == 0 : on)) take_mode(s, path, i);
+        if (!s->st && on) take_mode(s, path, i);
     }
-    if (!s->st && !s->pooling.given) malformed(s, path, "names no pooling that pare knows");
+    if (!s->st && !s->pooling.given) {
+        s->pooling.given = true;
+        s->pooling.pool = PARE_POOL_MEAN;
+        im_note(s, "1_Pooling names no mode: the mean over the tokens, as sentence-transformers "
+                   "takes it");
+    }
+    if (!s->st &&
+        (pare_json_size_opt(&s->pooling.width, root, "word_embedding_dimension", s->err) ||
+         pare_json_size_opt(&s->pooling.width, root, "embedding_dimension", s->err)))
+        malformed(s, path, "the dimension of the embeddings is not a whole number");
     cJSON_Delete(root);
 }
 
@@ -244,18 +274,39 @@ static void read_modules(im_source *s, const char **folder)
     cJSON_Delete(root);
 }
 
+/* How sentence-transformers treats a text before the model sees it. Its oldest versions named the
+ * file after the family. */
 static void read_limits(im_source *s, const char *folder)
 {
-    const char *const path = inside(s, folder, "sentence_bert_config.json");
+    static const char *const names[] = {"sentence_bert_config.json", "sentence_roberta_config.json",
+                                        "sentence_distilbert_config.json",
+                                        "sentence_camembert_config.json",
+                                        "sentence_xlm-roberta_config.json"};
+    const char *path = NULL;
     cJSON *root = NULL;
-    im_read_json(s, &root, path);
+    for (size_t i = 0; i < sizeof names / sizeof *names && !root && !s->st; i++)
+        im_read_json(s, &root, path = inside(s, folder, names[i]));
+    bool lower = false;
     if (!s->st && root && !cJSON_IsObject(root)) malformed(s, path, "is not a JSON object");
-    const cJSON *const limit =
-        root && !s->st ? cJSON_GetObjectItemCaseSensitive(root, "max_seq_length") : NULL;
-    if (limit && !cJSON_IsNull(limit) &&
+    if (!s->st && pare_json_has(root, "max_seq_length") &&
         (pare_json_size(&s->max_seq_length, root, "max_seq_length", s->err) ||
          s->max_seq_length == 0))
         malformed(s, path, "'max_seq_length' is not a whole number above 0");
+    if (!s->st && pare_json_bool_opt(&lower, root, "do_lower_case", s->err))
+        malformed(s, path, "'do_lower_case' is not true or false");
+    if (lower)
+        im_note(s, "sentence-transformers gives this model lower-case text (do_lower_case); pare "
+                   "leaves that to the tokenizer");
+    cJSON_Delete(root);
+}
+
+static void note_prompt(im_source *s, const char *folder)
+{
+    cJSON *root = NULL;
+    im_read_json(s, &root, inside(s, folder, "config_sentence_transformers.json"));
+    if (!s->st && root && pare_json_has(root, "default_prompt_name"))
+        im_note(s, "sentence-transformers puts a prompt before each text (default_prompt_name); "
+                   "pare takes texts as they are");
     cJSON_Delete(root);
 }
 
@@ -268,8 +319,11 @@ void im_open_folder(im_source *s, const char *path)
     if (s->st) return;
     const im_pooling told = s->pooling;
     s->pooling = (im_pooling){0};
+    note_prompt(s, folder);
     read_modules(s, &folder);
     read_limits(s, folder);
+    if (told.pool != PARE_POOL_NONE && s->pooling.given)
+        im_note(s, "pooled as told, not as the folder's files say");
     if (told.pool != PARE_POOL_NONE) /* the caller knows better than the files */
         s->pooling = told;
     else if (told.normalize)
@@ -286,6 +340,8 @@ void im_pool_head(im_source *s, size_t d)
     if (s->st) return;
     h->pool = p->pool;
     h->normalize = p->normalize;
+    if (p->width && p->width != d)
+        im_fail(s, "1_Pooling pools %zu numbers a token, the model has %zu", p->width, d);
     if (!p->dense) return;
     if (p->dense_in != d)
         im_fail(s, "2_Dense takes %zu features, the model has %zu", p->dense_in, d);

@@ -5,10 +5,10 @@
 
 #include <math.h>
 
+/* Masks; and the heads where the rows are pooled in their place, or classified. */
 static const char *const ignored[] = {"h.*.attn.bias", "h.*.attn.masked_bias", NULL};
-
 static const char *const ignored_pooled[] = {"h.*.attn.bias", "h.*.attn.masked_bias",
-                                             "lm_head.weight", NULL};
+                                             "lm_head.weight", "score.*", NULL};
 
 bool im_is_gpt2(const im_source *s)
 {
@@ -62,7 +62,9 @@ static void read_sizes(im_source *s, gpt2 *g)
     im_act(s, &g->act, "activation_function");
     im_flag(s, &g->scaled, "scale_attn_weights");
     im_flag(s, &g->by_layer, "scale_attn_by_inverse_layer_idx");
-    im_refuse_key(s, "add_cross_attention", "pare has no attention between two sequences");
+    im_agree(s, "n_embd", g->d);
+    im_agree(s, "vocab_size", wte[0]);
+    im_agree(s, "n_inner", g->hidden);
 }
 
 void im_gpt2(im_source *s)
@@ -72,6 +74,7 @@ void im_gpt2(im_source *s)
     im_orientation(s, true);
     read_sizes(s, &g);
     if (s->st || !im_blocks(s, im_count(s, "h.", ".attn.c_attn.weight"))) return;
+    im_agree(s, "n_layer", s->m->nblocks);
     s->m->pattern.kind = PARE_CAUSAL;
     pare_embedding *embedding = &s->m->embedding;
     size_t wpe[2] = {0, 0};
@@ -82,6 +85,7 @@ void im_gpt2(im_source *s)
     embedding->pos.kind = PARE_POS_LEARNED;
     embedding->pos.table = im_table(s, wpe[0], g.d, "wpe.weight");
     s->m->context = wpe[0];
+    im_agree(s, "n_positions", wpe[0]);
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) {
         pare_block *b = &s->m->blocks[l];
         im_attn(s, &b->attn, g.d, g.heads, g.heads, g.d / g.heads, 0);
@@ -102,9 +106,6 @@ void im_gpt2(im_source *s)
     }
     s->m->head.norm = im_layer_norm(s, g.d, g.eps, g.bias, "ln_f");
     s->input_first = s->linear_given && s->input_first;
-    if (s->pooling.given)
-        im_pool_head(s, g.d);
-    else
-        im_tie(s, "wte.weight", "lm_head.weight", true);
-    im_finish(s, s->pooling.given ? ignored_pooled : ignored);
+    im_language_head(s, "wte.weight", "lm_head.weight");
+    im_finish(s, s->m->head.pool != PARE_POOL_NONE ? ignored_pooled : ignored);
 }

@@ -25,6 +25,7 @@ typedef struct im_pooling {
     pare_pool pool;
     bool normalize;
     const char *dense; /* the weights of a dense layer behind the pooling; NULL: there is none */
+    size_t width;      /* of the rows, as the pooling's config says; 0: it does not */
     size_t dense_in, dense_out;
     bool dense_bias;
     pare_act act; /* behind it */
@@ -117,7 +118,8 @@ void im_place(void *dst, pare_dtype dtype, size_t ld, im_tensor *t, size_t from,
 /* The type t's numbers have in memory: f64 stays, f32 and the halves are f32; others fail. */
 pare_dtype im_dtype(im_source *s, const im_tensor *t);
 
-/* Nothing may be left over but what `ignored` names (shell patterns on keys, NULL at the end). */
+/* Nothing may be left over but what `ignored` names (shell patterns on keys, NULL at the end); a
+ * note says what was. */
 void im_finish(im_source *s, const char *const *ignored);
 
 /* ---- pieces of models ------------------------------------------------------------------------ */
@@ -136,8 +138,11 @@ pare_norm im_norm(pare_norm_kind kind, size_t d, double eps, pare_weight gain, p
 /* name.weight and, when `bias`, name.bias. */
 pare_norm im_layer_norm(im_source *s, size_t d, double eps, bool bias, const char *fmt, ...)
     PARE_PRINTF(5, 6);
-/* The embedding and the output matrix `head`: tied when it is not there or holds the same bytes. */
-void im_tie(im_source *s, const char *embedding, const char *head, bool may_be_absent);
+/* The embedding and the output matrix `head`: tied when it is not there or holds the same bytes,
+ * which must be what tie_word_embeddings says, where it is given. */
+void im_tie(im_source *s, const char *embedding, const char *head);
+/* The head of a language model: pooled rows, classes of the last token (`score`), or words. */
+void im_language_head(im_source *s, const char *embedding, const char *head);
 
 /* The head that sentence-transformers' files or the caller ask for, behind rows of width d; the
  * family's own head is left out. */
@@ -156,6 +161,12 @@ bool im_word_number(im_source *s, double *out, const char *meta, const char *wor
 /* The text of a metadata key holds these words. */
 bool im_says(const im_source *s, const char *meta, const char *words);
 bool im_act(im_source *s, pare_act *out, const char *config);
+/* Fails where config.json gives `key` another size than the tensors have. */
+void im_agree(im_source *s, const char *key, size_t value);
+/* The first of `architectures` has this in its name: "ForTokenClassification". */
+bool im_built_for(const im_source *s, const char *task);
+/* Fails unless id2label, where it is given, has a label for each of n outputs. */
+void im_labels(im_source *s, size_t n);
 /* Fails unless config.json is silent on `key` or gives one of the values (NULL at the end). */
 void im_expect(im_source *s, const char *key, const char *const *values);
 /* A text of config.json. */

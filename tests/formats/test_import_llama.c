@@ -143,7 +143,7 @@ static void half_precision_shards_are_the_network_they_describe(void **state)
     makef(&s, 2, 0, 0, "model.layers.0.self_attn.rotary_emb.inv_freq");
     write_shards(&s, dir, 13, "");
     write_text(test_path(path, dir, "config.json"),
-               CONFIG "\"rope_scaling\":null,\"tie_word_embeddings\":false}");
+               CONFIG_OF("qwen2") "\"rope_scaling\":null,\"tie_word_embeddings\":false}");
     assert_model_gives(dir, &input, want, TOKENS, VOCAB);
     assert_model_gives(test_path(path, dir, "model.safetensors.index.json"), &input, want, TOKENS,
                        VOCAB);
