@@ -20,6 +20,12 @@ static const asked kinds[] = {
     {"d.npz", PARE_TOK_NONE, PARE_POOL_NONE, true},
     {"d.npz", PARE_TOK_NONE, PARE_POOL_FIRST, true},
     {"d.npz", PARE_TOK_NONE, PARE_POOL_MEAN, false},
+    {"d.csv", PARE_TOK_BYTES, PARE_POOL_NONE, true},
+    {"d.csv", PARE_TOK_WORDS, PARE_POOL_FIRST, true},
+    {"d.jsonl", PARE_TOK_BYTES, PARE_POOL_NONE, true},
+    {"d.jsonl", PARE_TOK_WORDS, PARE_POOL_FIRST, true},
+    {"d.txt", PARE_TOK_WORDS, PARE_POOL_FIRST, true},
+    {"d.tsv", PARE_TOK_BYTES, PARE_POOL_NONE, true},
 };
 
 static pare_model model_of(const asked *k)
