@@ -1,60 +1,92 @@
-/* files.c - memory, messages, files, hashes, JSON and random numbers. */
+/* files.c - memory, failures, messages, files, hashes, JSON and random numbers. */
 #include "check.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-const char *const verdict_words[VERDICTS] = {"confirmed", "REFUTED", "not refuted", "not checked"};
+enum { MOST_KEYS = 30000 };
 
-/* ---- memory and messages --------------------------------------------------------------------- */
+/* ---- memory and failures --------------------------------------------------------------------- */
 
-struct block {
-    block *next;
+struct chunk {
+    chunk *next;
+    size_t balls; /* that many of them are in data */
+    cJSON *json;  /* or a parsed text is kept */
     max_align_t data[];
 };
 
-bool fail(job *j, int code, const char *format, ...)
+bool attempt(job *j, void (*f)(job *j, void *with), void *with)
 {
-    if (j->t.code) return false;
+    jmp_buf here, *const outer = j->escape;
+    j->escape = &here;
+    if (setjmp(here) == 0) f(j, with);
+    j->escape = outer;
+    return j->t.code == 0;
+}
+
+_Noreturn void fail(job *j, int code, const char *format, ...)
+{
     va_list list;
     va_start(list, format);
     vsnprintf(j->t.text, sizeof j->t.text, format, list);
     va_end(list);
     j->t.code = code;
-    return false;
+    longjmp(*j->escape, 1);
+}
+
+static chunk *take_block(job *j, size_t n, size_t size)
+{
+    size_t total;
+    chunk *b = NULL;
+    if (!__builtin_mul_overflow(n, size, &total) && total < SIZE_MAX / 2)
+        b = calloc(1, sizeof *b + total);
+    if (!b) fail(j, UNREADABLE, "out of memory");
+    b->next = j->memory;
+    return j->memory = b;
 }
 
 void *take(job *j, size_t n, size_t size)
 {
-    size_t total;
-    block *b = NULL;
-    if (!__builtin_mul_overflow(n, size, &total) && total < SIZE_MAX / 2)
-        b = calloc(1, sizeof *b + total);
-    if (!b) {
-        fail(j, UNREADABLE, "out of memory");
-        return NULL;
-    }
-    b->next = j->blocks;
-    j->blocks = b;
-    return b->data;
+    return take_block(j, n, size)->data;
 }
 
-void give_back(job *j)
+/* Zeros in memory are balls of value 0; arb_clear frees what they have grown to. */
+arb_ptr take_balls(job *j, size_t n)
 {
-    while (j->blocks) {
-        block *const next = j->blocks->next;
-        free(j->blocks);
-        j->blocks = next;
+    if (n > j->o->most_balls) fail(j, UNREADABLE, "%zu balls are too many", n);
+    chunk *const b = take_block(j, n, sizeof(arb_struct));
+    b->balls = n;
+    return (arb_ptr)b->data;
+}
+
+void release(job *j, chunk *mark, const void *but)
+{
+    chunk **at = &j->memory;
+    while (*at != mark) {
+        chunk *const b = *at;
+        if (b->data == but) {
+            at = &b->next;
+            continue;
+        }
+        *at = b->next;
+        for (size_t i = 0; i < b->balls; i++) arb_clear((arb_ptr)b->data + i);
+        cJSON_Delete(b->json);
+        free(b);
     }
-    free(j->report.list);
-    j->report = (report){0};
+}
+
+void adopt(job *j, job *from)
+{
+    chunk **end = &from->memory;
+    while (*end) end = &(*end)->next;
+    *end = j->memory;
+    j->memory = from->memory;
+    from->memory = NULL;
 }
 
 static const char *words_of(job *j, const char *format, va_list list)
@@ -64,8 +96,8 @@ static const char *words_of(job *j, const char *format, va_list list)
     const int n = vsnprintf(NULL, 0, format, again);
     va_end(again);
     char *const text = take(j, (size_t)(n > 0 ? n : 0) + 1, 1);
-    if (text) vsnprintf(text, (size_t)n + 1, format, list);
-    return text ? text : "";
+    vsnprintf(text, (size_t)n + 1, format, list);
+    return text;
 }
 
 const char *words(job *j, const char *format, ...)
@@ -79,26 +111,23 @@ const char *words(job *j, const char *format, ...)
 
 void state(job *j, verdict v, const char *what, const char *format, ...)
 {
-    report *const r = &j->report;
-    if (j->t.code) return;
-    if (r->n == r->capacity) {
-        const size_t capacity = r->capacity ? 2 * r->capacity : 32;
-        statement *const list = realloc(r->list, capacity * sizeof *list);
-        if (!list) {
-            fail(j, UNREADABLE, "out of memory");
-            return;
-        }
-        r->list = list;
-        r->capacity = capacity;
-    }
+    statement *const s = take(j, 1, sizeof *s);
     va_list list;
     va_start(list, format);
-    const char *const why = words_of(j, format, list);
+    *s = (statement){v, words(j, "%s%s", j->link, what), words_of(j, format, list), NULL};
     va_end(list);
-    const char *const full = words(j, "%s%s", j->link ? j->link : "", what);
-    if (j->t.code) return;
-    r->list[r->n++] = (statement){v, full, why};
-    r->count[v]++;
+    if (!j->end) j->end = &j->first;
+    *j->end = s;
+    j->end = &s->next;
+    j->count[v]++;
+}
+
+void take_back(job *j, const job *before)
+{
+    j->first = before->first;
+    j->end = before->end;
+    if (j->end) *j->end = NULL;
+    memcpy(j->count, before->count, sizeof j->count);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -109,38 +138,26 @@ bool file_exists(const char *path)
     return stat(path, &s) == 0;
 }
 
-static bool read_all(job *j, const char *path, int fd, bytes *out)
+/* Regular files only: pipes and devices may have no end. */
+bytes read_file(job *j, const char *path)
 {
+    bytes out = {NULL, 0};
     struct stat s;
-    if (fstat(fd, &s) != 0) return fail(j, UNREADABLE, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(s.st_mode)) return fail(j, UNREADABLE, "%s: is not a regular file", path);
-    unsigned char *const v = take(j, (size_t)s.st_size + 1, 1);
-    size_t n = 0;
-    while (v && n < (size_t)s.st_size) {
-        const ssize_t got = read(fd, v + n, (size_t)s.st_size - n);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return fail(j, UNREADABLE, "%s: cannot be read to its end", path);
-        n += (size_t)got;
+    if (j->o->read) {
+        if (!j->o->read(j->o->self, path, &out, &j->t)) longjmp(*j->escape, 1);
+        return out;
     }
-    *out = (bytes){v, n};
-    return v != NULL;
-}
-
-bool read_file(job *j, const char *path, bytes *out)
-{
-    if (j->t.code) return false;
-    if (j->o->read) return j->o->read(j->o->self, path, out, &j->t);
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) return fail(j, UNREADABLE, "%s: %s", path, strerror(errno));
-    const bool good = read_all(j, path, fd, out);
-    close(fd);
-    return good;
-}
-
-const char *beside(job *j, const char *folder, const char *path)
-{
-    if (path[0] == '/' || !*folder) return path;
-    return words(j, "%s/%s", folder, path);
+    if (stat(path, &s)) fail(j, UNREADABLE, "%s: %s", path, strerror(errno));
+    if (!S_ISREG(s.st_mode)) fail(j, UNREADABLE, "%s: is not a regular file", path);
+    out.n = (size_t)s.st_size;
+    void *const v = take(j, out.n + 1, 1);
+    FILE *const f = fopen(path, "rb");
+    if (!f) fail(j, UNREADABLE, "%s: %s", path, strerror(errno));
+    const size_t got = fread(v, 1, out.n, f);
+    fclose(f);
+    if (got != out.n) fail(j, UNREADABLE, "%s: cannot be read to its end", path);
+    out.v = v;
+    return out;
 }
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
@@ -167,52 +184,17 @@ void sha256_of(char hex[65], const void *data, size_t n)
     hash_end(&h, hex);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------ */
+bool same(const char *a, const char *b)
+{
+    return strcmp(a, b) == 0;
+}
 
-static int by_string(const void *a, const void *b)
+int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* No key twice: in every object the sorted keys are compared. cJSON limits the depth to 1000. */
-static bool no_duplicates(job *j, const char *name, const cJSON *o)
-{
-    const size_t n = cJSON_IsObject(o) ? (size_t)cJSON_GetArraySize(o) : 0;
-    const char **const keys = n > 1 ? malloc(n * sizeof *keys) : NULL;
-    if (n > 1 && !keys) return fail(j, UNREADABLE, "out of memory");
-    size_t i = 0;
-    for (const cJSON *c = o->child; keys && c; c = c->next) keys[i++] = c->string;
-    if (keys) qsort(keys, n, sizeof *keys, by_string);
-    for (i = 1; keys && i < n; i++)
-        if (strcmp(keys[i - 1], keys[i]) == 0)
-            fail(j, UNREADABLE, "%s: the key \"%.60s\" is there twice", name, keys[i]);
-    free(keys);
-    for (const cJSON *c = o->child; c && !j->t.code; c = c->next)
-        if (cJSON_IsObject(c) || cJSON_IsArray(c)) no_duplicates(j, name, c);
-    return j->t.code == 0;
-}
-
-cJSON *parse_json(job *j, const char *name, const void *text, size_t n)
-{
-    const char *end = NULL;
-    if (j->t.code) return NULL;
-    if (memchr(text, 0, n) || memmem(text, n, "\\u0000", 6)) {
-        fail(j, UNREADABLE, "%s: a NUL in JSON text", name);
-        return NULL;
-    }
-    cJSON *const root = cJSON_ParseWithLengthOpts(text, n, &end, false);
-    if (!root) {
-        fail(j, UNREADABLE, "%s: is not JSON (or out of memory)", name);
-        return NULL;
-    }
-    for (const char *p = end; p < (const char *)text + n; p++)
-        if (!strchr(" \t\r\n", *p)) fail(j, UNREADABLE, "%s: text after the JSON value", name);
-    if (j->t.code || !no_duplicates(j, name, root)) {
-        cJSON_Delete(root);
-        return NULL;
-    }
-    return root;
-}
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 const cJSON *find(const cJSON *o, const char *key)
 {
@@ -224,9 +206,35 @@ bool is_text(const cJSON *v, const char *text)
     return cJSON_IsString(v) && strcmp(v->valuestring, text) == 0;
 }
 
+/* No key twice: of each, the first of that name is the key itself. */
+static void refuse_duplicates(job *j, const char *name, const cJSON *o)
+{
+    if (cJSON_IsObject(o) && cJSON_GetArraySize(o) > MOST_KEYS)
+        fail(j, UNREADABLE, "%s: more than %d keys", name, MOST_KEYS);
+    for (const cJSON *c = o->child; c; c = c->next) {
+        if (cJSON_IsObject(o) && find(o, c->string) != c)
+            fail(j, UNREADABLE, "%s: the key \"%.60s\" is there twice", name, c->string);
+        refuse_duplicates(j, name, c);
+    }
+}
+
+cJSON *parse_json(job *j, const char *name, const void *text, size_t n)
+{
+    const char *end = NULL;
+    chunk *const kept = take_block(j, 0, 0);
+    if (memchr(text, 0, n) || memmem(text, n, "\\u0000", 6))
+        fail(j, UNREADABLE, "%s: a NUL in JSON text", name);
+    kept->json = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    if (!kept->json) fail(j, UNREADABLE, "%s: is not JSON (or out of memory)", name);
+    for (; end < (const char *)text + n; end++)
+        if (!strchr(" \t\r\n", *end)) fail(j, UNREADABLE, "%s: text after the JSON value", name);
+    refuse_duplicates(j, name, kept->json);
+    return kept->json;
+}
+
 const cJSON *get(job *j, const cJSON *o, const char *key)
 {
-    const cJSON *const v = j->t.code ? NULL : find(o, key);
+    const cJSON *const v = find(o, key);
     if (!v) fail(j, UNREADABLE, "%s: is missing", key);
     return v;
 }
@@ -234,26 +242,24 @@ const cJSON *get(job *j, const cJSON *o, const char *key)
 const cJSON *get_list(job *j, const cJSON *o, const char *key)
 {
     const cJSON *const v = get(j, o, key);
-    if (cJSON_IsArray(v)) return v;
-    fail(j, UNREADABLE, "%s: is not an array", key);
-    return NULL;
+    if (!cJSON_IsArray(v)) fail(j, UNREADABLE, "%s: is not an array", key);
+    return v;
 }
 
 size_t get_count(job *j, const cJSON *o, const char *key)
 {
     const cJSON *const v = get(j, o, key);
     const double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
-    if (x >= 0 && x <= 0x1p48 && x == floor(x)) return (size_t)x;
-    fail(j, UNREADABLE, "%s: is not a whole number from 0 to 2^48", key);
-    return 0;
+    if (!(x >= 0 && x <= 0x1p48 && x == floor(x)))
+        fail(j, UNREADABLE, "%s: is not a whole number from 0 to 2^48", key);
+    return (size_t)x;
 }
 
 const char *get_text(job *j, const cJSON *o, const char *key)
 {
     const cJSON *const v = get(j, o, key);
-    if (cJSON_IsString(v) && *v->valuestring) return v->valuestring;
-    fail(j, UNREADABLE, "%s: is not a text", key);
-    return "";
+    if (!cJSON_IsString(v) || !*v->valuestring) fail(j, UNREADABLE, "%s: is not a text", key);
+    return v->valuestring;
 }
 
 const char *get_hash(job *j, const cJSON *o, const char *key)
@@ -267,10 +273,10 @@ const char *get_hash(job *j, const cJSON *o, const char *key)
 double get_number(job *j, const cJSON *o, const char *key)
 {
     const cJSON *const v = get(j, o, key);
-    if (cJSON_IsNumber(v) && isfinite(v->valuedouble)) return v->valuedouble;
     if (is_text(v, "inf")) return INFINITY;
-    fail(j, UNREADABLE, "%s: is not a number", key);
-    return NAN;
+    if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble))
+        fail(j, UNREADABLE, "%s: is not a number", key);
+    return v->valuedouble;
 }
 
 uint64_t get_seed(job *j, const cJSON *o, const char *key)
@@ -340,12 +346,15 @@ double philox_normal(philox *p)
     return radius * cos(6.283185307179586476925 * philox_uniform(p));
 }
 
-void philox_shuffle(philox *p, uint32_t *v, size_t n)
+uint32_t *philox_order(job *j, philox *p, size_t n, bool shuffled)
 {
-    for (size_t i = n; i > 1; i--) {
+    uint32_t *const v = take(j, n + 1, sizeof *v);
+    for (size_t i = 0; i < n; i++) v[i] = (uint32_t)i;
+    for (size_t i = n; shuffled && i > 1; i--) {
         const size_t k = (size_t)philox_below(p, i);
         const uint32_t swapped = v[i - 1];
         v[i - 1] = v[k];
         v[k] = swapped;
     }
+    return v;
 }

@@ -1,4 +1,5 @@
-/* inputs.c - what a certificate calls an input (docs/format.md: data, identity of the inputs). */
+/* inputs.c - what a certificate calls an input (docs/format.md: data, identity of the inputs). Texts,
+ * folders, graphs in CSR keys or packed bits are left to `pare verify --unpack`. */
 #include "check.h"
 
 #include <math.h>
@@ -9,128 +10,110 @@ enum {
     MOST_INPUTS = 1 << 24,
     WINDOW_TOKENS = 512,
     RANDOM_STREAM = 0x696e7000,
-    EXPANDER_STREAM = 0x65787061
+    EXPANDER_STREAM = 0x65787061,
+    MOST_DEGREE = 65536
 };
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
 
-static int by_node(const void *a, const void *b)
+typedef struct edges { /* pairs (node, neighbor) */
+    size_t n;
+    uint32_t (*pair)[2];
+} edges;
+
+static edges new_edges(job *j, size_t most)
 {
-    const uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-    return (x > y) - (x < y);
+    if (most > j->o->most_balls) fail(j, UNREADABLE, "a graph of %zu edges is too large", most);
+    return (edges){0, take(j, most + 1, sizeof(uint32_t[2]))};
 }
 
-/* A graph from pairs (node, neighbor): each row sorted, duplicates dropped. */
-static bool graph_of(job *j, size_t n, const uint32_t (*pair)[2], size_t pairs, graph *out)
+static void add_edge(edges *e, size_t node, size_t neighbor)
 {
-    *out = (graph){.n = n, .from = take(j, n + 2, sizeof *out->from)};
-    out->list = take(j, pairs + 1, sizeof *out->list);
-    if (!out->from || !out->list) return false;
-    size_t *const next = out->from + 1; /* row i ends at next[i] when all are placed */
-    for (size_t e = 0; e < pairs; e++) next[pair[e][0] + 1]++;
-    for (size_t i = 0; i < n; i++) next[i + 1] += next[i];
-    for (size_t e = 0; e < pairs; e++) out->list[next[pair[e][0]]++] = pair[e][1];
-    size_t to = 0, begin = 0;
-    for (size_t i = 0; i < n; i++) {
-        const size_t end = out->from[i + 1];
-        qsort(out->list + begin, end - begin, sizeof *out->list, by_node);
-        out->from[i] = to;
-        for (size_t e = begin; e < end; e++)
-            if (to == out->from[i] || out->list[to - 1] != out->list[e])
-                out->list[to++] = out->list[e];
-        begin = end;
+    e->pair[e->n][0] = (uint32_t)node;
+    e->pair[e->n++][1] = (uint32_t)neighbor;
+}
+
+static int by_pair(const void *a, const void *b)
+{
+    const uint32_t *const p = a, *const q = b;
+    return p[0] != q[0] ? (p[0] > q[0]) - (p[0] < q[0]) : (p[1] > q[1]) - (p[1] < q[1]);
+}
+
+/* Each row ascending, none twice. */
+static const graph *graph_of(job *j, size_t n, edges e)
+{
+    graph *const g = take(j, 1, sizeof *g);
+    size_t to = 0, row = 0;
+    *g = (graph){n, take(j, n + 1, sizeof *g->from), take(j, e.n + 1, sizeof *g->list)};
+    qsort(e.pair, e.n, sizeof *e.pair, by_pair);
+    for (size_t i = 0; i < e.n; i++) {
+        if (i > 0 && by_pair(e.pair[i - 1], e.pair[i]) == 0) continue;
+        while (row < e.pair[i][0]) g->from[++row] = to;
+        g->list[to++] = e.pair[i][1];
     }
-    out->from[n] = to;
-    return true;
+    while (row < n) g->from[++row] = to;
+    return g;
 }
 
-/* Edges of the data, in both directions, without loops. */
-static bool graph_of_edges(job *j, size_t n, const int64_t *edge, size_t edges, graph *out)
+/* An edge of the data, in both directions; no loops. */
+static void add_both(job *j, edges *e, size_t n, int64_t u, int64_t v)
 {
-    uint32_t(*const pair)[2] = take(j, 2 * edges + 1, sizeof *pair);
-    size_t pairs = 0;
-    for (size_t e = 0; pair && e < edges; e++) {
-        const int64_t u = edge[2 * e], v = edge[2 * e + 1];
-        if (u < 0 || v < 0 || (uint64_t)u >= n || (uint64_t)v >= n)
-            return fail(j, UNREADABLE, "edge %zu joins %lld and %lld, of %zu nodes", e,
-                        (long long)u, (long long)v, n);
-        if (u == v) continue;
-        pair[pairs][0] = pair[pairs + 1][1] = (uint32_t)u;
-        pair[pairs][1] = pair[pairs + 1][0] = (uint32_t)v;
-        pairs += 2;
-    }
-    return pair && graph_of(j, n, (const uint32_t(*)[2])pair, pairs, out);
+    if (u < 0 || v < 0 || (uint64_t)u >= n || (uint64_t)v >= n)
+        fail(j, UNREADABLE, "an edge of nodes %lld and %lld, of %zu", (long long)u, (long long)v,
+             n);
+    if (u == v) return;
+    add_edge(e, (size_t)u, (size_t)v);
+    add_edge(e, (size_t)v, (size_t)u);
 }
 
-/* Self loops, and for every second of `degree` a permutation and its inverse. */
+/* Self loops, and for every second of the expander's degree a permutation and its inverse. */
 const graph *complete_graph(job *j, const model *m, const graph *g)
 {
-    size_t most;
-    if (__builtin_mul_overflow(g->n, m->degree + 1, &most) ||
-        __builtin_add_overflow(most, g->from[g->n], &most) || most > j->o->most_balls) {
-        fail(j, UNREADABLE, "the graph with its expander is too large");
-        return NULL;
-    }
-    graph *const out = take(j, 1, sizeof *out);
-    uint32_t(*const pair)[2] = take(j, most + 1, sizeof *pair);
-    uint32_t *const order = take(j, g->n + 1, sizeof *order);
-    philox random = philox_at(m->expander_seed, EXPANDER_STREAM);
-    size_t pairs = 0;
-    if (j->t.code) return NULL;
+    const cJSON *const p = find(m->architecture, "pattern"), *const x = find(p, "expander");
+    const size_t degree = x ? get_count(j, x, "degree") : 0;
+    philox random = philox_at(x ? get_seed(j, x, "seed") : 0, EXPANDER_STREAM);
+    if (degree > MOST_DEGREE) fail(j, UNREADABLE, "expander: a degree of %zu", degree);
+    edges e = new_edges(j, g->from[g->n] + g->n * (degree + 1));
     for (size_t i = 0; i < g->n; i++) {
-        for (size_t e = g->from[i]; e < g->from[i + 1]; e++) {
-            pair[pairs][0] = (uint32_t)i;
-            pair[pairs++][1] = g->list[e];
-        }
-        if (m->self_loops) {
-            pair[pairs][0] = (uint32_t)i;
-            pair[pairs++][1] = (uint32_t)i;
-        }
+        for (size_t k = g->from[i]; k < g->from[i + 1]; k++) add_edge(&e, i, g->list[k]);
+        if (flag(p, "self_loops")) add_edge(&e, i, i);
     }
-    for (size_t r = 0; r < m->degree / 2; r++) {
-        for (size_t i = 0; i < g->n; i++) order[i] = (uint32_t)i;
-        philox_shuffle(&random, order, g->n);
-        for (size_t i = 0; i < g->n; i++) {
-            if (order[i] == i) continue;
-            pair[pairs][0] = pair[pairs + 1][1] = (uint32_t)i;
-            pair[pairs][1] = pair[pairs + 1][0] = order[i];
-            pairs += 2;
-        }
+    for (size_t r = 0; r < degree / 2; r++) {
+        const uint32_t *const order = philox_order(j, &random, g->n, true);
+        for (size_t i = 0; i < g->n; i++) add_both(j, &e, g->n, (int64_t)i, order[i]);
     }
-    return graph_of(j, g->n, (const uint32_t(*)[2])pair, pairs, out) ? out : NULL;
+    return graph_of(j, g->n, e);
 }
 
 /* ---- one input ------------------------------------------------------------------------------- */
 
-bool fits(job *j, const model *m, const input *in)
+void must_fit(job *j, const model *m, const input *in)
 {
-    if (in->tokens == 0) return fail(j, UNREADABLE, "an input without tokens");
-    if (m->context && in->tokens > m->context)
-        return fail(j, UNREADABLE, "an input of %zu tokens, the model takes %zu", in->tokens,
-                    m->context);
-    if (m->ids ? !in->ids : !in->x)
-        return fail(j, UNREADABLE, "the model takes %s", m->ids ? "ids" : "vectors");
-    for (size_t i = 0; m->ids && i < in->tokens; i++)
+    if (in->tokens == 0 || (m->context && in->tokens > m->context))
+        fail(j, UNREADABLE, "an input of %zu tokens, the context is %zu", in->tokens, m->context);
+    if (m->vocab ? !in->ids : !in->x)
+        fail(j, UNREADABLE, "the model takes %s", m->vocab ? "ids" : "vectors");
+    for (size_t i = 0; m->vocab && i < in->tokens; i++)
         if (in->ids[i] < 0 || (uint64_t)in->ids[i] >= m->vocab)
-            return fail(j, UNREADABLE, "id %lld is not below %zu", (long long)in->ids[i], m->vocab);
-    for (size_t i = 0; !m->ids && i < in->tokens * m->width; i++)
-        if (!isfinite(in->x[i])) return fail(j, UNREADABLE, "a nan or an inf in the inputs");
-    if (m->pattern == GRAPH && (!in->edges || in->edges->n != in->tokens))
-        return fail(j, UNREADABLE, "the model attends over a graph, and there is none");
-    return true;
+            fail(j, UNREADABLE, "id %lld is not below %zu", (long long)in->ids[i], m->vocab);
+    for (size_t i = 0; !m->vocab && i < in->tokens * m->width; i++)
+        if (!isfinite(in->x[i])) fail(j, UNREADABLE, "a nan or an inf in the inputs");
+    if (m->graph && (!in->edges || in->edges->n != in->tokens))
+        fail(j, UNREADABLE, "the model attends over a graph, and there is none");
 }
 
-static bool bounded(job *j, size_t n, size_t d, size_t *count)
+static size_t bounded(job *j, size_t n, size_t d)
 {
-    if (__builtin_mul_overflow(n, d, count) || *count > j->o->most_balls)
-        return fail(j, UNREADABLE, "%zu x %zu numbers are too many", n, d);
-    return true;
+    size_t count;
+    if (__builtin_mul_overflow(n, d, &count) || count > j->o->most_balls)
+        fail(j, UNREADABLE, "%zu x %zu numbers are too many", n, d);
+    return count;
 }
 
-static int64_t *integers_of(job *j, const array *a, size_t first, size_t n)
+static const int64_t *integers_of(job *j, const array *a, size_t first, size_t n)
 {
     int64_t *const v = take(j, n + 1, sizeof *v);
-    for (size_t i = 0; v && i < n; i++) v[i] = array_integer(a, first + i);
+    for (size_t i = 0; i < n; i++) v[i] = array_integer(a, first + i);
     return v;
 }
 
@@ -138,233 +121,165 @@ static int64_t *integers_of(job *j, const array *a, size_t first, size_t n)
 static input *add_input(job *j, const model *m, inputs *to, const array *a, size_t first, size_t n,
                         size_t zeros)
 {
-    size_t count;
-    if (!bounded(j, n + zeros, m->ids ? 1 : m->width, &count)) return NULL;
     input *const in = &to->list[to->n++];
-    in->tokens = n + zeros;
-    if (m->ids) {
+    const size_t width = m->vocab ? 0 : m->width;
+    double *const x = take(j, bounded(j, n + zeros, width), sizeof *x);
+    for (size_t i = 0; i < n * width; i++)
+        x[zeros * width + i] = array_number(a, first * width + i);
+    *in = (input){.tokens = n + zeros};
+    if (m->vocab)
         in->ids = integers_of(j, a, first, n);
-    } else {
-        double *const x = take(j, count, sizeof *x);
-        for (size_t i = 0; x && i < n * m->width; i++)
-            x[zeros * m->width + i] = array_number(a, first * m->width + i);
+    else
         in->x = x;
-    }
-    return j->t.code ? NULL : in;
+    return in;
 }
 
-/* ---- random inputs --------------------------------------------------------------------------- */
-
-bool random_input(job *j, const model *m, uint64_t seed, size_t number, size_t tokens, input *out)
+input random_input(job *j, const model *m, uint64_t seed, size_t number, size_t tokens)
 {
-    size_t count;
-    *out = (input){.tokens = tokens};
-    if (tokens == 0 || (m->context && tokens > m->context))
-        return fail(j, UNREADABLE, "random inputs of %zu tokens, the context is %zu", tokens,
-                    m->context);
-    if (!bounded(j, tokens, m->width, &count)) return false;
     philox random = philox_at(seed, RANDOM_STREAM + number);
-    if (m->ids) {
-        int64_t *const ids = take(j, tokens, sizeof *ids);
-        for (size_t i = 0; ids && i < tokens; i++)
-            ids[i] = (int64_t)philox_below(&random, m->vocab);
-        out->ids = ids;
-    } else {
-        double *const x = take(j, count, sizeof *x);
-        for (size_t i = 0; x && i < count; i++) x[i] = (double)(float)philox_normal(&random);
-        out->x = x;
-    }
-    if (m->pattern == GRAPH) { /* a ring */
-        graph *const g = take(j, 1, sizeof *g);
-        int64_t *const edge = take(j, 2 * tokens, sizeof *edge);
-        for (size_t i = 0; edge && i < tokens; i++) {
-            edge[2 * i] = (int64_t)i;
-            edge[2 * i + 1] = (int64_t)((i + 1) % tokens);
-        }
-        if (!g || !edge || !graph_of_edges(j, tokens, edge, tokens, g)) return false;
-        out->edges = g;
-    }
-    return j->t.code == 0;
-}
-
-/* ---- arrays ---------------------------------------------------------------------------------- */
-
-/* Windows of `context` tokens, one after the other. */
-static void add_windows(job *j, const model *m, const array *a, size_t first, size_t tokens,
-                        inputs *out)
-{
-    const size_t window = m->context && m->context < WINDOW_TOKENS ? m->context : WINDOW_TOKENS;
-    for (size_t at = 0; at + 1 < tokens; at += window) {
-        const size_t n = tokens - at < window ? tokens - at : window;
-        input *const in = add_input(j, m, out, a, first + at, n, 0);
-        if (!in) return;
-        in->continues = at > 0;
-    }
-}
-
-/* [tokens], [batch, tokens], or the same with a width; values of the data need a row of zeros. */
-static bool inputs_of_array(job *j, const model *m, const array *a, bool windows, size_t zeros,
-                            inputs *out)
-{
-    const size_t own = m->ids ? 1 : 2;
-    if ((a->ndim != own && a->ndim != own + 1) || (m->ids && !is_integer(a)) || a->count == 0 ||
-        a->count > j->o->most_balls || (!m->ids && a->shape[a->ndim - 1] != m->width))
-        return fail(j, UNREADABLE, "the array does not suit the model");
-    const size_t batch = a->ndim > own ? a->shape[0] : 1, tokens = a->shape[a->ndim - own];
-    out->list = take(j, windows ? a->count : batch, sizeof *out->list);
-    for (size_t b = 0; b < batch && !j->t.code; b++) {
-        if (windows)
-            add_windows(j, m, a, b * tokens, tokens, out);
-        else
-            add_input(j, m, out, a, b * tokens, tokens, zeros);
-    }
-    return j->t.code == 0;
-}
-
-/* ---- graph files ----------------------------------------------------------------------------- */
-
-/* Numbers, or bits of which the first of a byte is the highest. */
-static bool node_features(job *j, const model *m, const npz *z, size_t n, double *x)
-{
-    const array *const plain = npz_find(z, "node_features");
-    const array *const bits = npz_find(z, "features_packed");
-    const array *const a = plain ? plain : bits;
-    const size_t columns = plain ? m->width : (m->width + 7) / 8;
-    if (!a || a->ndim != 2 || a->shape[0] != n || a->shape[1] != columns ||
-        (bits && bits->item != 1))
-        return fail(j, UNREADABLE, "the features of the nodes do not suit the model");
-    for (size_t i = 0; i < n; i++)
-        for (size_t k = 0; k < m->width; k++)
-            x[i * m->width + k] =
-                plain ? array_number(a, i * columns + k)
-                      : (double)(array_integer(a, i * columns + k / 8) >> (7 - k % 8) & 1);
-    return true;
-}
-
-/* Labels of the test nodes of a split; -1 for the others. */
-static bool node_targets(job *j, const npz *z, const array *labels, size_t split, int64_t *target)
-{
-    const size_t n = labels->count;
-    const array *const mask = npz_find(z, "test_masks");
-    for (size_t i = 0; i < n; i++) target[i] = -1;
-    if (mask) {
-        if (!is_integer(mask) || mask->count % n || split >= mask->count / n)
-            return fail(j, UNREADABLE, "test_masks: has no split %zu", split);
-        for (size_t i = 0; i < n; i++)
-            if (array_integer(mask, split * n + i)) target[i] = array_integer(labels, i);
-        return true;
-    }
-    uint32_t *const order = take(j, n, sizeof *order);
-    if (!order) return false;
-    for (size_t i = 0; i < n; i++) order[i] = (uint32_t)i;
-    philox random = philox_at(0, split);
-    philox_shuffle(&random, order, n);
-    for (size_t i = n * 3 / 5 + n / 5; i < n; i++)
-        target[order[i]] = array_integer(labels, order[i]);
-    return true;
-}
-
-static bool input_of_graph(job *j, const model *m, const npz *z, size_t split, inputs *out)
-{
-    const array *const labels = npz_find(z, "node_labels"), *const edges = npz_find(z, "edges");
-    size_t count;
-    if (!labels || !edges || labels->ndim != 1 || !is_integer(labels) || edges->ndim != 2 ||
-        edges->shape[1] != 2 || !is_integer(edges))
-        return fail(j, UNREADABLE, "no graph that this program reads; give --unpacked DIR");
-    const size_t n = labels->count;
-    if (m->ids || n == 0 || n >= UINT32_MAX || !bounded(j, n, m->width, &count))
-        return fail(j, UNREADABLE, "a graph of %zu nodes does not suit the model", n);
+    const size_t count = bounded(j, tokens, m->width);
+    int64_t *const ids = take(j, tokens, sizeof *ids);
     double *const x = take(j, count, sizeof *x);
-    graph *const g = take(j, 1, sizeof *g);
-    int64_t *const target = take(j, n, sizeof *target);
-    const int64_t *const edge = integers_of(j, edges, 0, edges->count);
-    out->list = take(j, 1, sizeof *out->list);
-    if (j->t.code || !node_features(j, m, z, n, x) ||
-        !graph_of_edges(j, n, edge, edges->shape[0], g) ||
-        !node_targets(j, z, labels, split, target))
-        return false;
-    out->list[out->n++] =
-        (input){.tokens = n, .x = x, .edges = m->pattern == GRAPH ? g : NULL, .target = target};
-    return true;
+    input in = {.tokens = tokens};
+    for (size_t i = 0; m->vocab && i < tokens; i++)
+        ids[i] = (int64_t)philox_below(&random, m->vocab);
+    for (size_t i = 0; !m->vocab && i < count; i++) x[i] = (double)(float)philox_normal(&random);
+    if (m->vocab)
+        in.ids = ids;
+    else
+        in.x = x;
+    if (m->graph) { /* a ring */
+        edges e = new_edges(j, 2 * tokens);
+        for (size_t i = 0; i < tokens; i++)
+            add_both(j, &e, tokens, (int64_t)i, (int64_t)((i + 1) % tokens));
+        in.edges = graph_of(j, tokens, e);
+    }
+    must_fit(j, m, &in);
+    return in;
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-static bool ends_with(const char *text, const char *end)
+/* [tokens], [batch, tokens], or the same with a width: one input a row, or windows of `context` tokens,
+ * one after the other, without a last one of a single token. */
+static inputs inputs_of_array(job *j, const model *m, const array *a, bool windows, size_t zeros)
 {
-    const size_t n = strlen(text), k = strlen(end);
-    return n >= k && strcmp(text + n - k, end) == 0;
-}
-
-static bool inputs_of_file(job *j, const model *m, const char *path, bytes file, size_t split,
-                           inputs *out)
-{
-    npz z;
-    array a;
-    if (ends_with(path, ".npz")) {
-        if (!read_npz(j, path, file, &z)) return false;
-        const array *const x = npz_find(&z, "inputs"), *const t = npz_find(&z, "targets");
-        if (!x) return input_of_graph(j, m, &z, split, out);
-        const bool values = !m->ids && !t && npz_find(&z, "values");
-        if (!inputs_of_array(j, m, x, false, values, out)) return false;
-        if (t && out->n == 1 && is_integer(t) && t->count == out->list[0].tokens)
-            out->list[0].target = integers_of(j, t, 0, t->count); /* for AUC claims */
-        return true;
-    }
-    if (ends_with(path, ".npy"))
-        return read_npy(j, path, file, &a) &&
-               inputs_of_array(j, m, &a, m->ids && m->pool == 0, 0, out);
-    return fail(j, UNREADABLE,
-                "%s: this program reads .npy and .npz; for other data give --unpacked DIR", path);
-}
-
-/* Inputs data.numbers, or first to first + count - 1; the first `tokens` tokens of each. */
-static bool take_part(job *j, const data_claim *d, inputs *in)
-{
-    input *const list = d->part ? take(j, d->count, sizeof *list) : in->list;
-    if (!list) return false;
-    for (size_t i = 0; d->part && i < d->count; i++) {
-        const size_t from = d->numbers ? d->numbers[i] : d->first + i;
-        if (from >= in->n)
-            return fail(j, UNREADABLE, "data: input %zu of %zu is asked for", from, in->n);
-        list[i] = in->list[from];
-    }
-    in->list = list;
-    if (d->part) in->n = d->count;
-    for (size_t i = 0; d->part && d->tokens && i < in->n; i++) {
-        if (in->list[i].tokens <= d->tokens) continue;
-        if (in->list[i].edges) return fail(j, UNREADABLE, "data.tokens: a graph cannot be cut");
-        in->list[i].tokens = d->tokens;
-    }
-    return true;
-}
-
-static bool all_fit(job *j, const model *m, const inputs *in)
-{
-    if (in->n == 0) return fail(j, UNREADABLE, "no input in the data");
-    for (size_t i = 0; i < in->n; i++)
-        if (!fits(j, m, &in->list[i])) return false;
-    return true;
-}
-
-bool load_inputs(job *j, const model *m, const data_claim *d, uint64_t seed, const char *path,
-                 inputs *out)
-{
-    bytes file;
-    *out = (inputs){.width = m->ids ? 0 : m->width};
-    if (d->random) {
-        if (d->count > MOST_INPUTS) return fail(j, UNREADABLE, "data.count: too many inputs");
-        out->list = take(j, d->count, sizeof *out->list);
-        while (out->n < d->count && !j->t.code) {
-            random_input(j, m, seed, out->n, d->tokens, &out->list[out->n]);
-            out->n++;
+    const size_t own = m->vocab ? 1 : 2;
+    if ((a->ndim != own && a->ndim != own + 1) || (m->vocab && !is_integer(a)) || a->count == 0 ||
+        a->count > j->o->most_balls || (!m->vocab && a->shape[a->ndim - 1] != m->width))
+        fail(j, UNREADABLE, "the array does not suit the model");
+    const size_t batch = a->ndim > own ? a->shape[0] : 1, tokens = a->shape[a->ndim - own];
+    const size_t most = m->context && m->context < WINDOW_TOKENS ? m->context : WINDOW_TOKENS;
+    const size_t window = windows ? most : tokens;
+    inputs out = {.list = take(j, windows ? a->count : batch, sizeof *out.list)};
+    for (size_t b = 0; b < batch; b++)
+        for (size_t at = 0; at + windows < tokens; at += window) {
+            const size_t n = tokens - at < window ? tokens - at : window;
+            add_input(j, m, &out, a, b * tokens + at, n, zeros)->continues = at > 0;
         }
-        return j->t.code == 0;
+    return out;
+}
+
+/* A graph with masks of its test nodes; the targets of other nodes do not count. */
+static inputs input_of_graph(job *j, const model *m, const npz *z, size_t split)
+{
+    const array *const labels = npz_find(z, "node_labels"), *const list = npz_find(z, "edges");
+    const array *const x = npz_find(z, "node_features"), *const mask = npz_find(z, "test_masks");
+    const size_t n = labels ? labels->count : 0;
+    if (!x || !list || !mask || m->vocab || n == 0 || n >= UINT32_MAX || x->ndim != 2 ||
+        x->shape[0] != n || x->shape[1] != m->width || labels->ndim != 1 || !is_integer(labels) ||
+        list->ndim != 2 || list->shape[1] != 2 || !is_integer(list) || !is_integer(mask) ||
+        mask->count % n || split >= mask->count / n)
+        fail(j, UNREADABLE,
+             "no graph that this program reads, or it does not suit the model; pare "
+             "verify CERT --unpack DIR, then --unpacked DIR");
+    inputs out = {.list = take(j, 1, sizeof *out.list)};
+    input *const in = add_input(j, m, &out, x, 0, n, 0);
+    int64_t *const target = take(j, n, sizeof *target);
+    for (size_t i = 0; i < n; i++)
+        target[i] = array_integer(mask, split * n + i) ? array_integer(labels, i) : -1;
+    in->target = target;
+    edges e = new_edges(j, list->count);
+    for (size_t i = 0; i < list->shape[0]; i++)
+        add_both(j, &e, n, array_integer(list, 2 * i), array_integer(list, 2 * i + 1));
+    if (m->graph) in->edges = graph_of(j, n, e);
+    return out;
+}
+
+static inputs inputs_of_npz(job *j, const model *m, npz list, size_t split)
+{
+    const npz *const z = &list;
+    const array *const x = npz_find(z, "inputs"), *const t = npz_find(z, "targets");
+    if (!x) return input_of_graph(j, m, z, split);
+    /* numbers to learn are read behind a row of zeros */
+    const inputs out = inputs_of_array(j, m, x, false, !m->vocab && !t && npz_find(z, "values"));
+    if (t && out.n == 1 && is_integer(t) && t->count == out.list[0].tokens)
+        out.list[0].target = integers_of(j, t, 0, t->count); /* for AUC claims */
+    return out;
+}
+
+/* Of a part: the inputs `numbers`, or `count` of them from `first` on; the first `tokens` tokens of
+ * each (0: all). */
+static void take_part(job *j, const cJSON *data, inputs *in)
+{
+    const size_t count = get_count(j, data, "count"), tokens = get_count(j, data, "tokens");
+    const cJSON *const numbers = find(data, "numbers"), *v = numbers ? numbers->child : NULL;
+    const size_t first = numbers ? 0 : get_count(j, data, "first");
+    input *const list = take(j, count < MOST_INPUTS ? count : 0, sizeof *list);
+    if (count > in->n || first > in->n - count ||
+        (numbers && (size_t)cJSON_GetArraySize(get_list(j, data, "numbers")) != count))
+        fail(j, UNREADABLE, "data: %zu inputs from %zu on, of %zu", count, first, in->n);
+    for (size_t i = 0; i < count; i++, v = v ? v->next : NULL) {
+        if (v && !(v->valuedouble >= 0 && v->valuedouble < (double)in->n))
+            fail(j, UNREADABLE, "data.numbers: input %g of %zu", v->valuedouble, in->n);
+        list[i] = in->list[v ? (size_t)v->valuedouble : first + i];
+        if (tokens == 0 || list[i].tokens <= tokens) continue;
+        if (list[i].edges) fail(j, UNREADABLE, "data.tokens: a graph cannot be cut");
+        list[i].tokens = tokens;
     }
-    if (!read_file(j, path, &file)) return false;
-    check_hash(j, "data.sha256", path, file, d->sha256);
-    return inputs_of_file(j, m, path, file, d->split, out) && all_fit(j, m, out) &&
-           take_part(j, d, out);
+    *in = (inputs){count, in->width, list};
+}
+
+static void all_must_fit(job *j, const model *m, inputs *in)
+{
+    in->width = m->vocab ? 0 : m->width;
+    if (in->n == 0) fail(j, UNREADABLE, "no input in the data");
+    for (size_t i = 0; i < in->n; i++) must_fit(j, m, &in->list[i]);
+}
+
+static inputs inputs_of_file(job *j, const model *m, const char *path, bytes file, size_t split)
+{
+    const char *const end = strrchr(path, '.');
+    if (end && same(end, ".npz")) return inputs_of_npz(j, m, read_npz(j, path, file), split);
+    if (!end || !same(end, ".npy"))
+        fail(j, UNREADABLE, "%s: is no .npy or .npz; for other data give --unpacked DIR", path);
+    const array a = read_npy(j, path, file);
+    return inputs_of_array(j, m, &a, m->vocab && !m->pools, 0);
+}
+
+inputs load_inputs(job *j, const model *m, const cJSON *data, uint64_t seed, const char *path)
+{
+    const char *const kind = get_text(j, data, "kind");
+    const size_t count = get_count(j, data, "count");
+    inputs out = {0};
+    if (same(kind, "random")) {
+        if (count > MOST_INPUTS) fail(j, UNREADABLE, "data.count: too many inputs");
+        out.list = take(j, count, sizeof *out.list);
+        while (out.n < count) {
+            out.list[out.n] = random_input(j, m, seed, out.n, get_count(j, data, "tokens"));
+            out.n++;
+        }
+    } else {
+        const bytes file = read_file(j, path);
+        char hex[65];
+        sha256_of(hex, file.v, file.n);
+        check_equal(j, "data.sha256", hex, get_hash(j, data, "sha256"), path);
+        out = inputs_of_file(j, m, path, file, get_count(j, data, "split"));
+        all_must_fit(j, m, &out);
+        if (same(kind, "part")) take_part(j, data, &out);
+    }
+    all_must_fit(j, m, &out);
+    return out;
 }
 
 /* ---- unpacked inputs ------------------------------------------------------------------------- */
@@ -379,61 +294,48 @@ static bool offsets_are_right(const array *a, size_t count, size_t end)
     return good;
 }
 
-/* Neighbors of rows `first` to `first + n - 1`, numbered from 0; graph_of sorts them. */
+/* Neighbors of rows `first` to `first + n - 1`, numbered from 0. */
 static const graph *unpacked_graph(job *j, const npz *z, size_t first, size_t n)
 {
-    const array *const from = npz_find(z, "neighbors_offsets"), *const list =
-                                                                    npz_find(z, "neighbors");
-    const size_t begin = (size_t)array_integer(from, first);
-    const size_t end = (size_t)array_integer(from, first + n);
-    uint32_t(*const pair)[2] = take(j, end - begin + 1, sizeof *pair);
-    graph *const g = take(j, 1, sizeof *g);
-    for (size_t i = 0, e = begin; pair && i < n; i++)
-        for (; e < (size_t)array_integer(from, first + i + 1); e++) {
-            const uint64_t to = (uint64_t)array_integer(list, e);
+    const array *const from = npz_find(z, "neighbors_offsets");
+    const array *const list = npz_find(z, "neighbors");
+    size_t k = (size_t)array_integer(from, first);
+    edges e = new_edges(j, (size_t)array_integer(from, first + n) - k);
+    for (size_t i = 0; i < n; i++)
+        for (; k < (size_t)array_integer(from, first + i + 1); k++) {
+            const uint64_t to = (uint64_t)array_integer(list, k);
             if (to >= n) fail(j, UNREADABLE, "neighbors: are not nodes");
-            pair[e - begin][0] = (uint32_t)i;
-            pair[e - begin][1] = (uint32_t)to;
+            add_edge(&e, i, to);
         }
-    return j->t.code || !graph_of(j, n, (const uint32_t(*)[2])pair, end - begin, g) ? NULL : g;
+    return graph_of(j, n, e);
 }
 
-static void unpacked_inputs(job *j, const model *m, const npz *z, size_t count, inputs *out)
+inputs load_unpacked(job *j, const model *m, const char *folder, size_t count)
 {
-    const array *const x = npz_find(z, m->ids ? "ids" : "vectors");
-    const array *const at = npz_find(z, "offsets"), *const t = npz_find(z, "targets");
-    const array *const continues = npz_find(z, "continues"), *const list = npz_find(z, "neighbors");
+    const npz z = read_npz(j, "inputs.npz", read_file(j, words(j, "%s/inputs.npz", folder)));
+    const array *const x = npz_find(&z, m->vocab ? "ids" : "vectors");
+    const array *const at = npz_find(&z, "offsets"), *const t = npz_find(&z, "targets");
+    const array *const amid = npz_find(&z, "continues"), *const list = npz_find(&z, "neighbors");
     const size_t total = x && x->ndim ? x->shape[0] : 0;
-    const bool edges = m->pattern == GRAPH;
-    if (!x || x->ndim != (m->ids ? 1u : 2u) ||
-        (m->ids ? !is_integer(x) : x->shape[1] != m->width) || count > MOST_INPUTS ||
-        !offsets_are_right(at, count + 1, total) || (continues && continues->count != count) ||
-        (t && (!is_integer(t) || t->count != (m->pool ? count : total))) ||
-        (edges && (!list || !is_integer(list) || list->ndim != 1 ||
-                   !offsets_are_right(npz_find(z, "neighbors_offsets"), total + 1, list->count))))
+    const bool graphs = m->graph;
+    if (!x || x->ndim != (m->vocab ? 1u : 2u) ||
+        (m->vocab ? !is_integer(x) : x->shape[1] != m->width) || count > MOST_INPUTS ||
+        !offsets_are_right(at, count + 1, total) || (amid && amid->count != count) ||
+        (t && (!is_integer(t) || t->count != (m->pools ? count : total))) ||
+        (graphs && (!list || !is_integer(list) || list->ndim != 1 ||
+                    !offsets_are_right(npz_find(&z, "neighbors_offsets"), total + 1, list->count))))
         fail(j, UNREADABLE, "inputs.npz: does not suit the certificate");
-    out->list = take(j, count, sizeof *out->list);
-    for (size_t i = 0; i < count && !j->t.code; i++) {
+    inputs out = {.list = take(j, count, sizeof *out.list)};
+    for (size_t i = 0; i < count; i++) {
         const size_t first = (size_t)array_integer(at, i);
         const size_t n = (size_t)array_integer(at, i + 1) - first;
-        input *const in = add_input(j, m, out, x, first, n, 0);
-        if (!in) return;
-        if (edges) in->edges = unpacked_graph(j, z, first, n);
-        in->continues = continues && array_integer(continues, i) != 0;
-        if (t) in->target = integers_of(j, t, m->pool ? i : first, m->pool ? 1 : n);
+        input *const in = add_input(j, m, &out, x, first, n, 0);
+        if (graphs) in->edges = unpacked_graph(j, &z, first, n);
+        in->continues = amid && array_integer(amid, i) != 0;
+        if (t) in->target = integers_of(j, t, m->pools ? i : first, m->pools ? 1 : n);
     }
-}
-
-bool load_unpacked(job *j, const model *m, const char *folder, size_t count, inputs *out)
-{
-    bytes file;
-    npz z;
-    *out = (inputs){.width = m->ids ? 0 : m->width};
-    if (!read_file(j, words(j, "%s/inputs.npz", folder), &file) ||
-        !read_npz(j, "inputs.npz", file, &z))
-        return false;
-    unpacked_inputs(j, m, &z, count, out);
-    return j->t.code == 0 && all_fit(j, m, out);
+    all_must_fit(j, m, &out);
+    return out;
 }
 
 /* ---- hashes ---------------------------------------------------------------------------------- */
@@ -445,13 +347,9 @@ void hash_inputs(const inputs *in, size_t tokens, char hex[65])
     hash_u64(h, in->n);
     for (size_t i = 0; i < in->n; i++) {
         const input *const x = &in->list[i];
-        const bool cut = tokens && x->tokens > tokens && !x->edges;
-        const size_t n = cut ? tokens : x->tokens;
-        hash_u64(h, 1);
-        hash_u64(h, n);
-        hash_u64(h, in->width);
-        hash_u64(h, x->ids != NULL);
-        hash_u64(h, x->edges != NULL);
+        const size_t n = tokens && x->tokens > tokens && !x->edges ? tokens : x->tokens;
+        const uint64_t about[5] = {1, n, in->width, x->ids != NULL, x->edges != NULL};
+        for (int k = 0; k < 5; k++) hash_u64(h, about[k]);
         if (x->ids) SHA256_Update(h, x->ids, n * sizeof *x->ids);
         if (x->x) SHA256_Update(h, x->x, n * in->width * sizeof *x->x);
         for (size_t k = 0; x->edges && k < n; k++) {

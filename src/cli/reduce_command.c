@@ -225,7 +225,8 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     r->o.files = files;
     if (!st) st = cli_load_files(c, &m, r->o.from, files);
     if (!st && r->o.folder) st = reduce_reword(c, pare_reduce_fits_folder(m, &r->o, &c->err));
-    if (!st && r->any_shape) st = cli_only(c, "any-shape", pare_is_dir(r->o.from), "a Hugging Face folder");
+    if (!st && r->any_shape) /* not an option of all of these commands */
+        st = cli_only(c, "any-shape", pare_is_dir(r->o.from), "a Hugging Face folder");
     if (!st && r->any_shape)
         cli_note(c,
                  "--any-shape: %s becomes a pare file, because the cut may leave shapes that no "

@@ -8,7 +8,7 @@ printf 'one text\nof two lines\n\n\nanother\n' >t.txt
 for f in r.csv r.jsonl t.txt; do pare eval g.st --data $f --column review 2>&1 | sed -E "$n"; done
 for f in r.csv r.jsonl t.txt; do pare eval g.st --data $f $([ $f = r.csv ] && echo --column 2) | sed -E "$n"; done
 pare eval g.st --data t.txt --whole | sed -E "$n"
-pare eval b.st --data r.jsonl | sed -E "$n"
+pare eval b.st --data r.jsonl 2>&1 | sed -E "$n"
 pare eval g.st --data r.csv; echo "exit $?"
 printf 'text\n"open\n' >open.csv
 pare eval g.st --data open.csv; echo "exit $?"

@@ -180,12 +180,12 @@ def encoder_rows(w, c, p, ids):
     x = x + w[p + "embeddings.position_embeddings.weight"][first:first + len(ids)]
     if "type_vocab_size" in c:
         x = x + w[p + "embeddings.token_type_embeddings.weight"][0]
-    x = layer_norm(w, p + "embeddings.LayerNorm", x, eps)
+    x, width = layer_norm(w, p + "embeddings.LayerNorm", x, eps), x.shape[-1]
     everything = np.ones((len(ids), len(ids)), bool)
-    for l in range(LAYERS):
+    for l in range(c["n_layers" if distil else "num_hidden_layers"]):
         at = f"{p}{layer}{l}."
         heads_of = lambda name: split(linear(w, at + name, x), heads)
-        y = merge(attention(heads_of(q), heads_of(k), heads_of(v), everything, 1 / math.sqrt(D // heads)))
+        y = merge(attention(heads_of(q), heads_of(k), heads_of(v), everything, 1 / math.sqrt(width // heads)))
         x = layer_norm(w, at + n1, x + linear(w, at + o, y), eps)
         x = layer_norm(w, at + n2, x + linear(w, at + down, act(linear(w, at + up, x))), eps)
     return x
@@ -673,7 +673,22 @@ def make_changed(root):
         print(name)
 
 
-if sys.argv[1] == "make":
+def read_safetensors(path):
+    """{name: array in f64}, integers left out."""
+    with open(path, "rb") as f:
+        data = f.read()
+    n = struct.unpack("<Q", data[:8])[0]
+    out, types = {}, {"F16": "<f2", "F32": "<f4", "F64": "<f8"}
+    for name, t in json.loads(data[8:8 + n]).items():
+        if name != "__metadata__" and t["dtype"] in types:
+            a, b = t["data_offsets"]
+            out[name] = np.frombuffer(data[8 + n + a:8 + n + b], types[t["dtype"]]).reshape(t["shape"]).astype(float)
+    return out
+
+
+if __name__ != "__main__":
+    pass
+elif sys.argv[1] == "make":
     for at, (key, value) in enumerate(CASES.items()):
         make_case(sys.argv[2], at, key, copy.deepcopy(value))
 elif sys.argv[1] == "refused":
