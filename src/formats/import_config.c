@@ -144,12 +144,12 @@ bool im_act(im_source *s, pare_act *out, const char *config)
             return true;
         }
     }
-    im_fail(s,
-            "%s: activation '%.60s' is not supported; pare has relu, gelu (gelu_python), gelu_new "
-            "(gelu_pytorch_tanh, gelu_fast, gelu_accurate), silu (swish) and tanh",
-            meta_of(s, "act") ? "metadata: act"
-                              : pare_sprintf(s->scratch, "config.json: %s", config),
-            name);
+    const bool own = meta_of(s, "act") != NULL;
+    im_fail(
+        s,
+        "%s%s: activation '%.60s' is not supported; pare has relu, gelu (gelu_python), gelu_new "
+        "(gelu_pytorch_tanh, gelu_fast, gelu_accurate), silu (swish) and tanh",
+        own ? "metadata: " : "config.json: ", own ? "act" : config, name);
     return false;
 }
 

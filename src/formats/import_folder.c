@@ -103,9 +103,11 @@ static void open_weights(im_source *s, const char *folder)
 
 /* ---- sentence-transformers ------------------------------------------------------------------- */
 
+/* `what` NULL: there was no memory to say it. */
 static void malformed(im_source *s, const char *path, const char *what)
 {
-    if (!s->st) s->st = pare_fail(s->err, PARE_ERR_INPUT, "%s: %s", path, what);
+    if (s->st) return;
+    s->st = what ? pare_fail(s->err, PARE_ERR_INPUT, "%s: %s", path, what) : pare_no_memory(s->err);
 }
 
 /* What a pooling's config calls each way; those without a counterpart are refused by name. */

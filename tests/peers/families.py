@@ -474,6 +474,7 @@ CASES = {
     "st-last": case(QWEN, "rows", "", "BF16", modules={"pool": "lasttoken", "normalize": True}),
     "st-dense": case(XLMR, "rows", modules={"pool": "mean", "dense": "Tanh", "normalize": True}),
     "st-dense-plain": case(BERT, "pooler", modules={"pool": "cls", "dense": "Identity", "new": True}),
+    "st-inside": case(BERT, "pooler", modules={"pool": "mean", "inside": "0_Transformer"}),
     "told-mean": case(BERT, "pooler", modules={"pool": "mean", "normalize": True, "told": True}),
     "told-first": case(DISTIL, "rows", modules={"pool": "cls", "told": True}),
     "told-max": case(ROBERTA, "rows", "roberta.", modules={"pool": "max", "normalize": True, "told": True}),
@@ -487,7 +488,7 @@ PYTORCH = {"Tanh": "torch.nn.modules.activation.Tanh", "Identity": "torch.nn.mod
 
 def write_modules(folder, w, m):
     kind = "sentence_transformers.models."
-    listed = [("", kind + "Transformer"), ("1_Pooling", kind + "Pooling")]
+    listed = [(m.get("inside", ""), kind + "Transformer"), ("1_Pooling", kind + "Pooling")]
     flags = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean", "pooling_mode_max_tokens": "max",
              "pooling_mode_mean_sqrt_len_tokens": "", "pooling_mode_weightedmean_tokens": "",
              "pooling_mode_lasttoken": "lasttoken"}
@@ -507,6 +508,10 @@ def write_modules(folder, w, m):
     write_json(folder + "/modules.json", [{"idx": i, "name": str(i), "path": path, "type": t}
                                           for i, (path, t) in enumerate(listed)])
     write_json(folder + "/sentence_bert_config.json", {"max_seq_length": TOKENS + 2, "do_lower_case": False})
+    if m.get("inside"):  # as the oldest versions lay it out
+        os.mkdir(folder + "/" + m["inside"])
+        for name in ("config.json", "model.safetensors", "sentence_bert_config.json"):
+            os.rename(f"{folder}/{name}", f"{folder}/{m['inside']}/{name}")
 
 
 def write_weights(folder, case, w, number):
@@ -522,7 +527,7 @@ def write_weights(folder, case, w, number):
         tensors[f"{p}layers.0.self_attn.rotary_emb.inv_freq"] = (np.ones(3), "F32")
     shards = case.get("shards", 1)
     if shards == 1:  # every third under another name
-        write_safetensors(folder + ("/weights.fp.safetensors" if number % 3 == 0 else "/model.safetensors"), tensors)
+        write_safetensors(folder + ("/weights.fp.safetensors" if number % 3 == 0 and "inside" not in case.get("modules", {}) else "/model.safetensors"), tensors)
         return
     names, index = sorted(tensors), {}
     for s in range(shards):
