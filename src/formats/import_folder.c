@@ -159,11 +159,13 @@ static void read_pooling(im_source *s, const char *path)
     cJSON *root = NULL;
     im_read_json(s, &root, path);
     if (!s->st && !cJSON_IsObject(root)) malformed(s, path, "is missing or not a JSON object");
-    const cJSON *const words =
-                           s->st ? NULL : cJSON_GetObjectItemCaseSensitive(root, "pooling_mode"),
-                       *word = NULL;
+    const cJSON *words = NULL, *word = NULL;
+    if (!s->st) words = cJSON_GetObjectItemCaseSensitive(root, "pooling_mode");
     if (cJSON_IsArray(words)) {
-        cJSON_ArrayForEach(word, words) take_word(s, path, word);
+        cJSON_ArrayForEach(word, words)
+        {
+            take_word(s, path, word);
+        }
     } else if (words) {
         take_word(s, path, words);
     }
