@@ -285,10 +285,19 @@ pare_status pare_json_tokenizer_encode(pare_id_list *out, pare_arena *scratch,
     return st;
 }
 
+/* Special tokens print nothing; a text is still at its begin behind those that open one. */
+static bool opens_text(const pare_json_tokenizer *t, int64_t id)
+{
+    if (id < 0 || (uint64_t)id >= t->size) return true;
+    for (size_t i = 0; i < t->before.n; i++)
+        if (t->before.v[i] == id) return true;
+    return false;
+}
+
 pare_piece pare_json_tokenizer_decode(const pare_json_tokenizer *t, int64_t previous, int64_t id)
 {
-    const bool first = previous < 0 || (uint64_t)previous >= t->size || t->special[previous];
-    if (first) return t->first[id];
+    if (opens_text(t, previous)) return t->first[id];
+    if (t->merges_repeats && previous == id) return (pare_piece){"", 0};
     pare_piece p = t->text[id];
     if (t->blank_before && p.n && !t->word_ends[previous]) {
         p.s++;
