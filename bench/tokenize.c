@@ -36,17 +36,16 @@ static pare_status write_out(const char *out, const char *ending, const pare_tok
 
 static pare_status measure(pare_arena *a, char **argv, pare_err *err)
 {
-    pare_blob *vocab = NULL, *text = NULL;
-    pare_tokenizer_kind kind;
+    pare_vocab vocab;
+    pare_blob *text = NULL;
     pare_tokenizer *t = NULL;
     int64_t *ids = NULL;
     size_t n = 0;
     double best = 0;
-    pare_status st = pare_blob_open(&vocab, argv[1], err);
-    if (!st) st = pare_blob_open(&text, argv[2], err);
+    pare_status st = pare_blob_open(&text, argv[2], err);
     const double begin = pare_seconds();
-    if (!st) st = pare_vocab_detect(&kind, vocab->data, vocab->bytes, err);
-    if (!st) st = pare_tokenizer_new(&t, a, kind, vocab->data, vocab->bytes, err);
+    if (!st) st = pare_vocab_read(&vocab, a, argv[1], err);
+    if (!st) st = pare_tokenizer_new(&t, a, vocab.kind, vocab.data, vocab.bytes, err);
     const double loaded = pare_seconds() - begin;
     for (int i = 0; i < REPEATS && !st; i++) {
         const pare_mark mark = pare_arena_mark(a);
@@ -61,7 +60,6 @@ static pare_status measure(pare_arena *a, char **argv, pare_err *err)
                n, (double)text->bytes / 1e6 / best, loaded);
     if (!st && argv[3]) st = write_out(argv[3], "ids", NULL, ids, n, err);
     if (!st && argv[3]) st = write_out(argv[3], "text", t, ids, n, err);
-    pare_blob_release(vocab);
     pare_blob_release(text);
     return st;
 }

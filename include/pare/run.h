@@ -122,6 +122,16 @@ PARE_MUST_USE pare_status pare_tokenizer_new(pare_tokenizer **out, pare_arena *a
 /* What kind of vocabulary a file is, by its content; PARE_ERR_INPUT when it is none. */
 PARE_MUST_USE pare_status pare_vocab_detect(pare_tokenizer_kind *kind, const uint8_t *vocab,
                                             size_t bytes, pare_err *err);
+typedef struct pare_vocab {
+    pare_tokenizer_kind kind;
+    const uint8_t *data; /* what pare_tokenizer_new takes */
+    size_t bytes;
+    const char *notes; /* what was decided in reading, a line each; NULL: nothing */
+} pare_vocab;
+/* The vocabulary of a file, or of a folder as Hugging Face lays it out, in the arena: the first that is
+ * there of tokenizer.json, vocab.txt, vocab.json with merges.txt, tokenizer.model. */
+PARE_MUST_USE pare_status pare_vocab_read(pare_vocab *out, pare_arena *a, const char *path,
+                                          pare_err *err);
 size_t pare_tokenizer_size(const pare_tokenizer *t); /* number of ids */
 /* What a user should know about the vocabulary, a line each: what it asks for and pare leaves out,
  * entries that are there twice. NULL: nothing. */

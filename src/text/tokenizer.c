@@ -116,6 +116,7 @@ pare_status pare_vocab_detect(pare_tokenizer_kind *kind, const uint8_t *vocab, s
         if (st == PARE_OK) *kind = order[i];
         if (st != PARE_ERR_INPUT) return st;
     }
+    if (memmem(vocab, bytes, "\n##", 3)) return try_kind(PARE_TOK_WORDS, vocab, bytes, err);
     return pare_fail(
         err, PARE_ERR_INPUT,
         "not a vocabulary: neither a tokenizer.json nor GPT-2's vocab.bpe (lines of two "

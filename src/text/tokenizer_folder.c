@@ -290,3 +290,39 @@ pare_status pare_folder_tokenizer(const uint8_t **json, size_t *bytes, const cha
     pare_arena_free(f.scratch);
     return st;
 }
+
+/* A file's bytes as they are. */
+static pare_status read_one_file(const uint8_t **vocab, size_t *bytes, pare_arena *a,
+                                 const char *path, pare_err *err)
+{
+    pare_blob *b = NULL;
+    pare_status st = pare_blob_open(&b, path, err);
+    if (st) return st;
+    uint8_t *const copy = pare_alloc(a, b->bytes + 1, 1);
+    if (!copy) st = pare_no_memory(err);
+    if (copy && b->bytes) memcpy(copy, b->data, b->bytes);
+    *vocab = copy;
+    *bytes = b->bytes;
+    pare_blob_release(b);
+    return st;
+}
+
+pare_status pare_vocab_read(pare_vocab *out, pare_arena *a, const char *path, pare_err *err)
+{
+    *out = (pare_vocab){.kind = PARE_TOK_NONE};
+    if (!pare_is_dir(path)) {
+        const pare_status st = read_one_file(&out->data, &out->bytes, a, path, err);
+        return st ? st : pare_vocab_detect(&out->kind, out->data, out->bytes, err);
+    }
+    pare_files *const files = pare_files_new_unhashed();
+    if (!files) return pare_no_memory(err);
+    pare_status st =
+        pare_folder_tokenizer(&out->data, &out->bytes, &out->notes, a, files, path, err);
+    pare_files_free(files);
+    if (!st && !out->data)
+        st = pare_fail(err, PARE_ERR_INPUT,
+                       "the folder has no tokenizer: neither tokenizer.json nor vocab.txt nor "
+                       "vocab.json with merges.txt nor tokenizer.model");
+    out->kind = PARE_TOK_JSON;
+    return st;
+}
