@@ -37,26 +37,29 @@ static bool read_shape(const char *p, array *a)
 array read_npy(job *j, const char *name, bytes file)
 {
     array a = {0};
-    size_t n = 0, size;
+    size_t n = 0, size = 0;
     const size_t wide = file.n >= 12 && file.v[6] == 1 ? 2 : 4; /* of the header's length */
     for (size_t i = 0; file.n >= 12 && i < wide; i++) n |= (size_t)file.v[8 + i] << 8 * i;
-    if (file.n < 12 || memcmp(file.v, "\x93NUMPY", 6) != 0 || file.v[6] < 1 || file.v[6] > 3 ||
-        n > file.n - 8 - wide || n > 100000)
-        fail(j, UNREADABLE, "%s: is no .npy array", name);
+    must(j,
+         file.n >= 12 && memcmp(file.v, "\x93NUMPY", 6) == 0 && file.v[6] >= 1 && file.v[6] <= 3 &&
+             n <= file.n - 8 - wide && n <= 100000,
+         "%s: is no .npy array", name);
     char *const header = take(j, n + 1, 1);
     memcpy(header, file.v + 8 + wide, n);
     const char *const type = after_key(header, "'descr'");
-    if (strlen(type) < 5 || strncmp(after_key(header, "'fortran_order'"), "False", 5) != 0 ||
-        !read_shape(after_key(header, "'shape'"), &a) || type[0] != '\'' ||
-        !strchr("<|=", type[1]) || !strchr("fiub", type[2]) || !strchr("1248", type[3]) ||
-        type[4] != '\'')
-        fail(j, UNREADABLE, "%s: a type or a shape that this program does not read", name);
+    must(j,
+         strlen(type) >= 5 && strncmp(after_key(header, "'fortran_order'"), "False", 5) == 0 &&
+             read_shape(after_key(header, "'shape'"), &a) && type[0] == '\'' &&
+             strchr("<|=", type[1]) && strchr("fiub", type[2]) && strchr("1248", type[3]) &&
+             type[4] == '\'',
+         "%s: a type or a shape that this program does not read", name);
     a.type = type[2];
     a.item = (size_t)(type[3] - '0');
     a.data = file.v + 8 + wide + n;
-    if ((a.type == 'f' && a.item < 4) || (a.type == 'b' && a.item != 1) ||
-        __builtin_mul_overflow(a.count, a.item, &size) || size != file.n - 8 - wide - n)
-        fail(j, UNREADABLE, "%s: %zu numbers do not fill the array", name, a.count);
+    must(j,
+         (a.type != 'f' || a.item >= 4) && (a.type != 'b' || a.item == 1) &&
+             !__builtin_mul_overflow(a.count, a.item, &size) && size == file.n - 8 - wide - n,
+         "%s: %zu numbers do not fill the array", name, a.count);
     return a;
 }
 
@@ -131,8 +134,8 @@ static array read_member(job *j, const char *name, bytes file, const unsigned ch
         good = inflate_to(content, to, size);
         content = (bytes){to, size};
     }
-    if (!good || crc32(0, content.v, (uInt)content.n) != crc)
-        fail(j, UNREADABLE, "%s: is damaged (or out of memory)", name);
+    must(j, good && crc32(0, content.v, (uInt)content.n) == crc,
+         "%s: is damaged (or out of memory)", name);
     array a = read_npy(j, name, content);
     a.name = own;
     return a;
@@ -143,15 +146,15 @@ npz read_npz(job *j, const char *name, bytes file)
     npz z = {0};
     size_t end = file.n >= 22 ? file.n - 22 : 0;
     while (end > 0 && file.n - end < 70000 && u32_at(file.v + end) != 0x06054b50) end--;
-    if (file.n < 22 || u32_at(file.v + end) != 0x06054b50)
-        fail(j, UNREADABLE, "%s: is no .npz", name);
+    must(j, file.n >= 22 && u32_at(file.v + end) == 0x06054b50, "%s: is no .npz", name);
     const size_t n = u16_at(file.v + end + 10);
     size_t at = u32_at(file.v + end + 16);
     z.list = take(j, n + 1, sizeof *z.list);
     while (z.n < n) {
-        if (at > file.n || file.n - at < 46 || u32_at(file.v + at) != 0x02014b50 ||
-            file.n - at - 46 < u16_at(file.v + at + 28))
-            fail(j, UNREADABLE, "%s: is a damaged .npz", name);
+        must(j,
+             at <= file.n && file.n - at >= 46 && u32_at(file.v + at) == 0x02014b50 &&
+                 file.n - at - 46 >= u16_at(file.v + at + 28),
+             "%s: is a damaged .npz", name);
         z.list[z.n++] = read_member(j, name, file, file.v + at);
         at += 46 + u16_at(file.v + at + 28) + u16_at(file.v + at + 30) + u16_at(file.v + at + 32);
     }

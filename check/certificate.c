@@ -9,93 +9,75 @@ enum { MOST_LINKS = 100 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-const char *beside(job *j, const char *folder, const char *path)
-{
-    return path[0] == '/' || !*folder ? path : words(j, "%s/%s", folder, path);
-}
-
-/* A hash that was computed, and the one that is claimed, of something called `name`. */
-void check_equal(job *j, const char *what, const char *hash, const char *claimed, const char *name)
-{
-    const bool right = same(hash, claimed);
-    state(j, right ? CONFIRMED : REFUTED, what, "%s %s the certificate's hash", name,
-          right ? "has" : "does not have");
-}
-
 /* The hashes of the tensors' numbers. */
 static void check_tensors(job *j, const char *what, const cJSON *claimed, const model *m)
 {
-    char hex[65];
-    const char *bad = NULL;
-    if ((size_t)cJSON_GetArraySize(claimed) != m->ntensors) bad = "their number";
+    const char *bad = (size_t)cJSON_GetArraySize(claimed) != m->ntensors ? "their number" : NULL;
     for (size_t i = 0; i < m->ntensors && !bad; i++) {
         const tensor *const t = &m->tensors[i];
+        char hex[65];
         sha256_of(hex, t->data, t->size);
         if (!is_text(find(claimed, t->name), hex)) bad = t->name;
     }
     state(j, bad ? REFUTED : CONFIRMED, what,
-          bad ? "%s is not the certificate's" : "%s have its hashes",
-          bad ? bad : words(j, "all %zu", m->ntensors));
+          bad ? words(j, "%s is not the certificate's", bad)
+              : words(j, "the hashes of all %zu tensors are the certificate's", m->ntensors));
 }
 
-/* `sha256` is the hash of the one file, or of the sorted lines "HASH  NAME". */
-static void check_list(job *j, const char *what, const cJSON *files, const char *sha256)
+/* `sha256` is the hash of the one file, or of the sorted lines "HASH  NAME". Of an unpacked folder or
+ * ticket the files themselves are hashed, where they are found. */
+static void check_list(job *j, const char *what, const cJSON *o, const char *path)
 {
-    const size_t n = cJSON_IsObject(files) ? (size_t)cJSON_GetArraySize(files) : 0;
-    const char **const line = take(j, n + 1, sizeof *line);
+    const cJSON *const files = get(j, o, "files");
+    const size_t n = (size_t)cJSON_GetArraySize(files);
+    const char **const line = take(j, n + 1, sizeof *line), *bad = NULL, *absent = NULL;
     char hex[65];
-    size_t i = 0;
-    if (n == 0) fail(j, UNREADABLE, "%s: names no file", what);
-    for (const cJSON *f = files->child; f; f = f->next)
-        line[i++] = words(j, "%s  %s\n", get_hash(j, files, f->string), f->string);
-    qsort(line, n, sizeof *line, by_text);
     SHA256_CTX h;
-    SHA256_Init(&h);
-    for (i = 0; i < n; i++) SHA256_Update(&h, line[i], strlen(line[i]));
-    hash_end(&h, hex);
-    if (memcmp(n == 1 ? line[0] : hex, sha256, 64) != 0)
-        state(j, REFUTED, what, "they do not have the hash sha256");
-}
-
-/* Of what was unpacked: each file that the certificate names, where it is found. */
-static void check_original(job *j, const char *what, const cJSON *files, const char *path)
-{
-    char hex[65];
+    size_t i = 0;
+    must(j, cJSON_IsObject(files) && n > 0, "%s: names no file", what);
     for (const cJSON *f = files->child; f; f = f->next) {
         const char *at = words(j, "%s/%s", path, f->string);
-        if (cJSON_GetArraySize(files) == 1 && !file_exists(at)) at = path;
+        line[i++] = words(j, "%s  %s\n", get_text(j, files, f->string), f->string);
+        if (!j->o->unpacked) continue;
+        if (n == 1 && !file_exists(at)) at = path;
         if (strstr(f->string, "..") || (!j->o->read && !file_exists(at))) {
-            state(j, NOT_CHECKED, what, "not all of them are at %s", path);
-            return;
+            absent = at;
+            continue;
         }
         const bytes file = read_file(j, at);
         sha256_of(hex, file.v, file.n);
-        if (!is_text(f, hex)) {
-            state(j, REFUTED, what, "%s is not the certificate's file", at);
-            return;
-        }
+        if (!is_text(f, hex)) bad = at;
     }
-    state(j, CONFIRMED, what, "the files at %s have the certificate's hashes", path);
+    qsort(line, n, sizeof *line, by_text);
+    SHA256_Init(&h);
+    for (i = 0; i < n; i++) hash_text(&h, line[i]);
+    hash_end(&h, hex);
+    if (!same(n == 1 ? files->child->valuestring : hex, get_text(j, o, "sha256")))
+        bad = "the list of them";
+    if (bad || j->o->unpacked)
+        state(j,
+              bad      ? REFUTED
+              : absent ? NOT_CHECKED
+                       : CONFIRMED,
+              what,
+              bad      ? words(j, "%s is not the certificate's", bad)
+              : absent ? words(j, "%s is not there", absent)
+                       : words(j, "the files at %s have the certificate's hashes", path));
 }
 
 static model check_model(job *j, const certificate *c, int s, const char *folder,
                          const char *unpacked)
 {
-    const char *const side = s ? "output" : "input", *const list = words(j, "%s.files", side);
-    const cJSON *const o = get(j, c->json, side), *const files = get(j, o, "files");
-    const char *const claimed = get_hash(j, o, "sha256");
+    const char *const side = s ? "output" : "input";
+    const cJSON *const o = get(j, c->json, side);
     const char *path = beside(j, folder, get_text(j, o, "path"));
-    char hex[65];
     if (j->o->moved[s] && !*j->link) path = j->o->moved[s];
-    check_list(j, list, files, claimed);
-    if (unpacked) check_original(j, list, files, path);
+    check_list(j, words(j, "%s.files", side), o, path);
     if (unpacked) path = words(j, "%s/%s.safetensors", unpacked, side);
-    const bytes file = read_file(j, path);
-    sha256_of(hex, file.v, file.n);
-    if (!unpacked) check_equal(j, words(j, "%s.sha256", side), hex, claimed, path);
-    const model m = read_model(j, path, file);
-    check_equal(j, words(j, "%s.architecture", side), m.hash, get_hash(j, o, "architecture"),
-                "its canonical form");
+    const model m =
+        read_model(j, path, unpacked ? read_file(j, path) : read_checked(j, side, path, o));
+    check_equal(j, words(j, "%s.architecture", side), m.hash, get_text(j, o, "architecture"),
+                "the canonical architecture");
     check_tensors(j, words(j, "%s.tensors", side), find(o, "tensors"), &m);
     return m;
 }
@@ -114,7 +96,7 @@ static const char *domain_words(job *j, const cJSON *data)
     if (same(kind, "file"))
         return n == 1 ? words(j, "the one input in the data file (split %zu)", split)
                       : words(j, "the %zu inputs in the data file (split %zu)", n, split);
-    if (!same(kind, "part")) fail(j, UNREADABLE, "data.kind: is not random, file or part");
+    must(j, same(kind, "part"), "data.kind: is not random, file or part");
     const size_t tokens = get_count(j, data, "tokens"), first = count_or_0(j, data, "first");
     const char *const which =
         find(data, "numbers")
@@ -133,7 +115,7 @@ static const char **read_hashes(job *j, const cJSON *o, size_t *tokens, size_t *
     *tokens = get_count(j, o, "tokens");
     *n = 0;
     for (const cJSON *h = list->child; h; h = h->next) {
-        if (!cJSON_IsString(h)) fail(j, UNREADABLE, "data: a hash is no text");
+        must(j, cJSON_IsString(h), "data: a hash is no text");
         v[(*n)++] = h->valuestring;
     }
     return v;
@@ -164,7 +146,7 @@ static void check_heldout(job *j, const certificate *c)
     for (size_t i = 0; !bad && i < n[1]; i++)
         if (bsearch(&fitted[i], own, c->set.n, sizeof *own, by_text))
             bad = "the cut was fitted to one of them";
-    state(j, bad ? REFUTED : CONFIRMED, "data.heldout", "%s",
+    state(j, bad ? REFUTED : CONFIRMED, "data.heldout",
           bad ? bad : "the held-out inputs are the given ones, and no fitted one is among them");
 }
 
@@ -179,9 +161,9 @@ static inputs check_inputs(job *j, const certificate *c, const char *folder, con
     if (j->o->moved[2]) path = j->o->moved[2];
     const inputs set =
         unpacked ? load_unpacked(j, m, unpacked, count) : load_inputs(j, m, data, seed, path);
-    if (set.n != count) state(j, REFUTED, "data.count", "there are %zu inputs", set.n);
+    if (set.n != count) state(j, REFUTED, "data.count", words(j, "there are %zu inputs", set.n));
     hash_inputs(&set, 0, hex);
-    check_equal(j, "data.inputs_sha256", hex, get_hash(j, data, "inputs_sha256"),
+    check_equal(j, "data.inputs_sha256", hex, get_text(j, data, "inputs_sha256"),
                 words(j, "the list of %zu inputs", set.n));
     return set;
 }
@@ -191,8 +173,7 @@ static inputs check_inputs(job *j, const certificate *c, const char *folder, con
 static void check_one(job *j, const cJSON *json, const char *folder, const char *unpacked)
 {
     certificate c = {.json = json, .data = get(j, json, "data")};
-    if (get_count(j, json, "pare") != 2)
-        fail(j, UNREADABLE, "certificate: this program reads schema 2 only");
+    must(j, get_count(j, json, "pare") == 2, "certificate: this program reads schema 2 only");
     c.domain = domain_words(j, c.data);
     if (!is_text(find(get(j, json, "headline"), "domain"), c.domain))
         state(j, REFUTED, "headline.domain", "it is not that of data");
@@ -227,12 +208,11 @@ static void check_chain(job *j, const cJSON *json, const cJSON *links, const cha
         at = find(link, "output");
     }
     if (!same_model(at, find(json, "output"))) bad = "the last link ends elsewhere";
-    state(j, bad ? REFUTED : CONFIRMED, "chain", "%s", bad ? bad : "the links fit");
+    state(j, bad ? REFUTED : CONFIRMED, "chain", bad ? bad : "the links fit");
     cJSON_ArrayForEach(link, links)
     {
         j->link = words(j, "link %zu: ", i++);
-        if (cJSON_GetArraySize(get_list(j, link, "chain")))
-            fail(j, UNREADABLE, "chain: a link is a chain");
+        must(j, cJSON_GetArraySize(get_list(j, link, "chain")) == 0, "chain: a link is a chain");
         check_one(j, link, folder, j->o->unpacked ? words(j, "%s/%zu", j->o->unpacked, i) : NULL);
     }
     j->link = "";
@@ -246,12 +226,10 @@ static void check_unpacked(job *j, bytes text)
     const bytes file = read_file(j, words(j, "%s/unpacked.json", j->o->unpacked));
     sha256_of(hex, text.v, text.n);
     const cJSON *const root = parse_json(j, "unpacked.json", file.v, file.n);
-    if (!is_text(find(find(root, "certificate"), "sha256"), hex))
-        fail(j, UNREADABLE, "%s: is not unpacked from this certificate", j->o->unpacked);
-    state(
-        j, NOT_CHECKED, "unpacked",
-        "pare made %s from the model and data files: this step is trusted where no hash covers it",
-        j->o->unpacked);
+    must(j, is_text(find(find(root, "certificate"), "sha256"), hex),
+         "%s: is not unpacked from this certificate", j->o->unpacked);
+    state(j, NOT_CHECKED, "unpacked",
+          words(j, "pare made %s: this step is trusted where no hash covers it", j->o->unpacked));
 }
 
 typedef struct whole {
@@ -270,8 +248,8 @@ static void check_whole(job *j, void *with)
     }
     const cJSON *const links = get_list(j, root, "chain");
     const bool chain = same(get_text(j, get(j, root, "reduction"), "name"), "chain");
-    if (chain != (cJSON_GetArraySize(links) > 0) || cJSON_GetArraySize(links) > MOST_LINKS)
-        fail(j, UNREADABLE, "chain: has links exactly where the reduction is chain");
+    must(j, chain == (cJSON_GetArraySize(links) > 0) && cJSON_GetArraySize(links) <= MOST_LINKS,
+         "chain: has links exactly where the reduction is chain");
     check_one(j, root, w->folder, j->o->unpacked);
     if (chain) check_chain(j, root, links, w->folder);
 }

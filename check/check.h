@@ -46,14 +46,14 @@ typedef struct trouble {
 
 typedef struct options {
     /* Reads a whole file. NULL: from disk. A fuzz target gives files in memory. */
-    bool (*read)(void *self, const char *path, bytes *out, trouble *t);
+    bool (*read)(void *self, const char *path, bytes *out);
     void *self;
-    const char *unpacked; /* folder that `pare verify --unpack` wrote, or NULL */
-    const char *moved[3]; /* where the input model, the output model, the data are now */
-    size_t inputs, tries; /* given inputs to check (0: all); inputs from a domain */
-    uint64_t seed;        /* of the draws of both */
-    double most_work;     /* multiply-adds of one evaluation; more is not checked */
-    size_t most_balls;    /* of one array */
+    const char *unpacked;   /* folder that `pare verify --unpack` wrote, or NULL */
+    const char *moved[3];   /* where the input model, the output model, the data are now */
+    uint64_t inputs, tries; /* given inputs to check (0: all); inputs from a domain */
+    uint64_t seed;          /* of the draws of both */
+    double most_work;       /* multiply-adds of one evaluation; more is not checked */
+    size_t most_balls;      /* of one array */
     bool progress;
 } options;
 
@@ -82,22 +82,29 @@ typedef struct job {
 bool attempt(job *j, void (*f)(job *j, void *with), void *with); /* false: it failed, see j->t */
 _Noreturn void fail(job *j, int code, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* What the file of somebody else must not break: else it is UNREADABLE. */
+void must(job *j, bool holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
 void *take(job *j, size_t n, size_t size); /* zeros */
 arb_ptr take_balls(job *j, size_t n);      /* zeros */
 /* Frees what was taken since j->memory was `mark`, but for `but` (NULL: nothing). */
 void release(job *j, chunk *mark, const void *but);
 void adopt(job *j, job *from); /* its memory */
 const char *words(job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
-void state(job *j, verdict v, const char *what, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void state(job *j, verdict v, const char *what, const char *why);
 void take_back(job *j, const job *before); /* what was stated since then */
 void show_progress(job *j, double work);   /* main.c */
 
 bytes read_file(job *j, const char *path);
 bool file_exists(const char *path);
+const char *beside(job *j, const char *folder, const char *path);
 void hash_u64(SHA256_CTX *h, uint64_t v);
+void hash_text(SHA256_CTX *h, const char *text);
 void hash_end(SHA256_CTX *h, char hex[65]);
 void sha256_of(char hex[65], const void *data, size_t n);
+/* States whether a hash is the claimed one, of something called `name`; of the file at `path`, which
+ * is returned, that it is o.sha256. */
+void check_equal(job *j, const char *what, const char *hash, const char *claimed, const char *name);
+bytes read_checked(job *j, const char *what, const char *path, const cJSON *o);
 bool same(const char *a, const char *b);
 int by_text(const void *a, const void *b); /* for qsort of texts */
 
@@ -109,23 +116,20 @@ const cJSON *get(job *j, const cJSON *o, const char *key);
 const cJSON *get_list(job *j, const cJSON *o, const char *key);
 size_t get_count(job *j, const cJSON *o, const char *key);
 const char *get_text(job *j, const cJSON *o, const char *key);
-const char *get_hash(job *j, const cJSON *o, const char *key);
 double get_number(job *j, const cJSON *o, const char *key); /* "inf" too */
 uint64_t get_seed(job *j, const cJSON *o, const char *key);
 bool is_text(const cJSON *v, const char *text);
+size_t count_or_0(job *j, const cJSON *o, const char *key);
+bool flag(const cJSON *o, const char *key);
 
 /* Philox4x32-10. */
 typedef struct philox {
-    uint64_t seed, stream, block;
-    uint32_t word[4];
-    int used;
+    uint64_t seed, stream, next; /* word */
 } philox;
 
-philox philox_at(uint64_t seed, uint64_t stream);
 uint64_t philox_u64(philox *p);
 uint64_t philox_below(philox *p, uint64_t n);
-double philox_uniform(philox *p); /* [0, 1) */
-double philox_normal(philox *p);
+double philox_uniform(philox *p);                                   /* [0, 1) */
 uint32_t *philox_order(job *j, philox *p, size_t n, bool shuffled); /* 0 ... n - 1 */
 
 /* ---- arrays (arrays.c) ----------------------------------------------------------------------- */
@@ -172,8 +176,6 @@ typedef struct model {
 model read_model(job *j, const char *name, bytes file);
 double weight_at(const tensor *t, size_t i);
 const tensor *find_tensor(job *j, const model *m, const char *at, const char *name);
-bool flag(const cJSON *o, const char *key);
-size_t count_or_0(job *j, const cJSON *o, const char *key);
 
 /* ---- inputs (inputs.c) ----------------------------------------------------------------------- */
 
@@ -185,12 +187,12 @@ typedef struct graph {
 
 typedef struct input {
     size_t tokens;
-    const int64_t *ids;    /* or NULL */
-    const double *x;       /* tokens x width of the model, or NULL */
-    const double *shift;   /* search: added to the rows of the embedding; or NULL */
-    const graph *edges;    /* those of the data; NULL: no graph */
-    const int64_t *target; /* for each output row; -1: does not count; or NULL */
-    bool continues;        /* a window that begins amid a text */
+    int64_t *ids;        /* or NULL */
+    double *x;           /* tokens x width of the model, or NULL */
+    const double *shift; /* search: added to the rows of the embedding; or NULL */
+    const graph *edges;  /* those of the data; NULL: no graph */
+    int64_t *target;     /* for each output row; -1: does not count; or NULL */
+    bool continues;      /* a window that begins amid a text */
 } input;
 
 typedef struct inputs {
@@ -240,9 +242,9 @@ arb_ptr row_of(balls b, size_t i);
 evaluation begin_evaluation(job *j, const model *m, const input *in, slong prec);
 size_t count_blocks(const model *m);
 part part_of(job *j, const model *m, size_t block, bool ffn);
-/* The rows before the first block; behind a part of it (skip_only: without its branch); the outputs. */
+/* The rows before the first block; behind a part of it; the outputs. */
 balls embed(const evaluation *e);
-balls apply_part(const evaluation *e, part p, balls x, bool skip_only);
+balls apply_part(const evaluation *e, part p, balls x);
 balls apply_head(const evaluation *e, balls x);
 /* What claims about one block are about. z: rows behind in_norm. */
 balls part_input(const evaluation *e, part p, balls x);
@@ -254,7 +256,7 @@ void attention_scores(arb_ptr out, const head *h, size_t query, const uint32_t *
                       slong prec);
 void softmax(arb_ptr s, size_t n, bool logarithms, slong prec); /* in place */
 void attend(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n, slong prec);
-double work_of(job *j, const model *m, const input *in); /* multiply-adds */
+double work_of(const model *m, const input *in); /* multiply-adds */
 
 /* ---- both models (compare.c) ----------------------------------------------------------------- */
 
@@ -266,7 +268,6 @@ typedef struct interval {
 /* What a claim can be about. The figures of several inputs join by their maximum, or their sum. */
 typedef enum figure {
     DIFFERENCE, /* largest |f - g| of an entry of the outputs */
-    LARGEST,    /* largest |f| */
     ROW,        /* largest euclidean distance of an output row */
     SCORE,      /* largest change of the second output minus the first */
     HIDDEN,     /* largest euclidean distance of a row before the head */
@@ -274,9 +275,8 @@ typedef enum figure {
     COSINE,     /* largest 1 - cosine of an output row of f and g */
     KL,         /* largest Kullback-Leibler divergence of an output row */
     KL_SUM,     /* sums, from here to CHANGED: the same, over the rows */
-    SQUARES,    /* |f|^2, |f - g|^2, |f - f without attention|^2 */
+    SQUARES,    /* |f|^2, |f - g|^2 */
     APART,
-    WITHOUT,
     ROWS, /* output rows; those with another largest entry */
     CHANGED,
     RATIO, /* from here on one of each block: |ln(a / a^)|, attention apart, feed-forward apart */
@@ -310,8 +310,6 @@ typedef struct certificate {
  * file it names, cannot be read (j->t); what was said until then is in j->first. */
 bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n);
 void check_length(job *j, const char *folder, const cJSON *root);
-void check_equal(job *j, const char *what, const char *a, const char *b, const char *name);
-const char *beside(job *j, const char *folder, const char *path);
 void check_claims(job *j, const certificate *c);
 
 /* Looks for inputs of a domain, in its words; `all` gets what was found, beginning with the figures

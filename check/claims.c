@@ -224,26 +224,22 @@ static interval new_inputs(job *j, found *f, const cJSON *claim, figure x)
     return fma(p, n + 1, k - n) > 0 ? untrue : order_statistic(j, f, x, (size_t)k);
 }
 
-/* |f - g| / |f|, or / |f - f without attention| */
+/* |f - g| / |f| */
 static interval relative(job *j, found *f, const cJSON *claim, figure x)
 {
-    (void)j, (void)claim;
-    const interval apart = f->all[APART], q = quotient(apart, f->all[x]);
-    if (f->all[x].low < 0) return none;
+    const interval apart = f->all[APART], q = quotient(apart, f->all[SQUARES]);
+    (void)j, (void)claim, (void)x;
     return apart.high > 0 ? (interval){sqrt(q.low), sqrt(q.high)} : apart;
 }
 
 /* Two claims on the same domain must not contradict each other; this program proves neither. */
 static interval one_layer(job *j, found *f, const cJSON *claim, figure x)
 {
-    const cJSON *o;
     (void)x;
-    cJSON_ArrayForEach(o, get(j, f->c->json, "theorems"))
-    {
+    for (const cJSON *o = get_list(j, f->c->json, "theorems")->child; o; o = o->next)
         if (is_text(find(o, "kind"), "apriori.outputs") &&
             is_text(find(claim, "domain"), get_text(j, o, "domain")))
             return (interval){0, get_number(j, o, "bound")};
-    }
     return none;
 }
 
@@ -275,14 +271,14 @@ static interval by_search(job *j, found *f, const cJSON *claim, figure x)
 {
     const searched *const s = search_once(j, f, get_text(j, claim, "domain"));
     const bool edits = is_text(find(claim, "kind"), "edits.rows_changed");
-    const interval seen = at_place(f, claim, x, s->all);
+    interval seen = at_place(f, claim, x, s->all);
     double rows = 0;
-    f->why = s->why_not ? s->why_not : words(j, "%.9g was found, in %zu tries", seen.low, s->tries);
     for (size_t i = 0; i < f->c->set.n; i++)
         rows += f->c->model[0].pools ? 1 : (double)f->c->set.list[i].tokens;
-    if (s->why_not || x != CHANGED) return s->why_not ? none : seen;
-    return edits ? (interval){(seen.low - f->all[x].high) / (rows * rows * rows), INFINITY}
-                 : (interval){seen.low / rows, INFINITY};
+    if (x == CHANGED && edits) seen.low = fmax(0, seen.low - f->all[x].high) / rows / rows;
+    if (x == CHANGED) seen.low /= rows;
+    f->why = s->why_not ? s->why_not : words(j, "%.9g was found, in %zu tries", seen.low, s->tries);
+    return s->why_not ? none : seen;
 }
 
 /* ---- kinds ----------------------------------------------------------------------------------- */
@@ -330,7 +326,6 @@ static const kind kinds[] = {
     {"edits.rows_changed", by_search, CHANGED, NULL},
     {"one_layer.least", one_layer, 0, "it is about all cuts of a class"},
     {"relative_error", relative, SQUARES, NULL},
-    {"lost_fraction", relative, WITHOUT, NULL},
     {"row_error", largest, ROW, NULL},
     {"attention.ratio_seen", largest, RATIO, NULL},
     {"engine.distance", NULL, 0, "it is about the f32 engine of pare"},
@@ -362,33 +357,22 @@ static const char *describe(job *j, const cJSON *o)
 
 /* ---- what is said ---------------------------------------------------------------------------- */
 
-/* Only maxima say something where some inputs were left out. */
-static bool says_nothing(job *j, const found *f, const char *what, interval v, bool is_maximum)
-{
-    const bool partial = f->n < f->c->set.n && !is_maximum;
-    if (!partial && v.low >= 0) return false;
-    state(j, NOT_CHECKED, what, "%s",
-          partial  ? "it is about all inputs, and some were left out"
-          : f->why ? f->why
-                   : "the models or the data do not have this figure");
-    return true;
-}
-
 /* A figure against its bound. */
 static void say_bound(job *j, found *f, const char *what, const kind *k, interval v, double bound)
 {
-    const bool lower = strstr(k->name, ".least"), all_cuts = lower && k->value != auc;
+    const bool tried = k->value == by_search, lower = strstr(k->name, ".least");
     const bool yes = lower ? v.low >= bound : v.high <= bound;
     const bool no = lower ? v.high < bound : v.low > bound;
-    const bool some = f->n < f->c->set.n || k->value == by_search || all_cuts;
-    if (says_nothing(j, f, what, v, k->value == by_search || (k->value == largest && !lower)))
-        return;
-    f->open = f->open || (!yes && !no && k->value != by_search);
+    const bool some = f->n < f->c->set.n, all_cuts = lower && k->value != auc;
+    f->open = f->open || (!yes && !no && !tried);
     if (isinf(v.low)) f->why = "its parameters or its probability do not fit the inputs";
     if (!f->why) f->why = words(j, "it is from %.9g to %.9g", v.low, v.high);
-    if (f->n < f->c->set.n && yes)
-        f->why = words(j, "on %zu of %zu inputs: %s", f->n, f->c->set.n, f->why);
-    state(j, no ? REFUTED : yes && !some ? CONFIRMED : NOT_REFUTED, what, "%s", f->why);
+    if (some && yes) f->why = words(j, "on %zu of %zu inputs: %s", f->n, f->c->set.n, f->why);
+    state(j,
+          no                                  ? REFUTED
+          : !yes || tried || all_cuts || some ? NOT_REFUTED
+                                              : CONFIRMED,
+          what, f->why);
 }
 
 /* A measured number: within a thousandth of it, or within the slack. f64 measures with an error of
@@ -397,107 +381,99 @@ static void say_value(job *j, found *f, const char *what, interval v, double val
 {
     const double slack = 1e-9 * fmax(1, sqrt(f->all[SQUARES].high));
     const double off = fmax(v.high - value, value - v.low);
-    if (says_nothing(j, f, what, v, false)) return;
     f->open = f->open || !(v.high <= v.low * (1 + 1e-6) + slack);
     state(j, off <= 1e-3 * fmax(value, v.high) || off <= slack ? CONFIRMED : REFUTED, what,
-          "it is %.9g, the certificate has %.9g", v.high, value);
+          words(j, "it is %.9g, the certificate has %.9g", v.high, value));
 }
 
-static void say_theorem(job *j, found *f, const cJSON *o)
+/* A theorem or an observation. Where some inputs were left out, only maxima say something. */
+static void say_claim(job *j, found *f, const cJSON *o, bool theorem)
 {
     const kind *const k = find_kind(j, o);
-    const char *const what = describe(j, o), *const side = get_text(j, o, "side");
-    const bool of_data = k->value != by_search && k->value != new_inputs && k->value != one_layer;
-    if (!(get_number(j, o, "bound") >= 0)) fail(j, NOT_TRUE, "%s: a bound that cannot be", what);
-    if (k->value && !same(side, strstr(k->name, ".least") ? "lower" : "upper"))
+    const char *const what = describe(j, o);
+    const bool lower = strstr(k->name, ".least"), maximum = k->value == largest && !lower;
+    const bool some = f->n < f->c->set.n && !(theorem && maximum) && k->value != by_search;
+    const double number = get_number(j, o, theorem ? "bound" : "value");
+    if (theorem && k->value && !is_text(get(j, o, "side"), lower ? "lower" : "upper"))
         fail(j, NOT_TRUE, "%s: is not a bound on that side", what);
+    if (!(number >= 0)) fail(j, NOT_TRUE, "%s: a number that cannot be", what);
     f->why = k->why;
-    if (k->value && of_data && !is_text(get(j, o, "domain"), f->c->domain))
-        state(j, NOT_CHECKED, what, "its domain is not that of the headline");
+    if (theorem && k->value && k->value != by_search && k->value != new_inputs &&
+        k->value != one_layer && !is_text(get(j, o, "domain"), f->c->domain))
+        f->why = "its domain is not that of the headline";
+    const interval v =
+        k->value && !some && (!f->why || k->why) ? k->value(j, f, o, k->figure) : none;
+    if (v.low < 0 && some) f->why = "it is about all inputs, and some were left out";
+    if (v.low < 0)
+        state(j, NOT_CHECKED, what, f->why ? f->why : "the models or the data have no such figure");
+    else if (theorem)
+        say_bound(j, f, what, k, v, number);
     else
-        say_bound(j, f, what, k, k->value ? k->value(j, f, o, k->figure) : none,
-                  get_number(j, o, "bound"));
+        say_value(j, f, what, v, number);
 }
 
-static void say_observation(job *j, found *f, const cJSON *o)
+/* Hypotheses: what the cut replaced. Evidence: a least that no cut can beat must not be above what this
+ * one reaches. The others prove nothing by themselves. */
+static void say_other(job *j, const found *f, const cJSON *o)
 {
-    const kind *const k = find_kind(j, o);
-    f->why = k->why;
-    say_value(j, f, describe(j, o), k->value ? k->value(j, f, o, k->figure) : none,
-              get_number(j, o, "value"));
-}
-
-static void say_hypothesis(job *j, found *f, const cJSON *o)
-{
-    const double l = parameter(o, "layer");
+    const cJSON *const value = find(o, "value"), *const limit = find(o, "limit");
     const char *const what = describe(j, o), *now[2] = {"", ""};
+    const double l = parameter(o, "layer");
+    const bool replaced = is_text(find(o, "kind"), "layer.replaced");
     for (int s = 0; l >= 0 && l < 1e6 && s < 2; s++) {
         const cJSON *const v = find(part_of(j, &f->c->model[s], (size_t)l, false).o, "kind");
         if (cJSON_IsString(v)) now[s] = v->valuestring;
     }
-    const bool right = flag(o, "holds") &&
-                       same(parameter_text(o, "by"), words(j, "%s (it was %s)", now[1], now[0]));
-    if (is_text(find(o, "kind"), "layer.replaced"))
-        state(j, right ? CONFIRMED : REFUTED, what, "the models have %s and %s", now[0], now[1]);
+    const char *const by = words(j, "%s (it was %s)", now[1], now[0]);
+    const bool right = flag(o, "holds") && same(parameter_text(o, "by"), by);
+    if (!find(o, "holds") && cJSON_IsNumber(value) && cJSON_IsNumber(limit) &&
+        limit->valuedouble > value->valuedouble)
+        state(j, REFUTED, what, "the least of any is above what is reached");
     else
-        state(j, NOT_CHECKED, what, "%s",
-              *find_kind(j, o)->name ? find_kind(j, o)->why : "no theorem above rests on it");
-}
-
-/* A least that no cut can beat, above what this cut reaches. */
-static void say_evidence(job *j, found *f, const cJSON *o)
-{
-    const cJSON *const value = find(o, "value"), *const limit = find(o, "limit");
-    const bool wrong =
-        cJSON_IsNumber(value) && cJSON_IsNumber(limit) && limit->valuedouble > value->valuedouble;
-    (void)f;
-    state(j, wrong ? REFUTED : NOT_CHECKED, describe(j, o), "%s",
-          wrong ? "the least of any is above what is reached" : "f64 figures that prove nothing");
+        state(j,
+              !replaced ? NOT_CHECKED
+              : right   ? CONFIRMED
+                        : REFUTED,
+              what,
+              replaced                   ? words(j, "in the files: %s", by)
+              : find_kind(j, o)->name[0] ? find_kind(j, o)->why
+                                         : "it proves nothing");
 }
 
 static void say_all(job *j, found *f)
 {
-    static const struct {
-        const char *name;
-        void (*say)(job *j, found *f, const cJSON *claim);
-    } sections[] = {{"hypotheses", say_hypothesis},
-                    {"theorems", say_theorem},
-                    {"observations", say_observation},
-                    {"evidence", say_evidence},
-                    {"paper", say_evidence}};
-    const cJSON *const line = get(j, f->c->json, "headline"), *o;
+    static const char *const sections[] = {"hypotheses", "theorems", "observations", "evidence",
+                                           "paper"};
+    const cJSON *const line = get(j, f->c->json, "headline");
     const double proven = get_number(j, line, "proven"), seen = get_number(j, line, "measured");
-    if (!(proven >= 0) || !(seen >= 0)) fail(j, NOT_TRUE, "headline: a bound below 0");
+    const char *const what = words(j, "headline.measured %.9g", seen);
+    if (!(proven >= 0) || !(seen >= 0)) fail(j, NOT_TRUE, "headline: a number below 0");
     f->why = NULL;
     say_bound(j, f, words(j, "headline.proven %.9g", proven), kinds, f->all[DIFFERENCE], proven);
-    f->why = NULL;
-    const char *const measured = words(j, "headline.measured %.9g", seen);
     if (seen > proven)
-        state(j, REFUTED, measured, "it is above what is proven");
+        state(j, REFUTED, what, "it is above what is proven");
+    else if (f->n < f->c->set.n)
+        state(j, NOT_CHECKED, what, "it is about all inputs, and some were left out");
     else
-        say_value(j, f, measured, f->all[DIFFERENCE], seen);
-    for (size_t s = 0; s < 5; s++) {
-        cJSON_ArrayForEach(o, get_list(j, f->c->json, sections[s].name))
-        {
-            sections[s].say(j, f, o);
+        say_value(j, f, what, f->all[DIFFERENCE], seen);
+    for (size_t s = 0; s < 5; s++)
+        for (const cJSON *o = get_list(j, f->c->json, sections[s])->child; o; o = o->next) {
+            if (s == 1 || s == 2)
+                say_claim(j, f, o, s == 1);
+            else
+                say_other(j, f, o);
         }
-    }
 }
 
 /* ---- all inputs ------------------------------------------------------------------------------ */
 
 static unsigned what_is_wanted(job *j, const certificate *c)
 {
-    const cJSON *o;
     unsigned wanted = 0;
-    cJSON_ArrayForEach(o, get_list(j, c->json, "theorems"))
-    {
+    for (const cJSON *o = get_list(j, c->json, "theorems")->child; o; o = o->next)
         wanted |= BIT(find_kind(j, o)->figure);
-    }
-    cJSON_ArrayForEach(o, get_list(j, c->json, "observations"))
-    {
+    for (const cJSON *o = get_list(j, c->json, "observations")->child; o; o = o->next)
         wanted |= BIT(find_kind(j, o)->figure);
-    }
     if (wanted & BIT(ATTENTION)) wanted |= BIT(FFN);
     return wanted & BIT(KL_SUM) ? wanted | BIT(KL) : wanted;
 }
@@ -557,16 +533,16 @@ static void all_are_used(job *j, const model *m)
 void check_claims(job *j, const certificate *c)
 {
     const bool draw = j->o->inputs && j->o->inputs < c->set.n;
-    philox random = philox_at(j->o->seed, 0);
+    philox random = {.seed = j->o->seed};
     found f = {.c = c, .n = draw ? j->o->inputs : c->set.n, .bits = LEAST_BITS / 2, .open = true};
     const job before = *j;
     double work = 0;
     f.wanted = what_is_wanted(j, c);
     f.order = philox_order(j, &random, c->set.n, draw);
     for (size_t i = 0; i < 2 * f.n; i++)
-        work += work_of(j, &c->model[i % 2], &c->set.list[f.order[i / 2]]);
+        work += work_of(&c->model[i % 2], &c->set.list[f.order[i / 2]]);
     if (work > j->o->most_work) {
-        state(j, NOT_CHECKED, "all claims", "%.3g multiply-adds are above the limit", work);
+        state(j, NOT_CHECKED, "all claims", "too many multiply-adds");
         return;
     }
     while (f.open && f.bits < MOST_BITS) { /* what was said with fewer bits is taken back */

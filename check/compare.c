@@ -170,9 +170,7 @@ static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wante
         note(out, DIFFERENCE, x);
         arb_sqr(x, x, prec);
         note(out, APART, x);
-        arb_set(x, a + k);
-        note(out, LARGEST, x);
-        arb_sqr(x, x, prec);
+        arb_sqr(x, a + k, prec);
         note(out, SQUARES, x);
     }
     const size_t most_a = largest_entry(a, d), most_b = largest_entry(b, d);
@@ -212,24 +210,6 @@ static void spread(job *j, balls x, interval *out, slong prec)
     }
 }
 
-/* |S - S without attention|^2, where every block has a skip. */
-static void without_attention(const evaluation *e, balls y, interval *out)
-{
-    balls x = embed(e);
-    for (size_t l = 0; l < count_blocks(e->m); l++) {
-        const part p = part_of(e->j, e->m, l, false);
-        if (is_text(find(p.o, "skip"), "none")) return;
-        x = apply_part(e, p, x, true);
-        x = apply_part(e, part_of(e->j, e->m, l, true), x, false);
-    }
-    const balls none = apply_head(e, x);
-    for (size_t i = 0; i < none.n * none.d; i++) {
-        arb_sub(none.v + i, y.v + i, none.v + i, e->prec);
-        arb_sqr(none.v + i, none.v + i, e->prec);
-        note(out, WITHOUT, none.v + i);
-    }
-}
-
 /* ---- both models ----------------------------------------------------------------------------- */
 
 /* Both parts of each block: the feed-forward part comes after attention. */
@@ -237,12 +217,12 @@ static void run_blocks(const evaluation r[2], balls x[2], unsigned wanted, inter
 {
     const size_t n[2] = {count_blocks(r[0].m), count_blocks(r[1].m)};
     const size_t most = n[0] > n[1] ? n[0] : n[1];
-    const double work = work_of(r->j, r[0].m, r->in) + work_of(r->j, r[1].m, r->in);
+    const double work = work_of(r[0].m, r->in) + work_of(r[1].m, r->in);
     for (size_t half = 0; half < 2 * most; half++) {
         const part p[2] = {part_of(r->j, r[0].m, half / 2, half % 2),
                            part_of(r->j, r[1].m, half / 2, half % 2)};
         if (n[0] == n[1]) compare_part(r, half / 2, p, x, wanted, out);
-        for (int s = 0; s < 2; s++) x[s] = apply_part(&r[s], p[s], x[s], false);
+        for (int s = 0; s < 2; s++) x[s] = apply_part(&r[s], p[s], x[s]);
         show_progress(r->j, work / 2 / (double)most);
     }
 }
@@ -264,5 +244,4 @@ void compare(job *j, const model *f, const model *g, const input *in, unsigned w
     for (size_t i = 0; i < y->n; i++)
         compare_outputs(row_of(y[0], i), row_of(y[1], i), y->d, wanted, out, room, prec);
     compare_rows(j, y[0], y[1], out, ROW, prec);
-    if (wanted & BIT(WITHOUT)) without_attention(r, y[0], out);
 }

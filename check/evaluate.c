@@ -24,7 +24,7 @@ enum { FEW = 1 << 17 };
 balls new_balls(job *j, size_t n, size_t d)
 {
     size_t count;
-    if (__builtin_mul_overflow(n, d, &count)) fail(j, UNREADABLE, "%zu x %zu balls", n, d);
+    must(j, !__builtin_mul_overflow(n, d, &count), "%zu x %zu balls", n, d);
     return (balls){n, d, take_balls(j, count)};
 }
 
@@ -46,8 +46,7 @@ static void add_d(arb_t x, double v, slong prec)
 /* Columns `first` to `first + d - 1`. */
 static balls columns(const evaluation *e, balls x, size_t first, size_t d)
 {
-    if (first > x.d || d > x.d - first)
-        fail(e->j, UNREADABLE, "columns %zu and %zu more, of %zu", first, d, x.d);
+    must(e->j, first <= x.d && d <= x.d - first, "columns %zu and %zu more, of %zu", first, d, x.d);
     const balls y = new_balls(e->j, x.n, d);
     for (size_t i = 0; i < x.n; i++) _arb_vec_set(row_of(y, i), row_of(x, i) + first, (slong)d);
     return y;
@@ -60,7 +59,7 @@ static balls copy(const evaluation *e, balls x)
 
 static void add_to(const evaluation *e, balls y, balls x)
 {
-    if (y.d != x.d) fail(e->j, UNREADABLE, "widths %zu and %zu do not fit", y.d, x.d);
+    must(e->j, y.d == x.d, "widths %zu and %zu do not fit", y.d, x.d);
     _arb_vec_add(y.v, y.v, x.v, (slong)(y.n * y.d), e->prec);
 }
 
@@ -69,8 +68,8 @@ static balls vector_of(const evaluation *e, const char *at, const char *name, si
 {
     const tensor *const t = find_tensor(e->j, e->m, at, name);
     if (!t) return (balls){0};
-    if (t->ndim != 1 || (d && t->cols != d))
-        fail(e->j, UNREADABLE, "tensor %s is not a vector of %zu numbers", t->name, d);
+    must(e->j, t->ndim == 1 && (!d || t->cols == d), "tensor %s is not a vector of %zu numbers",
+         t->name, d);
     const balls v = new_balls(e->j, 1, t->cols);
     for (size_t k = 0; k < v.d; k++) arb_set_d(v.v + k, weight_at(t, k));
     return v;
@@ -97,9 +96,9 @@ static void with_vector(const evaluation *e, balls x, row_operation *op, const c
 static const tensor *matrix_of(const evaluation *e, const char *at, const char *name, size_t cols)
 {
     const tensor *const t = find_tensor(e->j, e->m, at, name);
-    if (!t) fail(e->j, UNREADABLE, "tensor %s.%s is missing", at, name);
-    if (t->ndim != 2 || t->cols != cols)
-        fail(e->j, UNREADABLE, "tensor %s is not a matrix of %zu columns", t->name, cols);
+    must(e->j, t, "tensor %s.%s is missing", at, name);
+    must(e->j, t->ndim == 2 && t->cols == cols, "tensor %s is not a matrix of %zu columns", t->name,
+         cols);
     return t;
 }
 
@@ -172,7 +171,7 @@ static void subtract_mean(arb_ptr x, size_t d, slong prec)
 static void batch_norm(const evaluation *e, balls x, const char *at, double eps)
 {
     const balls mean = vector_of(e, at, "mean", x.d), var = vector_of(e, at, "var", x.d);
-    if (!mean.n || !var.n) fail(e->j, UNREADABLE, "%s: mean or var is missing", at);
+    must(e->j, mean.n && var.n, "%s: mean or var is missing", at);
     for (size_t k = 0; k < x.d; k++) {
         add_d(var.v + k, eps, e->prec);
         arb_rsqrt(var.v + k, var.v + k, e->prec);
@@ -194,7 +193,7 @@ static void apply_norm(const evaluation *e, balls x, const cJSON *o, const char 
     const double eps = mean ? 0 : get_number(j, o, "eps");
     const double divisor = size ? get_number(j, o, "divisor") : 1;
     const double shift = find(o, "shift") ? get_number(j, o, "shift") : 0;
-    if (!mean && !size && !batch) fail(j, UNREADABLE, "%s: unknown norm %.40s", at, kind);
+    must(j, mean || size || batch, "%s: unknown norm %.40s", at, kind);
     if (batch) batch_norm(e, x, at, eps);
     if (!batch) with_vector(e, x, _arb_vec_add, at, "offset");
     for (size_t i = 0; i < x.n; i++) {
@@ -247,8 +246,8 @@ static void activate_one(arb_t x, const char *name, arb_ptr v, slong prec) /* v:
 
 static void activate(const evaluation *e, balls x, const char *name)
 {
-    if (!strstr(" none relu gelu gelu_tanh silu tanh ", words(e->j, " %s ", name)))
-        fail(e->j, UNREADABLE, "unknown activation %.40s", name);
+    must(e->j, strstr(" none relu gelu gelu_tanh silu tanh ", words(e->j, " %s ", name)),
+         "unknown activation %.40s", name);
 #pragma omp parallel if (x.n * x.d > FEW / 64 && !same(name, "none"))
     {
         arb_ptr room = _arb_vec_init(2);
@@ -294,11 +293,9 @@ static void add_positions(const evaluation *e, balls x, const cJSON *positions)
     const tensor *const t = learned ? matrix_of(e, "embedding", "positions", x.d) : NULL;
     const double base = waves ? get_number(e->j, positions, "base") : 0;
     arb_ptr v = take_balls(e->j, 2);
-    if (!learned && !waves && !same(kind, "rotary"))
-        fail(e->j, UNREADABLE, "unknown positions %.40s", kind);
-    if (waves && !(base > 1 && base <= 1e30))
-        fail(e->j, UNREADABLE, "base: %g is not from 1 to 1e30", base);
-    if (t && t->rows < x.n) fail(e->j, UNREADABLE, "tensor %s has too few rows", t->name);
+    must(e->j, learned || waves || same(kind, "rotary"), "unknown positions %.40s", kind);
+    must(e->j, !waves || (base > 1 && base <= 1e30), "base: %g is not from 1 to 1e30", base);
+    must(e->j, !t || t->rows >= x.n, "embedding.positions: has too few rows");
     for (size_t i = 0; (learned || waves) && i < x.n * x.d; i++) {
         if (t)
             arb_set_d(v, weight_at(t, i));
@@ -315,7 +312,7 @@ balls embed(const evaluation *e)
     const cJSON *const o = find(e->m->architecture, "embedding"), *const p = find(o, "positions");
     const tensor *const t = vocab ? matrix_of(e, "embedding", "embedding", width) : NULL;
     balls x = new_balls(e->j, in->tokens, width);
-    if (t && t->rows != vocab) fail(e->j, UNREADABLE, "tensor %s: not vocab rows", t->name);
+    must(e->j, !t || t->rows == vocab, "embedding.embedding: has not vocab rows");
     for (size_t at = 0; at < x.n * x.d; at++) {
         const size_t i = at / width;
         arb_set_d(x.v + at, t ? weight_at(t, (size_t)in->ids[i] * width + at % width) : in->x[at]);
@@ -373,8 +370,8 @@ static void turn(const evaluation *e, balls x, const cJSON *o, const char *at)
     const balls freqs = planes ? vector_of(e, at, "freqs", 0) : (balls){0};
     const slong prec = e->prec;
     arb_ptr t = take_balls(e->j, 4), s = t + 1, c = t + 2, a = t + 3;
-    if (planes > x.d / 2 || (planes && (first > freqs.d || planes > freqs.d - first)))
-        fail(e->j, UNREADABLE, "%s: %zu planes", at, planes);
+    must(e->j, planes <= x.d / 2 && (!planes || (first <= freqs.d && planes <= freqs.d - first)),
+         "%s: %zu planes", at, planes);
     for (size_t at_p = 0; at_p < x.n * planes; at_p++) {
         const size_t i = at_p / planes, p = at_p % planes;
         arb_ptr one = row_of(x, i) + (pairs ? 2 * p : p), two = one + (pairs ? 1 : planes);
@@ -472,11 +469,11 @@ static balls softmax_heads(const evaluation *e, part p, balls z, balls before)
     head *h = NULL;
     size_t width = before.d;
     const size_t n = attention_heads(e, p, z, &h);
-    if (n == 0) fail(e->j, UNREADABLE, "%s: has no heads", p.at);
+    must(e->j, n != 0, "%s: has no heads", p.at);
     const cJSON *o = find(p.o, "heads")->child;
     for (size_t i = 0; i < n; width += h[i++].v.d, o = o->next)
-        if (get_count(e->j, o, "o") != width - before.d)
-            fail(e->j, UNREADABLE, "%s: a head does not follow the one before it", p.at);
+        must(e->j, get_count(e->j, o, "o") == width - before.d,
+             "%s: a head does not follow the one before it", p.at);
     const balls y = new_balls(e->j, z.n, width);
 #pragma omp parallel if (y.n * y.n * n > FEW / 64)
     {
@@ -535,12 +532,12 @@ static balls ffn_branch(const evaluation *e, part o, balls z)
     const char *const at = o.at, *const act = get_text(j, o.o, "activation");
     const bool gated = is_text(find(o.o, "kind"), "gated");
     const size_t layers = get_count(j, o.o, "layers");
-    if (layers == 0 || (gated ? layers != 3 : !is_text(find(o.o, "kind"), "mlp")))
-        fail(j, UNREADABLE, "%s: %zu layers, or an unknown kind", at, layers);
+    must(j, layers > 0 && (gated ? layers == 3 : is_text(find(o.o, "kind"), "mlp")),
+         "%s: %zu layers, or an unknown kind", at, layers);
     balls y = linear(e, z, at, "0.weight", "0.bias");
     if (gated) { /* down(act(gate z) * up z) */
         const balls up = linear(e, z, at, "1.weight", "1.bias");
-        if (up.d != y.d) fail(j, UNREADABLE, "%s: gate and up have other widths", at);
+        must(j, up.d == y.d, "%s: gate and up have other widths", at);
         activate(e, y, act);
         multiply(y.v, y.v, up.v, (slong)(y.n * y.d), e->prec);
     }
@@ -566,7 +563,7 @@ part part_of(job *j, const model *m, size_t block, bool ffn)
 balls part_input(const evaluation *e, part p, balls x)
 {
     const balls z = copy(e, x);
-    if (get_count(e->j, p.o, "in") != x.d) fail(e->j, UNREADABLE, "%s: reads %zu", p.at, x.d);
+    must(e->j, get_count(e->j, p.o, "in") == x.d, "%s: reads %zu", p.at, x.d);
     apply_norm(e, z, find(p.o, "in_norm"), words(e->j, "%s.in_norm", p.at));
     return z;
 }
@@ -577,20 +574,19 @@ balls branch(const evaluation *e, part p, balls z)
 }
 
 /* out_norm(skip(x) + branch(in_norm(x))); nothing else is kept. */
-balls apply_part(const evaluation *e, part p, balls x, bool skip_only)
+balls apply_part(const evaluation *e, part p, balls x)
 {
     job *const j = e->j;
     chunk *const mark = j->memory;
     if (!p.o) return x;
     const char *const skip = get_text(j, p.o, "skip");
     const balls zero = new_balls(j, x.n, get_count(j, p.o, "out"));
-    const balls y = skip_only ? copy(e, zero) : branch(e, p, part_input(e, p, x));
+    const balls y = branch(e, p, part_input(e, p, x));
     balls kept = zero;
     if (same(skip, "identity") || same(skip, "diagonal")) kept = copy(e, x);
     if (same(skip, "diagonal")) with_vector(e, kept, multiply, p.at, "skip");
     if (same(skip, "dense")) kept = linear(e, x, p.at, "skip", "");
-    if (kept.v == zero.v && !same(skip, "none"))
-        fail(j, UNREADABLE, "%s: unknown skip %.40s", p.at, skip);
+    must(j, kept.v != zero.v || same(skip, "none"), "%s: unknown skip %.40s", p.at, skip);
     add_to(e, y, kept);
     apply_norm(e, y, find(p.o, "out_norm"), words(j, "%s.out_norm", p.at));
     release(j, mark, y.v);
@@ -609,8 +605,8 @@ static void pool_rows(const evaluation *e, balls *h, const char *kind)
     for (size_t i = h->d; same(kind, "max") && i < h->n * h->d; i++)
         arb_max(first + i % h->d, first + i % h->d, first + i, e->prec);
     if (same(kind, "last") && h->n > 1) _arb_vec_swap(first, last, d);
-    if (!strstr(" first mean max last ", words(e->j, " %s ", kind)))
-        fail(e->j, UNREADABLE, "unknown pooling %.40s", kind);
+    must(e->j, strstr(" first mean max last ", words(e->j, " %s ", kind)), "unknown pooling %.40s",
+         kind);
     h->n = 1;
 }
 
@@ -636,30 +632,17 @@ balls apply_head(const evaluation *e, balls x)
 
 /* ---- what it costs --------------------------------------------------------------------------- */
 
-/* Multiply-adds of one pass: every matrix once for every token, and scores and values of a key. */
-double work_of(job *j, const model *m, const input *in)
+/* Multiply-adds of one pass, roughly: every matrix once for every token; in every block the scores and
+ * values of every pair of a query and a key, and 50 for an exponential. */
+double work_of(const model *m, const input *in)
 {
     const double n = (double)in->tokens;
-    const cJSON *const p = find(m->architecture, "pattern"), *block;
-    double pairs = n * n, work = 0;
-    if (find(p, "window"))
-        pairs = n * fmin(n, (double)(get_count(j, p, "window") + get_count(j, p, "sinks")));
-    if (m->graph && in->edges)
-        pairs = (double)in->edges->from[in->edges->n] +
-                n * (1 + (double)count_or_0(j, find(p, "expander"), "degree"));
+    const double pairs = m->graph && in->edges ? n + (double)in->edges->from[in->edges->n] : n * n;
+    double work = (double)count_blocks(m) * pairs * (2 * (double)m->width + 50);
     for (size_t i = 0; i < m->ntensors; i++) {
         const tensor *const t = &m->tensors[i];
-        const bool table =
-            same(t->name, "embedding.embedding") && !flag(find(m->architecture, "head"), "tied");
-        const bool once = m->pools && strncmp(t->name, "head.", 5) == 0;
-        if (t->ndim == 2 && !table) work += (once ? 1 : n) * (double)t->rows * (double)t->cols;
-    }
-    cJSON_ArrayForEach(block, find(m->architecture, "blocks"))
-    {
-        const cJSON *h;
-        cJSON_ArrayForEach(h, find(find(block, "attention"), "heads")) work +=
-            pairs *
-            (double)(get_count(j, h, "dk") + get_count(j, h, "dv") + 50); /* 50: an exponential */
+        const bool table = strncmp(t->name, "embedding.", 10) == 0 && !strstr(t->name, ".map.");
+        if (t->ndim == 2 && !table) work += n * (double)t->rows * (double)t->cols;
     }
     return work;
 }

@@ -1,4 +1,4 @@
-/* files.c - memory, failures, messages, files, hashes, JSON and random numbers. */
+/* files.c - memory, failures, statements, files, hashes, JSON and random numbers. */
 #include "check.h"
 
 #include <errno.h>
@@ -29,37 +29,49 @@ bool attempt(job *j, void (*f)(job *j, void *with), void *with)
     return j->t.code == 0;
 }
 
-_Noreturn void fail(job *j, int code, const char *format, ...)
+static _Noreturn void fail_with(job *j, int code, const char *format, va_list list)
 {
-    va_list list;
-    va_start(list, format);
     vsnprintf(j->t.text, sizeof j->t.text, format, list);
-    va_end(list);
     j->t.code = code;
     longjmp(*j->escape, 1);
 }
 
-static chunk *take_block(job *j, size_t n, size_t size)
+void fail(job *j, int code, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    fail_with(j, code, format, list);
+}
+
+void must(job *j, bool holds, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    if (!holds) fail_with(j, UNREADABLE, format, list);
+    va_end(list);
+}
+
+static chunk *take_chunk(job *j, size_t n, size_t size)
 {
     size_t total;
     chunk *b = NULL;
     if (!__builtin_mul_overflow(n, size, &total) && total < SIZE_MAX / 2)
         b = calloc(1, sizeof *b + total);
-    if (!b) fail(j, UNREADABLE, "out of memory");
+    must(j, b, "out of memory");
     b->next = j->memory;
     return j->memory = b;
 }
 
 void *take(job *j, size_t n, size_t size)
 {
-    return take_block(j, n, size)->data;
+    return take_chunk(j, n, size)->data;
 }
 
 /* Zeros in memory are balls of value 0; arb_clear frees what they have grown to. */
 arb_ptr take_balls(job *j, size_t n)
 {
-    if (n > j->o->most_balls) fail(j, UNREADABLE, "%zu balls are too many", n);
-    chunk *const b = take_block(j, n, sizeof(arb_struct));
+    must(j, n <= j->o->most_balls, "%zu balls are too many", n);
+    chunk *const b = take_chunk(j, n, sizeof(arb_struct));
     b->balls = n;
     return (arb_ptr)b->data;
 }
@@ -89,33 +101,25 @@ void adopt(job *j, job *from)
     from->memory = NULL;
 }
 
-static const char *words_of(job *j, const char *format, va_list list)
-{
-    va_list again;
-    va_copy(again, list);
-    const int n = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    char *const text = take(j, (size_t)(n > 0 ? n : 0) + 1, 1);
-    vsnprintf(text, (size_t)n + 1, format, list);
-    return text;
-}
+/* ---- statements ------------------------------------------------------------------------------ */
 
 const char *words(job *j, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    const char *const text = words_of(j, format, list);
+    const int n = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    char *const text = take(j, (size_t)(n > 0 ? n : 0) + 1, 1);
+    va_start(list, format);
+    vsnprintf(text, (size_t)n + 1, format, list);
     va_end(list);
     return text;
 }
 
-void state(job *j, verdict v, const char *what, const char *format, ...)
+void state(job *j, verdict v, const char *what, const char *why)
 {
     statement *const s = take(j, 1, sizeof *s);
-    va_list list;
-    va_start(list, format);
-    *s = (statement){v, words(j, "%s%s", j->link, what), words_of(j, format, list), NULL};
-    va_end(list);
+    *s = (statement){v, words(j, "%s%s", j->link, what), why, NULL};
     if (!j->end) j->end = &j->first;
     *j->end = s;
     j->end = &s->next;
@@ -130,7 +134,7 @@ void take_back(job *j, const job *before)
     memcpy(j->count, before->count, sizeof j->count);
 }
 
-/* ---- files ----------------------------------------------------------------------------------- */
+/* ---- files and hashes ------------------------------------------------------------------------ */
 
 bool file_exists(const char *path)
 {
@@ -144,29 +148,37 @@ bytes read_file(job *j, const char *path)
     bytes out = {NULL, 0};
     struct stat s;
     if (j->o->read) {
-        if (!j->o->read(j->o->self, path, &out, &j->t)) longjmp(*j->escape, 1);
+        must(j, j->o->read(j->o->self, path, &out), "%s: cannot be read", path);
         return out;
     }
-    if (stat(path, &s)) fail(j, UNREADABLE, "%s: %s", path, strerror(errno));
-    if (!S_ISREG(s.st_mode)) fail(j, UNREADABLE, "%s: is not a regular file", path);
+    must(j, stat(path, &s) == 0, "%s: %s", path, strerror(errno));
+    must(j, S_ISREG(s.st_mode), "%s: is not a regular file", path);
     out.n = (size_t)s.st_size;
     void *const v = take(j, out.n + 1, 1);
     FILE *const f = fopen(path, "rb");
-    if (!f) fail(j, UNREADABLE, "%s: %s", path, strerror(errno));
+    must(j, f, "%s: %s", path, strerror(errno));
     const size_t got = fread(v, 1, out.n, f);
     fclose(f);
-    if (got != out.n) fail(j, UNREADABLE, "%s: cannot be read to its end", path);
+    must(j, got == out.n, "%s: cannot be read to its end", path);
     out.v = v;
     return out;
 }
 
-/* ---- hashes ---------------------------------------------------------------------------------- */
+const char *beside(job *j, const char *folder, const char *path)
+{
+    return path[0] == '/' || !*folder ? path : words(j, "%s/%s", folder, path);
+}
 
 void hash_u64(SHA256_CTX *h, uint64_t v)
 {
     unsigned char b[8];
     for (int i = 0; i < 8; i++) b[i] = (unsigned char)(v >> 8 * i);
     SHA256_Update(h, b, 8);
+}
+
+void hash_text(SHA256_CTX *h, const char *text)
+{
+    SHA256_Update(h, text, strlen(text));
 }
 
 void hash_end(SHA256_CTX *h, char hex[65])
@@ -184,6 +196,24 @@ void sha256_of(char hex[65], const void *data, size_t n)
     hash_end(&h, hex);
 }
 
+void check_equal(job *j, const char *what, const char *hash, const char *claimed, const char *name)
+{
+    const bool right = same(hash, claimed);
+    state(j, right ? CONFIRMED : REFUTED, what,
+          words(j, "%s %s the certificate's hash", name, right ? "has" : "does not have"));
+}
+
+bytes read_checked(job *j, const char *what, const char *path, const cJSON *o)
+{
+    const bytes file = read_file(j, path);
+    char hex[65];
+    sha256_of(hex, file.v, file.n);
+    check_equal(j, words(j, "%s.sha256", what), hex, get_text(j, o, "sha256"), path);
+    return file;
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
+
 bool same(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
@@ -194,8 +224,6 @@ int by_text(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* ---- JSON ------------------------------------------------------------------------------------ */
-
 const cJSON *find(const cJSON *o, const char *key)
 {
     return cJSON_IsObject(o) ? cJSON_GetObjectItemCaseSensitive(o, key) : NULL;
@@ -203,17 +231,17 @@ const cJSON *find(const cJSON *o, const char *key)
 
 bool is_text(const cJSON *v, const char *text)
 {
-    return cJSON_IsString(v) && strcmp(v->valuestring, text) == 0;
+    return cJSON_IsString(v) && same(v->valuestring, text);
 }
 
 /* No key twice: of each, the first of that name is the key itself. */
 static void refuse_duplicates(job *j, const char *name, const cJSON *o)
 {
-    if (cJSON_IsObject(o) && cJSON_GetArraySize(o) > MOST_KEYS)
-        fail(j, UNREADABLE, "%s: more than %d keys", name, MOST_KEYS);
+    const bool keys = cJSON_IsObject(o);
+    must(j, !keys || cJSON_GetArraySize(o) <= MOST_KEYS, "%s: too many keys", name);
     for (const cJSON *c = o->child; c; c = c->next) {
-        if (cJSON_IsObject(o) && find(o, c->string) != c)
-            fail(j, UNREADABLE, "%s: the key \"%.60s\" is there twice", name, c->string);
+        must(j, !keys || find(o, c->string) == c, "%s: the key \"%.60s\" is there twice", name,
+             keys ? c->string : "");
         refuse_duplicates(j, name, c);
     }
 }
@@ -221,13 +249,12 @@ static void refuse_duplicates(job *j, const char *name, const cJSON *o)
 cJSON *parse_json(job *j, const char *name, const void *text, size_t n)
 {
     const char *end = NULL;
-    chunk *const kept = take_block(j, 0, 0);
-    if (memchr(text, 0, n) || memmem(text, n, "\\u0000", 6))
-        fail(j, UNREADABLE, "%s: a NUL in JSON text", name);
+    chunk *const kept = take_chunk(j, 0, 0);
+    must(j, !memchr(text, 0, n) && !memmem(text, n, "\\u0000", 6), "%s: a NUL in JSON text", name);
     kept->json = cJSON_ParseWithLengthOpts(text, n, &end, false);
-    if (!kept->json) fail(j, UNREADABLE, "%s: is not JSON (or out of memory)", name);
+    must(j, kept->json, "%s: is not JSON (or out of memory)", name);
     for (; end < (const char *)text + n; end++)
-        if (!strchr(" \t\r\n", *end)) fail(j, UNREADABLE, "%s: text after the JSON value", name);
+        must(j, strchr(" \t\r\n", *end), "%s: text after the JSON value", name);
     refuse_duplicates(j, name, kept->json);
     return kept->json;
 }
@@ -235,89 +262,74 @@ cJSON *parse_json(job *j, const char *name, const void *text, size_t n)
 const cJSON *get(job *j, const cJSON *o, const char *key)
 {
     const cJSON *const v = find(o, key);
-    if (!v) fail(j, UNREADABLE, "%s: is missing", key);
+    must(j, v, "%s: is missing", key);
     return v;
 }
 
 const cJSON *get_list(job *j, const cJSON *o, const char *key)
 {
-    const cJSON *const v = get(j, o, key);
-    if (!cJSON_IsArray(v)) fail(j, UNREADABLE, "%s: is not an array", key);
-    return v;
-}
-
-size_t get_count(job *j, const cJSON *o, const char *key)
-{
-    const cJSON *const v = get(j, o, key);
-    const double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
-    if (!(x >= 0 && x <= 0x1p48 && x == floor(x)))
-        fail(j, UNREADABLE, "%s: is not a whole number from 0 to 2^48", key);
-    return (size_t)x;
+    must(j, cJSON_IsArray(get(j, o, key)), "%s: is not an array", key);
+    return find(o, key);
 }
 
 const char *get_text(job *j, const cJSON *o, const char *key)
 {
     const cJSON *const v = get(j, o, key);
-    if (!cJSON_IsString(v) || !*v->valuestring) fail(j, UNREADABLE, "%s: is not a text", key);
+    must(j, cJSON_IsString(v) && *v->valuestring, "%s: is not a text", key);
     return v->valuestring;
-}
-
-const char *get_hash(job *j, const cJSON *o, const char *key)
-{
-    const char *const s = get_text(j, o, key);
-    if (strlen(s) != 64 || strspn(s, "0123456789abcdef") != 64)
-        fail(j, UNREADABLE, "%s: is not 64 lower-case hex digits", key);
-    return s;
 }
 
 double get_number(job *j, const cJSON *o, const char *key)
 {
     const cJSON *const v = get(j, o, key);
     if (is_text(v, "inf")) return INFINITY;
-    if (!cJSON_IsNumber(v) || !isfinite(v->valuedouble))
-        fail(j, UNREADABLE, "%s: is not a number", key);
+    must(j, cJSON_IsNumber(v) && isfinite(v->valuedouble), "%s: is not a number", key);
     return v->valuedouble;
+}
+
+size_t get_count(job *j, const cJSON *o, const char *key)
+{
+    const double x = get_number(j, o, key);
+    must(j, x >= 0 && x <= 0x1p48 && x == floor(x), "%s: is not a whole number to 2^48", key);
+    return (size_t)x;
+}
+
+size_t count_or_0(job *j, const cJSON *o, const char *key)
+{
+    return find(o, key) ? get_count(j, o, key) : 0;
+}
+
+bool flag(const cJSON *o, const char *key)
+{
+    return cJSON_IsTrue(find(o, key));
 }
 
 uint64_t get_seed(job *j, const cJSON *o, const char *key)
 {
     const char *const s = get_text(j, o, key);
-    uint64_t v = 0;
-    bool good = s[0] != '0' || !s[1];
-    for (const char *p = s; good && *p; p++)
-        good = *p >= '0' && *p <= '9' && !__builtin_mul_overflow(v, 10u, &v) &&
-               !__builtin_add_overflow(v, (uint64_t)(*p - '0'), &v);
-    if (!good) fail(j, UNREADABLE, "%s: is not a number of 64 bits in digits", key);
+    const uint64_t v = strtoull(s, NULL, 10);
+    must(j, same(s, words(j, "%llu", (unsigned long long)v)), "%s: is not 64 bits in digits", key);
     return v;
 }
 
 /* ---- Philox4x32-10 --------------------------------------------------------------------------- */
 
-philox philox_at(uint64_t seed, uint64_t stream)
-{
-    return (philox){.seed = seed, .stream = stream, .used = 4};
-}
-
 static uint32_t philox_u32(philox *p)
 {
-    if (p->used == 4) {
-        uint32_t c[4] = {(uint32_t)p->block, (uint32_t)(p->block >> 32), (uint32_t)p->stream,
-                         (uint32_t)(p->stream >> 32)};
-        uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
-        for (int round = 0; round < 10; round++) {
-            const uint64_t a = UINT64_C(0xD2511F53) * c[0], b = UINT64_C(0xCD9E8D57) * c[2];
-            c[0] = (uint32_t)(b >> 32) ^ c[1] ^ k0;
-            c[1] = (uint32_t)b;
-            c[2] = (uint32_t)(a >> 32) ^ c[3] ^ k1;
-            c[3] = (uint32_t)a;
-            k0 += UINT32_C(0x9E3779B9);
-            k1 += UINT32_C(0xBB67AE85);
-        }
-        memcpy(p->word, c, sizeof c);
-        p->block++;
-        p->used = 0;
+    const uint64_t block = p->next / 4;
+    uint32_t c[4] = {(uint32_t)block, (uint32_t)(block >> 32), (uint32_t)p->stream,
+                     (uint32_t)(p->stream >> 32)};
+    uint32_t k0 = (uint32_t)p->seed, k1 = (uint32_t)(p->seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        const uint64_t a = UINT64_C(0xD2511F53) * c[0], b = UINT64_C(0xCD9E8D57) * c[2];
+        c[0] = (uint32_t)(b >> 32) ^ c[1] ^ k0;
+        c[1] = (uint32_t)b;
+        c[2] = (uint32_t)(a >> 32) ^ c[3] ^ k1;
+        c[3] = (uint32_t)a;
+        k0 += UINT32_C(0x9E3779B9);
+        k1 += UINT32_C(0xBB67AE85);
     }
-    return p->word[p->used++];
+    return c[p->next++ % 4];
 }
 
 uint64_t philox_u64(philox *p)
@@ -338,12 +350,6 @@ uint64_t philox_below(philox *p, uint64_t n)
 double philox_uniform(philox *p)
 {
     return (double)(philox_u64(p) >> 11) * 0x1p-53;
-}
-
-double philox_normal(philox *p)
-{
-    const double radius = sqrt(-2 * log(1 - philox_uniform(p)));
-    return radius * cos(6.283185307179586476925 * philox_uniform(p));
 }
 
 uint32_t *philox_order(job *j, philox *p, size_t n, bool shuffled)

@@ -8,24 +8,19 @@ enum { BITS = 128 };
 
 static void check_file(job *j, const char *what, const char *folder, const cJSON *o)
 {
-    const char *const claimed = get_hash(j, o, "sha256");
     const char *const path = beside(j, folder, get_text(j, o, "path"));
-    char hex[65];
-    if (!j->o->read && !file_exists(path)) {
-        state(j, NOT_CHECKED, what, "%s is not there", path);
-        return;
-    }
-    const bytes file = read_file(j, path);
-    sha256_of(hex, file.v, file.n);
-    check_equal(j, words(j, "%s.sha256", what), hex, claimed, path);
+    if (j->o->read || file_exists(path))
+        read_checked(j, what, path, o);
+    else
+        state(j, NOT_CHECKED, what, words(j, "%s is not there", path));
 }
 
 /* The member NAME.LETTER: n rows, of numbers that are exact balls. */
 static balls member(job *j, const npz *z, const char *name, const char *letter, size_t n)
 {
     const array *const a = npz_find(z, words(j, "%s.%s", name, letter));
-    if (!a || a->ndim != 2 || a->shape[0] != n)
-        fail(j, UNREADABLE, "attention.npz: %s.%s is missing or of another shape", name, letter);
+    must(j, a && a->ndim == 2 && a->shape[0] == n,
+         "attention.npz: %s.%s is missing or of another shape", name, letter);
     const balls out = new_balls(j, n, a->shape[1]);
     for (size_t i = 0; i < out.n * out.d; i++) arb_set_d(out.v + i, array_number(a, i));
     return out;
@@ -39,15 +34,15 @@ static void head_error(const evaluation *e, const npz *z, const array *rows, con
     chunk *const mark = j->memory;
     const size_t n = e->in->tokens;
     const array *const scale = npz_find(z, words(j, "%s.scale", name));
-    if (!scale || scale->count != 1) fail(j, UNREADABLE, "attention.npz: a scale is missing");
+    must(j, scale && scale->count == 1, "attention.npz: a scale is missing");
     const head h = {member(j, z, name, "q", n), member(j, z, name, "k", n),
                     member(j, z, name, "v", n), array_number(scale, 0)};
     const balls y = member(j, z, name, "y", n), exact = new_balls(j, 1, y.d);
     uint32_t *const keys = take(j, n, sizeof *keys);
-    if (h.q.d != h.k.d || h.v.d != y.d) fail(j, UNREADABLE, "attention.npz: other widths");
+    must(j, h.q.d == h.k.d && h.v.d == y.d, "attention.npz: other widths");
     for (size_t i = 0; i < rows->count; i++) {
         const uint64_t row = (uint64_t)array_integer(rows, i);
-        if (row >= n) fail(j, UNREADABLE, "attention.npz: rows out of range");
+        must(j, row < n, "attention.npz: rows out of range");
         attend(exact.v, &h, row, keys, visible(e, row, keys), e->prec);
         for (size_t c = 0; c < y.d; c++) {
             arb_sub(exact.v + c, exact.v + c, row_of(y, row) + c, e->prec);
@@ -68,7 +63,7 @@ static void check_attention(job *j, model *m, double proven, double measured)
     const array *const rows = npz_find(&z, "rows");
     arb_ptr most = take_balls(j, 1);
     size_t heads = 0;
-    if (!rows || !is_integer(rows)) fail(j, UNREADABLE, "attention.npz: no rows");
+    must(j, rows && is_integer(rows), "attention.npz: no rows");
     for (size_t l = 0; l < count_blocks(m); l++) {
         const cJSON *const list = find(part_of(j, m, l, false).o, "heads");
         const size_t n = (size_t)cJSON_GetArraySize(list);
@@ -81,29 +76,27 @@ static void check_attention(job *j, model *m, double proven, double measured)
           : off.low > proven ? REFUTED
                              : NOT_REFUTED,
           words(j, "proven %.9g", proven),
-          "the run is %.9g from exact attention on %zu rows of %zu heads", off.high, rows->count,
-          heads);
+          words(j, "the run is %.9g from exact attention on %zu rows of %zu heads", off.high,
+                rows->count, heads));
     state(j, off.high <= 4 * measured ? CONFIRMED : REFUTED, words(j, "measured %.9g", measured),
           "of another run at most 4 times as much is allowed");
 }
 
 void check_length(job *j, const char *folder, const cJSON *root)
 {
-    if (get_count(j, root, "pare_length") != 2)
-        fail(j, UNREADABLE, "certificate: this program reads schema 2 only");
+    const char *const unpacked = j->o->unpacked;
     const cJSON *const o = get(j, root, "input");
     const double proven = get_number(j, root, "proven"), seen = get_number(j, root, "measured");
-    const char *const path = beside(j, folder, get_text(j, o, "path"));
-    const char *const unpacked = j->o->unpacked;
+    must(j, get_count(j, root, "pare_length") == 2, "certificate: is not of schema 2");
     check_file(j, "plan", folder, get(j, root, "plan"));
     if (cJSON_IsObject(find(root, "data"))) check_file(j, "data", folder, find(root, "data"));
     if (!unpacked) check_file(j, "input", folder, o);
-    const char *const at = unpacked ? words(j, "%s/input.safetensors", unpacked) : path;
+    const char *const at = unpacked ? words(j, "%s/input.safetensors", unpacked)
+                                    : beside(j, folder, get_text(j, o, "path"));
     model m = read_model(j, at, read_file(j, at));
-    check_equal(j, "input.architecture", m.hash, get_hash(j, o, "architecture"),
-                "its architecture");
+    check_equal(j, "input.architecture", m.hash, get_text(j, o, "architecture"), at);
     state(j, seen <= proven ? CONFIRMED : REFUTED, "measured and proven",
-          "%.9g was measured, %.9g proven", seen, proven);
+          words(j, "%.9g was measured, %.9g proven", seen, proven));
     state(j, NOT_CHECKED, "run", "calls, rounds and lmax are of pare's own run");
     state(j, NOT_CHECKED, "apriori", "it is about every run of the plan");
     if (unpacked)

@@ -53,22 +53,23 @@ static void read_tensor(job *j, const cJSON *o, bytes data, tensor *t)
     static const size_t items[] = {8, 4, 2, 2, 1};
     const char *const type = get_text(j, o, "dtype");
     const cJSON *const shape = get_list(j, o, "shape"), *const at = get_list(j, o, "data_offsets");
-    size_t k = 0, size;
+    size_t k = 0, size = 0;
     while (types[k] && strcmp(types[k], type) != 0) k++;
-    if (!types[k]) fail(j, UNREADABLE, "%s: unknown type %.20s", o->string, type);
+    must(j, types[k], "%s: unknown type %.20s", o->string, type);
     const size_t n = (size_t)cJSON_GetArraySize(shape), end = entry(at, 1);
     *t = (tensor){.name = o->string, .type = "dfffb"[k], .ndim = n, .begin = entry(at, 0)};
     t->rows = n == 2 ? entry(shape, 0) : 1;
     t->cols = n > 0 ? entry(shape, n - 1) : 0;
-    if (n < 1 || n > 2 || cJSON_GetArraySize(at) != 2 || t->begin > end || end > data.n ||
-        __builtin_mul_overflow(t->rows, t->cols, &size) || size == 0 ||
-        __builtin_mul_overflow(size, items[k], &size) || size != end - t->begin)
-        fail(j, UNREADABLE, "%s: shape and offsets do not fit", t->name);
+    must(j,
+         (n == 1 || n == 2) && cJSON_GetArraySize(at) == 2 && t->begin <= end && end <= data.n &&
+             !__builtin_mul_overflow(t->rows, t->cols, &size) && size > 0 &&
+             !__builtin_mul_overflow(size, items[k], &size) && size == end - t->begin,
+         "%s: shape and offsets do not fit", t->name);
     t->data = data.v + t->begin;
     t->size = t->stored = size;
     if (items[k] == 2) widen(j, t, k == 3);
     for (size_t i = 0; t->type != 'b' && i < t->rows * t->cols; i++)
-        if (!isfinite(weight_at(t, i))) fail(j, UNREADABLE, "%s: a nan or an inf", t->name);
+        must(j, isfinite(weight_at(t, i)), "%s: a nan or an inf", t->name);
 }
 
 static int by_place(const void *a, const void *b)
@@ -86,9 +87,8 @@ static void read_tensors(job *j, const cJSON *header, bytes data, model *m)
             read_tensor(j, c, data, &m->tensors[m->ntensors++]);
     qsort(m->tensors, m->ntensors, sizeof *m->tensors, by_place);
     for (size_t i = 0; i < m->ntensors; end += m->tensors[i++].stored)
-        if (m->tensors[i].begin != end)
-            fail(j, UNREADABLE, "a gap or an overlap at %s", m->tensors[i].name);
-    if (end != data.n) fail(j, UNREADABLE, "bytes after the last tensor");
+        must(j, m->tensors[i].begin == end, "a gap or an overlap at %s", m->tensors[i].name);
+    must(j, end == data.n, "bytes after the last tensor");
 }
 
 /* The header's own hash, computed with its 64 digits as zeros. */
@@ -122,9 +122,9 @@ static void must_be_known(job *j, const char *parent, const cJSON *v)
     const char *const key = words(j, " %s ", v->string);
     const bool none = cJSON_IsFalse(v) || (cJSON_IsNumber(v) && v->valuedouble == 0) ||
                       (same(parent, "head") && is_text(v, "none"));
-    if (!strstr(known, key)) fail(j, UNREADABLE, "architecture: unknown key \"%.60s\"", key);
-    if (none && (strstr(defaults, key) || same(key, " activation ")))
-        fail(j, UNREADABLE, "architecture: a default,%s, that pare leaves out", key);
+    must(j, strstr(known, key), "architecture: unknown key \"%.60s\"", key);
+    must(j, !none || (!strstr(defaults, key) && !same(key, " activation ")),
+         "architecture: a default,%s, that pare leaves out", key);
 }
 
 /* The fewest digits that give the same double again; whole numbers without point or exponent. */
@@ -141,11 +141,6 @@ static const char *number_words(job *j, double v)
 static int by_key(const void *a, const void *b)
 {
     return strcmp((*(const cJSON *const *)a)->string, (*(const cJSON *const *)b)->string);
-}
-
-static void hash_text(SHA256_CTX *h, const char *text)
-{
-    SHA256_Update(h, text, strlen(text));
 }
 
 /* The value as text, keys sorted, without `name` and `version` of the whole. */
@@ -173,16 +168,6 @@ static void hash_value(job *j, SHA256_CTX *h, const char *parent, const cJSON *v
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
-
-bool flag(const cJSON *o, const char *key)
-{
-    return cJSON_IsTrue(find(o, key));
-}
-
-size_t count_or_0(job *j, const cJSON *o, const char *key)
-{
-    return find(o, key) ? get_count(j, o, key) : 0;
-}
 
 /* The tensor AT.NAME; NULL: absent. */
 const tensor *find_tensor(job *j, const model *m, const char *at, const char *name)
@@ -212,26 +197,30 @@ static void read_architecture(job *j, model *m, const cJSON *root)
     if (flag(embedding, "ids")) m->vocab = get_count(j, embedding, "vocab");
     m->graph = same(get_text(j, get(j, root, "pattern"), "kind"), "graph");
     m->pools = !same(get_text(j, get(j, root, "head"), "pool"), "none");
-    if (m->width == 0 || (flag(embedding, "ids") && m->vocab == 0))
-        fail(j, UNREADABLE, "embedding: its width or its vocabulary is 0");
+    must(j, m->width > 0 && (!flag(embedding, "ids") || m->vocab > 0),
+         "embedding: its width or its vocabulary is 0");
 }
 
 model read_model(job *j, const char *name, bytes file)
 {
+    static const char hint[] =
+        "; if it is a folder, a ticket or old: pare verify CERT --unpack DIR, "
+        "then --unpacked DIR";
     model m = {0};
     uint64_t n = 0;
     for (int i = 0; i < 8 && file.n >= 8; i++) n |= (uint64_t)file.v[i] << 8 * i;
-    if (file.n < 8 || n > file.n - 8) fail(j, UNREADABLE, "%s: is not a model of pare", name);
+    must(j, file.n >= 8 && n <= file.n - 8, "%s: is not a model of pare%s", name, hint);
     const bytes text = {file.v + 8, (size_t)n}, data = {text.v + n, file.n - 8 - (size_t)n};
     const cJSON *const header = parse_json(j, name, text.v, text.n);
     const cJSON *const meta = find(header, "__metadata__");
     const cJSON *const arch = find(meta, "pare"), *const sum = find(meta, "pare.sha256");
-    if (!cJSON_IsString(arch) || !cJSON_IsString(sum) ||
-        !header_hash_is_right(j, text, sum->valuestring))
-        fail(j, UNREADABLE, "%s: is not a model of pare, or its header has another hash", name);
+    must(j,
+         cJSON_IsString(arch) && cJSON_IsString(sum) &&
+             header_hash_is_right(j, text, sum->valuestring),
+         "%s: is not a model of pare, or its header has another hash%s", name, hint);
     read_tensors(j, header, data, &m);
     const cJSON *const root = parse_json(j, name, arch->valuestring, strlen(arch->valuestring));
-    if (get_count(j, root, "version") != 2) fail(j, UNREADABLE, "%s: not of version 2", name);
+    must(j, get_count(j, root, "version") == 2, "%s: not of version 2%s", name, hint);
     read_architecture(j, &m, root);
     return m;
 }

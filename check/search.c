@@ -207,9 +207,9 @@ static bool holds_given(const search *s)
 const char *search_domain(job *j, const certificate *c, const char *domain, unsigned wanted,
                           const interval *given, size_t evaluated, interval *all, size_t *tries)
 {
-    search s = {.j = j, .c = c, .random = philox_at(j->o->seed, 1), .worst_found = -1};
+    search s = {.j = j, .c = c, .random = {.seed = j->o->seed, .stream = 1}, .worst_found = -1};
     const model *const m = c->model;
-    const double work = work_of(j, &m[0], c->set.list) + work_of(j, &m[1], c->set.list);
+    const double work = work_of(&m[0], c->set.list) + work_of(&m[1], c->set.list);
     const double few = (double)j->o->tries * fmin(1, BIG_WORK / work);
     const size_t most = few < 2 && j->o->tries > 2 ? 2 : (size_t)few;
     read_domain(&s, domain);
@@ -222,6 +222,6 @@ const char *search_domain(job *j, const certificate *c, const char *domain, unsi
     if (holds_given(&s)) *tries = evaluated;
     j->work_all += work * (double)most;
     for (size_t t = 0; t < most; t++, ++*tries)
-        one_try(&s, wanted & ~(BIT(RATIO) | BIT(WITHOUT) | BIT(OUTPUTS)), all, s.worst && t % 2);
+        one_try(&s, wanted & ~(BIT(RATIO) | BIT(OUTPUTS)), all, s.worst && t % 2);
     return NULL;
 }

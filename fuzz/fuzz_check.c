@@ -35,9 +35,9 @@ static unsigned char *copy_of(const uint8_t *data, size_t n)
 }
 
 /* The only file there is, under every name. */
-static bool read_memory(void *self, const char *path, bytes *out, trouble *t)
+static bool read_memory(void *self, const char *path, bytes *out)
 {
-    (void)path, (void)t;
+    (void)path;
     *out = *(const bytes *)self;
     return true;
 }
@@ -143,7 +143,7 @@ static void evaluate_model(job *j, void *with)
     const size_t tokens = m.context && m.context < 3 ? m.context : 3;
     const input in = random_input(j, &m, 1, 0, tokens);
     balls y[2];
-    if (work_of(j, &m, &in) < MOST_WORK)
+    if (work_of(&m, &in) < MOST_WORK)
         compare(j, &m, &m, &in, ~0u, new_figures(j, count_figures(&m)), y, 64);
 }
 

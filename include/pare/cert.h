@@ -186,6 +186,7 @@ typedef struct pare_data_ref {
     const char *path;             /* file; NULL for random */
     char sha256[PARE_SHA256_HEX]; /* of the file; "" for random */
     size_t split;                 /* graphs */
+    const char *column;           /* of .csv, .tsv, .jsonl: which one was asked for; NULL: none */
     size_t count, tokens;         /* inputs in the set; tokens of each (random, part: at
                                             most; 0: all) */
     const size_t *numbers;        /* part: in the file, ascending; NULL: from `first` on */
@@ -315,6 +316,7 @@ typedef struct pare_cert_inputs {
     const char *path;             /* NULL: random */
     char sha256[PARE_SHA256_HEX]; /* of the files that were read */
     size_t split, tokens;         /* of a graph; of each random input */
+    const char *column;           /* as it was asked for */
     bool part; /* `set` is a part of the file's inputs, with at most `tokens` tokens of */
     const size_t *numbers; /* each; their numbers, ascending; NULL: 0, 1, ... */
     bool whole;            /* part: none of them is longer than that */
@@ -324,20 +326,22 @@ typedef struct pare_cert_inputs {
 /* All inputs of a file, or (path NULL) random ones drawn from the seed. PARE_ERR_INPUT: no input in
  * the file suits the model. Everything lives in the arena. */
 PARE_MUST_USE pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_arena *a,
-                                                const pare_model *m, const char *path, size_t split,
-                                                uint64_t seed, pare_err *err);
+                                                const pare_model *m, const char *path,
+                                                const pare_data_opts *opts, pare_err *err);
 
 typedef struct pare_heldout_opts {
     /* One file (heldout NULL), two, or none (both NULL: random inputs, drawn from the seed, to
      * prove on, and none to fit to). */
     const char *data, *heldout;
     uint64_t seed;
-    size_t split;         /* of a graph */
-    size_t most_fitted;   /* inputs to fit to, at most, ... */
-    size_t fit_tokens;    /* ... tokens of each; 0: all */
-    size_t prove;         /* held-out inputs to prove on, at most, ... */
-    size_t proven_tokens; /* ... tokens of each; 0: all. Graphs and vectors stay whole */
-    bool nothing_fitted;  /* no input is fitted to */
+    size_t split;          /* of a graph */
+    const char *column;    /* pare_data_opts */
+    size_t most_fitted;    /* inputs to fit to, at most, ... */
+    size_t fit_tokens;     /* ... tokens of each; 0: all */
+    size_t prove;          /* held-out inputs to prove on, at most, ... */
+    size_t proven_tokens;  /* ... tokens of each; 0: all. Graphs and vectors stay whole */
+    bool nothing_fitted;   /* no input is fitted to */
+    const pare_exec *exec; /* of texts that the model writes itself */
 } pare_heldout_opts;
 #define PARE_HELDOUT_OPTS_DEFAULT                                                                  \
     {                                                                                              \
@@ -388,6 +392,7 @@ typedef struct pare_publish_opts {
     const char *data_path;   /* where `set` came from; NULL: random inputs drawn from `seed` */
     const char *data_sha256; /* of the files it was read from; NULL: the file is hashed now */
     size_t split, tokens;    /* of a graph; of each random input */
+    const char *column;      /* pare_data_opts */
     bool part;               /* the set is a part of the file's inputs, ... */
     const size_t *numbers;   /* ... of each its number in the file; NULL: 0, 1, ... */
     const pare_inputs *set;  /* what the headline speaks about */

@@ -95,6 +95,7 @@ typedef struct pare_reduction {
     bool has_metric;
     const char *no_metric; /* why quality could not be measured though there are targets, or NULL */
     pare_evaluation metric_before, metric_after; /* of a text: "nats" per token */
+    pare_cosine_report cosine;                   /* of embeddings without targets; else all 0 */
     pare_task_kind task;                         /* that the metric belongs to */
     size_t metric_inputs;                        /* how many it is taken over */
     bool held_out;                               /* which the cut was not fitted to */
@@ -138,6 +139,7 @@ typedef struct pare_reduce_opts {
     bool folder;
     const char *data, *heldout; /* files, or NULL */
     size_t split;
+    const char *column;            /* pare_data_opts */
     size_t fit_inputs, fit_tokens; /* what is fitted to, at most; fit_tokens 0: all of each text */
     size_t prove;                  /* held-out inputs to prove on; 0: PARE_HELDOUT_INPUTS */
     size_t proven_tokens;          /* ... and the first tokens of each; 0: all */

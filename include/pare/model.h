@@ -282,8 +282,8 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Loads a pare file, or imports what it finds: Hugging Face GPT-2, Llama, BERT (a file or a
- * folder, sharded, f16/bf16), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
+/* Loads a pare file, or imports what it finds: Hugging Face and sentence-transformers folders and
+ * files (docs/huggingface.md has the families), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
  * the depth and width npz. Every file is read once; weights stay in its bytes where they can.
  * Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);

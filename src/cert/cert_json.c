@@ -117,7 +117,8 @@ static bool add_data(cJSON *to, const pare_data_ref *d)
     if (ok && d->path)
         ok = pare_json_add_string(o, "path", d->path) &&
              pare_json_add_string(o, "sha256", d->sha256) &&
-             pare_json_add_size(o, "split", d->split);
+             pare_json_add_size(o, "split", d->split) &&
+             (!d->column || pare_json_add_string(o, "column", d->column));
     if (ok && part && !d->numbers) ok = pare_json_add_size(o, "first", d->first);
     if (ok && part && d->numbers) {
         cJSON *const list = pare_json_add_array(o, "numbers");

@@ -262,18 +262,20 @@ static void read_data(pare_work *r, place p, pare_data_ref *out)
         is_object(r, p, KEYS("kind", "count", "tokens", "inputs_sha256"));
     else if (part)
         is_object(r, p,
-                  KEYS("kind", "path", "sha256", "split",
+                  KEYS("kind", "path", "sha256", "split", "column",
                        pare_json_has(p.v, "numbers") ? "numbers" : "first", "count", "tokens",
                        "inputs_sha256", "writers_word", "heldout"));
     else
         is_object(r, p,
-                  KEYS("kind", "path", "sha256", "split", "count", "inputs_sha256", "writers_word",
-                       "heldout"));
+                  KEYS("kind", "path", "sha256", "split", "column", "count", "inputs_sha256",
+                       "writers_word", "heldout"));
     if (part || random) out->tokens = get_size(r, p, "tokens", random);
     if (!random) {
         out->path = get_text(r, p, "path");
         get_hash(r, p, "sha256", out->sha256);
         out->split = get_size(r, p, "split", 0);
+        if (r->st == PARE_OK && pare_json_has(p.v, "column"))
+            out->column = get_text(r, p, "column");
     }
     out->count = get_size(r, p, "count", 1);
     if (part && pare_json_has(p.v, "numbers"))

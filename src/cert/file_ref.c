@@ -104,7 +104,9 @@ pare_status pare_data_ref_make(pare_data_ref *out, pare_arena *a, const char *ce
     *out = (pare_data_ref){.kind = path ? "file" : "random", .count = set->n};
     if (path) {
         out->split = set->n > 0 && set->in[0].graph ? split : 0; /* nothing else has one */
-        out->path = pare_path_relative(a, cert_path, path);
+        size_t texts;
+        out->path = pare_data_is_self(path, &texts) ? pare_strdup(a, path)
+                                                    : pare_path_relative(a, cert_path, path);
         if (!out->path) return pare_no_memory(err);
         memcpy(out->sha256, sha256, PARE_SHA256_HEX);
     } else {

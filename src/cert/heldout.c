@@ -6,7 +6,6 @@
 #include "data/heldout_draw.h"
 #include "heldout.h"
 #include "model/inputs.h"
-#include <stdlib.h>
 
 const char pare_some_were_seen[] = "it is proven on inputs that the cut was fitted to";
 
@@ -16,17 +15,21 @@ size_t pare_default_tokens(const pare_model *m)
 }
 
 pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_arena *a, const pare_model *m,
-                                  const char *path, size_t split, uint64_t seed, pare_err *err)
+                                  const char *path, const pare_data_opts *o, pare_err *err)
 {
-    *out = (pare_cert_inputs){.path = path, .split = split};
+    *out = (pare_cert_inputs){.path = path, .split = o->split, .column = o->column};
     if (!path) {
         out->tokens = pare_default_tokens(m);
-        return pare_inputs_random(&out->set, a, m, PARE_RANDOM_INPUTS, out->tokens, seed, err);
+        return pare_inputs_random(&out->set, a, m, PARE_RANDOM_INPUTS, out->tokens, o->seed, err);
     }
     pare_files *const files = pare_files_new();
     if (!files) return pare_no_memory(err);
-    pare_status st = pare_dataset_load_files(&out->data, a, m, path, split, 0, files, err);
-    if (!st) st = pare_files_identity(out->sha256, files, path, err);
+    pare_status st = pare_dataset_load_files(&out->data, a, m, path, o, files, err);
+    size_t texts; /* of the model itself: their hash is that of the token ids */
+    if (!st)
+        st = pare_data_is_self(path, &texts)
+                 ? pare_inputs_sha256(out->sha256, &out->data.inputs, err)
+                 : pare_files_identity(out->sha256, files, path, err);
     pare_files_free(files);
     if (!st && out->data.inputs.n == 0)
         st = pare_fail(err, PARE_ERR_INPUT, "%s: no input in it suits the model", path);
@@ -44,12 +47,6 @@ static size_t token_limit(const pare_model *m, size_t tokens)
     return m->embedding.ids ? tokens : 0;
 }
 
-static int by_number(const void *a, const void *b)
-{
-    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
-    return (x > y) - (x < y);
-}
-
 /* What is measured on: at most PARE_HELDOUT_INPUTS of those held out; what is proven on: the first
  * ones of them, cut to the limit. */
 static pare_status hold_out(pare_heldout *h, pare_arena *a, const pare_model *m,
@@ -65,8 +62,7 @@ static pare_status hold_out(pare_heldout *h, pare_arena *a, const pare_model *m,
     h->held = *from;
     pare_status st = pare_heldout_numbers(&numbers, &n, a, d, 0, measured, false, err);
     if (!st) st = pare_dataset_pick(&h->held.data, a, all, numbers, n, err);
-    if (!st) st = pare_heldout_numbers(&numbers, &n, a, d, 0, proven, true, err);
-    if (!st) qsort(numbers, n, sizeof *numbers, by_number);
+    if (!st) st = pare_heldout_proven(&numbers, &n, a, d, proven, err);
     if (!st) st = pare_inputs_pick(&h->held.set, a, &all->inputs, numbers, n, tokens, err);
     if (st) return st;
     h->held.whole = true;
@@ -142,14 +138,16 @@ pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, const pare_model
 {
     const char *const data = o->data, *const heldout = o->heldout;
     pare_cert_inputs first, second;
+    const pare_data_opts read = {
+        .split = o->split, .column = o->column, .seed = o->seed, .exec = o->exec};
     *out = (pare_heldout){0};
-    pare_status st = pare_cert_inputs_load(&first, a, m, data, o->split, o->seed, err);
+    pare_status st = pare_cert_inputs_load(&first, a, m, data, &read, err);
     if (heldout)
         out->fit_notes = first.data.notes;
     else
         out->held = first;
     if (!st && heldout) {
-        st = pare_cert_inputs_load(&second, a, m, heldout, o->split, o->seed, err);
+        st = pare_cert_inputs_load(&second, a, m, heldout, &read, err);
         out->held = second;
     }
     if (st || !data) return st;

@@ -25,7 +25,7 @@ typedef struct pare_verify_opts {
     /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every
      * byte is read through `files`, so that what was hashed is what was parsed. */
     pare_status (*load)(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
-                        size_t split, pare_files *files, pare_err *err);
+                        const pare_data_opts *o, pare_files *files, pare_err *err);
     bool evidence; /* evidence is computed again as well */
     const pare_exec *exec;
 } pare_verify_opts;

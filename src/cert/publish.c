@@ -150,6 +150,7 @@ static pare_status describe_data(pare_data_ref *out, pare_arena *a, const pare_p
         st = pare_data_ref_make(out, a, cert, o->data_path, unknown ? now : o->data_sha256,
                                 o->split, o->tokens, o->set, err);
     if (st) return st;
+    out->column = o->column;
     if (o->part) {
         out->kind = "part";
         out->numbers = o->numbers;

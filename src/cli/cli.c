@@ -316,6 +316,8 @@ const char *cli_option_words(cli *c, const char *text)
         {"depend on the graph, and none was given", "depend on the graph (--data)"},
         {"(a larger depth_macs tries it)", "(--all tries it)"},
         {"was not tried (no_cuts is set)", "was not tried (--no-cuts)"},
+        {"name one of them with column", "name one of them with --column"},
+        {"column: only", "--column: only"},
         {"import it again with a vocabulary", "import it again with --vocab"},
         {"; mode factored can do it", "; --mode factored can do it"},
         {"fewer rows in the claim make", "fewer rows (--edit-rows) make"}};
@@ -371,7 +373,8 @@ bool cli_same_file(const char *a, const char *b)
 pare_status cli_is_there(cli *c, const char *path)
 {
     struct stat info;
-    if (!path || stat(path, &info) == 0) return PARE_OK;
+    size_t texts;
+    if (!path || stat(path, &info) == 0 || pare_data_is_self(path, &texts)) return PARE_OK;
     return pare_fail(&c->err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 

@@ -236,6 +236,7 @@ int cmd_depth(int argc, char **argv)
         REDUCE_PROVE(r->prove),
         REDUCE_TOKENS(r->proven_tokens),
         opt_split(&r->split),
+        opt_column(&r->column),
         REDUCE_WINDOWS(r->fit_inputs),
         REDUCE_FIT_TOKENS(r->fit_tokens),
         REDUCE_BALL(o.ball, ""),

@@ -24,7 +24,7 @@ static const char *const tails[] = {
 enum { TAILS = sizeof tails / sizeof *tails };
 
 typedef struct plan_opts {
-    const char *data, *directions;
+    const char *data, *column, *directions;
     size_t split, max_bytes; /* 0: no such budget */
     size_t prove, proven_tokens;
     bool allow_larger;
@@ -290,6 +290,8 @@ static pare_status plan(cli *c, void *self)
     const pare_heldout_opts limits = {.data = o->data,
                                       .seed = c->seed,
                                       .split = o->split,
+                                      .column = o->column,
+                                      .exec = &c->exec,
                                       .most_fitted = PLAN_WINDOWS,
                                       .prove = o->prove ? o->prove : PARE_HELDOUT_INPUTS,
                                       .proven_tokens = o->proven_tokens};
@@ -361,6 +363,7 @@ int cmd_plan(int argc, char **argv)
          .help = "compare --max-error with the measured change, not with the proven one"},
         data,
         opt_split(&o.split),
+        opt_column(&o.column),
         REDUCE_PROVE(o.prove),
         REDUCE_TOKENS(o.proven_tokens),
         {.name = "directions", .kind = OPT_TEXT, .to = &o.directions, .metavar = "LIST", .unset = "width,depth,ticket", .group = "Search",

@@ -84,6 +84,7 @@ int cmd_ticket(int argc, char **argv)
         REDUCE_ALLOW_LARGER(o.r.o.allow_larger),
         data,
         opt_split(&o.r.o.split),
+        opt_column(&o.r.o.column),
         REDUCE_PROVE(o.r.o.prove),
         REDUCE_TOKENS(o.r.o.proven_tokens),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .group = "How", .choices = pare_ticket_method_names,

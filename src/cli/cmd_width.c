@@ -251,6 +251,7 @@ int cmd_width(int argc, char **argv)
         REDUCE_PROVE(r->prove),
         REDUCE_TOKENS(r->proven_tokens),
         opt_split(&r->split),
+        opt_column(&r->column),
         REDUCE_WINDOWS(r->fit_inputs),
         REDUCE_FIT_TOKENS(r->width.tokens),
         {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .group = "Also prove (graph transformers)", .rare = true,

@@ -34,15 +34,17 @@ static void print_metric(const pare_reduction *r)
                                           [PARE_TASK_TOKENS] = "tokens",
                                           [PARE_TASK_VALUES] = "values"};
     const pare_evaluation *const b = &r->metric_before, *const a = &r->metric_after;
-    const char *const what = counted[r->task];
+    const char *const what = strcmp(b->metric, "cosine") == 0 ? "" : counted[r->task];
     const size_t n = r->metric_inputs;
     char count[32];
     out_part("%-13s%s ", "quality", show_metric_name(b->metric));
-    if (strcmp(b->metric, "accuracy") == 0)
+    if (strcmp(b->metric, "cosine") == 0)
+        out_part("%.4f to the original (least %.4f)", a->value, r->cosine.least);
+    else if (strcmp(b->metric, "accuracy") == 0)
         out_part("%.4g %% -> %.4g %%", 100 * b->value, 100 * a->value);
     else
         out_part("%.4g -> %.4g", b->value, a->value);
-    if (r->task == PARE_TASK_TEXT)
+    if (strcmp(b->metric, "nats") == 0)
         out_part(" nats per token (perplexity %.4g -> %.4g)", b->scores.perplexity,
                  a->scores.perplexity);
     /* "on 165 tokens of 15 held-out inputs" */

@@ -2,6 +2,7 @@
 #include "base/support.h"
 #include "heldout_draw.h"
 #include "model/inputs.h"
+#include <stdlib.h>
 #include <string.h>
 
 enum { DRAW_STREAM = 0x68656c64 };
@@ -37,7 +38,7 @@ pare_status pare_heldout_draw_make(pare_heldout_draw *out, pare_arena *a, const 
     for (size_t i = 0; i < n; i++) order[i] = i;
     out->order = order;
     out->held = pare_min_size(want, alone || n <= 1 ? n : share);
-    if (out->held == n) return PARE_OK;
+    if (want == SIZE_MAX) return PARE_OK;
     pare_rng rng = pare_rng_at(seed, DRAW_STREAM);
     for (size_t i = 0; i + 1 < n; i++) { /* Fisher and Yates: place i gets one of those left */
         const size_t j = i + (size_t)pare_rng_below(&rng, n - i), drawn = order[j];
@@ -65,6 +66,20 @@ pare_status pare_heldout_numbers(size_t **numbers, size_t *n, pare_arena *a,
         for (size_t k = d->first[u]; k < end; k++) list[at++] = k;
     }
     return PARE_OK;
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+pare_status pare_heldout_proven(size_t **numbers, size_t *n, pare_arena *a,
+                                const pare_heldout_draw *d, size_t count, pare_err *err)
+{
+    const pare_status st = pare_heldout_numbers(numbers, n, a, d, 0, count, true, err);
+    if (!st) qsort(*numbers, *n, sizeof **numbers, by_number);
+    return st;
 }
 
 pare_status pare_dataset_pick(pare_dataset *out, pare_arena *a, const pare_dataset *d,

@@ -16,11 +16,12 @@ typedef struct pare_heldout_draw {
     size_t n;            /* documents or inputs that were drawn from, ... */
     bool documents;      /* ... documents of several inputs among them */
     const size_t *first; /* n + 1: drawn thing u is inputs first[u] to first[u + 1] - 1 */
-    const size_t *order; /* n: the permutation; in the order of the file where all are held out */
+    const size_t *order; /* n: the permutation; of graphs the order of the file */
     size_t held;         /* the first so many of it are held out */
 } pare_heldout_draw;
 
-/* alone: the file holds nothing but held-out inputs. In the arena. */
+/* alone: the file holds nothing but held-out inputs; want SIZE_MAX: all of them are, as they come. In
+ * the arena. */
 PARE_MUST_USE pare_status pare_heldout_draw_make(pare_heldout_draw *out, pare_arena *a,
                                                  const pare_inputs *all, size_t want, bool alone,
                                                  uint64_t seed, pare_err *err);
@@ -29,6 +30,11 @@ PARE_MUST_USE pare_status pare_heldout_draw_make(pare_heldout_draw *out, pare_ar
 PARE_MUST_USE pare_status pare_heldout_numbers(size_t **numbers, size_t *n, pare_arena *a,
                                                const pare_heldout_draw *d, size_t from,
                                                size_t count, bool first_alone, pare_err *err);
+/* What is proven on: the inputs of the first `count` places, of each document its first, ascending. It
+ * depends on the seed, the file and the count alone: verifying draws them again. */
+PARE_MUST_USE pare_status pare_heldout_proven(size_t **numbers, size_t *n, pare_arena *a,
+                                              const pare_heldout_draw *d, size_t count,
+                                              pare_err *err);
 /* Those inputs of a data set, with their targets. */
 PARE_MUST_USE pare_status pare_dataset_pick(pare_dataset *out, pare_arena *a, const pare_dataset *d,
                                             const size_t *numbers, size_t n, pare_err *err);

@@ -125,12 +125,13 @@ static void read_rope(im_source *s, llama *g)
         const char *type = "default";
         rope_scaling *const r = &g->rope;
         const cJSON *part = NULL;
-        cJSON_ArrayForEach(part, rope) if (cJSON_IsObject(part))
+        cJSON_ArrayForEach(part, rope)
         {
-            im_fail(s, "config.json: %s differ by layer ('%.40s'), which is not supported", keys[i],
-                    part->string);
-            return;
+            if (cJSON_IsObject(part))
+                im_fail(s, "config.json: %s differ by layer ('%.40s'), which is not supported",
+                        keys[i], part->string);
         }
+        if (s->st) return;
         double turned = 1;
         if (pare_json_string_opt(&type, rope, "type", s->err) ||
             pare_json_string_opt(&type, rope, "rope_type", s->err) ||

@@ -109,7 +109,7 @@ static pare_status read_input(pare_length_input *out, pare_arena *a, const pare_
     pare_dataset set;
     pare_inputs some;
     pare_status st =
-        data ? pare_err_path(err, pare_dataset_load_files(&set, a, m, data, 0, 0, files, err), data)
+        data ? pare_err_path(err, pare_dataset_load_files(&set, a, m, data, NULL, files, err), data)
              : pare_inputs_random(&some, a, m, 1, tokens, seed, err);
     if (!st && data && !set.inputs.n)
         st = pare_fail(err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);

@@ -5,6 +5,7 @@
 #include "base/support.h"
 #include "cert/outputs.h"
 #include "data/evaluate.h"
+#include "model/model_facts.h"
 #include "model/stopwatch.h"
 #include "reduce.h"
 #include "verify_file.h"
@@ -37,6 +38,8 @@ pare_status reduce_load(reducer *r, pare_heldout_opts limits)
     limits.heldout = o->heldout;
     limits.seed = o->seed;
     limits.split = o->split;
+    limits.column = o->column;
+    limits.exec = r->exec;
     limits.most_fitted = limits.nothing_fitted ? 1 : o->fit_inputs;
     limits.fit_tokens = o->kind == PARE_REDUCE_WIDTH ? 0 : o->fit_tokens; /* width.tokens */
     limits.prove = o->prove ? o->prove : PARE_HELDOUT_INPUTS;
@@ -92,6 +95,7 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
         .data_path = in->path,
         .data_sha256 = in->sha256,
         .split = in->split,
+        .column = in->column,
         .tokens = in->tokens,
         .part = in->part,
         .numbers = in->numbers,
@@ -170,8 +174,11 @@ static pare_status measure_quality(pare_reduction *r, pare_arena *a, const pare_
 {
     const pare_dataset *const d = &r->inputs.held.data;
     pare_err why = {0};
-    pare_status st = pare_evaluate(&r->metric_before, m, d, false, exec, &why);
-    if (!st) st = pare_evaluate(&r->metric_after, g, d, false, exec, &why);
+    pare_comparison of;
+    pare_status st = pare_evaluate_against(&of, g, m, d, false, exec, &why);
+    r->metric_before = of.reference;
+    r->metric_after = of.model;
+    r->cosine = of.cosine;
     r->has_metric = !st;
     if (st == PARE_ERR_NONFINITE) {
         r->no_metric = pare_strdup(a, why.msg);
@@ -204,7 +211,7 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
     r->has_attention_ms = o->time_attention;
     if (!st && o->time_attention)
         st = pare_attention_ms(&r->attn_before, &r->attn_after, m, g, one, o->seed, a, exec, err);
-    if (!st && in->path && pare_dataset_has_targets(m, &in->data))
+    if (!st && in->path && (pare_dataset_has_targets(m, &in->data) || pare_model_embeds(m)))
         st = measure_quality(r, a, m, g, exec, err);
     if (!st) {
         /* A folder is as large as the files that were read from it. */

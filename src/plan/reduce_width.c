@@ -43,8 +43,8 @@ static pare_status search_share(reducer *r, pare_width_opts *w, const pare_input
         const bool too_few = st == PARE_ERR_PROMISE; /* no cut leaves so few parameters */
         if (too_few) st = PARE_OK;
         if (!st && !too_few) {
-            st = pare_outputs_compare(&bound, NULL, r->m, g, &r->out->inputs.held.set, false, r->exec,
-                                      r->err);
+            st = pare_outputs_compare(&bound, NULL, r->m, g, &r->out->inputs.held.set, false,
+                                      r->exec, r->err);
             if (!st) proven = pare_ub_written(bound.gap.proven);
         }
         pare_model_free(g);
@@ -119,6 +119,8 @@ static pare_status reduce_graph(reducer *r)
     const pare_reduce_opts *const o = r->o;
     pare_heldout *const h = &r->out->inputs;
     const bool train = o->distill.epochs > 0;
+    const pare_data_opts read = {
+        .split = o->split, .column = o->column, .seed = o->seed, .exec = r->exec};
     pare_width_opts w = o->width;
     pare_cert_inputs fit;
     pare_model *small = NULL;
@@ -126,12 +128,11 @@ static pare_status reduce_graph(reducer *r)
     /* A bound without a size looks for one; a little below, as the proof adds its slack. */
     if (!w.dim && !w.qk_dim && !w.ffn_dim && w.keep == 0) w.max_move = 0.99 * o->max_error;
     r->out->keep = w.keep;
-    pare_status st =
-        pare_cert_inputs_load(&fit, r->arena, r->m, o->data, o->split, o->seed, r->err);
+    pare_status st = pare_cert_inputs_load(&fit, r->arena, r->m, o->data, &read, r->err);
     h->held = fit;
     if (!st && o->heldout) {
         h->fit_notes = fit.data.notes;
-        st = pare_cert_inputs_load(&h->held, r->arena, r->m, o->heldout, o->split, o->seed, r->err);
+        st = pare_cert_inputs_load(&h->held, r->arena, r->m, o->heldout, &read, r->err);
     }
     st = reduce_loaded(r, st);
     h->fit = fit.set;

@@ -121,12 +121,12 @@ static inline pare_status twin_prove(pare_cert *again, pare_arena *a, const pare
 
 static const pare_prover toy_provers[] = {{"toy", toy_prove}, {"toy.twin", twin_prove}};
 
-/* Inputs from a file: each byte is one input with all entries byte / 64. `split` plays no role, as
- * with the split of a graph. */
+/* Inputs from a file: each byte is one input with all entries byte / 64. `o` plays no role. */
 static inline pare_status toy_load(pare_inputs *out, pare_arena *a, const pare_model *m,
-                                   const char *path, size_t split, pare_files *files, pare_err *err)
+                                   const char *path, const pare_data_opts *o, pare_files *files,
+                                   pare_err *err)
 {
-    (void)m, (void)split;
+    (void)m, (void)o;
     char *text = NULL;
     size_t n = 0;
     pare_blob *b = NULL;
@@ -192,7 +192,7 @@ static inline pare_cert toy_cert(toy *t, const char *cert, const char *in, const
     pare_model *const f = toy_open(t, &c.input, cert, in), *const g =
                                                                toy_open(t, &c.output, cert, out);
     if (data) {
-        assert_ok(toy_load(&set, t->a, f, toy_path(t, data), 1, files, err), err);
+        assert_ok(toy_load(&set, t->a, f, toy_path(t, data), NULL, files, err), err);
         assert_ok(pare_files_identity(hex, files, toy_path(t, data), err), err);
     } else {
         assert_ok(pare_inputs_random(&set, t->a, f, 4, 2, seed, err), err);

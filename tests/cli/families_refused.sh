@@ -7,6 +7,8 @@ for name in $(cat cases); do
     echo "$name: exit $?" $(sed -n 's/^attention *//p' out)
     sed 's/^/    /' said
 done
+# What the caller says goes before what the folder says, and with a word.
+pare info f/prompt --pool max 2>&1 | grep -E 'as told|^head'
 # Every type that the importer names is on the page for users.
 for type in $(sed -nE 's/^    \{"([a-z0-9_-]+)", (NULL,|im_[a-z0-9]+, NULL).*/\1/p' $PARE_ROOT/src/formats/import.c); do
     grep -q "\`$type\`" $PARE_ROOT/docs/huggingface.md || echo "docs/huggingface.md does not name $type"

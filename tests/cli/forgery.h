@@ -13,11 +13,11 @@
 
 /* As src/plan/verify_file.c loads them. */
 static inline pare_status forgery_load(pare_inputs *out, pare_arena *a, const pare_model *m,
-                                       const char *path, size_t split, pare_files *files,
+                                       const char *path, const pare_data_opts *o, pare_files *files,
                                        pare_err *err)
 {
     pare_dataset d = {0};
-    const pare_status st = pare_dataset_load_files(&d, a, m, path, split, 0, files, err);
+    const pare_status st = pare_dataset_load_files(&d, a, m, path, o, files, err);
     *out = d.inputs;
     return st;
 }

@@ -30,7 +30,7 @@ static pare_status load(const pare_model *m, const char *path, pare_err *err)
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     pare_dataset set;
-    const pare_status st = pare_dataset_load(&set, a, m, path, 0, 0, err);
+    const pare_status st = pare_dataset_load(&set, a, m, path, NULL, err);
     pare_arena_free(a);
     return st;
 }

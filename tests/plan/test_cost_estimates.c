@@ -27,7 +27,7 @@ static void scene_open(scene *s, double sigma)
     test_mkdir(s->dir);
     snprintf(path, sizeof path, "%s/b.npz", s->dir);
     assert_ok(pare_make_minesweeper(path, 6, 1, false, &s->err), &s->err);
-    assert_ok(pare_dataset_load(&s->data, s->a, s->m, path, 0, 0, &s->err), &s->err);
+    assert_ok(pare_dataset_load(&s->data, s->a, s->m, path, NULL, &s->err), &s->err);
 }
 
 static void look(scene *s, bool with, bool no_cuts, pare_probe_part part)

@@ -53,7 +53,7 @@ static void scene_open(scene *s)
     test_mkdir(s->dir);
     snprintf(path, sizeof path, "%s/b.npz", s->dir);
     assert_ok(pare_make_minesweeper(path, 8, 1, false, &err), &err);
-    assert_ok(pare_dataset_load(&s->board, s->a, s->graph, path, 0, 0, &err), &err);
+    assert_ok(pare_dataset_load(&s->board, s->a, s->graph, path, NULL, &err), &err);
 }
 
 static void scene_close(scene *s)
