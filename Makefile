@@ -270,7 +270,7 @@ help: ## this list
 
 check-programs: all $(addprefix $(BUILD)/,$(QUICK))
 	@:
-test-programs: example-programs $(TST_BIN) $(FUZ_BIN)
+test-programs: example-programs $(TST_BIN) $(FUZ_BIN) $(BUILD)/bench/tokenize
 	@:
 example-programs: all $(EXA_BIN)
 	@:

@@ -13,18 +13,25 @@ typedef struct import_opts {
     const char *vocab;
 } import_opts;
 
+static void note_lines(cli *c, const char *path, const char *lines)
+{
+    while (lines && *lines) {
+        const size_t n = strcspn(lines, "\n");
+        cli_note(c, "note: %s: %.*s", path, (int)n, lines);
+        lines += n + (lines[n] == '\n');
+    }
+}
+
 /* Puts the vocabulary file into the model after trying it. */
 static pare_status add_vocab(cli *c, pare_model *m, const char *path)
 {
-    pare_blob *b = NULL;
+    pare_vocab v;
     pare_tokenizer *t = NULL;
     if (!m->embedding.ids)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "--vocab %s: the model takes vectors, not text: leave it out", path);
-    pare_status st = pare_blob_open(&b, path, &c->err);
-    if (st) return st;
-    st = pare_vocab_detect(&m->tokenizer, b->data, b->bytes, &c->err);
-    if (!st) st = pare_tokenizer_new(&t, c->arena, m->tokenizer, b->data, b->bytes, &c->err);
+    pare_status st = pare_vocab_read(&v, m->arena, path, &c->err);
+    if (!st) st = pare_tokenizer_new(&t, c->arena, v.kind, v.data, v.bytes, &c->err);
     if (!st && pare_tokenizer_size(t) > m->embedding.vocab)
         st = pare_fail(&c->err, PARE_ERR_INPUT,
                        "%s has %zu tokens, but the model's embedding only %zu", path,
@@ -32,11 +39,13 @@ static pare_status add_vocab(cli *c, pare_model *m, const char *path)
     if (!st && pare_tokenizer_size(t) < m->embedding.vocab)
         cli_note(c, "warning: %s has %zu tokens, the model's embedding %zu", path,
                  pare_tokenizer_size(t), m->embedding.vocab);
-    if (!st) st = pare_model_keep(m, b, &c->err);
-    m->vocab = b->data;
-    m->vocab_bytes = b->bytes;
-    pare_blob_release(b);
-    return cli_name(c, st, path);
+    if (st) return cli_name(c, st, path);
+    note_lines(c, path, v.notes);
+    note_lines(c, path, pare_tokenizer_notes(t));
+    m->tokenizer = v.kind;
+    m->vocab = v.data;
+    m->vocab_bytes = v.bytes;
+    return PARE_OK;
 }
 
 /* A model on a few random inputs by the f64 reference. */
@@ -142,8 +151,9 @@ int cmd_import(int argc, char **argv)
     /* clang-format off */
     const opt own[] = {
         {.name = "vocab", .kind = OPT_TEXT, .to = &o.vocab, .metavar = "FILE", .group = "What to read",
-         .help = "tokenizer to put into the model: vocab.bpe of GPT-2, tokenizer.bin of llama2.c, "
-                 "or a list of words, one a line",
+         .help = "tokenizer to put into the model: tokenizer.json, a folder with one of Hugging Face's "
+                 "tokenizers, vocab.bpe of GPT-2, tokenizer.bin of llama2.c, or a list of words, "
+                 "one a line",
          .unset = "the model has none, or its own"},
     };
     const opt_spec spec = {

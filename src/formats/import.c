@@ -250,6 +250,7 @@ pare_status import_any(pare_model **out, const char *path, const pare_load_opts 
         if (!s.st) fill(&s, in_safetensors, sizeof in_safetensors / sizeof *in_safetensors);
     }
     if (!s.st && !folder) from_file(&s, path);
+    im_take_tokenizer(&s);
     if (!s.st) set_precision(&s);
     limit_context(&s);
     s.m->read_as = *opts;

@@ -9,6 +9,7 @@
  *     tokenizer.json             kept with the model */
 #include "base/support.h"
 #include "import_tensors.h"
+#include "text/text_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -350,8 +351,37 @@ void im_open_folder(im_source *s, const char *path)
         s->pooling = told;
     else if (told.normalize)
         s->pooling.normalize = s->pooling.told = true;
+    s->folder = folder;
     open_weights(s, folder);
     read_tokenizer(s, folder);
+}
+
+void im_take_tokenizer(im_source *s)
+{
+    pare_model *const m = s->m;
+    pare_tokenizer *t = NULL;
+    const uint8_t *vocab = NULL;
+    const char *notes = NULL;
+    size_t bytes = 0;
+    if (s->st || !s->folder || !m->embedding.ids || m->tokenizer != PARE_TOK_NONE) return;
+    pare_status st =
+        pare_folder_tokenizer(&vocab, &bytes, &notes, m->arena, s->in, s->folder, s->err);
+    if (!st && !vocab) return;
+    if (!st) st = pare_tokenizer_new(&t, s->scratch, PARE_TOK_JSON, vocab, bytes, s->err);
+    if (st == PARE_ERR_INPUT) { /* the model is of use without it */
+        im_note(s, "the tokenizer is left out: %s", s->err->msg);
+        return;
+    }
+    s->st = st;
+    if (st) return;
+    if (notes) im_note(s, "%s", notes);
+    if (pare_tokenizer_notes(t)) im_note(s, "%s", pare_tokenizer_notes(t));
+    if (pare_tokenizer_size(t) > m->embedding.vocab)
+        im_note(s, "the tokenizer has %zu tokens, the model's embedding %zu",
+                pare_tokenizer_size(t), m->embedding.vocab);
+    m->tokenizer = PARE_TOK_JSON;
+    m->vocab = vocab;
+    m->vocab_bytes = bytes;
 }
 
 /* ---- the head -------------------------------------------------------------------------------- */

@@ -45,6 +45,7 @@ typedef struct im_source {
     bool input_first;   /* matrices are stored [in, out]: y = x W */
     bool linear_given;  /* the metadata said so, or the opposite */
     im_pooling pooling;
+    const char *folder;    /* with the files of the transformer; NULL: the model is a file */
     size_t max_seq_length; /* of sentence_bert_config.json; 0: none */
     pare_status st;
     pare_err *err;
@@ -65,6 +66,9 @@ void im_open_shards(im_source *s, const char *folder, char *const *names, size_t
 void im_read_json(im_source *s, cJSON **out, const char *path);
 /* A folder as Hugging Face and sentence-transformers lay it out (import_folder.c). */
 void im_open_folder(im_source *s, const char *path);
+/* The folder's tokenizer into the model that was read; without it where it cannot be read, with a
+ * note. */
+void im_take_tokenizer(im_source *s);
 /* The members of an npz that `wanted` accepts, decoded into the model's arena. */
 void im_open_npz(im_source *s, pare_blob *b, bool (*wanted)(const char *name));
 /* Puts the tensors in the order im_find needs; a key given twice fails. */

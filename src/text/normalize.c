@@ -189,17 +189,20 @@ static void put_normal_form(pare_buffer *out, utf8proc_option_t form, const char
             continue;
         }
         /* From the character before, with which this one may combine, to the next inert one. */
-        size_t from = at == 0 ? at : last, end = at;
-        if (from < done) from = at;
-        uint32_t c = 0;
-        for (; end < n; end += len) {
-            c = pare_utf8_next(s + end, n - end, &len);
-            if (c == PARE_NO_CHAR || (is_inert(c, form) && end > at)) break;
+        const size_t from = last < done ? at : last;
+        size_t end = at;
+        for (len = 0; end < n; end += len) {
+            const uint32_t c = pare_utf8_next(s + end, n - end, &len);
+            if (c == PARE_NO_CHAR || pare_char_is_formless(c)) break;
+            if (is_inert(c, form) && end > at) {
+                len = 0;
+                break;
+            }
         }
         pare_buffer_put(out, s + done, from - done);
         put_form(out, form, s + from, end - from);
-        if (end < n && c == PARE_NO_CHAR) pare_buffer_put(out, s + end++, 1);
-        done = at = last = end;
+        if (end < n) pare_buffer_put(out, s + end, len); /* it has no form */
+        done = at = last = end < n ? end + len : n;
     }
     pare_buffer_put(out, s + done, n - done);
 }
@@ -222,14 +225,10 @@ static bool is_chinese(uint32_t c)
            (c >= 0xF900 && c <= 0xFAFF) || (c >= 0x2F800 && c <= 0x2FA1F);
 }
 
-/* BERT drops control characters, private ones and those that are not assigned. */
 static bool is_dropped_by_bert(uint32_t c)
 {
     if (c == '\t' || c == '\n' || c == '\r') return false;
-    if (c < 0x7F) return c < ' ';
-    if (c == 0xFFFD) return true;
-    const utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
-    return k == UTF8PROC_CATEGORY_CN || (k >= UTF8PROC_CATEGORY_CC && k <= UTF8PROC_CATEGORY_CO);
+    return c == 0xFFFD || pare_char_is_control(c);
 }
 
 static void put_bert(pare_buffer *out, const pare_normalizer *n, pare_piece text, pare_arena *a)
@@ -259,9 +258,7 @@ static void put_bert(pare_buffer *out, const pare_normalizer *n, pare_piece text
     out->failed = out->failed || clean.failed;
     for (size_t at = 0, len; at < clean.n; at += len) {
         const uint32_t c = pare_utf8_next(clean.s + at, clean.n - at, &len);
-        if (n->strip_accents && c >= 0x300 && c != PARE_NO_CHAR &&
-            utf8proc_category((utf8proc_int32_t)c) == UTF8PROC_CATEGORY_MN)
-            continue;
+        if (n->strip_accents && pare_char_is_accent(c)) continue;
         if (n->lower && c != PARE_NO_CHAR)
             put_lower(out, c);
         else
@@ -290,9 +287,7 @@ static void put_each_char(pare_buffer *out, normalizer_kind kind, pare_piece tex
         } else if (kind == NORMALIZE_LOWERCASE) {
             put_lower(out, c);
         } else if (kind == NORMALIZE_STRIP_ACCENTS) {
-            const utf8proc_category_t k = utf8proc_category((utf8proc_int32_t)c);
-            if (k < UTF8PROC_CATEGORY_MN || k > UTF8PROC_CATEGORY_ME)
-                pare_buffer_put(out, text.s + at, len);
+            if (!pare_char_is_mark(c)) pare_buffer_put(out, text.s + at, len);
         } else {
             const int class = nmt_class(c);
             if (class == 1) pare_buffer_put(out, " ", 1);

@@ -5,6 +5,7 @@
  * decides which of them are joined. */
 #include "pretokenize.h"
 #include "base/list.h"
+#include "base/support.h"
 #include "unicode.h"
 #include <string.h>
 
@@ -33,6 +34,7 @@ struct pare_pretokenizer {
     bool split;
 };
 
+enum { LONGEST_FIXED = 65535 };
 static const char GPT2_PATTERN[] =
     "'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+";
 /* Word characters as Rust's regex has them, which this one is written for. */
@@ -157,6 +159,18 @@ static pare_status read_one(void *self, const char *type, const cJSON *entry, pa
         p->set = SET_NUMBER;
         p->behavior = each ? SPLIT_ISOLATED : SPLIT_CONTIGUOUS;
         return st;
+    }
+    if (strcmp(type, "FixedLength") == 0) {
+        size_t length = 5;
+        const pare_status st = pare_json_size_opt(&length, entry, "length", err);
+        if (st) return st;
+        if (length == 0 || length > LONGEST_FIXED)
+            return pare_fail(err, PARE_ERR_INPUT, "FixedLength: a length of %zu", length);
+        const char *const any = pare_sprintf(r->arena, "(?s:.){1,%zu}", length);
+        p->kind = CUT_PATTERN;
+        p->behavior = SPLIT_ISOLATED;
+        return any ? pare_regex_new(&p->pattern, r->arena, any, strlen(any), false, err)
+                   : pare_no_memory(err);
     }
     if (strcmp(type, "CharDelimiterSplit") == 0) {
         pare_piece c;

@@ -44,7 +44,9 @@ pare_status pare_subword_put(pare_subword *m, pare_arena *a, size_t id, const ch
     m->piece[id] = (pare_piece){pare_strdup(a, s), strlen(s)};
     if (!m->piece[id].s) return pare_no_memory(err);
     if (m->piece[id].n > m->longest) m->longest = m->piece[id].n;
-    if (m->piece[id].n) pare_text_map_set(&m->by_text, id); /* of equal entries the last counts */
+    if (m->piece[id].n == 0) return PARE_OK;
+    if (pare_subword_id(m, s, m->piece[id].n) >= 0) m->twins++;
+    pare_text_map_set(&m->by_text, id);
     return PARE_OK;
 }
 

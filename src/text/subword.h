@@ -19,6 +19,7 @@ typedef struct pare_subword {
     pare_text_map by_text; /* entry -> id */
     int32_t unk;           /* -1: none */
     bool byte_fallback, fuse_unk;
+    size_t twins;         /* entries that have the text of another */
     int32_t byte_id[256]; /* of <0x00> ...; -1: not there */
     /* BPE */
     bool ignore_merges;
@@ -47,8 +48,7 @@ int32_t pare_subword_id(const pare_subword *m, const char *s, size_t n);
 /* Makes room for ids below `size` before they are put. */
 PARE_MUST_USE pare_status pare_subword_reserve(pare_subword *m, pare_arena *a, size_t size,
                                                size_t entries, pare_err *err);
-/* PARE_ERR_INPUT: two entries for one id, or for one text (false in *is_new where that is
- * allowed: the last one then counts). */
+/* Of entries with equal texts the last counts. PARE_ERR_INPUT: two entries for one id. */
 PARE_MUST_USE pare_status pare_subword_put(pare_subword *m, pare_arena *a, size_t id, const char *s,
                                            pare_err *err);
 void pare_subword_find_bytes(pare_subword *m);

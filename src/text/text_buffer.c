@@ -67,3 +67,9 @@ void pare_id_list_put(pare_id_list *list, int32_t id)
     *to = id;
     list->n++;
 }
+
+pare_status pare_add_note(const char **notes, pare_arena *a, const char *line, pare_err *err)
+{
+    *notes = pare_sprintf(a, "%s%s%s", *notes ? *notes : "", *notes ? "\n" : "", line);
+    return *notes ? PARE_OK : pare_no_memory(err);
+}

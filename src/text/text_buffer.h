@@ -40,4 +40,8 @@ typedef struct pare_id_list {
 /* Where `count` more ids may be written, which the caller then adds to n; NULL: memory is out. */
 int32_t *pare_id_list_reserve(pare_id_list *list, size_t count);
 void pare_id_list_put(pare_id_list *list, int32_t id);
+
+/* Another line of *notes. */
+PARE_MUST_USE pare_status pare_add_note(const char **notes, pare_arena *a, const char *line,
+                                        pare_err *err);
 #endif

@@ -18,13 +18,15 @@ typedef enum decoder_kind {
     DECODE_BYTE_FALLBACK,
     DECODE_STRIP,
     DECODE_STRIP_FUSED, /* the first token alone */
-    DECODE_BPE
+    DECODE_BPE,
+    DECODE_CTC
 } decoder_kind;
 
 typedef struct decoder {
     decoder_kind kind;
     bool cleanup, prepends; /* WORDPIECE; METASPACE */
-    pare_piece mark;        /* prefix, replacement, content or suffix */
+    pare_piece mark;        /* prefix, replacement, content, suffix or delimiter of words */
+    pare_piece pad;         /* CTC: prints nothing */
     pare_regex *pattern;    /* REPLACE */
     size_t start, stop;     /* STRIP */
 } decoder;
@@ -91,6 +93,13 @@ static pare_status read_one(void *self, const char *type, const cJSON *entry, pa
     } else if (strcmp(type, "BPEDecoder") == 0) {
         d->kind = DECODE_BPE;
         st = pare_piece_read(&d->mark, list->arena, entry, "suffix", "</w>", err);
+    } else if (strcmp(type, "CTC") == 0) {
+        d->kind = DECODE_CTC;
+        d->cleanup = true;
+        st = pare_piece_read(&d->pad, list->arena, entry, "pad_token", "<pad>", err);
+        if (!st)
+            st = pare_piece_read(&d->mark, list->arena, entry, "word_delimiter_token", "|", err);
+        if (!st) st = pare_json_bool_opt(&d->cleanup, entry, "cleanup", err);
     } else if (strcmp(type, "Replace") == 0) {
         d->kind = DECODE_REPLACE;
         st = pare_piece_read(&d->mark, list->arena, entry, "content", NULL, err);
@@ -236,6 +245,11 @@ static pare_status decode_one(pare_piece *t, bool first, bool *word_ends, const 
         case DECODE_STRIP_FUSED:
             if (first) *t = strip_marks(*t, d);
             break;
+        case DECODE_CTC:
+            *t = replaced(a, *t, d->pad, (pare_piece){"", 0});
+            if (d->cleanup && t->s) *t = clean_up(a, *t);
+            if (d->cleanup && t->s) *t = replaced(a, *t, d->mark, (pare_piece){" ", 1});
+            break;
         case DECODE_BPE:
             *word_ends = ends(*t, d->mark);
             *t = replaced(a, *t, d->mark, (pare_piece){"", 0});
@@ -260,6 +274,7 @@ pare_status pare_token_texts_read(pare_json_tokenizer *t, pare_arena *a, const c
     for (size_t i = 0; i < list.n; i++) {
         const decoder_kind k = list.v[i].kind;
         t->blank_before = t->blank_before || k == DECODE_BPE;
+        t->merges_repeats = t->merges_repeats || k == DECODE_CTC;
         by_place =
             by_place || k == DECODE_WORDPIECE || k == DECODE_METASPACE || k == DECODE_STRIP_FUSED;
     }
@@ -271,8 +286,8 @@ pare_status pare_token_texts_read(pare_json_tokenizer *t, pare_arena *a, const c
         const pare_piece name =
             t->name[id].s && !t->special[id] ? t->name[id] : (pare_piece){"", 0};
         t->text[id] = t->first[id] = name;
+        t->word_ends[id] = none || name.n == 0; /* words end before special tokens */
         if (name.n == 0) continue;
-        t->word_ends[id] = none;
         st = decode_one(&t->text[id], false, &t->word_ends[id], &list, a, run, err);
         if (!st && by_place)
             st = decode_one(&t->first[id], true, &t->word_ends[id], &list, a, run, err);

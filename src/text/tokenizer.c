@@ -32,6 +32,7 @@ static pare_status read_json(pare_tokenizer *t, pare_arena *a, const char *vocab
     if (!t->json) return pare_no_memory(err);
     const pare_status st = pare_json_tokenizer_read(t->json, a, vocab, bytes, err);
     t->size = t->json->size;
+    t->notes = t->json->notes;
     return st;
 }
 
@@ -115,6 +116,7 @@ pare_status pare_vocab_detect(pare_tokenizer_kind *kind, const uint8_t *vocab, s
         if (st == PARE_OK) *kind = order[i];
         if (st != PARE_ERR_INPUT) return st;
     }
+    if (memmem(vocab, bytes, "\n##", 3)) return try_kind(PARE_TOK_WORDS, vocab, bytes, err);
     return pare_fail(
         err, PARE_ERR_INPUT,
         "not a vocabulary: neither a tokenizer.json nor GPT-2's vocab.bpe (lines of two "
@@ -136,6 +138,11 @@ bool pare_next_line(pare_piece *line, pare_piece *rest)
 size_t pare_tokenizer_size(const pare_tokenizer *t)
 {
     return t->size;
+}
+
+const char *pare_tokenizer_notes(const pare_tokenizer *t)
+{
+    return t->notes;
 }
 
 pare_status pare_encode(int64_t **ids, size_t *n, pare_arena *a, const pare_tokenizer *t,

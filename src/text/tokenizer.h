@@ -13,7 +13,8 @@ struct pare_tokenizer {
     float *score;          /* llama2c */
     int64_t begin, end;    /* words: [CLS] and [SEP], -1 when the list has none */
     pare_json_tokenizer *json;
-    char byte[256]; /* byte[b] == b: what single bytes point at */
+    const char *notes; /* lines for the user; NULL: none */
+    char byte[256];    /* byte[b] == b: what single bytes point at */
 };
 
 /* Ids of a text, with capacity for the worst case: one per byte and three more. */

@@ -199,6 +199,29 @@ static pare_status read_ends(reader *r, const cJSON *root)
     return PARE_OK;
 }
 
+/* What the file asks for and pare leaves out, and what is odd about it. */
+static pare_status note_oddities(reader *r, const cJSON *root, const cJSON *model)
+{
+    static const char *const ignored[][2] = {
+        {"truncation", "tokenizer.json cuts long texts (truncation); pare does not"},
+        {"padding", "tokenizer.json fills texts up (padding); pare does not"},
+    };
+    pare_json_tokenizer *const t = r->t;
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < 2 && !st; i++)
+        if (pare_json_has(root, ignored[i][0]))
+            st = pare_add_note(&t->notes, r->arena, ignored[i][1], r->err);
+    if (!st && pare_json_has(model, "dropout"))
+        st = pare_add_note(&t->notes, r->arena,
+                           "tokenizer.json leaves out merges at random (dropout); pare does not",
+                           r->err);
+    if (st || !t->model.twins) return st;
+    const char *const line = pare_sprintf(
+        r->arena, "tokenizer.json has %zu entries twice; of equal ones the last counts",
+        t->model.twins);
+    return line ? pare_add_note(&t->notes, r->arena, line, r->err) : pare_no_memory(r->err);
+}
+
 static const cJSON *get(const cJSON *root, const char *key)
 {
     return cJSON_GetObjectItemCaseSensitive(root, key);
@@ -216,6 +239,7 @@ pare_status pare_json_tokenizer_read(pare_json_tokenizer *t, pare_arena *a, cons
     if (!st) st = pare_normalizers_read(&t->normalizers, a, get(root, "normalizer"), err);
     if (!st) st = pare_pretokenizers_read(&t->pretokenizers, a, get(root, "pre_tokenizer"), err);
     if (!st) st = pare_subword_read(&t->model, a, model, t->pretokenizers.n == 0, err);
+    if (!st) st = note_oddities(&r, root, model);
     if (!st) st = read_added(&r, root);
     if (!st)
         st = pare_each_entry(get(root, "post_processor"), "processors", read_post_processor, &r,
@@ -285,10 +309,19 @@ pare_status pare_json_tokenizer_encode(pare_id_list *out, pare_arena *scratch,
     return st;
 }
 
+/* Special tokens print nothing; a text is still at its begin behind those that open one. */
+static bool opens_text(const pare_json_tokenizer *t, int64_t id)
+{
+    if (id < 0 || (uint64_t)id >= t->size) return true;
+    for (size_t i = 0; i < t->before.n; i++)
+        if (t->before.v[i] == id) return true;
+    return false;
+}
+
 pare_piece pare_json_tokenizer_decode(const pare_json_tokenizer *t, int64_t previous, int64_t id)
 {
-    const bool first = previous < 0 || (uint64_t)previous >= t->size || t->special[previous];
-    if (first) return t->first[id];
+    if (opens_text(t, previous)) return t->first[id];
+    if (t->merges_repeats && previous == id) return (pare_piece){"", 0};
     pare_piece p = t->text[id];
     if (t->blank_before && p.n && !t->word_ends[previous]) {
         p.s++;

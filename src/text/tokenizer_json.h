@@ -42,6 +42,8 @@ typedef struct pare_json_tokenizer {
     pare_piece *text, *first;   /* by id: printed behind others, and as the first */
     bool blank_before; /* texts begin with a blank that only those print that follow a word's end */
     bool *word_ends;   /* by id */
+    const char *notes; /* lines for the user; NULL: none */
+    bool merges_repeats; /* a token that comes again at once is not printed again */
 } pare_json_tokenizer;
 
 PARE_MUST_USE pare_status pare_json_tokenizer_read(pare_json_tokenizer *t, pare_arena *a,

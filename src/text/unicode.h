@@ -15,6 +15,13 @@ typedef enum pare_char_class {
 size_t pare_utf8_put(char out[4], uint32_t c);
 pare_char_class pare_char_kind(uint32_t c); /* PARE_NO_CHAR is OTHER */
 bool pare_char_is_space(uint32_t c);        /* property White_Space */
-bool pare_char_is_punctuation(uint32_t c);  /* categories P*, and all of ASCII's marks */
-uint32_t pare_char_lower(uint32_t c);       /* itself where the lower case is not one code point */
+/* By the tables of Unicode 8 that Hugging Face's tokenizers have: P* and all of ASCII's marks; Cc, Cf,
+ * Co; Mn. By those of Unicode 9: Mn, Mc, Me; marks and characters with other forms that came later
+ * and so have none. Not PARE_NO_CHAR: none of them. */
+bool pare_char_is_punctuation(uint32_t c);
+bool pare_char_is_control(uint32_t c);
+bool pare_char_is_accent(uint32_t c);
+bool pare_char_is_mark(uint32_t c);
+bool pare_char_is_formless(uint32_t c);
+uint32_t pare_char_lower(uint32_t c); /* itself where the lower case is not one code point */
 #endif
