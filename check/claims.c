@@ -291,8 +291,9 @@ typedef struct kind {
     const char *why; /* not checked: why */
 } kind;
 
-/* docs/format.md, "Kinds": how each is checked, by which figure. Those in .least are lower bounds. */
-static const kind kinds[] = {
+/* docs/format.md, "Kinds": how each is checked, by which figure. Those in .least are lower bounds. The
+ * last of a list stands for all others. */
+static const kind theorems[] = {
     {"local.outputs", largest, DIFFERENCE, NULL},
     {"given.outputs", largest, DIFFERENCE, NULL},
     {"theorem44.outputs", largest, DIFFERENCE, NULL},
@@ -325,18 +326,25 @@ static const kind kinds[] = {
     {"edits.outputs", by_search, DIFFERENCE, NULL},
     {"edits.rows_changed", by_search, CHANGED, NULL},
     {"one_layer.least", one_layer, 0, "it is about all cuts of a class"},
+    {"engine.rounding", NULL, 0, "it is about the f32 engine of pare"},
+    {"", NULL, 0, "this program does not check the kind"},
+};
+
+static const kind observations[] = {
     {"relative_error", relative, SQUARES, NULL},
     {"row_error", largest, ROW, NULL},
     {"attention.ratio_seen", largest, RATIO, NULL},
     {"engine.distance", NULL, 0, "it is about the f32 engine of pare"},
-    {"engine.rounding", NULL, 0, "it is about the f32 engine of pare"},
-    {"new_input.independent", NULL, 0, "no file can show it"},
     {"", NULL, 0, "this program does not check the kind"},
 };
 
-static const kind *find_kind(job *j, const cJSON *claim)
+static const kind others[] = {
+    {"new_input.independent", NULL, 0, "no file can show it"},
+    {"", NULL, 0, "it proves nothing"},
+};
+
+static const kind *find_kind(job *j, const kind *k, const cJSON *claim)
 {
-    const kind *k = kinds;
     const char *const name = get_text(j, claim, "kind");
     while (*k->name && !same(k->name, name)) k++;
     return k;
@@ -375,21 +383,28 @@ static void say_bound(job *j, found *f, const char *what, const kind *k, interva
           what, f->why);
 }
 
-/* A measured number: within a thousandth of it, or within the slack. f64 measures with an error of
- * about 1e-13 of the outputs: 1e-9 of them is enough. */
-static void say_value(job *j, found *f, const char *what, interval v, double value)
+/* A measured number: within a thousandth of it, or within 1e-9 of the outputs, which f64 measures to
+ * about 1e-13 (ratios: of 1). */
+static void say_value(job *j, found *f, const char *what, figure x, interval v, double value)
 {
-    const double slack = 1e-9 * fmax(1, sqrt(f->all[SQUARES].high));
+    const bool of_outputs = x == DIFFERENCE || x == ROW;
+    const double slack = 1e-9 * (of_outputs ? sqrt(f->all[SQUARES].high) : 1);
     const double off = fmax(v.high - value, value - v.low);
     f->open = f->open || !(v.high <= v.low * (1 + 1e-6) + slack);
     state(j, off <= 1e-3 * fmax(value, v.high) || off <= slack ? CONFIRMED : REFUTED, what,
           words(j, "it is %.9g, the certificate has %.9g", v.high, value));
 }
 
+/* Its domain must be that of the headline. */
+static bool is_about_data(const kind *k)
+{
+    return k->value && k->value != by_search && k->value != new_inputs && k->value != one_layer;
+}
+
 /* A theorem or an observation. Where some inputs were left out, only maxima say something. */
 static void say_claim(job *j, found *f, const cJSON *o, bool theorem)
 {
-    const kind *const k = find_kind(j, o);
+    const kind *const k = find_kind(j, theorem ? theorems : observations, o);
     const char *const what = describe(j, o);
     const bool lower = strstr(k->name, ".least"), maximum = k->value == largest && !lower;
     const bool some = f->n < f->c->set.n && !(theorem && maximum) && k->value != by_search;
@@ -397,19 +412,19 @@ static void say_claim(job *j, found *f, const cJSON *o, bool theorem)
     if (theorem && k->value && !is_text(get(j, o, "side"), lower ? "lower" : "upper"))
         fail(j, NOT_TRUE, "%s: is not a bound on that side", what);
     if (!(number >= 0)) fail(j, NOT_TRUE, "%s: a number that cannot be", what);
-    f->why = k->why;
-    if (theorem && k->value && k->value != by_search && k->value != new_inputs &&
-        k->value != one_layer && !is_text(get(j, o, "domain"), f->c->domain))
-        f->why = "its domain is not that of the headline";
-    const interval v =
-        k->value && !some && (!f->why || k->why) ? k->value(j, f, o, k->figure) : none;
-    if (v.low < 0 && some) f->why = "it is about all inputs, and some were left out";
+    const bool elsewhere =
+        theorem && is_about_data(k) && !is_text(get(j, o, "domain"), f->c->domain);
+    f->why = !k->value || k->why ? k->why
+             : elsewhere         ? "its domain is not that of the headline"
+             : some              ? "it is about all inputs, and some were left out"
+                                 : NULL;
+    const interval v = k->value && !elsewhere && !some ? k->value(j, f, o, k->figure) : none;
     if (v.low < 0)
         state(j, NOT_CHECKED, what, f->why ? f->why : "the models or the data have no such figure");
     else if (theorem)
         say_bound(j, f, what, k, v, number);
     else
-        say_value(j, f, what, v, number);
+        say_value(j, f, what, k->figure, v, number);
 }
 
 /* Hypotheses: what the cut replaced. Evidence: a least that no cut can beat must not be above what this
@@ -434,10 +449,7 @@ static void say_other(job *j, const found *f, const cJSON *o)
               !replaced ? NOT_CHECKED
               : right   ? CONFIRMED
                         : REFUTED,
-              what,
-              replaced                   ? words(j, "in the files: %s", by)
-              : find_kind(j, o)->name[0] ? find_kind(j, o)->why
-                                         : "it proves nothing");
+              what, replaced ? words(j, "in the files: %s", by) : find_kind(j, others, o)->why);
 }
 
 static void say_all(job *j, found *f)
@@ -449,13 +461,13 @@ static void say_all(job *j, found *f)
     const char *const what = words(j, "headline.measured %.9g", seen);
     if (!(proven >= 0) || !(seen >= 0)) fail(j, NOT_TRUE, "headline: a number below 0");
     f->why = NULL;
-    say_bound(j, f, words(j, "headline.proven %.9g", proven), kinds, f->all[DIFFERENCE], proven);
+    say_bound(j, f, words(j, "headline.proven %.9g", proven), theorems, f->all[DIFFERENCE], proven);
     if (seen > proven)
         state(j, REFUTED, what, "it is above what is proven");
     else if (f->n < f->c->set.n)
         state(j, NOT_CHECKED, what, "it is about all inputs, and some were left out");
     else
-        say_value(j, f, what, f->all[DIFFERENCE], seen);
+        say_value(j, f, what, DIFFERENCE, f->all[DIFFERENCE], seen);
     for (size_t s = 0; s < 5; s++)
         for (const cJSON *o = get_list(j, f->c->json, sections[s])->child; o; o = o->next) {
             if (s == 1 || s == 2)
@@ -471,9 +483,9 @@ static unsigned what_is_wanted(job *j, const certificate *c)
 {
     unsigned wanted = 0;
     for (const cJSON *o = get_list(j, c->json, "theorems")->child; o; o = o->next)
-        wanted |= BIT(find_kind(j, o)->figure);
+        wanted |= BIT(find_kind(j, theorems, o)->figure);
     for (const cJSON *o = get_list(j, c->json, "observations")->child; o; o = o->next)
-        wanted |= BIT(find_kind(j, o)->figure);
+        wanted |= BIT(find_kind(j, observations, o)->figure);
     if (wanted & BIT(ATTENTION)) wanted |= BIT(FFN);
     return wanted & BIT(KL_SUM) ? wanted | BIT(KL) : wanted;
 }

@@ -170,16 +170,15 @@ static void subtract_mean(arb_ptr x, size_t d, slong prec)
 /* (x - mean) / sqrt(var + eps) with the stored vectors. */
 static void batch_norm(const evaluation *e, balls x, const char *at, double eps)
 {
-    const balls mean = vector_of(e, at, "mean", x.d), var = vector_of(e, at, "var", x.d);
-    must(e->j, mean.n && var.n, "%s: mean or var is missing", at);
+    const balls var = vector_of(e, at, "var", x.d);
+    must(e->j, var.n && find_tensor(e->j, e->m, at, "mean"), "%s: mean or var is missing", at);
     for (size_t k = 0; k < x.d; k++) {
         add_d(var.v + k, eps, e->prec);
         arb_rsqrt(var.v + k, var.v + k, e->prec);
     }
-    for (size_t i = 0; i < x.n; i++) {
-        _arb_vec_sub(row_of(x, i), row_of(x, i), mean.v, (slong)x.d, e->prec);
+    with_vector(e, x, _arb_vec_sub, at, "mean");
+    for (size_t i = 0; i < x.n; i++)
         multiply(row_of(x, i), row_of(x, i), var.v, (slong)x.d, e->prec);
-    }
 }
 
 /* The norm o, if there is one, whose tensors begin with AT. */

@@ -229,10 +229,15 @@ static inputs take_part(job *j, const cJSON *data, const inputs *in)
     must(j, first <= in->n && count <= in->n - first, "data: %zu inputs of %zu", count, in->n);
     must(j, !numbers || (size_t)cJSON_GetArraySize(numbers) == count, "data.numbers: not count");
     inputs out = {count, 0, take(j, count, sizeof *out.list)};
+    double last = -1;
     for (size_t i = 0; i < count; i++, v = v ? v->next : NULL) {
-        must(j, !v || (v->valuedouble >= 0 && v->valuedouble < (double)in->n),
-             "data.numbers: is not below %zu", in->n);
-        out.list[i] = in->list[v ? (size_t)v->valuedouble : first + i];
+        const double number = v ? v->valuedouble : (double)(first + i);
+        must(j,
+             (!v || cJSON_IsNumber(v)) && number > last && number < (double)in->n &&
+                 number == floor(number),
+             "data.numbers: are not ascending numbers of inputs");
+        last = number;
+        out.list[i] = in->list[(size_t)number];
         if (tokens == 0 || out.list[i].tokens <= tokens) continue;
         must(j, !out.list[i].edges, "data.tokens: a graph cannot be cut");
         out.list[i].tokens = tokens;

@@ -17,19 +17,14 @@ enum { USAGE = 1, DEFAULT_TRIES = 20 };
 
 static const char help[] =
     "Usage: pare-check CERT... [options]\n"
-    "\n"
-    "A second opinion on certificates of pare, by a program that shares no code with it. Both\n"
-    "models are evaluated in ball arithmetic; every statement of a certificate is\n"
-    "\n"
-    "  confirmed    true: proven here again, in another arithmetic\n"
-    "  REFUTED      false: a counterexample was found, in balls\n"
-    "  not refuted  about more inputs than can be evaluated; tries did not refute it\n"
-    "  not checked  not this program's to say; the line says why\n"
-    "\n"
-    "Options\n"
-    "  --unpacked DIR  use what `pare verify CERT --unpack DIR` wrote, for models that are "
-    "folders\n"
-    "                  or tickets and data that are texts\n"
+    "A second opinion on certificates of pare, by a program that shares no code with it and "
+    "evaluates\n"
+    "both models in ball arithmetic. Every statement is confirmed (proven here again), REFUTED (by "
+    "a\n"
+    "counterexample, in balls), not refuted (tries did not) or not checked (the line says why).\n\n"
+    "  --unpacked DIR  use what `pare verify CERT --unpack DIR` wrote, where a model is a folder "
+    "or a\n"
+    "                  ticket, or the data are texts\n"
     "  --input FILE, --output FILE, --data FILE\n"
     "                  where the files of the certificate are now\n"
     "  --inputs K      evaluate K of the inputs, drawn by the seed [all]\n"
@@ -38,13 +33,10 @@ static const char help[] =
     "  -t, --threads N [all processors]\n"
     "  --json          one JSON object for each certificate\n"
     "  -q, --quiet     only what is refuted, and the verdict\n"
-    "  -h, --help      this text\n"
-    "\n"
+    "  -h, --help      this text\n\n"
     "Exit code: 0 nothing is refuted; 4 something is; 2 a file cannot be read; 1 wrong usage.\n"
-    "\n"
-    "Examples\n"
-    "  pare-check small.safetensors.cert.json\n"
-    "  pare verify cut.cert.json --unpack plain && pare-check cut.cert.json --unpacked plain\n";
+    "Example: pare verify cut.cert.json --unpack plain && pare-check cut.cert.json --unpacked "
+    "plain\n";
 
 /* FLINT and GMP cannot report that memory is out: they end in abort(). */
 static void out_of_memory(int signal)

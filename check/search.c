@@ -92,12 +92,13 @@ static void read_domain(search *s, const char *text)
 
 /* ---- drawing inputs -------------------------------------------------------------------------- */
 
-/* Numbers in [-1, 1] that become an input: fresh ones, half of them at corners, or those of the worst
+/* Numbers in [-1, 1] that become an input: fresh ones, of vectors half of them at corners, or those of the worst
  * input so far with a tenth of them changed. */
 static double *propose(search *s, size_t count, bool climb)
 {
     double *const x = take(s->j, count, sizeof *x);
-    const bool corners = philox_u64(&s->random) % 2;
+    const bool vectors = s->kind != SEQUENCES && s->kind != EDITS;
+    const bool corners = vectors && philox_u64(&s->random) % 2;
     for (size_t i = 0; i < count; i++) {
         const double u = 2 * philox_uniform(&s->random) - 1;
         const bool keep = climb && philox_below(&s->random, 10) > 0;
@@ -130,12 +131,13 @@ static void place_rows(search *s, double *x, size_t n, size_t width)
 {
     const double *const a = s->number;
     const double half = s->kind == BOX ? fmin(a[1] / 2, a[0]) : 0, room = a[0] - half;
+    const double size = s->kind == CUBE  ? a[0] * INSIDE
+                        : s->kind == ALL ? pow(10, 2 * philox_uniform(&s->random) - 1)
+                                         : 1;
     for (size_t k = 0; k < width; k++) {
         const double center = philox_u64(&s->random) % 2 ? room : -room;
-        for (size_t i = k; i < n * width; i += width) {
-            if (s->kind == BOX) x[i] = center + half * INSIDE * x[i];
-            if (s->kind == CUBE) x[i] *= a[0] * INSIDE;
-        }
+        for (size_t i = k; i < n * width; i += width)
+            x[i] = s->kind == BOX ? center + half * INSIDE * x[i] : size * x[i];
     }
     for (size_t i = 0; (s->kind == LENGTHS || s->kind == BALL) && i < n; i++) {
         double sum = 0;
@@ -162,7 +164,7 @@ static input draw_input(search *s, bool climb, size_t *near, const double **numb
                width * sizeof *x);
     for (size_t i = 0; ids && i < n; i++)
         id[i] = (int64_t)pick(raw[i], m[1].vocab < m[0].vocab ? m[1].vocab : m[0].vocab);
-    if (!ids) place_rows(s, x, n, width);
+    if (!ids && s->kind != EDITS) place_rows(s, x, n, width);
     if (ids)
         in.ids = id;
     else if (ball)
@@ -183,8 +185,10 @@ static void one_try(search *s, unsigned wanted, interval *all, bool climb)
     const double *numbers;
     const input in = draw_input(s, climb, &near, &numbers);
     interval *const one = new_figures(j, count);
+    chunk *const mark = j->memory;
     balls y[2];
     compare(j, &s->c->model[0], &s->c->model[1], &in, wanted, one, y, BITS);
+    release(j, mark, NULL);
     for (size_t p = 0; p < count; p++)
         if (p != CHANGED) join_figure(all, p, one[p]);
     all[CHANGED].low = fmax(all[CHANGED].low, one[CHANGED].low);
@@ -222,6 +226,7 @@ const char *search_domain(job *j, const certificate *c, const char *domain, unsi
     if (holds_given(&s)) *tries = evaluated;
     j->work_all += work * (double)most;
     for (size_t t = 0; t < most; t++, ++*tries)
-        one_try(&s, wanted & ~(BIT(RATIO) | BIT(OUTPUTS)), all, s.worst && t % 2);
+        one_try(&s, wanted & ~(BIT(RATIO) | BIT(OUTPUTS)), all,
+                s.worst && t % 2 && s.kind != EDITS);
     return NULL;
 }

@@ -6,7 +6,7 @@
  *     1_Pooling/config.json      mean, first, max or last token
  *     2_Dense/                   a dense layer with its activation
  *     sentence_bert_config.json  max_seq_length
- *     tokenizer.json             kept with the model */
+ *     tokenizer.json and its kin kept with the model */
 #include "base/support.h"
 #include "import_tensors.h"
 #include "text/text_internal.h"
@@ -316,23 +316,6 @@ static void note_prompt(im_source *s, const char *folder)
     cJSON_Delete(root);
 }
 
-/* It is parsed when the first text is. */
-static void read_tokenizer(im_source *s, const char *folder)
-{
-    const char *const path = inside(s, folder, "tokenizer.json");
-    pare_blob *b = NULL;
-    if (!exists(s, path)) return;
-    s->st = pare_files_read(s->in, &b, path, s->err);
-    if (!s->st && b->bytes == 0) malformed(s, path, "is empty");
-    if (!s->st) s->st = pare_model_keep(s->m, b, s->err);
-    if (!s->st) {
-        s->m->tokenizer = PARE_TOK_JSON;
-        s->m->vocab = b->data;
-        s->m->vocab_bytes = b->bytes;
-    }
-    pare_blob_release(b);
-}
-
 void im_open_folder(im_source *s, const char *path)
 {
     size_t n = strlen(path);
@@ -353,7 +336,6 @@ void im_open_folder(im_source *s, const char *path)
         s->pooling.normalize = s->pooling.told = true;
     s->folder = folder;
     open_weights(s, folder);
-    read_tokenizer(s, folder);
 }
 
 void im_take_tokenizer(im_source *s)

@@ -254,13 +254,13 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
     m->embedding.width = 1000;
     m->head.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
-    pare_input in = {.batch = 10, .tokens = 999, .width = 1000};
+    pare_input in = {.batch = 100, .tokens = 999, .width = 1000};
     pare_inputs set = one(&in);
     pare_gap gap = {.proven = pare_ub_exact(1.001), .measured = 1};
-    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 2 x 9.99e9 */
-    in.batch = 11;
+    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 2 x 9.99e10 */
+    in.batch = 101;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
-    in.batch = 10;
+    in.batch = 100;
     gap.proven = pare_ub_exact(1.00002); /* writers add more than that */
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     gap.proven = pare_ub_exact(1.00004);
@@ -278,14 +278,14 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     m->head.out.w = (pare_weight){0};
     m->blocks = &block;
     m->nblocks = 1;
-    in.batch = 1;
+    in.batch = 5;
     assert_false(enclose_goes_wide(&gap, m, m, &set)); /* 80 heads x 998,001 pairs */
     in.tokens = 500;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     pare_model_free(m);
 }
 
-/* Shapes whose work is 2e10, the most that is done, and one unit more. */
+/* Shapes whose work is 2e11, the most that is done, and one unit more. */
 static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
 {
     (void)state;
@@ -295,10 +295,10 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
     m->embedding.width = 1000;
     m->head.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
     assert_int_equal(pare_model_clone(&g, m, NULL), PARE_OK);
-    pare_input in[2] = {{.batch = 10, .tokens = 1000, .width = 1000}, {.batch = 1, .tokens = 1}};
+    pare_input in[2] = {{.batch = 100, .tokens = 1000, .width = 1000}, {.batch = 1, .tokens = 1}};
     pare_inputs set = one(in), two = {2, in};
     const pare_gap gap = {.proven = pare_ub_exact(2), .measured = 1};
-    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 1000 x 1000 x 1000 x 10, twice */
+    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 1000 x 1000 x 1000 x 100, twice */
     assert_false(enclose_goes_wide(&gap, m, m, &two));
     g->head.out.w.rows = 1001;
     assert_false(enclose_goes_wide(&gap, m, g, &set));
@@ -306,45 +306,45 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
     g->head.out.w.rows = 999;
     assert_true(enclose_goes_wide(&gap, m, g, &set));
     pare_model_free(g);
-    /* 256 for the weight of a key in a head: 512 x 6250^2 = 2e10 for both models. */
+    /* 256 for the weight of a key in a head: 512 x 6250^2 x 10 = 2e11 for both models. */
     pare_head heads[2] = {{0}};
     pare_block blocks[2] = {{.attn = {.kind = PARE_ATTN_EXACT, .nheads = 1, .heads = heads}}};
     m->head.out.w = (pare_weight){0};
     m->blocks = blocks;
     m->nblocks = 2;
     blocks[1].attn.nheads = 1; /* of a kind without attention: none of its heads runs */
-    in[0] = (pare_input){.batch = 1, .tokens = 6250, .width = 1000};
+    in[0] = (pare_input){.batch = 10, .tokens = 6250, .width = 1000};
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     in[0].tokens = 6251;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
-    in[0] = (pare_input){.batch = 4, .tokens = 3125, .width = 1000};
+    in[0] = (pare_input){.batch = 40, .tokens = 3125, .width = 1000};
     assert_true(enclose_goes_wide(&gap, m, m, &set));
-    in[0].batch = 5;
+    in[0].batch = 41;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     blocks[1].attn = blocks[0].attn;
-    in[0].batch = 2;
+    in[0].batch = 20;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
-    in[0].batch = 3;
+    in[0].batch = 21;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     m->nblocks = 1;
     blocks[0].attn.nheads = 2;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
-    in[0].batch = 2;
+    in[0].batch = 20;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     /* One token sees itself. */
-    in[0] = (pare_input){.batch = 39062500, .tokens = 1, .width = 1000};
+    in[0] = (pare_input){.batch = 390625000, .tokens = 1, .width = 1000};
     blocks[0].attn.nheads = 1;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     in[0].batch++;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
-    /* Causal: token i sees i + 1 keys, 4417 x 4418 / 2 = 9757153 pairs; 4 batches. */
+    /* Causal: token i sees i + 1 keys, 4417 x 4418 / 2 = 9757153 pairs; 40 batches. */
     m->pattern.kind = PARE_CAUSAL;
-    in[0] = (pare_input){.batch = 4, .tokens = 4417, .width = 1000};
+    in[0] = (pare_input){.batch = 40, .tokens = 4417, .width = 1000};
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     in[0].tokens = 4419; /* 9766 - 1 thousand: 9765990 pairs, 490 above a quarter of the most */
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     /* Graphs: the edges, itself and three of an expander for each of two nodes. */
-    size_t ptr[] = {0, 0, 39062500 - 8};
+    size_t ptr[] = {0, 0, 390625000 - 8};
     const pare_graph graph = {2, ptr, NULL};
     m->pattern = (pare_pattern){.kind = PARE_GRAPH, .expander_degree = 3};
     in[0] = (pare_input){.batch = 1, .tokens = 2, .width = 1000, .graph = &graph};
@@ -353,7 +353,7 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     /* Products of queries and keys, of weights and values: dk + dv more for each pair. */
     heads[0] = (pare_head){.dk = 100, .dv = 44};
-    ptr[2] = 25000000 - 8;
+    ptr[2] = 250000000 - 8;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     ptr[2]++;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
@@ -540,12 +540,12 @@ static void hear(void *self, const char *what, uint64_t done, uint64_t total)
 static void a_proof_reports_one_range_that_never_goes_back(void **state)
 {
     (void)state;
-    double x[] = {1, 1, 1e-6};
+    double x[] = {1, 1, 1e-6, 1, 1, 1e-6, 1, 1, 1e-6};
     cancelling c;
     cancelling_open(&c);
     pare_input in[3];
     for (size_t i = 0; i < 3; i++)
-        in[i] = (pare_input){.batch = 1, .tokens = 1, .width = 3, .x = x};
+        in[i] = (pare_input){.batch = 1, .tokens = i + 1, .width = 3, .x = x};
     const pare_inputs set = {3, in};
     heard h = {0};
     const pare_exec exec = {.threads = 1, .progress = hear, .self = &h};

@@ -105,11 +105,9 @@ static void text_needs_a_model_that_reads_text(void **state)
     close_place(&p);
 }
 
-static void stories_begin_anew_for_llama(void **state)
+/* A vocabulary of llama2.c with the bytes alone: 0 unknown, 1 begins a text, 2 ends it. */
+static size_t byte_vocabulary(uint8_t vocab[4096])
 {
-    (void)state;
-    /* A vocabulary of the bytes alone. */
-    uint8_t vocab[4096];
     size_t n = 4;
     memcpy(vocab, &(int32_t){8}, 4);
     for (int id = 0; id < 259; id++) {
@@ -123,6 +121,14 @@ static void stories_begin_anew_for_llama(void **state)
         memcpy(vocab + n + 8, text, strlen(text));
         n += 8 + strlen(text);
     }
+    return n;
+}
+
+static void stories_begin_anew_for_llama(void **state)
+{
+    (void)state;
+    uint8_t vocab[4096];
+    const size_t n = byte_vocabulary(vocab);
     place p;
     open_place(&p, "t.txt");
     pare_model m = small_model(259, 259, PARE_POOL_NONE);
@@ -175,6 +181,54 @@ static void rows_of_ids_are_texts(void **state)
     assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), PARE_ERR_INPUT,
                    "F32 [2], expected ids [T] or [B, T]");
     close_place(&p);
+}
+
+/* ---- texts of the model itself ----------------------------------------------------------------- */
+
+static void a_model_writes_texts_that_depend_on_the_seed_and_their_number(void **state)
+{
+    (void)state;
+    uint8_t vocab[4096];
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+    pare_dataset five, three, other;
+    pare_model *m;
+    pare_err err = {0};
+    pare_arena *const a = pare_arena_new();
+    size_t n;
+    o.dim = 16, o.layers = 1, o.heads = 2, o.vocab = 259, o.context = 20;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    m->tokenizer = PARE_TOK_LLAMA2C;
+    m->vocab = vocab;
+    m->vocab_bytes = byte_vocabulary(vocab);
+    assert_ok(pare_dataset_load(&five, a, m, "self:5", NULL, &err), &err);
+    assert_ok(pare_dataset_load(&three, a, m, "self:3", NULL, &err), &err);
+    assert_ok(pare_dataset_load(&other, a, m, "self:5", &(pare_data_opts){.seed = 1}, &err), &err);
+    assert_true(five.task == PARE_TASK_TEXT && five.documents == 5 && five.inputs.n == 5);
+    size_t same = 0;
+    for (size_t i = 0; i < 5; i++) {
+        const pare_input *const x = &five.inputs.in[i], *const y = &other.inputs.in[i];
+        assert_true(x->ids[0] == 1 && x->tokens <= 20 && !x->continues);
+        for (size_t k = 1; k < x->tokens; k++) assert_true(x->ids[k] != 2);
+        if (i < 3) {
+            assert_int_equal(three.inputs.in[i].tokens, x->tokens);
+            assert_memory_equal(three.inputs.in[i].ids, x->ids, x->tokens * sizeof *x->ids);
+        }
+        for (size_t j = 0; j < i; j++) /* texts differ, and from those of another seed */
+            assert_memory_not_equal(x->ids, five.inputs.in[j].ids, 3 * sizeof *x->ids);
+        same += memcmp(x->ids, y->ids, 3 * sizeof *x->ids) == 0;
+    }
+    assert_int_equal(same, 0);
+    assert_true(pare_data_is_self("self:12", &n) && n == 12);
+    assert_false(pare_data_is_self("self:0", &n) || pare_data_is_self("self:", &n) ||
+                 pare_data_is_self("self:1x", &n) || pare_data_is_self("self:9999999999", &n) ||
+                 pare_data_is_self("itself:3", &n));
+    m->tokenizer = PARE_TOK_BYTES;
+    m->vocab = NULL;
+    m->vocab_bytes = 0;
+    assert_status(pare_dataset_load(&five, a, m, "self:5", NULL, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "no token that begins or ends a text");
+    pare_model_free(m);
+    pare_arena_free(a);
 }
 
 /* ---- sentences ------------------------------------------------------------------------------- */
@@ -448,6 +502,7 @@ int main(void)
         cmocka_unit_test(text_needs_a_model_that_reads_text),
         cmocka_unit_test(stories_begin_anew_for_llama),
         cmocka_unit_test(rows_of_ids_are_texts),
+        cmocka_unit_test(a_model_writes_texts_that_depend_on_the_seed_and_their_number),
         cmocka_unit_test(sentences_come_with_their_labels),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(arrays_are_read_row_by_row),
