@@ -226,8 +226,6 @@ PARE_MUST_USE pare_status pare_out_commit(pare_out *o,
 size_t pare_out_sweep(const char *path);
 /* The same before anything is written: .PID-old.tmp stays, it may be the only copy of something. */
 size_t pare_out_sweep_begun(const char *path);
-/* The same where `path` is a folder: folders of such names go as well; `old`: also .PID-old.tmp. */
-size_t pare_folder_sweep(const char *path, bool old);
 void pare_out_abort(pare_out *o); /* removes the temporary file; accepts NULL */
 /* Renames `from` to `to` (in its folder, and down to the disk); what is there is replaced only with
  * `overwrite`. On failure `to` is as it was, unless the message says that the folder could not be

@@ -178,14 +178,9 @@ typedef struct pare_reduce_opts {
         .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT, .ticket = PARE_TICKET_OPTS_DEFAULT               \
     }
 
-/* Whether a cut by these options can be written as a folder like the one that `m` was read from:
- * PARE_ERR_USAGE says what no config of its family can hold. pare_reduce asks it too; it looks at
- * no data. */
-PARE_MUST_USE pare_status pare_reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o,
-                                                  pare_err *err);
-
 /* PARE_ERR_PROMISE: nothing is proven to stay within max_error, or the result is not smaller than
- * what came in. PARE_ERR_USAGE: the options leave the model as it is. Nothing was written. On failure
+ * what came in. PARE_ERR_USAGE: the options leave the model as it is, or ask for what no
+ * folder can hold (before any data is read). Nothing was written. On failure
  * *out has what was found until then. */
 PARE_MUST_USE pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                                       const pare_reduce_opts *o, const pare_exec *exec,

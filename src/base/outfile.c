@@ -2,7 +2,7 @@
  *
  * The buffer is our own: stdio gives up when a signal interrupts a write, and forgets what it has
  * lost. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -294,7 +294,7 @@ size_t pare_out_sweep_begun(const char *path)
     return remove_stale(path, false, false);
 }
 
-size_t pare_folder_sweep(const char *path, bool old)
+size_t pare_folder_sweep(const char *path)
 {
-    return remove_stale(path, old, true);
+    return remove_stale(path, true, true);
 }

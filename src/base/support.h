@@ -82,6 +82,9 @@ PARE_MUST_USE pare_status pare_text_read_blob(char **out, size_t *bytes, pare_ar
 PARE_MUST_USE pare_status pare_folder_list(char ***names, size_t *n, pare_arena *a,
                                            const char *folder, pare_err *err);
 
+/* pare_out_sweep where `path` is a folder: folders of such names go as well. */
+size_t pare_folder_sweep(const char *path);
+
 /* Bytes of a file, or of the plain files in a folder; 0: there is none. */
 uint64_t pare_path_bytes(const char *path);
 

@@ -443,7 +443,6 @@ pare_status cli_may_write_folder(cli *c, const char *path, const char *const *in
             st = cli_usage_error(c, "-o %s: the input %s lies in it", path, inputs[i]);
     if (!st) st = pare_folder_check(path, c->force, &c->err);
     if (!st) st = folder_check(c, path);
-    if (!st) (void)pare_folder_sweep(path, false);
     return st;
 }
 

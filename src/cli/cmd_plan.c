@@ -275,6 +275,11 @@ static pare_status check_options(cli *c, plan_opts *o)
         st = cli_only(c, "mixtures",
                       o->o.mixtures == 0 || (o->o.directions & (o->o.directions - 1)) != 0,
                       "several directions in --directions");
+    if (!st && *c->out && c->out[strlen(c->out) - 1] == '/')
+        st = cli_usage_error(c,
+                             "-o %s: pare plan writes files, whose shapes need not be those of a "
+                             "config; pare width and pare depth --blocks write folders",
+                             c->out);
     /* Whatever will be chosen: nothing that is there now is written over. */
     for (size_t i = 0; !st && i < TAILS; i++) {
         const char *const path = cli_suffixed(c, c->out, tails[i]);

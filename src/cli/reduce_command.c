@@ -204,8 +204,8 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
 {
     /* A ticket is a file, unless the name is that of a folder: then it is refused. */
     const bool file = r->any_shape || r->o.kind == PARE_REDUCE_TICKET;
-    r->o.folder = reduce_names_folder(c->operand[0], c->out) &&
-                  !(file && c->out[strlen(c->out) - 1] != '/');
+    r->o.folder =
+        reduce_names_folder(c->operand[0], c->out) && !(file && c->out[strlen(c->out) - 1] != '/');
     if (r->o.folder) c->out = cli_folder_name(c, c->out);
     const char *const cert_path =
         cli_suffixed(c, c->out, r->o.folder ? "/pare.cert.json" : ".cert.json");
@@ -226,7 +226,6 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     if (!st && !(files = pare_files_new())) st = pare_no_memory(&c->err);
     r->o.files = files;
     if (!st) st = cli_load_files(c, &m, r->o.from, files);
-    if (!st && r->o.folder) st = reduce_reword(c, pare_reduce_fits_folder(m, &r->o, &c->err));
     if (!st && r->any_shape) /* not an option of all of these commands */
         st = cli_only(c, "any-shape", pare_is_dir(r->o.from), "a Hugging Face folder");
     if (!st && r->any_shape)

@@ -57,7 +57,7 @@ pare_dtype dtype_of(size_t choice);
     {.name = "any-shape", .kind = OPT_FLAG, .to = &(var),                                          \
      .help = "of a Hugging Face folder: cut whatever costs least, also what no config can express, and write a pare file"}
 #define REDUCE_OUT_HELP                                                                            \
-    "where the smaller model goes; beside it FILE.cert.json, its certificate, and FILE.run.json, " \
+    "where the smaller model goes, a file, or NAME/ for the cut of a folder; beside it FILE.cert.json, its certificate, and FILE.run.json, " \
     "sizes, times and the command"
 /* clang-format on */
 

@@ -135,7 +135,7 @@ pare_status pare_folder_move(const char *from, const char *to, bool overwrite, p
     }
     if (!st) st = sync_folder(parent, err);
     if (left) pare_folder_remove(left);
-    if (!st) pare_folder_sweep(to, true);
+    if (!st) pare_folder_sweep(to);
     pare_arena_free(a);
     return st;
 }

@@ -1,8 +1,8 @@
-/* folder_shapes.c - which cuts a Hugging Face folder can hold (pare/cut.h). A config has one number
+/* folder_shapes.c - which cuts a Hugging Face folder can hold (reduce_parts.h). A config has one number
  * for all layers: of blocks, of hidden units, of heads and their width. So blocks may go as a whole,
  * and hidden units in all layers alike; what makes one layer differ from the others does not fit. */
 #include "model/model_facts.h"
-#include <pare/cut.h>
+#include "reduce_parts.h"
 
 #include <math.h>
 #include <string.h>
@@ -41,7 +41,7 @@ static bool has_one_scale(const pare_model *m)
     return true;
 }
 
-pare_status pare_reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o, pare_err *err)
+pare_status reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o, pare_err *err)
 {
     const char *why = NULL;
     if (!is_family(m))

@@ -287,7 +287,7 @@ pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
     out->cert_path = pare_cert_path(a, o.to, o.folder);
     if (!out->cert_path) return pare_no_memory(err);
     if (o.folder) {
-        const pare_status st = pare_reduce_fits_folder(m, &o, err);
+        const pare_status st = reduce_fits_folder(m, &o, err);
         if (st) return st;
         o.width.standard = true;
     }

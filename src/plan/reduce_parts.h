@@ -33,6 +33,11 @@ void reduce_in_nats(pare_evaluation *e);
 /* n things of `size` bytes, copied into the caller's arena; NULL: memory is out. */
 void *reduce_copy(reducer *r, const void *list, size_t n, size_t size);
 
+/* Whether a cut by these options can be written as a folder like the one that `m` was read from:
+ * PARE_ERR_USAGE says what no config of its family can hold (folder_shapes.c). */
+PARE_MUST_USE pare_status reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o,
+                                             pare_err *err);
+
 PARE_MUST_USE pare_status reduce_width(reducer *r);
 PARE_MUST_USE pare_status reduce_depth(reducer *r);
 PARE_MUST_USE pare_status reduce_ticket(reducer *r);

@@ -37,4 +37,9 @@ done
 $cut --qk-dim 4 --any-shape -o no/ | head -1
 $cut --qk-dim 4 --any-shape -o any.safetensors | tail -1
 pare width -q b.st --data ids.npy --ffn-dim 20 -o no/ | head -1
+pare plan -q b --pool mean --normalize --data ids.npy --max-bytes 20k -o no/ | head -1
+echo "-- uncut"
+pare import -q b --pool mean --normalize -o same/
+cmp b/model.safetensors same/model.safetensors && cmp b/config.json same/config.json && ls same
+pare import -q b.st -o no/ | head -1
 ls
