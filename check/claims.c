@@ -340,7 +340,7 @@ static const kind observations[] = {
 
 static const kind others[] = {
     {"new_input.independent", NULL, 0, "no file can show it"},
-    {"", NULL, 0, "it proves nothing"},
+    {"", NULL, 0, "no claim that is checked rests on it"},
 };
 
 static const kind *find_kind(job *j, const kind *k, const cJSON *claim)

@@ -11,7 +11,9 @@ enum {
     MOST_DEGREE = 65536,
     WINDOW_TOKENS = 512,
     RANDOM_STREAM = 0x696e7000,
-    EXPANDER_STREAM = 0x65787061
+    EXPANDER_STREAM = 0x65787061,
+    DRAW_STREAM = 0x68656c64,
+    FEWEST_DOCUMENTS = 16
 };
 
 /* ---- graphs ---------------------------------------------------------------------------------- */
@@ -219,6 +221,37 @@ static inputs inputs_of_graph(job *j, const model *m, const char *path, npz z, s
     return out;
 }
 
+static int by_size(const void *a, const void *b)
+{
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
+}
+
+/* The seed permutes documents, or inputs where there are few: `numbers` must be the first of them. Of a
+ * part without numbers nobody knows why it was taken. */
+static void check_numbers(job *j, const cJSON *data, const inputs *all, uint64_t seed)
+{
+    const cJSON *const numbers = find(data, "numbers"), *v = numbers ? numbers->child : NULL;
+    const size_t count = get_count(j, data, "count");
+    philox random = {.seed = seed, .stream = DRAW_STREAM};
+    size_t *const unit = take(j, all->n, sizeof *unit), n = 0;
+    for (size_t i = 0; i < all->n; i++)
+        if (!all->list[i].continues) unit[n++] = i;
+    for (size_t i = 0; n < FEWEST_DOCUMENTS && i < all->n; i++) unit[i] = i;
+    if (n < FEWEST_DOCUMENTS) n = all->n;
+    for (size_t i = 0; i + 1 < n; i++) {
+        const size_t k = i + (size_t)philox_below(&random, n - i), drawn = unit[k];
+        unit[k] = unit[i];
+        unit[i] = drawn;
+    }
+    bool right = numbers ? count <= n : count == all->n || !find(data, "heldout");
+    if (numbers && right) qsort(unit, count, sizeof *unit, by_size);
+    for (size_t i = 0; right && v; i++, v = v->next) right = v->valuedouble == (double)unit[i];
+    if (numbers || !right)
+        state(j, right ? CONFIRMED : REFUTED, "data.numbers",
+              right ? "the seed draws these inputs" : "they are not those that the seed draws");
+}
+
 /* Of a part: the inputs `numbers`, or `count` of them from `first` on; the first `tokens` tokens of
  * each (0: all). */
 static inputs take_part(job *j, const cJSON *data, const inputs *in)
@@ -271,7 +304,10 @@ inputs load_inputs(job *j, const model *m, const cJSON *data, uint64_t seed, con
     else
         out = inputs_of_array(j, m, path, read_npy(j, path, file));
     out = all_that_fit(j, m, out);
-    return same(kind, "part") ? all_that_fit(j, m, take_part(j, data, &out)) : out;
+    if (!same(kind, "part")) return out;
+    const inputs part_of_it = take_part(j, data, &out);
+    check_numbers(j, data, &out, seed);
+    return all_that_fit(j, m, part_of_it);
 }
 
 /* ---- unpacked inputs ------------------------------------------------------------------------- */

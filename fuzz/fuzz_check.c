@@ -230,14 +230,14 @@ static void try_certificate(const uint8_t *data, size_t size)
 static size_t mutate_part(uint8_t *data, size_t size, size_t max_size, size_t at, size_t n,
                           size_t digits)
 {
-    static uint8_t room[4096];
+    static uint8_t kept[4096];
     const size_t rest = size - at - n;
-    if (n > sizeof room || at + rest >= max_size) return LLVMFuzzerMutate(data, size, max_size);
-    const size_t capacity = max_size - at - rest < sizeof room ? max_size - at - rest : sizeof room;
-    memcpy(room, data + at, n);
-    const size_t now = LLVMFuzzerMutate(room, n, capacity);
+    if (n > sizeof kept || at + rest >= max_size) return LLVMFuzzerMutate(data, size, max_size);
+    const size_t capacity = max_size - at - rest < sizeof kept ? max_size - at - rest : sizeof kept;
+    memcpy(kept, data + at, n);
+    const size_t now = LLVMFuzzerMutate(kept, n, capacity);
     memmove(data + at + now, data + at + n, rest);
-    memcpy(data + at, room, now);
+    memcpy(data + at, kept, now);
     for (size_t i = 0; i < digits; i++) data[at - digits + i] = (uint8_t)((uint64_t)now >> (8 * i));
     return at + now + rest;
 }

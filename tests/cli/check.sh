@@ -43,6 +43,9 @@ forge ball.outputs 0.02 3
 forge ball.score 0.02 3
 sed 's/by uniform (it was/by zero (it was/; s/"uniform (it was/"zero (it was/' u.st.cert.json >forged.cert.json
 pare-check forged.cert.json --tries 0 -q | grep -c REFUTED
+echo "-- inputs that another seed draws"
+sed 's/"seed": "0"/"seed": "1"/' u.st.cert.json >forged.cert.json
+pare-check forged.cert.json --tries 0 -q | what | grep REFUTED
 echo "-- another model, another input"
 cp u.st keep.st
 printf '\1' | dd of=u.st bs=1 seek=$(($(stat -c %s u.st) - 3)) conv=notrunc status=none
