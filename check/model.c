@@ -2,8 +2,7 @@
  *
  * A tensor has the bytes that its shape needs, inside the file, without gaps; the architecture has no
  * key that this program does not know. Shapes are checked where evaluate.c uses them. What `pare verify
- * --unpack` writes plainly is left to it: tickets, models of version 1, and files written by hand in
- * another form than pare's. */
+ * --unpack` writes plainly is left to it: tickets and models of version 1. */
 #include "check.h"
 
 #include <math.h>
@@ -108,6 +107,25 @@ static bool header_hash_is_right(job *j, bytes header, const char *digits)
 }
 
 /* ---- the canonical architecture -------------------------------------------------------------- */
+
+/* What pare writes and files written by hand may leave out, in a parent of that name and kind. */
+static void fill_defaults(job *j, const char *parent, cJSON *o)
+{
+    static const char *const list[][4] = {
+        {"", NULL, "context", "0"},          {"head", NULL, "pool", "\"none\""},
+        {"head", NULL, "tied", "false"},     {"pattern", "graph", "self_loops", "false"},
+        {"pattern", "window", "sinks", "0"}, {"ffn", NULL, "activation", "\"none\""}};
+    for (size_t i = 0; cJSON_IsObject(o) && i < sizeof list / sizeof *list; i++) {
+        if (!same(parent, list[i][0]) || find(o, list[i][2]) ||
+            (list[i][1] && !is_text(find(o, "kind"), list[i][1])))
+            continue;
+        cJSON *const v = cJSON_Parse(list[i][3]);
+        const bool added = v && cJSON_AddItemToObject(o, list[i][2], v);
+        if (!added) cJSON_Delete(v);
+        must(j, added, "out of memory");
+    }
+    for (cJSON *c = o->child; c; c = c->next) fill_defaults(j, c->string ? c->string : "blocks", c);
+}
 
 /* A key that this program does not know could change what the model computes; a default that pare
  * leaves out would change the canonical form. */
@@ -219,8 +237,9 @@ model read_model(job *j, const char *name, bytes file)
              header_hash_is_right(j, text, sum->valuestring),
          "%s: is not a model of pare, or its header has another hash%s", name, hint);
     read_tensors(j, header, data, &m);
-    const cJSON *const root = parse_json(j, name, arch->valuestring, strlen(arch->valuestring));
+    cJSON *const root = parse_json(j, name, arch->valuestring, strlen(arch->valuestring));
     must(j, get_count(j, root, "version") == 2, "%s: not of version 2%s", name, hint);
+    fill_defaults(j, "", root);
     read_architecture(j, &m, root);
     return m;
 }
