@@ -107,6 +107,8 @@ typedef struct pare_reduction {
     size_t of_inputs;      /* number of held-out inputs in the file; 0: all were proven on */
     size_t rows;           /* output rows of what is proven on */
     const char *row_word;  /* "node", "position", "input" */
+    const char *
+        label_word; /* what its largest entry is: "class", "top token", "label", "largest output" */
 } pare_reduction;
 
 /* ---- doing it -------------------------------------------------------------------------------- */

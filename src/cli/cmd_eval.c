@@ -41,7 +41,7 @@ static void print_metric(const char *label, const pare_evaluation *e, const eval
         out_row(label, "%.4f (%.5f nats per token%s) on %s %s%s", e->value, e->scores.nats,
                 per_byte, counted, what, of);
     } else if (strcmp(e->metric, "cosine") == 0)
-        out_row(label, "mean %.6f on %s %s%s", e->value, counted, what, inputs ? " held out" : "");
+        out_row(label, "mean %.6f on %s %sinputs", e->value, counted, inputs ? "held-out " : "");
     else if (strcmp(e->metric, "auc") == 0)
         out_row(label, "%.4f on %s %s (accuracy %.2f %%)", e->value, counted, what,
                 100 * e->scores.accuracy);

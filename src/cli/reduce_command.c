@@ -27,6 +27,11 @@ bool reduce_json_end(cJSON *root, const pare_reduction *r)
             text ? after->scores.perplexity : NAN, before->scores.counted, r->metric_inputs,
             r->held_out))
         return false;
+    if (r->cosine.rows &&
+        !pare_json_add_record(root, "cosine", "rows:z mean:g median:g p05:g least:g held_out:b",
+                              r->cosine.rows, r->cosine.mean, r->cosine.median, r->cosine.p05,
+                              r->cosine.least, r->held_out))
+        return false;
     /* Beside the largest output a bound can be called vacuous. */
     return pare_json_add_values(root, "largest_output:N", r->largest_output) &&
            pare_json_add_record(root, "time_ms",

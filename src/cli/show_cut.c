@@ -26,6 +26,14 @@ const char *show_metric_name(const char *metric)
 
 /* ---- before and after ----------------------------------------------------------------------- */
 
+/* A measured cosine, rounded down; beyond six decimals it is rounding of the f32 engine. */
+static const char *seen_cosine(char buf[40], double cosine)
+{
+    if (1 - cosine > 1e-5) return out_cosine(buf, 1 - cosine);
+    snprintf(buf, 40, "%.6f", floor(1e6 * cosine) / 1e6);
+    return buf;
+}
+
 static void print_metric(const pare_reduction *r)
 {
     static const char *const counted[] = {[PARE_TASK_NODES] = "test nodes",
@@ -34,12 +42,14 @@ static void print_metric(const pare_reduction *r)
                                           [PARE_TASK_TOKENS] = "tokens",
                                           [PARE_TASK_VALUES] = "values"};
     const pare_evaluation *const b = &r->metric_before, *const a = &r->metric_after;
-    const char *const what = strcmp(b->metric, "cosine") == 0 ? "" : counted[r->task];
+    const bool cosine = strcmp(b->metric, "cosine") == 0;
+    const char *const what = cosine ? "" : counted[r->task];
     const size_t n = r->metric_inputs;
-    char count[32];
-    out_part("%-13s%s ", "quality", show_metric_name(b->metric));
-    if (strcmp(b->metric, "cosine") == 0)
-        out_part("%.4f to the original (least %.4f)", a->value, r->cosine.least);
+    char count[32], mean[40], least[40];
+    out_part("%-13s%s%s ", "quality", cosine ? "mean " : "", show_metric_name(b->metric));
+    if (cosine)
+        out_part("%s to the original, worst %s", seen_cosine(mean, r->cosine.mean),
+                 seen_cosine(least, r->cosine.least));
     else if (strcmp(b->metric, "accuracy") == 0)
         out_part("%.4g %% -> %.4g %%", 100 * b->value, 100 * a->value);
     else
@@ -160,11 +170,9 @@ static const char *stay_words(char buf[48], const pare_claim *changed, size_t n)
     return buf;
 }
 
-void show_cosines(const pare_cert *cert)
+static void print_cosines(const pare_cert *cert, const pare_claim *first)
 {
     char all[40], part[160] = "", least[40];
-    const pare_claim *const first = pare_cert_find(cert, PARE_COSINE_DISTANCE);
-    if (!first || cert->proven == 0) return; /* equal outputs need no words */
     for (const pare_claim *t = first + 1; t < cert->claims + cert->nclaims; t++) {
         if (t->kind != PARE_COSINE_DISTANCE) continue;
         const size_t at = strlen(part);
@@ -189,21 +197,32 @@ void show_cosines(const pare_cert *cert)
     }
 }
 
-static void print_terms(const pare_reduction *r)
+/* Which labels or tokens stay the largest, and how far the distribution moves. */
+static void print_distribution(const pare_cert *cert, const pare_reduction *r)
 {
-    const pare_cert *const cert = &r->cert;
     const pare_claim *const changed = pare_cert_find(cert, PARE_ROWS_CHANGED);
     const pare_claim *const mean = pare_cert_find(cert, PARE_KL_MEAN);
     const pare_claim *const most = pare_cert_find(cert, PARE_KL_MOST);
+    const char *const row = r ? r->row_word : "output row";
     char a[48], b[40];
-    show_cosines(cert);
-    /* The largest entry of an embedding means nothing. */
-    if (changed && r->rows > 0 && !pare_cert_find(cert, PARE_COSINE_DISTANCE))
-        out_row("", "the largest output is the same for %s %s%s", stay_words(a, changed, r->rows),
-                r->row_word, r->rows == 1 ? "" : "s");
+    if (changed && r && r->rows > 0)
+        out_row("", "the %s stays the same for %s %s%s", r->label_word,
+                stay_words(a, changed, r->rows), row, r->rows == 1 ? "" : "s");
+    else if (changed && !r && most)
+        out_row("", "the largest output stays the same for %.4g %% of the output rows",
+                floor(1e4 * (1 - fmin(1, changed->value))) / 100);
     if (mean && most && cert->proven > 0 && !isinf(most->value))
-        out_row("", "the KL divergence of a %s is at most %s nats, on average at most %s",
-                r->row_word, out_bound(a, most), out_bound(b, mean));
+        out_row("", "KL divergence to the original at most %s nats per %s, on average at most %s",
+                out_bound(a, most), row, out_bound(b, mean));
+}
+
+void show_terms(const pare_cert *cert, const pare_reduction *r)
+{
+    const pare_claim *const cosine = pare_cert_find(cert, PARE_COSINE_DISTANCE);
+    if (!cosine) /* the largest entry of an embedding means nothing */
+        print_distribution(cert, r);
+    else if (cert->proven > 0) /* equal outputs need no words */
+        print_cosines(cert, cosine);
 }
 
 static void print_near(const cli *c, const pare_reduction *r)
@@ -339,7 +358,7 @@ void show_results(const cli *c, const pare_reduction *r)
     if (r->has_metric) print_metric(r);
     print_outputs(r);
     print_headline(r);
-    print_terms(r);
+    show_terms(&r->cert, r);
     const pare_claim *const high = pare_cert_find(&r->cert, PARE_AUC_MOST);
     const pare_claim *const low = pare_cert_find(&r->cert, PARE_AUC_LEAST);
     if (low && high && (c->verbose || low->value > 0 || high->value < 1))

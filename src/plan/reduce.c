@@ -192,6 +192,15 @@ static pare_status measure_quality(pare_reduction *r, pare_arena *a, const pare_
     return PARE_OK;
 }
 
+/* What the largest entry of an output row stands for. */
+static const char *label_word(const pare_model *m)
+{
+    if (m->pattern.kind == PARE_GRAPH) return "class";
+    if (!pare_has(pare_head_weight(m)) || !m->embedding.ids) return "largest output";
+    if (m->head.pool != PARE_POOL_NONE) return "label";
+    return pare_model_outputs(m) == m->embedding.vocab ? "top token" : "largest output";
+}
+
 pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_model *m,
                                 const pare_reduce_opts *o, const pare_exec *exec, pare_err *err)
 {
@@ -224,6 +233,7 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
         r->row_word = m->pattern.kind == PARE_GRAPH    ? "node"
                       : m->head.pool != PARE_POOL_NONE ? "input"
                                                        : "position";
+        r->label_word = label_word(m);
         r->all_tokens = in->part && in->whole;
         r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
         r->of_inputs = r->inputs.units > set->n ? r->inputs.units : 0;
