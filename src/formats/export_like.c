@@ -1,7 +1,8 @@
 /* export_like.c - a cut of a Hugging Face folder as a folder of the same kind.
  *
- * Every tensor of the source goes out under its name, in its type and file: those of the blocks with
- * the numbers of the model, all others byte for byte (embedding and head must not have changed).
+ * Every tensor of the source goes out under its name and in its type, in model.safetensors or in its
+ * shard: those of the blocks with the numbers of the model, all others byte for byte (embedding and
+ * head must not have changed).
  * config.json keeps its keys but for the sizes that changed; tokenizers, pooling, cards and every
  * other small file are copied. At the end the folder is loaded, and must be the model that was
  * meant: the same architecture, and every weight to the precision it is stored in. What a family's
@@ -281,8 +282,17 @@ static const char *name_of(const char *path)
     return slash ? slash + 1 : path;
 }
 
+/* The name that loaders look for, whatever a single file of weights was called; shards keep theirs,
+ * which their index has. */
+static const char *name_of_weights(const st_file *f, size_t nfiles)
+{
+    const char *const name = name_of(f->blob->path);
+    return nfiles > 1 || strstr(name, "-of-") ? name : "model.safetensors";
+}
+
 /* One weights file of the source, with the model's numbers. *bytes: of its tensors. */
-static void write_weights(like *x, const st_file *f, const char *folder, size_t *bytes)
+static void write_weights(like *x, const st_file *f, const char *folder, const char *name,
+                          size_t *bytes)
 {
     const pare_mark mark = pare_arena_mark(x->arena);
     new_tensor *const t = x->st ? NULL : pare_alloc(x->arena, f->n + 1, sizeof *t);
@@ -292,7 +302,7 @@ static void write_weights(like *x, const st_file *f, const char *folder, size_t 
         t[i] = plan_tensor(x, &f->tensors[i]);
         if (!t[i].gone) *bytes += bytes_of(&t[i]);
     }
-    const char *const path = inside(x, folder, name_of(f->blob->path));
+    const char *const path = inside(x, folder, name);
     if (!x->st) x->st = pare_out_open(&o, path, false, x->err);
     if (!x->st) write_header(x, o, f, t);
     for (size_t i = 0; i < f->n && !x->st; i++)
@@ -653,7 +663,7 @@ pare_status pare_export_like(const pare_model *m, const pare_model *in, const ch
     }
     const size_t nweights = x.s.nfiles - (x.s.nfiles && x.s.pooling.dense ? 1 : 0);
     for (size_t f = 0; f < nweights && !x.st && !x.uncut; f++)
-        write_weights(&x, &x.s.files[f], to, &bytes);
+        write_weights(&x, &x.s.files[f], to, name_of_weights(&x.s.files[f], nweights), &bytes);
     if (!x.uncut) write_config(&x, to);
     if (!x.st) copy_folder(&x, top, folder, to == folder, bytes);
     copy_modules(&x, top, transformer, bytes);
