@@ -182,6 +182,7 @@ static void put_form(pare_buffer *out, utf8proc_option_t form, const char *s, si
 static void put_normal_form(pare_buffer *out, utf8proc_option_t form, const char *s, size_t n)
 {
     size_t done = 0, last = 0; /* copied; where the last character begins */
+    if (n == 0) return;        /* s may be NULL */
     for (size_t at = 0, len; at < n;) {
         if (is_inert(pare_utf8_next(s + at, n - at, &len), form)) {
             last = at;
