@@ -196,9 +196,9 @@ typedef struct pare_model {
     pare_embedding embedding;
     pare_pattern pattern;
     size_t context; /* longest input; 0 = any */
-    /* What files hold the weights in where that is exact, and what cuts round theirs to: F16, BF16,
-     * F32, F64. It came with the file, and is no part of what the model computes. Not set (0) in a
-     * model that was made in memory: ask pare_model_precision. */
+    /* F16 or BF16: files of the model hold those weights in it whose numbers it has; all others are
+     * stored as they are in memory. It came with the file, and is no part of what the model
+     * computes. */
     pare_dtype precision;
     size_t nblocks;
     pare_block *blocks;
@@ -238,12 +238,15 @@ typedef pare_status pare_weight_fn(void *self, const char *name, pare_weight *w,
 PARE_MUST_USE pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self,
                                                  pare_err *err);
 
-/* The one that is set, or that of most weights in memory: F32 or F64. */
+/* The type that most bytes of the weights are stored in: F16, BF16, F32 or F64. */
 pare_dtype pare_model_precision(const pare_model *m);
-/* Sets the precision and rounds every weight to it, to nearest, ties to even; f32 for a tensor with
- * a number that would become infinite, and f64 where it would in f32. The coded weights of a ticket
- * stay. Every cut ends with it, before it is certified. */
-PARE_MUST_USE pare_status pare_model_round(pare_model *m, pare_dtype precision, pare_err *err);
+/* Rounds every weight, to nearest, ties to even: with dtype 0 to the type in which `like` stores the
+ * weight of that name, those that it does not have to the precision of `like`; otherwise to dtype.
+ * Nothing gets wider. Frequencies of rotary positions and the coded weights of a ticket stay.
+ * PARE_ERR_INPUT names the tensor with a number that would become infinite. Every cut ends with it,
+ * before it is certified. */
+PARE_MUST_USE pare_status pare_model_round(pare_model *m, const pare_model *like, pare_dtype dtype,
+                                           pare_err *err);
 
 /* Every shape fits its neighbors, every weight is finite, every kind has what it needs; the
  * message names the tensor and both shapes. Importers, loaders and reductions end with it. */

@@ -155,7 +155,7 @@ static pare_model *write_model(depth_job *s)
             w->st = replacement_make(&m->blocks[layer->block].attn, m->arena, layer, s->plan[l],
                                      w->err);
     }
-    if (!w->st) w->st = pare_model_round(m, pare_model_precision(s->in), w->err);
+    if (!w->st) w->st = pare_model_round(m, s->in, s->o->dtype, w->err);
     if (!w->st) w->st = pare_model_check(m, w->err);
     return m;
 }

@@ -58,7 +58,7 @@ uint64_t pare_model_macs(const pare_model *m, size_t tokens, uint64_t edges)
 pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
 {
     pare_size s = {.macs = pare_model_macs(m, tokens, edges)};
-    weight_count counted = {m, pare_model_precision(m), &s};
+    weight_count counted = {m, m->precision, &s};
     /* The visitor hands out mutable weights; counting does not touch them. */
     const pare_status st = pare_model_each_weight((pare_model *)m, count, &counted, NULL);
     PARE_ASSERT(st == PARE_OK);

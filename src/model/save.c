@@ -142,10 +142,7 @@ static pare_status write_file(const entries *l, const char *header, size_t bytes
 static pare_status save(const pare_model *m, const char *path, bool overwrite, bool as_held,
                         char *sha256, pare_err *err)
 {
-    entries l = {.arena = pare_arena_new(),
-                 .m = m,
-                 .precision = pare_model_precision(m),
-                 .as_held = as_held};
+    entries l = {.arena = pare_arena_new(), .m = m, .precision = m->precision, .as_held = as_held};
     char *arch = NULL, *header = NULL;
     size_t bytes = 0;
     pare_status st = l.arena ? pare_model_check(m, err) : pare_no_memory(err);

@@ -149,12 +149,6 @@ pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction
         return pare_fail(r->err, PARE_ERR_USAGE,
                          "nothing to cut: this leaves every width and every layer as it is; "
                          "nothing was written");
-    /* Rounded before it is written and proven. A fold is exact: its numbers stay. */
-    if (o.kind != PARE_REDUCE_FOLD) {
-        const pare_dtype t = o.dtype ? o.dtype : pare_model_precision(r->m);
-        const pare_status st = pare_model_round(*small, t, r->err);
-        if (st) return st;
-    }
     return pare_reduce_publish(r->out, r->arena, r->m, small, &o, r->exec, r->err);
 }
 
@@ -271,6 +265,7 @@ static pare_status reduce_fold(reducer *r)
     pare_model *folded = NULL;
     pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = true});
     if (!st) st = pare_fold(&folded, &r->out->fold, r->m, r->err);
+    if (!st && r->o->dtype) st = pare_model_round(folded, NULL, r->o->dtype, r->err);
     reduce_phase(r, NULL, 92);
     if (!st) st = reduce_publish(r, &folded, "fold");
     pare_model_free(folded);

@@ -12,8 +12,9 @@ static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bo
     pare_status st;
     reduce_phase(r, NULL, search ? 10 : 60);
     if (r->o->kind == PARE_REDUCE_ONE_LAYER) {
-        st = pare_depth_one_layer(&small, &out->one_layer, r->m, fit, &r->o->one_layer, r->exec,
-                                  r->err);
+        pare_depth_one_opts one = r->o->one_layer;
+        one.dtype = r->o->dtype;
+        st = pare_depth_one_layer(&small, &out->one_layer, r->m, fit, &one, r->exec, r->err);
     } else {
         st = pare_depth(&small, report, r->m, fit, depth, r->exec, r->err);
         /* The report lives in the cut model, which publishing frees. */
@@ -30,10 +31,10 @@ static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bo
 
 /* The fewest exact layers whose proven headline stays within max_error. One more need not be
  * better, so they are tried one by one from the fewest. */
-static pare_status search_layers(reducer *r)
+static pare_status search_layers(reducer *r, const pare_depth_opts *opts)
 {
     const pare_reduction *const out = r->out;
-    pare_depth_opts depth = r->o->depth;
+    pare_depth_opts depth = *opts;
     double best = INFINITY;
     size_t at = depth.nexact;
     bool all = false, more = true;
@@ -62,10 +63,12 @@ pare_status reduce_depth(reducer *r)
                         isfinite(o->max_error);
     const bool needs_data = one_layer ? pare_depth_one_needs_data(&o->one_layer)
                                       : pare_depth_needs_data(r->m, &o->depth);
+    pare_depth_opts depth = o->depth;
+    depth.dtype = o->dtype;
     pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = !search && !needs_data});
     /* In a search the number of layers is chosen by what is proven on the held-out inputs. */
     if (!st && o->data) st = reduce_new_inputs(r, search);
-    if (!st) st = search ? search_layers(r) : make_and_publish(r, &o->depth, false);
+    if (!st) st = search ? search_layers(r, &depth) : make_and_publish(r, &depth, false);
     r->out->held_out = r->out->inputs.apart;
     return st ? st : reduce_measure(r);
 }

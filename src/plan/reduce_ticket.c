@@ -38,8 +38,8 @@ static pare_status search_bits(reducer *r)
         t->bits = next < MOST_BITS ? next : MOST_BITS;
         pare_status st = make_ticket(r, &g);
         if (!st)
-            st = pare_outputs_compare(&bound, NULL, r->m, g, &r->out->inputs.held.set, false, r->exec,
-                                      r->err);
+            st = pare_outputs_compare(&bound, NULL, r->m, g, &r->out->inputs.held.set, false,
+                                      r->exec, r->err);
         pare_model_free(g);
         if (st) return st;
         if (pare_ub_written(bound.gap.proven) <= r->o->max_error)
@@ -85,6 +85,7 @@ pare_status reduce_ticket(reducer *r)
     pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = !feedback});
     *t = o->ticket;
     t->seed = o->seed;
+    t->dtype = o->dtype;
     if (feedback && o->data) t->fit = &out->inputs.fit;
     if (search) reduce_phase(r, "find the number of bits", 60);
     if (!st && search) st = search_bits(r);

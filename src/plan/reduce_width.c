@@ -10,6 +10,14 @@
 #include <math.h>
 #include <string.h>
 
+static pare_width_opts width_opts(const pare_reduce_opts *o)
+{
+    pare_width_opts w = o->width;
+    w.seed = o->seed;
+    w.dtype = o->dtype;
+    return w;
+}
+
 /* The report lives in the cut model, which publishing frees. */
 static pare_status make_narrower(reducer *r, pare_model **small, const pare_width_opts *w,
                                  const pare_inputs *fit)
@@ -68,10 +76,9 @@ static pare_status reduce_text(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
     pare_reduction *const out = r->out;
-    pare_width_opts w = o->width;
+    pare_width_opts w = width_opts(o);
     const bool search = !w.dim && !w.qk_dim && !w.v_dim && !w.ffn_dim && !(w.keep > 0);
     pare_model *small = NULL;
-    w.seed = o->seed;
     pare_status st = reduce_load(r, (pare_heldout_opts){0});
     const pare_inputs *const fit = out->inputs.fit.n ? &out->inputs.fit : NULL;
     if (!st && o->data) st = reduce_new_inputs(r, search);
@@ -108,7 +115,11 @@ static pare_status distill(reducer *r, pare_model **small)
     pare_status st = pare_task_graph(&task, &facts, r->arena, &g, r->err);
     if (!st)
         st = pare_width_distill(&student, &r->out->distilled, *small, &task, &d, r->exec, r->err);
-    if (st) return st;
+    if (!st) st = pare_model_round(student, r->m, o->dtype, r->err);
+    if (st) {
+        pare_model_free(student);
+        return st;
+    }
     pare_model_free(*small);
     *small = student;
     return PARE_OK;
@@ -121,10 +132,9 @@ static pare_status reduce_graph(reducer *r)
     const bool train = o->distill.epochs > 0;
     const pare_data_opts read = {
         .split = o->split, .column = o->column, .seed = o->seed, .exec = r->exec};
-    pare_width_opts w = o->width;
+    pare_width_opts w = width_opts(o);
     pare_cert_inputs fit;
     pare_model *small = NULL;
-    w.seed = o->seed;
     /* A bound without a size looks for one; a little below, as the proof adds its slack. */
     if (!w.dim && !w.qk_dim && !w.ffn_dim && w.keep == 0) w.max_move = 0.99 * o->max_error;
     r->out->keep = w.keep;

@@ -242,7 +242,7 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     if (!st) {
         k.m->coded = k.coded;
         k.m->ncoded = k.ncoded;
-        st = pare_model_round(k.m, pare_model_precision(in), err); /* the numbers beside them */
+        st = pare_model_round(k.m, in, opts->dtype, err); /* the numbers beside them */
         if (!st) st = pare_model_check(k.m, err);
         report->number_bytes = pare_model_size(k.m, 1, 0).bytes - report->bytes;
     }

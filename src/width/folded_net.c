@@ -79,7 +79,7 @@ net net_read(pare_work *w, const pare_model *m)
     if (w->st) return n;
     check_form(w, m);
     if (w->st) return n;
-    n.dtype = memory_dtype(m);
+    n.dtype = memory_dtype(m, (pare_dtype)0);
     const size_t d0 = pare_model_width(m, 0), dl = pare_model_width(m, m->nblocks);
     n.we = pare_has(&m->embedding.map.w) ? read_matrix(w, &m->embedding.map.w)
                                          : mat_identity(w, m->embedding.width);
@@ -202,8 +202,7 @@ pare_status net_write(pare_model **out, const net *n, const pare_model *like, pa
         if (!o.w.st) m->blocks[i] = lm_stored_block(&o, &block);
     }
     m->head.out = writer_dense(&o, &n->wh, n->bh);
-    st = o.w.st ? o.w.st : pare_model_round(m, pare_model_precision(like), err);
-    if (!st) st = pare_model_check(m, err);
+    st = o.w.st ? o.w.st : pare_model_check(m, err);
     if (st)
         pare_model_free(m);
     else

@@ -229,7 +229,7 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
         if (opts->dim == 0 && opts->keep > 0 && (slice || svd))
             size_by_share(&w, &j.size, &m, shapes, opts->keep, stream_only && svd);
     }
-    lm_write_begin(&w, &o, &m);
+    lm_write_begin(&w, &o, &m, opts->dtype);
     if (!w.st && slice) lm_slice(&j);
     if (!w.st && svd) lm_svd(&j);
     if (!w.st && fits_on_data(opts)) lm_auto(&j);

@@ -184,7 +184,6 @@ lm lm_open(pare_work *w, const pare_model *p, bool stream)
             refuse_model(w, "feed-forward", b, text);
         }
     }
-    m.dtype = memory_dtype(p);
     m.centered = stream && has_pre_layer_norm(p);
     m.merges = pare_never_empty(&p->pattern);
     m.interleaved = p->embedding.pos.interleaved;

@@ -52,9 +52,22 @@ void refuse_model(pare_work *w, const char *where, size_t block, const char *wha
                        what);
 }
 
-pare_dtype memory_dtype(const pare_model *m)
+static pare_status note_f64(void *self, const char *name, pare_weight *v, bool vector,
+                            pare_err *err)
 {
-    return pare_model_precision(m) == PARE_F64 ? PARE_F64 : PARE_F32;
+    (void)name, (void)err;
+    if (pare_has(v) && !vector && v->dtype == PARE_F64) *(pare_dtype *)self = PARE_F64;
+    return PARE_OK;
+}
+
+pare_dtype memory_dtype(const pare_model *m, pare_dtype dtype)
+{
+    pare_dtype t = dtype == PARE_F64 ? PARE_F64 : PARE_F32;
+    if (dtype) return t;
+    /* The visitor hands out mutable weights; looking does not touch them. */
+    const pare_status st = pare_model_each_weight((pare_model *)m, note_f64, &t, NULL);
+    PARE_ASSERT(st == PARE_OK);
+    return t;
 }
 
 /* ---- writing -------------------------------------------------------------------------------- */
