@@ -30,6 +30,7 @@ typedef struct pare_model_facts {
     char sha256[PARE_SHA256_HEX]; /* "": it was not asked for */
     uint64_t file_bytes; /* of a folder: of the plain files in it, or those that were read */
     pare_size size;      /* MACs: of one pass over `tokens` */
+    pare_dtype dtype;    /* that most bytes of the weights are stored in */
     size_t tokens;
 } pare_model_facts;
 /* MACs of one pass over `in`; NULL: over as many tokens as suit the model. */
@@ -181,7 +182,7 @@ typedef struct pare_reduce_opts {
     }
 
 /* PARE_ERR_PROMISE: nothing is proven to stay within max_error, or the result is not smaller than
- * what came in. PARE_ERR_USAGE: the options leave the model as it is, or ask for what no
+ * what came in; so is one that the options leave as it is. PARE_ERR_USAGE: they ask for what no
  * folder can hold (before any data is read). Nothing was written. On failure
  * *out has what was found until then. */
 PARE_MUST_USE pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,

@@ -117,9 +117,9 @@ static pare_status check_smaller(const pare_model *in, uint64_t bytes, const par
     const uint64_t after = by_file ? bytes : p->weights;
     if (after < before) return PARE_OK;
     return pare_fail(err, PARE_ERR_PROMISE,
-                     "the result is not smaller: %" PRIu64 " bytes%s, and %s has %" PRIu64
-                     "; nothing was written; cut more, or set allow_larger",
-                     after, by_file ? "" : " of weights", o->in_path, before);
+                     "the result is not smaller than %s: %" PRIu64 " -> %" PRIu64
+                     " bytes%s; nothing was written; cut more, or set allow_larger",
+                     o->in_path, before, after, by_file ? "" : " of weights");
 }
 
 static pare_status describe_output(pare_file_ref *out, pare_model **m, pare_arena *a,

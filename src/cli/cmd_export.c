@@ -1,6 +1,7 @@
 /* cmd_export.c - pare export: writes a model, or the engine that a plan of small calls needs, for
  * other programs. */
 #include "out.h"
+#include "reduce_command.h"
 #include "interrupt.h"
 
 #include <math.h>
@@ -16,6 +17,7 @@
 typedef struct export_opts {
     size_t oracle, batch;
     bool causal;
+    size_t dtype; /* an index into dtype_names */
 } export_opts;
 
 typedef struct exported {
@@ -167,7 +169,9 @@ static pare_status export(cli *c, const export_opts *o)
 {
     pare_model *m = NULL;
     exported e = {.path = c->out};
+    facts before, after;
     pare_status st = cli_only(c, "batch,causal", o->oracle > 0, "--oracle M");
+    if (!st) st = cli_only(c, "dtype", !is_onnx(c->out), "folders; an ONNX file is f32");
     if (!st && o->oracle && !is_onnx(c->out))
         st = cli_usage_error(
             c, "-o %s: the engine of --oracle is an ONNX file; its name must end in .onnx", c->out);
@@ -176,6 +180,8 @@ static pare_status export(cli *c, const export_opts *o)
     const bool copy = !is_onnx(c->out) && pare_is_dir(c->operand[0]);
     if (!st && copy) return cli_copy_folder(c);
     if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = cli_facts(c, &before, c->operand[0], m, NULL, false);
+    if (!st && o->dtype) st = pare_model_round(m, NULL, dtype_of(o->dtype), &c->err);
     if (!st)
         st = o->oracle         ? export_engine(c, &e, m, o)
              : is_onnx(c->out) ? export_model(c, &e, m)
@@ -190,6 +196,12 @@ static pare_status export(cli *c, const export_opts *o)
             cli_note(c, "polynomial attention is written as the exact attention it approximates");
     }
     if (!st) st = print(c, &e);
+    if (!st && !o->oracle) st = cli_facts(c, &after, c->out, m, NULL, false);
+    if (!st && !o->oracle) {
+        after.size.bytes = is_onnx(c->out) ? 4 * after.size.parameters : e.bytes;
+        if (is_onnx(c->out)) after.dtype = PARE_F32;
+        note_larger(c, &before, &after);
+    }
     pare_model_free(m);
     return st;
 }
@@ -207,6 +219,8 @@ int cmd_export(int argc, char **argv)
          .help = "with --oracle: calls that the engine takes at once"},
         {.name = "causal", .kind = OPT_FLAG, .to = &o.causal, .rare = true,
          .help = "with --oracle: the engine masks later tokens itself, which saves calls of causal models"},
+        {.name = "dtype", .kind = OPT_CHOICE, .to = &o.dtype, .metavar = "W", .choices = dtype_names,
+         .help = "for a folder: round the weights to this precision"},
     };
     const opt_spec spec = {
         .command = "export",

@@ -44,6 +44,7 @@ int cmd_fold(int argc, char **argv)
         REDUCE_PROVE(r.o.prove),
         REDUCE_TOKENS(r.o.proven_tokens),
         REDUCE_MAX_ERROR(r.o.max_error, ""),
+        REDUCE_DTYPE(r.dtype),
         REDUCE_ANY_SHAPE(r.any_shape),
     };
     const opt_spec spec = {

@@ -1,6 +1,7 @@
 /* cmd_import.c - pare import: writes any model that pare can read as a pare file, checked by
  * running both. */
 #include "out.h"
+#include "reduce_command.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,6 +12,7 @@
 
 typedef struct import_opts {
     const char *vocab;
+    size_t dtype; /* an index into dtype_names */
 } import_opts;
 
 static void note_lines(cli *c, const char *path, const char *lines)
@@ -145,10 +147,12 @@ static pare_status import(cli *c, void *self)
     if (!st) st = cli_load(c, &m, path);
     if (!st && o->vocab) st = add_vocab(c, m, o->vocab);
     if (!st) st = cli_facts(c, &before, path, m, NULL, c->json);
+    if (!st && o->dtype) st = pare_model_round(m, NULL, dtype_of(o->dtype), &c->err);
     if (!st) st = save_checked(c, &m, &again, sha);
     if (!st) st = cli_facts(c, &after, c->out, again, NULL, false);
     if (!st) {
         memcpy(after.sha256, sha, sizeof sha);
+        note_larger(c, &before, &after);
         st = print(c, &before, &after, again);
     }
     pare_model_free(m);
@@ -166,6 +170,8 @@ int cmd_import(int argc, char **argv)
                  "tokenizers, vocab.bpe of GPT-2, tokenizer.bin of llama2.c, or a list of words, "
                  "one a line",
          .unset = "the model has none, or its own"},
+        {.name = "dtype", .kind = OPT_CHOICE, .to = &o.dtype, .metavar = "W", .choices = dtype_names, .group = "What to write",
+         .help = "round the weights to this precision"},
     };
     const opt_spec spec = {
         .command = "import",

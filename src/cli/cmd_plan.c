@@ -28,6 +28,7 @@ typedef struct plan_opts {
     size_t split, max_bytes; /* 0: no such budget */
     size_t prove, proven_tokens;
     bool allow_larger;
+    size_t dtype; /* an index into dtype_names */
     pare_plan_opts o;
     pare_heldout d;
     pare_plan plan;
@@ -58,17 +59,15 @@ static void print_table(const cli *c, const plan_opts *o)
     out_line("  %-44s %12s %10s %10s  %s", "cut", "bytes", "ms", "error", "budget");
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
-        /* The size of the chosen cut is that of its file; the others are estimates. */
-        const uint64_t bytes = t == o->chosen && t->nsteps > 0 ? o->r.r.after.file_bytes : t->bytes;
         try_words(words, t);
         if (t->refused)
             out_line("  %-44s %s", words, t->refused);
         else if (t->over <= 1)
-            out_line("  %-44s %12s %10.4g %10.4g  %s", words, out_count(count, bytes), t->ms,
+            out_line("  %-44s %12s %10.4g %10.4g  %s", words, out_count(count, t->bytes), t->ms,
                      t->error, t == o->chosen ? "met, chosen" : "met");
         else
-            out_line("  %-44s %12s %10.4g %10.4g  exceeded %.3gx", words, out_count(count, bytes),
-                     t->ms, t->error, t->over);
+            out_line("  %-44s %12s %10.4g %10.4g  exceeded %.3gx", words,
+                     out_count(count, t->bytes), t->ms, t->error, t->over);
     }
     if (most < o->plan.n) out_line("  (%zu more with -v)", o->plan.n - most);
 }
@@ -176,8 +175,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
     return st ? st : reduce_write_run_file(&o->r);
 }
 
-/* The size of a file is estimated before it is written, mostly a little too large, and a clock
- * varies: a cut that misses by less than this may yet meet the budget when it is made. */
+/* A clock varies: a cut that misses by less than this may yet meet the budget when it is made. */
 #define PLAN_NEAR_MISS 1.05
 
 /* The result beside the file that came in; of small files their weights count. */
@@ -264,6 +262,7 @@ static pare_status check_options(cli *c, plan_opts *o)
 {
     o->o.max_bytes = o->max_bytes ? o->max_bytes : UINT64_MAX;
     o->o.seed = c->seed;
+    o->o.dtype = dtype_of(o->dtype);
     o->o.note = note_try;
     o->o.self = c;
     if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
@@ -309,10 +308,9 @@ static pare_status plan(cli *c, void *self)
     if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
     if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
     if (!st) {
-        const uint64_t weights = whole.size.bytes, file = whole.file_bytes;
-        o->o.frame_bytes = file > weights ? file - weights : 0;
+        o->o.file_bytes = whole.file_bytes;
         /* No cut has a smaller error than none: nothing else need be tried. */
-        if (isinf(o->o.eps) && isinf(o->o.max_ms) && weights + o->o.frame_bytes <= o->o.max_bytes)
+        if (isinf(o->o.eps) && isinf(o->o.max_ms) && whole.file_bytes <= o->o.max_bytes)
             o->o.directions = 0;
         cli_phase(c, NULL, 85);
         st = pare_plan_search(&o->plan, c->arena, m,
@@ -375,6 +373,7 @@ int cmd_plan(int argc, char **argv)
          .help = "directions to try"},
         {.name = "mixtures", .kind = OPT_SIZE, .to = &o.o.mixtures, .metavar = "N", .max = 1000,
          .help = "try at most so many combinations of several directions"},
+        REDUCE_DTYPE(o.dtype),
         REDUCE_ALLOW_LARGER(o.allow_larger),
     };
     /* clang-format on */

@@ -81,6 +81,7 @@ int cmd_ticket(int argc, char **argv)
         {.name = "hidden", .kind = OPT_SIZE, .to = &t->hidden, .metavar = "N", .min = 1, .max = TICKET_MOST, .rare = true,
          .unset = "B times the smaller side of the matrix", .help = "hidden units of the random network behind each matrix"},
         REDUCE_MAX_ERROR(o.r.o.max_error, "; without a size: find the fewest bits within E"),
+        REDUCE_DTYPE(o.r.dtype),
         REDUCE_ALLOW_LARGER(o.r.o.allow_larger),
         data,
         opt_split(&o.r.o.split),

@@ -323,7 +323,7 @@ bool out_json_facts(cJSON *to, const char *key, const facts *f)
     return pare_json_add_record(to, key,
                                 "path:s sha256:s parameters:z bytes:z macs:z tokens:z file_bytes:z",
                                 f->path, *f->sha256 ? f->sha256 : NULL, f->size.parameters,
-                                f->file_bytes, f->size.macs, f->tokens, f->file_bytes);
+                                f->size.bytes, f->size.macs, f->tokens, f->file_bytes);
 }
 
 bool out_json_text(cJSON *to, const char *key, const char *text)

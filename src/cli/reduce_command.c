@@ -159,6 +159,28 @@ pare_dtype dtype_of(size_t choice)
     return types[choice];
 }
 
+static const char *name_of(pare_dtype t)
+{
+    for (size_t i = 1; dtype_names[i]; i++)
+        if (dtype_of(i) == t) return dtype_names[i];
+    return "";
+}
+
+void note_larger(cli *c, const facts *before, const facts *after)
+{
+    char b[64], a[64], why[160] = "names and shapes take more than they did";
+    if (after->file_bytes <= before->file_bytes) return;
+    if (after->dtype != before->dtype && after->size.bytes > before->size.bytes)
+        snprintf(why, sizeof why,
+                 "most of its weights are %s, those of the input %s; --dtype %s rounds them",
+                 name_of(after->dtype), name_of(before->dtype), name_of(before->dtype));
+    else if (after->size.bytes > before->size.bytes)
+        snprintf(why, sizeof why, "it has %s bytes of weights, the input %s",
+                 out_count(a, after->size.bytes), out_count(b, before->size.bytes));
+    cli_note(c, "larger than the input: %s -> %s, because %s", out_bytes(b, before->file_bytes),
+             out_bytes(a, after->file_bytes), why);
+}
+
 /* ---- the command ----------------------------------------------------------------------------- */
 
 pare_status reduce_paths(reduction *r, const char *cert_path)
@@ -241,6 +263,7 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     if (!st) st = s->check_model(c, self, m);
     if (!st) st = reduce_reword(c, pare_reduce(&r->r, c->arena, m, &r->o, &c->whole, &c->err));
     if (!st && r->r.no_metric) cli_note(c, "quality is not measured: %s", r->r.no_metric);
+    if (!st && r->o.kind == PARE_REDUCE_FOLD) note_larger(c, &r->r.before, &r->r.after);
     if (!st) st = reduce_write_run_file(r);
     cli_bar_end(c);
     if (!st && c->json)

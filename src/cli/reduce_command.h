@@ -17,6 +17,8 @@ typedef struct reduction {
 /* What --dtype takes, and the precision that it means; 0: that of the input. */
 extern const char *const dtype_names[];
 pare_dtype dtype_of(size_t choice);
+/* Says so where a fold or a conversion made a file that is larger, and why. */
+void note_larger(cli *c, const facts *before, const facts *after);
 
 /* Rows of the option table that several cuts have. */
 #define REDUCE_MOST ((size_t)1 << 20)

@@ -12,4 +12,6 @@ PARE_MUST_USE pare_status model_file_read(pare_model **out, bool *ours, pare_blo
 PARE_MUST_USE pare_status model_file_write_as_held(const pare_model *m, const char *path,
                                                    bool overwrite, char sha256[PARE_SHA256_HEX],
                                                    pare_err *err);
+/* Bytes of the file that pare_model_save would write. */
+PARE_MUST_USE pare_status model_file_bytes(uint64_t *out, const pare_model *m, pare_err *err);
 #endif

@@ -19,6 +19,7 @@ pare_status pare_model_facts_of(pare_model_facts *out, const char *path, const p
         if (st) return st;
     }
     out->size = pare_model_size(m, out->tokens, edges);
+    out->dtype = pare_model_precision(m);
     out->file_bytes = pare_path_bytes(path);
     return PARE_OK;
 }

@@ -146,7 +146,7 @@ pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction
     o.prover = pare_prover_of(reduction);
     const bool shapes = o.kind != PARE_REDUCE_FOLD && o.kind != PARE_REDUCE_TICKET;
     if (shapes && !o.allow_larger && !o.dtype && is_uncut(r->m, *small))
-        return pare_fail(r->err, PARE_ERR_USAGE,
+        return pare_fail(r->err, PARE_ERR_PROMISE,
                          "nothing to cut: this leaves every width and every layer as it is; "
                          "nothing was written");
     return pare_reduce_publish(r->out, r->arena, r->m, small, &o, r->exec, r->err);

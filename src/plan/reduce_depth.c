@@ -41,7 +41,8 @@ static pare_status search_layers(reducer *r, const pare_depth_opts *opts)
     for (size_t k = at; more; k++) {
         depth.layers = k;
         const pare_status st = make_and_publish(r, &depth, true);
-        if (st != PARE_ERR_PROMISE) return st;
+        /* nan: refused for its size, before anything was proven */
+        if (st != PARE_ERR_PROMISE || !(out->cert.proven > r->o->max_error)) return st;
         if (out->cert.proven < best) best = out->cert.proven, at = k;
         all = k + 1 >= out->depth.nlayers;
         depth.layers = k + 1;

@@ -94,9 +94,7 @@ static void put_savings(page *p, const item *it)
     count_fact(p, "parameters", parameters_of(p, it));
     count_fact(p, "file, bytes", file_bytes_of(p, it));
     /* A file of masks is smaller than what they become. */
-    if (it->counted) /* a run file has the bytes of the files alone */
-        count_fact(p, ticket ? "weights after unpacking, bytes" : "weights, bytes",
-                   bytes_of(p, it));
+    count_fact(p, ticket ? "weights after unpacking, bytes" : "weights, bytes", bytes_of(p, it));
     count_fact(p, "multiply-adds", run_figure(p, it, "macs"));
     measured_fact(p, item_object(p, it->json, "time_ms"), "time of one pass", " ms", true);
     if (name && strcmp(name, "cosine") != 0) measured_fact(p, metric, name, "", false);

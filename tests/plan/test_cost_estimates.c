@@ -65,7 +65,7 @@ static void a_price_is_what_the_cut_costs(void **state)
     assert_string_equal(t->cut, "ticket --bits 10");
     pare_model *g = NULL;
     double off;
-    const pare_plan_step step = {PARE_PLAN_WEIGHTS, 10};
+    const pare_plan_step step = {.direction = PARE_PLAN_WEIGHTS, .setting = 10};
     assert_ok(pare_plan_make(&g, &step, s.m, &s.data.inputs, 0, NULL, &s.err), &s.err);
     assert_ok(pare_measure(&off, s.m, g, &s.data.inputs, NULL, &s.err), &s.err);
     assert_near(t->measured, off, 1e-9);

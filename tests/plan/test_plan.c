@@ -2,6 +2,7 @@
 #include <pare_test.h>
 #include "plan/plan_directions.h"
 #include "cert/prove.h"
+#include "model/model_file.h"
 #include <pare/plan.h>
 
 typedef struct scene {
@@ -136,11 +137,12 @@ static void what_meets_two_budgets_is_found_between_the_settings(void **state)
     open_scene(&s);
     size_t alone = 0;
     for (double share = 0.94; share > 0.25; share -= 0.03) {
-        const pare_plan_step step = {PARE_PLAN_WIDTH, share};
+        const pare_plan_step step = {.direction = PARE_PLAN_WIDTH, .setting = share};
         pare_model *small = NULL;
         uint64_t bytes;
         double error;
-        assert_ok(plan_make(&small, &bytes, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(pare_plan_make(&small, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(model_file_bytes(&bytes, small, &s.err), &s.err);
         assert_ok(pare_measure(&error, s.m, small, &s.in, NULL, &s.err), &s.err);
         pare_model_free(small);
         pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
