@@ -127,6 +127,27 @@ static void read_sizes(im_source *s, bert *g)
     im_agree(s, "vocab_size", words[0]);
 }
 
+/* table + row in every row: exact in f32 for most pairs of half precision, in f64 for the others. */
+static pare_weight add_row(im_source *s, const pare_weight *table, const pare_weight *row)
+{
+    const size_t n = table->rows * table->cols;
+    bool exact = true;
+    void *data = NULL;
+    for (size_t i = 0; exact && i < n; i++) {
+        const double sum = pare_weight_at(table, i) + pare_weight_at(row, i % table->cols);
+        exact = (double)(float)sum == sum;
+    }
+    const pare_weight out = im_new(s, exact ? PARE_F32 : PARE_F64, table->rows, table->cols, &data);
+    for (size_t i = 0; data && i < n; i++) {
+        const double sum = pare_weight_at(table, i) + pare_weight_at(row, i % table->cols);
+        if (exact)
+            ((float *)data)[i] = (float)sum;
+        else
+            ((double *)data)[i] = sum;
+    }
+    return out;
+}
+
 /* Every token is of type 0, so that row is added once and for all. The sum is kept in f64, where
  * it is as good as exact. */
 static void read_positions(im_source *s, const bert *g)
@@ -158,12 +179,9 @@ static void read_positions(im_source *s, const bert *g)
     if (s->st) return;
     /* A table of one row is a vector to im_part. */
     const pare_weight table = g->first ? im_part(all, g->first, rows) : all;
-    void *data = NULL;
     embedding->pos.kind = PARE_POS_LEARNED;
-    embedding->pos.table = types ? im_new(s, PARE_F64, rows, g->d, &data) : table;
+    embedding->pos.table = types ? add_row(s, &table, &type) : table;
     s->m->context = rows;
-    for (size_t i = 0; data && !s->st && i < rows * g->d; i++)
-        ((double *)data)[i] = pare_weight_at(&table, i) + pare_weight_at(&type, i % g->d);
 }
 
 static void read_block(im_source *s, const bert *g, size_t l)
