@@ -379,6 +379,10 @@ PARE_MUST_USE pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, co
 /* What the name of a model has at its end until it is proven: the pid. */
 #define PARE_PART_SUFFIX ".part-%ld"
 
+/* Whether the bytes of files say which of two models is larger, or those of their weights: below 1 MB
+ * the header of the file that came in would decide. */
+bool pare_compare_files(uint64_t file_bytes);
+
 typedef struct pare_publish_opts {
     const char *in_path, *out_path; /* the certificate goes to out_path.cert.json, ... */
     bool folder;      /* ... or to out_path/pare.cert.json: in_path is a Hugging Face folder, and

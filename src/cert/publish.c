@@ -103,8 +103,10 @@ static pare_status describe_input(pare_file_ref *out, pare_arena *a, const pare_
     return st;
 }
 
-/* Below this size of the input the text of the header would decide: weights are compared alone. */
-#define SMALL_FILE 1000000u
+bool pare_compare_files(uint64_t file_bytes)
+{
+    return file_bytes >= 1000000;
+}
 
 /* What was written, `bytes` in the files that a loader reads, beside what came in. */
 static pare_status check_smaller(const pare_model *in, uint64_t bytes, const pare_publish_opts *o,
@@ -112,7 +114,7 @@ static pare_status check_smaller(const pare_model *in, uint64_t bytes, const par
 {
     const uint64_t file_in =
         o->in_files ? pare_files_bytes(o->in_files) : pare_path_bytes(o->in_path);
-    const bool by_file = file_in >= SMALL_FILE;
+    const bool by_file = pare_compare_files(file_in);
     const uint64_t before = by_file ? file_in : pare_model_size(in, 1, 0).bytes;
     const uint64_t after = by_file ? bytes : p->weights;
     if (after < before) return PARE_OK;

@@ -178,12 +178,10 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
 /* A clock varies: a cut that misses by less than this may yet meet the budget when it is made. */
 #define PLAN_NEAR_MISS 1.05
 
-/* The result beside the file that came in; of small files their weights count. */
 static bool is_smaller(const pare_reduction *r)
 {
-    const uint64_t before = r->before.file_bytes;
-    return r->after.file_bytes < before ||
-           (before < 1000000 && r->after.size.bytes < r->before.size.bytes);
+    return pare_compare_files(r->before.file_bytes) ? r->after.file_bytes < r->before.file_bytes
+                                                    : r->after.size.bytes < r->before.size.bytes;
 }
 
 /* Down the list until one keeps its promise when it is done: proofs add a little to what was

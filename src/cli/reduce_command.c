@@ -168,17 +168,19 @@ static const char *name_of(pare_dtype t)
 
 void note_larger(cli *c, const facts *before, const facts *after)
 {
-    char b[64], a[64], why[160] = "names and shapes take more than they did";
-    if (after->file_bytes <= before->file_bytes) return;
-    if (after->dtype != before->dtype && after->size.bytes > before->size.bytes)
-        snprintf(why, sizeof why,
-                 "most of its weights are %s, those of the input %s; --dtype %s rounds them",
-                 name_of(after->dtype), name_of(before->dtype), name_of(before->dtype));
-    else if (after->size.bytes > before->size.bytes)
-        snprintf(why, sizeof why, "it has %s bytes of weights, the input %s",
-                 out_count(a, after->size.bytes), out_count(b, before->size.bytes));
-    cli_note(c, "larger than the input: %s -> %s, because %s", out_bytes(b, before->file_bytes),
-             out_bytes(a, after->file_bytes), why);
+    char b[64], a[64];
+    const bool by_file = pare_compare_files(before->file_bytes);
+    const uint64_t was = by_file ? before->file_bytes : before->size.bytes;
+    const uint64_t is = by_file ? after->file_bytes : after->size.bytes;
+    if (is <= was) return;
+    const char *why = "of what is stored beside the weights";
+    if (after->size.bytes > before->size.bytes)
+        why = after->dtype == before->dtype
+                  ? "it has more weights"
+                  : pare_sprintf(c->arena, "most of its weights are %s, those of the input %s",
+                                 name_of(after->dtype), name_of(before->dtype));
+    cli_note(c, "larger than the input: %s -> %s%s, because %s", out_bytes(b, was),
+             out_bytes(a, is), by_file ? "" : " of weights", why ? why : "of its weights");
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */

@@ -177,7 +177,7 @@ static void another_precision_is_written_everywhere(void **state)
     pare_model *again = NULL;
     begin(&p, PARE_RANDOM_BERT);
     p.cut->nblocks = 2;
-    assert_ok(pare_model_round(p.cut, PARE_F16, &p.err), &p.err);
+    assert_ok(pare_model_round(p.cut, NULL, PARE_F16, &p.err), &p.err);
     assert_ok(pare_export_like(p.cut, p.in, p.source, p.out, PARE_F16, &p.err), &p.err);
     assert_ok(pare_model_load(&again, p.out, &p.err), &p.err);
     assert_int_equal(pare_model_precision(again), PARE_F16);
