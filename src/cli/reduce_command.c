@@ -100,15 +100,15 @@ pare_status reduce_on_event(void *self, pare_reduce_event e, const pare_reductio
     case PARE_REDUCE_PROVING: {
         /* A long proof says so where there is no bar. The rate is of one core; a proof is some ten
          * passes, and one in double-double where that may be needed. */
-        const double long_time = 10, rate = 1.5e8;
+        const double long_time = 10, rate = 4e8;
         const double seconds = r->proof_work / rate / fmin((double)c->threads, 8);
         const size_t n = h->held.set.n;
         if (r->new_inputs)
             cli_note(
                 c,
-                "proving on %zu held-out input%s: if none exceeds the bound, at most %.2g %% of "
+                "proving on %zu held-out input%s: if none exceeds the bound, at most %.1f %% of "
                 "new inputs do, confidence 95 %%",
-                n, n == 1 ? "" : "s", 100 * r->new_share);
+                n, n == 1 ? "" : "s", ceil(1e3 * r->new_share) / 10);
         if (!c->bar.tty && seconds > long_time)
             cli_note(c, "proving on %zu input%s, which takes about %.0f %s", n, n == 1 ? "" : "s",
                      seconds < 120 ? seconds : seconds / 60, seconds < 120 ? "seconds" : "minutes");
