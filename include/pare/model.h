@@ -290,15 +290,12 @@ const char *pare_tokenizer_name(pare_tokenizer_kind k);
  * the depth and width npz. Every file is read once; weights stay in its bytes where they can.
  * Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
-/* Loads through `files` as `opts` (NULL: the default) say. PARE_ERR_INPUT where they do not go with
- * the model: a pare file says all of it itself. */
+/* Loads through `files`, which then holds what the model was made of, config.json and shards too, and
+ * may be freed before the model; as `opts` (NULL: the default) say. PARE_ERR_INPUT where they do not go
+ * with the model: a pare file says all of it itself. */
 PARE_MUST_USE pare_status pare_model_load_as(pare_model **out, const char *path,
                                              const pare_load_opts *opts, pare_files *files,
                                              pare_err *err);
-/* The same through `files`, which then holds what the model was made of, config.json and shards
- * too. `files` may be freed before the model. */
-PARE_MUST_USE pare_status pare_model_load_files(pare_model **out, const char *path,
-                                                pare_files *files, pare_err *err);
 /* Writes the file (whole or not at all) and, when sha256 is not NULL, its hash. */
 PARE_MUST_USE pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
                                           char sha256[PARE_SHA256_HEX], pare_err *err);

@@ -130,7 +130,7 @@ static pare_status describe_output(pare_file_ref *out, pare_model **m, pare_aren
 {
     pare_files *const files = pare_files_new();
     if (!files) return pare_no_memory(err);
-    pare_status st = pare_model_load_files(m, p->temp, files, err);
+    pare_status st = pare_model_load_as(m, p->temp, NULL, files, err);
     if (!st && o->must_shrink) st = check_smaller(in, pare_files_bytes(files), o, p, err);
     if (!st) st = pare_file_ref_make(out, a, p->base, p->temp, files, *m, err);
     pare_files_free(files);

@@ -38,18 +38,12 @@ pare_status pare_model_load_as(pare_model **out, const char *path, const pare_lo
     return st;
 }
 
-pare_status pare_model_load_files(pare_model **out, const char *path, pare_files *files,
-                                  pare_err *err)
-{
-    return pare_model_load_as(out, path, NULL, files, err);
-}
-
 pare_status pare_model_load(pare_model **out, const char *path, pare_err *err)
 {
     *out = NULL;
     pare_files *const files = pare_files_new_unhashed();
     if (!files) return pare_no_memory(err);
-    const pare_status st = pare_model_load_files(out, path, files, err);
+    const pare_status st = pare_model_load_as(out, path, NULL, files, err);
     pare_files_free(files);
     return st;
 }

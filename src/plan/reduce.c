@@ -204,8 +204,9 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
     pare_model *g = NULL;
     double ms[2] = {NAN, NAN};
     pare_files *const files = pare_files_new_unhashed();
-    pare_status st = files ? pare_err_path(err, pare_model_load_files(&g, r->to, files, err), r->to)
-                           : pare_no_memory(err);
+    pare_status st =
+        files ? pare_err_path(err, pare_model_load_as(&g, r->to, NULL, files, err), r->to)
+              : pare_no_memory(err);
     if (!st) st = pare_model_facts_of(&r->before, r->from, m, one, a, err);
     if (!st) st = pare_model_facts_of(&r->after, r->to, g, one, a, err);
     if (!st) st = pare_forward_ms(ms, (const pare_model *const[]){m, g}, 2, one, a, exec, err);

@@ -172,7 +172,7 @@ pare_ub output_head_move(const output_head_sizes *t, span s)
     return most;
 }
 
-/* With |f| >= least and |f - g| <= d, |g| >= least - d, and (docs/theory/normalization.md)
+/* With |f| >= least and |f - g| <= d, |g| >= least - d, and (docs/theory/outputs.md)
  *     | f/|f| - g/|g| | <= d / sqrt(|f| |g|)  and  <= 2. */
 pare_ub normalized_move(const output_head_sizes *t, pare_ub apart, double least)
 {

@@ -160,7 +160,7 @@ static inline pare_model *toy_open(toy *t, pare_file_ref *ref, const char *cert,
     pare_model *m = NULL;
     pare_files *const files = pare_files_new();
     assert_non_null(files);
-    assert_ok(pare_model_load_files(&m, toy_path(t, name), files, &t->err), &t->err);
+    assert_ok(pare_model_load_as(&m, toy_path(t, name), NULL, files, &t->err), &t->err);
     assert_ok(
         pare_file_ref_make(ref, t->a, toy_path(t, cert), toy_path(t, name), files, m, &t->err),
         &t->err);
