@@ -241,10 +241,10 @@ PARE_MUST_USE pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *
 /* The type that most bytes of the weights are stored in: F16, BF16, F32 or F64. */
 pare_dtype pare_model_precision(const pare_model *m);
 /* Rounds every weight, to nearest, ties to even: with dtype 0 to the type in which `like` stores the
- * weight of that name, those that it does not have to the precision of `like`; otherwise to dtype.
- * Nothing gets wider. Frequencies of rotary positions and the coded weights of a ticket stay.
- * PARE_ERR_INPUT names the tensor with a number that would become infinite. Every cut ends with it,
- * before it is certified. */
+ * weight of that name, or to the precision of `like` where it does not have it; none gets wider.
+ * Otherwise every weight becomes one of dtype, wider or not. Frequencies of rotary positions and the
+ * coded weights of a ticket stay. PARE_ERR_INPUT names the tensor with a number that would become
+ * infinite. Every cut ends with it, before it is certified. */
 PARE_MUST_USE pare_status pare_model_round(pare_model *m, const pare_model *like, pare_dtype dtype,
                                            pare_err *err);
 

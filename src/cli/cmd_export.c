@@ -220,7 +220,7 @@ int cmd_export(int argc, char **argv)
         {.name = "causal", .kind = OPT_FLAG, .to = &o.causal, .rare = true,
          .help = "with --oracle: the engine masks later tokens itself, which saves calls of causal models"},
         {.name = "dtype", .kind = OPT_CHOICE, .to = &o.dtype, .metavar = "W", .choices = dtype_names,
-         .help = "for a folder: round the weights to this precision"},
+         .help = "for a folder: write all weights in this precision"},
     };
     const opt_spec spec = {
         .command = "export",

@@ -171,7 +171,7 @@ int cmd_import(int argc, char **argv)
                  "one a line",
          .unset = "the model has none, or its own"},
         {.name = "dtype", .kind = OPT_CHOICE, .to = &o.dtype, .metavar = "W", .choices = dtype_names, .group = "What to write",
-         .help = "round the weights to this precision"},
+         .help = "write all weights in this precision"},
     };
     const opt_spec spec = {
         .command = "import",

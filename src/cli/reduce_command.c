@@ -174,7 +174,10 @@ void note_larger(cli *c, const facts *before, const facts *after)
     const uint64_t is = by_file ? after->file_bytes : after->size.bytes;
     if (is <= was) return;
     const char *why = "of what is stored beside the weights";
-    if (after->size.bytes > before->size.bytes)
+    if (after->size.bytes > after->size.parameters * pare_dtype_size(after->dtype))
+        why = pare_sprintf(c->arena, "some weights are sums or products that need more than %s",
+                           name_of(after->dtype));
+    else if (after->size.bytes > before->size.bytes)
         why = after->dtype == before->dtype
                   ? "it has more weights"
                   : pare_sprintf(c->arena, "most of its weights are %s, those of the input %s",

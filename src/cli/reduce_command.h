@@ -51,7 +51,7 @@ void note_larger(cli *c, const facts *before, const facts *after);
      .help = "prove on so many held-out inputs; more take longer and say more about new inputs"}
 #define REDUCE_DTYPE(var)                                                                          \
     {.name = "dtype", .kind = OPT_CHOICE, .to = &(var), .metavar = "W", .choices = dtype_names,    \
-     .help = "round the weights to this precision before anything is proven"}
+     .help = "round all weights to this precision, before anything is proven"}
 #define REDUCE_ALLOW_LARGER(var)                                                                   \
     {.name = "allow-larger", .kind = OPT_FLAG, .to = &(var), .rare = true,                         \
      .help = "also write a result that is not smaller than what came in"}

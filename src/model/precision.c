@@ -151,6 +151,17 @@ static bool is_frequencies(const char *name)
     return last && strcmp(last, ".freqs") == 0;
 }
 
+static pare_status widen(pare_model *m, pare_weight *w, pare_err *err)
+{
+    const size_t n = w->rows * w->cols;
+    if (w->dtype == PARE_F64) return PARE_OK;
+    double *const to = pare_alloc(m->arena, n, sizeof *to);
+    if (!to) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) to[i] = pare_weight_at(w, i);
+    *w = (pare_weight){PARE_F64, w->rows, w->cols, to};
+    return PARE_OK;
+}
+
 static pare_status round_weight(void *self, const char *name, pare_weight *w, bool vector,
                                 pare_err *err)
 {
@@ -163,15 +174,16 @@ static pare_status round_weight(void *self, const char *name, pare_weight *w, bo
     pare_status st = PARE_OK;
     if (r->like) st = pare_model_each_weight((pare_model *)r->like, compare_name, &s, err);
     if (st) return st;
-    if (s.type == PARE_F64 || (w->dtype == PARE_F32 && is_exact(w, s.type))) return PARE_OK;
     const size_t n = w->rows * w->cols;
+    if (s.type == PARE_F64) return r->like ? PARE_OK : widen(r->m, w, err);
+    if (w->dtype == PARE_F32 && is_exact(w, s.type)) return PARE_OK;
     float *const to = pare_alloc(r->m->arena, n, sizeof *to);
     if (!to) return pare_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         const double x = pare_weight_at(w, i), y = rounded(x, s.type);
         if (isinf(y) && isfinite(x))
             return pare_fail(err, PARE_ERR_INPUT,
-                             "tensor %s has %g, beyond the largest %s: choose a wider dtype", name,
+                             "tensor %s has %g, beyond the largest %s; choose a wider precision", name,
                              x, pare_dtype_name(s.type));
         to[i] = (float)y;
     }

@@ -127,6 +127,22 @@ static void a_cut_of_mixed_types_keeps_each(void **state)
 }
 
 /* Rounded frequencies would turn late tokens by wrong angles. */
+static void a_type_that_is_asked_for_may_be_wider(void **state)
+{
+    (void)state;
+    pare_err err = {0};
+    pare_model *m = small(&err), *like = small(&err);
+    const float was = (float)pare_weight_at(&m->blocks[0].attn.wq, 5);
+    widen(like, &like->blocks[0].attn.wq);
+    assert_ok(pare_model_round(m, like, (pare_dtype)0, &err), &err);
+    assert_int_equal(m->blocks[0].attn.wq.dtype, PARE_F32);
+    assert_ok(pare_model_round(m, NULL, PARE_F64, &err), &err);
+    assert_int_equal(pare_model_precision(m), PARE_F64);
+    assert_true(pare_weight_at(&m->blocks[0].attn.wq, 5) == (double)was);
+    pare_model_free(like);
+    pare_model_free(m);
+}
+
 static void rotary_frequencies_are_not_rounded(void **state)
 {
     (void)state;
@@ -207,6 +223,7 @@ int main(void)
         cmocka_unit_test(each_precision_survives_the_file_bit_for_bit),
         cmocka_unit_test(a_number_that_would_become_infinite_is_refused_with_its_tensor),
         cmocka_unit_test(a_cut_of_mixed_types_keeps_each),
+        cmocka_unit_test(a_type_that_is_asked_for_may_be_wider),
         cmocka_unit_test(rotary_frequencies_are_not_rounded),
         cmocka_unit_test(saving_narrows_only_what_stays_exact),
         cmocka_unit_test(the_precision_is_no_part_of_what_a_model_is),
