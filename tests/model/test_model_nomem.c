@@ -83,9 +83,11 @@ static pare_status narrow(stage *s)
 {
     pare_model *m = NULL;
     pare_status st = pare_model_clone(&m, s->m, &s->err);
-    if (!st) st = pare_model_round(m, NULL, PARE_BF16, &s->err);
-    if (!st) st = pare_model_round(m, s->m, (pare_dtype)0, &s->err);
-    if (!st) st = pare_model_round(m, NULL, PARE_F64, &s->err);
+    for (int i = 0; !st && i < 40; i++) { /* one round fits into the arena that there is */
+        st = pare_model_round(m, NULL, PARE_F64, &s->err);
+        if (!st) st = pare_model_round(m, s->m, (pare_dtype)0, &s->err);
+        if (!st) st = pare_model_round(m, NULL, PARE_BF16, &s->err);
+    }
     pare_model_free(m);
     return st;
 }
