@@ -238,8 +238,6 @@ typedef pare_status pare_weight_fn(void *self, const char *name, pare_weight *w,
 PARE_MUST_USE pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self,
                                                  pare_err *err);
 
-/* The type that most bytes of the weights are stored in: F16, BF16, F32 or F64. */
-pare_dtype pare_model_precision(const pare_model *m);
 /* Rounds every weight, to nearest, ties to even: with dtype 0 to the type in which `like` stores the
  * weight of that name, or to the precision of `like` where it does not have it; none gets wider.
  * Otherwise every weight becomes one of dtype, wider or not. Frequencies of rotary positions and the

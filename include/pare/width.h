@@ -85,7 +85,7 @@ typedef struct pare_width_opts {
     pare_width_start start; /* cluster */
     pare_width_rule rule;   /* cluster */
     pare_width_basis basis; /* which directions of the stream stay */
-    pare_dtype dtype;       /* of the weights; 0: as pare_model_round rounds to those of the input */
+    pare_dtype dtype; /* of the weights; 0: as pare_model_round rounds to those of the input */
 } pare_width_opts;
 
 #define PARE_WIDTH_OPTS_DEFAULT                                                                    \

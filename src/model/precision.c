@@ -183,8 +183,8 @@ static pare_status round_weight(void *self, const char *name, pare_weight *w, bo
         const double x = pare_weight_at(w, i), y = rounded(x, s.type);
         if (isinf(y) && isfinite(x))
             return pare_fail(err, PARE_ERR_INPUT,
-                             "tensor %s has %g, beyond the largest %s; choose a wider precision", name,
-                             x, pare_dtype_name(s.type));
+                             "tensor %s has %g, beyond the largest %s; choose a wider precision",
+                             name, x, pare_dtype_name(s.type));
         to[i] = (float)y;
     }
     *w = (pare_weight){PARE_F32, w->rows, w->cols, to};

@@ -4,6 +4,9 @@
 #define PARE_MODEL_PRECISION_H
 #include <pare/model.h>
 
+/* The type that most bytes of the weights are stored in: F16, BF16, F32 or F64. */
+pare_dtype pare_model_precision(const pare_model *m);
+
 /* What a file holds this weight in: half precision, if that is the `precision` of the model and every
  * number is one; otherwise what it has in memory. */
 pare_dtype weight_stored_dtype(const pare_weight *w, pare_dtype precision);

@@ -1,6 +1,7 @@
 /* model_facts.c - how large a model file and its parts are (pare/cut.h). */
 #include "base/support.h"
 #include "cert/heldout.h"
+#include "model/precision.h"
 #include "reduce.h"
 
 #include <string.h>

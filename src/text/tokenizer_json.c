@@ -203,7 +203,8 @@ static pare_status read_ends(reader *r, const cJSON *root)
 static pare_status note_oddities(reader *r, const cJSON *root, const cJSON *model)
 {
     static const char *const ignored[][2] = {
-        {"truncation", "truncation in tokenizer.json is ignored: texts may be as long as the model allows"},
+        {"truncation",
+         "truncation in tokenizer.json is ignored: texts may be as long as the model allows"},
         {"padding", "padding in tokenizer.json is ignored: no text is filled up"},
     };
     pare_json_tokenizer *const t = r->t;
@@ -213,8 +214,7 @@ static pare_status note_oddities(reader *r, const cJSON *root, const cJSON *mode
             st = pare_add_note(&t->notes, r->arena, ignored[i][1], r->err);
     if (!st && pare_json_has(model, "dropout"))
         st = pare_add_note(&t->notes, r->arena,
-                           "dropout in tokenizer.json is ignored: no merge is left out",
-                           r->err);
+                           "dropout in tokenizer.json is ignored: no merge is left out", r->err);
     if (st || !t->model.twins) return st;
     const char *const line = pare_sprintf(
         r->arena, "tokenizer.json has %zu entries twice; of equal ones the last counts",

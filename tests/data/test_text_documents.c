@@ -140,7 +140,8 @@ static void the_column_is_the_one_that_is_meant(void **state)
          {0}},
         {{.format = CSV, .column = "label"}, "label,text\n1,2\n", NULL, {"2 1"}},
         {{.format = CSV},
-         "a\x01" "b,"
+         "a\x01"
+         "b,"
          "\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4\xC3\xA4"
          "\xC3\xA4\xC3\xA4,c\n",
          "1 \"a b\", 2 "

@@ -2,6 +2,7 @@
  * left of it; an uncut folder keeps its bytes; -f replaces a model's folder and nothing else. (That
  * cuts of every family have the tensors that their config implies, and compute what pare computes,
  * is in tests/cli/folders.sh; failures of the disk are in tests/faults/test_folder_writes.c.) */
+#include "model/precision.h"
 #include <pare/model.h>
 #include <pare_test.h>
 

@@ -1,4 +1,5 @@
 /* Tests src/model/precision.c: what weights are rounded to and stored in. */
+#include "model/precision.h"
 #include <pare_test.h>
 #include <pare/run.h>
 
