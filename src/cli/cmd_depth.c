@@ -150,8 +150,8 @@ static void print_text(const cli *c, const void *self)
             char cost[24] = "-", weight[24] = "";
             if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
             if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
-            const bool gone = d->kind == PARE_ATTN_NONE;
-            out_line("  %-11zu%-9s %24s%s", d->block, gone ? "removed" : pare_attn_name(d->kind),
+            const bool removed = d->kind == PARE_ATTN_NONE;
+            out_line("  %-11zu%-9s %24s%s", d->block, removed ? "removed" : pare_attn_name(d->kind),
                      cost, weight);
         }
     }

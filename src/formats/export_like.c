@@ -119,7 +119,7 @@ typedef struct new_tensor {
     const pare_weight *w[3];
     size_t nw, ndim, shape[PARE_MAX_DIMS];
     pare_dtype dtype;
-    bool gone; /* of a block that is not there any more */
+    bool removed; /* of a block that is not there any more */
 } new_tensor;
 
 static size_t bytes_of(const new_tensor *t)
@@ -158,7 +158,7 @@ static bool is_floating(pare_dtype t)
     return t == PARE_F16 || t == PARE_BF16 || t == PARE_F32 || t == PARE_F64;
 }
 
-static bool is_gone(const like *x, size_t block)
+static bool is_removed(const like *x, size_t block)
 {
     return block + x->extra >= x->m->nblocks;
 }
@@ -171,10 +171,10 @@ static new_tensor plan_tensor(like *x, const st_tensor *from)
     size_t block = 0, rows = 0;
     memcpy(t.shape, from->shape, sizeof t.shape);
     if (!split_key(im_key(from->name), &block, &rest)) return t;
-    t.gone = is_gone(x, block);
-    for (size_t i = 0; i < sizeof parts / sizeof *parts && !t.gone; i++)
+    t.removed = is_removed(x, block);
+    for (size_t i = 0; i < sizeof parts / sizeof *parts && !t.removed; i++)
         if (strcmp(parts[i].rest, rest) == 0) t.part = &parts[i];
-    if (!t.part || t.gone) return t;
+    if (!t.part || t.removed) return t;
     for (; t.nw < 3 && (t.nw == 0 || t.part->at[t.nw]); t.nw++) {
         const pare_weight *const w = weight_of(&x->m->blocks[block], t.part, t.nw);
         if (!w || (!pare_has(w) && from->ndim != 1)) {
@@ -256,7 +256,7 @@ static void write_header(like *x, pare_out *o, const st_file *f, const new_tenso
     for (size_t i = 0; ok && i < f->nmeta; i++)
         ok = pare_json_add_string(meta, f->meta_key[i], f->meta_value[i]);
     for (size_t i = 0; ok && i < f->n; i++) {
-        if (t[i].gone) continue;
+        if (t[i].removed) continue;
         cJSON *const e = pare_json_add_object(root, f->tensors[i].name);
         ok = e && pare_json_add_string(e, "dtype", pare_dtype_name(t[i].dtype));
         cJSON *const shape = ok ? pare_json_add_array(e, "shape") : NULL;
@@ -301,13 +301,13 @@ static void write_weights(like *x, const st_file *f, const char *folder, const c
     if (!x->st && !t) x->st = pare_no_memory(x->err);
     for (size_t i = 0; i < f->n && !x->st; i++) {
         t[i] = plan_tensor(x, &f->tensors[i]);
-        if (!t[i].gone) *bytes += bytes_of(&t[i]);
+        if (!t[i].removed) *bytes += bytes_of(&t[i]);
     }
     const char *const path = inside(x, folder, name);
     if (!x->st) x->st = pare_out_open(&o, path, false, x->err);
     if (!x->st) write_header(x, o, f, t);
     for (size_t i = 0; i < f->n && !x->st; i++)
-        if (!t[i].gone) write_tensor(x, o, &t[i]);
+        if (!t[i].removed) write_tensor(x, o, &t[i]);
     if (!x->st)
         x->st = pare_out_commit(o, x->err);
     else
@@ -402,7 +402,7 @@ static void check_units(like *x)
                                    units_of(&m->blocks[b]), units_of(&m->blocks[0])));
 }
 
-/* The index of the shards, with the new total; tensors of blocks that are gone leave it. */
+/* The index of the shards, with the new total; tensors of blocks that are removed leave it. */
 static void write_index(like *x, const char *from, const char *to, size_t bytes)
 {
     cJSON *root = NULL;
@@ -417,7 +417,7 @@ static void write_index(like *x, const char *from, const char *to, size_t bytes)
             const char *rest = NULL;
             size_t block = 0;
             next = i->next;
-            if (split_key(im_key(i->string), &block, &rest) && is_gone(x, block))
+            if (split_key(im_key(i->string), &block, &rest) && is_removed(x, block))
                 cJSON_Delete(cJSON_DetachItemViaPointer(map, i));
         }
         write_json(x, root, to);

@@ -132,11 +132,11 @@ static void read_rope(im_source *s, llama *g)
                         keys[i], part->string);
         }
         if (s->st) return;
-        double turned = 1;
+        double rotated = 1;
         if (pare_json_string_opt(&type, rope, "type", s->err) ||
             pare_json_string_opt(&type, rope, "rope_type", s->err) ||
             pare_json_number_opt(&g->base, rope, "rope_theta", s->err) ||
-            pare_json_number_opt(&turned, rope, "partial_rotary_factor", s->err) ||
+            pare_json_number_opt(&rotated, rope, "partial_rotary_factor", s->err) ||
             pare_json_number_opt(&r->factor, rope, "factor", s->err) ||
             pare_json_number_opt(&r->low, rope, "low_freq_factor", s->err) ||
             pare_json_number_opt(&r->high, rope, "high_freq_factor", s->err) ||
@@ -149,9 +149,9 @@ static void read_rope(im_source *s, llama *g)
         if (!r->linear && !r->llama3 && strcmp(type, "default") != 0)
             im_fail(s, "config.json: %s of type '%.40s' is not supported, only linear and llama3",
                     keys[i], type);
-        if (turned != 1)
+        if (rotated != 1)
             im_fail(s, "config.json: %s: partial_rotary_factor %g is not supported", keys[i],
-                    turned);
+                    rotated);
         if ((r->linear || r->llama3) && !(r->factor >= 1 && r->factor <= 0x1p20))
             im_fail(s, "config.json: %s needs a factor of at least 1", keys[i]);
         if (r->llama3 && !(r->low > 0 && r->high > r->low && r->context >= 1))

@@ -329,7 +329,7 @@ static void put_head(pare_work *w, lm_out *o, const lm_basis *last, const pare_m
         to->out.w = mapped_rows(w, &o->writer, from, &at, NULL);
         to->out.b = writer_vector(&o->writer, bias, from->rows);
     } else if (!w->st) {
-        /* Rows of the stream are the outputs and stay that: the way back to the old coordinates is a dense
+        /* Rows of the stream are the outputs and stay that: the change to the old coordinates is a dense
          * layer, not an output map of scores. */
         to->dense = writer_dense(&o->writer, &a, shift);
     }
