@@ -29,9 +29,8 @@ bool attempt(job *j, void (*f)(job *j, void *with), void *with)
     return j->t.code == 0;
 }
 
-static _Noreturn void fail_with(job *j, int code, const char *format, va_list list)
+static _Noreturn void leave(job *j, int code)
 {
-    vsnprintf(j->t.text, sizeof j->t.text, format, list);
     j->t.code = code;
     longjmp(*j->escape, 1);
 }
@@ -40,15 +39,19 @@ void fail(job *j, int code, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    fail_with(j, code, format, list);
+    vsnprintf(j->t.text, sizeof j->t.text, format, list);
+    va_end(list);
+    leave(j, code);
 }
 
 void must(job *j, bool holds, const char *format, ...)
 {
     va_list list;
+    if (holds) return;
     va_start(list, format);
-    if (!holds) fail_with(j, UNREADABLE, format, list);
+    vsnprintf(j->t.text, sizeof j->t.text, format, list);
     va_end(list);
+    leave(j, UNREADABLE);
 }
 
 static chunk *take_chunk(job *j, size_t n, size_t size)

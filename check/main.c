@@ -39,7 +39,7 @@ static const char help[] =
     "plain\n";
 
 /* FLINT and GMP cannot report that memory is out: they end in abort(). */
-static void out_of_memory(int signal)
+static _Noreturn void out_of_memory(int signal)
 {
     static const char text[] = "pare-check: out of memory\n";
     (void)signal;

@@ -139,7 +139,8 @@ PARE_DD_INLINE double power_above(const double *x, size_t n)
 {
     eight_bits top = {0}; /* without their signs, numbers are ordered like their bits */
     for (size_t k = 0; k < n; k += EIGHT) {
-        const eight_bits bits = *(const eight_bits *)(x + k) & INT64_MAX;
+        const eight numbers = *(const eight *)(x + k);
+        const eight_bits bits = (eight_bits)numbers & INT64_MAX;
         const eight_bits more = bits > top;
         top = (bits & more) | (top & ~more);
     }
