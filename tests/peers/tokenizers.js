@@ -38,7 +38,8 @@ function makeUnigram() {
     const pieces = [...count].filter(([p]) => p !== "<unk>").sort((a, b) => b[1] - a[1] || (a[0] < b[0] ? -1 : 1));
     const most = pieces.slice(0, 8000);
     const vocab = [["<unk>", 0], ["<s>", 0], ["</s>", 0]];
-    for (const [piece, n] of most) vocab.push([piece, Math.log(n / most[0][1]) - 1]);
+    // Of few digits: the reference reads longer ones up to a unit in the last place off, which decides between equal paths.
+    for (const [piece, n] of most) vocab.push([piece, Math.round(1e6 * (Math.log(n / most[0][1]) - 1)) / 1e6]);
     const tokenizer = new t.Tokenizer(t.Unigram.init(vocab, { unkId: 0, byteFallback: false }));
     tokenizer.setNormalizer(t.sequenceNormalizer([t.nmt(), t.nfkcNormalizer(), t.replace(" {2,}", " ")]));
     tokenizer.setPreTokenizer(t.metaspacePreTokenizer("\u2581", "always", true));
