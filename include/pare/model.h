@@ -239,7 +239,7 @@ PARE_MUST_USE pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *
                                                  pare_err *err);
 
 /* Rounds every weight, to nearest, ties to even: with dtype 0 to the type in which `like` stores the
- * weight of that name, or to the precision of `like` where it does not have it; none gets wider.
+ * weight of that name, or of most of its bytes where it does not have it; none gets wider.
  * Otherwise every weight becomes one of dtype, wider or not. Frequencies of rotary positions and the
  * coded weights of a ticket stay. PARE_ERR_INPUT names the tensor with a number that would become
  * infinite. Every cut ends with it, before it is certified. */

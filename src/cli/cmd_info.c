@@ -47,7 +47,11 @@ static pare_status print_text(cli *c, pare_model *m, const facts *f, const char 
         out_row("model", "%s: %s", name ? name : "(no name)", task);
     out_row("file", "%s (%s)", f->path, format);
     out_row("parameters", "%s", out_count(count, f->size.parameters));
-    out_row("bytes", "%s of weights", out_bytes(bytes, f->size.bytes));
+    out_row("bytes", "%s of weights%s", out_bytes(bytes, f->size.bytes),
+            f->dtype == PARE_F16    ? ", most in f16"
+            : f->dtype == PARE_BF16 ? ", most in bf16"
+            : f->dtype == PARE_F64  ? ", most in f64"
+                                    : "");
     out_row("MACs", "%s multiply-adds for %zu %s", out_count(count, f->size.macs), f->tokens,
             f->tokens == 1 ? (graph ? "node" : "token") : (graph ? "nodes" : "tokens"));
     describe_input(text, m);

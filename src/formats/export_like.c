@@ -13,6 +13,7 @@
  *
  * The model `in` itself goes out as it came in: its weights files and config.json are copied. */
 #include "base/array.h"
+#include "model/precision.h"
 #include "base/support.h"
 #include "export_hf.h"
 #include "import_families.h"

@@ -1,5 +1,6 @@
 /* model_facts.c - how large a model file and its parts are (pare/cut.h). */
 #include "base/support.h"
+#include "model/precision.h"
 #include "cert/heldout.h"
 #include "model/precision.h"
 #include "reduce.h"
