@@ -18,7 +18,6 @@
 #include "export_hf.h"
 #include "import_families.h"
 #include "model/model_facts.h"
-#include "model/precision.h"
 
 #include <dirent.h>
 #include <errno.h>

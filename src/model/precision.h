@@ -20,6 +20,4 @@ typedef struct precision_counts {
 void precision_count(precision_counts *c, pare_dtype t, size_t numbers);
 /* The half precision of most bytes; without any F32 or F64. */
 pare_dtype precision_of(const precision_counts *c);
-/* The type that most bytes of the weights are stored in: F16, BF16, F32 or F64. */
-pare_dtype pare_model_precision(const pare_model *m);
 #endif

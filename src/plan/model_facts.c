@@ -2,7 +2,6 @@
 #include "base/support.h"
 #include "model/precision.h"
 #include "cert/heldout.h"
-#include "model/precision.h"
 #include "reduce.h"
 
 #include <string.h>

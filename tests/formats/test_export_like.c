@@ -4,7 +4,6 @@
  * is in tests/cli/folders.sh; failures of the disk are in tests/faults/test_folder_writes.c.) */
 #include "model/precision.h"
 #include <pare/model.h>
-#include "model/precision.h"
 #include <pare_test.h>
 
 #include <sys/stat.h>

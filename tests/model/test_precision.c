@@ -2,7 +2,6 @@
 #include "model/precision.h"
 #include <pare_test.h>
 #include <pare/run.h>
-#include "model/precision.h"
 
 static const pare_dtype precisions[] = {PARE_F16, PARE_BF16, PARE_F32, PARE_F64};
 
