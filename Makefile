@@ -59,11 +59,11 @@ NOBUILD = setup setup-test setup-bench demo check test test-long test-asan lint 
           clean help uninstall metrics fuzz fuzz-build fuzz-build-long docs mutants
 ifneq ($(filter-out $(NOBUILD),$(or $(MAKECMDGOALS),all)),)
 pc = $(shell pkg-config $(1) $(2) 2>/dev/null)
-DEPS := lapacke openblas libcjson zlib libcrypto
+DEPS := lapacke openblas libcjson zlib libcrypto libpcre2-8 libutf8proc
 # -isystem: warnings are for our code. The second word of each `or` serves systems whose
 # libraries come without pkg-config files.
 DEP_CFLAGS  := $(patsubst -I%,-isystem %,$(call pc,--cflags,$(DEPS)))
-DEP_LIBS    := $(or $(call pc,--libs,$(DEPS)),-llapacke -lopenblas -lcjson -lz -lcrypto) -lm
+DEP_LIBS    := $(or $(call pc,--libs,$(DEPS)),-llapacke -lopenblas -lcjson -lz -lcrypto -lpcre2-8 -lutf8proc) -lm
 TEST_CFLAGS := $(patsubst -I%,-isystem %,$(call pc,--cflags,cmocka))
 TEST_LIBS   := $(or $(call pc,--libs,cmocka),-lcmocka)
 MPFR_LIBS   := $(or $(call pc,--libs,mpfr),-lmpfr -lgmp)
@@ -136,7 +136,7 @@ ALL_FUZ = $(FUZ_SRC:%.c=$(BUILD)/%)
 FUZ_OBJ = $(FUZ_SUP:%.c=$(BUILD)/obj/%.o) $(if $(FUZZER),,$(BUILD)/obj/fuzz/standalone.o)
 # Files are kept in memory: the library's calls that open one go to fuzz/files.c.
 FUZ_LINK = -Wl,--wrap=pare_blob_open,--wrap=pare_text_read \
-           -Wl,--wrap=pare_file_exists,--wrap=pare_is_dir $(if $(FUZZER),-fsanitize=fuzzer)
+           -Wl,--wrap=pare_file_exists,--wrap=pare_is_dir,--wrap=pare_folder_list $(if $(FUZZER),-fsanitize=fuzzer)
 FUZZ_RUNS ?= 1000000
 
 # ---- compile_commands.json: the flags of the rules below; without ccache, which is no compiler ----
@@ -270,7 +270,7 @@ help: ## this list
 
 check-programs: all $(addprefix $(BUILD)/,$(QUICK))
 	@:
-test-programs: example-programs $(TST_BIN) $(FUZ_BIN)
+test-programs: example-programs $(TST_BIN) $(FUZ_BIN) $(BUILD)/bench/tokenize
 	@:
 example-programs: all $(EXA_BIN)
 	@:
@@ -412,7 +412,7 @@ FAULTS  = $(filter $(BUILD)/tests/faults/%,$(TST_BIN) $(LNG_BIN))
 FAIL_IO = $(BUILD)/obj/tests/faults/fail_io.o
 $(FAULTS): $(FAIL_IO)
 $(FAULTS): WRAP = $(FAIL_IO) -Wl,--wrap=open,--wrap=write,--wrap=fsync,--wrap=close \
-                  -Wl,--wrap=rename,--wrap=renameat2,--wrap=link
+                  -Wl,--wrap=rename,--wrap=renameat2,--wrap=link,--wrap=mkdir
 # Tests whose name ends in _mpfr compare with MPFR.
 $(filter %_mpfr,$(TST_BIN) $(LNG_BIN)): WRAP = $(MPFR_LIBS)
 $(TST_BIN) $(LNG_BIN): $(BUILD)/%: $(BUILD)/obj/%.o $(SUP_OBJ) $(STUDIES) $(INTERNAL)

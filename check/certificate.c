@@ -1,411 +1,262 @@
-/* certificate.c - reads a certificate (docs/format.md, "Certificates") and checks what it says about
- * files and inputs; a chain is checked link by link and as a whole. */
+/* certificate.c - what a certificate (docs/format.md, "Certificates") says about files and inputs; a
+ * chain is checked link by link and as a whole. */
 #include "check.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_CLAIMS = 10000, MOST_LINKS = 100 };
-
-static const char *const section_names[SECTIONS] = {"hypotheses", "theorems", "observations",
-                                                    "evidence", "paper"};
-
-/* ---- claims ---------------------------------------------------------------------------------- */
-
-/* "kind name value ..." */
-static const char *describe(job *j, const char *name, const cJSON *parameters)
-{
-    const char *what = words(j, "%.60s", name);
-    for (const cJSON *v = parameters ? parameters->child : NULL; v && !j->t.code; v = v->next) {
-        if (cJSON_IsNumber(v))
-            what = words(j, "%s %.40s %.9g", what, v->string, v->valuedouble);
-        else if (cJSON_IsString(v) && v->string)
-            what = words(j, "%s %.40s \"%.100s\"", what, v->string, v->valuestring);
-    }
-    return what;
-}
-
-static double number_or_nan(job *j, const cJSON *o, const char *key)
-{
-    const cJSON *const v = find(o, key);
-    return !v || cJSON_IsNull(v) ? NAN : get_number(j, o, key);
-}
-
-static void read_theorem(job *j, const cJSON *o, claim *c)
-{
-    const checking how = c->kind->how;
-    const bool drawn = how == NEW_INPUT || how == NEW_SHARE;
-    c->bound = get_number(j, o, "bound");
-    c->domain = get_text(j, o, "domain");
-    if (drawn) c->probability = get_number(j, o, "probability");
-    const char *const side = get_text(j, o, "side");
-    if (how != UNCHECKED && strcmp(side, c->kind->lower ? "lower" : "upper") != 0)
-        fail(j, NOT_TRUE, "%s: is not a bound on that side", c->what);
-    if (!(c->bound >= 0) || (drawn && !(c->probability > 0 && c->probability < 1)))
-        fail(j, NOT_TRUE, "%s: a bound or a probability that cannot be", c->what);
-    c->what = words(j, "%s: %.9g", c->what, c->bound);
-}
-
-static void read_claim(job *j, section s, const cJSON *o, claim *c)
-{
-    const char *const name = get_text(j, o, "kind");
-    c->kind = find_kind(s, name);
-    c->parameters = get(j, o, "parameters");
-    if (!cJSON_IsObject(c->parameters)) fail(j, UNREADABLE, "%.60s: parameters", name);
-    if (j->t.code) return;
-    c->what = describe(j, name, c->parameters);
-    c->value = number_or_nan(j, o, "value");
-    c->limit = number_or_nan(j, o, "limit");
-    if (s == THEOREMS) read_theorem(j, o, c);
-    if (s == OBSERVATIONS && isnan(c->value)) fail(j, UNREADABLE, "%s: no value", c->what);
-    const cJSON *const holds = s == HYPOTHESES ? get(j, o, "holds") : NULL;
-    if (holds && !cJSON_IsBool(holds) && !cJSON_IsNull(holds))
-        fail(j, UNREADABLE, "%s: holds is not true, false or null", c->what);
-    c->holds = cJSON_IsNull(holds) ? -1 : cJSON_IsTrue(holds);
-}
-
-static void read_section(job *j, section s, const cJSON *root, certificate *c)
-{
-    const cJSON *const list = get_list(j, root, section_names[s]);
-    if (cJSON_GetArraySize(list) > MOST_CLAIMS) fail(j, UNREADABLE, "too many claims");
-    c->claims[s] = take(j, (size_t)cJSON_GetArraySize(list) + 1, sizeof *c->claims[s]);
-    for (const cJSON *o = list ? list->child : NULL; o && !j->t.code; o = o->next)
-        read_claim(j, s, o, &c->claims[s][c->n[s]++]);
-}
-
-/* ---- data ------------------------------------------------------------------------------------ */
-
-static const char **read_hashes(job *j, const cJSON *o, size_t *tokens, size_t *n)
-{
-    const cJSON *const list = get_list(j, o, "inputs");
-    const char **const out = take(j, (size_t)cJSON_GetArraySize(list) + 1, sizeof *out);
-    *tokens = get_count(j, o, "tokens");
-    for (const cJSON *v = list ? list->child : NULL; v && !j->t.code; v = v->next) {
-        if (cJSON_IsString(v) && strlen(v->valuestring) == 64)
-            out[(*n)++] = v->valuestring;
-        else
-            fail(j, UNREADABLE, "inputs: is not a list of hashes");
-    }
-    return out;
-}
-
-static void read_data(job *j, const cJSON *o, data_claim *d)
-{
-    const char *const from = get_text(j, o, "kind");
-    d->random = strcmp(from, "random") == 0;
-    d->part = strcmp(from, "part") == 0;
-    if (!d->random && !d->part && strcmp(from, "file") != 0)
-        fail(j, UNREADABLE, "data.kind: is not random, file or part");
-    d->count = get_count(j, o, "count");
-    if (d->count == 0) fail(j, UNREADABLE, "data.count: is 0");
-    d->inputs_sha256 = get_hash(j, o, "inputs_sha256");
-    if (d->random || d->part) d->tokens = get_count(j, o, "tokens");
-    if (d->part) d->first = get_count(j, o, "first");
-    if (d->random) return;
-    d->path = get_text(j, o, "path");
-    d->sha256 = get_hash(j, o, "sha256");
-    d->split = get_count(j, o, "split");
-    d->heldout = find(o, "heldout") || find(o, "writers_word");
-    if (!d->heldout) return;
-    const cJSON *const word = get(j, o, "writers_word");
-    d->candidates = get_count(j, word, "candidates");
-    d->fitted_hashes = read_hashes(j, get(j, word, "fitted"), &d->fitted_tokens, &d->nfitted);
-    d->heldout_hashes = read_hashes(j, get(j, o, "heldout"), &d->heldout_tokens, &d->nheldout);
-}
-
-/* headline.domain, as docs/format.md makes it of `data`. */
-static const char *domain_words(job *j, const data_claim *d)
-{
-    if (d->random)
-        return words(j, "the %zu random inputs of %zu tokens drawn from the seed", d->count,
-                     d->tokens);
-    if (!d->part && d->count == 1)
-        return words(j, "the one input in the data file (split %zu)", d->split);
-    if (!d->part)
-        return words(j, "the %zu inputs in the data file (split %zu)", d->count, d->split);
-    const char *const which = d->count == 1 ? words(j, "input %zu of the data file", d->first)
-                                            : words(j, "each of inputs %zu to %zu of the data file",
-                                                    d->first, d->first + d->count - 1);
-    return d->tokens ? words(j, "%s, its first %zu tokens at most", which, d->tokens) : which;
-}
-
-/* ---- the certificate ------------------------------------------------------------------------- */
-
-static void read_certificate(job *j, const cJSON *root, bool link, certificate *c)
-{
-    const cJSON *const reduction = get(j, root, "reduction"), *const line =
-                                                                  get(j, root, "headline");
-    const cJSON *const chain = get_list(j, root, "chain");
-    if (get_count(j, root, "pare") != 2)
-        fail(j, UNREADABLE, "certificate: this program reads schema 2 only");
-    c->reduction = get_text(j, reduction, "name");
-    c->seed = get_seed(j, reduction, "seed");
-    c->file[0] = get(j, root, "input");
-    c->file[1] = get(j, root, "output");
-    read_data(j, get(j, root, "data"), &c->data);
-    c->proven = get_number(j, line, "proven");
-    c->measured = get_number(j, line, "measured");
-    if (!(c->proven >= 0) || !(c->measured >= 0)) fail(j, NOT_TRUE, "headline: a bound below 0");
-    c->domain = domain_words(j, &c->data);
-    if (!is_text(find(line, "domain"), c->domain))
-        state(j, REFUTED, "headline.domain", "it is not that of data");
-    for (section s = 0; s < SECTIONS; s++) read_section(j, s, root, c);
-    const size_t links = (size_t)cJSON_GetArraySize(chain);
-    if ((strcmp(c->reduction, "chain") == 0) != (links > 0) || (link && links) ||
-        links > MOST_LINKS)
-        fail(j, UNREADABLE, "chain: has links exactly where the reduction is chain");
-    c->links = take(j, links + 1, sizeof *c->links);
-    for (const cJSON *o = chain ? chain->child : NULL; o && !j->t.code; o = o->next)
-        read_certificate(j, o, true, &c->links[c->nlinks++]);
-}
+enum { MOST_LINKS = 100 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-bool check_hash(job *j, const char *what, const char *path, bytes file, const char *claimed)
+/* The hashes of the tensors' numbers. */
+static void check_tensors(job *j, const char *what, const cJSON *claimed, const model *m)
 {
-    char hex[65];
-    sha256_of(hex, file.v, file.n);
-    const bool same = strcmp(hex, claimed) == 0;
-    state(j, same ? CONFIRMED : REFUTED, what, "%s is %s", path,
-          same ? "the certificate's file" : "not the certificate's file");
-    return same;
-}
-
-void check_architecture(job *j, const char *side, const model *m, const char *claimed)
-{
-    const bool same = strcmp(m->architecture, claimed) == 0;
-    state(j, same ? CONFIRMED : REFUTED, words(j, "%s.architecture", side),
-          "the canonical architecture has %s hash", same ? "the certificate's" : "another");
-}
-
-/* The hash of one tensor's bytes; those of a plain file are its stored bytes. */
-static void check_tensors(job *j, const char *side, const cJSON *claimed, const model *m)
-{
-    char hex[65];
-    const char *bad = NULL;
-    if ((size_t)cJSON_GetArraySize(claimed) != m->ntensors) bad = "their number";
+    const char *bad = (size_t)cJSON_GetArraySize(claimed) != m->ntensors ? "their number" : NULL;
     for (size_t i = 0; i < m->ntensors && !bad; i++) {
         const tensor *const t = &m->tensors[i];
-        const cJSON *const h = find(claimed, t->name);
+        char hex[65];
         sha256_of(hex, t->data, t->size);
-        if (!cJSON_IsString(h) || strcmp(h->valuestring, hex) != 0) bad = t->name;
+        if (!is_text(find(claimed, t->name), hex)) bad = t->name;
     }
-    const char *const what = words(j, "%s.tensors", side);
-    if (bad)
-        state(j, REFUTED, what, "%s is not the certificate's", bad);
-    else
-        state(j, CONFIRMED, what, "the hashes of all %zu tensors are the certificate's",
-              m->ntensors);
+    state(j, bad ? REFUTED : CONFIRMED, what,
+          bad ? words(j, "%s is not the certificate's", bad)
+              : words(j, "the hashes of all %zu tensors are the certificate's", m->ntensors));
 }
 
-/* Of what was unpacked: each file that the certificate names, where it is found. */
-static void check_original(job *j, const char *what, const cJSON *files, const char *path)
+/* `sha256` is the hash of the one file, or of the sorted lines "HASH  NAME". Of an unpacked folder or
+ * ticket the files themselves are hashed, where they are found. */
+static void check_list(job *j, const char *what, const cJSON *o, const char *path)
 {
+    const cJSON *const files = get(j, o, "files");
+    const size_t n = (size_t)cJSON_GetArraySize(files);
+    const char **const line = take(j, n + 1, sizeof *line), *bad = NULL, *absent = NULL;
     char hex[65];
-    bytes file;
-    bool all = true;
-    for (const cJSON *f = files->child; f && all && !j->t.code; f = f->next) {
-        const char *at = words(j, "%s/%s", path, f->string);
-        if (cJSON_GetArraySize(files) == 1 && !file_exists(at)) at = path;
-        all = !strstr(f->string, "..") && (j->o->read || file_exists(at));
-        if (!all || !read_file(j, at, &file)) continue;
-        sha256_of(hex, file.v, file.n);
-        if (is_text(f, hex)) continue;
-        state(j, REFUTED, what, "%s is not the certificate's file", at);
-        return;
-    }
-    state(j, all ? CONFIRMED : NOT_CHECKED, what,
-          all ? "the files at %s have the certificate's hashes" : "not all of them are at %s",
-          path);
-}
-
-static int by_text(const void *a, const void *b)
-{
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
-/* `sha256` is the hash of the one file, or of the sorted lines "HASH  NAME". */
-static void check_list(job *j, const char *what, const cJSON *files, const char *sha256)
-{
-    const size_t n = cJSON_IsObject(files) ? (size_t)cJSON_GetArraySize(files) : 0;
-    const char **const line = take(j, n + 1, sizeof *line);
-    char hex[65];
-    size_t i = 0;
-    if (n == 0) fail(j, UNREADABLE, "%s: names no file", what);
-    for (const cJSON *f = n ? files->child : NULL; f && !j->t.code; f = f->next)
-        line[i++] = words(j, "%s  %s\n", get_hash(j, files, f->string), f->string);
-    if (j->t.code) return;
-    qsort(line, n, sizeof *line, by_text);
     SHA256_CTX h;
+    size_t i = 0;
+    must(j, cJSON_IsObject(files) && n > 0, "%s: names no file", what);
+    for (const cJSON *f = files->child; f; f = f->next) {
+        const char *at = words(j, "%s/%s", path, f->string);
+        line[i++] = words(j, "%s  %s\n", get_text(j, files, f->string), f->string);
+        if (!j->o->unpacked) continue;
+        if (n == 1 && !file_exists(at)) at = path;
+        if (strstr(f->string, "..") || (!j->o->read && !file_exists(at))) {
+            absent = at;
+            continue;
+        }
+        const bytes file = read_file(j, at);
+        sha256_of(hex, file.v, file.n);
+        if (!is_text(f, hex)) bad = at;
+    }
+    qsort(line, n, sizeof *line, by_text);
     SHA256_Init(&h);
-    for (i = 0; i < n; i++) SHA256_Update(&h, line[i], strlen(line[i]));
+    for (i = 0; i < n; i++) hash_text(&h, line[i]);
     hash_end(&h, hex);
-    if (memcmp(n == 1 ? line[0] : hex, sha256, 64) != 0)
-        state(j, REFUTED, what, "they do not have the hash sha256");
+    if (!same(n == 1 ? files->child->valuestring : hex, get_text(j, o, "sha256")))
+        bad = "the list of them";
+    if (bad || j->o->unpacked)
+        state(j,
+              bad      ? REFUTED
+              : absent ? NOT_CHECKED
+                       : CONFIRMED,
+              what,
+              bad      ? words(j, "%s is not the certificate's", bad)
+              : absent ? words(j, "%s is not there", absent)
+                       : words(j, "the files at %s have the certificate's hashes", path));
 }
 
-static bool check_model(job *j, certificate *c, int s, const char *unpacked)
+static model check_model(job *j, const certificate *c, int s, const char *folder,
+                         const char *unpacked)
 {
-    static const char *const sides[2] = {"input", "output"};
-    const char *const side = sides[s], *const moved = s ? j->o->output : j->o->input;
-    const char *const list = words(j, "%s.files", side);
-    const cJSON *const o = c->file[s];
-    const char *const claimed = get_hash(j, o, "sha256");
-    const char *const architecture = get_hash(j, o, "architecture");
-    const char *const path =
-        moved && !j->link[0] ? moved : beside(j, c->folder, get_text(j, o, "path"));
-    bytes file;
-    check_list(j, list, get(j, o, "files"), claimed);
-    if (j->t.code) return false;
-    if (unpacked) check_original(j, list, find(o, "files"), path);
-    const char *const at = unpacked ? words(j, "%s/%s.safetensors", unpacked, side) : path;
-    if (!read_file(j, at, &file)) return false;
-    if (!unpacked) check_hash(j, words(j, "%s.sha256", side), at, file, claimed);
-    if (!read_model(j, at, file, &c->model[s])) {
-        if (!unpacked && !strstr(j->t.text, "out of memory"))
-            strncat(
-                j->t.text,
-                "; if it is a folder or a ticket: pare verify CERT --unpack DIR, then --unpacked "
-                "DIR",
-                sizeof j->t.text - strlen(j->t.text) - 1);
-        return false;
-    }
-    check_architecture(j, side, &c->model[s], architecture);
-    check_tensors(j, side, find(o, "tensors"), &c->model[s]);
-    return j->t.code == 0;
+    const char *const side = s ? "output" : "input";
+    const cJSON *const o = get(j, c->json, side);
+    const char *path = beside(j, folder, get_text(j, o, "path"));
+    if (j->o->moved[s] && !*j->link) path = j->o->moved[s];
+    check_list(j, words(j, "%s.files", side), o, path);
+    if (unpacked) path = words(j, "%s/%s.safetensors", unpacked, side);
+    const model m =
+        read_model(j, path, unpacked ? read_file(j, path) : read_checked(j, side, path, o));
+    check_equal(j, words(j, "%s.architecture", side), m.hash, get_text(j, o, "architecture"),
+                "the canonical architecture");
+    check_tensors(j, words(j, "%s.tensors", side), find(o, "tensors"), &m);
+    return m;
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
+/* headline.domain, as docs/format.md makes it of `data`. */
+static const char *domain_words(job *j, const cJSON *data)
+{
+    const char *const kind = get_text(j, data, "kind");
+    const size_t n = get_count(j, data, "count");
+    if (same(kind, "random"))
+        return words(j, "the %zu random inputs of %zu tokens drawn from the seed", n,
+                     get_count(j, data, "tokens"));
+    const size_t split = get_count(j, data, "split");
+    if (same(kind, "file"))
+        return n == 1 ? words(j, "the one input in the data file (split %zu)", split)
+                      : words(j, "the %zu inputs in the data file (split %zu)", n, split);
+    must(j, same(kind, "part"), "data.kind: is not random, file or part");
+    const size_t tokens = get_count(j, data, "tokens"), first = count_or_0(j, data, "first");
+    const char *const which =
+        find(data, "numbers")
+            ? n == 1 ? "one input of the data file, drawn by the seed"
+                     : words(j, "each of %zu inputs of the data file, drawn by the seed", n)
+        : n == 1 ? words(j, "input %zu of the data file", first)
+                 : words(j, "each of inputs %zu to %zu of the data file", first, first + n - 1);
+    return tokens ? words(j, "%s, its first %zu tokens at most", which, tokens) : which;
+}
+
+/* A list of hashes, which is sorted. */
+static const char **read_hashes(job *j, const cJSON *o, size_t *tokens, size_t *n)
+{
+    const cJSON *const list = get_list(j, o, "inputs");
+    const char **const v = take(j, (size_t)cJSON_GetArraySize(list) + 1, sizeof *v);
+    *tokens = get_count(j, o, "tokens");
+    *n = 0;
+    for (const cJSON *h = list->child; h; h = h->next) {
+        must(j, cJSON_IsString(h), "data: a hash is no text");
+        v[(*n)++] = h->valuestring;
+    }
+    return v;
+}
+
 /* The hashes of the held-out inputs one by one; none of them is among those fitted to. */
 static void check_heldout(job *j, const certificate *c)
 {
-    const data_claim *const d = &c->data;
+    const cJSON *const word = get(j, c->data, "writers_word");
     const char *bad = NULL;
-    char(*const hex)[65] = take(j, c->set.n, sizeof *hex);
-    const char **const list = take(j, c->set.n, sizeof *list);
-    if (!hex || !list) return;
+    size_t tokens[2], n[2];
+    const char **const held = read_hashes(j, get(j, c->data, "heldout"), &tokens[0], &n[0]);
+    const char **const fitted = read_hashes(j, get(j, word, "fitted"), &tokens[1], &n[1]);
+    const char **const own = take(j, c->set.n, sizeof *own);
     for (size_t i = 0; i < c->set.n; i++) {
         const inputs one = {1, c->set.width, &c->set.list[i]};
-        hash_inputs(&one, d->heldout_tokens, hex[i]);
-        list[i] = hex[i];
-        if (c->set.list[i].continues) bad = "an input is a window that begins amid a text";
+        char *const hex = take(j, 65, 1);
+        hash_inputs(&one, tokens[0], hex);
+        own[i] = hex;
+        if (one.list->continues) bad = "an input is a window that begins amid a text";
     }
-    qsort(list, c->set.n, sizeof *list, by_text);
-    if (d->fitted_tokens != d->heldout_tokens)
-        bad = "fitted and held-out inputs are cut differently";
-    if (d->candidates != 1) bad = "the held-out inputs decided between several cuts";
-    if (d->nheldout != c->set.n) bad = "their number is not that of the inputs";
+    qsort(own, c->set.n, sizeof *own, by_text);
+    if (tokens[0] != tokens[1]) bad = "fitted and held-out inputs are cut differently";
+    if (get_count(j, word, "candidates") != 1) bad = "they decided between several cuts";
+    if (n[0] != c->set.n) bad = "their number is not that of the inputs";
     for (size_t i = 0; !bad && i < c->set.n; i++)
-        if (strcmp(list[i], d->heldout_hashes[i]) != 0) bad = "a hash is not that of an input";
-    for (size_t i = 0; !bad && i < d->nfitted; i++)
-        if (bsearch(&d->fitted_hashes[i], list, c->set.n, sizeof *list, by_text))
+        if (!same(own[i], held[i])) bad = "a hash is not that of an input";
+    for (size_t i = 0; !bad && i < n[1]; i++)
+        if (bsearch(&fitted[i], own, c->set.n, sizeof *own, by_text))
             bad = "the cut was fitted to one of them";
-    state(j, bad ? REFUTED : CONFIRMED, "data.heldout", "%s",
+    state(j, bad ? REFUTED : CONFIRMED, "data.heldout",
           bad ? bad : "the held-out inputs are the given ones, and no fitted one is among them");
 }
 
-static bool check_inputs(job *j, certificate *c, const char *unpacked)
+static inputs check_inputs(job *j, const certificate *c, const char *folder, const char *unpacked)
 {
-    const data_claim *const d = &c->data;
+    const cJSON *const data = c->data;
+    const model *const m = &c->model[0];
+    const uint64_t seed = get_seed(j, get(j, c->json, "reduction"), "seed");
+    const size_t count = get_count(j, data, "count");
+    const char *path = find(data, "path") ? beside(j, folder, get_text(j, data, "path")) : "";
     char hex[65];
-    const char *const path = j->o->data ? j->o->data
-                             : d->path  ? beside(j, c->folder, d->path)
-                                        : NULL;
-    if (!(unpacked ? load_unpacked(j, &c->model[0], unpacked, d->count, &c->set)
-                   : load_inputs(j, &c->model[0], d, c->seed, path, &c->set)))
-        return false;
-    hash_inputs(&c->set, 0, hex);
-    const bool same = strcmp(hex, d->inputs_sha256) == 0 && c->set.n == d->count;
-    state(j, same ? CONFIRMED : REFUTED, "data.inputs_sha256", "the %zu inputs are %s", c->set.n,
-          same ? "the certificate's" : "not the certificate's");
-    if (d->heldout) check_heldout(j, c);
-    return j->t.code == 0;
+    if (j->o->moved[2]) path = j->o->moved[2];
+    const inputs set =
+        unpacked ? load_unpacked(j, m, unpacked, count) : load_inputs(j, m, data, seed, path);
+    if (set.n != count) state(j, REFUTED, "data.count", words(j, "there are %zu inputs", set.n));
+    hash_inputs(&set, 0, hex);
+    check_equal(j, "data.inputs_sha256", hex, get_text(j, data, "inputs_sha256"),
+                words(j, "the list of %zu inputs", set.n));
+    return set;
 }
 
-/* ---- chains ---------------------------------------------------------------------------------- */
+/* ---- one certificate, and chains ------------------------------------------------------------- */
 
-static bool same_text(const cJSON *a, const cJSON *b)
+static void check_one(job *j, const cJSON *json, const char *folder, const char *unpacked)
 {
-    return cJSON_IsString(a) && is_text(b, a->valuestring);
+    certificate c = {.json = json, .data = get(j, json, "data")};
+    must(j, get_count(j, json, "pare") == 2, "certificate: this program reads schema 2 only");
+    c.domain = domain_words(j, c.data);
+    if (!is_text(find(get(j, json, "headline"), "domain"), c.domain))
+        state(j, REFUTED, "headline.domain", "it is not that of data");
+    for (int s = 0; s < 2; s++) c.model[s] = check_model(j, &c, s, folder, unpacked);
+    c.set = check_inputs(j, &c, folder, unpacked);
+    if (find(c.data, "heldout") || find(c.data, "writers_word")) check_heldout(j, &c);
+    check_claims(j, &c);
+}
+
+static bool same_keys(const cJSON *a, const cJSON *b, const char *key)
+{
+    const cJSON *const v = find(a, key);
+    return cJSON_IsString(v) && is_text(find(b, key), v->valuestring);
 }
 
 static bool same_model(const cJSON *a, const cJSON *b)
 {
-    return same_text(find(a, "sha256"), find(b, "sha256")) &&
-           same_text(find(a, "architecture"), find(b, "architecture"));
+    return same_keys(a, b, "sha256") && same_keys(a, b, "architecture");
 }
 
-static void check_links_fit(job *j, const certificate *c)
+/* Each link begins where the one before it ends, and is about the same inputs. */
+static void check_chain(job *j, const cJSON *json, const cJSON *links, const char *folder)
 {
+    const cJSON *at = find(json, "input"), *link;
     const char *bad = NULL;
-    const certificate *const last = &c->links[c->nlinks - 1];
-    if (!same_model(c->file[0], c->links[0].file[0])) bad = "the first link begins elsewhere";
-    if (!same_model(c->file[1], last->file[1])) bad = "the last link ends elsewhere";
-    for (size_t i = 0; i < c->nlinks; i++) {
-        if (i > 0 && !same_model(c->links[i - 1].file[1], c->links[i].file[0]))
-            bad = "a link does not begin where the one before it ends";
-        if (strcmp(c->links[i].data.inputs_sha256, c->data.inputs_sha256) != 0)
+    size_t i = 0;
+    cJSON_ArrayForEach(link, links)
+    {
+        if (!same_model(at, find(link, "input"))) bad = "a link does not begin where it must";
+        if (!same_keys(find(json, "data"), find(link, "data"), "inputs_sha256"))
             bad = "a link is about other inputs";
+        at = find(link, "output");
     }
-    state(j, bad ? REFUTED : CONFIRMED, "chain", "%s", bad ? bad : "the links fit");
-}
-
-static bool check_one(job *j, certificate *c, const char *unpacked)
-{
-    return check_model(j, c, 0, unpacked) && check_model(j, c, 1, unpacked) &&
-           check_inputs(j, c, unpacked);
-}
-
-static void check_all(job *j, certificate *c, const char *folder, const char *unpacked)
-{
-    c->folder = folder;
-    if (!check_one(j, c, unpacked)) return;
-    if (c->nlinks) check_links_fit(j, c);
-    check_claims(j, c);
-    for (size_t i = 0; i < c->nlinks && !j->t.code; i++) {
-        c->links[i].folder = folder;
-        j->link = words(j, "link %zu: ", i);
-        if (check_one(j, &c->links[i], unpacked ? words(j, "%s/%zu", unpacked, i + 1) : NULL))
-            check_claims(j, &c->links[i]);
+    if (!same_model(at, find(json, "output"))) bad = "the last link ends elsewhere";
+    state(j, bad ? REFUTED : CONFIRMED, "chain", bad ? bad : "the links fit");
+    cJSON_ArrayForEach(link, links)
+    {
+        j->link = words(j, "link %zu: ", i++);
+        must(j, cJSON_GetArraySize(get_list(j, link, "chain")) == 0, "chain: a link is a chain");
+        check_one(j, link, folder, j->o->unpacked ? words(j, "%s/%zu", j->o->unpacked, i) : NULL);
     }
     j->link = "";
 }
 
 /* unpacked.json must be about this certificate. */
-static bool check_unpacked(job *j, const void *text, size_t n)
+static void check_unpacked(job *j, bytes text)
 {
-    bytes file;
     char hex[65];
-    if (!j->o->unpacked) return true;
-    if (!read_file(j, words(j, "%s/unpacked.json", j->o->unpacked), &file)) return false;
-    sha256_of(hex, text, n);
-    cJSON *const root = parse_json(j, "unpacked.json", file.v, file.n);
-    const bool same = is_text(find(find(root, "certificate"), "sha256"), hex);
-    cJSON_Delete(root);
-    if (!same)
-        return fail(j, UNREADABLE, "%s: is not unpacked from this certificate", j->o->unpacked);
-    state(
-        j, NOT_CHECKED, "unpacked",
-        "pare made %s from the model and data files: this step is trusted where no hash covers it",
-        j->o->unpacked);
-    return j->t.code == 0;
+    if (!j->o->unpacked) return;
+    const bytes file = read_file(j, words(j, "%s/unpacked.json", j->o->unpacked));
+    sha256_of(hex, text.v, text.n);
+    const cJSON *const root = parse_json(j, "unpacked.json", file.v, file.n);
+    must(j, is_text(find(find(root, "certificate"), "sha256"), hex),
+         "%s: is not unpacked from this certificate", j->o->unpacked);
+    state(j, NOT_CHECKED, "unpacked",
+          words(j, "pare made %s: this step is trusted where no hash covers it", j->o->unpacked));
+}
+
+typedef struct whole {
+    const char *name, *folder;
+    bytes text;
+} whole;
+
+static void check_whole(job *j, void *with)
+{
+    const whole *const w = with;
+    const cJSON *const root = parse_json(j, w->name, w->text.v, w->text.n);
+    check_unpacked(j, w->text);
+    if (find(root, "pare_length")) {
+        check_length(j, w->folder, root);
+        return;
+    }
+    const cJSON *const links = get_list(j, root, "chain");
+    const bool chain = same(get_text(j, get(j, root, "reduction"), "name"), "chain");
+    must(j, chain == (cJSON_GetArraySize(links) > 0) && cJSON_GetArraySize(links) <= MOST_LINKS,
+         "chain: has links exactly where the reduction is chain");
+    check_one(j, root, w->folder, j->o->unpacked);
+    if (chain) check_chain(j, root, links, w->folder);
 }
 
 bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n)
 {
+    whole w = {name, folder, {text, n}};
     j->link = "";
-    cJSON *const root = parse_json(j, name, text, n);
-    if (root && check_unpacked(j, text, n)) {
-        certificate *const c = take(j, 1, sizeof *c);
-        if (find(root, "pare_length")) {
-            check_length(j, folder, root);
-        } else if (c) {
-            read_certificate(j, root, false, c);
-            if (!j->t.code) check_all(j, c, folder, j->o->unpacked);
-        }
-    }
-    cJSON_Delete(root);
-    return j->t.code == 0;
+    return attempt(j, check_whole, &w);
 }

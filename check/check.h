@@ -4,26 +4,28 @@
  * certificate, the two models and the inputs, evaluates both models in ball arithmetic (FLINT/Arb),
  * and says of every statement whether it is confirmed, refuted, not refuted or not checked.
  *
- *     files.c        memory, files, hashes, JSON with strict getters
- *     model.c        a model file becomes a model, and its canonical architecture
+ *     files.c        memory, failures, files, hashes, JSON with strict getters, random numbers
+ *     model.c        a model file becomes tensors and a checked architecture
  *     arrays.c       .npy and .npz
  *     inputs.c       data files, random inputs and graphs become inputs, and their hashes
- *     evaluate.c     layers in ball arithmetic
- *     compare.c      both models on one input: every figure that a theorem can be about
+ *     evaluate.c     a model on an input, in balls: docs/format.md, "A model computes", line by line
+ *     compare.c      both models on one input: every figure that a claim can be about
  *     claims.c       the kinds of claims, and each claim of a certificate against the figures
  *     search.c       inputs from the domain of a theorem, to refute it
- *     certificate.c  reads certificates and chains, and checks what they say about files
+ *     certificate.c  what a certificate and its chain say about files
  *     length.c       certificates of length plans
  *     main.c         options, printing, exit code
  *
- * The first failure stays in the job's trouble: after it getters give 0, new arrays of balls have no
- * rows, and nothing more is stated. Memory of a job is freed as a whole. */
+ * Two rules hold everywhere. A failure (a file that cannot be read, no memory) jumps out to the
+ * `attempt` that is under way: no function returns with half a result. Memory belongs to the job, balls
+ * and JSON too, and is freed as a whole, or back to a mark. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <arb.h>
 #include <cjson/cJSON.h>
 #define OPENSSL_SUPPRESS_DEPRECATED /* the plain SHA-256, which needs no memory */
 #include <openssl/sha.h>
+#include <setjmp.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -44,200 +46,138 @@ typedef struct trouble {
 
 typedef struct options {
     /* Reads a whole file. NULL: from disk. A fuzz target gives files in memory. */
-    bool (*read)(void *self, const char *path, bytes *out, trouble *t);
+    bool (*read)(void *self, const char *path, bytes *out);
     void *self;
-    const char *unpacked;              /* folder that `pare verify --unpack` wrote, or NULL */
-    const char *input, *output, *data; /* where files that were moved are, or NULL */
-    size_t inputs;                     /* check that many of the given inputs; 0: all */
-    size_t tries;                      /* inputs from the domain of a theorem */
-    uint64_t seed;
-    double most_work;  /* multiply-adds of one evaluation; more is not checked */
-    size_t most_balls; /* of one array */
+    const char *unpacked;   /* folder that `pare verify --unpack` wrote, or NULL */
+    const char *moved[3];   /* where the input model, the output model, the data are now */
+    uint64_t inputs, tries; /* given inputs to check (0: all); inputs from a domain */
+    uint64_t seed;          /* of the draws of both */
+    double most_work;       /* multiply-adds of one evaluation; more is not checked */
+    size_t most_balls;      /* of one array */
     bool progress;
 } options;
 
 typedef enum verdict { CONFIRMED, REFUTED, NOT_REFUTED, NOT_CHECKED, VERDICTS } verdict;
-extern const char *const verdict_words[VERDICTS];
 
 /* One line of the result. `what` is a kind with its parameters, or a name for what was checked. */
 typedef struct statement {
     verdict verdict;
     const char *what, *why;
+    struct statement *next;
 } statement;
 
-typedef struct report {
-    statement *list;
-    size_t n, capacity;
-    size_t count[VERDICTS];
-} report;
-
-typedef struct block block;
+typedef struct chunk chunk;
 typedef struct job {
     const options *o;
-    block *blocks; /* memory */
+    chunk *memory; /* the newest is a mark to release to */
     trouble t;
-    report report;
+    jmp_buf *escape;
+    statement *first, **end; /* what was said */
+    size_t count[VERDICTS];
     const char *link; /* "" or "link 0: " of a chain, before what is said */
     double work_done, work_all, started;
     struct job *main; /* of a thread's job: the one that shows progress */
 } job;
 
-void *take(job *j, size_t n, size_t size); /* zeros; NULL: no memory, which is the job's trouble */
-void give_back(job *j);                    /* all of it */
+bool attempt(job *j, void (*f)(job *j, void *with), void *with); /* false: it failed, see j->t */
+_Noreturn void fail(job *j, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* What the file of somebody else must not break: else it is UNREADABLE. */
+void must(job *j, bool holds, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void *take(job *j, size_t n, size_t size); /* zeros */
+arb_ptr take_balls(job *j, size_t n);      /* zeros */
+/* Frees what was taken since j->memory was `mark`, but for `but` (NULL: nothing). */
+void release(job *j, chunk *mark, const void *but);
+void adopt(job *j, job *from); /* its memory */
 const char *words(job *j, const char *format, ...) __attribute__((format(printf, 2, 3)));
-bool fail(job *j, int code, const char *format, ...) __attribute__((format(printf, 3, 4)));
-void state(job *j, verdict v, const char *what, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void state(job *j, verdict v, const char *what, const char *why);
+void take_back(job *j, const job *before); /* what was stated since then */
+void show_progress(job *j, double work);   /* main.c */
 
-bool read_file(job *j, const char *path, bytes *out);
+bytes read_file(job *j, const char *path);
 bool file_exists(const char *path);
-const char *beside(job *j, const char *file, const char *path); /* relative to the file's folder */
-void sha256_of(char hex[65], const void *data, size_t n);
-
+const char *beside(job *j, const char *folder, const char *path);
 void hash_u64(SHA256_CTX *h, uint64_t v);
+void hash_text(SHA256_CTX *h, const char *text);
 void hash_end(SHA256_CTX *h, char hex[65]);
+void sha256_of(char hex[65], const void *data, size_t n);
+/* States whether a hash is the claimed one, of something called `name`; of the file at `path`, which
+ * is returned, that it is o.sha256. */
+void check_equal(job *j, const char *what, const char *hash, const char *claimed, const char *name);
+bytes read_checked(job *j, const char *what, const char *path, const cJSON *o);
+bool same(const char *a, const char *b);
+int by_text(const void *a, const void *b); /* for qsort of texts */
 
-/* JSON: no duplicate keys, no NUL in strings, whole text used. The caller deletes it. The getters fail
- * where a key is missing or of another type. */
+/* JSON: no duplicate keys, no NUL in strings, whole text used. Getters fail where a key is missing or
+ * of another type. */
 cJSON *parse_json(job *j, const char *name, const void *text, size_t n);
 const cJSON *find(const cJSON *o, const char *key); /* NULL: absent */
 const cJSON *get(job *j, const cJSON *o, const char *key);
 const cJSON *get_list(job *j, const cJSON *o, const char *key);
 size_t get_count(job *j, const cJSON *o, const char *key);
 const char *get_text(job *j, const cJSON *o, const char *key);
-const char *get_hash(job *j, const cJSON *o, const char *key);
 double get_number(job *j, const cJSON *o, const char *key); /* "inf" too */
 uint64_t get_seed(job *j, const cJSON *o, const char *key);
 bool is_text(const cJSON *v, const char *text);
+size_t count_or_0(job *j, const cJSON *o, const char *key);
+bool flag(const cJSON *o, const char *key);
 
-/* ---- random numbers (files.c): Philox4x32-10 ------------------------------------------------- */
-
+/* Philox4x32-10. */
 typedef struct philox {
-    uint64_t seed, stream, block;
-    uint32_t word[4];
-    int used;
+    uint64_t seed, stream, next; /* word */
 } philox;
 
-philox philox_at(uint64_t seed, uint64_t stream);
 uint64_t philox_u64(philox *p);
 uint64_t philox_below(philox *p, uint64_t n);
-double philox_uniform(philox *p); /* [0, 1) */
-double philox_normal(philox *p);
-void philox_shuffle(philox *p, uint32_t *v, size_t n);
+double philox_uniform(philox *p);                                   /* [0, 1) */
+uint32_t *philox_order(job *j, philox *p, size_t n, bool shuffled); /* 0 ... n - 1 */
 
-/* ---- models (model.c) ------------------------------------------------------------------------ */
-
-typedef struct tensor {
-    const char *name;
-    char type; /* 'd' f64, 'f' f32, 'b' bytes */
-    size_t ndim, rows, cols;
-    const unsigned char *data;
-    size_t size;
-    bool used;
-} tensor;
-
-typedef enum norm_kind { NORM_NONE, NORM_LAYER, NORM_RMS, NORM_BATCH, NORM_MEAN } norm_kind;
-typedef enum skip_kind { SKIP_NONE, SKIP_IDENTITY, SKIP_DIAGONAL, SKIP_DENSE } skip_kind;
-typedef enum act { ACT_NONE, ACT_RELU, ACT_GELU, ACT_GELU_TANH, ACT_SILU, ACT_TANH } act;
-typedef enum attn_kind {
-    ATTN_ABSENT,
-    ATTN_EXACT,
-    ATTN_ZERO,
-    ATTN_CONST,
-    ATTN_UNIFORM,
-    ATTN_CONSTQ,
-    ATTN_MEANQ,
-    ATTN_LINEAR,
-    ATTN_AFFMIX,
-    ATTN_POOL,
-    ATTN_UMIX,
-    ATTN_POLY
-} attn_kind;
-typedef enum pattern_kind { FULL, CAUSAL, WINDOW, GRAPH } pattern_kind;
-typedef enum position_kind { POS_NONE, POS_LEARNED, POS_SINUSOIDAL, POS_ROTARY } position_kind;
-
-typedef struct norm {
-    norm_kind kind;
-    double eps, divisor, shift;
-    const tensor *gain, *bias, *offset, *mean, *var;
-} norm;
-
-typedef struct head {
-    size_t dk, dv, q, k, v, o, freq, planes;
-    double scale;
-} head;
-
-typedef struct attention {
-    attn_kind kind;
-    skip_kind skip;
-    size_t in, out, nheads, nq, nk, nv, no; /* rows of wq, wk, wv; columns of all heads */
-    head *heads;
-    norm in_norm, out_norm;
-    const tensor *wq, *bq, *wk, *bk, *wv, *bv, *wo, *bo, *freqs, *matrix, *mix, *skip_w;
-} attention;
-
-typedef struct ffn {
-    bool there, gated;
-    act act;
-    skip_kind skip;
-    size_t in, out, nlayers;
-    norm in_norm, out_norm;
-    const tensor **w, **b, *skip_w;
-} ffn;
-
-typedef struct layer {
-    attention attn;
-    ffn ffn;
-} layer;
-
-typedef struct model {
-    size_t ntensors;
-    tensor *tensors;
-    size_t context, width, vocab, stream; /* width of inputs; of the stream */
-    bool ids, after_map, interleaved, self_loops, tied;
-    position_kind positions;
-    double base;
-    pattern_kind pattern;
-    size_t window, sinks, degree;
-    uint64_t expander_seed;
-    size_t nlayers;
-    layer *layers;
-    int pool; /* 0 none, 1 first, 2 mean */
-    act head_act;
-    size_t last, outputs; /* widths of the rows that enter the head, of the output rows */
-    norm norm, head_norm;
-    const tensor *table, *position_table, *map, *map_bias, *dense, *dense_bias, *out, *out_bias;
-    char architecture[65]; /* hash of the canonical form */
-} model;
-
-extern const char *const attention_words[]; /* by attn_kind */
-bool read_model(job *j, const char *name, bytes file, model *out);
-double weight_at(const tensor *t, size_t i);
-
-/* ---- inputs (arrays.c, inputs.c) ------------------------------------------------------------- */
+/* ---- arrays (arrays.c) ----------------------------------------------------------------------- */
 
 typedef struct array {
+    const char *name; /* in an .npz, without .npy */
     size_t ndim, shape[4], count, item;
     char type; /* 'f', 'i', 'u', 'b' as numpy */
     const unsigned char *data;
 } array;
 
-typedef struct member {
-    const char *name; /* without .npy */
-    array a;
-} member;
-
 typedef struct npz {
     size_t n;
-    member *list;
+    array *list;
 } npz;
 
-bool read_npy(job *j, const char *name, bytes file, array *out);
-bool read_npz(job *j, const char *name, bytes file, npz *out);
+array read_npy(job *j, const char *name, bytes file);
+npz read_npz(job *j, const char *name, bytes file);
 const array *npz_find(const npz *z, const char *name);
 double array_number(const array *a, size_t i);
 int64_t array_integer(const array *a, size_t i);
 bool is_integer(const array *a);
+
+/* ---- models (model.c) ------------------------------------------------------------------------ */
+
+typedef struct tensor {
+    const char *name;
+    char type; /* 'd' f64, 'f' f32 (f16 and bf16 too, widened), 'b' bytes */
+    size_t ndim, rows, cols, size;
+    const unsigned char *data;
+    size_t begin, stored; /* in the file */
+    bool used;
+} tensor;
+
+typedef struct model {
+    size_t ntensors;
+    tensor *tensors;
+    const cJSON *architecture;
+    char hash[65];                /* of its canonical form */
+    size_t context, width, vocab; /* width of inputs; vocab 0: they are vectors */
+    bool graph, pools;
+} model;
+
+model read_model(job *j, const char *name, bytes file);
+double weight_at(const tensor *t, size_t i);
+const tensor *find_tensor(job *j, const model *m, const char *at, const char *name);
+
+/* ---- inputs (inputs.c) ----------------------------------------------------------------------- */
 
 typedef struct graph {
     size_t n;
@@ -247,14 +187,12 @@ typedef struct graph {
 
 typedef struct input {
     size_t tokens;
-    const int64_t *ids;    /* or NULL */
-    const double *x;       /* tokens x width of the model, or NULL */
-    const double *shift;   /* search: added to the rows of the embedding; or NULL */
-    double radius;         /* search: of every number of x, which is then a ball */
-    const graph *edges;    /* those of the data; NULL: no graph */
-    const graph *complete; /* with what the pattern adds */
-    const int64_t *target; /* for each output row; -1: does not count; or NULL */
-    bool continues;        /* a window that begins amid a text */
+    int64_t *ids;        /* or NULL */
+    double *x;           /* tokens x width of the model, or NULL */
+    const double *shift; /* search: added to the rows of the embedding; or NULL */
+    const graph *edges;  /* those of the data; NULL: no graph */
+    int64_t *target;     /* for each output row; -1: does not count; or NULL */
+    bool continues;      /* a window that begins amid a text */
 } input;
 
 typedef struct inputs {
@@ -262,175 +200,120 @@ typedef struct inputs {
     input *list;
 } inputs;
 
-typedef struct data_claim { /* `data` of a certificate */
-    const char *path, *sha256, *inputs_sha256;
-    size_t split, first, count, tokens;
-    bool part, random, heldout; /* heldout: claims about new inputs are made */
-    size_t candidates, fitted_tokens, heldout_tokens, nfitted, nheldout;
-    const char **fitted_hashes, **heldout_hashes;
-} data_claim;
-
-bool load_inputs(job *j, const model *m, const data_claim *d, uint64_t seed, const char *path,
-                 inputs *out);
-bool random_input(job *j, const model *m, uint64_t seed, size_t number, size_t tokens, input *out);
-/* Turns the unpacked inputs into inputs: docs/format.md, "Unpacked certificates". */
-bool load_unpacked(job *j, const model *m, const char *folder, size_t count, inputs *out);
+/* What `data` of a certificate names; path: of the file. */
+inputs load_inputs(job *j, const model *m, const cJSON *data, uint64_t seed, const char *path);
+inputs load_unpacked(job *j, const model *m, const char *folder, size_t count);
+input random_input(job *j, const model *m, uint64_t seed, size_t number, size_t tokens);
 void hash_inputs(const inputs *in, size_t tokens, char hex[65]);
-const graph *complete_graph(job *j, const model *m, const graph *g);
-bool fits(job *j, const model *m, const input *in); /* whether the model takes it */
+const graph *complete_graph(job *j, const model *m, const graph *g); /* with the pattern's edges */
+void must_fit(job *j, const model *m, const input *in);              /* the model takes it */
 
 /* ---- evaluation (evaluate.c) ----------------------------------------------------------------- */
 
-typedef struct balls { /* n rows of d numbers; no rows after a failure */
+typedef struct balls { /* n rows of d numbers */
     size_t n, d;
     arb_ptr v;
 } balls;
 
-/* One model on one input. Balls belong to it until they are dropped. */
-typedef struct balls_list balls_list;
-typedef struct evaluation {
+typedef struct evaluation { /* one model on one input */
     job *j;
     const model *m;
-    input in;
+    const input *in;
+    const char *pattern;
+    size_t window, sinks;
+    const graph *edges; /* complete */
     slong prec;
-    balls_list *kept;
 } evaluation;
 
-balls new_balls(evaluation *r, size_t n, size_t d); /* zeros */
-arb_ptr row_of(balls b, size_t i);
-void drop_since(evaluation *r, balls_list *mark,
-                balls but); /* all balls since r->kept was `mark`, but those */
+typedef struct
+    head { /* of attention: its part of queries, keys and values, turned where they are rotary */
+    balls q, k, v;
+    double scale;
+} head;
 
-/* The rows before the first layer; behind a sublayer; the outputs. */
-balls embed(evaluation *r);
-balls attention_sublayer(evaluation *r, const attention *a, balls x, bool skip_only);
-balls ffn_sublayer(evaluation *r, const ffn *f, balls x);
-balls apply_head(evaluation *r, balls x);
-/* The parts that claims about one layer are about; z: rows behind in_norm. */
-balls normalized(evaluation *r, balls x, const norm *n);
-balls attention_branch(evaluation *r, const attention *a, balls z);
-balls ffn_branch(evaluation *r, const ffn *f, balls z);
-void queries_and_keys(evaluation *r, const attention *a, balls z, balls *q, balls *k);
+typedef struct part { /* attention or feed-forward part of a block */
+    bool ffn;
+    const cJSON *o; /* NULL: the block has none */
+    const char *at; /* what its tensors begin with */
+} part;
+
+balls new_balls(job *j, size_t n, size_t d); /* zeros */
+arb_ptr row_of(balls b, size_t i);
+evaluation begin_evaluation(job *j, const model *m, const input *in, slong prec);
+size_t count_blocks(const model *m);
+part part_of(job *j, const model *m, size_t block, bool ffn);
+/* The rows before the first block; behind a part of it; the outputs. */
+balls embed(const evaluation *e);
+balls apply_part(const evaluation *e, part p, balls x);
+balls apply_head(const evaluation *e, balls x);
+/* What claims about one block are about. z: rows behind in_norm. */
+balls part_input(const evaluation *e, part p, balls x);
+balls branch(const evaluation *e, part p, balls z);
+size_t attention_heads(const evaluation *e, part p, balls z, head **out); /* 0: no softmax */
 /* The keys that a query sees, ascending; `keys` has room for all tokens. Returns their number. */
-size_t visible(const evaluation *r, size_t query, uint32_t *keys);
-/* Logarithms of the attention weights of one query of one head; the weighted mean of its values. */
-void log_weights(arb_ptr out, const head *h, arb_srcptr q, balls k, const uint32_t *keys, size_t n,
-                 slong prec);
-void attend(arb_ptr out, const head *h, arb_srcptr q, balls k, balls v, const uint32_t *keys,
-            size_t n, slong prec);
+size_t visible(const evaluation *e, size_t query, uint32_t *keys);
+void attention_scores(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n,
+                      slong prec);
+void softmax(arb_ptr s, size_t n, bool logarithms, slong prec); /* in place */
+void attend(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n, slong prec);
 double work_of(const model *m, const input *in); /* multiply-adds */
 
 /* ---- both models (compare.c) ----------------------------------------------------------------- */
 
-/* What a claim can be about. */
+/* A number that is not known exactly, rounded outwards. */
+typedef struct interval {
+    double low, high;
+} interval;
+
+/* What a claim can be about. The figures of several inputs join by their maximum, or their sum. */
 typedef enum figure {
     DIFFERENCE, /* largest |f - g| of an entry of the outputs */
-    LARGEST,    /* largest |f| */
     ROW,        /* largest euclidean distance of an output row */
     SCORE,      /* largest change of the second output minus the first */
     HIDDEN,     /* largest euclidean distance of a row before the head */
     COLLAPSE,   /* largest difference of an entry of f between two tokens, at the end */
-    SQUARES,    /* sums of squares: f, f - g, f - f without attention */
+    COSINE,     /* largest 1 - cosine of an output row of f and g */
+    KL,         /* largest Kullback-Leibler divergence of an output row */
+    KL_SUM,     /* sums, from here to CHANGED: the same, over the rows */
+    SQUARES,    /* |f|^2, |f - g|^2 */
     APART,
-    WITHOUT,
-    RATIO, /* from here on one of each layer: |ln(a / a^)|, attention apart, feed-forward apart */
+    ROWS, /* output rows; those with another largest entry */
+    CHANGED,
+    RATIO, /* from here on one of each block: |ln(a / a^)|, attention apart, feed-forward apart */
     ATTENTION,
     FFN,
-    FIGURES
+    OUTPUTS /* no figure: the outputs themselves are wanted */
 } figure;
 
-typedef struct wanted {
-    bool of[FIGURES]; /* the others cost nothing; the outputs are always compared */
-} wanted;
+#define BIT(figure) (1u << (figure))
 
-typedef struct figures { /* on one input, or joined over several */
-    size_t n;
-    arb_ptr v; /* of figure x and layer l: at figure_place(x, l) */
-    bool *has;
-    size_t rows, changed, open; /* output rows; surely another largest entry; undecided */
-} figures;
-
-size_t figure_place(figure x, size_t l);
-figures *figures_new(job *j, size_t nlayers);
-void figures_free(figures *f);
-void figures_join(figures *all, const figures *one, slong prec);
-/* scores: gets of each model the second output minus the first, or NULL. */
-bool compare(job *j, const model *f, const model *g, const input *in, const wanted *w, figures *out,
-             arb_ptr scores[2], slong prec);
-
-typedef struct interval {
-    double low, high; /* of an AUC, rounded outwards */
-} interval;
-bool auc_interval(job *j, arb_srcptr score, size_t n, const int64_t *target, interval *out);
-
+size_t figure_place(figure x, size_t block);
+size_t count_figures(const model *f);
+/* Figures begin as -1, which says that there is none: all are at least 0. */
+interval *new_figures(job *j, size_t n);
+void join_figure(interval *all, size_t place, interval one);
+interval interval_of(const arb_t x);
+/* Figures that are not wanted may be left out; y gets the outputs. */
+void compare(job *j, const model *f, const model *g, const input *in, unsigned wanted,
+             interval *out, balls y[2], slong prec);
+void cosine_distance(arb_t out, arb_srcptr a, arb_srcptr b, size_t d, arb_ptr room, slong prec);
 /* ---- a certificate (certificate.c, claims.c, search.c, length.c) ----------------------------- */
 
-typedef enum section { HYPOTHESES, THEOREMS, OBSERVATIONS, EVIDENCE, PAPER, SECTIONS } section;
-
-/* How a kind of claim is checked. */
-typedef enum checking {
-    UNCHECKED,
-    ON_GIVEN,     /* its figure on the given inputs against the bound */
-    ROWS_CHANGED, /* rows with another largest entry, on the given inputs */
-    AUC,
-    NEW_INPUT, /* held-out statistics */
-    NEW_SHARE,
-    SEARCHED,      /* its figure on tries from the domain */
-    ROWS_SEARCHED, /* rows with another largest entry, on tries */
-    ONE_LAYER,
-    MEASURED, /* its figure on the given inputs is the value */
-    IN_FILES  /* what the architectures and links show */
-} checking;
-
-typedef struct claim_kind {
-    section list;
-    const char *name;
-    checking how;
-    figure figure;
-    bool lower;
-    const char *why; /* not checked: why */
-} claim_kind;
-
-typedef struct claim {
-    const claim_kind *kind;
-    const char *what; /* the kind with its parameters, in words */
-    const cJSON *parameters;
-    const char *domain;        /* theorems */
-    double bound, probability; /* theorems */
-    double value, limit;       /* nan: null */
-    int holds;                 /* hypotheses: 1, 0, -1 for null */
-} claim;
-
 typedef struct certificate {
-    const char *reduction, *folder; /* folder: paths are relative to it */
-    uint64_t seed;
-    const cJSON *file[2]; /* input and output */
-    data_claim data;
-    double proven, measured;
+    const cJSON *json, *data;
     const char *domain; /* of the headline */
-    size_t n[SECTIONS];
-    claim *claims[SECTIONS];
-    size_t nlinks;
-    struct certificate *links;
     model model[2];
     inputs set;
 } certificate;
 
-const claim_kind *find_kind(section list, const char *name);
-double parameter(const claim *c, const char *name); /* nan: not there */
-const char *parameter_text(const claim *c, const char *name);
-arb_srcptr figure_of(const claim *c, const figures *f); /* NULL: it was not found */
-double middle(const arb_t x);
-
 /* The whole of it: a certificate in memory, whose paths are relative to `folder`. False: it, or a
- * file it names, cannot be read (j->t); what was said until then is in j->report. */
+ * file it names, cannot be read (j->t); what was said until then is in j->first. */
 bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n);
 void check_length(job *j, const char *folder, const cJSON *root);
-bool check_hash(job *j, const char *what, const char *path, bytes file, const char *claimed);
-void check_architecture(job *j, const char *side, const model *m, const char *claimed);
-void check_claims(job *j, certificate *c);
-/* Theorems about other inputs than the given ones; `base`: what was found on those. */
-void search_domains(job *j, const certificate *c, const wanted *w, const figures *base,
-                    size_t evaluated);
-void show_progress(job *j, double work);
+void check_claims(job *j, const certificate *c);
+
+/* Looks for inputs of a domain, in its words; `all` gets what was found, beginning with the figures
+ * `given` of the given inputs if they belong to it. NULL, or why it can not be searched. */
+const char *search_domain(job *j, const certificate *c, const char *domain, unsigned wanted,
+                          const interval *given, size_t evaluated, interval *all, size_t *tries);
 #endif

@@ -1,7 +1,8 @@
 /* claims.c - the claims of a certificate, most of them about the given inputs.
  *
- * Both models are evaluated on the inputs; then a claim is confirmed or refuted where the balls are
- * on one side of its bound. Where they are not, everything is evaluated again with more bits. */
+ * Both models are evaluated on the inputs. The figure that a claim is about then lies in an interval,
+ * and the claim is confirmed or refuted where that is on one side of its bound. Where it is not,
+ * everything is evaluated again with more bits. */
 #include "check.h"
 
 #include <math.h>
@@ -10,519 +11,559 @@
 
 enum { LEAST_BITS = 128, MOST_BITS = 1024 };
 
-/* ---- kinds ----------------------------------------------------------------------------------- */
+typedef struct found { /* on the given inputs */
+    const certificate *c;
+    size_t n; /* inputs that were evaluated, of c->set.n */
+    const uint32_t *order;
+    interval **each, *all; /* figures of each, and joined */
+    balls *y; /* the outputs on each, where a claim needs them: rows of f and g side by side */
+    slong bits;
+    bool open;                 /* a claim is not decided */
+    struct searched *searched; /* domains */
+    const char *why;           /* of the last claim, if there is more to say */
+    unsigned wanted;           /* figures */
+} found;
 
-static const char engine[] = "it is about the f32 engine of pare";
+static const interval none = {-1, -1}, untrue = {INFINITY, INFINITY};
 
-/* docs/format.md, "Kinds": how each is checked, by which figure. Others are not checked. */
-static const claim_kind kinds[] = {
-    {HYPOTHESES, "layers.merged", IN_FILES, 0, false, NULL},
-    {HYPOTHESES, "layer.replaced", IN_FILES, 0, false, NULL},
-    {HYPOTHESES, "link.hypotheses", IN_FILES, 0, false, NULL},
-    {HYPOTHESES, "fold.not_rotary", IN_FILES, 0, false, NULL},
-    {HYPOTHESES, "fold.rows_not_empty", IN_FILES, 0, false, NULL},
-    {HYPOTHESES, "new_input.independent", UNCHECKED, 0, false, "no file can show it"},
-    {HYPOTHESES, "", UNCHECKED, 0, false, "it explains a cut; no theorem above rests on it"},
-    {THEOREMS, "local.outputs", ON_GIVEN, DIFFERENCE, false, NULL},
-    {THEOREMS, "given.outputs", ON_GIVEN, DIFFERENCE, false, NULL},
-    {THEOREMS, "theorem44.outputs", ON_GIVEN, DIFFERENCE, false, NULL},
-    {THEOREMS, "outputs.least", ON_GIVEN, DIFFERENCE, true, NULL},
-    {THEOREMS, "attention.ratio", ON_GIVEN, RATIO, false, NULL},
-    {THEOREMS, "rows.changed", ROWS_CHANGED, 0, false, NULL},
-    {THEOREMS, "auc.most", AUC, 0, false, NULL},
-    {THEOREMS, "auc.least", AUC, 0, true, NULL},
-    {THEOREMS, "auc.difference", AUC, 0, false, NULL},
-    {THEOREMS, "new_input.outputs", NEW_INPUT, 0, false, NULL},
-    {THEOREMS, "new_inputs.share", NEW_SHARE, 0, false, NULL},
-    {THEOREMS, "apriori.outputs", SEARCHED, DIFFERENCE, false, NULL},
-    {THEOREMS, "apriori.score", SEARCHED, SCORE, false, NULL},
-    {THEOREMS, "apriori.hidden", SEARCHED, HIDDEN, false, NULL},
-    {THEOREMS, "diameter.outputs", SEARCHED, DIFFERENCE, false, NULL},
-    {THEOREMS, "diameter.score", SEARCHED, SCORE, false, NULL},
-    {THEOREMS, "diameter.rank_collapse", SEARCHED, COLLAPSE, false, NULL},
-    {THEOREMS, "rank_collapse", SEARCHED, COLLAPSE, false, NULL},
-    {THEOREMS, "layer.injected", SEARCHED, ATTENTION, false, NULL},
-    {THEOREMS, "layer.ticket", SEARCHED, ATTENTION, false, NULL}, /* or FFN: its part */
-    {THEOREMS, "ball.outputs", SEARCHED, DIFFERENCE, false, NULL},
-    {THEOREMS, "ball.score", SEARCHED, SCORE, false, NULL},
-    {THEOREMS, "ball.rows_changed", ROWS_SEARCHED, 0, false, NULL},
-    {THEOREMS, "edits.outputs", SEARCHED, DIFFERENCE, false, NULL},
-    {THEOREMS, "edits.rows_changed", ROWS_SEARCHED, 0, false, NULL},
-    {THEOREMS, "one_layer.least", ONE_LAYER, DIFFERENCE, true, NULL},
-    {THEOREMS, "engine.rounding", UNCHECKED, 0, false, engine},
-    {THEOREMS, "theorem42.outputs", UNCHECKED, 0, false,
-     "it is about some net, not about this cut"},
-    {THEOREMS, "", UNCHECKED, 0, false, "this program does not know the kind"},
-    {OBSERVATIONS, "relative_error", MEASURED, APART, false, NULL},
-    {OBSERVATIONS, "lost_fraction", MEASURED, WITHOUT, false, NULL},
-    {OBSERVATIONS, "row_error", MEASURED, ROW, false, NULL},
-    {OBSERVATIONS, "attention.ratio_seen", MEASURED, RATIO, false, NULL},
-    {OBSERVATIONS, "engine.distance", UNCHECKED, 0, false, engine},
-    {OBSERVATIONS, "", UNCHECKED, 0, false, "this program does not measure it"},
-    {EVIDENCE, "", UNCHECKED, 0, false, "f64 figures that prove nothing"},
-    {PAPER, "", UNCHECKED, 0, false, "a printed formula, not a theorem of pare"},
-};
-
-/* The last of a section stands for all others. */
-const claim_kind *find_kind(section list, const char *name)
+static double parameter(const cJSON *claim, const char *name) /* nan: not there */
 {
-    const claim_kind *k = kinds;
-    while (k->list != list || (*k->name && strcmp(k->name, name) != 0)) k++;
-    return k;
-}
-
-double parameter(const claim *c, const char *name)
-{
-    const cJSON *const v = find(c->parameters, name);
+    const cJSON *const v = find(find(claim, "parameters"), name);
     return cJSON_IsNumber(v) ? v->valuedouble : NAN;
 }
 
-const char *parameter_text(const claim *c, const char *name)
+static const char *parameter_text(const cJSON *claim, const char *name)
 {
-    const cJSON *const v = find(c->parameters, name);
+    const cJSON *const v = find(find(claim, "parameters"), name);
     return cJSON_IsString(v) ? v->valuestring : "";
 }
 
-/* The layer that a claim names; SIZE_MAX: none. */
-static size_t layer_of(const claim *c)
+/* ---- figures of claims ----------------------------------------------------------------------- */
+
+/* Where the figure of a claim is: of a layer, if it names one. */
+static interval at_place(const found *f, const cJSON *claim, figure x, const interval *all)
 {
-    const double l = parameter(c, "layer");
-    return l >= 0 && l < 1e9 ? (size_t)l : SIZE_MAX / 8;
+    const double layer = parameter(claim, "layer"), n = (double)count_blocks(&f->c->model[0]);
+    if (x < RATIO) return all[x];
+    if (x == ATTENTION && strncmp(parameter_text(claim, "part"), "feed", 4) == 0) x = FFN;
+    return layer >= 0 && layer < n ? all[figure_place(x, (size_t)layer)] : none;
 }
 
-arb_srcptr figure_of(const claim *c, const figures *f)
+static interval largest(job *j, found *f, const cJSON *claim, figure x)
 {
-    const bool ffn_part = strncmp(parameter_text(c, "part"), "feed", 4) == 0;
-    const figure x = c->kind->figure == ATTENTION && ffn_part ? FFN : c->kind->figure;
-    const size_t at = figure_place(x, x >= RATIO ? layer_of(c) : 0);
-    return at < f->n && f->has[at] ? f->v + at : NULL;
+    (void)j;
+    return at_place(f, claim, x, f->all);
 }
 
-double middle(const arb_t x)
+/* a / b, rounded outwards where it is not exact. */
+static double divide(double a, double b, double towards)
 {
-    return arf_get_d(arb_midref(x), ARF_RND_NEAR);
+    const double q = a / b;
+    return fma(q, b, -a) == 0 ? q : nextafter(q, towards);
 }
 
-/* ---- outcomes -------------------------------------------------------------------------------- */
-
-/* What was found on the given inputs. */
-typedef struct found {
-    const certificate *c;
-    size_t n; /* inputs that were evaluated, of c->set.n */
-    figures *all;
-    arb_ptr each; /* largest difference on each */
-    interval auc[2];
-    bool has_auc;
-    slong bits;
-} found;
-
-/* What can be said of a claim, and why. */
-typedef struct outcome {
-    verdict verdict;
-    bool open; /* the balls do not decide */
-    const char *why;
-} outcome;
-
-static bool some_left_out(const found *f)
+static interval quotient(interval a, interval b)
 {
-    return f->n < f->c->set.n;
+    return (interval){divide(a.low, b.high, 0), divide(a.high, b.low, INFINITY)};
 }
 
-static outcome not_checked(const char *why)
+static interval mean_of_rows(job *j, found *f, const cJSON *claim, figure x)
 {
-    return (outcome){NOT_CHECKED, false, why};
+    (void)j, (void)claim;
+    return f->all[x].low < 0 ? none : quotient(f->all[x], f->all[ROWS]);
 }
 
-static outcome decided(bool right, const char *why)
+static int descending(const void *a, const void *b)
 {
-    return (outcome){right ? CONFIRMED : REFUTED, false, why};
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x < y) - (x > y);
 }
 
-/* `yes` and `no` are sure; neither: it is open. */
-static outcome weigh(bool yes, bool no, const char *why)
+/* The (k + 1)-th largest over the inputs, of sums over rows their mean: that of the lower ends is
+ * below it, that of the upper ends above. */
+static interval order_statistic(job *j, const found *f, figure x, size_t k)
 {
-    return (outcome){yes ? CONFIRMED : no ? REFUTED : NOT_REFUTED, !yes && !no, why};
+    double *const low = take(j, f->n, sizeof *low), *const high = take(j, f->n, sizeof *high);
+    for (size_t i = 0; i < f->n; i++) {
+        const interval *const v = f->each[i];
+        const interval one = x == KL_SUM ? quotient(v[x], v[ROWS]) : v[x];
+        low[i] = one.low;
+        high[i] = one.high;
+    }
+    qsort(low, f->n, sizeof *low, descending);
+    qsort(high, f->n, sizeof *high, descending);
+    return (interval){low[k], high[k]};
 }
 
-/* x <= bound, or x >= bound. */
-static outcome against(job *j, const arb_t x, double bound, bool lower, const char *name)
+/* Of embeddings: every input has one row. */
+static interval cosines(job *j, found *f, const cJSON *claim, figure x)
 {
-    arb_t b;
-    arb_init(b);
-    arb_set_d(b, bound); /* inf too */
-    const bool vacuous = !lower && isinf(bound);
-    const bool yes = vacuous || (arb_is_finite(x) && (lower ? arb_ge(x, b) : arb_le(x, b)));
-    const bool no = !vacuous && arb_is_finite(x) && (lower ? arb_lt(x, b) : arb_gt(x, b));
-    arb_clear(b);
-    const char *const comparison = !yes && !no ? "and balls do not decide about"
-                                   : yes       ? (lower ? "at least" : "at most")
-                                               : (lower ? "below" : "above");
-    return weigh(yes, no, words(j, "%s is %.9g, %s %.9g", name, middle(x), comparison, bound));
+    const double n = (double)f->n, k = parameter(claim, "left_out");
+    if (!f->c->model[0].pools) return none;
+    if (parameter(claim, "rows") != n || (k != 0 && k != floor(n / 20) && k != floor(n / 2)))
+        return untrue;
+    return order_statistic(j, f, x, (size_t)k);
 }
 
-/* A measured number: within a thousandth of it, or within the slack. f64 measures with an error of
- * about 1e-13 of the outputs: a slack of 1e-9 of them is enough. */
-static outcome near(job *j, const found *f, const arb_t x, double value, double slack)
+/* Marks the k inputs whose rows are nearest to that of i by their cosine; false: it is not sure. */
+static bool find_nearest(const found *f, size_t i, size_t side, size_t k, bool *in, arb_ptr away)
 {
-    const double now = middle(x), off = fabs(now - value);
-    if (some_left_out(f))
-        return not_checked("it is measured on all inputs, and some were left out");
-    if (!arb_is_finite(x)) return weigh(false, false, "the balls do not decide");
-    return decided(off <= 1e-3 * fmax(fabs(value), fabs(now)) || off <= slack,
-                   words(j, "it is %.9g, the certificate has %.9g", now, value));
+    const size_t d = f->y[i].d / 2, first = side * d;
+    size_t within = i, beyond = i; /* the farthest of them, the nearest of the others */
+    for (size_t l = 0; l < f->n; l++) {
+        cosine_distance(away + l, f->y[i].v + first, f->y[l].v + first, d, away + f->n, f->bits);
+        in[l] = false;
+    }
+    for (size_t t = 0; t <= k; t++) { /* the last of these is the nearest of the others */
+        beyond = i;
+        for (size_t l = 0; l < f->n; l++)
+            if (l != i && !in[l] &&
+                (beyond == i || arf_cmp(arb_midref(away + l), arb_midref(away + beyond)) < 0))
+                beyond = l;
+        if (t < k) in[within = beyond] = true;
+    }
+    bool sure = true;
+    for (size_t l = 0; l < f->n; l++)
+        if (l != i && (in[l] ? !arb_lt(away + l, away + beyond) : !arb_lt(away + within, away + l)))
+            sure = false;
+    return sure;
+}
+
+/* The share of the inputs with another set of nearest ones. */
+static interval neighbors(job *j, found *f, const cJSON *claim, figure x)
+{
+    const double k = parameter(claim, "nearest"), n = (double)f->n;
+    bool *const in[2] = {take(j, f->n, 1), take(j, f->n, 1)};
+    arb_ptr away = take_balls(j, f->n + 3);
+    interval changed = {0, 0};
+    (void)x;
+    if (!f->c->model[0].pools || !(k >= 1 && k < n - 1)) return none;
+    for (size_t i = 0; i < f->n; i++) {
+        const bool sure = find_nearest(f, i, 0, (size_t)k, in[0], away) &&
+                          find_nearest(f, i, 1, (size_t)k, in[1], away);
+        const bool differ = sure && memcmp(in[0], in[1], f->n) != 0;
+        changed.low += differ;
+        changed.high += !sure || differ;
+    }
+    return quotient(changed, (interval){n, n});
+}
+
+/* Area under the ROC curve: pairs of a negative and a positive in which the positive is surely above,
+ * and those in which it may be. */
+static interval auc_of(job *j, const found *f, size_t side)
+{
+    const balls y = f->y[0];
+    const int64_t *const target = f->c->set.list[0].target;
+    arb_ptr s = take_balls(j, y.n), v;
+    interval above = {0, 0}, all = {0, 0};
+    for (size_t i = 0; i < y.n; i++) {
+        v = row_of(y, i) + 2 * side;
+        arb_sub(s + i, v + 1, v, f->bits);
+    }
+    for (size_t p = 0; p < y.n; p++)
+        for (size_t q = 0; target[p] == 1 && q < y.n; q++) {
+            if (target[q] != 0) continue;
+            all.low = all.high += 1;
+            above.low += arb_gt(s + p, s + q);
+            above.high += !arb_lt(s + p, s + q);
+        }
+    return quotient(above, all);
+}
+
+static interval auc(job *j, found *f, const cJSON *claim, figure x)
+{
+    const inputs *const in = &f->c->set;
+    (void)x;
+    if (in->n != 1 || !in->list[0].target || f->c->model[0].pools || f->y[0].d != 4) return none;
+    const interval a = auc_of(j, f, 0), b = auc_of(j, f, 1);
+    if (!is_text(find(claim, "kind"), "auc.difference")) return b;
+    return (interval){fmax(0, fmax(a.low - b.high, b.low - a.high)),
+                      fmax(a.high - b.low, b.high - a.low)};
 }
 
 /* ---- held-out statistics --------------------------------------------------------------------- */
 
 /* P(at most k of n tries succeed), each with probability p: the sum of C(n, i) p^i (1 - p)^(n - i).
  * Each term is the one before it times (n - i + 1) p / (i (1 - p)). */
-static void binomial_tail(arb_t out, size_t n, size_t k, double p, slong prec)
+static interval binomial_tail(job *j, size_t n, size_t k, double p, slong prec)
 {
-    arb_ptr term = _arb_vec_init(3), odds = term + 1, rest = term + 2;
+    arb_ptr sum = take_balls(j, 4), term = sum + 1, odds = sum + 2, rest = sum + 3;
     arb_set_d(odds, p);
     arb_sub_ui(rest, odds, 1, prec);
     arb_neg(rest, rest);
     arb_div(odds, odds, rest, prec);
     arb_pow_ui(term, rest, n, prec);
-    arb_set(out, term);
+    arb_set(sum, term);
     for (size_t i = 1; i <= k; i++) {
         arb_mul(term, term, odds, prec);
         arb_mul_ui(term, term, n - i + 1, prec);
         arb_div_ui(term, term, i, prec);
-        arb_add(out, out, term, prec);
+        arb_add(sum, sum, term, prec);
     }
-    _arb_vec_clear(term, 3);
+    return interval_of(sum);
 }
 
-/* Whether at most k of n tries succeed with probability at most 1 - confidence. */
-static bool share_is_enough(size_t draws, size_t left_out, double share, double confidence)
+/* Of N held-out inputs the (k + 1)-th largest error is the bound, with probability (N - k) / (N + 1); a
+ * larger share than the bound of `new_inputs.share` would leave at most k above it in at most one of
+ * twenty draws. */
+static interval new_inputs(job *j, found *f, const cJSON *claim, figure x)
 {
-    bool enough = false, decided = false;
-    if (!(share > 0)) return false;
-    if (share >= 1) return true;
-    arb_ptr tail = _arb_vec_init(2), limit = tail + 1;
-    for (slong prec = 256; !decided && prec <= 65536; prec *= 4) {
-        arb_set_d(limit, confidence);
-        arb_sub_ui(limit, limit, 1, prec);
-        arb_neg(limit, limit);
-        binomial_tail(tail, draws, left_out, share, prec);
-        enough = arb_le(tail, limit);
-        decided = enough || arb_gt(tail, limit);
+    const cJSON *const data = f->c->data;
+    const double k = parameter(claim, "left_out"), n = (double)f->n;
+    const double p = get_number(j, claim, "probability"), share = get_number(j, claim, "bound");
+    const bool held =
+        find(data, "heldout") && get_count(j, get(j, data, "writers_word"), "candidates") == 1;
+    if (!held || parameter(claim, "draws") != n || !(k >= 0 && k < n) || !(p > 0 && p < 1) ||
+        (k != 0 && k != floor((n + 1) / 20) - 1))
+        return untrue;
+    if (is_text(find(claim, "kind"), "new_inputs.share")) {
+        const interval tail = share > 0 && share < 1 ? binomial_tail(j, f->n, (size_t)k, share, 256)
+                                                     : (interval){0, share >= 1 ? 0 : 1};
+        return p <= 0.95 && tail.high <= 1 - p ? (interval){share, share} : untrue;
     }
-    _arb_vec_clear(tail, 2);
-    return enough;
+    return fma(p, n + 1, k - n) > 0 ? untrue : order_statistic(j, f, x, (size_t)k);
 }
 
-/* probability <= (N - k) / (N + 1), where N is below 2^53 */
-static bool probability_is_right(size_t draws, size_t left_out, double probability)
+/* |f - g| / |f| */
+static interval relative(job *j, found *f, const cJSON *claim, figure x)
 {
-    arb_t p;
-    arb_init(p);
-    arb_set_d(p, probability);
-    arb_mul_ui(p, p, draws + 1, 256);
-    arb_sub_ui(p, p, draws - left_out, 256);
-    const bool right = arb_is_nonpositive(p);
-    arb_clear(p);
-    return right;
+    const interval apart = f->all[APART], q = quotient(apart, f->all[SQUARES]);
+    (void)j, (void)claim, (void)x;
+    return apart.high > 0 ? (interval){sqrt(q.low), sqrt(q.high)} : apart;
 }
 
-/* How many inputs have an error above the bound: at most `left_out` may. */
-static outcome order_statistic(job *j, const found *f, double bound, size_t left_out)
+/* Two claims on the same domain must not contradict each other; this program proves neither. */
+static interval one_layer(job *j, found *f, const cJSON *claim, figure x)
 {
-    size_t above = 0, open = 0;
-    arb_t b;
-    arb_init(b);
-    arb_set_d(b, bound);
-    for (size_t i = 0; i < f->n && isfinite(bound); i++) {
-        const bool known = arb_is_finite(f->each + i);
-        const bool is_above = known && arb_gt(f->each + i, b);
-        above += is_above;
-        open += !is_above && !(known && arb_le(f->each + i, b));
+    (void)x;
+    for (const cJSON *o = get_list(j, f->c->json, "theorems")->child; o; o = o->next)
+        if (is_text(find(o, "kind"), "apriori.outputs") &&
+            is_text(find(claim, "domain"), get_text(j, o, "domain")))
+            return (interval){0, get_number(j, o, "bound")};
+    return none;
+}
+
+/* ---- theorems about domains ------------------------------------------------------------------ */
+
+typedef struct searched {
+    const char *domain, *why_not;
+    interval *all;
+    size_t tries;
+    struct searched *next;
+} searched;
+
+/* All theorems about a domain share one search. */
+static const searched *search_once(job *j, found *f, const char *domain)
+{
+    const size_t count = count_figures(&f->c->model[0]);
+    searched *s = f->searched;
+    while (s && !same(s->domain, domain)) s = s->next;
+    if (s) return s;
+    s = take(j, 1, sizeof *s);
+    *s = (searched){domain, NULL, new_figures(j, count), 0, f->searched};
+    s->why_not = search_domain(j, f->c, domain, f->wanted, f->all, f->n, s->all, &s->tries);
+    return f->searched = s;
+}
+
+/* Of rows the share with another largest entry at once; of edits that of all pairs of an edit and a
+ * node, which are at most the cube of the nodes: one was counted. */
+static interval by_search(job *j, found *f, const cJSON *claim, figure x)
+{
+    const searched *const s = search_once(j, f, get_text(j, claim, "domain"));
+    const bool edits = is_text(find(claim, "kind"), "edits.rows_changed");
+    interval seen = at_place(f, claim, x, s->all);
+    double rows = 0;
+    for (size_t i = 0; i < f->c->set.n; i++)
+        rows += f->c->model[0].pools ? 1 : (double)f->c->set.list[i].tokens;
+    if (x == CHANGED && edits) seen.low = fmax(0, seen.low - f->all[x].high) / rows / rows;
+    if (x == CHANGED) seen.low /= rows;
+    f->why = s->why_not ? s->why_not : words(j, "%.9g was found, in %zu tries", seen.low, s->tries);
+    return s->why_not ? none : seen;
+}
+
+/* ---- kinds ----------------------------------------------------------------------------------- */
+
+typedef struct kind {
+    const char *name;
+    /* An interval with the figure of the claim, or `none`, where there is none, or `untrue`. */
+    interval (*value)(job *j, found *f, const cJSON *claim, figure x);
+    figure figure;
+    const char *why; /* not checked: why */
+} kind;
+
+/* docs/format.md, "Kinds": how each is checked, by which figure. Those in .least are lower bounds. The
+ * last of a list stands for all others. */
+static const kind theorems[] = {
+    {"local.outputs", largest, DIFFERENCE, NULL},
+    {"given.outputs", largest, DIFFERENCE, NULL},
+    {"theorem44.outputs", largest, DIFFERENCE, NULL},
+    {"outputs.least", largest, DIFFERENCE, NULL},
+    {"attention.ratio", largest, RATIO, NULL},
+    {"kl.most", largest, KL, NULL},
+    {"kl.mean", mean_of_rows, KL_SUM, NULL},
+    {"cosine.distance", cosines, COSINE, NULL},
+    {"neighbors.changed", neighbors, OUTPUTS, NULL},
+    {"rows.changed", mean_of_rows, CHANGED, NULL},
+    {"auc.most", auc, OUTPUTS, NULL},
+    {"auc.least", auc, OUTPUTS, NULL},
+    {"auc.difference", auc, OUTPUTS, NULL},
+    {"new_input.outputs", new_inputs, DIFFERENCE, NULL},
+    {"new_input.cosine_distance", new_inputs, COSINE, NULL},
+    {"new_input.kl", new_inputs, KL_SUM, NULL},
+    {"new_inputs.share", new_inputs, 0, NULL},
+    {"apriori.outputs", by_search, DIFFERENCE, NULL},
+    {"apriori.score", by_search, SCORE, NULL},
+    {"apriori.hidden", by_search, HIDDEN, NULL},
+    {"diameter.outputs", by_search, DIFFERENCE, NULL},
+    {"diameter.score", by_search, SCORE, NULL},
+    {"diameter.rank_collapse", by_search, COLLAPSE, NULL},
+    {"rank_collapse", by_search, COLLAPSE, NULL},
+    {"layer.injected", by_search, ATTENTION, NULL},
+    {"layer.ticket", by_search, ATTENTION, NULL}, /* or FFN: its part */
+    {"ball.outputs", by_search, DIFFERENCE, NULL},
+    {"ball.score", by_search, SCORE, NULL},
+    {"ball.rows_changed", by_search, CHANGED, NULL},
+    {"edits.outputs", by_search, DIFFERENCE, NULL},
+    {"edits.rows_changed", by_search, CHANGED, NULL},
+    {"one_layer.least", one_layer, 0, "it is about all cuts of a class"},
+    {"engine.rounding", NULL, 0, "it is about the f32 engine of pare"},
+    {"", NULL, 0, "this program does not check the kind"},
+};
+
+static const kind observations[] = {
+    {"relative_error", relative, SQUARES, NULL},
+    {"row_error", largest, ROW, NULL},
+    {"attention.ratio_seen", largest, RATIO, NULL},
+    {"engine.distance", NULL, 0, "it is about the f32 engine of pare"},
+    {"", NULL, 0, "this program does not check the kind"},
+};
+
+static const kind others[] = {
+    {"new_input.independent", NULL, 0, "no file can show it"},
+    {"", NULL, 0, "no claim that is checked rests on it"},
+};
+
+static const kind *find_kind(job *j, const kind *k, const cJSON *claim)
+{
+    const char *const name = get_text(j, claim, "kind");
+    while (*k->name && !same(k->name, name)) k++;
+    return k;
+}
+
+/* "kind name value ...: bound" */
+static const char *describe(job *j, const cJSON *o)
+{
+    const char *what = words(j, "%.60s", get_text(j, o, "kind"));
+    for (const cJSON *v = get(j, o, "parameters")->child; v; v = v->next) {
+        if (cJSON_IsNumber(v))
+            what = words(j, "%s %.40s %.9g", what, v->string, v->valuedouble);
+        else if (cJSON_IsString(v) && v->string)
+            what = words(j, "%s %.40s \"%.100s\"", what, v->string, v->valuestring);
     }
-    arb_clear(b);
-    return weigh(above + open <= left_out, above > left_out,
-                 words(j, "%zu of %zu inputs have a larger error, %zu may", above, f->n, left_out));
+    return find(o, "bound") ? words(j, "%s: %.9g", what, get_number(j, o, "bound")) : what;
 }
 
-/* Of N held-out inputs the (k + 1)-th largest error is the bound (docs/format.md). */
-static outcome new_inputs(job *j, const found *f, const claim *c)
+/* ---- what is said ---------------------------------------------------------------------------- */
+
+/* A figure against its bound. */
+static void say_bound(job *j, found *f, const char *what, const kind *k, interval v, double bound)
 {
-    const double draws = parameter(c, "draws"), out = parameter(c, "left_out");
-    const data_claim *const d = &f->c->data;
-    if (some_left_out(f)) return not_checked("a statistic of all inputs, and some were left out");
-    if (!d->heldout || d->candidates != 1)
-        return decided(false, "the certificate does not name its held-out inputs");
-    const size_t n = f->n, fewer = (n + 1) / 20 > 1 ? (n + 1) / 20 - 1 : 0;
-    if (draws != (double)n || (out != 0 && out != (double)fewer) || !(out < draws))
-        return decided(false, words(j, "there are %zu held-out inputs", n));
-    const size_t k = (size_t)out;
-    if (c->kind->how == NEW_SHARE) {
-        const bool enough =
-            c->probability <= 0.95 && share_is_enough(n, k, c->bound, c->probability);
-        return decided(enough, words(j, "the binomial tail of %zu draws %s the confidence %g", n,
-                                     enough ? "allows" : "does not allow", c->probability));
+    const bool tried = k->value == by_search, lower = strstr(k->name, ".least");
+    const bool yes = lower ? v.low >= bound : v.high <= bound;
+    const bool no = lower ? v.high < bound : v.low > bound;
+    const bool some = f->n < f->c->set.n, all_cuts = lower && k->value != auc;
+    f->open = f->open || (!yes && !no && !tried);
+    if (isinf(v.low)) f->why = "its parameters or its probability do not fit the inputs";
+    if (!f->why) f->why = words(j, "it is from %.9g to %.9g", v.low, v.high);
+    if (some && yes) f->why = words(j, "on %zu of %zu inputs: %s", f->n, f->c->set.n, f->why);
+    state(j,
+          no                                  ? REFUTED
+          : !yes || tried || all_cuts || some ? NOT_REFUTED
+                                              : CONFIRMED,
+          what, f->why);
+}
+
+/* A measured number: within a thousandth of it, or within 1e-9 of the outputs, which f64 measures to
+ * about 1e-13 (ratios: of 1). */
+static void say_value(job *j, found *f, const char *what, figure x, interval v, double value)
+{
+    const bool of_outputs = x == DIFFERENCE || x == ROW;
+    const double slack = 1e-9 * (of_outputs ? sqrt(f->all[SQUARES].high) : 1);
+    const double off = fmax(v.high - value, value - v.low);
+    f->open = f->open || !(v.high <= v.low * (1 + 1e-6) + slack);
+    state(j, off <= 1e-3 * fmax(value, v.high) || off <= slack ? CONFIRMED : REFUTED, what,
+          words(j, "it is %.9g, the certificate has %.9g", v.high, value));
+}
+
+/* Its domain must be that of the headline. */
+static bool is_about_data(const kind *k)
+{
+    return k->value && k->value != by_search && k->value != new_inputs && k->value != one_layer;
+}
+
+/* A theorem or an observation. Where some inputs were left out, only maxima say something. */
+static void say_claim(job *j, found *f, const cJSON *o, bool theorem)
+{
+    const kind *const k = find_kind(j, theorem ? theorems : observations, o);
+    const char *const what = describe(j, o);
+    const bool lower = strstr(k->name, ".least"), maximum = k->value == largest && !lower;
+    const bool some = f->n < f->c->set.n && !(theorem && maximum) && k->value != by_search;
+    const double number = get_number(j, o, theorem ? "bound" : "value");
+    if (theorem && k->value && !is_text(get(j, o, "side"), lower ? "lower" : "upper"))
+        fail(j, NOT_TRUE, "%s: is not a bound on that side", what);
+    if (!(number >= 0)) fail(j, NOT_TRUE, "%s: a number that cannot be", what);
+    const bool elsewhere =
+        theorem && is_about_data(k) && !is_text(get(j, o, "domain"), f->c->domain);
+    f->why = !k->value || k->why ? k->why
+             : elsewhere         ? "its domain is not that of the headline"
+             : some              ? "it is about all inputs, and some were left out"
+                                 : NULL;
+    const interval v = k->value && !elsewhere && !some ? k->value(j, f, o, k->figure) : none;
+    if (v.low < 0)
+        state(j, NOT_CHECKED, what, f->why ? f->why : "the models or the data have no such figure");
+    else if (theorem)
+        say_bound(j, f, what, k, v, number);
+    else
+        say_value(j, f, what, k->figure, v, number);
+}
+
+/* Hypotheses: what the cut replaced. Evidence: a least that no cut can beat must not be above what this
+ * one reaches. The others prove nothing by themselves. */
+static void say_other(job *j, const found *f, const cJSON *o)
+{
+    const cJSON *const value = find(o, "value"), *const limit = find(o, "limit");
+    const char *const what = describe(j, o), *now[2] = {"", ""};
+    const double l = parameter(o, "layer");
+    const bool replaced = is_text(find(o, "kind"), "layer.replaced");
+    for (int s = 0; l >= 0 && l < 1e6 && s < 2; s++) {
+        const cJSON *const v = find(part_of(j, &f->c->model[s], (size_t)l, false).o, "kind");
+        if (cJSON_IsString(v)) now[s] = v->valuestring;
     }
-    if (!probability_is_right(n, k, c->probability))
-        return decided(false, words(j, "the probability is above %zu / %zu", n - k, n + 1));
-    return order_statistic(j, f, c->bound, k);
+    const char *const by = words(j, "%s (it was %s)", now[1], now[0]);
+    const bool right = flag(o, "holds") && same(parameter_text(o, "by"), by);
+    if (!find(o, "holds") && cJSON_IsNumber(value) && cJSON_IsNumber(limit) &&
+        limit->valuedouble > value->valuedouble)
+        state(j, REFUTED, what, "the least of any is above what is reached");
+    else
+        state(j,
+              !replaced ? NOT_CHECKED
+              : right   ? CONFIRMED
+                        : REFUTED,
+              what, replaced ? words(j, "in the files: %s", by) : find_kind(j, others, o)->why);
 }
 
-/* ---- theorems on the given inputs ------------------------------------------------------------ */
-
-static outcome rows_changed(job *j, const figures *f, double bound)
+static void say_all(job *j, found *f)
 {
-    const double n = (double)f->rows, may = (double)(f->changed + f->open);
-    return weigh(may / n <= bound, (double)f->changed / n > bound,
-                 words(j, "%zu of %zu rows have another largest entry, %zu are not decided or tied",
-                       f->changed, f->rows, f->open));
-}
-
-static outcome auc(job *j, const found *f, const claim *c)
-{
-    if (!f->has_auc) return not_checked("the data have no labels of two classes");
-    const interval x = f->auc[0], y = f->auc[1];
-    interval v = y;
-    if (strcmp(c->kind->name, "auc.difference") == 0) {
-        v.low = fmax(0, fmax(x.low - y.high, y.low - x.high));
-        v.high = fmax(x.high - y.low, y.high - x.low);
-    }
-    const bool lower = c->kind->lower;
-    return weigh(lower ? v.low >= c->bound : v.high <= c->bound,
-                 lower ? v.high < c->bound : v.low > c->bound,
-                 words(j, "it is from %.9g to %.9g", v.low, v.high));
-}
-
-static bool is_searched(const claim *c)
-{
-    return c->kind->how >= SEARCHED && c->kind->how <= ONE_LAYER;
-}
-
-static outcome theorem(job *j, const found *f, const claim *c)
-{
-    const checking how = c->kind->how;
-    if (how == UNCHECKED) return not_checked(c->kind->why);
-    if (how == NEW_INPUT || how == NEW_SHARE) return new_inputs(j, f, c);
-    if (strcmp(c->domain, f->c->domain) != 0)
-        return not_checked("its domain is not that of the headline");
-    if (how == ROWS_CHANGED) return rows_changed(j, f->all, c->bound);
-    if (how == AUC) return auc(j, f, c);
-    arb_srcptr x = figure_of(c, f->all);
-    if (!x) return not_checked("the models do not have this figure in common");
-    outcome o = against(j, x, c->bound, c->kind->lower, "the largest found");
-    if (c->kind->lower && o.verdict == CONFIRMED)
-        o.verdict = NOT_REFUTED; /* it is about all cuts */
-    return o;
-}
-
-/* ---- observations, hypotheses, evidence ------------------------------------------------------ */
-
-static outcome observation(job *j, const found *f, const claim *c)
-{
-    const figures *const all = f->all;
-    const figure x = c->kind->figure;
-    if (c->kind->how == UNCHECKED) return not_checked(c->kind->why);
-    arb_srcptr seen = figure_of(c, all);
-    if (!seen) return not_checked("the models do not have this figure in common");
-    const double width = (double)f->c->model[0].outputs, slack = 1e-9 * middle(all->v + LARGEST);
-    if (x == RATIO) return near(j, f, seen, c->value, 1e-9);
-    if (x == ROW) return near(j, f, seen, c->value, slack * sqrt(width));
-    /* |f - g| / |f|, or / |f - f without attention| */
-    arb_srcptr below = all->v + (x == WITHOUT ? WITHOUT : SQUARES);
-    const double entries = sqrt((double)all->rows * width);
-    arb_t share;
-    arb_init(share);
-    if (!arb_is_zero(all->v + APART)) arb_div(share, all->v + APART, below, f->bits);
-    arb_sqrtpos(share, share, f->bits);
-    const outcome o = near(j, f, share, c->value, slack * entries / sqrt(middle(below)));
-    arb_clear(share);
-    return o;
-}
-
-/* false if a hypothesis of a link is false, else null if one is null */
-static int all_hold(const certificate *link)
-{
-    int all = 1;
-    for (size_t i = 0; i < link->n[HYPOTHESES]; i++) {
-        const int holds = link->claims[HYPOTHESES][i].holds;
-        if (holds == 0 || (holds < 0 && all == 1)) all = holds;
-    }
-    return all;
-}
-
-/* What the two architectures and the other claims show. */
-static outcome hypothesis(job *j, const certificate *c, const claim *h)
-{
-    const model *const f = &c->model[0], *const g = &c->model[1];
-    const char *const name = h->kind->name;
-    bool right = false;
-    if (h->kind->how == UNCHECKED) return not_checked(h->kind->why);
-    if (strcmp(name, "layers.merged") == 0) {
-        right = parameter(h, "before") == (double)f->nlayers &&
-                parameter(h, "after") == (double)g->nlayers && h->holds == 1;
-    } else if (strcmp(name, "layer.replaced") == 0) {
-        const size_t l = layer_of(h);
-        if (l < f->nlayers && l < g->nlayers && h->holds == 1)
-            right = strcmp(parameter_text(h, "by"),
-                           words(j, "%s (it was %s)", attention_words[g->layers[l].attn.kind],
-                                 attention_words[f->layers[l].attn.kind])) == 0;
-    } else if (strcmp(name, "link.hypotheses") == 0) {
-        const double l = parameter(h, "link");
-        if (l >= 0 && l < (double)c->nlinks)
-            right = h->holds == all_hold(&c->links[(size_t)l]) &&
-                    strcmp(parameter_text(h, "reduction"), c->links[(size_t)l].reduction) == 0;
-    } else if (strcmp(name, "fold.not_rotary") == 0) {
-        right = h->holds == (f->positions != POS_ROTARY);
-    } else {
-        right = h->holds == (f->pattern != GRAPH || f->self_loops);
-    }
-    return decided(right, right ? "so it is in the files" : "it is not so in the files");
-}
-
-/* A least that no cut can beat, above what this cut reaches. */
-static outcome evidence(job *j, const claim *c)
-{
-    if (!(c->limit > c->value)) return not_checked(c->kind->why);
-    return decided(false, words(j, "the least of any, %.17g, is above what is reached, %.17g",
-                                c->limit, c->value));
+    static const char *const sections[] = {"hypotheses", "theorems", "observations", "evidence",
+                                           "paper"};
+    const cJSON *const line = get(j, f->c->json, "headline");
+    const double proven = get_number(j, line, "proven"), seen = get_number(j, line, "measured");
+    const char *const what = words(j, "headline.measured %.9g", seen);
+    if (!(proven >= 0) || !(seen >= 0)) fail(j, NOT_TRUE, "headline: a number below 0");
+    f->why = NULL;
+    say_bound(j, f, words(j, "headline.proven %.9g", proven), theorems, f->all[DIFFERENCE], proven);
+    if (seen > proven)
+        state(j, REFUTED, what, "it is above what is proven");
+    else if (f->n < f->c->set.n)
+        state(j, NOT_CHECKED, what, "it is about all inputs, and some were left out");
+    else
+        say_value(j, f, what, DIFFERENCE, f->all[DIFFERENCE], seen);
+    for (size_t s = 0; s < 5; s++)
+        for (const cJSON *o = get_list(j, f->c->json, sections[s])->child; o; o = o->next) {
+            if (s == 1 || s == 2)
+                say_claim(j, f, o, s == 1);
+            else
+                say_other(j, f, o);
+        }
 }
 
 /* ---- all inputs ------------------------------------------------------------------------------ */
 
-static wanted what_is_wanted(const certificate *c)
+static unsigned what_is_wanted(job *j, const certificate *c)
 {
-    wanted w = {0};
-    for (section s = THEOREMS; s <= OBSERVATIONS; s++)
-        for (size_t i = 0; i < c->n[s]; i++) w.of[c->claims[s][i].kind->figure] = true;
-    w.of[FFN] = w.of[ATTENTION];
-    return w;
+    unsigned wanted = 0;
+    for (const cJSON *o = get_list(j, c->json, "theorems")->child; o; o = o->next)
+        wanted |= BIT(find_kind(j, theorems, o)->figure);
+    for (const cJSON *o = get_list(j, c->json, "observations")->child; o; o = o->next)
+        wanted |= BIT(find_kind(j, observations, o)->figure);
+    if (wanted & BIT(ATTENTION)) wanted |= BIT(FFN);
+    return wanted & BIT(KL_SUM) ? wanted | BIT(KL) : wanted;
 }
 
-/* Which inputs: all, or K of them by a seeded draw. */
-static uint32_t *choose(job *j, size_t n, size_t *count)
-{
-    uint32_t *const order = take(j, n + 1, sizeof *order);
-    for (size_t i = 0; order && i < n; i++) order[i] = (uint32_t)i;
-    philox random = philox_at(j->o->seed, 0);
-    if (order && j->o->inputs && j->o->inputs < n) philox_shuffle(&random, order, n);
-    *count = j->o->inputs && j->o->inputs < n ? j->o->inputs : n;
-    return order;
-}
+typedef struct one_input {
+    found *f;
+    size_t i;
+} one_input;
 
-/* Labels of two classes, on the one input: AUC claims are about graphs. */
-static void find_auc(job *j, found *f, arb_ptr scores[2])
+static void evaluate_one(job *j, void *with)
 {
-    const input *const in = &f->c->set.list[0];
-    f->has_auc = true;
-    for (int s = 0; s < 2; s++)
-        f->has_auc &= auc_interval(j, scores[s], in->tokens, in->target, &f->auc[s]);
+    const one_input *const it = with;
+    found *const f = it->f;
+    const model *const m = f->c->model;
+    balls y[2], both;
+    compare(j, &m[0], &m[1], &f->c->set.list[f->order[it->i]], f->wanted, f->each[it->i], y,
+            f->bits);
+    if (!(f->wanted & BIT(OUTPUTS))) return;
+    both = f->y[it->i] = new_balls(j, y->n, 2 * y->d);
+    for (size_t k = 0; k < 2 * y->n; k++)
+        _arb_vec_set(both.v + k * y->d, row_of(y[k % 2], k / 2), (slong)y->d);
+    release(j, NULL, both.v);
 }
 
 /* Inputs are shared by the threads; one input alone is shared row by row (evaluate.c). What is found
  * is joined in the order of the inputs. */
-static bool evaluate_all(job *j, found *f, const wanted *w, const uint32_t *order)
+static void evaluate_all(job *j, found *f)
 {
-    const certificate *const c = f->c;
-    const model *const a = &c->model[0], *const b = &c->model[1];
-    const bool with_scores = c->set.n == 1 && c->set.list[0].target && a->outputs == 2 && !a->pool;
-    const slong rows = with_scores ? (slong)c->set.list[0].tokens : 0;
-    figures **const one = take(j, f->n, sizeof *one);
-    for (size_t i = 0; one && i < f->n; i++) one[i] = figures_new(j, a->nlayers);
-    f->all = figures_new(j, a->nlayers);
-    const bool ready = j->t.code == 0;
-    arb_ptr scores[2] = {_arb_vec_init(rows), _arb_vec_init(rows)};
+    const size_t count = count_figures(&f->c->model[0]);
+    job *const own = take(j, f->n, sizeof *own);
+    f->each = take(j, f->n, sizeof *f->each);
+    f->y = take(j, f->n, sizeof *f->y);
+    f->all = new_figures(j, count);
+    for (size_t i = 0; i < f->n; i++) f->each[i] = new_figures(j, count);
 #pragma omp parallel for schedule(dynamic) if (f->n > 1)
     for (size_t i = 0; i < f->n; i++) {
-        job own = {.o = j->o, .main = j};
-        if (!ready) continue;
-        if (!compare(&own, a, b, &c->set.list[order[i]], w, one[i], with_scores ? scores : NULL,
-                     f->bits)) {
-#pragma omp critical
-            fail(j, own.t.code, "%s", own.t.text);
-        }
-        give_back(&own);
+        one_input it = {f, i};
+        own[i] = (job){.o = j->o, .link = "", .main = j};
+        if (!attempt(&own[i], evaluate_one, &it) || !f->y[i].v) release(&own[i], NULL, NULL);
     }
-    for (size_t i = 0; j->t.code == 0 && i < f->n; i++) {
-        figures_join(f->all, one[i], f->bits);
-        arb_set(f->each + i, one[i]->v + DIFFERENCE);
-    }
-    if (j->t.code == 0 && with_scores) find_auc(j, f, scores);
-    for (size_t i = 0; one && i < f->n; i++) figures_free(one[i]);
-    for (int s = 0; s < 2; s++) _arb_vec_clear(scores[s], rows);
-    return j->t.code == 0;
-}
-
-static outcome proven(job *j, const found *f)
-{
-    return against(j, f->all->v + DIFFERENCE, f->c->proven, false, "the largest difference");
-}
-
-static bool something_is_open(job *j, const found *f)
-{
-    const certificate *const c = f->c;
-    bool open = proven(j, f).open;
-    for (size_t i = 0; !open && i < c->n[THEOREMS]; i++)
-        open = !is_searched(&c->claims[THEOREMS][i]) && theorem(j, f, &c->claims[THEOREMS][i]).open;
-    return open;
-}
-
-/* A confirmation on some of the inputs is none. */
-static void say(job *j, const found *f, const char *what, outcome o)
-{
-    if (some_left_out(f) && o.verdict == CONFIRMED)
-        state(j, NOT_REFUTED, what, "on %zu of %zu inputs: %s", f->n, f->c->set.n, o.why);
-    else
-        state(j, o.verdict, what, "%s", o.why);
-}
-
-static void say_all(job *j, const found *f, const wanted *w)
-{
-    const certificate *const c = f->c;
-    const double slack = 1e-9 * middle(f->all->v + LARGEST);
-    say(j, f, words(j, "headline.proven %.9g", c->proven), proven(j, f));
-    say(j, f, words(j, "headline.measured %.9g", c->measured),
-        c->measured > c->proven && !some_left_out(f)
-            ? decided(false, "it is above what is proven")
-            : near(j, f, f->all->v + DIFFERENCE, c->measured, slack));
-    for (section s = HYPOTHESES; s < SECTIONS; s++) {
-        for (size_t i = 0; i < c->n[s]; i++) {
-            const claim *const t = &c->claims[s][i];
-            const outcome o = s == HYPOTHESES     ? hypothesis(j, c, t)
-                              : s == OBSERVATIONS ? observation(j, f, t)
-                              : s == EVIDENCE     ? evidence(j, t)
-                              : s == PAPER        ? not_checked(t->kind->why)
-                              : is_searched(t)    ? (outcome){0}
-                                                  : theorem(j, f, t);
-            if (s == HYPOTHESES) state(j, o.verdict, t->what, "%s", o.why);
-            if (s != HYPOTHESES && o.why) say(j, f, t->what, o);
-        }
-        if (s == THEOREMS) search_domains(j, c, w, f->all, f->n);
+    for (size_t i = 0; i < f->n; i++) adopt(j, &own[i]);
+    for (size_t i = 0; i < f->n; i++) {
+        if (own[i].t.code) fail(j, own[i].t.code, "%s", own[i].t.text);
+        for (size_t p = 0; p < count; p++) join_figure(f->all, p, f->each[i][p]);
     }
 }
 
-void check_claims(job *j, certificate *c)
+/* A tensor that nothing reads may mean something that this program does not know. */
+static void all_are_used(job *j, const model *m)
 {
-    found f = {.c = c, .bits = LEAST_BITS};
-    const wanted w = what_is_wanted(c);
-    const uint32_t *const order = choose(j, c->set.n, &f.n);
+    for (size_t i = 0; i < m->ntensors; i++)
+        if (!m->tensors[i].used && !same(m->tensors[i].name, "vocab"))
+            fail(j, UNREADABLE, "tensor %s has no meaning here", m->tensors[i].name);
+}
+
+/* All inputs, or K of them by a seeded draw. */
+void check_claims(job *j, const certificate *c)
+{
+    const bool draw = j->o->inputs && j->o->inputs < c->set.n;
+    philox random = {.seed = j->o->seed};
+    found f = {.c = c, .n = draw ? j->o->inputs : c->set.n, .bits = LEAST_BITS / 2, .open = true};
+    const job before = *j;
     double work = 0;
-    if (!order) return;
-    for (size_t i = 0; i < f.n; i++)
-        work += work_of(&c->model[0], &c->set.list[order[i]]) +
-                work_of(&c->model[1], &c->set.list[order[i]]);
+    f.wanted = what_is_wanted(j, c);
+    f.order = philox_order(j, &random, c->set.n, draw);
+    for (size_t i = 0; i < 2 * f.n; i++)
+        work += work_of(&c->model[i % 2], &c->set.list[f.order[i / 2]]);
     if (work > j->o->most_work) {
-        state(j, NOT_CHECKED, "all claims", "%.3g multiply-adds are above the limit", work);
+        state(j, NOT_CHECKED, "all claims", "too many multiply-adds");
         return;
     }
-    f.each = _arb_vec_init((slong)f.n);
-    j->work_all += work;
-    bool good = evaluate_all(j, &f, &w, order);
-    while (good && f.bits < MOST_BITS && something_is_open(j, &f)) {
-        figures_free(f.all);
+    while (f.open && f.bits < MOST_BITS) { /* what was said with fewer bits is taken back */
         f.bits *= 2;
+        f.open = false;
         j->work_all += work;
-        good = evaluate_all(j, &f, &w, order);
+        take_back(j, &before);
+        evaluate_all(j, &f);
+        for (int s = 0; s < 2; s++) all_are_used(j, &c->model[s]);
+        say_all(j, &f);
     }
-    if (good) say_all(j, &f, &w);
-    figures_free(f.all);
-    _arb_vec_clear(f.each, (slong)f.n);
 }

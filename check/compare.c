@@ -7,139 +7,118 @@
 
 /* ---- figures --------------------------------------------------------------------------------- */
 
-size_t figure_place(figure x, size_t l)
+size_t figure_place(figure x, size_t block)
 {
-    return x < RATIO ? (size_t)x : (size_t)x + 3 * l;
+    return x < RATIO ? (size_t)x : (size_t)x + 3 * block;
 }
 
-figures *figures_new(job *j, size_t nlayers)
+size_t count_figures(const model *f)
 {
-    figures *const f = take(j, 1, sizeof *f);
-    const size_t n = figure_place(RATIO, nlayers);
-    bool *const has = take(j, n, sizeof *has);
-    if (!f || !has) return NULL;
-    *f = (figures){.n = n, .v = _arb_vec_init((slong)n), .has = has};
-    return f;
+    return figure_place(RATIO, count_blocks(f));
 }
 
-void figures_free(figures *f)
+interval *new_figures(job *j, size_t n)
 {
-    if (f) _arb_vec_clear(f->v, (slong)f->n);
+    interval *const v = take(j, n, sizeof *v);
+    for (size_t i = 0; i < n; i++) v[i] = (interval){-1, -1};
+    return v;
 }
 
-/* The larger of both, or the sum. Of a nan the other is not taken: what is not known must not look
- * known. */
-static void raise_at(figures *f, size_t at, const arb_t x, slong prec)
+interval interval_of(const arb_t x)
 {
-    arb_ptr most = f->v + at;
-    f->has[at] = true;
-    if (!arb_is_finite(x) || !arb_is_finite(most))
-        arb_indeterminate(most);
-    else if (at >= SQUARES && at <= WITHOUT)
-        arb_add(most, most, x, prec);
+    interval v = {-INFINITY, INFINITY};
+    arf_t end;
+    arf_init(end);
+    if (arb_is_finite(x)) {
+        arb_get_lbound_arf(end, x, 64);
+        v.low = arf_get_d(end, ARF_RND_FLOOR);
+        arb_get_ubound_arf(end, x, 64);
+        v.high = arf_get_d(end, ARF_RND_CEIL);
+    }
+    arf_clear(end);
+    return v;
+}
+
+/* a + b, rounded outwards where it is not exact. */
+static double sum(double a, double b, double towards)
+{
+    const double s = a + b;
+    return s - a == b && s - b == a ? s : nextafter(s, towards);
+}
+
+void join_figure(interval *all, size_t place, interval one)
+{
+    interval *const to = &all[place];
+    const bool adds = place >= KL_SUM && place <= CHANGED;
+    if (one.high < 0) return;
+    if (to->high < 0)
+        *to = (interval){fmax(one.low, 0), one.high};
+    else if (adds)
+        *to = (interval){sum(to->low, fmax(one.low, 0), 0), sum(to->high, one.high, INFINITY)};
     else
-        arb_max(most, most, x, prec);
+        *to = (interval){fmax(to->low, one.low), fmax(to->high, one.high)};
 }
 
-static void raise_figure(figures *f, figure x, size_t l, const arb_t by, slong prec)
+static void note(interval *all, size_t place, arb_t x)
 {
-    raise_at(f, figure_place(x, l), by, prec);
+    arb_abs(x, x);
+    join_figure(all, place, interval_of(x));
 }
 
-void figures_join(figures *all, const figures *one, slong prec)
-{
-    for (size_t i = 0; i < all->n; i++)
-        if (one->has[i]) raise_at(all, i, one->v + i, prec);
-    all->rows += one->rows;
-    all->changed += one->changed;
-    all->open += one->open;
-}
-
-/* ---- one layer ------------------------------------------------------------------------------- */
+/* ---- one block ------------------------------------------------------------------------------- */
 
 /* Largest |ln(a / a^)| over the heads, queries with two keys at least, and their keys. */
-static void compare_weights(evaluation r[2], size_t l, const balls z[2], figures *out)
+static void compare_weights(const evaluation r[2], const part p[2], const balls z[2], interval *out,
+                            size_t place)
 {
-    const size_t tokens = r->in.tokens;
-    const slong prec = r->prec;
-    balls q[2], k[2];
-    uint32_t *const keys = flint_malloc(tokens * sizeof *keys);
-    arb_ptr log[2] = {_arb_vec_init((slong)tokens), _arb_vec_init((slong)tokens)};
-    for (int s = 0; s < 2; s++)
-        queries_and_keys(&r[s], &r[s].m->layers[l].attn, z[s], &q[s], &k[s]);
-    for (size_t i = 0; !r->j->t.code && i < tokens; i++) {
+    const size_t tokens = r->in->tokens;
+    const cJSON *const pattern = find(r[0].m->architecture, "pattern");
+    head *h[2] = {NULL, NULL};
+    const size_t heads = attention_heads(&r[0], p[0], z[0], &h[0]);
+    uint32_t *const keys = take(r->j, tokens, sizeof *keys);
+    arb_ptr log[2] = {take_balls(r->j, tokens), take_balls(r->j, tokens)};
+    if (heads == 0 || attention_heads(&r[1], p[1], z[1], &h[1]) != heads ||
+        !cJSON_Compare(pattern, find(r[1].m->architecture, "pattern"), true))
+        return;
+    out[place] = (interval){0, 0};
+    for (size_t i = 0; i < tokens; i++) {
         const size_t n = visible(r, i, keys);
-        for (size_t h = 0; n > 1 && h < r->m->layers[l].attn.nheads; h++) {
+        for (size_t t = 0; n > 1 && t < heads; t++) {
             for (int s = 0; s < 2; s++) {
-                const head *const at = &r[s].m->layers[l].attn.heads[h];
-                log_weights(log[s], at, row_of(q[s], i) + at->q, k[s], keys, n, prec);
+                attention_scores(log[s], &h[s][t], i, keys, n, r->prec);
+                softmax(log[s], n, true, r->prec);
             }
-            _arb_vec_sub(log[0], log[0], log[1], (slong)n, prec);
-            for (size_t e = 0; e < n; e++) {
-                arb_abs(log[0] + e, log[0] + e);
-                raise_figure(out, RATIO, l, log[0] + e, prec);
-            }
+            _arb_vec_sub(log[0], log[0], log[1], (slong)n, r->prec);
+            for (size_t k = 0; k < n; k++) note(out, place, log[0] + k);
         }
     }
-    out->has[figure_place(RATIO, l)] = true;
-    for (int s = 0; s < 2; s++) _arb_vec_clear(log[s], (slong)tokens);
-    flint_free(keys);
 }
 
 /* Largest euclidean distance of a row. */
-static void compare_lengths(balls a, balls b, figures *out, figure x, size_t l, slong prec)
+static void compare_rows(job *j, balls a, balls b, interval *out, size_t place, slong prec)
 {
-    arb_ptr sum = _arb_vec_init(2), apart = sum + 1;
-    for (size_t i = 0; b.v && i < a.n; i++) {
-        arb_zero(sum);
-        for (size_t k = 0; k < a.d; k++) {
-            arb_sub(apart, row_of(a, i) + k, row_of(b, i) + k, prec);
-            arb_addmul(sum, apart, apart, prec);
-        }
+    arb_ptr sum = take_balls(j, 1), apart = take_balls(j, a.d);
+    for (size_t i = 0; a.d == b.d && i < a.n; i++) {
+        _arb_vec_sub(apart, row_of(a, i), row_of(b, i), (slong)a.d, prec);
+        arb_dot(sum, NULL, 0, apart, 1, apart, 1, (slong)a.d, prec);
         arb_sqrtpos(sum, sum, prec);
-        raise_figure(out, x, l, sum, prec);
+        note(out, place, sum);
     }
-    _arb_vec_clear(sum, 2);
-}
-
-static bool has_softmax(const attention *a)
-{
-    return a->kind == ATTN_EXACT || a->kind == ATTN_POLY || a->kind == ATTN_CONSTQ ||
-           a->kind == ATTN_MEANQ;
-}
-
-static bool same_pattern(const model *a, const model *b)
-{
-    return a->pattern == b->pattern && a->window == b->window && a->sinks == b->sinks &&
-           a->self_loops == b->self_loops && a->degree == b->degree &&
-           (a->degree == 0 || a->expander_seed == b->expander_seed);
 }
 
 /* Weights on the rows of each model; branches on the rows that enter the one of f. */
-static void look_at_attention(evaluation r[2], size_t l, const balls x[2], const wanted *w,
-                              figures *out)
+static void compare_part(const evaluation r[2], size_t block, const part p[2], const balls x[2],
+                         unsigned wanted, interval *out)
 {
-    const attention *const a = &r[0].m->layers[l].attn, *const b = &r[1].m->layers[l].attn;
-    balls_list *const mark[2] = {r[0].kept, r[1].kept};
-    if (a->kind == ATTN_ABSENT || b->kind == ATTN_ABSENT) return;
-    const balls z[2] = {normalized(&r[0], x[0], &a->in_norm), normalized(&r[1], x[1], &b->in_norm)};
-    if (w->of[RATIO] && has_softmax(a) && has_softmax(b) && a->nheads == b->nheads &&
-        same_pattern(r[0].m, r[1].m))
-        compare_weights(r, l, z, out);
-    if (w->of[ATTENTION] && a->in == b->in && a->out == b->out)
-        compare_lengths(attention_branch(&r[0], a, z[0]), attention_branch(&r[1], b, z[0]), out,
-                        ATTENTION, l, r->prec);
-    for (int s = 0; s < 2; s++) drop_since(&r[s], mark[s], (balls){0});
-}
-
-static void look_at_ffn(evaluation r[2], size_t l, balls x, const wanted *w, figures *out)
-{
-    const ffn *const f = &r[0].m->layers[l].ffn, *const g = &r[1].m->layers[l].ffn;
-    balls_list *const mark[2] = {r[0].kept, r[1].kept};
-    if (!w->of[FFN] || !f->there || !g->there || f->in != g->in || f->out != g->out) return;
-    const balls z = normalized(&r[0], x, &f->in_norm);
-    compare_lengths(ffn_branch(&r[0], f, z), ffn_branch(&r[1], g, z), out, FFN, l, r->prec);
-    for (int s = 0; s < 2; s++) drop_since(&r[s], mark[s], (balls){0});
+    chunk *const mark = r->j->memory;
+    const figure what = p->ffn ? FFN : ATTENTION;
+    if (!p[0].o || !p[1].o || !(wanted & (BIT(RATIO) | BIT(what)))) return;
+    const balls z[2] = {part_input(&r[0], p[0], x[0]), part_input(&r[1], p[1], x[1])};
+    if (!p->ffn && wanted & BIT(RATIO)) compare_weights(r, p, z, out, figure_place(RATIO, block));
+    if (wanted & BIT(what) && z[0].d == z[1].d)
+        compare_rows(r->j, branch(&r[0], p[0], z[0]), branch(&r[1], p[1], z[0]), out,
+                     figure_place(what, block), r->prec);
+    release(r->j, mark, NULL);
 }
 
 /* ---- the outputs ----------------------------------------------------------------------------- */
@@ -155,42 +134,70 @@ static size_t largest_entry(arb_srcptr x, size_t d)
     return best;
 }
 
-static void compare_outputs(balls f, balls g, figures *out, slong prec)
+/* 1 - a.b / (|a| |b|); of a row of zeros 2. t: room for 3. */
+void cosine_distance(arb_t out, arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t, slong prec)
 {
-    arb_ptr x = _arb_vec_init(2), y = x + 1;
-    for (size_t i = 0; g.v && i < f.n; i++) {
-        arb_srcptr a = row_of(f, i), b = row_of(g, i);
-        for (size_t k = 0; k < f.d; k++) {
-            arb_sub(x, a + k, b + k, prec);
-            arb_abs(x, x);
-            raise_figure(out, DIFFERENCE, 0, x, prec);
-            arb_sqr(x, x, prec);
-            raise_figure(out, APART, 0, x, prec);
-            arb_abs(x, a + k);
-            raise_figure(out, LARGEST, 0, x, prec);
-            arb_sqr(x, x, prec);
-            raise_figure(out, SQUARES, 0, x, prec);
-        }
-        const size_t most_f = largest_entry(a, f.d), most_g = largest_entry(b, f.d);
-        const bool known = most_f != SIZE_MAX && most_g != SIZE_MAX;
-        out->rows++;
-        out->changed += known && most_f != most_g;
-        out->open += !known;
-        if (f.d != 2) continue;
-        arb_sub(x, a + 1, a, prec);
-        arb_sub(y, b + 1, b, prec);
-        arb_sub(x, x, y, prec);
-        arb_abs(x, x);
-        raise_figure(out, SCORE, 0, x, prec);
+    arb_dot(t, NULL, 0, a, 1, a, 1, (slong)d, prec);
+    arb_dot(t + 1, NULL, 0, b, 1, b, 1, (slong)d, prec);
+    arb_dot(t + 2, NULL, 0, a, 1, b, 1, (slong)d, prec);
+    arb_mul(t, t, t + 1, prec);
+    arb_set_ui(out, 2);
+    if (arb_is_zero(t)) return;
+    arb_rsqrt(t, t, prec);
+    arb_mul(out, t, t + 2, prec);
+    arb_sub_ui(out, out, 1, prec);
+    arb_neg(out, out);
+}
+
+/* sum p ln(p / q), p and q the softmax of a and b. t: room for 2 d + 1. */
+static void divergence(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t, slong prec)
+{
+    arb_ptr p = t + 1, q = p + d;
+    _arb_vec_set(p, a, (slong)d);
+    _arb_vec_set(q, b, (slong)d);
+    softmax(p, d, true, prec);
+    softmax(q, d, true, prec);
+    _arb_vec_sub(q, p, q, (slong)d, prec);
+    for (size_t k = 0; k < d; k++) arb_exp(p + k, p + k, prec);
+    arb_dot(t, NULL, 0, p, 1, q, 1, (slong)d, prec);
+}
+
+static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wanted, interval *out,
+                            arb_ptr x, slong prec) /* one row; x: room for 2 d + 4 */
+{
+    for (size_t k = 0; k < d; k++) {
+        arb_sub(x, a + k, b + k, prec);
+        note(out, DIFFERENCE, x);
+        arb_sqr(x, x, prec);
+        note(out, APART, x);
+        arb_sqr(x, a + k, prec);
+        note(out, SQUARES, x);
     }
-    compare_lengths(f, g, out, ROW, 0, prec);
-    _arb_vec_clear(x, 2);
+    const size_t most_a = largest_entry(a, d), most_b = largest_entry(b, d);
+    const bool known = most_a != SIZE_MAX && most_b != SIZE_MAX;
+    join_figure(out, ROWS, (interval){1, 1});
+    join_figure(out, CHANGED, (interval){known && most_a != most_b, !known || most_a != most_b});
+    if (d == 2) {
+        arb_sub(x, a + 1, a, prec);
+        arb_sub(x, x, b + 1, prec);
+        arb_add(x, x, b, prec);
+        note(out, SCORE, x);
+    }
+    if (wanted & BIT(COSINE)) {
+        cosine_distance(x + 3, a, b, d, x, prec);
+        note(out, COSINE, x + 3);
+    }
+    if (wanted & BIT(KL)) {
+        divergence(a, b, d, x, prec);
+        note(out, KL, x);
+        note(out, KL_SUM, x);
+    }
 }
 
 /* How far an entry differs between two tokens: largest minus least of each column. */
-static void spread(figures *out, balls x, slong prec)
+static void spread(job *j, balls x, interval *out, slong prec)
 {
-    arb_ptr high = _arb_vec_init(2), low = high + 1;
+    arb_ptr high = take_balls(j, 2), low = high + 1;
     for (size_t k = 0; k < x.d; k++) {
         arb_set(high, x.v + k);
         arb_set(low, x.v + k);
@@ -199,98 +206,42 @@ static void spread(figures *out, balls x, slong prec)
             arb_min(low, low, row_of(x, i) + k, prec);
         }
         arb_sub(high, high, low, prec);
-        raise_figure(out, COLLAPSE, 0, high, prec);
+        note(out, COLLAPSE, high);
     }
-    _arb_vec_clear(high, 2);
-}
-
-/* |S - S without attention|^2, where every layer has a skip. */
-static void without_attention(evaluation r, balls y, figures *out)
-{
-    r.kept = NULL;
-    for (size_t l = 0; l < r.m->nlayers; l++)
-        if (r.m->layers[l].attn.kind != ATTN_ABSENT && r.m->layers[l].attn.skip == SKIP_NONE)
-            return;
-    balls x = embed(&r);
-    for (size_t l = 0; l < r.m->nlayers; l++) {
-        x = attention_sublayer(&r, &r.m->layers[l].attn, x, true);
-        x = ffn_sublayer(&r, &r.m->layers[l].ffn, x);
-    }
-    const balls none = apply_head(&r, x);
-    for (size_t i = 0; i < none.n * none.d; i++) {
-        arb_sub(none.v + i, y.v + i, none.v + i, r.prec);
-        arb_sqr(none.v + i, none.v + i, r.prec);
-        raise_figure(out, WITHOUT, 0, none.v + i, r.prec);
-    }
-    drop_since(&r, NULL, (balls){0});
 }
 
 /* ---- both models ----------------------------------------------------------------------------- */
 
-static void run_layers(evaluation r[2], balls x[2], const wanted *w, figures *out)
+/* Both parts of each block: the feed-forward part comes after attention. */
+static void run_blocks(const evaluation r[2], balls x[2], unsigned wanted, interval *out)
 {
-    const size_t n[2] = {r[0].m->nlayers, r[1].m->nlayers}, most = n[0] > n[1] ? n[0] : n[1];
-    const double work = work_of(r[0].m, &r->in) + work_of(r[1].m, &r->in);
-    for (size_t l = 0; l < most && !r->j->t.code; l++) {
-        if (n[0] == n[1]) look_at_attention(r, l, x, w, out);
-        for (int s = 0; s < 2; s++)
-            if (l < n[s]) x[s] = attention_sublayer(&r[s], &r[s].m->layers[l].attn, x[s], false);
-        if (n[0] == n[1]) look_at_ffn(r, l, x[0], w, out);
-        for (int s = 0; s < 2; s++)
-            if (l < n[s]) x[s] = ffn_sublayer(&r[s], &r[s].m->layers[l].ffn, x[s]);
-        show_progress(r->j, work / (double)most);
+    const size_t n[2] = {count_blocks(r[0].m), count_blocks(r[1].m)};
+    const size_t most = n[0] > n[1] ? n[0] : n[1];
+    const double work = work_of(r[0].m, r->in) + work_of(r[1].m, r->in);
+    for (size_t half = 0; half < 2 * most; half++) {
+        const part p[2] = {part_of(r->j, r[0].m, half / 2, half % 2),
+                           part_of(r->j, r[1].m, half / 2, half % 2)};
+        if (n[0] == n[1]) compare_part(r, half / 2, p, x, wanted, out);
+        for (int s = 0; s < 2; s++) x[s] = apply_part(&r[s], p[s], x[s]);
+        show_progress(r->j, work / 2 / (double)most);
     }
 }
 
-/* Whether both models take the input, and their outputs can be compared. */
-static bool comparable(job *j, const model *f, const model *g, const input *in)
+void compare(job *j, const model *f, const model *g, const input *in, unsigned wanted,
+             interval *out, balls y[2], slong prec)
 {
     if ((in->x || in->shift) && f->width != g->width)
-        return fail(j, NOT_TRUE, "the models take rows of %zu and %zu numbers", f->width, g->width);
-    if (!fits(j, f, in) || !fits(j, g, in)) return false;
-    if (f->outputs != g->outputs || !f->pool != !g->pool)
-        return fail(j, NOT_TRUE, "the models have %zu and %zu outputs", f->outputs, g->outputs);
-    return true;
-}
-
-bool compare(job *j, const model *f, const model *g, const input *in, const wanted *w, figures *out,
-             arb_ptr scores[2], slong prec)
-{
-    evaluation r[2] = {{j, f, *in, prec, NULL}, {j, g, *in, prec, NULL}};
-    balls x[2], y[2];
-    if (!comparable(j, f, g, in)) return false;
-    for (int s = 0; s < 2; s++) {
-        if (r[s].m->pattern == GRAPH) r[s].in.complete = complete_graph(j, r[s].m, in->edges);
-        x[s] = embed(&r[s]);
-    }
-    run_layers(r, x, w, out);
-    if (w->of[COLLAPSE] && x[0].v) spread(out, x[0], prec);
-    if (w->of[HIDDEN] && x[0].d == x[1].d) compare_lengths(x[0], x[1], out, HIDDEN, 0, prec);
+        fail(j, NOT_TRUE, "the models take rows of %zu and %zu numbers", f->width, g->width);
+    const evaluation r[2] = {begin_evaluation(j, f, in, prec), begin_evaluation(j, g, in, prec)};
+    balls x[2] = {embed(&r[0]), embed(&r[1])};
+    run_blocks(r, x, wanted, out);
+    if (wanted & BIT(COLLAPSE)) spread(j, x[0], out, prec);
+    if (wanted & BIT(HIDDEN)) compare_rows(j, x[0], x[1], out, HIDDEN, prec);
     for (int s = 0; s < 2; s++) y[s] = apply_head(&r[s], x[s]);
-    compare_outputs(y[0], y[1], out, prec);
-    if (w->of[WITHOUT]) without_attention(r[0], y[0], out);
-    for (int s = 0; scores && s < 2; s++)
-        for (size_t i = 0; i < y[s].n; i++)
-            arb_sub(scores[s] + i, row_of(y[s], i) + 1, row_of(y[s], i), prec);
-    for (int s = 0; s < 2; s++) drop_since(&r[s], NULL, (balls){0});
-    return j->t.code == 0;
-}
-
-/* ---- the area under the ROC curve ------------------------------------------------------------ */
-
-/* A pair of a negative and a positive counts 1 where the positive is above, 1/2 where both are equal:
- * pairs that surely count, and those that may. */
-bool auc_interval(job *j, arb_srcptr s, size_t n, const int64_t *target, interval *out)
-{
-    double all = 0, sure = 0, may = 0;
-    for (size_t p = 0; p < n && !j->t.code; p++)
-        for (size_t q = 0; target[p] == 1 && q < n; q++) {
-            if (target[q] != 0) continue;
-            all++;
-            sure += arb_gt(s + p, s + q);
-            may += !arb_lt(s + p, s + q);
-        }
-    *out = (interval){sure == 0 ? 0 : nextafter(sure / all, 0),
-                      may == all ? 1 : nextafter(may / all, 2)};
-    return all > 0;
+    if (y[0].n != y[1].n || y[0].d != y[1].d)
+        fail(j, NOT_TRUE, "the models have %zu and %zu outputs", y[0].d, y[1].d);
+    arb_ptr room = take_balls(j, 2 * y->d + 4);
+    for (size_t i = 0; i < y->n; i++)
+        compare_outputs(row_of(y[0], i), row_of(y[1], i), y->d, wanted, out, room, prec);
+    compare_rows(j, y[0], y[1], out, ROW, prec);
 }

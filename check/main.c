@@ -2,8 +2,8 @@
 #include "check.h"
 
 #include <getopt.h>
-#include <gmp.h>
 #include <math.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,19 +17,14 @@ enum { USAGE = 1, DEFAULT_TRIES = 20 };
 
 static const char help[] =
     "Usage: pare-check CERT... [options]\n"
-    "\n"
-    "A second opinion on certificates of pare, by a program that shares no code with it. Both\n"
-    "models are evaluated in ball arithmetic; every statement of a certificate is\n"
-    "\n"
-    "  confirmed    true: proven here again, in another arithmetic\n"
-    "  REFUTED      false: a counterexample was found, in balls\n"
-    "  not refuted  about more inputs than can be evaluated; tries did not refute it\n"
-    "  not checked  not this program's to say; the line says why\n"
-    "\n"
-    "Options\n"
-    "  --unpacked DIR  use what `pare verify CERT --unpack DIR` wrote, for models that are "
-    "folders\n"
-    "                  or tickets and data that are texts\n"
+    "A second opinion on certificates of pare, by a program that shares no code with it and "
+    "evaluates\n"
+    "both models in ball arithmetic. Every statement is confirmed (proven here again), REFUTED (by "
+    "a\n"
+    "counterexample, in balls), not refuted (tries did not) or not checked (the line says why).\n\n"
+    "  --unpacked DIR  use what `pare verify CERT --unpack DIR` wrote, where a model is a folder "
+    "or a\n"
+    "                  ticket, or the data are texts\n"
     "  --input FILE, --output FILE, --data FILE\n"
     "                  where the files of the certificate are now\n"
     "  --inputs K      evaluate K of the inputs, drawn by the seed [all]\n"
@@ -38,64 +33,18 @@ static const char help[] =
     "  -t, --threads N [all processors]\n"
     "  --json          one JSON object for each certificate\n"
     "  -q, --quiet     only what is refuted, and the verdict\n"
-    "  -h, --help      this text\n"
-    "\n"
+    "  -h, --help      this text\n\n"
     "Exit code: 0 nothing is refuted; 4 something is; 2 a file cannot be read; 1 wrong usage.\n"
-    "\n"
-    "Examples\n"
-    "  pare-check small.safetensors.cert.json\n"
-    "  pare verify cut.cert.json --unpack plain && pare-check cut.cert.json --unpacked plain\n";
+    "Example: pare verify cut.cert.json --unpack plain && pare-check cut.cert.json --unpacked "
+    "plain\n";
 
-typedef struct printing {
-    bool json, quiet;
-} printing;
-
-/* ---- memory of FLINT and GMP: they cannot report that it is out ------------------------------ */
-
-static void out_of_memory(void) __attribute__((noreturn));
-static void out_of_memory(void)
+/* FLINT and GMP cannot report that memory is out: they end in abort(). */
+static _Noreturn void out_of_memory(int signal)
 {
     static const char text[] = "pare-check: out of memory\n";
+    (void)signal;
     if (write(STDERR_FILENO, text, sizeof text - 1) < 0) _exit(UNREADABLE);
     _exit(UNREADABLE);
-}
-
-static void *calloc_or_end(size_t n, size_t size)
-{
-    void *const p = calloc(n ? n : 1, size ? size : 1);
-    if (!p) out_of_memory();
-    return p;
-}
-
-static void *realloc_or_end(void *old, size_t n)
-{
-    void *const p = realloc(old, n ? n : 1);
-    if (!p) out_of_memory();
-    return p;
-}
-
-static void *alloc_or_end(size_t n)
-{
-    return realloc_or_end(NULL, n);
-}
-
-static void *gmp_realloc(void *old, size_t before, size_t n)
-{
-    (void)before;
-    return realloc_or_end(old, n);
-}
-
-static void gmp_free(void *p, size_t n)
-{
-    (void)n;
-    free(p);
-}
-
-static void set_memory_functions(void)
-{
-    mp_set_memory_functions(alloc_or_end, gmp_realloc, gmp_free);
-    __flint_set_memory_functions(alloc_or_end, calloc_or_end, realloc_or_end, free);
-    flint_set_abort(out_of_memory);
 }
 
 /* ---- progress -------------------------------------------------------------------------------- */
@@ -123,86 +72,90 @@ void show_progress(job *j, double work)
 /* ---- printing -------------------------------------------------------------------------------- */
 
 /* Texts of a certificate may hold anything: control characters are shown as '?'. */
-static void print_text(const char *text)
+static void print(FILE *to, const char *text)
 {
-    for (const char *p = text; *p; p++) putchar((unsigned char)*p < 32 || *p == 127 ? '?' : *p);
+    for (const char *p = text; *p; p++) fputc((unsigned char)*p < 32 || *p == 127 ? '?' : *p, to);
 }
 
 static int verdict_of(const job *j)
 {
-    if (j->report.count[REFUTED] > 0 || j->t.code == NOT_TRUE) return NOT_TRUE;
-    return j->t.code;
+    return j->count[REFUTED] > 0 ? NOT_TRUE : j->t.code;
 }
 
-static void print_lines(const job *j, const char *path, printing p)
+static void print_lines(const job *j, const char *path, bool quiet)
 {
-    const report *const r = &j->report;
-    for (size_t i = 0; i < r->n; i++) {
-        const statement *const s = &r->list[i];
-        if (p.quiet && s->verdict != REFUTED) continue;
-        printf("%-12s ", verdict_words[s->verdict]);
-        print_text(s->what);
+    static const char *const verdicts[VERDICTS] = {"confirmed", "REFUTED", "not refuted",
+                                                   "not checked"};
+    const int code = verdict_of(j);
+    for (const statement *s = j->first; s; s = s->next) {
+        if (quiet && s->verdict != REFUTED) continue;
+        printf("%-12s ", verdicts[s->verdict]);
+        print(stdout, s->what);
         fputs(" - ", stdout);
-        print_text(s->why);
+        print(stdout, s->why);
         putchar('\n');
     }
-    const int code = verdict_of(j);
-    printf("%-12s ", "verdict");
-    print_text(path);
+    fputs("verdict      ", stdout);
+    print(stdout, path);
     printf(": %s; %zu confirmed, %zu refuted, %zu not refuted, %zu not checked\n",
            code == 0          ? "nothing is refuted"
            : code == NOT_TRUE ? "REFUTED"
                               : "cannot be checked",
-           r->count[CONFIRMED], r->count[REFUTED], r->count[NOT_REFUTED], r->count[NOT_CHECKED]);
+           j->count[CONFIRMED], j->count[REFUTED], j->count[NOT_REFUTED], j->count[NOT_CHECKED]);
 }
 
-static bool print_json(const job *j, const char *path)
+static void print_json(const job *j, const char *path)
 {
     static const char *const keys[VERDICTS] = {"confirmed", "refuted", "not_refuted",
                                                "not_checked"};
-    const report *const r = &j->report;
-    cJSON *const o = cJSON_CreateObject();
-    cJSON *const list = o ? cJSON_AddArrayToObject(o, "statements") : NULL;
-    bool good = list && cJSON_AddStringToObject(o, "certificate", path) &&
-                cJSON_AddNumberToObject(o, "exit", verdict_of(j)) &&
-                cJSON_AddStringToObject(o, "trouble", j->t.text);
-    for (verdict v = 0; good && v < VERDICTS; v++)
-        good = cJSON_AddNumberToObject(o, keys[v], (double)r->count[v]) != NULL;
-    for (size_t i = 0; good && i < r->n; i++) {
-        cJSON *const s = cJSON_CreateObject();
-        good = s && cJSON_AddItemToArray(list, s) &&
-               cJSON_AddStringToObject(s, "verdict", keys[r->list[i].verdict]) &&
-               cJSON_AddStringToObject(s, "what", r->list[i].what) &&
-               cJSON_AddStringToObject(s, "why", r->list[i].why);
+    cJSON *const o = cJSON_CreateObject(), *const list = cJSON_AddArrayToObject(o, "statements");
+    cJSON_AddStringToObject(o, "certificate", path);
+    cJSON_AddNumberToObject(o, "exit", verdict_of(j));
+    cJSON_AddStringToObject(o, "trouble", j->t.text);
+    for (verdict v = 0; v < VERDICTS; v++) cJSON_AddNumberToObject(o, keys[v], (double)j->count[v]);
+    for (const statement *s = j->first; s; s = s->next) {
+        cJSON *const line = cJSON_CreateObject();
+        cJSON_AddStringToObject(line, "verdict", keys[s->verdict]);
+        cJSON_AddStringToObject(line, "what", s->what);
+        cJSON_AddStringToObject(line, "why", s->why);
+        cJSON_AddItemToArray(list, line);
     }
-    char *const text = good ? cJSON_Print(o) : NULL;
-    if (text) puts(text);
+    char *const text = cJSON_Print(o);
+    if (text)
+        puts(text);
+    else
+        out_of_memory(0);
     cJSON_free(text);
     cJSON_Delete(o);
-    return text != NULL;
 }
 
 /* ---- one certificate ------------------------------------------------------------------------- */
 
-static int check_file(const char *path, const options *o, printing p)
+static void read_and_check(job *j, void *with)
 {
-    job j = {.o = o, .started = seconds()};
-    bytes text;
-    const char *const slash = strrchr(path, '/');
-    const char *const folder =
-        slash ? words(&j, "%.*s", (int)(slash - path) + (slash == path), path) : "";
-    if (read_file(&j, path, &text)) check_certificate(&j, path, folder, text.v, text.n);
+    const char *const path = with, *const slash = strrchr(path, '/');
+    const int folder = slash ? (int)(slash - path) + (slash == path) : 0;
+    const bytes text = read_file(j, path);
+    check_certificate(j, path, words(j, "%.*s", folder, path), text.v, text.n);
+}
+
+static int check_file(char *path, const options *o, bool json, bool quiet)
+{
+    job j = {.o = o, .link = "", .started = seconds()};
+    attempt(&j, read_and_check, path);
     if (o->progress) fputs("\r\033[K", stderr);
-    int code = verdict_of(&j);
-    if (p.json && !print_json(&j, path)) code = UNREADABLE;
-    if (!p.json) print_lines(&j, path, p);
+    if (json)
+        print_json(&j, path);
+    else
+        print_lines(&j, path, quiet);
     fflush(stdout);
     if (j.t.code) {
         fputs("pare-check: ", stderr);
-        for (const char *c = j.t.text; *c; c++) fputc((unsigned char)*c < 32 ? '?' : *c, stderr);
+        print(stderr, j.t.text);
         fputc('\n', stderr);
     }
-    give_back(&j);
+    const int code = verdict_of(&j);
+    release(&j, NULL, NULL);
     return code;
 }
 
@@ -224,10 +177,10 @@ int main(int argc, char **argv)
         {"seed", 1, NULL, SEED},         {"json", 0, NULL, JSON},     {"threads", 1, NULL, 't'},
         {"quiet", 0, NULL, 'q'},         {"help", 0, NULL, 'h'},      {0}};
     options o = {.tries = DEFAULT_TRIES, .most_work = INFINITY, .most_balls = (size_t)1 << 28};
-    printing p = {0};
+    bool json = false, quiet = false;
     uint64_t threads = 0, n = 0;
     int c;
-    set_memory_functions();
+    signal(SIGABRT, out_of_memory);
     while ((c = getopt_long(argc, argv, "t:qh", list, NULL)) != -1) {
         const bool number = c == INPUTS || c == TRIES || c == SEED || c == 't';
         if (c == '?') return USAGE;
@@ -237,15 +190,15 @@ int main(int argc, char **argv)
             return USAGE;
         }
         if (c == UNPACKED) o.unpacked = optarg;
-        if (c == INPUT) o.input = optarg;
-        if (c == OUTPUT) o.output = optarg;
-        if (c == DATA) o.data = optarg;
+        if (c == INPUT) o.moved[0] = optarg;
+        if (c == OUTPUT) o.moved[1] = optarg;
+        if (c == DATA) o.moved[2] = optarg;
         if (c == INPUTS) o.inputs = n;
         if (c == TRIES) o.tries = n;
         if (c == SEED) o.seed = n;
         if (c == 't') threads = n;
-        if (c == JSON) p.json = true;
-        if (c == 'q') p.quiet = true;
+        if (c == JSON) json = true;
+        if (c == 'q') quiet = true;
     }
     if (optind == argc || threads > 4096) {
         fputs("pare-check: a certificate is needed; see pare-check --help\n", stderr);
@@ -258,10 +211,10 @@ int main(int argc, char **argv)
 #pragma omp parallel
 #pragma omp atomic
     started++;
-    o.progress = started > 0 && isatty(STDERR_FILENO) && !p.quiet;
+    o.progress = started > 0 && isatty(STDERR_FILENO) && !quiet;
     int worst = 0;
     for (int i = optind; i < argc; i++) {
-        const int code = check_file(argv[i], &o, p);
+        const int code = check_file(argv[i], &o, json, quiet);
         if (code > worst) worst = code;
     }
 #pragma omp parallel

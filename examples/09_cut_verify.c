@@ -27,7 +27,7 @@ static pare_status cut(const char *in, const char *board, const char *out, pare_
     p.prover = &pare_width_provers[w.method];
     p.exec = exec;
     pare_status st = pare_model_load(&m, in, err);
-    if (!st) st = pare_dataset_load(&data, a, m, board, 0, 0, err);
+    if (!st) st = pare_dataset_load(&data, a, m, board, NULL, err);
     set = data.inputs;
     if (!st) st = pare_width(&small, &report, m, &set, &w, exec, err);
     if (!st) st = pare_publish(&cert, a, m, &small, &p, err);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_FILES = 4 };
+enum { MOST_FILES = 16 };
 
 static struct {
     const char *path;
@@ -18,6 +18,8 @@ pare_status __wrap_pare_text_read(char **out, size_t *bytes, pare_arena *a, cons
                                   pare_err *err);
 bool __wrap_pare_file_exists(const char *path);
 bool __wrap_pare_is_dir(const char *path);
+pare_status __wrap_pare_folder_list(char ***names, size_t *n, pare_arena *a, const char *folder,
+                                    pare_err *err);
 
 void fuzz_broken(const char *file, int line, const char *what)
 {
@@ -94,8 +96,38 @@ bool __wrap_pare_file_exists(const char *path)
     return find(path) < nfiles;
 }
 
+/* The name of a file within a folder; NULL for one that lies elsewhere. */
+static const char *name_in(const char *folder, const char *path)
+{
+    const size_t n = strlen(folder);
+    return strncmp(path, folder, n) == 0 && path[n] == '/' ? path + n + 1 : NULL;
+}
+
 bool __wrap_pare_is_dir(const char *path)
 {
-    (void)path;
+    for (size_t i = 0; i < nfiles; i++)
+        if (name_in(path, files[i].path)) return true;
     return false;
+}
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+pare_status __wrap_pare_folder_list(char ***names, size_t *n, pare_arena *a, const char *folder,
+                                    pare_err *err)
+{
+    (void)err;
+    *n = 0;
+    *names = pare_alloc(a, MOST_FILES, sizeof **names);
+    FUZZ_EXPECT(*names);
+    for (size_t i = 0; i < nfiles; i++) {
+        const char *const name = name_in(folder, files[i].path);
+        if (!name || strchr(name, '/')) continue;
+        (*names)[*n] = pare_strdup(a, name);
+        FUZZ_EXPECT((*names)[(*n)++]);
+    }
+    qsort(*names, *n, sizeof **names, by_text);
+    return PARE_OK;
 }

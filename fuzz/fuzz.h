@@ -19,7 +19,8 @@ _Noreturn void fuzz_broken(const char *file, int line, const char *what);
 /* A refusal says why and with the right code; a success is no refusal. */
 void fuzz_expect_said(pare_status st, const pare_err *err);
 
-/* The only files there are: at most 4, data borrowed until fuzz_no_files. */
+/* The only files there are: at most 16, path and data borrowed until fuzz_no_files. What has a file
+ * behind a slash is a folder. */
 void fuzz_file(const char *path, const uint8_t *data, size_t bytes);
 void fuzz_no_files(void);
 
@@ -33,6 +34,12 @@ fuzz_parts fuzz_split(const uint8_t *data, size_t size);
 typedef size_t fuzz_mutator(uint8_t *data, size_t size, size_t max_size, unsigned seed);
 /* Changes the header text and corrects its length in front, or else any byte. */
 size_t fuzz_mutate_safetensors(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+/* Changes a value of JSON to another one, or else any byte. */
+size_t fuzz_mutate_json(uint8_t *data, size_t size, size_t max_size, unsigned seed);
+/* Replaces `n` bytes at `at` by their mutation; what follows moves, *size grows or shrinks. Returns
+ * the new number. */
+size_t fuzz_mutate_inside(uint8_t *data, size_t *size, size_t max_size, size_t at, size_t n,
+                          fuzz_mutator *mutate, unsigned seed);
 /* Changes one of two parts (the second by `second`, NULL: bytes) and keeps the length true. */
 size_t fuzz_mutate_parts(uint8_t *data, size_t size, size_t max_size, unsigned seed,
                          fuzz_mutator *second);

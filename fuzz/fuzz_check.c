@@ -35,9 +35,9 @@ static unsigned char *copy_of(const uint8_t *data, size_t n)
 }
 
 /* The only file there is, under every name. */
-static bool read_memory(void *self, const char *path, bytes *out, trouble *t)
+static bool read_memory(void *self, const char *path, bytes *out)
 {
-    (void)path, (void)t;
+    (void)path;
     *out = *(const bytes *)self;
     return true;
 }
@@ -57,7 +57,7 @@ static void end(job *j, bool good)
     expect(good == (j->t.code == 0), "a refusal has a code");
     expect(good || j->t.text[0] != '\0', "a refusal has a reason");
     expect(good || j->t.code == UNREADABLE || j->t.code == NOT_TRUE, "a code of verify");
-    give_back(j);
+    release(j, NULL, NULL);
 }
 
 /* ---- seals ----------------------------------------------------------------------------------- */
@@ -98,7 +98,7 @@ static void reseal_side(cJSON *side, const model *m, const char *file)
     cJSON *const files = cJSON_GetObjectItemCaseSensitive(side, "files");
     cJSON *const tensors = cJSON_GetObjectItemCaseSensitive(side, "tensors");
     set_text(side, "sha256", file);
-    set_text(side, "architecture", m->architecture);
+    set_text(side, "architecture", m->hash);
     if (cJSON_IsObject(files) && files->child && cJSON_IsString(files->child))
         cJSON_SetValuestring(files->child, file);
     for (size_t i = 0; cJSON_IsObject(tensors) && i < m->ntensors; i++) {
@@ -120,40 +120,42 @@ static void reseal_inputs(job *j, cJSON *root, const model *m)
     if (!cJSON_IsNumber(count) || !cJSON_IsNumber(tokens) || !cJSON_IsString(seed)) return;
     const double n = count->valuedouble, length = tokens->valuedouble;
     if (!(n >= 1 && n <= 3 && length >= 1 && length <= MOST_TOKENS)) return;
-    inputs set = {.n = (size_t)n, .width = m->ids ? 0 : m->width};
+    inputs set = {.n = (size_t)n, .width = m->vocab ? 0 : m->width};
     set.list = take(j, set.n, sizeof *set.list);
-    bool good = set.list != NULL;
-    for (size_t i = 0; good && i < set.n; i++)
-        good = random_input(j, m, strtoull(seed->valuestring, NULL, 10), i, (size_t)length,
-                            &set.list[i]);
-    if (!good) return;
+    for (size_t i = 0; i < set.n; i++)
+        set.list[i] = random_input(j, m, strtoull(seed->valuestring, NULL, 10), i, (size_t)length);
     hash_inputs(&set, 0, hex);
     set_text(data, "inputs_sha256", hex);
 }
 
 /* ---- targets --------------------------------------------------------------------------------- */
 
+typedef struct target {
+    bytes file;
+    cJSON *root; /* of a certificate */
+    bool zipped; /* of arrays */
+} target;
+
+static void evaluate_model(job *j, void *with)
+{
+    const target *const t = with;
+    const model m = read_model(j, "m", t->file);
+    const size_t tokens = m.context && m.context < 3 ? m.context : 3;
+    const input in = random_input(j, &m, 1, 0, tokens);
+    balls y[2];
+    if (work_of(&m, &in) < MOST_WORK)
+        compare(j, &m, &m, &in, ~0u, new_figures(j, count_figures(&m)), y, 64);
+}
+
 static void try_model(const uint8_t *data, size_t size)
 {
     unsigned char *const d = copy_of(data, size);
-    bytes file = {d, size};
+    target t = {.file = {d, size}};
     options o;
     job j;
-    model m;
-    input in;
-    begin(&j, &o, &file);
+    begin(&j, &o, &t.file);
     reseal_model(d, size);
-    bool good = read_model(&j, "m", file, &m);
-    const size_t tokens = good && m.context && m.context < 3 ? m.context : 3;
-    if (good && random_input(&j, &m, 1, 0, tokens, &in) && work_of(&m, &in) < MOST_WORK) {
-        figures *const all = figures_new(&j, m.nlayers);
-        wanted w;
-        for (size_t i = 0; i < FIGURES; i++) w.of[i] = true;
-        if (all) compare(&j, &m, &m, &in, &w, all, NULL, 64);
-        figures_free(all);
-    }
-    good = j.t.code == 0;
-    end(&j, good);
+    end(&j, attempt(&j, evaluate_model, &t));
     free(d);
 }
 
@@ -166,20 +168,35 @@ static void look_at(const array *a)
     (void)kept;
 }
 
+static void read_arrays(job *j, void *with)
+{
+    const target *const t = with;
+    const npz z = t->zipped ? read_npz(j, "a", t->file) : (npz){0};
+    const array a = t->zipped ? (array){0} : read_npy(j, "a", t->file);
+    look_at(&a);
+    for (size_t i = 0; i < z.n; i++) look_at(&z.list[i]);
+}
+
 static void try_arrays(const uint8_t *data, size_t size, bool zipped)
 {
     unsigned char *const d = copy_of(data, size);
-    bytes file = {d, size};
+    target t = {.file = {d, size}, .zipped = zipped};
     options o;
     job j;
-    array a;
-    npz z;
-    begin(&j, &o, &file);
-    const bool good = zipped ? read_npz(&j, "a", file, &z) : read_npy(&j, "a", file, &a);
-    if (good && !zipped) look_at(&a);
-    for (size_t i = 0; good && zipped && i < z.n; i++) look_at(&z.list[i].a);
-    end(&j, good);
+    begin(&j, &o, &t.file);
+    end(&j, attempt(&j, read_arrays, &t));
     free(d);
+}
+
+static void reseal(job *j, void *with)
+{
+    const target *const t = with;
+    const model m = read_model(j, "m", t->file);
+    char hex[65];
+    sha256_of(hex, t->file.v, t->file.n);
+    reseal_side(cJSON_GetObjectItemCaseSensitive(t->root, "input"), &m, hex);
+    reseal_side(cJSON_GetObjectItemCaseSensitive(t->root, "output"), &m, hex);
+    reseal_inputs(j, t->root, &m);
 }
 
 /* A 16-bit length, the certificate, then the model that is both of its models. */
@@ -189,25 +206,17 @@ static void try_certificate(const uint8_t *data, size_t size)
     size_t n = (size_t)data[0] | (size_t)data[1] << 8;
     if (n > size - 2) n = size - 2;
     unsigned char *const d = copy_of(data + 2 + n, size - 2 - n);
-    bytes file = {d, size - 2 - n};
+    target t = {.file = {d, size - 2 - n}};
     options o;
     job j, seals;
-    model m;
-    char hex[65];
-    begin(&seals, &o, &file);
-    reseal_model(d, file.n);
-    cJSON *const root = cJSON_ParseWithLength((const char *)data + 2, n);
-    char *text = NULL;
-    if (root && read_model(&seals, "m", file, &m)) {
-        sha256_of(hex, d, file.n);
-        reseal_side(cJSON_GetObjectItemCaseSensitive(root, "input"), &m, hex);
-        reseal_side(cJSON_GetObjectItemCaseSensitive(root, "output"), &m, hex);
-        reseal_inputs(&seals, root, &m);
-        text = cJSON_PrintUnformatted(root);
-    }
-    cJSON_Delete(root);
-    give_back(&seals);
-    begin(&j, &o, &file);
+    begin(&seals, &o, &t.file);
+    reseal_model(d, t.file.n);
+    t.root = cJSON_ParseWithLength((const char *)data + 2, n);
+    char *const text =
+        t.root && attempt(&seals, reseal, &t) ? cJSON_PrintUnformatted(t.root) : NULL;
+    cJSON_Delete(t.root);
+    release(&seals, NULL, NULL);
+    begin(&j, &o, &t.file);
     const unsigned char *const own =
         copy_of(text ? (uint8_t *)text : data + 2, text ? strlen(text) : n);
     const bool good = check_certificate(&j, "c", "", own, text ? strlen(text) : n);
@@ -221,14 +230,14 @@ static void try_certificate(const uint8_t *data, size_t size)
 static size_t mutate_part(uint8_t *data, size_t size, size_t max_size, size_t at, size_t n,
                           size_t digits)
 {
-    static uint8_t part[4096];
+    static uint8_t kept[4096];
     const size_t rest = size - at - n;
-    if (n > sizeof part || at + rest >= max_size) return LLVMFuzzerMutate(data, size, max_size);
-    const size_t capacity = max_size - at - rest < sizeof part ? max_size - at - rest : sizeof part;
-    memcpy(part, data + at, n);
-    const size_t now = LLVMFuzzerMutate(part, n, capacity);
+    if (n > sizeof kept || at + rest >= max_size) return LLVMFuzzerMutate(data, size, max_size);
+    const size_t capacity = max_size - at - rest < sizeof kept ? max_size - at - rest : sizeof kept;
+    memcpy(kept, data + at, n);
+    const size_t now = LLVMFuzzerMutate(kept, n, capacity);
     memmove(data + at + now, data + at + n, rest);
-    memcpy(data + at, part, now);
+    memcpy(data + at, kept, now);
     for (size_t i = 0; i < digits; i++) data[at - digits + i] = (uint8_t)((uint64_t)now >> (8 * i));
     return at + now + rest;
 }

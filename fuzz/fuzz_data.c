@@ -20,6 +20,12 @@ static const asked kinds[] = {
     {"d.npz", PARE_TOK_NONE, PARE_POOL_NONE, true},
     {"d.npz", PARE_TOK_NONE, PARE_POOL_FIRST, true},
     {"d.npz", PARE_TOK_NONE, PARE_POOL_MEAN, false},
+    {"d.csv", PARE_TOK_BYTES, PARE_POOL_NONE, true},
+    {"d.csv", PARE_TOK_WORDS, PARE_POOL_FIRST, true},
+    {"d.jsonl", PARE_TOK_BYTES, PARE_POOL_NONE, true},
+    {"d.jsonl", PARE_TOK_WORDS, PARE_POOL_FIRST, true},
+    {"d.txt", PARE_TOK_WORDS, PARE_POOL_FIRST, true},
+    {"d.tsv", PARE_TOK_BYTES, PARE_POOL_NONE, true},
 };
 
 static pare_model model_of(const asked *k)
@@ -72,7 +78,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size > 1) memcpy(copy, data + 1, size - 1);
     if (strcmp(k->path, "d.npz") == 0) (void)fuzz_reseal_npz(copy, size - 1);
     fuzz_file(k->path, copy, size - 1);
-    const pare_status st = pare_dataset_load(&d, a, &m, k->path, 0, 0, &err);
+    const pare_status st = pare_dataset_load(&d, a, &m, k->path, NULL, &err);
     fuzz_expect_said(st, &err);
     if (!st) look_at(&d, &m);
     if (strcmp(k->path, "d.npy") == 0) as_input(a, &m, k->path);

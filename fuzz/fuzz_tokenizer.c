@@ -1,6 +1,9 @@
 /* Tokenizers: the first part is a byte for the kind and the vocabulary, the second is text. Ids
- * are in range; what is encoded by bytes or byte pairs decodes to the same text. */
+ * are in range; what is encoded by bytes or byte pairs decodes to the same text. The kinds behind the
+ * model's own are files that are made into a tokenizer.json first: vocab.txt, vocab.json with
+ * merges.txt behind its first byte 0, tokenizer.model. */
 #include "fuzz.h"
+#include "text/tokenizer_folder.h"
 #include <pare/run.h>
 
 #include <stdlib.h>
@@ -47,11 +50,39 @@ static void use(pare_arena *a, pare_tokenizer_kind kind, const pare_tokenizer *t
     FUZZ_EXPECT(len == 0);
 }
 
+enum { KINDS = PARE_TOK_JSON + 1, WORDPIECE = KINDS, BPE_FILES, SENTENCEPIECE, ALL };
+
+/* The files as a tokenizer.json, which must then be one. */
+static void use_files(pare_arena *a, unsigned what, const char *s, size_t n, const fuzz_parts *p)
+{
+    const pare_tokenizer_config c = {.class = what == BPE_FILES ? "RobertaTokenizer" : ""};
+    const char *const zero = n ? memchr(s, 0, n) : NULL, *notes = NULL;
+    const size_t first = zero ? (size_t)(zero - s) : n, second = zero ? n - first - 1 : 0;
+    pare_err err = {0};
+    cJSON *root = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
+    pare_tokenizer *t = NULL;
+    pare_status st =
+        what == WORDPIECE   ? pare_json_of_wordpiece(&root, a, (pare_piece){s, n}, &c, &notes, &err)
+        : what == BPE_FILES ? pare_json_of_bpe(&root, a, (pare_piece){s, first},
+                                               (pare_piece){zero ? zero + 1 : "", second}, &c, &err)
+                            : pare_json_of_sentencepiece(&root, a, (pare_piece){s, n}, &c, &err);
+    fuzz_expect_said(st, &err);
+    if (!st) st = pare_json_print(&text, &bytes, a, root, 0, &err);
+    FUZZ_EXPECT(!root == !text);
+    if (!st) st = pare_tokenizer_new(&t, a, PARE_TOK_JSON, (const uint8_t *)text, bytes, &err);
+    fuzz_expect_said(st, &err);
+    if (!st) use(a, PARE_TOK_JSON, t, (const char *)p->b, p->nb);
+    cJSON_Delete(root);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     const fuzz_parts p = fuzz_split(data, size);
     if (p.na == 0) return 0;
-    const pare_tokenizer_kind kind = (pare_tokenizer_kind)(p.a[0] % (PARE_TOK_BYTES + 1));
+    const unsigned what = p.a[0] % ALL;
+    const pare_tokenizer_kind kind = (pare_tokenizer_kind)what;
     uint8_t *const vocab = malloc(p.na - 1);
     pare_arena *const a = pare_arena_new();
     pare_tokenizer *t = NULL;
@@ -59,9 +90,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     pare_err err = {0};
     FUZZ_EXPECT(a && (vocab || p.na == 1));
     if (p.na > 1) memcpy(vocab, p.a + 1, p.na - 1);
-    const pare_status st = pare_tokenizer_new(&t, a, kind, vocab, p.na - 1, &err);
-    fuzz_expect_said(st, &err);
-    if (!st) use(a, kind, t, (const char *)p.b, p.nb);
+    if (what >= KINDS) {
+        use_files(a, what, (const char *)vocab, p.na - 1, &p);
+    } else {
+        const pare_status st = pare_tokenizer_new(&t, a, kind, vocab, p.na - 1, &err);
+        fuzz_expect_said(st, &err);
+        if (!st) use(a, kind, t, (const char *)p.b, p.nb);
+    }
     fuzz_expect_said(pare_vocab_detect(&seen, vocab, p.na - 1, &err), &err);
     pare_arena_free(a);
     free(vocab);

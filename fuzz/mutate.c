@@ -3,6 +3,7 @@
 #include "../src/base/zip.h"
 #include "model/header_checksum.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <zlib.h>
 
@@ -16,18 +17,27 @@ static size_t header_bytes(const uint8_t *data, size_t size)
     return n <= size - LENGTH_BYTES ? (size_t)n : size;
 }
 
-/* Replaces `n` bytes at `at` by their mutation; what follows moves. Returns the new number. */
-static size_t mutate_inside(uint8_t *data, size_t *size, size_t max_size, size_t at, size_t n)
+static size_t any_byte(uint8_t *data, size_t size, size_t max_size, unsigned seed)
 {
-    static uint8_t part[MOST_TEXT];
+    (void)seed;
+    return LLVMFuzzerMutate(data, size, max_size);
+}
+
+size_t fuzz_mutate_inside(uint8_t *data, size_t *size, size_t max_size, size_t at, size_t n,
+                          fuzz_mutator *mutate, unsigned seed)
+{
     const size_t rest = *size - at - n;
-    if (n > sizeof part || at + rest >= max_size) return n; /* no room: nothing changes */
+    if (n > MOST_TEXT || at + rest >= max_size) return n; /* no room: nothing changes */
     size_t most = max_size - at - rest;
-    if (most > sizeof part) most = sizeof part;
+    if (most > MOST_TEXT) most = MOST_TEXT;
+    uint8_t *const part =
+        malloc(most > n ? most : n + 1); /* not static: mutators call one another */
+    FUZZ_EXPECT(part);
     memcpy(part, data + at, n);
-    const size_t now = LLVMFuzzerMutate(part, n, most);
+    const size_t now = mutate(part, n, most, seed);
     memmove(data + at + now, data + at + n, rest);
     memcpy(data + at, part, now);
+    free(part);
     *size = at + now + rest;
     return now;
 }
@@ -37,9 +47,54 @@ size_t fuzz_mutate_safetensors(uint8_t *data, size_t size, size_t max_size, unsi
     const size_t n = size > LENGTH_BYTES ? header_bytes(data, size) : size;
     if (n >= size || size > max_size || seed % 4 == 0)
         return LLVMFuzzerMutate(data, size, max_size);
-    const size_t now = mutate_inside(data, &size, max_size, LENGTH_BYTES, n);
+    const size_t now = fuzz_mutate_inside(data, &size, max_size, LENGTH_BYTES, n, any_byte, seed);
     for (size_t i = 0; i < LENGTH_BYTES; i++) data[i] = (uint8_t)((uint64_t)now >> (8 * i));
     return size;
+}
+
+/* Where the value behind the seed-th colon begins, and its length up to the next comma or bracket. */
+static size_t find_value(const uint8_t *data, size_t size, unsigned seed, size_t *length)
+{
+    size_t colons = 0, at = 0;
+    for (size_t i = 0; i < size; i++) colons += data[i] == ':';
+    if (colons == 0) return size;
+    for (size_t left = seed % colons + 1; left > 0; at++) left -= data[at] == ':';
+    size_t end = at;
+    while (end < size && !strchr(",}]{[", data[end])) end++;
+    *length = end - at;
+    return at;
+}
+
+size_t fuzz_mutate_json(uint8_t *data, size_t size, size_t max_size, unsigned seed)
+{
+    static const char *const values[] = {"0",
+                                         "1",
+                                         "2",
+                                         "3",
+                                         "4",
+                                         "5",
+                                         "-1",
+                                         "0.5",
+                                         "1e308",
+                                         "1e-320",
+                                         "9007199254740993",
+                                         "null",
+                                         "true",
+                                         "false",
+                                         "\"\"",
+                                         "{}",
+                                         "[]",
+                                         "[1]",
+                                         "{\"a\":1}"};
+    size_t n = 0;
+    const size_t at = size <= max_size ? find_value(data, size, seed / 32, &n) : size;
+    const char *const value = values[seed / 2 % (sizeof values / sizeof *values)];
+    const size_t length = strlen(value);
+    if (seed % 2 == 0 || at >= size || size - n + length > max_size)
+        return LLVMFuzzerMutate(data, size, max_size);
+    memmove(data + at + length, data + at + n, size - at - n);
+    memcpy(data + at, value, length);
+    return size - n + length;
 }
 
 fuzz_parts fuzz_split(const uint8_t *data, size_t size)
@@ -62,7 +117,8 @@ size_t fuzz_mutate_parts(uint8_t *data, size_t size, size_t max_size, unsigned s
                (second ? second(b, p.nb, capacity, seed / 3) : LLVMFuzzerMutate(b, p.nb, capacity));
     }
     const size_t most = max_size < MOST_TEXT ? max_size : MOST_TEXT - 1;
-    const size_t now = mutate_inside(data, &size, most < size ? size : most, 2, p.na);
+    const size_t now =
+        fuzz_mutate_inside(data, &size, most < size ? size : most, 2, p.na, any_byte, seed);
     data[0] = (uint8_t)now;
     data[1] = (uint8_t)(now >> 8);
     return size;

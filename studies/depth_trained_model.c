@@ -135,7 +135,7 @@ pare_status depth_model(study_context *c, setting *s, pare_model **out)
                      : c->o->model ? given_model(c, s, out, &data)
                                    : make_model(c, s, out, &data);
     if (!st && data) {
-        st = pare_dataset_load(set, c->r->arena, *out, data, 0, 0, c->err);
+        st = pare_dataset_load(set, c->r->arena, *out, data, NULL, c->err);
         s->data = set;
     }
     if (!st && s->data->inputs.n == 0)

@@ -50,7 +50,8 @@ pare_status compared_model(double *out, const compared *c, const pare_model *g, 
 pare_status one_layer(pare_model **out, const pare_model *m, pare_collapse kind, size_t keep,
                       const pare_inputs *calib, pare_err *err)
 {
-    const pare_depth_one_opts o = {kind, pare_collapse_keeps(kind) ? keep : PARE_DEPTH_UNSET};
+    const pare_depth_one_opts o = {.which = kind,
+                                   .keep = pare_collapse_keeps(kind) ? keep : PARE_DEPTH_UNSET};
     return pare_depth_one_layer(out, NULL, m, calib, &o, NULL, err);
 }
 

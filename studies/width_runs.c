@@ -220,7 +220,9 @@ static pare_status cut(run *r)
     o.dim = s->dim;
     o.seed = s->seed;
     pare_status st = pare_model_load(&teacher, s->teacher, r->err);
-    if (!st) st = pare_dataset_load(&d, r->a, teacher, s->g->path, s->split, 0, r->err);
+    if (!st)
+        st = pare_dataset_load(&d, r->a, teacher, s->g->path, &(pare_data_opts){.split = s->split},
+                               r->err);
     if (!st) st = pare_width(&small, &report, teacher, &d.inputs, &o, &silent, r->err);
     if (!st) st = distill_student(r, teacher, &small);
     pare_model_free(small);

@@ -59,7 +59,7 @@ PARE_NORETURN void pare_assert_failed(const char *file, int line, const char *wh
 /* Not for several threads at once: each thread that allocates has its own. */
 typedef struct pare_arena pare_arena;
 typedef struct pare_mark {
-    void *chunk, *large;
+    void *chunk, *large, *cleanup;
     size_t used;
 } pare_mark;
 
@@ -236,6 +236,8 @@ PARE_MUST_USE pare_status pare_file_move(const char *from, const char *to, bool 
  * of UTF-8, if there is one. PARE_ERR_INPUT when it begins with the mark of UTF-16. */
 PARE_MUST_USE pare_status pare_text_read(char **out, size_t *bytes, pare_arena *a, const char *path,
                                          pare_err *err);
+/* Removes a folder and what is in it, links not followed. What cannot be removed stays. */
+void pare_folder_remove(const char *path);
 bool pare_file_exists(const char *path); /* a file of any kind, a folder too */
 bool pare_is_dir(const char *path);      /* links are followed */
 /* `path` as it must be written inside the file `from` so that it is found from its folder:

@@ -70,6 +70,10 @@ typedef enum pare_kind {
     PARE_ONE_LAYER_LEAST,
     PARE_OUTPUTS_LEAST,
     PARE_ROWS_CHANGED,
+    PARE_COSINE_DISTANCE,
+    PARE_NEIGHBORS_CHANGED,
+    PARE_KL_MOST,
+    PARE_KL_MEAN,
     PARE_AUC_MOST,
     PARE_AUC_LEAST,
     PARE_AUC_DIFFERENCE,
@@ -85,6 +89,8 @@ typedef enum pare_kind {
     PARE_CLUSTER_OUTPUTS,
     PARE_ENGINE_ROUNDING,
     PARE_NEW_INPUT_OUTPUTS,
+    PARE_NEW_INPUT_COSINE_DISTANCE,
+    PARE_NEW_INPUT_KL,
     PARE_NEW_INPUTS_SHARE,
     /* observations */
     PARE_ENGINE_DISTANCE,
@@ -165,6 +171,7 @@ typedef struct pare_file_ref {
     size_t ntensors;
     pare_named_hash *tensors; /* as they are in memory: names, orientation and precision of pare,
                                   packed and coded weights unpacked; "vocab" too */
+    pare_load_opts read_as;   /* what was told to its importer */
 } pare_file_ref;
 
 /* Inputs by their hashes, one by one and sorted: the first `tokens` tokens of each, 0: all. */
@@ -175,13 +182,15 @@ typedef struct pare_input_hashes {
 
 /* Which inputs: a file, or seeded random ones. */
 typedef struct pare_data_ref {
-    const char *kind;                    /* "random", "file", or "part": some inputs of a file */
-    const char *path;                    /* file; NULL for random */
-    char sha256[PARE_SHA256_HEX];        /* of the file; "" for random */
-    size_t split;                        /* graphs */
-    size_t count, tokens;                /* inputs in the set; tokens of each (random, part: at
+    const char *kind;             /* "random", "file", or "part": some inputs of a file */
+    const char *path;             /* file; NULL for random */
+    char sha256[PARE_SHA256_HEX]; /* of the file; "" for random */
+    size_t split;                 /* graphs */
+    const char *column;           /* of .csv, .tsv, .jsonl: which one was asked for; NULL: none */
+    size_t count, tokens;         /* inputs in the set; tokens of each (random, part: at
                                             most; 0: all) */
-    size_t first;                        /* part: the number of the first one */
+    const size_t *numbers;        /* part: in the file, ascending; NULL: from `first` on */
+    size_t first;
     char inputs_sha256[PARE_SHA256_HEX]; /* of everything in the set: ids, vectors, edges, shapes */
     /* What claims about new inputs rest on. `fitted` and `candidates` are the writer's word: no
      * file shows to which inputs a cut was fitted, or how many cuts the held-out inputs decided
@@ -290,9 +299,10 @@ pare_claim pare_ball_claim(double radius, pare_ball_norm norm);
 /* The inputs of a reduction: some to fit it to, others, held out, to measure and to
  * prove it on.
  *
- * Of one file the last quarter of the inputs is held out (of a single input: all of it, which is
- * then seen by both sides); of the others the first ones are fitted to. Two files may be given
- * instead. What is proven on are the first of the held-out inputs, as many as one can afford. A
+ * Which ones are held out: pare_dataset_heldout; of a file of its own the inputs that the seed
+ * draws, or all. The metric is taken on whole inputs, PARE_HELDOUT_INPUTS at most, and is the same in
+ * all commands. What is proven on are the first inputs that were drawn (of a text drawn by documents:
+ * their beginnings), with the same limit of tokens for all. A
  * certificate may speak about new inputs only where the held-out ones were not
  * fitted to, are independent draws, and were not picked by what they are; `no_new_inputs` says why
  * it may not. */
@@ -306,37 +316,36 @@ typedef struct pare_cert_inputs {
     const char *path;             /* NULL: random */
     char sha256[PARE_SHA256_HEX]; /* of the files that were read */
     size_t split, tokens;         /* of a graph; of each random input */
-    bool part;         /* `set` is a part of the file's inputs, from number `first`, with at */
-    size_t first;      /* most `tokens` tokens of each */
-    pare_dataset data; /* when there is a path */
+    const char *column;           /* as it was asked for */
+    bool part; /* `set` is a part of the file's inputs, with at most `tokens` tokens of */
+    const size_t *numbers; /* each; their numbers, ascending; NULL: 0, 1, ... */
+    bool whole;            /* part: none of them is longer than that */
+    pare_dataset data;     /* when there is a path */
 } pare_cert_inputs;
 
 /* All inputs of a file, or (path NULL) random ones drawn from the seed. PARE_ERR_INPUT: no input in
  * the file suits the model. Everything lives in the arena. */
 PARE_MUST_USE pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_arena *a,
-                                                const pare_model *m, const char *path, size_t split,
-                                                uint64_t seed, pare_err *err);
+                                                const pare_model *m, const char *path,
+                                                const pare_data_opts *opts, pare_err *err);
 
 typedef struct pare_heldout_opts {
     /* One file (heldout NULL), two, or none (both NULL: random inputs, drawn from the seed, to
      * prove on, and none to fit to). */
     const char *data, *heldout;
     uint64_t seed;
-    size_t split;         /* of a graph */
-    size_t most_fitted;   /* inputs to fit to, at most, ... */
-    size_t fit_tokens;    /* ... tokens of each; 0: all */
-    size_t most_measured; /* held-out inputs to measure on, at most */
-    size_t most_proven;   /* held-out inputs to prove on, at most, ... */
-    size_t proven_tokens; /* ... tokens of each; 0: all, ... */
-    double work;          /* ... and multiplications of a pass over them */
-    bool cut_only_texts;  /* tokens are left out of texts alone: sentences and graphs stay whole */
-    bool nothing_fitted;  /* no input is fitted to: all of them are held out */
+    size_t split;          /* of a graph */
+    const char *column;    /* pare_data_opts */
+    size_t most_fitted;    /* inputs to fit to, at most, ... */
+    size_t fit_tokens;     /* ... tokens of each; 0: all */
+    size_t prove;          /* held-out inputs to prove on, at most, ... */
+    size_t proven_tokens;  /* ... tokens of each; 0: all. Graphs and vectors stay whole */
+    bool nothing_fitted;   /* no input is fitted to */
+    const pare_exec *exec; /* of texts that the model writes itself */
 } pare_heldout_opts;
-/* No limits. */
 #define PARE_HELDOUT_OPTS_DEFAULT                                                                  \
     {                                                                                              \
-        .most_fitted = SIZE_MAX, .most_measured = SIZE_MAX, .most_proven = SIZE_MAX,               \
-        .work = __builtin_inf()                                                                    \
+        .most_fitted = SIZE_MAX, .prove = PARE_HELDOUT_INPUTS, .proven_tokens = PARE_PROVEN_TOKENS \
     }
 
 typedef struct pare_heldout {
@@ -346,9 +355,11 @@ typedef struct pare_heldout {
     pare_text_notes fit_notes; /* of the file that is fitted to, where it is another one */
     size_t compared_tokens;    /* fitted and held-out inputs are compared by so many; 0: all */
     bool nothing_fitted;       /* as asked */
-    bool apart;  /* what is measured on is another part of the data, or another file */
-    bool more;   /* a larger most_proven adds to what is proven on */
-    size_t seen; /* so many of what is proven on are among what is fitted to */
+    bool apart;       /* what is measured on is another part of the data, or another file */
+    bool more;        /* a larger `prove` adds to what is proven on */
+    size_t units, of; /* so many of so many inputs (or documents) of the file are measured on */
+    bool documents;
+    size_t seen;               /* so many of what is proven on are among what is fitted to */
     const char *no_new_inputs; /* why nothing can be said about new inputs; NULL: something can */
 } pare_heldout;
 
@@ -368,18 +379,27 @@ PARE_MUST_USE pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, co
 /* What the name of a model has at its end until it is proven: the pid. */
 #define PARE_PART_SUFFIX ".part-%ld"
 
+/* Whether the bytes of files say which of two models is larger, or those of their weights: below 1 MB
+ * the header of the file that came in would decide. */
+bool pare_compare_files(uint64_t file_bytes);
+
 typedef struct pare_publish_opts {
-    const char *in_path, *out_path; /* the certificate goes to out_path.cert.json */
-    const pare_files *in_files;     /* what the input model was loaded through; NULL: read again */
+    const char *in_path, *out_path; /* the certificate goes to out_path.cert.json, ... */
+    bool folder;      /* ... or to out_path/pare.cert.json: in_path is a Hugging Face folder, and
+                         out_path becomes one of its kind (pare_export_like) */
+    pare_dtype dtype; /* of the weights in a folder; 0: those of the input's */
+    const pare_files *in_files; /* what the input model was loaded through; NULL: read again */
     bool overwrite;
     double max_error; /* compared with the proven bound; inf: no promise is asked for */
+    bool must_shrink; /* PARE_ERR_PROMISE unless the file is smaller than what came in */
     uint64_t seed;
     const char *data_path;   /* where `set` came from; NULL: random inputs drawn from `seed` */
     const char *data_sha256; /* of the files it was read from; NULL: the file is hashed now */
     size_t split, tokens;    /* of a graph; of each random input */
-    bool part;               /* the set is a part of the file's inputs, from number `first` */
-    size_t first;
-    const pare_inputs *set; /* what the headline speaks about */
+    const char *column;      /* pare_data_opts */
+    bool part;               /* the set is a part of the file's inputs, ... */
+    const size_t *numbers;   /* ... of each its number in the file; NULL: 0, 1, ... */
+    const pare_inputs *set;  /* what the headline speaks about */
     /* Statements about new inputs of the source of `set`. Only where no input of the set took part
      * in any choice: neither the cut nor its size, nor whether it is written at all (max_error). */
     bool new_inputs;
@@ -400,7 +420,8 @@ typedef struct pare_publish_opts {
 /* Writes `out` under a temporary name, loads it again, measures both models by the f64 reference,
  * proves by the prover, checks that the two agree within their proven radii, writes the
  * certificate, then renames the model into place. PARE_ERR_PROMISE (nothing written) when proven >
- * max_error; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
+ * max_error, or when the file must shrink and does not: it is compared with the files that came in,
+ * below 1 MB the bytes of its weights with theirs; PARE_ERR_VERIFY when the reloaded model is not the one that was meant. `cert` lives in
  * the arena. `out` is freed as soon as it is on disk (the caller's pointer is set to NULL): memory
  * for one copy, not two. What lives in the arena of *out, the lists in the report of a cut among
  * it, is gone then: read it before, or use pare_reduce, whose report is in the caller's arena. */

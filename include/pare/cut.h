@@ -28,8 +28,9 @@
 typedef struct pare_model_facts {
     const char *path;
     char sha256[PARE_SHA256_HEX]; /* "": it was not asked for */
-    uint64_t file_bytes;          /* of a folder: of the plain files in it */
-    pare_size size;               /* MACs: of one pass over `tokens` */
+    uint64_t file_bytes; /* of a folder: of the plain files in it, or those that were read */
+    pare_size size;      /* MACs: of one pass over `tokens` */
+    pare_dtype dtype;    /* that most bytes of the weights are stored in */
     size_t tokens;
 } pare_model_facts;
 /* MACs of one pass over `in`; NULL: over as many tokens as suit the model. */
@@ -67,6 +68,8 @@ typedef struct pare_reduction {
     /* Why the certificate makes no claim about new inputs though it might, or NULL. */
     const char *no_new_inputs;
     bool new_inputs;   /* the certificate speaks about new inputs */
+    double new_share;  /* with new_inputs, before the proof: if no held-out input is above the
+                          bound, at most this share of new ones is (confidence 95 %) */
     bool prove_more;   /* more inputs could be proven on (pare_reduce_opts.prove) */
     double proof_work; /* multiplications of the passes that the proof makes */
     pare_cert cert;
@@ -93,6 +96,7 @@ typedef struct pare_reduction {
     bool has_metric;
     const char *no_metric; /* why quality could not be measured though there are targets, or NULL */
     pare_evaluation metric_before, metric_after; /* of a text: "nats" per token */
+    pare_cosine_report cosine;                   /* of embeddings without targets; else all 0 */
     pare_task_kind task;                         /* that the metric belongs to */
     size_t metric_inputs;                        /* how many it is taken over */
     bool held_out;                               /* which the cut was not fitted to */
@@ -104,6 +108,8 @@ typedef struct pare_reduction {
     size_t of_inputs;      /* number of held-out inputs in the file; 0: all were proven on */
     size_t rows;           /* output rows of what is proven on */
     const char *row_word;  /* "node", "position", "input" */
+    const char *
+        label_word; /* what its largest entry is: "class", "top token", "label", "largest output" */
 } pare_reduction;
 
 /* ---- doing it -------------------------------------------------------------------------------- */
@@ -131,12 +137,21 @@ typedef struct pare_reduce_opts {
     const char *from;        /* where the model was read */
     const pare_files *files; /* what it was read through; NULL: it is read again */
     const char *to;          /* the certificate goes to TO.cert.json; of a chain: its certificate */
+    /* `from` is a Hugging Face folder, and `to` becomes one of its kind, with its certificate in it
+     * (pare.cert.json): only what the family's config can express is cut. */
+    bool folder;
     const char *data, *heldout; /* files, or NULL */
     size_t split;
+    const char *column;            /* pare_data_opts */
     size_t fit_inputs, fit_tokens; /* what is fitted to, at most; fit_tokens 0: all of each text */
-    size_t prove;                  /* held-out inputs to prove on; 0: as is usual */
+    size_t prove;                  /* held-out inputs to prove on; 0: PARE_HELDOUT_INPUTS */
+    size_t proven_tokens;          /* ... and the first tokens of each; 0: all */
     double max_error;              /* of the proven bound; inf: none */
     bool overwrite, time_attention;
+    /* Also write what is not smaller than what came in, and what is not cut at all. A fold is
+     * always written. */
+    bool allow_larger;
+    pare_dtype dtype; /* rounds the cut to it (F16, BF16, F32, F64); 0: to the model's precision */
     uint64_t seed;
     double started;                  /* pare_seconds() when the work began; 0: now */
     pare_claim ask[PARE_REDUCE_ASK]; /* claims wanted beside the prover's own: pare_publish_opts */
@@ -161,12 +176,14 @@ typedef struct pare_reduce_opts {
                       : (KIND) == PARE_REDUCE_TICKET ? 48                                          \
                                                      : 64,                                         \
         .fit_tokens = (KIND) == PARE_REDUCE_TICKET ? 128 : 256, .max_error = __builtin_inf(),      \
-        .width = PARE_WIDTH_OPTS_DEFAULT, .distill = PARE_DISTILL_OPTS_DEFAULT,                    \
-        .depth = PARE_DEPTH_OPTS_DEFAULT, .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT,                \
-        .ticket = PARE_TICKET_OPTS_DEFAULT                                                         \
+        .proven_tokens = PARE_PROVEN_TOKENS, .width = PARE_WIDTH_OPTS_DEFAULT,                     \
+        .distill = PARE_DISTILL_OPTS_DEFAULT, .depth = PARE_DEPTH_OPTS_DEFAULT,                    \
+        .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT, .ticket = PARE_TICKET_OPTS_DEFAULT               \
     }
 
-/* PARE_ERR_PROMISE: nothing is proven to stay within max_error, and nothing was written. On failure
+/* PARE_ERR_PROMISE: nothing is proven to stay within max_error, or the result is not smaller than
+ * what came in; so is one that the options leave as it is. PARE_ERR_USAGE: they ask for what no
+ * folder can hold (before any data is read). Nothing was written. On failure
  * *out has what was found until then. */
 PARE_MUST_USE pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                                       const pare_reduce_opts *o, const pare_exec *exec,

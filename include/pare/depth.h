@@ -95,6 +95,10 @@ typedef struct pare_depth_opts {
     size_t nexact;
     pare_attn_kind kind; /* PARE_ATTN_NONE: auto, for each layer the one that costs least alone */
     pare_depth_select select;
+    /* Instead: whole blocks go until so many are left, one after the other, each time the one that
+     * costs least; 0: none does. */
+    size_t blocks;
+    pare_dtype dtype; /* of the weights; 0: as pare_model_round rounds to those of the input */
 } pare_depth_opts;
 
 #define PARE_DEPTH_OPTS_DEFAULT                                                                    \
@@ -137,6 +141,7 @@ PARE_MUST_USE pare_status pare_depth(pare_model **out, pare_depth_report *report
 typedef struct pare_depth_one_opts {
     pare_collapse which;
     size_t keep; /* keep, keepbias, uniform+keep: which block; PARE_DEPTH_UNSET: the best on data */
+    pare_dtype dtype; /* as pare_depth_opts.dtype */
 } pare_depth_one_opts;
 #define PARE_DEPTH_ONE_OPTS_DEFAULT                                                                \
     {                                                                                              \

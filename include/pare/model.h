@@ -7,7 +7,8 @@
  *   per block:
  *     z  = out_norm( skip(x) + attention( in_norm(x) ) )
  *     x' = out_norm( skip(z) + ffn( in_norm(z) ) )
- *   y  = head(x)                                         norm, pooling, dense + act, classifier
+ *   y  = head(x)                                         norm, pooling, dense + act, classifier,
+ *                                                        division by the length of the row
  *
  * A sublayer with kind NONE is not there at all: its output is its input. */
 #ifndef PARE_MODEL_H
@@ -147,16 +148,19 @@ typedef struct pare_embedding { /* x = norm( map( embedding[id] or vector, + pos
 typedef enum pare_pool {
     PARE_POOL_NONE, /* one output row per token */
     PARE_POOL_FIRST,
-    PARE_POOL_MEAN
+    PARE_POOL_MEAN,
+    PARE_POOL_MAX, /* entry by entry, over the tokens */
+    PARE_POOL_LAST
 } pare_pool;
 
-typedef struct pare_output_head { /* y = out( act( dense( pool( norm(x) ) ) ) ) */
+typedef struct pare_output_head { /* y = normalize( out( act( dense( pool( norm(x) ) ) ) ) ) */
     pare_norm norm;
     pare_pool pool;
     pare_dense dense; /* optional, with act */
     pare_act act;
     bool tied;      /* out.w is the embedding */
     pare_dense out; /* optional: without it the hidden row is the output */
+    bool normalize; /* last of all, each output row is y / |y|_2; a row of zeros stays zero */
 } pare_output_head;
 
 typedef enum pare_tokenizer_kind {
@@ -164,8 +168,21 @@ typedef enum pare_tokenizer_kind {
     PARE_TOK_GPT2,    /* the bytes of vocab.bpe */
     PARE_TOK_LLAMA2C, /* the bytes of llama2.c's tokenizer.bin */
     PARE_TOK_WORDS,   /* one word a line */
-    PARE_TOK_BYTES    /* every byte is its own id; no vocabulary needed */
+    PARE_TOK_BYTES,   /* every byte is its own id; no vocabulary needed */
+    PARE_TOK_JSON     /* the bytes of tokenizer.json */
 } pare_tokenizer_kind;
+
+/* What a folder does not say and its user does. */
+typedef struct pare_load_opts {
+    /* The outputs are pooled like this instead of through the model's own head; NONE: as the folder
+     * says (1_Pooling of sentence-transformers, or the head of its family). */
+    pare_pool pool;
+    bool normalize; /* and divided by their length */
+} pare_load_opts;
+#define PARE_LOAD_OPTS_DEFAULT                                                                     \
+    {                                                                                              \
+        .pool = PARE_POOL_NONE                                                                     \
+    }
 
 /* Bytes that a file may hold in the place of a weight's numbers. */
 typedef struct pare_coded {
@@ -179,6 +196,10 @@ typedef struct pare_model {
     pare_embedding embedding;
     pare_pattern pattern;
     size_t context; /* longest input; 0 = any */
+    /* F16 or BF16: files of the model hold those weights in it whose numbers it has; all others are
+     * stored as they are in memory. It came with the file, and is no part of what the model
+     * computes. */
+    pare_dtype precision;
     size_t nblocks;
     pare_block *blocks;
     pare_output_head head;
@@ -189,6 +210,8 @@ typedef struct pare_model {
      * a ticket fills it in: a model that was loaded or cloned is made of numbers. */
     const pare_coded *coded;
     size_t ncoded;
+    pare_load_opts read_as; /* what the caller told the importer; a certificate repeats it */
+    const char *notes; /* what reading it decided, a line each: for a user to know; NULL: nothing */
 
     pare_arena *arena; /* owns the structs and every weight that is not in a blob */
     pare_blob **blobs; /* the files the other weights live in */
@@ -215,6 +238,14 @@ typedef pare_status pare_weight_fn(void *self, const char *name, pare_weight *w,
 PARE_MUST_USE pare_status pare_model_each_weight(pare_model *m, pare_weight_fn *fn, void *self,
                                                  pare_err *err);
 
+/* Rounds every weight, to nearest, ties to even: with dtype 0 to the type in which `like` stores the
+ * weight of that name, or of most of its bytes where it does not have it; none gets wider.
+ * Otherwise every weight becomes one of dtype, wider or not. Frequencies of rotary positions and the
+ * coded weights of a ticket stay. PARE_ERR_INPUT names the tensor with a number that would become
+ * infinite. Every cut ends with it, before it is certified. */
+PARE_MUST_USE pare_status pare_model_round(pare_model *m, const pare_model *like, pare_dtype dtype,
+                                           pare_err *err);
+
 /* Every shape fits its neighbors, every weight is finite, every kind has what it needs; the
  * message names the tensor and both shapes. Importers, loaders and reductions end with it. */
 PARE_MUST_USE pare_status pare_model_check(const pare_model *m, pare_err *err);
@@ -222,8 +253,8 @@ PARE_MUST_USE pare_status pare_model_check(const pare_model *m, pare_err *err);
 size_t pare_model_width(const pare_model *m, size_t b);
 size_t pare_model_outputs(const pare_model *m); /* columns of the output */
 
-/* Parameters (stored numbers; a tied head counts once), bytes of weights, and multiply-adds of
- * one pass over `tokens` tokens (edges: visible pairs; 0 = what the pattern gives). */
+/* Parameters (stored numbers; a tied head counts once), bytes of the weights in a file, and
+ * multiply-adds of one pass over `tokens` tokens (edges: visible pairs; 0 = what the pattern gives). */
 typedef struct pare_size {
     uint64_t parameters, bytes, macs;
 } pare_size;
@@ -246,20 +277,23 @@ bool pare_attn_is_softmax(pare_attn_kind k);
 const char *pare_ffn_name(pare_ffn_kind k);
 const char *pare_position_name(pare_position_kind k);
 const char *pare_pool_name(pare_pool p);
+extern const char *const pare_pool_names[]; /* in the order of the enum, ended by NULL */
 const char *pare_pattern_name(pare_pattern_kind k);
 const char *pare_tokenizer_name(pare_tokenizer_kind k);
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Loads a pare file, or imports what it finds: Hugging Face GPT-2, Llama, BERT (a file or a
- * folder, sharded, f16/bf16), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
+/* Loads a pare file, or imports what it finds: Hugging Face and sentence-transformers folders and
+ * files (docs/huggingface.md has the families), llama2.c .bin, per-head tensors, the graph transformers, Moonshine,
  * the depth and width npz. Every file is read once; weights stay in its bytes where they can.
  * Caller frees *out with pare_model_free. */
 PARE_MUST_USE pare_status pare_model_load(pare_model **out, const char *path, pare_err *err);
-/* The same through `files`, which then holds what the model was made of, config.json and shards
- * too. `files` may be freed before the model. */
-PARE_MUST_USE pare_status pare_model_load_files(pare_model **out, const char *path,
-                                                pare_files *files, pare_err *err);
+/* Loads through `files`, which then holds what the model was made of, config.json and shards too, and
+ * may be freed before the model; as `opts` (NULL: the default) say. PARE_ERR_INPUT where they do not go
+ * with the model: a pare file says all of it itself. */
+PARE_MUST_USE pare_status pare_model_load_as(pare_model **out, const char *path,
+                                             const pare_load_opts *opts, pare_files *files,
+                                             pare_err *err);
 /* Writes the file (whole or not at all) and, when sha256 is not NULL, its hash. */
 PARE_MUST_USE pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
                                           char sha256[PARE_SHA256_HEX], pare_err *err);
@@ -285,6 +319,25 @@ PARE_MUST_USE pare_status pare_export_onnx(const pare_model *m, const char *path
  * norms that divide by another width, replaced attention. A failure leaves no file of this call. */
 PARE_MUST_USE pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwrite,
                                          pare_err *err);
+
+/* A cut `m` of the model `in`, which was loaded from the Hugging Face folder `source`, as a folder
+ * of the same kind: tensors under their names in their types (or `dtype`, unless that is 0) and
+ * files, config.json with the new sizes, every tokenizer and side file as it is; pooling that was
+ * told (in->read_as) as sentence-transformers' files. m == in: as it came in, weights and config
+ * byte for byte. It is loaded again and compared. PARE_ERR_INPUT for shapes that the family's config
+ * cannot express. `folder` must not exist; a failure leaves nothing of it. */
+PARE_MUST_USE pare_status pare_export_like(const pare_model *m, const pare_model *in,
+                                           const char *source, const char *folder, pare_dtype dtype,
+                                           pare_err *err);
+/* Whether a folder may be written at `path`: PARE_ERR_IO for a file or a link, and for a folder that
+ * is not empty unless with `overwrite` it is one of a model and holds nothing else (folders of
+ * modules, such as 1_Pooling, belong to it). */
+PARE_MUST_USE pare_status pare_folder_check(const char *path, bool overwrite, pare_err *err);
+/* Renames the folder `from` to `to` (beside it, and down to the disk); what is there is replaced as
+ * pare_folder_check says. On failure `to` is as it was, unless the message says that the folder
+ * could not be synced. */
+PARE_MUST_USE pare_status pare_folder_move(const char *from, const char *to, bool overwrite,
+                                           pare_err *err);
 
 /* The one small engine that serves every call of a plan, as ONNX with fixed shapes and no weights:
  *
@@ -340,7 +393,10 @@ typedef struct pare_random_model_opts {
     size_t vocab;    /* 256: every byte is an id, so that text needs no vocabulary */
     size_t context;
     size_t features; /* graph: width of the given vectors */
-    size_t classes;  /* bert, graph */
+    size_t classes;  /* bert, graph; none with `pool` */
+    pare_pool pool;  /* not for graphs: the pooled rows are the outputs, in the place of the kind's
+                        own head; NONE: as the kind has it */
+    bool normalize;  /* outputs of length 1 */
     double sigma;    /* of the weights; 0: 1 / sqrt(columns) */
     uint64_t seed;
     const pare_exec *exec; /* may be NULL */

@@ -277,8 +277,9 @@ typedef enum pare_plan_direction {
 
 typedef struct pare_plan_step {
     pare_plan_direction direction;
-    double setting; /* width: share of the parameters (below 1) or dimensions; depth: exact
+    double setting;   /* width: share of the parameters (below 1) or dimensions; depth: exact
                        attention layers; weights: bits */
+    pare_dtype dtype; /* of the weights; 0: as in the model */
 } pare_plan_step;
 extern const char *const pare_plan_direction_names[]; /* "width", "depth", "ticket", NULL */
 /* "width --dim 8": how the command would be told. */
@@ -308,10 +309,11 @@ typedef struct pare_plan_opts {
      * one the smallest error. */
     double eps, max_ms;
     uint64_t max_bytes;
-    uint64_t frame_bytes; /* of the file, beside the weights */
-    size_t mixtures;      /* that are made at most */
-    unsigned directions;  /* to try: 1u << PARE_PLAN_WIDTH and so on, added */
-    bool seen;            /* errors are what is measured, and nothing has to be proven of them */
+    uint64_t file_bytes; /* of the model as it is; 0: as pare would store it */
+    pare_dtype dtype;    /* of the weights of the cuts; 0: as in the model */
+    size_t mixtures;     /* that are made at most */
+    unsigned directions; /* to try: 1u << PARE_PLAN_WIDTH and so on, added */
+    bool seen;           /* errors are what is measured, and nothing has to be proven of them */
     uint64_t seed;
     void (*note)(void *self, const pare_plan_try *t); /* one for each that was made; may be NULL */
     void *self;

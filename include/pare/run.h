@@ -122,15 +122,30 @@ PARE_MUST_USE pare_status pare_tokenizer_new(pare_tokenizer **out, pare_arena *a
 /* What kind of vocabulary a file is, by its content; PARE_ERR_INPUT when it is none. */
 PARE_MUST_USE pare_status pare_vocab_detect(pare_tokenizer_kind *kind, const uint8_t *vocab,
                                             size_t bytes, pare_err *err);
+typedef struct pare_vocab {
+    pare_tokenizer_kind kind;
+    const uint8_t *data; /* what pare_tokenizer_new takes */
+    size_t bytes;
+    const char *notes; /* what was decided in reading, a line each; NULL: nothing */
+} pare_vocab;
+/* The vocabulary of a file, or of a folder as Hugging Face lays it out, in the arena: the first that is
+ * there of tokenizer.json, vocab.txt, vocab.json with merges.txt, tokenizer.model. */
+PARE_MUST_USE pare_status pare_vocab_read(pare_vocab *out, pare_arena *a, const char *path,
+                                          pare_err *err);
 size_t pare_tokenizer_size(const pare_tokenizer *t); /* number of ids */
+/* What a user should know about the vocabulary, a line each: what it asks for and pare leaves out,
+ * entries that are there twice. NULL: nothing. */
+const char *pare_tokenizer_notes(const pare_tokenizer *t);
 /* Text to ids, in the arena. GPT-2: the byte-pair merges. llama2.c: begin-of-text first, a blank
  * before, greedy merges by score, bytes as the fall-back. Words: lower-cased, split on blanks,
- * unknown words dropped, between [CLS] and [SEP] where the list has them. */
+ * unknown words dropped, between [CLS] and [SEP] where the list has them. tokenizer.json: as the file
+ * says, with what it puts around a text; texts are neither cut nor filled up. */
 PARE_MUST_USE pare_status pare_encode(int64_t **ids, size_t *n, pare_arena *a,
                                       const pare_tokenizer *t, const char *text, size_t bytes,
                                       pare_err *err);
 /* The bytes of one id as it is printed after `previous` (-1: first): llama2.c drops the blank
- * after begin-of-text, and its begin- and end-of-text print nothing. Borrowed, not ended by a zero.
+ * after begin-of-text, and its begin- and end-of-text print nothing, nor do special tokens of
+ * tokenizer.json. Borrowed, not ended by a zero.
  * Words are given without the blank between them. An id out of range has no bytes. */
 const char *pare_decode(const pare_tokenizer *t, int64_t previous, int64_t id, size_t *bytes);
 
@@ -141,6 +156,8 @@ typedef struct pare_text_notes {
     size_t invalid_line, invalid_byte; /* of the first: its line, from 1; its place, from 0 */
     size_t words, unknown;             /* words looked up; those that the list lacks */
     char first_unknown[64];            /* as it stands in the text, cut where it is longer */
+    size_t longer, longest, most;      /* so many texts were longer than `most` tokens and cut to
+                                          them; tokens of the longest */
 } pare_text_notes;
 /* Both add to *n, which begins all zero. The second does something for word lists alone. */
 void pare_text_note_utf8(pare_text_notes *n, const char *text, size_t bytes);
@@ -217,7 +234,8 @@ typedef struct pare_generate_opts {
     const pare_tokenizer *tokenizer; /* says which token ends a text */
     size_t tokens;                   /* to generate for each prompt, at most */
     pare_sample_opts sample;
-    uint64_t seed; /* of every prompt: each draws from the start of the stream */
+    uint64_t seed; /* of every prompt: each draws from the start of the stream, ... */
+    bool streams;  /* ... or prompt i from that of stream i */
     pare_generate_events events;
 } pare_generate_opts;
 #define PARE_GENERATE_OPTS_DEFAULT                                                                 \

@@ -39,6 +39,7 @@ typedef struct pare_ticket_opts {
     int exponent;  /* the scale is 2^exponent; PARE_TICKET_CHOOSE: the best of a few, by matrix */
     uint64_t seed;
     pare_coding coding;
+    pare_dtype dtype; /* of weights that stay numbers; 0: as in the input */
     /* of FEEDBACK */
     const pare_inputs *fit; /* what the ticket is fitted to; NULL: every entry for itself */
     double stored;          /* bits stored for a weight; 0: as many as it takes */

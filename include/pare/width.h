@@ -72,6 +72,9 @@ typedef struct pare_width_opts {
     size_t tokens; /* slice, auto and qk of text: no more than that many of each input are looked
                       at; 0: all */
     bool untie;    /* slice, svd: a tied head becomes a matrix of its own */
+    /* auto of text: only shapes that the config of a Hugging Face model can express: hidden units
+     * alone, as many in every layer, and no bias where there was none. */
+    bool standard;
     /* When dim (stream methods) or qk_dim (jl, qk) is 0: the largest one with which at most this
      * share of the parameters is left, or the smallest one with which no output moves by more than
      * max_move in f64. 0 and inf: not asked. */
@@ -82,6 +85,7 @@ typedef struct pare_width_opts {
     pare_width_start start; /* cluster */
     pare_width_rule rule;   /* cluster */
     pare_width_basis basis; /* which directions of the stream stay */
+    pare_dtype dtype; /* of the weights; 0: as pare_model_round rounds to those of the input */
 } pare_width_opts;
 
 #define PARE_WIDTH_OPTS_DEFAULT                                                                    \

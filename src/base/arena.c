@@ -48,8 +48,16 @@ typedef struct chunk {
     size_t size, used;
 } chunk;
 
+/* What is to be done when the memory around it goes; it lies in the arena itself. */
+typedef struct cleanup {
+    struct cleanup *below;
+    void (*fn)(void *self);
+    void *self;
+} cleanup;
+
 struct pare_arena {
     chunk *small, *large;
+    cleanup *cleanups;
     atomic_int holders; /* beside the one that made it */
 };
 
@@ -103,9 +111,29 @@ pare_arena *pare_arena_retain(pare_arena *a)
     return a;
 }
 
+static void clean_up_to(pare_arena *a, const cleanup *stop)
+{
+    while (a->cleanups != stop) {
+        PARE_ASSERT(a->cleanups != NULL);
+        cleanup *const c = a->cleanups;
+        a->cleanups = c->below;
+        c->fn(c->self);
+    }
+}
+
+bool pare_arena_on_free(pare_arena *a, void (*fn)(void *self), void *self)
+{
+    cleanup *const c = pare_alloc(a, 1, sizeof *c);
+    if (!c) return false;
+    *c = (cleanup){a->cleanups, fn, self};
+    a->cleanups = c;
+    return true;
+}
+
 void pare_arena_free(pare_arena *a)
 {
     if (!a || atomic_fetch_sub(&a->holders, 1) > 0) return;
+    clean_up_to(a, NULL);
     pop_chunks_to(&a->small, NULL);
     pop_chunks_to(&a->large, NULL);
     free(a);
@@ -158,11 +186,15 @@ char *pare_sprintf(pare_arena *a, const char *fmt, ...)
 
 pare_mark pare_arena_mark(const pare_arena *a)
 {
-    return (pare_mark){.chunk = a->small, .large = a->large, .used = a->small ? a->small->used : 0};
+    return (pare_mark){.chunk = a->small,
+                       .large = a->large,
+                       .cleanup = a->cleanups,
+                       .used = a->small ? a->small->used : 0};
 }
 
 void pare_arena_reset(pare_arena *a, pare_mark m)
 {
+    clean_up_to(a, m.cleanup);
     pop_chunks_to(&a->large, m.large);
     pop_chunks_to(&a->small, m.chunk);
     chunk *c = a->small;

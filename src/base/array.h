@@ -11,6 +11,9 @@ bool pare_array_is_integer(const pare_array *a); /* PARE_BOOL is one: 0 or 1 */
 /* Widens half precision (exactly). */
 float pare_f16_to_f32(uint16_t h);
 float pare_bf16_to_f32(uint16_t h);
+/* The nearest half precision, ties to even; beyond the largest one: infinity. */
+uint16_t pare_f16_of(double x);
+uint16_t pare_bf16_of(double x);
 
 /* The array lives in `arena`. Fortran order is transposed into row-major, big-endian into
  * little-endian; bf16 travels as '<V2', which numpy keeps as raw bytes; PARE_TEXT has no data. */

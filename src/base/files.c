@@ -137,6 +137,13 @@ size_t pare_files_count(const pare_files *f)
     return f->nread;
 }
 
+uint64_t pare_files_bytes(const pare_files *f)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < f->nread; i++) sum += f->read[i].blob->bytes;
+    return sum;
+}
+
 const char *pare_files_path(const pare_files *f, size_t i)
 {
     PARE_ASSERT(i < f->nread);

@@ -2,11 +2,12 @@
  *
  * The buffer is our own: stdio gives up when a signal interrupts a write, and forgets what it has
  * lost. */
-#include <pare/base.h>
+#include "support.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -247,33 +248,53 @@ static long owner_pid(const char *tail, bool old)
     return s && strcmp(s, ".tmp") == 0 ? again : 0;
 }
 
-static size_t remove_stale(const char *path, bool old)
+static bool remove_inside(const char *folder, const char *name)
+{
+    char path[PATH_MAX];
+    const int n = snprintf(path, sizeof path, "%s/%s", folder, name);
+    if (n <= 0 || (size_t)n >= sizeof path) return false;
+    pare_folder_remove(path);
+    return !pare_file_exists(path);
+}
+
+static size_t remove_stale(const char *path, bool old, bool folders)
 {
     const char *const slash = strrchr(path, '/'), *const base = slash ? slash + 1 : path;
     char *const folder = folder_of(path);
     DIR *const d = folder ? opendir(folder) : NULL;
     const size_t n = strlen(base);
-    free(folder);
     size_t removed = 0;
-    if (!d) return 0;
+    if (!d) {
+        free(folder);
+        return 0;
+    }
     for (const struct dirent *e; (e = readdir(d));) {
         const long pid = strncmp(e->d_name, base, n) == 0 ? owner_pid(e->d_name + n, old) : 0;
         struct stat info;
-        if (pid > 0 && kill((pid_t)pid, 0) != 0 && errno == ESRCH &&
-            fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
-            S_ISREG(info.st_mode) && unlinkat(dirfd(d), e->d_name, 0) == 0)
-            removed++;
+        if (pid <= 0 || kill((pid_t)pid, 0) == 0 || errno != ESRCH ||
+            fstatat(dirfd(d), e->d_name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+            continue;
+        if (S_ISREG(info.st_mode))
+            removed += unlinkat(dirfd(d), e->d_name, 0) == 0;
+        else if (folders && S_ISDIR(info.st_mode))
+            removed += remove_inside(folder, e->d_name);
     }
+    free(folder);
     closedir(d);
     return removed;
 }
 
 size_t pare_out_sweep(const char *path)
 {
-    return remove_stale(path, true);
+    return remove_stale(path, true, false);
 }
 
 size_t pare_out_sweep_begun(const char *path)
 {
-    return remove_stale(path, false);
+    return remove_stale(path, false, false);
+}
+
+size_t pare_folder_sweep(const char *path)
+{
+    return remove_stale(path, true, true);
 }

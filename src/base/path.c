@@ -83,7 +83,11 @@ char *pare_path_relative(pare_arena *a, const char *from, const char *path)
 
 char *pare_path_beside(pare_arena *a, const char *file, const char *relative)
 {
+    const size_t n = folder_bytes(file);
     if (*relative == '/') return pare_strdup(a, relative);
-    const char *folder = pare_strndup(a, file, folder_bytes(file));
+    /* The folder itself: without the slash behind it, unless it is the root. */
+    if (strcmp(relative, ".") == 0)
+        return n ? pare_strndup(a, file, n > 1 ? n - 1 : n) : pare_strdup(a, ".");
+    const char *folder = pare_strndup(a, file, n);
     return folder ? pare_sprintf(a, "%s%s", folder, relative) : NULL;
 }

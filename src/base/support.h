@@ -9,6 +9,10 @@
 /* *out = a * b, a + b; false (and *out untouched) on overflow. */
 PARE_MUST_USE bool pare_add(size_t *out, size_t a, size_t b);
 
+/* fn(self) is called when the arena is freed, or reset to a mark made before: for what is not the
+ * arena's own memory. The last one first. False: memory is out, and fn will not be called. */
+PARE_MUST_USE bool pare_arena_on_free(pare_arena *a, void (*fn)(void *self), void *self);
+
 /* ---- threads and progress -------------------------------------------------------------------- */
 
 /* The same for long blocks: once x->stop is set no further block is begun, and PARE_ERR_STOPPED is
@@ -78,13 +82,20 @@ PARE_MUST_USE pare_status pare_text_read_blob(char **out, size_t *bytes, pare_ar
 PARE_MUST_USE pare_status pare_folder_list(char ***names, size_t *n, pare_arena *a,
                                            const char *folder, pare_err *err);
 
+/* pare_out_sweep where `path` is a folder: folders of such names go as well. */
+size_t pare_folder_sweep(const char *path);
+
+/* Bytes of a file, or of the plain files in a folder; 0: there is none. */
+uint64_t pare_path_bytes(const char *path);
+
 /* ---- files read once ------------------------------------------------------------------------- */
 
 /* pare_file_exists and pare_is_dir, as they were when they were asked first: what is not there
  * decides what a loader does as much as what is. PARE_ERR_MEMORY. */
 PARE_MUST_USE pare_status pare_files_exists(pare_files *f, bool *out, const char *path,
                                             pare_err *err);
-size_t pare_files_count(const pare_files *f); /* of files that were read, in that order */
+size_t pare_files_count(const pare_files *f);   /* of files that were read, in that order */
+uint64_t pare_files_bytes(const pare_files *f); /* of all of them together */
 /* Of file i: its path as it was asked for, and the hash of the bytes that were handed out. */
 const char *pare_files_path(const pare_files *f, size_t i);
 const char *pare_files_sha256(const pare_files *f, size_t i);

@@ -70,6 +70,12 @@ static bool add_named(cJSON *to, const char *key, const pare_named_hash *h, size
     return ok;
 }
 
+/* Whether the importer was told anything. */
+static bool is_told(const pare_load_opts *o)
+{
+    return o->pool != PARE_POOL_NONE || o->normalize;
+}
+
 static bool add_file(cJSON *to, const char *key, const pare_file_ref *f)
 {
     cJSON *const o = pare_json_add_object(to, key);
@@ -77,7 +83,10 @@ static bool add_file(cJSON *to, const char *key, const pare_file_ref *f)
            pare_json_add_string(o, "sha256", f->sha256) &&
            add_named(o, "files", f->files, f->nfiles) &&
            pare_json_add_string(o, "architecture", f->architecture) &&
-           add_named(o, "tensors", f->tensors, f->ntensors);
+           add_named(o, "tensors", f->tensors, f->ntensors) &&
+           (!is_told(&f->read_as) ||
+            pare_json_add_record(o, "read_as", "pool:s normalize:b",
+                                 pare_pool_name(f->read_as.pool), f->read_as.normalize));
 }
 
 static bool add_hashes(cJSON *to, const char *key, const pare_input_hashes *h)
@@ -108,8 +117,15 @@ static bool add_data(cJSON *to, const pare_data_ref *d)
     if (ok && d->path)
         ok = pare_json_add_string(o, "path", d->path) &&
              pare_json_add_string(o, "sha256", d->sha256) &&
-             pare_json_add_size(o, "split", d->split);
-    if (ok && part) ok = pare_json_add_size(o, "first", d->first);
+             pare_json_add_size(o, "split", d->split) &&
+             (!d->column || pare_json_add_string(o, "column", d->column));
+    if (ok && part && !d->numbers) ok = pare_json_add_size(o, "first", d->first);
+    if (ok && part && d->numbers) {
+        cJSON *const list = pare_json_add_array(o, "numbers");
+        ok = list != NULL;
+        for (size_t i = 0; ok && i < d->count; i++)
+            ok = pare_json_add_size(list, NULL, d->numbers[i]);
+    }
     ok = ok && pare_json_add_size(o, "count", d->count);
     if (ok && (part || !d->path)) ok = pare_json_add_size(o, "tokens", d->tokens);
     return ok && pare_json_add_string(o, "inputs_sha256", d->inputs_sha256) && add_heldout(o, d);

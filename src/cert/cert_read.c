@@ -177,14 +177,31 @@ static pare_named_hash *named_hashes(pare_work *r, place p, size_t *n)
     return out;
 }
 
+/* What the importer was told: a way of pooling, by its name. */
+static void read_told(pare_work *r, place p, pare_load_opts *out)
+{
+    if (!is_object(r, p, KEYS("pool", "normalize"))) return;
+    const char *const pool = get_text(r, p, "pool");
+    out->normalize = get_truth(r, p, "normalize") == PARE_TRUE;
+    size_t i = 0;
+    while (r->st == PARE_OK && pare_pool_names[i] && strcmp(pool, pare_pool_names[i]) != 0) i++;
+    if (r->st == PARE_OK && !pare_pool_names[i])
+        refuse(r, child(r, p, "pool"), "must be a way of pooling");
+    else
+        out->pool = (pare_pool)i;
+}
+
 static void read_file(pare_work *r, place p, pare_file_ref *out)
 {
-    if (!is_object(r, p, KEYS("path", "sha256", "files", "architecture", "tensors"))) return;
+    if (!is_object(r, p, KEYS("path", "sha256", "files", "architecture", "tensors", "read_as")))
+        return;
     out->path = get_text(r, p, "path");
     get_hash(r, p, "sha256", out->sha256);
     out->files = named_hashes(r, child(r, p, "files"), &out->nfiles);
     get_hash(r, p, "architecture", out->architecture);
     out->tensors = named_hashes(r, child(r, p, "tensors"), &out->ntensors);
+    if (r->st == PARE_OK && pare_json_has(p.v, "read_as"))
+        read_told(r, child(r, p, "read_as"), &out->read_as);
 }
 
 static void read_hashes(pare_work *r, place p, pare_input_hashes *out)
@@ -214,6 +231,23 @@ static void read_heldout(pare_work *r, place p, pare_data_ref *out)
     read_hashes(r, child(r, p, "heldout"), &out->heldout);
 }
 
+/* The numbers of the inputs of a part, ascending: none is there twice. */
+static void read_numbers(pare_work *r, place p, pare_data_ref *out)
+{
+    const place all = child(r, p, "numbers");
+    const size_t n = array_size(r, all);
+    size_t *const numbers = pare_work_alloc(r, n, sizeof *numbers), at = 0;
+    if (r->st == PARE_OK && n != out->count) refuse(r, all, "must have `count` numbers");
+    for (const cJSON *v = n ? all.v->child : NULL; v && r->st == PARE_OK; v = v->next, at++) {
+        const double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
+        if (!(x >= 0 && x <= 0x1p53 && x == floor(x)) || (at > 0 && x <= (double)numbers[at - 1]))
+            refuse(r, element(r, all, v, at), "must be a whole number above the one before it");
+        else
+            numbers[at] = (size_t)x;
+    }
+    out->numbers = numbers;
+}
+
 static void read_data(pare_work *r, place p, pare_data_ref *out)
 {
     if (r->st == PARE_OK && !cJSON_IsObject(p.v)) refuse(r, p, "must be an object");
@@ -228,20 +262,26 @@ static void read_data(pare_work *r, place p, pare_data_ref *out)
         is_object(r, p, KEYS("kind", "count", "tokens", "inputs_sha256"));
     else if (part)
         is_object(r, p,
-                  KEYS("kind", "path", "sha256", "split", "first", "count", "tokens",
+                  KEYS("kind", "path", "sha256", "split", "column",
+                       pare_json_has(p.v, "numbers") ? "numbers" : "first", "count", "tokens",
                        "inputs_sha256", "writers_word", "heldout"));
     else
         is_object(r, p,
-                  KEYS("kind", "path", "sha256", "split", "count", "inputs_sha256", "writers_word",
-                       "heldout"));
-    if (part) out->first = get_size(r, p, "first", 0);
+                  KEYS("kind", "path", "sha256", "split", "column", "count", "inputs_sha256",
+                       "writers_word", "heldout"));
     if (part || random) out->tokens = get_size(r, p, "tokens", random);
     if (!random) {
         out->path = get_text(r, p, "path");
         get_hash(r, p, "sha256", out->sha256);
         out->split = get_size(r, p, "split", 0);
+        if (r->st == PARE_OK && pare_json_has(p.v, "column"))
+            out->column = get_text(r, p, "column");
     }
     out->count = get_size(r, p, "count", 1);
+    if (part && pare_json_has(p.v, "numbers"))
+        read_numbers(r, p, out);
+    else if (part)
+        out->first = get_size(r, p, "first", 0);
     get_hash(r, p, "inputs_sha256", out->inputs_sha256);
     if (r->st == PARE_OK && (pare_json_has(p.v, "writers_word") || pare_json_has(p.v, "heldout")))
         read_heldout(r, p, out);

@@ -14,6 +14,8 @@
 #define OUTPUTS_NORM  "largest absolute difference over the output entries"
 #define SCORE_NORM    "largest change of the second output minus the first"
 #define SHARE_NORM    "share of the output rows"
+#define COSINE_NORM   "1 - cosine of the output rows of both models"
+#define KL_NORM       "Kullback-Leibler divergence of the softmax of output rows, in nats"
 #define AUC_NORM      "area under the ROC curve of the test rows"
 #define COLLAPSE_NORM "largest difference of an entry between two tokens of one input"
 #define ENGINE_NORM   "largest distance of the f32 engine's outputs from the exact function"
@@ -111,6 +113,20 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
     [PARE_ROWS_CHANGED] = {.name = "rows.changed", .section = PARE_THEOREM, .norm = SHARE_NORM,
         .ceiling = 1,
         .sentence = "rows whose largest entry may have changed"},
+    [PARE_COSINE_DISTANCE] = {.name = "cosine.distance", .section = PARE_THEOREM,
+        .norm = COSINE_NORM, .parameters = {"rows", "left_out"}, .ceiling = 2,
+        .sentence = "1 - cosine between the outputs of both models, over {rows} output rows; "
+                    "largest left out: {left_out}"},
+    [PARE_NEIGHBORS_CHANGED] = {.name = "neighbors.changed", .section = PARE_THEOREM,
+        .norm = "share of the inputs", .parameters = {"nearest"}, .ceiling = 1,
+        .sentence = "inputs whose set of nearest other inputs ({nearest} of them, by the cosine of "
+                    "the outputs) may have changed"},
+    [PARE_KL_MOST] = {.name = "kl.most", .section = PARE_THEOREM, .norm = KL_NORM,
+        .sentence = "KL divergence of the output model from the input model: largest over the "
+                    "output rows"},
+    [PARE_KL_MEAN] = {.name = "kl.mean", .section = PARE_THEOREM, .norm = KL_NORM,
+        .sentence = "KL divergence of the output model from the input model: mean over the output "
+                    "rows"},
     [PARE_AUC_MOST] = {.name = "auc.most", .section = PARE_THEOREM, .norm = AUC_NORM, .ceiling = 1,
         .sentence = "AUC of the output model"},
     [PARE_AUC_LEAST] = {.name = "auc.least", .section = PARE_THEOREM, .lower = true,
@@ -159,6 +175,15 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
         .norm = OUTPUTS_NORM, .parameters = {"draws", "left_out"},
         .sentence = "a new input of the same source, from {draws} held-out inputs; largest errors "
                     "left out: {left_out}"},
+    [PARE_NEW_INPUT_COSINE_DISTANCE] = {.name = "new_input.cosine_distance",
+        .section = PARE_THEOREM, .norm = COSINE_NORM, .parameters = {"draws", "left_out"},
+        .ceiling = 2,
+        .sentence = "1 - cosine on a new input of the same source, from {draws} held-out inputs; "
+                    "largest left out: {left_out}"},
+    [PARE_NEW_INPUT_KL] = {.name = "new_input.kl", .section = PARE_THEOREM, .norm = KL_NORM,
+        .parameters = {"draws", "left_out"},
+        .sentence = "KL divergence, mean over the rows of a new input of the same source, from "
+                    "{draws} held-out inputs; largest left out: {left_out}"},
     [PARE_NEW_INPUTS_SHARE] = {.name = "new_inputs.share", .section = PARE_THEOREM,
         .norm = "share of the inputs of the source", .parameters = {"draws", "left_out"},
         .ceiling = 1,
@@ -244,7 +269,8 @@ const pare_kind_row pare_kinds[PARE_KINDS] = {
 
 bool pare_kind_is_drawn(pare_kind k)
 {
-    return k == PARE_NEW_INPUT_OUTPUTS || k == PARE_NEW_INPUTS_SHARE;
+    return k == PARE_NEW_INPUT_OUTPUTS || k == PARE_NEW_INPUT_COSINE_DISTANCE ||
+           k == PARE_NEW_INPUT_KL || k == PARE_NEW_INPUTS_SHARE;
 }
 
 bool pare_same_claim(const pare_claim *a, const pare_claim *b)

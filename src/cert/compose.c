@@ -2,11 +2,11 @@
  *
  *   |f - h| <= |f - g| + |g - h|   on every input both sides speak about, entry by entry;
  *
- * hence bounds add up when norm, domain and inputs are the same and the models in the middle are
- * the same bytes. The inputs of a file may be named in several ways (whole, or at most so many
- * tokens of each where none has more): if they have the same hash they are the same. Nothing else
- * composes: the other claims stay in the links, which the composed
- * certificate carries whole. */
+ * hence bounds add up when norm, domain and inputs are the same and the models in the middle are the
+ * same bytes; so do distances of outputs scaled to length 1, which gives a bound on cosines. The
+ * inputs of a file may be named in several ways (whole, or at most so many tokens of each where none
+ * has more): if they have the same hash they are the same. Nothing else composes: the other claims
+ * stay in the links, which the composed certificate carries whole. */
 #include "cert_internal.h"
 
 #include <math.h>
@@ -98,6 +98,23 @@ static pare_status add_apriori(pare_cert *out, pare_arena *a, pare_cert *const *
         err);
 }
 
+/* 1 - cosine of the whole chain. D = 1 - cos is half the square of the distance of two unit vectors, and
+ * these distances add up: sqrt(D) <= sqrt(D_1) + ... + sqrt(D_n), row by row. */
+static pare_status add_cosine(pare_cert *out, pare_arena *a, pare_cert *const *links, size_t n,
+                              pare_err *err)
+{
+    pare_ub sum = {0};
+    pare_claim c = {.kind = PARE_COSINE_DISTANCE};
+    for (size_t i = 0; i < n; i++) {
+        const pare_claim *const t = pare_cert_find(links[i], PARE_COSINE_DISTANCE);
+        if (!t || t->p[1] != 0 || (i > 0 && t->p[0] != c.p[0])) return PARE_OK;
+        c.p[0] = t->p[0];
+        sum = pare_ub_add(sum, pare_ub_sqrt((pare_ub){t->value}));
+    }
+    c.value = fmin(2, pare_ub_mul(sum, sum).v);
+    return pare_cert_add(out, a, c, err);
+}
+
 pare_status cert_add_up(pare_cert *out, pare_arena *a, pare_cert *const *links, size_t n,
                         pare_err *err)
 {
@@ -119,7 +136,8 @@ pare_status cert_add_up(pare_cert *out, pare_arena *a, pare_cert *const *links, 
     out->norm = links[0]->norm;
     out->domain = links[0]->domain;
     out->proven = proven.v;
-    return st ? st : add_apriori(out, a, links, n, err);
+    if (!st) st = add_apriori(out, a, links, n, err);
+    return st ? st : add_cosine(out, a, links, n, err);
 }
 
 /* ---- copies of the links ----------------------------------------------------------------------

@@ -31,7 +31,8 @@
  * proven of the first tokens of the N does not bound a whole new input: it is cut as they are. */
 #include "base/support.h"
 #include "conformal.h"
-#include "prove.h"
+#include "outputs.h"
+#include "linalg/bounds.h"
 #include <math.h>
 #include <string.h>
 
@@ -62,10 +63,11 @@ static double at_least(size_t part, size_t whole)
     return fma(v, (double)whole, -(double)part) > 0 ? nextafter(v, 0) : v;
 }
 
-pare_claim pare_new_input(size_t draws, size_t left_out, double bound, const char *domain)
+pare_claim pare_new_input(pare_kind kind, size_t draws, size_t left_out, double bound,
+                          const char *domain)
 {
     PARE_ASSERT(left_out < draws);
-    return (pare_claim){.kind = PARE_NEW_INPUT_OUTPUTS,
+    return (pare_claim){.kind = kind,
                         .p = {(double)draws, (double)left_out},
                         .value = bound,
                         .probability = at_least(draws - left_out, draws + 1),
@@ -128,26 +130,57 @@ static const char *domain_words(pare_arena *a, const pare_data_ref *d, size_t dr
                         most, draws);
 }
 
-pare_status pare_add_new_inputs(pare_cert *cert, pare_arena *a, const pare_data_ref *data,
-                                const pare_model *f, const pare_model *g, const pare_inputs *set,
-                                const pare_exec *exec, pare_err *err)
+/* The largest figure of the rows of each input, or their mean. */
+static void of_inputs(double *to, const pare_each_bound *each, const double *row, bool mean)
 {
-    const size_t n = pare_draw_count(set), fewer = pare_left_out_count(n);
-    if (data->candidates != 1 || !pare_may_be_independent(set) || n == 0) return PARE_OK;
-    const char *const domain = domain_words(a, data, n);
-    if (!domain) return pare_no_memory(err);
-    double bound = cert->proven;
-    pare_status st = PARE_OK;
-    for (size_t k = 0; st == PARE_OK && k <= fewer; k += fewer ? fewer : 1) {
-        if (k > 0) { /* the (k + 1)-th largest error, each input proven for itself */
-            double *const each = pare_alloc(a, n, sizeof *each);
-            if (!each) return pare_no_memory(err);
-            st = pare_prove_each(each, f, g, set, exec, err);
-            pare_sort_doubles(each, n);
-            bound = fmin(bound, each[n - 1 - k]);
+    for (size_t i = 0; i < each->inputs; i++) {
+        const size_t begin = each->first[i], end = each->first[i + 1];
+        pare_ub sum = {0}, most = {0};
+        for (size_t k = begin; k < end; k++) {
+            sum = pare_ub_add(sum, (pare_ub){row[k]});
+            most = pare_ub_max(most, (pare_ub){row[k]});
         }
-        if (st == PARE_OK) st = pare_cert_add(cert, a, pare_new_input(n, k, bound, domain), err);
-        if (st == PARE_OK) st = pare_cert_add(cert, a, pare_new_inputs(n, k, domain), err);
+        to[i] = mean ? pare_ub_div(sum, (double)(end - begin)).v : most.v;
+    }
+}
+
+/* One error of the inputs: its (k + 1)-th largest for every k that is left out; `headline` (nan: there is
+ * none) bounds all of them as well. */
+static pare_status add_error(pare_cert *cert, pare_arena *a, pare_kind kind, double *errors,
+                             size_t n, double headline, const char *domain, pare_err *err)
+{
+    const size_t fewer = pare_left_out_count(n);
+    pare_status st = PARE_OK;
+    pare_sort_doubles(errors, n);
+    for (size_t k = 0; st == PARE_OK && k <= fewer; k += fewer ? fewer : 1) {
+        const bool all = k == 0 && !isnan(headline);
+        const double bound = all ? headline : fmin(headline, errors[n - 1 - k]);
+        st = pare_cert_add(cert, a, pare_new_input(kind, n, k, bound, domain), err);
+        if (st == PARE_OK && kind == PARE_NEW_INPUT_OUTPUTS)
+            st = pare_cert_add(cert, a, pare_new_inputs(n, k, domain), err);
+    }
+    return st;
+}
+
+pare_status pare_add_new_inputs(pare_cert *cert, pare_arena *a, const pare_data_ref *data,
+                                const pare_inputs *set, const pare_each_bound *each, pare_err *err)
+{
+    const size_t n = pare_draw_count(set);
+    if (data->candidates != 1 || !pare_may_be_independent(set) || n == 0) return PARE_OK;
+    PARE_ASSERT(each && each->inputs == n);
+    const char *const domain = domain_words(a, data, n);
+    double *const errors = pare_alloc(a, n, sizeof *errors);
+    if (!domain || !errors) return pare_no_memory(err);
+    memcpy(errors, each->apart, n * sizeof *errors);
+    pare_status st =
+        add_error(cert, a, PARE_NEW_INPUT_OUTPUTS, errors, n, cert->proven, domain, err);
+    if (st == PARE_OK && each->distance) {
+        of_inputs(errors, each, each->distance, false);
+        st = add_error(cert, a, PARE_NEW_INPUT_COSINE_DISTANCE, errors, n, NAN, domain, err);
+    }
+    if (st == PARE_OK && each->kl) {
+        of_inputs(errors, each, each->kl, true);
+        st = add_error(cert, a, PARE_NEW_INPUT_KL, errors, n, NAN, domain, err);
     }
     if (st != PARE_OK) return st;
     return pare_cert_add(

@@ -23,18 +23,19 @@ size_t pare_draw_count(const pare_inputs *set);
  * tokens before it are the data's as well. */
 bool pare_may_be_independent(const pare_inputs *set);
 /* One more draw, and the share of the source above; from `draws` draws, more than are left out. */
-pare_claim pare_new_input(size_t draws, size_t left_out, double bound, const char *domain);
+pare_claim pare_new_input(pare_kind kind, size_t draws, size_t left_out, double bound,
+                          const char *domain);
 pare_claim pare_new_inputs(size_t draws, size_t left_out, const char *domain);
 /* PARE_ERR_VERIFY unless what the certificate says of held-out and fitted inputs fits the set and
  * allows a statement about new ones; PARE_OK where it makes none. */
 PARE_MUST_USE pare_status pare_heldout_check(const pare_data_ref *d, pare_arena *a,
                                              const pare_inputs *set, pare_err *err);
 /* Adds the statements that the data allow (candidates = 1 and the set may be draws), and their
- * hypothesis. `proven` is there already. */
+ * hypothesis, from what is proven of each input. `proven` is there already. */
+struct pare_each_bound;
 PARE_MUST_USE pare_status pare_add_new_inputs(pare_cert *cert, pare_arena *a,
-                                              const pare_data_ref *data, const pare_model *f,
-                                              const pare_model *g, const pare_inputs *set,
-                                              const pare_exec *exec, pare_err *err);
+                                              const pare_data_ref *data, const pare_inputs *set,
+                                              const struct pare_each_bound *each, pare_err *err);
 
 /* ---- the binomial tail (src/cert/clopper_pearson.c) ------------------------------------------ */
 

@@ -206,17 +206,55 @@ static size_t widest_stream(const pare_model *m)
 
 /* ---- top ------------------------------------------------------------------------------------ */
 
-/* One row per sequence: its first, or the mean of all (a convex combination). */
+/* Entry by entry the largest over the tokens of sequence s: nothing is rounded. A maximum moves by
+ * no more than what it is taken of: for each entry k,
+ *     |max_i X_ik - max_i M_ik| <= max_i |X_ik - M_ik|,
+ * so the row moves by at most the root of the sum of the r_i^2, and by sqrt(d) max_i r_i. */
+static void max_pooled(flow *y, size_t s, const flow *x, size_t tokens)
+{
+    const size_t d = x->x.cols, first = s * tokens;
+    enclose_copy_row(y, s, x, first);
+    for (size_t i = first + 1; i < first + tokens; i++) {
+        for (size_t k = 0; k < d; k++) {
+            const double hi = pare_row(&x->x, i)[k], most = pare_row(&y->x, s)[k];
+            if (!x->wide) {
+                if (!(hi <= most)) pare_row_mut(&y->x, s)[k] = hi;
+                continue;
+            }
+            const dd at = flow_at(x, i, k);
+            if (hi > most || (hi == most && at.lo > flow_at(y, s, k).lo)) flow_put(y, s, k, at);
+        }
+    }
+    for (size_t e = 0; e < ENGINES; e++) {
+        double squares = 0, most = 0;
+        for (size_t i = first; i < first + tokens; i++) {
+            squares = up_fma(x->r[e][i], x->r[e][i], squares);
+            most = up_max(most, x->r[e][i]);
+        }
+        /* One token: its own radius, without a root. */
+        const double all = tokens == 1 ? most : up_sqrt(squares);
+        y->r[e][s] = up_min(all, up_mul(up_sqrt((double)d), most));
+    }
+}
+
+/* One row per sequence: its first, its last, the largest, or the mean of all (a convex
+ * combination). */
 pare_status enclose_pooled(flow *y, const enclose_ctx *c, const flow *x, pare_err *err)
 {
     const size_t t = c->tokens, rows = x->x.rows / t, d = x->x.cols;
     const pare_status st = enclose_flow_new(y, c, rows, d, err);
     if (st != PARE_OK) return st;
-    const bool mean = c->m->head.pool == PARE_POOL_MEAN;
-    const size_t n = mean ? t : 1;
+    const pare_pool kind = c->m->head.pool;
+    const bool mean = kind == PARE_POOL_MEAN;
+    const size_t n = mean ? t : 1, skipped = kind == PARE_POOL_LAST ? t - 1 : 0;
     for (size_t s = 0; s < rows; s++) {
         double *const to = pare_row_mut(&y->x, s), r[ENGINES] = {0}, size[ENGINES] = {0};
-        for (size_t i = s * t; i < s * t + n; i++) {
+        const size_t first = s * t + skipped;
+        if (kind == PARE_POOL_MAX) {
+            max_pooled(y, s, x, t);
+            continue;
+        }
+        for (size_t i = first; i < first + n; i++) {
             const double *const from = pare_row(&x->x, i);
             const double norm = flow_norm(x, i);
             if (c->wide)
@@ -243,12 +281,25 @@ pare_status enclose_pooled(flow *y, const enclose_ctx *c, const flow *x, pare_er
     return PARE_OK;
 }
 
-/* The last map: entry o moves by |w_o|_2 |x - x'| at most, which is what a row's radius bounds. */
-static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow *x, pare_err *err)
+/* The last map: entry o moves by |w_o|_2 |x - x'| at most, which is what a row's radius bounds.
+ * Where outputs are normalized, the radius of the whole row is needed before that: the map is then
+ * one like any other, and y / |y| an rms norm (enclose_norm.c). No entry moves by more than its
+ * row. */
+static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow *hidden,
+                           pare_err *err)
 {
     const pare_weight *const w = pare_head_weight(c->m);
     const dense_norms *const n = &c->norms->out;
-    const bool mapped = pare_has(w);
+    const bool mapped = pare_has(w) && !c->m->head.normalize;
+    flow last = *hidden;
+    const flow *const x = &last;
+    if (c->m->head.normalize) {
+        const pare_norm unit = pare_head_unit_norm(c->m);
+        pare_status st = PARE_OK;
+        if (pare_has(w)) st = enclose_dense(&last, c, hidden, w, &c->m->head.out.b, n, err);
+        if (st == PARE_OK) st = enclose_norm(&last, c, &unit, err);
+        if (st != PARE_OK) return st;
+    }
     flow y = {.x = pare_mat_of(out->mid, out->rows, out->cols), .wide = c->wide};
     y.lo = pare_mat_of(out->lo, out->rows, out->cols);
     PARE_ASSERT(x->x.rows == out->rows && (mapped ? w->rows : x->x.cols) == out->cols);

@@ -129,8 +129,7 @@ pare_status enclose_product(pare_mat *y, pare_mat *lo, const flow *x, const pare
     if (!x->wide) return pare_dense_f64(y, &x->x, w, b, exec, err);
     wide_mat to = {*y, *lo};
     const wide_mat from = {x->x, x->lo};
-    wide_dense(&to, &from, w, b, exec);
-    return PARE_OK;
+    return wide_dense(&to, &from, w, b, exec, err);
 }
 
 pare_status enclose_dense(flow *y, const enclose_ctx *c, const flow *x, const pare_weight *w,

@@ -86,7 +86,7 @@ pare_status pare_file_ref_make(pare_file_ref *out, pare_arena *a, const char *ce
                                const char *path, const pare_files *files, const pare_model *m,
                                pare_err *err)
 {
-    *out = (pare_file_ref){0};
+    *out = (pare_file_ref){.read_as = m->read_as};
     out->path = pare_path_relative(a, cert_path, path);
     if (!out->path) return pare_no_memory(err);
     pare_status st = list_files(out, a, path, files, err);
@@ -104,7 +104,9 @@ pare_status pare_data_ref_make(pare_data_ref *out, pare_arena *a, const char *ce
     *out = (pare_data_ref){.kind = path ? "file" : "random", .count = set->n};
     if (path) {
         out->split = set->n > 0 && set->in[0].graph ? split : 0; /* nothing else has one */
-        out->path = pare_path_relative(a, cert_path, path);
+        size_t texts;
+        out->path = pare_data_is_self(path, &texts) ? pare_strdup(a, path)
+                                                    : pare_path_relative(a, cert_path, path);
         if (!out->path) return pare_no_memory(err);
         memcpy(out->sha256, sha256, PARE_SHA256_HEX);
     } else {

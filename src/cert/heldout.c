@@ -3,6 +3,7 @@
 #include "conformal.h"
 #include "outputs.h"
 #include "data/graph_data.h"
+#include "data/heldout_draw.h"
 #include "heldout.h"
 #include "model/inputs.h"
 
@@ -14,17 +15,21 @@ size_t pare_default_tokens(const pare_model *m)
 }
 
 pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_arena *a, const pare_model *m,
-                                  const char *path, size_t split, uint64_t seed, pare_err *err)
+                                  const char *path, const pare_data_opts *o, pare_err *err)
 {
-    *out = (pare_cert_inputs){.path = path, .split = split};
+    *out = (pare_cert_inputs){.path = path, .split = o->split, .column = o->column};
     if (!path) {
         out->tokens = pare_default_tokens(m);
-        return pare_inputs_random(&out->set, a, m, PARE_RANDOM_INPUTS, out->tokens, seed, err);
+        return pare_inputs_random(&out->set, a, m, PARE_RANDOM_INPUTS, out->tokens, o->seed, err);
     }
     pare_files *const files = pare_files_new();
     if (!files) return pare_no_memory(err);
-    pare_status st = pare_dataset_load_files(&out->data, a, m, path, split, 0, files, err);
-    if (!st) st = pare_files_identity(out->sha256, files, path, err);
+    pare_status st = pare_dataset_load_files(&out->data, a, m, path, o, files, err);
+    size_t texts; /* of the model itself: their hash is that of the token ids */
+    if (!st)
+        st = pare_data_is_self(path, &texts)
+                 ? pare_inputs_sha256(out->sha256, &out->data.inputs, err)
+                 : pare_files_identity(out->sha256, files, path, err);
     pare_files_free(files);
     if (!st && out->data.inputs.n == 0)
         st = pare_fail(err, PARE_ERR_INPUT, "%s: no input in it suits the model", path);
@@ -35,63 +40,43 @@ pare_status pare_cert_inputs_load(pare_cert_inputs *out, pare_arena *a, const pa
 
 /* ---- what is fitted to, what is held out ------------------------------------------------------ */
 
-/* 0: all of them. Texts have the limit also where none of these is so long: a rule that looked at
- * them could not promise anything of one more, which may be longer. */
-static size_t token_limit(const pare_dataset *all, size_t tokens, const pare_heldout_opts *o)
+/* 0: all of them. Every set of token ids has the limit, also where none is so long: a rule that
+ * looked at them could not promise anything of one more, which may be longer. */
+static size_t token_limit(const pare_model *m, size_t tokens)
 {
-    return o->cut_only_texts && all->task != PARE_TASK_TEXT ? 0 : tokens;
+    return m->embedding.ids ? tokens : 0;
 }
 
-static double work_of(const pare_model *m, const pare_input *in)
-{
-    pare_input one = *in;
-    return pare_passes_work(m, m, &(pare_inputs){1, &one});
-}
-
-/* Leaves as many of the inputs as one can afford to prove on, one at least. Where inputs differ in
- * size, those that are left are the smaller ones rather than the larger, and how many they are
- * depends on what they are: a new one is not like them. */
-static void leave_affordable(pare_heldout *h, const pare_model *m, pare_inputs *set, double work)
-{
-    size_t n = 0;
-    for (double sum = 0; n < set->n; n++) {
-        sum += work_of(m, &set->in[n]);
-        if (n > 0 && sum > work) break;
-    }
-    bool same_work = true;
-    for (size_t i = 1; same_work && n < set->n && i < set->n; i++)
-        same_work = work_of(m, &set->in[i]) == work_of(m, &set->in[0]);
-    if (!same_work)
-        h->no_new_inputs = "the inputs differ in size and are too many to prove on all of them";
-    set->n = n;
-}
-
-/* Inputs [first, first + count) of the file are held out. */
+/* What is measured on: at most PARE_HELDOUT_INPUTS of those held out; what is proven on: the first
+ * ones of them, cut to the limit. */
 static pare_status hold_out(pare_heldout *h, pare_arena *a, const pare_model *m,
-                            const pare_cert_inputs *from, size_t first, size_t count,
+                            const pare_cert_inputs *from, const pare_heldout_draw *d,
                             const pare_heldout_opts *o, pare_err *err)
 {
     const pare_dataset *const all = &from->data;
-    const size_t tokens = token_limit(all, o->proven_tokens, o);
-    pare_inputs set;
+    const size_t tokens = token_limit(m, o->proven_tokens);
+    const bool graphs = all->task == PARE_TASK_NODES; /* all of them, as they come */
+    const size_t measured = graphs ? d->held : pare_min_size(d->held, PARE_HELDOUT_INPUTS),
+                 proven = graphs ? d->held : pare_min_size(d->held, o->prove);
+    size_t *numbers = NULL, n = 0;
     h->held = *from;
-    pare_dataset *const measured = &h->held.data;
-    measured->target = all->target ? all->target + first : NULL;
-    measured->value = all->value ? all->value + first * all->nvalues : NULL;
-    pare_status st = pare_inputs_part(&measured->inputs, a, &all->inputs, first,
-                                      pare_min_size(count, o->most_measured), 0, err);
-    if (!st)
-        st = pare_inputs_part(&set, a, &all->inputs, first, pare_min_size(count, o->most_proven),
-                              tokens, err);
+    pare_status st = pare_heldout_numbers(&numbers, &n, a, d, 0, measured, false, err);
+    if (!st) st = pare_dataset_pick(&h->held.data, a, all, numbers, n, err);
+    if (!st) st = pare_heldout_proven(&numbers, &n, a, d, proven, err);
+    if (!st) st = pare_inputs_pick(&h->held.set, a, &all->inputs, numbers, n, tokens, err);
     if (st) return st;
-    const size_t wanted = set.n;
-    leave_affordable(h, m, &set, o->work);
-    h->more = set.n == wanted && set.n < measured->inputs.n;
-    if (!pare_may_be_independent(&set))
+    h->held.whole = true;
+    for (size_t i = 0; i < n; i++)
+        h->held.whole =
+            h->held.whole && h->held.set.in[i].tokens == all->inputs.in[numbers[i]].tokens;
+    h->units = measured;
+    h->documents = d->documents;
+    h->of = d->n;
+    h->more = proven < d->held;
+    if (!pare_may_be_independent(&h->held.set))
         h->no_new_inputs = "windows of one text are not independent draws";
-    h->held.set = set;
-    h->held.part = tokens > 0 || set.n < all->inputs.n;
-    h->held.first = first;
+    h->held.part = tokens > 0 || n < all->inputs.n;
+    h->held.numbers = n < all->inputs.n ? numbers : NULL;
     h->held.tokens = tokens;
     return PARE_OK;
 }
@@ -115,17 +100,28 @@ pare_status pare_heldout_split(pare_heldout *out, pare_arena *a, const pare_mode
                                const pare_heldout_opts *o, pare_err *err)
 {
     const pare_cert_inputs *const from = heldout ? heldout : data;
-    const size_t n = data->data.inputs.n, quarter = n / 4 ? n / 4 : 1;
-    const bool all_held = heldout || n == 1 || o->nothing_fitted;
-    const size_t fitted = all_held ? n : n - quarter,
-                 fit_limit = token_limit(&data->data, o->fit_tokens, o);
-    *out = (pare_heldout){.apart = heldout || !all_held, .nothing_fitted = o->nothing_fitted};
+    const size_t fit_limit = token_limit(m, o->fit_tokens),
+                 usual = o->prove > PARE_HELDOUT_INPUTS ? o->prove : PARE_HELDOUT_INPUTS;
+    const bool graphs = from->data.task == PARE_TASK_NODES;
+    pare_heldout_draw held, all;
+    size_t *numbers = NULL, n = 0;
+    *out = (pare_heldout){.nothing_fitted = o->nothing_fitted};
     if (heldout) out->fit_notes = data->data.notes;
-    pare_status st = pare_inputs_part(&out->fit, a, &data->data.inputs, 0,
-                                      pare_min_size(fitted, o->most_fitted), fit_limit, err);
+    pare_status st = pare_heldout_draw_make(&held, a, &from->data.inputs, graphs ? SIZE_MAX : usual,
+                                            graphs || heldout, o->seed, err);
+    if (!st) st = hold_out(out, a, m, from, &held, o, err);
+    if (st) return pare_err_path(err, st, from->path);
+    /* Fitted to: what is not held out, in the order of the draw; of a file of its own all of it. */
+    st = heldout ? pare_heldout_draw_make(&all, a, &data->data.inputs, 0, false, o->seed, err)
+                 : PARE_OK;
+    const pare_heldout_draw *const d = heldout ? &all : &held;
+    const size_t rest = d->held < d->n ? d->held : 0;
+    out->apart = heldout || rest > 0;
+    if (!st) st = pare_heldout_numbers(&numbers, &n, a, d, rest, d->n - rest, false, err);
+    if (!st)
+        st = pare_inputs_pick(&out->fit, a, &data->data.inputs, numbers,
+                              pare_min_size(n, o->most_fitted), fit_limit, err);
     if (st) return pare_err_path(err, st, data->path);
-    st = all_held ? hold_out(out, a, m, from, 0, from->data.inputs.n, o, err)
-                  : hold_out(out, a, m, from, n - quarter, quarter, o, err);
     /* A text that is proven on counts as seen if what is left of it is what the cut was fitted
      * to. */
     const size_t held_limit = out->held.tokens;
@@ -142,14 +138,16 @@ pare_status pare_heldout_load(pare_heldout *out, pare_arena *a, const pare_model
 {
     const char *const data = o->data, *const heldout = o->heldout;
     pare_cert_inputs first, second;
+    const pare_data_opts read = {
+        .split = o->split, .column = o->column, .seed = o->seed, .exec = o->exec};
     *out = (pare_heldout){0};
-    pare_status st = pare_cert_inputs_load(&first, a, m, data, o->split, o->seed, err);
+    pare_status st = pare_cert_inputs_load(&first, a, m, data, &read, err);
     if (heldout)
         out->fit_notes = first.data.notes;
     else
         out->held = first;
     if (!st && heldout) {
-        st = pare_cert_inputs_load(&second, a, m, heldout, o->split, o->seed, err);
+        st = pare_cert_inputs_load(&second, a, m, heldout, &read, err);
         out->held = second;
     }
     if (st || !data) return st;

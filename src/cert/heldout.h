@@ -1,10 +1,7 @@
 /* heldout.h - the inputs of a reduction: some to fit it to, others, held out, to measure and to
  * prove it on.
  *
- * Of one file the last quarter of the inputs is held out (of a single input: all of it, which is
- * then seen by both sides); of the others the first ones are fitted to. Two files may be given
- * instead. What is proven on are the first of the held-out inputs, as many as one can afford. A
- * certificate may speak about new inputs (conformal.h) only where the held-out ones were not
+ * Which ones are held out is the rule of data/heldout_draw.h. A certificate may speak about new inputs (conformal.h) only where the held-out ones were not
  * fitted to, are independent draws, and were not picked by what they are; `no_new_inputs` says why
  * it may not. */
 #ifndef PARE_CERT_HELDOUT_H

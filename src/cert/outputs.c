@@ -2,6 +2,7 @@
  * whether the largest entry is the same one in both, how far the f32 engine was off. */
 #include "outputs.h"
 #include "linalg/dd.h"
+#include "model/model_facts.h"
 #include "enclose.h"
 
 static size_t largest(const double *v, size_t n)
@@ -86,8 +87,8 @@ double pare_passes_work(const pare_model *f, const pare_model *g, const pare_inp
     for (size_t i = 0; i < set->n; i++) {
         const pare_input *const in = &set->in[i];
         const uint64_t edges = in->graph ? in->graph->ptr[in->graph->n] : 0;
-        sum += (double)in->batch * ((double)pare_model_size(f, in->tokens, edges).macs +
-                                    (double)pare_model_size(g, in->tokens, edges).macs);
+        sum += (double)in->batch * ((double)pare_model_macs(f, in->tokens, edges) +
+                                    (double)pare_model_macs(g, in->tokens, edges));
     }
     return sum;
 }
@@ -107,6 +108,7 @@ pare_status pare_cert_take_outputs(pare_cert *c, pare_arena *a, const pare_outpu
             (pare_claim){.kind = PARE_ROWS_CHANGED,
                          .value = o->certain < o->rows ? fmin(1, nextafter(changed, INFINITY)) : 0},
             err);
+    if (!st) st = pare_cert_take_each(c, a, o->each, err);
     if (st || !(f.low <= f.high && g.low <= g.high)) return st;
     const double apart = fmin(1, pare_ub_of(fmax(f.high - g.low, g.high - f.low)).v);
     st = pare_cert_add(c, a, (pare_claim){.kind = PARE_AUC_MOST, .value = g.high}, err);

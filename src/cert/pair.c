@@ -13,6 +13,7 @@
  *
  * Cost: a few forward passes of both models; softmax rows on a box (vertex_softmax.c) are that
  * times the number of heads. */
+#include "model/model_facts.h"
 #include "pair.h"
 #include <string.h>
 
@@ -194,13 +195,38 @@ static pare_status stem(pair *y, const pair_ctx *c, const pare_input *in, dist r
     return st == PARE_OK ? pair_norm(y, c, &x, &s->norm, err) : st;
 }
 
+/* How far the maximum over n rows moves, entry by entry, when row i moves by at most a[i]. */
+static dist max_move(const dist *a, size_t n, size_t d)
+{
+    double squares = 0;
+    dist most = dist_of(0);
+    for (size_t i = 0; i < n; i++) {
+        squares = up_fma(a[i].two, a[i].two, squares);
+        most = dist_max(most, a[i]);
+    }
+    return dist_tidy((dist){n == 1 ? most.two : up_sqrt(squares), most.max}, d);
+}
+
+/* Of a maximum nothing is known of the variation v but what r and z say (pair_settle): f's may be
+ * in another row than g's. */
+static void max_distances(pair *y, const pair *x)
+{
+    const size_t n = x->h[0].rows, d = x->h[0].cols;
+    for (size_t p = 0; p < pair_paths(x); p++) y->r[p][0] = max_move(x->r[p], n, d);
+    y->v[0] = dist_of(INFINITY);
+    y->z[0] = max_move(x->z, n, d);
+}
+
 static pare_status pooled(pair *y, const pair_ctx *c, const pair *x, pare_err *err)
 {
-    const size_t n = x->h[0].rows, many = c->c[0].m->head.pool == PARE_POOL_MEAN ? n : 1;
+    const pare_pool kind = c->c[0].m->head.pool;
+    const size_t n = x->h[0].rows, many = kind == PARE_POOL_MEAN ? n : 1;
+    const size_t first = kind == PARE_POOL_LAST ? n - 1 : 0;
     const double share = up_div(1, (double)many);
     pare_status st = pair_new(y, c, x, 1, x->h[0].cols, err);
     if (st != PARE_OK) return st;
-    for (size_t i = 0; i < many; i++) {
+    if (kind == PARE_POOL_MAX) max_distances(y, x);
+    for (size_t i = first; kind != PARE_POOL_MAX && i < first + many; i++) {
         for (size_t p = 0; p < pair_paths(x); p++)
             y->r[p][0] = dist_add(y->r[p][0], dist_mul(share, x->r[p][i]));
         y->v[0] = dist_add(y->v[0], dist_mul(share, x->v[i]));
@@ -216,6 +242,27 @@ static pare_status pooled(pair *y, const pair_ctx *c, const pair *x, pare_err *e
     return st;
 }
 
+/* Outputs of length 1: the last map like any other, then an rms norm (pare_head_unit_norm). */
+static pare_status normalized(pair *y, const pair_ctx *c, const pair *x, pare_err *err)
+{
+    const pare_model *const m = c->c[0].m;
+    const pare_weight *const w = pare_head_weight(m);
+    const pare_norm unit = pare_head_unit_norm(m);
+    pair mapped = *x;
+    pare_status st = PARE_OK;
+    if (pare_has(w))
+        st = pair_dense(&mapped, c, x, w, &m->head.out.b, &c->ops->out, &c->c[0].norms->out, err);
+    return st == PARE_OK ? pair_norm(y, c, &mapped, &unit, err) : st;
+}
+
+static pare_status last_rows(pare_ball *out, const pair_ctx *c, const pair *x, pare_err *err)
+{
+    pair unit;
+    if (!c->c[0].m->head.normalize) return pair_outputs(out, c, x, err);
+    const pare_status st = normalized(&unit, c, x, err);
+    return st == PARE_OK ? pair_outputs(out, c, &unit, err) : st;
+}
+
 static pare_status top(pare_ball *out, const pair_ctx *c, const pair *x, pare_err *err)
 {
     const pare_output_head *const t = &c->c[0].m->head;
@@ -226,12 +273,12 @@ static pare_status top(pare_ball *out, const pair_ctx *c, const pair *x, pare_er
     if (st != PARE_OK) return st;
     if (!pare_has(&t->dense.w)) {
         st = pair_act(&h, c, t->act, NULL, NULL, err);
-        return st == PARE_OK ? pair_outputs(out, c, &h, err) : st;
+        return st == PARE_OK ? last_rows(out, c, &h, err) : st;
     }
     st = pair_dense(&hidden, c, &h, &t->dense.w, &t->dense.b, &c->ops->dense, &c->c[0].norms->dense,
                     err);
     if (st == PARE_OK) st = pair_act(&hidden, c, t->act, &h, &c->ops->dense_units, err);
-    return st == PARE_OK ? pair_outputs(out, c, &hidden, err) : st;
+    return st == PARE_OK ? last_rows(out, c, &hidden, err) : st;
 }
 
 /* ---- the whole ------------------------------------------------------------------------------ */

@@ -127,8 +127,10 @@ static void whole_row(pare_ball *out, const ends *e, size_t i)
 
 pare_status pair_outputs(pare_ball *out, const pair_ctx *c, const pair *x, pare_err *err)
 {
-    const pare_weight *const w = pare_head_weight(c->c[0].m);
-    ends e = {.c = c, .x = x, .w = pare_has(w) ? w : NULL};
+    const pare_model *const m = c->c[0].m;
+    const pare_weight *const w = pare_head_weight(m);
+    /* Normalized rows have been through the last map. */
+    ends e = {.c = c, .x = x, .w = pare_has(w) && !m->head.normalize ? w : NULL};
     e.outputs = e.w ? w->rows : x->h[0].cols;
     pare_status st = PARE_OK;
     for (size_t p = 0; st == PARE_OK && p < pair_paths(x); p++) st = evaluate(&e, p, err);

@@ -25,7 +25,7 @@ typedef struct pare_verify_opts {
     /* Loads the inputs a certificate names as "file" (the data module does; cert may not). Every
      * byte is read through `files`, so that what was hashed is what was parsed. */
     pare_status (*load)(pare_inputs *out, pare_arena *a, const pare_model *m, const char *path,
-                        size_t split, pare_files *files, pare_err *err);
+                        const pare_data_opts *o, pare_files *files, pare_err *err);
     bool evidence; /* evidence is computed again as well */
     const pare_exec *exec;
 } pare_verify_opts;
@@ -53,6 +53,9 @@ void add_bound(cert_builder *b, pare_claim c, const char *domain, pare_ub bound)
 PARE_MUST_USE pare_status pare_cert_inflate(pare_cert *c, pare_err *err);
 /* Caller frees *out with cJSON_Delete. */
 PARE_MUST_USE pare_status pare_cert_json(cJSON **out, const pare_cert *c, pare_err *err);
+/* Where the certificate of a model at `out` belongs: OUT.cert.json, or OUT/pare.cert.json. NULL:
+ * memory is out. */
+PARE_MUST_USE char *pare_cert_path(pare_arena *a, const char *out, bool folder);
 /* The same from a tree that was read before; `path` is for messages. */
 PARE_MUST_USE pare_status pare_cert_parse(pare_cert **out, pare_arena *a, const cJSON *root,
                                           const char *path, pare_err *err);
@@ -97,7 +100,8 @@ PARE_MUST_USE pare_status pare_measure(double *out, const pare_model *f, const p
 
 /* An enclosure of the exact function on one input (src/cert/enclose.c: the piece an auditor
  * reads): |exact - mid| <= rad[row] for every entry of the row, and the f32 engine is within
- * rad32[row] of the exact function. Radii may be +inf. */
+ * rad32[row] of the exact function. Of a model without an output map rad and rad32 bound the
+ * euclidean distance of the row. Radii may be +inf. */
 typedef struct pare_enclosure {
     size_t rows, cols;
     double *mid;
@@ -125,11 +129,6 @@ PARE_MUST_USE pare_status pare_enclose_dd(pare_enclosure *out, pare_arena *a, co
 PARE_MUST_USE pare_status pare_prove_gap(pare_gap *out, const pare_model *f, const pare_model *g,
                                          const pare_inputs *set, const pare_exec *exec,
                                          pare_err *err);
-/* The proven bounds of each input by itself, those of a batch one by one: pare_draw_count of
- * them. */
-PARE_MUST_USE pare_status pare_prove_each(double *each, const pare_model *f, const pare_model *g,
-                                          const pare_inputs *set, const pare_exec *exec,
-                                          pare_err *err);
 /* Headline, radii, and the claims about g's engine: what every prover takes from a gap. */
 PARE_MUST_USE pare_status pare_cert_take_gap(pare_cert *c, pare_arena *a, const pare_gap *gap,
                                              pare_err *err);

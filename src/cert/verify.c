@@ -11,6 +11,7 @@
 
 #include "base/support.h"
 #include "conformal.h"
+#include "data/heldout_draw.h"
 #include "prove.h"
 #include "model/inputs.h"
 #include <math.h>
@@ -78,7 +79,7 @@ static pare_status open_model(verifier *v, const opened **out, const char *role,
     pare_files *const files = pare_files_new();
     if (!files) return pare_no_memory(v->err);
     *o = (opened){.path = path};
-    pare_status st = pare_model_load_files(&o->m, path, files, v->err);
+    pare_status st = pare_model_load_as(&o->m, path, &claimed->read_as, files, v->err);
     if (st == PARE_OK)
         st = pare_file_ref_make(&o->ref, v->a, v->path, path, files, o->m, v->err);
     else if (st == PARE_ERR_INPUT || st == PARE_ERR_NONFINITE)
@@ -145,30 +146,45 @@ static pare_status same_model(const char *role, const pare_file_ref *claimed, co
 
 /* ---- inputs -------------------------------------------------------------------------------- */
 
-static pare_status data_files(verifier *v, pare_files **out, const char *path, size_t split)
+static pare_status data_files(verifier *v, pare_files **out, const char *path,
+                              const pare_data_ref *d)
 {
     for (size_t i = 0; i < v->ndata; i++)
-        if (v->data[i].split == split && strcmp(v->data[i].path, path) == 0)
+        if (v->data[i].split == d->split && strcmp(v->data[i].path, path) == 0)
             return *out = v->data[i].files, PARE_OK;
     PARE_ASSERT(v->ndata < v->capacity);
     *out = pare_files_new();
     if (!*out) return pare_no_memory(v->err);
-    v->data[v->ndata++] = (opened_data){path, split, *out};
+    v->data[v->ndata++] = (opened_data){path, d->split, *out};
     return PARE_OK;
 }
 
-static pare_status load_file(verifier *v, pare_inputs *set, const pare_data_ref *d,
-                             const pare_model *f, const char *path)
+static pare_status load_file(verifier *v, pare_inputs *set, const pare_cert *c, const pare_model *f,
+                             const char *path)
 {
+    const pare_data_ref *const d = &c->data;
+    const pare_data_opts read = {
+        .split = d->split, .column = d->column, .seed = c->seed, .exec = v->exec};
     char hex[PARE_SHA256_HEX] = "";
     pare_files *files = NULL;
+    size_t texts;
     if (!v->opts->load)
         return pare_fail(v->err, PARE_ERR_USAGE, "no way was given to load the inputs in %s", path);
-    pare_status st = data_files(v, &files, path, d->split);
+    if (pare_data_is_self(path, &texts)) {
+        pare_status st = v->opts->load(set, v->a, f, path, &read, NULL, v->err);
+        if (!st) st = pare_inputs_sha256(hex, set, v->err);
+        if (st || strcmp(hex, d->sha256) == 0) return st;
+        return pare_fail(
+            v->err, PARE_ERR_VERIFY,
+            "the texts that the model writes itself here (%s, seed %llu) are not those of "
+            "the certificate: sha256 %.12s..., not %.12s...",
+            path, (unsigned long long)c->seed, hex, d->sha256);
+    }
+    pare_status st = data_files(v, &files, path, d);
     if (st != PARE_OK) return st;
     if (pare_files_count(files) == 0 && !pare_file_exists(path))
         return pare_fail(v->err, PARE_ERR_IO, "the data of the certificate is missing: %s", path);
-    st = v->opts->load(set, v->a, f, path, d->split, files, v->err);
+    st = v->opts->load(set, v->a, f, path, &read, files, v->err);
     const bool unreadable = st == PARE_ERR_INPUT || st == PARE_ERR_NONFINITE;
     if ((st == PARE_OK || unreadable) && pare_files_count(files) > 0) {
         const pare_status hashed = pare_files_identity(hex, files, path, v->err);
@@ -180,17 +196,49 @@ static pare_status load_file(verifier *v, pare_inputs *set, const pare_data_ref 
     return st;
 }
 
+/* The numbers of a part are those that the seed draws from this file. Without numbers it is all of
+ * the file, or inputs one behind the other, of which nothing says that they were drawn. */
+static pare_status check_draw(verifier *v, const pare_cert *c, const pare_inputs *all)
+{
+    const pare_data_ref *const d = &c->data;
+    pare_heldout_draw draw;
+    size_t *numbers = NULL, n = 0;
+    if (!d->numbers) {
+        if (d->candidates == 0 || (d->first == 0 && d->count == all->n)) return PARE_OK;
+        return pare_fail(v->err, PARE_ERR_VERIFY,
+                         "data.first: inputs one behind the other are not drawn: nothing follows "
+                         "for new inputs");
+    }
+    pare_status st = pare_heldout_draw_make(&draw, v->a, all, d->count, true, c->seed, v->err);
+    if (!st && d->count <= draw.n)
+        st = pare_heldout_proven(&numbers, &n, v->a, &draw, d->count, v->err);
+    if (st) return st;
+    bool same = n == d->count;
+    for (size_t i = 0; same && i < n; i++) same = numbers[i] == d->numbers[i];
+    return same ? PARE_OK
+                : pare_fail(v->err, PARE_ERR_VERIFY,
+                            "data.numbers: not the inputs that the seed %llu draws from the %zu of "
+                            "the data file",
+                            (unsigned long long)c->seed, all->n);
+}
+
 static pare_status get_inputs(verifier *v, pare_inputs *set, const pare_cert *c,
                               const pare_model *f, const char *path)
 {
     char hex[PARE_SHA256_HEX];
     const pare_data_ref *const d = &c->data;
-    pare_status st = path ? load_file(v, set, d, f, path)
+    pare_status st = path ? load_file(v, set, c, f, path)
                           : pare_inputs_random(set, v->a, f, d->count, d->tokens, c->seed, v->err);
     if (st != PARE_OK) return st;
     if (strcmp(d->kind, "part") == 0) {
         const pare_inputs all = *set;
-        st = pare_inputs_part(set, v->a, &all, d->first, d->count, d->tokens, v->err);
+        st = check_draw(v, c, &all);
+        if (st != PARE_OK) return st;
+        st = d->numbers ? pare_inputs_pick(set, v->a, &all, d->numbers, d->count, d->tokens, v->err)
+                        : pare_inputs_part(set, v->a, &all, d->first, d->count, d->tokens, v->err);
+        if (st == PARE_ERR_INPUT && d->numbers)
+            return pare_fail(v->err, PARE_ERR_VERIFY,
+                             "data.numbers: not all among the %zu inputs of the data file", all.n);
         if (st == PARE_ERR_INPUT)
             return pare_fail(
                 v->err, PARE_ERR_VERIFY,
@@ -218,6 +266,13 @@ typedef struct spots {
     const char *input, *output, *data; /* where the files are now; data NULL: random */
 } spots;
 
+/* Texts of the model itself are nowhere. */
+static const char *place_of_data(pare_arena *a, const char *cert, const pare_data_ref *d)
+{
+    size_t texts;
+    return pare_data_is_self(d->path, &texts) ? d->path : pare_path_beside(a, cert, d->path);
+}
+
 static pare_status find_files(verifier *v, spots *at, const pare_cert *c, const spots *override)
 {
     at->input = override->input ? override->input : pare_path_beside(v->a, v->path, c->input.path);
@@ -225,7 +280,7 @@ static pare_status find_files(verifier *v, spots *at, const pare_cert *c, const 
         override->output ? override->output : pare_path_beside(v->a, v->path, c->output.path);
     at->data = NULL;
     if (c->data.path)
-        at->data = override->data ? override->data : pare_path_beside(v->a, v->path, c->data.path);
+        at->data = override->data ? override->data : place_of_data(v->a, v->path, &c->data);
     if (!at->input || !at->output || (c->data.path && !at->data)) return pare_no_memory(v->err);
     return PARE_OK;
 }

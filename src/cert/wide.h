@@ -2,8 +2,8 @@
  *
  * The kernel counts each operation on numbers between WIDE_TINY and WIDE_BIG as one WIDE_UNIT =
  * 2^-102 = 16 v^2, v = 2^-53. A sum of products or numbers
- * (wide_dot, wide_gather, wide_total, wide_dense) is within one unit of the sum A of its terms'
- * sizes, however long it is:
+ * (wide_dot, wide_gather, wide_total) is within one unit of the sum A of its terms' sizes, however
+ * long it is:
  *
  * Lemma (sums). Each sum keeps h, l, m. A term x y with x = xh + xl, y = yh + yl becomes p + e
  * exactly (the product of the hi), and f = e + xl yh + xh yl, below 4 v |x y| and rounded with
@@ -80,12 +80,14 @@ typedef struct wide_mat { /* one matrix: rows x cols twice */
     pare_mat hi, lo;
 } wide_mat;
 /* y (n x out) = x (n x in) w^T + b; b may be NULL or absent. Same bits for any number of threads
- * and any processor. An entry is a sum of the lemma, its last term b. */
-void wide_dense(wide_mat *y, const wide_mat *x, const pare_weight *w, const pare_weight *b,
-                const pare_exec *exec);
+ * and any processor. Output o of a row is within one unit of |x|_2 |w_o|_2 + |b_o| (its lemma is in
+ * wide_dense.c). */
+PARE_MUST_USE pare_status wide_dense(wide_mat *y, const wide_mat *x, const pare_weight *w,
+                                     const pare_weight *b, const pare_exec *exec, pare_err *err);
 /* The same on a lower level of the processor than the best it has (tests compare the bits). */
 typedef enum wide_level { WIDE_PLAIN, WIDE_AVX2, WIDE_AVX512 } wide_level;
 wide_level wide_best_level(void);
-void wide_dense_on(wide_level level, wide_mat *y, const wide_mat *x, const pare_weight *w,
-                   const pare_weight *b, const pare_exec *exec);
+PARE_MUST_USE pare_status wide_dense_on(wide_level level, wide_mat *y, const wide_mat *x,
+                                        const pare_weight *w, const pare_weight *b,
+                                        const pare_exec *exec, pare_err *err);
 #endif

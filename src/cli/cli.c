@@ -4,6 +4,7 @@
 #include "out.h"
 #include "suggest.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -36,6 +37,13 @@ static size_t common_rows(cli *c, cli_out out, const char *out_help)
     if (c->spec.seeded)
         o[n++] = (opt){.name = "seed", .kind = OPT_SEED, .to = &c->seed, .metavar = "S",
                        .help = "seed of all random numbers; same seed, same result"};
+    if (c->spec.operands && c->spec.operands[0] && strcmp(c->spec.operands[0], "MODEL") == 0) {
+        o[n++] = (opt){.name = "pool", .kind = OPT_CHOICE, .to = &c->pool, .metavar = "W", .choices = pare_pool_names, .rare = true,
+                       .group = "Sentence encoders", .unset = "as the folder says",
+                       .help = "pool the rows of a Hugging Face model in the place of its own head"};
+        o[n++] = (opt){.name = "normalize", .kind = OPT_FLAG, .to = &c->normalize, .rare = true,
+                       .help = "divide pooled outputs by their length"};
+    }
     /* clang-format on */
     return n;
 }
@@ -296,6 +304,9 @@ const char *cli_replaced(cli *c, const char *text, const char *words, const char
 const char *cli_option_words(cli *c, const char *text)
 {
     static const char *const words[][2] = {
+        {"pooled otherwise (pool, normalize)", "pooled otherwise (--pool mean --normalize)"},
+        {"normalize needs pool:", "--normalize needs --pool:"},
+        {"pool and normalize are for", "--pool and --normalize are for"},
         {"exists, and may not be overwritten", "exists; use -f to overwrite"},
         {"s (timeout): ", "s (--timeout): "},
         {"the certificate of a run bounds its rounding",
@@ -305,6 +316,8 @@ const char *cli_option_words(cli *c, const char *text)
         {"depend on the graph, and none was given", "depend on the graph (--data)"},
         {"(a larger depth_macs tries it)", "(--all tries it)"},
         {"was not tried (no_cuts is set)", "was not tried (--no-cuts)"},
+        {"name one of them with column", "name one of them with --column"},
+        {"column: only", "--column: only"},
         {"import it again with a vocabulary", "import it again with --vocab"},
         {"; mode factored can do it", "; --mode factored can do it"},
         {"fewer rows in the claim make", "fewer rows (--edit-rows) make"}};
@@ -360,7 +373,8 @@ bool cli_same_file(const char *a, const char *b)
 pare_status cli_is_there(cli *c, const char *path)
 {
     struct stat info;
-    if (!path || stat(path, &info) == 0) return PARE_OK;
+    size_t texts;
+    if (!path || stat(path, &info) == 0 || pare_data_is_self(path, &texts)) return PARE_OK;
     return pare_fail(&c->err, PARE_ERR_IO, "%s: cannot open: %s", path, strerror(errno));
 }
 
@@ -387,6 +401,51 @@ pare_status cli_may_write(cli *c, const char *path, const char *input)
     return PARE_OK;
 }
 
+bool cli_has_ending(const char *path)
+{
+    size_t n = strlen(path), dot;
+    while (n > 1 && path[n - 1] == '/') n--;
+    for (dot = n; dot > 0 && path[dot - 1] != '/' && path[dot - 1] != '.'; dot--) {}
+    const bool inside = dot > 1 && path[dot - 1] == '.' && path[dot - 2] != '/';
+    return inside && dot < n && isalpha((unsigned char)path[dot]);
+}
+
+const char *cli_folder_name(cli *c, const char *path)
+{
+    size_t n = strlen(path);
+    while (n > 1 && path[n - 1] == '/') n--;
+    const char *const name = pare_strndup(c->arena, path, n);
+    if (!name) (void)pare_no_memory(&c->err);
+    return name;
+}
+
+/* Whether `path` is `folder` or lies in it, links resolved. */
+static bool lies_in(const char *path, const char *folder)
+{
+    char *const a = realpath(path, NULL), *const b = realpath(folder, NULL);
+    const size_t n = b ? strlen(b) : 0;
+    const bool in = a && b && strncmp(a, b, n) == 0 && (a[n] == '/' || a[n] == '\0');
+    free(a);
+    free(b);
+    return in;
+}
+
+pare_status cli_may_write_folder(cli *c, const char *path, const char *const *inputs, size_t n)
+{
+    pare_status st = PARE_OK;
+    for (size_t i = 0; i < n && !st; i++) st = cli_is_there(c, inputs[i]);
+    if (!st && strcmp(path, "-") == 0)
+        st = cli_usage_error(c, "-o -: this result goes to a folder, not to stdout");
+    for (size_t i = 0; i < n && !st; i++)
+        if (inputs[i] && cli_same_file(inputs[i], path))
+            st = cli_usage_error(c, "-o %s is the input %s itself", path, inputs[i]);
+        else if (inputs[i] && lies_in(inputs[i], path))
+            st = cli_usage_error(c, "-o %s: the input %s lies in it", path, inputs[i]);
+    if (!st) st = pare_folder_check(path, c->force, &c->err);
+    if (!st) st = folder_check(c, path);
+    return st;
+}
+
 pare_status cli_check_files(cli *c, const char *const *inputs, size_t n)
 {
     pare_status st = PARE_OK;
@@ -395,9 +454,27 @@ pare_status cli_check_files(cli *c, const char *const *inputs, size_t n)
     return st;
 }
 
+pare_status cli_load_files(cli *c, pare_model **out, const char *path, pare_files *files)
+{
+    const pare_load_opts told = {.pool = (pare_pool)c->pool, .normalize = c->normalize};
+    const pare_status st = cli_name(c, pare_model_load_as(out, path, &told, files, &c->err), path);
+    for (const char *s = st ? NULL : (*out)->notes; s && *s;) {
+        const size_t n = strcspn(s, "\n");
+        const char *const line = pare_sprintf(c->arena, "%.*s", (int)n, s);
+        if (line) cli_note(c, "%s", cli_option_words(c, line));
+        s += n + (s[n] == '\n');
+    }
+    return st;
+}
+
 pare_status cli_load(cli *c, pare_model **out, const char *path)
 {
-    return cli_name(c, pare_model_load(out, path, &c->err), path);
+    *out = NULL;
+    pare_files *const files = pare_files_new_unhashed();
+    if (!files) return pare_no_memory(&c->err);
+    const pare_status st = cli_load_files(c, out, path, files);
+    pare_files_free(files);
+    return st;
 }
 
 /* ---- facts --------------------------------------------------------------------------------- */

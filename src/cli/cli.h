@@ -6,7 +6,7 @@
 #include "opt.h"
 
 #define CLI_MAX_THREADS 1024
-#define CLI_COMMON_ROWS 8
+#define CLI_COMMON_ROWS 10
 
 typedef enum cli_out { CLI_NO_OUT, CLI_MAY_OUT, CLI_MUST_OUT } cli_out;
 
@@ -17,6 +17,8 @@ typedef struct cli {
     size_t threads;
     uint64_t seed;
     const char *out;
+    size_t pool; /* what importers are told about the outputs (pare_load_opts) ... */
+    bool normalize;
     const char *line; /* the whole command, as a shell would have to be told again */
     char **operand;
     size_t noperands;
@@ -93,9 +95,17 @@ pare_status cli_check_files(cli *c, const char *const *inputs, size_t n);
  * exists (without -f), a folder that does not or that may not be written to, a folder in the place
  * of a file, and the very file that `input` is. */
 pare_status cli_may_write(cli *c, const char *path, const char *input);
+/* The same of a folder to be written whole; none of the inputs (each may be NULL) may lie in it. */
+pare_status cli_may_write_folder(cli *c, const char *path, const char *const *inputs, size_t n);
+/* Letters behind the last dot of the name: a.pdf, but not v1.5; slashes at the end do not count. */
+bool cli_has_ending(const char *path);
+/* Without slashes at the end; NULL when memory is out (and c->err says so). */
+const char *cli_folder_name(cli *c, const char *path);
 /* Whether both names lead to one file or folder that is there. */
 bool cli_same_file(const char *a, const char *b);
+/* As --pool and --normalize say; what reading it decided is said on stderr. */
 pare_status cli_load(cli *c, pare_model **out, const char *path);
+pare_status cli_load_files(cli *c, pare_model **out, const char *path, pare_files *files);
 /* Puts the path before the message unless it is in it already or the fault lies in the options.
  * Returns st. */
 pare_status cli_name(cli *c, pare_status st, const char *path);
@@ -111,6 +121,11 @@ const char *cli_option_words(cli *c, const char *text);
 char *cli_suffixed(cli *c, const char *path, const char *suffix);
 /* A name beside `path` for what is still to be checked: no file of the user has it. */
 char *cli_fresh(cli *c, const char *path);
+
+/* Writes the Hugging Face folder that is the operand to c->out, which may be written: uncut, its
+ * files byte for byte; what --pool and --normalize say is added as sentence-transformers' files. Loaded
+ * again and compared before it appears. Prints what was written. */
+pare_status cli_copy_folder(cli *c);
 
 /* ---- what a model file is ------------------------------------------------------------------ */
 

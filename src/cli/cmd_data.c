@@ -14,6 +14,7 @@ typedef struct data_opts {
     pare_random_model_opts model;
     size_t model_kind; /* index into pare_random_kinds */
     size_t act;        /* pare_act; ACT_DEFAULT */
+    size_t pool;       /* pare_pool */
 } data_opts;
 
 enum { ACT_DEFAULT = PARE_ACT_TANH + 1 };
@@ -60,6 +61,7 @@ static pare_status make_model(cli *c, const data_opts *o)
     pare_model *m = NULL;
     pare_random_model_opts opts = o->model;
     opts.kind = (pare_random_kind)o->model_kind;
+    opts.pool = (pare_pool)o->pool;
     opts.variant.has_act = o->act != ACT_DEFAULT;
     if (opts.variant.has_act) opts.variant.act = (pare_act)o->act;
     opts.seed = c->seed;
@@ -67,7 +69,8 @@ static pare_status make_model(cli *c, const data_opts *o)
     const bool graph = opts.kind == PARE_RANDOM_GRAPH, bert = opts.kind == PARE_RANDOM_BERT;
     const cli_rule rules[] = {
         {"features", graph, "--kind graph"},
-        {"classes", graph || bert, "--kind graph and --kind bert"},
+        {"classes", (graph || bert) && !o->pool, "--kind graph and --kind bert, without --pool"},
+        {"pool", !graph, "the other kinds: a graph has an output for each node"},
         {"vocab,context", !graph, "the other kinds: a graph has no tokens"},
         {0},
     };
@@ -196,6 +199,9 @@ int cmd_data(int argc, char **argv)
         {SIZE_ROW("context", model.context, "T", "longest input in tokens", 1, MOST_TOKENS)},
         {SIZE_ROW("features", model.features, "D", "graph: entries of each node's feature vector", 1, MOST_WIDTH), .rare = true},
         {SIZE_ROW("classes", model.classes, "C", "bert and graph: number of classes", 1, MOST_WIDTH), .rare = true},
+        {.name = "pool", .kind = OPT_CHOICE, .to = &o.pool, .metavar = "P", .choices = pare_pool_names,
+         .unset = "as usual for the kind", .help = "make an encoder of texts: its outputs are the rows of all tokens pooled this way"},
+        {.name = "normalize", .kind = OPT_FLAG, .to = &o.model.normalize, .help = "divide each output row by its length"},
         {.name = "sigma", .kind = OPT_REAL, .to = &o.model.sigma, .metavar = "S", .group = "Weights", .low = 0, .high = 1e6,
          .unset = "1/sqrt(inputs)", .rare = true, .help = "standard deviation of the weights"},
         {FLAG_ROW("no-skips", no_skips, "leave out the residual connections"), .group = "Parts"},

@@ -45,7 +45,8 @@ static pare_status read_list(cli *c, depth_opts *o)
 /* Whether --max-error looks for the fewest exact layers. */
 static bool searches(const depth_opts *o)
 {
-    return o->r.o.depth.layers == PARE_DEPTH_UNSET && !o->one_layer && isfinite(o->r.o.max_error);
+    return o->r.o.depth.layers == PARE_DEPTH_UNSET && !o->r.o.depth.blocks && !o->one_layer &&
+           isfinite(o->r.o.max_error);
 }
 
 /* What has no meaning in this call; the rest needs the model (check_model). */
@@ -72,15 +73,18 @@ static pare_status check_options(cli *c, void *self)
                 d->nexact);
     }
     const bool chosen = d->layers != PARE_DEPTH_UNSET || searches(o);
-    if (!st && !chosen && !o->exact && !o->one_layer)
+    if (!st)
+        st = cli_only(c, "layers,exact,kind,select,one-layer", !d->blocks, "cuts without --blocks");
+    if (!st && !chosen && !o->exact && !o->one_layer && !d->blocks)
         st = cli_usage_error(
             c, "say what stays: --layers K (how many attention layers), --exact LIST (which "
-               "ones) or --max-error E (the fewest within that error)");
+               "ones), --blocks K (whole blocks) or --max-error E (the fewest layers within that "
+               "error)");
     if (st) return st;
     if (o->ball > 0) r->ask[r->nask++] = pare_ball_claim(o->ball, (pare_ball_norm)o->ball_norm);
     if (o->diam > 0) r->ask[r->nask++] = pare_depth_diameter(o->diam);
     const cli_rule rules[] = {
-        {"heldout,prove,windows,tokens", r->data != NULL, "--data FILE"},
+        {"heldout,prove,windows,tokens,fit-tokens", r->data != NULL, "--data FILE"},
         {"ball-norm", o->ball > 0, "--ball R"},
         {"select", chosen, "--layers K or --max-error E: with --exact alone nothing is chosen"},
         {0},
@@ -92,9 +96,8 @@ static pare_status check_options(cli *c, void *self)
 static pare_status check_model(cli *c, void *self, const pare_model *m)
 {
     const depth_opts *const o = self;
-    const bool text = m->embedding.ids && m->head.pool == PARE_POOL_NONE;
     pare_status st = reduce_split_applies(c, NULL, m);
-    if (!st) st = cli_only(c, "tokens", text, "language models, whose texts are long");
+    if (!st) st = cli_only(c, "tokens", m->embedding.ids, "models that take tokens");
     if (!st)
         st = cli_only(c, "input-diam", !m->embedding.ids,
                       "models that take vectors; of tokens the bound covers all sequences");
@@ -127,7 +130,10 @@ static void print_text(const cli *c, const void *self)
     if (p->exact > o->r.o.depth.nexact) /* else they were named, or none stays */
         snprintf(how, sizeof how, ", chosen %s (--select %s)", by[o->select],
                  pare_depth_select_names[o->select]);
-    if (o->one_layer)
+    if (o->r.o.depth.blocks)
+        snprintf(words, sizeof words, "%zu of %zu blocks removed, attention and feed-forward layer",
+                 p->nlayers - p->exact, p->nlayers);
+    else if (o->one_layer)
         snprintf(words, sizeof words, "all attention layers become one: %s%s", o->one_layer, kept);
     else
         snprintf(words, sizeof words, "%zu of %zu attention layers replaced (kind %s)%s",
@@ -135,14 +141,18 @@ static void print_text(const cli *c, const void *self)
     show_shapes(r, words);
     if (!o->one_layer) {
         const bool influence = p->nlayers > 0 && !isnan(p->layers[0].influence_est);
-        out_row("  layer", "%-9s %24s%s", "attention", "error if replaced alone",
+        const bool whole = o->r.o.depth.blocks > 0;
+        out_row(whole ? "  block" : "  layer", "%-9s %24s%s", "attention",
+                whole ? "error if removed alone" : "error if replaced alone",
                 influence ? "   influence" : "");
         for (size_t l = 0; l < p->nlayers; l++) {
             const pare_depth_layer *const d = &p->layers[l];
             char cost[24] = "-", weight[24] = "";
             if (!isnan(d->loo_est)) snprintf(cost, sizeof cost, "%.3g", d->loo_est);
             if (influence) snprintf(weight, sizeof weight, "%12.4g", d->influence_est);
-            out_line("  %-11zu%-9s %24s%s", d->block, pare_attn_name(d->kind), cost, weight);
+            const bool removed = d->kind == PARE_ATTN_NONE;
+            out_line("  %-11zu%-9s %24s%s", d->block, removed ? "removed" : pare_attn_name(d->kind),
+                     cost, weight);
         }
     }
     show_end(c, r);
@@ -159,6 +169,9 @@ static pare_status print_json(cli *c, const void *self)
         ok = pare_json_add_values(to, "one_layer:s", o->one_layer) &&
              (r->one_layer.keep == PARE_DEPTH_UNSET ||
               pare_json_add_values(to, "kept:z", r->one_layer.keep));
+    } else if (ok && r->depth.nlayers && o->r.o.depth.blocks) {
+        ok = pare_json_add_values(to, "blocks:z of:z", r->depth.exact, r->depth.nlayers) &&
+             (list = pare_json_add_array(to, "layers"));
     } else if (ok) {
         ok = pare_json_add_values(to, "kind:s select:s exact:z", pare_depth_kind_names[o->kind],
                                   pare_depth_select_names[o->select], r->depth.exact) &&
@@ -206,6 +219,8 @@ int cmd_depth(int argc, char **argv)
          .unset = "as many as --exact names", .help = "attention layers that stay as they are; the others are replaced"},
         {.name = "exact", .kind = OPT_TEXT, .to = &o.exact, .metavar = "LIST", .unset = "none",
          .help = "layers that stay, such as 0,3 (counted from 0); --layers may add more"},
+        {.name = "blocks", .kind = OPT_SIZE, .to = &r->depth.blocks, .metavar = "K", .min = 1, .max = REDUCE_MOST, .unset = "all",
+         .help = "instead: remove whole blocks until K are left, one after the other, each time the one that costs least"},
         {.name = "kind", .kind = OPT_CHOICE, .to = &o.kind, .metavar = "W", .choices = pare_depth_kind_names, .choice_help = kind_help,
          .help = "what replaces attention; auto is best for most models, --help all explains the others"},
         {.name = "select", .kind = OPT_CHOICE, .to = &o.select, .metavar = "W", .choices = pare_depth_select_names, .choice_help = select_help, .rare = true,
@@ -213,12 +228,17 @@ int cmd_depth(int argc, char **argv)
         {.name = "one-layer", .kind = OPT_TEXT, .to = &o.one_layer, .metavar = "W", .unset = "no", .rare = true,
          .help = "replace all layers of a network of attention and skips alone by one: identity, keep, keepbias, parallel, uniform, uniform+keep, parallel+uniform, rankone or umix"},
         REDUCE_MAX_ERROR(r->max_error, "; without --layers: keep as few layers as E allows"),
+        REDUCE_ANY_SHAPE(o.r.any_shape),
+        REDUCE_DTYPE(o.r.dtype),
+        REDUCE_ALLOW_LARGER(r->allow_larger),
         data,
-        REDUCE_HELDOUT(r->heldout, "the last quarter of --data"),
-        REDUCE_PROVE(r->prove, "8 texts, or all other inputs"),
+        REDUCE_HELDOUT(r->heldout, REDUCE_USUAL_HELDOUT),
+        REDUCE_PROVE(r->prove),
+        REDUCE_TOKENS(r->proven_tokens),
         opt_split(&r->split),
+        opt_column(&r->column),
         REDUCE_WINDOWS(r->fit_inputs),
-        REDUCE_TOKENS(r->fit_tokens),
+        REDUCE_FIT_TOKENS(r->fit_tokens),
         REDUCE_BALL(o.ball, ""),
         {.name = "ball-norm", .kind = OPT_CHOICE, .to = &o.ball_norm, .metavar = "W", .choices = pare_depth_ball_norms, .choice_help = norm_help, .rare = true,
          .help = "in which norm the distance of --ball is measured"},
@@ -228,12 +248,12 @@ int cmd_depth(int argc, char **argv)
     /* clang-format on */
     const opt_spec spec = {
         .command = "depth",
-        .args = "MODEL --data FILE --layers K -o OUT",
+        .args = "MODEL --data FILE (--layers K | --blocks K) -o OUT",
         .about =
             "Replaces all but K attention layers by something cheaper and certifies what that\n"
             "costs. Skip connections and feed-forward layers stay.",
         .examples = {"depth model.safetensors --data text.txt --layers 8 -o flat.safetensors",
-                     "depth model.safetensors --exact 0,3 --kind uniform -o flat.safetensors"},
+                     "depth minilm/ --data sentences.txt --blocks 5 -o minilm-5/"},
         .seeded = true,
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},

@@ -1,9 +1,9 @@
 /* cmd_export.c - pare export: writes a model, or the engine that a plan of small calls needs, for
  * other programs. */
 #include "out.h"
+#include "reduce_command.h"
 #include "interrupt.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,6 +17,7 @@
 typedef struct export_opts {
     size_t oracle, batch;
     bool causal;
+    size_t dtype; /* an index into dtype_names */
 } export_opts;
 
 typedef struct exported {
@@ -71,25 +72,16 @@ static bool is_onnx(const char *path)
 /* A folder for Hugging Face's names: not a file's name, and not where the model itself lies. */
 static pare_status check_folder(cli *c)
 {
-    const char *const in = c->operand[0];
-    size_t n = strlen(c->out);
-    while (n > 1 && c->out[n - 1] == '/') n--;
-    const char *const folder = pare_strndup(c->arena, c->out, n);
-    const char *const weights = cli_suffixed(c, c->out, "/model.safetensors");
-    if (!folder || !weights) return pare_no_memory(&c->err);
-    /* Letters behind a dot: a.pdf, but not v1.5. */
-    const char *const slash = strrchr(folder, '/'), *const name = slash ? slash + 1 : folder;
-    const char *const dot = strrchr(name, '.');
-    if (dot && dot > name && isalpha((unsigned char)dot[1]) && !pare_is_dir(folder))
+    const char *const out = cli_folder_name(c, c->out);
+    if (!out) return PARE_ERR_MEMORY;
+    if (cli_has_ending(out) && !pare_is_dir(out))
         return cli_usage_error(
             c,
             "-o %s: the name must end in .onnx, or be that of a folder, without an "
             "ending",
-            folder);
-    if (!pare_file_exists(folder)) return cli_may_write(c, folder, NULL);
-    if (cli_same_file(in, folder) || cli_same_file(in, weights))
-        return cli_usage_error(c, "-o %s is the input %s itself", c->out, in);
-    return PARE_OK;
+            out);
+    c->out = out;
+    return cli_may_write_folder(c, out, (const char *const[]){c->operand[0]}, 1);
 }
 
 /* The largest difference of two models on a few random inputs, relative to the largest output. */
@@ -115,16 +107,19 @@ static pare_status compare_models(cli *c, double *error, const pare_model *a, co
     return st;
 }
 
-/* A Hugging Face folder. The importer reads it back; what it reads must be the same model, or the
- * folder is removed again. */
+/* A Hugging Face folder. The importer reads it back under a temporary name; what it reads must be
+ * the same model, or the folder is removed again. */
 static pare_status export_hf(cli *c, exported *e, const pare_model *m)
 {
     pare_model *again = NULL;
-    pare_status st = pare_export_hf(m, c->out, c->force, &c->err);
+    const char *const temporary = cli_fresh(c, c->out);
+    if (!temporary) return PARE_ERR_MEMORY;
+    pare_folder_remove(temporary); /* of a process of our number that was killed */
+    pare_status st = pare_export_hf(m, temporary, false, &c->err);
     if (st == PARE_ERR_INPUT && m->pattern.kind != PARE_GRAPH)
         cli_note(c, "ONNX takes any shape: try -o NAME.onnx");
     if (st) return name_model(c, st);
-    st = pare_model_load(&again, c->out, &c->err);
+    st = pare_model_load(&again, temporary, &c->err);
     if (!st && (pare_model_outputs(again) != pare_model_outputs(m) || again->nblocks != m->nblocks))
         st = pare_fail(&c->err, PARE_ERR_VERIFY, "%s: read back, it is another model", c->out);
     if (!st) st = compare_models(c, &e->error, m, again);
@@ -140,12 +135,8 @@ static pare_status export_hf(cli *c, exported *e, const pare_model *m)
         e->bytes = size.bytes;
     }
     pare_model_free(again);
-    static const char *const files[] = {"/config.json", "/model.safetensors"};
-    for (size_t i = 0; st && i < 2; i++) {
-        const char *const path = cli_suffixed(c, c->out, files[i]);
-        if (path) unlink(path);
-    }
-    if (st) rmdir(c->out);
+    if (!st) st = pare_folder_move(temporary, c->out, c->force, &c->err);
+    if (st) pare_folder_remove(temporary);
     return st;
 }
 
@@ -178,13 +169,19 @@ static pare_status export(cli *c, const export_opts *o)
 {
     pare_model *m = NULL;
     exported e = {.path = c->out};
+    facts before, after;
     pare_status st = cli_only(c, "batch,causal", o->oracle > 0, "--oracle M");
+    if (!st) st = cli_only(c, "dtype", !is_onnx(c->out), "folders; an ONNX file is f32");
     if (!st && o->oracle && !is_onnx(c->out))
         st = cli_usage_error(
             c, "-o %s: the engine of --oracle is an ONNX file; its name must end in .onnx", c->out);
     if (!st) st = cli_is_there(c, c->operand[0]);
     if (!st) st = is_onnx(c->out) ? cli_may_write(c, c->out, c->operand[0]) : check_folder(c);
+    const bool copy = !is_onnx(c->out) && pare_is_dir(c->operand[0]);
+    if (!st && copy) return cli_copy_folder(c);
     if (!st) st = cli_load(c, &m, c->operand[0]);
+    if (!st) st = cli_facts(c, &before, c->operand[0], m, NULL, false);
+    if (!st && o->dtype) st = pare_model_round(m, NULL, dtype_of(o->dtype), &c->err);
     if (!st)
         st = o->oracle         ? export_engine(c, &e, m, o)
              : is_onnx(c->out) ? export_model(c, &e, m)
@@ -199,6 +196,12 @@ static pare_status export(cli *c, const export_opts *o)
             cli_note(c, "polynomial attention is written as the exact attention it approximates");
     }
     if (!st) st = print(c, &e);
+    if (!st && !o->oracle) st = cli_facts(c, &after, c->out, m, NULL, false);
+    if (!st && !o->oracle) {
+        after.size.bytes = is_onnx(c->out) ? 4 * after.size.parameters : e.bytes;
+        if (is_onnx(c->out)) after.dtype = PARE_F32;
+        note_larger(c, &before, &after);
+    }
     pare_model_free(m);
     return st;
 }
@@ -216,13 +219,16 @@ int cmd_export(int argc, char **argv)
          .help = "with --oracle: calls that the engine takes at once"},
         {.name = "causal", .kind = OPT_FLAG, .to = &o.causal, .rare = true,
          .help = "with --oracle: the engine masks later tokens itself, which saves calls of causal models"},
+        {.name = "dtype", .kind = OPT_CHOICE, .to = &o.dtype, .metavar = "W", .choices = dtype_names,
+         .help = "for a folder: write all weights in this precision"},
     };
     const opt_spec spec = {
         .command = "export",
         .args = "MODEL -o OUT.onnx | -o FOLDER",
         .about = "Writes a model for other programs: an ONNX file with free batch and length, or,\n"
                  "where its shapes are standard, a folder under Hugging Face's names (GPT-2,\n"
-                 "Llama, BERT). A folder is read back and run on random inputs before it is kept.",
+                 "Llama, BERT). A folder is read back and run on random inputs before it is kept.\n"
+                 "A model that is such a folder already goes out as it came in, byte for byte.",
         .examples = {"export model.safetensors -o model.onnx",
                      "export model.safetensors --oracle 128 -o engine.onnx"},
         .seeded = true, /* the inputs of the self-check */

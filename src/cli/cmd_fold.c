@@ -40,7 +40,12 @@ int cmd_fold(int argc, char **argv)
     const opt own[] = {
         opt_data(&r.o.data, "inputs that the certificate is proven on", usual),
         opt_split(&r.o.split),
+        opt_column(&r.o.column),
+        REDUCE_PROVE(r.o.prove),
+        REDUCE_TOKENS(r.o.proven_tokens),
         REDUCE_MAX_ERROR(r.o.max_error, ""),
+        REDUCE_DTYPE(r.dtype),
+        REDUCE_ANY_SHAPE(r.any_shape),
     };
     const opt_spec spec = {
         .command = "fold",

@@ -1,6 +1,7 @@
 /* cmd_import.c - pare import: writes any model that pare can read as a pare file, checked by
  * running both. */
 #include "out.h"
+#include "reduce_command.h"
 
 #include <math.h>
 #include <string.h>
@@ -11,20 +12,28 @@
 
 typedef struct import_opts {
     const char *vocab;
+    size_t dtype; /* an index into dtype_names */
 } import_opts;
+
+static void note_lines(cli *c, const char *path, const char *lines)
+{
+    while (lines && *lines) {
+        const size_t n = strcspn(lines, "\n");
+        cli_note(c, "note: %s: %.*s", path, (int)n, lines);
+        lines += n + (lines[n] == '\n');
+    }
+}
 
 /* Puts the vocabulary file into the model after trying it. */
 static pare_status add_vocab(cli *c, pare_model *m, const char *path)
 {
-    pare_blob *b = NULL;
+    pare_vocab v;
     pare_tokenizer *t = NULL;
     if (!m->embedding.ids)
         return pare_fail(&c->err, PARE_ERR_INPUT,
                          "--vocab %s: the model takes vectors, not text: leave it out", path);
-    pare_status st = pare_blob_open(&b, path, &c->err);
-    if (st) return st;
-    st = pare_vocab_detect(&m->tokenizer, b->data, b->bytes, &c->err);
-    if (!st) st = pare_tokenizer_new(&t, c->arena, m->tokenizer, b->data, b->bytes, &c->err);
+    pare_status st = pare_vocab_read(&v, m->arena, path, &c->err);
+    if (!st) st = pare_tokenizer_new(&t, c->arena, v.kind, v.data, v.bytes, &c->err);
     if (!st && pare_tokenizer_size(t) > m->embedding.vocab)
         st = pare_fail(&c->err, PARE_ERR_INPUT,
                        "%s has %zu tokens, but the model's embedding only %zu", path,
@@ -32,11 +41,13 @@ static pare_status add_vocab(cli *c, pare_model *m, const char *path)
     if (!st && pare_tokenizer_size(t) < m->embedding.vocab)
         cli_note(c, "warning: %s has %zu tokens, the model's embedding %zu", path,
                  pare_tokenizer_size(t), m->embedding.vocab);
-    if (!st) st = pare_model_keep(m, b, &c->err);
-    m->vocab = b->data;
-    m->vocab_bytes = b->bytes;
-    pare_blob_release(b);
-    return cli_name(c, st, path);
+    if (st) return cli_name(c, st, path);
+    note_lines(c, path, v.notes);
+    note_lines(c, path, pare_tokenizer_notes(t));
+    m->tokenizer = v.kind;
+    m->vocab = v.data;
+    m->vocab_bytes = v.bytes;
+    return PARE_OK;
 }
 
 /* A model on a few random inputs by the f64 reference. */
@@ -118,17 +129,30 @@ static pare_status import(cli *c, void *self)
     pare_model *m = NULL, *again = NULL;
     facts before, after;
     char sha[PARE_SHA256_HEX] = "";
+    const bool folder = c->out[0] && c->out[strlen(c->out) - 1] == '/';
     pare_status st = cli_is_there(c, path);
     if (!st) st = cli_is_there(c, o->vocab);
+    if (!st && folder) {
+        st = cli_only(c, "vocab", false, "-o FILE");
+        if (!st && !pare_is_dir(path))
+            st = cli_usage_error(c, "-o %s: %s is a file; pare export writes a folder of it",
+                                 c->out, path);
+        c->out = st ? c->out : cli_folder_name(c, c->out);
+        if (!st && !c->out) st = PARE_ERR_MEMORY;
+        if (!st) st = cli_may_write_folder(c, c->out, (const char *const[]){path}, 1);
+        return st ? st : cli_copy_folder(c);
+    }
     if (!st) st = cli_may_write(c, c->out, path);
     if (!st && o->vocab) st = cli_may_write(c, c->out, o->vocab);
     if (!st) st = cli_load(c, &m, path);
     if (!st && o->vocab) st = add_vocab(c, m, o->vocab);
     if (!st) st = cli_facts(c, &before, path, m, NULL, c->json);
+    if (!st && o->dtype) st = pare_model_round(m, NULL, dtype_of(o->dtype), &c->err);
     if (!st) st = save_checked(c, &m, &again, sha);
     if (!st) st = cli_facts(c, &after, c->out, again, NULL, false);
     if (!st) {
         memcpy(after.sha256, sha, sizeof sha);
+        note_larger(c, &before, &after);
         st = print(c, &before, &after, again);
     }
     pare_model_free(m);
@@ -142,9 +166,12 @@ int cmd_import(int argc, char **argv)
     /* clang-format off */
     const opt own[] = {
         {.name = "vocab", .kind = OPT_TEXT, .to = &o.vocab, .metavar = "FILE", .group = "What to read",
-         .help = "tokenizer to put into the model: vocab.bpe of GPT-2, tokenizer.bin of llama2.c, "
-                 "or a list of words, one a line",
+         .help = "tokenizer to put into the model: tokenizer.json, a folder with one of Hugging Face's "
+                 "tokenizers, vocab.bpe of GPT-2, tokenizer.bin of llama2.c, or a list of words, "
+                 "one a line",
          .unset = "the model has none, or its own"},
+        {.name = "dtype", .kind = OPT_CHOICE, .to = &o.dtype, .metavar = "W", .choices = dtype_names, .group = "What to write",
+         .help = "write all weights in this precision"},
     };
     const opt_spec spec = {
         .command = "import",
@@ -152,7 +179,8 @@ int cmd_import(int argc, char **argv)
         .about = "Reads a model of another program and writes it as a pare file: Hugging Face\n"
                  "GPT-2, Llama and BERT (file or folder), llama2.c .bin, per-head tensors, graph\n"
                  "transformers, Moonshine, .npz. The new file is read back, and both models are\n"
-                 "run on random inputs, before it appears. All commands read these formats, too.",
+                 "run on random inputs, before it appears. All commands read these formats, too.\n"
+                 "With -o NAME/ a Hugging Face folder stays one: weights and config byte for byte.",
         .examples = {"import stories260K.bin --vocab tok512.bin -o stories.safetensors",
                      "import bert-folder/ -o bert.safetensors"},
         .seeded = true, /* the inputs of the self-check */

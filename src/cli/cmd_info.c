@@ -47,7 +47,11 @@ static pare_status print_text(cli *c, pare_model *m, const facts *f, const char 
         out_row("model", "%s: %s", name ? name : "(no name)", task);
     out_row("file", "%s (%s)", f->path, format);
     out_row("parameters", "%s", out_count(count, f->size.parameters));
-    out_row("bytes", "%s of weights", out_bytes(bytes, f->size.bytes));
+    out_row("bytes", "%s of weights%s", out_bytes(bytes, f->size.bytes),
+            f->dtype == PARE_F16    ? ", most in f16"
+            : f->dtype == PARE_BF16 ? ", most in bf16"
+            : f->dtype == PARE_F64  ? ", most in f64"
+                                    : "");
     out_row("MACs", "%s multiply-adds for %zu %s", out_count(count, f->size.macs), f->tokens,
             f->tokens == 1 ? (graph ? "node" : "token") : (graph ? "nodes" : "tokens"));
     describe_input(text, m);
@@ -122,11 +126,11 @@ static pare_status print_json(cli *c, pare_model *m, const facts *f, const char 
               pare_json_add_values(
                   root,
                   "name:s format:s input_kind:s input_width:z vocab:z context:z pattern:s "
-                  "positions:s outputs:z pool:s tied:b tokenizer:s",
+                  "positions:s outputs:z pool:s tied:b normalize:b tokenizer:s",
                   m->name ? m->name : "", format, e->ids ? "ids" : "vectors", e->width, e->vocab,
                   m->context, pare_pattern_name(m->pattern.kind), pare_position_name(e->pos.kind),
                   pare_model_outputs(m), pare_pool_name(m->head.pool), m->head.tied,
-                  pare_tokenizer_name(m->tokenizer));
+                  m->head.normalize, pare_tokenizer_name(m->tokenizer));
     cJSON *blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
     for (size_t b = 0; ok && b < m->nblocks; b++) ok = add_block(blocks, &m->blocks[b]);
@@ -152,7 +156,7 @@ static pare_status info(cli *c, void *self)
     pare_files *const files = pare_files_new_unhashed();
     interrupt_at_once(); /* nothing here looks at the stop flag */
     if (!files) return pare_no_memory(&c->err);
-    pare_status st = cli_name(c, pare_model_load_files(&m, path, files, &c->err), path);
+    pare_status st = cli_load_files(c, &m, path, files);
     if (!st)
         st = cli_only(c, "edges", m->pattern.kind == PARE_GRAPH,
                       "a model that attends over a graph");

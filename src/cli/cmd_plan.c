@@ -14,10 +14,7 @@
 
 enum {
     PLAN_WINDOWS = 64, /* inputs that cuts are fitted to */
-    PLAN_HELD_OUT = 64,
-    PLAN_PROVEN = 8,
-    PLAN_PROVEN_TOKENS = 64,
-    PLAN_SHOWN = 12 /* rows of the table; -v shows all */
+    PLAN_SHOWN = 12    /* rows of the table; -v shows all */
 };
 
 /* Whatever is chosen, these are all the names it may take behind that of the model. */
@@ -27,8 +24,11 @@ static const char *const tails[] = {
 enum { TAILS = sizeof tails / sizeof *tails };
 
 typedef struct plan_opts {
-    const char *data, *directions;
+    const char *data, *column, *directions;
     size_t split, max_bytes; /* 0: no such budget */
+    size_t prove, proven_tokens;
+    bool allow_larger;
+    size_t dtype; /* an index into dtype_names */
     pare_plan_opts o;
     pare_heldout d;
     pare_plan plan;
@@ -59,17 +59,15 @@ static void print_table(const cli *c, const plan_opts *o)
     out_line("  %-44s %12s %10s %10s  %s", "cut", "bytes", "ms", "error", "budget");
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
-        /* The size of the chosen cut is that of its file; the others are estimates. */
-        const uint64_t bytes = t == o->chosen && t->nsteps > 0 ? o->r.r.after.file_bytes : t->bytes;
         try_words(words, t);
         if (t->refused)
             out_line("  %-44s %s", words, t->refused);
         else if (t->over <= 1)
-            out_line("  %-44s %12s %10.4g %10.4g  %s", words, out_count(count, bytes), t->ms,
+            out_line("  %-44s %12s %10.4g %10.4g  %s", words, out_count(count, t->bytes), t->ms,
                      t->error, t == o->chosen ? "met, chosen" : "met");
         else
-            out_line("  %-44s %12s %10.4g %10.4g  exceeded %.3gx", words, out_count(count, bytes),
-                     t->ms, t->error, t->over);
+            out_line("  %-44s %12s %10.4g %10.4g  exceeded %.3gx", words,
+                     out_count(count, t->bytes), t->ms, t->error, t->over);
     }
     if (most < o->plan.n) out_line("  (%zu more with -v)", o->plan.n - most);
 }
@@ -149,6 +147,7 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
     o->r.o = (pare_reduce_opts){.from = c->operand[0],
                                 .max_error = INFINITY,
                                 .overwrite = c->force,
+                                .allow_larger = true, /* the end of the chain is compared */
                                 .seed = c->seed,
                                 .started = pare_seconds(),
                                 .event = reduce_on_event,
@@ -176,9 +175,14 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
     return st ? st : reduce_write_run_file(&o->r);
 }
 
-/* The size of a file is estimated before it is written, mostly a little too large, and a clock
- * varies: a cut that misses by less than this may yet meet the budget when it is made. */
+/* A clock varies: a cut that misses by less than this may yet meet the budget when it is made. */
 #define PLAN_NEAR_MISS 1.05
+
+static bool is_smaller(const pare_reduction *r)
+{
+    return pare_compare_files(r->before.file_bytes) ? r->after.file_bytes < r->before.file_bytes
+                                                    : r->after.size.bytes < r->before.size.bytes;
+}
 
 /* Down the list until one keeps its promise when it is done: proofs add a little to what was
  * measured. */
@@ -198,7 +202,7 @@ static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
         const double error = o->o.seen ? r->cert.measured : r->cert.proven;
         const double over =
             st ? INFINITY : pare_plan_over(&o->o, error, r->after.file_bytes, r->ms_after);
-        if (over <= 1) return PARE_OK;
+        if (over <= 1 && (o->allow_larger || is_smaller(r))) return PARE_OK;
         for (size_t k = 0; k < t->nsteps; k++) {
             const char *const path = stage_path(c, t, k);
             const char *const cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
@@ -256,6 +260,7 @@ static pare_status check_options(cli *c, plan_opts *o)
 {
     o->o.max_bytes = o->max_bytes ? o->max_bytes : UINT64_MAX;
     o->o.seed = c->seed;
+    o->o.dtype = dtype_of(o->dtype);
     o->o.note = note_try;
     o->o.self = c;
     if (isinf(o->o.eps) && isinf(o->o.max_ms) && !o->max_bytes)
@@ -267,6 +272,11 @@ static pare_status check_options(cli *c, plan_opts *o)
         st = cli_only(c, "mixtures",
                       o->o.mixtures == 0 || (o->o.directions & (o->o.directions - 1)) != 0,
                       "several directions in --directions");
+    if (!st && *c->out && c->out[strlen(c->out) - 1] == '/')
+        st = cli_usage_error(c,
+                             "-o %s: pare plan writes files, whose shapes need not be those of a "
+                             "config; pare width and pare depth --blocks write folders",
+                             c->out);
     /* Whatever will be chosen: nothing that is there now is written over. */
     for (size_t i = 0; !st && i < TAILS; i++) {
         const char *const path = cli_suffixed(c, c->out, tails[i]);
@@ -282,12 +292,11 @@ static pare_status plan(cli *c, void *self)
     const pare_heldout_opts limits = {.data = o->data,
                                       .seed = c->seed,
                                       .split = o->split,
+                                      .column = o->column,
+                                      .exec = &c->exec,
                                       .most_fitted = PLAN_WINDOWS,
-                                      .most_measured = PLAN_HELD_OUT,
-                                      .most_proven = PLAN_PROVEN,
-                                      .proven_tokens = PLAN_PROVEN_TOKENS,
-                                      .work = INFINITY,
-                                      .cut_only_texts = true};
+                                      .prove = o->prove ? o->prove : PARE_HELDOUT_INPUTS,
+                                      .proven_tokens = o->proven_tokens};
     pare_model *m = NULL;
     facts whole;
     pare_status st = check_options(c, o);
@@ -297,10 +306,9 @@ static pare_status plan(cli *c, void *self)
     if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
     if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
     if (!st) {
-        const uint64_t weights = whole.size.bytes, file = whole.file_bytes;
-        o->o.frame_bytes = file > weights ? file - weights : 0;
+        o->o.file_bytes = whole.file_bytes;
         /* No cut has a smaller error than none: nothing else need be tried. */
-        if (isinf(o->o.eps) && isinf(o->o.max_ms) && weights + o->o.frame_bytes <= o->o.max_bytes)
+        if (isinf(o->o.eps) && isinf(o->o.max_ms) && whole.file_bytes <= o->o.max_bytes)
             o->o.directions = 0;
         cli_phase(c, NULL, 85);
         st = pare_plan_search(&o->plan, c->arena, m,
@@ -339,7 +347,7 @@ static pare_status plan(cli *c, void *self)
 
 int cmd_plan(int argc, char **argv)
 {
-    plan_opts o = {.o = PARE_PLAN_OPTS_DEFAULT};
+    plan_opts o = {.o = PARE_PLAN_OPTS_DEFAULT, .proven_tokens = PARE_PROVEN_TOKENS};
     char usual[32];
     snprintf(usual, sizeof usual, "%d random inputs", PARE_RANDOM_INPUTS);
     opt data = opt_data(&o.data, "inputs that cuts are fitted to, measured and proven on", usual);
@@ -356,10 +364,15 @@ int cmd_plan(int argc, char **argv)
          .help = "compare --max-error with the measured change, not with the proven one"},
         data,
         opt_split(&o.split),
+        opt_column(&o.column),
+        REDUCE_PROVE(o.prove),
+        REDUCE_TOKENS(o.proven_tokens),
         {.name = "directions", .kind = OPT_TEXT, .to = &o.directions, .metavar = "LIST", .unset = "width,depth,ticket", .group = "Search",
          .help = "directions to try"},
         {.name = "mixtures", .kind = OPT_SIZE, .to = &o.o.mixtures, .metavar = "N", .max = 1000,
          .help = "try at most so many combinations of several directions"},
+        REDUCE_DTYPE(o.dtype),
+        REDUCE_ALLOW_LARGER(o.allow_larger),
     };
     /* clang-format on */
     const opt_spec spec = {

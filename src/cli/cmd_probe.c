@@ -14,7 +14,7 @@
 enum { MOST_DIMS = 16, MOST_ROWS = 48 };
 
 typedef struct probe_opts {
-    const char *data, *dims;
+    const char *data, *column, *dims;
     size_t part; /* a pare_probe_part */
     bool all;
     size_t split, list[MOST_DIMS];
@@ -358,7 +358,9 @@ static pare_status probe(cli *c, void *self)
     if (!st) st = cli_load(c, &m, path);
     if (!st) st = cli_facts(c, &f, path, m, NULL, c->json || c->out);
     if (!st && o->data) {
-        st = pare_dataset_load(&data, c->arena, m, o->data, o->split, 0, &c->err);
+        st = pare_dataset_load(
+            &data, c->arena, m, o->data,
+            &(pare_data_opts){.split = o->split, .column = o->column, .seed = c->seed}, &c->err);
         st = cli_name(c, st, o->data);
         if (!st) warn_text(c, o->data, &data.notes);
         if (!st) st = cli_only(c, "split", data.task == PARE_TASK_NODES, "a graph");
@@ -414,6 +416,7 @@ int cmd_probe(int argc, char **argv)
         {.name = "trials", .kind = OPT_SIZE, .to = &o.o.trials, .metavar = "N", .min = 1, .max = 1u << 20, .rare = true,
          .help = "draws of cutting methods that use random numbers; the best one counts"},
         opt_split(&o.split),
+        opt_column(&o.column),
     };
     const opt_spec spec = {
         .command = "probe",

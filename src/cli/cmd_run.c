@@ -71,7 +71,7 @@ static pare_status read_input(cli *c, run_state *s)
         /* Several inputs become the first axis; they must be alike then. */
         pare_dataset d = {0};
         const char *path = s->o->data;
-        const pare_status st = pare_dataset_load(&d, c->arena, s->m, path, 0, 0, &c->err);
+        const pare_status st = pare_dataset_load(&d, c->arena, s->m, path, NULL, &c->err);
         if (st) return cli_name(c, st, path);
         warn_text(c, path, &d.notes);
         s->set = d.inputs;

@@ -1,7 +1,7 @@
 /* cmd_verify.c - pare verify: a certificate proven again from its files; the exit code is the
  * answer. */
 #include "backend.h"
-#include "out.h"
+#include "show_cut.h"
 
 #include <pare/cut.h>
 
@@ -89,6 +89,7 @@ static void print_text(const cli *c, const pare_verified *v, const verify_opts *
     else
         out_verdict("verdict", true, "HOLDS", "  %s is at most %s", cert->norm, bound);
     out_row("", "on %s", cert->domain);
+    show_terms(cert, NULL);
     out_row("certificate", "%s (%s)", v->path, cert->reduction);
     out_verdict("input", true, "holds", "   %s: sha256 %.12s..., %zu tensors",
                 o->input ? o->input : cert->input.path, cert->input.sha256, cert->input.ntensors);

@@ -114,7 +114,7 @@ static pare_status check_options(cli *c, void *self)
     r->distill.epochs = o->epochs;
     if (o->edits || o->edit_rows) r->ask[r->nask++] = pare_width_edits(o->edit_rows);
     if (o->ball > 0) r->ask[r->nask++] = pare_ball_claim(o->ball, PARE_BALL_TWO);
-    return cli_only(c, "heldout,prove", r->data != NULL, "--data FILE");
+    return cli_only(c, "heldout,prove,tokens", r->data != NULL, "--data FILE");
 }
 
 /* How large the result is: one way of saying it, not two and not none. */
@@ -171,10 +171,10 @@ static pare_status check_model(cli *c, void *self, const pare_model *m)
         {"ffn-dim", automatic || svd || stream, "--method auto, svd, lowrank or leverage"},
         {"keep", !exact, "the other methods: exact removes only what the data does not need"},
         {"untie", slice || svd, "--method slice or svd"},
-        {"windows,tokens", text && !svd,
+        {"windows,fit-tokens", text && !svd,
          "--method auto, qk or slice of a language model or encoder"},
         {"split", !text, "graph transformers"},
-        {"prove", text, "language models and encoders; of graphs every input is proven on"},
+        {"prove,tokens", text, "language models and encoders; of graphs every input is proven on"},
         {"edits,edit-rows,ball", !text, "graph transformers"},
         {"distill", !text && automatic, "--method auto of a graph transformer"},
         {"distill-lr,distill-weight", o->epochs > 0, "--distill N"},
@@ -241,14 +241,19 @@ int cmd_width(int argc, char **argv)
         {.name = "ffn-dim", .kind = OPT_SIZE, .to = &r->width.ffn_dim, .metavar = "N", .unset = "unchanged", .min = 1, .max = REDUCE_MOST,
          .help = "hidden units of each feed-forward layer"},
         REDUCE_MAX_ERROR(r->max_error, "; without a width: find the smallest model within E"),
+        REDUCE_ANY_SHAPE(o.r.any_shape),
+        REDUCE_DTYPE(o.r.dtype),
+        REDUCE_ALLOW_LARGER(r->allow_larger),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .choices = pare_width_method_names, .choice_help = method_help,
          .help = "how the model is made narrower; auto is best for most models, --help all explains the others"},
         data,
-        REDUCE_HELDOUT(r->heldout, "texts: the last quarter of --data; graphs: all of --data"),
-        REDUCE_PROVE(r->prove, "8 texts; all graphs"),
+        REDUCE_HELDOUT(r->heldout, "texts: " REDUCE_USUAL_HELDOUT "; graphs: all of --data"),
+        REDUCE_PROVE(r->prove),
+        REDUCE_TOKENS(r->proven_tokens),
         opt_split(&r->split),
+        opt_column(&r->column),
         REDUCE_WINDOWS(r->fit_inputs),
-        REDUCE_TOKENS(r->width.tokens),
+        REDUCE_FIT_TOKENS(r->width.tokens),
         {.name = "edits", .kind = OPT_FLAG, .to = &o.edits, .group = "Also prove (graph transformers)", .rare = true,
          .help = "a bound for every change of one node's features to those of another node"},
         {.name = "edit-rows", .kind = OPT_SIZE, .to = &o.edit_rows, .metavar = "N", .unset = "all", .min = 1, .max = REDUCE_MOST, .rare = true,

@@ -150,6 +150,7 @@ void describe_head(char buf[DESCRIBE_BYTES], const pare_model *m)
     if (pare_has(&h->dense.w) || h->act != PARE_ACT_NONE) append(&t, "%s, ", pare_act_name(h->act));
     append(&t, "%zu outputs%s%s", pare_model_outputs(m),
            h->pool == PARE_POOL_NONE ? " per token" : "", h->tied ? ", tied to the embedding" : "");
+    if (h->normalize) append(&t, ", normalized to length 1");
 }
 
 const char *describe_task(const pare_model *m)

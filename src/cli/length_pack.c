@@ -43,7 +43,7 @@ static pare_status read_inputs(cli *c, packed *p)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s has no softmax attention to pack",
                        c->operand[0]);
     if (st) return st;
-    st = cli_name(c, pare_dataset_load(&d, c->arena, p->m, path, 0, 0, &c->err), path);
+    st = cli_name(c, pare_dataset_load(&d, c->arena, p->m, path, NULL, &c->err), path);
     if (!st && !d.inputs.n)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "%s: no input in it suits the model", path);
     if (st) return st;

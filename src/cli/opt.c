@@ -23,6 +23,12 @@ opt opt_split(size_t *to)
     return (opt){.name = "split", .kind = OPT_SIZE, .to = to, .metavar = "K", .max = OPT_MOST_SPLIT,
                  .rare = true, .help = "which train/validation/test split of a graph's nodes is used"};
 }
+
+opt opt_column(const char **to)
+{
+    return (opt){.name = "column", .kind = OPT_TEXT, .to = to, .metavar = "NAME|N", .unset = "text, sentence, or the only one",
+                 .rare = true, .help = "which column of a .csv, .tsv or .jsonl is the text: its name, or (not .jsonl) its number from 1"};
+}
 /* clang-format on */
 
 /* ---- words --------------------------------------------------------------------------------- */

@@ -64,6 +64,7 @@ typedef struct opt_spec {
 enum { OPT_MOST_SPLIT = 1 << 20 };
 opt opt_data(const char **to, const char *help, const char *unset);
 opt opt_split(size_t *to);
+opt opt_column(const char **to);
 
 typedef enum opt_result {
     OPT_GO,   /* parsed */

@@ -151,7 +151,7 @@ void out_before_after(const facts *before, const facts *after, double ms_before,
 {
     out_row("", "%18s %18s", "before", "after");
     pair_row("parameters", before->size.parameters, after->size.parameters);
-    pair_row("bytes", before->size.bytes, after->size.bytes);
+    pair_row("bytes", before->file_bytes, after->file_bytes);
     pair_row("MACs", before->size.macs, after->size.macs);
     out_ms("ms", ms_before, ms_after);
 }
@@ -171,6 +171,22 @@ const char *out_bound(char buf[40], const pare_claim *c)
 {
     return pare_kinds[c->kind].lower ? pare_lb_format(buf, pare_lb_exact(c->value), 4)
                                      : pare_ub_format(buf, pare_ub_exact(c->value), 4);
+}
+
+/* As many decimals as show the first two digits of 1 - cosine; the last one is rounded down. */
+const char *out_cosine(char buf[40], double distance)
+{
+    int decimals = 4;
+    while (decimals < 15 && distance * pow(10, decimals) < 10) decimals++;
+    const double unit = pow(10, decimals);
+    if (distance > 0 && distance * unit < 1) { /* nearer to 1 than a double can say */
+        char small[40];
+        snprintf(buf, 40, "1 - %.32s", pare_ub_format(small, pare_ub_exact(distance), 2));
+    } else {
+        const double lost = ceil(distance * unit * (1 + 0x1p-50));
+        snprintf(buf, 40, "%.*f", distance > 0 ? decimals : 0, (unit - lost) / unit);
+    }
+    return buf;
 }
 
 static void tier_bound(const char *label, double v)
@@ -234,13 +250,11 @@ size_t out_rows(const pare_model *m, const pare_inputs *set)
     return rows;
 }
 
-/* The share was raised by 1e-4 when it was written; the count behind it is a whole number. */
-size_t out_rows_changed(const pare_cert *cert, size_t rows)
+/* A share of at most t is a whole number of rows: at most floor(t rows). */
+size_t out_rows_changed(const pare_claim *t, size_t rows)
 {
-    const pare_claim *const t = pare_cert_find(cert, PARE_ROWS_CHANGED);
-    if (!t) return rows;
-    const size_t open = (size_t)ceil(t->value / (1 + 2e-4) * (double)rows - 1e-6);
-    return open < rows ? open : rows;
+    const double most = floor(t->value * (double)rows + 1e-6);
+    return most < (double)rows ? (size_t)most : rows;
 }
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
@@ -321,6 +335,34 @@ bool out_json_text(cJSON *to, const char *key, const char *text)
     return ok;
 }
 
+/* What is proven in the user's terms, where it is. */
+static bool add_terms(cJSON *to, const pare_cert *cert)
+{
+    static const struct {
+        const char *key;
+        pare_kind kind;
+        double of; /* cosines: one of so many rows is left out; neighbors: how many */
+    } terms[] = {{"rows_changed", PARE_ROWS_CHANGED, 0},
+                 {"cosine_distance", PARE_COSINE_DISTANCE, INFINITY},
+                 {"cosine_distance_95", PARE_COSINE_DISTANCE, 20},
+                 {"cosine_distance_50", PARE_COSINE_DISTANCE, 2},
+                 {"neighbors_changed", PARE_NEIGHBORS_CHANGED, 1},
+                 {"neighbors_10_changed", PARE_NEIGHBORS_CHANGED, 10},
+                 {"kl_mean", PARE_KL_MEAN, 0},
+                 {"kl_most", PARE_KL_MOST, 0}};
+    bool ok = true;
+    for (size_t i = 0; ok && i < sizeof terms / sizeof *terms; i++)
+        for (size_t k = 0; ok && k < cert->nclaims; k++) {
+            const pare_claim *const t = &cert->claims[k];
+            const bool cosine = t->kind == PARE_COSINE_DISTANCE;
+            const bool it =
+                cosine ? t->p[1] == floor(t->p[0] / terms[i].of) : t->p[0] == terms[i].of;
+            if (t->kind == terms[i].kind && it)
+                ok = pare_json_add_number(to, terms[i].key, t->value);
+        }
+    return ok;
+}
+
 bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
 {
     cJSON *const o = pare_json_add_object(to, "certificate"), *json = NULL;
@@ -329,6 +371,7 @@ bool out_json_cert(cJSON *to, const char *path, const pare_cert *cert)
         pare_json_add_values(o, "path:s norm:s domain:s apriori:g proven:g measured:g rounding:n",
                              path, cert->norm, cert->domain, pare_cert_apriori(cert), cert->proven,
                              cert->measured, engine ? engine->value : NAN);
+    ok = ok && add_terms(o, cert);
     /* The lists as they are in the file. */
     char *text = NULL;
     pare_arena *const a = pare_arena_new();

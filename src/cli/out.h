@@ -35,10 +35,12 @@ extern const char *const out_section_words[PARE_SECTIONS]; /* "hypothesis", ... 
 /* One claim in words, its figures rounded to the safe side. NULL: memory is out. */
 const char *out_claim_words(pare_arena *a, const pare_claim *c);
 const char *out_bound(char buf[40], const pare_claim *c); /* of a theorem */
-const char *out_probability(char buf[40], double p);      /* rounded down */
+/* A cosine from a bound on 1 - cosine, rounded down. */
+const char *out_cosine(char buf[40], double distance);
+const char *out_probability(char buf[40], double p); /* rounded down */
 /* Output rows of a model on a set, and how many of them may have another largest entry. */
 size_t out_rows(const pare_model *m, const pare_inputs *set);
-size_t out_rows_changed(const pare_cert *cert, size_t rows);
+size_t out_rows_changed(const pare_claim *t, size_t rows);
 
 /* ---- JSON ---------------------------------------------------------------------------------- */
 

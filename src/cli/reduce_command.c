@@ -27,6 +27,11 @@ bool reduce_json_end(cJSON *root, const pare_reduction *r)
             text ? after->scores.perplexity : NAN, before->scores.counted, r->metric_inputs,
             r->held_out))
         return false;
+    if (r->cosine.rows &&
+        !pare_json_add_record(root, "cosine", "rows:z mean:g median:g p05:g least:g held_out:b",
+                              r->cosine.rows, r->cosine.mean, r->cosine.median, r->cosine.p05,
+                              r->cosine.least, r->held_out))
+        return false;
     /* Beside the largest output a bound can be called vacuous. */
     return pare_json_add_values(root, "largest_output:N", r->largest_output) &&
            pare_json_add_record(root, "time_ms",
@@ -95,9 +100,15 @@ pare_status reduce_on_event(void *self, pare_reduce_event e, const pare_reductio
     case PARE_REDUCE_PROVING: {
         /* A long proof says so where there is no bar. The rate is of one core; a proof is some ten
          * passes, and one in double-double where that may be needed. */
-        const double long_time = 10, rate = 1.5e8;
+        const double long_time = 10, rate = 4e8;
         const double seconds = r->proof_work / rate / fmin((double)c->threads, 8);
         const size_t n = h->held.set.n;
+        if (r->new_inputs)
+            cli_note(
+                c,
+                "proving on %zu held-out input%s: if none exceeds the bound, at most %.1f %% of "
+                "new inputs do, confidence 95 %%",
+                n, n == 1 ? "" : "s", ceil(1e3 * r->new_share) / 10);
         if (!c->bar.tty && seconds > long_time)
             cli_note(c, "proving on %zu input%s, which takes about %.0f %s", n, n == 1 ? "" : "s",
                      seconds < 120 ? seconds : seconds / 60, seconds < 120 ? "seconds" : "minutes");
@@ -128,11 +139,51 @@ pare_status reduce_reword(cli *c, pare_status st)
 {
     static const char *const words[][2] = {
         {"max_error", "--max-error"},
+        {"or set allow_larger", "or give --allow-larger"},
+        {"set any_shape", "give --any-shape"},
+        {"(set blocks)", "(--blocks K)"},
         {"(with data more cuts", "(with --data more cuts"},
         {"edits are proven for one graph", "--edits works for one graph"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         cli_reword(c, st, words[i][0], words[i][1]);
     return st;
+}
+
+/* ---- precision ------------------------------------------------------------------------------- */
+
+const char *const dtype_names[] = {"input", "f16", "bf16", "f32", "f64", NULL};
+
+pare_dtype dtype_of(size_t choice)
+{
+    static const pare_dtype types[] = {(pare_dtype)0, PARE_F16, PARE_BF16, PARE_F32, PARE_F64};
+    return types[choice];
+}
+
+static const char *name_of(pare_dtype t)
+{
+    for (size_t i = 1; dtype_names[i]; i++)
+        if (dtype_of(i) == t) return dtype_names[i];
+    return "";
+}
+
+void note_larger(cli *c, const facts *before, const facts *after)
+{
+    char b[64], a[64];
+    const bool by_file = pare_compare_files(before->file_bytes);
+    const uint64_t was = by_file ? before->file_bytes : before->size.bytes;
+    const uint64_t is = by_file ? after->file_bytes : after->size.bytes;
+    if (is <= was) return;
+    const char *why = "of what is stored beside the weights";
+    if (after->size.bytes > after->size.parameters * pare_dtype_size(after->dtype))
+        why = pare_sprintf(c->arena, "some weights are sums or products that need more than %s",
+                           name_of(after->dtype));
+    else if (after->size.bytes > before->size.bytes)
+        why = after->dtype == before->dtype
+                  ? "it has more weights"
+                  : pare_sprintf(c->arena, "most of its weights are %s, those of the input %s",
+                                 name_of(after->dtype), name_of(before->dtype));
+    cli_note(c, "larger than the input: %s -> %s%s, because %s", out_bytes(b, was),
+             out_bytes(a, is), by_file ? "" : " of weights", why ? why : "of its weights");
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -147,9 +198,49 @@ pare_status reduce_paths(reduction *r, const char *cert_path)
     return r->run_path ? PARE_OK : pare_no_memory(&r->c->err);
 }
 
+bool reduce_names_folder(const char *from, const char *to)
+{
+    const size_t n = strlen(to);
+    return (n > 0 && to[n - 1] == '/') || (pare_is_dir(from) && !cli_has_ending(to));
+}
+
+/* Where everything goes, and whether it may be written there. */
+static pare_status check_out(cli *c, reduction *r, const char *cert_path)
+{
+    const char *const from = c->operand[0];
+    pare_status st = cli_is_there(c, from);
+    if (!st) st = cli_is_there(c, r->o.data);
+    if (st) return st;
+    if (r->o.folder) {
+        if (!pare_is_dir(from))
+            return cli_usage_error(c,
+                                   "-o %s: a folder is written of a folder, and %s is a file; give "
+                                   "-o the name of a file",
+                                   c->out, from);
+        if (r->any_shape)
+            return cli_usage_error(c,
+                                   "-o %s: with --any-shape the result is a pare file, because no "
+                                   "config can express it; give -o the name of a file",
+                                   c->out);
+        return cli_may_write_folder(c, c->out, (const char *const[]){from, r->o.data, r->o.heldout},
+                                    3);
+    }
+    st = cli_may_write(c, c->out, from);
+    if (!st) st = cli_may_write(c, c->out, r->o.data);
+    if (!st) st = cli_may_write(c, cert_path, NULL);
+    if (!st) st = cli_may_write(c, r->run_path, NULL);
+    return st;
+}
+
 pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
 {
-    const char *const cert_path = cli_suffixed(c, c->out, ".cert.json");
+    /* A ticket is a file, unless the name is that of a folder: then it is refused. */
+    const bool file = r->any_shape || r->o.kind == PARE_REDUCE_TICKET;
+    r->o.folder =
+        reduce_names_folder(c->operand[0], c->out) && !(file && c->out[strlen(c->out) - 1] != '/');
+    if (r->o.folder) c->out = cli_folder_name(c, c->out);
+    const char *const cert_path =
+        cli_suffixed(c, c->out, r->o.folder ? "/pare.cert.json" : ".cert.json");
     pare_model *m = NULL;
     pare_files *files = NULL;
     r->c = c;
@@ -157,21 +248,27 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     r->o.to = c->out;
     r->o.overwrite = c->force;
     r->o.seed = c->seed;
+    r->o.dtype = dtype_of(r->dtype);
     r->o.started = pare_seconds();
     r->o.event = reduce_on_event;
     r->o.self = r;
     pare_status st = cert_path ? reduce_paths(r, cert_path) : PARE_ERR_MEMORY;
-    if (!st) st = cli_may_write(c, c->out, c->operand[0]);
-    if (!st) st = cli_may_write(c, c->out, r->o.data);
-    if (!st) st = cli_may_write(c, cert_path, NULL);
-    if (!st) st = cli_may_write(c, r->run_path, NULL);
+    if (!st) st = check_out(c, r, cert_path);
     if (!st && s->check_options) st = s->check_options(c, self);
     if (!st && !(files = pare_files_new())) st = pare_no_memory(&c->err);
     r->o.files = files;
-    if (!st) st = cli_name(c, pare_model_load_files(&m, r->o.from, files, &c->err), r->o.from);
+    if (!st) st = cli_load_files(c, &m, r->o.from, files);
+    if (!st && r->any_shape) /* not an option of all of these commands */
+        st = cli_only(c, "any-shape", pare_is_dir(r->o.from), "a Hugging Face folder");
+    if (!st && r->any_shape)
+        cli_note(c,
+                 "--any-shape: %s becomes a pare file, because the cut may leave shapes that no "
+                 "config can express",
+                 c->out);
     if (!st) st = s->check_model(c, self, m);
     if (!st) st = reduce_reword(c, pare_reduce(&r->r, c->arena, m, &r->o, &c->whole, &c->err));
     if (!st && r->r.no_metric) cli_note(c, "quality is not measured: %s", r->r.no_metric);
+    if (!st && r->o.kind == PARE_REDUCE_FOLD) note_larger(c, &r->r.before, &r->r.after);
     if (!st) st = reduce_write_run_file(r);
     cli_bar_end(c);
     if (!st && c->json)

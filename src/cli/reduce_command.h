@@ -8,9 +8,17 @@
 typedef struct reduction {
     pare_reduce_opts o; /* what is asked of the library ... */
     pare_reduction r;   /* ... and what came of it */
+    size_t dtype;       /* of --dtype: an index into dtype_names */
+    bool any_shape;     /* of --any-shape */
     const char *run_path;
     cli *c;
 } reduction;
+
+/* What --dtype takes, and the precision that it means; 0: that of the input. */
+extern const char *const dtype_names[];
+pare_dtype dtype_of(size_t choice);
+/* Says so where a fold or a conversion made a file that is larger, and why. */
+void note_larger(cli *c, const facts *before, const facts *after);
 
 /* Rows of the option table that several cuts have. */
 #define REDUCE_MOST ((size_t)1 << 20)
@@ -18,13 +26,17 @@ typedef struct reduction {
 #define REDUCE_HELDOUT(var, otherwise)                                                             \
     {.name = "heldout", .kind = OPT_TEXT, .to = &(var), .metavar = "FILE", .unset = otherwise,     \
      .help = "measure and prove on these inputs, which the cut is not fitted to"}
+#define REDUCE_USUAL_HELDOUT "128 inputs of --data that the seed draws, a quarter at most"
 #define REDUCE_WINDOWS(var)                                                                        \
     {.name = "windows", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .min = 1,                  \
      .max = REDUCE_MOST, .rare = true,                                                             \
      .help = "fit the cut to at most so many inputs of --data"}
+#define REDUCE_FIT_TOKENS(var)                                                                     \
+    {.name = "fit-tokens", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .max = REDUCE_MOST,     \
+     .rare = true, .help = "fit the cut to the first N tokens of each text; 0: to all of them"}
 #define REDUCE_TOKENS(var)                                                                         \
     {.name = "tokens", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .max = REDUCE_MOST,         \
-     .rare = true, .help = "fit the cut to the first N tokens of each text; 0: to all of them"}
+     .help = "prove on the first N tokens of each held-out text; 0: on all of them"}
 #define REDUCE_BALL(var, norm)                                                                     \
     {.name = "ball", .kind = OPT_REAL, .to = &(var), .metavar = "R", .unset = "none",              \
      .low = 1e-30, .high = 1e30, .rare = true,                                                                  \
@@ -33,12 +45,21 @@ typedef struct reduction {
     {.name = "max-error", .kind = OPT_REAL, .to = &(var), .metavar = "E", .unset = "any",          \
      .high = INFINITY,                                                                             \
      .help = "write nothing (exit 3) unless it is proven that no output moves by more than E" text}
-#define REDUCE_PROVE(var, usual)                                                                   \
-    {.name = "prove", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .unset = usual, .min = 1,    \
-     .max = REDUCE_MOST, .rare = true,                                                             \
-     .help = "prove on so many inputs; more take longer and say more about new inputs"}
+#define REDUCE_PROVE(var)                                                                          \
+    {.name = "prove", .kind = OPT_SIZE, .to = &(var), .metavar = "N", .unset = "128", .min = 1,    \
+     .max = REDUCE_MOST,                                                                           \
+     .help = "prove on so many held-out inputs; more take longer and say more about new inputs"}
+#define REDUCE_DTYPE(var)                                                                          \
+    {.name = "dtype", .kind = OPT_CHOICE, .to = &(var), .metavar = "W", .choices = dtype_names,    \
+     .help = "round all weights to this precision, before anything is proven"}
+#define REDUCE_ALLOW_LARGER(var)                                                                   \
+    {.name = "allow-larger", .kind = OPT_FLAG, .to = &(var), .rare = true,                         \
+     .help = "also write a result that is not smaller than what came in"}
+#define REDUCE_ANY_SHAPE(var)                                                                      \
+    {.name = "any-shape", .kind = OPT_FLAG, .to = &(var),                                          \
+     .help = "of a Hugging Face folder: cut whatever costs least, also what no config can express, and write a pare file"}
 #define REDUCE_OUT_HELP                                                                            \
-    "where the smaller model goes; beside it FILE.cert.json, its certificate, and FILE.run.json, " \
+    "where the smaller model goes, a file, or NAME/ for the cut of a folder; beside it FILE.cert.json, its certificate, and FILE.run.json, " \
     "sizes, times and the command"
 /* clang-format on */
 
@@ -58,6 +79,9 @@ int reduce_command(const opt_spec *spec, int argc, char **argv, reduction *r, co
 /* A check_model: refuses --split where the model takes ids, because texts have none. */
 pare_status reduce_split_applies(cli *c, void *self, const pare_model *m);
 
+/* Whether the cut of `from` goes to a folder by the name `to`: one that ends in /, or that of a
+ * folder's cut without an ending. */
+bool reduce_names_folder(const char *from, const char *to);
 /* Where the certificate and the run file go: CERT, and beside it without its .cert.json. */
 pare_status reduce_paths(reduction *r, const char *cert_path);
 /* pare_reduce_opts.event: notes on stderr; self is the reduction. */

@@ -6,6 +6,7 @@
 
 #define TOP        5 /* next tokens shown */
 #define MOST_CLASS 10
+#define FIRST      6 /* numbers of an embedding shown */
 
 static double value(const run_state *s, size_t i)
 {
@@ -59,9 +60,28 @@ static bool predicts_tokens(const run_state *s)
            s->cols == s->m->embedding.vocab;
 }
 
+/* The output is a vector to compare texts by, not scores of classes. */
+static bool is_embedding(const run_state *s)
+{
+    const pare_output_head *const h = &s->m->head;
+    return s->text && h->pool != PARE_POOL_NONE && !h->tied && !pare_has(&h->out.w);
+}
+
 static bool shows_likeliest(const run_state *s)
 {
-    return s->text && (predicts_tokens(s) || s->m->head.pool != PARE_POOL_NONE);
+    return s->text && !is_embedding(s) && (predicts_tokens(s) || s->m->head.pool != PARE_POOL_NONE);
+}
+
+static void print_embedding(const run_state *s)
+{
+    const size_t base = (s->rows - 1) * s->cols, n = s->cols < FIRST ? s->cols : FIRST;
+    double squares = 0;
+    char buf[FIRST * 16] = "";
+    for (size_t j = 0; j < s->cols; j++) squares += value(s, base + j) * value(s, base + j);
+    for (size_t j = 0, at = 0; j < n; j++)
+        at += (size_t)snprintf(buf + at, sizeof buf - at, "%.6g ", value(s, base + j));
+    out_row("embedding", "%s%s(%zu numbers, length %.6g; -o FILE.npy or --json for all)", buf,
+            n < s->cols ? "... " : "", s->cols, sqrt(squares));
 }
 
 static const char *token_text(char *buf, size_t size, const run_state *s, size_t id)
@@ -104,6 +124,7 @@ void run_print(const cli *c, const run_state *s)
                 out_line("%zu", top[i].id);
         }
     }
+    if (is_embedding(s)) print_embedding(s);
     run_print_length(s);
     out_row("time", "%.3f ms (%s, %zu %s)", s->ms, s->o->f64 ? "f64" : "f32", c->threads,
             c->threads == 1 ? "thread" : "threads");
@@ -133,6 +154,16 @@ pare_status run_print_json(cli *c, const run_state *s)
                                                token_text(buf, sizeof buf, s, top[i].id))
                         : pare_json_add_record(list, NULL, "id:z probability:g", top[i].id,
                                                top[i].probability);
+    }
+    if (ok && is_embedding(s)) {
+        const size_t base = (s->rows - 1) * s->cols;
+        cJSON *const list = pare_json_add_array(root, "embedding");
+        ok = list != NULL;
+        for (size_t j = 0; ok && j < s->cols; j++) {
+            cJSON *const number = cJSON_CreateNumber(value(s, base + j));
+            ok = number && cJSON_AddItemToArray(list, number);
+            if (!ok) cJSON_Delete(number);
+        }
     }
     return out_json(c, root,
                     ok && run_json_poly(root, s) && run_json_length(root, s) &&

@@ -26,6 +26,14 @@ const char *show_metric_name(const char *metric)
 
 /* ---- before and after ----------------------------------------------------------------------- */
 
+/* A measured cosine, rounded down; beyond six decimals it is rounding of the f32 engine. */
+static const char *seen_cosine(char buf[40], double cosine)
+{
+    if (1 - cosine > 1e-5) return out_cosine(buf, 1 - cosine);
+    snprintf(buf, 40, "%.6f", floor(1e6 * cosine) / 1e6);
+    return buf;
+}
+
 static void print_metric(const pare_reduction *r)
 {
     static const char *const counted[] = {[PARE_TASK_NODES] = "test nodes",
@@ -34,15 +42,19 @@ static void print_metric(const pare_reduction *r)
                                           [PARE_TASK_TOKENS] = "tokens",
                                           [PARE_TASK_VALUES] = "values"};
     const pare_evaluation *const b = &r->metric_before, *const a = &r->metric_after;
-    const char *const what = counted[r->task];
+    const bool cosine = strcmp(b->metric, "cosine") == 0;
+    const char *const what = cosine ? "" : counted[r->task];
     const size_t n = r->metric_inputs;
-    char count[32];
-    out_part("%-13s%s ", "quality", show_metric_name(b->metric));
-    if (strcmp(b->metric, "accuracy") == 0)
+    char count[32], mean[40], least[40];
+    out_part("%-13s%s%s ", "quality", cosine ? "mean " : "", show_metric_name(b->metric));
+    if (cosine)
+        out_part("%s to the original, worst %s", seen_cosine(mean, r->cosine.mean),
+                 seen_cosine(least, r->cosine.least));
+    else if (strcmp(b->metric, "accuracy") == 0)
         out_part("%.4g %% -> %.4g %%", 100 * b->value, 100 * a->value);
     else
         out_part("%.4g -> %.4g", b->value, a->value);
-    if (r->task == PARE_TASK_TEXT)
+    if (strcmp(b->metric, "nats") == 0)
         out_part(" nats per token (perplexity %.4g -> %.4g)", b->scores.perplexity,
                  a->scores.perplexity);
     /* "on 165 tokens of 15 held-out inputs" */
@@ -51,6 +63,10 @@ static void print_metric(const pare_reduction *r)
     if (r->task != PARE_TASK_NODES || n != 1)
         out_part("%s%zu %sinput%s", *what ? " of " : "", n, r->held_out ? "held-out " : "",
                  n == 1 ? "" : "s");
+    if (r->held_out && r->inputs.documents)
+        out_part(" (%zu of %zu documents, drawn by the seed)", r->inputs.units, r->inputs.of);
+    else if (r->held_out && r->inputs.units < r->inputs.of)
+        out_part(" (of %zu, drawn by the seed)", r->inputs.of);
     putchar('\n');
 }
 
@@ -137,8 +153,76 @@ static void print_headline(const pare_reduction *r)
     else
         out_row("", "on %s", words);
     if (r->of_inputs > 0)
-        out_row("", "(the first %zu of the %zu %sinputs%s)", d->count, r->of_inputs,
+        out_row("", "(%zu of the %zu %sinputs%s)", d->count, r->of_inputs,
                 r->held_out ? "held-out " : "", r->prove_more ? "; --prove N for more" : "");
+}
+
+/* ---- in the user's terms: cosines and neighbors of embeddings, distributions, labels ---------- */
+
+/* "all 128" or "120 of 128", of a claim about a share that may have changed. */
+static const char *stay_words(char buf[48], const pare_claim *changed, size_t n)
+{
+    const size_t stay = n - out_rows_changed(changed, n);
+    if (stay < n)
+        snprintf(buf, 48, "%zu of %zu", stay, n);
+    else
+        snprintf(buf, 48, "all %zu", n);
+    return buf;
+}
+
+static void print_cosines(const pare_cert *cert, const pare_claim *first)
+{
+    char all[40], part[160] = "", least[40];
+    for (const pare_claim *t = first + 1; t < cert->claims + cert->nclaims; t++) {
+        if (t->kind != PARE_COSINE_DISTANCE) continue;
+        const size_t at = strlen(part);
+        snprintf(part + at, sizeof part - at, "%s%.4g %% of them: %s", at ? ", " : "; ",
+                 100 * (1 - t->p[1] / t->p[0]), out_cosine(least, t->value));
+    }
+    if (first->value >= 2)
+        out_row("", "nothing about cosines: an output may be 0%s", part);
+    else
+        out_row("", "no cosine between old and new output falls below %s%s",
+                out_cosine(all, first->value), part);
+    for (size_t i = 0; i < cert->nclaims; i++) {
+        const pare_claim *const t = &cert->claims[i];
+        char words[48];
+        if (t->kind != PARE_NEIGHBORS_CHANGED) continue;
+        if (t->p[0] == 1)
+            out_row("", "the nearest neighbor stays the same for %s",
+                    stay_words(words, t, (size_t)first->p[0]));
+        else
+            out_row("", "the %.0f nearest neighbors stay the same for %s", t->p[0],
+                    stay_words(words, t, (size_t)first->p[0]));
+    }
+}
+
+/* Which labels or tokens stay the largest, and how far the distribution moves. */
+static void print_distribution(const pare_cert *cert, const pare_reduction *r)
+{
+    const pare_claim *const changed = pare_cert_find(cert, PARE_ROWS_CHANGED);
+    const pare_claim *const mean = pare_cert_find(cert, PARE_KL_MEAN);
+    const pare_claim *const most = pare_cert_find(cert, PARE_KL_MOST);
+    const char *const row = r ? r->row_word : "output row";
+    char a[48], b[40];
+    if (changed && r && r->rows > 0)
+        out_row("", "the %s stays the same for %s %s%s", r->label_word,
+                stay_words(a, changed, r->rows), row, r->rows == 1 ? "" : "s");
+    else if (changed && !r && most)
+        out_row("", "the largest output stays the same for %.4g %% of the output rows",
+                floor(1e4 * (1 - fmin(1, changed->value))) / 100);
+    if (mean && most && cert->proven > 0 && !isinf(most->value))
+        out_row("", "KL divergence to the original at most %s nats per %s, on average at most %s",
+                out_bound(a, most), row, out_bound(b, mean));
+}
+
+void show_terms(const pare_cert *cert, const pare_reduction *r)
+{
+    const pare_claim *const cosine = pare_cert_find(cert, PARE_COSINE_DISTANCE);
+    if (!cosine) /* the largest entry of an embedding means nothing */
+        print_distribution(cert, r);
+    else if (cert->proven > 0) /* equal outputs need no words */
+        print_cosines(cert, cosine);
 }
 
 static void print_near(const cli *c, const pare_reduction *r)
@@ -199,6 +283,27 @@ static void print_everywhere(const cli *c, const pare_reduction *r)
     }
 }
 
+/* The other errors with as many left out; true if there are any. */
+static bool print_new_terms(const pare_cert *cert, double left_out)
+{
+    bool any = false;
+    for (size_t i = 0; i < cert->nclaims; i++) {
+        const pare_claim *const t = &cert->claims[i];
+        char bound[40], p[40];
+        if (t->p[1] != left_out) continue;
+        if (t->kind == PARE_NEW_INPUT_COSINE_DISTANCE)
+            out_row("", "no cosine falls below %s, with probability %s",
+                    out_cosine(bound, t->value), out_probability(p, t->probability));
+        else if (t->kind == PARE_NEW_INPUT_KL)
+            out_row("", "its mean KL divergence is at most %s nats, with probability %s",
+                    out_bound(bound, t), out_probability(p, t->probability));
+        else
+            continue;
+        any = true;
+    }
+    return any;
+}
+
 /* Statements about inputs that are not there yet. */
 static void print_new_inputs(const pare_cert *cert)
 {
@@ -207,15 +312,17 @@ static void print_new_inputs(const pare_cert *cert)
         const pare_claim *const t = &cert->claims[i];
         const size_t left_out = (size_t)t->p[1];
         char bound[40], p[40], left[64] = "";
-        if (!pare_kind_is_drawn(t->kind)) continue;
+        if (t->kind != PARE_NEW_INPUT_OUTPUTS && t->kind != PARE_NEW_INPUTS_SHARE) continue;
         if (left_out)
             snprintf(left, sizeof left, " (%zu larger error%s left out)", left_out,
                      left_out == 1 ? "" : "s");
         out_bound(bound, t);
         out_probability(p, t->probability);
         if (t->kind == PARE_NEW_INPUTS_SHARE) {
-            out_row("", "at most %.1f %% of new inputs exceed that (confidence %.4g %%)",
-                    fmin(100, ceil(1e3 * t->value) / 10), 100 * t->probability);
+            const bool more = print_new_terms(cert, t->p[1]);
+            out_row("", "at most %.1f %% of new inputs exceed that (confidence %.4g %%%s)",
+                    fmin(100, ceil(1e3 * t->value) / 10), 100 * t->probability,
+                    more ? ", each of these by itself" : "");
             continue;
         }
         out_row(label, "no output moves by more than %s%s, with probability %s", bound, left, p);
@@ -251,13 +358,7 @@ void show_results(const cli *c, const pare_reduction *r)
     if (r->has_metric) print_metric(r);
     print_outputs(r);
     print_headline(r);
-    if (pare_cert_find(&r->cert, PARE_ROWS_CHANGED) && r->rows > 0) {
-        const size_t same = r->rows - out_rows_changed(&r->cert, r->rows);
-        char of[48] = "all ";
-        if (same < r->rows) snprintf(of, sizeof of, "%zu of ", same);
-        out_row("", "the largest output is the same for %s%zu %s%s", of, r->rows, r->row_word,
-                r->rows == 1 ? "" : "s");
-    }
+    show_terms(&r->cert, r);
     const pare_claim *const high = pare_cert_find(&r->cert, PARE_AUC_MOST);
     const pare_claim *const low = pare_cert_find(&r->cert, PARE_AUC_LEAST);
     if (low && high && (c->verbose || low->value > 0 || high->value < 1))
@@ -336,7 +437,8 @@ void show_end(const cli *c, const pare_reduction *r)
     }
     const size_t n = strlen(r->to);
     const bool beside =
-        strncmp(r->cert_path, r->to, n) == 0 && strcmp(r->cert_path + n, ".cert.json") == 0;
+        strncmp(r->cert_path, r->to, n) == 0 && (strcmp(r->cert_path + n, ".cert.json") == 0 ||
+                                                 strcmp(r->cert_path + n, "/pare.cert.json") == 0);
     out_row("model", "%s", r->to);
     out_row("certificate", "%s (check it: pare verify %s)", r->cert_path,
             beside ? r->to : r->cert_path);

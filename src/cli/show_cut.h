@@ -6,6 +6,10 @@
 
 /* Sizes, times, quality, the proven statements, balls and new inputs. */
 void show_results(const cli *c, const pare_reduction *r);
+/* What is proven in the user's terms, where it is claimed: cosines and nearest neighbors of embeddings,
+ * what labels and tokens stay the largest, KL divergence. `r` NULL: rows are not counted, and labels only
+ * said of models with a distribution. */
+void show_terms(const pare_cert *cert, const pare_reduction *r);
 /* What was cut: `words`, then the widths and the share of the parameters of each part that changed.
  */
 void show_shapes(const pare_reduction *r, const char *words);

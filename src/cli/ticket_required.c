@@ -149,7 +149,10 @@ pare_status ticket_required(cli *c, const ticket_opts *o)
     if (!st) st = cli_load(c, &m, c->operand[0]);
     /* How long the rows of the given inputs are; nothing needs to be known about ids. */
     if (!st && !m->embedding.ids) {
-        st = pare_cert_inputs_load(&in, c->arena, m, o->r.o.data, o->r.o.split, c->seed, &c->err);
+        st = pare_cert_inputs_load(
+            &in, c->arena, m, o->r.o.data,
+            &(pare_data_opts){.split = o->r.o.split, .column = o->r.o.column, .seed = c->seed},
+            &c->err);
         if (!st) r.alpha = pare_ticket_alpha(&in.set);
     }
     if (!st && !(r.layer = pare_alloc(c->arena, m->nblocks + 1, sizeof *r.layer)))

@@ -9,6 +9,11 @@ void warn_text(cli *c, const char *where, const pare_text_notes *n)
                  "is read as a single byte",
                  where, n->invalid, n->invalid == 1 ? "byte" : "bytes", n->invalid_line,
                  n->invalid_byte);
+    if (n->longer)
+        cli_note(c,
+                 "%s: %zu text%s longer than the %zu tokens that the model takes (the longest has "
+                 "%zu): cut to them",
+                 where, n->longer, n->longer == 1 ? " is" : "s are", n->most, n->longest);
     if (n->unknown)
         cli_note(c,
                  "warning: %s: the vocabulary lacks %zu of %zu words, the first is '%s'; they are "

@@ -247,30 +247,48 @@ static pare_status read_npy(pare_data_reader *r, const char *path)
 
 /* ---- by extension ---------------------------------------------------------------------------- */
 
-pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a, const pare_model *m,
-                                    const char *path, size_t split, size_t window,
-                                    pare_files *files, pare_err *err)
+/* How texts are stored in a file of that name; false: they are not. */
+static bool is_text(pare_text_format *format, const char *path)
 {
-    *out = (pare_dataset){.split = split};
+    static const char *const ends[] = {".txt", ".csv", ".tsv", ".jsonl"};
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (ends_with(path, ends[i])) return *format = (pare_text_format)i, true;
+    return false;
+}
+
+pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a, const pare_model *m,
+                                    const char *path, const pare_data_opts *opts, pare_files *files,
+                                    pare_err *err)
+{
+    static const pare_data_opts usual = PARE_DATA_OPTS_DEFAULT;
+    const pare_data_opts *const o = opts ? opts : &usual;
+    *out = (pare_dataset){.split = o->split};
     pare_data_reader r = {.arena = a,
                           .scratch = pare_arena_new(),
                           .err = err,
                           .files = files,
                           .model = m,
                           .out = out,
-                          .window = window};
+                          .window = o->window};
+    pare_text_format format = PARE_FORMAT_TXT;
+    size_t n = 0;
     bool folder = false;
-    pare_status st = r.scratch ? pare_files_is_dir(files, &folder, path, err) : pare_no_memory(err);
+    const bool self = pare_data_is_self(path, &n);
+    pare_status st = r.scratch ? PARE_OK : pare_no_memory(err);
+    if (st == PARE_OK && !self) st = pare_files_is_dir(files, &folder, path, err);
+    const bool text = !folder && is_text(&format, path);
+    if (st == PARE_OK && o->column && !(text && format != PARE_FORMAT_TXT))
+        st = pare_fail(err, PARE_ERR_USAGE, "column: only .csv, .tsv and .jsonl have columns");
     if (st == PARE_OK) {
-        const bool tsv = ends_with(path, ".tsv");
-        out->task = tsv ? PARE_TASK_SENTENCE : PARE_TASK_TEXT; /* of an .npz: by its content */
-        st = folder                    ? read_folder(&r, path)
+        out->task = PARE_TASK_TEXT; /* of others than text: by their content */
+        st = self                      ? pare_data_write_texts(&r, n, o)
+             : folder                  ? read_folder(&r, path)
+             : is_text(&format, path)  ? pare_data_read_texts(&r, path, format, o)
              : ends_with(path, ".npz") ? read_npz(&r, path)
-             : tsv                     ? pare_data_read_tsv(&r, path)
-             : ends_with(path, ".txt") ? pare_data_read_txt(&r, path)
              : ends_with(path, ".npy")
                  ? read_npy(&r, path)
-                 : pare_fail(err, PARE_ERR_INPUT, "data are read from .npz, .txt, .tsv and .npy");
+                 : pare_fail(err, PARE_ERR_INPUT,
+                             "data are read from .txt, .csv, .tsv, .jsonl, .npy and .npz");
     }
     pare_arena_free(r.scratch);
     if (st) {
@@ -283,12 +301,12 @@ pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a, const pare
 }
 
 pare_status pare_dataset_load(pare_dataset *out, pare_arena *a, const pare_model *m,
-                              const char *path, size_t split, size_t window, pare_err *err)
+                              const char *path, const pare_data_opts *opts, pare_err *err)
 {
     *out = (pare_dataset){0};
     pare_files *const files = pare_files_new_unhashed();
     if (!files) return pare_no_memory(err);
-    const pare_status st = pare_dataset_load_files(out, a, m, path, split, window, files, err);
+    const pare_status st = pare_dataset_load_files(out, a, m, path, opts, files, err);
     pare_files_free(files);
     return st;
 }

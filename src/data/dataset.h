@@ -1,6 +1,7 @@
 /* dataset.h - what the readers of data sets share. Private to src/data. */
 #ifndef PARE_DATA_DATASET_H
 #define PARE_DATA_DATASET_H
+#include "text_documents.h"
 #include <pare/data.h>
 
 /* A data set that is being read: inputs with their targets, all in one arena. */
@@ -24,9 +25,12 @@ PARE_MUST_USE pare_status pare_data_add_windows(pare_data_reader *r, const int64
  * context, but at most 512. PARE_ERR_USAGE when it is longer than the context. */
 PARE_MUST_USE pare_status pare_data_window(pare_data_reader *r);
 
-/* A .txt through the model's tokenizer; sentences with labels. */
-PARE_MUST_USE pare_status pare_data_read_txt(pare_data_reader *r, const char *path);
-PARE_MUST_USE pare_status pare_data_read_tsv(pare_data_reader *r, const char *path);
+/* A file of texts through the model's tokenizer. */
+PARE_MUST_USE pare_status pare_data_read_texts(pare_data_reader *r, const char *path,
+                                               pare_text_format format, const pare_data_opts *o);
+/* `n` texts that the model writes itself. */
+PARE_MUST_USE pare_status pare_data_write_texts(pare_data_reader *r, size_t n,
+                                                const pare_data_opts *o);
 
 /* Whether an .npz is one of the kinds of graphs that pare_graph_load reads. */
 bool pare_npz_is_graph(const pare_npz *npz);

@@ -2,16 +2,23 @@
 #include "evaluate.h"
 #include "graph_data.h"
 #include "base/work.h"
+#include "base/support.h"
+#include "model/model_facts.h"
 
 #include <math.h>
+
+/* What a data set asks of a model's outputs. */
+typedef enum scoring { CLASSES, VALUES, EMBEDDINGS } scoring;
 
 /* One of the models that are scored. */
 typedef struct scored {
     const pare_model *m;
-    pare_metric *metric;
-    float *out;     /* of one input */
-    double squares; /* values: the sum of the squared errors, ... */
-    size_t counted; /* ... and how many they are */
+    pare_metric *metric;       /* of classes */
+    float *out;                /* of one input */
+    double squares;            /* values: the sum of the squared errors, ... */
+    size_t counted;            /* ... and how many they are */
+    size_t bytes;              /* of the tokens that text was to predict */
+    pare_tokenizer *tokenizer; /* NULL: not of text, or there is none */
 } scored;
 
 bool pare_dataset_has_targets(const pare_model *m, const pare_dataset *d)
@@ -31,6 +38,9 @@ static void open_scored(pare_work *w, scored *s, const pare_model *m, const pare
         if (here > rows) rows = here;
     }
     s->m = m;
+    if (d->task == PARE_TASK_TEXT && m->tokenizer != PARE_TOK_NONE && !w->st)
+        pare_work_keep(w, pare_tokenizer_new(&s->tokenizer, w->arena, m->tokenizer, m->vocab,
+                                             m->vocab_bytes, w->err));
     if (!pare_mul(&n, rows, pare_model_outputs(m))) pare_work_keep(w, pare_no_memory(w->err));
     s->out = pare_work_alloc(w, n, sizeof *s->out);
     if (!w->st)
@@ -38,7 +48,8 @@ static void open_scored(pare_work *w, scored *s, const pare_model *m, const pare
 }
 
 /* The outputs of input i, added to the scores. */
-static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, size_t i, bool f64)
+static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, size_t i, scoring aim,
+                             bool f64)
 {
     const pare_input *const in = &d->inputs.in[i];
     const size_t rows = pare_output_rows(s->m, in), n = rows * pare_model_outputs(s->m);
@@ -52,8 +63,16 @@ static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, siz
     } else {
         st = pare_forward_f32(s->out, s->m, in, NULL, w->exec, w->err);
     }
-    if (st) return st;
-    if (!d->value) return pare_metric_add(s->metric, s->out, d->target[i], rows, w->err);
+    if (st || aim == EMBEDDINGS) return st;
+    if (aim == CLASSES) {
+        for (size_t r = 0; s->tokenizer && r < rows; r++) {
+            size_t bytes = 0;
+            if (d->target[i][r] < 0) continue;
+            (void)pare_decode(s->tokenizer, in->ids[r], d->target[i][r], &bytes);
+            s->bytes += bytes;
+        }
+        return pare_metric_add(s->metric, s->out, d->target[i], rows, w->err);
+    }
     const double *const value = d->value + i * d->nvalues;
     for (size_t k = 0; k < d->nvalues; k++) {
         if (!isfinite(s->out[k]))
@@ -64,17 +83,26 @@ static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, siz
     return PARE_OK;
 }
 
+/* Of a metric that has none of the figures of classes. */
+static pare_evaluation other_metric(const char *name, double value, size_t counted)
+{
+    return (pare_evaluation){
+        name,
+        value,
+        {.counted = counted, .accuracy = NAN, .nats = NAN, .perplexity = NAN, .auc = NAN},
+        NAN};
+}
+
 static pare_status final_scores(pare_evaluation *e, scored *s, pare_task_kind task, pare_err *err)
 {
     if (task == PARE_TASK_VALUES) {
-        *e = (pare_evaluation){
-            "mse",
-            s->squares / (double)s->counted,
-            {.counted = s->counted, .accuracy = NAN, .nats = NAN, .perplexity = NAN, .auc = NAN}};
+        *e = other_metric("mse", s->squares / (double)s->counted, s->counted);
         return PARE_OK;
     }
     const pare_status st = pare_metric_scores(&e->scores, s->metric, err);
     if (st) return st;
+    e->nats_per_byte =
+        s->bytes ? e->scores.nats * (double)e->scores.counted / (double)s->bytes : NAN;
     if (task == PARE_TASK_TEXT) {
         e->metric = "perplexity";
         e->value = e->scores.perplexity;
@@ -86,6 +114,37 @@ static pare_status final_scores(pare_evaluation *e, scored *s, pare_task_kind ta
         e->value = e->scores.accuracy;
     }
     return PARE_OK;
+}
+
+/* ---- cosines --------------------------------------------------------------------------------- */
+
+static pare_status cosine_of(double *out, const float *a, const float *b, size_t n, pare_err *err)
+{
+    double aa = 0, bb = 0, ab = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (!isfinite(a[k]) || !isfinite(b[k]))
+            return pare_fail(err, PARE_ERR_NONFINITE, "output %zu is %g", k,
+                             (double)(isfinite(a[k]) ? b[k] : a[k]));
+        aa += (double)a[k] * (double)a[k];
+        bb += (double)b[k] * (double)b[k];
+        ab += (double)a[k] * (double)b[k];
+    }
+    const double lengths = sqrt(aa) * sqrt(bb);
+    *out = lengths > 0 ? fmin(1, fmax(-1, ab / lengths)) : 0;
+    return PARE_OK;
+}
+
+static void report_cosines(pare_cosine_report *out, double *v, size_t n)
+{
+    double sum = 0;
+    pare_sort_doubles(v, n);
+    for (size_t i = 0; i < n; i++) sum += v[i];
+    *out = (pare_cosine_report){.rows = n,
+                                .mean = sum / (double)n,
+                                .median = n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2,
+                                .p05 = v[n / 20],
+                                .p01 = v[n / 100],
+                                .least = v[0]};
 }
 
 static pare_status check_reference(const pare_model *m, const pare_model *ref,
@@ -114,34 +173,48 @@ pare_status pare_evaluate_against(pare_comparison *out, const pare_model *m,
                                   const pare_model *reference, const pare_dataset *d, bool f64,
                                   const pare_exec *exec, pare_err *err)
 {
-    pare_arena *const scratch = pare_arena_new();
-    if (!scratch) return pare_no_memory(err);
+    const scoring aim = d->value                                       ? VALUES
+                        : pare_model_embeds(reference ? reference : m) ? EMBEDDINGS
+                                                                       : CLASSES;
+    const size_t cols = pare_model_outputs(m), n = d->inputs.n;
     *out = (pare_comparison){0};
-    pare_work w = {.arena = scratch, .exec = exec, .err = err};
+    if (aim == EMBEDDINGS && !reference)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "the outputs are embeddings: there is nothing to score but their "
+                         "distance from those of a reference");
+    pare_work w = {.arena = pare_arena_new(), .exec = exec, .err = err};
+    if (!w.arena) return pare_no_memory(err);
     scored s = {0}, ref = {0};
     pare_kl *kl = NULL;
-    const size_t cols = pare_model_outputs(m);
+    double *const cosine = aim == EMBEDDINGS ? pare_work_alloc(&w, n, sizeof *cosine) : NULL;
     open_scored(&w, &s, m, d);
     pare_status st = w.st;
     if (!st && reference) st = check_reference(m, reference, d, err);
     if (!st && reference) {
         open_scored(&w, &ref, reference, d);
         st = w.st;
-        if (!st) st = pare_kl_new(&kl, scratch, cols, err);
+        if (!st) st = pare_kl_new(&kl, w.arena, cols, err);
     }
-    for (size_t i = 0; i < d->inputs.n && !st; i++) {
-        st = add_input(&w, &s, d, i, f64);
-        if (!st && reference) st = add_input(&w, &ref, d, i, f64);
-        const size_t rows = reference && !d->value ? pare_output_rows(m, &d->inputs.in[i]) : 0;
+    for (size_t i = 0; i < n && !st; i++) {
+        st = add_input(&w, &s, d, i, aim, f64);
+        if (!st && reference) st = add_input(&w, &ref, d, i, aim, f64);
+        if (!st && cosine) st = cosine_of(&cosine[i], ref.out, s.out, cols, err);
+        const size_t rows = reference && aim == CLASSES ? pare_output_rows(m, &d->inputs.in[i]) : 0;
         for (size_t r = 0; r < rows && !st; r++) /* those that the metric counts */
             if (d->target[i][r] >= 0)
                 st = pare_kl_add(kl, ref.out + r * cols, s.out + r * cols, 1, err);
-        if (!st) st = pare_progress(exec, "evaluating", i + 1, d->inputs.n, err);
+        if (!st) st = pare_progress(exec, "evaluating", i + 1, n, err);
     }
-    if (!st) st = final_scores(&out->model, &s, d->task, err);
-    if (!st && reference) st = final_scores(&out->reference, &ref, d->task, err);
-    if (!st && reference && !d->value) st = pare_kl_scores(&out->kl, kl, err);
-    pare_arena_free(scratch);
+    if (!st && aim == EMBEDDINGS) {
+        report_cosines(&out->cosine, cosine, n);
+        out->model = other_metric("cosine", out->cosine.mean, n);
+        out->reference = other_metric("cosine", 1, n);
+    } else {
+        if (!st) st = final_scores(&out->model, &s, d->task, err);
+        if (!st && reference) st = final_scores(&out->reference, &ref, d->task, err);
+        if (!st && reference && aim == CLASSES) st = pare_kl_scores(&out->kl, kl, err);
+    }
+    pare_arena_free(w.arena);
     return st;
 }
 

@@ -21,7 +21,7 @@ PARE_MUST_USE pare_status pare_graph_masks(const uint8_t **train, const uint8_t 
  * in the arena. */
 PARE_MUST_USE pare_status pare_dataset_load_files(pare_dataset *out, pare_arena *a,
                                                   const pare_model *m, const char *path,
-                                                  size_t split, size_t window, pare_files *files,
+                                                  const pare_data_opts *opts, pare_files *files,
                                                   pare_err *err);
 
 /* ---- metrics --------------------------------------------------------------------------------- */

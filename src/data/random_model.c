@@ -168,7 +168,10 @@ static void build_model(builder *k)
 
     pare_output_head *t = &m->head;
     if (!post_norm) t->norm = norm(k);
-    t->tied = o->kind == PARE_RANDOM_GPT; /* the embedding is the head: no weight of its own */
+    t->normalize = o->normalize;
+    t->pool = o->pool;
+    if (o->pool != PARE_POOL_NONE) return; /* an encoder of texts */
+    t->tied = o->kind == PARE_RANDOM_GPT;  /* the embedding is the head: no weight of its own */
     if (bert) {
         t->pool = PARE_POOL_FIRST;
         t->dense = dense(k, o->dim, o->dim, true);
@@ -235,6 +238,10 @@ static pare_status check_options(pare_random_model_opts *o, pare_err *err)
     if (o->dim % o->heads != 0)
         return pare_fail(err, PARE_ERR_USAGE, "dim %zu is no multiple of heads %zu", o->dim,
                          o->heads);
+    if ((unsigned)o->pool > PARE_POOL_LAST)
+        return pare_fail(err, PARE_ERR_USAGE, "unknown pooling %d", (int)o->pool);
+    if (graph && o->pool != PARE_POOL_NONE)
+        return pare_fail(err, PARE_ERR_USAGE, "a graph has an output for each node: no pooling");
     if (o->variant.no_biases && llama)
         return pare_fail(err, PARE_ERR_USAGE, "a llama has no biases to leave out");
     if (graph) st = at_least_one(o->features, "features", err);

@@ -1,158 +1,182 @@
-/* text_dataset.c - data sets of text: .txt and .tsv, through the model's tokenizer. */
+/* text_dataset.c - data sets of texts: the documents of a file through the model's tokenizer. */
 #include "base/support.h"
 #include "dataset.h"
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
+#include "text/text_internal.h"
 #include <string.h>
 
-/* The model's tokenizer and the text of the file, both in r->scratch. */
-static pare_status open_text(pare_data_reader *r, const char *path, pare_tokenizer **t, char **text,
-                             size_t *bytes)
+/* The tokens that the tokenizer puts at the end of every text, as of [CLS] ... [SEP]: those in which this
+ * one ends as the empty text does. */
+static pare_status count_ending(size_t *count, pare_data_reader *r, const pare_tokenizer *t,
+                                const int64_t *ids, size_t n)
 {
-    const pare_model *m = r->model;
-    pare_blob *b = NULL;
-    pare_status st =
-        pare_tokenizer_new(t, r->scratch, m->tokenizer, m->vocab, m->vocab_bytes, r->err);
-    if (st == PARE_OK) st = pare_files_read(r->files, &b, path, r->err);
-    if (st == PARE_OK) st = pare_text_read_blob(text, bytes, r->scratch, b, r->err);
-    pare_blob_release(b);
-    if (st == PARE_OK) pare_text_note_utf8(&r->out->notes, *text, *bytes);
+    int64_t *none;
+    size_t k;
+    const pare_status st = pare_encode(&none, &k, r->scratch, t, "", 0, r->err);
+    *count = 0;
+    while (!st && *count < k && *count < n && none[k - 1 - *count] == ids[n - 1 - *count]) ++*count;
     return st;
 }
 
-static pare_status add_text(pare_data_reader *r, const pare_tokenizer *t, const char *s,
-                            size_t bytes)
+/* A text that is longer than the context keeps its beginning and the tokens that end every text. */
+static pare_status cut_to_context(pare_data_reader *r, const pare_tokenizer *t, int64_t *ids,
+                                  size_t *n)
 {
-    int64_t *ids;
-    size_t n;
-    const pare_status st = pare_encode(&ids, &n, r->arena, t, s, bytes, r->err);
-    return st ? st : pare_data_add_windows(r, ids, n);
-}
-
-static bool is_blank(char c)
-{
-    return c == ' ' || (c >= '\t' && c <= '\r');
-}
-
-/* For llama2.c's tokenizer a line <|endoftext|> ends a story: each is stripped of white space at
- * both ends and begins with begin-of-text, as those models were trained. */
-static pare_status add_stories(pare_data_reader *r, const pare_tokenizer *t, const char *s,
-                               size_t bytes)
-{
-    static const char separator[] = "<|endoftext|>";
-    size_t story = 0; /* where the current one begins */
-    for (size_t line = 0, next; line < bytes; line = next) {
-        const char *const newline = memchr(s + line, '\n', bytes - line);
-        size_t end = newline ? (size_t)(newline - s) : bytes;
-        next = newline ? end + 1 : end;
-        if (end > line && s[end - 1] == '\r') end--;
-        const bool separates =
-            end - line == sizeof separator - 1 && memcmp(s + line, separator, end - line) == 0;
-        if (!separates && next < bytes) continue;
-        size_t from = story, to = separates ? line : bytes;
-        while (from < to && is_blank(s[from])) from++;
-        while (from < to && is_blank(s[to - 1])) to--;
-        const pare_status st = from < to ? add_text(r, t, s + from, to - from) : PARE_OK;
-        if (st) return st;
-        story = next;
-    }
+    pare_text_notes *const notes = &r->out->notes;
+    const size_t most = r->model->context;
+    size_t ending;
+    if (!most || *n <= most) return PARE_OK;
+    const pare_status st = count_ending(&ending, r, t, ids, *n);
+    if (st) return st;
+    if (ending > most) ending = most;
+    memmove(ids + most - ending, ids + *n - ending, ending * sizeof *ids);
+    notes->longer++;
+    notes->most = most;
+    if (*n > notes->longest) notes->longest = *n;
+    *n = most;
     return PARE_OK;
 }
 
-/* GPT-2's tokenizer reads <|endoftext|> as a token: the file is one text. */
-pare_status pare_data_read_txt(pare_data_reader *r, const char *path)
+static pare_status add_document(pare_data_reader *r, const pare_tokenizer *t,
+                                const pare_document *d, bool labels)
 {
-    pare_tokenizer *t = NULL;
-    char *text;
-    size_t bytes;
-    pare_status st = pare_data_window(r);
-    if (st == PARE_OK) st = open_text(r, path, &t, &text, &bytes);
-    if (st) return st;
-    pare_text_note_words(&r->out->notes, t, text, bytes);
-    st = r->model->tokenizer == PARE_TOK_LLAMA2C ? add_stories(r, t, text, bytes)
-                                                 : add_text(r, t, text, bytes);
-    if (st == PARE_OK && r->n == 0)
-        return pare_fail(r->err, PARE_ERR_INPUT, "fewer than two tokens of text");
-    return st;
-}
-
-/* ---- .tsv: a header line, then sentence, tab, label ------------------------------------------ */
-
-/* Digits to the end of the line. */
-static bool parse_label(int64_t *out, const char *s, size_t n)
-{
-    char digits[20];
-    if (n == 0 || n >= sizeof digits) return false;
-    for (size_t i = 0; i < n; i++)
-        if (!isdigit((unsigned char)s[i])) return false;
-    memcpy(digits, s, n);
-    digits[n] = '\0';
-    errno = 0;
-    *out = strtoll(digits, NULL, 10);
-    return errno == 0;
-}
-
-static pare_status add_sentence(pare_data_reader *r, const pare_tokenizer *t, const char *s,
-                                size_t bytes, int64_t label)
-{
-    int64_t *ids, *target = pare_alloc(r->arena, 1, sizeof *target);
+    const char *text = d->text, *end = text + d->bytes;
+    int64_t *ids, *target;
     size_t n;
-    if (!target) return pare_no_memory(r->err);
-    *target = label;
-    const pare_status st = pare_encode(&ids, &n, r->arena, t, s, bytes, r->err);
-    if (st) return st;
-    pare_text_note_words(&r->out->notes, t, s, bytes);
-    if (n == 0 || (r->model->context && n > r->model->context)) {
-        r->out->skipped++;
-        return PARE_OK;
+    if (r->model->tokenizer == PARE_TOK_LLAMA2C) { /* as those models were trained */
+        while (text < end && pare_is_white(*text)) text++;
+        while (text < end && pare_is_white(end[-1])) end--;
+        if (text == end) return PARE_OK;
     }
+    pare_status st = pare_encode(&ids, &n, r->arena, t, text, (size_t)(end - text), r->err);
+    if (st) return st;
+    pare_text_note_words(&r->out->notes, t, d->text, d->bytes);
+    if (r->out->task == PARE_TASK_TEXT) return pare_data_add_windows(r, ids, n);
+    st = cut_to_context(r, t, ids, &n);
+    if (!st && n == 0) r->out->skipped++;
+    if (st || n == 0) return st;
+    target = pare_alloc(r->arena, 1, sizeof *target);
+    if (!target) return pare_no_memory(r->err);
+    *target = labels ? d->label : -1;
     return pare_data_add(r, (pare_input){.batch = 1, .tokens = n, .ids = ids}, target);
 }
 
-pare_status pare_data_read_tsv(pare_data_reader *r, const char *path)
+pare_status pare_data_read_texts(pare_data_reader *r, const char *path, pare_text_format format,
+                                 const pare_data_opts *o)
 {
-    static const char header[] = "sentence\tlabel";
-    const pare_model *m = r->model;
-    pare_err *const err = r->err;
+    const pare_model *const m = r->model;
+    const bool pools = m->head.pool != PARE_POOL_NONE, stories = m->tokenizer == PARE_TOK_LLAMA2C;
     pare_tokenizer *t = NULL;
-    char *text;
-    size_t bytes, number = 0;
+    pare_documents d = {0};
+    pare_blob *b = NULL;
+    char *text = NULL;
+    size_t bytes = 0;
     if (!m->embedding.ids)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "sentences need a model of tokens; this one takes "
-                         "vectors of width %zu",
+        return pare_fail(r->err, PARE_ERR_INPUT,
+                         "text needs a model of tokens; this one takes vectors of width %zu",
                          m->embedding.width);
-    if (m->head.pool == PARE_POOL_NONE)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "a label per sentence needs a model that pools; this one has an output "
-                         "per token");
-    pare_status st = open_text(r, path, &t, &text, &bytes);
+    pare_status st = pools ? PARE_OK : pare_data_window(r);
+    if (!st)
+        st = pare_tokenizer_new(&t, r->scratch, m->tokenizer, m->vocab, m->vocab_bytes, r->err);
+    if (!st) st = pare_files_read(r->files, &b, path, r->err);
+    if (!st) st = pare_text_read_blob(&text, &bytes, r->scratch, b, r->err);
+    pare_blob_release(b);
     if (st) return st;
-    while (bytes && strchr("\r\n", text[bytes - 1])) bytes--; /* empty lines at the end */
-    if (bytes == 0) return pare_fail(err, PARE_ERR_INPUT, "the file is empty");
-    for (const char *line = text, *next; line < text + bytes; line = next) {
-        const char *const newline = memchr(line, '\n', (size_t)(text + bytes - line));
-        const char *end = newline ? newline : text + bytes;
-        next = end + 1;
-        if (end > line && end[-1] == '\r') end--;
-        const size_t n = (size_t)(end - line);
-        if (++number == 1) {
-            if (n == sizeof header - 1 && memcmp(line, header, n) == 0) continue;
-            return pare_fail(err, PARE_ERR_INPUT, "line 1: expected the header sentence<TAB>label");
-        }
-        const char *const tab = memchr(line, '\t', n);
-        int64_t label;
-        if (!tab || !parse_label(&label, tab + 1, (size_t)(end - tab - 1)))
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "line %zu: expected a sentence, one tab and a label 0, 1, ...",
-                             number);
-        st = add_sentence(r, t, line, (size_t)(tab - line), label);
-        if (st && err) pare_fail(err, st, "line %zu: %s", number, err->msg);
-        if (st) return st;
+    pare_text_note_utf8(&r->out->notes, text, bytes);
+    st = pare_documents_read(&d, r->scratch, text, bytes,
+                             &(pare_document_opts){.format = format,
+                                                   .lines = pools,
+                                                   .whole = o->whole,
+                                                   .not_marked = o->whole && !stories,
+                                                   .column = o->column},
+                             r->err);
+    r->out->task = pools ? PARE_TASK_SENTENCE : PARE_TASK_TEXT;
+    r->out->documents = d.n;
+    r->out->separated = d.separated;
+    for (size_t i = 0; !st && i < d.n; i++) {
+        st = add_document(r, t, &d.list[i], d.labels);
+        char where[40];
+        snprintf(where, sizeof where, "line %zu", d.list[i].line);
+        if (st && d.separated) pare_err_prefix(r->err, where);
     }
-    if (r->n == 0)
-        return pare_fail(err, PARE_ERR_INPUT, "no sentence can be used (%zu skipped)",
-                         r->out->skipped);
-    return PARE_OK;
+    if (!st && d.n == 0 && pools) return pare_fail(r->err, PARE_ERR_INPUT, "the file is empty");
+    if (!st && r->n == 0)
+        return pools ? pare_fail(r->err, PARE_ERR_INPUT, "no text in it (%zu without a token)",
+                                 r->out->skipped)
+                     : pare_fail(r->err, PARE_ERR_INPUT, "fewer than two tokens of text");
+    return st;
+}
+
+/* ---- texts of the model itself ---------------------------------------------------------------- */
+
+bool pare_data_is_self(const char *path, size_t *n)
+{
+    static const char prefix[] = "self:";
+    enum { MOST = 1 << 20 };
+    size_t count = 0;
+    if (strncmp(path, prefix, sizeof prefix - 1) != 0) return false;
+    for (const char *s = path + sizeof prefix - 1; *s; s++) {
+        if (*s < '0' || *s > '9' || count > MOST) return false;
+        count = 10 * count + (size_t)(*s - '0');
+    }
+    *n = count;
+    return count > 0 && count <= MOST;
+}
+
+/* What a text begins with where nothing of it is known. */
+static pare_status begin_text(pare_input *out, pare_data_reader *r, const pare_tokenizer *t)
+{
+    int64_t *ids;
+    size_t n;
+    pare_status st = pare_encode(&ids, &n, r->scratch, t, "", 0, r->err);
+    if (st) return st;
+    for (int64_t id = (int64_t)pare_tokenizer_size(t); n == 0 && id-- > 0;) {
+        if (!pare_is_end_of_text(t, id)) continue;
+        if (!(ids = pare_alloc(r->scratch, 1, sizeof *ids))) return pare_no_memory(r->err);
+        ids[n++] = id;
+    }
+    *out = (pare_input){.batch = 1, .tokens = n, .ids = ids};
+    return n ? PARE_OK
+             : pare_fail(r->err, PARE_ERR_INPUT,
+                         "the tokenizer has no token that begins or ends a text: the model cannot "
+                         "write one from nothing");
+}
+
+pare_status pare_data_write_texts(pare_data_reader *r, size_t n, const pare_data_opts *o)
+{
+    const pare_model *const m = r->model;
+    const char *const refused = pare_generate_refuses(m);
+    pare_tokenizer *t = NULL;
+    pare_generation g = {0};
+    pare_input begin = {0};
+    if (refused)
+        return pare_fail(r->err, PARE_ERR_INPUT, "the model cannot write texts itself: %s",
+                         refused);
+    pare_status st = pare_data_window(r);
+    if (!st)
+        st = pare_tokenizer_new(&t, r->scratch, m->tokenizer, m->vocab, m->vocab_bytes, r->err);
+    if (!st) st = begin_text(&begin, r, t);
+    if (st) return st;
+    pare_input *const prompts = pare_alloc(r->scratch, n, sizeof *prompts);
+    if (!prompts) return pare_no_memory(r->err);
+    for (size_t i = 0; i < n; i++) prompts[i] = begin;
+    const size_t most = m->context && m->context < PARE_SELF_TOKENS ? m->context : PARE_SELF_TOKENS;
+    const pare_generate_opts write = {.tokenizer = t,
+                                      .tokens = most > begin.tokens ? most - begin.tokens : 1,
+                                      .sample = {.temperature = 1, .top_p = 1},
+                                      .seed = o->seed,
+                                      .streams = true};
+    st = pare_generate(&g, r->scratch, m, &(pare_inputs){n, prompts}, &write, o->exec, r->err);
+    for (size_t i = 0; !st && i < n; i++) {
+        const size_t tokens = begin.tokens + g.each[i].n;
+        int64_t *const ids = pare_alloc(r->arena, tokens, sizeof *ids);
+        if (!ids) return pare_no_memory(r->err);
+        memcpy(ids, begin.ids, begin.tokens * sizeof *ids);
+        if (g.each[i].n) memcpy(ids + begin.tokens, g.each[i].ids, g.each[i].n * sizeof *ids);
+        st = pare_data_add_windows(r, ids, tokens);
+    }
+    r->out->documents = n;
+    r->out->separated = "written by the model itself";
+    if (!st && r->n == 0)
+        return pare_fail(r->err, PARE_ERR_INPUT, "the model ended each of %zu texts at once", n);
+    return st;
 }

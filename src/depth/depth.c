@@ -28,6 +28,7 @@ static size_t exact_layers(const pare_depth_opts *o)
 bool pare_depth_needs_data(const pare_model *m, const pare_depth_opts *opts)
 {
     const size_t n = list_softmax_layers(NULL, m), exact = exact_layers(opts);
+    if (opts->blocks) return true;
     if (exact >= n) return false;
     return opts->kind == PARE_ATTN_NONE || replacement_is_fitted(opts->kind) ||
            exact > opts->nexact;
@@ -154,6 +155,7 @@ static pare_model *write_model(depth_job *s)
             w->st = replacement_make(&m->blocks[layer->block].attn, m->arena, layer, s->plan[l],
                                      w->err);
     }
+    if (!w->st) w->st = pare_model_round(m, s->in, s->o->dtype, w->err);
     if (!w->st) w->st = pare_model_check(m, w->err);
     return m;
 }
@@ -205,6 +207,14 @@ pare_status pare_depth(pare_model **out, pare_depth_report *report, const pare_m
     pare_work *const w = &s.work;
     *out = NULL;
     if (!w->arena) return pare_no_memory(err);
+    if (opts->blocks) {
+        const pare_inputs some = data ? selection_inputs(data, CHOICE_TOKENS) : (pare_inputs){0};
+        if (opts->layers != PARE_DEPTH_UNSET || opts->nexact)
+            pare_work_fail(w, PARE_ERR_USAGE, "set blocks, or layers and exact, but not both");
+        if (!w->st) depth_drop_blocks(w, out, report, in, &some, opts->blocks);
+        pare_arena_free(w->arena);
+        return w->st;
+    }
     s.c = (selection){.work = w, .m = in};
     selection_open(&s.c);
     s.keep = pare_work_alloc(w, s.c.n, sizeof *s.keep);

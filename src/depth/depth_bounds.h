@@ -72,6 +72,7 @@ typedef struct one_layer_opts {
     size_t keep;              /* keep, keepbias, uniform+keep: which block */
     const pare_inputs *calib; /* keepbias, rankone: inputs whose means are taken */
     const pare_exec *exec;
+    pare_dtype dtype; /* of the weights; 0: as in the input */
 } one_layer_opts;
 
 /* One attention layer in the place of all of in's: an ordinary model that owns its new weights

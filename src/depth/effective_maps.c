@@ -358,6 +358,9 @@ bool effective_output_head(pare_work *k, eff_ffn *out, bool *extra, const pare_m
     const size_t hidden = dense ? t->dense.w.rows : d;
     affine_map in;
     *extra = outputs == 2;
+    *why = t->normalize ? "the model normalizes its outputs, which divides by their length"
+                        : "the model pools by the largest entry over its tokens (max)";
+    if (t->normalize || t->pool == PARE_POOL_MAX) return false;
     *why = "the norm before the model's head divides by the size of its input";
     *out = (eff_ffn){.din = d, .dout = outputs + *extra, .act = t->act};
     if (!affine_norm(k, &in, &t->norm, d)) return false;

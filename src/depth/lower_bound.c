@@ -272,8 +272,8 @@ static bool bias_free(const pare_model *m)
 
 /* Attention over all tokens and identity skips, nothing in front and nothing behind: exactly the
  * nets of the lemma above. The stream is the given vectors as they are (no embedding, positions,
- * map or norm), and the output is the stream (no norm, pooling, dense layer, activation or
- * classifier). Every part of a pare_model that changes its function is named here or in
+ * map or norm), and the output is the stream (no norm, pooling, dense layer, activation,
+ * classifier or normalization). Every part of a pare_model that changes its function is named here or in
  * of_heads, in_the_class, bias_free; a new one must be. */
 static bool is_bare(const pare_model *m)
 {
@@ -284,7 +284,7 @@ static bool is_bare(const pare_model *m)
         return false;
     if (t->norm.kind != PARE_NORM_NONE || t->pool != PARE_POOL_NONE || pare_has(&t->dense.w) ||
         pare_has(&t->dense.b) || t->act != PARE_ACT_NONE || t->tied || pare_has(&t->out.w) ||
-        pare_has(&t->out.b))
+        pare_has(&t->out.b) || t->normalize)
         return false;
     if (m->pattern.kind != PARE_FULL || (m->context > 0 && m->context < 2)) return false;
     for (size_t l = 0; l < m->nblocks; l++) {

@@ -266,7 +266,8 @@ pare_status collapse_to_one_layer(pare_model **out, const pare_model *in,
         if (opts->kind == PARE_ONE_KEEP) block->attn = m->blocks[opts->keep].attn;
         m->blocks = block;
         m->nblocks = 1;
-        st = k.s.work.st ? k.s.work.st : pare_model_check(m, err);
+        st = k.s.work.st ? k.s.work.st : pare_model_round(m, in, opts->dtype, err);
+        if (!st) st = pare_model_check(m, err);
     }
     if (st) pare_model_free(m);
     if (!st) *out = m;

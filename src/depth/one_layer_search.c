@@ -62,7 +62,8 @@ pare_status pare_depth_one_layer(pare_model **out, pare_depth_one_report *report
                                  const pare_depth_one_opts *opts, const pare_exec *exec,
                                  pare_err *err)
 {
-    const one_layer_opts o = {.kind = opts->which, .calib = data, .exec = exec};
+    const one_layer_opts o = {
+        .kind = opts->which, .calib = data, .exec = exec, .dtype = opts->dtype};
     const bool keeps = pare_collapse_keeps(o.kind), found = keeps && opts->keep == PARE_DEPTH_UNSET;
     const pare_inputs *const by = report || found ? data : NULL; /* what errors are measured on */
     pare_depth_one_report unread, *const r = report ? report : &unread;

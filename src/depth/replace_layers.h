@@ -3,7 +3,8 @@
  *   submodel.c       parts of a model that run by themselves
  *   calibrate.c      sums over the data for every attention layer
  *   replacement.c    the attention that replaces another, by kind
- *   select_layers.c  which layers are replaced */
+ *   select_layers.c  which layers are replaced
+ *   drop_blocks.c    whole blocks that go */
 #ifndef PARE_SRC_DEPTH_REPLACE_LAYERS_H
 #define PARE_SRC_DEPTH_REPLACE_LAYERS_H
 #include "imat.h"
@@ -121,4 +122,10 @@ void selection_replace_next(kind_plan out, const selection *c, const kind_plan a
  * layers (the kept ones counted) are replaced. */
 void select_layers(kind_plan out, const selection *c, const kind_plan as, const bool *keep,
                    size_t exact, pare_depth_select how);
+
+/* ---- whole blocks (drop_blocks.c) -------------------------------------------------------------- */
+
+/* Removes blocks until `keep` of those with attention are left. A failure stays in w. */
+void depth_drop_blocks(pare_work *w, pare_model **out, pare_depth_report *report,
+                       const pare_model *in, const pare_inputs *data, size_t keep);
 #endif

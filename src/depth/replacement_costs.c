@@ -3,6 +3,7 @@
  * (replace_layers.h); they are measured and thrown away. */
 #include "replace_layers.h"
 #include "linalg/matrix.h"
+#include "model/model_facts.h"
 #include <pare/depth.h>
 #include <math.h>
 #include <string.h>
@@ -50,7 +51,7 @@ static void open_job(costs_job *j)
 static double macs_on(const pare_model *m, const pare_input *in)
 {
     const uint64_t edges = in->graph ? in->graph->ptr[in->graph->n] : 0;
-    return (double)in->batch * (double)pare_model_size(m, in->tokens, edges).macs;
+    return (double)in->batch * (double)pare_model_macs(m, in->tokens, edges);
 }
 
 /* Multiplications of everything: half a pass for each layer alone, two thirds of one for each

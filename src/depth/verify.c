@@ -127,14 +127,13 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     again->domain = pare_domain_text(a, &claimed->data);
     if (!again->domain) return pare_no_memory(err);
     /* In units of one enclosure of both models; the headline is likely to be proven twice. */
-    const bool draws = claimed->data.candidates == 1;
     double balls = 0;
     for (size_t i = 0; i < claimed->nclaims; i++)
         balls += claimed->claims[i].kind == PARE_BALL_OUTPUTS ||
                  claimed->claims[i].kind == PARE_DIAMETER_OUTPUTS;
-    pare_steps steps = pare_steps_of(exec, 6 + 2 + 4 * balls + (draws ? 1 : 0));
+    pare_steps steps = pare_steps_of(exec, 6 + 2 + 4 * balls);
     w->exec = pare_step(&steps, NULL, 6);
-    w->st = pare_outputs_compare(&o, f, g, set, true, w->exec, err);
+    w->st = pare_outputs_compare(&o, a, f, g, set, true, w->exec, err);
     w->exec = pare_step(&steps, "prove for all inputs", 2);
     if (!w->st) w->st = pare_cert_take_outputs(again, a, &o, err);
     add_replaced_layers(&v, f, g);
@@ -152,8 +151,7 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
         }
     }
     if (w->st) return w->st;
-    w->exec = pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
-    return pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, err);
+    return pare_add_new_inputs(again, a, &claimed->data, set, o.each, err);
 }
 
 const pare_prover pare_depth_prover = {"depth", prove};

@@ -72,5 +72,5 @@ size_t outer_settings_differ(const pare_model *a, const pare_model *b)
            one_if(s->ids && s->vocab != r->vocab) + positions + norm_differs(&s->norm, &r->norm) +
            pattern_differs(&a->pattern, &b->pattern) + one_if(a->context != b->context) +
            one_if(t->pool != u->pool) + one_if(t->act != u->act) + one_if(t->tied != u->tied) +
-           norm_differs(&t->norm, &u->norm);
+           one_if(t->normalize != u->normalize) + norm_differs(&t->norm, &u->norm);
 }

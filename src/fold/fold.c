@@ -147,7 +147,9 @@ void fold_embedding(folder *f, pare_embedding *s)
 void fold_head(folder *f, pare_output_head *t)
 {
     affine m;
-    /* Pooling takes the first row or the mean: an affine map of the rows passes through both. */
+    /* Pooling takes one row or the mean: an affine map of the rows passes through. Through a
+     * maximum it does not. */
+    if (t->pool == PARE_POOL_MAX) return;
     pare_dense *const reader = pare_has(&t->dense.w) ? &t->dense : &t->out;
     if (!pare_has(&reader->w)) return; /* tied, or no head at all */
     if (!norm_affine(f, &m, &t->norm, reader->w.cols)) return;

@@ -6,7 +6,7 @@
  * settings, without which the same weights are another function. */
 #include "fold_parts.h"
 #include "attention/attend.h"
-#include "cert/prove.h"
+#include "cert/outputs.h"
 #include "model/model_equality.h"
 #include "model/model_facts.h"
 #include <pare/fold.h>
@@ -115,20 +115,31 @@ static pare_truth truth(bool holds)
     return holds ? PARE_TRUE : PARE_FALSE;
 }
 
+/* Equal functions are equal on these inputs too; 1 - cosine is 0 where the row is proven not to be. */
+static void equal_functions(pare_output_bound *o)
+{
+    pare_each_bound *const e = o->each;
+    o->gap.proven = pare_ub_exact(0);
+    for (size_t i = 0; i < e->rows; i++) {
+        if (e->distance && e->distance[i] < 2) e->distance[i] = 0;
+        if (e->kl) e->kl[i] = 0;
+    }
+}
+
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,
                          const pare_model *f, const pare_model *g, const pare_inputs *set,
                          const pare_exec *exec, pare_err *err)
 {
     redo r = {0};
-    pare_gap gap;
+    pare_output_bound o;
     pare_status st = redo_fold(&r, f, g, err);
-    if (!st) st = pare_prove_gap(&gap, f, g, set, exec, err);
+    if (!st) st = pare_outputs_compare(&o, a, f, g, set, false, exec, err);
     if (st) return st;
     const bool exact = r.different == 0 && r.report.rounded == 0;
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
     if (!again->domain) return pare_no_memory(err);
-    if (exact) gap.proven = pare_ub_exact(0); /* equal functions are equal on these inputs too */
+    if (exact) equal_functions(&o);
     const pare_claim claims[] = {
         {.kind = PARE_FOLD_SAME, .holds = truth(r.different == 0), .value = (double)r.different},
         {.kind = PARE_FOLD_ROUNDED,
@@ -141,7 +152,8 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     if (!st && exact)
         st = pare_cert_add(again, a,
                            (pare_claim){.kind = PARE_APRIORI_OUTPUTS, .domain = "all inputs"}, err);
-    return st ? st : pare_cert_take_gap(again, a, &gap, err);
+    if (!st) st = pare_cert_take_gap(again, a, &o.gap, err);
+    return st ? st : pare_cert_take_each(again, a, o.each, err);
 }
 
 const pare_prover pare_fold_prover = {"fold", prove};

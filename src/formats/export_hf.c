@@ -1,6 +1,7 @@
 /* export_hf.c - export under Hugging Face's names: which family, what it asks of a model, and the
  * two files. */
 #include "export_hf.h"
+#include "model/precision.h"
 #include <errno.h>
 #include <math.h>
 #include "base/json.h"
@@ -102,7 +103,7 @@ void hf_check_lm_head(hf *x)
     const pare_output_head *const t = &x->m->head;
     hf_need(x,
             t->pool == PARE_POOL_NONE && !pare_has(&t->dense.w) && t->act == PARE_ACT_NONE &&
-                (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) &&
+                (t->tied || pare_has(&t->out.w)) && !pare_has(&t->out.b) && !t->normalize &&
                 pare_model_outputs(x->m) == x->m->embedding.vocab,
             "the head is not one map to the vocabulary without a bias");
 }
@@ -215,12 +216,27 @@ static double number_at(const hf_tensor *t, size_t i)
     return pare_has(w) ? pare_weight_at(w, row % t->rows * t->cols + col) : t->absent;
 }
 
-static bool describe(cJSON *root, const hf_tensor *t, size_t at)
+/* The type that the weights of the tensor are stored in: F32 where they differ, or
+ * are F64 or absent. */
+static pare_dtype type_of(const hf *x, const hf_tensor *t)
+{
+    pare_dtype type = (pare_dtype)0;
+    for (size_t i = 0; i < t->parts; i++) {
+        if (!pare_has(&t->part[i])) continue;
+        const pare_dtype stored = weight_stored_dtype(&t->part[i], x->m->precision);
+        if (stored == PARE_F64 || (type && stored != type)) return PARE_F32;
+        type = stored;
+    }
+    return type ? type : PARE_F32;
+}
+
+static bool describe(cJSON *root, const hf_tensor *t, pare_dtype type, size_t at)
 {
     const size_t all = t->parts * t->rows;
     cJSON *const o = pare_json_add_object(root, t->name);
-    cJSON *const shape =
-        o && pare_json_add_string(o, "dtype", "F32") ? pare_json_add_array(o, "shape") : NULL;
+    cJSON *const shape = o && pare_json_add_string(o, "dtype", pare_dtype_name(type))
+                             ? pare_json_add_array(o, "shape")
+                             : NULL;
     bool ok = shape != NULL;
     if (ok && t->vector)
         ok = pare_json_add_size(shape, NULL, count_of(t));
@@ -229,7 +245,7 @@ static bool describe(cJSON *root, const hf_tensor *t, size_t at)
              pare_json_add_size(shape, NULL, t->transposed ? all : t->cols);
     cJSON *const range = ok ? pare_json_add_array(o, "data_offsets") : NULL;
     return range && pare_json_add_size(range, NULL, at) &&
-           pare_json_add_size(range, NULL, at + count_of(t) * sizeof(float));
+           pare_json_add_size(range, NULL, at + count_of(t) * pare_dtype_size(type));
 }
 
 /* Length and text of the head, padded so that numbers begin at a multiple of 8. */
@@ -240,8 +256,9 @@ static pare_status write_head(const hf *x, pare_out *o)
     bool ok = meta && pare_json_add_string(meta, "format", "pt");
     size_t at = 0, n = 0;
     for (const hf_tensor *t = x->first; t && ok; t = t->next) {
-        ok = describe(root, t, at);
-        at += count_of(t) * sizeof(float);
+        const pare_dtype type = type_of(x, t);
+        ok = describe(root, t, type, at);
+        at += count_of(t) * pare_dtype_size(type);
     }
     char *text = NULL;
     pare_status st =
@@ -261,11 +278,14 @@ static pare_status write_model(const hf *x, const char *path, bool overwrite)
     if (!st) st = write_head(x, o);
     for (const hf_tensor *t = x->first; t && !st; t = t->next) {
         enum { SOME = 2048 };
-        float part[SOME];
+        float part[SOME], stored[SOME];
+        const pare_dtype type = type_of(x, t);
         for (size_t from = 0, n; from < count_of(t) && !st; from += n) {
             n = count_of(t) - from < SOME ? count_of(t) - from : SOME;
             for (size_t i = 0; i < n; i++) part[i] = (float)number_at(t, from + i);
-            st = pare_out_write(o, part, n * sizeof *part, x->err);
+            const pare_weight some = {PARE_F32, 1, n, part};
+            weight_store(stored, type, &some);
+            st = pare_out_write(o, stored, n * pare_dtype_size(type), x->err);
         }
     }
     if (!st) return pare_out_commit(o, x->err);
@@ -334,7 +354,9 @@ pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwri
     x.end = &x.first;
     if (!x.arena || !x.config) no_memory(&x);
     if (!x.st) choose(&x);
-    if (!x.st) hf_config(&x, pare_json_add_values(x.config, "torch_dtype:s", "float32"));
+    const pare_dtype p = pare_model_precision(m);
+    const char *const name = p == PARE_F16 ? "float16" : p == PARE_BF16 ? "bfloat16" : "float32";
+    if (!x.st) hf_config(&x, pare_json_add_values(x.config, "torch_dtype:s", name));
     if (!x.st) x.st = write_folder(&x, folder, overwrite);
     cJSON_Delete(x.config);
     pare_arena_free(x.arena);

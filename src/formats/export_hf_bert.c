@@ -38,7 +38,8 @@ void hf_bert(hf *x)
     }
     hf_need(x,
             t->norm.kind == PARE_NORM_NONE && t->pool == PARE_POOL_FIRST && pare_has(&t->dense.w) &&
-                t->dense.w.rows == d && t->act == PARE_ACT_TANH && !t->tied && pare_has(&t->out.w),
+                t->dense.w.rows == d && t->act == PARE_ACT_TANH && !t->tied &&
+                pare_has(&t->out.w) && !t->normalize,
             "the head is not the first token, a dense map, tanh and a classifier");
     if (x->st) return;
     hf_put(x, &m->embedding.table, m->embedding.vocab, d, "bert.embeddings.word_embeddings.weight",

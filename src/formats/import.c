@@ -2,6 +2,7 @@
 #include "base/array.h"
 #include "import.h"
 #include "import_families.h"
+#include "model/precision.h"
 
 #include <string.h>
 
@@ -12,18 +13,73 @@ typedef struct family {
 } family;
 
 static const family in_safetensors[] = {
-    {"gpt2", im_is_gpt2, im_gpt2},    {"llama", im_is_llama, im_llama},
-    {"bert", im_is_bert, im_bert},    {"perhead", im_is_perhead, im_perhead},
-    {"graph", im_is_graph, im_graph}, {"moonshine", im_is_moonshine, im_moonshine},
+    {"gpt2", im_is_gpt2, im_gpt2},
+    {"llama", im_is_llama, im_llama},
+    {"bert", im_is_bert, im_bert},
+    {"distilbert", im_is_distilbert, im_distilbert},
+    {"perhead", im_is_perhead, im_perhead},
+    {"graph", im_is_graph, im_graph},
+    {"moonshine", im_is_moonshine, im_moonshine},
 };
 static const family in_npz[] = {
     {"depth", im_is_depth, im_depth},
     {"width", im_is_width, im_width},
 };
 
-const char im_understood[] = "pare reads pare files, Hugging Face GPT-2, Llama and BERT files and "
-                             "folders, and llama2.c .bin "
-                             "(docs/run.md lists the rest)";
+/* model_type of config.json: who reads it, or why nobody does. docs/huggingface.md has the same. */
+static const struct {
+    const char *type;
+    void (*fill)(im_source *s);
+    const char *refusal;
+} model_types[] = {
+    {"bert", im_bert, NULL},
+    {"distilbert", im_distilbert, NULL},
+    {"roberta", im_roberta, NULL},
+    {"xlm-roberta", im_roberta, NULL},
+    {"camembert", im_roberta, NULL},
+    {"gpt2", im_gpt2, NULL},
+    {"llama", im_llama, NULL},
+    {"mistral", im_llama, NULL},
+    {"qwen2", im_llama, NULL},
+    {"gpt_neox", NULL,
+     "its attention and feed-forward part read the same input (parallel blocks) (not yet)"},
+    {"qwen3", NULL, "it has norms on queries and keys (not yet)"},
+    {"gemma", NULL, "its norms have an offset and its embeddings a scale (not yet)"},
+    {"gptj", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
+    {"phi", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
+    {"falcon", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
+    {"cohere", NULL, "its attention and feed-forward part read the same input (parallel blocks)"},
+    {"phi3", NULL, "its queries, keys and values are stored as one tensor, and so are gate and up"},
+    {"smollm3", NULL, "some of its layers have no positions"},
+    {"granite", NULL, "its embeddings, blocks and outputs have scales"},
+    {"olmo2", NULL, "it has norms on queries and keys"},
+    {"bloom", NULL, "its attention has a bias for the distance of two tokens (ALiBi)"},
+    {"mpt", NULL, "its attention has a bias for the distance of two tokens (ALiBi)"},
+    {"gemma2", NULL, "it caps its scores softly, and its windows differ by layer"},
+    {"gemma3", NULL, "it has norms on queries and keys, and its windows differ by layer"},
+    {"gemma3_text", NULL, "it has norms on queries and keys, and its windows differ by layer"},
+    {"mpnet", NULL, "its attention has a bias for the distance of two tokens"},
+    {"t5", NULL, "it is an encoder and a decoder, with a bias for the distance of two tokens"},
+    {"mt5", NULL, "it is an encoder and a decoder, with a bias for the distance of two tokens"},
+    {"bart", NULL, "it is an encoder and a decoder"},
+    {"electra", NULL, "a map stands between its embeddings and its blocks (not yet)"},
+    {"xlnet", NULL, "its attention has terms for the distance of two tokens"},
+    {"nomic_bert", NULL, "its weights are called otherwise, and its code comes with it"},
+    {"deberta-v2", NULL, "its attention has terms for the distance of two tokens"},
+    {"modernbert", NULL, "its windows differ by layer"},
+    {"albert", NULL, "its blocks share their weights"},
+    {"mixtral", NULL, "it is a mixture of experts"},
+    {"qwen2_moe", NULL, "it is a mixture of experts"},
+    {"qwen3_moe", NULL, "it is a mixture of experts"},
+    {"deepseek_v2", NULL, "it is a mixture of experts"},
+    {"deepseek_v3", NULL, "it is a mixture of experts"},
+    {"gpt_oss", NULL, "it is a mixture of experts"},
+};
+
+const char im_understood[] =
+    "pare reads pare files, Hugging Face BERT, DistilBERT, RoBERTa, GPT-2, Llama, Mistral and "
+    "Qwen2 "
+    "files and folders, and llama2.c .bin (docs/huggingface.md and docs/run.md list the rest)";
 
 /* Files that people have, told by their first bytes. */
 static const struct {
@@ -34,15 +90,56 @@ static const struct {
     {"\x80\002", IM_PICKLED},
 };
 
+/* Keys of any family that change the function, and are not honored. */
+static void check_config(im_source *s)
+{
+    bool both = false;
+    if (im_flag(s, &both, "is_encoder_decoder") && both)
+        im_fail(s,
+                "config.json: is_encoder_decoder is not supported: pare has no attention between "
+                "two sequences");
+    im_refuse_key(s, "add_cross_attention", "pare has no attention between two sequences");
+    im_refuse_key(s, "pruned_heads", "pare wants all heads of a layer, or none");
+    im_refuse_key(s, "quantization_config",
+                  "the weights are packed; pare reads F64, F32, F16, BF16");
+    im_refuse_key(s, "alibi", "pare has no bias for the distance of two tokens");
+    if (!s->st && s->config && pare_json_has(s->config, "auto_map"))
+        im_note(s, "config.json: auto_map: the model may have code of its own; pare computes what "
+                   "its model_type says");
+}
+
+static void fill_by(im_source *s, const char *name, void (*fill)(im_source *s))
+{
+    s->m->name = pare_strdup(s->m->arena, name);
+    if (!s->m->name) s->st = pare_no_memory(s->err);
+    check_config(s);
+    if (!s->st) fill(s);
+}
+
+/* By config.json's model_type, where there is one. */
+static bool fill_by_type(im_source *s)
+{
+    const char *type = NULL;
+    if (!im_text(s, &type, "model_type")) return s->st != PARE_OK;
+    for (size_t i = 0; i < sizeof model_types / sizeof *model_types; i++) {
+        if (strcmp(type, model_types[i].type) != 0) continue;
+        if (model_types[i].fill)
+            fill_by(s, type, model_types[i].fill);
+        else
+            im_fail(s, "config.json: model_type '%s' is not supported: %s", type,
+                    model_types[i].refusal);
+        return true;
+    }
+    im_fail(s, "config.json: model_type '%.60s' is not supported; %s", type, im_understood);
+    return true;
+}
+
 static void fill(im_source *s, const family *f, size_t n)
 {
+    if (f == in_safetensors && fill_by_type(s)) return;
     for (size_t i = 0; i < n && !s->st; i++) {
         if (!f[i].is(s)) continue;
-        s->m->name = pare_strdup(s->m->arena, f[i].name);
-        if (!s->m->name)
-            s->st = pare_no_memory(s->err);
-        else
-            f[i].fill(s);
+        fill_by(s, f[i].name, f[i].fill);
         return;
     }
     char names[200] = "";
@@ -112,9 +209,36 @@ static void from_file(im_source *s, const char *path)
     pare_blob_release(b);
 }
 
-pare_status import_any(pare_model **out, const char *path, pare_files *files, pare_err *err)
+/* The floating type of most bytes of what was read. */
+static void set_precision(im_source *s)
+{
+    precision_counts c = {{0}};
+    for (size_t i = 0; i < s->n; i++)
+        if (s->tensors[i].used)
+            precision_count(&c, s->tensors[i].array.dtype, pare_array_count(&s->tensors[i].array));
+    s->m->precision = precision_of(&c);
+}
+
+/* sentence_bert_config.json cuts texts; so does the model then. */
+static void limit_context(im_source *s)
+{
+    const size_t limit = s->max_seq_length;
+    if (s->st || limit == 0) return;
+    if (s->m->context == 0 || limit < s->m->context) {
+        im_note(s,
+                "inputs are at most %zu tokens long: max_seq_length of sentence_bert_config.json",
+                limit);
+        s->m->context = limit;
+    }
+}
+
+pare_status import_any(pare_model **out, const char *path, const pare_load_opts *opts,
+                       pare_files *files, pare_err *err)
 {
     im_source s = {.path = path, .in = files, .err = err};
+    const bool pool = opts->pool != PARE_POOL_NONE, told = pool || opts->normalize;
+    s.pooling =
+        (im_pooling){.given = pool, .told = told, .pool = opts->pool, .normalize = opts->normalize};
     bool folder = false;
     *out = NULL;
     s.st = pare_model_new(&s.m, err);
@@ -126,6 +250,15 @@ pare_status import_any(pare_model **out, const char *path, pare_files *files, pa
         if (!s.st) fill(&s, in_safetensors, sizeof in_safetensors / sizeof *in_safetensors);
     }
     if (!s.st && !folder) from_file(&s, path);
+    im_take_tokenizer(&s);
+    if (!s.st) set_precision(&s);
+    limit_context(&s);
+    s.m->read_as = *opts;
+    if (!s.st && told && !s.pooling.given)
+        im_fail(&s, "normalize needs pool: the folder does not say how outputs are pooled");
+    if (!s.st && told && !(s.m->head.pool == s.pooling.pool && s.pooling.given))
+        im_fail(&s, "pool and normalize are for encoders and language models, and this is '%s'",
+                s.m->name);
     const pare_status st = s.st;
     im_close(&s);
     pare_arena_free(s.scratch);

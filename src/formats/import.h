@@ -6,6 +6,6 @@
 
 /* Everything that is not a file of ours, read through `files`. Fills a fresh model; the caller runs
  * pare_model_check. PARE_ERR_INPUT with what was found and what is understood when nothing fits. */
-PARE_MUST_USE pare_status import_any(pare_model **out, const char *path, pare_files *files,
-                                     pare_err *err);
+PARE_MUST_USE pare_status import_any(pare_model **out, const char *path, const pare_load_opts *opts,
+                                     pare_files *files, pare_err *err);
 #endif

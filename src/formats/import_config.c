@@ -32,6 +32,21 @@ static bool read_text(im_source *s, const char **out, const char *meta, const ch
     return true;
 }
 
+bool im_text(im_source *s, const char **out, const char *config)
+{
+    return read_text(s, out, NULL, config);
+}
+
+void im_refuse_key(im_source *s, const char *key, const char *why)
+{
+    const cJSON *const item = config_of(s, key);
+    if (!item || cJSON_IsNull(item) || cJSON_IsFalse(item) ||
+        (cJSON_IsNumber(item) && item->valuedouble == 0) ||
+        ((cJSON_IsObject(item) || cJSON_IsArray(item)) && !item->child))
+        return;
+    im_fail(s, "config.json: %s is not supported: %s", key, why);
+}
+
 bool im_number(im_source *s, double *out, const char *meta, const char *config)
 {
     const char *text = meta_of(s, meta);
@@ -109,9 +124,13 @@ bool im_act(im_source *s, pare_act *out, const char *config)
     } known[] = {{"relu", PARE_ACT_RELU},
                  {"gelu", PARE_ACT_GELU},
                  {"gelu_erf", PARE_ACT_GELU},
+                 {"gelu_python", PARE_ACT_GELU},
                  {"gelu_new", PARE_ACT_GELU_TANH},
                  {"gelu_tanh", PARE_ACT_GELU_TANH},
                  {"gelu_pytorch_tanh", PARE_ACT_GELU_TANH},
+                 {"gelu_python_tanh", PARE_ACT_GELU_TANH},
+                 {"gelu_accurate", PARE_ACT_GELU_TANH},
+                 /* sqrt(2 / pi) with ten digits: the same number in f32 */
                  {"gelu_fast", PARE_ACT_GELU_TANH},
                  {"silu", PARE_ACT_SILU},
                  {"swish", PARE_ACT_SILU},
@@ -125,8 +144,38 @@ bool im_act(im_source *s, pare_act *out, const char *config)
             return true;
         }
     }
-    im_fail(s, "activation '%.60s' is not known (relu, gelu, gelu_new, silu, tanh)", name);
+    const bool own = meta_of(s, "act") != NULL;
+    im_fail(
+        s,
+        "%s%s: activation '%.60s' is not supported; pare has relu, gelu (gelu_python), gelu_new "
+        "(gelu_pytorch_tanh, gelu_fast, gelu_accurate), silu (swish) and tanh",
+        own ? "metadata: " : "config.json: ", own ? "act" : config, name);
     return false;
+}
+
+void im_agree(im_source *s, const char *key, size_t value)
+{
+    size_t said = value;
+    if (im_size(s, &said, NULL, key) && said != value)
+        im_fail(s, "config.json: %s is %zu, and the tensors have %zu", key, said, value);
+}
+
+bool im_built_for(const im_source *s, const char *task)
+{
+    const cJSON *const list = config_of(s, "architectures");
+    const cJSON *const first = cJSON_IsArray(list) ? list->child : NULL;
+    return cJSON_IsString(first) && strstr(first->valuestring, task);
+}
+
+void im_labels(im_source *s, size_t n)
+{
+    const cJSON *const labels = config_of(s, "id2label");
+    if (!labels) return;
+    if (!cJSON_IsObject(labels))
+        im_fail(s, "config.json: 'id2label' is not an object");
+    else if ((size_t)cJSON_GetArraySize(labels) != n)
+        im_fail(s, "config.json: id2label has %d labels, and the classifier %zu rows",
+                cJSON_GetArraySize(labels), n);
 }
 
 void im_expect(im_source *s, const char *key, const char *const *values)

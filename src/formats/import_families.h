@@ -10,6 +10,10 @@ bool im_is_llama(const im_source *s);
 void im_llama(im_source *s);
 bool im_is_bert(const im_source *s);
 void im_bert(im_source *s);
+/* RoBERTa and XLM-R: BERT's tensors, told by config.json alone. */
+void im_roberta(im_source *s);
+bool im_is_distilbert(const im_source *s);
+void im_distilbert(im_source *s);
 bool im_is_perhead(const im_source *s);
 void im_perhead(im_source *s);
 bool im_is_graph(const im_source *s);

@@ -5,7 +5,10 @@
 
 #include <math.h>
 
+/* Masks; and the heads where the rows are pooled in their place, or classified. */
 static const char *const ignored[] = {"h.*.attn.bias", "h.*.attn.masked_bias", NULL};
+static const char *const ignored_pooled[] = {"h.*.attn.bias", "h.*.attn.masked_bias",
+                                             "lm_head.weight", "score.*", NULL};
 
 bool im_is_gpt2(const im_source *s)
 {
@@ -59,19 +62,19 @@ static void read_sizes(im_source *s, gpt2 *g)
     im_act(s, &g->act, "activation_function");
     im_flag(s, &g->scaled, "scale_attn_weights");
     im_flag(s, &g->by_layer, "scale_attn_by_inverse_layer_idx");
-    bool cross = false;
-    if (im_flag(s, &cross, "add_cross_attention") && cross)
-        im_fail(s, "config.json: add_cross_attention is not supported");
+    im_agree(s, "n_embd", g->d);
+    im_agree(s, "vocab_size", wte[0]);
+    im_agree(s, "n_inner", g->hidden);
 }
 
 void im_gpt2(im_source *s)
 {
-    static const char *const types[] = {"gpt2", NULL};
     gpt2 g = {0};
-    im_expect(s, "model_type", types);
+    if (!im_is_gpt2(s)) im_fail(s, "its tensors do not have GPT-2's names");
     im_orientation(s, true);
     read_sizes(s, &g);
     if (s->st || !im_blocks(s, im_count(s, "h.", ".attn.c_attn.weight"))) return;
+    im_agree(s, "n_layer", s->m->nblocks);
     s->m->pattern.kind = PARE_CAUSAL;
     pare_embedding *embedding = &s->m->embedding;
     size_t wpe[2] = {0, 0};
@@ -82,6 +85,7 @@ void im_gpt2(im_source *s)
     embedding->pos.kind = PARE_POS_LEARNED;
     embedding->pos.table = im_table(s, wpe[0], g.d, "wpe.weight");
     s->m->context = wpe[0];
+    im_agree(s, "n_positions", wpe[0]);
     for (size_t l = 0; l < s->m->nblocks && !s->st; l++) {
         pare_block *b = &s->m->blocks[l];
         im_attn(s, &b->attn, g.d, g.heads, g.heads, g.d / g.heads, 0);
@@ -102,6 +106,6 @@ void im_gpt2(im_source *s)
     }
     s->m->head.norm = im_layer_norm(s, g.d, g.eps, g.bias, "ln_f");
     s->input_first = s->linear_given && s->input_first;
-    im_tie(s, "wte.weight", "lm_head.weight", true);
-    im_finish(s, ignored);
+    im_language_head(s, "wte.weight", "lm_head.weight");
+    im_finish(s, s->m->head.pool != PARE_POOL_NONE ? ignored_pooled : ignored);
 }

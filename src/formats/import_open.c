@@ -14,12 +14,14 @@ static int by_key(const void *x, const void *y)
 }
 
 /* Models are saved with and without the name of the wrapper around them. */
-static const char *without_wrapper(const char *name)
+const char *im_key(const char *name)
 {
-    static const char *const wrappers[] = {"transformer.", "model.", "bert."};
+    static const char *const wrappers[] = {"distilbert.", "roberta.", "transformer.", "model.",
+                                           "bert."};
     for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++) {
         const size_t n = strlen(wrappers[i]);
-        if (strncmp(name, wrappers[i], n) == 0 && name[n]) return name + n;
+        if (strncmp(name, wrappers[i], n) != 0 || !name[n]) continue;
+        return i == 0 ? im_key(name + n) : name + n; /* distilbert.transformer. */
     }
     return name;
 }
@@ -47,14 +49,16 @@ static void open_one(im_source *s, const char *path)
 
 static bool reserve_files(im_source *s, size_t n)
 {
-    s->blobs = pare_alloc(s->scratch, n + 1, sizeof *s->blobs);
-    s->files = pare_alloc(s->scratch, n + 1, sizeof *s->files);
+    s->blobs = pare_alloc(s->scratch, n + 2, sizeof *s->blobs);
+    s->files = pare_alloc(s->scratch, n + 2, sizeof *s->files);
     if (!s->blobs || !s->files) s->st = pare_no_memory(s->err);
     return !s->st;
 }
 
 static void collect(im_source *s)
 {
+    const size_t nmodel = s->nfiles; /* behind them the dense layer of sentence-transformers */
+    if (!s->st && s->pooling.dense) open_one(s, s->pooling.dense);
     if (s->st) return;
     size_t n = 0;
     for (size_t f = 0; f < s->nfiles; f++) n += s->files[f].n;
@@ -67,11 +71,17 @@ static void collect(im_source *s)
         for (size_t i = 0; i < s->files[f].n; i++) {
             const st_tensor *t = &s->files[f].tensors[i];
             im_tensor *to = &s->tensors[s->n++];
-            *to = (im_tensor){.key = without_wrapper(t->name),
+            *to = (im_tensor){.key = im_key(t->name),
                               .name = t->name,
                               .array = {.dtype = t->dtype, .ndim = t->ndim, .data = t->data},
                               .blob = s->blobs[f]};
             memcpy(to->array.shape, t->shape, sizeof t->shape);
+            if (f < nmodel) continue;
+            to->key = pare_sprintf(s->scratch, IM_DENSE_PREFIX "%s", t->name);
+            if (!to->key) {
+                s->st = pare_no_memory(s->err);
+                return;
+            }
         }
     }
     im_sort(s);
@@ -92,10 +102,11 @@ static bool exists(im_source *s, const char *path)
     return there && !s->st;
 }
 
-static void read_json(im_source *s, cJSON **out, const char *path)
+void im_read_json(im_source *s, cJSON **out, const char *path)
 {
     pare_blob *b = NULL;
     *out = NULL;
+    if (!exists(s, path)) return;
     if (!s->st) s->st = pare_files_read(s->in, &b, path, s->err);
     if (!s->st) s->st = pare_json_read_blob(out, b, s->err);
     pare_blob_release(b);
@@ -104,9 +115,8 @@ static void read_json(im_source *s, cJSON **out, const char *path)
 static void read_config(im_source *s, const char *file)
 {
     const char *path = path_beside(s, file, "config.json");
-    if (!exists(s, path)) return;
-    read_json(s, &s->config, path);
-    if (!s->st && !cJSON_IsObject(s->config))
+    im_read_json(s, &s->config, path);
+    if (!s->st && s->config && !cJSON_IsObject(s->config))
         s->st = pare_fail(s->err, PARE_ERR_INPUT, "%s: is not a JSON object", path);
 }
 
@@ -182,7 +192,7 @@ void im_open_index(im_source *s, const char *path)
     cJSON *root = NULL;
     const cJSON *map = NULL;
     if (s->st) return;
-    read_json(s, &root, path);
+    im_read_json(s, &root, path);
     no_index(s, root, path);
     if (!s->st) s->st = pare_json_object(&map, root, "weight_map", s->err);
     if (!s->st) open_shards(s, path, map);
@@ -191,21 +201,14 @@ void im_open_index(im_source *s, const char *path)
     read_config(s, path);
 }
 
-void im_open_folder(im_source *s, const char *path)
+void im_open_shards(im_source *s, const char *folder, char *const *names, size_t n)
 {
-    char *inside = s->st ? NULL : pare_sprintf(s->scratch, "%s/x", path);
+    char *const inside = s->st ? NULL : pare_sprintf(s->scratch, "%s/x", folder);
     if (!s->st && !inside) s->st = pare_no_memory(s->err);
-    const char *one = path_beside(s, inside, "model.safetensors");
-    const char *many = path_beside(s, inside, "model.safetensors.index.json");
-    const char *pickled = path_beside(s, inside, "pytorch_model.bin");
-    if (exists(s, one))
-        im_open_file(s, one);
-    else if (exists(s, many))
-        im_open_index(s, many);
-    else if (exists(s, pickled))
-        im_fail(s, "the folder has no model.safetensors; its pytorch_model.bin is " IM_PICKLED);
-    else
-        im_fail(s, "the folder has neither model.safetensors nor model.safetensors.index.json");
+    if (s->st || !reserve_files(s, n)) return;
+    for (size_t i = 0; i < n; i++) open_one(s, path_beside(s, inside, names[i]));
+    collect(s);
+    read_config(s, inside);
 }
 
 /* ---- npz ------------------------------------------------------------------------------------- */

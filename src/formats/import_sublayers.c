@@ -69,15 +69,39 @@ static bool same_bytes(const im_tensor *a, const im_tensor *b)
                   pare_array_count(&a->array) * pare_dtype_size(a->array.dtype)) == 0;
 }
 
-void im_tie(im_source *s, const char *embedding, const char *head, bool may_be_absent)
+void im_tie(im_source *s, const char *embedding, const char *head)
 {
     const im_tensor *e = im_find(s, embedding);
     im_tensor *h = im_find(s, head);
+    bool tied = false;
+    const bool said = im_flag(s, &tied, "tie_word_embeddings");
     if (s->st) return;
-    if (!h && !may_be_absent) im_fail(s, "tensor '%s' is missing and the model is not tied", head);
     s->m->head.tied = !h || (e && same_bytes(e, h));
-    if (!s->m->head.tied)
+    if (!h && said && !tied)
+        im_fail(s,
+                "tensor '%s' is missing, and config.json says tie_word_embeddings false; without a "
+                "head the model needs pool",
+                head);
+    else if (said && tied && !s->m->head.tied)
+        im_fail(s, "tensor '%s' differs from '%s', but config.json says tie_word_embeddings true",
+                h->name, embedding);
+    else if (!s->m->head.tied)
         s->m->head.out.w = im_matrix(s, s->m->embedding.vocab, s->m->embedding.width, "%s", head);
     else if (h)
         h->used = true; /* the embedding serves for it */
+}
+
+void im_language_head(im_source *s, const char *embedding, const char *head)
+{
+    const size_t d = s->m->embedding.width;
+    if (s->pooling.given) {
+        im_pool_head(s, d);
+    } else if (im_has(s, "score.weight")) {
+        const size_t labels = im_outputs(s, "score.weight");
+        im_labels(s, labels);
+        s->m->head.pool = PARE_POOL_LAST;
+        s->m->head.out = im_dense(s, labels, d, im_has(s, "score.bias"), "score");
+    } else {
+        im_tie(s, embedding, head);
+    }
 }

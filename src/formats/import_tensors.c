@@ -22,6 +22,20 @@ void im_fail(im_source *s, const char *fmt, ...)
     s->st = pare_fail(s->err, PARE_ERR_INPUT, "%s: %s", s->path, text);
 }
 
+void im_note(im_source *s, const char *fmt, ...)
+{
+    char text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (s->st) return;
+    const char *const before = s->m->notes;
+    s->m->notes =
+        pare_sprintf(s->m->arena, "%s%s%s", before ? before : "", before ? "\n" : "", text);
+    if (!s->m->notes) s->st = pare_no_memory(s->err);
+}
+
 void *im_alloc(im_source *s, size_t count, size_t size)
 {
     if (s->st) return NULL;
@@ -316,12 +330,19 @@ pare_weight im_part(pare_weight w, size_t from, size_t count)
 void im_finish(im_source *s, const char *const *ignored)
 {
     char text[128];
+    const char *first = NULL;
+    size_t unused = 0;
     for (size_t i = 0; i < s->n && !s->st; i++) {
         const im_tensor *t = &s->tensors[i];
         bool known = t->used;
         for (size_t k = 0; ignored[k] && !known; k++) known = fnmatch(ignored[k], t->key, 0) == 0;
+        if (known && !t->used && unused++ == 0) first = t->name;
         if (!known)
             im_fail(s, "tensor '%s' %s has no place in this kind of model (%s)", t->name,
                     pare_shape_text(text, t->array.shape, t->array.ndim), s->m->name);
     }
+    if (unused == 1)
+        im_note(s, "the model has no use for tensor '%.100s'", first);
+    else if (unused > 1)
+        im_note(s, "the model has no use for %zu tensors ('%.100s', ...)", unused, first);
 }

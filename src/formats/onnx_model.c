@@ -1,5 +1,6 @@
 /* onnx_model.c - a whole model as one ONNX graph: the forward pass of forward.c, node by node. */
 #include "onnx_parts.h"
+#include <float.h>
 #include <math.h>
 #include <pare/model.h>
 #include <stdio.h>
@@ -57,13 +58,26 @@ static value put_embedding(writer *x)
 static value pooled(writer *x, value v)
 {
     onnx *const g = &x->g;
-    const value first[] = {v, onnx_number(g, 0)};
+    const pare_pool kind = x->m->head.pool;
     const int64_t axis = 1;
-    if (x->m->head.pool == PARE_POOL_NONE) return v;
-    if (x->m->head.pool == PARE_POOL_FIRST)
-        return onnx_node(g, "Gather", first, 2, ONE_NUMBER("axis", 1));
-    const value mean = onnx_node(g, "ReduceMean", &v, 1, NUMBERS("axes", 1, 1));
-    return onnx_op2(g, "Squeeze", mean, onnx_numbers(g, 1, &axis));
+    if (kind == PARE_POOL_NONE) return v;
+    if (kind == PARE_POOL_FIRST || kind == PARE_POOL_LAST) {
+        const value one[] = {v, onnx_number(g, kind == PARE_POOL_FIRST ? 0 : -1)};
+        return onnx_node(g, "Gather", one, 2, ONE_NUMBER("axis", 1));
+    }
+    const char *const reduce = kind == PARE_POOL_MEAN ? "ReduceMean" : "ReduceMax";
+    const value row = onnx_node(g, reduce, &v, 1, NUMBERS("axes", 1, 1));
+    return onnx_op2(g, "Squeeze", row, onnx_numbers(g, 1, &axis));
+}
+
+/* Not LpNormalization, which leaves open what becomes of a row of zeros: the length is at least the
+ * smallest normal number here, and zeros stay. */
+static value normalized(writer *x, value v)
+{
+    onnx *const g = &x->g;
+    if (!x->m->head.normalize) return v;
+    const value length = onnx_node(g, "ReduceL2", &v, 1, NUMBERS("axes", 1, -1));
+    return onnx_op2(g, "Div", v, onnx_op2(g, "Max", length, onnx_real(g, FLT_MIN)));
 }
 
 static value classified(writer *x, value v)
@@ -87,7 +101,7 @@ static value put_head(writer *x, value v)
     v = pooled(x, put_norm(x, v, "norm", &t->norm));
     if (pare_has(&t->dense.w))
         v = put_dense(x, v, "dense.weight", "dense.bias", &t->dense.w, &t->dense.b);
-    return classified(x, put_act(x, v, t->act));
+    return normalized(x, classified(x, put_act(x, v, t->act)));
 }
 
 /* ---- the graph ---------------------------------------------------------------------------------

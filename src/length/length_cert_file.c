@@ -109,7 +109,7 @@ static pare_status read_input(pare_length_input *out, pare_arena *a, const pare_
     pare_dataset set;
     pare_inputs some;
     pare_status st =
-        data ? pare_err_path(err, pare_dataset_load_files(&set, a, m, data, 0, 0, files, err), data)
+        data ? pare_err_path(err, pare_dataset_load_files(&set, a, m, data, NULL, files, err), data)
              : pare_inputs_random(&some, a, m, 1, tokens, seed, err);
     if (!st && data && !set.inputs.n)
         st = pare_fail(err, PARE_ERR_INPUT, "%s: no input in it suits the model", data);
@@ -150,7 +150,7 @@ pare_status length_read_model(pare_work *w, pare_length_file *is, pare_model **m
     pare_files *const files = pare_files_new();
     *is = (pare_length_file){.path = path, .architecture = hex};
     pare_status st = hex && files ? PARE_OK : pare_no_memory(w->err);
-    if (!st) st = pare_err_path(w->err, pare_model_load_files(m, path, files, w->err), path);
+    if (!st) st = pare_err_path(w->err, pare_model_load_as(m, path, NULL, files, w->err), path);
     if (files) st = add_hash(w, &is->sha256, files, path, st);
     if (!st) st = pare_architecture_sha256(hex, *m, w->err);
     pare_files_free(files);

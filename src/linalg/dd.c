@@ -22,9 +22,7 @@
  * tanh. y = e^(-2|x|) - 1 without cancellation (the series above for |2x| <= 0.3466, else
  * |y| >= 0.29): within 60 * 0.71 / 0.29 + 2 < 150 v^2; tanh|x| = -y / (2 + y) within 400 v^2. Below
  * 2^-56 it is x, within x^3 / 3.
- * erf. 2/sqrt(pi) e^(-t^2) sum_n 2^n t^(2n+1) / (2n+1)!!, positive terms only; term n carries
- * 8 n v^2, the additions 3 n v^2, n < 250 for t <= 8.5 (beyond, erfc < 2^-107); e^(-t^2) carries
- * 60 + 5 t^2 < 430 v^2. Together below 3300 v^2.
+ * erf: dd_erf.c.
  * log. x = m 2^e with sqrt(1/2) <= m < sqrt(2), and with s = (m - 1) / (m + 1), |s| < 0.1716,
  *
  *     ln m = 2 s (1 + s^2/3 + s^4/5 + ... + s^44/45),    rest below s^46 / 47 / (1 - s^2) < 2^-122.
@@ -55,10 +53,6 @@ PARE_DD_FMA static dd tanh_fma(dd x)
 {
     return dd_tanh(x);
 }
-PARE_DD_FMA static dd erf_fma(dd x)
-{
-    return dd_erf(x);
-}
 
 dd pare_dd_exp(dd x)
 {
@@ -71,10 +65,6 @@ dd pare_dd_expm1(dd x)
 dd pare_dd_tanh(dd x)
 {
     return pare_has_fma() ? tanh_fma(x) : dd_tanh(x);
-}
-dd pare_dd_erf(dd x)
-{
-    return pare_has_fma() ? erf_fma(x) : dd_erf(x);
 }
 
 /* ---- log ---------------------------------------------------------------------------- */

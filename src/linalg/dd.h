@@ -179,22 +179,30 @@ PARE_DD_INLINE dd dd_tanh(dd x)
     return dd_div(negative ? y : dd_neg(y), dd_add_d(y, 2));
 }
 
-/* 207 units absolute, at any x. */
-PARE_DD_INLINE dd dd_erf(dd x)
+/* Taylor's series of erf at one place: its value, the coefficients of h^1 to h^10 in double-double
+ * and of h^11 to h^18 in f64. */
+enum { DD_ERF_PAIRS = 10, DD_ERF_TAIL = 8 };
+typedef struct dd_erf_row {
+    dd value, a[DD_ERF_PAIRS];
+    double tail[DD_ERF_TAIL];
+} dd_erf_row;
+/* At 0, 1/16, ... 8.5; made by the first call. */
+const dd_erf_row *pare_dd_erf_rows(void);
+
+/* 1 unit absolute, at any x (src/linalg/dd_erf.c); rows: pare_dd_erf_rows(). */
+PARE_DD_INLINE dd dd_erf(const dd_erf_row *rows, dd x)
 {
-    static const dd front = {0x1.20dd750429b6dp+0, 0x1.1ae3a914fed80p-56}; /* 2 / sqrt(pi) */
     const bool negative = x.hi < 0;
     const dd t = negative ? dd_neg(x) : x;
     if (!(t.hi <= 8.5)) return dd_of(isnan(t.hi) ? NAN : negative ? -1 : 1);
-    const dd square = dd_mul(t, t), twice = {2 * square.hi, 2 * square.lo};
-    dd term = t, sum = t;
-    for (int n = 0; n < 400; n++) {
-        term = dd_div_d(dd_mul(term, twice), 2 * n + 3);
-        sum = dd_add(sum, term);
-        /* From here on each term is below half the one before: all of them below this one. */
-        if (twice.hi < n + 1 && !(term.hi > 0x1p-112 * sum.hi)) break;
-    }
-    const dd y = dd_mul(dd_mul(front, dd_exp(dd_neg(square))), sum);
+    const double k = floor(16 * t.hi + 0.5);
+    const dd_erf_row *const r = &rows[(size_t)k];
+    const dd h = dd_two_sum(t.hi - k / 16, t.lo);
+    double tail = r->tail[DD_ERF_TAIL - 1];
+    for (int n = DD_ERF_TAIL - 2; n >= 0; n--) tail = tail * h.hi + r->tail[n];
+    dd y = dd_add_d(r->a[DD_ERF_PAIRS - 1], tail * h.hi);
+    for (int n = DD_ERF_PAIRS - 2; n >= 0; n--) y = dd_add(r->a[n], dd_mul(y, h));
+    y = dd_add(r->value, dd_mul(y, h));
     return negative ? dd_neg(y) : y;
 }
 

@@ -195,7 +195,8 @@ static void read_model(pare_work *w, pare_model *m, size_t *version, cJSON *root
     static const char *const pattern_keys[] = {"kind",       "window",   "sinks",
                                                "self_loops", "expander", NULL};
     static const char *const expander_keys[] = {"degree", "seed", NULL};
-    static const char *const head_keys[] = {"norm", "pool", "activation", "tied", NULL};
+    static const char *const head_keys[] = {"norm", "pool",      "activation",
+                                            "tied", "normalize", NULL};
     const char *name = "";
     *version = 0;
     if (!cJSON_IsObject(root)) {
@@ -232,6 +233,7 @@ static void read_model(pare_work *w, pare_model *m, size_t *version, cJSON *root
     head->pool = (pare_pool)get_word(w, out, "pool", &pool_words, OPTIONAL);
     head->act = (pare_act)get_word(w, out, "activation", &act_words, OPTIONAL);
     get_bool(w, &head->tied, out, "tied", OPTIONAL);
+    get_bool(w, &head->normalize, out, "normalize", OPTIONAL);
     read_norm(w, &head->norm, out, "norm");
 }
 

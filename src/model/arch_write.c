@@ -99,7 +99,8 @@ static bool add_model(cJSON *root, const pare_model *m)
          pare_json_add_string(head, "pool", pare_pool_name(t->pool)) &&
          (t->act == PARE_ACT_NONE ||
           pare_json_add_string(head, "activation", pare_act_name(t->act))) &&
-         pare_json_add_bool(head, "tied", t->tied);
+         pare_json_add_bool(head, "tied", t->tied) &&
+         (!t->normalize || pare_json_add_bool(head, "normalize", true));
     if (ok && m->tokenizer != PARE_TOK_NONE)
         ok = pare_json_add_string(root, "tokenizer", pare_tokenizer_name(m->tokenizer));
     return ok;

@@ -253,6 +253,7 @@ const char *pare_decoder_refuses(const pare_model *m)
         return m->pattern.kind == PARE_GRAPH ? "it attends over a graph"
                                              : "its tokens see those that come after them";
     if (m->head.pool != PARE_POOL_NONE) return "it gives one row for all tokens";
+    if (m->head.normalize) return "it normalizes its outputs, which are no scores of tokens";
     for (size_t b = 0; b < m->nblocks; b++)
         if (m->blocks[b].attn.kind == PARE_ATTN_MEANQ)
             return "the query of a block is the mean over all tokens (meanq)";

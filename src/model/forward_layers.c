@@ -2,6 +2,7 @@
 #include "model_facts.h"
 #include "forward_parts.h"
 #include "linalg/elementary.h"
+#include <math.h>
 #include <pare/run.h>
 #include <string.h>
 
@@ -95,22 +96,47 @@ void ffn_branch(pass *p, rows *y, const rows *z, const pare_ffn *f)
 typedef struct pool_ctx {
     const rows *x;
     size_t tokens;
-    bool mean;
+    pare_pool kind;
 } pool_ctx;
+
+static double entry(const rows *x, size_t at)
+{
+    return x->t == PARE_F64 ? ((const double *)x->v)[at] : (double)((const float *)x->v)[at];
+}
 
 static void pool_row(const void *self, size_t i, double *v)
 {
     const pool_ctx *const c = self;
     const rows *const x = c->x;
-    rows_load(v, x, i * c->tokens);
-    if (!c->mean) return;
-    for (size_t t = 1; t < c->tokens; t++) {
+    const bool mean = c->kind == PARE_POOL_MEAN, most = c->kind == PARE_POOL_MAX;
+    rows_load(v, x, i * c->tokens + (c->kind == PARE_POOL_LAST ? c->tokens - 1 : 0));
+    for (size_t t = 1; (mean || most) && t < c->tokens; t++) {
         const size_t at = (i * c->tokens + t) * x->d;
-        for (size_t j = 0; j < x->d; j++)
-            v[j] += x->t == PARE_F64 ? ((const double *)x->v)[at + j]
-                                     : (double)((const float *)x->v)[at + j];
+        for (size_t j = 0; mean && j < x->d; j++) v[j] += entry(x, at + j);
+        for (size_t j = 0; most && j < x->d; j++) /* a nan stays, wherever it is */
+            if (!(entry(x, at + j) <= v[j]) && v[j] == v[j]) v[j] = entry(x, at + j);
     }
-    for (size_t j = 0; j < x->d; j++) v[j] /= (double)c->tokens;
+    for (size_t j = 0; mean && j < x->d; j++) v[j] /= (double)c->tokens;
+}
+
+/* y / |y|_2. The squares are those of entries of at most 1, so that neither a tiny nor a huge row
+ * is lost; in f32 it is rounded once. */
+static void normalize_row(const void *self, size_t i, double *v)
+{
+    const size_t d = *(const size_t *)self;
+    double most = 0, squares = 0;
+    (void)i;
+    for (size_t j = 0; j < d; j++)
+        if (!(fabs(v[j]) <= most)) most = fabs(v[j]);
+    if (most == 0) return; /* a row of zeros stays zero */
+    int exponent = 0;
+    (void)frexp(most, &exponent);
+    for (size_t j = 0; j < d; j++) {
+        v[j] = ldexp(v[j], -exponent);
+        squares += v[j] * v[j];
+    }
+    const double length = sqrt(squares);
+    for (size_t j = 0; j < d; j++) v[j] /= length;
 }
 
 void forward_head(pass *p, rows *out, const rows *x)
@@ -119,7 +145,7 @@ void forward_head(pass *p, rows *out, const rows *x)
     rows_ctx *const c = &p->ctx;
     rows h = *x;
     if (head->pool != PARE_POOL_NONE) {
-        const pool_ctx pool = {x, p->tokens, head->pool == PARE_POOL_MEAN};
+        const pool_ctx pool = {x, p->tokens, head->pool};
         h = rows_new(c, x->t, x->n / p->tokens, x->d);
         rows_each(&h, &h, pool_row, &pool, c);
     }
@@ -134,4 +160,5 @@ void forward_head(pass *p, rows *out, const rows *x)
         rows_dense(out, &h, w, &head->out.b, c);
     else if (!c->work.st)
         memcpy(out->v, h.v, h.n * h.d * pare_dtype_size(h.t));
+    if (head->normalize) rows_each(out, out, normalize_row, &out->d, c);
 }

@@ -50,6 +50,27 @@ pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err
 
 /* ---- a part of a set ------------------------------------------------------------------------ */
 
+pare_status pare_inputs_pick(pare_inputs *out, pare_arena *a, const pare_inputs *all,
+                             const size_t *numbers, size_t count, size_t tokens, pare_err *err)
+{
+    *out = (pare_inputs){count, pare_alloc(a, count ? count : 1, sizeof *out->in)};
+    if (!out->in) return pare_no_memory(err);
+    for (size_t i = 0; i < count; i++) {
+        pare_input *const in = &out->in[i];
+        if (numbers[i] >= all->n)
+            return pare_fail(err, PARE_ERR_INPUT, "inputs: number %zu, but there are %zu",
+                             numbers[i], all->n);
+        *in = all->in[numbers[i]];
+        if (tokens == 0 || in->tokens <= tokens) continue;
+        if (in->batch != 1 || in->graph)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "inputs: number %zu is %s: the first %zu tokens can not be taken",
+                             numbers[i], in->graph ? "a graph" : "a batch", tokens);
+        in->tokens = tokens;
+    }
+    return PARE_OK;
+}
+
 pare_status pare_inputs_part(pare_inputs *out, pare_arena *a, const pare_inputs *all, size_t first,
                              size_t count, size_t tokens, pare_err *err)
 {
@@ -57,19 +78,10 @@ pare_status pare_inputs_part(pare_inputs *out, pare_arena *a, const pare_inputs 
     if (count == 0 || !pare_add(&end, first, count) || end > all->n)
         return pare_fail(err, PARE_ERR_INPUT, "inputs: %zu from number %zu, but there are %zu",
                          count, first, all->n);
-    *out = (pare_inputs){count, pare_alloc(a, count, sizeof *out->in)};
-    if (!out->in) return pare_no_memory(err);
-    for (size_t i = 0; i < count; i++) {
-        pare_input *const in = &out->in[i];
-        *in = all->in[first + i];
-        if (tokens == 0 || in->tokens <= tokens) continue;
-        if (in->batch != 1 || in->graph)
-            return pare_fail(err, PARE_ERR_INPUT,
-                             "inputs: number %zu is %s: the first %zu tokens can not be taken",
-                             first + i, in->graph ? "a graph" : "a batch", tokens);
-        in->tokens = tokens;
-    }
-    return PARE_OK;
+    size_t *const numbers = pare_alloc(a, count, sizeof *numbers);
+    if (!numbers) return pare_no_memory(err);
+    for (size_t i = 0; i < count; i++) numbers[i] = first + i;
+    return pare_inputs_pick(out, a, all, numbers, count, tokens, err);
 }
 
 /* ---- random inputs ------------------------------------------------------------------------- */

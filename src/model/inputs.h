@@ -44,6 +44,10 @@ static inline pare_input pare_input_sequence(const pare_input *in, size_t b)
 PARE_MUST_USE pare_status pare_inputs_part(pare_inputs *out, pare_arena *a, const pare_inputs *all,
                                            size_t first, size_t count, size_t tokens,
                                            pare_err *err);
+/* The same of inputs by their numbers, each smaller than all->n. */
+PARE_MUST_USE pare_status pare_inputs_pick(pare_inputs *out, pare_arena *a, const pare_inputs *all,
+                                           const size_t *numbers, size_t count, size_t tokens,
+                                           pare_err *err);
 /* One hash over everything in the set: ids, vectors, edges, shapes. */
 PARE_MUST_USE pare_status pare_inputs_sha256(char hex[PARE_SHA256_HEX], const pare_inputs *in,
                                              pare_err *err);

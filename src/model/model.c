@@ -74,6 +74,7 @@ pare_status pare_model_clone(pare_model **out, const pare_model *in, pare_err *e
     m->blobs = NULL;
     m->nblobs = 0;
     st = share_arenas(m, in, err);
+    m->notes = NULL; /* about the file that `in` came from */
     m->coded = NULL; /* of weights that whoever clones is about to change */
     m->ncoded = 0;
     m->name = in->name ? pare_strdup(a, in->name) : NULL;

@@ -91,7 +91,7 @@ const char *pare_model_ends_differ(const pare_model *f, const pare_model *g)
         return "the patterns differ";
     if (!pare_same_norm(&s->norm, &t->norm) || s->pool != t->pool ||
         !same_dense(&s->dense, &t->dense) || s->act != t->act || s->tied != t->tied ||
-        !same_dense(&s->out, &t->out))
+        s->normalize != t->normalize || !same_dense(&s->out, &t->out))
         return "the heads of the models differ";
     return NULL;
 }

@@ -17,6 +17,13 @@ static inline const pare_weight *pare_head_weight(const pare_model *m)
     return m->head.tied ? &m->embedding.table : &m->head.out.w;
 }
 
+/* What `normalize` of the head does, as a norm: y / |y|_2 is an rms norm with divisor 1 and
+ * without eps. Kind NONE where the head does not normalize. */
+static inline pare_norm pare_head_unit_norm(const pare_model *m)
+{
+    return (pare_norm){.kind = m->head.normalize ? PARE_NORM_RMS : PARE_NORM_NONE, .divisor = 1};
+}
+
 /* Activations in f64: their values, within 16 u |x| + 2^-1012, and their largest slopes from above.
  */
 double pare_act_f64(pare_act act, double x);
@@ -25,6 +32,16 @@ double pare_act_lipschitz(pare_act act);
 /* Heads whose values are weighed by a softmax: those, and with one query for all (constq, meanq).
  */
 bool pare_attn_has_softmax(pare_attn_kind k);
+
+/* pare_model_size's multiply-adds alone: from shapes, without a look at the weights, which
+ * pare_model_size reads to find out what they are stored in. */
+uint64_t pare_model_macs(const pare_model *m, size_t tokens, uint64_t edges);
+
+/* An encoder of texts: its outputs are pooled rows, compared by their cosine, and no scores of classes. */
+static inline bool pare_model_embeds(const pare_model *m)
+{
+    return m->head.pool != PARE_POOL_NONE && (m->head.normalize || !pare_has(pare_head_weight(m)));
+}
 
 /* ---- files ----------------------------------------------------------------------------------- */
 

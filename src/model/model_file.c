@@ -1,7 +1,9 @@
 /* model_file.c - reads pare's own model file (docs/format.md). */
 #include "arch.h"
+#include "base/array.h"
 #include "header_checksum.h"
 #include "model_file.h"
+#include "precision.h"
 #include "safetensors.h"
 #include "ticket_store.h"
 #include <string.h>
@@ -22,6 +24,7 @@ typedef struct binder {
     size_t identity_entries; /* that identities may still have: nothing in them bounds these */
     ticket_source *sources;  /* of the tickets so far */
     size_t nsources;
+    precision_counts stored;
     pare_arena *scratch;
 } binder;
 
@@ -84,6 +87,28 @@ static const char *name_in_file(char (*buffer)[128], size_t version, const char 
     return name;
 }
 
+/* Half precision is widened; files that pare writes are aligned, one written by hand may not be,
+ * and is copied then. */
+static pare_status bind_numbers(pare_model *m, pare_weight *w, const st_tensor *t, pare_err *err)
+{
+    const bool half = t->dtype == PARE_F16 || t->dtype == PARE_BF16;
+    const size_t n = w->rows * w->cols;
+    w->dtype = half ? PARE_F32 : t->dtype;
+    w->data = t->data;
+    const size_t size = pare_dtype_size(w->dtype);
+    if (!half && (uintptr_t)t->data % size == 0) return PARE_OK;
+    void *const copy = pare_alloc(m->arena, n, size);
+    if (!copy) return pare_no_memory(err);
+    if (!half) memcpy(copy, t->data, n * size);
+    for (size_t i = 0; half && i < n; i++) {
+        uint16_t h;
+        memcpy(&h, t->data + i * sizeof h, sizeof h);
+        ((float *)copy)[i] = t->dtype == PARE_F16 ? pare_f16_to_f32(h) : pare_bf16_to_f32(h);
+    }
+    w->data = copy;
+    return PARE_OK;
+}
+
 static pare_status bind(void *self, const char *weight, pare_weight *w, bool vector, pare_err *err)
 {
     binder *const b = self;
@@ -94,24 +119,19 @@ static pare_status bind(void *self, const char *weight, pare_weight *w, bool vec
     const pare_status st = bind_ticket(b, &found, name, w, vector, err);
     if (st || found || !t) return st;
     b->used++;
-    if (t->dtype != PARE_F32 && t->dtype != PARE_F64)
-        return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s, must be F32 or F64", name,
-                         pare_dtype_name(t->dtype));
+    if (t->dtype != PARE_F16 && t->dtype != PARE_BF16 && t->dtype != PARE_F32 &&
+        t->dtype != PARE_F64)
+        return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s, must be F16, BF16, F32 or F64",
+                         name, pare_dtype_name(t->dtype));
     if (t->ndim != (vector ? 1u : 2u))
         return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s, must have %d dimension(s)", name,
                          pare_shape_text(shape, t->shape, t->ndim), vector ? 1 : 2);
-    *w = (pare_weight){t->dtype, vector ? 1 : t->shape[0], t->shape[t->ndim - 1], t->data};
+    *w = (pare_weight){t->dtype, vector ? 1 : t->shape[0], t->shape[t->ndim - 1], NULL};
     if (w->rows == 0 || w->cols == 0)
         return pare_fail(err, PARE_ERR_INPUT, "tensor %s is %s: empty", name,
                          pare_shape_text(shape, t->shape, t->ndim));
-    /* Files that pare writes are aligned; one written by hand may not be, and is copied then. */
-    const size_t size = pare_dtype_size(t->dtype);
-    if ((uintptr_t)t->data % size == 0) return PARE_OK;
-    void *const copy = pare_alloc(b->m->arena, w->rows * w->cols, size);
-    if (!copy) return pare_no_memory(err);
-    memcpy(copy, t->data, t->end - t->begin);
-    w->data = copy;
-    return PARE_OK;
+    precision_count(&b->stored, t->dtype, w->rows * w->cols);
+    return bind_numbers(b->m, w, t, err);
 }
 
 typedef struct name_search {
@@ -155,6 +175,7 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
     st = arch_read(m, &b.version, st_meta(f, "pare"), err);
     if (!st) st = pare_model_each_weight(m, bind, &b, err);
     if (st) return st;
+    m->precision = precision_of(&b.stored);
     const st_tensor *const vocab = st_find(f, VOCAB);
     if (vocab) {
         b.used++;

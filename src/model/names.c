@@ -12,9 +12,9 @@ static const char *const attns[] = {"none",  "exact",  "zero",   "const", "unifo
                                     "meanq", "linear", "affmix", "pool",  "umix",    "poly"};
 static const char *const ffns[] = {"none", "mlp", "gated"};
 static const char *const positions[] = {"none", "learned", "sinusoidal", "rotary"};
-static const char *const pools[] = {"none", "first", "mean"};
+const char *const pare_pool_names[] = {"none", "first", "mean", "max", "last", NULL};
 static const char *const patterns[] = {"full", "causal", "window", "graph"};
-static const char *const tokenizers[] = {"none", "gpt2", "llama2c", "words", "bytes"};
+static const char *const tokenizers[] = {"none", "gpt2", "llama2c", "words", "bytes", "json"};
 
 const word_table norm_words = {"norm kind", norms, COUNT(norms)};
 const word_table act_words = {"activation", pare_act_names, COUNT(pare_act_names) - 1};
@@ -22,7 +22,7 @@ const word_table skip_words = {"skip kind", skips, COUNT(skips)};
 const word_table attn_words = {"attention kind", attns, COUNT(attns)};
 const word_table ffn_words = {"ffn kind", ffns, COUNT(ffns)};
 const word_table position_words = {"position kind", positions, COUNT(positions)};
-const word_table pool_words = {"pooling", pools, COUNT(pools)};
+const word_table pool_words = {"pooling", pare_pool_names, COUNT(pare_pool_names) - 1};
 const word_table pattern_words = {"pattern", patterns, COUNT(patterns)};
 const word_table tokenizer_words = {"tokenizer", tokenizers, COUNT(tokenizers)};
 
@@ -71,7 +71,7 @@ const char *pare_position_name(pare_position_kind k)
 }
 const char *pare_pool_name(pare_pool p)
 {
-    return pools[p];
+    return pare_pool_names[p];
 }
 const char *pare_pattern_name(pare_pattern_kind k)
 {

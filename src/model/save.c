@@ -1,11 +1,13 @@
 /* save.c - writes a model: safetensors with the architecture and a checksum in the metadata.
  *
- * f64 tensors come first, then f32, then bytes, and the data begins at a multiple of 64: so every
+ * f64 tensors come first, then f32, then half precision, then bytes, and the data begins at a multiple of 64: so every
  * tensor can be used where it lies when the file is in memory. */
 #include "arch.h"
 #include "header_checksum.h"
 #include "base/json.h"
 #include "base/support.h"
+#include "model_file.h"
+#include "precision.h"
 #include "ticket_store.h"
 #include <stdlib.h>
 #include <string.h>
@@ -21,13 +23,15 @@ typedef struct entry {
 typedef struct entries {
     pare_arena *arena;
     const pare_model *m;
+    pare_dtype precision;
+    bool as_held; /* every weight in the type that it has in memory */
+    bool counts;  /* nothing is written: no numbers are needed */
     entry *e;
     size_t n, capacity;
 } entries;
 
-/* The ticket in the place of the numbers; it must expand to exactly these. */
-static pare_status add_ticket(entry *e, const pare_coded *c, const pare_weight *w, pare_arena *a,
-                              pare_err *err)
+/* The ticket must expand to exactly these numbers. */
+static pare_status check_ticket(const pare_coded *c, const pare_weight *w, pare_err *err)
 {
     pare_weight expanded;
     pare_arena *const scratch = pare_arena_new();
@@ -39,9 +43,16 @@ static pare_status add_ticket(entry *e, const pare_coded *c, const pare_weight *
         st =
             pare_fail(err, PARE_ERR_VERIFY, "tensor %s: its ticket does not expand to it", c->name);
     pare_arena_free(scratch);
-    char *const name = pare_sprintf(a, "%s" PARE_CODED_SUFFIX, c->name);
+    return st;
+}
+
+/* The ticket in the place of the numbers. */
+static pare_status add_ticket(entries *l, const pare_coded *c, const pare_weight *w, pare_err *err)
+{
+    const pare_status st = l->counts ? PARE_OK : check_ticket(c, w, err);
+    char *const name = pare_sprintf(l->arena, "%s" PARE_CODED_SUFFIX, c->name);
     if (st || !name) return st ? st : pare_no_memory(err);
-    *e = (entry){name, c->data, c->bytes, 1, c->bytes, PARE_U8, true};
+    l->e[l->n++] = (entry){name, c->data, c->bytes, 1, c->bytes, PARE_U8, true};
     return PARE_OK;
 }
 
@@ -59,12 +70,16 @@ static pare_status add_weight(void *self, const char *name, pare_weight *w, bool
         l->capacity = capacity;
     }
     for (size_t i = 0; i < l->m->ncoded; i++)
-        if (strcmp(l->m->coded[i].name, name) == 0)
-            return add_ticket(&l->e[l->n++], &l->m->coded[i], w, l->arena, err);
+        if (strcmp(l->m->coded[i].name, name) == 0) return add_ticket(l, &l->m->coded[i], w, err);
     char *const copy = pare_strdup(l->arena, name);
     if (!copy) return pare_no_memory(err);
-    const size_t bytes = w->rows * w->cols * pare_dtype_size(w->dtype);
-    l->e[l->n++] = (entry){copy, w->data, bytes, w->rows, w->cols, w->dtype, vector};
+    const pare_dtype t = l->as_held ? w->dtype : weight_stored_dtype(w, l->precision);
+    const size_t bytes = w->rows * w->cols * pare_dtype_size(t);
+    const bool narrows = t != w->dtype && !l->counts;
+    void *const narrow = narrows ? pare_alloc(l->arena, bytes, 1) : NULL;
+    if (narrows && !narrow) return pare_no_memory(err);
+    if (narrow) weight_store(narrow, t, w);
+    l->e[l->n++] = (entry){copy, narrow ? narrow : w->data, bytes, w->rows, w->cols, t, vector};
     return PARE_OK;
 }
 
@@ -131,31 +146,62 @@ static pare_status write_file(const entries *l, const char *header, size_t bytes
     return st;
 }
 
-pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
-                            char sha256[PARE_SHA256_HEX], pare_err *err)
+/* The entries in the order of the file, large elements first and the visitor's order within, and
+ * the header. */
+static pare_status lay_out(entries *l, char **header, size_t *bytes, pare_err *err)
 {
-    entries l = {.arena = pare_arena_new(), .m = m};
-    char *arch = NULL, *header = NULL;
-    size_t bytes = 0;
-    pare_status st = l.arena ? pare_model_check(m, err) : pare_no_memory(err);
+    char *arch = NULL;
     /* The visitor hands out mutable weights; collecting does not touch them. */
-    if (!st) st = pare_model_each_weight((pare_model *)m, add_weight, &l, err);
-    if (!st && m->vocab) {
-        pare_weight w = {PARE_U8, 1, m->vocab_bytes, m->vocab};
-        st = add_weight(&l, "vocab", &w, true, err);
+    pare_status st = pare_model_each_weight((pare_model *)l->m, add_weight, l, err);
+    if (!st && l->m->vocab) {
+        pare_weight w = {PARE_U8, 1, l->m->vocab_bytes, l->m->vocab};
+        st = add_weight(l, "vocab", &w, true, err);
     }
-    /* The order of the file: large elements first, the visitor's order within. */
-    entry *const sorted = st ? NULL : pare_alloc(l.arena, l.n ? l.n : 1, sizeof *sorted);
+    entry *const sorted = st ? NULL : pare_alloc(l->arena, l->n ? l->n : 1, sizeof *sorted);
     if (!st && !sorted) st = pare_no_memory(err);
     size_t n = 0;
     for (size_t size = 8; !st && size > 0; size /= 2)
-        for (size_t i = 0; i < l.n; i++)
-            if (pare_dtype_size(l.e[i].dtype) == size) sorted[n++] = l.e[i];
-    PARE_ASSERT(st || n == l.n);
-    l.e = sorted;
-    if (!st) st = arch_write(&arch, l.arena, m, err);
-    if (!st) st = header_text(&header, &bytes, &l, arch, err);
+        for (size_t i = 0; i < l->n; i++)
+            if (pare_dtype_size(l->e[i].dtype) == size) sorted[n++] = l->e[i];
+    PARE_ASSERT(st || n == l->n);
+    l->e = sorted;
+    if (!st) st = arch_write(&arch, l->arena, l->m, err);
+    return st ? st : header_text(header, bytes, l, arch, err);
+}
+
+static pare_status save(const pare_model *m, const char *path, bool overwrite, bool as_held,
+                        char *sha256, pare_err *err)
+{
+    entries l = {.arena = pare_arena_new(), .m = m, .precision = m->precision, .as_held = as_held};
+    char *header = NULL;
+    size_t bytes = 0;
+    pare_status st = l.arena ? pare_model_check(m, err) : pare_no_memory(err);
+    if (!st) st = lay_out(&l, &header, &bytes, err);
     if (!st) st = write_file(&l, header, bytes, path, overwrite, sha256, err);
+    pare_arena_free(l.arena);
+    return st;
+}
+
+pare_status pare_model_save(const pare_model *m, const char *path, bool overwrite,
+                            char sha256[PARE_SHA256_HEX], pare_err *err)
+{
+    return save(m, path, overwrite, false, sha256, err);
+}
+
+pare_status model_file_write_as_held(const pare_model *m, const char *path, bool overwrite,
+                                     char sha256[PARE_SHA256_HEX], pare_err *err)
+{
+    return save(m, path, overwrite, true, sha256, err);
+}
+
+pare_status model_file_bytes(uint64_t *out, const pare_model *m, pare_err *err)
+{
+    entries l = {.arena = pare_arena_new(), .m = m, .precision = m->precision, .counts = true};
+    char *header = NULL;
+    size_t bytes = 0;
+    pare_status st = l.arena ? lay_out(&l, &header, &bytes, err) : pare_no_memory(err);
+    *out = sizeof(uint64_t) + bytes;
+    for (size_t i = 0; !st && i < l.n; i++) *out += l.e[i].bytes;
     pare_arena_free(l.arena);
     return st;
 }

@@ -117,10 +117,9 @@ static pare_status estimate_cut(const estimator *e, pare_cost_estimate *t,
 {
     char words[48];
     pare_model *g = NULL;
-    uint64_t bytes = 0;
     pare_err why = {0};
     const pare_exec silent = pare_exec_silent(e->exec);
-    pare_status st = plan_make(&g, &bytes, step, e->m, &e->halves.fit, e->o->seed, &silent, &why);
+    pare_status st = pare_plan_make(&g, step, e->m, &e->halves.fit, e->o->seed, &silent, &why);
     if (plan_refused(st)) {
         t->can = PARE_FALSE;
         return write_text(e, &t->why, "%s", why.msg);
@@ -136,7 +135,7 @@ static pare_status estimate_cut(const estimator *e, pare_cost_estimate *t,
                         e->p->depth.stats.nlayers);
     else if (!st)
         st = write_text(e, &t->left, "%.3g %% of the bytes",
-                        100 * (double)bytes / (double)before.bytes);
+                        100 * (double)after.bytes / (double)before.bytes);
     if (!st) st = prove_cut(e, t, g);
     if (!st && e->p->metric)
         st = probe_metric(&t->metric, g, &e->part, &e->halves.heldout, &silent, e->err);
@@ -151,7 +150,7 @@ static pare_status estimate_width(const estimator *e)
 {
     const pare_probe *const p = e->p;
     pare_cost_estimate *const t = add_estimate(e, "width");
-    pare_plan_step step = {PARE_PLAN_WIDTH, text_share};
+    pare_plan_step step = {.direction = PARE_PLAN_WIDTH, .setting = text_share};
     t->why = why_no_cut(e);
     if (*t->why) return PARE_OK;
     /* The narrowest acceptable row of the table, and the first that is not. */
@@ -207,7 +206,8 @@ static pare_status estimate_depth(const estimator *e)
         const pare_replacement_point *const at = probe_best_point(&d->costs, exact, &kind);
         if (at && at->lost <= PARE_PROBE_LOST) break;
     }
-    const pare_status st = estimate_cut(e, t, &(pare_plan_step){PARE_PLAN_DEPTH, (double)exact});
+    const pare_status st = estimate_cut(
+        e, t, &(pare_plan_step){.direction = PARE_PLAN_DEPTH, .setting = (double)exact});
     if (st || *t->why || !*d->violated) return st;
     return write_text(e, &t->why, "no bound for all inputs: %s", d->violated);
 }
@@ -243,7 +243,8 @@ static pare_status estimate_weights(const estimator *e)
     if ((double)e->p->parameters > most_ticket)
         return estimate_by_entries(e, t,
                                    "trying it on so many weights takes long; pare ticket does it");
-    const pare_status st = estimate_cut(e, t, &(pare_plan_step){PARE_PLAN_WEIGHTS, TICKET_BITS});
+    const pare_status st = estimate_cut(
+        e, t, &(pare_plan_step){.direction = PARE_PLAN_WEIGHTS, .setting = TICKET_BITS});
     if (st || *t->why) return st;
     double least = INFINITY; /* error that Lemma S proves a mask for */
     size_t items = 0;

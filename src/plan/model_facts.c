@@ -1,25 +1,10 @@
 /* model_facts.c - how large a model file and its parts are (pare/cut.h). */
+#include "base/support.h"
+#include "model/precision.h"
 #include "cert/heldout.h"
 #include "reduce.h"
 
-#include <dirent.h>
 #include <string.h>
-#include <sys/stat.h>
-
-/* Bytes of a file, or of the plain files in a folder. */
-static uint64_t bytes_at(const char *path)
-{
-    struct stat info;
-    uint64_t sum = 0;
-    if (stat(path, &info) != 0) return 0;
-    if (S_ISREG(info.st_mode)) return (uint64_t)info.st_size;
-    DIR *d = opendir(path);
-    for (const struct dirent *e; d && (e = readdir(d));)
-        if (fstatat(dirfd(d), e->d_name, &info, 0) == 0 && S_ISREG(info.st_mode))
-            sum += (uint64_t)info.st_size;
-    if (d) closedir(d);
-    return sum;
-}
 
 pare_status pare_model_facts_of(pare_model_facts *out, const char *path, const pare_model *m,
                                 const pare_input *in, pare_arena *scratch, pare_err *err)
@@ -35,7 +20,8 @@ pare_status pare_model_facts_of(pare_model_facts *out, const char *path, const p
         if (st) return st;
     }
     out->size = pare_model_size(m, out->tokens, edges);
-    out->file_bytes = bytes_at(path);
+    out->dtype = pare_model_precision(m);
+    out->file_bytes = pare_path_bytes(path);
     return PARE_OK;
 }
 

@@ -3,6 +3,7 @@
  * First every direction alone: at its listed settings, then by bisection between the two settings
  * that the budget lies between. Then mixtures of two or three directions, those with the best
  * predicted result first (errors add, sizes and times multiply). */
+#include "model/model_file.h"
 #include "plan_directions.h"
 #include "cert/prove.h"
 #include "model/stopwatch.h"
@@ -51,7 +52,6 @@ static pare_status make_try(search *s, pare_plan_try *t)
 {
     pare_model *made[PARE_PLAN_DIRECTIONS] = {NULL};
     const pare_model *last = s->m;
-    uint64_t bytes = pare_model_size(last, 1, 0).bytes;
     pare_status st = PARE_OK;
     double time = 0.2;
     for (size_t i = 0; i < t->nsteps; i++) time += step_time(t->steps[i].direction);
@@ -59,15 +59,17 @@ static pare_status make_try(search *s, pare_plan_try *t)
     t->error = 0;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
         double gap = 0;
-        st = plan_make(&made[i], &bytes, &t->steps[i], last, s->fit, s->o->seed, s->exec, s->err);
+        t->steps[i].dtype = s->o->dtype;
+        st = pare_plan_make(&made[i], &t->steps[i], last, s->fit, s->o->seed, s->exec, s->err);
         const pare_model *const from = s->o->seen ? s->m : last;
         if (!st) st = pare_measure(&gap, from, made[i], s->on, s->exec, s->err);
         t->error = s->o->seen ? gap : t->error + gap;
         last = made[i];
     }
+    t->bytes = s->o->file_bytes;
+    if (!st && (t->nsteps > 0 || t->bytes == 0)) st = model_file_bytes(&t->bytes, last, s->err);
     if (!st) {
         t->parameters = pare_model_size(last, 1, 0).parameters;
-        t->bytes = bytes + s->o->frame_bytes;
         st = pare_forward_ms(&t->ms, &last, 1, &s->on->in[0], s->arena, s->exec, s->err);
         t->over = pare_plan_over(s->o, t->error, t->bytes, t->ms);
     }
@@ -152,7 +154,7 @@ static pare_status try_mixtures(search *s, const pare_plan_try *singles, size_t 
 static pare_status try_setting(search *s, pare_plan_direction direction, double setting)
 {
     pare_plan_try *t = &s->plan->tries[s->plan->n++];
-    *t = (pare_plan_try){.nsteps = 1, .steps = {{direction, setting}}};
+    *t = (pare_plan_try){.nsteps = 1, .steps = {{direction, setting, (pare_dtype)0}}};
     return make_try(s, t);
 }
 

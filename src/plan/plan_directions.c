@@ -53,46 +53,35 @@ bool plan_refused(pare_status st)
 
 /* ---- cuts ------------------------------------------------------------------------------------ */
 
-pare_status plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
-                      const pare_model *in, const pare_inputs *fit, uint64_t seed,
-                      const pare_exec *exec, pare_err *err)
+pare_status pare_plan_make(pare_model **out, const pare_plan_step *s, const pare_model *in,
+                           const pare_inputs *fit, uint64_t seed, const pare_exec *exec,
+                           pare_err *err)
 {
-    pare_status st;
     if (s->direction == PARE_PLAN_WEIGHTS) {
         pare_ticket_opts o = PARE_TICKET_OPTS_DEFAULT;
         pare_ticket_report report;
         o.bits = (size_t)s->setting;
         o.seed = seed;
-        st = pare_ticket(out, &report, in, &o, exec, err);
-        if (!st) *bytes = report.bytes + report.number_bytes;
-        return st;
+        o.dtype = s->dtype;
+        return pare_ticket(out, &report, in, &o, exec, err);
     }
     if (s->direction == PARE_PLAN_WIDTH) {
         pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
         pare_width_report report;
         o.seed = seed;
         o.tokens = TEXT_TOKENS;
+        o.dtype = s->dtype;
         if (s->setting < 1)
             o.keep = s->setting;
         else
             o.dim = (size_t)s->setting;
-        st = pare_width(out, &report, in, fit, &o, exec, err);
-    } else {
-        pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
-        pare_depth_report report;
-        o.layers = (size_t)s->setting;
-        st = pare_depth(out, &report, in, fit, &o, exec, err);
+        return pare_width(out, &report, in, fit, &o, exec, err);
     }
-    if (!st) *bytes = pare_model_size(*out, 1, 0).bytes;
-    return st;
-}
-
-pare_status pare_plan_make(pare_model **out, const pare_plan_step *s, const pare_model *in,
-                           const pare_inputs *fit, uint64_t seed, const pare_exec *exec,
-                           pare_err *err)
-{
-    uint64_t bytes;
-    return plan_make(out, &bytes, s, in, fit, seed, exec, err);
+    pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
+    pare_depth_report report;
+    o.layers = (size_t)s->setting;
+    o.dtype = s->dtype;
+    return pare_depth(out, &report, in, fit, &o, exec, err);
 }
 
 const pare_prover *pare_plan_prover(const pare_plan_step *s)

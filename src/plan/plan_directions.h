@@ -14,8 +14,4 @@ typedef struct plan_ends {
 plan_ends plan_ends_of(pare_plan_direction direction, const pare_model *m);
 /* What a model does not allow, or what overflows: to be told, and not an error of the study. */
 bool plan_refused(pare_status st);
-/* pare_plan_make, and the bytes that the weights of *out take in a file. */
-PARE_MUST_USE pare_status plan_make(pare_model **out, uint64_t *bytes, const pare_plan_step *s,
-                                    const pare_model *in, const pare_inputs *fit, uint64_t seed,
-                                    const pare_exec *exec, pare_err *err);
 #endif

@@ -58,8 +58,9 @@ static pare_status bound_collapse(pare_probe_bound *to, const prover *v, const c
                              .measured = NAN};
     if (parallel) {
         const bool uniform = strcmp(what, "parallel+uniform") == 0;
-        const pare_depth_one_opts one = {uniform ? PARE_ONE_PARALLEL_UNIFORM : PARE_ONE_PARALLEL,
-                                         PARE_DEPTH_UNSET};
+        const pare_depth_one_opts one = {.which = uniform ? PARE_ONE_PARALLEL_UNIFORM
+                                                          : PARE_ONE_PARALLEL,
+                                         .keep = PARE_DEPTH_UNSET};
         st = pare_depth_one_layer(&g, NULL, v->m, NULL, &one, v->exec, &why);
     } else {
         pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;

@@ -1,16 +1,17 @@
 /* reduce.c - a reduction from file to file: what all directions share (pare/cut.h). */
+#include "cert/conformal.h"
 #include "cert/heldout.h"
 #include "reduce_parts.h"
 #include "base/support.h"
 #include "cert/outputs.h"
 #include "data/evaluate.h"
+#include "model/model_facts.h"
 #include "model/stopwatch.h"
 #include "reduce.h"
 #include "verify_file.h"
 
 #include <math.h>
 #include <string.h>
-#include <sys/stat.h>
 
 /* ---- steps ----------------------------------------------------------------------------------- */
 
@@ -37,6 +38,12 @@ pare_status reduce_load(reducer *r, pare_heldout_opts limits)
     limits.heldout = o->heldout;
     limits.seed = o->seed;
     limits.split = o->split;
+    limits.column = o->column;
+    limits.exec = r->exec;
+    limits.most_fitted = limits.nothing_fitted ? 1 : o->fit_inputs;
+    limits.fit_tokens = o->kind == PARE_REDUCE_WIDTH ? 0 : o->fit_tokens; /* width.tokens */
+    limits.prove = o->prove ? o->prove : PARE_HELDOUT_INPUTS;
+    limits.proven_tokens = o->proven_tokens;
     return reduce_loaded(r, pare_heldout_load(&r->out->inputs, r->arena, r->m, &limits, r->err));
 }
 
@@ -79,15 +86,19 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
         .in_path = o->from,
         .in_files = o->files,
         .out_path = o->to,
+        .folder = o->folder,
+        .dtype = o->dtype,
         .overwrite = o->overwrite,
         .max_error = o->max_error,
+        .must_shrink = !o->allow_larger && o->kind != PARE_REDUCE_FOLD,
         .seed = o->seed,
         .data_path = in->path,
         .data_sha256 = in->sha256,
         .split = in->split,
+        .column = in->column,
         .tokens = in->tokens,
         .part = in->part,
-        .first = in->first,
+        .numbers = in->numbers,
         .set = &in->set,
         .new_inputs = r->new_inputs,
         .fitted = about_new && !h->nothing_fitted ? &h->fit : NULL,
@@ -98,12 +109,13 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
         .exec = exec,
     };
     r->proof_work = pare_passes_work(m, *small, &in->set);
+    if (r->new_inputs) r->new_share = pare_share_above(in->set.n, 0, PARE_CONFIDENCE);
     pare_status st = o->event ? o->event(o->self, PARE_REDUCE_PROVING, r) : PARE_OK;
     if (!st) st = pare_publish(&r->cert, a, m, small, &p, err);
     r->ms_reduction = 1e3 * (pare_seconds() - o->started);
     r->published = !st;
     if (!st) return o->event ? o->event(o->self, PARE_REDUCE_PUBLISHED, r) : PARE_OK;
-    if (st != PARE_ERR_PROMISE) return st;
+    if (st != PARE_ERR_PROMISE || !(r->cert.proven > o->max_error)) return st; /* nan: not larger */
     char proven[40];
     return pare_fail(err, st,
                      "the proven bound is %s, larger than max_error %g; nothing was written; cut "
@@ -111,10 +123,32 @@ pare_status pare_reduce_publish(pare_reduction *r, pare_arena *a, const pare_mod
                      pare_ub_format(proven, pare_ub_exact(r->cert.proven), 3), o->max_error);
 }
 
+static bool same_range(const pare_width_range *a, const pare_width_range *b)
+{
+    return a->least == b->least && a->most == b->most && a->sum == b->sum && a->n == b->n;
+}
+
+/* Whether the cut has every width and every attention layer of the model, and no fewer weights. */
+static bool is_uncut(const pare_model *m, const pare_model *small)
+{
+    pare_model_shape a, b;
+    pare_model_shape_of(&a, m);
+    pare_model_shape_of(&b, small);
+    return same_range(&a.stream, &b.stream) && same_range(&a.qk, &b.qk) &&
+           same_range(&a.values, &b.values) && same_range(&a.hidden, &b.hidden) &&
+           a.exact == b.exact && a.replaced == b.replaced &&
+           a.attention + a.ffn + a.rest <= b.attention + b.ffn + b.rest;
+}
+
 pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction)
 {
     pare_reduce_opts o = *r->o;
     o.prover = pare_prover_of(reduction);
+    const bool shapes = o.kind != PARE_REDUCE_FOLD && o.kind != PARE_REDUCE_TICKET;
+    if (shapes && !o.allow_larger && !o.dtype && is_uncut(r->m, *small))
+        return pare_fail(r->err, PARE_ERR_PROMISE,
+                         "nothing to cut: this leaves every width and every layer as it is; "
+                         "nothing was written");
     return pare_reduce_publish(r->out, r->arena, r->m, small, &o, r->exec, r->err);
 }
 
@@ -134,8 +168,11 @@ static pare_status measure_quality(pare_reduction *r, pare_arena *a, const pare_
 {
     const pare_dataset *const d = &r->inputs.held.data;
     pare_err why = {0};
-    pare_status st = pare_evaluate(&r->metric_before, m, d, false, exec, &why);
-    if (!st) st = pare_evaluate(&r->metric_after, g, d, false, exec, &why);
+    pare_comparison of;
+    pare_status st = pare_evaluate_against(&of, g, m, d, false, exec, &why);
+    r->metric_before = of.reference;
+    r->metric_after = of.model;
+    r->cosine = of.cosine;
     r->has_metric = !st;
     if (st == PARE_ERR_NONFINITE) {
         r->no_metric = pare_strdup(a, why.msg);
@@ -149,15 +186,27 @@ static pare_status measure_quality(pare_reduction *r, pare_arena *a, const pare_
     return PARE_OK;
 }
 
+/* What the largest entry of an output row stands for. */
+static const char *label_word(const pare_model *m)
+{
+    if (m->pattern.kind == PARE_GRAPH) return "class";
+    if (!pare_has(pare_head_weight(m)) || !m->embedding.ids) return "largest output";
+    if (m->head.pool != PARE_POOL_NONE) return "label";
+    return pare_model_outputs(m) == m->embedding.vocab ? "top token" : "largest output";
+}
+
 pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_model *m,
                                 const pare_reduce_opts *o, const pare_exec *exec, pare_err *err)
 {
     const pare_cert_inputs *const in = &r->inputs.held;
-    const pare_inputs *const set = &in->set, *const all = &in->data.inputs;
+    const pare_inputs *const set = &in->set;
     const pare_input *const one = &set->in[0];
     pare_model *g = NULL;
     double ms[2] = {NAN, NAN};
-    pare_status st = pare_err_path(err, pare_model_load(&g, r->to, err), r->to);
+    pare_files *const files = pare_files_new_unhashed();
+    pare_status st =
+        files ? pare_err_path(err, pare_model_load_as(&g, r->to, NULL, files, err), r->to)
+              : pare_no_memory(err);
     if (!st) st = pare_model_facts_of(&r->before, r->from, m, one, a, err);
     if (!st) st = pare_model_facts_of(&r->after, r->to, g, one, a, err);
     if (!st) st = pare_forward_ms(ms, (const pare_model *const[]){m, g}, 2, one, a, exec, err);
@@ -166,35 +215,29 @@ pare_status pare_reduce_measure(pare_reduction *r, pare_arena *a, const pare_mod
     r->has_attention_ms = o->time_attention;
     if (!st && o->time_attention)
         st = pare_attention_ms(&r->attn_before, &r->attn_after, m, g, one, o->seed, a, exec, err);
-    if (!st && in->path && pare_dataset_has_targets(m, &in->data))
+    if (!st && in->path && (pare_dataset_has_targets(m, &in->data) || pare_model_embeds(m)))
         st = measure_quality(r, a, m, g, exec, err);
     if (!st) {
         /* A folder is as large as the files that were read from it. */
-        const size_t nfiles =
-            o->files && r->before.file_bytes == 0 ? pare_files_count(o->files) : 0;
-        struct stat file;
-        for (size_t i = 0; i < nfiles; i++)
-            if (stat(pare_files_path(o->files, i), &file) == 0)
-                r->before.file_bytes += (uint64_t)file.st_size;
+        if (o->files) r->before.file_bytes = pare_files_bytes(o->files);
+        r->after.file_bytes = pare_files_bytes(files);
         pare_model_shape_of(&r->shape_before, m);
         pare_model_shape_of(&r->shape_after, g);
-        bool whole = set->n <= all->n; /* none of them is cut to its first tokens */
         r->rows = 0;
-        for (size_t i = 0; i < set->n; i++) {
-            whole = whole && set->in[i].tokens == all->in[i].tokens;
-            r->rows += pare_output_rows(m, &set->in[i]);
-        }
+        for (size_t i = 0; i < set->n; i++) r->rows += pare_output_rows(m, &set->in[i]);
         r->row_word = m->pattern.kind == PARE_GRAPH    ? "node"
                       : m->head.pool != PARE_POOL_NONE ? "input"
                                                        : "position";
-        r->all_tokens = in->part && whole;
+        r->label_word = label_word(m);
+        r->all_tokens = in->part && in->whole;
         r->no_splits = in->path && in->data.task != PARE_TASK_NODES;
-        r->of_inputs = in->part && all->n > set->n ? all->n : 0;
+        r->of_inputs = r->inputs.units > set->n ? r->inputs.units : 0;
         st = pare_largest_output(&r->largest_output, m, set, a, exec, err);
     }
     memcpy(r->before.sha256, r->cert.input.sha256, PARE_SHA256_HEX);
     memcpy(r->after.sha256, r->cert.output.sha256, PARE_SHA256_HEX);
     pare_model_free(g);
+    pare_files_free(files);
     return st;
 }
 
@@ -220,11 +263,10 @@ pare_status reduce_output_error(reducer *r)
 
 static pare_status reduce_fold(reducer *r)
 {
-    const pare_reduce_opts *const o = r->o;
     pare_model *folded = NULL;
-    pare_status st = reduce_loaded(r, pare_cert_inputs_load(&r->out->inputs.held, r->arena, r->m,
-                                                            o->data, o->split, o->seed, r->err));
+    pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = true});
     if (!st) st = pare_fold(&folded, &r->out->fold, r->m, r->err);
+    if (!st && r->o->dtype) st = pare_model_round(folded, NULL, r->o->dtype, r->err);
     reduce_phase(r, NULL, 92);
     if (!st) st = reduce_publish(r, &folded, "fold");
     pare_model_free(folded);
@@ -248,8 +290,13 @@ pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                             .rounded.measured = NAN,
                             .rounded_with_feedback.measured = NAN,
                             .output_error = NAN};
-    out->cert_path = pare_sprintf(a, "%s.cert.json", o.to);
+    out->cert_path = pare_cert_path(a, o.to, o.folder);
     if (!out->cert_path) return pare_no_memory(err);
+    if (o.folder) {
+        const pare_status st = reduce_fits_folder(m, &o, err);
+        if (st) return st;
+        o.width.standard = true;
+    }
     reducer r = {.o = &o,
                  .m = m,
                  .out = out,

@@ -17,16 +17,23 @@ static pare_status open_ends(reducer *r, pare_model **f)
     pare_cert_inputs *const in = &out->inputs.held;
     out->from = pare_path_beside(r->arena, out->cert_path, cert->input.path);
     out->to = pare_path_beside(r->arena, out->cert_path, cert->output.path);
-    const char *const data = d->path ? pare_path_beside(r->arena, out->cert_path, d->path) : NULL;
+    const pare_data_opts read = {
+        .split = d->split, .column = d->column, .seed = cert->seed, .exec = r->exec};
+    size_t texts;
+    const char *const data = !d->path || pare_data_is_self(d->path, &texts)
+                                 ? d->path
+                                 : pare_path_beside(r->arena, out->cert_path, d->path);
     if (!out->from || !out->to || (d->path && !data)) return pare_no_memory(r->err);
     pare_status st = reduce_event(r, PARE_REDUCE_MADE);
     if (!st) st = pare_err_path(r->err, pare_model_load(f, out->from, r->err), out->from);
     if (st) return st;
     if (!data)
         return pare_inputs_random(&in->set, r->arena, *f, d->count, d->tokens, cert->seed, r->err);
-    st = reduce_loaded(r,
-                       pare_cert_inputs_load(in, r->arena, *f, data, d->split, cert->seed, r->err));
+    st = reduce_loaded(r, pare_cert_inputs_load(in, r->arena, *f, data, &read, r->err));
     if (st || strcmp(d->kind, "part") != 0) return st;
+    if (d->numbers)
+        return pare_inputs_pick(&in->set, r->arena, &in->data.inputs, d->numbers, d->count,
+                                d->tokens, r->err);
     return pare_inputs_part(&in->set, r->arena, &in->data.inputs, d->first, d->count, d->tokens,
                             r->err);
 }

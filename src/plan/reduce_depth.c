@@ -3,14 +3,6 @@
 
 #include <math.h>
 
-enum {
-    ALL = 1u << 20,
-    MEASURED_TEXTS = 128, /* held-out texts, at most, ... */
-    PROVEN_TEXTS = 8,     /* ... and those that are proven on, unless more are asked for, ... */
-    PROVEN_TOKENS = 64    /* ... by their first tokens */
-};
-#define PROOF_WORK 1e10 /* multiplications of the passes that are proven on: a minute or so */
-
 static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bool search)
 {
     pare_reduction *const out = r->out;
@@ -20,8 +12,9 @@ static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bo
     pare_status st;
     reduce_phase(r, NULL, search ? 10 : 60);
     if (r->o->kind == PARE_REDUCE_ONE_LAYER) {
-        st = pare_depth_one_layer(&small, &out->one_layer, r->m, fit, &r->o->one_layer, r->exec,
-                                  r->err);
+        pare_depth_one_opts one = r->o->one_layer;
+        one.dtype = r->o->dtype;
+        st = pare_depth_one_layer(&small, &out->one_layer, r->m, fit, &one, r->exec, r->err);
     } else {
         st = pare_depth(&small, report, r->m, fit, depth, r->exec, r->err);
         /* The report lives in the cut model, which publishing frees. */
@@ -38,17 +31,18 @@ static pare_status make_and_publish(reducer *r, const pare_depth_opts *depth, bo
 
 /* The fewest exact layers whose proven headline stays within max_error. One more need not be
  * better, so they are tried one by one from the fewest. */
-static pare_status search_layers(reducer *r)
+static pare_status search_layers(reducer *r, const pare_depth_opts *opts)
 {
     const pare_reduction *const out = r->out;
-    pare_depth_opts depth = r->o->depth;
+    pare_depth_opts depth = *opts;
     double best = INFINITY;
     size_t at = depth.nexact;
     bool all = false, more = true;
     for (size_t k = at; more; k++) {
         depth.layers = k;
         const pare_status st = make_and_publish(r, &depth, true);
-        if (st != PARE_ERR_PROMISE) return st;
+        /* nan: refused for its size, before anything was proven */
+        if (st != PARE_ERR_PROMISE || !(out->cert.proven > r->o->max_error)) return st;
         if (out->cert.proven < best) best = out->cert.proven, at = k;
         all = k + 1 >= out->depth.nlayers;
         depth.layers = k + 1;
@@ -66,23 +60,16 @@ pare_status reduce_depth(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
     const bool one_layer = o->kind == PARE_REDUCE_ONE_LAYER;
-    const bool search = !one_layer && o->depth.layers == PARE_DEPTH_UNSET && isfinite(o->max_error);
+    const bool search = !one_layer && !o->depth.blocks && o->depth.layers == PARE_DEPTH_UNSET &&
+                        isfinite(o->max_error);
     const bool needs_data = one_layer ? pare_depth_one_needs_data(&o->one_layer)
                                       : pare_depth_needs_data(r->m, &o->depth);
-    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
-    const size_t measured = text ? MEASURED_TEXTS : ALL, proven = text ? PROVEN_TEXTS : ALL;
-    pare_status st = reduce_load(
-        r, (pare_heldout_opts){.most_fitted = o->fit_inputs,
-                               .fit_tokens = o->fit_tokens,
-                               .most_measured = o->prove > measured ? o->prove : measured,
-                               .most_proven = o->prove ? o->prove : proven,
-                               .proven_tokens = PROVEN_TOKENS,
-                               .work = PROOF_WORK,
-                               .cut_only_texts = true,
-                               .nothing_fitted = !search && !needs_data});
+    pare_depth_opts depth = o->depth;
+    depth.dtype = o->dtype;
+    pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = !search && !needs_data});
     /* In a search the number of layers is chosen by what is proven on the held-out inputs. */
     if (!st && o->data) st = reduce_new_inputs(r, search);
-    if (!st) st = search ? search_layers(r) : make_and_publish(r, &o->depth, false);
+    if (!st) st = search ? search_layers(r, &depth) : make_and_publish(r, &depth, false);
     r->out->held_out = r->out->inputs.apart;
     return st ? st : reduce_measure(r);
 }

@@ -18,7 +18,7 @@ void reduce_phase(reducer *r, const char *what, double share);
 PARE_MUST_USE pare_status reduce_event(const reducer *r, pare_reduce_event e);
 /* Reports what was loaded, also after a failure: st, or else what the event returns. */
 PARE_MUST_USE pare_status reduce_loaded(const reducer *r, pare_status st);
-/* Loads the inputs by these limits; the split and the files are the options'. */
+/* Loads the inputs: files, split, seed and limits are the options'. */
 PARE_MUST_USE pare_status reduce_load(reducer *r, pare_heldout_opts limits);
 /* Decides whether the certificate may speak about new inputs; `chosen`: the held-out inputs chose
  * the size of the cut. */
@@ -32,6 +32,11 @@ PARE_MUST_USE pare_status reduce_output_error(reducer *r);
 void reduce_in_nats(pare_evaluation *e);
 /* n things of `size` bytes, copied into the caller's arena; NULL: memory is out. */
 void *reduce_copy(reducer *r, const void *list, size_t n, size_t size);
+
+/* Whether a cut by these options can be written as a folder like the one that `m` was read from:
+ * PARE_ERR_USAGE says what no config of its family can hold (folder_shapes.c). */
+PARE_MUST_USE pare_status reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o,
+                                             pare_err *err);
 
 PARE_MUST_USE pare_status reduce_width(reducer *r);
 PARE_MUST_USE pare_status reduce_depth(reducer *r);

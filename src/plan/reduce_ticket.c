@@ -11,15 +11,10 @@
 #include <math.h>
 
 enum {
-    ALL = 1u << 20,
-    MEASURED_TEXTS = 128, /* held-out texts, at most, ... */
-    PROVEN_TEXTS = 200,   /* ... and those that are proven on, ... */
-    PROVEN_TOKENS = 64,   /* ... by their first tokens */
     FEWEST_BITS = 2,
     MOST_BITS = 26, /* more do not serve an f32 */
     SEARCH_STEP = 3
 };
-#define PROOF_WORK 5e8 /* multiplications of a pass over all that is proven on */
 
 static pare_status make_ticket(reducer *r, pare_model **small)
 {
@@ -43,8 +38,8 @@ static pare_status search_bits(reducer *r)
         t->bits = next < MOST_BITS ? next : MOST_BITS;
         pare_status st = make_ticket(r, &g);
         if (!st)
-            st = pare_outputs_compare(&bound, r->m, g, &r->out->inputs.held.set, false, r->exec,
-                                      r->err);
+            st = pare_outputs_compare(&bound, NULL, r->m, g, &r->out->inputs.held.set, false,
+                                      r->exec, r->err);
         pare_model_free(g);
         if (st) return st;
         if (pare_ub_written(bound.gap.proven) <= r->o->max_error)
@@ -85,20 +80,12 @@ pare_status reduce_ticket(reducer *r)
     pare_ticket_opts *const t = &out->ticket_made;
     pare_ticket_report *const report = &out->ticket;
     const bool search = !o->ticket.hidden && !o->ticket.bits;
-    const bool text = r->m->embedding.ids && r->m->head.pool == PARE_POOL_NONE;
     const bool feedback = o->ticket.method == PARE_TICKET_FEEDBACK;
     pare_model *small = NULL;
-    pare_status st =
-        reduce_load(r, (pare_heldout_opts){.most_fitted = feedback ? o->fit_inputs : 1,
-                                           .fit_tokens = feedback ? o->fit_tokens : 1,
-                                           .most_measured = text ? MEASURED_TEXTS : ALL,
-                                           .most_proven = text ? PROVEN_TEXTS : ALL,
-                                           .proven_tokens = PROVEN_TOKENS,
-                                           .work = PROOF_WORK,
-                                           .cut_only_texts = true,
-                                           .nothing_fitted = !feedback});
+    pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = !feedback});
     *t = o->ticket;
     t->seed = o->seed;
+    t->dtype = o->dtype;
     if (feedback && o->data) t->fit = &out->inputs.fit;
     if (search) reduce_phase(r, "find the number of bits", 60);
     if (!st && search) st = search_bits(r);

@@ -10,11 +10,13 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    MEASURED_TEXTS = 256, /* held-out texts, at most, ... */
-    PROVEN_TEXTS = 8,     /* ... and those that are proven on, unless more are asked for, ... */
-    PROVEN_TOKENS = 64    /* ... by their first tokens */
-};
+static pare_width_opts width_opts(const pare_reduce_opts *o)
+{
+    pare_width_opts w = o->width;
+    w.seed = o->seed;
+    w.dtype = o->dtype;
+    return w;
+}
 
 /* The report lives in the cut model, which publishing frees. */
 static pare_status make_narrower(reducer *r, pare_model **small, const pare_width_opts *w,
@@ -49,8 +51,8 @@ static pare_status search_share(reducer *r, pare_width_opts *w, const pare_input
         const bool too_few = st == PARE_ERR_PROMISE; /* no cut leaves so few parameters */
         if (too_few) st = PARE_OK;
         if (!st && !too_few) {
-            st = pare_outputs_compare(&bound, r->m, g, &r->out->inputs.held.set, false, r->exec,
-                                      r->err);
+            st = pare_outputs_compare(&bound, NULL, r->m, g, &r->out->inputs.held.set, false,
+                                      r->exec, r->err);
             if (!st) proven = pare_ub_written(bound.gap.proven);
         }
         pare_model_free(g);
@@ -74,17 +76,10 @@ static pare_status reduce_text(reducer *r)
 {
     const pare_reduce_opts *const o = r->o;
     pare_reduction *const out = r->out;
-    pare_width_opts w = o->width;
+    pare_width_opts w = width_opts(o);
     const bool search = !w.dim && !w.qk_dim && !w.v_dim && !w.ffn_dim && !(w.keep > 0);
     pare_model *small = NULL;
-    w.seed = o->seed;
-    pare_status st = reduce_load(
-        r,
-        (pare_heldout_opts){.most_fitted = o->fit_inputs,
-                            .most_measured = o->prove > MEASURED_TEXTS ? o->prove : MEASURED_TEXTS,
-                            .most_proven = o->prove ? o->prove : PROVEN_TEXTS,
-                            .proven_tokens = PROVEN_TOKENS,
-                            .work = INFINITY});
+    pare_status st = reduce_load(r, (pare_heldout_opts){0});
     const pare_inputs *const fit = out->inputs.fit.n ? &out->inputs.fit : NULL;
     if (!st && o->data) st = reduce_new_inputs(r, search);
     if (search) reduce_phase(r, "find the share to keep", 60);
@@ -120,7 +115,11 @@ static pare_status distill(reducer *r, pare_model **small)
     pare_status st = pare_task_graph(&task, &facts, r->arena, &g, r->err);
     if (!st)
         st = pare_width_distill(&student, &r->out->distilled, *small, &task, &d, r->exec, r->err);
-    if (st) return st;
+    if (!st) st = pare_model_round(student, r->m, o->dtype, r->err);
+    if (st) {
+        pare_model_free(student);
+        return st;
+    }
     pare_model_free(*small);
     *small = student;
     return PARE_OK;
@@ -131,19 +130,19 @@ static pare_status reduce_graph(reducer *r)
     const pare_reduce_opts *const o = r->o;
     pare_heldout *const h = &r->out->inputs;
     const bool train = o->distill.epochs > 0;
-    pare_width_opts w = o->width;
+    const pare_data_opts read = {
+        .split = o->split, .column = o->column, .seed = o->seed, .exec = r->exec};
+    pare_width_opts w = width_opts(o);
     pare_cert_inputs fit;
     pare_model *small = NULL;
-    w.seed = o->seed;
     /* A bound without a size looks for one; a little below, as the proof adds its slack. */
     if (!w.dim && !w.qk_dim && !w.ffn_dim && w.keep == 0) w.max_move = 0.99 * o->max_error;
     r->out->keep = w.keep;
-    pare_status st =
-        pare_cert_inputs_load(&fit, r->arena, r->m, o->data, o->split, o->seed, r->err);
+    pare_status st = pare_cert_inputs_load(&fit, r->arena, r->m, o->data, &read, r->err);
     h->held = fit;
     if (!st && o->heldout) {
         h->fit_notes = fit.data.notes;
-        st = pare_cert_inputs_load(&h->held, r->arena, r->m, o->heldout, o->split, o->seed, r->err);
+        st = pare_cert_inputs_load(&h->held, r->arena, r->m, o->heldout, &read, r->err);
     }
     st = reduce_loaded(r, st);
     h->fit = fit.set;

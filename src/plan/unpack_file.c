@@ -13,6 +13,7 @@
 #include "cert/prove.h"
 #include "length/length_cert_file.h"
 #include "model/inputs.h"
+#include "model/model_file.h"
 
 #include <errno.h>
 #include <string.h>
@@ -94,7 +95,7 @@ static pare_status write_model(unpacker *u, written *out, const char *folder, co
     const char *const path = note(u, pare_sprintf(u->a, "%s/%s", folder, name), false);
     if (!path) return pare_no_memory(err);
     out->name = name;
-    return pare_model_save(m, path, u->overwrite, out->sha256, err);
+    return model_file_write_as_held(m, path, u->overwrite, out->sha256, err);
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */

@@ -28,11 +28,11 @@ const pare_prover *pare_prover_of(const char *reduction)
 
 /* pare_verify_opts.load */
 pare_status pare_certificate_inputs(pare_inputs *out, pare_arena *a, const pare_model *m,
-                                    const char *path, size_t split, pare_files *files,
+                                    const char *path, const pare_data_opts *o, pare_files *files,
                                     pare_err *err)
 {
     pare_dataset d = {0};
-    const pare_status st = pare_dataset_load_files(&d, a, m, path, split, 0, files, err);
+    const pare_status st = pare_dataset_load_files(&d, a, m, path, o, files, err);
     *out = d.inputs;
     return st;
 }

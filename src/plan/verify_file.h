@@ -31,5 +31,6 @@ PARE_MUST_USE pare_status pare_certificate_parse(pare_cert **out, pare_arena *a,
 /* The inputs that a certificate names (pare_verify_opts.load). */
 PARE_MUST_USE pare_status pare_certificate_inputs(pare_inputs *out, pare_arena *a,
                                                   const pare_model *m, const char *path,
-                                                  size_t split, pare_files *files, pare_err *err);
+                                                  const pare_data_opts *o, pare_files *files,
+                                                  pare_err *err);
 #endif

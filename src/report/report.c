@@ -20,7 +20,7 @@ static bool count_sizes(pare_size *out, double *bytes, const item *it, const par
     char sha256[PARE_SHA256_HEX] = "";
     pare_err err = {0};
     pare_status st = path && files ? PARE_OK : PARE_ERR_MEMORY;
-    if (!st) st = pare_model_load_files(&m, path, files, &err);
+    if (!st) st = pare_model_load_as(&m, path, NULL, files, &err);
     if (!st) st = pare_files_identity(sha256, files, path, &err);
     *bytes = 0;
     for (size_t i = 0; !st && i < pare_files_count(files); i++) {

@@ -76,6 +76,7 @@ static pare_status begin_next(generator *g, size_t slot)
     y->ids =
         pare_alloc(g->arena, capacity < g->o->tokens ? capacity : g->o->tokens, sizeof *y->ids);
     if (!y->ids) return pare_no_memory(g->err);
+    if (g->o->streams) s->sampler.rng = pare_rng_at(g->o->seed, s->prompt);
     if (on->begin) on->begin(on->self, s->prompt);
     pare_decoder_reset_sequence(g->decoder, slot);
     const double start = pare_seconds();

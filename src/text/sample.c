@@ -134,6 +134,8 @@ bool pare_is_end_of_text(const pare_tokenizer *t, int64_t id)
         return id == 1 || id == 2;
     case PARE_TOK_WORDS:
         return id >= 0 && id == t->end;
+    case PARE_TOK_JSON:
+        return id >= 0 && (uint64_t)id < t->size && t->json->ends[id];
     case PARE_TOK_BYTES:
     case PARE_TOK_NONE:
         break;

@@ -49,6 +49,11 @@ int64_t pare_text_map_put(pare_text_map *m, size_t id)
     return -1;
 }
 
+void pare_text_map_set(pare_text_map *m, size_t id)
+{
+    m->slot[text_slot(m, m->piece[id], (pare_piece){"", 0})] = (uint32_t)(id + 1);
+}
+
 int64_t pare_text_map_find(const pare_text_map *m, pare_piece a, pare_piece b)
 {
     return (int64_t)m->slot[text_slot(m, a, b)] - 1;

@@ -19,6 +19,8 @@ typedef struct pare_text_map {
 pare_text_map pare_text_map_new(pare_arena *a, const pare_piece *piece, size_t count);
 /* Enters piece[id]; returns the id that already has these bytes, or -1 when they are new. */
 int64_t pare_text_map_put(pare_text_map *m, size_t id);
+/* Enters piece[id] in the place of the id that has these bytes, if there is one. */
+void pare_text_map_set(pare_text_map *m, size_t id);
 /* The id of the bytes a followed by b; -1 when there is none. */
 int64_t pare_text_map_find(const pare_text_map *m, pare_piece a, pare_piece b);
 

@@ -1,8 +1,8 @@
-/* tokenizer.h - one struct for the four kinds of vocabulary. Private to src/text. */
+/* tokenizer.h - one struct for all kinds of vocabulary. Private to src/text. */
 #ifndef PARE_TEXT_TOKENIZER_H
 #define PARE_TEXT_TOKENIZER_H
 #include <pare/run.h>
-#include "token_maps.h"
+#include "tokenizer_json.h"
 
 struct pare_tokenizer {
     pare_tokenizer_kind kind;
@@ -12,7 +12,9 @@ struct pare_tokenizer {
     pare_pair_map merges;  /* gpt2 */
     float *score;          /* llama2c */
     int64_t begin, end;    /* words: [CLS] and [SEP], -1 when the list has none */
-    char byte[256];        /* byte[b] == b: what single bytes point at */
+    pare_json_tokenizer *json;
+    const char *notes; /* lines for the user; NULL: none */
+    char byte[256];    /* byte[b] == b: what single bytes point at */
 };
 
 /* Ids of a text, with capacity for the worst case: one per byte and three more. */

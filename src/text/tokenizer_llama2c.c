@@ -3,8 +3,10 @@
  * tells.
  *
  * Encoding: begin-of-text, a blank, then characters; what the vocabulary lacks becomes its bytes
- * (ids 3 .. 258); then the pair whose merge has the best score goes first. */
+ * (ids 3 .. 258); then the pair whose merge has the best score goes first. Of entries with equal text
+ * the last counts: those in front are the bytes, as the models were trained. */
 #include "tokenizer.h"
+#include "base/support.h"
 #include "bpe_merge.h"
 #include <math.h>
 #include <string.h>
@@ -58,10 +60,16 @@ pare_status pare_llama2c_read(pare_tokenizer *t, pare_arena *a, const char *voca
     if (st) return st;
     t->by_text = pare_text_map_new(a, t->piece, t->size);
     if (!t->by_text.slot) return pare_no_memory(err);
-    for (size_t id = 0; id < t->size; id++)
-        if (t->piece[id].n)
-            (void)pare_text_map_put(&t->by_text, id); /* of twins the first counts */
-    return PARE_OK;
+    size_t twins = 0;
+    for (size_t id = 0; id < t->size; id++) {
+        if (t->piece[id].n == 0) continue;
+        if (pare_text_map_find(&t->by_text, t->piece[id], NOTHING) >= 0) twins++;
+        pare_text_map_set(&t->by_text, id);
+    }
+    if (!twins) return PARE_OK;
+    const char *const line = pare_sprintf(
+        a, "tokenizer.bin has %zu entries twice; of equal ones the last counts", twins);
+    return line ? pare_add_note(&t->notes, a, line, err) : pare_no_memory(err);
 }
 
 static int32_t pair_of(const void *self, int32_t left, int32_t right, double *key)

@@ -21,6 +21,11 @@ pare_status pare_words_read(pare_tokenizer *t, pare_arena *a, const char *vocab,
     if (!t->by_text.slot) return pare_no_memory(err);
     pare_piece line, rest = {vocab, bytes};
     for (; pare_next_line(&line, &rest); t->size++) {
+        if (line.n > 2 && memcmp(line.s, "##", 2) == 0)
+            return pare_fail(err, PARE_ERR_INPUT,
+                             "line %zu, \"%.*s\", is a part of a word: this is BERT's vocab.txt "
+                             "(WordPiece), not a word list; give the folder that it is in",
+                             t->size + 1, line.n < 40 ? (int)line.n : 40, line.s);
         for (size_t i = 0, len; i < line.n; i += len) {
             const uint32_t c = pare_utf8_next(line.s + i, line.n - i, &len);
             if (c == PARE_NO_CHAR || c < 32 || c == ' ')

@@ -135,22 +135,30 @@ output_head_sizes output_head_sizes_of(pare_work *p, const pare_model *f, const 
     output_head_sizes s = {.dense_there = pare_has(&a->dense.w),
                            .out_there = pare_has(w),
                            .slope = pare_act_lipschitz(a->act),
+                           .pooled = pare_ub_exact(1),
                            .outputs = pare_model_outputs(f)};
-    if (a->pool != b->pool || a->act != b->act || s.dense_there != pare_has(&b->dense.w) ||
-        s.out_there != pare_has(wt) || s.outputs != pare_model_outputs(g) ||
+    if (a->pool != b->pool || a->act != b->act || a->normalize != b->normalize ||
+        s.dense_there != pare_has(&b->dense.w) || s.out_there != pare_has(wt) ||
+        s.outputs != pare_model_outputs(g) ||
         (s.out_there && (w->cols != wt->cols || w->rows != wt->rows)))
         bounds_refuse(why, "the head of the ticket is not the target's");
     if (*why) return s;
-    s.norm = norm_sizes_of(&a->norm, &b->norm, pare_model_width(f, f->nblocks), why);
+    const size_t width = pare_model_width(f, f->nblocks);
+    s.norm = norm_sizes_of(&a->norm, &b->norm, width, why);
+    if (a->pool == PARE_POOL_MAX) s.pooled = pare_ub_sqrt(pare_ub_exact((double)width));
     if (s.dense_there) s.dense = dense_sizes_of(p, &a->dense, &b->dense, why);
     if (s.out_there) output_sizes(p, &s, f, g);
     return s;
 }
 
-/* Pooling takes one row, or a convex combination: no bound grows. */
+/* Pooling takes one row, or a convex combination: no bound grows. A maximum over tokens moves, entry
+ * by entry, by no more than an entry of a row does: in length by sqrt(width) times that. */
 pare_ub output_head_move(const output_head_sizes *t, span s)
 {
     s = norm_move(&t->norm, s);
+    s.f = pare_ub_mul(t->pooled, s.f);
+    s.g = pare_ub_mul(t->pooled, s.g);
+    s.d = pare_ub_mul(t->pooled, s.d);
     if (t->dense_there) s = dense_move(&t->dense, s);
     s.d = pare_ub_mul(pare_ub_exact(t->slope), s.d);
     s = span_tightened(s);
@@ -162,6 +170,26 @@ pare_ub output_head_move(const output_head_sizes *t, span s)
         most = pare_ub_max(most, pare_ub_add(pare_ub_min(by_f, by_g), t->bias_e[o]));
     }
     return most;
+}
+
+/* With |f| >= least and |f - g| <= d, |g| >= least - d, and (docs/theory/outputs.md)
+ *     | f/|f| - g/|g| | <= d / sqrt(|f| |g|)  and  <= 2. */
+pare_ub normalized_move(const output_head_sizes *t, pare_ub apart, double least)
+{
+    /* Without a last map `apart` is the distance of the whole row. */
+    const double terms = t->out_there ? (double)t->outputs : 1;
+    const pare_ub d = pare_ub_mul(pare_ub_sqrt(pare_ub_exact(terms)), apart);
+    const pare_ub two = pare_ub_exact(2);
+    if (!(d.v < least)) return two;
+    const double other = (least - d.v) * (1 - 0x1p-52), root = sqrt(least * other) * (1 - 0x1p-50);
+    return root > 0 ? pare_ub_min(two, pare_ub_of(d.v / root * (1 + 0x1p-50))) : two;
+}
+
+void bounds_refuse_normalized(char *why, const pare_model *f)
+{
+    if (f->head.normalize)
+        bounds_refuse(why, "the model normalizes its outputs: a bound for all inputs would need "
+                           "the length of the shortest output row");
 }
 
 void models_compare(const pare_model *f, const pare_model *g, char *why)

@@ -21,6 +21,7 @@ span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_mod
 
 typedef struct output_head_sizes {
     norm_sizes norm;
+    pare_ub pooled; /* how much longer, and further apart, rows may be after pooling */
     bool dense_there, out_there;
     double slope;
     dense_sizes dense;
@@ -29,8 +30,14 @@ typedef struct output_head_sizes {
 } output_head_sizes;
 output_head_sizes output_head_sizes_of(pare_work *p, const pare_model *f, const pare_model *g,
                                        char *why);
-/* Largest |difference| of an output entry. */
+/* Largest |difference| of an output entry, before outputs are normalized. */
 pare_ub output_head_move(const output_head_sizes *t, span s);
+/* Of a row that is then divided by its length: `apart` before, `least` the length of f's row, from
+ * below. */
+pare_ub normalized_move(const output_head_sizes *t, pare_ub apart, double least);
+
+/* Without given inputs nothing is known of how short an output row may be. */
+void bounds_refuse_normalized(char *why, const pare_model *f);
 
 /* Why two models cannot be compared as wholes; nothing where they can. */
 void models_compare(const pare_model *f, const pare_model *g, char *why);

@@ -196,6 +196,21 @@ static void walk_embedding(walk *w)
     }
 }
 
+/* Length of f's shortest output row before it is normalized, from below. */
+static double shortest_output(walk *w)
+{
+    const pare_norm none = {0};
+    w->truncated = *w->f;
+    w->truncated.head.normalize = false;
+    const pare_enclosure e = rows_of(w, &w->truncated);
+    double least = INFINITY;
+    for (size_t i = 0; !w->p->st && i < e.rows; i++) {
+        e.rad[i] *= sqrt((double)e.cols) * (1 + 0x1p-50); /* of an entry: of the row */
+        least = fmin(least, shortest_row(&e, i, &none));
+    }
+    return w->p->st ? 0 : least;
+}
+
 static void walk_input(pare_ticket_bound *out, walk *w)
 {
     pare_work *const p = w->p;
@@ -212,10 +227,16 @@ static void walk_input(pare_ticket_bound *out, walk *w)
     walk_embedding(w);
     for (size_t b = 0; !p->st && b < w->f->nblocks; b++) walk_block(w, b);
     const pare_enclosure last = rows_of(w, truncate_f(w, w->f->nblocks, NULL));
+    const double least = w->f->head.normalize ? shortest_output(w) : 0;
+    output_head_sizes top = w->sizes->top;
+    if (w->f->head.pool == PARE_POOL_MAX) /* of T rows: |max|^2 is at most the sum of theirs */
+        top.pooled = pare_ub_min(top.pooled, pare_ub_sqrt(pare_ub_exact((double)w->in->tokens)));
     for (size_t i = 0; !p->st && i < w->rows; i++) {
         const span s = span_of(w, &last, i, &w->f->head.norm);
+        pare_ub apart = output_head_move(&top, s);
+        if (w->f->head.normalize) apart = normalized_move(&top, apart, least);
         out->rows = pare_ub_max(out->rows, s.d);
-        out->outputs = pare_ub_max(out->outputs, output_head_move(&w->sizes->top, s));
+        out->outputs = pare_ub_max(out->outputs, apart);
     }
 }
 

@@ -82,7 +82,7 @@ static pare_status truncate_before(truncated_model *s, bool *known, pare_arena *
         truncate_heads(s, b);
     else if (w == PARE_SOURCE_OUT || w == PARE_SOURCE_DENSE ||
              (w == PARE_SOURCE_EMBEDDING && m->head.tied)) {
-        s->m.head.tied = false;
+        s->m.head.tied = s->m.head.normalize = false;
         s->m.head.out = (pare_dense){0};
         if (w == PARE_SOURCE_DENSE) s->m.head.dense = (pare_dense){0};
         if (w == PARE_SOURCE_DENSE) s->m.head.act = PARE_ACT_NONE;

@@ -61,6 +61,8 @@ pare_status pare_ticket_bound_free(pare_ticket_bound *out, const pare_model *f, 
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }
+    bounds_refuse_normalized(out->why, f);
+    if (*out->why) return PARE_OK;
     pare_work p = {pare_arena_new(), exec, err, PARE_OK};
     if (!p.arena) return pare_no_memory(err);
     const model_sizes m = model_sizes_of(&p, f, g, out->why);

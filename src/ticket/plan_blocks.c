@@ -136,6 +136,8 @@ pare_status pare_ticket_plan_blocks(pare_ticket_blocks_plan *out, const pare_mod
         bounds_refuse(out->why, "a bound for all rows needs their length, a positive number");
         return PARE_OK;
     }
+    bounds_refuse_normalized(out->why, f);
+    if (*out->why) return PARE_OK;
     pare_work k = {pare_arena_new(), exec, err, PARE_OK};
     if (!k.arena) return pare_no_memory(err);
     model_sizes m = model_sizes_of(&k, f, f, out->why);

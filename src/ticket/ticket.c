@@ -159,7 +159,6 @@ static pare_status make_weight(void *self, const char *name, pare_weight *w, boo
     if (!pare_has(w)) return PARE_OK;
     if (!is_drawn(k, name, vector)) {
         k->r->numbers += n;
-        k->r->number_bytes += n * pare_dtype_size(w->dtype);
         return PARE_OK;
     }
     const pare_exec *const exec = k->exec;
@@ -243,7 +242,9 @@ pare_status pare_ticket(pare_model **out, pare_ticket_report *report, const pare
     if (!st) {
         k.m->coded = k.coded;
         k.m->ncoded = k.ncoded;
-        st = pare_model_check(k.m, err);
+        st = pare_model_round(k.m, in, opts->dtype, err); /* the numbers beside them */
+        if (!st) st = pare_model_check(k.m, err);
+        report->number_bytes = pare_model_size(k.m, 1, 0).bytes - report->bytes;
     }
     pare_model_free(k.before);
     if (st) {

@@ -135,18 +135,16 @@ static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claim
     again->domain = pare_domain_text(a, &claimed->data);
     if (!again->domain) return pare_no_memory(err);
     /* In units of one enclosure of both models; bounds on the given inputs take three a block. */
-    const bool draws = claimed->data.candidates == 1;
     const double macs = 6 * (double)(f->nblocks + 1) * pare_passes_work(f, g, set);
     const bool given = macs <= GIVEN_WORK;
     const double layers = 0.3 + (given ? 3 * (double)f->nblocks : 0);
-    pare_steps steps = pare_steps_of(exec, 1 + layers + (draws ? 1 : 0));
+    pare_steps steps = pare_steps_of(exec, 1 + layers);
     w->exec = pare_step(&steps, "prove", 1);
-    w->st = pare_outputs_compare(&o, f, g, set, true, w->exec, err);
+    w->st = pare_outputs_compare(&o, a, f, g, set, true, w->exec, err);
     (void)pare_step(&steps, "prove layer by layer", layers);
     if (!w->st) w->st = pare_cert_take_outputs(again, a, &o, err);
     if (!w->st) add_theorems(&s, f, g, set, given);
-    (void)pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
-    if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, err);
+    if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, set, o.each, err);
     return w->st;
 }
 

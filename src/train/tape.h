@@ -108,7 +108,7 @@ typedef struct embedding_saved {
 
 typedef struct output_saved {
     rows normed, pooled, pre, act; /* pre: before the activation */
-    norm_saved norm;
+    norm_saved norm, unit;         /* unit: of outputs that are normalized */
 } output_saved;
 
 /* cos and sin of position x frequency of one block: tokens x freqs.cols. */

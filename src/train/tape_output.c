@@ -1,5 +1,8 @@
 /* tape_output.c - the output head, from the stream to the outputs: norm, pooling, dense layer with
- * activation, classifier. */
+ * activation, classifier, division by the length of the row.
+ *
+ * A maximum over tokens gives its gradient to the first token that attains it; that is a
+ * subgradient where several do. A row of zeros is normalized to zero, with gradient zero. */
 #include "model/model_facts.h"
 #include "tape.h"
 #include <string.h>
@@ -8,21 +11,27 @@ typedef struct pool_job {
     const rows *x;
     rows *y;
     size_t tokens;
-    bool mean; /* over the tokens of a sequence; else its first token */
+    pare_pool kind;
+    const rows *from; /* backward, max: what was pooled */
 } pool_job;
 
 static void pool_span(void *self, const span *s)
 {
     const pool_job *const w = self;
-    const size_t d = w->x->d, n = w->mean ? w->tokens : 1;
+    const size_t d = w->x->d, n = w->kind == PARE_POOL_FIRST ? 1 : w->tokens;
+    const bool mean = w->kind == PARE_POOL_MEAN, last = w->kind == PARE_POOL_LAST;
     for (size_t b = s->first; b < s->end; b++) {
         double *const y = row_write(w->y, b, s->row[0]);
-        memset(y, 0, d * sizeof *y);
-        for (size_t i = 0; i < n; i++) {
+        for (size_t i = last ? n - 1 : 0, first = i; i < n; i++) {
             const double *const x = row_read(w->x, b * w->tokens + i, s->row[1]);
-            for (size_t j = 0; j < d; j++) y[j] += x[j];
+            for (size_t j = 0; j < d; j++) {
+                if (i == first || (!mean && x[j] > y[j]))
+                    y[j] = x[j];
+                else if (mean)
+                    y[j] += x[j];
+            }
         }
-        for (size_t j = 0; j < d; j++) y[j] /= (double)n;
+        for (size_t j = 0; mean && j < d; j++) y[j] /= (double)n;
         row_done(w->y, b, y);
     }
 }
@@ -32,23 +41,63 @@ static void pool_backward_span(void *self, const span *s)
 {
     const pool_job *const w = self;
     for (size_t i = s->first; i < s->end; i++) {
+        const size_t at = i % w->tokens;
+        const bool chosen = at == (w->kind == PARE_POOL_LAST ? w->tokens - 1 : 0);
         const double *const dy = row_read(w->x, i / w->tokens, s->row[0]);
         double *const dx = row_write(w->y, i, s->row[1]);
-        const double share = w->mean ? 1 / (double)w->tokens : i % w->tokens == 0;
+        const double share = w->kind == PARE_POOL_MEAN ? 1 / (double)w->tokens : chosen;
         for (size_t j = 0; j < w->y->d; j++) dx[j] = dy[j] * share;
         row_done(w->y, i, dx);
     }
 }
 
-/* n rows, pooled or in the backward pass; x itself where the model does not pool. */
-static rows pool(pare_tape *t, const rows *x, size_t n, span_fn *fn)
+/* By sequences: each entry of dy goes to the first token with the largest entry. */
+static void max_backward_span(void *self, const span *s)
+{
+    const pool_job *const w = self;
+    const size_t d = w->y->d, n = w->tokens;
+    for (size_t b = s->first; b < s->end; b++) {
+        double *const most = s->row[0], *const left = s->row[1];
+        for (size_t i = 0; i < n; i++) {
+            const double *const x = row_read(w->from, b * n + i, s->row[2]);
+            for (size_t j = 0; j < d; j++)
+                if (i == 0 || x[j] > most[j]) most[j] = x[j];
+        }
+        memcpy(left, row_read(w->x, b, s->row[2]), d * sizeof *left);
+        for (size_t i = 0; i < n; i++) {
+            const double *const x = row_read(w->from, b * n + i, s->row[2]);
+            double *const dx = row_write(w->y, b * n + i, s->row[3]);
+            for (size_t j = 0; j < d; j++) {
+                dx[j] = x[j] == most[j] ? left[j] : 0;
+                if (x[j] == most[j]) left[j] = 0;
+            }
+            row_done(w->y, b * n + i, dx);
+        }
+    }
+}
+
+/* x itself where the model does not pool. */
+static rows pooled(pare_tape *t, const rows *x)
 {
     const pare_pool kind = t->m->head.pool;
     if (kind == PARE_POOL_NONE) return *x;
-    rows y = tape_new_rows(t, n, x->d);
-    pool_job w = {x, &y, t->tokens, kind == PARE_POOL_MEAN};
-    tape_spans(t, n, x->d, 0, NULL, fn, &w);
+    rows y = tape_new_rows(t, t->batch, x->d);
+    pool_job w = {.x = x, .y = &y, .tokens = t->tokens, .kind = kind};
+    tape_spans(t, t->batch, x->d, 0, NULL, pool_span, &w);
     return y;
+}
+
+static rows pooled_backward(pare_tape *t, const rows *dy, const rows *from)
+{
+    const pare_pool kind = t->m->head.pool;
+    if (kind == PARE_POOL_NONE) return *dy;
+    rows dx = tape_new_rows(t, t->n, dy->d);
+    pool_job w = {.x = dy, .y = &dx, .tokens = t->tokens, .kind = kind, .from = from};
+    if (kind == PARE_POOL_MAX)
+        tape_spans(t, t->batch, dy->d, 0, NULL, max_backward_span, &w);
+    else
+        tape_spans(t, t->n, dy->d, 0, NULL, pool_backward_span, &w);
+    return dx;
 }
 
 rows tape_output(pare_tape *t, const rows *x)
@@ -57,7 +106,7 @@ rows tape_output(pare_tape *t, const rows *x)
     const pare_weight *const w = pare_head_weight(t->m);
     output_saved *const k = &t->output;
     k->normed = tape_norm(t, &k->norm, x, &head->norm);
-    k->pooled = pool(t, &k->normed, t->batch, pool_span);
+    k->pooled = pooled(t, &k->normed);
     k->pre = k->pooled;
     if (pare_has(&head->dense.w))
         k->pre = tape_dense(t, &k->pooled, &head->dense.w, &head->dense.b);
@@ -67,7 +116,9 @@ rows tape_output(pare_tape *t, const rows *x)
         k->act = tape_new_rows(t, k->pre.n, k->pre.d);
         tape_act(t, &step, &k->act);
     }
-    return pare_has(w) ? tape_dense(t, &k->act, w, &head->out.b) : k->act;
+    const rows y = pare_has(w) ? tape_dense(t, &k->act, w, &head->out.b) : k->act;
+    const pare_norm unit = pare_head_unit_norm(t->m);
+    return head->normalize ? tape_norm(t, &k->unit, &y, &unit) : y;
 }
 
 void tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
@@ -75,10 +126,15 @@ void tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
     const pare_output_head *const head = &t->m->head;
     const pare_weight *const w = pare_head_weight(t->m);
     const output_saved *const k = &t->output;
-    rows d;
+    const pare_norm unit = pare_head_unit_norm(t->m);
+    rows d = *dy;
+    if (head->normalize) {
+        d = tape_new_rows(t, dy->n, dy->d);
+        tape_norm_backward(t, &k->unit, &d, dy, NULL, &unit);
+    }
     if (pare_has(w)) {
-        d = tape_dense_backward(t, dy, &k->act, w, &head->out.b);
-    } else {
+        d = tape_dense_backward(t, &d, &k->act, w, &head->out.b);
+    } else if (!head->normalize) { /* dy is not ours to change */
         d = tape_new_rows(t, k->act.n, k->act.d);
         tape_sum(t, &d, dy, NULL);
     }
@@ -88,6 +144,6 @@ void tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
     }
     if (pare_has(&head->dense.w))
         d = tape_dense_backward(t, &d, &k->pooled, &head->dense.w, &head->dense.b);
-    const rows dnormed = pool(t, &d, t->n, pool_backward_span);
+    const rows dnormed = pooled_backward(t, &d, &k->normed);
     tape_norm_backward(t, &k->norm, dx, &dnormed, NULL, &head->norm);
 }

@@ -49,10 +49,14 @@ static pare_status read_parts(sentence_task *l, pare_task_facts *f, pare_arena *
         pare_dataset d;
         part *const q = &l->part[p];
         if (!path[p]) continue;
-        st = pare_dataset_load(&d, a, &m, path[p], 0, 0, err);
+        st = pare_dataset_load(&d, a, &m, path[p], NULL, err);
         if (!st && d.task != PARE_TASK_SENTENCE)
-            st = pare_fail(err, PARE_ERR_INPUT, "%s: sentences with labels are read from .tsv",
-                           path[p]);
+            st =
+                pare_fail(err, PARE_ERR_INPUT,
+                          "%s: sentences with labels are read from .tsv, .csv and .jsonl", path[p]);
+        for (size_t i = 0; !st && i < d.inputs.n; i++)
+            if (d.target[i][0] < 0)
+                st = pare_fail(err, PARE_ERR_INPUT, "%s: there is no column `label`", path[p]);
         if (st) return st;
         notes[p] = d.notes;
         *q = (part){pare_alloc(a, d.inputs.n, sizeof *q->s), d.inputs.n};

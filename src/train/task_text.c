@@ -30,7 +30,8 @@ static pare_status read_tokens(tokens *out, pare_arena *a, const pare_model *m, 
                                pare_err *err)
 {
     pare_dataset d;
-    pare_status st = pare_dataset_load(&d, a, m, path, 0, SIZE_MAX / 2, err);
+    pare_status st = pare_dataset_load(
+        &d, a, m, path, &(pare_data_opts){.window = SIZE_MAX / 2, .whole = true}, err);
     if (!st && d.task != PARE_TASK_TEXT)
         st = pare_fail(err, PARE_ERR_INPUT, "%s: text is read from .txt, or ids from .npy", path);
     if (st) return st;

@@ -63,10 +63,13 @@ ridge_fit ridge_fit_of(pare_work *w, const moments *m, const pare_mat *map0, con
     const double rows = (double)(m->rows ? m->rows : 1);
     const double ridge = fmax(RIDGE * (double)n / rows, FLOOR) * fmax(mean, 1e-300);
     for (size_t i = 0; !w->st && i < n; i++) pare_row_mut(&r.h, i)[i] += ridge;
-    if (!w->st) pare_row_mut(&r.h, n)[n] *= 1 + 1e-12; /* the constant has no other ridge */
+    if (!w->st) pare_row_mut(&r.h, n)[n] *= 1 + 1e-12;  /* the constant has no other ridge */
+    for (size_t i = 0; !w->st && !bias0 && i <= n; i++) /* it is apart from all inputs */
+        pare_row_mut(&r.h, i)[n] = pare_row_mut(&r.h, n)[i] = i == n;
     for (size_t o = 0; !w->st && o < map0->rows; o++) {
         memcpy(pare_row_mut(&r.map, o), pare_row(map0, o), n * sizeof *map0->v);
-        pare_row_mut(&r.map, o)[n] = bias0[o];
+        pare_row_mut(&r.map, o)[n] = bias0 ? bias0[o] : 0;
+        if (!bias0) pare_row_mut((pare_mat *)&m->cross, n)[o] = 0;
     }
     const pare_mark mark = pare_arena_mark(w->arena);
     const pare_mat k = inverse_of(w, &r.h);

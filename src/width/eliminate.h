@@ -33,8 +33,8 @@ moments moments_new(pare_work *w, size_t inputs, size_t outputs);
 /* r may be NULL: 0. */
 void moments_add(pare_work *w, moments *m, const pare_mat *f, const pare_mat *r);
 
-/* The best map with all inputs; map0: outputs x inputs, bias0: outputs. The moments are
- * overwritten. */
+/* The best map with all inputs; map0: outputs x inputs, bias0: outputs, or NULL: without a bias, which
+ * stays 0 in all that is made of the fit. The moments are overwritten. */
 ridge_fit ridge_fit_of(pare_work *w, const moments *m, const pare_mat *map0, const double *bias0);
 /* The fit in inputs f' = t f, t invertible and given with its inverse. */
 ridge_fit ridge_fit_rebased(pare_work *w, const ridge_fit *r, const pare_mat *t,

@@ -41,6 +41,7 @@ static void check_form(pare_work *w, const pare_model *m)
     if (pare_has(&m->head.dense.w))
         refuse_model(w, "head", none, "it has a dense map before the last");
     if (m->head.tied) refuse_model(w, "head", none, "it is tied to an embedding");
+    if (m->head.normalize) refuse_model(w, "head", none, "it normalizes its outputs");
     if (m->head.act != PARE_ACT_NONE) refuse_model(w, "head", none, "it has an activation");
 }
 
@@ -78,7 +79,7 @@ net net_read(pare_work *w, const pare_model *m)
     if (w->st) return n;
     check_form(w, m);
     if (w->st) return n;
-    n.dtype = widest_dtype(w, m);
+    n.dtype = memory_dtype(m, (pare_dtype)0);
     const size_t d0 = pare_model_width(m, 0), dl = pare_model_width(m, m->nblocks);
     n.we = pare_has(&m->embedding.map.w) ? read_matrix(w, &m->embedding.map.w)
                                          : mat_identity(w, m->embedding.width);

@@ -36,7 +36,7 @@ typedef struct net {
     net_layer *layers;
     pare_mat we, wh; /* D x features, outputs x D; the identity where the model has none */
     double *be, *bh;
-    pare_dtype dtype; /* of the matrices it was read from: f64 when any of them is */
+    pare_dtype dtype; /* to write it in: f64 when any matrix that was read is */
 } net;
 
 /* `folded` is what pare_fold makes. PARE_ERR_INPUT names the place that is not of this form. */

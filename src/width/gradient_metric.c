@@ -133,7 +133,7 @@ static void add_sequence(pare_work *w, pare_mat *g, pare_tape *t, const pare_inp
                          const pare_model *m, pare_rng *rng)
 {
     const size_t rows = pare_output_rows(m, in), outputs = pare_model_outputs(m);
-    const bool logits = m->head.tied || pare_has(&m->head.out.w);
+    const bool logits = (m->head.tied || pare_has(&m->head.out.w)) && !m->head.normalize;
     const pare_mark mark = pare_arena_mark(w->arena);
     const void *y = NULL;
     float *const dy = pare_work_alloc(w, rows * outputs, sizeof *dy);

@@ -55,6 +55,11 @@ static void check_opts(pare_work *w, const pare_width_opts *o, const pare_inputs
         pare_work_fail(
             w, PARE_ERR_USAGE,
             "the method %s chooses the widths by keep: leave qk_dim, v_dim and ffn_dim at 0", name);
+    if (o->standard && (o->method != PARE_WIDTH_AUTO || o->qk_dim || o->v_dim))
+        pare_work_fail(
+            w, PARE_ERR_USAGE,
+            "only hidden units are cut to a standard shape: set keep or ffn_dim, and the "
+            "method auto");
     if (o->basis == PARE_BASIS_MINMAX)
         pare_work_fail(w, PARE_ERR_USAGE, "the method %s has no basis minmax; take pca or shared",
                        name);
@@ -207,7 +212,8 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
     check_opts(&w, opts, data);
     const bool inner =
         opts->dim == 0 && (opts->qk_dim || opts->v_dim || opts->ffn_dim) && !(opts->keep > 0);
-    const lm m = lm_open(&w, in, !inner && !fits_on_data(opts));
+    lm m = lm_open(&w, in, !inner && !fits_on_data(opts));
+    if (opts->standard) m.merges = false; /* there may be value biases without an output bias */
     const lm_shape *const shapes = w.st ? NULL : lm_shapes(&w, &m);
     if (!w.st) check_sizes(&w, &m, shapes, opts);
     lm_job j = {&w, &m, opts, data, &o, shapes, {0}};
@@ -223,7 +229,7 @@ pare_status lm_width(pare_model **out, pare_width_report *report, const pare_mod
         if (opts->dim == 0 && opts->keep > 0 && (slice || svd))
             size_by_share(&w, &j.size, &m, shapes, opts->keep, stream_only && svd);
     }
-    lm_write_begin(&w, &o, &m);
+    lm_write_begin(&w, &o, &m, opts->dtype);
     if (!w.st && slice) lm_slice(&j);
     if (!w.st && svd) lm_svd(&j);
     if (!w.st && fits_on_data(opts)) lm_auto(&j);

@@ -100,7 +100,6 @@ typedef struct lm_affine {
 
 typedef struct lm {
     const pare_model *m;
-    pare_dtype dtype; /* of the output */
     bool stream;   /* false: norms, skips and ends stay the model's own; heads and units are cut */
     bool centered; /* the stream has lost its mean: layer norms before the sublayers */
     bool merges;   /* no row is empty: value biases go to bo */
@@ -199,8 +198,9 @@ typedef struct lm_out {
     const lm *m;
     pare_model *model;
     weight_writer writer;
+    pare_dtype dtype; /* of pare_width_opts */
 } lm_out;
-void lm_write_begin(pare_work *w, lm_out *o, const lm *m);
+void lm_write_begin(pare_work *w, lm_out *o, const lm *m, pare_dtype dtype);
 void lm_write_block(pare_work *w, lm_out *o, size_t b, const lm_block *block);
 void lm_write_attn(pare_work *w, lm_out *o, size_t b, const lm_attn *a);
 void lm_write_ffn(pare_work *w, lm_out *o, size_t b, const lm_ffn *f);

@@ -10,6 +10,9 @@
  *   3. layer by layer on the stream of the model that is already cut: the inputs are removed, and
  *      the last map is fitted again, towards what the large model had there (lm_refit.c).
  *
+ * Where the result must fit a Hugging Face config (`standard`), hidden units alone are removed, as
+ * many in every block, and no map gets a bias that it did not have.
+ *
  * The stream keeps its width: narrowing it costs more for the same number of parameters. With
  * nothing to remove nothing is changed. The method `qk` is the same for queries and keys alone,
  * without fitting.
@@ -76,15 +79,61 @@ static void remove_for_share(lm_job *j, const prune_pass *p)
             p->fit ? "queries, keys, values and hidden units" : "queries and keys", target, now);
 }
 
+/* ---- shapes that a config can express --------------------------------------------------------- */
+
+/* Numbers that one hidden unit of the block stores. */
+static size_t unit_size(const pare_ffn *f)
+{
+    const size_t last = f->nlayers - 1;
+    size_t n = f->layers[last].w.rows;
+    for (size_t i = 0; i < last; i++)
+        n += f->layers[i].w.cols + (pare_has(&f->layers[i].b) ? 1 : 0);
+    return n;
+}
+
+/* Hidden units for every block, as the options say or so many that the share is left. A block
+ * without attention is the head of a masked-word model, which keeps its own. */
+static void remove_uniformly(lm_job *j, prune_pass *p)
+{
+    const pare_model *const m = j->m->m;
+    const size_t now = (size_t)pare_model_size(m, 1, 1).parameters;
+    const size_t target = (size_t)(j->o->keep * (double)now);
+    size_t units = 0, size = 0, removed = 0;
+    for (size_t b = 0; b < m->nblocks; b++) {
+        if (!j->shapes[b].attn || !j->shapes[b].ffn) continue;
+        if (units && j->shapes[b].units != units)
+            pare_work_fail(j->w, PARE_ERR_INPUT,
+                           "block %zu has %zu hidden units, others %zu: no config can express that",
+                           b, j->shapes[b].units, units);
+        units = j->shapes[b].units;
+        size += unit_size(&m->blocks[b].ffn);
+    }
+    if (j->o->ffn_dim)
+        removed = units > j->o->ffn_dim ? units - j->o->ffn_dim : 0;
+    else if (target < now)
+        removed = size ? (now - target + size - 1) / size : 1;
+    if (removed && removed >= units)
+        pare_work_fail(
+            j->w, PARE_ERR_PROMISE,
+            "removing hidden units, in all blocks alike as a config asks, does not leave "
+            "as few as %zu of %zu parameters; keep a larger share, or set any_shape",
+            target, now);
+    for (size_t b = 0; !j->w->st && b < m->nblocks; b++)
+        if (j->shapes[b].attn && j->shapes[b].ffn) p->parts[PARTS * b + UNITS].removed = removed;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
 void lm_auto(lm_job *j)
 {
     pare_work *const w = j->w;
     const bool keys_only = j->o->method == PARE_WIDTH_QK;
     const size_t nblocks = j->m->m->nblocks;
     const lm_shape *const f = j->shapes;
-    prune_pass p = {.w = w, .m = j->m, .out = j->out, .fit = !keys_only};
+    const bool standard = j->o->standard;
+    prune_pass p = {.w = w, .m = j->m, .out = j->out, .fit = !keys_only, .standard = standard};
     /* About a third each: the metric, the costs, and the cut itself. */
-    const double cost_time = j->o->keep > 0 ? 1 : 0;
+    const double cost_time = j->o->keep > 0 && !standard ? 1 : 0;
     pare_steps steps = pare_steps_of(w->exec, 1 + cost_time + 1.5);
     const pare_exec *const exec = w->exec;
     w->exec = pare_step(&steps, "cut", 1);
@@ -97,7 +146,9 @@ void lm_auto(lm_job *j)
     }
     p.metric = w->st ? NULL : lm_gradient_metric(w, j->m, j->data, j->o->tokens, j->o->seed);
     (void)pare_step(&steps, "cut", cost_time);
-    if (j->o->keep > 0) {
+    if (standard && !w->st) {
+        remove_uniformly(j, &p);
+    } else if (j->o->keep > 0) {
         const pare_mark mark = pare_arena_mark(w->arena);
         p.large = lm_embedding_rows(w, j->m, j->data, j->o->tokens);
         if (!w->st) lm_removal_costs(&p);

@@ -111,6 +111,7 @@ typedef struct prune_pass {
     part_cost *parts;       /* PARTS for each block */
     size_t qk_dim;          /* that was requested; 0: parts say how many keys are removed */
     bool fit;               /* the last maps are fitted again */
+    bool standard;          /* ... without biases that the model does not have */
     lm_rows large, small;   /* rows of the input model, and of the model as it is cut */
     bool changed;           /* they differ from here on */
     lm_out *out;
@@ -119,10 +120,11 @@ typedef struct prune_pass {
 /* The costs of all parts, on the rows of the large model (lm_removal_costs.c). */
 void lm_removal_costs(prune_pass *p);
 pare_mat metric_root_at(prune_pass *p, size_t place); /* G^1/2 */
-/* The fit of a sublayer's last map. residual: target minus output; NULL: 0. */
-ridge_fit attn_fit(pare_work *w, const lm_attn *a, const pare_mat *pooled,
-                   const pare_mat *residual);
-ridge_fit ffn_fit(pare_work *w, const lm_ffn *f, const pare_mat *x, const pare_mat *residual);
+/* The fit of a sublayer's last map. residual: target minus output; NULL: 0. bias: it may have one. */
+ridge_fit attn_fit(pare_work *w, const lm_attn *a, const pare_mat *pooled, const pare_mat *residual,
+                   bool bias);
+ridge_fit ffn_fit(pare_work *w, const lm_ffn *f, const pare_mat *x, const pare_mat *residual,
+                  bool bias);
 /* The hidden units of rows [i, i + LM_CHUNK) of x, the stream before the sublayer. */
 enum { LM_CHUNK = 1024 };
 pare_mat hidden_rows(pare_work *w, const lm_ffn *f, const pare_mat *x, size_t i);

@@ -157,6 +157,10 @@ static void check_stream(pare_work *w, const lm *m)
         }
     }
     check_reader(w, m, "head", SIZE_MAX, &p->head.norm, &m->after[m->nplaces - 1]);
+    if (p->head.pool == PARE_POOL_MAX)
+        refuse_model(w, "head", SIZE_MAX,
+                     "it pools by the largest entry over the tokens (max): the stream cannot be "
+                     "cut");
     if (p->embedding.pos.kind == PARE_POS_SINUSOIDAL && p->embedding.pos.after_map)
         refuse_model(w, "positions", SIZE_MAX, "sines that are added behind the input map");
 }
@@ -180,7 +184,6 @@ lm lm_open(pare_work *w, const pare_model *p, bool stream)
             refuse_model(w, "feed-forward", b, text);
         }
     }
-    m.dtype = widest_dtype(w, p);
     m.centered = stream && has_pre_layer_norm(p);
     m.merges = pare_never_empty(&p->pattern);
     m.interleaved = p->embedding.pos.interleaved;

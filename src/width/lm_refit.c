@@ -80,6 +80,14 @@ static pare_mat change_of(pare_work *w, const pare_mat *map, const removal *c,
     return d;
 }
 
+/* Whether the last map before the place may get a bias. */
+static bool may_have_bias(const prune_pass *p, size_t place)
+{
+    const pare_block *const b = &p->m->m->blocks[(place - 1) / 2];
+    const pare_ffn *const f = &b->ffn;
+    return !p->standard || pare_has(place % 2 ? &b->attn.bo : &f->layers[f->nlayers - 1].b);
+}
+
 /* ---- attention ------------------------------------------------------------------------------ */
 
 static lm_attn refit_values(prune_pass *p, const lm_attn *a, const pare_mat *pooled, size_t place,
@@ -87,7 +95,7 @@ static lm_attn refit_values(prune_pass *p, const lm_attn *a, const pare_mat *poo
 {
     pare_work *const w = p->w;
     const pare_mat residual = residual_of(w, &p->large, &p->small), root = metric_root_at(p, place);
-    const ridge_fit r = attn_fit(w, a, pooled, &residual);
+    const ridge_fit r = attn_fit(w, a, pooled, &residual, may_have_bias(p, place));
     const value_directions t = value_directions_of(w, a, &r, &root);
     if (w->st) return *a;
     const removal c = choose_removals(w, &t.fit, &root, &t.b, removed);
@@ -143,7 +151,7 @@ static lm_ffn refit_units(prune_pass *p, const lm_ffn *f, const pare_mat *before
 {
     pare_work *const w = p->w;
     const pare_mat residual = residual_of(w, &p->large, &p->small), root = metric_root_at(p, place);
-    const ridge_fit r = ffn_fit(w, f, before, &residual);
+    const ridge_fit r = ffn_fit(w, f, before, &residual, may_have_bias(p, place));
     const bundles b = bundles_single(w, f->w1.rows);
     const removal c = choose_removals(w, &r, &root, &b, removed);
     const pare_mat map = ridge_fit_restricted(w, &r, c.kept, c.n);
@@ -164,12 +172,18 @@ static lm_ffn refit_units(prune_pass *p, const lm_ffn *f, const pare_mat *before
     return out;
 }
 
+/* A block without attention is the head of a masked-word model: its second map is not stored. */
+static bool may_be_fitted(const prune_pass *p, size_t place)
+{
+    return p->fit && !(p->standard && p->m->m->blocks[place / 2 - 1].attn.kind == PARE_ATTN_NONE);
+}
+
 static lm_ffn cut_units(prune_pass *p, const lm_ffn *f, size_t place, size_t removed)
 {
     pare_work *const w = p->w;
     lm_ffn sum = *f, out = *f;
     if (w->st || !f->present) return out;
-    const bool fit = p->fit && (removed || p->changed);
+    const bool fit = may_be_fitted(p, place) && (removed || p->changed);
     const pare_mat before = fit ? mat_copy(w, &p->small.x) : (pare_mat){0};
     sum.out = (lm_norm){0};
     lm_ffn_step(w, p->m, &sum, &p->large);

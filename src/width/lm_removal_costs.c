@@ -20,7 +20,8 @@ pare_mat hidden_rows(pare_work *w, const lm_ffn *f, const pare_mat *x, size_t i)
     return w->st ? (pare_mat){0} : lm_hidden(w, f, &u);
 }
 
-ridge_fit ffn_fit(pare_work *w, const lm_ffn *f, const pare_mat *x, const pare_mat *residual)
+ridge_fit ffn_fit(pare_work *w, const lm_ffn *f, const pare_mat *x, const pare_mat *residual,
+                  bool bias)
 {
     moments m = moments_new(w, f->w1.rows, f->dout);
     for (size_t i = 0; !w->st && i < x->rows; i += LM_CHUNK) {
@@ -34,15 +35,16 @@ ridge_fit ffn_fit(pare_work *w, const lm_ffn *f, const pare_mat *x, const pare_m
         }
         pare_arena_reset(w->arena, mark);
     }
-    return ridge_fit_of(w, &m, &f->w2, f->b2);
+    return ridge_fit_of(w, &m, &f->w2, bias ? f->b2 : NULL);
 }
 
-ridge_fit attn_fit(pare_work *w, const lm_attn *a, const pare_mat *pooled, const pare_mat *residual)
+ridge_fit attn_fit(pare_work *w, const lm_attn *a, const pare_mat *pooled, const pare_mat *residual,
+                   bool bias)
 {
     moments m = moments_new(w, pooled->cols, a->dout);
     if (!w->st) moments_add(w, &m, pooled, residual);
     const pare_mat wo = concat_wo(w, a);
-    return ridge_fit_of(w, &m, &wo, a->bo);
+    return ridge_fit_of(w, &m, &wo, bias ? a->bo : NULL);
 }
 
 /* ---- values and hidden units ---------------------------------------------------------------- */
@@ -60,7 +62,7 @@ static void unit_costs(prune_pass *p, const lm_ffn *f, part_cost *c, size_t plac
 {
     pare_work *const w = p->w;
     if (w->st || !f->present || c->n == 0) return;
-    const ridge_fit r = ffn_fit(w, f, &p->large.x, NULL);
+    const ridge_fit r = ffn_fit(w, f, &p->large.x, NULL, true);
     const pare_mat root = metric_root_at(p, place);
     const bundles b = bundles_single(w, r.inputs);
     const bool b1 = !all_zero(f->b1, f->w1.rows);
@@ -143,7 +145,7 @@ void lm_removal_costs(prune_pass *p)
             const pare_mat pooled = lm_pooled(w, p->m, &a, &p->large);
             const pare_mat root = metric_root_at(p, 2 * b + 1);
             if (!w->st && parts[VALUES].n > 0) {
-                const ridge_fit r = attn_fit(w, &a, &pooled, NULL);
+                const ridge_fit r = attn_fit(w, &a, &pooled, NULL, true);
                 const value_directions t = value_directions_of(w, &a, &r, &root);
                 /* A row of Wv, and a column of Wo for each head that shares it (on average). */
                 const size_t size = a.din + a.dout * (a.nheads / a.nkeys);

@@ -35,12 +35,11 @@ pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, 
     const bool ratios =
         same_heads(f, g) && (double)f->nblocks / 2 * pare_passes_work(f, g, set) <= RATIO_WORK;
     const double attention = ratios ? (double)f->nblocks / 2 : 0;
-    const bool draws = claimed->data.candidates == 1;
-    pare_steps steps = pare_steps_of(w->exec, again_wide + attention + (draws ? 1 : 0));
+    pare_steps steps = pare_steps_of(w->exec, again_wide + attention);
     w->exec = pare_step(&steps, NULL, again_wide);
     again->norm = PARE_NORM_HEADLINE;
     again->domain = pare_domain_text(a, &claimed->data);
-    w->st = again->domain ? pare_outputs_compare(&o, f, g, set, true, w->exec, w->err)
+    w->st = again->domain ? pare_outputs_compare(&o, a, f, g, set, true, w->exec, w->err)
                           : pare_no_memory(w->err);
     if (!w->st) w->st = pare_cert_take_outputs(again, a, &o, w->err);
     w->exec = pare_step(&steps, NULL, attention);
@@ -53,8 +52,7 @@ pare_status lm_prove(pare_cert *again, pare_arena *a, const pare_cert *claimed, 
         const pare_claim c = {.kind = PARE_ATTENTION_RATIO, .p = {(double)l}, .value = bound};
         if (!w->st) w->st = pare_cert_add(again, a, c, w->err);
     }
-    w->exec = pare_step(&steps, "prove for new inputs", draws ? 1 : 0);
-    if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, f, g, set, w->exec, w->err);
+    if (!w->st) w->st = pare_add_new_inputs(again, a, &claimed->data, set, o.each, w->err);
     pare_arena_free(w->arena);
     return w->st;
 }

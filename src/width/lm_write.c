@@ -299,6 +299,7 @@ static void put_head(pare_work *w, lm_out *o, const lm_basis *last, const pare_m
     to->norm = stored_norm(&o->writer, &norm, u->cols);
     to->pool = t->pool;
     to->act = t->act;
+    to->normalize = t->normalize;
     if (pare_has(&t->dense.w)) {
         pare_mat map = read_matrix(w, &t->dense.w);
         double *const b = read_vector(w, &t->dense.b, 0, t->dense.w.rows);
@@ -328,7 +329,9 @@ static void put_head(pare_work *w, lm_out *o, const lm_basis *last, const pare_m
         to->out.w = mapped_rows(w, &o->writer, from, &at, NULL);
         to->out.b = writer_vector(&o->writer, bias, from->rows);
     } else if (!w->st) {
-        to->out = writer_dense(&o->writer, &a, shift);
+        /* Rows of the stream are the outputs and stay that: the change to the old coordinates is a dense
+         * layer, not an output map of scores. */
+        to->dense = writer_dense(&o->writer, &a, shift);
     }
 }
 
@@ -379,14 +382,14 @@ void lm_write_ends(pare_work *w, lm_out *o, const lm_basis *first, const lm_basi
 
 /* ---- the model ------------------------------------------------------------------------------ */
 
-void lm_write_begin(pare_work *w, lm_out *o, const lm *m)
+void lm_write_begin(pare_work *w, lm_out *o, const lm *m, pare_dtype dtype)
 {
-    *o = (lm_out){.m = m};
+    *o = (lm_out){.m = m, .dtype = dtype};
     if (w->st) return;
     w->st = pare_model_new(&o->model, w->err);
     if (w->st) return;
     pare_model *const to = o->model;
-    o->writer = (weight_writer){{to->arena, NULL, w->err, PARE_OK}, m->dtype};
+    o->writer = (weight_writer){{to->arena, NULL, w->err, PARE_OK}, memory_dtype(m->m, dtype)};
     to->name = pare_strdup(to->arena, m->m->name ? m->m->name : "width");
     to->blocks = pare_alloc(to->arena, m->m->nblocks, sizeof *to->blocks);
     if (!to->name || !to->blocks) w->st = pare_no_memory(w->err);
@@ -428,6 +431,7 @@ void lm_write_ffn(pare_work *w, lm_out *o, size_t b, const lm_ffn *f)
 
 pare_model *lm_write_finish(pare_work *w, lm_out *o)
 {
+    if (!w->st) w->st = pare_model_round(o->model, o->m->m, o->dtype, w->err);
     if (!w->st) w->st = pare_model_check(o->model, w->err);
     if (w->st) {
         pare_model_free(o->model);

@@ -123,7 +123,8 @@ double outputs_lower_bound(pare_work *w, const pare_model *f, const pare_inputs 
 {
     pare_model_norms *norms = NULL;
     double most = 0;
-    if (w->st || pare_model_outputs(f) <= d) return 0;
+    /* A head that normalizes is not affine. */
+    if (w->st || pare_model_outputs(f) <= d || f->head.normalize) return 0;
     w->st = pare_model_norms_new(&norms, w->arena, f, SILENT_EXEC(w), w->err);
     for (size_t i = 0; !w->st && i < set->n; i++) {
         const pare_mark mark = pare_arena_mark(w->arena);

@@ -60,11 +60,13 @@ static pare_status note_f64(void *self, const char *name, pare_weight *v, bool v
     return PARE_OK;
 }
 
-pare_dtype widest_dtype(pare_work *w, const pare_model *m)
+pare_dtype memory_dtype(const pare_model *m, pare_dtype dtype)
 {
-    pare_dtype t = PARE_F32;
-    pare_model walked = *m; /* the visitor only looks */
-    if (!w->st) w->st = pare_model_each_weight(&walked, note_f64, &t, w->err);
+    pare_dtype t = dtype == PARE_F64 ? PARE_F64 : PARE_F32;
+    if (dtype) return t;
+    /* The visitor hands out mutable weights; looking does not touch them. */
+    const pare_status st = pare_model_each_weight((pare_model *)m, note_f64, &t, NULL);
+    PARE_ASSERT(st == PARE_OK);
     return t;
 }
 

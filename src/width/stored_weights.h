@@ -17,8 +17,9 @@ pare_mat read_wo(pare_work *w, const pare_attn *a, const pare_head *h);
 pare_mat read_skip(pare_work *w, const pare_skip *s, size_t din);
 /* PARE_ERR_INPUT: the model is not of the form that can be cut. block SIZE_MAX: not in a block. */
 void refuse_model(pare_work *w, const char *where, size_t block, const char *what);
-/* f64 when any matrix of the model is f64. */
-pare_dtype widest_dtype(pare_work *w, const pare_model *m);
+/* What a cut of the model to this precision (0: its own) is held in before it is rounded: f64 when
+ * any matrix needs it. */
+pare_dtype memory_dtype(const pare_model *m, pare_dtype dtype);
 
 /* ---- writing: into the arena of a model, as f32 or f64 ---- */
 

@@ -26,6 +26,7 @@ const char *propagation_refuses(const pare_model *m)
 {
     if (!folds_behind(&m->embedding.norm) || !folds_behind(&m->head.norm))
         return "a norm at an end";
+    if (m->head.normalize) return "outputs that are normalized";
     for (size_t b = 0; b < m->nblocks; b++) {
         const pare_block *const k = &m->blocks[b];
         if (k->attn.in_norm.kind != PARE_NORM_NONE || k->ffn.in_norm.kind != PARE_NORM_NONE)

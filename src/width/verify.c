@@ -481,7 +481,8 @@ static void prove_all(proof *v)
     c->norm = PARE_NORM_HEADLINE;
     c->domain = pare_domain_text(v->keep, &v->claimed->data);
     if (!c->domain) w->st = pare_no_memory(w->err);
-    if (!w->st) w->st = pare_outputs_compare(&o, v->f, v->g, v->set, false, w->exec, w->err);
+    if (!w->st)
+        w->st = pare_outputs_compare(&o, v->keep, v->f, v->g, v->set, false, w->exec, w->err);
     begin_step(v, "prove", c->evidence ? evidence_time : 0);
     add_apriori(v);
     /* Heads of f are applied to the stream of g below, so both must have the same widths. */
@@ -514,9 +515,7 @@ static void prove_all(proof *v)
     if (lowrank) add_lowrank_theorem(v);
     if (method == PARE_WIDTH_CLUSTER) add_cluster_theorem(v, o.gap.scale);
     add_paper_formulas(w, c, v->keep, method, &v->nf, &v->ng, &v->af, &v->ag);
-    if (!w->st)
-        w->st =
-            pare_add_new_inputs(c, v->keep, &v->claimed->data, v->f, v->g, v->set, w->exec, w->err);
+    if (!w->st) w->st = pare_add_new_inputs(c, v->keep, &v->claimed->data, v->set, o.each, w->err);
 }
 
 static pare_status prove(pare_cert *again, pare_arena *a, const pare_cert *claimed,

@@ -107,6 +107,18 @@ static void check_sizes(pare_work *w, const net *n, const pare_width_opts *o)
                            all[i].asked, all[i].most);
 }
 
+/* The model of a net, rounded to what it is stored in. */
+static pare_status write_cut(pare_model **out, const width_job *s, const net *n, pare_dtype dtype)
+{
+    pare_status st = net_write(out, n, s->folded, s->w.err);
+    if (!st) st = pare_model_round(*out, s->in, dtype, s->w.err);
+    if (!st) st = pare_model_check(*out, s->w.err);
+    if (!st) return PARE_OK;
+    pare_model_free(*out);
+    *out = NULL;
+    return st;
+}
+
 /* ---- one trial ------------------------------------------------------------------------------ */
 
 static net cut_net(width_job *s, const pare_width_opts *o, cut_record *r)
@@ -155,7 +167,7 @@ static bool meets_request(width_job *s, const pare_width_opts *o, size_t d)
     else if (!s->w.st) {
         pare_model *m = NULL;
         double moved = INFINITY;
-        s->w.st = net_write(&m, &n, s->folded, s->w.err);
+        s->w.st = write_cut(&m, s, &n, o->dtype);
         if (!s->w.st) s->w.st = pare_measure(&moved, s->in, m, s->data, s->w.exec, s->w.err);
         yes = moved <= o->max_move;
         pare_model_free(m);
@@ -232,6 +244,7 @@ pare_status pare_width(pare_model **out, pare_width_report *report, const pare_m
                        data->n);
     if (!w->st) w->st = pare_fold(&s.folded, &folded, in, err);
     if (!w->st) s.n = net_read(w, s.folded);
+    if (opts->dtype) s.n.dtype = memory_dtype(in, opts->dtype);
     if (!w->st) check_sizes(w, &s.n, opts);
     if (!w->st) s.p = activations_of(w, s.folded, &s.n, &data->in[0]);
     if (!w->st && opts->method == PARE_WIDTH_AUTO)
@@ -243,7 +256,7 @@ pare_status pare_width(pare_model **out, pare_width_report *report, const pare_m
     (void)pare_step(&steps, "cut", 1);
     if (!w->st) {
         const net n = cut_net(&s, &o, &r);
-        if (!w->st) w->st = net_write(&m, &n, s.folded, err);
+        if (!w->st) w->st = write_cut(&m, &s, &n, o.dtype);
         if (!w->st) {
             *report = (pare_width_report){.dim = max_width(&n),
                                           .qk_dim = max_qk_dim(&n),

@@ -23,6 +23,59 @@ static void every_f16_and_bf16_is_widened_exactly(void **state)
     }
 }
 
+/* Worked out by hand: ties, subnormals, the largest numbers, signs. */
+static void rounding_to_half_precision_is_to_nearest_ties_to_even(void **state)
+{
+    (void)state;
+    static const struct {
+        double x;
+        uint16_t f16, bf16;
+    } table[] = {
+        {0, 0, 0},
+        {-0.0, 0x8000, 0x8000},
+        {1, 0x3C00, 0x3F80},
+        {-2, 0xC000, 0xC000},
+        {1 + 0x1p-11, 0x3C00, 0x3F80},           /* f16 tie, down to even */
+        {1 + 0x3p-11, 0x3C02, 0x3F80},           /* f16 tie, up to even */
+        {1 + 0x1p-11 + 0x1p-40, 0x3C01, 0x3F80}, /* beyond f32: must not round twice */
+        {1 + 0x1p-8, 0x3C04, 0x3F80},            /* bf16 tie, down */
+        {1 + 0x3p-8, 0x3C0C, 0x3F82},            /* bf16 tie, up */
+        {1 + 0x1p-8 + 0x1p-45, 0x3C04, 0x3F81},  /* the same of bf16 */
+        {2 - 0x1p-12, 0x4000, 0x4000},           /* carries into the exponent */
+        {65504, 0x7BFF, 0x4780},                 /* the largest f16 */
+        {65519.99, 0x7BFF, 0x4780},              /* still rounds to it */
+        {65520, 0x7C00, 0x4780},                 /* the tie goes to infinity */
+        {-1e300, 0xFC00, 0xFF80},
+        {0x1.FEp127, 0x7C00, 0x7F7F},        /* the largest bf16 */
+        {0x1.FFp127, 0x7C00, 0x7F80},        /* tie to infinity */
+        {0x1p-14, 0x0400, 0x3880},           /* the smallest normal f16 */
+        {0x1p-14 - 0x1p-25, 0x0400, 0x3880}, /* tie: subnormal up to normal */
+        {0x1p-14 - 0x1p-24, 0x03FF, 0x3880}, /* the largest subnormal */
+        {0x1p-24, 0x0001, 0x3380},           /* the smallest */
+        {0x1p-25, 0x0000, 0x3300},           /* tie to 0 */
+        {0x1.8p-24, 0x0002, 0x33C0},         /* tie to even */
+        {-0x1.000001p-25, 0x8001, 0xB300},   /* just beyond the tie */
+        {0x1p-133, 0x0000, 0x0001},          /* the smallest bf16 */
+        {0x1p-134, 0x0000, 0x0000},          /* tie to 0 */
+        {0x1.8p-133, 0x0000, 0x0002},
+        {0x1p-126 - 0x1p-134, 0x0000, 0x0080}, /* subnormal up to normal */
+        {4.9e-324, 0x0000, 0x0000},
+    };
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++) {
+        assert_int_equal(pare_f16_of(table[i].x), table[i].f16);
+        assert_int_equal(pare_bf16_of(table[i].x), table[i].bf16);
+    }
+    for (unsigned h = 0; h < 65536; h++) { /* what is half precision stays */
+        if ((h & 0x7C00) != 0x7C00)
+            assert_int_equal(pare_f16_of((double)pare_f16_to_f32((uint16_t)h)), h);
+        if ((h & 0x7F80) != 0x7F80)
+            assert_int_equal(pare_bf16_of((double)pare_bf16_to_f32((uint16_t)h)), h);
+    }
+    assert_true(isnan(pare_f16_to_f32(pare_f16_of(NAN))));
+    assert_true(isnan(pare_bf16_to_f32(pare_bf16_of(NAN))));
+    assert_int_equal(pare_f16_of(INFINITY), 0x7C00);
+}
+
 static void elements_are_numbers_whatever_their_type(void **state)
 {
     (void)state;
@@ -98,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_f16_and_bf16_is_widened_exactly),
+        cmocka_unit_test(rounding_to_half_precision_is_to_nearest_ties_to_even),
         cmocka_unit_test(elements_are_numbers_whatever_their_type),
         cmocka_unit_test(floats_are_read_unaligned_and_cut_to_integers_safely),
         cmocka_unit_test(shapes_are_printed_and_never_overrun),

@@ -2,6 +2,7 @@
  * prover that "proves" by formulas over what it measures, and certificates made with both. */
 #ifndef CERT_TOY_H
 #define CERT_TOY_H
+#include <prove_each.h>
 #include "base/support.h"
 #include "cert/conformal.h"
 #include "cert/prove.h"
@@ -105,7 +106,7 @@ static inline pare_status toy_prove(pare_cert *again, pare_arena *a, const pare_
     for (size_t i = 0; st == PARE_OK && i < sizeof claims / sizeof *claims; i++)
         if (again->evidence || pare_kinds[claims[i].kind].section != PARE_EVIDENCE)
             st = pare_cert_add(again, a, claims[i], err);
-    return st ? st : pare_add_new_inputs(again, a, &again->data, f, g, set, exec, err);
+    return st ? st : add_new_inputs(again, a, &again->data, f, g, set, err);
 }
 
 /* The same figures under a name of its own, and one hypothesis more. */
@@ -120,12 +121,12 @@ static inline pare_status twin_prove(pare_cert *again, pare_arena *a, const pare
 
 static const pare_prover toy_provers[] = {{"toy", toy_prove}, {"toy.twin", twin_prove}};
 
-/* Inputs from a file: each byte is one input with all entries byte / 64. `split` plays no role, as
- * with the split of a graph. */
+/* Inputs from a file: each byte is one input with all entries byte / 64. `o` plays no role. */
 static inline pare_status toy_load(pare_inputs *out, pare_arena *a, const pare_model *m,
-                                   const char *path, size_t split, pare_files *files, pare_err *err)
+                                   const char *path, const pare_data_opts *o, pare_files *files,
+                                   pare_err *err)
 {
-    (void)m, (void)split;
+    (void)m, (void)o;
     char *text = NULL;
     size_t n = 0;
     pare_blob *b = NULL;
@@ -159,7 +160,7 @@ static inline pare_model *toy_open(toy *t, pare_file_ref *ref, const char *cert,
     pare_model *m = NULL;
     pare_files *const files = pare_files_new();
     assert_non_null(files);
-    assert_ok(pare_model_load_files(&m, toy_path(t, name), files, &t->err), &t->err);
+    assert_ok(pare_model_load_as(&m, toy_path(t, name), NULL, files, &t->err), &t->err);
     assert_ok(
         pare_file_ref_make(ref, t->a, toy_path(t, cert), toy_path(t, name), files, m, &t->err),
         &t->err);
@@ -191,7 +192,7 @@ static inline pare_cert toy_cert(toy *t, const char *cert, const char *in, const
     pare_model *const f = toy_open(t, &c.input, cert, in), *const g =
                                                                toy_open(t, &c.output, cert, out);
     if (data) {
-        assert_ok(toy_load(&set, t->a, f, toy_path(t, data), 1, files, err), err);
+        assert_ok(toy_load(&set, t->a, f, toy_path(t, data), NULL, files, err), err);
         assert_ok(pare_files_identity(hex, files, toy_path(t, data), err), err);
     } else {
         assert_ok(pare_inputs_random(&set, t->a, f, 4, 2, seed, err), err);

@@ -141,11 +141,11 @@ static inline pare_attn_kind other_kind(maker *k)
     return kind;
 }
 
-/* f and g differ in at least one attention where f has any that can be replaced. */
-static inline void pair_open(pair_case *t, uint64_t seed, double sigma, double size)
+/* A pair of f, which is taken over, and g: at least one attention is replaced where any can be. */
+static inline void pair_open_of(pair_case *t, pare_model *f, uint64_t seed, double sigma,
+                                double size)
 {
-    *t = (pair_case){.seed = seed, .r = pare_rng_at(seed, 5)};
-    t->f = some_model(seed, sigma);
+    *t = (pair_case){.seed = seed, .f = f, .r = pare_rng_at(seed, 5)};
     t->in = some_input(t->f, seed, size, 0);
     vectors_for_ids(t);
     assert_ok(pare_model_check(t->f, &t->err), &t->err);
@@ -158,6 +158,11 @@ static inline void pair_open(pair_case *t, uint64_t seed, double sigma, double s
         first = 0;
     }
     assert_ok(pare_model_check(t->g, &t->err), &t->err);
+}
+
+static inline void pair_open(pair_case *t, uint64_t seed, double sigma, double size)
+{
+    pair_open_of(t, some_model(seed, sigma), seed, sigma, size);
 }
 
 static inline void pair_close(pair_case *t)

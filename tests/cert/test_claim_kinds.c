@@ -58,7 +58,8 @@ static void rows_have_what_their_section_needs(void **state)
         const bool theorem = row->section == PARE_THEOREM, seen = row->section == PARE_OBSERVATION;
         const bool limited = row->section == PARE_HYPOTHESIS || row->section == PARE_EVIDENCE;
         if (row->section >= PARE_SECTIONS || (row->norm != NULL) != theorem ||
-            (row->lower && !theorem) || (row->ceiling != 0 && row->ceiling != 1) ||
+            (row->lower && !theorem) ||
+            (row->ceiling != 0 && row->ceiling != 1 && row->ceiling != 2) ||
             (row->ceiling > 0 && (!theorem || row->lower)) || (row->tolerance > 0) != seen ||
             (row->one_sided && !seen) || (row->has_limit && !limited) ||
             (row->has_value && theorem) ||

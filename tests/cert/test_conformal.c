@@ -1,5 +1,6 @@
 /* Tests src/cert/conformal.c: a new input is above what is said no more often than it says, whatever
  * the errors are; and what a certificate says of each draw is what is proven of it. */
+#include <prove_each.h>
 #include <enclose_models.h>
 #include "cert/conformal.h"
 #include "cert/prove.h"
@@ -32,7 +33,7 @@ static void no_list_of_errors_breaks_the_probability(void **state)
     (void)state;
     for (size_t n = 1; n < MOST; n++)
         for (size_t k = 0; k < n; k++) {
-            const double may = 1 - pare_new_input(n, k, 1, "").probability;
+            const double may = 1 - pare_new_input(PARE_NEW_INPUT_OUTPUTS, n, k, 1, "").probability;
             size_t ways = 1, sharp = 0;
             for (size_t i = 0; i <= n; i++) ways *= VALUES;
             for (size_t way = 0; way < ways; way++) {
@@ -53,7 +54,7 @@ static void probabilities_are_rounded_down(void **state)
 {
     (void)state;
     for (size_t n = 1; n < 1000; n++) {
-        const pare_claim c = pare_new_input(n, n / 3, 1, "here");
+        const pare_claim c = pare_new_input(PARE_NEW_INPUT_OUTPUTS, n, n / 3, 1, "here");
         const long double exact = (long double)(n - n / 3) / (long double)(n + 1);
         assert_true(c.probability <= exact && c.probability >= exact * (1 - 3e-16L));
         assert_true(c.kind == PARE_NEW_INPUT_OUTPUTS && c.value == 1);
@@ -120,7 +121,7 @@ static void pair_close(pair *p)
 static void say(pair *p, const pare_inputs *set, const pare_data_ref *data)
 {
     p->cert = (pare_cert){.proven = 1000};
-    assert_ok(pare_add_new_inputs(&p->cert, p->a, data, p->f, p->g, set, NULL, &p->err), &p->err);
+    assert_ok(add_new_inputs(&p->cert, p->a, data, p->f, p->g, set, &p->err), &p->err);
 }
 
 /* 43 inputs, most of them in a batch, however they are arranged: one is left out. */
@@ -151,7 +152,7 @@ static void the_next_error_is_the_bound(void **state)
     assert_true(c[4].kind == PARE_NEW_INPUT_INDEPENDENT && c[4].holds == PARE_UNKNOWN);
     /* The headline may be sharper than what is proven of each by itself. */
     p.cert = (pare_cert){.proven = 41};
-    assert_ok(pare_add_new_inputs(&p.cert, p.a, &whole, p.f, p.g, &set, NULL, &p.err), &p.err);
+    assert_ok(add_new_inputs(&p.cert, p.a, &whole, p.f, p.g, &set, &p.err), &p.err);
     assert_true(p.cert.claims[2].value == 41);
     pair_close(&p);
 }
@@ -275,7 +276,7 @@ static void no_input_of_a_long_batch_is_taken_for_another(void **state)
     const pare_inputs set = {1, &in};
     pair p;
     pair_open(&p);
-    assert_ok(pare_prove_each(each, p.f, p.g, &set, NULL, &p.err), &p.err);
+    assert_ok(prove_each(each, p.f, p.g, &set, &p.err), &p.err);
     for (size_t i = 0; i < N; i++) assert_near(each[i], 0.5 * (double)i, 1e-9);
     pair_close(&p);
 }
@@ -299,7 +300,7 @@ static void each_input_has_its_own_bound(void **state)
         double each[64], largest = 0;
         pare_gap all;
         assert_true(n <= 64 && n == in[0].batch + in[1].batch);
-        assert_ok(pare_prove_each(each, f, g, &both, NULL, &err), &err);
+        assert_ok(prove_each(each, f, g, &both, &err), &err);
         assert_ok(pare_prove_gap(&all, f, g, &both, NULL, &err), &err);
         for (size_t i = 0; i < n; i++) {
             const bool second = i >= in[0].batch;

@@ -282,6 +282,79 @@ static void long_sums_of_weights_are_counted(void **state)
     pare_model_free(m);
 }
 
+/* ---- heads of encoders ----------------------------------------------------------------------- */
+
+static void pooled_and_normalized_outputs_are_enclosed(void **state)
+{
+    (void)state;
+    size_t rows = 0, open = 0;
+    double log64 = 0, log32 = 0;
+    size_t n = 0;
+    for (uint64_t s = 40000; s < 40600; s++) {
+        verdict v = {0};
+        pare_model *const m = some_encoder(s, s % 7 ? 1 : 3);
+        const pare_input in = some_input(m, s, s % 11 ? 1 : 1e-3, 0);
+        hold(&v, m, &in, "encoder", s);
+        rows += v.rows, open += v.open;
+        if (v.f32 > 0 && v.mid > 0 && v.rad < 0.1 && v.rad32 > 0) {
+            log64 += log10(v.rad / v.mid);
+            log32 += log10(v.rad32 / v.f32);
+            n++;
+        }
+        pare_model_free(m);
+    }
+    print_message("%zu rows, %zu open; radius / error of %zu: f64 %.0f, f32 %.0f\n", rows, open, n,
+                  pow(10, log64 / (double)n), pow(10, log32 / (double)n));
+    assert_true(open * 20 <= rows);
+    assert_le(pow(10, log64 / (double)n), 1e6);
+    assert_le(pow(10, log32 / (double)n), 2e5);
+}
+
+/* No blocks: outputs are known by hand. Ties, negative entries, one token and many. */
+static void a_maximum_is_exact_and_moves_no_further_than_its_rows(void **state)
+{
+    (void)state;
+    static const double x[] = {3, -4, 3, -7, 2, -4}, tiny[] = {3e-8, 4e-8};
+    pare_model *const m = empty_model(2);
+    verdict v = {0};
+    m->head.pool = PARE_POOL_MAX;
+    pare_input in = vectors(x, 3, 2);
+    hold(&v, m, &in, "ties", 0); /* f64 numbers that f32 has too, but its rounding is allowed for */
+    assert_true(v.mid == 0 && v.f64 == 0 && v.f32 == 0 && v.rad == 0);
+    assert_le(v.rad32, 4e-6); /* the root of the sum of the squares of 2^-24 |x_i| */
+    m->head.normalize = true;
+    hold(&v, m, &in, "ties, normalized", 0);
+    assert_le(v.rad, 1e-14);
+    assert_le(v.rad32, 8e-6);
+    in = vectors(tiny, 1, 2); /* short, but not too short for f32 */
+    v = (verdict){0};
+    hold(&v, m, &in, "short", 0);
+    assert_int_equal(v.open, 0);
+    assert_le(v.rad, 1e-14);
+    pare_model_free(m);
+}
+
+/* Lengths down to where squares underflow: the enclosure opens, but never lies. */
+static void short_rows_are_normalized_or_open(void **state)
+{
+    (void)state;
+    pare_rng r = pare_rng_at(5, 5);
+    for (int e = 0; e < 320; e += 5) {
+        double x[8];
+        for (size_t i = 0; i < 8; i++) x[i] = pare_rng_normal(&r) * pow(10, -e);
+        for (int pool = PARE_POOL_NONE; pool <= PARE_POOL_LAST; pool++) {
+            pare_model *const m = empty_model(4);
+            verdict v = {0};
+            m->head.pool = (pare_pool)pool;
+            m->head.normalize = true;
+            const pare_input in = vectors(x, 2, 4);
+            hold(&v, m, &in, "short", (uint64_t)e);
+            if (e <= 120) assert_int_equal(v.open, 0);
+            pare_model_free(m);
+        }
+    }
+}
+
 /* A zero row and eps = 0: nothing is known, and nothing breaks. */
 static void a_norm_of_nothing_is_open(void **state)
 {
@@ -297,6 +370,10 @@ static void a_norm_of_nothing_is_open(void **state)
     assert_int_equal(pare_enclose(&e, a, m, norms, &in, NULL, NULL), PARE_OK);
     assert_true(isinf(e.rad[0]) && isinf(e.rad32[0]));
     assert_true(e.mid[0] == 0);
+    m->embedding.norm = (pare_norm){.kind = PARE_NORM_MEAN};
+    m->head.normalize = true;
+    assert_int_equal(pare_enclose(&e, a, m, norms, &in, NULL, NULL), PARE_OK);
+    assert_true(isinf(e.rad[0]) && isinf(e.rad32[0]) && e.mid[0] == 0);
     pare_arena_free(a);
     pare_model_free(m);
 }
@@ -422,6 +499,9 @@ int main(void)
         cmocka_unit_test(weights_that_underflow_are_counted),
         cmocka_unit_test(long_sums_of_weights_are_counted),
         cmocka_unit_test(a_norm_of_nothing_is_open),
+        cmocka_unit_test(pooled_and_normalized_outputs_are_enclosed),
+        cmocka_unit_test(a_maximum_is_exact_and_moves_no_further_than_its_rows),
+        cmocka_unit_test(short_rows_are_normalized_or_open),
         cmocka_unit_test(radii_are_not_needlessly_wide),
         cmocka_unit_test(bits_do_not_depend_on_threads_or_on_the_batch),
         cmocka_unit_test(an_input_that_does_not_fit_is_refused),

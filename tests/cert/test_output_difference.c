@@ -1,4 +1,5 @@
 /* Tests src/cert/output_difference.c: the proven distance of two models on a set of inputs. */
+#include <prove_each.h>
 #include "cert/outputs.h"
 #include <enclose_models.h>
 #include <enclose_quad.h>
@@ -133,7 +134,8 @@ static void models_with_other_outputs_are_refused(void **state)
     assert_contains(err.msg, "[1, 2] and [1, 1]");
     assert_true(isinf(gap.proven.v) && isinf(gap.rounding.v)); /* nothing is claimed */
     pare_output_bound all;
-    assert_status(pare_outputs_compare(&all, f, g, &set, true, NULL, &err), PARE_ERR_INPUT, &err);
+    assert_status(pare_outputs_compare(&all, NULL, f, g, &set, true, NULL, &err), PARE_ERR_INPUT,
+                  &err);
     for (int k = 0; k < 2; k++) assert_true(all.auc[k].low == 1 && all.auc[k].high == 0);
     /* As many columns, not as many rows. */
     g->head.out.w.rows = 2;
@@ -252,13 +254,13 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     assert_int_equal(pare_model_new(&m, NULL), PARE_OK);
     m->embedding.width = 1000;
     m->head.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
-    pare_input in = {.batch = 10, .tokens = 999, .width = 1000};
+    pare_input in = {.batch = 100, .tokens = 999, .width = 1000};
     pare_inputs set = one(&in);
     pare_gap gap = {.proven = pare_ub_exact(1.001), .measured = 1};
-    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 2 x 9.99e9 */
-    in.batch = 11;
+    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 2 x 9.99e10 */
+    in.batch = 101;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
-    in.batch = 10;
+    in.batch = 100;
     gap.proven = pare_ub_exact(1.00002); /* writers add more than that */
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     gap.proven = pare_ub_exact(1.00004);
@@ -276,14 +278,14 @@ static void proofs_go_wide_where_f64_is_not_enough_and_the_work_is_bounded(void 
     m->head.out.w = (pare_weight){0};
     m->blocks = &block;
     m->nblocks = 1;
-    in.batch = 1;
+    in.batch = 5;
     assert_false(enclose_goes_wide(&gap, m, m, &set)); /* 80 heads x 998,001 pairs */
     in.tokens = 500;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     pare_model_free(m);
 }
 
-/* Shapes whose work is 2e10, the most that is done, and one unit more. */
+/* Shapes whose work is 2e11, the most that is done, and one unit more. */
 static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
 {
     (void)state;
@@ -293,10 +295,10 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
     m->embedding.width = 1000;
     m->head.out.w = (pare_weight){PARE_F64, 1000, 1000, w}; /* never read: shapes count */
     assert_int_equal(pare_model_clone(&g, m, NULL), PARE_OK);
-    pare_input in[2] = {{.batch = 10, .tokens = 1000, .width = 1000}, {.batch = 1, .tokens = 1}};
+    pare_input in[2] = {{.batch = 100, .tokens = 1000, .width = 1000}, {.batch = 1, .tokens = 1}};
     pare_inputs set = one(in), two = {2, in};
     const pare_gap gap = {.proven = pare_ub_exact(2), .measured = 1};
-    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 1000 x 1000 x 1000 x 10, twice */
+    assert_true(enclose_goes_wide(&gap, m, m, &set)); /* 1000 x 1000 x 1000 x 100, twice */
     assert_false(enclose_goes_wide(&gap, m, m, &two));
     g->head.out.w.rows = 1001;
     assert_false(enclose_goes_wide(&gap, m, g, &set));
@@ -304,45 +306,45 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
     g->head.out.w.rows = 999;
     assert_true(enclose_goes_wide(&gap, m, g, &set));
     pare_model_free(g);
-    /* 256 for the weight of a key in a head: 512 x 6250^2 = 2e10 for both models. */
+    /* 256 for the weight of a key in a head: 512 x 6250^2 x 10 = 2e11 for both models. */
     pare_head heads[2] = {{0}};
     pare_block blocks[2] = {{.attn = {.kind = PARE_ATTN_EXACT, .nheads = 1, .heads = heads}}};
     m->head.out.w = (pare_weight){0};
     m->blocks = blocks;
     m->nblocks = 2;
     blocks[1].attn.nheads = 1; /* of a kind without attention: none of its heads runs */
-    in[0] = (pare_input){.batch = 1, .tokens = 6250, .width = 1000};
+    in[0] = (pare_input){.batch = 10, .tokens = 6250, .width = 1000};
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     in[0].tokens = 6251;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
-    in[0] = (pare_input){.batch = 4, .tokens = 3125, .width = 1000};
+    in[0] = (pare_input){.batch = 40, .tokens = 3125, .width = 1000};
     assert_true(enclose_goes_wide(&gap, m, m, &set));
-    in[0].batch = 5;
+    in[0].batch = 41;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     blocks[1].attn = blocks[0].attn;
-    in[0].batch = 2;
+    in[0].batch = 20;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
-    in[0].batch = 3;
+    in[0].batch = 21;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     m->nblocks = 1;
     blocks[0].attn.nheads = 2;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
-    in[0].batch = 2;
+    in[0].batch = 20;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     /* One token sees itself. */
-    in[0] = (pare_input){.batch = 39062500, .tokens = 1, .width = 1000};
+    in[0] = (pare_input){.batch = 390625000, .tokens = 1, .width = 1000};
     blocks[0].attn.nheads = 1;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     in[0].batch++;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
-    /* Causal: token i sees i + 1 keys, 4417 x 4418 / 2 = 9757153 pairs; 4 batches. */
+    /* Causal: token i sees i + 1 keys, 4417 x 4418 / 2 = 9757153 pairs; 40 batches. */
     m->pattern.kind = PARE_CAUSAL;
-    in[0] = (pare_input){.batch = 4, .tokens = 4417, .width = 1000};
+    in[0] = (pare_input){.batch = 40, .tokens = 4417, .width = 1000};
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     in[0].tokens = 4419; /* 9766 - 1 thousand: 9765990 pairs, 490 above a quarter of the most */
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     /* Graphs: the edges, itself and three of an expander for each of two nodes. */
-    size_t ptr[] = {0, 0, 39062500 - 8};
+    size_t ptr[] = {0, 0, 390625000 - 8};
     const pare_graph graph = {2, ptr, NULL};
     m->pattern = (pare_pattern){.kind = PARE_GRAPH, .expander_degree = 3};
     in[0] = (pare_input){.batch = 1, .tokens = 2, .width = 1000, .graph = &graph};
@@ -351,7 +353,7 @@ static void the_work_that_is_too_much_is_known_to_the_unit(void **state)
     assert_false(enclose_goes_wide(&gap, m, m, &set));
     /* Products of queries and keys, of weights and values: dk + dv more for each pair. */
     heads[0] = (pare_head){.dk = 100, .dv = 44};
-    ptr[2] = 25000000 - 8;
+    ptr[2] = 250000000 - 8;
     assert_true(enclose_goes_wide(&gap, m, m, &set));
     ptr[2]++;
     assert_false(enclose_goes_wide(&gap, m, m, &set));
@@ -408,7 +410,7 @@ static void each_sequence_has_the_bound_of_its_own_tokens(void **state)
                         {.batch = SECOND, .tokens = T, .width = 3, .x = y}};
     const pare_inputs set = {2, in};
     pare_err err = {0};
-    assert_ok(pare_prove_each(each, c.f, c.g, &set, NULL, &err), &err);
+    assert_ok(prove_each(each, c.f, c.g, &set, &err), &err);
     for (size_t b = 0; b < B + SECOND; b++) {
         const double apart = 0.5e-6 * (double)(b + 1);
         assert_le(apart, each[b] * (1 + 1e-12));
@@ -420,7 +422,7 @@ static void each_sequence_has_the_bound_of_its_own_tokens(void **state)
     assert_true(gap.f64_radius > 1e-8 && gap.radius < 1e-18); /* it went wide */
     assert_near(gap.proven.v, 0.5e-6 * (B + SECOND), 1e-15);
     pare_output_bound all;
-    assert_ok(pare_outputs_compare(&all, c.f, c.g, &set, false, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&all, NULL, c.f, c.g, &set, false, NULL, &err), &err);
     assert_true(all.rows == (B + SECOND) * T); /* each of them once */
     cancelling_close(&c);
 }
@@ -436,7 +438,7 @@ static void a_sequence_keeps_the_bound_of_f64_where_that_is_better(void **state)
     pare_input in = {.batch = 2, .tokens = 1, .width = 3, .x = x};
     const pare_inputs set = one(&in);
     pare_err err = {0};
-    assert_ok(pare_prove_each(each, c.f, c.g, &set, NULL, &err), &err);
+    assert_ok(prove_each(each, c.f, c.g, &set, &err), &err);
     assert_near(each[0], 0.5e-6, 1e-15);
     assert_le(0.5e145, each[1]);
     assert_le(each[1], 0.6e145);
@@ -465,7 +467,7 @@ static void groups_of_token_numbers_are_cut_where_sequences_end(void **state)
     for (size_t i = 0; i < sizeof where / sizeof *where; i++) {
         static double each[B];
         ids[where[i] * T + 1] = 2;
-        assert_ok(pare_prove_each(each, f, g, &set, NULL, &err), &err);
+        assert_ok(prove_each(each, f, g, &set, &err), &err);
         for (size_t b = 0; b < B; b++) assert_near(each[b], b == where[i], 1e-12);
         ids[where[i] * T + 1] = 0;
     }
@@ -492,7 +494,7 @@ static void long_sequences_are_enclosed_one_by_one(void **state)
         pare_input in = {.batch = 3, .tokens = t, .width = 1, .x = x};
         const pare_inputs set = one(&in);
         for (size_t b = 0; b < 3; b++) x[b * t + b * (t - 1) / 2] = 2 * (double)(b + 1);
-        assert_int_equal(pare_prove_each(each, f, g, &set, NULL, NULL), PARE_OK);
+        assert_int_equal(prove_each(each, f, g, &set, NULL), PARE_OK);
         for (size_t b = 0; b < 3; b++) assert_near(each[b], (double)(b + 1), 1e-12);
         memset(x, 0, sizeof x);
     }
@@ -538,12 +540,12 @@ static void hear(void *self, const char *what, uint64_t done, uint64_t total)
 static void a_proof_reports_one_range_that_never_goes_back(void **state)
 {
     (void)state;
-    double x[] = {1, 1, 1e-6};
+    double x[] = {1, 1, 1e-6, 1, 1, 1e-6, 1, 1, 1e-6};
     cancelling c;
     cancelling_open(&c);
     pare_input in[3];
     for (size_t i = 0; i < 3; i++)
-        in[i] = (pare_input){.batch = 1, .tokens = 1, .width = 3, .x = x};
+        in[i] = (pare_input){.batch = 1, .tokens = i + 1, .width = 3, .x = x};
     const pare_inputs set = {3, in};
     heard h = {0};
     const pare_exec exec = {.threads = 1, .progress = hear, .self = &h};
@@ -574,23 +576,23 @@ static void areas_are_of_the_only_sequence_there_is(void **state)
     const pare_inputs two = {2, in};
     pare_output_bound o;
     pare_err err = {0};
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[0].low > 0.999 && o.auc[0].high == 1);
     assert_true(o.auc[1].low == 0 && o.auc[1].high < 0.001);
     assert_true(o.rows == 4 && o.certain == 0);
     wg[1] = 1.5;
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[1].low > 0.999 && o.rows == 4 && o.certain == 4);
-    assert_ok(pare_outputs_compare(&o, f, g, &two, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &two, true, NULL, &err), &err);
     for (int k = 0; k < 2; k++) assert_true(o.auc[k].low == 1 && o.auc[k].high == 0);
     assert_true(o.rows == 8);
     in[0].batch = 2;
     in[0].tokens = 2;
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[0].low > o.auc[0].high && o.auc[1].low > o.auc[1].high && o.rows == 4);
     in[0] = in[1];
     in[0].target = NULL;
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.auc[0].low > o.auc[0].high && o.auc[1].low > o.auc[1].high);
     pare_model_free(g);
     pare_model_free(f);
@@ -614,16 +616,16 @@ static void labels_that_f64_cannot_decide_are_looked_at_again(void **state)
     const pare_inputs set = one(&in);
     pare_output_bound o;
     pare_err err = {0};
-    assert_ok(pare_outputs_compare(&o, f, g, &set, false, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, false, NULL, &err), &err);
     assert_true(o.rows == 1 && o.certain == 0 && o.gap.radius == o.gap.f64_radius);
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.rows == 1 && o.certain == 1 && o.gap.radius < o.gap.f64_radius);
     /* Nothing is left to decide: nothing is done. */
     static const double sure_f[] = {1e8, -1e8, 0, 1e8, -1e8, 1, 0, 0, -1},
                         sure_g[] = {1e8, -1e8, 0, 1e8, -1e8, 1, 0, 0, -2};
     f->head.out.w.data = sure_f;
     g->head.out.w.data = sure_g;
-    assert_ok(pare_outputs_compare(&o, f, g, &set, true, NULL, &err), &err);
+    assert_ok(pare_outputs_compare(&o, NULL, f, g, &set, true, NULL, &err), &err);
     assert_true(o.certain == 1 && o.gap.radius == o.gap.f64_radius);
     pare_model_free(g);
     pare_model_free(f);

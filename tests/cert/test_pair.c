@@ -57,6 +57,30 @@ static void no_input_of_a_ball_is_worse_than_proven(void **state)
     assert_true(finite == MODELS && close >= 68 && certain >= 180);
 }
 
+/* Every pooling, and outputs of length 1: where a row may be 0 nothing is proven of its direction. */
+static void no_encoder_is_further_off_than_proven(void **state)
+{
+    (void)state;
+    size_t finite = 0, close = 0;
+    for (uint64_t seed = 0; seed < MODELS; seed++) {
+        pair_case t;
+        pair_open_of(&t, some_encoder(seed, 0.6), seed, 0.6, 1);
+        const double radius = radii_tried[seed / 15 % 5];
+        const pare_ball_norm norm = seed % 2 ? PARE_BALL_TWO : PARE_BALL_MAX;
+        const pare_ball b = prove(&t, radius, norm);
+        const found w = search(&t, radius, norm, RANDOM, STARTS);
+        holds(&t, "entry", w.apart, b.apart, w.moves);
+        holds(&t, "row", w.rows2, b.rows2, w.moves);
+        holds(&t, "move", w.moves, b.moves, w.moves);
+        if (b.certain == b.rows) assert_false(w.relabeled);
+        finite += isfinite(b.apart.v) ? 1 : 0;
+        close += w.apart > 0.3 * b.apart.v;
+        pair_close(&t);
+    }
+    print_message("%d encoders: %zu finite, %zu within 0.3\n", MODELS, finite, close);
+    assert_true(finite == MODELS && close >= 65); /* 300 and 69 */
+}
+
 static void radius_zero_is_the_measured_error(void **state)
 {
     (void)state;
@@ -155,6 +179,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_input_of_a_ball_is_worse_than_proven),
+        cmocka_unit_test(no_encoder_is_further_off_than_proven),
         cmocka_unit_test(radius_zero_is_the_measured_error),
         cmocka_unit_test(a_larger_ball_has_a_larger_bound),
         cmocka_unit_test(heads_that_turn_beside_heads_that_do_not),

@@ -1,5 +1,6 @@
 /* Tests src/cert/publish.c: true models are certified, however noisy f64 is on them; no figure is
  * silently 0; nothing is said of new inputs where it does not follow. */
+#include <prove_each.h>
 #include "cert_toy.h"
 #include <enclose_quad.h>
 
@@ -16,7 +17,7 @@ static pare_status gap_prove(pare_cert *again, pare_arena *a, const pare_cert *c
     again->domain = pare_domain_text(a, &again->data);
     if (!again->domain) return pare_no_memory(err);
     st = pare_cert_take_gap(again, a, &gap, err);
-    return st ? st : pare_add_new_inputs(again, a, &again->data, f, g, set, exec, err);
+    return st ? st : add_new_inputs(again, a, &again->data, f, g, set, err);
 }
 
 static const pare_prover gap_prover = {"gap", gap_prove};
@@ -101,9 +102,10 @@ static void a_batch_norm_without_variance_is_certified(void **state)
 
 /* Inputs from a file of doubles, three to each. */
 static pare_status load_doubles(pare_inputs *out, pare_arena *a, const pare_model *m,
-                                const char *path, size_t split, pare_files *files, pare_err *err)
+                                const char *path, const pare_data_opts *o, pare_files *files,
+                                pare_err *err)
 {
-    (void)m, (void)split;
+    (void)m, (void)o;
     pare_blob *b = NULL;
     const pare_status st = pare_files_read(files, &b, path, err);
     if (st) return st;
@@ -141,7 +143,7 @@ static void outputs_below_the_noise_of_f64_are_certified(void **state)
     test_write_file(toy_path(&t, "d.bin"), x, sizeof x);
     pare_files *const files = pare_files_new();
     assert_non_null(files);
-    assert_ok(load_doubles(&set, t.a, f, toy_path(&t, "d.bin"), 0, files, &t.err), &t.err);
+    assert_ok(load_doubles(&set, t.a, f, toy_path(&t, "d.bin"), NULL, files, &t.err), &t.err);
     pare_files_free(files);
     f->head.out.w.data = g->head.out.w.data = w;
     f->head.out.b.data = small;

@@ -108,7 +108,7 @@ static void tanh_and_erf_are_within_their_units(void **state)
         er = fmax(er, off(pare_dd_erf(dd_of(-x)), qr_erf((quad)-x), 1));
     print_message("tanh: %.1f v^2, erf: %.1f v^2\n", th, er);
     assert_le(th, 28 * 16);
-    assert_le(er, 207 * 16);
+    assert_le(er, 16);
     assert_true(pare_dd_tanh(dd_of(1e9)).hi == 1 && pare_dd_tanh(dd_of(-INFINITY)).hi == -1);
     assert_true(pare_dd_erf(dd_of(1e9)).hi == 1 && pare_dd_erf(dd_of(-1e9)).hi == -1);
     assert_true(isnan(pare_dd_tanh(dd_of(NAN)).hi) && isnan(pare_dd_erf(dd_of(NAN)).hi));
@@ -146,7 +146,7 @@ static void rows_give_the_bits_of_single_numbers(void **state)
         dd x[N];
         const dd top = random_dd(&r, 1);
         for (size_t k = 0; k < N; k++) {
-            x[k] = argument(&r, k, 12);
+            x[k] = argument(&r, k, k % 5 == 1 ? 40 : 12); /* beyond 12 gelu is x or 0 */
             hi[k] = x[k].hi;
             lo[k] = x[k].lo;
         }

@@ -15,7 +15,7 @@ pare-check u.st.cert.json --tries 2 -t 1 >one.txt
 pare-check u.st.cert.json --tries 2 -t 3 >three.txt
 cmp one.txt three.txt && echo same
 # Forged numbers. Each of these says a little less than what is true.
-forge() { # which, by
+forge() { # which, by, tries
     python3 - "$1" "$2" <<'PY'
 import json, sys
 c = json.load(open("u.st.cert.json"))
@@ -28,7 +28,7 @@ else:
     claim[field or "bound"] *= factor
 json.dump(c, open("forged.cert.json", "w"))
 PY
-    pare-check forged.cert.json --tries 0 -q | what | grep REFUTED
+    pare-check forged.cert.json --tries ${3:-0} -q | what | grep REFUTED
     echo "exit ${PIPESTATUS[0]}"
 }
 echo "-- forged"
@@ -37,8 +37,15 @@ forge new_input.outputs 0.99
 forge new_input.outputs/probability 1.0001
 forge new_inputs.share 0.999
 forge row_error/value 1.01
+forge kl.most 0.999
+forge kl.mean 0.999
+forge ball.outputs 0.02 3
+forge ball.score 0.02 3
 sed 's/by uniform (it was/by zero (it was/; s/"uniform (it was/"zero (it was/' u.st.cert.json >forged.cert.json
 pare-check forged.cert.json --tries 0 -q | grep -c REFUTED
+echo "-- inputs that another seed draws"
+sed 's/"seed": "0"/"seed": "1"/' u.st.cert.json >forged.cert.json
+pare-check forged.cert.json --tries 0 -q | what | grep REFUTED
 echo "-- another model, another input"
 cp u.st keep.st
 printf '\1' | dd of=u.st bs=1 seek=$(($(stat -c %s u.st) - 3)) conv=notrunc status=none

@@ -17,5 +17,5 @@ pare eval bert.st --data s.tsv | sed -E "$s"
 pare eval gpt.st --data t.txt --reference gpt.st | sed "s/^time .*/time/" | tail -n 5
 pare eval gpt.st --data t.txt --reference other.st --json | grep -oE '"(command|name)": "[a-z]*"|"[a-z_0-9]+": [[{"0-9]' | cut -d: -f1 | sort | uniq -c
 pare eval gpt.st --data t.txt --reference bert.st 2>&1; echo "exit $?"
-pare eval gpt.st --data s.tsv 2>&1; echo "exit $?"
+pare eval gpt.st --data s.tsv | sed -E "$s"
 pare eval gpt.st --data none.txt 2>&1; echo "exit $?"

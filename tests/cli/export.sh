@@ -21,7 +21,7 @@ for k in gpt llama bert; do echo "$k: $(agrees $k.st ids.npy)"; done
 echo "-- what may stand in the place of attention"
 for i in {1..40}; do printf 'line %d says as much as the one before it\n' $i; done >text.txt
 for k in zero const uniform constq linear affmix pool; do
-    pare depth -q gpt.st --data text.txt --tokens 12 --windows 8 --kind $k --exact 0 -f -o cut.st >/dev/null
+    pare depth -q gpt.st --data text.txt --fit-tokens 12 --windows 8 --kind $k --exact 0 -f -o cut.st >/dev/null
     echo "$k: $(agrees cut.st ids.npy)"
 done
 pare depth -q bert.st --kind meanq --exact 0 -f -o cut.st >/dev/null

@@ -13,11 +13,11 @@
 
 /* As src/plan/verify_file.c loads them. */
 static inline pare_status forgery_load(pare_inputs *out, pare_arena *a, const pare_model *m,
-                                       const char *path, size_t split, pare_files *files,
+                                       const char *path, const pare_data_opts *o, pare_files *files,
                                        pare_err *err)
 {
     pare_dataset d = {0};
-    const pare_status st = pare_dataset_load_files(&d, a, m, path, split, 0, files, err);
+    const pare_status st = pare_dataset_load_files(&d, a, m, path, o, files, err);
     *out = d.inputs;
     return st;
 }
@@ -61,8 +61,8 @@ static const forgery_case forgery_cases[] = {
     {"depth_bare", "depth bare --kind uniform --layers 0 --input-diam 0.25 --ball 0.1 --data v.npy "
                    "-o OUT"},
     {"one_layer", "depth skip --one-layer uniform --ball 0.01 --data v.npy -o OUT"},
-    {"ticket", "ticket m --bits 12 -o OUT"},
-    {"ticket_graph", "ticket g --bits 12 --data a.npz -o OUT"},
+    {"ticket", "ticket m --bits 12 --allow-larger -o OUT"},
+    {"ticket_graph", "ticket g --bits 12 --data a.npz --allow-larger -o OUT"},
     {NULL, "depth fold --kind uniform --layers 0 -o d2"},
     {NULL, "fold b --data h.npy -o fb"},
     {NULL, "depth fb --kind uniform --layers 0 --data h.npy -o d3"},

@@ -2,10 +2,10 @@
 pare data model -q --kind gpt -o m.st --dim 8 --heads 2 --layers 1 --context 4 --vocab 9
 pare data random -q --count 39 --tokens 4 --vocab 9 -o t.npy
 mask() { sed -E 's/(moves by more than )[0-9.e-]+/\1N/; s/: at most [0-9.]+(e-[0-9]+)?, with/: at most N, with/'; }
-pare depth m.st --data t.npy --kind uniform --layers 0 --prove 30 -q -o o.st | grep -E '^new|^ +(on an|provided|at most|no output)' | mask
+pare depth m.st --data t.npy --heldout t.npy --kind uniform --layers 0 --prove 30 -q -o o.st | grep -E '^new|^ +(on an|provided|at most|no output)' | mask
 # With 39 of them and more the largest error is left out, too; how many are, and the confidence, are
 # functions of their number alone.
-pare depth m.st --data t.npy --kind uniform --layers 0 --prove 39 -q -f -o o.st | grep -E '^new|^ +(on an|provided|at most|no output)' | mask
+pare depth m.st --data t.npy --heldout t.npy --kind uniform --layers 0 --prove 39 -q -f -o o.st | grep -E '^new|^ +(on an|provided|at most|no output)' | mask
 pare verify -v o.st.cert.json | grep -E 'new|trust|verdict' | mask
 pare report o.st.cert.json -q -o page.html >/dev/null && grep -o 'a new input of the same source' page.html | sort -u
 # The larger the errors that are left out, the smaller the bound.
@@ -47,7 +47,7 @@ pare data random -q --count 1 --tokens 40 --vocab 9 -o text.npy
 pare depth m.st --data text.npy --kind uniform --layers 0 -f -o w.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
 # So it is where the cut was fitted to the same inputs, or was kept or thrown away because of them.
 pare depth m.st --data t.npy --heldout t.npy --kind linear --layers 0 -f -o f.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
-pare depth m.st --data t.npy --kind uniform --layers 0 --max-error 100 -f -o e.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
+pare depth m.st --data t.npy --heldout t.npy --kind uniform --layers 0 --max-error 100 -f -o e.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
 pare depth m.st --data t.npy --kind uniform --max-error 100 -f -o s.st 2>&1 | grep -E '^new|^ +at most|no statement' | mask
 # By hand: with nothing to rest on, and with what is not so.
 /usr/bin/env python3 - <<'PY'
@@ -64,6 +64,6 @@ PY
 for f in w1 f1 e1 w2; do pare verify $f.cert.json 2>/dev/null | grep -oE '^verdict +[A-Z]+'; done
 # What can not be asked.
 pare depth m.st --kind uniform --layers 0 --prove 9 -o x.st
-pare depth m.st --data t.npy --kind uniform --layers 0 --prove 0 -o x.st 2>&1 | head -n 1
-pare depth m.st --data t.npy --kind uniform --layers 0 --confidence 0.99 -o x.st 2>&1 | head -n 1
+pare depth m.st --data t.npy --heldout t.npy --kind uniform --layers 0 --prove 0 -o x.st 2>&1 | head -n 1
+pare depth m.st --data t.npy --heldout t.npy --kind uniform --layers 0 --confidence 0.99 -o x.st 2>&1 | head -n 1
 ls x.st* 2>/dev/null

@@ -97,7 +97,7 @@ static inline void game_boards(games *g, uint64_t seed)
         assert_ok(
             pare_make_minesweeper(test_path(path, g->dir, "fresh.npz"), 3, seed + i, true, &g->err),
             &g->err);
-        assert_ok(pare_dataset_load(&d, g->a, g->f[GAME_GRAPH], path, 0, 0, &g->err), &g->err);
+        assert_ok(pare_dataset_load(&d, g->a, g->f[GAME_GRAPH], path, NULL, &g->err), &g->err);
         in[i] = d.inputs.in[0];
     }
     g->fresh[GAME_GRAPH] = (pare_inputs){g->boards, in};

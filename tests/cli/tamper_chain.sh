@@ -7,7 +7,7 @@ pare data model -q --kind graph --dim 8 --heads 2 --layers 1 -o m.st >/dev/null
 exec 2>&1
 pare width m.st --data board.npz --dim 4 -q -o w.st >/dev/null
 pare depth w.st --data board.npz --kind uniform --layers 0 -q -o d.st >/dev/null
-pare ticket d.st --data board.npz --bits 8 -q -o t.st >/dev/null
+pare ticket d.st --data board.npz --bits 8 --allow-larger -q -o t.st >/dev/null
 pare compose w.st.cert.json d.st.cert.json t.st.cert.json -q -o chain.cert.json | grep -A 2 '^chain' | digits
 pare verify chain.cert.json -q | grep -oE '^verdict +[A-Z]+'
 python3 - <<'PY'

@@ -12,7 +12,7 @@ pare verify -v o.st.cert.json | grep -E '^(data|theorem|observation|verdict)|^ +
 # One text, which the cut is fitted to: nothing is said of another.
 head -c 20 t.txt >short.txt
 pare width l.st --data short.txt --method svd --dim 12 -f -o s.st 2>&1 | grep -E '^(pare|new)|^ +(on|provided|at most) |new input' | mask
-for how in "g.st --method slice --dim 12 --basis shared --windows 8 --tokens 16" "g.st --method slice --keep 0.8 --untie" "l.st --method svd --keep 0.7" \
+for how in "g.st --method slice --dim 12 --basis shared --windows 8 --fit-tokens 16" "g.st --method slice --keep 0.8 --untie" "l.st --method svd --keep 0.7" \
     "l.st --method svd --qk-dim 2 --v-dim 3 --ffn-dim 30" "g.st --method svd --dim 12 --ffn-dim 40"; do
     pare width $how --data t.txt -q -f -o o.st | grep -E '^(size|cut|proven) |^ {13}.* -> ' | mask
     pare verify o.st.cert.json | grep -oE '^verdict +[A-Z]+'

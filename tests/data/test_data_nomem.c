@@ -3,7 +3,8 @@
 #include "small.h"
 #include <fail_alloc.h>
 
-static char dir[200], text[300], table[300], board[300], arrays[300], made[300];
+static char dir[200], text[300], table[300], rows[300], lines[300], board[300], arrays[300],
+    made[300];
 
 static pare_model text_model(void)
 {
@@ -30,7 +31,7 @@ static pare_status load(const pare_model *m, const char *path, pare_err *err)
     pare_arena *a = pare_arena_new();
     if (!a) return pare_no_memory(err);
     pare_dataset set;
-    const pare_status st = pare_dataset_load(&set, a, m, path, 0, 0, err);
+    const pare_status st = pare_dataset_load(&set, a, m, path, NULL, err);
     pare_arena_free(a);
     return st;
 }
@@ -45,6 +46,18 @@ static pare_status load_tsv(pare_err *err)
 {
     const pare_model m = word_model();
     return load(&m, table, err);
+}
+
+static pare_status load_csv(pare_err *err)
+{
+    const pare_model m = word_model();
+    return load(&m, rows, err);
+}
+
+static pare_status load_jsonl(pare_err *err)
+{
+    const pare_model m = text_model();
+    return load(&m, lines, err);
 }
 
 static pare_status load_board(pare_err *err)
@@ -133,15 +146,21 @@ static void out_of_memory_is_always_said(void **state)
     test_mkdir(dir);
     test_path(text, dir, "t.txt");
     test_path(table, dir, "t.tsv");
+    test_path(rows, dir, "t.csv");
+    test_path(lines, dir, "t.jsonl");
     test_path(board, dir, "b.npz");
     test_path(arrays, dir, "a.npz");
     test_path(made, dir, "m.npz");
     test_write_file(text, "abc ab <|endoftext|> abcab", 26);
     test_write_file(table, "sentence\tlabel\ngood bad\t1\n", 26);
+    test_write_file(rows, "text,label\n\"good \"\"bad\",1\n", 26);
+    test_write_file(lines, "{\"text\": \"abc ab\"}\n{\"text\": \"abc\"}\n", 35);
     assert_ok(pare_make_minesweeper(board, 4, 0, true, &err), &err);
     assert_ok(pare_make_sort(arrays, 3, 4, 3, 0, true, &err), &err);
     fails_cleanly(load_txt, "txt");
     fails_cleanly(load_tsv, "tsv");
+    fails_cleanly(load_csv, "csv");
+    fails_cleanly(load_jsonl, "jsonl");
     fails_cleanly(load_board, "graph");
     fails_cleanly(load_arrays, "arrays");
     fails_cleanly(make_all, "generators");

@@ -28,7 +28,8 @@ static void close_place(place *p)
 static pare_status load_text(place *p, const pare_model *m, const char *text, size_t window)
 {
     test_write_file(p->path, text, strlen(text));
-    return pare_dataset_load(&p->set, p->arena, m, p->path, 0, window, &p->err);
+    return pare_dataset_load(&p->set, p->arena, m, p->path, &(pare_data_opts){.window = window},
+                             &p->err);
 }
 
 static void assert_refused(place *p, pare_status st, pare_status want, const char *says)
@@ -90,10 +91,7 @@ static void text_needs_a_model_that_reads_text(void **state)
     (void)state;
     place p;
     open_place(&p, "t.txt");
-    pare_model m = small_model(256, 256, PARE_POOL_MEAN);
-    m.tokenizer = PARE_TOK_BYTES;
-    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "pools");
-    m.head.pool = PARE_POOL_NONE;
+    pare_model m = small_model(256, 256, PARE_POOL_NONE);
     m.tokenizer = PARE_TOK_NONE;
     assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "no tokenizer");
     m = small_vector_model(4, 2, PARE_POOL_NONE);
@@ -107,11 +105,9 @@ static void text_needs_a_model_that_reads_text(void **state)
     close_place(&p);
 }
 
-static void stories_begin_anew_for_llama(void **state)
+/* A vocabulary of llama2.c with the bytes alone: 0 unknown, 1 begins a text, 2 ends it. */
+static size_t byte_vocabulary(uint8_t vocab[4096])
 {
-    (void)state;
-    /* A vocabulary of the bytes alone. */
-    uint8_t vocab[4096];
     size_t n = 4;
     memcpy(vocab, &(int32_t){8}, 4);
     for (int id = 0; id < 259; id++) {
@@ -125,6 +121,14 @@ static void stories_begin_anew_for_llama(void **state)
         memcpy(vocab + n + 8, text, strlen(text));
         n += 8 + strlen(text);
     }
+    return n;
+}
+
+static void stories_begin_anew_for_llama(void **state)
+{
+    (void)state;
+    uint8_t vocab[4096];
+    const size_t n = byte_vocabulary(vocab);
     place p;
     open_place(&p, "t.txt");
     pare_model m = small_model(259, 259, PARE_POOL_NONE);
@@ -156,27 +160,75 @@ static void rows_of_ids_are_texts(void **state)
     static const int32_t ids[] = {1, 2, 3, 4, 5, 6, 7, 8};
     pare_array a = {PARE_I32, 2, {2, 4}, ids};
     assert_ok(pare_npy_write(p.path, &a, true, &p.err), &p.err);
-    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), &p.err);
     assert_true(p.set.task == PARE_TASK_TEXT && p.set.inputs.n == 2);
     const int64_t want[4] = {6, 7, 8, -1};
     assert_memory_equal(p.set.target[1], want, sizeof want);
     a.shape[0] = 8;
     a.shape[1] = 1;
     assert_ok(pare_npy_write(p.path, &a, true, &p.err), &p.err);
-    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), PARE_ERR_INPUT,
                    "no row has two tokens");
     a.ndim = 1;
     assert_ok(pare_npy_write(p.path, &a, true, &p.err), &p.err);
-    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), &p.err);
     assert_int_equal(p.set.inputs.n, 1); /* one row needs no batch around it */
     assert_int_equal(p.set.inputs.in[0].tokens, 8);
     assert_int_equal(p.set.target[0][6], 8);
     const float reals[] = {1, 2};
     const pare_array numbers = {PARE_F32, 1, {2}, reals};
     assert_ok(pare_npy_write(p.path, &numbers, true, &p.err), &p.err);
-    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), PARE_ERR_INPUT,
                    "F32 [2], expected ids [T] or [B, T]");
     close_place(&p);
+}
+
+/* ---- texts of the model itself ----------------------------------------------------------------- */
+
+static void a_model_writes_texts_that_depend_on_the_seed_and_their_number(void **state)
+{
+    (void)state;
+    uint8_t vocab[4096];
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+    pare_dataset five, three, other;
+    pare_model *m;
+    pare_err err = {0};
+    pare_arena *const a = pare_arena_new();
+    size_t n;
+    o.dim = 16, o.layers = 1, o.heads = 2, o.vocab = 259, o.context = 20;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    m->tokenizer = PARE_TOK_LLAMA2C;
+    m->vocab = vocab;
+    m->vocab_bytes = byte_vocabulary(vocab);
+    assert_ok(pare_dataset_load(&five, a, m, "self:5", NULL, &err), &err);
+    assert_ok(pare_dataset_load(&three, a, m, "self:3", NULL, &err), &err);
+    assert_ok(pare_dataset_load(&other, a, m, "self:5", &(pare_data_opts){.seed = 1}, &err), &err);
+    assert_true(five.task == PARE_TASK_TEXT && five.documents == 5 && five.inputs.n == 5);
+    size_t same = 0;
+    for (size_t i = 0; i < 5; i++) {
+        const pare_input *const x = &five.inputs.in[i], *const y = &other.inputs.in[i];
+        assert_true(x->ids[0] == 1 && x->tokens <= 20 && !x->continues);
+        for (size_t k = 1; k < x->tokens; k++) assert_true(x->ids[k] != 2);
+        if (i < 3) {
+            assert_int_equal(three.inputs.in[i].tokens, x->tokens);
+            assert_memory_equal(three.inputs.in[i].ids, x->ids, x->tokens * sizeof *x->ids);
+        }
+        for (size_t j = 0; j < i; j++) /* texts differ, and from those of another seed */
+            assert_memory_not_equal(x->ids, five.inputs.in[j].ids, 3 * sizeof *x->ids);
+        same += memcmp(x->ids, y->ids, 3 * sizeof *x->ids) == 0;
+    }
+    assert_int_equal(same, 0);
+    assert_true(pare_data_is_self("self:12", &n) && n == 12);
+    assert_false(pare_data_is_self("self:0", &n) || pare_data_is_self("self:", &n) ||
+                 pare_data_is_self("self:1x", &n) || pare_data_is_self("self:9999999999", &n) ||
+                 pare_data_is_self("itself:3", &n));
+    m->tokenizer = PARE_TOK_BYTES;
+    m->vocab = NULL;
+    m->vocab_bytes = 0;
+    assert_status(pare_dataset_load(&five, a, m, "self:5", NULL, &err), PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "no token that begins or ends a text");
+    pare_model_free(m);
+    pare_arena_free(a);
 }
 
 /* ---- sentences ------------------------------------------------------------------------------- */
@@ -205,7 +257,12 @@ static void sentences_come_with_their_labels(void **state)
     assert_true(p.set.target[0][0] == 1 && p.set.target[1][0] == 0);
     m.context = 3;
     assert_ok(load_text(&p, &m, "sentence\tlabel\ngood good\t1\nbad\t0", 0), &p.err);
-    assert_true(p.set.inputs.n == 1 && p.set.skipped == 1);
+    assert_true(p.set.inputs.n == 2 && p.set.skipped == 0); /* cut, and [SEP] stays at its end */
+    const int64_t cut[3] = {0, 2, 1};
+    assert_int_equal(p.set.inputs.in[0].tokens, 3);
+    assert_memory_equal(p.set.inputs.in[0].ids, cut, sizeof cut);
+    const pare_text_notes *const notes = &p.set.notes;
+    assert_true(notes->longer == 1 && notes->longest == 4 && notes->most == 3);
     close_place(&p);
 }
 
@@ -219,9 +276,9 @@ static void bad_lines_are_named(void **state)
         const char *text, *says;
     } bad[] = {
         {"", "empty"},
-        {"sentence label\n", "line 1: expected the header"},
-        {"sentence\tlabel\n", "no sentence can be used"},
-        {"sentence\tlabel\ngood\t1\nbad\n", "line 3: expected a sentence"},
+        {"a\tb\n", "which column is the text? The first row has: 1 \"a\", 2 \"b\""},
+        {"sentence\tlabel\n", "the file is empty"},
+        {"sentence\tlabel\ngood\t1\nbad\n", "line 3: 1 field; the first row has 2"},
         {"sentence\tlabel\ngood\t\n", "line 2"},
         {"sentence\tlabel\ngood\t-1\n", "line 2"},
         {"sentence\tlabel\ngood\t1 \n", "line 2"},
@@ -232,10 +289,6 @@ static void bad_lines_are_named(void **state)
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_refused(&p, load_text(&p, &m, bad[i].text, 0), PARE_ERR_INPUT, bad[i].says);
-    pare_model other = sentence_model();
-    other.head.pool = PARE_POOL_NONE;
-    assert_refused(&p, load_text(&p, &other, "sentence\tlabel\ngood\t1\n", 0), PARE_ERR_INPUT,
-                   "pools");
     close_place(&p);
 }
 
@@ -247,7 +300,7 @@ static pare_status load_arrays(place *p, const pare_model *m, size_t n, pare_arr
     static const char *const names[2] = {"inputs", "targets"};
     const pare_array arrays[2] = {in, target};
     assert_ok(pare_npz_write(p->path, n, names, arrays, false, true, &p->err), &p->err);
-    return pare_dataset_load(&p->set, p->arena, m, p->path, 0, 0, &p->err);
+    return pare_dataset_load(&p->set, p->arena, m, p->path, NULL, &p->err);
 }
 
 static void arrays_are_read_row_by_row(void **state)
@@ -290,10 +343,10 @@ static void sorting_data_fit_the_sorting_model(void **state)
     pare_model m = small_model(3, 3, PARE_POOL_NONE);
     m.context = 11;
     assert_ok(pare_make_sort(p.path, 20, 6, 3, 1, false, &p.err), &p.err);
-    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), &p.err);
     assert_true(p.set.inputs.n == 20 && p.set.inputs.in[7].tokens == 11);
     m.context = 10;
-    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), PARE_ERR_INPUT,
                    "at most 10");
     close_place(&p);
 }
@@ -310,18 +363,20 @@ static void graphs_count_on_the_test_mask_of_the_split(void **state)
     pare_graph_data d;
     assert_ok(pare_make_minesweeper(p.path, 6, 1, false, &p.err), &p.err);
     assert_ok(pare_graph_load(&d, p.arena, p.path, &p.err), &p.err);
-    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 3, 0, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, &(pare_data_opts){.split = 3}, &p.err),
+              &p.err);
     assert_true(p.set.task == PARE_TASK_NODES && p.set.inputs.n == 1 && p.set.split == 3);
     assert_true(p.set.inputs.in[0].tokens == 36 && p.set.inputs.in[0].graph->n == 36);
     for (size_t i = 0; i < 36; i++)
         assert_int_equal(p.set.target[0][i], d.test[3 * 36 + i] ? d.labels[i] : -1);
-    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 10, 0, &p.err),
-                   PARE_ERR_USAGE, "split 10");
+    assert_refused(
+        &p, pare_dataset_load(&p.set, p.arena, &m, p.path, &(pare_data_opts){.split = 10}, &p.err),
+        PARE_ERR_USAGE, "split 10");
     m.pattern.kind = PARE_FULL; /* every node sees every node: the edges are not needed */
-    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), &p.err);
+    assert_ok(pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), &p.err);
     assert_null(p.set.inputs.in[0].graph);
     m.embedding.width = 8;
-    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_INPUT,
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), PARE_ERR_INPUT,
                    "the nodes have 7 features; this model takes vectors of 8 numbers");
     close_place(&p);
 }
@@ -331,7 +386,7 @@ static void graphs_count_on_the_test_mask_of_the_split(void **state)
 static void inputs_through(char hex[PARE_SHA256_HEX], place *p, const pare_model *m,
                            const char *path, pare_files *files)
 {
-    assert_ok(pare_dataset_load_files(&p->set, p->arena, m, path, 0, 0, files, &p->err), &p->err);
+    assert_ok(pare_dataset_load_files(&p->set, p->arena, m, path, NULL, files, &p->err), &p->err);
     assert_ok(pare_inputs_sha256(hex, &p->set.inputs, &p->err), &p->err);
 }
 
@@ -406,9 +461,10 @@ static void unknown_files_are_refused(void **state)
     place p;
     open_place(&p, "x.bin");
     const pare_model m = small_model(5, 5, PARE_POOL_NONE);
-    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, ".npz, .txt, .tsv and .npy");
+    assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT,
+                   ".txt, .csv, .tsv, .jsonl, .npy and .npz");
     test_path(p.path, p.dir, "missing.npz");
-    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, 0, 0, &p.err), PARE_ERR_IO,
+    assert_refused(&p, pare_dataset_load(&p.set, p.arena, &m, p.path, NULL, &p.err), PARE_ERR_IO,
                    "missing.npz");
     test_path(p.path, p.dir, "x.npz");
     assert_refused(&p, load_text(&p, &m, "abc", 0), PARE_ERR_INPUT, "x.npz");
@@ -431,7 +487,7 @@ static void the_sentiment_sentences_can_all_be_used(void **state)
     m.tokenizer = PARE_TOK_WORDS;
     m.vocab = vocab;
     m.vocab_bytes = bytes;
-    assert_ok(pare_dataset_load(&set, a, &m, path, 0, 0, &err), &err);
+    assert_ok(pare_dataset_load(&set, a, &m, path, NULL, &err), &err);
     assert_int_equal(set.inputs.n, 872);
     assert_int_equal(set.skipped, 0);
     free(vocab);
@@ -446,6 +502,7 @@ int main(void)
         cmocka_unit_test(text_needs_a_model_that_reads_text),
         cmocka_unit_test(stories_begin_anew_for_llama),
         cmocka_unit_test(rows_of_ids_are_texts),
+        cmocka_unit_test(a_model_writes_texts_that_depend_on_the_seed_and_their_number),
         cmocka_unit_test(sentences_come_with_their_labels),
         cmocka_unit_test(bad_lines_are_named),
         cmocka_unit_test(arrays_are_read_row_by_row),

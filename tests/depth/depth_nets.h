@@ -132,7 +132,7 @@ static inline pare_model *collapsed(const pare_model *m, pare_collapse kind, siz
 {
     pare_model *g = NULL;
     pare_err err = {0};
-    const one_layer_opts o = {kind, keep, calib, NULL};
+    const one_layer_opts o = {.kind = kind, .keep = keep, .calib = calib};
     assert_ok(collapse_to_one_layer(&g, m, &o, &err), &err);
     return g;
 }

@@ -33,7 +33,7 @@ static inline void open_characters(task *l)
     const pare_array windows = {.dtype = PARE_I64, .ndim = 2, .shape = {200, 64}, .data = ids};
     assert_ok(pare_npy_write(path, &windows, false, &l->err), &l->err);
     assert_ok(pare_model_load(&l->m, CHARACTERS, &l->err), &l->err);
-    assert_ok(pare_dataset_load(&l->d, l->a, l->m, path, 0, 0, &l->err), &l->err);
+    assert_ok(pare_dataset_load(&l->d, l->a, l->m, path, NULL, &l->err), &l->err);
     l->fit = (pare_inputs){50, l->d.inputs.in};
     pare_npz_close(z);
     test_rmdir(dir);

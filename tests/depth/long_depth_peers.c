@@ -20,7 +20,7 @@ static void stories(void **state)
     l.m->tokenizer = PARE_TOK_LLAMA2C;
     l.m->vocab = words->data;
     l.m->vocab_bytes = words->bytes;
-    assert_ok(pare_dataset_load(&l.d, l.a, l.m, TEXT, 0, 0, &l.err), &l.err);
+    assert_ok(pare_dataset_load(&l.d, l.a, l.m, TEXT, NULL, &l.err), &l.err);
     assert_ok(pare_inputs_part(&l.fit, l.a, &l.d.inputs, 0, 64, 256, &l.err), &l.err);
     l.first = l.d.inputs.n - 128;
     l.count = 128;

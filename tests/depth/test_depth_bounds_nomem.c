@@ -24,7 +24,7 @@ static pare_status prove(play *p)
 static pare_status collapse(play *p)
 {
     pare_model *g = NULL;
-    const one_layer_opts o = {p->kind, 0, &p->calib, NULL};
+    const one_layer_opts o = {.kind = p->kind, .calib = &p->calib};
     const pare_status st = collapse_to_one_layer(&g, p->f, &o, &p->err);
     assert_int_equal(g == NULL, st != PARE_OK);
     pare_model_free(g);

@@ -303,7 +303,7 @@ static void assert_refused(const pare_model *m, pare_collapse kind, size_t keep,
 {
     pare_model *g = NULL;
     pare_err err = {0};
-    const one_layer_opts o = {kind, keep, NULL, NULL};
+    const one_layer_opts o = {.kind = kind, .keep = keep};
     assert_status(collapse_to_one_layer(&g, m, &o, &err), want, &err);
     assert_null(g);
     assert_contains(err.msg, part);

@@ -17,7 +17,7 @@ static void pure(stage *s, size_t layers, uint64_t seed)
 static pare_status collapse(stage *s, pare_model **g, pare_depth_one_report *r, pare_collapse which,
                             size_t keep, const pare_inputs *data)
 {
-    const pare_depth_one_opts o = {which, keep};
+    const pare_depth_one_opts o = {.which = which, .keep = keep};
     return pare_depth_one_layer(g, r, s->m, data, &o, NULL, &s->err);
 }
 

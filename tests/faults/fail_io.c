@@ -16,6 +16,7 @@ int __real_close(int fd);
 int __real_rename(const char *from, const char *to);
 int __real_renameat2(int fd, const char *from, int fd2, const char *to, unsigned flags);
 int __real_link(const char *from, const char *to);
+int __real_mkdir(const char *path, mode_t mode);
 int __wrap_open(const char *path, int flags, ...);
 ssize_t __wrap_write(int fd, const void *data, size_t bytes);
 int __wrap_fsync(int fd);
@@ -23,6 +24,7 @@ int __wrap_close(int fd);
 int __wrap_rename(const char *from, const char *to);
 int __wrap_renameat2(int fd, const char *from, int fd2, const char *to, unsigned flags);
 int __wrap_link(const char *from, const char *to);
+int __wrap_mkdir(const char *path, mode_t mode);
 
 static long left = -1;
 static int reason, tries_left, times;
@@ -153,4 +155,9 @@ int __wrap_renameat2(int fd, const char *from, int fd2, const char *to, unsigned
 int __wrap_link(const char *from, const char *to)
 {
     return refuse("link") ? -1 : __real_link(from, to);
+}
+
+int __wrap_mkdir(const char *path, mode_t mode)
+{
+    return refuse("mkdir") ? -1 : __real_mkdir(path, mode);
 }

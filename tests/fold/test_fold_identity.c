@@ -34,7 +34,7 @@ static void open_stage(stage *s, pare_random_kind kind)
     snprintf(s->cert, sizeof s->cert, "%s.cert.json", s->out);
     pare_files *const files = pare_files_new();
     assert_non_null(files);
-    assert_ok(pare_model_load_files(&m, s->weights, files, &s->err), &s->err);
+    assert_ok(pare_model_load_as(&m, s->weights, NULL, files, &s->err), &s->err);
     assert_ok(pare_inputs_random(&set, s->a, m, 3, 6, 5, &s->err), &s->err);
     assert_ok(pare_fold(&g, &r, m, &s->err), &s->err);
     const pare_publish_opts p = {.in_path = s->weights,
@@ -122,7 +122,7 @@ static void a_doctored_config_with_doctored_hashes_is_refused(void **state)
     doctor(&s, text, "rms_norm_eps", "50");
     pare_files *const files = pare_files_new();
     assert_non_null(files);
-    assert_ok(pare_model_load_files(&m, s.weights, files, &s.err), &s.err);
+    assert_ok(pare_model_load_as(&m, s.weights, NULL, files, &s.err), &s.err);
     assert_ok(pare_file_ref_make(&ref, s.a, s.cert, s.weights, files, m, &s.err), &s.err);
     char old[PARE_SHA256_HEX];
     memcpy(old, s.made.input.architecture, sizeof old);
@@ -183,7 +183,7 @@ static void a_plain_copy_is_the_same_model(void **state)
         assert_ok(pare_model_save(m, copy, false, NULL, &s.err), &s.err);
         pare_files *const files = pare_files_new();
         assert_non_null(files);
-        assert_ok(pare_model_load_files(&twin, copy, files, &s.err), &s.err);
+        assert_ok(pare_model_load_as(&twin, copy, NULL, files, &s.err), &s.err);
         assert_ok(pare_file_ref_make(&ref, s.a, s.cert, copy, files, twin, &s.err), &s.err);
         const pare_file_ref *const in = &s.made.input;
         assert_string_not_equal(ref.sha256, in->sha256);

@@ -27,7 +27,7 @@ static void what_is_no_model_is_told_what_is_understood(void **state)
     const char *const name = "who_is_this";
     assert_ok(pare_npz_write(path, 1, &name, &one, false, true, &err), &err);
     REFUSED(path, "who_is_this", "pare reads");
-    REFUSED(dir, "model.safetensors");
+    REFUSED(dir, ".safetensors");
     pare_model *m = NULL;
     assert_status(pare_model_load(&m, test_path(path, dir, "missing"), &err), PARE_ERR_IO, &err);
     test_rmdir(dir);

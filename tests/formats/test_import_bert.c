@@ -211,8 +211,8 @@ static void what_is_missing_or_not_understood_is_named(void **state)
     write_text(p.config,
                "{\"num_attention_heads\":2,\"position_embedding_type\":\"relative_key\"}");
     REFUSED(p.dir, "position_embedding_type", "relative_key");
-    write_text(p.config, "{\"num_attention_heads\":2,\"model_type\":\"roberta\"}");
-    REFUSED(p.dir, "roberta");
+    write_text(p.config, "{\"num_attention_heads\":2,\"model_type\":\"mpnet\"}");
+    REFUSED(p.dir, "mpnet", "distance");
     make(&p.s, "bert.encoder.layer.0.attention.self.distance_embedding.weight", 3, 4, 0);
     write_files(&p);
     REFUSED(p.dir, "distance_embedding");

@@ -234,10 +234,10 @@ static void no_weight_is_dropped_in_silence_and_none_is_made_up(void **state)
     test_mkdir(dir);
     test_path(path, dir, "a.safetensors");
     make_gpt2(&s, "transformer.", true);
-    make(&s, "score.weight", 2, D, 0);
+    make(&s, "scores.weight", 2, D, 0);
     write_tensors(&s, path, 0, s.n, PARE_F32, "{\"heads\":\"2\"}", 0);
-    REFUSED(path, "score.weight", "[2, 8]");
-    drop(&s, "score.weight");
+    REFUSED(path, "scores.weight", "[2, 8]");
+    drop(&s, "scores.weight");
     make(&s, "wte.weight", VOCAB, D, 0);
     write_tensors(&s, path, 0, s.n, PARE_F32, "{\"heads\":\"2\"}", 0);
     REFUSED(path, "wte.weight", "transformer.wte.weight", "twice");

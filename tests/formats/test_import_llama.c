@@ -104,8 +104,9 @@ static const double *naive_llama(store *s, const options *o)
     return affine(s, z, n, D, VOCAB, o->head ? o->head : get(s, "%s", m[0]), NULL, false);
 }
 
-#define CONFIG                                                                                     \
-    "{\"model_type\":\"llama\",\"num_attention_heads\":4,\"num_key_value_heads\":2,"               \
+#define CONFIG CONFIG_OF("llama")
+#define CONFIG_OF(TYPE)                                                                            \
+    "{\"model_type\":\"" TYPE "\",\"num_attention_heads\":4,\"num_key_value_heads\":2,"            \
     "\"rms_norm_eps\":0.01,\"rope_theta\":50.0,\"head_dim\":4,\"hidden_act\":\"silu\","            \
     "\"max_position_embeddings\":16,"
 
@@ -142,7 +143,7 @@ static void half_precision_shards_are_the_network_they_describe(void **state)
     makef(&s, 2, 0, 0, "model.layers.0.self_attn.rotary_emb.inv_freq");
     write_shards(&s, dir, 13, "");
     write_text(test_path(path, dir, "config.json"),
-               CONFIG "\"rope_scaling\":null,\"tie_word_embeddings\":false}");
+               CONFIG_OF("qwen2") "\"rope_scaling\":null,\"tie_word_embeddings\":false}");
     assert_model_gives(dir, &input, want, TOKENS, VOCAB);
     assert_model_gives(test_path(path, dir, "model.safetensors.index.json"), &input, want, TOKENS,
                        VOCAB);
@@ -224,7 +225,7 @@ static void a_sliding_window_is_kept(void **state)
     const options o = {.names = hf, .dk = DK, .eps = 0.01, .base = 50, .sees = sees_two_back};
     write_tensors(&s, test_path(path, dir, "model.safetensors"), 0, s.n, PARE_F32, NULL, 0);
     write_text(test_path(path, dir, "config.json"),
-               CONFIG "\"tie_word_embeddings\":true,\"sliding_window\":3}");
+               CONFIG_OF("mistral") "\"tie_word_embeddings\":true,\"sliding_window\":3}");
     assert_model_gives(dir, &input, naive_llama(&s, &o), TOKENS, VOCAB);
     test_rmdir(dir);
     pare_arena_free(s.a);
@@ -241,7 +242,9 @@ static void what_would_change_the_function_is_refused_not_ignored(void **state)
     make_llama(&s, hf, DK, false);
     write_tensors(&s, path, 0, s.n, PARE_F32, NULL, 0);
     write_text(config, CONFIG "\"rope_scaling\":{\"rope_type\":\"llama3\",\"factor\":8.0}}");
-    REFUSED(dir, "rope_scaling", "llama3", "not supported");
+    REFUSED(dir, "rope_scaling", "llama3", "low_freq_factor");
+    write_text(config, CONFIG "\"rope_scaling\":{\"rope_type\":\"yarn\",\"factor\":8.0}}");
+    REFUSED(dir, "rope_scaling", "yarn", "not supported");
     write_text(config, CONFIG "\"rope_parameters\":{\"rope_type\":\"yarn\"}}");
     REFUSED(dir, "rope_parameters", "yarn");
     write_text(config, "{\"model_type\":\"gemma\",\"num_attention_heads\":4}");

@@ -3,6 +3,7 @@
 #include "../model/sample_models.h"
 #include "fail_alloc.h"
 #include <dirent.h>
+#include <sys/stat.h>
 
 static void load_refusing(const char *path, const char *what, void (*refuse)(long n))
 {
@@ -79,6 +80,48 @@ static void every_seed_of_the_importers_is_loaded_without_memory(void **state)
     assert_true(n >= 11); /* every family of importers */
 }
 
+/* A seed of fuzz_folder: records of a file's number, 16 bits of length, the file. */
+static void load_folder_seed(const char *seed, const char *what)
+{
+    static const char *const names[] = {"config.json",
+                                        "model.safetensors",
+                                        "modules.json",
+                                        "1_Pooling/config.json",
+                                        "2_Dense/config.json",
+                                        "2_Dense/model.safetensors",
+                                        "sentence_bert_config.json",
+                                        "config_sentence_transformers.json",
+                                        "model.safetensors.index.json",
+                                        "model-00001-of-00002.safetensors",
+                                        "model-00002-of-00002.safetensors",
+                                        "other.safetensors",
+                                        "tokenizer.json"};
+    char dir[200], path[300];
+    size_t bytes, n = 0;
+    uint8_t *const data = test_read_file(seed, &bytes);
+    test_mkdir(dir);
+    assert_int_equal(mkdir(test_path(path, dir, "1_Pooling"), 0700), 0);
+    assert_int_equal(mkdir(test_path(path, dir, "2_Dense"), 0700), 0);
+    for (size_t at = 0; at < bytes; at += 3 + n) {
+        n = (size_t)data[at + 1] | (size_t)data[at + 2] << 8;
+        assert_true(data[at] < sizeof names / sizeof *names && at + 3 + n <= bytes);
+        test_write_file(test_path(path, dir, names[data[at]]), data + at + 3, n);
+    }
+    load_without_memory(dir, what);
+    free(data);
+    pare_folder_remove(dir);
+}
+
+static void whole_folders_are_loaded_without_memory(void **state)
+{
+    (void)state;
+    load_folder_seed("fuzz/corpus/folder/encoder", "encoder");
+    load_folder_seed("fuzz/corpus/folder/dense", "dense");
+    load_folder_seed("fuzz/corpus/folder/shards", "shards");
+    load_folder_seed("fuzz/corpus/folder/shards-alone", "shards-alone");
+    load_folder_seed("fuzz/corpus/folder/tokenizer", "tokenizer");
+}
+
 /* The index of two shards, which an importer opens one by one. */
 static void shards_are_loaded_without_memory(void **state)
 {
@@ -101,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(importing_without_memory_is_an_error_and_no_crash),
         cmocka_unit_test(every_seed_of_the_importers_is_loaded_without_memory),
+        cmocka_unit_test(whole_folders_are_loaded_without_memory),
         cmocka_unit_test(shards_are_loaded_without_memory),
     };
     fail_alloc_in_json();

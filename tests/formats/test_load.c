@@ -47,7 +47,7 @@ static void read_through(char model[PARE_SHA256_HEX], const char *path, pare_fil
 {
     pare_model *m = NULL;
     pare_err err = {0};
-    assert_ok(pare_model_load_files(&m, path, files, &err), &err);
+    assert_ok(pare_model_load_as(&m, path, NULL, files, &err), &err);
     assert_ok(pare_model_sha256(model, m, &err), &err);
     pare_model_free(m);
 }
@@ -187,7 +187,7 @@ static void a_model_outlives_the_files_it_was_read_through(void **state)
     hf_shards(dir);
     write_text(test_path(path, dir, "config.json"), CONFIG);
     pare_files *const files = pare_files_new();
-    assert_ok(pare_model_load_files(&m, dir, files, &err), &err);
+    assert_ok(pare_model_load_as(&m, dir, NULL, files, &err), &err);
     assert_ok(pare_model_sha256(want, m, &err), &err);
     pare_files_free(files);
     test_rmdir(dir);

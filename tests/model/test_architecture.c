@@ -279,6 +279,15 @@ static bool change(pare_model *m, int which)
     case 56:
         m->tokenizer = m->tokenizer == PARE_TOK_BYTES ? PARE_TOK_WORDS : PARE_TOK_BYTES;
         return true;
+    case 57:
+        m->head.pool = PARE_POOL_MAX;
+        return true;
+    case 58:
+        m->head.pool = PARE_POOL_LAST;
+        return true;
+    case 59:
+        m->head.normalize = true;
+        return true;
     default:
         return false;
     }
@@ -300,7 +309,7 @@ static void every_setting_changes_the_hash(void **state)
             pare_model_free(m);
             if (!more) break;
         }
-        assert_int_equal(n, 58);
+        assert_int_equal(n, 61);
         for (size_t i = 0; i < n; i++)
             for (size_t k = 0; k < i; k++)
                 if (strcmp(hex[i], hex[k]) == 0)

@@ -253,7 +253,7 @@ static void bert_sst_is_right_on_four_of_five_dev_sentences(void **state)
         &err);
     g.m->vocab = (const uint8_t *)words;
     g.m->tokenizer = PARE_TOK_WORDS;
-    assert_ok(pare_dataset_load(&d, g.a, g.m, "../shared/data/text/sst_dev.tsv", 0, 0, &err), &err);
+    assert_ok(pare_dataset_load(&d, g.a, g.m, "../shared/data/text/sst_dev.tsv", NULL, &err), &err);
     assert_ok(pare_metric_new(&metric, g.a, 2, &err), &err);
     for (size_t i = 0; i < d.inputs.n; i++) {
         float y[2];

@@ -79,6 +79,19 @@ static pare_status draw_model(stage *s)
     return st;
 }
 
+static pare_status narrow(stage *s)
+{
+    pare_model *m = NULL;
+    pare_status st = pare_model_clone(&m, s->m, &s->err);
+    for (int i = 0; !st && i < 40; i++) { /* one round fits into the arena that there is */
+        st = pare_model_round(m, NULL, PARE_F64, &s->err);
+        if (!st) st = pare_model_round(m, s->m, (pare_dtype)0, &s->err);
+        if (!st) st = pare_model_round(m, NULL, PARE_BF16, &s->err);
+    }
+    pare_model_free(m);
+    return st;
+}
+
 static int files_in(const char *dir)
 {
     int n = 0;
@@ -154,6 +167,19 @@ static void a_refused_allocation_is_said_by_every_kind_of_model(void **state)
     }
 }
 
+static void a_refused_allocation_is_said_where_precision_changes(void **state)
+{
+    (void)state;
+    stage s;
+    open_stage(&s, PARE_RANDOM_LLAMA, 1);
+    assert_true(refuse_each(&s, narrow) > 2);
+    assert_ok(pare_model_round(s.m, NULL, PARE_F16, &s.err), &s.err);
+    assert_ok(pare_model_save(s.m, s.path, true, NULL, &s.err), &s.err);
+    assert_true(refuse_each(&s, save) > 10);
+    assert_true(refuse_each(&s, load) > 10);
+    close_stage(&s);
+}
+
 static void a_refusal_inside_a_thread_reaches_the_caller(void **state)
 {
     (void)state;
@@ -173,6 +199,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_refused_allocation_is_said_by_every_kind_of_model),
+        cmocka_unit_test(a_refused_allocation_is_said_where_precision_changes),
         cmocka_unit_test(a_refusal_inside_a_thread_reaches_the_caller),
     };
     fail_alloc_in_json();

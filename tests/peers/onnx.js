@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-// Runs an ONNX file by ONNX Runtime on one .npy: node onnx.js FOLDER MODEL.onnx X.npy Y.npy
+// Runs an ONNX file by ONNX Runtime: node onnx.js FOLDER MODEL.onnx X.npy Y.npy [X.npy Y.npy ...]
 // FOLDER/node_modules holds onnxruntime-node. Y is float32.
 'use strict';
 const fs = require('fs');
@@ -32,10 +32,19 @@ function writeNpy(file, data, shape) {
     Buffer.from(data.buffer, data.byteOffset, data.byteLength)]));
 }
 
-async function main([folder, model, from, to]) {
+async function main([folder, model, ...files]) {
   const ort = require(path.resolve(folder, 'node_modules', 'onnxruntime-node'));
   const session = await ort.InferenceSession.create(model, { logSeverityLevel: 3 });
-  const y = (await session.run({ [session.inputNames[0]]: tensor(ort, readNpy(from)) })).y;
-  writeNpy(to, y.data, y.dims);
+  for (let i = 0; i + 1 < files.length; i += 2) {
+    const x = tensor(ort, readNpy(files[i]));
+    // Published encoders also ask which tokens are no padding (all) and of which type they are (0).
+    const like = (v) => new ort.Tensor('int64', new BigInt64Array(x.data.length).fill(v), x.dims);
+    const feeds = {};
+    session.inputNames.forEach((name) => {
+      feeds[name] = name.includes('mask') ? like(1n) : name.includes('type') ? like(0n) : x;
+    });
+    const y = (await session.run(feeds))[session.outputNames[0]];
+    writeNpy(files[i + 1], y.data, y.dims);
+  }
 }
 main(process.argv.slice(2)).catch((e) => { console.error(String(e)); process.exit(2); });

@@ -27,7 +27,7 @@ static void scene_open(scene *s, double sigma)
     test_mkdir(s->dir);
     snprintf(path, sizeof path, "%s/b.npz", s->dir);
     assert_ok(pare_make_minesweeper(path, 6, 1, false, &s->err), &s->err);
-    assert_ok(pare_dataset_load(&s->data, s->a, s->m, path, 0, 0, &s->err), &s->err);
+    assert_ok(pare_dataset_load(&s->data, s->a, s->m, path, NULL, &s->err), &s->err);
 }
 
 static void look(scene *s, bool with, bool no_cuts, pare_probe_part part)
@@ -65,7 +65,7 @@ static void a_price_is_what_the_cut_costs(void **state)
     assert_string_equal(t->cut, "ticket --bits 10");
     pare_model *g = NULL;
     double off;
-    const pare_plan_step step = {PARE_PLAN_WEIGHTS, 10};
+    const pare_plan_step step = {.direction = PARE_PLAN_WEIGHTS, .setting = 10};
     assert_ok(pare_plan_make(&g, &step, s.m, &s.data.inputs, 0, NULL, &s.err), &s.err);
     assert_ok(pare_measure(&off, s.m, g, &s.data.inputs, NULL, &s.err), &s.err);
     assert_near(t->measured, off, 1e-9);

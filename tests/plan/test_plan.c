@@ -2,7 +2,9 @@
 #include <pare_test.h>
 #include "plan/plan_directions.h"
 #include "cert/prove.h"
+#include "model/model_file.h"
 #include <pare/plan.h>
+#include <sys/stat.h>
 
 typedef struct scene {
     pare_arena *a;
@@ -74,7 +76,8 @@ static void with_bytes_the_smallest_error_comes_first(void **state)
     scene s;
     open_scene(&s);
     pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
-    o.max_bytes = pare_model_size(s.m, 1, 0).bytes * 6 / 10;
+    assert_ok(model_file_bytes(&o.max_bytes, s.m, &s.err), &s.err);
+    o.max_bytes = o.max_bytes * 7 / 10;
     const pare_plan p = search(&s, o);
     assert_true(p.fit > 0);
     for (size_t i = 0; i < p.fit; i++) {
@@ -84,7 +87,19 @@ static void with_bytes_the_smallest_error_comes_first(void **state)
     close_scene(&s);
 }
 
-/* What is measured of a try is what making it again gives. */
+static uint64_t saved_bytes(const pare_model *m)
+{
+    char dir[200], path[300];
+    struct stat info;
+    pare_err err = {0};
+    test_mkdir(dir);
+    assert_ok(pare_model_save(m, test_path(path, dir, "m.st"), false, NULL, &err), &err);
+    assert_int_equal(stat(path, &info), 0);
+    test_rmdir(dir);
+    return (uint64_t)info.st_size;
+}
+
+/* What is measured of a try is what making it again gives; its bytes are those of the file. */
 static void a_try_can_be_made_again(void **state)
 {
     (void)state;
@@ -105,6 +120,7 @@ static void a_try_can_be_made_again(void **state)
         assert_ok(pare_measure(&a, s.m, one, &s.in, NULL, &s.err), &s.err);
         assert_ok(pare_measure(&b, one, two, &s.in, NULL, &s.err), &s.err);
         assert_true(t->error == a + b);
+        assert_int_equal(t->bytes, saved_bytes(two));
         pare_model_free(two);
         pare_model_free(one);
     }
@@ -136,11 +152,12 @@ static void what_meets_two_budgets_is_found_between_the_settings(void **state)
     open_scene(&s);
     size_t alone = 0;
     for (double share = 0.94; share > 0.25; share -= 0.03) {
-        const pare_plan_step step = {PARE_PLAN_WIDTH, share};
+        const pare_plan_step step = {.direction = PARE_PLAN_WIDTH, .setting = share};
         pare_model *small = NULL;
         uint64_t bytes;
         double error;
-        assert_ok(plan_make(&small, &bytes, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(pare_plan_make(&small, &step, s.m, &s.in, 0, NULL, &s.err), &s.err);
+        assert_ok(model_file_bytes(&bytes, small, &s.err), &s.err);
         assert_ok(pare_measure(&error, s.m, small, &s.in, NULL, &s.err), &s.err);
         pare_model_free(small);
         pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;

@@ -29,7 +29,7 @@ static void scene_open(scene *s, pare_random_kind kind, size_t side)
     test_mkdir(s->dir);
     snprintf(path, sizeof path, "%s/b.npz", s->dir);
     if (side) assert_ok(pare_make_minesweeper(path, side, 1, false, &s->err), &s->err);
-    if (side) assert_ok(pare_dataset_load(&s->data, s->a, s->m, path, 0, 0, &s->err), &s->err);
+    if (side) assert_ok(pare_dataset_load(&s->data, s->a, s->m, path, NULL, &s->err), &s->err);
 }
 
 static void scene_close(scene *s)
@@ -191,7 +191,7 @@ static void a_language_model_gets_the_parts_that_apply(void **state)
     char path[256];
     snprintf(path, sizeof path, "%s/t.npy", s.dir);
     assert_ok(pare_make_random_ids(path, 5, 16, 256, 1, false, &s.err), &s.err);
-    assert_ok(pare_dataset_load(&s.data, s.a, s.m, path, 0, 0, &s.err), &s.err);
+    assert_ok(pare_dataset_load(&s.data, s.a, s.m, path, NULL, &s.err), &s.err);
     pare_probe *const p = probe(&s, &s.data, &o, 2);
     assert_int_equal(p->inputs, 2); /* the first that hold 20 tokens */
     assert_int_equal(p->tokens, 32);

@@ -235,7 +235,7 @@ static void the_showcase_is_collapsible_and_why(void **state)
     s.m->tokenizer = PARE_TOK_WORDS;
     s.m->vocab = words->data;
     s.m->vocab_bytes = words->bytes;
-    assert_ok(pare_dataset_load(&s.data, s.a, s.m, SST, 0, 0, &s.err), &s.err);
+    assert_ok(pare_dataset_load(&s.data, s.a, s.m, SST, NULL, &s.err), &s.err);
     pare_probe *const p = probe(&s);
     const pare_depth_probe *const d = &p->depth;
     assert_int_equal(d->verdict, PARE_DEPTH_PROVED);

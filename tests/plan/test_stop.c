@@ -53,7 +53,7 @@ static void scene_open(scene *s)
     test_mkdir(s->dir);
     snprintf(path, sizeof path, "%s/b.npz", s->dir);
     assert_ok(pare_make_minesweeper(path, 8, 1, false, &err), &err);
-    assert_ok(pare_dataset_load(&s->board, s->a, s->graph, path, 0, 0, &err), &err);
+    assert_ok(pare_dataset_load(&s->board, s->a, s->graph, path, NULL, &err), &err);
 }
 
 static void scene_close(scene *s)
@@ -85,7 +85,7 @@ static pare_status gap(scene *s, pare_model **out, const pare_exec *x, pare_err 
 {
     pare_output_bound b;
     (void)out;
-    return pare_outputs_compare(&b, s->text, s->text, &s->in, true, x, err);
+    return pare_outputs_compare(&b, NULL, s->text, s->text, &s->in, true, x, err);
 }
 
 static pare_status width_text(scene *s, pare_model **out, const pare_exec *x, pare_err *err)

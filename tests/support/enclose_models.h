@@ -252,6 +252,16 @@ static inline pare_model *some_model(uint64_t seed, double sigma)
     return m;
 }
 
+/* The same with a head as encoders of texts have it: every kind of pooling, and outputs of length 1
+ * in two of three. */
+static inline pare_model *some_encoder(uint64_t seed, double sigma)
+{
+    pare_model *const m = some_model(seed, sigma);
+    m->head.pool = (pare_pool)(seed % 5);
+    m->head.normalize = seed % 3 != 0;
+    return m;
+}
+
 /* An input for it, vectors scaled by `size` around `offset`; rows 0 and 2 of a graph see nobody
  * unless the pattern adds edges. */
 static inline pare_input some_input(pare_model *m, uint64_t seed, double size, double offset)

@@ -404,14 +404,26 @@ static inline qmat q_model(pare_arena *a, const pare_model *m, const pare_input 
     q_norm(&x, &m->head.norm);
     if (m->head.pool != PARE_POOL_NONE) {
         qmat y = q_new(a, 1, x.d);
-        const size_t n = m->head.pool == PARE_POOL_FIRST ? 1 : x.n;
-        for (size_t i = 0; i < n * x.d; i++) y.v[i % x.d] += x.v[i] / (quad)n;
+        for (size_t i = 0; i < x.n * x.d; i++) {
+            const size_t t = i / x.d, k = i % x.d;
+            const quad v = x.v[i];
+            if (m->head.pool == PARE_POOL_MEAN) y.v[k] += v / (quad)x.n;
+            if (m->head.pool == PARE_POOL_MAX && (t == 0 || v > y.v[k])) y.v[k] = v;
+            if (m->head.pool == PARE_POOL_FIRST && t == 0) y.v[k] = v;
+            if (m->head.pool == PARE_POOL_LAST && t + 1 == x.n) y.v[k] = v;
+        }
         x = y;
     }
     if (pare_has(&m->head.dense.w))
         x = q_dense(a, &x, &m->head.dense.w, 0, m->head.dense.w.rows, &m->head.dense.b);
     for (size_t i = 0; i < x.n * x.d; i++) x.v[i] = q_act(m->head.act, x.v[i]);
     const pare_weight *const w = m->head.tied ? &s->table : &m->head.out.w;
-    return pare_has(w) ? q_dense(a, &x, w, 0, w->rows, &m->head.out.b) : x;
+    if (pare_has(w)) x = q_dense(a, &x, w, 0, w->rows, &m->head.out.b);
+    for (size_t i = 0; m->head.normalize && i < x.n; i++) {
+        quad squares = 0;
+        for (size_t k = 0; k < x.d; k++) squares += x.v[i * x.d + k] * x.v[i * x.d + k];
+        for (size_t k = 0; k < x.d && squares > 0; k++) x.v[i * x.d + k] /= q_sqrt(squares);
+    }
+    return x;
 }
 #endif

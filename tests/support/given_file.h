@@ -9,11 +9,11 @@ static const pare_inputs *given_file_set; /* what loading the file gives */
 
 /* For pare_verify_opts.load. */
 static inline pare_status given_file_load(pare_inputs *out, pare_arena *a, const pare_model *m,
-                                          const char *path, size_t split, pare_files *files,
-                                          pare_err *err)
+                                          const char *path, const pare_data_opts *o,
+                                          pare_files *files, pare_err *err)
 {
     pare_blob *blob = NULL;
-    (void)a, (void)m, (void)split;
+    (void)a, (void)m, (void)o;
     const pare_status st = pare_files_read(files, &blob, path, err);
     if (st == PARE_OK) *out = *given_file_set;
     pare_blob_release(blob);

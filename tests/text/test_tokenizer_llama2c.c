@@ -267,9 +267,26 @@ static void damaged_files_are_refused(void **state)
     pare_arena_free(a);
 }
 
+/* As in the file that comes with stories15M: bytes in front, the token that was trained behind. */
+static void of_equal_entries_the_last_counts_and_it_is_said(void **state)
+{
+    (void)state;
+    maker m;
+    begin(&m);
+    const int64_t blank = add(&m, " ", -9);
+    add(&m, ".", -1);
+    const int64_t last = add(&m, ".", -9);
+    pare_arena *a = pare_arena_new();
+    const pare_tokenizer *t = open_llama(a, m.bytes, m.n);
+    ASSERT_IDS(t, ".", 1, blank, last);
+    assert_contains(pare_tokenizer_notes(t), "1 entries twice");
+    pare_arena_free(a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_equal_entries_the_last_counts_and_it_is_said),
         cmocka_unit_test(best_score_merges_first_and_ties_from_the_left),
         cmocka_unit_test(unknown_characters_become_their_bytes),
         cmocka_unit_test(decoding_drops_the_blank_after_the_beginning_only),

@@ -1,4 +1,4 @@
-/* Tests src/text/unicode.c and its generated table. */
+/* Tests src/text/unicode.c. */
 #include <pare_test.h>
 #include "text/unicode.h"
 
@@ -23,19 +23,6 @@ static void classes_are_those_of_the_pattern(void **state)
             print_error("U+%04X\n", known[i].c);
             fail();
         }
-}
-
-static void tables_ascend(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < pare_char_range_count; i++) {
-        assert_true(pare_char_ranges[i].first <= pare_char_ranges[i].last);
-        if (i) assert_true(pare_char_ranges[i - 1].last < pare_char_ranges[i].first);
-    }
-    for (size_t i = 0; i < pare_lower_range_count; i++) {
-        assert_true(pare_lower_ranges[i].first <= pare_lower_ranges[i].last);
-        if (i) assert_true(pare_lower_ranges[i - 1].last < pare_lower_ranges[i].first);
-    }
 }
 
 static void every_code_point_survives_utf8(void **state)
@@ -91,7 +78,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classes_are_those_of_the_pattern),
-        cmocka_unit_test(tables_ascend),
         cmocka_unit_test(every_code_point_survives_utf8),
         cmocka_unit_test(bad_utf8_is_one_byte_each),
         cmocka_unit_test(lower_case_is_one_code_point),

@@ -62,6 +62,7 @@ static void what_is_no_list_of_words_is_refused_by_line(void **state)
         size_t bytes;
     } bad[] = {{"a\nb c\n", "line 2", 6},
                {"a\nb\na\n", "line 3: repeats line 1", 6},
+               {"[UNK]\nplay\n##ing\n", "WordPiece", 18},
                {"a\n\xFFq\n", "line 2", 5},
                {"a\nb\0c\n", "line 2", 6},
                {"\ta\n", "line 1", 3}};

@@ -34,6 +34,21 @@ static void gradients_are_slopes_of_every_kind_of_model(void **state)
     for (uint64_t seed = 0; seed < 400; seed++) check(seed, false, &still, "still");
 }
 
+/* Every pooling, outputs divided by their length. */
+static void gradients_are_slopes_of_encoders(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 5000; seed < 5200; seed++) {
+        pare_model *const m = some_encoder(seed, 1);
+        const pare_input in = some_input(m, seed, 1, 0);
+        slope_case s;
+        open_case(&s, m, &in, &still, seed, seed % 2);
+        check_slopes(&s, seed, "encoder");
+        close_case(&s);
+        pare_model_free(m);
+    }
+}
+
 /* Batch norms with the batch's own figures, and dropout. */
 static void gradients_are_slopes_in_training(void **state)
 {
@@ -476,6 +491,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_are_slopes_of_every_kind_of_model),
+        cmocka_unit_test(gradients_are_slopes_of_encoders),
         cmocka_unit_test(gradients_are_slopes_in_training),
         cmocka_unit_test(gradients_are_slopes_without_skips_norms_biases),
         cmocka_unit_test(gradients_are_slopes_where_rows_are_many),

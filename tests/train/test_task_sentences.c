@@ -61,8 +61,9 @@ static void the_facts_are_those_of_the_files(void **state)
     make((pare_task_sentences_opts){.train = some, .val = others, .test = others, .batch = 8}, &f);
     assert_true(f.train == 100 && f.val == 12 && f.test == 12);
     make((pare_task_sentences_opts){.train = some, .batch = 8, .context = 2}, &f);
-    assert_int_equal(f.tokens, 2); /* longer ones are left out */
-    assert_true(f.train + f.val + f.test < 100);
+    assert_int_equal(f.tokens, 2); /* longer ones are cut */
+    assert_true(f.notes.longer > 0 && f.notes.most == 2 && f.notes.longest == 3);
+    assert_int_equal(f.train + f.val + f.test, 100);
 }
 
 /* One length in a batch, labels with their sentences, and every length as often as it is there. */

@@ -100,7 +100,7 @@ static void the_score_is_the_mean_over_all_tokens_but_the_first(void **state)
         .kind = PARE_INIT_GPT, .dim = 8, .layers = 1, .heads = 2, .vocab = 256, .context = 10};
     assert_ok(pare_init_model(&m, &init, &err), &err);
     assert_ok(l.score(l.self, &got, m, PARE_PART_VAL, NULL, &err), &err);
-    assert_ok(pare_dataset_load(&d, arena, m, other, 0, 10, &err), &err);
+    assert_ok(pare_dataset_load(&d, arena, m, other, &(pare_data_opts){.window = 10}, &err), &err);
     assert_ok(pare_metric_new(&metric, arena, 256, &err), &err);
     for (size_t i = 0; i < d.inputs.n; i++) {
         assert_ok(pare_forward_f32(y, m, &d.inputs.in[i], NULL, NULL, &err), &err);

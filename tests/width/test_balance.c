@@ -279,8 +279,8 @@ static void models_keep_their_function(void **state)
             stage_open(&s, seed);
             pare_model *const f = random_model(kinds[kind], seed);
             const lm m = lm_open(&s.w, f, false);
-            lm_write_begin(&s.w, &bad, &m);
-            lm_write_begin(&s.w, &good, &m);
+            lm_write_begin(&s.w, &bad, &m, (pare_dtype)0);
+            lm_write_begin(&s.w, &good, &m, (pare_dtype)0);
             assert_work(&s);
             for (size_t b = 0; b < f->nblocks; b++) {
                 lm_block k = lm_read(&s.w, &m, b);

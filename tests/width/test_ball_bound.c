@@ -217,7 +217,7 @@ static void small_balls_keep_classes_and_large_ones_do_not(void **state)
     const ball_bound none = ball_of_set(&m.s.w, &m.p, &m.set, 1e-12);
     const ball_bound large = ball_of_set(&m.s.w, &m.p, &m.set, 1e6);
     pare_output_bound o;
-    assert_ok(pare_outputs_compare(&o, m.f, m.g, &m.set, false, NULL, &m.s.err), &m.s.err);
+    assert_ok(pare_outputs_compare(&o, NULL, m.f, m.g, &m.set, false, NULL, &m.s.err), &m.s.err);
     assert_work(&m.s);
     assert_int_equal(none.rows, NODES);
     assert_int_equal(none.certain, o.certain);

@@ -54,7 +54,8 @@ static void a_new_input_is_rarely_worse(void **state)
             most = fmax(most, error_on(s, f, g, &b.in));
         }
         const pare_inputs set = {SEEN, in};
-        const pare_claim said = pare_new_input(pare_draw_count(&set), 0, most, "a new board");
+        const pare_claim said =
+            pare_new_input(PARE_NEW_INPUT_OUTPUTS, pare_draw_count(&set), 0, most, "a new board");
         probability = said.probability;
         board next;
         board_new(s, &next);

@@ -151,7 +151,7 @@ static void on_minesweeper_the_guard_finds_the_ranks(void **state)
     pare_width_report r;
     stage_open(&s, 1);
     assert_ok(pare_model_load(&m, TEACHER, &s.err), &s.err);
-    assert_ok(pare_dataset_load(&d, s.w.arena, m, MINES, 0, 0, &s.err), &s.err);
+    assert_ok(pare_dataset_load(&d, s.w.arena, m, MINES, NULL, &s.err), &s.err);
     pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
     o.dim = 16;
     assert_ok(pare_width(&cut, &r, m, &d.inputs, &o, NULL, &s.err), &s.err);
@@ -177,7 +177,7 @@ static void eight_dimensions_keep_the_mark(void **state)
     pare_width_report r;
     stage_open(&s, 1);
     assert_ok(pare_model_load(&m, TEACHER, &s.err), &s.err);
-    assert_ok(pare_dataset_load(&d, s.w.arena, m, MINES, 0, 0, &s.err), &s.err);
+    assert_ok(pare_dataset_load(&d, s.w.arena, m, MINES, NULL, &s.err), &s.err);
     pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
     o.dim = 8;
     assert_ok(pare_width(&cut, &r, m, &d.inputs, &o, NULL, &s.err), &s.err);

@@ -253,7 +253,7 @@ static void the_fit_follows_the_model_as_it_is_cut(pare_random_kind kind, size_t
     const pare_inputs set = inputs_for(w.arena, m, 20);
     const lm l = lm_open(&w, m, false);
     lm_out out = {0};
-    lm_write_begin(&w, &out, &l);
+    lm_write_begin(&w, &out, &l, (pare_dtype)0);
     prune_pass p = {.w = &w, .m = &l, .out = &out, .fit = true};
     p.parts = pare_work_alloc(&w, PARTS * m->nblocks, sizeof *p.parts);
     p.metric = lm_gradient_metric(&w, &l, &set, 0, SEED);

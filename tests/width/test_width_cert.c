@@ -218,15 +218,15 @@ static void a_row_without_a_margin_is_not_certain(void **state)
     for (size_t j = 0; j < 4; j++) pare_row_mut((pare_mat *)&n.wh, 1)[j] = pare_row(&n.wh, 0)[j];
     n.bh[1] = n.bh[0];
     pare_model *const tied = model_of(&s, &n);
-    assert_ok(pare_outputs_compare(&o, tied, tied, &set, false, NULL, &s.err), &s.err);
+    assert_ok(pare_outputs_compare(&o, NULL, tied, tied, &set, false, NULL, &s.err), &s.err);
     assert_int_equal(o.rows, NODES);
     assert_int_equal(o.certain, 0); /* both entries are equal in every row */
     n.bh[1] = n.bh[0] - 1e-3;
     pare_model *const apart = model_of(&s, &n);
-    assert_ok(pare_outputs_compare(&o, apart, apart, &set, false, NULL, &s.err), &s.err);
+    assert_ok(pare_outputs_compare(&o, NULL, apart, apart, &set, false, NULL, &s.err), &s.err);
     assert_int_equal(o.certain, NODES);
     assert_true(o.gap.measured == 0);
-    assert_ok(pare_outputs_compare(&o, apart, tied, &set, false, NULL, &s.err), &s.err);
+    assert_ok(pare_outputs_compare(&o, NULL, apart, tied, &set, false, NULL, &s.err), &s.err);
     assert_int_equal(o.certain, 0);
     pare_model_free(tied);
     pare_model_free(apart);
