@@ -405,13 +405,16 @@ PARE_AVX2 static void values_avx2(float *y, const float *s, const sparse_rows *r
             if (more)
                 acc[whole] = _mm256_fmadd_ps(w, _mm256_maskload_ps(v + 8 * whole, on), acc[whole]);
         }
-        const __m256 f = _mm256_set1_ps(by);
-        for (size_t b = 0; b < whole + more; b++) {
-            const __m256i mine = b < whole ? rest8(8) : on;
-            const __m256 was =
-                old != 0 ? _mm256_maskload_ps(y + c + 8 * b, mine) : _mm256_setzero_ps();
-            const __m256 rescaled = _mm256_mul_ps(_mm256_set1_ps(old), was);
-            _mm256_maskstore_ps(y + c + 8 * b, mine, _mm256_fmadd_ps(acc[b], f, rescaled));
+        const __m256 f = _mm256_set1_ps(by), keep = _mm256_set1_ps(old);
+        for (size_t b = 0; b < whole; b++) {
+            float *const to = y + c + 8 * b;
+            const __m256 was = old != 0 ? _mm256_loadu_ps(to) : _mm256_setzero_ps();
+            _mm256_storeu_ps(to, _mm256_fmadd_ps(acc[b], f, _mm256_mul_ps(keep, was)));
+        }
+        if (more) { /* alone: a masked store is slow on some CPUs */
+            float *const to = y + c + 8 * whole;
+            const __m256 was = old != 0 ? _mm256_maskload_ps(to, on) : _mm256_setzero_ps();
+            _mm256_maskstore_ps(to, on, _mm256_fmadd_ps(acc[whole], f, _mm256_mul_ps(keep, was)));
         }
     }
 }

@@ -43,10 +43,15 @@ INLINE void tile(float *y, size_t ldy, const float *x, size_t ldx, const narrow_
         }
     }
     const __m256i on = outputs(m, VEC * (vecs - 1));
+    const bool whole = m->out == VEC * vecs; /* a masked store is slow on some CPUs */
 #pragma GCC unroll 8
     for (size_t r = 0; r < rows; r++) {
+        float *const last = y + r * ldy + VEC * (vecs - 1);
         if (vecs == 2) _mm256_storeu_ps(y + r * ldy, acc[r][0]);
-        _mm256_maskstore_ps(y + r * ldy + VEC * (vecs - 1), on, acc[r][vecs - 1]);
+        if (whole)
+            _mm256_storeu_ps(last, acc[r][vecs - 1]);
+        else
+            _mm256_maskstore_ps(last, on, acc[r][vecs - 1]);
     }
 }
 
