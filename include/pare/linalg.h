@@ -35,6 +35,17 @@ typedef struct pare_weight {
     const void *data;
 } pare_weight;
 
+/* A quantized matrix: entry (i, j) is scale[i, g] q[i, j] + offset[i, g] with g = j / group, in f32,
+ * product and sum each rounded to nearest. Scales are rows x ceil(cols / group), and so are offsets. */
+typedef struct pare_int_groups {
+    const void *of; /* the data of the f32 matrix with exactly these numbers */
+    size_t rows, cols;
+    size_t group;  /* columns that share a scale; the last group of a row may have fewer */
+    unsigned bits; /* 1 .. 8, of q */
+    const int8_t *q;
+    const float *scale, *offset; /* offset NULL: 0 */
+} pare_int_groups;
+
 /* Whether the weight is there. */
 static inline bool pare_has(const pare_weight *w)
 {

@@ -210,6 +210,10 @@ typedef struct pare_model {
      * a ticket fills it in: a model that was loaded or cloned is made of numbers. */
     const pare_coded *coded;
     size_t ncoded;
+    /* Weights that are also there as integers (a quantized file): what the fast engine may run in
+     * the place of w->data, found by ints[i].of == w->data. */
+    const pare_int_groups *ints;
+    size_t nints;
     pare_load_opts read_as; /* what the caller told the importer; a certificate repeats it */
     const char *notes; /* what reading it decided, a line each: for a user to know; NULL: nothing */
 
