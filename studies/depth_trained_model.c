@@ -16,7 +16,7 @@ static pare_status train_job(void *self, const job *j, cJSON *result, const pare
     const setting *const s = self;
     pare_arena *const a = pare_arena_new();
     const char *const path = a ? pare_sprintf(a, "%s.safetensors", j->file_prefix) : NULL;
-    const pare_task_series_opts data = {.train = j->own, .batch = 64};
+    const pare_task_series_opts data = {.train = j->own, .batch = 64, .shares = true};
     const pare_train_opts o = {.steps = STEPS,
                                .eval_every = STEPS / 2,
                                .lr = 1e-3,

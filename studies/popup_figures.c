@@ -278,6 +278,7 @@ static pare_status open_text(popup *s, const char *const text[3])
     pare_task_text_opts o = {.train = text[0],
                              .val = text[1],
                              .test = text[2],
+                             .shares = true, /* as the figures were made */
                              .tokenizer = PARE_TOK_BYTES,
                              .window = WINDOW,
                              .batch = BATCH,

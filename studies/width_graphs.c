@@ -58,8 +58,9 @@ static pare_status component(graph_set *out, pare_arena *a, const char *path, pa
     pare_status st = pare_task_graph(&task, &facts, a, &o, err);
     if (!st) st = task.batch(task.self, &b, a, 0, 0, err);
     if (st) return st;
-    out->nodes = b.in.graph->n;
-    out->edges = b.in.graph->ptr[b.in.graph->n];
+    const pare_graph *const g = b.in.in[0].graph;
+    out->nodes = g->n;
+    out->edges = g->ptr[g->n];
     return PARE_OK;
 }
 

@@ -181,7 +181,7 @@ static pare_status keep_model(run *r, cJSON *to)
     pare_status st = path ? PARE_OK : pare_no_memory(r->err);
     if (!st) st = pare_model_save(r->m, path, true, NULL, r->err);
     if (!st) st = r->task.batch(r->task.self, &b, r->a, 0, 0, r->err);
-    if (!st) st = pare_probe_norms(&op, &vec, r->m, &b.in, r->exec, r->err);
+    if (!st) st = pare_probe_norms(&op, &vec, r->m, b.in.in, r->exec, r->err);
     if (st) return st;
     return pare_json_add_number(to, "operator_norm", op.mean) &&
                    pare_json_add_number(to, "operator_norm_sup", op.sup) &&

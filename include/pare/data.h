@@ -44,6 +44,7 @@ typedef struct pare_dataset {
     /* Of texts: how many documents, how they are separated (in words; NULL: the file is one). */
     size_t documents;
     const char *separated;
+    const char *between; /* .txt: the text that separates them */
 } pare_dataset;
 
 typedef struct pare_data_opts {

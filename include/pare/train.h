@@ -193,7 +193,7 @@ void pare_adamw_step(pare_params *p, const float *grad, const pare_adamw_state *
 /* ---- what is learned ------------------------------------------------------------------------- */
 
 typedef struct pare_batch {
-    pare_input in;
+    pare_inputs in; /* side by side; they may differ in length */
     const int64_t *label; /* one per output row, -1 = not counted; or NULL and then */
     const double *value;  /* rows x outputs, nan = not counted */
 } pare_batch;
@@ -287,6 +287,13 @@ PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result
  * Everything lives in the arena. A task is only read while it is used: several runs may share
  * it. Messages name the file, and the node or the row. */
 
+/* What the scores of a part are taken on. */
+typedef struct pare_scored_part {
+    size_t inputs;  /* so many, or documents, */
+    size_t of;      /* drawn by the seed from so many of the training file; 0: all of a file of its own, or
+                       of a fixed share (of a graph: nodes of a mask) */
+    bool documents; /* documents were drawn, not single inputs */
+} pare_scored_part;
 typedef struct pare_task_facts { /* what a model must take and give */
     size_t features;             /* vectors of this width, or */
     size_t ids;                  /* ids below this one */
@@ -294,6 +301,7 @@ typedef struct pare_task_facts { /* what a model must take and give */
     size_t tokens;               /* of one input (a graph: nodes) */
     pare_pool pool;              /* one output row per input (FIRST) or per token (NONE) */
     size_t train, val, test;     /* nodes, tokens or rows */
+    pare_scored_part on[2];      /* by pare_fold_part */
     pare_text_notes notes;       /* of the training text */
 } pare_task_facts;
 
@@ -317,15 +325,24 @@ PARE_MUST_USE pare_status pare_task_graph(pare_task *out, pare_task_facts *facts
 
 /* ---- text: the next token -------------------------------------------------------------------- */
 
+/* The parts of a file without `val` and `test` follow the one rule (pare_dataset_heldout): what `seed` holds
+ * out is for testing, so that a score is what pare_evaluate gives on it, as many inputs more are for validation, and
+ * nothing of either is trained on. `shares`: fixed shares of the file instead, as the studies of the
+ * papers were made; text is one document then. */
 typedef struct pare_task_text_opts {
-    const char *train, *val, *test; /* .txt or .npy of ids. val, test NULL: cut from the end of
-                                       train, PARE_TEXT_SHARE of its tokens each */
+    const char *train, *val, *test; /* .txt or .npy of ids. shares: PARE_TEXT_SHARE of the tokens
+                                       each, from the end */
+    bool shares;
+    uint64_t seed; /* of what is held out */
+    bool whole;    /* a .txt is one document (pare_data_opts) */
+    size_t eval_window; /* tokens of the windows of a score; 0: window */
     pare_tokenizer_kind tokenizer;
     const uint8_t *vocab; /* borrowed */
     size_t vocab_bytes;
-    size_t window, batch; /* a batch: `batch` windows that begin anywhere in the training text */
+    size_t window, batch; /* a batch: `batch` windows that begin anywhere in the training text, shorter
+                             ones where a piece of it is shorter */
     size_t eval_tokens; /* a score is taken over windows side by side, as many as hold these tokens,
-                             spread evenly over the text; 0: at the whole text */
+                             spread evenly over the part; 0: over all of it */
 } pare_task_text_opts;
 #define PARE_TASK_TEXT_OPTS_DEFAULT                                                                \
     {                                                                                              \
@@ -338,18 +355,19 @@ PARE_MUST_USE pare_status pare_task_text(pare_task *out, pare_task_facts *facts,
 
 /* ---- sentences with labels ------------------------------------------------------------------- */
 
-/* .tsv with the header sentence, label, as pare_dataset_load reads it. Sentences differ in length:
- * a batch holds sentences of one length, that of a row that is drawn first, so that every row is
- * equally likely. */
+/* .tsv with the header sentence, label, as pare_dataset_load reads it. A batch is rows drawn with
+ * repetition, of different lengths side by side. */
 typedef struct pare_task_sentences_opts {
-    const char *train, *val, *test; /* val, test NULL: PARE_SERIES_SHARE of the training rows each,
-                                       drawn by pare_rng_at(0, split) */
+    const char *train, *val, *test; /* shares: PARE_SERIES_SHARE of the training rows each, drawn by
+                                       pare_rng_at(0, split) */
+    bool shares;
+    uint64_t seed; /* of what is held out */
     pare_tokenizer_kind tokenizer;
     const uint8_t *vocab; /* borrowed */
     size_t vocab_bytes;
     size_t split, batch;
     size_t outputs; /* classes that the model knows; 0: those of the files */
-    size_t context; /* longer sentences are left out; 0: none is */
+    size_t context; /* longer sentences are cut; 0: none is */
 } pare_task_sentences_opts;
 #define PARE_TASK_SENTENCES_OPTS_DEFAULT                                                           \
     {                                                                                              \
@@ -366,8 +384,10 @@ PARE_MUST_USE pare_status pare_task_sentences(pare_task *out, pare_task_facts *f
  * zeros, the regression token: its position and the map's bias are learned, and the output is read
  * there. */
 typedef struct pare_task_series_opts {
-    const char *train, *val, *test; /* .npz. val, test NULL: PARE_SERIES_SHARE of the training rows
-                                       each, drawn by pare_rng_at(0, split) */
+    const char *train, *val, *test; /* .npz. shares: PARE_SERIES_SHARE of the training rows each, drawn
+                                       by pare_rng_at(0, split) */
+    bool shares;
+    uint64_t seed; /* of what is held out */
     size_t split, batch;
     size_t ids, outputs; /* that the model knows; 0: those of the files */
 } pare_task_series_opts;

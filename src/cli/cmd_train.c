@@ -8,6 +8,7 @@
 
 const char *const train_kinds[] = {"graph", "mlp", "gcn", "gpt", "encoder", NULL};
 static const char *const over_words[] = {"seed", "split", NULL};
+static const char *const parts_words[] = {"heldout", "shares", NULL};
 static const char *const attention_words[] = {"exact", "poly", NULL};
 
 #define DEFAULT_TOLERANCE 1e-3
@@ -302,6 +303,10 @@ int cmd_train(int argc, char **argv)
     static const char *const preset_help[] = {
         "the defaults of the kind", "width 768, 4 layers", "width 768, 12 layers", "width 1024, 24 layers", NULL};
     static const char *const source_help[] = {"normally distributed weights", "one size, random signs", NULL};
+    static const char *const parts_help[] = {
+        "what --seed holds out, as for all commands, is for testing, and as much again for validation",
+        "fixed shares: of text the last 5 % of the tokens each, of sequences and sentences a tenth of a shuffle by --split",
+        NULL};
     static const char *const over_help[] = {"run r has the seed S + r", "run r also has the data split K + r", NULL};
     static const char *const attention_help[] = {
         "softmax", "polynomials instead of exp where that is faster and proven to be within --tol", NULL};
@@ -324,13 +329,17 @@ int cmd_train(int argc, char **argv)
         {TEXT("data", data, "FILE"), .required = true,
          .help = "what to learn from: a graph (.npz), text (.txt, token ids .npy), sequences (.npz with inputs and "
                  "targets or values), sentences with labels (.tsv)"},
-        {TEXT("val", val, "FILE"), .unset = "a part of --data",
+        {TEXT("val", val, "FILE"), .unset = "held-out part of --data",
          .help = "choose the best model by its score on this file"},
-        {TEXT("test", test, "FILE"), .unset = "a part of --data", .help = "report the best model's score on this file"},
+        {TEXT("test", test, "FILE"), .unset = "held-out part of --data", .help = "report the best model's score on this file"},
         {TEXT("vocab", vocab, "FILE"), .unset = "bytes", .rare = true,
          .help = "tokenizer of text: GPT-2's vocab.bpe, llama2.c's tokenizer.bin or a list of words"},
         {SIZE("split", split, "K", 0, (size_t)1 << 20), .rare = true,
-         .help = "which split into training, validation and test parts is used"},
+         .help = "which split of a graph is used; of sequences and sentences: hold out what seed S + K does"},
+        {CHOICE("parts", parts, "RULE", parts_words), .choice_help = parts_help, .rare = true,
+         .help = "without --val and --test: which inputs of --data are set aside"},
+        {FLAG("whole", whole), .rare = true,
+         .help = "a .txt is one document, also where blank lines or <|endoftext|> separate parts of it (as WikiText is usually scored)"},
         {FLAG("largest-component", largest_component), .rare = true,
          .help = "train on the largest connected component of the graph only"},
         {TEXT("from", from, "MODEL"), .help = "start from the weights of this model instead of random ones"},

@@ -35,10 +35,13 @@ typedef struct train_opts {
     size_t source;        /* pare_frozen_kind; SOURCE_DEFAULT */
     bool resume;
     size_t checkpoint_every, eval_every, eval_tokens;
+    bool whole;   /* a .txt is one document */
+    size_t parts; /* PARTS_HELDOUT, PARTS_SHARES */
     size_t oracle; /* tokens of the engine that attends; 0: our own attention */
 } train_opts;
 
 enum { OVER_SEED, OVER_SPLIT };
+enum { PARTS_HELDOUT, PARTS_SHARES };
 enum { ATTENTION_EXACT, ATTENTION_POLY, ATTENTION_UNCHANGED };
 enum { ACT_DEFAULT = PARE_ACT_TANH + 1 };
 #define TRAIN_MOST_RUNS 100000
@@ -83,6 +86,7 @@ typedef struct training {
     uint64_t done, total;
     double last_score;
     const char *unit; /* what the data count: nodes, tokens, sequences, sentences */
+    bool graph;
     FILE *log;
 } training;
 
@@ -96,6 +100,8 @@ const pare_task *training_task(const training *tr, size_t run);
 uint64_t training_steps(const training *tr, size_t at);
 uint64_t training_seed(const training *tr, size_t run);
 size_t training_split(const training *tr, size_t run);
+/* Of what is held out of the data: of every run, unless they differ in the split. */
+uint64_t training_heldout_seed(const training *tr, size_t run);
 /* For pare_runs; self is the training. */
 pare_status training_open_run(void *self, pare_run_parts *out, size_t run, size_t at,
                               pare_err *err);

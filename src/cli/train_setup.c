@@ -30,6 +30,11 @@ size_t training_split(const training *tr, size_t run)
     return tr->o->split + (tr->o->over == OVER_SPLIT ? run : 0);
 }
 
+uint64_t training_heldout_seed(const training *tr, size_t run)
+{
+    return tr->c->seed + training_split(tr, run);
+}
+
 static bool on_nodes(const train_opts *o)
 {
     return o->kind <= PARE_INIT_GCN;
@@ -69,12 +74,20 @@ static pare_status find_data_kind(training *tr, data_kind *out, const char *path
     return PARE_OK;
 }
 
+/* Tokens of the windows that `pare eval` cuts text into. */
+static size_t usual_window(size_t context)
+{
+    enum { MOST = 512 };
+    return context && context < MOST ? context : MOST;
+}
+
 static pare_status open_task(training *tr, data_kind d, pare_task *l, size_t split)
 {
     cli *c = tr->c;
     const train_opts *o = tr->o;
     const pare_model *m = tr->from;
-    const bool first_rank = pare_ranks_rank(tr->ranks) == 0;
+    const bool first_rank = pare_ranks_rank(tr->ranks) == 0, shares = o->parts == PARTS_SHARES;
+    const uint64_t seed = c->seed + split;
     const uint8_t *const vocab = m ? m->vocab : tr->vocab ? tr->vocab->data : NULL;
     const size_t vocab_bytes = m ? m->vocab_bytes : tr->vocab ? tr->vocab->bytes : 0;
     if (d == DATA_GRAPH) {
@@ -90,6 +103,8 @@ static pare_status open_task(training *tr, data_kind d, pare_task *l, size_t spl
         const pare_task_series_opts s = {.train = o->data,
                                          .val = o->val,
                                          .test = o->test,
+                                         .shares = shares,
+                                         .seed = seed,
                                          .split = split,
                                          .batch = o->batch,
                                          .ids = m ? m->embedding.vocab : 0,
@@ -100,6 +115,8 @@ static pare_status open_task(training *tr, data_kind d, pare_task *l, size_t spl
         const pare_task_sentences_opts s = {.train = o->data,
                                             .val = o->val,
                                             .test = o->test,
+                                            .shares = shares,
+                                            .seed = seed,
                                             .tokenizer = tr->tokenizer,
                                             .vocab = vocab,
                                             .vocab_bytes = vocab_bytes,
@@ -114,6 +131,10 @@ static pare_status open_task(training *tr, data_kind d, pare_task *l, size_t spl
     pare_task_text_opts t = {.train = o->data,
                              .val = o->val,
                              .test = o->test,
+                             .shares = shares,
+                             .seed = seed,
+                             .whole = o->whole,
+                             .eval_window = usual_window(m ? m->context : o->window),
                              .tokenizer = tr->tokenizer,
                              .vocab = vocab,
                              .vocab_bytes = vocab_bytes,
@@ -156,7 +177,8 @@ static pare_status open_tasks(training *tr)
         {"batch", d != DATA_GRAPH, "text and sequences; a graph is one batch"},
         {"largest-component", d == DATA_GRAPH, "a graph"},
         {"split", d != DATA_TEXT, "a graph, sequences or sentences"},
-        {"window,eval-tokens", d == DATA_TEXT, "text"},
+        {"window,eval-tokens,whole", d == DATA_TEXT, "text"},
+        {"parts", d != DATA_GRAPH, "text and sequences; the masks of a graph are in its file"},
         {"vocab", d == DATA_TEXT || d == DATA_SENTENCES, "text"},
         {0},
     };
@@ -166,6 +188,7 @@ static pare_status open_tasks(training *tr)
     if (st) return st;
     static const char *const units[] = {"nodes", "sequences", "tokens", "sentences"};
     tr->unit = units[d];
+    tr->graph = d == DATA_GRAPH;
     tr->task = pare_alloc(c->arena, n, sizeof *tr->task);
     if (!tr->task) return pare_no_memory(&c->err);
     for (size_t i = 0; !st && i < n; i++) st = open_task(tr, d, &tr->task[i], o->split + i);
@@ -252,7 +275,7 @@ static pare_status check_model_fits(training *tr, const pare_model *m, const cha
                          train_kinds[tr->o->kind]);
     const pare_mark mark = pare_arena_mark(c->arena);
     pare_status st = l->batch(l->self, &b, c->arena, 0, 0, &c->err);
-    if (!st) st = pare_input_check(m, &b.in, &c->err);
+    for (size_t i = 0; !st && i < b.in.n; i++) st = pare_input_check(m, &b.in.in[i], &c->err);
     pare_arena_reset(c->arena, mark);
     if (!st && pare_model_outputs(m) != tr->facts.outputs)
         st = pare_fail(&c->err, PARE_ERR_INPUT, "the model has %zu outputs, the data need %zu",

@@ -4,7 +4,28 @@
 
 #include <math.h>
 
-enum { MOST_ROWS = 40 }; /* rows of single runs in the text without -v */
+enum {
+    MOST_ROWS = 40,  /* rows of single runs in the text without -v */
+    PATH_SHOWN = 200 /* bytes of what a score is taken on */
+};
+
+/* What a score is taken on: how many inputs, and which. */
+static const char *scored_on(char *buf, size_t size, const training *tr, pare_fold_part part)
+{
+    const pare_scored_part *const on = &tr->facts.on[part];
+    const bool test = part == PARE_PART_TEST;
+    const char *const file = test ? tr->o->test : tr->o->val;
+    const char *const some = tr->full_text.self ? "a part of " : "";
+    const char *const what = on->documents ? "document" : "input", *s = on->inputs == 1 ? "" : "s";
+    if (tr->graph)
+        snprintf(buf, size, "%zu nodes of the %s mask", on->inputs, test ? "test" : "validation");
+    else if (on->of)
+        snprintf(buf, size, "%s%zu %s %s%s", some, on->inputs, test ? "held-out" : "other", what, s);
+    else
+        snprintf(buf, size, "%s%zu %s%s%s%s", some, on->inputs, what, s, file ? " of " : "",
+                 file ? file : "");
+    return buf;
+}
 
 static const pare_train_result *result_of(const train_result *r, size_t at, size_t run)
 {
@@ -79,6 +100,13 @@ static pare_status print_json(training *tr, const train_result *r)
               pare_json_add_record(root, "metric", "name:s val:g test:g whole_val:n whole_test:n",
                                    training_task(tr, 0)->metric, best->val, best->test, r->full_val,
                                    r->full_test);
+    const pare_scored_part *const on = &f->on[PARE_PART_TEST];
+    if (ok && on->of)
+        ok = pare_json_add_record(root, "held_out",
+                                  "inputs:z of:z documents:b seed:u value:g counted:z", on->inputs,
+                                  on->of, on->documents,
+                                  training_heldout_seed(tr, r->runs->best),
+                                  isnan(r->full_test) ? best->test : r->full_test, f->test);
     if (tr->o->popup)
         ok =
             ok && pare_json_add_record(root, "popup", "keep:g qk_scale:g source:s seed:u",
@@ -99,14 +127,18 @@ pare_status train_show(training *tr, const train_result *r)
     const pare_task_facts *f = &tr->facts;
     const size_t at = r->runs->setting;
     const bool several = tr->runs * tr->settings > 1;
+    const pare_scored_part *const held =
+        &f->on[f->on[PARE_PART_TEST].of ? PARE_PART_TEST : PARE_PART_VAL];
+    char on_test[PATH_SHOWN], on_val[PATH_SHOWN];
     const pare_train_result *const e = result_of(r, at, r->runs->best);
     const char *const metric = training_task(tr, 0)->metric;
-    out_row("result", "test %s %.6f, validation %s %.6f, at step %s of %s%s", metric, e->test,
-            metric, e->val, out_count(n, e->best_step), out_count(val, training_steps(tr, at)),
-            several ? " (best run)" : "");
+    out_row("result", "test %s %.6f (%s), validation %s %.6f (%s), at step %s of %s%s", metric,
+            e->test, scored_on(on_test, sizeof on_test, tr, PARE_PART_TEST), metric, e->val,
+            scored_on(on_val, sizeof on_val, tr, PARE_PART_VAL), out_count(n, e->best_step),
+            out_count(val, training_steps(tr, at)), several ? " (best run)" : "");
     if (!isnan(r->full_test))
-        out_row("", "on the whole texts: test %s %.6f, validation %s %.6f", metric, r->full_test,
-                metric, r->full_val);
+        out_row("", "on all of them: test %s %.6f, validation %s %.6f", metric, r->full_test, metric,
+                r->full_val);
     if (several) out_line("%-38s %10s %10s", metric, "validation", "test");
     for (size_t s = 0; several && s < tr->settings; s++) print_setting(tr, r, s);
     out_row("model", "%s: %s, %s parameters, %s bytes", r->model.path, r->name,
@@ -116,6 +148,13 @@ pare_status train_show(training *tr, const train_result *r)
                 100 * tr->o->keep, train_source_names[tr->o->source], tr->o->scale);
     out_row("data", "%s: %s %s to train on, %s for validation, %s for testing", tr->o->data,
             out_count(n, f->train), tr->unit, out_count(val, f->val), out_count(test, f->test));
+    if (held->of)
+        out_row("held out", "%s, drawn by seed %llu from the %zu %s of %s: not trained on",
+                f->on[PARE_PART_TEST].of && f->on[PARE_PART_VAL].of ? "for testing and validation"
+                : f->on[PARE_PART_TEST].of                          ? "for testing"
+                                                                    : "for validation",
+                (unsigned long long)training_heldout_seed(tr, r->runs->best), held->of,
+                held->documents ? "documents" : "inputs", tr->o->data);
     out_row("schedule", "%s steps, learning rate %g to %g", out_count(n, training_steps(tr, at)),
             tr->setting[at].lr, tr->o->last_lr); /* no time: same command, same words */
     oracle_print(tr);

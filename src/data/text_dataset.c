@@ -92,6 +92,7 @@ pare_status pare_data_read_texts(pare_data_reader *r, const char *path, pare_tex
     r->out->task = pools ? PARE_TASK_SENTENCE : PARE_TASK_TEXT;
     r->out->documents = d.n;
     r->out->separated = d.separated;
+    r->out->between = d.between;
     for (size_t i = 0; !st && i < d.n; i++) {
         st = add_document(r, t, &d.list[i], d.labels);
         char where[40];

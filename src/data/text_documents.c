@@ -74,7 +74,9 @@ static pare_status read_txt(pare_documents *out, pare_arena *a, const char *text
     static const char *const words[] = {NULL, "line by line", "separated by blank lines",
                                         "separated by <|endoftext|>"};
     const separator by = find_separator(text, bytes, o);
+    static const char *const separators[] = {"", "\n", "\n\n", "\n<|endoftext|>\n"};
     out->separated = words[by];
+    out->between = separators[by];
     if (by == BY_NOTHING)
         return bytes ? add_document(out, a, (pare_document){text, bytes, 1, -1}, err) : PARE_OK;
     const char *const end = text + bytes;

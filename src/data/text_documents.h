@@ -37,6 +37,7 @@ typedef struct pare_documents {
     size_t n, capacity;
     pare_document *list;
     const char *separated; /* what separates them, in words; NULL: the file is one */
+    const char *between;   /* .txt: the text that does */
     bool labels;           /* each has one */
 } pare_documents;
 

@@ -55,7 +55,7 @@ void batch_loss_close(batch_loss *t)
 
 /* Adds the losses towards the teacher's outputs and hidden states. */
 static pare_status teacher_loss(batch_loss *t, double *loss, const pare_logits *y,
-                                const pare_input *in, pare_err *err)
+                                const pare_inputs *in, pare_err *err)
 {
     const pare_mode inference = {.training = false};
     const pare_train_opts *const o = t->o;
@@ -64,13 +64,14 @@ static pare_status teacher_loss(batch_loss *t, double *loss, const pare_logits *
     double kl = 0;
     /* The teacher has neither dropout nor updates: its logits for the same batch are the same. */
     if (!t->fixed || !t->teacher_logits)
-        st = pare_tape_forward(t->teacher_tape, in, &inference, &t->teacher_logits, err);
+        st = pare_tape_forward_set(t->teacher_tape, in, &inference, &t->teacher_logits, err);
     if (!st && o->distill > 0)
         st = pare_loss_kl(&kl, t->dy, y, t->teacher_logits, o->temperature, o->distill, t->exec,
                           err);
     *loss += o->distill * kl;
     if (st || o->hidden <= 0) return st;
-    const size_t rows = in->batch * in->tokens;
+    size_t rows = 0;
+    for (size_t i = 0; i < in->n; i++) rows += in->in[i].batch * in->in[i].tokens;
     const double weight = o->hidden / (double)t->matched;
     pare_arena_free(t->arena);
     t->arena = pare_arena_new();
@@ -98,11 +99,11 @@ pare_status batch_loss_forward(batch_loss *t, double *loss, const pare_batch *b,
                             .seed = t->o->seed,
                             .step = step};
     pare_logits y = {PARE_F32, 0, pare_model_outputs(m), NULL};
-    pare_status st = pare_tape_forward(t->tape, &b->in, &mode, &y.v, err);
+    pare_status st = pare_tape_forward_set(t->tape, &b->in, &mode, &y.v, err);
     if (st) return st;
     const double weight = t->teacher ? 1 - t->o->distill : 1;
     double target = 0;
-    y.rows = pare_output_rows(m, &b->in);
+    for (size_t i = 0; i < b->in.n; i++) y.rows += pare_output_rows(m, &b->in.in[i]);
     const size_t n = y.rows * y.cols;
     if (n > t->dy_capacity) { /* fresh pages for a large vocabulary cost more than the loss */
         free(t->dy);

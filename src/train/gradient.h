@@ -12,6 +12,11 @@
 
 /* ---- the tape -------------------------------------------------------------------------------- */
 
+/* pare_tape_forward of several inputs side by side, of different lengths too: what comes out of one, and
+ * its gradient, do not depend on the others. At least one input. */
+PARE_MUST_USE pare_status pare_tape_forward_set(pare_tape *t, const pare_inputs *set,
+                                                const pare_mode *mode, const void **y,
+                                                pare_err *err);
 /* From now on softmax attention is the provider's, which is borrowed; NULL: the tape's own.
  * PARE_ERR_INPUT for a model that attends over a graph or by polynomials. */
 PARE_MUST_USE pare_status pare_tape_attend_by(pare_tape *t, const pare_attention_provider *by,

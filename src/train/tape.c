@@ -62,6 +62,7 @@ void pare_tape_free(pare_tape *t)
     stack_free(&t->stack);
     pare_arena_free(t->graph_arena);
     pare_arena_free(t->position_arena);
+    pare_arena_free(t->layout_arena);
     pare_arena_free(t->work.arena); /* t itself lives there */
 }
 
@@ -120,9 +121,32 @@ static const void *stream_in_input_order(const pare_tape *t, rows *out, const ro
     return out->v;
 }
 
+/* The inputs as one, and where their sequences lie: until the next pass. */
+static pare_status set_layout(pare_tape *t, pare_input *joined, const pare_inputs *set,
+                              pare_err *err)
+{
+    if (set->n == 1) { /* nothing to copy */
+        *joined = set->in[0];
+        t->layout = sequences_of_input(joined);
+        return pare_input_check(t->m, joined, err);
+    }
+    pare_arena_free(t->layout_arena);
+    t->layout_arena = pare_arena_new();
+    if (!t->layout_arena) return pare_no_memory(err);
+    return sequences_join(joined, &t->layout, t->layout_arena, t->m, set, err);
+}
+
 pare_status pare_tape_forward(pare_tape *t, const pare_input *in, const pare_mode *mode,
                               const void **y, pare_err *err)
 {
+    pare_input one = *in;
+    return pare_tape_forward_set(t, &(pare_inputs){1, &one}, mode, y, err);
+}
+
+pare_status pare_tape_forward_set(pare_tape *t, const pare_inputs *set, const pare_mode *mode,
+                                  const void **y, pare_err *err)
+{
+    pare_input in;
     const size_t blocks = t->m->nblocks;
     t->ready = false;
     if (!(mode->dropout >= 0 && mode->dropout < 1))
@@ -132,16 +156,14 @@ pare_status pare_tape_forward(pare_tape *t, const pare_input *in, const pare_mod
         return pare_fail(err, PARE_ERR_USAGE, "momentum is %g, must be between 0 and 1",
                          mode->momentum);
     t->work.err = err;
-    t->work.st = pare_input_check(t->m, in, err);
+    t->work.st = set_layout(t, &in, set, err);
     if (t->work.st) return t->work.st;
     stack_reset(&t->stack, (stack_mark){NULL, 0});
     t->mode = *mode;
-    t->batch = in->batch;
-    t->tokens = in->tokens;
-    t->n = in->batch * in->tokens;
-    set_graph(t, in->graph);
-    tape_position_tables(t, in->tokens);
-    t->stream[0] = tape_embedding(t, in);
+    t->n = t->layout.rows;
+    set_graph(t, in.graph);
+    tape_position_tables(t, t->layout.longest);
+    t->stream[0] = tape_embedding(t, &in);
     for (size_t b = 0; !t->work.st && b < blocks; b++) {
         rows x = t->stream[b];
         t->work.st = pare_stopped(t->work.exec, err);

@@ -12,6 +12,7 @@
 #define PARE_SRC_TAPE_H
 #include "base/work.h"
 #include "attention/attend.h"
+#include "model/sequence_layout.h"
 #include <pare/train.h>
 
 /* ---- memory (tape_stack.c) ---------------------------------------------------------------- */
@@ -145,7 +146,9 @@ struct pare_tape {
     pare_poly_use *poly_use; /* one for each block */
 
     pare_mode mode;
-    size_t batch, tokens, n; /* n: rows */
+    sequence_layout layout;
+    pare_arena *layout_arena;
+    size_t n;                /* rows */
     bool ready;              /* a forward pass is on the tape */
     void *grad;
 };
@@ -206,7 +209,7 @@ bool tape_can_reorder(const pare_model *m);
 /* The row of the input that is row i of the tape. */
 static inline size_t tape_input_row(const pare_tape *t, size_t i)
 {
-    return t->order ? i / t->tokens * t->tokens + t->order[i % t->tokens] : i;
+    return t->order ? t->order[i] : i;
 }
 /* x in the order of the tape, or of the input: x itself, or new rows. */
 rows tape_from_input_order(pare_tape *t, const rows *x);

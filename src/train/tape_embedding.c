@@ -16,7 +16,8 @@ static void embedding_span(void *self, const span *s)
     const pare_positions *const p = &embedding->pos;
     const size_t d = w->to->d;
     for (size_t i = s->first; i < s->end; i++) {
-        const size_t input_row = tape_input_row(w->t, i), at = i % w->t->tokens * d;
+        const size_t input_row = tape_input_row(w->t, i);
+        const size_t at = sequence_position(&w->t->layout, i) * d;
         double *const v = row_write(w->to, i, s->row[0]);
         if (!w->in)
             (void)row_read(w->to, i, v);
@@ -64,7 +65,7 @@ typedef struct scatter_job {
     const rows *d;
     void *grad;
     const int64_t *ids; /* NULL: the position */
-    size_t tokens;
+    const sequence_layout *layout;
 } scatter_job;
 
 static void scatter_columns(void *self, size_t b)
@@ -73,7 +74,7 @@ static void scatter_columns(void *self, size_t b)
     const rows *const d = w->d;
     const size_t from = b * COLUMNS, to = from + COLUMNS < d->d ? from + COLUMNS : d->d;
     for (size_t i = 0; i < d->n; i++) {
-        const size_t row = w->ids ? (size_t)w->ids[i] : i % w->tokens;
+        const size_t row = w->ids ? (size_t)w->ids[i] : sequence_position(w->layout, i);
         for (size_t j = from; j < to; j++) {
             if (d->t == PARE_F64)
                 ((double *)w->grad)[row * d->d + j] += *(double *)rows_at(d, i, j);
@@ -86,7 +87,7 @@ static void scatter_columns(void *self, size_t b)
 /* Adds row i of d to the row of the table's gradient that it was read from. */
 static void scatter_add(pare_tape *t, const pare_weight *table, const rows *d, const int64_t *ids)
 {
-    scatter_job w = {d, tape_grad(t, table), ids, t->tokens};
+    scatter_job w = {d, tape_grad(t, table), ids, &t->layout};
     if (w.grad && !t->work.st)
         pare_parallel(t->work.exec, (d->d + COLUMNS - 1) / COLUMNS, scatter_columns, &w);
 }

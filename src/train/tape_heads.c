@@ -51,10 +51,9 @@ static pare_saved32 head_saved(const head_job *w, size_t head, size_t row)
                           .fresh = w->overwrite};
 }
 
-static poly_head poly_head_at(const head_job *w, const pare_head *h, size_t row)
+static poly_head poly_head_at(const head_job *w, const pare_head *h, size_t row, size_t n)
 {
     const attn_saved *const k = &w->s->attn_saved;
-    const size_t n = w->t->tokens;
     return (poly_head){.q = at32(&k->q, row, n, h->q, h->dk),
                        .k = at32(&k->k, row, n, h->k, h->dk),
                        .v = at32(&k->v, row, n, h->v, h->dv),
@@ -65,10 +64,10 @@ static poly_head poly_head_at(const head_job *w, const pare_head *h, size_t row)
 }
 
 /* How the head was computed for this sequence; NULL: exactly, as its kind is not poly. */
-static pare_poly_report *poly_report_at(const head_job *w, size_t head, size_t row)
+static pare_poly_report *poly_report_at(const head_job *w, size_t head, size_t sequence)
 {
     pare_poly_report *const all = w->s->attn_saved.poly;
-    return all ? all + row / w->t->tokens * w->s->attn->nheads + head : NULL;
+    return all ? all + sequence * w->s->attn->nheads + head : NULL;
 }
 
 static void run_units(head_job *w, size_t units, void (*fn)(void *, size_t))
@@ -195,7 +194,9 @@ static void attend_unit(void *self, size_t unit)
     head_job *const w = self;
     const pare_attn *const a = w->s->attn;
     const attn_saved *const k = &w->s->attn_saved;
-    const size_t head = unit % a->nheads, n = w->t->tokens, row = unit / a->nheads * n;
+    const size_t head = unit % a->nheads, sequence = unit / a->nheads;
+    const size_t row = sequence_start(&w->t->layout, sequence);
+    const size_t n = sequence_length(&w->t->layout, sequence);
     const pare_head *const h = &a->heads[head];
     const pare_pattern *const p = &w->t->m->pattern;
     pare_status st = PARE_OK;
@@ -208,8 +209,8 @@ static void attend_unit(void *self, size_t unit)
     } else {
         pare_mat32 y = at32(&k->y, row, n, h->o, h->dv);
         const pare_saved32 saved = head_saved(w, head, row);
-        pare_poly_report *const report = poly_report_at(w, head, row);
-        const poly_head in = poly_head_at(w, h, row);
+        pare_poly_report *const report = poly_report_at(w, head, sequence);
+        const poly_head in = poly_head_at(w, h, row, n);
         if (report) st = tape_poly(&y, report, k->exact + head * k->q.n + row, &in);
         if (!st && (!report || report->kind == PARE_POLY_EXACT))
             st = pare_attend_saving_f32(&y, &saved, &in.q, &in.k, &in.v, (float)h->scale, p,
@@ -241,7 +242,7 @@ void tape_heads(pare_tape *t, sublayer *s)
         return;
     }
     head_job w = {.t = t, .s = s};
-    run_units(&w, t->batch * a->nheads, attend_unit);
+    run_units(&w, t->layout.n * a->nheads, attend_unit);
     tape_poly_count(t, s);
 }
 
@@ -256,8 +257,9 @@ static void group_backward(void *self, size_t unit)
     const pare_pattern *const p = &w->t->m->pattern;
     const pare_graph *const g = w->t->graph;
     const pare_transposed_graph *const transposed = g ? &w->t->transposed : NULL;
-    const size_t n = w->t->tokens, first = w->group_first[unit % w->groups];
-    const size_t row = unit / w->groups * n;
+    const size_t first = w->group_first[unit % w->groups], sequence = unit / w->groups;
+    const size_t row = sequence_start(&w->t->layout, sequence);
+    const size_t n = sequence_length(&w->t->layout, sequence);
     for (size_t head = first; head < a->nheads; head++) {
         const pare_head *const h = &a->heads[head];
         pare_status st;
@@ -280,8 +282,8 @@ static void group_backward(void *self, size_t unit)
             const pare_mat32 y = at32(&k->y, row, n, h->o, h->dv);
             const pare_mat32 dy = at32(w->dy, row, n, h->o, h->dv);
             const pare_saved32 saved = head_saved(w, head, row);
-            const pare_poly_report *const report = poly_report_at(w, head, row);
-            const poly_head in = poly_head_at(w, h, row);
+            const pare_poly_report *const report = poly_report_at(w, head, sequence);
+            const poly_head in = poly_head_at(w, h, row, n);
             if (report && report->kind != PARE_POLY_EXACT)
                 st = tape_poly_backward(&dq, &dk, &dv, &dy, k->exact + head * k->q.n + row, &in);
             else
@@ -337,12 +339,12 @@ void tape_heads_backward(pare_tape *t, const sublayer *s, rows *dz, bool add, co
                   w.dk.d == a->heads[0].dk && w.dv.d == a->heads[0].dv;
     if (!w.overwrite) tape_zero(t, &dqkv);
     find_groups(&w, group, first);
-    if (sparse_f32 && t->batch * w.groups < MIN_PARALLEL_UNITS)
+    if (sparse_f32 && t->layout.n * w.groups < MIN_PARALLEL_UNITS)
         w.edge_scratch = tape_alloc(t, edge_count(t), 2 * sizeof *w.edge_scratch);
     if (t->provider)
         tape_heads_provided_backward(t, s, dy, &w.dq, &w.dk, &w.dv);
     else
-        run_units(&w, t->batch * w.groups, group_backward);
+        run_units(&w, t->layout.n * w.groups, group_backward);
     tape_rotary(t, s, &w.dq, &w.dk, true);
     project_backward(t, s, dz, add, &w, &dqkv);
 }

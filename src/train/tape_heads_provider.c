@@ -28,8 +28,8 @@ static pare_attend_job job_at(const pare_tape *t, const sublayer *s, size_t u)
 {
     const attn_saved *const k = &s->attn_saved;
     const pare_head *const h = &s->attn->heads[u % s->attn->nheads];
-    const size_t row = u / s->attn->nheads * t->tokens;
-    return (pare_attend_job){.n = t->tokens,
+    const size_t row = sequence_start(&t->layout, u / s->attn->nheads);
+    return (pare_attend_job){.n = sequence_length(&t->layout, u / s->attn->nheads),
                              .dk = h->dk,
                              .dv = h->dv,
                              .q = rows_at(&k->q, row, h->q),
@@ -46,13 +46,14 @@ static pare_attend_job job_at(const pare_tape *t, const sublayer *s, size_t u)
 static void *lse_at(const pare_tape *t, const sublayer *s, size_t u)
 {
     const attn_saved *const k = &s->attn_saved;
-    const size_t at = u % s->attn->nheads * k->q.n + u / s->attn->nheads * t->tokens;
+    const size_t row = sequence_start(&t->layout, u / s->attn->nheads);
+    const size_t at = u % s->attn->nheads * k->q.n + row;
     return (char *)k->lse + at * rows_size(&k->q);
 }
 
 void tape_heads_provided(pare_tape *t, sublayer *s)
 {
-    const size_t units = t->batch * s->attn->nheads;
+    const size_t units = t->layout.n * s->attn->nheads;
     const stack_mark mark = stack_top(&t->stack);
     pare_attend_job *const jobs = tape_alloc(t, units, sizeof *jobs);
     void **const lse = tape_alloc(t, units, sizeof *lse);
@@ -82,12 +83,13 @@ void tape_heads_provided_backward(pare_tape *t, const sublayer *s, const rows *d
                                   rows *dk, rows *dv)
 {
     pare_work *const w = &t->work;
-    for (size_t u = 0; u < t->batch * s->attn->nheads && !w->st; u++) {
+    for (size_t u = 0; u < t->layout.n * s->attn->nheads && !w->st; u++) {
         const stack_mark mark = stack_top(&t->stack);
         const pare_head *const h = &s->attn->heads[u % s->attn->nheads];
-        const size_t row = u / s->attn->nheads * t->tokens;
-        const rows q = tape_new_rows(t, t->tokens, h->dk), k = tape_new_rows(t, t->tokens, h->dk);
-        const rows v = tape_new_rows(t, t->tokens, h->dv);
+        const size_t row = sequence_start(&t->layout, u / s->attn->nheads);
+        const size_t n = sequence_length(&t->layout, u / s->attn->nheads);
+        const rows q = tape_new_rows(t, n, h->dk), k = tape_new_rows(t, n, h->dk);
+        const rows v = tape_new_rows(t, n, h->dv);
         const pare_attend_grad g = {.job = job_at(t, s, u),
                                     .lse = lse_at(t, s, u),
                                     .dy = rows_at(dy, row, h->o),

@@ -10,7 +10,7 @@
 typedef struct pool_job {
     const rows *x;
     rows *y;
-    size_t tokens;
+    const sequence_layout *layout;
     pare_pool kind;
     const rows *from; /* backward, max: what was pooled */
 } pool_job;
@@ -18,12 +18,14 @@ typedef struct pool_job {
 static void pool_span(void *self, const span *s)
 {
     const pool_job *const w = self;
-    const size_t d = w->x->d, n = w->kind == PARE_POOL_FIRST ? 1 : w->tokens;
+    const size_t d = w->x->d;
     const bool mean = w->kind == PARE_POOL_MEAN, last = w->kind == PARE_POOL_LAST;
     for (size_t b = s->first; b < s->end; b++) {
+        const size_t at = sequence_start(w->layout, b);
+        const size_t n = w->kind == PARE_POOL_FIRST ? 1 : sequence_length(w->layout, b);
         double *const y = row_write(w->y, b, s->row[0]);
         for (size_t i = last ? n - 1 : 0, first = i; i < n; i++) {
-            const double *const x = row_read(w->x, b * w->tokens + i, s->row[1]);
+            const double *const x = row_read(w->x, at + i, s->row[1]);
             for (size_t j = 0; j < d; j++) {
                 if (i == first || (!mean && x[j] > y[j]))
                     y[j] = x[j];
@@ -41,11 +43,12 @@ static void pool_backward_span(void *self, const span *s)
 {
     const pool_job *const w = self;
     for (size_t i = s->first; i < s->end; i++) {
-        const size_t at = i % w->tokens;
-        const bool chosen = at == (w->kind == PARE_POOL_LAST ? w->tokens - 1 : 0);
-        const double *const dy = row_read(w->x, i / w->tokens, s->row[0]);
+        const size_t b = sequence_of(w->layout, i), at = sequence_position(w->layout, i);
+        const size_t n = sequence_length(w->layout, b);
+        const bool chosen = at == (w->kind == PARE_POOL_LAST ? n - 1 : 0);
+        const double *const dy = row_read(w->x, b, s->row[0]);
         double *const dx = row_write(w->y, i, s->row[1]);
-        const double share = w->kind == PARE_POOL_MEAN ? 1 / (double)w->tokens : chosen;
+        const double share = w->kind == PARE_POOL_MEAN ? 1 / (double)n : chosen;
         for (size_t j = 0; j < w->y->d; j++) dx[j] = dy[j] * share;
         row_done(w->y, i, dx);
     }
@@ -55,23 +58,24 @@ static void pool_backward_span(void *self, const span *s)
 static void max_backward_span(void *self, const span *s)
 {
     const pool_job *const w = self;
-    const size_t d = w->y->d, n = w->tokens;
+    const size_t d = w->y->d;
     for (size_t b = s->first; b < s->end; b++) {
+        const size_t first = sequence_start(w->layout, b), n = sequence_length(w->layout, b);
         double *const most = s->row[0], *const left = s->row[1];
         for (size_t i = 0; i < n; i++) {
-            const double *const x = row_read(w->from, b * n + i, s->row[2]);
+            const double *const x = row_read(w->from, first + i, s->row[2]);
             for (size_t j = 0; j < d; j++)
                 if (i == 0 || x[j] > most[j]) most[j] = x[j];
         }
         memcpy(left, row_read(w->x, b, s->row[2]), d * sizeof *left);
         for (size_t i = 0; i < n; i++) {
-            const double *const x = row_read(w->from, b * n + i, s->row[2]);
-            double *const dx = row_write(w->y, b * n + i, s->row[3]);
+            const double *const x = row_read(w->from, first + i, s->row[2]);
+            double *const dx = row_write(w->y, first + i, s->row[3]);
             for (size_t j = 0; j < d; j++) {
                 dx[j] = x[j] == most[j] ? left[j] : 0;
                 if (x[j] == most[j]) left[j] = 0;
             }
-            row_done(w->y, b * n + i, dx);
+            row_done(w->y, first + i, dx);
         }
     }
 }
@@ -81,9 +85,9 @@ static rows pooled(pare_tape *t, const rows *x)
 {
     const pare_pool kind = t->m->head.pool;
     if (kind == PARE_POOL_NONE) return *x;
-    rows y = tape_new_rows(t, t->batch, x->d);
-    pool_job w = {.x = x, .y = &y, .tokens = t->tokens, .kind = kind};
-    tape_spans(t, t->batch, x->d, 0, NULL, pool_span, &w);
+    rows y = tape_new_rows(t, t->layout.n, x->d);
+    pool_job w = {.x = x, .y = &y, .layout = &t->layout, .kind = kind};
+    tape_spans(t, t->layout.n, x->d, 0, NULL, pool_span, &w);
     return y;
 }
 
@@ -92,9 +96,9 @@ static rows pooled_backward(pare_tape *t, const rows *dy, const rows *from)
     const pare_pool kind = t->m->head.pool;
     if (kind == PARE_POOL_NONE) return *dy;
     rows dx = tape_new_rows(t, t->n, dy->d);
-    pool_job w = {.x = dy, .y = &dx, .tokens = t->tokens, .kind = kind, .from = from};
+    pool_job w = {.x = dy, .y = &dx, .layout = &t->layout, .kind = kind, .from = from};
     if (kind == PARE_POOL_MAX)
-        tape_spans(t, t->batch, dy->d, 0, NULL, max_backward_span, &w);
+        tape_spans(t, t->layout.n, dy->d, 0, NULL, max_backward_span, &w);
     else
         tape_spans(t, t->n, dy->d, 0, NULL, pool_backward_span, &w);
     return dx;

@@ -64,7 +64,7 @@ void tape_poly_alloc(pare_tape *t, sublayer *s)
     attn_saved *const k = &s->attn_saved;
     k->poly = NULL;
     if (s->attn->kind != PARE_ATTN_POLY || k->q.t != PARE_F32) return;
-    k->poly = tape_alloc(t, s->attn->nheads * t->batch, sizeof *k->poly);
+    k->poly = tape_alloc(t, s->attn->nheads * t->layout.n, sizeof *k->poly);
     k->exact = tape_alloc(t, s->attn->nheads * k->q.n, sizeof *k->exact);
 }
 
@@ -73,7 +73,7 @@ void tape_poly_count(pare_tape *t, const sublayer *s)
     const attn_saved *const k = &s->attn_saved;
     pare_poly_use *const use = &t->poly_use[s->block];
     if (t->work.st || !k->poly) return;
-    for (size_t i = 0; i < s->attn->nheads * t->batch; i++) {
+    for (size_t i = 0; i < s->attn->nheads * t->layout.n; i++) {
         const bool exact = k->poly[i].kind == PARE_POLY_EXACT;
         use->exact += exact;
         use->polynomial += !exact;

@@ -45,7 +45,7 @@ typedef struct rotary_job {
     const pare_attn *a;
     const rotary_table *table;
     rows *r;
-    size_t tokens;
+    const sequence_layout *layout;
     bool interleaved, keys, backward;
 } rotary_job;
 
@@ -57,10 +57,11 @@ static void rotary_span(void *self, const span *s)
     for (size_t i = s->first; i < s->end; i++) {
         const double *const was = row_read(w->r, i, s->row[0]);
         double *const row = row_write(w->r, i, s->row[0]); /* the same place */
+        const size_t position = sequence_position(w->layout, i) * freqs;
         PARE_ASSERT(was == row);
         for (size_t h = 0; h < w->a->nheads; h++) {
             const pare_head *const head = &w->a->heads[h];
-            const size_t at = i % w->tokens * freqs + head->freq;
+            const size_t at = position + head->freq;
             double *const x = row + (w->keys ? head->k : head->q);
             size_t first = 0; /* heads may share keys, which are rotated for the first of them */
             while (w->keys && w->a->heads[first].k != head->k) first++;
@@ -84,7 +85,7 @@ void tape_rotary(pare_tape *t, const sublayer *s, rows *q, rows *k, bool backwar
     rotary_job w = {.a = s->attn,
                     .table = &t->rotary[s->block],
                     .r = q,
-                    .tokens = t->tokens,
+                    .layout = &t->layout,
                     .interleaved = t->m->embedding.pos.interleaved,
                     .backward = backward};
     if (!pare_has(&s->attn->freqs)) return;

@@ -1,10 +1,9 @@
-/* task.c - what the training tasks share: messages, fingerprints, evaluation. */
+/* task.c - what the training tasks share: messages, fingerprints, parts, scores. */
 #include "task.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
-
-enum { MAX_OUTPUTS = 1 << 22 }; /* numbers that one evaluation pass computes */
 
 const char *const task_part_name[PARTS] = {"training", "validation", "test"};
 
@@ -44,50 +43,72 @@ pare_status task_text_reader(pare_model *m, pare_arena *a, pare_tokenizer_kind t
     return PARE_OK;
 }
 
-/* ---- evaluation ---------------------------------------------------------------------------- */
+/* ---- parts ----------------------------------------------------------------------------------- */
 
-void task_eval_open(task_eval *e, const pare_model *m, const pare_exec *exec, pare_err *err)
+static int by_number(const void *a, const void *b)
 {
-    *e = (task_eval){.work = {.arena = pare_arena_new(), .exec = exec, .err = err},
-                     .m = m,
-                     .metric_arena = pare_arena_new()};
-    e->work.st = e->work.arena && e->metric_arena
-                     ? pare_metric_new(&e->metric, e->metric_arena, pare_model_outputs(m), err)
-                     : pare_no_memory(err);
-    if (!e->work.st) e->empty = pare_arena_mark(e->work.arena);
+    const size_t x = *(const size_t *)a, y = *(const size_t *)b;
+    return (x > y) - (x < y);
 }
 
-void task_eval_batch(task_eval *e, const pare_batch *b, size_t count)
+pare_status task_draw_parts(task_parts *out, pare_arena *a, const pare_inputs *all, bool val,
+                            bool test, uint64_t seed, const char *path, pare_err *err)
 {
-    pare_work *const w = &e->work;
-    size_t n = 0;
-    if (w->st) return;
-    if (!pare_mul(&n, pare_output_rows(e->m, &b->in), pare_model_outputs(e->m))) n = SIZE_MAX;
-    float *const y = pare_work_alloc(w, n, sizeof *y);
-    if (!w->st) w->st = pare_forward_f32(y, e->m, &b->in, NULL, w->exec, w->err);
-    if (!w->st && b->label) w->st = pare_metric_add(e->metric, y, b->label, count, w->err);
-    for (size_t i = 0; !w->st && !b->label && i < count; i++) {
-        const double d = (double)y[i] - b->value[i];
-        if (!isfinite(y[i])) pare_work_fail(w, PARE_ERR_NONFINITE, "an output is %g", (double)y[i]);
-        e->squares += d * d;
+    pare_heldout_draw d;
+    pare_status st = pare_heldout_draw_make(&d, a, all, PARE_HELDOUT_INPUTS, false, seed, err);
+    if (st) return st;
+    *out = (task_parts){.documents = d.documents, .of = d.n};
+    const size_t tests = test ? d.held : 0, vals = val ? d.held : 0;
+    if (tests + vals >= d.n)
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "%s: %zu inputs are too few to train on some and to set others aside; give "
+                         "more data, or files of their own for validation and testing",
+                         path, d.n);
+    const size_t from[PARTS] = {tests + vals, tests, 0}, count[PARTS] = {d.n - tests - vals, vals,
+                                                                         tests};
+    for (size_t p = 0; p < PARTS && !st; p++) {
+        out->drawn[p] = count[p];
+        st = pare_heldout_numbers(&out->number[p], &out->n[p], a, &d, from[p], count[p], false, err);
     }
-    pare_arena_reset(w->arena, e->empty);
+    if (!st) qsort(out->number[TRAIN], out->n[TRAIN], sizeof *out->number[TRAIN], by_number);
+    return st;
 }
 
-pare_status task_eval_close(task_eval *e, pare_scores *scores, bool *diverged)
+void task_share_parts(task_parts *out, size_t *order, size_t n, size_t share, bool val, bool test)
 {
-    pare_work *const w = &e->work;
-    if (!w->st && scores) w->st = pare_metric_scores(scores, e->metric, w->err);
-    pare_arena_free(w->arena);
-    pare_arena_free(e->metric_arena);
-    *diverged = w->st == PARE_ERR_NONFINITE;
-    if (!*diverged) return w->st;
-    if (w->err) *w->err = (pare_err){0};
+    *out = (task_parts){0};
+    const bool wanted[PARTS] = {false, val, test};
+    for (size_t p = PARTS - 1; p > 0; p--) {
+        out->n[p] = wanted[p] ? share : 0;
+        n -= out->n[p];
+        out->number[p] = order + n;
+    }
+    out->number[TRAIN] = order;
+    out->n[TRAIN] = n;
+}
+
+void task_note_part(pare_task_facts *f, const pare_dataset *d, const task_parts *p, size_t part)
+{
+    pare_scored_part *const on = &f->on[part == TEST ? PARE_PART_TEST : PARE_PART_VAL];
+    *on = (pare_scored_part){.inputs = d->inputs.n};
+    if (!p || !p->of) return;
+    on->inputs = p->drawn[part];
+    on->of = p->of;
+    on->documents = p->documents;
+}
+
+/* ---- scores ---------------------------------------------------------------------------------- */
+
+pare_status task_score(double *out, const pare_model *m, const pare_dataset *d,
+                       const pare_exec *exec, pare_err *err)
+{
+    pare_evaluation e;
+    pare_model silent = *m;
+    silent.tokenizer = PARE_TOK_NONE; /* nobody asks for nats per byte */
+    pare_status st = pare_evaluate(&e, &silent, d, false, exec, err);
+    if (!st) *out = d->task == PARE_TASK_TEXT ? e.scores.nats : e.value;
+    if (st != PARE_ERR_NONFINITE) return st;
+    *out = NAN;
+    if (err) *err = (pare_err){0};
     return PARE_OK;
-}
-
-size_t task_eval_limit(const pare_model *m, size_t rows, size_t batch)
-{
-    const size_t most = MAX_OUTPUTS / pare_model_outputs(m) / (rows ? rows : 1);
-    return most < 1 ? 1 : most < batch ? most : batch;
 }

@@ -2,6 +2,7 @@
 #ifndef PARE_TRAIN_TASK_H
 #define PARE_TRAIN_TASK_H
 #include "base/work.h"
+#include "data/heldout_draw.h"
 #include <pare/data.h>
 #include <pare/train.h>
 
@@ -27,23 +28,25 @@ pare_status task_text_reader(pare_model *m, pare_arena *a, pare_tokenizer_kind t
                              const uint8_t *vocab, size_t vocab_bytes, size_t outputs,
                              pare_err *err);
 
-/* One evaluation of a model, batch after batch. */
-typedef struct task_eval {
-    pare_work work; /* its arena is emptied after every batch */
-    const pare_model *m;
-    pare_arena *metric_arena;
-    pare_metric *metric; /* of batches with labels */
-    double squares;      /* of batches with values: the sum of squared errors */
-    pare_mark empty;     /* of the arena */
-} task_eval;
-void task_eval_open(task_eval *e, const pare_model *m, const pare_exec *exec, pare_err *err);
-/* `count` labels or values. */
-void task_eval_batch(task_eval *e, const pare_batch *b, size_t count);
-/* Frees everything. *scores is set from the labels; NULL: not wanted. A model whose outputs are not
- * finite is no error: *diverged. */
-pare_status task_eval_close(task_eval *e, pare_scores *scores, bool *diverged);
+/* Which inputs of a file belong to which part. */
+typedef struct task_parts {
+    size_t *number[PARTS], n[PARTS];
+    bool documents; /* whole documents were drawn, ... */
+    size_t of;      /* ... of so many; else inputs of so many */
+    size_t drawn[PARTS];
+} task_parts;
+/* By the one rule: what `seed` holds out is for testing (where `test`), as much again for validation
+ * (where `val`), the rest, ascending, to train on. PARE_ERR_INPUT: nothing would be left. */
+PARE_MUST_USE pare_status task_draw_parts(task_parts *out, pare_arena *a, const pare_inputs *all,
+                                          bool val, bool test, uint64_t seed, const char *path,
+                                          pare_err *err);
+/* The same by shares of a shuffled list of all inputs: the last `share` of it is for testing. */
+void task_share_parts(task_parts *out, size_t *order, size_t n, size_t share, bool val, bool test);
+/* What the scores of part VAL or TEST are taken on; p NULL: all of a file of its own. */
+void task_note_part(pare_task_facts *f, const pare_dataset *d, const task_parts *p, size_t part);
 
-/* The most inputs of `rows` output rows each that one pass evaluates together, at least 1: large
- * vocabularies get fewer. */
-size_t task_eval_limit(const pare_model *m, size_t rows, size_t batch);
+/* The score of a model on a part, as pare_evaluate has it; of text the nats. A model whose outputs are
+ * not finite is no error: nan. */
+PARE_MUST_USE pare_status task_score(double *out, const pare_model *m, const pare_dataset *d,
+                                     const pare_exec *exec, pare_err *err);
 #endif

@@ -12,6 +12,7 @@ typedef struct graph_task {
     bool full;
     int64_t *label[PARTS]; /* n each; -1: of another part */
     size_t count[PARTS];
+    pare_input in[2]; /* of a model that attends over the edges, and of others */
 } graph_task;
 
 /* ---- the largest component ----------------------------------------------------------------- */
@@ -141,40 +142,24 @@ static pare_status read_graph(graph_task *g, pare_arena *a, const pare_task_grap
 
 /* ---- the task ------------------------------------------------------------------------------ */
 
-static pare_batch whole_graph(const graph_task *g, size_t part, bool full)
-{
-    return (pare_batch){.in = {.batch = 1,
-                               .tokens = g->data.graph.n,
-                               .width = g->data.features,
-                               .x = g->data.x,
-                               .graph = full ? NULL : &g->data.graph},
-                        .label = g->label[part]};
-}
-
 static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
                          pare_err *err)
 {
-    const graph_task *g = self;
+    graph_task *g = self;
     (void)a, (void)seed, (void)step, (void)err;
-    *out = whole_graph(g, TRAIN, g->full);
+    *out = (pare_batch){.in = {1, &g->in[g->full]}, .label = g->label[TRAIN]};
     return PARE_OK;
 }
 
 static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part part,
                          const pare_exec *exec, pare_err *err)
 {
-    const graph_task *g = self;
-    const pare_batch b =
-        whole_graph(g, part == PARE_PART_VAL ? VAL : TEST, m->pattern.kind != PARE_GRAPH);
-    pare_scores scores = {0};
-    task_eval e;
-    bool diverged;
-    task_eval_open(&e, m, exec, err);
-    task_eval_batch(&e, &b, b.in.tokens);
-    const pare_status st = task_eval_close(&e, &scores, &diverged);
-    if (st) return st;
-    *out = diverged ? NAN : pare_model_outputs(m) == 2 ? scores.auc : scores.accuracy;
-    return PARE_OK;
+    graph_task *g = self;
+    const int64_t *const label = g->label[part == PARE_PART_VAL ? VAL : TEST];
+    const pare_dataset d = {.task = PARE_TASK_NODES,
+                            .inputs = {1, &g->in[m->pattern.kind != PARE_GRAPH]},
+                            .target = &label};
+    return task_score(out, m, &d, exec, err);
 }
 
 pare_status pare_task_graph(pare_task *out, pare_task_facts *facts, pare_arena *a,
@@ -187,6 +172,10 @@ pare_status pare_task_graph(pare_task *out, pare_task_facts *facts, pare_arena *
     pare_status st = read_graph(g, a, o, err);
     if (st) return st == PARE_ERR_USAGE ? st : task_prefix_error(st, err, o->path);
     const size_t classes = g->data.classes;
+    g->in[1] = (pare_input){
+        .batch = 1, .tokens = g->data.graph.n, .width = g->data.features, .x = g->data.x};
+    g->in[0] = g->in[1];
+    g->in[0].graph = &g->data.graph;
     const char *id = pare_sprintf(a, "graph split %zu component %d full %d", o->split,
                                   o->largest_component, o->full);
     st = task_fingerprint(&id, a, &o->path, 1, err);
@@ -205,6 +194,8 @@ pare_status pare_task_graph(pare_task *out, pare_task_facts *facts, pare_arena *
                                .pool = PARE_POOL_NONE,
                                .train = g->count[TRAIN],
                                .val = g->count[VAL],
-                               .test = g->count[TEST]};
+                               .test = g->count[TEST],
+                               .on = {[PARE_PART_VAL] = {.inputs = g->count[VAL]},
+                                      [PARE_PART_TEST] = {.inputs = g->count[TEST]}}};
     return PARE_OK;
 }

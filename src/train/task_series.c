@@ -1,6 +1,5 @@
 /* task_series.c - sequences with targets (sorting) or with values (angular velocity). A batch is
- * rows drawn with repetition. Rows of a file are split by a shuffle that depends on the split
- * alone. */
+ * rows drawn with repetition. */
 #include "base/array.h"
 #include "base/support.h"
 #include "task.h"
@@ -17,18 +16,12 @@ typedef struct table { /* one file */
     int64_t *ids, *target;
     double *x, *value;
     int64_t max_id, max_target;
+    bool per_token; /* a target at every token */
 } table;
-
-typedef struct part { /* rows of a table */
-    const table *from;
-    const uint32_t *row; /* n */
-    size_t n;
-} part;
 
 typedef struct series_task {
     size_t batch;
-    bool regression_token; /* a row of zeros before the vectors */
-    part part[PARTS];
+    pare_dataset part[PARTS]; /* an input each row */
 } series_task;
 
 /* ---- reading ------------------------------------------------------------------------------- */
@@ -116,9 +109,47 @@ static pare_status read_arrays(table *t, pare_arena *a, const pare_npz *z, pare_
 
 /* ---- parts --------------------------------------------------------------------------------- */
 
-/* All rows of a file, shuffled; a file of its own must have the same shape as the training file. */
-static pare_status read_part(part *p, table *t, const table *train, pare_arena *a, const char *path,
-                             size_t split, pare_err *err)
+/* A row of zeros before every sequence of vectors: the regression token. */
+static pare_status add_regression_token(table *t, pare_arena *a, pare_err *err)
+{
+    size_t n;
+    const size_t given = t->tokens * t->features, row = given + t->features;
+    double *const x = pare_mul(&n, t->n, row) ? pare_alloc(a, n, sizeof *x) : NULL;
+    if (!x) return pare_no_memory(err);
+    for (size_t i = 0; i < t->n; i++)
+        memcpy(x + i * row + t->features, t->x + i * given, given * sizeof *x);
+    t->x = x;
+    t->tokens++;
+    return PARE_OK;
+}
+
+/* The rows as pare_dataset_load has them. */
+static pare_status data_of(pare_dataset *out, const table *t, pare_arena *a, pare_err *err)
+{
+    pare_input *const in = pare_alloc(a, t->n, sizeof *in);
+    const int64_t **const target = pare_alloc(a, t->n, sizeof *target);
+    if (!in || !target) return pare_no_memory(err);
+    for (size_t i = 0; i < t->n; i++) {
+        target[i] = t->target ? t->target + i * t->targets : NULL;
+        in[i] = (pare_input){.batch = 1,
+                             .tokens = t->tokens,
+                             .width = t->features,
+                             .ids = t->ids ? t->ids + i * t->tokens : NULL,
+                             .x = t->x ? t->x + i * t->tokens * t->features : NULL};
+    }
+    *out = (pare_dataset){.task = t->value        ? PARE_TASK_VALUES
+                                  : t->per_token ? PARE_TASK_TOKENS
+                                                 : PARE_TASK_SENTENCE,
+                          .inputs = {t->n, in},
+                          .target = t->target ? target : NULL,
+                          .value = t->value,
+                          .nvalues = t->value ? t->targets : 0};
+    return PARE_OK;
+}
+
+/* A file of its own must have the same shape as the training file. */
+static pare_status read_file(pare_dataset *d, table *t, const table *train, pare_arena *a,
+                             const char *path, pare_err *err)
 {
     pare_npz *z = NULL;
     *t = (table){.path = path};
@@ -129,112 +160,103 @@ static pare_status read_part(part *p, table *t, const table *train, pare_arena *
     pare_npz_close(z);
     pare_arena_free(scratch);
     if (st) return task_prefix_error(st, err, path);
+    t->per_token = t->target && t->targets == t->tokens;
+    if (t->x && t->value && (st = add_regression_token(t, a, err))) return st;
     if (t->features != train->features || t->tokens != train->tokens ||
         t->targets != train->targets || !t->value != !train->value)
         return pare_fail(err, PARE_ERR_INPUT,
                          "%s: %zu tokens, %zu features, %zu targets a row; %s has %zu, %zu and %zu",
                          t->path, t->tokens, t->features, t->targets, train->path, train->tokens,
                          train->features, train->targets);
-    uint32_t *const row = pare_alloc(a, t->n, sizeof *row);
-    if (!row) return pare_no_memory(err);
-    for (size_t i = 0; i < t->n; i++) row[i] = (uint32_t)i;
-    pare_rng r = pare_rng_at(0, split);
-    pare_rng_shuffle(&r, row, t->n);
-    *p = (part){t, row, t->n};
+    return data_of(d, t, a, err);
+}
+
+/* Rows in the order of a shuffle by the split alone: fixed shares of it are the parts. */
+static pare_status share_rows(task_parts *out, pare_arena *a, size_t n,
+                              const pare_task_series_opts *o, pare_err *err)
+{
+    uint32_t *const row = pare_alloc(a, n, sizeof *row);
+    size_t *const order = pare_alloc(a, n, sizeof *order);
+    if (!row || !order) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) row[i] = (uint32_t)i;
+    pare_rng r = pare_rng_at(0, o->split);
+    pare_rng_shuffle(&r, row, n);
+    for (size_t i = 0; i < n; i++) order[i] = row[i];
+    task_share_parts(out, order, n, (size_t)(PARE_SERIES_SHARE * (double)n), !o->val, !o->test);
     return PARE_OK;
 }
 
-static pare_status split_rows(series_task *s, table file[PARTS], pare_arena *a,
+static bool any_counts(const pare_dataset *d, size_t targets)
+{
+    if (d->value) return d->inputs.n > 0;
+    for (size_t i = 0; i < d->inputs.n; i++)
+        for (size_t k = 0; k < targets; k++)
+            if (d->target[i][k] >= 0) return true;
+    return false;
+}
+
+static pare_status split_rows(series_task *s, pare_task_facts *f, table file[PARTS], pare_arena *a,
                               const pare_task_series_opts *o, pare_err *err)
 {
     const char *const path[PARTS] = {o->train, o->val, o->test};
-    part *const train = &s->part[TRAIN];
+    pare_dataset all;
+    task_parts parts;
     pare_status st = PARE_OK;
     for (size_t p = 0; !st && p < PARTS; p++)
-        if (path[p]) st = read_part(&s->part[p], &file[p], &file[TRAIN], a, path[p], o->split, err);
-    for (size_t p = PARTS - 1; !st && p > 0; p--) {
-        const size_t n = (size_t)(PARE_SERIES_SHARE * (double)file[TRAIN].n);
-        if (path[p]) continue;
-        train->n -= n;
-        s->part[p] = (part){train->from, train->row + train->n, n};
-    }
+        if (path[p]) st = read_file(&s->part[p], &file[p], &file[TRAIN], a, path[p], err);
+    if (st) return st;
+    all = s->part[TRAIN];
+    st = o->shares || (o->val && o->test)
+             ? share_rows(&parts, a, all.inputs.n, o, err)
+             : task_draw_parts(&parts, a, &all.inputs, !o->val, !o->test, o->seed, o->train, err);
     for (size_t p = 0; !st && p < PARTS; p++) {
-        const part *const q = &s->part[p];
-        bool counts = q->from->value && q->n > 0;
-        for (size_t i = 0; !q->from->value && !counts && i < q->n; i++)
-            for (size_t k = 0; k < q->from->targets; k++)
-                counts = counts || q->from->target[q->row[i] * q->from->targets + k] >= 0;
-        if (!counts)
+        pare_dataset *const d = &s->part[p];
+        const bool own = p != TRAIN && path[p];
+        if (!own) st = pare_dataset_pick(d, a, &all, parts.number[p], parts.n[p], err);
+        if (!st && !any_counts(d, file[TRAIN].targets))
             st = pare_fail(err, PARE_ERR_INPUT, "%s: no target counts in the %zu %s rows",
-                           q->from->path, q->n, task_part_name[p]);
+                           own ? path[p] : o->train, d->inputs.n, task_part_name[p]);
+        if (!st && p != TRAIN) task_note_part(f, d, own ? NULL : &parts, p);
     }
     return st;
 }
 
 /* ---- batches and scores -------------------------------------------------------------------- */
 
-/* Rows of a table as one batch. */
-static void gather(pare_work *w, pare_batch *out, const series_task *s, const table *t,
-                   const uint32_t *row, size_t n)
-{
-    const size_t tokens = t->tokens + s->regression_token, width = t->features ? t->features : 1;
-    const size_t stride = tokens * width, numbers = t->tokens * width;
-    const size_t skip = stride - numbers; /* zeros in front */
-    int64_t *ids = t->ids ? pare_work_alloc(w, n, stride * sizeof *ids) : NULL;
-    double *x = t->x ? pare_work_alloc(w, n, stride * sizeof *x) : NULL;
-    int64_t *label = t->target ? pare_work_alloc(w, n, t->targets * sizeof *label) : NULL;
-    double *value = t->value ? pare_work_alloc(w, n, t->targets * sizeof *value) : NULL;
-    for (size_t i = 0; !w->st && i < n; i++) {
-        const size_t from = row[i] * numbers, target = row[i] * t->targets;
-        if (ids) memcpy(ids + i * stride, t->ids + from, numbers * sizeof *ids);
-        if (x) memcpy(x + i * stride + skip, t->x + from, numbers * sizeof *x);
-        for (size_t k = 0; k < t->targets; k++) {
-            if (label) label[i * t->targets + k] = t->target[target + k];
-            if (value) value[i * t->targets + k] = t->value[target + k];
-        }
-    }
-    *out =
-        (pare_batch){.in = {.batch = n, .tokens = tokens, .width = t->features, .ids = ids, .x = x},
-                     .label = label,
-                     .value = value};
-}
-
+/* Rows drawn with repetition, one behind the other. */
 static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
                          pare_err *err)
 {
     const series_task *s = self;
-    const part *p = &s->part[TRAIN];
+    const pare_dataset *const p = &s->part[TRAIN];
+    const size_t n = s->batch, tokens = p->inputs.in[0].tokens, width = p->inputs.in[0].width;
+    const size_t targets = p->value ? p->nvalues : p->task == PARE_TASK_TOKENS ? tokens : 1;
     pare_work w = {.arena = a, .err = err};
-    uint32_t *row = pare_work_alloc(&w, s->batch, sizeof *row);
+    pare_input *const in = pare_work_alloc(&w, 1, sizeof *in);
+    int64_t *ids = width ? NULL : pare_work_alloc(&w, n, tokens * sizeof *ids);
+    double *x = width ? pare_work_alloc(&w, n, tokens * width * sizeof *x) : NULL;
+    int64_t *label = p->value ? NULL : pare_work_alloc(&w, n, targets * sizeof *label);
+    double *value = p->value ? pare_work_alloc(&w, n, targets * sizeof *value) : NULL;
     pare_rng r = task_rng(seed, step);
-    for (size_t i = 0; row && i < s->batch; i++) row[i] = p->row[pare_rng_below(&r, p->n)];
-    gather(&w, out, s, p->from, row, s->batch);
-    return w.st;
+    for (size_t i = 0; !w.st && i < n; i++) {
+        const size_t row = (size_t)pare_rng_below(&r, p->inputs.n);
+        const pare_input *const one = &p->inputs.in[row];
+        if (ids) memcpy(ids + i * tokens, one->ids, tokens * sizeof *ids);
+        if (x) memcpy(x + i * tokens * width, one->x, tokens * width * sizeof *x);
+        if (label) memcpy(label + i * targets, p->target[row], targets * sizeof *label);
+        if (value) memcpy(value + i * targets, p->value + row * targets, targets * sizeof *value);
+    }
+    if (w.st) return w.st;
+    *in = (pare_input){.batch = n, .tokens = tokens, .width = width, .ids = ids, .x = x};
+    *out = (pare_batch){.in = {1, in}, .label = label, .value = value};
+    return PARE_OK;
 }
 
 static pare_status score(void *self, double *out, const pare_model *m, pare_fold_part which,
                          const pare_exec *exec, pare_err *err)
 {
     const series_task *s = self;
-    const part *p = &s->part[which == PARE_PART_VAL ? VAL : TEST];
-    const size_t targets = p->from->targets;
-    const size_t most = task_eval_limit(m, p->from->tokens + s->regression_token, s->batch);
-    pare_scores scores = {0};
-    task_eval e;
-    bool diverged;
-    task_eval_open(&e, m, exec, err);
-    for (size_t i = 0, n; !e.work.st && i < p->n; i += n) {
-        pare_batch b;
-        n = p->n - i < most ? p->n - i : most;
-        gather(&e.work, &b, s, p->from, p->row + i, n);
-        if (!e.work.st) task_eval_batch(&e, &b, b.label ? pare_output_rows(m, &b.in) : n * targets);
-    }
-    const pare_status st = task_eval_close(&e, p->from->value ? NULL : &scores, &diverged);
-    if (st) return st;
-    *out = diverged         ? NAN
-           : p->from->value ? e.squares / (double)p->n / (double)targets
-                            : scores.accuracy;
-    return PARE_OK;
+    return task_score(out, m, &s->part[which == PARE_PART_VAL ? VAL : TEST], exec, err);
 }
 
 /* ---- the task ------------------------------------------------------------------------------ */
@@ -260,14 +282,14 @@ static pare_status find_facts(pare_task_facts *f, const series_task *s, const ta
                               const pare_task_series_opts *o, pare_err *err)
 {
     const table *t = &file[TRAIN];
-    const bool each = t->target && t->targets == t->tokens;
-    *f = (pare_task_facts){.features = t->features,
-                           .outputs = t->targets,
-                           .tokens = t->tokens + s->regression_token,
-                           .pool = each ? PARE_POOL_NONE : PARE_POOL_FIRST,
-                           .train = s->part[TRAIN].n,
-                           .val = s->part[VAL].n,
-                           .test = s->part[TEST].n};
+    const bool each = t->per_token;
+    f->features = t->features;
+    f->outputs = t->targets;
+    f->tokens = t->tokens;
+    f->pool = each ? PARE_POOL_NONE : PARE_POOL_FIRST;
+    f->train = s->part[TRAIN].inputs.n;
+    f->val = s->part[VAL].inputs.n;
+    f->test = s->part[TEST].inputs.n;
     pare_status st = t->ids ? alphabet_size(&f->ids, o->ids, file, false, err) : PARE_OK;
     if (!st && t->target) st = alphabet_size(&f->outputs, o->outputs, file, true, err);
     if (st || !each || !t->ids) return st;
@@ -286,19 +308,21 @@ pare_status pare_task_series(pare_task *out, pare_task_facts *facts, pare_arena 
     table *file = pare_alloc(a, PARTS, sizeof *file);
     if (!s || !file) return pare_no_memory(err);
     s->batch = o->batch;
-    pare_status st = split_rows(s, file, a, o, err);
+    *facts = (pare_task_facts){0};
+    pare_status st = split_rows(s, facts, file, a, o, err);
     if (st) return st;
-    s->regression_token = file[TRAIN].x && file[TRAIN].value;
     st = find_facts(facts, s, file, o, err);
-    const char *id = pare_sprintf(a, "series split %zu batch %zu own %d%d", o->split, o->batch,
-                                  o->val != NULL, o->test != NULL);
+    const unsigned long long draw = o->shares ? o->split : o->seed;
+    const char *id = pare_sprintf(a, "series %s %llu batch %zu own %d%d",
+                                  o->shares ? "split" : "seed", draw, o->batch, o->val != NULL,
+                                  o->test != NULL);
     if (!st) st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
     *out = (pare_task){.self = s,
                        .id = id,
                        .metric = file[TRAIN].value ? "mse" : "accuracy",
                        .more_is_better = !file[TRAIN].value,
-                       .epoch = (s->part[TRAIN].n + s->batch - 1) / s->batch,
+                       .epoch = (facts->train + s->batch - 1) / s->batch,
                        .batch = batch,
                        .score = score};
     return PARE_OK;

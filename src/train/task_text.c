@@ -1,129 +1,270 @@
-/* task_text.c - text: predict the next token. A batch is windows that begin anywhere in the
- * training text; scores look at fixed windows side by side, in which every token but the first of
- * a text is predicted once. */
+/* task_text.c - text: predict the next token. A batch is windows that begin anywhere in the training
+ * text; scores look at fixed windows side by side, in which every token but the first of a document
+ * is predicted once. */
+#include "base/support.h"
+#include "data/dataset.h"
 #include "task.h"
+#include "text/text_internal.h"
 
-#include <math.h>
 #include <string.h>
 
-typedef struct tokens {
+/* Some of the training text without a gap: no window reaches into another piece. */
+typedef struct piece {
     const int64_t *ids;
     size_t n;
-    pare_text_notes notes;
-} tokens;
-
-typedef struct eval_windows {
-    tokens text;
-    size_t count, every; /* window k begins at k * every * window */
-} eval_windows;
+    size_t first; /* places where a window can begin, in all pieces before it */
+} piece;
 
 typedef struct text_task {
     size_t window, batch;
-    tokens train;
-    eval_windows part[2]; /* by pare_fold_part */
+    piece *piece;
+    size_t pieces, places;
+    pare_dataset part[2]; /* by pare_fold_part: what scores are taken on */
 } text_task;
+
+/* What is read of all files. */
+typedef struct text_data {
+    pare_dataset part[PARTS];
+    const int64_t *between; /* the tokens that separate documents */
+    size_t nbetween;
+} text_data;
 
 /* ---- reading ------------------------------------------------------------------------------- */
 
-/* All texts of a file, one behind the other. */
-static pare_status read_tokens(tokens *out, pare_arena *a, const pare_model *m, const char *path,
-                               pare_err *err)
+/* Documents cut into windows, or (window SIZE_MAX / 2) as they are. */
+static pare_status read_text(pare_dataset *d, pare_arena *a, const pare_model *m, const char *path,
+                             size_t window, bool whole, pare_err *err)
 {
-    pare_dataset d;
-    pare_status st = pare_dataset_load(
-        &d, a, m, path, &(pare_data_opts){.window = SIZE_MAX / 2, .whole = true}, err);
-    if (!st && d.task != PARE_TASK_TEXT)
-        st = pare_fail(err, PARE_ERR_INPUT, "%s: text is read from .txt, or ids from .npy", path);
-    if (st) return st;
+    const pare_data_opts o = {.window = window, .whole = whole};
+    const pare_status st = pare_dataset_load(d, a, m, path, &o, err);
+    if (st || d->task == PARE_TASK_TEXT) return st;
+    return pare_fail(err, PARE_ERR_INPUT, "%s: text is read from .txt, or ids from .npy", path);
+}
+
+/* The tokens of what separates documents, unless every text begins or ends with tokens of its own. */
+static pare_status read_between(text_data *t, pare_arena *a, const pare_model *m,
+                                const char *between, pare_err *err)
+{
+    pare_tokenizer *k = NULL;
+    int64_t *ids = NULL;
+    if (!between || !*between) return PARE_OK;
+    pare_status st = pare_tokenizer_new(&k, a, m->tokenizer, m->vocab, m->vocab_bytes, err);
+    if (!st) st = pare_encode(&ids, &t->nbetween, a, k, "", 0, err);
+    if (st || t->nbetween > 0) return t->nbetween = 0, st;
+    st = pare_encode(&ids, &t->nbetween, a, k, between, strlen(between), err);
+    t->between = ids;
+    return st;
+}
+
+static size_t count_targets(const pare_dataset *d)
+{
     size_t n = 0;
-    for (size_t i = 0; i < d.inputs.n; i++) n += d.inputs.in[i].tokens;
-    int64_t *ids = d.inputs.n == 1 ? NULL : pare_alloc(a, n, sizeof *ids);
-    *out = (tokens){ids ? ids : d.inputs.in[0].ids, n, d.notes};
-    if (d.inputs.n == 1) return PARE_OK;
-    if (!ids) return pare_no_memory(err);
-    for (size_t i = 0; i < d.inputs.n; i++) {
-        memcpy(ids, d.inputs.in[i].ids, d.inputs.in[i].tokens * sizeof *ids);
-        ids += d.inputs.in[i].tokens;
+    for (size_t i = 0; i < d->inputs.n; i++)
+        for (size_t k = 0; k < d->inputs.in[i].tokens; k++) n += d->target[i][k] >= 0;
+    return n;
+}
+
+/* Windows side by side of n tokens. */
+static pare_status cut_windows(pare_dataset *out, pare_arena *a, const pare_model *m,
+                               const int64_t *ids, size_t n, size_t window, pare_err *err)
+{
+    *out = (pare_dataset){.task = PARE_TASK_TEXT};
+    pare_data_reader r = {.arena = a, .err = err, .model = m, .out = out, .window = window};
+    const pare_status st = pare_data_add_windows(&r, ids, n);
+    out->inputs = (pare_inputs){r.n, r.in};
+    out->target = r.target;
+    return st;
+}
+
+/* ---- parts --------------------------------------------------------------------------------- */
+
+/* The inputs of the training part, ascending, one behind the other; what separates documents
+ * between two of them. A new piece begins where the text of either goes on in an input that belongs to
+ * another part. */
+static pare_status join_pieces(text_task *t, pare_arena *a, const text_data *d,
+                               const size_t *number, size_t n, pare_err *err)
+{
+    const pare_inputs *const all = &d->part[TRAIN].inputs;
+    size_t tokens = 0;
+    for (size_t i = 0; i < n; i++) tokens += all->in[number[i]].tokens + d->nbetween;
+    int64_t *ids = pare_alloc(a, tokens ? tokens : 1, sizeof *ids);
+    t->piece = pare_alloc(a, n ? n : 1, sizeof *t->piece);
+    if (!ids || !t->piece) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) {
+        const size_t k = number[i];
+        const bool next = i > 0 && number[i - 1] + 1 == k;
+        const bool broken = i > 0 && !next &&
+                            (all->in[k].continues || all->in[number[i - 1] + 1].continues);
+        if (i == 0 || broken) t->piece[t->pieces++] = (piece){.ids = ids};
+        piece *const p = &t->piece[t->pieces - 1];
+        if (p->n > 0 && !all->in[k].continues && d->nbetween) {
+            memcpy(ids, d->between, d->nbetween * sizeof *ids);
+            ids += d->nbetween;
+            p->n += d->nbetween;
+        }
+        memcpy(ids, all->in[k].ids, all->in[k].tokens * sizeof *ids);
+        ids += all->in[k].tokens;
+        p->n += all->in[k].tokens;
     }
     return PARE_OK;
 }
 
-/* Cuts the share of a text that had `all` tokens off its end. */
-static tokens cut(tokens *t, size_t all)
+/* What the seed holds out of the training file; all of it where the other parts have files. */
+static pare_status draw_parts(text_task *t, text_data *d, pare_task_facts *f, pare_arena *a,
+                              const pare_task_text_opts *o, pare_err *err)
 {
-    const size_t n = (size_t)(PARE_TEXT_SHARE * (double)all);
-    t->n -= n;
-    return (tokens){.ids = t->ids + t->n, .n = n};
+    const char *const path[PARTS] = {o->train, o->val, o->test};
+    const pare_dataset all = d->part[TRAIN];
+    task_parts parts = {.n = {all.inputs.n}};
+    pare_status st = PARE_OK;
+    if (!o->val || !o->test) {
+        st = task_draw_parts(&parts, a, &all.inputs, !o->val, !o->test, o->seed, o->train, err);
+    } else {
+        parts.number[TRAIN] = pare_alloc(a, parts.n[TRAIN], sizeof *parts.number[TRAIN]);
+        if (!parts.number[TRAIN]) return pare_no_memory(err);
+        for (size_t i = 0; i < parts.n[TRAIN]; i++) parts.number[TRAIN][i] = i;
+    }
+    for (size_t p = VAL; p < PARTS && !st; p++) {
+        if (!path[p])
+            st = pare_dataset_pick(&d->part[p], a, &all, parts.number[p], parts.n[p], err);
+        if (!st) task_note_part(f, &d->part[p], path[p] ? NULL : &parts, p);
+    }
+    return st ? st : join_pieces(t, a, d, parts.number[TRAIN], parts.n[TRAIN], err);
 }
 
-/* At most as many windows as hold `most_tokens` (0: all), spread evenly over the text. */
-static eval_windows choose_windows(tokens text, size_t window, size_t most_tokens)
+/* All tokens of a file, one document behind the other. */
+static pare_status join_all(piece *out, pare_arena *a, const pare_dataset *d, pare_err *err)
 {
-    const size_t all = (text.n - 1 + window - 1) / window; /* windows with a target */
-    const size_t most = most_tokens / window > 0 ? most_tokens / window : 1;
-    eval_windows w = {text, all, 1};
-    if (most_tokens == 0 || all <= most) return w;
-    w.every = (all + most - 1) / most;
-    w.count = (all + w.every - 1) / w.every;
-    return w;
+    int64_t *ids;
+    *out = (piece){0};
+    for (size_t i = 0; i < d->inputs.n; i++) out->n += d->inputs.in[i].tokens;
+    out->ids = ids = pare_alloc(a, out->n, sizeof *ids);
+    if (!ids) return pare_no_memory(err);
+    for (size_t i = 0; i < d->inputs.n; i++) {
+        memcpy(ids, d->inputs.in[i].ids, d->inputs.in[i].tokens * sizeof *ids);
+        ids += d->inputs.in[i].tokens;
+    }
+    return PARE_OK;
 }
 
-static pare_status check_length(const tokens *t, size_t least, const char *what, const char *path,
+static pare_status check_length(size_t tokens, size_t least, size_t part, const char *path,
                                 pare_err *err)
 {
-    if (t->n >= least) return PARE_OK;
+    if (tokens >= least) return PARE_OK;
     return pare_fail(err, PARE_ERR_INPUT,
-                     "%s: %zu tokens of %s text, %zu are needed; give more text%s", path, t->n,
-                     what, least, least > 2 ? ", or a smaller window" : "");
+                     "%s: %zu tokens of %s text, %zu are needed; give more text%s", path, tokens,
+                     task_part_name[part], least, least > 2 ? ", or a smaller window" : "");
+}
+
+/* Fixed shares of the tokens, from the end of the training file. */
+static pare_status share_parts(text_task *t, text_data *d, pare_task_facts *f, pare_arena *a,
+                               const pare_model *m, const pare_task_text_opts *o, pare_err *err)
+{
+    const char *const path[PARTS] = {o->train, o->val, o->test};
+    piece *const train = t->piece = pare_alloc(a, 1, sizeof *train);
+    if (!train) return pare_no_memory(err);
+    pare_status st = join_all(train, a, &d->part[TRAIN], err);
+    const size_t share = st ? 0 : (size_t)(PARE_TEXT_SHARE * (double)train->n);
+    t->pieces = 1;
+    for (size_t p = PARTS; --p > TRAIN && !st;) {
+        piece text = {.n = share};
+        if (path[p]) {
+            st = join_all(&text, a, &d->part[p], err);
+        } else {
+            train->n -= share;
+            text.ids = train->ids + train->n;
+        }
+        if (!st) st = check_length(text.n, 2, p, path[p] ? path[p] : o->train, err);
+        if (!st) st = cut_windows(&d->part[p], a, m, text.ids, text.n, t->window, err);
+        if (!st) task_note_part(f, &d->part[p], NULL, p);
+    }
+    return st;
+}
+
+/* At most as many inputs as hold `most_tokens` (0: all), spread evenly. */
+static pare_status thin_out(pare_dataset *out, pare_arena *a, const pare_dataset *d, size_t window,
+                            size_t most_tokens, pare_err *err)
+{
+    const size_t all = d->inputs.n, most = most_tokens / window > 0 ? most_tokens / window : 1;
+    *out = *d;
+    if (most_tokens == 0 || all <= most) return PARE_OK;
+    const size_t every = (all + most - 1) / most, n = (all + every - 1) / every;
+    size_t *const number = pare_alloc(a, n, sizeof *number);
+    if (!number) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) number[i] = i * every;
+    return pare_dataset_pick(out, a, d, number, n, err);
 }
 
 static pare_status read_parts(text_task *t, pare_task_facts *f, pare_arena *a,
                               const pare_task_text_opts *o, pare_err *err)
 {
+    const char *const path[PARTS] = {o->train, o->val, o->test};
+    const size_t each = SIZE_MAX / 2; /* a document is one input */
+    const size_t scored = o->eval_window && !o->shares ? o->eval_window : o->window;
+    const bool whole = o->whole || o->shares, drawn = !o->shares && !(o->val && o->test);
     pare_model m;
-    tokens val, test;
+    text_data d = {0};
     pare_status st = task_text_reader(&m, a, o->tokenizer, o->vocab, o->vocab_bytes, 0, err);
-    if (!st) st = read_tokens(&t->train, a, &m, o->train, err);
-    if (!st && o->test) st = read_tokens(&test, a, &m, o->test, err);
-    if (!st && o->val) st = read_tokens(&val, a, &m, o->val, err);
+    if (!st) st = read_text(&d.part[TRAIN], a, &m, o->train, drawn ? scored : each, whole, err);
+    for (size_t p = VAL; p < PARTS && !st; p++)
+        if (path[p])
+            st = read_text(&d.part[p], a, &m, path[p], o->shares ? each : scored, whole, err);
     if (st) return st;
-    const size_t all = t->train.n;
-    if (!o->test) test = cut(&t->train, all);
-    if (!o->val) val = cut(&t->train, all);
-    st = check_length(&t->train, t->window + 1, "training", o->train, err);
-    if (!st) st = check_length(&val, 2, "validation", o->val ? o->val : o->train, err);
-    if (!st) st = check_length(&test, 2, "test", o->test ? o->test : o->train, err);
-    if (st) return st;
-    t->part[PARE_PART_VAL] = choose_windows(val, t->window, o->eval_tokens);
-    t->part[PARE_PART_TEST] = choose_windows(test, t->window, o->eval_tokens);
     *f = (pare_task_facts){.ids = m.embedding.vocab,
                            .outputs = m.embedding.vocab,
                            .tokens = t->window,
                            .pool = PARE_POOL_NONE,
-                           .train = t->train.n,
-                           .val = val.n,
-                           .test = test.n,
-                           .notes = t->train.notes};
-    return PARE_OK;
+                           .notes = d.part[TRAIN].notes};
+    if (!o->shares) st = read_between(&d, a, &m, d.part[TRAIN].between, err);
+    if (!st) st = o->shares ? share_parts(t, &d, f, a, &m, o, err) : draw_parts(t, &d, f, a, o, err);
+    for (size_t i = 0; i < t->pieces; i++) {
+        piece *const p = &t->piece[i];
+        p->first = t->places;
+        t->places += p->n > t->window ? p->n - t->window : 1;
+        f->train += p->n;
+    }
+    if (!st) st = check_length(f->train, t->window + 1, TRAIN, o->train, err);
+    if (st) return st;
+    f->val = count_targets(&d.part[VAL]);
+    f->test = count_targets(&d.part[TEST]);
+    st = thin_out(&t->part[PARE_PART_VAL], a, &d.part[VAL], scored, o->eval_tokens, err);
+    if (!st) st = thin_out(&t->part[PARE_PART_TEST], a, &d.part[TEST], scored, o->eval_tokens, err);
+    return st;
 }
 
 /* ---- batches and scores -------------------------------------------------------------------- */
+
+/* The window that begins at a place; a piece that is shorter comes whole. */
+static pare_input window_at(const text_task *t, size_t place)
+{
+    size_t low = 0, high = t->pieces;
+    while (high - low > 1) {
+        const size_t middle = (low + high) / 2;
+        if (t->piece[middle].first <= place)
+            low = middle;
+        else
+            high = middle;
+    }
+    const piece *const p = &t->piece[low];
+    return (pare_input){.batch = 1,
+                        .tokens = p->n > t->window ? t->window : p->n - 1,
+                        .ids = p->ids + (place - p->first)};
+}
 
 static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t seed, uint64_t step,
                          pare_err *err)
 {
     const text_task *t = self;
-    const size_t w = t->window;
-    int64_t *ids = pare_alloc(a, t->batch, w * sizeof *ids);
-    int64_t *label = pare_alloc(a, t->batch, w * sizeof *label);
-    if (!ids || !label) return pare_no_memory(err);
+    pare_input *in = pare_alloc(a, t->batch, sizeof *in);
+    int64_t *label = pare_alloc(a, t->batch, t->window * sizeof *label);
+    if (!in || !label) return pare_no_memory(err);
     pare_rng r = task_rng(seed, step);
+    *out = (pare_batch){.in = {t->batch, in}, .label = label};
     for (size_t b = 0; b < t->batch; b++) {
-        const int64_t *from = t->train.ids + pare_rng_below(&r, t->train.n - w);
-        memcpy(ids + b * w, from, w * sizeof *ids);
-        memcpy(label + b * w, from + 1, w * sizeof *label);
+        in[b] = window_at(t, (size_t)pare_rng_below(&r, t->places));
+        memcpy(label, in[b].ids + 1, in[b].tokens * sizeof *label);
+        label += in[b].tokens;
     }
-    *out = (pare_batch){.in = {.batch = t->batch, .tokens = w, .ids = ids}, .label = label};
     return PARE_OK;
 }
 
@@ -131,31 +272,7 @@ static pare_status score(void *self, double *out, const pare_model *m, pare_fold
                          const pare_exec *exec, pare_err *err)
 {
     const text_task *t = self;
-    const eval_windows *k = &t->part[part];
-    const size_t most = task_eval_limit(m, t->window, t->batch);
-    pare_scores scores = {0};
-    task_eval e;
-    bool diverged;
-    task_eval_open(&e, m, exec, err);
-    for (size_t i = 0, n; !e.work.st && i < k->count; i += n) {
-        for (n = 0; n < most && i + n < k->count; n++) /* so many are whole */
-            if (((i + n) * k->every + 1) * t->window > k->text.n) break;
-        if (n == 0) n = 1; /* the last of the text, which comes alone */
-        const size_t begin = i * k->every * t->window, left = k->text.n - begin;
-        const size_t w = left < t->window ? left : t->window;
-        int64_t *ids = pare_work_alloc(&e.work, n * w, sizeof *ids);
-        int64_t *label = pare_work_alloc(&e.work, n * w, sizeof *label);
-        for (size_t j = 0; !e.work.st && j < n * w; j++) {
-            const size_t at = begin + j / w * k->every * t->window + j % w;
-            ids[j] = k->text.ids[at];
-            label[j] = at + 1 < k->text.n ? k->text.ids[at + 1] : -1;
-        }
-        const pare_batch b = {.in = {.batch = n, .tokens = w, .ids = ids}, .label = label};
-        task_eval_batch(&e, &b, n * w);
-    }
-    const pare_status st = task_eval_close(&e, &scores, &diverged);
-    if (!st) *out = diverged ? NAN : scores.nats;
-    return st;
+    return task_score(out, m, &t->part[part], exec, err);
 }
 
 pare_status pare_task_text(pare_task *out, pare_task_facts *facts, pare_arena *a,
@@ -172,16 +289,21 @@ pare_status pare_task_text(pare_task *out, pare_task_facts *facts, pare_arena *a
     pare_status st = read_parts(t, facts, a, o, err);
     if (!st && o->vocab) st = pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err);
     if (st) return st;
-    const char *id = pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu eval-tokens %zu",
-                                  pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL,
-                                  o->test != NULL, o->window, o->batch, o->eval_tokens);
+    const char *id =
+        pare_sprintf(a, "text %s %s own %d%d window %zu batch %zu eval-tokens %zu eval-window %zu",
+                     pare_tokenizer_name(o->tokenizer), vocab, o->val != NULL, o->test != NULL,
+                     o->window, o->batch, o->eval_tokens, o->eval_window);
+    if (id)
+        id = o->shares ? pare_sprintf(a, "%s shares", id)
+                       : pare_sprintf(a, "%s seed %llu whole %d", id, (unsigned long long)o->seed,
+                                      o->whole);
     st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
     const size_t step_tokens = t->window * t->batch;
     *out = (pare_task){.self = t,
                        .id = id,
                        .metric = "nats",
-                       .epoch = (t->train.n + step_tokens - 1) / step_tokens,
+                       .epoch = (facts->train + step_tokens - 1) / step_tokens,
                        .batch = batch,
                        .score = score};
     return PARE_OK;

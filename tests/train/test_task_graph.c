@@ -37,8 +37,9 @@ static void a_step_is_the_whole_graph_with_the_labels_of_the_training_mask(void 
     assert_string_equal(l.metric, "accuracy");
     assert_true(l.more_is_better);
     assert_ok(l.batch(l.self, &b, arena, 5, 7, &err), &err);
-    assert_true(b.in.batch == 1 && b.in.tokens == 20 && b.in.x[2 * 4] == 4 && b.in.graph);
-    assert_int_equal(b.in.graph->ptr[20], 2 * 19);
+    const pare_input *const in = b.in.in;
+    assert_true(b.in.n == 1 && in->batch == 1 && in->tokens == 20 && in->x[2 * 4] == 4 && in->graph);
+    assert_int_equal(b.in.in[0].graph->ptr[20], 2 * 19);
     for (size_t i = 0; i < 20; i++)
         assert_int_equal(b.label[i], i % 4 < 2 ? (int64_t)(i / 4 % 3) : -1);
 }
@@ -54,7 +55,7 @@ static void a_model_without_edges_gets_none(void **state)
     const pare_task_graph_opts o = {.path = path, .full = true};
     assert_ok(pare_task_graph(&l, &f, arena, &o, &err), &err);
     assert_ok(l.batch(l.self, &b, arena, 0, 0, &err), &err);
-    assert_null(b.in.graph);
+    assert_null(b.in.in[0].graph);
     assert_string_equal(l.metric, "auc");
 }
 
@@ -71,12 +72,12 @@ static void the_largest_component_keeps_numbers_labels_and_masks_together(void *
     assert_int_equal(f.tokens, 18); /* the path of two nodes is gone */
     assert_true(f.train == 10 && f.val == 4 && f.test == 4);
     assert_ok(l.batch(l.self, &b, arena, 0, 0, &err), &err);
-    assert_int_equal(b.in.graph->n, 18);
-    assert_int_equal(b.in.graph->ptr[18], 36);
+    assert_int_equal(b.in.in[0].graph->n, 18);
+    assert_int_equal(b.in.in[0].graph->ptr[18], 36);
     for (size_t i = 0; i < 18; i++) {
-        assert_true(b.in.x[2 * i] == (double)i);
+        assert_true(b.in.in[0].x[2 * i] == (double)i);
         assert_int_equal(b.label[i], i % 4 < 2 ? (int64_t)(i / 4 % 3) : -1);
-        assert_int_equal(b.in.graph->ptr[i + 1] - b.in.graph->ptr[i], 2);
+        assert_int_equal(b.in.in[0].graph->ptr[i + 1] - b.in.in[0].graph->ptr[i], 2);
     }
 }
 
@@ -107,11 +108,11 @@ static void the_component_gets_new_numbers(void **state)
             assert_true(split < 500);
     }
     assert_ok(l.batch(l.self, &b, arena, 0, 0, &err), &err);
-    assert_int_equal(b.in.graph->n, 4); /* 2, 3, 4, 6 */
+    assert_int_equal(b.in.in[0].graph->n, 4); /* 2, 3, 4, 6 */
     const double want[4] = {12, 13, 14, 16};
-    for (size_t i = 0; i < 4; i++) assert_true(b.in.x[i] == want[i]);
+    for (size_t i = 0; i < 4; i++) assert_true(b.in.in[0].x[i] == want[i]);
     const uint32_t keys[] = {1, 2, 0, 3, 0, 3, 1, 2}; /* of 2: 3, 4; of 3: 2, 6; ... */
-    assert_memory_equal(b.in.graph->idx, keys, sizeof keys);
+    assert_memory_equal(b.in.in[0].graph->idx, keys, sizeof keys);
 }
 
 static void refused(small_graph s, pare_task_graph_opts o, const char *why)

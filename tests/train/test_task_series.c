@@ -46,9 +46,9 @@ static void sorting_is_ids_with_targets_in_the_second_half(void **state)
     assert_string_equal(l.metric, "accuracy");
     assert_true(l.epoch == 5 && l.more_is_better);
     assert_ok(l.batch(l.self, &b, arena, 0, 0, &err), &err);
-    assert_true(b.in.batch == 8 && b.in.tokens == 7 && !b.value);
+    assert_true(b.in.n == 1 && b.in.in[0].batch == 8 && b.in.in[0].tokens == 7 && !b.value);
     for (size_t r = 0; r < 8; r++) {
-        const int64_t *id = b.in.ids + 7 * r, *want = b.label + 7 * r;
+        const int64_t *id = b.in.in[0].ids + 7 * r, *want = b.label + 7 * r;
         for (size_t i = 0; i < 3; i++) assert_int_equal(want[i], -1);
         for (size_t i = 3; i < 6; i++) assert_int_equal(want[i], id[i + 1]);
         for (size_t i = 4; i < 7; i++) assert_true(want[i - 1] <= want[i]);
@@ -67,9 +67,9 @@ static void the_regression_token_is_a_row_of_zeros_in_front(void **state)
     assert_string_equal(l.metric, "mse");
     assert_true(!l.more_is_better);
     assert_ok(l.batch(l.self, &b, arena, 0, 3, &err), &err);
-    assert_true(b.in.batch == 5 && b.in.tokens == 7 && b.in.width == 2 && !b.label);
+    assert_true(b.in.in[0].batch == 5 && b.in.in[0].tokens == 7 && b.in.in[0].width == 2 && !b.label);
     for (size_t r = 0; r < 5; r++) {
-        const double *x = b.in.x + 14 * r;
+        const double *x = b.in.in[0].x + 14 * r;
         assert_true(x[0] == 0 && x[1] == 0);
         const double transposed = atan2(x[5], x[4]) - atan2(x[3], x[2]);
         assert_near(cos(transposed), cos(b.value[r]), 1e-9); /* the value belongs to the row */

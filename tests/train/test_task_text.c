@@ -53,7 +53,7 @@ static void a_batch_is_windows_of_the_training_text_and_the_tokens_after_them(vo
     for (uint64_t step = 0; step < 200; step++) {
         pare_batch b;
         assert_ok(l.batch(l.self, &b, arena, 3, step, &err), &err);
-        assert_true(b.in.batch == 4 && b.in.tokens == 10);
+        assert_true(b.in.n == 4 && b.in.in[3].tokens == 10);
         for (size_t i = 0; i < 40; i++) {
             if (i % 10) assert_int_equal(b.in.ids[i], (b.in.ids[i - 1] + 1) % 251);
             assert_int_equal(b.label[i], (b.in.ids[i] + 1) % 251);

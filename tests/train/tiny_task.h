@@ -31,15 +31,15 @@ static inline pare_status tiny_batch(void *self, pare_batch *out, pare_arena *a,
     const tiny *const t = self;
     pare_rng g = pare_rng_at(seed, step);
     const size_t which = pare_rng_below(&g, TINY_INPUTS);
-    const pare_input *const in = &t->set[0].in[t->same_batch ? 0 : which];
+    pare_input *const in = &t->set[0].in[t->same_batch ? 0 : which];
     const size_t rows = in->batch * in->tokens, cols = pare_model_outputs(t->start);
     int64_t *const label = pare_alloc(a, rows, sizeof *label);
     double *const value = pare_alloc(a, rows * cols, sizeof *value);
     if (!label || !value) return pare_no_memory(err);
     for (size_t r = 0; r < rows; r++) label[r] = tiny_label(in, r);
     for (size_t i = 0; i < rows * cols; i++) value[i] = INFINITY;
-    *out = (pare_batch){.in = *in, .label = label};
-    if (t->poison && step >= t->poison) *out = (pare_batch){.in = *in, .value = value};
+    *out = (pare_batch){.in = {1, in}, .label = label};
+    if (t->poison && step >= t->poison) *out = (pare_batch){.in = {1, in}, .value = value};
     return PARE_OK;
 }
 

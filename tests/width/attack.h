@@ -39,8 +39,11 @@ static inline pare_status a_batch(void *self, pare_batch *out, pare_arena *a, ui
                                   uint64_t step, pare_err *err)
 {
     attack *const t = self;
-    (void)a, (void)seed, (void)step, (void)err;
-    *out = (pare_batch){.in = input_of(&t->x, &t->graph), .label = t->label};
+    (void)seed, (void)step, (void)err;
+    pare_input *const in = pare_alloc(a, 1, sizeof *in);
+    if (!in) return PARE_ERR_MEMORY;
+    *in = input_of(&t->x, &t->graph);
+    *out = (pare_batch){.in = {1, in}, .label = t->label};
     return PARE_OK;
 }
 
