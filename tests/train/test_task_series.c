@@ -38,7 +38,7 @@ static void sorting_is_ids_with_targets_in_the_second_half(void **state)
 {
     (void)state;
     pare_task_facts f;
-    pare_task l = make((pare_task_series_opts){.train = sort, .batch = 8}, &f);
+    pare_task l = make((pare_task_series_opts){.train = sort, .shares = true, .batch = 8}, &f);
     pare_batch b;
     pare_err err = {0};
     assert_true(f.ids == 3 && f.outputs == 3 && f.features == 0 && f.tokens == 7);
@@ -59,7 +59,7 @@ static void the_regression_token_is_a_row_of_zeros_in_front(void **state)
 {
     (void)state;
     pare_task_facts f;
-    pare_task l = make((pare_task_series_opts){.train = turn, .batch = 5}, &f);
+    pare_task l = make((pare_task_series_opts){.train = turn, .shares = true, .batch = 5}, &f);
     pare_batch b;
     pare_err err = {0};
     assert_true(f.features == 2 && f.ids == 0 && f.tokens == 7 && f.outputs == 1);
@@ -82,8 +82,9 @@ static void parts_do_not_overlap_and_follow_the_split(void **state)
 {
     (void)state;
     pare_task_facts f;
-    pare_task zero = make((pare_task_series_opts){.train = turn, .batch = 2000}, &f);
-    pare_task one = make((pare_task_series_opts){.train = turn, .batch = 2000, .split = 1}, &f);
+    pare_task zero = make((pare_task_series_opts){.train = turn, .shares = true, .batch = 2000}, &f);
+    pare_task one = make(
+        (pare_task_series_opts){.train = turn, .shares = true, .batch = 2000, .split = 1}, &f);
     pare_batch b[2];
     pare_err err = {0};
     size_t seen[2] = {0, 0}, both = 0;
@@ -177,6 +178,7 @@ static void refused(pare_task_series_opts o, const char *why)
     pare_task_facts f;
     pare_err err = {0};
     o.batch = 2;
+    o.shares = true;
     if (!o.train) o.train = bad;
     assert_status(pare_task_series(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
     assert_contains(err.msg, ".npz");

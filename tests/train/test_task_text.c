@@ -29,7 +29,7 @@ static int tear_down(void **state)
 static pare_task_text_opts bytes(void)
 {
     return (pare_task_text_opts){
-        .train = path, .tokenizer = PARE_TOK_BYTES, .window = 10, .batch = 4};
+        .train = path, .shares = true, .tokenizer = PARE_TOK_BYTES, .window = 10, .batch = 4};
 }
 
 static pare_task make(pare_task_text_opts o, pare_task_facts *f)
@@ -48,17 +48,18 @@ static void a_batch_is_windows_of_the_training_text_and_the_tokens_after_them(vo
     pare_err err = {0};
     bool late = false;
     assert_true(f.ids == 256 && f.outputs == 256 && f.tokens == 10 && f.features == 0);
-    assert_true(f.train == 900 && f.val == 50 && f.test == 50 && l.epoch == 23);
+    assert_true(f.train == 900 && f.val == 49 && f.test == 49 && l.epoch == 23);
     assert_true(!l.more_is_better);
     for (uint64_t step = 0; step < 200; step++) {
         pare_batch b;
         assert_ok(l.batch(l.self, &b, arena, 3, step, &err), &err);
         assert_true(b.in.n == 4 && b.in.in[3].tokens == 10);
         for (size_t i = 0; i < 40; i++) {
-            if (i % 10) assert_int_equal(b.in.ids[i], (b.in.ids[i - 1] + 1) % 251);
-            assert_int_equal(b.label[i], (b.in.ids[i] + 1) % 251);
+            const int64_t *const ids = b.in.in[i / 10].ids;
+            if (i % 10) assert_int_equal(ids[i % 10], (ids[i % 10 - 1] + 1) % 251);
+            assert_int_equal(b.label[i], (ids[i % 10] + 1) % 251);
         }
-        late |= b.in.ids[0] > 130;
+        late |= b.in.in[0].ids[0] > 130;
     }
     assert_true(late); /* windows begin anywhere */
 }
@@ -74,9 +75,9 @@ static void a_batch_depends_on_seed_and_step_alone(void **state)
     assert_ok(l.batch(l.self, &other_step, arena, 3, 18, &err), &err);
     assert_ok(l.batch(l.self, &other_seed, arena, 4, 17, &err), &err);
     assert_ok(l.batch(l.self, &b, arena, 3, 17, &err), &err);
-    assert_memory_equal(a.in.ids, b.in.ids, 40 * sizeof *a.in.ids);
-    assert_memory_not_equal(a.in.ids, other_step.in.ids, 40 * sizeof *a.in.ids);
-    assert_memory_not_equal(a.in.ids, other_seed.in.ids, 40 * sizeof *a.in.ids);
+    assert_memory_equal(a.label, b.label, 40 * sizeof *a.label);
+    assert_memory_not_equal(a.label, other_step.label, 40 * sizeof *a.label);
+    assert_memory_not_equal(a.label, other_seed.label, 40 * sizeof *a.label);
 }
 
 /* Every logit is the same: the score is log 256, whatever the windows; and what `pare eval` and the
@@ -95,7 +96,7 @@ static void the_score_is_the_mean_over_all_tokens_but_the_first(void **state)
     pare_scores s;
     double got, few;
     float y[10 * 256];
-    assert_true(f.val == 107 && f.train == 950 && f.test == 50);
+    assert_true(f.val == 106 && f.train == 950 && f.test == 49);
     const pare_init init = {
         .kind = PARE_INIT_GPT, .dim = 8, .layers = 1, .heads = 2, .vocab = 256, .context = 10};
     assert_ok(pare_init_model(&m, &init, &err), &err);
