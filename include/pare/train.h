@@ -193,7 +193,7 @@ void pare_adamw_step(pare_params *p, const float *grad, const pare_adamw_state *
 /* ---- what is learned ------------------------------------------------------------------------- */
 
 typedef struct pare_batch {
-    pare_inputs in; /* side by side; they may differ in length */
+    pare_inputs in;       /* side by side; they may differ in length */
     const int64_t *label; /* one per output row, -1 = not counted; or NULL and then */
     const double *value;  /* rows x outputs, nan = not counted */
 } pare_batch;
@@ -290,7 +290,9 @@ PARE_MUST_USE pare_status pare_train(pare_model **out, pare_train_result *result
 /* What the scores of a part are taken on. */
 typedef struct pare_scored_part {
     size_t inputs;  /* so many, or documents, */
-    size_t of;      /* drawn by the seed from so many of the training file; 0: all of a file of its own, or
+    size_t counted; /* with so many targets that count; */
+    size_t
+        of; /* drawn by the seed from so many of the training file; 0: all of a file of its own, or
                        of a fixed share (of a graph: nodes of a mask) */
     bool documents; /* documents were drawn, not single inputs */
 } pare_scored_part;
@@ -333,13 +335,14 @@ typedef struct pare_task_text_opts {
     const char *train, *val, *test; /* .txt or .npy of ids. shares: PARE_TEXT_SHARE of the tokens
                                        each, from the end */
     bool shares;
-    uint64_t seed; /* of what is held out */
-    bool whole;    /* a .txt is one document (pare_data_opts) */
+    uint64_t seed;      /* of what is held out */
+    bool whole;         /* a .txt is one document (pare_data_opts) */
     size_t eval_window; /* tokens of the windows of a score; 0: window */
     pare_tokenizer_kind tokenizer;
     const uint8_t *vocab; /* borrowed */
     size_t vocab_bytes;
-    size_t window, batch; /* a batch: `batch` windows that begin anywhere in the training text, shorter
+    size_t window,
+        batch; /* a batch: `batch` windows that begin anywhere in the training text, shorter
                              ones where a piece of it is shorter */
     size_t eval_tokens; /* a score is taken over windows side by side, as many as hold these tokens,
                              spread evenly over the part; 0: over all of it */
@@ -384,7 +387,8 @@ PARE_MUST_USE pare_status pare_task_sentences(pare_task *out, pare_task_facts *f
  * zeros, the regression token: its position and the map's bias are learned, and the output is read
  * there. */
 typedef struct pare_task_series_opts {
-    const char *train, *val, *test; /* .npz. shares: PARE_SERIES_SHARE of the training rows each, drawn
+    const char *train, *val,
+        *test; /* .npz. shares: PARE_SERIES_SHARE of the training rows each, drawn
                                        by pare_rng_at(0, split) */
     bool shares;
     uint64_t seed; /* of what is held out */

@@ -35,8 +35,8 @@ typedef struct train_opts {
     size_t source;        /* pare_frozen_kind; SOURCE_DEFAULT */
     bool resume;
     size_t checkpoint_every, eval_every, eval_tokens;
-    bool whole;   /* a .txt is one document */
-    size_t parts; /* PARTS_HELDOUT, PARTS_SHARES */
+    bool whole;    /* a .txt is one document */
+    size_t parts;  /* PARTS_HELDOUT, PARTS_SHARES */
     size_t oracle; /* tokens of the engine that attends; 0: our own attention */
 } train_opts;
 

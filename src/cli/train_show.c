@@ -20,7 +20,8 @@ static const char *scored_on(char *buf, size_t size, const training *tr, pare_fo
     if (tr->graph)
         snprintf(buf, size, "%zu nodes of the %s mask", on->inputs, test ? "test" : "validation");
     else if (on->of)
-        snprintf(buf, size, "%s%zu %s %s%s", some, on->inputs, test ? "held-out" : "other", what, s);
+        snprintf(buf, size, "%s%zu %s %s%s", some, on->inputs, test ? "held-out" : "other", what,
+                 s);
     else
         snprintf(buf, size, "%s%zu %s%s%s%s", some, on->inputs, what, s, file ? " of " : "",
                  file ? file : "");
@@ -104,9 +105,8 @@ static pare_status print_json(training *tr, const train_result *r)
     if (ok && on->of)
         ok = pare_json_add_record(root, "held_out",
                                   "inputs:z of:z documents:b seed:u value:g counted:z", on->inputs,
-                                  on->of, on->documents,
-                                  training_heldout_seed(tr, r->runs->best),
-                                  isnan(r->full_test) ? best->test : r->full_test, f->test);
+                                  on->of, on->documents, training_heldout_seed(tr, r->runs->best),
+                                  isnan(r->full_test) ? best->test : r->full_test, on->counted);
     if (tr->o->popup)
         ok =
             ok && pare_json_add_record(root, "popup", "keep:g qk_scale:g source:s seed:u",
@@ -137,8 +137,8 @@ pare_status train_show(training *tr, const train_result *r)
             scored_on(on_val, sizeof on_val, tr, PARE_PART_VAL), out_count(n, e->best_step),
             out_count(val, training_steps(tr, at)), several ? " (best run)" : "");
     if (!isnan(r->full_test))
-        out_row("", "on all of them: test %s %.6f, validation %s %.6f", metric, r->full_test, metric,
-                r->full_val);
+        out_row("", "on all of them: test %s %.6f, validation %s %.6f", metric, r->full_test,
+                metric, r->full_val);
     if (several) out_line("%-38s %10s %10s", metric, "validation", "test");
     for (size_t s = 0; several && s < tr->settings; s++) print_setting(tr, r, s);
     out_row("model", "%s: %s, %s parameters, %s bytes", r->model.path, r->name,

@@ -148,8 +148,8 @@ struct pare_tape {
     pare_mode mode;
     sequence_layout layout;
     pare_arena *layout_arena;
-    size_t n;                /* rows */
-    bool ready;              /* a forward pass is on the tape */
+    size_t n;   /* rows */
+    bool ready; /* a forward pass is on the tape */
     void *grad;
 };
 

@@ -60,15 +60,17 @@ pare_status task_draw_parts(task_parts *out, pare_arena *a, const pare_inputs *a
     *out = (task_parts){.documents = d.documents, .of = d.n};
     const size_t tests = test ? d.held : 0, vals = val ? d.held : 0;
     if (tests + vals >= d.n)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "%s: %zu inputs are too few to train on some and to set others aside; give "
-                         "more data, or files of their own for validation and testing",
-                         path, d.n);
-    const size_t from[PARTS] = {tests + vals, tests, 0}, count[PARTS] = {d.n - tests - vals, vals,
-                                                                         tests};
+        return pare_fail(
+            err, PARE_ERR_INPUT,
+            "%s: %zu inputs are too few to train on some and to set others aside; give "
+            "more data, or files of their own for validation and testing",
+            path, d.n);
+    const size_t from[PARTS] = {tests + vals, tests, 0},
+                 count[PARTS] = {d.n - tests - vals, vals, tests};
     for (size_t p = 0; p < PARTS && !st; p++) {
         out->drawn[p] = count[p];
-        st = pare_heldout_numbers(&out->number[p], &out->n[p], a, &d, from[p], count[p], false, err);
+        st =
+            pare_heldout_numbers(&out->number[p], &out->n[p], a, &d, from[p], count[p], false, err);
     }
     if (!st) qsort(out->number[TRAIN], out->n[TRAIN], sizeof *out->number[TRAIN], by_number);
     return st;
@@ -87,10 +89,20 @@ void task_share_parts(task_parts *out, size_t *order, size_t n, size_t share, bo
     out->n[TRAIN] = n;
 }
 
+static size_t count_targets(const pare_dataset *d)
+{
+    size_t n = d->inputs.n * d->nvalues; /* 0 but for values */
+    for (size_t i = 0; i < d->inputs.n && d->target; i++) {
+        const size_t rows = d->task == PARE_TASK_SENTENCE ? 1 : d->inputs.in[i].tokens;
+        for (size_t k = 0; k < rows; k++) n += d->target[i][k] >= 0;
+    }
+    return n;
+}
+
 void task_note_part(pare_task_facts *f, const pare_dataset *d, const task_parts *p, size_t part)
 {
     pare_scored_part *const on = &f->on[part == TEST ? PARE_PART_TEST : PARE_PART_VAL];
-    *on = (pare_scored_part){.inputs = d->inputs.n};
+    *on = (pare_scored_part){.inputs = d->inputs.n, .counted = count_targets(d)};
     if (!p || !p->of) return;
     on->inputs = p->drawn[part];
     on->of = p->of;

@@ -188,14 +188,15 @@ pare_status pare_task_graph(pare_task *out, pare_task_facts *facts, pare_arena *
                        .epoch = 1,
                        .batch = batch,
                        .score = score};
-    *facts = (pare_task_facts){.features = g->data.features,
-                               .outputs = classes,
-                               .tokens = g->data.graph.n,
-                               .pool = PARE_POOL_NONE,
-                               .train = g->count[TRAIN],
-                               .val = g->count[VAL],
-                               .test = g->count[TEST],
-                               .on = {[PARE_PART_VAL] = {.inputs = g->count[VAL]},
-                                      [PARE_PART_TEST] = {.inputs = g->count[TEST]}}};
+    *facts = (pare_task_facts){
+        .features = g->data.features,
+        .outputs = classes,
+        .tokens = g->data.graph.n,
+        .pool = PARE_POOL_NONE,
+        .train = g->count[TRAIN],
+        .val = g->count[VAL],
+        .test = g->count[TEST],
+        .on = {[PARE_PART_VAL] = {.inputs = g->count[VAL], .counted = g->count[VAL]},
+               [PARE_PART_TEST] = {.inputs = g->count[TEST], .counted = g->count[TEST]}}};
     return PARE_OK;
 }

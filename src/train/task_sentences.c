@@ -49,10 +49,10 @@ static pare_status split_rows(sentence_task *l, pare_task_facts *f, pare_arena *
     const pare_dataset all = l->part[TRAIN];
     const char *const path[PARTS] = {o->train, o->val, o->test};
     task_parts parts;
-    pare_status st = o->shares || (o->val && o->test)
-                         ? share_rows(&parts, a, all.inputs.n, o, err)
-                         : task_draw_parts(&parts, a, &all.inputs, !o->val, !o->test, o->seed,
-                                           o->train, err);
+    pare_status st =
+        o->shares || (o->val && o->test)
+            ? share_rows(&parts, a, all.inputs.n, o, err)
+            : task_draw_parts(&parts, a, &all.inputs, !o->val, !o->test, o->seed, o->train, err);
     for (size_t p = 0; p < PARTS && !st; p++) {
         const bool own = p != TRAIN && path[p];
         if (!own) st = pare_dataset_pick(&l->part[p], a, &all, parts.number[p], parts.n[p], err);
@@ -137,10 +137,9 @@ pare_status pare_task_sentences(pare_task *out, pare_task_facts *facts, pare_are
     if (!st && o->vocab) st = pare_sha256_of(vocab, o->vocab, o->vocab_bytes, err);
     if (st) return st;
     const unsigned long long draw = o->shares ? o->split : o->seed;
-    const char *id = pare_sprintf(a, "sentences %s %s %s %llu batch %zu own %d%d",
-                                  pare_tokenizer_name(o->tokenizer), vocab,
-                                  o->shares ? "split" : "seed", draw, o->batch, o->val != NULL,
-                                  o->test != NULL);
+    const char *id = pare_sprintf(
+        a, "sentences %s %s %s %llu batch %zu own %d%d", pare_tokenizer_name(o->tokenizer), vocab,
+        o->shares ? "split" : "seed", draw, o->batch, o->val != NULL, o->test != NULL);
     st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
     *out = (pare_task){.self = l,

@@ -137,7 +137,7 @@ static pare_status data_of(pare_dataset *out, const table *t, pare_arena *a, par
                              .ids = t->ids ? t->ids + i * t->tokens : NULL,
                              .x = t->x ? t->x + i * t->tokens * t->features : NULL};
     }
-    *out = (pare_dataset){.task = t->value        ? PARE_TASK_VALUES
+    *out = (pare_dataset){.task = t->value       ? PARE_TASK_VALUES
                                   : t->per_token ? PARE_TASK_TOKENS
                                                  : PARE_TASK_SENTENCE,
                           .inputs = {t->n, in},
@@ -313,9 +313,9 @@ pare_status pare_task_series(pare_task *out, pare_task_facts *facts, pare_arena 
     if (st) return st;
     st = find_facts(facts, s, file, o, err);
     const unsigned long long draw = o->shares ? o->split : o->seed;
-    const char *id = pare_sprintf(a, "series %s %llu batch %zu own %d%d",
-                                  o->shares ? "split" : "seed", draw, o->batch, o->val != NULL,
-                                  o->test != NULL);
+    const char *id =
+        pare_sprintf(a, "series %s %llu batch %zu own %d%d", o->shares ? "split" : "seed", draw,
+                     o->batch, o->val != NULL, o->test != NULL);
     if (!st) st = task_fingerprint(&id, a, path, PARTS, err);
     if (st) return st;
     *out = (pare_task){.self = s,

@@ -56,14 +56,6 @@ static pare_status read_between(text_data *t, pare_arena *a, const pare_model *m
     return st;
 }
 
-static size_t count_targets(const pare_dataset *d)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < d->inputs.n; i++)
-        for (size_t k = 0; k < d->inputs.in[i].tokens; k++) n += d->target[i][k] >= 0;
-    return n;
-}
-
 /* Windows side by side of n tokens. */
 static pare_status cut_windows(pare_dataset *out, pare_arena *a, const pare_model *m,
                                const int64_t *ids, size_t n, size_t window, pare_err *err)
@@ -93,8 +85,8 @@ static pare_status join_pieces(text_task *t, pare_arena *a, const text_data *d,
     for (size_t i = 0; i < n; i++) {
         const size_t k = number[i];
         const bool next = i > 0 && number[i - 1] + 1 == k;
-        const bool broken = i > 0 && !next &&
-                            (all->in[k].continues || all->in[number[i - 1] + 1].continues);
+        const bool broken =
+            i > 0 && !next && (all->in[k].continues || all->in[number[i - 1] + 1].continues);
         if (i == 0 || broken) t->piece[t->pieces++] = (piece){.ids = ids};
         piece *const p = &t->piece[t->pieces - 1];
         if (p->n > 0 && !all->in[k].continues && d->nbetween) {
@@ -216,7 +208,8 @@ static pare_status read_parts(text_task *t, pare_task_facts *f, pare_arena *a,
                            .pool = PARE_POOL_NONE,
                            .notes = d.part[TRAIN].notes};
     if (!o->shares) st = read_between(&d, a, &m, d.part[TRAIN].between, err);
-    if (!st) st = o->shares ? share_parts(t, &d, f, a, &m, o, err) : draw_parts(t, &d, f, a, o, err);
+    if (!st)
+        st = o->shares ? share_parts(t, &d, f, a, &m, o, err) : draw_parts(t, &d, f, a, o, err);
     for (size_t i = 0; i < t->pieces; i++) {
         piece *const p = &t->piece[i];
         p->first = t->places;
@@ -225,8 +218,8 @@ static pare_status read_parts(text_task *t, pare_task_facts *f, pare_arena *a,
     }
     if (!st) st = check_length(f->train, t->window + 1, TRAIN, o->train, err);
     if (st) return st;
-    f->val = count_targets(&d.part[VAL]);
-    f->test = count_targets(&d.part[TEST]);
+    f->val = f->on[PARE_PART_VAL].counted;
+    f->test = f->on[PARE_PART_TEST].counted;
     st = thin_out(&t->part[PARE_PART_VAL], a, &d.part[VAL], scored, o->eval_tokens, err);
     if (!st) st = thin_out(&t->part[PARE_PART_TEST], a, &d.part[TEST], scored, o->eval_tokens, err);
     return st;

@@ -27,7 +27,8 @@ static double number(const void *v, pare_dtype t, size_t i)
 static void close_to(double a, double b, double tolerance, const char *what, uint64_t seed)
 {
     if (!(fabs(a - b) <= tolerance * (1 + fabs(b))))
-        fail_msg("seed %llu, %s: %.17g together, %.17g alone", (unsigned long long)seed, what, a, b);
+        fail_msg("seed %llu, %s: %.17g together, %.17g alone", (unsigned long long)seed, what, a,
+                 b);
 }
 
 static void check(pare_model *m, pare_dtype type, uint64_t seed, size_t *ragged)
@@ -106,8 +107,8 @@ static void graphs_do_not_go_side_by_side(void **state)
     pare_input in[] = {some_input(m, 1, 1, 0), some_input(m, 2, 1, 0)};
     passes s = open_passes(m, PARE_F64);
     const pare_mode mode = {.training = false};
-    assert_int_equal(
-        pare_tape_forward_set(s.t, &(pare_inputs){2, in}, &mode, NULL, &err), PARE_ERR_INPUT);
+    assert_int_equal(pare_tape_forward_set(s.t, &(pare_inputs){2, in}, &mode, NULL, &err),
+                     PARE_ERR_INPUT);
     assert_non_null(strstr(err.msg, "side by side"));
     pare_tape_free(s.t);
     pare_params_free(s.p);

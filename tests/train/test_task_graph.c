@@ -38,7 +38,8 @@ static void a_step_is_the_whole_graph_with_the_labels_of_the_training_mask(void 
     assert_true(l.more_is_better);
     assert_ok(l.batch(l.self, &b, arena, 5, 7, &err), &err);
     const pare_input *const in = b.in.in;
-    assert_true(b.in.n == 1 && in->batch == 1 && in->tokens == 20 && in->x[2 * 4] == 4 && in->graph);
+    assert_true(b.in.n == 1 && in->batch == 1 && in->tokens == 20 && in->x[2 * 4] == 4 &&
+                in->graph);
     assert_int_equal(b.in.in[0].graph->ptr[20], 2 * 19);
     for (size_t i = 0; i < 20; i++)
         assert_int_equal(b.label[i], i % 4 < 2 ? (int64_t)(i / 4 % 3) : -1);

@@ -88,15 +88,14 @@ static void check_batch(const pare_batch *b, const pare_inputs *held, size_t lea
             for (size_t h = 0; h < held->n; h++) {
                 const pare_input *const in = &b->in.in[i], *const out = &held->in[h];
                 const size_t row = in->tokens * (in->x ? in->width : 1);
-                if (in->x)
-                    assert_memory_not_equal(in->x + s * row, out->x, row * sizeof *in->x);
+                if (in->x) assert_memory_not_equal(in->x + s * row, out->x, row * sizeof *in->x);
                 for (size_t k = 0; in->ids && k + least <= in->tokens; k++)
                     assert_false(occurs(out, in->ids + s * row + k, least));
             }
 }
 
-static void check_task(const pare_task *l, const pare_task_facts *f, const char *path, uint64_t seed,
-                       bool whole, size_t least)
+static void check_task(const pare_task *l, const pare_task_facts *f, const char *path,
+                       uint64_t seed, bool whole, size_t least)
 {
     pare_model *const m = model_for(f);
     pare_err err = {0};
@@ -140,7 +139,7 @@ static void check_no_gap(const pare_task *l)
         const int64_t *label = b.label;
         for (size_t i = 0; i < b.in.n; i++) {
             const pare_input *const in = &b.in.in[i];
-            assert_true(occurs(&whole, in->ids, in->tokens));
+            assert_true(occurs(&whole, in->ids, in->tokens + 1)); /* with the last label */
             assert_memory_equal(label, in->ids + 1, (in->tokens - 1) * sizeof *label);
             assert_int_equal(label[in->tokens - 1], in->ids[in->tokens]);
             label += in->tokens;

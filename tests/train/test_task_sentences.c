@@ -53,7 +53,8 @@ static void the_facts_are_those_of_the_files(void **state)
 {
     (void)state;
     pare_task_facts f;
-    const pare_task l = make((pare_task_sentences_opts){.train = some, .shares = true, .batch = 8}, &f);
+    const pare_task l =
+        make((pare_task_sentences_opts){.train = some, .shares = true, .batch = 8}, &f);
     assert_true(f.ids == 256 && f.outputs == 2 && f.tokens == 3 && f.pool == PARE_POOL_FIRST);
     assert_true(f.train == 80 && f.val == 10 && f.test == 10);
     assert_string_equal(l.metric, "accuracy");
@@ -73,7 +74,8 @@ static void a_batch_has_any_lengths_and_every_row_its_turn(void **state)
     enum { STEPS = 3000 };
     pare_task_facts f;
     pare_err err = {0};
-    const pare_task l = make((pare_task_sentences_opts){.train = some, .shares = true, .batch = 4}, &f);
+    const pare_task l =
+        make((pare_task_sentences_opts){.train = some, .shares = true, .batch = 4}, &f);
     size_t length[4] = {0}, mixed = 0;
     for (uint64_t step = 0; step < STEPS; step++) {
         pare_batch b;
@@ -99,9 +101,10 @@ static void parts_follow_the_split(void **state)
 {
     (void)state;
     pare_task_facts f;
-    const pare_task a = make((pare_task_sentences_opts){.train = some, .shares = true, .batch = 4}, &f);
-    const pare_task b = make(
-        (pare_task_sentences_opts){.train = some, .shares = true, .batch = 4, .split = 1}, &f);
+    const pare_task a =
+        make((pare_task_sentences_opts){.train = some, .shares = true, .batch = 4}, &f);
+    const pare_task b =
+        make((pare_task_sentences_opts){.train = some, .shares = true, .batch = 4, .split = 1}, &f);
     assert_string_not_equal(a.id, b.id);
 }
 

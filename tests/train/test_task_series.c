@@ -67,7 +67,8 @@ static void the_regression_token_is_a_row_of_zeros_in_front(void **state)
     assert_string_equal(l.metric, "mse");
     assert_true(!l.more_is_better);
     assert_ok(l.batch(l.self, &b, arena, 0, 3, &err), &err);
-    assert_true(b.in.in[0].batch == 5 && b.in.in[0].tokens == 7 && b.in.in[0].width == 2 && !b.label);
+    assert_true(b.in.in[0].batch == 5 && b.in.in[0].tokens == 7 && b.in.in[0].width == 2 &&
+                !b.label);
     for (size_t r = 0; r < 5; r++) {
         const double *x = b.in.in[0].x + 14 * r;
         assert_true(x[0] == 0 && x[1] == 0);
@@ -82,9 +83,10 @@ static void parts_do_not_overlap_and_follow_the_split(void **state)
 {
     (void)state;
     pare_task_facts f;
-    pare_task zero = make((pare_task_series_opts){.train = turn, .shares = true, .batch = 2000}, &f);
-    pare_task one = make(
-        (pare_task_series_opts){.train = turn, .shares = true, .batch = 2000, .split = 1}, &f);
+    pare_task zero =
+        make((pare_task_series_opts){.train = turn, .shares = true, .batch = 2000}, &f);
+    pare_task one =
+        make((pare_task_series_opts){.train = turn, .shares = true, .batch = 2000, .split = 1}, &f);
     pare_batch b[2];
     pare_err err = {0};
     size_t seen[2] = {0, 0}, both = 0;
