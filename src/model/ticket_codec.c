@@ -140,7 +140,8 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
     static ticket_expand_fn *const expanders[] = {[PARE_CODED_FACTORED] = ticket_expand_factored,
                                                   [PARE_CODED_IDENTITY] = ticket_expand_identity,
                                                   [PARE_CODED_POPUP] = ticket_expand_popup,
-                                                  [PARE_CODED_RELU] = ticket_expand_factored};
+                                                  [PARE_CODED_RELU] = ticket_expand_factored,
+                                                  [PARE_CODED_TRELLIS] = ticket_expand_trellis};
     const size_t kind = (size_t)h.kind;
     ticket_expand_fn *const expand =
         kind < sizeof expanders / sizeof *expanders ? expanders[kind] : NULL;

@@ -8,6 +8,7 @@
  *   ticket_mask_coder.c   its arithmetic coder; ticket_mask_choice.c: masks that cost few bits
  *   ticket_identity.c     identities
  *   ticket_popup.c        a masked random matrix (edge-popup)
+ *   ticket_trellis.c      a path through a random table; trellis_table.c
  *   range_coder.c         the range coder of both coders
  *
  * A new kind has a number in pare_coded_kind, an expander in the table of ticket_codec.c, and a
@@ -32,7 +33,8 @@ typedef struct ticket_body {
  * enough for them: a few bytes must not ask for all memory. */
 typedef pare_status ticket_expand_fn(float **out, pare_arena *a, const pare_coded_head *h,
                                      const ticket_body *body, pare_arena *scratch, pare_err *err);
-ticket_expand_fn ticket_expand_factored, ticket_expand_identity, ticket_expand_popup;
+ticket_expand_fn ticket_expand_factored, ticket_expand_identity, ticket_expand_popup,
+    ticket_expand_trellis;
 PARE_MUST_USE pare_status ticket_new_weight(float **out, pare_arena *a, const pare_coded_head *h,
                                             pare_err *err);
 

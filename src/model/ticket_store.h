@@ -22,7 +22,8 @@ typedef enum pare_coded_kind {
     PARE_CODED_FACTORED = 1, /* two masked random matrices, multiplied */
     PARE_CODED_IDENTITY = 2, /* identities side by side, or one above its negative */
     PARE_CODED_POPUP = 3,    /* a masked random matrix */
-    PARE_CODED_RELU = 4      /* two masked random matrices with a ReLU between them */
+    PARE_CODED_RELU = 4,     /* two masked random matrices with a ReLU between them */
+    PARE_CODED_TRELLIS = 6   /* a path through a random table, rotated (trellis.h) */
 } pare_coded_kind;
 
 /* What every kind says at its beginning. */
