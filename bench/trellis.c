@@ -10,7 +10,7 @@
 static double seconds(void)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(getenv("CPU") ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -54,8 +54,11 @@ int main(int argc, char **argv)
     const pare_exec exec = {.threads = argc > 1 ? atoi(argv[1]) : 2};
     const size_t n = argc > 2 ? (size_t)atoi(argv[2]) : 1000;
     const unsigned L = argc > 3 ? (unsigned)atoi(argv[3]) : 14;
-    static const double bits[] = {1.5, 2, 2.5, 3, 3.5, 4, 5, 6};
-    for (size_t k = 0; k < sizeof bits / sizeof *bits; k++) row(n, bits[k], L, false, &exec);
+    double bits[] = {1.5, 2, 2.5, 3, 3.5, 4, 5, 6};
+    int nb = 8;
+    if (argc > 4) bits[0] = atof(argv[4]), nb = 1;
+    for (int k = 0; k < nb; k++) row(n, bits[k], L, false, &exec);
+    if (nb > 1)
     row(n, 4, L, true, &exec);
     return 0;
 }

@@ -22,7 +22,7 @@ typedef struct trellis_job {
     uint64_t seed, stream;   /* the stream is the matrix's own and ends in 24 zero bits */
     const pare_exec *exec;
 } trellis_job;
-enum { TRELLIS_STATE_BITS = 14, TRELLIS_RUN = 256 /* weights of a run, about */ };
+enum { TRELLIS_STATE_BITS = 15, TRELLIS_RUN = 256 /* weights of a run, about */ };
 
 /* Whether a matrix of this shape has enough weights for a path. */
 bool trellis_possible(size_t rows, size_t cols, double bits);

@@ -60,7 +60,7 @@ static int clamp(int v)
 }
 
 /* What step_of adds up, for one state. */
-static int cost_of(const viterbi_step *s, size_t state)
+PARE_INLINE int cost_of(const viterbi_step *s, size_t state)
 {
     int d = clamp(s->target - s->table[state]);
     if (s->weight) d = (d * s->weight + (1 << 14)) >> 15;
@@ -73,8 +73,11 @@ static size_t least_of(const viterbi_step *s, size_t group)
 {
     const size_t groups = s->states >> s->to;
     size_t best = group;
-    for (size_t state = group + groups; state < s->states; state += groups)
-        if (cost_of(s, state) < cost_of(s, best)) best = state;
+    int least = cost_of(s, group);
+    for (size_t state = group + groups; state < s->states; state += groups) {
+        const int cost = cost_of(s, state);
+        if (cost < least) least = cost, best = state;
+    }
     return best;
 }
 
