@@ -234,8 +234,9 @@ static pare_status check_out(cli *c, reduction *r, const char *cert_path)
 
 pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
 {
-    /* A ticket is a file, unless the name is that of a folder: then it is refused. */
-    const bool file = r->any_shape || r->o.kind == PARE_REDUCE_TICKET;
+    /* A ticket is a file, and so is a quantized model, unless the name is that of a folder: then it is refused. */
+    const bool file = r->any_shape || r->o.kind == PARE_REDUCE_TICKET ||
+                      r->o.kind == PARE_REDUCE_QUANT;
     r->o.folder =
         reduce_names_folder(c->operand[0], c->out) && !(file && c->out[strlen(c->out) - 1] != '/');
     if (r->o.folder) c->out = cli_folder_name(c, c->out);
