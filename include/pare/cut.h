@@ -79,6 +79,7 @@ typedef struct pare_reduction {
 
     /* Reports of the directions. */
     pare_fold_report fold;
+    pare_share_report shared; /* fold, with opts.share_rows */
     pare_width_report width;
     pare_train_result distilled; /* width, with opts.distill.epochs */
     pare_depth_report depth;
@@ -162,6 +163,9 @@ typedef struct pare_reduce_opts {
     size_t nask;
     const pare_prover *prover; /* pare_reduce_publish alone: how the cut is proven */
 
+    /* Fold: rows of the embedding are shared, and nothing is folded (pare_share_rows). */
+    bool share_rows;
+    double share_distance; /* below 0: found by a gap */
     pare_width_opts width;
     pare_distill_opts distill; /* width of graphs: trained for so many epochs afterwards; 0: not */
     pare_depth_opts depth;     /* without a number of layers max_error looks for the fewest */

@@ -5,6 +5,7 @@
 #include "model_file.h"
 #include "precision.h"
 #include "safetensors.h"
+#include "shared_rows.h"
 #include "ticket_store.h"
 #include <string.h>
 
@@ -199,6 +200,16 @@ static pare_status match_name(void *self, const char *weight, pare_weight *w, bo
     return PARE_OK;
 }
 
+/* A tensor of bytes, beside the weights; *out NULL: the file has none of that name. */
+static pare_status bind_bytes(binder *b, const st_tensor **out, const char *name, pare_err *err)
+{
+    const st_tensor *const t = *out = st_find(b->file, name);
+    if (!t) return PARE_OK;
+    b->used++;
+    if (t->dtype == PARE_U8 && t->ndim == 1) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "tensor %s must be U8 with one dimension", name);
+}
+
 static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scratch, pare_err *err)
 {
     binder b = {.m = m, .file = f, .scratch = scratch};
@@ -222,20 +233,26 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
     if (!st) st = pare_model_each_weight(m, bind, &b, err);
     if (st) return st;
     m->precision = precision_of(&b.stored);
-    const st_tensor *const vocab = st_find(f, VOCAB);
+    const st_tensor *vocab, *shared;
+    if ((st = bind_bytes(&b, &vocab, VOCAB, err)) ||
+        (st = bind_bytes(&b, &shared, PARE_SHARED_TENSOR, err)))
+        return st;
     if (vocab) {
-        b.used++;
-        if (vocab->dtype != PARE_U8 || vocab->ndim != 1)
-            return pare_fail(err, PARE_ERR_INPUT, "tensor %s must be U8 with one dimension", VOCAB);
         m->vocab = vocab->data;
         m->vocab_bytes = vocab->end - vocab->begin;
+    }
+    if (shared) {
+        pare_embedding *const s = &m->embedding;
+        st = pare_shared_rows_read(&s->rows, m->arena, shared->data, shared->end - shared->begin,
+                                   s->vocab, s->table.rows, err);
+        if (st) return st;
     }
     /* A tensor that no weight asked for would be lost in silence. */
     for (size_t i = 0; b.used != f->n && i < f->n; i++) {
         name_search s = {f->tensors[i].name, b.version, false};
         st = pare_model_each_weight(m, match_name, &s, err);
         if (st) return st;
-        if (!s.found && strcmp(s.name, VOCAB) != 0)
+        if (!s.found && strcmp(s.name, VOCAB) != 0 && strcmp(s.name, PARE_SHARED_TENSOR) != 0)
             return pare_fail(err, PARE_ERR_INPUT, "tensor %s has no place in this architecture",
                              s.name);
     }

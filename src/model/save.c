@@ -8,6 +8,7 @@
 #include "base/support.h"
 #include "model_file.h"
 #include "precision.h"
+#include "shared_rows.h"
 #include "ticket_store.h"
 #include <stdlib.h>
 #include <string.h>
@@ -154,6 +155,11 @@ static pare_status lay_out(entries *l, char **header, size_t *bytes, pare_err *e
     char *arch = NULL;
     /* The visitor hands out mutable weights; collecting does not touch them. */
     pare_status st = pare_model_each_weight((pare_model *)l->m, add_weight, l, err);
+    if (!st && l->m->embedding.rows) {
+        const pare_embedding *const s = &l->m->embedding;
+        pare_weight w = {PARE_U8, 1, pare_shared_bytes(s), pare_shared_bits(l->arena, s)};
+        st = w.data ? add_weight(l, PARE_SHARED_TENSOR, &w, true, err) : pare_no_memory(err);
+    }
     if (!st && l->m->vocab) {
         pare_weight w = {PARE_U8, 1, l->m->vocab_bytes, l->m->vocab};
         st = add_weight(l, "vocab", &w, true, err);
