@@ -2,10 +2,6 @@
  * stored or deflated. */
 #include "check.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 enum { MOST_RATIO = 1040 }; /* deflate does not shrink further: a small file is no bomb */

@@ -3,10 +3,6 @@
  * numbers of one run, which `pare verify --unpack` writes, it is checked that it equals exact attention. */
 #include "check.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { MOST_LINKS = 100 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -238,8 +234,8 @@ static void head_error(const evaluation *e, const npz *z, const array *rows, con
     for (size_t i = 0; i < rows->count; i++) {
         must(rows->v[i] >= 0 && rows->v[i] < (double)n, "attention.npz: rows out of range");
         const size_t row = (size_t)rows->v[i];
+        _arb_vec_neg(exact.v, row_of(y, row), (slong)y.d);
         attend(exact.v, &h, row, keys, visible(e, row, keys));
-        _arb_vec_sub(exact.v, exact.v, row_of(y, row), (slong)y.d, bits);
         for (size_t c = 0; c < y.d; c++) {
             arb_abs(exact.v + c, exact.v + c);
             arb_max(most, most, exact.v + c, bits);

@@ -15,20 +15,23 @@
  *     certificate.c  what a certificate and its chain say about files; length plans
  *     main.c         options, printing, exit code
  *
- * Three rules hold everywhere. A thread works on one job, `now`; a failure (a file that cannot be read,
- * no memory) jumps out to the `attempt` that is under way: no function returns with half a result.
- * Memory belongs to the job, balls and JSON too, and is freed as a whole, or back to a mark. All balls
- * have `bits` bits, which change only between evaluations. */
+ * Three rules hold everywhere. There is one job, `now`; a failure (a file that cannot be read, no memory)
+ * jumps out to the `attempt` that is under way: no function returns with half a result. Memory belongs
+ * to the job, balls and JSON too, and is freed as a whole, or back to a mark. All balls have `bits`
+ * bits, which change only between evaluations. Other threads work in the loops of evaluate.c alone. */
 #ifndef CHECK_H
 #define CHECK_H
 #include <arb.h>
 #include <cjson/cJSON.h>
 #define OPENSSL_SUPPRESS_DEPRECATED /* the plain SHA-256, which needs no memory */
 #include <openssl/sha.h>
+#include <math.h>
 #include <setjmp.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 /* ---- jobs (files.c) -------------------------------------------------------------------------- */
@@ -73,10 +76,9 @@ typedef struct job {
     char link[40];           /* "link 0: " of a chain, before what is said */
     double work_done, work_all;
     time_t started;
-    struct job *main; /* of a thread's job: the one that shows progress */
 } job;
 
-extern _Thread_local job *now;
+extern job *now;
 extern slong bits;
 
 bool attempt(job *j, void (*f)(void *with), void *with); /* false: it failed, see j->code */
@@ -88,7 +90,6 @@ arb_ptr take_balls(size_t n);      /* zeros */
 arb_ptr ball(double v);            /* one */
 /* Frees what was taken since now->memory was `mark`, but for `but` (NULL: nothing). */
 void release(chunk *mark, const void *but);
-void adopt(job *from); /* its memory */
 void end_job(job *j);
 const char *words(const char *format, ...) __attribute__((format(printf, 1, 2)));
 void state(verdict v, const char *what, const char *format, ...)
@@ -243,11 +244,12 @@ balls apply_head(const evaluation *e, balls x);
 /* What claims about one block are about. z: rows behind in_norm. */
 balls part_input(const evaluation *e, part p, balls x);
 balls branch(const evaluation *e, part p, balls z);
-size_t attention_heads(const evaluation *e, part p, balls z, head **out); /* 0: no softmax */
+bool has_heads(part p);
+size_t attention_heads(const evaluation *e, part p, balls z, head **out);
 /* The keys that a query sees, ascending; `keys` has room for all tokens. Returns their number. */
 size_t visible(const evaluation *e, size_t query, uint32_t *keys);
-void attention_scores(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n);
-void softmax(arb_ptr s, size_t n, bool logarithms); /* in place */
+void log_softmax(arb_ptr s, size_t n); /* in place */
+void log_weights(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n);
 void attend(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n);
 double work_of(const model *m, const input *in); /* multiply-adds */
 

@@ -5,10 +5,6 @@
  * everything is evaluated again with more bits. */
 #include "check.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { LEAST_BITS = 128, MOST_BITS = 1024 };
 
 typedef struct searched { /* all theorems about a domain share one search */
@@ -472,43 +468,22 @@ static unsigned what_is_wanted(const cJSON *json)
     return wanted & BIT(KL_SUM) ? wanted | BIT(KL) : wanted;
 }
 
-typedef struct one_input {
-    found *f;
-    size_t i;
-} one_input;
-
-static void evaluate_one(void *with)
-{
-    const one_input *const it = with;
-    found *const f = it->f;
-    balls y[2], both;
-    compare(f->c->model, &f->c->set.list[f->order[it->i]], f->wanted, f->each[it->i], y);
-    both = f->y[it->i] = new_balls(y->n, 2 * y->d);
-    for (size_t k = 0; k < 2 * y->n; k++)
-        _arb_vec_set(both.v + k * y->d, row_of(y[k % 2], k / 2), (slong)y->d);
-    release(NULL, f->wanted & BIT(OUTPUTS) ? both.v : NULL);
-}
-
-/* Inputs are shared by the threads; one input alone is shared row by row (evaluate.c). What is found
- * is joined in the order of the inputs. */
 static void evaluate_all(found *f)
 {
-    const size_t count = count_figures(&f->c->model[0]);
-    job *const own = take(f->n, sizeof *own), *const whole = now;
+    const size_t count = count_figures(f->c->model);
     f->each = take(f->n, sizeof *f->each);
     f->y = take(f->n, sizeof *f->y);
     f->all = new_figures(count);
-    for (size_t i = 0; i < f->n; i++) f->each[i] = new_figures(count);
-#pragma omp parallel for schedule(dynamic) if (f->n > 1)
     for (size_t i = 0; i < f->n; i++) {
-        one_input it = {f, i};
-        own[i] = (job){.o = whole->o, .main = whole};
-        attempt(&own[i], evaluate_one, &it);
-    }
-    for (size_t i = 0; i < f->n; i++) adopt(&own[i]);
-    for (size_t i = 0; i < f->n; i++) {
-        if (own[i].code) fail(own[i].code, "%s", own[i].trouble);
-        for (size_t p = 0; p < count; p++) join_figure(f->all, p, f->each[i][p]);
+        interval *const one = f->each[i] = new_figures(count);
+        chunk *const mark = now->memory;
+        balls y[2];
+        compare(f->c->model, &f->c->set.list[f->order[i]], f->wanted, one, y);
+        f->y[i] = new_balls(y->n, 2 * y->d);
+        for (size_t k = 0; k < 2 * y->n; k++)
+            _arb_vec_set(f->y[i].v + k * y->d, row_of(y[k % 2], k / 2), (slong)y->d);
+        release(mark, f->wanted & BIT(OUTPUTS) ? f->y[i].v : NULL);
+        for (size_t p = 0; p < count; p++) join_figure(f->all, p, one[p]);
     }
 }
 

@@ -2,8 +2,6 @@
  * which rows keep their largest entry, and what claims about one layer are about. */
 #include "check.h"
 
-#include <math.h>
-
 /* ---- figures --------------------------------------------------------------------------------- */
 
 size_t figure_place(figure x, size_t block)
@@ -67,28 +65,25 @@ static void note(interval *all, size_t place, arb_t x)
 /* ---- one block ------------------------------------------------------------------------------- */
 
 /* Largest |ln(a / a^)| over the heads, queries with two keys at least, and their keys. */
-static void compare_weights(const evaluation r[2], const part p[2], const balls z[2], interval *out,
-                            size_t place)
+static void compare_weights(const evaluation r[2], const part p[2], const balls z[2], interval *out)
 {
-    const size_t tokens = r->in->tokens;
     const cJSON *const pattern = find(r[0].m->architecture, "pattern");
-    head *h[2] = {NULL, NULL};
-    const size_t heads = attention_heads(&r[0], p[0], z[0], &h[0]);
+    const size_t tokens = r->in->tokens;
+    head *h[2];
     uint32_t *const keys = take(tokens, sizeof *keys);
     arb_ptr log[2] = {take_balls(tokens), take_balls(tokens)};
-    if (heads == 0 || attention_heads(&r[1], p[1], z[1], &h[1]) != heads ||
+    if (!has_heads(p[0]) || !has_heads(p[1]) ||
         !cJSON_Compare(pattern, find(r[1].m->architecture, "pattern"), true))
         return;
-    out[place] = (interval){0, 0};
+    const size_t heads = attention_heads(&r[0], p[0], z[0], &h[0]);
+    if (attention_heads(&r[1], p[1], z[1], &h[1]) != heads) return;
+    *out = (interval){0, 0};
     for (size_t i = 0; i < tokens; i++) {
         const size_t n = visible(r, i, keys);
         for (size_t t = 0; n > 1 && t < heads; t++) {
-            for (int s = 0; s < 2; s++) {
-                attention_scores(log[s], &h[s][t], i, keys, n);
-                softmax(log[s], n, true);
-            }
+            for (int s = 0; s < 2; s++) log_weights(log[s], &h[s][t], i, keys, n);
             _arb_vec_sub(log[0], log[0], log[1], (slong)n, bits);
-            for (size_t k = 0; k < n; k++) note(out, place, log[0] + k);
+            for (size_t k = 0; k < n; k++) note(out, 0, log[0] + k);
         }
     }
 }
@@ -113,7 +108,7 @@ static void compare_part(const evaluation r[2], size_t block, const part p[2], c
     const figure what = p->ffn ? FFN : ATTENTION;
     if (!p[0].o || !p[1].o || !(wanted & (BIT(RATIO) | BIT(what)))) return;
     const balls z[2] = {part_input(&r[0], p[0], x[0]), part_input(&r[1], p[1], x[1])};
-    if (!p->ffn && wanted & BIT(RATIO)) compare_weights(r, p, z, out, figure_place(RATIO, block));
+    if (!p->ffn && wanted & BIT(RATIO)) compare_weights(r, p, z, &out[figure_place(RATIO, block)]);
     if (wanted & BIT(what) && z[0].d == z[1].d)
         compare_rows(branch(&r[0], p[0], z[0]), branch(&r[1], p[1], z[0]), out,
                      figure_place(what, block));
@@ -154,8 +149,8 @@ static void divergence(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t)
     arb_ptr p = t + 1, q = p + d;
     _arb_vec_set(p, a, (slong)d);
     _arb_vec_set(q, b, (slong)d);
-    softmax(p, d, true);
-    softmax(q, d, true);
+    log_softmax(p, d);
+    log_softmax(q, d);
     _arb_vec_sub(q, p, q, (slong)d, bits);
     for (size_t k = 0; k < d; k++) arb_exp(p + k, p + k, bits);
     arb_dot(t, NULL, 0, p, 1, q, 1, (slong)d, bits);

@@ -5,17 +5,16 @@
  * the ball that comes out. Weights, settings and inputs are doubles, which are balls of radius 0.
  * Nothing is clever here: products are arb_dot over rows, softmax is exp over its sum. Loops over
  * rows are shared by OpenMP; each entry is computed by one thread in one order, so the result does
- * not depend on their number. Inside of such loops nothing can fail, and there is no job.
+ * not depend on their number. Inside of such loops nothing can fail, and nothing is taken.
  *
  * Attention of the kind `poly` is evaluated as exact softmax attention: that is the function which
  * certificates speak of, and `tolerance` is about the f32 engine. */
 #include "check.h"
 
 #include <arb_hypgeom.h>
-#include <string.h>
 
 /* Less than this many products are not worth waking the other threads for. */
-enum { FEW = 1 << 17 };
+enum { FEW = 1 << 14 };
 
 /* ---- rows of balls --------------------------------------------------------------------------- */
 
@@ -350,34 +349,56 @@ static void turn(const evaluation *e, balls x, const cJSON *o, const char *at)
     }
 }
 
+/* Whether it is softmax attention. */
+bool has_heads(part p)
+{
+    return is_one_of(get_text(p.o, "kind"), " exact poly constq meanq pool ");
+}
+
+/* The heads, side by side: each has its columns of queries, keys and values. */
 size_t attention_heads(const evaluation *e, part p, balls z, head **out)
 {
     const cJSON *const list = find(p.o, "heads");
     const char *const kind = get_text(p.o, "kind");
-    balls q;
-    size_t n = 0;
-    if (!cJSON_IsArray(list) || !list->child) return 0;
-    if (is_one_of(kind, " constq pool ")) { /* the same for all */
-        q = new_balls(z.n, vector_of(e, p.at, "bq", 0).d);
-        with_vector(e, q, _arb_vec_add, p.at, "bq");
-    } else {
-        q = linear(e, z, p.at, "wq", "bq");
-    }
+    const bool own = !is_one_of(kind, " constq pool "); /* else bq is the query of all */
+    balls q = own ? linear(e, z, p.at, "wq", "bq") : new_balls(z.n, vector_of(e, p.at, "bq", 0).d);
+    size_t n = 0, width = 0;
+    if (!own) with_vector(e, q, _arb_vec_add, p.at, "bq");
     if (same(kind, "meanq")) q = visible_means(e, q);
     const balls k = linear(e, z, p.at, "wk", "bk"), v = linear(e, z, p.at, "wv", "bv");
-    *out = take(length_of(list), sizeof **out);
-    for (const cJSON *c = list->child; c; c = c->next) {
+    head *const h = *out = take(length_of(list) + 1, sizeof *h);
+    must(cJSON_IsArray(list) && list->child, "%s: has no heads", p.at);
+    for (const cJSON *c = list->child; c; c = c->next, n++) {
         const size_t dk = get_count(c, "dk"), dv = get_count(c, "dv");
-        const head h = {columns(q, get_count(c, "q"), dk), columns(k, get_count(c, "k"), dk),
-                        columns(v, get_count(c, "v"), dv), get_number(c, "scale")};
-        turn(e, h.q, c, p.at);
-        turn(e, h.k, c, p.at);
-        (*out)[n++] = h;
+        h[n] = (head){columns(q, get_count(c, "q"), dk), columns(k, get_count(c, "k"), dk),
+                      columns(v, get_count(c, "v"), dv), get_number(c, "scale")};
+        must(get_count(c, "o") == width, "%s: a head does not follow the one before it", p.at);
+        width += dv;
+        turn(e, h[n].q, c, p.at);
+        turn(e, h[n].k, c, p.at);
     }
     return n;
 }
 
-void attention_scores(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n)
+/* Logarithms of the weights. The midpoint of the largest score comes off first: exp then does not
+ * overflow. */
+void log_softmax(arb_ptr s, size_t n)
+{
+    arb_ptr sum = _arb_vec_init(3), v = sum + 1, most = sum + 2;
+    for (size_t i = 0; i < n; i++)
+        if (i == 0 || arf_cmp(arb_midref(s + i), arb_midref(most)) > 0)
+            arf_set(arb_midref(most), arb_midref(s + i));
+    for (size_t i = 0; i < n; i++) {
+        if (arb_is_finite(most)) arb_sub(s + i, s + i, most, bits);
+        arb_exp(v, s + i, bits);
+        arb_add(sum, sum, v, bits);
+    }
+    arb_log(sum, sum, bits);
+    for (size_t i = 0; i < n; i++) arb_sub(s + i, s + i, sum, bits);
+    _arb_vec_clear(sum, 3);
+}
+
+void log_weights(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n)
 {
     arb_t scale;
     arb_init(scale);
@@ -388,53 +409,28 @@ void attention_scores(arb_ptr out, const head *h, size_t query, const uint32_t *
         arb_mul(out + i, out + i, scale, bits);
     }
     arb_clear(scale);
+    log_softmax(out, n);
 }
 
-/* The midpoint of the largest comes off first: exp then does not overflow. */
-void softmax(arb_ptr s, size_t n, bool logarithms)
-{
-    arb_ptr sum = _arb_vec_init(3), v = sum + 1, most = sum + 2;
-    for (size_t i = 0; i < n; i++)
-        if (i == 0 || arf_cmp(arb_midref(s + i), arb_midref(most)) > 0)
-            arf_set(arb_midref(most), arb_midref(s + i));
-    for (size_t i = 0; i < n; i++) {
-        if (arb_is_finite(most)) arb_sub(s + i, s + i, most, bits);
-        arb_exp(v, s + i, bits);
-        arb_add(sum, sum, v, bits);
-        if (!logarithms) arb_swap(s + i, v);
-    }
-    if (logarithms) arb_log(sum, sum, bits);
-    for (size_t i = 0; i < n; i++) (logarithms ? arb_sub : arb_div)(s + i, s + i, sum, bits);
-    _arb_vec_clear(sum, 3);
-}
-
-/* The weighted mean of the values; of no keys 0. `column` gets shallow copies: arb_dot wants the
- * values side by side. */
+/* Adds the weighted mean of the values; of no keys 0. */
 void attend(arb_ptr out, const head *h, size_t query, const uint32_t *keys, size_t n)
 {
     arb_ptr weight = _arb_vec_init((slong)n);
-    arb_struct *const column = flint_malloc((n + 1) * sizeof *column);
-    attention_scores(weight, h, query, keys, n);
-    softmax(weight, n, false);
-    for (size_t c = 0; c < h->v.d; c++) {
-        for (size_t i = 0; i < n; i++) column[i] = row_of(h->v, keys[i])[c];
-        arb_dot(out + c, NULL, 0, weight, 1, column, 1, (slong)n, bits);
+    log_weights(weight, h, query, keys, n);
+    for (size_t i = 0; i < n; i++) {
+        arb_exp(weight + i, weight + i, bits);
+        _arb_vec_scalar_addmul(out, row_of(h->v, keys[i]), (slong)h->v.d, weight + i, bits);
     }
-    flint_free(column);
     _arb_vec_clear(weight, (slong)n);
 }
 
 /* All heads side by side, behind `before` (or nothing). */
 static balls softmax_heads(const evaluation *e, part p, balls z, balls before)
 {
-    head *h = NULL;
-    size_t width = before.d;
+    head *h;
     const size_t n = attention_heads(e, p, z, &h);
-    must(n != 0, "%s: has no heads", p.at);
-    const cJSON *o = find(p.o, "heads")->child;
-    for (size_t i = 0; i < n; width += h[i++].v.d, o = o->next)
-        must(get_count(o, "o") == width - before.d, "%s: a head does not follow the one before it",
-             p.at);
+    size_t width = before.d;
+    for (size_t i = 0; i < n; i++) width += h[i].v.d;
     const balls y = new_balls(z.n, width);
 #pragma omp parallel if (y.n * y.n * n > FEW / 64)
     {
@@ -457,7 +453,7 @@ static balls attention_branch(const evaluation *e, part p, balls z)
     const char *const kind = get_text(p.o, "kind"), *const at = p.at;
     const size_t out = get_count(p.o, "out");
     balls y = {0};
-    if (is_one_of(kind, " exact poly constq meanq ")) {
+    if (has_heads(p) && !same(kind, "pool")) {
         y = maybe_linear(e, softmax_heads(e, p, z, y), at, "wo", "");
     } else if (same(kind, "uniform")) { /* U (z mix^T + bv) */
         y = visible_means(e, linear(e, z, at, "mix", "bv"));

@@ -2,16 +2,12 @@
 #include "check.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { MOST_KEYS = 30000 };
 
-_Thread_local job *now;
+job *now;
 slong bits = 128;
 
 /* ---- memory and failures --------------------------------------------------------------------- */
@@ -99,15 +95,6 @@ void end_job(job *j)
     now = NULL;
 }
 
-void adopt(job *from)
-{
-    chunk **end = &from->memory;
-    while (*end) end = &(*end)->next;
-    *end = now->memory;
-    now->memory = from->memory;
-    from->memory = NULL;
-}
-
 /* ---- statements ------------------------------------------------------------------------------ */
 
 static const char *words_of(const char *format, va_list list)
@@ -163,14 +150,10 @@ size_t count_of(const job *j, verdict v)
 
 void show_progress(double work)
 {
-    job *const j = now->main ? now->main : now;
-    const double spent = difftime(time(NULL), j->started);
-    double done;
-#pragma omp atomic capture
-    done = j->work_done += work;
-    if (!j->o->progress || spent < 1 || !(done > 0) || done > j->work_all) return;
-    fprintf(stderr, "\r%3.0f %%, about %.0f s left \033[K", 100 * done / j->work_all,
-            spent * (j->work_all - done) / done);
+    const double done = now->work_done += work, spent = difftime(time(NULL), now->started);
+    if (now->o->progress && spent >= 1 && done > 0 && done <= now->work_all)
+        fprintf(stderr, "\r%3.0f %%, about %.0f s left \033[K", 100 * done / now->work_all,
+                spent * (now->work_all - done) / done);
 }
 
 /* ---- files and hashes ------------------------------------------------------------------------ */

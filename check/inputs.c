@@ -2,10 +2,6 @@
  * ones, .npy arrays, graphs in .npz, and whatever `pare verify --unpack` has written plainly. */
 #include "check.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum {
     MOST_INPUTS = 1 << 24,
     MOST_DEGREE = 65536,

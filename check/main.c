@@ -2,11 +2,7 @@
 #include "check.h"
 
 #include <getopt.h>
-#include <math.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 #ifdef _OPENMP
 #include <omp.h>

@@ -5,11 +5,6 @@
  * --unpack` writes plainly is left to it: tickets and models of version 1. */
 #include "check.h"
 
-#include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 /* ---- the container --------------------------------------------------------------------------- */
 
 static size_t entry(const cJSON *v) /* 2^48: no such number */
@@ -170,7 +165,6 @@ const array *find_tensor(const model *m, const char *at, const char *name)
     for (size_t i = 0; i < m->n; i++) {
         array *const t = &m->tensors[i];
         if (!t->v || !same(t->name, name)) continue;
-#pragma omp atomic write
         t->used = true;
         return t;
     }

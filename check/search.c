@@ -3,10 +3,6 @@
  * worst one so far. What is found is found in balls: a refutation is a proof. */
 #include "check.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
 enum { LONGEST = 16 };
 #define BIG_WORK 1e8         /* multiply-adds of both models: from there on there are fewer tries */
 #define INSIDE   (1 - 1e-12) /* so that rounding does not leave the domain */

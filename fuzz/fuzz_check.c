@@ -217,11 +217,11 @@ static size_t mutate_part(uint8_t *data, size_t size, size_t max_size, size_t at
     if (n > sizeof kept || at + rest >= max_size) return LLVMFuzzerMutate(data, size, max_size);
     const size_t capacity = max_size - at - rest < sizeof kept ? max_size - at - rest : sizeof kept;
     memcpy(kept, data + at, n);
-    const size_t now = LLVMFuzzerMutate(kept, n, capacity);
-    memmove(data + at + now, data + at + n, rest);
-    memcpy(data + at, kept, now);
-    for (size_t i = 0; i < digits; i++) data[at - digits + i] = (uint8_t)((uint64_t)now >> (8 * i));
-    return at + now + rest;
+    const size_t grown = LLVMFuzzerMutate(kept, n, capacity);
+    memmove(data + at + grown, data + at + n, rest);
+    memcpy(data + at, kept, grown);
+    for (size_t i = 0; i < digits; i++) data[at - digits + i] = (uint8_t)((uint64_t)grown >> (8 * i));
+    return at + grown + rest;
 }
 
 /* The header of a model or the text of a certificate, with its length kept true; or else any byte. */
