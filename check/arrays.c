@@ -113,9 +113,9 @@ static array read_member(const char *name, bytes file, const unsigned char *p)
     return a;
 }
 
-npz read_npz(const char *name, bytes file)
+arrays read_npz(const char *name, bytes file)
 {
-    npz z = {0};
+    arrays z = {0};
     size_t end = file.n >= 22 ? file.n - 22 : 0;
     while (end > 0 && file.n - end < 70000 && u32_at(file.v + end) != 0x06054b50) end--;
     must(file.n >= 22 && u32_at(file.v + end) == 0x06054b50, "%s: is no .npz", name);
@@ -132,9 +132,19 @@ npz read_npz(const char *name, bytes file)
     return z;
 }
 
-const array *npz_find(const npz *z, const char *name)
+array *find_array(arrays a, const char *name)
 {
-    for (size_t i = 0; i < z->n; i++)
-        if (same(z->list[i].name, name)) return &z->list[i];
+    for (size_t i = 0; i < a.n; i++)
+        if (same(a.list[i].name, name)) return &a.list[i];
     return NULL;
+}
+
+const array *get_array(arrays a, const char *name, size_t ndim, size_t rows, size_t cols,
+                       bool whole)
+{
+    const array *const x = find_array(a, name);
+    must(x && x->ndim == ndim && (!rows || x->shape[0] == rows) &&
+             (!cols || x->shape[ndim - 1] == cols) && (!whole || x->whole),
+         "the array %s is missing or does not fit; perhaps: pare verify CERT --unpack DIR", name);
+    return x;
 }

@@ -8,14 +8,13 @@ enum { MOST_LINKS = 100 };
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* The hashes of the tensors' numbers. */
-static void check_tensors(const char *what, const cJSON *claimed, const model *m)
+static void check_tensors(const char *what, const cJSON *claimed, arrays own)
 {
-    const char *bad = length_of(claimed) != m->n ? "their number" : NULL;
-    for (size_t i = 0; i < m->n && !bad; i++)
-        if (!is_text(find(claimed, m->tensors[i].name), m->tensors[i].hash))
-            bad = m->tensors[i].name;
+    const char *bad = length_of(claimed) != own.n ? "their number" : NULL;
+    for (const array *t = own.list; t < own.list + own.n; t++)
+        if (!is_text(find(claimed, t->name), t->hash)) bad = t->name;
     state_unless(bad ? words("%s is not the certificate's", bad) : NULL, what,
-                 words("the hashes of all %zu tensors are the certificate's", m->n));
+                 words("the hashes of all %zu tensors are the certificate's", own.n));
 }
 
 /* `sha256` is the hash of the one file, or of the sorted lines "HASH  NAME". Of an unpacked folder or
@@ -63,7 +62,7 @@ static model check_model(const cJSON *json, int s, const char *folder, const cha
     const model m = read_model(path, unpacked ? read_file(path) : read_checked(side, path, o));
     check_equal(words("%s.architecture", side), m.hash, get_text(o, "architecture"),
                 "the canonical architecture");
-    check_tensors(words("%s.tensors", side), find(o, "tensors"), &m);
+    check_tensors(words("%s.tensors", side), find(o, "tensors"), m.tensors);
     return m;
 }
 
@@ -208,23 +207,21 @@ static void check_file(const char *what, const char *folder, const cJSON *o)
 }
 
 /* The member NAME.LETTER: n rows, of numbers that are exact balls. */
-static balls member(const npz *z, const char *name, const char *letter, size_t n)
+static balls member(arrays z, const char *name, const char *letter, size_t n)
 {
-    const array *const a = npz_find(z, words("%s.%s", name, letter));
-    must(a && a->ndim == 2 && a->shape[0] == n,
-         "attention.npz: %s.%s is missing or of another shape", name, letter);
+    const array *const a = get_array(z, words("%s.%s", name, letter), 2, n, 0, false);
     const balls out = new_balls(n, a->shape[1]);
     for (size_t i = 0; i < a->count; i++) arb_set_d(out.v + i, a->v[i]);
     return out;
 }
 
 /* |y - exact| of one head on the rows of the certificate, into `most`. */
-static void head_error(const evaluation *e, const npz *z, const array *rows, const char *name,
+static void head_error(const evaluation *e, arrays z, const array *rows, const char *name,
                        arb_t most)
 {
     chunk *const mark = now->memory;
     const size_t n = e->in->tokens;
-    const array *const scale = npz_find(z, words("%s.scale", name));
+    const array *const scale = find_array(z, words("%s.scale", name));
     must(scale && scale->count == 1, "attention.npz: a scale is missing");
     const head h = {member(z, name, "q", n), member(z, name, "k", n), member(z, name, "v", n),
                     scale->v[0]};
@@ -249,16 +246,15 @@ static void check_attention(model *m, double proven, double measured)
     const char *const folder = now->o->unpacked;
     m->context = 0; /* plans may be longer */
     const inputs set = load_unpacked(m, folder, 1);
-    const npz z = read_npz("attention.npz", read_file(words("%s/attention.npz", folder)));
+    const arrays z = read_npz("attention.npz", read_file(words("%s/attention.npz", folder)));
     const evaluation e = begin_evaluation(m, set.list);
-    const array *const rows = npz_find(&z, "rows");
+    const array *const rows = get_array(z, "rows", 1, 0, 0, true);
     arb_ptr most = take_balls(1);
     size_t heads = 0;
-    must(rows && rows->whole, "attention.npz: no rows");
     for (size_t l = 0; l < count_blocks(m); l++) {
         const size_t n = length_of(find(part_of(m, l, false).o, "heads"));
         for (size_t h = 0; h < n; h++, heads++)
-            head_error(&e, &z, rows, words("%zu.%zu", l, h), most);
+            head_error(&e, z, rows, words("%zu.%zu", l, h), most);
     }
     const interval off = interval_of(most);
     state(off.high <= proven ? CONFIRMED

@@ -145,28 +145,28 @@ typedef struct array {
     size_t ndim, shape[4], count;
     bool whole; /* its type is one of whole numbers */
     const double *v;
-    /* of a model's tensor */
-    size_t begin, size; /* in the file */
-    const char *hash;
+    const char *hash; /* of a model's tensor */
     bool used;
 } array;
 
-typedef struct npz {
+typedef struct arrays { /* an .npz, or the tensors of a model */
     size_t n;
     array *list;
-} npz;
+} arrays;
 
 /* Of `item` bytes, little-endian: f (bf16: h), i, u, b as numpy says. */
 double number_at(const unsigned char *p, char type, size_t item);
 array read_npy(const char *name, bytes file);
-npz read_npz(const char *name, bytes file);
-const array *npz_find(const npz *z, const char *name);
+arrays read_npz(const char *name, bytes file);
+array *find_array(arrays a, const char *name); /* NULL: absent */
+/* One with so many dimensions, rows and columns (0: any), perhaps of whole numbers only. */
+const array *get_array(arrays a, const char *name, size_t ndim, size_t rows, size_t cols,
+                       bool whole);
 
 /* ---- models (model.c) ------------------------------------------------------------------------ */
 
 typedef struct model {
-    size_t n;
-    array *tensors;
+    arrays tensors;
     const cJSON *architecture;
     const char *hash;             /* of its canonical form */
     size_t context, width, vocab; /* width of inputs; vocab 0: they are vectors */

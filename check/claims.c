@@ -490,9 +490,8 @@ static void evaluate_all(found *f)
 /* A tensor that nothing reads may mean something that this program does not know. */
 static void all_are_used(const model *m)
 {
-    for (size_t i = 0; i < m->n; i++)
-        must(m->tensors[i].used || same(m->tensors[i].name, "vocab"),
-             "tensor %s has no meaning here", m->tensors[i].name);
+    for (const array *t = m->tensors.list; t < m->tensors.list + m->tensors.n; t++)
+        must(t->used || same(t->name, "vocab"), "tensor %s has no meaning here", t->name);
 }
 
 /* All inputs, or K of them by a seeded draw. */

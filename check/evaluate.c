@@ -584,8 +584,8 @@ double work_of(const model *m, const input *in)
     const double n = (double)in->tokens;
     const double pairs = m->graph && in->edges ? n + (double)in->edges->from[in->edges->n] : n * n;
     double work = (double)count_blocks(m) * pairs * (2 * (double)m->width + 50);
-    for (size_t i = 0; i < m->n; i++) {
-        const array *const t = &m->tensors[i];
+    for (size_t i = 0; i < m->tensors.n; i++) {
+        const array *const t = &m->tensors.list[i];
         const bool table = strncmp(t->name, "embedding.", 10) == 0 && !strstr(t->name, ".map.");
         if (t->ndim == 2 && !table) work += n * (double)t->count;
     }

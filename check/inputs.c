@@ -129,31 +129,15 @@ static input rows_of(const model *m, const array *a, size_t first, size_t n)
     return (input){.tokens = n, .width = width, .x = a->v + first * (width ? width : 1)};
 }
 
-static bool is_table(const array *a, size_t ndim, size_t rows, size_t cols, bool whole)
-{
-    return a && a->ndim == ndim && (!rows || a->shape[0] == rows) &&
-           (!cols || a->shape[ndim - 1] == cols) && (!whole || a->whole);
-}
-
-static void must_suit(bool suits, const char *path)
-{
-    must(suits,
-         "%s: does not suit the model, or is no .npy of ids or vectors and no .npz of a graph; "
-         "then: pare verify CERT --unpack DIR",
-         path);
-}
-
 /* [tokens], [batch, tokens], or the same with a width: one input a row; of ids for models with one
  * output for each token windows, one after the other, without a last one of a single token. */
 static inputs inputs_of_array(const model *m, const char *path, const array *a)
 {
-    const size_t own = m->vocab ? 1 : 2;
-    must_suit(
-        a->ndim >= own &&
-            is_table(a, a->ndim > own ? own + 1 : own, 0, m->vocab ? 0 : m->width, m->vocab > 0) &&
-            a->count > 0,
-        path);
-    const size_t batch = a->ndim > own ? a->shape[0] : 1, tokens = a->shape[a->ndim - own];
+    const size_t own = m->vocab ? 1 : 2, batch = a->ndim > own ? a->shape[0] : 1;
+    must((a->ndim == own || a->ndim == own + 1) && a->count > 0 &&
+             (m->vocab ? a->whole : a->shape[a->ndim - 1] == m->width),
+         "%s: does not suit the model; perhaps: pare verify CERT --unpack DIR", path);
+    const size_t tokens = a->shape[a->ndim - own];
     const size_t most = m->context && m->context < WINDOW_TOKENS ? m->context : WINDOW_TOKENS;
     const bool windows = m->vocab && !m->pools;
     const size_t window = windows ? most : tokens;
@@ -168,35 +152,31 @@ static inputs inputs_of_array(const model *m, const char *path, const array *a)
 }
 
 /* A graph with masks of its test nodes; the targets of other nodes do not count. */
-static inputs inputs_of_graph(const model *m, const char *path, npz z, size_t split)
+static inputs inputs_of_graph(const model *m, arrays z, size_t split)
 {
-    const array *const labels = npz_find(&z, "node_labels"), *const list = npz_find(&z, "edges");
-    const array *const x = npz_find(&z, "node_features"), *const mask = npz_find(&z, "test_masks");
-    const size_t n = labels ? labels->count : 0;
-    must_suit(!m->vocab && n > 0 && is_table(labels, 1, n, 0, true) &&
-                  is_table(x, 2, n, m->width, false) && is_table(list, 2, 0, 2, true) &&
-                  is_table(mask, 2, 0, n, true) && split < mask->shape[0],
-              path);
+    const array *const labels = get_array(z, "node_labels", 1, 0, 0, true);
+    const size_t n = labels->count;
+    must(!m->vocab && n > 0, "node_labels: the model takes ids, or there is no node");
+    const array *const x = get_array(z, "node_features", 2, n, m->width, false);
+    const array *const list = get_array(z, "edges", 2, 0, 2, true);
+    const array *const mask = get_array(z, "test_masks", 2, 0, n, true);
+    must(split < mask->shape[0], "test_masks: has no split %zu", split);
     inputs out = {1, take(1, sizeof *out.list)};
     edges e = new_edges(n, list->count);
     double *const target = take(n, sizeof *target);
     *out.list = rows_of(m, x, 0, n);
     out.list->target = target;
     for (size_t i = 0; i < n; i++) target[i] = mask->v[split * n + i] != 0 ? labels->v[i] : -1;
-    for (size_t i = 0; i < list->shape[0]; i++)
-        add_edge(&e, list->v[2 * i], list->v[2 * i + 1], true);
+    for (size_t i = 0; i < list->count; i += 2) add_edge(&e, list->v[i], list->v[i + 1], true);
     if (m->graph) out.list->edges = graph_of(e);
     return out;
 }
 
-/* The seed permutes documents, or inputs where there are few: `numbers` must be the first of them. Of a
- * part without numbers nobody knows why it was taken. */
-static void check_numbers(const cJSON *data, const inputs *all, uint64_t seed)
+/* The seed permutes documents, or inputs where there are few: the numbers of the first `count`. */
+static const double *draw_numbers(const inputs *all, size_t count, uint64_t seed)
 {
-    const cJSON *const numbers = find(data, "numbers"), *v = numbers ? numbers->child : NULL;
-    const size_t count = get_count(data, "count");
     philox random = {.seed = seed, .stream = DRAW_STREAM};
-    double *const unit = take(all->n, sizeof *unit);
+    double *const unit = take(all->n + 1, sizeof *unit);
     size_t n = 0;
     for (size_t i = 0; i < all->n; i++)
         if (!all->list[i].continues) unit[n++] = (double)i;
@@ -208,36 +188,38 @@ static void check_numbers(const cJSON *data, const inputs *all, uint64_t seed)
         unit[k] = unit[i];
         unit[i] = drawn;
     }
-    bool right = numbers ? count <= n : count == all->n || !find(data, "heldout");
-    if (numbers && right) qsort(unit, count, sizeof *unit, ascending);
-    for (size_t i = 0; right && v; i++, v = v->next) right = v->valuedouble == unit[i];
-    if (numbers || !right)
-        state_unless(right ? NULL : "they are not those that the seed draws", "data.numbers",
-                     "the seed draws these inputs");
+    unit[all->n] = -1; /* no such number */
+    if (count > n) return &unit[all->n];
+    qsort(unit, count, sizeof *unit, ascending);
+    return unit;
 }
 
-/* Of a part: the inputs `numbers`, or `count` of them from `first` on; the first `tokens` tokens of
- * each (0: all). */
-static inputs take_part(const cJSON *data, const inputs *in)
+/* Of a part: the inputs `numbers`, which the seed must draw, or `count` of them from `first` on, of
+ * which nobody knows why they were taken; the first `tokens` tokens of each (0: all). */
+static inputs take_part(const cJSON *data, const inputs *in, uint64_t seed)
 {
     const size_t count = get_count(data, "count"), tokens = get_count(data, "tokens");
     const cJSON *const numbers = find(data, "numbers"), *v = numbers ? numbers->child : NULL;
     const size_t first = numbers ? 0 : get_count(data, "first");
     must(first <= in->n && count <= in->n - first, "data: %zu inputs of %zu", count, in->n);
     must(!numbers || length_of(numbers) == count, "data.numbers: not count");
+    const double *const drawn = draw_numbers(in, count, seed);
+    bool right = numbers || count == in->n || !find(data, "heldout");
     inputs out = {count, take(count, sizeof *out.list)};
-    double last = -1;
     for (size_t i = 0; i < count; i++, v = v ? v->next : NULL) {
         const double number = v ? v->valuedouble : (double)(first + i);
-        must((!v || cJSON_IsNumber(v)) && number > last && number < (double)in->n &&
+        must((!v || cJSON_IsNumber(v)) && number >= 0 && number < (double)in->n &&
                  number == floor(number),
-             "data.numbers: are not ascending numbers of inputs");
-        last = number;
+             "data.numbers: are not numbers of inputs");
+        right = right && (!v || number == drawn[i]);
         out.list[i] = in->list[(size_t)number];
         if (tokens == 0 || out.list[i].tokens <= tokens) continue;
         must(!out.list[i].edges, "data.tokens: a graph cannot be cut");
         out.list[i].tokens = tokens;
     }
+    if (numbers || !right)
+        state_unless(right ? NULL : "they are not those that the seed draws", "data.numbers",
+                     "the seed draws these inputs");
     return out;
 }
 
@@ -262,57 +244,53 @@ inputs load_inputs(const model *m, const cJSON *data, uint64_t seed, const char 
     }
     const bytes file = read_checked("data", path, data);
     if (end && same(end, ".npz")) {
-        out = inputs_of_graph(m, path, read_npz(path, file), get_count(data, "split"));
+        out = inputs_of_graph(m, read_npz(path, file), get_count(data, "split"));
     } else {
         const array a = read_npy(path, file);
         out = inputs_of_array(m, path, &a);
     }
     out = all_that_fit(m, out);
-    if (!same(kind, "part")) return out;
-    const inputs part_of_it = take_part(data, &out);
-    check_numbers(data, &out, seed);
-    return all_that_fit(m, part_of_it);
+    return same(kind, "part") ? all_that_fit(m, take_part(data, &out, seed)) : out;
 }
 
 /* ---- unpacked inputs ------------------------------------------------------------------------- */
 
 /* `count` offsets that do not fall, from 0 to `end`. */
-static bool are_offsets(const array *a, size_t count, size_t end)
+static const double *get_offsets(arrays z, const char *name, size_t count, size_t end)
 {
-    bool good = is_table(a, 1, count, 0, true) && count > 0 && a->v[0] == 0 &&
-                a->v[count - 1] == (double)end;
-    for (size_t i = 0; good && i + 1 < count; i++) good = a->v[i] <= a->v[i + 1];
-    return good;
+    const double *const at = get_array(z, name, 1, count, 0, true)->v;
+    bool good = at[0] == 0 && at[count - 1] == (double)end;
+    for (size_t i = 0; i + 1 < count; i++) good = good && at[i] <= at[i + 1];
+    must(good, "%s: do not divide %zu rows", name, end);
+    return at;
 }
 
 /* Rows offsets[i] to offsets[i + 1] - 1 are input i; neighbors are counted from 0 in each. */
 inputs load_unpacked(const model *m, const char *folder, size_t count)
 {
-    const npz z = read_npz("inputs.npz", read_file(words("%s/inputs.npz", folder)));
-    const array *const x = npz_find(&z, m->vocab ? "ids" : "vectors");
-    const array *const at = npz_find(&z, "offsets"), *const t = npz_find(&z, "targets");
-    const array *const amid = npz_find(&z, "continues"), *const list = npz_find(&z, "neighbors");
-    const array *const from = npz_find(&z, "neighbors_offsets");
-    const size_t total = x && x->ndim ? x->shape[0] : 0;
-    must(count > 0 && count <= MOST_INPUTS && are_offsets(at, count + 1, total) &&
-             (m->vocab ? is_table(x, 1, 0, 0, true) : is_table(x, 2, 0, m->width, false)) &&
-             (!amid || is_table(amid, 1, count, 0, true)) &&
-             (!t || is_table(t, 1, m->pools ? count : total, 0, true)) &&
-             (!m->graph ||
-              (is_table(list, 1, 0, 0, true) && are_offsets(from, total + 1, list->count))),
-         "inputs.npz: does not suit the certificate");
+    const arrays z = read_npz("inputs.npz", read_file(words("%s/inputs.npz", folder)));
+    const array *const x = m->vocab ? get_array(z, "ids", 1, 0, 0, true)
+                                    : get_array(z, "vectors", 2, 0, m->width, false);
+    const array *t = find_array(z, "targets"), *amid = find_array(z, "continues"), *list = NULL;
+    const size_t total = x->shape[0];
+    must(count > 0 && count <= MOST_INPUTS, "inputs.npz: cannot have %zu inputs", count);
+    const double *const at = get_offsets(z, "offsets", count + 1, total), *from = NULL;
+    if (t) get_array(z, t->name, 1, m->pools ? count : total, 0, true);
+    if (amid) get_array(z, amid->name, 1, count, 0, true);
+    if (m->graph) list = get_array(z, "neighbors", 1, 0, 0, true);
+    if (m->graph) from = get_offsets(z, "neighbors_offsets", total + 1, list->count);
     inputs out = {count, take(count, sizeof *out.list)};
     for (size_t i = 0; i < count; i++) {
-        const size_t first = (size_t)at->v[i], n = (size_t)at->v[i + 1] - first;
+        const size_t first = (size_t)at[i], n = (size_t)at[i + 1] - first;
         input *const in = &out.list[i];
         *in = rows_of(m, x, first, n);
         in->continues = amid && amid->v[i] != 0;
         if (t) in->target = t->v + (m->pools ? i : first);
         if (!m->graph) continue;
-        size_t k = (size_t)from->v[first];
-        edges e = new_edges(n, (size_t)from->v[first + n] - k);
+        size_t k = (size_t)from[first];
+        edges e = new_edges(n, (size_t)from[first + n] - k);
         for (size_t row = 0; row < n; row++)
-            for (; (double)k < from->v[first + row + 1]; k++)
+            for (; (double)k < from[first + row + 1]; k++)
                 add_edge(&e, (double)row, list->v[k], false);
         in->edges = graph_of(e);
     }

@@ -7,64 +7,49 @@
 
 /* ---- the container --------------------------------------------------------------------------- */
 
-static size_t entry(const cJSON *v) /* 2^48: no such number */
+/* Entry i of a list; 2^48: no such number. */
+static size_t entry(const cJSON *list, int i)
 {
-    const double x = cJSON_IsNumber(v) ? v->valuedouble : 0x1p48;
+    const cJSON *const v = cJSON_GetArrayItem(list, i);
+    const double x = cJSON_IsNumber(v) ? v->valuedouble : -1;
     return x >= 0 && x < 0x1p48 && x == floor(x) ? (size_t)x : (size_t)1 << 48;
 }
 
 /* Weights are hashed as pare holds them: f64, or f32 for all narrower ones. */
-static array read_tensor(const cJSON *o, bytes data)
+static array read_tensor(const cJSON *o, bytes data, size_t *end)
 {
     static const char *const names[] = {"F64", "F32", "F16", "BF16", "U8", NULL};
     static const size_t items[] = {8, 4, 2, 2, 1};
     const char *const type = get_text(o, "dtype");
     const cJSON *const shape = get_list(o, "shape"), *const at = get_list(o, "data_offsets");
-    const size_t begin = entry(cJSON_GetArrayItem(at, 0)), end = entry(cJSON_GetArrayItem(at, 1));
-    array t = {.name = o->string, .ndim = length_of(shape), .count = 1, .begin = begin};
+    array t = {.name = o->string, .ndim = length_of(shape)};
+    SHA256_CTX h;
     size_t k = 0;
     while (names[k] && !same(names[k], type)) k++;
     must(names[k], "%s: unknown type %.20s", t.name, type);
-    must((t.ndim == 1 || t.ndim == 2) && length_of(at) == 2 && begin < end && end <= data.n,
-         "%s: its shape or its offsets cannot be", t.name);
-    for (size_t i = 0; i < t.ndim; i++) {
-        t.shape[i] = entry(cJSON_GetArrayItem(shape, (int)i));
-        must(!__builtin_mul_overflow(t.count, t.shape[i], &t.count), "%s: is too large", t.name);
-    }
-    t.size = end - begin;
-    must(t.count <= t.size && t.count * items[k] == t.size, "%s: shape and offsets do not fit",
-         t.name);
-    if (items[k] == 1) return t.hash = sha256_of(data.v + begin, t.size), t;
-    SHA256_CTX h;
-    SHA256_Init(&h);
+    must(t.ndim == 1 || t.ndim == 2, "%s: has %zu dimensions", t.name, t.ndim);
+    for (size_t i = 0; i < t.ndim; i++) t.shape[i] = entry(shape, (int)i);
+    const unsigned char *const p = data.v + *end;
+    const size_t size = entry(at, 1) - *end, item = items[k];
+    must(entry(at, 0) == *end && *end < entry(at, 1) && entry(at, 1) <= data.n &&
+             (double)t.shape[0] * (double)(t.ndim > 1 ? t.shape[1] : 1) * (double)item ==
+                 (double)size,
+         "%s: shape and offsets do not fit, or it does not follow the one before it", t.name);
+    *end += size;
+    t.count = size / item;
+    t.hash = sha256_of(p, size);
+    if (item == 1) return t;
     double *const v = take(t.count, sizeof *v);
+    SHA256_Init(&h);
     for (size_t i = 0; i < t.count; i++) {
-        v[i] = number_at(data.v + begin + i * items[k], "fffh"[k], items[k]);
-        const float narrow = (float)v[i];
+        v[i] = number_at(p + i * item, "fffh"[k], item);
         must(isfinite(v[i]), "%s: a nan or an inf", t.name);
-        SHA256_Update(&h, items[k] == 8 ? (const void *)&v[i] : &narrow, items[k] == 8 ? 8 : 4);
+        const float narrow = item < 8 ? (float)v[i] : 0;
+        if (item == 2) SHA256_Update(&h, &narrow, sizeof narrow);
     }
+    if (item == 2) t.hash = hash_end(&h);
     t.v = v;
-    t.hash = hash_end(&h);
     return t;
-}
-
-static int by_place(const void *a, const void *b)
-{
-    const array *const x = a, *const y = b;
-    return (x->begin > y->begin) - (x->begin < y->begin);
-}
-
-static void read_tensors(const cJSON *header, bytes data, model *m)
-{
-    size_t end = 0;
-    m->tensors = take(length_of(header) + 1, sizeof *m->tensors);
-    for (const cJSON *c = header->child; c; c = c->next)
-        if (!same(c->string, "__metadata__")) m->tensors[m->n++] = read_tensor(c, data);
-    qsort(m->tensors, m->n, sizeof *m->tensors, by_place);
-    for (size_t i = 0; i < m->n; end += m->tensors[i++].size)
-        must(m->tensors[i].begin == end, "a gap or an overlap at %s", m->tensors[i].name);
-    must(end == data.n, "bytes after the last tensor");
 }
 
 /* The header's own hash, computed with its 64 digits as zeros. */
@@ -158,17 +143,12 @@ static void hash_value(SHA256_CTX *h, const char *parent, const cJSON *v)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-/* The tensor AT.NAME. */
 const array *find_tensor(const model *m, const char *at, const char *name)
 {
-    name = words("%s.%s", at, name);
-    for (size_t i = 0; i < m->n; i++) {
-        array *const t = &m->tensors[i];
-        if (!t->v || !same(t->name, name)) continue;
-        t->used = true;
-        return t;
-    }
-    return NULL;
+    array *const t = find_array(m->tensors, words("%s.%s", at, name));
+    if (!t || !t->v) return NULL;
+    t->used = true;
+    return t;
 }
 
 model read_model(const char *name, bytes file)
@@ -178,17 +158,20 @@ model read_model(const char *name, bytes file)
         "then --unpacked DIR";
     SHA256_CTX h;
     model m = {0};
-    uint64_t n = 0;
-    for (int i = 0; i < 8 && file.n >= 8; i++) n |= (uint64_t)file.v[i] << 8 * i;
-    must(file.n >= 8 && n <= file.n - 8, "%s: is not a model of pare%s", name, hint);
-    const bytes text = {file.v + 8, (size_t)n}, data = {text.v + n, file.n - 8 - (size_t)n};
+    const double n = file.n >= 8 ? number_at(file.v, 'u', 8) : INFINITY;
+    must(n <= (double)file.n - 8, "%s: is not a model of pare%s", name, hint);
+    const bytes text = {file.v + 8, (size_t)n}, data = {text.v + text.n, file.n - 8 - text.n};
+    size_t end = 0;
     const cJSON *const header = parse_json(name, text.v, text.n);
     const cJSON *const meta = find(header, "__metadata__");
     const cJSON *const arch = find(meta, "pare"), *const sum = find(meta, "pare.sha256");
     must(cJSON_IsString(arch) && cJSON_IsString(sum) &&
              header_hash_is_right(text, sum->valuestring),
          "%s: is not a model of pare, or its header has another hash%s", name, hint);
-    read_tensors(header, data, &m);
+    m.tensors.list = take(length_of(header), sizeof *m.tensors.list);
+    for (const cJSON *c = header->child; c; c = c->next)
+        if (c != meta) m.tensors.list[m.tensors.n++] = read_tensor(c, data, &end);
+    must(end == data.n, "%s: bytes after the last tensor", name);
     cJSON *const root = parse_json(name, arch->valuestring, strlen(arch->valuestring));
     must(get_count(root, "version") == 2, "%s: not of version 2%s", name, hint);
     fill_defaults("", root);

@@ -109,8 +109,8 @@ static void reseal_side(cJSON *side, const model *m, const char *file)
     set_text(side, "architecture", m->hash);
     if (cJSON_IsObject(files) && files->child && cJSON_IsString(files->child))
         cJSON_SetValuestring(files->child, file);
-    for (size_t i = 0; cJSON_IsObject(tensors) && i < m->n; i++)
-        set_text(tensors, m->tensors[i].name, m->tensors[i].hash);
+    for (size_t i = 0; cJSON_IsObject(tensors) && i < m->tensors.n; i++)
+        set_text(tensors, m->tensors.list[i].name, m->tensors.list[i].hash);
 }
 
 /* The hash of the random inputs that it names. */
@@ -155,7 +155,7 @@ static void look_at(const array *a)
 static void read_arrays(void *with)
 {
     const target *const t = with;
-    const npz z = t->zipped ? read_npz("a", t->file) : (npz){0};
+    const arrays z = t->zipped ? read_npz("a", t->file) : (arrays){0};
     const array a = t->zipped ? (array){0} : read_npy("a", t->file);
     look_at(&a);
     for (size_t i = 0; i < z.n; i++) look_at(&z.list[i]);
@@ -220,7 +220,8 @@ static size_t mutate_part(uint8_t *data, size_t size, size_t max_size, size_t at
     const size_t grown = LLVMFuzzerMutate(kept, n, capacity);
     memmove(data + at + grown, data + at + n, rest);
     memcpy(data + at, kept, grown);
-    for (size_t i = 0; i < digits; i++) data[at - digits + i] = (uint8_t)((uint64_t)grown >> (8 * i));
+    for (size_t i = 0; i < digits; i++)
+        data[at - digits + i] = (uint8_t)((uint64_t)grown >> (8 * i));
     return at + grown + rest;
 }
 
