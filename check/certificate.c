@@ -81,7 +81,8 @@ static const char *domain_words(const cJSON *data)
         return n == 1 ? words("the one input in the data file (split %zu)", split)
                       : words("the %zu inputs in the data file (split %zu)", n, split);
     must(same(kind, "part"), "data.kind: is not random, file or part");
-    const size_t tokens = get_count(data, "tokens"), first = count_or_0(data, "first");
+    const size_t tokens = get_count(data, "tokens"),
+                 first = find(data, "first") ? get_count(data, "first") : 0;
     const char *const which =
         find(data, "numbers")
             ? n == 1 ? "one input of the data file, drawn by the seed"

@@ -92,8 +92,8 @@ arb_ptr ball(double v);            /* one */
 void release(chunk *mark, const void *but);
 void end_job(job *j);
 const char *words(const char *format, ...) __attribute__((format(printf, 1, 2)));
-void state(verdict v, const char *what, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
+void add_statement(verdict v, const char *what, const char *why);
+#define state(verdict, what, ...) add_statement(verdict, what, words(__VA_ARGS__))
 /* Confirmed, unless something is bad. */
 void state_unless(const char *bad, const char *what, const char *good);
 void check_equal(const char *what, const char *hash, const char *claimed, const char *name);
@@ -121,7 +121,6 @@ size_t length_of(const cJSON *list);
 const cJSON *get(const cJSON *o, const char *key);
 const cJSON *get_list(const cJSON *o, const char *key);
 size_t get_count(const cJSON *o, const char *key);
-size_t count_or_0(const cJSON *o, const char *key);
 const char *get_text(const cJSON *o, const char *key);
 double get_number(const cJSON *o, const char *key); /* "inf" too */
 uint64_t get_seed(const cJSON *o, const char *key);

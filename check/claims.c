@@ -5,7 +5,9 @@
  * everything is evaluated again with more bits. */
 #include "check.h"
 
-enum { LEAST_BITS = 128, MOST_BITS = 1024 };
+#include <arb_hypgeom.h>
+
+enum { LEAST_BITS = 128, MOST_BITS = 1024, TAIL_BITS = 256 };
 
 typedef struct searched { /* all theorems about a domain share one search */
     const char *domain, *why_not;
@@ -45,12 +47,6 @@ static double parameter(const cJSON *claim, const char *name) /* nan: not there 
     return cJSON_IsNumber(v) ? v->valuedouble : NAN;
 }
 
-static const char *parameter_text(const cJSON *claim, const char *name)
-{
-    const cJSON *const v = find(find(claim, "parameters"), name);
-    return cJSON_IsString(v) ? v->valuestring : "";
-}
-
 /* ---- figures of claims ----------------------------------------------------------------------- */
 
 /* The figure of the claim: of a layer, if it names one. */
@@ -59,7 +55,7 @@ static interval in_place(const found *f, const interval *all)
     const double layer = parameter(f->claim, "layer"), n = (double)count_blocks(&f->c->model[0]);
     figure x = f->kind->figure;
     if (x < RATIO) return all[x];
-    if (x == ATTENTION && strncmp(parameter_text(f->claim, "part"), "feed", 4) == 0) x = FFN;
+    if (is_text(find(find(f->claim, "parameters"), "part"), "feed-forward part")) x = FFN;
     return layer >= 0 && layer < n ? all[figure_place(x, (size_t)layer)] : none;
 }
 
@@ -120,27 +116,25 @@ static interval cosines(found *f)
     return order_statistic(f, k);
 }
 
-/* Marks the k inputs whose rows are nearest to that of i by their cosine; false: it is not sure. */
-static bool find_nearest(const found *f, size_t i, size_t side, size_t k, bool *in, arb_ptr away)
+static int by_midpoint(const void *a, const void *b)
 {
-    const size_t d = f->y[i].d / 2, first = side * d;
-    size_t within = i, beyond = i; /* the farthest of them, the nearest of the others */
+    return arf_cmp(arb_midref(*(const arb_ptr *)a), arb_midref(*(const arb_ptr *)b));
+}
+
+/* Marks the k inputs whose rows are nearest to that of i by their cosine; false: it is not sure. */
+static bool find_nearest(const found *f, size_t i, size_t side, size_t k, bool *in)
+{
+    const size_t n = f->n, d = f->y[i].d / 2, first = side * d;
+    arb_ptr away = take_balls(n + 3), *const order = take(n, sizeof *order);
     bool sure = true;
-    for (size_t l = 0; l < f->n; l++) {
-        cosine_distance(away + l, f->y[i].v + first, f->y[l].v + first, d, away + f->n);
-        in[l] = false;
+    for (size_t l = 0; l < n; l++)
+        cosine_distance(order[l] = away + l, f->y[i].v + first, f->y[l].v + first, d, away + n);
+    arb_pos_inf(away + i);
+    qsort(order, n, sizeof *order, by_midpoint);
+    for (size_t t = 0; t < n; t++) {
+        in[order[t] - away] = t < k;
+        sure = sure && (t < k ? arb_lt(order[t], order[k]) : arb_lt(order[k - 1], order[t]));
     }
-    for (size_t t = 0; t <= k; t++) { /* the last of these is the nearest of the others */
-        beyond = i;
-        for (size_t l = 0; l < f->n; l++)
-            if (l != i && !in[l] &&
-                (beyond == i || arf_cmp(arb_midref(away + l), arb_midref(away + beyond)) < 0))
-                beyond = l;
-        if (t < k) in[within = beyond] = true;
-    }
-    for (size_t l = 0; l < f->n; l++)
-        if (l != i && (in[l] ? !arb_lt(away + l, away + beyond) : !arb_lt(away + within, away + l)))
-            sure = false;
     return sure;
 }
 
@@ -149,15 +143,16 @@ static interval neighbors(found *f)
 {
     const double k = parameter(f->claim, "nearest"), n = (double)f->n;
     bool *const in[2] = {take(f->n, 1), take(f->n, 1)};
-    arb_ptr away = take_balls(f->n + 3);
     interval changed = {0, 0};
     if (!f->c->model[0].pools || !(k >= 1 && k < n - 1)) return none;
     for (size_t i = 0; i < f->n; i++) {
-        const bool sure = find_nearest(f, i, 0, (size_t)k, in[0], away) &&
-                          find_nearest(f, i, 1, (size_t)k, in[1], away);
+        chunk *const mark = now->memory;
+        const bool sure =
+            find_nearest(f, i, 0, (size_t)k, in[0]) && find_nearest(f, i, 1, (size_t)k, in[1]);
         const bool differ = sure && memcmp(in[0], in[1], f->n) != 0;
         changed.low += differ;
         changed.high += !sure || differ;
+        release(mark, NULL);
     }
     return quotient(changed, (interval){n, n});
 }
@@ -194,23 +189,13 @@ static interval auc(found *f)
 
 /* ---- held-out statistics --------------------------------------------------------------------- */
 
-/* P(at most k of n tries succeed), each with probability p: the sum of C(n, i) p^i (1 - p)^(n - i).
- * Each term is the one before it times (n - i + 1) p / (i (1 - p)). */
-static interval binomial_tail(size_t n, size_t k, double p)
+/* P(at most k of n tries succeed), each with probability p: the regularized incomplete beta function. */
+static interval binomial_tail(double n, double k, double p)
 {
-    const slong prec = 256;
-    arb_ptr sum = take_balls(1), term = take_balls(1), odds = ball(p), rest = ball(1);
-    arb_sub(rest, rest, odds, prec);
-    arb_div(odds, odds, rest, prec);
-    arb_pow_ui(term, rest, n, prec);
-    arb_set(sum, term);
-    for (size_t i = 1; i <= k; i++) {
-        arb_mul(term, term, odds, prec);
-        arb_mul_ui(term, term, n - i + 1, prec);
-        arb_div_ui(term, term, i, prec);
-        arb_add(sum, sum, term, prec);
-    }
-    return interval_of(sum);
+    arb_ptr tail = take_balls(1), rest = ball(1);
+    arb_sub(rest, rest, ball(p), TAIL_BITS);
+    arb_hypgeom_beta_lower(tail, ball(n - k), ball(k + 1), rest, 1, TAIL_BITS);
+    return interval_of(tail);
 }
 
 /* Of N held-out inputs the (k + 1)-th largest error is the bound, with probability (N - k) / (N + 1); a
@@ -227,7 +212,7 @@ static interval new_inputs(found *f)
         return untrue;
     if (!same(f->kind->name, "new_inputs.share"))
         return fma(p, n + 1, k - n) > 0 ? untrue : order_statistic(f, k);
-    const double tail = share >= 1 ? 0 : share > 0 ? binomial_tail(f->n, (size_t)k, share).high : 1;
+    const double tail = share >= 1 ? 0 : share > 0 ? binomial_tail(n, k, share).high : 1;
     return p <= 0.95 && tail <= 1 - p ? (interval){share, share} : untrue;
 }
 
@@ -243,22 +228,19 @@ static interval one_layer(found *f)
 
 /* ---- theorems about domains ------------------------------------------------------------------ */
 
-static const searched *search_once(found *f, const char *domain)
-{
-    searched *s = f->searched;
-    while (s && !same(s->domain, domain)) s = s->next;
-    if (s) return s;
-    s = take(1, sizeof *s);
-    *s = (searched){domain, NULL, new_figures(count_figures(f->c->model)), 0, f->searched};
-    s->why_not = search_domain(f->c, domain, f->wanted, f->all, f->n, s->all, &s->tries);
-    return f->searched = s;
-}
-
 /* Of rows the share with another largest entry at once; of edits that of all pairs of an edit and a
  * node, which are at most the cube of the nodes: one was counted. */
 static interval by_search(found *f)
 {
-    const searched *const s = search_once(f, get_text(f->claim, "domain"));
+    const char *const domain = get_text(f->claim, "domain");
+    searched *s = f->searched;
+    while (s && !same(s->domain, domain)) s = s->next;
+    if (!s) {
+        s = take(1, sizeof *s);
+        *s = (searched){domain, NULL, new_figures(count_figures(f->c->model)), 0, f->searched};
+        f->searched = s;
+        s->why_not = search_domain(f->c, domain, f->wanted, f->all, f->n, s->all, &s->tries);
+    }
     const bool edits = same(f->kind->name, "edits.rows_changed");
     interval seen = in_place(f, s->all);
     double rows = 0;
@@ -432,8 +414,9 @@ static void say_other(const found *f, const cJSON *o)
         limit->valuedouble > value->valuedouble)
         state(REFUTED, what, "the least of any is above what is reached");
     else if (is_text(find(o, "kind"), "layer.replaced"))
-        state(flag(o, "holds") && same(parameter_text(o, "by"), by) ? CONFIRMED : REFUTED, what,
-              "in the files: %s", by);
+        state(flag(o, "holds") && is_text(find(find(o, "parameters"), "by"), by) ? CONFIRMED
+                                                                                 : REFUTED,
+              what, "in the files: %s", by);
     else
         state(NOT_CHECKED, what,
               is_text(find(o, "kind"), "new_input.independent")

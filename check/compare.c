@@ -24,15 +24,14 @@ interval *new_figures(size_t n)
 interval interval_of(const arb_t x)
 {
     interval v = {-INFINITY, INFINITY};
-    arf_t end;
-    arf_init(end);
-    if (arb_is_finite(x)) {
-        arb_get_lbound_arf(end, x, 64);
-        v.low = arf_get_d(end, ARF_RND_FLOOR);
-        arb_get_ubound_arf(end, x, 64);
-        v.high = arf_get_d(end, ARF_RND_CEIL);
-    }
-    arf_clear(end);
+    arf_t low, high;
+    if (!arb_is_finite(x)) return v;
+    arf_init(low);
+    arf_init(high);
+    arb_get_interval_arf(low, high, x, 64);
+    v = (interval){arf_get_d(low, ARF_RND_FLOOR), arf_get_d(high, ARF_RND_CEIL)};
+    arf_clear(low);
+    arf_clear(high);
     return v;
 }
 

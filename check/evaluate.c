@@ -39,11 +39,6 @@ static balls columns(balls x, size_t first, size_t d)
     return y;
 }
 
-static balls copy(balls x)
-{
-    return columns(x, 0, x.d);
-}
-
 static void add_to(balls y, balls x)
 {
     must(y.d == x.d, "widths %zu and %zu do not fit", y.d, x.d);
@@ -329,7 +324,8 @@ static balls visible_means(const evaluation *e, balls x)
 static void turn(const evaluation *e, balls x, const cJSON *o, const char *at)
 {
     const cJSON *const positions = find(find(e->m->architecture, "embedding"), "positions");
-    const size_t planes = count_or_0(o, "planes"), first = count_or_0(o, "freq");
+    const size_t planes = find(o, "planes") ? get_count(o, "planes") : 0;
+    const size_t first = planes ? get_count(o, "freq") : 0;
     const bool pairs = flag(positions, "interleaved");
     const balls freqs = planes ? vector_of(e, at, "freqs", 0) : (balls){0};
     arb_ptr t = take_balls(4), s = t + 1, c = t + 2, a = t + 3;
@@ -514,7 +510,7 @@ part part_of(const model *m, size_t block, bool ffn)
 
 balls part_input(const evaluation *e, part p, balls x)
 {
-    const balls z = copy(x);
+    const balls z = columns(x, 0, x.d);
     must(get_count(p.o, "in") == x.d, "%s: reads %zu", p.at, x.d);
     apply_norm(e, z, find(p.o, "in_norm"), words("%s.in_norm", p.at));
     return z;
@@ -535,7 +531,7 @@ balls apply_part(const evaluation *e, part p, balls x)
     must(y.d == get_count(p.o, "out"), "%s: does not have `out` columns", p.at);
     must(is_one_of(skip, " none identity diagonal dense "), "%s: unknown skip %.40s", p.at, skip);
     if (same(skip, "diagonal")) {
-        x = copy(x);
+        x = columns(x, 0, x.d);
         with_vector(e, x, multiply, p.at, "skip");
     }
     if (same(skip, "dense")) x = linear(e, x, p.at, "skip", "");
@@ -561,7 +557,7 @@ static balls pool_rows(balls h, const char *kind)
 balls apply_head(const evaluation *e, balls x)
 {
     const cJSON *const o = find(e->m->architecture, "head"), *const act = find(o, "activation");
-    balls h = copy(x);
+    balls h = columns(x, 0, x.d);
     apply_norm(e, h, find(o, "norm"), "head.norm");
     if (e->m->pools) h = pool_rows(h, get_text(o, "pool"));
     h = maybe_linear(e, h, "head", "dense.weight", "dense.bias");

@@ -97,33 +97,23 @@ void end_job(job *j)
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
-static const char *words_of(const char *format, va_list list)
-{
-    va_list again;
-    va_copy(again, list);
-    const int n = vsnprintf(NULL, 0, format, again);
-    va_end(again);
-    char *const text = take((size_t)(n > 0 ? n : 0) + 1, 1);
-    vsnprintf(text, (size_t)n + 1, format, list);
-    return text;
-}
-
 const char *words(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    const char *const text = words_of(format, list);
+    const int n = vsnprintf(NULL, 0, format, list);
+    va_end(list);
+    char *const text = take((size_t)n + 1, 1);
+    va_start(list, format);
+    vsnprintf(text, (size_t)n + 1, format, list);
     va_end(list);
     return text;
 }
 
-void state(verdict v, const char *what, const char *format, ...)
+void add_statement(verdict v, const char *what, const char *why)
 {
-    va_list list;
-    va_start(list, format);
     statement *const s = take(1, sizeof *s);
-    *s = (statement){v, words("%s%s", now->link, what), words_of(format, list), NULL};
-    va_end(list);
+    *s = (statement){v, words("%s%s", now->link, what), why, NULL};
     if (!now->end) now->end = &now->first;
     *now->end = s;
     now->end = &s->next;
@@ -330,11 +320,6 @@ size_t get_count(const cJSON *o, const char *key)
     const double x = get_number(o, key);
     must(x >= 0 && x <= 0x1p48 && x == floor(x), "%s: is not a whole number to 2^48", key);
     return (size_t)x;
-}
-
-size_t count_or_0(const cJSON *o, const char *key)
-{
-    return find(o, key) ? get_count(o, key) : 0;
 }
 
 uint64_t get_seed(const cJSON *o, const char *key)

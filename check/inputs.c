@@ -172,11 +172,12 @@ static inputs inputs_of_graph(const model *m, arrays z, size_t split)
     return out;
 }
 
-/* The seed permutes documents, or inputs where there are few: the numbers of the first `count`. */
+/* The seed permutes documents, or inputs where there are few: the numbers of the first `count`, which
+ * ascend; NULL: there are not so many. */
 static const double *draw_numbers(const inputs *all, size_t count, uint64_t seed)
 {
     philox random = {.seed = seed, .stream = DRAW_STREAM};
-    double *const unit = take(all->n + 1, sizeof *unit);
+    double *const unit = take(all->n, sizeof *unit);
     size_t n = 0;
     for (size_t i = 0; i < all->n; i++)
         if (!all->list[i].continues) unit[n++] = (double)i;
@@ -188,8 +189,7 @@ static const double *draw_numbers(const inputs *all, size_t count, uint64_t seed
         unit[k] = unit[i];
         unit[i] = drawn;
     }
-    unit[all->n] = -1; /* no such number */
-    if (count > n) return &unit[all->n];
+    if (count > n) return NULL;
     qsort(unit, count, sizeof *unit, ascending);
     return unit;
 }
@@ -203,8 +203,8 @@ static inputs take_part(const cJSON *data, const inputs *in, uint64_t seed)
     const size_t first = numbers ? 0 : get_count(data, "first");
     must(first <= in->n && count <= in->n - first, "data: %zu inputs of %zu", count, in->n);
     must(!numbers || length_of(numbers) == count, "data.numbers: not count");
-    const double *const drawn = draw_numbers(in, count, seed);
-    bool right = numbers || count == in->n || !find(data, "heldout");
+    const double *const drawn = numbers ? draw_numbers(in, count, seed) : NULL;
+    bool right = numbers ? drawn != NULL : count == in->n || !find(data, "heldout");
     inputs out = {count, take(count, sizeof *out.list)};
     for (size_t i = 0; i < count; i++, v = v ? v->next : NULL) {
         const double number = v ? v->valuedouble : (double)(first + i);

@@ -85,20 +85,19 @@ static void fill_defaults(const char *parent, cJSON *o)
     for (cJSON *c = o->child; c; c = c->next) fill_defaults(c->string ? c->string : "blocks", c);
 }
 
-/* A key that this program does not know could change what the model computes; a default that pare
- * leaves out would change the canonical form. */
-static void must_be_known(const char *parent, const cJSON *v)
+/* A key that this program does not know could change what the model computes. */
+static const char known[] =
+    " version name context embedding pattern blocks head tokenizer ids width vocab positions "
+    "norm kind base interleaved after_map window sinks self_loops expander degree seed "
+    "attention ffn in out heads tolerance skip in_norm out_norm dk dv q k v o scale freq "
+    "planes layers activation pool normalize tied eps divisor shift ";
+
+/* Defaults that pare leaves out. */
+static bool is_left_out(const char *parent, const cJSON *v)
 {
-    static const char known[] =
-        " version name context embedding pattern blocks head tokenizer ids width vocab positions "
-        "norm kind base interleaved after_map window sinks self_loops expander degree seed "
-        "attention ffn in out heads tolerance skip in_norm out_norm dk dv q k v o scale freq "
-        "planes layers activation pool normalize tied eps divisor shift ";
     const bool none = cJSON_IsFalse(v) || (cJSON_IsNumber(v) && v->valuedouble == 0) ||
                       (same(parent, "head") && is_text(v, "none"));
-    must(is_one_of(v->string, known), "architecture: unknown key \"%.60s\"", v->string);
-    must(!none || !is_one_of(v->string, " shift planes after_map normalize activation "),
-         "architecture: a default, %s, that pare leaves out", v->string);
+    return none && is_one_of(v->string, " shift planes after_map normalize activation ");
 }
 
 /* The fewest digits that give the same double again; whole numbers without point or exponent. */
@@ -128,8 +127,12 @@ static void hash_value(SHA256_CTX *h, const char *parent, const cJSON *v)
     if (cJSON_IsString(v)) hash_text(h, words("\"%s\"", v->valuestring));
     if (!object && !cJSON_IsArray(v)) return;
     for (const cJSON *c = v->child; c; c = c->next) {
-        if (object) must_be_known(parent, c);
-        if (*parent || !is_one_of(c->string, " name version ")) list[n++] = c;
+        must(!object || is_one_of(c->string, known), "architecture: unknown key \"%.60s\"",
+             c->string);
+        if (object &&
+            (is_left_out(parent, c) || (!*parent && is_one_of(c->string, " name version "))))
+            continue;
+        list[n++] = c;
     }
     if (object) qsort(list, n, sizeof *list, by_key);
     hash_text(h, object ? "{" : "[");
