@@ -53,9 +53,8 @@ static pare_status compare(void *self, const char *name, pare_weight *w, bool ve
     return PARE_OK;
 }
 
-/* Counts the weights in which a and b differ; every weight when their lists have other lengths. */
-static pare_status count_different(size_t *out, pare_arena *a, pare_model *m, pare_model *g,
-                                   pare_err *err)
+pare_status fold_count_different(size_t *out, pare_arena *a, pare_model *m, pare_model *g,
+                                 pare_err *err)
 {
     pairing p = {0};
     pare_status st = pare_model_each_weight(g, take, &p, err);
@@ -84,7 +83,7 @@ static pare_status redo_fold(redo *r, const pare_model *in, const pare_model *ou
     size_t n = 0;
     fold_embedding(&f, &mine.embedding);
     fold_head(&f, &mine.head);
-    if (!w->st) w->st = count_different(&n, scratch, &mine, &theirs, err);
+    if (!w->st) w->st = fold_count_different(&n, scratch, &mine, &theirs, err);
     r->different += n + outer_settings_differ(&mine, &theirs);
     const size_t nblocks = in->nblocks < out->nblocks ? in->nblocks : out->nblocks;
     const pare_mark mark = pare_arena_mark(scratch);
@@ -101,7 +100,7 @@ static pare_status redo_fold(redo *r, const pare_model *in, const pare_model *ou
         pare_model my_model = {.nblocks = 1, .blocks = &block};
         pare_model their_model = {.nblocks = 1, .blocks = &other};
         n = 0;
-        if (!w->st) w->st = count_different(&n, scratch, &my_model, &their_model, err);
+        if (!w->st) w->st = fold_count_different(&n, scratch, &my_model, &their_model, err);
         r->different += n + block_settings_differ(&block, &out->blocks[b]);
         pare_arena_reset(scratch, mark);
     }

@@ -2,6 +2,7 @@
 #include "model_facts.h"
 #include "forward_parts.h"
 #include "linalg/elementary.h"
+#include "shared_rows.h"
 #include <math.h>
 #include <pare/run.h>
 #include <string.h>
@@ -39,7 +40,7 @@ static void input_row(const void *self, size_t i, double *v)
     const embedding_ctx *const c = self;
     const size_t row = c->first + i, d = c->s->width;
     if (c->s->ids) {
-        const size_t at = (size_t)c->in->ids[row] * d;
+        const size_t at = pare_token_row(c->s, c->in->ids[row]) * d;
         for (size_t j = 0; j < d; j++) v[j] = pare_weight_at(&c->s->table, at + j);
     } else {
         memcpy(v, c->in->x + row * d, d * sizeof *v);
@@ -141,6 +142,36 @@ static void normalize_row(const void *self, size_t i, double *v)
     for (size_t j = 0; j < d; j++) v[j] /= length;
 }
 
+typedef struct spread_ctx {
+    const rows *x;
+    const uint32_t *map;
+    const pare_weight *bias;
+    size_t outputs;
+} spread_ctx;
+
+static void spread_row(const void *self, size_t i, double *v)
+{
+    const spread_ctx *const c = self;
+    for (size_t o = 0; o < c->outputs; o++) v[o] = entry(c->x, i * c->x->d + c->map[o]);
+    for (size_t o = 0; pare_has(c->bias) && o < c->outputs; o++)
+        v[o] += pare_weight_at(c->bias, o);
+}
+
+/* The last map: a row that tokens share is multiplied once. */
+static void output_map(rows *out, const rows *h, const pare_model *m, rows_ctx *c)
+{
+    const pare_weight *const w = pare_head_weight(m), *const bias = &m->head.out.b, none = {0};
+    const uint32_t *const map = pare_output_map(m);
+    if (!map) {
+        rows_dense(out, h, w, bias, c);
+        return;
+    }
+    rows stored = rows_new(c, h->t, h->n, w->rows);
+    rows_dense(&stored, h, w, &none, c);
+    const spread_ctx spread = {&stored, map, bias, out->d};
+    rows_each(out, &stored, spread_row, &spread, c);
+}
+
 void forward_head(pass *p, rows *out, const rows *x)
 {
     const pare_output_head *const head = &p->m->head;
@@ -157,9 +188,8 @@ void forward_head(pass *p, rows *out, const rows *x)
         h = dense;
     }
     rows_act(&h, NULL, head->act, c);
-    const pare_weight *const w = pare_head_weight(p->m);
-    if (pare_has(w))
-        rows_dense(out, &h, w, &head->out.b, c);
+    if (pare_has(pare_head_weight(p->m)))
+        output_map(out, &h, p->m, c);
     else if (!c->work.st)
         memcpy(out->v, h.v, h.n * h.d * pare_dtype_size(h.t));
     if (head->normalize) rows_each(out, out, normalize_row, &out->d, c);

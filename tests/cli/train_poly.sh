@@ -2,7 +2,7 @@
 # attention within 0.002 nats, and the model is of kind poly with its tolerance.
 exec 2>&1
 seq 1 9000 >t.txt
-words="--kind gpt --data t.txt --dim 16 --layers 2 --heads 2 --window 2048 --batch 1 --steps 6"
+words="--kind gpt --data t.txt --dim 16 --layers 2 --heads 2 --window 2048 --batch 1 --steps 6 --parts shares"
 pare train $words -q -o exact.st --log exact.csv >/dev/null
 pare train $words --attention poly --tol 0.01 -o poly.st --log poly.csv >out.txt 2>notes.txt
 sed -E 's/last: [a-z]+ degree .*/last: a polynomial/' notes.txt

@@ -263,7 +263,7 @@ static void too_little_to_set_aside_is_said(void **state)
     const pare_task_text_opts o = {
         .train = few, .tokenizer = PARE_TOK_BYTES, .window = 10, .batch = 5};
     assert_status(pare_task_text(&l, &f, arena, &o, &err), PARE_ERR_INPUT, &err);
-    assert_contains(err.msg, "few.txt: 2 inputs are too few to train on some");
+    assert_contains(err.msg, "few.txt: too few inputs (2) to train on some");
 }
 
 int main(void)
