@@ -60,11 +60,12 @@ pare_status task_draw_parts(task_parts *out, pare_arena *a, const pare_inputs *a
     *out = (task_parts){.documents = d.documents, .of = d.n};
     const size_t tests = test ? d.held : 0, vals = val ? d.held : 0;
     if (tests + vals >= d.n)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "%s: too few inputs (%zu) to train on some and to set others aside; give "
-                         "more data, of text a smaller window, or files of their own for validation "
-                         "and testing",
-                         path, d.n);
+        return pare_fail(
+            err, PARE_ERR_INPUT,
+            "%s: too few inputs (%zu) to train on some and to set others aside; give "
+            "more data, of text a smaller window, or files of their own for validation "
+            "and testing",
+            path, d.n);
     const size_t from[PARTS] = {tests + vals, tests, 0},
                  count[PARTS] = {d.n - tests - vals, vals, tests};
     for (size_t p = 0; p < PARTS && !st; p++) {
