@@ -281,6 +281,18 @@ static interval by_search(job *j, found *f, const cJSON *claim, figure x)
     return s->why_not ? none : seen;
 }
 
+/* Tokens that share a row: what is found lies between a search and what the files prove. */
+static interval shared_rows(job *j, found *f, const cJSON *claim, figure x)
+{
+    interval seen = by_search(j, f, claim, x);
+    const double cost = parameter(claim, "tokens") == (double)f->c->model[1].shared
+                            ? shared_rows_cost(j, f->c, x)
+                            : INFINITY;
+    if (seen.low < 0) seen.low = 0;
+    f->why = words(j, "%.120s; at most %.9g is proven from the files", f->why, cost);
+    return (interval){seen.low, cost};
+}
+
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
 typedef struct kind {
@@ -318,6 +330,9 @@ static const kind theorems[] = {
     {"diameter.score", by_search, SCORE, NULL},
     {"diameter.rank_collapse", by_search, COLLAPSE, NULL},
     {"rank_collapse", by_search, COLLAPSE, NULL},
+    {"shared_rows.others", shared_rows, OTHERS, NULL},
+    {"shared_rows.outputs", shared_rows, DIFFERENCE, NULL},
+    {"shared_rows.kl", shared_rows, KL, NULL},
     {"layer.injected", by_search, ATTENTION, NULL},
     {"layer.ticket", by_search, ATTENTION, NULL}, /* or FFN: its part */
     {"ball.outputs", by_search, DIFFERENCE, NULL},
@@ -342,6 +357,12 @@ static const kind others[] = {
     {"new_input.independent", NULL, 0, "no file can show it"},
     {"", NULL, 0, "no claim that is checked rests on it"},
 };
+
+/* About a domain of its own, not the given inputs. */
+static bool searches(const kind *k)
+{
+    return k->value == by_search || k->value == shared_rows;
+}
 
 static const kind *find_kind(job *j, const kind *k, const cJSON *claim)
 {
@@ -368,10 +389,11 @@ static const char *describe(job *j, const cJSON *o)
 /* A figure against its bound. */
 static void say_bound(job *j, found *f, const char *what, const kind *k, interval v, double bound)
 {
-    const bool tried = k->value == by_search, lower = strstr(k->name, ".least");
+    const bool tried = k->value == by_search || (k->value == shared_rows && isinf(v.high)),
+               lower = strstr(k->name, ".least");
     const bool yes = lower ? v.low >= bound : v.high <= bound;
     const bool no = lower ? v.high < bound : v.low > bound;
-    const bool some = f->n < f->c->set.n, all_cuts = lower && k->value != auc;
+    const bool some = f->n < f->c->set.n && k->value != shared_rows, all_cuts = lower && k->value != auc;
     f->open = f->open || (!yes && !no && !tried);
     if (isinf(v.low)) f->why = "its parameters or its probability do not fit the inputs";
     if (!f->why) f->why = words(j, "it is from %.9g to %.9g", v.low, v.high);
@@ -398,7 +420,7 @@ static void say_value(job *j, found *f, const char *what, figure x, interval v, 
 /* Its domain must be that of the headline. */
 static bool is_about_data(const kind *k)
 {
-    return k->value && k->value != by_search && k->value != new_inputs && k->value != one_layer;
+    return k->value && !searches(k) && k->value != new_inputs && k->value != one_layer;
 }
 
 /* A theorem or an observation. Where some inputs were left out, only maxima say something. */
@@ -407,7 +429,7 @@ static void say_claim(job *j, found *f, const cJSON *o, bool theorem)
     const kind *const k = find_kind(j, theorem ? theorems : observations, o);
     const char *const what = describe(j, o);
     const bool lower = strstr(k->name, ".least"), maximum = k->value == largest && !lower;
-    const bool some = f->n < f->c->set.n && !(theorem && maximum) && k->value != by_search;
+    const bool some = f->n < f->c->set.n && !(theorem && maximum) && !searches(k);
     const double number = get_number(j, o, theorem ? "bound" : "value");
     if (theorem && k->value && !is_text(get(j, o, "side"), lower ? "lower" : "upper"))
         fail(j, NOT_TRUE, "%s: is not a bound on that side", what);

@@ -162,6 +162,17 @@ static void divergence(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t, slong pr
     arb_dot(t, NULL, 0, p, 1, q, 1, (slong)d, prec);
 }
 
+/* Of outputs that are not those of a token that shares its row in g. */
+static void compare_others(arb_srcptr a, arb_srcptr b, const model *g, size_t d, interval *out,
+                           arb_ptr x, slong prec)
+{
+    for (size_t k = 0; g->vocab == d && k < d; k++) {
+        if (token_shares(g, k)) continue;
+        arb_sub(x, a + k, b + k, prec);
+        note(out, OTHERS, x);
+    }
+}
+
 static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wanted, interval *out,
                             arb_ptr x, slong prec) /* one row; x: room for 2 d + 4 */
 {
@@ -243,5 +254,7 @@ void compare(job *j, const model *f, const model *g, const input *in, unsigned w
     arb_ptr room = take_balls(j, 2 * y->d + 4);
     for (size_t i = 0; i < y->n; i++)
         compare_outputs(row_of(y[0], i), row_of(y[1], i), y->d, wanted, out, room, prec);
+    for (size_t i = 0; wanted & BIT(OTHERS) && i < y->n; i++)
+        compare_others(row_of(y[0], i), row_of(y[1], i), g, y->d, out, room, prec);
     compare_rows(j, y[0], y[1], out, ROW, prec);
 }

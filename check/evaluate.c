@@ -311,10 +311,13 @@ balls embed(const evaluation *e)
     const cJSON *const o = find(e->m->architecture, "embedding"), *const p = find(o, "positions");
     const tensor *const t = vocab ? matrix_of(e, "embedding", "embedding", width) : NULL;
     balls x = new_balls(e->j, in->tokens, width);
-    must(e->j, !t || t->rows == vocab, "embedding.embedding: has not vocab rows");
+    must(e->j, !t || t->rows == (e->m->row ? vocab + 1 - e->m->shared : vocab),
+         "embedding.embedding: has not a row for each token, or for those that share");
     for (size_t at = 0; at < x.n * x.d; at++) {
         const size_t i = at / width;
-        arb_set_d(x.v + at, t ? weight_at(t, (size_t)in->ids[i] * width + at % width) : in->x[at]);
+        arb_set_d(x.v + at,
+                  t ? weight_at(t, row_of_token(e->m, (size_t)in->ids[i]) * width + at % width)
+                    : in->x[at]);
         if (in->shift) add_d(x.v + at, in->shift[at], e->prec);
     }
     if (p && !flag(p, "after_map")) add_positions(e, x, p);
@@ -610,6 +613,21 @@ static void pool_rows(const evaluation *e, balls *h, const char *kind)
 }
 
 /* normalize(out(act(dense(pool(norm x))))) */
+/* The last map is the embedding; tokens that share a row have one product. */
+static balls tied_outputs(const evaluation *e, balls h)
+{
+    const tensor *const w = matrix_of(e, "embedding", "embedding", h.d);
+    const balls b = vector_of(e, "head", "out.bias", e->m->vocab);
+    if (!e->m->row) return product(e, h, w, 0, w->rows, b);
+    const balls stored = product(e, h, w, 0, w->rows, (balls){0});
+    const balls y = new_balls(e->j, h.n, e->m->vocab);
+    for (size_t i = 0; i < y.n; i++)
+        for (size_t o = 0; o < y.d; o++) arb_set(row_of(y, i) + o, row_of(stored, i) + e->m->row[o]);
+    for (size_t i = 0; b.n && i < y.n; i++)
+        _arb_vec_add(row_of(y, i), row_of(y, i), b.v, (slong)y.d, e->prec);
+    return y;
+}
+
 balls apply_head(const evaluation *e, balls x)
 {
     const cJSON *const o = find(e->m->architecture, "head"), *const act = find(o, "activation");
@@ -619,8 +637,7 @@ balls apply_head(const evaluation *e, balls x)
     h = maybe_linear(e, h, "head", "dense.weight", "dense.bias");
     activate(e, h, act ? get_text(e->j, o, "activation") : "none");
     if (flag(o, "tied")) {
-        const tensor *const w = matrix_of(e, "embedding", "embedding", h.d);
-        h = product(e, h, w, 0, w->rows, vector_of(e, "head", "out.bias", w->rows));
+        h = tied_outputs(e, h);
     } else {
         h = maybe_linear(e, h, "head", "out.weight", "out.bias");
     }

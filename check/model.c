@@ -241,5 +241,6 @@ model read_model(job *j, const char *name, bytes file)
     must(j, get_count(j, root, "version") == 2, "%s: not of version 2%s", name, hint);
     fill_defaults(j, "", root);
     read_architecture(j, &m, root);
+    read_shared_rows(j, &m);
     return m;
 }
