@@ -393,7 +393,8 @@ static void say_bound(job *j, found *f, const char *what, const kind *k, interva
                lower = strstr(k->name, ".least");
     const bool yes = lower ? v.low >= bound : v.high <= bound;
     const bool no = lower ? v.high < bound : v.low > bound;
-    const bool some = f->n < f->c->set.n && k->value != shared_rows, all_cuts = lower && k->value != auc;
+    const bool some = f->n < f->c->set.n && k->value != shared_rows,
+               all_cuts = lower && k->value != auc;
     f->open = f->open || (!yes && !no && !tried);
     if (isinf(v.low)) f->why = "its parameters or its probability do not fit the inputs";
     if (!f->why) f->why = words(j, "it is from %.9g to %.9g", v.low, v.high);

@@ -622,7 +622,8 @@ static balls tied_outputs(const evaluation *e, balls h)
     const balls stored = product(e, h, w, 0, w->rows, (balls){0});
     const balls y = new_balls(e->j, h.n, e->m->vocab);
     for (size_t i = 0; i < y.n; i++)
-        for (size_t o = 0; o < y.d; o++) arb_set(row_of(y, i) + o, row_of(stored, i) + e->m->row[o]);
+        for (size_t o = 0; o < y.d; o++)
+            arb_set(row_of(y, i) + o, row_of(stored, i) + e->m->row[o]);
     for (size_t i = 0; b.n && i < y.n; i++)
         _arb_vec_add(row_of(y, i), row_of(y, i), b.v, (slong)y.d, e->prec);
     return y;

@@ -50,8 +50,8 @@ static const tensor *tensor_named(const model *m, const char *name)
  * all other rows. */
 static bool only_rows_differ(const model *f, const model *g)
 {
-    const tensor *const a = tensor_named(f, "embedding.embedding"),
-                 *const b = tensor_named(g, "embedding.embedding");
+    const tensor *const a = tensor_named(f, "embedding.embedding"), *const b = tensor_named(
+                                                                        g, "embedding.embedding");
     if (!same(f->hash, g->hash) || !a || !b || a->type != b->type || a->cols != b->cols ||
         f->ntensors + (f->row ? 0 : 1) != g->ntensors || !g->row)
         return false;
@@ -77,15 +77,15 @@ static double most_moved(job *j, const model *f, const model *g)
     enum { BITS = 128 };
     const cJSON *const o = find(f->architecture, "head"), *const norm = find(o, "norm");
     const tensor *const a = tensor_named(f, "embedding.embedding"),
-                 *const b = tensor_named(g, "embedding.embedding"),
-                 *const gain = tensor_named(f, "head.norm.gain"),
-                 *const bias = tensor_named(f, "head.norm.bias");
-    const bool divides = norm && (is_text(find(norm, "kind"), "layer") ||
-                                  is_text(find(norm, "kind"), "rms"));
+                        *const b = tensor_named(g, "embedding.embedding"),
+                        *const gain = tensor_named(f, "head.norm.gain"),
+                        *const bias = tensor_named(f, "head.norm.bias");
+    const bool divides =
+        norm && (is_text(find(norm, "kind"), "layer") || is_text(find(norm, "kind"), "rms"));
     const size_t d = a->cols;
     if (!divides || is_text(find(o, "pool"), "max") || find(o, "activation") ||
-        tensor_named(f, "head.dense.weight") || flag(o, "normalize") ||
-        (gain && gain->cols != d) || (bias && bias->cols != d))
+        tensor_named(f, "head.dense.weight") || flag(o, "normalize") || (gain && gain->cols != d) ||
+        (bias && bias->cols != d))
         return INFINITY;
     chunk *const mark = j->memory;
     arb_ptr x = take_balls(j, 5), y = x + 1, squares = x + 2, rest = x + 3, root = x + 4;

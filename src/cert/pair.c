@@ -385,8 +385,8 @@ static pare_ball nothing(const char *why)
 }
 
 static pare_status prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
-                              const pare_inputs *set, pare_neighborhood near,
-                              const pare_exec *exec, pare_err *err)
+                              const pare_inputs *set, pare_neighborhood near, const pare_exec *exec,
+                              pare_err *err)
 {
     *out = nothing("the radius is not a number that is at least 0");
     if (!(near.radius >= 0)) return PARE_OK;

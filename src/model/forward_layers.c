@@ -151,8 +151,7 @@ static void spread_row(const void *self, size_t i, double *v)
 {
     const spread_ctx *const c = self;
     for (size_t o = 0; o < c->outputs; o++) v[o] = entry(c->x, i * c->x->d + c->map[o]);
-    for (size_t o = 0; pare_has(c->bias) && o < c->outputs; o++)
-        v[o] += pare_weight_at(c->bias, o);
+    for (size_t o = 0; pare_has(c->bias) && o < c->outputs; o++) v[o] += pare_weight_at(c->bias, o);
 }
 
 /* The last map: a row that tokens share is multiplied once. */

@@ -26,10 +26,11 @@ pare_status pare_shared_rows_read(const uint32_t **out, pare_arena *a, const uin
                          PARE_SHARED_TENSOR);
     for (size_t id = 0; id < vocab; id++) own += !(bits[id / 8] >> id % 8 & 1);
     if (vocab - own < 2 || table_rows != own + 1)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "tensor %s: %zu of %zu tokens share a row, and the embedding has %zu rows: "
-                         "must be two tokens at least, and a row more than other tokens",
-                         PARE_SHARED_TENSOR, vocab - own, vocab, table_rows);
+        return pare_fail(
+            err, PARE_ERR_INPUT,
+            "tensor %s: %zu of %zu tokens share a row, and the embedding has %zu rows: "
+            "must be two tokens at least, and a row more than other tokens",
+            PARE_SHARED_TENSOR, vocab - own, vocab, table_rows);
     uint32_t *const rows = pare_alloc(a, vocab, sizeof *rows);
     if (!rows) return pare_no_memory(err);
     uint32_t next = 0;

@@ -50,7 +50,8 @@ PARE_MUST_USE pare_status pare_model_whole(const pare_model **m, pare_model **ow
 PARE_MUST_USE pare_status pare_model_expand_rows(pare_model *m, pare_err *err);
 /* Lets the tokens that share in `like` share in m, where their rows in m are one vector to the bit;
  * otherwise m stays as it is. */
-PARE_MUST_USE pare_status pare_model_share_like(pare_model *m, const pare_model *like, pare_err *err);
+PARE_MUST_USE pare_status pare_model_share_like(pare_model *m, const pare_model *like,
+                                                pare_err *err);
 /* Gives the tokens that `shares` says the row `row` (of the type of the table). At least two. */
 PARE_MUST_USE pare_status pare_model_share(pare_model *m, const bool *shares, const void *row,
                                            pare_err *err);

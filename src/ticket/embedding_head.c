@@ -64,8 +64,8 @@ embedding_sizes embedding_sizes_of(pare_work *p, const pare_model *f, const pare
 {
     const pare_embedding *const a = &f->embedding, *const b = &g->embedding;
     embedding_sizes s = {.ids = a->ids, .map = pare_has(&a->map.w), .after_map = a->pos.after_map};
-    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
-        !pare_same_rows(a, b) || s.map != pare_has(&b->map.w))
+    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab || !pare_same_rows(a, b) ||
+        s.map != pare_has(&b->map.w))
         bounds_refuse(why, "the ticket does not take what the target takes");
     if (*why) return s;
     if (a->ids) s.rows = table_sizes(&a->table, &b->table);
@@ -101,9 +101,10 @@ span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_mod
         learned ? row_sizes(&f->embedding.pos.table, &g->embedding.pos.table, i % in->tokens)
                 : s->positions;
     if (s->ids)
-        return through_embedding(
-            s, row_sizes(&f->embedding.table, &g->embedding.table,
-                         pare_token_row(&f->embedding, in->ids[i])), at);
+        return through_embedding(s,
+                                 row_sizes(&f->embedding.table, &g->embedding.table,
+                                           pare_token_row(&f->embedding, in->ids[i])),
+                                 at);
     const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
     const pare_ub x = pare_norm_fro(&row);
     return through_embedding(s, (span){x, x, zero, 0}, at);

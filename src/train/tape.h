@@ -102,7 +102,7 @@ typedef struct sublayer {
 
 typedef struct embedding_saved {
     size_t *rows; /* of the table */
-    rows raw; /* before the linear map */
+    rows raw;     /* before the linear map */
     norm_saved norm;
 } embedding_saved;
 

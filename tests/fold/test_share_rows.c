@@ -47,8 +47,7 @@ static pare_model *shared(pare_share_report *r, const pare_model *m, const pare_
 
 static void some_ids(int64_t *ids, pare_rng *r, bool dead)
 {
-    for (size_t i = 0; i < TOKENS; i++)
-        do
+    for (size_t i = 0; i < TOKENS; i++) do
             ids[i] = (int64_t)pare_rng_below(r, VOCAB);
         while (!dead && is_dead((size_t)ids[i]));
 }
@@ -65,7 +64,8 @@ static void dead_rows_are_found_by_the_gap_and_no_others(void **state)
     (void)state;
     for (uint64_t seed = 1; seed <= 40; seed++) {
         pare_share_report r;
-        pare_model *const m = with_dead_rows(seed % 2 ? PARE_RANDOM_GPT : PARE_RANDOM_LLAMA, seed, 1e-4);
+        pare_model *const m =
+            with_dead_rows(seed % 2 ? PARE_RANDOM_GPT : PARE_RANDOM_LLAMA, seed, 1e-4);
         pare_model *const g = shared(&r, m, NULL, -1);
         assert_int_equal(r.shared, DEAD);
         assert_true(r.found && r.farthest <= 1e-4 && r.limit <= 1e-4);
@@ -362,7 +362,7 @@ static void another_change_leaves_no_theorem(void **state)
         open_stage(&s, PARE_RANDOM_GPT);
         float *const table = (float *)s.g->embedding.table.data;
         if (where == 0) table[0] += 1e-3f; /* the row of token 0 */
-        if (where == 1) { /* a clone holds the weights of its model */
+        if (where == 1) {                  /* a clone holds the weights of its model */
             pare_weight *const w = &s.g->blocks[1].ffn.layers[0].w;
             float *const copy = pare_alloc(s.g->arena, w->rows * w->cols, sizeof *copy);
             memcpy(copy, w->data, w->rows * w->cols * sizeof *copy);

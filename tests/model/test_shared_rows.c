@@ -98,8 +98,8 @@ static void other_bits_are_other_models(void **state)
     memcpy(rows, m->embedding.rows, sizeof rows);
     assert_ok(pare_model_sha256(hex[0], m, &err), &err);
     for (size_t id = 0; id + 1 < 11; id++) { /* a token and the one behind it change places */
-        const bool differ = pare_token_shares(&m->embedding, id) !=
-                            pare_token_shares(&m->embedding, id + 1);
+        const bool differ =
+            pare_token_shares(&m->embedding, id) != pare_token_shares(&m->embedding, id + 1);
         bool shares[11];
         for (size_t i = 0; i < 11; i++) shares[i] = rows[i] == 7;
         shares[id] = rows[id + 1] == 7;
@@ -124,8 +124,8 @@ static void bits_that_do_not_fit_are_refused(void **state)
     pare_arena *const a = pare_arena_new();
     const uint32_t *rows = NULL;
     pare_err err = {0};
-    const uint8_t good[2] = {0x32, 0x04}, none[2] = {0}, one[2] = {0x01, 0}, behind[2] = {0x32, 0x0c},
-                  all[2] = {0xff, 0x07};
+    const uint8_t good[2] = {0x32, 0x04}, none[2] = {0}, one[2] = {0x01, 0},
+                  behind[2] = {0x32, 0x0c}, all[2] = {0xff, 0x07};
     assert_ok(pare_shared_rows_read(&rows, a, good, 2, 11, 8, &err), &err);
     static const uint32_t want[] = {0, 7, 1, 2, 7, 7, 3, 4, 5, 6, 7};
     assert_memory_equal(rows, want, sizeof want);
@@ -157,8 +157,8 @@ static void shared_again_only_where_rows_are_one_vector(void **state)
     assert_ok(pare_model_share_like(whole, m, &err), &err);
     assert_true(pare_same_rows(&whole->embedding, &m->embedding));
     assert_true(pare_same_weight(&whole->embedding.table, &m->embedding.table));
-    ((uint8_t *)apart->embedding.table.data)[4 * apart->embedding.width *
-                                             pare_dtype_size(apart->embedding.table.dtype)] ^= 1;
+    ((uint8_t *)apart->embedding.table
+         .data)[4 * apart->embedding.width * pare_dtype_size(apart->embedding.table.dtype)] ^= 1;
     assert_ok(pare_model_share_like(apart, m, &err), &err);
     assert_null(apart->embedding.rows);
     pare_model_free(apart);

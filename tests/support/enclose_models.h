@@ -236,7 +236,8 @@ static inline void share_rows(pare_model *m)
     pare_err err = {0};
     const pare_embedding *const s = &m->embedding;
     bool shares[11] = {[1] = true, [4] = true, [5] = true, [10] = true};
-    const char *const row = (const char *)s->table.data + 4 * s->width * pare_dtype_size(s->table.dtype);
+    const char *const row =
+        (const char *)s->table.data + 4 * s->width * pare_dtype_size(s->table.dtype);
     assert_true(s->vocab == 11);
     assert_ok(pare_model_share(m, shares, row, &err), &err);
 }
