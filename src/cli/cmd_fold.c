@@ -111,10 +111,9 @@ int cmd_fold(int argc, char **argv)
         .command = "fold",
         .args = "MODEL [--data FILE] -o OUT",
         .about = "Writes the same function with fewer weights: folds norms into the maps around\n"
-                 "them, drops key biases and merges value biases, where that is exact. With "
-                 "--share-rows\n"
-                 "it cuts: tokens of dead vocabulary get one row of the embedding. Writes OUT,\n"
-                 "OUT.cert.json (the proven cost of rounding) and OUT.run.json (sizes and times).",
+                 "them, drops key biases and merges value biases, where that is exact. With\n"
+                 "--share-rows it cuts: tokens of dead vocabulary get one row of the embedding.\n"
+                 "Writes OUT, OUT.cert.json (the proven cost) and OUT.run.json (sizes and times).",
         .examples =
             {"fold model.safetensors -o folded.safetensors",
              "fold gt.safetensors --data graph.npz --max-error 1e-3 -o gt.folded.safetensors"},
