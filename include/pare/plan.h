@@ -277,9 +277,10 @@ typedef enum pare_plan_direction {
 
 typedef struct pare_plan_step {
     pare_plan_direction direction;
-    double setting;   /* width: share of the parameters (below 1) or dimensions; depth: exact
-                       attention layers; weights: bits */
+    double setting;   /* width: share of the parameters (below 1), dimensions, or hidden units of a
+                         folder; depth: exact attention layers, or blocks of a folder; weights: bits */
     pare_dtype dtype; /* of the weights; 0: as in the model */
+    bool folder;      /* only shapes that the config of a Hugging Face folder can express */
 } pare_plan_step;
 extern const char *const pare_plan_direction_names[]; /* "width", "depth", "ticket", NULL */
 /* "width --dim 8": how the command would be told. */
@@ -298,7 +299,7 @@ typedef struct pare_plan_try {
     const char *refused; /* why it could not be made; NULL: it was */
     double
         error; /* sum over the steps of the largest difference on held-out inputs, f64: what a chain of
-                     proofs adds up to at least; with `seen`: from the first model to the last */
+                     proofs adds up to at least; with `seen` or `folder`: from the first model to the last */
     uint64_t parameters, bytes;
     double ms;   /* of one pass */
     double over; /* by what factor it misses the budget it misses most; at most 1: all are met */
@@ -309,7 +310,10 @@ typedef struct pare_plan_opts {
      * one the smallest error. */
     double eps, max_ms;
     uint64_t max_bytes;
-    uint64_t file_bytes; /* of the model as it is; 0: as pare would store it */
+    const pare_files *files; /* that the model was read through; NULL: as pare would store it */
+    /* The Hugging Face folder that the model was read from: each cut becomes a folder of its kind, whose
+     * config can express it, with one certificate of all steps. NULL: pare files of any shape. */
+    const char *folder;
     pare_dtype dtype;    /* of the weights of the cuts; 0: as in the model */
     size_t mixtures;     /* that are made at most */
     unsigned directions; /* to try: 1u << PARE_PLAN_WIDTH and so on, added */

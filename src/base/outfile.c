@@ -230,16 +230,18 @@ static const char *read_number(const char *s, long *out)
     return s + n;
 }
 
-/* The pid in .PID-N.tmp, .part-PID, .part-PID.PID-N.tmp and, with `old`, .PID-old.tmp; 0: none of
- * these. */
+/* The pid in .PID-N.tmp, .part-PID, .part-PID.part-PID (of a folder that is made beside its place
+ * twice), .part-PID.PID-N.tmp and, with `old`, .PID-old.tmp; 0: none of these. */
 static long owner_pid(const char *tail, bool old)
 {
     static const char part[] = ".part-";
     long pid = 0, again = 0, count;
     const char *s = tail;
-    if (strncmp(s, part, sizeof part - 1) == 0) {
-        s = read_number(s + sizeof part - 1, &pid);
-        if (!s || *s == '\0') return s ? pid : 0;
+    for (int i = 0; i < 2 && strncmp(s, part, sizeof part - 1) == 0; i++) {
+        s = read_number(s + sizeof part - 1, &again);
+        if (!s || (pid && pid != again)) return 0;
+        pid = again;
+        if (*s == '\0') return pid;
     }
     if (*s != '.' || !(s = read_number(s + 1, &again)) || *s != '-' || (pid && pid != again))
         return 0;

@@ -33,7 +33,8 @@ typedef struct plan_opts {
     pare_heldout d;
     pare_plan plan;
     const pare_plan_try *chosen;
-    reduction r; /* of the whole: from the model to -o */
+    const pare_files *files; /* that the model was read through */
+    reduction r;             /* of the whole: from the model to -o */
 } plan_opts;
 
 /* ---- words ----------------------------------------------------------------------------------- */
@@ -119,11 +120,13 @@ static char *stage_path(cli *c, const pare_plan_try *t, size_t i)
     return pare_sprintf(c->arena, "%s.step%zu", c->out, i + 1);
 }
 
-/* One link, from file to file. */
-static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s)
+/* One link, from file to file. `first`: from the model that the user has named. */
+static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s, bool first)
 {
     pare_model *m = NULL, *small = NULL;
-    pare_status st = cli_load(c, &m, o->r.o.from);
+    const char *const from = o->r.o.from;
+    pare_status st =
+        first ? cli_load(c, &m, from) : cli_name(c, pare_model_load(&m, from, &c->err), from);
     o->r.r =
         (pare_reduction){.from = o->r.o.from, .to = o->r.o.to, .inputs = o->d, .output_error = NAN};
     o->r.o.prover = pare_plan_prover(s);
@@ -136,15 +139,14 @@ static pare_status make_step(cli *c, plan_opts *o, const pare_plan_step *s)
     return st;
 }
 
-/* The chain is made from the files on; what was promised is compared with what is true of them. */
-static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const pare_model *m)
+static void begin_cut(cli *c, plan_opts *o)
 {
-    char *certs[PARE_PLAN_DIRECTIONS];
-    pare_reduction *const r = &o->r.r;
-    const char *const whole =
-        cli_suffixed(c, c->out, t->nsteps > 1 ? ".chain.cert.json" : ".cert.json");
+    const bool folder = o->r.o.folder;
     o->r.c = c;
     o->r.o = (pare_reduce_opts){.from = c->operand[0],
+                                .files = o->files,
+                                .folder = folder,
+                                .dtype = dtype_of(o->dtype),
                                 .max_error = INFINITY,
                                 .overwrite = c->force,
                                 .allow_larger = true, /* the end of the chain is compared */
@@ -152,13 +154,24 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
                                 .started = pare_seconds(),
                                 .event = reduce_on_event,
                                 .self = &o->r};
+}
+
+/* The chain is made from the files on; what was promised is compared with what is true of them. */
+static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const pare_model *m)
+{
+    char *certs[PARE_PLAN_DIRECTIONS];
+    pare_reduction *const r = &o->r.r;
+    const char *const whole =
+        cli_suffixed(c, c->out, t->nsteps > 1 ? ".chain.cert.json" : ".cert.json");
+    begin_cut(c, o);
     pare_status st = whole ? reduce_paths(&o->r, whole) : PARE_ERR_MEMORY;
     for (size_t i = 0; i < t->nsteps && !st; i++) {
         if (i > 0) o->r.o.from = o->r.o.to;
+        if (i > 0) o->r.o.files = NULL;
         o->r.o.to = stage_path(c, t, i);
         certs[i] = o->r.o.to ? cli_suffixed(c, o->r.o.to, ".cert.json") : NULL;
         if (!certs[i]) return pare_no_memory(&c->err);
-        st = make_step(c, o, &t->steps[i]);
+        st = make_step(c, o, &t->steps[i], i == 0);
         r->cert_path = whole;
     }
     if (st) return st;
@@ -166,12 +179,56 @@ static pare_status perform(cli *c, plan_opts *o, const pare_plan_try *t, const p
     if (t->nsteps > 1) {
         o->r.o.started = 0;
         o->r.o.to = whole;
+        o->r.o.files = o->files;
         st = pare_reduce_chain(r, c->arena, certs, t->nsteps, &o->r.o, &c->exec, &c->err);
     } else {
         r->held_out = o->d.apart;
         st = pare_reduce_measure(r, c->arena, m, &o->r.o, &c->exec, &c->err);
     }
     if (!st && r->no_metric) cli_note(c, "quality is not measured: %s", r->no_metric);
+    return st ? st : reduce_write_run_file(&o->r);
+}
+
+/* Of a folder: all steps are made in memory, and one certificate is proven from the folder that came
+ * in to the one that goes out. It is made beside its place, where it waits until it has kept its
+ * promise. */
+static pare_status perform_folder(cli *c, plan_opts *o, const pare_plan_try *t, const pare_model *m,
+                                  const char *waiting)
+{
+    pare_model *small = NULL;
+    pare_reduction *const r = &o->r.r;
+    const char *const cert = cli_suffixed(c, waiting, "/pare.cert.json");
+    begin_cut(c, o);
+    o->r.o.to = waiting;
+    o->r.o.overwrite = false;
+    o->r.o.prover = pare_plan_prover(&t->steps[t->nsteps - 1]);
+    *r = (pare_reduction){.from = o->r.o.from,
+                          .to = waiting,
+                          .inputs = o->d,
+                          .held_out = o->d.apart,
+                          .output_error = NAN};
+    pare_status st = cert ? reduce_paths(&o->r, cert) : PARE_ERR_MEMORY;
+    cli_phase(c, "cut", 4);
+    for (size_t i = 0; i < t->nsteps && !st; i++) {
+        pare_model *next = NULL;
+        st = pare_plan_make(&next, &t->steps[i], small ? small : m, &o->d.fit, c->seed, &c->exec,
+                            &c->err);
+        pare_model_free(small);
+        small = next;
+    }
+    cli_phase(c, NULL, 4);
+    if (!st) st = pare_reduce_publish(r, c->arena, m, &small, &o->r.o, &c->exec, &c->err);
+    pare_model_free(small);
+    cli_phase(c, "measure speed and quality", 100);
+    if (!st) st = pare_reduce_measure(r, c->arena, m, &o->r.o, &c->exec, &c->err);
+    if (!st && r->no_metric) cli_note(c, "quality is not measured: %s", r->no_metric);
+    /* From here on under the name that it will have. */
+    const char *const run = o->r.run_path, *const place =
+                                               cli_suffixed(c, c->out, "/pare.cert.json");
+    r->to = r->after.path = c->out;
+    if (!st && !place) st = PARE_ERR_MEMORY;
+    if (!st) st = reduce_paths(&o->r, place);
+    o->r.run_path = run;
     return st ? st : reduce_write_run_file(&o->r);
 }
 
@@ -184,34 +241,48 @@ static bool is_smaller(const pare_reduction *r)
                                                     : r->after.size.bytes < r->before.size.bytes;
 }
 
+static pare_status remove_files(cli *c, const plan_opts *o, const pare_plan_try *t)
+{
+    for (size_t k = 0; k < t->nsteps; k++) {
+        const char *const path = stage_path(c, t, k);
+        const char *const cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
+        if (!cert) return pare_no_memory(&c->err);
+        unlink(path);
+        unlink(cert);
+    }
+    unlink(o->r.r.cert_path);
+    unlink(o->r.run_path);
+    return PARE_OK;
+}
+
 /* Down the list until one keeps its promise when it is done: proofs add a little to what was
  * measured. */
 static pare_status perform_best(cli *c, plan_opts *o, const pare_model *m)
 {
+    const char *const waiting = o->o.folder ? cli_fresh(c, c->out) : NULL;
     const pare_plan_try *near = NULL; /* of what was done, or else of what was tried */
     const pare_reduction *const r = &o->r.r;
     double least = INFINITY;
+    if (o->o.folder && !waiting) return PARE_ERR_MEMORY;
     for (size_t i = 0; i < o->plan.n && o->plan.tries[i].over <= PLAN_NEAR_MISS; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
         if (t->nsteps == 0 && t->over > 1) continue; /* the model itself: nothing changes it */
         o->chosen = t;
         if (t->nsteps == 0) return PARE_OK;
-        const pare_status st = perform(c, o, t, m);
+        if (waiting) pare_folder_remove(waiting);
+        pare_status st = waiting ? perform_folder(c, o, t, m, waiting) : perform(c, o, t, m);
         /* Of the files on the disk: their proof or what was measured, their bytes, their pass timed
          * again. */
         const double error = o->o.seen ? r->cert.measured : r->cert.proven;
         const double over =
             st ? INFINITY : pare_plan_over(&o->o, error, r->after.file_bytes, r->ms_after);
-        if (over <= 1 && (o->allow_larger || is_smaller(r))) return PARE_OK;
-        for (size_t k = 0; k < t->nsteps; k++) {
-            const char *const path = stage_path(c, t, k);
-            const char *const cert = path ? cli_suffixed(c, path, ".cert.json") : NULL;
-            if (!cert) return st ? st : pare_no_memory(&c->err);
-            unlink(path);
-            unlink(cert);
-        }
-        unlink(r->cert_path);
-        unlink(o->r.run_path);
+        const bool kept = over <= 1 && (o->allow_larger || is_smaller(r));
+        if (kept && waiting) st = pare_folder_move(waiting, c->out, c->force, &c->err);
+        if (kept && !st) return PARE_OK;
+        if (waiting)
+            pare_folder_remove(waiting);
+        else if (remove_files(c, o, t))
+            return st ? st : PARE_ERR_MEMORY;
         c->stopped = NULL; /* nothing is left of it */
         if (st) return st;
         if (over < least) near = t;
@@ -272,11 +343,17 @@ static pare_status check_options(cli *c, plan_opts *o)
         st = cli_only(c, "mixtures",
                       o->o.mixtures == 0 || (o->o.directions & (o->o.directions - 1)) != 0,
                       "several directions in --directions");
-    if (!st && *c->out && c->out[strlen(c->out) - 1] == '/')
+    o->r.o.from = c->operand[0];
+    o->r.o.data = o->data;
+    reduce_choose_form(c, &o->r, o->r.any_shape);
+    if (!st && o->r.o.folder && o->directions && o->o.directions >> PARE_PLAN_WEIGHTS & 1)
         st = cli_usage_error(c,
-                             "-o %s: pare plan writes files, whose shapes need not be those of a "
-                             "config; pare width and pare depth --blocks write folders",
+                             "-o %s: a ticket is a file; leave it out of --directions, or give "
+                             "--any-shape and the name of a file",
                              c->out);
+    if (!st) st = cli_is_there(c, c->operand[0]);
+    if (!st && o->r.o.folder) return reduce_may_write_folder(c, &o->r);
+    if (!st) st = reduce_any_shape_applies(c, &o->r);
     /* Whatever will be chosen: nothing that is there now is written over. */
     for (size_t i = 0; !st && i < TAILS; i++) {
         const char *const path = cli_suffixed(c, c->out, tails[i]);
@@ -298,18 +375,15 @@ static pare_status plan(cli *c, void *self)
                                       .prove = o->prove ? o->prove : PARE_HELDOUT_INPUTS,
                                       .proven_tokens = o->proven_tokens};
     pare_model *m = NULL;
-    facts whole;
-    pare_status st = check_options(c, o);
-    if (!st) st = cli_load(c, &m, c->operand[0]);
+    pare_files *const files = pare_files_new();
+    pare_status st = files ? check_options(c, o) : pare_no_memory(&c->err);
+    if (!st) st = cli_load_files(c, &m, c->operand[0], files);
     if (!st) st = reduce_split_applies(c, NULL, m);
     if (!st) st = pare_heldout_load(&o->d, c->arena, m, &limits, &c->err);
     if (!st && o->data) warn_text(c, o->data, &o->d.held.data.notes);
-    if (!st) st = cli_facts(c, &whole, c->operand[0], m, NULL, false);
     if (!st) {
-        o->o.file_bytes = whole.file_bytes;
-        /* No cut has a smaller error than none: nothing else need be tried. */
-        if (isinf(o->o.eps) && isinf(o->o.max_ms) && whole.file_bytes <= o->o.max_bytes)
-            o->o.directions = 0;
+        o->files = o->o.files = files;
+        o->o.folder = o->r.o.folder ? c->operand[0] : NULL;
         cli_phase(c, NULL, 85);
         st = pare_plan_search(&o->plan, c->arena, m,
                               &(pare_input_split){.fit = &o->d.fit, .heldout = &o->d.held.set},
@@ -317,14 +391,16 @@ static pare_status plan(cli *c, void *self)
     }
     if (!st) { /* an error, or a model that is good as it is, leaves everything as it was */
         backup old;
-        st = backup_begin(c, &old, tails, TAILS);
+        const size_t most = o->o.folder ? 0 : TAILS; /* a folder is exchanged in one step */
+        st = backup_begin(c, &old, tails, most);
         if (!st) st = perform_best(c, o, m);
         const pare_status ended = backup_end(c, &old, st || o->chosen->nsteps == 0);
         if (!st) st = ended;
     }
     pare_model_free(m);
+    pare_files_free(files);
     cli_bar_end(c);
-    if (st && st != PARE_ERR_PROMISE) return st;
+    if (st && st != PARE_ERR_PROMISE) return reduce_reword(c, st);
     const pare_err why = c->err;
     if (c->json) {
         const pare_status printed = print_json(c, o);
@@ -368,10 +444,11 @@ int cmd_plan(int argc, char **argv)
         REDUCE_PROVE(o.prove),
         REDUCE_TOKENS(o.proven_tokens),
         {.name = "directions", .kind = OPT_TEXT, .to = &o.directions, .metavar = "LIST", .unset = "width,depth,ticket", .group = "Search",
-         .help = "directions to try"},
+         .help = "directions to try; for a folder width and depth, as far as its config can express them"},
         {.name = "mixtures", .kind = OPT_SIZE, .to = &o.o.mixtures, .metavar = "N", .max = 1000,
          .help = "try at most so many combinations of several directions"},
         REDUCE_DTYPE(o.dtype),
+        REDUCE_ANY_SHAPE(o.r.any_shape),
         REDUCE_ALLOW_LARGER(o.allow_larger),
     };
     /* clang-format on */
@@ -383,8 +460,7 @@ int cmd_plan(int argc, char **argv)
                  "with the nearest cut that was found, if no cut meets the budget.",
         .examples =
             {"plan models/sort.safetensors --data sort.npz --max-bytes 200k -o small.safetensors",
-             "plan gt.safetensors --data graph.npz --max-error 0.5 --directions width,depth -o "
-             "gt.small.safetensors"},
+             "plan minilm/ --data texts.txt --max-bytes 35M -o smaller/"},
         .seeded = true,
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},

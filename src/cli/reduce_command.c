@@ -205,6 +205,42 @@ bool reduce_names_folder(const char *from, const char *to)
     return (n > 0 && to[n - 1] == '/') || (pare_is_dir(from) && !cli_has_ending(to));
 }
 
+void reduce_choose_form(cli *c, reduction *r, bool file)
+{
+    const bool slash = *c->out && c->out[strlen(c->out) - 1] == '/';
+    r->o.folder = reduce_names_folder(c->operand[0], c->out) && (slash || !file);
+    if (r->o.folder) c->out = cli_folder_name(c, c->out);
+}
+
+pare_status reduce_may_write_folder(cli *c, const reduction *r)
+{
+    const char *const from = c->operand[0];
+    if (!pare_is_dir(from))
+        return cli_usage_error(c,
+                               "-o %s: a folder is written of a folder, and %s is a file; give "
+                               "-o the name of a file",
+                               c->out, from);
+    if (r->any_shape)
+        return cli_usage_error(c,
+                               "-o %s: with --any-shape the result is a pare file, because no "
+                               "config can express it; give -o the name of a file",
+                               c->out);
+    return cli_may_write_folder(c, c->out, (const char *const[]){from, r->o.data, r->o.heldout}, 3);
+}
+
+pare_status reduce_any_shape_applies(cli *c, const reduction *r)
+{
+    if (!r->any_shape) return PARE_OK;
+    const pare_status st =
+        cli_only(c, "any-shape", pare_is_dir(r->o.from), "a Hugging Face folder");
+    if (!st)
+        cli_note(c,
+                 "--any-shape: %s becomes a pare file, because the cut may leave shapes that no "
+                 "config can express",
+                 c->out);
+    return st;
+}
+
 /* Where everything goes, and whether it may be written there. */
 static pare_status check_out(cli *c, reduction *r, const char *cert_path)
 {
@@ -212,20 +248,7 @@ static pare_status check_out(cli *c, reduction *r, const char *cert_path)
     pare_status st = cli_is_there(c, from);
     if (!st) st = cli_is_there(c, r->o.data);
     if (st) return st;
-    if (r->o.folder) {
-        if (!pare_is_dir(from))
-            return cli_usage_error(c,
-                                   "-o %s: a folder is written of a folder, and %s is a file; give "
-                                   "-o the name of a file",
-                                   c->out, from);
-        if (r->any_shape)
-            return cli_usage_error(c,
-                                   "-o %s: with --any-shape the result is a pare file, because no "
-                                   "config can express it; give -o the name of a file",
-                                   c->out);
-        return cli_may_write_folder(c, c->out, (const char *const[]){from, r->o.data, r->o.heldout},
-                                    3);
-    }
+    if (r->o.folder) return reduce_may_write_folder(c, r);
     st = cli_may_write(c, c->out, from);
     if (!st) st = cli_may_write(c, c->out, r->o.data);
     if (!st) st = cli_may_write(c, cert_path, NULL);
@@ -235,11 +258,9 @@ static pare_status check_out(cli *c, reduction *r, const char *cert_path)
 
 pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
 {
-    /* A ticket is a file, unless the name is that of a folder: then it is refused. */
-    const bool file = r->any_shape || r->o.kind == PARE_REDUCE_TICKET;
-    r->o.folder =
-        reduce_names_folder(c->operand[0], c->out) && !(file && c->out[strlen(c->out) - 1] != '/');
-    if (r->o.folder) c->out = cli_folder_name(c, c->out);
+    /* A ticket is a file, and so is a quantized model, unless the name is that of a folder: then it is refused. */
+    reduce_choose_form(c, r, r->any_shape || r->o.kind == PARE_REDUCE_TICKET ||
+                                 r->o.kind == PARE_REDUCE_QUANT);
     const char *const cert_path =
         cli_suffixed(c, c->out, r->o.folder ? "/pare.cert.json" : ".cert.json");
     pare_model *m = NULL;
@@ -259,13 +280,7 @@ pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
     if (!st && !(files = pare_files_new())) st = pare_no_memory(&c->err);
     r->o.files = files;
     if (!st) st = cli_load_files(c, &m, r->o.from, files);
-    if (!st && r->any_shape) /* not an option of all of these commands */
-        st = cli_only(c, "any-shape", pare_is_dir(r->o.from), "a Hugging Face folder");
-    if (!st && r->any_shape)
-        cli_note(c,
-                 "--any-shape: %s becomes a pare file, because the cut may leave shapes that no "
-                 "config can express",
-                 c->out);
+    if (!st) st = reduce_any_shape_applies(c, r);
     if (!st) st = s->check_model(c, self, m);
     if (!st) st = reduce_reword(c, pare_reduce(&r->r, c->arena, m, &r->o, &c->whole, &c->err));
     if (!st && r->r.no_metric) cli_note(c, "quality is not measured: %s", r->r.no_metric);

@@ -79,6 +79,13 @@ int reduce_command(const opt_spec *spec, int argc, char **argv, reduction *r, co
 /* A check_model: refuses --split where the model takes ids, because texts have none. */
 pare_status reduce_split_applies(cli *c, void *self, const pare_model *m);
 
+/* Decides whether the result is a folder (r->o.folder), and takes slashes off the end of its name;
+ * `file`: it is a file unless the name ends in /. */
+void reduce_choose_form(cli *c, reduction *r, bool file);
+/* Whether that folder may be written: what it is made of, where it goes. */
+PARE_MUST_USE pare_status reduce_may_write_folder(cli *c, const reduction *r);
+/* Refuses --any-shape where there is no folder, and says what it makes. */
+PARE_MUST_USE pare_status reduce_any_shape_applies(cli *c, const reduction *r);
 /* Whether the cut of `from` goes to a folder by the name `to`: one that ends in /, or that of a
  * folder's cut without an ending. */
 bool reduce_names_folder(const char *from, const char *to);

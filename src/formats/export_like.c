@@ -16,6 +16,7 @@
 #include "model/precision.h"
 #include "base/support.h"
 #include "export_hf.h"
+#include "export_like.h"
 #include "import_families.h"
 #include "model/model_facts.h"
 
@@ -35,6 +36,9 @@ typedef struct like {
     pare_dtype dtype;   /* of all weights; 0: each as the source has it */
     size_t extra;       /* blocks behind the family's own layers: a masked-word head */
     const char *folder; /* to be written */
+    bool made;          /* the folder is there, and of this call */
+    bool dry;           /* nothing is written, and folder is the source: only `growth` is wanted */
+    int64_t growth;     /* bytes of the new files less those of the ones that they replace */
     im_source s;        /* the source */
     pare_arena *arena;
     pare_status st;
@@ -247,7 +251,8 @@ static void write_tensor(like *x, pare_out *o, const new_tensor *t)
     }
 }
 
-static void write_header(like *x, pare_out *o, const st_file *f, const new_tensor *t)
+/* The header of a weights file, its length in front and padded with blanks. */
+static void make_header(like *x, char **out, size_t *bytes, const st_file *f, const new_tensor *t)
 {
     cJSON *const root = cJSON_CreateObject();
     cJSON *const meta = root && f->nmeta ? pare_json_add_object(root, "__metadata__") : NULL;
@@ -272,9 +277,14 @@ static void write_header(like *x, pare_out *o, const st_file *f, const new_tenso
         x->st = ok ? pare_json_print(&text, &n, x->arena, root, 0, x->err) : pare_no_memory(x->err);
     cJSON_Delete(root);
     const uint64_t padded = (n + 7) / 8 * 8;
-    if (!x->st) x->st = pare_out_write(o, &padded, sizeof padded, x->err);
-    if (!x->st) x->st = pare_out_write(o, text, n, x->err);
-    if (!x->st) x->st = pare_out_write(o, "        ", padded - n, x->err);
+    char *const whole = x->st ? NULL : pare_alloc(x->arena, sizeof padded + padded, 1);
+    if (!x->st && !whole) x->st = pare_no_memory(x->err);
+    if (x->st) return;
+    memcpy(whole, &padded, sizeof padded);
+    memcpy(whole + sizeof padded, text, n);
+    memset(whole + sizeof padded + n, ' ', padded - n);
+    *out = whole;
+    *bytes = sizeof padded + padded;
 }
 
 static const char *name_of(const char *path)
@@ -298,20 +308,27 @@ static void write_weights(like *x, const st_file *f, const char *folder, const c
     const pare_mark mark = pare_arena_mark(x->arena);
     new_tensor *const t = x->st ? NULL : pare_alloc(x->arena, f->n + 1, sizeof *t);
     pare_out *o = NULL;
+    char *header = NULL;
+    size_t tensors = 0, n = 0;
     if (!x->st && !t) x->st = pare_no_memory(x->err);
     for (size_t i = 0; i < f->n && !x->st; i++) {
         t[i] = plan_tensor(x, &f->tensors[i]);
-        if (!t[i].removed) *bytes += bytes_of(&t[i]);
+        if (!t[i].removed) tensors += bytes_of(&t[i]);
     }
-    const char *const path = inside(x, folder, name);
-    if (!x->st) x->st = pare_out_open(&o, path, false, x->err);
-    if (!x->st) write_header(x, o, f, t);
-    for (size_t i = 0; i < f->n && !x->st; i++)
-        if (!t[i].removed) write_tensor(x, o, &t[i]);
-    if (!x->st)
-        x->st = pare_out_commit(o, x->err);
-    else
-        pare_out_abort(o);
+    *bytes += tensors;
+    if (!x->st) make_header(x, &header, &n, f, t);
+    x->growth += (int64_t)(n + tensors) - (int64_t)f->blob->bytes;
+    if (!x->dry) {
+        const char *const path = inside(x, folder, name);
+        if (!x->st) x->st = pare_out_open(&o, path, false, x->err);
+        if (!x->st) x->st = pare_out_write(o, header, n, x->err);
+        for (size_t i = 0; i < f->n && !x->st; i++)
+            if (!t[i].removed) write_tensor(x, o, &t[i]);
+        if (!x->st)
+            x->st = pare_out_commit(o, x->err);
+        else
+            pare_out_abort(o);
+    }
     pare_arena_reset(x->arena, mark);
 }
 
@@ -323,6 +340,8 @@ static void write_json(like *x, const cJSON *root, const char *path)
     size_t n = 0;
     pare_out *o = NULL;
     if (!x->st) x->st = pare_json_print(&text, &n, x->arena, root, 2, x->err);
+    if (!x->st && x->dry) x->growth += (int64_t)(n + 1) - (int64_t)pare_path_bytes(path);
+    if (x->dry) return;
     if (!x->st) x->st = pare_out_open(&o, path, false, x->err);
     if (!x->st) x->st = pare_out_write(o, text, n, x->err);
     if (!x->st) x->st = pare_out_write(o, "\n", 1, x->err);
@@ -431,6 +450,7 @@ static void copy_file(like *x, const char *from, const char *to)
 {
     pare_blob *b = NULL;
     pare_out *o = NULL;
+    if (x->dry) return;
     if (!x->st) x->st = pare_blob_open(&b, from, x->err);
     if (!x->st) x->st = pare_out_open(&o, to, false, x->err);
     if (!x->st) x->st = pare_out_write(o, b->data, b->bytes, x->err);
@@ -459,7 +479,7 @@ static bool is_stale(const like *x, const char *name)
 
 static bool make_folder(like *x, const char *path)
 {
-    if (!x->st && mkdir(path, 0777) != 0 && errno != EEXIST)
+    if (!x->st && !x->dry && mkdir(path, 0777) != 0 && errno != EEXIST)
         x->st = pare_fail(x->err, PARE_ERR_IO, "%s: %s", path, strerror(errno));
     return !x->st;
 }
@@ -522,8 +542,8 @@ static void write_told(like *x, const char *transformer)
     const char *const sub = inside(x, x->folder, "1_Pooling");
     const char *const path = inside(x, x->folder, "1_Pooling/config.json");
     if (x->st) return;
-    unlink(list);
-    unlink(path);
+    if (!x->dry) unlink(list);
+    if (!x->dry) unlink(path);
     if (!make_folder(x, sub)) return;
     cJSON *const root = cJSON_CreateArray(), *const config = cJSON_CreateObject();
     const char *const module[][2] = {
@@ -626,6 +646,50 @@ static void check_folder(like *x)
 
 /* ---- all of it ----------------------------------------------------------------------------- */
 
+/* Everything but the check, below x->folder, or for its size alone. */
+static void write_all(like *x, const char *source)
+{
+    pare_files *const files = pare_files_new_unhashed();
+    size_t bytes = 0, length = strlen(source);
+    while (length > 1 && source[length - 1] == '/') length--;
+    x->s = (im_source){.path = source, .in = files, .err = x->err, .scratch = x->arena};
+    x->st = x->arena && files ? pare_model_new(&x->s.m, x->err) : pare_no_memory(x->err);
+    const char *const top = x->st ? NULL : pare_strndup(x->arena, source, length);
+    if (!x->st && !top) x->st = pare_no_memory(x->err);
+    if (!x->st) im_open_folder(&x->s, top);
+    if (!x->st) x->st = x->s.st;
+    if (!x->st && !x->uncut && !x->s.config)
+        refuse(x, "there is no config.json, in which its sizes would stand");
+    if (!x->st && !x->uncut) count_extra(x);
+    if (!x->st && !x->uncut) check_units(x);
+    const char *transformer = top;
+    if (!x->st && x->s.nfiles) { /* may be in a folder of its own: 0_Transformer */
+        const char *const path = x->s.files[0].blob->path;
+        transformer = pare_strndup(x->arena, path, (size_t)(strrchr(path, '/') - path));
+        if (!transformer) x->st = pare_no_memory(x->err);
+    }
+    if (x->dry) x->folder = top;
+    const char *to = x->folder;
+    if (!x->st && !x->dry && mkdir(x->folder, 0777) != 0)
+        x->st = pare_fail(x->err, PARE_ERR_IO, "%s: %s", x->folder, strerror(errno));
+    else
+        x->made = !x->st && !x->dry;
+    if (!x->st && strcmp(transformer, top) != 0) {
+        to = inside(x, x->folder, name_of(transformer));
+        make_folder(x, to);
+    }
+    const size_t nweights = x->s.nfiles - (x->s.nfiles && x->s.pooling.dense ? 1 : 0);
+    for (size_t f = 0; f < nweights && !x->st && !x->uncut; f++)
+        write_weights(x, &x->s.files[f], to, name_of_weights(&x->s.files[f], nweights), &bytes);
+    if (!x->uncut) write_config(x, to);
+    if (!x->st) copy_folder(x, top, x->folder, to == x->folder, bytes);
+    copy_modules(x, top, transformer, bytes);
+    write_told(x, to);
+    im_close(&x->s);
+    pare_model_free(x->s.m);
+    pare_files_free(files);
+}
+
 pare_status pare_export_like(const pare_model *m, const pare_model *in, const char *source,
                              const char *folder, pare_dtype dtype, pare_err *err)
 {
@@ -636,44 +700,19 @@ pare_status pare_export_like(const pare_model *m, const pare_model *in, const ch
               .folder = folder,
               .arena = pare_arena_new(),
               .err = err};
-    pare_files *const files = pare_files_new_unhashed();
-    size_t bytes = 0, length = strlen(source);
-    while (length > 1 && source[length - 1] == '/') length--;
-    x.s = (im_source){.path = source, .in = files, .err = err, .scratch = x.arena};
-    x.st = x.arena && files ? pare_model_new(&x.s.m, err) : pare_no_memory(err);
-    const char *const top = x.st ? NULL : pare_strndup(x.arena, source, length);
-    if (!x.st && !top) x.st = pare_no_memory(err);
-    if (!x.st) im_open_folder(&x.s, top);
-    if (!x.st) x.st = x.s.st;
-    if (!x.st && !x.uncut && !x.s.config)
-        refuse(&x, "there is no config.json, in which its sizes would stand");
-    if (!x.st && !x.uncut) count_extra(&x);
-    if (!x.st && !x.uncut) check_units(&x);
-    const char *transformer = top;
-    if (!x.st && x.s.nfiles) { /* may be in a folder of its own: 0_Transformer */
-        const char *const path = x.s.files[0].blob->path;
-        transformer = pare_strndup(x.arena, path, (size_t)(strrchr(path, '/') - path));
-        if (!transformer) x.st = pare_no_memory(err);
-    }
-    const char *to = folder;
-    const bool made = !x.st && mkdir(folder, 0777) == 0;
-    if (!x.st && !made) x.st = pare_fail(err, PARE_ERR_IO, "%s: %s", folder, strerror(errno));
-    if (!x.st && strcmp(transformer, top) != 0) {
-        to = inside(&x, folder, name_of(transformer));
-        make_folder(&x, to);
-    }
-    const size_t nweights = x.s.nfiles - (x.s.nfiles && x.s.pooling.dense ? 1 : 0);
-    for (size_t f = 0; f < nweights && !x.st && !x.uncut; f++)
-        write_weights(&x, &x.s.files[f], to, name_of_weights(&x.s.files[f], nweights), &bytes);
-    if (!x.uncut) write_config(&x, to);
-    if (!x.st) copy_folder(&x, top, folder, to == folder, bytes);
-    copy_modules(&x, top, transformer, bytes);
-    write_told(&x, to);
+    write_all(&x, source);
     check_folder(&x);
-    im_close(&x.s);
-    pare_model_free(x.s.m);
-    pare_files_free(files);
     pare_arena_free(x.arena);
-    if (x.st && made) pare_folder_remove(folder);
+    if (x.st && x.made) pare_folder_remove(folder);
+    return x.st;
+}
+
+pare_status pare_export_like_growth(int64_t *out, const pare_model *m, const pare_model *in,
+                                    const char *source, pare_dtype dtype, pare_err *err)
+{
+    like x = {.m = m, .in = in, .dtype = dtype, .dry = true, .arena = pare_arena_new(), .err = err};
+    write_all(&x, source);
+    pare_arena_free(x.arena);
+    *out = x.growth;
     return x.st;
 }

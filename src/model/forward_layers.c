@@ -12,8 +12,9 @@
 typedef struct embedding_ctx {
     const pare_embedding *s;
     const pare_input *in;
+    const sequence_layout *layout;
     size_t first;        /* row of the input where the rows at hand begin */
-    size_t tokens, d;    /* d: width of what positions are added to */
+    size_t d;            /* width of what positions are added to */
     const double *power; /* sinusoidal: base^(2i/d) of the pair i of columns */
 } embedding_ctx;
 
@@ -21,7 +22,7 @@ static void add_position(const void *self, size_t i, double *v)
 {
     const embedding_ctx *const c = self;
     const pare_positions *const p = &c->s->pos;
-    const size_t pos = (c->first + i) % c->tokens;
+    const size_t pos = sequence_position(c->layout, c->first + i);
     if (p->kind == PARE_POS_LEARNED)
         for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&p->table, pos * c->d + j);
     if (p->kind == PARE_POS_SINUSOIDAL) {
@@ -47,11 +48,11 @@ static void input_row(const void *self, size_t i, double *v)
     if (!c->s->pos.after_map) add_position(c, i, v);
 }
 
-void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first)
+void forward_embedding(pass *p, rows *x, const pare_input *in)
 {
     const pare_embedding *const s = &p->m->embedding;
     rows_ctx *const c = &p->ctx;
-    embedding_ctx e = {s, in, first, p->tokens, s->width, NULL};
+    embedding_ctx e = {s, in, p->layout, p->row + p->first, s->width, NULL};
     if (s->pos.kind == PARE_POS_SINUSOIDAL) {
         const size_t d = s->pos.after_map ? x->d : s->width;
         double *const power = rows_scratch(c, d / 2 + 1, sizeof *power);
@@ -95,8 +96,8 @@ void ffn_branch(pass *p, rows *y, const rows *z, const pare_ffn *f)
 /* ---- head ------------------------------------------------------------------------------------ */
 
 typedef struct pool_ctx {
+    const pass *p;
     const rows *x;
-    size_t tokens;
     pare_pool kind;
 } pool_ctx;
 
@@ -109,15 +110,16 @@ static void pool_row(const void *self, size_t i, double *v)
 {
     const pool_ctx *const c = self;
     const rows *const x = c->x;
+    const size_t first = pass_row(c->p, i), n = pass_tokens(c->p, i);
     const bool mean = c->kind == PARE_POOL_MEAN, most = c->kind == PARE_POOL_MAX;
-    rows_load(v, x, i * c->tokens + (c->kind == PARE_POOL_LAST ? c->tokens - 1 : 0));
-    for (size_t t = 1; (mean || most) && t < c->tokens; t++) {
-        const size_t at = (i * c->tokens + t) * x->d;
+    rows_load(v, x, c->kind == PARE_POOL_LAST ? first + n - 1 : first);
+    for (size_t t = 1; (mean || most) && t < n; t++) {
+        const size_t at = (first + t) * x->d;
         for (size_t j = 0; mean && j < x->d; j++) v[j] += entry(x, at + j);
         for (size_t j = 0; most && j < x->d; j++) /* a nan stays, wherever it is */
             if (!(entry(x, at + j) <= v[j]) && v[j] == v[j]) v[j] = entry(x, at + j);
     }
-    for (size_t j = 0; mean && j < x->d; j++) v[j] /= (double)c->tokens;
+    for (size_t j = 0; mean && j < x->d; j++) v[j] /= (double)n;
 }
 
 /* y / |y|_2. The squares are those of entries of at most 1, so that neither a tiny nor a huge row
@@ -175,8 +177,8 @@ void forward_head(pass *p, rows *out, const rows *x)
     rows_ctx *const c = &p->ctx;
     rows h = *x;
     if (head->pool != PARE_POOL_NONE) {
-        const pool_ctx pool = {x, p->tokens, head->pool};
-        h = rows_new(c, x->t, x->n / p->tokens, x->d);
+        const pool_ctx pool = {p, x, head->pool};
+        h = rows_new(c, x->t, p->count, x->d);
         rows_each(&h, &h, pool_row, &pool, c);
     }
     if (pare_has(&head->dense.w)) {

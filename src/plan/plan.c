@@ -3,8 +3,11 @@
  * First every direction alone: at its listed settings, then by bisection between the two settings
  * that the budget lies between. Then mixtures of two or three directions, those with the best
  * predicted result first (errors add, sizes and times multiply). */
+#include "base/support.h"
+#include "formats/export_like.h"
 #include "model/model_file.h"
 #include "plan_directions.h"
+#include "reduce_parts.h"
 #include "cert/prove.h"
 #include "model/stopwatch.h"
 #include <pare/plan.h>
@@ -23,6 +26,7 @@ typedef struct search {
     const pare_model *m;
     const pare_inputs *fit, *on;
     const pare_plan_opts *o;
+    uint64_t file_bytes; /* of the model as it is; 0: not known */
     const pare_exec *exec;
     pare_arena *arena;
     pare_err *err;
@@ -47,6 +51,17 @@ static double step_time(pare_plan_direction direction)
     return direction == PARE_PLAN_WEIGHTS ? 8 : 1;
 }
 
+/* Of the file or the folder that the cut would be. */
+static pare_status count_bytes(search *s, uint64_t *out, const pare_model *cut)
+{
+    int64_t growth = 0;
+    if (!s->o->folder) return model_file_bytes(out, cut, s->err);
+    const pare_status st =
+        pare_export_like_growth(&growth, cut, s->m, s->o->folder, s->o->dtype, s->err);
+    *out = (uint64_t)((int64_t)s->file_bytes + growth);
+    return st;
+}
+
 /* Makes the cuts of t, measures them, and notes by what factor the budget is missed. */
 static pare_status make_try(search *s, pare_plan_try *t)
 {
@@ -60,14 +75,15 @@ static pare_status make_try(search *s, pare_plan_try *t)
     for (size_t i = 0; i < t->nsteps && !st; i++) {
         double gap = 0;
         t->steps[i].dtype = s->o->dtype;
+        t->steps[i].folder = s->o->folder != NULL;
         st = pare_plan_make(&made[i], &t->steps[i], last, s->fit, s->o->seed, s->exec, s->err);
-        const pare_model *const from = s->o->seen ? s->m : last;
-        if (!st) st = pare_measure(&gap, from, made[i], s->on, s->exec, s->err);
-        t->error = s->o->seen ? gap : t->error + gap;
+        const bool whole = s->o->seen || s->o->folder;
+        if (!st) st = pare_measure(&gap, whole ? s->m : last, made[i], s->on, s->exec, s->err);
+        t->error = whole ? gap : t->error + gap;
         last = made[i];
     }
-    t->bytes = s->o->file_bytes;
-    if (!st && (t->nsteps > 0 || t->bytes == 0)) st = model_file_bytes(&t->bytes, last, s->err);
+    t->bytes = s->file_bytes;
+    if (!st && (t->nsteps > 0 || t->bytes == 0)) st = count_bytes(s, &t->bytes, last);
     if (!st) {
         t->parameters = pare_model_size(last, 1, 0).parameters;
         st = pare_forward_ms(&t->ms, &last, 1, &s->on->in[0], s->arena, s->exec, s->err);
@@ -195,7 +211,7 @@ static bool any_fits(const way_tries *w)
  * more or less). `extra`: so many more steps while nothing meets the whole budget. */
 static pare_status bisect(const way_tries *w, int part, int extra)
 {
-    const plan_ends end = plan_ends_of(w->direction, w->s->m);
+    const plan_ends end = plan_ends_of(w->direction, w->s->m, w->s->o->folder);
     for (int i = 0; i < HALVINGS + extra; i++) {
         double mild, deep;
         if (part == SMALL) {
@@ -221,9 +237,10 @@ static double expected_time(const pare_model *m, const pare_plan_opts *o)
     double setting[PLAN_SETTINGS], sum = 0.2, each = 0;
     size_t directions = 0;
     for (pare_plan_direction direction = 0; direction < PARE_PLAN_DIRECTIONS; direction++) {
-        const size_t n = o->directions >> direction & 1 ? plan_settings(setting, direction, m) : 0;
+        const bool tried = o->directions >> direction & 1;
+        const size_t n = tried ? plan_settings(setting, direction, m, o->folder) : 0;
         if (n == 0) continue;
-        const int halvings = isnan(plan_ends_of(direction, m).mildest) ? 0 : HALVINGS;
+        const int halvings = isnan(plan_ends_of(direction, m, o->folder).mildest) ? 0 : HALVINGS;
         sum += (double)(n + (size_t)halvings) * (0.2 + step_time(direction));
         each += step_time(direction);
         directions++;
@@ -237,22 +254,38 @@ pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
 {
     pare_err own = {0}; /* why a cut is refused is kept with the try */
     if (!err) err = &own;
-    search s = {m,    data->fit, data->heldout,
-                opts, exec,      a,
-                err,  out,       pare_steps_of(exec, expected_time(m, opts))};
+    search s = {.m = m,
+                .fit = data->fit,
+                .on = data->heldout,
+                .o = opts,
+                .file_bytes = opts->files ? pare_files_bytes(opts->files) : 0,
+                .exec = exec,
+                .arena = a,
+                .err = err,
+                .plan = out,
+                .steps = pare_steps_of(exec, expected_time(m, opts))};
+    /* No cut has a smaller error than none: where that is all that counts nothing else is tried. */
+    const bool whole =
+        opts->files && isinf(opts->eps) && isinf(opts->max_ms) && s.file_bytes <= opts->max_bytes;
+    const unsigned directions = whole ? 0 : opts->directions;
+    if (opts->folder) {
+        const pare_reduce_opts units = {.kind = PARE_REDUCE_WIDTH, .width.method = PARE_WIDTH_AUTO};
+        const pare_status st = reduce_fits_folder(m, &units, err);
+        if (st) return st;
+    }
     *out = (pare_plan){.tries = pare_alloc(a, MOST_SINGLES + opts->mixtures, sizeof *out->tries)};
     if (!out->tries) return pare_no_memory(err);
     out->tries[out->n++] = (pare_plan_try){0}; /* the model as it is */
     pare_status st = make_try(&s, &out->tries[0]);
     for (pare_plan_direction direction = 0; direction < PARE_PLAN_DIRECTIONS && !st; direction++)
-        if (opts->directions >> direction & 1) {
+        if (directions >> direction & 1) {
             /* With both an eps and a size: first what is small enough, since no milder cut can
              * be; then the smallest file of those that are exact enough as well. */
             const way_tries w = {&s, direction, s.plan->n};
             const bool sized = isfinite(s.o->max_ms) || s.o->max_bytes != UINT64_MAX;
             const bool exact = isfinite(s.o->eps);
             double setting[PLAN_SETTINGS];
-            const size_t n = plan_settings(setting, direction, s.m);
+            const size_t n = plan_settings(setting, direction, s.m, opts->folder);
             for (size_t i = 0; i < n && !st; i++) st = try_setting(&s, direction, setting[i]);
             if (!st && n && sized && (!exact || !any_fits(&w)))
                 st = bisect(&w, SMALL, exact ? MOST_HALVINGS - HALVINGS : 0);

@@ -2,6 +2,7 @@
 #include "plan_directions.h"
 
 #include <math.h>
+#include "reduce_parts.h"
 #include "verify_file.h"
 #include "ticket/ticket_internal.h"
 #include <pare/plan.h>
@@ -10,23 +11,50 @@ enum { TEXT_TOKENS = 256 }; /* of each input that a width cut of a text model lo
 
 /* ---- settings -------------------------------------------------------------------------------- */
 
-size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction direction, const pare_model *m)
+/* From one less down to `least`, evenly where there are many. */
+static size_t count_down(double out[PLAN_SETTINGS], size_t from, size_t least)
+{
+    size_t n = 0, last = from;
+    const size_t settings = from - least;
+    for (size_t i = 1; i <= PLAN_SETTINGS && from > least; i++) {
+        const size_t k = settings <= PLAN_SETTINGS
+                             ? from - (i < settings ? i : settings)
+                             : least + (settings - 1) * (PLAN_SETTINGS - i) / (PLAN_SETTINGS - 1);
+        if (k < last) out[n++] = (double)k;
+        last = k < last ? k : last;
+    }
+    return n;
+}
+
+static size_t exact_layers(const pare_model *m)
+{
+    size_t n = 0;
+    for (size_t b = 0; b < m->nblocks; b++) n += m->blocks[b].attn.kind == PARE_ATTN_EXACT;
+    return n;
+}
+
+/* As many in every block of a folder. */
+static size_t hidden_units(const pare_model *m)
+{
+    return m->nblocks && m->blocks[0].ffn.nlayers ? m->blocks[0].ffn.layers[0].w.rows : 0;
+}
+
+size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction direction, const pare_model *m,
+                     bool folder)
 {
     static const double shares[] = {0.9, 0.75, 0.6, 0.5, 0.35, 0.25}, bits[] = {16, 12, 10, 8};
+    const pare_reduce_opts blocks = {.kind = PARE_REDUCE_DEPTH, .depth.blocks = 1};
     size_t n = 0;
-    if (direction == PARE_PLAN_WEIGHTS) {
-        for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) out[n++] = bits[i];
-    } else if (direction == PARE_PLAN_DEPTH) {
-        /* From one layer less down to none, evenly where there are many. */
-        size_t layers = 0;
-        for (size_t b = 0; b < m->nblocks; b++) layers += m->blocks[b].attn.kind == PARE_ATTN_EXACT;
-        size_t last = layers;
-        for (size_t i = 1; i <= PLAN_SETTINGS && layers > 0; i++) {
-            const size_t k = layers <= PLAN_SETTINGS
-                                 ? layers - (i < layers ? i : layers)
-                                 : (layers - 1) * (PLAN_SETTINGS - i) / (PLAN_SETTINGS - 1);
-            if (k < last) out[n++] = (double)k;
-            last = k < last ? k : last;
+    if (direction == PARE_PLAN_WEIGHTS) { /* a ticket is a file */
+        for (size_t i = 0; i < sizeof bits / sizeof *bits && !folder; i++) out[n++] = bits[i];
+    } else if (direction == PARE_PLAN_DEPTH) { /* of a folder one block stays */
+        if (!folder || !reduce_fits_folder(m, &blocks, NULL))
+            n = count_down(out, exact_layers(m), folder ? 1 : 0);
+    } else if (folder) {
+        double last = (double)hidden_units(m);
+        for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+            const double units = floor(shares[i] * (double)hidden_units(m));
+            if (units >= 1 && units < last) out[n++] = last = units;
         }
     } else if (pare_width_is_text(m, PARE_WIDTH_AUTO)) {
         for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) out[n++] = shares[i];
@@ -37,11 +65,13 @@ size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction direction, c
     return n;
 }
 
-plan_ends plan_ends_of(pare_plan_direction direction, const pare_model *m)
+plan_ends plan_ends_of(pare_plan_direction direction, const pare_model *m, bool folder)
 {
     const plan_ends none = {NAN, NAN}, shares = {1, 0.05},
-                    dims = {(double)pare_model_width(m, 0), NAN};
+                    dims = {(double)pare_model_width(m, 0), NAN},
+                    units = {(double)hidden_units(m), 1};
     if (direction != PARE_PLAN_WIDTH) return none;
+    if (folder) return units;
     return pare_width_is_text(m, PARE_WIDTH_AUTO) ? shares : dims;
 }
 
@@ -71,7 +101,10 @@ pare_status pare_plan_make(pare_model **out, const pare_plan_step *s, const pare
         o.seed = seed;
         o.tokens = TEXT_TOKENS;
         o.dtype = s->dtype;
-        if (s->setting < 1)
+        o.standard = s->folder;
+        if (s->folder)
+            o.ffn_dim = (size_t)s->setting;
+        else if (s->setting < 1)
             o.keep = s->setting;
         else
             o.dim = (size_t)s->setting;
@@ -79,7 +112,7 @@ pare_status pare_plan_make(pare_model **out, const pare_plan_step *s, const pare
     }
     pare_depth_opts o = PARE_DEPTH_OPTS_DEFAULT;
     pare_depth_report report;
-    o.layers = (size_t)s->setting;
+    *(s->folder ? &o.blocks : &o.layers) = (size_t)s->setting;
     o.dtype = s->dtype;
     return pare_depth(out, &report, in, fit, &o, exec, err);
 }
@@ -96,8 +129,11 @@ const char *const pare_plan_direction_names[] = {"width", "depth", "ticket", NUL
 
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s)
 {
-    const char *const format = s->direction == PARE_PLAN_DEPTH     ? "depth --layers %.0f"
+    const bool depth = s->direction == PARE_PLAN_DEPTH;
+    const char *const format = depth && s->folder                  ? "depth --blocks %.0f"
+                               : depth                             ? "depth --layers %.0f"
                                : s->direction == PARE_PLAN_WEIGHTS ? "ticket --bits %.0f"
+                               : s->folder                         ? "width --ffn-dim %.0f"
                                : s->setting < 1                    ? "width --keep %.2g"
                                                                    : "width --dim %.0f";
     snprintf(buf, 48, format, s->setting);

@@ -145,7 +145,8 @@ pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction
 {
     pare_reduce_opts o = *r->o;
     o.prover = pare_prover_of(reduction);
-    const bool shapes = o.kind != PARE_REDUCE_FOLD && o.kind != PARE_REDUCE_TICKET;
+    const bool shapes = o.kind == PARE_REDUCE_WIDTH || o.kind == PARE_REDUCE_DEPTH ||
+                        o.kind == PARE_REDUCE_ONE_LAYER;
     if (shapes && !o.allow_larger && !o.dtype && is_uncut(r->m, *small))
         return pare_fail(r->err, PARE_ERR_PROMISE,
                          "nothing to cut: this leaves every width and every layer as it is; "
@@ -300,7 +301,8 @@ pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                                                            [PARE_REDUCE_WIDTH] = reduce_width,
                                                            [PARE_REDUCE_DEPTH] = reduce_depth,
                                                            [PARE_REDUCE_ONE_LAYER] = reduce_depth,
-                                                           [PARE_REDUCE_TICKET] = reduce_ticket};
+                                                           [PARE_REDUCE_TICKET] = reduce_ticket,
+                                                           [PARE_REDUCE_QUANT] = reduce_quant};
     pare_reduce_opts o = *opts;
     if (o.started <= 0) o.started = pare_seconds();
     *out = (pare_reduction){.from = o.from,

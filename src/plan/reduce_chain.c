@@ -25,7 +25,13 @@ static pare_status open_ends(reducer *r, pare_model **f)
                                  : pare_path_beside(r->arena, out->cert_path, d->path);
     if (!out->from || !out->to || (d->path && !data)) return pare_no_memory(r->err);
     pare_status st = reduce_event(r, PARE_REDUCE_MADE);
-    if (!st) st = pare_err_path(r->err, pare_model_load(f, out->from, r->err), out->from);
+    pare_files *const files = pare_files_new_unhashed();
+    if (!st && !files) st = pare_no_memory(r->err);
+    if (!st)
+        st = pare_err_path(r->err,
+                           pare_model_load_as(f, out->from, &cert->input.read_as, files, r->err),
+                           out->from);
+    pare_files_free(files);
     if (st) return st;
     if (!data)
         return pare_inputs_random(&in->set, r->arena, *f, d->count, d->tokens, cert->seed, r->err);

@@ -25,8 +25,8 @@ static const char *name_of(char *to, const char *dir, const char *pattern, long 
     return test_path(to, dir, name);
 }
 
-static const char *const left[] = {"f.@-0.tmp", "f.@-17.tmp", "f.@-old.tmp", "f.part-@",
-                                   "f.part-@.@-0.tmp"};
+static const char *const left[] = {"f.@-0.tmp", "f.@-17.tmp",       "f.@-old.tmp",
+                                   "f.part-@",  "f.part-@.@-0.tmp", "f.part-@.part-@"};
 static const char *const others[] = {"g.@-0.tmp",
                                      "f.@.tmp",
                                      "f.@-x.tmp",
@@ -35,6 +35,8 @@ static const char *const others[] = {"g.@-0.tmp",
                                      "f.part-@.st",
                                      "f.part-",
                                      "f.part-@.1-0.tmp",
+                                     "f.part-@.part-1",
+                                     "f.part-@.part-@.part-@",
                                      "f.part-@-1",
                                      "ff.part-@",
                                      "f.st.part-@",

@@ -37,7 +37,31 @@ done
 $cut --qk-dim 4 --any-shape -o no/ | head -1
 $cut --qk-dim 4 --any-shape -o any.safetensors | tail -1
 pare width -q b.st --data ids.npy --ffn-dim 20 -o no/ | head -1
-pare plan -q b --pool mean --normalize --data ids.npy --max-bytes 20k -o no/ | head -1
+plan="pare plan -q b --pool mean --normalize --data ids.npy --prove 2"
+$plan --max-bytes 33k --directions width,ticket -o no/ | head -1
+$plan --max-bytes 33k --any-shape -o no/ | head -1
+pare plan -q b.st --data ids.npy --max-bytes 33k -o no/ | head -1
+$plan --max-bytes 9k -o no/ | grep -c ' --layers'; ls -d no
+echo "-- a plan"
+$plan --max-bytes 33k --json -o plan/ >plan.json
+python3 - <<'PY'
+import json, os
+p, cert = json.load(open("plan.json")), json.load(open("plan/pare.cert.json"))
+chosen = next(t for t in p["tries"] if t["cut"] == p["chosen"])
+read = list(cert["output"]["files"])
+there = sum(os.path.getsize("plan/" + f) for f in read)
+print(len(p["chosen"].split(",")), "steps", cert["reduction"]["name"], cert["input"]["path"], len(read), "files")
+print(chosen["bytes"] == there == p["output"]["file_bytes"], there < 33000, p["input"]["file_bytes"])
+config = json.load(open("plan/config.json"))
+print({k: config[k] for k in ("num_hidden_layers", "intermediate_size")})
+PY
+pare verify -q plan | head -1 | cut -c1-50
+mv plan moved-plan; pare verify -q moved-plan | head -1 | cut -c1-50
+cp -r moved-plan before; $plan --max-bytes 9k -f -o moved-plan/ >/dev/null; echo "exit $?"
+diff -r before moved-plan && echo "as it was"
+$plan --max-bytes 40k -f -o moved-plan/ | tail -2
+$plan --max-bytes 20k --any-shape -o any.st | tail -2
+pare verify -q any.st.chain.cert.json | head -1 | cut -c1-50
 echo "-- uncut"
 pare import -q b --pool mean --normalize -o same/
 cmp b/model.safetensors same/model.safetensors && cmp b/config.json same/config.json && ls same

@@ -1,7 +1,9 @@
 /* A plan chooses among what it made, keeps the order it promises, and tells what was refused. */
 #include <pare_test.h>
+#include "base/support.h"
 #include "plan/plan_directions.h"
 #include "cert/prove.h"
+#include "model/model_facts.h"
 #include "model/model_file.h"
 #include <pare/plan.h>
 #include <sys/stat.h>
@@ -205,6 +207,93 @@ static void a_caller_without_an_error_gets_the_reasons_all_the_same(void **state
     close_scene(&s);
 }
 
+static uint64_t bytes_of_folder(const char *folder, const pare_model *expected)
+{
+    char is[PARE_SHA256_HEX], want[PARE_SHA256_HEX];
+    pare_err err = {0};
+    pare_model *m = NULL;
+    pare_files *const files = pare_files_new_unhashed();
+    assert_non_null(files);
+    assert_ok(pare_model_load_as(&m, folder, NULL, files, &err), &err);
+    assert_ok(pare_architecture_sha256(is, m, &err), &err);
+    assert_ok(pare_architecture_sha256(want, expected, &err), &err);
+    assert_string_equal(is, want);
+    const uint64_t bytes = pare_files_bytes(files);
+    pare_files_free(files);
+    pare_model_free(m);
+    return bytes;
+}
+
+/* Every try of a folder is a folder that loads, as large as the plan says; sides that are told are
+ * counted too. */
+static void a_folder_is_planned_in_the_shapes_of_its_config(void **state)
+{
+    (void)state;
+    const pare_random_kind kinds[] = {PARE_RANDOM_GPT, PARE_RANDOM_LLAMA, PARE_RANDOM_BERT};
+    for (size_t k = 0; k < 4; k++) {
+        pare_random_model_opts r = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+        scene s = {.a = pare_arena_new()};
+        char dir[200], folder[300], out[300];
+        const pare_load_opts told = {.pool = k == 3 ? PARE_POOL_MEAN : PARE_POOL_NONE,
+                                     .normalize = k == 3};
+        pare_model *m = NULL;
+        r.kind = kinds[k < 3 ? k : 2], r.dim = 8, r.heads = 2, r.layers = 3, r.ffn = 24;
+        r.vocab = 9, r.context = 8;
+        test_mkdir(dir);
+        assert_ok(pare_random_model(&m, &r, &s.err), &s.err);
+        assert_ok(pare_export_hf(m, test_path(folder, dir, "in"), false, &s.err), &s.err);
+        pare_model_free(m);
+        pare_files *const files = pare_files_new_unhashed();
+        assert_ok(pare_model_load_as(&s.m, folder, &told, files, &s.err), &s.err);
+        assert_ok(pare_inputs_random(&s.in, s.a, s.m, 4, 6, 1, &s.err), &s.err);
+        pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+        o.folder = folder, o.files = files, o.mixtures = 2;
+        o.eps = INFINITY, o.max_ms = 1e9; /* without a budget of its own every setting is tried */
+        o.dtype = k == 0 ? PARE_F16 : 0;
+        const pare_plan p = search(&s, o);
+        size_t made = 0, depth = 0, both = 0;
+        for (size_t i = 0; i < p.n; i++) {
+            const pare_plan_try *const t = &p.tries[i];
+            pare_model *one = NULL, *two = NULL;
+            if (t->nsteps == 0) continue;
+            if (t->refused) fail_msg("%s", t->refused);
+            assert_ok(pare_plan_make(&one, &t->steps[0], s.m, &s.in, 0, NULL, &s.err), &s.err);
+            if (t->nsteps == 2)
+                assert_ok(pare_plan_make(&two, &t->steps[1], one, &s.in, 0, NULL, &s.err), &s.err);
+            const pare_model *const cut = two ? two : one;
+            assert_ok(
+                pare_export_like(cut, s.m, folder, test_path(out, dir, "out"), o.dtype, &s.err),
+                &s.err);
+            assert_int_equal(bytes_of_folder(out, cut), t->bytes);
+            made++;
+            depth += t->steps[t->nsteps - 1].direction == PARE_PLAN_DEPTH;
+            both += t->nsteps == 2;
+            pare_folder_remove(out);
+            pare_model_free(one);
+            pare_model_free(two);
+        }
+        assert_true(made >= 6 && depth >= 2 && both == 2);
+        pare_files_free(files);
+        close_scene(&s);
+        test_rmdir(dir);
+    }
+}
+
+/* A plain pare file has no config whose shapes could be kept to. */
+static void a_family_without_a_config_is_refused_as_a_folder(void **state)
+{
+    (void)state;
+    scene s;
+    open_scene(&s);
+    pare_plan p;
+    pare_plan_opts o = PARE_PLAN_OPTS_DEFAULT;
+    o.folder = "x";
+    const pare_input_split data = {.fit = &s.in, .heldout = &s.in};
+    assert_int_equal(pare_plan_search(&p, s.a, s.m, &data, &o, NULL, &s.err), PARE_ERR_USAGE);
+    assert_contains(s.err.msg, "is not written as a folder");
+    close_scene(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +301,8 @@ int main(void)
         cmocka_unit_test(with_bytes_the_smallest_error_comes_first),
         cmocka_unit_test(a_try_can_be_made_again),
         cmocka_unit_test(nothing_keeps_an_impossible_budget),
+        cmocka_unit_test(a_folder_is_planned_in_the_shapes_of_its_config),
+        cmocka_unit_test(a_family_without_a_config_is_refused_as_a_folder),
         cmocka_unit_test(what_meets_two_budgets_is_found_between_the_settings),
         cmocka_unit_test(what_is_not_a_number_meets_no_budget),
         cmocka_unit_test(a_caller_without_an_error_gets_the_reasons_all_the_same),
