@@ -11,6 +11,7 @@
  *     evaluate.c     a model on an input, in balls: docs/format.md, "A model computes", line by line
  *     compare.c      both models on one input: every figure that a claim can be about
  *     claims.c       the kinds of claims, and each claim of a certificate against the figures
+ *     shared_rows.c  tokens that share a row of the embedding, and what that costs
  *     search.c       inputs from the domain of a theorem, to refute it
  *     certificate.c  what a certificate and its chain say about files; length plans
  *     main.c         options, printing, exit code
@@ -170,10 +171,17 @@ typedef struct model {
     const char *hash;             /* of its canonical form */
     size_t context, width, vocab; /* width of inputs; vocab 0: they are vectors */
     bool graph, pools;
+    size_t *row, shared; /* of each token, where `shared` of them share the last row; or NULL */
 } model;
 
 model read_model(const char *name, bytes file);
 const array *find_tensor(const model *m, const char *at, const char *name); /* NULL: absent */
+
+/* ---- shared rows (shared_rows.c) ------------------------------------------------------------- */
+
+void read_shared_rows(model *m);
+size_t row_of_token(const model *m, size_t id);
+bool token_shares(const model *m, size_t id);
 
 /* ---- inputs (inputs.c) ----------------------------------------------------------------------- */
 
@@ -264,6 +272,7 @@ typedef enum figure {
     DIFFERENCE, /* largest |f - g| of an entry of the outputs */
     ROW,        /* largest euclidean distance of an output row */
     SCORE,      /* largest change of the second output minus the first */
+    OTHERS,     /* largest |f - g| of an entry that is not of a token that shares its row in g */
     HIDDEN,     /* largest euclidean distance of a row before the head */
     COLLAPSE,   /* largest difference of an entry of f between two tokens, at the end */
     COSINE,     /* largest 1 - cosine of an output row of f and g */
@@ -304,6 +313,10 @@ typedef struct certificate {
  * What was said until then is in j->first. */
 bool check_certificate(job *j, const char *path);
 void check_claims(const certificate *c);
+
+/* The most that f and g are apart on an input without a token that shares, in DIFFERENCE, OTHERS or KL;
+ * inf: this program cannot prove it. */
+double shared_rows_cost(const certificate *c, figure x);
 
 /* Looks for inputs of a domain, in its words; `all` gets what was found, beginning with the figures
  * `given` of the given inputs if they belong to it. NULL, or why it can not be searched. */

@@ -252,6 +252,17 @@ static interval by_search(found *f)
     return s->why_not ? none : seen;
 }
 
+/* Tokens that share a row: what is found lies between a search and what the files prove. */
+static interval shared_rows(found *f)
+{
+    interval seen = by_search(f);
+    const bool right = parameter(f->claim, "tokens") == (double)f->c->model[1].shared;
+    const double cost = right ? shared_rows_cost(f->c, f->kind->figure) : INFINITY;
+    if (seen.low < 0) seen.low = 0;
+    f->why = words("%.120s; at most %.9g is proven from the files", f->why, cost);
+    return (interval){seen.low, cost};
+}
+
 /* ---- kinds ----------------------------------------------------------------------------------- */
 
 /* docs/format.md, "Kinds": how each is checked, by which figure. Those in .least are lower bounds; the
@@ -283,6 +294,9 @@ static const kind theorems[] = {
     {"diameter.score", by_search, SCORE, NULL},
     {"diameter.rank_collapse", by_search, COLLAPSE, NULL},
     {"rank_collapse", by_search, COLLAPSE, NULL},
+    {"shared_rows.others", shared_rows, OTHERS, NULL},
+    {"shared_rows.outputs", shared_rows, DIFFERENCE, NULL},
+    {"shared_rows.kl", shared_rows, KL, NULL},
     {"layer.injected", by_search, ATTENTION, NULL},
     {"layer.ticket", by_search, ATTENTION, NULL}, /* or FFN: its part */
     {"ball.outputs", by_search, DIFFERENCE, NULL},
@@ -328,10 +342,12 @@ static const char *describe(const cJSON *o)
 /* A figure against its bound. */
 static void say_bound(found *f, const char *what, interval v, double bound)
 {
-    const bool tried = f->kind->value == by_search, lower = strstr(f->kind->name, ".least");
+    const bool files = f->kind->value == shared_rows;
+    const bool tried = f->kind->value == by_search || (files && isinf(v.high)),
+               lower = strstr(f->kind->name, ".least");
     const bool yes = lower ? v.low >= bound : v.high <= bound;
     const bool no = lower ? v.high < bound : v.low > bound;
-    const bool some = f->n < f->c->set.n, all_cuts = lower && f->kind->value != auc;
+    const bool some = !files && f->n < f->c->set.n, all_cuts = lower && f->kind->value != auc;
     const verdict right = !yes || tried || all_cuts || some ? NOT_REFUTED : CONFIRMED;
     f->open = f->open || (!yes && !no && !tried);
     if (isinf(v.low)) f->why = "its parameters or its probability do not fit the inputs";
@@ -377,8 +393,9 @@ static void say_claim(found *f, const cJSON *o, bool theorem)
     const kind *const k = f->kind = find_kind(theorem ? theorems : observations, f->claim = o);
     const char *const what = describe(o);
     const bool lower = strstr(k->name, ".least"), maximum = k->value == largest && !lower;
-    const bool some = f->n < f->c->set.n && !(theorem && maximum) && k->value != by_search;
-    const bool given = k->value != by_search && k->value != new_inputs && k->value != one_layer;
+    const bool searched = k->value == by_search || k->value == shared_rows;
+    const bool some = f->n < f->c->set.n && !(theorem && maximum) && !searched;
+    const bool given = !searched && k->value != new_inputs && k->value != one_layer;
     const double number = get_number(o, theorem ? "bound" : "value");
     if (theorem && k->value && !is_text(get(o, "side"), lower ? "lower" : "upper"))
         fail(NOT_TRUE, "%s: is not a bound on that side", what);

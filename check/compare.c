@@ -155,6 +155,17 @@ static void divergence(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t)
     arb_dot(t, NULL, 0, p, 1, q, 1, (slong)d, bits);
 }
 
+/* Of outputs that are not those of a token that shares its row in g. */
+static void compare_others(arb_srcptr a, arb_srcptr b, const model *g, size_t d, interval *out,
+                           arb_ptr x)
+{
+    for (size_t k = 0; g->vocab == d && k < d; k++) {
+        if (token_shares(g, k)) continue;
+        arb_sub(x, a + k, b + k, bits);
+        note(out, OTHERS, x);
+    }
+}
+
 /* One row; x: room for 2 d + 4. */
 static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wanted, interval *out,
                             arb_ptr x)
@@ -236,5 +247,7 @@ void compare(const model m[2], const input *in, unsigned wanted, interval *out, 
     arb_ptr room = take_balls(2 * y->d + 4);
     for (size_t i = 0; i < y->n; i++)
         compare_outputs(row_of(y[0], i), row_of(y[1], i), y->d, wanted, out, room);
+    for (size_t i = 0; wanted & BIT(OTHERS) && i < y->n; i++)
+        compare_others(row_of(y[0], i), row_of(y[1], i), &m[1], y->d, out, room);
     compare_rows(y[0], y[1], out, ROW);
 }

@@ -277,9 +277,11 @@ balls embed(const evaluation *e)
     const cJSON *const o = find(e->m->architecture, "embedding"), *const p = find(o, "positions");
     const array *const t = vocab ? matrix_of(e, "embedding", "embedding", width) : NULL;
     balls x = new_balls(in->tokens, width);
-    must(!t || t->shape[0] == vocab, "embedding.embedding: has not vocab rows");
+    must(!t || t->shape[0] == (e->m->row ? vocab + 1 - e->m->shared : vocab),
+         "embedding.embedding: has not a row for each token, or for those that share");
     for (size_t i = 0; i < x.n * width; i++) {
-        arb_set_d(x.v + i, t ? t->v[(size_t)in->x[i / width] * width + i % width] : in->x[i]);
+        const size_t row = t ? row_of_token(e->m, (size_t)in->x[i / width]) : 0;
+        arb_set_d(x.v + i, t ? t->v[row * width + i % width] : in->x[i]);
         if (in->shift) arb_add(x.v + i, x.v + i, ball(in->shift[i]), bits);
     }
     if (p && !flag(p, "after_map")) add_positions(e, x, p);
@@ -554,6 +556,22 @@ static balls pool_rows(balls h, const char *kind)
 }
 
 /* normalize(out(act(dense(pool(norm x))))) */
+/* The last map is the embedding; tokens that share a row have one product. */
+static balls tied_outputs(const evaluation *e, balls h)
+{
+    const array *const w = matrix_of(e, "embedding", "embedding", h.d);
+    const balls b = vector_of(e, "head", "out.bias", e->m->vocab);
+    if (!e->m->row) return product(h, w, 0, w->shape[0], b);
+    const balls stored = product(h, w, 0, w->shape[0], (balls){0});
+    const balls y = new_balls(h.n, e->m->vocab);
+    for (size_t i = 0; i < y.n; i++)
+        for (size_t o = 0; o < y.d; o++)
+            arb_set(row_of(y, i) + o, row_of(stored, i) + e->m->row[o]);
+    for (size_t i = 0; b.n && i < y.n; i++)
+        _arb_vec_add(row_of(y, i), row_of(y, i), b.v, (slong)y.d, bits);
+    return y;
+}
+
 balls apply_head(const evaluation *e, balls x)
 {
     const cJSON *const o = find(e->m->architecture, "head"), *const act = find(o, "activation");
@@ -563,8 +581,7 @@ balls apply_head(const evaluation *e, balls x)
     h = maybe_linear(e, h, "head", "dense.weight", "dense.bias");
     activate(h, act ? get_text(o, "activation") : "none");
     if (flag(o, "tied")) {
-        const array *const w = matrix_of(e, "embedding", "embedding", h.d);
-        h = product(h, w, 0, w->shape[0], vector_of(e, "head", "out.bias", w->shape[0]));
+        h = tied_outputs(e, h);
     } else {
         h = maybe_linear(e, h, "head", "out.weight", "out.bias");
     }

@@ -38,11 +38,12 @@ static array read_tensor(const cJSON *o, bytes data, size_t *end)
     *end += size;
     t.count = size / item;
     t.hash = sha256_of(p, size);
-    if (item == 1) return t;
+    t.whole = item == 1;
+    if (t.whole && !same(t.name, "embedding.shared")) return t;
     double *const v = take(t.count, sizeof *v);
     SHA256_Init(&h);
     for (size_t i = 0; i < t.count; i++) {
-        v[i] = number_at(p + i * item, "fffh"[k], item);
+        v[i] = number_at(p + i * item, "fffhu"[k], item);
         must(isfinite(v[i]), "%s: a nan or an inf", t.name);
         const float narrow = item < 8 ? (float)v[i] : 0;
         if (item == 2) SHA256_Update(&h, &narrow, sizeof narrow);
@@ -190,5 +191,6 @@ model read_model(const char *name, bytes file)
     m.graph = same(get_text(get(root, "pattern"), "kind"), "graph");
     m.pools = !same(get_text(get(root, "head"), "pool"), "none");
     must(m.width > 0 && (m.vocab > 0 || !flag(embedding, "ids")), "embedding: width or vocab is 0");
+    read_shared_rows(&m);
     return m;
 }

@@ -10,6 +10,7 @@ enum { LONGEST = 16 };
 typedef enum domain_kind {
     UNKNOWN,
     SEQUENCES, /* ids, up to so many tokens (0: any number) */
+    UNSHARED,  /* ids of tokens that do not share a row in g */
     LENGTHS,   /* rows up to a euclidean length */
     BOX,       /* entries up to a size, tokens up to a number apart */
     BALL,      /* rows near the given ones, in the euclidean norm */
@@ -28,7 +29,13 @@ typedef struct search {
     const double *worst;
     size_t worst_near, worst_tokens;
     double worst_found;
+    size_t *own, nown; /* UNSHARED: the tokens that may occur */
 } search;
+
+static bool of_ids(const search *s)
+{
+    return s->kind == SEQUENCES || s->kind == UNSHARED;
+}
 
 /* ---- which inputs a theorem is about --------------------------------------------------------- */
 
@@ -59,6 +66,7 @@ static void read_domain(search *s, const char *text)
         const char *pattern;
     } list[] = {
         {ALL, "all inputs"},
+        {UNSHARED, "all inputs without the # shared tokens"},
         {SEQUENCES, "all token sequences"},
         {SEQUENCES, "all token sequences of up to # tokens"},
         {LENGTHS, "all inputs with rows of euclidean length up to #"},
@@ -83,8 +91,15 @@ static void read_domain(search *s, const char *text)
         memcpy(s->number, number, sizeof number);
         s->kind = k == ALL && ids ? SEQUENCES : k;
         s->near = near;
-        if (!near && ids != (s->kind == SEQUENCES)) s->kind = UNKNOWN;
+        if (!near && ids != of_ids(s)) s->kind = UNKNOWN;
     }
+    if (s->kind != UNSHARED) return;
+    const model *const g = &s->c->model[1];
+    if ((double)g->shared != s->number[0] || g->shared >= g->vocab) s->kind = UNKNOWN;
+    s->own = take(g->vocab, sizeof *s->own);
+    for (size_t id = 0; id < g->vocab; id++)
+        if (!token_shares(g, id)) s->own[s->nown++] = id;
+    s->number[0] = 0;
 }
 
 /* ---- drawing inputs -------------------------------------------------------------------------- */
@@ -94,7 +109,7 @@ static void read_domain(search *s, const char *text)
 static double *propose(search *s, size_t count, bool climb)
 {
     double *const x = take(count, sizeof *x);
-    const bool vectors = s->kind != SEQUENCES && s->kind != EDITS;
+    const bool vectors = !of_ids(s) && s->kind != EDITS;
     const bool corners = vectors && philox_u64(&s->random) % 2;
     for (size_t i = 0; i < count; i++) {
         const double u = 2 * philox_uniform(&s->random) - 1;
@@ -146,7 +161,7 @@ static void place_rows(search *s, double *x, size_t n, size_t width)
 static input draw_input(search *s, bool climb, size_t *near, const double **numbers)
 {
     const model *const m = s->c->model;
-    const bool ids = s->kind == SEQUENCES;
+    const bool ids = of_ids(s);
     *near = !s->near ? 0 : climb ? s->worst_near : philox_below(&s->random, s->c->set.n);
     const input *const given = &s->c->set.list[*near];
     const size_t n = draw_tokens(s, given, climb), width = m->width, all = ids ? n : n * width;
@@ -159,7 +174,8 @@ static input draw_input(search *s, bool climb, size_t *near, const double **numb
         memcpy(x + width * pick(raw[0], n), given->x + width * pick(raw[all - 1], n),
                width * sizeof *x);
     for (size_t i = 0; ids && i < n; i++)
-        x[i] = (double)pick(raw[i], m[1].vocab < m[0].vocab ? m[1].vocab : m[0].vocab);
+        x[i] = s->own ? (double)s->own[pick(raw[i], s->nown)]
+                      : (double)pick(raw[i], m[1].vocab < m[0].vocab ? m[1].vocab : m[0].vocab);
     if (!ids && s->kind != EDITS) place_rows(s, x, n, width);
     *(s->near ? &in.shift : &in.x) = x;
     return in;
@@ -195,6 +211,9 @@ static bool holds_given(const search *s)
     bool inside = s->kind != LENGTHS && s->kind != BOX;
     for (size_t i = 0; s->kind == SEQUENCES && s->number[0] > 0 && i < s->c->set.n; i++)
         inside = inside && (double)s->c->set.list[i].tokens <= s->number[0];
+    for (size_t i = 0; s->own && i < s->c->set.n; i++)
+        for (size_t t = 0; t < s->c->set.list[i].tokens; t++)
+            inside = inside && !token_shares(&s->c->model[1], (size_t)s->c->set.list[i].x[t]);
     return inside;
 }
 
@@ -209,7 +228,7 @@ const char *search_domain(const certificate *c, const char *domain, unsigned wan
     read_domain(&s, domain);
     if (s.kind == UNKNOWN || (s.kind == EDITS && c->set.n != 1))
         return words("its domain, \"%.160s\", is not one that is searched", domain);
-    if (m[0].width != m[1].width && s.kind != SEQUENCES) return "the models have other widths";
+    if (m[0].width != m[1].width && !of_ids(&s)) return "the models have other widths";
     if (now->o->tries == 0) return "no tries were asked for";
     for (size_t p = 0; holds_given(&s) && p < count_figures(m); p++) join_figure(all, p, given[p]);
     if (holds_given(&s)) *tries = evaluated;

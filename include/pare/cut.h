@@ -163,7 +163,7 @@ typedef struct pare_reduce_opts {
     size_t nask;
     const pare_prover *prover; /* pare_reduce_publish alone: how the cut is proven */
 
-    /* Fold: rows of the embedding are shared, and nothing is folded (pare_share_rows). */
+    /* Fold: rows of the embedding are shared, and nothing is folded (pare_share_report). */
     bool share_rows;
     double share_distance; /* below 0: found by a gap */
     pare_width_opts width;

@@ -324,7 +324,8 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
     }
     flow y = {.x = pare_mat_of(out->mid, out->rows, out->cols), .wide = c->wide};
     y.lo = pare_mat_of(out->lo, out->rows, out->cols);
-    PARE_ASSERT(x->x.rows == out->rows && (mapped ? pare_model_outputs(c->m) : x->x.cols) == out->cols);
+    PARE_ASSERT(x->x.rows == out->rows &&
+                (mapped ? pare_model_outputs(c->m) : x->x.cols) == out->cols);
     if (mapped) {
         const pare_status st = output_map(&y, c, x, err);
         if (st != PARE_OK) return st;

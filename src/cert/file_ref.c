@@ -43,8 +43,9 @@ static pare_status collect_all(collector *c, const pare_model *m, pare_err *err)
     pare_status st = pare_model_each_weight((pare_model *)m, collect, c, err);
     if (!st && m->embedding.rows) {
         const uint8_t *const bits = pare_shared_bits(c->a, &m->embedding);
-        st = bits ? collect_bytes(c, PARE_SHARED_TENSOR, bits, pare_shared_bytes(&m->embedding), err)
-                  : pare_no_memory(err);
+        st = bits
+                 ? collect_bytes(c, PARE_SHARED_TENSOR, bits, pare_shared_bytes(&m->embedding), err)
+                 : pare_no_memory(err);
     }
     if (st != PARE_OK || !m->vocab) return st;
     return collect_bytes(c, "vocab", m->vocab, m->vocab_bytes, err);

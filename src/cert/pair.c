@@ -14,6 +14,7 @@
  * Cost: a few forward passes of both models; softmax rows on a box (vertex_softmax.c) are that
  * times the number of heads. */
 #include "model/model_facts.h"
+#include "model/shared_rows.h"
 #include "pair.h"
 #include <string.h>
 
@@ -383,9 +384,9 @@ static pare_ball nothing(const char *why)
     return (pare_ball){.apart = inf, .rows2 = inf, .difference = inf, .moves = inf, .refused = why};
 }
 
-pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
-                            const pare_inputs *set, pare_neighborhood near, const pare_exec *exec,
-                            pare_err *err)
+static pare_status prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
+                              const pare_inputs *set, pare_neighborhood near, const pare_exec *exec,
+                              pare_err *err)
 {
     *out = nothing("the radius is not a number that is at least 0");
     if (!(near.radius >= 0)) return PARE_OK;
@@ -407,5 +408,19 @@ pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_mode
     for (size_t i = 0; i < 2; i++) pare_arena_free(r.a[i]);
     pare_arena_free(a);
     *out = st == PARE_OK ? all : nothing("");
+    return st;
+}
+
+/* Both last maps are gone through row by row, so that each needs a row for each output. */
+pare_status pare_prove_ball(pare_ball *out, const pare_model *f, const pare_model *g,
+                            const pare_inputs *set, pare_neighborhood near, const pare_exec *exec,
+                            pare_err *err)
+{
+    pare_model *owned[2] = {NULL, NULL};
+    *out = nothing("");
+    pare_status st = pare_model_whole(&f, &owned[0], err);
+    if (!st) st = pare_model_whole(&g, &owned[1], err);
+    if (!st) st = prove_ball(out, f, g, set, near, exec, err);
+    for (size_t i = 0; i < 2; i++) pare_model_free(owned[i]);
     return st;
 }

@@ -200,7 +200,11 @@ static pare_status export(cli *c, const export_opts *o)
     if (!st && !o->oracle) {
         after.size.bytes = is_onnx(c->out) ? 4 * after.size.parameters : e.bytes;
         if (is_onnx(c->out)) after.dtype = PARE_F32;
-        note_larger(c, &before, &after);
+        if (m->embedding.rows && !is_onnx(c->out))
+            cli_note(c,
+                     "tokens that share a row of the embedding have rows of their own in a folder");
+        else
+            note_larger(c, &before, &after);
     }
     pare_model_free(m);
     return st;

@@ -12,6 +12,17 @@ static void print_shared(const pare_reduction *r)
             out_count(all, s->rows));
     out_row("", "rows within %.3g of it%s; the farthest that became it: %.3g", s->limit,
             s->found ? ", where their distances have a gap" : "", s->farthest);
+    const pare_claim *const moved = pare_cert_find(&r->cert, PARE_SHARED_ROWS_OUTPUTS),
+                            *const kl = pare_cert_find(&r->cert, PARE_SHARED_ROWS_KL);
+    char most[40], nats[40];
+    if (moved && moved->value == 0)
+        out_row("", "%s: no output changes", moved->domain);
+    else if (moved)
+        out_row("", "%s: no other output changes, theirs by at most %s", moved->domain,
+                pare_ub_format(most, pare_ub_exact(moved->value), 4));
+    if (kl && kl->value > 0)
+        out_row("", "and KL divergence to the original at most %s nats per position (proven)",
+                pare_ub_format(nats, pare_ub_exact(kl->value), 4));
     if (s->kept)
         out_row("", "%s near tokens keep their rows, because they occur in the data",
                 out_count(kept, s->kept));
@@ -47,14 +58,13 @@ static pare_status print_json(cli *c, const void *self)
     cJSON *const root = out_json_begin(c);
     bool ok = reduce_json_front(root, r);
     if (own->o.share_rows)
-        ok = ok && pare_json_add_record(root, "shared_rows",
-                                        "rows:z shared:z kept:z limit:g found:b farthest:g",
-                                        s->rows, s->shared, s->kept, s->limit, s->found,
-                                        s->farthest);
+        ok = ok && pare_json_add_record(
+                       root, "shared_rows", "rows:z shared:z kept:z limit:g found:b farthest:g",
+                       s->rows, s->shared, s->kept, s->limit, s->found, s->farthest);
     else
-        ok = ok && pare_json_add_record(root, "folded",
-                                        "norms:z key_biases:z value_biases:z rounded:z", f->norms,
-                                        f->key_biases, f->value_biases, f->rounded);
+        ok = ok &&
+             pare_json_add_record(root, "folded", "norms:z key_biases:z value_biases:z rounded:z",
+                                  f->norms, f->key_biases, f->value_biases, f->rounded);
     return out_json(c, root, ok && reduce_json_end(root, r));
 }
 
@@ -79,11 +89,17 @@ int cmd_fold(int argc, char **argv)
         opt_data(&r.o.data, "inputs that the certificate is proven on", usual),
         opt_split(&r.o.split),
         opt_column(&r.o.column),
-        {.name = "share-rows", .kind = OPT_FLAG, .to = &r.o.share_rows,
+        {.name = "share-rows",
+         .kind = OPT_FLAG,
+         .to = &r.o.share_rows,
          .help = "fold nothing: give tokens whose embedding rows are nearly the same (dead "
                  "vocabulary) one row; tokens of --data keep theirs"},
-        {.name = "distance", .kind = OPT_REAL, .to = &r.o.share_distance, .metavar = "D",
-         .unset = "before a gap in the distances", .high = 1e30,
+        {.name = "distance",
+         .kind = OPT_REAL,
+         .to = &r.o.share_distance,
+         .metavar = "D",
+         .unset = "before a gap in the distances",
+         .high = 1e30,
          .help = "share the rows that are within D (euclidean) of the closest group of rows"},
         REDUCE_PROVE(r.o.prove),
         REDUCE_TOKENS(r.o.proven_tokens),
@@ -94,11 +110,10 @@ int cmd_fold(int argc, char **argv)
     const opt_spec spec = {
         .command = "fold",
         .args = "MODEL [--data FILE] -o OUT",
-        .about =
-            "Writes the same function with fewer weights: folds norms into the maps around\n"
-            "them, drops key biases and merges value biases, where that is exact. With --share-rows\n"
-            "it cuts: tokens of dead vocabulary get one row of the embedding. Writes OUT,\n"
-            "OUT.cert.json (the proven cost of rounding) and OUT.run.json (sizes and times).",
+        .about = "Writes the same function with fewer weights: folds norms into the maps around\n"
+                 "them, drops key biases and merges value biases, where that is exact. With\n"
+                 "--share-rows it cuts: tokens of dead vocabulary get one row of the embedding.\n"
+                 "Writes OUT, OUT.cert.json (the proven cost) and OUT.run.json (sizes and times).",
         .examples =
             {"fold model.safetensors -o folded.safetensors",
              "fold gt.safetensors --data graph.npz --max-error 1e-3 -o gt.folded.safetensors"},

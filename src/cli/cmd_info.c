@@ -131,6 +131,7 @@ static pare_status print_json(cli *c, pare_model *m, const facts *f, const char 
                   m->context, pare_pattern_name(m->pattern.kind), pare_position_name(e->pos.kind),
                   pare_model_outputs(m), pare_pool_name(m->head.pool), m->head.tied,
                   m->head.normalize, pare_tokenizer_name(m->tokenizer));
+    if (e->rows) ok = ok && pare_json_add_size(root, "shared_tokens", e->vocab + 1 - e->table.rows);
     cJSON *blocks = ok ? pare_json_add_array(root, "blocks") : NULL;
     ok = blocks != NULL;
     for (size_t b = 0; ok && b < m->nblocks; b++) ok = add_block(blocks, &m->blocks[b]);

@@ -106,6 +106,7 @@ void describe_input(char buf[DESCRIBE_BYTES], const pare_model *m)
         append(&t, "token ids below %zu, embedding of %zu numbers", s->vocab, s->width);
     else
         append(&t, "vectors of %zu numbers", s->width);
+    if (s->rows) append(&t, ", %zu tokens share a row", s->vocab + 1 - s->table.rows);
     if (pare_has(&s->map.w)) append(&t, ", map %zu-%zu", s->map.w.cols, s->map.w.rows);
     if (s->norm.kind != PARE_NORM_NONE) append(&t, ", %s norm", pare_norm_name(s->norm.kind));
 }

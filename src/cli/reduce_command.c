@@ -141,6 +141,7 @@ pare_status reduce_reword(cli *c, pare_status st)
         {"max_error", "--max-error"},
         {"or set allow_larger", "or give --allow-larger"},
         {"set any_shape", "give --any-shape"},
+        {"give a distance, up to which", "give --distance D, up to which"},
         {"(set blocks)", "(--blocks K)"},
         {"(with data more cuts", "(with --data more cuts"},
         {"edits are proven for one graph", "--edits works for one graph"}};

@@ -8,6 +8,7 @@
  * Key biases add the same number to every score of a row and are left out - except under rotary
  * positions, where nothing can be merged and the parts are kept. */
 #include "model/model_facts.h"
+#include "model/shared_rows.h"
 #include "linalg/bounds.h"
 #include "linalg/matrix.h"
 #include "effective_maps.h"
@@ -354,13 +355,14 @@ bool effective_output_head(pare_work *k, eff_ffn *out, bool *extra, const pare_m
     const pare_output_head *const t = &m->head;
     const size_t d = pare_model_width(m, m->nblocks), outputs = pare_model_outputs(m);
     const bool dense = pare_has(&t->dense.w), two = dense || t->act != PARE_ACT_NONE;
-    const pare_weight *const w = pare_head_weight(m);
+    const pare_weight whole = pare_head_weight_whole(k->arena, m), *const w = &whole;
     const size_t hidden = dense ? t->dense.w.rows : d;
     affine_map in;
     *extra = outputs == 2;
     *why = t->normalize ? "the model normalizes its outputs, which divides by their length"
                         : "the model pools by the largest entry over its tokens (max)";
     if (t->normalize || t->pool == PARE_POOL_MAX) return false;
+    if (!pare_has(w) && pare_has(pare_head_weight(m)) && !k->st) k->st = pare_no_memory(k->err);
     *why = "the norm before the model's head divides by the size of its input";
     *out = (eff_ffn){.din = d, .dout = outputs + *extra, .act = t->act};
     if (!affine_norm(k, &in, &t->norm, d)) return false;

@@ -9,7 +9,7 @@
 #include "base/support.h"
 #include "base/work.h"
 #include "model/shared_rows.h"
-#include <pare/fold.h>
+#include "share_rows.h"
 #include <math.h>
 #include <string.h>
 
@@ -86,12 +86,12 @@ static void find_center(sharer *k, bool *takes, size_t group)
     size_t best = 0;
     double least = INFINITY;
     for (size_t i = 0; !k->work.st && i < k->n; i += step) {
-        for (size_t c = 0; c < k->d; c++)
-            k->center[c] = pare_weight_at(&k->s->table, i * k->d + c);
+        for (size_t c = 0; c < k->d; c++) k->center[c] = pare_weight_at(&k->s->table, i * k->d + c);
         measure(k, k->center);
         if (!k->work.st && k->sorted[group - 1] < least) least = k->sorted[group - 1], best = i;
         if (!k->work.st)
-            k->work.st = pare_progress(k->work.exec, "find the shared row", i + 1, k->n, k->work.err);
+            k->work.st =
+                pare_progress(k->work.exec, "find the shared row", i + 1, k->n, k->work.err);
     }
     for (size_t c = 0; c < k->d; c++) k->center[c] = pare_weight_at(&k->s->table, best * k->d + c);
     measure(k, k->center);
@@ -152,11 +152,12 @@ static void choose(sharer *k, bool *takes, void *row, const pare_inputs *data, d
     r->limit = r->found ? gap : distance;
     if (k->work.st) return;
     if (isnan(r->limit)) {
-        pare_work_fail(&k->work, PARE_ERR_PROMISE,
-                       "no rows of the embedding are nearly the same: the distances of its %zu rows "
-                       "from the closest group have no gap (a tenth: %.3g, half: %.3g); give a "
-                       "distance, up to which rows are shared",
-                       k->n, k->sorted[k->n / 10], k->sorted[k->n / 2]);
+        pare_work_fail(
+            &k->work, PARE_ERR_PROMISE,
+            "no rows of the embedding are nearly the same: the distances of its %zu rows "
+            "from the closest group have no gap (a tenth: %.3g, half: %.3g); give a "
+            "distance, up to which rows are shared",
+            k->n, k->sorted[k->n / 10], k->sorted[k->n / 2]);
         return;
     }
     for (size_t i = 0; i < k->n; i++) takes[i] = k->distance[i] <= r->limit;
@@ -194,7 +195,8 @@ pare_status pare_share_rows(pare_model **out, pare_share_report *report, const p
     const char *const why = obstacle(in);
     if (why) return pare_fail(err, PARE_ERR_INPUT, "rows cannot be shared in this model: %s", why);
     const pare_embedding *const s = &in->embedding;
-    sharer k = {.work = {pare_arena_new(), exec, err, PARE_OK}, .s = s, .n = s->vocab, .d = s->width};
+    sharer k = {
+        .work = {pare_arena_new(), exec, err, PARE_OK}, .s = s, .n = s->vocab, .d = s->width};
     pare_model *m = NULL;
     if (!k.work.arena) return pare_no_memory(err);
     k.center = pare_work_alloc(&k.work, k.d, sizeof *k.center);

@@ -25,8 +25,8 @@ static pare_status count_others(size_t *others, size_t *moved, const pare_model 
     a.embedding.table = b.embedding.table = (pare_weight){0};
     a.embedding.rows = b.embedding.rows = NULL;
     *moved = 0;
-    pare_status st = scratch ? fold_count_different(others, scratch, &a, &b, err)
-                             : pare_no_memory(err);
+    pare_status st =
+        scratch ? fold_count_different(others, scratch, &a, &b, err) : pare_no_memory(err);
     pare_arena_free(scratch);
     if (st) return st;
     *others += outer_settings_differ(&a, &b) + !alike;

@@ -2,6 +2,7 @@
  * two files. */
 #include "export_hf.h"
 #include "model/precision.h"
+#include "model/shared_rows.h"
 #include <errno.h>
 #include <math.h>
 #include "base/json.h"
@@ -347,12 +348,16 @@ static void choose(hf *x)
                 pare_position_name(pos), pare_pattern_name(m->pattern.kind));
 }
 
+/* A folder has a row of the embedding for each token. */
 pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwrite, pare_err *err)
 {
+    pare_model *owned;
+    const pare_status whole = pare_model_whole(&m, &owned, err);
     hf x = {.m = m, .eps = -1, .err = err, .arena = pare_arena_new()};
     x.config = cJSON_CreateObject();
     x.end = &x.first;
     if (!x.arena || !x.config) no_memory(&x);
+    if (!x.st) x.st = whole;
     if (!x.st) choose(&x);
     const pare_dtype p = pare_model_precision(m);
     const char *const name = p == PARE_F16 ? "float16" : p == PARE_BF16 ? "bfloat16" : "float32";
@@ -360,5 +365,6 @@ pare_status pare_export_hf(const pare_model *m, const char *folder, bool overwri
     if (!x.st) x.st = write_folder(&x, folder, overwrite);
     cJSON_Delete(x.config);
     pare_arena_free(x.arena);
+    pare_model_free(owned);
     return x.st;
 }

@@ -58,6 +58,8 @@ void onnx_rename(onnx *g, value from, const char *to);
 
 /* Constants. Equal lists of whole numbers are one constant. */
 value onnx_numbers(onnx *g, size_t n, const int64_t *v);
+/* A list of any length, by a name that no weight has. */
+value onnx_list(onnx *g, const char *name, size_t n, const int64_t *v);
 value onnx_number(onnx *g, int64_t v); /* a scalar */
 value onnx_real(onnx *g, double v);    /* a scalar, f32 */
 value onnx_vector(onnx *g, const double *v, size_t n, int type);

@@ -122,13 +122,9 @@ static value find(const onnx *g, const char *name)
     return NULL;
 }
 
-static value whole_numbers(onnx *g, const char *kind, size_t ndim, size_t n, const int64_t *v)
+/* One constant for a name. */
+static value named_numbers(onnx *g, const char *name, size_t ndim, size_t n, const int64_t *v)
 {
-    char name[160];
-    size_t at = (size_t)snprintf(name, sizeof name, "%s", kind);
-    for (size_t i = 0; i < n && at < sizeof name; i++)
-        at += (size_t)snprintf(name + at, sizeof name - at, ".%lld", (long long)v[i]);
-    PARE_ASSERT(at < sizeof name);
     const value known = g->st ? NULL : find(g, name);
     if (known || g->st) return known;
     onnx_tensor *const t = new_tensor(g, pare_strdup(g->arena, name));
@@ -144,6 +140,21 @@ static value whole_numbers(onnx *g, const char *kind, size_t ndim, size_t n, con
     t->count = n;
     t->whole = copy;
     return t->name;
+}
+
+static value whole_numbers(onnx *g, const char *kind, size_t ndim, size_t n, const int64_t *v)
+{
+    char name[160];
+    size_t at = (size_t)snprintf(name, sizeof name, "%s", kind);
+    for (size_t i = 0; i < n && at < sizeof name; i++)
+        at += (size_t)snprintf(name + at, sizeof name - at, ".%lld", (long long)v[i]);
+    PARE_ASSERT(at < sizeof name);
+    return named_numbers(g, name, ndim, n, v);
+}
+
+value onnx_list(onnx *g, const char *name, size_t n, const int64_t *v)
+{
+    return named_numbers(g, name, 1, n, v);
 }
 
 value onnx_numbers(onnx *g, size_t n, const int64_t *v)

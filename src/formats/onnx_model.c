@@ -1,5 +1,6 @@
 /* onnx_model.c - a whole model as one ONNX graph: the forward pass of forward.c, node by node. */
 #include "onnx_parts.h"
+#include "model/shared_rows.h"
 #include <float.h>
 #include <math.h>
 #include <pare/model.h>
@@ -36,6 +37,19 @@ static value positioned(writer *x, value v, size_t d)
     return p ? onnx_op2(&x->g, "Add", v, p) : v;
 }
 
+/* The row of the table of each token. */
+static value token_rows(writer *x)
+{
+    const pare_embedding *const s = &x->m->embedding;
+    int64_t *const rows = pare_alloc(x->g.arena, s->vocab, sizeof *rows);
+    if (!rows) {
+        onnx_no_memory(&x->g);
+        return NULL;
+    }
+    for (size_t id = 0; id < s->vocab; id++) rows[id] = s->rows[id];
+    return onnx_list(&x->g, "embedding.rows", s->vocab, rows);
+}
+
 static value put_embedding(writer *x)
 {
     onnx *const g = &x->g;
@@ -43,7 +57,12 @@ static value put_embedding(writer *x)
     snprintf(x->where, sizeof x->where, "embedding");
     value v = "x";
     if (s->ids) {
-        const value in[] = {put_weight(x, "embedding", &s->table, ONNX_MATRIX), "ids"};
+        value id = "ids";
+        if (s->rows) {
+            const value row[] = {token_rows(x), id};
+            id = onnx_node(g, "Gather", row, 2, ONE_NUMBER("axis", 0));
+        }
+        const value in[] = {put_weight(x, "embedding", &s->table, ONNX_MATRIX), id};
         v = onnx_node(g, "Gather", in, 2, ONE_NUMBER("axis", 0));
     }
     if (!s->pos.after_map) v = positioned(x, v, s->width);
@@ -88,7 +107,12 @@ static value classified(writer *x, value v)
         const value table =
             onnx_weight(g, "embedding.embedding", &x->m->embedding.table, ONNX_MATRIX);
         const value transposed = onnx_node(g, "Transpose", &table, 1, NUMBERS("perm", 2, 1, 0));
-        return put_bias(x, onnx_op2(g, "MatMul", v, transposed), "out.bias", &t->out.b);
+        v = onnx_op2(g, "MatMul", v, transposed);
+        if (pare_output_map(x->m)) {
+            const value in[] = {v, token_rows(x)};
+            v = onnx_node(g, "Gather", in, 2, ONE_NUMBER("axis", -1));
+        }
+        return put_bias(x, v, "out.bias", &t->out.b);
     }
     if (!pare_has(&t->out.w)) return v;
     return put_dense(x, v, "out.weight", "out.bias", &t->out.w, &t->out.b);

@@ -147,8 +147,8 @@ static const float *run_head(pare_decoder *d, float *x, size_t n, size_t *ld)
         next = stored == d->h ? d->g : d->h;
         for (size_t i = 0; i < n; i++)
             for (size_t o = 0; o < d->m->embedding.vocab; o++)
-                next[i * ldy + o] = stored[i * *ld + d->output_map[o]] +
-                                    (d->output_bias ? d->output_bias[o] : 0);
+                next[i * ldy + o] =
+                    stored[i * *ld + d->output_map[o]] + (d->output_bias ? d->output_bias[o] : 0);
         *ld = ldy;
     }
     return next;

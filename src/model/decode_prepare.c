@@ -264,7 +264,8 @@ static void prepare_rows(builder *b)
     }
     if (d->stream_stride > d->hidden_stride)
         d->hidden_stride = d->stream_stride; /* means of the stream */
-    const size_t outputs = d->output_map ? d->m->embedding.vocab : d->head_out.out, dense = d->head_dense.out;
+    const size_t outputs = d->output_map ? d->m->embedding.vocab : d->head_out.out,
+                 dense = d->head_dense.out;
     float **const stream[] = {&d->x, &d->y, &d->z}, **const hidden[] = {&d->h, &d->g};
     size_t size = DECODE_ROWS * d->hidden_stride, logits;
     if (!pare_mul(&logits, d->sequences, (outputs > dense ? outputs : dense) + LANES))
@@ -303,8 +304,7 @@ pare_status decode_prepare(pare_decoder *d, pare_err *err)
     if (pare_has(&head->dense.w)) prepare_dense(&b, &d->head_dense, &head->dense.w, &head->dense.b);
     d->output_map = pare_output_map(d->m);
     if (d->output_map) d->output_bias = prepare_vector(&b, &head->out.b);
-    if (pare_has(out))
-        prepare_dense(&b, &d->head_out, out, d->output_map ? NULL : &head->out.b);
+    if (pare_has(out)) prepare_dense(&b, &d->head_out, out, d->output_map ? NULL : &head->out.b);
     prepare_rows(&b);
     return b.work.st;
 }

@@ -83,8 +83,8 @@ const char *pare_model_ends_differ(const pare_model *f, const pare_model *g)
     const pare_embedding *const a = &f->embedding, *const b = &g->embedding;
     const pare_pattern *const p = &f->pattern, *const q = &g->pattern;
     const pare_output_head *const s = &f->head, *const t = &g->head;
-    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
-        !pare_same_rows(a, b) || !pare_same_weight(&a->table, &b->table) || a->pos.kind != b->pos.kind ||
+    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab || !pare_same_rows(a, b) ||
+        !pare_same_weight(&a->table, &b->table) || a->pos.kind != b->pos.kind ||
         !pare_same_weight(&a->pos.table, &b->pos.table) ||
         (a->pos.kind == PARE_POS_SINUSOIDAL && a->pos.base != b->pos.base) ||
         a->pos.interleaved != b->pos.interleaved || a->pos.after_map != b->pos.after_map ||

@@ -2,6 +2,7 @@
  * a whole table and a shared one. */
 #include "shared_rows.h"
 #include "base/support.h"
+#include "model_facts.h"
 #include <string.h>
 
 uint8_t *pare_shared_bits(pare_arena *a, const pare_embedding *s)
@@ -25,10 +26,11 @@ pare_status pare_shared_rows_read(const uint32_t **out, pare_arena *a, const uin
                          PARE_SHARED_TENSOR);
     for (size_t id = 0; id < vocab; id++) own += !(bits[id / 8] >> id % 8 & 1);
     if (vocab - own < 2 || table_rows != own + 1)
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "tensor %s: %zu of %zu tokens share a row, and the embedding has %zu rows: "
-                         "must be two tokens at least, and a row more than other tokens",
-                         PARE_SHARED_TENSOR, vocab - own, vocab, table_rows);
+        return pare_fail(
+            err, PARE_ERR_INPUT,
+            "tensor %s: %zu of %zu tokens share a row, and the embedding has %zu rows: "
+            "must be two tokens at least, and a row more than other tokens",
+            PARE_SHARED_TENSOR, vocab - own, vocab, table_rows);
     uint32_t *const rows = pare_alloc(a, vocab, sizeof *rows);
     if (!rows) return pare_no_memory(err);
     uint32_t next = 0;
@@ -38,20 +40,40 @@ pare_status pare_shared_rows_read(const uint32_t **out, pare_arena *a, const uin
     return PARE_OK;
 }
 
+/* The table with a row for each token; without data: memory is out. */
+static pare_weight whole_table(pare_arena *a, const pare_embedding *s)
+{
+    const size_t size = pare_dtype_size(s->table.dtype), row = s->width * size;
+    size_t count;
+    uint8_t *const all = pare_mul(&count, s->vocab, s->width) ? pare_alloc(a, count, size) : NULL;
+    for (size_t id = 0; all && id < s->vocab; id++)
+        memcpy(all + id * row, (const uint8_t *)s->table.data + s->rows[id] * row, row);
+    return (pare_weight){s->table.dtype, s->vocab, s->width, all};
+}
+
+pare_weight pare_head_weight_whole(pare_arena *a, const pare_model *m)
+{
+    return pare_output_map(m) ? whole_table(a, &m->embedding) : *pare_head_weight(m);
+}
+
 pare_status pare_model_expand_rows(pare_model *m, pare_err *err)
 {
-    pare_embedding *const s = &m->embedding;
-    size_t count, row = s->width * pare_dtype_size(s->table.dtype);
-    if (!s->rows) return PARE_OK;
-    uint8_t *const all = pare_mul(&count, s->vocab, s->width)
-                             ? pare_alloc(m->arena, count, pare_dtype_size(s->table.dtype))
-                             : NULL;
-    if (!all) return pare_no_memory(err);
-    for (size_t id = 0; id < s->vocab; id++)
-        memcpy(all + id * row, (const uint8_t *)s->table.data + s->rows[id] * row, row);
-    s->table = (pare_weight){s->table.dtype, s->vocab, s->width, all};
-    s->rows = NULL;
+    if (!m->embedding.rows) return PARE_OK;
+    const pare_weight all = whole_table(m->arena, &m->embedding);
+    if (!pare_has(&all)) return pare_no_memory(err);
+    m->embedding.table = all;
+    m->embedding.rows = NULL;
     return PARE_OK;
+}
+
+pare_status pare_model_whole(const pare_model **m, pare_model **owned, pare_err *err)
+{
+    *owned = NULL;
+    if (!(*m)->embedding.rows) return PARE_OK;
+    pare_status st = pare_model_clone(owned, *m, err);
+    if (!st) st = pare_model_expand_rows(*owned, err);
+    *m = *owned;
+    return st;
 }
 
 pare_status pare_model_share(pare_model *m, const bool *shares, const void *row, pare_err *err)

@@ -40,11 +40,18 @@ PARE_MUST_USE pare_status pare_shared_rows_read(const uint32_t **out, pare_arena
                                                 const uint8_t *bits, size_t bytes, size_t vocab,
                                                 size_t table_rows, pare_err *err);
 
+/* The last map with a row for each output: pare_head_weight, or in the arena where tokens share rows of
+ * it. No data: it is absent, or memory is out. */
+pare_weight pare_head_weight_whole(pare_arena *a, const pare_model *m);
+/* *m, or where its tokens share rows a clone in which they do not (*owned, else NULL), which the caller
+ * frees: for what goes through the table token by token. */
+PARE_MUST_USE pare_status pare_model_whole(const pare_model **m, pare_model **owned, pare_err *err);
 /* Gives every token a row of its own again, in the model's arena: the same function. */
 PARE_MUST_USE pare_status pare_model_expand_rows(pare_model *m, pare_err *err);
 /* Lets the tokens that share in `like` share in m, where their rows in m are one vector to the bit;
  * otherwise m stays as it is. */
-PARE_MUST_USE pare_status pare_model_share_like(pare_model *m, const pare_model *like, pare_err *err);
+PARE_MUST_USE pare_status pare_model_share_like(pare_model *m, const pare_model *like,
+                                                pare_err *err);
 /* Gives the tokens that `shares` says the row `row` (of the type of the table). At least two. */
 PARE_MUST_USE pare_status pare_model_share(pare_model *m, const bool *shares, const void *row,
                                            pare_err *err);

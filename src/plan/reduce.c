@@ -5,6 +5,7 @@
 #include "base/support.h"
 #include "cert/outputs.h"
 #include "data/evaluate.h"
+#include "fold/share_rows.h"
 #include "model/model_facts.h"
 #include "model/stopwatch.h"
 #include "reduce.h"

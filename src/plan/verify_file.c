@@ -2,6 +2,7 @@
  * (pare/cut.h). */
 #include "length/length_cert_file.h"
 #include "cert/prove.h"
+#include "fold/share_rows.h"
 #include "data/graph_data.h"
 #include "verify_file.h"
 #include <pare/plan.h>

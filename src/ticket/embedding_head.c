@@ -6,7 +6,9 @@
  *      |w_o x + b_o - w~_o x~ - b~_o| <= |w_o| d + |w_o - w~_o| |x~| + |b_o - b~_o|. */
 #include "embedding_head.h"
 #include "linalg/bounds.h"
+#include "model/model_equality.h"
 #include "model/model_facts.h"
+#include "model/shared_rows.h"
 #include <pare/run.h>
 #include <math.h>
 
@@ -62,7 +64,7 @@ embedding_sizes embedding_sizes_of(pare_work *p, const pare_model *f, const pare
 {
     const pare_embedding *const a = &f->embedding, *const b = &g->embedding;
     embedding_sizes s = {.ids = a->ids, .map = pare_has(&a->map.w), .after_map = a->pos.after_map};
-    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
+    if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab || !pare_same_rows(a, b) ||
         s.map != pare_has(&b->map.w))
         bounds_refuse(why, "the ticket does not take what the target takes");
     if (*why) return s;
@@ -99,8 +101,10 @@ span embedding_row(const embedding_sizes *s, const pare_model *f, const pare_mod
         learned ? row_sizes(&f->embedding.pos.table, &g->embedding.pos.table, i % in->tokens)
                 : s->positions;
     if (s->ids)
-        return through_embedding(
-            s, row_sizes(&f->embedding.table, &g->embedding.table, (size_t)in->ids[i]), at);
+        return through_embedding(s,
+                                 row_sizes(&f->embedding.table, &g->embedding.table,
+                                           pare_token_row(&f->embedding, in->ids[i])),
+                                 at);
     const pare_weight row = {PARE_F64, 1, in->width, in->x + i * in->width};
     const pare_ub x = pare_norm_fro(&row);
     return through_embedding(s, (span){x, x, zero, 0}, at);
@@ -111,15 +115,17 @@ static void output_sizes(pare_work *p, output_head_sizes *s, const pare_model *f
 {
     const pare_weight *const w = pare_head_weight(f), *const wt = pare_head_weight(g);
     const pare_weight *const b = &f->head.out.b, *const bt = &g->head.out.b;
-    s->row_f = pare_work_alloc(p, 4 * w->rows, sizeof *s->row_f);
+    const uint32_t *const map = pare_output_map(f); /* that of g as well */
+    const size_t n = s->outputs;
+    s->row_f = pare_work_alloc(p, 4 * n, sizeof *s->row_f);
     if (p->st) return;
-    s->row_g = s->row_f + w->rows;
-    s->row_e = s->row_g + w->rows;
-    s->bias_e = s->row_e + w->rows;
-    for (size_t o = 0; o < w->rows; o++) {
+    s->row_g = s->row_f + n;
+    s->row_e = s->row_g + n;
+    s->bias_e = s->row_e + n;
+    for (size_t o = 0; o < n; o++) {
         const double x = pare_has(b) ? pare_weight_at(b, o) : 0,
                      y = pare_has(bt) ? pare_weight_at(bt, o) : 0;
-        const span row = row_sizes(w, wt, o);
+        const span row = row_sizes(w, wt, map ? map[o] : o);
         s->row_f[o] = row.f;
         s->row_g[o] = row.g;
         s->row_e[o] = row.d;

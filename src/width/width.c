@@ -6,6 +6,7 @@
 #include "lm.h"
 #include "attention/attend.h"
 #include "cert/prove.h"
+#include "model/shared_rows.h"
 #include <pare/fold.h>
 #include <pare/width.h>
 #include <math.h>
@@ -216,9 +217,9 @@ static void *copy_list(pare_work *w, pare_arena *to, const void *list, size_t n,
     return copy;
 }
 
-pare_status pare_width(pare_model **out, pare_width_report *report, const pare_model *in,
-                       const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
-                       pare_err *err)
+static pare_status cut_width(pare_model **out, pare_width_report *report, const pare_model *in,
+                             const pare_inputs *data, const pare_width_opts *opts,
+                             const pare_exec *exec, pare_err *err)
 {
     if (pare_width_is_text(in, opts->method))
         return lm_width(out, report, in, data, opts, exec, err);
@@ -277,4 +278,22 @@ pare_status pare_width(pare_model **out, pare_width_report *report, const pare_m
     pare_model_free(s.folded);
     pare_arena_free(w->arena);
     return w->st;
+}
+
+/* Rows that tokens share are cut as the rows of each, and shared again where they are still the same. */
+pare_status pare_width(pare_model **out, pare_width_report *report, const pare_model *in,
+                       const pare_inputs *data, const pare_width_opts *opts, const pare_exec *exec,
+                       pare_err *err)
+{
+    const pare_model *whole = in;
+    pare_model *owned;
+    *out = NULL;
+    pare_status st = pare_model_whole(&whole, &owned, err);
+    if (!st) st = cut_width(out, report, whole, data, opts, exec, err);
+    if (!st) st = pare_model_share_like(*out, in, err);
+    pare_model_free(owned);
+    if (!st) return PARE_OK;
+    pare_model_free(*out);
+    *out = NULL;
+    return st;
 }

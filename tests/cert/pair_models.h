@@ -22,6 +22,7 @@ static inline void vectors_for_ids(pair_case *t)
 {
     pare_embedding *const s = &t->f->embedding;
     if (!s->ids) return;
+    assert_ok(pare_model_expand_rows(t->f, &t->err), &t->err);
     maker k = {.m = t->f};
     const size_t n = t->in.batch * t->in.tokens, d = s->width;
     double *const x = make(&k, n * d, sizeof *x);

@@ -7,3 +7,8 @@ try $d/bert_sst_3layer.safetensors ids 60 2000
 try $d/gpt_nano_sort.safetensors ids 11 3
 try $d/moonshine_tiny_encoder.safetensors x 100 288
 try $PARE_ROOT/models/sort.safetensors ids 11 3
+# Tokens that share a row: the map before the embedding and behind a tied head.
+for kind in gpt llama; do
+    pare data model -qf -o $kind.st --kind $kind --dim 16 --heads 2 --layers 2 --context 8
+    pare fold $kind.st --share-rows --distance 1.2 -q -o $kind.shared >/dev/null && try $kind.shared ids 8 256
+done

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <fail_alloc.h>
 #include "cert/prove.h"
+#include "fold/share_rows.h"
 #include <pare/fold.h>
 
 typedef struct stage {
@@ -25,6 +26,22 @@ static pare_status fold(stage *s)
     const pare_status st = pare_fold(&g, &r, s->m, &s->err);
     assert_int_equal(g == NULL, st != PARE_OK);
     pare_model_free(g);
+    return st;
+}
+
+static pare_status share(stage *s)
+{
+    pare_model *g = NULL, *again = NULL;
+    pare_share_report r;
+    char path[340], hex[PARE_SHA256_HEX];
+    snprintf(path, sizeof path, "%s.copy", s->out);
+    pare_status st = pare_share_rows(&g, &r, s->m, &s->set, 100, &s->exec, &s->err);
+    assert_int_equal(g == NULL, st != PARE_OK);
+    if (!st) st = pare_model_save(g, path, true, NULL, &s->err);
+    if (!st) st = pare_model_load(&again, path, &s->err);
+    if (!st) st = pare_model_sha256(hex, again, &s->err);
+    pare_model_free(g);
+    pare_model_free(again);
     return st;
 }
 
@@ -142,6 +159,9 @@ static void a_fold_without_memory_changes_no_file(void **state)
         stage s;
         open_stage(&s, (pare_random_kind)kind, 1);
         assert_true(refuse_each(&s, fold) >= 2); /* the arena of the model, its first block */
+        s.set.n = 0; /* their tokens would keep their rows */
+        if (kind != PARE_RANDOM_GRAPH) assert_true(refuse_each(&s, share) > 10);
+        s.set.n = 2;
         if (kind == PARE_RANDOM_GRAPH) {         /* thousands of places, the same for every kind */
             assert_true(refuse_each(&s, publish) > 200);
             assert_true(refuse_each(&s, read_and_write) > 100);

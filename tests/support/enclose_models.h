@@ -2,6 +2,7 @@
 #ifndef TEST_ENCLOSE_MODELS_H
 #define TEST_ENCLOSE_MODELS_H
 #include "model/model_facts.h"
+#include "model/shared_rows.h"
 #include <pare/run.h>
 #include <pare_test.h>
 
@@ -229,6 +230,18 @@ static inline void some_top(maker *k)
     }
 }
 
+/* Four tokens get one row. */
+static inline void share_rows(pare_model *m)
+{
+    pare_err err = {0};
+    const pare_embedding *const s = &m->embedding;
+    bool shares[11] = {[1] = true, [4] = true, [5] = true, [10] = true};
+    const char *const row =
+        (const char *)s->table.data + 4 * s->width * pare_dtype_size(s->table.dtype);
+    assert_true(s->vocab == 11);
+    assert_ok(pare_model_share(m, shares, row, &err), &err);
+}
+
 /* A model that pare_model_check accepts. */
 static inline pare_model *some_model(uint64_t seed, double sigma)
 {
@@ -248,6 +261,7 @@ static inline pare_model *some_model(uint64_t seed, double sigma)
         some_ffn(&k, &m->blocks[b].ffn, at->kind ? at->dout : pare_model_width(m, b));
     }
     some_top(&k);
+    if (m->embedding.ids && seed % 3 == 0) share_rows(m);
     assert_ok(pare_model_check(m, &err), &err);
     return m;
 }
@@ -257,6 +271,8 @@ static inline pare_model *some_model(uint64_t seed, double sigma)
 static inline pare_model *some_encoder(uint64_t seed, double sigma)
 {
     pare_model *const m = some_model(seed, sigma);
+    pare_err err = {0};
+    if (m->head.tied) assert_ok(pare_model_expand_rows(m, &err), &err);
     m->head.pool = (pare_pool)(seed % 5);
     m->head.normalize = seed % 3 != 0;
     return m;

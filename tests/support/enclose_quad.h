@@ -4,6 +4,7 @@
 #ifndef TEST_ENCLOSE_QUAD_H
 #define TEST_ENCLOSE_QUAD_H
 #include "model/model_facts.h"
+#include "model/shared_rows.h"
 #include <pare/run.h>
 #include <pare_test.h>
 
@@ -374,7 +375,7 @@ static inline qmat q_model(pare_arena *a, const pare_model *m, const pare_input 
     qmat x = q_new(a, in->tokens, s->width);
     for (size_t i = 0; i < x.n * x.d; i++) {
         const size_t row = seq * in->tokens + i / x.d, col = i % x.d;
-        x.v[i] = s->ids ? q_at(&s->table, (size_t)in->ids[row] * x.d + col)
+        x.v[i] = s->ids ? q_at(&s->table, pare_token_row(s, in->ids[row]) * x.d + col)
                         : (quad)in->x[row * x.d + col];
     }
     if (!s->pos.after_map) q_positions(&x, &s->pos);
@@ -417,7 +418,7 @@ static inline qmat q_model(pare_arena *a, const pare_model *m, const pare_input 
     if (pare_has(&m->head.dense.w))
         x = q_dense(a, &x, &m->head.dense.w, 0, m->head.dense.w.rows, &m->head.dense.b);
     for (size_t i = 0; i < x.n * x.d; i++) x.v[i] = q_act(m->head.act, x.v[i]);
-    const pare_weight *const w = m->head.tied ? &s->table : &m->head.out.w;
+    const pare_weight whole = pare_head_weight_whole(a, m), *const w = &whole;
     if (pare_has(w)) x = q_dense(a, &x, w, 0, w->rows, &m->head.out.b);
     for (size_t i = 0; m->head.normalize && i < x.n; i++) {
         quad squares = 0;

@@ -307,7 +307,7 @@ static pare_model *rest_of(const pare_model *m, size_t b)
     assert_ok(pare_model_clone(&r, m, &err), &err);
     r->blocks += b;
     r->nblocks -= b;
-    if (r->head.tied) r->head.out.w = r->embedding.table;
+    if (r->head.tied) r->head.out.w = pare_head_weight_whole(r->arena, r);
     r->head.tied = false;
     r->embedding = (pare_embedding){.width = d};
     if (pare_model_is_rotary(m)) {
