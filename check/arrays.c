@@ -1,93 +1,66 @@
-/* arrays.c - .npy arrays in C order, and .npz: a zip of them, stored or deflated. */
+/* arrays.c - numbers of every type become doubles: .npy arrays in C order, and .npz, a zip of them,
+ * stored or deflated. */
 #include "check.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 enum { MOST_RATIO = 1040 }; /* deflate does not shrink further: a small file is no bomb */
 
-/* What follows 'KEY': in the header, or "". */
-static const char *after_key(const char *header, const char *key)
+/* f16 has 5 bits of exponent, bf16 is the upper half of an f32. */
+double number_at(const unsigned char *p, char type, size_t item)
 {
-    const char *p = strstr(header, key);
-    if (!p) return "";
-    p += strlen(key);
-    return p + strspn(p, " :");
-}
-
-static bool read_shape(const char *p, array *a)
-{
-    a->count = 1;
-    if (*p++ != '(') return false;
-    for (;;) {
-        p += strspn(p, " ,");
-        if (*p == ')') return true;
-        if (*p < '0' || *p > '9' || a->ndim == 4) return false;
-        char *end;
-        const unsigned long long n = strtoull(p, &end, 10);
-        if (n > (1ull << 48) || __builtin_mul_overflow(a->count, (size_t)n, &a->count))
-            return false;
-        a->shape[a->ndim++] = (size_t)n;
-        p = end;
+    uint64_t v = 0;
+    const uint64_t sign = UINT64_C(1) << (8 * item - 1);
+    for (size_t k = 0; k < item; k++) v |= (uint64_t)p[k] << 8 * k;
+    if (type == 'i') return (double)(int64_t)((v ^ sign) - sign);
+    if (type != 'f' && type != 'h') return (double)v;
+    if (type == 'f' && item == 2) {
+        const int e = (int)(v >> 10 & 31), m = (int)(v & 1023);
+        const double x = e == 31 ? INFINITY : e ? ldexp(1024 + m, e - 25) : ldexp(m, -24);
+        return v & sign ? -x : x;
     }
+    const uint32_t word = (uint32_t)(type == 'h' ? v << 16 : v);
+    float single;
+    double d;
+    memcpy(&single, &word, sizeof single);
+    memcpy(&d, &v, sizeof d);
+    return item == 8 ? d : (double)single;
 }
 
-array read_npy(job *j, const char *name, bytes file)
+/* The header is what numpy writes: its keys in this order. */
+array read_npy(const char *name, bytes file)
 {
-    array a = {0};
-    size_t n = 0, size = 0;
+    array a = {.name = name, .count = 1};
     const size_t wide = file.n >= 12 && file.v[6] == 1 ? 2 : 4; /* of the header's length */
-    for (size_t i = 0; file.n >= 12 && i < wide; i++) n |= (size_t)file.v[8 + i] << 8 * i;
-    must(j,
-         file.n >= 12 && memcmp(file.v, "\x93NUMPY", 6) == 0 && file.v[6] >= 1 && file.v[6] <= 3 &&
+    const size_t n = file.n >= 12 ? (size_t)number_at(file.v + 8, 'u', wide) : 0;
+    must(file.n >= 12 && memcmp(file.v, "\x93NUMPY", 6) == 0 && file.v[6] >= 1 && file.v[6] <= 3 &&
              n <= file.n - 8 - wide && n <= 100000,
          "%s: is no .npy array", name);
-    char *const header = take(j, n + 1, 1);
+    const unsigned char *const data = file.v + 8 + wide + n;
+    char *const header = take(n + 1, 1), *end, type = 0, digit = 0;
+    int at = 0;
     memcpy(header, file.v + 8 + wide, n);
-    const char *const type = after_key(header, "'descr'");
-    must(j,
-         strlen(type) >= 5 && strncmp(after_key(header, "'fortran_order'"), "False", 5) == 0 &&
-             read_shape(after_key(header, "'shape'"), &a) && type[0] == '\'' &&
-             strchr("<|=", type[1]) && strchr("fiub", type[2]) && strchr("1248", type[3]) &&
-             type[4] == '\'',
-         "%s: a type or a shape that this program does not read", name);
-    a.type = type[2];
-    a.item = (size_t)(type[3] - '0');
-    a.data = file.v + 8 + wide + n;
-    must(j,
-         (a.type != 'f' || a.item >= 4) && (a.type != 'b' || a.item == 1) &&
-             !__builtin_mul_overflow(a.count, a.item, &size) && size == file.n - 8 - wide - n,
+    sscanf(header, "{'descr': '%*1[<|=]%c%c', 'fortran_order': False, 'shape': (%n", &type, &digit,
+           &at);
+    const size_t item = (size_t)digit - '0';
+    must(at && (type == 'f'
+                    ? item == 4 || item == 8
+                    : (strchr("iu", type) && strchr("1248", digit)) || (type == 'b' && item == 1)),
+         "%s: a type or an order that this program does not read", name);
+    for (const char *p = header + at; *(p += strspn(p, " ,")) != ')'; p = end) {
+        const unsigned long long size = strtoull(p, &end, 10);
+        must(end != p && size <= (1ull << 48) && a.ndim < 4 &&
+                 !__builtin_mul_overflow(a.count, (size_t)size, &a.count),
+             "%s: a shape that this program does not read", name);
+        a.shape[a.ndim++] = (size_t)size;
+    }
+    must(a.count <= file.n && a.count * item == file.n - 8 - wide - n,
          "%s: %zu numbers do not fill the array", name, a.count);
+    double *const v = take(a.count + 1, sizeof *v);
+    for (size_t i = 0; i < a.count; i++) v[i] = number_at(data + i * item, type, item);
+    a.whole = type != 'f';
+    a.v = v;
     return a;
-}
-
-bool is_integer(const array *a)
-{
-    return a->type != 'f';
-}
-
-int64_t array_integer(const array *a, size_t i)
-{
-    const unsigned char *const p = a->data + i * a->item;
-    uint64_t v = 0;
-    for (size_t k = 0; k < a->item; k++) v |= (uint64_t)p[k] << 8 * k;
-    if (a->type != 'i' || a->item == 8) return (int64_t)v;
-    const uint64_t sign = UINT64_C(1) << (8 * a->item - 1);
-    return (int64_t)((v ^ sign) - sign);
-}
-
-double array_number(const array *a, size_t i)
-{
-    const unsigned char *const p = a->data + i * a->item;
-    double d;
-    float f;
-    if (a->type == 'u' && a->item == 8) return (double)(uint64_t)array_integer(a, i);
-    if (a->type != 'f') return (double)array_integer(a, i);
-    if (a->item == 8) return memcpy(&d, p, 8), d;
-    memcpy(&f, p, 4);
-    return (double)f;
 }
 
 /* ---- .npz ------------------------------------------------------------------------------------ */
@@ -114,56 +87,64 @@ static bool inflate_to(bytes packed, unsigned char *to, uint32_t n)
 }
 
 /* One entry of the central directory, which begins at p; both sizes are below 4 GB. */
-static array read_member(job *j, const char *name, bytes file, const unsigned char *p)
+static array read_member(const char *name, bytes file, const unsigned char *p)
 {
-    const uint32_t packing = u16_at(p + 10), crc = u32_at(p + 16), packed = u32_at(p + 20),
-                   size = u32_at(p + 24), at = u32_at(p + 42);
-    const size_t length = u16_at(p + 28);
-    char *const own = take(j, length + 1, 1);
-    memcpy(own, p + 46, length);
-    if (length > 4 && strcmp(own + length - 4, ".npy") == 0) own[length - 4] = 0;
-    name = words(j, "%s: %.80s", name, own);
-    bool good = (size_t)at + 30 <= file.n && u32_at(file.v + at) == 0x04034b50;
-    const size_t data =
-        good ? (size_t)at + 30 + u16_at(file.v + at + 26) + u16_at(file.v + at + 28) : 0;
+    const uint32_t packing = u16_at(p + 10), packed = u32_at(p + 20), size = u32_at(p + 24);
+    const size_t at = u32_at(p + 42);
+    char *const own = take((size_t)u16_at(p + 28) + 1, 1);
+    memcpy(own, p + 46, u16_at(p + 28));
+    char *const suffix = strstr(own, ".npy");
+    if (suffix) *suffix = 0;
+    name = words("%s: %.80s", name, own);
+    bool good = at + 30 <= file.n && u32_at(file.v + at) == 0x04034b50;
+    const size_t data = good ? at + 30 + u16_at(file.v + at + 26) + u16_at(file.v + at + 28) : 0;
     good = good && data <= file.n && packed <= file.n - data && size / MOST_RATIO <= packed &&
            (packing == 8 || (packing == 0 && packed == size));
     bytes content = {file.v + data, packed};
     if (good && packing == 8) {
-        unsigned char *const to = take(j, (size_t)size + 1, 1);
+        unsigned char *const to = take((size_t)size + 1, 1);
         good = inflate_to(content, to, size);
         content = (bytes){to, size};
     }
-    must(j, good && crc32(0, content.v, (uInt)content.n) == crc,
+    must(good && crc32(0, content.v, (uInt)content.n) == u32_at(p + 16),
          "%s: is damaged (or out of memory)", name);
-    array a = read_npy(j, name, content);
+    array a = read_npy(name, content);
     a.name = own;
     return a;
 }
 
-npz read_npz(job *j, const char *name, bytes file)
+arrays read_npz(const char *name, bytes file)
 {
-    npz z = {0};
+    arrays z = {0};
     size_t end = file.n >= 22 ? file.n - 22 : 0;
     while (end > 0 && file.n - end < 70000 && u32_at(file.v + end) != 0x06054b50) end--;
-    must(j, file.n >= 22 && u32_at(file.v + end) == 0x06054b50, "%s: is no .npz", name);
+    must(file.n >= 22 && u32_at(file.v + end) == 0x06054b50, "%s: is no .npz", name);
     const size_t n = u16_at(file.v + end + 10);
     size_t at = u32_at(file.v + end + 16);
-    z.list = take(j, n + 1, sizeof *z.list);
+    z.list = take(n + 1, sizeof *z.list);
     while (z.n < n) {
-        must(j,
-             at <= file.n && file.n - at >= 46 && u32_at(file.v + at) == 0x02014b50 &&
+        must(at <= file.n && file.n - at >= 46 && u32_at(file.v + at) == 0x02014b50 &&
                  file.n - at - 46 >= u16_at(file.v + at + 28),
              "%s: is a damaged .npz", name);
-        z.list[z.n++] = read_member(j, name, file, file.v + at);
+        z.list[z.n++] = read_member(name, file, file.v + at);
         at += 46 + u16_at(file.v + at + 28) + u16_at(file.v + at + 30) + u16_at(file.v + at + 32);
     }
     return z;
 }
 
-const array *npz_find(const npz *z, const char *name)
+array *find_array(arrays a, const char *name)
 {
-    for (size_t i = 0; i < z->n; i++)
-        if (strcmp(z->list[i].name, name) == 0) return &z->list[i];
+    for (size_t i = 0; i < a.n; i++)
+        if (same(a.list[i].name, name)) return &a.list[i];
     return NULL;
+}
+
+const array *get_array(arrays a, const char *name, size_t ndim, size_t rows, size_t cols,
+                       bool whole)
+{
+    const array *const x = find_array(a, name);
+    must(x && x->ndim == ndim && (!rows || x->shape[0] == rows) &&
+             (!cols || x->shape[ndim - 1] == cols) && (!whole || x->whole),
+         "the array %s is missing or does not fit; perhaps: pare verify CERT --unpack DIR", name);
+    return x;
 }

@@ -1,189 +1,168 @@
 /* certificate.c - what a certificate (docs/format.md, "Certificates") says about files and inputs; a
- * chain is checked link by link and as a whole. */
+ * chain is checked link by link and as a whole. A length plan's run is pare's own program: from the
+ * numbers of one run, which `pare verify --unpack` writes, it is checked that it equals exact attention. */
 #include "check.h"
-
-#include <stdlib.h>
-#include <string.h>
 
 enum { MOST_LINKS = 100 };
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
 /* The hashes of the tensors' numbers. */
-static void check_tensors(job *j, const char *what, const cJSON *claimed, const model *m)
+static void check_tensors(const char *what, const cJSON *claimed, arrays own)
 {
-    const char *bad = (size_t)cJSON_GetArraySize(claimed) != m->ntensors ? "their number" : NULL;
-    for (size_t i = 0; i < m->ntensors && !bad; i++) {
-        const tensor *const t = &m->tensors[i];
-        char hex[65];
-        sha256_of(hex, t->data, t->size);
-        if (!is_text(find(claimed, t->name), hex)) bad = t->name;
-    }
-    state(j, bad ? REFUTED : CONFIRMED, what,
-          bad ? words(j, "%s is not the certificate's", bad)
-              : words(j, "the hashes of all %zu tensors are the certificate's", m->ntensors));
+    const char *bad = length_of(claimed) != own.n ? "their number" : NULL;
+    for (const array *t = own.list; t < own.list + own.n; t++)
+        if (!is_text(find(claimed, t->name), t->hash)) bad = t->name;
+    state_unless(bad ? words("%s is not the certificate's", bad) : NULL, what,
+                 words("the hashes of all %zu tensors are the certificate's", own.n));
 }
 
 /* `sha256` is the hash of the one file, or of the sorted lines "HASH  NAME". Of an unpacked folder or
  * ticket the files themselves are hashed, where they are found. */
-static void check_list(job *j, const char *what, const cJSON *o, const char *path)
+static void check_list(const char *what, const cJSON *o, const char *path)
 {
-    const cJSON *const files = get(j, o, "files");
-    const size_t n = (size_t)cJSON_GetArraySize(files);
-    const char **const line = take(j, n + 1, sizeof *line), *bad = NULL, *absent = NULL;
-    char hex[65];
+    const cJSON *const files = get(o, "files");
+    const size_t n = length_of(files);
+    const char **const line = take(n + 1, sizeof *line), *bad = NULL, *absent = NULL;
     SHA256_CTX h;
     size_t i = 0;
-    must(j, cJSON_IsObject(files) && n > 0, "%s: names no file", what);
+    must(cJSON_IsObject(files) && n > 0, "%s: names no file", what);
     for (const cJSON *f = files->child; f; f = f->next) {
-        const char *at = words(j, "%s/%s", path, f->string);
-        line[i++] = words(j, "%s  %s\n", get_text(j, files, f->string), f->string);
-        if (!j->o->unpacked) continue;
+        const char *at = words("%s/%s", path, f->string);
+        line[i++] = words("%s  %s\n", get_text(files, f->string), f->string);
+        if (!now->o->unpacked) continue;
         if (n == 1 && !file_exists(at)) at = path;
-        if (strstr(f->string, "..") || (!j->o->read && !file_exists(at))) {
+        if (strstr(f->string, "..") || !file_exists(at)) {
             absent = at;
             continue;
         }
-        const bytes file = read_file(j, at);
-        sha256_of(hex, file.v, file.n);
-        if (!is_text(f, hex)) bad = at;
+        const bytes file = read_file(at);
+        if (!is_text(f, sha256_of(file.v, file.n))) bad = at;
     }
     qsort(line, n, sizeof *line, by_text);
     SHA256_Init(&h);
     for (i = 0; i < n; i++) hash_text(&h, line[i]);
-    hash_end(&h, hex);
-    if (!same(n == 1 ? files->child->valuestring : hex, get_text(j, o, "sha256")))
+    if (!same(n == 1 ? files->child->valuestring : hash_end(&h), get_text(o, "sha256")))
         bad = "the list of them";
-    if (bad || j->o->unpacked)
-        state(j,
-              bad      ? REFUTED
-              : absent ? NOT_CHECKED
-                       : CONFIRMED,
-              what,
-              bad      ? words(j, "%s is not the certificate's", bad)
-              : absent ? words(j, "%s is not there", absent)
-                       : words(j, "the files at %s have the certificate's hashes", path));
+    if (absent && !bad)
+        state(NOT_CHECKED, what, "%s is not there", absent);
+    else if (bad || now->o->unpacked)
+        state_unless(bad ? words("%s is not the certificate's", bad) : NULL, what,
+                     words("the files at %s have the certificate's hashes", path));
 }
 
-static model check_model(job *j, const certificate *c, int s, const char *folder,
-                         const char *unpacked)
+static model check_model(const cJSON *json, int s, const char *folder, const char *unpacked)
 {
     const char *const side = s ? "output" : "input";
-    const cJSON *const o = get(j, c->json, side);
-    const char *path = beside(j, folder, get_text(j, o, "path"));
-    if (j->o->moved[s] && !*j->link) path = j->o->moved[s];
-    check_list(j, words(j, "%s.files", side), o, path);
-    if (unpacked) path = words(j, "%s/%s.safetensors", unpacked, side);
-    const model m =
-        read_model(j, path, unpacked ? read_file(j, path) : read_checked(j, side, path, o));
-    check_equal(j, words(j, "%s.architecture", side), m.hash, get_text(j, o, "architecture"),
+    const cJSON *const o = get(json, side);
+    const char *path = beside(folder, get_text(o, "path"));
+    if (now->o->moved[s] && !*now->link) path = now->o->moved[s];
+    check_list(words("%s.files", side), o, path);
+    if (unpacked) path = words("%s/%s.safetensors", unpacked, side);
+    const model m = read_model(path, unpacked ? read_file(path) : read_checked(side, path, o));
+    check_equal(words("%s.architecture", side), m.hash, get_text(o, "architecture"),
                 "the canonical architecture");
-    check_tensors(j, words(j, "%s.tensors", side), find(o, "tensors"), &m);
+    check_tensors(words("%s.tensors", side), find(o, "tensors"), m.tensors);
     return m;
 }
 
 /* ---- inputs ---------------------------------------------------------------------------------- */
 
 /* headline.domain, as docs/format.md makes it of `data`. */
-static const char *domain_words(job *j, const cJSON *data)
+static const char *domain_words(const cJSON *data)
 {
-    const char *const kind = get_text(j, data, "kind");
-    const size_t n = get_count(j, data, "count");
+    const char *const kind = get_text(data, "kind");
+    const size_t n = get_count(data, "count");
     if (same(kind, "random"))
-        return words(j, "the %zu random inputs of %zu tokens drawn from the seed", n,
-                     get_count(j, data, "tokens"));
-    const size_t split = get_count(j, data, "split");
+        return words("the %zu random inputs of %zu tokens drawn from the seed", n,
+                     get_count(data, "tokens"));
+    const size_t split = get_count(data, "split");
     if (same(kind, "file"))
-        return n == 1 ? words(j, "the one input in the data file (split %zu)", split)
-                      : words(j, "the %zu inputs in the data file (split %zu)", n, split);
-    must(j, same(kind, "part"), "data.kind: is not random, file or part");
-    const size_t tokens = get_count(j, data, "tokens"), first = count_or_0(j, data, "first");
+        return n == 1 ? words("the one input in the data file (split %zu)", split)
+                      : words("the %zu inputs in the data file (split %zu)", n, split);
+    must(same(kind, "part"), "data.kind: is not random, file or part");
+    const size_t tokens = get_count(data, "tokens"),
+                 first = find(data, "first") ? get_count(data, "first") : 0;
     const char *const which =
         find(data, "numbers")
             ? n == 1 ? "one input of the data file, drawn by the seed"
-                     : words(j, "each of %zu inputs of the data file, drawn by the seed", n)
-        : n == 1 ? words(j, "input %zu of the data file", first)
-                 : words(j, "each of inputs %zu to %zu of the data file", first, first + n - 1);
-    return tokens ? words(j, "%s, its first %zu tokens at most", which, tokens) : which;
+                     : words("each of %zu inputs of the data file, drawn by the seed", n)
+        : n == 1 ? words("input %zu of the data file", first)
+                 : words("each of inputs %zu to %zu of the data file", first, first + n - 1);
+    return tokens ? words("%s, its first %zu tokens at most", which, tokens) : which;
 }
 
 /* A list of hashes, which is sorted. */
-static const char **read_hashes(job *j, const cJSON *o, size_t *tokens, size_t *n)
+static const char **read_hashes(const cJSON *o, size_t *tokens, size_t *n)
 {
-    const cJSON *const list = get_list(j, o, "inputs");
-    const char **const v = take(j, (size_t)cJSON_GetArraySize(list) + 1, sizeof *v);
-    *tokens = get_count(j, o, "tokens");
+    const cJSON *const list = get_list(o, "inputs");
+    const char **const v = take(length_of(list) + 1, sizeof *v);
+    *tokens = get_count(o, "tokens");
     *n = 0;
     for (const cJSON *h = list->child; h; h = h->next) {
-        must(j, cJSON_IsString(h), "data: a hash is no text");
+        must(cJSON_IsString(h), "data: a hash is no text");
         v[(*n)++] = h->valuestring;
     }
     return v;
 }
 
 /* The hashes of the held-out inputs one by one; none of them is among those fitted to. */
-static void check_heldout(job *j, const certificate *c)
+static void check_heldout(const certificate *c)
 {
-    const cJSON *const word = get(j, c->data, "writers_word");
-    const char *bad = NULL;
+    const cJSON *const word = get(c->data, "writers_word");
+    const char *bad = NULL, **const own = take(c->set.n, sizeof *own);
     size_t tokens[2], n[2];
-    const char **const held = read_hashes(j, get(j, c->data, "heldout"), &tokens[0], &n[0]);
-    const char **const fitted = read_hashes(j, get(j, word, "fitted"), &tokens[1], &n[1]);
-    const char **const own = take(j, c->set.n, sizeof *own);
+    const char **const held = read_hashes(get(c->data, "heldout"), &tokens[0], &n[0]);
+    const char **const fitted = read_hashes(get(word, "fitted"), &tokens[1], &n[1]);
     for (size_t i = 0; i < c->set.n; i++) {
-        const inputs one = {1, c->set.width, &c->set.list[i]};
-        char *const hex = take(j, 65, 1);
-        hash_inputs(&one, tokens[0], hex);
-        own[i] = hex;
-        if (one.list->continues) bad = "an input is a window that begins amid a text";
+        own[i] = hash_inputs(&c->set.list[i], 1, tokens[0]);
+        if (c->set.list[i].continues) bad = "an input is a window that begins amid a text";
     }
     qsort(own, c->set.n, sizeof *own, by_text);
     if (tokens[0] != tokens[1]) bad = "fitted and held-out inputs are cut differently";
-    if (get_count(j, word, "candidates") != 1) bad = "they decided between several cuts";
+    if (get_count(word, "candidates") != 1) bad = "they decided between several cuts";
     if (n[0] != c->set.n) bad = "their number is not that of the inputs";
     for (size_t i = 0; !bad && i < c->set.n; i++)
         if (!same(own[i], held[i])) bad = "a hash is not that of an input";
     for (size_t i = 0; !bad && i < n[1]; i++)
         if (bsearch(&fitted[i], own, c->set.n, sizeof *own, by_text))
             bad = "the cut was fitted to one of them";
-    state(j, bad ? REFUTED : CONFIRMED, "data.heldout",
-          bad ? bad : "the held-out inputs are the given ones, and no fitted one is among them");
+    state_unless(bad, "data.heldout",
+                 "the held-out inputs are the given ones, and no fitted one is among them");
 }
 
-static inputs check_inputs(job *j, const certificate *c, const char *folder, const char *unpacked)
+static inputs check_inputs(const certificate *c, const char *folder, const char *unpacked)
 {
     const cJSON *const data = c->data;
     const model *const m = &c->model[0];
-    const uint64_t seed = get_seed(j, get(j, c->json, "reduction"), "seed");
-    const size_t count = get_count(j, data, "count");
-    const char *path = find(data, "path") ? beside(j, folder, get_text(j, data, "path")) : "";
-    char hex[65];
-    if (j->o->moved[2]) path = j->o->moved[2];
+    const uint64_t seed = get_seed(get(c->json, "reduction"), "seed");
+    const size_t count = get_count(data, "count");
+    const char *path = find(data, "path") ? beside(folder, get_text(data, "path")) : "";
+    if (now->o->moved[2]) path = now->o->moved[2];
     const inputs set =
-        unpacked ? load_unpacked(j, m, unpacked, count) : load_inputs(j, m, data, seed, path);
-    if (set.n != count) state(j, REFUTED, "data.count", words(j, "there are %zu inputs", set.n));
-    hash_inputs(&set, 0, hex);
-    check_equal(j, "data.inputs_sha256", hex, get_text(j, data, "inputs_sha256"),
-                words(j, "the list of %zu inputs", set.n));
+        unpacked ? load_unpacked(m, unpacked, count) : load_inputs(m, data, seed, path);
+    if (set.n != count) state(REFUTED, "data.count", "there are %zu inputs", set.n);
+    check_equal("data.inputs_sha256", hash_inputs(set.list, set.n, 0),
+                get_text(data, "inputs_sha256"), words("the list of %zu inputs", set.n));
     return set;
 }
 
 /* ---- one certificate, and chains ------------------------------------------------------------- */
 
-static void check_one(job *j, const cJSON *json, const char *folder, const char *unpacked)
+static void check_one(const cJSON *json, const char *folder, const char *unpacked)
 {
-    certificate c = {.json = json, .data = get(j, json, "data")};
-    must(j, get_count(j, json, "pare") == 2, "certificate: this program reads schema 2 only");
-    c.domain = domain_words(j, c.data);
-    if (!is_text(find(get(j, json, "headline"), "domain"), c.domain))
-        state(j, REFUTED, "headline.domain", "it is not that of data");
-    for (int s = 0; s < 2; s++) c.model[s] = check_model(j, &c, s, folder, unpacked);
-    c.set = check_inputs(j, &c, folder, unpacked);
-    if (find(c.data, "heldout") || find(c.data, "writers_word")) check_heldout(j, &c);
-    check_claims(j, &c);
+    certificate c = {.json = json, .data = get(json, "data")};
+    must(get_count(json, "pare") == 2, "certificate: this program reads schema 2 only");
+    c.domain = domain_words(c.data);
+    if (!is_text(find(get(json, "headline"), "domain"), c.domain))
+        state(REFUTED, "headline.domain", "it is not that of data");
+    for (int s = 0; s < 2; s++) c.model[s] = check_model(json, s, folder, unpacked);
+    c.set = check_inputs(&c, folder, unpacked);
+    if (find(c.data, "heldout") || find(c.data, "writers_word")) check_heldout(&c);
+    check_claims(&c);
 }
 
-static bool same_keys(const cJSON *a, const cJSON *b, const char *key)
+static bool same_texts(const cJSON *a, const cJSON *b, const char *key)
 {
     const cJSON *const v = find(a, key);
     return cJSON_IsString(v) && is_text(find(b, key), v->valuestring);
@@ -191,11 +170,11 @@ static bool same_keys(const cJSON *a, const cJSON *b, const char *key)
 
 static bool same_model(const cJSON *a, const cJSON *b)
 {
-    return same_keys(a, b, "sha256") && same_keys(a, b, "architecture");
+    return same_texts(a, b, "sha256") && same_texts(a, b, "architecture");
 }
 
 /* Each link begins where the one before it ends, and is about the same inputs. */
-static void check_chain(job *j, const cJSON *json, const cJSON *links, const char *folder)
+static void check_chain(const cJSON *json, const cJSON *links, const char *folder)
 {
     const cJSON *at = find(json, "input"), *link;
     const char *bad = NULL;
@@ -203,60 +182,151 @@ static void check_chain(job *j, const cJSON *json, const cJSON *links, const cha
     cJSON_ArrayForEach(link, links)
     {
         if (!same_model(at, find(link, "input"))) bad = "a link does not begin where it must";
-        if (!same_keys(find(json, "data"), find(link, "data"), "inputs_sha256"))
+        if (!same_texts(find(json, "data"), find(link, "data"), "inputs_sha256"))
             bad = "a link is about other inputs";
         at = find(link, "output");
     }
     if (!same_model(at, find(json, "output"))) bad = "the last link ends elsewhere";
-    state(j, bad ? REFUTED : CONFIRMED, "chain", bad ? bad : "the links fit");
+    state_unless(bad, "chain", "the links fit");
     cJSON_ArrayForEach(link, links)
     {
-        j->link = words(j, "link %zu: ", i++);
-        must(j, cJSON_GetArraySize(get_list(j, link, "chain")) == 0, "chain: a link is a chain");
-        check_one(j, link, folder, j->o->unpacked ? words(j, "%s/%zu", j->o->unpacked, i) : NULL);
+        snprintf(now->link, sizeof now->link, "link %zu: ", i++);
+        must(!get_list(link, "chain")->child, "chain: a link is a chain");
+        check_one(link, folder, now->o->unpacked ? words("%s/%zu", now->o->unpacked, i) : NULL);
     }
-    j->link = "";
 }
+
+/* ---- length plans ---------------------------------------------------------------------------- */
+
+static void check_file(const char *what, const char *folder, const cJSON *o)
+{
+    const char *const path = beside(folder, get_text(o, "path"));
+    if (file_exists(path))
+        read_checked(what, path, o);
+    else
+        state(NOT_CHECKED, words("%s", what), "%s is not there", path);
+}
+
+/* The member NAME.LETTER: n rows, of numbers that are exact balls. */
+static balls member(arrays z, const char *name, const char *letter, size_t n)
+{
+    const array *const a = get_array(z, words("%s.%s", name, letter), 2, n, 0, false);
+    const balls out = new_balls(n, a->shape[1]);
+    for (size_t i = 0; i < a->count; i++) arb_set_d(out.v + i, a->v[i]);
+    return out;
+}
+
+/* |y - exact| of one head on the rows of the certificate, into `most`. */
+static void head_error(const evaluation *e, arrays z, const array *rows, const char *name,
+                       arb_t most)
+{
+    chunk *const mark = now->memory;
+    const size_t n = e->in->tokens;
+    const array *const scale = find_array(z, words("%s.scale", name));
+    must(scale && scale->count == 1, "attention.npz: a scale is missing");
+    const head h = {member(z, name, "q", n), member(z, name, "k", n), member(z, name, "v", n),
+                    scale->v[0]};
+    const balls y = member(z, name, "y", n), exact = new_balls(1, y.d);
+    uint32_t *const keys = take(n, sizeof *keys);
+    must(h.q.d == h.k.d && h.v.d == y.d, "attention.npz: other widths");
+    for (size_t i = 0; i < rows->count; i++) {
+        must(rows->v[i] >= 0 && rows->v[i] < (double)n, "attention.npz: rows out of range");
+        const size_t row = (size_t)rows->v[i];
+        _arb_vec_neg(exact.v, row_of(y, row), (slong)y.d);
+        attend(exact.v, &h, row, keys, visible(e, row, keys));
+        for (size_t c = 0; c < y.d; c++) {
+            arb_abs(exact.v + c, exact.v + c);
+            arb_max(most, most, exact.v + c, bits);
+        }
+    }
+    release(mark, NULL);
+}
+
+static void check_attention(model *m, double proven, double measured)
+{
+    const char *const folder = now->o->unpacked;
+    m->context = 0; /* plans may be longer */
+    const inputs set = load_unpacked(m, folder, 1);
+    const arrays z = read_npz("attention.npz", read_file(words("%s/attention.npz", folder)));
+    const evaluation e = begin_evaluation(m, set.list);
+    const array *const rows = get_array(z, "rows", 1, 0, 0, true);
+    arb_ptr most = take_balls(1);
+    size_t heads = 0;
+    for (size_t l = 0; l < count_blocks(m); l++) {
+        const size_t n = length_of(find(part_of(m, l, false).o, "heads"));
+        for (size_t h = 0; h < n; h++, heads++)
+            head_error(&e, z, rows, words("%zu.%zu", l, h), most);
+    }
+    const interval off = interval_of(most);
+    state(off.high <= proven ? CONFIRMED
+          : off.low > proven ? REFUTED
+                             : NOT_REFUTED,
+          words("proven %.9g", proven),
+          "the run is %.9g from exact attention on %zu rows of %zu heads", off.high, rows->count,
+          heads);
+    state(off.high <= 4 * measured ? CONFIRMED : REFUTED, words("measured %.9g", measured),
+          "of another run at most 4 times as much is allowed");
+}
+
+static void check_length(const cJSON *root, const char *folder)
+{
+    const char *const unpacked = now->o->unpacked;
+    const cJSON *const o = get(root, "input");
+    const double proven = get_number(root, "proven"), seen = get_number(root, "measured");
+    must(get_count(root, "pare_length") == 2, "certificate: is not of schema 2");
+    check_file("plan", folder, get(root, "plan"));
+    if (cJSON_IsObject(find(root, "data"))) check_file("data", folder, find(root, "data"));
+    if (!unpacked) check_file("input", folder, o);
+    const char *const at =
+        unpacked ? words("%s/input.safetensors", unpacked) : beside(folder, get_text(o, "path"));
+    model m = read_model(at, read_file(at));
+    check_equal("input.architecture", m.hash, get_text(o, "architecture"), at);
+    state(seen <= proven ? CONFIRMED : REFUTED, "measured and proven",
+          "%.9g was measured, %.9g proven", seen, proven);
+    state(NOT_CHECKED, "run", "calls, rounds and lmax are of pare's own run");
+    state(NOT_CHECKED, "apriori", "it is about every run of the plan");
+    if (unpacked)
+        check_attention(&m, proven, seen);
+    else
+        state(NOT_CHECKED, words("proven %.9g", proven),
+              "it needs the numbers of a run: pare verify CERT --unpack DIR, then --unpacked DIR");
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
 
 /* unpacked.json must be about this certificate. */
-static void check_unpacked(job *j, bytes text)
+static void check_unpacked(bytes text)
 {
-    char hex[65];
-    if (!j->o->unpacked) return;
-    const bytes file = read_file(j, words(j, "%s/unpacked.json", j->o->unpacked));
-    sha256_of(hex, text.v, text.n);
-    const cJSON *const root = parse_json(j, "unpacked.json", file.v, file.n);
-    must(j, is_text(find(find(root, "certificate"), "sha256"), hex),
-         "%s: is not unpacked from this certificate", j->o->unpacked);
-    state(j, NOT_CHECKED, "unpacked",
-          words(j, "pare made %s: this step is trusted where no hash covers it", j->o->unpacked));
+    const bytes file = read_file(words("%s/unpacked.json", now->o->unpacked));
+    const cJSON *const root = parse_json("unpacked.json", file.v, file.n);
+    must(is_text(find(find(root, "certificate"), "sha256"), sha256_of(text.v, text.n)),
+         "%s: is not unpacked from this certificate", now->o->unpacked);
+    state(NOT_CHECKED, "unpacked", "pare made %s: this step is trusted where no hash covers it",
+          now->o->unpacked);
 }
 
-typedef struct whole {
-    const char *name, *folder;
-    bytes text;
-} whole;
-
-static void check_whole(job *j, void *with)
+static void check_whole(void *with)
 {
-    const whole *const w = with;
-    const cJSON *const root = parse_json(j, w->name, w->text.v, w->text.n);
-    check_unpacked(j, w->text);
+    bits = 128;
+    const char *const path = *(const char *const *)with, *const slash = strrchr(path, '/');
+    const int length = slash ? (int)(slash - path) + (slash == path) : 0;
+    const char *const folder = words("%.*s", length, path);
+    const bytes text = read_file(path);
+    const cJSON *const root = parse_json(path, text.v, text.n);
+    if (now->o->unpacked) check_unpacked(text);
     if (find(root, "pare_length")) {
-        check_length(j, w->folder, root);
+        check_length(root, folder);
         return;
     }
-    const cJSON *const links = get_list(j, root, "chain");
-    const bool chain = same(get_text(j, get(j, root, "reduction"), "name"), "chain");
-    must(j, chain == (cJSON_GetArraySize(links) > 0) && cJSON_GetArraySize(links) <= MOST_LINKS,
+    const cJSON *const links = get_list(root, "chain");
+    const bool chain = same(get_text(get(root, "reduction"), "name"), "chain");
+    must(chain == (links->child != NULL) && length_of(links) <= MOST_LINKS,
          "chain: has links exactly where the reduction is chain");
-    check_one(j, root, w->folder, j->o->unpacked);
-    if (chain) check_chain(j, root, links, w->folder);
+    check_one(root, folder, now->o->unpacked);
+    if (chain) check_chain(root, links, folder);
 }
 
-bool check_certificate(job *j, const char *name, const char *folder, const void *text, size_t n)
+bool check_certificate(job *j, const char *path)
 {
-    whole w = {name, folder, {text, n}};
-    j->link = "";
-    return attempt(j, check_whole, &w);
+    return attempt(j, check_whole, &path);
 }

@@ -2,9 +2,6 @@
  * which rows keep their largest entry, and what claims about one layer are about. */
 #include "check.h"
 
-#include <math.h>
-#include <stdlib.h>
-
 /* ---- figures --------------------------------------------------------------------------------- */
 
 size_t figure_place(figure x, size_t block)
@@ -17,9 +14,9 @@ size_t count_figures(const model *f)
     return figure_place(RATIO, count_blocks(f));
 }
 
-interval *new_figures(job *j, size_t n)
+interval *new_figures(size_t n)
 {
-    interval *const v = take(j, n, sizeof *v);
+    interval *const v = take(n, sizeof *v);
     for (size_t i = 0; i < n; i++) v[i] = (interval){-1, -1};
     return v;
 }
@@ -27,15 +24,14 @@ interval *new_figures(job *j, size_t n)
 interval interval_of(const arb_t x)
 {
     interval v = {-INFINITY, INFINITY};
-    arf_t end;
-    arf_init(end);
-    if (arb_is_finite(x)) {
-        arb_get_lbound_arf(end, x, 64);
-        v.low = arf_get_d(end, ARF_RND_FLOOR);
-        arb_get_ubound_arf(end, x, 64);
-        v.high = arf_get_d(end, ARF_RND_CEIL);
-    }
-    arf_clear(end);
+    arf_t low, high;
+    if (!arb_is_finite(x)) return v;
+    arf_init(low);
+    arf_init(high);
+    arb_get_interval_arf(low, high, x, 64);
+    v = (interval){arf_get_d(low, ARF_RND_FLOOR), arf_get_d(high, ARF_RND_CEIL)};
+    arf_clear(low);
+    arf_clear(high);
     return v;
 }
 
@@ -68,41 +64,38 @@ static void note(interval *all, size_t place, arb_t x)
 /* ---- one block ------------------------------------------------------------------------------- */
 
 /* Largest |ln(a / a^)| over the heads, queries with two keys at least, and their keys. */
-static void compare_weights(const evaluation r[2], const part p[2], const balls z[2], interval *out,
-                            size_t place)
+static void compare_weights(const evaluation r[2], const part p[2], const balls z[2], interval *out)
 {
-    const size_t tokens = r->in->tokens;
     const cJSON *const pattern = find(r[0].m->architecture, "pattern");
-    head *h[2] = {NULL, NULL};
-    const size_t heads = attention_heads(&r[0], p[0], z[0], &h[0]);
-    uint32_t *const keys = take(r->j, tokens, sizeof *keys);
-    arb_ptr log[2] = {take_balls(r->j, tokens), take_balls(r->j, tokens)};
-    if (heads == 0 || attention_heads(&r[1], p[1], z[1], &h[1]) != heads ||
+    const size_t tokens = r->in->tokens;
+    head *h[2];
+    uint32_t *const keys = take(tokens, sizeof *keys);
+    arb_ptr log[2] = {take_balls(tokens), take_balls(tokens)};
+    if (!has_heads(p[0]) || !has_heads(p[1]) ||
         !cJSON_Compare(pattern, find(r[1].m->architecture, "pattern"), true))
         return;
-    out[place] = (interval){0, 0};
+    const size_t heads = attention_heads(&r[0], p[0], z[0], &h[0]);
+    if (attention_heads(&r[1], p[1], z[1], &h[1]) != heads) return;
+    *out = (interval){0, 0};
     for (size_t i = 0; i < tokens; i++) {
         const size_t n = visible(r, i, keys);
         for (size_t t = 0; n > 1 && t < heads; t++) {
-            for (int s = 0; s < 2; s++) {
-                attention_scores(log[s], &h[s][t], i, keys, n, r->prec);
-                softmax(log[s], n, true, r->prec);
-            }
-            _arb_vec_sub(log[0], log[0], log[1], (slong)n, r->prec);
-            for (size_t k = 0; k < n; k++) note(out, place, log[0] + k);
+            for (int s = 0; s < 2; s++) log_weights(log[s], &h[s][t], i, keys, n);
+            _arb_vec_sub(log[0], log[0], log[1], (slong)n, bits);
+            for (size_t k = 0; k < n; k++) note(out, 0, log[0] + k);
         }
     }
 }
 
 /* Largest euclidean distance of a row. */
-static void compare_rows(job *j, balls a, balls b, interval *out, size_t place, slong prec)
+static void compare_rows(balls a, balls b, interval *out, size_t place)
 {
-    arb_ptr sum = take_balls(j, 1), apart = take_balls(j, a.d);
+    arb_ptr size = take_balls(1), apart = take_balls(a.d);
     for (size_t i = 0; a.d == b.d && i < a.n; i++) {
-        _arb_vec_sub(apart, row_of(a, i), row_of(b, i), (slong)a.d, prec);
-        arb_dot(sum, NULL, 0, apart, 1, apart, 1, (slong)a.d, prec);
-        arb_sqrtpos(sum, sum, prec);
-        note(out, place, sum);
+        _arb_vec_sub(apart, row_of(a, i), row_of(b, i), (slong)a.d, bits);
+        arb_dot(size, NULL, 0, apart, 1, apart, 1, (slong)a.d, bits);
+        arb_sqrtpos(size, size, bits);
+        note(out, place, size);
     }
 }
 
@@ -110,15 +103,15 @@ static void compare_rows(job *j, balls a, balls b, interval *out, size_t place, 
 static void compare_part(const evaluation r[2], size_t block, const part p[2], const balls x[2],
                          unsigned wanted, interval *out)
 {
-    chunk *const mark = r->j->memory;
+    chunk *const mark = now->memory;
     const figure what = p->ffn ? FFN : ATTENTION;
     if (!p[0].o || !p[1].o || !(wanted & (BIT(RATIO) | BIT(what)))) return;
     const balls z[2] = {part_input(&r[0], p[0], x[0]), part_input(&r[1], p[1], x[1])};
-    if (!p->ffn && wanted & BIT(RATIO)) compare_weights(r, p, z, out, figure_place(RATIO, block));
+    if (!p->ffn && wanted & BIT(RATIO)) compare_weights(r, p, z, &out[figure_place(RATIO, block)]);
     if (wanted & BIT(what) && z[0].d == z[1].d)
-        compare_rows(r->j, branch(&r[0], p[0], z[0]), branch(&r[1], p[1], z[0]), out,
-                     figure_place(what, block), r->prec);
-    release(r->j, mark, NULL);
+        compare_rows(branch(&r[0], p[0], z[0]), branch(&r[1], p[1], z[0]), out,
+                     figure_place(what, block));
+    release(mark, NULL);
 }
 
 /* ---- the outputs ----------------------------------------------------------------------------- */
@@ -134,43 +127,44 @@ static size_t largest_entry(arb_srcptr x, size_t d)
     return best;
 }
 
-/* 1 - a.b / (|a| |b|); of a row of zeros 2. t: room for 3. */
-void cosine_distance(arb_t out, arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t, slong prec)
+/* 1 - a.b / (|a| |b|); of a row of zeros 2. */
+void cosine_distance(arb_t out, arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t)
 {
-    arb_dot(t, NULL, 0, a, 1, a, 1, (slong)d, prec);
-    arb_dot(t + 1, NULL, 0, b, 1, b, 1, (slong)d, prec);
-    arb_dot(t + 2, NULL, 0, a, 1, b, 1, (slong)d, prec);
-    arb_mul(t, t, t + 1, prec);
+    arb_dot(t, NULL, 0, a, 1, a, 1, (slong)d, bits);
+    arb_dot(t + 1, NULL, 0, b, 1, b, 1, (slong)d, bits);
+    arb_dot(t + 2, NULL, 0, a, 1, b, 1, (slong)d, bits);
+    arb_mul(t, t, t + 1, bits);
     arb_set_ui(out, 2);
     if (arb_is_zero(t)) return;
-    arb_rsqrt(t, t, prec);
-    arb_mul(out, t, t + 2, prec);
-    arb_sub_ui(out, out, 1, prec);
+    arb_rsqrt(t, t, bits);
+    arb_mul(out, t, t + 2, bits);
+    arb_sub_ui(out, out, 1, bits);
     arb_neg(out, out);
 }
 
 /* sum p ln(p / q), p and q the softmax of a and b. t: room for 2 d + 1. */
-static void divergence(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t, slong prec)
+static void divergence(arb_srcptr a, arb_srcptr b, size_t d, arb_ptr t)
 {
     arb_ptr p = t + 1, q = p + d;
     _arb_vec_set(p, a, (slong)d);
     _arb_vec_set(q, b, (slong)d);
-    softmax(p, d, true, prec);
-    softmax(q, d, true, prec);
-    _arb_vec_sub(q, p, q, (slong)d, prec);
-    for (size_t k = 0; k < d; k++) arb_exp(p + k, p + k, prec);
-    arb_dot(t, NULL, 0, p, 1, q, 1, (slong)d, prec);
+    log_softmax(p, d);
+    log_softmax(q, d);
+    _arb_vec_sub(q, p, q, (slong)d, bits);
+    for (size_t k = 0; k < d; k++) arb_exp(p + k, p + k, bits);
+    arb_dot(t, NULL, 0, p, 1, q, 1, (slong)d, bits);
 }
 
+/* One row; x: room for 2 d + 4. */
 static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wanted, interval *out,
-                            arb_ptr x, slong prec) /* one row; x: room for 2 d + 4 */
+                            arb_ptr x)
 {
     for (size_t k = 0; k < d; k++) {
-        arb_sub(x, a + k, b + k, prec);
+        arb_sub(x, a + k, b + k, bits);
         note(out, DIFFERENCE, x);
-        arb_sqr(x, x, prec);
+        arb_sqr(x, x, bits);
         note(out, APART, x);
-        arb_sqr(x, a + k, prec);
+        arb_sqr(x, a + k, bits);
         note(out, SQUARES, x);
     }
     const size_t most_a = largest_entry(a, d), most_b = largest_entry(b, d);
@@ -178,34 +172,34 @@ static void compare_outputs(arb_srcptr a, arb_srcptr b, size_t d, unsigned wante
     join_figure(out, ROWS, (interval){1, 1});
     join_figure(out, CHANGED, (interval){known && most_a != most_b, !known || most_a != most_b});
     if (d == 2) {
-        arb_sub(x, a + 1, a, prec);
-        arb_sub(x, x, b + 1, prec);
-        arb_add(x, x, b, prec);
+        arb_sub(x, a + 1, a, bits);
+        arb_sub(x, x, b + 1, bits);
+        arb_add(x, x, b, bits);
         note(out, SCORE, x);
     }
     if (wanted & BIT(COSINE)) {
-        cosine_distance(x + 3, a, b, d, x, prec);
+        cosine_distance(x + 3, a, b, d, x);
         note(out, COSINE, x + 3);
     }
     if (wanted & BIT(KL)) {
-        divergence(a, b, d, x, prec);
+        divergence(a, b, d, x);
         note(out, KL, x);
         note(out, KL_SUM, x);
     }
 }
 
 /* How far an entry differs between two tokens: largest minus least of each column. */
-static void spread(job *j, balls x, interval *out, slong prec)
+static void spread(balls x, interval *out)
 {
-    arb_ptr high = take_balls(j, 2), low = high + 1;
+    arb_ptr high = take_balls(2), low = high + 1;
     for (size_t k = 0; k < x.d; k++) {
         arb_set(high, x.v + k);
         arb_set(low, x.v + k);
         for (size_t i = 1; i < x.n; i++) {
-            arb_max(high, high, row_of(x, i) + k, prec);
-            arb_min(low, low, row_of(x, i) + k, prec);
+            arb_max(high, high, row_of(x, i) + k, bits);
+            arb_min(low, low, row_of(x, i) + k, bits);
         }
-        arb_sub(high, high, low, prec);
+        arb_sub(high, high, low, bits);
         note(out, COLLAPSE, high);
     }
 }
@@ -219,29 +213,28 @@ static void run_blocks(const evaluation r[2], balls x[2], unsigned wanted, inter
     const size_t most = n[0] > n[1] ? n[0] : n[1];
     const double work = work_of(r[0].m, r->in) + work_of(r[1].m, r->in);
     for (size_t half = 0; half < 2 * most; half++) {
-        const part p[2] = {part_of(r->j, r[0].m, half / 2, half % 2),
-                           part_of(r->j, r[1].m, half / 2, half % 2)};
+        const part p[2] = {part_of(r[0].m, half / 2, half % 2),
+                           part_of(r[1].m, half / 2, half % 2)};
         if (n[0] == n[1]) compare_part(r, half / 2, p, x, wanted, out);
         for (int s = 0; s < 2; s++) x[s] = apply_part(&r[s], p[s], x[s]);
-        show_progress(r->j, work / 2 / (double)most);
+        show_progress(work / 2 / (double)most);
     }
 }
 
-void compare(job *j, const model *f, const model *g, const input *in, unsigned wanted,
-             interval *out, balls y[2], slong prec)
+void compare(const model m[2], const input *in, unsigned wanted, interval *out, balls y[2])
 {
-    if ((in->x || in->shift) && f->width != g->width)
-        fail(j, NOT_TRUE, "the models take rows of %zu and %zu numbers", f->width, g->width);
-    const evaluation r[2] = {begin_evaluation(j, f, in, prec), begin_evaluation(j, g, in, prec)};
+    if ((in->width || in->shift) && m[0].width != m[1].width)
+        fail(NOT_TRUE, "the models take rows of %zu and %zu numbers", m[0].width, m[1].width);
+    const evaluation r[2] = {begin_evaluation(&m[0], in), begin_evaluation(&m[1], in)};
     balls x[2] = {embed(&r[0]), embed(&r[1])};
     run_blocks(r, x, wanted, out);
-    if (wanted & BIT(COLLAPSE)) spread(j, x[0], out, prec);
-    if (wanted & BIT(HIDDEN)) compare_rows(j, x[0], x[1], out, HIDDEN, prec);
+    if (wanted & BIT(COLLAPSE)) spread(x[0], out);
+    if (wanted & BIT(HIDDEN)) compare_rows(x[0], x[1], out, HIDDEN);
     for (int s = 0; s < 2; s++) y[s] = apply_head(&r[s], x[s]);
     if (y[0].n != y[1].n || y[0].d != y[1].d)
-        fail(j, NOT_TRUE, "the models have %zu and %zu outputs", y[0].d, y[1].d);
-    arb_ptr room = take_balls(j, 2 * y->d + 4);
+        fail(NOT_TRUE, "the models have %zu and %zu outputs", y[0].d, y[1].d);
+    arb_ptr room = take_balls(2 * y->d + 4);
     for (size_t i = 0; i < y->n; i++)
-        compare_outputs(row_of(y[0], i), row_of(y[1], i), y->d, wanted, out, room, prec);
-    compare_rows(j, y[0], y[1], out, ROW, prec);
+        compare_outputs(row_of(y[0], i), row_of(y[1], i), y->d, wanted, out, room);
+    compare_rows(y[0], y[1], out, ROW);
 }

@@ -2,14 +2,13 @@
 #include "check.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 enum { MOST_KEYS = 30000 };
+
+job *now;
+slong bits = 128;
 
 /* ---- memory and failures --------------------------------------------------------------------- */
 
@@ -20,68 +19,62 @@ struct chunk {
     max_align_t data[];
 };
 
-bool attempt(job *j, void (*f)(job *j, void *with), void *with)
+bool attempt(job *j, void (*f)(void *with), void *with)
 {
-    jmp_buf here, *const outer = j->escape;
+    jmp_buf here;
+    job *const outer = now;
+    now = j;
     j->escape = &here;
-    if (setjmp(here) == 0) f(j, with);
-    j->escape = outer;
-    return j->t.code == 0;
+    if (setjmp(here) == 0) f(with);
+    now = outer;
+    return j->code == 0;
 }
 
-static _Noreturn void leave(job *j, int code)
-{
-    j->t.code = code;
-    longjmp(*j->escape, 1);
-}
-
-void fail(job *j, int code, const char *format, ...)
+void fail(int code, const char *format, ...)
 {
     va_list list;
     va_start(list, format);
-    vsnprintf(j->t.text, sizeof j->t.text, format, list);
+    vsnprintf(now->trouble, sizeof now->trouble, format, list);
     va_end(list);
-    leave(j, code);
+    now->code = code;
+    longjmp(*now->escape, 1);
 }
 
-void must(job *j, bool holds, const char *format, ...)
-{
-    va_list list;
-    if (holds) return;
-    va_start(list, format);
-    vsnprintf(j->t.text, sizeof j->t.text, format, list);
-    va_end(list);
-    leave(j, UNREADABLE);
-}
-
-static chunk *take_chunk(job *j, size_t n, size_t size)
+static chunk *take_chunk(size_t n, size_t size)
 {
     size_t total;
     chunk *b = NULL;
     if (!__builtin_mul_overflow(n, size, &total) && total < SIZE_MAX / 2)
         b = calloc(1, sizeof *b + total);
-    must(j, b, "out of memory");
-    b->next = j->memory;
-    return j->memory = b;
+    must(b, "out of memory");
+    b->next = now->memory;
+    return now->memory = b;
 }
 
-void *take(job *j, size_t n, size_t size)
+void *take(size_t n, size_t size)
 {
-    return take_chunk(j, n, size)->data;
+    return take_chunk(n, size)->data;
 }
 
 /* Zeros in memory are balls of value 0; arb_clear frees what they have grown to. */
-arb_ptr take_balls(job *j, size_t n)
+arb_ptr take_balls(size_t n)
 {
-    must(j, n <= j->o->most_balls, "%zu balls are too many", n);
-    chunk *const b = take_chunk(j, n, sizeof(arb_struct));
+    must(n <= now->o->most_balls, "%zu balls are too many", n);
+    chunk *const b = take_chunk(n, sizeof(arb_struct));
     b->balls = n;
     return (arb_ptr)b->data;
 }
 
-void release(job *j, chunk *mark, const void *but)
+arb_ptr ball(double v)
 {
-    chunk **at = &j->memory;
+    arb_ptr x = take_balls(1);
+    arb_set_d(x, v);
+    return x;
+}
+
+void release(chunk *mark, const void *but)
+{
+    chunk **at = &now->memory;
     while (*at != mark) {
         chunk *const b = *at;
         if (b->data == but) {
@@ -95,46 +88,62 @@ void release(job *j, chunk *mark, const void *but)
     }
 }
 
-void adopt(job *j, job *from)
+void end_job(job *j)
 {
-    chunk **end = &from->memory;
-    while (*end) end = &(*end)->next;
-    *end = j->memory;
-    j->memory = from->memory;
-    from->memory = NULL;
+    now = j;
+    release(NULL, NULL);
+    now = NULL;
 }
 
 /* ---- statements ------------------------------------------------------------------------------ */
 
-const char *words(job *j, const char *format, ...)
+const char *words(const char *format, ...)
 {
     va_list list;
     va_start(list, format);
     const int n = vsnprintf(NULL, 0, format, list);
     va_end(list);
-    char *const text = take(j, (size_t)(n > 0 ? n : 0) + 1, 1);
+    char *const text = take((size_t)n + 1, 1);
     va_start(list, format);
     vsnprintf(text, (size_t)n + 1, format, list);
     va_end(list);
     return text;
 }
 
-void state(job *j, verdict v, const char *what, const char *why)
+void add_statement(verdict v, const char *what, const char *why)
 {
-    statement *const s = take(j, 1, sizeof *s);
-    *s = (statement){v, words(j, "%s%s", j->link, what), why, NULL};
-    if (!j->end) j->end = &j->first;
-    *j->end = s;
-    j->end = &s->next;
-    j->count[v]++;
+    statement *const s = take(1, sizeof *s);
+    *s = (statement){v, words("%s%s", now->link, what), why, NULL};
+    if (!now->end) now->end = &now->first;
+    *now->end = s;
+    now->end = &s->next;
 }
 
-void take_back(job *j, const job *before)
+void state_unless(const char *bad, const char *what, const char *good)
 {
-    j->first = before->first;
-    j->end = before->end;
-    if (j->end) *j->end = NULL;
-    memcpy(j->count, before->count, sizeof j->count);
+    state(bad ? REFUTED : CONFIRMED, what, "%s", bad ? bad : good);
+}
+
+void check_equal(const char *what, const char *hash, const char *claimed, const char *name)
+{
+    const bool right = same(hash, claimed);
+    state(right ? CONFIRMED : REFUTED, what, "%s %s the certificate's hash", name,
+          right ? "has" : "does not have");
+}
+
+size_t count_of(const job *j, verdict v)
+{
+    size_t n = 0;
+    for (const statement *s = j->first; s; s = s->next) n += s->verdict == v;
+    return n;
+}
+
+void show_progress(double work)
+{
+    const double done = now->work_done += work, spent = difftime(time(NULL), now->started);
+    if (now->o->progress && spent >= 1 && done > 0 && done <= now->work_all)
+        fprintf(stderr, "\r%3.0f %%, about %.0f s left \033[K", 100 * done / now->work_all,
+                spent * (now->work_all - done) / done);
 }
 
 /* ---- files and hashes ------------------------------------------------------------------------ */
@@ -142,34 +151,41 @@ void take_back(job *j, const job *before)
 bool file_exists(const char *path)
 {
     struct stat s;
-    return stat(path, &s) == 0;
+    return now->o->read || stat(path, &s) == 0;
 }
 
 /* Regular files only: pipes and devices may have no end. */
-bytes read_file(job *j, const char *path)
+bytes read_file(const char *path)
 {
     bytes out = {NULL, 0};
     struct stat s;
-    if (j->o->read) {
-        must(j, j->o->read(j->o->self, path, &out), "%s: cannot be read", path);
+    if (now->o->read) {
+        must(now->o->read(now->o->self, path, &out), "%s: cannot be read", path);
         return out;
     }
-    must(j, stat(path, &s) == 0, "%s: %s", path, strerror(errno));
-    must(j, S_ISREG(s.st_mode), "%s: is not a regular file", path);
+    must(stat(path, &s) == 0, "%s: %s", path, strerror(errno));
+    must(S_ISREG(s.st_mode), "%s: is not a regular file", path);
     out.n = (size_t)s.st_size;
-    void *const v = take(j, out.n + 1, 1);
+    void *const v = take(out.n + 1, 1);
     FILE *const f = fopen(path, "rb");
-    must(j, f, "%s: %s", path, strerror(errno));
+    must(f, "%s: %s", path, strerror(errno));
     const size_t got = fread(v, 1, out.n, f);
     fclose(f);
-    must(j, got == out.n, "%s: cannot be read to its end", path);
+    must(got == out.n, "%s: cannot be read to its end", path);
     out.v = v;
     return out;
 }
 
-const char *beside(job *j, const char *folder, const char *path)
+bytes read_checked(const char *what, const char *path, const cJSON *o)
 {
-    return path[0] == '/' || !*folder ? path : words(j, "%s/%s", folder, path);
+    const bytes file = read_file(path);
+    check_equal(words("%s.sha256", what), sha256_of(file.v, file.n), get_text(o, "sha256"), path);
+    return file;
+}
+
+const char *beside(const char *folder, const char *path)
+{
+    return path[0] == '/' || !*folder ? path : words("%s/%s", folder, path);
 }
 
 void hash_u64(SHA256_CTX *h, uint64_t v)
@@ -184,48 +200,47 @@ void hash_text(SHA256_CTX *h, const char *text)
     SHA256_Update(h, text, strlen(text));
 }
 
-void hash_end(SHA256_CTX *h, char hex[65])
+const char *hash_end(SHA256_CTX *h)
 {
     unsigned char sum[32];
+    char *const hex = take(65, 1);
     SHA256_Final(sum, h);
     for (int i = 0; i < 32; i++) snprintf(hex + 2 * i, 3, "%02x", sum[i]);
+    return hex;
 }
 
-void sha256_of(char hex[65], const void *data, size_t n)
+const char *sha256_of(const void *data, size_t n)
 {
     SHA256_CTX h;
     SHA256_Init(&h);
     SHA256_Update(&h, data, n);
-    hash_end(&h, hex);
+    return hash_end(&h);
 }
 
-void check_equal(job *j, const char *what, const char *hash, const char *claimed, const char *name)
-{
-    const bool right = same(hash, claimed);
-    state(j, right ? CONFIRMED : REFUTED, what,
-          words(j, "%s %s the certificate's hash", name, right ? "has" : "does not have"));
-}
-
-bytes read_checked(job *j, const char *what, const char *path, const cJSON *o)
-{
-    const bytes file = read_file(j, path);
-    char hex[65];
-    sha256_of(hex, file.v, file.n);
-    check_equal(j, words(j, "%s.sha256", what), hex, get_text(j, o, "sha256"), path);
-    return file;
-}
-
-/* ---- JSON ------------------------------------------------------------------------------------ */
+/* ---- texts and order ------------------------------------------------------------------------- */
 
 bool same(const char *a, const char *b)
 {
     return strcmp(a, b) == 0;
 }
 
+bool is_one_of(const char *word, const char *list)
+{
+    return !strchr(word, ' ') && strstr(list, words(" %s ", word));
+}
+
 int by_text(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
+
+int ascending(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* ---- JSON ------------------------------------------------------------------------------------ */
 
 const cJSON *find(const cJSON *o, const char *key)
 {
@@ -237,81 +252,81 @@ bool is_text(const cJSON *v, const char *text)
     return cJSON_IsString(v) && same(v->valuestring, text);
 }
 
-/* No key twice: of each, the first of that name is the key itself. */
-static void refuse_duplicates(job *j, const char *name, const cJSON *o)
-{
-    const bool keys = cJSON_IsObject(o);
-    must(j, !keys || cJSON_GetArraySize(o) <= MOST_KEYS, "%s: too many keys", name);
-    for (const cJSON *c = o->child; c; c = c->next) {
-        must(j, !keys || find(o, c->string) == c, "%s: the key \"%.60s\" is there twice", name,
-             keys ? c->string : "");
-        refuse_duplicates(j, name, c);
-    }
-}
-
-cJSON *parse_json(job *j, const char *name, const void *text, size_t n)
-{
-    const char *end = NULL;
-    chunk *const kept = take_chunk(j, 0, 0);
-    must(j, !memchr(text, 0, n) && !memmem(text, n, "\\u0000", 6), "%s: a NUL in JSON text", name);
-    kept->json = cJSON_ParseWithLengthOpts(text, n, &end, false);
-    must(j, kept->json, "%s: is not JSON (or out of memory)", name);
-    for (; end < (const char *)text + n; end++)
-        must(j, strchr(" \t\r\n", *end), "%s: text after the JSON value", name);
-    refuse_duplicates(j, name, kept->json);
-    return kept->json;
-}
-
-const cJSON *get(job *j, const cJSON *o, const char *key)
-{
-    const cJSON *const v = find(o, key);
-    must(j, v, "%s: is missing", key);
-    return v;
-}
-
-const cJSON *get_list(job *j, const cJSON *o, const char *key)
-{
-    must(j, cJSON_IsArray(get(j, o, key)), "%s: is not an array", key);
-    return find(o, key);
-}
-
-const char *get_text(job *j, const cJSON *o, const char *key)
-{
-    const cJSON *const v = get(j, o, key);
-    must(j, cJSON_IsString(v) && *v->valuestring, "%s: is not a text", key);
-    return v->valuestring;
-}
-
-double get_number(job *j, const cJSON *o, const char *key)
-{
-    const cJSON *const v = get(j, o, key);
-    if (is_text(v, "inf")) return INFINITY;
-    must(j, cJSON_IsNumber(v) && isfinite(v->valuedouble), "%s: is not a number", key);
-    return v->valuedouble;
-}
-
-size_t get_count(job *j, const cJSON *o, const char *key)
-{
-    const double x = get_number(j, o, key);
-    must(j, x >= 0 && x <= 0x1p48 && x == floor(x), "%s: is not a whole number to 2^48", key);
-    return (size_t)x;
-}
-
-size_t count_or_0(job *j, const cJSON *o, const char *key)
-{
-    return find(o, key) ? get_count(j, o, key) : 0;
-}
-
 bool flag(const cJSON *o, const char *key)
 {
     return cJSON_IsTrue(find(o, key));
 }
 
-uint64_t get_seed(job *j, const cJSON *o, const char *key)
+size_t length_of(const cJSON *list)
 {
-    const char *const s = get_text(j, o, key);
+    return (size_t)cJSON_GetArraySize(list);
+}
+
+/* No key twice: of each, the first of that name is the key itself. */
+static void refuse_duplicates(const char *name, const cJSON *o)
+{
+    const bool keys = cJSON_IsObject(o);
+    must(!keys || length_of(o) <= MOST_KEYS, "%s: too many keys", name);
+    for (const cJSON *c = o->child; c; c = c->next) {
+        must(!keys || find(o, c->string) == c, "%s: the key \"%.60s\" is there twice", name,
+             c->string);
+        refuse_duplicates(name, c);
+    }
+}
+
+cJSON *parse_json(const char *name, const void *text, size_t n)
+{
+    const char *end = NULL;
+    chunk *const kept = take_chunk(0, 0);
+    must(!memchr(text, 0, n) && !memmem(text, n, "\\u0000", 6), "%s: a NUL in JSON text", name);
+    kept->json = cJSON_ParseWithLengthOpts(text, n, &end, false);
+    must(kept->json, "%s: is not JSON (or out of memory)", name);
+    for (; end < (const char *)text + n; end++)
+        must(strchr(" \t\r\n", *end), "%s: text after the JSON value", name);
+    refuse_duplicates(name, kept->json);
+    return kept->json;
+}
+
+const cJSON *get(const cJSON *o, const char *key)
+{
+    const cJSON *const v = find(o, key);
+    must(v, "%s: is missing", key);
+    return v;
+}
+
+const cJSON *get_list(const cJSON *o, const char *key)
+{
+    must(cJSON_IsArray(get(o, key)), "%s: is not an array", key);
+    return find(o, key);
+}
+
+const char *get_text(const cJSON *o, const char *key)
+{
+    const cJSON *const v = get(o, key);
+    must(cJSON_IsString(v) && *v->valuestring, "%s: is not a text", key);
+    return v->valuestring;
+}
+
+double get_number(const cJSON *o, const char *key)
+{
+    const cJSON *const v = get(o, key);
+    if (is_text(v, "inf")) return INFINITY;
+    must(cJSON_IsNumber(v) && isfinite(v->valuedouble), "%s: is not a number", key);
+    return v->valuedouble;
+}
+
+size_t get_count(const cJSON *o, const char *key)
+{
+    const double x = get_number(o, key);
+    must(x >= 0 && x <= 0x1p48 && x == floor(x), "%s: is not a whole number to 2^48", key);
+    return (size_t)x;
+}
+
+uint64_t get_seed(const cJSON *o, const char *key)
+{
+    const char *const s = get_text(o, key);
     const uint64_t v = strtoull(s, NULL, 10);
-    must(j, same(s, words(j, "%llu", (unsigned long long)v)), "%s: is not 64 bits in digits", key);
+    must(same(s, words("%llu", (unsigned long long)v)), "%s: is not 64 bits in digits", key);
     return v;
 }
 
@@ -355,9 +370,9 @@ double philox_uniform(philox *p)
     return (double)(philox_u64(p) >> 11) * 0x1p-53;
 }
 
-uint32_t *philox_order(job *j, philox *p, size_t n, bool shuffled)
+uint32_t *philox_order(philox *p, size_t n, bool shuffled)
 {
-    uint32_t *const v = take(j, n + 1, sizeof *v);
+    uint32_t *const v = take(n + 1, sizeof *v);
     for (size_t i = 0; i < n; i++) v[i] = (uint32_t)i;
     for (size_t i = n; shuffled && i > 1; i--) {
         const size_t k = (size_t)philox_below(p, i);

@@ -3,11 +3,7 @@
  * worst one so far. What is found is found in balls: a refutation is a proof. */
 #include "check.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-enum { BITS = 128, LONGEST = 16 };
+enum { LONGEST = 16 };
 #define BIG_WORK 1e8         /* multiply-adds of both models: from there on there are fewer tries */
 #define INSIDE   (1 - 1e-12) /* so that rounding does not leave the domain */
 
@@ -23,9 +19,9 @@ typedef enum domain_kind {
 } domain_kind;
 
 typedef struct search {
-    job *j;
     const certificate *c;
     domain_kind kind;
+    bool near;        /* the given inputs */
     double number[2]; /* of its words */
     philox random;
     /* The worst input so far: its numbers in [-1, 1] (NULL: none) and which given one it is near. */
@@ -40,13 +36,13 @@ typedef struct search {
 static const char *match(const char *text, const char *pattern, double *out)
 {
     for (; *pattern; pattern++) {
-        char *end = NULL;
+        char *end = (char *)(uintptr_t)text + 1;
         if (*pattern == '#')
             *out++ = strtod(text, &end);
         else if (*pattern != *text)
             return NULL;
         if (end == text) return NULL;
-        text = end ? end : text + 1;
+        text = end;
     }
     return text;
 }
@@ -55,6 +51,9 @@ static const char *match(const char *text, const char *pattern, double *out)
  * the given inputs, whose words stand there. */
 static void read_domain(search *s, const char *text)
 {
+#define BALL_WORDS(rows, norm)                                                                     \
+    "every input whose " rows " are each within # in " norm " of those of "
+#define EMBEDDED "rows after the embedding (before positions)"
     static const struct {
         domain_kind kind;
         const char *pattern;
@@ -65,38 +64,36 @@ static void read_domain(search *s, const char *text)
         {LENGTHS, "all inputs with rows of euclidean length up to #"},
         {LENGTHS, "every input whose rows have a euclidean length of at most #"},
         {BOX, "all inputs with entries up to #, tokens up to # apart"},
-        {BALL,
-         "every input whose feature rows are each within # in the euclidean norm of those of "},
-        {CUBE, "every input whose feature rows are each within # in every entry of those of "},
-        {BALL, "every input whose rows after the embedding (before positions) are each within # in "
-               "the euclidean norm of those of "},
-        {CUBE, "every input whose rows after the embedding (before positions) are each within # in "
-               "every entry of those of "},
+        {BALL, BALL_WORDS("feature rows", "the euclidean norm")},
+        {CUBE, BALL_WORDS("feature rows", "every entry")},
+        {BALL, BALL_WORDS(EMBEDDED, "the euclidean norm")},
+        {CUBE, BALL_WORDS(EMBEDDED, "every entry")},
         {EDITS, ", and with the features of any one node replaced by any of its # different rows "
                 "(# edits)"},
     };
     const char *const given = s->c->domain;
-    double number[2] = {0};
     const bool ids = s->c->model[0].vocab;
     for (size_t i = 0; i < sizeof list / sizeof *list; i++) {
         const domain_kind k = list[i].kind;
-        const bool edits = k == EDITS, ball = k == BALL || k == CUBE;
+        const bool edits = k == EDITS, near = k == BALL || k == CUBE;
+        double number[2] = {0};
         const char *const from = edits ? match(text, given, number) : text;
         const char *const end = from ? match(from, list[i].pattern, number) : NULL;
-        if (!end || !same(end, ball ? given : "")) continue;
+        if (!end || !same(end, near ? given : "")) continue;
         memcpy(s->number, number, sizeof number);
         s->kind = k == ALL && ids ? SEQUENCES : k;
-        if (!ball && ids != (s->kind == SEQUENCES)) s->kind = UNKNOWN;
+        s->near = near;
+        if (!near && ids != (s->kind == SEQUENCES)) s->kind = UNKNOWN;
     }
 }
 
 /* ---- drawing inputs -------------------------------------------------------------------------- */
 
-/* Numbers in [-1, 1] that become an input: fresh ones, of vectors half of them at corners, or those of the worst
- * input so far with a tenth of them changed. */
+/* Numbers in [-1, 1] that become an input: fresh ones, of vectors half of them at corners, or those of
+ * the worst input so far with a tenth of them changed. */
 static double *propose(search *s, size_t count, bool climb)
 {
-    double *const x = take(s->j, count, sizeof *x);
+    double *const x = take(count, sizeof *x);
     const bool vectors = s->kind != SEQUENCES && s->kind != EDITS;
     const bool corners = vectors && philox_u64(&s->random) % 2;
     for (size_t i = 0; i < count; i++) {
@@ -118,8 +115,7 @@ static size_t pick(double u, size_t n)
 static size_t draw_tokens(search *s, const input *given, bool climb)
 {
     size_t most = LONGEST;
-    if (s->kind == BALL || s->kind == CUBE || s->kind == EDITS || given->edges)
-        return given->tokens;
+    if (s->near || s->kind == EDITS || given->edges) return given->tokens;
     if (s->kind == SEQUENCES && s->number[0] > 0) most = (size_t)fmin(LONGEST, s->number[0]);
     for (int i = 0; i < 2; i++)
         if (s->c->model[i].context && most > s->c->model[i].context) most = s->c->model[i].context;
@@ -150,27 +146,22 @@ static void place_rows(search *s, double *x, size_t n, size_t width)
 static input draw_input(search *s, bool climb, size_t *near, const double **numbers)
 {
     const model *const m = s->c->model;
-    const bool ball = s->kind == BALL || s->kind == CUBE, ids = s->kind == SEQUENCES;
-    *near = !ball ? 0 : climb ? s->worst_near : philox_below(&s->random, s->c->set.n);
+    const bool ids = s->kind == SEQUENCES;
+    *near = !s->near ? 0 : climb ? s->worst_near : philox_below(&s->random, s->c->set.n);
     const input *const given = &s->c->set.list[*near];
     const size_t n = draw_tokens(s, given, climb), width = m->width, all = ids ? n : n * width;
-    double *const raw = propose(s, all, climb), *const x = take(s->j, all, sizeof *x);
-    int64_t *const id = take(s->j, n, sizeof *id);
-    input in = ball ? *given : (input){.tokens = n, .edges = given->edges};
+    double *const raw = propose(s, all, climb), *const x = take(all, sizeof *x);
+    input in = *given;
     *numbers = raw;
+    in.tokens = n;
     memcpy(x, s->kind == EDITS ? given->x : raw, all * sizeof *x);
     if (s->kind == EDITS) /* one node gets the row of another */
         memcpy(x + width * pick(raw[0], n), given->x + width * pick(raw[all - 1], n),
                width * sizeof *x);
     for (size_t i = 0; ids && i < n; i++)
-        id[i] = (int64_t)pick(raw[i], m[1].vocab < m[0].vocab ? m[1].vocab : m[0].vocab);
+        x[i] = (double)pick(raw[i], m[1].vocab < m[0].vocab ? m[1].vocab : m[0].vocab);
     if (!ids && s->kind != EDITS) place_rows(s, x, n, width);
-    if (ids)
-        in.ids = id;
-    else if (ball)
-        in.shift = x;
-    else
-        in.x = x;
+    *(s->near ? &in.shift : &in.x) = x;
     return in;
 }
 
@@ -179,16 +170,15 @@ static input draw_input(search *s, bool climb, size_t *near, const double **numb
 /* One try; what it finds is joined to `all`: of rows with another largest entry the most at once. */
 static void one_try(search *s, unsigned wanted, interval *all, bool climb)
 {
-    job *const j = s->j;
     const size_t count = count_figures(&s->c->model[0]);
     size_t near;
     const double *numbers;
     const input in = draw_input(s, climb, &near, &numbers);
-    interval *const one = new_figures(j, count);
-    chunk *const mark = j->memory;
+    interval *const one = new_figures(count);
+    chunk *const mark = now->memory;
     balls y[2];
-    compare(j, &s->c->model[0], &s->c->model[1], &in, wanted, one, y, BITS);
-    release(j, mark, NULL);
+    compare(s->c->model, &in, wanted, one, y);
+    release(mark, NULL);
     for (size_t p = 0; p < count; p++)
         if (p != CHANGED) join_figure(all, p, one[p]);
     all[CHANGED].low = fmax(all[CHANGED].low, one[CHANGED].low);
@@ -208,23 +198,22 @@ static bool holds_given(const search *s)
     return inside;
 }
 
-const char *search_domain(job *j, const certificate *c, const char *domain, unsigned wanted,
+const char *search_domain(const certificate *c, const char *domain, unsigned wanted,
                           const interval *given, size_t evaluated, interval *all, size_t *tries)
 {
-    search s = {.j = j, .c = c, .random = {.seed = j->o->seed, .stream = 1}, .worst_found = -1};
+    search s = {.c = c, .random = {.seed = now->o->seed, .stream = 1}, .worst_found = -1};
     const model *const m = c->model;
     const double work = work_of(&m[0], c->set.list) + work_of(&m[1], c->set.list);
-    const double few = (double)j->o->tries * fmin(1, BIG_WORK / work);
-    const size_t most = few < 2 && j->o->tries > 2 ? 2 : (size_t)few;
+    const double few = (double)now->o->tries * fmin(1, BIG_WORK / work);
+    const size_t most = few < 2 && now->o->tries > 2 ? 2 : (size_t)few;
     read_domain(&s, domain);
     if (s.kind == UNKNOWN || (s.kind == EDITS && c->set.n != 1))
-        return words(j, "its domain, \"%.160s\", is not one that is searched", domain);
+        return words("its domain, \"%.160s\", is not one that is searched", domain);
     if (m[0].width != m[1].width && s.kind != SEQUENCES) return "the models have other widths";
-    if (j->o->tries == 0) return "no tries were asked for";
-    for (size_t p = 0; holds_given(&s) && p < count_figures(&m[0]); p++)
-        join_figure(all, p, given[p]);
+    if (now->o->tries == 0) return "no tries were asked for";
+    for (size_t p = 0; holds_given(&s) && p < count_figures(m); p++) join_figure(all, p, given[p]);
     if (holds_given(&s)) *tries = evaluated;
-    j->work_all += work * (double)most;
+    now->work_all += work * (double)most;
     for (size_t t = 0; t < most; t++, ++*tries)
         one_try(&s, wanted & ~(BIT(RATIO) | BIT(OUTPUTS)), all,
                 s.worst && t % 2 && s.kind != EDITS);

@@ -5,6 +5,7 @@
 #include <pare/depth.h>
 #include <pare/fold.h>
 #include <pare/length.h>
+#include <pare/quant.h>
 #include <pare/ticket.h>
 #include <pare/width.h>
 
@@ -78,6 +79,7 @@ typedef struct pare_reduction {
 
     /* Reports of the directions. */
     pare_fold_report fold;
+    pare_share_report shared; /* fold, with opts.share_rows */
     pare_width_report width;
     pare_train_result distilled; /* width, with opts.distill.epochs */
     pare_depth_report depth;
@@ -85,6 +87,8 @@ typedef struct pare_reduction {
     pare_ticket_report ticket;
     pare_ticket_opts ticket_made; /* the options with the bits that were found */
     pare_rounded rounded, rounded_with_feedback;
+    pare_quant_report quant;
+    pare_quant_opts quant_made;
     double keep; /* width: the share that was found or asked for; 0: none */
 
     /* Both models as they are on the disk. */
@@ -119,7 +123,8 @@ typedef enum pare_reduce_kind {
     PARE_REDUCE_WIDTH,
     PARE_REDUCE_DEPTH,
     PARE_REDUCE_ONE_LAYER, /* depth: all attention layers become one */
-    PARE_REDUCE_TICKET
+    PARE_REDUCE_TICKET,
+    PARE_REDUCE_QUANT
 } pare_reduce_kind;
 
 /* What has happened, as it happens. */
@@ -158,11 +163,15 @@ typedef struct pare_reduce_opts {
     size_t nask;
     const pare_prover *prover; /* pare_reduce_publish alone: how the cut is proven */
 
+    /* Fold: rows of the embedding are shared, and nothing is folded (pare_share_rows). */
+    bool share_rows;
+    double share_distance; /* below 0: found by a gap */
     pare_width_opts width;
     pare_distill_opts distill; /* width of graphs: trained for so many epochs afterwards; 0: not */
     pare_depth_opts depth;     /* without a number of layers max_error looks for the fewest */
     pare_depth_one_opts one_layer;
     pare_ticket_opts ticket;
+    pare_quant_opts quant;
 
     /* Called as it happens, may be NULL; an error ends the reduction. */
     pare_status (*event)(void *self, pare_reduce_event e, const pare_reduction *r);
@@ -173,12 +182,14 @@ typedef struct pare_reduce_opts {
     {                                                                                              \
         .kind = (KIND),                                                                            \
         .fit_inputs = (KIND) == PARE_REDUCE_WIDTH    ? 128                                         \
+                      : (KIND) == PARE_REDUCE_QUANT  ? 256                                         \
                       : (KIND) == PARE_REDUCE_TICKET ? 48                                          \
                                                      : 64,                                         \
         .fit_tokens = (KIND) == PARE_REDUCE_TICKET ? 128 : 256, .max_error = __builtin_inf(),      \
         .proven_tokens = PARE_PROVEN_TOKENS, .width = PARE_WIDTH_OPTS_DEFAULT,                     \
         .distill = PARE_DISTILL_OPTS_DEFAULT, .depth = PARE_DEPTH_OPTS_DEFAULT,                    \
-        .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT, .ticket = PARE_TICKET_OPTS_DEFAULT               \
+        .one_layer = PARE_DEPTH_ONE_OPTS_DEFAULT, .ticket = PARE_TICKET_OPTS_DEFAULT,              \
+        .quant = PARE_QUANT_OPTS_DEFAULT                                                           \
     }
 
 /* PARE_ERR_PROMISE: nothing is proven to stay within max_error, or the result is not smaller than

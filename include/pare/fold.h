@@ -23,4 +23,27 @@ PARE_MUST_USE pare_status pare_fold(pare_model **out, pare_fold_report *report,
                                     const pare_model *in, pare_err *err);
 /* How it is proven, and proven again by pare_verify_file. */
 extern const pare_prover pare_fold_prover;
+
+/* ---- dead vocabulary ------------------------------------------------------------------------- */
+
+/* Rows of the embedding that are nearly one vector (training never moved them) become one row, which
+ * their tokens share. The tokenizer stays as it is. On inputs without these tokens nothing else
+ * changes than, with a tied head, their own outputs, and these by no more than is proven. */
+
+typedef struct pare_share_report {
+    size_t rows, shared; /* tokens; those that share */
+    size_t kept;         /* near tokens that keep their row because they occur in the data */
+    double limit;        /* distance up to which rows were shared; found: by the gap behind it */
+    bool found;
+    double farthest; /* of a row from the one that stands for it */
+} pare_share_report;
+
+/* Shares the rows within `distance` of the closest group of rows; below 0 (or nan): those before a gap
+ * in the distances. Tokens of `data` (NULL: none) keep their rows unless these are before the gap.
+ * Nothing else is folded. PARE_ERR_PROMISE: there is no gap, or nothing to share; PARE_ERR_INPUT: a
+ * model without an embedding, or with shared rows. `in` is not changed and need not outlive *out. */
+PARE_MUST_USE pare_status pare_share_rows(pare_model **out, pare_share_report *report,
+                                          const pare_model *in, const pare_inputs *data,
+                                          double distance, const pare_exec *exec, pare_err *err);
+extern const pare_prover pare_share_rows_prover;
 #endif

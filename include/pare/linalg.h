@@ -44,6 +44,7 @@ typedef struct pare_int_groups {
     unsigned bits; /* 1 .. 8, of q */
     const int8_t *q;
     const float *scale, *offset; /* offset NULL: 0 */
+    size_t bytes;                /* that all of it takes in its file */
 } pare_int_groups;
 
 /* Whether the weight is there. */

@@ -139,7 +139,10 @@ typedef struct pare_embedding { /* x = norm( map( embedding[id] or vector, + pos
     bool ids;
     size_t width;      /* of the embedding or of the given vectors */
     size_t vocab;      /* ids only */
-    pare_weight table; /* vocab x width */
+    pare_weight table; /* vocab x width; with `rows`: fewer rows */
+    /* The row of the table that each of the vocab tokens has; NULL: its own. Tokens that share a row
+     * have the last one; the others have theirs before it, in the order of their ids. */
+    const uint32_t *rows;
     pare_positions pos;
     pare_dense map; /* optional */
     pare_norm norm;

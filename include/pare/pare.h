@@ -36,7 +36,7 @@
  *
  * Three tiers:
  *   simple     load, run, generate, cut, verify, export: base.h model.h run.h cert.h cut.h, and one
- *              header for each cut: fold.h width.h depth.h ticket.h
+ *              header for each cut: fold.h width.h depth.h ticket.h quant.h
  *   advanced   data sets, training, engines with few tokens, plans over all cuts:
  *              data.h train.h length.h plan.h
  *   expert     linear algebra with bounds, attention kernels: linalg.h attention.h
@@ -74,6 +74,7 @@ extern "C" {
 #include <pare/width.h>
 #include <pare/depth.h>
 #include <pare/ticket.h>
+#include <pare/quant.h>
 #include <pare/length.h>
 #include <pare/train.h>
 #include <pare/cut.h>

@@ -69,6 +69,15 @@ typedef struct pare_inputs {
     pare_input *in; /* n */
 } pare_inputs;
 
+/* All inputs of a set, of different lengths too, in one pass: type t is PARE_F32 or PARE_F64, out has
+ * their outputs one after the other. Sequences lie side by side without padding; attention and
+ * pooling stay within each, everything else is row by row. So what comes out of an input does not
+ * depend on the others: in f32 on CPUs with AVX-512 to the last bit, elsewhere up to the rounding of
+ * the BLAS. Graphs come one by one. */
+PARE_MUST_USE pare_status pare_forward_set(void *out, pare_dtype t, const pare_model *m,
+                                           const pare_inputs *set, const pare_exec *exec,
+                                           pare_err *err);
+
 /* What a cut is fitted to, and other inputs, held out, that it is measured on. */
 typedef struct pare_input_split {
     const pare_inputs *fit, *heldout;

@@ -11,6 +11,7 @@
  * enclose.h says what a radius means and what is assumed of the engines. Nothing here calls the
  * forward pass, whose results these radii judge. */
 #include "model/model_facts.h"
+#include "model/shared_rows.h"
 #include "linalg/bounds.h"
 #include "enclose.h"
 #include <string.h>
@@ -26,7 +27,7 @@ void enclose_input(flow *x, const pare_embedding *s, const pare_input *in)
         double *const to = pare_row_mut(&x->x, i);
         if (s->ids)
             for (size_t k = 0; k < d; k++)
-                to[k] = pare_weight_at(&s->table, (size_t)in->ids[i] * d + k);
+                to[k] = pare_weight_at(&s->table, pare_token_row(s, in->ids[i]) * d + k);
         else
             memcpy(to, in->x + i * d, d * sizeof *to);
         const double norm = enclose_norm_up(to, d);
@@ -281,6 +282,27 @@ pare_status enclose_pooled(flow *y, const enclose_ctx *c, const flow *x, pare_er
     return PARE_OK;
 }
 
+/* The last map of y = x W^T + b. Where tokens share a row of a tied head, each row is multiplied once
+ * and b is added afterwards: the terms of a sum in another order. */
+static pare_status output_map(flow *y, const enclose_ctx *c, const flow *x, pare_err *err)
+{
+    const pare_weight *const w = pare_head_weight(c->m), *const b = &c->m->head.out.b, none = {0};
+    const uint32_t *const map = pare_output_map(c->m);
+    flow stored;
+    if (!map) return enclose_product(&y->x, &y->lo, x, w, b, c->exec, err);
+    pare_status st = enclose_flow_new(&stored, c, x->x.rows, w->rows, err);
+    if (!st) st = enclose_product(&stored.x, &stored.lo, x, w, &none, c->exec, err);
+    for (size_t i = 0; !st && i < x->x.rows; i++)
+        for (size_t o = 0; o < y->x.cols; o++) {
+            const double bias = pare_has(b) ? pare_weight_at(b, o) : 0;
+            if (c->wide)
+                flow_put(y, i, o, dd_add_d(flow_at(&stored, i, map[o]), bias));
+            else
+                pare_row_mut(&y->x, i)[o] = pare_row(&stored.x, i)[map[o]] + bias;
+        }
+    return st;
+}
+
 /* The last map: entry o moves by |w_o|_2 |x - x'| at most, which is what a row's radius bounds.
  * Where outputs are normalized, the radius of the whole row is needed before that: the map is then
  * one like any other, and y / |y| an rms norm (enclose_norm.c). No entry moves by more than its
@@ -302,9 +324,9 @@ static pare_status outputs(pare_enclosure *out, const enclose_ctx *c, const flow
     }
     flow y = {.x = pare_mat_of(out->mid, out->rows, out->cols), .wide = c->wide};
     y.lo = pare_mat_of(out->lo, out->rows, out->cols);
-    PARE_ASSERT(x->x.rows == out->rows && (mapped ? w->rows : x->x.cols) == out->cols);
+    PARE_ASSERT(x->x.rows == out->rows && (mapped ? pare_model_outputs(c->m) : x->x.cols) == out->cols);
     if (mapped) {
-        const pare_status st = enclose_product(&y.x, &y.lo, x, w, &c->m->head.out.b, c->exec, err);
+        const pare_status st = output_map(&y, c, x, err);
         if (st != PARE_OK) return st;
     } else {
         for (size_t i = 0; i < out->rows; i++) enclose_copy_row(&y, i, x, i);

@@ -3,6 +3,7 @@
 #include "prove.h"
 #include "model/inputs.h"
 #include "model/model_facts.h"
+#include "model/shared_rows.h"
 #include "cert_internal.h"
 
 #include <stdlib.h>
@@ -39,7 +40,12 @@ static pare_status collect_all(collector *c, const pare_model *m, pare_err *err)
 {
     c->n = 0;
     /* The visitor hands out pointers one may write through; this one only reads. */
-    const pare_status st = pare_model_each_weight((pare_model *)m, collect, c, err);
+    pare_status st = pare_model_each_weight((pare_model *)m, collect, c, err);
+    if (!st && m->embedding.rows) {
+        const uint8_t *const bits = pare_shared_bits(c->a, &m->embedding);
+        st = bits ? collect_bytes(c, PARE_SHARED_TENSOR, bits, pare_shared_bytes(&m->embedding), err)
+                  : pare_no_memory(err);
+    }
     if (st != PARE_OK || !m->vocab) return st;
     return collect_bytes(c, "vocab", m->vocab, m->vocab_bytes, err);
 }

@@ -149,6 +149,7 @@ int cmd_depth(int argc, char **argv);
 int cmd_plan(int argc, char **argv);
 int cmd_length(int argc, char **argv);
 int cmd_ticket(int argc, char **argv);
+int cmd_quant(int argc, char **argv);
 int cmd_probe(int argc, char **argv);
 int cmd_repro(int argc, char **argv);
 int cmd_verify(int argc, char **argv);

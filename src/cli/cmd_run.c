@@ -116,17 +116,24 @@ static pare_status forward_all(cli *c, run_state *s, const pare_trace *trace)
     if (!s->out) return pare_no_memory(&c->err);
     pare_status st = PARE_OK;
     const double start = pare_seconds();
-    for (size_t i = 0; i < s->set.n && !st; i++) {
+    enum { TOGETHER = 128 }; /* inputs between two looks at the progress */
+    const bool alone = s->o->oracle || s->o->f64 || trace;
+    for (size_t i = 0, n; i < s->set.n && !st; i += n) {
         const pare_input *in = &s->set.in[i];
         void *const to = (char *)s->out + at * size;
+        const size_t left = s->set.n - i;
+        n = alone ? 1 : left < TOGETHER ? left : TOGETHER;
+        const pare_inputs some = {n, s->set.in + i};
         if (s->o->oracle)
             st = run_by_oracle(c, s, to, in, trace);
         else if (s->o->f64)
             st = pare_forward_f64(to, s->m, in, trace, &c->exec, &c->err);
-        else
+        else if (trace)
             st = pare_forward_f32(to, s->m, in, trace, &c->exec, &c->err);
-        at += pare_output_rows(s->m, in) * s->cols;
-        if (!st) st = pare_progress(&c->exec, "running", i + 1, s->set.n, &c->err);
+        else
+            st = pare_forward_set(to, PARE_F32, s->m, &some, &c->exec, &c->err);
+        for (size_t k = 0; k < n; k++) at += pare_output_rows(s->m, &in[k]) * s->cols;
+        if (!st) st = pare_progress(&c->exec, "running", i + n, s->set.n, &c->err);
     }
     s->ms = 1e3 * (pare_seconds() - start);
     return st;

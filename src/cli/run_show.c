@@ -97,18 +97,25 @@ static const char *token_text(char *buf, size_t size, const run_state *s, size_t
 void run_print(const cli *c, const run_state *s)
 {
     const bool tokens = predicts_tokens(s);
-    const size_t sequences = s->set.n * s->set.in[0].batch;
+    size_t sequences = 0, least = SIZE_MAX, most = 0;
     char buf[128];
     double lo = INFINITY, hi = -INFINITY;
     for (size_t i = 0; i < s->rows * s->cols; i++) {
         lo = fmin(lo, value(s, i));
         hi = fmax(hi, value(s, i));
     }
-    out_row("input", "%zu %s of %zu tokens", sequences,
+    for (size_t i = 0; i < s->set.n; i++) {
+        const pare_input *const in = &s->set.in[i];
+        sequences += in->batch;
+        if (in->tokens < least) least = in->tokens;
+        if (in->tokens > most) most = in->tokens;
+    }
+    snprintf(buf, sizeof buf, least < most ? "%zu to %zu" : "%zu", least, most);
+    out_row("input", "%zu %s of %s tokens", sequences,
             s->set.in[0].graph ? "graph"
             : sequences == 1   ? "sequence"
                                : "sequences",
-            s->set.in[0].tokens);
+            buf);
     out_row("output", "%s %s, from %.6g to %.6g", pare_shape_text(buf, s->shape, s->ndim),
             s->o->f64 ? "f64" : "f32", lo, hi);
     if (shows_likeliest(s)) {

@@ -3,6 +3,7 @@
 #include "graph_data.h"
 #include "base/work.h"
 #include "base/support.h"
+#include "model/inputs.h"
 #include "model/model_facts.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ typedef enum scoring { CLASSES, VALUES, EMBEDDINGS } scoring;
 typedef struct scored {
     const pare_model *m;
     pare_metric *metric;       /* of classes */
-    float *out;                /* of one input */
+    float *out;                /* of some inputs, one after the other */
     double squares;            /* values: the sum of the squared errors, ... */
     size_t counted;            /* ... and how many they are */
     size_t bytes;              /* of the tokens that text was to predict */
@@ -30,40 +31,68 @@ bool pare_dataset_has_targets(const pare_model *m, const pare_dataset *d)
     return false;
 }
 
-static void open_scored(pare_work *w, scored *s, const pare_model *m, const pare_dataset *d)
+/* The inputs from number `first` on that are evaluated together: those of the f32 engine side by side,
+ * the reference pass one by one. */
+static pare_inputs some_inputs(const pare_model *m, const pare_inputs *all, size_t first, bool f64)
 {
-    size_t rows = 0, n = 0;
-    for (size_t i = 0; i < d->inputs.n; i++) {
-        const size_t here = pare_output_rows(m, &d->inputs.in[i]);
-        if (here > rows) rows = here;
+    return (pare_inputs){f64 ? 1 : pare_inputs_together(m, all, first), all->in + first};
+}
+
+static size_t rows_of(const pare_model *m, const pare_inputs *set)
+{
+    size_t rows = 0;
+    for (size_t i = 0; i < set->n; i++) rows += pare_output_rows(m, &set->in[i]);
+    return rows;
+}
+
+/* The most output rows of inputs that are evaluated together. */
+static size_t most_rows(const pare_model *m, const pare_inputs *all, bool f64)
+{
+    size_t most = 0;
+    for (size_t i = 0; i < all->n;) {
+        const pare_inputs some = some_inputs(m, all, i, f64);
+        const size_t rows = rows_of(m, &some);
+        if (rows > most) most = rows;
+        i += some.n;
     }
+    return most;
+}
+
+static void open_scored(pare_work *w, scored *s, const pare_model *m, const pare_dataset *d,
+                        bool f64)
+{
+    size_t n = 0;
     s->m = m;
     if (d->task == PARE_TASK_TEXT && m->tokenizer != PARE_TOK_NONE && !w->st)
         pare_work_keep(w, pare_tokenizer_new(&s->tokenizer, w->arena, m->tokenizer, m->vocab,
                                              m->vocab_bytes, w->err));
-    if (!pare_mul(&n, rows, pare_model_outputs(m))) pare_work_keep(w, pare_no_memory(w->err));
+    if (!pare_mul(&n, most_rows(m, &d->inputs, f64), pare_model_outputs(m)))
+        pare_work_keep(w, pare_no_memory(w->err));
     s->out = pare_work_alloc(w, n, sizeof *s->out);
     if (!w->st)
         pare_work_keep(w, pare_metric_new(&s->metric, w->arena, pare_model_outputs(m), w->err));
 }
 
-/* The outputs of input i, added to the scores. */
-static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, size_t i, scoring aim,
-                             bool f64)
+static pare_status forward(pare_work *w, scored *s, const pare_inputs *some, bool f64)
+{
+    if (!f64) return pare_forward_set(s->out, PARE_F32, s->m, some, w->exec, w->err);
+    const size_t n = rows_of(s->m, some) * pare_model_outputs(s->m);
+    const pare_mark mark = pare_arena_mark(w->arena);
+    double *const y = pare_alloc(w->arena, n, sizeof *y);
+    const pare_status st =
+        y ? pare_forward_set(y, PARE_F64, s->m, some, w->exec, w->err) : pare_no_memory(w->err);
+    for (size_t k = 0; !st && k < n; k++) s->out[k] = (float)y[k];
+    pare_arena_reset(w->arena, mark);
+    return st;
+}
+
+/* The outputs of input i, which begin at `out`, added to the scores. */
+static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, size_t i,
+                             const float *out, scoring aim)
 {
     const pare_input *const in = &d->inputs.in[i];
-    const size_t rows = pare_output_rows(s->m, in), n = rows * pare_model_outputs(s->m);
-    pare_status st;
-    if (f64) {
-        const pare_mark mark = pare_arena_mark(w->arena);
-        double *const y = pare_alloc(w->arena, n, sizeof *y);
-        st = y ? pare_forward_f64(y, s->m, in, NULL, w->exec, w->err) : pare_no_memory(w->err);
-        for (size_t k = 0; !st && k < n; k++) s->out[k] = (float)y[k];
-        pare_arena_reset(w->arena, mark);
-    } else {
-        st = pare_forward_f32(s->out, s->m, in, NULL, w->exec, w->err);
-    }
-    if (st || aim == EMBEDDINGS) return st;
+    const size_t rows = pare_output_rows(s->m, in);
+    if (aim == EMBEDDINGS) return PARE_OK;
     if (aim == CLASSES) {
         for (size_t r = 0; s->tokenizer && r < rows; r++) {
             size_t bytes = 0;
@@ -71,13 +100,13 @@ static pare_status add_input(pare_work *w, scored *s, const pare_dataset *d, siz
             (void)pare_decode(s->tokenizer, in->ids[r], d->target[i][r], &bytes);
             s->bytes += bytes;
         }
-        return pare_metric_add(s->metric, s->out, d->target[i], rows, w->err);
+        return pare_metric_add(s->metric, out, d->target[i], rows, w->err);
     }
     const double *const value = d->value + i * d->nvalues;
     for (size_t k = 0; k < d->nvalues; k++) {
-        if (!isfinite(s->out[k]))
-            return pare_fail(w->err, PARE_ERR_NONFINITE, "output %zu is %g", k, (double)s->out[k]);
-        s->squares += ((double)s->out[k] - value[k]) * ((double)s->out[k] - value[k]);
+        if (!isfinite(out[k]))
+            return pare_fail(w->err, PARE_ERR_NONFINITE, "output %zu is %g", k, (double)out[k]);
+        s->squares += ((double)out[k] - value[k]) * ((double)out[k] - value[k]);
     }
     s->counted += d->nvalues;
     return PARE_OK;
@@ -187,23 +216,30 @@ pare_status pare_evaluate_against(pare_comparison *out, const pare_model *m,
     scored s = {0}, ref = {0};
     pare_kl *kl = NULL;
     double *const cosine = aim == EMBEDDINGS ? pare_work_alloc(&w, n, sizeof *cosine) : NULL;
-    open_scored(&w, &s, m, d);
+    open_scored(&w, &s, m, d, f64);
     pare_status st = w.st;
     if (!st && reference) st = check_reference(m, reference, d, err);
     if (!st && reference) {
-        open_scored(&w, &ref, reference, d);
+        open_scored(&w, &ref, reference, d, f64);
         st = w.st;
         if (!st) st = pare_kl_new(&kl, w.arena, cols, err);
     }
-    for (size_t i = 0; i < n && !st; i++) {
-        st = add_input(&w, &s, d, i, aim, f64);
-        if (!st && reference) st = add_input(&w, &ref, d, i, aim, f64);
-        if (!st && cosine) st = cosine_of(&cosine[i], ref.out, s.out, cols, err);
-        const size_t rows = reference && aim == CLASSES ? pare_output_rows(m, &d->inputs.in[i]) : 0;
-        for (size_t r = 0; r < rows && !st; r++) /* those that the metric counts */
-            if (d->target[i][r] >= 0)
-                st = pare_kl_add(kl, ref.out + r * cols, s.out + r * cols, 1, err);
-        if (!st) st = pare_progress(exec, "evaluating", i + 1, n, err);
+    for (size_t i = 0, end; i < n && !st; i = end) {
+        const pare_inputs some = some_inputs(m, &d->inputs, i, f64);
+        end = i + some.n;
+        st = forward(&w, &s, &some, f64);
+        if (!st && reference) st = forward(&w, &ref, &some, f64);
+        for (size_t k = i, at = 0; k < end && !st; k++) {
+            const size_t rows = pare_output_rows(m, &d->inputs.in[k]);
+            st = add_input(&w, &s, d, k, s.out + at, aim);
+            if (!st && reference) st = add_input(&w, &ref, d, k, ref.out + at, aim);
+            if (!st && cosine) st = cosine_of(&cosine[k], ref.out + at, s.out + at, cols, err);
+            for (size_t r = 0; kl && aim == CLASSES && r < rows && !st; r++)
+                if (d->target[k][r] >= 0) /* those that the metric counts */
+                    st = pare_kl_add(kl, ref.out + at + r * cols, s.out + at + r * cols, 1, err);
+            at += rows * cols;
+        }
+        if (!st) st = pare_progress(exec, "evaluating", end, n, err);
     }
     if (!st && aim == EMBEDDINGS) {
         report_cosines(&out->cosine, cosine, n);
@@ -229,25 +265,33 @@ pare_status pare_evaluate(pare_evaluation *out, const pare_model *m, const pare_
 
 /* ---- outputs themselves ---------------------------------------------------------------------- */
 
+/* The outputs of some inputs on the f32 engine, in the arena. */
+static pare_status outputs_of(float **out, size_t *n, const pare_model *m, const pare_inputs *some,
+                              pare_arena *a, const pare_exec *exec, pare_err *err)
+{
+    *n = rows_of(m, some) * pare_model_outputs(m);
+    *out = pare_alloc(a, *n, sizeof **out);
+    return *out ? pare_forward_set(*out, PARE_F32, m, some, exec, err) : pare_no_memory(err);
+}
+
 pare_status pare_output_error(double *out, const pare_model *f, const pare_model *g,
                               const pare_inputs *set, pare_arena *scratch, const pare_exec *exec,
                               pare_err *err)
 {
     double difference = 0, size = 0; /* sums of squares */
     pare_status st = PARE_OK;
-    for (size_t i = 0; !st && i < set->n; i++) {
+    for (size_t i = 0, n; !st && i < set->n;) {
         const pare_mark mark = pare_arena_mark(scratch);
-        const size_t n = pare_output_rows(f, &set->in[i]) * pare_model_outputs(f);
-        float *const a = pare_alloc(scratch, n, sizeof *a);
-        float *const b = pare_alloc(scratch, n, sizeof *b);
-        st = a && b ? PARE_OK : pare_no_memory(err);
-        if (!st) st = pare_forward_f32(a, f, &set->in[i], NULL, exec, err);
-        if (!st) st = pare_forward_f32(b, g, &set->in[i], NULL, exec, err);
+        const pare_inputs some = some_inputs(f, set, i, false);
+        float *a, *b;
+        st = outputs_of(&a, &n, f, &some, scratch, exec, err);
+        if (!st) st = outputs_of(&b, &n, g, &some, scratch, exec, err);
         for (size_t k = 0; !st && k < n; k++) {
             difference += ((double)a[k] - (double)b[k]) * ((double)a[k] - (double)b[k]);
             size += (double)a[k] * (double)a[k];
         }
         pare_arena_reset(scratch, mark);
+        i += some.n;
     }
     *out = size > 0 ? sqrt(difference / size) : 0;
     return st;
@@ -258,14 +302,15 @@ pare_status pare_largest_output(double *out, const pare_model *m, const pare_inp
 {
     pare_status st = PARE_OK;
     double most = 0;
-    for (size_t i = 0; !st && !isnan(most) && i < set->n; i++) {
+    for (size_t i = 0, n; !st && !isnan(most) && i < set->n;) {
         const pare_mark mark = pare_arena_mark(scratch);
-        const size_t n = pare_output_rows(m, &set->in[i]) * pare_model_outputs(m);
-        float *const y = pare_alloc(scratch, n, sizeof *y);
-        st = y ? pare_forward_f32(y, m, &set->in[i], NULL, exec, err) : pare_no_memory(err);
+        const pare_inputs some = some_inputs(m, set, i, false);
+        float *y;
+        st = outputs_of(&y, &n, m, &some, scratch, exec, err);
         for (size_t k = 0; !st && k < n; k++)
             most = isfinite(y[k]) ? fmax(most, fabs((double)y[k])) : NAN;
         pare_arena_reset(scratch, mark);
+        i += some.n;
     }
     *out = st == PARE_ERR_NONFINITE ? NAN : most;
     return st == PARE_ERR_NONFINITE ? PARE_OK : st;

@@ -4,6 +4,7 @@
  * another eps, scale or window is another function, and "error 0 for every input" is false for it.
  * Names and vocabularies do not count. Numbers are compared as stored: the last bit counts. */
 #include "fold_parts.h"
+#include "model/model_equality.h"
 
 static size_t one_if(bool differs)
 {
@@ -69,7 +70,8 @@ size_t outer_settings_differ(const pare_model *a, const pare_model *b)
                     one_if(p->kind == PARE_POS_SINUSOIDAL && p->base != q->base) +
                     one_if(p->kind == PARE_POS_ROTARY && p->interleaved != q->interleaved);
     return one_if(s->ids != r->ids) + one_if(s->width != r->width) +
-           one_if(s->ids && s->vocab != r->vocab) + positions + norm_differs(&s->norm, &r->norm) +
+           one_if(s->ids && s->vocab != r->vocab) +
+           one_if(!pare_same_rows(s, r)) + positions + norm_differs(&s->norm, &r->norm) +
            pattern_differs(&a->pattern, &b->pattern) + one_if(a->context != b->context) +
            one_if(t->pool != u->pool) + one_if(t->act != u->act) + one_if(t->tied != u->tied) +
            one_if(t->normalize != u->normalize) + norm_differs(&t->norm, &u->norm);

@@ -27,6 +27,10 @@ void fold_ffn(folder *f, pare_ffn *n);
 void fold_embedding(folder *f, pare_embedding *s);
 void fold_head(folder *f, pare_output_head *t);
 
+/* The entries in which the weights of two models differ; every weight when their lists have other
+ * lengths. Nothing is changed. */
+PARE_MUST_USE pare_status fold_count_different(size_t *out, pare_arena *scratch, pare_model *m,
+                                               pare_model *g, pare_err *err);
 /* How many settings (everything but the weights) of two models differ: of a block, and of what is
  * around the blocks with the pattern (compare_settings.c). */
 size_t block_settings_differ(const pare_block *a, const pare_block *b);

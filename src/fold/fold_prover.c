@@ -110,6 +110,15 @@ static pare_status count_different(redo *r, pare_arena *a, pare_model *m, pare_m
     return PARE_OK;
 }
 
+pare_status fold_count_different(size_t *out, pare_arena *a, pare_model *m, pare_model *g,
+                                 pare_err *err)
+{
+    redo r = {.stored = PARE_F64};
+    const pare_status st = count_different(&r, a, m, g, err);
+    *out = r.different;
+    return st;
+}
+
 static pare_status redo_fold(redo *r, const pare_model *in, const pare_model *out, bool standard,
                              pare_err *err)
 {

@@ -98,11 +98,13 @@ static void tile_f32(void *ctx, size_t block)
     const bool whole = j->w->dtype == PARE_F32;
     const float beta = j->b || !whole ? 1 : 0;
     const float *const w = whole ? (const float *)j->w->data + t.o * in : NULL;
-    /* The bias goes into the product where our own kernel can do it: y is written once. */
-    if (w && j->b && t.outs <= most_outs) {
+    /* Our own kernel wherever there is one, also for few rows: the bits of a row of y depend on its row of
+     * x alone, which BLAS does not promise. The bias goes into the product: y is written once. */
+    if (w) {
         float bias[most_outs];
-        for (size_t o = 0; o < t.outs; o++) bias[o] = (float)bias_at(j, t.o + o);
-        if (sgemm_avx512(t.tokens, t.outs, in, x, j->ldx, false, w, in, true, bias, 0, y, j->ldy))
+        for (size_t o = 0; j->b && o < t.outs; o++) bias[o] = (float)bias_at(j, t.o + o);
+        if (sgemm_avx512(t.tokens, t.outs, in, x, j->ldx, false, w, in, true, j->b ? bias : NULL, 0,
+                         y, j->ldy))
             return;
     }
     if (beta != 0) bias_rows_f32(j, t, y);
@@ -121,8 +123,10 @@ static void tile_f32(void *ctx, size_t block)
             const double *from = (const double *)j->w->data + (t.o + o) * in + c;
             for (size_t k = 0; k < cols; k++) slim[o * cols + k] = (float)from[k];
         }
-        pare_gemm_f32(t.tokens, t.outs, cols, 1, x + c, j->ldx, false, slim, cols, true, 1, y,
-                      j->ldy);
+        if (!sgemm_avx512(t.tokens, t.outs, cols, x + c, j->ldx, false, slim, cols, true, y, j->ldy,
+                          y, j->ldy))
+            pare_gemm_f32(t.tokens, t.outs, cols, 1, x + c, j->ldx, false, slim, cols, true, 1, y,
+                          j->ldy);
     }
     free(slim);
 }
@@ -147,7 +151,7 @@ static pare_status run(job *j, void (*tile_fn)(void *, size_t), const pare_exec 
     } else { /* a product copies its operands tile by tile: larger tiles waste less */
         const bool one = work < (few ? small_work_f32 : small_product);
         j->tokens = one ? n : few ? 64 : n >= 2048 ? 504 : 256;
-        j->outs = one ? out : few ? 128 : most_outs;
+        j->outs = one ? least(out, most_outs) : few ? 128 : most_outs;
     }
     j->out_blocks = blocks_of(out, j->outs);
     pare_parallel(exec, blocks_of(j->n, j->tokens) * j->out_blocks, tile_fn, j);

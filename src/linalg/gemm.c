@@ -117,7 +117,9 @@ void pare_blas_f32(pare_mat32 *c, float alpha, const pare_mat32 *a, bool ta, con
 void pare_gemm_f32(size_t m, size_t n, size_t k, float alpha, const float *a, size_t lda, bool ta,
                    const float *b, size_t ldb, bool tb, float beta, float *c, size_t ldc)
 {
-    const bool plain = alpha == 1 && (beta == 0 || beta == 1) && m > 1 && n > 0 && k > 0;
+    enum { LEAST_ROWS = 4, LEAST_COLS = 16, SMALL = 64 * 64 * 64 }; /* BLAS is as fast below */
+    const bool plain = alpha == 1 && (beta == 0 || beta == 1) && m >= LEAST_ROWS &&
+                       n >= LEAST_COLS && (double)m * (double)n * (double)k >= SMALL;
     if (plain && sgemm_avx512(m, n, k, a, lda, ta, b, ldb, tb, beta == 1 ? c : NULL, ldc, c, ldc))
         return;
     blas_f32(m, n, k, alpha, a, lda, ta, b, ldb, tb, beta, c, ldc);

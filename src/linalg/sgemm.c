@@ -26,8 +26,7 @@ enum {
     WIDE = 512,      /* columns of b: 512 KB */
     AHEAD = 12,      /* lines of b's panel asked for before they are needed */
     LINES_AHEAD = 8, /* the same, of what is copied */
-    CLOSE = 128,     /* floats from line to line, at most, of what is read along k as it lies */
-    SMALL = 64 * 64 * 64
+    CLOSE = 128      /* floats from line to line, at most, of what is read along k as it lies */
 };
 
 typedef struct operand {
@@ -272,7 +271,7 @@ bool sgemm_avx512(size_t m, size_t n, size_t k, const float *a, size_t lda, bool
                   size_t ldb, bool tb, const float *before, size_t step, float *c, size_t ldc)
 {
     if (simd_best() < SIMD_AVX512) return false;
-    if (m < ROW_GRAIN || n < COL_GRAIN || (double)m * (double)n * (double)k < SMALL) return false;
+    if (m == 0 || n == 0 || k == 0) return false;
     const size_t deep = least(k, DEPTH);
     const size_t sa = padded(least(m, TALL), ROW_GRAIN) * deep;
     const size_t sb = padded(least(n, WIDE), COL_GRAIN) * deep;

@@ -6,6 +6,7 @@
 #include "linalg/elementary.h"
 #include "linalg/matrix.h"
 #include "decode_state.h"
+#include "shared_rows.h"
 #include <math.h>
 #include <string.h>
 
@@ -90,7 +91,7 @@ static void run_blocks(pare_decoder *d, const int64_t *ids, size_t n)
     const size_t raw = decode_stride(s->width);
     for (size_t i = 0; i < n; i++) {
         float *const to = (d->map.out ? d->z : d->x) + i * raw;
-        const size_t at = (size_t)ids[i] * s->width, position = d->row[i].position;
+        const size_t at = pare_token_row(s, ids[i]) * s->width, position = d->row[i].position;
         for (size_t j = 0; j < s->width; j++) {
             const double e = pare_weight_at(&s->table, at + j);
             to[j] = (float)(s->pos.after_map ? e : e + position_at(d, position, j, s->width));
@@ -140,6 +141,16 @@ static const float *run_head(pare_decoder *d, float *x, size_t n, size_t *ld)
     if (!d->head_out.out) return now;
     pare_panels_apply(next, d->head_out.out + LANES, &d->head_out, now, *ld, n, false, &d->exec);
     *ld = d->head_out.out + LANES;
+    if (d->output_map) {
+        float *const stored = next;
+        const size_t ldy = d->m->embedding.vocab + LANES;
+        next = stored == d->h ? d->g : d->h;
+        for (size_t i = 0; i < n; i++)
+            for (size_t o = 0; o < d->m->embedding.vocab; o++)
+                next[i * ldy + o] = stored[i * *ld + d->output_map[o]] +
+                                    (d->output_bias ? d->output_bias[o] : 0);
+        *ld = ldy;
+    }
     return next;
 }
 

@@ -83,6 +83,8 @@ struct pare_decoder {
     decode_rotation *rotation;
     size_t rotations;
     pare_panels head_dense, head_out;
+    const uint32_t *output_map; /* the row of head_out of each output; NULL: its own */
+    const float *output_bias;   /* with output_map */
 
     /* DECODE_ROWS rows each: the stream and its successor, the normed row, two hidden ones. */
     float *x, *y, *z, *h, *g;

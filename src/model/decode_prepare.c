@@ -4,6 +4,7 @@
 #include "linalg/elementary.h"
 #include "linalg/matrix.h"
 #include "model_equality.h"
+#include "shared_rows.h"
 #include <pare/run.h>
 #include <math.h>
 
@@ -263,7 +264,7 @@ static void prepare_rows(builder *b)
     }
     if (d->stream_stride > d->hidden_stride)
         d->hidden_stride = d->stream_stride; /* means of the stream */
-    const size_t outputs = d->head_out.out, dense = d->head_dense.out;
+    const size_t outputs = d->output_map ? d->m->embedding.vocab : d->head_out.out, dense = d->head_dense.out;
     float **const stream[] = {&d->x, &d->y, &d->z}, **const hidden[] = {&d->h, &d->g};
     size_t size = DECODE_ROWS * d->hidden_stride, logits;
     if (!pare_mul(&logits, d->sequences, (outputs > dense ? outputs : dense) + LANES))
@@ -300,7 +301,10 @@ pare_status decode_prepare(pare_decoder *d, pare_err *err)
     }
     prepare_norm(&b, &d->head_norm, &head->norm, pare_model_width(d->m, n));
     if (pare_has(&head->dense.w)) prepare_dense(&b, &d->head_dense, &head->dense.w, &head->dense.b);
-    if (pare_has(out)) prepare_dense(&b, &d->head_out, out, &head->out.b);
+    d->output_map = pare_output_map(d->m);
+    if (d->output_map) d->output_bias = prepare_vector(&b, &head->out.b);
+    if (pare_has(out))
+        prepare_dense(&b, &d->head_out, out, d->output_map ? NULL : &head->out.b);
     prepare_rows(&b);
     return b.work.st;
 }

@@ -9,6 +9,7 @@
 #include "forward_plan.h"
 #include "base/support.h"
 #include "inputs.h"
+#include "sequence_layout.h"
 #include <stdatomic.h>
 #include <stdlib.h>
 
@@ -31,7 +32,7 @@ typedef struct thread_scratch {
 typedef struct chunk {
     const plan *plan;
     const pare_input *in;
-    size_t row, n;  /* of the input: first row, how many */
+    size_t n;       /* rows */
     rows stream[2]; /* the residual stream, and memory for the next one */
     head_rows heads;
     rows out;
@@ -93,7 +94,7 @@ static void do_step(pass *p, const chunk *c, const step *s, size_t first, size_t
         h = heads_part(c, &b->attn, first, n);
     switch (s->kind) {
     case EMBEDDING:
-        forward_embedding(p, &x, c->in, c->row + first);
+        forward_embedding(p, &x, c->in);
         break;
     case PROJECT:
         z = normed(p, &x, &b->attn.in_norm);
@@ -279,33 +280,36 @@ typedef struct chunks {
     void *out;
     pare_dtype t;
     thread_scratch *threads;
-    size_t seqs; /* in one chunk */
-    bool spread; /* one thread takes a chunk from end to end */
+    const size_t *first; /* sequence of each chunk, and behind the last */
+    bool spread;         /* one thread takes a chunk from end to end */
     atomic_int st;
 } chunks;
 
 static void do_chunk(void *self, size_t i)
 {
     chunks *const all = self;
-    const pare_input *const in = all->in;
-    const size_t b = i * all->seqs, left = in->batch - b, nb = left < all->seqs ? left : all->seqs;
-    const size_t out_rows = pare_output_rows(all->plan.m, in) / in->batch;
+    const sequence_layout *const s = all->p->layout;
+    const size_t from = all->first[i], to = all->first[i + 1];
+    const size_t row = sequence_start(s, from), n = sequence_start(s, to) - row;
+    const bool pools = all->plan.m->head.pool != PARE_POOL_NONE;
     const size_t cols = pare_model_outputs(all->plan.m);
-    char *const to = (char *)all->out + b * out_rows * cols * pare_dtype_size(all->t);
+    char *const out = (char *)all->out + (pools ? from : row) * cols * pare_dtype_size(all->t);
     pass p = *all->p;
+    p.from = from;
+    p.count = to - from;
+    p.row = row;
     thread_scratch *const mine = all->spread ? take_scratch(all->threads, &p) : NULL;
     chunk c = {.plan = &all->plan,
-               .in = in,
-               .row = b * in->tokens,
-               .n = nb * in->tokens,
-               .out = {all->t, nb * out_rows, cols, to},
+               .in = all->in,
+               .n = n,
+               .out = {all->t, pools ? to - from : n, cols, out},
                .threads = all->threads};
     const scratch_mark mark = scratch_save(p.ctx.scratch);
     const step *const end = all->plan.steps + all->plan.count;
     chunk_memory(&p, &c);
-    for (const step *s = all->plan.steps, *next; !p.ctx.work.st && s < end; s = next) {
-        next = region_end(&all->plan, s);
-        run_region(&p, &c, s, next);
+    for (const step *at = all->plan.steps, *next; !p.ctx.work.st && at < end; at = next) {
+        next = region_end(&all->plan, at);
+        run_region(&p, &c, at, next);
         pare_work_keep(&p.ctx.work, pare_stopped(p.ctx.work.exec, NULL));
     }
     scratch_reset(p.ctx.scratch, mark);
@@ -313,23 +317,22 @@ static void do_chunk(void *self, size_t i)
     if (mine) atomic_flag_clear(&mine->taken);
 }
 
-pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const pare_input *in,
-                            const pare_attender *by, const pare_trace *trace, const pare_exec *exec,
-                            pare_err *err)
+static pare_status forward(void *out, pare_dtype t, const pare_model *m, const pare_input *in,
+                           const sequence_layout *layout, const pare_attender *by,
+                           const pare_trace *trace, const pare_exec *exec, pare_err *err)
 {
     const size_t threads = exec ? (size_t)exec->threads : 1;
     scratch own = {0};
     external_attention external = {.attender = by};
     pass p = {.m = m,
-              .tokens = in->tokens,
+              .layout = layout,
               .trace = trace,
               .external = by ? &external : NULL,
               .ctx = {.work = {.exec = exec, .err = err}, .scratch = &own}};
     chunks all = {.p = &p, .in = in, .out = out, .t = t};
     const bool traced = trace && trace->fn; /* a trace shows whole batches */
     pare_graph graph;
-    pare_status st = pare_input_check(m, in, err);
-    if (st) return st;
+    pare_status st;
     pare_arena *const arena = pare_arena_new();
     all.threads = calloc(threads, sizeof *all.threads);
     if (!arena || !all.threads) p.ctx.work.st = pare_no_memory(err);
@@ -337,12 +340,13 @@ pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const 
         p.ctx.work.st = pare_graph_complete(&graph, arena, in->graph, &m->pattern, err);
         p.graph = &graph;
     }
-    p.angles = angles_new(&p.ctx, m, p.tokens, t);
+    p.angles = angles_new(&p.ctx, m, layout->longest, t);
     plan_new(&all.plan, &p.ctx, m, t, traced);
+    size_t count = 1;
+    const size_t whole[] = {0, layout->n};
+    all.first = traced ? whole : plan_chunks(&count, &all.plan, layout, &p.ctx);
     st = p.ctx.work.st;
     if (!st) {
-        all.seqs = traced ? in->batch : plan_chunk(&all.plan, in->tokens);
-        const size_t count = (in->batch + all.seqs - 1) / all.seqs;
         all.spread = all.plan.small && count >= SPREAD && !p.external;
         if (all.spread) st = pare_parallel_until(exec, count, do_chunk, &all, err);
         for (size_t i = 0; !all.spread && i < count && !atomic_load(&all.st); i++)
@@ -357,10 +361,45 @@ pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const 
     return pare_or_stopped(exec, st, err);
 }
 
+pare_status pare_forward_by(void *out, pare_dtype t, const pare_model *m, const pare_input *in,
+                            const pare_attender *by, const pare_trace *trace, const pare_exec *exec,
+                            pare_err *err)
+{
+    const sequence_layout layout = sequences_of_input(in);
+    const pare_status st = pare_input_check(m, in, err);
+    return st ? st : forward(out, t, m, in, &layout, by, trace, exec, err);
+}
+
+static size_t layout_outputs(const sequence_layout *s, const pare_model *m)
+{
+    return (m->head.pool == PARE_POOL_NONE ? s->rows : s->n) * pare_model_outputs(m);
+}
+
+pare_status pare_forward_set(void *out, pare_dtype t, const pare_model *m, const pare_inputs *set,
+                             const pare_exec *exec, pare_err *err)
+{
+    pare_arena *const a = pare_arena_new();
+    pare_status st = a ? PARE_OK : pare_no_memory(err);
+    char *to = out;
+    for (size_t i = 0, n; !st && i < set->n; i += n) {
+        const pare_mark mark = pare_arena_mark(a);
+        pare_input joined;
+        sequence_layout layout;
+        n = pare_inputs_together(m, set, i);
+        st = sequences_join(&joined, &layout, a, m, &(pare_inputs){n, set->in + i}, err);
+        if (!st) st = forward(to, t, m, &joined, &layout, NULL, NULL, exec, err);
+        if (!st) to += layout_outputs(&layout, m) * pare_dtype_size(t);
+        pare_arena_reset(a, mark);
+    }
+    pare_arena_free(a);
+    return st;
+}
+
 /* ---- several inputs in lockstep -------------------------------------------------------------- */
 
 typedef struct lane { /* one input */
     pass p;
+    sequence_layout layout;
     scratch own;
     chunk c;
 } lane;
@@ -419,8 +458,12 @@ pare_status pare_forward_together(void *const *out, pare_dtype t, const pare_mod
     st = ctx.work.st;
     for (size_t i = 0; i < n && !st; i++) {
         lane *const k = &lanes[i];
-        k->p = (pass){
-            .m = m, .tokens = in[i].tokens, .external = &external, .ctx = {.scratch = &k->own}};
+        k->layout = sequences_of_input(&in[i]);
+        k->p = (pass){.m = m,
+                      .layout = &k->layout,
+                      .count = in[i].batch,
+                      .external = &external,
+                      .ctx = {.scratch = &k->own}};
         k->c = (chunk){.plan = &l,
                        .in = &in[i],
                        .n = in[i].batch * in[i].tokens,

@@ -49,7 +49,7 @@ static void attend_head(void *self, size_t unit)
     const size_t head = unit % w->a->nheads;
     const pare_head *const h = &w->a->heads[head];
     const head_rows *const r = w->h;
-    const size_t n = w->p->tokens, row = unit / w->a->nheads * n;
+    const size_t s = unit / w->a->nheads, n = pass_tokens(w->p, s), row = pass_row(w->p, s);
     const pare_pattern *const pattern = &w->p->m->pattern;
     pare_status st = PARE_OK;
     if (r->y.t == PARE_F64) {
@@ -95,10 +95,10 @@ static const void *entry_at(const rows *r, size_t row, size_t column)
 
 size_t attention_jobs(pare_attend_job *jobs, const pass *p, const head_rows *r, const pare_attn *a)
 {
-    const size_t n = p->tokens, units = r->q.n / n * a->nheads;
+    const size_t units = p->count * a->nheads;
     for (size_t u = 0; u < units; u++) {
         const pare_head *const h = &a->heads[u % a->nheads];
-        const size_t row = u / a->nheads * n;
+        const size_t n = pass_tokens(p, u / a->nheads), row = pass_row(p, u / a->nheads);
         jobs[u] = (pare_attend_job){.n = n,
                                     .dk = h->dk,
                                     .dv = h->dv,
@@ -130,14 +130,14 @@ void attention_external(pass *p, pare_dtype t, const pare_attn *a, const pare_at
 void attention_attend(pass *p, head_rows *h, const pare_attn *a)
 {
     enum { SMALL = 1 << 17 }; /* multiplications */
-    const size_t units = h->q.n / p->tokens * a->nheads;
+    const size_t units = p->count * a->nheads;
     if (p->external) {
         pare_attend_job *const jobs = rows_scratch(&p->ctx, units, sizeof *jobs);
         if (jobs) attention_external(p, h->y.t, a, jobs, attention_jobs(jobs, p, h, a));
         return;
     }
     if (p->ctx.work.st) return;
-    const double work = (double)h->q.n * (double)p->tokens * (double)(h->q.d + h->y.d);
+    const double work = (double)h->q.n * (double)p->layout->longest * (double)(h->q.d + h->y.d);
     const pare_exec *const exec = work < SMALL ? NULL : p->ctx.work.exec;
     const bool spread = units >= 8;
     bool one_query = !pare_has(&a->wq) || a->kind == PARE_ATTN_MEANQ;
@@ -168,7 +168,7 @@ head_rows attention_shape(const pare_attn *a, pare_dtype t, size_t n)
 void attention_project(pass *p, head_rows *h, const rows *z, const pare_attn *a)
 {
     rows_ctx *const c = &p->ctx;
-    const size_t n = p->tokens, d = h->q.d;
+    const size_t d = h->q.d;
     if (pare_has(&a->wq))
         rows_dense(&h->q, z, &a->wq, &a->bq, c);
     else
@@ -176,19 +176,21 @@ void attention_project(pass *p, head_rows *h, const rows *z, const pare_attn *a)
     if (a->kind == PARE_ATTN_MEANQ) { /* every query of a sequence becomes their mean */
         double *const mean = rows_scratch(c, 2 * d, sizeof *mean), *const row =
                                                                        mean ? mean + d : NULL;
-        for (size_t s = 0; mean && s < h->q.n; s += n) {
+        for (size_t s = 0; mean && s < p->count; s++) {
+            const size_t first = pass_row(p, s), n = pass_tokens(p, s);
             memset(mean, 0, d * sizeof *mean);
             for (size_t i = 0; i < n; i++) {
-                rows_load(row, &h->q, s + i);
+                rows_load(row, &h->q, first + i);
                 for (size_t j = 0; j < d; j++) mean[j] += row[j];
             }
             for (size_t j = 0; j < d; j++) mean[j] /= (double)n;
-            for (size_t i = 0; i < n; i++) rows_store(&h->q, s + i, mean);
+            for (size_t i = 0; i < n; i++) rows_store(&h->q, first + i, mean);
         }
     }
     rows_dense(&h->k, z, &a->wk, &a->bk, c);
     rows_dense(&h->v, z, &a->wv, &a->bv, c);
-    rotate(&h->q, &h->k, a, p->angles, p->first, n, p->m->embedding.pos.interleaved, c);
+    rotate(&h->q, &h->k, a, p->angles, p->layout, p->row + p->first,
+           p->m->embedding.pos.interleaved, c);
 }
 
 /* The outputs of all heads side by side: what wo (or the pool's matrix) reads. */
@@ -229,9 +231,9 @@ typedef struct mean_job {
 static void mean_sequence_f32(void *self, size_t s)
 {
     mean_job *const w = self;
-    const size_t n = w->p->tokens;
-    pare_mat32 y = view32(w->y, s * n, n, 0, w->y->d);
-    const pare_mat32 x = view32(w->x, s * n, n, 0, w->x->d);
+    const size_t n = pass_tokens(w->p, s), row = pass_row(w->p, s);
+    pare_mat32 y = view32(w->y, row, n, 0, w->y->d);
+    const pare_mat32 x = view32(w->x, row, n, 0, w->x->d);
     const pare_status st =
         pare_mean_f32(&y, &x, NULL, &w->p->m->pattern, w->p->graph, w->inner, NULL);
     if (st) atomic_store(&w->st, (int)st);
@@ -241,8 +243,9 @@ static void mean_sequence_f32(void *self, size_t s)
 static void mean_visible(const void *self, size_t i, double *v)
 {
     const mean_job *const c = self;
-    const size_t d = c->x->d, first = i / c->p->tokens * c->p->tokens;
-    const pare_keys keys = pare_visible(&c->p->m->pattern, c->p->graph, c->p->tokens, i - first);
+    const size_t d = c->x->d, s = sequence_of(c->p->layout, c->p->row + i) - c->p->from;
+    const size_t first = pass_row(c->p, s), n = pass_tokens(c->p, s);
+    const pare_keys keys = pare_visible(&c->p->m->pattern, c->p->graph, n, i - first);
     memset(v, 0, d * sizeof *v);
     for (size_t j = 0; j < keys.count; j++) {
         const double *const x = (const double *)c->x->v + (first + pare_key(&keys, j)) * d;
@@ -256,31 +259,31 @@ static rows visible_means(pass *p, const rows *x)
 {
     rows y = rows_new(&p->ctx, x->t, x->n, x->d);
     const pare_pattern_kind k = p->m->pattern.kind;
-    const size_t sequences = x->n / p->tokens;
-    const bool spread = sequences >= 8;
+    const bool spread = p->count >= 8;
     const pare_exec *const exec = p->ctx.work.exec;
     mean_job w = {p, x, &y, spread ? NULL : exec, PARE_OK};
     if (p->ctx.work.st) return y;
     if (x->t == PARE_F32) {
-        pare_parallel(spread ? exec : NULL, sequences, mean_sequence_f32, &w);
+        pare_parallel(spread ? exec : NULL, p->count, mean_sequence_f32, &w);
         if (atomic_load(&w.st)) p->ctx.work.st = pare_no_memory(p->ctx.work.err);
     } else if (k == PARE_FULL || k == PARE_CAUSAL) {
         /* One running sum. The terms come in the same order: the bits are those of the plain
          * mean. */
-        const size_t n = p->tokens, d = x->d;
+        const size_t d = x->d;
         const bool full = k == PARE_FULL;
         double *const sum = rows_scratch(&p->ctx, 2 * d, sizeof *sum), *const row =
                                                                            sum ? sum + d : NULL;
-        for (size_t s = 0; sum && s < x->n; s += n) {
+        for (size_t s = 0; sum && s < p->count; s++) {
+            const size_t first = pass_row(p, s), n = pass_tokens(p, s);
             memset(sum, 0, d * sizeof *sum);
             for (size_t i = 0; i < n; i++) {
-                rows_load(row, x, s + i);
+                rows_load(row, x, first + i);
                 for (size_t e = 0; e < d; e++) sum[e] += row[e];
                 for (size_t e = 0; !full && e < d; e++) row[e] = sum[e] / (double)(i + 1);
-                if (!full) rows_store(&y, s + i, row);
+                if (!full) rows_store(&y, first + i, row);
             }
             for (size_t e = 0; full && e < d; e++) row[e] = sum[e] / (double)n;
-            for (size_t i = 0; full && i < n; i++) rows_store(&y, s + i, row);
+            for (size_t i = 0; full && i < n; i++) rows_store(&y, first + i, row);
         }
     } else {
         rows_each(&y, x, mean_visible, &w, &p->ctx);

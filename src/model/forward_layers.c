@@ -2,6 +2,7 @@
 #include "model_facts.h"
 #include "forward_parts.h"
 #include "linalg/elementary.h"
+#include "shared_rows.h"
 #include <math.h>
 #include <pare/run.h>
 #include <string.h>
@@ -11,8 +12,9 @@
 typedef struct embedding_ctx {
     const pare_embedding *s;
     const pare_input *in;
+    const sequence_layout *layout;
     size_t first;        /* row of the input where the rows at hand begin */
-    size_t tokens, d;    /* d: width of what positions are added to */
+    size_t d;            /* width of what positions are added to */
     const double *power; /* sinusoidal: base^(2i/d) of the pair i of columns */
 } embedding_ctx;
 
@@ -20,7 +22,7 @@ static void add_position(const void *self, size_t i, double *v)
 {
     const embedding_ctx *const c = self;
     const pare_positions *const p = &c->s->pos;
-    const size_t pos = (c->first + i) % c->tokens;
+    const size_t pos = sequence_position(c->layout, c->first + i);
     if (p->kind == PARE_POS_LEARNED)
         for (size_t j = 0; j < c->d; j++) v[j] += pare_weight_at(&p->table, pos * c->d + j);
     if (p->kind == PARE_POS_SINUSOIDAL) {
@@ -38,7 +40,7 @@ static void input_row(const void *self, size_t i, double *v)
     const embedding_ctx *const c = self;
     const size_t row = c->first + i, d = c->s->width;
     if (c->s->ids) {
-        const size_t at = (size_t)c->in->ids[row] * d;
+        const size_t at = pare_token_row(c->s, c->in->ids[row]) * d;
         for (size_t j = 0; j < d; j++) v[j] = pare_weight_at(&c->s->table, at + j);
     } else {
         memcpy(v, c->in->x + row * d, d * sizeof *v);
@@ -46,11 +48,11 @@ static void input_row(const void *self, size_t i, double *v)
     if (!c->s->pos.after_map) add_position(c, i, v);
 }
 
-void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first)
+void forward_embedding(pass *p, rows *x, const pare_input *in)
 {
     const pare_embedding *const s = &p->m->embedding;
     rows_ctx *const c = &p->ctx;
-    embedding_ctx e = {s, in, first, p->tokens, s->width, NULL};
+    embedding_ctx e = {s, in, p->layout, p->row + p->first, s->width, NULL};
     if (s->pos.kind == PARE_POS_SINUSOIDAL) {
         const size_t d = s->pos.after_map ? x->d : s->width;
         double *const power = rows_scratch(c, d / 2 + 1, sizeof *power);
@@ -94,8 +96,8 @@ void ffn_branch(pass *p, rows *y, const rows *z, const pare_ffn *f)
 /* ---- head ------------------------------------------------------------------------------------ */
 
 typedef struct pool_ctx {
+    const pass *p;
     const rows *x;
-    size_t tokens;
     pare_pool kind;
 } pool_ctx;
 
@@ -108,15 +110,16 @@ static void pool_row(const void *self, size_t i, double *v)
 {
     const pool_ctx *const c = self;
     const rows *const x = c->x;
+    const size_t first = pass_row(c->p, i), n = pass_tokens(c->p, i);
     const bool mean = c->kind == PARE_POOL_MEAN, most = c->kind == PARE_POOL_MAX;
-    rows_load(v, x, i * c->tokens + (c->kind == PARE_POOL_LAST ? c->tokens - 1 : 0));
-    for (size_t t = 1; (mean || most) && t < c->tokens; t++) {
-        const size_t at = (i * c->tokens + t) * x->d;
+    rows_load(v, x, c->kind == PARE_POOL_LAST ? first + n - 1 : first);
+    for (size_t t = 1; (mean || most) && t < n; t++) {
+        const size_t at = (first + t) * x->d;
         for (size_t j = 0; mean && j < x->d; j++) v[j] += entry(x, at + j);
         for (size_t j = 0; most && j < x->d; j++) /* a nan stays, wherever it is */
             if (!(entry(x, at + j) <= v[j]) && v[j] == v[j]) v[j] = entry(x, at + j);
     }
-    for (size_t j = 0; mean && j < x->d; j++) v[j] /= (double)c->tokens;
+    for (size_t j = 0; mean && j < x->d; j++) v[j] /= (double)n;
 }
 
 /* y / |y|_2. The squares are those of entries of at most 1, so that neither a tiny nor a huge row
@@ -139,14 +142,44 @@ static void normalize_row(const void *self, size_t i, double *v)
     for (size_t j = 0; j < d; j++) v[j] /= length;
 }
 
+typedef struct spread_ctx {
+    const rows *x;
+    const uint32_t *map;
+    const pare_weight *bias;
+    size_t outputs;
+} spread_ctx;
+
+static void spread_row(const void *self, size_t i, double *v)
+{
+    const spread_ctx *const c = self;
+    for (size_t o = 0; o < c->outputs; o++) v[o] = entry(c->x, i * c->x->d + c->map[o]);
+    for (size_t o = 0; pare_has(c->bias) && o < c->outputs; o++)
+        v[o] += pare_weight_at(c->bias, o);
+}
+
+/* The last map: a row that tokens share is multiplied once. */
+static void output_map(rows *out, const rows *h, const pare_model *m, rows_ctx *c)
+{
+    const pare_weight *const w = pare_head_weight(m), *const bias = &m->head.out.b, none = {0};
+    const uint32_t *const map = pare_output_map(m);
+    if (!map) {
+        rows_dense(out, h, w, bias, c);
+        return;
+    }
+    rows stored = rows_new(c, h->t, h->n, w->rows);
+    rows_dense(&stored, h, w, &none, c);
+    const spread_ctx spread = {&stored, map, bias, out->d};
+    rows_each(out, &stored, spread_row, &spread, c);
+}
+
 void forward_head(pass *p, rows *out, const rows *x)
 {
     const pare_output_head *const head = &p->m->head;
     rows_ctx *const c = &p->ctx;
     rows h = *x;
     if (head->pool != PARE_POOL_NONE) {
-        const pool_ctx pool = {x, p->tokens, head->pool};
-        h = rows_new(c, x->t, x->n / p->tokens, x->d);
+        const pool_ctx pool = {p, x, head->pool};
+        h = rows_new(c, x->t, p->count, x->d);
         rows_each(&h, &h, pool_row, &pool, c);
     }
     if (pare_has(&head->dense.w)) {
@@ -155,9 +188,8 @@ void forward_head(pass *p, rows *out, const rows *x)
         h = dense;
     }
     rows_act(&h, NULL, head->act, c);
-    const pare_weight *const w = pare_head_weight(p->m);
-    if (pare_has(w))
-        rows_dense(out, &h, w, &head->out.b, c);
+    if (pare_has(pare_head_weight(p->m)))
+        output_map(out, &h, p->m, c);
     else if (!c->work.st)
         memcpy(out->v, h.v, h.n * h.d * pare_dtype_size(h.t));
     if (head->normalize) rows_each(out, out, normalize_row, &out->d, c);

@@ -3,6 +3,7 @@
 #define PARE_MODEL_FORWARD_PARTS_H
 #include "inputs.h"
 #include "rotary.h"
+#include "sequence_layout.h"
 #include <pare/run.h>
 
 /* Attention that the caller computes, and how it failed: a pass itself only runs out of memory. */
@@ -12,18 +13,30 @@ typedef struct external_attention {
     pare_err err;
 } external_attention;
 
-/* One pass over some sequences of equal length. After a failure (ctx.work.st) its steps do nothing;
- * a thread works with a copy of its own. */
+/* One pass over some sequences. After a failure (ctx.work.st) its steps do nothing; a thread works with
+ * a copy of its own. */
 typedef struct pass {
     const pare_model *m;
-    size_t tokens;                /* rows per sequence */
-    size_t first;                 /* row of the chunk where the rows of a step begin */
-    const pare_graph *graph;      /* completed; NULL unless the pattern is a graph */
-    const angles *angles;         /* rotary positions */
-    const pare_trace *trace;      /* or NULL */
-    external_attention *external; /* or NULL */
+    const sequence_layout *layout; /* of the whole input */
+    size_t from, count;            /* the sequences of the chunk at hand, */
+    size_t row;                    /* which begin in this row of the input */
+    size_t first;                  /* row of the chunk where the rows of a step begin */
+    const pare_graph *graph;       /* completed; NULL unless the pattern is a graph */
+    const angles *angles;          /* rotary positions */
+    const pare_trace *trace;       /* or NULL */
+    external_attention *external;  /* or NULL */
     rows_ctx ctx;
 } pass;
+
+/* Sequence i of the chunk: its first row there, and how many it has. */
+static inline size_t pass_row(const pass *p, size_t i)
+{
+    return sequence_start(p->layout, p->from + i) - p->row;
+}
+static inline size_t pass_tokens(const pass *p, size_t i)
+{
+    return sequence_length(p->layout, p->from + i);
+}
 
 /* Queries, keys, values and outputs of all heads, packed in rows. */
 typedef struct head_rows {
@@ -50,8 +63,8 @@ void attention_output(pass *p, rows *y, const rows *heads, const pare_attn *a);
 void attention_branch(pass *p, rows *y, const rows *z, const pare_attn *a);
 void ffn_branch(pass *p, rows *y, const rows *z, const pare_ffn *f);
 
-/* x begins with row `first` of the input. */
-void forward_embedding(pass *p, rows *x, const pare_input *in, size_t first);
+/* x begins with row p->first of the chunk. */
+void forward_embedding(pass *p, rows *x, const pare_input *in);
 /* x has gone through the head's norm. */
 void forward_head(pass *p, rows *out, const rows *x);
 #endif

@@ -94,15 +94,29 @@ void plan_new(plan *l, rows_ctx *c, const pare_model *m, pare_dtype t, bool trac
     if (changes && !l->apart) l->fused = false;
 }
 
-size_t plan_chunk(const plan *l, size_t tokens)
+static size_t chunk_rows(const plan *l)
 {
     size_t widest = plan_stream_width(l->m);
     for (size_t b = 0; b < l->m->nblocks; b++)
         for (size_t i = 0; i < l->m->blocks[b].ffn.nlayers; i++)
             widest = larger(widest, l->m->blocks[b].ffn.layers[i].w.rows);
-    const size_t per_seq = tokens * widest;
-    const size_t seqs = l->small ? SMALL_CHUNK / tokens : per_seq ? CHUNK / per_seq : 1;
-    return seqs ? seqs : 1;
+    return l->small ? SMALL_CHUNK : CHUNK / larger(widest, 1);
+}
+
+size_t *plan_chunks(size_t *chunks, const plan *l, const sequence_layout *s, rows_ctx *c)
+{
+    size_t *const first = rows_scratch(c, s->n + 1, sizeof *first);
+    const size_t most = first ? chunk_rows(l) : 0;
+    size_t begin = 0; /* row of the chunk at hand */
+    *chunks = 0;
+    for (size_t i = 0; first && i < s->n; i++) {
+        const size_t end = sequence_start(s, i) + sequence_length(s, i);
+        if (i > 0 && end - begin <= most) continue;
+        first[(*chunks)++] = i;
+        begin = sequence_start(s, i);
+    }
+    if (first) first[*chunks] = s->n;
+    return first;
 }
 
 /* The widest of each over the blocks. */

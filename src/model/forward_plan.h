@@ -37,8 +37,9 @@ typedef struct plan {
 
 /* In scratch; nothing after a failure. f64 passes are never small; a traced one is never fused. */
 void plan_new(plan *l, rows_ctx *c, const pare_model *m, pare_dtype t, bool traced);
-/* Sequences of that many tokens in one chunk. */
-size_t plan_chunk(const plan *l, size_t tokens);
+/* The sequences [0, n) in chunks: chunk i has those from first[i] on, up to first[i + 1]. As many as fit
+ * into the rows that suit the model, at least one. In scratch, `*chunks` + 1. */
+size_t *plan_chunks(size_t *chunks, const plan *l, const sequence_layout *s, rows_ctx *c);
 size_t plan_stream_width(const pare_model *m); /* widest */
 head_rows plan_heads(const pare_model *m);     /* widest of each; d alone */
 #endif

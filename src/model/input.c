@@ -48,6 +48,20 @@ pare_status pare_input_check(const pare_model *m, const pare_input *in, pare_err
     return PARE_OK;
 }
 
+size_t pare_inputs_together(const pare_model *m, const pare_inputs *set, size_t first)
+{
+    enum { MOST_ROWS = 1 << 13, MOST_OUTPUTS = 1 << 22 };
+    size_t n = 0, rows = 0, outputs = 0;
+    if (m->pattern.kind == PARE_GRAPH) return 1;
+    for (size_t i = first; i < set->n; i++, n++) {
+        const pare_input *const in = &set->in[i];
+        rows += in->batch * in->tokens;
+        outputs += pare_output_rows(m, in) * pare_model_outputs(m);
+        if (n && (rows > MOST_ROWS || outputs > MOST_OUTPUTS)) break;
+    }
+    return n;
+}
+
 /* ---- a part of a set ------------------------------------------------------------------------ */
 
 pare_status pare_inputs_pick(pare_inputs *out, pare_arena *a, const pare_inputs *all,

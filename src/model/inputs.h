@@ -28,6 +28,10 @@ PARE_MUST_USE pare_status pare_forward_together(void *const *out, pare_dtype t, 
                                                 const pare_attender *by, const pare_exec *exec,
                                                 pare_err *err);
 
+/* How many inputs of a set, from number `first` on, pare_forward_set had best take together: at least
+ * one, and no more than a few MB of outputs. It depends on shapes alone. */
+size_t pare_inputs_together(const pare_model *m, const pare_inputs *set, size_t first);
+
 /* Sequence b of a batch, by itself. */
 static inline pare_input pare_input_sequence(const pare_input *in, size_t b)
 {

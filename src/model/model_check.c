@@ -7,6 +7,7 @@
 #include "base/work.h"
 #include "linalg/matrix.h"
 #include "model_facts.h"
+#include "shared_rows.h"
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -273,6 +274,18 @@ static pare_status check_finite(void *self, const char *name, pare_weight *w, bo
                      pare_weight_at(w, where), where / w->cols, where % w->cols);
 }
 
+/* Those that share have the last row, the others theirs in order. */
+static void check_rows(const checker *c, const pare_embedding *s)
+{
+    size_t next = 0;
+    for (size_t id = 0; s->rows && !c->work->st && id < s->vocab; id++)
+        if (!pare_token_shares(s, id) && s->rows[id] != next++)
+            refuse(c, "token %zu has row %u, must have row %zu or the last of %zu", id, s->rows[id],
+                   next - 1, s->table.rows);
+    if (s->rows && next + 1 != s->table.rows)
+        refuse(c, "%zu rows and one that tokens share, must be %zu", next, s->table.rows);
+}
+
 pare_status pare_model_check(const pare_model *m, pare_err *err)
 {
     pare_work w = {.err = err};
@@ -289,8 +302,9 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
     const bool table = p->kind == PARE_POS_LEARNED;
     if (s->width == 0) refuse(&embedding, "width is 0");
     if (s->ids && s->vocab == 0) refuse(&embedding, "ids without a vocabulary");
-    check_weight(&embedding, "embedding", &s->table, s->vocab, s->width,
+    check_weight(&embedding, "embedding", &s->table, s->rows ? s->table.rows : s->vocab, s->width,
                  s->ids ? REQUIRED : FORBIDDEN);
+    check_rows(&embedding, s);
     check_weight(&embedding, "map.weight", &s->map.w, width, s->width, OPTIONAL);
     check_weight(&embedding, "map.bias", &s->map.b, 1, width,
                  pare_has(&s->map.w) ? OPTIONAL : FORBIDDEN);
@@ -317,6 +331,8 @@ pare_status pare_model_check(const pare_model *m, pare_err *err)
     const size_t inner = pare_has(&t->dense.w) ? t->dense.w.rows : last;
     if (t->tied && (!s->ids || inner != s->width))
         refuse(&top, "a tied head needs an embedding of width %zu", inner);
+    if (t->tied && s->rows && t->normalize)
+        refuse(&top, "outputs that are normalized, of a tied head of which tokens share a row");
     check_weight(&top, "dense.weight", &t->dense.w, inner, last, OPTIONAL);
     check_weight(&top, "dense.bias", &t->dense.b, 1, inner,
                  pare_has(&t->dense.w) ? OPTIONAL : FORBIDDEN);

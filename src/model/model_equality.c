@@ -1,5 +1,6 @@
 /* model_equality.c - are two models, or parts of them, the same in weights and settings? */
 #include "model_equality.h"
+#include "shared_rows.h"
 #include <string.h>
 
 bool pare_same_weight(const pare_weight *a, const pare_weight *b)
@@ -71,13 +72,19 @@ bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b)
            pare_same_skip(&a->skip, &b->skip);
 }
 
+bool pare_same_rows(const pare_embedding *a, const pare_embedding *b)
+{
+    if (!a->rows || !b->rows) return !a->rows && !b->rows;
+    return a->vocab == b->vocab && memcmp(a->rows, b->rows, a->vocab * sizeof *a->rows) == 0;
+}
+
 const char *pare_model_ends_differ(const pare_model *f, const pare_model *g)
 {
     const pare_embedding *const a = &f->embedding, *const b = &g->embedding;
     const pare_pattern *const p = &f->pattern, *const q = &g->pattern;
     const pare_output_head *const s = &f->head, *const t = &g->head;
     if (a->ids != b->ids || a->width != b->width || a->vocab != b->vocab ||
-        !pare_same_weight(&a->table, &b->table) || a->pos.kind != b->pos.kind ||
+        !pare_same_rows(a, b) || !pare_same_weight(&a->table, &b->table) || a->pos.kind != b->pos.kind ||
         !pare_same_weight(&a->pos.table, &b->pos.table) ||
         (a->pos.kind == PARE_POS_SINUSOIDAL && a->pos.base != b->pos.base) ||
         a->pos.interleaved != b->pos.interleaved || a->pos.after_map != b->pos.after_map ||

@@ -11,6 +11,8 @@ bool pare_same_norm(const pare_norm *a, const pare_norm *b);
 bool pare_same_skip(const pare_skip *a, const pare_skip *b);
 bool pare_same_attn(const pare_attn *a, const pare_attn *b); /* poly is exact attention */
 bool pare_same_ffn(const pare_ffn *a, const pare_ffn *b);
+/* Tokens share the same rows, or none do. */
+bool pare_same_rows(const pare_embedding *a, const pare_embedding *b);
 /* Embedding, positions, pattern and head; NULL, or what differs in words. */
 const char *pare_model_ends_differ(const pare_model *f, const pare_model *g);
 #endif

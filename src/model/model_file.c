@@ -5,6 +5,7 @@
 #include "model_file.h"
 #include "precision.h"
 #include "safetensors.h"
+#include "shared_rows.h"
 #include "ticket_store.h"
 #include <string.h>
 
@@ -24,6 +25,7 @@ typedef struct binder {
     size_t identity_entries; /* that identities may still have: nothing in them bounds these */
     ticket_source *sources;  /* of the tickets so far */
     size_t nsources;
+    pare_int_groups *ints; /* capacity: one of each tensor; the model's list */
     precision_counts stored;
     pare_arena *scratch;
 } binder;
@@ -32,7 +34,7 @@ typedef struct binder {
 static pare_status check_source(binder *b, const char *name, const pare_coded_head *h,
                                 pare_err *err)
 {
-    if (h->kind == PARE_CODED_IDENTITY) return PARE_OK; /* draws nothing */
+    if (h->kind == PARE_CODED_IDENTITY || h->kind == PARE_CODED_GROUPS) return PARE_OK; /* draw nothing */
     const uint64_t stream = h->stream >> 24 << 24;
     if (stream != h->stream)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket's stream ends in 24 zero bits, not %06x",
@@ -48,26 +50,69 @@ static pare_status check_source(binder *b, const char *name, const pare_coded_he
     return PARE_OK;
 }
 
-/* A weight that the file holds as a ticket; *found: it does. */
-static pare_status bind_ticket(binder *b, bool *found, const char *name, pare_weight *w,
-                               bool vector, pare_err *err)
+/* How many coded tensors stand for a weight; the last one and its name are given back. */
+static size_t find_coded(const st_tensor **out, char (*full)[128], const char **suffix,
+                         const st_file *f, const char *name)
 {
-    char full[128], where[160];
+    size_t n = 0;
+    for (size_t i = 0; pare_coded_suffixes[i]; i++) {
+        char each[sizeof *full];
+        snprintf(each, sizeof each, "%s%s", name, pare_coded_suffixes[i]);
+        const st_tensor *const t = st_find(f, each);
+        if (!t) continue;
+        *out = t;
+        *suffix = pare_coded_suffixes[i];
+        memcpy(*full, each, sizeof each);
+        n++;
+    }
+    return n;
+}
+
+/* The integers of a quantized weight, for the engine that runs them. */
+static pare_status keep_integers(binder *b, const pare_weight *w, const st_tensor *t, pare_err *err)
+{
+    pare_int_groups *const to = &b->ints[b->m->nints];
+    const pare_status st =
+        pare_coded_integers(to, b->m->arena, t->data, t->end - t->begin, err);
+    if (st) return st;
+    to->of = w->data;
+    b->m->nints++;
+    return PARE_OK;
+}
+
+static pare_status expand_coded(binder *b, pare_weight *w, const st_tensor *t, const char *name,
+                                const char *suffix, bool vector, pare_err *err)
+{
     pare_coded_head h;
-    snprintf(full, sizeof full, "%s" PARE_CODED_SUFFIX, name);
-    const st_tensor *const t = st_find(b->file, full);
-    *found = t != NULL;
-    if (!t) return PARE_OK;
-    b->used++;
-    if (t->dtype != PARE_U8 || t->ndim != 1 || st_find(b->file, name))
-        return pare_fail(err, PARE_ERR_INPUT,
-                         "tensor %s must be U8 with one dimension, in the place of numbers", full);
+    const pare_coded c = {name, t->data, t->end - t->begin};
     pare_status st =
-        pare_coded_expand(w, &h, b->m->arena, t->data, t->end - t->begin, b->identity_entries, err);
+        pare_coded_expand(w, &h, b->m->arena, c.data, c.bytes, b->identity_entries, err);
+    if (!st && strcmp(pare_coded_suffix(&c), suffix) != 0)
+        st = pare_fail(err, PARE_ERR_INPUT, "its kind %d belongs into a tensor that ends in %s",
+                       (int)h.kind, pare_coded_suffix(&c));
     if (!st && h.kind == PARE_CODED_IDENTITY) b->identity_entries -= h.rows * h.cols;
     if (!st && vector && w->rows != 1)
         st = pare_fail(err, PARE_ERR_INPUT, "%zu x %zu in the place of a vector", w->rows, w->cols);
-    if (!st) st = check_source(b, full, &h, err);
+    if (!st) st = check_source(b, name, &h, err);
+    if (!st && h.kind == PARE_CODED_GROUPS) st = keep_integers(b, w, t, err);
+    return st;
+}
+
+/* A weight that the file holds in another form than its numbers; *found: it does. */
+static pare_status bind_coded(binder *b, bool *found, const char *name, pare_weight *w,
+                              bool vector, pare_err *err)
+{
+    char full[128], where[160];
+    const char *suffix;
+    const st_tensor *t = NULL;
+    const size_t n = find_coded(&t, &full, &suffix, b->file, name);
+    *found = n > 0;
+    if (!t) return PARE_OK;
+    b->used++;
+    if (t->dtype != PARE_U8 || t->ndim != 1 || n > 1 || st_find(b->file, name))
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "tensor %s must be U8 with one dimension, in the place of numbers", full);
+    const pare_status st = expand_coded(b, w, t, full, suffix, vector, err);
     if (!st || st == PARE_ERR_MEMORY) return st;
     snprintf(where, sizeof where, "tensor %s", full);
     pare_err_prefix(err, where);
@@ -116,7 +161,7 @@ static pare_status bind(void *self, const char *weight, pare_weight *w, bool vec
     const char *const name = name_in_file(&buffer, b->version, weight);
     const st_tensor *const t = st_find(b->file, name);
     bool found;
-    const pare_status st = bind_ticket(b, &found, name, w, vector, err);
+    const pare_status st = bind_coded(b, &found, name, w, vector, err);
     if (st || found || !t) return st;
     b->used++;
     if (t->dtype != PARE_F16 && t->dtype != PARE_BF16 && t->dtype != PARE_F32 &&
@@ -148,10 +193,21 @@ static pare_status match_name(void *self, const char *weight, pare_weight *w, bo
     char buffer[128];
     const char *const name = name_in_file(&buffer, s->version, weight);
     const size_t n = strlen(name);
-    if (strncmp(s->name, name, n) == 0 &&
-        (s->name[n] == '\0' || strcmp(s->name + n, PARE_CODED_SUFFIX) == 0))
-        s->found = true;
+    if (strncmp(s->name, name, n) != 0) return PARE_OK;
+    s->found |= s->name[n] == '\0';
+    for (size_t i = 0; pare_coded_suffixes[i]; i++)
+        s->found |= strcmp(s->name + n, pare_coded_suffixes[i]) == 0;
     return PARE_OK;
+}
+
+/* A tensor of bytes, beside the weights; *out NULL: the file has none of that name. */
+static pare_status bind_bytes(binder *b, const st_tensor **out, const char *name, pare_err *err)
+{
+    const st_tensor *const t = *out = st_find(b->file, name);
+    if (!t) return PARE_OK;
+    b->used++;
+    if (t->dtype == PARE_U8 && t->ndim == 1) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "tensor %s must be U8 with one dimension", name);
 }
 
 static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scratch, pare_err *err)
@@ -172,24 +228,31 @@ static pare_status read_tensors(pare_model *m, const st_file *f, pare_arena *scr
         return pare_fail(err, PARE_ERR_INPUT, "the file has %zu bytes, must have %zu", bytes,
                          whole);
     if (!pare_mul(&b.identity_entries, bytes, PARE_CODED_PER_BYTE)) b.identity_entries = SIZE_MAX;
-    st = arch_read(m, &b.version, st_meta(f, "pare"), err);
+    m->ints = b.ints = pare_alloc(m->arena, f->n + 1, sizeof *b.ints);
+    st = b.ints ? arch_read(m, &b.version, st_meta(f, "pare"), err) : pare_no_memory(err);
     if (!st) st = pare_model_each_weight(m, bind, &b, err);
     if (st) return st;
     m->precision = precision_of(&b.stored);
-    const st_tensor *const vocab = st_find(f, VOCAB);
+    const st_tensor *vocab, *shared;
+    if ((st = bind_bytes(&b, &vocab, VOCAB, err)) ||
+        (st = bind_bytes(&b, &shared, PARE_SHARED_TENSOR, err)))
+        return st;
     if (vocab) {
-        b.used++;
-        if (vocab->dtype != PARE_U8 || vocab->ndim != 1)
-            return pare_fail(err, PARE_ERR_INPUT, "tensor %s must be U8 with one dimension", VOCAB);
         m->vocab = vocab->data;
         m->vocab_bytes = vocab->end - vocab->begin;
+    }
+    if (shared) {
+        pare_embedding *const s = &m->embedding;
+        st = pare_shared_rows_read(&s->rows, m->arena, shared->data, shared->end - shared->begin,
+                                   s->vocab, s->table.rows, err);
+        if (st) return st;
     }
     /* A tensor that no weight asked for would be lost in silence. */
     for (size_t i = 0; b.used != f->n && i < f->n; i++) {
         name_search s = {f->tensors[i].name, b.version, false};
         st = pare_model_each_weight(m, match_name, &s, err);
         if (st) return st;
-        if (!s.found && strcmp(s.name, VOCAB) != 0)
+        if (!s.found && strcmp(s.name, VOCAB) != 0 && strcmp(s.name, PARE_SHARED_TENSOR) != 0)
             return pare_fail(err, PARE_ERR_INPUT, "tensor %s has no place in this architecture",
                              s.name);
     }

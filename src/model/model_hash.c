@@ -1,6 +1,7 @@
 /* model_hash.c - one hash over everything a model is: its architecture and every weight. */
 #include "base/support.h"
 #include "arch.h"
+#include "shared_rows.h"
 #include <string.h>
 
 static pare_status add_weight(void *self, const char *name, pare_weight *w, bool vector,
@@ -26,6 +27,11 @@ pare_status pare_model_sha256(char hex[PARE_SHA256_HEX], const pare_model *m, pa
         pare_sha256_add(&h, arch, strlen(arch) + 1);
         /* The visitor hands out mutable weights; hashing does not touch them, and cannot fail. */
         st = pare_model_each_weight((pare_model *)m, add_weight, &h, err);
+        if (m->embedding.rows) {
+            const uint8_t *const bits = pare_shared_bits(a, &m->embedding);
+            if (bits) pare_sha256_add(&h, bits, pare_shared_bytes(&m->embedding));
+            if (!bits && !st) st = pare_no_memory(err);
+        }
         if (m->vocab) pare_sha256_add(&h, m->vocab, m->vocab_bytes);
         pare_sha256_end(&h, hex);
     }

@@ -1,6 +1,7 @@
 /* model_size.c - the size of a model, and the multiplications of one pass. */
 #include "model_facts.h"
 #include "precision.h"
+#include "shared_rows.h"
 #include <string.h>
 
 typedef struct weight_count {
@@ -62,5 +63,6 @@ pare_size pare_model_size(const pare_model *m, size_t tokens, uint64_t edges)
     /* The visitor hands out mutable weights; counting does not touch them. */
     const pare_status st = pare_model_each_weight((pare_model *)m, count, &counted, NULL);
     PARE_ASSERT(st == PARE_OK);
+    if (m->embedding.rows) s.bytes += pare_shared_bytes(&m->embedding);
     return s;
 }

@@ -7,7 +7,8 @@
 typedef struct rotation {
     const pare_attn *a;
     const angles *by;
-    size_t first, tokens;
+    const sequence_layout *layout;
+    size_t first;
     bool interleaved, keys;
 } rotation;
 
@@ -56,7 +57,7 @@ bool rotary_keys_done(const pare_attn *a, size_t h)
 static void rotate_row(const void *self, size_t i, double *v)
 {
     const rotation *const t = self;
-    const size_t at = (t->first + i) % t->tokens * t->by->freqs.cols;
+    const size_t at = sequence_position(t->layout, t->first + i) * t->by->freqs.cols;
     const double *const cosine = t->by->cosine, *const sine = t->by->sine;
     for (size_t h = 0; h < t->a->nheads; h++) {
         const pare_head *const head = &t->a->heads[h];
@@ -82,19 +83,19 @@ static void rotate_f32(rows *r, const rotation *t)
         if (t->keys && rotary_keys_done(t->a, h)) continue;
         float *x = (float *)r->v + (t->keys ? head->k : head->q);
         for (size_t i = 0; i < r->n; i++, x += r->d) {
-            const size_t at = (t->first + i) % t->tokens * cols + head->freq;
+            const size_t at = sequence_position(t->layout, t->first + i) * cols + head->freq;
             rotary_head(x, cosine + at, sine + at, head->planes, t->interleaved);
         }
     }
 }
 
-void rotate(rows *q, rows *k, const pare_attn *a, const angles *tables, size_t first, size_t tokens,
-            bool interleaved, rows_ctx *c)
+void rotate(rows *q, rows *k, const pare_attn *a, const angles *tables,
+            const sequence_layout *layout, size_t first, bool interleaved, rows_ctx *c)
 {
     const angles *const by = pare_has(&a->freqs) ? find(tables, &a->freqs) : NULL;
     if (!by || c->work.st) return;
-    const rotation queries = {a, by, first, tokens, interleaved, false};
-    const rotation keys = {a, by, first, tokens, interleaved, true};
+    const rotation queries = {a, by, layout, first, interleaved, false};
+    const rotation keys = {a, by, layout, first, interleaved, true};
     if (q->t == PARE_F32) {
         rotate_f32(q, &queries);
         rotate_f32(k, &keys);

@@ -2,6 +2,7 @@
 #ifndef PARE_MODEL_ROTARY_H
 #define PARE_MODEL_ROTARY_H
 #include "layer_ops.h"
+#include "sequence_layout.h"
 
 /* Cosines and sines of position x frequency, made once per pass: angles and functions in f64, the
  * result rounded to the type of the pass. One table for all blocks with the same frequencies. */
@@ -15,9 +16,9 @@ typedef struct angles {
 const angles *angles_new(rows_ctx *c, const pare_model *m, size_t tokens, pare_dtype t);
 
 /* Rotates q and k (packed rows of all heads) in place: plane f of a head by position * freqs[f].
- * Row i has position (first + i) % tokens. Keys shared by several heads are rotated once. */
-void rotate(rows *q, rows *k, const pare_attn *a, const angles *tables, size_t first, size_t tokens,
-            bool interleaved, rows_ctx *c);
+ * Row i is row (first + i) of the layout. Keys shared by several heads are rotated once. */
+void rotate(rows *q, rows *k, const pare_attn *a, const angles *tables,
+            const sequence_layout *layout, size_t first, bool interleaved, rows_ctx *c);
 
 /* Has an earlier head rotated the keys of head h already? */
 bool rotary_keys_done(const pare_attn *a, size_t h);

@@ -8,6 +8,7 @@
 #include "base/support.h"
 #include "model_file.h"
 #include "precision.h"
+#include "shared_rows.h"
 #include "ticket_store.h"
 #include <stdlib.h>
 #include <string.h>
@@ -30,8 +31,8 @@ typedef struct entries {
     size_t n, capacity;
 } entries;
 
-/* The ticket must expand to exactly these numbers. */
-static pare_status check_ticket(const pare_coded *c, const pare_weight *w, pare_err *err)
+/* The bytes must expand to exactly these numbers. */
+static pare_status check_coded(const pare_coded *c, const pare_weight *w, pare_err *err)
 {
     pare_weight expanded;
     pare_arena *const scratch = pare_arena_new();
@@ -41,16 +42,17 @@ static pare_status check_ticket(const pare_coded *c, const pare_weight *w, pare_
     if (!st && (w->dtype != PARE_F32 || expanded.rows != w->rows || expanded.cols != w->cols ||
                 memcmp(expanded.data, w->data, w->rows * w->cols * sizeof(float)) != 0))
         st =
-            pare_fail(err, PARE_ERR_VERIFY, "tensor %s: its ticket does not expand to it", c->name);
+            pare_fail(err, PARE_ERR_VERIFY, "tensor %s: its %s does not expand to it", c->name,
+                      pare_coded_suffix(c) + 1);
     pare_arena_free(scratch);
     return st;
 }
 
-/* The ticket in the place of the numbers. */
-static pare_status add_ticket(entries *l, const pare_coded *c, const pare_weight *w, pare_err *err)
+/* The bytes in the place of the numbers. */
+static pare_status add_coded(entries *l, const pare_coded *c, const pare_weight *w, pare_err *err)
 {
-    const pare_status st = l->counts ? PARE_OK : check_ticket(c, w, err);
-    char *const name = pare_sprintf(l->arena, "%s" PARE_CODED_SUFFIX, c->name);
+    const pare_status st = l->counts ? PARE_OK : check_coded(c, w, err);
+    char *const name = pare_sprintf(l->arena, "%s%s", c->name, pare_coded_suffix(c));
     if (st || !name) return st ? st : pare_no_memory(err);
     l->e[l->n++] = (entry){name, c->data, c->bytes, 1, c->bytes, PARE_U8, true};
     return PARE_OK;
@@ -70,7 +72,7 @@ static pare_status add_weight(void *self, const char *name, pare_weight *w, bool
         l->capacity = capacity;
     }
     for (size_t i = 0; i < l->m->ncoded; i++)
-        if (strcmp(l->m->coded[i].name, name) == 0) return add_ticket(l, &l->m->coded[i], w, err);
+        if (strcmp(l->m->coded[i].name, name) == 0) return add_coded(l, &l->m->coded[i], w, err);
     char *const copy = pare_strdup(l->arena, name);
     if (!copy) return pare_no_memory(err);
     const pare_dtype t = l->as_held ? w->dtype : weight_stored_dtype(w, l->precision);
@@ -153,6 +155,11 @@ static pare_status lay_out(entries *l, char **header, size_t *bytes, pare_err *e
     char *arch = NULL;
     /* The visitor hands out mutable weights; collecting does not touch them. */
     pare_status st = pare_model_each_weight((pare_model *)l->m, add_weight, l, err);
+    if (!st && l->m->embedding.rows) {
+        const pare_embedding *const s = &l->m->embedding;
+        pare_weight w = {PARE_U8, 1, pare_shared_bytes(s), pare_shared_bits(l->arena, s)};
+        st = w.data ? add_weight(l, PARE_SHARED_TENSOR, &w, true, err) : pare_no_memory(err);
+    }
     if (!st && l->m->vocab) {
         pare_weight w = {PARE_U8, 1, l->m->vocab_bytes, l->m->vocab};
         st = add_weight(l, "vocab", &w, true, err);

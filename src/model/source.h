@@ -41,4 +41,8 @@ enum { PARE_SOURCE_ENDS = 0xffff };
 
 /* layer << 48 | head << 32 | matrix << 24. The lowest 24 bits number what one ticket draws. */
 uint64_t pare_source_stream(size_t layer, size_t head, pare_source_matrix m);
+/* Of the weight that has this name in a file; false: a gain, or what else is never drawn. */
+bool pare_source_find(uint64_t *out, const char *name);
+/* Of one that is known to have a stream. */
+uint64_t pare_source_of(const char *name);
 #endif

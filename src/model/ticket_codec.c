@@ -102,6 +102,26 @@ pare_status ticket_new_weight(float **out, pare_arena *a, const pare_coded_head 
     return *out ? PARE_OK : pare_no_memory(err);
 }
 
+pare_coded_head ticket_head(const uint8_t *data)
+{
+    return (pare_coded_head){.kind = (pare_coded_kind)get_u32(data + 8),
+                             .flags = get_u32(data + 12),
+                             .seed = get_u64(data + 16),
+                             .stream = get_u64(data + 24),
+                             .rows = get_u32(data + 32),
+                             .cols = get_u32(data + 36),
+                             .n = get_u32(data + 40),
+                             .exponent = (int32_t)get_u32(data + 44)};
+}
+
+const char *const pare_coded_suffixes[] = {".ticket", ".quant", NULL};
+
+const char *pare_coded_suffix(const pare_coded *c)
+{
+    PARE_ASSERT(c->bytes >= TICKET_HEADER_BYTES);
+    return pare_coded_suffixes[ticket_head(c->data).kind == PARE_CODED_GROUPS];
+}
+
 pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_arena *a,
                               const uint8_t *data, size_t bytes, size_t most, pare_err *err)
 {
@@ -118,14 +138,7 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
         return pare_fail(err, PARE_ERR_INPUT,
                          "a ticket that was changed or cut: its checksum says %08x, its bytes %08x",
                          claimed, is);
-    const pare_coded_head h = {.kind = (pare_coded_kind)get_u32(data + 8),
-                               .flags = get_u32(data + 12),
-                               .seed = get_u64(data + 16),
-                               .stream = get_u64(data + 24),
-                               .rows = get_u32(data + 32),
-                               .cols = get_u32(data + 36),
-                               .n = get_u32(data + 40),
-                               .exponent = (int32_t)get_u32(data + 44)};
+    const pare_coded_head h = ticket_head(data);
     if (h.rows == 0 || h.cols == 0 || (uint64_t)h.rows * h.cols > TICKET_MAX_ENTRIES)
         return pare_fail(err, PARE_ERR_INPUT,
                          "a ticket of %zu x %zu entries: from 1 to 2^40 are possible", h.rows,
@@ -140,7 +153,9 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
     static ticket_expand_fn *const expanders[] = {[PARE_CODED_FACTORED] = ticket_expand_factored,
                                                   [PARE_CODED_IDENTITY] = ticket_expand_identity,
                                                   [PARE_CODED_POPUP] = ticket_expand_popup,
-                                                  [PARE_CODED_RELU] = ticket_expand_factored};
+                                                  [PARE_CODED_RELU] = ticket_expand_factored,
+                                                  [PARE_CODED_TRELLIS] = ticket_expand_trellis,
+                                                  [PARE_CODED_GROUPS] = coded_expand_groups};
     const size_t kind = (size_t)h.kind;
     ticket_expand_fn *const expand =
         kind < sizeof expanders / sizeof *expanders ? expanders[kind] : NULL;

@@ -1,5 +1,5 @@
-/* ticket_codec.h - what the kinds of tickets (weights stored as a seed and masks) share: the frame
- * around their bodies, and bits.
+/* ticket_codec.h - what the kinds of coded weights (a seed and masks, or groups of integers) share:
+ * the frame around their bodies, and bits.
  *
  *   ticket_codec.c        frame, table of kinds
  *   ticket_factored.c     two masked random matrices, multiplied, with a ReLU between them or not;
@@ -8,6 +8,8 @@
  *   ticket_mask_coder.c   its arithmetic coder; ticket_mask_choice.c: masks that cost few bits
  *   ticket_identity.c     identities
  *   ticket_popup.c        a masked random matrix (edge-popup)
+ *   ticket_trellis.c      a path through a random table; trellis_table.c
+ *   coded_groups.c        integers, and a scale for every group of them
  *   range_coder.c         the range coder of both coders
  *
  * A new kind has a number in pare_coded_kind, an expander in the table of ticket_codec.c, and a
@@ -32,7 +34,10 @@ typedef struct ticket_body {
  * enough for them: a few bytes must not ask for all memory. */
 typedef pare_status ticket_expand_fn(float **out, pare_arena *a, const pare_coded_head *h,
                                      const ticket_body *body, pare_arena *scratch, pare_err *err);
-ticket_expand_fn ticket_expand_factored, ticket_expand_identity, ticket_expand_popup;
+ticket_expand_fn ticket_expand_factored, ticket_expand_identity, ticket_expand_popup,
+    ticket_expand_trellis, coded_expand_groups;
+/* What the first TICKET_HEADER_BYTES say. */
+pare_coded_head ticket_head(const uint8_t *data);
 PARE_MUST_USE pare_status ticket_new_weight(float **out, pare_arena *a, const pare_coded_head *h,
                                             pare_err *err);
 

@@ -1,12 +1,12 @@
-/* ticket_store.h - weights that a file holds as a seed and masks in the place of numbers.
+/* ticket_store.h - weights that a file holds in fewer bytes than their numbers take: a seed and
+ * masks, or groups of integers with their scales.
  *
- * The tensor NAME.ticket (U8) stands for the weight NAME. Loading expands it, in integers: the same
- * bits on any machine. docs/format.md says how for strangers; docs/ticket.md what tickets are. */
+ * The tensor NAME.ticket or NAME.quant (U8) stands for the weight NAME. Loading expands it: the same
+ * bits on any machine. docs/format.md says how for strangers; docs/ticket.md what tickets are,
+ * docs/quant.md what groups of integers are for. */
 #ifndef PARE_MODEL_TICKET_STORE_H
 #define PARE_MODEL_TICKET_STORE_H
 #include <pare/model.h>
-
-#define PARE_CODED_SUFFIX ".ticket"
 
 /* A ReLU source, A relu(B x): a unit reads one input, and which sign of it is passed on is that of
  * its weight. SIGNS: columns 0 .. d - 1 of W multiply x+, columns d .. 2 d - 1 multiply x-, where
@@ -22,8 +22,15 @@ typedef enum pare_coded_kind {
     PARE_CODED_FACTORED = 1, /* two masked random matrices, multiplied */
     PARE_CODED_IDENTITY = 2, /* identities side by side, or one above its negative */
     PARE_CODED_POPUP = 3,    /* a masked random matrix */
-    PARE_CODED_RELU = 4      /* two masked random matrices with a ReLU between them */
+    PARE_CODED_RELU = 4,     /* two masked random matrices with a ReLU between them */
+    PARE_CODED_GROUPS = 5,   /* integers, and a scale for every group of them: no seed */
+    PARE_CODED_TRELLIS = 6   /* a path through a random table, rotated (trellis.h) */
 } pare_coded_kind;
+
+/* What follows the weight's name in the name of its tensor; ended by NULL. */
+extern const char *const pare_coded_suffixes[];
+/* That of these bytes, which a writer below has made. */
+const char *pare_coded_suffix(const pare_coded *c);
 
 /* What every kind says at its beginning. */
 typedef struct pare_coded_head {
@@ -31,7 +38,7 @@ typedef struct pare_coded_head {
     uint32_t flags; /* of the kind */
     uint64_t seed, stream;
     size_t rows, cols; /* of the weight */
-    size_t n;          /* hidden units, or what the kind makes of it */
+    size_t n;          /* hidden units, or what the kind makes of it: of GROUPS the group */
     int exponent;      /* the scale is 2^exponent */
 } pare_coded_head;
 
@@ -114,6 +121,25 @@ void pare_bridge_learn(pare_bridge *b, const pare_bridge_counts *s); /* one step
 /* cols = k rows: identities side by side; rows = 2 cols: an identity above its negative. */
 PARE_MUST_USE pare_status pare_coded_identity(pare_coded *out, pare_arena *a, size_t rows,
                                               size_t cols, pare_err *err);
+
+/* ---- groups of integers ---------------------------------------------------------------------- */
+
+/* The bytes of a quantized matrix (pare/linalg.h) of 2 to 8 bits; `of` is not read. Without offsets
+ * -2^(bits-1) <= q < 2^(bits-1); with them the same at 8 bits, and 0 <= q < 2^bits below. Scales and
+ * offsets are stored as f16 where all of them are f16 numbers, else as f32. */
+PARE_MUST_USE pare_status pare_coded_groups(pare_coded *out, pare_arena *a,
+                                            const pare_int_groups *g, pare_err *err);
+/* How many bytes that takes. */
+uint64_t pare_coded_groups_bytes(size_t rows, size_t cols, size_t group, unsigned bits, bool affine,
+                                 bool f32_scales);
+/* Least and largest q. */
+int pare_int_groups_least(unsigned bits, bool affine);
+int pare_int_groups_most(unsigned bits, bool affine);
+/* Its numbers, rows x cols. */
+void pare_int_groups_expand(float *out, const pare_int_groups *g);
+/* The integers, in the arena, of bytes of this kind that pare_coded_expand has taken. */
+PARE_MUST_USE pare_status pare_coded_integers(pare_int_groups *out, pare_arena *a,
+                                              const uint8_t *data, size_t bytes, pare_err *err);
 
 /* ---- a masked random matrix ------------------------------------------------------------------ */
 

@@ -67,6 +67,10 @@ pare_status reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o, p
         return pare_fail(err, PARE_ERR_USAGE,
                          "a ticket is a file: a seed and a mask in the place of the weights; give "
                          "it the name of a file");
+    case PARE_REDUCE_QUANT:
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "quantized weights are a pare file: no loader of folders reads these "
+                         "groups of integers; give it the name of a file");
     }
     if (!why) return PARE_OK;
     return pare_fail(err, PARE_ERR_USAGE,

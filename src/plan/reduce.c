@@ -145,7 +145,8 @@ pare_status reduce_publish(reducer *r, pare_model **small, const char *reduction
 {
     pare_reduce_opts o = *r->o;
     o.prover = pare_prover_of(reduction);
-    const bool shapes = o.kind != PARE_REDUCE_FOLD && o.kind != PARE_REDUCE_TICKET;
+    const bool shapes = o.kind == PARE_REDUCE_WIDTH || o.kind == PARE_REDUCE_DEPTH ||
+                        o.kind == PARE_REDUCE_ONE_LAYER;
     if (shapes && !o.allow_larger && !o.dtype && is_uncut(r->m, *small))
         return pare_fail(r->err, PARE_ERR_PROMISE,
                          "nothing to cut: this leaves every width and every layer as it is; "
@@ -262,9 +263,28 @@ pare_status reduce_output_error(reducer *r)
 
 /* ---- from file to file ----------------------------------------------------------------------- */
 
+static pare_status reduce_share_rows(reducer *r)
+{
+    const pare_reduce_opts *const o = r->o;
+    pare_model *shared = NULL;
+    pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = !o->data});
+    if (!st && o->data) st = reduce_new_inputs(r, false);
+    reduce_phase(r, NULL, 4);
+    const pare_inputs *const used = o->data && r->out->inputs.apart ? &r->out->inputs.fit : NULL;
+    if (!st)
+        st = pare_share_rows(&shared, &r->out->shared, r->m, used, o->share_distance, r->exec,
+                             r->err);
+    reduce_phase(r, NULL, 88);
+    if (!st) st = reduce_publish(r, &shared, pare_share_rows_prover.reduction);
+    pare_model_free(shared);
+    r->out->held_out = r->out->inputs.apart;
+    return st ? st : reduce_measure(r);
+}
+
 static pare_status reduce_fold(reducer *r)
 {
     pare_model *folded = NULL;
+    if (r->o->share_rows) return reduce_share_rows(r);
     pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = true});
     pare_fold_report *const f = &r->out->fold;
     if (!st) st = fold_model(&folded, f, r->m, r->o->folder, r->err);
@@ -287,7 +307,8 @@ pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                                                            [PARE_REDUCE_WIDTH] = reduce_width,
                                                            [PARE_REDUCE_DEPTH] = reduce_depth,
                                                            [PARE_REDUCE_ONE_LAYER] = reduce_depth,
-                                                           [PARE_REDUCE_TICKET] = reduce_ticket};
+                                                           [PARE_REDUCE_TICKET] = reduce_ticket,
+                                                           [PARE_REDUCE_QUANT] = reduce_quant};
     pare_reduce_opts o = *opts;
     if (o.started <= 0) o.started = pare_seconds();
     *out = (pare_reduction){.from = o.from,
@@ -299,6 +320,10 @@ pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                             .output_error = NAN};
     out->cert_path = pare_cert_path(a, o.to, o.folder);
     if (!out->cert_path) return pare_no_memory(err);
+    if (o.share_rows) { /* what occurs anywhere in the data keeps its row */
+        o.fit_inputs = SIZE_MAX;
+        o.fit_tokens = 0;
+    }
     if (o.folder) {
         const pare_status st = reduce_fits_folder(m, &o, err);
         if (st) return st;

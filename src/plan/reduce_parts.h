@@ -41,4 +41,5 @@ PARE_MUST_USE pare_status reduce_fits_folder(const pare_model *m, const pare_red
 PARE_MUST_USE pare_status reduce_width(reducer *r);
 PARE_MUST_USE pare_status reduce_depth(reducer *r);
 PARE_MUST_USE pare_status reduce_ticket(reducer *r);
+PARE_MUST_USE pare_status reduce_quant(reducer *r);
 #endif

@@ -10,9 +10,10 @@
 
 /* ---- provers --------------------------------------------------------------------------------- */
 
-enum { SINGLE = 3, PROVERS = SINGLE + PARE_WIDTH_METHODS };
-static const pare_prover *const single[SINGLE] = {&pare_fold_prover, &pare_depth_prover,
-                                                  &pare_ticket_prover};
+enum { SINGLE = 5, PROVERS = SINGLE + PARE_WIDTH_METHODS };
+static const pare_prover *const single[SINGLE] = {&pare_fold_prover, &pare_share_rows_prover,
+                                                  &pare_depth_prover, &pare_ticket_prover,
+                                                  &pare_quant_prover};
 
 static const pare_prover *prover_at(size_t i)
 {

@@ -2,7 +2,7 @@
  * by and by what they cost (fit_feedback.c, feedback_rate.c). */
 #ifndef PARE_SRC_TICKET_FIT_FEEDBACK_H
 #define PARE_SRC_TICKET_FIT_FEEDBACK_H
-#include "feedback.h"
+#include "model/feedback.h"
 #include "fit.h"
 
 typedef struct fit_feedback_opts {

@@ -1,7 +1,8 @@
 /* rounding_baseline.c - the baseline: a round-to-nearest quantizer with the bytes of a ticket. */
 #include "linalg/matrix.h"
+#include "model/feedback.h"
+#include "model/source.h"
 #include "ticket_internal.h"
-#include "feedback.h"
 #include "ticket_matrix.h"
 #include <math.h>
 #include <string.h>
@@ -77,7 +78,7 @@ static pare_status round_one(void *self, const char *name, pare_weight *w, bool 
              levelled = pare_mat_new(scratch, w->rows, w->cols);
     pare_status st = wide.v && levelled.v ? PARE_OK : pare_no_memory(err);
     if (!st) pare_weight_widen(&wide, w, 0, 0);
-    if (!st) st = round_matrix(&levelled, r, &wide, levels, matrix_stream(name), scratch, err);
+    if (!st) st = round_matrix(&levelled, r, &wide, levels, pare_source_of(name), scratch, err);
     for (size_t i = 0; !st && i < count; i++) to[i] = (float)levelled.v[i];
     pare_arena_free(scratch);
     if (st) return st;

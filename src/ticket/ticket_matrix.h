@@ -2,7 +2,7 @@
  * folder. */
 #ifndef PARE_SRC_TICKET_TICKET_MATRIX_H
 #define PARE_SRC_TICKET_TICKET_MATRIX_H
-#include "input_moments.h"
+#include "model/input_moments.h"
 #include "fit.h"
 #include <pare/ticket.h>
 
@@ -18,8 +18,6 @@ typedef struct matrix_job {
     const input_moments *moments; /* of FEEDBACK: the rows that enter it; NULL: not known */
     const pare_exec *exec;
 } matrix_job;
-/* Of the matrix that has this name in the file. */
-uint64_t matrix_stream(const char *name);
 PARE_MUST_USE pare_status matrix_ticket(pare_coded *coded, pare_weight *expanded,
                                         pare_ticket_matrix *report, pare_arena *a,
                                         const matrix_job *job, pare_err *err);

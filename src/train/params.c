@@ -25,12 +25,14 @@ static pare_status copy_weight(pare_arena *a, pare_weight *w, pare_err *err)
     return w->data ? PARE_OK : pare_no_memory(err);
 }
 
-/* The tokenizer's bytes may lie in the arena of the model that was copied. */
+/* The tokenizer's bytes and the rows of tokens may lie in the arena of the model that was copied. */
 static pare_status copy_vocab(pare_arena *a, pare_model *m, pare_err *err)
 {
-    if (!m->vocab) return PARE_OK;
-    m->vocab = copy_bytes(a, m->vocab, m->vocab_bytes, 1);
-    return m->vocab ? PARE_OK : pare_no_memory(err);
+    pare_embedding *const s = &m->embedding;
+    const bool vocab = m->vocab, rows = s->rows;
+    if (vocab) m->vocab = copy_bytes(a, m->vocab, m->vocab_bytes, 1);
+    if (rows) s->rows = copy_bytes(a, s->rows, s->vocab, sizeof *s->rows);
+    return vocab == (m->vocab != NULL) && rows == (s->rows != NULL) ? PARE_OK : pare_no_memory(err);
 }
 
 static pare_status copy_one(void *self, const char *name, pare_weight *w, bool vector,

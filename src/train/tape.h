@@ -101,7 +101,7 @@ typedef struct sublayer {
 } sublayer;
 
 typedef struct embedding_saved {
-    int64_t *ids;
+    size_t *rows; /* of the table */
     rows raw; /* before the linear map */
     norm_saved norm;
 } embedding_saved;

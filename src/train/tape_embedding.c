@@ -1,6 +1,7 @@
 /* tape_embedding.c - the input layer, from ids or vectors to the stream: embedding or raw vectors,
  * linear map, norm, and absolute positions before or after the map. */
 #include "tape.h"
+#include "model/shared_rows.h"
 #include <string.h>
 
 typedef struct embedding_job {
@@ -22,7 +23,7 @@ static void embedding_span(void *self, const span *s)
             (void)row_read(w->to, i, v);
         else if (embedding->ids)
             for (size_t j = 0; j < d; j++)
-                v[j] = pare_weight_at(&embedding->table, (size_t)w->in->ids[input_row] * d + j);
+                v[j] = pare_weight_at(&embedding->table, w->t->embedding.rows[i] * d + j);
         else
             memcpy(v, w->in->x + input_row * d, d * sizeof *v);
         if ((w->in == NULL) == p->after_map) {
@@ -41,8 +42,9 @@ rows tape_embedding(pare_tape *t, const pare_input *in)
     embedding_saved *const k = &t->embedding;
     embedding_job w = {.t = t, .in = in, .to = &k->raw};
     if (s->ids) {
-        k->ids = tape_alloc(t, t->n, sizeof *k->ids);
-        for (size_t i = 0; k->ids && i < t->n; i++) k->ids[i] = in->ids[tape_input_row(t, i)];
+        k->rows = tape_alloc(t, t->n, sizeof *k->rows);
+        for (size_t i = 0; k->rows && i < t->n; i++)
+            k->rows[i] = pare_token_row(s, in->ids[tape_input_row(t, i)]);
     }
     k->raw = tape_new_rows(t, t->n, s->width);
     tape_spans(t, t->n, s->width, 0, NULL, embedding_span, &w);
@@ -63,7 +65,7 @@ enum { COLUMNS = 32 }; /* of a table that one thread adds to: each in the order 
 typedef struct scatter_job {
     const rows *d;
     void *grad;
-    const int64_t *ids; /* NULL: the position */
+    const size_t *rows; /* of the table; NULL: the position */
     size_t tokens;
 } scatter_job;
 
@@ -73,7 +75,7 @@ static void scatter_columns(void *self, size_t b)
     const rows *const d = w->d;
     const size_t from = b * COLUMNS, to = from + COLUMNS < d->d ? from + COLUMNS : d->d;
     for (size_t i = 0; i < d->n; i++) {
-        const size_t row = w->ids ? (size_t)w->ids[i] : i % w->tokens;
+        const size_t row = w->rows ? w->rows[i] : i % w->tokens;
         for (size_t j = from; j < to; j++) {
             if (d->t == PARE_F64)
                 ((double *)w->grad)[row * d->d + j] += *(double *)rows_at(d, i, j);
@@ -84,9 +86,9 @@ static void scatter_columns(void *self, size_t b)
 }
 
 /* Adds row i of d to the row of the table's gradient that it was read from. */
-static void scatter_add(pare_tape *t, const pare_weight *table, const rows *d, const int64_t *ids)
+static void scatter_add(pare_tape *t, const pare_weight *table, const rows *d, const size_t *of)
 {
-    scatter_job w = {d, tape_grad(t, table), ids, t->tokens};
+    scatter_job w = {d, tape_grad(t, table), of, t->tokens};
     if (w.grad && !t->work.st)
         pare_parallel(t->work.exec, (d->d + COLUMNS - 1) / COLUMNS, scatter_columns, &w);
 }
@@ -106,5 +108,5 @@ void tape_embedding_backward(pare_tape *t, const rows *dx)
                                  &s->map.b);
     }
     if (learned && !s->pos.after_map) scatter_add(t, &s->pos.table, &raw, NULL);
-    if (s->ids) scatter_add(t, &s->table, &raw, k->ids);
+    if (s->ids) scatter_add(t, &s->table, &raw, k->rows);
 }

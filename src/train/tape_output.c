@@ -4,6 +4,7 @@
  * A maximum over tokens gives its gradient to the first token that attains it; that is a
  * subgradient where several do. A row of zeros is normalized to zero, with gradient zero. */
 #include "model/model_facts.h"
+#include "model/shared_rows.h"
 #include "tape.h"
 #include <string.h>
 
@@ -100,6 +101,62 @@ static rows pooled_backward(pare_tape *t, const rows *dy, const rows *from)
     return dx;
 }
 
+/* ---- a tied head of which tokens share a row ---------------------------------------------------- */
+
+typedef struct spread_job {
+    const rows *from;
+    rows *to;
+    const pare_embedding *s;
+    const pare_weight *bias;
+} spread_job;
+
+static void spread_span(void *self, const span *s)
+{
+    const spread_job *const w = self;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const stored = row_read(w->from, i, s->row[0]);
+        double *const y = row_write(w->to, i, s->row[1]);
+        for (size_t o = 0; o < w->s->vocab; o++)
+            y[o] = stored[w->s->rows[o]] + (pare_has(w->bias) ? pare_weight_at(w->bias, o) : 0);
+        row_done(w->to, i, y);
+    }
+}
+
+static void gather_span(void *self, const span *s)
+{
+    const spread_job *const w = self;
+    for (size_t i = s->first; i < s->end; i++) {
+        const double *const dy = row_read(w->from, i, s->row[0]);
+        double *const stored = row_write(w->to, i, s->row[1]);
+        memset(stored, 0, w->to->d * sizeof *stored);
+        for (size_t o = 0; o < w->s->vocab; o++) stored[w->s->rows[o]] += dy[o];
+        row_done(w->to, i, stored);
+    }
+}
+
+static rows output_map(pare_tape *t, const rows *x, const pare_weight *w, const pare_weight *b)
+{
+    const pare_embedding *const s = &t->m->embedding;
+    if (!pare_output_map(t->m)) return tape_dense(t, x, w, b);
+    const rows stored = tape_dense(t, x, w, NULL);
+    rows y = tape_new_rows(t, x->n, s->vocab);
+    spread_job job = {&stored, &y, s, b};
+    tape_spans(t, x->n, s->vocab, 0, NULL, spread_span, &job);
+    return y;
+}
+
+static rows output_map_backward(pare_tape *t, const rows *dy, const rows *x, const pare_weight *w,
+                                const pare_weight *b)
+{
+    const pare_embedding *const s = &t->m->embedding;
+    if (!pare_output_map(t->m)) return tape_dense_backward(t, dy, x, w, b);
+    rows stored = tape_new_rows(t, dy->n, w->rows);
+    spread_job job = {dy, &stored, s, b};
+    tape_bias_backward(t, b, dy);
+    tape_spans(t, dy->n, s->vocab, 0, NULL, gather_span, &job);
+    return tape_dense_backward(t, &stored, x, w, NULL);
+}
+
 rows tape_output(pare_tape *t, const rows *x)
 {
     const pare_output_head *const head = &t->m->head;
@@ -116,7 +173,7 @@ rows tape_output(pare_tape *t, const rows *x)
         k->act = tape_new_rows(t, k->pre.n, k->pre.d);
         tape_act(t, &step, &k->act);
     }
-    const rows y = pare_has(w) ? tape_dense(t, &k->act, w, &head->out.b) : k->act;
+    const rows y = pare_has(w) ? output_map(t, &k->act, w, &head->out.b) : k->act;
     const pare_norm unit = pare_head_unit_norm(t->m);
     return head->normalize ? tape_norm(t, &k->unit, &y, &unit) : y;
 }
@@ -133,7 +190,7 @@ void tape_output_backward(pare_tape *t, rows *dx, const rows *dy)
         tape_norm_backward(t, &k->unit, &d, dy, NULL, &unit);
     }
     if (pare_has(w)) {
-        d = tape_dense_backward(t, &d, &k->act, w, &head->out.b);
+        d = output_map_backward(t, &d, &k->act, w, &head->out.b);
     } else if (!head->normalize) { /* dy is not ours to change */
         d = tape_new_rows(t, k->act.n, k->act.d);
         tape_sum(t, &d, dy, NULL);

@@ -6,25 +6,9 @@
 #undef fail /* of cmocka; check.h has a function of that name */
 #include "../../check/check.h"
 
-void show_progress(job *j, double work)
-{
-    (void)j, (void)work;
-}
-
 typedef struct scene {
     char dir[200], cert[300], unpacked[300];
-    unsigned char text[65536];
-    size_t n;
 } scene;
-
-static void read_certificate_of(scene *s, const char *name)
-{
-    FILE *const f = fopen(test_path(s->cert, s->dir, name), "rb");
-    assert_non_null(f);
-    s->n = fread(s->text, 1, sizeof s->text, f);
-    fclose(f);
-    assert_true(s->n > 0 && s->n < sizeof s->text);
-}
 
 /* The exit code, what was said, and how much of it was refuted. */
 static int run(const scene *s, char why[600], size_t *refuted)
@@ -33,20 +17,20 @@ static int run(const scene *s, char why[600], size_t *refuted)
                        .most_work = 1e9,
                        .most_balls = 1 << 20,
                        .unpacked = *s->unpacked ? s->unpacked : NULL};
-    job j = {.o = &o, .link = ""};
-    const bool good = check_certificate(&j, s->cert, s->dir, s->text, s->n);
-    snprintf(why, 600, "%s", j.t.text);
-    *refuted = j.count[REFUTED];
-    const int code = j.t.code;
-    assert_int_equal(good, code == 0);
-    release(&j, NULL, NULL);
-    return code;
+    job j = {.o = &o};
+    const bool good = check_certificate(&j, s->cert);
+    snprintf(why, 600, "%s", j.trouble);
+    *refuted = count_of(&j, REFUTED);
+    assert_int_equal(good, j.code == 0);
+    end_job(&j);
+    return j.code;
 }
 
-static void refuse_each(const scene *s)
+static void refuse_each(scene *s, const char *name)
 {
     char why[600];
     size_t refuted;
+    test_path(s->cert, s->dir, name);
     assert_int_equal(run(s, why, &refuted), 0);
     for (int once = 0; once < 2; once++) {
         bool hit = true;
@@ -75,30 +59,25 @@ static void without_memory_there_is_a_reason_and_no_verdict(void **state)
     command(s.dir, "data model --kind graph --dim 4 --heads 1 --layers 1 -o g");
     command(s.dir, "data minesweeper --side 3 --seed 1 -o a.npz");
     command(s.dir, "width g --method qk --qk-dim 2 --data a.npz -o qk");
-    read_certificate_of(&s, "qk.cert.json");
-    refuse_each(&s);
+    refuse_each(&s, "qk.cert.json");
     command(
         s.dir,
         "data model --kind bert --dim 4 --heads 2 --layers 1 --context 3 --vocab 4 --ffn 2 -o b");
     command(s.dir, "data random --count 3 --tokens 3 --vocab 4 -o h.npy");
     command(s.dir, "depth b --kind uniform --layers 0 --data h.npy --ball 0.1 -o d");
-    read_certificate_of(&s, "d.cert.json");
-    refuse_each(&s);
+    refuse_each(&s, "d.cert.json");
     command(s.dir, "fold b --data h.npy -o fb");
     command(s.dir, "depth fb --kind uniform --layers 0 --data h.npy -o d3");
     command(s.dir, "compose fb.cert.json d3.cert.json -o chain.cert.json");
-    read_certificate_of(&s, "chain.cert.json");
-    refuse_each(&s);
+    refuse_each(&s, "chain.cert.json");
     command(s.dir, "data model --dim 4 --heads 2 --layers 1 --context 4 --vocab 4 --ffn 2 -o m");
     command(s.dir, "length m --tokens 4 --oracle 2 --certify -o len.json");
     command(s.dir, "verify len.json.cert.json --unpack plain");
-    read_certificate_of(&s, "len.json.cert.json");
     test_path(s.unpacked, s.dir, "plain");
-    refuse_each(&s);
+    refuse_each(&s, "len.json.cert.json");
     command(s.dir, "ticket m --bits 8 --allow-larger -o t");
     command(s.dir, "verify t.cert.json --unpack plain -f");
-    read_certificate_of(&s, "t.cert.json");
-    refuse_each(&s);
+    refuse_each(&s, "t.cert.json");
     test_rmdir(s.dir);
 }
 

@@ -60,11 +60,37 @@ static void also_where_rows_are_cut_into_ranges(void **state)
     pare_model_free(m);
 }
 
+static void also_where_inputs_go_together(void **state)
+{
+    (void)state;
+    pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+    pare_model *m;
+    pare_err err = {0};
+    static const int64_t ids[] = {1, 2, 3, 4, 5};
+    pare_input in[] = {{.batch = 1, .tokens = 3, .ids = ids},
+                       {.batch = 1, .tokens = 5, .ids = ids}};
+    static float y[8 * 256];
+    pare_status st;
+    long at = 0;
+    assert_ok(pare_random_model(&m, &o, &err), &err);
+    do {
+        fail_alloc_after(at++);
+        st = pare_forward_set(y, PARE_F32, m, &(pare_inputs){2, in}, NULL, &err);
+        const bool hit = fail_alloc_hit();
+        fail_alloc_after(-1);
+        assert_true(st == (hit ? PARE_ERR_MEMORY : PARE_OK));
+    } while (st != PARE_OK && at < 1000);
+    assert_int_equal(st, PARE_OK);
+    assert_true(at > 4);
+    pare_model_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_failing_allocation_is_an_error),
         cmocka_unit_test(also_where_rows_are_cut_into_ranges),
+        cmocka_unit_test(also_where_inputs_go_together),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
-/* Tests src/ticket/{entering,feedback,fit_feedback,feedback_rate}.c: errors that later entries make
+/* Tests src/model/{input_moments,feedback}.c and src/ticket/{fit_feedback,feedback_rate}.c: errors that later entries make
  * good, and bits that are chosen by what they cost. */
 #include "pare_test.h"
 #include "ticket/fit_feedback.h"
 #include "ticket/ticket_matrix.h"
 #include "linalg/matrix.h"
+#include "model/source.h"
 #include "ticket/ticket_internal.h"
 #include <pare/pare.h>
 
@@ -131,7 +132,7 @@ static pare_status look(void *self, const char *name, pare_weight *w, bool vecto
     visitor *const v = self;
     input_moments e;
     if (!pare_has(w) || vector) return PARE_OK;
-    assert_ok(input_moments_of(&e, v->a, v->m, v->m, matrix_stream(name), v->set, NULL, err), err);
+    assert_ok(input_moments_of(&e, v->a, v->m, v->m, pare_source_of(name), v->set, NULL, err), err);
     if (!e.square.v) return PARE_OK;
     v->known++;
     assert_int_equal(e.square.rows, w->cols);
@@ -164,7 +165,7 @@ static void the_rows_of_the_last_map_give_the_outputs(void **state)
     const pare_weight *const w = m->head.tied ? &m->embedding.table : &m->head.out.w;
     const char *const name = m->head.tied ? "embedding.embedding" : "head.out.weight";
     assert_ok(pare_inputs_random(&set, *state, m, 1, 12, 1, NULL), NULL);
-    assert_ok(input_moments_of(&e, *state, m, m, matrix_stream(name), &set, NULL, NULL), NULL);
+    assert_ok(input_moments_of(&e, *state, m, m, pare_source_of(name), &set, NULL, NULL), NULL);
     pare_mat wide = pare_mat_new(*state, w->rows, w->cols),
              half = pare_mat_new(*state, w->rows, w->cols),
              got = pare_mat_new(*state, w->rows, w->rows), out = pare_mat_new(*state, 12, w->rows),

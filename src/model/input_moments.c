@@ -1,6 +1,6 @@
 /* input_moments.c - second moments of the rows that enter a matrix: they are the outputs of the
  * model truncated before it, so an ordinary forward pass computes them. */
-#include "model/source.h"
+#include "source.h"
 #include "input_moments.h"
 #include "linalg/matrix.h"
 #include <pare/run.h>

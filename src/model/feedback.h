@@ -1,7 +1,6 @@
-/* feedback.h - error feedback between the weights of one output (feedback.c). Private to this
- * folder. */
-#ifndef PARE_SRC_TICKET_FEEDBACK_H
-#define PARE_SRC_TICKET_FEEDBACK_H
+/* feedback.h - error feedback between the weights of one output (feedback.c). */
+#ifndef PARE_MODEL_FEEDBACK_H
+#define PARE_MODEL_FEEDBACK_H
 #include "input_moments.h"
 
 /* The weights of an output are settled one input after the other, in this order. */

@@ -1,7 +1,7 @@
 /* input_moments.h - second moments of the rows that enter a matrix of a model: they weight its
- * errors. Private to this folder. */
-#ifndef PARE_SRC_TICKET_INPUT_MOMENTS_H
-#define PARE_SRC_TICKET_INPUT_MOMENTS_H
+ * errors. */
+#ifndef PARE_MODEL_INPUT_MOMENTS_H
+#define PARE_MODEL_INPUT_MOMENTS_H
 #include <pare/run.h>
 
 /* Second moments of the rows x of f and y of g that enter the matrix with this stream (which says

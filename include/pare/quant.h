@@ -1,0 +1,57 @@
+/* pare/quant.h - weights as integers of 2 to 8 bits, with a scale for every group of them
+ * (docs/quant.md). pare_reduce makes such a model from file to file (pare/cut.h):
+ *
+ *   pare_reduce_opts o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_QUANT);
+ *   o.from = "model.safetensors", o.to = "small.safetensors", o.data = "text.txt";
+ *   o.quant.bits = 4;
+ *   st = pare_reduce(&r, arena, model, &o, NULL, &err);
+ *
+ * Every matrix is quantized; biases, gains and the parameters of norms stay numbers. */
+#ifndef PARE_QUANT_H
+#define PARE_QUANT_H
+#include <pare/cert.h>
+
+typedef enum pare_quant_method {
+    PARE_QUANT_RTN, /* round to nearest; each group's scale has the least weighted square error */
+    PARE_QUANT_GPTQ /* one input after the other; the weights that are still open make good for the
+                       errors so far (Frantar et al. 2023) */
+} pare_quant_method;
+extern const char *const pare_quant_method_names[]; /* ended by NULL */
+
+typedef struct pare_quant_opts {
+    pare_quant_method method;
+    size_t bits;             /* 2 to 8; with max_bytes: at most; 0: 8 */
+    size_t embedding_bits;   /* of embeddings, positions and output heads; 0: as `bits` */
+    size_t group;            /* weights of a row that share a scale; 0: the whole row */
+    bool affine;             /* an offset for every group as well */
+    size_t max_bytes;        /* of the file: bits are dealt out to the matrices; 0: `bits` for all */
+    pare_dtype dtype;        /* of weights that stay numbers; 0: as in the input */
+    const pare_inputs *fit;  /* whose rows weight the errors; NULL: all errors weigh the same */
+} pare_quant_opts;
+#define PARE_QUANT_OPTS_DEFAULT                                                                    \
+    {                                                                                              \
+        .method = PARE_QUANT_GPTQ, .bits = 8, .group = 32                                          \
+    }
+enum { PARE_QUANT_LEAST_BITS = 2, PARE_QUANT_MOST_BITS = 8 };
+
+typedef struct pare_quant_matrix {
+    const char *name;
+    size_t rows, cols, group;
+    unsigned bits;
+    bool affine, measured; /* measured: errors are weighted by the inputs of the matrix */
+    size_t bytes;          /* in the file */
+    double error;          /* relative: |E|_F / |W|_F */
+    double output_error;   /* |E x| / |W x| over the rows x that enter it; measured only */
+} pare_quant_matrix;
+
+typedef struct pare_quant_report {
+    size_t n;
+    pare_quant_matrix *matrix; /* those that were quantized */
+    uint64_t weights, bytes;   /* of these */
+    uint64_t numbers;          /* weights that stayed numbers */
+    uint64_t number_bytes;
+} pare_quant_report;
+
+/* How it is proven, and proven again by pare_verify_file. */
+extern const pare_prover pare_quant_prover;
+#endif

@@ -1,0 +1,59 @@
+/* encode.c - one matrix by any method: integers, bytes, and the numbers that they expand to. */
+#include "encode.h"
+#include <math.h>
+
+const char *const pare_quant_method_names[] = {"rtn", "gptq", NULL};
+
+#define F16_LEAST 0x1p-14 /* the smallest f16 that has all its digits */
+#define F16_MOST  65504.0
+
+group_range group_range_of(const quant_job *job)
+{
+    const unsigned bits = (unsigned)job->bits;
+    group_range r = {.least = pare_int_groups_least(bits, job->affine),
+                     .most = pare_int_groups_most(bits, job->affine),
+                     .affine = job->affine};
+    double largest = 0;
+    for (size_t i = 0; i < job->rows * job->cols; i++)
+        largest = fmax(largest, fabs((double)job->w[i]));
+    r.wide = largest > 0 && (ldexp(largest, 1 - (int)bits) < F16_LEAST || largest > F16_MOST);
+    return r;
+}
+
+static pare_status code_groups(pare_coded *coded, float **expanded, pare_arena *a,
+                               const quant_job *job, pare_arena *scratch, pare_err *err)
+{
+    static quant_method_fn *const methods[] = {[PARE_QUANT_RTN] = quant_rtn,
+                                               [PARE_QUANT_GPTQ] = quant_gptq};
+    const group_range r = group_range_of(job);
+    const size_t n = job->rows * job->cols, groups = (job->cols + job->group - 1) / job->group;
+    quant_groups to = {.groups = groups,
+                       .q = pare_alloc(scratch, n, 1),
+                       .scale = pare_alloc(scratch, job->rows * groups, sizeof(float))};
+    if (job->affine) to.offset = pare_alloc(scratch, job->rows * groups, sizeof(float));
+    *expanded = pare_alloc(a, n, sizeof **expanded);
+    if (!to.q || !to.scale || (job->affine && !to.offset) || !*expanded)
+        return pare_no_memory(err);
+    const pare_status st = methods[job->method](&to, job, &r, scratch, err);
+    if (st) return st;
+    const pare_int_groups g = {.rows = job->rows,
+                               .cols = job->cols,
+                               .group = job->group,
+                               .bits = (unsigned)job->bits,
+                               .q = to.q,
+                               .scale = to.scale,
+                               .offset = to.offset};
+    pare_int_groups_expand(*expanded, &g);
+    return pare_coded_groups(coded, a, &g, err);
+}
+
+pare_status quant_matrix(pare_coded *coded, float **expanded, pare_arena *a, const quant_job *job,
+                         pare_err *err)
+{
+    PARE_ASSERT(job->group > 0 && job->group <= job->cols);
+    pare_arena *const scratch = pare_arena_new();
+    const pare_status st = scratch ? code_groups(coded, expanded, a, job, scratch, err)
+                                   : pare_no_memory(err);
+    pare_arena_free(scratch);
+    return st;
+}
