@@ -18,7 +18,9 @@ static const char *const names[] = {"d/config.json",
                                     "d/tokenizer.json",
                                     "d/tokenizer_config.json",
                                     "d/vocab.txt",
-                                    "d/pytorch_model.bin"};
+                                    "d/pytorch_model.bin",
+                                    "d/added_tokens.json",
+                                    "d/sentencepiece.bpe.model"};
 enum { NAMES = sizeof names / sizeof *names, RECORD = 3 };
 
 /* The record at `at`: which file, and the bytes of it (all that are left, if it claims more). */

@@ -1,7 +1,8 @@
 /* Tokenizers: the first part is a byte for the kind and the vocabulary, the second is text. Ids
  * are in range; what is encoded by bytes or byte pairs decodes to the same text. The kinds behind the
  * model's own are files that are made into a tokenizer.json first: vocab.txt, vocab.json with
- * merges.txt behind its first byte 0, tokenizer.model. */
+ * merges.txt behind its first byte 0, tokenizer.model, sentencepiece.bpe.model, and added_tokens.json with
+ * vocab.txt behind its first byte 0. */
 #include "fuzz.h"
 #include "text/tokenizer_folder.h"
 #include <pare/run.h>
@@ -50,24 +51,44 @@ static void use(pare_arena *a, pare_tokenizer_kind kind, const pare_tokenizer *t
     FUZZ_EXPECT(len == 0);
 }
 
-enum { KINDS = PARE_TOK_JSON + 1, WORDPIECE = KINDS, BPE_FILES, SENTENCEPIECE, ALL };
+enum {
+    KINDS = PARE_TOK_JSON + 1,
+    WORDPIECE = KINDS,
+    BPE_FILES,
+    SENTENCEPIECE,
+    FAIRSEQ,
+    ADDED,
+    ALL
+};
 
 /* The files as a tokenizer.json, which must then be one. */
 static void use_files(pare_arena *a, unsigned what, const char *s, size_t n, const fuzz_parts *p)
 {
-    const pare_tokenizer_config c = {.class = what == BPE_FILES ? "RobertaTokenizer" : ""};
+    pare_tokenizer_config c = {.class = what == BPE_FILES ? "RobertaTokenizer"
+                                        : what == FAIRSEQ ? "XLMRobertaTokenizer"
+                                                          : ""};
     const char *const zero = n ? memchr(s, 0, n) : NULL, *notes = NULL;
     const size_t first = zero ? (size_t)(zero - s) : n, second = zero ? n - first - 1 : 0;
     pare_err err = {0};
-    cJSON *root = NULL;
+    cJSON *root = NULL, *added = NULL;
     char *text = NULL;
     size_t bytes = 0;
     pare_tokenizer *t = NULL;
-    pare_status st =
-        what == WORDPIECE   ? pare_json_of_wordpiece(&root, a, (pare_piece){s, n}, &c, &notes, &err)
-        : what == BPE_FILES ? pare_json_of_bpe(&root, a, (pare_piece){s, first},
-                                               (pare_piece){zero ? zero + 1 : "", second}, &c, &err)
-                            : pare_json_of_sentencepiece(&root, a, (pare_piece){s, n}, &c, &err);
+    pare_piece words = {s, n};
+    if (what == ADDED) {
+        if (pare_json_parse(&added, s, first, &err) || !cJSON_IsObject(added)) {
+            cJSON_Delete(added);
+            return;
+        }
+        c.added = added;
+        words = (pare_piece){zero ? zero + 1 : "", second};
+    }
+    pare_status st = what == WORDPIECE || what == ADDED
+                         ? pare_json_of_wordpiece(&root, a, words, &c, &notes, &err)
+                     : what == BPE_FILES
+                         ? pare_json_of_bpe(&root, a, (pare_piece){s, first},
+                                            (pare_piece){zero ? zero + 1 : "", second}, &c, &err)
+                         : pare_json_of_sentencepiece(&root, a, (pare_piece){s, n}, &c, &err);
     fuzz_expect_said(st, &err);
     if (!st) st = pare_json_print(&text, &bytes, a, root, 0, &err);
     FUZZ_EXPECT(!root == !text);
@@ -75,6 +96,7 @@ static void use_files(pare_arena *a, unsigned what, const char *s, size_t n, con
     fuzz_expect_said(st, &err);
     if (!st) use(a, PARE_TOK_JSON, t, (const char *)p->b, p->nb);
     cJSON_Delete(root);
+    cJSON_Delete(added);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -41,12 +41,21 @@ static void *new_data(folder *f, size_t rows, size_t cols, pare_dtype t)
     return pare_work_alloc(&f->work, rows * cols, pare_dtype_size(t));
 }
 
+bool weight_is(const pare_weight *w, double v)
+{
+    for (size_t i = 0; pare_has(w) && i < w->rows * w->cols; i++)
+        if (pare_weight_at(w, i) != v) return false;
+    return true;
+}
+
 bool norm_affine(folder *f, affine *out, const pare_norm *n, size_t d)
 {
     const bool batch = n->kind == PARE_NORM_BATCH, mean = n->kind == PARE_NORM_MEAN;
     const bool any = batch || mean || pare_has(&n->gain) || pare_has(&n->bias);
     *out = (affine){.d = d, .centered = mean};
     if (!any || n->kind == PARE_NORM_NONE) return false;
+    if (f->standard && !batch && !mean && weight_is(&n->gain, 1) && weight_is(&n->bias, 0))
+        return false;
     out->scale = pare_work_alloc(&f->work, d, sizeof *out->scale);
     out->shift = pare_work_alloc(&f->work, d, sizeof *out->shift);
     if (f->work.st) return false;

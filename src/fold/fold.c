@@ -25,7 +25,23 @@ static void strip(folder *f, pare_norm *n)
     n->bias = none;
 }
 
+/* Whether this norm can move into a reader with that bias. */
+static bool may_enter(const folder *f, const pare_norm *n, const pare_weight *bias)
+{
+    return !f->standard || pare_has(bias) || weight_is(&n->bias, 0);
+}
+
 /* ---- attention ------------------------------------------------------------------------------- */
+
+/* As fold_attention reads them. */
+static bool may_enter_attention(const folder *f, const pare_attn *a)
+{
+    const pare_weight *const map[] = {&a->wq, &a->wk, &a->wv, &a->mix, &a->matrix};
+    const pare_weight *const bias[] = {&a->bq, &a->bk, &a->bv, &a->bv, &a->bo};
+    for (size_t i = 0; i < 5; i++)
+        if (pare_has(map[i]) && !may_enter(f, &a->in_norm, bias[i])) return false;
+    return true;
+}
 
 static pare_dtype attn_dtype(const pare_attn *a)
 {
@@ -78,7 +94,7 @@ void fold_attention(folder *f, pare_attn *a)
     /* The other kinds average the input itself: a shift would meet empty rows. */
     const bool maps_input = pare_attn_has_softmax(a->kind) || a->kind == PARE_ATTN_UNIFORM ||
                             a->kind == PARE_ATTN_LINEAR;
-    if (maps_input && norm_affine(f, &m, &a->in_norm, a->din)) {
+    if (maps_input && may_enter_attention(f, a) && norm_affine(f, &m, &a->in_norm, a->din)) {
         if (pare_has(&a->wq)) fold_before(f, &a->wq, &a->bq, &m);
         if (pare_has(&a->wk)) fold_before(f, &a->wk, &a->bk, &m);
         if (pare_has(&a->wv)) fold_before(f, &a->wv, &a->bv, &m);
@@ -88,12 +104,14 @@ void fold_attention(folder *f, pare_attn *a)
     }
     /* After the norm's bias may have made one. */
     const bool softmax = pare_attn_has_softmax(a->kind) || a->kind == PARE_ATTN_POOL;
-    if (!f->work.st && softmax && !f->rotary && pare_has(&a->bk)) {
+    if (!f->work.st && softmax && !f->rotary && pare_has(&a->bk) &&
+        !(f->standard && weight_is(&a->bk, 0))) {
         a->bk = (pare_weight){0};
         f->report->key_biases++;
     }
     /* bo + Wo bv, where Wo is the identity when it is absent. */
-    if (f->never_empty && pare_has(&a->bv) && pare_attn_has_softmax(a->kind)) {
+    const bool merged = !f->standard || (pare_has(&a->bo) && !weight_is(&a->bv, 0));
+    if (f->never_empty && merged && pare_has(&a->bv) && pare_attn_has_softmax(a->kind)) {
         const pare_dtype t = pare_has(&a->bo) ? a->bo.dtype : attn_dtype(a);
         void *const data = pare_work_alloc(&f->work, a->dout, pare_dtype_size(t));
         if (!data) return;
@@ -120,8 +138,10 @@ void fold_ffn(folder *f, pare_ffn *n)
 {
     affine m;
     if (n->kind == PARE_FFN_NONE) return;
-    if (norm_affine(f, &m, &n->in_norm, n->din)) {
-        const size_t readers = n->kind == PARE_FFN_GATED ? 2 : 1;
+    const size_t readers = n->kind == PARE_FFN_GATED ? 2 : 1;
+    bool may = true;
+    for (size_t i = 0; i < readers; i++) may = may && may_enter(f, &n->in_norm, &n->layers[i].b);
+    if (may && norm_affine(f, &m, &n->in_norm, n->din)) {
         for (size_t i = 0; i < readers; i++) fold_before(f, &n->layers[i].w, &n->layers[i].b, &m);
         strip(f, &n->in_norm);
     }
@@ -152,23 +172,31 @@ void fold_head(folder *f, pare_output_head *t)
     if (t->pool == PARE_POOL_MAX) return;
     pare_dense *const reader = pare_has(&t->dense.w) ? &t->dense : &t->out;
     if (!pare_has(&reader->w)) return; /* tied, or no head at all */
+    if (!may_enter(f, &t->norm, &reader->b)) return;
     if (!norm_affine(f, &m, &t->norm, reader->w.cols)) return;
     if (reader == &t->out && t->act != PARE_ACT_NONE) return; /* act stands in between */
     fold_before(f, &reader->w, &reader->b, &m);
     strip(f, &t->norm);
 }
 
-pare_status pare_fold(pare_model **out, pare_fold_report *report, const pare_model *in,
-                      pare_err *err)
+folder folder_of(const pare_model *m, bool standard, pare_arena *a, pare_fold_report *report,
+                 pare_err *err)
+{
+    return (folder){.work = {.arena = a, .err = err},
+                    .rotary = pare_model_is_rotary(m),
+                    .never_empty = pare_never_empty(&m->pattern),
+                    .standard = standard,
+                    .report = report};
+}
+
+pare_status fold_model(pare_model **out, pare_fold_report *report, const pare_model *in,
+                       bool standard, pare_err *err)
 {
     pare_model *m = NULL;
     pare_status st = pare_model_clone(&m, in, err);
     if (st) return st;
     *report = (pare_fold_report){0};
-    folder f = {.work = {.arena = m->arena, .err = err},
-                .rotary = pare_model_is_rotary(in),
-                .never_empty = pare_never_empty(&in->pattern),
-                .report = report};
+    folder f = folder_of(in, standard, m->arena, report, err);
     fold_embedding(&f, &m->embedding);
     for (size_t b = 0; !f.work.st && b < m->nblocks; b++) {
         fold_attention(&f, &m->blocks[b].attn);
@@ -182,4 +210,10 @@ pare_status pare_fold(pare_model **out, pare_fold_report *report, const pare_mod
     }
     *out = m;
     return st;
+}
+
+pare_status pare_fold(pare_model **out, pare_fold_report *report, const pare_model *in,
+                      pare_err *err)
+{
+    return fold_model(out, report, in, false, err);
 }

@@ -9,8 +9,17 @@
 typedef struct folder {
     pare_work work;
     bool rotary, never_empty;
+    /* Only what tensors that the model has can hold: no bias is made where there is none, and norms
+     * whose gains are 1 and biases 0 already, as well as biases of 0, are let be. */
+    bool standard;
     pare_fold_report *report;
 } folder;
+folder folder_of(const pare_model *m, bool standard, pare_arena *a, pare_fold_report *report,
+                 pare_err *err);
+
+/* pare_fold; `standard`: as a Hugging Face folder of the model's family can hold it. */
+PARE_MUST_USE pare_status fold_model(pare_model **out, pare_fold_report *report,
+                                     const pare_model *in, bool standard, pare_err *err);
 
 /* Each changes the struct in place; the weights it replaces are new ones in the arena. */
 void fold_attention(folder *f, pare_attn *a);
@@ -49,6 +58,8 @@ typedef struct affine {
 /* What a norm does besides its division (all of it for batch and mean-only norms); false when it
  * does nothing, or after a failure. */
 bool norm_affine(folder *f, affine *out, const pare_norm *n, size_t d);
+/* Whether every number of a weight is v; also of one that is absent. */
+bool weight_is(const pare_weight *w, double v);
 /* (w, b) reads the affine map's output:  w (s P x + t) + b  =  w' x + b'.  b may be absent. */
 void fold_before(folder *f, pare_weight *w, pare_weight *b, const affine *m);
 /* The affine map reads what (w, b) writes:  s (w x + b) + t. Rows repeat with period d (stacked

@@ -18,6 +18,7 @@
 #include "export_hf.h"
 #include "export_like.h"
 #include "import_families.h"
+#include "model/model_equality.h"
 #include "model/model_facts.h"
 
 #include <dirent.h>
@@ -116,6 +117,17 @@ static const block_part parts[] = {
 };
 /* clang-format on */
 
+/* Of the head, where a fold may change them: the last norm and the map that reads it. */
+static const struct {
+    const char *key;
+    size_t at; /* offset in pare_model */
+    block_part part;
+} head_parts[] = {
+    {"norm.weight", offsetof(pare_model, head.norm.gain), {"", {0}, 0, false, 1}},
+    {"lm_head.weight", offsetof(pare_model, head.out.w), {"", {0}, 0, false, 0}},
+    {"score.weight", offsetof(pare_model, head.out.w), {"", {0}, 0, false, 0}},
+};
+
 /* One tensor of the new file: bytes of the source, or numbers of the model. */
 typedef struct new_tensor {
     const st_tensor *from;
@@ -167,6 +179,20 @@ static bool is_removed(const like *x, size_t block)
     return block + x->extra >= x->m->nblocks;
 }
 
+static void plan_head_tensor(const like *x, new_tensor *t)
+{
+    const char *const key = im_key(t->from->name);
+    for (size_t i = 0; i < sizeof head_parts / sizeof *head_parts; i++) {
+        const pare_weight *const w = (const pare_weight *)((const char *)x->m + head_parts[i].at);
+        const pare_weight *const old =
+            (const pare_weight *)((const char *)x->in + head_parts[i].at);
+        if (strcmp(key, head_parts[i].key) != 0 || !pare_has(old) || pare_same_weight(w, old))
+            continue;
+        t->part = &head_parts[i].part;
+        t->w[t->nw++] = w;
+    }
+}
+
 static new_tensor plan_tensor(like *x, const st_tensor *from)
 {
     const bool converted = x->dtype && is_floating(from->dtype);
@@ -174,7 +200,10 @@ static new_tensor plan_tensor(like *x, const st_tensor *from)
     const char *rest = NULL;
     size_t block = 0, rows = 0;
     memcpy(t.shape, from->shape, sizeof t.shape);
-    if (!split_key(im_key(from->name), &block, &rest)) return t;
+    if (!split_key(im_key(from->name), &block, &rest)) {
+        plan_head_tensor(x, &t);
+        return t;
+    }
     t.removed = is_removed(x, block);
     for (size_t i = 0; i < sizeof parts / sizeof *parts && !t.removed; i++)
         if (strcmp(parts[i].rest, rest) == 0) t.part = &parts[i];

@@ -49,8 +49,7 @@ pare_status reduce_fits_folder(const pare_model *m, const pare_reduce_opts *o, p
                          "a model of the kind '%s' is not written as a folder; set any_shape",
                          m->name ? m->name : "unknown");
     switch (o->kind) {
-    case PARE_REDUCE_FOLD:
-        why = "its config cannot say that norms have no gains and keys no biases";
+    case PARE_REDUCE_FOLD: /* into the tensors that it has */
         break;
     case PARE_REDUCE_WIDTH:
         why = width_obstacle(&o->width);

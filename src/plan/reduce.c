@@ -3,6 +3,7 @@
 #include "cert/heldout.h"
 #include "reduce_parts.h"
 #include "base/support.h"
+#include "fold/fold_parts.h"
 #include "cert/outputs.h"
 #include "data/evaluate.h"
 #include "fold/share_rows.h"
@@ -286,7 +287,13 @@ static pare_status reduce_fold(reducer *r)
     pare_model *folded = NULL;
     if (r->o->share_rows) return reduce_share_rows(r);
     pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = true});
-    if (!st) st = pare_fold(&folded, &r->out->fold, r->m, r->err);
+    pare_fold_report *const f = &r->out->fold;
+    if (!st) st = fold_model(&folded, f, r->m, r->o->folder, r->err);
+    if (!st && r->o->folder && f->norms + f->key_biases + f->value_biases == 0)
+        st = pare_fail(r->err, PARE_ERR_PROMISE,
+                       "nothing to fold: no norm and no bias can move into the weights around it "
+                       "with the tensors that a folder of the kind '%s' has; nothing was written",
+                       r->m->name);
     if (!st && r->o->dtype) st = pare_model_round(folded, NULL, r->o->dtype, r->err);
     reduce_phase(r, NULL, 92);
     if (!st) st = reduce_publish(r, &folded, "fold");

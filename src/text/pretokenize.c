@@ -7,6 +7,7 @@
 #include "base/list.h"
 #include "base/support.h"
 #include "unicode.h"
+#include "unicode_scripts.h"
 #include <string.h>
 
 typedef enum split_behavior {
@@ -139,6 +140,11 @@ static pare_status read_one(void *self, const char *type, const cJSON *entry, pa
         p->invert = true;
         return pare_regex_new(&p->pattern, r->arena, WHITESPACE_PATTERN,
                               sizeof WHITESPACE_PATTERN - 1, false, err);
+    }
+    if (strcmp(type, "UnicodeScripts") == 0) {
+        p->kind = CUT_PATTERN;
+        p->invert = true;
+        return pare_scripts_pattern(&p->pattern, r->arena, err);
     }
     if (strcmp(type, "WhitespaceSplit") == 0 || strcmp(type, "BertPreTokenizer") == 0) {
         p->set = SET_SPACE;

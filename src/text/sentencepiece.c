@@ -1,4 +1,5 @@
-/* sentencepiece.c - tokenizer.model: SentencePiece's own file, BPE and Unigram (tokenizer_folder.h).
+/* sentencepiece.c - tokenizer.model and sentencepiece.bpe.model: SentencePiece's own file, BPE and
+ * Unigram (tokenizer_folder.h).
  *
  * The file is a message of protobuf:
  *
@@ -308,11 +309,80 @@ static bool add_around(cJSON *root, const model *m)
     return ok;
 }
 
+/* How a class of transformers uses such a file. Those of fairseq put entries of their own before the
+ * file's, of which the first `dropped` are left out, and the mask behind them; each text stands between
+ * <s> and </s>. */
+typedef struct family {
+    const char *class;
+    size_t dropped, nown;
+    entry own[5];
+} family;
+static const family families[] = {
+    {.class = ""},
+    {.class = "LlamaTokenizer"},
+    {.class = "XLMRobertaTokenizer",
+     .dropped = 3,
+     .nown = 4,
+     .own =
+         {{"<s>", 0, CONTROL}, {"<pad>", 0, CONTROL}, {"</s>", 0, CONTROL}, {"<unk>", 0, UNKNOWN}}},
+    /* The ids of its own <s> and </s> are not used: those of the file are. */
+    {.class = "CamembertTokenizer",
+     .dropped = 1,
+     .nown = 5,
+     .own = {{"<s>NOTUSED", 0, UNUSED},
+             {"<pad>", 0, CONTROL},
+             {"</s>NOTUSED", 0, UNUSED},
+             {"<unk>", 0, UNKNOWN},
+             {"<unk>NOTUSED", -100, UNUSED}}},
+};
+enum { FAIRSEQ_UNKNOWN = 3 };
+
+/* The same class, be its name that of the one in Rust ("Fast"). */
+static pare_status find_family(const family **out, const char *class, pare_err *err)
+{
+    for (size_t i = 0; i < sizeof families / sizeof *families; i++) {
+        const size_t n = strlen(families[i].class);
+        *out = &families[i];
+        if (strncmp(class, families[i].class, n) == 0 &&
+            (class[n] == '\0' || (n > 0 && strcmp(class + n, "Fast") == 0)))
+            return PARE_OK;
+    }
+    return pare_fail(err, PARE_ERR_INPUT,
+                     "tokenizer_class is \"%.60s\", and pare knows how LlamaTokenizer, "
+                     "XLMRobertaTokenizer and CamembertTokenizer use such a file; a "
+                     "tokenizer.json says it for others",
+                     class);
+}
+
+static pare_status renumber(model *m, const family *f, pare_err *err)
+{
+    if (f->nown == 0) return PARE_OK;
+    if (m->type != 1 || m->n < f->dropped)
+        return pare_fail(err, PARE_ERR_INPUT, "is not the Unigram model that a %s has", f->class);
+    const size_t rest = m->n - f->dropped, n = f->nown + rest + 1;
+    entry *const v = pare_alloc(m->arena, n, sizeof *v);
+    if (!v) return pare_no_memory(err);
+    memcpy(v, f->own, f->nown * sizeof *v);
+    memcpy(v + f->nown, m->v + f->dropped, rest * sizeof *v);
+    v[n - 1] = (entry){"<mask>", 0, CONTROL};
+    m->v = v;
+    m->n = n;
+    m->unk = FAIRSEQ_UNKNOWN;
+    m->bos = m->eos = n;
+    for (size_t i = 0; i < n; i++) {
+        if (m->bos == n && strcmp(v[i].text, "<s>") == 0) m->bos = i;
+        if (m->eos == n && strcmp(v[i].text, "</s>") == 0) m->eos = i;
+    }
+    return PARE_OK;
+}
+
 /* Tokens that are found before anything else: control tokens are special, users' own are not. */
-static pare_status add_tokens(cJSON *root, const model *m, const pare_tokenizer_config *c,
-                              pare_err *err)
+static pare_status add_tokens(cJSON *root, const model *m, const family *f,
+                              const pare_tokenizer_config *c, pare_err *err)
 {
     static const char *const no_defaults[PARE_SPECIAL_TOKENS] = {NULL};
+    static const char *const fairseq[PARE_SPECIAL_TOKENS] = {"<s>", "</s>",  "<unk>", "</s>",
+                                                             "<s>", "<pad>", "<mask>"};
     cJSON *const ids = cJSON_CreateObject();
     pare_status st = ids ? PARE_OK : pare_no_memory(err);
     for (size_t i = 0; i < m->n && !st; i++) {
@@ -320,7 +390,7 @@ static pare_status add_tokens(cJSON *root, const model *m, const pare_tokenizer_
         if (type != CONTROL && type != UNKNOWN && type != USER_DEFINED) continue;
         if (!pare_json_add_size(ids, m->v[i].text, i)) st = pare_no_memory(err);
     }
-    if (!st) st = pare_add_tokens(root, c, no_defaults, ids, err);
+    if (!st) st = pare_add_tokens(root, c, f->nown ? fairseq : no_defaults, ids, err);
     cJSON *const list = cJSON_GetObjectItemCaseSensitive(root, "added_tokens");
     bool *const there = pare_alloc(m->arena, m->n, sizeof *there);
     const cJSON *id, *token;
@@ -338,26 +408,14 @@ static pare_status add_tokens(cJSON *root, const model *m, const pare_tokenizer_
                                   (size_t)id->valuedouble, id->string, false, special))
             st = pare_no_memory(err);
     }
-    bool bos = true, eos = false;
-    if (!st) st = pare_json_bool_opt(&bos, c->config, "add_bos_token", err);
-    if (!st) st = pare_json_bool_opt(&eos, c->config, "add_eos_token", err);
+    bool bos = true, eos = f->nown > 0;
+    if (!st && !f->nown) st = pare_json_bool_opt(&bos, c->config, "add_bos_token", err);
+    if (!st && !f->nown) st = pare_json_bool_opt(&eos, c->config, "add_eos_token", err);
     if (!st)
         st = pare_add_template(root, ids, bos && m->bos < m->n ? m->v[m->bos].text : NULL,
                                eos && m->eos < m->n ? m->v[m->eos].text : NULL, err);
     cJSON_Delete(ids);
     return st;
-}
-
-/* Classes of transformers that use the file's ids as they are. */
-static pare_status check_class(const char *class, pare_err *err)
-{
-    static const char *const known[] = {"", "LlamaTokenizer", "LlamaTokenizerFast"};
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (strcmp(class, known[i]) == 0) return PARE_OK;
-    return pare_fail(err, PARE_ERR_INPUT,
-                     "tokenizer_class is \"%.60s\", and pare knows how LlamaTokenizer uses such a "
-                     "file; a tokenizer.json says it for others",
-                     class);
 }
 
 pare_status pare_json_of_sentencepiece(cJSON **out, pare_arena *a, pare_piece bytes,
@@ -366,8 +424,10 @@ pare_status pare_json_of_sentencepiece(cJSON **out, pare_arena *a, pare_piece by
     model m = {.arena = a, .type = 1, .bos = 1, .eos = 2};
     m.prefix = m.once = m.escape = true; /* protobuf leaves out what is as usual */
     *out = NULL;
-    pare_status st = check_class(c->class ? c->class : "", err);
+    const family *f = NULL;
+    pare_status st = find_family(&f, c->class ? c->class : "", err);
     if (!st) st = read_model(&m, bytes, err);
+    if (!st) st = renumber(&m, f, err);
     if (!st && m.unk >= m.n)
         st = pare_fail(err, PARE_ERR_INPUT, "the unknown token is %llu in a vocabulary of %zu",
                        (unsigned long long)m.unk, m.n);
@@ -379,7 +439,7 @@ pare_status pare_json_of_sentencepiece(cJSON **out, pare_arena *a, pare_piece by
     else
         st = m.type == 2 ? add_bpe(to, &m, err) : add_unigram(to, &m, err);
     if (!st && !add_around(root, &m)) st = pare_no_memory(err);
-    if (!st) st = add_tokens(root, &m, c, err);
+    if (!st) st = add_tokens(root, &m, f, c, err);
     if (st)
         cJSON_Delete(root);
     else

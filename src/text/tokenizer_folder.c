@@ -1,10 +1,12 @@
 /* tokenizer_folder.c - the tokenizer of a folder as Hugging Face lays it out (text_internal.h).
  *
  * tokenizer.json is taken as it is. Without it one is made from vocab.txt, from vocab.json and
- * merges.txt or from tokenizer.model, as transformers does it. */
+ * merges.txt, from tokenizer.model or from sentencepiece.bpe.model, with added_tokens.json, as
+ * transformers does it. */
 #include "tokenizer_folder.h"
 #include "base/support.h"
 #include "text_internal.h"
+#include <math.h>
 #include <string.h>
 
 enum { MOST_SPECIAL = 1024 };
@@ -84,28 +86,84 @@ static pare_status add_known(cJSON *list, const cJSON *ids, const char *token, b
     return pare_no_memory(err);
 }
 
+static const char *const special_keys[PARE_SPECIAL_TOKENS] = {
+    "bos_token", "eos_token", "unk_token", "sep_token", "cls_token", "pad_token", "mask_token"};
+
+/* The list of either file; the first that has one. */
+static pare_status more_special(const cJSON **out, const pare_tokenizer_config *c, pare_err *err)
+{
+    const cJSON *const from[] = {get(c->config, "additional_special_tokens"),
+                                 get(c->special, "additional_special_tokens")};
+    *out = cJSON_IsArray(from[0]) ? from[0] : cJSON_IsArray(from[1]) ? from[1] : NULL;
+    if (cJSON_GetArraySize(*out) <= MOST_SPECIAL) return PARE_OK;
+    return pare_fail(err, PARE_ERR_INPUT, "more than %d additional_special_tokens", MOST_SPECIAL);
+}
+
+static const char *token_text(const cJSON *token)
+{
+    const cJSON *const text = cJSON_IsObject(token) ? get(token, "content") : token;
+    return cJSON_IsString(text) ? text->valuestring : NULL;
+}
+
+static bool is_special(const pare_tokenizer_config *c,
+                       const char *const defaults[PARE_SPECIAL_TOKENS], const cJSON *more,
+                       const char *token)
+{
+    const cJSON *entry;
+    for (size_t i = 0; i < PARE_SPECIAL_TOKENS; i++) {
+        const char *const text = pare_special_token(c, special_keys[i], defaults[i]);
+        if (text && strcmp(text, token) == 0) return true;
+    }
+    cJSON_ArrayForEach(entry, more)
+    {
+        const char *const text = token_text(entry);
+        if (text && strcmp(text, token) == 0) return true;
+    }
+    return false;
+}
+
+/* {"<extra>": 32000}: found before anything else, but for what is special in normalized text. */
+static pare_status add_added(cJSON *list, const pare_tokenizer_config *c,
+                             const char *const defaults[PARE_SPECIAL_TOKENS], const cJSON *more,
+                             pare_err *err)
+{
+    const cJSON *id;
+    cJSON_ArrayForEach(id, c->added)
+    {
+        const double v = cJSON_IsNumber(id) ? id->valuedouble : -1;
+        if (!(v >= 0 && v < 1e9 && v == floor(v)) || !id->string[0])
+            return pare_fail(err, PARE_ERR_INPUT, "added_tokens.json: \"%.60s\" has no id",
+                             id->string);
+        const bool special = is_special(c, defaults, more, id->string);
+        const bool strip = special && strcmp(id->string, "<mask>") == 0;
+        if (!pare_json_add_record(
+                list, NULL, "id:z content:s single_word:b lstrip:b rstrip:b normalized:b special:b",
+                (size_t)v, id->string, false, strip, false, !special, special))
+            return pare_no_memory(err);
+    }
+    return PARE_OK;
+}
+
 pare_status pare_add_tokens(cJSON *root, const pare_tokenizer_config *c,
                             const char *const defaults[PARE_SPECIAL_TOKENS], const cJSON *ids,
                             pare_err *err)
 {
-    static const char *const keys[PARE_SPECIAL_TOKENS] = {
-        "bos_token", "eos_token", "unk_token", "sep_token", "cls_token", "pad_token", "mask_token"};
     cJSON *const list = pare_json_add_array(root, "added_tokens");
-    const cJSON *token;
+    const cJSON *const decoder = get(c->config, "added_tokens_decoder"), *token, *more = NULL;
     if (!list) return pare_no_memory(err);
-    pare_status st = add_decoder(list, get(c->config, "added_tokens_decoder"), err);
+    pare_status st = more_special(&more, c, err);
+    if (!st && decoder) st = add_decoder(list, decoder, err);
+    if (!st && !decoder) st = add_added(list, c, defaults, more, err);
     for (size_t i = 0; i < PARE_SPECIAL_TOKENS && !st; i++) {
-        const char *const text = pare_special_token(c, keys[i], defaults[i]);
+        const char *const text = pare_special_token(c, special_keys[i], defaults[i]);
         /* RoBERTa's mask takes the blank before it. */
         const bool strip = text && strcmp(text, "<mask>") == 0;
         if (text) st = add_known(list, ids, text, strip, err);
     }
-    const cJSON *const more = get(c->config, "additional_special_tokens");
-    if (!st && cJSON_GetArraySize(more) > MOST_SPECIAL)
-        st = pare_fail(err, PARE_ERR_INPUT, "more than %d additional_special_tokens", MOST_SPECIAL);
     cJSON_ArrayForEach(token, more)
     {
-        if (!st && cJSON_IsString(token)) st = add_known(list, ids, token->valuestring, false, err);
+        const char *const text = token_text(token);
+        if (!st && text) st = add_known(list, ids, text, false, err);
     }
     return st;
 }
@@ -225,10 +283,11 @@ static pare_status put_ends(const finder *f, char **json, size_t *bytes, pare_pi
 static const char *class_of(const cJSON *tokenizer_config, const cJSON *config)
 {
     static const char *const by_type[][2] = {
-        {"gpt2", "GPT2Tokenizer"},       {"roberta", "RobertaTokenizer"},
-        {"qwen2", "Qwen2Tokenizer"},     {"bert", "BertTokenizer"},
-        {"llama", "LlamaTokenizer"},     {"mistral", "LlamaTokenizer"},
-        {"distilbert", "BertTokenizer"},
+        {"gpt2", "GPT2Tokenizer"},           {"roberta", "RobertaTokenizer"},
+        {"qwen2", "Qwen2Tokenizer"},         {"bert", "BertTokenizer"},
+        {"llama", "LlamaTokenizer"},         {"mistral", "LlamaTokenizer"},
+        {"distilbert", "BertTokenizer"},     {"xlm-roberta", "XLMRobertaTokenizer"},
+        {"camembert", "CamembertTokenizer"},
     };
     const cJSON *const class = get(tokenizer_config, "tokenizer_class");
     const cJSON *const type = get(config, "model_type");
@@ -248,11 +307,15 @@ static pare_status make_json(const finder *f, pare_piece *text, const cJSON *con
     char *made = NULL;
     pare_status st = read_object(f, &c.config, "tokenizer_config.json");
     if (!st) st = read_object(f, &c.special, "special_tokens_map.json");
+    if (!st) st = read_object(f, &c.added, "added_tokens.json");
     c.class = class_of(c.config, config);
     if (!st) st = read_file(f, &words, "vocab.txt");
     if (!st) st = read_file(f, &vocab, "vocab.json");
     if (!st) st = read_file(f, &merges, "merges.txt");
-    if (!st) st = read_file(f, &model, "tokenizer.model");
+    const char *const spm[] = {"tokenizer.model", "sentencepiece.bpe.model"};
+    size_t at = 0;
+    if (!st) st = read_file(f, &model, spm[at]);
+    if (!st && !model.s) st = read_file(f, &model, spm[++at]);
     if (st) return st;
     if (words.s) {
         from = "vocab.txt";
@@ -261,7 +324,7 @@ static pare_status make_json(const finder *f, pare_piece *text, const cJSON *con
         from = "vocab.json and merges.txt";
         st = pare_json_of_bpe(&root, f->arena, vocab, merges, &c, f->err);
     } else if (model.s) {
-        from = "tokenizer.model";
+        from = spm[at];
         st = pare_json_of_sentencepiece(&root, f->arena, model, &c, f->err);
     }
     if (!st && root) st = pare_json_print(&made, &text->n, f->scratch, root, 0, f->err);
@@ -322,7 +385,8 @@ pare_status pare_vocab_read(pare_vocab *out, pare_arena *a, const char *path, pa
     if (!st && !out->data)
         st = pare_fail(err, PARE_ERR_INPUT,
                        "the folder has no tokenizer: neither tokenizer.json nor vocab.txt nor "
-                       "vocab.json with merges.txt nor tokenizer.model");
+                       "vocab.json with merges.txt nor tokenizer.model nor "
+                       "sentencepiece.bpe.model");
     out->kind = PARE_TOK_JSON;
     return st;
 }

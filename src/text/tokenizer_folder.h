@@ -9,6 +9,7 @@
 typedef struct pare_tokenizer_config {
     const cJSON *config;  /* tokenizer_config.json */
     const cJSON *special; /* special_tokens_map.json */
+    const cJSON *added;   /* added_tokens.json: ids by their tokens */
     const char *class;    /* tokenizer_class, or by the model_type of config.json */
 } pare_tokenizer_config;
 
@@ -27,8 +28,8 @@ PARE_MUST_USE pare_status pare_json_of_sentencepiece(cJSON **out, pare_arena *a,
  * may stand in an object; `fallback` where there is none. */
 const char *pare_special_token(const pare_tokenizer_config *c, const char *key,
                                const char *fallback);
-/* Adds "added_tokens": those of added_tokens_decoder, then the special ones that `ids` has (an object
- * from token to id). `defaults`: what a class calls its special tokens where the files are silent. */
+/* Adds "added_tokens": those of added_tokens_decoder, or without it those of added_tokens.json, then the
+ * special ones that `ids` has (an object from token to id). `defaults`: what a class calls its special tokens where the files are silent. */
 enum { PARE_SPECIAL_TOKENS = 7 }; /* bos, eos, unk, sep, cls, pad, mask */
 PARE_MUST_USE pare_status pare_add_tokens(cJSON *root, const pare_tokenizer_config *c,
                                           const char *const defaults[PARE_SPECIAL_TOKENS],

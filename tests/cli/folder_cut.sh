@@ -29,7 +29,7 @@ pare run -q other --input ids.npy -o y.npy >/dev/null && echo runs
 pare fold -q b --any-shape -o folded.safetensors | tail -1
 echo "-- what no config can express"
 for o in "width --qk-dim 4" "width --v-dim 4" "width --method slice --dim 8" "width --keep 1%" \
-    "depth --layers 2" "depth --exact 0 --kind uniform" "fold" "ticket --bits 8"; do
+    "depth --layers 2" "depth --exact 0 --kind uniform" "ticket --bits 8"; do
     set -- $o; command=$1; shift
     data="--data ids.npy"; [ $command = ticket ] && data=
     echo "$o:"; pare $command -q b --pool mean --normalize $data "$@" -o no/ | head -1
@@ -42,6 +42,10 @@ $plan --max-bytes 33k --directions width,ticket -o no/ | head -1
 $plan --max-bytes 33k --any-shape -o no/ | head -1
 pare plan -q b.st --data ids.npy --max-bytes 33k -o no/ | head -1
 $plan --max-bytes 9k -o no/ | grep -c ' --layers'; ls -d no
+echo "-- a fold"
+pare fold -q b --pool mean --normalize --data ids.npy --prove 2 -o fold/ | grep -E '^(cut|model|certificate)'
+cmp b/config.json fold/config.json && pare verify -v -q fold | grep -E '^hypothesis.*(folded|not rotary)'
+pare fold -q fold --data ids.npy --prove 2 -o twice/; echo "exit $?"; ls -d twice
 echo "-- a plan"
 $plan --max-bytes 33k --json -o plan/ >plan.json
 python3 - <<'PY'

@@ -2,7 +2,7 @@
 #include <enclose_quad.h>
 #include <enclose_models.h>
 #include "base/support.h"
-#include <pare/fold.h>
+#include "fold/fold_parts.h"
 
 /* Every weight as f64, so that what folding rounds is far below what a mistake would change. */
 static pare_status widen(void *self, const char *name, pare_weight *w, bool vector, pare_err *err)
@@ -266,6 +266,49 @@ static void a_fold_that_claims_no_rounding_has_none(void **state)
     assert_true(exact > 0 && inexact > 100);
 }
 
+/* Of a folder: what has moved is gone from where it was, no bias is made where there was none, and
+ * the second time there is nothing to do. */
+static void a_fold_into_the_tensors_of_a_folder_makes_none(void **state)
+{
+    (void)state;
+    const pare_random_kind kinds[] = {PARE_RANDOM_GPT, PARE_RANDOM_LLAMA, PARE_RANDOM_BERT};
+    for (size_t k = 0; k < 3; k++)
+        for (int value_biases = 0; value_biases < 2; value_biases++) {
+            pare_random_model_opts o = PARE_RANDOM_MODEL_OPTS_DEFAULT;
+            pare_model *m = NULL, *g = NULL, *h = NULL;
+            pare_fold_report r, again;
+            pare_err err = {0};
+            double ones[8], zeros[8] = {0};
+            o.kind = kinds[k], o.dim = 8, o.heads = 2, o.layers = 1, o.ffn = 8, o.vocab = 7;
+            assert_ok(pare_random_model(&m, &o, &err), &err);
+            assert_ok(pare_model_each_weight(m, widen, m, &err), &err);
+            for (size_t i = 0; i < 8; i++) ones[i] = 1.25;
+            pare_attn *const a = &m->blocks[0].attn;
+            const pare_weight v = {PARE_F64, 1, 8, ones}, none = {0};
+            a->bv = value_biases ? v : none;
+            if (pare_has(&a->in_norm.gain)) a->in_norm.gain = v;
+            if (kinds[k] == PARE_RANDOM_LLAMA && a->wv.rows != 8) a->bv = none;
+            if (kinds[k] == PARE_RANDOM_LLAMA) a->bo = none;
+            assert_ok(fold_model(&g, &r, m, true, &err), &err);
+            const pare_attn *const b = &g->blocks[0].attn;
+            assert_true(r.norms + r.key_biases + r.value_biases > 0);
+            assert_int_equal(pare_has(&b->bo) && !pare_has(&a->bo), 0);
+            assert_int_equal(pare_has(&b->bq) && !pare_has(&a->bq), 0);
+            if (kinds[k] == PARE_RANDOM_LLAMA) assert_int_equal(r.value_biases, 0);
+            /* as the folder has it: gains of 1, biases of 0 */
+            pare_attn *const c = &g->blocks[0].attn;
+            for (size_t i = 0; i < 8; i++) ones[i] = 1;
+            if (pare_has(&a->bk)) c->bk = (pare_weight){PARE_F64, 1, c->wk.rows, zeros};
+            if (pare_has(&a->bv) && !pare_has(&c->bv)) c->bv = (pare_weight){PARE_F64, 1, 8, zeros};
+            if (c->in_norm.kind != PARE_NORM_NONE) c->in_norm.gain = v;
+            assert_ok(fold_model(&h, &again, g, true, &err), &err);
+            assert_int_equal(again.norms + again.key_biases + again.value_biases, 0);
+            pare_model_free(h);
+            pare_model_free(g);
+            pare_model_free(m);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +320,7 @@ int main(void)
         cmocka_unit_test(a_gpt_loses_gains_biases_and_key_biases_but_not_its_tied_norm),
         cmocka_unit_test(key_biases_stay_under_rotary_positions),
         cmocka_unit_test(value_biases_stay_where_a_row_can_be_empty),
+        cmocka_unit_test(a_fold_into_the_tensors_of_a_folder_makes_none),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -694,6 +694,11 @@ def check_cut(root, name, case, cut):
         z = np.load(f"{root}/{name}.{cut}.f64.npy")
         if z.shape != y.shape or not abs(z - y).max() <= 1e-10 * abs(y).max():
             wrong.append("the outputs are others")
+        elif cut == "folded":  # the same function, but for the rounding of the stored type
+            unit = {"F16": 2.0**-11, "BF16": 2.0**-8}.get(case["dtype"], 2.0**-24)
+            before = np.load(f"{root}/{name}.y.npy")
+            if not abs(y - before).max() <= 40 * unit * abs(before).max():
+                wrong.append(f"it is {abs(y - before).max() / abs(before).max():.1e} of the largest output off")
     print(f"{name}.{cut}:", "; ".join(wrong) or f"{layers_of(c)} layers, {units_of(c)} units, agrees")
 
 
@@ -813,7 +818,7 @@ elif sys.argv[1] == "refused":
     make_changed(sys.argv[2])
 elif sys.argv[1] == "cut":
     for key, value in CASES.items():
-        for kind in ("narrow", "short"):
+        for kind in ("narrow", "short", "folded"):
             if os.path.exists(f"{sys.argv[2]}/{key}.{kind}"):
                 check_cut(sys.argv[2], key, value, kind)
 else:

@@ -47,6 +47,9 @@ static const sample words[] = {
     {"{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b+\"},\"behavior\":\"Isolated\",\"invert\":false}", "abbcb", "a|bb|c|b"},
     {"{\"type\":\"Split\",\"pattern\":{\"Regex\":\"b+\"},\"behavior\":\"Removed\",\"invert\":true}", "abbcb", "bb|b"},
     {"{\"type\":\"Split\",\"pattern\":{\"String\":\".\"},\"behavior\":\"MergedWithPrevious\",\"invert\":false}", "a.b..c", "a.|b.|.|c"},
+    /* a blank and what Unicode 9 does not have (U+1F929) join what is before them; none before: lost */
+    {"{\"type\":\"UnicodeScripts\"}", " ab, \316\261\316\262c \344\270\200\343\201\202\343\203\274\360\237\244\251 x", "ab|, |\316\261\316\262|c |\344\270\200\343\201\202\343\203\274\360\237\244\251 |x"},
+    {"{\"type\":\"UnicodeScripts\"}", "\326\207\326\211\326\212\340\245\222\340\245\223", "\326\207|\326\211|\326\212|\340\245\222|\340\245\223"},
     {"{\"type\":\"FixedLength\",\"length\":2}", "a\303\251bcd", "a\303\251|bc|d"},
     {"{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"WhitespaceSplit\"},{\"type\":\"Digits\",\"individual_digits\":true}]}", "a1 b22", "a|1|b|2|2"},
 };
