@@ -393,9 +393,9 @@ static void say_claim(found *f, const cJSON *o, bool theorem)
     const kind *const k = f->kind = find_kind(theorem ? theorems : observations, f->claim = o);
     const char *const what = describe(o);
     const bool lower = strstr(k->name, ".least"), maximum = k->value == largest && !lower;
-    const bool searched = k->value == by_search || k->value == shared_rows;
-    const bool some = f->n < f->c->set.n && !(theorem && maximum) && !searched;
-    const bool given = !searched && k->value != new_inputs && k->value != one_layer;
+    const bool by_searching = k->value == by_search || k->value == shared_rows;
+    const bool some = f->n < f->c->set.n && !(theorem && maximum) && !by_searching;
+    const bool given = !by_searching && k->value != new_inputs && k->value != one_layer;
     const double number = get_number(o, theorem ? "bound" : "value");
     if (theorem && k->value && !is_text(get(o, "side"), lower ? "lower" : "upper"))
         fail(NOT_TRUE, "%s: is not a bound on that side", what);

@@ -124,11 +124,11 @@ static void reseal_inputs(cJSON *root, const model *m)
     if (!cJSON_IsNumber(count) || !cJSON_IsNumber(tokens) || !cJSON_IsString(seed)) return;
     const double n = count->valuedouble, length = tokens->valuedouble;
     if (!(n >= 1 && n <= 3 && length >= 1 && length <= MOST_TOKENS)) return;
-    const size_t inputs = (size_t)n;
-    input *const list = take(inputs, sizeof *list);
-    for (size_t i = 0; i < inputs; i++)
+    const size_t n_inputs = (size_t)n;
+    input *const list = take(n_inputs, sizeof *list);
+    for (size_t i = 0; i < n_inputs; i++)
         list[i] = random_input(m, strtoull(seed->valuestring, NULL, 10), i, (size_t)length);
-    set_text(data, "inputs_sha256", hash_inputs(list, inputs, 0));
+    set_text(data, "inputs_sha256", hash_inputs(list, n_inputs, 0));
 }
 
 /* ---- targets --------------------------------------------------------------------------------- */
