@@ -170,7 +170,7 @@ static pare_status try_mixtures(search *s, const pare_plan_try *singles, size_t 
 static pare_status try_setting(search *s, pare_plan_direction direction, double setting)
 {
     pare_plan_try *t = &s->plan->tries[s->plan->n++];
-    *t = (pare_plan_try){.nsteps = 1, .steps = {{direction, setting, (pare_dtype)0}}};
+    *t = (pare_plan_try){.nsteps = 1, .steps = {{.direction = direction, .setting = setting}}};
     return make_try(s, t);
 }
 
