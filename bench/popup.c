@@ -47,12 +47,15 @@ static pare_status batch(void *self, pare_batch *out, pare_arena *a, uint64_t se
     pare_rng r = pare_rng_at(seed, step);
     int64_t *const ids = pare_alloc(a, n, sizeof *ids), *const label =
                                                             pare_alloc(a, n, sizeof *ids);
-    if (!ids || !label) return pare_no_memory(err);
+    pare_input *const in = pare_alloc(a, s->batch, sizeof *in);
+    if (!ids || !label || !in) return pare_no_memory(err);
     for (size_t i = 0; i < n; i++) {
         ids[i] = (int64_t)pare_rng_below(&r, s->vocab);
         label[i] = (int64_t)pare_rng_below(&r, s->vocab);
     }
-    *out = (pare_batch){.in = {.batch = s->batch, .tokens = s->window, .ids = ids}, .label = label};
+    for (size_t i = 0; i < s->batch; i++)
+        in[i] = (pare_input){.batch = 1, .tokens = s->window, .ids = ids + i * s->window};
+    *out = (pare_batch){.in = {s->batch, in}, .label = label};
     return PARE_OK;
 }
 

@@ -26,8 +26,14 @@ static void row(size_t n, double bits, unsigned state_bits, bool rotate, const p
     double e2 = 0, w2 = 0;
     if (!a || !w) exit(2);
     for (size_t i = 0; i < n * n; i++) w[i] = (float)pare_rng_normal(&r);
-    const trellis_job job = {.rows = n, .cols = n, .w = w, .bits = bits, .state_bits = state_bits,
-                             .rotate = rotate, .deviation = rotate ? 0 : 1, .seed = 3,
+    const trellis_job job = {.rows = n,
+                             .cols = n,
+                             .w = w,
+                             .bits = bits,
+                             .state_bits = state_bits,
+                             .rotate = rotate,
+                             .deviation = rotate ? 0 : 1,
+                             .seed = 3,
                              .exec = exec};
     double at = seconds();
     if (trellis_matrix(&coded, &got, a, &job, &err)) {
@@ -58,7 +64,6 @@ int main(int argc, char **argv)
     int nb = 8;
     if (argc > 4) bits[0] = atof(argv[4]), nb = 1;
     for (int k = 0; k < nb; k++) row(n, bits[k], L, false, &exec);
-    if (nb > 1)
-    row(n, 4, L, true, &exec);
+    if (nb > 1) row(n, 4, L, true, &exec);
     return 0;
 }

@@ -292,9 +292,10 @@ static pare_status open_text(popup *s, const char *const text[3])
         st = pare_ranks_agree(c->ranks, st, c->err);
     }
     if (!st) st = pare_task_text(&s->task, &s->facts, a, &o, c->err);
-    s->text = st ? NULL
-                 : pare_sprintf(a, "--data %s%s%s%s%s --parts shares", o.train, o.val ? " --val " : "",
-                                o.val ? o.val : "", o.test ? " --test " : "", o.test ? o.test : "");
+    s->text =
+        st ? NULL
+           : pare_sprintf(a, "--data %s%s%s%s%s --parts shares", o.train, o.val ? " --val " : "",
+                          o.val ? o.val : "", o.test ? " --test " : "", o.test ? o.test : "");
     return st || s->text ? st : pare_no_memory(c->err);
 }
 

@@ -20,13 +20,13 @@ extern const char *const pare_quant_method_names[]; /* ended by NULL */
 
 typedef struct pare_quant_opts {
     pare_quant_method method;
-    size_t bits;             /* 2 to 8; with max_bytes: at most; 0: 8 */
-    size_t embedding_bits;   /* of embeddings, positions and output heads; 0: as `bits` */
-    size_t group;            /* weights of a row that share a scale; 0: the whole row */
-    bool affine;             /* an offset for every group as well */
-    size_t max_bytes;        /* of the file: bits are dealt out to the matrices; 0: `bits` for all */
-    pare_dtype dtype;        /* of weights that stay numbers; 0: as in the input */
-    const pare_inputs *fit;  /* whose rows weight the errors; NULL: all errors weigh the same */
+    size_t bits;            /* 2 to 8; with max_bytes: at most; 0: 8 */
+    size_t embedding_bits;  /* of embeddings, positions and output heads; 0: as `bits` */
+    size_t group;           /* weights of a row that share a scale; 0: the whole row */
+    bool affine;            /* an offset for every group as well */
+    size_t max_bytes;       /* of the file: bits are dealt out to the matrices; 0: `bits` for all */
+    pare_dtype dtype;       /* of weights that stay numbers; 0: as in the input */
+    const pare_inputs *fit; /* whose rows weight the errors; NULL: all errors weigh the same */
 } pare_quant_opts;
 #define PARE_QUANT_OPTS_DEFAULT                                                                    \
     {                                                                                              \

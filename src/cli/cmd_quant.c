@@ -72,11 +72,12 @@ static bool json_matrices(cJSON *to, const pare_quant_report *r)
     for (size_t i = 0; list && i < r->n; i++) {
         const pare_quant_matrix *const m = &r->matrix[i];
         cJSON *const one = pare_json_add_object(list, NULL);
-        if (!one || !pare_json_add_values(one, "name:s rows:z cols:z bits:z group:z bytes:z "
-                                               "relative_error:g relative_output_error:N",
-                                          m->name, m->rows, m->cols, (size_t)m->bits, m->group,
-                                          m->bytes, m->error,
-                                          m->measured ? m->output_error : (double)NAN))
+        if (!one ||
+            !pare_json_add_values(one,
+                                  "name:s rows:z cols:z bits:z group:z bytes:z "
+                                  "relative_error:g relative_output_error:N",
+                                  m->name, m->rows, m->cols, (size_t)m->bits, m->group, m->bytes,
+                                  m->error, m->measured ? m->output_error : (double)NAN))
             return false;
     }
     return list;

@@ -259,8 +259,8 @@ static pare_status check_out(cli *c, reduction *r, const char *cert_path)
 pare_status reduce_run(cli *c, reduction *r, const reduce_steps *s, void *self)
 {
     /* A ticket is a file, and so is a quantized model, unless the name is that of a folder: then it is refused. */
-    reduce_choose_form(c, r, r->any_shape || r->o.kind == PARE_REDUCE_TICKET ||
-                                 r->o.kind == PARE_REDUCE_QUANT);
+    reduce_choose_form(
+        c, r, r->any_shape || r->o.kind == PARE_REDUCE_TICKET || r->o.kind == PARE_REDUCE_QUANT);
     const char *const cert_path =
         cli_suffixed(c, c->out, r->o.folder ? "/pare.cert.json" : ".cert.json");
     pare_model *m = NULL;

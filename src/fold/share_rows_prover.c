@@ -18,8 +18,8 @@ static pare_status count_others(size_t *others, size_t *moved, const pare_model 
 {
     const pare_embedding *const s = &f->embedding, *const t = &g->embedding;
     const size_t size = s->width * pare_dtype_size(s->table.dtype);
-    const bool alike = s->ids && t->ids && s->vocab == t->vocab && s->width == t->width &&
-                       s->table.dtype == t->table.dtype && f->nblocks == g->nblocks;
+    const bool comparable = s->ids && t->ids && s->vocab == t->vocab && s->width == t->width &&
+                            s->table.dtype == t->table.dtype && f->nblocks == g->nblocks;
     pare_arena *const scratch = pare_arena_new();
     pare_model a = *f, b = *g;
     a.embedding.table = b.embedding.table = (pare_weight){0};
@@ -29,10 +29,10 @@ static pare_status count_others(size_t *others, size_t *moved, const pare_model 
         scratch ? fold_count_different(others, scratch, &a, &b, err) : pare_no_memory(err);
     pare_arena_free(scratch);
     if (st) return st;
-    *others += outer_settings_differ(&a, &b) + !alike;
+    *others += outer_settings_differ(&a, &b) + !comparable;
     for (size_t i = 0; i < f->nblocks && i < g->nblocks; i++)
         *others += block_settings_differ(&f->blocks[i], &g->blocks[i]);
-    for (size_t id = 0; alike && id < s->vocab; id++) {
+    for (size_t id = 0; comparable && id < s->vocab; id++) {
         const uint8_t *const x = s->table.data, *const y = t->table.data;
         if (memcmp(x + pare_token_row(s, (int64_t)id) * size,
                    y + pare_token_row(t, (int64_t)id) * size, size) == 0)

@@ -46,10 +46,10 @@ static void paley_signs(int8_t *sign, unsigned paley)
     for (unsigned i = 1; i < q; i++) square[i * i % q] = true;
     for (unsigned i = 0; i < paley; i++)
         for (unsigned j = 0; j < paley; j++)
-            sign[i * paley + j] = i == j || i == 0                 ? 1
-                                  : j == 0                         ? -1
+            sign[i * paley + j] = i == j || i == 0                    ? 1
+                                  : j == 0                            ? -1
                                   : square[(i - 1 + q - (j - 1)) % q] ? 1
-                                                                   : -1;
+                                                                      : -1;
 }
 
 /* ---- integers, many columns at once ---------------------------------------------------------- */
@@ -78,8 +78,7 @@ PARE_INLINE void paley_lanes(int32_t *v, size_t step, unsigned paley, const int8
 {
     int32_t in[HADAMARD_MOST_PALEY * HADAMARD_LANES];
     for (unsigned j = 0; j < paley; j++)
-        memcpy(in + j * HADAMARD_LANES, v + j * step * HADAMARD_LANES,
-               HADAMARD_LANES * sizeof *in);
+        memcpy(in + j * HADAMARD_LANES, v + j * step * HADAMARD_LANES, HADAMARD_LANES * sizeof *in);
     for (unsigned i = 0; i < paley; i++) {
         lanes sum[PIECES] = {{0}};
         for (unsigned j = 0; j < paley; j++) {
@@ -123,9 +122,15 @@ void hadamard_lanes(int32_t *v, size_t n, hadamard h)
 {
     PARE_ASSERT(n % hadamard_order(h) == 0);
     switch (simd_best()) {
-    case SIMD_AVX512: lanes_avx512(v, n, h); break;
-    case SIMD_AVX2: lanes_avx2(v, n, h); break;
-    default: lanes_portable(v, n, h); break;
+    case SIMD_AVX512:
+        lanes_avx512(v, n, h);
+        break;
+    case SIMD_AVX2:
+        lanes_avx2(v, n, h);
+        break;
+    default:
+        lanes_portable(v, n, h);
+        break;
     }
 }
 

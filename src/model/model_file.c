@@ -34,7 +34,8 @@ typedef struct binder {
 static pare_status check_source(binder *b, const char *name, const pare_coded_head *h,
                                 pare_err *err)
 {
-    if (h->kind == PARE_CODED_IDENTITY || h->kind == PARE_CODED_GROUPS) return PARE_OK; /* draw nothing */
+    if (h->kind == PARE_CODED_IDENTITY || h->kind == PARE_CODED_GROUPS)
+        return PARE_OK; /* draw nothing */
     const uint64_t stream = h->stream >> 24 << 24;
     if (stream != h->stream)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket's stream ends in 24 zero bits, not %06x",
@@ -72,8 +73,7 @@ static size_t find_coded(const st_tensor **out, char (*full)[128], const char **
 static pare_status keep_integers(binder *b, const pare_weight *w, const st_tensor *t, pare_err *err)
 {
     pare_int_groups *const to = &b->ints[b->m->nints];
-    const pare_status st =
-        pare_coded_integers(to, b->m->arena, t->data, t->end - t->begin, err);
+    const pare_status st = pare_coded_integers(to, b->m->arena, t->data, t->end - t->begin, err);
     if (st) return st;
     to->of = w->data;
     b->m->nints++;
@@ -99,8 +99,8 @@ static pare_status expand_coded(binder *b, pare_weight *w, const st_tensor *t, c
 }
 
 /* A weight that the file holds in another form than its numbers; *found: it does. */
-static pare_status bind_coded(binder *b, bool *found, const char *name, pare_weight *w,
-                              bool vector, pare_err *err)
+static pare_status bind_coded(binder *b, bool *found, const char *name, pare_weight *w, bool vector,
+                              pare_err *err)
 {
     char full[128], where[160];
     const char *suffix;

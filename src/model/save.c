@@ -41,9 +41,8 @@ static pare_status check_coded(const pare_coded *c, const pare_weight *w, pare_e
                 : pare_no_memory(err);
     if (!st && (w->dtype != PARE_F32 || expanded.rows != w->rows || expanded.cols != w->cols ||
                 memcmp(expanded.data, w->data, w->rows * w->cols * sizeof(float)) != 0))
-        st =
-            pare_fail(err, PARE_ERR_VERIFY, "tensor %s: its %s does not expand to it", c->name,
-                      pare_coded_suffix(c) + 1);
+        st = pare_fail(err, PARE_ERR_VERIFY, "tensor %s: its %s does not expand to it", c->name,
+                       pare_coded_suffix(c) + 1);
     pare_arena_free(scratch);
     return st;
 }

@@ -26,7 +26,8 @@ pare_status trellis_check(const pare_trellis *t, pare_err *err)
     if (!hadamard_exists(t->row) || !hadamard_exists(t->col) ||
         t->rows % hadamard_order(t->row) != 0 || t->cols % hadamard_order(t->col) != 0 ||
         hadamard_order(t->row) * hadamard_order(t->col) > TRELLIS_MOST_GROWTH)
-        return pare_fail(err, PARE_ERR_INPUT, "rotations of order %u x 2^%u and %u x 2^%u of %zu x %zu weights",
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "rotations of order %u x 2^%u and %u x 2^%u of %zu x %zu weights",
                          t->row.paley, t->row.twos, t->col.paley, t->col.twos, t->rows, t->cols);
     if (t->row_parts == 0 || t->col_parts == 0 || t->row_parts > t->rows ||
         t->col_parts > t->cols ||

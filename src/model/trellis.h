@@ -19,7 +19,7 @@ enum {
     TRELLIS_MOST_STATE = 16,
     TRELLIS_LEAST_EIGHTHS = 8, /* of a bit, a weight */
     TRELLIS_MOST_EIGHTHS = 64,
-    TRELLIS_UNIT = 448,     /* what the table has in the place of 1 */
+    TRELLIS_UNIT = 448,           /* what the table has in the place of 1 */
     TRELLIS_MOST_GROWTH = 1 << 20 /* product of the orders: sums of 12-bit entries fit 32 bits */
 };
 

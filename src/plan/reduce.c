@@ -304,12 +304,10 @@ static pare_status reduce_fold(reducer *r)
 pare_status pare_reduce(pare_reduction *out, pare_arena *a, const pare_model *m,
                         const pare_reduce_opts *opts, const pare_exec *exec, pare_err *err)
 {
-    static pare_status (*const directions[])(reducer *) = {[PARE_REDUCE_FOLD] = reduce_fold,
-                                                           [PARE_REDUCE_WIDTH] = reduce_width,
-                                                           [PARE_REDUCE_DEPTH] = reduce_depth,
-                                                           [PARE_REDUCE_ONE_LAYER] = reduce_depth,
-                                                           [PARE_REDUCE_TICKET] = reduce_ticket,
-                                                           [PARE_REDUCE_QUANT] = reduce_quant};
+    static pare_status (*const directions[])(reducer *) = {
+        [PARE_REDUCE_FOLD] = reduce_fold,     [PARE_REDUCE_WIDTH] = reduce_width,
+        [PARE_REDUCE_DEPTH] = reduce_depth,   [PARE_REDUCE_ONE_LAYER] = reduce_depth,
+        [PARE_REDUCE_TICKET] = reduce_ticket, [PARE_REDUCE_QUANT] = reduce_quant};
     pare_reduce_opts o = *opts;
     if (o.started <= 0) o.started = pare_seconds();
     *out = (pare_reduction){.from = o.from,

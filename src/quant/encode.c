@@ -23,8 +23,8 @@ group_range group_range_of(const quant_job *job)
 static pare_status code_groups(pare_coded *coded, float **expanded, pare_arena *a,
                                const quant_job *job, pare_arena *scratch, pare_err *err)
 {
-    static quant_method_fn *const methods[] = {[PARE_QUANT_RTN] = quant_rtn,
-                                               [PARE_QUANT_GPTQ] = quant_gptq};
+    static quant_method_fn *const methods[] = {
+        [PARE_QUANT_RTN] = quant_rtn, [PARE_QUANT_GPTQ] = quant_gptq};
     const group_range r = group_range_of(job);
     const size_t n = job->rows * job->cols, groups = (job->cols + job->group - 1) / job->group;
     quant_groups to = {.groups = groups,
@@ -32,8 +32,7 @@ static pare_status code_groups(pare_coded *coded, float **expanded, pare_arena *
                        .scale = pare_alloc(scratch, job->rows * groups, sizeof(float))};
     if (job->affine) to.offset = pare_alloc(scratch, job->rows * groups, sizeof(float));
     *expanded = pare_alloc(a, n, sizeof **expanded);
-    if (!to.q || !to.scale || (job->affine && !to.offset) || !*expanded)
-        return pare_no_memory(err);
+    if (!to.q || !to.scale || (job->affine && !to.offset) || !*expanded) return pare_no_memory(err);
     const pare_status st = methods[job->method](&to, job, &r, scratch, err);
     if (st) return st;
     const pare_int_groups g = {.rows = job->rows,
@@ -52,8 +51,8 @@ pare_status quant_matrix(pare_coded *coded, float **expanded, pare_arena *a, con
 {
     PARE_ASSERT(job->group > 0 && job->group <= job->cols);
     pare_arena *const scratch = pare_arena_new();
-    const pare_status st = scratch ? code_groups(coded, expanded, a, job, scratch, err)
-                                   : pare_no_memory(err);
+    const pare_status st =
+        scratch ? code_groups(coded, expanded, a, job, scratch, err) : pare_no_memory(err);
     pare_arena_free(scratch);
     return st;
 }

@@ -25,7 +25,7 @@ static double choose(void *self, size_t output, size_t input, double goal, doubl
     return (double)(scale.scale * (float)q + scale.offset);
 }
 
-static void settle_row(void *self, size_t i)
+static void quantize_row(void *self, size_t i)
 {
     sweep *const s = self;
     const size_t n = s->job->cols;
@@ -49,6 +49,6 @@ pare_status quant_gptq(quant_groups *to, const quant_job *job, const group_range
     if (st) return st;
     for (size_t k = 0; k < job->cols; k++) worth[f.order[k]] = f.worth[k];
     quant_scales(to, job, r, worth);
-    pare_parallel(job->exec, job->rows, settle_row, &s);
+    pare_parallel(job->exec, job->rows, quantize_row, &s);
     return pare_stopped(job->exec, err);
 }

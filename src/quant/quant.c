@@ -40,8 +40,9 @@ quant_choice quant_choose(const pare_quant_opts *o, const char *name, const pare
                           size_t number_bytes)
 {
     const size_t bits = o->bits ? o->bits : PARE_QUANT_MOST_BITS;
-    quant_choice c = {.bits = (unsigned)(o->embedding_bits && is_embedding(name) ? o->embedding_bits : bits),
-                      .group = o->group && o->group < w->cols ? o->group : w->cols};
+    quant_choice c = {
+        .bits = (unsigned)(o->embedding_bits && is_embedding(name) ? o->embedding_bits : bits),
+        .group = o->group && o->group < w->cols ? o->group : w->cols};
     c.bytes = pare_coded_groups_bytes(w->rows, w->cols, c.group, c.bits, o->affine, false);
     if (c.bytes >= number_bytes) c.bits = 0;
     return c;
@@ -80,8 +81,8 @@ static pare_status take_moments(maker *k, const char *name, pare_err *err)
     k->taken = false;
     k->arena = pare_arena_new();
     if (!k->arena) return pare_no_memory(err);
-    const pare_status st = input_moments_of(&k->moments, k->arena, k->before, k->m, place,
-                                            k->o->fit, k->exec, err);
+    const pare_status st =
+        input_moments_of(&k->moments, k->arena, k->before, k->m, place, k->o->fit, k->exec, err);
     k->place = place;
     k->taken = !st;
     return st;

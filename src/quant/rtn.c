@@ -40,8 +40,7 @@ static double error_of(const group *g, group_scale s)
     double sum = 0;
     for (size_t i = 0; i < g->n; i++) {
         const double w = (double)g->w[i];
-        const double e =
-            w - (double)s.scale * nearest_code(w, s, g->r) - (double)s.offset;
+        const double e = w - (double)s.scale * nearest_code(w, s, g->r) - (double)s.offset;
         sum += worth_of(g, i) * e * e;
     }
     return sum;
@@ -59,8 +58,7 @@ static group_scale refit(const group *g, group_scale s)
         hqq += v * q * q;
         hqw += v * q * w;
     }
-    if (!g->r->affine)
-        return hqq > 0 ? (group_scale){rounded_scale(hqw / hqq, g->r), 0} : s;
+    if (!g->r->affine) return hqq > 0 ? (group_scale){rounded_scale(hqw / hqq, g->r), 0} : s;
     const double spread = h * hqq - hq * hq;
     if (!(spread > 0)) return s;
     const float d = rounded_scale((h * hqw - hq * hw) / spread, g->r);
@@ -140,8 +138,7 @@ static void scale_row(void *self, size_t i)
     }
 }
 
-void quant_scales(quant_groups *to, const quant_job *job, const group_range *r,
-                  const double *worth)
+void quant_scales(quant_groups *to, const quant_job *job, const group_range *r, const double *worth)
 {
     sweep s = {to, job, r, worth};
     pare_parallel(job->exec, job->rows, scale_row, &s);
@@ -166,8 +163,7 @@ pare_status quant_rtn(quant_groups *to, const quant_job *job, const group_range 
     if (job->moments) {
         worth = pare_alloc(scratch, job->cols, sizeof *worth);
         if (!worth) return pare_no_memory(err);
-        for (size_t j = 0; j < job->cols; j++)
-            worth[j] = job->moments->v[j * job->moments->ld + j];
+        for (size_t j = 0; j < job->cols; j++) worth[j] = job->moments->v[j * job->moments->ld + j];
     }
     quant_scales(to, job, r, worth);
     sweep s = {to, job, r, worth};

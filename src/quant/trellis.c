@@ -16,8 +16,8 @@
 typedef struct encoder {
     const trellis_job *job;
     pare_trellis t;
-    pare_mat goal; /* cols x rows: what is to be laid, in units of the table */
-    pare_mat push; /* cols x cols; v NULL: no feedback */
+    pare_mat goal;  /* cols x rows: what is to be laid, in units of the table */
+    pare_mat push;  /* cols x cols; v NULL: no feedback */
     int16_t *table; /* by reversed states, and as the decoder has it */
     int16_t *worth; /* of each row's error, 2^15 at most; NULL: 1 */
     uint8_t *fresh; /* the new bits of each weight, cols x rows; the newest is the lowest */
@@ -159,7 +159,9 @@ static pare_status find_scales(encoder *e, pare_arena *a, pare_err *err)
     if (most > 0) frexp(most, &e->exponent);
     e->exponent -= 16;
     if (!isfinite(most) || e->exponent < -64 || e->exponent > 64)
-        return pare_fail(err, PARE_ERR_INPUT, "weights of deviation %g: no scale from 2^-64 to 2^64 fits", most / spread);
+        return pare_fail(err, PARE_ERR_INPUT,
+                         "weights of deviation %g: no scale from 2^-64 to 2^64 fits",
+                         most / spread);
     for (size_t i = 0; i < n; i++) {
         const double s = nearbyint(ldexp(unit[i], -e->exponent));
         e->scale[i] = (uint16_t)fmin(s, UINT16_MAX);
@@ -249,7 +251,8 @@ static void push_errors(rows_work *w, size_t from, size_t to, size_t begin, size
         double *const error = pare_row_mut(&w->error, k - begin);
         const double *const goal = pare_row(&e->goal, k) + w->first;
         for (size_t i = 0; i < w->count; i++)
-            error[i] = goal[i] - e->table[w->state[(k - from) * w->count + i]] / (double)VITERBI_UNIT;
+            error[i] =
+                goal[i] - e->table[w->state[(k - from) * w->count + i]] / (double)VITERBI_UNIT;
         for (size_t r = k + 1; r < end; r++) {
             double *const other = pare_row_mut(&e->goal, r) + w->first;
             const double by = pare_row(&e->push, k)[r];

@@ -15,9 +15,12 @@ static viterbi_step_fn *best_step(void)
 {
 #if defined(__x86_64__)
     switch (simd_best()) {
-    case SIMD_AVX512: return viterbi_avx512;
-    case SIMD_AVX2: return viterbi_avx2;
-    default: break;
+    case SIMD_AVX512:
+        return viterbi_avx512;
+    case SIMD_AVX2:
+        return viterbi_avx2;
+    default:
+        break;
     }
 #endif
     return viterbi_portable;
@@ -96,8 +99,7 @@ static void lay(uint32_t *state, const viterbi_run *r, size_t first, size_t n, s
     for (size_t p = 0; p < states >> bits_of(r, first); p++)
         memory[p] = begin == ANY || p == begin ? 0 : VITERBI_FAR;
     for (size_t t = 0; t < n; t++) {
-        const viterbi_step s =
-            step_at(r, first + t, memory + t * wide, memory + (t + 1) * wide);
+        const viterbi_step s = step_at(r, first + t, memory + t * wide, memory + (t + 1) * wide);
         const int least = step(&s);
         if (least >= VITERBI_RENEW) lower(s.out, states >> s.to, least);
     }

@@ -8,7 +8,7 @@
  *     m_t[p] = min_j cost_t[j S 2^-k + p]          p < S 2^-k, k bits of step t + 1
  *     cost_t[s] = m_(t-1)[s >> k] + error_t[s]     k bits of step t
  *
- * Only the m are kept; the way back computes the 2^k costs of each step again. Costs are 16-bit
+ * Only the m are kept; reading the path computes the 2^k costs of each step again. Costs are 16-bit
  * integers: the same path on any machine. */
 #ifndef PARE_QUANT_VITERBI_H
 #define PARE_QUANT_VITERBI_H

@@ -64,16 +64,16 @@ VEC_INLINE words words_repeat(const int16_t *p, unsigned k)
         a = _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)(const void *)p));
     else
         a = _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)(const void *)p));
-    static const uint16_t which[5][32] = {
-        {0},
-        {0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7,
-         8, 8, 9, 9, 10, 10, 11, 11, 12, 12, 13, 13, 14, 14, 15, 15},
-        {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3,
-         4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7},
-        {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
-         2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3},
-        {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
-         1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
+    static const uint16_t which[5][32] = {{0},
+                                          {0,  0,  1,  1,  2,  2,  3,  3,  4,  4,  5,
+                                           5,  6,  6,  7,  7,  8,  8,  9,  9,  10, 10,
+                                           11, 11, 12, 12, 13, 13, 14, 14, 15, 15},
+                                          {0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3,
+                                           4, 4, 4, 4, 5, 5, 5, 5, 6, 6, 6, 6, 7, 7, 7, 7},
+                                          {0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1, 1, 1, 1,
+                                           2, 2, 2, 2, 2, 2, 2, 2, 3, 3, 3, 3, 3, 3, 3, 3},
+                                          {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+                                           1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}};
     return _mm512_permutexvar_epi16(_mm512_loadu_si512(which[k]), a);
 }
 #elif defined(VEC_AVX2)
@@ -128,14 +128,14 @@ VEC_INLINE words words_repeat(const int16_t *p, unsigned k)
         a = _mm256_set1_epi64x(*(const long long *)(const void *)p);
     else
         a = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)p));
-    static const uint8_t which[4][32] = {
-        {0},
-        {0, 1, 0, 1, 2, 3, 2, 3, 4, 5, 4, 5, 6, 7, 6, 7,
-         8, 9, 8, 9, 10, 11, 10, 11, 12, 13, 12, 13, 14, 15, 14, 15},
-        {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3,
-         4, 5, 4, 5, 4, 5, 4, 5, 6, 7, 6, 7, 6, 7, 6, 7},
-        {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1,
-         2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3}};
+    static const uint8_t which[4][32] = {{0},
+                                         {0,  1,  0,  1,  2,  3,  2,  3,  4,  5,  4,
+                                          5,  6,  7,  6,  7,  8,  9,  8,  9,  10, 11,
+                                          10, 11, 12, 13, 12, 13, 14, 15, 14, 15},
+                                         {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3,
+                                          4, 5, 4, 5, 4, 5, 4, 5, 6, 7, 6, 7, 6, 7, 6, 7},
+                                         {0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1,
+                                          2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3}};
     return _mm256_shuffle_epi8(a, _mm256_loadu_si256((const __m256i *)(const void *)which[k]));
 }
 #else
@@ -212,7 +212,8 @@ VEC_INLINE int step_of(const viterbi_step *s, unsigned from, unsigned shift, boo
             words d = words_sub(target, words_load(s->table + state));
             if (weighed) d = words_weigh(d, weight);
             for (unsigned k = 0; k < shift; k++) d = words_add(d, d);
-            best = words_min(best, words_add(words_high(d), words_repeat(s->in + (state >> from), from)));
+            best = words_min(best,
+                             words_add(words_high(d), words_repeat(s->in + (state >> from), from)));
         }
         words_store(s->out + p, best);
         least = words_min(least, best);
@@ -222,27 +223,44 @@ VEC_INLINE int step_of(const viterbi_step *s, unsigned from, unsigned shift, boo
 
 #define STEP_SHIFTS(from)                                                                          \
     switch (s->shift * 2 + (s->weight != 0)) {                                                     \
-    case 0: return step_of(s, from, 0, false);                                                     \
-    case 1: return step_of(s, from, 0, true);                                                      \
-    case 2: return step_of(s, from, 1, false);                                                     \
-    case 3: return step_of(s, from, 1, true);                                                      \
-    case 4: return step_of(s, from, 2, false);                                                     \
-    case 5: return step_of(s, from, 2, true);                                                      \
-    case 6: return step_of(s, from, 3, false);                                                     \
-    case 7: return step_of(s, from, 3, true);                                                      \
-    case 8: return step_of(s, from, 4, false);                                                     \
-    case 9: return step_of(s, from, 4, true);                                                      \
-    case 10: return step_of(s, from, 5, false);                                                    \
-    default: return step_of(s, from, 5, true);                                                     \
+    case 0:                                                                                        \
+        return step_of(s, from, 0, false);                                                         \
+    case 1:                                                                                        \
+        return step_of(s, from, 0, true);                                                          \
+    case 2:                                                                                        \
+        return step_of(s, from, 1, false);                                                         \
+    case 3:                                                                                        \
+        return step_of(s, from, 1, true);                                                          \
+    case 4:                                                                                        \
+        return step_of(s, from, 2, false);                                                         \
+    case 5:                                                                                        \
+        return step_of(s, from, 2, true);                                                          \
+    case 6:                                                                                        \
+        return step_of(s, from, 3, false);                                                         \
+    case 7:                                                                                        \
+        return step_of(s, from, 3, true);                                                          \
+    case 8:                                                                                        \
+        return step_of(s, from, 4, false);                                                         \
+    case 9:                                                                                        \
+        return step_of(s, from, 4, true);                                                          \
+    case 10:                                                                                       \
+        return step_of(s, from, 5, false);                                                         \
+    default:                                                                                       \
+        return step_of(s, from, 5, true);                                                          \
     }
 
 VEC_TARGET static int step_any(const viterbi_step *s)
 {
     switch (s->from) {
-    case 1: STEP_SHIFTS(1)
-    case 2: STEP_SHIFTS(2)
-    case 3: STEP_SHIFTS(3)
-    case 4: STEP_SHIFTS(4)
-    default: STEP_SHIFTS(s->from) /* all lanes of a vector are in the same group */
+    case 1:
+        STEP_SHIFTS(1)
+    case 2:
+        STEP_SHIFTS(2)
+    case 3:
+        STEP_SHIFTS(3)
+    case 4:
+        STEP_SHIFTS(4)
+    default:
+        STEP_SHIFTS(s->from) /* all lanes of a vector are in the same group */
     }
 }

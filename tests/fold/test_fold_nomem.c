@@ -159,10 +159,10 @@ static void a_fold_without_memory_changes_no_file(void **state)
         stage s;
         open_stage(&s, (pare_random_kind)kind, 1);
         assert_true(refuse_each(&s, fold) >= 2); /* the arena of the model, its first block */
-        s.set.n = 0; /* their tokens would keep their rows */
+        s.set.n = 0;                             /* their tokens would keep their rows */
         if (kind != PARE_RANDOM_GRAPH) assert_true(refuse_each(&s, share) > 10);
         s.set.n = 2;
-        if (kind == PARE_RANDOM_GRAPH) {         /* thousands of places, the same for every kind */
+        if (kind == PARE_RANDOM_GRAPH) { /* thousands of places, the same for every kind */
             assert_true(refuse_each(&s, publish) > 200);
             assert_true(refuse_each(&s, read_and_write) > 100);
         }

@@ -35,7 +35,8 @@ static pare_int_groups draw(size_t rows, size_t cols, size_t group, unsigned bit
 {
     pare_rng r = pare_rng_at(SEED, seed);
     const size_t scales = rows * ((cols + group - 1) / group);
-    const int least = pare_int_groups_least(bits, affine), most = pare_int_groups_most(bits, affine);
+    const int least = pare_int_groups_least(bits, affine),
+              most = pare_int_groups_most(bits, affine);
     int8_t *const q = pare_alloc(arena, rows * cols, 1);
     float *const v[2] = {pare_alloc(arena, scales, sizeof(float)),
                          pare_alloc(arena, scales, sizeof(float))};
@@ -80,8 +81,8 @@ static void what_was_coded_expands_to_the_same_bits(void **state)
                 pare_coded_head h;
                 pare_int_groups again;
                 pare_err err = {0};
-                assert_int_equal(c.bytes, pare_coded_groups_bytes(n[0], n[1], n[2], bits, affine,
-                                                                  !f16));
+                assert_int_equal(c.bytes,
+                                 pare_coded_groups_bytes(n[0], n[1], n[2], bits, affine, !f16));
                 assert_ok(pare_coded_expand(&w, &h, arena, c.data, c.bytes, 0, &err), &err);
                 assert_ok(pare_coded_integers(&again, arena, c.data, c.bytes, &err), &err);
                 assert_true(w.rows == n[0] && w.cols == n[1] && again.group == n[2]);
@@ -126,11 +127,11 @@ static void impossible_bytes_are_refused_by_name(void **state)
 {
     (void)state;
     static const damage cases[] = {
-        {12, 4, "flags 4"},      {12, 1, "must be"},     {16, 1, "a seed"},
-        {24, 1, "a stream"},     {44, 1, "an exponent"}, {40, 0, "groups of 0"},
-        {40, 8, "groups of 8"},  {40, 2, "must be"},     {HEAD, 1, "1 bits"},
-        {HEAD, 9, "9 bits"},     {HEAD, 4, "must be"},   {HEAD + 4, 0x7c00, "is inf"},
-        {HEAD + 4, 0x7e00, "nan"}, {32, 4, "must be"},   {36, 1 << 20, "must be"},
+        {12, 4, "flags 4"},        {12, 1, "must be"},     {16, 1, "a seed"},
+        {24, 1, "a stream"},       {44, 1, "an exponent"}, {40, 0, "groups of 0"},
+        {40, 8, "groups of 8"},    {40, 2, "must be"},     {HEAD, 1, "1 bits"},
+        {HEAD, 9, "9 bits"},       {HEAD, 4, "must be"},   {HEAD + 4, 0x7c00, "is inf"},
+        {HEAD + 4, 0x7e00, "nan"}, {32, 4, "must be"},     {36, 1 << 20, "must be"},
     };
     const pare_int_groups g = draw(3, 7, 7, 3, false, true, 1);
     const pare_coded c = code(&g);
