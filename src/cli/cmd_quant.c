@@ -1,6 +1,5 @@
 /* cmd_quant.c - pare quant: weights as integers of few bits, with the certificate. */
-#include "reduce_command.h"
-#include "show_cut.h"
+#include "show_quant.h"
 
 #include <math.h>
 
@@ -16,6 +15,12 @@ static pare_status check_options(cli *c, void *self)
     quant_opts *const o = self;
     pare_quant_opts *const q = &o->r.o.quant;
     q->method = (pare_quant_method)o->method;
+    const bool path = q->method == PARE_QUANT_TRELLIS;
+    const cli_rule rules[] = {
+        {"group,affine", !path, "--method rtn and gptq: a path has one scale"}, {0}};
+    const pare_status st = cli_check_rules(c, rules);
+    if (st) return st;
+    if (path) q->group = 0, q->affine = false;
     if (q->max_bytes && isfinite(o->r.o.max_error))
         return cli_usage_error(
             c, "--max-bytes and --max-error both set the number of bits; give one of them");
@@ -24,10 +29,8 @@ static pare_status check_options(cli *c, void *self)
         q->method = PARE_QUANT_RTN;
     }
     if (pare_is_dir(o->r.o.from))
-        cli_note(c,
-                 "%s becomes a pare file: no loader of Hugging Face folders reads its groups of "
-                 "integers",
-                 c->out);
+        cli_note(c, "%s becomes a pare file: no loader of Hugging Face folders reads %s", c->out,
+                 path ? "paths through random tables" : "its groups of integers");
     return PARE_OK;
 }
 
@@ -36,77 +39,27 @@ static pare_status check_options(cli *c, void *self)
 static void print_text(const cli *c, const void *self)
 {
     const quant_opts *const o = self;
-    const pare_quant_report *const r = &o->r.r.quant;
-    const pare_quant_opts *const made = &o->r.r.quant_made;
-    const double all = (double)(r->weights + r->numbers);
-    const uint64_t bytes = r->bytes + r->number_bytes;
-    char n[32], t[32], f[32];
-    show_results(c, &o->r.r);
-    out_row("cut", "%zu weight matrices are stored as integers with scales (%s%s)", r->n,
-            pare_quant_method_names[made->method], made->affine ? ", affine" : "");
-    if (r->weights)
-        out_row("", "%.4g bits a weight, %.4g with the %s numbers that are stored as they are",
-                8 * (double)r->bytes / (double)r->weights, 8 * (double)bytes / all,
-                out_count(n, r->numbers));
-    out_row("", "the weights take %s, %.3g %% of the input's %s", show_bytes(t, bytes),
-            100 * (double)bytes / (double)o->r.r.before.size.bytes,
-            show_bytes(f, o->r.r.before.size.bytes));
-    if (c->verbose) {
-        out_line("  %-28s %-12s %4s %6s %10s %10s", "matrix", "shape", "bits", "group", "error",
-                 "outputs");
-        for (size_t i = 0; i < r->n; i++) {
-            const pare_quant_matrix *const m = &r->matrix[i];
-            char shape[32], outputs[32] = "";
-            snprintf(shape, sizeof shape, "%zux%zu", m->rows, m->cols);
-            if (m->measured) snprintf(outputs, sizeof outputs, "%.3e", m->output_error);
-            out_line("  %-28s %-12s %4u %6zu %10.3e %10s", m->name, shape, m->bits, m->group,
-                     m->error, outputs);
-        }
-    }
-    show_end(c, &o->r.r);
-}
-
-static bool json_matrices(cJSON *to, const pare_quant_report *r)
-{
-    cJSON *const list = pare_json_add_array(to, "matrices");
-    for (size_t i = 0; list && i < r->n; i++) {
-        const pare_quant_matrix *const m = &r->matrix[i];
-        cJSON *const one = pare_json_add_object(list, NULL);
-        if (!one ||
-            !pare_json_add_values(one,
-                                  "name:s rows:z cols:z bits:z group:z bytes:z "
-                                  "relative_error:g relative_output_error:N",
-                                  m->name, m->rows, m->cols, (size_t)m->bits, m->group, m->bytes,
-                                  m->error, m->measured ? m->output_error : (double)NAN))
-            return false;
-    }
-    return list;
+    show_quant(c, &o->r);
 }
 
 static pare_status print_json(cli *c, const void *self)
 {
     const quant_opts *const o = self;
-    const pare_quant_report *const r = &o->r.r.quant;
-    const pare_quant_opts *const made = &o->r.r.quant_made;
-    cJSON *const root = out_json_begin(c);
-    bool ok = reduce_json_front(root, &o->r.r);
-    cJSON *const to = ok ? pare_json_add_object(root, "quant") : NULL;
-    ok = to &&
-         pare_json_add_values(to,
-                              "method:s bits:z embedding_bits:z group:z affine:b weights:g "
-                              "quantized_bytes:g number_bytes:g relative_error:g",
-                              pare_quant_method_names[made->method], made->bits,
-                              made->embedding_bits, made->group, made->affine, (double)r->weights,
-                              (double)r->bytes, (double)r->number_bytes, o->r.r.output_error) &&
-         json_matrices(to, r);
-    return out_json(c, root, ok && reduce_json_end(root, &o->r.r));
+    return show_quant_json(c, &o->r);
 }
 
 /* ---- the command --------------------------------------------------------------------------- */
 
 static const char *const method_help[] = {
     "each weight becomes the nearest integer; scales have the least error on --data",
-    "later weights of a row make good for the errors of earlier ones on --data", NULL};
+    "later weights of a row make good for the errors of earlier ones on --data",
+    "each weight is read along a path through a table of random numbers, in rotated coordinates "
+    "and "
+    "with the errors made good as in gptq: a ticket; stored are the seed, a path of B bits a "
+    "weight "
+    "and one scale for each matrix (for each row of embeddings): 0.001 to 0.05 bits a weight "
+    "besides",
+    NULL};
 
 int cmd_quant(int argc, char **argv)
 {
@@ -123,9 +76,10 @@ int cmd_quant(int argc, char **argv)
     data.group = "Data";
     /* clang-format off */
     const opt own[] = {
-        {.name = "bits", .kind = OPT_SIZE, .to = &q->bits, .metavar = "B", .group = "Size", .min = PARE_QUANT_LEAST_BITS, .max = PARE_QUANT_MOST_BITS,
-         .unset = "8; with --max-bytes or --max-error: chosen", .help = "bits of a weight; scales are stored besides, 16 bits for each group"},
-        {.name = "embedding-bits", .kind = OPT_SIZE, .to = &q->embedding_bits, .metavar = "B", .min = PARE_QUANT_LEAST_BITS, .max = PARE_QUANT_MOST_BITS,
+        {.name = "bits", .kind = OPT_REAL, .to = &q->bits, .metavar = "B", .group = "Size", .low = PARE_QUANT_LEAST_PATH, .high = PARE_QUANT_MOST_BITS,
+         .unset = "8, of trellis 6; with --max-bytes: chosen",
+         .help = "bits of a weight: 2 to 8; of --method trellis 1.5 to 6 in eighths, e.g. 2.125; scales are stored besides, 16 bits for each group"},
+        {.name = "embedding-bits", .kind = OPT_REAL, .to = &q->embedding_bits, .metavar = "B", .low = PARE_QUANT_LEAST_PATH, .high = PARE_QUANT_MOST_BITS,
          .unset = "as --bits", .help = "bits of a weight of embeddings, positions and the output head"},
         {.name = "group", .kind = OPT_SIZE, .to = &q->group, .metavar = "G", .max = REDUCE_MOST,
          .help = "weights of a row that share a scale; 0: the whole row"},
@@ -137,7 +91,7 @@ int cmd_quant(int argc, char **argv)
         REDUCE_DTYPE(o.r.dtype),
         REDUCE_ALLOW_LARGER(r->allow_larger),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .group = "How", .choices = pare_quant_method_names,
-         .choice_help = method_help, .help = "how the integers are chosen"},
+         .choice_help = method_help, .help = "how weights become bits"},
         data,
         REDUCE_HELDOUT(r->heldout, REDUCE_USUAL_HELDOUT),
         REDUCE_PROVE(r->prove),
@@ -151,7 +105,7 @@ int cmd_quant(int argc, char **argv)
     const opt_spec spec = {
         .command = "quant",
         .args = "MODEL --bits B [--data FILE] -o OUT",
-        .about = "Stores weights as integers of 2 to 8 bits and certifies what that costs.\n"
+        .about = "Stores weights in 1.5 to 8 bits each and certifies what that costs.\n"
                  "The result loads and runs like any model.",
         .examples = {"quant minilm/ --pool mean --normalize --bits 4 --data sentences.txt -o "
                      "minilm4.safetensors",

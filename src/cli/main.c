@@ -17,7 +17,7 @@ static const command commands[] = {
     {"width", "MODEL --data FILE -o OUT", "fewer dimensions", cmd_width, NULL},
     {"depth", "MODEL --layers K -o OUT", "fewer attention layers", cmd_depth, NULL},
     {"ticket", "MODEL --bits B -o OUT", "store the weights as a random seed and bit masks", cmd_ticket, NULL},
-    {"quant", "MODEL --bits B -o OUT", "store the weights as integers of 2 to 8 bits", cmd_quant, NULL},
+    {"quant", "MODEL --bits B -o OUT", "store the weights in 1.5 to 8 bits each", cmd_quant, NULL},
     {"length", "MODEL --oracle M -o PLAN", "run N tokens on an engine that takes only M", cmd_length, NULL},
     {"plan", "MODEL --max-bytes B -o OUT", "choose and combine the cuts for one budget", cmd_plan, NULL},
     {"verify", "CERT", "prove a certificate again; the exit code is the answer", cmd_verify,

@@ -5,6 +5,7 @@
 
 typedef struct ticket_opts {
     size_t mode, method, coding;
+    double bits;          /* --bits; 0: not given */
     double scale;         /* 0: chosen */
     const char *required; /* "EPS,P": no ticket, only how wide one must be; or NULL */
     reduction r;

@@ -229,6 +229,12 @@ static void put_u16(uint8_t *to, unsigned v)
     to[0] = (uint8_t)v, to[1] = (uint8_t)(v >> 8);
 }
 
+uint64_t pare_coded_trellis_bytes(const pare_trellis *t)
+{
+    return TICKET_HEADER_BYTES + PREFIX_BYTES + 2 * (uint64_t)(t->row_scales ? t->rows : 1) +
+           (trellis_path_bits(t) + 7) / 8 + TICKET_CHECKSUM_BYTES;
+}
+
 pare_status pare_coded_trellis(pare_coded *out, pare_arena *a, const pare_trellis *t, int exponent,
                                const uint16_t *scale, const uint8_t *path, pare_err *err)
 {

@@ -60,4 +60,6 @@ PARE_MUST_USE pare_status trellis_check(const pare_trellis *t, pare_err *err);
 PARE_MUST_USE pare_status pare_coded_trellis(pare_coded *out, pare_arena *a, const pare_trellis *t,
                                              int exponent, const uint16_t *scale,
                                              const uint8_t *path, pare_err *err);
+/* How many bytes that takes. */
+uint64_t pare_coded_trellis_bytes(const pare_trellis *t);
 #endif

@@ -13,6 +13,7 @@ pare_status reduce_quant(reducer *r)
     pare_status st = reduce_load(r, (pare_heldout_opts){.nothing_fitted = !o->data});
     *q = o->quant;
     q->dtype = o->dtype;
+    q->seed = o->seed;
     if (o->data) q->fit = &out->inputs.fit;
     reduce_phase(r, NULL, 40);
     if (!st)

@@ -1,8 +1,9 @@
 /* encode.c - one matrix by any method: integers, bytes, and the numbers that they expand to. */
 #include "encode.h"
+#include "trellis.h"
 #include <math.h>
 
-const char *const pare_quant_method_names[] = {"rtn", "gptq", NULL};
+const char *const pare_quant_method_names[] = {"rtn", "gptq", "trellis", NULL};
 
 #define F16_LEAST 0x1p-14 /* the smallest f16 that has all its digits */
 #define F16_MOST  65504.0
@@ -49,6 +50,19 @@ static pare_status code_groups(pare_coded *coded, float **expanded, pare_arena *
 pare_status quant_matrix(pare_coded *coded, float **expanded, pare_arena *a, const quant_job *job,
                          pare_err *err)
 {
+    if (job->method == PARE_QUANT_TRELLIS) {
+        const trellis_job path = {.rows = job->rows,
+                                  .cols = job->cols,
+                                  .w = job->w,
+                                  .moments = job->moments,
+                                  .bits = job->bits,
+                                  .each_row = job->each_row,
+                                  .rotate = true,
+                                  .seed = job->seed,
+                                  .stream = job->stream,
+                                  .exec = job->exec};
+        return trellis_matrix(coded, expanded, a, &path, err);
+    }
     PARE_ASSERT(job->group > 0 && job->group <= job->cols);
     pare_arena *const scratch = pare_arena_new();
     const pare_status st =

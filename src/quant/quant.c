@@ -3,6 +3,7 @@
  * The order is that of the file. Second moments of the rows that enter a matrix are those of the
  * model as it is by then, with the matrices before it quantized. */
 #include "encode.h"
+#include "trellis.h"
 #include "linalg/matrix.h"
 #include "model/input_moments.h"
 #include "model/precision.h"
@@ -39,13 +40,20 @@ static bool is_embedding(const char *name)
 quant_choice quant_choose(const pare_quant_opts *o, const char *name, const pare_weight *w,
                           size_t number_bytes)
 {
-    const size_t bits = o->bits ? o->bits : PARE_QUANT_MOST_BITS;
-    quant_choice c = {
-        .bits = (unsigned)(o->embedding_bits && is_embedding(name) ? o->embedding_bits : bits),
-        .group = o->group && o->group < w->cols ? o->group : w->cols};
-    c.bytes = pare_coded_groups_bytes(w->rows, w->cols, c.group, c.bits, o->affine, false);
-    if (c.bytes >= number_bytes) c.bits = 0;
-    return c;
+    const bool path = o->method == PARE_QUANT_TRELLIS, own = is_embedding(name);
+    const double most = path ? PARE_QUANT_MOST_PATH : PARE_QUANT_MOST_BITS;
+    quant_choice c = {.bits = own && o->embedding_bits > 0 ? o->embedding_bits
+                              : o->bits > 0                ? o->bits
+                                                           : most};
+    if (path) {
+        if (!trellis_possible(w->rows, w->cols, c.bits)) return (quant_choice){0};
+        c.bytes = trellis_bytes(w->rows, w->cols, c.bits, own);
+    } else {
+        c.group = o->group && o->group < w->cols ? o->group : w->cols;
+        c.bytes =
+            pare_coded_groups_bytes(w->rows, w->cols, c.group, (unsigned)c.bits, o->affine, false);
+    }
+    return c.bytes < number_bytes ? c : (quant_choice){0};
 }
 
 static quant_choice choice_of(const maker *k, const char *name, const pare_weight *w)
@@ -95,7 +103,7 @@ static pare_status count_weight(void *self, const char *name, pare_weight *w, bo
 {
     maker *const k = self;
     (void)err;
-    if (!pare_has(w) || vector || !choice_of(k, name, w).bits) return PARE_OK;
+    if (!pare_has(w) || vector || !(choice_of(k, name, w).bits > 0)) return PARE_OK;
     k->capacity++;
     k->total += (double)w->rows * (double)w->cols;
     return PARE_OK;
@@ -162,6 +170,8 @@ static pare_status quantize(maker *k, const char *name, pare_weight *w, const qu
                            .bits = c->bits,
                            .group = c->group,
                            .affine = k->o->affine,
+                           .each_row = is_embedding(name),
+                           .seed = k->o->seed,
                            .stream = pare_source_find(&stream, name) ? stream : 0,
                            .exec = k->exec};
     pare_quant_matrix *const to = &k->r->matrix[k->r->n];
@@ -189,7 +199,7 @@ static pare_status make_weight(void *self, const char *name, pare_weight *w, boo
     maker *const k = self;
     if (!pare_has(w)) return PARE_OK;
     const quant_choice c = vector ? (quant_choice){0} : choice_of(k, name, w);
-    if (!c.bits) {
+    if (!(c.bits > 0)) {
         k->r->numbers += (uint64_t)w->rows * w->cols;
         return PARE_OK;
     }
@@ -205,11 +215,22 @@ static pare_status make_weight(void *self, const char *name, pare_weight *w, boo
 
 /* ---- the model ------------------------------------------------------------------------------- */
 
-static pare_status check_bits(size_t bits, const char *what, pare_err *err)
+static pare_status check_bits(const pare_quant_opts *o, double bits, const char *what,
+                              pare_err *err)
 {
-    if (!bits || (bits >= PARE_QUANT_LEAST_BITS && bits <= PARE_QUANT_MOST_BITS)) return PARE_OK;
-    return pare_fail(err, PARE_ERR_USAGE, "%zu bits for %s: %d to %d are possible", bits, what,
-                     PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_BITS);
+    if (bits == 0) return PARE_OK;
+    if (o->method == PARE_QUANT_TRELLIS) {
+        if (bits >= PARE_QUANT_LEAST_PATH && bits <= PARE_QUANT_MOST_PATH &&
+            8 * bits == floor(8 * bits))
+            return PARE_OK;
+        return pare_fail(err, PARE_ERR_USAGE,
+                         "%g bits for %s: the method trellis takes %g to %g in eighths", bits, what,
+                         PARE_QUANT_LEAST_PATH, PARE_QUANT_MOST_PATH);
+    }
+    if (bits >= PARE_QUANT_LEAST_BITS && bits <= PARE_QUANT_MOST_BITS && bits == floor(bits))
+        return PARE_OK;
+    return pare_fail(err, PARE_ERR_USAGE, "%g bits for %s: %d to %d, whole ones, are possible",
+                     bits, what, PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_BITS);
 }
 
 static pare_status make_all(maker *k, pare_err *err)
@@ -230,8 +251,8 @@ pare_status pare_quant(pare_model **out, pare_quant_report *report, const pare_m
     maker k = {.o = opts, .before = in, .exec = exec, .r = report};
     *out = NULL;
     *report = (pare_quant_report){0};
-    pare_status st = check_bits(opts->bits, "a weight", err);
-    if (!st) st = check_bits(opts->embedding_bits, "a weight of the embeddings", err);
+    pare_status st = check_bits(opts, opts->bits, "a weight", err);
+    if (!st) st = check_bits(opts, opts->embedding_bits, "a weight of the embeddings", err);
     if (!st) st = pare_model_clone(&k.m, in, err);
     if (!st) st = make_all(&k, err);
     if (!st) {

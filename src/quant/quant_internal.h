@@ -13,7 +13,7 @@ PARE_MUST_USE pare_status pare_quant(pare_model **out, pare_quant_report *report
 /* How the matrix of this name is quantized; bits 0: it stays numbers, because they take no more
  * bytes. */
 typedef struct quant_choice {
-    unsigned bits;
+    double bits;
     size_t group;
     size_t bytes;
 } quant_choice;

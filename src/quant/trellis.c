@@ -56,6 +56,12 @@ bool trellis_possible(size_t rows, size_t cols, double bits)
     return rows > 0 && cols > 0 && trellis_check(&t, NULL) == PARE_OK;
 }
 
+uint64_t trellis_bytes(size_t rows, size_t cols, double bits, bool each_row)
+{
+    const pare_trellis t = shape_of(rows, cols, bits, each_row, false);
+    return pare_coded_trellis_bytes(&t);
+}
+
 /* ---- rotation -------------------------------------------------------------------------------- */
 
 /* goal = (H_r^T S_r W S_c H_c)^T / (orders) */
