@@ -158,9 +158,10 @@ int cmd_ticket(int argc, char **argv)
     const opt_spec spec = {
         .command = "ticket",
         .args = "MODEL --bits B [--data FILE] -o OUT",
-        .about = "Stores weights as a random seed and bit masks, or a path, and certifies what "
-                 "that costs.\n"
-                 "The result loads and runs like any model.",
+        .about =
+            "Stores weights as a random seed and bit masks (or a path through a random table)\n"
+            "and certifies what that costs.\n"
+            "The result loads and runs like any model.",
         .examples = {"ticket model.safetensors --bits 14 -o model.ticket",
                      "ticket gpt2/ --data text.txt --method feedback --stored 4 -o gpt2.ticket"},
         .seeded = true,
