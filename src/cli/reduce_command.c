@@ -139,6 +139,7 @@ pare_status reduce_reword(cli *c, pare_status st)
 {
     static const char *const words[][2] = {
         {"max_error", "--max-error"},
+        {"max_bytes", "--max-bytes"},
         {"or set allow_larger", "or give --allow-larger"},
         {"set any_shape", "give --any-shape"},
         {"give a distance, up to which", "give --distance D, up to which"},

@@ -8,16 +8,34 @@ const char *const pare_quant_method_names[] = {"rtn", "gptq", "trellis", NULL};
 #define F16_LEAST 0x1p-14 /* the smallest f16 that has all its digits */
 #define F16_MOST  65504.0
 
+quant_bits quant_bits_of(pare_quant_method method)
+{
+    if (method == PARE_QUANT_TRELLIS)
+        return (quant_bits){PARE_QUANT_LEAST_PATH, 0.125, PARE_QUANT_MOST_PATH};
+    return (quant_bits){PARE_QUANT_LEAST_BITS, 1, PARE_QUANT_MOST_BITS};
+}
+
+pare_coded_kind quant_kind_of(pare_quant_method method)
+{
+    return method == PARE_QUANT_TRELLIS ? PARE_CODED_TRELLIS : PARE_CODED_GROUPS;
+}
+
+bool quant_is_wide(const pare_weight *w, unsigned bits)
+{
+    double largest = 0;
+    for (size_t i = 0; i < w->rows * w->cols; i++)
+        largest = fmax(largest, fabs((double)(float)pare_weight_at(w, i)));
+    return largest > 0 && (ldexp(largest, 1 - (int)bits) < F16_LEAST || largest > F16_MOST);
+}
+
 group_range group_range_of(const quant_job *job)
 {
     const unsigned bits = (unsigned)job->bits;
     group_range r = {.least = pare_int_groups_least(bits, job->affine),
                      .most = pare_int_groups_most(bits, job->affine),
                      .affine = job->affine};
-    double largest = 0;
-    for (size_t i = 0; i < job->rows * job->cols; i++)
-        largest = fmax(largest, fabs((double)job->w[i]));
-    r.wide = largest > 0 && (ldexp(largest, 1 - (int)bits) < F16_LEAST || largest > F16_MOST);
+    const pare_weight w = {PARE_F32, job->rows, job->cols, job->w};
+    r.wide = quant_is_wide(&w, bits);
     return r;
 }
 

@@ -4,7 +4,7 @@
 #ifndef PARE_QUANT_ENCODE_H
 #define PARE_QUANT_ENCODE_H
 #include "model/ticket_store.h"
-#include <pare/quant.h>
+#include "quant_internal.h"
 
 typedef struct quant_job {
     size_t rows, cols;
@@ -25,6 +25,9 @@ typedef struct quant_job {
 PARE_MUST_USE pare_status quant_matrix(pare_coded *coded, float **expanded, pare_arena *a,
                                        const quant_job *job, pare_err *err);
 
+/* That what it writes has in its file. */
+pare_coded_kind quant_kind_of(pare_quant_method method);
+
 /* ---- groups of integers ---------------------------------------------------------------------- */
 
 /* Of one group: w ~ scale q + offset, least <= q <= most. */
@@ -36,6 +39,9 @@ typedef struct group_range {
     bool affine, wide; /* wide: scales are f32, else f16 */
 } group_range;
 group_range group_range_of(const quant_job *job);
+/* Whether the scales of these weights need f32: those of f16 would be 0, lose digits, or overflow. */
+bool quant_is_wide(const pare_weight *w, unsigned bits);
+#define QUANT_MOST_WEIGHT 0x1p96 /* no scale of such weights is refused when the file is read */
 /* The scale that is best for rounding n weights to nearest: of several, that with the least
  * sum of worth (w - rounded)^2; `worth` NULL: 1 each. */
 group_scale best_scale(const float *w, const double *worth, size_t n, const group_range *r);

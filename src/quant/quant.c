@@ -2,6 +2,7 @@
  *
  * The order is that of the file. Second moments of the rows that enter a matrix are those of the
  * model as it is by then, with the matrices before it quantized. */
+#include "deal_bits.h"
 #include "encode.h"
 #include "trellis.h"
 #include "linalg/matrix.h"
@@ -21,7 +22,10 @@ typedef struct maker {
     pare_coded *coded;
     pare_quant_report *r;
     size_t capacity, ncoded;
-    double total; /* weights */
+    double total;       /* weights */
+    pare_arena *own;    /* of what only the making needs */
+    quant_dealt *dealt; /* with a budget: the bits of each matrix; NULL: the options' */
+    size_t ndealt;
     /* Moments of the place they were last taken at: q, k and v share one. */
     pare_arena *arena;
     uint64_t place;
@@ -50,16 +54,23 @@ quant_choice quant_choose(const pare_quant_opts *o, const char *name, const pare
         c.bytes = trellis_bytes(w->rows, w->cols, c.bits, own);
     } else {
         c.group = o->group && o->group < w->cols ? o->group : w->cols;
-        c.bytes =
-            pare_coded_groups_bytes(w->rows, w->cols, c.group, (unsigned)c.bits, o->affine, false);
+        c.bytes = pare_coded_groups_bytes(w->rows, w->cols, c.group, (unsigned)c.bits, o->affine,
+                                          quant_is_wide(w, (unsigned)c.bits));
     }
     return c.bytes < number_bytes ? c : (quant_choice){0};
 }
 
+size_t quant_number_bytes(const pare_weight *w, pare_dtype precision)
+{
+    return w->rows * w->cols * pare_dtype_size(weight_stored_dtype(w, precision));
+}
+
 static quant_choice choice_of(const maker *k, const char *name, const pare_weight *w)
 {
-    const size_t size = pare_dtype_size(weight_stored_dtype(w, k->m->precision));
-    return quant_choose(k->o, name, w, w->rows * w->cols * size);
+    for (size_t i = 0; k->dealt && i < k->ndealt; i++)
+        if (strcmp(k->dealt[i].name, name) == 0) return k->dealt[i].c;
+    if (k->dealt) return (quant_choice){0};
+    return quant_choose(k->o, name, w, quant_number_bytes(w, k->m->precision));
 }
 
 /* ---- moments --------------------------------------------------------------------------------- */
@@ -161,6 +172,10 @@ static pare_status quantize(maker *k, const char *name, pare_weight *w, const qu
     if (!wide.v || !f || !copy) return pare_no_memory(err);
     pare_weight_widen(&wide, w, 0, 0);
     for (size_t i = 0; i < n; i++) f[i] = (float)wide.v[i];
+    for (size_t i = 0; i < n; i++)
+        if (!(fabsf(f[i]) <= (float)QUANT_MOST_WEIGHT))
+            return pare_fail(err, PARE_ERR_INPUT, "tensor %s: weight %zu is %g; scales end at %g",
+                             name, i, wide.v[i], QUANT_MOST_WEIGHT);
     uint64_t stream = 0;
     const quant_job job = {.rows = w->rows,
                            .cols = w->cols,
@@ -235,13 +250,18 @@ static pare_status check_bits(const pare_quant_opts *o, double bits, const char 
 
 static pare_status make_all(maker *k, pare_err *err)
 {
-    pare_status st = pare_model_each_weight(k->m, count_weight, k, err);
+    pare_status st = PARE_OK;
+    pare_steps steps = pare_steps_of(k->exec, k->o->max_bytes ? 2 : 1);
+    if (k->o->max_bytes)
+        st = quant_deal_bits(&k->dealt, &k->ndealt, k->own, k->before, k->o,
+                             pare_step(&steps, "deal out the bits", 1), err);
+    if (!st) st = pare_model_each_weight(k->m, count_weight, k, err);
     if (st) return st;
     k->coded = pare_alloc(k->m->arena, k->capacity + 1, sizeof *k->coded);
     k->r->matrix = pare_alloc(k->m->arena, k->capacity + 1, sizeof *k->r->matrix);
     if (!k->coded || !k->r->matrix) return pare_no_memory(err);
-    pare_steps steps = pare_steps_of(k->exec, k->total);
-    k->steps = &steps;
+    pare_steps each = pare_steps_of(pare_step(&steps, NULL, 1), k->total);
+    k->steps = &each;
     return pare_model_each_weight(k->m, make_weight, k, err);
 }
 
@@ -253,6 +273,7 @@ pare_status pare_quant(pare_model **out, pare_quant_report *report, const pare_m
     *report = (pare_quant_report){0};
     pare_status st = check_bits(opts, opts->bits, "a weight", err);
     if (!st) st = check_bits(opts, opts->embedding_bits, "a weight of the embeddings", err);
+    if (!st && !(k.own = pare_arena_new())) st = pare_no_memory(err);
     if (!st) st = pare_model_clone(&k.m, in, err);
     if (!st) st = make_all(&k, err);
     if (!st) {
@@ -263,6 +284,7 @@ pare_status pare_quant(pare_model **out, pare_quant_report *report, const pare_m
         report->number_bytes = pare_model_size(k.m, 1, 0).bytes - report->bytes;
     }
     pare_arena_free(k.arena);
+    pare_arena_free(k.own);
     if (st) {
         pare_model_free(k.m);
         k.m = NULL;

@@ -17,6 +17,13 @@ typedef struct quant_choice {
     size_t group;
     size_t bytes;
 } quant_choice;
+/* What it takes as numbers, in a model of this precision. */
+size_t quant_number_bytes(const pare_weight *w, pare_dtype precision);
 quant_choice quant_choose(const pare_quant_opts *o, const char *name, const pare_weight *w,
                           size_t number_bytes);
+/* The bits a weight that a method can have: least, least + step, .. most. */
+typedef struct quant_bits {
+    double least, step, most;
+} quant_bits;
+quant_bits quant_bits_of(pare_quant_method method);
 #endif

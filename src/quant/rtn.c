@@ -23,11 +23,15 @@ static float rounded_scale(double v, const group_range *r)
     return r->wide ? (float)v : pare_f16_to_f32(pare_f16_of(v));
 }
 
+#define ROUND 0x1.8p52 /* what a double is rounded to an integer by, ties to even */
+
 int nearest_code(double w, group_scale s, const group_range *r)
 {
     if (s.scale == 0) return r->least > 0 || r->most < 0 ? r->least : 0;
-    const double q = nearbyint((w - (double)s.offset) / (double)s.scale);
-    return q < r->least ? r->least : q > r->most ? r->most : (int)q;
+    const double q = (w - (double)s.offset) / (double)s.scale;
+    if (q <= r->least) return r->least;
+    if (q >= r->most) return r->most;
+    return (int)(q + ROUND - ROUND);
 }
 
 static double worth_of(const group *g, size_t i)

@@ -1,0 +1,17 @@
+/* deal_bits.h - how many bits each matrix gets where the file may have so many bytes
+ * (deal_bits.c). */
+#ifndef PARE_QUANT_DEAL_BITS_H
+#define PARE_QUANT_DEAL_BITS_H
+#include "quant_internal.h"
+
+typedef struct quant_dealt {
+    const char *name; /* of the matrix */
+    quant_choice c;
+} quant_dealt;
+
+/* For every matrix that is quantized, in the order of the file: so that the file has at most
+ * o->max_bytes. PARE_ERR_PROMISE: with the fewest bits it has more. In the arena. */
+PARE_MUST_USE pare_status quant_deal_bits(quant_dealt **out, size_t *n, pare_arena *a,
+                                          const pare_model *in, const pare_quant_opts *o,
+                                          const pare_exec *exec, pare_err *err);
+#endif
