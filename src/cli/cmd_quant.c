@@ -77,7 +77,7 @@ int cmd_quant(int argc, char **argv)
     /* clang-format off */
     const opt own[] = {
         {.name = "bits", .kind = OPT_REAL, .to = &q->bits, .metavar = "B", .group = "Size", .low = PARE_QUANT_LEAST_PATH, .high = PARE_QUANT_MOST_BITS,
-         .unset = "8, of trellis 6; with --max-bytes: chosen",
+         .unset = "8, of trellis 6; with --max-bytes or --max-error: chosen",
          .help = "bits of a weight: 2 to 8; of --method trellis 1.5 to 6 in eighths, e.g. 2.125; scales are stored besides, 16 bits for each group"},
         {.name = "embedding-bits", .kind = OPT_REAL, .to = &q->embedding_bits, .metavar = "B", .low = PARE_QUANT_LEAST_PATH, .high = PARE_QUANT_MOST_BITS,
          .unset = "as --bits", .help = "bits of a weight of embeddings, positions and the output head"},
@@ -86,7 +86,7 @@ int cmd_quant(int argc, char **argv)
         {.name = "affine", .kind = OPT_FLAG, .to = &q->affine,
          .help = "store an offset for every group as well: another 16 bits"},
         {.name = "max-bytes", .kind = OPT_SIZE, .to = &q->max_bytes, .metavar = "B", .unset = "any", .min = 1, .max = SIZE_MAX,
-         .help = "size of the file: more bits for the matrices that need them; exit 3 if 2 bits are too many"},
+         .help = "size of the file: more bits for the matrices that need them; exit 3 if even the fewest bits are too many"},
         REDUCE_MAX_ERROR(r->max_error, "; without --bits: find the fewest bits within E"),
         REDUCE_DTYPE(o.r.dtype),
         REDUCE_ALLOW_LARGER(r->allow_larger),
