@@ -34,8 +34,9 @@ typedef struct binder {
 static pare_status check_source(binder *b, const char *name, const pare_coded_head *h,
                                 pare_err *err)
 {
-    if (h->kind == PARE_CODED_IDENTITY || h->kind == PARE_CODED_GROUPS)
-        return PARE_OK; /* draw nothing */
+    if (h->kind == PARE_CODED_IDENTITY || h->kind == PARE_CODED_GROUPS ||
+        h->kind == PARE_CODED_SEEDS)
+        return PARE_OK; /* draw nothing from the source */
     const uint64_t stream = h->stream >> 24 << 24;
     if (stream != h->stream)
         return pare_fail(err, PARE_ERR_INPUT, "a ticket's stream ends in 24 zero bits, not %06x",

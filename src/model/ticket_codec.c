@@ -155,7 +155,8 @@ pare_status pare_coded_expand(pare_weight *out, pare_coded_head *head, pare_aren
                                                   [PARE_CODED_POPUP] = ticket_expand_popup,
                                                   [PARE_CODED_RELU] = ticket_expand_factored,
                                                   [PARE_CODED_TRELLIS] = ticket_expand_trellis,
-                                                  [PARE_CODED_GROUPS] = coded_expand_groups};
+                                                  [PARE_CODED_GROUPS] = coded_expand_groups,
+                                                  [PARE_CODED_SEEDS] = coded_expand_seeds};
     const size_t kind = (size_t)h.kind;
     ticket_expand_fn *const expand =
         kind < sizeof expanders / sizeof *expanders ? expanders[kind] : NULL;

@@ -10,6 +10,7 @@
  *   ticket_popup.c        a masked random matrix (edge-popup)
  *   ticket_trellis.c      a path through a random table; trellis_table.c
  *   coded_groups.c        integers, and a scale for every group of them
+ *   coded_seeds.c         combinations of pseudorandom columns (seeds.h)
  *   range_coder.c         the range coder of both coders
  *
  * A new kind has a number in pare_coded_kind, an expander in the table of ticket_codec.c, and a
@@ -35,7 +36,7 @@ typedef struct ticket_body {
 typedef pare_status ticket_expand_fn(float **out, pare_arena *a, const pare_coded_head *h,
                                      const ticket_body *body, pare_arena *scratch, pare_err *err);
 ticket_expand_fn ticket_expand_factored, ticket_expand_identity, ticket_expand_popup,
-    ticket_expand_trellis, coded_expand_groups;
+    ticket_expand_trellis, coded_expand_groups, coded_expand_seeds;
 /* What the first TICKET_HEADER_BYTES say. */
 pare_coded_head ticket_head(const uint8_t *data);
 PARE_MUST_USE pare_status ticket_new_weight(float **out, pare_arena *a, const pare_coded_head *h,

@@ -24,7 +24,8 @@ typedef enum pare_coded_kind {
     PARE_CODED_POPUP = 3,    /* a masked random matrix */
     PARE_CODED_RELU = 4,     /* two masked random matrices with a ReLU between them */
     PARE_CODED_GROUPS = 5,   /* integers, and a scale for every group of them: no seed */
-    PARE_CODED_TRELLIS = 6   /* a path through a random table, rotated (trellis.h) */
+    PARE_CODED_TRELLIS = 6,  /* a path through a random table, rotated (trellis.h) */
+    PARE_CODED_SEEDS = 7     /* a seed and coefficients for every block of weights (seeds.h) */
 } pare_coded_kind;
 
 /* What follows the weight's name in the name of its tensor; ended by NULL. */
