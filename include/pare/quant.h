@@ -15,19 +15,21 @@ typedef enum pare_quant_method {
     PARE_QUANT_RTN,  /* round to nearest; each group's scale has the least weighted square error */
     PARE_QUANT_GPTQ, /* one input after the other; the weights that are still open make good for the
                        errors so far (Frantar et al. 2023) */
-    PARE_QUANT_TRELLIS /* the cheapest path through a random table, in rotated coordinates, with the
-                          same feedback: seed and path are stored (docs/theory/ticket.md) */
+    PARE_QUANT_TRELLIS, /* the cheapest path through a random table, in rotated coordinates, with the
+                           same feedback: seed and path are stored (docs/theory/ticket.md) */
+    PARE_QUANT_SEEDLM /* for comparison: each block of weights as a combination of the columns that
+                         the best seed of a shift register makes (Shafipour et al. 2024); no data */
 } pare_quant_method;
 extern const char *const pare_quant_method_names[]; /* ended by NULL */
 
 typedef struct pare_quant_opts {
     pare_quant_method method;
     double
-        bits; /* 2 to 8, whole ones; TRELLIS: 1.5 to 6 in eighths; with max_bytes: at most; 0: the
-                    most there are */
+        bits; /* 2 to 8, whole ones; SEEDLM: 2 to 6; TRELLIS: 1.5 to 6 in eighths; with max_bytes: at
+                 most; 0: the most there are */
     double embedding_bits;  /* of embeddings, positions and output heads; 0: as `bits` */
-    size_t group;           /* weights of a row that share a scale; 0: the whole row; not TRELLIS */
-    bool affine;            /* an offset for every group as well; not TRELLIS */
+    size_t group;           /* weights of a row that share a scale; 0: the whole row; RTN, GPTQ */
+    bool affine;            /* an offset for every group as well; RTN, GPTQ */
     size_t max_bytes;       /* of the file: bits are dealt out to the matrices; 0: `bits` for all */
     pare_dtype dtype;       /* of weights that stay numbers; 0: as in the input */
     uint64_t seed;          /* TRELLIS: of the random tables */
@@ -40,11 +42,14 @@ typedef struct pare_quant_opts {
 enum { PARE_QUANT_LEAST_BITS = 2, PARE_QUANT_MOST_BITS = 8 };
 #define PARE_QUANT_LEAST_PATH 1.5 /* bits a weight of TRELLIS */
 #define PARE_QUANT_MOST_PATH  6.0
+#define PARE_QUANT_MOST_SEEDS 6 /* bits a weight of SEEDLM */
 
 typedef struct pare_quant_matrix {
     const char *name;
     size_t rows, cols;
-    size_t group; /* weights that share a scale; 0: TRELLIS has one for all, or for each row */
+    size_t
+        group; /* weights that share a scale, of SEEDLM a seed; 0: TRELLIS has one scale for all, or
+                     for each row */
     double bits;
     bool affine, measured; /* measured: errors are weighted by the inputs of the matrix */
     size_t bytes;          /* in the file */

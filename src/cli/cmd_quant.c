@@ -15,12 +15,11 @@ static pare_status check_options(cli *c, void *self)
     quant_opts *const o = self;
     pare_quant_opts *const q = &o->r.o.quant;
     q->method = (pare_quant_method)o->method;
-    const bool path = q->method == PARE_QUANT_TRELLIS;
-    const cli_rule rules[] = {
-        {"group,affine", !path, "--method rtn and gptq: a path has one scale"}, {0}};
+    const bool groups = q->method == PARE_QUANT_RTN || q->method == PARE_QUANT_GPTQ;
+    const cli_rule rules[] = {{"group,affine", groups, "--method rtn and gptq"}, {0}};
     const pare_status st = cli_check_rules(c, rules);
     if (st) return st;
-    if (path) q->group = 0, q->affine = false;
+    if (!groups) q->group = 0, q->affine = false;
     if (q->max_bytes && isfinite(o->r.o.max_error))
         return cli_usage_error(
             c, "--max-bytes and --max-error both set the number of bits; give one of them");
@@ -30,7 +29,9 @@ static pare_status check_options(cli *c, void *self)
     }
     if (pare_is_dir(o->r.o.from))
         cli_note(c, "%s becomes a pare file: no loader of Hugging Face folders reads %s", c->out,
-                 path ? "paths through random tables" : "its groups of integers");
+                 groups                               ? "its groups of integers"
+                 : q->method == PARE_QUANT_TRELLIS ? "paths through random tables"
+                                                   : "its blocks of seeds");
     return PARE_OK;
 }
 
@@ -59,6 +60,8 @@ static const char *const method_help[] = {
     "weight "
     "and one scale for each matrix (for each row of embeddings): 0.001 to 0.05 bits a weight "
     "besides",
+    "for comparison with the others (SeedLM): each block of weights is a combination of "
+    "pseudorandom columns, stored as a seed and coefficients of 4 bits; reads no data",
     NULL};
 
 int cmd_quant(int argc, char **argv)
@@ -77,8 +80,8 @@ int cmd_quant(int argc, char **argv)
     /* clang-format off */
     const opt own[] = {
         {.name = "bits", .kind = OPT_REAL, .to = &q->bits, .metavar = "B", .group = "Size", .low = PARE_QUANT_LEAST_PATH, .high = PARE_QUANT_MOST_BITS,
-         .unset = "8, of trellis 6; with --max-bytes or --max-error: chosen",
-         .help = "bits of a weight: 2 to 8; of --method trellis 1.5 to 6 in eighths, e.g. 2.125; scales are stored besides, 16 bits for each group"},
+         .unset = "8, of trellis and seedlm 6; with --max-bytes or --max-error: chosen",
+         .help = "bits of a weight: 2 to 8; of --method trellis 1.5 to 6 in eighths, e.g. 2.125, of seedlm 2 to 6; scales are stored besides, 16 bits for each group"},
         {.name = "embedding-bits", .kind = OPT_REAL, .to = &q->embedding_bits, .metavar = "B", .low = PARE_QUANT_LEAST_PATH, .high = PARE_QUANT_MOST_BITS,
          .unset = "as --bits", .help = "bits of a weight of embeddings, positions and the output head"},
         {.name = "group", .kind = OPT_SIZE, .to = &q->group, .metavar = "G", .max = REDUCE_MOST,

@@ -16,6 +16,10 @@ void show_quant(const cli *c, const reduction *of)
         out_row("cut",
                 "%zu weight matrices are stored as the seed %llu and paths through random tables",
                 r->n, (unsigned long long)made->seed);
+    else if (made->method == PARE_QUANT_SEEDLM)
+        out_row("cut",
+                "%zu weight matrices are stored as seeds and coefficients of their blocks (%s)",
+                r->n, pare_quant_method_names[made->method]);
     else
         out_row("cut", "%zu weight matrices are stored as integers with scales (%s%s)", r->n,
                 pare_quant_method_names[made->method], made->affine ? ", affine" : "");

@@ -1,9 +1,10 @@
 /* encode.c - one matrix by any method: integers, bytes, and the numbers that they expand to. */
 #include "encode.h"
+#include "seedlm.h"
 #include "trellis.h"
 #include <math.h>
 
-const char *const pare_quant_method_names[] = {"rtn", "gptq", "trellis", NULL};
+const char *const pare_quant_method_names[] = {"rtn", "gptq", "trellis", "seedlm", NULL};
 
 #define F16_LEAST 0x1p-14 /* the smallest f16 that has all its digits */
 #define F16_MOST  65504.0
@@ -81,6 +82,7 @@ pare_status quant_matrix(pare_coded *coded, float **expanded, pare_arena *a, con
                                   .exec = job->exec};
         return trellis_matrix(coded, expanded, a, &path, err);
     }
+    if (job->method == PARE_QUANT_SEEDLM) return seedlm_matrix(coded, expanded, a, job, err);
     PARE_ASSERT(job->group > 0 && job->group <= job->cols);
     pare_arena *const scratch = pare_arena_new();
     const pare_status st =

@@ -4,12 +4,13 @@
  * model as it is by then, with the matrices before it quantized. */
 #include "deal_bits.h"
 #include "encode.h"
-#include "trellis.h"
 #include "linalg/matrix.h"
 #include "model/input_moments.h"
 #include "model/precision.h"
 #include "model/source.h"
 #include "quant_internal.h"
+#include "seedlm.h"
+#include "trellis.h"
 #include <math.h>
 #include <string.h>
 
@@ -35,6 +36,17 @@ typedef struct maker {
 
 /* ---- which, and how -------------------------------------------------------------------------- */
 
+/* Bits a weight that a method takes. */
+static const struct method_bits {
+    double least, most, parts; /* of a bit */
+    const char *steps;
+} bits_of[] = {
+    [PARE_QUANT_RTN] = {PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_BITS, 1, "whole ones"},
+    [PARE_QUANT_GPTQ] = {PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_BITS, 1, "whole ones"},
+    [PARE_QUANT_TRELLIS] = {PARE_QUANT_LEAST_PATH, PARE_QUANT_MOST_PATH, 8, "in eighths"},
+    [PARE_QUANT_SEEDLM] = {PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_SEEDS, 1, "whole ones"},
+};
+
 static bool is_embedding(const char *name)
 {
     return strcmp(name, "embedding.embedding") == 0 || strcmp(name, "embedding.positions") == 0 ||
@@ -44,12 +56,14 @@ static bool is_embedding(const char *name)
 quant_choice quant_choose(const pare_quant_opts *o, const char *name, const pare_weight *w,
                           size_t number_bytes)
 {
-    const bool path = o->method == PARE_QUANT_TRELLIS, own = is_embedding(name);
-    const double most = path ? PARE_QUANT_MOST_PATH : PARE_QUANT_MOST_BITS;
+    const bool own = is_embedding(name);
     quant_choice c = {.bits = own && o->embedding_bits > 0 ? o->embedding_bits
                               : o->bits > 0                ? o->bits
-                                                           : most};
-    if (path) {
+                                                           : bits_of[o->method].most};
+    if (o->method == PARE_QUANT_SEEDLM) {
+        c.group = seedlm_shape_of((unsigned)c.bits).n;
+        c.bytes = seedlm_bytes(w->rows, w->cols, (unsigned)c.bits);
+    } else if (o->method == PARE_QUANT_TRELLIS) {
         if (!trellis_possible(w->rows, w->cols, c.bits)) return (quant_choice){0};
         c.bytes = trellis_bytes(w->rows, w->cols, c.bits, own);
     } else {
@@ -233,19 +247,12 @@ static pare_status make_weight(void *self, const char *name, pare_weight *w, boo
 static pare_status check_bits(const pare_quant_opts *o, double bits, const char *what,
                               pare_err *err)
 {
+    const struct method_bits *const b = &bits_of[o->method];
     if (bits == 0) return PARE_OK;
-    if (o->method == PARE_QUANT_TRELLIS) {
-        if (bits >= PARE_QUANT_LEAST_PATH && bits <= PARE_QUANT_MOST_PATH &&
-            8 * bits == floor(8 * bits))
-            return PARE_OK;
-        return pare_fail(err, PARE_ERR_USAGE,
-                         "%g bits for %s: the method trellis takes %g to %g in eighths", bits, what,
-                         PARE_QUANT_LEAST_PATH, PARE_QUANT_MOST_PATH);
-    }
-    if (bits >= PARE_QUANT_LEAST_BITS && bits <= PARE_QUANT_MOST_BITS && bits == floor(bits))
+    if (bits >= b->least && bits <= b->most && b->parts * bits == floor(b->parts * bits))
         return PARE_OK;
-    return pare_fail(err, PARE_ERR_USAGE, "%g bits for %s: %d to %d, whole ones, are possible",
-                     bits, what, PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_BITS);
+    return pare_fail(err, PARE_ERR_USAGE, "%g bits for %s: the method %s takes %g to %g, %s", bits,
+                     what, pare_quant_method_names[o->method], b->least, b->most, b->steps);
 }
 
 static pare_status make_all(maker *k, pare_err *err)

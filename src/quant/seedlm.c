@@ -25,9 +25,9 @@ enum {
 
 seedlm_shape seedlm_shape_of(unsigned bits)
 {
-    static const seedlm_shape shapes[] = {[2] = {16, 3}, [3] = {12, 4}, [4] = {8, 3}, [5] = {8, 5},
-                                          [6] = {6, 4},  [7] = {4, 2},  [8] = {4, 3}};
-    PARE_ASSERT(bits >= PARE_QUANT_LEAST_BITS && bits <= PARE_QUANT_MOST_BITS);
+    static const seedlm_shape shapes[] = {
+        [2] = {16, 3}, [3] = {12, 4}, [4] = {8, 3}, [5] = {8, 5}, [6] = {6, 4}};
+    PARE_ASSERT(bits >= PARE_QUANT_LEAST_BITS && bits <= PARE_QUANT_MOST_SEEDS);
     return shapes[bits];
 }
 

@@ -10,7 +10,7 @@
 typedef struct seedlm_shape {
     size_t n, columns;
 } seedlm_shape;
-seedlm_shape seedlm_shape_of(unsigned bits); /* 2 .. 8 */
+seedlm_shape seedlm_shape_of(unsigned bits); /* 2 .. 6; those of 3 and 4 are the paper's */
 
 /* What a matrix takes. */
 uint64_t seedlm_bytes(size_t rows, size_t cols, unsigned bits);

@@ -58,8 +58,8 @@ VEC_TARGET static size_t scan_any(seedlm_hit *to, const seedlm_scan *s)
     const size_t n = s->shape.n, columns = s->shape.columns;
     size_t hits = 0;
     for (size_t first = 0; first < s->groups * SEEDLM_LANES; first += VEC) {
-        const float *const q = s->basis + first / SEEDLM_LANES * columns * n * SEEDLM_LANES +
-                               first % SEEDLM_LANES;
+        const float *const q =
+            s->basis + first / SEEDLM_LANES * columns * n * SEEDLM_LANES + first % SEEDLM_LANES;
         const four_blocks share = shares_of(q, s->w, n, columns);
         hits += add_hits(to + hits, share.a, s->least[0], 0, first);
         hits += add_hits(to + hits, share.b, s->least[1], 1, first);
