@@ -29,7 +29,7 @@ static pare_status check_options(cli *c, void *self)
     }
     if (pare_is_dir(o->r.o.from))
         cli_note(c, "%s becomes a pare file: no loader of Hugging Face folders reads %s", c->out,
-                 groups                               ? "its groups of integers"
+                 groups                            ? "its groups of integers"
                  : q->method == PARE_QUANT_TRELLIS ? "paths through random tables"
                                                    : "its blocks of seeds");
     return PARE_OK;

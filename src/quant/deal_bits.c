@@ -128,7 +128,8 @@ static pare_status round_rows(double *error, float **expanded, const candidate *
 static pare_status sample_error(double *error, const candidate *c, double bits, const dealer *d,
                                 pare_err *err)
 {
-    if (quant_kind_of(d->o->method) != PARE_CODED_GROUPS) { /* a path: a quarter for every bit */
+    if (quant_kind_of(d->o->method) !=
+        PARE_CODED_GROUPS) { /* paths, seeds: a quarter for every bit */
         *error = pow(4, -bits);
         return PARE_OK;
     }

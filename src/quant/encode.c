@@ -13,11 +13,14 @@ quant_bits quant_bits_of(pare_quant_method method)
 {
     if (method == PARE_QUANT_TRELLIS)
         return (quant_bits){PARE_QUANT_LEAST_PATH, 0.125, PARE_QUANT_MOST_PATH};
+    if (method == PARE_QUANT_SEEDLM)
+        return (quant_bits){PARE_QUANT_LEAST_BITS, 1, PARE_QUANT_MOST_SEEDS};
     return (quant_bits){PARE_QUANT_LEAST_BITS, 1, PARE_QUANT_MOST_BITS};
 }
 
 pare_coded_kind quant_kind_of(pare_quant_method method)
 {
+    if (method == PARE_QUANT_SEEDLM) return PARE_CODED_SEEDS;
     return method == PARE_QUANT_TRELLIS ? PARE_CODED_TRELLIS : PARE_CODED_GROUPS;
 }
 

@@ -36,17 +36,6 @@ typedef struct maker {
 
 /* ---- which, and how -------------------------------------------------------------------------- */
 
-/* Bits a weight that a method takes. */
-static const struct method_bits {
-    double least, most, parts; /* of a bit */
-    const char *steps;
-} bits_of[] = {
-    [PARE_QUANT_RTN] = {PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_BITS, 1, "whole ones"},
-    [PARE_QUANT_GPTQ] = {PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_BITS, 1, "whole ones"},
-    [PARE_QUANT_TRELLIS] = {PARE_QUANT_LEAST_PATH, PARE_QUANT_MOST_PATH, 8, "in eighths"},
-    [PARE_QUANT_SEEDLM] = {PARE_QUANT_LEAST_BITS, PARE_QUANT_MOST_SEEDS, 1, "whole ones"},
-};
-
 static bool is_embedding(const char *name)
 {
     return strcmp(name, "embedding.embedding") == 0 || strcmp(name, "embedding.positions") == 0 ||
@@ -59,7 +48,7 @@ quant_choice quant_choose(const pare_quant_opts *o, const char *name, const pare
     const bool own = is_embedding(name);
     quant_choice c = {.bits = own && o->embedding_bits > 0 ? o->embedding_bits
                               : o->bits > 0                ? o->bits
-                                                           : bits_of[o->method].most};
+                                                           : quant_bits_of(o->method).most};
     if (o->method == PARE_QUANT_SEEDLM) {
         c.group = seedlm_shape_of((unsigned)c.bits).n;
         c.bytes = seedlm_bytes(w->rows, w->cols, (unsigned)c.bits);
@@ -247,12 +236,12 @@ static pare_status make_weight(void *self, const char *name, pare_weight *w, boo
 static pare_status check_bits(const pare_quant_opts *o, double bits, const char *what,
                               pare_err *err)
 {
-    const struct method_bits *const b = &bits_of[o->method];
-    if (bits == 0) return PARE_OK;
-    if (bits >= b->least && bits <= b->most && b->parts * bits == floor(b->parts * bits))
+    const quant_bits b = quant_bits_of(o->method);
+    if (bits == 0 || (bits >= b.least && bits <= b.most && bits / b.step == floor(bits / b.step)))
         return PARE_OK;
     return pare_fail(err, PARE_ERR_USAGE, "%g bits for %s: the method %s takes %g to %g, %s", bits,
-                     what, pare_quant_method_names[o->method], b->least, b->most, b->steps);
+                     what, pare_quant_method_names[o->method], b.least, b.most,
+                     b.step < 1 ? "in eighths" : "whole ones");
 }
 
 static pare_status make_all(maker *k, pare_err *err)
