@@ -22,6 +22,11 @@ static pare_status count(void *self, const char *name, pare_weight *w, bool vect
             c->size->bytes += c->m->coded[i].bytes;
             return PARE_OK;
         }
+    for (size_t i = 0; i < c->m->nints; i++)
+        if (c->m->ints[i].of == w->data) { /* as it was read */
+            c->size->bytes += c->m->ints[i].bytes;
+            return PARE_OK;
+        }
     c->size->bytes += n * pare_dtype_size(weight_stored_dtype(w, c->precision));
     return PARE_OK;
 }

@@ -8,6 +8,7 @@
 #include "data/graph_data.h"
 #include <pare/depth.h>
 #include <pare/fold.h>
+#include <pare/quant.h>
 #include <pare/ticket.h>
 #include <pare/width.h>
 
@@ -63,6 +64,9 @@ static const forgery_case forgery_cases[] = {
     {"one_layer", "depth skip --one-layer uniform --ball 0.01 --data v.npy -o OUT"},
     {"ticket", "ticket m --bits 12 --allow-larger -o OUT"},
     {"ticket_graph", "ticket g --bits 12 --data a.npz --allow-larger -o OUT"},
+    {"quant", "quant m --bits 4 --group 2 --allow-larger -o OUT"},
+    {"quant_new", "quant b --bits 4 --group 4 --data u.npy --heldout h.npy --allow-larger -o OUT"},
+    {"quant_graph", "quant g --bits 3 --affine --data a.npz --allow-larger -o OUT"},
     {NULL, "depth fold --kind uniform --layers 0 -o d2"},
     {NULL, "fold b --data h.npy -o fb"},
     {NULL, "depth fb --kind uniform --layers 0 --data h.npy -o d3"},
@@ -91,9 +95,9 @@ static inline void forgery_nets(const char *dir)
 static inline void forgery(size_t step, size_t first, bool print)
 {
     char dir[200];
-    pare_prover provers[3 + PARE_WIDTH_METHODS] = {pare_fold_prover, pare_depth_prover,
-                                                   pare_ticket_prover};
-    memcpy(provers + 3, pare_width_provers, sizeof pare_width_provers);
+    pare_prover provers[4 + PARE_WIDTH_METHODS] = {pare_fold_prover, pare_depth_prover,
+                                                   pare_ticket_prover, pare_quant_prover};
+    memcpy(provers + 4, pare_width_provers, sizeof pare_width_provers);
     const pare_verify_opts opts = {.provers = provers,
                                    .nprovers = sizeof provers / sizeof *provers,
                                    .load = forgery_load,

@@ -1,4 +1,4 @@
-# kill -9 at 36 moments of `pare fold -f` and `pare import -f`: the model is the old or the new one,
+# kill -9 at 54 moments of `pare fold -f`, `pare quant -f` and `pare import -f`: the model is the old or the new one,
 # whole; a certificate that is not its model's is refused; what is left over disturbs nothing.
 # (tests/faults/test_killed.c kills at every single call that changes the disk.)
 hash() { sha256sum <$1 | cut -c1-64; }
@@ -9,7 +9,7 @@ check() { # command, whose output is the old or the new file
     pare info o.st >/dev/null || echo "$1: the model is damaged"
     local now=$(hash o.st)
     [ $now = $old ] || [ $now = $new ] || echo "$1: neither the old nor the new model"
-    [ $1 = fold ] || return
+    [ $1 != import ] || return
     pare verify -q o.st.cert.json >/dev/null 2>&1
     local verdict=$? named=$(grep -A2 '"output"' o.st.cert.json | grep -o '[0-9a-f]\{64\}')
     case $verdict in
@@ -19,7 +19,7 @@ check() { # command, whose output is the old or the new file
     esac
 }
 
-for work in fold import; do
+for work in fold quant import; do
     rm -f o.st*
     make $work 2 && new=$(hash o.st)
     make $work 1 && old=$(hash o.st)
