@@ -309,7 +309,8 @@ PARE_MUST_USE pare_status pare_model_save(const pare_model *m, const char *path,
 
 /* Models for other programs. */
 
-/* A whole model as ONNX (opset 17, f32, no more than the standard operators), whole or not at all:
+/* A whole model as ONNX (opset 17, f32, no more than the standard operators), whole or not at all.
+ * Integers with scales stay integers of 8 bits, or of 4 (opset 21) where a matrix has no more:
  *
  *     ids i64 [batch, tokens], or x f32 [batch, tokens, d]  ->  y f32 [batch, tokens, out], or
  *                                                               [batch, out] where the head pools

@@ -24,7 +24,9 @@ typedef struct exported {
     const char *path, *kind;
     char in[96], out[96];
     uint64_t bytes;
-    double error; /* of what is read back, relative to the largest output */
+    int opset;
+    size_t integers; /* matrices that are integers in the file */
+    double error;    /* of what is read back, relative to the largest output */
 } exported;
 
 /* A message about the model has its name before it; one about the disk does not. */
@@ -41,6 +43,7 @@ static pare_status export_engine(cli *c, exported *e, const pare_model *m, const
     if (!st) st = pare_export_engine(&s, c->out, c->force, &e->bytes, &c->err);
     if (st) return name_model(c, st);
     e->kind = "engine";
+    e->opset = 17;
     snprintf(e->in, sizeof e->in, "q, k f32 [%zu, %zu, %zu], v f32 [%zu, %zu, %zu]", s.batch,
              s.rows, s.dk, s.batch, s.rows, s.dv);
     snprintf(e->out, sizeof e->out, "%s f32 [%zu, %zu, %zu]", o->causal ? "causal_y" : "y", s.batch,
@@ -54,6 +57,10 @@ static pare_status export_model(cli *c, exported *e, const pare_model *m)
     if (st) return name_model(c, st);
     const bool pooled = m->head.pool != PARE_POOL_NONE;
     e->kind = "model";
+    e->opset = 17;
+    e->integers = m->nints;
+    for (size_t i = 0; i < m->nints; i++)
+        if (m->ints[i].bits <= 4) e->opset = 21;
     if (m->embedding.ids)
         snprintf(e->in, sizeof e->in, "ids i64 [batch, tokens]");
     else
@@ -150,7 +157,11 @@ static pare_status print(cli *c, const exported *e)
                                              e->path, (size_t)e->bytes, e->in, e->out));
     }
     if (is_onnx(c->out)) {
-        out_row("wrote", "%s, ONNX opset 17, %s bytes", c->out, out_count(b, e->bytes));
+        out_row("wrote", "%s, ONNX opset %d, %s bytes", c->out, e->opset, out_count(b, e->bytes));
+        if (e->integers)
+            out_row("", "%zu matri%s integers with scales (DequantizeLinear)%s", e->integers,
+                    e->integers == 1 ? "x is" : "ces are",
+                    e->opset > 17 ? "; those of 4 bits need ONNX Runtime 1.18" : "");
         out_row("input", "%s", e->in);
         out_row("output", "%s", e->out);
         return PARE_OK;

@@ -23,7 +23,17 @@ void wire_free(wire *w);
 
 /* ---- a graph (onnx_graph.c) ------------------------------------------------------------------ */
 
-enum { ONNX_FLOAT = 1, ONNX_INT64 = 7, ONNX_DOUBLE = 11 }; /* TensorProto.DataType */
+enum { /* TensorProto.DataType */
+       ONNX_FLOAT = 1,
+       ONNX_INT8 = 3,
+       ONNX_INT64 = 7,
+       ONNX_DOUBLE = 11,
+       ONNX_UINT4 = 21,
+       ONNX_INT4 = 22
+};
+/* What ONNX 1.12 and ONNX Runtime 1.12 read, and what integers of 4 bits need (ONNX 1.16, ONNX
+ * Runtime 1.18). */
+enum { ONNX_OPSET = 17, ONNX_OPSET_INT4 = 21 };
 
 typedef const char *value;
 
@@ -35,6 +45,7 @@ typedef struct onnx {
     wire nodes, ends;
     onnx_tensor *tensors; /* newest first */
     size_t count;         /* of values that were named by number */
+    int opset;            /* 0: ONNX_OPSET */
 } onnx;
 
 /* One attribute of a node: a number, or (list) up to six. */
@@ -70,6 +81,13 @@ typedef enum onnx_form {
     ONNX_TRANSPOSED
 } onnx_form; /* transposed: [in, out] */
 value onnx_weight(onnx *g, const char *name, const pare_weight *w, onnx_form form);
+
+/* The integers of a quantized matrix, borrowed as well: rows are its groups, one after the other,
+ * zeros where the last one of a row has fewer. In 4 bits where they fit, which needs
+ * ONNX_OPSET_INT4. */
+value onnx_integers(onnx *g, const char *name, const pare_int_groups *ints);
+/* Over these axes, which stay with length 1: "ReduceMean", "ReduceMax" or "ReduceL2". */
+value onnx_reduce(onnx *g, const char *op, value a, int64_t axis);
 
 /* What goes in and comes out; a dimension is a number, or a word for one that is free. */
 typedef struct dimension {

@@ -156,7 +156,7 @@ static value queries(writer *x, value z, const pare_attn *a)
     if (!pare_has(&a->wq)) return put_spread(x, put_weight(x, "bq", &a->bq, ONNX_ROW), a->bq.cols);
     const value q = put_dense(x, z, "wq", "bq", &a->wq, &a->bq);
     if (a->kind != PARE_ATTN_MEANQ) return q;
-    return put_spread(x, onnx_node(&x->g, "ReduceMean", &q, 1, NUMBERS("axes", 1, 1)), a->wq.rows);
+    return put_spread(x, onnx_reduce(&x->g, "ReduceMean", q, 1), a->wq.rows);
 }
 
 /* The heads' outputs side by side. */
@@ -190,7 +190,7 @@ static value averaged(writer *x, value v, size_t d)
 {
     onnx *const g = &x->g;
     if (x->m->pattern.kind == PARE_FULL)
-        return put_spread(x, onnx_node(g, "ReduceMean", &v, 1, NUMBERS("axes", 1, 1)), d);
+        return put_spread(x, onnx_reduce(g, "ReduceMean", v, 1), d);
     const value s = visible(x);
     return onnx_op2(g, "MatMul", onnx_node(g, "Softmax", &s, 1, ONE_NUMBER("axis", -1)), v);
 }

@@ -8,7 +8,7 @@
 
 const char *pare_version(void);
 
-enum { IR_VERSION = 8, OPSET = 17 };     /* what ONNX 1.12 and ONNX Runtime 1.12 read */
+enum { IR_VERSION = 8, IR_VERSION_INT4 = 10 };
 static const uint64_t MOST = 0x7fffffff; /* a protobuf message is shorter than 2 GiB */
 
 struct onnx_tensor {
@@ -19,8 +19,9 @@ struct onnx_tensor {
     int64_t dims[2];
     size_t count;
     const int64_t *whole; /* whole numbers ... */
-    pare_weight w;        /* ... or others */
+    pare_weight w;        /* ... or others ... */
     bool transposed;
+    const pare_int_groups *ints; /* ... or the integers of a matrix */
 };
 
 /* ---- failures -------------------------------------------------------------------------------- */
@@ -92,6 +93,12 @@ value onnx_op3(onnx *g, const char *op, value a, value b, value c)
 {
     const value in[] = {a, b, c};
     return onnx_node(g, op, in, 3, NO_ATTRIBUTE);
+}
+
+value onnx_reduce(onnx *g, const char *op, value a, int64_t axis)
+{
+    if (g->opset < 18) return onnx_node(g, op, &a, 1, NUMBERS("axes", 1, axis));
+    return onnx_op2(g, op, a, onnx_numbers(g, 1, &axis));
 }
 
 void onnx_rename(onnx *g, value from, const char *to)
@@ -212,6 +219,20 @@ value onnx_weight(onnx *g, const char *name, const pare_weight *w, onnx_form for
                   form == ONNX_TRANSPOSED);
 }
 
+value onnx_integers(onnx *g, const char *name, const pare_int_groups *ints)
+{
+    const size_t groups = (ints->cols + ints->group - 1) / ints->group;
+    onnx_tensor *const t = new_tensor(g, pare_strdup(g->arena, name));
+    if (!t) return NULL;
+    t->type = ints->bits > 4 ? ONNX_INT8 : ints->offset ? ONNX_UINT4 : ONNX_INT4;
+    t->ndim = 2;
+    t->dims[0] = (int64_t)(ints->rows * groups);
+    t->dims[1] = (int64_t)ints->group;
+    t->count = ints->rows * groups * ints->group;
+    t->ints = ints;
+    return t->name;
+}
+
 /* ---- what goes in and comes out ----------------------------------------------------------------
  */
 
@@ -244,9 +265,12 @@ void onnx_value(onnx *g, onnx_end end, const char *name, int type, const dimensi
 /* ---- the file ----------------------------------------------------------------------------------
  */
 
-static size_t size_of(int type)
+/* Of all numbers. */
+static uint64_t bytes_of(const onnx_tensor *t)
 {
-    return type == ONNX_FLOAT ? 4 : 8;
+    const bool four = t->type == ONNX_INT4 || t->type == ONNX_UINT4;
+    if (four || t->type == ONNX_INT8) return four ? (t->count + 1) / 2 : t->count;
+    return t->count * (t->type == ONNX_FLOAT ? 4 : 8);
 }
 
 /* Everything of a constant but its numbers, which are the last field. */
@@ -255,13 +279,39 @@ static void tensor_head(wire *w, const onnx_tensor *t)
     for (size_t i = 0; i < t->ndim; i++) wire_int(w, 1, (uint64_t)t->dims[i]);
     wire_int(w, 2, (uint64_t)t->type);
     wire_text(w, 8, t->name);
-    wire_head(w, 9, t->count * size_of(t->type));
+    wire_head(w, 9, bytes_of(t));
 }
 
 static double number_at(const onnx_tensor *t, size_t i)
 {
     if (!t->transposed) return pare_weight_at(&t->w, i);
     return pare_weight_at(&t->w, i % t->w.rows * t->w.cols + i / t->w.rows);
+}
+
+/* Of all groups one after the other; 0 behind the end of a row. */
+static int integer_at(const onnx_tensor *t, size_t i)
+{
+    const pare_int_groups *const g = t->ints;
+    const size_t wide = (size_t)t->dims[1] * ((g->cols + g->group - 1) / g->group), j = i % wide;
+    return i < t->count && j < g->cols ? g->q[i / wide * g->cols + j] : 0;
+}
+
+static pare_status write_integers(pare_out *o, const onnx_tensor *t, pare_err *err)
+{
+    uint8_t part[4096];
+    const uint64_t bytes = bytes_of(t);
+    pare_status st = PARE_OK;
+    for (uint64_t from = 0; from < bytes && !st; from += sizeof part) {
+        const size_t n = (size_t)(bytes - from < sizeof part ? bytes - from : sizeof part);
+        for (size_t i = 0; i < n; i++) {
+            const size_t at = (size_t)from + i;
+            part[i] = (uint8_t)(t->type == ONNX_INT8 ? integer_at(t, at)
+                                                     : (integer_at(t, 2 * at) & 15) |
+                                                           (integer_at(t, 2 * at + 1) & 15) << 4);
+        }
+        st = pare_out_write(o, part, n, err);
+    }
+    return st;
 }
 
 static pare_status write_numbers(pare_out *o, const onnx_tensor *t, pare_err *err)
@@ -271,6 +321,7 @@ static pare_status write_numbers(pare_out *o, const onnx_tensor *t, pare_err *er
         float f[SOME];
         double d[SOME];
     } part;
+    if (t->ints) return write_integers(o, t, err);
     if (t->whole) return pare_out_write(o, t->whole, t->count * sizeof *t->whole, err);
     pare_status st = PARE_OK;
     for (size_t from = 0; from < t->count && !st; from += SOME) {
@@ -281,7 +332,8 @@ static pare_status write_numbers(pare_out *o, const onnx_tensor *t, pare_err *er
             else
                 part.d[i] = number_at(t, from + i);
         }
-        st = pare_out_write(o, &part, n * size_of(t->type), err);
+        st = pare_out_write(o, &part, n * (t->type == ONNX_FLOAT ? sizeof(float) : sizeof(double)),
+                            err);
     }
     return st;
 }
@@ -290,7 +342,7 @@ static pare_status write_tensor(pare_out *o, const onnx_tensor *t, pare_err *err
 {
     wire head = {0}, field = {0};
     tensor_head(&head, t);
-    wire_head(&field, 5, head.used + t->count * size_of(t->type));
+    wire_head(&field, 5, head.used + bytes_of(t));
     pare_status st = head.failed || field.failed ? pare_no_memory(err) : PARE_OK;
     if (!st) st = pare_out_write(o, field.data, field.used, err);
     if (!st) st = pare_out_write(o, head.data, head.used, err);
@@ -306,7 +358,7 @@ static uint64_t tensor_bytes(onnx *g)
     for (const onnx_tensor *t = g->tensors; t && !g->st; t = t->next) {
         wire head = {0}, field = {0};
         tensor_head(&head, t);
-        const uint64_t whole = head.used + t->count * size_of(t->type);
+        const uint64_t whole = head.used + bytes_of(t);
         wire_head(&field, 5, whole);
         sum += field.used + whole;
         if (head.failed || field.failed) onnx_no_memory(g);
@@ -325,10 +377,10 @@ pare_status onnx_write(onnx *g, const char *graph_name, const char *path, bool o
     const uint64_t constants = tensor_bytes(g);
     const uint64_t graph = constants + g->nodes.used + g->ends.used + name.used;
     wire opset = {0};
-    wire_int(&head, 1, IR_VERSION);
+    wire_int(&head, 1, g->opset > ONNX_OPSET ? IR_VERSION_INT4 : IR_VERSION);
     wire_text(&head, 2, "pare");
     wire_text(&head, 3, pare_version());
-    wire_int(&opset, 2, OPSET);
+    wire_int(&opset, 2, (uint64_t)(g->opset ? g->opset : ONNX_OPSET));
     wire_message(&head, 8, &opset);
     wire_head(&head, 7, graph);
     wire_free(&opset);

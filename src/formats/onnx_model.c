@@ -85,7 +85,7 @@ static value pooled(writer *x, value v)
         return onnx_node(g, "Gather", one, 2, ONE_NUMBER("axis", 1));
     }
     const char *const reduce = kind == PARE_POOL_MEAN ? "ReduceMean" : "ReduceMax";
-    const value row = onnx_node(g, reduce, &v, 1, NUMBERS("axes", 1, 1));
+    const value row = onnx_reduce(g, reduce, v, 1);
     return onnx_op2(g, "Squeeze", row, onnx_numbers(g, 1, &axis));
 }
 
@@ -95,7 +95,7 @@ static value normalized(writer *x, value v)
 {
     onnx *const g = &x->g;
     if (!x->m->head.normalize) return v;
-    const value length = onnx_node(g, "ReduceL2", &v, 1, NUMBERS("axes", 1, -1));
+    const value length = onnx_reduce(g, "ReduceL2", v, -1);
     return onnx_op2(g, "Div", v, onnx_op2(g, "Max", length, onnx_real(g, FLT_MIN)));
 }
 
@@ -104,8 +104,9 @@ static value classified(writer *x, value v)
     onnx *const g = &x->g;
     const pare_output_head *const t = &x->m->head;
     if (t->tied) {
-        const value table =
-            onnx_weight(g, "embedding.embedding", &x->m->embedding.table, ONNX_MATRIX);
+        snprintf(x->where, sizeof x->where, "embedding");
+        const value table = put_weight(x, "embedding", &x->m->embedding.table, ONNX_MATRIX);
+        snprintf(x->where, sizeof x->where, "head");
         const value transposed = onnx_node(g, "Transpose", &table, 1, NUMBERS("perm", 2, 1, 0));
         v = onnx_op2(g, "MatMul", v, transposed);
         if (pare_output_map(x->m)) {
@@ -131,12 +132,20 @@ static value put_head(writer *x, value v)
 /* ---- the graph ---------------------------------------------------------------------------------
  */
 
+static int opset_of(const pare_model *m)
+{
+    for (size_t i = 0; i < m->nints; i++)
+        if (m->ints[i].bits <= 4) return ONNX_OPSET_INT4;
+    return ONNX_OPSET;
+}
+
 pare_status pare_export_onnx(const pare_model *m, const char *path, bool overwrite, uint64_t *bytes,
                              pare_err *err)
 {
     writer x = {.m = m};
     x.g.err = err;
     if (!(x.g.arena = pare_arena_new())) return pare_no_memory(err);
+    x.g.opset = opset_of(m);
     if (x.m->pattern.kind == PARE_GRAPH)
         onnx_fail(&x.g, PARE_ERR_INPUT,
                   "attention over a graph (pattern graph) has no ONNX form: export takes models "

@@ -9,11 +9,51 @@
 #define M_SQRT1_2 0.70710678118654752440
 #endif
 
+static const pare_int_groups *integers_of(const pare_model *m, const pare_weight *w)
+{
+    for (size_t i = 0; i < m->nints; i++)
+        if (m->ints[i].of == w->data) return &m->ints[i];
+    return NULL;
+}
+
+/* The numbers of a quantized matrix: with its groups as rows, DequantizeLinear has a scale for each
+ * row, which every version that knows the operator reads. The products and sums are those of
+ * pare. */
+static value put_integers(writer *x, const char *name, const pare_int_groups *q, onnx_form form)
+{
+    onnx *const g = &x->g;
+    char part[160];
+    const size_t groups = (q->cols + q->group - 1) / q->group, n = q->rows * groups;
+    for (const dequantized *d = x->dequantized; d; d = d->next)
+        if (d->of == q && d->form == form) return d->v;
+    snprintf(part, sizeof part, "%s.integers", name);
+    const value integers = onnx_integers(g, part, q);
+    snprintf(part, sizeof part, "%s.scale", name);
+    const pare_weight scale = {PARE_F32, 1, n, q->scale}, offset = {PARE_F32, n, 1, q->offset};
+    const value in[] = {integers, onnx_weight(g, part, &scale, ONNX_ROW)};
+    value v = onnx_node(g, "DequantizeLinear", in, 2, ONE_NUMBER("axis", 0));
+    snprintf(part, sizeof part, "%s.offset", name);
+    if (q->offset) v = onnx_op2(g, "Add", v, onnx_weight(g, part, &offset, ONNX_MATRIX));
+    const int64_t shape[] = {(int64_t)q->rows, (int64_t)(groups * q->group)};
+    if (groups > 1) v = onnx_op2(g, "Reshape", v, onnx_numbers(g, 2, shape));
+    if (groups * q->group > q->cols) v = put_slice(x, v, 1, 0, (int64_t)q->cols, 1);
+    if (form == ONNX_TRANSPOSED) v = onnx_node(g, "Transpose", &v, 1, NUMBERS("perm", 2, 1, 0));
+    dequantized *const d = g->st ? NULL : pare_alloc(g->arena, 1, sizeof *d);
+    if (!d) {
+        onnx_no_memory(g);
+        return NULL;
+    }
+    *d = (dequantized){x->dequantized, q, form, v};
+    x->dequantized = d;
+    return v;
+}
+
 value put_weight(writer *x, const char *name, const pare_weight *w, onnx_form form)
 {
     char full[128];
     snprintf(full, sizeof full, "%s%s%s", x->where, *x->where ? "." : "", name);
-    return onnx_weight(&x->g, full, w, form);
+    const pare_int_groups *const q = form == ONNX_ROW ? NULL : integers_of(x->m, w);
+    return q ? put_integers(x, full, q, form) : onnx_weight(&x->g, full, w, form);
 }
 
 value put_bias(writer *x, value v, const char *name, const pare_weight *b)
@@ -97,7 +137,7 @@ value put_norm(writer *x, value v, const char *name, const pare_norm *n)
     snprintf(part, sizeof part, "%s.offset", name);
     v = put_bias(x, v, part, &n->offset);
     if (n->kind != PARE_NORM_RMS)
-        v = onnx_op2(g, "Sub", v, onnx_node(&x->g, "ReduceMean", &v, 1, NUMBERS("axes", 1, -1)));
+        v = onnx_op2(g, "Sub", v, onnx_reduce(&x->g, "ReduceMean", v, -1));
     if (n->kind != PARE_NORM_MEAN) v = onnx_op2(g, "Div", v, deviation(x, v, n));
     snprintf(part, sizeof part, "%s.gain", name);
     if (pare_has(&n->gain)) v = onnx_op2(g, "Mul", v, put_weight(x, part, &n->gain, ONNX_ROW));

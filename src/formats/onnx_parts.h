@@ -11,6 +11,14 @@ typedef struct turns {
     value cosine, sine;
 } turns;
 
+/* A quantized matrix in one form. */
+typedef struct dequantized {
+    const struct dequantized *next;
+    const pare_int_groups *of;
+    onnx_form form;
+    value v;
+} dequantized;
+
 typedef struct writer {
     onnx g;
     const pare_model *m;
@@ -20,6 +28,7 @@ typedef struct writer {
     value positions; /* 0, 1, ... */
     value visible;   /* [tokens, tokens], 0 where a query sees a key and very low elsewhere */
     turns *turns;    /* made so far */
+    const dequantized *dequantized; /* as well */
 } writer;
 
 /* The weight `where.name` in that form. */

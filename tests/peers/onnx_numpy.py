@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-TYPES = {1: np.dtype("<f4"), 7: np.dtype("<i8"), 11: np.dtype("<f8")}
+TYPES = {1: np.dtype("<f4"), 3: np.dtype("i1"), 7: np.dtype("<i8"), 11: np.dtype("<f8")}
 
 
 def varint(b, at):
@@ -39,7 +39,14 @@ def fields(b):
 def constant(b):
     f = fields(b)
     shape = f.get(1, [])
-    v = np.frombuffer(f[9][0], TYPES[f[2][0]])
+    if f[2][0] in (21, 22):  # two numbers of 4 bits in a byte, the first in the low ones
+        b = np.frombuffer(f[9][0], np.uint8)
+        v = np.stack([b & 15, b >> 4], 1).reshape(-1).astype(np.int8)
+        assert v.size == math.prod(shape) + math.prod(shape) % 2, "a constant of another size"
+        v = v[:math.prod(shape)]
+        v = np.where((f[2][0] == 22) & (v > 7), v - 16, v)
+    else:
+        v = np.frombuffer(f[9][0], TYPES[f[2][0]])
     assert v.size == math.prod(shape), "a constant of another size"
     v = v.reshape(shape)
     return f[8][0].decode(), v if v.dtype == np.int64 else v.astype(np.float64)
@@ -82,16 +89,23 @@ OPS = {
     "Concat": lambda *v, axis: np.concatenate(v, axis=axis),
     "Transpose": lambda v, perm: np.transpose(v, perm),
     "Softmax": softmax,
+    "DequantizeLinear": lambda v, s, axis: v * s.reshape([-1 if i == axis else 1 for i in range(v.ndim)]),
     "ReduceSum": lambda v, axes: v.sum(axis=tuple(int(i) for i in axes), keepdims=True),
-    "ReduceMean": lambda v, axes: v.mean(axis=tuple(axes), keepdims=True),
+    "ReduceMean": lambda v, axes: v.mean(axis=tuple(int(i) for i in axes), keepdims=True),
+    "ReduceMax": lambda v, axes: v.max(axis=tuple(int(i) for i in axes), keepdims=True),
+    "ReduceL2": lambda v, axes: np.sqrt((v * v).sum(axis=tuple(int(i) for i in axes), keepdims=True)),
+    "Max": np.maximum,
 }
 
 
 def main(model, x=None, y=None):
     with open(model, "rb") as f:
         whole = fields(f.read())
-    assert whole[1] == [8] and fields(whole[8][0])[2] == [17], "IR version or opset"
+    version = whole[1] + fields(whole[8][0])[2]
+    assert version in ([8, 17], [10, 21]), "IR version or opset"
     graph = fields(whole[7][0])
+    four = any(fields(t)[2][0] in (21, 22) for t in graph.get(5, []))
+    assert four == (version == [10, 21]), "integers of 4 bits need opset 21"
     known = dict(map(constant, graph.get(5, [])))
     assert len(known) == len(graph.get(5, [])), "two constants of one name"
     inputs = [fields(v)[1][0].decode() for v in graph[11]]
