@@ -217,6 +217,48 @@ PARE_MUST_USE pare_status pare_reduce_chain(pare_reduction *r, pare_arena *a, ch
                                             size_t n, const pare_reduce_opts *o,
                                             const pare_exec *exec, pare_err *err);
 
+/* ---- ways to store weights, side by side ----------------------------------------------------- */
+
+/* The same number of stored bits a weight by every method, and what each leaves of the model. */
+enum { PARE_RIVALS = 5 };
+typedef struct pare_rival {
+    const char *method; /* "rtn", "gptq", "seedlm", "masks" (of pare/ticket.h), "trellis" */
+    double bits;        /* stored of a weight of the matrices: scales, seeds and heads counted */
+    uint64_t bytes;     /* of all weights of the model */
+    double error;       /* |E|^2 / |W|^2 over the matrices, Frobenius norms */
+    pare_comparison inside, outside; /* on held-out inputs of `data`; on inputs of `other` */
+    double seconds;                  /* to make it */
+} pare_rival;
+typedef struct pare_rivals_opts {
+    double bits;         /* 2 to 6. Groups of integers: scales of 16 bits take what is behind the
+                                point, at 4.25 one for 64 weights; none: a scale for each row */
+    const char *methods; /* "rtn,trellis": these alone, by the names above; NULL: all */
+    const char *data;    /* what methods are fitted to, and measured on a held-out part of */
+    const char *other;   /* of another domain; NULL: none */
+    const char *column;  /* of both (pare_data_opts) */
+    size_t fit_inputs, fit_tokens; /* at most */
+    uint64_t seed;
+} pare_rivals_opts;
+#define PARE_RIVALS_OPTS_DEFAULT                                                                   \
+    {                                                                                              \
+        .bits = 4.25, .fit_inputs = 256, .fit_tokens = 256                                         \
+    }
+/* What the methods are measured on. */
+typedef struct pare_rivals_inputs {
+    pare_heldout data;
+    pare_dataset other; /* without `other`: no inputs */
+} pare_rivals_inputs;
+typedef struct pare_rivals {
+    size_t n;
+    pare_rival of[PARE_RIVALS];
+    pare_rivals_inputs on;
+} pare_rivals;
+/* Nothing is written and nothing is proven. Everything lives in the arena. PARE_ERR_USAGE names a
+ * word of `methods` that is none. */
+PARE_MUST_USE pare_status pare_compare_rivals(pare_rivals *out, pare_arena *a, const pare_model *m,
+                                              const pare_rivals_opts *o, const pare_exec *exec,
+                                              pare_err *err);
+
 /* ---- verifying any certificate --------------------------------------------------------------- */
 
 /* Prove a certificate again, whatever wrote it: one call for every reduction.

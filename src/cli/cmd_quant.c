@@ -1,10 +1,14 @@
 /* cmd_quant.c - pare quant: weights as integers of few bits, with the certificate. */
+#include "quant_compare.h"
 #include "show_quant.h"
 
 #include <math.h>
+#include <string.h>
 
 typedef struct quant_opts {
     size_t method;
+    const char *compare;
+    pare_rivals_opts rivals;
     reduction r;
 } quant_opts;
 
@@ -49,6 +53,18 @@ static pare_status print_json(cli *c, const void *self)
     return show_quant_json(c, &o->r);
 }
 
+static pare_status compare(cli *c, quant_opts *o)
+{
+    if (o->r.o.quant.bits > 0) o->rivals.bits = o->r.o.quant.bits;
+    o->rivals.data = o->r.o.data;
+    o->rivals.column = o->r.o.column;
+    o->rivals.fit_inputs = o->r.o.fit_inputs;
+    o->rivals.fit_tokens = o->r.o.fit_tokens;
+    o->rivals.seed = c->seed;
+    if (strcmp(o->compare, "all") != 0) o->rivals.methods = o->compare;
+    return quant_compare(c, &o->rivals);
+}
+
 /* ---- the command --------------------------------------------------------------------------- */
 
 static const char *const method_help[] = {
@@ -66,7 +82,8 @@ static const char *const method_help[] = {
 
 int cmd_quant(int argc, char **argv)
 {
-    quant_opts o = {.r.o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_QUANT)};
+    quant_opts o = {.rivals = PARE_RIVALS_OPTS_DEFAULT,
+                    .r.o = PARE_REDUCE_OPTS_DEFAULT(PARE_REDUCE_QUANT)};
     pare_reduce_opts *const r = &o.r.o;
     pare_quant_opts *const q = &r->quant;
     o.method = q->method;
@@ -103,6 +120,10 @@ int cmd_quant(int argc, char **argv)
         opt_column(&r->column),
         REDUCE_WINDOWS(r->fit_inputs),
         REDUCE_FIT_TOKENS(r->fit_tokens),
+        {.name = "compare", .kind = OPT_TEXT, .to = &o.compare, .metavar = "LIST", .group = "Comparison", .unset = "no",
+         .help = "write nothing; print what methods leave of the model at --bits B stored bits a weight (4.25): all, or some of rtn,gptq,seedlm,masks,trellis (masks, those of pare ticket, take longest)"},
+        {.name = "other", .kind = OPT_TEXT, .to = &o.rivals.other, .metavar = "FILE", .unset = "none",
+         .help = "with --compare: inputs of another domain, to measure on as well"},
     };
     /* clang-format on */
     const opt_spec spec = {
@@ -117,6 +138,12 @@ int cmd_quant(int argc, char **argv)
         OPT_ROWS(own),
         .operands = (const char *const[]){"MODEL", NULL},
     };
+    cli c;
+    int rc;
+    if (!cli_start(&c, &spec, CLI_MAY_OUT, REDUCE_OUT_HELP, argc, argv, &rc)) return rc;
+    if (o.compare) return cli_finish(&c, compare(&c, &o));
     static const reduce_steps steps = {check_options, reduce_split_applies, print_text, print_json};
-    return reduce_command(&spec, argc, argv, &o.r, &steps, &o);
+    pare_status st = cli_only(&c, "other", false, "--compare");
+    if (!st && !c.out) st = cli_usage_error(&c, "-o FILE is missing: say where the result goes");
+    return cli_finish(&c, st ? st : reduce_run(&c, &o.r, &steps, &o));
 }
