@@ -144,6 +144,6 @@ int cmd_quant(int argc, char **argv)
     if (o.compare) return cli_finish(&c, compare(&c, &o));
     static const reduce_steps steps = {check_options, reduce_split_applies, print_text, print_json};
     pare_status st = cli_only(&c, "other", false, "--compare");
-    if (!st && !c.out) st = cli_usage_error(&c, "-o FILE is missing: say where the result goes");
+    if (!st && !c.out) st = cli_usage_error(&c, "-o FILE is missing: " REDUCE_OUT_HELP);
     return cli_finish(&c, st ? st : reduce_run(&c, &o.r, &steps, &o));
 }
