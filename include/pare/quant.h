@@ -33,6 +33,7 @@ typedef struct pare_quant_opts {
     size_t max_bytes;       /* of the file: bits are dealt out to the matrices; 0: `bits` for all */
     pare_dtype dtype;       /* of weights that stay numbers; 0: as in the input */
     uint64_t seed;          /* TRELLIS: of the random tables */
+    size_t state_bits;      /* TRELLIS: 2^8 to 2^16 states; one more takes twice the time; 0: 15 */
     const pare_inputs *fit; /* whose rows weight the errors; NULL: all errors weigh the same */
 } pare_quant_opts;
 #define PARE_QUANT_OPTS_DEFAULT                                                                    \

@@ -20,7 +20,9 @@ static pare_status check_options(cli *c, void *self)
     pare_quant_opts *const q = &o->r.o.quant;
     q->method = (pare_quant_method)o->method;
     const bool groups = q->method == PARE_QUANT_RTN || q->method == PARE_QUANT_GPTQ;
-    const cli_rule rules[] = {{"group,affine", groups, "--method rtn and gptq"}, {0}};
+    const cli_rule rules[] = {{"group,affine", groups, "--method rtn and gptq"},
+                              {"state-bits", q->method == PARE_QUANT_TRELLIS, "--method trellis"},
+                              {0}};
     const pare_status st = cli_check_rules(c, rules);
     if (st) return st;
     if (!groups) q->group = 0, q->affine = false;
@@ -112,6 +114,8 @@ int cmd_quant(int argc, char **argv)
         REDUCE_ALLOW_LARGER(r->allow_larger),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .group = "How", .choices = pare_quant_method_names,
          .choice_help = method_help, .help = "how weights become bits"},
+        {.name = "state-bits", .kind = OPT_SIZE, .to = &q->state_bits, .metavar = "L", .unset = "15", .min = 10, .max = 16, .rare = true,
+         .help = "with --method trellis: paths through 2^L states; one bit less takes half the time"},
         data,
         REDUCE_HELDOUT(r->heldout, REDUCE_USUAL_HELDOUT),
         REDUCE_PROVE(r->prove),

@@ -48,7 +48,7 @@ pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const input
     uint32_t *const order = pare_alloc(a, inputs + 1, sizeof *order);
     double *const worth = pare_alloc(a, inputs + 1, sizeof *worth), mean = 0;
     if (!order || !worth) return pare_no_memory(err);
-    *out = (feedback){.n = inputs, .order = order, .worth = worth};
+    *out = (feedback){.n = inputs, .order = order, .worth = worth, .cost = (double)inputs};
     const double square = e && e->square.v ? mean_square(&e->square) : 0;
     for (size_t i = 0; i < inputs; i++) {
         order[i] = (uint32_t)i;
@@ -73,6 +73,7 @@ pare_status feedback_of(feedback *out, pare_arena *a, size_t inputs, const input
     if (!st) eliminate_inputs(&out->push, worth);
     for (size_t k = 0; !st && k < inputs; k++) mean += worth[k] / (double)inputs;
     for (size_t k = 0; !st && k < inputs; k++) worth[k] /= mean;
+    out->cost = mean * (double)inputs;
     pare_arena_reset(a, mark);
     return st;
 }

@@ -9,6 +9,7 @@ typedef struct feedback {
     const uint32_t *order; /* the input that is settled k-th */
     pare_mat push;         /* row k, column r > k: what the r-th takes of the k-th one's error */
     const double *worth;   /* of the k-th one's squared error; the mean is 1 */
+    double cost;           /* of a unit error in every weight of an output, once all is made good */
 } feedback;
 
 /* From what enters the matrix; `e` NULL or not known: no order, no pushing, every error is worth

@@ -1,5 +1,6 @@
 /* input_moments.c - second moments of the rows that enter a matrix: they are the outputs of the
  * model truncated before it, so an ordinary forward pass computes them. */
+#include "inputs.h"
 #include "source.h"
 #include "input_moments.h"
 #include "linalg/matrix.h"
@@ -93,14 +94,21 @@ static pare_status truncate_before(truncated_model *s, bool *known, pare_arena *
 
 /* ---- moments --------------------------------------------------------------------------------- */
 
-static pare_status rows_of(pare_mat *out, pare_arena *a, const pare_model *m, const pare_input *in,
-                           const pare_exec *exec, pare_err *err)
+static size_t rows_in(const pare_model *m, const pare_inputs *set)
 {
-    const size_t rows = pare_output_rows(m, in), cols = pare_model_outputs(m);
+    size_t rows = 0;
+    for (size_t i = 0; i < set->n; i++) rows += pare_output_rows(m, &set->in[i]);
+    return rows;
+}
+
+static pare_status rows_of(pare_mat *out, pare_arena *a, const pare_model *m,
+                           const pare_inputs *set, const pare_exec *exec, pare_err *err)
+{
+    const size_t rows = rows_in(m, set), cols = pare_model_outputs(m);
     float *const y = pare_alloc(a, rows * cols + 1, sizeof *y);
     *out = pare_mat_new(a, rows, cols);
     if (!y || !out->v) return pare_no_memory(err);
-    const pare_status st = pare_forward_f32(y, m, in, NULL, exec, err);
+    const pare_status st = pare_forward_set(y, PARE_F32, m, set, exec, err);
     if (!st) pare_weight_widen(out, &(pare_weight){PARE_F32, rows, cols, y}, 0, 0);
     return st;
 }
@@ -111,26 +119,25 @@ pare_status input_moments_of(input_moments *out, pare_arena *a, const pare_model
 {
     truncated_model x, y;
     bool known = false;
-    size_t rows = 0;
     *out = (input_moments){0};
-    pare_status st = truncate_before(&x, &known, a, f, stream, err);
+    pare_status st = f ? truncate_before(&x, &known, a, f, stream, err) : PARE_OK;
     if (!st) st = truncate_before(&y, &known, a, g, stream, err);
     if (st || !known) return st;
     const size_t n = pare_model_outputs(&y.m);
     out->square = pare_mat_new(a, n, n);
-    out->cross = pare_mat_new(a, n, n);
-    if (!out->square.v || !out->cross.v) return pare_no_memory(err);
-    for (size_t i = 0; i < set->n; i++) rows += pare_output_rows(&y.m, &set->in[i]);
-    for (size_t i = 0; !st && i < set->n; i++) {
+    if (f) out->cross = pare_mat_new(a, n, n);
+    if (!out->square.v || (f && !out->cross.v)) return pare_no_memory(err);
+    const double share = 1 / (double)rows_in(&y.m, set);
+    for (size_t i = 0; !st && i < set->n;) {
         const pare_mark mark = pare_arena_mark(a);
+        const pare_inputs some = {pare_inputs_together(&y.m, set, i), set->in + i};
         pare_mat xs, ys;
-        st = rows_of(&xs, a, &x.m, &set->in[i], exec, err);
-        if (!st) st = rows_of(&ys, a, &y.m, &set->in[i], exec, err);
-        if (!st) {
-            pare_gemm(&out->square, 1 / (double)rows, &ys, true, &ys, false, 1);
-            pare_gemm(&out->cross, 1 / (double)rows, &xs, true, &ys, false, 1);
-        }
+        st = f ? rows_of(&xs, a, &x.m, &some, exec, err) : PARE_OK;
+        if (!st) st = rows_of(&ys, a, &y.m, &some, exec, err);
+        if (!st) pare_gemm(&out->square, share, &ys, true, &ys, false, 1);
+        if (!st && f) pare_gemm(&out->cross, share, &xs, true, &ys, false, 1);
         pare_arena_reset(a, mark);
+        i += some.n;
     }
     return st;
 }

@@ -8,10 +8,10 @@
  * where in the model it is, pare/model.h), means over the rows of the inputs. */
 typedef struct input_moments {
     pare_mat square; /* E y y^T; v NULL: the rows that enter it are not known */
-    pare_mat cross;  /* E x y^T */
+    pare_mat cross;  /* E x y^T; v NULL: f was not given */
 } input_moments;
 
-/* f and g have the same shapes. Rows are not known of the embedding and of what stands in the
+/* f and g have the same shapes; f may be NULL. Rows are not known of the embedding and of what stands in the
  * place of softmax heads. In the arena. */
 PARE_MUST_USE pare_status input_moments_of(input_moments *out, pare_arena *a, const pare_model *f,
                                            const pare_model *g, uint64_t stream,

@@ -5,6 +5,7 @@
  *
  *     loss(b) = loss(PROBE) e(b)^2 / e(PROBE)^2,       e(b): of a sample of its rows
  *
+ * times what error feedback leaves of it, which differs much from matrix to matrix.
  * The roundings of two matrices are independent, so their losses add up. All begin with the fewest
  * bits; the next one goes to the matrix where it saves most loss for a byte, as long as the file
  * stays within the budget. The loss is the KL divergence of the predictions of a language model,
@@ -46,6 +47,8 @@ typedef struct dealer {
     const pare_exec *exec;
     candidate *list;
     size_t n, capacity;
+    quant_feedback_fn *feedback; /* or NULL */
+    void *self;
     pare_coded *coded; /* n, of the sizes of now; what is in them is not looked at */
 } dealer;
 
@@ -227,6 +230,9 @@ static pare_status measure_losses(dealer *d, pare_err *err)
     pare_arena_free(scratch);
     for (size_t k = 0; !st && k < d->n; k++) {
         candidate *const c = &d->list[k];
+        double share = 1;
+        if (d->feedback && c->nsteps > 1) st = d->feedback(d->self, &share, c->name, err);
+        slope[k] *= share;
         for (size_t s = 0; !st && s < c->nsteps && c->nsteps > 1; s++) {
             double e = 0;
             st = sample_error(&e, c, c->step[s].bits, d, err);
@@ -307,9 +313,10 @@ static pare_status spend(dealer *d, pare_err *err)
 }
 
 pare_status quant_deal_bits(quant_dealt **out, size_t *n, pare_arena *a, const pare_model *in,
-                            const pare_quant_opts *o, const pare_exec *exec, pare_err *err)
+                            const pare_quant_opts *o, quant_feedback_fn *feedback, void *self,
+                            const pare_exec *exec, pare_err *err)
 {
-    dealer d = {.arena = a, .o = o, .exec = exec};
+    dealer d = {.arena = a, .o = o, .feedback = feedback, .self = self, .exec = exec};
     pare_status st = pare_model_clone(&d.m, in, err);
     if (!st) st = pare_model_each_weight(d.m, add_candidate, &d, err);
     if (!st) st = measure_losses(&d, err);

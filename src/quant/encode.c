@@ -78,6 +78,7 @@ pare_status quant_matrix(pare_coded *coded, float **expanded, pare_arena *a, con
                                   .w = job->w,
                                   .moments = job->moments,
                                   .bits = job->bits,
+                                  .state_bits = job->state_bits,
                                   .each_row = job->each_row,
                                   .rotate = true,
                                   .seed = job->seed,

@@ -16,6 +16,7 @@ typedef struct quant_job {
     size_t group; /* weights of a row that share a scale, 1 .. cols */
     bool affine;
     bool each_row;         /* rows are vectors of their own: of a path, a scale for each */
+    unsigned state_bits;   /* of a path; 0: the usual */
     uint64_t seed, stream; /* of methods that draw random numbers; the stream is the matrix's own */
     const pare_exec *exec;
 } quant_job;

@@ -5,9 +5,10 @@
 #include "deal_bits.h"
 #include "encode.h"
 #include "linalg/matrix.h"
-#include "model/input_moments.h"
+#include "model/feedback.h"
 #include "model/precision.h"
 #include "model/source.h"
+#include "output_gradients.h"
 #include "quant_internal.h"
 #include "seedlm.h"
 #include "trellis.h"
@@ -27,6 +28,7 @@ typedef struct maker {
     pare_arena *own;    /* of what only the making needs */
     quant_dealt *dealt; /* with a budget: the bits of each matrix; NULL: the options' */
     size_t ndealt;
+    output_gradients gradients; /* with inputs to fit to */
     /* Moments of the place they were last taken at: q, k and v share one. */
     pare_arena *arena;
     uint64_t place;
@@ -92,6 +94,12 @@ static uint64_t place_of(const pare_model *m, uint64_t stream)
 static pare_status take_moments(maker *k, const char *name, pare_err *err)
 {
     uint64_t stream;
+    const output_gradient *const own = output_gradient_find(&k->gradients, name);
+    if (own && own->moments.v) { /* a row enters nothing: what counts is how the outputs feel it */
+        k->moments = (input_moments){.square = own->moments};
+        k->taken = false;
+        return PARE_OK;
+    }
     if (!k->o->fit || !pare_source_find(&stream, name)) {
         k->moments = (input_moments){0};
         k->taken = false;
@@ -104,9 +112,27 @@ static pare_status take_moments(maker *k, const char *name, pare_err *err)
     k->arena = pare_arena_new();
     if (!k->arena) return pare_no_memory(err);
     const pare_status st =
-        input_moments_of(&k->moments, k->arena, k->before, k->m, place, k->o->fit, k->exec, err);
+        input_moments_of(&k->moments, k->arena, NULL, k->m, place, k->o->fit, k->exec, err);
     k->place = place;
     k->taken = !st;
+    return st;
+}
+
+/* What feedback leaves of the loss to independent errors. */
+static pare_status feedback_share(void *self, double *share, const char *name, pare_err *err)
+{
+    maker *const k = self;
+    pare_status st = take_moments(k, name, err);
+    const pare_mat *const m = &k->moments.square;
+    *share = 1;
+    if (st || !m->v) return st;
+    feedback f;
+    double trace = 0;
+    pare_arena *const scratch = pare_arena_new();
+    for (size_t i = 0; i < m->rows; i++) trace += pare_row(m, i)[i];
+    st = scratch ? feedback_of(&f, scratch, m->rows, &k->moments, err) : pare_no_memory(err);
+    if (!st && trace > 0) *share = f.cost / trace;
+    pare_arena_free(scratch);
     return st;
 }
 
@@ -189,6 +215,7 @@ static pare_status quantize(maker *k, const char *name, pare_weight *w, const qu
                            .group = c->group,
                            .affine = k->o->affine,
                            .each_row = is_embedding(name),
+                           .state_bits = (unsigned)k->o->state_bits,
                            .seed = k->o->seed,
                            .stream = pare_source_find(&stream, name) ? stream : 0,
                            .exec = k->exec};
@@ -248,9 +275,15 @@ static pare_status make_all(maker *k, pare_err *err)
 {
     pare_status st = PARE_OK;
     pare_steps steps = pare_steps_of(k->exec, k->o->max_bytes ? 2 : 1);
-    if (k->o->max_bytes)
+    const bool feeds_back =
+        k->o->fit && (k->o->method == PARE_QUANT_GPTQ || k->o->method == PARE_QUANT_TRELLIS);
+    if (feeds_back && k->m->embedding.ids)
+        st = output_gradients_of(&k->gradients, k->own, k->m, k->o->fit, k->o->seed, k->exec, err);
+    if (!st && k->o->max_bytes)
         st = quant_deal_bits(&k->dealt, &k->ndealt, k->own, k->before, k->o,
+                             feeds_back ? feedback_share : NULL, k,
                              pare_step(&steps, "deal out the bits", 1), err);
+    k->taken = false; /* moments of the model as it was */
     if (!st) st = pare_model_each_weight(k->m, count_weight, k, err);
     if (st) return st;
     k->coded = pare_alloc(k->m->arena, k->capacity + 1, sizeof *k->coded);
