@@ -271,18 +271,22 @@ PARE_MUST_USE pare_status pare_probe_norms(pare_norms *operators, pare_norms *ve
 typedef enum pare_plan_direction {
     PARE_PLAN_WIDTH,
     PARE_PLAN_DEPTH,
-    PARE_PLAN_WEIGHTS,
+    PARE_PLAN_WEIGHTS,   /* a ticket */
+    PARE_PLAN_QUANT,     /* integers with scales; not together with a ticket */
     PARE_PLAN_DIRECTIONS /* how many there are; a mixture goes through them in this order */
 } pare_plan_direction;
 
 typedef struct pare_plan_step {
     pare_plan_direction direction;
     double setting;   /* width: share of the parameters (below 1), dimensions, or hidden units of a
-                         folder; depth: exact attention layers, or blocks of a folder; weights: bits */
+                         folder; depth: exact attention layers, or blocks of a folder; weights:
+                         bits; quant: bits, or from PARE_PLAN_BYTES on the bytes of the file */
     pare_dtype dtype; /* of the weights; 0: as in the model */
     bool folder;      /* only shapes that the config of a Hugging Face folder can express */
 } pare_plan_step;
-extern const char *const pare_plan_direction_names[]; /* "width", "depth", "ticket", NULL */
+#define PARE_PLAN_BYTES 64
+extern const char
+    *const pare_plan_direction_names[]; /* "width", "depth", "ticket", "quant", NULL */
 /* "width --dim 8": how the command would be told. */
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s);
 /* The cut of one step. `in` is not changed and need not outlive *out, which the caller frees with
@@ -300,6 +304,10 @@ typedef struct pare_plan_try {
     double
         error; /* sum over the steps of the largest difference on held-out inputs, f64: what a chain of
                      proofs adds up to at least; with `seen` or `folder`: from the first model to the last */
+    /* What a user sees, more than of the first model (nan: not known): nats per byte of a text, 1 -
+     * the mean cosine of embeddings, the accuracy or area that is lost. A mixture that is only
+     * predicted has the sum of its parts. */
+    double loss;
     uint64_t parameters, bytes;
     double ms;   /* of one pass */
     double over; /* by what factor it misses the budget it misses most; at most 1: all are met */
@@ -307,10 +315,11 @@ typedef struct pare_plan_try {
 
 typedef struct pare_plan_opts {
     /* Budgets: inf or UINT64_MAX where there is none. With an eps the smallest file wins, without
-     * one the smallest error. */
+     * one the smallest loss where it is known, else the smallest error. */
     double eps, max_ms;
     uint64_t max_bytes;
-    const pare_files *files; /* that the model was read through; NULL: as pare would store it */
+    const pare_dataset *scored; /* held-out data that losses are measured on; NULL: none is */
+    const pare_files *files;    /* that the model was read through; NULL: as pare would store it */
     /* The Hugging Face folder that the model was read from: each cut becomes a folder of its kind, whose
      * config can express it, with one certificate of all steps. NULL: pare files of any shape. */
     const char *folder;
@@ -333,6 +342,7 @@ typedef struct pare_plan {
     pare_plan_try *tries; /* the best first; those that miss the budget after them, nearest first */
     size_t fit;           /* how many meet it */
     size_t singles;       /* how many tries were of one direction */
+    const char *loss;     /* what losses are, in words; NULL: none is known */
 } pare_plan;
 
 /* By what factor the budget that is missed most is missed. */

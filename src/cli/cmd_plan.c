@@ -55,20 +55,25 @@ static void print_table(const cli *c, const plan_opts *o)
 {
     char words[160], count[32];
     const size_t most = c->verbose ? o->plan.n : PLAN_SHOWN;
+    const bool scored = o->plan.loss;
+    char loss[32] = "";
     out_row("tried", "%zu cuts, the best first (error: the largest measured change of an output)",
             o->plan.n);
-    out_line("  %-44s %12s %10s %10s  %s", "cut", "bytes", "ms", "error", "budget");
+    if (scored) out_row("", "loss: %s", o->plan.loss);
+    out_line("  %-44s %12s %10s %10s%s  %s", "cut", "bytes", "ms", "error",
+             scored ? "       loss" : "", "budget");
     for (size_t i = 0; i < o->plan.n && i < most; i++) {
         const pare_plan_try *const t = &o->plan.tries[i];
         try_words(words, t);
+        if (scored) snprintf(loss, sizeof loss, " %10.4f", t->loss);
         if (t->refused)
             out_line("  %-44s %s", words, t->refused);
         else if (t->over <= 1)
-            out_line("  %-44s %12s %10.4g %10.4g  %s", words, out_count(count, t->bytes), t->ms,
-                     t->error, t == o->chosen ? "met, chosen" : "met");
+            out_line("  %-44s %12s %10.4g %10.4g%s  %s", words, out_count(count, t->bytes), t->ms,
+                     t->error, loss, t == o->chosen ? "met, chosen" : "met");
         else
-            out_line("  %-44s %12s %10.4g %10.4g  exceeded %.3gx", words,
-                     out_count(count, t->bytes), t->ms, t->error, t->over);
+            out_line("  %-44s %12s %10.4g %10.4g%s  exceeded %.3gx", words,
+                     out_count(count, t->bytes), t->ms, t->error, loss, t->over);
     }
     if (most < o->plan.n) out_line("  (%zu more with -v)", o->plan.n - most);
 }
@@ -83,11 +88,11 @@ static pare_status print_json(cli *c, const plan_opts *o)
         const pare_plan_try *const t = &o->plan.tries[i];
         cJSON *const to = pare_json_add_object(list, NULL);
         ok = pare_json_add_values(to, "cut:s", try_words(words, t)) &&
-             (t->refused
-                  ? pare_json_add_values(to, "refused:s", t->refused)
-                  : pare_json_add_values(to, "parameters:g bytes:g ms:g error:g fits:b over:g",
-                                         (double)t->parameters, (double)t->bytes, t->ms, t->error,
-                                         t->over <= 1, t->over));
+             (t->refused ? pare_json_add_values(to, "refused:s", t->refused)
+                         : pare_json_add_values(
+                               to, "parameters:g bytes:g ms:g error:g loss:N fits:b over:g",
+                               (double)t->parameters, (double)t->bytes, t->ms, t->error, t->loss,
+                               t->over <= 1, t->over));
     }
     if (ok && o->chosen) {
         ok = pare_json_add_values(root, "chosen:s", try_words(words, o->chosen));
@@ -318,8 +323,8 @@ static pare_status read_directions(cli *c, plan_opts *o)
             direction++;
         if (direction == PARE_PLAN_DIRECTIONS)
             return cli_usage_error(c,
-                                   "--directions: '%.*s' is not a direction; give width, depth and "
-                                   "ticket, separated by commas",
+                                   "--directions: '%.*s' is not a direction; give width, depth, "
+                                   "ticket and quant, separated by commas",
                                    (int)n, at);
         o->o.directions |= 1u << direction;
         at += n;
@@ -346,11 +351,13 @@ static pare_status check_options(cli *c, plan_opts *o)
     o->r.o.from = c->operand[0];
     o->r.o.data = o->data;
     reduce_choose_form(c, &o->r, o->r.any_shape);
-    if (!st && o->r.o.folder && o->directions && o->o.directions >> PARE_PLAN_WEIGHTS & 1)
-        st = cli_usage_error(c,
-                             "-o %s: a ticket is a file; leave it out of --directions, or give "
-                             "--any-shape and the name of a file",
-                             c->out);
+    for (int d = PARE_PLAN_WEIGHTS; !st && d <= PARE_PLAN_QUANT; d++)
+        if (o->r.o.folder && o->directions && o->o.directions >> d & 1)
+            st = cli_usage_error(c,
+                                 "-o %s: a %s is a file; leave it out of --directions, or give "
+                                 "--any-shape and the name of a file",
+                                 c->out,
+                                 d == PARE_PLAN_QUANT ? "model of integers with scales" : "ticket");
     if (!st) st = cli_is_there(c, c->operand[0]);
     if (!st && o->r.o.folder) return reduce_may_write_folder(c, &o->r);
     if (!st) st = reduce_any_shape_applies(c, &o->r);
@@ -384,6 +391,7 @@ static pare_status plan(cli *c, void *self)
     if (!st) {
         o->files = o->o.files = files;
         o->o.folder = o->r.o.folder ? c->operand[0] : NULL;
+        o->o.scored = o->d.held.path ? &o->d.held.data : NULL;
         cli_phase(c, NULL, 85);
         st = pare_plan_search(&o->plan, c->arena, m,
                               &(pare_input_split){.fit = &o->d.fit, .heldout = &o->d.held.set},
@@ -431,9 +439,9 @@ int cmd_plan(int argc, char **argv)
     /* clang-format off */
     const opt own[] = {
         {.name = "max-bytes", .kind = OPT_SIZE, .to = &o.max_bytes, .metavar = "B", .unset = "any", .min = 1, .max = SIZE_MAX, .group = "Budget",
-         .help = "largest file, e.g. 200k or 10M; the cut with the smallest error wins"},
+         .help = "largest file, e.g. 200k or 10M; the cut with the smallest loss wins, without labels that with the smallest error"},
         {.name = "max-ms", .kind = OPT_REAL, .to = &o.o.max_ms, .metavar = "T", .unset = "any", .high = INFINITY,
-         .help = "longest time of one pass on this machine, in ms; the cut with the smallest error wins"},
+         .help = "longest time of one pass on this machine, in ms; the same cut wins"},
         {.name = "max-error", .kind = OPT_REAL, .to = &o.o.eps, .metavar = "E", .unset = "any", .high = INFINITY,
          .help = "largest proven change of an output; the smallest file wins"},
         {.name = "measured", .kind = OPT_FLAG, .to = &o.o.seen,
@@ -443,7 +451,7 @@ int cmd_plan(int argc, char **argv)
         opt_column(&o.column),
         REDUCE_PROVE(o.prove),
         REDUCE_TOKENS(o.proven_tokens),
-        {.name = "directions", .kind = OPT_TEXT, .to = &o.directions, .metavar = "LIST", .unset = "width,depth,ticket", .group = "Search",
+        {.name = "directions", .kind = OPT_TEXT, .to = &o.directions, .metavar = "LIST", .unset = "width,depth,ticket,quant", .group = "Search",
          .help = "directions to try; for a folder width and depth, as far as its config can express them"},
         {.name = "mixtures", .kind = OPT_SIZE, .to = &o.o.mixtures, .metavar = "N", .max = 1000,
          .help = "try at most so many combinations of several directions"},
@@ -455,9 +463,10 @@ int cmd_plan(int argc, char **argv)
     const opt_spec spec = {
         .command = "plan",
         .args = "MODEL (--max-bytes B | --max-ms T | --max-error E) [--data FILE] -o OUT",
-        .about = "Finds a cut that meets a budget: tries width, depth and ticket, alone and\n"
-                 "combined, shows what each costs, makes the best one and certifies it. Exit 3,\n"
-                 "with the nearest cut that was found, if no cut meets the budget.",
+        .about =
+            "Finds a cut that meets a budget: tries width, depth, ticket and quant, alone and\n"
+            "combined, shows what each costs, makes the best one and certifies it. Exit 3,\n"
+            "with the nearest cut that was found, if no cut meets the budget.",
         .examples =
             {"plan models/sort.safetensors --data sort.npz --max-bytes 200k -o small.safetensors",
              "plan minilm/ --data texts.txt --max-bytes 35M -o smaller/"},

@@ -4,7 +4,9 @@
  * that the budget lies between. Then mixtures of two or three directions, those with the best
  * predicted result first (errors add, sizes and times multiply). */
 #include "base/support.h"
+#include "data/evaluate.h"
 #include "formats/export_like.h"
+#include "model/model_facts.h"
 #include "model/model_file.h"
 #include "plan_directions.h"
 #include "reduce_parts.h"
@@ -19,7 +21,7 @@
 enum {
     HALVINGS = 3,      /* between the two settings that a budget lies between ... */
     MOST_HALVINGS = 8, /* ... while nothing meets both an eps and a size */
-    MOST_SINGLES = 1 + PARE_PLAN_DIRECTIONS * (PLAN_SETTINGS + MOST_HALVINGS + HALVINGS)
+    MOST_SINGLES = 2 + PARE_PLAN_DIRECTIONS * (PLAN_SETTINGS + MOST_HALVINGS + HALVINGS)
 };
 
 typedef struct search {
@@ -48,7 +50,7 @@ double pare_plan_over(const pare_plan_opts *o, double error, uint64_t bytes, dou
 /* Relative time of a step, for the progress bar; a cut in width is 1. */
 static double step_time(pare_plan_direction direction)
 {
-    return direction == PARE_PLAN_WEIGHTS ? 8 : 1;
+    return direction == PARE_PLAN_WEIGHTS ? 8 : direction == PARE_PLAN_QUANT ? 2 : 1;
 }
 
 /* Of the file or the folder that the cut would be. */
@@ -60,6 +62,37 @@ static pare_status count_bytes(search *s, uint64_t *out, const pare_model *cut)
         pare_export_like_growth(&growth, cut, s->m, s->o->folder, s->o->dtype, s->err);
     *out = (uint64_t)((int64_t)s->file_bytes + growth);
     return st;
+}
+
+/* By the measure that the task of the data calls for. */
+static pare_status measure_loss(search *s, pare_plan_try *t, const pare_model *last)
+{
+    pare_comparison c;
+    const bool embeds = pare_model_embeds(s->m);
+    t->loss = NAN;
+    if (!s->o->scored || !(embeds || pare_dataset_has_targets(s->m, s->o->scored))) return PARE_OK;
+    const pare_status st =
+        pare_evaluate_against(&c, last, s->m, s->o->scored, false, s->exec, s->err);
+    if (st) return st;
+    const char *const metric = c.model.metric;
+    const double more = c.model.value - c.reference.value;
+    if (embeds) {
+        s->plan->loss = "1 - the mean cosine to the model's embeddings";
+        t->loss = 1 - c.cosine.mean;
+    } else if (strcmp(metric, "perplexity") == 0) {
+        const double nats = c.model.nats_per_byte - c.reference.nats_per_byte;
+        s->plan->loss = isfinite(nats) ? "nats per byte, more than of the model"
+                                       : "nats per token, more than of the model";
+        t->loss = isfinite(nats) ? nats : c.model.scores.nats - c.reference.scores.nats;
+    } else {
+        const bool error = strcmp(metric, "mse") == 0;
+        s->plan->loss = error                        ? "mean squared error, more than of the model"
+                        : strcmp(metric, "auc") == 0 ? "AUC, less than of the model"
+                                                     : "accuracy, less than of the model";
+        t->loss = (error ? more : -more) + 0.0; /* not -0 */
+    }
+    if (t->nsteps == 0) t->loss = 0;
+    return PARE_OK;
 }
 
 /* Makes the cuts of t, measures them, and notes by what factor the budget is missed. */
@@ -82,6 +115,7 @@ static pare_status make_try(search *s, pare_plan_try *t)
         t->error = whole ? gap : t->error + gap;
         last = made[i];
     }
+    if (!st) st = measure_loss(s, t, last);
     t->bytes = s->file_bytes;
     if (!st && (t->nsteps > 0 || t->bytes == 0)) st = count_bytes(s, &t->bytes, last);
     if (!st) {
@@ -107,6 +141,10 @@ static bool is_better(const pare_plan_try *a, const pare_plan_try *b, bool by_by
     if (fits_a != fits_b) return fits_a;
     if (!fits_a) return a->over < b->over;
     if (by_bytes && a->bytes != b->bytes) return a->bytes < b->bytes;
+    if (!by_bytes && !isnan(a->loss) && !isnan(b->loss)) { /* better than the model: no loss */
+        const double loss_a = fmax(a->loss, 0), loss_b = fmax(b->loss, 0);
+        if (loss_a != loss_b) return loss_a < loss_b;
+    }
     if (a->error != b->error) return a->error < b->error;
     return a->bytes < b->bytes;
 }
@@ -132,11 +170,17 @@ static bool predict(pare_plan_try *out, const pare_plan_try *a, const pare_plan_
     if (a->nsteps == 0 || b->nsteps == 0 || a->refused || b->refused) return false;
     if (a->steps[a->nsteps - 1].direction >= b->steps[0].direction)
         return false; /* in their order, each once */
+    if (a->steps[a->nsteps - 1].direction == PARE_PLAN_WEIGHTS)
+        return false; /* the numbers of a ticket would be stored as integers, and it would be gone */
     *out = *a;
     for (size_t i = 0; i < b->nsteps; i++) out->steps[out->nsteps++] = b->steps[i];
     out->error = a->error + b->error;
+    out->loss = a->loss + b->loss;
     const double part = (double)b->bytes / (double)plain->bytes;
     out->bytes = (uint64_t)((double)a->bytes * part);
+    const pare_plan_step *const last = &b->steps[b->nsteps - 1];
+    if (last->direction == PARE_PLAN_QUANT && last->setting >= PARE_PLAN_BYTES)
+        out->bytes = b->bytes; /* whatever comes before it */
     out->ms = a->ms * b->ms / plain->ms;
     out->over = pare_plan_over(o, out->error, out->bytes, out->ms);
     return true;
@@ -290,6 +334,8 @@ pare_status pare_plan_search(pare_plan *out, pare_arena *a, const pare_model *m,
             if (!st && n && sized && (!exact || !any_fits(&w)))
                 st = bisect(&w, SMALL, exact ? MOST_HALVINGS - HALVINGS : 0);
             if (!st && n && exact && (!sized || any_fits(&w))) st = bisect(&w, EXACT, 0);
+            if (!st && n && direction == PARE_PLAN_QUANT && opts->max_bytes < SIZE_MAX / 2)
+                st = try_setting(&s, direction, (double)opts->max_bytes);
         }
     out->singles = out->n;
     if (!st) st = try_mixtures(&s, out->tries, out->singles);

@@ -4,6 +4,7 @@
 #include <math.h>
 #include "reduce_parts.h"
 #include "verify_file.h"
+#include "quant/quant_internal.h"
 #include "ticket/ticket_internal.h"
 #include <pare/plan.h>
 
@@ -42,11 +43,15 @@ static size_t hidden_units(const pare_model *m)
 size_t plan_settings(double out[PLAN_SETTINGS], pare_plan_direction direction, const pare_model *m,
                      bool folder)
 {
-    static const double shares[] = {0.9, 0.75, 0.6, 0.5, 0.35, 0.25}, bits[] = {16, 12, 10, 8};
+    static const double shares[] = {0.9, 0.75, 0.6, 0.5, 0.35, 0.25}, bits[] = {16, 12, 10, 8},
+                        integers[] = {8, 6, 5, 4, 3};
     const pare_reduce_opts blocks = {.kind = PARE_REDUCE_DEPTH, .depth.blocks = 1};
     size_t n = 0;
     if (direction == PARE_PLAN_WEIGHTS) { /* a ticket is a file */
         for (size_t i = 0; i < sizeof bits / sizeof *bits && !folder; i++) out[n++] = bits[i];
+    } else if (direction == PARE_PLAN_QUANT) { /* as well */
+        for (size_t i = 0; i < sizeof integers / sizeof *integers && !folder; i++)
+            out[n++] = integers[i];
     } else if (direction == PARE_PLAN_DEPTH) { /* of a folder one block stays */
         if (!folder || !reduce_fits_folder(m, &blocks, NULL))
             n = count_down(out, exact_layers(m), folder ? 1 : 0);
@@ -95,6 +100,16 @@ pare_status pare_plan_make(pare_model **out, const pare_plan_step *s, const pare
         o.dtype = s->dtype;
         return pare_ticket(out, &report, in, &o, exec, err);
     }
+    if (s->direction == PARE_PLAN_QUANT) {
+        pare_quant_opts o = PARE_QUANT_OPTS_DEFAULT;
+        pare_quant_report report;
+        o.bits = s->setting < PARE_PLAN_BYTES ? s->setting : 0;
+        o.max_bytes = s->setting < PARE_PLAN_BYTES ? 0 : (size_t)s->setting;
+        o.dtype = s->dtype;
+        o.seed = seed;
+        o.fit = fit;
+        return pare_quant(out, &report, in, &o, exec, err);
+    }
     if (s->direction == PARE_PLAN_WIDTH) {
         pare_width_opts o = PARE_WIDTH_OPTS_DEFAULT;
         pare_width_report report;
@@ -121,21 +136,25 @@ const pare_prover *pare_plan_prover(const pare_plan_step *s)
 {
     static const char *const reductions[] = {[PARE_PLAN_WIDTH] = "width.auto",
                                              [PARE_PLAN_DEPTH] = "depth",
-                                             [PARE_PLAN_WEIGHTS] = "ticket"};
+                                             [PARE_PLAN_WEIGHTS] = "ticket",
+                                             [PARE_PLAN_QUANT] = "quant"};
     return pare_prover_of(reductions[s->direction]);
 }
 
-const char *const pare_plan_direction_names[] = {"width", "depth", "ticket", NULL};
+const char *const pare_plan_direction_names[] = {"width", "depth", "ticket", "quant", NULL};
 
 const char *pare_plan_step_name(char buf[48], const pare_plan_step *s)
 {
     const bool depth = s->direction == PARE_PLAN_DEPTH;
-    const char *const format = depth && s->folder                  ? "depth --blocks %.0f"
-                               : depth                             ? "depth --layers %.0f"
-                               : s->direction == PARE_PLAN_WEIGHTS ? "ticket --bits %.0f"
-                               : s->folder                         ? "width --ffn-dim %.0f"
-                               : s->setting < 1                    ? "width --keep %.2g"
-                                                                   : "width --dim %.0f";
+    const bool quant = s->direction == PARE_PLAN_QUANT;
+    const char *const format = quant && s->setting < PARE_PLAN_BYTES ? "quant --bits %.0f"
+                               : quant                               ? "quant --max-bytes %.0f"
+                               : depth && s->folder                  ? "depth --blocks %.0f"
+                               : depth                               ? "depth --layers %.0f"
+                               : s->direction == PARE_PLAN_WEIGHTS   ? "ticket --bits %.0f"
+                               : s->folder                           ? "width --ffn-dim %.0f"
+                               : s->setting < 1                      ? "width --keep %.2g"
+                                                                     : "width --dim %.0f";
     snprintf(buf, 48, format, s->setting);
     return buf;
 }
