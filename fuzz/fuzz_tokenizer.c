@@ -83,12 +83,13 @@ static void use_files(pare_arena *a, unsigned what, const char *s, size_t n, con
         c.added = added;
         words = (pare_piece){zero ? zero + 1 : "", second};
     }
-    pare_status st = what == WORDPIECE || what == ADDED
-                         ? pare_json_of_wordpiece(&root, a, words, &c, &notes, &err)
-                     : what == BPE_FILES
-                         ? pare_json_of_bpe(&root, a, (pare_piece){s, first},
-                                            (pare_piece){zero ? zero + 1 : "", second}, &c, &err)
-                         : pare_json_of_sentencepiece(&root, a, (pare_piece){s, n}, &c, &err);
+    pare_status st =
+        what == WORDPIECE || what == ADDED
+            ? pare_json_of_wordpiece(&root, a, words, &c, &notes, &err)
+        : what == BPE_FILES
+            ? pare_json_of_bpe(&root, a, (pare_piece){s, first},
+                               (pare_piece){zero ? zero + 1 : "", second}, &c, &notes, &err)
+            : pare_json_of_sentencepiece(&root, a, (pare_piece){s, n}, &c, &err);
     fuzz_expect_said(st, &err);
     if (!st) st = pare_json_print(&text, &bytes, a, root, 0, &err);
     FUZZ_EXPECT(!root == !text);

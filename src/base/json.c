@@ -1,6 +1,5 @@
 /* json.c - JSON read: parse, then typed access. */
 #include "json.h"
-#include "list.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -10,37 +9,67 @@
 
 /* ---- parse ----------------------------------------------------------------------------- */
 
-/* Sorted rather than pair by pair: the header of a model has thousands of keys. */
-static pare_status check_keys_unique(const cJSON *obj, pare_err *err)
+/* A member of an object and its place there. */
+typedef struct member {
+    cJSON *v;
+    size_t at;
+} member;
+
+static int compare_members(const void *a, const void *b)
+{
+    const member *const x = a, *const y = b;
+    const int order = strcmp(x->v->string, y->v->string);
+    return order ? order : x->at < y->at ? -1 : x->at > y->at;
+}
+
+/* Sorted rather than pair by pair: the header of a model has thousands of keys. With `twins`: of equal
+ * keys the last one stays, and the others are counted there. */
+static pare_status check_keys_unique(cJSON *obj, size_t *twins, pare_err *err)
 {
     size_t n = 0;
     for (const cJSON *c = obj->child; c; c = c->next) n++;
     if (n < 2) return PARE_OK;
-    char **keys = calloc(n, sizeof *keys);
+    member *const keys = calloc(n, sizeof *keys);
     if (!keys) return pare_no_memory(err);
     n = 0;
-    for (const cJSON *c = obj->child; c; c = c->next) keys[n++] = c->string;
-    sort_texts(keys, n);
+    for (cJSON *c = obj->child; c; c = c->next, n++) keys[n] = (member){c, n};
+    qsort(keys, n, sizeof *keys, compare_members);
     pare_status st = PARE_OK;
-    for (size_t i = 1; i < n && st == PARE_OK; i++)
-        if (strcmp(keys[i - 1], keys[i]) == 0)
-            st = pare_fail(err, PARE_ERR_INPUT, "key \"%.200s\" is given twice", keys[i]);
+    for (size_t i = 1; i < n && st == PARE_OK; i++) {
+        if (strcmp(keys[i - 1].v->string, keys[i].v->string) != 0) continue;
+        if (!twins) {
+            st = pare_fail(err, PARE_ERR_INPUT, "key \"%.200s\" is given twice", keys[i].v->string);
+            continue;
+        }
+        cJSON_Delete(cJSON_DetachItemViaPointer(obj, keys[i - 1].v));
+        keys[i - 1].v = keys[i].v; /* the deleted one is not looked at again */
+        ++*twins;
+    }
     free(keys);
     return st;
 }
 
-static pare_status check_tree(const cJSON *v, pare_err *err)
+/* Where a key may be given more than once: in objects of this name, or in the value itself (""). */
+typedef struct repeats {
+    const char *name;
+    size_t twins;
+} repeats;
+
+static pare_status check_tree(cJSON *v, repeats *allowed, pare_err *err)
 {
     if (cJSON_IsNumber(v) && !isfinite(v->valuedouble))
         return pare_fail(err, PARE_ERR_INPUT, "%s%.200s%s is too large for a double",
                          v->string ? "the number of key \"" : "a number",
                          v->string ? v->string : "", v->string ? "\"" : "");
-    pare_status st = cJSON_IsObject(v) ? check_keys_unique(v, err) : PARE_OK;
-    for (const cJSON *c = v->child; c && st == PARE_OK; c = c->next) st = check_tree(c, err);
+    const bool may = allowed && strcmp(v->string ? v->string : "", allowed->name) == 0;
+    pare_status st =
+        cJSON_IsObject(v) ? check_keys_unique(v, may ? &allowed->twins : NULL, err) : PARE_OK;
+    for (cJSON *c = v->child; c && st == PARE_OK; c = c->next) st = check_tree(c, allowed, err);
     return st;
 }
 
-pare_status pare_json_parse(cJSON **out, const char *text, size_t bytes, pare_err *err)
+static pare_status parse(cJSON **out, const char *text, size_t bytes, repeats *allowed,
+                         pare_err *err)
 {
     *out = NULL;
     pare_status st = pare_json_check(text, bytes, err);
@@ -49,11 +78,25 @@ pare_status pare_json_parse(cJSON **out, const char *text, size_t bytes, pare_er
      * for the decimal point before it calls strtod: "1.5" is 1.5 in every locale. */
     cJSON *tree = cJSON_ParseWithLength(text, bytes);
     if (!tree) return pare_no_memory(err);
-    st = check_tree(tree, err);
+    st = check_tree(tree, allowed, err);
     if (st == PARE_OK)
         *out = tree;
     else
         cJSON_Delete(tree);
+    return st;
+}
+
+pare_status pare_json_parse(cJSON **out, const char *text, size_t bytes, pare_err *err)
+{
+    return parse(out, text, bytes, NULL, err);
+}
+
+pare_status pare_json_parse_vocab(cJSON **out, size_t *twins, const char *text, size_t bytes,
+                                  const char *name, pare_err *err)
+{
+    repeats allowed = {name, 0};
+    const pare_status st = parse(out, text, bytes, &allowed, err);
+    *twins = allowed.twins;
     return st;
 }
 

@@ -19,6 +19,10 @@
  * Caller frees *out with cJSON_Delete; on failure *out is NULL. */
 PARE_MUST_USE pare_status pare_json_parse(cJSON **out, const char *text, size_t bytes,
                                           pare_err *err);
+/* A vocabulary may give a key twice: in objects called `name` (""; the value itself) the last one
+ * counts, as for the families' own readers, and *twins is the number of those that do not. */
+PARE_MUST_USE pare_status pare_json_parse_vocab(cJSON **out, size_t *twins, const char *text,
+                                                size_t bytes, const char *name, pare_err *err);
 /* The same for a file; messages start with its path. */
 PARE_MUST_USE pare_status pare_json_read(cJSON **out, const char *path, pare_err *err);
 PARE_MUST_USE pare_status pare_json_read_blob(cJSON **out, const pare_blob *b, pare_err *err);

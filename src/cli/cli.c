@@ -319,6 +319,8 @@ const char *cli_option_words(cli *c, const char *text)
         {"name one of them with column", "name one of them with --column"},
         {"column: only", "--column: only"},
         {"import it again with a vocabulary", "import it again with --vocab"},
+        {"distance from those of a reference model",
+         "distance from those of another model (--reference MODEL)"},
         {"; mode factored can do it", "; --mode factored can do it"},
         {"fewer rows in the claim make", "fewer rows (--edit-rows) make"}};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)

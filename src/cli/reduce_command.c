@@ -176,7 +176,10 @@ void note_larger(cli *c, const facts *before, const facts *after)
     const uint64_t is = by_file ? after->file_bytes : after->size.bytes;
     if (is <= was) return;
     const char *why = "of what is stored beside the weights";
-    if (after->size.bytes > after->size.parameters * pare_dtype_size(after->dtype))
+    /* Read from a folder or written into one, such sums take no bytes there. */
+    const uint64_t plain = after->size.parameters * pare_dtype_size(after->dtype);
+    const uint64_t sums = after->size.bytes > plain ? after->size.bytes - plain : 0;
+    if (!pare_is_dir(after->path) && sums > (is - was) / 2)
         why = pare_sprintf(c->arena, "some weights are sums or products that need more than %s",
                            name_of(after->dtype));
     else if (after->size.bytes > before->size.bytes)

@@ -210,7 +210,15 @@ pare_status pare_evaluate_against(pare_comparison *out, const pare_model *m,
     if (aim == EMBEDDINGS && !reference)
         return pare_fail(err, PARE_ERR_INPUT,
                          "the outputs are embeddings: there is nothing to score but their "
-                         "distance from those of a reference");
+                         "distance from those of a reference model");
+    if (aim == CLASSES && !pare_dataset_has_targets(m, d))
+        return pare_fail(
+            err, PARE_ERR_INPUT, "%s",
+            d->task == PARE_TASK_TEXT ? "no text has two tokens: there is no next one to predict"
+            : d->task == PARE_TASK_NODES
+                ? "no node of the test mask has a label"
+                : "the data have no labels, so there is nothing to score: take a file with a "
+                  "column 'label' (.tsv, .csv, .jsonl) or an array 'targets' (.npz)");
     pare_work w = {.arena = pare_arena_new(), .exec = exec, .err = err};
     if (!w.arena) return pare_no_memory(err);
     scored s = {0}, ref = {0};

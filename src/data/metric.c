@@ -169,7 +169,7 @@ pare_status pare_metric_scores(pare_scores *out, pare_metric *m, pare_err *err)
 {
     *out = (pare_scores){0, NAN, NAN, NAN, NAN};
     if (m->counted == 0)
-        return pare_fail(err, PARE_ERR_INPUT, "the data hold no target that counts");
+        return pare_fail(err, PARE_ERR_INPUT, "the data have no labels or tokens to score");
     const double n = (double)m->counted;
     out->counted = m->counted;
     out->accuracy = (double)m->correct / n;

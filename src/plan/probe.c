@@ -2,6 +2,7 @@
  * sentence in the result, not a failure. */
 #include "width/hypotheses.h"
 #include "probe.h"
+#include "model/model_facts.h"
 #include <math.h>
 #include <stdarg.h>
 #include <string.h>
@@ -97,7 +98,10 @@ static pare_status probe_with_data(pare_probe *p, const pare_model *m, const par
     exec = pare_step(&s, "look at the data", 5);
     pare_status st = probe_stream(p, m, &in, exec, err);
     if (!st) st = probe_outputs(p, m, data, &in, exec, err);
-    if (!st && !p->metric) st = probe_untold(p, err, "accuracy: the data has no labels that count");
+    if (!st && !p->metric)
+        st = probe_untold(p, err,
+                          pare_model_embeds(m) ? "accuracy: the outputs are embeddings"
+                                               : "accuracy: the data have no labels to score");
     if (width) exec = pare_step(&s, "check theorems", 2);
     if (!st && width) st = probe_width_facts(p, m, &in, o, exec, err);
     if (!st && width) st = probe_theorems(p, m, err);

@@ -67,7 +67,10 @@ static pare_status compare_rounding(reducer *r, pare_rounded *to, const pare_inp
         st = pare_output_error(&to->error, r->m, g, pare_heldout_measured(&out->inputs), r->arena,
                                r->exec, r->err);
     to->has_metric = !st && out->has_metric;
-    if (to->has_metric) st = pare_evaluate(&to->metric, g, &held->data, false, r->exec, r->err);
+    pare_comparison scores = {0};
+    if (to->has_metric) /* of embeddings the cosine to the model's own */
+        st = pare_evaluate_against(&scores, g, r->m, &held->data, false, r->exec, r->err);
+    to->metric = scores.model;
     if (to->has_metric && !st) reduce_in_nats(&to->metric);
     pare_model_free(g);
     return st;

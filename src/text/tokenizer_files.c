@@ -15,6 +15,15 @@ static bool has(const cJSON *ids, const char *token)
 #define ADD_PART(to, key, type, fields, ...)                                                       \
     pare_json_add_record(to, key, "type:s " fields, type, __VA_ARGS__)
 
+static pare_status note_twins(const char *file, size_t twins, pare_arena *a, const char **notes,
+                              pare_err *err)
+{
+    if (!twins) return PARE_OK;
+    const char *const line =
+        pare_sprintf(a, "%s has %zu entries twice; of equal ones the last counts", file, twins);
+    return line ? pare_add_note(notes, a, line, err) : pare_no_memory(err);
+}
+
 /* ---- vocab.txt ------------------------------------------------------------------------------- */
 
 static const char *const bert_tokens[PARE_SPECIAL_TOKENS] = {NULL,    NULL,    "[UNK]", "[SEP]",
@@ -47,10 +56,7 @@ static pare_status read_lines(cJSON *vocab, pare_arena *a, pare_piece file, bool
         const char *const text = pare_sprintf(a, "%.*s", (int)all[i].n, all[i].s);
         if (!text || !pare_json_add_size(vocab, text, i)) return pare_no_memory(err);
     }
-    if (!twins) return PARE_OK;
-    const char *const line_of_note =
-        pare_sprintf(a, "vocab.txt has %zu entries twice; of equal ones the last counts", twins);
-    return line_of_note ? pare_add_note(notes, a, line_of_note, err) : pare_no_memory(err);
+    return note_twins("vocab.txt", twins, a, notes, err);
 }
 
 /* Without tokenizer_config.json the list itself tells whether it is of lower case. */
@@ -175,10 +181,12 @@ static bool add_qwen2(cJSON *root)
 }
 
 pare_status pare_json_of_bpe(cJSON **out, pare_arena *a, pare_piece vocab_json,
-                             pare_piece merges_txt, const pare_tokenizer_config *c, pare_err *err)
+                             pare_piece merges_txt, const pare_tokenizer_config *c,
+                             const char **notes, pare_err *err)
 {
     bpe_family family = FAMILY_GPT2;
     bool prefix = false;
+    size_t twins = 0;
     cJSON *vocab = NULL;
     cJSON *const root = cJSON_CreateObject();
     cJSON *const model = root ? pare_json_add_object(root, "model") : NULL;
@@ -187,7 +195,8 @@ pare_status pare_json_of_bpe(cJSON **out, pare_arena *a, pare_piece vocab_json,
         model && pare_json_add_string(model, "type", "BPE") ? PARE_OK : pare_no_memory(err);
     if (!st) st = find_family(&family, c->class, err);
     if (!st) st = pare_json_bool_opt(&prefix, c->config, "add_prefix_space", err);
-    if (!st) st = pare_json_parse(&vocab, vocab_json.s, vocab_json.n, err);
+    if (!st) st = pare_json_parse_vocab(&vocab, &twins, vocab_json.s, vocab_json.n, "", err);
+    if (!st) st = note_twins("vocab.json", twins, a, notes, err);
     if (!st && !cJSON_IsObject(vocab))
         st = pare_fail(err, PARE_ERR_INPUT, "vocab.json is not an object of tokens and ids");
     if (!st && !cJSON_AddItemToObject(model, "vocab", vocab)) st = pare_no_memory(err);

@@ -322,7 +322,7 @@ static pare_status make_json(const finder *f, pare_piece *text, const cJSON *con
         st = pare_json_of_wordpiece(&root, f->arena, words, &c, notes, f->err);
     } else if (vocab.s && merges.s) {
         from = "vocab.json and merges.txt";
-        st = pare_json_of_bpe(&root, f->arena, vocab, merges, &c, f->err);
+        st = pare_json_of_bpe(&root, f->arena, vocab, merges, &c, notes, f->err);
     } else if (model.s) {
         from = spm[at];
         st = pare_json_of_sentencepiece(&root, f->arena, model, &c, f->err);

@@ -20,7 +20,7 @@ PARE_MUST_USE pare_status pare_json_of_wordpiece(cJSON **out, pare_arena *a, par
                                                  pare_err *err);
 PARE_MUST_USE pare_status pare_json_of_bpe(cJSON **out, pare_arena *a, pare_piece vocab_json,
                                            pare_piece merges_txt, const pare_tokenizer_config *c,
-                                           pare_err *err);
+                                           const char **notes, pare_err *err);
 PARE_MUST_USE pare_status pare_json_of_sentencepiece(cJSON **out, pare_arena *a, pare_piece model,
                                                      const pare_tokenizer_config *c, pare_err *err);
 

@@ -233,12 +233,14 @@ pare_status pare_json_tokenizer_read(pare_json_tokenizer *t, pare_arena *a, cons
     reader r = {t, a, err};
     cJSON *root = NULL;
     const cJSON *model;
+    size_t twins = 0;
     t->before.arena = t->after.arena = a;
-    pare_status st = pare_json_parse(&root, json, bytes, err);
+    pare_status st = pare_json_parse_vocab(&root, &twins, json, bytes, "vocab", err);
     if (!st) st = pare_json_object(&model, root, "model", err);
     if (!st) st = pare_normalizers_read(&t->normalizers, a, get(root, "normalizer"), err);
     if (!st) st = pare_pretokenizers_read(&t->pretokenizers, a, get(root, "pre_tokenizer"), err);
     if (!st) st = pare_subword_read(&t->model, a, model, t->pretokenizers.n == 0, err);
+    t->model.twins += twins;
     if (!st) st = note_oddities(&r, root, model);
     if (!st) st = read_added(&r, root);
     if (!st)

@@ -348,9 +348,34 @@ static void changed_bytes_never_crash(void **state)
     free(bad);
 }
 
+/* Elsewhere a key given twice stays an error. */
+static void of_a_vocabulary_the_last_of_equal_keys_counts(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"m\": {\"vocab\": {\"a\": 1, \"b\": 2, \"a\": 3, \"c\": 4, \"a\": 5}}}";
+    static const char bad[] = "{\"vocab\": {\"a\": 1, \"a\": 2}, \"x\": {\"y\": 1, \"y\": 2}}";
+    pare_err err = {0};
+    cJSON *root;
+    size_t twins = 9;
+    assert_ok(pare_json_parse_vocab(&root, &twins, text, sizeof text - 1, "vocab", &err), &err);
+    assert_int_equal(twins, 2);
+    char *const left = cJSON_PrintUnformatted(root);
+    assert_string_equal(left, "{\"m\":{\"vocab\":{\"b\":2,\"c\":4,\"a\":5}}}");
+    cJSON_free(left);
+    cJSON_Delete(root);
+    assert_status(pare_json_parse_vocab(&root, &twins, bad, sizeof bad - 1, "vocab", &err),
+                  PARE_ERR_INPUT, &err);
+    assert_contains(err.msg, "\"y\" is given twice");
+    assert_ok(pare_json_parse_vocab(&root, &twins, "{\"a\": 1, \"a\": 2}", 16, "", &err), &err);
+    assert_int_equal(twins, 1);
+    cJSON_Delete(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_a_vocabulary_the_last_of_equal_keys_counts),
         cmocka_unit_test(what_is_not_json_is_refused_with_its_place),
         cmocka_unit_test(nesting_has_a_limit),
         cmocka_unit_test(getters_give_values_or_name_the_key),

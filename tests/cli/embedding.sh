@@ -51,6 +51,7 @@ pare verify chain.cert.json -q | grep -E '^verdict|cosine' | digits
 forge chain.cert.json cosine.distance
 echo "# ticket, fold, plan"
 pare ticket e.st --data i.npy --bits 8 --prove 40 -q -o t.st | terms
+pare ticket e.st --data i.npy --method feedback --stored 5 --prove 8 -q -o tf.st | grep -E '^(quality|compare)' | digits
 pare fold e.st --data i.npy -q -o f.st | grep -E '^quality|cosine' | sed 's/1 - .*//'
 pare plan e.st --data i.npy --max-bytes 45k --prove 8 -q -o p.st | grep -E '^quality|no cosine|neighbor' | sed 's/[0-9].*//'
 forge p.st.cert.json cosine.distance
