@@ -15,5 +15,5 @@ for c in 4.st.cert.json chain.json; do
 done
 # A forged bound of the quantized model is refuted.
 sed -E '/"headline"/,/}/s/"(proven|measured)": [0-9.e-]+/"\1": 1e-6/' 4.st.cert.json >forged.json
-rm -rf u; pare verify 4.st.cert.json --unpack u -q >/dev/null
+rm -rf u; pare verify forged.json --unpack u -q >/dev/null
 pare-check forged.json --unpacked u --tries 1 2>&1 | grep -oE '^REFUTED +headline[a-z.]*' | head -n 1
