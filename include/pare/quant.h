@@ -33,7 +33,7 @@ typedef struct pare_quant_opts {
     size_t max_bytes;       /* of the file: bits are dealt out to the matrices; 0: `bits` for all */
     pare_dtype dtype;       /* of weights that stay numbers; 0: as in the input */
     uint64_t seed;          /* TRELLIS: of the random tables */
-    size_t state_bits;      /* TRELLIS: 2^8 to 2^16 states; one more takes twice the time; 0: 15 */
+    size_t state_bits;      /* TRELLIS: 2^11 to 2^16 states; one more takes twice the time; 0: 15 */
     const pare_inputs *fit; /* whose rows weight the errors; NULL: all errors weigh the same */
 } pare_quant_opts;
 #define PARE_QUANT_OPTS_DEFAULT                                                                    \
@@ -43,7 +43,8 @@ typedef struct pare_quant_opts {
 enum { PARE_QUANT_LEAST_BITS = 2, PARE_QUANT_MOST_BITS = 8 };
 #define PARE_QUANT_LEAST_PATH 1.5 /* bits a weight of TRELLIS */
 #define PARE_QUANT_MOST_PATH  6.0
-#define PARE_QUANT_MOST_SEEDS 6 /* bits a weight of SEEDLM */
+enum { PARE_QUANT_LEAST_STATE = 11, PARE_QUANT_MOST_STATE = 16 }; /* bits of a state of TRELLIS */
+#define PARE_QUANT_MOST_SEEDS 6                                   /* bits a weight of SEEDLM */
 
 typedef struct pare_quant_matrix {
     const char *name;

@@ -114,7 +114,7 @@ int cmd_quant(int argc, char **argv)
         REDUCE_ALLOW_LARGER(r->allow_larger),
         {.name = "method", .kind = OPT_CHOICE, .to = &o.method, .metavar = "W", .group = "How", .choices = pare_quant_method_names,
          .choice_help = method_help, .help = "how weights become bits"},
-        {.name = "state-bits", .kind = OPT_SIZE, .to = &q->state_bits, .metavar = "L", .unset = "15", .min = 10, .max = 16, .rare = true,
+        {.name = "state-bits", .kind = OPT_SIZE, .to = &q->state_bits, .metavar = "L", .unset = "15", .min = PARE_QUANT_LEAST_STATE, .max = PARE_QUANT_MOST_STATE, .rare = true,
          .help = "with --method trellis: paths through 2^L states; one bit less takes half the time"},
         data,
         REDUCE_HELDOUT(r->heldout, REDUCE_USUAL_HELDOUT),

@@ -302,6 +302,10 @@ pare_status pare_quant(pare_model **out, pare_quant_report *report, const pare_m
     *report = (pare_quant_report){0};
     pare_status st = check_bits(opts, opts->bits, "a weight", err);
     if (!st) st = check_bits(opts, opts->embedding_bits, "a weight of the embeddings", err);
+    if (!st && opts->state_bits &&
+        (opts->state_bits < PARE_QUANT_LEAST_STATE || opts->state_bits > PARE_QUANT_MOST_STATE))
+        st = pare_fail(err, PARE_ERR_USAGE, "states of %zu bits: %d to %d are possible",
+                       opts->state_bits, PARE_QUANT_LEAST_STATE, PARE_QUANT_MOST_STATE);
     if (!st && !(k.own = pare_arena_new())) st = pare_no_memory(err);
     if (!st) st = pare_model_clone(&k.m, in, err);
     if (!st) st = make_all(&k, err);

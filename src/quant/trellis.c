@@ -52,8 +52,9 @@ static pare_trellis shape_of(size_t rows, size_t cols, double bits, bool each_ro
 
 bool trellis_possible(size_t rows, size_t cols, double bits)
 {
+    if (rows == 0 || cols == 0) return false;
     const pare_trellis t = shape_of(rows, cols, bits, false, false);
-    return rows > 0 && cols > 0 && trellis_check(&t, NULL) == PARE_OK;
+    return trellis_check(&t, NULL) == PARE_OK;
 }
 
 uint64_t trellis_bytes(size_t rows, size_t cols, double bits, bool each_row)
@@ -181,16 +182,20 @@ static pare_status find_scales(encoder *e, pare_arena *a, pare_err *err)
     return PARE_OK;
 }
 
-/* Errors of a row count with the square of its scale, and with what the caller says it is worth. */
+/* What the error of a row counts, in units of its scale: between nothing but the absolute error (the
+ * scale) and nothing but the relative one (1), because norms follow; a quarter at least, below
+ * which 16-bit costs would no longer see it. And what the caller says the row is worth. */
 static pare_status find_worth(encoder *e, pare_arena *a, pare_err *err)
 {
     const size_t n = e->t.rows;
     if (!e->t.row_scales && !e->job->worth) return PARE_OK;
-    double *const w = pare_alloc(a, n, sizeof *w), square = 0;
+    double *const w = pare_alloc(a, n, sizeof *w), square = 0, scale = 0;
     e->worth = pare_alloc(a, n, sizeof *e->worth);
     if (!w || !e->worth) return pare_no_memory(err);
+    for (size_t i = 0; i < n; i++) scale += (double)e->scale[e->t.row_scales ? i : 0] / (double)n;
     for (size_t i = 0; i < n; i++) {
-        w[i] = e->scale[e->t.row_scales ? i : 0];
+        const double own = scale > 0 ? e->scale[e->t.row_scales ? i : 0] / scale : 1;
+        w[i] = fmax(sqrt(own), 0.25);
         if (e->job->worth) w[i] *= sqrt(fmax(e->job->worth[i], 0));
         square += w[i] * w[i] / (double)n;
     }

@@ -34,12 +34,15 @@ static void every_refused_allocation_is_said(void **state)
     o.dim = 8, o.heads = 2, o.layers = 1, o.vocab = 20, o.context = 4;
     assert_ok(pare_random_model(&m, &o, NULL), NULL);
     assert_ok(pare_inputs_random(&set, a, m, 2, 3, 1, NULL), NULL);
-    for (int how = 0; how < 6; how++) {
+    for (int how = 0; how < 8; how++) {
         pare_quant_opts q = PARE_QUANT_OPTS_DEFAULT;
         q.bits = 3, q.affine = how & 1, q.group = 4;
         q.method = how < 2 ? PARE_QUANT_RTN : PARE_QUANT_GPTQ;
         if (how > 1) q.fit = &set;
+        if (how > 5)
+            q.method = PARE_QUANT_TRELLIS, q.group = 0, q.affine = false, q.state_bits = 11;
         if (how > 3) q.bits = 0, q.max_bytes = 5000;
+        if (how == 6) q.bits = 2.5, q.max_bytes = 0;
         const long n = refuse(m, &q, how > 3 ? 5 : 2);
         print_message("%ld allocations refused\n", n);
         assert_true(n > 15);
